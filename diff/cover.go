@@ -357,7 +357,7 @@ func exemptions() []exemption {
 		{"`helm.sh/chart` that ends with the operator's version", "repeats the version of the operator", func(d *fieldDiff, at []step, a, b any) bool {
 			return isLabel(at, "helm.sh/chart") && d.isVersions(a, b)
 		}},
-		{"`controller-gen.kubebuilder.io/version` of a CRD", "the version of a tool that its author used", func(d *fieldDiff, at []step, _, _ any) bool {
+		{"`controller-gen.kubebuilder.io/version` of a CRD", "the version of the author's tool", func(d *fieldDiff, at []step, _, _ any) bool {
 			return isCRD(d) && isLabel(at, "controller-gen.kubebuilder.io/version")
 		}},
 		{"`description`, `title`, `example` and `externalDocs` in the schema of a CRD", "documentation", func(d *fieldDiff, at []step, _, _ any) bool {
@@ -366,10 +366,10 @@ func exemptions() []exemption {
 		{"`x-kubernetes-list-type: atomic`, `x-kubernetes-map-type: granular`, and limits of 0 or `false`, written out or left out in the schema of a CRD", "the default of the API server", func(d *fieldDiff, at []step, a, b any) bool {
 			return isCRD(d) && len(at) > 4 && at[3].key == "schema" && at[len(at)-2].key != "properties" && isSchemaDefault(at[len(at)-1].key, a) && isSchemaDefault(at[len(at)-1].key, b)
 		}},
-		{"`prefix` and `overlays` in `clusters.yaml`", "what the cluster gets by them is compared", func(d *fieldDiff, at []step, _, _ any) bool {
+		{"`prefix` and `overlays` in `clusters.yaml`", "their effect on the cluster is compared", func(d *fieldDiff, at []step, _, _ any) bool {
 			return d.p.after.Key().Is("File.quayside.dev") && len(at) == 3 && (at[2].key == "prefix" || at[2].key == "overlays") && strings.HasSuffix(d.p.after.Path, "clusters.yaml")
 		}},
-		{"`status` of a CRD", "the API server writes it and ignores that of a manifest", func(d *fieldDiff, at []step, _, _ any) bool {
+		{"`status` of a CRD", "the API server ignores it in manifests", func(d *fieldDiff, at []step, _, _ any) bool {
 			return isCRD(d) && len(at) == 1 && at[0].key == "status"
 		}},
 		{"`metadata.creationTimestamp`, `generation`, `resourceVersion`, `uid`, `selfLink`, `managedFields`", "the API server writes them", func(_ *fieldDiff, at []step, _, _ any) bool {

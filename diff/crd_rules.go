@@ -6,8 +6,8 @@ package diff
 func crdRules() []Rule {
 	const (
 		refused  = "the API server refuses this update of an established CRD; the CRD, with every object of it, would have to be deleted first"
-		rejected = "existing objects are kept, but creating one or changing the part that is no longer valid is refused; a GitOps sync of such an object fails"
-		dropped  = "the API server prunes fields that the schema does not have: the value disappears from stored objects at the next write, without an error"
+		rejected = "existing objects are kept, but new objects and changes of the invalid part are refused; a GitOps sync of such an object fails"
+		dropped  = "the API server silently prunes fields that are not in the schema: stored objects lose the value at the next write"
 		clients  = "stored objects stay valid, but clients written for the old schema may read values that they do not expect"
 	)
 	return []Rule{

@@ -12,13 +12,13 @@ type Document struct {
 	After         string           `json:"after" form:"required" doc:"name of the state after"`
 	Clusters      []string         `json:"clusters,omitempty" doc:"clusters that were compared, if there are several"`
 	Differs       bool             `json:"differs" form:"required"`
-	Summary       map[string]int   `json:"summary" form:"required" doc:"findings by severity, without the waived"`
-	Operators     []OperatorReport `json:"operators" form:"required" doc:"operators that something happened to, by name"`
+	Summary       map[string]int   `json:"summary" form:"required" doc:"number of findings by severity, without waived findings"`
+	Operators     []OperatorReport `json:"operators" form:"required" doc:"operators with changes or findings, by name"`
 	Findings      []FindingObject  `json:"findings" form:"required" doc:"worst first"`
-	Removals      []Removal        `json:"removals,omitempty" doc:"uninstall plans of operators that go"`
+	Removals      []Removal        `json:"removals,omitempty" doc:"uninstall plans of removed operators"`
 	Reading       []Reading        `json:"reading,omitempty" doc:"with --reading, release notes and links of upgraded operators, by operator"`
 	Notes         []string         `json:"notes,omitempty" doc:"skipped checks, with the reason"`
-	Verdict       *PolicyResult    `json:"verdict,omitempty" doc:"the policy's answer"`
+	Verdict       *PolicyResult    `json:"verdict,omitempty" doc:"result of the policy"`
 }
 
 // FindingObject is the JSON form of a finding.
@@ -28,21 +28,21 @@ type FindingObject struct {
 	Operator  string   `json:"operator,omitempty" doc:"namespace/package"`
 	Object    *Ref     `json:"object,omitempty"`
 	Field     string   `json:"field,omitempty" doc:"part of the object"`
-	Container string   `json:"container,omitempty" doc:"the container of the object that it is about"`
+	Container string   `json:"container,omitempty" doc:"container that the finding is about"`
 	Also      []string `json:"otherFields,omitempty" doc:"more fields of the object with the same change"`
-	Before    string   `json:"before,omitempty" doc:"empty where it was absent"`
-	After     string   `json:"after,omitempty" doc:"empty where it is absent"`
+	Before    string   `json:"before,omitempty" doc:"empty if absent"`
+	After     string   `json:"after,omitempty" doc:"empty if absent"`
 	Message   string   `json:"message" form:"required"`
 	Why       string   `json:"explanation" form:"required" doc:"why it matters"`
-	Place     *Place   `json:"location,omitempty" doc:"where to look"`
+	Place     *Place   `json:"location,omitempty" doc:"location of the change"`
 	Others    []Spot   `json:"otherPlaces,omitempty" doc:"more objects and fields with the same change"`
-	Waiver    string   `json:"waiver,omitempty" doc:"the reason, where the policy waives the finding"`
-	Clusters  []string `json:"clusters,omitempty" doc:"clusters that it holds for; absent: all"`
+	Waiver    string   `json:"waiver,omitempty" doc:"reason of the waiver, if the finding is waived"`
+	Clusters  []string `json:"clusters,omitempty" doc:"affected clusters; omitted if all"`
 
-	Vulnerabilities []Vulnerability `json:"vulnerabilities,omitempty" doc:"that it is about, the worst first, and at most 1,000"`
+	Vulnerabilities []Vulnerability `json:"vulnerabilities,omitempty" doc:"vulnerabilities in the finding, most severe first, at most 1,000"`
 	BytesBefore     int64           `json:"bytesBefore,omitempty" doc:"with --image-sizes, of the image before, compressed"`
 	BytesAfter      int64           `json:"bytesAfter,omitempty" doc:"with --image-sizes, of the image after, compressed"`
-	Counts          map[string]int  `json:"counts,omitempty" doc:"vulnerabilities by the scanners' severity, all of them"`
+	Counts          map[string]int  `json:"counts,omitempty" doc:"number of all vulnerabilities by scanner severity"`
 }
 
 // Spot is the JSON form of a further location of a finding.

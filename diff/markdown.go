@@ -71,7 +71,7 @@ func renderMarkdown(r *Report, n int) string {
 		markdownOperator(&b, op, op.findingsOf(shown))
 	}
 	if left := r.Findings[n:]; len(left) > 0 {
-		fmt.Fprintf(&b, "\n%s not shown here (%s): the JSON report has them all.\n", pluralize(len(left), "finding is", "findings are"), formatCounts(left))
+		fmt.Fprintf(&b, "\n%s not shown here (%s): see the JSON report.\n", pluralize(len(left), "finding is", "findings are"), formatCounts(left))
 		markdownOmitted(&b, left)
 	}
 	markdownReading(&b, r.Reading)
@@ -93,7 +93,7 @@ func renderMarkdown(r *Report, n int) string {
 // markdownTail returns the report for the case that it is too long even without findings.
 func markdownTail(r *Report) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n### quayside: %s\n\nThe report is too long for a comment: the JSON report has it all.\n", Marker, r.headline())
+	fmt.Fprintf(&b, "%s\n### quayside: %s\n\nThe report is too long for a comment: see the JSON report.\n", Marker, r.headline())
 	markdownOmitted(&b, r.Findings)
 	return b.String()
 }

@@ -25,7 +25,7 @@ func podRules() []Rule {
 		{"pods.capability-removed", Info, "Linux capability no longer added", "the container can do less"},
 		{"pods.unconfined", High, "isolation from the node turned off", host},
 		{"pods.hardening-lost", High, "security setting loosened", "a compromised container can do more"},
-		{"pods.account-changed", High, "runs as another ServiceAccount", "it has the permissions of the other account"},
+		{"pods.account-changed", High, "runs as another ServiceAccount", "the pod gets the permissions of the other account"},
 		{"pods.secret", High, "Secret read by a pod", "a credential reaches the pod, perhaps one of another operator"},
 		{"pods.level-refused", High, "pod refused by Pod Security", "the namespace's pod-security.kubernetes.io/enforce label forbids this pod: the workload is created, but its pods never start"},
 		{"pods.level-raised", Medium, "needs a less restrictive Pod Security level", "a namespace that enforces the old level refuses the pod"},

@@ -87,15 +87,15 @@ func (c *comparison) whenAdded(o *Object) (Severity, string) {
 	case o.Follows:
 		return Low, ""
 	case key.Is("Secret") && k8s.Text(o.Content, "type") == "kubernetes.io/service-account-token":
-		return High, "it is filled with a token of ServiceAccount " + k8s.Text(o.Content, "metadata", "annotations", "kubernetes.io/service-account.name")
+		return High, "the API server adds a token of ServiceAccount " + k8s.Text(o.Content, "metadata", "annotations", "kubernetes.io/service-account.name")
 	case key.Is("Service") && k8s.Text(o.Content, "spec", "type") == "ExternalName":
-		return High, "its name leads to " + k8s.Text(o.Content, "spec", "externalName")
+		return High, "it resolves to " + k8s.Text(o.Content, "spec", "externalName")
 	case key.Is("Certificate.cert-manager.io") && slices.Contains(organizations(o), "system:masters"):
 		return Critical, "its holder is cluster-admin"
 	case key.Is("NetworkPolicy.networking.k8s.io") && opensNetwork(o):
 		return High, "it allows all traffic"
 	case key.Is("APIService.apiregistration.k8s.io") && c.takesGroup(o):
-		return Critical, "it serves the API of others: " + k8s.Text(o.Content, "spec", "group")
+		return Critical, "it serves an API group of others: " + k8s.Text(o.Content, "spec", "group")
 	}
 	return c.powerOf(o).added, ""
 }

@@ -496,7 +496,7 @@ func grantObject(g k8s.Grant) string {
 
 func describeClause(b clause) string {
 	if b.grant.Role != "" {
-		return "do what " + b.grant.Role + " allows"
+		return "use the permissions of " + b.grant.Role
 	}
 	verbs := strings.Join(b.verbs, ", ")
 	if verbs == "*" {

@@ -9,7 +9,7 @@ import (
 
 func rbacRules() []Rule {
 	return []Rule{
-		{"rbac.cluster-admin", Critical, "everything, everywhere", "control of this account is control of the cluster"},
+		{"rbac.cluster-admin", Critical, "full control of the cluster", "control of this account is control of the cluster"},
 		{"rbac.escalate", Critical, "escalate or bind roles", "the verbs escalate and bind allow granting permissions that the account lacks: it can make itself cluster-admin"},
 		{"rbac.impersonate", Critical, "impersonate users, groups or accounts", "the account can act as any user, including cluster-admin"},
 		{"rbac.nodes-proxy", Critical, "access the kubelet API", "nodes/proxy reaches the kubelet without admission and audit: it can run commands in every pod of the node"},

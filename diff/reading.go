@@ -16,23 +16,23 @@ import (
 // are from bundles. The URLs are not checked.
 type Reading struct {
 	Operator string        `json:"operator" form:"required" doc:"namespace/package"`
-	Links    []ReadingLink `json:"links,omitempty" doc:"new, or at another address than before"`
-	Texts    []ReadingText `json:"texts,omitempty" doc:"that changed"`
+	Links    []ReadingLink `json:"links,omitempty" doc:"new links, and links with another URL"`
+	Texts    []ReadingText `json:"texts,omitempty" doc:"changed texts"`
 }
 
 // ReadingLink is a link to a page.
 type ReadingLink struct {
-	What   string `json:"kind" form:"required enum=changes|repository|support|link" doc:"changes: where a forge may compare both versions, if their tags are called so"`
+	What   string `json:"kind" form:"required enum=changes|repository|support|link" doc:"changes: comparison of both versions on the forge, with guessed tags"`
 	Text   string `json:"text,omitempty" doc:"name in the bundle, or compared tags"`
 	URL    string `json:"url" form:"required" doc:"over http or https"`
-	Before string `json:"before,omitempty" doc:"the address that it had"`
+	Before string `json:"before,omitempty" doc:"previous URL"`
 }
 
 // ReadingText is the change of a text.
 type ReadingText struct {
 	What  string   `json:"name" form:"required" doc:"description, or the name of an annotation"`
-	Lines []string `json:"lines" form:"required" doc:"lines and sentences that came, which begin with +, and that went, which begin with -"`
-	Left  int      `json:"omitted,omitempty" doc:"how many more there are"`
+	Lines []string `json:"lines" form:"required" doc:"added (+) and removed (-) lines and sentences"`
+	Left  int      `json:"omitted,omitempty" doc:"number of omitted lines"`
 }
 
 // Limits of the reading list of one operator.
@@ -164,7 +164,7 @@ func splitSentences(text string) string {
 func (l ReadingLink) Title() string {
 	switch l.What {
 	case "changes":
-		return "changes, if the tags have these names, " + l.Text
+		return "changes (tags guessed): " + l.Text
 	case "link":
 		return inert.Line(l.Text)
 	}
@@ -184,5 +184,5 @@ func (t ReadingText) Title() string {
 	if t.Left > 0 {
 		return fmt.Sprintf("%s, changed in more than %d places", t.What, maxSentences)
 	}
-	return fmt.Sprintf("%s: %d in, %d out", t.What, added, removed)
+	return fmt.Sprintf("%s: %d added, %d removed", t.What, added, removed)
 }

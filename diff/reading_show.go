@@ -13,7 +13,7 @@ const maxReading = 12_000
 func (w *textWriter) writeReading(list []Reading) {
 	for i, r := range list {
 		if i == 0 {
-			w.linef("\n%s", w.bold("changelogs to read"))
+			w.linef("\n%s", w.bold("reading list"))
 		}
 		w.linef("  %s", inert.Line(r.Operator))
 		for _, l := range r.Links {
@@ -39,12 +39,12 @@ func markdownReading(b *strings.Builder, list []Reading) {
 	if len(list) == 0 {
 		return
 	}
-	b.WriteString("\n<details><summary><b>What to read</b></summary>\n\n")
+	b.WriteString("\n<details><summary><b>Reading list</b></summary>\n\n")
 	remaining := maxReading
 	for i, r := range list {
 		text := markdownPages(r)
 		if remaining -= len(text); remaining < 0 {
-			fmt.Fprintf(b, "%s not shown here: the JSON report has all.\n", pluralize(len(list)-i, "operator is", "operators are"))
+			fmt.Fprintf(b, "%s not shown here: see the JSON report.\n", pluralize(len(list)-i, "operator is", "operators are"))
 			break
 		}
 		b.WriteString(text)
@@ -59,7 +59,7 @@ func markdownPages(r Reading) string {
 	for _, l := range r.Links {
 		b.WriteString("  - " + inert.Link(inert.Cut(l.Title(), 200), l.URL))
 		if l.Before != "" {
-			b.WriteString(", was " + inert.Link("elsewhere", l.Before))
+			b.WriteString(", was " + inert.Link("another URL", l.Before))
 		}
 		b.WriteString("\n")
 	}

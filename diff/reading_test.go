@@ -91,7 +91,7 @@ func TestReadingIsBounded(t *testing.T) {
 	if left := newHTMLPage(r).Left; len(left) != 1 || !strings.HasPrefix(left[0], fmt.Sprint(5000-len(htmlReading(r.Reading)))+" ") {
 		t.Errorf("%d operators fit on the page, and it says %q", len(htmlReading(r.Reading)), left)
 	}
-	if md := string(Markdown(r)); len(md) >= MaxComment || !strings.Contains(md, "operators are not shown here: the JSON report has all.") {
+	if md := string(Markdown(r)); len(md) >= MaxComment || !strings.Contains(md, "operators are not shown here: see the JSON report.") {
 		t.Errorf("Markdown of %d bytes", len(md))
 	}
 	page, err := HTML(r)
@@ -108,7 +108,7 @@ func TestReadingIsCounted(t *testing.T) {
 		in, out, left int
 		title         string
 	}{
-		{2, 1, 0, "description: 2 in, 1 out"}, {0, 3, 0, "description: 0 in, 3 out"}, {40, 20, 7, "description, changed in more than 60 places"},
+		{2, 1, 0, "description: 2 added, 1 removed"}, {0, 3, 0, "description: 0 added, 3 removed"}, {40, 20, 7, "description, changed in more than 60 places"},
 	} {
 		text := ReadingText{What: "description", Lines: append(slices.Repeat([]string{"+ new"}, c.in), slices.Repeat([]string{"- old"}, c.out)...), Left: c.left}
 		if got := text.Title(); got != c.title {
@@ -118,7 +118,7 @@ func TestReadingIsCounted(t *testing.T) {
 		var w textWriter
 		w.writeReading(list)
 		plain := w.out.String()
-		if strings.Count(plain, "changelogs to read") != 1 || strings.Count(plain, "(was ") != 1 || strings.Count(plain, "\n        ") != c.in+c.out+min(c.left, 1) {
+		if strings.Count(plain, "reading list") != 1 || strings.Count(plain, "(was ") != 1 || strings.Count(plain, "\n        ") != c.in+c.out+min(c.left, 1) {
 			t.Errorf("got\n%s", plain)
 		}
 		if note := fmt.Sprintf("and %d more", c.left); strings.Contains(plain, note) != (c.left > 0) {

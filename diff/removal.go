@@ -124,12 +124,12 @@ func (r Removal) Steps() []Step {
 	for _, res := range r.Resources {
 		line := fmt.Sprintf("delete %s (%s)", res.Object, res.Path)
 		if len(res.Finalizers) > 0 {
-			line += "; its finalizers are " + diag.Some(res.Finalizers, 3) + ": it stays until they are gone"
+			line += "; its deletion waits for the finalizers " + diag.Some(res.Finalizers, 3)
 		}
 		first.Lines = append(first.Lines, line)
 	}
 	for _, k := range r.Kinds {
-		line := fmt.Sprintf("check that none is left in the cluster: kubectl get %s --all-namespaces", k8s.Key{Group: k.Group, Kind: k.Plural}.GroupKind())
+		line := fmt.Sprintf("check that the cluster has no more objects: kubectl get %s --all-namespaces", k8s.Key{Group: k.Group, Kind: k.Plural}.GroupKind())
 		if k.Finalizers {
 			line += " (the operator sets finalizers on them: without the operator their deletion hangs)"
 		}
@@ -151,7 +151,7 @@ func (r Removal) Steps() []Step {
 		last.Lines = append(last.Lines, fmt.Sprintf("%s is protected and not pruned: %s; delete it when it is no longer needed", ref, protection))
 	}
 	for _, ref := range r.StillOwned {
-		last.Lines = append(last.Lines, fmt.Sprintf("%s stays: another operator needs it", ref))
+		last.Lines = append(last.Lines, fmt.Sprintf("%s is kept: another operator contains it", ref))
 	}
 	var out []Step
 	for _, s := range []Step{first, second, last} {

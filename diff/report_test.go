@@ -294,7 +294,7 @@ func TestRemovalPlan(t *testing.T) {
 	if d := cmp.Diff([]Kind{{Group: "old.io", Kind: "Gadget", Plural: "gadgets", Finalizers: true}}, got.Kinds); d != "" {
 		t.Error(d)
 	}
-	if steps := got.Steps(); len(steps) != 3 || !strings.Contains(steps[0].Lines[0], "stays until they are gone") {
+	if steps := got.Steps(); len(steps) != 3 || !strings.Contains(steps[0].Lines[0], "its deletion waits for the finalizers") {
 		t.Errorf("%+v", steps)
 	}
 }

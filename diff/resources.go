@@ -18,7 +18,7 @@ func resourceRules() []Rule {
 		{"resources.rejected", High, "custom resource in the repository is refused", "the next sync or apply of this file fails"},
 		{"resources.already-rejected", Low, "custom resource in the repository is still refused", "it could not be applied before the upgrade either"},
 		{"resources.version-not-served", High, "custom resource in the repository uses an unserved version", "the next sync or apply of this file fails until its apiVersion is changed"},
-		{"resources.field-dropped", High, "field of a custom resource in the repository is pruned", "the API server prunes fields that the schema does not have, without an error: the setting has no effect any more"},
+		{"resources.field-dropped", High, "field of a custom resource in the repository is pruned", "the API server silently prunes fields that are not in the schema: the setting loses its effect"},
 		{"resources.field-defaulted", Low, "custom resource in the repository gets another default", "the meaning of the object changes without an edit"},
 		{"resources.schema-invalid", High, "schema refused by the API server", "the CRD cannot be applied"},
 	}
@@ -136,7 +136,7 @@ func (d resourceDiff) compare() {
 		return
 	}
 	if d.now.Converts(version) {
-		d.c.note("%s in %s was checked as %s only: its conversion webhook cannot be run here", d.o.Ref(), d.o.Path, version)
+		d.c.note("%s in %s was checked as %s only: its conversion webhook was not called", d.o.Ref(), d.o.Path, version)
 	}
 	if before.Unchecked || after.Unchecked {
 		d.c.note("%s in %s was not checked against the x-kubernetes-validations of its CRD: evaluating all rules takes too long", d.o.Ref(), d.o.Path)

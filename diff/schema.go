@@ -117,10 +117,10 @@ func (w *schemaWalk) compareUnknownFields(n node) {
 	f := Finding{Before: fmt.Sprint(a), After: fmt.Sprint(b), covers: [][]step{n.field(preserveUnknown)}}
 	switch {
 	case a && !b:
-		f.Message = "fields that the schema does not have are pruned"
+		f.Message = "fields that are not in the schema are pruned"
 		w.note("crd.unknown-fields-pruned", n, f)
 	case !a && b:
-		f.Message = "fields that the schema does not have are preserved"
+		f.Message = "fields that are not in the schema are preserved"
 		w.note("crd.unknown-fields-kept", n, f, preserveUnknown)
 	}
 }

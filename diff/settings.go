@@ -10,13 +10,13 @@ const (
 
 func settingRules() []Rule {
 	return []Rule{
-		{SettingsTrust, High, "signature requirement loosened", "images are accepted that the base refuses"},
-		{SettingsPolicy, High, "policy loosened", "findings are accepted that the base refuses"},
-		{SettingsWaiver, High, "waiver added or extended", "it holds for everything that comes after this change"},
-		{"settings.catalogs", High, "source of a catalog or mirror changed", "bundles and images come from elsewhere, under the name that reviewers know"},
+		{SettingsTrust, High, "signature requirement loosened", "images that the base refuses are accepted"},
+		{SettingsPolicy, High, "policy loosened", "findings that the base refuses are accepted"},
+		{SettingsWaiver, High, "waiver added or extended", "it applies to all later changes"},
+		{"settings.catalogs", High, "source of a catalog or mirror changed", "bundles and images come from another source under a familiar name"},
 		{"settings.promotion", High, "promotion requirement loosened", "versions reach this environment that the base would hold back"},
-		{"settings.names", High, "name of the cluster's own object allowed", "a bundle may then replace an object of the cluster, such as its administrator's role"},
-		{"settings.extends", High, "inherited settings changed", "the file that the settings come from is another one, perhaps with other reviewers"},
+		{"settings.names", High, "reserved object name allowed", "a bundle may then replace an object of the cluster, such as its administrator's role"},
+		{"settings.extends", High, "inherited settings changed", "settings are inherited from another file, possibly with other reviewers"},
 	}
 }
 

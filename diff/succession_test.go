@@ -35,7 +35,7 @@ func TestFollowed(t *testing.T) {
 		t.Errorf("-want +got\n%s", d)
 	}
 	for _, f := range r.Findings {
-		if f.Rule == "upgrade.followed" && !strings.HasSuffix(f.Message, "is replaced by ops/new 2.0.0; 2 objects are handed over, 1 is left until the successor was observed to run") {
+		if f.Rule == "upgrade.followed" && !strings.HasSuffix(f.Message, "is replaced by ops/new 2.0.0; 2 objects are now managed by the successor, 1 is kept until the successor is observed ready") {
 			t.Errorf("it says: %s", f.Message)
 		}
 	}

@@ -17,7 +17,7 @@ func upgradeRules() []Rule {
 		{"upgrade.installed", Info, "operator installed", "a new operator runs in the cluster"},
 		{"upgrade.removed", Medium, "operator removed", "its objects are pruned; custom resources hang if it served their finalizers"},
 		{"upgrade.left-behind", High, "operator left behind", "it keeps running without upgrades: its Application or Kustomization is deleted without deleting the objects it applied, as after a revert of the commit that added it"},
-		{"upgrade.followed", Info, "operator replaced by a successor", "CRDs and custom resources stay and are managed by the successor; other objects of the predecessor stay, without running pods, until the successor was observed to run"},
+		{"upgrade.followed", Info, "operator replaced by a successor", "the successor manages the CRDs and custom resources; other objects are kept, without running pods, until the successor is observed ready"},
 		{"upgrade.leftovers-removed", Low, "leftover objects removed", "leftover objects of a replaced operator are pruned: workloads that still use them break"},
 		{"upgrade.version", Info, "operator upgraded", "see the other findings for its changes"},
 		{"upgrade.downgrade", High, "operator downgraded", "operators are seldom tested with data written by a newer version; a CRD without a stored version is refused"},
@@ -29,7 +29,7 @@ func upgradeRules() []Rule {
 		{"upgrade.install-mode", Medium, "install mode changed", "the operator watches different namespaces, with matching permissions"},
 		{"upgrade.watch-widened", Medium, "watches more namespaces", "objects there are now managed by this operator"},
 		{"upgrade.watch-narrowed", Medium, "watches fewer namespaces", "objects in the other namespaces are no longer managed; their finalizers hang"},
-		{"upgrade.approval", Low, "upgraded without being named", "the operator is upgraded by every resolve --upgrade"},
+		{"upgrade.approval", Low, "approval changed to Automatic", "the operator is upgraded by every resolve --upgrade"},
 		{"upgrade.hold-lifted", Low, "hold lifted", "the operator was held for a reason"},
 		{"upgrade.config", Info, "configuration changed", "the operator's pods start with different settings"},
 		{"upgrade.storage", Low, "waits for the migration of stored objects", "the next bundle drops a version in which objects may be stored, which the API server refuses: the storage version is changed first and existing objects are rewritten"},
@@ -57,7 +57,7 @@ func compareUpgrades(c *comparison) {
 		} else if slices.Contains(c.after.Dropped, p.Key()) {
 			outcome := "is removed from this cluster"
 			if isLeftBehind(c.before, c.after, p.Key()) {
-				outcome = "stays in this cluster, unmanaged"
+				outcome = "remains in this cluster, unmanaged"
 			}
 			pinDiff{c, p, p}.add("clusters.operator-dropped", Finding{Before: p.VersionText(), Message: fmt.Sprintf("%s %s %s, and stays pinned for others", p.Package, p.VersionText(), outcome)})
 		} else if _, ok := c.after.pin(p.Key()); !ok && (len(c.after.Pins) > 0 || len(c.after.order) == 0) {
@@ -110,7 +110,7 @@ func (c *comparison) reportReplaced(old lockfile.Pin, by string) {
 			leftOver++
 		}
 	}
-	f.Message += fmt.Sprintf("; %s handed over, %s left until the successor was observed to run", pluralize(handedOver, "object is", "objects are"), pluralize(leftOver, "is", "are"))
+	f.Message += fmt.Sprintf("; %s now managed by the successor, %s kept until the successor is observed ready", pluralize(handedOver, "object is", "objects are"), pluralize(leftOver, "is", "are"))
 	pinDiff{c, old, old}.add("upgrade.followed", f)
 }
 
@@ -177,7 +177,7 @@ func (d pinDiff) compareVersion() {
 	if a.Version == b.Version && a.Bundle == b.Bundle {
 		if a.Image != b.Image || a.ContentDigest != b.ContentDigest {
 			f.Before, f.After = cmp.Or(a.Image, string(a.ContentDigest)), cmp.Or(b.Image, string(b.ContentDigest))
-			f.Message = fmt.Sprintf("%s %s has other content", b.Package, b.VersionText())
+			f.Message = fmt.Sprintf("content of %s %s changed", b.Package, b.VersionText())
 			d.add("upgrade.same-version-other-content", f)
 		}
 		return
@@ -219,16 +219,16 @@ func (d pinDiff) compareSettings() {
 	report("upgrade.catalog", "catalog", a.Catalog.ID.String(), b.Catalog.ID.String(), fmt.Sprintf("catalog changed to %s from %s", b.Catalog, a.Catalog))
 	report("upgrade.install-mode", "installMode", string(a.InstallMode), string(b.InstallMode), fmt.Sprintf("install mode is %s, was %s", b.InstallMode, a.InstallMode))
 	if a.Approval == "Manual" && b.Approval != "Manual" {
-		report("upgrade.approval", "approval", a.Approval, "Automatic", "no longer upgraded only by name")
+		report("upgrade.approval", "approval", a.Approval, "Automatic", "approval changed from Manual to Automatic")
 	}
 	if a.Hold != "" && b.Hold == "" {
-		report("upgrade.hold-lifted", "hold", a.Hold, "", "is no longer held")
+		report("upgrade.hold-lifted", "hold", a.Hold, "", "hold removed")
 	}
 	if !bytes.Equal(a.Config, b.Config) {
 		d.add("upgrade.config", Finding{Field: "config", Before: formatValue(string(a.Config)), After: formatValue(string(b.Config)), Message: "configuration of the operator's pods changed"})
 	}
 	if a.Bundle == b.Bundle {
-		report("upgrade.storage", "storage", storageText(a), storageText(b), "migration of stored versions reached another stage")
+		report("upgrade.storage", "storage", storageText(a), storageText(b), "stage of the storage migration changed")
 	}
 	d.compareWatched()
 }

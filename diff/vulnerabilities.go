@@ -31,12 +31,12 @@ func vulnerabilityRules() []Rule {
 
 // Vulnerability is a vulnerability in the images of one operator, in one or more packages.
 type Vulnerability struct {
-	ID       string   `json:"id" form:"required" doc:"its CVE where it has one, else as the scanner calls it"`
+	ID       string   `json:"id" form:"required" doc:"CVE, or else the scanner's ID"`
 	Also     []string `json:"aliases,omitempty" doc:"its other names"`
 	Severity string   `json:"severity" form:"required enum=critical|high|medium|low|negligible|unknown" doc:"highest rating of a scanner; unknown if there is no rating"`
 	Packages []string `json:"packages" form:"required" doc:"in which it was found, with their versions"`
 	Images   []string `json:"images" form:"required" doc:"in which it was found"`
-	Fixed    string   `json:"fixed,omitempty" doc:"versions in which it is mended"`
+	Fixed    string   `json:"fixed,omitempty" doc:"versions that fix it"`
 	Title    string   `json:"title,omitempty"`
 	Link     string   `json:"link,omitempty" doc:"a page about it"`
 }
@@ -192,7 +192,7 @@ func (d scanDiff) reportAdded(e *exposure) {
 		message += ": " + e.Title
 	}
 	if len(d.was.unscanned) > 0 {
-		message += " (new, as far as the images were scanned)"
+		message += " (possibly not new: some previous images were not scanned)"
 	}
 	d.add(vulnerabilityAdded, e.at, Finding{Field: e.ID, Message: message, Vulnerabilities: []Vulnerability{e.Vulnerability}}, severityOf(e.severity))
 }
@@ -244,7 +244,7 @@ func (f Finding) summary(rule string) string {
 		message += fmt.Sprintf(" and %d more", total-len(ids))
 	}
 	if f.partly {
-		message += "; as far as the images were scanned"
+		message += "; some images were not scanned"
 	}
 	return message
 }

@@ -104,7 +104,7 @@ func TestScans(t *testing.T) {
 			[]string{"a CVE-1/zlib/HIGH"},
 			[]string{
 				"medium vulnerabilities.not-scanned " + at + "container c0: no scan for quay.io/demo/app with this digest, only for sha256:" + strings.Repeat("a", 64) + ": scan the digest in the lock",
-				"info vulnerabilities.gone : 1 vulnerability no longer found (1 high): CVE-1; as far as the images were scanned",
+				"info vulnerabilities.gone : 1 vulnerability no longer found (1 high): CVE-1; some images were not scanned",
 			},
 		},
 		{
@@ -113,7 +113,7 @@ func TestScans(t *testing.T) {
 			[]string{"b"},
 			[]string{"b CVE-1/zlib/HIGH"},
 			[]string{
-				"high vulnerabilities.added " + at + "CVE-1: zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title* (new, as far as the images were scanned)",
+				"high vulnerabilities.added " + at + "CVE-1: zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title* (possibly not new: some previous images were not scanned)",
 				"low vulnerabilities.not-scanned " + at + "container c0: no scan for quay.io/demo/app with this digest, only for sha256:" + strings.Repeat("b", 64) + ": scan the digest in the lock, so new vulnerabilities cannot be recognised",
 			},
 		},

@@ -261,7 +261,7 @@ func (d webhookDiff) compareRules() {
 	}
 	old, now := watch(d.old), watch(d.now)
 	if more := uncovered(old, now); len(more) > 0 {
-		d.add("webhook.rules-widened", Finding{Before: format(old), After: format(now), Message: "sees " + diag.Some(more, 5) + " too"}, "rules")
+		d.add("webhook.rules-widened", Finding{Before: format(old), After: format(now), Message: "also covers " + diag.Some(more, 5)}, "rules")
 	}
 	if less := uncovered(now, old); len(less) > 0 {
 		d.add("webhook.rules-narrowed", Finding{Before: format(old), After: format(now), Message: "no longer covers " + diag.Some(less, 5)}, "rules")

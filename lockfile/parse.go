@@ -111,7 +111,7 @@ func (p *parser) schemaOf(n *yaml.Node) (int, error) {
 	}
 	switch {
 	case schema > p.schema:
-		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, v), "written by a newer quayside (schema %d; this program reads %d)", schema, p.schema)}
+		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, v), "written by a newer quayside (schema %d; this version supports %d)", schema, p.schema)}
 	case schema < 1:
 		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, v), "unknown schema %d (want %d)", schema, p.schema)}
 	}

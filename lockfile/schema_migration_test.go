@@ -96,7 +96,7 @@ func TestMigration(t *testing.T) {
 		t.Errorf("without the migration: %v", err)
 	}
 	newer := strings.Replace(string(Format(f)), "schema: 1", "schema: 3", 1)
-	if _, err := parse(newSchema2Parser(), []byte(newer)); err == nil || !strings.Contains(err.Error(), "written by a newer quayside (schema 3; this program reads 2)") {
+	if _, err := parse(newSchema2Parser(), []byte(newer)); err == nil || !strings.Contains(err.Error(), "written by a newer quayside (schema 3; this version supports 2)") {
 		t.Errorf("a newer schema: %v", err)
 	}
 }

@@ -47,7 +47,7 @@ type Catalog struct {
 	ID       ID     `json:"name" form:"required" doc:"namespace/name, or name."`
 	Source   string `json:"source" doc:"Canonical reference, never a mirror's, without the digest: image:quay.io/operatorhubio/catalog:latest, oci:catalogs/operatorhubio."`
 	Digest   Digest `json:"digest" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Digest of the image's manifest, or of the directory's content, when the bundle was pinned."`
-	Identity string `json:"identity" doc:"Signer, where a signature is demanded."`
+	Identity string `json:"identity" doc:"Signer, if a signature is required."`
 }
 
 // NewCatalog returns the record of a catalog. It removes a digest from the source, because Digest
@@ -92,27 +92,27 @@ type Pin struct {
 	Namespace       string          `json:"namespace" form:"required nonempty" doc:"Install namespace."`
 	Package         string          `json:"package" form:"required nonempty" doc:"Name of the package."`
 	Version         string          `json:"version" form:"required nonempty" doc:"Version of the bundle."`
-	Channel         string          `json:"channel" doc:"Channel that the bundle was taken from."`
+	Channel         string          `json:"channel" doc:"Channel from which the bundle was selected."`
 	Bundle          string          `json:"bundle" form:"required nonempty" doc:"Name of the bundle."`
-	Image           string          `json:"image" doc:"The bundle's image, by digest. Absent where the catalog embeds the content."`
-	Identity        string          `json:"identity" doc:"Signer of the image, where a signature is demanded."`
-	ContentDigest   Digest          `json:"contentDigest" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Digest of the bundle's manifests. Absent where the image pins them."`
-	Catalog         Catalog         `json:"catalog" doc:"The catalog that the bundle was taken from, as it was then."`
-	RequestedBy     []string        `json:"requestedBy" form:"nonempty" doc:"The declarations that ask for the package, namespace/name. Absent: it is a dependency."`
-	Approval        string          `json:"approval" form:"enum=Automatic|Manual" default:"\"Automatic\"" doc:"Manual: upgraded only when named."`
+	Image           string          `json:"image" doc:"The bundle's image, by digest. Absent if the catalog embeds the content."`
+	Identity        string          `json:"identity" doc:"Signer of the image, if a signature is required."`
+	ContentDigest   Digest          `json:"contentDigest" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Digest of the bundle's manifests. Absent if image is set."`
+	Catalog         Catalog         `json:"catalog" doc:"The catalog from which the bundle was pinned, at that time."`
+	RequestedBy     []string        `json:"requestedBy" form:"nonempty" doc:"The declarations that request the package, as namespace/name. Absent for a dependency."`
+	Approval        string          `json:"approval" form:"enum=Automatic|Manual" default:"\"Automatic\"" doc:"Manual: upgraded only when requested by name."`
 	Hold            string          `json:"hold" doc:"Reason why the operator is held at its version."`
 	InstallMode     InstallMode     `json:"installMode" form:"enum=AllNamespaces|MultiNamespace|SingleNamespace|OwnNamespace" doc:"Install mode."`
 	WatchNamespaces []string        `json:"watchNamespaces" form:"nonempty" doc:"Namespaces that the operator watches. Absent: all."`
 	OperatorGroup   string          `json:"operatorGroup" doc:"Name of the OperatorGroup."`
-	Replaces        string          `json:"replaces" doc:"The bundle that this one was upgraded from."`
-	Skipped         []string        `json:"skipped" form:"nonempty" doc:"Bundles passed over in that upgrade, oldest first."`
-	Config          json.RawMessage `json:"config" doc:"As spec.config of OLM's Subscription."`
+	Replaces        string          `json:"replaces" doc:"The bundle from which this one was upgraded."`
+	Skipped         []string        `json:"skipped" form:"nonempty" doc:"Bundles skipped in that upgrade, oldest first."`
+	Config          json.RawMessage `json:"config" doc:"Same fields as spec.config of OLM's Subscription."`
 	Requires        []Requirement   `json:"requires" doc:"The pins that meet the requirements of the bundle."`
 	RelatedImages   []RelatedImage  `json:"relatedImages" doc:"Every image that the bundle needs, by digest."`
 	Properties      []Property      `json:"properties" doc:"Properties of the bundle that constrain a resolution."`
-	Declaration     Digest          `json:"declarationDigest" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Digest of the declarations that this pin answers."`
-	Adopted         *Adopted        `json:"adopted" doc:"What is kept as OLM installed it, until the operator is upgraded. Absent where OLM did not install it."`
-	Storage         *Storage        `json:"storage" doc:"Migration step before an upgrade that drops versions in which objects may be stored. Absent where there is none."`
+	Declaration     Digest          `json:"declarationDigest" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Digest of the declarations from which this pin was resolved."`
+	Adopted         *Adopted        `json:"adopted" doc:"Settings of OLM's installation, kept until the operator is upgraded. Absent if OLM did not install it."`
+	Storage         *Storage        `json:"storage" doc:"Step of the storage migration before an upgrade that removes versions in which objects may be stored. Absent if none is needed."`
 	Pos             diag.Pos        `json:"-"`
 	Fields          diag.Fields     `json:"-"`
 }
@@ -129,16 +129,16 @@ type Requirement struct {
 // leftover objects stay rendered until the successor is observed running. If it is uninstalled,
 // the engine prunes its objects, and the block stays until the objects are observed to be deleted.
 type Leaving struct {
-	ReplacedBy string   `json:"replacedBy" form:"nonempty" doc:"namespace/package of the successor, which is pinned or leaving too. Absent for an operator that is uninstalled."`
-	With       []string `json:"with" form:"nonempty" doc:"Operators (namespace/package) that were one piece with it and stay. Absent where it was one by itself."`
+	ReplacedBy string   `json:"replacedBy" form:"nonempty" doc:"Successor, as namespace/package, which is also in pins or leaving. Absent for an operator that is being uninstalled."`
+	With       []string `json:"with" form:"nonempty" doc:"Remaining operators (namespace/package) of its piece. Absent if it had its own piece."`
 	Pin        `json:",inline"`
 }
 
 // Adopted records the details of an operator that are rendered as OLM installed them, so that the
 // adoption restarts no pods. It omits all details that can be derived from the bundle.
 type Adopted struct {
-	Condition    string       `json:"operatorCondition" form:"required nonempty" doc:"Name of the OperatorCondition that the pods are given."`
-	Certificates []string     `json:"caCertificates" form:"nonempty" doc:"The CA of OLM's serving certificates, in DER and base64. Absent where the workspace's provider issues them."`
+	Condition    string       `json:"operatorCondition" form:"required nonempty" doc:"Value of OPERATOR_CONDITION_NAME in the pods."`
+	Certificates []string     `json:"caCertificates" form:"nonempty" doc:"CA certificates of OLM's serving certificates, in DER and base64. Absent if the workspace's provider issues the certificates."`
 	Annotations  []Annotation `json:"annotations" doc:"Annotations of pod templates that the bundle does not have."`
 }
 
@@ -147,21 +147,21 @@ type Annotation struct {
 	Deployment string `json:"deployment" form:"required nonempty" doc:"Name of the Deployment."`
 	Name       string `json:"name" form:"required nonempty" doc:"Name of the annotation."`
 	Value      string `json:"value" form:"required" doc:"Value of the annotation."`
-	Absent     bool   `json:"absent" doc:"Whether the pods lack it although the bundle has it."`
+	Absent     bool   `json:"absent" doc:"Whether the pods do not have the annotation, although the bundle does."`
 }
 
 // Storage is the storage migration before an upgrade to a bundle that drops stored versions. The
 // pinned bundle has both the old and the new versions.
 type Storage struct {
-	State   StorageState     `json:"stage" form:"required enum=store|migrate" doc:"store: objects written from now on are stored in the other version. migrate: those written before are rewritten, too."`
+	State   StorageState     `json:"stage" form:"required enum=store|migrate" doc:"store: new writes are stored in the other version. migrate: existing objects are also rewritten."`
 	Objects []StoredVersions `json:"objects" form:"required" doc:"The objects, by CustomResourceDefinition and version."`
 }
 
 // StoredVersions is the migration of one CRD's objects from one version to another.
 type StoredVersions struct {
 	Definition string `json:"crd" form:"required nonempty" doc:"Name of the CustomResourceDefinition."`
-	From       string `json:"from" form:"required nonempty" doc:"Version that the next bundle drops."`
-	To         string `json:"to" form:"required nonempty" doc:"Version that the next bundle stores objects in."`
+	From       string `json:"from" form:"required nonempty" doc:"Version that the next bundle removes."`
+	To         string `json:"to" form:"required nonempty" doc:"Storage version of the next bundle."`
 }
 
 // StorageState is a stage of the storage migration.
@@ -221,9 +221,9 @@ type document[N, P, L any] struct {
 	APIVersion string `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
 	Kind       string `json:"kind" form:"required const=Lock" doc:"Lock"`
 	Schema     int    `json:"schema" form:"required" doc:"Number of the schema: 1."`
-	Namespaces []N    `json:"namespaces" doc:"The declared Namespaces, by name. Absent where there are none."`
+	Namespaces []N    `json:"namespaces" doc:"The declared Namespaces, by name. Absent if there are none."`
 	Pins       []P    `json:"pins" form:"required" doc:"One block per installed package, by namespace and package."`
-	Leaving    []L    `json:"leaving" doc:"Operators that others replace and of which objects are still rendered, and such that are being uninstalled, by namespace and package. Absent where there are none."`
+	Leaving    []L    `json:"leaving" doc:"Replaced operators with objects that are still rendered, and operators that are being uninstalled, by namespace and package. Absent if there are none."`
 }
 
 // JSONSchema returns the JSON schema of quayside.lock.

@@ -17,8 +17,8 @@ import (
 // Field is a difference between a live object and its rendered counterpart. Items of lists are
 // identified by name if they have one: "spec.template.spec.containers[manager].env[A].value".
 type Field struct {
-	Path string `json:"path" doc:"Where in the object."`
-	How  How    `json:"kind" form:"enum=changed|cluster-only|tree-only|order" doc:"changed: the values do; cluster-only: only the cluster has it; tree-only: only the tree has it; order: the same items in another order."`
+	Path string `json:"path" doc:"Path of the field in the object."`
+	How  How    `json:"kind" form:"enum=changed|cluster-only|tree-only|order" doc:"changed: different values; cluster-only: only in the cluster; tree-only: only in the tree; order: the same items in another order."`
 }
 
 // How is the kind of difference of a field.

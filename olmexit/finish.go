@@ -30,7 +30,7 @@ type Finished struct {
 	Restarts     []Restart `json:"restarts" doc:"Deployments whose pods restart once."`
 	Condition    Renamed   `json:"condition" doc:"OperatorCondition whose name the pods get."`
 	Certificates []string  `json:"certificates" doc:"Services (namespace/name) whose certificates change from OLM to the workspace's provider."`
-	Needs        []string  `json:"requiredKinds" doc:"Kinds of objects that the tree has from then on and that it does not define: the cluster must serve them before the tree is applied."`
+	Needs        []string  `json:"requiredKinds" doc:"Kinds of new objects whose CRDs are not in the tree: the cluster must serve them before the tree is applied."`
 	Objects      []Change  `json:"objects" doc:"Changes of the operator's files in the tree."`
 }
 

@@ -199,7 +199,7 @@ func (x *inspector) state(op *operator) (State, []Reason) {
 
 // notInTree returns the reason for a pinned operator without objects in the tree.
 func notInTree() Reason {
-	return Reason{Code: "not-in-tree", Message: "the cluster does not get it from the tree, so nothing would replace OLM: add it to the cluster's operators in quayside.yaml"}
+	return Reason{Code: "not-in-tree", Message: "the tree does not install it in this cluster, so it would be unmanaged: add it to the cluster's operators in quayside.yaml"}
 }
 
 // forgottenState returns the state of an operator without a Subscription and ClusterServiceVersion. It
@@ -244,7 +244,7 @@ func (x *inspector) blockingReasons(op *operator) []Reason {
 	csv := op.csv()
 	switch {
 	case csv == nil && op.subscription.InstalledCSV == "":
-		no("not-installed", "Subscription %s has installed nothing: let OLM install it, or delete the Subscription", op.subscription.Name)
+		no("not-installed", "Subscription %s has no installed version: wait until OLM has installed one, or delete the Subscription", op.subscription.Name)
 	case csv == nil:
 		no("installed-csv-gone", "ClusterServiceVersion %s, the installedCSV of Subscription %s, is missing: set spec.startingCSV and delete the Subscription's status, or install again", op.subscription.InstalledCSV, op.subscription.Name)
 	case parentOf(csv) != "" && parentOf(csv) != csv.Namespace:

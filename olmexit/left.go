@@ -37,11 +37,11 @@ func (c *clusterState) leftover(o *snapshot.Object) (Stage, string) {
 	case c.unpacks[o.Key]:
 		return Never, "OLM's unpacked bundle: deleted with its CatalogSource"
 	case o.Is("CustomResourceDefinition.apiextensions.k8s.io") && isManaged(o):
-		return Never, "a CRD that the bundle does not contain (any more): deleting it would delete its custom resources"
+		return Never, "a CRD that is not in the bundle: it is kept, because deleting it would delete its custom resources"
 	case o.Labels[labelManaged] == "true":
-		return Never, "installed by OLM from this or an earlier version of the bundle, and not in the tree: stays without an owner, unmanaged"
+		return Never, "installed by OLM from this or an earlier bundle, but not in the tree: it is kept without an owner, and nothing manages it"
 	case hasOwnerOfKind(o, "ClusterServiceVersion"):
-		return Never, "created by the operator or by hand, owned by the ClusterServiceVersion: deletion with Orphan keeps it, without an owner"
+		return Never, "created by the operator or by hand, and owned by the ClusterServiceVersion, which is deleted with Orphan: it is kept without an owner"
 	case isManaged(o):
 		return Never, "created by the operator or by hand, only labelled by OLM: stays unchanged"
 	}

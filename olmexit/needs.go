@@ -25,13 +25,13 @@ type Dependence struct {
 	Bundle      string   `json:"bundle,omitempty" doc:"Name of the bundle: of the ClusterServiceVersion in a cluster."`
 	NeedsOLM    Need     `json:"needsOLM" form:"enum=yes|partly|unknown|no" doc:"yes: its purpose depends on OLM; partly: it works without OLM, with the listed losses; unknown: it may use OLM; no: there is no evidence of OLM."`
 	Signals     []Signal `json:"signals" doc:"Evidence of OLM, strongest first."`
-	Definitions []string `json:"crds" doc:"CustomResourceDefinitions of OLM that it watches objects of: they have to stay where OLM is uninstalled."`
+	Definitions []string `json:"crds" doc:"CustomResourceDefinitions of OLM whose objects it watches: keep them when OLM is uninstalled."`
 }
 
 // Signal is an indication that an operator uses OLM.
 type Signal struct {
 	Code   string `json:"code" form:"enum=installs|ships|changes-csv|prepares|reads|packages|webhook|annotation|mentions|everything" doc:"As in the documentation."`
-	Need   Need   `json:"need" form:"enum=yes|partly|unknown" doc:"How much it needs OLM for that."`
+	Need   Need   `json:"need" form:"enum=yes|partly|unknown" doc:"Whether it needs OLM for this."`
 	Object string `json:"object" doc:"Owner: a ServiceAccount, a Deployment or another object."`
 	What   string `json:"description" doc:"Actions, performed or allowed."`
 	Loses  string `json:"impact" doc:"Features that are lost without OLM."`
@@ -51,7 +51,7 @@ func signalKinds() []signalCategory {
 	const tell = "set OPERATOR_CONDITION_NAME to an empty value in spec.config.env of its Subscription: most operators then work without OLM"
 	return []signalCategory{
 		{"installs", NeedsOLM, "operators that it installs, upgrades or removes through OLM stay unchanged: OLM no longer processes its requests", declare},
-		{"ships", NeedsOLM, "it is no longer processed, and a cluster without OLM's CRDs refuses it", declare},
+		{"ships", NeedsOLM, "it has no effect, and a cluster without OLM's CRDs rejects it", declare},
 		{"changes-csv", InPart, "OLM no longer copies these settings to its Deployments, and its own ClusterServiceVersion is missing", "move these settings to spec.config of its Subscription or to a patch in the cluster's overlay; " + tell},
 		{"prepares", InPart, "the catalogs and OperatorGroups that it creates have no effect", "declare them in Git if other operators need them"},
 		{"reads", InPart, "it finds no objects of adopted operators, and no version, owner or channel", "check its documentation for its behaviour without OLM; " + tell},

@@ -10,7 +10,7 @@ import (
 // Report lists the operators that OLM installed and those that the lock pins, with their objects.
 type Report struct {
 	Operators []Operator        `json:"operators" doc:"By namespace and package."`
-	Shared    []Object          `json:"shared" doc:"Objects of several operators, and those that the tree holds for none, as operators' objects."`
+	Shared    []Object          `json:"shared" doc:"Objects of several operators, and objects of the tree that belong to no operator."`
 	Counts    Counts            `json:"counts" doc:"Of all objects."`
 	Unread    []snapshot.Unread `json:"unreadable" doc:"Kinds whose objects could not be read; their results are incomplete."`
 }
@@ -29,10 +29,10 @@ type Operator struct {
 	OperatorKey
 	CSV     string   `json:"csv,omitempty" doc:"Name of the installed ClusterServiceVersion. Absent if there is none."`
 	Pinned  string   `json:"pinned,omitempty" doc:"Name of the bundle in the lock. Absent where the lock does not have the operator."`
-	State   State    `json:"state" form:"enum=Adoptable|AdoptableWithRestart|Blocked|AlreadyAdopted|NotOLM" doc:"Remedy."`
-	Reasons []Reason `json:"reasons" doc:"Why it is blocked, or restarts."`
+	State   State    `json:"state" form:"enum=Adoptable|AdoptableWithRestart|Blocked|AlreadyAdopted|NotOLM" doc:"State of the adoption."`
+	Reasons []Reason `json:"reasons" doc:"Reasons why it is blocked or restarts."`
 	Counts  Counts   `json:"counts" doc:"Of its objects."`
-	Objects []Object `json:"objects" doc:"All that belongs to it alone, by kind, group, namespace and name."`
+	Objects []Object `json:"objects" doc:"Objects that belong only to this operator, by kind, group, namespace and name."`
 }
 
 // State is the adoption state of an operator.
@@ -51,8 +51,8 @@ const (
 type Reason struct {
 	Code    string  `json:"code" doc:"As in the documentation."`
 	Message string  `json:"message" doc:"Problem and remedy."`
-	Object  string  `json:"object,omitempty" doc:"The object that it is about."`
-	Fields  []Field `json:"fields,omitempty" doc:"The fields of the object that it is about."`
+	Object  string  `json:"object,omitempty" doc:"The affected object."`
+	Fields  []Field `json:"fields,omitempty" doc:"The affected fields of the object."`
 }
 
 // Object is an object of the cluster, the tree, or both.
@@ -90,7 +90,7 @@ const (
 // Counts holds the number of objects per class. Live is the number of all objects except the added
 // ones.
 type Counts struct {
-	Live    int `json:"live" doc:"Objects that the cluster has."`
+	Live    int `json:"live" doc:"Number of objects in the cluster."`
 	Equal   int `json:"equal"`
 	Changed int `json:"changed"`
 	Added   int `json:"added"`

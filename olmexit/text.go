@@ -83,14 +83,14 @@ func (d *Diagnosis) Text(w io.Writer) {
 		fmt.Fprintf(w, "%s: %s\n", inert.Line(op.Key()+" ("+op.Bundle+")"), verdicts[op.NeedsOLM])
 		for _, s := range op.Signals {
 			fmt.Fprintf(w, "    %s\n", inert.Line(s.Object+" "+s.What))
-			fmt.Fprintf(w, "        without OLM: %s\n        to do: %s\n", s.Loses, s.Do)
+			fmt.Fprintf(w, "        without OLM: %s\n        remedy: %s\n", s.Loses, s.Do)
 		}
 		if len(op.Definitions) > 0 {
-			fmt.Fprintf(w, "    keep when OLM is uninstalled, for it watches them: %s\n", strings.Join(op.Definitions, ", "))
+			fmt.Fprintf(w, "    keep when OLM is uninstalled, because it watches them: %s\n", strings.Join(op.Definitions, ", "))
 		}
 	}
 	writeUnread(w, d.Unread)
-	fmt.Fprintf(w, "%s: %d in need of OLM, %d that lose something without it, %d that could need it, %d that do not\n",
+	fmt.Fprintf(w, "%s: needs OLM: %d; loses functions without OLM: %d; could need OLM: %d; does not need OLM: %d\n",
 		diag.Count(len(d.Operators), "operator"), count[NeedsOLM], count[InPart], count[MayNeed], count[NeedsNone])
 }
 

@@ -399,7 +399,7 @@ func TestBundlesDoNotSteer(t *testing.T) {
 		for _, key := range keys { // on three objects, in two places each, and on the Deployment
 			at := fmt.Sprintf("CustomResourceDefinition things.x.io: metadata.annotations: %q ignored", key)
 			if !slices.ContainsFunc(said, func(s string) bool {
-				return strings.HasPrefix(s, at) && strings.HasSuffix(s, "(and so in 6 more places)")
+				return strings.HasPrefix(s, at) && strings.HasSuffix(s, "(also in 6 more places)")
 			}) {
 				t.Errorf("%s: nothing is said of %s: %q", name, key, said)
 			}

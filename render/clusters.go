@@ -101,7 +101,7 @@ func (t *tree) checkOverlays() error {
 			if strings.Contains(name, ".") && !slices.Contains(known, name) {
 				at := diag.Pos{File: path.Join(cmp.Or(t.opt.OverlaysDir, layout.Overlays), c.Name, name)}
 				faults.Add(at, diag.Hintf(at, "rename the directory to <namespace>.<package> of an operator of the cluster, or delete it",
-					"overlay of an unknown operator: cluster %q does not get %s%s", c.Name, name, diag.DidYouMean(name, known)))
+					"overlay of an unknown operator: cluster %q has no operator %s%s", c.Name, name, diag.DidYouMean(name, known)))
 			}
 		}
 	}

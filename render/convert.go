@@ -66,7 +66,7 @@ func (in *install) convertToServed(file bundle.Object, o Object) (Object, error)
 			return diag.Errorf(file.Pos(), "%s %q at %s, which Kubernetes serves only before 1.%d: %s", o.Kind(), o.Name(), c.from, c.removed, why)
 		}
 		if c.to == "" {
-			return nil, lossy("no equivalent successor")
+			return nil, lossy("no API version with the same fields")
 		}
 		converted := k8s.With(o, c.to, "apiVersion")
 		if c.convert != nil {
@@ -167,7 +167,7 @@ func convertWorkload(o Object) (Object, error) {
 		o = k8s.With(o, map[string]any{"matchLabels": labels}, "spec", "selector")
 	}
 	if _, ok := k8s.Map(o, "spec")["rollbackTo"]; ok {
-		return nil, fmt.Errorf("spec.rollbackTo has no successor")
+		return nil, fmt.Errorf("spec.rollbackTo does not exist in apps/v1")
 	}
 	return o, nil
 }

@@ -140,7 +140,7 @@ func TestOldCRD(t *testing.T) {
 		}
 	}
 	b = crd(map[string]any{"anyOf": []any{map[string]any{"type": "array"}, map[string]any{"type": "object"}}})
-	if _, _, err := Manifests(b, pinOf(b, "op-ns"), Options{}); err == nil || !strings.Contains(err.Error(), "manifests/a.yaml") || !strings.Contains(err.Error(), "without loss: spec: type array in a part of anyOf") {
+	if _, _, err := Manifests(b, pinOf(b, "op-ns"), Options{}); err == nil || !strings.Contains(err.Error(), "manifests/a.yaml") || !strings.Contains(err.Error(), "without loss: spec: type array inside anyOf") {
 		t.Errorf("got %v", err)
 	}
 }

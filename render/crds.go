@@ -46,7 +46,7 @@ func (in *install) withConversionWebhook(crd Object) Object {
 	}
 	name := in.ownService(k8s.Text(service, "name"))
 	if name == "" {
-		in.warn(in.csvPos(), "conversion-webhook-outside", "CRD %q is converted by Service %q in namespace %q, which is not in the bundle",
+		in.warn(in.csvPos(), "conversion-webhook-outside", "CRD %q has a conversion webhook at Service %q in namespace %q, which is not in the bundle",
 			crd.Name(), k8s.Text(service, "name"), k8s.Text(service, "namespace"))
 		return crd
 	}

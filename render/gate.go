@@ -24,7 +24,7 @@ func (in *install) checkTypes(pos diag.Pos, o Object) (Object, error) {
 		o, shape.Unknown = Object(in.opt.types.Prune(o)), nil
 	}
 	for _, field := range shape.Unknown {
-		in.warn(pos, "unknown-field", "%s: %s: %s has no such field: strict or server-side apply refuses the object, others drop the field", o.Key(), field, o.APIVersion())
+		in.warn(pos, "unknown-field", "%s: %s: %s has no such field: with strict validation or server-side apply, the API server rejects the object, otherwise it drops the field", o.Key(), field, o.APIVersion())
 	}
 	var errs diag.List
 	for _, f := range shape.Wrong {

@@ -44,7 +44,7 @@ func renderManifest(t *testing.T, fsys fstest.MapFS) string {
 // TestShippedIsTyped checks that unknown fields remain with a warning, and that values of a wrong type
 // are rejected.
 func TestShippedIsTyped(t *testing.T) {
-	const unknown = "%s: %s has no such field: strict or server-side apply refuses the object, others drop the field"
+	const unknown = "%s: %s has no such field: with strict validation or server-side apply, the API server rejects the object, otherwise it drops the field"
 	for manifest, want := range map[string]string{
 		`{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80, targetPort: http}]}}`: "",
 		`{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80, portName: a}], sort: b}}`: fmt.Sprintf(

@@ -113,7 +113,7 @@ func (t *tree) writeApplied(dir string, objects []Object) error {
 const noCRDsReadme = "No operator is installed, so there is no custom resource definition here.\n"
 
 // noPiecesReadme is the README of an empty directory of pieces.
-const noPiecesReadme = "Nothing is installed, so there is no piece here.\n"
+const noPiecesReadme = "No operator is installed, so there are no manifests here.\n"
 
 // providedAPIs returns the custom resources that the operators provide, sorted and without
 // duplicates.

@@ -40,7 +40,7 @@ func (t *tree) writeNamespaces() error {
 		case k8s.IsDefaultNamespace(name):
 			if isDeclared {
 				t.warn(diag.Pos{}, name, "namespace-reserved",
-					"Namespace %q is declared but not rendered: it exists in every cluster; set its labels and annotations where the cluster is set up", name)
+					"Namespace %q is declared but not rendered, because it exists in every cluster: set its labels and annotations in the configuration that creates the cluster", name)
 			}
 			continue
 		case !isDeclared && k8s.IsReservedNamespace(name):
@@ -141,7 +141,7 @@ func (t *tree) removeToolDirectives(in operator, annotation string, keys map[str
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if tool := bundle.Steers(key); tool != "" {
 			delete(keys, key)
-			t.warn(in.csvPos(), in.pin.Key(), "tool-directive", "annotation %s: %q ignored: bundles may not steer %s", annotation, key, tool)
+			t.warn(in.csvPos(), in.pin.Key(), "tool-directive", "annotation %s: %q ignored: bundles must not control %s", annotation, key, tool)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (t *tree) warnExpectedNamespaces(rendered map[string][]operator) {
 		for _, ns := range in.pin.WatchNamespaces {
 			_, declared := t.declared[ns]
 			if _, ok := rendered[ns]; !ok && ns != "" && !declared {
-				t.warn(diag.Pos{}, in.pin.Key(), "namespace-expected", "%s watches namespace %q, which is expected to exist", in.name(), ns)
+				t.warn(diag.Pos{}, in.pin.Key(), "namespace-expected", "%s watches namespace %q, which is not rendered and must exist in the cluster", in.name(), ns)
 			}
 		}
 	}

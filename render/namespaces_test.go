@@ -148,7 +148,7 @@ func TestDeclaredNamespaces(t *testing.T) {
 			nil,
 			[]lockfile.Namespace{{Name: "kube-system", Labels: map[string]string{"team": "one"}}},
 			"", nil, nil,
-			`namespace-reserved: Namespace "kube-system" is declared but not rendered: it exists in every cluster; set its labels and annotations where the cluster is set up`,
+			`namespace-reserved: Namespace "kube-system" is declared but not rendered, because it exists in every cluster: set its labels and annotations in the configuration that creates the cluster`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,7 +37,7 @@ func (t *tree) warnRejected() {
 			}
 			if why := admissionRefusal(kind, o); why != "" {
 				refused[o.Key()] = why
-				t.warn(in.at(objectPlace(in.b, o)), in.pin.Key(), "custom-resource-refused", "%s: the cluster will refuse %s, invalid for its own CustomResourceDefinition: %s", in.name(), o.Key(), why)
+				t.warn(in.at(objectPlace(in.b, o)), in.pin.Key(), "custom-resource-refused", "%s: the API server will reject %s, because it is invalid according to its CustomResourceDefinition: %s", in.name(), o.Key(), why)
 			}
 		}
 	}

@@ -156,22 +156,22 @@ func TestHostileKinds(t *testing.T) {
 		return fmt.Sprintf("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %q}, spec: {group: %q, scope: Namespaced, names: {kind: Evil, plural: %q}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}", name, group, plural)
 	}
 	for manifest, want := range map[string]string{
-		"{apiVersion: v1, kind: secret, metadata: {name: a}}":                          `kind: Kubernetes has no "secret" in its core group`,
-		"{apiVersion: v1, kind: SECRET, metadata: {name: a}}":                          `kind: Kubernetes has no "SECRET" in its core group`,
-		"{apiVersion: apps/v1, kind: Secret, metadata: {name: a}}":                     `kind: Kubernetes has no "Secret" in its group apps`,
+		"{apiVersion: v1, kind: secret, metadata: {name: a}}":                          `kind: unknown kind "secret" in the core group`,
+		"{apiVersion: v1, kind: SECRET, metadata: {name: a}}":                          `kind: unknown kind "SECRET" in the core group`,
+		"{apiVersion: apps/v1, kind: Secret, metadata: {name: a}}":                     `kind: unknown kind "Secret" in group apps`,
 		"{apiVersion: /v1, kind: Secret, metadata: {name: a}}":                         `apiVersion: "" is not a valid group name`,
 		"{apiVersion: '*/v1', kind: Thing, metadata: {name: a}}":                       `apiVersion: "*" is not a valid group name`,
 		"{apiVersion: x.io/v1/v2, kind: Thing, metadata: {name: a}}":                   `apiVersion: version "v1/v2" is not valid`,
 		"{apiVersion: x.io/v1, kind: pods/exec, metadata: {name: a}}":                  `kind: in lower case, "pods/exec" is not valid`,
 		"{apiVersion: quayside.dev/v1alpha1, kind: Installation, metadata: {name: a}}": `apiVersion: group "quayside.dev" is reserved for quayside's own`,
-		crd("secrets.", "", "secrets"):                                                 `spec.group: "" is a group of Kubernetes itself`,
-		crd("evils.apps", "apps", "evils"):                                             `spec.group: "apps" is a group of Kubernetes itself`,
-		crd("evils.storage.k8s.io", "storage.k8s.io", "evils"):                         `spec.group: "storage.k8s.io" is a group of Kubernetes itself`,
-		crd("evils.quayside.dev", "quayside.dev", "evils"):                             `spec.group: "quayside.dev" is quayside's own group`,
+		crd("secrets.", "", "secrets"):                                                 `spec.group: "" is reserved for Kubernetes`,
+		crd("evils.apps", "apps", "evils"):                                             `spec.group: "apps" is reserved for Kubernetes`,
+		crd("evils.storage.k8s.io", "storage.k8s.io", "evils"):                         `spec.group: "storage.k8s.io" is reserved for Kubernetes`,
+		crd("evils.quayside.dev", "quayside.dev", "evils"):                             `spec.group: "quayside.dev" is reserved for quayside`,
 		crd("evils.local", "local", "evils"):                                           `spec.group: "local" has no dot`,
 		crd("nodes.x.io", "x.io", "nodes/proxy"):                                       `spec.names.plural: "nodes/proxy" is not valid`,
 		crd("evils.x.io", "x.io", "*"):                                                 `spec.names.plural: "*" is not valid`,
-		crd("others.x.io", "x.io", "evils"):                                            `metadata.name: "others.x.io" is not "evils.x.io"`,
+		crd("others.x.io", "x.io", "evils"):                                            `metadata.name: "others.x.io" must be "evils.x.io"`,
 	} {
 		_, err := renderBundles(map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1", manifest)}, nil, Options{})
 		if err == nil || !strings.Contains(err.Error(), "manifests/x0.yaml: ") || !strings.Contains(err.Error(), want) {
@@ -185,15 +185,15 @@ func TestHostileKinds(t *testing.T) {
 func TestHostileAPIs(t *testing.T) {
 	for api, want := range map[string]string{
 		`{"group":"beams.x.io","version":"v1","kind":"Beam","name":"beams"}`:            "",
-		`{"group":"rbac.authorization.k8s.io","version":"v1","kind":"Beam","name":"*"}`: `.group: "rbac.authorization.k8s.io" is a group of Kubernetes itself`,
-		`{"group":"apps","version":"v1","kind":"Deployment","name":"deployments"}`:      `.group: "apps" is a group of Kubernetes itself`,
+		`{"group":"rbac.authorization.k8s.io","version":"v1","kind":"Beam","name":"*"}`: `.group: "rbac.authorization.k8s.io" is reserved for Kubernetes`,
+		`{"group":"apps","version":"v1","kind":"Deployment","name":"deployments"}`:      `.group: "apps" is reserved for Kubernetes`,
 		`{"group":"*","version":"v1","kind":"Beam","name":"beams"}`:                     `.group: "*" is not a valid group name`,
 		`{"group":"beams.x.io","version":"v1","kind":"Beam","name":"*"}`:                `.name: "*" is not valid`,
 		`{"group":"beams.x.io","version":"v1","kind":"Beam","name":"beams/exec"}`:       `.name: "beams/exec" is not valid`,
 		`{"group":"beams.x.io","version":"v1/../..","kind":"Beam","name":"beams"}`:      `.version: "v1/../.." is not valid`,
 		`{"group":"beams.x.io","version":"v1","kind":"Beam it","name":"beams"}`:         `.kind: "beam it" is not valid`,
 		`{"group":"beams.x.io","version":"v1","kind":"Beam","name":""}`:                 `.name: "" is not valid`,
-		`{"group":"","version":"v1","kind":"Secret","name":"secrets"}`:                  `.group: "" is a group of Kubernetes itself`,
+		`{"group":"","version":"v1","kind":"Secret","name":"secrets"}`:                  `.group: "" is reserved for Kubernetes`,
 	} {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(api), &fields); err != nil {

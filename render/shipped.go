@@ -52,7 +52,7 @@ func (in *install) withOwnSubjects(file bundle.Object, o Object, accounts map[st
 		case accounts[k8s.Text(s, "name")]:
 			changed[i] = k8s.With(s, in.pin.Namespace, "namespace")
 		default:
-			in.warn(file.Pos(), "expected-from-outside", "%s references ServiceAccount %q in namespace %q, which is not in the bundle and is expected to exist",
+			in.warn(file.Pos(), "expected-from-outside", "%s references ServiceAccount %q in namespace %q, which is not in the bundle and must exist in the cluster",
 				file, k8s.Text(s, "name"), k8s.Text(s, "namespace"))
 		}
 	}

@@ -118,7 +118,7 @@ func (t *tree) checkSuccessors() error {
 			gets, err2 := c.Gets(in.successor)
 			errs = append(errs, err1, err2)
 			if had && !gets {
-				errs = append(errs, fmt.Errorf("cluster %q had %s but does not get its successor %s: its CRDs would be removed there, with all their objects: add the successor in spec.clusters",
+				errs = append(errs, fmt.Errorf("cluster %q would lose the CRDs of %s, with all their objects, because it does not get the successor %s: add the successor in spec.clusters",
 					c.Name, in.name(), in.successor))
 			}
 		}

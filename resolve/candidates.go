@@ -54,7 +54,7 @@ func (w *world) treatment(s *want) (treatment, string) {
 		return preferUpgrade, ""
 	}
 	if s.approval == declare.Manual {
-		return onlyInstalled, "its approval is Manual: only --upgrade=" + s.ns + "/" + s.pkg + " moves it"
+		return onlyInstalled, "its approval is Manual: only --upgrade=" + s.ns + "/" + s.pkg + " upgrades it"
 	}
 	if w.opt.Upgrade {
 		return preferUpgrade, ""
@@ -88,7 +88,7 @@ func (w *world) options(s *want) options {
 		return options{fault: &fault{pos: sp.faultPos, msg: sp.fault}}
 	}
 	if s.pkg == "" && s.decl != nil && s.decl.Bundle != "" {
-		return options{fault: &fault{pos: s.pos(declare.FieldBundle), msg: fmt.Sprintf("bundle %q is in no catalog", s.decl.Bundle)}}
+		return options{fault: &fault{pos: s.pos(declare.FieldBundle), msg: fmt.Sprintf("bundle %q is not in any catalog", s.decl.Bundle)}}
 	}
 	how, stay := w.treatment(s)
 	pkgs, bad := w.packages(s)

@@ -91,7 +91,7 @@ func (c installedCause) order() causeOrder { return orderInstalled }
 func (c installedCause) where() string     { return c.inst.where() }
 
 func (c installedCause) describe(*explainer, []int) string {
-	return c.inst.bundle + " is installed in namespace " + c.inst.ns + " and no subscription requests it, so it stays pinned"
+	return c.inst.bundle + " is installed in namespace " + c.inst.ns + "; it remains pinned, although no subscription requests it"
 }
 
 // where returns the position of the ClusterServiceVersion or the pin of i, or "".

@@ -165,7 +165,7 @@ func (c *checker) compare(change lockfile.Change) {
 	r := Reason{Namespace: change.Namespace, Package: change.Package, Text: reasonFor(change)}
 	isLeaving := change.Leaving != "" || change.Pruned
 	if l, leaves := c.next.Leaves(r.Namespace + "/" + r.Package); leaves && l.ReplacedBy != "" && !isLeaving && change.Kind == lockfile.Removed {
-		r.Text = "is pinned (" + change.From + "), and is replaced by " + l.ReplacedBy
+		r.Text = "is pinned (" + change.From + "), but is replaced by " + l.ReplacedBy
 	} else if isLeaving && change.Kind == lockfile.Added {
 		return // reported with its pin
 	}
@@ -189,7 +189,7 @@ func (c *checker) compare(change lockfile.Change) {
 		c.Stale = append(c.Stale, r.WithFields(sure, change.At, change.Pos))
 	}
 	if len(unsure) > 0 {
-		r.Text = "is out of date with its catalog, which has changed"
+		r.Text = "is out of date, because its catalog has changed"
 		c.Unchecked = append(c.Unchecked, r.WithFields(unsure, change.At, change.Pos))
 	}
 }
@@ -240,7 +240,7 @@ func (c *checker) confirm(p lockfile.Pin, decl *declare.Set) {
 	for i, from := range states {
 		to := append(states, p.Bundle)[i+1]
 		if from != "" && !hasPath(pkg, from, to) {
-			doubt("replaced "+from+", from which its catalog has no upgrade edge to "+to, "replaces", "skipped")
+			doubt("replaced "+from+", and its catalog has no upgrade edge from it to "+to, "replaces", "skipped")
 			return
 		}
 	}
@@ -272,10 +272,10 @@ func (c *checker) addUnread(p lockfile.Pin) {
 
 func reasonFor(c lockfile.Change) string {
 	words := map[lockfile.ChangeKind]string{
-		lockfile.Added:   "is requested and not pinned",
-		lockfile.Removed: fmt.Sprintf("is pinned (%s) and not required", c.From),
+		lockfile.Added:   "is requested, but not pinned",
+		lockfile.Removed: fmt.Sprintf("is pinned (%s), but not required", c.From),
 		lockfile.Moved:   fmt.Sprintf("is pinned at %s, which is no longer valid: it would change to %s", c.From, c.To),
-		lockfile.Changed: "is out of date with its declaration",
+		lockfile.Changed: "is out of date, because its declaration has changed",
 	}
 	switch {
 	case c.Pruned:
@@ -290,8 +290,8 @@ func reasonFor(c lockfile.Change) string {
 		}
 	case c.Package == "":
 		words = map[lockfile.ChangeKind]string{
-			lockfile.Added:   "is declared and not in the lock",
-			lockfile.Removed: "is in the lock and no longer declared",
+			lockfile.Added:   "is declared, but not in the lock",
+			lockfile.Removed: "is in the lock, but no longer declared",
 			lockfile.Changed: "is declared differently in the lock",
 		}
 	}

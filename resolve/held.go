@@ -205,7 +205,7 @@ func (w *world) stranded(s *want) held {
 	if head == nil {
 		return held{}
 	}
-	h := held{by: HeldByCatalog, reason: "no upgrade edge leads from it towards " + head.Name(), to: head}
+	h := held{by: HeldByCatalog, reason: "it has no upgrade path to " + head.Name(), to: head}
 	if w.droppedBy(s.current) != "" {
 		h.by = HeldByDrop
 	}
@@ -218,7 +218,7 @@ func (w *world) upgradeFlag(s *want, h held, lock *lockfile.File) string {
 		return ""
 	}
 	at := Target{Namespace: s.ns, Package: s.pkg, Reinstall: true}
-	flags, takes := "--reinstall="+s.ns+"/"+s.pkg, " upgrades without an edge"
+	flags, takes := "--reinstall="+s.ns+"/"+s.pkg, " upgrades without an upgrade edge"
 	down := s.current.facts.hasVersion && s.current.facts.isAbove(h.to.Bundle())
 	switch {
 	case h.by == HeldByVersions:

@@ -67,7 +67,7 @@ func positionCases() []positionCase {
 	}
 	return []positionCase{
 		{
-			text: "is in no catalog",
+			text: "is not in any catalog",
 			v1:   `sourceType: OCIImage, ociImage: {ref: ‸quay.io/x}`, own: `bundle: ‸"image:quay.io/x"`,
 		},
 		{
@@ -148,13 +148,13 @@ func positionCases() []positionCase {
 
 		around(positionCase{text: "its selector matches no declared Namespace", setup: two + "group none ops\n"}, "selector: ‸{matchLabels: {team: x}}"),
 		around(positionCase{text: "serviceAccountName is ignored", setup: two + "group none ops\n"}, "serviceAccountName: ‸x"),
-		around(positionCase{text: "let OperatorGroup og watch namespace ops", setup: narrow}, "targetNamespaces: ‸[b, c]"),
+		around(positionCase{text: "make OperatorGroup og watch namespace ops", setup: narrow}, "targetNamespaces: ‸[b, c]"),
 		{
-			text: "keep OperatorGroup og alone in namespace ops", setup: two + "group none ops\n",
+			text: "keep only OperatorGroup og in namespace ops", setup: two + "group none ops\n",
 			v0: fmt.Sprintf(group, "") + "‸" + strings.Replace(fmt.Sprintf(group, ""), "name: og", "name: other", 1) + withV0,
 		},
-		{text: "let it watch namespace ops", setup: narrow, own: `package: a, watchNamespaces: ‸[b, c]`},
-		{text: "let it watch all namespaces", setup: strings.ReplaceAll(narrow, "OwnNamespace", "AllNamespaces"), own: `package: a, watchNamespaces: ‸[b, c]`},
+		{text: "make it watch namespace ops", setup: narrow, own: `package: a, watchNamespaces: ‸[b, c]`},
+		{text: "make it watch all namespaces", setup: strings.ReplaceAll(narrow, "OwnNamespace", "AllNamespaces"), own: `package: a, watchNamespaces: ‸[b, c]`},
 		{
 			text: "set startingCSV: a.v1.0.0",
 			v0:   `startingCSV: ‸a.v1.0.1, ` + hub, ocm: `startingCSV: ‸a.v1.0.1, name: a, namespace: ops`,
@@ -168,10 +168,10 @@ func positionCases() []positionCase {
 			v0:   `startingCSV: ‸a.v9, ` + hub, ocm: `startingCSV: ‸a.v9, name: a, namespace: ops`,
 		},
 		{
-			text: "request it from catalog olm/cat",
+			text: "set its catalog to olm/cat",
 			v0:   `name: a, source: ‸cut, sourceNamespace: olm`, own: `package: a, catalog: ‸olm/cut`,
 		},
-		{text: "request it from catalog olm/cat", setup: both, v1: `sourceType: Catalog, catalog: {packageName: ‸a}`},
+		{text: "set its catalog to olm/cat", setup: both, v1: `sourceType: Catalog, catalog: {packageName: ‸a}`},
 		{
 			text: "allow a.v2.0.0",
 			ocm:  strings.Replace(withOCM, "spec: {", "spec: {versions: ‸[a.v9], ", 1),
@@ -200,7 +200,7 @@ func positionCases() []positionCase {
 		},
 		{text: "namespace ops has no OperatorGroup", setup: two + "group none ops\n", v0: strings.Replace(withV0, "namespace: ops", "namespace: ‸ops", 1)},
 		{
-			text: "using the lock", setup: installed,
+			text: ", which is used", setup: installed,
 			v0: withV0 + "status: {installedCSV: ‸a.v1.0.0}\n", v1: withV1 + "status: {install: {bundle: {name: ‸a.v1.0.0}}}\n",
 		},
 
@@ -221,7 +221,7 @@ func positionCases() []positionCase {
 			text: "request channel beta", setup: two + "beta: a2 a3<a2\n", whynot: "3.0.0",
 			v0: `channel: ‸stable, ` + hub, v1: `sourceType: Catalog, catalog: {packageName: a, channels: [‸stable]}`, own: `package: a, channel: ‸stable`,
 		},
-		{text: "does not provide all of its APIs", setup: "stable: b1\nbundle b1 gives K\nsub b\nrun\nunsub b\n", own: `package: a, replaces: ‸ops/b`},
+		{text: "does not provide all APIs of ops/b", setup: "stable: b1\nbundle b1 gives K\nsub b\nrun\nunsub b\n", own: `package: a, replaces: ‸ops/b`},
 		{text: "which is not in the lock", own: `package: a, replaces: ‸ops/b`},
 	}
 }

@@ -72,7 +72,7 @@ func waitFor(set []*draftPart) diag.Warning {
 	last := name(set[len(set)-1])
 	return diag.Warning{
 		Code: "upgrade-waits", Subject: set[len(set)-1].targets[0].key(),
-		Msg: "upgrade of " + last + " waits for " + strings.Join(others, " and ") + ": no solution together",
+		Msg: "upgrade of " + last + " is deferred until after " + strings.Join(others, " and ") + ", because they have no common solution",
 	}
 }
 

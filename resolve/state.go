@@ -380,8 +380,8 @@ func (w *world) warnStateDiffers(s *want) {
 	if s.current.pin == nil || s.current.bundle == s.decl.InstalledCSV {
 		return
 	}
-	w.warn(diag.Warning{Pos: s.pos(declare.FieldInstalled), Code: "state-differs", Subject: s.operator(), Msg: "subscription " + s.key() + ": according to its status, " +
-		s.decl.InstalledCSV + " is installed; the lock has " + s.current.bundle + "; using the lock"})
+	w.warn(diag.Warning{Pos: s.pos(declare.FieldInstalled), Code: "state-differs", Subject: s.operator(), Msg: "subscription " + s.key() + ": its status has " +
+		s.decl.InstalledCSV + " installed, but the lock has " + s.current.bundle + ", which is used"})
 }
 
 // hasSubscriptions reports whether the namespace has subscriptions.

@@ -181,10 +181,10 @@ func lostAPIs(old, follower lockfile.Pin) []model.GVK {
 // lostAPIConflict returns the conflict of a successor that does not provide all APIs of its
 // predecessor.
 func lostAPIConflict(d *declare.Subscription, old, follower lockfile.Pin, apis []model.GVK) *explain.Conflict {
-	c := successionConflict(d, fmt.Sprintf("%s replaces %s, but does not provide all of its APIs", follower.Key(), old.Key()),
+	c := successionConflict(d, fmt.Sprintf("%s replaces %s, but does not provide all APIs of %[2]s", follower.Key(), old.Key()),
 		"remove spec.replaces and declare "+old.Key()+" again: then both are installed")
 	for _, g := range apis {
-		c.Chain = append(c.Chain, explain.Link{Depth: 1, Text: fmt.Sprintf("%s provides %s of %s, %s does not: the CRD would be removed, with all objects of it", old.Bundle, g.Kind, g.Group, follower.Bundle)})
+		c.Chain = append(c.Chain, explain.Link{Depth: 1, Text: fmt.Sprintf("%s provides %s of %s, but %s does not: its CRD would be removed with all custom resources", old.Bundle, g.Kind, g.Group, follower.Bundle)})
 	}
 	return c
 }
@@ -213,12 +213,12 @@ func successionConflict(d *declare.Subscription, text, instead string) *explain.
 func (w *world) reportSuccessions(prev, next *lockfile.File) {
 	for _, l := range next.Leaving {
 		if l.ReplacedBy == "" {
-			w.warn(diag.Warning{Code: "uninstalling", Subject: l.Key(), Msg: fmt.Sprintf("%s is being uninstalled: an empty piece is rendered for it, which prunes its objects, until none of them is observed: run 'quayside status --save', then 'quayside resolve --observed'; or 'quayside resolve --prune'",
+			w.warn(diag.Warning{Code: "uninstalling", Subject: l.Key(), Msg: fmt.Sprintf("%s is being uninstalled: an empty piece is rendered, so that the GitOps tool prunes its objects: when they are deleted, run 'quayside status --save', then 'quayside resolve --observed'; or 'quayside resolve --prune'",
 				l.Key())})
 			continue
 		}
 		follower := next.Successor(l)
-		w.warn(diag.Warning{Code: "leftovers", Subject: l.Key(), Msg: fmt.Sprintf("%s is replaced by %s: its leftover objects are rendered, without running pods, until %s was observed to run: run 'quayside status --save', then 'quayside resolve --observed'",
+		w.warn(diag.Warning{Code: "leftovers", Subject: l.Key(), Msg: fmt.Sprintf("%s is replaced by %s: its leftover objects remain rendered, without running pods, until %s is observed ready: run 'quayside status --save', then 'quayside resolve --observed'",
 			l.Key(), follower, follower)})
 	}
 	for _, replaced := range slices.Sorted(maps.Keys(w.followers)) {

@@ -119,7 +119,7 @@ func (t *explainer) addFieldEdits() {
 		}
 		for _, c := range t.b.w.x.CatalogsWith(s.pkg) {
 			if id := c.ID(); (s.cat == nil || *s.cat != id) && s.decl.Bundle == "" {
-				t.addEdit(s, s.pos(declare.FieldCatalog, declare.FieldPackage), "request it from catalog "+id.String(), func(d *declare.Subscription) { d.Catalog = &id })
+				t.addEdit(s, s.pos(declare.FieldCatalog, declare.FieldPackage), "set its catalog to "+id.String(), func(d *declare.Subscription) { d.Catalog = &id })
 			}
 		}
 		if s.decl.Hold != "" && s.current != nil {
@@ -216,7 +216,7 @@ func (t *explainer) addWatches() {
 		if len(groups) > 1 {
 			for i, g := range groups {
 				rest := append(slices.Clone(groups[:i]), groups[i+1:]...)
-				t.add(remedy{Change: explain.Change{At: rest[0].Pos.String(), Text: "keep OperatorGroup " + g.Name + " alone in namespace " + ns}, apply: func(in *inputs) { in.setGroup(g) }})
+				t.add(remedy{Change: explain.Change{At: rest[0].Pos.String(), Text: "keep only OperatorGroup " + g.Name + " in namespace " + ns}, apply: func(in *inputs) { in.setGroup(g) }})
 			}
 			continue
 		}
@@ -224,7 +224,7 @@ func (t *explainer) addWatches() {
 			for _, to := range [][]string{{ns}, nil} {
 				next := g
 				next.TargetNamespaces, next.Selector = to, nil
-				t.add(remedy{Change: explain.Change{At: g.At("spec.targetNamespaces").String(), Text: "let OperatorGroup " + g.Name + " watch " + formatWatched(to)}, apply: func(in *inputs) { in.setGroup(next) }})
+				t.add(remedy{Change: explain.Change{At: g.At("spec.targetNamespaces").String(), Text: "make OperatorGroup " + g.Name + " watch " + formatWatched(to)}, apply: func(in *inputs) { in.setGroup(next) }})
 			}
 		}
 	}
@@ -232,8 +232,8 @@ func (t *explainer) addWatches() {
 		if s.decl.Watch == nil && !s.decl.WatchAll {
 			continue
 		}
-		t.addEdit(s, s.pos(declare.FieldWatch), "let it watch namespace "+s.ns, func(d *declare.Subscription) { d.Watch, d.WatchAll = []string{s.ns}, false })
-		t.addEdit(s, s.pos(declare.FieldWatch), "let it watch all namespaces", func(d *declare.Subscription) { d.Watch, d.WatchAll = nil, true })
+		t.addEdit(s, s.pos(declare.FieldWatch), "make it watch namespace "+s.ns, func(d *declare.Subscription) { d.Watch, d.WatchAll = []string{s.ns}, false })
+		t.addEdit(s, s.pos(declare.FieldWatch), "make it watch all namespaces", func(d *declare.Subscription) { d.Watch, d.WatchAll = nil, true })
 	}
 }
 

@@ -89,7 +89,7 @@ func (d *manualEdit) applyLine(line string) bool {
 				s.Channels = []string{channel}
 			}
 		},
-		`^(\S+):1: request it from catalog (\S+)$`: func(s *declare.Subscription, word string) { id := catalogID(word); s.Catalog = &id },
+		`^(\S+):1: set its catalog to (\S+)$`: func(s *declare.Subscription, word string) { id := catalogID(word); s.Catalog = &id },
 		`^(\S+):1: move subscription \S+ to namespace (\S+)$`: func(s *declare.Subscription, word string) {
 			s.Namespace = word
 		},
@@ -117,7 +117,7 @@ func (d *manualEdit) applyLine(line string) bool {
 func (d *manualEdit) applySetting(line string) bool {
 	flag, operator, _ := strings.Cut(strings.TrimPrefix(line, "run again with "), "=")
 	ns, pkg, _ := strings.Cut(operator, "/")
-	group := regexp.MustCompile(`^(\S+):1: let OperatorGroup og watch (all namespaces|namespace (\S+))$`).FindStringSubmatch(line)
+	group := regexp.MustCompile(`^(\S+):1: make OperatorGroup og watch (all namespaces|namespace (\S+))$`).FindStringSubmatch(line)
 	switch {
 	case flag == "--allow-downgrade":
 		d.opt.AllowDowngrade = true

@@ -70,7 +70,7 @@ func platformMismatch(minKube, maxOpenShift, kubernetes, openshift string) strin
 	case isBelow(kubernetes, minKube):
 		return "needs Kubernetes " + minKube
 	case isAboveMinor(openshift, maxOpenShift):
-		return "runs on OpenShift up to " + maxOpenShift
+		return "supports OpenShift up to " + maxOpenShift
 	}
 	return ""
 }

@@ -23,7 +23,7 @@ func (w *world) reportRound(r *round) {
 		got := r.b.atoms[id]
 		switch first := root.opts.of[0]; {
 		case s.current == nil && first.entry != nil && first.entry.Name() != got.bundle():
-			w.warnFor(s, "fallback", fmt.Sprintf("%s gets %s, %s below %s: %s", s.title(), got.bundle(),
+			w.warnFor(s, "fallback", fmt.Sprintf("%s is resolved to %s, %s below %s: %s", s.title(), got.bundle(),
 				diag.Count(countSteps(root.opts.of, got.bundle()), "version"), first.entry.Name(), r.whyNotChosen(root, first.entry.Name())))
 		case first.current != nil && got.inst == nil && got.bundle() != s.current.bundle:
 			w.warnFor(s, "moved", fmt.Sprintf("%s is upgraded from %s to %s along with the requested upgrades: %s", s.title(), s.current.bundle, got.bundle(),
@@ -60,7 +60,7 @@ func (w *world) reportChannelHop(s *want, got *atom) {
 	for _, e := range got.entry.Bundle().Entries() {
 		names = append(names, e.Channel().Name())
 	}
-	w.warnFor(s, "channel-hop", fmt.Sprintf("%s has no channel and gets %s, which is not in the default channel %s but in %s",
+	w.warnFor(s, "channel-hop", fmt.Sprintf("%s declares no channel and is resolved to %s, which is not in the default channel %s, but in %s",
 		s.title(), got.bundle(), p.DefaultChannel(), strings.Join(names, ", ")))
 }
 
@@ -100,7 +100,7 @@ func (r *round) findObstacle(root root, of []int) obstacle {
 	case err != nil:
 		return obstacle{text: err.Error()}
 	case res.Core == nil:
-		return obstacle{text: "an earlier requirement prefers another version"}
+		return obstacle{text: "a requirement with higher precedence prefers another version"}
 	}
 	var out obstacle
 	t := r.b.newExplainer(p, res.Core)
@@ -144,7 +144,7 @@ func (w *world) reportResult(r *round, st *state, res *Result) {
 	for _, i := range st.installed {
 		wants := st.wantsOf(i)
 		if id := w.droppedBy(i); id != "" && len(wants) > 0 && !wants[0].namesBundle() {
-			w.warnFor(wants[0], "dropped", fmt.Sprintf("%s stays at %s, which catalog %s no longer has", wants[0].title(), i.bundle, id))
+			w.warnFor(wants[0], "dropped", fmt.Sprintf("%s stays at %s, which is no longer in catalog %s", wants[0].title(), i.bundle, id))
 		}
 		if len(wants) > 0 && i.entry != nil {
 			w.reportDeprecated(i, wants[0])

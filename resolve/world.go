@@ -123,7 +123,7 @@ func (w *world) applyGroup(s *installNamespace, g *declare.OperatorGroup) {
 	s.watch = g.TargetNamespaces
 	if g.ServiceAccountName != "" {
 		w.warn(diag.Warning{Pos: g.At("spec.serviceAccountName"), Code: "service-account", Subject: g.Namespace + "/" + g.Name, Msg: "OperatorGroup " + g.Namespace + "/" + g.Name +
-			": serviceAccountName is ignored: the GitOps tool applies the manifests with its own permissions"})
+			": serviceAccountName is ignored, because the GitOps tool applies the manifests with its own permissions"})
 	}
 	if g.Selector == nil || len(g.TargetNamespaces) > 0 {
 		return

@@ -16,8 +16,8 @@ type Installation struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   InstallationSpec   `json:"spec" doc:"What the lock says. Written by quayside render."`
-	Status InstallationStatus `json:"status,omitzero" doc:"What the reporter found. Written by the reporter alone."`
+	Spec   InstallationSpec   `json:"spec" doc:"Desired state of the pin in the lock. Written by quayside render."`
+	Status InstallationStatus `json:"status,omitzero" doc:"Observed state. Written only by the reporter."`
 }
 
 // InstallationList is a list of Installations.
@@ -35,18 +35,18 @@ type InstallationSpec struct {
 	Bundle            string            `json:"bundle,omitempty" doc:"Bundle that the lock pins."`
 	Channel           string            `json:"channel,omitempty" doc:"Channel that the bundle was chosen from."`
 	Pin               string            `json:"pin" doc:"Digest of the pin's block in the lock."`
-	BundleDigest      string            `json:"bundleDigest,omitempty" doc:"Digest of the bundle's image; of its manifests where the catalog embeds them."`
-	OperatorCondition string            `json:"operatorCondition,omitempty" doc:"Name of the OperatorCondition in this namespace in which the operator says whether it may be upgraded."`
-	Objects           []ObjectReference `json:"objects,omitempty" doc:"Everything that was rendered for the pin, by group, kind, namespace and name."`
+	BundleDigest      string            `json:"bundleDigest,omitempty" doc:"Digest of the bundle image, or of its manifests if the catalog embeds them."`
+	OperatorCondition string            `json:"operatorCondition,omitempty" doc:"Name of the OperatorCondition in this namespace with which the operator reports whether it is upgradeable."`
+	Objects           []ObjectReference `json:"objects,omitempty" doc:"All objects rendered for the pin, sorted by group, kind, namespace and name."`
 }
 
 // ObjectReference refers to a rendered object.
 type ObjectReference struct {
 	APIVersion string           `json:"apiVersion" doc:"Group and version."`
 	Kind       string           `json:"kind" doc:"Kind."`
-	Namespace  string           `json:"namespace,omitempty" doc:"Namespace. Empty for what is cluster-wide."`
+	Namespace  string           `json:"namespace,omitempty" doc:"Namespace. Empty for cluster-scoped objects."`
 	Name       string           `json:"name" doc:"Name."`
-	Version    string           `json:"version,omitempty" doc:"What the label that names the version has to say. Empty: it is not looked at."`
+	Version    string           `json:"version,omitempty" doc:"Expected value of the version label. Empty: the label is not checked."`
 	Images     []ContainerImage `json:"images,omitempty" doc:"Images of a workload's containers, init containers first."`
 }
 
@@ -71,28 +71,28 @@ const LabelVersion = "quayside.dev/version"
 
 // InstallationStatus is the state observed by the reporter.
 type InstallationStatus struct {
-	ObservedGeneration int64              `json:"observedGeneration,omitempty" doc:"Generation of the Installation that this status speaks of."`
-	Pin                string             `json:"pin,omitempty" doc:"spec.pin that this status speaks of."`
-	Version            string             `json:"version,omitempty" doc:"spec.version that this status speaks of."`
-	BundleDigest       string             `json:"bundleDigest,omitempty" doc:"spec.bundleDigest that this status speaks of."`
-	ObservedAt         *metav1.Time       `json:"observedAt,omitempty" doc:"When the reporter looked: at the latest change of this status, and every hour where nothing changes."`
-	ReadySince         *metav1.Time       `json:"readySince,omitempty" doc:"Since when this bundle is Ready without a break. Absent where it is not Ready."`
+	ObservedGeneration int64              `json:"observedGeneration,omitempty" doc:"Generation of the Installation that this status describes."`
+	Pin                string             `json:"pin,omitempty" doc:"spec.pin that this status describes."`
+	Version            string             `json:"version,omitempty" doc:"spec.version that this status describes."`
+	BundleDigest       string             `json:"bundleDigest,omitempty" doc:"spec.bundleDigest that this status describes."`
+	ObservedAt         *metav1.Time       `json:"observedAt,omitempty" doc:"Time of the observation: updated with each change of this status, and otherwise every hour."`
+	ReadySince         *metav1.Time       `json:"readySince,omitempty" doc:"Start of the current uninterrupted Ready period of this bundle. Absent if it is not Ready."`
 	Conditions         []metav1.Condition `json:"conditions,omitempty" doc:"Ready, Reconciling, Stalled, Upgradeable, ImagesMatch."`
-	Summary            ObjectCounts       `json:"summary,omitzero" doc:"How many objects are in which state."`
+	Summary            ObjectCounts       `json:"summary,omitzero" doc:"Number of objects in each state."`
 	Objects            []ObjectHealth     `json:"objects,omitempty" doc:"Objects that are not Current, the worst first."`
-	MoreObjects        int32              `json:"moreObjects,omitempty" doc:"How many objects that are not Current are left out of the list."`
-	StoredVersions     []StoredVersions   `json:"storedVersions,omitempty" doc:"Definitions with more than one version, by name, and the versions that objects may be stored in."`
-	Images             []RunningImage     `json:"images,omitempty" doc:"What the containers of the workloads run."`
-	MoreImages         int32              `json:"moreImages,omitempty" doc:"How many containers are left out of the list."`
+	MoreObjects        int32              `json:"moreObjects,omitempty" doc:"Number of objects that are not Current and not in the list."`
+	StoredVersions     []StoredVersions   `json:"storedVersions,omitempty" doc:"CRDs with more than one version, sorted by name, with the versions in which objects may be stored."`
+	Images             []RunningImage     `json:"images,omitempty" doc:"Expected and running images of the workloads' containers."`
+	MoreImages         int32              `json:"moreImages,omitempty" doc:"Number of containers that are not in the list."`
 }
 
 // ObjectCounts counts objects by their state.
 type ObjectCounts struct {
 	Total       int32 `json:"total" doc:"All."`
-	Current     int32 `json:"current" doc:"As they should be."`
-	InProgress  int32 `json:"inProgress,omitempty" doc:"On their way."`
+	Current     int32 `json:"current" doc:"Matching the lock and healthy."`
+	InProgress  int32 `json:"inProgress,omitempty" doc:"Change in progress."`
 	NotFound    int32 `json:"notFound,omitempty" doc:"Missing."`
-	Failed      int32 `json:"failed,omitempty" doc:"Stuck, or not what the lock says."`
+	Failed      int32 `json:"failed,omitempty" doc:"Stalled, or different from the lock."`
 	Terminating int32 `json:"terminating,omitempty" doc:"Being deleted."`
 	Forbidden   int32 `json:"forbidden,omitempty" doc:"Not permitted to be read."`
 	Unknown     int32 `json:"unknown,omitempty" doc:"Not readable for another reason."`
@@ -116,10 +116,10 @@ const (
 type ObjectHealth struct {
 	APIVersion string       `json:"apiVersion" doc:"Group and version."`
 	Kind       string       `json:"kind" doc:"Kind."`
-	Namespace  string       `json:"namespace,omitempty" doc:"Namespace. Empty for what is cluster-wide."`
+	Namespace  string       `json:"namespace,omitempty" doc:"Namespace. Empty for cluster-scoped objects."`
 	Name       string       `json:"name" doc:"Name."`
 	Health     HealthStatus `json:"health" doc:"State."`
-	Message    string       `json:"message,omitempty" doc:"Why."`
+	Message    string       `json:"message,omitempty" doc:"Reason for the state."`
 }
 
 // StoredVersions is status.storedVersions of a CustomResourceDefinition.
@@ -134,8 +134,8 @@ type RunningImage struct {
 	Namespace string   `json:"namespace" doc:"Namespace of the workload."`
 	Name      string   `json:"name" doc:"Name of the workload."`
 	Container string   `json:"container" doc:"Name of the container."`
-	Want      string   `json:"want" doc:"Image that the lock says."`
-	Have      string   `json:"have,omitempty" doc:"Image of the workload's pod template, where it differs."`
+	Want      string   `json:"want" doc:"Image in the lock."`
+	Have      string   `json:"have,omitempty" doc:"Image in the workload's pod template, if different."`
 	Digests   []string `json:"digests,omitempty" doc:"Digests that the pods report, sorted."`
 }
 

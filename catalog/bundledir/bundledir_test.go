@@ -274,7 +274,7 @@ func TestFaults(t *testing.T) {
 	for _, want := range []string{
 		`one/manifests/csv.yaml: spec.version: version "one":`,
 		`two/manifests/csv.yaml: spec.customresourcedefinitions.required[0].name: "nogroup" is not plural.group`,
-		`three/metadata/annotations.yaml: annotations["operators.operatorframework.io.bundle.package.v1"]: the package's name is missing`,
+		`three/metadata/annotations.yaml: annotations["operators.operatorframework.io.bundle.package.v1"] is missing: it must contain the package name`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got\n%v\nwant in it\n%s", err, want)

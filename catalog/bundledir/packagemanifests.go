@@ -49,7 +49,7 @@ func Packages(fsys fs.FS) (fs.FS, error) {
 		c.convert(p)
 	}
 	if len(packages) == 0 && len(c.faults) == 0 {
-		c.faults.Addf(diag.Pos{}, "no *.package.yaml: not a directory of package manifests")
+		c.faults.Addf(diag.Pos{}, "not a directory of package manifests: no file *.package.yaml")
 	}
 	if err := c.faults.Err(); err != nil {
 		return nil, err

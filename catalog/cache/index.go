@@ -128,7 +128,7 @@ func OpenIndex(r io.ReaderAt, size int64, key string) (*Index, error) {
 		return nil, err
 	}
 	if x.head.Key != layout+key {
-		return nil, x.faultf("from different content")
+		return nil, x.faultf("out of date")
 	}
 	byName := func(a, b row) int { return strings.Compare(a.Summary.Name, b.Summary.Name) }
 	if !slices.IsSortedFunc(x.head.Packages, byName) {

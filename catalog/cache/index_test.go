@@ -279,7 +279,7 @@ func TestCutShort(t *testing.T) {
 }
 
 func TestOtherKey(t *testing.T) {
-	if _, _, err := queryIndex(write(t, sample(1)), "another key"); err == nil || !strings.Contains(err.Error(), "from different content") {
+	if _, _, err := queryIndex(write(t, sample(1)), "another key"); err == nil || !strings.Contains(err.Error(), "out of date") {
 		t.Errorf("error %v", err)
 	}
 }

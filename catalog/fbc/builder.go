@@ -86,7 +86,7 @@ func (b *builder) add(o *object, sel *selector) {
 		return
 	}
 	if o.pkg == "" && (o.schema == schemaChannel || o.schema == schemaBundle || o.schema == schemaDeprecations) {
-		b.faults.Addf(o.pos, "%s %q has no package", o.schema, o.name)
+		b.faults.Addf(o.pos, "%s %q has no field package", o.schema, o.name)
 		return
 	}
 	switch o.schema {

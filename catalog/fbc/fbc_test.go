@@ -402,7 +402,7 @@ func TestFaults(t *testing.T) {
 				"b.json": "{\"schema\":\"olm.package\",\n \"name\": 7}\n{\"name\":\"x\"}\n[1]\n{\"schema\":\"olm.bundle\",\"name\":\"b\"",
 				"a.yaml": "schema: olm.channel\nname: c\nentries: [{name: x, skips: none}]\n---\nname: x\n---\na: [}\nb: 1\n",
 			},
-			`a.yaml:1:1: olm.channel "c" has no package
+			`a.yaml:1:1: olm.channel "c" has no field package
 a.yaml:3:28: entries[0].skips: want an array, got a string
 a.yaml:5:1: object has no schema
 a.yaml:7: malformed YAML: did not find expected node content
@@ -419,7 +419,7 @@ b.json:5:34: malformed JSON: the file ends inside an object`,
 		{
 			"error/deprecations of no package",
 			map[string]string{"a.json": `{"schema":"olm.deprecations","entries":[{"reference":{"schema":"olm.package"},"message":"m"}]}`},
-			`a.json:1:1: olm.deprecations "" has no package`,
+			`a.json:1:1: olm.deprecations "" has no field package`,
 		},
 		{
 			"error/second deprecations",

@@ -159,5 +159,5 @@ func checkPresent(name string, is bool) error {
 	if !is {
 		return nil
 	}
-	return fmt.Errorf("no %s", name)
+	return fmt.Errorf("%s is missing", name)
 }

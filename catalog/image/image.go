@@ -64,7 +64,7 @@ type DatabaseError struct {
 
 // Error names the image.
 func (e *DatabaseError) Error() string {
-	return fmt.Sprintf("image %q: an SQLite catalog (%s), not a file-based one", e.Image, e.Path)
+	return fmt.Sprintf("image %q contains an SQLite catalog (%s) instead of a file-based catalog", e.Image, e.Path)
 }
 
 // Open opens the image of a source in any form that [oci.ParseSource] supports. It reads the

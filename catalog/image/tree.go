@@ -212,13 +212,13 @@ func (t *tree) linkedFile(name string, n *node, dir string) (*node, error) {
 	for range maxLinks {
 		to, err := linkTarget(path.Dir(name), n.link)
 		if err != nil || !filetree.Within(to, dir) {
-			return nil, fmt.Errorf("it leads outside of %q", "/"+dir)
+			return nil, fmt.Errorf("it points outside %q", "/"+dir)
 		}
 		if n = t.find(to); n == nil {
 			return nil, errors.New("its target is missing")
 		}
 		if n.isDir() {
-			return nil, errors.New("it leads to a directory, which is not supported")
+			return nil, errors.New("it points to a directory, which is not supported")
 		}
 		if !n.isLink {
 			return n, nil

@@ -44,7 +44,7 @@ func FindKnown(text, openshift string) (k Known, r Ref, ok bool, err error) {
 	k = all[i]
 	if !strings.Contains(k.image, "%s") {
 		if given {
-			return k, "", true, fmt.Errorf("%s: catalog %s is the same for every version: leave out @%s", text, name, version)
+			return k, "", true, fmt.Errorf("%s: catalog %s does not depend on the OpenShift version: remove @%s", text, name, version)
 		}
 		return k, ImageRef(k.image), true, nil
 	}

@@ -400,9 +400,9 @@ func TestRefs(t *testing.T) {
 		"oic:x":           `(did you mean "oci"?)`,
 		"OCI:x":           `(did you mean "oci"?)`,
 		"oci":             `does not start with one of`,
-		"oci:":            "has nothing after its colon",
-		"dir: ":           "has nothing after its colon",
-		"dir:x ":          "has nothing after its colon",
+		"oci:":            "has no location after the colon",
+		"dir: ":           "has no location after the colon",
+		"dir:x ":          "has no location after the colon",
 		"quay.io/x/y:tag": "does not start with one of",
 	} {
 		if err := ref.Check(); err == nil || !strings.Contains(err.Error(), want) {

@@ -42,7 +42,7 @@ func (r Ref) Check() error {
 	case !found || !slices.Contains(schemeNames(), name):
 		return fmt.Errorf("%q does not start with one of %s:%s", r, strings.Join(schemeNames(), ":, "), diag.DidYouMean(name, schemeNames()))
 	case strings.TrimSpace(rest) == "" || rest != strings.TrimSpace(rest):
-		return fmt.Errorf("%q has nothing after its colon", r)
+		return fmt.Errorf("%q has no location after the colon", r)
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (r Ref) Prefix() string {
 func Find(ctx context.Context, at Place, r Ref) (*Source, error) {
 	s, rest, ok := r.Scheme()
 	if name, _, found := strings.Cut(string(r), ":"); !found {
-		return nil, fmt.Errorf("source %q: want one of %s before a colon", r, strings.Join(schemeNames(), ", "))
+		return nil, fmt.Errorf("source %q has no scheme: want one of %s, followed by a colon", r, strings.Join(schemeNames(), ", "))
 	} else if !ok {
 		return nil, fmt.Errorf("source %q: unknown scheme %q (have %s)", r, name, strings.Join(schemeNames(), ", "))
 	}

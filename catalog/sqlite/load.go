@@ -161,7 +161,7 @@ func (l *loader) readPackages() error {
 	return l.eachRow("SELECT DISTINCT name, package_name FROM channel ORDER BY package_name, name", 2, func(r []string) {
 		p := l.packages[r[1]]
 		if p == nil {
-			l.faults.Addf(diag.Pos{File: l.file}, "channel %q is for package %q, which is missing", r[0], r[1])
+			l.faults.Addf(diag.Pos{File: l.file}, "channel %q belongs to a missing package, %q", r[0], r[1])
 			return
 		}
 		p.channels[r[0]] = &channelRow{name: r[0]}
@@ -199,7 +199,7 @@ func (l *loader) readEntries() error {
 		p := l.packages[r[0]]
 		switch {
 		case p == nil || p.channels[r[1]] == nil:
-			l.faults.Addf(diag.Pos{File: l.file}, "bundle %q is in channel %q of package %q, which is missing", r[2], r[1], r[0])
+			l.faults.Addf(diag.Pos{File: l.file}, "bundle %q is in a missing channel: %q of package %q", r[2], r[1], r[0])
 		case l.bundles[r[2]] != nil:
 			ch := p.channels[r[1]]
 			ch.entries = append(ch.entries, entryRow{r[2], r[3]})

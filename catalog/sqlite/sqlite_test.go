@@ -221,8 +221,8 @@ func TestFaults(t *testing.T) {
 		{"a view", "CREATE TABLE t (name TEXT); CREATE VIEW package AS SELECT * FROM t;", `no table "package"`},
 		{"broken property", newest + `INSERT INTO properties (operatorbundle_name, type, value) VALUES ('lamp.v1', 'olm.gvk', '{');`, `bundle "lamp.v1": property "olm.gvk": "{" is not JSON`},
 		{"broken dependency", newest + `INSERT INTO dependencies (operatorbundle_name, type, value) VALUES ('lamp.v1', 'olm.gvk', '[]');`, `bundle "lamp.v1": dependency "olm.gvk":`},
-		{"channel without a package", newest + `INSERT INTO channel VALUES ('x', 'gone', 'y');`, `channel "x" is for package "gone", which is missing`},
-		{"entry without a channel", newest + `INSERT INTO channel_entry VALUES (99, 'gone', 'lamp', 'lamp.v1', NULL, 0);`, `bundle "lamp.v1" is in channel "gone" of package "lamp", which is missing`},
+		{"channel without a package", newest + `INSERT INTO channel VALUES ('x', 'gone', 'y');`, `channel "x" belongs to a missing package, "gone"`},
+		{"entry without a channel", newest + `INSERT INTO channel_entry VALUES (99, 'gone', 'lamp', 'lamp.v1', NULL, 0);`, `bundle "lamp.v1" is in a missing channel: "gone" of package "lamp"`},
 		{"package twice", oldest + `INSERT INTO package VALUES ('lamp', 'beta');`, `package "lamp" appears twice`},
 		{"bundle twice", oldest + `INSERT INTO operatorbundle (name, version) VALUES ('lamp.v1', '9.0.0');`, `bundle "lamp.v1" appears twice`},
 	} {

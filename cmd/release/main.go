@@ -20,7 +20,7 @@ func main() {
 	flag.StringVar(&o.signKey, "sign", "", "sign the checksums with the private key in this `file`, with its password in COSIGN_PASSWORD")
 	flag.StringVar(&checkDir, "check", "", "build nothing; verify the checksums of the release in this `directory` and their signature")
 	flag.StringVar(&keyFile, "key", "cosign.pub", "with -check, the public key's `file`")
-	flag.StringVar(&manDir, "man", "", "build nothing but the manual pages, into this `directory`, as man looks for pages: man -M dist/man quayside")
+	flag.StringVar(&manDir, "man", "", "write only the manual pages to this `directory`, in the layout of man: man -M dist/man quayside")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	run := o.run

@@ -200,7 +200,7 @@ func TestRefused(t *testing.T) {
 	}
 	unknown := newBuilds("false")
 	unknown[0].info.Settings = nil
-	if _, err := buildRelease(unknown, nil, "", true); err == nil || !strings.Contains(err.Error(), "commit unknown") {
+	if _, err := buildRelease(unknown, nil, "", true); err == nil || !strings.Contains(err.Error(), "unknown commit") {
 		t.Errorf("without a commit: %v", err)
 	}
 }

@@ -76,7 +76,7 @@ func check(dir string, key trust.Key) error {
 		case err != nil:
 			errs = append(errs, err)
 		case sum(data) != want:
-			errs = append(errs, fmt.Errorf("%s has checksum %s, not the signed one, %s", name, sum(data), want))
+			errs = append(errs, fmt.Errorf("%s has checksum %s, want the signed checksum %s", name, sum(data), want))
 		}
 	}
 	return errors.Join(errs...)

@@ -38,7 +38,7 @@ func Conventions(b *Bundle) []diag.Warning {
 	}
 	const maxLabel = 63
 	if len(c.csv.Name) > maxLabel {
-		c.warnRejectedf(nil, "csv-name", "metadata.name: %q is longer than %d characters, the limit of OLM v0's labels", c.csv.Name, maxLabel)
+		c.warnRejectedf(nil, "csv-name", "metadata.name: %q is longer than %d characters, the limit for labels of OLM v0", c.csv.Name, maxLabel)
 	}
 	c.checkServiceAccounts()
 	c.checkUnowned()
@@ -48,7 +48,7 @@ func Conventions(b *Bundle) []diag.Warning {
 }
 
 func (c *checker) warnRejectedf(o *Object, code, format string, args ...any) {
-	c.warnf(code, "%s, which operator-framework's validators refuse", fmt.Sprintf(format, args...))
+	c.warnf(code, "%s: operator-framework's validators reject it", fmt.Sprintf(format, args...))
 	if o != nil {
 		c.warnings[len(c.warnings)-1].Pos = o.Pos()
 	}
@@ -63,7 +63,7 @@ func (c *checker) checkServiceAccounts() {
 	}
 	for i := range c.b.Objects {
 		if o := &c.b.Objects[i]; o.Is("", "ServiceAccount") && generated[o.Name()] {
-			c.warnRejectedf(o, "service-account-twice", "%s is also generated from the CSV's permissions; the two are merged", o)
+			c.warnRejectedf(o, "service-account-twice", "%s is also generated from the CSV's permissions, and both are merged", o)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (c *checker) checkUnowned() {
 		}
 		for _, v := range k8s.ParseCRD(o.Object).Versions {
 			if !owned[[2]string{o.Name(), v.Name}] {
-				c.warnings = append(c.warnings, diag.Warning{Pos: o.Pos(), Code: "crd-not-owned", Msg: fmt.Sprintf("%s: version %s is not among those that the CSV owns", o, v.Name)})
+				c.warnings = append(c.warnings, diag.Warning{Pos: o.Pos(), Code: "crd-not-owned", Msg: fmt.Sprintf("%s: the CSV does not own version %s", o, v.Name)})
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func (c *checker) checkAnnotations() {
 	for _, name := range []string{"olm.skipRange", "olm.operatorGroup", "olm.operatorNamespace", "olm.properties", "olm.maxOpenShiftVersion"} {
 		for key := range c.csv.Annotations {
 			if key != name && strings.EqualFold(key, name) {
-				c.warnRejectedf(nil, "annotation-name", "metadata.annotations: %q is spelled %q", key, name)
+				c.warnRejectedf(nil, "annotation-name", "metadata.annotations: %q is a misspelling of %q", key, name)
 			}
 		}
 	}

@@ -163,7 +163,7 @@ func manifestFiles(fsys fs.FS, dir string) ([]string, []diag.Warning, error) {
 		case err != nil:
 			errs.Addf(diag.Pos{File: name}, "file name %w", err)
 		case e.IsDir():
-			errs.Addf(diag.Pos{File: name}, "a bundle's manifests must be in one directory, without subdirectories")
+			errs.Addf(diag.Pos{File: name}, "subdirectory not supported: put all manifests of a bundle into one directory")
 		case isManifest(e.Name()):
 			names = append(names, name)
 		case !strings.HasPrefix(e.Name(), "."):

@@ -111,7 +111,7 @@ func TestLoadErrors(t *testing.T) {
 		want  []string
 	}{
 		"error/no metadata":             {map[string]string{"metadata/annotations.yaml": "-"}, []string{"metadata/annotations.yaml: missing"}},
-		"error/no package":              {map[string]string{"metadata/annotations.yaml": "annotations: {a: b}"}, []string{"the package's name is missing"}},
+		"error/no package":              {map[string]string{"metadata/annotations.yaml": "annotations: {a: b}"}, []string{"is missing: it must contain the package name"}},
 		"error/manifests elsewhere":     {map[string]string{"metadata/annotations.yaml": annotations + "  operators.operatorframework.io.bundle.manifests.v1: ../x\n"}, []string{"is not a path inside the bundle"}},
 		"error/media type":              {map[string]string{"metadata/annotations.yaml": annotations + "  operators.operatorframework.io.bundle.mediatype.v1: plain+v0\n"}, []string{"plain+v0"}},
 		"error/no CSV":                  {map[string]string{"manifests/csv.yaml": "-", "manifests/a.yaml": "{kind: A, metadata: {name: a}}"}, []string{"manifests: no ClusterServiceVersion"}},
@@ -121,7 +121,7 @@ func TestLoadErrors(t *testing.T) {
 		"error/item":                    {map[string]string{"manifests/a.yaml": "kind: List\nitems: [1]\n"}, []string{"manifests/a.yaml: document 1: items[0]: not an object"}},
 		"error/no kind":                 {map[string]string{"manifests/a.yaml": "a: b\n"}, []string{"manifests/a.yaml: document 1: kind is missing"}},
 		"error/file name":               {map[string]string{"manifests/a\n::error::x.yaml": "a: b\n"}, []string{`manifests/a ::error::x.yaml: file name "manifests/a\n::error::x.yaml" contains`}},
-		"error/subdirectory":            {map[string]string{"manifests/sub/a.yaml": "a: b\n"}, []string{"manifests/sub: a bundle's manifests must be in one directory"}},
+		"error/subdirectory":            {map[string]string{"manifests/sub/a.yaml": "a: b\n"}, []string{"manifests/sub: subdirectory not supported"}},
 		"error/two files":               {map[string]string{"manifests/a.yaml": "[", "manifests/b.yaml": "{"}, []string{"manifests/a.yaml", "manifests/b.yaml"}},
 		"error/two fields":              {map[string]string{"manifests/csv.yaml": "kind: ClusterServiceVersion\nmetadata: {name: [], labels: {a: [1]}}\nspec: {installModes: {}, replaces: 1}\n"}, []string{"metadata.name: want a string", `metadata.labels["a"]`, "spec.installModes: want a list", "spec.replaces: want a string"}},
 		"error/alias bomb":              {map[string]string{"manifests/a.yaml": bomb}, []string{"manifests/a.yaml"}},
@@ -219,12 +219,12 @@ func TestValidate(t *testing.T) {
 		"ok/mode twice":            {replace("AllNamespaces", "OwnNamespace"), nil},
 		"ok/mode unknown":          {replace("AllNamespaces", "Everywhere"), nil},
 		"ok/object twice":          {map[string]string{"manifests/a.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}", "manifests/b.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}"}, nil},
-		"error/no mode":            {replace("yes", "no"), []string{"none is supported"}},
+		"error/no mode":            {replace("yes", "no"), []string{"no install mode is supported"}},
 		"error/deployment name":    {replace("- name: lamp", "- name: Lamp_"), []string{"deployments[0].name"}},
-		"error/selector":           {replace("matchLabels: {a: b}", "matchLabels: {a: c}"), []string{"does not select"}},
+		"error/selector":           {replace("matchLabels: {a: b}", "matchLabels: {a: c}"), []string{"does not match the labels of the pod template"}},
 		"error/replaces itself":    {replace("version: 1.0.0", "version: 1.0.0\n  replaces: lamp.v1.0.0"), []string{"replaces itself"}},
-		"error/owned missing":      {replace("version: 1.0.0", "version: 1.0.0\n  customresourcedefinitions: {owned: [{name: a.b, version: v1, kind: A}]}"), []string{`CRD "a.b" is owned, but not in the bundle`}},
-		"error/object twice":       {map[string]string{"manifests/a.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}", "manifests/b.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}, data: {}}"}, []string{"manifests/b.yaml: Secret a appears twice (also in manifests/a.yaml)"}},
+		"error/owned missing":      {replace("version: 1.0.0", "version: 1.0.0\n  customresourcedefinitions: {owned: [{name: a.b, version: v1, kind: A}]}"), []string{`owned CRD "a.b" is not in the bundle`}},
+		"error/object twice":       {map[string]string{"manifests/a.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}", "manifests/b.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}, data: {}}"}, []string{"manifests/b.yaml: duplicate object Secret a: also in manifests/a.yaml"}},
 		"error/webhook twice":      {webhook("{" + ok + "}, {" + ok + "}"), []string{"spec.webhookdefinitions[1].generateName"}},
 		"error/webhook deployment": {webhook("{type: MutatingAdmissionWebhook, generateName: a, deploymentName: other}"), []string{`no deployment "other"`}},
 		"error/webhook on all":     {webhook("{" + ok + ", rules: [{apiGroups: ['*'], resources: [pods]}]}"), []string{"rules[0].apiGroups"}},
@@ -344,11 +344,11 @@ func TestHiddenObjects(t *testing.T) {
 		`{kind: AList, apiVersion: x/v1, metadata: {name: a}, items: {a: b}}`:                                                                                  "manifests/x.yaml: document 1: items: want a list of objects, got an object",
 		`{kind: AList, apiVersion: x/v1, items: [{kind: BList, apiVersion: x/v1, items: }]}`:                                                                   "manifests/x.yaml: document 1: items[0].items: want a list of objects, got null",
 		secret + "\n---\n" + `{kind: AList, apiVersion: x/v1, items: [` + secret + `, text]}`:                                                                  "manifests/x.yaml: document 2: items[1]: not an object",
-		`{kind: List, apiVersion: v1, metadata: {name: l}, functionConfig: ` + secret + `}`:                                                                    "manifests/x.yaml: document 1: a List is not an object of a cluster",
+		`{kind: List, apiVersion: v1, metadata: {name: l}, functionConfig: ` + secret + `}`:                                                                    "manifests/x.yaml: document 1: List is not a Kubernetes object",
 		`{kind: Deployment, apiVersion: v1, metadata: {name: d}, spec: text}`:                                                                                  "manifests/x.yaml: document 1: spec: want an object, got a string",
 		`{kind: AList, apiVersion: x/v1, items: [{kind: CronJob, apiVersion: batch/v1, metadata: {name: d}, spec: {jobTemplate: []}}]}`:                        "manifests/x.yaml: document 1: items[0].spec.jobTemplate: want an object, got a list",
-		`{kind: ResourceList, apiVersion: config.kubernetes.io/v1, metadata: {name: l}, items: [` + secret + `]}`:                                              "manifests/x.yaml: document 1: a ResourceList is not an object of a cluster",
-		`{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, "spec": {"containers": [{"<<": {"securityContext": {"privileged": true}}}], "<<": 1}}`: `manifests/x.yaml: document 1: spec.<<: key "<<", which YAML tools treat as a merge`,
+		`{kind: ResourceList, apiVersion: config.kubernetes.io/v1, metadata: {name: l}, items: [` + secret + `]}`:                                              "manifests/x.yaml: document 1: ResourceList is not a Kubernetes object",
+		`{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, "spec": {"containers": [{"<<": {"securityContext": {"privileged": true}}}], "<<": 1}}`: `manifests/x.yaml: document 1: spec.<<: key "<<" is a YAML merge key, which is not supported in manifests`,
 	} {
 		b, err := Load(newBundleDir(map[string]string{"manifests/x.yaml": text}))
 		got := ""
@@ -383,9 +383,9 @@ func TestDirectives(t *testing.T) {
 		}
 	}
 	want := []string{
-		`manifests/x.yaml: Secret s: metadata.annotations: "Internal.config.kubernetes.io/needsHashSuffix" ignored: bundles may not steer kustomize`,
-		`manifests/x.yaml: Secret s: metadata.annotations: "config.kubernetes.io/local-config" ignored: bundles may not steer kustomize`,
-		`manifests/x.yaml: Secret s: metadata.labels: "kustomize.config.k8s.io/behavior" ignored: bundles may not steer kustomize`,
+		`manifests/x.yaml: Secret s: metadata.annotations: "Internal.config.kubernetes.io/needsHashSuffix" ignored: bundles must not control kustomize`,
+		`manifests/x.yaml: Secret s: metadata.annotations: "config.kubernetes.io/local-config" ignored: bundles must not control kustomize`,
+		`manifests/x.yaml: Secret s: metadata.labels: "kustomize.config.k8s.io/behavior" ignored: bundles must not control kustomize`,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
@@ -411,7 +411,7 @@ func TestDirectivesAreToldOnce(t *testing.T) {
 		t.Fatalf("got %v", warnings)
 	}
 	for _, w := range warnings {
-		if w.Pos.File != "manifests/a.yaml" || !strings.HasSuffix(w.Msg, " (and so in 2 more places)") {
+		if w.Pos.File != "manifests/a.yaml" || !strings.HasSuffix(w.Msg, " (also in 2 more places)") {
 			t.Errorf("got %s", w)
 		}
 	}
@@ -422,10 +422,10 @@ func TestDirectivesAreToldOnce(t *testing.T) {
 // named.
 func TestDroppedLabelsThatFind(t *testing.T) {
 	const service = `{kind: Service, apiVersion: v1, metadata: {name: s, labels: {app.kubernetes.io/instance: x, a: b}}, spec: {selector: {app.kubernetes.io/instance: x}}}`
-	at := `manifests/s.yaml: Service s: metadata.labels: "app.kubernetes.io/instance" ignored: bundles may not steer Argo CD`
+	at := `manifests/s.yaml: Service s: metadata.labels: "app.kubernetes.io/instance" ignored: bundles must not control Argo CD`
 	for other, want := range map[string]string{
-		`{kind: ServiceMonitor, apiVersion: monitoring.coreos.com/v1, metadata: {name: m}, spec: {selector: {matchLabels: {app.kubernetes.io/instance: x, a: b}}}}`:                                at + "; ServiceMonitor m finds the object by it, and no longer will",
-		`{kind: Thing, apiVersion: x.io/v1, metadata: {name: t}, spec: {of: [{services: {matchExpressions: [{key: app.kubernetes.io/instance, operator: Exists}]}}]}}`:                             at + "; Thing t finds the object by it, and no longer will",
+		`{kind: ServiceMonitor, apiVersion: monitoring.coreos.com/v1, metadata: {name: m}, spec: {selector: {matchLabels: {app.kubernetes.io/instance: x, a: b}}}}`:                                at + "; the selector of ServiceMonitor m uses it and no longer matches the object",
+		`{kind: Thing, apiVersion: x.io/v1, metadata: {name: t}, spec: {of: [{services: {matchExpressions: [{key: app.kubernetes.io/instance, operator: Exists}]}}]}}`:                             at + "; the selector of Thing t uses it and no longer matches the object",
 		`{kind: ServiceMonitor, apiVersion: monitoring.coreos.com/v1, metadata: {name: m}, spec: {selector: {matchLabels: {app.kubernetes.io/instance: y}}}}`:                                      at,
 		`{kind: ServiceMonitor, apiVersion: monitoring.coreos.com/v1, metadata: {name: m}, spec: {selector: {matchLabels: {a: b}}}}`:                                                               at,
 		`{kind: NetworkPolicy, apiVersion: networking.k8s.io/v1, metadata: {name: "n"}, spec: {podSelector: {matchLabels: {app.kubernetes.io/instance: x}}}}`:                                      at,

@@ -29,7 +29,7 @@ func decodeObjects(file string, data []byte) ([]Object, error) {
 	var objects []Object
 	for i, doc := range docs {
 		if where, ok := findMergeKey(doc); ok {
-			fieldPosition{file, i + 1, where}.faultf(&errs, "key %q, which YAML tools treat as a merge", "<<")
+			fieldPosition{file, i + 1, where}.faultf(&errs, "key %q is a YAML merge key, which is not supported in manifests", "<<")
 			continue
 		}
 		for _, item := range flatten(fieldPosition{file, i + 1, ""}, doc, &errs) {
@@ -69,7 +69,7 @@ func flatten(a fieldPosition, m map[string]any, errs *diag.List) []map[string]an
 		fieldPosition{a.file, a.document, diag.Member(a.field, "items")}.faultf(errs, "want a list of objects, got %s", k8s.TypeName(value))
 		return nil
 	case kind == "ResourceList", kind == "List" && !listed:
-		a.faultf(errs, "a %s is not an object of a cluster", kind)
+		a.faultf(errs, "%s is not a Kubernetes object", kind)
 		return nil
 	case !listed:
 		return []map[string]any{m}

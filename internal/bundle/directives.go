@@ -48,7 +48,7 @@ func checkDirectives(c *checker) {
 				first[key] = len(c.warnings)
 			}
 			c.warnings = append(c.warnings, diag.Warning{Pos: pos, Code: "tool-directive", Minor: selectors == "", Msg: fmt.Sprintf(
-				"%s: %q ignored: bundles may not steer %s%s", at, key, tool, selectors)})
+				"%s: %q ignored: bundles must not control %s%s", at, key, tool, selectors)})
 		}
 	}
 	for _, o := range c.b.Objects {
@@ -60,7 +60,7 @@ func checkDirectives(c *checker) {
 		of(diag.Pos{File: c.csv.File}, d.Field+".label", maps.Keys(d.Labels), Object{})
 	}
 	for key, n := range more {
-		c.warnings[first[key]].Msg += fmt.Sprintf(" (and so in %s)", diag.Count(n, "more place"))
+		c.warnings[first[key]].Msg += fmt.Sprintf(" (also in %s)", diag.Count(n, "more place"))
 	}
 }
 
@@ -70,7 +70,7 @@ func (c *checker) describeSelectors(of Object, key string) string {
 	selectors := ""
 	for _, o := range c.b.Objects {
 		if selectsPods(o, of, key) {
-			selectors += fmt.Sprintf("; %s finds the object by it, and no longer will", o)
+			selectors += fmt.Sprintf("; the selector of %s uses it and no longer matches the object", o)
 		}
 	}
 	return selectors

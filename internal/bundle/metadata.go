@@ -85,7 +85,7 @@ func (m *metadata) readAnnotations(errs *diag.List) {
 	pos := diag.Pos{File: "metadata/annotations.yaml"}
 	m.pkg = m.annotations[annotationPackage]
 	if m.pkg == "" {
-		errs.Addf(pos, "annotations[%q]: the package's name is missing", annotationPackage)
+		errs.Addf(pos, "annotations[%q] is missing: it must contain the package name", annotationPackage)
 	}
 	m.defaultChannel = m.annotations[annotationDefaultChannel]
 	for _, c := range strings.Split(m.annotations[annotationChannels], ",") {

@@ -30,7 +30,7 @@ func checkReferences(c *checker) {
 		}
 		expect := func(kind string, ref map[string]any, key string) {
 			if name := k8s.Text(ref, key); name != "" && ref["optional"] != true && !known[kind+" "+name] {
-				c.warnf("expected-from-outside", "%s: %s %q is not in the bundle and is expected to exist", d.Field, kind, name)
+				c.warnf("expected-from-outside", "%s: %s %q is not in the bundle and must already exist", d.Field, kind, name)
 			}
 		}
 		podReferences(pod, replaced, expect)

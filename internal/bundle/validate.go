@@ -84,7 +84,7 @@ func checkModes(c *checker) {
 		}
 	}
 	if len(c.csv.Modes) == 0 {
-		c.faultf("spec.installModes: none is supported")
+		c.faultf("spec.installModes: no install mode is supported")
 	}
 }
 
@@ -107,7 +107,7 @@ func checkDeployments(c *checker) {
 		labels := k8s.Map(d.Spec, "template", "metadata", "labels")
 		for key, value := range k8s.Map(d.Spec, "selector", "matchLabels") {
 			if labels[key] != value {
-				c.faultf("%s.spec.selector.matchLabels[%q] does not select the template's pods", d.Field, key)
+				c.faultf("%s.spec.selector.matchLabels[%q] does not match the labels of the pod template", d.Field, key)
 			}
 		}
 	}
@@ -134,9 +134,9 @@ func checkObjects(c *checker) {
 		case o.Name() == "":
 			c.errs.Addf(o.Pos(), "document %d: %s without metadata.name", o.Document+1, o.Kind())
 		case seen[key].Kind() != "" && reflect.DeepEqual(seen[key].Object, o.Object) && o.Kind() != "CustomResourceDefinition":
-			c.warnf("object-twice", "%s appears twice, in %s and in %s", o, seen[key].File, o.File)
+			c.warnf("object-twice", "duplicate object %s: in %s and %s", o, seen[key].File, o.File)
 		case seen[key].Kind() != "":
-			c.errs.Addf(o.Pos(), "%s appears twice (also in %s)", o, seen[key].File)
+			c.errs.Addf(o.Pos(), "duplicate object %s: also in %s", o, seen[key].File)
 		default:
 			seen[key] = o
 		}
@@ -178,7 +178,7 @@ func checkOwned(c *checker) {
 		case api.Name == "" || api.Version == "" || api.Kind == "":
 			c.faultf("%s: name, version and kind are required", api.Field)
 		case !ok:
-			c.faultf("%s: CRD %q is owned, but not in the bundle", api.Field, api.Name)
+			c.faultf("%s: owned CRD %q is not in the bundle", api.Field, api.Name)
 		default:
 			if _, ok := k8s.ParseCRD(crd.Object).Version(api.Version); !ok {
 				c.warnf("owned-version", "%s: CRD %q has no version %q: OLM v0 cannot install it", api.Field, api.Name, api.Version)
@@ -228,7 +228,7 @@ func checkWebhooks(c *checker) {
 		case ok && other == w.Type:
 			c.faultf("%s.generateName: %q appears twice", w.Field, w.GenerateName)
 		case ok:
-			c.warnf("webhook-name", "%s.generateName: %q is also the name of a %s", w.Field, w.GenerateName, other)
+			c.warnf("webhook-name", "%s.generateName: %q is already used by a %s", w.Field, w.GenerateName, other)
 		}
 		seen[w.GenerateName] = w.Type
 	}

@@ -63,7 +63,7 @@ func (c *Client) convertError(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case apierrors.IsUnauthorized(err):
-		return c.newUnreachableError(errors.New("login refused (401 Unauthorized)"))
+		return c.newUnreachableError(errors.New("credentials rejected (401 Unauthorized)"))
 	case errors.As(err, &status):
 		status.ErrStatus.Message = inert.Clip(status.ErrStatus.Message, maxMessageBytes)
 		return status

@@ -262,7 +262,7 @@ func TestReadFaults(t *testing.T) {
 		}, "Error decoding the response: "},
 		{"error/about another", 1, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
 			answer(w, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"other"}}`)
-		}, `Error the response is for "other"`},
+		}, `Error the server returned another object, "other"`},
 		{"error/endless list", 5, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
 			answer(w, `{"kind":"DeploymentList","apiVersion":"apps/v1","metadata":{"continue":"again"},"items":[{"metadata":{"name":"x"}}]}`)
 		}, "Error endless list"},

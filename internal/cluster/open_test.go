@@ -80,7 +80,7 @@ func TestUnreachable(t *testing.T) {
 	for _, tc := range []struct{ name, kubeconfig, want string }{
 		{"error/refused", gone.Kubeconfig(), "connection refused"},
 		{"error/not trusted", clustertest.KubeconfigOf(s.URL, nil, clustertest.Token), "certificate"},
-		{"error/login", strings.Replace(s.Kubeconfig(), clustertest.Token, clustertest.Token+"x", 1), "login refused (401 Unauthorized)"},
+		{"error/login", strings.Replace(s.Kubeconfig(), clustertest.Token, clustertest.Token+"x", 1), "credentials rejected (401 Unauthorized)"},
 		{"error/password", clustertest.KubeconfigOf(secret, nil, ""), "certificate"},
 		{"error/no host", clustertest.KubeconfigOf("https://no-such-host.invalid:6443", nil, clustertest.Token), "no-such-host.invalid"},
 	} {

@@ -49,7 +49,7 @@ func (e *RequestError) Error() string {
 // Unwrap returns the error of the server.
 func (e *RequestError) Unwrap() error { return e.Err }
 
-// Fields returns the conflicting fields and their managers: "kubectl has .spec.replicas".
+// Fields returns the conflicting fields and their managers: ".spec.replicas is managed by kubectl".
 func (e *RequestError) Fields() []string {
 	var out []string
 	if details := e.Err.ErrStatus.Details; details != nil {
@@ -57,7 +57,7 @@ func (e *RequestError) Fields() []string {
 			if cause.Type == metav1.CauseTypeFieldManagerConflict {
 				_, manager, _ := strings.Cut(cause.Message, `conflict with "`)
 				manager, _, _ = strings.Cut(manager, `"`)
-				out = append(out, inert.Clip(manager+" has "+cause.Field, maxMessageBytes))
+				out = append(out, inert.Clip(cause.Field+" is managed by "+manager, maxMessageBytes))
 			}
 		}
 	}

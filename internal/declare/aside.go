@@ -59,7 +59,7 @@ func (r *reader) warnNested(n, holder *yaml.Node) {
 	kind := scalarField(n, "kind")
 	switch {
 	case n != holder && versioned && slices.ContainsFunc(knownKinds(), func(k knownKind) bool { return k.group == group && k.kind == kind }):
-		addWarning(fmt.Sprintf("%s is nested in %s and not read: declare it in its own file", objectTitle(n), objectTitle(holder)))
+		addWarning(fmt.Sprintf("%s nested in %s is ignored: declare it in its own file", objectTitle(n), objectTitle(holder)))
 		return
 	case kind != "" && group != "":
 		holder = n
@@ -137,10 +137,10 @@ func (l *loader) warnUnreadDirs(set *Set) []diag.Warning {
 		if !more && err == nil {
 			continue
 		}
-		msg := fmt.Sprintf("%s applies %q of this repository, which holds declarations that are not read: ", s.by, l.displayPath(dir))
+		msg := fmt.Sprintf("%s applies %q, which contains declarations that quayside does not read: ", s.by, l.displayPath(dir))
 		switch {
 		case !more:
-			msg = fmt.Sprintf("%s applies %q of this repository, which may hold declarations that are not read: ", s.by, l.displayPath(dir))
+			msg = fmt.Sprintf("%s applies %q, which may contain declarations that quayside does not read: ", s.by, l.displayPath(dir))
 			fallthrough
 		case !strings.HasPrefix(l.displayPath(dir), "../"):
 			msg += "add it to spec.declarations"
@@ -236,7 +236,7 @@ func (l *loader) warnTemplates() []diag.Warning {
 	}
 	return []diag.Warning{{
 		Code: "helm-templates",
-		Msg:  fmt.Sprintf("Helm templates are not read: %s%s: render them first (helm template) and add the output to spec.declarations", strings.Join(names, ", "), more),
+		Msg:  fmt.Sprintf("Helm templates are ignored: %s%s: run 'helm template' and add its output to spec.declarations", strings.Join(names, ", "), more),
 	}}
 }
 

@@ -27,7 +27,7 @@ func TestAside(t *testing.T) {
 			files: files("-- s/umbrella/Chart.yaml --\napiVersion: v2\nname: umbrella\n-- s/umbrella/values.yaml --\nchannel: stable\n-- s/umbrella/templates/sub.yaml --\nkind: {{ .Values.kind }}\n-- s/umbrella/templates/_help.tpl --\n{{ define }}\n" +
 				"-- s/umbrella/charts/one/Chart.yaml --\nname: one\n-- s/umbrella/charts/one/templates/sub.yaml --\n{{- if .Values.on }}\n" + sub + "{{- end }}\n-- s/loose.yaml --\nmetadata:\n  name: {{ .Release.Name }}\n" +
 				"-- s/plain.yaml --\n" + "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: b}\nspec:\n  package: etcd-{{ .Values.suffix }}\n"),
-			want: `Helm templates are not read: 2 files of the chart "s/umbrella", "s/loose.yaml", "s/plain.yaml": render them first (helm template) and add the output to spec.declarations [helm-templates]` + "\n",
+			want: `Helm templates are ignored: 2 files of the chart "s/umbrella", "s/loose.yaml", "s/plain.yaml": run 'helm template' and add its output to spec.declarations [helm-templates]` + "\n",
 		},
 		"braces that are none of Helm's": {
 			files: files("-- s/a.yaml --\napiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: b, annotations: {x: '{{ y }}'}}\nspec: {package: a} # {{\n---\napiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: apps}\nspec:\n  template: {metadata: {name: '{{path}}'}}\n  other: x-{{path}}\n"),
@@ -37,13 +37,13 @@ func TestAside(t *testing.T) {
 			files: files("-- s/apps.yaml --\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: etcd}\nspec:\n  source:\n    path: operators/etcd\n---\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: web}\nspec: {sources: [{path: web}, {chart: x}, {path: gone}]}\n" +
 				"---\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: root}\nspec: {source: {path: more}}\n-- more/set.yaml --\napiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: all}\nspec: {generators: [{git: {directories: [{path: 'fleet/*'}]}}]}\n" +
 				"-- operators/etcd/sub.yaml --\n" + sub + "-- fleet/etcd/kustomization.yaml --\nresources: [sub.yaml]\n-- fleet/etcd/sub.yaml --\n" + sub + "-- web/web.yaml --\n{apiVersion: v1, kind: Service}\n"),
-			want: `more/set.yaml:4:49: ApplicationSet "all" applies "fleet" of this repository, which holds declarations that are not read: add it to spec.declarations [not-declared]` + "\n" +
-				`s/apps.yaml:6:11: Application "etcd" applies "operators/etcd" of this repository, which holds declarations that are not read: add it to spec.declarations [not-declared]` + "\n" +
+			want: `more/set.yaml:4:49: ApplicationSet "all" applies "fleet", which contains declarations that quayside does not read: add it to spec.declarations [not-declared]` + "\n" +
+				`s/apps.yaml:6:11: Application "etcd" applies "operators/etcd", which contains declarations that quayside does not read: add it to spec.declarations [not-declared]` + "\n" +
 				"3 objects of other kinds were ignored: 3 Application\n",
 		},
 		"a directory that Flux applies, and that cannot be read": {
 			files: files("-- s/flux.yaml --\napiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: ops}\nspec: {path: ./ops}\n-- ops/kustomization.yaml --\nresources: ['https://example.com/x']\n"),
-			want: `s/flux.yaml:4:14: Kustomization "ops" applies "ops" of this repository, which may hold declarations that are not read: add it to spec.declarations [not-declared]` + "\n" +
+			want: `s/flux.yaml:4:14: Kustomization "ops" applies "ops", which may contain declarations that quayside does not read: add it to spec.declarations [not-declared]` + "\n" +
 				"1 object of other kinds was ignored: 1 Kustomization\n",
 		},
 		"policies": {
@@ -92,10 +92,10 @@ metadata: {name: neither}
 spec: {policy-templates: [{objectDefinition: {apiVersion: policy.open-cluster-management.io/v1, kind: ConfigurationPolicy}}]}
 `),
 			want: "kafka/kafka kafka [] [] at s/policy.yaml:18:7, channel at s/policy.yaml:21:77\n" +
-				`s/policy.yaml:14:13: Subscription "etcd" is nested in ConfigurationPolicy "etcd-sub" and not read: declare it in its own file [not-declared]` + "\n" +
-				`s/policy.yaml:21:13: remediationAction inform does not install the operator, but quayside does: to prevent that, remove the policy from the declarations [policy-informs]` + "\n" +
-				`s/policy.yaml:30:7: OperatorPolicy "idle" is not read, for Policy "idle" is disabled [not-declared]` + "\n" +
-				`s/policy.yaml:37:31: OperatorPolicy "far" is nested in ManifestWork "work" and not read: declare it in its own file [not-declared]` + "\n" +
+				`s/policy.yaml:14:13: Subscription "etcd" nested in ConfigurationPolicy "etcd-sub" is ignored: declare it in its own file [not-declared]` + "\n" +
+				`s/policy.yaml:21:13: quayside installs the operator although remediationAction is inform: to prevent this, remove the policy from the declarations [policy-informs]` + "\n" +
+				`s/policy.yaml:30:7: OperatorPolicy "idle" is ignored, because Policy "idle" is disabled [not-declared]` + "\n" +
+				`s/policy.yaml:37:31: OperatorPolicy "far" nested in ManifestWork "work" is ignored: declare it in its own file [not-declared]` + "\n" +
 				"2 objects of other kinds were ignored: 1 ManifestWork, 1 Policy\n",
 		},
 	} {

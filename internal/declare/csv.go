@@ -57,7 +57,7 @@ func (r *reader) readClusterServiceVersion(n *yaml.Node) {
 	}
 	if _, hasNamespace := c.Fields["metadata.namespace"]; !hasNamespace || o.Metadata.Namespace == "placeholder" {
 		r.set.Warnings = append(r.set.Warnings, diag.Warning{
-			Pos: c.Whole, Code: "no-state", Msg: "ClusterServiceVersion without a namespace is ignored: it is a bundle's manifest, not the state of a cluster",
+			Pos: c.Whole, Code: "no-state", Msg: "ClusterServiceVersion without a namespace is ignored: it is a bundle manifest, not exported from a cluster",
 		})
 		return
 	}

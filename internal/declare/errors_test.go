@@ -40,7 +40,7 @@ func faults() []fault {
 		{"own number for range", own + "spec: {package: p, version: 1.0}\n", `f.yaml:4:29: spec.version: want a string, got the number 1.0 (put it in quotes)`},
 		{"own catalog", own + "spec: {package: p, catalog: a/b/c}\n", `f.yaml:4:29: spec.catalog: "a/b/c" is not namespace/name`},
 		{"own watch", own + "spec: {package: p, watchNamespaces: [a, \"*\"]}\n", `f.yaml:4:41: spec.watchNamespaces[1]: "*" is not a valid namespace name (lower case letters, digits and -, at most 63)`},
-		{"own watch none", own + "spec: {package: p, watchNamespaces: []}\n", `f.yaml:4:37: spec.watchNamespaces: empty: list namespaces, or "*" for all, or leave the field out`},
+		{"own watch none", own + "spec: {package: p, watchNamespaces: []}\n", `f.yaml:4:37: spec.watchNamespaces: empty: list namespaces or "*" for all, or omit the field`},
 		{"own approval", own + "spec: {package: p, approval: automatic}\n", `f.yaml:4:30: spec.approval: "automatic" is not one of Automatic, Manual (did you mean "Automatic"?)`},
 		{"own bundle and package", own + "spec: {package: p, bundle: \"image:quay.io/x\"}\n", `f.yaml:4:17: spec.package: conflicts with spec.bundle, which is an exact version`},
 		{"own bundle", own + "spec: {bundle: quay.io/x}\n", `f.yaml:4:16: spec.bundle: "quay.io/x" is not image:reference, oci:layout or dir:directory`},
@@ -80,7 +80,7 @@ f.yaml:7:78: spec.config.affinity.podAntiAffinity: want an object, got a list`,
 		{
 			"operator group", group + "spec: {targetNamespace: [a], selector: {matchExpressions: [{key: k, operator: In}]}, upgradeStrategy: Unsafe}\n",
 			"f.yaml:4:8: unknown field \"targetNamespace\" in spec (did you mean \"targetNamespaces\"?)\n" +
-				"f.yaml:4:60: spec.selector.matchExpressions[0].values: missing: In needs at least one\n" +
+				"f.yaml:4:60: spec.selector.matchExpressions[0].values: missing: In requires at least one value\n" +
 				"f.yaml:4:103: spec.upgradeStrategy: \"Unsafe\" is not one of Default, TechPreviewUnsafeFailForward",
 		},
 		{

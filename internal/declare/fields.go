@@ -98,9 +98,9 @@ func (c checker) checkSelector(field string, s *labelSelector) *LabelSelector {
 		c.oneOf(path+".operator", e.Operator, "In", "NotIn", "Exists", "DoesNotExist")
 		switch needsValues := e.Operator == "In" || e.Operator == "NotIn"; {
 		case needsValues && len(e.Values) == 0:
-			c.Addf(path+".values", "missing: %s needs at least one", e.Operator)
+			c.Addf(path+".values", "missing: %s requires at least one value", e.Operator)
 		case !needsValues && len(e.Values) > 0:
-			c.Addf(path+".values", "%s does not allow one", e.Operator)
+			c.Addf(path+".values", "%s does not allow values", e.Operator)
 		}
 		out.MatchExpressions = append(out.MatchExpressions, LabelExpression(e))
 	}

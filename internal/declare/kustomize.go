@@ -80,7 +80,7 @@ func (l *loader) addFaults(d candidate, err error) {
 	for _, e := range errs {
 		if !d.named {
 			fault := diag.Error{Msg: e.Msg, Err: e.Err}
-			e = diag.Errorf(e.Pos, "%w (it is below %q: if it has no declarations, list only the directories that do in spec.declarations)", &fault, l.displayPath(l.entryPath(d.entry)))
+			e = diag.Errorf(e.Pos, "%w (found below %q: if it contains no declarations, list only the directories with declarations in spec.declarations)", &fault, l.displayPath(l.entryPath(d.entry)))
 		}
 		l.errs.Add(e.Pos, e)
 	}
@@ -272,7 +272,7 @@ func (l *loader) warnUnlisted() []diag.Warning {
 			continue
 		}
 		if r := parseFile(l.displayPath(f.path), data); !r.first.IsZero() {
-			out = append(out, diag.Warning{Pos: r.first, Code: "not-listed", Msg: fmt.Sprintf("this declaration is not read: %q does not list its file", l.displayPath(Kustomization(l.fsys, dir)))})
+			out = append(out, diag.Warning{Pos: r.first, Code: "not-listed", Msg: fmt.Sprintf("declaration ignored: %q does not list this file", l.displayPath(Kustomization(l.fsys, dir)))})
 		}
 	}
 	return out

@@ -189,7 +189,7 @@ kind: ConfigMap
 metadata: {name: other}
 `,
 			want: "Namespace flat at mixed/flat.yaml:1:1\nNamespace listed at mixed/team/listed.yaml:1:1\n" +
-				"mixed/team/forgotten.yaml:1:1: this declaration is not read: \"mixed/team/kustomization.yml\" does not list its file [not-listed]\n" +
+				"mixed/team/forgotten.yaml:1:1: declaration ignored: \"mixed/team/kustomization.yml\" does not list this file [not-listed]\n" +
 				"1 object of other kinds was ignored: 1 ConfigMap\n",
 		},
 		"components, a namespace, a suffix and labels": {
@@ -325,14 +325,14 @@ func (l linked) Lstat(name string) (fs.FileInfo, error) {
 
 // TestKustomizeRefused checks the faults of unsupported kustomizations.
 func TestKustomizeRefused(t *testing.T) {
-	const below = ` (it is below "d": if it has no declarations, list only the directories that do in spec.declarations)`
+	const below = ` (found below "d": if it contains no declarations, list only the directories with declarations in spec.declarations)`
 	chain := ""
 	for i := range 150 {
 		chain += fmt.Sprintf("-- d/%03d/kustomization.yaml --\nresources: [../%03d]\n", i, i+1)
 	}
 	for name, c := range map[string]struct{ more, want string }{
 		"remote":     {"-- d/x/kustomization.yaml --\nresources:\n- github.com/org/catalog//operators/etcd?ref=main\n", `d/x/kustomization.yaml:2:3: "github.com/org/catalog//operators/etcd?ref=main" is not a local file: remote resources are not fetched` + below},
-		"charts":     {"-- d/kustomization.yaml --\nhelmCharts: [{name: x}]\n", `d/kustomization.yaml:1:13: Helm charts are not rendered, because that runs a program: render them into a file and list that`},
+		"charts":     {"-- d/kustomization.yaml --\nhelmCharts: [{name: x}]\n", `d/kustomization.yaml:1:13: helmCharts is not supported, because it runs a program: render the chart to a file and list the file as a resource`},
 		"outside":    {"-- d/kustomization.yaml --\nresources: [../../../etc/passwd]\n", `d/kustomization.yaml:1:13: "../../../etc/passwd" is outside of the repository`},
 		"file above": {"-- d/kustomization.yaml --\nresources: [../x.yaml]\n-- x.yaml --\n{apiVersion: v1, kind: Namespace, metadata: {name: x}}\n", "d/kustomization.yaml:1:13: \"../x.yaml\" leads to x.yaml, but kustomize only reads files below d"},
 		"cycle":      {"-- d/a/kustomization.yaml --\nresources: [../b]\n-- d/b/kustomization.yaml --\nresources: [../a]\n", "includes itself"},
@@ -341,7 +341,7 @@ func TestKustomizeRefused(t *testing.T) {
 		"generators": {"-- d/kustomization.yaml --\nconfigMapGenerator:\n" + strings.Repeat("- {name: a}\n", 1001), "d/kustomization.yaml: 1001 objects exceed the limit of 1000"},
 		"objects":    {"-- d/kustomization.yaml --\nresources: [a.yaml]\n-- d/a.yaml --\n" + strings.Repeat("---\n{apiVersion: v1, kind: A, metadata: {name: a}}\n", 1001), "1001 objects exceed the limit of 1000"},
 		"a list":     {"-- d/kustomization.yaml --\nresources: [a.yaml]\n-- d/a.yaml --\napiVersion: v1\nkind: List\nitems:\n" + strings.Repeat("- {apiVersion: v1, kind: A, metadata: {name: a}}\n", 1001), "1001 objects exceed the limit of 1000"},
-		"program":    {"-- d/kustomization.yaml --\ngenerators: [g.yaml]\n-- d/g.yaml --\napiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\nmetadata: {name: x}\n", `d/kustomization.yaml:1:14: policy.open-cluster-management.io/v1 PolicyGenerator is a program`},
+		"program":    {"-- d/kustomization.yaml --\ngenerators: [g.yaml]\n-- d/g.yaml --\napiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\nmetadata: {name: x}\n", `d/kustomization.yaml:1:14: plugin policy.open-cluster-management.io/v1 PolicyGenerator is not supported, because it runs a program`},
 		"template":   {"-- d/kustomization.yaml --\nresources: [a.yaml]\n-- d/a.yaml --\nkind: {{ .Values.kind }}\n", "d/a.yaml:1"},
 	} {
 		_, err := declare.LoadFS(files(c.more), declare.LoadOptions{Paths: paths("d")})

@@ -259,7 +259,7 @@ func (l *loader) isDir(name string) bool {
 // repository, which the file system refuses to follow.
 func (l *loader) explainUnreadable(name string, err error) error {
 	if link := l.findLink(name); link != "" {
-		return fmt.Errorf("%s is a symbolic link that leads out of the repository: replace it with a copy of its target", l.displayPath(link))
+		return fmt.Errorf("symbolic link %s points outside the repository: replace it with a copy of its target", l.displayPath(link))
 	}
 	return err
 }

@@ -190,7 +190,7 @@ func (r *reader) warnInform(c checker, action string) {
 	if !strings.EqualFold(action, "enforce") {
 		r.set.Warnings = append(r.set.Warnings, diag.Warning{
 			Pos: pos, Code: "policy-informs",
-			Msg: "remediationAction inform does not install the operator, but quayside does: to prevent that, remove the policy from the declarations",
+			Msg: "quayside installs the operator although remediationAction is inform: to prevent this, remove the policy from the declarations",
 		})
 	}
 }
@@ -256,7 +256,7 @@ func (r *reader) readPolicy(n *yaml.Node) bool {
 		case !isOperatorPolicy(t):
 			r.warnNested(t, n)
 		case disabled:
-			msg := objectTitle(t) + " is not read, for " + objectTitle(n) + " is disabled"
+			msg := objectTitle(t) + " is ignored, because " + objectTitle(n) + " is disabled"
 			r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: r.at(t), Code: "not-declared", Msg: msg})
 		default:
 			r.around = n

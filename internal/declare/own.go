@@ -32,9 +32,9 @@ type specOwn struct {
 	WatchNamespaces []string  `json:"watchNamespaces" form:"nonempty" doc:"Namespaces that the operator watches; \"*\" alone asks for all. Default: an OperatorGroup's, else all namespaces if the bundle can, else its own."`
 	Approval        string    `json:"approval" default:"\"Automatic\"" form:"enum=Automatic|Manual" doc:"Manual: upgraded only when named on the command line."`
 	Hold            string    `json:"hold" default:"\"\"" doc:"Holds the operator at its pinned version. The value is the reason."`
-	Config          *configV0 `json:"config" doc:"As spec.config of OLM's Subscription."`
+	Config          *configV0 `json:"config" doc:"Same fields as spec.config of OLM's Subscription."`
 	Replaces        string    `json:"replaces" form:"pattern=^[^/]+/[^/]+$" doc:"namespace/package of an operator that is no longer declared and that this one replaces: it provides the same APIs. CRDs and custom resources are kept."`
-	Bundle          string    `json:"bundle" form:"pattern=^(image|oci|dir):.+" doc:"A bundle instead of a package: image:quay.io/x/y@sha256:…, oci:layout or dir:bundle/. metadata.namespace may then be left out: it is what the bundle suggests, else the name of its package."`
+	Bundle          string    `json:"bundle" form:"pattern=^(image|oci|dir):.+" doc:"A bundle instead of a package: image:quay.io/x/y@sha256:…, oci:layout or dir:bundle/. metadata.namespace is then optional. Default: the namespace that the bundle suggests, or else the name of its package."`
 }
 
 func fieldsOwn() map[Field]string {
@@ -124,7 +124,7 @@ func (c checker) setWatch(s *Subscription, names []string) {
 	case names == nil:
 		return
 	case len(names) == 0:
-		c.Addf("spec.watchNamespaces", "empty: list namespaces, or \"*\" for all, or leave the field out")
+		c.Addf("spec.watchNamespaces", "empty: list namespaces or \"*\" for all, or omit the field")
 	case len(names) == 1 && names[0] == "*":
 		s.WatchAll = true
 	default:

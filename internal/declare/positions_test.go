@@ -144,7 +144,7 @@ func fieldFaults() []fieldFault {
 		{"v0.go spec.grpcPodConfig.affinity", source + "spec: {sourceType: grpc, grpcPodConfig: {affinity: {nodeaffinity: ‸{}}}}\n", "(did you mean \"nodeAffinity\"?)"},
 		{"", group + "spec: {upgradeStrategy: ‸Unsafe}\n", not},
 		{"", group + "spec: {targetNamespaces: [a, ‸B]}\n", space},
-		{"", group + "spec: {selector: {matchExpressions: [{key: k, operator: Exists, values: ‸[x]}]}}\n", "does not allow one"},
+		{"", group + "spec: {selector: {matchExpressions: [{key: k, operator: Exists, values: ‸[x]}]}}\n", "does not allow values"},
 
 		{"csv.go metadata.name", csv + "metadata: {name: ‸A, namespace: ns}\n", name},
 		{"csv.go metadata.namespace", csv + "metadata: {name: a, namespace: ‸A}\n", space},
@@ -215,7 +215,7 @@ func fieldFaults() []fieldFault {
 		{"own.go spec.replaces", own + meta + "spec: {package: p, replaces: ‸other}\n", "is not namespace/package"},
 		{"own.go spec.replaces", own + meta + "spec: {package: p, replaces: ‸a/b/c}\n", "is not namespace/package"},
 		{"", own + meta + "spec: {package: p, replaces: ‸ns/p}\n", "cannot replace itself"},
-		{"", own + meta + "spec: {package: p, replaces: ns/o}\n---\n" + own + "metadata: {name: b, namespace: ns}\nspec: {package: q, replaces: ‸ns/o}\n", "can have only one successor, but at d.yaml:4:30 it is subscription \"ns/a\""},
+		{"", own + meta + "spec: {package: p, replaces: ns/o}\n---\n" + own + "metadata: {name: b, namespace: ns}\nspec: {package: q, replaces: ‸ns/o}\n", "can have only one successor: subscription \"ns/a\" at d.yaml:4:30 also replaces it"},
 		{"", own + meta + "spec: {package: p, replaces: ‸ns/o}\n---\n" + own + "metadata: {name: b, namespace: ns}\nspec: {package: o}\n", "is declared at d.yaml:6:1"},
 		{"own.go spec.watchNamespaces", own + meta + "spec: {package: p, watchNamespaces: ‸[]}\n", "empty"},
 		{"own.go spec.watchNamespaces[]", own + meta + "spec: {package: p, watchNamespaces: [a, ‸\"*\"]}\n", space},
@@ -324,7 +324,7 @@ func TestEveryKindIsRead(t *testing.T) {
 		_, err := Parse("d.yaml", []byte("apiVersion: "+k.group+"/v9\nkind: "+k.kind+"\n"))
 		want := `d.yaml:1:13: unknown apiVersion "` + k.group + `/v9" for ` + k.kind + " (have " + k.versions[0]
 		if k.group == string(Quayside) {
-			want = "d.yaml:1:13: written by a newer quayside (schema quayside.dev/v9; this program reads quayside.dev/v1alpha1)"
+			want = "d.yaml:1:13: written by a newer quayside (schema quayside.dev/v9; this version supports quayside.dev/v1alpha1)"
 		}
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", k.kind, err)

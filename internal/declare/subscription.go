@@ -251,7 +251,7 @@ func (r *reader) readItems(items *yaml.Node) {
 			return
 		}
 		if it.Kind != yaml.MappingNode {
-			r.errs.Addf(r.at(it), "items: want an object")
+			r.errs.Addf(r.at(it), "items: each item must be an object with apiVersion and kind")
 			continue
 		}
 		r.readObject(it)

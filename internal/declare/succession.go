@@ -29,7 +29,7 @@ func (s *Set) Followers() (map[string]*Subscription, error) {
 			out[d.Replaces] = d
 			s.checkReplacedDeclared(d, &errs)
 		case first.Operator() != d.Operator():
-			errs.Addf(at, "%s can have only one successor, but at %s it is subscription %q", d.Replaces, first.At(FieldReplaces), first.Key())
+			errs.Addf(at, "%s can have only one successor: subscription %q at %s also replaces it", d.Replaces, first.Key(), first.At(FieldReplaces))
 		}
 	}
 	return out, errs.Err()

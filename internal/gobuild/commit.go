@@ -54,7 +54,7 @@ func CommitOf(info *debug.BuildInfo, snapshot bool) (Commit, error) {
 	committed, err := time.Parse(time.RFC3339, settings["vcs.time"])
 	switch {
 	case err != nil || version == "" || version == "(devel)":
-		return Commit{}, errors.New("commit unknown: build in a clone of the repository, not in a linked worktree, with git installed")
+		return Commit{}, errors.New("unknown commit: build with git installed in a clone of the repository, not in a linked worktree")
 	case settings["vcs.modified"] == "true" && !snapshot:
 		return Commit{}, fmt.Errorf("%s has changes that are not committed: commit them, or build a -snapshot", version)
 	}

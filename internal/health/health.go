@@ -168,7 +168,7 @@ const noCA = "waiting for a CA"
 // webhook has a CA. kstatus depends on the order of the conditions.
 func crdHealth(o map[string]any, _ time.Time) Health {
 	if c, ok := findCondition(o, "NamesAccepted"); ok && k8s.Text(c, "status") == "False" {
-		return Health{v1alpha1.Failed, conditionMessage(c, "its names are taken")}
+		return Health{v1alpha1.Failed, conditionMessage(c, "its names conflict with another CRD")}
 	}
 	config := k8s.Map(o, "spec", "conversion", "webhook", "clientConfig")
 	if k8s.Map(config, "service") != nil && k8s.Text(config, "caBundle") == "" {

@@ -56,7 +56,7 @@ func (im *imageComparison) add(ref v1alpha1.ObjectReference, o map[string]any, h
 		case len(r.Digests) == 1 && r.Digests[0] == digest:
 			im.same++
 		default:
-			im.different = append(im.different, fmt.Sprintf("%s runs %s, the lock has %s",
+			im.different = append(im.different, fmt.Sprintf("%s runs %s, but the lock contains %s",
 				clipMessage(fmt.Sprintf("container %q of %s %s/%s", want.Container, ref.Kind, ref.Namespace, ref.Name)),
 				strings.Join(r.Digests, " and "), clipMessage(digest)))
 		}

@@ -156,7 +156,7 @@ func compareObserved(a, b v1alpha1.Observed) int {
 func judgeObject(ref v1alpha1.ObjectReference, o v1alpha1.Observed, read bool, now time.Time) Health {
 	switch {
 	case !read:
-		return Health{v1alpha1.Unknown, "it was not read"}
+		return Health{v1alpha1.Unknown, "no observation"}
 	case o.Reason == v1alpha1.ReasonForbidden:
 		return Health{v1alpha1.Forbidden, cmp.Or(clipMessage(o.Message), "not permitted to read it")}
 	case o.Reason == v1alpha1.ReasonNoKind:
@@ -172,7 +172,7 @@ func judgeObject(ref v1alpha1.ObjectReference, o v1alpha1.Observed, read bool, n
 		return h
 	}
 	if have := k8s.Text(o.Object, "metadata", "labels", v1alpha1.LabelVersion); ref.Version != "" && have != ref.Version {
-		return Health{v1alpha1.InProgress, clipMessage(cmp.Or(have, "no version") + " is applied, " + ref.Version + " expected")}
+		return Health{v1alpha1.InProgress, clipMessage("applied version " + cmp.Or(have, "none") + ", expected " + ref.Version)}
 	}
 	if wrong := describeWrongImages(ref, o.Object); wrong != "" {
 		return Health{v1alpha1.Failed, clipMessage(wrong)}
@@ -194,7 +194,7 @@ func describeWrongImages(ref v1alpha1.ObjectReference, o map[string]any) string 
 		case !ok:
 			wrong = append(wrong, fmt.Sprintf("container %q is missing", want.Container))
 		case image != want.Image:
-			wrong = append(wrong, fmt.Sprintf("container %q runs image %q, the lock has %q", want.Container, image, want.Image))
+			wrong = append(wrong, fmt.Sprintf("container %q runs image %q, but the lock contains %q", want.Container, image, want.Image))
 		}
 	}
 	return strings.Join(wrong, "; ")

@@ -174,8 +174,8 @@ func TestJudge(t *testing.T) {
 			},
 			pods: []string{"x@" + digestB},
 			want: []string{
-				"Ready=False Progressing: Deployment my-etcd/etcd-operator: 0.9.2 is applied, 0.9.4 expected",
-				"Reconciling=True Progressing: Deployment my-etcd/etcd-operator: 0.9.2 is applied, 0.9.4 expected",
+				"Ready=False Progressing: Deployment my-etcd/etcd-operator: applied version 0.9.2, expected 0.9.4",
+				"Reconciling=True Progressing: Deployment my-etcd/etcd-operator: applied version 0.9.2, expected 0.9.4",
 				"ImagesMatch=Unknown NotReported: 1 of 1 containers cannot be compared yet",
 			},
 		},
@@ -183,8 +183,8 @@ func TestJudge(t *testing.T) {
 			change: func(o map[string]map[string]any) { set(o["ClusterRole"], map[string]any{}, "metadata", "labels") },
 			pods:   ok,
 			want: []string{
-				"Ready=False Progressing: ClusterRole my-etcd.etcd.etcd-operator: no version is applied, 0.9.4 expected",
-				"Reconciling=True Progressing: ClusterRole my-etcd.etcd.etcd-operator: no version is applied, 0.9.4 expected", same,
+				"Ready=False Progressing: ClusterRole my-etcd.etcd.etcd-operator: applied version none, expected 0.9.4",
+				"Reconciling=True Progressing: ClusterRole my-etcd.etcd.etcd-operator: applied version none, expected 0.9.4", same,
 			},
 		},
 		"changed image": {
@@ -193,8 +193,8 @@ func TestJudge(t *testing.T) {
 			},
 			pods: []string{"evil.example.com/x@" + digestB},
 			want: []string{
-				`Ready=False Failed: Deployment my-etcd/etcd-operator: container "operator" runs image "evil.example.com/x:1", the lock has "quay.io/coreos/etcd-operator@` + digestA + `"`,
-				`Stalled=True Failed: Deployment my-etcd/etcd-operator: container "operator" runs image "evil.example.com/x:1", the lock has "quay.io/coreos/etcd-operator@` + digestA + `"`,
+				`Ready=False Failed: Deployment my-etcd/etcd-operator: container "operator" runs image "evil.example.com/x:1", but the lock contains "quay.io/coreos/etcd-operator@` + digestA + `"`,
+				`Stalled=True Failed: Deployment my-etcd/etcd-operator: container "operator" runs image "evil.example.com/x:1", but the lock contains "quay.io/coreos/etcd-operator@` + digestA + `"`,
 				"ImagesMatch=Unknown NotReported: 1 of 1 containers cannot be compared yet",
 			},
 		},
@@ -268,13 +268,13 @@ func TestJudge(t *testing.T) {
 		"other digest is said and does no harm": {
 			pods: []string{"quay.io/coreos/etcd-operator@" + digestB},
 			want: []string{
-				well, `ImagesMatch=False Different: container "operator" of Deployment my-etcd/etcd-operator runs ` + digestB + ", the lock has " + digestA,
+				well, `ImagesMatch=False Different: container "operator" of Deployment my-etcd/etcd-operator runs ` + digestB + ", but the lock contains " + digestA,
 			},
 		},
 		"one pod differs": {
 			pods: []string{"x@" + digestA, "docker-pullable://x@" + digestB},
 			want: []string{
-				well, `ImagesMatch=False Different: container "operator" of Deployment my-etcd/etcd-operator runs ` + digestA + " and " + digestB + ", the lock has " + digestA,
+				well, `ImagesMatch=False Different: container "operator" of Deployment my-etcd/etcd-operator runs ` + digestA + " and " + digestB + ", but the lock contains " + digestA,
 			},
 		},
 		"no pods":                  {want: []string{well, "ImagesMatch=Unknown NotReported: 1 of 1 containers cannot be compared yet"}},

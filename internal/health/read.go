@@ -82,7 +82,7 @@ func (r *reader) readDocument(n *yaml.Node) {
 	case hasField(n, "errors") && hasField(n, "conflicts"):
 		// quayside status prints this document for an unreachable cluster
 	default:
-		r.errs.Addf(yamlnode.At(r.file, n), "neither: "+supportedInput)
+		r.errs.Addf(yamlnode.At(r.file, n), "unknown document: "+supportedInput)
 	}
 }
 

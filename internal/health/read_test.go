@@ -103,7 +103,7 @@ func TestReadFaults(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"nothing":        {"", "f: empty" + wanted},
 		"another kind":   {"apiVersion: v1\nkind: Pod\n", `f:1:1: kind "Pod"` + wanted},
-		"something":      {"a: b\n", "f:1:1: neither" + wanted},
+		"something":      {"a: b\n", "f:1:1: unknown document" + wanted},
 		"pods":           {"kind: List\nitems:\n- {kind: Pod}\n", `f:3:3: kind "Pod" among Installations` + wanted},
 		"no list":        {"kind: List\nitems: {}\n", "f:2:8: items: want a list"},
 		"another's":      {"kind: Installation\napiVersion: operator.tigera.io/v1\n", `f:2:13: an Installation of "operator.tigera.io/v1" does not belong to quayside: use installations.quayside.dev`},

@@ -159,7 +159,7 @@ func newPinHealth(pin lockfile.Pin, o OperatorObservation) OperatorHealth {
 func stateOf(ready *metav1.Condition, c v1alpha1.ObjectCounts) (State, string) {
 	switch {
 	case ready == nil, c.Total > 0 && c.NotFound == c.Total:
-		return StateMissing, "the cluster has none of its objects"
+		return StateMissing, "none of its objects exists in the cluster"
 	case c.Failed > 0:
 		return StateFailed, ready.Message
 	case ready.Status == metav1.ConditionTrue:

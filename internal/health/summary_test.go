@@ -35,9 +35,9 @@ func TestSummarize(t *testing.T) {
 		"ok/ready":                 {OperatorObservation{Status: well, Applied: []string{"0.9.4"}}, "Ready [0.9.4]"},
 		"ok/ready, with reporter":  {OperatorObservation{Status: well, Applied: []string{"0.9.4"}, Spec: installed("0.9.4", own)}, "Ready [0.9.4]"},
 		"ok/of the reporter alone": {OperatorObservation{Status: well, Spec: installed("0.9.4", own)}, "Ready [0.9.4]"},
-		"never looked at":          {OperatorObservation{}, "Missing []: the cluster has none of its objects"},
+		"never looked at":          {OperatorObservation{}, "Missing []: none of its objects exists in the cluster"},
 		"nothing there": {
-			OperatorObservation{Status: judged(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, NotFound: 2})}, "Missing []: the cluster has none of its objects",
+			OperatorObservation{Status: judged(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, NotFound: 2})}, "Missing []: none of its objects exists in the cluster",
 		},
 		"half there": {
 			OperatorObservation{Status: judged(metav1.ConditionFalse, "Role x: it does not exist", v1alpha1.ObjectCounts{Total: 2, NotFound: 1, Current: 1}), Applied: []string{"0.9.4"}},
@@ -109,9 +109,9 @@ func TestSummarizeWhole(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s/%s %s: %s", o.Namespace, o.Package, o.State, o.Message))
 	}
 	want := []string{
-		"a/zz Missing: the cluster has none of its objects",
+		"a/zz Missing: none of its objects exists in the cluster",
 		"b/old Unpinned: the cluster has 0.1.0, not pinned in the lock",
-		"b/op Missing: the cluster has none of its objects",
+		"b/op Missing: none of its objects exists in the cluster",
 	}
 	if d := cmp.Diff(want, got); d != "" || !s.At.Equal(noon()) {
 		t.Errorf("at %s (-want +got):\n%s", s.At, d)

@@ -106,7 +106,7 @@ func (d CRD) Faults() []string {
 		}
 	}
 	if want := d.Plural + "." + d.Group; len(out) == 0 && d.Name != want {
-		fault("metadata.name", fmt.Sprintf("%q is not %q, from spec.names.plural and spec.group", d.Name, want))
+		fault("metadata.name", fmt.Sprintf("%q must be %q (spec.names.plural and spec.group)", d.Name, want))
 	}
 	return out
 }

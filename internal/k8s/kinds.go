@@ -108,18 +108,18 @@ func KindFaults(apiVersion, kind string) []string {
 	case group == quaysideGroup:
 		out = append(out, fmt.Sprintf("apiVersion: group %q is reserved for quayside's own objects", group))
 	case own && !slices.Contains(known, kind):
-		out = append(out, fmt.Sprintf("kind: Kubernetes has no %q in %s%s", kind, describeGroup(group), diag.DidYouMean(kind, known)))
+		out = append(out, fmt.Sprintf("kind: unknown kind %q in %s%s", kind, describeGroup(group), diag.DidYouMean(kind, known)))
 	case group == "" && version != "v1":
-		out = append(out, fmt.Sprintf("apiVersion: Kubernetes has no version %q of its core group, only v1", version))
+		out = append(out, fmt.Sprintf("apiVersion: unknown version %q of the core group: use v1", version))
 	}
 	return out
 }
 
 func describeGroup(group string) string {
 	if group == "" {
-		return "its core group"
+		return "the core group"
 	}
-	return "its group " + group
+	return "group " + group
 }
 
 // GroupFault returns the reason why custom kinds must not be added to a group, or "".
@@ -128,9 +128,9 @@ func GroupFault(group string) string {
 	bad := validation.IsDNS1123Subdomain(group)
 	switch {
 	case own:
-		return fmt.Sprintf("%q is a group of Kubernetes itself, which cannot be extended", group)
+		return fmt.Sprintf("%q is reserved for Kubernetes: custom kinds need another group", group)
 	case group == quaysideGroup:
-		return fmt.Sprintf("%q is quayside's own group, which cannot be extended", group)
+		return fmt.Sprintf("%q is reserved for quayside: custom kinds need another group", group)
 	case len(bad) > 0:
 		return fmt.Sprintf("%q is not a valid group name: %s", group, bad[0])
 	case !strings.Contains(group, "."):

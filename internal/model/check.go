@@ -160,7 +160,7 @@ func (p *Package) applyDeprecation(d DeprecationData) error {
 	switch d.Schema {
 	case "olm.package":
 		if d.Name != "" && d.Name != p.Name() {
-			return fmt.Errorf("deprecation of package %q is under package %q", d.Name, p.Name())
+			return fmt.Errorf("deprecation of package %q is in package %q", d.Name, p.Name())
 		}
 		p.deprecated = d.Message
 	case "olm.channel":

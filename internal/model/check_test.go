@@ -46,11 +46,11 @@ func TestNewFaults(t *testing.T) {
 		},
 		{
 			"error/stranded below a skipped entry", "package a default=c\nc: a.v3 replaces=a.v2 skips=a.v2\nc: a.v2 replaces=a.v1\nc: a.v1",
-			`channel "c" of package "a": no chain of replaces from the head "a.v3" to "a.v1"`,
+			`channel "c" of package "a": replaces chain from head "a.v3" does not reach "a.v1"`,
 		},
 		{
 			"error/stranded cycle", "package a default=c\nc: a.v3\nc: a.v2 replaces=a.v1\nc: a.v1 replaces=a.v2",
-			`channel "c" of package "a": no chain of replaces from the head "a.v3" to "a.v1", "a.v2"`,
+			`channel "c" of package "a": replaces chain from head "a.v3" does not reach "a.v1", "a.v2"`,
 		},
 		{
 			"error/duplicate entry", "package a default=c\nc: a.v1\nc: a.v1",
@@ -95,7 +95,7 @@ func TestNewFaults(t *testing.T) {
 		},
 		{
 			"error/property without value", "package a default=c\nc: a.v1\na.v1 1.0.0 olm.gvk=",
-			`property 2 of bundle "a.v1" of package "a" lacks its type or its value`,
+			`property 2 of bundle "a.v1" of package "a" has no type or no value`,
 		},
 		{"error/duplicate package", "package a default=c\nc: a.v1\npackage a default=c\nc: a.v1", `duplicate package "a"`},
 		{

@@ -21,7 +21,7 @@ func newBundle(p *Package, data *BundleData, known *Reader, faults *diag.List) *
 	for i := range data.Properties {
 		prop := data.Properties[i]
 		if prop.Type == "" || len(prop.Value) == 0 {
-			faults.Addf(data.Pos, "property %d of bundle %q of package %q lacks its type or its value", i+1, data.Name, p.Name())
+			faults.Addf(data.Pos, "property %d of bundle %q of package %q has no type or no value", i+1, data.Name, p.Name())
 			continue
 		}
 		err := known.Add(&b.facts, prop)
@@ -80,7 +80,7 @@ func (b *Bundle) checkRelease(faults *diag.List) {
 		return
 	}
 	if want := b.pkg.Name() + "-v" + b.version.String() + "-" + b.Release(); b.Name() != want {
-		faults.Addf(b.data.Pos, "bundle %q of package %q: with release %s its name has to be %q", b.Name(), b.pkg.Name(), b.Release(), want)
+		faults.Addf(b.data.Pos, "bundle %q of package %q: release %s requires the name %q", b.Name(), b.pkg.Name(), b.Release(), want)
 	}
 	if len(b.version.Build) > 0 {
 		faults.Addf(b.data.Pos, "bundle %q of package %q: version %s has build metadata and release %s", b.Name(), b.pkg.Name(), b.version, b.Release())

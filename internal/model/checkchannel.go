@@ -147,7 +147,7 @@ func (c *Channel) checkChain(head *Entry, faults *diag.List) {
 		}
 	}
 	if len(stranded) > 0 {
-		faults.Addf(c.data.Pos, "channel %q of package %q: no chain of replaces from the head %q to %s",
+		faults.Addf(c.data.Pos, "channel %q of package %q: replaces chain from head %q does not reach %s",
 			c.Name(), c.pkg.Name(), head.Name(), nameList(stranded))
 	}
 }

@@ -136,7 +136,7 @@ func (c *Client) openSubject(ref string) (*target, *upstream, error) {
 func (t *target) subject(ctx context.Context) (*v1.Descriptor, error) {
 	d, err := remote.Head(t.reference(), append(t.opts, remote.WithContext(ctx))...)
 	if err == nil && d.Digest.String() != t.src.Digest {
-		err = fmt.Errorf("the registry returned %s for it", d.Digest)
+		err = fmt.Errorf("the registry returned the wrong digest %s", d.Digest)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("subject image: %w", t.redact(err))

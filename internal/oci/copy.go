@@ -76,7 +76,7 @@ func (w *partWalk) add(p part) error {
 		return nil
 	}
 	if len(w.parts) == maxParts {
-		return fmt.Errorf("more than %d parts", maxParts)
+		return fmt.Errorf("the image consists of more than %d manifests and blobs, which is not supported", maxParts)
 	}
 	w.seen[p.digest] = true
 	w.parts = append(w.parts, p)

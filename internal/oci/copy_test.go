@@ -144,10 +144,10 @@ func TestUploadFaults(t *testing.T) {
 	srv := ocitest.New(t)
 	_, ref := pushExample(t, srv)
 	for _, tt := range []struct{ from, to, want string }{
-		{ref, "oci:dir", "only registries can be pushed to"},
+		{ref, "oci:dir", "images can only be pushed to a registry"},
 		{"docker-archive:x", srv.Host + "/a/b:v1", "no manifest"},
 		{"oci:nowhere", srv.Host + "/a/b:v1", "nowhere"},
-		{ref, srv.Host + "/a/b@" + zeroDigest, "image to push is"},
+		{ref, srv.Host + "/a/b@" + zeroDigest, "image to push has digest"},
 	} {
 		if _, err := newClient(t).Upload(t.Context(), tt.from, tt.to); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s to %s: got %v, want %q", tt.from, tt.to, err, tt.want)

@@ -144,7 +144,7 @@ func (a account) redact(err error) error {
 	case strings.Contains(err.Error(), "bearer response"):
 		return fmt.Errorf("requesting a token for %s: the token server returned none", host)
 	default:
-		return fmt.Errorf("requesting %s: %w", host, &noURLError{err})
+		return fmt.Errorf("request to %s failed: %w", host, &noURLError{err})
 	}
 }
 

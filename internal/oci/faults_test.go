@@ -75,7 +75,7 @@ func TestFaults(t *testing.T) {
 		{"huge manifest", hugeManifest, "exceeds the limit of 4194304 bytes", 0},
 		{"manifest is not JSON", manifestText("<html>"), "not a manifest", 0},
 		{"old schema", manifestText(`{"schemaVersion":1,"fsLayers":[]}`), "schema version 1 is not supported", 0},
-		{"image and index at once", manifestText(`{"schemaVersion":2,"manifests":[],"layers":[],"config":{}}`), "claims to be an image and an index at once", 0},
+		{"image and index at once", manifestText(`{"schemaVersion":2,"manifests":[],"layers":[],"config":{}}`), "ambiguous manifest: both an image and an index", 0},
 		{"too many layers", manifestText(manyLayers(257)), "257 layers exceed the limit of 256", 0},
 		{"layer of a strange size", manifestText(layerSize(-5)), "size -5", 0},
 		{"layer of a huge size", manifestText(layerSize(1 << 50)), "1125899906842624 bytes exceed the limit of 4294967296", 0},

@@ -162,7 +162,7 @@ func manifestKind(data []byte) (string, error) {
 	case m.SchemaVersion != 2:
 		return "", fmt.Errorf("manifest schema version %d is not supported, only 2 is", m.SchemaVersion)
 	case m.Manifests != nil && (m.Layers != nil || m.Config != nil):
-		return "", errors.New("claims to be an image and an index at once")
+		return "", errors.New("ambiguous manifest: both an image and an index")
 	case m.Manifests != nil:
 		return "index", nil
 	case m.Config != nil:

@@ -120,7 +120,7 @@ func TestLayout(t *testing.T) {
 			}
 		}
 		for ref, want := range map[string]string{
-			"": "the layout contains 2 images: choose one of v1, v2", ":v3": `no image named "v3" (have v1, v2)`, "@" + zeroDigest: zeroDigest,
+			"": "the layout contains 2 images: choose one of v1, v2", ":v3": `image "v3" not found (have v1, v2)`, "@" + zeroDigest: zeroDigest,
 		} {
 			if _, err := c.Open(t.Context(), base+ref); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s%s: got %v, want %s", base, ref, err, want)
@@ -220,7 +220,7 @@ func TestLayoutFaults(t *testing.T) {
 			if err := os.Symlink(outside, path); err != nil {
 				t.Fatal(err)
 			}
-		}, "is a symbolic link that leads outside of the directory"},
+		}, "points outside the directory"},
 		{"no index", func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, "index.json")) }, "not an OCI layout"},
 		{"index is not JSON", edit("index.json", func([]byte) []byte { return []byte("[") }), "index.json: "},
 		{"empty index", edit("index.json", func([]byte) []byte { return []byte(`{"schemaVersion":2,"manifests":[]}`) }), "the layout contains no image"},
@@ -299,7 +299,7 @@ func TestDockerArchive(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	fault(`no image tagged "v9" (have quay.io/x/y:v1)`, ":v9", func(map[string]string) {})
+	fault(`image "v9" not found (have quay.io/x/y:v1)`, ":v9", func(map[string]string) {})
 	fault("digest mismatch: the content is sha256:", "", func(f map[string]string) { f["1/layer.tar"] = plainLayer(t, "a", "2") })
 	fault("not a docker archive", "", func(f map[string]string) { delete(f, "manifest.json") })
 	fault(`the archive does not contain file "1/layer.tar"`, "", func(f map[string]string) { f["1/layer.tar"] = "-> 1/layer.tar" })
@@ -429,8 +429,8 @@ func TestPackRefuses(t *testing.T) {
 func TestPushRefuses(t *testing.T) {
 	p := example(t)
 	for ref, want := range map[string]string{
-		"oci:dir":                      "only registries can be pushed to",
-		"127.0.0.1:1/xy@" + zeroDigest: "image to push is " + p.Digest(),
+		"oci:dir":                      "images can only be pushed to a registry",
+		"127.0.0.1:1/xy@" + zeroDigest: "image to push has digest " + p.Digest(),
 		"127.0.0.1:1/X Y":              "image reference",
 	} {
 		if err := newClient(t).Push(t.Context(), ref, p.Packed); err == nil || !strings.Contains(err.Error(), want) {

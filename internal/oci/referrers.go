@@ -94,7 +94,7 @@ func nextPage(header http.Header, list, digest string) (string, error) {
 		}
 		u, err := url.Parse(target)
 		if err != nil || u.RawQuery == "" || u.Path != "" && !strings.HasSuffix(u.Path, list+digest) {
-			return "", errors.New("its next page is in another repository")
+			return "", errors.New("the link to the next page points to another repository")
 		}
 		return digest + "?" + u.Query().Encode(), nil
 	}

@@ -90,7 +90,7 @@ func TestReferrersPages(t *testing.T) {
 		}, []int{1, 4, 5}, ""},
 		{"another list", pages, func(_ *http.Request, n int) string {
 			return fmt.Sprintf(`</v2/other/referrers/x?page=%d>; rel="next"`, n)
-		}, nil, "its next page is in another repository"},
+		}, nil, "the link to the next page points to another repository"},
 		{"for ever", pages[:2], func(r *http.Request, _ int) string { return relative(r, 0) }, nil, "have more than 32 pages"},
 		{"too many pages", many, relative, nil, "have more than 32 pages"},
 		{"too many signatures", [][]map[string]any{crowd[:40], crowd[40:]}, relative, nil, "65 signatures of"},

@@ -51,7 +51,7 @@ func (c *Client) Upload(ctx context.Context, source, target string) (UploadResul
 func (t *target) uploadMissing(ctx context.Context, source string, from origin, digest string, data []byte) (UploadResult, error) {
 	out := UploadResult{Digest: digest}
 	if t.src.Digest != "" && t.src.Digest != digest {
-		return out, wrapImageError(t.src.String(), fmt.Errorf("the image to push is %s", digest))
+		return out, wrapImageError(t.src.String(), fmt.Errorf("digest mismatch: the image to push has digest %s", digest))
 	}
 	var err error
 	if out.UpToDate, err = t.hasReference(ctx, t.reference(), digest); err == nil && !out.UpToDate && t.src.Digest == "" {
@@ -92,7 +92,7 @@ func (c *Client) pushTarget(ref string) (*target, error) {
 		return nil, err
 	}
 	if src.Kind != Remote {
-		return nil, fmt.Errorf("image reference %q: only registries can be pushed to", ref)
+		return nil, fmt.Errorf("image reference %q: images can only be pushed to a registry", ref)
 	}
 	if c.Offline {
 		return nil, wrapImageError(src.String(), errors.New("--offline allows no push"))

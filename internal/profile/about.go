@@ -18,7 +18,7 @@ type About struct {
 	Directives          []Directive // annotations and labels of objects that control the tool
 	Appliers            []Applier   // kinds that make the tool apply directories of a repository
 	UntracksCRDs        bool        // the tool does not track CRDs, so it never prunes them
-	Protects            string      // what the tool does when a protected object is removed from the tree, as a verb phrase: "leaves it"
+	Protects            string      // what the tool does when a protected object is removed from the tree, as a verb phrase: "does not prune it"
 	DirectoryPerCluster bool        // the profile's directory in the tree has a subdirectory per cluster
 
 	Draft      []string // lines for spec.gitops in a new quayside.yaml, in addition to those of every profile

@@ -85,7 +85,7 @@ func (argoCD) About() About {
 				"spec.generators.[].matrix.generators.[].git.directories.[].path", "spec.generators.[].list.elements.[].path",
 			}},
 		},
-		UntracksCRDs: true, Protects: "asks before it prunes it",
+		UntracksCRDs: true, Protects: "prunes it only after confirmation",
 		Steering: []string{".argocd-source*.yaml", "Chart.yaml"},
 	}
 }
@@ -142,7 +142,7 @@ func (argoCD) Faults(g GitOps, clusters []Cluster) []Fault {
 	if g.Clusters == nil {
 		for i, c := range clusters {
 			if c.Server != "" && c.Destination != "" {
-				out = append(out, Fault{fmt.Sprintf("clusters[%d].destination", i), "conflicts with server: identify a cluster in one way"})
+				out = append(out, Fault{fmt.Sprintf("clusters[%d].destination", i), "conflicts with server: only one of them can be set"})
 			}
 		}
 		return append(out, duplicateFaults(clusters, Cluster.argoAddress)...)
@@ -210,9 +210,9 @@ func (argoCD) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 // with the Applications of the new name over all objects. Such Applications may remain because an
 // ApplicationSet that deletes no Applications orphans them, and because the garbage collector may
 // miss some.
-const environmentReadme = "The Applications of this environment read this directory, and apply nothing of it.\n" +
-	"When the environment gets another name it goes, and Applications of the old name,\n" +
-	"where any are left, do nothing more.\n"
+const environmentReadme = "The Applications of this environment use this directory as a source, but apply none of its files.\n" +
+	"If the environment is renamed, this directory is removed. Applications of the old name that\n" +
+	"still exist then fail instead of applying old manifests.\n"
 
 // argoDestination returns the destination of the cluster's Applications.
 func (c Cluster) argoDestination() Destination {
@@ -447,7 +447,7 @@ func healthScripts(t Tree) []byte {
 	}
 	o := k8s.New("v1", "ConfigMap", t.GitOps.Namespace, "argocd-cm")
 	o["data"] = data
-	return append([]byte("# A patch for Argo CD's settings; nothing in this tree applies it.\n"), yamlnode.Encode(o)...)
+	return append([]byte("# Patch for the ConfigMap argocd-cm of Argo CD. Apply it yourself: no Application includes it.\n"), yamlnode.Encode(o)...)
 }
 
 // textSize returns the approximate size of v as JSON, in bytes.

@@ -43,7 +43,7 @@ type Retry struct {
 // Backoff configures the wait before a retry.
 type Backoff struct {
 	Duration    string `json:"duration,omitempty" doc:"First wait, such as 15s."`
-	Factor      int32  `json:"factor,omitempty" doc:"Factor by which each wait is longer than the one before."`
+	Factor      int32  `json:"factor,omitempty" doc:"Factor by which each wait exceeds the previous one."`
 	MaxDuration string `json:"maxDuration,omitempty" doc:"Longest wait, such as 3m."`
 }
 

@@ -91,7 +91,7 @@ func (flux) About() About {
 		Tool: "Flux", Kind: "a Kustomization", Namespace: "flux-system", Manager: "kustomize-controller",
 		Directives: []Directive{{Tool: "Flux", Domains: []string{"fluxcd.io"}}},
 		Appliers:   []Applier{{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization", Paths: []string{"spec.path"}, Ignores: ".sourceignore", Root: true}},
-		Protects:   "leaves it", DirectoryPerCluster: true,
+		Protects:   "does not prune it", DirectoryPerCluster: true,
 		Draft:      []string{"sourceRef:", "  kind: GitRepository", "  name: flux-system"},
 		IgnoreFile: ".sourceignore",
 	}

@@ -23,7 +23,7 @@ type Input struct {
 // InputSchema returns the JSON schema of Input. The items of the lists in inputs/ and
 // spec.defaultValues of a ResourceSetInputProvider have this schema.
 func InputSchema() []byte {
-	return jsonschema.Output("https://quayside.dev/schema/inputs.schema.json", "what is said of a cluster in inputs/ of a tree", Input{})
+	return jsonschema.Output("https://quayside.dev/schema/inputs.schema.json", "inputs of a cluster", Input{})
 }
 
 // newInput returns the fields of Input that all tools use. The elements of dir are the directory in

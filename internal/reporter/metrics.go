@@ -81,10 +81,10 @@ func newMetricDescs() metricDescs {
 	const ns, pkg, version = "namespace", "package", "version"
 	return metricDescs{
 		ready:       desc("installation_ready", "Whether all locked objects exist and are healthy.", ns, pkg, version),
-		objects:     desc("installation_objects", "Rendered objects, by state.", ns, pkg, version, "status"),
+		objects:     desc("installation_objects", "Number of rendered objects, by state.", ns, pkg, version, "status"),
 		upgradeable: desc("installation_upgradeable", "Whether the operator reports that it can be upgraded.", ns, pkg, version),
 		match:       desc("installation_images_match", "Whether the pods run the locked digests.", ns, pkg, version),
-		kinds:       desc("reporter_kinds", "Kinds of the objects in Installations, by the way the reporter reads them.", "state"),
+		kinds:       desc("reporter_kinds", "Number of kinds in Installations, by how the reporter reads them.", "state"),
 		build:       desc("reporter_build_info", "The reporter's version.", version, "goversion"),
 	}
 }

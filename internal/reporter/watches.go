@@ -161,7 +161,7 @@ func (w *watches) retry(which func(schema.GroupVersionKind) bool) {
 
 // missingMessage is the message for a missing object. It mentions the label
 // because watches are limited to labeled objects.
-const missingMessage = "it does not exist, or not with the label " + k8s.LabelPackage
+const missingMessage = "it does not exist, or does not have the label " + k8s.LabelPackage
 
 // observe returns the observations of the objects, in their order. It returns
 // false while one of their kinds is starting.

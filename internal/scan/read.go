@@ -127,7 +127,7 @@ func (r *reader) errorAt(offset int, format string, args ...any) error {
 func (r *reader) readDocument(out *imageScan) error {
 	trivy, grype := false, false
 	if r.dec.PeekKind() == '[' {
-		return r.errorAt(r.nextOffset(), "a list: reports of Trivy before 0.20 are not supported, because they have no image")
+		return r.errorAt(r.nextOffset(), "reports of Trivy before 0.20 are not supported: they are a list without an image name")
 	}
 	err := r.readObject(func(key string) error {
 		switch key {
@@ -217,7 +217,7 @@ func (r *reader) addVulnerability(out *imageScan, from int, v Vulnerability) err
 		return r.errorAt(from, "%q is not a vulnerability ID such as CVE-2026-1234", inert.Cut(v.ID, 100))
 	}
 	if v.Package == "" {
-		return r.errorAt(from, "%s: without a package", v.ID)
+		return r.errorAt(from, "%s: no package", v.ID)
 	}
 	if *r.remaining--; *r.remaining < 0 {
 		return r.errorAt(from, "more than %d vulnerabilities", maxFound)
@@ -273,7 +273,7 @@ func (r *reader) readText(into *string) error {
 		return r.dec.SkipValue()
 	case '"', 0:
 	default:
-		return r.errorAt(r.nextOffset(), "want text")
+		return r.errorAt(r.nextOffset(), "want a string")
 	}
 	token, err := r.dec.ReadToken()
 	if err == nil {

@@ -55,11 +55,11 @@ func (d Draft) Text() []byte {
 		write("  catalogs:", strings.TrimSuffix(CatalogList(d.Catalogs, "  "), "\n"))
 	}
 	d.writeMirrors(write)
-	write("", "  # Versions of the clusters. Operators that cannot run there are not chosen.",
+	write("", "  # Versions of the clusters. Only operator versions that support them are installed.",
 		field("kubernetesVersion", d.KubernetesVersion, "1.34"), field("openshiftVersion", d.OpenShiftVersion, "4.20"),
 		"", "  # GitOps tool: "+strings.Join(profile.Names(), ", ")+".",
 		field("profile", string(d.Profile), string(Default().Profile)),
-		"", "  # Git repository of the tree: with it, the tool's own objects are rendered as well.")
+		"", "  # Git repository of the tree. If set, the objects of the GitOps tool are rendered, too.")
 	d.writeGitOps(write)
 	write("", "  # The issuer of webhook certificates, and one entry for each cluster.",
 		"  # "+formatField("certificates", string(Default().Certificates)), "  # clusters:", "  # - name: default",

@@ -193,7 +193,7 @@ func TestExtendsFaults(t *testing.T) {
 		},
 		"newer": {
 			"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml}\n-- envs/dev/base.yaml --\napiVersion: quayside.dev/v1alpha2\nkind: Workspace\nspec: {new: 1}\n",
-			"envs/dev/base.yaml:1:13: written by a newer quayside (schema quayside.dev/v1alpha2; this program reads quayside.dev/v1alpha1)",
+			"envs/dev/base.yaml:1:13: written by a newer quayside (schema quayside.dev/v1alpha2; this version supports quayside.dev/v1alpha1)",
 		},
 		"kind": {
 			"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml}\n-- envs/dev/base.yaml --\napiVersion: v1\nkind: Service\n",

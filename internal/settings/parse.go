@@ -285,7 +285,7 @@ func (v validator) checkClusters() {
 			}
 		}
 		if len(c.Values) > 0 && (v.w.GitOps == nil || !v.w.GitOps.Inputs) {
-			v.Addf(field+".values", "unused without spec.gitops.inputs")
+			v.Addf(field+".values", "has no effect without spec.gitops.inputs: set it to true, or remove the values")
 		}
 		if len(c.Config) > 0 && !bytes.HasPrefix(c.Config, []byte("{")) && string(c.Config) != "null" {
 			v.Addf(field+".config", "want a mapping")
@@ -376,7 +376,7 @@ func (v validator) checkFollows() {
 	case w.Follows != "" && w.Follows == w.Name:
 		v.Addf(field, "%q is this environment: it cannot follow itself", w.Follows)
 	case w.Follows == "" && isSet:
-		v.Addf(field, "missing: give the environment, such as follows: dev, or leave the field out")
+		v.Addf(field, "missing: give the environment, such as follows: dev, or omit the field")
 	}
 	if p := w.Promotion; p != nil {
 		v.checkPromotion(p)
@@ -385,10 +385,10 @@ func (v validator) checkFollows() {
 
 func (v validator) checkPromotion(p *Promotion) {
 	if p.Clusters < 1 {
-		v.Addf("spec.promotion.clusters", "%d: need a number of clusters, at least 1", p.Clusters)
+		v.Addf("spec.promotion.clusters", "%d: want at least 1", p.Clusters)
 	}
 	if p.ObservedWithin == 0 {
-		v.Addf("spec.promotion.observedWithin", "0: every observation would be too old")
+		v.Addf("spec.promotion.observedWithin", "must be greater than 0")
 	}
 	if p.Signed && !slices.ContainsFunc(v.w.Trust, func(t Trust) bool { return t.Match == trust.Observations }) {
 		v.Addf("spec.promotion.signed", "no signer: add an entry with match: %s to spec.trust", trust.Observations)

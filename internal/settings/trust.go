@@ -91,7 +91,7 @@ func (v validator) checkMatch(field string, i int) {
 		return shorter == prefix && wild == strings.HasSuffix(m, "*") || wild && strings.HasPrefix(prefix, shorter)
 	})
 	if before >= 0 {
-		v.Addf(field, "%q is never reached: %q at %s matches first", m, v.w.Trust[before].Match, v.At(diag.Item("spec.trust", before)+".match"))
+		v.Addf(field, "%q never applies: %q at %s matches first", m, v.w.Trust[before].Match, v.At(diag.Item("spec.trust", before)+".match"))
 	}
 }
 

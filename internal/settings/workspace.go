@@ -34,12 +34,12 @@ type Workspace struct {
 	Declarations       []declare.Path    `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, each a path or a mapping. A directory with a kustomization is built; other directories are read recursively. Objects from a kustomization, or from a path with override, replace those of earlier paths. Labels and annotations of Namespaces are used; other kinds are counted and ignored, with a warning or an error if a kind looks misspelt."`
 	NewDeclarations    string            `json:"newDeclarations" form:"nonempty" doc:"Path of spec.declarations to which 'quayside add' and 'quayside import' write. Default: the only directory there inside the workspace, or else the only one; if there are several, the commands ask or require --to."`
 	Catalogs           []Catalog         `json:"catalogs" doc:"Catalogs in addition to the declared CatalogSource and ClusterCatalog objects. One with the same namespace and name overrides the declared one."`
-	KubernetesVersion  string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\". Where unset, checks that need it are left out."`
-	OpenShiftVersion   string            `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\": what the platform brings itself is not rendered. Where unset, checks that need it are left out."`
+	KubernetesVersion  string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\". If unset, checks that need it are skipped."`
+	OpenShiftVersion   string            `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\". Objects that OpenShift provides are not rendered. If unset, checks that need it are skipped."`
 	Requirements       string            `json:"requirements" default:"\"enforce\"" form:"enum=enforce|warn" doc:"Whether install modes, minKubeVersion and maxOpenShiftVersion restrict the installable versions, or are only reported."`
 	SharedDependencies bool              `json:"sharedDependencies" default:"true" doc:"Allows an operator in another namespace that watches this one to satisfy a dependency."`
 	AllowOverlap       bool              `json:"allowOverlap" default:"false" doc:"Whether two installs that provide the same API may watch the same namespace."`
-	AllowNames         []string          `json:"allowNames" form:"nonempty" doc:"Objects of the cluster itself that bundles may contain nevertheless, each as Kind/name, such as ClusterRole/cluster-admin or Namespace/openshift-logging."`
+	AllowNames         []string          `json:"allowNames" form:"nonempty" doc:"Built-in objects of the cluster that bundles may contain, each as Kind/name, such as ClusterRole/cluster-admin or Namespace/openshift-logging."`
 	Output             string            `json:"output" default:"\"rendered\"" form:"nonempty" doc:"Directory of the rendered tree, relative to this file."`
 	Profile            profile.Name      `json:"profile" default:"\"argocd\"" doc:"The tool that applies the tree."`
 	Certificates       certificates.Name `json:"certificates" default:"\"cert-manager\"" doc:"Issuer of the certificates of webhooks."`
@@ -122,7 +122,7 @@ type Vulnerabilities struct {
 // requires.
 type Promotion struct {
 	Healthy        gate.Share `json:"healthy" default:"\"100%\"" form:"pattern=^[0-9]+(\\.[0-9]{1,3})?%$" doc:"Required share of clusters in which the pinned version is healthy."`
-	Soak           gate.Span  `json:"soak" default:"\"0s\"" doc:"Soak time: how long they must have been healthy without interruption, such as 24h."`
+	Soak           gate.Span  `json:"soak" default:"\"0s\"" doc:"Soak time: minimum time of uninterrupted health, such as 24h."`
 	Clusters       int        `json:"clusters" default:"1" doc:"Minimum number of clusters."`
 	ObservedWithin gate.Span  `json:"observedWithin" default:"\"24h\"" doc:"Maximum age of an observation. An older one counts as missing."`
 	Signed         bool       `json:"signed" default:"false" doc:"Whether observations must be signed, by a signer of an entry of spec.trust with match: observations."`

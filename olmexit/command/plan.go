@@ -117,7 +117,7 @@ func newAdoptPlan(h cli.Host) *cobra.Command {
 
 // adoptPlanView is the output of `quayside adopt plan`.
 type adoptPlanView struct {
-	File string     `json:"file,omitempty" doc:"Where the plan was written. Absent where no operator is taken over."`
+	File string     `json:"file,omitempty" doc:"File of the plan. Absent if no operator is adopted."`
 	Plan *plan.Plan `json:"plan"`
 }
 
@@ -219,7 +219,7 @@ func (o *adoptPlanOptions) write(p *workspace.Project, made *plan.Plan) (string,
 	}
 	if _, err := os.Stat(journal); err == nil {
 		if have, err := filetree.ReadFile(name); err != nil || string(have) != string(text) {
-			return "", fmt.Errorf("%s is in progress or done: its journal is in %s. Finish it or revert it with 'quayside adopt revert', and move both away; or choose another file with --file", shown, filepath.Base(journal))
+			return "", fmt.Errorf("%s was started, and its journal is in %s: finish it or revert it with 'quayside adopt revert', and move both files away, or choose another file with --file", shown, filepath.Base(journal))
 		}
 	}
 	_, err = filetree.WriteFile(name, text)

@@ -123,7 +123,7 @@ func (o *adoptRunOptions) flags(cmd *cobra.Command) {
 	o.login = o.AddLogin(cmd)
 	f.IntSliceVar(&o.done, "done", nil, "the manual steps with these `NUMBERS` are done: check them and continue")
 	f.BoolVar(&o.yes, "yes", false, "skip the confirmation of each step")
-	f.BoolVar(&o.check, "check", false, "write nothing: have the API server try each change (dry run); exit with 1 if steps are left")
+	f.BoolVar(&o.check, "check", false, "write nothing: send each change as a server-side dry run; exit with 1 if steps remain")
 	f.BoolVar(&o.hand, "kubectl", false, "show each action as a kubectl command")
 }
 
@@ -132,7 +132,7 @@ func (o *adoptRunOptions) flags(cmd *cobra.Command) {
 func (o *adoptRunOptions) writing(do func(context.Context, string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if !o.yes && !o.check && !o.Prompt.IsInteractive() {
-			return cli.Usagef(cmd, "this writes to the cluster, and there is no terminal for a confirmation: try it with --check, then use --yes")
+			return cli.Usagef(cmd, "the command changes the cluster and needs a confirmation, but there is no terminal: preview the changes with --check, then run it with --yes")
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()

@@ -173,7 +173,7 @@ func (r *clusterReader) chooseGroups() map[string]string {
 		for _, g := range groups {
 			names = append(names, g.Name)
 		}
-		ambiguous[ns] = fmt.Sprintf("its namespace has %d OperatorGroups (%s), which OLM does not support: delete all but one", len(groups), strings.Join(names, ", "))
+		ambiguous[ns] = fmt.Sprintf("its namespace has %d OperatorGroups (%s), but OLM supports only one: delete all but one", len(groups), strings.Join(names, ", "))
 	}
 	return ambiguous
 }
@@ -278,7 +278,7 @@ func (r *clusterReader) addUnowned(owned map[k8s.Key]bool) int {
 		case csv.Name == snapshot.Packageserver:
 			r.skip(csv.Object, false, "it is part of OLM itself")
 		default:
-			r.skip(csv.Object, true, "no Subscription for it: create one with startingCSV, and import again")
+			r.skip(csv.Object, true, "it has no Subscription: create one with startingCSV, and import again")
 		}
 	}
 	return len(r.Left) - before

@@ -71,7 +71,7 @@ type Conflict struct {
 // Counts holds the numbers of objects that describe installations. Found is the sum of the other
 // numbers.
 type Counts struct {
-	Found     int `json:"found" doc:"Subscriptions, ClusterExtensions, OperatorGroups, catalogs, and ClusterServiceVersions that belong to no Subscription"`
+	Found     int `json:"found" doc:"Subscriptions, ClusterExtensions, OperatorGroups, catalogs, and ClusterServiceVersions without a Subscription"`
 	Added     int `json:"added"`
 	Unchanged int `json:"unchanged"`
 	Conflicts int `json:"conflicts"`
@@ -349,7 +349,7 @@ func declareByImage(op Operator, why string) (Operator, string) {
 		return op, why + fmt.Sprintf(", and %q from its InstallPlan is not an image", op.Image)
 	}
 	op.ByImage = true
-	op.Notes = append(slices.Clone(op.Notes), "pinned by its image, for "+why)
+	op.Notes = append(slices.Clone(op.Notes), "pinned by its image, because "+why)
 	if imageref.DigestIn(op.Image) == "" {
 		op.Notes = append(op.Notes, "its InstallPlan has the image by tag, which may have moved since the installation")
 	}

@@ -240,7 +240,7 @@ func (m *declarationBuilder) catalogs(ops []Operator) {
 		case c.Image == "":
 			m.skip(c.Object, "it has no image: give its content with --catalog %s=SOURCE", id)
 		case !used[id]:
-			m.skip(c.Object, "no imported operator is from it")
+			m.skip(c.Object, "it contains no imported operator")
 		default:
 			body := c.Body()
 			spec := dropDefaults(k8s.Map(body, "spec"), map[string]any{"priority": int64(0), "icon": map[string]any{"base64data": "", "mediatype": ""}})
@@ -252,7 +252,7 @@ func (m *declarationBuilder) catalogs(ops []Operator) {
 		case place != "":
 			m.skip(o, "its content is set by %s", place)
 		case !extensions:
-			m.skip(o, "no imported operator is from it")
+			m.skip(o, "it contains no imported operator")
 		default:
 			body := o.Body()
 			m.add(clusterFile, newObject(o, body, dropDefaults(k8s.Map(body, "spec"), map[string]any{"priority": int64(0), "availabilityMode": "Available"})))

@@ -85,7 +85,7 @@ func renderedByOLM(ctx context.Context, c *workspace.Contents, pin lockfile.Pin)
 
 // Finishing lists the changes to the tree when OLM settings are removed from the lock.
 type Finishing struct {
-	Written   bool               `json:"written" doc:"Whether the lock was written. false: nothing was to be written, or --check."`
+	Written   bool               `json:"written" doc:"Whether the lock was written. false if it was unchanged, or with --check."`
 	Operators []olmexit.Finished `json:"operators" doc:"By namespace and package."`
 	Shared    []olmexit.Change   `json:"shared" doc:"Other changes of the tree."`
 

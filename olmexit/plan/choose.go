@@ -88,7 +88,7 @@ func (m *maker) refusals(op *operator) []string {
 		}
 		for _, other := range o.Operators {
 			if namespaceOf(other) != op.Namespace {
-				out = append(out, o.String()+" claims to be "+other+" as well, which is in another namespace: find its owner, and remove the other label")
+				out = append(out, o.String()+" also has the label of "+other+", which is in another namespace: find its owner, and remove the other label")
 			}
 		}
 	}
@@ -104,7 +104,7 @@ func (m *maker) addTies() {
 			for _, pair := range [][2]*operator{{t.a, t.b}, {t.b, t.a}} {
 				one, other := pair[0], pair[1]
 				if one.taken && len(one.reasons) == 0 && len(other.reasons) > 0 {
-					one.reasons = []string{fmt.Sprintf("it is tied to %s, which stays with OLM: %s", other.Key(), t.why)}
+					one.reasons = []string{fmt.Sprintf("it must leave OLM together with %s, which stays with OLM: %s", other.Key(), t.why)}
 					changed = true
 				}
 			}

@@ -22,7 +22,7 @@ func Schema() []byte {
 // Parse restores the plan, and equal plans have equal bytes.
 func Format(p *Plan) []byte {
 	w := &writer{}
-	w.WriteString("# Written by quayside adopt plan. Review it, commit it, and do what it says with quayside adopt run.\n")
+	w.WriteString("# Written by quayside adopt plan. Review and commit it, and execute it with quayside adopt run.\n")
 	w.fields(reflect.ValueOf(*p), "")
 	return w.Bytes()
 }

@@ -115,7 +115,7 @@ func (p *Plan) Script(rendered []render.Rendered) string {
 		tree[r.Object.Key()] = r.Object
 	}
 	var b strings.Builder
-	b.WriteString("# One command after the other, by hand: see before and after each step that what is said there holds.\n# kubectl deletes by name alone: look at UIDs yourself.\n")
+	b.WriteString("# Run the commands one at a time. Verify the conditions before and after each step.\n# kubectl deletes by name only: compare the UIDs first.\n")
 	for _, s := range p.Steps {
 		fmt.Fprintf(&b, "\n# Step %d: %s\n", s.Number, inert.Line(s.Title))
 		writeChecks(&b, "Before", s.Before)
@@ -152,9 +152,9 @@ func (c Condition) Words() string {
 		SameUID:     "every object to keep exists, with its UID",
 		NoOwner:     "no object has an ownerReference to a ClusterServiceVersion",
 		Conversion:  "each CustomResourceDefinition converts as before",
-		Available:   "each APIService is available that was before",
+		Available:   "each APIService that was available is still available",
 		Rights:      "each ServiceAccount has its previous permissions",
-		Prepared:    "each ServiceAccount has them through the tree's roles alone",
+		Prepared:    "each ServiceAccount has its permissions from the tree's roles alone",
 		NoRestart:   "no pod restarted unless planned",
 		SameVersion: "no object has changed since the plan was made",
 	}[c]

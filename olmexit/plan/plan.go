@@ -64,7 +64,7 @@ type Operator struct {
 	Forgotten    bool     `json:"detached,omitempty" doc:"Detached from OLM, and the lock keeps no settings of OLM: the plan removes OLM's remaining fields from its objects."`
 	Restarts     []string `json:"restarts,omitempty" doc:"Deployments that the tree changes, so that their pods restart."`
 	Losses       []string `json:"losses,omitempty" doc:"Losses while OLM's controllers run."`
-	Certificates string   `json:"certificates,omitempty" doc:"The day on which OLM's certificates end (2028-07-01), which nobody renews."`
+	Certificates string   `json:"certificates,omitempty" doc:"The day on which OLM's certificates expire (2028-07-01); they are not renewed."`
 }
 
 // Left is an operator or a namespace that the plan leaves to OLM.
@@ -78,7 +78,7 @@ type Left struct {
 type Step struct {
 	Number    int      `json:"number" doc:"From 1."`
 	Name      Name     `json:"name" form:"required enum=guard|prepare|stop|backup|detach|tree|start|fields|clean-up|certificates|uninstall|suspend|hand-back|subscribe|approve|withdraw|unguard"`
-	Namespace string   `json:"namespace,omitempty" doc:"The namespace of the operators that it is about. Absent: the cluster."`
+	Namespace string   `json:"namespace,omitempty" doc:"Namespace of the operators. Absent if the step is for the whole cluster."`
 	Title     string   `json:"title" doc:"Description of the step."`
 	Manual    string   `json:"manual,omitempty" doc:"Manual action, to be confirmed by a person; nothing is written."`
 	Before    []Check  `json:"preconditions,omitempty" doc:"Preconditions. If one fails, the step is not started."`
@@ -120,7 +120,7 @@ type Action struct {
 	Object k8s.Ref `json:"object" form:"required"`
 	UID    string  `json:"uid,omitempty" doc:"UID that the object must have. Absent if the object does not exist yet."`
 
-	Set       map[string]string `json:"set,omitempty" doc:"annotate: annotations to set; apply: those of the guard that it keeps in place of the tree's."`
+	Set       map[string]string `json:"set,omitempty" doc:"annotate: annotations to set; apply: guard annotations, which override those of the tree."`
 	Unset     []string          `json:"unset,omitempty" doc:"annotate and remove-finalizer: annotations to remove; remove-labels: labels."`
 	Force     bool              `json:"force,omitempty" doc:"apply: take fields from other managers, OLM's among them."`
 	From      int64             `json:"from,omitempty" doc:"scale: replicas before."`

@@ -182,7 +182,7 @@ func TestFieldsOfOthers(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := s.run(t, nil); err == nil || !strings.Contains(err.Error(), "conflict with other field managers: hpa has .spec.replicas") {
+	if _, err := s.run(t, nil); err == nil || !strings.Contains(err.Error(), "conflict with other field managers: .spec.replicas is managed by hpa") {
 		t.Error(err)
 	}
 }

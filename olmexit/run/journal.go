@@ -109,7 +109,7 @@ func OpenJournal(files Files, p *plan.Plan) (*Journal, error) {
 		j.entries = append(j.entries, e)
 	}
 	if len(j.entries) > 0 && j.entries[0].Schema != journalSchema {
-		return nil, fmt.Errorf("%s: the journal has schema %d; this program reads %d: finish the plan with the program that began it", logName, j.entries[0].Schema, journalSchema)
+		return nil, fmt.Errorf("%s: the journal has schema %d; this version supports %d: finish the plan with the program that began it", logName, j.entries[0].Schema, journalSchema)
 	}
 	if len(j.entries) > 0 && (j.entries[0].Event != Opened || j.entries[0].Plan != j.digest) {
 		return nil, fmt.Errorf("the journal belongs to another plan, or the plan was changed after its start: restore the plan, or move the journal away if no step was done")

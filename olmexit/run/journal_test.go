@@ -58,7 +58,7 @@ func TestJournalOnDisk(t *testing.T) {
 	if err := os.WriteFile(log, []byte(strings.Replace(string(whole), `"schema":2`, `"schema":3`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := run.OpenJournal(run.Dir(dir), s.plan); err == nil || !strings.Contains(err.Error(), "the journal has schema 3; this program reads 2") {
+	if _, err := run.OpenJournal(run.Dir(dir), s.plan); err == nil || !strings.Contains(err.Error(), "the journal has schema 3; this version supports 2") {
 		t.Errorf("of another schema: %v", err)
 	}
 	if err := os.WriteFile(log, append([]byte("{}x\n"), whole...), 0o600); err != nil {

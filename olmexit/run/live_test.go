@@ -55,7 +55,7 @@ func TestVerbs(t *testing.T) {
 	}
 	var refused *cluster.RequestError
 	_, err = c.Apply(ctx, configMap("a", "2"), "two", false, false)
-	if !errors.As(err, &refused) || !slices.Equal(refused.Fields(), []string{"one has .data.key"}) || !strings.Contains(err.Error(), "apply v1 ConfigMap ns/a") {
+	if !errors.As(err, &refused) || !slices.Equal(refused.Fields(), []string{".data.key is managed by one"}) || !strings.Contains(err.Error(), "apply v1 ConfigMap ns/a") {
 		t.Fatalf("%v", err)
 	}
 	other := k8s.With(configMap("a", "2"), any("another"), "metadata", "uid")

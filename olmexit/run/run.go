@@ -50,15 +50,15 @@ type Say interface {
 type Result struct {
 	Steps   []StepResult `json:"steps" doc:"Result of each step, in order."`
 	Stopped []k8s.Ref    `json:"stopped" doc:"OLM's controllers that the plan has stopped and not started again yet."`
-	Error   string       `json:"error,omitempty" doc:"Why the run ended before all was done."`
+	Error   string       `json:"error,omitempty" doc:"Reason why the run ended early."`
 }
 
 // StepResult is the result of a step.
 type StepResult struct {
 	Number    int              `json:"number" doc:"As in the plan."`
 	Name      plan.Name        `json:"name" doc:"Kind of step."`
-	Namespace string           `json:"namespace,omitempty" doc:"The namespace that it is about. Absent: the cluster."`
-	State     State            `json:"state" form:"enum=done|already-done|dry-run|waiting|failed|pending" doc:"done: now; already-done: by an earlier run; dry-run: by the API server, which stored nothing; waiting: for a person; failed; pending: it was not its turn."`
+	Namespace string           `json:"namespace,omitempty" doc:"Namespace of the step. Absent if the step is for the whole cluster."`
+	State     State            `json:"state" form:"enum=done|already-done|dry-run|waiting|failed|pending" doc:"done: now; already-done: by an earlier run; dry-run: by the API server, which stored nothing; waiting: waits for confirmation; failed: stopped; pending: not reached."`
 	Actions   []ActionResult   `json:"actions,omitempty" doc:"Actions of this run, in order."`
 	Findings  []verify.Finding `json:"findings,omitempty" doc:"Failed conditions of the step."`
 }
@@ -81,7 +81,7 @@ type ActionResult struct {
 	Do      plan.Verb       `json:"verb" doc:"As in the plan."`
 	Object  k8s.Ref         `json:"object" doc:"The object."`
 	Outcome Outcome         `json:"outcome" form:"enum=created|changed|deleted|unchanged|saved|skipped" doc:"created, changed, deleted, saved (in the backup); unchanged: nothing to do; skipped: an earlier action is required first."`
-	Changes []olmexit.Field `json:"changes,omitempty" doc:"Where it is only tried: the fields that would change."`
+	Changes []olmexit.Field `json:"changes,omitempty" doc:"In a dry run: the fields that would change."`
 }
 
 // Run executes a plan's steps in order, from the first that is not done. It ends before a

@@ -243,7 +243,7 @@ type head struct {
 func (b *builder) headOf(raw []byte, at diag.Pos) (head, bool) {
 	h, err := readHead(raw)
 	if err != nil {
-		b.errs.Addf(at, "not an object of a cluster: %w", err)
+		b.errs.Addf(at, "cannot decode the Kubernetes object: %w", err)
 	}
 	return h, err == nil
 }

@@ -58,7 +58,7 @@ func Describe(c plan.Condition) string {
 		plan.Conversion:  "custom resources are converted as before",
 		plan.Available:   "aggregated APIs are available",
 		plan.Rights:      "ServiceAccounts have their previous permissions, and no more",
-		plan.Prepared:    "the tree's roles have all permissions of OLM's",
+		plan.Prepared:    "the tree's roles grant all permissions of OLM's roles",
 		plan.NoRestart:   "no pods are replaced unless planned",
 		plan.SameVersion: "every object is as planned",
 	}[c]

@@ -12,10 +12,10 @@ import (
 // Finding is a deviation that a check found.
 type Finding struct {
 	Code      Code    `json:"code" form:"enum=missing|uid|deleting|owner|conversion|unavailable|template|replica-set|pod|permission-lost|permission-gained|permission-missing|phase|in-flight|running|not-ready|exists|not-found|changed" doc:"Problem."`
-	Object    k8s.Ref `json:"object,omitzero" doc:"The object that it is about."`
+	Object    k8s.Ref `json:"object,omitzero" doc:"The affected object."`
 	Account   string  `json:"account,omitempty" doc:"Subject of the permissions."`
-	Namespace string  `json:"namespace,omitempty" doc:"Where it has them. Absent: in the whole cluster."`
-	Note      bool    `json:"note,omitempty" doc:"Informational: no condition failed."`
+	Namespace string  `json:"namespace,omitempty" doc:"Namespace of the permissions. Absent: the whole cluster."`
+	Note      bool    `json:"note,omitempty" doc:"Whether the finding is only informational."`
 	Message   string  `json:"message" doc:"Description of the problem."`
 }
 

@@ -92,7 +92,7 @@ func Parse(file string, text []byte) (*Evidence, error) {
 		return nil, fmt.Errorf("%s: invalid evidence: %w", file, err)
 	}
 	if e.Schema != schema {
-		return nil, fmt.Errorf("%s has schema %d; this program reads %d: capture it again", file, e.Schema, schema)
+		return nil, fmt.Errorf("%s has schema %d; this version supports %d: capture it again", file, e.Schema, schema)
 	}
 	return &e, nil
 }

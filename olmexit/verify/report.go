@@ -14,8 +14,8 @@ import (
 
 // Report is the result of verifying a plan on a cluster, with the progress of each namespace.
 type Report struct {
-	Stopped    bool        `json:"stopped" doc:"OLM's controllers are stopped."`
-	Namespaces []Namespace `json:"namespaces" doc:"Those that the plan has steps for, in its order."`
+	Stopped    bool        `json:"stopped" doc:"Whether OLM's controllers are stopped."`
+	Namespaces []Namespace `json:"namespaces" doc:"Namespaces of the plan, in its order."`
 }
 
 // Namespace is the result for one namespace's operators.
@@ -23,7 +23,7 @@ type Namespace struct {
 	Namespace string    `json:"namespace"`
 	Step      int       `json:"step" doc:"Last completed step according to the cluster; 0 if there is none."`
 	Name      plan.Name `json:"name,omitempty" doc:"Description of that step."`
-	Partly    bool      `json:"partial,omitempty" doc:"The step behind it has begun."`
+	Partly    bool      `json:"partial,omitempty" doc:"Whether the next step has begun."`
 	Next      int       `json:"next,omitempty" doc:"Next step. Absent if all are done."`
 	Verdicts  []Verdict `json:"verdicts" doc:"Results of the checks."`
 }
@@ -223,7 +223,7 @@ func (r *Report) Text(w io.Writer, p *plan.Plan) {
 	if r.Stopped {
 		fmt.Fprintln(w, "OLM's controllers are stopped")
 	}
-	fmt.Fprintf(w, "%s: %d hold, %d fail, %d are unknown\n", diag.Count(n[Holds]+n[Fails]+n[Unknown], "check"), n[Holds], n[Fails], n[Unknown])
+	fmt.Fprintf(w, "%s: %d passed, %d failed, %d unknown\n", diag.Count(n[Holds]+n[Fails]+n[Unknown], "check"), n[Holds], n[Fails], n[Unknown])
 }
 
 // formatProgress describes the progress of a namespace.

@@ -218,7 +218,7 @@ func (c *comparison) lostByCleanUp(now rbacObjects, namespace string) ([]Finding
 	}
 	var out []Finding
 	for _, s := range before.Subjects() {
-		out = append(out, groupFindings(RightMissing, s, "has a permission only through OLM's roles", removed.unexpectedlyLost(subjectGrants(after, s), subjectGrants(before, s)))...)
+		out = append(out, groupFindings(RightMissing, s, "has a permission only from OLM's roles", removed.unexpectedlyLost(subjectGrants(after, s), subjectGrants(before, s)))...)
 	}
 	return out, nil
 }
@@ -263,7 +263,7 @@ func groupFindings(code Code, s k8s.Subject, verb string, grants []k8s.Grant) []
 func formatGrant(g k8s.Grant) string {
 	switch {
 	case g.Role != "":
-		return "what " + g.Role + " permits, which is not there"
+		return "the permissions of " + g.Role + ", which does not exist"
 	case g.URL != "":
 		return g.Verb + " " + g.URL
 	}

@@ -17,7 +17,7 @@ func TestSchema(t *testing.T) {
 		t.Errorf("%v %v", e, err)
 	}
 	other := strings.Replace(string(text), `"schema": 1`, `"schema": 2`, 1)
-	if _, err := verify.Parse("f", []byte(other)); err == nil || !strings.Contains(err.Error(), "f has schema 2; this program reads 1") {
+	if _, err := verify.Parse("f", []byte(other)); err == nil || !strings.Contains(err.Error(), "f has schema 2; this version supports 1") {
 		t.Errorf("schema 2: %v", err)
 	}
 }

@@ -68,7 +68,7 @@ func (c *Conflict) Error() string {
 func formatAdvice(does string, changes []Change, tried int) []string {
 	switch len(changes) {
 	case 0:
-		return []string{"no alternative that was tried " + does + " it (" + diag.Count(tried, "change") + ")"}
+		return []string{"none of the alternatives tried " + does + " it (" + diag.Count(tried, "change") + ")"}
 	case 1:
 		return []string{"this " + does + " it:", "\t" + inert.Line(changes[0].String())}
 	}

@@ -27,7 +27,7 @@ func (o *Obstacles) Text() string {
 	case o.Pinned:
 		b.WriteString("\tis pinned\n")
 	case len(o.Reasons) == 0:
-		b.WriteString("\tit can be installed\n")
+		b.WriteString("\tnothing prevents its installation\n")
 	}
 	for _, a := range o.Reasons {
 		b.WriteString("\t" + inert.Line(a) + "\n")

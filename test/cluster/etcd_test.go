@@ -91,7 +91,7 @@ spec:
 	rendered := append(namespace, w.rendered(t)...)
 	t.Cleanup(func() { w.remove(t, rendered) })
 
-	w.checkStatus(t, 1, "my-etcd/etcd\t0.9.2\t-\tMissing\t-\tthe cluster has none of its objects")
+	w.checkStatus(t, 1, "my-etcd/etcd\t0.9.2\t-\tMissing\t-\tnone of its objects exists in the cluster")
 	w.applyObjects(t, rendered)
 	w.must(t, w.status("--wait", "--timeout", "30s")...)
 	w.applyObjects(t, objects(t, example))
@@ -160,7 +160,7 @@ func (w etcd) checkRepair(t *testing.T, rendered []*unstructured.Unstructured) {
 		t.Fatal(err)
 	}
 	w.applyObjects(t, []*unstructured.Unstructured{other})
-	w.checkStatus(t, 1, "my-etcd/etcd\t0.9.2\t0.9.2\tFailed\t-\tDeployment my-etcd/etcd-operator: container \"etcd-operator\" runs image \"example.com/other:latest\", the lock has ")
+	w.checkStatus(t, 1, "my-etcd/etcd\t0.9.2\t0.9.2\tFailed\t-\tDeployment my-etcd/etcd-operator: container \"etcd-operator\" runs image \"example.com/other:latest\", but the lock contains ")
 	w.applyObjects(t, rendered)
 	w.must(t, w.status("--wait", "--timeout", "30s")...)
 

@@ -44,13 +44,13 @@ func newConfig(a *app) *cobra.Command {
 type configReport struct {
 	Files    []string        `json:"files" doc:"files of the settings: quayside.yaml, if it exists, then the files that it extends, nearest first"`
 	Settings json.RawMessage `json:"settings" doc:"effective, as a quayside.yaml that extends no other file"`
-	Fields   []configField   `json:"fields" doc:"with a value each, in the order of the schema"`
+	Fields   []configField   `json:"fields" doc:"all fields with their values, in the order of the schema"`
 }
 
 type configField struct {
 	Field string          `json:"field" doc:"as in spec.catalogs[0].source"`
 	Value json.RawMessage `json:"value"`
-	File  string          `json:"file,omitempty" doc:"that sets it; a default has none"`
+	File  string          `json:"file,omitempty" doc:"file that sets the value; absent for defaults"`
 	Line  int             `json:"line,omitempty"`
 }
 

@@ -202,7 +202,7 @@ func (o *diffOptions) checkReports(cmd *cobra.Command) error {
 	}
 	page := o.output == "html" || slices.ContainsFunc(o.save, func(s string) bool { return strings.HasPrefix(s, "html=") })
 	if o.linkBase != "" && !page {
-		return Usagef(cmd, "--link-base is for pages of HTML: add -o html or --save html=FILE")
+		return Usagef(cmd, "--link-base requires HTML output: add -o html or --save html=FILE")
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func knownCatalogs(openshift string) []string {
 // initReport is the output of `quayside init`.
 type initReport struct {
 	Directory string   `json:"directory"`
-	Files     []string `json:"files" doc:"that were written"`
+	Files     []string `json:"files" doc:"written files"`
 }
 
 func (o *initOptions) run(cmd *cobra.Command, dir string) error {

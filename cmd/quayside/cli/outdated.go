@@ -126,7 +126,7 @@ func (o *outdatedOptions) writeFeed(p *workspace.Project, in *workspace.Inputs, 
 	if err := filetree.Write(p.Path(dir), want, filetree.Force(true)); err != nil {
 		return err
 	}
-	o.log.Note("%s holds %s, %d changed", shown, diag.Count(want.Len(), "file"), len(changes))
+	o.log.Note("wrote %s (%s, %d changed)", shown, diag.Count(want.Len(), "file"), len(changes))
 	return nil
 }
 

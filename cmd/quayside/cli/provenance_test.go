@@ -87,8 +87,8 @@ func TestProvenanceAttacks(t *testing.T) {
 			s.attest(owner, s.ref, s.origin.Predicate())
 			s.attest(owner, s.ref, map[string]any{"buildDefinition": map[string]any{"buildType": "https://ci.example.com"}})
 		}},
-		"missing":     {func(*signedArtifact) {}, "requires provenance signed by key cosign.pub, but it has none", "but it has none"},
-		"another key": {func(s *signedArtifact) { s.attest(mallory, s.ref, s.origin.Predicate()) }, "its only one is not accepted:", "its only one is not accepted:"},
+		"missing":     {func(*signedArtifact) {}, "requires provenance signed by key cosign.pub, but the image has none", "but the image has none"},
+		"another key": {func(s *signedArtifact) { s.attest(mallory, s.ref, s.origin.Predicate()) }, "the only one is not accepted:", "the only one is not accepted:"},
 		"replayed": {func(s *signedArtifact) {
 			s.attest(owner, s.other, s.origin.Predicate())
 			s.attach(s.statements(s.other)[0])
@@ -104,14 +104,14 @@ func TestProvenanceAttacks(t *testing.T) {
 			_, to, _ := strings.Cut(s.ref, "@sha256:")
 			altered := strings.ReplaceAll(string(b.Envelope.Payload), from, to)
 			s.attach([]byte(strings.Replace(bundle, base64.StdEncoding.EncodeToString(b.Envelope.Payload), base64.StdEncoding.EncodeToString([]byte(altered)), 1)))
-		}, "its only one is not accepted:", "its only one is not accepted:"},
+		}, "the only one is not accepted:", "the only one is not accepted:"},
 		"another builder's": {func(s *signedArtifact) {
 			s.attest(owner, s.ref, map[string]any{"buildDefinition": map[string]any{"buildType": "https://ci.example.com"}})
 		}, `not the provenance of a tree that quayside pushed: its build type is "https://ci.example.com"`, ": its build type is"},
 		"of another commit": {func(s *signedArtifact) {
 			s.origin.Revision = "main@sha1:" + strings.Repeat("1", 40)
 			s.attest(owner, s.ref, s.origin.Predicate())
-		}, "the provenance belongs to another artifact: the provenance has main@sha1:1111", "but the artifact has main@sha1:"},
+		}, "the provenance does not match the artifact: the provenance has main@sha1:1111", "but the artifact has main@sha1:"},
 		"of a cluster": {func(s *signedArtifact) {
 			s.origin.Clusters = []string{"default"}
 			s.attest(owner, s.ref, s.origin.Predicate())

@@ -76,15 +76,15 @@ func TestTrust(t *testing.T) {
 	s := newSignedWorkspace(t)
 	unsigned := read(t, s.dir, "quayside.lock")
 	for _, args := range [][]string{{"resolve"}, {"resolve", "--check"}, {"verify"}, {"resolve", "--keep-going"}} {
-		checkContains(t, s.run(2, args...), s.images[0], "quayside.yaml:", "requires a signature by key cosign.pub, but it has none")
+		checkContains(t, s.run(2, args...), s.images[0], "quayside.yaml:", "requires a signature by key cosign.pub, but the image has none")
 	}
-	checkContains(t, s.run(2, "render"), s.images[1], "but it has none")
+	checkContains(t, s.run(2, "render"), s.images[1], "but the image has none")
 	if read(t, s.dir, "quayside.lock") != unsigned {
 		t.Error("the lock was written")
 	}
 
 	s.sign(s.images[0])
-	checkContains(t, s.run(2, "resolve"), s.images[1], s.images[len(s.images)-1], "but it has none")
+	checkContains(t, s.run(2, "resolve"), s.images[1], s.images[len(s.images)-1], "but the image has none")
 	s.sign(s.images...)
 	checkContains(t, s.run(1, "resolve", "--check"), "catalog \"olm/quickstart\" is signed by \"key sha256:", "which is not recorded: run 'quayside resolve'")
 	s.run(0, "resolve")
@@ -109,7 +109,7 @@ func TestTrust(t *testing.T) {
 	put(t, s.dir, "quayside.yaml", yaml)
 	put(t, s.dir, "cosign.pub", string(trusttest.NewKey(t).Public))
 	for _, args := range [][]string{{"resolve"}, {"render"}, {"verify"}, {"vendor"}} {
-		checkContains(t, s.run(2, args...), "quayside.yaml:", "its only one is not accepted:")
+		checkContains(t, s.run(2, args...), "quayside.yaml:", "the only one is not accepted:")
 	}
 	remove(t, s.dir, "cosign.pub")
 	checkContains(t, s.run(2, "resolve"), "quayside.yaml:", "cosign.pub: no such file")

@@ -90,7 +90,7 @@ func (o *upgradeOptions) runUpgrade(cmd *cobra.Command, args []string) error {
 	case o.check:
 		o.confirm = func(_ context.Context, changes int) (bool, error) { upgrades = changes; return false, nil }
 	case !o.yes && o.prompt.IsInteractive():
-		o.confirm = func(ctx context.Context, _ int) (bool, error) { return o.prompt.Confirm(ctx, "Do this?") }
+		o.confirm = func(ctx context.Context, _ int) (bool, error) { return o.prompt.Confirm(ctx, "Apply these changes?") }
 	}
 	if err := o.run(cmd); err != nil || upgrades == 0 {
 		return err

@@ -49,7 +49,7 @@ func newVendor(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.Check, "check", false, "write nothing; exit with 1 if anything is missing or superfluous")
 	cmd.Flags().BoolVar(&o.LockedOnly, "locked-only", false, "leave out the catalogs without a pin in the lock")
-	cmd.Flags().BoolVar(&o.Refresh, "refresh", false, "update these catalogs from their tags")
+	cmd.Flags().BoolVar(&o.Refresh, "refresh", false, "look up the tags of catalogs without a pin again")
 	addOutput(cmd, a, nil, workspace.Vendoring{})
 	addOffline(cmd, o.app)
 	addWriter(cmd, a, "check")

@@ -26,8 +26,8 @@ func newVersion(a *app) *cobra.Command {
 type versionView struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty" doc:"Commit from which it was built. Absent if it was not built from a clone."`
-	Date     string `json:"date,omitempty" doc:"When that was committed, in UTC."`
-	Modified bool   `json:"modified,omitempty" doc:"It was built with changes that were not committed."`
+	Date     string `json:"date,omitempty" doc:"Commit time in UTC."`
+	Modified bool   `json:"modified,omitempty" doc:"Whether the program was built with uncommitted changes."`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }

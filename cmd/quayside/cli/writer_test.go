@@ -50,7 +50,7 @@ func TestOneWriter(t *testing.T) {
 			if command == "promote" && got.code == 2 {
 				return // no other environment
 			}
-			if got.code != 2 || !strings.Contains(got.stderr, "quayside upgrade (process 1 on elsewhere): run this again when it has ended") {
+			if got.code != 2 || !strings.Contains(got.stderr, "quayside upgrade (process 1 on elsewhere): try again after it has ended") {
 				t.Errorf("%s: exit code %d: %s", command, got.code, got.stderr)
 			}
 		})

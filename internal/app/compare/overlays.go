@@ -55,7 +55,7 @@ func CheckOverlays(p *workspace.Project, res *render.Result) error {
 	}
 	for pos, target := range unmatched {
 		if !matched[pos] {
-			faults.Addf(pos, "this patch has no target any more: %s", target)
+			faults.Addf(pos, "the target of this patch no longer exists: %s", target)
 		}
 	}
 	if len(faults) == 0 {

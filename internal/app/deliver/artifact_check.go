@@ -26,17 +26,17 @@ import (
 
 // ArtifactReport is the result of checking an artifact.
 type ArtifactReport struct {
-	Reference  string                `json:"reference" doc:"as it was asked for, in full"`
+	Reference  string                `json:"reference" doc:"full reference, from the arguments"`
 	Digest     string                `json:"digest"`
-	Source     string                `json:"source,omitempty" doc:"as it claims, and so are the next two"`
+	Source     string                `json:"source,omitempty" doc:"claimed by the artifact, like revision and created"`
 	Revision   string                `json:"revision,omitempty"`
 	Created    string                `json:"created,omitempty"`
 	SignedBy   []string              `json:"signedBy" doc:"required signers of spec.trust that signed it; empty if none are required"`
 	Provenance *ComparedProvenance   `json:"provenance,omitempty" doc:"origin according to the provenance"`
 	Files      int                   `json:"files"`
-	Clusters   []string              `json:"clusters" doc:"that it has overlays for"`
+	Clusters   []string              `json:"clusters" doc:"clusters with overlays in the artifact"`
 	UpToDate   bool                  `json:"upToDate"` // no differences found; unchecked parts do not count
-	Changes    []filetree.FileChange `json:"changes" doc:"of the files, against the commit: missing, differs, extra"`
+	Changes    []filetree.FileChange `json:"changes" doc:"differences from the files of the commit: missing, differs, extra"`
 	Unchecked  []string              `json:"unchecked"`
 	workspace.Failure
 }
@@ -117,7 +117,7 @@ func (r *ArtifactReport) compare(ctx context.Context, p *workspace.Project, a *w
 	}
 	branch, commit, ok := parseRevision(a.Meta.Revision)
 	if !ok {
-		r.Unchecked = append(r.Unchecked, "it has no commit to compare it with")
+		r.Unchecked = append(r.Unchecked, "the artifact names no commit to compare with")
 		return nil
 	}
 	repo, err := gitrepo.Open(p.Name())

@@ -168,13 +168,13 @@ func (b *proposal) preface(ctx context.Context, before *lockfile.File) (string, 
 		text.WriteString("\n")
 	}
 	if len(b.upgrade.Observations) > 0 {
-		text.WriteString("\nWhat was seen of it:\n\n")
+		text.WriteString("\nObservations:\n\n")
 	}
 	for _, line := range b.upgrade.Observations {
 		text.WriteString("- " + inert.Markdown(line) + "\n")
 	}
 	if len(b.upgrade.Bonds) > 0 {
-		text.WriteString("\nWhat moves together, and why:\n\n")
+		text.WriteString("\nUpgraded together:\n\n")
 	}
 	const longest = 400
 	for _, bond := range b.upgrade.Bonds {

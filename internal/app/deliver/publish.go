@@ -130,20 +130,20 @@ func (b *proposal) request(ctx context.Context, branch string, text []byte) (*fo
 type PublishedProposals struct {
 	Environment  string        `json:"environment" doc:"name of the workspace in titles and branches; empty for an unnamed one at the top of the repository"`
 	PullRequests []PullRequest `json:"pullRequests" doc:"by their first operators"`
-	Obsolete     []string      `json:"obsolete" doc:"branches of earlier runs in which nothing is left to move"`
+	Obsolete     []string      `json:"obsolete" doc:"branches of earlier runs without remaining upgrades"`
 }
 
 // PullRequest is one branch with its upgrade.
 type PullRequest struct {
 	Branch    string               `json:"branch"`
 	Commit    string               `json:"commit,omitempty" doc:"absent with --check"`
-	Pushed    string               `json:"pushed,omitempty" doc:"the remote that holds the commit now"`
-	Updated   bool                 `json:"updated" doc:"it did not before"`
+	Pushed    string               `json:"pushed,omitempty" doc:"remote that has the commit"`
+	Updated   bool                 `json:"updated" doc:"whether this run pushed the commit"`
 	Title     string               `json:"title"`
 	Body      string               `json:"body,omitempty" doc:"the file with the text"`
-	Operators []string             `json:"operators" doc:"that were to move and do; the first gives the branch its name"`
+	Operators []string             `json:"operators" doc:"upgraded operators; the branch is named after the first"`
 	Changes   []workspace.Change   `json:"changes"`
-	Bonds     []resolve.Bond       `json:"couplings" doc:"why several operators move together"`
+	Bonds     []resolve.Bond       `json:"couplings" doc:"reasons why operators are upgraded together"`
 	Request   *forge.RequestResult `json:"pullRequest,omitempty" doc:"with --pull-request"`
 }
 
@@ -194,7 +194,7 @@ func (s *PublishedProposals) Print(out *terminal.Terminal, log workspace.Logger)
 			fmt.Fprintln(out, "  "+out.Sign(c.Sign())+" "+inert.Line(c.String()))
 		}
 		for _, b := range p.Bonds {
-			fmt.Fprintf(out, "  %s does not move without %s\n", inert.Line(b.Operator), inert.Line(b.With))
+			fmt.Fprintf(out, "  %s cannot be upgraded without %s\n", inert.Line(b.Operator), inert.Line(b.With))
 		}
 	}
 	if len(s.PullRequests) == 0 {

@@ -35,7 +35,7 @@ type PushResult struct {
 	Signed    string    `json:"signed,omitempty" form:"enum=signed|present" doc:"With --sign: whether it was signed now, or was before."`
 	State     PushState `json:"state" doc:"sent; tagged: the repository held it, and the tag was set; present: the tag named it already"`
 	Files     int       `json:"files"`
-	Clusters  []string  `json:"clusters,omitempty" doc:"that it is for; none: all of the environment"`
+	Clusters  []string  `json:"clusters,omitempty" doc:"target clusters; absent: all clusters of the environment"`
 	Source    string    `json:"source,omitempty"`
 	Revision  string    `json:"revision"`
 	Created   string    `json:"created"`

@@ -273,7 +273,7 @@ func TestCheckArtifact(t *testing.T) {
 		"no tree":         {func(c *Tree) { c.Files = withFile(filetree.New(), map[string]string{"a": "b"}) }, false, "not a tree rendered by quayside", "", ""},
 		"another commit":  {func(c *Tree) { c.Meta.Revision = "main@sha1:" + strings.Repeat("0", 40) }, false, "", "", "is not in this repository: no revision"},
 		"another, strict": {func(c *Tree) { c.Meta.Revision = "main@sha1:" + strings.Repeat("0", 40) }, true, "not everything could be checked", "", "is not in this repository: no revision"},
-		"no commit":       {func(c *Tree) { c.Meta.Revision = "v1.2.3" }, false, "", "", "it has no commit to compare it with"},
+		"no commit":       {func(c *Tree) { c.Meta.Revision = "v1.2.3" }, false, "", "", "the artifact names no commit to compare with"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newTreeFixture(t)

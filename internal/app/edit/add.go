@@ -236,7 +236,7 @@ func (a *adder) pick(name string) (*model.Package, error) {
 	case len(found) > 1:
 		return nil, fmt.Errorf("package %q is in several catalogs: choose one with --catalog (%s)", name, strings.Join(have, ", "))
 	case len(names) == 0 && a.options.Catalog != "":
-		return nil, fmt.Errorf("no catalog %q", a.options.Catalog)
+		return nil, fmt.Errorf("catalog %q is not declared: add it to spec.catalogs", a.options.Catalog)
 	}
 	hint := diag.DidYouMean(name, names)
 	if hint == "" {

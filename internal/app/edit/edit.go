@@ -36,7 +36,7 @@ type Edit struct {
 type File struct {
 	Path    string     `json:"path"`
 	Change  ChangeKind `json:"change"`
-	Objects []string   `json:"objects,omitempty" doc:"that are added: Subscription my-etcd/etcd"`
+	Objects []string   `json:"objects,omitempty" doc:"added objects, such as Subscription my-etcd/etcd"`
 
 	text []byte // new content; nil: remove the file
 }

@@ -25,7 +25,7 @@ type Provenance struct {
 	Source    string            `json:"source,omitempty" doc:"URL of the repository"`
 	Revision  string            `json:"revision" doc:"branch, if known, and commit"` // "main@sha1:…"
 	Workspace string            `json:"workspace" doc:"its directory in the repository"`
-	Clusters  []string          `json:"clusters,omitempty" doc:"that it is for; none: all of the environment"`
+	Clusters  []string          `json:"clusters,omitempty" doc:"target clusters; absent: all clusters of the environment"`
 	Lock      string            `json:"lock" doc:"digest of quayside.lock"`
 	Catalogs  []ProvenanceInput `json:"catalogs"`
 	Operators []ProvenanceInput `json:"operators"`

@@ -13,7 +13,7 @@ import (
 type Reporter struct {
 	State      string      `json:"state"` // absent, pending, stale, current
 	Ready      string      `json:"ready,omitempty"`
-	ReadySince metav1.Time `json:"readySince,omitzero" doc:"since when it has found the bundle that the lock pins to be Ready, without a break"`
+	ReadySince metav1.Time `json:"readySince,omitzero" doc:"time since which the pinned bundle has been Ready without interruption"`
 	Message    string      `json:"message,omitempty"`
 }
 

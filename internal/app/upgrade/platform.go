@@ -38,7 +38,7 @@ type Problem struct {
 	Object   *diff.Ref   `json:"object,omitempty" doc:"The object. Absent where it is about the pin itself."`
 	Message  string      `json:"message" doc:"Problem, in one line."`
 	Place    *diff.Place `json:"location,omitempty" doc:"Location."`
-	Clusters []string    `json:"clusters,omitempty" doc:"Clusters that it holds for. Absent: all that were looked at."`
+	Clusters []string    `json:"clusters,omitempty" doc:"Affected clusters. Absent: all checked clusters."`
 }
 
 // PlatformVerdict is the verdict on an operator for the target platform.

@@ -15,9 +15,9 @@ import (
 // PlatformReport is the result of CheckPlatform.
 type PlatformReport struct {
 	Platform
-	Clusters []string `json:"clusters" doc:"Clusters that were looked at: those that were named, else all. Empty where the workspace has none."`
+	Clusters []string `json:"clusters" doc:"Checked clusters: those in the arguments, by default all. Empty if the workspace has none."`
 	Judgement
-	Upgrades []PlatformStep `json:"upgrades" doc:"Upgrades after which no operator is blocked, and none of which can be left out. Empty where there are none, or none are needed."`
+	Upgrades []PlatformStep `json:"upgrades" doc:"Minimal set of upgrades after which no operator is blocked. Empty if there is none, or none is needed."`
 	Command  string         `json:"command,omitempty" doc:"The command that makes the upgrades."`
 	Why      []string       `json:"reasons" doc:"Why no upgrades help, or not alone."`
 	Notes    []string       `json:"notes" doc:"Checks that were not possible."`

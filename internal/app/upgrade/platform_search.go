@@ -155,7 +155,7 @@ func (c *platformChecker) explain(r *PlatformReport, blocked []resolve.Target, l
 		switch {
 		case !pinned || i < 0:
 		case old.Bundle != now.Bundle:
-			r.Why = append(r.Why, fmt.Sprintf("%s: %s, the newest reachable version, cannot either: %s", key, now.VersionText(), last.Problems[i].Message))
+			r.Why = append(r.Why, fmt.Sprintf("%s: the newest reachable version %s is blocked, too: %s", key, now.VersionText(), last.Problems[i].Message))
 		default:
 			text := key + ": no newer version is reachable"
 			if j := slices.IndexFunc(ages, func(a resolve.Age) bool { return a.Namespace == t.Namespace && a.Package == t.Package }); j >= 0 && ages[j].HeldBackReason != "" {
@@ -166,7 +166,7 @@ func (c *platformChecker) explain(r *PlatformReport, blocked []resolve.Target, l
 	}
 	for _, p := range last.Problems {
 		if p.Blocks && p.Operator != "" && !slices.Contains(r.blockedOperators(), p.Operator) {
-			r.Why = append(r.Why, fmt.Sprintf("%s would have to be upgraded as well, and then: %s", p.Operator, p.Message))
+			r.Why = append(r.Why, fmt.Sprintf("%s would also have to be upgraded: %s", p.Operator, p.Message))
 		}
 	}
 	if len(last.blockedOperators()) == 0 && len(last.userProblems()) == len(r.userProblems()) {
@@ -174,7 +174,7 @@ func (c *platformChecker) explain(r *PlatformReport, blocked []resolve.Target, l
 	}
 	for _, p := range last.userProblems() {
 		if !slices.ContainsFunc(r.userProblems(), func(o Problem) bool { return o.Rule == p.Rule && *o.Object == *p.Object }) {
-			r.Why = append(r.Why, fmt.Sprintf("after the upgrades, %s would be refused: %s", problemPlace(p), p.Message))
+			r.Why = append(r.Why, fmt.Sprintf("after the upgrades, %s would be rejected: %s", problemPlace(p), p.Message))
 		}
 	}
 }

@@ -85,8 +85,8 @@ func TestJudgePlatform(t *testing.T) {
 			want: []string{"false", "ops/b 1.2.3 blocked", "minKubeVersion ops/b: needs Kubernetes 1.30.0 at quayside.lock:7"},
 		},
 		{
-			name: "maxOpenShiftVersion", pins: pins, misfits: []resolve.Incompatibility{{Pin: a, Rule: "olm.maxOpenShiftVersion", Text: "runs on OpenShift up to 4.20"}},
-			want: []string{"false", "ops/a 1.2.3 blocked", "olm.maxOpenShiftVersion ops/a: runs on OpenShift up to 4.20 at quayside.lock:7"},
+			name: "maxOpenShiftVersion", pins: pins, misfits: []resolve.Incompatibility{{Pin: a, Rule: "olm.maxOpenShiftVersion", Text: "supports OpenShift up to 4.20"}},
+			want: []string{"false", "ops/a 1.2.3 blocked", "olm.maxOpenShiftVersion ops/a: supports OpenShift up to 4.20 at quayside.lock:7"},
 		},
 		{
 			name: "a misfit of nowhere", pins: []lockfile.Pin{{Namespace: "ops", Package: "a", Version: "1.2.3"}},

@@ -59,12 +59,12 @@ const (
 // PromotionRow is the outcome for one operator with its versions.
 type PromotionRow struct {
 	Operator string           `json:"operator"`
-	From     string           `json:"upstream,omitempty" doc:"version in the environment before"` // upstream version; empty if not pinned
-	Have     string           `json:"current,omitempty" doc:"version of the successor before"`    // target version before the promotion; empty if not pinned
+	From     string           `json:"upstream,omitempty" doc:"version in the upstream environment"`                   // upstream version; empty if not pinned
+	Have     string           `json:"current,omitempty" doc:"version in the target environment before the promotion"` // target version before the promotion; empty if not pinned
 	Outcome  PromotionOutcome `json:"outcome" form:"enum=upgraded|added|unchanged|kept|held"`
 	Reason   PromotionReason  `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|older|hold|range|cluster|catalog|content|conflict|gate|dependency" doc:"reason why it is unchanged or held"`
-	Message  string           `json:"message,omitempty"`                                  // Reason as text
-	Verdict  *gate.Verdict    `json:"observed,omitempty" doc:"in the environment before"` // nil without a rule
+	Message  string           `json:"message,omitempty"`                                                 // Reason as text
+	Verdict  *gate.Verdict    `json:"observed,omitempty" doc:"observations in the upstream environment"` // nil without a rule
 }
 
 // isPromoted reports whether the outcome is an upgrade or an addition.
@@ -265,11 +265,11 @@ func (p *promotion) refusal(ctx context.Context, namespace string, to *model.Bun
 	case !there:
 		return "is not pinned in " + p.From.Title
 	case theirs.Bundle != to.Name():
-		return "is not what " + p.From.Title + " pins (" + theirs.Bundle + ")"
+		return "differs from the bundle pinned in " + p.From.Title + " (" + theirs.Bundle + ")"
 	case stays:
 		return "blocked: " + s.text
 	case !p.isPromoted(key):
-		return "is not to be promoted"
+		return "is not selected for promotion"
 	}
 	content, known := p.contents[to]
 	if !known {

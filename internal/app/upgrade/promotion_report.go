@@ -17,21 +17,21 @@ import (
 
 // PromotionReport is the result of several promotion steps.
 type PromotionReport struct {
-	Steps    []PromotionStepReport `json:"steps" doc:"the last ring first"`
-	Promoted int                   `json:"promoted" doc:"operators that move or come, in all steps"`
+	Steps    []PromotionStepReport `json:"steps" doc:"most downstream environment first"`
+	Promoted int                   `json:"promoted" doc:"number of upgraded and added operators in all steps"`
 	Warnings []diag.Warning        `json:"warnings"`
 }
 
 // PromotionStepReport is the result of one promotion step.
 type PromotionStepReport struct {
-	From      string                     `json:"from" doc:"the environment before"`
-	To        string                     `json:"to" doc:"successor"`
-	Directory string                     `json:"directory" doc:"of the successor"`
+	From      string                     `json:"from" doc:"upstream environment"`
+	To        string                     `json:"to" doc:"target environment"`
+	Directory string                     `json:"directory" doc:"directory of the target environment"`
 	Gate      *gate.Rule                 `json:"gate,omitempty" doc:"required observations; absent if none are required"`
-	Operators []PromotionRow             `json:"operators" doc:"of both, by name"`
+	Operators []PromotionRow             `json:"operators" doc:"operators of both environments, by name"`
 	Changes   []workspace.Change         `json:"changes" doc:"to the lock"`
 	Warnings  []diag.Warning             `json:"warnings"`
-	Written   bool                       `json:"written" doc:"the lock was"`
+	Written   bool                       `json:"written" doc:"whether the lock was written"`
 	Rendered  *workspace.TreeReport      `json:"rendered,omitempty" doc:"with --render"`
 	Proposed  *deliver.PublishedProposal `json:"proposed,omitempty" doc:"by quayside propose"`
 

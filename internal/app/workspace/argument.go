@@ -50,7 +50,7 @@ func (p *Project) ParseArgument(text string) (Argument, error) {
 	if src, err := oci.ParseSource(text); err == nil && strings.Contains(text, "/") && strings.ContainsAny(src.Registry(), ".:") && !strings.HasPrefix(text, ".") {
 		return Argument{Text: text, Image: string(source.ImageRef(text))}, nil
 	}
-	return Argument{}, fmt.Errorf("%q is neither a directory that exists nor an image (registry/name:tag, oci:path)", text)
+	return Argument{}, fmt.Errorf("%q is neither an existing directory nor an image (registry/name:tag, oci:path)", text)
 }
 
 // CatalogRef returns the reference of a catalog named by the user, with or without a scheme.
@@ -205,7 +205,7 @@ func (p *Project) ChooseCatalogs(name string, all []cache.Catalog, here Root) (*
 	// A name such as "olm/hub" is a misspelled catalog, not an image on Docker Hub.
 	if host, _, _ := strings.Cut(name, "/"); err != nil || arg.IsRemote() && !strings.ContainsAny(host, ".:") {
 		names = append(names, source.KnownNames()...)
-		return nil, nil, fmt.Errorf("no catalog %q (have %s)%s", name, strings.Join(names, ", "), diag.DidYouMean(name, names))
+		return nil, nil, fmt.Errorf("catalog %q is neither declared in spec.catalogs nor well-known: choose one of %s%s", name, strings.Join(names, ", "), diag.DidYouMean(name, names))
 	}
 	return from, []cache.Catalog{{ID: model.ID{Name: arg.SuggestedName()}, Source: arg}}, nil
 }

@@ -63,7 +63,7 @@ func verifiedOrigin(a *artifact.Artifact, statements []trust.Statement) (*invent
 		if len(differs) == 0 {
 			return o, nil
 		}
-		faults = append(faults, fmt.Errorf("the provenance belongs to another artifact: %s: do not use this artifact unless you can explain it", strings.Join(differs[:min(len(differs), maxDifferences)], "; ")))
+		faults = append(faults, fmt.Errorf("the provenance does not match the artifact: %s: do not use this artifact unless you can explain the difference", strings.Join(differs[:min(len(differs), maxDifferences)], "; ")))
 	}
 	return nil, errors.Join(faults...)
 }

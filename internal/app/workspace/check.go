@@ -94,7 +94,7 @@ func (in *Inputs) changedSources() []resolve.Reason {
 		c := p.Catalog
 		i := slices.IndexFunc(in.catalogs, func(d cache.Catalog) bool { return d.ID == c.ID })
 		if i >= 0 && in.Index.Broken()[c.ID] != nil && lockfile.SourceName(string(in.catalogs[i].Source)) != c.Source {
-			r := resolve.Reason{Namespace: p.Namespace, Package: p.Package, Text: fmt.Sprintf("comes from %s, which is declared as %q", c.ID, in.catalogs[i].Source)}
+			r := resolve.Reason{Namespace: p.Namespace, Package: p.Package, Text: fmt.Sprintf("is locked from catalog %s, whose declared source is now %q", c.ID, in.catalogs[i].Source)}
 			out = append(out, r.WithFields([]string{"catalog"}, p.Fields, p.Pos))
 		}
 	}

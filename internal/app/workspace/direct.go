@@ -98,7 +98,7 @@ func (p *Project) openDirectBundle(ctx context.Context, sub declare.Subscription
 	}
 	defer c.Close()
 	if !c.IsBundles() {
-		return d, fmt.Errorf("it is a catalog: add it to spec.catalogs, and set spec.package")
+		return d, fmt.Errorf("it is a catalog, not a bundle: add it to spec.catalogs, and set spec.package")
 	}
 	if d.content, err = c.Content(ctx); err != nil {
 		return d, diag.PrefixPositions(cmp.Or(src.Source.Prefix(), string(src.Source)), err)
@@ -259,7 +259,7 @@ func refreshDirect(lock *lockfile.File, ds []directBundle, opt resolve.Options) 
 			continue
 		}
 		pins[i] = fresh
-		changed = append(changed, resolve.Reason{Namespace: fresh.Namespace, Package: fresh.Package, Pos: fresh.Pos, Text: "is pinned with content that differs from " + d.target.Bundle + " has now"})
+		changed = append(changed, resolve.Reason{Namespace: fresh.Namespace, Package: fresh.Package, Pos: fresh.Pos, Text: "is pinned with content that differs from the current content of " + d.target.Bundle})
 	}
 	if len(changed) == 0 {
 		return lock, nil

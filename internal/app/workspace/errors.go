@@ -68,7 +68,7 @@ func (e *InputError) Unwrap() error { return e.Err }
 // Failure is the errors of a command, as a document.
 type Failure struct {
 	Conflicts []*explain.Conflict `json:"conflicts" doc:"requirements that exclude each other"`
-	Errors    []diag.Fault        `json:"errors" doc:"whatever else is wrong"`
+	Errors    []diag.Fault        `json:"errors" doc:"other errors"`
 }
 
 // NewFailure returns an empty Failure.

@@ -140,7 +140,7 @@ func firstProblem(files []*health.Summary, pin lockfile.Pin) (health.OperatorHea
 func observationProblem(o health.OperatorHealth, pin lockfile.Pin) string {
 	switch {
 	case o.Upgradeable != "" && o.Upgradeable != metav1.ConditionTrue:
-		return fmt.Sprintf("it reports Upgradeable=%s: %s", o.Upgradeable, cmp.Or(o.UpgradeMessage, "and nothing more"))
+		return fmt.Sprintf("it reports Upgradeable=%s: %s", o.Upgradeable, cmp.Or(o.UpgradeMessage, "no message"))
 	case o.State == health.StateUnpinned || o.State != health.StateReady && o.Pin == pin.Checksum():
 		return fmt.Sprintf("unhealthy: %s", strings.TrimSuffix(fmt.Sprintf("%s: %s", o.State, o.Message), ": "))
 	case o.Pin != pin.Checksum():

@@ -171,7 +171,7 @@ func readIfAny(rev *gitrepo.Revision, name string) ([]byte, error) {
 
 // describeLowered describes a lowered pin, without the operator.
 func describeLowered(l lockfile.Lowering) string {
-	return fmt.Sprintf("is locked at %s, which is lower than %s of %s: run 'quayside resolve --upgrade=%s@%s', or accept the lower version with 'quayside resolve --allow-downgrade'",
+	return fmt.Sprintf("is locked at %s, which is lower than %s in %s: run 'quayside resolve --upgrade=%s@%s', or accept the lower version with 'quayside resolve --allow-downgrade'",
 		l.Pin.VersionText(), l.Higher.VersionText(), l.Side, l.Pin.Key(), l.Higher.Version)
 }
 

@@ -314,7 +314,7 @@ func (p *Project) SuggestWorkspaces() error {
 	if n := len(below) - shown; n > 0 {
 		below, more = below[:shown], fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Errorf("no workspace in %s, but in %s%s below it: choose one with -C", p.Location(), strings.Join(below, ", "), more)
+	return fmt.Errorf("no workspace in %s (found below it: %s%s): choose one with -C", p.Location(), strings.Join(below, ", "), more)
 }
 
 // DeclarationsIfAny is like Declarations, but returns an empty set for ErrNoDeclarations.

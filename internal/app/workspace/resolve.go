@@ -139,7 +139,7 @@ func (in *Inputs) DeclarationWarnings() []diag.Warning {
 	if in.Read != nil && len(in.Read.Pins) > 0 && len(in.Declared.Subscriptions) == 0 {
 		out = append(out, diag.Warning{
 			Pos: in.project.Settings.At("spec.declarations"), Code: "no-declarations",
-			Msg: fmt.Sprintf("no declarations found in %s: all that %s pins (%s) is no longer requested", in.project.Settings.Declarations[0].Path, LockFile, diag.Count(len(in.Read.Pins), "operator")),
+			Msg: fmt.Sprintf("no declarations found in %s: everything pinned in %s (%s) is no longer requested", in.project.Settings.Declarations[0].Path, LockFile, diag.Count(len(in.Read.Pins), "operator")),
 		})
 	}
 	return in.project.Waive(out)

@@ -114,10 +114,10 @@ func TestSharedByLinks(t *testing.T) {
 	}
 	for _, c := range []struct{ name, target, want string }{
 		{"operators", "real", "../../operators/etcd.yaml:4:32 stable"},
-		{"operators", "../outside", "error: ../../operators: ../../operators is a symbolic link that leads out of the repository: replace it with a copy of its target"},
-		{"operators", filepath.Join(top, "outside"), "error: ../../operators: ../../operators is a symbolic link that leads out of the repository"},
+		{"operators", "../outside", "error: ../../operators: symbolic link ../../operators points outside the repository: replace it with a copy of its target"},
+		{"operators", filepath.Join(top, "outside"), "error: ../../operators: symbolic link ../../operators points outside the repository"},
 		{"operators/etcd.yaml", "../real/etcd.yaml", "../../operators/etcd.yaml:4:32 stable"},
-		{"operators/etcd.yaml", "../../outside/etcd.yaml", "error: ../../operators/etcd.yaml: ../../operators/etcd.yaml is a symbolic link that leads out of the repository"},
+		{"operators/etcd.yaml", "../../outside/etcd.yaml", "error: ../../operators/etcd.yaml: symbolic link ../../operators/etcd.yaml points outside the repository"},
 	} {
 		check(t, os.RemoveAll(filepath.Join(dir, "operators")))
 		relink(t, c.name, c.target)

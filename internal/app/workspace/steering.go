@@ -109,7 +109,7 @@ func checkParent(repo fs.FS, dir, output string, inside bool, want *filetree.Tre
 		switch {
 		case tool == "" || !inside && !profile.IsIgnoreFile(e.Name()):
 		case !profile.IsIgnoreFile(e.Name()):
-			out = append(out, fmt.Sprintf("%s: above the tree, and read by %s", inert.Line(name), tool))
+			out = append(out, fmt.Sprintf("%s: in a parent directory of the tree, and read by %s", inert.Line(name), tool))
 		default:
 			data, err := fs.ReadFile(repo, name)
 			if err != nil {

@@ -220,7 +220,7 @@ func compareSigners(pos diag.Pos, what, recorded, found string) error {
 	case recorded == "":
 		msg = fmt.Sprintf("is signed by %q, which is not recorded", found)
 	default:
-		msg = fmt.Sprintf("is recorded as signed by %q, and is signed by %q", recorded, found)
+		msg = fmt.Sprintf("is recorded as signed by %q, but is signed by %q", recorded, found)
 	}
 	return &DiffersError{fmt.Sprintf("%s: %s %s: run 'quayside resolve'", pos, what, msg)}
 }

@@ -37,7 +37,7 @@ func (p *Project) LockWorkTree(command string) (release func(), err error) {
 			return nil, err
 		}
 		if release, err = store.LockFile(f, writerWait); err != nil {
-			return nil, fmt.Errorf("another command writes in %s: %s: run this again when it has ended", p.Location(), name)
+			return nil, fmt.Errorf("another command is writing in %s: %s: try again after it has ended", p.Location(), name)
 		}
 	}
 	host, _ := os.Hostname()

@@ -186,7 +186,7 @@ type Warning struct {
 	Msg  string `json:"message"`
 
 	// "namespace/package" of an operator, a catalog, or a package; empty: see Pos.
-	Subject string `json:"subject,omitempty" doc:"subject, in the form used by the object of a waiver"`
+	Subject string `json:"subject,omitempty" doc:"subject, in the format of the field object of a waiver"`
 
 	Waived bool `json:"waived,omitempty" doc:"whether a waiver in quayside.yaml accepts it"`
 

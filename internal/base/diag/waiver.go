@@ -13,12 +13,12 @@ type Waiver struct {
 	Rule          string   `json:"rule" form:"required nonempty" doc:"Rule of the finding, such as rbac.wildcard, or rbac.* for the whole family; name of a rule of your own; or code of a warning, such as namespace-expected."`
 	Operator      string   `json:"operator,omitempty" doc:"namespace/package. Default: every operator."`
 	Object        string   `json:"object,omitempty" form:"nonempty" doc:"Object as printed in the report, such as Deployment ops/etcd; for a warning, its subject or file. A * at the end matches any text. Default: all."`
-	Field         string   `json:"field,omitempty" form:"nonempty" doc:"Field as the report prints it behind the object, such as v1 spec.size or secrets. Default: every one."`
-	Container     string   `json:"container,omitempty" form:"nonempty" doc:"Name of the container. Default: every one."`
-	Vulnerability string   `json:"vulnerability,omitempty" form:"nonempty" doc:"Vulnerability by one of its names, such as CVE-2026-1234. Default: every one."`
+	Field         string   `json:"field,omitempty" form:"nonempty" doc:"Field as printed after the object in the report, such as v1 spec.size or secrets. Default: all."`
+	Container     string   `json:"container,omitempty" form:"nonempty" doc:"Name of the container. Default: all."`
+	Vulnerability string   `json:"vulnerability,omitempty" form:"nonempty" doc:"One of the names of the vulnerability, such as CVE-2026-1234. Default: all."`
 	Clusters      []string `json:"clusters,omitempty" form:"nonempty" doc:"Names of clusters; a * at the end matches any text. Default: all."`
 	Reason        string   `json:"reason" form:"required nonempty" doc:"Why the risk is accepted."`
-	Expires       string   `json:"expires" form:"required format=date" doc:"Last day that the waiver holds, such as 2027-01-01, in UTC."`
+	Expires       string   `json:"expires" form:"required format=date" doc:"Last day on which the waiver is valid, such as 2027-01-01, in UTC."`
 
 	Pos Pos `json:"-"`
 }
@@ -91,7 +91,7 @@ func Review(waivers []Waiver, used []bool, today string) []Warning {
 		case w.Expired(today):
 			out = append(out, Warning{Pos: w.Pos, Code: "waiver-expired", Msg: fmt.Sprintf("waiver of %s expired on %s: renew or delete it", w.Selectors(), w.Expires)})
 		case !used[i]:
-			out = append(out, Warning{Pos: w.Pos, Code: "waiver-unused", Msg: fmt.Sprintf("waiver of %s matches nothing: delete it", w.Selectors())})
+			out = append(out, Warning{Pos: w.Pos, Code: "waiver-unused", Msg: fmt.Sprintf("waiver of %s matches no finding or warning: delete it", w.Selectors())})
 		case left >= 0 && left <= noticeDays:
 			out = append(out, Warning{Pos: w.Pos, Code: "waiver-expiring", Msg: fmt.Sprintf("waiver of %s expires on %s, in %s: renew or delete it", w.Selectors(), w.Expires, Count(left, "day"))})
 		}

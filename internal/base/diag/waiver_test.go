@@ -46,7 +46,7 @@ func TestReview(t *testing.T) {
 		{"2026-12-31", true, "[" + at + "expires on 2026-12-31, in 0 days: renew or delete it]"},
 		{"2027-01-01", true, "[" + at + "expired on 2026-12-31: renew or delete it]"},
 		{"2027-01-01", false, "[" + at + "expired on 2026-12-31: renew or delete it]"},
-		{"2026-12-17", false, "[" + at + "matches nothing: delete it]"},
+		{"2026-12-17", false, "[" + at + "matches no finding or warning: delete it]"},
 		{"", true, "[]"},
 	} {
 		if d := cmp.Diff(c.want, fmt.Sprint(Review([]Waiver{w}, []bool{c.used}, c.today))); d != "" {

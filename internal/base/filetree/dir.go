@@ -256,7 +256,7 @@ func (r *root) resolveLinks(full string) (string, error) {
 }
 
 // ErrOutside is the error for a symbolic link that leads out of a root.
-var ErrOutside = errors.New("leads outside")
+var ErrOutside = errors.New("points outside")
 
 // maxLinks limits the symbolic links in one path.
 const maxLinks = 40
@@ -270,10 +270,10 @@ func ResolveLinks(name string, readLink func(string) (string, error), kind strin
 		part := rest[0]
 		rest = rest[1:]
 		if part == ".." && at == "." || link != "" && path.IsAbs(target) {
-			return "", fmt.Errorf("%s is a symbolic link that %w of the %s, to %s", link, ErrOutside, kind, target)
+			return "", fmt.Errorf("symbolic link %s %w the %s, to %s", link, ErrOutside, kind, target)
 		}
 		if link != "" && strings.EqualFold(part, ".git") {
-			return "", fmt.Errorf("%s is a symbolic link into %s, to %s", link, part, target)
+			return "", fmt.Errorf("symbolic link %s points into %s, to %s", link, part, target)
 		}
 		at = path.Join(at, part)
 		if plain[at] || at == "." {

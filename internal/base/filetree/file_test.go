@@ -67,7 +67,7 @@ func TestLinksIntoGit(t *testing.T) {
 	}
 	dir := OpenDir(top, "repository")
 	for _, name := range []string{"rendered/config", "report.md", "other/config"} {
-		if _, err := dir.WriteFile(name, []byte("x")); err == nil || !strings.Contains(err.Error(), "is a symbolic link into .") {
+		if _, err := dir.WriteFile(name, []byte("x")); err == nil || !strings.Contains(err.Error(), "points into .") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := dir.CheckLinks(name); err == nil {

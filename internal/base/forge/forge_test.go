@@ -316,7 +316,7 @@ func TestNew(t *testing.T) {
 	for _, c := range []struct{ kind, api, token, want string }{
 		{"github", "https://api.github.com", "t", ""},
 		{"gitea", "http://127.0.0.1:3000/api/v1", "t", ""},
-		{"gitea", "http://git.example.com/api/v1", "t", "http://git.example.com/api/v1: GIT_TOKEN is sent over https only"},
+		{"gitea", "http://git.example.com/api/v1", "t", "http://git.example.com/api/v1: GIT_TOKEN is only sent over https"},
 		{"gitea", "https://u:p@git.example.com/api/v1", "t", "https://***@git.example.com/api/v1: no credentials allowed in the URL: set GIT_TOKEN"},
 		{"github", "https://api.github.com", "", "api.github.com requires a token: set GIT_TOKEN"},
 		{"github", "https://api.github.com", "t\n", "GIT_TOKEN contains invalid characters, such as a line break"},

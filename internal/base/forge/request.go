@@ -50,7 +50,7 @@ func New(at Address, token string) (*Client, error) {
 	case u.User != nil:
 		return nil, fmt.Errorf("%s: no credentials allowed in the URL: set GIT_TOKEN", diag.Redact(at.API))
 	case !gitrepo.Confidential(u):
-		return nil, fmt.Errorf("%s: GIT_TOKEN is sent over https only", at.API)
+		return nil, fmt.Errorf("%s: GIT_TOKEN is only sent over https", at.API)
 	case token == "":
 		return nil, fmt.Errorf("%s requires a token: set GIT_TOKEN", u.Host)
 	case strings.ContainsFunc(token, inert.IsInvisible) || strings.ContainsAny(token, "\r\n\t "):
@@ -136,7 +136,7 @@ func (c *Client) send(ctx context.Context, method, path string, body, out any) (
 		return answer.Header, nil
 	}
 	if err := json.Unmarshal(data, out); err != nil {
-		return nil, fmt.Errorf("%s %s: not a response of %s", method, path, c.kind.name)
+		return nil, fmt.Errorf("%s %s: unexpected response: the server may not be %s", method, path, c.kind.name)
 	}
 	return answer.Header, nil
 }

@@ -95,7 +95,7 @@ func (r *Repo) branch(ctx context.Context, name string, parent *Revision, c Comm
 	case err != nil:
 		return "", err
 	case old.Type() == plumbing.SymbolicReference:
-		return "", fmt.Errorf("it means %s: choose another name", old.Target())
+		return "", fmt.Errorf("the name is an alias of %s: choose another name", old.Target())
 	case r.sameCommit(old.Hash(), plumbing.NewHash(hash)):
 		return old.Hash().String(), nil
 	case !c.Force:

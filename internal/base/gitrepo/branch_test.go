@@ -68,7 +68,7 @@ func TestBranchRefused(t *testing.T) {
 		"HEAD": "reserved by Git", "refs/heads/x": "reserved by Git", "-x": "invalid", "x.lock": "invalid", "": "invalid",
 		"main": dir, "side": linked, "bisected": bisected, "rebased": rebased,
 		"there": "refs/heads/there/", "there/packed/x": "'refs/heads/there/packed' exists", "there/loose/x/y": "'refs/heads/there/loose' exists",
-		"alias": "it means refs/heads/there/loose",
+		"alias": "the name is an alias of refs/heads/there/loose",
 	} {
 		for _, at := range []string{dir, linked} {
 			r := open(t, at)

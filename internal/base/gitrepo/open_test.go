@@ -73,7 +73,7 @@ func TestMissing(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := revision(t, open(t, dir), "HEAD")
-		if _, err := v.Read("a/b/two.yaml"); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "an object of it is missing in the repository") {
+		if _, err := v.Read("a/b/two.yaml"); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "a Git object is missing") {
 			t.Errorf("%s: %v", lost, err)
 		}
 		if got, err := v.Read("a/one.yaml"); err != nil || string(got) != "1" {
@@ -82,7 +82,7 @@ func TestMissing(t *testing.T) {
 	}
 	v := revision(t, open(t, dir), "HEAD")
 	for _, dir := range []string{".", "a/b"} {
-		if _, err := v.List(dir); err == nil || !strings.Contains(err.Error(), "HEAD:a/b: an object of it is missing in the repository") {
+		if _, err := v.List(dir); err == nil || !strings.Contains(err.Error(), "HEAD:a/b: a Git object is missing") {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}

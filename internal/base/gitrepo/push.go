@@ -77,7 +77,7 @@ func (p *program) push(ctx context.Context, remote string, urls []string, branch
 	case token == "":
 		return false, fmt.Errorf("%w: set GIT_TOKEN", err)
 	case env == nil:
-		return false, fmt.Errorf("%w: GIT_TOKEN is sent over https only", err)
+		return false, fmt.Errorf("%w: GIT_TOKEN is only sent over https", err)
 	default:
 		return false, err
 	}
@@ -91,7 +91,7 @@ func takesToken(remote string) (bool, error) {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http":
 		return false, nil //nolint:nilerr // a path, or ssh
 	case u.User != nil && !Confidential(u):
-		return false, errors.New("credentials are sent over https only: use https, or leave them out")
+		return false, errors.New("credentials are only sent over https: use https, or remove the credentials from the URL")
 	default:
 		return u.User == nil && Confidential(u), nil
 	}

@@ -38,9 +38,9 @@ func TestPushHidesCredentials(t *testing.T) {
 	git(t, dir, "remote", "add", "two", "https://bob:SECRET@example.invalid/x")
 	git(t, dir, "remote", "set-url", "--add", "two", "http://bob:SECRET@example.invalid/x")
 	for remote, want := range map[string]string{
-		"http://bob:SECRET@example.invalid/x": "to http://***@example.invalid/x: credentials are sent over https only",
-		"http://SECRET@example.invalid/x":     "to http://***@example.invalid/x: credentials are sent over https only",
-		"two":                                 "credentials are sent over https only",
+		"http://bob:SECRET@example.invalid/x": "to http://***@example.invalid/x: credentials are only sent over https",
+		"http://SECRET@example.invalid/x":     "to http://***@example.invalid/x: credentials are only sent over https",
+		"two":                                 "credentials are only sent over https",
 		"http://bob:SECRET@" + host + "/x":    "to http://***@" + host + "/x: ",
 		"https://SECRET@" + host + "/x":       "to https://***@" + host + "/x: ",
 		"https://SECRET@":                     `no remote "https://***@"`,

@@ -234,7 +234,7 @@ func (r *Repo) DefaultBranch() (*Revision, error) {
 			return nil, err
 		}
 	}
-	return nil, errors.New("no main or master to compare with: give the branch with --base, or a revision")
+	return nil, errors.New("no default branch found (tried main and master): give the branch with --base, or a revision")
 }
 
 // localDefaults are the usual names of the default branch.

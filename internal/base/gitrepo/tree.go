@@ -261,7 +261,7 @@ func (f revisionFS) Sub(dir string) (fs.FS, error) { return f.rev.FS(path.Join(f
 // fault adds the revision and the path of the file to err.
 func (v *Revision) fault(name string, err error) error {
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		err = errors.New("an object of it is missing in the repository: is this a partial or broken clone?")
+		err = errors.New("a Git object is missing: the clone is partial or broken")
 	}
 	return fmt.Errorf("%s:%s: %w", v.name, strings.TrimSuffix(name, "/"), err)
 }

@@ -32,7 +32,7 @@ func Normal(s string) (Ref, error) {
 		r.Repository = official + r.Repository
 	}
 	if !normalPath().MatchString(r.Repository) {
-		return Ref{}, fmt.Errorf("image reference %q has no canonical form: the path %q has other characters than lower-case letters, digits and single dots, underscores and dashes between them", s, r.Repository)
+		return Ref{}, fmt.Errorf("image reference %q has no canonical form: the path %q may only contain lower-case letters and digits, separated by single dots, underscores or dashes", s, r.Repository)
 	}
 	switch {
 	case r.Digest != "":

@@ -30,7 +30,7 @@ func IsInvisible(r rune) bool {
 // UTF-8, contains invisible characters, or begins or ends with white space.
 func CheckName(s string) error {
 	if !utf8.ValidString(s) {
-		return fmt.Errorf("%q is not UTF-8", s)
+		return fmt.Errorf("%q is not valid UTF-8", s)
 	}
 	for _, r := range s {
 		if IsInvisible(r) {

@@ -24,7 +24,7 @@ func Canonical(raw []byte) ([]byte, error) {
 	case more:
 		return nil, errors.New("more than one JSON value")
 	case w.twice:
-		return nil, errors.New("an object has two members with the same name")
+		return nil, errors.New("duplicate name in a JSON object")
 	}
 	return w.out, nil
 }

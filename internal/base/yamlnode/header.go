@@ -27,7 +27,7 @@ func Header(file string, n *yaml.Node, apiVersion, kind string, errs *diag.List)
 		switch {
 		case !ok || got == want[1]:
 		case want[0] == "apiVersion" && isNewer(got, apiVersion):
-			errs.Addf(At(file, v), "written by a newer quayside (schema %s; this program reads %s)", got, apiVersion)
+			errs.Addf(At(file, v), "written by a newer quayside (schema %s; this version supports %s)", got, apiVersion)
 			return false
 		default:
 			errs.Addf(At(file, v), "%s: %q is not %s", want[0], got, want[1])

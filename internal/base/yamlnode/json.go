@@ -74,7 +74,7 @@ func (r *nodeReader) value(n *yaml.Node) error {
 		r.sink.scalar(s, at)
 		return nil
 	}
-	return diag.Errorf(At("", n), "cannot be JSON: %s", describeNode(n))
+	return diag.Errorf(At("", n), "cannot be represented in JSON: %s", describeNode(n))
 }
 
 func (r *nodeReader) field(name, value *yaml.Node) error {

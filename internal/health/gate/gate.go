@@ -74,9 +74,9 @@ type ClusterNote struct {
 type Verdict struct {
 	Pass     bool      `json:"pass"`
 	Healthy  int       `json:"healthy" doc:"clusters in which it is healthy"`
-	Clusters int       `json:"clusters" doc:"that get the operator"`
-	Since    time.Time `json:"-"`                                                                // latest time at which a counted cluster became healthy; zero if there is none
-	Reasons  []Reason  `json:"causes" doc:"why the others do not, also where that is no matter"` // in the order of the causes
+	Clusters int       `json:"clusters" doc:"number of clusters with the operator"`
+	Since    time.Time `json:"-"`                                                                                    // latest time at which a counted cluster became healthy; zero if there is none
+	Reasons  []Reason  `json:"causes" doc:"reasons for the clusters that do not count, even if the operator passes"` // in the order of the causes
 }
 
 // Judge decides whether observations are sufficient to promote a pin.

@@ -78,7 +78,7 @@ func TestJudge(t *testing.T) {
 		"no digest":            {row(func(o *gate.Observation) { o.Bundle = "" }), "not at the pinned version: c1 (2.0.0 without the digest of its bundle)"},
 		"by checksum":          {row(func(o *gate.Observation) { o.Bundle, o.Checksum = "", bundleA }), ""},
 		"digest over checksum": {row(func(o *gate.Observation) { o.Bundle, o.Checksum = bundleA, bundleA }), "not at the pinned version: c1 (2.0.0 sha256:aaaaaaaaaaaa)"},
-		"unhealthy":            {row(bad(-1)), "not healthy: c1 (Failed: no pods)"},
+		"unhealthy":            {row(bad(-1)), "unhealthy: c1 (Failed: no pods)"},
 		"not soaked":           {row(func(o *gate.Observation) { o.Since = hours(-24.5) }), "healthy for too short a time: c1 (since 2026-11-21T11:30:00Z)"},
 		"seen once":            {row(at(-1)), "healthy for too short a time: c1 (since 2026-11-22T11:00:00Z)"},
 		"seen again and again": {row(at(-25), at(-19), at(-13), at(-7), at(-1)), ""},
@@ -89,22 +89,22 @@ func TestJudge(t *testing.T) {
 		"not what was seen":    {row(bad(-3), at(-2), func(o *gate.Observation) { o.Since = hours(-30) }), "healthy for too short a time: c1 (since 2026-11-22T10:00:00Z)"},
 		"other before":         {row(func(o *gate.Observation) { at(-3)(o); o.Bundle = bundleA }, nil), "healthy for too short a time: c1 (since 2026-11-22T11:00:00Z)"},
 		"recovered":            {row(bad(-26), nil), ""},
-		"both at once":         {row(nil, func(o *gate.Observation) { o.Healthy = false }), "not healthy: c1"},
-		"not upgradeable":      {row(func(o *gate.Observation) { o.Upgradeable, o.UpgradeMessage = "False", "migrating" }), "must not be upgraded: c1 (Upgradeable=False: migrating)"},
-		"unknown":              {row(func(o *gate.Observation) { o.Upgradeable = "Unknown" }), "must not be upgraded: c1 (Upgradeable=Unknown)"},
+		"both at once":         {row(nil, func(o *gate.Observation) { o.Healthy = false }), "unhealthy: c1"},
+		"not upgradeable":      {row(func(o *gate.Observation) { o.Upgradeable, o.UpgradeMessage = "False", "migrating" }), "upgrade blocked by the operator: c1 (Upgradeable=False: migrating)"},
+		"unknown":              {row(func(o *gate.Observation) { o.Upgradeable = "Unknown" }), "upgrade blocked by the operator: c1 (Upgradeable=Unknown)"},
 		"says nothing":         {row(func(o *gate.Observation) { o.Upgradeable = "" }), ""},
 		"no longer said":       {row(func(o *gate.Observation) { at(-2)(o); o.Upgradeable = "False" }, nil), ""},
-		"a field is missing":   {row(func(o *gate.Observation) { at(-2)(o); o.Upgradeable = "False" }, func(o *gate.Observation) { o.Upgradeable = "" }), "must not be upgraded: c1 (Upgradeable=False, observed at 2026-11-22T10:00:00Z)"},
-		"said without a time":  {row(func(o *gate.Observation) { o.At, o.Upgradeable = time.Time{}, "False" }, nil), "must not be upgraded: c1 (Upgradeable=False, observed at an unknown time)"},
-		"said in the future":   {row(nil, func(o *gate.Observation) { o.At, o.Upgradeable = hours(9), "False" }), "must not be upgraded: c1 (Upgradeable=False)"},
-		"taken back in future": {row(func(o *gate.Observation) { o.Upgradeable = "False" }, func(o *gate.Observation) { o.At = hours(9) }), "must not be upgraded: c1 (Upgradeable=False, observed at 2026-11-22T11:00:00Z)"},
-		"taken back undated":   {row(func(o *gate.Observation) { o.Upgradeable = "False" }, func(o *gate.Observation) { o.At = time.Time{} }), "must not be upgraded: c1 (Upgradeable=False)"},
-		"taken back long ago":  {row(func(o *gate.Observation) { at(-9002)(o); o.Upgradeable = "False" }, at(-9001), func(o *gate.Observation) { o.Upgradeable = "" }), "must not be upgraded: c1 (Upgradeable=False, observed at 2025-11-12T10:00:00Z)"},
-		"elsewhere":            {row(func(o *gate.Observation) { o.Upgradeable = "False" }, func(o *gate.Observation) { o.At, o.Environment = noon(), "other" }), "must not be upgraded: c1 (Upgradeable=False)"},
+		"a field is missing":   {row(func(o *gate.Observation) { at(-2)(o); o.Upgradeable = "False" }, func(o *gate.Observation) { o.Upgradeable = "" }), "upgrade blocked by the operator: c1 (Upgradeable=False, observed at 2026-11-22T10:00:00Z)"},
+		"said without a time":  {row(func(o *gate.Observation) { o.At, o.Upgradeable = time.Time{}, "False" }, nil), "upgrade blocked by the operator: c1 (Upgradeable=False, observed at an unknown time)"},
+		"said in the future":   {row(nil, func(o *gate.Observation) { o.At, o.Upgradeable = hours(9), "False" }), "upgrade blocked by the operator: c1 (Upgradeable=False)"},
+		"taken back in future": {row(func(o *gate.Observation) { o.Upgradeable = "False" }, func(o *gate.Observation) { o.At = hours(9) }), "upgrade blocked by the operator: c1 (Upgradeable=False, observed at 2026-11-22T11:00:00Z)"},
+		"taken back undated":   {row(func(o *gate.Observation) { o.Upgradeable = "False" }, func(o *gate.Observation) { o.At = time.Time{} }), "upgrade blocked by the operator: c1 (Upgradeable=False)"},
+		"taken back long ago":  {row(func(o *gate.Observation) { at(-9002)(o); o.Upgradeable = "False" }, at(-9001), func(o *gate.Observation) { o.Upgradeable = "" }), "upgrade blocked by the operator: c1 (Upgradeable=False, observed at 2025-11-12T10:00:00Z)"},
+		"elsewhere":            {row(func(o *gate.Observation) { o.Upgradeable = "False" }, func(o *gate.Observation) { o.At, o.Environment = noon(), "other" }), "upgrade blocked by the operator: c1 (Upgradeable=False)"},
 		"without the operator": {row(at(-2), func(o *gate.Observation) {
 			*o = gate.Observation{Cluster: "c1", Operator: "ops/db", At: hours(-1), Absent: true}
 		}), "not observed: c1 (without the operator at 2026-11-22T11:00:00Z)"},
-		"said long ago": {row(func(o *gate.Observation) { at(-60)(o); o.Upgradeable = "False" }), "must not be upgraded: c1 (Upgradeable=False); observation too old: c1 (at 2026-11-20T00:00:00Z)"},
+		"said long ago": {row(func(o *gate.Observation) { at(-60)(o); o.Upgradeable = "False" }), "upgrade blocked by the operator: c1 (Upgradeable=False); observation too old: c1 (at 2026-11-20T00:00:00Z)"},
 	} {
 		seen := append(slices.Clone(c.seen), good("c2", nil))
 		v := gate.Judge(rule, pin(2), seen, noon())
@@ -136,7 +136,7 @@ func TestThousand(t *testing.T) {
 	behind := func(o *gate.Observation) { o.Bundle, o.Version = bundleA, "1.0.0" }
 	old := func(o *gate.Observation) { o.At, o.Since = hours(-30), hours(-90) }
 	refuses := func(o *gate.Observation) { o.Upgradeable = "False" }
-	const unhealthy = "not healthy: c100 (Progressing), c200 (Progressing), c300 (Progressing), c400 (Progressing), c500 (Progressing), and 5 more"
+	const unhealthy = "unhealthy: c100 (Progressing), c200 (Progressing), c300 (Progressing), c400 (Progressing), c500 (Progressing), and 5 more"
 	for name, c := range map[string]struct {
 		healthy gate.Share
 		seen    []gate.Observation
@@ -163,8 +163,8 @@ func TestThousand(t *testing.T) {
 			98_700, record(map[int]func(o *gate.Observation){4: slow, 7: old}, 6), true, 987,
 			"not observed: c7; observation too old: c8 (at 2026-11-21T06:00:00Z); " + unhealthy + "; healthy for too short a time: c5 (since 2026-11-21T16:00:00Z)",
 		},
-		"one that must not be upgraded": {
-			50_000, record(map[int]func(o *gate.Observation){8: refuses}), false, 990, "must not be upgraded: c9 (Upgradeable=False); " + unhealthy,
+		"one that upgrade blocked by the operator": {
+			50_000, record(map[int]func(o *gate.Observation){8: refuses}), false, 990, "upgrade blocked by the operator: c9 (Upgradeable=False); " + unhealthy,
 		},
 		"nothing at all": {1, nil, false, 0, "not observed: c1, c2, c3, c4, c5, and 995 more"},
 	} {
@@ -201,7 +201,7 @@ func TestNumbers(t *testing.T) {
 }
 
 // TestEvidence forges what is seen of one of two clusters, where the rule demands that evidence
-// names them and is signed: alone, and after the operator said that it must not be upgraded.
+// names them and is signed: alone, and after the operator said that it upgrade blocked by the operator.
 func TestEvidence(t *testing.T) {
 	rule := gate.Rule{Healthy: 100_000, Soak: gate.Span(4 * time.Hour), Clusters: 1, Within: gate.Span(6 * time.Hour), Identified: true, Signed: true}
 	full := func(cluster, uid string, edit func(o *gate.Observation)) gate.Observation {
@@ -233,7 +233,7 @@ func TestEvidence(t *testing.T) {
 			t.Errorf("%s: pass %t, %q, want %q", name, v.Pass, all(v), c.want)
 		}
 		v := gate.Judge(rule, p, []gate.Observation{refuses, forged, second}, noon())
-		if hidden := !strings.Contains(all(v), "must not be upgraded: c1"); hidden != (name == "nothing") {
+		if hidden := !strings.Contains(all(v), "upgrade blocked by the operator: c1"); hidden != (name == "nothing") {
 			t.Errorf("%s: a refusal is hidden: %t, %q", name, hidden, all(v))
 		}
 	}

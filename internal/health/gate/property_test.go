@@ -196,7 +196,7 @@ func TestMonotone(t *testing.T) {
 		if worse.Upgradeable == "True" {
 			check("one more bad one", gate.Judge(rule, p, append(slices.Clone(seen), worse), noon()), false)
 		} else if v := gate.Judge(rule, p, append(slices.Clone(seen), worse), noon()); v.Pass {
-			t.Fatalf("it passes though it must not be upgraded: %s", v.Text(rule, ""))
+			t.Fatalf("it passes though it upgrade blocked by the operator: %s", v.Text(rule, ""))
 		}
 		less := rule
 		less.Healthy, less.Soak, less.Clusters = max(rule.Healthy-10_000, 1), rule.Soak/2, 1
@@ -209,7 +209,7 @@ func TestMonotone(t *testing.T) {
 	})
 }
 
-// TestRefusalIsNotHidden adds any observations to one in which the operator must not be upgraded:
+// TestRefusalIsNotHidden adds any observations to one in which the operator upgrade blocked by the operator:
 // it is held unless one of them is newer, recent evidence that it is upgradeable.
 func TestRefusalIsNotHidden(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

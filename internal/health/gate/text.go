@@ -13,8 +13,8 @@ const maxNamed = 5
 // String returns the reason with up to maxNamed clusters.
 func (r Reason) String() string {
 	words := map[Cause]string{
-		NotUpgradeable: "must not be upgraded", NotObserved: "not observed", Unidentified: "unidentified observation", Duplicate: "observation of another cluster", Unsigned: "unsigned observation", TooOld: "observation too old", OtherBundle: "not at the pinned version",
-		Unhealthy: "not healthy", NotSoaked: "healthy for too short a time", TooFew: "too few clusters",
+		NotUpgradeable: "upgrade blocked by the operator", NotObserved: "not observed", Unidentified: "unidentified observation", Duplicate: "observation of another cluster", Unsigned: "unsigned observation", TooOld: "observation too old", OtherBundle: "not at the pinned version",
+		Unhealthy: "unhealthy", NotSoaked: "healthy for too short a time", TooFew: "too few clusters",
 		Left: "observed, but no longer gets it",
 	}
 	var names []string

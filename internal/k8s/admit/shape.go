@@ -181,7 +181,7 @@ func (w *walk) checkInteger(small bool, v any, at string) {
 		return
 	}
 	if n != math.Trunc(n) || math.Abs(n) > math.MaxInt64 || small && (n < math.MinInt32 || n > math.MaxInt32) {
-		w.Wrong = append(w.Wrong, Fault{at, fmt.Sprintf("want a whole number that fits, got %v", v)})
+		w.Wrong = append(w.Wrong, Fault{at, fmt.Sprintf("want a whole number in the range of the field, got %v", v)})
 	}
 }
 

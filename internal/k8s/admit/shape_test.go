@@ -35,8 +35,8 @@ func TestCheck(t *testing.T) {
 		}}},
 		{"scalars", deployment + `{tty: "true", ports: [{containerPort: "80"}, {containerPort: 1.5}, {containerPort: 3000000000}]}]}}}`, Shape{Wrong: []Fault{
 			{"spec.template.spec.containers[0].ports[0].containerPort", "want a whole number, got a string"},
-			{"spec.template.spec.containers[0].ports[1].containerPort", "want a whole number that fits, got 1.5"},
-			{"spec.template.spec.containers[0].ports[2].containerPort", "want a whole number that fits, got 3e+09"},
+			{"spec.template.spec.containers[0].ports[1].containerPort", "want a whole number in the range of the field, got 1.5"},
+			{"spec.template.spec.containers[0].ports[2].containerPort", "want a whole number in the range of the field, got 3e+09"},
 			{"spec.template.spec.containers[0].tty", "want a boolean, got a string"},
 		}}},
 		{"a type that reads itself", deployment + `{resources: {limits: {cpu: one}}}]}}}`, Shape{Wrong: []Fault{

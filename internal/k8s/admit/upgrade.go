@@ -120,7 +120,7 @@ type structurer struct {
 }
 
 func (c *structurer) fault(at, what string) {
-	text := fmt.Sprintf("%s: %s in a part of anyOf, oneOf, allOf or not, where a structural schema has none", at, what)
+	text := fmt.Sprintf("%s: %s inside anyOf, oneOf, allOf or not, which a structural schema does not allow", at, what)
 	if !slices.Contains(c.errs, text) { // versions can share a schema
 		c.errs = append(c.errs, text)
 	}

@@ -174,11 +174,11 @@ versions:
 
 func TestUpgradeRefuses(t *testing.T) {
 	cases := []struct{ name, field, want string }{
-		{"two types", "{oneOf: [{type: array, items: {type: string}}, {type: object}]}", "f: type array in a part of anyOf"},
-		{"another type within", "{type: object, properties: {a: {type: array, items: {type: string, not: {type: integer}}}}}", "f.a[*]: type integer in a part of anyOf"},
-		{"a type of null too", "{type: object, properties: {a: {type: string, nullable: true}}, not: {properties: {a: {type: string, maxLength: 3}}}}", "f.a: type string in a part"},
-		{"a map within", "{type: object, anyOf: [{additionalProperties: {maxLength: 1}}]}", "f: additionalProperties in a part of anyOf"},
-		{"a field in a map with additionalProperties within", "{type: object, additionalProperties: {type: string}, anyOf: [{properties: {a: {maxLength: 1}}}]}", "f: a field in a map with additionalProperties in a part of anyOf"},
+		{"two types", "{oneOf: [{type: array, items: {type: string}}, {type: object}]}", "f: type array inside anyOf"},
+		{"another type within", "{type: object, properties: {a: {type: array, items: {type: string, not: {type: integer}}}}}", "f.a[*]: type integer inside anyOf"},
+		{"a type of null too", "{type: object, properties: {a: {type: string, nullable: true}}, not: {properties: {a: {type: string, maxLength: 3}}}}", "f.a: type string inside"},
+		{"a map within", "{type: object, anyOf: [{additionalProperties: {maxLength: 1}}]}", "f: additionalProperties inside anyOf"},
+		{"a field in a map with additionalProperties within", "{type: object, additionalProperties: {type: string}, anyOf: [{properties: {a: {maxLength: 1}}}]}", "f: a field in a map with additionalProperties inside anyOf"},
 		{"not a schema", "{type: object, required: true}", "cannot unmarshal bool"},
 	}
 	for _, c := range cases {

@@ -222,7 +222,7 @@ func TestBuildSurvivesKustomize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.Build(); err == nil || !strings.Contains(err.Error(), "top/c/kustomization.yaml: kustomize cannot build this") {
+	if _, err := o.Build(); err == nil || !strings.Contains(err.Error(), "top/c/kustomization.yaml: kustomize panicked") {
 		t.Errorf("got %v, want an error that names the kustomization", err)
 	}
 }

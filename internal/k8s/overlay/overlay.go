@@ -145,10 +145,10 @@ func (f *Files) open(dir string) (*Overlay, error) {
 		}
 	}
 	if len(o.k.HelmCharts) > 0 {
-		faults.Addf(o.position("helmCharts"), "Helm charts are not rendered, because that runs a program: render them into a file and list that")
+		faults.Addf(o.position("helmCharts"), "helmCharts is not supported, because it runs a program: render the chart to a file and list the file as a resource")
 	}
 	if o.loaded > maxLoaded {
-		faults.Addf(diag.Pos{File: o.File}, "its build exceeds the limit of %d MiB", maxLoaded>>20)
+		faults.Addf(diag.Pos{File: o.File}, "the input of the build exceeds the limit of %d MiB", maxLoaded>>20)
 	}
 	o.digest()
 	return o, faults.Err()
@@ -474,7 +474,7 @@ func (o *Overlay) build(files map[string][]byte) ([][]byte, error) {
 func (o *Overlay) runKustomize(files map[string][]byte) (objects resmap.ResMap, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			objects, err = nil, fmt.Errorf("kustomize cannot build this and panics: %v", r)
+			objects, err = nil, fmt.Errorf("kustomize panicked: %v", r)
 		}
 	}()
 	fsys := linkedFS{filesys.MakeFsInMemory(), map[string]string{}}

@@ -76,14 +76,14 @@ func TestRefused(t *testing.T) {
 		"resources: [generated]\nconfigurations: ['https://example.com/p.yaml']\n":                                                                         ":2:18: ",
 		"resources: [generated]\nconfigMapGenerator: [{name: x, files: [a=https://e.com/]}]\n":                                                             "is not a local file: remote resources are not fetched",
 		"resources: [generated]\nsecretGenerator: [{name: x, envs: ['https://e.com/']}]\n":                                                                 "is not a local file: remote resources are not fetched",
-		"resources: [generated]\nhelmCharts: [{name: x, repo: 'https://example.com'}]\n":                                                                   ":2:13: Helm charts are not rendered",
-		"resources: [generated]\ntransformers: [exec.yaml]\n":                                                                                              ":2:16: example.com/v1 Do is a program",
-		"resources: [generated]\ngenerators: [\"apiVersion: builtin\\nkind: HelmChartInflationGenerator\\nmetadata: {name: x}\\n\"]\n":                     "is a program",
+		"resources: [generated]\nhelmCharts: [{name: x, repo: 'https://example.com'}]\n":                                                                   ":2:13: helmCharts is not supported",
+		"resources: [generated]\ntransformers: [exec.yaml]\n":                                                                                              ":2:16: plugin example.com/v1 Do is not supported, because it runs a program",
+		"resources: [generated]\ngenerators: [\"apiVersion: builtin\\nkind: HelmChartInflationGenerator\\nmetadata: {name: x}\\n\"]\n":                     "is not supported, because it runs a program",
 		"resources: [generated]\ntransformers: [\"git@example.com:a/b: 1\\napiVersion: builtin\\nkind: X\\n\"]\n":                                          "is not a local file: remote resources are not fetched",
 		"resources: [generated]\ntransformers: [\"apiVersion: builtin\\nkind: PatchTransformer\\n\"]\n":                                                    "has no metadata.name",
 		"resources: [generated]\ntransformers: [\"apiVersion: builtin\\nkind: PatchTransformer\\nmetadata: {name: x}\\npath: https://example.com/\\n\"]\n": "is not a local file: remote resources are not fetched",
 		"resources: [generated, bomb.yaml]\n":                                                                                                              "more than 2000000 values",
-		"resources: [twice/0]\n":                                                                                                                           "its build exceeds the limit of 64 MiB",
+		"resources: [twice/0]\n":                                                                                                                           "the input of the build exceeds the limit of 64 MiB",
 		"nonsense: 1\n":                                                                                                                                    "unknown field",
 	} {
 		more := map[string]string{

@@ -128,7 +128,7 @@ func (f *Files) addPlugins(o *Overlay, file string, data []byte) error {
 		what := k8s.Text(object, "kind")
 		switch {
 		case k8s.Text(object, "apiVersion") != "builtin" || strings.HasPrefix(what, "Helm"):
-			return fmt.Errorf("%s %s is a program, which is not run: only kustomize's own (apiVersion: builtin) are supported", k8s.Text(object, "apiVersion"), what)
+			return fmt.Errorf("plugin %s %s is not supported, because it runs a program: use only plugins of kustomize itself (apiVersion: builtin)", k8s.Text(object, "apiVersion"), what)
 		case k8s.Text(object, "metadata", "name") == "":
 			return fmt.Errorf("%s has no metadata.name", what)
 		}

@@ -136,7 +136,7 @@ func wrapArtifactError(im *oci.Image, err error) error {
 func readLayer(ctx context.Context, im *oci.Image, lim limits) (*filetree.Tree, error) {
 	layers := im.Layers()
 	if len(layers) != 1 || im.Digest() != im.ManifestDigest() {
-		return nil, fmt.Errorf("not an artifact of a tree: want one manifest with one layer, not %d", len(layers))
+		return nil, errors.New("not an artifact with a rendered tree: want one manifest with one layer")
 	}
 	l := layers[0]
 	if l.Size > lim.layer {
@@ -211,7 +211,7 @@ func (x *unpacker) addEntry(h *tar.Header, r io.Reader) error {
 	case tar.TypeReg:
 		return x.addFile(name, h.Size, r)
 	default:
-		return errors.New("neither a file nor a directory: engines treat it differently")
+		return errors.New("only files and directories are allowed, because GitOps tools treat other entries differently")
 	}
 }
 

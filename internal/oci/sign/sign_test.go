@@ -380,8 +380,8 @@ func TestAttacks(t *testing.T) {
 		do   func(t *testing.T, c *oci.Client, ref, other string)
 		want string
 	}{
-		"nothing":     {func(*testing.T, *oci.Client, string, string) {}, "it has none"},
-		"another key": {func(t *testing.T, c *oci.Client, ref, _ string) { must(t)(mallory.Sign(t.Context(), c, ref)) }, "not made with the key"},
+		"nothing":     {func(*testing.T, *oci.Client, string, string) {}, "the image has none"},
+		"another key": {func(t *testing.T, c *oci.Client, ref, _ string) { must(t)(mallory.Sign(t.Context(), c, ref)) }, "not signed with this key"},
 		"a statement alone": {func(t *testing.T, c *oci.Client, ref, _ string) {
 			must(t)(owner.Attest(t.Context(), c, ref, provenance, struct{}{}))
 		}, "not a signature"},
@@ -390,7 +390,7 @@ func TestAttacks(t *testing.T) {
 			for _, s := range signatures(t, c, other) {
 				move(t, c, ref, s, func(text string) string { return text })
 			}
-		}, "signs another image"},
+		}, "the signature is for another image"},
 		"another image's, rewritten": {func(t *testing.T, c *oci.Client, ref, other string) {
 			must(t)(owner.Sign(t.Context(), c, other))
 			_, from, _ := strings.Cut(other, "@sha256:")

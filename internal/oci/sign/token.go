@@ -53,7 +53,7 @@ func askGitHub(ctx context.Context, where, secret string) (string, error) {
 		Value string `json:"value"`
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.Value == "" {
-		return "", errors.New("its response contains none")
+		return "", errors.New("the response contains no token")
 	}
 	return strings.TrimSpace(answer.Value), nil
 }

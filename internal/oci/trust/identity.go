@@ -101,7 +101,7 @@ func (c *identityChecker) verify(b *bundle.Bundle, artifact verify.ArtifactPolic
 		return finding{}, err
 	}
 	if res.Signature == nil || res.Signature.Certificate == nil {
-		return finding{}, errors.New("not made with a certificate")
+		return finding{}, errors.New("not signed with a certificate")
 	}
 	cert := res.Signature.Certificate
 	return finding{inert.Clip(cert.SubjectAlternativeName+" ("+cert.Issuer+")", longest), verifiedType(res)}, nil
@@ -155,7 +155,7 @@ func simpleBundle(s oci.Signature) (*bundle.Bundle, error) {
 	}
 	block, _ := pem.Decode([]byte(s.Annotations[annotationCertificate]))
 	if block == nil {
-		return nil, errors.New("made with a key, not a certificate")
+		return nil, errors.New("signed with a key instead of a certificate")
 	}
 	material := &protobundle.VerificationMaterial{Content: &protobundle.VerificationMaterial_X509CertificateChain{
 		X509CertificateChain: &protocommon.X509CertificateChain{Certificates: []*protocommon.X509Certificate{{RawBytes: block.Bytes}}},

@@ -109,7 +109,7 @@ func (c *keyChecker) checkSimple(digest string, s oci.Signature) (publicKey, err
 		return k.simple.VerifySignature(bytes.NewReader(sig), bytes.NewReader(s.Payload)) == nil
 	})
 	if i < 0 {
-		return publicKey{}, fmt.Errorf("%s was not made with the key, or the signed content was altered", s.Manifest)
+		return publicKey{}, fmt.Errorf("%s was not signed with this key, or the signed content was altered", s.Manifest)
 	}
 	if err := checkPayload(digest, s.Payload); err != nil {
 		return publicKey{}, fmt.Errorf("%s: %w", s.Manifest, err)
@@ -128,7 +128,7 @@ func checkPayload(digest string, text []byte) error {
 		return fmt.Errorf("the signed content has type %q, not an image signature", doc.Critical.Type)
 	}
 	if doc.Critical.Image.DockerManifestDigest != digest {
-		return fmt.Errorf("it signs another image, %q", doc.Critical.Image.DockerManifestDigest)
+		return fmt.Errorf("the signature is for another image, %q", doc.Critical.Image.DockerManifestDigest)
 	}
 	return nil
 }

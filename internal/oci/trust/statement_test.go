@@ -21,7 +21,7 @@ func TestStatements(t *testing.T) {
 	usual := signing{identity: identity, issuer: issuer, issued: now.Add(-time.Minute), stamped: now}
 	mallory := usual
 	mallory.identity = "mallory@example.com"
-	const none = "requires provenance signed by key cosign.pub, but it has none: push the artifact again with 'quayside push --sign'"
+	const none = "requires provenance signed by key cosign.pub, but the image has none: push the artifact again with 'quayside push --sign'"
 
 	for _, c := range []struct {
 		name string
@@ -43,7 +43,7 @@ func TestStatements(t *testing.T) {
 
 		{"error/missing", keyed(key), func(*image) {}, none},
 		{"error/another type", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.digest, "https://cyclonedx.org/bom")) }, none},
-		{"error/another key", keyed(key), func(i *image) { i.bundle(another.Bundle(t, i.digest, trust.Provenance)) }, "its only one is not accepted"},
+		{"error/another key", keyed(key), func(i *image) { i.bundle(another.Bundle(t, i.digest, trust.Provenance)) }, "the only one is not accepted"},
 		{"error/another identity", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trust.Provenance, mallory)) }, "mallory@example.com"},
 		{"error/another image's", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.other, trust.Provenance)) }, "does not match"},
 		{"error/another image's, by identity", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.other, trust.Provenance, usual)) }, "does not match"},
@@ -51,12 +51,12 @@ func TestStatements(t *testing.T) {
 			a := base64.StdEncoding.EncodeToString(trusttest.Statement(i.other, trust.Provenance))
 			b := base64.StdEncoding.EncodeToString(trusttest.Statement(i.digest, trust.Provenance))
 			i.bundle([]byte(strings.Replace(string(key.Bundle(t, i.other, trust.Provenance)), a, b, 1)))
-		}, "its only one is not accepted"},
+		}, "the only one is not accepted"},
 		{"error/another statement, said to be this", keyed(key), func(i *image) {
 			a := base64.StdEncoding.EncodeToString(trusttest.Statement(i.digest, "https://slsa.dev/provenance/v0"))
 			b := base64.StdEncoding.EncodeToString(trusttest.Statement(i.digest, trust.Provenance))
 			i.bundle([]byte(strings.Replace(string(key.Bundle(t, i.digest, "https://slsa.dev/provenance/v0")), a, b, 1)))
-		}, "its only one is not accepted"},
+		}, "the only one is not accepted"},
 		{"error/no bundle", keyed(key), func(i *image) { i.bundle([]byte("<html>")) }, "not a sigstore bundle"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -298,10 +298,10 @@ func (e *Error) Error() string {
 		b.WriteString("none is in the cache or the vendored layout, and --offline allows no download: run once with access to the registry, or run 'quayside vendor'")
 		return b.String()
 	case n == 0:
-		fmt.Fprintf(&b, "it has none: %s, or change the rule", remedy)
+		fmt.Fprintf(&b, "the image has none: %s, or change the rule", remedy)
 		return b.String()
 	case n == 1:
-		b.WriteString("its only one is not accepted: ")
+		b.WriteString("the only one is not accepted: ")
 	default:
 		fmt.Fprintf(&b, "none of them is accepted: ")
 	}
@@ -309,7 +309,7 @@ func (e *Error) Error() string {
 	if n := len(e.Faults) - most; n > 0 {
 		fmt.Fprintf(&b, "; and %d more", n)
 	}
-	b.WriteString(": do not use the image unless you can explain this, and correct the rule if its signer is wrong")
+	b.WriteString(": do not use the image before you know the reason, and correct the rule if it names the wrong signer")
 	return b.String()
 }
 

@@ -116,11 +116,11 @@ func TestVerify(t *testing.T) {
 		{"ok/log, bundle", keyless(log.root), func(i *image) { i.bundle(log.bundle(t, i.digest, identity, issuer, now.Add(time.Minute))) }, identity},
 		{"ok/log, simple", keyless(log.root), func(i *image) { i.simple(log.simple(t, i.digest, identity, issuer)) }, identity},
 
-		{"error/missing", keyed(key), func(*image) {}, "requires a signature by key cosign.pub, but it has none: sign the image, or change the rule"},
-		{"error/missing identity", keyless(trusted.root), func(*image) {}, `requires a signature by "release@example.com" at issuer "https://accounts.example.com", but it has none`},
-		{"error/wrong key", keyed(key), func(i *image) { i.simple(another.Simple(t, i.digest)) }, "not made with the key"},
-		{"error/wrong key, bundle", keyed(key), func(i *image) { i.bundle(another.Bundle(t, i.digest, trusttest.SignPredicate)) }, "its only one is not accepted"},
-		{"error/other digest", keyed(key), func(i *image) { i.simple(key.Simple(t, i.other)) }, `signs another image, "sha256:1111`},
+		{"error/missing", keyed(key), func(*image) {}, "requires a signature by key cosign.pub, but the image has none: sign the image, or change the rule"},
+		{"error/missing identity", keyless(trusted.root), func(*image) {}, `requires a signature by "release@example.com" at issuer "https://accounts.example.com", but the image has none`},
+		{"error/wrong key", keyed(key), func(i *image) { i.simple(another.Simple(t, i.digest)) }, "not signed with this key"},
+		{"error/wrong key, bundle", keyed(key), func(i *image) { i.bundle(another.Bundle(t, i.digest, trusttest.SignPredicate)) }, "the only one is not accepted"},
+		{"error/other digest", keyed(key), func(i *image) { i.simple(key.Simple(t, i.other)) }, `the signature is for another image, "sha256:1111`},
 		{"error/other digest, bundle", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.other, trusttest.SignPredicate)) }, "does not match"},
 		{"error/tampered payload", keyed(key), func(i *image) {
 			s := key.Simple(t, i.other)
@@ -131,17 +131,17 @@ func TestVerify(t *testing.T) {
 			a := base64.StdEncoding.EncodeToString(trusttest.Statement(i.other, trusttest.SignPredicate))
 			b := base64.StdEncoding.EncodeToString(trusttest.Statement(i.digest, trusttest.SignPredicate))
 			i.bundle([]byte(strings.Replace(string(key.Bundle(t, i.other, trusttest.SignPredicate)), a, b, 1)))
-		}, "its only one is not accepted"},
+		}, "the only one is not accepted"},
 		{"error/an attestation is no signature", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.digest, "https://slsa.dev/provenance/v1")) }, `a statement of type "https://slsa.dev/provenance/v1", not a signature`},
 		{"error/no signature in it", keyed(key), func(i *image) { i.simple(trusttest.Simple{Payload: trusttest.Payload(i.digest)}) }, "contains no signature"},
 		{"error/not a bundle", keyed(key), func(i *image) { i.bundle([]byte("<html>\x1b[31m")) }, "not a sigstore bundle"},
-		{"error/identity wanted, key found", keyless(trusted.root), func(i *image) { i.simple(key.Simple(t, i.digest)) }, "made with a key, not a certificate"},
+		{"error/identity wanted, key found", keyless(trusted.root), func(i *image) { i.simple(key.Simple(t, i.digest)) }, "signed with a key instead of a certificate"},
 		{"error/key wanted, identity found", keyed(key), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, "expected key signature, not certificate"},
 		{"error/wrong identity", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, mallory)) }, "mallory@example.com"},
 		{"error/wrong identity, simple", keyless(trusted.root), func(i *image) { i.simple(trusted.simple(t, i.digest, mallory)) }, "mallory@example.com"},
 		{"error/pattern for a part", prefix, func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, `an identity matching "release"`},
 		{"error/wrong issuer", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, elsewhere)) }, "https://accounts.example.org"},
-		{"error/another authority", keyless(stranger.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, "its only one is not accepted"},
+		{"error/another authority", keyless(stranger.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, "the only one is not accepted"},
 		{"error/expired, stamped later", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, late)) }, "leaf certificate"},
 		{"error/expired, without timestamp", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, undated)) }, "timestamp"},
 		{"error/expired, without timestamp, simple", keyless(trusted.root), func(i *image) { i.simple(trusted.simple(t, i.digest, undated)) }, "timestamp"},
@@ -203,7 +203,7 @@ func TestVerifyOffline(t *testing.T) {
 	if n := server.Requests(); len(n) > 0 {
 		t.Errorf("asked the registry: %s", n)
 	}
-	if _, err := verify(t.Context(), im, keyed(trusttest.NewKey(t))); err == nil || !strings.Contains(err.Error(), "not made with the key") {
+	if _, err := verify(t.Context(), im, keyed(trusttest.NewKey(t))); err == nil || !strings.Contains(err.Error(), "not signed with this key") {
 		t.Errorf("what is stored is trusted: %v", err)
 	}
 }

@@ -60,7 +60,7 @@ type Result struct {
 }
 
 // ErrTooHard is returned if the search exceeds its limit of conflicts.
-var ErrTooHard = errors.New("the constraints are too hard to decide")
+var ErrTooHard = errors.New("the search reached its limit without a result")
 
 // maxConflicts limits the conflicts of one search. Real catalogs cause a few; the limit protects
 // against hostile ones.
