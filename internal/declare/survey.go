@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,8 +26,15 @@ type Survey struct {
 	fsys     fs.FS
 	requests map[string][]Request // by file
 	appliers []applier
-	dirs     []string // with a kustomization
-	ignored  map[string]*gitrepo.Ignore
+	dirs     []string                   // with a kustomization
+	ignored  map[string]*gitrepo.Ignore // by the name of the files with the patterns
+	sources  map[string]fluxSource      // by kind, namespace and name
+}
+
+// fluxSource is a source object of Flux.
+type fluxSource struct {
+	url     string
+	ignored *gitrepo.Ignore // spec.ignore
 }
 
 // Request is a Subscription, ClusterExtension, OperatorGroup or catalog in a repository.
@@ -38,29 +46,35 @@ type Request struct {
 
 // applier is an object that makes a GitOps tool apply a directory, or a kustomization.
 type applier struct {
-	by      string // `Application "etcd"`
-	pos     diag.Pos
-	dir     string
-	url     string // of the repository; "" if unknown
-	flat    bool   // without files of subdirectories, unless there is a kustomization
-	ignores string // name of the files with patterns of ignored files; "" for none
+	by       string // `Application "etcd"`
+	pos      diag.Pos
+	dir      string
+	urls     []string // of the repositories that the object names
+	source   string   // key of the Flux source; "" for other tools
+	flat     bool     // without files of subdirectories, unless there is a kustomization
+	ignores  string   // name of the files with patterns of ignored files; "" for none
+	excluded []string // directories that a generator excludes
+	include  string   // pattern of the included files relative to dir; "" for all
+	exclude  string   // pattern of excluded files
+	cluster  string   // name, server or kubeconfig of the target cluster; "" if not set
+	built    bool     // a kustomization, which nothing may apply
 }
 
 // Limits of a survey.
 const (
-	maxSurveyed     = 200_000 // files and directories
-	maxSurveyedFile = 1 << 20 // bytes; a larger file is no declaration
+	maxSurveyed     = 1_000_000 // files and directories; the rest is ignored
+	maxSurveyedFile = 1 << 20   // bytes; a larger file is no declaration
 )
 
 // NewSurvey reads the manifests in fsys, the files of a repository. It does not enter
 // directories that skip accepts, nor names with a leading dot, nor what Git ignores. Files
 // that are not valid YAML are ignored. A missing directory is empty.
 func NewSurvey(fsys fs.FS, skip func(dir string) bool) (*Survey, error) {
-	s := &Survey{fsys: fsys, requests: map[string][]Request{}, ignored: map[string]*gitrepo.Ignore{}}
+	s := &Survey{fsys: fsys, requests: map[string][]Request{}, ignored: map[string]*gitrepo.Ignore{}, sources: map[string]fluxSource{}}
 	git, seen := gitrepo.NewIgnore(), 0
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if seen++; seen > maxSurveyed {
-			return fmt.Errorf("more than %d files in the repository to search for declarations", maxSurveyed)
+			return fs.SkipAll
 		}
 		hidden := name != "." && strings.HasPrefix(d.Name(), ".")
 		switch {
@@ -92,8 +106,12 @@ func (s *Survey) loadIgnored(dir string) error {
 		if s.ignored[a.Ignores] == nil {
 			s.ignored[a.Ignores] = gitrepo.NewIgnore()
 		}
-		data, err := fs.ReadFile(s.fsys, path.Join(dir, a.Ignores))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		name := path.Join(dir, a.Ignores)
+		if info, err := fs.Lstat(s.fsys, name); err != nil || !info.Mode().IsRegular() || info.Size() > maxSurveyedFile {
+			continue
+		}
+		data, err := fs.ReadFile(s.fsys, name)
+		if err != nil {
 			return err
 		}
 		s.ignored[a.Ignores].Parse(data, dir)
@@ -120,6 +138,9 @@ func (s *Survey) read(name string, d fs.DirEntry) error {
 	return nil
 }
 
+// fluxSources is the API group of Flux's sources.
+const fluxSources = "source.toolkit.fluxcd.io"
+
 // mayMatter reports whether a file may contain a request or an applier.
 func mayMatter(data []byte) bool {
 	for _, d := range []Dialect{V0, V1, Quayside} {
@@ -127,7 +148,8 @@ func mayMatter(data []byte) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(profile.Appliers(), func(a profile.Applier) bool { return bytes.Contains(data, []byte(a.Group)) })
+	return bytes.Contains(data, []byte(fluxSources)) ||
+		slices.ContainsFunc(profile.Appliers(), func(a profile.Applier) bool { return bytes.Contains(data, []byte(a.Group)) })
 }
 
 func (s *Survey) document(file string, n *yaml.Node) {
@@ -148,6 +170,10 @@ func (s *Survey) document(file string, n *yaml.Node) {
 		return ""
 	}
 	switch {
+	case group == fluxSources:
+		ignored := gitrepo.NewIgnore()
+		ignored.Parse([]byte(text("spec.ignore")), ".")
+		s.sources[sourceKey(kind, text("metadata.namespace"), text("metadata.name"))] = fluxSource{text("spec.url"), ignored}
 	case group == string(V0) && kind == "Subscription":
 		s.requests[file] = append(s.requests[file], Request{yamlnode.At(file, n), text("metadata.namespace"), text("spec.name")})
 	case group == string(Quayside) && kind == "Subscription":
@@ -161,37 +187,88 @@ func (s *Survey) document(file string, n *yaml.Node) {
 		if a.Group != group || a.Kind != kind {
 			continue
 		}
+		first := len(s.appliers)
+		var excluded []string
 		for _, where := range a.Paths {
 			i := strings.LastIndex(where, ".")
 			for _, source := range nodesAt(n, where[:i]) {
-				s.addApplier(a, file, n, source, where[i+1:])
+				if dir := s.addApplier(a, file, n, source, where[i+1:]); dir != "" {
+					excluded = append(excluded, dir)
+				}
 			}
+		}
+		for i := range s.appliers[first:] {
+			s.appliers[first+i].excluded = excluded
 		}
 	}
 }
 
-// addApplier records an applier for a source, a node of the object n, with its path in a field.
-func (s *Survey) addApplier(a profile.Applier, file string, n, source *yaml.Node, field string) {
+func sourceKey(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
+
+// addApplier records an applier for a source, a node of the object n, with its path in a field. It
+// returns the directory if the source excludes it.
+func (s *Survey) addApplier(a profile.Applier, file string, n, source *yaml.Node, field string) (excluded string) {
+	text := func(from *yaml.Node, where string) string {
+		for _, v := range nodesAt(from, where) {
+			return v.Value
+		}
+		return ""
+	}
 	_, v := yamlnode.Field(source, field)
 	name, ok := yamlnode.Text(v)
 	if v == nil && a.Root {
 		name, ok, v = ".", true, source
 	}
-	if !ok {
-		return
-	}
 	dir := fixedDir(name)
-	if dir == "." && strings.ContainsAny(name, "*?[{$") || !fs.ValidPath(dir) {
-		return // a template; the generators list the directories
+	if !ok || dir == "." && strings.ContainsAny(name, "*?[{$") || !fs.ValidPath(dir) {
+		return "" // a template; the generators list the directories
 	}
-	flat := a.Recurse != ""
-	for _, v := range nodesAt(source, a.Recurse) {
-		flat = flat && v.Value != "true"
+	fixed := dir == path.Clean(strings.TrimPrefix(name, "/"))
+	if text(source, "exclude") == "true" {
+		if fixed {
+			return dir
+		}
+		return ""
 	}
-	s.appliers = append(s.appliers, applier{
-		by: objectTitle(n), pos: yamlnode.At(file, v), dir: dir, url: scalarField(source, "repoURL"),
-		flat: flat && dir == path.Clean(strings.TrimPrefix(name, "/")), ignores: a.Ignores,
-	})
+	out := applier{
+		by: objectTitle(n), pos: yamlnode.At(file, v), dir: dir, ignores: a.Ignores, urls: []string{scalarField(source, "repoURL")},
+		flat: a.Recurse != "" && fixed && text(source, a.Recurse) != "true", include: text(source, "directory.include"), exclude: text(source, "directory.exclude"),
+	}
+	if out.urls[0] == "" {
+		out.urls = valuesOf(n, "repoURL")
+	}
+	for _, where := range []string{"spec.destination.name", "spec.destination.server", "spec.kubeConfig.secretRef.name"} {
+		if c := text(n, where); c != "" {
+			out.cluster = c
+		}
+	}
+	if a.Root {
+		kind := text(n, "spec.sourceRef.kind")
+		if kind != "GitRepository" {
+			return "" // its content is packed elsewhere
+		}
+		namespace := text(n, "spec.sourceRef.namespace")
+		if namespace == "" {
+			namespace = text(n, "metadata.namespace")
+		}
+		out.source = sourceKey(kind, namespace, text(n, "spec.sourceRef.name"))
+	}
+	s.appliers = append(s.appliers, out)
+	return ""
+}
+
+// valuesOf returns all values of a field below a node.
+func valuesOf(n *yaml.Node, field string) []string {
+	var out []string
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && n.Content[i-1].Value == field && c.Kind == yaml.ScalarNode {
+			out = append(out, c.Value)
+		}
+		if n.Kind == yaml.SequenceNode || n.Kind == yaml.DocumentNode || i%2 == 1 {
+			out = append(out, valuesOf(c, field)...)
+		}
+	}
+	return out
 }
 
 // Dirs returns the topmost directories with requests that the declared paths do not include,
@@ -219,7 +296,9 @@ type Application struct {
 	By       string   // `Application "etcd"`, `kustomization "clusters/lab"`
 	Pos      diag.Pos // of By
 	Of       Request
-	Declared bool // the declared paths include the file of the request
+	Declared bool   // the declared paths include the file of the request
+	Proven   bool   // by an object of a GitOps tool, and not only by a kustomization
+	Cluster  string // name, server or kubeconfig of the target cluster; "" if not set
 }
 
 // Applied returns the requests that a GitOps tool applies, sorted by their positions, with the
@@ -231,12 +310,12 @@ func (s *Survey) Applied(declared, others []string, foreign func(url string) boo
 	files, inputs := s.inputs(declared)
 	_, more := s.inputs(others)
 	maps.Copy(inputs, more)
-	appliers := slices.DeleteFunc(slices.Clone(s.appliers), func(a applier) bool { return a.url != "" && foreign(a.url) })
+	appliers := slices.DeleteFunc(slices.Clone(s.appliers), func(a applier) bool { return s.isForeign(a, foreign) })
 	slices.SortStableFunc(appliers, func(a, b applier) int { return a.pos.Compare(b.pos) })
 	for _, dir := range s.dirs {
 		if !inputs[dir] {
 			file := Kustomization(s.fsys, dir)
-			appliers = append(appliers, applier{by: fmt.Sprintf("kustomization %q", dir), pos: diag.Pos{File: file, Line: 1, Col: 1}, dir: dir})
+			appliers = append(appliers, applier{by: fmt.Sprintf("kustomization %q", dir), pos: diag.Pos{File: file, Line: 1, Col: 1}, dir: dir, built: true})
 		}
 	}
 	found := map[diag.Pos]bool{}
@@ -248,7 +327,7 @@ func (s *Survey) Applied(declared, others []string, foreign func(url string) boo
 			for _, r := range s.requests[file] {
 				if r.Package != "" && !found[r.Pos] && s.keeps(a, r) {
 					found[r.Pos] = true
-					out = append(out, Application{a.by, a.pos, r, files[file]})
+					out = append(out, Application{a.by, a.pos, r, files[file], !a.built, a.cluster})
 				}
 			}
 		}
@@ -273,14 +352,54 @@ func (s *Survey) inputs(declared []string) (files, dirs map[string]bool) {
 	return files, dirs
 }
 
+// isForeign reports whether an applier reads another repository.
+func (s *Survey) isForeign(a applier, foreign func(url string) bool) bool {
+	urls := slices.DeleteFunc(slices.Clone(a.urls), func(url string) bool { return url == "" })
+	if source, known := s.sources[a.source]; known {
+		urls = append(urls, source.url)
+	} else if a.source != "" && a.dir == "." {
+		return true // of an unknown repository as a whole
+	}
+	return len(urls) > 0 && !slices.ContainsFunc(urls, func(url string) bool { return !foreign(url) })
+}
+
+// isExcluded reports whether an applier leaves out a file without a kustomization.
+func (s *Survey) isExcluded(a applier, file string) bool {
+	if slices.ContainsFunc(a.excluded, func(dir string) bool { return filetree.Within(file, dir) }) {
+		return true
+	}
+	if source, known := s.sources[a.source]; known && source.ignored.Match(file, false) {
+		return true
+	}
+	rel := filetree.Relative(a.dir, file)
+	if a.dir == "." {
+		rel = file
+	}
+	return a.ignores != "" && s.ignored[a.ignores].Match(file, false) || a.include != "" && !matchGlob(a.include, rel) || a.exclude != "" && matchGlob(a.exclude, rel)
+}
+
+// matchGlob reports whether a pattern of Argo CD's directory sources matches a path: * and ** match
+// any text, {a,b} alternatives.
+func matchGlob(pattern, name string) bool {
+	expr := regexp.QuoteMeta(pattern)
+	for _, r := range [][2]string{{`\*`, ".*"}, {`\?`, "."}, {`\{`, "(?:"}, {`\}`, ")"}, {",", "|"}} {
+		expr = strings.ReplaceAll(expr, r[0], r[1])
+	}
+	matched, err := regexp.MatchString("^(?:"+expr+")$", name)
+	return err == nil && matched
+}
+
 // reach adds the files that an applier applies from a directory.
 func (s *Survey) reach(a applier, dir string, files map[string]bool) {
+	if _, err := fs.Stat(s.fsys, path.Join(dir, "Chart.yaml")); err == nil {
+		return // its templates are no manifests
+	}
 	if Kustomization(s.fsys, dir) != "" {
 		s.closure(dir, files, map[string]bool{})
 		return
 	}
 	for file := range s.requests {
-		if !filetree.Within(file, dir) || a.flat && path.Dir(file) != dir || a.ignores != "" && s.ignored[a.ignores].Match(file, false) {
+		if !filetree.Within(file, dir) || a.flat && path.Dir(file) != dir || s.isExcluded(a, file) {
 			continue
 		}
 		if !s.kustomizedBetween(dir, path.Dir(file)) {
@@ -288,7 +407,7 @@ func (s *Survey) reach(a applier, dir string, files map[string]bool) {
 		}
 	}
 	for _, k := range s.dirs {
-		if k != dir && filetree.Within(k, dir) && !a.flat && !s.kustomizedBetween(dir, path.Dir(k)) && (a.ignores == "" || !s.ignored[a.ignores].Match(k, true)) {
+		if k != dir && filetree.Within(k, dir) && !a.flat && !s.kustomizedBetween(dir, path.Dir(k)) && !s.isExcluded(a, path.Join(k, "kustomization.yaml")) {
 			s.closure(k, files, map[string]bool{})
 		}
 	}

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -10,8 +9,8 @@ import (
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/gitrepo"
 	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -86,10 +85,12 @@ func (p *Project) errUndeclared() error {
 		"nothing is declared here, but the repository has declarations in %s", strings.Join(dirs, ", "))
 }
 
-// stillApplied returns a warning for each declaration of a pinned operator that a GitOps tool
-// applies: OLM and quayside would both install the operator. In a repository with several
-// workspaces it judges only declarations of this one, because others may belong to other
-// clusters. An operator that OLM installed may be on its way out of OLM: its warning is a note.
+// stillApplied returns a warning for each declaration of a pinned operator that something in the
+// repository applies: OLM and quayside would both install the operator. It is a fault if an
+// object of a GitOps tool applies a declaration of this workspace to one of its clusters. Otherwise
+// it is a note: for an operator adopted from OLM, which may be on its way out, a kustomization
+// that perhaps nothing applies, and a declaration that no workspace reads. In a repository with
+// several workspaces, other declarations belong to others.
 func (p *Project) stillApplied(lock *lockfile.File) (faults, notes []diag.Warning, err error) {
 	if !p.OnDisk() {
 		return nil, nil, nil
@@ -115,7 +116,7 @@ func (p *Project) stillApplied(lock *lockfile.File) (faults, notes []diag.Warnin
 			Pos: a.Of.Pos, Code: "still-applied", Subject: pin.Key(),
 			Msg: fmt.Sprintf("%s (%s) applies the declaration of %s, which quayside renders: OLM would install it as well", a.By, a.Pos, pin.Key()),
 		}
-		if pin.Adopted != nil {
+		if pin.Adopted != nil || !a.Proven || !a.Declared || !p.mayBeCluster(a.Cluster) {
 			notes = append(notes, w)
 		} else {
 			faults = append(faults, w)
@@ -124,21 +125,32 @@ func (p *Project) stillApplied(lock *lockfile.File) (faults, notes []diag.Warnin
 	return p.Waive(faults), p.Waive(notes), nil
 }
 
-// isForeign returns a function that reports whether a URL is another repository's. Without a
-// known URL of this one it accepts none.
+// mayBeCluster reports whether the target of an Application or Kustomization may be a cluster of
+// this workspace.
+func (p *Project) mayBeCluster(target string) bool {
+	if slices.Contains([]string{"", "in-cluster", "https://kubernetes.default.svc"}, target) {
+		return true
+	}
+	return slices.ContainsFunc(p.Settings.Clusters, func(c profile.Cluster) bool {
+		return slices.Contains([]string{c.Name, c.Server, c.KubeConfig}, target)
+	})
+}
+
+// isForeign returns a function that reports whether a URL is another repository's, by owner and
+// name. The URL of this one is spec.gitops.repoURL, or else that of origin. If it is unknown, no URL
+// is another repository's.
 func (p *Project) isForeign() func(url string) bool {
 	name := func(url string) string {
 		url = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(url), "/"), ".git")
-		return url[strings.LastIndexAny(url, "/:")+1:]
+		steps := strings.FieldsFunc(url, func(r rune) bool { return r == '/' || r == ':' })
+		return strings.Join(steps[max(0, len(steps)-2):], "/")
 	}
-	var own []string
-	if g := p.Settings.GitOps; g != nil && g.RepoURL != "" {
-		own = append(own, name(g.RepoURL))
+	own := ""
+	if g := p.Settings.GitOps; g != nil {
+		own = g.RepoURL
 	}
-	if clone, err := p.Clone(); err == nil && clone.Repo.Origin() != "" {
-		own = append(own, name(clone.Repo.Origin()))
-	} else if err != nil && !errors.Is(err, gitrepo.ErrNone) {
-		own = nil
+	if clone, err := p.Clone(); own == "" && err == nil {
+		own = clone.Repo.Origin()
 	}
-	return func(url string) bool { return len(own) > 0 && !slices.Contains(own, name(url)) }
+	return func(url string) bool { return own != "" && name(url) != name(own) }
 }

@@ -156,10 +156,6 @@ func TopDir(dir string) string {
 	return dir
 }
 
-// isMarker reports whether a file makes its directory a workspace: its settings, or its lock,
-// so that a workspace does not escape a check by losing its settings.
-func isMarker(name string) bool { return name == settings.FileName || name == LockFile }
-
 // Workspaces returns the directories at and below top that contain a workspace, relative to
 // top, sorted; nil if there is none. Names with a leading dot are skipped. top may be missing.
 func Workspaces(top string) ([]string, error) {
@@ -176,7 +172,7 @@ func Workspaces(top string) ([]string, error) {
 			return err
 		case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."):
 			return fs.SkipDir
-		case !d.IsDir() && isMarker(d.Name()):
+		case !d.IsDir() && d.Name() == settings.FileName:
 			found = append(found, path.Dir(name))
 		}
 		return nil
@@ -192,7 +188,7 @@ func WorkspacesAt(rev *gitrepo.Revision, top string) ([]string, error) {
 	var found []string
 	for _, e := range entries {
 		name := strings.TrimPrefix(e.Path, strings.TrimPrefix(top+"/", "./"))
-		if isMarker(path.Base(name)) && !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.") {
+		if path.Base(name) == settings.FileName && !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.") {
 			found = append(found, path.Dir(name))
 		}
 	}

@@ -160,7 +160,8 @@ func syntaxError(file string, data []byte, err error) *diag.Error {
 	pos.Line = min(pos.Line, bytes.Count(data, []byte("\n"))+1)
 	lines := strings.Split(string(data), "\n")
 	near := strings.Join(lines[max(0, min(pos.Line-2, len(lines))):min(pos.Line, len(lines))], "\n")
-	if m := regexp.MustCompile("(?m)(?:^|[:,\\[{-] +)([>%@`][^\\s,\\]}#][^,\\]}#\n]*)").FindStringSubmatch(near); m != nil {
+	isUnquoted := strings.Contains(msg, "cannot start any token") || strings.Contains(msg, "expected comment or line break")
+	if m := regexp.MustCompile("(?m)(?:^|[:,\\[{-] +)([>%@`][^\\s,\\]}#][^,\\]}#\n]*)").FindStringSubmatch(near); isUnquoted && m != nil {
 		return diag.Hintf(pos, "put the value in quotes: "+strconv.Quote(strings.TrimSpace(m[1])), "malformed YAML: %s", msg)
 	}
 	return diag.Errorf(pos, "malformed YAML: %s", msg)
