@@ -2,7 +2,6 @@ package declare_test
 
 import (
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -39,8 +38,10 @@ func request(pkg string) string {
 }
 
 const (
-	argo  = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: %s}\nspec: {source: {repoURL: %q, path: %q, directory: {recurse: %t}}}\n"
-	fluxK = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: %s}\nspec: {path: %q}\n"
+	argo       = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: %s}\nspec: {source: {repoURL: %q, path: %q, directory: {recurse: %t}}}\n"
+	fluxRoot   = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: all, namespace: flux-system}\nspec: {interval: 1h, sourceRef: {kind: GitRepository, name: fleet}}\n"
+	fluxSource = "---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: fleet, namespace: flux-system}\nspec: {url: https://git.example.com/acme/fleet, ignore: third}\n"
+	fluxK      = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: %s}\nspec: {path: %q, sourceRef: {kind: GitRepository, name: fleet}}\n"
 )
 
 func none(string) bool { return false }
@@ -77,10 +78,36 @@ func TestSurvey(t *testing.T) {
 		},
 		"Flux, with ignored files": {
 			files: map[string]string{
-				"subs/a.yaml": request("a"), "other/b.yaml": extension, "other/c.yaml": own, "flux.yaml": "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: all}\nspec: {interval: 1h}\n",
+				"subs/a.yaml": request("a"), "other/b.yaml": extension, "other/c.yaml": own, "third/d.yaml": request("d"), "flux.yaml": fluxRoot + fluxSource,
 				".sourceignore": "/subs/\n",
 			},
-			declared: []string{"subs"}, applied: []string{`ext by Kustomization "all"`, `own by Kustomization "all"`}, unread: []string{"other"},
+			declared: []string{"subs"}, applied: []string{`ext by Kustomization "all"`, `own by Kustomization "all"`}, unread: []string{"other", "third"},
+		},
+		"Flux, with another source": {
+			files: map[string]string{
+				"subs/a.yaml": request("a"), "flux.yaml": strings.Replace(fluxRoot+fluxSource, "acme/fleet", "acme/other", 1),
+				"oci.yaml": strings.Replace(fluxRoot, "GitRepository", "OCIRepository", 1), "unknown.yaml": strings.Replace(fluxRoot, "name: fleet", "name: unknown", 1),
+			},
+			declared: []string{"subs"},
+		},
+		"Application with patterns": {
+			files: map[string]string{
+				"subs/a.yaml": request("a"), "subs/b.yaml": request("b"), "subs/c/c.yaml": request("c"),
+				"x.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: x}\nspec: {source: {path: subs, directory: {recurse: true, include: '{a,c/*}.yaml', exclude: 'c/*'}}}\n",
+			},
+			declared: []string{"subs"}, applied: []string{`a by Application "x" declared`},
+		},
+		"ApplicationSet with exclusions, and of another repository": {
+			files: map[string]string{
+				"apps/one/a.yaml": request("a"), "apps/two/b.yaml": request("b"),
+				"x.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: s}\nspec:\n  generators: [{git: {directories: [{path: apps/*}, {path: apps/two, exclude: true}]}}]\n  template: {spec: {source: {path: '{{path}}'}}}\n",
+				"y.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: o}\nspec:\n  generators: [{git: {repoURL: https://git.example.com/acme/other, directories: [{path: apps/*}]}}]\n  template: {spec: {source: {path: '{{path}}'}}}\n",
+			},
+			declared: []string{"apps"}, applied: []string{`a by ApplicationSet "s" declared`},
+		},
+		"a Helm chart": {
+			files:    map[string]string{"chart/Chart.yaml": "name: x\n", "chart/a.yaml": request("a"), "x.yaml": fmt.Sprintf(argo, "x", "", "chart", false)},
+			declared: []string{"chart"},
 		},
 		"kustomization of its own": {
 			files: map[string]string{
@@ -226,28 +253,4 @@ func packageIn(request string) string {
 
 func relative(from, to string) string {
 	return strings.Repeat("../", strings.Count(from, "/")+1) + to
-}
-
-// TestSurveyLimit refuses a repository with too many files.
-func TestSurveyLimit(t *testing.T) {
-	if _, err := declare.NewSurvey(endless{}, none); err == nil || !strings.Contains(err.Error(), "more than 200000 files in the repository") {
-		t.Error(err)
-	}
-}
-
-// endless is a directory with many files.
-type endless struct{ fstest.MapFS }
-
-func (endless) Open(name string) (fs.File, error) { return fstest.MapFS{}.Open(name) }
-
-func (endless) Stat(name string) (fs.FileInfo, error) {
-	if name == "." {
-		return fstest.MapFS{}.Stat(name)
-	}
-	return nil, fs.ErrNotExist
-}
-
-func (endless) ReadDir(string) ([]fs.DirEntry, error) {
-	one, err := fstest.MapFS{"x": {}}.ReadDir(".")
-	return slices.Repeat(one, 200_001), err
 }
