@@ -13,8 +13,8 @@ import (
 )
 
 // EngineObjects returns the objects in files that a GitOps tool applies or reads. A file without
-// Kubernetes objects, such as clusters.yaml, becomes one object of kind File, in which a list of
-// clusters is a map by name. The error lists all invalid files.
+// Kubernetes objects, such as clusters.yaml, becomes one object of kind File, with a list of
+// clusters converted to a map keyed by cluster name. The error lists all invalid files.
 func EngineObjects(files []File) ([]Object, error) {
 	var out []Object
 	var faults diag.List

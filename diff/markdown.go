@@ -90,7 +90,7 @@ func renderMarkdown(r *Report, n int) string {
 	return b.String()
 }
 
-// markdownTail returns the report for the case that it is too long even without findings.
+// markdownTail returns the shortest report, for use if even a report without findings is too long.
 func markdownTail(r *Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n### quayside: %s\n\nThe report is too long for a comment: see the JSON report.\n", Marker, r.headline())

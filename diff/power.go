@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// power holds the severities of changes of some kinds that no other rule reports.
+// power holds the severities of changes to objects of some kinds that no other rule reports.
 type power struct {
 	kinds                   string // group kinds, separated by spaces; "*.group" means every kind of a group and of its subgroups
 	added, changed, removed Severity
@@ -196,8 +196,8 @@ func (c *comparison) whenChanged(p pair, ch change) Severity {
 	return worst
 }
 
-// judgedWebhookFields returns the fields that other rules compare. Their remaining changes are
-// explicit defaults and reordering.
+// judgedWebhookFields returns the webhook fields that dedicated rules compare. Changes to these
+// fields that no such rule reports only make defaults explicit or reorder items.
 func judgedWebhookFields() []string {
 	return []string{"admissionReviewVersions", "failurePolicy", "matchPolicy", "objectSelector", "namespaceSelector", "reinvocationPolicy", "rules", "sideEffects", "timeoutSeconds"}
 }
@@ -296,7 +296,7 @@ func (c *comparison) isOwnService(o *Object, config map[string]any) bool {
 	return to != nil && to.Operator == o.Operator
 }
 
-// otherHost reports whether two values are URLs of different hosts.
+// otherHost reports whether two values are URLs with different hosts.
 func otherHost(a, b any) bool {
 	host := func(v any) string {
 		s, _ := v.(string)

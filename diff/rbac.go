@@ -409,8 +409,8 @@ func (d rbacDiff) explain(b clause) {
 	}
 }
 
-// boundRoles returns the changed roles of each subject, by the bindings of both sides, and of
-// built-in roles, by the labels that aggregate into them.
+// boundRoles returns the changed roles of each subject according to the bindings of both sides, and
+// the changed roles that are aggregated into each built-in role by labels.
 func boundRoles(c *comparison) map[k8s.Subject][]k8s.Key {
 	changed := map[k8s.Key]bool{}
 	c.each(func(p pair) {

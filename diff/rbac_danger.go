@@ -194,8 +194,8 @@ type rated struct {
 	depth   int
 }
 
-// maxDepth limits how many subjects a chain of permissions leads through. Those behind are
-// rated high.
+// maxDepth is the maximum number of subjects in a chain of permissions. Subjects beyond it are rated
+// high.
 const maxDepth = 4
 
 func (c *comparison) newRater(all *k8s.Permissions) *rater {
@@ -210,8 +210,8 @@ func (c *comparison) newRater(all *k8s.Permissions) *rater {
 	return r
 }
 
-// rate returns the rule for a gained grant of a subject, and its severity: of the worst danger
-// that the grant contains, or "rbac.gained".
+// rate returns the rule and the severity of a grant that a subject gained. They are those of the
+// worst danger that the grant contains; without a danger, the rule is "rbac.gained".
 func (r *rater) rate(of k8s.Subject, g k8s.Grant, depth int) (string, Severity) {
 	rule, worst := "rbac.gained", Medium
 	if g.Namespace != "" || slices.Contains([]string{"get", "list", "watch"}, g.Verb) {

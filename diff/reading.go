@@ -89,7 +89,7 @@ func newLinks(was, is *bundle.CSV) []ReadingLink {
 	return out
 }
 
-// changedTexts returns the changes of a bundle's description and of its annotations for users.
+// changedTexts returns the changes to a bundle's description and user-facing annotations.
 func changedTexts(was, is *bundle.CSV) []ReadingText {
 	var out []ReadingText
 	add := func(what, a, b string) {

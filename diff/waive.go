@@ -91,7 +91,8 @@ func (f Finding) onlySpots(which []int) Finding {
 	return f
 }
 
-// onlyVulnerabilities is only for a finding with several vulnerabilities.
+// onlyVulnerabilities returns f with only the vulnerabilities at the given indexes. f must have
+// several vulnerabilities.
 func (f Finding) onlyVulnerabilities(which []int) Finding {
 	counts := map[string]int{}
 	if which[len(which)-1] == len(f.Vulnerabilities) { // the last part is the unlisted vulnerabilities

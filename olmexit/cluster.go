@@ -174,7 +174,7 @@ func ComponentLabel(namespace, pkg string) string {
 
 // assignAll assigns every object to its operators.
 func (c *clusterState) assignAll() {
-	c.assignNamed()
+	c.assignListedObjects()
 	all := c.All()
 	for _, o := range all {
 		c.add(o, c.operatorsByLabel(o)...)
@@ -199,8 +199,8 @@ func (c *clusterState) add(o *snapshot.Object, ops ...*operator) {
 	}
 }
 
-// assignNamed assigns the objects that OLM lists, and objects that are identified only by their names.
-func (c *clusterState) assignNamed() {
+// assignListedObjects assigns the objects that OLM lists, and objects that are identified only by their names.
+func (c *clusterState) assignListedObjects() {
 	for _, o := range c.Kind(snapshot.OLM, "Operator") {
 		op := c.byComponent[prefixComponent+o.Name]
 		for _, ref := range k8s.Items(o.Body(), "status", "components", "refs") {

@@ -202,8 +202,9 @@ func notInTree() Reason {
 	return Reason{Code: "not-in-tree", Message: "the tree does not install it in this cluster, so it would be unmanaged: add it to the cluster's operators in quayside.yaml"}
 }
 
-// forgottenState returns the state of an operator without a Subscription and ClusterServiceVersion. It
-// is Adoptable if it has objects of OLM and none that quayside rendered.
+// forgottenState returns the state of an operator that has neither a Subscription nor a
+// ClusterServiceVersion. The state is Adoptable if some objects of the operator have OLM labels and
+// none were rendered by quayside.
 func (op *operator) forgottenState() State {
 	theirs, own := 0, 0
 	for _, o := range op.members {

@@ -95,7 +95,7 @@ func (w *world) reinstallCandidates(s *want, pkgs []*model.Package) options {
 // allowsInstalled reports whether the installed bundle satisfies the declaration of s.
 func (s *want) allowsInstalled(pkgs []*model.Package, allowed func(string, model.Version) bool) bool {
 	f := s.current.facts
-	return (allowed(s.current.bundle, f.version) || !f.hasVersion || s.decl == nil) && !namesOtherBundle(s, pkgs)
+	return (allowed(s.current.bundle, f.version) || !f.hasVersion || s.decl == nil) && !requestsOtherBundle(s, pkgs)
 }
 
 func (w *world) downgradeFault(s *want, to *model.Entry) *fault {
@@ -103,8 +103,8 @@ func (w *world) downgradeFault(s *want, to *model.Entry) *fault {
 		s.pkg, s.current.versionText(), to.Bundle().Version())}
 }
 
-// namesOtherBundle reports whether s names a bundle other than the installed one.
-func namesOtherBundle(s *want, pkgs []*model.Package) bool {
+// requestsOtherBundle reports whether s names a bundle other than the installed one.
+func requestsOtherBundle(s *want, pkgs []*model.Package) bool {
 	if s.decl == nil || s.decl.Bundle == "" {
 		return false
 	}

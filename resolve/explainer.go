@@ -46,7 +46,7 @@ func (b *builder) newExplainer(p solve.Problem, core []int) *explainer {
 	return t
 }
 
-// conflict returns the core as a conflict without changes.
+// conflict returns the unsatisfiable core as a Conflict without remedies.
 func (t *explainer) conflict() *explain.Conflict {
 	c := &explain.Conflict{Subscriptions: []string{}, Changes: []explain.Change{}}
 	targetPos := ""

@@ -169,8 +169,8 @@ func (r *round) conflictReason(s *want) held {
 	return held{by: r.b.bannedBy(better), offered: r.b.atoms[better[0]].bundle(), reason: why.text, refused: why.refused}
 }
 
-// bannedBy returns HeldByInstallMode or HeldByCluster if that is the reason for all bans of the
-// atoms, and otherwise HeldByConflict.
+// bannedBy returns HeldByInstallMode or HeldByCluster if every atom is banned for such a reason, and
+// otherwise HeldByConflict.
 func (b *builder) bannedBy(ids []int) HeldBack {
 	words := map[banKind]HeldBack{banInstallMode: HeldByInstallMode, banCluster: HeldByCluster}
 	by := HeldByConflict

@@ -71,7 +71,7 @@ func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Option
 	return out
 }
 
-// fillAge sets the fields of a for the pinned version that answers s.
+// fillAge sets the fields of a for the pinned version that satisfies s.
 func (w *world) fillAge(a *Age, s *want, pinned string) {
 	_, a.HeldBackReason = w.treatment(s)
 	pkgs, bad := w.packages(s)

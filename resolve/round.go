@@ -187,7 +187,7 @@ func (r *round) answeredWants(picked []pick) []*want {
 	return out
 }
 
-// keptUnmanaged returns the unmanaged bundles that stay: those that are neither adopted nor replaced.
+// keptUnmanaged returns the unmanaged bundles that are neither adopted nor replaced.
 func (r *round) keptUnmanaged(picked []pick) []*installed {
 	return slices.DeleteFunc(slices.Clone(r.b.st.installed), func(i *installed) bool {
 		return !i.unmanaged || slices.ContainsFunc(picked, func(p pick) bool {

@@ -36,10 +36,10 @@ func (w *world) activePins(prev *lockfile.File) []*lockfile.Pin {
 	return out
 }
 
-// pinsAndLeaving returns the pins of the next lock and its leaving operators. An operator that is
-// no longer required is leaving until it is observed as removed. A replaced operator is leaving
-// until its successor is settled, or is no longer declared as its successor. If the successor has
-// no pin, the replaced operator stays pinned. A successor inherits all predecessors of the operator
+// pinsAndLeaving returns the pins and the leaving operators of the next lock. An operator that is no
+// longer required is leaving until its removal is observed. A replaced operator is leaving until its
+// successor is settled, or until the declarations no longer name that successor. A replaced operator
+// keeps its pin while its successor has none. A successor inherits all predecessors of the operator
 // that it replaces.
 func (w *world) pinsAndLeaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pin, []lockfile.Leaving) {
 	if prev == nil {

@@ -96,8 +96,8 @@ func (b *builder) newTextDecoder(file string, base diag.Pos, value []byte, sel *
 	return &decoder{file: file, in: in, whole: true, base: base, b: b, sel: sel}
 }
 
-// decodeObjects decodes objects until the input ends. It returns an error that stops it early, with a
-// position.
+// decodeObjects decodes objects until the end of the input. If it cannot continue, it returns an
+// error with a position.
 func (d *decoder) decodeObjects() error {
 	for !d.sel.done() && !d.b.isFull() {
 		d.in.beginObject()

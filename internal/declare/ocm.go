@@ -212,9 +212,9 @@ func (r *reader) refuseTemplates(n *yaml.Node, before int) {
 		supported := slices.ContainsFunc([]string{"spec.subscription", "spec.operatorGroup", "spec.versions"}, func(in string) bool { return strings.HasPrefix(path, in) })
 		switch {
 		case strings.Contains(n.Value, "{{hub"):
-			templateFaults.Addf(r.at(n), "%s: hub templates are not supported: write the values, in one policy for each environment", path)
+			templateFaults.Addf(r.at(n), "%s: hub templates are not supported: use literal values, with one policy per environment", path)
 		case strings.Contains(n.Value, "{{") && supported && !literal:
-			templateFaults.Addf(r.at(n), "%s: templates are not supported: write the values, in one policy for each environment", path)
+			templateFaults.Addf(r.at(n), "%s: templates are not supported: use literal values, with one policy per environment", path)
 		}
 	})
 	kept := slices.DeleteFunc(slices.Clone(r.errs[before:]), func(e *diag.Error) bool {

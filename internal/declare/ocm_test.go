@@ -101,8 +101,8 @@ func TestPolicyLeavesOut(t *testing.T) {
 func TestPolicyTemplates(t *testing.T) {
 	const head, spec = policyHead, "spec:\n  complianceType: musthave\n  upgradeApproval: None\n"
 	for text, want := range map[string]string{
-		head + spec + "  subscription:\n    name: '{{hub .Name hub}}'\n    namespace: '{{ .ManagedClusterName }}'\n": "d.yaml:8:11: spec.subscription.name: hub templates are not supported: write the values, in one policy for each environment\n" +
-			"d.yaml:9:16: spec.subscription.namespace: templates are not supported: write the values, in one policy for each environment",
+		head + spec + "  subscription:\n    name: '{{hub .Name hub}}'\n    namespace: '{{ .ManagedClusterName }}'\n": "d.yaml:8:11: spec.subscription.name: hub templates are not supported: use literal values, with one policy per environment\n" +
+			"d.yaml:9:16: spec.subscription.namespace: templates are not supported: use literal values, with one policy per environment",
 		head + spec + "  subscription: {name: a, namespace: ops, config: '{{ if x }}{}{{ end }}'}\n":                                           "d.yaml:7:51: spec.subscription.config: templates are not supported",
 		head + spec + "  subscription: {name: a, namespace: ops, config: {nodeSelector: {'{{ x }}': z}}}\n":                                    "d.yaml:7:67: spec.subscription.config.nodeSelector: templates are not supported",
 		head + spec + "  subscription: '{{ x }}'\n":                                                                                            "d.yaml:7:17: spec.subscription: templates are not supported",

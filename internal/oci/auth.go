@@ -135,7 +135,7 @@ func readLogins(path string) (*configfile.ConfigFile, error) {
 	defer f.Close()
 	file, err := config.LoadFromReader(f)
 	if err != nil {
-		return nil, fmt.Errorf("the credentials file %s is not a valid config.json of docker", path)
+		return nil, fmt.Errorf("the credentials file %s is not a valid Docker config.json", path)
 	}
 	return file, nil
 }

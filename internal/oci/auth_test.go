@@ -152,7 +152,7 @@ func TestCredentialHelper(t *testing.T) {
 			t.Errorf("%s: got %v", config, err)
 		}
 	}
-	if err := open(`{"auths": {`); err == nil || !strings.Contains(err.Error(), "is not a valid config.json of docker") {
+	if err := open(`{"auths": {`); err == nil || !strings.Contains(err.Error(), "is not a valid Docker config.json") {
 		t.Errorf("broken file: %v", err)
 	}
 	srv.Intercept(nil)

@@ -376,7 +376,7 @@ func (v validator) checkFollows() {
 	case w.Follows != "" && w.Follows == w.Name:
 		v.Addf(field, "%q is this environment: it cannot follow itself", w.Follows)
 	case w.Follows == "" && isSet:
-		v.Addf(field, "missing: give the environment, such as follows: dev, or omit the field")
+		v.Addf(field, "must not be empty: set the upstream environment (for example 'follows: dev'), or omit the field")
 	}
 	if p := w.Promotion; p != nil {
 		v.checkPromotion(p)

@@ -232,7 +232,7 @@ quayside.yaml:11:13: spec.trust[6].match: "q*y.io/*": * is only allowed at the e
 		},
 		"follows itself":  {"apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nmetadata: {name: dev}\nspec: {follows: dev}\n", `quayside.yaml:4:17: spec.follows: "dev" is this environment: it cannot follow itself`},
 		"follows .":       {head + "  follows: ./\n", `quayside.yaml:4:12: spec.follows: an environment cannot follow itself`},
-		"follows nothing": {head + "  follows: \"\"\n", `quayside.yaml:4:12: spec.follows: missing: give the environment, such as follows: dev, or omit the field`},
+		"follows nothing": {head + "  follows: \"\"\n", `quayside.yaml:4:12: spec.follows: must not be empty: set the upstream environment (for example 'follows: dev'), or omit the field`},
 		"follows outside": {head + "  follows: /envs/dev\n", `quayside.yaml:4:12: spec.follows: "/envs/dev" is not a relative path with forward slashes`},
 		"promotion":       {head + "  promotion: {healthy: 99, soak: 1d, clusters: 0, observedWithin: 0s}\n", "quayside.yaml:4:24: spec.promotion.healthy: want a string, got the number 99 (put it in quotes)\nquayside.yaml:4:34: \"1d\" is not a time such as 24h or 90m\nquayside.yaml:4:48: spec.promotion.clusters: 0: want at least 1\nquayside.yaml:4:67: spec.promotion.observedWithin: must be greater than 0"},
 		"unsigned":        {head + "  promotion: {signed: true}\n", "quayside.yaml:4:23: spec.promotion.signed: no signer: add an entry with match: observations to spec.trust"},

@@ -148,8 +148,8 @@ func (a *action) recordOutcome(o k8s.Object, outcome Outcome) error {
 	return a.note(e)
 }
 
-// checkOLMStopped returns an error if one of OLM's stopped controllers runs again when an action
-// makes OLM forget an operator.
+// checkOLMStopped returns an error if an OLM controller that the plan stopped is running again before
+// an action that detaches an operator from OLM.
 func (a *action) checkOLMStopped(ctx context.Context) error {
 	if a.Plan.Mode != plan.Stopped || a.Do != plan.Orphan && a.Do != plan.Unfinalize || a.DryRun {
 		return nil
@@ -183,7 +183,8 @@ func (a *action) changedf(format string, args ...any) error {
 	return &ChangedError{a.Object, fmt.Sprintf(format, args...)}
 }
 
-// isNever is settled for actions without a trace in the cluster. Only the journal records them.
+// isNever implements settled for actions that leave no trace in the cluster: only the journal records
+// them.
 func isNever(a *action, live k8s.Object) (bool, error) { return false, a.checkSame(live) }
 
 // backUp writes an object to a file.

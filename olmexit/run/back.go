@@ -59,7 +59,7 @@ func (j *Journal) PlanReturn(ctx context.Context, c Cluster, p *plan.Plan) (*pla
 	return way, log, err
 }
 
-// SaveReturn saves the plan of a return to OLM before its execution.
+// SaveReturn saves a plan to return to OLM before it is executed.
 func (j *Journal) SaveReturn(way *plan.Return) error {
 	return j.files.Write(backDir+backName, plan.Format(way.Plan))
 }
@@ -139,15 +139,15 @@ func isRestored(a *action, live k8s.Object) (bool, error) {
 	return handed, a.checkSame(live)
 }
 
-// writers returns the field managers that give up their fields.
+// writers returns the field managers whose ownership is released.
 func (a *action) writers() []string { return []string{a.Plan.Manager, Manager} }
 
 func (a *action) asBefore(live k8s.Object) k8s.Object {
 	return plan.Restored(live, a.rendered[a.Object.Key()], a.writers()...)
 }
 
-// restore restores an object and then gives up its fields, because the restoration itself makes
-// them the program's own.
+// restore restores an object and then releases the ownership of its fields, because the restoring
+// patch makes this program their field manager.
 func restore(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	if ops := replaceOperations(live, a.asBefore(live)); len(ops) > 0 {
 		var err error

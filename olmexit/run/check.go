@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// checkTimeouts returns the timeouts of conditions. All others have the timeout soon, which is
-// enough for the API server's own caches.
+// checkTimeouts returns the timeout of each condition that needs more than the default, soon. The
+// default is long enough for the API server's caches.
 func checkTimeouts() map[plan.Condition]time.Duration {
 	return map[plan.Condition]time.Duration{
 		plan.IsStopped: 3 * time.Minute,

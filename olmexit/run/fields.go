@@ -18,9 +18,9 @@ func takenOver(a *action, live k8s.Object) (bool, error) {
 	return isMetadataDone(a, live)
 }
 
-// takeOver transfers the fields that OLM manages to the plan's manager, as if it had applied
-// them: the next apply then removes the fields that are not in the tree. The object itself is
-// not changed.
+// takeOver transfers the ownership of OLM's fields to the plan's field manager, as if that manager
+// had applied them. The next apply then removes the fields that are not in the tree. Only
+// managedFields is changed.
 func takeOver(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: []cluster.Operation{
 		{Op: "test", Path: "/metadata/resourceVersion", Value: k8s.Text(live, "metadata", "resourceVersion")},

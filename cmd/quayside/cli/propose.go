@@ -138,7 +138,7 @@ func (o *proposeOptions) checkProposal(cmd *cobra.Command) error {
 	case o.scan != "" && o.body == "" && !o.request:
 		return Usagef(cmd, "--scan adds to pull requests' descriptions: add --pr-body FILE or --pull-request")
 	case o.check && (o.push != "" || o.body != "" || o.force):
-		return Usagef(cmd, "--check cannot be used with --force, --pr-body, --pull-request and --push")
+		return Usagef(cmd, "--check cannot be used with --force, --pr-body, --pull-request or --push")
 	case !o.promotes && o.now != "":
 		return Usagef(cmd, "--now needs --promote")
 	default:

@@ -79,7 +79,7 @@ func newPush(a *app) *cobra.Command {
 				return o.pushImage(cmd, args[0], args[1])
 			}
 			if !strings.HasPrefix(args[0], "oci:") {
-				return Usagef(cmd, "%q: want oci://registry/repository:tag or oci:directory:tag; a bundle or catalog also needs a target", args[0])
+				return Usagef(cmd, "%q is not a push target: use oci://registry/repository:tag or oci:directory:tag; to push a bundle or catalog, add a target as the second argument", args[0])
 			}
 			if o.repository != "" {
 				return Usagef(cmd, "--bundle-repository is for catalogs: name the catalog's directory first")

@@ -133,7 +133,7 @@ func newResolve(a *app) *cobra.Command {
 func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
 	switch {
 	case o.check && (len(o.observed) > 0 || o.prune || o.unpin.any() || o.reinstall.any() || o.render):
-		return Usagef(cmd, "--check cannot be used with --observed, --prune, --reinstall, --render and --unpin")
+		return Usagef(cmd, "--check cannot be used with --observed, --prune, --reinstall, --render or --unpin")
 	case o.edited && (o.check || o.upgrade.any() || o.reinstall.any()):
 		return Usagef(cmd, "--edited determines the operators and their targets: leave out --check, --upgrade and --reinstall")
 	case o.unpin.all || o.reinstall.all:

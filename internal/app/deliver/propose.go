@@ -46,7 +46,7 @@ type proposal struct {
 func OpenBase(ctx context.Context, p *workspace.Project, opt ProposalOptions) (*Base, error) {
 	clone, err := p.Clone()
 	if errors.Is(err, gitrepo.ErrNone) || err == nil && clone.Repo.Root() == "" {
-		return nil, fmt.Errorf("%s is not in a Git work tree, which branches need", p.Location())
+		return nil, fmt.Errorf("%s is not in a Git work tree: cannot create branches", p.Location())
 	}
 	if err != nil {
 		return nil, err

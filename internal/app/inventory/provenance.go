@@ -147,7 +147,7 @@ func ParseProvenance(data []byte) (*Provenance, error) {
 		Catalogs: []ProvenanceInput{}, Operators: []ProvenanceInput{},
 	}
 	if !regexp.MustCompile(`^(.+@)?(sha1:[0-9a-f]{40}|sha256:[0-9a-f]{64})$`).MatchString(o.Revision) {
-		return nil, fmt.Errorf("the provenance has revision %q: want a commit", o.Revision)
+		return nil, fmt.Errorf("invalid revision %q in the provenance: must be [branch@]sha1:commit or [branch@]sha256:commit", o.Revision)
 	}
 	from, seen := resourceDescriptor{}, map[string]bool{}
 	for _, r := range p.Build.Dependencies {

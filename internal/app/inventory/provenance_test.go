@@ -100,7 +100,7 @@ func TestParseProvenanceFaults(t *testing.T) {
 	for name, c := range map[string]struct{ old, with, want string }{
 		"no JSON":        {"{", "<", "not the provenance of a tree"},
 		"another's":      {inventory.ProvenanceBuildType, "https://actions.github.io/buildtypes/workflow/v1", `its build type is "https://actions.github.io/`},
-		"no revision":    {"main@sha1:", "main", "want a commit"},
+		"no revision":    {"main@sha1:", "main", "invalid revision"},
 		"another commit": {`"gitCommit":"a`, `"gitCommit":"b`, "has both revision main@sha1:"},
 		"no lock":        {`"name":"lock"`, `"name":"clock"`, "has no digest of the lock"},
 		"twice":          {"operator:vault/vault", "operator:my-etcd/etcd", `contains "operator:my-etcd/etcd" twice`},

@@ -131,9 +131,9 @@ func isBundleField(field string) bool {
 	return field == "bundle" || field == "version" || field == "properties" || field == "relatedImages"
 }
 
-// confirmPin compares the fields in r with the content of a bundle. It returns r with the
-// fields that are still unchecked, all of them if the content is unreadable: rendering
-// reports that error.
+// confirmPin compares the fields in r with the content of a bundle and returns r with the fields that
+// remain unchecked. If the content is unreadable, all fields remain unchecked, and rendering reports
+// the error.
 func (in *Inputs) confirmPin(ctx context.Context, c *Contents, pin lockfile.Pin, r resolve.Reason, v *resolve.Verdict) resolve.Reason {
 	fsys, err := c.Open(ctx, pin)
 	if err != nil {

@@ -65,7 +65,7 @@ func (e *InputError) Error() string { return e.Err.Error() }
 // Unwrap returns the faults of the catalog.
 func (e *InputError) Unwrap() error { return e.Err }
 
-// Failure is the errors of a command, as a document.
+// Failure is the machine-readable report of a command's errors.
 type Failure struct {
 	Conflicts []*explain.Conflict `json:"conflicts" doc:"requirements that exclude each other"`
 	Errors    []diag.Fault        `json:"errors" doc:"other errors"`

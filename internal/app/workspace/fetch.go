@@ -196,8 +196,8 @@ func (c *Contents) readStored(p lockfile.Pin) (fs.FS, error) {
 	return bundle.FSFromObjects(objects, p.Package)
 }
 
-// bundleManifests returns manifests with the names in a record, in the order of a list of
-// digests, without their content. It returns nil if the record does not match the list.
+// bundleManifests returns the manifests in a record, without their content, in the order of a list of
+// digests. It returns nil if the digests in the record differ from the list.
 func bundleManifests(record string, list []byte) []bundle.Manifest {
 	var sums []string
 	var ms []bundle.Manifest

@@ -111,9 +111,9 @@ func (p *Project) joins() (*Clone, []gitrepo.Join, error) {
 	return clone, joins, err
 }
 
-// readSides returns the lock of each side of a join, nil if the side has not changed it since
-// the base, and the lock of the base. It returns no sides if the work tree has the lock of the
-// only changed side.
+// readSides returns the locks of the sides of a join and the lock of their base. The lock of a side
+// that has not changed it since the base is nil. If only one side changed the lock, and the work tree
+// has that lock, readSides returns no sides.
 func (p *Project) readSides(clone *Clone, j gitrepo.Join) (readSides []lockfile.Side, base *lockfile.File, err error) {
 	if j.Open && j.Base == nil {
 		return nil, nil, fmt.Errorf("this clone has no common ancestor of %s and %s", j.Sides[0].Name(), j.Sides[1].Name())
@@ -184,7 +184,8 @@ func loweredReasons(lowered []lockfile.Lowering) []resolve.Reason {
 	return out
 }
 
-// refuseLowered returns an error for each lowered pin that next does not raise again.
+// refuseLowered returns an error for each pin that a join lowered and that next does not raise
+// again.
 func (in *Inputs) refuseLowered(next *lockfile.File) error {
 	var faults diag.List
 	for _, r := range loweredReasons(slices.DeleteFunc(slices.Clone(in.lowered), func(l lockfile.Lowering) bool {

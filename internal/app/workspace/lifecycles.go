@@ -13,7 +13,7 @@ import (
 
 // Lifecycles returns a function that looks up the lifecycle of a pinned version in its
 // locked catalog. The function returns nil if the catalog has no lifecycle, or is unreadable.
-// It reads each package on the first lookup, and passes read errors to note as sentences.
+// It reads each package on the first lookup, and passes each read error to report.
 func (p *Project) Lifecycles(ctx context.Context, report func(string)) func(lockfile.Pin) *model.SupportedVersion {
 	type key struct {
 		catalog lockfile.Catalog

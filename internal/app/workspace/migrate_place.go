@@ -219,8 +219,8 @@ func (o *owners) buildAll() error {
 	return err
 }
 
-// ownerOf returns the operator that an object is rendered for, because a piece may have
-// several operators; piece if the object has no labels of one.
+// ownerOf returns the operator for which an object is rendered, according to the object's labels. It
+// returns piece if the object has no such labels. A piece may contain several operators.
 func ownerOf(text, piece string) string {
 	var object k8s.Object
 	if json.Unmarshal([]byte(text), &object) == nil {

@@ -74,7 +74,7 @@ func listOverlays(fsys fs.FS, base, cluster string, byPiece bool, used map[strin
 			return err
 		}
 		if want := types.ComponentKind; name != layout.Resources && k.Kind != want {
-			return fmt.Errorf("%s: want kind: %s (apiVersion: %s): it changes rendered objects; put your own objects into %s/%s",
+			return fmt.Errorf("%s: kind must be %s (apiVersion: %s), because this kustomization patches rendered objects; put your own objects into %s/%s",
 				path.Join(base, dir, layout.Kustomization), want, types.ComponentVersion, path.Join(base, cluster), layout.Resources)
 		}
 		for _, ref := range slices.Concat(k.Resources, k.Components) {

@@ -46,7 +46,7 @@ func TestOverlays(t *testing.T) {
 		{
 			name:       "no component",
 			files:      map[string]string{"prod/kustomization.yaml": "resources: [a.yaml]\n"},
-			wantErrors: []string{"overlays/prod/kustomization.yaml: want kind: Component", "overlays/prod/resources"},
+			wantErrors: []string{"overlays/prod/kustomization.yaml: kind must be Component", "overlays/prod/resources"},
 		},
 		{
 			name: "of single objects",

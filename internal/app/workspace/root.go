@@ -79,7 +79,7 @@ func onDisk(dir string) Root {
 	}
 }
 
-// Files returns the root for the directory in of fsys. Paths cannot leave fsys. name is a unique
+// Files returns a root for the directory in, a path in fsys. Paths cannot leave fsys. name is a unique
 // prefix of the file names in positions ("main:ops/").
 func Files(fsys fs.FS, name, in string) Root {
 	files, err := fs.Sub(fsys, in)

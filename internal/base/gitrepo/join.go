@@ -28,7 +28,7 @@ func (r *Repo) Joins() ([]Join, error) {
 	if head == nil || err != nil {
 		return nil, err
 	}
-	open, err := r.openJoin(head)
+	open, err := r.uncommittedMerge(head)
 	if err != nil {
 		return nil, err
 	}
@@ -36,15 +36,15 @@ func (r *Repo) Joins() ([]Join, error) {
 		return []Join{*open}, nil
 	}
 	out := []Join{{Sides: []*Revision{head}}}
-	done, err := r.doneJoin(head)
+	done, err := r.completedMerge(head)
 	if done != nil && done.Base != nil {
 		out = append([]Join{*done}, out...)
 	}
 	return out, err
 }
 
-// openJoin returns the uncommitted join; nil if there is none.
-func (r *Repo) openJoin(head *Revision) (*Join, error) {
+// uncommittedMerge returns the uncommitted join; nil if there is none.
+func (r *Repo) uncommittedMerge(head *Revision) (*Join, error) {
 	theirs, err := r.named("MERGE_HEAD", "MERGE_HEAD")
 	if theirs == nil && err == nil {
 		theirs, err = r.squashed()
@@ -77,9 +77,9 @@ func (r *Repo) openJoin(head *Revision) (*Join, error) {
 	return nil, err
 }
 
-// doneJoin returns the finished join that resulted in HEAD; nil if there is none, or if it
+// completedMerge returns the finished join that resulted in HEAD; nil if there is none, or if it
 // is missing in the clone.
-func (r *Repo) doneJoin(head *Revision) (*Join, error) {
+func (r *Repo) completedMerge(head *Revision) (*Join, error) {
 	if head.commit.NumParents() == 2 {
 		ours, err := r.called("HEAD^1", head.commit.ParentHashes[0].String())
 		if err != nil {

@@ -211,7 +211,7 @@ func TestPush(t *testing.T) {
 	push("origin", true, false, "")
 	push(remote, false, false, "")
 	branch("2")
-	push("origin", false, false, "the remote has a different branch with this name")
+	push("origin", false, false, "the remote has another version of this branch")
 	push("origin", true, true, "")
 	if got, want := git(t, remote, "rev-parse", "topic"), git(t, dir, "rev-parse", "topic"); got != want {
 		t.Errorf("the remote has %s, want %s", got, want)

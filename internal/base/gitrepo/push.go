@@ -69,7 +69,7 @@ func (p *program) push(ctx context.Context, remote string, urls []string, branch
 	out, err := p.run(ctx, env, nil, append(args, "--", remote, ref+":"+ref)...)
 	switch {
 	case bytes.Contains(out, []byte("\n!\t")) && bytes.Contains(out, []byte("[rejected]")):
-		return false, errors.New("the remote has a different branch with this name: choose another, or replace it with --force")
+		return false, errors.New("the remote has another version of this branch: choose a different branch name, or overwrite the remote branch with --force")
 	case err == nil:
 		return !bytes.Contains(out, []byte("\n=\t")), nil
 	case !strings.Contains(err.Error(), "terminal prompts disabled"):

@@ -42,8 +42,9 @@ func FlowJSON(b *bytes.Buffer, raw []byte) error {
 	return nil
 }
 
-// BlockJSON writes a JSON value after the colon of a key in column indent, and a line break. The
-// form is that of [Encode], except that each string is on one line, in the form of [Quote].
+// BlockJSON writes a JSON value as the YAML value of a key at column indent, starting after the
+// colon and ending with a line break. The format is that of [Encode], except that every string is a
+// single line, as returned by [Quote].
 func BlockJSON(b *bytes.Buffer, raw []byte, indent int) error {
 	v, err := fromCanonical(raw)
 	if err != nil {

@@ -132,7 +132,7 @@ func Config() Part {
 	}]()}
 }
 
-// EnvVarSource is the part for the source of an environment variable.
+// EnvVarSource returns the Part for valueFrom of an environment variable.
 func EnvVarSource() Part { return Part{reflect.TypeFor[corev1.EnvVarSource]()} }
 
 // Volume is a volume of a pod.

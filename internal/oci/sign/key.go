@@ -39,7 +39,7 @@ func parseKey(text []byte, password string) (crypto.Signer, error) {
 	block, _ := pem.Decode(text)
 	switch {
 	case block == nil:
-		return nil, errors.New("not a PEM private key such as cosign.key of 'cosign generate-key-pair'")
+		return nil, errors.New("not a PEM private key: use a key such as cosign.key from 'cosign generate-key-pair'")
 	case block.Type == string(cryptoutils.PublicKeyPEMType):
 		return nil, errors.New("a public key cannot sign: use the private key")
 	}

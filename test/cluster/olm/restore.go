@@ -219,7 +219,8 @@ func (r *restorer) withNewUIDs(o *unstructured.Unstructured) (*unstructured.Unst
 	return out, out.UnmarshalJSON(data)
 }
 
-// labelNamespaces sets OLM's labels of Namespaces, which contain the UIDs of OperatorGroups.
+// labelNamespaces restores OLM's labels on Namespaces with the new UIDs of the OperatorGroups that
+// they refer to.
 func (r *restorer) labelNamespaces(ctx context.Context) error {
 	return r.forEach(ctx, r.made, func(ctx context.Context, o *unstructured.Unstructured) error {
 		if o.GetKind() != "Namespace" {
