@@ -18,7 +18,8 @@ MEMORY = $(shell [ -w /dev/shm ] && ! grep -q ' /dev/shm .*noexec' /proc/mounts 
 IN_MEMORY = $(if $(MEMORY),-exec 'env TMPDIR=$(MEMORY) GOTMPDIR=$(MEMORY) GOGC=400 GOMEMLIMIT=3GiB')
 
 # Test packages with golden files: those that define -update.
-GOLDEN = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' . 2>/dev/null)))
+# The tests of test/cluster are in a module of their own.
+GOLDEN = $(sort $(dir $(filter-out ./test/%,$(shell grep -rl --include='*_test.go' 'flag.Bool."update"' . 2>/dev/null))))
 
 # The packages for mutation testing: the core, and the client of clusters. A surviving
 # mutant is a rule without a test.

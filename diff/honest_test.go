@@ -23,7 +23,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-var whole = flag.Bool("whole", false, "take every upgrade and object of the corpus, not a few") // a flag must be global
+var whole = flag.Bool("whole", false, "take every upgrade and object of the corpus, not a few") //nolint:gochecknoglobals // a flag
 
 // beforeCompleteness is the number of findings of at least high severity in all published upgrades,
 // before diff reported every change.

@@ -132,7 +132,7 @@ func (o *diffOptions) workspaces(top string, args []string) ([]string, error) {
 	if o.upgrade.any() || slices.ContainsFunc(args, compare.IsArtifact) || len(args) > 1 {
 		return workspacesBelow(top)
 	}
-	o.app.workspace = top
+	o.workspace = top
 	p, err := o.open()
 	if err != nil {
 		return nil, err

@@ -148,7 +148,7 @@ func (r *Repo) upstreams() []plumbing.ReferenceName {
 	if head, err := r.git.Reference(plumbing.NewRemoteHEADReferenceName("origin"), false); err == nil && head.Target() != "" {
 		out = append(out, head.Target())
 	}
-	for _, name := range localDefaults {
+	for _, name := range localDefaults() {
 		out = append(out, plumbing.NewRemoteReferenceName("origin", name.Short()), name)
 	}
 	return out

@@ -227,7 +227,7 @@ func (r *Repo) DefaultBranch() (*Revision, error) {
 	if _, err := r.git.Remote("origin"); err == nil {
 		return nil, errors.New("the default branch of origin is unknown: run 'git remote set-head origin --auto', or give the branch with --base")
 	}
-	for _, name := range localDefaults {
+	for _, name := range localDefaults() {
 		if _, err := r.git.Reference(name, true); err == nil {
 			return r.called(name.Short(), string(name))
 		} else if !errors.Is(err, plumbing.ErrReferenceNotFound) {
@@ -237,8 +237,10 @@ func (r *Repo) DefaultBranch() (*Revision, error) {
 	return nil, errors.New("no default branch found (tried main and master): give the branch with --base, or a revision")
 }
 
-// localDefaults are the usual names of the default branch.
-var localDefaults = []plumbing.ReferenceName{plumbing.NewBranchReferenceName("main"), plumbing.NewBranchReferenceName("master")}
+// localDefaults returns the usual names of the default branch.
+func localDefaults() []plumbing.ReferenceName {
+	return []plumbing.ReferenceName{plumbing.NewBranchReferenceName("main"), plumbing.NewBranchReferenceName("master")}
+}
 
 // Address returns the address of a remote. remote is its name, a URL or a path.
 func (r *Repo) Address(remote string) (string, error) {
