@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// power holds the severities of changes to objects of some kinds that no other rule reports.
+// power holds the severities for objects of some kinds, for changes that no other rule reports.
 type power struct {
 	kinds                   string // group kinds, separated by spaces; "*.group" means every kind of a group and of its subgroups
 	added, changed, removed Severity

@@ -187,7 +187,7 @@ func accountHomes(v *view) map[k8s.Subject]*Object {
 	return out
 }
 
-// aggregatesTo returns the names of the roles of the cluster that a ClusterRole adds to.
+// aggregatesTo returns the names of the ClusterRoles into which a ClusterRole is aggregated.
 func aggregatesTo(o *Object) []string {
 	return k8s.AggregatesTo(k8s.TextMap(o.Content, "metadata", "labels"))
 }
@@ -457,8 +457,8 @@ func ruleGrants(rule map[string]any, b clause) bool {
 	return named && has("apiGroups", b.grant.Group) && has("resources", b.grant.Resource)
 }
 
-// who returns the subject as a prefix of the message; "" if the finding is about its own
-// ServiceAccount.
+// who returns the subject as a prefix of the message. It returns "" if the finding is about the
+// ServiceAccount itself.
 func (d rbacDiff) who() string {
 	switch {
 	case d.subject.Kind == "ClusterRole":

@@ -47,8 +47,9 @@ type danger struct {
 	verbs     []string
 	clusterly bool // only for grants without a namespace
 
-	// power returns the severity for a grant of a subject on one of the resources, Off if it is
-	// no danger; nil: that of the rule, at most medium for one namespace or one name.
+	// power returns the severity of a subject's grant on one of the resources, or Off if the
+	// grant is not dangerous. If power is nil, the severity is that of the rule, but at most
+	// medium for a single namespace or name.
 	power powerOfGrant
 }
 
@@ -96,12 +97,13 @@ func dangerRules() []danger {
 	}
 }
 
-// fixedPower returns the power of a danger that neither a name nor a namespace limits.
+// fixedPower returns a function with a fixed severity, even for a single namespace or name.
 func fixedPower(s Severity) powerOfGrant {
 	return func(*rater, k8s.Subject, k8s.Grant, int) Severity { return s }
 }
 
-// limitedPower returns the power over all objects, and over one of them.
+// limitedPower returns a function with the severity all for a grant on all objects, and one for a
+// grant on a single cluster-scoped object. In a namespace, the severity is at most medium.
 func limitedPower(all, one Severity) powerOfGrant {
 	return func(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 		switch {
@@ -114,7 +116,8 @@ func limitedPower(all, one Severity) powerOfGrant {
 	}
 }
 
-// signerPower rates the use of signers of certificates: those of Kubernetes sign clients.
+// signerPower rates permissions on certificate signers. It is high for all signers and for those
+// of Kubernetes, because these sign client certificates.
 func signerPower(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 	if g.Namespace == "" && (g.Name == "" || strings.HasPrefix(g.Name, "kubernetes.io/")) {
 		return High
@@ -122,8 +125,8 @@ func signerPower(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 	return Medium
 }
 
-// constraintPower rates the use of SecurityContextConstraints: those that give access to the
-// node, or all.
+// constraintPower rates the use of SecurityContextConstraints. It is high for all of them and for
+// those that give access to the node, and Off for others.
 func constraintPower(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 	if slices.Contains([]string{"", "privileged", "hostaccess", "hostmount-anyuid", "hostnetwork", "hostnetwork-v2", "node-exporter"}, g.Name) {
 		return High
@@ -131,7 +134,8 @@ func constraintPower(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 	return Off
 }
 
-// bindPower rates the verb bind: as strong as the role, and high if the role is unknown.
+// bindPower rates the verb bind by the permissions of the role. It is high if the role is unknown,
+// and critical for all roles.
 func bindPower(r *rater, _ k8s.Subject, g k8s.Grant, depth int) Severity {
 	if g.Name == "" {
 		return Critical
@@ -159,8 +163,8 @@ func userPower(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
 	return r.powerOver(of, who, depth)
 }
 
-// accountPower rates tokens and the impersonation of ServiceAccounts. Whoever can take any
-// account of the cluster can take those of its controllers.
+// accountPower rates the creation of tokens for ServiceAccounts, and their impersonation. It is
+// critical for all ServiceAccounts of the cluster, because these include those of controllers.
 func accountPower(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
 	if g.Name == "" && g.Namespace == "" {
 		return Critical
@@ -178,8 +182,8 @@ func (d danger) covers(g k8s.Grant, resource string) bool {
 	})
 }
 
-// rater rates grants by the permissions of a state: who can act as an account is as strong as
-// the account.
+// rater rates grants by the permissions in a state. The permission to act as another account is
+// rated by the permissions of that account.
 type rater struct {
 	all      *k8s.Permissions
 	dangers  []danger
@@ -188,7 +192,8 @@ type rater struct {
 	memo     map[rated]Severity
 }
 
-// rated is a subject, and the number of further subjects that its permissions may lead to.
+// rated is the key of a cached rating: a subject, and the number of subjects that may still follow
+// in the chain of permissions.
 type rated struct {
 	subject k8s.Subject
 	depth   int
@@ -253,7 +258,8 @@ func (r *rater) danger(d danger, of k8s.Subject, g k8s.Grant, depth int) Severit
 	return d.power(r, of, g, depth)
 }
 
-// limited returns the severity of a rule, at most medium for one namespace or one name.
+// limited returns the severity of a rule, but at most medium if the grant is limited to a
+// namespace or a name.
 func (r *rater) limited(rule string, g k8s.Grant) Severity {
 	if g.Namespace != "" || g.Name != "" {
 		return min(Medium, r.rules[rule].Severity)
@@ -261,9 +267,10 @@ func (r *rater) limited(rule string, g k8s.Grant) Severity {
 	return r.rules[rule].Severity
 }
 
-// powerOver returns the severity of acting as another subject, at least high, because it may
-// have permissions outside of the rendered manifests. An account is itself in every namespace
-// that has no other one of its name.
+// powerOver returns the severity of the permission of a subject to act as who. It is at least
+// high, because who may have permissions outside of the rendered manifests. It is medium if who is
+// the subject itself, or if the subject is the only ServiceAccount with the name of who, unless
+// that name is "default".
 func (r *rater) powerOver(of, who k8s.Subject, depth int) Severity {
 	same := r.accounts[k8s.Subject{Kind: who.Kind, Name: who.Name}]
 	if who == of || slices.Equal(same, []k8s.Subject{of}) && who.Name != "" && who.Name != "default" {
@@ -272,8 +279,8 @@ func (r *rater) powerOver(of, who k8s.Subject, depth int) Severity {
 	return max(High, r.strength(who, depth))
 }
 
-// strength returns the severity of everything that a subject may do. The subject is also a
-// Role or ClusterRole, bound in a namespace or anywhere, and all ServiceAccounts of a name or namespace.
+// strength returns the highest severity of a subject's grants, but at least medium. The subject can
+// also be a Role, a ClusterRole, or all ServiceAccounts with a name or in a namespace.
 func (r *rater) strength(who k8s.Subject, depth int) Severity {
 	if depth == 0 {
 		return High

@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// tools are the beginnings of the names of ClusterRoles that widespread tools install and bind.
+// tools returns the name prefixes of ClusterRoles that widespread tools install and bind.
 func tools() []string {
 	return []string{
 		"argocd", "aws", "calico", "capi", "cattle", "cert-manager", "cilium", "cluster-autoscaler", "cluster-reconciler", "crd-controller", "crossplane", "eks",
@@ -17,9 +17,9 @@ func tools() []string {
 	}
 }
 
-// toolRoles returns the ClusterRoles of a state that none of its bindings names, and whose
-// names are those of another tool: a binding in the cluster may name them. Another tool is one
-// of a table, or another operator of the state.
+// toolRoles returns the ClusterRoles of a state that have no binding there, but whose name belongs
+// to another tool, so that a binding in the cluster may refer to them. The tools are those in a
+// table, and the other operators of the state.
 func toolRoles(v *view) map[string]*Object {
 	bound := map[string]bool{}
 	note := func(o *Object) {

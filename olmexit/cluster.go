@@ -368,8 +368,9 @@ func (c *clusterState) operatorsIn(namespace string) []*operator {
 	return out
 }
 
-// owners returns the operators of an object by its owner references: to a ClusterServiceVersion or a
-// copy of it, even if that no longer exists, and to other objects that OLM uses as owners.
+// owners returns the operators of an object according to its owner references. These can refer to
+// a ClusterServiceVersion or its copy, even to one that no longer exists, or to other objects that
+// OLM uses as owners.
 func (c *clusterState) owners(o *snapshot.Object) []*operator {
 	var out []*operator
 	for _, ref := range o.Owners {

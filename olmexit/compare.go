@@ -197,8 +197,8 @@ func (x *inspector) compareAll(live []*snapshot.Object) []comparison {
 	return out
 }
 
-// fields returns the differing fields of a live and a rendered object. It compares the form of both in
-// which the API server stores them, without fields that only the API server sets.
+// fields returns the differing fields of a live and a rendered object. It compares them in the form
+// in which the API server stores them, without fields that only the API server sets.
 func (c comparer) fields(live, ours k8s.Object) ([]Field, error) {
 	live, ours = normalizePair(withoutSecretData(live), withoutSecretData(ours))
 	a, err := c.types.Stored(live)

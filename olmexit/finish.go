@@ -168,8 +168,9 @@ func calledServices(o k8s.Object) []string {
 	return out
 }
 
-// ClientConfigs returns the configurations of an object for the API server's calls to Services:
-// of webhooks, of a conversion, or of an aggregated API. Each has a service and a caBundle.
+// ClientConfigs returns the parts of an object that configure calls of the API server to
+// admission webhooks, a conversion webhook or an aggregated API, in the fields service and
+// caBundle.
 func ClientConfigs(o k8s.Object) []map[string]any {
 	switch {
 	case o.Group() == "admissionregistration.k8s.io":

@@ -66,10 +66,10 @@ func signalKinds() []signalCategory {
 // packagesGroup is the API group of OLM's packageserver.
 const packagesGroup = "packages.operators.coreos.com"
 
-// olmAccess is the use of OLM that write access to a resource indicates.
+// olmAccess assigns a signal code to write access to an OLM resource.
 type olmAccess struct {
 	resource string
-	verbs    []string // the verbs that indicate it; nil: all that write
+	verbs    []string // verbs with this code; nil: all except get, list and watch
 	code     string
 }
 

@@ -12,14 +12,14 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// option is one possible answer to a subscription: an entry, or the installed bundle.
+// option is one candidate for a subscription: a catalog entry, or the installed bundle.
 type option struct {
 	entry   *model.Entry // nil: the installed bundle
 	current *installed
 }
 
-// options holds the possible answers to a subscription in order of preference, or the reason why
-// there are none.
+// options holds the candidates for a subscription in order of preference, or the reason why there
+// are none.
 type options struct {
 	of         []option
 	fault      *fault
@@ -33,7 +33,7 @@ type fault struct {
 	msg string
 }
 
-// treatment is the preference among the candidates of a subscription in a round.
+// treatment determines which candidates of a subscription are preferred in a round.
 type treatment int
 
 const (
@@ -72,8 +72,8 @@ func (w *world) named(s *want) *Target {
 	return nil
 }
 
-// boundTarget returns the target that limits s to one version and has a position, or nil if there
-// is none or the version is installed.
+// boundTarget returns the target that limits s to one version and has a position. It returns nil if
+// there is no such target, or if the version is already installed.
 func (w *world) boundTarget(s *want) *Target {
 	t := w.named(s)
 	if t == nil || t.Version == "" || t.At.IsZero() || s.current != nil && s.current.hasVersion(t.Version) {
@@ -82,7 +82,7 @@ func (w *world) boundTarget(s *want) *Target {
 	return t
 }
 
-// options returns the possible answers of s.
+// options returns the candidates for s.
 func (w *world) options(s *want) options {
 	if sp := w.namespace(s.ns); sp.fault != "" {
 		return options{fault: &fault{pos: sp.faultPos, msg: sp.fault}}
@@ -114,9 +114,9 @@ func (w *world) options(s *want) options {
 	return w.upgradeCandidates(s, pkgs, how)
 }
 
-// isEdited reports whether the declaration of s has changed since the pin of its installed bundle
-// was locked, and requests another channel or catalog. If that is missing, it is a mistake in
-// the declaration, and not a change of the catalog.
+// isEdited reports whether the declaration of s has changed since its installed bundle was pinned,
+// and requests another channel or catalog. If that channel or catalog is missing, the mistake is in
+// the declaration: the catalog has not changed.
 func (w *world) isEdited(s *want) bool {
 	pin := s.current.pin
 	if s.decl == nil || pin.Declaration == "" || !slices.Equal(pin.RequestedBy, []string{s.key()}) || pin.Declaration == w.declaration(s.ns, []*want{s}) {
@@ -250,8 +250,8 @@ func (s *want) channelsOf(p *model.Package) []*model.Channel {
 	return out
 }
 
-// entriesOf concatenates the lists that of returns for each permitted channel, in order. The
-// function must return a new list on each call.
+// entriesOf concatenates the lists that the function returns for each permitted channel of the
+// packages, in order. The function must return a new slice on each call.
 func (s *want) entriesOf(pkgs []*model.Package, of func(*model.Channel) []*model.Entry) []*model.Entry {
 	var es []*model.Entry
 	for _, p := range pkgs {
@@ -266,7 +266,8 @@ func (s *want) entriesOf(pkgs []*model.Package, of func(*model.Channel) []*model
 	return es
 }
 
-// allows returns a predicate for the bundles or versions that may answer s. Rule 9.
+// allows returns a predicate for the bundles and versions that the declaration of s allows. It
+// implements Rule 9.
 func (s *want) allows() (func(bundle string, v model.Version) bool, *fault) {
 	switch {
 	case s.decl != nil && len(s.decl.Allowed) > 0:
@@ -292,7 +293,7 @@ func (s *want) describeAllowed() string {
 	return fmt.Sprintf("in the range %q", s.decl.Range)
 }
 
-// installCandidates returns the possible new installs. Rule 1.
+// installCandidates returns the candidates for a new install. It implements Rule 1.
 func (w *world) installCandidates(s *want, pkgs []*model.Package) options {
 	allowed, bad := s.allows()
 	if bad != nil {
@@ -333,9 +334,9 @@ func (w *world) offeredEntries(s *want, ch *model.Channel) []*model.Entry {
 
 func (s *want) isV1() bool { return s.decl != nil && s.decl.Dialect == declare.V1 }
 
-// rank orders entries for an OLM v1 declaration: deprecated ones last, then by priority of the
-// catalog, then by version and release, newest first. It does not change the order for other
-// declarations. Rule 9.
+// rank orders the entries for an OLM v1 declaration: entries that are not deprecated first, then by
+// priority of the catalog, then by version and release, newest first. For other declarations it
+// does not change the order. It implements Rule 9.
 func (w *world) rank(s *want, es []*model.Entry) []*model.Entry {
 	if !s.isV1() {
 		return es
@@ -349,8 +350,8 @@ func (w *world) rank(s *want, es []*model.Entry) []*model.Entry {
 	return es
 }
 
-// checkTies returns a fault if another catalog of the same priority offers the package: the user
-// must choose one. Rule 9.
+// checkTies returns a fault if another catalog has an entry with the same priority and the same
+// deprecation as the first entry, so that the user must choose a catalog. It implements Rule 9.
 func checkTies(s *want, es []*model.Entry) *fault {
 	first := es[0].Channel().Package()
 	for _, e := range es[1:] {

@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// cause is the meaning of a tag of the solver's problem, in terms of operators. Constraints of
-// equal causes share a tag, so they are kept or dropped together. Rule 2.
+// cause explains a tag of the solver problem in terms of operators. Constraints of equal causes
+// share a tag, so a core contains all or none of them. It implements Rule 2.
 type cause interface {
 	order() causeOrder
 	about() fact
@@ -16,8 +16,8 @@ type cause interface {
 	describe(t *explainer, of []int) string // of: the atoms that can meet it, or that it excludes from each other
 }
 
-// fact is the subject of a cause. Its methods are the defaults for causes that do not depend on a
-// declaration.
+// fact is the subject of a cause: a bundle or a namespace. Causes embed it; its methods are the
+// defaults for causes that do not depend on a declaration.
 type fact struct {
 	ns     string
 	bundle string // empty: the namespace itself
@@ -37,11 +37,11 @@ const (
 	orderExclusion
 )
 
-// requestCause states that a subscription must be answered.
+// requestCause states that a subscription must be satisfied.
 type requestCause struct {
 	fact
 	want  *want
-	fault *fault // why nothing answers it
+	fault *fault // the reason why it has no candidates, or nil
 }
 
 func (c requestCause) order() causeOrder { return orderRequest }
@@ -81,7 +81,7 @@ func (c requestCause) describe(t *explainer, of []int) string {
 	}
 }
 
-// installedCause states that an installed bundle without a subscription stays installed.
+// installedCause states that an installed bundle without a subscription must remain installed.
 type installedCause struct {
 	fact
 	inst *installed
@@ -141,7 +141,7 @@ const (
 	banOtherLock                      // the followed lock pins another bundle
 	banAgainst                        // Options.Objection refuses it
 	banPinned                         // another bundle of the package is pinned and has no edge to it (rule 12)
-	banUnanswered                     // its subscription could not be answered, or excludes it (rule 4)
+	banUnanswered                     // its subscription is left out, or does not allow it (rule 4)
 )
 
 func (c banCause) describe(*explainer, []int) string { return c.bundle + " " + c.why.text }
@@ -166,7 +166,8 @@ func (c oneProviderCause) describe(t *explainer, of []int) string {
 	return fmt.Sprintf("namespace %s can have only one provider of the API %s, not %s", c.ns, c.api, t.listInvolved(of))
 }
 
-// replacementCause states that an upgrade replaces an installed bundle.
+// replacementCause states that an upgrade replaces an installed bundle, so that only one of both
+// can be installed.
 type replacementCause struct {
 	fact
 	inst *installed

@@ -22,7 +22,7 @@ type celRules struct {
 	exceeded int // rules that exceeded the cost limit during evaluation
 }
 
-// celRule is one rule with its cached answers.
+// celRule is one CEL rule with its cached results.
 type celRule struct {
 	rules   *celRules
 	text    string
@@ -44,7 +44,8 @@ func (c *celRules) requirement(rule string) *requirement {
 	}
 }
 
-// fault returns the reason why the rule is unusable, or nil if none is known.
+// fault compiles the rule if necessary, and returns the reason why the rule is unusable. It returns
+// nil if no fault is known.
 func (r *celRule) fault() error {
 	if r.program == nil && r.err == nil {
 		r.program, r.err = r.rules.compile(r.text)
@@ -55,8 +56,7 @@ func (r *celRule) fault() error {
 	return nil
 }
 
-// match reports whether the rule holds for a bundle. A rule that fails at run time matches
-// nothing.
+// match reports whether the rule holds for a bundle. A rule that fails at run time does not match.
 func (r *celRule) match(f *facts) bool {
 	if yes, ok := r.answers[f]; ok {
 		return yes

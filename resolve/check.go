@@ -18,7 +18,7 @@ import (
 
 // StaleError reports that a lock no longer satisfies the declarations.
 type StaleError struct {
-	Reasons []Reason // of catalogs, then of Namespaces by name, then of pins by namespace and package
+	Reasons []Reason // of catalogs, then of Namespaces by name, then of pins by key
 }
 
 // Reason is one difference between a lock and its next version, or one value that could not be
@@ -65,8 +65,8 @@ func (r Reason) Sentence() string {
 	return text
 }
 
-// declarationField is the digest of the declaration. It differs together with other fields, so
-// messages list it only if it is the only one.
+// declarationField is the digest of the declaration. It usually differs together with other fields,
+// so messages include it only if no other field differs.
 const declarationField = "declarationDigest"
 
 // fieldTitle returns the name of a lock's field in words: "install mode" for installMode.
@@ -108,14 +108,14 @@ func (e *StaleError) Error() string {
 // Verdict is the result of checking a lock.
 type Verdict struct {
 	Stale     []Reason       // differences from the next lock, in the order of lockfile.Diff
-	Unchecked []Reason       // values that no available catalog confirms, by catalog, namespace and package
+	Unchecked []Reason       // values that no catalog confirms, by catalog, namespace and package
 	Warnings  []diag.Warning // those of a plain Resolve
 }
 
 // Check reports whether lock still satisfies decl, so that a plain Resolve from it would change
 // nothing. A newer version in a catalog does not make a lock stale. Values from a catalog that has
-// changed since are reported as unverified. The error is of type Conflicts if the lock cannot be
-// updated.
+// changed since the lock was written are reported as unverified. The error is of type
+// explain.Conflicts if the lock cannot be updated.
 func Check(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Options) (*Verdict, error) {
 	opt.Upgrade, opt.Named, opt.Hops, opt.From, opt.KeepGoing = false, nil, 1, nil, false
 	opt.fresh = true
@@ -159,8 +159,8 @@ type checker struct {
 	Verdict
 }
 
-// compare adds the reasons of a change between the lock and the next one. Differences in the
-// fields of a catalog that has changed since count as unverified.
+// compare adds the reasons for a change between the lock and the next lock. If the catalog of a pin
+// has changed since, differences in its catalog fields count as unverified.
 func (c *checker) compare(change lockfile.Change) {
 	r := Reason{Namespace: change.Namespace, Package: change.Package, Text: reasonFor(change)}
 	isLeaving := change.Leaving != "" || change.Pruned
@@ -194,8 +194,8 @@ func (c *checker) compare(change lockfile.Change) {
 	}
 }
 
-// WithFields returns r with its fields and the position of the first of them; at holds the positions
-// of the block's fields.
+// WithFields returns r with the given fields, and with the position of the first of them in the
+// file. The parameter at maps the fields of the block to their positions.
 func (r Reason) WithFields(fields []string, at diag.Fields, block diag.Pos) Reason {
 	r.Fields, r.Pos = nil, block
 	for _, name := range fields {
@@ -208,7 +208,7 @@ func (r Reason) WithFields(fields []string, at diag.Fields, block diag.Pos) Reas
 	return r
 }
 
-// confirm reports the values of an unchanged pin that the catalogs do not confirm.
+// confirm adds a reason for each value of an unchanged pin that the catalogs do not confirm.
 func (c *checker) confirm(p lockfile.Pin, decl *declare.Set) {
 	doubt := func(text string, fields ...string) {
 		r := Reason{Namespace: p.Namespace, Package: p.Package, Text: text}
@@ -257,7 +257,7 @@ func hasPath(pkg *model.Package, from, to string) bool {
 	return ok && slices.ContainsFunc(b.Entries(), func(e *model.Entry) bool { return e.EdgeFrom(from, version) != model.NoEdge })
 }
 
-// addUnread reports once that the catalog of a pin was not read.
+// addUnread adds the reason that the catalog of a pin was not loaded, once for each catalog.
 func (c *checker) addUnread(p lockfile.Pin) {
 	id := p.Catalog.ID
 	r := Reason{Catalog: id.String(), Text: "is not declared"}

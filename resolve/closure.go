@@ -9,7 +9,8 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// addDependencies adds all bundles that could be needed, directly or indirectly.
+// addDependencies adds an atom for every bundle that can meet a direct or indirect requirement of
+// the atoms in the problem.
 func (b *builder) addDependencies() {
 	for len(b.todo) > 0 {
 		id := b.todo[0]
@@ -26,9 +27,9 @@ func (b *builder) addDependencies() {
 	}
 }
 
-// candidates returns the atoms in a's namespace that meet a requirement, in order of preference:
-// installed bundles, then the catalog of the requiring bundle, then the other catalogs. Rule 1.
-// Rule 15.
+// candidates returns the atoms in the namespace of a that meet a requirement, in order of
+// preference: installed bundles, then the catalog of the requiring bundle, then the other catalogs.
+// It implements Rule 1 and Rule 15.
 func (b *builder) candidates(a *atom, r *requirement) []int {
 	key := needKey{a.ns, a.catalog(), r}
 	if of, ok := b.candidateLists[key]; ok {
@@ -65,8 +66,8 @@ func (b *builder) candidates(a *atom, r *requirement) []int {
 	return of
 }
 
-// addConstraints adds the requirements and exclusions of the atoms to the problem, in an order that does
-// not depend on any map.
+// addConstraints adds the requirements and exclusions of the atoms to the problem. The order is
+// deterministic: it does not depend on map iteration.
 func (b *builder) addConstraints() {
 	b.p.Atoms = len(b.atoms) - 1
 	b.p.Needs = make([][]solve.Choice, len(b.atoms))
@@ -97,7 +98,7 @@ func (b *builder) addConstraints() {
 			apis[k] = true
 			of := b.byAPI[k]
 			if len(of) < 2 || b.isOnePackage(of) {
-				continue // the package's group already excludes this
+				continue // the group of the package already excludes this
 			}
 			b.p.Groups = append(b.p.Groups, solve.Group{Of: of, Tag: b.tag(oneProviderCause{fact{ns: a.ns}, a.facts.apis[i]}, of)})
 		}

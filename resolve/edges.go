@@ -8,7 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// upgradeCandidates returns the possible successors of the installed bundle. Rule 1. Rule 5.
+// upgradeCandidates returns the candidates for an upgrade of the installed bundle. They include the
+// installed bundle itself if the declaration allows it. It implements Rule 1 and Rule 5.
 func (w *world) upgradeCandidates(s *want, pkgs []*model.Package, how treatment) options {
 	allowed, bad := s.allows()
 	if bad != nil {
@@ -52,8 +53,8 @@ func (w *world) upgradeCandidates(s *want, pkgs []*model.Package, how treatment)
 	return out
 }
 
-// noSuccessor returns the fault if s does not allow the installed version and cannot be upgraded to
-// an allowed one: the package has no allowed version, or no edge leads to it.
+// noSuccessor returns the fault of a subscription that does not allow the installed version and has
+// no upgrade to an allowed one: the package has no allowed version, or no edge leads to it.
 func (w *world) noSuccessor(s *want, pkgs []*model.Package, allowed func(string, model.Version) bool) *fault {
 	installed := s.current.versionText()
 	if !slices.ContainsFunc(s.entriesOf(pkgs, (*model.Channel).Entries), func(e *model.Entry) bool { return allowed(e.Name(), e.Bundle().Version()) }) {
@@ -114,8 +115,9 @@ func requestsOtherBundle(s *want, pkgs []*model.Package) bool {
 	})
 }
 
-// edges returns the entries with an edge from the installed bundle. With a target version it
-// returns the first step of the shortest path; with a followed lock, its pinned bundle.
+// edges returns the entries to which the installed bundle of s can be upgraded. In a promotion
+// these are the entries of the bundle in the upstream lock. If s has a target version, this is the
+// first step of the shortest path to it.
 func (w *world) edges(s *want, pkgs []*model.Package) []*model.Entry {
 	cur := s.current
 	if pin := w.pinToReach(s); pin != nil {
@@ -138,8 +140,8 @@ func (w *world) edges(s *want, pkgs []*model.Package) []*model.Entry {
 	return w.rank(s, es)
 }
 
-// cannotSucceed returns the reason why a cannot replace the undeclared pin of s, or "". Rule 5.
-// Rule 12.
+// cannotSucceed returns the reason why a cannot replace the installed bundle of s, a subscription
+// that no declaration requests, or "". It implements Rule 5 and Rule 12.
 func (w *world) cannotSucceed(s *want, a *atom) string {
 	i := s.current
 	lower := i.facts.hasVersion && i.facts.compare(a.facts.version, a.facts.release) > 0
@@ -165,8 +167,8 @@ func (i *installed) hasEdgeTo(e *model.Entry) bool {
 	return e.EdgeFrom(i.bundle, v) != model.NoEdge
 }
 
-// withOtherChannels adds, after each entry, the entries of the same bundle in other permitted channels.
-// The channel does not matter, because the answer to a subscription is a bundle.
+// withOtherChannels adds, after each entry, the entries of the same bundle in other permitted
+// channels. A subscription is satisfied by a bundle, no matter from which channel.
 func withOtherChannels(s *want, es []*model.Entry) []*model.Entry {
 	if len(s.channels) == 1 {
 		return es
@@ -207,8 +209,8 @@ func isVersion(e *model.Entry, version string) bool {
 	return e.Name() == version || e.Bundle().Version().String() == version
 }
 
-// firstStep returns the first step of the shortest path to a version, or nil if that is installed.
-// A permitted downgrade needs no path.
+// firstStep returns the first step of the shortest upgrade path to a version. It returns nil if the
+// version is installed or has no path. A permitted downgrade needs no path.
 func (w *world) firstStep(s *want, pkgs []*model.Package, version string) []*model.Entry {
 	cur := s.current
 	if cur.hasVersion(version) {

@@ -16,7 +16,7 @@ import (
 type explainer struct {
 	b         *builder
 	causes    []taggedCause
-	explained map[int]bool // by tag: it has a line in the chain
+	explained map[int]bool // tags of the causes that already have a line in the chain
 	involved  map[int]bool // atoms that take part in the conflict
 	suggested []remedy
 }
@@ -24,10 +24,10 @@ type explainer struct {
 type taggedCause struct {
 	cause
 	tag int
-	of  []int // the atoms that can meet it, or that it excludes from each other
+	of  []int // atoms that can meet the cause, or that the cause makes mutually exclusive
 }
 
-// newExplainer returns the explainer for a core of p. Rule 2.
+// newExplainer returns the explainer for an unsatisfiable core of p. It implements Rule 2.
 func (b *builder) newExplainer(p solve.Problem, core []int) *explainer {
 	t := &explainer{b: b, explained: map[int]bool{}, involved: map[int]bool{}}
 	for _, tag := range core {
@@ -96,8 +96,9 @@ func (t *explainer) chain() []explain.Link {
 	return out
 }
 
-// consequences returns the requirements and bans of the atoms' bundles that are part of the
-// conflict, with their consequences. Causes shared by several bundles appear once.
+// consequences returns the lines below the given atoms: the requirements and bans of their bundles
+// that are part of the conflict, each with its own consequences. A cause that several bundles share
+// has one line.
 func (t *explainer) consequences(atoms []int, depth int) []explain.Link {
 	names := map[fact]bool{}
 	for _, id := range atoms {
@@ -174,8 +175,9 @@ func (t *explainer) requires(bundles []string, r *requirement, atoms []int) stri
 	return text + ": " + list(names) + " meet it"
 }
 
-// otherVersions lists the bundles that provide another version of the APIs of r, for APIs that no
-// bundle provides: "; the API b.example.com/v1 B is offered by b.v1.0.0".
+// otherVersions lists, for each API of r that no bundle provides, the bundles that provide another
+// version of that API. The result continues a sentence: "; the API b.example.com/v1 B is offered by
+// b.v1.0.0".
 func (t *explainer) otherVersions(r *requirement) string {
 	text := ""
 	for _, g := range r.scope.apis {
@@ -205,7 +207,7 @@ func (t *explainer) otherVersions(r *requirement) string {
 func (t *explainer) listInvolved(atoms []int) string {
 	names := t.names(slices.DeleteFunc(slices.Clone(atoms), func(id int) bool { return !t.involved[id] }))
 	if len(names) < 2 {
-		// The bundle occurs twice: as the installed one and as a catalog's entry.
+		// The atoms are one bundle, both as the installed one and as a catalog entry.
 		names = nil
 		for _, id := range atoms {
 			if t.involved[id] {
@@ -224,7 +226,8 @@ func (a *atom) origin() string {
 	return a.bundle() + " (channel " + a.entry.Channel().Name() + " of catalog " + a.catalog().ID().String() + ")"
 }
 
-// list joins names, at most five of them.
+// list joins names for a message. Of more than five names, it lists four and the number of the
+// others.
 func list(names []string) string {
 	const most = 5
 	if len(names) > most {

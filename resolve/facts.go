@@ -14,9 +14,9 @@ type facts struct {
 	hasVersion bool
 	release    string // of olm.package, as written
 	apis       []model.GVK
-	apiNumbers []int // of apis: their numbers in factReader
+	apiNumbers []int // numbers of apis in factReader, in the same order
 	labels     []string
-	needs      []*requirement // without repeats, in file order
+	needs      []*requirement // without duplicates, in file order
 	deprecated bool
 	broken     string // the first property that cannot be parsed; or empty
 	properties []model.Property
@@ -79,7 +79,8 @@ func (r *factReader) bundle(b *model.Bundle) *facts {
 	return f
 }
 
-// number sets the numbers of the APIs of f. Most bundles share those of the previous one.
+// number sets the numbers of the APIs of f. It reuses the numbers of the previous facts if these
+// have the same APIs, as most consecutive bundles do.
 func (r *factReader) number(f *facts) {
 	if slices.Equal(f.apis, r.last.apis) {
 		f.apiNumbers = r.last.apiNumbers
@@ -111,8 +112,8 @@ func (r *factReader) compile(f *facts, requires []model.Requirement) {
 	}
 }
 
-// unusable returns the reason why the bundle cannot be installed, or "": a malformed property, or
-// a rule that does not compile or costs too much.
+// unusable returns the reason why the bundle cannot be installed: a malformed property, or a CEL
+// rule that does not compile or exceeds its cost limit. It returns "" if there is none.
 func (f *facts) unusable() string {
 	if f.broken != "" {
 		return f.broken
@@ -125,9 +126,8 @@ func (f *facts) unusable() string {
 	return ""
 }
 
-// fromProperties computes facts only from properties: those of a ClusterServiceVersion, or those
-// recorded in a lock. It skips malformed properties; a malformed requirement makes the bundle
-// unusable.
+// fromProperties computes facts from the properties of a ClusterServiceVersion or of a pin. It
+// skips malformed properties, but a malformed requirement makes the bundle unusable.
 func (r *factReader) fromProperties(ps []model.Property) *facts {
 	parsed := model.Read(ps)
 	f := &facts{

@@ -20,8 +20,8 @@ func (w *world) followedPin(ns, pkg string) *lockfile.Pin {
 	return nil
 }
 
-// pinToReach returns the pin of the followed lock that s has to reach, or nil if there is none or
-// if s has reached it.
+// pinToReach returns the pin of the upstream lock if s has another bundle installed. Otherwise it
+// returns nil.
 func (w *world) pinToReach(s *want) *lockfile.Pin {
 	if s.current == nil {
 		return nil
@@ -32,8 +32,8 @@ func (w *world) pinToReach(s *want) *lockfile.Pin {
 	return nil
 }
 
-// reportStay records and warns why s did not reach its pin of the followed lock. lock is the lock
-// to which the user would apply the suggested flag.
+// reportStay records that s was not promoted to its pin in the upstream lock, and warns about it
+// with the reason. The parameter lock is the lock to which the user would apply the suggested flag.
 func (r *round) reportStay(s *want, pin *lockfile.Pin, opts options, lock *lockfile.File) {
 	w := r.b.w
 	by, why, refused := r.notFollowedReason(s, pin, opts)
@@ -46,7 +46,7 @@ func (r *round) reportStay(s *want, pin *lockfile.Pin, opts options, lock *lockf
 	w.warnFor(s, "not-followed", s.title()+" stays at "+s.current.bundle+": the upstream lock pins "+pin.Bundle+why)
 }
 
-// notInstalled returns the declared operators that could not be installed from the followed lock.
+// notInstalled returns the declared operators that could not be installed from the upstream lock.
 func (r *round) notInstalled() []Stay {
 	var out []Stay
 	for _, s := range r.b.st.wants {
@@ -75,8 +75,8 @@ func (r *round) notInstalled() []Stay {
 	return out
 }
 
-// notFollowedReason returns the reason why s does not follow the pin, as a constant and as the end
-// of a sentence, and its dependencies that Options.Objection refused.
+// notFollowedReason returns the reason why s is not promoted to the pin, as a constant and as the
+// end of a sentence, and the dependencies that Options.Objection refused.
 func (r *round) notFollowedReason(s *want, pin *lockfile.Pin, opts options) (by HeldBack, why string, refused []string) {
 	switch {
 	case s.hold != "":
@@ -96,7 +96,7 @@ func (r *round) notFollowedReason(s *want, pin *lockfile.Pin, opts options) (by 
 	return by, ", " + why, nil
 }
 
-// reasonNotOffered returns the reason why no entry of the bundle answers s.
+// reasonNotOffered returns the reason why s has no candidate with the given bundle.
 func (w *world) reasonNotOffered(s *want, bundle string) (HeldBack, string) {
 	pkgs, _ := w.packages(s)
 	var in []string
@@ -122,8 +122,8 @@ func (w *world) reasonNotOffered(s *want, bundle string) (HeldBack, string) {
 	return HeldByCatalog, "which is in none of its catalogs"
 }
 
-// pinnedEntries returns the entries of a pin's bundle among those that can answer s. Edges are not
-// required to follow a lock.
+// pinnedEntries returns the entries of the pinned bundle in the packages and channels of s. A
+// promotion needs no upgrade edge.
 func (s *want) pinnedEntries(pkgs []*model.Package, pin *lockfile.Pin) []*model.Entry {
 	return slices.DeleteFunc(s.entriesOf(pkgs, (*model.Channel).Entries), func(e *model.Entry) bool { return e.Name() != pin.Bundle })
 }

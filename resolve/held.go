@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// HeldBack is the reason why an operator is not upgraded to the next bundle of its
-// channel, or to the head.
+// HeldBack is the reason why an operator is not upgraded to the next bundle, or to the head of its
+// channel.
 type HeldBack string
 
 // The reasons: first those of the declaration, then of the catalogs, then of the cluster and other
@@ -25,8 +25,8 @@ const (
 	HeldByConflict    HeldBack = "conflict"       // the next bundle conflicts with another operator or a requirement
 )
 
-// held is the reason why an installed bundle stays. The zero value means that it is upgraded, or
-// that there is no upgrade.
+// held is the reason why an upgrade is held back. In the zero value, the bundle is upgraded, or
+// there is no upgrade.
 type held struct {
 	by      HeldBack
 	offered string       // the bundle to which it would be upgraded; empty: none
@@ -41,9 +41,9 @@ func upgradeOptions(opt Options) Options {
 	return opt
 }
 
-// holdReasons returns the state of lock, and for each installed bundle the reason that would hold
-// it back in an upgrade. The options of w must come from upgradeOptions. The solver runs only if an
-// upgrade is available.
+// holdReasons returns the state of lock, and the reason that would hold back each installed bundle
+// in an upgrade. The options of w must come from upgradeOptions. The solver runs only if an upgrade
+// is available.
 func (w *world) holdReasons(lock *lockfile.File) (*state, map[*want]held) {
 	st, out := w.stateBefore(lock), map[*want]held{}
 	var once *round
@@ -64,9 +64,9 @@ func (w *world) holdReasons(lock *lockfile.File) (*state, map[*want]held) {
 	return st, out
 }
 
-// reportHeld warns if a requested upgrade did not happen. It also warns, without a request, if no
-// edge leads to the head of the channel. lock is the lock to which the user would apply the
-// suggested flag. Rule 6.
+// reportHeld warns if a requested upgrade was held back, and in any case if no edge leads to the
+// head of the channel. The parameter lock is the lock to which the user would apply the suggested
+// flag. It implements Rule 6.
 func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	s := root.want
 	if !r.staysInstalled(s) {
@@ -94,14 +94,14 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	w.warnFor(s, code, text+": "+h.reason+w.upgradeFlag(s, h, lock))
 }
 
-// staysInstalled reports whether the installed bundle of s stays.
+// staysInstalled reports whether the installed bundle of s was chosen again.
 func (r *round) staysInstalled(s *want) bool {
 	id, ok := r.picks[s]
 	return ok && r.b.atoms[id].bundle() == s.current.bundle
 }
 
-// holdReason returns the reason why the installed bundle of s stays, given the options of s. It
-// calls solved only if opts contains an upgrade.
+// holdReason returns the reason why the upgrade of s is held back, given its candidates. It calls
+// solved only if opts contains an upgrade.
 func (w *world) holdReason(s *want, opts options, solved func() *round) held {
 	how, stay := w.treatment(s)
 	switch {
@@ -129,8 +129,8 @@ func (w *world) holdReason(s *want, opts options, solved func() *round) held {
 	return held{}
 }
 
-// nextOutside returns the first higher entry with an edge from the installed bundle that s does not
-// allow, or nil.
+// nextOutside returns the first higher entry that has an edge from the installed bundle and that s
+// does not allow, or nil.
 func (w *world) nextOutside(s *want) *model.Entry {
 	pkgs, bad := w.packages(s)
 	if bad != nil || !s.limits() {
@@ -151,8 +151,8 @@ func (w *world) nextOutside(s *want) *model.Entry {
 	return edges[i]
 }
 
-// conflictReason returns the reason why s keeps its installed bundle although another one is
-// offered. It returns the zero value if s does not keep it.
+// conflictReason returns the reason why the installed bundle of s is chosen again although s has
+// other candidates. It returns the zero value if another bundle is chosen.
 func (r *round) conflictReason(s *want) held {
 	if !r.staysInstalled(s) {
 		return held{}
@@ -169,8 +169,8 @@ func (r *round) conflictReason(s *want) held {
 	return held{by: r.b.bannedBy(better), offered: r.b.atoms[better[0]].bundle(), reason: why.text, refused: why.refused}
 }
 
-// bannedBy returns HeldByInstallMode or HeldByCluster if every atom is banned for such a reason, and
-// otherwise HeldByConflict.
+// bannedBy returns HeldByInstallMode or HeldByCluster, as for the last atom, if every atom is
+// banned for one of these reasons. Otherwise it returns HeldByConflict.
 func (b *builder) bannedBy(ids []int) HeldBack {
 	words := map[banKind]HeldBack{banInstallMode: HeldByInstallMode, banCluster: HeldByCluster}
 	by := HeldByConflict
@@ -185,7 +185,8 @@ func (b *builder) bannedBy(ids []int) HeldBack {
 	return by
 }
 
-// stranded returns the reason if no edge leads from the installed bundle to the head. Rule 14.
+// stranded returns the reason why the installed bundle has no upgrade path to the head. It returns
+// the zero value if this does not apply. It implements Rule 14.
 func (w *world) stranded(s *want) held {
 	pkgs, bad := w.packages(s)
 	if bad != nil || s.namesBundle() {
@@ -212,7 +213,8 @@ func (w *world) stranded(s *want) held {
 	return h
 }
 
-// upgradeFlag returns the flag that upgrades s to h.to, or "" if there is none. Rule 13.
+// upgradeFlag returns the end of a message that suggests the flags which upgrade s to h.to, or ""
+// if there are none. It implements Rule 13.
 func (w *world) upgradeFlag(s *want, h held, lock *lockfile.File) string {
 	if h.to == nil {
 		return ""
@@ -235,7 +237,8 @@ func (w *world) upgradeFlag(s *want, h held, lock *lockfile.File) string {
 	return "; " + flags + takes
 }
 
-// next returns the bundle that answers s after one round from lock with opt, or "".
+// next returns the installed bundle of s after one round from lock with opt, or "" if there is
+// none.
 func (w *world) next(s *want, opt Options, lock *lockfile.File) string {
 	as := w.forTrial(w.decl, opt)
 	as.followers = w.followers
@@ -254,7 +257,8 @@ func (w *world) next(s *want, opt Options, lock *lockfile.File) string {
 // namesBundle reports whether s names a bundle: its catalog contains only that bundle.
 func (s *want) namesBundle() bool { return s.decl != nil && s.decl.Bundle != "" }
 
-// droppedBy returns the catalog that no longer has the pinned bundle of i, or "". Rule 14.
+// droppedBy returns the catalog that no longer has the pinned bundle of i, or "". It implements
+// Rule 14.
 func (w *world) droppedBy(i *installed) string {
 	if _, read := w.x.Catalog(i.cat); i.pin == nil || i.entry != nil || !read {
 		return ""

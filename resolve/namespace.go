@@ -9,12 +9,13 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Namespaced returns decl with an install namespace for every ClusterExtension without one. It
-// uses the namespace of the pin in prev, because a new suggestion does not move an installed
-// bundle; otherwise the suggestion of the bundle that OLM v1 would install first. Without a
-// candidate it uses the package's name, and Resolve reports the fault. The error is a diag.List of
-// bundles with an invalid or unknown suggestion, and of declarations that become duplicates. decl
-// is not modified, and returned unchanged if every namespace is set.
+// Namespaced returns decl with an install namespace for every ClusterExtension without one. If the
+// operator is pinned in prev, it uses the namespace of the pin, because a new suggestion does not
+// move an installed bundle. Otherwise it uses the namespace that the bundle suggests which OLM v1
+// would install first. If there is no candidate, it uses the name of the package, and Resolve
+// reports the fault. The error is a diag.List of bundles with an invalid or unknown suggestion, and
+// of declarations that become duplicates. Namespaced does not modify decl, and returns it unchanged
+// if every namespace is set.
 func Namespaced(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*declare.Set, error) {
 	if !slices.ContainsFunc(decl.Subscriptions, isManaged) {
 		return decl, nil
@@ -49,7 +50,8 @@ func isManaged(s declare.Subscription) bool {
 	return s.Namespace == "" && s.Bundle == "" && s.Dialect == declare.V1
 }
 
-// PinOf returns the pin that answers a declaration without a namespace.
+// PinOf returns the pin of a declaration without a namespace. It compares the names of the
+// subscription and the package.
 func PinOf(lock *lockfile.File, s declare.Subscription) (lockfile.Pin, bool) {
 	if lock == nil {
 		return lockfile.Pin{}, false
@@ -63,7 +65,8 @@ func PinOf(lock *lockfile.File, s declare.Subscription) (lockfile.Pin, bool) {
 	return lock.Pins[i], true
 }
 
-// suggestedNamespace returns the namespace suggested by the bundle that a fresh install of d selects.
+// suggestedNamespace returns the namespace that the first candidate for a new install of d
+// suggests. If there is no candidate, it returns the name of the package.
 func (w *world) suggestedNamespace(d *declare.Subscription) (string, error) {
 	s := &want{name: d.Name, pkg: d.Package, channels: d.Channels, cat: d.Catalog, decl: d, approval: d.Approval}
 	offered := w.options(s)

@@ -37,7 +37,7 @@ type Options struct {
 	// there are no objections.
 	Objection func(namespace string, to *model.Bundle) string
 
-	fresh bool // take the catalog fields of every pin from the current catalogs
+	fresh bool // update the catalog fields of every pin from the current catalogs
 }
 
 // Target names an operator to upgrade.
@@ -72,13 +72,13 @@ type Hold struct {
 // Move is one changed pin.
 type Move struct {
 	Namespace, Package string
-	From, To           string   // bundles; From is empty if newly installed, To if no longer pinned
+	From, To           string   // bundles; empty From: newly installed; empty To: removed
 	Why                string   // "subscription my-etcd/etcd", "required by my-app/app: the API …"
 	Remaining          []string // bundles from To up to the head that upgrades can reach, nearest first
 }
 
-// Stay is an operator that could not be promoted to the version of Options.From or, with
-// Options.Lenient, could not be installed from it.
+// Stay is an operator that could not be promoted to its version in Options.From. With
+// Options.Lenient, it can also be an operator that could not be installed from Options.From.
 type Stay struct {
 	Namespace, Package string
 	HeldBack           HeldBack
@@ -88,7 +88,7 @@ type Stay struct {
 
 // Result is the outcome of Resolve.
 type Result struct {
-	Lock      *lockfile.File      // nil if there are conflicts and Options.KeepGoing is not set
+	Lock      *lockfile.File      // nil if Resolve returns an error
 	Partial   *lockfile.File      // the part without conflicts; equal to Lock if there are none
 	Warnings  []diag.Warning      // sorted
 	Conflicts []*explain.Conflict // sorted by namespace, then subscription

@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Age is the distance of one pin from the newest version of its catalog. Versions include their
-// release, if any: "1.2.0 release 2".
+// Age compares one pin with the newest version of its catalog. Versions include their release, if
+// any: "1.2.0 release 2".
 type Age struct {
 	Namespace      string        `json:"namespace"`
 	Package        string        `json:"package"`
@@ -18,10 +18,10 @@ type Age struct {
 	Pinned         string        `json:"pinned"`              // version
 	Next           string        `json:"next,omitempty"`      // version one hop away; empty: none
 	Reachable      string        `json:"reachable,omitempty"` // version after all reachable hops; empty: none
-	Hops           int           `json:"hops"`                // to Reachable
+	Hops           int           `json:"hops"`                // number of hops to Reachable
 	Head           string        `json:"head,omitempty"`      // version at the head of the channel
 	HeldBackReason string        `json:"reason,omitempty"`    // why --upgrade would not upgrade it: hold, approval, a conflict, no edge
-	HeldBack       HeldBack      `json:"heldBack,omitempty"`  // the reason of Stays as a constant
+	HeldBack       HeldBack      `json:"heldBack,omitempty"`  // HeldBackReason as a constant
 	Dropped        string        `json:"dropped,omitempty"`   // the catalog that no longer has the pinned bundle
 	OtherChannels  []ChannelHead `json:"others"`              // the other channels, default first
 	Deprecated     []string      `json:"deprecated"`          // messages for the package, channel and bundle
@@ -43,9 +43,9 @@ func (a Age) Current() bool { return a.Head == "" || a.Head == a.Pinned }
 // Unsupported reports whether support for the pinned version has ended on the day of Support.
 func (a Age) Unsupported() bool { return a.Support != nil && a.Support.State == model.Ended }
 
-// Outdated returns the age of every pin, by namespace and package, with the reasons that would
-// hold it back in a full upgrade, and its support on a day such as "2027-01-31". If day is empty,
-// it leaves out the support.
+// Outdated returns the age of every pin, by namespace and package. It includes the reasons that
+// would hold back the pin in a full upgrade, and the state of its support on a day such as
+// "2027-01-31". If day is empty, it omits the state of the support.
 func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Options, day string) []Age {
 	w := newWorld(x, decl, upgradeOptions(opt))
 	w.quiet = true
@@ -71,7 +71,8 @@ func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Option
 	return out
 }
 
-// fillAge sets the fields of a for the pinned version that satisfies s.
+// fillAge sets the fields of a from subscription s and its catalogs. pinned is the installed
+// version.
 func (w *world) fillAge(a *Age, s *want, pinned string) {
 	_, a.HeldBackReason = w.treatment(s)
 	pkgs, bad := w.packages(s)

@@ -8,14 +8,15 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// Two installs in different namespaces that provide the same API and watch a common namespace
-// break each other. A dependency is never chosen if it would cause this. Between two subscriptions
-// it is an error: an older version that happens to lack the API would not be a useful answer.
+// Two installs in different namespaces that provide the same API and watch a common namespace break
+// each other. The solver never chooses a dependency that would cause such an overlap. An overlap
+// between two subscriptions is a conflict, because a fallback to an older version that happens to
+// lack the API would not be a useful result.
 
 // installScope is the install namespace and the watched namespaces of a provider of an API.
 type installScope struct {
 	ns, watch string
-	requested bool // it has an atom that can answer a root that is not soft
+	requested bool // at least one atom is a candidate of a root that is not soft
 }
 
 func (p installScope) namespaces() []string {
@@ -34,7 +35,7 @@ func (b *builder) scopeOf(id int) installScope {
 	return installScope{ns: a.ns, watch: strings.Join(a.watch, ",")}
 }
 
-// forbidOverlaps forbids overlaps that involve a dependency. Rule 10.
+// forbidOverlaps adds exclusions for all overlaps that involve a dependency. It implements Rule 10.
 func (b *builder) forbidOverlaps() {
 	if !b.hasSeveralNamespaces() {
 		return
@@ -81,8 +82,9 @@ func (b *builder) overlapTag(x, y string, g model.GVK) int {
 	return b.tag(overlapCause{fact{ns: x}, y, g}, nil)
 }
 
-// firstOverlap returns the first overlap between two answered subscriptions, as a core: both roots and
-// the API. It returns nil if there is none. Rule 10.
+// firstOverlap returns the first overlap between two satisfied subscriptions as an unsatisfiable
+// core: the tags of both roots and of the overlap. It returns nil if there is no overlap. It
+// implements Rule 10.
 func (b *builder) firstOverlap(chosen []int) []int {
 	if b.w.opt.AllowOverlap || !b.hasSeveralNamespaces() {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// lock returns the lock of a state. Unchanged pins keep their recorded catalog data, unless that
+// lock returns the lock of a state. An unchanged pin keeps its recorded catalog data, unless its
 // catalog is current.
 func (w *world) lock(st *state, prev *lockfile.File) *lockfile.File {
 	var pins []lockfile.Pin
@@ -35,15 +35,16 @@ func (w *world) lock(st *state, prev *lockfile.File) *lockfile.File {
 	return declared.With(pins)
 }
 
-// isCatalogCurrent reports whether the catalog of p was read, and its digest is the recorded one or
-// cannot be compared: p records no digest, or another source.
+// isCatalogCurrent reports whether the catalog of p was loaded and its digest equals the recorded
+// one. A loaded catalog is also current if the digests cannot be compared, because p has no digest
+// or another source.
 func (w *world) isCatalogCurrent(p *lockfile.Pin) bool {
 	c, read := w.x.Catalog(p.Catalog.ID)
 	return read && (p.Catalog.IsAt(c.Source(), c.Digest()) || p.Catalog.Digest == "" || p.Catalog.Source != lockfile.SourceName(c.Source()))
 }
 
-// usesCatalogData reports whether the pin of i takes its catalog fields from the catalog: i is
-// pinned for the first time or changed, or its catalog is current.
+// usesCatalogData reports whether the pin of i takes its catalog fields from the catalog. This is
+// so if the pin is new or has changed, if its catalog is current, or if opt.fresh is set.
 func (w *world) usesCatalogData(i *installed) bool {
 	if _, read := w.x.Catalog(i.cat); !read {
 		return false
@@ -64,7 +65,7 @@ func (w *world) lockedNamespaces() []lockfile.Namespace {
 	return out
 }
 
-// wantsOf returns the subscriptions that i answers, declared ones first.
+// wantsOf returns the subscriptions whose installed bundle is i, declared ones first.
 func (st *state) wantsOf(i *installed) []*want {
 	var out []*want
 	for _, s := range st.wants {
@@ -117,7 +118,7 @@ func (w *world) newPin(i *installed, wants []*want) lockfile.Pin {
 }
 
 // catalogOf returns the catalog to record for an installed bundle. An unchanged pin keeps its
-// record, even if the catalog has a new digest.
+// recorded catalog, even if the catalog has a new digest.
 func (w *world) catalogOf(i *installed, s *want, p lockfile.Pin) lockfile.Catalog {
 	id := cmp.Or(i.cat, p.Catalog.ID)
 	if id == (model.ID{}) && s.cat != nil {
@@ -133,8 +134,9 @@ func (w *world) catalogOf(i *installed, s *want, p lockfile.Pin) lockfile.Catalo
 	return lockfile.NewCatalog(id, c.Source(), c.Digest())
 }
 
-// withEntry returns p with the version, related images and image of the catalog's bundle, if the
-// catalog has it. The recorded digest stays if the catalog references the image by tag.
+// withEntry returns p with the version, the related images and the image of b. It returns p
+// unchanged if b is nil. If the catalog references the same image by tag, the recorded digest is
+// kept.
 func withEntry(p lockfile.Pin, b *model.Bundle) lockfile.Pin {
 	if b == nil {
 		return p
@@ -149,8 +151,8 @@ func withEntry(p lockfile.Pin, b *model.Bundle) lockfile.Pin {
 	return p
 }
 
-// channelOf returns the channel to record: the requested one, otherwise the only one with the
-// bundle. A pin whose catalog is not current keeps its channel as long as the subscription
+// channelOf returns the channel to record: the only requested one, or else the only permitted one
+// that has the bundle. A pin whose catalog is not current keeps its channel if the subscription
 // permits it.
 func (w *world) channelOf(i *installed, s *want, p lockfile.Pin) string {
 	if len(s.channels) == 1 {
@@ -217,9 +219,9 @@ func (w *world) remaining(i *installed, s *want, limit int) []string {
 	return out
 }
 
-// requirementsOf returns the pins that meet the requirements of i. Of several candidates it
-// prefers the recorded one, and otherwise the first, so that unrelated operators do not change a
-// pin.
+// requirementsOf returns the pins that meet the requirements of i. If several pins meet a
+// requirement, it returns the recorded one, and otherwise the first by key, so that unrelated
+// operators do not change a pin.
 func (st *state) requirementsOf(i *installed) []lockfile.Requirement {
 	var out []lockfile.Requirement
 	for _, r := range i.facts.needs {
@@ -264,8 +266,8 @@ func (st *state) dependents() map[*installed][]dependent {
 	return out
 }
 
-// providersFor returns the bundles that meet a requirement of by: by itself, or else those in its
-// namespace, or else those in other namespaces.
+// providersFor returns the installed bundles that meet requirement r of bundle by: by itself if it
+// does, otherwise those in its namespace, otherwise those in other namespaces.
 func (st *state) providersFor(by *installed, r *requirement) []*installed {
 	if r.match(by.facts) {
 		return []*installed{by}
@@ -324,8 +326,9 @@ func (w *world) listMoves(before, after *state) []Move {
 	return out
 }
 
-// withDropped adds a move for each pin of prev that is missing from now. For operators that were
-// unpinned before resolving, it sets the previous bundle, and drops the move if that is unchanged.
+// withDropped adds a move for each pin of prev that is missing from now and is not yet listed. For
+// an operator that was unpinned before resolution, it sets the previous bundle of the move, or
+// removes the move if the bundle is unchanged.
 func withDropped(ms []Move, prev, now *lockfile.File) []Move {
 	if prev == nil {
 		return ms

@@ -8,16 +8,16 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// atom is the unit of choice of the solver: one channel entry in one namespace, or one bundle
-// installed there.
+// atom is one alternative of the solver: a channel entry in a namespace, or a bundle that is
+// installed in a namespace.
 type atom struct {
 	ns      string
-	entry   *model.Entry // nil: installed
+	entry   *model.Entry // nil for an installed bundle
 	inst    *installed
 	facts   *facts
 	watch   []string // namespaces to watch; empty: all
-	needs   []need   // requirements that could be parsed
-	skipped bool     // its requirements are ignored: it cannot be chosen, or stays in any case
+	needs   []need   // parsed requirements; malformed ones are omitted
+	skipped bool     // requirements are ignored, because the atom is banned or relaxed
 }
 
 // need is one requirement of an atom.
@@ -50,7 +50,7 @@ type pkgKey struct{ ns, pkg string }
 
 type apiKey struct {
 	ns  string
-	api int // its number in factReader
+	api int // number of the API in factReader
 }
 
 type needKey struct {
@@ -59,30 +59,31 @@ type needKey struct {
 	req *requirement
 }
 
-// builder turns a state into a problem of the solver.
+// builder translates a state into a solver problem.
 type builder struct {
 	w               *world
 	st              *state
 	relaxations     relaxations
-	atoms           []*atom // from 1
+	atoms           []*atom // index 0 is unused
 	ids             map[atomKey]int
-	causes          []cause // by tag, from 1
+	causes          []cause // by tag; tag 0 is unused
 	tags            map[cause]int
 	requirementTags map[requirementCause]int // the tags of requirement causes, the most frequent kind
-	atomsByTag      [][]int                  // by tag: atoms that can meet a requirement, or that a rule excludes from each other
+	atomsByTag      [][]int                  // by tag: alternatives, or mutually exclusive atoms
 	roots           []root
 	p               solve.Problem
 	byPkg           map[pkgKey][]int
 	byAPI           map[apiKey][]int
 	candidateLists  map[needKey][]int
 	todo            []int
-	unanswerable    map[pkgKey]*want // packages of unanswerable subscriptions
+	unanswerable    map[pkgKey]*want // left-out subscriptions that are not installed
 	wantByPackage   map[pkgKey]*want // the first subscription for each namespace and package
 	needed          map[*installed]bool
-	pinned          map[pkgKey]*want // pinned generated subscriptions of undeclared packages
+	pinned          map[pkgKey]*want // installed bundles of undeclared packages
 }
 
-// root is a choice that the solution must answer.
+// root is a choice that the solver starts with: a subscription, or an unmanaged installed bundle.
+// The subscription is nil for an unmanaged bundle.
 type root struct {
 	want   *want
 	opts   options
@@ -124,10 +125,10 @@ func (w *world) build(st *state, given relaxations) *builder {
 	return b
 }
 
-// orderedWants returns the subscriptions in the order of preference of the solver: by namespace and
-// name. In a partial upgrade, named ones come first, then pinned ones, then new ones. Generated
-// subscriptions that are no longer required come last, unless OLM would upgrade them.
-// Rule 3. Rule 12.
+// orderedWants returns the subscriptions in the order in which the solver satisfies them: by
+// namespace and name. In a partial upgrade, upgrade targets come first, then the other installed
+// operators, then new ones. Generated subscriptions that are no longer required come last, unless
+// OLM would upgrade them. It implements Rule 3 and Rule 12.
 func (b *builder) orderedWants() []*want {
 	class := func(s *want) int {
 		how, _ := b.w.treatment(s)
@@ -147,7 +148,8 @@ func (b *builder) orderedWants() []*want {
 	return wants
 }
 
-// tag returns the number of a cause. Equal causes share a number and the atoms of the first call.
+// tag returns the tag of a cause. Equal causes share one tag, which keeps the atoms of the first
+// call.
 func (b *builder) tag(c cause, of []int) int {
 	if t, ok := b.tags[c]; ok {
 		return t
@@ -194,7 +196,8 @@ func (b *builder) installedAtom(i *installed) int {
 	return b.addAtom(key, a)
 }
 
-// relaxationOf returns the highest relaxation of i and of the subscriptions that i answers.
+// relaxationOf returns the highest relaxation of i and of the subscriptions whose installed bundle
+// is i.
 func (b *builder) relaxationOf(i *installed) relaxation {
 	level := b.relaxations[party{inst: i}]
 	for _, s := range b.st.wants {
@@ -266,7 +269,8 @@ func (b *builder) bans(a *atom) []ban {
 	return why
 }
 
-// objection returns the objection of Options.Objection to an entry whose bundle is not installed.
+// objection returns the result of Options.Objection for an entry, or "" if the bundle is already
+// installed in the namespace.
 func (b *builder) objection(a *atom) string {
 	isInstalled := func(i *installed) bool { return i.ns == a.ns && i.bundle == a.entry.Name() }
 	if b.w.opt.Objection == nil || slices.ContainsFunc(b.st.installed, isInstalled) {
@@ -300,10 +304,10 @@ func (b *builder) addAtom(key atomKey, a *atom) int {
 	return id
 }
 
-// rootOptions returns the options of a subscription in this problem (none for an ignored
-// subscription), and whether it may stay unanswered. If everything is upgraded, a generated
-// subscription must be answered, as in OLM. Otherwise, or if that has no solution, it may stay
-// unanswered, and keeps its pin if possible. Rule 12.
+// rootOptions returns the candidates for a subscription, and whether the subscription may remain
+// unsatisfied (soft). An ignored subscription has no candidates. A generated subscription must be
+// satisfied if it is to be upgraded, as in OLM, or if it is held. Otherwise, or after it was
+// relaxed, it may remain unsatisfied, and keeps its pin if possible. It implements Rule 12.
 func (b *builder) rootOptions(s *want) (opts options, soft bool) {
 	if es, forced := b.w.forced[s]; forced {
 		return asOptions(es), false
@@ -321,11 +325,12 @@ func (b *builder) rootOptions(s *want) (opts options, soft bool) {
 	return opts, soft
 }
 
-// isOptional reports whether s is dropped if it has no answer.
+// isOptional reports whether s is left out if it has no solution, instead of causing a conflict.
 func (b *builder) isOptional(s *want) bool { return b.w.opt.Lenient && s.current == nil }
 
-// banOthers bans all bundles of an optional subscription's package that do not answer the
-// subscription, so that dependents of the package get an allowed bundle or none.
+// banOthers bans the bundles of an optional subscription's package that are not candidates of the
+// subscription. A dependency on the package can then be met only by a bundle that the subscription
+// allows.
 func (b *builder) banOthers() {
 	for _, s := range b.st.wants {
 		if !b.isOptional(s) {
@@ -343,7 +348,7 @@ func (b *builder) banOthers() {
 	}
 }
 
-// addWant makes a subscription a root.
+// addWant adds the root choice of a subscription to the problem.
 func (b *builder) addWant(s *want) {
 	opts, soft := b.rootOptions(s)
 	if soft && len(opts.of) == 0 {
@@ -374,7 +379,7 @@ func (b *builder) addRoot(r root) {
 	b.p.Roots = append(b.p.Roots, r.choice)
 }
 
-// answering returns the atoms that can answer one of the roots.
+// answering returns the set of the atoms that are candidates of at least one root.
 func answering(roots []root) map[int]bool {
 	out := map[int]bool{}
 	for _, r := range roots {

@@ -3,14 +3,14 @@ package resolve
 import "slices"
 
 // relaxation is the degree to which a subscription or an installed bundle is ignored, so that the
-// others can be resolved (rule 4).
+// others can be resolved (rule 4). Each level includes the levels below it.
 type relaxation int
 
 const (
-	notRelaxed          relaxation = iota // no relaxation: answered as declared
-	keptInstalled                         // answered only by the installed bundle; without one, left out
-	requirementsIgnored                   // the installed bundle stays, its requirements are ignored
-	fullyIgnored                          // in addition, the installed bundle does not exclude other bundles
+	notRelaxed          relaxation = iota // must be satisfied as declared
+	keptInstalled                         // satisfied by the installed bundle, or left out
+	requirementsIgnored                   // the requirements of the installed bundle are ignored
+	fullyIgnored                          // the installed bundle does not exclude other bundles
 )
 
 // party is a participant in a conflict: a subscription, or an installed bundle without a
@@ -28,7 +28,7 @@ func (p party) key() string {
 	return "@" + p.inst.ns + "/" + p.inst.bundle
 }
 
-// relaxations holds the relaxation of each party so far in a round. Rule 4.
+// relaxations maps each party to its relaxation so far in a round. It implements Rule 4.
 type relaxations map[party]relaxation
 
 // level returns the relaxation of p. For an installed bundle without a subscription it is at least
@@ -40,8 +40,9 @@ func (r relaxations) level(p party) relaxation {
 	return r[p]
 }
 
-// relaxGenerated relaxes the generated subscriptions among the parties, and reports whether there
-// were any. They only follow from dependencies, so they cause no conflict of their own. Rule 12.
+// relaxGenerated relaxes the generated subscriptions among the parties, except upgrade targets, and
+// reports whether there were any. Generated subscriptions only result from dependencies, so they
+// must not cause a conflict of their own. It implements Rule 12.
 func (r relaxations) relaxGenerated(w *world, parties []party) bool {
 	any := false
 	for _, p := range parties {
@@ -52,9 +53,9 @@ func (r relaxations) relaxGenerated(w *world, parties []party) bool {
 	return any
 }
 
-// relax raises the relaxation of the least relaxed parties by one level. Installed bundles and
-// their dependencies are kept as long as it is enough to drop new ones, so that a valid lock stays
-// valid.
+// relax raises the relaxation of the least relaxed parties by one level. New operators are dropped
+// first. Installed bundles and their dependencies are relaxed only if that is not enough, so that a
+// valid lock remains valid.
 func (r relaxations) relax(parties []party) {
 	least := fullyIgnored
 	for _, p := range parties {

@@ -24,8 +24,8 @@ type inputs struct {
 	opt  Options
 }
 
-// subscription returns the declaration with that key for modification, or a new unused one if
-// there is none.
+// subscription returns the declaration with that key for modification. If there is none, it returns
+// a placeholder, so that the modification has no effect.
 func (in *inputs) subscription(key string) *declare.Subscription {
 	for i := range in.decl.Subscriptions {
 		if d := &in.decl.Subscriptions[i]; d.Key() == key {
@@ -80,8 +80,9 @@ func (t trial) apply(rs []remedy) (*world, *lockfile.File) {
 	return t.w.forTrial(&in.decl, in.opt), in.prev
 }
 
-// suggest tries the remedies of each dispute of a round from a lock, and keeps those that lead to a
-// solution. The parties of the other disputes stay relaxed meanwhile. Rule 13.
+// suggest tries the remedies of each conflict of r, starting from the lock "from", and keeps those
+// that lead to a solution. Meanwhile, the parties of the other conflicts remain relaxed. It
+// implements Rule 13.
 func (w *world) suggest(r *round, from *lockfile.File) {
 	for _, d := range r.disputes {
 		t := trial{w: w, prev: from, relaxations: map[string]relaxation{}}
@@ -94,9 +95,9 @@ func (w *world) suggest(r *round, from *lockfile.File) {
 	}
 }
 
-// tryRemedies tries at most limit remedies or pairs of remedies. It returns the single remedies
-// that work, or the first pair that works if there are none, least invasive first, and then the
-// removals that work.
+// tryRemedies tries at most limit remedies or pairs of remedies. It returns the changes that work
+// alone, at most maxSuggested of them, the least invasive first. If none works alone, it returns
+// the first pair that works. The removals that work come last.
 func tryRemedies(remedies []remedy, limit int, solves func([]remedy) bool) (changes []explain.Change, tried int) {
 	works := func(rs ...remedy) bool {
 		tried++
@@ -129,7 +130,8 @@ func tryRemedies(remedies []remedy, limit int, solves func([]remedy) bool) (chan
 	return append(changes, removals...), tried
 }
 
-// pinnedWith returns the bundle that is pinned for an operator with the remedies applied, or "".
+// pinnedWith resolves with the remedies applied, and returns the bundle pinned for an operator. It
+// returns "" if that fails or if the operator is not pinned.
 func (t trial) pinnedWith(of Target, rs ...remedy) string {
 	w, prev := t.apply(rs)
 	res, err := w.resolve(prev)
@@ -162,7 +164,7 @@ func (t trial) solves(rs []remedy) bool {
 	}
 }
 
-// solve returns the atoms chosen by the solver, or the core of a conflict.
+// solve runs the solver. It returns the unsatisfiable core of a conflict, or the chosen atoms.
 func (b *builder) solve() (core, chosen []int, err error) {
 	res, err := solve.Solve(b.p)
 	if err == nil && res.Core == nil {

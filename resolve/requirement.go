@@ -8,11 +8,11 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// requirement is one requirement of a bundle. A single bundle of the solution must match it.
+// requirement is a compiled requirement of a bundle. It is met by a single bundle that matches it.
 type requirement struct {
 	label string // in the lock: "package b >=1.0.0"; equal labels mean equal requirements
 	text  string // in messages: "package b >=1.0.0"
-	note  string // the author's failure message
+	note  string // the failure message written by the author of the bundle
 	match func(*facts) bool
 	fault func() error // the reason why it cannot be evaluated; nil: always evaluable
 	scope searchScope
@@ -135,8 +135,8 @@ func compileAny(parts []*requirement) *requirement {
 	}
 }
 
-// compileNot matches bundles that no part matches. It filters candidates, and does not exclude
-// other bundles from the solution.
+// compileNot returns a requirement that is met by a bundle that none of the parts match. Bundles
+// that a part matches may still be in the solution.
 func compileNot(parts []*requirement) *requirement {
 	return &requirement{
 		label: "olm.constraint not(" + join(parts, ", ", formatLabel) + ")",

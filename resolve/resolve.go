@@ -1,15 +1,16 @@
-// Package resolve selects the bundle of each operator. It computes the next lock from the
-// catalogs, the declarations and the previous lock: like OLM where OLM's choice is deterministic,
-// by a stable rule where OLM's choice depends on chance, and always with an explanation.
+// Package resolve selects the bundle of each operator. It computes the next lock from the catalogs,
+// the declarations and the previous lock. Where OLM's choice is deterministic, it follows OLM;
+// where OLM's choice depends on chance, it applies a fixed rule. It explains its results.
 //
-// Order of preference: Subscriptions are answered by namespace, then name, and their dependencies
-// breadth first; a dependency that a chosen bundle already meets adds no choice. The answer is the
-// first candidate that leads to a solution. In a channel, the entry nearest to its head is preferred. For a
-// dependency, the order is: installed bundles, the catalog of the requiring bundle, the other
-// catalogs by priority, by proximity and by name; within a catalog, default channels first, then
-// by package, then by channel. In a partial upgrade, named operators come first, then pinned
-// ones, then new ones. A candidate that leads to a solution is never skipped, therefore the
-// answer is unique.
+// Order of preference: The solver satisfies the subscriptions by namespace, then by name, and their
+// dependencies breadth first. A dependency that a chosen bundle already meets adds no choice. For
+// each choice, the solver takes the first candidate that leads to a solution. Within a channel, it
+// prefers the entry nearest to the head. For a dependency, it prefers installed bundles, then the
+// catalog of the requiring bundle, then the other catalogs by priority, by proximity (catalogs of
+// the same namespace first) and by name. Within a catalog, it prefers default channels, then the
+// first package by name, then the first channel by name. In a partial upgrade, named operators are
+// resolved first, then pinned ones, then new ones. A candidate that leads to a solution is never
+// skipped, so the result is unique.
 //
 // The rules of resolution, by their numbers in the specification, and the code that implements
 // them:
@@ -33,7 +34,7 @@
 // Everything here is a pure function of its arguments. The package never reads
 // a manifest, a file or a clock.
 //
-// It promises nothing yet: its exported names may change in any release.
+// There is no compatibility promise yet: exported names may change in any release.
 //
 // Start from [Resolve], [Check] and [Result].
 package resolve
@@ -52,10 +53,11 @@ import (
 // maxRounds limits --hops=all. The longest real chain has 120 versions.
 const maxRounds = 1000
 
-// Resolve returns the lock that satisfies decl with the catalogs of x, starting from the pins of
-// prev (nil: no pins), with warnings and conflicts. The error is of type Conflicts if there are
-// conflicts and opt.KeepGoing is not set; the result is returned with it, and its Partial holds
-// the resolved part. The arguments are not modified.
+// Resolve returns the lock that satisfies decl with the catalogs of x, with warnings and conflicts.
+// It starts from the pins of prev; a nil prev has no pins. The error is of type explain.Conflicts
+// if opt.KeepGoing is not set and there are conflicts, or if the replacement of an operator has
+// conflicts. In this case, Resolve also returns the result, and its Partial is the resolved part.
+// Resolve does not modify its arguments.
 func Resolve(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*Result, error) {
 	return runUntilStable(x, decl, opt, func(w *world) (*Result, error) { return w.resolve(prev) })
 }
@@ -108,7 +110,7 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	}
 	res.Partial = w.lock(st, prev)
 	successionConflicts := w.successionConflicts(prev, res.Partial)
-	if len(successionConflicts) > 0 { // a succession with unmet needs: keep the previous lock
+	if len(successionConflicts) > 0 { // keep the previous lock
 		st, res.Partial, res.Rounds = first, lockfile.New(nil), nil
 		if prev != nil {
 			res.Partial = prev
@@ -131,7 +133,8 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	return res, nil
 }
 
-// checkNamed reports targets that are neither declared nor pinned.
+// checkNamed returns an error for each upgrade target that is neither declared nor required, and
+// for each target of Options.Unpin that is not pinned.
 func (w *world) checkNamed(st *state, prev *lockfile.File) error {
 	var asked, pinned []string
 	for _, s := range st.wants {
@@ -155,7 +158,8 @@ func (w *world) checkNamed(st *state, prev *lockfile.File) error {
 	return faults.Err()
 }
 
-// conflicts returns the conflicts of the round from st, with proven changes.
+// conflicts returns the conflicts of r, the round that started from st. Unless w is quiet, each
+// conflict includes the changes that are proven to resolve it.
 func (w *world) conflicts(r *round, prev *lockfile.File, st *state, hop int) []*explain.Conflict {
 	if len(r.disputes) > 0 && !w.quiet {
 		from := prev
@@ -179,7 +183,8 @@ func (w *world) needsAnotherHop(hop int, r *round) bool {
 	return w.opt.Hops < 0 || hop+1 < w.opt.Hops
 }
 
-// equal reports whether both states answer the same subscriptions with the same bundles.
+// equal reports whether both states have the same subscriptions, the same installed bundles, and
+// the same installed bundle for each subscription.
 func (st *state) equal(other *state) bool {
 	if len(st.wants) != len(other.wants) || len(st.installed) != len(other.installed) {
 		return false

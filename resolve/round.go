@@ -10,17 +10,17 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// round is the result of one resolution, in which each operator follows at most one upgrade edge.
+// round is the result of one resolution pass, which upgrades each operator along at most one edge.
 type round struct {
 	b        *builder
 	next     *state
-	picks    map[*want]int // the chosen atom of each subscription; absent: unanswered
+	picks    map[*want]int // the chosen atom of each subscription; no entry: unsatisfied
 	disputes []dispute
 	changed  bool
 }
 
-// round resolves once. If a subscription has no answer, round relaxes all parties of its conflict
-// and resolves the rest. Rule 1.
+// round resolves once from st. After a conflict, it relaxes parties of that conflict and tries
+// again, until the rest has a solution. It implements Rule 1.
 func (w *world) round(st *state) (*round, error) {
 	r, given := &round{}, relaxations{}
 	for {
@@ -49,8 +49,8 @@ func (w *world) round(st *state) (*round, error) {
 	}
 }
 
-// apply computes the state after the round: answered subscriptions, unmanaged bundles that stay, and
-// dependencies with their generated subscriptions.
+// apply sets the state after the round from the chosen atoms: the subscriptions, the unmanaged
+// bundles that remain, and the dependencies with their generated subscriptions.
 func (r *round) apply(chosen []int) {
 	r.picks = r.b.matchWants(chosen)
 	picked := r.listPicks(chosen)
@@ -60,7 +60,7 @@ func (r *round) apply(chosen []int) {
 	r.changed = r.changed || len(needed) > 0
 }
 
-// matchWants returns the chosen atom that answers each subscription.
+// matchWants returns the chosen atom of each subscription that has one.
 func (b *builder) matchWants(chosen []int) map[*want]int {
 	picks, have := map[*want]int{}, map[int]bool{}
 	for _, id := range chosen {
@@ -121,7 +121,7 @@ func (b *builder) installedAs(a *atom) *installed {
 	return nil
 }
 
-// adopt returns i. If i is unmanaged, it returns a managed copy that belongs to the entry of a.
+// adopt returns i if it is managed. Otherwise it returns a managed copy of i with the entry of a.
 func (i *installed) adopt(a *atom) *installed {
 	if !i.unmanaged {
 		return i
@@ -134,7 +134,7 @@ func (i *installed) adopt(a *atom) *installed {
 	return &next
 }
 
-// install returns a new bundle that records its predecessor.
+// install returns the new installed bundle of an atom, with the bundle that it replaces.
 func (r *round) install(id int) *installed {
 	a := r.b.atoms[id]
 	i := &installed{ns: a.ns, bundle: a.entry.Name(), facts: a.facts, entry: a.entry, cat: a.catalog().ID(), isNew: true}
@@ -156,8 +156,8 @@ func (i *installed) replacesUnmanaged(old *installed) bool {
 	return old.unmanaged && i.ns == old.ns && i.entry.Replaces() == old.bundle
 }
 
-// succeed records that i replaces old. Bundles introduced earlier in this run are recorded as
-// skipped.
+// succeed records that i replaces old. If old was introduced earlier in this run, i replaces the
+// predecessor of old instead, and old is recorded as skipped.
 func (i *installed) succeed(old *installed) {
 	switch {
 	case old.bundle == i.bundle:
@@ -196,8 +196,9 @@ func (r *round) keptUnmanaged(picked []pick) []*installed {
 	})
 }
 
-// generateWants returns the picked bundles that answer none of wants, and the subscriptions that
-// OLM generates for these dependencies. Rule 12.
+// generateWants returns the generated subscriptions and the bundles of dependencies. The bundles
+// (have) are the picked ones that satisfy none of wants. The subscriptions (more) are those that
+// OLM generates for these bundles if no other subscription covers them. It implements Rule 12.
 func generateWants(picked []pick, wants []*want) (more []*want, have []*installed) {
 	for _, p := range picked {
 		e := cmp.Or(p.atom.entry, p.after.entry)
@@ -220,7 +221,7 @@ func generateWants(picked []pick, wants []*want) (more []*want, have []*installe
 	return more, have
 }
 
-// covers reports whether i, the installed bundle of entry e, can answer s.
+// covers reports whether i, the installed bundle of entry e, can satisfy s.
 func (s *want) covers(i *installed, e *model.Entry) bool {
 	return s.ns == i.ns && s.pkg == e.Channel().Package().Name() &&
 		(len(s.channels) == 0 || slices.Contains(s.channels, e.Channel().Name())) && (s.cat == nil || *s.cat == i.cat)

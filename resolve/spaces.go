@@ -11,9 +11,10 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// watchOf returns the namespaces that a bundle installed in ns would watch; empty means all. The
-// declaration takes precedence over the OperatorGroup. Without both, the bundle watches all
-// namespaces if it supports that, and otherwise its own.
+// watchOf returns the namespaces that a bundle would watch if it were installed in ns; an empty
+// list means all namespaces. The declaration takes precedence over the OperatorGroup. If neither
+// sets the namespaces, the bundle watches all namespaces if it supports that, and otherwise only
+// ns.
 func (w *world) watchOf(ns string, s *want, b *model.Bundle) []string {
 	if s != nil && s.decl != nil {
 		if s.decl.WatchAll {
@@ -36,7 +37,7 @@ func (w *world) watchOf(ns string, s *want, b *model.Bundle) []string {
 func (w *world) warnsOnly() bool { return w.opt.Requirements == "warn" }
 
 // cannotRun returns the reason why the bundle would not run in its namespace or on the cluster, or
-// the zero ban (rule 7).
+// the zero ban if it would run. It implements rule 7.
 func (w *world) cannotRun(a *atom) ban {
 	b := a.entry.Bundle()
 	m := b.Metadata()
@@ -68,13 +69,15 @@ func formatWatched(ns []string) string {
 	return "namespace " + strings.Join(ns, ", ")
 }
 
-// isBelow reports whether version have is lower than want; false if either is empty.
+// isBelow reports whether version have is lower than version want. It returns false if either is
+// empty or malformed.
 func isBelow(have, want string) bool {
 	h, v, ok := parseBoth(have, want)
 	return ok && h.LT(v)
 }
 
-// isAboveMinor reports whether have has a later minor version than limit.
+// isAboveMinor reports whether version have has a later minor version than limit. It returns false
+// if either is empty or malformed.
 func isAboveMinor(have, limit string) bool {
 	h, l, ok := parseBoth(have, limit)
 	return ok && (h.Major > l.Major || h.Major == l.Major && h.Minor > l.Minor)
@@ -91,8 +94,8 @@ func parseBoth(x, y string) (v, w semver.Version, ok bool) {
 	return v, w, err1 == nil && err2 == nil
 }
 
-// notPromoted returns the reason why a cannot be chosen if the followed lock pins another bundle,
-// or "".
+// notPromoted returns the reason why a cannot be chosen if the upstream lock (Options.From) pins
+// another bundle of its package. Otherwise it returns "".
 func (w *world) notPromoted(a *atom) string {
 	pin := w.followedPin(a.ns, a.facts.pkg)
 	if pin == nil || pin.Bundle == a.entry.Name() {
@@ -110,10 +113,10 @@ func isOverlapping(a, b []string) bool {
 	return slices.ContainsFunc(a, func(ns string) bool { return slices.Contains(b, ns) })
 }
 
-// sharing finds the atoms of other namespaces that may meet a requirement. Rule 10.
+// sharing finds the atoms in other namespaces that can meet a requirement. It implements Rule 10.
 type sharing struct {
 	b         *builder
-	rooted    []int // atoms that can answer a root
+	rooted    []int // candidates of a root
 	notRooted []int
 	memo      map[sharedKey][2][]int
 }
@@ -149,9 +152,9 @@ func (b *builder) hasSeveralNamespaces() bool {
 	return false
 }
 
-// addShared adds atoms of other namespaces that watch a's namespace to a choice. Atoms that can
-// answer a subscription there are preferred to new installs here; all others count only if they
-// are installed anyway.
+// addShared adds to a choice the matching atoms of other namespaces that watch the namespace of a.
+// Candidates of a root are preferred to new installs in the namespace of a. The other atoms meet
+// the choice if they are chosen anyway; otherwise they are the last resort.
 func (s *sharing) addShared(a *atom, r *requirement, c solve.Choice) solve.Choice {
 	key := sharedKey{a.ns, r}
 	got, ok := s.memo[key]

@@ -17,7 +17,7 @@ import (
 type Part struct {
 	Operators []string // namespace/package of the upgraded targets, sorted; declared ones first
 	Result    *Result
-	Bonds     []Bond // why others are upgraded with them
+	Bonds     []Bond // reasons why operators are upgraded together
 }
 
 // Bond is the reason why the upgrade of one operator includes the upgrade of another.
@@ -109,7 +109,7 @@ type splitter struct {
 	opt    Options
 	trees  TreeComparer // may be nil
 	drafts []*draftPart
-	waits  []diag.Warning // about parts that wait for others
+	waits  []diag.Warning // warnings about parts that are postponed
 }
 
 // draftPart is a part whose operators may still change.
@@ -119,7 +119,8 @@ type draftPart struct {
 	singleMoves map[string]map[string]Move // by operator: the moves of its upgrade alone
 }
 
-// try resolves with the given targets. It returns nil if not all of them can be upgraded.
+// try resolves with the given targets. It returns nil if they have no common solution, or if not
+// all of them are upgraded.
 func (s *splitter) try(targets ...Target) (*draftPart, error) {
 	opt := s.opt
 	opt.Named = targets
@@ -155,7 +156,7 @@ func (p *draftPart) moves() map[string]Move {
 	return out
 }
 
-// overlappingDrafts returns two pieces that change the same operator, or nil.
+// overlappingDrafts returns two parts that change the same operator, or nil.
 func (s *splitter) overlappingDrafts() (a, b *draftPart) {
 	at := map[string]*draftPart{}
 	for _, p := range s.drafts {
@@ -169,7 +170,7 @@ func (s *splitter) overlappingDrafts() (a, b *draftPart) {
 	return nil, nil
 }
 
-// parts returns the pieces as Parts with their bonds.
+// parts converts the drafts to Parts with their bonds.
 func (s *splitter) parts() ([]Part, error) {
 	declared := map[string]bool{}
 	for _, d := range s.decl.Subscriptions {
@@ -197,8 +198,9 @@ func (s *splitter) parts() ([]Part, error) {
 	return out, nil
 }
 
-// bonds returns the reasons why an operator cannot be upgraded alone. It resolves with a hold on
-// each of the other changed operators in turn, and uses the reason of the resulting warning.
+// bonds returns the reasons why an operator cannot be upgraded alone. For each other operator that
+// changes along with it, bonds resolves again with a hold on that other operator, and takes the
+// reason from the resulting warning.
 func (s *splitter) bonds(p *draftPart, key string) ([]Bond, error) {
 	var out []Bond
 	moves := p.singleMoves[key]

@@ -10,10 +10,10 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// The parts of an upgrade become branches that are merged in any order, or never. Each part
-// resolves by itself. To make every combination resolve as well, parts that fail in combination
-// are joined. If the joined part has no solution, the last part waits until the others are merged.
-// Parts that no constraint connects need no check.
+// The parts of an upgrade become branches. Users may merge them in any order, and may leave some
+// unmerged, so every combination of parts must resolve, not only each part alone. Parts that fail
+// in combination are joined. If the joined part has no solution, the last part is postponed until
+// the others are merged. Parts that no constraint connects need no check.
 
 // maxTogether limits the number of connected parts whose combinations are checked. Larger groups
 // are joined into one part.
@@ -33,7 +33,8 @@ func (s *splitter) resolveConflicts() error {
 	}
 }
 
-// joinOrPostpone joins conflicting parts into one, or makes the last of them wait.
+// joinOrPostpone joins conflicting parts into one part. If that has no solution, it removes the
+// last part and adds a warning that its upgrade is postponed.
 func (s *splitter) joinOrPostpone(set []*draftPart) error {
 	var targets []Target
 	for _, p := range set {
@@ -104,7 +105,8 @@ func (s *splitter) canGitMerge(a, b *draftPart) bool {
 	return lockfile.Apart(s.prev, a.res.Partial, b.res.Partial) && (s.trees == nil || s.trees.CanMerge(a.res.Partial, b.res.Partial))
 }
 
-// firstInvalid returns the first set of the given size for which holds is false, or nil.
+// firstInvalid returns the first set of the given size whose parts cannot be merged into a valid
+// lock, or nil if there is none.
 func (s *splitter) firstInvalid(group []*draftPart, size int) []*draftPart {
 	for mask := range 1 << len(group) {
 		var set []*draftPart
@@ -132,10 +134,11 @@ func (s *splitter) isMergeValid(set []*draftPart) bool {
 	return err == nil && len(v.Stale) == 0 && (s.trees == nil || s.trees.MergeEquals(merged, locks))
 }
 
-// connectedGroups returns the groups of two or more parts that are connected, directly or transitively.
-// Two parts are connected if one provides a package or an API, before or after, that the other
-// provides or requires; if together they can close a cycle of requirements; or if their trees
-// meet.
+// connectedGroups returns the groups of two or more parts that are connected, directly or
+// transitively. Two parts are connected in any of these cases: one provides, before or after the
+// upgrade, a package or an API that the other provides or requires; an unchanged pin requires
+// packages or APIs of both; together they can close a cycle of requirements; or their rendered
+// trees overlap.
 func (s *splitter) connectedGroups() [][]*draftPart {
 	group := map[*draftPart]int{}
 	for i, p := range s.drafts {
@@ -182,8 +185,8 @@ func (s *splitter) connectedGroups() [][]*draftPart {
 	return out
 }
 
-// joinCycles joins the parts with operators that form a cycle of requirements when all parts are
-// applied, because such operators are one unit of the tree.
+// joinCycles joins parts whose operators require each other in a cycle once all parts are applied,
+// because such operators are rendered as one unit of the tree.
 func (s *splitter) joinCycles(join func(a, b *draftPart)) {
 	all := &lockfile.File{Pins: slices.Clone(s.prev.Pins)} // an upgraded pin occurs more than once
 	changers := map[string][]*draftPart{}
@@ -208,7 +211,8 @@ func (s *splitter) joinCycles(join func(a, b *draftPart)) {
 	}
 }
 
-// joinAll joins the parts that have a subject in needed, the subjects of one pin's requirements.
+// joinAll joins the parts that have one of the needed subjects, which are the subjects of the
+// requirements of one pin.
 func (s *splitter) joinAll(subjects map[*draftPart]map[string]bool, needed map[string]bool, join func(a, b *draftPart)) {
 	var first *draftPart
 	for _, p := range s.drafts {
@@ -222,8 +226,8 @@ func (s *splitter) joinAll(subjects map[*draftPart]map[string]bool, needed map[s
 	}
 }
 
-// anySubject represents every package and API. It is the subject of a constraint by label or by
-// rule.
+// anySubject stands for every package and API. It is the subject of a requirement that is not
+// limited to packages or APIs, such as a label or a CEL rule.
 const anySubject = "*"
 
 // intersects reports whether two sets of subjects have one in common.

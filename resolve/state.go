@@ -15,15 +15,15 @@ import (
 type installed struct {
 	ns, bundle string
 	facts      *facts
-	entry      *model.Entry // its catalog entry; nil: in no catalog any more
+	entry      *model.Entry // its catalog entry; nil: no longer in the catalog
 	cat        model.ID
 	pin        *lockfile.Pin // its pin; nil: adopted, or installed by this run
 	csv        *declare.ClusterServiceVersion
-	unmanaged  bool   // it has no subscription and must stay installed
+	unmanaged  bool   // it has no subscription and must remain installed
 	replaces   string // its predecessor
 	skipped    []string
 	isNew      bool // installed by this run
-	undeclared bool // its declaration was removed: the lock drops it unless another operator requires it. Rule 12.
+	undeclared bool // no longer declared: pinned only while another operator requires it (Rule 12)
 }
 
 func (i *installed) pkg() string { return i.facts.pkg }
@@ -67,7 +67,7 @@ func newState(wants []*want, others []*installed) *state {
 }
 
 // needed returns the declared and unmanaged bundles with their direct and indirect dependencies. If
-// several providers of an API meet a requirement, it includes only one of them.
+// several bundles that provide the same API meet a requirement, it includes only one of them.
 func (st *state) needed() map[*installed]bool {
 	out := map[*installed]bool{}
 	var todo []*installed
@@ -117,7 +117,8 @@ func (st *state) pruned() *state {
 	return &next
 }
 
-// pinnedWants returns the pinned bundles of undeclared packages.
+// pinnedWants returns the installed bundles of packages that no declaration requests, as
+// subscriptions by namespace and package.
 func (st *state) pinnedWants() map[pkgKey]*want {
 	out := map[pkgKey]*want{}
 	for _, i := range st.installed {
@@ -147,8 +148,8 @@ func (st *state) sort() {
 	})
 }
 
-// stateBefore returns the state before the first round (rule 8): for each namespace and package
-// the pin of the previous lock, otherwise the declared state of a cluster.
+// stateBefore returns the state before the first round. For each namespace and package it uses the
+// pin of the previous lock, and otherwise the declared state of a cluster. It implements rule 8.
 func (w *world) stateBefore(prev *lockfile.File) *state {
 	st := &state{}
 	for i := range w.decl.Subscriptions {
@@ -186,7 +187,7 @@ func (w *world) defaultChannel(s *want) []string {
 	return []string{pkgs[0].DefaultChannel()}
 }
 
-// fromLock adds the pins to st and returns them by namespace and package. Rule 8.
+// fromLock adds the pins to st and returns them by namespace and package. It implements Rule 8.
 func (w *world) fromLock(st *state, prev *lockfile.File) map[string]*installed {
 	locked := map[string]*installed{}
 	for _, p := range w.activePins(prev) {
@@ -238,7 +239,7 @@ func isRenamed(s *want, p *lockfile.Pin, prev *lockfile.File) bool {
 	return !has
 }
 
-// generatedWant returns the recorded subscription of a dependency.
+// generatedWant returns the generated subscription that the pin of a dependency records.
 func generatedWant(p *lockfile.Pin, inst *installed) *want {
 	id := p.Catalog.ID
 	s := &want{
@@ -251,8 +252,9 @@ func generatedWant(p *lockfile.Pin, inst *installed) *want {
 	return s
 }
 
-// fromPin returns the installed bundle of a pin. The catalog's data of the bundle is used if the
-// catalog is the one in the lock. A bundle adopted from a cluster keeps the cluster's data.
+// fromPin returns the installed bundle of a pin. If the catalog is the one in the lock, its data of
+// the bundle is used instead of the recorded data, except for a bundle adopted from a cluster,
+// which keeps the data of the cluster.
 func (w *world) fromPin(p *lockfile.Pin, wants []*want) *installed {
 	e := w.entryOf(p.Catalog.ID, p.Package, p.Channel, p.Bundle)
 	inst := &installed{ns: p.Namespace, bundle: p.Bundle, cat: p.Catalog.ID, pin: p, replaces: p.Replaces, entry: e}
@@ -315,7 +317,7 @@ func (w *world) entryOf(id model.ID, pkg, channel, bundle string) *model.Entry {
 	return nil
 }
 
-// fromCluster adopts ClusterServiceVersions that the lock does not pin. Rule 8.
+// fromCluster adopts ClusterServiceVersions that the lock does not pin. It implements Rule 8.
 func (w *world) fromCluster(st *state, locked map[string]*installed) {
 	taken := map[string]bool{} // "ns/name" of CSVs that belong to a subscription
 	byName := map[string]*declare.ClusterServiceVersion{}
@@ -362,8 +364,8 @@ func (w *world) fromCluster(st *state, locked map[string]*installed) {
 	}
 }
 
-// markReplaced marks the ClusterServiceVersions that c replaces. They belong to the same
-// subscription, in which only c counts.
+// markReplaced marks the ClusterServiceVersions that c replaces, directly or indirectly, as taken.
+// They belong to the same subscription, and only c counts as its installed bundle.
 func (w *world) markReplaced(c *declare.ClusterServiceVersion, byName map[string]*declare.ClusterServiceVersion, taken map[string]bool) {
 	for c != nil && c.Replaces != "" {
 		key := c.Namespace + "/" + c.Replaces
@@ -375,7 +377,8 @@ func (w *world) markReplaced(c *declare.ClusterServiceVersion, byName map[string
 	}
 }
 
-// warnStateDiffers warns if the status of the declaration of s and the lock have different bundles.
+// warnStateDiffers warns if the status of the declaration of s names another installed bundle than
+// the lock.
 func (w *world) warnStateDiffers(s *want) {
 	if s.current.pin == nil || s.current.bundle == s.decl.InstalledCSV {
 		return
@@ -389,8 +392,8 @@ func (w *world) hasSubscriptions(st *state, ns string) bool {
 	return slices.ContainsFunc(st.wants, func(s *want) bool { return s.ns == ns })
 }
 
-// fromCSV returns the installed bundle of a ClusterServiceVersion. Without the properties
-// annotation, its package is the common package of its subscriptions.
+// fromCSV returns the installed bundle of a ClusterServiceVersion. If it has no properties
+// annotation, it gets the package of its subscriptions, if that is the same for all.
 func (w *world) fromCSV(c *declare.ClusterServiceVersion, wants []*want) *installed {
 	f := w.facts.fromProperties(c.Properties)
 	inst := &installed{ns: c.Namespace, bundle: c.Name, facts: f, csv: c, replaces: c.Replaces}

@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// A replaced operator is not part of resolution. Its pin is removed before the first round, to
-// avoid conflicts with its successor, and the successor is chosen as a new install. The leftover
-// objects stay in the lock until the successor is observed running.
+// A replaced operator does not take part in resolution. Its pin is removed before the first round,
+// so that it cannot conflict with its successor, and the successor is resolved as a new install.
+// The leftover objects remain in the lock until the successor is observed running.
 
 // activePins returns the pins of prev. It includes those of leaving operators that are declared
 // again and have no declared successor, so that a replacement can be undone.
@@ -36,11 +36,11 @@ func (w *world) activePins(prev *lockfile.File) []*lockfile.Pin {
 	return out
 }
 
-// pinsAndLeaving returns the pins and the leaving operators of the next lock. An operator that is no
-// longer required is leaving until its removal is observed. A replaced operator is leaving until its
-// successor is settled, or until the declarations no longer name that successor. A replaced operator
-// keeps its pin while its successor has none. A successor inherits all predecessors of the operator
-// that it replaces.
+// pinsAndLeaving returns the pins and the leaving operators of the next lock. An operator that is
+// no longer required is leaving until its removal is observed. A replaced operator is leaving until
+// its successor is settled, or until the declarations no longer name that successor. If the
+// successor has no pin, the replaced operator keeps its own pin. If the successor is replaced in
+// turn, the new successor inherits all its predecessors.
 func (w *world) pinsAndLeaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pin, []lockfile.Leaving) {
 	if prev == nil {
 		return pins, nil
@@ -100,8 +100,8 @@ func newLeaving(prev *lockfile.File, p lockfile.Pin, now map[string]bool) lockfi
 	return lockfile.Leaving{With: unitOf(prev, p, now), Pin: p}
 }
 
-// unitOf returns the remaining operators that require p and are required by p, directly or
-// indirectly. They form one unit with it.
+// unitOf returns the remaining operators that form a cycle of requirements with p: they require p
+// and are required by p, directly or indirectly. They are one unit of the tree with p.
 func unitOf(lock *lockfile.File, p lockfile.Pin, now map[string]bool) []string {
 	var out []string
 	for key := range lock.Needed(p.Key()) {
@@ -113,8 +113,8 @@ func unitOf(lock *lockfile.File, p lockfile.Pin, now map[string]bool) []string {
 	return out
 }
 
-// lastSuccessor returns the declared successor of a leaving operator, or of its successors in the
-// lock; "" if there is none.
+// lastSuccessor follows the successors of a leaving operator in the lock. It returns the first
+// declared successor of the operator or of one of these, or "" if there is none.
 func (w *world) lastSuccessor(l lockfile.Leaving, prev *lockfile.File) string {
 	key, next := l.Key(), l.ReplacedBy
 	for range len(prev.Leaving) + 1 {
@@ -130,8 +130,8 @@ func (w *world) lastSuccessor(l lockfile.Leaving, prev *lockfile.File) string {
 	return ""
 }
 
-// refreshPin returns a pin with the current data of its bundle from the catalog, if the catalog is
-// the one in the lock.
+// refreshPin returns p with the current data of its bundle from the catalog. It returns p unchanged
+// if the catalog no longer has the bundle or differs from the one in the lock.
 func (w *world) refreshPin(p lockfile.Pin) lockfile.Pin {
 	e := w.entryOf(p.Catalog.ID, p.Package, p.Channel, p.Bundle)
 	if e == nil || !w.isCatalogCurrent(&p) {
@@ -146,8 +146,8 @@ func (w *world) isSettled(follower string) bool {
 	return slices.Contains(w.opt.Settled, follower) || slices.Contains(w.opt.Settled, "*")
 }
 
-// successionConflicts returns a conflict for each succession with unmet needs: APIs that the successor does not
-// provide, or an operator that requires the removed package.
+// successionConflicts returns a conflict for each succession that is not possible: the successor
+// does not provide all APIs, or another operator requires the replaced package.
 func (w *world) successionConflicts(prev, next *lockfile.File) []*explain.Conflict {
 	var out []*explain.Conflict
 	for _, replaced := range slices.Sorted(maps.Keys(w.followers)) {

@@ -11,9 +11,9 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// remedies returns possible solutions of the conflict, the smallest and least invasive first: a
-// field of a declaration, the namespaces of an OperatorGroup, a flag, a setting of the workspace,
-// another namespace, and finally removals. Rule 13.
+// remedies returns changes that may resolve the conflict, the smallest and least invasive first:
+// edits of declarations, other watched namespaces, flags, settings of the workspace, other
+// namespaces, and finally removals. It implements Rule 13.
 func (t *explainer) remedies() []remedy {
 	t.addFieldEdits()
 	if t.hasBan(banInstallMode) || t.excludesEachOther() || t.isGroupAtFault() {
@@ -36,7 +36,7 @@ func (t *explainer) remedies() []remedy {
 	return t.suggested
 }
 
-// hasBan reports whether a bundle is banned for that reason.
+// hasBan reports whether the conflict includes a ban of the given kind.
 func (t *explainer) hasBan(kind banKind) bool {
 	return slices.ContainsFunc(t.causes, func(x taggedCause) bool {
 		c, ok := x.cause.(banCause)
@@ -44,7 +44,7 @@ func (t *explainer) hasBan(kind banKind) bool {
 	})
 }
 
-// excludesEachOther reports whether the conflict is about operators that exclude each other.
+// excludesEachOther reports whether the conflict includes operators that exclude each other.
 func (t *explainer) excludesEachOther() bool {
 	return slices.ContainsFunc(t.causes, func(x taggedCause) bool {
 		switch x.cause.(type) {
@@ -60,7 +60,8 @@ func (t *explainer) isGroupAtFault() bool {
 	return slices.ContainsFunc(t.namespaces(), func(ns string) bool { return t.b.w.namespace(ns).fault != "" })
 }
 
-// addUnmanaged adds remedies for installed bundles without a declaration: adopt or delete them.
+// addUnmanaged adds remedies for installed bundles without a subscription: a declaration adopts the
+// bundle, or the bundle is deleted.
 func (t *explainer) addUnmanaged() {
 	for _, x := range t.causes {
 		c, ok := x.cause.(installedCause)
@@ -128,7 +129,8 @@ func (t *explainer) addFieldEdits() {
 	}
 }
 
-// addSimilar adds similarly spelled names for an unknown package or startingCSV.
+// addSimilar adds remedies that replace an unknown package or startingCSV by a similarly spelled
+// name.
 func (t *explainer) addSimilar(s *want) {
 	w := t.b.w
 	pkgs, _ := w.packages(s)
@@ -162,7 +164,8 @@ func (t *explainer) addSimilar(s *want) {
 	}
 }
 
-// addChannels adds the other channels of a package, similarly spelled ones first.
+// addChannels adds remedies that request another channel of the package, similarly spelled channels
+// first.
 func (t *explainer) addChannels(s *want, c *model.Catalog) {
 	p, ok := c.Package(s.pkg)
 	if !ok || len(s.channels) == 0 {
@@ -176,7 +179,7 @@ func (t *explainer) addChannels(s *want, c *model.Catalog) {
 	}
 }
 
-// addVersions adds the newest versions that s does not allow.
+// addVersions adds remedies that allow one of the newest versions that s does not allow.
 func (t *explainer) addVersions(s *want) {
 	const most = 20
 	pkgs, _ := t.b.w.packages(s)
@@ -264,8 +267,8 @@ func (t *explainer) addFlags() {
 	}
 }
 
-// unknownTarget returns the target that asks for a version of s that the package does not have, or
-// nil.
+// unknownTarget returns the upgrade target of s if the package does not have its version. Otherwise
+// it returns nil.
 func (t *explainer) unknownTarget(s *want) *Target {
 	target := t.b.w.named(s)
 	if target == nil || target.Version == "" || slices.Contains(t.publishedVersions(s), target.Version) {
@@ -284,8 +287,8 @@ func (t *explainer) publishedVersions(s *want) []string {
 	return out
 }
 
-// addOtherTargets adds alternatives to a target version that does not exist or takes part in the
-// conflict.
+// addOtherTargets adds remedies that replace a target version which does not exist or takes part in
+// the conflict.
 func (t *explainer) addOtherTargets(s *want) {
 	target, near := t.unknownTarget(s), []string{}
 	if target != nil {
@@ -335,7 +338,7 @@ func (t *explainer) pinnedTargets() []Target {
 	return out
 }
 
-// addSettings adds settings of quayside.yaml.
+// addSettings adds remedies that change a setting of quayside.yaml.
 func (t *explainer) addSettings() {
 	addSetting := func(text string, change func(*inputs)) {
 		t.add(remedy{Change: explain.Change{Text: text + " in quayside.yaml"}, apply: change})
@@ -360,7 +363,7 @@ func (t *explainer) addSettings() {
 	}
 }
 
-// addInvisible adds catalogs that meet the requirement but are not visible in the namespace.
+// addInvisible adds remedies that make a catalog visible which has a bundle for the requirement.
 func (t *explainer) addInvisible(c requirementCause) {
 	for _, cat := range t.b.w.x.Catalogs() {
 		if id := cat.ID(); len(t.b.w.providers(cat, c.req)) > 0 && !t.b.w.isVisible(c.ns, id) {
@@ -374,8 +377,8 @@ func (t *explainer) addInvisible(c requirementCause) {
 	}
 }
 
-// addNamespaces adds other namespaces for a declared subscription: existing ones, and a new one
-// that watches only itself.
+// addNamespaces adds remedies that move a declared subscription to another namespace: an existing
+// one, or a new one whose OperatorGroup watches only that namespace.
 func (t *explainer) addNamespaces() {
 	for _, s := range t.declared() {
 		addMove := func(ns, text string, change func(*inputs)) {

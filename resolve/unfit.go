@@ -13,10 +13,11 @@ type Incompatibility struct {
 	Text string // "needs Kubernetes 1.38"
 }
 
-// FindIncompatible returns the pins of a lock that do not run on the given versions of Kubernetes and
-// OpenShift, in the order of the lock, by rule 7. An empty version is not checked. The limits come
-// from the catalogs. If a catalog no longer has the bundle, they come from the properties in the
-// lock, which do not include minKubeVersion: unknown lists the keys of such pins.
+// FindIncompatible returns the pins of a lock that do not run on the given versions of Kubernetes
+// and OpenShift (rule 7), in the order of the lock. If a version is empty, it is not checked. The
+// limits come from the catalogs. If a catalog no longer has the bundle, the limit for OpenShift
+// comes from the properties in the lock, and the limit for Kubernetes is unknown: unknown lists the
+// keys of these pins if a version of Kubernetes is given.
 func FindIncompatible(x *model.Index, lock *lockfile.File, kubernetes, openshift string) (found []Incompatibility, unknown []string) {
 	for _, p := range lock.Pins {
 		minKube, maxOpenShift := "", model.Read(p.Properties).MaxVersion
@@ -75,8 +76,8 @@ func platformMismatch(minKube, maxOpenShift, kubernetes, openshift string) strin
 	return ""
 }
 
-// LifecycleOf returns the support data of a pin's version from its catalog, or nil if there is
-// none. The catalog may have dropped the bundle.
+// LifecycleOf returns the catalog's support data for the version of a pin, or nil if the catalog
+// has none. It does not require that the catalog still has the bundle.
 func LifecycleOf(x *model.Index, p lockfile.Pin) *model.SupportedVersion {
 	pkg := packageOf(x, p.Catalog.ID, p.Package)
 	if pkg == nil {
@@ -85,8 +86,9 @@ func LifecycleOf(x *model.Index, p lockfile.Pin) *model.SupportedVersion {
 	return model.FindSupport(pkg.Lifecycle(), p.Version)
 }
 
-// UpgradePath returns the bundles that upgrades of a pin of the lock can reach, nearest first, without
-// regard to dependencies. It returns nil if the pin has no subscription.
+// UpgradePath returns the bundles that a pin of the lock can be upgraded to, nearest first. It
+// ignores dependencies. It returns nil if no subscription of the lock or the declarations has this
+// pin.
 func UpgradePath(x *model.Index, decl *declare.Set, lock *lockfile.File, pin lockfile.Pin, opt Options) []string {
 	w := newWorld(x, decl, upgradeOptions(opt))
 	for _, s := range w.stateBefore(lock).wants {

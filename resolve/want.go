@@ -10,13 +10,13 @@ import (
 type want struct {
 	ns, name  string
 	pkg       string
-	channels  []string // permitted; empty: any
+	channels  []string // permitted channels; empty: any
 	cat       *model.ID
-	decl      *declare.Subscription // nil: generated
+	decl      *declare.Subscription // nil if the user did not declare the subscription
 	starting  string
 	approval  declare.Approval
 	hold      string
-	current   *installed // the installed bundle that answers it; nil: none
+	current   *installed // the installed bundle of this operator; nil: not installed
 	generated bool
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// reportRound warns about unrequested effects of a round. Rule 6.
+// reportRound warns about effects of a round that the user did not request. It implements Rule 6.
 func (w *world) reportRound(r *round) {
 	for _, root := range r.b.roots {
 		s := root.want
@@ -33,7 +33,7 @@ func (w *world) reportRound(r *round) {
 	}
 }
 
-// countSteps counts the bundles that come before the named one in the order of preference.
+// countSteps returns the number of different bundles that are preferred to the named one.
 func countSteps(of []option, name string) int {
 	seen := map[string]bool{}
 	for _, o := range of {
@@ -68,20 +68,21 @@ func (w *world) warnFor(s *want, code, msg string) {
 	w.warn(diag.Warning{Pos: s.requestPos(), Code: code, Msg: msg, Subject: s.operator()})
 }
 
-// whyNotChosen explains why the named bundle cannot answer root, even as the only candidate.
+// whyNotChosen returns the reason why the named bundle is not chosen for root, even if it is the
+// only candidate.
 func (r *round) whyNotChosen(root root, name string) string {
 	return r.findObstacle(root, slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != name })).text
 }
 
-// obstacle is the reason why candidates of a root cannot answer it.
+// obstacle is the reason why some candidates of a root are not chosen.
 type obstacle struct {
 	text    string   // the chain of causes, in one line
 	refused []string // operators whose bundles Options.Objection refused; sorted
 }
 
-// findObstacle explains why none of the atoms can answer root: they have no solution, or no
-// solution with the same answers for earlier roots. It omits the line of the root's own
-// subscription.
+// findObstacle returns the reason why none of the atoms can be chosen for root: no solution
+// contains one of them, or no solution contains one of them together with the atoms that were
+// chosen for earlier roots. It omits the line about the subscription of root itself.
 func (r *round) findObstacle(root root, of []int) obstacle {
 	p := r.b.p
 	p.Roots = slices.Clone(p.Roots)
@@ -121,7 +122,8 @@ func (r *round) findObstacle(root root, of []int) obstacle {
 	return out
 }
 
-// reportResult warns about the state after the last round, which the lock records. Rule 6.
+// reportResult warns about the state after the last round, which is recorded in the lock. It
+// implements Rule 6.
 func (w *world) reportResult(r *round, st *state, res *Result) {
 	reported := map[model.ID]bool{} // reported by a conflict
 	for _, c := range res.Conflicts {
@@ -167,8 +169,8 @@ func (w *world) reportResult(r *round, st *state, res *Result) {
 	}
 }
 
-// reportOrphans warns about dependencies that are no longer required, with their unmet
-// requirements and duplicate APIs. Rule 6.
+// reportOrphans warns about dependencies that are no longer required, with their unmet requirements
+// and duplicate APIs. It implements Rule 6.
 func (w *world) reportOrphans(st *state) {
 	needed := st.needed()
 	for _, s := range st.wants {
@@ -192,7 +194,8 @@ func (w *world) reportOrphans(st *state) {
 	}
 }
 
-// reportBadRanges warns about malformed skipRanges in the channels of the subscriptions. Rule 4.
+// reportBadRanges warns about malformed skipRanges in the channels of the subscriptions. It
+// implements Rule 4.
 func (w *world) reportBadRanges(st *state) {
 	for _, s := range st.wants {
 		pkgs, _ := w.packages(s)
@@ -228,8 +231,9 @@ func (w *world) reportDeprecated(i *installed, s *want) {
 // oneLine joins several faults into one line.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// reportCannotRun warns about a pinned bundle that will not run. Such a bundle is pinned if it was
-// already installed, or if Options.Requirements is "warn". Rule 7.
+// reportCannotRun warns about a pinned bundle that will not run on the cluster or in its namespace.
+// It can be pinned only if it was already installed, or if Options.Requirements is "warn". It
+// implements Rule 7.
 func (w *world) reportCannotRun(i *installed, s *want) {
 	a := &atom{ns: i.ns, entry: i.entry, facts: i.facts, watch: w.watchOf(i.ns, s, i.entry.Bundle())}
 	if no := w.cannotRun(a); no.kind != 0 {
@@ -237,7 +241,8 @@ func (w *world) reportCannotRun(i *installed, s *want) {
 	}
 }
 
-// reportUnchecked warns about checks skipped without a cluster version. Rule 7.
+// reportUnchecked warns about checks that are skipped because a version of the cluster is not set.
+// It implements Rule 7.
 func (w *world) reportUnchecked(st *state) {
 	kube, shift := 0, 0
 	for _, i := range st.installed {

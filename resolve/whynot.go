@@ -50,7 +50,7 @@ type question struct {
 	target   Target
 	want     *want
 	declared bool           // a subscription requests the package
-	entries  []*model.Entry // of the version, all channels, permitted ones first
+	entries  []*model.Entry // entries of the version in all channels, permitted ones first
 	out      *explain.Obstacles
 }
 
@@ -142,8 +142,8 @@ func (q *question) answer() (*explain.Obstacles, error) {
 	return q.out, nil
 }
 
-// addOfferObstacles adds the reasons why the current subscription does not offer the version, or
-// returns the offered entries.
+// addOfferObstacles returns the candidates of the subscription that have the version. If there are
+// none, it adds the reasons to the result.
 func (q *question) addOfferObstacles() []*model.Entry {
 	opts := q.w.options(q.want)
 	var offered []*model.Entry
@@ -190,8 +190,8 @@ func (q *question) channelNames() []string {
 	return names
 }
 
-// conflict returns the explainer of the conflict if the subscription is limited to es, or nil. It
-// relaxes the parties of unrelated conflicts.
+// conflict returns the explainer of the conflict that occurs if es are the only candidates of the
+// subscription, or nil if there is none. It relaxes the parties of unrelated conflicts.
 func (q *question) conflict(es []*model.Entry) (*explainer, error) {
 	w := *q.w
 	w.forced = map[*want][]*model.Entry{q.want: es}
@@ -219,7 +219,7 @@ func (q *question) pinsVersion(rs []remedy) bool {
 	return trial{w: &asking, prev: q.prev}.pinnedWith(q.target, rs...) == q.out.Bundle
 }
 
-// availableChanges returns changes that may make the version available. Rule 13.
+// availableChanges returns changes that may make the version available. It implements Rule 13.
 func (q *question) availableChanges() []remedy {
 	key := q.target.Namespace + "/" + q.target.Package
 	var out []remedy

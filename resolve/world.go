@@ -24,7 +24,7 @@ type world struct {
 	followers  map[string]*declare.Subscription // by operator: the declaration that replaces it
 	warnings   []diag.Warning
 	stays      []Stay
-	forced     map[*want][]*model.Entry // for WhyNot: the only permitted answers of a subscription, regardless of edges
+	forced     map[*want][]*model.Entry // for WhyNot: the only candidates, regardless of edges
 	quiet      bool                     // a trial: no reports and no suggestions
 }
 
@@ -33,18 +33,19 @@ type entriesKey struct {
 	req *requirement
 }
 
-// installNamespace holds the declared settings of one install namespace. Rule 4.
+// installNamespace holds the declared settings of one install namespace. A fault affects only this
+// namespace (Rule 4).
 type installNamespace struct {
 	group    *declare.OperatorGroup // nil: none declared
-	watch    []string               // of the group; empty: all namespaces
-	exclude  bool                   // no catalogs of global namespaces
+	watch    []string               // watched by the group; empty: all namespaces
+	exclude  bool                   // catalogs of global namespaces are not visible
 	fault    string                 // the reason why nothing can be installed here
 	faultPos diag.Pos
 }
 
-// runUntilStable calls f with a new world until no further rule of a constraint exceeds its cost
-// limit. A rule that exceeded the limit matches nothing in the next call, so that the result does
-// not depend on the order of evaluation.
+// runUntilStable calls f, each time with a new world, until no further CEL rule exceeds its cost
+// limit. A rule that has exceeded the limit matches nothing in the next call, so that the result
+// does not depend on the order of evaluation.
 func runUntilStable[T any](x *model.Index, decl *declare.Set, opt Options, f func(*world) (T, error)) (T, error) {
 	read := newReader()
 	for {
@@ -70,16 +71,17 @@ func newWorld(x *model.Index, decl *declare.Set, opt Options) *world {
 	return w
 }
 
-// forTrial returns a world with other declarations and options that reports nothing. It shares the
-// facts about bundles with w.
+// forTrial returns a quiet world with other declarations and options. It shares the facts about
+// bundles and the cached entries with w.
 func (w *world) forTrial(decl *declare.Set, opt Options) *world {
 	next := newWorld(w.x, decl, opt)
 	next.facts, next.entries, next.quiet = w.facts, w.entries, true
 	return next
 }
 
-// unreadableNeeds returns the unreadable catalogs that s needs: the catalog that it names, or all
-// of them if it names none and no readable catalog has its package.
+// unreadableNeeds returns the unreadable catalogs that s may depend on. If s names a catalog, this
+// is that catalog, if unreadable. If s names none, these are all unreadable catalogs, unless a
+// readable one has the package.
 func (w *world) unreadableNeeds(s *want) []model.ID {
 	broken := w.x.Broken()
 	switch {
@@ -146,8 +148,8 @@ func (w *world) isVisible(ns string, id model.ID) bool {
 	return id.Namespace == ns || w.isGlobal(id.Namespace) && !w.namespace(ns).exclude
 }
 
-// catalogs returns the catalogs visible in ns in order of preference: by priority, then those of
-// the namespace itself, then by name. Rule 3.
+// catalogs returns the catalogs visible in ns, in order of preference: by priority, then catalogs
+// in ns before the others, then by namespace and name. It implements Rule 3.
 func (w *world) catalogs(ns string) []*model.Catalog {
 	if cats, ok := w.visible[ns]; ok {
 		return cats
@@ -174,7 +176,7 @@ func (w *world) catalogs(ns string) []*model.Catalog {
 
 // providers returns the entries of one catalog that meet a requirement, in order of preference:
 // entries of default channels first, then by package, then by channel, and within a channel from
-// the head down. Rule 3.
+// the head down. It implements Rule 3.
 func (w *world) providers(c *model.Catalog, r *requirement) []*model.Entry {
 	key := entriesKey{c, r}
 	if got, ok := w.entries[key]; ok {

@@ -36,5 +36,5 @@
 //	quayside_reporter_kinds{state}                                 number of kinds by state: Watched, Starting, Forbidden, NoKind, Error
 //	quayside_reporter_build_info{version,goversion}                1
 //
-// Start from [Run] and [Options].
+// Start from [Run] and [Config].
 package reporter

@@ -108,7 +108,7 @@ func (w *watches) setFailure(kind schema.GroupVersionKind, k *kindWatch, objects
 		w.log.Info("cannot be read", "kind", kind.String(), "reason", v.reason, "message", v.message)
 	default:
 		w.log.Info("the watch has ended", "kind", kind.String())
-		return // starting: neither read nor refused
+		return // the kind is starting: it has neither objects nor a reason
 	}
 	w.kindChanged(kind)
 }
@@ -143,8 +143,9 @@ func failureOf(err error) readFailure {
 // failureStreak tracks consecutive failures to read a kind.
 type failureStreak struct{ since time.Time }
 
-// add records another answer. It returns the failure only if failures have continued for some seconds,
-// because a server that has just started briefly refuses permitted requests.
+// add records the result of another attempt to read the kind. It returns the
+// failure only after failures have continued for some seconds, because a server
+// that has just started briefly refuses permitted requests.
 func (t *failureStreak) add(err error, now time.Time) readFailure {
 	v := failureOf(err)
 	switch {

@@ -80,7 +80,7 @@ func (k *kindCache) start(ctx context.Context, o watchCallbacks) error {
 		return err
 	}
 	k.done = handler.HasSyncedChecker().Done()
-	go func() { _ = k.cache.Start(ctx) }() // it ends with ctx; its only error is a second start
+	go func() { _ = k.cache.Start(ctx) }() // ends with ctx; a second start is the only error
 	return nil
 }
 

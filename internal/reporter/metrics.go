@@ -47,8 +47,9 @@ func (f *metricStore) forget(name types.NamespacedName) {
 	delete(f.byName, name)
 }
 
-// all returns the metrics of one Installation per namespace and package, the
-// first by name, because each series must be unique.
+// all returns the metrics of one Installation for each namespace and package,
+// because each series must be unique. If there are several Installations, it
+// selects the first by name.
 func (f *metricStore) all() map[types.NamespacedName]installationMetrics {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,11 +65,11 @@ func (f *metricStore) all() map[types.NamespacedName]installationMetrics {
 
 type buildInfo struct{ version, golang string }
 
-// collector exports the current figures to Prometheus. Deleted Installations
+// collector exports the current metrics to Prometheus. Deleted Installations
 // have no series.
 type collector struct {
 	figures *metricStore
-	kinds   func() map[string]int // by state
+	kinds   func() map[string]int // number of kinds, by state
 	build   buildInfo
 }
 

@@ -28,8 +28,9 @@ type podList struct {
 	pods        []map[string]any
 }
 
-// read returns the pods of the workloads in got with expected images. Without
-// the permission to list pods it returns none; everything else is still judged.
+// read returns the pods of the workloads in got that have expected images. If
+// no such workload has changed, it returns seen. If listing pods is forbidden,
+// it returns no pods, and the rest of the status is still determined.
 func (p podReader) read(ctx context.Context, seen podList, got []v1alpha1.Observed) (podList, error) {
 	var workloads []v1alpha1.Observed
 	for _, o := range got {
@@ -92,8 +93,8 @@ func listPods(reader client.Reader) func(context.Context, string, labels.Selecto
 	}
 }
 
-// stripPod returns the identity and the container statuses of a pod in the form
-// of the API.
+// stripPod returns the metadata, phase and container statuses of a pod that are
+// needed, in the format of the Kubernetes API.
 func stripPod(p *corev1.Pod) map[string]any {
 	text := map[string]any{}
 	for k, v := range p.Labels {

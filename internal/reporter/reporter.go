@@ -31,8 +31,9 @@ import (
 )
 
 const (
-	// settleDelay is the delay between a change and judging, to collect further changes:
-	// during a rollout, an object changes many times a second.
+	// settleDelay is the delay between a change and the evaluation of an
+	// Installation. It combines changes, because an object changes many times a
+	// second during a rollout.
 	settleDelay = 200 * time.Millisecond
 	// judgeInterval is the interval at which Installations that are not ready are judged
 	// again without a change, because some results depend on time.
@@ -106,10 +107,13 @@ func (r *reporter) enqueue(names []types.NamespacedName) {
 	}
 }
 
-// kindChanged is called when the observation of a kind changes.
+// kindChanged is called when the objects of a kind have been read, or cannot be
+// read. It enqueues the Installations that expect the kind.
 func (r *reporter) kindChanged(kind schema.GroupVersionKind) { r.enqueue(r.index.expectingKind(kind)) }
 
-// objectChanged is called when an object changes.
+// objectChanged is called when an object changes. It enqueues the Installations
+// that expect the object. If the object defines kinds, such as a CRD, it also
+// retries unread kinds of the same group.
 func (r *reporter) objectChanged(kind schema.GroupVersionKind, name types.NamespacedName) {
 	if isDefinition(kind.GroupKind()) {
 		_, group, _ := strings.Cut(name.Name, ".")
@@ -147,7 +151,8 @@ func (r *reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return r.report(ctx, m, in)
 }
 
-// report judges an existing Installation and writes a changed status.
+// report determines the status of an existing Installation, and writes it if it
+// has changed.
 func (r *reporter) report(ctx context.Context, m *entry, in *v1alpha1.Installation) (reconcile.Result, error) {
 	prev := m.currentStatus(in)
 	got, all, err := r.watches.observe(ctx, in.Spec.Objects)
@@ -172,8 +177,9 @@ func (r *reporter) report(ctx context.Context, m *entry, in *v1alpha1.Installati
 	return reconcile.Result{}, nil
 }
 
-// ready returns an error while some kinds have not been read. After the first
-// time, kinds have a grace period. A standby reporter reads only Installations.
+// ready returns an error while some kinds have not been read. Once the reporter
+// has been ready, each kind may take up to readGrace. A standby reporter reads
+// only Installations.
 func (r *reporter) ready(ctx context.Context, elected <-chan struct{}) error {
 	informer, err := r.installations.GetInformer(ctx, &v1alpha1.Installation{}, cache.BlockUntilSynced(false))
 	if err != nil {

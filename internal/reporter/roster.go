@@ -26,14 +26,14 @@ type installationIndex struct {
 	entries map[types.NamespacedName]*entry
 }
 
-// entry is one Installation. Fields that the index does not set are used only by
-// the worker that reconciles the Installation.
+// entry is one Installation. The fields pods and written are used only by the
+// worker that reconciles the Installation.
 type entry struct {
 	name       types.NamespacedName
-	generation int64 // of the recorded spec; -1: none yet
+	generation int64 // generation of the recorded spec; -1 before it is recorded
 	uid        types.UID
 	objects    []v1alpha1.ObjectReference // shared with the cache
-	kinds      []schema.GroupVersionKind  // of objects, sorted
+	kinds      []schema.GroupVersionKind  // kinds of objects, sorted
 
 	pods    podList
 	written *pendingStatus // the latest written status, until the cache has it

@@ -43,8 +43,8 @@ type Config struct {
 	MetricsAddress          string // "0.0.0.0:8080"; "0" or empty: no metrics are served
 	ProbeAddress            string // "0.0.0.0:8081", of /healthz and /readyz; "0" or empty: none
 	LeaderElection          bool   // wait until this process holds the Lease
-	LeaderElectionNamespace string // of the Lease; empty: the pod's own
-	Version                 string // of the program, for its metric
+	LeaderElectionNamespace string // namespace of the Lease; empty: that of the pod
+	Version                 string // version of the program, for its metric
 }
 
 // Run runs the reporter until ctx ends, and then returns nil. It returns an error

@@ -21,8 +21,9 @@ type pendingStatus struct {
 	status          v1alpha1.InstallationStatus
 }
 
-// currentStatus returns the latest status: the pending one, or that in the cache
-// if the cache has changed since.
+// currentStatus returns the latest status of an Installation. This is the
+// pending status until the Installation changes in the cache, and then the
+// status in the cache.
 func (m *entry) currentStatus(in *v1alpha1.Installation) v1alpha1.InstallationStatus {
 	if m.written != nil && m.written.resourceVersion == in.ResourceVersion {
 		return m.written.status

@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// metadataOnly reports whether only the existence of objects of a kind is
-// judged, because these objects have no health.
+// metadataOnly reports whether the objects of a kind have no health, so that
+// only their metadata is needed.
 func metadataOnly(kind schema.GroupKind) bool {
 	switch kind.Group {
 	case "":
@@ -33,8 +33,9 @@ func metadataOnly(kind schema.GroupKind) bool {
 	return false
 }
 
-// stripper removes fields that are not judged before objects are cached. Objects
-// share equal strings and label sets in memory. It is safe for concurrent use.
+// stripper removes fields that do not affect the status before objects are
+// cached. Objects share equal strings and label sets in memory. It is safe for
+// concurrent use.
 type stripper struct {
 	mu     sync.Mutex
 	labels map[[2]string]map[string]string
@@ -83,8 +84,8 @@ func stripInstallation(o *v1alpha1.Installation) *v1alpha1.Installation {
 // intern returns the shared copy of a string.
 func intern(t string) string { return unique.Make(t).Value() }
 
-// internLabels returns the shared copy of the judged labels. It must not be
-// modified.
+// internLabels returns the shared copy of the labels that affect the status.
+// The caller must not modify the result.
 func (s *stripper) internLabels(labels map[string]string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,8 +111,8 @@ func filterLabels(labels map[string]string) map[string]string {
 	return out
 }
 
-// metadataObject returns an object with only its metadata, in the form of the
-// API.
+// metadataObject returns an object with only its metadata, in the format of the
+// Kubernetes API.
 func metadataObject(kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) map[string]any {
 	labels := make(map[string]any, len(o.Labels))
 	for k, v := range o.Labels {
@@ -219,8 +220,8 @@ func scalarFieldsOfItems(list []any, names ...string) []any {
 	return out
 }
 
-// equalWhereJudged reports whether two versions of an object are equal in all
-// judged fields.
+// equalWhereJudged reports whether two versions of a stripped object are equal
+// in all fields that affect the status.
 func equalWhereJudged(before, after any) bool {
 	switch a := before.(type) {
 	case *metav1.PartialObjectMetadata:

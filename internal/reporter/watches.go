@@ -50,13 +50,13 @@ type watches struct {
 // kindWatch is the watch of one kind. It has one of three states: read (objects
 // is set), refused (reason is set), or starting (neither is set).
 type kindWatch struct {
-	users    int // number of Installations that expect it
+	users    int // number of Installations that expect the kind
 	cancel   context.CancelFunc
 	retryNow chan struct{} // retry without delay
 
 	objects         store
 	reason, message string
-	since           time.Time // start of the state starting
+	since           time.Time // time when the state became starting
 }
 
 func newWatches(open openFunc, settled func(schema.GroupVersionKind), changed func(schema.GroupVersionKind, types.NamespacedName), log logr.Logger) *watches {
@@ -145,7 +145,8 @@ func (w *watches) launch(kind schema.GroupVersionKind, k *kindWatch) {
 	})
 }
 
-// retry immediately retries those of the selected kinds that are not read.
+// retry immediately retries the selected kinds whose objects have not been
+// read.
 func (w *watches) retry(which func(schema.GroupVersionKind) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -198,7 +199,8 @@ func (w *watches) snapshot() map[schema.GroupVersionKind]kindWatch {
 	return out
 }
 
-// The states of a kind in metrics. A refused kind has its reason instead.
+// The states of a kind in metrics. For a kind that cannot be read, the state is
+// the reason.
 const (
 	stateWatched  = "Watched"
 	stateStarting = "Starting"

@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// ExecutedAction is an action of a plan that was started.
+// ExecutedAction identifies an action of a plan that was started, even if it was not completed.
 type ExecutedAction struct {
 	Step   int    // number of the step
 	Action int    // number in the step, from 1
@@ -23,19 +23,19 @@ type ExecutedAction struct {
 type ReturnInput struct {
 	Plan     *Plan
 	Executed []ExecutedAction       // in order
-	Before   map[k8s.Ref]k8s.Object // each object before the first change to it
+	Before   map[k8s.Ref]k8s.Object // backups of objects, made before their first change
 }
 
 // Return is the plan of a return to OLM, with its objects.
 type Return struct {
 	Plan    *Plan
-	Objects map[k8s.Ref]k8s.Object // objects to create, and objects to restore in their earlier form
+	Objects map[k8s.Ref]k8s.Object // objects to create, and earlier states of the objects to restore
 }
 
-// MakeReturn returns the plan of the return to OLM, for all namespaces without a clean-up. The
-// other namespaces are in Left, with instructions. The plan has no steps if nothing was done. The
-// steps are ordered so that nothing is missing at any time: the Subscriptions are created before
-// objects of the tree are deleted.
+// MakeReturn returns the plan for the return to OLM. It covers the namespaces whose clean-up has
+// not begun. The others are in Left, with instructions. If no action was started, the plan has no
+// steps. The Subscriptions are created before objects of the tree are deleted, so that no required
+// object is missing at any time.
 func MakeReturn(in ReturnInput) *Return {
 	m := &returnMaker{ReturnInput: in, way: &Return{Objects: map[k8s.Ref]k8s.Object{}}, done: map[*Action]ExecutedAction{}}
 	for _, d := range in.Executed {
@@ -74,14 +74,14 @@ type returnMaker struct {
 type place struct {
 	namespace string
 
-	guarded []Action // annotations that were set
-	brought []Action // deletions of objects that were applied under new names, in reverse order
-	changed []Action // restorations of existing objects that were applied or transferred
+	guarded []Action // started Annotate actions
+	brought []Action // Delete actions for objects that the plan added, in reverse order
+	changed []Action // Restore actions for existing objects that the plan changed
 	stopped bool
-	detach  []Action // all actions that make OLM forget the operators; nil if none was started
-	cleaned int      // number of objects that were deleted afterwards
+	detach  []Action // all actions of the detach except deletions with dependents; nil if none was started
+	cleaned int      // number of started clean-up actions
 
-	forgotten bool // OLM had forgotten the operators before the plan was made
+	forgotten bool // OLM no longer managed the operators when the plan was made
 }
 
 func (at *place) hasBegun() bool {
@@ -104,8 +104,8 @@ func (m *returnMaker) places() []*place {
 	return out
 }
 
-// wasForgotten reports whether OLM had forgotten all operators of a namespace before the
-// plan was made.
+// wasForgotten reports whether OLM no longer managed any of the plan's operators in a namespace
+// when the plan was made.
 func (m *returnMaker) wasForgotten(namespace string) bool {
 	return namespace != "" && !slices.ContainsFunc(m.Plan.Operators, func(op Operator) bool { return op.Namespace == namespace && !op.Forgotten })
 }
@@ -215,8 +215,8 @@ func (m *returnMaker) suspend(back []*place) string {
 		" Otherwise it would undo the next steps and delete the Subscriptions. Resume it when all steps are done."
 }
 
-// controllers adds the plan's steps that stop or start OLM's controllers, including manual
-// ones; once, for all namespaces.
+// controllers adds the original plan's steps that stop or start OLM's controllers, including
+// manual steps. It adds each of them once, for the whole cluster.
 func (m *returnMaker) controllers(name Name, is Condition) {
 	seen := map[string]bool{}
 	for _, s := range m.Plan.Steps {
@@ -230,8 +230,8 @@ func (m *returnMaker) controllers(name Name, is Condition) {
 	}
 }
 
-// forget completes an interrupted detach and waits for the deletions: a ClusterServiceVersion
-// without its Subscription would keep OLM from installing.
+// forget adds a step that completes an interrupted detach and waits for the deletions. A remaining
+// ClusterServiceVersion without its Subscription would prevent OLM from installing the operator.
 func (m *returnMaker) forget(at *place) {
 	if at.detach == nil {
 		return
@@ -270,7 +270,8 @@ func placeText(at *place) string {
 	return " in " + at.namespace
 }
 
-// subscribe creates the deleted Subscriptions again, those of required operators first.
+// subscribe adds a step that recreates the deleted Subscriptions, starting with those of required
+// operators.
 func (m *returnMaker) subscribe(at *place) {
 	s := Step{Name: Subscribe, Namespace: at.namespace, Title: "Recreate the Subscriptions at the running versions" + placeText(at)}
 	for _, sub := range m.subscriptions(at) {
@@ -283,10 +284,10 @@ func (m *returnMaker) subscribe(at *place) {
 	}
 }
 
-// subscriptions returns the Subscriptions that the detach deleted, in their earlier form, those of
-// required operators first. In this order, OLM creates no Subscription of its own for a required
-// operator, which would become a second one to the same package. The detach deletes the
-// ClusterServiceVersions of dependents first.
+// subscriptions returns the backups of the Subscriptions that the detach deletes, starting with
+// those of required operators. In another order, OLM could create a Subscription of its own for a
+// required operator, so that two would exist for one package. The order is the reverse of the
+// detach, which deletes the ClusterServiceVersions of dependents first.
 func (m *returnMaker) subscriptions(at *place) []k8s.Object {
 	var out []k8s.Object
 	var csvs []string
@@ -303,7 +304,8 @@ func (m *returnMaker) subscriptions(at *place) []k8s.Object {
 	return out
 }
 
-// newSubscription returns a Subscription that installs the currently installed version again.
+// newSubscription returns a Subscription to create from a backup. It installs the version that the
+// backup's status names as installed.
 func newSubscription(sub k8s.Object) k8s.Object {
 	meta := map[string]any{}
 	for _, key := range []string{"name", "namespace", "labels", "annotations"} {
@@ -347,7 +349,7 @@ func (m *returnMaker) wait(at *place) {
 	m.add(s)
 }
 
-// withdraw deletes the objects that the tree added.
+// withdraw adds a step that deletes the objects that the tree added.
 func (m *returnMaker) withdraw(at *place) {
 	if len(at.brought) == 0 {
 		return
@@ -372,7 +374,7 @@ func refRank(r k8s.Ref) int {
 	return i
 }
 
-// removeGuard removes the annotations that prevent pruning.
+// removeGuard adds a step that restores the annotations that the guard changed.
 func (m *returnMaker) removeGuard(at *place) {
 	s := Step{Name: Unguard, Namespace: at.namespace, Title: "Let GitOps tools prune again" + placeText(at)}
 	gone := deletedRefs(at.detach)

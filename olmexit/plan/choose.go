@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/olmexit"
 )
 
-// choose determines the operators to adopt, and the reasons against the others.
+// choose selects the operators to adopt, and records the reasons why others are skipped.
 func (m *maker) choose() error {
 	if err := m.checkNamespaces(); err != nil {
 		return err
@@ -54,8 +54,8 @@ func (m *maker) checkNamespaces() error {
 	return nil
 }
 
-// isAdoptable reports whether OLM has an operator, or leftovers of an adopted one, as separate
-// objects or in the operator's objects.
+// isAdoptable reports whether OLM manages an operator, or leftovers of OLM remain: separate
+// objects, or fields and labels in the operator's objects.
 func (m *maker) isAdoptable(op *operator) bool {
 	switch op.State {
 	case olmexit.Adoptable, olmexit.WithRestart, olmexit.Blocked:
@@ -68,7 +68,8 @@ func (m *maker) isAdoptable(op *operator) bool {
 	return false
 }
 
-// refusals returns the reasons against the adoption of an operator, independent of the others.
+// refusals returns the reasons why an operator cannot be adopted, without those that depend on the
+// adoption of other operators.
 func (m *maker) refusals(op *operator) []string {
 	var out []string
 	if op.State == olmexit.Blocked {
@@ -95,7 +96,8 @@ func (m *maker) refusals(op *operator) []string {
 	return out
 }
 
-// addTies adds a reason to operators that are tied to an operator that stays with OLM.
+// addTies adds a reason to each operator that must leave OLM together with an operator that is not
+// adopted.
 func (m *maker) addTies() {
 	ties := m.ties()
 	for changed := true; changed; {
@@ -118,8 +120,8 @@ type tie struct {
 	why  string
 }
 
-// ties returns the requirements between operators of a namespace, and the shared objects of OLM
-// that are deleted at the detach.
+// ties returns the pairs of operators that must leave OLM together, because one requires the other
+// in the same namespace, or both share an object of OLM that the detach deletes.
 func (m *maker) ties() []tie {
 	var out []tie
 	add := func(a, b, why string) {

@@ -68,7 +68,7 @@ func (m *maker) isCleaned(i item) bool {
 // isRole reports whether an item is a role. Roles are deleted after their bindings.
 func isRole(i item) bool { return i.Is("Role."+rbacGroup) || i.Is("ClusterRole."+rbacGroup) }
 
-// cleanUp deletes the leftover objects of a block's operators.
+// cleanUp adds the step that deletes the objects that OLM left behind for a block's operators.
 func (m *maker) cleanUp(b *block) {
 	items := b.itemsWhere(m.isCleaned)
 	slices.SortStableFunc(items, func(x, y item) int {
@@ -95,7 +95,8 @@ func (m *maker) cleanUp(b *block) {
 	m.step(s)
 }
 
-// unlabel removes OLM's component labels from the remaining objects.
+// unlabel returns actions that remove OLM's component labels from the objects that the clean-up
+// does not delete.
 func (m *maker) unlabel(b *block) []Action {
 	var out []Action
 	for _, i := range slices.Concat(b.items, b.others) {

@@ -11,11 +11,11 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// LockDigest returns the digest of a lock for a plan.
+// LockDigest returns the digest that identifies a lock in a plan.
 func LockDigest(lock *lockfile.File) string { return string(model.DigestOf(lockfile.Format(lock))) }
 
-// TreeDigest returns the digest of the rendered lock for a plan. It is independent of the order
-// of the objects.
+// TreeDigest returns the digest that identifies a rendered tree in a plan. It does not depend on
+// the order of the objects.
 func TreeDigest(rendered []render.Rendered) string {
 	var lines []string
 	for _, r := range rendered {
@@ -29,8 +29,8 @@ func TreeDigest(rendered []render.Rendered) string {
 	return string(model.DigestOf([]byte(strings.Join(lines, "\n"))))
 }
 
-// Fits returns an error if a plan was made from another lock, or from another tree than the
-// currently rendered one.
+// Fits returns an error if the lock or the rendered tree differs from the one that the plan was
+// made from.
 func (p *Plan) Fits(lock *lockfile.File, rendered []render.Rendered) error {
 	switch {
 	case p.Lock != LockDigest(lock):

@@ -19,7 +19,7 @@ func Schema() []byte {
 }
 
 // Format encodes a plan as YAML: fields in the order of their definition, one action per line.
-// Parse restores the plan, and equal plans have equal bytes.
+// Parse decodes it to an equal plan. Equal plans have equal encodings.
 func Format(p *Plan) []byte {
 	w := &writer{}
 	w.WriteString("# Written by quayside adopt plan. Review and commit it, and execute it with quayside adopt run.\n")
@@ -118,7 +118,8 @@ func encodedFields(v reflect.Value) []reflect.StructField {
 	})
 }
 
-// formatScalar returns a scalar as YAML; false for a list, mapping or struct.
+// formatScalar returns a scalar as YAML. It returns false if the value is a list, a map or a
+// struct other than k8s.Ref.
 func formatScalar(v reflect.Value) (string, bool) {
 	switch x := v.Interface().(type) {
 	case k8s.Ref:

@@ -12,7 +12,8 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// stepVerbs returns the verbs that each kind of step can have. The others have no actions.
+// stepVerbs returns the verbs that are allowed in each kind of step. Other kinds of steps have no
+// actions.
 func stepVerbs() map[Name][]Verb {
 	return map[Name][]Verb{
 		Guard:     {Keep, Annotate},
@@ -31,9 +32,9 @@ func stepVerbs() map[Name][]Verb {
 	}
 }
 
-// CheckLimits returns an error if a plan has an action that no plan can have, whatever the cluster:
-// a verb in the wrong step, a deletion of anything but OLM's objects or of those that the tree
-// added, or other metadata than OLM's and the guard's. It judges each plan before it is executed.
+// CheckLimits returns an error if a plan has an action that is not allowed in any cluster: a verb
+// in the wrong kind of step, a verb for an object that it must not affect, or a change of other
+// metadata than OLM's and the guard's. It is called before a plan is executed.
 func (p *Plan) CheckLimits() error {
 	var faults []error
 	for _, s := range p.Steps {
@@ -52,7 +53,8 @@ func (p *Plan) CheckLimits() error {
 	return errors.Join(faults...)
 }
 
-// actionFault returns the reason to refuse an action whose verb its step can have, or "".
+// actionFault returns the reason why an action is not allowed, or "". The verb itself must be
+// allowed in the step.
 func (p *Plan) actionFault(step Name, a Action) string {
 	kind := kindOf(a.Object)
 	switch a.Do { //nolint:exhaustive // reads, and the objects of the tree, whose digest the plan has
@@ -101,7 +103,8 @@ func kindOf(r k8s.Ref) string {
 	return r.Kind
 }
 
-// guardFault returns the reason to refuse annotations other than those of the guard.
+// guardFault returns the reason why an action is not allowed if it changes annotations other than
+// those of the guard, and "" otherwise.
 func guardFault(a Action) string {
 	guard := k8s.TextMap(profile.Guard(k8s.New("v1", "Namespace", "", "x")), "metadata", "annotations")
 	for key := range a.Set {
@@ -117,7 +120,8 @@ func guardFault(a Action) string {
 	return ""
 }
 
-// scaleFault returns the reason to refuse to stop or start anything but OLM's controllers.
+// scaleFault returns the reason why an action must not scale an object, or "". Only OLM's
+// controllers are scaled, to 0 and back to their replicas in the plan.
 func (p *Plan) scaleFault(step Name, a Action) string {
 	i := slices.IndexFunc(p.OLM, func(w Workload) bool { return w.Object == a.Object && w.UID == a.UID })
 	switch {
@@ -129,7 +133,7 @@ func (p *Plan) scaleFault(step Name, a Action) string {
 	return ""
 }
 
-// deleteFault returns the reason to refuse a deletion.
+// deleteFault returns the reason why a step must not delete an object, or "".
 func deleteFault(step Name, kind string, r k8s.Ref) string {
 	var can []string
 	switch step { //nolint:exhaustive // no other step deletes
@@ -154,8 +158,8 @@ func deleteFault(step Name, kind string, r k8s.Ref) string {
 	return "no plan deletes an object of this kind here"
 }
 
-// CheckDerived returns an error unless the plan equals the one that is derived from the cluster,
-// the lock and the inspection now, apart from the operators that stay with OLM.
+// CheckDerived returns an error unless the plan equals derived, the plan that is made from the
+// current cluster, lock and inspection. It ignores differences in Left.
 func (p *Plan) CheckDerived(derived *Plan) error {
 	known := map[string]bool{}
 	for _, s := range derived.Steps {
@@ -183,8 +187,8 @@ func actionText(s Step, a Action) string {
 	return string(Format(&Plan{Steps: []Step{{Name: s.Name, Namespace: s.Namespace, Actions: []Action{a}}}}))
 }
 
-// firstDifference returns the first line of a text that another one does not have there; "" if they
-// are equal.
+// firstDifference returns the first line of a that differs from the same line of b, "the end" if
+// that line is empty or missing in a, or "" if the texts are equal.
 func firstDifference(a, b string) string {
 	if a == b {
 		return ""
@@ -198,9 +202,9 @@ func firstDifference(a, b string) string {
 	return "the end"
 }
 
-// CheckReturn returns an error if a return to OLM has an action on an object that the plan does not
-// name for it: it restores applied objects, deletes those that the plan added, creates the deleted
-// Subscriptions, and repeats or undoes the other actions of the plan.
+// CheckReturn returns an error if back, the plan for a return to OLM, has an action that does not
+// correspond to an action of p. It can restore the objects that p applies or takes fields of,
+// delete those that p adds, create those that p detaches, and repeat or undo other actions of p.
 func (p *Plan) CheckReturn(back *Plan) error {
 	named := map[Verb]map[k8s.Ref]bool{}
 	add := func(do Verb, r k8s.Ref) {

@@ -21,9 +21,9 @@ type Input struct {
 	Lock     *lockfile.File    // from olmexit.Record
 	Rendered []render.Rendered // Lock rendered for the cluster
 
-	Cluster    string   // of quayside.yaml; empty if there is only one
+	Cluster    string   // name of the cluster in quayside.yaml; empty if there is only one
 	Mode       Mode     // empty: Stopped
-	Namespaces []string // of the operators to adopt; empty: all
+	Namespaces []string // namespaces whose operators to adopt; empty: all
 	Manager    string   // field manager for applied objects
 }
 
@@ -67,8 +67,8 @@ func Make(in Input) (*Plan, error) {
 	return m.plan, nil
 }
 
-// checkComplete returns an error if the snapshot lacks resources that could not be read, because
-// they would count as missing.
+// checkComplete returns an error if the snapshot lacks kinds that could not be listed, because
+// their objects would be considered missing.
 func checkComplete(s *snapshot.Snapshot) error {
 	var kinds []string
 	for _, u := range s.Unread {
@@ -85,8 +85,8 @@ type maker struct {
 	Input
 	plan      *Plan
 	tree      map[k8s.Key]k8s.Object
-	refused   map[k8s.Key]string // reason for the cluster to reject the object
-	operators []*operator        // of the report, in its order
+	refused   map[k8s.Key]string // why the cluster would reject the object
+	operators []*operator        // in the order of the report
 	blocks    []*block           // by namespace, those that leave OLM first
 	unnamed   *k8s.Ref           // an object without a UID; nil if there is none
 }
@@ -94,9 +94,9 @@ type maker struct {
 // operator is an operator of the report, with the decision about it.
 type operator struct {
 	*olmexit.Operator
-	sheds   bool     // see maker.sheds
+	sheds   bool     // result of maker.hasLeftovers
 	taken   bool     // the plan adopts it
-	reasons []string // against adopting it
+	reasons []string // why it is not adopted
 }
 
 // find returns an operator by its key; nil if there is none.
@@ -109,13 +109,13 @@ func (m *maker) find(key string) *operator {
 	return nil
 }
 
-// block is the operators of one namespace: either those that leave OLM, or those that left it and
-// still have leftovers of it.
+// block is a group of operators in one namespace: either those that leave OLM, or those that OLM
+// no longer manages, but whose objects still have leftovers of OLM.
 type block struct {
 	namespace string
 	sheds     bool
 	operators []*operator // dependents first
-	items     []item      // their objects, and the shared objects that this namespace handles
+	items     []item      // objects of the operators, and shared objects that this block handles
 	others    []item      // objects shared with operators that stay with OLM
 }
 
@@ -139,10 +139,10 @@ func refToLive(o *snapshot.Object) k8s.Ref {
 	return k8s.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
-// share assigns each shared object to the namespace that handles it in its steps. A new object is
-// applied with the first of its operators, where it has no effect on the others. An existing
-// object is handled with the last of its operators. If one of its operators stays with OLM, it is
-// only listed.
+// share assigns each object to the block whose steps handle it. A shared object that is new is
+// applied in the first block with one of its operators, because it does not affect the others. A
+// shared object that exists is handled in the last such block. If one of its operators stays with
+// OLM, it is in the others of all such blocks, which only remove OLM's labels from it.
 func (m *maker) share() {
 	for _, b := range m.blocks {
 		for _, op := range b.operators {

@@ -15,7 +15,7 @@ func ByOLM(entry map[string]any) bool {
 	return slices.Contains([]string{"olm", "catalog", "olm.install"}, k8s.Text(entry, "manager")) && k8s.Text(entry, "subresource") == ""
 }
 
-// AppliedBy reports whether a manager has applied an object.
+// AppliedBy reports whether a field manager has applied an object server-side.
 func AppliedBy(o k8s.Object, manager string) bool {
 	return slices.ContainsFunc(k8s.Items(o, "metadata", "managedFields"), func(entry map[string]any) bool {
 		return isApply(entry, manager)
@@ -27,13 +27,15 @@ func isApply(entry map[string]any, manager string) bool {
 	return k8s.Text(entry, "manager") == manager && k8s.Text(entry, "operation") == "Apply"
 }
 
-// writers contains the fields of an object by their writers, as paths like those in olmexit.Field.
+// writers holds the paths of an object's fields by field manager. The paths have the form of
+// olmexit.Field.Path.
 type writers struct {
 	mine   map[string]bool // fields that OLM wrote, or that the plan's manager applied
 	others map[string]bool
 }
 
-// writersOf returns the writers of an object's fields; manager is the plan's.
+// writersOf returns the paths of an object's fields by field manager. The argument manager is the
+// field manager of the plan.
 func writersOf(o k8s.Object, manager string) writers {
 	w := writers{map[string]bool{}, map[string]bool{}}
 	for _, e := range k8s.Items(o, "metadata", "managedFields") {
@@ -46,8 +48,8 @@ func writersOf(o k8s.Object, manager string) writers {
 	return w
 }
 
-// collectPaths adds the paths of a fields set of managedFields. List items without a name are
-// omitted, with everything below them.
+// collectPaths adds the paths in a fieldsV1 set. It omits list items that are not identified by
+// name, with all fields below them.
 func collectPaths(into map[string]bool, at string, fields map[string]any) {
 	for key, v := range fields {
 		below, _ := v.(map[string]any)

@@ -10,7 +10,8 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// controllers returns OLM's two controllers in the cluster; none if either of them is missing.
+// controllers returns the Deployments of OLM's two controllers. It returns none unless it finds
+// exactly these two, in one namespace.
 func (m *maker) controllers() []Workload {
 	out := []Workload{}
 	for _, name := range []string{"catalog-operator", "olm-operator"} {
@@ -36,7 +37,8 @@ func (m *maker) workloads() []k8s.Ref {
 	return out
 }
 
-// stop stops OLM's controllers; manually if they are not in the cluster.
+// stop adds the step that stops OLM's controllers. If the controllers were not found in the
+// cluster, it is a manual step.
 func (m *maker) stop(b *block) {
 	s := Step{
 		Name: Stop, Namespace: b.namespace, Title: "Stop OLM's controllers",
@@ -54,7 +56,8 @@ func (m *maker) stop(b *block) {
 	m.step(s)
 }
 
-// start starts OLM's controllers again.
+// start adds the step that starts OLM's controllers again. If the controllers were not found in
+// the cluster, it is a manual step.
 func (m *maker) start(b *block) {
 	s := Step{Name: Start, Namespace: b.namespace, Title: "Start OLM's controllers again", After: m.unchangedChecks(b)}
 	if len(m.plan.OLM) == 0 {
@@ -106,8 +109,8 @@ func (m *maker) manageAgain() {
 	})
 }
 
-// uninstall adds a manual step for OLM itself if all its operators leave. On OpenShift, OLM is
-// part of the platform and stays.
+// uninstall adds a manual step to uninstall OLM if the plan detaches the last operators of OLM. It
+// adds none on OpenShift, where OLM is part of the platform.
 func (m *maker) uninstall() {
 	if !slices.ContainsFunc(m.blocks, func(b *block) bool { return !b.sheds }) || m.openShift() {
 		return
@@ -123,7 +126,8 @@ func (m *maker) uninstall() {
 	})
 }
 
-// watched returns the names of the CRDs without which operators do not start.
+// watched returns a sentence that lists the CRDs of OLM that operators watch, and that they may
+// need to start. It returns "" if there are none.
 func (m *maker) watched() string {
 	var names []string
 	for _, op := range olmexit.DiagnoseTree(m.Lock, m.Rendered).Operators {

@@ -95,13 +95,13 @@ const (
 	Prepare      Name = "prepare"      // apply objects with new names
 	Stop         Name = "stop"         // stop OLM's controllers
 	Backup       Name = "backup"       // write OLM's objects, and objects to be changed, to files
-	Detach       Name = "detach"       // make OLM forget the operators
+	Detach       Name = "detach"       // detach the operators from OLM
 	Tree         Name = "tree"         // apply the rest of the tree
 	Start        Name = "start"        // start OLM's controllers again
 	Fields       Name = "fields"       // transfer the fields that OLM wrote
 	CleanUp      Name = "clean-up"     // delete OLM's leftover objects
 	Certificates Name = "certificates" // replace OLM's certificates before they expire
-	Uninstall    Name = "uninstall"    // decide about OLM itself
+	Uninstall    Name = "uninstall"    // uninstall OLM, or keep it without operators
 )
 
 // The kinds of steps of a return to OLM, in addition to stop, detach and start.
@@ -128,7 +128,8 @@ type Action struct {
 	Finalizer string            `json:"finalizer,omitempty" doc:"remove-finalizer: the finalizer to remove."`
 }
 
-// Applied returns the object to apply for an object of the tree, which is not modified.
+// Applied returns a rendered object with the annotations in Set, which is the object to apply. It
+// does not modify its argument.
 func (a Action) Applied(rendered k8s.Object) k8s.Object {
 	for key, value := range a.Set {
 		rendered = k8s.With(rendered, value, "metadata", "annotations", key)
@@ -161,8 +162,8 @@ func (a Action) IsDone(o k8s.Object) bool {
 	panic("plan: no change of metadata: " + a.Do)
 }
 
-// MetadataPatch returns the merge patch of an action that annotates or unlabels the object with
-// a UID.
+// MetadataPatch returns the merge patch of an action that changes annotations or removes labels.
+// The patch contains uid, so that it is rejected if the object was recreated.
 func (a Action) MetadataPatch(uid string) map[string]any {
 	values := map[string]any{}
 	for key, value := range a.Set {
@@ -204,8 +205,8 @@ const (
 	Unlabel    Verb = "remove-labels"    // remove labels, by a merge patch
 )
 
-// Check is a condition on objects. Checks of unchanged state compare with the result of
-// verify.Capture before the first step of the namespace.
+// Check is a condition on objects. A condition on unchanged state compares the objects with the
+// state that verify.Capture returned before the first step of the namespace.
 type Check struct {
 	Check   Condition `json:"check" form:"required enum=available|conversion|deleted|no-owner|no-install-plan|no-restart|prepared|ready|permissions|same-version|stopped|succeeded|uid"`
 	Objects []k8s.Ref `json:"objects,omitempty" doc:"Scope. Absent: all objects of the namespace's operators."`
@@ -226,7 +227,7 @@ const (
 	Conversion  Condition = "conversion"      // each CRD converts as before
 	Available   Condition = "available"       // each APIService that was available is available
 	Rights      Condition = "permissions"     // each ServiceAccount has the same permissions
-	Prepared    Condition = "prepared"        // each ServiceAccount has them from the tree's own roles alone
+	Prepared    Condition = "prepared"        // the tree's own roles grant each ServiceAccount all its permissions
 	NoRestart   Condition = "no-restart"      // no pod restarted without being named in the plan
-	SameVersion Condition = "same-version"    // each object is as it was planned (UID and generation)
+	SameVersion Condition = "same-version"    // each object still has its UID and generation
 )

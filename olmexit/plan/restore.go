@@ -8,9 +8,10 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Restored returns a live object with the earlier values of the fields that some managers wrote,
-// and with all removed fields. If nothing differs, it returns live itself. It keeps fields that
-// others have written since, the owners, the finalizers and the status. Lists are atomic.
+// Restored returns a live object with the earlier values of the fields that the given managers
+// wrote, and with all fields that were removed. It keeps the owners, the finalizers, the status,
+// and fields that only other managers wrote. A list is one value: its items are not merged. If
+// nothing differs, Restored returns live itself.
 func Restored(live, before k8s.Object, managers ...string) k8s.Object {
 	theirs := fields{}
 	for _, entry := range k8s.Items(live, "metadata", "managedFields") {
@@ -41,7 +42,7 @@ func Restored(live, before k8s.Object, managers ...string) k8s.Object {
 }
 
 // restoreFields returns a live mapping with the earlier values of the fields in theirs, and with
-// all removed fields.
+// the earlier fields that are missing in it.
 func restoreFields(live, before map[string]any, theirs fields) map[string]any {
 	out := maps.Clone(before)
 	if out == nil {
@@ -64,8 +65,8 @@ func restoreFields(live, before map[string]any, theirs fields) map[string]any {
 	return out
 }
 
-// Managed returns the managedFields of an object after some managers gave up their fields: the
-// earlier managers get their fields back.
+// Managed returns the managedFields of a restored object: the entries in before, except those of
+// subresources, and the entries in live of other writers, except those of the given managers.
 func Managed(live, before k8s.Object, managers ...string) []any {
 	var out []any
 	there := map[fieldWriter]bool{}
@@ -82,8 +83,8 @@ func Managed(live, before k8s.Object, managers ...string) []any {
 	return out
 }
 
-// Manage reports whether any of these managers has fields of an object, although none had any
-// before.
+// Manage reports whether one of the given managers has an entry in managedFields that it did not
+// have before.
 func Manage(live, before k8s.Object, managers ...string) bool {
 	had := fieldWriters(before)
 	return slices.ContainsFunc(k8s.Items(live, "metadata", "managedFields"), func(entry map[string]any) bool {
@@ -117,8 +118,8 @@ func fieldWriters(o k8s.Object) map[fieldWriter]bool {
 	return out
 }
 
-// fields are the written fields of a mapping. Fields that are not mappings, or that are written
-// as a whole, have none below them.
+// fields holds the fields of a mapping that a manager wrote. The value is nil for a field that is
+// not a mapping, or that was written as a whole.
 type fields map[string]fields
 
 // add adds fields in the format of managedFields.

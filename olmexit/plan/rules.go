@@ -22,7 +22,7 @@ type Rule struct {
 // scope identifies the objects of a permission; an empty name means all objects.
 type scope struct{ namespace, group, resource, name string }
 
-// rights are verbs by scope.
+// rights holds the permitted verbs by scope.
 type rights map[scope]map[string]bool
 
 func (r rights) give(s scope, verbs ...string) {
@@ -43,8 +43,9 @@ func scopeOf(r k8s.Ref) scope {
 // Rules returns exactly the permissions that are needed to execute a plan, to check the results,
 // and to return to OLM; by namespace, group, resource and names. rendered contains the objects
 // to apply. Roles and bindings need the permission to grant their permissions. For custom
-// resources, the usual resource name is assumed. Before the first step, the plan is derived again
-// from the cluster: seen is the cluster that it was derived from, nil if a step has begun.
+// resources, the usual resource name is assumed. Before the first step, the plan is derived from
+// the cluster again, which needs permissions to list objects. seen is the snapshot that the plan
+// was derived from, or nil if a step has begun.
 func Rules(p *Plan, rendered []k8s.Object, seen *snapshot.Snapshot) []Rule {
 	tree := map[k8s.Key]k8s.Object{}
 	for _, o := range rendered {
@@ -64,7 +65,7 @@ func Rules(p *Plan, rendered []k8s.Object, seen *snapshot.Snapshot) []Rule {
 	return r.rules()
 }
 
-// derivation adds the permissions to list the kinds that the plan follows from.
+// derivation adds the permissions to list the kinds from which the plan is derived.
 func (r rights) derivation(p *Plan, seen *snapshot.Snapshot) {
 	for _, k := range seen.ListedKinds() {
 		of := scope{"", k.Group, k8s.Resource(k.Group, k.Kind), ""}
@@ -166,8 +167,8 @@ func (r rights) rules() []Rule {
 	return out
 }
 
-// Roles returns rules as a ClusterRole and one Role per namespace, by namespace. All have the
-// same name.
+// Roles converts rules, which must be sorted by namespace, to a ClusterRole for the whole cluster
+// and one Role per namespace. All have the same name.
 func Roles(name string, rules []Rule) []k8s.Object {
 	var out []k8s.Object
 	for i, r := range rules {

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// hasLeftovers reports whether OLM has forgotten an operator, the lock no longer keeps anything of
-// OLM for it, and its objects still have leftovers of OLM.
+// hasLeftovers reports whether OLM no longer manages an operator, the lock has no OLM settings for
+// it, and its objects still have leftovers of OLM.
 func (m *maker) hasLeftovers(op *olmexit.Operator) bool {
 	pin, pinned := m.Lock.Pin(op.Namespace, op.Package)
 	forgotten := op.State == olmexit.AlreadyAdopted || op.State == olmexit.NotOLM
@@ -33,9 +33,9 @@ func (m *maker) itemsOf(op *olmexit.Operator) []item {
 }
 
 // isMarked reports whether an object still has leftovers of OLM that the tree would remove:
-// fields that OLM manages, or OLM's labels if there are no managedFields. CRDs and APIServices
-// keep theirs, because their CA would be lost, as do Namespaces, because OLM's webhooks select
-// by their labels.
+// fields that OLM manages, or OLM's labels if there are no managedFields. It returns false for
+// CRDs and APIServices, which would lose their CA, and for Namespaces, because OLM's webhooks
+// select by their labels.
 func isMarked(i item) bool {
 	if i.live == nil || i.ours == nil || k8s.IsCRD(i.ours) || i.Is("APIService."+apiGroup) || i.Is("Namespace") {
 		return false
@@ -87,8 +87,8 @@ func (m *maker) unserved(op *operator) []string {
 	return out
 }
 
-// shed adds the steps that remove OLM's leftovers from the objects of operators that OLM has
-// forgotten.
+// shed adds the steps that remove OLM's leftovers from the objects of operators that OLM no longer
+// manages.
 func (m *maker) shed(b *block) {
 	if slices.ContainsFunc(b.items, b.guarded) {
 		m.guard(b)
@@ -135,8 +135,8 @@ func (b *block) changed() []item {
 	})
 }
 
-// standStill adds a manual step that suspends the tools that apply the earlier tree, if the plan
-// changes it.
+// standStill adds a manual step to suspend the GitOps tools that apply the previous tree. It adds
+// none if the plan neither adds nor changes objects of that tree.
 func (m *maker) standStill(b *block) {
 	var appliers []string
 	moves := false

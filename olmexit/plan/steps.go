@@ -104,8 +104,8 @@ func (b *block) live() []item {
 	return b.itemsWhere(func(i item) bool { return i.live != nil && i.ours != nil })
 }
 
-// detached returns the objects whose deletion makes OLM forget the operators: the Subscriptions,
-// then each operator's ClusterServiceVersion and its copies.
+// detached returns the objects whose deletion detaches the operators from OLM, in the order of
+// deletion: the Subscriptions, then each operator's ClusterServiceVersion and its copies.
 func (b *block) detached() []item {
 	all := b.itemsWhere(func(i item) bool { return i.Goes == olmexit.AtDetach })
 	turn := func(i item) int {
@@ -156,8 +156,8 @@ func (b *block) backedUpItems() []item {
 	})
 }
 
-// guard keeps tools from pruning the declarations that leave Git with the adoption, and the
-// Namespace with everything in it.
+// guard adds a step that keeps GitOps tools from pruning the declarations that the adoption
+// removes from Git, and the Namespace with everything in it.
 func (m *maker) guard(b *block) {
 	items := b.itemsWhere(b.guarded)
 	for _, group := range m.Snapshot.Kind(snapshot.OLM, "OperatorGroup") {
@@ -223,9 +223,9 @@ func itemRefs(items []item) []k8s.Ref {
 	return out
 }
 
-// prepare applies the new objects of the tree, except those that the cluster would reject, which
-// OLM could not create either. New webhooks trust OLM's certificates. Until OLM's own webhooks are
-// deleted, both admit each request; at no time is a request rejected for lack of a webhook.
+// prepare adds a step that applies the new objects of the tree, except those that the cluster
+// would reject. OLM could not create the rejected objects either. New webhooks trust OLM's
+// certificates, and are called in addition to OLM's webhooks until those are deleted.
 func (m *maker) prepare(b *block, added []item) {
 	title := "Add the tree's objects with new names to " + b.namespace
 	var applied []item
@@ -249,7 +249,7 @@ func inOrder(items []item) []item {
 	return out
 }
 
-// detach makes OLM forget the operators of a block.
+// detach adds the step that detaches the operators of a block from OLM.
 func (m *maker) detach(b *block, detached []item) {
 	s := Step{
 		Name: Detach, Namespace: b.namespace, Title: "Make OLM forget the operators of " + b.namespace + ": " + b.packages(),
@@ -289,8 +289,8 @@ func (b *block) packages() string {
 	return strings.Join(out, ", ")
 }
 
-// unchangedChecks returns the checks for unchanged workloads. Another version can have other
-// permissions and another conversion.
+// unchangedChecks returns the checks that the workloads are unchanged. If the tree has another
+// version, it omits the checks of permissions and conversion, which can differ.
 func (m *maker) unchangedChecks(b *block) []Check {
 	if b.sheds && slices.ContainsFunc(b.items, isUpgraded) {
 		return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Available}, {Check: NoRestart}}
@@ -298,7 +298,7 @@ func (m *maker) unchangedChecks(b *block) []Check {
 	return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Conversion}, {Check: Available}, {Check: Rights}, {Check: NoRestart}}
 }
 
-// apply applies the objects of the tree that have OLM's names.
+// apply adds the step that applies the objects of the tree that exist in the cluster.
 func (m *maker) apply(b *block) {
 	m.step(Step{
 		Name: Tree, Namespace: b.namespace, Title: "Apply the rest of the tree to " + b.namespace,
@@ -349,8 +349,8 @@ func (m *maker) applyExisting(i item) Action {
 	return a
 }
 
-// takeOver transfers OLM's fields to the plan's manager, for operators whose pods the tree
-// restarts anyway. CRDs and APIServices keep OLM's fields, because their CA would be lost.
+// takeOver adds a step that transfers OLM's fields to the plan's manager, for operators whose pods
+// the tree restarts anyway. It omits CRDs and APIServices, which would lose their CA.
 func (m *maker) takeOver(b *block) {
 	restarts := map[string]bool{}
 	for _, op := range m.plan.Operators {

@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/olmexit/plan"
 )
 
-// sends is the maximum number of attempts for one action: OLM and others may change an object
-// between reading and writing.
+// sends is the maximum number of attempts for one action. An attempt can fail because OLM or
+// another writer changes the object between the read and the write.
 const sends = 25
 
 // action is one action in progress.
@@ -25,17 +25,18 @@ type action struct {
 	plan.Action
 	step   plan.Step
 	number int  // from 1
-	sent   bool // it was sent before, by this run or an earlier one
+	sent   bool // whether the journal already records that it is about to be sent
 }
 
 // verb is the implementation of a kind of action.
 type verb struct {
-	// settled reports whether the action is already done, according to the live object (nil if it
-	// does not exist). The error is the reason why the action is impossible.
+	// settled reports whether the live object already has the result of the action. live is nil
+	// if the object does not exist. The error explains why the action cannot be executed.
 	settled func(a *action, live k8s.Object) (bool, error)
 	// send executes the action and returns the resulting object.
 	send func(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error)
-	// outcome is the outcome of a successful action.
+	// outcome is the outcome of a successful send, unless the object did not exist before: then
+	// the outcome is Created.
 	outcome Outcome
 }
 
@@ -56,7 +57,8 @@ func verbTable() map[plan.Verb]verb {
 	}
 }
 
-// action executes one action of a step, and records it before and after.
+// action executes one action of a step. It writes a journal entry before the request is sent,
+// and another one after it. If the action is already done, it writes only the second entry.
 func (r *runner) action(ctx context.Context, s plan.Step, number int) (ActionResult, error) {
 	a := &action{runner: r, Action: s.Actions[number-1], step: s, number: number}
 	a.sent = r.Journal.lastEntry(s.Number, number, Intends) != nil
@@ -103,7 +105,7 @@ func (r *runner) action(ctx context.Context, s plan.Step, number int) (ActionRes
 	}
 }
 
-// isRetryable reports whether a failed action may be sent again after reading the object again.
+// isRetryable reports whether a failed action can be retried after the object is read again.
 func isRetryable(err error) bool {
 	var refused *cluster.RequestError
 	switch {
@@ -148,8 +150,8 @@ func (a *action) recordOutcome(o k8s.Object, outcome Outcome) error {
 	return a.note(e)
 }
 
-// checkOLMStopped returns an error if an OLM controller that the plan stopped is running again before
-// an action that detaches an operator from OLM.
+// checkOLMStopped returns an error if the action detaches an operator from OLM, but one of OLM's
+// controllers, which the plan stopped before, was started again.
 func (a *action) checkOLMStopped(ctx context.Context) error {
 	if a.Plan.Mode != plan.Stopped || a.Do != plan.Orphan && a.Do != plan.Unfinalize || a.DryRun {
 		return nil
@@ -166,7 +168,8 @@ func (a *action) checkOLMStopped(ctx context.Context) error {
 	return nil
 }
 
-// checkSame returns an error unless the live object is the one in the plan.
+// checkSame returns an error if the live object is missing, has another UID than in the plan, or
+// is being deleted.
 func (a *action) checkSame(live k8s.Object) error {
 	switch uid := k8s.Text(live, "metadata", "uid"); {
 	case live == nil:
@@ -183,8 +186,8 @@ func (a *action) changedf(format string, args ...any) error {
 	return &ChangedError{a.Object, fmt.Sprintf(format, args...)}
 }
 
-// isNever implements settled for actions that leave no trace in the cluster: only the journal records
-// them.
+// isNever is the settled function of actions that do not change the cluster. It always returns
+// false, because only the journal can show that such an action is done.
 func isNever(a *action, live k8s.Object) (bool, error) { return false, a.checkSame(live) }
 
 // backUp writes an object to a file.
@@ -209,8 +212,9 @@ func metadataPatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object,
 	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{Merge: a.MetadataPatch(k8s.Text(live, "metadata", "uid"))}, a.DryRun)
 }
 
-// isApplied always returns false, because applying an unchanged object changes nothing. A new
-// object may only exist if an earlier run, or the plan's manager, created it.
+// isApplied always returns false, because applying an unchanged object has no effect. It returns
+// an error if an object exists that did not exist when the plan was made, unless an earlier
+// attempt of this action or the plan's manager applied it.
 func isApplied(a *action, live k8s.Object) (bool, error) {
 	if a.rendered[a.Object.Key()] == nil {
 		return false, fmt.Errorf("the lock does not render %s: make a new plan", a.Object)
@@ -232,7 +236,9 @@ func apply(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) 
 	return a.Cluster.Apply(ctx, o, a.Plan.Manager, a.Force, a.DryRun)
 }
 
-// isDeleted reports whether an object is deleted, or is being deleted by this action.
+// isDeleted reports whether an object is missing, or the deletion of the planned object has begun.
+// If its dependents must be kept, a deletion that this action did not start counts only if it
+// keeps them.
 func isDeleted(a *action, live k8s.Object) (bool, error) {
 	dying := k8s.At(live, "metadata", "deletionTimestamp") != nil
 	switch {
@@ -246,8 +252,8 @@ func isDeleted(a *action, live k8s.Object) (bool, error) {
 	return false, a.checkSame(live)
 }
 
-// isLeaving reports whether an object is being deleted without its dependents, and only the orphan
-// finalizer is left.
+// isLeaving reports whether the planned object is being deleted without its dependents, and
+// "orphan" is its only remaining finalizer.
 func (a *action) isLeaving(live k8s.Object) bool {
 	return k8s.At(live, "metadata", "deletionTimestamp") != nil && k8s.Text(live, "metadata", "uid") == a.UID &&
 		slices.Equal(k8s.Texts(live, "metadata", "finalizers"), []string{"orphan"})
@@ -257,8 +263,9 @@ func remove(ctx context.Context, a *action, _ k8s.Object) (k8s.Object, error) {
 	return nil, a.Cluster.Delete(ctx, a.Object, cluster.DeleteOptions{UID: a.UID}, a.DryRun)
 }
 
-// orphanPatch deletes an object in its observed version. If the step removed one of its finalizers
-// earlier and another program added it again, the finalizer is removed again.
+// orphanPatch deletes an object and keeps its dependents. If another program has restored a
+// finalizer that the step removed, orphanPatch removes it again first. The deletion fails if the
+// object changes in the meantime.
 func orphanPatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	for _, other := range a.step.Actions {
 		if other.Do != plan.Unfinalize || other.Object.Key() != a.Object.Key() {

@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/olmexit/plan"
 )
 
-// The directory for the return to OLM, and its file with the plan.
+// The names of the directory for the return to OLM, and of the plan file in it.
 const (
 	backDir  = "back/"
 	backName = "plan.yaml"
@@ -29,9 +29,10 @@ func (b directoryBelow) Append(name string, data []byte) error {
 	return b.Files.Append(b.dir+name, data)
 }
 
-// PlanReturn returns the plan to return to OLM from the executed part of a plan, with its journal.
-// The plan does not change after its first step has begun. If the response to a request was lost,
-// the outcome is read from the cluster. It writes nothing.
+// PlanReturn derives the plan for the return to OLM from the executed part of p, and opens the
+// journal of the return. Once that journal has entries, PlanReturn uses the saved plan instead of
+// the derived one. If the journal of p does not record the UID of a created object, because the
+// response was lost, the UID is read from the cluster. PlanReturn writes nothing.
 func (j *Journal) PlanReturn(ctx context.Context, c Cluster, p *plan.Plan) (*plan.Return, *Journal, error) {
 	in, err := j.executedActions(ctx, c, p)
 	if err != nil {
@@ -98,7 +99,8 @@ func (j *Journal) executedActions(ctx context.Context, c Cluster, p *plan.Plan) 
 	return in, nil
 }
 
-// createdUID returns the UID of the object that an action created.
+// createdUID returns the UID of the object that an action created. If the journal does not record
+// it, createdUID reads the live object, and returns "" unless the plan's manager applied it.
 func (j *Journal) createdUID(ctx context.Context, c Cluster, p *plan.Plan, step, action int) (string, error) {
 	if did := j.lastEntry(step, action, Did); did != nil {
 		return did.UID, nil
@@ -125,8 +127,9 @@ func create(ctx context.Context, a *action, _ k8s.Object) (k8s.Object, error) {
 	return a.Cluster.Create(ctx, a.rendered[a.Object.Key()], a.DryRun)
 }
 
-// isRestored reports whether the plan's manager has no more fields in an object, and OLM has its
-// earlier fields again. A missing object counts as restored, because OLM recreates it.
+// isRestored reports whether an object has its earlier values, OLM's earlier field managers, and
+// no field manager that the adoption added. A missing object counts as restored, because OLM
+// recreates it.
 func isRestored(a *action, live k8s.Object) (bool, error) {
 	before := a.rendered[a.Object.Key()]
 	switch {
@@ -139,15 +142,16 @@ func isRestored(a *action, live k8s.Object) (bool, error) {
 	return handed, a.checkSame(live)
 }
 
-// writers returns the field managers whose ownership is released.
+// writers returns the field managers of the adoption. A restore removes the entries that they
+// added to managedFields.
 func (a *action) writers() []string { return []string{a.Plan.Manager, Manager} }
 
 func (a *action) asBefore(live k8s.Object) k8s.Object {
 	return plan.Restored(live, a.rendered[a.Object.Key()], a.writers()...)
 }
 
-// restore restores an object and then releases the ownership of its fields, because the restoring
-// patch makes this program their field manager.
+// restore restores the earlier values of an object. A second patch then restores managedFields,
+// because the first one makes this program the manager of the restored fields.
 func restore(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	if ops := replaceOperations(live, a.asBefore(live)); len(ops) > 0 {
 		var err error
@@ -157,19 +161,18 @@ func restore(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error
 	}
 	managed := plan.Managed(live, a.rendered[a.Object.Key()], a.writers()...)
 	if len(managed) == 0 {
-		managed = []any{map[string]any{}} // the API server interprets this as empty
+		managed = []any{map[string]any{}} // the API server clears managedFields for this value
 	}
 	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: append(testVersion(live), cluster.Operation{Op: "replace", Path: "/metadata/managedFields", Value: managed})}, a.DryRun)
 }
 
-// testVersion returns a JSON patch test that fails if the object no longer has its observed
-// version.
+// testVersion returns a JSON patch test that fails if the object has changed since it was read.
 func testVersion(live k8s.Object) []cluster.Operation {
 	return []cluster.Operation{{Op: "test", Path: "/metadata/resourceVersion", Value: k8s.Text(live, "metadata", "resourceVersion")}}
 }
 
-// replaceOperations returns the JSON patch from one object to another, without the fields that
-// only the API server writes.
+// replaceOperations returns a JSON patch that changes one object to another. Of the metadata, it
+// changes only labels and annotations.
 func replaceOperations(from, to k8s.Object) []cluster.Operation {
 	ops := diffMembers("/", k8s.Without(from, "metadata"), k8s.Without(to, "metadata"))
 	pick := func(o k8s.Object) map[string]any {

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// checkTimeouts returns the timeout of each condition that needs more than the default, soon. The
-// default is long enough for the API server's caches.
+// checkTimeouts returns the timeouts of conditions that can take longer than the default timeout.
+// The default, soon, only allows for the delay of the API server's caches.
 func checkTimeouts() map[plan.Condition]time.Duration {
 	return map[plan.Condition]time.Duration{
 		plan.IsStopped: 3 * time.Minute,
@@ -30,7 +30,8 @@ const (
 	lastLook  = 5 * time.Second
 )
 
-// checkPreconditions evaluates the preconditions of a step, which must hold immediately.
+// checkPreconditions evaluates preconditions of a step once, without waiting. It returns a
+// *StepError for the first one that does not hold.
 func (r *runner) checkPreconditions(ctx context.Context, s plan.Step, before *verify.Evidence, checks []plan.Check) error {
 	for _, c := range checks {
 		findings, err := verify.Check(ctx, r.Cluster, r.Plan, s, before, c)
@@ -44,8 +45,9 @@ func (r *runner) checkPreconditions(ctx context.Context, s plan.Step, before *ve
 	return nil
 }
 
-// remainingPreconditions returns the preconditions that still apply when a part of a step was done:
-// they do not cover the objects of actions that were already sent.
+// remainingPreconditions returns the preconditions for starting or resuming a step. When a step is
+// resumed, it omits the objects of actions that were already sent, and conditions on single
+// objects that list no other objects.
 func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 	touched := map[k8s.Key]bool{}
 	for i, a := range s.Actions {
@@ -67,7 +69,8 @@ func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 	return out
 }
 
-// await evaluates the postconditions of a step until they hold, or their timeout expires.
+// await waits until the postconditions of a step hold. It returns a *StepError if one of them does
+// not hold before its timeout expires.
 func (r *runner) await(ctx context.Context, s plan.Step, before *verify.Evidence) error {
 	begun, pause := r.Clock.Now(), firstLook
 	for _, c := range s.After {

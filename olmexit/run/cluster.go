@@ -10,13 +10,13 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// Cluster reads and changes a cluster. All writing methods take dryRun: the API server then
-// checks everything and stores nothing.
+// Cluster reads and changes a cluster. If the argument dryRun of a method is true, the API server
+// validates the request, but stores nothing.
 type Cluster interface {
 	verify.Reader
 
-	// Apply applies an object server-side and returns the result. Without force, a field of
-	// another manager is a conflict.
+	// Apply applies an object server-side and returns the result. Without force, it returns a
+	// conflict if it would change a field of another manager.
 	Apply(ctx context.Context, o k8s.Object, manager string, force, dryRun bool) (k8s.Object, error)
 	// Patch changes an object by a JSON patch or a merge patch.
 	Patch(ctx context.Context, ref k8s.Ref, patch cluster.Patch, dryRun bool) (k8s.Object, error)
@@ -27,5 +27,6 @@ type Cluster interface {
 	Create(ctx context.Context, o k8s.Object, dryRun bool) (k8s.Object, error)
 }
 
-// Manager is the field manager for all changes except applied objects.
+// Manager is the field manager of all changes except server-side apply, which uses the manager in
+// the plan.
 const Manager = "quayside-adopt"

@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/base/filetree"
 )
 
-// Dir returns the directory of a journal on disk. It is created by the first write. Only its
-// owner can read it, because its content is confidential.
+// Dir returns the directory of a journal on disk. The first write creates the directory. Only its
+// owner can read it, because a journal is confidential.
 func Dir(name string) Files { return dir{filetree.Named(name)} }
 
 type dir struct{ filetree.Dir }

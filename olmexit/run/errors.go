@@ -30,7 +30,7 @@ type StepError struct {
 	Err      error
 }
 
-// Reasons that stop a step without a technical failure.
+// Errors of steps that stop without a technical failure.
 var (
 	errDeclined = errors.New("aborted by user")
 	errManual   = errors.New("manual step: do it, then continue with '--done'")
@@ -38,7 +38,7 @@ var (
 	errAfter    = errors.New("step done, but its postcondition failed")
 )
 
-// Error names the step and the violations, one per line.
+// Error returns the step and the reason, followed by the violations, one per line.
 func (e *StepError) Error() string {
 	text := fmt.Sprintf("step %d (%s): %s", e.Step.Number, stepName(e.Step), inert.Line(e.Err.Error()))
 	if errors.Is(e.Err, context.Canceled) {

@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/olmexit/plan"
 )
 
-// takenOver reports whether OLM no longer manages any field of an object. It rejects CRDs and
-// APIServices, because OLM manages the CA of their servers.
+// takenOver reports whether OLM no longer manages any field of an object. It returns an error for
+// CRDs and APIServices, whose CA certificate is one of OLM's fields.
 func takenOver(a *action, live k8s.Object) (bool, error) {
 	if k8s.IsCRD(live) || live.Is("apiregistration.k8s.io", "APIService") {
 		return false, a.changedf("must not change owner: its CA certificate would be lost")
@@ -50,8 +50,8 @@ func handedOver(entries []any, manager, apiVersion string) []any {
 	return append(out, entry)
 }
 
-// mergeMaps merges two field sets in the format of managedFields, where a set maps each field to
-// the set below it.
+// mergeMaps merges two field sets in the format fieldsV1, which maps each field to the set of
+// fields below it.
 func mergeMaps(a, b map[string]any) map[string]any {
 	out := k8s.Copy(a)
 	for k, v := range b {

@@ -20,7 +20,7 @@ import (
 
 // Files is the directory of a journal.
 type Files interface {
-	// Read returns the content of a file; nil if it does not exist.
+	// Read returns the content of a file, or nil if the file does not exist.
 	Read(name string) ([]byte, error)
 	// Write writes a file atomically, and creates its directories.
 	Write(name string, data []byte) error
@@ -49,7 +49,7 @@ const (
 	Created Outcome = "created"
 	Changed Outcome = "changed"
 	Gone    Outcome = "deleted"
-	Already Outcome = "unchanged" // nothing was left to do
+	Already Outcome = "unchanged" // the action was already done
 	Kept    Outcome = "saved"     // the object is in the backup
 	ByHand  Outcome = "by-hand"   // confirmed by a person
 )
@@ -58,14 +58,14 @@ const (
 type Entry struct {
 	Time    time.Time `json:"time"`
 	Event   Event     `json:"event"`
-	Schema  int       `json:"schema,omitempty"` // in the first entry: of the journal
-	Plan    string    `json:"plan,omitempty"`   // digest
+	Schema  int       `json:"schema,omitempty"` // schema version of the journal; only in the first entry
+	Plan    string    `json:"plan,omitempty"`   // digest of the plan; only in the first entry
 	Step    int       `json:"step,omitempty"`
 	Action  int       `json:"action,omitempty"` // number in the step, from 1
 	Do      plan.Verb `json:"verb,omitempty"`
 	Object  *k8s.Ref  `json:"object,omitempty"`
-	UID     string    `json:"uid,omitempty"`             // of the object: before the action in Intends, after it in Did
-	Version string    `json:"resourceVersion,omitempty"` // likewise
+	UID     string    `json:"uid,omitempty"`             // UID of the object: before the action (Intends), after it (Did)
+	Version string    `json:"resourceVersion,omitempty"` // resourceVersion of the object, at the same time as UID
 	Digest  string    `json:"digest,omitempty"`          // of the backup of the object
 	Outcome Outcome   `json:"outcome,omitempty"`
 	Message string    `json:"message,omitempty"`
@@ -88,8 +88,8 @@ type Journal struct {
 	torn    bool // the last line is incomplete
 }
 
-// OpenJournal reads the journal of a plan; it is empty if nothing was done yet. A journal of
-// another plan is an error. It writes nothing.
+// OpenJournal reads the journal of a plan. If there are no entries yet, it returns an empty
+// journal. It returns an error if the journal belongs to another plan. It writes nothing.
 func OpenJournal(files Files, p *plan.Plan) (*Journal, error) {
 	j := &Journal{files: files, digest: Digest(p)}
 	data, err := files.Read(logName)
@@ -179,7 +179,7 @@ func (j *Journal) has(step int, event Event) bool {
 	return false
 }
 
-// lastEntry returns the last entry with this event of an action; nil if there is none.
+// lastEntry returns the last entry for an event of an action, or nil if there is none.
 func (j *Journal) lastEntry(step, action int, event Event) *Entry {
 	for i := len(j.entries) - 1; i >= 0; i-- {
 		if e := &j.entries[i]; e.Step == step && e.Action == action && e.Event == event {
@@ -212,7 +212,7 @@ func (j *Journal) Stopped(p *plan.Plan) []k8s.Ref {
 	return out
 }
 
-// actionOf returns the action of an entry; nil if it has none.
+// actionOf returns the action in the plan that an entry refers to, or nil if there is none.
 func actionOf(p *plan.Plan, e Entry) *plan.Action {
 	for i := range p.Steps {
 		if s := &p.Steps[i]; s.Number == e.Step && e.Action > 0 && e.Action <= len(s.Actions) {
@@ -222,8 +222,8 @@ func actionOf(p *plan.Plan, e Entry) *plan.Action {
 	return nil
 }
 
-// Evidence returns the capture of a namespace before the first of its steps; nil if there is
-// none.
+// Evidence returns the state of a namespace that was captured before its first step, or nil if
+// none was captured.
 func (j *Journal) Evidence(namespace string) (*verify.Evidence, error) {
 	name := evidenceName(namespace)
 	data, err := j.files.Read(name)
@@ -233,8 +233,8 @@ func (j *Journal) Evidence(namespace string) (*verify.Evidence, error) {
 	return verify.Parse(name, data)
 }
 
-// Before returns the results of Evidence for a plan by namespace, without namespaces that have
-// none.
+// Before returns the evidence of all namespaces of a plan, by namespace. Namespaces without
+// evidence are omitted.
 func (j *Journal) Before(p *plan.Plan) (map[string]*verify.Evidence, error) {
 	out := map[string]*verify.Evidence{}
 	for _, s := range p.Steps {
@@ -267,8 +267,8 @@ func (j *Journal) HasStarted() bool {
 	return slices.ContainsFunc(j.entries, func(e Entry) bool { return e.Event == Began })
 }
 
-// Backup returns the backup of an object; nil if there is none. A backup without the digest that
-// the journal recorded is an error.
+// Backup returns the backup of an object, or nil if there is none. It returns an error if the
+// journal does not record the digest of the backup file.
 func (j *Journal) Backup(ref k8s.Ref) (k8s.Object, error) {
 	name := backupName(ref)
 	data, err := j.files.Read(name)
@@ -292,7 +292,7 @@ func (j *Journal) keep(o k8s.Object) error {
 	return j.files.Write(backupName(k8s.RefTo(o)), formatBackup(o))
 }
 
-// formatBackup returns the backup of an object. For a Secret it has only the metadata.
+// formatBackup encodes an object for its backup file. Of a Secret, it keeps only the metadata.
 func formatBackup(o k8s.Object) []byte {
 	if o.Is("", "Secret") {
 		o = k8s.Object{"apiVersion": o["apiVersion"], "kind": o["kind"], "metadata": o["metadata"]}

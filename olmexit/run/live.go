@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// Live returns a live cluster for reading and writing.
+// Live returns a Cluster that sends its requests through a client.
 func Live(c *cluster.Client) Cluster { return liveCluster{cluster.NewWriter(c, Manager)} }
 
 type liveCluster struct{ *cluster.Writer }

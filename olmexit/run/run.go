@@ -22,8 +22,8 @@ type Input struct {
 	Clock    Clock
 	Say      Say
 
-	Only    int   // the only step to do, even if it is already done; 0: all
-	CleanUp bool  // if all: include the first clean-up and later steps, which cannot be reverted
+	Only    int   // number of the only step to execute, even if it is done; 0: all steps
+	CleanUp bool  // if Only is 0: also execute clean-ups, which cannot be reverted, and later steps
 	Done    []int // steps that a person confirms as done by hand
 	DryRun  bool  // send everything as dry run; the journal is not changed
 }
@@ -84,10 +84,10 @@ type ActionResult struct {
 	Changes []olmexit.Field `json:"changes,omitempty" doc:"In a dry run: the fields that would change."`
 }
 
-// Run executes a plan's steps in order, from the first that is not done. It ends before a
-// clean-up that was not requested, with that step in state Waiting. It stops at the first failed
-// condition and returns the result until then: a *StepError contains the step and the reason.
-// The result includes the controllers of OLM that are still stopped.
+// Run executes the steps of a plan in order, starting with the first that is not done. Before a
+// clean-up that was not requested, it ends without an error, and that step is in state Waiting. If
+// a step fails, Run stops, and returns the result so far with a *StepError, which has the step and
+// the reason. The result lists the controllers of OLM that are still stopped.
 //
 // When ctx ends, Run completes the current request and records it.
 func Run(ctx context.Context, in Input) (*Result, error) {
@@ -161,8 +161,8 @@ func (r *runner) checkKnownSteps() error {
 	return nil
 }
 
-// isBlocking reports whether later steps have to wait for a step. Manual steps that are due years
-// later, or that concern OLM as a whole, do not block.
+// isBlocking reports whether later steps require that a step is done. They do not require the
+// manual steps Certificates, which can be due years later, and Uninstall, which affects only OLM.
 func isBlocking(s plan.Step) bool {
 	return s.Manual == "" || s.Name != plan.Certificates && s.Name != plan.Uninstall
 }
@@ -260,8 +260,8 @@ func (r *runner) manualStep(ctx context.Context, s plan.Step, out *StepResult) e
 	return r.note(Entry{Event: Ended, Step: s.Number, Outcome: ByHand})
 }
 
-// evidence returns the capture of the step's namespace before its first step. At the first step
-// it captures the namespace.
+// evidence returns the state of the step's namespace that was captured before its first step. If
+// none was captured, and no step of the namespace has begun, it captures and saves the state now.
 func (r *runner) evidence(ctx context.Context, s plan.Step) (*verify.Evidence, error) {
 	if s.Namespace == "" {
 		return nil, nil

@@ -14,8 +14,8 @@ import (
 // Untried is the outcome of an action that cannot be tried before earlier actions are done.
 const Untried Outcome = "skipped"
 
-// try sends a step's actions as dry run. Preconditions are not checked: they require the
-// earlier steps.
+// try sends the actions of a step as dry-run requests. It does not check the preconditions, which
+// require that the earlier steps are done.
 func (r *runner) try(ctx context.Context, s plan.Step, out *StepResult) error {
 	for i := range s.Actions {
 		if err := ctx.Err(); err != nil {
@@ -88,8 +88,8 @@ func (a *action) hasEarlierApply(ref k8s.Ref) bool {
 	return false
 }
 
-// needsEarlier reports whether an earlier action of the plan creates the object's namespace, or
-// the CRD of its kind.
+// needsEarlier reports whether an earlier action of the plan applies the Namespace of the object
+// or the CRD of its kind.
 func (a *action) needsEarlier() bool {
 	if a.hasEarlierApply(k8s.Ref{APIVersion: "v1", Kind: "Namespace", Name: a.Object.Namespace}) {
 		return true

@@ -16,9 +16,9 @@ import (
 )
 
 // Capture returns the current state of the operators of a namespace. It gets the objects in the plan
-// by name. It lists OperatorGroups, ReplicaSets and pods in the namespaces of these objects, and
-// Roles, ClusterRoles and their bindings in the whole cluster. Pods that cannot be listed are reported
-// in Unread. The error is the Reader's.
+// by name. It lists OperatorGroups in the namespace, ReplicaSets and pods in the namespaces of the
+// Deployments among these objects, and Roles, ClusterRoles and their bindings in the whole cluster.
+// If pods cannot be listed, Capture reports this in Unread; it returns all other errors.
 func Capture(ctx context.Context, r Reader, p *plan.Plan, namespace string) (*Evidence, error) {
 	var refs []k8s.Ref
 	for _, h := range trackedObjects(p, namespace) {
@@ -194,7 +194,7 @@ func digest(v any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// numberAt returns the integer at a path; 0 if there is none.
+// numberAt returns the integer at a path, or 0 if there is none.
 func numberAt(m map[string]any, path ...string) int64 {
 	n, _ := k8s.At(m, path...).(int64)
 	return n

@@ -13,8 +13,8 @@ import (
 
 // Check returns the violations of a step's check in a cluster. Objects that the step itself
 // removes do not count as missing. before is the capture before the first step of the namespace.
-// If it is nil, Check uses [Planned], which has only UIDs. The error is the Reader's, or reports an
-// unknown condition.
+// If it is nil, Check uses [Planned], which has only UIDs. Check returns an error if the condition
+// cannot be evaluated.
 func Check(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) ([]Finding, error) {
 	out, err := runCheck(ctx, r, p, step, before, c)
 	return slices.DeleteFunc(out, func(f Finding) bool { return f.Note }), err
@@ -83,8 +83,8 @@ func conditionTable() map[plan.Condition]condition {
 	}
 }
 
-// objects returns the objects listed in the check, or those of the function otherwise if there is no
-// list.
+// objects returns the objects that the check lists. If it lists none, objects returns the result
+// of otherwise.
 func (c *checker) objects(otherwise func() []k8s.Ref) []k8s.Ref {
 	if c.refs != nil {
 		return c.refs
@@ -229,8 +229,8 @@ func checkGone(ctx context.Context, c *checker) ([]Finding, error) {
 	})
 }
 
-// sameAsBefore returns a condition that captures the objects of the earlier capture again, and compares
-// them by a rule.
+// sameAsBefore returns a condition that captures the objects in the earlier evidence again, and
+// applies a rule to the earlier and the current state of each.
 func sameAsBefore(r compareRule) condition {
 	return func(ctx context.Context, c *checker) ([]Finding, error) {
 		before := &Evidence{Namespace: c.at.Namespace}

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// Dump returns a Reader of a snapshot. It answers reviews by evaluating the RBAC objects. Snapshots
-// contain no pods.
+// Dump returns a Reader for a snapshot. It evaluates reviews with the RBAC objects of the snapshot.
+// It has no pods, because snapshots do not contain them.
 func Dump(s *snapshot.Snapshot) Reader { return &snapshotReader{Snapshot: s} }
 
 type snapshotReader struct {

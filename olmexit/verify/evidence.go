@@ -62,7 +62,7 @@ type Account struct {
 	Planned     []k8s.Grant `json:"planned,omitempty"` // permissions from objects that the plan applies
 }
 
-// Answer is the cluster's answer to a review.
+// Answer is a review with its result in the cluster.
 type Answer struct {
 	Review
 	Allowed bool `json:"allowed"`
@@ -113,7 +113,7 @@ func (a Account) subject() k8s.Subject {
 	return k8s.Subject{Kind: "ServiceAccount", Namespace: a.Namespace, Name: a.Name}
 }
 
-// object returns the captured state of an object; nil if it was not captured.
+// object returns the captured state of an object, or nil if it was not captured.
 func (e *Evidence) object(ref k8s.Ref) *Object {
 	for i := range e.Objects {
 		if e.Objects[i].Ref.Key() == ref.Key() {

@@ -13,7 +13,7 @@ import (
 type observedProgress int
 
 const (
-	notVisible observedProgress = iota // it changes no object, or its change was undone later
+	notVisible observedProgress = iota // it changes no object, or its object was deleted later
 	notStarted
 	started
 	completed

@@ -46,7 +46,8 @@ const (
 	Unknown State = "unknown"
 )
 
-// CheckCluster returns an error if a plan is for another cluster, or the Reader's error.
+// CheckCluster returns an error if a plan is for another cluster, or if the Namespace that
+// identifies the cluster cannot be read.
 func CheckCluster(ctx context.Context, r Reader, p *plan.Plan) error {
 	o, err := r.Get(ctx, k8s.Ref{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"})
 	if err != nil {
@@ -67,8 +68,8 @@ type Known struct {
 
 func (k Known) ended(step int) bool { return k.Ended != nil && k.Ended(step) }
 
-// Verify returns the progress of every namespace of a plan, and the results of its checks. The
-// error is the Reader's, or that of Same.
+// Verify returns the progress of every namespace of a plan, and the results of its checks. It
+// returns an error if CheckCluster fails, or if the progress or a check cannot be evaluated.
 func Verify(ctx context.Context, r Reader, p *plan.Plan, known Known) (*Report, error) {
 	r = &cachedReader{Reader: r, known: map[string]*answer{}}
 	if err := CheckCluster(ctx, r, p); err != nil {
@@ -171,7 +172,8 @@ func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 	return out
 }
 
-// judgeCheck returns the verdict on a check.
+// judgeCheck evaluates a check. The verdict is Unknown if the check needs evidence that was not
+// captured.
 func judgeCheck(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) (Verdict, error) {
 	v := Verdict{Check: c.Check, State: Holds}
 	if before == nil && slices.Contains([]plan.Condition{plan.Conversion, plan.Available, plan.Rights, plan.NoRestart}, c.Check) {

@@ -122,7 +122,7 @@ func askReviews(ctx context.Context, r Reader, reviews []Review) ([]Answer, erro
 	return out, err
 }
 
-// compareAnswers returns findings about changed answers of the cluster for an account, except changes
+// compareAnswers returns findings about an account's reviews whose result changed, except changes
 // that the RBAC objects explain.
 func compareAnswers(s k8s.Subject, had, have k8s.GrantSet, before, after []Answer) []Finding {
 	now := map[Review]bool{}

@@ -45,7 +45,7 @@ func (a rbacObjects) permissions(matters func(binding k8s.Object) bool) (*k8s.Pe
 	return k8s.NewPermissions(objects)
 }
 
-// accounts returns the permissions of ServiceAccounts, in the same order.
+// accounts returns ServiceAccounts with their permissions, in the order of who.
 func (a rbacObjects) accounts(who []k8s.Subject, p *plan.Plan) ([]Account, error) {
 	all, err := a.permissions(bindingFilter(who))
 	if err != nil {
@@ -152,9 +152,9 @@ func (g removedObjects) unexpectedlyLost(have, had []k8s.Grant) []k8s.Grant {
 	return slices.DeleteFunc(k8s.GainedGrants(have, had), g.isIntended)
 }
 
-// comparePermissions returns the permissions that accounts lost, and those that they gained from objects
-// outside the plan: first according to the RBAC objects, then according to the cluster's answers, as
-// far as the RBAC objects do not explain them.
+// comparePermissions returns findings about permissions that accounts lost, and about those that
+// they gained from objects outside the plan. For each account, it compares the RBAC objects, and
+// then the results of reviews, except changes that the RBAC objects explain.
 func (c *comparison) comparePermissions(before, after *Evidence) []Finding {
 	now := map[k8s.Subject]Account{}
 	for _, a := range after.Accounts {

@@ -13,10 +13,10 @@ import (
 
 // Reader reads a cluster. It is safe for concurrent use.
 type Reader interface {
-	// Get returns an object; nil if it does not exist.
+	// Get returns an object, or nil if it does not exist.
 	Get(ctx context.Context, ref k8s.Ref) (k8s.Object, error)
-	// List returns the objects of a kind that match a label selector; of all namespaces if
-	// namespace is empty. It returns none if the kind is not served.
+	// List returns the objects of a kind that match a label selector. An empty namespace means
+	// all namespaces. It returns no objects if the cluster does not serve the kind.
 	List(ctx context.Context, apiVersion, kind, namespace, labels string) ([]k8s.Object, error)
 	// Allowed returns the result of a SubjectAccessReview.
 	Allowed(ctx context.Context, r Review) (bool, error)

@@ -8,9 +8,9 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// Conflict is a set of declarations, requirements and facts that contradict each other. It is true
-// (by themselves they have no solution) and minimal (without any one of them, the rest has a
-// solution). Error renders its structured data.
+// Conflict is a minimal set of declarations, requirements and facts that contradict each other: the
+// set has no solution, but if any one element is removed, the rest has one. Error renders its
+// structured data.
 type Conflict struct {
 	Namespace     string   `json:"namespace"`
 	Subscriptions []string `json:"subscriptions"`      // "ns/name" of the subscriptions that take part, sorted; may be empty
@@ -63,8 +63,8 @@ func (c *Conflict) Error() string {
 	return b.String()
 }
 
-// formatAdvice renders changes as lines. Without changes, the line gives the number of changes
-// tried.
+// formatAdvice renders changes as lines. If there are none, the line contains the number of changes
+// that were tried.
 func formatAdvice(does string, changes []Change, tried int) []string {
 	switch len(changes) {
 	case 0:

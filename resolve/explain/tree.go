@@ -64,7 +64,7 @@ type requiredPin struct {
 	why []string
 }
 
-// childrenOf returns the required pins of each pin, by its key.
+// childrenOf returns, by the key of each pin, the pins that it requires.
 func childrenOf(lock *lockfile.File) map[string][]requiredPin {
 	out := map[string][]requiredPin{}
 	for _, by := range lock.Pins {

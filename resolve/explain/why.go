@@ -1,7 +1,8 @@
-// Package explain holds the explanations of a resolution as plain values, with their texts: the
-// declarations behind a pinned operator, as chains and as trees; the conflicts of a resolution;
-// and the obstacles to a version. It computes chains and trees from a lock and the declarations.
-// Package resolve computes the others, and proves each suggested change by resolving again.
+// Package explain defines the explanations of a resolution as plain values and renders them as
+// text: the chains and trees of declarations behind a pinned operator, the conflicts of a
+// resolution, and the obstacles to a version. It computes chains and trees from a lock and the
+// declarations. Package resolve computes the conflicts and obstacles, and proves each suggested
+// change by resolving again.
 //
 // There is no compatibility promise yet: exported names may change in any release.
 //
@@ -38,12 +39,12 @@ type ChainStep struct {
 	Requirement  string `json:"requirement,omitempty"` // the requirement that pin meets for the previous step
 }
 
-// maxChains bounds the chains of one answer.
+// maxChains limits the number of chains that Why returns.
 const maxChains = 100
 
-// Why returns the chains from declarations to a pinned package, the shortest first. If ns is
-// empty, the package must be pinned in one namespace only. The error for a package that is not
-// pinned suggests similar names; the error for an ambiguous one lists its namespaces.
+// Why returns the chains from declarations to a pinned package, the shortest first. If ns is empty,
+// the package must be pinned in exactly one namespace. If the package is not pinned, the error
+// suggests similar names. If it is pinned in several namespaces, the error lists them.
 func Why(lock *lockfile.File, decl *declare.Set, ns, pkg string) (*Reasons, error) {
 	pin, err := pinOf(lock, ns, pkg)
 	if err != nil {

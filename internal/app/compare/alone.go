@@ -40,8 +40,8 @@ func (s *Side) baseState() (diff.State, error) {
 	return base, err
 }
 
-// forEachGroup calls each for every group of clusters that get the same objects, with their
-// state on side s. It builds one state at a time, because there may be thousands.
+// forEachGroup calls each for every group of the named clusters that get the same objects, with the
+// state of the group on side s. It builds one state at a time, because there may be thousands.
 func (c *Comparison) forEachGroup(s *Side, names []string, base diff.State, each func(groupState) error) error {
 	index := map[string]int{}
 	var inputs []clusterInputs

@@ -47,7 +47,7 @@ type group struct {
 // groups returns the clusters of the side after, grouped by their inputs on both sides.
 func (c *Comparison) groups() ([]group, error) {
 	var out []group
-	same := map[string][]int{} // indexes in out, by the key of the inputs after
+	same := map[string][]int{} // indexes in out, by the key of group.after
 	c.Before.overlays.ReuseFrom(c.After.overlays)
 	for _, name := range c.After.clusters() {
 		g := group{names: []string{name}}
@@ -242,9 +242,9 @@ func (c *Comparison) objects(g *baseCache, l *layer, o *overlay.Overlay) ([]diff
 	return objects, operators, nil
 }
 
-// applyEdits applies the patches of an overlay to the listed objects in place; at has their
-// indexes. Each object keeps its operator. It returns false if only a build can decide the
-// result; the list may then be partly changed.
+// applyEdits applies the patches of an overlay to the listed objects in place. The map at has the
+// index of each listed object. Patched objects keep their operator. It returns false if only a
+// build can determine the result; some objects may then already be patched.
 func (s *Side) applyEdits(o *overlay.Overlay, listed []diff.Object, at map[k8s.Key]int) bool {
 	edits, plain := o.Edits()
 	if !plain || len(edits) == 0 {

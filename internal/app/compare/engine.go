@@ -102,7 +102,7 @@ func (c *Comparison) engine(opt diff.CompareOptions, version string) ([]diff.Par
 }
 
 // sibling returns the files of the first directory that clusters share, if dir is a directory of
-// pieces; otherwise nil.
+// pieces. Otherwise it returns nil.
 func sibling(files map[string][]diff.File, dir string) []diff.File {
 	if path.Dir(dir) != layout.Pieces {
 		return nil

@@ -97,7 +97,7 @@ func (d disk) ReadLink(name string) (string, error) {
 	return filepath.ToSlash(target), err
 }
 
-// walk returns d with types and have, and the manifests in d.out, sorted by path.
+// walk returns a copy of d with types and have set, and the manifests in d.out, sorted by path.
 func (d disk) walk() (disk, []diff.File, error) {
 	if _, err := fs.Stat(d.fsys, d.out); errors.Is(err, fs.ErrNotExist) {
 		return d, nil, nil
@@ -137,8 +137,8 @@ func (d disk) walk() (disk, []diff.File, error) {
 	return d, files, nil
 }
 
-// readTree reads the tree in directory d.out. Without a list of clusters, the tree has all
-// manifests of the directory. prefix is the prefix of displayed paths.
+// readTree reads the tree in directory d.out. If the directory has no list of clusters, the tree
+// consists of all its manifests. prefix is the prefix of displayed paths.
 func readTree(prefix string, d disk) (*tree, error) {
 	d, files, err := d.walk()
 	if err != nil {
@@ -154,7 +154,7 @@ func readTree(prefix string, d disk) (*tree, error) {
 	return t, err
 }
 
-// disk returns the files of the repository, or of the workspace without a repository.
+// disk returns the files of the repository or, if there is no repository, of the workspace.
 func (c *Comparison) disk() disk {
 	return disk{fsys: c.files, shown: c.root, out: c.InRepo(c.project.Settings.Output), pool: c.pool}
 }

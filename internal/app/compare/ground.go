@@ -21,9 +21,9 @@ type baseCache struct {
 // in operatorKeys.
 type layer struct {
 	direct            []diff.Object            // applied without a build
-	directOperators   map[string]bool          // operators of given
+	directOperators   map[string]bool          // operators of direct
 	listable          map[string][]diff.Object // objects that overlays may list, by path
-	listableOperators map[string]bool          // operators of base
+	listableOperators map[string]bool          // operators of listable
 	listings          map[string]*listing
 }
 
@@ -79,8 +79,8 @@ func operatorKeys(objects []diff.Object) map[string]bool {
 	return out
 }
 
-// listing returns the listing of an overlay. Overlays with equal resources share it, so callers
-// must not change it.
+// listing returns the listing of an overlay. Overlays with equal resources share one listing, so
+// callers must not modify it.
 func (g *baseCache) listing(l *layer, o *overlay.Overlay) (*listing, error) {
 	key := o.Listing()
 	if known := l.listings[key]; known != nil {

@@ -29,8 +29,8 @@ type loosening struct {
 	found         []diff.Finding
 }
 
-// loosened returns findings about settings that are less strict on the side after. It returns
-// none without a base for the policy.
+// loosened returns findings about settings that are less strict on the side after. It returns none
+// if policyBase returns nil.
 func (c *Comparison) loosened() ([]diff.Finding, error) {
 	if c.policyBase() == nil {
 		return nil, nil
@@ -84,7 +84,7 @@ func (l *loosening) comparePromotion() {
 	}
 }
 
-// add records a finding about a field of the settings after.
+// add records a finding about a field in the settings of the side after.
 func (l *loosening) add(rule, field, before, after, message string, severity ...diff.Severity) {
 	f := diff.Finding{Rule: rule, Field: field, Before: before, After: after, Message: message}
 	f.Place.Path = l.c.InRepo(settings.FileName)
@@ -147,8 +147,8 @@ func trustFor(rules []settings.Trust, match string) int {
 	})
 }
 
-// signers returns descriptions of the signers of an entry. The keys contain the digests of
-// their files.
+// signers returns descriptions of the signers in an entry of spec.trust. The map keys include the
+// digests of the key files or of the trust root.
 func signers(p *workspace.Project, t settings.Trust) map[string]string {
 	digest := func(name string) string {
 		data, err := p.Read(name)
@@ -275,7 +275,8 @@ func (l *loosening) comparePolicy() error {
 	return nil
 }
 
-// compareLevels compares spec.policy.failOn, the default and the level of each cluster.
+// compareLevels compares spec.policy.failOn, which is the default for clusters, and the level that
+// applies to each cluster.
 func (l *loosening) compareLevels(before, after diff.Policy) {
 	looser := func(a, b diff.Severity) bool { return a != diff.Off && (b == diff.Off || b > a) }
 	if looser(before.FailOn, after.FailOn) {

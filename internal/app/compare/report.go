@@ -69,8 +69,9 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 	return report, c.After.wrapName(err)
 }
 
-// lifecycles returns a function that looks up the lifecycles of added and upgraded pins, before
-// and after, and of all pins if the OpenShift version differs. It returns nil without two locks.
+// lifecycles returns a function that looks up the lifecycles of added pins, and of upgraded pins
+// before and after. If the OpenShift version differs, it looks up all pins. If a side has no lock,
+// lifecycles returns nil.
 func (c *Comparison) lifecycles(ctx context.Context) func(lockfile.Pin) *model.SupportedVersion {
 	if c.Before.lock == nil || c.After.lock == nil {
 		return nil
@@ -131,8 +132,9 @@ func severities(w *settings.Workspace) (map[string]diff.Severity, error) {
 	return out, nil
 }
 
-// policyBase returns the workspace with the second policy that applies, next to that of the side
-// after: the tip of the target branch, or the side before. It is nil if only one policy applies.
+// policyBase returns the workspace whose policy applies in addition to that of the side after: the
+// tip of the target branch if it is known, or else the side before. It returns nil if only the
+// policy of the side after applies.
 func (c *Comparison) policyBase() *workspace.Project {
 	switch {
 	case c.Before.rev == nil || c.Before.project == c.After.project || !c.Before.exists():

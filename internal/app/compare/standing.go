@@ -11,11 +11,11 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// ForEachGroup calls each for every group of clusters that get the same objects, with their
-// state, which includes the user's custom resources. names selects clusters; empty: all. An
-// unknown name is an error. If the tree has no clusters, it calls each once with nil and the
-// base state. It uses the tree on disk if that is up to date with the lock, or else the rendered
-// lock, and writes nothing.
+// ForEachGroup calls each for every group of clusters that get the same objects, with the state of
+// the group, which includes the user's custom resources. names selects the clusters; without names,
+// all clusters are selected. An unknown name is an error. If the tree has no clusters, ForEachGroup
+// calls each once, with no clusters and the base state. It uses the tree on disk if that is up to
+// date with the lock, or else the rendered lock, and writes nothing.
 func ForEachGroup(ctx context.Context, p *workspace.Project, lock *lockfile.File, names []string, each func(clusters []string, s diff.State) error) error {
 	have := p.Clusters()
 	for _, name := range names {

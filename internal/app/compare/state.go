@@ -48,7 +48,7 @@ const (
 type Side struct {
 	Name          string             // "work tree", "main"
 	project       *workspace.Project // settings, and inputs for rendering the lock
-	rev           *gitrepo.Revision  // nil for a side on disk
+	rev           *gitrepo.Revision  // nil unless the side is a revision
 	lock          *lockfile.File     // nil without a lock
 	userManifests []diff.File        // the user's own manifests in the repository
 	treeOnly      bool               // whether the side has only a tree, which is never rendered again
@@ -73,7 +73,7 @@ type Comparison struct {
 
 	project *workspace.Project
 	target  *workspace.Project // workspace at the tip of the target branch; nil without a merge base
-	clone   *workspace.Clone   // without Repo outside of Git, and for two directories
+	clone   *workspace.Clone   // Repo is nil outside of Git and for two directories
 	from    TreeSource
 	root    string // directory of the repository on disk, or of the workspace
 	files   fs.FS  // files in root
@@ -179,7 +179,7 @@ func (s *Side) exists() bool {
 	return s.lock != nil || len(s.manifests) > 0 || s.project.Configured()
 }
 
-// selectedRevisions returns the selected revisions; after is nil for the work tree.
+// selectedRevisions returns the revisions that Revisions compares. after is nil for the work tree.
 func (c *Comparison) selectedRevisions(base, revisions string) (before, after *gitrepo.Revision, err error) {
 	a, b, two := strings.Cut(revisions, "..")
 	b, fork := strings.CutPrefix(b, ".")
@@ -212,7 +212,8 @@ func (c *Comparison) findRevision(name string) (*gitrepo.Revision, error) {
 	return c.clone.Repo.Revision(name)
 }
 
-// defaultBase returns the merge base of HEAD and the branch base, or the default branch for "".
+// defaultBase returns the merge base of HEAD and the branch named by base. An empty base is the
+// default branch.
 func (c *Comparison) defaultBase(base string) (*gitrepo.Revision, error) {
 	head, err := c.clone.Repo.Head()
 	if err != nil {
@@ -230,8 +231,9 @@ func (c *Comparison) defaultBase(base string) (*gitrepo.Revision, error) {
 	return c.mergeBase(tip, head)
 }
 
-// mergeBase returns the merge base of the tip of a branch and b. If a shallow clone, as in CI,
-// lacks the merge base, it logs a warning and returns the tip.
+// mergeBase returns the merge base of b and the revision tip, the tip of a branch. It also sets
+// c.target to the workspace at tip. If a shallow clone, as in CI, lacks the merge base, it logs a
+// warning and returns tip.
 func (c *Comparison) mergeBase(tip, b *gitrepo.Revision) (*gitrepo.Revision, error) {
 	var err error
 	if c.target, err = c.clone.At(tip); err != nil {
@@ -344,9 +346,9 @@ func treeRoot(name string) (root, out string, err error) {
 	return filepath.Dir(full), filepath.Base(full), nil
 }
 
-// compareArtifacts compares the trees of two sides, without their locks. Each side is an
-// artifact ("oci://…"), the work tree (""), or a revision of the repository; with trees, a
-// directory of manifests takes the place of a revision.
+// compareArtifacts compares the trees of two sides, without their locks. Each side is an artifact
+// ("oci://…"), the work tree (""), or a revision of the repository. If trees is true, a name that
+// is no artifact is a directory of manifests.
 func compareArtifacts(ctx context.Context, p *workspace.Project, before, after string, trees bool) (*Comparison, error) {
 	c, err := newComparison(p, Tree)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// survey reads the repository around the workspace. It skips rendered trees and catalogs.
+// survey searches the workspace's repository for declarations and for manifests that apply them. It
+// skips rendered trees and catalog directories.
 func (p *Project) survey() (*declare.Survey, error) {
 	repo, prefix := p.Repository()
 	var skipped []string
@@ -42,8 +43,8 @@ func declaredPaths(dir string, w *settings.Workspace) []string {
 	return out
 }
 
-// allDeclared returns the declared paths of all workspaces of the repository, relative to it,
-// and whether there is only one workspace.
+// allDeclared returns the declared paths of all workspaces, relative to the repository, and whether
+// the repository has at most one workspace.
 func (p *Project) allDeclared() (paths []string, single bool, err error) {
 	dirs, err := Workspaces(p.Top())
 	for _, dir := range dirs {
@@ -54,8 +55,8 @@ func (p *Project) allDeclared() (paths []string, single bool, err error) {
 	return paths, len(dirs) <= 1, err
 }
 
-// Undeclared returns the directories of the repository with declarations for OLM that no
-// workspace reads, relative to this workspace.
+// Undeclared returns the directories of the repository with OLM declarations that are outside of
+// the declared paths of every workspace. The results are relative to this workspace.
 func (p *Project) Undeclared() ([]string, error) {
 	if !p.OnDisk() {
 		return nil, nil
@@ -73,8 +74,8 @@ func (p *Project) Undeclared() ([]string, error) {
 	return out, err
 }
 
-// errUndeclared returns an error if nothing is declared here, and a directory of the repository
-// has declarations that no workspace reads.
+// errUndeclared returns an error if the repository has declarations that no workspace reads. It is
+// only for workspaces without declarations; the caller checks that.
 func (p *Project) errUndeclared() error {
 	dirs, err := p.Undeclared()
 	if err != nil || len(dirs) == 0 {
@@ -86,11 +87,12 @@ func (p *Project) errUndeclared() error {
 }
 
 // stillApplied returns a warning for each declaration of a pinned operator that something in the
-// repository applies: OLM and quayside would both install the operator. It is a fault if an
-// object of a GitOps tool applies a declaration of this workspace to one of its clusters. Otherwise
-// it is a note: for an operator adopted from OLM, which may be on its way out, a kustomization
-// that perhaps nothing applies, and a declaration that no workspace reads. In a repository with
-// several workspaces, other declarations belong to others.
+// repository applies, because OLM would install the operator as well. The warning is a fault if an
+// object of a GitOps tool applies a declaration of this workspace to a cluster that may be one of
+// its clusters. Otherwise it is a note: the operator was adopted from OLM, perhaps nothing applies
+// the kustomization, this workspace does not read the declaration, or the target is another
+// cluster. If the repository has several workspaces, declarations that this workspace does not read
+// are skipped.
 func (p *Project) stillApplied(lock *lockfile.File) (faults, notes []diag.Warning, err error) {
 	if !p.OnDisk() {
 		return nil, nil, nil
@@ -136,9 +138,9 @@ func (p *Project) mayBeCluster(target string) bool {
 	})
 }
 
-// isForeign returns a function that reports whether a URL is another repository's, by owner and
-// name. The URL of this one is spec.gitops.repoURL, or else that of origin. If it is unknown, no URL
-// is another repository's.
+// isForeign returns a function that reports whether a URL belongs to another repository. The
+// function compares the owner and name with those of spec.gitops.repoURL or, if that is not set, of
+// the remote origin. If neither is known, it returns false for every URL.
 func (p *Project) isForeign() func(url string) bool {
 	name := func(url string) string {
 		url = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(url), "/"), ".git")

@@ -19,8 +19,8 @@ import (
 // Argument is a directory or an image named by the user.
 type Argument struct {
 	Text  string // as given
-	Files fs.FS  // of the directory; nil for an image
-	Image string // "oci:dist", "image:quay.io/org/name:v1"
+	Files fs.FS  // files of the directory; nil if the argument is an image
+	Image string // "oci:dist", "image:quay.io/org/name:v1"; empty if it is a directory
 }
 
 // ParseArgument parses a directory or image argument. Text without a scheme ("oci:") is a
@@ -67,14 +67,15 @@ func (p *Project) CatalogRef(text string) (source.Ref, error) {
 
 // CheckedCatalog is the result of CheckCatalog.
 type CheckedCatalog struct {
-	Content  model.Content  // the readable part
+	Content  model.Content  // readable part of the catalog
 	Catalog  *model.Catalog // nil if it is invalid
 	Warnings []diag.Warning
 }
 
-// CheckCatalog reads a whole catalog named by the user: a source as in quayside.yaml, a
-// directory (catalog or bundles), an image, or the name of a catalog of the workspace. Paths
-// are relative to here. The error is a diag.List with every fault of the catalog.
+// CheckCatalog reads and validates a whole catalog named by the user: the name of a catalog of the
+// workspace, a source in the format of spec.catalogs, a directory with a catalog or bundles, or an
+// image. Paths are relative to the project here. For an invalid catalog, the error is a diag.List
+// with every fault.
 func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) (CheckedCatalog, error) {
 	base, ref, known := p, p.workspaceCatalog(text), true
 	if ref == "" {
@@ -110,7 +111,8 @@ func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) 
 	return out, err
 }
 
-// workspaceCatalog returns the reference of the workspace's catalog with a name, or "".
+// workspaceCatalog returns the source of the workspace's catalog with the ID text, or "" if there
+// is none.
 func (p *Project) workspaceCatalog(text string) source.Ref {
 	set, err := p.Declarations()
 	if err != nil {
@@ -124,8 +126,8 @@ func (p *Project) workspaceCatalog(text string) source.Ref {
 	return all[i].Source
 }
 
-// BundleFiles opens the bundle named by an argument. The caller must call done, and prepends
-// prefix to file names in positions.
+// BundleFiles opens the bundle named by arg. If there is no error, the caller must call done after
+// use, and must prepend prefix to the file names in positions.
 func (p *Project) BundleFiles(ctx context.Context, arg Argument) (fsys fs.FS, prefix string, done func(), err error) {
 	if arg.Files != nil {
 		return arg.Files, arg.Text, func() {}, nil
@@ -172,9 +174,9 @@ func (p *Project) CopyImage(ctx context.Context, arg Argument, to string) (strin
 	return uploaded.Digest, err
 }
 
-// ChooseCatalogs returns the catalogs to search. Without a name these are all catalogs of the
-// workspace. name is a catalog of the workspace, a well-known catalog, or a source relative to
-// here. The paths of the catalogs are relative to the returned project.
+// ChooseCatalogs returns the catalogs to search. Without a name, it returns all, the catalogs of
+// the workspace. Otherwise name is a catalog in all, a well-known catalog, or a source with a path
+// relative to here. The paths of the returned catalogs are relative to the returned project.
 func (p *Project) ChooseCatalogs(name string, all []cache.Catalog, here Root) (*Project, []cache.Catalog, error) {
 	if name == "" {
 		if len(all) == 0 {

@@ -16,8 +16,8 @@ import (
 // Artifact is an artifact with its verified signers and provenance.
 type Artifact struct {
 	*artifact.Artifact
-	SignedBy []string              // trusted signers, sorted; nil if quayside.yaml requires none
-	Origin   *inventory.Provenance // attested by SignedBy; nil if quayside.yaml requires no signers
+	SignedBy []string              // trusted signers, sorted; nil if no signature is required
+	Origin   *inventory.Provenance // provenance signed by SignedBy; nil if no signature is required
 }
 
 // Artifact reads the artifact named by ref ("oci://registry/name:tag", "oci:directory", …).

@@ -19,8 +19,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Catalogs returns the catalogs of quayside.yaml and the declared ones, sorted by namespace
-// and name. A catalog of quayside.yaml overrides a declared one of the same name.
+// Catalogs returns the catalogs of spec.catalogs and the enabled CatalogSources of the
+// declarations, sorted by namespace and name. A catalog of spec.catalogs overrides a CatalogSource
+// with the same namespace and name.
 func (p *Project) Catalogs(set *declare.Set) []cache.Catalog {
 	byID := map[model.ID]cache.Catalog{}
 	for _, c := range set.CatalogSources {
@@ -56,8 +57,9 @@ func declaredCatalog(c declare.CatalogSource) cache.Catalog {
 	return cat
 }
 
-// lockedRef returns the reference for reading a catalog. It replaces a tag with the locked
-// digest if all pins from the catalog have the declared source and the same digest.
+// lockedRef returns the reference to open for a catalog. If all pins from the catalog have the
+// declared source and the same digest, this is the source at that digest. Otherwise, it is the
+// declared source. locked may be nil.
 func lockedRef(locked *lockfile.File, cat cache.Catalog) source.Ref {
 	if locked == nil {
 		return cat.Source

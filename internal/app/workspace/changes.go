@@ -59,7 +59,7 @@ func Changes(before, after *lockfile.File, moves []resolve.Move) []Change {
 }
 
 // describeLeftover describes a change to the leftover objects of a replaced or uninstalled
-// operator. It returns "" if a change to the operator's pin includes it.
+// operator. It returns "" if the change need not be listed, because another change describes it.
 func describeLeftover(c lockfile.Change, after *lockfile.File) string {
 	_, pinned := after.Pin(c.Namespace, c.Package)
 	switch {

@@ -15,10 +15,11 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Check verifies that the lock satisfies the declarations, agrees with its catalogs, and
-// has the recorded signers. With content it also reads the bundles that are embedded in a
-// catalog or that no catalog confirms. The verdict is never nil. The error is an
-// explain.Conflicts, a *resolve.StaleError or a *DiffersError for problems in the verdict.
+// Check verifies that the lock satisfies the declarations, agrees with its catalogs, and has the
+// recorded signers. If content is true, it also compares the lock with the content of bundles that
+// are embedded in a catalog, and of bundles that no readable catalog confirms. The verdict is never
+// nil. Problems that the check finds are returned as an explain.Conflicts, a *resolve.StaleError or
+// a *DiffersError.
 func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, error) {
 	if in.Lock == nil {
 		return &resolve.Verdict{}, &DiffersError{"no " + LockFile + ": run 'quayside resolve'"}
@@ -47,7 +48,7 @@ func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, er
 	return v, in.project.checkSigners(ctx, in.Lock)
 }
 
-// CheckReport is the result of checking a lock, as a document.
+// CheckReport is the machine-readable result of checking a lock.
 type CheckReport struct {
 	Lock      string           `json:"lock"`
 	UpToDate  bool             `json:"upToDate"` // no differences found; unchecked parts do not count
@@ -63,7 +64,8 @@ func NewCheckReport() CheckReport {
 	return CheckReport{Lock: LockFile, Stale: []resolve.Reason{}, Unchecked: []resolve.Reason{}, Failure: NewFailure(), AllWarnings: []diag.Warning{}}
 }
 
-// Finish adds err to the report, unless it is already covered.
+// Finish sets UpToDate, and adds err to the report. It does not add a *resolve.StaleError, because
+// Stale already has its reasons.
 func (r *CheckReport) Finish(err error) {
 	r.UpToDate = err == nil
 	r.Add(err)
@@ -86,8 +88,8 @@ func (in *Inputs) CheckInto(ctx context.Context, content bool, r *CheckReport) e
 	return err
 }
 
-// changedSources returns the pins from an unreadable catalog whose declared source differs
-// from the locked one.
+// changedSources returns a reason for each pin whose catalog is unreadable and has another source
+// in the declarations than in the lock.
 func (in *Inputs) changedSources() []resolve.Reason {
 	var out []resolve.Reason
 	for _, p := range in.Lock.Pins {
@@ -101,8 +103,8 @@ func (in *Inputs) changedSources() []resolve.Reason {
 	return out
 }
 
-// confirm compares the lock with the content of the bundles that no readable catalog
-// confirms. It moves different fields from v.Unchecked to v.Stale, and removes equal ones.
+// confirm compares the lock with the content of the bundles that no readable catalog confirms. It
+// removes fields that are equal from v.Unchecked, and moves fields that differ to v.Stale.
 func (in *Inputs) confirm(ctx context.Context, v *resolve.Verdict) error {
 	c, err := in.project.Contents()
 	if err != nil {
@@ -131,9 +133,9 @@ func isBundleField(field string) bool {
 	return field == "bundle" || field == "version" || field == "properties" || field == "relatedImages"
 }
 
-// confirmPin compares the fields in r with the content of a bundle and returns r with the fields that
-// remain unchecked. If the content is unreadable, all fields remain unchecked, and rendering reports
-// the error.
+// confirmPin compares the fields in r with the content of the pinned bundle. It adds the fields
+// that differ to v.Stale, and returns r with the fields that remain unchecked. If the content is
+// unreadable, all fields remain unchecked, and rendering reports the error.
 func (in *Inputs) confirmPin(ctx context.Context, c *Contents, pin lockfile.Pin, r resolve.Reason, v *resolve.Verdict) resolve.Reason {
 	fsys, err := c.Open(ctx, pin)
 	if err != nil {
@@ -198,8 +200,9 @@ func lacks[T comparable](list, want []T) bool {
 	return slices.ContainsFunc(want, func(t T) bool { return !slices.Contains(list, t) })
 }
 
-// checkEmbedded compares the locked digest of a bundle with its content in a catalog of the
-// workspace. Rendering would not detect a difference, because it reads the store by digest.
+// checkEmbedded compares the locked digest of a bundle embedded in a local catalog with the current
+// content in that catalog, and adds a difference to v.Stale. Rendering would not detect the
+// difference, because it reads the bundle from the store by the locked digest.
 func (in *Inputs) checkEmbedded(ctx context.Context, c *Contents, pin lockfile.Pin, v *resolve.Verdict) {
 	cat, ok := in.Index.Catalog(pin.Catalog.ID)
 	if pin.Image != "" || source.Ref(pin.Catalog.Source).IsRemote() || !ok || cat.Digest() != pin.Catalog.Digest {

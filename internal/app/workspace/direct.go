@@ -28,9 +28,9 @@ import (
 
 // directBundle is a bundle named by a subscription.
 type directBundle struct {
-	key     string        // of the subscription, as declared
+	key     string        // key of the subscription, as declared
 	content model.Content // one package with one bundle
-	digest  model.Digest  // of the manifests; empty if the image pins them
+	digest  model.Digest  // digest of the manifests; empty for a bundle in an image
 	broken  error         // read error; if set, the other fields are from the lock
 	pkg     string        // "etcd"
 	target  declare.Subscription
@@ -77,7 +77,8 @@ func (p *Project) openDirectBundles(ctx context.Context, set *declare.Set, locke
 	return out, faults.Err()
 }
 
-// directPin returns the locked pin of a bundle named by a subscription.
+// directPin returns the locked pin of the bundle that a subscription names, and whether the lock
+// has such a pin. lock may be nil.
 func directPin(lock *lockfile.File, sub declare.Subscription) (lockfile.Pin, bool) {
 	if lock == nil {
 		return lockfile.Pin{}, false
@@ -123,7 +124,8 @@ func (p *Project) openDirectBundle(ctx context.Context, sub declare.Subscription
 	return d, nil
 }
 
-// setDigest sets the digest of the bundle's image, or of its manifests if it is a directory.
+// setDigest pins the bundle. It sets the digest of the image in b or, if the bundle is not in a
+// registry, the digest of the manifests in d.
 func (d *directBundle) setDigest(ctx context.Context, c *source.Catalog, b *model.BundleData) error {
 	if d.source.Source.IsRemote() {
 		ref, err := oci.ParseSource(string(d.source.Source))
@@ -172,8 +174,9 @@ func SuggestedNamespace(annotations map[string]string) string {
 	return template.Metadata.Name
 }
 
-// withDirectBundles returns set with the package, namespace and catalog of each bundle named by a
-// subscription. The error is a diag.List of subscriptions that are now duplicates.
+// withDirectBundles returns a copy of set in which each subscription that names a bundle has the
+// package, namespace and catalog of that bundle. The error is a diag.List with each subscription
+// that becomes a duplicate of another by this.
 func withDirectBundles(set *declare.Set, ds []directBundle) (*declare.Set, error) {
 	if len(ds) == 0 {
 		return set, nil
@@ -203,8 +206,9 @@ func withDirectBundles(set *declare.Set, ds []directBundle) (*declare.Set, error
 	return &out, faults.Err()
 }
 
-// CompleteFromLock returns set with the locked namespaces and packages of subscriptions that
-// name a bundle or have no namespace. It reads no bundles.
+// CompleteFromLock returns set with the locked package and namespace of each subscription that
+// names a bundle, and the locked namespace of each other subscription without a namespace. It opens
+// no bundles.
 func CompleteFromLock(set *declare.Set, lock *lockfile.File) (*declare.Set, error) {
 	var ds []directBundle
 	for _, sub := range set.Subscriptions {
@@ -240,9 +244,10 @@ func addDirectBundles(sh *cache.CatalogSet, ds []directBundle) error {
 	return nil
 }
 
-// refreshDirect returns lock with new pins for bundles with the same name but new content, and
-// the changes. A subscription that names a bundle requests its current content. refreshDirect
-// skips bundles on hold, and those with Manual approval unless opt names them.
+// refreshDirect returns lock with new pins for the bundles named by subscriptions whose content has
+// changed under the same bundle name, and a reason for each new pin. Such a subscription always
+// requests the current content. Bundles on hold are skipped, and so are bundles with Manual
+// approval that opt does not name. lock may be nil.
 func refreshDirect(lock *lockfile.File, ds []directBundle, opt resolve.Options) (*lockfile.File, []resolve.Reason) {
 	if lock == nil {
 		return nil, nil
@@ -267,7 +272,7 @@ func refreshDirect(lock *lockfile.File, ds []directBundle, opt resolve.Options) 
 	return lock.With(pins), changed
 }
 
-// findTarget returns the target for p, or nil.
+// findTarget returns the target in opt.Named for the operator of p, or nil if there is none.
 func findTarget(opt resolve.Options, p lockfile.Pin) *resolve.Target {
 	for i, t := range opt.Named {
 		if t.Namespace == p.Namespace && t.Package == p.Package {
@@ -277,11 +282,11 @@ func findTarget(opt resolve.Options, p lockfile.Pin) *resolve.Target {
 	return nil
 }
 
-// repin returns p with the data of the bundle.
+// repin returns p with the fields that the current content of the bundle determines.
 func (d directBundle) repin(p lockfile.Pin) lockfile.Pin {
 	cat, err := model.New(d.content)
 	if err != nil {
-		return p // putDirects reports the error
+		return p // addDirectBundles reports the error
 	}
 	data := d.content.Packages[0].Bundles[0]
 	pkg, _ := cat.Package(d.pkg)

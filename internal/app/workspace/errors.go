@@ -29,10 +29,10 @@ func (e *PolicyError) Error() string { return e.Msg }
 // EditedError is returned instead of overwriting edited files of the rendered tree.
 type EditedError struct {
 	Output string
-	Paths  []string // from the root of the tree
+	Paths  []string // relative to the root of the tree
 }
 
-// Error lists the files, with a hint on the right place for changes.
+// Error lists the edited files, with a hint where to put the changes instead.
 func (e *EditedError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: edited by hand (%s):\n", inert.Line(e.Output), diag.Count(len(e.Paths), "file"))

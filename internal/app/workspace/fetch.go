@@ -21,8 +21,8 @@ import (
 // maxManifestSize limits the size of one manifest read from the store.
 const maxManifestSize = 64 << 20
 
-// fileRecords is the kind of the store's records with the file names of a bundle's manifests,
-// which are shown in messages. Each line has a digest, a space and a path.
+// fileRecords is the kind of those records in the store that have the file names of a bundle's
+// manifests, for messages. Each line of a record has a digest, a space and a path.
 const fileRecords = "bundle-files"
 
 // Contents opens the content of pinned bundles.
@@ -67,7 +67,7 @@ func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 			p.Catalog.ID, got, p.ContentDigest, p.Key())
 	}
 	c.storeManifests(ctx, ms)
-	// The digest does not cover the metadata, so it is left out.
+	// The content digest does not cover the metadata of the bundle, so the result leaves it out.
 	return bundle.FSFromManifests(ms, p.Package)
 }
 
@@ -154,9 +154,9 @@ func (c *Contents) catalog(ctx context.Context, locked lockfile.Catalog) (*cache
 	return cat, err
 }
 
-// storeManifests stores the manifests of a bundle, the list of their digests, and their file
-// names. The key of the list is the content digest of the bundle. It ignores errors, because
-// the catalog still has the content.
+// storeManifests stores the manifests of a bundle, the list of their digests, and their file names.
+// The content digest of the bundle is the key of the list. Errors are ignored, because the content
+// can be read from the catalog again.
 func (c *Contents) storeManifests(ctx context.Context, ms []bundle.Manifest) {
 	list := bundle.DigestList(ms)
 	blobs := [][]byte{list}
@@ -196,8 +196,9 @@ func (c *Contents) readStored(p lockfile.Pin) (fs.FS, error) {
 	return bundle.FSFromObjects(objects, p.Package)
 }
 
-// bundleManifests returns the manifests in a record, without their content, in the order of a list of
-// digests. It returns nil if the digests in the record differ from the list.
+// bundleManifests returns the manifests named in a record of the kind fileRecords, in the order of
+// the digests in list and without their content. It returns nil if the digests in the record and in
+// list differ.
 func bundleManifests(record string, list []byte) []bundle.Manifest {
 	var sums []string
 	var ms []bundle.Manifest

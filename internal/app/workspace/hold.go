@@ -19,9 +19,10 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Hold holds back the pinned operators that must not be upgraded according to the observation
-// files, one for each cluster. The reason is from the first such file. An operator without an
-// observation is not held back. A held upgrade that was requested by name is a [PolicyError].
+// Hold holds back each pinned operator that must not be upgraded according to an observation file.
+// There is one file for each cluster; the first file that forbids the upgrade gives the reason. An
+// operator without an observation is not held back. If a held-back upgrade was requested by name,
+// the error is a [*PolicyError].
 func (in *Inputs) Hold(files ...*health.Summary) error {
 	if in.Read == nil {
 		return nil
@@ -48,8 +49,8 @@ func (in *Inputs) Hold(files ...*health.Summary) error {
 	return nil
 }
 
-// JudgeObserved sets the problem of each summary that is no evidence of the clusters of the
-// workspace. spec.promotion sets the requirements, here as in a promotion.
+// JudgeObserved sets Problem in each summary that is not valid evidence for the clusters of the
+// workspace. The requirements are those of spec.promotion, as in a promotion.
 func (p *Project) JudgeObserved(observed []*health.Summary, now time.Time) error {
 	rule := gate.DefaultRule()
 	if s := p.Settings.Promotion; s != nil {
@@ -66,10 +67,10 @@ func (p *Project) JudgeObserved(observed []*health.Summary, now time.Time) error
 	return nil
 }
 
-// AllowRemovals allows the removal of leftover objects of a replaced operator if every
-// observation file with its successor reports the successor ready at its pin. It also ends the
-// uninstallation of operators that no cluster has. There is one file for each cluster. With
-// all, it allows every removal.
+// AllowRemovals allows the removal of the leftover objects of a replaced operator if every
+// observation file that lists its successor reports the successor ready at its locked pin. It also
+// ends the uninstallation of operators that no cluster has any more. There is one file for each
+// cluster. If all is true, every removal is allowed.
 func (in *Inputs) AllowRemovals(files []*health.Summary, all bool) {
 	if all {
 		in.Options.Settled, in.Options.Removed = []string{"*"}, []string{"*"}
@@ -95,8 +96,8 @@ func (in *Inputs) AllowRemovals(files []*health.Summary, all bool) {
 	}
 }
 
-// uninstalled returns the operators being uninstalled that no cluster has, according to the
-// observations. Every cluster that gets the operator must have been observed.
+// uninstalled returns the keys of the operators being uninstalled that no cluster has any more.
+// Each cluster that gets such an operator must have a valid observation without the operator.
 func (in *Inputs) uninstalled(files []*health.Summary) []string {
 	var out []string
 	for _, l := range in.Read.Leaving {
@@ -121,8 +122,8 @@ func (in *Inputs) uninstalled(files []*health.Summary) []string {
 	return out
 }
 
-// firstProblem returns the first observation that prevents an upgrade of a pinned operator,
-// and the reason, or "".
+// firstProblem returns the first observation that forbids the upgrade of a pinned operator, and the
+// reason. If there is none, the reason is empty.
 func firstProblem(files []*health.Summary, pin lockfile.Pin) (health.OperatorHealth, string) {
 	for _, f := range files {
 		o, ok := f.Operator(pin.Namespace, pin.Package)
@@ -134,9 +135,9 @@ func firstProblem(files []*health.Summary, pin lockfile.Pin) (health.OperatorHea
 	return health.OperatorHealth{}, ""
 }
 
-// observationProblem returns the reason why an operator must not be upgraded from its pin,
-// or "". Its Upgradeable condition is checked first. Then it must be ready at the locked pin:
-// an operator that is still rolling out is not upgraded, even if its old version is healthy.
+// observationProblem returns the reason why an operator must not be upgraded from its pin, or "".
+// The Upgradeable condition is checked first. Then the operator must be ready at the locked pin: an
+// operator that is still rolling out is not upgraded, even if its previous version is healthy.
 func observationProblem(o health.OperatorHealth, pin lockfile.Pin) string {
 	switch {
 	case o.Upgradeable != "" && o.Upgradeable != metav1.ConditionTrue:
@@ -153,8 +154,8 @@ func observationProblem(o health.OperatorHealth, pin lockfile.Pin) string {
 	}
 }
 
-// heldWarnings returns a warning for each operator in Options.Held, unless the resolver
-// has already given one.
+// heldWarnings returns a warning for each operator in Options.Held, unless the warnings of the
+// resolver already include one.
 func (in *Inputs) heldWarnings(warnings []diag.Warning) []diag.Warning {
 	var out []diag.Warning
 	for _, h := range in.Options.Held {

@@ -15,21 +15,22 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// A manually resolved merge conflict can leave a valid lock that has lost an upgrade of one
-// side. Therefore its pins are compared with the locks of the joined commits (of a merge,
-// rebase or cherry-pick): see docs/lock.md for the rules.
+// A manually resolved merge conflict can leave a valid lock that has lost an upgrade of one side.
+// Therefore, the pins of the lock are compared with the locks of the commits that a merge, rebase
+// or cherry-pick combined. See docs/lock.md for the rules.
 
 // WithMergeRepair returns a copy of p whose Inputs repair the lock after a merge. Pins that the
-// merge lost are restored. A lowered pin is replaced with the higher one if that version is
-// requested as an upgrade; otherwise Inputs.Resolve accepts it with AllowDowngrade and rejects
-// it without.
+// merge lost are restored. A pin that the merge downgraded is replaced with the higher pin of the
+// other side if that version is requested as an upgrade. Otherwise, Inputs.Resolve accepts the
+// lower version if AllowDowngrade is set, and rejects it if not.
 func (p *Project) WithMergeRepair() *Project {
 	out := *p
 	out.repairsMerges = true
 	return &out
 }
 
-// repairMerge changes the lock of the inputs: see WithMergeRepair.
+// repairMerge repairs in.Lock as described in WithMergeRepair. It restores only pins of operators
+// that are still declared and are not being uninstalled.
 func (in *Inputs) repairMerge(declared *declare.Set) {
 	in.restored = map[string]string{}
 	lowered, vanished := in.compareSides(in.Lock)
@@ -64,9 +65,9 @@ func (in *Inputs) repairMerge(declared *declare.Set) {
 	}
 }
 
-// compareSides compares a lock, which may be nil, with the locks of the joined commits. It
-// returns the lowered pins, and the pins that vanished in a join that is not committed yet.
-// It adds a warning for locks that cannot be compared.
+// compareSides compares a lock, which may be nil, with the locks of the commits that were combined
+// in the work tree. It returns the pins that were downgraded and, if the merge is not committed
+// yet, the pins that vanished. It adds a warning for locks that cannot be compared.
 func (in *Inputs) compareSides(lock *lockfile.File) (lowered, vanished []lockfile.Lowering) {
 	clone, joins, err := in.project.joins()
 	if err != nil {
@@ -97,8 +98,8 @@ func (in *Inputs) warnNotCompared(err error) {
 	in.notCompared = append(in.notCompared, diag.Warning{Code: "not-checked", Subject: LockFile, Msg: "not checked: versions lowered by a merge: " + cause})
 }
 
-// joins returns the clone of the workspace, and the joins in its work tree. Both are nil
-// without a repository.
+// joins returns the clone of the workspace, and the merges, rebases and cherry-picks in its work
+// tree. Without a repository, both results are nil.
 func (p *Project) joins() (*Clone, []gitrepo.Join, error) {
 	clone, err := p.Clone()
 	if errors.Is(err, gitrepo.ErrNone) {
@@ -111,9 +112,9 @@ func (p *Project) joins() (*Clone, []gitrepo.Join, error) {
 	return clone, joins, err
 }
 
-// readSides returns the locks of the sides of a join and the lock of their base. The lock of a side
-// that has not changed it since the base is nil. If only one side changed the lock, and the work tree
-// has that lock, readSides returns no sides.
+// readSides returns the locks of the commits that j combined, and the lock of their common base.
+// The lock of a commit that has not changed it since the base is nil. If no changed lock differs
+// from the lock in the work tree, there is nothing to compare, and readSides returns no sides.
 func (p *Project) readSides(clone *Clone, j gitrepo.Join) (readSides []lockfile.Side, base *lockfile.File, err error) {
 	if j.Open && j.Base == nil {
 		return nil, nil, fmt.Errorf("this clone has no common ancestor of %s and %s", j.Sides[0].Name(), j.Sides[1].Name())
@@ -160,7 +161,7 @@ func (p *Project) readSides(clone *Clone, j gitrepo.Join) (readSides []lockfile.
 	return readSides, base, err
 }
 
-// readIfAny returns a file of a revision, or nil.
+// readIfAny returns the content of a file of a revision, or nil if the file does not exist.
 func readIfAny(rev *gitrepo.Revision, name string) ([]byte, error) {
 	data, err := rev.Read(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -169,13 +170,13 @@ func readIfAny(rev *gitrepo.Revision, name string) ([]byte, error) {
 	return data, err
 }
 
-// describeLowered describes a lowered pin, without the operator.
+// describeLowered returns the message for a downgraded pin, without the operator as its subject.
 func describeLowered(l lockfile.Lowering) string {
 	return fmt.Sprintf("is locked at %s, which is lower than %s in %s: run 'quayside resolve --upgrade=%s@%s', or accept the lower version with 'quayside resolve --allow-downgrade'",
 		l.Pin.VersionText(), l.Higher.VersionText(), l.Side, l.Pin.Key(), l.Higher.Version)
 }
 
-// loweredReasons returns the reasons for a check to reject lowered pins.
+// loweredReasons returns a reason to reject the lock for each downgraded pin.
 func loweredReasons(lowered []lockfile.Lowering) []resolve.Reason {
 	var out []resolve.Reason
 	for _, l := range lowered {
@@ -184,8 +185,8 @@ func loweredReasons(lowered []lockfile.Lowering) []resolve.Reason {
 	return out
 }
 
-// refuseLowered returns an error for each pin that a join lowered and that next does not raise
-// again.
+// refuseLowered returns an error for each pin in in.lowered that still has a lower version in next
+// than on the other side of the merge.
 func (in *Inputs) refuseLowered(next *lockfile.File) error {
 	var faults diag.List
 	for _, r := range loweredReasons(slices.DeleteFunc(slices.Clone(in.lowered), func(l lockfile.Lowering) bool {

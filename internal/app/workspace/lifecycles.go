@@ -19,7 +19,7 @@ func (p *Project) Lifecycles(ctx context.Context, report func(string)) func(lock
 		catalog lockfile.Catalog
 		pkg     string
 	}
-	indexes := map[key]*model.Index{} // nil: unreadable
+	indexes := map[key]*model.Index{} // an unreadable package has a nil index
 	return func(pin lockfile.Pin) *model.SupportedVersion {
 		k := key{pin.Catalog, pin.Package}
 		k.catalog.Identity = ""

@@ -26,7 +26,7 @@ type Migration struct {
 	Written bool   `json:"written"`
 
 	project *Project
-	files   map[string][]byte // by new path
+	files   map[string][]byte // contents of the new files, by new path
 }
 
 // Move is a file to move. A file that is split or copied has several.
@@ -125,8 +125,8 @@ func (m *migrator) plan(out *Migration) error {
 	return faults.Err()
 }
 
-// checkFree returns an error for existing files in dir, except those that an interrupted run
-// wrote.
+// checkFree returns an error for each file in dir that differs from the planned file at the same
+// path. Equal files were written by an interrupted run.
 func (m *migrator) checkFree(dir string, files map[string][]byte) error {
 	have, err := m.Tree(dir)
 	if err != nil {

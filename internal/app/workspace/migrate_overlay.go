@@ -30,14 +30,14 @@ type earlierOverlay struct {
 	cluster   string
 	reporter  bool
 	entries   []entry
-	comments  []string          // comments of the omitted nodes
-	docs      map[string][]byte // the new kustomizations, by directory relative to the field to
+	comments  []string          // the team's comments on omitted nodes
+	docs      map[string][]byte // new kustomizations, by their directory below the field to
 }
 
 // entry is a field of a kustomization, or one item of a list field.
 type entry struct {
 	field     string
-	item      int // -1: the whole field
+	item      int // index in a list field; -1: the whole field
 	key, node *yaml.Node
 }
 
@@ -49,7 +49,8 @@ func (x entry) String() string {
 	return fmt.Sprintf("%s[%d]", x.field, x.item)
 }
 
-// parse sets the entries, without the directory of rendered files.
+// parse sets entries from a kustomization. It leaves out apiVersion, kind, and the reference to the
+// directory of rendered files.
 func (top *earlierOverlay) parse(data []byte) error {
 	if _, err := yamlnode.Documents(top.file, data, yamlnode.Limits{}); err != nil { // yaml.Unmarshal has no limits
 		return err
@@ -100,7 +101,7 @@ const starterComments = `
 #   target: {kind: Deployment, name: etcd-operator}
 `
 
-// saveComments saves the team's comments of a node that is omitted.
+// saveComments saves the comments that the team wrote on an omitted node.
 func (top *earlierOverlay) saveComments(n *yaml.Node) {
 	for line := range strings.Lines(n.HeadComment + "\n" + n.FootComment) {
 		if line = strings.TrimSpace(line); line != "" && !strings.Contains(starterComments, "\n"+line+"\n") {
@@ -109,7 +110,8 @@ func (top *earlierOverlay) saveComments(n *yaml.Node) {
 	}
 }
 
-// compose returns a kustomization with the entries that has selects.
+// compose returns a kustomization of the given kind with the entries that the predicate has
+// selects.
 func (top *earlierOverlay) compose(kind string, has func(entry) bool) ([]byte, error) {
 	version := types.KustomizationVersion
 	if kind == types.ComponentKind {
@@ -145,8 +147,8 @@ func encode(n *yaml.Node) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// split composes one kustomization for each directory in dirs, which has the directory of
-// each entry, and plans the moves of the files that they refer to.
+// split composes one kustomization for each distinct directory in dirs, and plans the moves of the
+// files that these kustomizations refer to. dirs has the directory of each entry of top.
 func (m *migrator) split(top *earlierOverlay, dirs []string) error {
 	top.docs = map[string][]byte{}
 	all := slices.Compact(slices.Sorted(slices.Values(dirs)))
@@ -174,8 +176,8 @@ func (m *migrator) split(top *earlierOverlay, dirs []string) error {
 	return nil
 }
 
-// move plans the moves of a file, or of the files in a directory, that belong to an overlay
-// and that which selects.
+// move plans the moves of a file, or of the files in a directory. It moves only files of the
+// overlay top for which selected returns true, and leaves out the kustomizations in m.overlays.
 func (m *migrator) move(top *earlierOverlay, name, to string, selected func(file string) bool) {
 	for file := range m.teamFiles {
 		isTop := slices.ContainsFunc(m.overlays, func(t *earlierOverlay) bool { return t.file == file })
@@ -185,7 +187,8 @@ func (m *migrator) move(top *earlierOverlay, name, to string, selected func(file
 	}
 }
 
-// rewrite returns the text of a kustomization with its paths relative to the new place.
+// rewrite returns the text of a kustomization that is moved between two paths, with its references
+// changed to match the new paths of all files.
 func (m *migrator) rewrite(text []byte, from, to string) []byte {
 	refs, err := overlay.Paths(text)
 	var doc yaml.Node
@@ -205,8 +208,8 @@ func (m *migrator) rewrite(text []byte, from, to string) []byte {
 	return text
 }
 
-// newPathOf returns the new path of a file or directory, or name if it is not moved. If there
-// are several, it prefers one below dir.
+// newPathOf returns the new path of a file or directory, or name if it is not moved. If there are
+// several new paths, it prefers a path below dir.
 func (m *migrator) newPathOf(name, dir string) string {
 	place := name
 	for _, file := range slices.Sorted(maps.Keys(m.newPaths)) {
@@ -220,7 +223,7 @@ func (m *migrator) newPathOf(name, dir string) string {
 	return place
 }
 
-// nodeAt returns the value of a field ("patches[1].path"), or nil.
+// nodeAt returns the value of a field, such as "patches[1].path", or nil if there is no such field.
 func nodeAt(n *yaml.Node, field string) *yaml.Node {
 	for _, step := range strings.FieldsFunc(field, func(r rune) bool { return strings.ContainsRune(".[]", r) }) {
 		if i, err := strconv.Atoi(step); err == nil && n.Kind == yaml.SequenceNode && i < len(n.Content) {

@@ -28,13 +28,13 @@ type migrator struct {
 	*Project
 	lock      *lockfile.File
 	teamFiles map[string][]byte   // the team's files in the tree
-	oldFiles  map[string][]byte   // own and the rendered tree, in the earlier layout
+	oldFiles  map[string][]byte   // teamFiles and the rendered files, in the earlier layout
 	tree      *layout.Tree        // layout of the rendered tree
 	overlays  []*earlierOverlay   // sorted by path
 	newPaths  map[string][]string // new paths of the other files, by old path
 }
 
-// objects are the objects of a build, as JSON, by key.
+// objects maps the key of each object of a build to its JSON.
 type objects map[k8s.Key]string
 
 func (p *Project) newMigrator(ctx context.Context, have *filetree.Tree) (*migrator, error) {
@@ -55,8 +55,8 @@ func (p *Project) newMigrator(ctx context.Context, have *filetree.Tree) (*migrat
 	return m, err
 }
 
-// oldTree returns the directory of the rendered tree in m.old. It differs from the directory on
-// disk, because the team's files may have the names of rendered files.
+// oldTree returns the directory of the rendered tree in m.oldFiles. It differs from the directory
+// on disk, because the team's files may have the names of rendered files.
 func (m *migrator) oldTree() string { return path.Join(m.Settings.Output, generated) }
 
 // renderedFiles returns the files of a rendered tree in a directory.
@@ -113,7 +113,7 @@ func (m *migrator) placeEntries(top *earlierOverlay) ([]string, error) {
 	for i, x := range top.entries {
 		var err error
 		switch {
-		case top.reporter: // has only one piece
+		case top.reporter: // the reporter has only one piece
 		case x.field == "resources":
 			dirs[i] = layout.Resources
 		case x.field == "generatorOptions" && m.ByOperator():
@@ -128,7 +128,7 @@ func (m *migrator) placeEntries(top *earlierOverlay) ([]string, error) {
 	return dirs, faults.Err()
 }
 
-// fitsAll reports whether an entry can be in the Component that is added to every piece.
+// fitsAll reports whether an entry is valid in the Component that applies to every piece.
 func (m *migrator) fitsAll(top *earlierOverlay, x entry) bool {
 	if x.field == "components" {
 		files, in := m.Repository()
@@ -144,12 +144,14 @@ func (m *migrator) fitsAll(top *earlierOverlay, x entry) bool {
 type owners struct {
 	*migrator
 	top        *earlierOverlay
-	pieces     map[k8s.Key]string // directories of the rendered objects
+	pieces     map[k8s.Key]string // piece of each rendered object
 	full, base objects            // earlier overlay, and the same with only resources and generators
 }
 
-// find returns the directory for an entry that names single objects: that of the only piece
-// that differs between a build with the entry and a build without it.
+// find returns the directory for an entry that changes the objects of a single piece. It compares a
+// build with the entry and a build without it, and returns the piece whose objects differ. If
+// several pieces differ, or none, it returns an error; a generator that changes no piece belongs to
+// the resources.
 func (o *owners) find(x entry) (string, error) {
 	if err := o.buildAll(); err != nil {
 		return "", err
@@ -195,7 +197,8 @@ func isBase(x entry) bool {
 	return x.field == "resources" || x.field == "generatorOptions" || isGenerator(x)
 }
 
-// buildAll builds each piece, and the earlier overlay with and without its changes, once.
+// buildAll builds each piece, the whole earlier overlay, and the earlier overlay with only its
+// resources and generators. It does so only on the first call.
 func (o *owners) buildAll() error {
 	if o.pieces != nil {
 		return nil
@@ -232,7 +235,8 @@ func ownerOf(text, piece string) string {
 	return piece
 }
 
-// build builds the earlier overlay with some of its entries.
+// build builds the earlier overlay with the rendered objects and the entries that the predicate has
+// selects.
 func (o *owners) build(has func(entry) bool) (objects, error) {
 	list := entry{"resources", 0, scalarNode("resources"), scalarNode(generated)}
 	top := earlierOverlay{entries: append([]entry{list}, o.top.entries...)}
@@ -295,7 +299,8 @@ func (r repository) ReadLink(name string) (string, error) {
 	return filepath.ToSlash(target), err
 }
 
-// verify builds the overlays before and after the move and compares the objects.
+// verify builds the overlays before and after the migration, and returns an error if the objects of
+// a cluster differ.
 func (m *migrator) verify(ctx context.Context, out *Migration) error {
 	files, tree, err := m.renderMoved(ctx, out)
 	if err != nil {

@@ -22,10 +22,10 @@ import (
 // OverlaysDir returns the directory of the team's own changes, next to the rendered tree.
 func (p *Project) OverlaysDir() string { return path.Join(p.Settings.Output, "..", layout.Overlays) }
 
-// Overlays returns the overlay directories of each cluster, as in profile.Cluster: "" for all
-// pieces, the names of single pieces, "resources". A directory of an unknown cluster is an
-// error, because a renamed cluster would silently lose its changes; if another overlay uses
-// it, it is ignored.
+// Overlays returns the overlay directories of each cluster, in the format of profile.Cluster: ""
+// for the overlay of all pieces, "resources", or the name of a piece. A directory of an unknown
+// cluster is an error, because a renamed cluster would silently lose its changes. However, such a
+// directory is ignored if another overlay uses it.
 func (p *Project) Overlays() (map[string][]string, error) {
 	dir, err := p.lookup(p.OverlaysDir())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,8 +62,8 @@ func (p *Project) Overlays() (map[string][]string, error) {
 	return out, faults.Err()
 }
 
-// listOverlays returns the directories of a cluster that have a kustomization. It sets used
-// for the top directories that they refer to, apart from the cluster's.
+// listOverlays returns the directories of a cluster that have a kustomization. In used, it marks
+// the top directories, except that of the cluster, to which these kustomizations refer.
 func listOverlays(fsys fs.FS, base, cluster string, byPiece bool, used map[string]bool) ([]string, error) {
 	var out []string
 	add := func(name string) error {
@@ -93,7 +93,7 @@ func listOverlays(fsys fs.FS, base, cluster string, byPiece bool, used map[strin
 	}
 	entries, err := fs.ReadDir(fsys, cluster)
 	for _, e := range entries {
-		// The team's overlays may use other directories.
+		// Directories with other names are not overlays, but overlays may refer to them.
 		if e.IsDir() && (strings.Contains(e.Name(), ".") || slices.Contains([]string{layout.Resources, "reporter"}, e.Name())) {
 			err = errors.Join(err, add(e.Name()))
 		}
@@ -106,8 +106,9 @@ func (p *Project) ByOperator() bool {
 	return profile.PerPiece(p.Settings.Tool(), p.Settings.GitOps)
 }
 
-// checkFitsAll returns a fault for each field that is invalid in a Component for all pieces: it
-// would refer to an object that most pieces do not have, or add an object to every piece.
+// checkFitsAll returns a fault for each field that is invalid in a Component for all pieces,
+// because the field refers to an object that most pieces do not have, or adds an object to every
+// piece.
 func checkFitsAll(file, dir string, k types.Kustomization, data []byte) error {
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
 	if err != nil || len(docs) != 1 {

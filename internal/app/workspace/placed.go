@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// WithNamespace returns t with a namespace. If t has none, it is the only namespace of the
-// package in the pins and declarations, or the name of the package if there is none. Several
-// namespaces are an error that lists them.
+// WithNamespace returns t with a namespace. If t has none, WithNamespace sets the only namespace in
+// which the package is pinned or declared, or the name of the package if it is neither pinned nor
+// declared. If there are several namespaces, the error lists them.
 func WithNamespace(t resolve.Target, lock *lockfile.File, set *declare.Set) (resolve.Target, error) {
 	if t.Namespace != "" {
 		return t, nil

@@ -65,7 +65,7 @@ func (p *Project) NewDeclarations(to string) ([]DeclarationPath, error) {
 	return nil, fmt.Errorf("%s: spec.declarations has no plain directory for new declarations: add one, such as subscriptions", settings.FileName)
 }
 
-// namedDeclarations returns the entry of all with a name. label is the start of the error.
+// namedDeclarations returns the entry in all with the path name. The error starts with label.
 func (p *Project) namedDeclarations(all []DeclarationPath, name, label string) ([]DeclarationPath, error) {
 	var names []string
 	for _, d := range all {
@@ -79,8 +79,8 @@ func (p *Project) namedDeclarations(all []DeclarationPath, name, label string) (
 	return nil, fmt.Errorf("%s: not one of spec.declarations (%s)%s", label, strings.Join(names, ", "), diag.DidYouMean(name, names))
 }
 
-// declarationPath looks up an entry of spec.declarations. It returns false if declarations
-// cannot be written to it.
+// declarationPath looks up an entry of spec.declarations. It returns false if new declarations
+// cannot be written to the entry.
 func (p *Project) declarationPath(entry string) (DeclarationPath, bool, error) {
 	files, in := p.Repository()
 	full := path.Join(in, entry)
@@ -100,7 +100,8 @@ func (p *Project) declarationPath(entry string) (DeclarationPath, bool, error) {
 	}
 }
 
-// IsKustomized reports whether a kustomization builds a file of the declarations.
+// IsKustomized reports whether a file of the declarations is in a directory with a kustomization,
+// or below such a directory.
 func (p *Project) IsKustomized(name string) bool {
 	return slices.ContainsFunc(p.Settings.Declarations, func(declared declare.Path) bool {
 		dir := path.Dir(name)

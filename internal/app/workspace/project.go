@@ -40,8 +40,8 @@ const (
 
 // Env is the environment of a project, apart from its files.
 type Env struct {
-	Getenv  func(key string) string // for the store and the credentials
-	Version string                  // of this program
+	Getenv  func(key string) string // looks up variables for the store and the credentials
+	Version string                  // version of this program
 	Offline bool                    // never open a socket
 	Today   string                  // "2026-11-21", in UTC: reference day for waivers; empty: no waiver expires
 	Layout  string                  // an OCI layout to use instead of VendorDir; empty: none
@@ -68,8 +68,8 @@ func (discard) Detail(string, ...any)             {}
 func (discard) Note(string, ...any)               {}
 func (discard) Warn([]diag.Warning)               {}
 
-// Project is an opened workspace. Its function fields read their result on the first call, and
-// return the same result afterwards. Callers must not change a result.
+// Project is an opened workspace. Each function field computes its result on the first call, and
+// returns the same result afterwards. Callers must not modify a result.
 type Project struct {
 	Env
 	Root
@@ -123,7 +123,7 @@ func findingRules() []string {
 	return out
 }
 
-// WithRoot returns a copy of p with catalogs and images relative to another directory.
+// WithRoot returns a copy of p in which the paths of catalogs and images are relative to root.
 func (p *Project) WithRoot(root Root) *Project {
 	out := *p
 	out.Root = root
@@ -151,8 +151,8 @@ func (p *Project) With(settings *setting.Workspace, set *declare.Set, lock *lock
 	return &there
 }
 
-// find returns the files of a directory and "", or the files in the directory of a file and
-// its base name.
+// find looks up a path. For a directory, it returns the files of the directory and "". For a file,
+// it returns the files of the parent directory and the base name of the file.
 func (r Root) find(name string) (fs.FS, string, error) {
 	f, err := r.lookup(name)
 	return f.FS, f.Name, err
@@ -184,10 +184,12 @@ func (p *Project) Path(name string) string {
 	return filepath.Join(p.dir, name)
 }
 
-// Name returns the directory as given by the user.
+// Name returns the directory as given by the user or, if the workspace is not on disk, the prefix
+// of its file names.
 func (p *Project) Name() string { return cmp.Or(p.dir, p.name) }
 
-// Location returns the full path of the directory, for messages.
+// Location returns the full path of the directory, for messages. For a workspace that is not on
+// disk, it returns Name.
 func (p *Project) Location() string {
 	if abs, err := filepath.Abs(p.dir); err == nil && p.dir != "" {
 		return abs
@@ -255,9 +257,9 @@ func (p *Project) hasNoPins() bool {
 	return len(lock.Pins) == 0
 }
 
-// missingDirs returns the indexes of missing declaration directories in spec.declarations,
-// with a warning for each. Without pins they are valid: Git stores no empty directories, so a
-// clone of a workspace without declarations lacks them.
+// missingDirs returns the indexes of missing declaration directories in spec.declarations, with a
+// warning for each. In a workspace without pins, missing directories are valid: Git stores no empty
+// directories, so a clone of a workspace without declarations lacks them.
 func (p *Project) missingDirs() ([]int, []diag.Warning) {
 	var missing []int
 	var out []diag.Warning
@@ -291,7 +293,7 @@ func (p *Project) Waive(ws []diag.Warning) []diag.Warning {
 	return diag.Warnings(ws, p.Settings.Policy.Waivers, p.Today)
 }
 
-// reviewWaivers returns warnings about the waivers of a step: ws are all warnings of the step.
+// reviewWaivers returns warnings about the waivers for a step. ws are all warnings of that step.
 func (p *Project) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.Warning {
 	return diag.ReviewWarnings(step, slices.Concat(ws...), p.Settings.Policy.Waivers, p.Today)
 }
@@ -299,8 +301,9 @@ func (p *Project) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.War
 // Configured reports whether the workspace has a quayside.yaml.
 func (p *Project) Configured() bool { return p.exists(setting.FileName) }
 
-// SuggestWorkspaces returns an error that lists the workspaces below a directory that has no
-// settings, lock or declarations. It returns nil if there is nothing to list.
+// SuggestWorkspaces returns an error that lists the workspaces below the directory, if the
+// directory itself has no settings, lock or declarations. Otherwise, or if there are no workspaces
+// below it, SuggestWorkspaces returns nil.
 func (p *Project) SuggestWorkspaces() error {
 	if p.Configured() || p.exists(LockFile) || p.exists(p.Settings.Declarations[0].Path) {
 		return nil
@@ -337,8 +340,8 @@ func (p *Project) ReadLock(name string) (*lockfile.File, error) {
 	return lockfile.Parse(p.name+filepath.ToSlash(name), data)
 }
 
-// WithoutEdits returns a copy of p with the lock before manual edits of its versions, and the
-// edited versions as upgrade targets. Without a lock it returns p and no targets.
+// WithoutEdits returns a copy of p whose lock has the versions from before manual edits, and an
+// upgrade target for each edited version. Without a lock, it returns p and no targets.
 func (p *Project) WithoutEdits() (*Project, []resolve.Target, error) {
 	data, err := p.Read(LockFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -385,7 +388,7 @@ func (p *Project) NeedLock() (*lockfile.File, error) {
 	return lock, err
 }
 
-// NewClient returns a new client, for callers that change it.
+// NewClient returns a new client, which the caller may modify.
 func (p *Project) NewClient(offline bool) (*oci.Client, error) {
 	store, err := p.store()
 	if err != nil {

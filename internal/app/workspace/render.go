@@ -77,8 +77,8 @@ func (p *Project) render(ctx context.Context, lock *lockfile.File, opt render.Op
 	return res, nil
 }
 
-// Rendered reads the tree on disk, which is empty if the directory does not exist. Files that
-// are equal in want share its memory.
+// Rendered reads the rendered tree on disk. If its directory does not exist, the result is empty.
+// Files that are equal to a file in want share the memory of that file.
 func (p *Project) Rendered(want *filetree.Tree) (*filetree.Tree, error) {
 	return p.readTree(p.Settings.Output, want)
 }
@@ -162,7 +162,8 @@ func (p *Project) RenderMirrors() ([]render.Mirror, error) {
 	return out, err
 }
 
-// acceptedCRDs records in the store the CRDs that this version of quayside has accepted.
+// acceptedCRDs is the set of CRDs that this version of quayside has accepted. It is kept in the
+// store.
 type acceptedCRDs struct {
 	store   *store.Store
 	version string
@@ -231,8 +232,8 @@ func (p *Project) Clusters() []string {
 	return names
 }
 
-// Cluster returns name if it is a cluster, or the only cluster for "". flag is the name of the
-// flag in error messages.
+// Cluster returns name if a cluster has that name. If name is empty, it returns the only cluster.
+// flag is the command-line flag named in error messages.
 func (p *Project) Cluster(name, flag string) (string, error) {
 	have := p.Clusters()
 	switch {

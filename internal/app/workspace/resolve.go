@@ -34,8 +34,8 @@ type Inputs struct {
 	Options  resolve.Options
 	Declared *declare.Set
 	Index    *model.Index
-	Lock     *lockfile.File // Read with new content of bundles named by subscriptions; may be nil
-	Read     *lockfile.File // as in the file; may be nil
+	Lock     *lockfile.File // Read, changed by refreshDirect and repairMerge; may be nil
+	Read     *lockfile.File // lock as in its file; may be nil
 
 	project     *Project
 	catalogs    []cache.Catalog              // as declared
@@ -112,8 +112,8 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	return in, err
 }
 
-// checkMisspelled returns an error for each object with a misspelled API that has the name of a
-// declaration of a pinned operator: the operator would be removed.
+// checkMisspelled returns an error for each object with a misspelled API that has the same name as
+// the missing declaration of a pinned operator, because resolving would remove the operator.
 func checkMisspelled(set *declare.Set, lock *lockfile.File) error {
 	if lock == nil {
 		return nil
@@ -148,7 +148,7 @@ func (in *Inputs) DeclarationWarnings() []diag.Warning {
 // Waive is like Project.Waive.
 func (in *Inputs) Waive(ws []diag.Warning) []diag.Warning { return in.project.Waive(ws) }
 
-// Outdated returns the newer versions of every pin, and its support status on a day.
+// Outdated returns the newer versions of every pin, and the support status of the pin on a day.
 func (in *Inputs) Outdated(day string) []resolve.Age {
 	return resolve.Outdated(in.Index, in.Declared, in.Read, in.Options, day)
 }
@@ -164,8 +164,8 @@ type Resolution struct {
 	Conflicts []*explain.Conflict
 	Failed    error          // the conflicts, or the unreadable catalogs; nil on success
 	Pins      int            // number of resolved pins
-	Changes   []Change       // to the pins, with or without a lock
-	Stays     []resolve.Stay // operators that do not agree with Options.From
+	Changes   []Change       // changes of the pins; set even if Lock is nil
+	Stays     []resolve.Stay // operators that could not be promoted as in Options.From
 	Warnings  []diag.Warning // without DeclarationWarnings
 }
 
@@ -255,8 +255,8 @@ func (in *Inputs) ContentDigest(ctx context.Context, namespace string, b *model.
 	return pin.BundleDigest(), err
 }
 
-// blameCatalogs returns err with the faults of unreadable catalogs in place of the conflicts
-// that they cause.
+// blameCatalogs replaces the conflicts in err that unreadable catalogs cause with an *InputError
+// that has the faults of these catalogs. Other conflicts and errors are returned unchanged.
 func (in *Inputs) blameCatalogs(err error) error {
 	var conflicts explain.Conflicts
 	if !errors.As(err, &conflicts) {

@@ -59,8 +59,8 @@ func Dir(dir string, allowed ...string) Root {
 	return r
 }
 
-// AllowedEnv is the environment variable with the directories outside of the repository whose
-// files a workspace may use, as a list like PATH.
+// AllowedEnv is the environment variable with a list of directories, in the format of PATH. A
+// workspace may use the files in these directories, although they are outside of its repository.
 const AllowedEnv = "QUAYSIDE_ALLOW_OUTSIDE"
 
 // Arguments returns the root for paths in command arguments, relative to dir. Paths may leave
@@ -79,8 +79,8 @@ func onDisk(dir string) Root {
 	}
 }
 
-// Files returns a root for the directory in, a path in fsys. Paths cannot leave fsys. name is a unique
-// prefix of the file names in positions ("main:ops/").
+// Files returns the root for the directory of fsys with the path in. Paths cannot leave fsys. name
+// is a unique prefix of the file names in positions, such as "main:ops/".
 func Files(fsys fs.FS, name, in string) Root {
 	files, err := fs.Sub(fsys, in)
 	if err != nil {
@@ -147,8 +147,9 @@ const (
 	maxSearched    = 50_000 // files and directories
 )
 
-// TopDir returns the directory to search for workspaces: dir, or if that is empty the root of
-// the Git repository around the current directory, or that directory if there is none.
+// TopDir returns the directory to search for workspaces. This is dir, if it is not empty. Otherwise
+// it is the root of the Git repository around the current directory or, without a repository, the
+// current directory.
 func TopDir(dir string) string {
 	if dir == "" {
 		return filetree.OpenDir(".", "").Top()
@@ -156,8 +157,9 @@ func TopDir(dir string) string {
 	return dir
 }
 
-// Workspaces returns the directories at and below top that contain a workspace, relative to
-// top, sorted; nil if there is none. Names with a leading dot are skipped. top may be missing.
+// Workspaces returns the directories at and below top that contain a workspace, relative to top,
+// sorted. Directories whose name has a leading dot are skipped. If there is no workspace, or if top
+// does not exist, the result is nil.
 func Workspaces(top string) ([]string, error) {
 	var found []string
 	seen := 0
@@ -181,8 +183,7 @@ func Workspaces(top string) ([]string, error) {
 	return slices.Compact(found), err
 }
 
-// WorkspacesAt returns the directories of a revision that contain a workspace, like Workspaces.
-// top is a directory in the repository.
+// WorkspacesAt is like Workspaces, but searches a revision. top is a directory in the repository.
 func WorkspacesAt(rev *gitrepo.Revision, top string) ([]string, error) {
 	entries, err := rev.List(top)
 	var found []string
@@ -196,9 +197,10 @@ func WorkspacesAt(rev *gitrepo.Revision, top string) ([]string, error) {
 	return slices.Compact(found), err
 }
 
-// WorkspacesBelow returns the workspace directories below the root, sorted. It skips names with
-// a leading dot, and does not search inside workspaces. At its limits it returns the workspaces
-// found so far.
+// WorkspacesBelow returns the workspace directories below the root, sorted. It skips names with a
+// leading dot, and does not search inside workspaces. It stops after maxSearched files and
+// directories, and does not search deeper than maxSearchDepth; workspaces beyond these limits are
+// missing in the result.
 func (r Root) WorkspacesBelow() []string {
 	var found []string
 	seen := 0
@@ -239,7 +241,7 @@ func (p *Project) Environment() string {
 // it. Without a repository it returns the files of the workspace and ".".
 func (r Root) Repository() (fs.FS, string) { return r.repoFiles(), r.repoPath() }
 
-// Read reads a regular file of at most maxFile bytes.
+// Read reads a regular file of at most maxFileSize bytes.
 func (r Root) Read(name string) ([]byte, error) {
 	f, err := r.lookup(name)
 	if err != nil {
@@ -248,7 +250,7 @@ func (r Root) Read(name string) ([]byte, error) {
 	return ReadFile(f)
 }
 
-// ReadFile reads a regular file of at most maxFile bytes.
+// ReadFile reads a regular file of at most maxFileSize bytes.
 func ReadFile(f source.File) ([]byte, error) {
 	if f.Name == "" {
 		return nil, fmt.Errorf("%s is not a regular file", f.DisplayPath)
@@ -277,8 +279,9 @@ func (r Root) exists(name string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// pathInside converts a path relative to the repository to one relative to the workspace: "."
-// for the workspace and its parents. It returns false for other paths outside of the workspace.
+// pathInside converts a path relative to the repository to a path relative to the workspace. For
+// the workspace itself and its parents, the result is ".". For other paths outside of the
+// workspace, pathInside returns false.
 func (r Root) pathInside(name string) (string, bool) {
 	rel, err := filepath.Rel(filepath.FromSlash(r.repoPath()), filepath.FromSlash(path.Clean(name)))
 	if err != nil {

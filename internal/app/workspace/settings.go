@@ -25,9 +25,9 @@ func (r Root) ReadSettings() (*settings.Workspace, error) {
 	return settings.Load(r.name+settings.FileName, data, settings.Repository{Dir: r.repoPath(), Read: r.readShared})
 }
 
-// readShared reads a file of the repository. It also returns the name of the file in positions:
-// relative to the workspace, or with its revision. Symbolic links cannot leave the repository,
-// or the workspace if there is no repository.
+// readShared reads a file of the repository. shown is the name of the file in positions: its path
+// relative to the workspace or, at a revision, its path in the repository with the revision as a
+// prefix. Symbolic links cannot leave the repository, or the workspace if there is no repository.
 func (r Root) readShared(name string) (shown string, data []byte, err error) {
 	shown = r.name + r.fromWorkspace(name)
 	if rev, ok := strings.CutSuffix(r.name, r.repoPath()+"/"); ok {
@@ -49,8 +49,9 @@ func (r Root) fromWorkspace(name string) string {
 	return filepath.ToSlash(rel)
 }
 
-// checkPatterns returns an error for each name of a cluster in the settings of this workspace that
-// matches none of its clusters. Inherited settings may name clusters of other workspaces.
+// checkPatterns returns an error for each cluster name or pattern in the quayside.yaml of this
+// workspace that matches none of its clusters. Inherited settings may name clusters of other
+// workspaces.
 func (p *Project) checkPatterns() error {
 	w, have := p.Settings, p.Clusters()
 	var faults diag.List

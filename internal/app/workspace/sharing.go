@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// SharedWith returns the directories of the other workspaces in the repository that use some of
-// files as declarations, sorted. File names are relative to this workspace; files inside it are
-// not shared.
+// SharedWith returns the directories of the other workspaces in the repository whose declarations
+// include some of files, sorted. File names are relative to this workspace. Files inside this
+// workspace are not shared.
 func (p *Project) SharedWith(files []string) ([]string, error) {
 	var shared []string
 	for _, name := range files {

@@ -85,8 +85,8 @@ func (p *Project) Attest(ctx context.Context, s *sign.Signer, ref, kind string, 
 	return s.Attest(ctx, client, ref, kind, predicate)
 }
 
-// isSigned reports whether the image has a signature required by quayside.yaml, and
-// statements of some types.
+// isSigned reports whether quayside.yaml requires signatures for the image, and the image has them
+// as well as signed statements of the given types.
 func (p *Project) isSigned(ctx context.Context, client *oci.Client, ref string, statements ...string) bool {
 	if found, err := client.Signatures(ctx, ref); err != nil || len(found) == 0 {
 		return false

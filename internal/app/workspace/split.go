@@ -21,10 +21,11 @@ type Upgrade struct {
 	Observations []string // observations in other environments, a line each
 }
 
-// Split returns the pending upgrades in parts, and the warnings of all. Each part has the
-// current lock with only its upgrades. A lock that is out of date with the declarations is an
-// error, as in Check, because the difference would be in every part. For a lock of an older
-// schema, Split returns only its migration, a part without operators that rewrites every block.
+// Split returns the pending upgrades in parts, and the warnings about all of them. The lock of a
+// part is the current lock with only the upgrades of that part. A lock that is out of date with the
+// declarations is an error, as in Check, because the difference would be in every part. For a lock
+// of an older schema, Split returns a single part without operators, which migrates the lock: the
+// migration rewrites every block.
 func (in *Inputs) Split(ctx context.Context) ([]Upgrade, []diag.Warning, error) {
 	if _, err := in.Check(ctx, false); err != nil {
 		return nil, nil, err

@@ -11,25 +11,25 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// treeComparer implements [resolve.Trees]: it renders the locks of a split and compares the results.
-// Errors of rendering are reported later, when the branch of the lock is written.
+// treeComparer implements [resolve.TreeComparer]. It renders locks and compares their trees.
+// Rendering errors are ignored here, and reported when the branch of the lock is written.
 type treeComparer struct {
 	in     *Inputs
 	render func(lock *lockfile.File) *render.Result // returns nil if rendering fails
 
 	base  func() *render.Result
 	parts map[*lockfile.File]*part
-	holds map[string]bool // results of Hold, by the addresses of the locks
+	holds map[string]bool // results of MergeEquals, by the addresses of the locks
 	err   error           // error that does not depend on the lock
 }
 
-// part is the rendered lock of a part.
+// part is the rendered tree of a part, as edits of the base tree.
 type part struct {
 	edits  *filetree.Edits
 	shared map[string]bool // objects and Namespaces of its operators, which others may share
 }
 
-// newTreeComparer returns a comparison of rendered trees, relative to the tree of in.Lock.
+// newTreeComparer returns a treeComparer whose base is the rendered tree of in.Lock.
 func (in *Inputs) newTreeComparer(ctx context.Context) *treeComparer {
 	t := &treeComparer{in: in, parts: map[*lockfile.File]*part{}, holds: map[string]bool{}}
 	t.render = func(lock *lockfile.File) *render.Result {

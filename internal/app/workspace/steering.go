@@ -71,8 +71,8 @@ func (p *Project) checkForeign(foreign []string, want *filetree.Tree) ([]string,
 	}
 }
 
-// checkSubmodules returns the faults of the submodules of the repository in the tree: a GitOps tool
-// that fetches submodules applies their content.
+// checkSubmodules returns a fault for each submodule of the repository inside the rendered tree,
+// because a GitOps tool that fetches submodules applies their content.
 func checkSubmodules(repo fs.FS, output string) ([]string, error) {
 	const name = ".gitmodules"
 	data, err := fs.ReadFile(repo, name)

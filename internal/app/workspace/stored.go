@@ -50,8 +50,8 @@ type packageUpgrade struct {
 	upgraded      []lockfile.Pin // pins of the old lock that are upgraded to the bundle of after
 }
 
-// holdStored holds back the operators that next upgrades to a bundle without a version
-// in which objects may be stored. It reports whether it held back any.
+// holdStored holds back the operators whose upgrade in next drops a CRD version in which objects
+// may be stored. It reports whether it held back any operator.
 func (in *Inputs) holdStored(ctx context.Context, next *lockfile.File) (bool, error) {
 	in.notChecked = nil
 	steps := in.packageUpgrades(next)
@@ -82,7 +82,7 @@ func (in *Inputs) holdStored(ctx context.Context, next *lockfile.File) (bool, er
 	return held, nil
 }
 
-// packageUpgrades returns the upgrades between the lock and next, without reinstallations and
+// packageUpgrades returns the upgrades between in.Read and next. It leaves out reinstallations and
 // pins restored by repairMerge.
 func (in *Inputs) packageUpgrades(next *lockfile.File) []packageUpgrade {
 	newest := func(pins []lockfile.Pin, pkg string) (out lockfile.Pin) {
@@ -168,8 +168,8 @@ func (in *Inputs) isStoring(s packageUpgrade, storage *lockfile.Storage) bool {
 	})
 }
 
-// isVersionUnused reports whether every cluster with the upgraded operators was observed
-// without a version in the status.storedVersions of a CRD.
+// isVersionUnused reports whether every cluster with the upgraded operators was observed, and none
+// of them has the version in status.storedVersions of the CRD.
 func (in *Inputs) isVersionUnused(s packageUpgrade, definition, version string) bool {
 	return in.allObserved(s, func(o health.OperatorHealth) bool {
 		return slices.ContainsFunc(o.StoredVersions, func(v v1alpha1.StoredVersions) bool {
@@ -179,7 +179,7 @@ func (in *Inputs) isVersionUnused(s packageUpgrade, definition, version string) 
 }
 
 // allObserved reports whether every cluster with an upgraded operator was observed, and every
-// observation satisfies is.
+// observation satisfies the predicate (is).
 func (in *Inputs) allObserved(s packageUpgrade, is func(health.OperatorHealth) bool) bool {
 	for _, pin := range s.upgraded {
 		clusters, err := in.project.clustersWith(pin)
@@ -196,8 +196,8 @@ func (in *Inputs) allObserved(s packageUpgrade, is func(health.OperatorHealth) b
 	return true
 }
 
-// observation returns the observation of an operator in a cluster. In a workspace with one
-// cluster, the first file applies, whatever cluster it names.
+// observation returns the observation of an operator in a cluster. In a workspace with only one
+// cluster, the first valid file applies, even if it names another cluster.
 func (in *Inputs) observation(cluster string, pin lockfile.Pin) (health.OperatorHealth, bool) {
 	for _, f := range in.observed {
 		if f.Problem == "" && (f.Cluster == cluster || len(in.project.Clusters()) == 1) {

@@ -50,7 +50,7 @@ func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool)
 	return written, r, err
 }
 
-// noteMigration logs a migration if the lock before had an older schema.
+// noteMigration logs that the lock was migrated, if the lock of p has an older schema.
 func (p *Project) noteMigration() {
 	if before, err := p.LockIfAny(); err == nil && before.IsOlder() {
 		p.Log.Note("migrated %s from schema %d to %d", LockFile, before.ReadSchema, lockfile.Schema)
@@ -162,9 +162,10 @@ func (r *TreeReport) checkLayout() error {
 	return faults.Err()
 }
 
-// Err joins a *DiffersError for each of these: the tree is out of date with the lock, it has
-// overlays of an earlier layout, or foreign files affect the applied objects. Overlays of an
-// earlier layout hide the last.
+// Err joins an error for each of these problems: the tree is out of date with the lock, the tree
+// has overlays of an earlier layout, foreign files affect the applied objects, or OLM would also
+// install an operator. If the tree has overlays of an earlier layout, the last two are not
+// reported.
 func (r *TreeReport) Err() error {
 	if len(r.earlier) > 0 {
 		return errors.Join(r.errDiffers(), errEarlierOverlays())

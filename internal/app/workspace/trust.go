@@ -62,9 +62,9 @@ func (p *Project) readPolicy() (*trust.Policy, error) {
 	return trust.New(rules)
 }
 
-// Verified verifies an image in a registry at a digest, and returns its signers and their
-// statements. Statements of the given types are required. It returns nil if quayside.yaml
-// requires no signature, or if ref is a file of the workspace.
+// Verified verifies an image at a digest, and returns its signers and their statements. Statements
+// of the given types are required. It returns nil if quayside.yaml requires no signature, or if ref
+// is not in a registry.
 func (p *Project) Verified(ctx context.Context, ref string, digest model.Digest, statements ...string) (*trust.Verified, error) {
 	policy, err := p.policy()
 	if err != nil || policy == nil {
@@ -106,7 +106,8 @@ func (p *Project) Verified(ctx context.Context, ref string, digest model.Digest,
 	return got, nil
 }
 
-// VerifyObserved sets the reason for each summary whose file is not signed as spec.trust requires.
+// VerifyObserved sets Unsigned in each summary: the reason why its file is not signed as spec.trust
+// requires, or "".
 func (p *Project) VerifyObserved(observed []*health.Summary) error {
 	policy, err := p.policy()
 	if err != nil {
@@ -145,8 +146,8 @@ func (p *Project) openImage(ctx context.Context, ref string) (*image.Image, erro
 	return im, nil
 }
 
-// identity returns the signer of an image to record in the lock, or "" if no signature is
-// required. If there are several, it prefers the recorded signer before.
+// identity returns the signer of an image to record in the lock, or "" if no signature is required.
+// If the image has several valid signers, it prefers before, the recorded signer.
 func (p *Project) identity(ctx context.Context, ref string, digest model.Digest, before string) (string, error) {
 	got, err := p.Verified(ctx, ref, digest)
 	switch {

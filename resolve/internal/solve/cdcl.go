@@ -1,7 +1,7 @@
 package solve
 
-// solve reports whether the constraints can hold under the assumptions. Afterwards, model holds
-// the answer, or final holds contradicting assumptions.
+// solve reports whether the constraints are satisfiable under the assumptions. Afterwards, s.model
+// is a model, or s.final holds assumptions that contradict each other.
 func (s *sat) solve(assume []lit) (bool, error) {
 	s.final = nil
 	s.backtrack(0)
@@ -26,8 +26,8 @@ func (s *sat) solve(assume []lit) (bool, error) {
 	}
 }
 
-// decide makes the next assumption true, or guesses after the last one. It reports done if every
-// atom has a value or an assumption is false.
+// decide assigns the next assumption. After the last one, it decides the next atom of the heap. It
+// reports done if every constrained atom has a value, or if an assumption is false.
 func (s *sat) decide(assume []lit) (done, satisfiable bool) {
 	for len(s.limits) < len(assume) {
 		l := assume[len(s.limits)]
@@ -64,7 +64,8 @@ func (s *sat) decide(assume []lit) (done, satisfiable bool) {
 	}
 }
 
-// isSelector reports whether a represents a tag; such an atom holds only if it is assumed.
+// isSelector reports whether atom a is the selector of a tag. The constraints of the tag apply only
+// if its selector is assumed.
 func (s *sat) isSelector(a int) bool {
 	_, is := s.tagOf[positiveLit(a)]
 	return is
@@ -79,8 +80,8 @@ func (s *sat) saveModel() {
 	}
 }
 
-// learn derives the clause that explains the conflict (first unique implication point),
-// backtracks to the level where one of its literals is left, and assigns that.
+// learn performs conflict analysis: it derives the clause of the first unique implication point,
+// backtracks to the level at which the clause is unit, and assigns the remaining literal.
 func (s *sat) learn(bad []lit) {
 	clause := []lit{noLit}
 	var marked []int
@@ -134,7 +135,7 @@ func (s *sat) learn(bad []lit) {
 	s.assign(clause[0], reason{clause: s.attach(clause), group: -1})
 }
 
-// failedAssumptions returns the assumptions that make the assumption l false, including l.
+// failedAssumptions returns the assumptions that together contradict assumption l, including l.
 func (s *sat) failedAssumptions(l lit) []lit {
 	out := []lit{l}
 	if s.level[l.atom()] == 0 {

@@ -2,9 +2,9 @@ package solve
 
 import "slices"
 
-// minimalCore returns a minimal set of contradicting tags. It starts with the solver's own final
-// conflict, then drops each tag that is not needed for the contradiction. A tag found necessary
-// stays necessary, because the rest only shrinks.
+// minimalCore returns a minimal unsatisfiable core as tags. It starts with the failed assumptions
+// of the solver, then drops each tag that is not needed for the contradiction. A tag that is needed
+// for a set is also needed for its subsets, so it is tested only once.
 func minimalCore(p *Problem) ([]int, error) {
 	try, all := tryTags(p)
 	core, unsat, err := try(all)
@@ -20,8 +20,9 @@ func minimalCore(p *Problem) ([]int, error) {
 	return shrinkCore(core, try)
 }
 
-// tryTags returns a function that tests sets of tags, and all tags. The function reports whether
-// the constraints of the tags contradict each other, and the tags involved.
+// tryTags returns all tags of a problem, and a function that tests a set of tags. The function
+// reports whether the constraints of the tags contradict each other, and returns a contradicting
+// subset of the tags.
 func tryTags(p *Problem) (test func([]int) ([]int, bool, error), all []int) {
 	s := load(p, true)
 	sel := make(map[int]lit, len(s.tagOf))
@@ -48,8 +49,8 @@ func tryTags(p *Problem) (test func([]int) ([]int, bool, error), all []int) {
 	}, all
 }
 
-// shrinkCore drops tags from the last to the first. If there are several minimal cores, the one
-// with the earliest tags tends to remain. The outcome depends only on the problem.
+// shrinkCore removes unneeded tags, from the last to the first. If there are several minimal cores,
+// the one with the earliest tags tends to remain. The result depends only on the problem.
 func shrinkCore(core []int, try func([]int) ([]int, bool, error)) ([]int, error) {
 	for i := len(core) - 1; i >= 0; i-- {
 		if i >= len(core) {

@@ -1,7 +1,7 @@
 package solve
 
-// heap orders atoms by their share in recent conflicts, then by number. It contains only atoms
-// that occur in a constraint; the others are unconstrained and stay false.
+// heap is a priority queue of atoms, by activity in recent conflicts (VSIDS), then by number. It
+// contains only atoms that occur in a constraint; the others remain false.
 type heap struct {
 	items  []int
 	at     []int // by atom: its index in items, or -1

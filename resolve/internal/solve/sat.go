@@ -13,8 +13,8 @@ func (l lit) not() lit         { return l ^ 1 }
 func (l lit) atom() int        { return int(l >> 1) }
 func (l lit) negative() bool   { return l&1 == 1 }
 
-// reason explains the value of an atom: a clause, or another member of an at-most-one group that
-// is true.
+// reason is the cause of an assignment by propagation: a clause, or a true member of an at-most-one
+// group.
 type reason struct {
 	clause int32 // -1: none
 	other  lit   // with group ≥ 0
@@ -23,13 +23,14 @@ type reason struct {
 
 func noReason() reason { return reason{clause: -1, group: -1} }
 
-// sat decides clauses and at-most-one groups under assumptions: conflict-driven clause learning
-// with two watched literals. It is deterministic: the same calls give the same answers.
+// sat is an incremental CDCL solver (conflict-driven clause learning with two watched literals) for
+// clauses and at-most-one groups under assumptions. It is deterministic: the same calls give the
+// same results.
 //
-// It is our own implementation because the search runs hundreds of small queries on one set of
+// quayside has its own solver because the search runs hundreds of small queries on one set of
 // constraints. This needs reversible propagation, groups that are not expanded to clauses, and
-// cores under assumptions. BenchmarkSolve compares it with gophersat, which the tests also use as
-// an oracle.
+// unsatisfiable cores under assumptions. BenchmarkSolve compares it with gophersat, which the tests
+// also use as an oracle.
 type sat struct {
 	ok        bool // false: unsatisfiable without any assumption
 	value     []int8
@@ -87,7 +88,7 @@ func (s *sat) val(l lit) int8 {
 	return s.value[l.atom()]
 }
 
-// add adds a clause; only before the first decision.
+// add adds a clause. It must not be called after the first decision.
 func (s *sat) add(lits ...lit) {
 	lits = slices.Clone(lits)
 	slices.Sort(lits)
@@ -123,7 +124,7 @@ func (s *sat) attach(lits []lit) int32 {
 	return i
 }
 
-// group adds an at-most-one group that applies only if sel holds (noLit: always).
+// group adds an at-most-one group. It applies only if sel is true, or always if sel is noLit.
 func (s *sat) group(lits []lit, sel lit) {
 	lits = slices.Clone(lits)
 	slices.Sort(lits)
@@ -155,7 +156,7 @@ func (s *sat) assign(l lit, why reason) {
 	s.trail = append(s.trail, l)
 }
 
-// propagate assigns all consequences. It returns the literals of a false clause, or nil.
+// propagate performs unit propagation. On a conflict, it returns the literals of a false clause.
 func (s *sat) propagate() []lit {
 	for s.head < len(s.trail) {
 		l := s.trail[s.head]
@@ -173,7 +174,8 @@ func (s *sat) propagate() []lit {
 	return nil
 }
 
-// propagateClauses visits the clauses that watch l, which has become false.
+// propagateClauses propagates the clauses that watch l, which has become false. On a conflict, it
+// returns the false clause.
 func (s *sat) propagateClauses(l lit) []lit {
 	list := s.watches[l]
 	keep := list[:0]
@@ -235,7 +237,8 @@ func (s *sat) propagateGroups(l lit) []lit {
 	return nil
 }
 
-// exclude makes every member of group g except l false.
+// exclude makes every member of group g except l false. If another member is already true, it
+// returns the conflict as the literals of a false clause.
 func (s *sat) exclude(g int32, l lit) []lit {
 	for _, m := range s.groups[g] {
 		if m == l {
@@ -255,7 +258,8 @@ func (s *sat) exclude(g int32, l lit) []lit {
 	return nil
 }
 
-// antecedents returns the false literals that forced atom a.
+// antecedents returns the literals of the clause or group that forced atom a. A clause includes the
+// literal of a itself. It returns nil if a was decided, assumed or set by a unit clause.
 func (s *sat) antecedents(a int) []lit {
 	w := s.why[a]
 	switch {
@@ -270,8 +274,8 @@ func (s *sat) antecedents(a int) []lit {
 	return nil
 }
 
-// try assumes l on a new level and reports whether propagation finds no conflict. A failed
-// literal leaves no trace.
+// try assumes l on a new decision level, and reports whether propagation finds no conflict. On a
+// conflict, it undoes the level.
 func (s *sat) try(l lit) bool {
 	if s.head < len(s.trail) && len(s.limits) == 0 && s.propagate() != nil {
 		s.ok = false
@@ -290,7 +294,7 @@ func (s *sat) try(l lit) bool {
 	return true
 }
 
-// backtrack undoes everything above level.
+// backtrack undoes all assignments above the decision level.
 func (s *sat) backtrack(level int) {
 	if len(s.limits) <= level {
 		return

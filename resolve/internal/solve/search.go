@@ -48,8 +48,9 @@ func (q *queue) take(atom int) {
 }
 
 // solveGreedily resolves the choices in order, and relies on unit propagation to exclude atoms. If
-// every choice finds an atom, the result is the preferred answer: skipped atoms are impossible,
-// and chosen atoms are part of an answer. It returns false if a choice runs out of atoms.
+// every choice finds an atom, the result is the preferred solution: the skipped atoms are
+// impossible, and the chosen atoms are part of a solution. It returns false if no atom remains for
+// a choice.
 func solveGreedily(p *Problem, s *sat) ([]int, bool) {
 	defer s.backtrack(0)
 	q := newQueue(p)
@@ -65,8 +66,8 @@ func solveGreedily(p *Problem, s *sat) ([]int, bool) {
 	return q.chosen, true
 }
 
-// solveExactly is like solveGreedily, but runs the complete solver for each atom before choosing
-// it. It returns false if there is no answer.
+// solveExactly is like solveGreedily, but runs the complete solver for each atom before it chooses
+// the atom. It returns false if there is no solution.
 func solveExactly(p *Problem, s *sat) ([]int, bool, error) {
 	var taken []lit
 	test := func(more ...lit) (bool, error) {
@@ -114,8 +115,8 @@ func firstPossible(c Choice, can func(int) bool) (int, bool) {
 	return 0, false
 }
 
-// load adds the constraints to a new solver. If selectors is true, every tag has a literal, and
-// its constraints apply only if that literal is assumed.
+// load returns a new solver with the constraints of p. If selectors is true, every tag has a
+// selector literal, and its constraints apply only if that literal is assumed.
 func load(p *Problem, selectors bool) *sat {
 	b := loader{s: newSAT(p.Atoms + p.Aux + 1), selectors: selectors, sel: map[int]lit{}}
 	rules := len(p.Links) + len(p.Roots) + len(p.Bans)
@@ -153,7 +154,7 @@ type loader struct {
 	tagOf     map[lit]int
 }
 
-// selector returns the literal of a tag, or noLit.
+// selector returns the selector literal of a tag, or noLit if tags have none.
 func (b *loader) selector(tag int) lit {
 	if !b.selectors {
 		return noLit

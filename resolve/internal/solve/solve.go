@@ -3,21 +3,21 @@
 //
 // The choices form a queue, which begins with the roots. A choice that contains an already chosen
 // atom is skipped. Otherwise the solver chooses the first of its atoms that leads to a complete
-// solution, and appends that atom's needs to the queue. The answer is unique and sound (every
-// constraint is satisfied). The search is complete (it finds an answer if there is one) and
+// solution, and appends that atom's needs to the queue. The result is unique and sound (every
+// constraint is satisfied). The search is complete (it finds a solution if there is one) and
 // chooses only atoms that a choice needs.
 //
-// Without an answer, the result is a minimal core: tags of constraints that contradict each other,
-// and that have a solution without any one of them.
+// If there is no solution, the result is a minimal unsatisfiable core: tags of constraints that
+// contradict each other, but have a solution if any one of the tags is removed.
 //
 // Start from [Problem], [Solve] and [Result].
 package solve
 
 import "errors"
 
-// Problem is a set of constraints. Atoms are 1 … Atoms. Tags are the caller's names for
-// constraints. Constraints with the same tag are kept or dropped together in a core. A Problem is
-// never modified.
+// Problem is a set of constraints. Atoms are numbered from 1 to Atoms. A tag is the caller's
+// identifier of a constraint. Constraints with the same tag are kept or dropped together in a core.
+// Solve does not modify a Problem.
 type Problem struct {
 	Atoms  int
 	Roots  []Choice   // in order of preference
@@ -28,7 +28,7 @@ type Problem struct {
 	Aux    int        // further atoms Atoms+1 … Atoms+Aux: facts, never chosen, true only by a Link
 }
 
-// Choice is met by any one of its atoms.
+// Choice requires at least one of its atoms.
 type Choice struct {
 	Of   []int // the atoms, preferred ones first
 	Also []int // atoms that also meet the choice; the last resort if none of Of is possible
@@ -53,10 +53,10 @@ type Link struct {
 	From, To int
 }
 
-// Result is an answer, or the reason why there is none.
+// Result is a solution, or an unsatisfiable core if there is none.
 type Result struct {
-	Chosen []int // in order of choice; nil: no answer
-	Core   []int // tags, ascending, without repeats; nil if there is an answer
+	Chosen []int // in order of choice; nil: no solution
+	Core   []int // tags, ascending, without duplicates; nil if there is a solution
 }
 
 // ErrTooHard is returned if the search exceeds its limit of conflicts.
@@ -66,8 +66,8 @@ var ErrTooHard = errors.New("the search reached its limit without a result")
 // against hostile ones.
 const maxConflicts = 10_000
 
-// Solve returns the preferred answer of a Problem, or a minimal core. The error is ErrTooHard or
-// nil.
+// Solve returns the preferred solution of a Problem, or a minimal unsatisfiable core. The error is
+// ErrTooHard or nil.
 func Solve(p Problem) (Result, error) {
 	s := load(&p, false)
 	if s.ok {
