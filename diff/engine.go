@@ -109,7 +109,8 @@ func (o *Object) SourceTexts() []string {
 	return out
 }
 
-// treeDir returns the suffix of a path that is a directory of a tree, or "" if there is none.
+// treeDir returns the end of a path that names a directory relative to the root of a rendered tree,
+// such as "operators/etcd" for "apps/rendered/operators/etcd", or "" if there is none.
 func treeDir(name string) string {
 	name = strings.ReplaceAll(name, "}}", "/") // a template ends with a directory name
 	for _, top := range []string{layout.Operators, layout.Namespaces, layout.CRDs, layout.Leaving, layout.Pieces, layout.Resources, layout.Reporter, layout.Installations} {

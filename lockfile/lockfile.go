@@ -212,7 +212,8 @@ func (f *File) Needed(operator string) map[string]bool {
 	return found
 }
 
-// RequiredBy returns the pins that require p, each with its requirement, by namespace and package.
+// RequiredBy returns the pins that require p, each with its requirement, sorted by namespace and
+// package.
 func (f *File) RequiredBy(p Pin) []Requirement {
 	var out []Requirement
 	for _, by := range f.Pins {

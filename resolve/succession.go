@@ -199,7 +199,8 @@ func stillRequiredConflict(d *declare.Subscription, again lockfile.Pin, by []loc
 	return c
 }
 
-// successionConflict returns a conflict about spec.replaces of d, with its only solution.
+// successionConflict returns a conflict about spec.replaces of d. Its explanation is text, and the
+// only change that it suggests is instead.
 func successionConflict(d *declare.Subscription, text, instead string) *explain.Conflict {
 	at := d.At(declare.FieldReplaces).String()
 	return &explain.Conflict{

@@ -124,7 +124,8 @@ func (t *tree) clear(name string, layer int, inside bool) {
 	}
 }
 
-// prune removes entries below n that are from layers below layer.
+// prune removes the descendants of n that come from a lower layer than layer. It keeps directories
+// that still have children.
 func (t *tree) prune(n *node, layer int) {
 	for name, c := range n.children {
 		t.prune(c, layer)

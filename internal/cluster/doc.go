@@ -8,7 +8,7 @@
 // limited. The content of Secrets and ConfigMaps is not fetched. Credentials of the kubeconfig
 // are sent only to its server, and appear in no message.
 //
-// [Writer] changes objects, for quayside adopt run. No other code sends writing requests to an
+// [Writer] changes objects, for quayside adopt run. No other code sends write requests to an
 // API server.
 //
 // Start from [Open], [Client.Read], [Client.List] and [NewWriter].

@@ -62,8 +62,8 @@ type applier struct {
 
 // Limits of a survey.
 const (
-	maxSurveyed     = 1_000_000 // files and directories; the rest is ignored
-	maxSurveyedFile = 1 << 20   // bytes; a larger file is no declaration
+	maxSurveyedEntries = 1_000_000 // files and directories; the rest is ignored
+	maxSurveyedSize    = 1 << 20   // bytes; a larger file is no declaration
 )
 
 // NewSurvey reads the manifests in fsys, the files of a repository. It does not enter
@@ -73,7 +73,7 @@ func NewSurvey(fsys fs.FS, skip func(dir string) bool) (*Survey, error) {
 	s := &Survey{fsys: fsys, requests: map[string][]Request{}, ignored: map[string]*gitrepo.Ignore{}, sources: map[string]fluxSource{}}
 	git, seen := gitrepo.NewIgnore(), 0
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
-		if seen++; seen > maxSurveyed {
+		if seen++; seen > maxSurveyedEntries {
 			return fs.SkipAll
 		}
 		hidden := name != "." && strings.HasPrefix(d.Name(), ".")
@@ -107,7 +107,7 @@ func (s *Survey) loadIgnored(dir string) error {
 			s.ignored[a.Ignores] = gitrepo.NewIgnore()
 		}
 		name := path.Join(dir, a.Ignores)
-		if info, err := fs.Lstat(s.fsys, name); err != nil || !info.Mode().IsRegular() || info.Size() > maxSurveyedFile {
+		if info, err := fs.Lstat(s.fsys, name); err != nil || !info.Mode().IsRegular() || info.Size() > maxSurveyedSize {
 			continue
 		}
 		data, err := fs.ReadFile(s.fsys, name)
@@ -121,14 +121,14 @@ func (s *Survey) loadIgnored(dir string) error {
 
 // read records the requests and appliers in a file.
 func (s *Survey) read(name string, d fs.DirEntry) error {
-	if info, err := d.Info(); err != nil || info.Size() > maxSurveyedFile {
+	if info, err := d.Info(); err != nil || info.Size() > maxSurveyedSize {
 		return err
 	}
 	data, err := fs.ReadFile(s.fsys, name)
 	if err != nil || !mayMatter(data) {
 		return err
 	}
-	docs, err := yamlnode.Documents(name, data, yamlnode.Limits{Bytes: maxSurveyedFile, Nodes: 200_000})
+	docs, err := yamlnode.Documents(name, data, yamlnode.Limits{Bytes: maxSurveyedSize, Nodes: 200_000})
 	if err != nil {
 		return nil //nolint:nilerr // not a manifest: a template, for example
 	}
@@ -432,14 +432,14 @@ func (s *Survey) closure(dir string, files, dirs map[string]bool) {
 	}
 	dirs[dir] = true
 	info, err := fs.Stat(s.fsys, name)
-	if err != nil || info.Size() > maxSurveyedFile {
+	if err != nil || info.Size() > maxSurveyedSize {
 		return
 	}
 	data, err := fs.ReadFile(s.fsys, name)
 	if err != nil {
 		return
 	}
-	docs, err := yamlnode.Documents(name, data, yamlnode.Limits{Bytes: maxSurveyedFile, Nodes: 50_000})
+	docs, err := yamlnode.Documents(name, data, yamlnode.Limits{Bytes: maxSurveyedSize, Nodes: 50_000})
 	if err != nil || len(docs) == 0 {
 		return // kustomize reports the fault
 	}

@@ -27,7 +27,7 @@ const (
 // SystemNamespace is the Namespace whose UID identifies a cluster.
 const SystemNamespace = "kube-system"
 
-// FormatObserved returns the canonical bytes of an observed file.
+// FormatObserved encodes a summary as an observed file, in canonical form.
 func FormatObserved(s Summary) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Written by quayside status, for --observed.\n")

@@ -10,7 +10,8 @@ import (
 // LifecycleSchema is the schema of lifecycle documents.
 const LifecycleSchema = "io.openshift.operators.lifecycles.v1alpha1"
 
-// OpenShift is the platform name in lifecycle documents whose version the workspace declares.
+// OpenShift is the name of the OpenShift platform in lifecycle documents. The workspace declares
+// its version.
 const OpenShift = "openshift"
 
 // SupportedVersion holds the support periods of all versions of an operator with

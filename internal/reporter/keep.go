@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 )
 
-// A kind that cannot be read is retried after one second, then with doubled
-// delays of up to five minutes.
+// A kind that cannot be read is retried after one second. The delay doubles
+// after each failure, up to five minutes.
 const (
 	minRetryDelay = time.Second
 	maxRetryDelay = 5 * time.Minute

@@ -138,7 +138,8 @@ type importer struct {
 	conflicts []Conflict // of operators
 }
 
-// configure sets the settings: the existing ones, or new ones with the catalogs of contents.
+// configure sets im.settings to the workspace's settings or, if it has none, to new settings with
+// the catalogs of contents. Existing settings must already contain these catalogs.
 func (im *importer) configure(contents []Content) error {
 	im.settings = im.project.Settings
 	var missing []setting.Catalog

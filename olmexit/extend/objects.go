@@ -22,9 +22,9 @@ type Declaration struct {
 // clusterFile holds objects without a namespace.
 const clusterFile = "cluster-scoped.yaml"
 
-// Objects returns the declarations of operators and their related objects, sorted by file and, within
-// a file, by kind and name, and the OperatorGroups and catalogs that are not declared. The function
-// configuredBy returns the file that already configures a catalog, or "".
+// Objects returns the declarations of operators and their related objects, sorted by file, kind and
+// name. The second result lists the OperatorGroups and catalogs that it does not declare. The
+// function configuredBy returns the file that already configures a catalog, or "".
 func (c *Cluster) Objects(ops []Operator, configuredBy func(model.ID) string) ([]Declaration, []Skipped) {
 	m := declarationBuilder{s: c.s, groups: c.groups, configuredBy: configuredBy, namespaces: map[string]bool{}}
 	for _, op := range ops {

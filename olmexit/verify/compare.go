@@ -90,7 +90,7 @@ func checkSameUID(c *comparison, was Object, is *Object) []Finding {
 // wasForgotten reports whether the current step affects operators that OLM no longer managed when the
 // plan was made. OLM no longer issues the certificates of such operators.
 func (c *comparison) wasForgotten() bool {
-	return slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { return s.Number == c.step && hasForgotten(c.plan, s.Namespace) })
+	return slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { return s.Number == c.step && hasUnmanagedOperator(c.plan, s.Namespace) })
 }
 
 func checkNoOwner(c *comparison, _ Object, is *Object) []Finding {

@@ -154,7 +154,7 @@ func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 	}
 	for _, c := range []plan.Condition{plan.Conversion, plan.Available, plan.Rights, plan.NoRestart} {
 		asks := func(asked plan.Check) bool { return asked.Check == c }
-		if !hasForgotten(p, last.Namespace) || has(func(s plan.Step) bool { return slices.ContainsFunc(s.After, asks) }) {
+		if !hasUnmanagedOperator(p, last.Namespace) || has(func(s plan.Step) bool { return slices.ContainsFunc(s.After, asks) }) {
 			out = append(out, plan.Check{Check: c})
 		}
 	}

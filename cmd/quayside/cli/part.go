@@ -33,7 +33,8 @@ type Host struct {
 
 func newHost(a *app) Host { return Host{a, a.stdin, a.prompt, a.out, a.log, &a.offline} }
 
-// Open opens the workspace of -C, or else of the nearest directory upwards.
+// Open opens the workspace selected by -C, or else the nearest one in the current directory and its
+// parents.
 func (h Host) Open() (*workspace.Project, error) { return h.open() }
 
 // Path returns the location of a path argument.

@@ -152,8 +152,8 @@ func Workspaces(p *workspace.Project, base, revisions string) ([]string, error) 
 	return slices.Compact(found), err
 }
 
-// openRevisions returns a comparison without sides, and the selected revisions as in
-// selectedRevisions.
+// openRevisions returns a comparison whose sides are not set yet, and the revisions to compare, as
+// selectedRevisions returns them.
 func openRevisions(p *workspace.Project, from TreeSource, base, revisions string) (c *Comparison, before, after *gitrepo.Revision, err error) {
 	if c, err = newComparison(p, from); err != nil {
 		return nil, nil, nil, err

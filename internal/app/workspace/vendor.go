@@ -133,9 +133,9 @@ func (p *Project) withSignatures(ctx context.Context, src oci.Source, digest str
 	return out, nil
 }
 
-// unpinnedCatalog returns the image of a catalog without pins, and its required signatures. Later
-// resolutions may use the catalog. The image is opened and, unless opt.Check is set, fetched, so
-// that errors occur early.
+// unpinnedCatalog returns the image of a catalog that is not in the lock, and its required
+// signatures: a later resolution may need the catalog. The image is opened and, unless opt.Check
+// is set, fetched, so that errors occur early.
 func (p *Project) unpinnedCatalog(ctx context.Context, ref source.Ref, opt VendorOptions) ([]oci.VendoredImage, error) {
 	client, err := p.Client()
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 // Write makes the program's own files in the directory equal to want. It does not change the user's
 // files.
 //
-// Write replaces each file atomically, by the rename of a temporary file. All new contents
+// Write replaces each file atomically, by renaming a temporary file. All new contents
 // are on disk before the first file changes. After the new files are in place, Write
 // removes the files in dir's indices that are not in want, and writes the final indices
-// last. After an interruption, the next Write, of the same or another tree, completes it.
+// last. The next Write, of the same or another tree, recovers from an interrupted one.
 //
 // A wanted file that exists, is in no index and has different content belongs to the user:
 // the error names it. Write overwrites or removes an edited file of an index only with
