@@ -111,7 +111,7 @@ without-olmexit: ## Remove the migration from OLM from a copy of the sources, an
 	rm -r $(OLMEXIT) docs/adopt.md schema/adopt*.json schema/import.schema.json; \
 	sed -i '/olmexit/d' cmd/quayside/parts/parts.go; sed -i '/"olm-stopped"/d' internal/base/diag/*.go; \
 	sed -i -e '/^\t\t{*"$(OLMEXIT)[/"]/d' -e 's,\, "$(OLMEXIT)/[a-z/]*",,g' -e 's,"$(OLMEXIT)/[a-z/]*"\, ,,g' internal/layers/*_test.go; \
-	find . -name '*.md' -exec sed -i '/adopt\.md\|quayside adopt\|quayside import/d' {} +; \
+	find . -name '*.md' -exec sed -i '/adopt\.md\|quayside adopt\|quayside import/d' {} +; sed -i '/$(OLMEXIT)/d' docs/security.md; \
 	$(GO) build ./...; $(GO) vet ./...; \
 	$(GO) test ./cmd/quayside/cli -run 'Test(Command|Field|Schema|Warning)Reference' -update >/dev/null; \
 	$(GO) test ./internal/layers -run TestMessages -update >/dev/null; \
