@@ -11,7 +11,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.seed", "1"); err != nil {
 		panic(err)
 	}
-	if err := flag.Set("rapid.checks", "4"); err != nil {
+	if err := flag.Set("rapid.checks", "6"); err != nil {
 		panic(err)
 	}
 	m.Run()
