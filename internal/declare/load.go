@@ -326,9 +326,14 @@ func (l *loader) appliedWarning(file string) string {
 	return ""
 }
 
+// kustomizationNames returns the names of a kustomization file, by precedence.
+func kustomizationNames() []string {
+	return []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+}
+
 // Kustomization returns the path of the kustomization file in dir, or "" if there is none.
 func Kustomization(fsys fs.FS, dir string) string {
-	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+	for _, name := range kustomizationNames() {
 		p := path.Join(dir, name)
 		if info, err := fs.Stat(fsys, p); err == nil && info.Mode().IsRegular() {
 			return p

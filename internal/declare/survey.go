@@ -2,7 +2,6 @@ package declare
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -26,13 +25,13 @@ type Survey struct {
 	fsys     fs.FS
 	requests map[string][]Request // by file
 	appliers []applier
-	dirs     []string                   // with a kustomization
+	includes map[string][]string        // files and directories that the kustomization of a directory lists
 	ignored  map[string]*gitrepo.Ignore // by the name of the files with the patterns
-	sources  map[string]fluxSource      // by kind, namespace and name
+	sources  map[string]sourceObject    // by kind, namespace and name
 }
 
-// fluxSource is a source object of Flux.
-type fluxSource struct {
+// sourceObject is an object for a repository that appliers name, such as Flux's GitRepository.
+type sourceObject struct {
 	url     string
 	ignored *gitrepo.Ignore // spec.ignore
 }
@@ -62,84 +61,75 @@ type applier struct {
 
 // Limits of a survey.
 const (
-	maxSurveyedEntries = 1_000_000 // files and directories; the rest is ignored
-	maxSurveyedSize    = 1 << 20   // bytes; a larger file is no declaration
+	maxSurveyedFiles = 1_000_000 // the rest is ignored
+	maxSurveyedSize  = 1 << 20   // bytes; a larger file is no declaration
 )
 
 // NewSurvey reads the manifests in fsys, the files of a repository. It does not enter
 // directories that skip accepts, nor names with a leading dot, nor what Git ignores. Files
 // that are not valid YAML are ignored. A missing directory is empty.
 func NewSurvey(fsys fs.FS, skip func(dir string) bool) (*Survey, error) {
-	s := &Survey{fsys: fsys, requests: map[string][]Request{}, ignored: map[string]*gitrepo.Ignore{}, sources: map[string]fluxSource{}}
-	git, seen := gitrepo.NewIgnore(), 0
-	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
-		if seen++; seen > maxSurveyedEntries {
+	s := &Survey{fsys: fsys, requests: map[string][]Request{}, includes: map[string][]string{}, ignored: map[string]*gitrepo.Ignore{}, sources: map[string]sourceObject{}}
+	ignoreFiles := map[string]bool{}
+	for _, a := range profile.Appliers() {
+		ignoreFiles[a.Ignores] = a.Ignores != ""
+		s.ignored[a.Ignores] = gitrepo.NewIgnore()
+	}
+	hidden := func(name string) bool { return name != "." && strings.HasPrefix(path.Base(name), ".") }
+	seen := 0
+	err := gitrepo.WalkFiles(fsys, func(dir string) bool { return hidden(dir) || skip(dir) }, func(name string, d fs.DirEntry) error {
+		if seen++; seen > maxSurveyedFiles {
 			return fs.SkipAll
 		}
-		hidden := name != "." && strings.HasPrefix(d.Name(), ".")
-		switch {
-		case name == "." && errors.Is(err, fs.ErrNotExist):
-			return fs.SkipAll
-		case err != nil:
-			return err
-		case d.IsDir() && (hidden || skip(name) || git.Match(name, true)):
-			return fs.SkipDir
-		case d.IsDir():
-			if Kustomization(fsys, name) != "" {
-				s.dirs = append(s.dirs, name)
-			}
-			return errors.Join(git.Load(fsys, name), s.loadIgnored(name))
-		case hidden || !d.Type().IsRegular() || !isManifest(name) || git.Match(name, false):
+		ignores, kustomization := ignoreFiles[d.Name()], slices.Contains(kustomizationNames(), d.Name())
+		if !ignores && !kustomization && (hidden(name) || !isManifest(name)) {
 			return nil
 		}
-		return s.read(name, d)
+		if info, err := d.Info(); err != nil || info.Size() > maxSurveyedSize {
+			return err
+		}
+		data, err := fs.ReadFile(fsys, name)
+		switch {
+		case err != nil:
+			return err
+		case ignores:
+			s.ignored[d.Name()].Parse(data, path.Dir(name))
+		case kustomization && s.includes[path.Dir(name)] == nil:
+			s.includes[path.Dir(name)] = readIncludes(name, data)
+		case mayMatter(data):
+			s.read(name, data)
+		}
+		return nil
 	})
 	return s, err
 }
 
-// loadIgnored reads the files of a directory that exclude files from a GitOps tool.
-func (s *Survey) loadIgnored(dir string) error {
-	for _, a := range profile.Appliers() {
-		if a.Ignores == "" {
-			continue
-		}
-		if s.ignored[a.Ignores] == nil {
-			s.ignored[a.Ignores] = gitrepo.NewIgnore()
-		}
-		name := path.Join(dir, a.Ignores)
-		if info, err := fs.Lstat(s.fsys, name); err != nil || !info.Mode().IsRegular() || info.Size() > maxSurveyedSize {
-			continue
-		}
-		data, err := fs.ReadFile(s.fsys, name)
-		if err != nil {
-			return err
-		}
-		s.ignored[a.Ignores].Parse(data, dir)
-	}
-	return nil
-}
-
 // read records the requests and appliers in a file.
-func (s *Survey) read(name string, d fs.DirEntry) error {
-	if info, err := d.Info(); err != nil || info.Size() > maxSurveyedSize {
-		return err
-	}
-	data, err := fs.ReadFile(s.fsys, name)
-	if err != nil || !mayMatter(data) {
-		return err
-	}
+func (s *Survey) read(name string, data []byte) {
 	docs, err := yamlnode.Documents(name, data, yamlnode.Limits{Bytes: maxSurveyedSize, Nodes: 200_000})
 	if err != nil {
-		return nil //nolint:nilerr // not a manifest: a template, for example
+		return // not a manifest: a template, for example
 	}
 	for _, n := range docs {
 		s.document(name, n)
 	}
-	return nil
 }
 
-// fluxSources is the API group of Flux's sources.
-const fluxSources = "source.toolkit.fluxcd.io"
+// readIncludes returns the files and directories that a kustomization lists; not nil.
+func readIncludes(name string, data []byte) []string {
+	out := []string{}
+	docs, err := yamlnode.Documents(name, data, yamlnode.Limits{Bytes: maxSurveyedSize, Nodes: 50_000})
+	if err != nil || len(docs) == 0 {
+		return out // kustomize reports the fault
+	}
+	for _, field := range []string{"resources", "bases", "components"} {
+		for _, item := range nodesAt(docs[0], field+".[]") {
+			text, _ := yamlnode.Text(item)
+			out = append(out, path.Join(path.Dir(name), text))
+		}
+	}
+	return out
+}
 
 // mayMatter reports whether a file may contain a request or an applier.
 func mayMatter(data []byte) bool {
@@ -148,8 +138,9 @@ func mayMatter(data []byte) bool {
 			return true
 		}
 	}
-	return bytes.Contains(data, []byte(fluxSources)) ||
-		slices.ContainsFunc(profile.Appliers(), func(a profile.Applier) bool { return bytes.Contains(data, []byte(a.Group)) })
+	return slices.ContainsFunc(profile.Appliers(), func(a profile.Applier) bool {
+		return bytes.Contains(data, []byte(a.Group)) || a.Sources != "" && bytes.Contains(data, []byte(a.Sources))
+	})
 }
 
 func (s *Survey) document(file string, n *yaml.Node) {
@@ -170,10 +161,10 @@ func (s *Survey) document(file string, n *yaml.Node) {
 		return ""
 	}
 	switch {
-	case group == fluxSources:
+	case slices.ContainsFunc(profile.Appliers(), func(a profile.Applier) bool { return a.Sources != "" && a.Sources == group }):
 		ignored := gitrepo.NewIgnore()
 		ignored.Parse([]byte(text("spec.ignore")), ".")
-		s.sources[sourceKey(kind, text("metadata.namespace"), text("metadata.name"))] = fluxSource{text("spec.url"), ignored}
+		s.sources[sourceKey(kind, text("metadata.namespace"), text("metadata.name"))] = sourceObject{text("spec.url"), ignored}
 	case group == string(V0) && kind == "Subscription":
 		s.requests[file] = append(s.requests[file], Request{yamlnode.At(file, n), text("metadata.namespace"), text("spec.name")})
 	case group == string(Quayside) && kind == "Subscription":
@@ -216,7 +207,7 @@ func (s *Survey) addApplier(a profile.Applier, file string, n, source *yaml.Node
 	}
 	_, v := yamlnode.Field(source, field)
 	name, ok := yamlnode.Text(v)
-	if v == nil && a.Root {
+	if v == nil && a.Sources != "" {
 		name, ok, v = ".", true, source
 	}
 	dir := fixedDir(name)
@@ -237,12 +228,12 @@ func (s *Survey) addApplier(a profile.Applier, file string, n, source *yaml.Node
 	if out.urls[0] == "" {
 		out.urls = valuesOf(n, "repoURL")
 	}
-	for _, where := range []string{"spec.destination.name", "spec.destination.server", "spec.kubeConfig.secretRef.name"} {
+	for _, where := range a.Targets {
 		if c := text(n, where); c != "" {
 			out.cluster = c
 		}
 	}
-	if a.Root {
+	if a.Sources != "" {
 		kind := text(n, "spec.sourceRef.kind")
 		if kind != "GitRepository" {
 			return "" // its content is packed elsewhere
@@ -312,7 +303,7 @@ func (s *Survey) Applied(declared, others []string, foreign func(url string) boo
 	maps.Copy(inputs, more)
 	appliers := slices.DeleteFunc(slices.Clone(s.appliers), func(a applier) bool { return s.isForeign(a, foreign) })
 	slices.SortStableFunc(appliers, func(a, b applier) int { return a.pos.Compare(b.pos) })
-	for _, dir := range s.dirs {
+	for _, dir := range slices.Sorted(maps.Keys(s.includes)) {
 		if !inputs[dir] {
 			file := Kustomization(s.fsys, dir)
 			appliers = append(appliers, applier{by: fmt.Sprintf("kustomization %q", dir), pos: diag.Pos{File: file, Line: 1, Col: 1}, dir: dir, built: true})
@@ -340,7 +331,7 @@ func (s *Survey) Applied(declared, others []string, foreign func(url string) boo
 func (s *Survey) inputs(declared []string) (files, dirs map[string]bool) {
 	files, dirs = map[string]bool{}, map[string]bool{}
 	for _, top := range declared {
-		for _, dir := range s.dirs {
+		for dir := range s.includes {
 			if filetree.Within(dir, top) {
 				s.closure(dir, files, dirs)
 			}
@@ -394,7 +385,7 @@ func (s *Survey) reach(a applier, dir string, files map[string]bool) {
 	if _, err := fs.Stat(s.fsys, path.Join(dir, "Chart.yaml")); err == nil {
 		return // its templates are no manifests
 	}
-	if Kustomization(s.fsys, dir) != "" {
+	if s.includes[dir] != nil {
 		s.closure(dir, files, map[string]bool{})
 		return
 	}
@@ -406,7 +397,7 @@ func (s *Survey) reach(a applier, dir string, files map[string]bool) {
 			files[file] = true
 		}
 	}
-	for _, k := range s.dirs {
+	for k := range s.includes {
 		if k != dir && filetree.Within(k, dir) && !a.flat && !s.kustomizedBetween(dir, path.Dir(k)) && !s.isExcluded(a, path.Join(k, "kustomization.yaml")) {
 			s.closure(k, files, map[string]bool{})
 		}
@@ -417,7 +408,7 @@ func (s *Survey) reach(a applier, dir string, files map[string]bool) {
 // kustomization.
 func (s *Survey) kustomizedBetween(top, dir string) bool {
 	for ; dir != top && dir != "."; dir = path.Dir(dir) {
-		if slices.Contains(s.dirs, dir) {
+		if s.includes[dir] != nil {
 			return true
 		}
 	}
@@ -426,38 +417,20 @@ func (s *Survey) kustomizedBetween(top, dir string) bool {
 
 // closure adds the files and the directories that the kustomization in dir includes.
 func (s *Survey) closure(dir string, files, dirs map[string]bool) {
-	name := Kustomization(s.fsys, dir)
-	if name == "" || dirs[dir] {
+	if s.includes[dir] == nil || dirs[dir] {
 		return
 	}
 	dirs[dir] = true
-	info, err := fs.Stat(s.fsys, name)
-	if err != nil || info.Size() > maxSurveyedSize {
-		return
-	}
-	data, err := fs.ReadFile(s.fsys, name)
-	if err != nil {
-		return
-	}
-	docs, err := yamlnode.Documents(name, data, yamlnode.Limits{Bytes: maxSurveyedSize, Nodes: 50_000})
-	if err != nil || len(docs) == 0 {
-		return // kustomize reports the fault
-	}
-	for _, field := range []string{"resources", "bases", "components"} {
-		for _, item := range nodesAt(docs[0], field+".[]") {
-			text, _ := yamlnode.Text(item)
-			target := path.Join(dir, text)
-			if files[target] = true; fs.ValidPath(target) {
-				s.closure(target, files, dirs)
-			}
-		}
+	for _, target := range s.includes[dir] {
+		files[target] = true
+		s.closure(target, files, dirs)
 	}
 }
 
 // keeps reports whether the kustomization of an applier keeps a request, which its patches may
 // delete. It returns true if there is none, or if it cannot be built.
 func (s *Survey) keeps(a applier, r Request) bool {
-	if Kustomization(s.fsys, a.dir) == "" {
+	if s.includes[a.dir] == nil {
 		return true
 	}
 	l := newLoader(s.fsys, LoadOptions{})

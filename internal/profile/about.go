@@ -93,9 +93,10 @@ func IsToolKey(key string) bool {
 type Applier struct {
 	Group, Kind string
 	Paths       []string
-	Recurse     string // field beside a path that includes subdirectories: "directory.recurse"; empty: they are included
-	Ignores     string // name of the files that exclude files from the tool; empty for none
-	Root        bool   // the tool applies the root of the repository where the field is missing
+	Recurse     string   // field beside a path that includes subdirectories: "directory.recurse"; empty: they are included
+	Ignores     string   // name of the files that exclude files from the tool; empty for none
+	Targets     []string // fields with the name, the server or the kubeconfig of the target cluster
+	Sources     string   // API group of the objects that spec.sourceRef names; empty: repoURL beside the path names the repository. With one, a missing path is the root of the repository
 }
 
 // Appliers returns the appliers of all profiles.

@@ -90,7 +90,7 @@ func (flux) About() About {
 	return About{
 		Tool: "Flux", Kind: "a Kustomization", Namespace: "flux-system", Manager: "kustomize-controller",
 		Directives: []Directive{{Tool: "Flux", Domains: []string{"fluxcd.io"}}},
-		Appliers:   []Applier{{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization", Paths: []string{"spec.path"}, Ignores: ".sourceignore", Root: true}},
+		Appliers:   []Applier{{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization", Paths: []string{"spec.path"}, Ignores: ".sourceignore", Targets: []string{"spec.kubeConfig.secretRef.name"}, Sources: "source.toolkit.fluxcd.io"}},
 		Protects:   "does not prune it", DirectoryPerCluster: true,
 		Draft:      []string{"sourceRef:", "  kind: GitRepository", "  name: flux-system"},
 		IgnoreFile: ".sourceignore",

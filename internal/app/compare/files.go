@@ -183,19 +183,10 @@ func (c *Comparison) catalogs(p *workspace.Project) []string {
 // readUserManifests reads the user's manifests in the repository, without files ignored by Git
 // and without catalogs.
 func (c *Comparison) readUserManifests() ([]diff.File, error) {
-	ignored, others := gitrepo.NewIgnore(), c.catalogs(c.project)
+	others := append(c.catalogs(c.project), c.InRepo(c.project.Settings.Output))
 	var files []diff.File
-	err := fs.WalkDir(c.files, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if name == c.InRepo(c.project.Settings.Output) || d.Name() == ".git" || slices.Contains(others, name) || ignored.Match(name, true) {
-				return fs.SkipDir
-			}
-			return ignored.Load(c.files, name)
-		}
-		if !d.Type().IsRegular() || !isManifest(name) || ignored.Match(name, false) {
+	err := gitrepo.WalkFiles(c.files, func(dir string) bool { return slices.Contains(others, dir) }, func(name string, d fs.DirEntry) error {
+		if !isManifest(name) {
 			return nil
 		}
 		if info, err := d.Info(); err != nil || info.Size() > maxUserFile {

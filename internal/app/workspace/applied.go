@@ -3,6 +3,7 @@ package workspace
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -34,27 +35,6 @@ func (p *Project) survey() (*declare.Survey, error) {
 	})
 }
 
-// declaredPaths returns the declared paths of the workspace at dir, relative to the repository.
-func declaredPaths(dir string, w *settings.Workspace) []string {
-	var out []string
-	for _, d := range w.Declarations {
-		out = append(out, path.Join(dir, d.Path))
-	}
-	return out
-}
-
-// allDeclared returns the declared paths of all workspaces, relative to the repository, and whether
-// the repository has at most one workspace.
-func (p *Project) allDeclared() (paths []string, single bool, err error) {
-	dirs, err := Workspaces(p.Top())
-	for _, dir := range dirs {
-		if w, err := Dir(path.Join(p.Top(), dir)).ReadSettings(); err == nil { // its own commands report the error
-			paths = append(paths, declaredPaths(dir, w)...)
-		}
-	}
-	return paths, len(dirs) <= 1, err
-}
-
 // Undeclared returns the directories of the repository with OLM declarations that are outside of
 // the declared paths of every workspace. The results are relative to this workspace.
 func (p *Project) Undeclared() ([]string, error) {
@@ -65,11 +45,10 @@ func (p *Project) Undeclared() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, _, err := p.allDeclared()
-	_, prefix := p.Repository()
+	declared, err := p.declaredPaths()
 	var out []string
-	for _, dir := range s.Dirs(all) {
-		out = append(out, filetree.Relative(prefix, dir))
+	for _, dir := range s.Dirs(slices.Concat(slices.Collect(maps.Values(declared))...)) {
+		out = append(out, filetree.Relative(p.repoPath(), dir))
 	}
 	return out, err
 }
@@ -101,16 +80,15 @@ func (p *Project) stillApplied(lock *lockfile.File) (faults, notes []diag.Warnin
 	if err != nil {
 		return nil, nil, err
 	}
-	all, single, err := p.allDeclared()
+	declared, err := p.declaredPaths()
 	if err != nil {
 		return nil, nil, err
 	}
-	_, prefix := p.Repository()
-	for _, a := range s.Applied(declaredPaths(prefix, p.Settings), all, p.isForeign()) {
+	for _, a := range s.Applied(declared[p.repoPath()], slices.Concat(slices.Collect(maps.Values(declared))...), p.isForeign()) {
 		i := slices.IndexFunc(lock.Pins, func(pin lockfile.Pin) bool {
 			return pin.Package == a.Of.Package && (a.Of.Namespace == "" || a.Of.Namespace == pin.Namespace)
 		})
-		if i < 0 || !single && !a.Declared {
+		if i < 0 || len(declared) > 1 && !a.Declared {
 			continue
 		}
 		pin := lock.Pins[i]

@@ -1,9 +1,12 @@
 package workspace
 
 import (
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
+
+	"github.com/quayside/quayside/internal/settings"
 )
 
 // SharedWith returns the directories of the other workspaces in the repository whose declarations
@@ -19,24 +22,41 @@ func (p *Project) SharedWith(files []string) ([]string, error) {
 	if len(shared) == 0 {
 		return nil, nil
 	}
-	top := TopDir(p.disk.Top())
-	dirs, err := Workspaces(top)
-	if err != nil {
-		return nil, err
+	declared, err := p.declaredPaths()
+	var out []string
+	for _, dir := range slices.Sorted(maps.Keys(declared)) {
+		includes := func(name string) bool {
+			return slices.ContainsFunc(declared[dir], func(top string) bool { return isBelow(name, top) })
+		}
+		if dir != p.repoPath() && slices.ContainsFunc(shared, includes) {
+			out = append(out, dir)
+		}
 	}
-	return slices.DeleteFunc(dirs, func(dir string) bool {
+	return out, err
+}
+
+// declaredPaths returns the declared paths of all workspaces of the repository, by the directory of
+// the workspace. All paths are relative to the repository. A workspace with invalid settings has
+// none: its own commands report the error.
+func (p *Project) declaredPaths() (map[string][]string, error) {
+	dirs, err := Workspaces(p.Top())
+	all := map[string]*settings.Workspace{p.repoPath(): p.Settings}
+	for _, dir := range dirs {
 		if dir == p.repoPath() {
-			return true
+			continue
 		}
-		w, err := Dir(filepath.Join(top, filepath.FromSlash(dir))).ReadSettings()
+		w, err := Dir(filepath.Join(p.Top(), filepath.FromSlash(dir))).ReadSettings()
 		if err != nil {
-			return true // reported by that workspace's own commands
+			w = &settings.Workspace{}
 		}
+		all[dir] = w
+	}
+	out := map[string][]string{}
+	for dir, w := range all {
+		out[dir] = []string{}
 		for _, d := range w.Declarations {
-			if slices.ContainsFunc(shared, func(name string) bool { return isBelow(name, path.Join(dir, d.Path)) }) {
-				return false
-			}
+			out[dir] = append(out[dir], path.Join(dir, d.Path))
 		}
-		return true
-	}), nil
+	}
+	return out, err
 }

@@ -17,6 +17,27 @@ type Ignore struct{ patterns []gitignore.Pattern }
 // NewIgnore returns an Ignore without patterns.
 func NewIgnore() *Ignore { return &Ignore{} }
 
+// WalkFiles calls visit for each regular file of a work tree that Git does not ignore, in lexical
+// order. It does not enter directories that skip accepts. A missing work tree is empty.
+func WalkFiles(files fs.FS, skip func(dir string) bool, visit func(name string, d fs.DirEntry) error) error {
+	ignored := NewIgnore()
+	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case name == "." && errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || skip(name) || ignored.Match(name, true)):
+			return fs.SkipDir
+		case d.IsDir():
+			return ignored.Load(files, name)
+		case !d.Type().IsRegular() || ignored.Match(name, false):
+			return nil
+		}
+		return visit(name, d)
+	})
+}
+
 // Load adds the patterns of the .gitignore in the directory rel of the work tree, if it exists.
 func (g *Ignore) Load(files fs.FS, rel string) error {
 	data, err := fs.ReadFile(files, path.Join(rel, ".gitignore"))
