@@ -267,16 +267,16 @@ func (r *rater) limited(rule string, g k8s.Grant) Severity {
 	return r.rules[rule].Severity
 }
 
-// powerOver returns the severity of the permission of a subject to act as who. It is at least
-// high, because who may have permissions outside of the rendered manifests. It is medium if who is
-// the subject itself, or if the subject is the only ServiceAccount with the name of who, unless
-// that name is "default".
-func (r *rater) powerOver(of, who k8s.Subject, depth int) Severity {
-	same := r.accounts[k8s.Subject{Kind: who.Kind, Name: who.Name}]
-	if who == of || slices.Equal(same, []k8s.Subject{of}) && who.Name != "" && who.Name != "default" {
+// powerOver returns the severity of the permission of a subject to act as a target. It is at least
+// high, because the target may have permissions outside of the rendered manifests. It is medium if
+// the target is the subject itself, or if the subject is the only ServiceAccount with the name of
+// the target, unless that name is "default".
+func (r *rater) powerOver(subject, target k8s.Subject, depth int) Severity {
+	same := r.accounts[k8s.Subject{Kind: target.Kind, Name: target.Name}]
+	if target == subject || slices.Equal(same, []k8s.Subject{subject}) && target.Name != "" && target.Name != "default" {
 		return Medium
 	}
-	return max(High, r.strength(who, depth))
+	return max(High, r.strength(target, depth))
 }
 
 // strength returns the highest severity of a subject's grants, but at least medium. The subject can

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/kustomize/api/konfig"
+
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/inert"
 	"github.com/quayside/quayside/internal/k8s/overlay"
@@ -326,14 +328,9 @@ func (l *loader) appliedWarning(file string) string {
 	return ""
 }
 
-// kustomizationNames returns the names of a kustomization file, by precedence.
-func kustomizationNames() []string {
-	return []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
-}
-
 // Kustomization returns the path of the kustomization file in dir, or "" if there is none.
 func Kustomization(fsys fs.FS, dir string) string {
-	for _, name := range kustomizationNames() {
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
 		p := path.Join(dir, name)
 		if info, err := fs.Stat(fsys, p); err == nil && info.Mode().IsRegular() {
 			return p

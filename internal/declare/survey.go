@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"sigs.k8s.io/kustomize/api/konfig"
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
@@ -81,7 +82,7 @@ func NewSurvey(fsys fs.FS, skip func(dir string) bool) (*Survey, error) {
 		if seen++; seen > maxSurveyedFiles {
 			return fs.SkipAll
 		}
-		ignores, kustomization := ignoreFiles[d.Name()], slices.Contains(kustomizationNames(), d.Name())
+		ignores, kustomization := ignoreFiles[d.Name()], slices.Contains(konfig.RecognizedKustomizationFileNames(), d.Name())
 		if !ignores && !kustomization && (hidden(name) || !isManifest(name)) {
 			return nil
 		}

@@ -2,6 +2,8 @@ package health
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +30,8 @@ func (s *Summary) Judge(rule gate.Rule, environment string, clusters []string, n
 }
 
 // Observations returns the observations of all operators for the gate. An operator that is absent
-// from a summary, but not from another one of the same cluster, has an observation without it.
+// from a summary, but not from another one of the same cluster, has an observation without it. The
+// order is that of the summaries, then that of the operators' names.
 func Observations(list []*Summary) []gate.Observation {
 	type cluster struct{ environment, name string }
 	operators := map[cluster]map[string]bool{}
@@ -43,7 +46,7 @@ func Observations(list []*Summary) []gate.Observation {
 	}
 	var out []gate.Observation
 	for _, s := range list {
-		for name := range operators[cluster{s.Environment, s.Cluster}] {
+		for _, name := range slices.Sorted(maps.Keys(operators[cluster{s.Environment, s.Cluster}])) {
 			o := s.Evidence()
 			o.Operator, o.Absent = name, true
 			namespace, pkg, _ := strings.Cut(name, "/")

@@ -56,7 +56,7 @@ func (p *Plan) CheckLimits() error {
 // actionFault returns the reason why an action is not allowed, or "". The verb itself must be
 // allowed in the step.
 func (p *Plan) actionFault(step Name, a Action) string {
-	kind := kindOf(a.Object)
+	kind := a.Object.Key().GroupKind()
 	switch a.Do { //nolint:exhaustive // reads, and the objects of the tree, whose digest the plan has
 	case Annotate:
 		if !slices.Contains([]string{"Namespace", "Subscription." + snapshot.OLM, "OperatorGroup." + snapshot.OLM}, kind) {
@@ -96,13 +96,6 @@ func (p *Plan) actionFault(step Name, a Action) string {
 	return ""
 }
 
-func kindOf(r k8s.Ref) string {
-	if group := k8s.Group(r.APIVersion); group != "" {
-		return r.Kind + "." + group
-	}
-	return r.Kind
-}
-
 // guardFault returns the reason why an action is not allowed if it changes annotations other than
 // those of the guard, and "" otherwise.
 func guardFault(a Action) string {
@@ -125,7 +118,7 @@ func guardFault(a Action) string {
 func (p *Plan) scaleFault(step Name, a Action) string {
 	i := slices.IndexFunc(p.OLM, func(w Workload) bool { return w.Object == a.Object && w.UID == a.UID })
 	switch {
-	case i < 0 || kindOf(a.Object) != "Deployment.apps" || a.Object.Name != "olm-operator" && a.Object.Name != "catalog-operator":
+	case i < 0 || a.Object.Key().GroupKind() != "Deployment.apps" || a.Object.Name != "olm-operator" && a.Object.Name != "catalog-operator":
 		return "only OLM's controllers are scaled"
 	case step == Stop && (a.From != p.OLM[i].Replicas || a.To != 0) || step == Start && (a.From != 0 || a.To != p.OLM[i].Replicas):
 		return "controllers are stopped, and started with their replicas"

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/kustomize/api/konfig"
+
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/gitrepo"
@@ -30,7 +32,7 @@ func GitOpsEffect(name string, want *filetree.Tree) string {
 	if tool := profile.ToolOfFile(base); tool != "" {
 		return "read by " + tool
 	}
-	if slices.Contains([]string{layout.Kustomization, "kustomization.yml", "Kustomization"}, base) {
+	if slices.Contains(konfig.RecognizedKustomizationFileNames(), base) {
 		for ours := range want.All() {
 			if d, _ := path.Split(ours); d == dir {
 				return "read by kustomize"

@@ -24,9 +24,9 @@ import (
 // bundle, because only that bundle is known to have both versions and their conversion
 // webhook. See docs/stored-versions.md.
 
-// solve resolves, and holds back operators whose next bundle drops versions in which
-// objects may be stored. It resolves again after each hold, because the newest pin of a
-// package over all namespaces decides which versions are dropped.
+// solve resolves, and holds back the operators whose next bundle drops a stored version. It
+// resolves again after each hold, because the newest pin of a package over all namespaces
+// decides which versions are dropped.
 func (in *Inputs) solve(ctx context.Context) (*resolve.Result, error) {
 	for {
 		res, err := resolve.Resolve(in.Index, in.Declared, in.Lock, in.Options)
@@ -50,8 +50,8 @@ type packageUpgrade struct {
 	upgraded      []lockfile.Pin // pins of the old lock that are upgraded to the bundle of after
 }
 
-// holdStored holds back the operators whose upgrade in next drops a CRD version in which objects
-// may be stored. It reports whether it held back any operator.
+// holdStored holds back the operators whose upgrade in next drops a stored version of a CRD. It
+// reports whether it held back any operator.
 func (in *Inputs) holdStored(ctx context.Context, next *lockfile.File) (bool, error) {
 	in.notChecked = nil
 	steps := in.packageUpgrades(next)
