@@ -65,13 +65,13 @@ func (p *Project) errUndeclared() error {
 		"nothing is declared here, but the repository has declarations in %s", strings.Join(dirs, ", "))
 }
 
-// stillApplied returns a warning for each declaration of a pinned operator that something in the
-// repository applies, because OLM would install the operator as well. The warning is a fault if an
-// object of a GitOps tool applies a declaration of this workspace to a cluster that may be one of
-// its clusters. Otherwise it is a note: the operator was adopted from OLM, perhaps nothing applies
-// the kustomization, this workspace does not read the declaration, or the target is another
-// cluster. If the repository has several workspaces, declarations that this workspace does not read
-// are skipped.
+// stillApplied returns a warning for each object or kustomization in the repository that applies
+// declarations of pinned operators, because OLM would install these operators as well. The warning
+// is a fault if an object of a GitOps tool applies declarations of this workspace to a cluster that
+// may be one of its clusters. Otherwise it is a note: the operators were adopted from OLM, perhaps
+// nothing applies the kustomization, this workspace does not read the declarations, or the target
+// is another cluster. If the repository has several workspaces, declarations that this workspace
+// does not read are skipped.
 func (p *Project) stillApplied(lock *lockfile.File) (faults, notes []diag.Warning, err error) {
 	if !p.OnDisk() {
 		return nil, nil, nil
@@ -84,6 +84,11 @@ func (p *Project) stillApplied(lock *lockfile.File) (faults, notes []diag.Warnin
 	if err != nil {
 		return nil, nil, err
 	}
+	type applier struct {
+		by  string
+		pos diag.Pos
+	}
+	certain, possible := map[applier][]string{}, map[applier][]string{}
 	for _, a := range s.Applied(declared[p.repoPath()], slices.Concat(slices.Collect(maps.Values(declared))...), p.isForeign()) {
 		i := slices.IndexFunc(lock.Pins, func(pin lockfile.Pin) bool {
 			return pin.Package == a.Of.Package && (a.Of.Namespace == "" || a.Of.Namespace == pin.Namespace)
@@ -91,18 +96,24 @@ func (p *Project) stillApplied(lock *lockfile.File) (faults, notes []diag.Warnin
 		if i < 0 || len(declared) > 1 && !a.Declared {
 			continue
 		}
-		pin := lock.Pins[i]
-		w := diag.Warning{
-			Pos: a.Of.Pos, Code: "still-applied", Subject: pin.Key(),
-			Msg: fmt.Sprintf("%s (%s) applies the declaration of %s, which quayside renders: OLM would install it as well", a.By, a.Pos, pin.Key()),
-		}
+		pin, to := lock.Pins[i], certain
 		if pin.Adopted != nil || !a.Proven || !a.Declared || !p.mayBeCluster(a.Cluster) {
-			notes = append(notes, w)
-		} else {
-			faults = append(faults, w)
+			to = possible
 		}
+		by := applier{a.By, a.Pos}
+		to[by] = append(to[by], pin.Key())
 	}
-	return p.Waive(faults), p.Waive(notes), nil
+	warnings := func(of map[applier][]string) []diag.Warning {
+		var out []diag.Warning
+		for by, operators := range of {
+			out = append(out, diag.Warning{
+				Pos: by.pos, Code: "still-applied",
+				Msg: fmt.Sprintf("%s applies declarations of operators that quayside renders, and OLM would install them as well: %s", by.by, diag.Some(operators, 5)),
+			})
+		}
+		return p.Waive(diag.SortWarnings(out))
+	}
+	return warnings(certain), warnings(possible), nil
 }
 
 // mayBeCluster reports whether the target of an Application or Kustomization may be a cluster of

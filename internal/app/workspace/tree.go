@@ -32,7 +32,7 @@ type TreeReport struct {
 	earlier       []string       // overlays of an earlier layout
 	edited        []string       // files edited by hand
 	foreignFaults []string       // faults of foreign files, see checkForeign
-	applied       []diag.Warning // operators that OLM would install as well, see stillApplied
+	applied       []diag.Warning // objects that make OLM install rendered operators, see stillApplied
 }
 
 // foreign is the change kind of files not written by quayside, mostly the user's patches.
@@ -201,7 +201,7 @@ func (r *TreeReport) errForeign() error {
 	return &DiffersError{Msg: strings.Join(r.foreignFaults, "\n") + "\n  hint: " + foreignHint}
 }
 
-// errApplied returns an error for each operator that OLM would install as well.
+// errApplied returns an error for each object that makes OLM install rendered operators as well.
 func (r *TreeReport) errApplied() error {
 	var faults diag.List
 	for _, w := range r.applied {
@@ -212,7 +212,7 @@ func (r *TreeReport) errApplied() error {
 	return faults.Err()
 }
 
-const appliedHint = "take the Subscription out of that path; if OLM runs the operator, see docs/adopt.md; or add a waiver for still-applied"
+const appliedHint = "take these declarations out of its path; if OLM runs the operators, see docs/adopt.md; or add a waiver for still-applied"
 
 // maxListed is the maximum number of written files to list individually.
 const maxListed = 40
