@@ -47,12 +47,12 @@ func checkWithKeyFile(dir, keyFile string) error {
 	if err != nil {
 		return err
 	}
-	return check(dir, trust.Key{Name: keyFile, PEM: text})
+	return verifyRelease(dir, trust.Key{Name: keyFile, PEM: text})
 }
 
-// check verifies the signature of a release's checksums, then the checksums of its files. It
+// verifyRelease verifies the signature of a release's checksums, then the checksums of its files. It
 // reports all invalid files.
-func check(dir string, key trust.Key) error {
+func verifyRelease(dir string, key trust.Key) error {
 	sums, err := os.ReadFile(filepath.Join(dir, sumsName))
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func TestSigned(t *testing.T) {
 					writeFile(t, filepath.Join(dir, name), []byte(text))
 				}
 			}
-			err := check(dir, trust.Key{Name: "cosign.pub", PEM: s.PublicKey()})
+			err := verifyRelease(dir, trust.Key{Name: "cosign.pub", PEM: s.PublicKey()})
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}

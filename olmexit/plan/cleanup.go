@@ -92,7 +92,7 @@ func (m *maker) cleanUp(b *block) {
 	if len(items) > 0 {
 		s.After = append([]Check{{Check: Gone, Objects: itemRefs(items)}}, m.unchangedChecks(b)...)
 	}
-	m.step(s)
+	m.addStep(s)
 }
 
 // unlabel returns actions that remove OLM's component labels from the objects that the clean-up

@@ -53,7 +53,7 @@ func (m *maker) stop(b *block) {
 	if len(m.plan.OLM) > 0 {
 		s.After = []Check{{Check: IsStopped, Objects: m.workloads()}}
 	}
-	m.step(s)
+	m.addStep(s)
 }
 
 // start adds the step that starts OLM's controllers again. If the controllers were not found in
@@ -68,7 +68,7 @@ func (m *maker) start(b *block) {
 	for _, w := range m.plan.OLM {
 		s.Actions = append(s.Actions, Action{Do: Scale, Object: w.Object, UID: w.UID, From: 0, To: w.Replicas})
 	}
-	m.step(s)
+	m.addStep(s)
 }
 
 // openShift reports whether the cluster is OpenShift, whose version operator keeps OLM running.
@@ -91,7 +91,7 @@ func (m *maker) unmanage() {
 	for _, name := range []string{"catalog-operator", "olm-operator"} {
 		overrides = append(overrides, fmt.Sprintf(`{"kind":"Deployment","group":"apps","namespace":%q,"name":%q,"unmanaged":true}`, namespace, name))
 	}
-	m.step(Step{
+	m.addStep(Step{
 		Name: Stop, Title: "Prevent OpenShift's version operator from starting OLM again",
 		Manual: "OpenShift's version operator would start OLM again. Add these to spec.overrides of the ClusterVersion: " +
 			strings.Join(overrides, ", ") + " (oc edit clusterversion version). The cluster cannot be upgraded meanwhile.",
@@ -103,15 +103,15 @@ func (m *maker) manageAgain() {
 	if !m.stopsOLM() || !m.openShift() {
 		return
 	}
-	m.step(Step{
+	m.addStep(Step{
 		Name: Start, Title: "Let OpenShift's version operator manage OLM again",
 		Manual: "Remove the added entries from spec.overrides of the ClusterVersion (oc edit clusterversion version).",
 	})
 }
 
-// uninstall adds a manual step to uninstall OLM if the plan detaches the last operators of OLM. It
+// addUninstallStep adds a manual step to addUninstallStep OLM if the plan detaches the last operators of OLM. It
 // adds none on OpenShift, where OLM is part of the platform.
-func (m *maker) uninstall() {
+func (m *maker) addUninstallStep() {
 	if !slices.ContainsFunc(m.blocks, func(b *block) bool { return !b.sheds }) || m.openShift() {
 		return
 	}
@@ -120,7 +120,7 @@ func (m *maker) uninstall() {
 			return
 		}
 	}
-	m.step(Step{
+	m.addStep(Step{
 		Name: Uninstall, Title: "Uninstall OLM, or leave it without operators",
 		Manual: "OLM manages no operator of this plan any more. Before uninstalling it, check that 'kubectl get clusterserviceversions -A' lists only packageserver. Then delete OLM's Deployments, the APIService v1.packages.operators.coreos.com and the ClusterServiceVersion packageserver, and OLM's CRDs. Keep operatorconditions.operators.coreos.com: deleting it would delete the operators' OperatorConditions, which are in the tree." + m.watched(),
 	})

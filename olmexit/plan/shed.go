@@ -96,7 +96,7 @@ func (m *maker) shed(b *block) {
 	m.standStill(b)
 	m.prepare(b, b.addedItems(true))
 	changed := b.changed()
-	m.step(Step{
+	m.addStep(Step{
 		Name: Backup, Namespace: b.namespace, Title: "Back up the objects to change of " + b.namespace + " to files",
 		Actions: m.each(Keep, append(b.itemsWhere(m.isCleaned), changed...)),
 	})
@@ -114,7 +114,7 @@ func (m *maker) shed(b *block) {
 		}
 		s.Actions = append(s.Actions, a)
 	}
-	m.step(s)
+	m.addStep(s)
 	m.cleanUp(b)
 }
 
@@ -153,7 +153,7 @@ func (m *maker) standStill(b *block) {
 		return
 	}
 	slices.Sort(appliers)
-	m.step(Step{
+	m.addStep(Step{
 		Name: Suspend, Namespace: b.namespace, Title: "Suspend the GitOps tool for " + b.namespace,
 		Manual: "Suspend the GitOps tool that applies the previous tree to namespace " + b.namespace + ", otherwise it undoes the next steps, and pods restart more than once: " +
 			strings.Join(appliers, "; ") + ". Resume it when the pull request with the tree of this plan is merged and it has fetched that commit.",

@@ -35,11 +35,11 @@ func (m *maker) steps() {
 	for _, b := range m.blocks {
 		m.certificates(b)
 	}
-	m.uninstall()
+	m.addUninstallStep()
 }
 
-// step adds a step unless it is empty.
-func (m *maker) step(s Step) {
+// addStep adds a addStep unless it is empty.
+func (m *maker) addStep(s Step) {
 	if s.Manual == "" && len(s.Actions) == 0 {
 		return
 	}
@@ -56,7 +56,7 @@ func (m *maker) leave(b *block) {
 	if stopped {
 		m.stop(b)
 	}
-	m.step(Step{
+	m.addStep(Step{
 		Name: Backup, Namespace: b.namespace, Title: "Back up OLM's objects of " + b.namespace + ", and the objects to change, to files",
 		Actions: m.each(Keep, b.backedUpItems()),
 	})
@@ -181,7 +181,7 @@ func (m *maker) guard(b *block) {
 			s.Actions = append(s.Actions, a)
 		}
 	}
-	m.step(s)
+	m.addStep(s)
 	m.suspend(b, items)
 }
 
@@ -197,7 +197,7 @@ func (m *maker) suspend(b *block, items []item) {
 		return
 	}
 	slices.Sort(appliers)
-	m.step(Step{
+	m.addStep(Step{
 		Name: Suspend, Namespace: b.namespace, Title: "Suspend the GitOps tool that applies the declarations of " + b.namespace,
 		Manual: "Suspend the GitOps tool that applies the Subscriptions and OperatorGroups of namespace " + b.namespace + ", otherwise it recreates them after their deletion, and OLM installs again: " +
 			strings.Join(appliers, "; ") + ". Resume it when the pull request that removes them from Git and adds the tree is merged, and it has fetched that commit: otherwise it applies the previous commit again.",
@@ -236,7 +236,7 @@ func (m *maker) prepare(b *block, added []item) {
 		}
 		applied = append(applied, i)
 	}
-	m.step(Step{
+	m.addStep(Step{
 		Name: Prepare, Namespace: b.namespace, Title: title,
 		Before: m.healthyChecks(b), Actions: m.each(Apply, inOrder(applied)), After: []Check{{Check: Prepared}},
 	})
@@ -271,7 +271,7 @@ func (m *maker) detach(b *block, detached []item) {
 	if m.plan.Mode == Live {
 		s.Actions = append(s.Actions, m.each(Delete, b.itemsWhere(func(i item) bool { return i.ours != nil && i.live != nil && lostLive(i.Object) }))...)
 	}
-	m.step(s)
+	m.addStep(s)
 }
 
 // finalizer is OLM's finalizer on ClusterServiceVersions.
@@ -300,7 +300,7 @@ func (m *maker) unchangedChecks(b *block) []Check {
 
 // apply adds the step that applies the objects of the tree that exist in the cluster.
 func (m *maker) apply(b *block) {
-	m.step(Step{
+	m.addStep(Step{
 		Name: Tree, Namespace: b.namespace, Title: "Apply the rest of the tree to " + b.namespace,
 		Actions: m.overwrite(b.live()), After: m.readyChecks(b),
 	})
@@ -376,7 +376,7 @@ func (m *maker) takeOver(b *block) {
 		}
 		s.Actions = append(s.Actions, m.newAction(TakeOver, i), m.applyExisting(i))
 	}
-	m.step(s)
+	m.addStep(s)
 }
 
 // certificates adds a manual step before OLM's certificates of a namespace expire.
@@ -394,7 +394,7 @@ func (m *maker) certificates(b *block) {
 	if first == "" {
 		return
 	}
-	m.step(Step{
+	m.addStep(Step{
 		Name: Certificates, Namespace: b.namespace, Title: "Replace OLM's certificates in " + b.namespace + " before " + first,
 		Manual: fmt.Sprintf("OLM issued the certificates of %s, and they are no longer renewed: before %s, upgrade these operators or run 'quayside adopt run --finish', render and merge, to have the provider of spec.certificates issue them. Confirm that you have noted this.", strings.Join(of, ", "), first),
 	})

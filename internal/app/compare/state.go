@@ -137,6 +137,9 @@ func Workspaces(p *workspace.Project, base, revisions string) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
+	if c.clone.Repo.Root() == "" {
+		return nil, errors.New("--all needs a work tree, and this is a bare repository")
+	}
 	found, err := workspace.WorkspacesAt(before, c.clone.Prefix)
 	if err != nil {
 		return nil, err

@@ -48,15 +48,15 @@ func (s *Store) OpenFile(kind, key string) (*os.File, int64, error) {
 
 // prune removes the files of a directory beyond maxFiles, oldest first.
 func prune(dir string) {
-	for i, info := range newestFirst(dir) {
+	for i, info := range listNewestFirst(dir) {
 		if i >= maxFiles {
 			_ = os.Remove(filepath.Join(dir, info.Name())) // another process may have removed it
 		}
 	}
 }
 
-// newestFirst returns the entries of a directory, newest first, or nil if it cannot be read.
-func newestFirst(dir string) []fs.FileInfo {
+// listNewestFirst returns the entries of a directory, newest first, or nil if it cannot be read.
+func listNewestFirst(dir string) []fs.FileInfo {
 	entries, _ := os.ReadDir(dir) // not created yet, or not readable
 	var infos []fs.FileInfo
 	for _, e := range entries {

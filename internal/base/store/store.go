@@ -252,7 +252,7 @@ func (s *Store) mkdir(names ...string) (string, error) {
 // removeStale removes stale temporary files.
 func (s *Store) removeStale() {
 	dir := filepath.Join(s.dir, "tmp")
-	for _, info := range newestFirst(dir) {
+	for _, info := range listNewestFirst(dir) {
 		if time.Since(info.ModTime()) > staleAge {
 			_ = os.Remove(filepath.Join(dir, info.Name())) // harmless if it remains
 		}

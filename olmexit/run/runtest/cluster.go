@@ -48,7 +48,7 @@ type Cluster struct {
 
 	mu      sync.Mutex
 	types   *admit.Types
-	fields  fields
+	fields  fieldTracker
 	objects map[k8s.Key]k8s.Object
 	sorted  []k8s.Key              // sorted keys of objects; nil after an object was added or removed
 	csvs    map[k8s.Key]k8s.Object // the ClusterServiceVersions that OLM can install: those from Put

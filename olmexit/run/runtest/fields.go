@@ -22,14 +22,14 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// fields tracks field managers with the API machinery's own code.
-type fields struct {
+// fieldTracker tracks field managers with the API machinery's own code.
+type fieldTracker struct {
 	typed, deduced managedfields.TypeConverter
 	scheme         *runtime.Scheme
 	managers       map[schema.GroupVersionKind]*managedfields.FieldManager
 }
 
-func newFields() fields {
+func newFields() fieldTracker {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		admissionregistrationv1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme,
@@ -39,7 +39,7 @@ func newFields() fields {
 			panic(err) // impossible: the types are linked in
 		}
 	}
-	return fields{
+	return fieldTracker{
 		typed: applyconfigurations.NewTypeConverter(s), deduced: managedfields.NewDeducedTypeConverter(),
 		scheme: s, managers: map[schema.GroupVersionKind]*managedfields.FieldManager{},
 	}
@@ -68,7 +68,7 @@ func (a as) empty() *unstructured.Unstructured {
 	return u
 }
 
-func (f fields) manager(o k8s.Object) (*managedfields.FieldManager, as, error) {
+func (f fieldTracker) manager(o k8s.Object) (*managedfields.FieldManager, as, error) {
 	version, err := schema.ParseGroupVersion(o.APIVersion())
 	if err != nil {
 		return nil, as{}, err
@@ -89,7 +89,7 @@ func (f fields) manager(o k8s.Object) (*managedfields.FieldManager, as, error) {
 }
 
 // apply applies an object for a manager; old is nil for a new object.
-func (f fields) apply(old, applied k8s.Object, manager string, force bool) (k8s.Object, error) {
+func (f fieldTracker) apply(old, applied k8s.Object, manager string, force bool) (k8s.Object, error) {
 	m, of, err := f.manager(applied)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (f fields) apply(old, applied k8s.Object, manager string, force bool) (k8s.
 }
 
 // update records the changes of a manager without apply; old is nil for a new object.
-func (f fields) update(old, o k8s.Object, manager string) (k8s.Object, error) {
+func (f fieldTracker) update(old, o k8s.Object, manager string) (k8s.Object, error) {
 	m, of, err := f.manager(o)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (f fields) update(old, o k8s.Object, manager string) (k8s.Object, error) {
 	return out.(*unstructured.Unstructured).Object, nil
 }
 
-func (fields) live(of as, old k8s.Object) runtime.Object {
+func (fieldTracker) live(of as, old k8s.Object) runtime.Object {
 	if old == nil {
 		return of.empty()
 	}
