@@ -109,7 +109,7 @@ func (m *maker) manageAgain() {
 	})
 }
 
-// addUninstallStep adds a manual step to addUninstallStep OLM if the plan detaches the last operators of OLM. It
+// addUninstallStep adds a manual step to uninstall OLM if the plan detaches OLM's last operators. It
 // adds none on OpenShift, where OLM is part of the platform.
 func (m *maker) addUninstallStep() {
 	if !slices.ContainsFunc(m.blocks, func(b *block) bool { return !b.sheds }) || m.openShift() {

@@ -38,7 +38,7 @@ func (m *maker) steps() {
 	m.addUninstallStep()
 }
 
-// addStep adds a addStep unless it is empty.
+// addStep adds a step unless it has neither actions nor a manual instruction.
 func (m *maker) addStep(s Step) {
 	if s.Manual == "" && len(s.Actions) == 0 {
 		return
