@@ -27,14 +27,30 @@ func Markdown(r *Report) []byte { return []byte(markdownWithin(r, MaxComment)) }
 // with one comment per workspace. marker is the first line of the comment, unique to the workspace.
 // text is the rest of the comment. Together they are shorter than MaxComment.
 func Comment(r *Report, dir string) (marker, text string) {
-	marker = Marker
-	heading := ""
-	if dir != "." && dir != "" {
-		marker = strings.TrimSuffix(Marker, "-->") + fileURI(dir) + " -->"
-		heading = "## " + inert.Code(inert.Cut(dir, 200)) + "\n\n"
-	}
+	marker, heading := commentHead(dir)
 	limit := MaxComment - max(len(marker)-len(Marker), 0) - len(heading)
 	return marker, heading + strings.TrimPrefix(markdownWithin(r, limit), Marker+"\n")
+}
+
+// FailureComment returns a comment that takes the place of the report of the workspace at dir if
+// 'quayside verify' fails with the message.
+func FailureComment(message, dir string) (marker, text string) {
+	marker, heading := commentHead(dir)
+	var b strings.Builder
+	b.WriteString(heading + "### quayside: verify failed\n\n")
+	for line := range strings.Lines(inert.Cut(message, MaxComment/4)) { // inert.Code lengthens it
+		b.WriteString(inert.Code(strings.TrimRight(line, "\n")) + "  \n")
+	}
+	b.WriteString("\nThe changes are reported when `quayside verify` succeeds.\n")
+	return marker, b.String()
+}
+
+// commentHead returns the first line of a workspace's comment, and the heading of its text.
+func commentHead(dir string) (marker, heading string) {
+	if dir == "." || dir == "" {
+		return Marker, ""
+	}
+	return strings.TrimSuffix(Marker, "-->") + fileURI(dir) + " -->", "## " + inert.Code(inert.Cut(dir, 200)) + "\n\n"
 }
 
 // markdownWithin returns the report with as many findings as fit into less than limit bytes.

@@ -110,8 +110,7 @@ func newDiff(a *app) *cobra.Command {
 	f.StringArrayVar(&o.observed, "observed", nil, "observations of a cluster: a `FILE` written by 'quayside status --save', with the stored versions; with --upgrade, hold back the operators that it reports as not upgradeable; may be given several times, one for each cluster")
 	f.BoolVar(&o.text, "text", false, "print the lines that differ instead of findings")
 	f.StringArrayVar(&o.save, "save", nil, "also write the report to a file: `FORMAT=FILE`, such as sarif=diff.sarif; may be given several times")
-	f.Int64Var(&o.comment, "comment", 0, "keep one comment of the pull request `NUMBER` up to date with the report of this workspace; GIT_TOKEN holds the token")
-	addForge(cmd, a, &o.forge)
+	addComment(cmd, a, &o.comment, &o.forge, "keep one comment of the pull request `NUMBER` up to date with the report of this workspace; GIT_TOKEN holds the token")
 	f.StringVar(&o.linkBase, "link-base", "", "link target in an HTML report: the `URL` of the repository in its forge, or a template with {commit}, {path} and {line}")
 	f.BoolVar(&o.exitZero, "exit-zero", false, "exit with 0 instead of 1 when something differs")
 	addToday(cmd, &o.today, "support and waivers")
@@ -188,11 +187,8 @@ func (o *diffOptions) checkReports(cmd *cobra.Command) error {
 			}
 		}
 	}
-	if cmd.Flags().Changed("comment") && o.comment < 1 {
-		return Usagef(cmd, "--comment %d: want the number of a pull request", o.comment)
-	}
-	if o.forge != "" && o.comment == 0 {
-		return Usagef(cmd, "--forge needs --comment NUMBER")
+	if err := checkComment(cmd, o.comment, o.forge); err != nil {
+		return err
 	}
 	for _, s := range o.save {
 		form, file, _ := strings.Cut(s, "=")
