@@ -72,7 +72,7 @@ func TestOverlays(t *testing.T) {
 			}
 			p, err := workspace.Open(workspace.Dir(dir), env(t))
 			check(t, err)
-			got, err := p.Overlays()
+			got, _, err := p.Overlays()
 			for _, says := range c.wantErrors {
 				if err == nil || !strings.Contains(err.Error(), says) {
 					t.Errorf("want %q in\n%v", says, err)
