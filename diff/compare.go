@@ -50,7 +50,7 @@ func Compare(before, after State, opt CompareOptions) (*Report, error) {
 	rules := rulesByID()
 	for _, id := range names(opt.Severity) {
 		if _, ok := rules[id]; !ok {
-			return nil, fmt.Errorf("no rule %q", id)
+			return nil, fmt.Errorf("unknown rule %q", id)
 		}
 	}
 	old, err := newView(before)

@@ -154,7 +154,7 @@ func (t *tree) followLinks(name string) (string, error) {
 				return "", err
 			}
 			if to = path.Join(append([]string{to}, parts[i+1:]...)...); to == name {
-				return "", errors.New("a symbolic link to itself")
+				return "", errors.New("the symbolic link points to itself")
 			}
 			return to, nil
 		}
@@ -213,7 +213,7 @@ func (t *tree) linkedFile(name string, n *node, dir string) (*node, error) {
 	for range maxLinks {
 		to, err := linkTarget(path.Dir(name), n.link)
 		if err != nil || !filetree.Within(to, dir) {
-			return nil, fmt.Errorf("it points outside %q", "/"+dir)
+			return nil, fmt.Errorf("it points outside of %q", "/"+dir)
 		}
 		if n = t.find(to); n == nil {
 			return nil, errors.New("its target is missing")
@@ -226,7 +226,7 @@ func (t *tree) linkedFile(name string, n *node, dir string) (*node, error) {
 		}
 		name = to
 	}
-	return nil, errors.New("it leads through too many links")
+	return nil, errors.New("its target is behind too many symbolic links")
 }
 
 // files returns the files below directories. The keys of dirs are the new names of the

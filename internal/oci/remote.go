@@ -113,7 +113,7 @@ func (c *Client) candidates(src Source) ([]name.Repository, error) {
 func (c *Client) repository(s string) (name.Repository, error) {
 	repo, err := name.NewRepository(s)
 	if err != nil {
-		return name.Repository{}, fmt.Errorf("repository %q: want registry/name, in lower case, with 2 to 255 characters", s)
+		return name.Repository{}, fmt.Errorf("repository %q: must be registry/name, in lower case, with 2 to 255 characters", s)
 	}
 	if c.isInsecure(repo) {
 		return name.NewRepository(s, name.Insecure)

@@ -54,7 +54,7 @@ func Run(ctx context.Context, config *rest.Config, opt Config) error {
 	strip := newStripper().strip
 	mgr, err := newManager(config, opt, strip)
 	if err != nil {
-		return fmt.Errorf("setting up: %w", err)
+		return fmt.Errorf("starting the reporter: %w", err)
 	}
 	r := &reporter{
 		judge: opt.Judge, now: time.Now, log: opt.Log,
@@ -63,14 +63,14 @@ func Run(ctx context.Context, config *rest.Config, opt Config) error {
 	}
 	r.watches = newWatches(openKind(mgr, strip), r.kindChanged, r.objectChanged, opt.Log)
 	if err := r.register(mgr); err != nil {
-		return fmt.Errorf("setting up: %w", err)
+		return fmt.Errorf("starting the reporter: %w", err)
 	}
 	build := buildInfo{version: opt.Version, golang: runtime.Version()}
 	if err := metrics.Registry.Register(collector{figures: r.figures, kinds: r.watches.states, build: build}); err != nil {
-		return fmt.Errorf("setting up: %w", err)
+		return fmt.Errorf("starting the reporter: %w", err)
 	}
 	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("running: %w", err)
+		return fmt.Errorf("running the reporter: %w", err)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func LoadFS(fsys fs.FS) (*Results, error) {
 		return nil, diag.List{diag.Errorf(diag.Pos{}, "%w", err)}
 	}
 	if len(names) == 0 {
-		return nil, diag.List{diag.Errorf(diag.Pos{}, "no scan reports found: want .json files of 'trivy image --format json' or 'grype --output json'")}
+		return nil, diag.List{diag.Errorf(diag.Pos{}, "no scan reports found: expected .json files of 'trivy image --format json' or 'grype --output json'")}
 	}
 	var faults diag.List
 	var scans []imageScan
@@ -165,7 +165,7 @@ func (r *reader) readSchemaVersion() error {
 	from := r.nextOffset()
 	value, err := r.dec.ReadValue()
 	if err == nil && string(value) != "2" {
-		return r.errorAt(from, "unsupported SchemaVersion %s of Trivy (have 2)", inert.Cut(string(value), 20))
+		return r.errorAt(from, "unsupported SchemaVersion %s of Trivy: must be 2", inert.Cut(string(value), 20))
 	}
 	return err
 }
@@ -252,7 +252,7 @@ func (r *reader) readMembers(from, to jsontext.Kind, what string, do func() erro
 		return r.dec.SkipValue()
 	case kind == 0: // malformed JSON, for which ReadToken returns an error
 	case kind != from:
-		return r.errorAt(r.nextOffset(), "want %s", what)
+		return r.errorAt(r.nextOffset(), "expected %s", what)
 	}
 	if _, err := r.dec.ReadToken(); err != nil {
 		return err
@@ -273,7 +273,7 @@ func (r *reader) readText(into *string) error {
 		return r.dec.SkipValue()
 	case '"', 0:
 	default:
-		return r.errorAt(r.nextOffset(), "want a string")
+		return r.errorAt(r.nextOffset(), "expected a string")
 	}
 	token, err := r.dec.ReadToken()
 	if err == nil {

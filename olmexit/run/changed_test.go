@@ -55,7 +55,7 @@ func TestChangedByOthers(t *testing.T) {
 		{"gone", plan.Guard, func(c *runtest.Cluster) { c.Remove(sub) }, "was deleted, but not by this plan: check the objects that it owned ('quayside adopt verify'), and make a new plan", false},
 		{"another role of that name", plan.Prepare, func(c *runtest.Cluster) {
 			c.Put(k8s.New(rbacV1, "Role", "team-a", "etcd"))
-		}, "Role team-a/etcd exists, but did not when the plan was made, and was not applied by kustomize-controller", false},
+		}, "Role team-a/etcd was created after the plan was made, and not by kustomize-controller", false},
 		{"not healthy", plan.Stop, func(c *runtest.Cluster) {
 			c.Edit(csv, func(o k8s.Object) { o["status"] = map[string]any{"phase": "Failed"} })
 		}, "is Failed, not Succeeded", false},

@@ -155,7 +155,7 @@ func (r *runner) run(ctx context.Context) error {
 func (r *runner) checkKnownSteps() error {
 	for _, n := range append(slices.Clone(r.Done), r.Only) {
 		if n != 0 && !slices.ContainsFunc(r.Plan.Steps, func(s plan.Step) bool { return s.Number == n }) {
-			return fmt.Errorf("the plan has no step %d: it has %d", n, len(r.Plan.Steps))
+			return fmt.Errorf("the plan has no step %d: it has %d steps", n, len(r.Plan.Steps))
 		}
 	}
 	return nil

@@ -259,7 +259,7 @@ func (b *builder) add(h head, raw []byte, at diag.Pos) {
 	case ListedKind{o.Group, o.Kind}.IsConfidential() && len(b.opt.Namespaces) > 0 && !slices.Contains(b.opt.Namespaces, o.Namespace):
 		return
 	case o.Kind == "":
-		b.errs.Addf(at, "the object has no kind: want the output of 'kubectl get -o json' or '-o yaml'")
+		b.errs.Addf(at, "the object has no kind: expected the output of 'kubectl get -o json' or '-o yaml'")
 		return
 	case o.Name == "":
 		b.errs.Addf(at, "%s without metadata.name", inert.Clip(o.Kind, 100))

@@ -56,7 +56,7 @@ func (p *Project) Overlays() (map[string][]string, error) {
 		}
 		if delete(out, name); !used[name] {
 			at := path.Join(p.OverlaysDir(), name)
-			faults.Addf(diag.Pos{File: at}, "no cluster %q (have %s): move it to the directory of its cluster, or delete it", name, strings.Join(p.Clusters(), ", "))
+			faults.Addf(diag.Pos{File: at}, "no cluster %q (available: %s): move it to the directory of its cluster, or delete it", name, strings.Join(p.Clusters(), ", "))
 		}
 	}
 	return out, faults.Err()

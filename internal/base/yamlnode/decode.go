@@ -190,7 +190,7 @@ func (d *decoder) addTypeFault(n *yaml.Node, path, want string) {
 	if s, err := resolve(n); want == "a string" && err == nil && s.kind != kindString {
 		hint = " (put it in quotes)"
 	}
-	d.errs.Addf(At(d.file, n), "%swant %s, got %s%s", fieldLabel(path), want, describeNode(n), hint)
+	d.errs.Addf(At(d.file, n), "%sexpected %s, got %s%s", fieldLabel(path), want, describeNode(n), hint)
 }
 
 func fieldLabel(path string) string {

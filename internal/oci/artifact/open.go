@@ -136,7 +136,7 @@ func wrapArtifactError(im *oci.Image, err error) error {
 func readLayer(ctx context.Context, im *oci.Image, lim limits) (*filetree.Tree, error) {
 	layers := im.Layers()
 	if len(layers) != 1 || im.Digest() != im.ManifestDigest() {
-		return nil, errors.New("not an artifact with a rendered tree: want one manifest with one layer")
+		return nil, errors.New("not an artifact with a rendered tree: expected one manifest with one layer")
 	}
 	l := layers[0]
 	if l.Size > lim.layer {

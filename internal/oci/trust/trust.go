@@ -249,7 +249,7 @@ func (r rule) checkSignatures(digest string, sigs []oci.Signature, statements []
 			got.Signatures = append(got.Signatures, s)
 			fallthrough
 		default:
-			faults[""] = append(faults[""], inert.Clip(fmt.Sprintf("%s: a statement of type %q, not a signature", s.Manifest, f.predicate), longest))
+			faults[""] = append(faults[""], inert.Clip(fmt.Sprintf("%s: contains a statement of type %q, not a signature", s.Manifest, f.predicate), longest))
 		}
 	}
 	if len(got.Identities) == 0 {
