@@ -123,7 +123,7 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 			return
 		}
 	}
-	f.Before, f.After = inert.Cut(f.Before, maxValue), inert.Cut(f.After, maxValue)
+	f.Before, f.After = inert.Truncate(f.Before, maxValue), inert.Truncate(f.After, maxValue)
 	c.found = append(c.found, f)
 }
 

@@ -171,7 +171,7 @@ func linkTarget(dir, link string) (string, error) {
 	}
 	to := path.Join(dir, link)
 	if to == ".." || strings.HasPrefix(to, "../") {
-		return "", fmt.Errorf("symbolic link to %q points outside the image", inert.Cut(link, maxShown))
+		return "", fmt.Errorf("symbolic link to %q points outside the image", inert.Truncate(link, maxShown))
 	}
 	return to, nil
 }
@@ -200,7 +200,7 @@ func (t *tree) resolveIn(n *node, at, dir string) error {
 		case c.isLink:
 			file, err := t.linkedFile(here, c, dir)
 			if err != nil {
-				return fmt.Errorf("symbolic link %q to %q: %w", "/"+inert.Cut(here, maxShown), inert.Cut(c.link, maxShown), err)
+				return fmt.Errorf("symbolic link %q to %q: %w", "/"+inert.Truncate(here, maxShown), inert.Truncate(c.link, maxShown), err)
 			}
 			n.children[name] = file
 		}

@@ -132,7 +132,7 @@ func ShortDescription(long string) string {
 		if line == "" {
 			continue
 		}
-		return inert.Cut(line, most)
+		return inert.Truncate(line, most)
 	}
 	return ""
 }

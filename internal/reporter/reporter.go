@@ -48,7 +48,7 @@ const (
 
 // reporter judges Installations and writes their status.
 type reporter struct {
-	judge         Judge
+	judge         StatusFunc
 	now           func() time.Time
 	log           logr.Logger
 	installations cache.Cache

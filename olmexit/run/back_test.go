@@ -81,7 +81,7 @@ func (s *scene) back(t testing.TB) (*run.Result, error) {
 	for _, o := range way.Objects {
 		objects = append(objects, o)
 	}
-	return run.Run(context.Background(), run.Input{Plan: way.Plan, Rendered: objects, Cluster: s.cluster, Journal: log, Clock: s.clock, Say: &quiet{manual: true}})
+	return run.Run(context.Background(), run.Input{Plan: way.Plan, Rendered: objects, Cluster: s.cluster, Journal: log, Clock: s.clock, Prompter: &quiet{manual: true}})
 }
 
 // dead reports whether do was killed.

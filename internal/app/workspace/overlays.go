@@ -19,7 +19,7 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// OverlaysDir returns the directory of the team's own changes, next to the rendered tree.
+// OverlaysDir returns the directory of the user's overlays, next to the rendered tree.
 func (p *Project) OverlaysDir() string { return path.Join(p.Settings.Output, "..", layout.Overlays) }
 
 // Overlays returns the overlay directories of each cluster, in the format of profile.Cluster: ""

@@ -167,7 +167,7 @@ func (c *Client) responseError(method, path string, answer *http.Response, data 
 		text += ": not found, or GIT_TOKEN lacks access"
 	}
 	path, _, _ = strings.Cut(path, "?")
-	text = fmt.Sprintf("%s %s: %s", method, path, inert.Cut(text, 400))
+	text = fmt.Sprintf("%s %s: %s", method, path, inert.Truncate(text, 400))
 	return &statusError{answer.StatusCode, c.maskToken(inert.Line(text))}
 }
 
