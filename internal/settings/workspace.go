@@ -118,8 +118,8 @@ type Vulnerabilities struct {
 	Added []string `json:"added" form:"enum=critical|high|medium|low|negligible|unknown" doc:"Severities, as rated by scanners, of refused new vulnerabilities; an empty list refuses none. Default: according to spec.policy.failOn."`
 }
 
-// Promotion defines the health in the upstream environment that the promotion of an operator
-// requires.
+// Promotion configures how healthy an operator must be in the upstream environment before it is
+// promoted.
 type Promotion struct {
 	Healthy        gate.Share `json:"healthy" default:"\"100%\"" form:"pattern=^[0-9]+(\\.[0-9]{1,3})?%$" doc:"Required share of clusters in which the pinned version is healthy."`
 	Soak           gate.Span  `json:"soak" default:"\"0s\"" doc:"Soak time: minimum time of uninterrupted health, such as 24h."`

@@ -157,7 +157,7 @@ func (o *diffOptions) check(cmd *cobra.Command, args []string) error {
 	want := 1
 	switch {
 	case len(modes) > 1:
-		return Usagef(cmd, "%s do not go together", strings.Join(modes, " and "))
+		return Usagef(cmd, "%s cannot be used together", strings.Join(modes, " and "))
 	case o.locks || o.trees:
 		if len(args) != 2 {
 			return Usagef(cmd, "%s needs two arguments, BEFORE and AFTER", modes[0])
@@ -193,7 +193,7 @@ func (o *diffOptions) checkReports(cmd *cobra.Command) error {
 	for _, s := range o.save {
 		form, file, _ := strings.Cut(s, "=")
 		if file == "" || !slices.Contains(compare.Formats(), form) {
-			return Usagef(cmd, "--save %q: want FORMAT=FILE with one of %s", s, strings.Join(compare.Formats(), ", "))
+			return Usagef(cmd, "--save %q: must be FORMAT=FILE, where FORMAT is one of %s", s, strings.Join(compare.Formats(), ", "))
 		}
 	}
 	page := o.output == "html" || slices.ContainsFunc(o.save, func(s string) bool { return strings.HasPrefix(s, "html=") })

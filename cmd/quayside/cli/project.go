@@ -143,7 +143,7 @@ func (a *app) readArg(name string) ([]byte, error) {
 func (a *app) layoutTarget(text string) (dir, tag string, err error) {
 	src, err := oci.ParseSource(text)
 	if err == nil && (src.Kind != oci.Layout || src.Digest != "") {
-		err = fmt.Errorf("%q: want oci:path or oci:path:tag", text)
+		err = fmt.Errorf("%q: must be oci:path or oci:path:tag", text)
 	}
 	return a.argPath(src.Name), src.Tag, err
 }

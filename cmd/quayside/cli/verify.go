@@ -83,7 +83,7 @@ func newVerify(a *app) *cobra.Command {
 // verifyReport is the output of `quayside verify`.
 type verifyReport struct {
 	workspace.CheckReport
-	workspace.TreeReport // with the warnings of both
+	workspace.TreeReport // its warnings include those of the lock
 }
 
 func (o *verifyOptions) run(ctx context.Context) error {

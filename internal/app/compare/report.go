@@ -34,7 +34,7 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 		return nil, err
 	}
 	opt.Today, opt.Scans, opt.Lifecycle = day, c.Scans, c.lifecycles(ctx)
-	parts, err := c.reports(opt)
+	parts, err := c.compareParts(opt)
 	if err != nil {
 		return nil, err
 	}

@@ -191,7 +191,7 @@ func (b *proposal) preface(ctx context.Context, before *lockfile.File) (string, 
 	for _, bond := range b.upgrade.Bonds {
 		fmt.Fprintf(&text, "- %s cannot be upgraded without %s", inert.Markdown(bond.Operator), inert.Markdown(bond.With))
 		if bond.Why != "" {
-			text.WriteString(": " + inert.Markdown(inert.Cut(bond.Why, longest)))
+			text.WriteString(": " + inert.Markdown(inert.Truncate(bond.Why, longest)))
 		}
 		text.WriteString("\n")
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// OverlaysDir returns the directory of the team's own changes, next to the rendered tree.
+// OverlaysDir returns the directory of the user's overlays, next to the rendered tree.
 func (p *Project) OverlaysDir() string { return path.Join(p.Settings.Output, "..", layout.Overlays) }
 
 // Overlays returns the overlay directories of each cluster, in the format of profile.Cluster: ""
@@ -59,7 +59,7 @@ func (p *Project) Overlays() (map[string][]string, []diag.Warning, error) {
 		}
 		if delete(out, name); !used[name] {
 			at := path.Join(p.OverlaysDir(), name)
-			faults.Addf(diag.Pos{File: at}, "no cluster %q (have %s): move it to the directory of its cluster, or delete it", name, strings.Join(p.Clusters(), ", "))
+			faults.Addf(diag.Pos{File: at}, "no cluster %q (available: %s): move it to the directory of its cluster, or delete it", name, strings.Join(p.Clusters(), ", "))
 		}
 	}
 	return out, warnings, faults.Err()

@@ -239,11 +239,11 @@ func (p *Project) Cluster(name, flag string) (string, error) {
 	have := p.Clusters()
 	switch {
 	case name == "" && len(have) > 1:
-		return "", fmt.Errorf("there are several clusters: choose one with %s (have %s)", flag, strings.Join(have, ", "))
+		return "", fmt.Errorf("there are several clusters: choose one with %s (available: %s)", flag, strings.Join(have, ", "))
 	case name == "":
 		return have[0], nil
 	case !slices.Contains(have, name):
-		return "", fmt.Errorf("no cluster %q (have %s)%s", name, strings.Join(have, ", "), diag.DidYouMean(name, have))
+		return "", fmt.Errorf("no cluster %q (available: %s)%s", name, strings.Join(have, ", "), diag.DidYouMean(name, have))
 	default:
 		return name, nil
 	}
