@@ -327,6 +327,7 @@ func writeV0(d Declaration) []k8s.Object {
 	spec := map[string]any{"name": d.Package, "source": d.Catalog.Name, "sourceNamespace": d.Catalog.Namespace}
 	putText(spec, "channel", d.Channel)
 	putText(spec, "startingCSV", d.Start)
+	putText(spec, "installPlanApproval", string(d.Approval))
 	sub := k8s.New("operators.coreos.com/v1alpha1", "Subscription", d.Namespace, d.Name)
 	sub["spec"] = spec
 	if !d.Group {

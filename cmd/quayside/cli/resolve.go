@@ -33,6 +33,7 @@ type resolveOptions struct {
 	keepGoing      bool
 	edited         bool
 	render         bool
+	command        string // of the flags in suggestions; empty: the command itself
 
 	// confirm is called after the changes are printed, with their number. If it returns false,
 	// nothing is written. nil: always write.
@@ -218,7 +219,7 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*workspace.Project, *worksp
 		return nil, nil, err
 	}
 	opt := p.ResolveOptions()
-	opt.Upgrade, opt.Named, opt.Hops = o.upgrade.all, o.upgrade.named, hops
+	opt.Upgrade, opt.Named, opt.Hops, opt.Command = o.upgrade.all, o.upgrade.named, hops, o.command
 	if o.edited {
 		if p, opt.Named, err = p.WithoutEdits(); err != nil {
 			return nil, nil, err

@@ -26,6 +26,7 @@ func (p *Project) ResolveOptions() resolve.Options {
 		Requirements:       w.Requirements,
 		AllowOverlap:       w.AllowOverlap,
 		SharedDependencies: w.SharedDependencies,
+		Command:            "quayside resolve",
 	}
 }
 
@@ -172,6 +173,9 @@ type Resolution struct {
 // Resolve resolves the inputs to a lock. Together with an error, it may return a resolution
 // that has warnings but no lock.
 func (in *Inputs) Resolve(ctx context.Context) (*Resolution, error) {
+	if err := in.checkSources(); err != nil {
+		return nil, err
+	}
 	res, err := in.solve(ctx)
 	in.project.Log.Detail("resolved")
 	if res == nil {
