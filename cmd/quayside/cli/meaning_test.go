@@ -167,7 +167,9 @@ func isNoticed(t *testing.T, dir, cache string, sound, outdated outcome) bool {
 	t.Helper()
 	for _, command := range []string{"resolve --offline", "render --offline", "verify --offline", "diff HEAD --offline"} {
 		got := quaysideIn(t, dir, cache, strings.Fields(command)...)
-		known := func(line string) bool { return !strings.Contains(line, "warning: ") || strings.Contains(sound.stderr, line) }
+		known := func(line string) bool {
+			return !strings.Contains(line, "warning: ") || strings.Contains(sound.stderr, line)
+		}
 		isNew := slices.ContainsFunc(strings.Split(got.stderr, "\n"), func(line string) bool { return !known(line) })
 		hasChanges := strings.HasPrefix(command, "resolve") && got.stdout != ""
 		if got.code != 0 || isNew || hasChanges {
