@@ -38,7 +38,12 @@ type ChannelHead struct {
 }
 
 // Current reports whether the pin is at the head of its channel.
-func (a Age) Current() bool { return a.Head == "" || a.Head == a.Pinned }
+func (a Age) Current() bool {
+	return (a.Head == "" || a.Head == a.Pinned) && !a.Withdrawn() && a.HeldBack != HeldByFault
+}
+
+// Withdrawn reports whether the catalog no longer has the pinned version, or its channel or package.
+func (a Age) Withdrawn() bool { return a.HeldBack == HeldByWithdrawal || a.Dropped != "" }
 
 // Unsupported reports whether support for the pinned version has ended on the day of Support.
 func (a Age) Unsupported() bool { return a.Support != nil && a.Support.State == model.Ended }

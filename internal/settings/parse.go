@@ -3,6 +3,7 @@ package settings
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"io/fs"
 	"path"
 	"regexp"
@@ -10,11 +11,14 @@ import (
 	"strings"
 	"time"
 
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/imageref"
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/health/gate"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
 	"github.com/quayside/quayside/internal/oci/trust"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"
@@ -290,6 +294,22 @@ func (v validator) checkClusters() {
 		if len(c.Config) > 0 && !bytes.HasPrefix(c.Config, []byte("{")) && string(c.Config) != "null" {
 			v.Addf(field+".config", "expected a mapping")
 		}
+		v.checkConfig(field+".config", c.Config)
+	}
+}
+
+// checkConfig checks the fields and values of a cluster's config.
+func (v validator) checkConfig(at string, raw json.RawMessage) {
+	var config map[string]any
+	if err := utiljson.Unmarshal(raw, &config); err != nil {
+		return // no mapping, reported by the caller
+	}
+	_, shape := admit.PrunePart(admit.NewTypes(), admit.Config(), config, at)
+	for _, field := range shape.Unknown {
+		v.Addf(admit.FieldPath(field), "unknown field")
+	}
+	for _, f := range shape.Wrong {
+		v.Addf(admit.FieldPath(f.Field), "%s", f.Message)
 	}
 }
 

@@ -33,6 +33,7 @@ type resolveOptions struct {
 	keepGoing      bool
 	edited         bool
 	render         bool
+	command        string // of the flags in suggestions; empty: the command itself
 
 	// confirm is called after the changes are printed, with their number. If it returns false,
 	// nothing is written. nil: always write.
@@ -234,7 +235,7 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*workspace.Project, *worksp
 	opt.Unpin, opt.Prune = o.unpin.named, o.prune
 	opt.AllowDowngrade, opt.KeepGoing = o.allowDowngrade, o.keepGoing
 	if !o.check {
-		p = p.WithMergeRepair()
+		p, opt.Command = p.WithMergeRepair(), o.command
 	}
 	in, err := p.Inputs(cmd.Context(), opt, o.edited || o.upgrade.any() || o.reinstall.any())
 	return p, in, err
@@ -342,6 +343,9 @@ func (o *resolveOptions) printChanges(w io.Writer, r *resolveReport) {
 func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) {
 	if o.confirm == nil {
 		o.printChanges(w, r)
+	}
+	if line := workspace.Removals(r.Changes); line != "" && len(r.Changes) > 1 {
+		o.log.Note("%s", inert.Line(line))
 	}
 	if r.Rendered != nil {
 		defer r.Rendered.Print(o.out, o.log)

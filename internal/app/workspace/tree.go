@@ -92,7 +92,7 @@ func (p *Project) WriteTree(ctx context.Context, opts ...filetree.Option) (*Tree
 // CheckTree compares the tree with the rendered lock. With all it also lists files not
 // written by quayside.
 func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) {
-	if err := p.checkPatterns(); err != nil {
+	if err := p.CheckPatterns(); err != nil {
 		return nil, err
 	}
 	res, err := p.RenderLock(ctx)
