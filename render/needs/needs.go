@@ -11,7 +11,6 @@ package needs
 
 import (
 	"cmp"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,6 +48,9 @@ func (n Need) compare(m Need) int {
 	return cmp.Or(strings.Compare(string(n.Kind), string(m.Kind)), strings.Compare(n.APIVersion, m.APIVersion), n.Object.Compare(m.Object))
 }
 
+// ID identifies the need among those of an operator.
+func (n Need) ID() string { return string(n.Kind) + " " + n.APIVersion + " " + n.Object.String() }
+
 // Find returns the sorted needs of an operator. namespaces are the rendered Namespaces. On OpenShift,
 // only violations of the Pod Security level baseline count, because admission there fills in the
 // other fields.
@@ -84,7 +86,7 @@ type finder struct {
 
 // add adds a need of an object or field, or adds the object to an equal need. It returns the need.
 func (f *finder) add(n Need, by string) *Need {
-	id := string(n.Kind) + " " + n.APIVersion + " " + n.Object.String()
+	id := n.ID()
 	if f.found[id] == nil {
 		f.found[id] = &n
 	}
@@ -184,21 +186,13 @@ type Supply struct {
 	objects map[k8s.Key]bool
 }
 
-// NewSupply returns the supply of every cluster; with openshift, of every OpenShift cluster.
+// NewSupply returns the supply of every cluster, or of every OpenShift cluster.
 func NewSupply(openshift bool) *Supply {
-	s := &Supply{apis: map[string]bool{}, objects: map[k8s.Key]bool{}}
+	s := &Supply{apis: map[string]bool{}, objects: map[k8s.Key]bool{{Kind: "ConfigMap", Name: "kube-root-ca.crt"}: true}}
 	if openshift {
-		s.AddAPIs(OpenShiftAPIs()...)
-		for _, name := range []string{"openshift-user-critical"} {
-			s.objects[k8s.Key{Group: "scheduling.k8s.io", Kind: "PriorityClass", Name: name}] = true
-		}
+		s.objects[k8s.Key{Kind: "ConfigMap", Name: "openshift-service-ca.crt"}] = true
 	}
 	return s
-}
-
-// Clone returns a copy of the supply.
-func (s *Supply) Clone() *Supply {
-	return &Supply{maps.Clone(s.apis), maps.Clone(s.objects)}
 }
 
 // AddAPIs adds APIs, such as "cert-manager.io/v1", with all their kinds.
@@ -272,6 +266,8 @@ func (s *Supply) meets(n Need) bool {
 	case PodSecurity:
 		return false
 	default:
-		return s.objects[n.Object]
+		everywhere := n.Object // controllers create some objects in every namespace
+		everywhere.Namespace = ""
+		return s.objects[n.Object] || s.objects[everywhere]
 	}
 }

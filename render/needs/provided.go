@@ -55,6 +55,20 @@ func ParseObject(text string) (k8s.Key, error) {
 // FormatObject returns an object in the format of spec.provides.
 func FormatObject(k k8s.Key) string { return k.Kind + "/" + k.Namespace + "/" + k.Name }
 
+// Classes returns the kinds of classes that objects refer to, without names.
+func Classes() []k8s.Ref {
+	return []k8s.Ref{
+		{APIVersion: "node.k8s.io/v1", Kind: "RuntimeClass"},
+		{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"},
+		{APIVersion: "storage.k8s.io/v1", Kind: "StorageClass"},
+	}
+}
+
+// OLMAPIs returns the APIs of OLM v0.
+func OLMAPIs() []string {
+	return []string{olmGroup + "/v1", olmGroup + "/v1alpha1", olmGroup + "/v2"}
+}
+
 // OpenShiftAPIs returns the APIs of every OpenShift cluster.
 func OpenShiftAPIs() []string {
 	return strings.Fields(`
@@ -70,3 +84,6 @@ func OpenShiftAPIs() []string {
 		snapshot.storage.k8s.io/v1 template.openshift.io/v1 tuned.openshift.io/v1 user.openshift.io/v1
 		whereabouts.cni.cncf.io/v1alpha1`)
 }
+
+// OpenShiftObjects returns objects of every OpenShift cluster, in the format of spec.provides.
+func OpenShiftObjects() []string { return []string{"PriorityClass//openshift-user-critical"} }
