@@ -19,17 +19,17 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Kind is a kind of needs: the code of the error or, for Config, of the warning.
+// Kind is a kind of needs.
 type Kind string
 
 // The kinds of needs. The API server or the scheduler rejects an operator whose needs are unmet, except
 // for Config, because the operator may create the object.
 const (
-	API         Kind = "missing-api"    // an API of the operator's objects
-	Config      Kind = "missing-config" // a Secret or ConfigMap of a pod
-	Other       Kind = "missing-object" // another object that a pod or a claim refers to
-	OLM         Kind = "missing-olm"    // OLM at run time
-	PodSecurity Kind = "pod-security"   // a Namespace that allows the pods
+	API         Kind = "api"         // an API of the operator's objects
+	Config      Kind = "config"      // a Secret or ConfigMap of a pod
+	Other       Kind = "object"      // another object that a pod or a claim refers to
+	OLM         Kind = "olm"         // OLM at run time
+	PodSecurity Kind = "podSecurity" // a Namespace that allows the pods
 )
 
 // Need is a requirement of an operator on its cluster.

@@ -41,14 +41,14 @@ func (p *Project) unmetNeeds(lock *lockfile.File, res *render.Result) (faults di
 		declared = set
 	}
 	for _, n := range unmet {
-		w := p.Waive([]diag.Warning{{
-			Pos: declarationOf(n.pin, declared, lock), Code: string(n.Kind), Subject: n.pin.Key(), Msg: n.pin.Key() + " " + n.message() + p.inClusters(n.clusters),
-		}})[0]
+		w := n.warning()
+		w.Pos, w.Subject, w.Msg = declarationOf(n.pin, declared, lock), n.pin.Key(), n.pin.Key()+" "+w.Msg+p.inClusters(n.clusters)
+		w = p.Waive([]diag.Warning{w})[0]
 		switch {
 		case n.Kind == needs.Config:
 			notes = append(notes, w)
 		case !w.Waived:
-			faults = append(faults, diag.Hintf(w.Pos, n.hint(), "%s [%s]", w.Msg, w.Code))
+			faults = append(faults, diag.Hintf(w.Pos, n.hint(w.Code), "%s [%s]", w.Msg, w.Code))
 		}
 	}
 	return faults, diag.SortWarnings(notes), nil
@@ -215,26 +215,26 @@ func (p *Project) inClusters(names []string) string {
 	return " (cluster " + diag.Some(names, 5) + ")"
 }
 
-// message describes the need. The name of the operator precedes it.
-func (n unmetNeed) message() string {
+// warning describes the need. The name of the operator precedes the message.
+func (n unmetNeed) warning() diag.Warning {
 	by := diag.Some(n.By, 3)
 	switch n.Kind {
 	case needs.API:
-		return fmt.Sprintf("needs the API %s (%s), which the cluster does not have: %s", n.APIVersion, strings.Join(n.Kinds, ", "), by)
+		return diag.Warning{Code: "missing-api", Msg: fmt.Sprintf("needs API %s (%s), which the cluster does not have: %s", n.APIVersion, strings.Join(n.Kinds, ", "), by)}
 	case needs.OLM:
-		return "cannot run without OLM: " + by
+		return diag.Warning{Code: "missing-olm", Msg: "cannot run without OLM: " + by}
 	case needs.PodSecurity:
-		return fmt.Sprintf("has pods that Namespace %s rejects (Pod Security level %s): %s: %s", n.Object.Name, n.Level, by, strings.Join(n.Why, ", "))
+		return diag.Warning{Code: "pod-security", Msg: fmt.Sprintf("has pods that Namespace %s rejects, because it enforces Pod Security level %s: %s: %s", n.Object.Name, n.Level, by, strings.Join(n.Why, ", "))}
 	case needs.Config:
-		return fmt.Sprintf("waits for %s, unless it makes it itself: %s: create it and add %s to spec.provides.objects", n.Object, by, needs.FormatObject(n.Object))
+		return diag.Warning{Code: "missing-config", Msg: fmt.Sprintf("needs %s, which it may create itself, for %s: if it exists, add %s to spec.provides.objects", n.Object, by, needs.FormatObject(n.Object))}
 	default:
-		return fmt.Sprintf("needs %s, which the cluster does not have: %s", n.Object, by)
+		return diag.Warning{Code: "missing-object", Msg: fmt.Sprintf("needs %s, which the cluster does not have: %s", n.Object, by)}
 	}
 }
 
-// hint returns three ways to meet the need.
-func (n unmetNeed) hint() string {
-	waiver := fmt.Sprintf("or add a waiver for %s", n.Kind)
+// hint returns three ways to solve the error with a code.
+func (n unmetNeed) hint(code string) string {
+	waiver := "or add a waiver for " + code
 	switch n.Kind {
 	case needs.API:
 		search := "add the operator that serves it (quayside catalog search " + strings.ToLower(n.Kinds[0]) + ")"
