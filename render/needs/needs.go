@@ -23,10 +23,10 @@ import (
 type Kind string
 
 // The kinds of needs. The API server or the scheduler rejects an operator whose needs are unmet, except
-// for Config, because the operator may create the object.
+// for Config.
 const (
 	API         Kind = "api"         // an API of the operator's objects
-	Config      Kind = "config"      // a Secret or ConfigMap of a pod
+	Config      Kind = "config"      // a Secret or ConfigMap of a pod, or a class that the operator may create
 	Other       Kind = "object"      // another object that a pod or a claim refers to
 	OLM         Kind = "olm"         // OLM at run time
 	PodSecurity Kind = "podSecurity" // a Namespace that allows the pods
@@ -55,7 +55,7 @@ func (n Need) ID() string { return string(n.Kind) + " " + n.APIVersion + " " + n
 // only violations of the Pod Security level baseline count, because admission there fills in the
 // other fields.
 func Find(o render.ClusterOperator, namespaces []k8s.Object, openshift bool) []Need {
-	f := finder{found: map[string]*Need{}, namespaces: namespaces, openshift: openshift}
+	f := finder{found: map[string]*Need{}, objects: o.Objects, namespaces: namespaces, openshift: openshift}
 	for _, api := range o.NativeAPIs {
 		f.needAPI(strings.TrimPrefix(api.Group+"/"+api.Version, "/"), api.Kind, "spec.nativeAPIs of the ClusterServiceVersion")
 	}
@@ -80,6 +80,7 @@ func Find(o render.ClusterOperator, namespaces []k8s.Object, openshift bool) []N
 
 type finder struct {
 	found      map[string]*Need
+	objects    []k8s.Object
 	namespaces []k8s.Object
 	openshift  bool
 }
@@ -147,9 +148,27 @@ func (f *finder) addReferences(o k8s.Object) {
 
 // addClass adds the need of a class, unless the name is empty or every cluster has the class.
 func (f *finder) addClass(kind, name, by string) {
-	if name != "" && (kind != "PriorityClass" || !strings.HasPrefix(name, "system-")) {
-		f.add(Need{Kind: Other, Object: k8s.Key{Group: providable()[kind].group, Kind: kind, Name: name}}, by)
+	if name == "" || kind == "PriorityClass" && strings.HasPrefix(name, "system-") {
+		return
 	}
+	n := Need{Kind: Other, Object: k8s.Key{Group: providable()[kind].group, Kind: kind, Name: name}}
+	if f.mayCreate(n.Object) {
+		n.Kind = Config
+	}
+	f.add(n, by)
+}
+
+// mayCreate reports whether a role of the operator names the resource of an object and permits its
+// creation.
+func (f *finder) mayCreate(key k8s.Key) bool {
+	resource := k8s.Resource(key.Group, key.Kind)
+	return slices.ContainsFunc(f.objects, func(o k8s.Object) bool {
+		return slices.ContainsFunc(k8s.Items(o, "rules"), func(rule map[string]any) bool {
+			verbs := k8s.Texts(rule, "verbs")
+			return slices.Contains(k8s.Texts(rule, "apiGroups"), key.Group) && slices.Contains(k8s.Texts(rule, "resources"), resource) &&
+				(slices.Contains(verbs, "create") || slices.Contains(verbs, "*"))
+		})
+	})
 }
 
 // The labels of a Namespace that reject pods.
