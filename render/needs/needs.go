@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile/certificates"
 	"github.com/quayside/quayside/render"
 )
 
@@ -243,7 +244,7 @@ func (s *Supply) AddObjects(objects ...k8s.Object) {
 			}
 		case o.Is("apiregistration.k8s.io", "APIService"):
 			s.apis[k8s.Text(o, "spec", "group")+"/"+k8s.Text(o, "spec", "version")] = true
-		case o.Is("cert-manager.io", "Certificate"):
+		case certificates.Issues(o.Group(), o.Kind()):
 			add("Secret", k8s.Text(o, "spec", "secretName"))
 		case o.Is("", "PersistentVolume"): // binds to claims without the StorageClass
 			add("StorageClass", k8s.Text(o, "spec", "storageClassName"))

@@ -32,17 +32,24 @@ type unmetNeed struct {
 // overlays, nor observations of the clusters meet. Faults are needs without which a cluster rejects
 // objects or pods.
 func (p *Project) unmetNeeds(lock *lockfile.File, res *render.Result) (faults diag.List, notes []diag.Warning, err error) {
+	for _, s := range p.Observed {
+		if s.Problem != "" {
+			notes = append(notes, diag.Warning{Code: "not-checked", Subject: s.Cluster, Msg: "observation ignored: " + s.Problem})
+		}
+	}
 	unmet, err := p.findUnmet(res)
 	if err != nil || len(unmet) == 0 {
-		return nil, nil, err
+		return nil, notes, err
 	}
 	declared := &declare.Set{}
-	if set, err := p.DeclarationsIfAny(); err == nil {
-		declared = set
+	if set, err := p.DeclarationsIfAny(); err == nil { // otherwise, resolve reports the error
+		if set, err = CompleteFromLock(set, lock); err == nil {
+			declared = set
+		}
 	}
 	for _, n := range unmet {
 		w := n.warning()
-		w.Pos, w.Subject, w.Msg = declarationOf(n.pin, declared, lock), n.pin.Key(), n.pin.Key()+" "+w.Msg+p.inClusters(n.clusters)
+		w.Pos, w.Subject, w.Msg = declarationOf(n.pin, declared, lock), n.pin.Key(), n.pin.Key()+" "+w.Msg+p.inClusters(n)
 		w = p.Waive([]diag.Warning{w})[0]
 		switch {
 		case n.Kind == needs.Config:
@@ -207,12 +214,13 @@ func (p *Project) addOverlayObjects(s *needs.Supply, cluster string) error {
 	})
 }
 
-// inClusters returns the clusters of a need as the end of a message, or "" for all clusters.
-func (p *Project) inClusters(names []string) string {
-	if len(names) == len(p.Settings.Clusters) {
+// inClusters returns the clusters of a need as the end of a message, or "" if they are all clusters
+// that get the operator.
+func (p *Project) inClusters(n unmetNeed) string {
+	if all, err := profile.ClustersThatGet(n.pin.Key(), p.Settings.Clusters); err == nil && len(n.clusters) == len(all) {
 		return ""
 	}
-	return " (cluster " + diag.Some(names, 5) + ")"
+	return " (cluster " + diag.Some(n.clusters, 5) + ")"
 }
 
 // warning describes the need. The name of the operator precedes the message.
@@ -237,11 +245,10 @@ func (n unmetNeed) hint(code string) string {
 	waiver := "or add a waiver for " + code
 	switch n.Kind {
 	case needs.API:
-		search := "add the operator that serves it (quayside catalog search " + strings.ToLower(n.Kinds[0]) + ")"
 		if certificates.Issues(k8s.Group(n.APIVersion), n.Kinds[0]) {
-			search, waiver = "add the operator that serves it (quayside add cert-manager)", "or choose another issuer in spec.certificates"
+			waiver = "or choose another issuer in spec.certificates"
 		}
-		return fmt.Sprintf("%s, list %s in spec.provides.apis of %s, %s", search, n.APIVersion, settings.FileName, waiver)
+		return fmt.Sprintf("add the operator that serves it (quayside catalog search %s), list %s in spec.provides.apis of %s, %s", strings.ToLower(n.Kinds[0]), n.APIVersion, settings.FileName, waiver)
 	case needs.OLM:
 		return fmt.Sprintf("leave the operator to OLM (docs/adopt.md), list operators.coreos.com/v1alpha1 in spec.provides.apis of %s if OLM runs there, %s", settings.FileName, waiver)
 	case needs.PodSecurity:

@@ -139,5 +139,5 @@ func ReviewWarnings(step Step, ws []Warning, waivers []Waiver, today string) []W
 }
 
 func warningSubject(w Warning) Subject {
-	return Subject{Rule: w.Code, Operator: w.Subject, Objects: []string{w.Subject, w.Pos.File}}
+	return Subject{Rule: w.Code, Objects: []string{w.Subject, w.Pos.File}}
 }
