@@ -50,3 +50,7 @@ func (r *Result) ClusterObjects(name string) (operators []ClusterOperator, share
 	}
 	return operators, shared, nil
 }
+
+// RunsOLM reports whether the clusters run OLM, because operators are being adopted from it. The tree
+// then lacks the CRD of OperatorCondition.
+func (r *Result) RunsOLM() bool { return r.tree.runsOLM() }

@@ -56,12 +56,12 @@ func (n Need) ID() string { return string(n.Kind) + " " + n.APIVersion + " " + n
 // only violations of the Pod Security level baseline count, because admission there fills in the
 // other fields.
 func Find(o render.ClusterOperator, namespaces []k8s.Object, openshift bool) []Need {
-	f := finder{found: map[string]*Need{}, objects: o.Objects, namespaces: namespaces, openshift: openshift}
+	f := finder{found: map[string]*Need{}, served: map[[2]string]bool{}, objects: o.Objects, namespaces: namespaces, openshift: openshift}
 	for _, api := range o.NativeAPIs {
-		f.needAPI(strings.TrimPrefix(api.Group+"/"+api.Version, "/"), api.Kind, "spec.nativeAPIs of the ClusterServiceVersion")
+		f.needAPI(strings.TrimPrefix(api.Group+"/"+api.Version, "/"), api.Kind, func() string { return "spec.nativeAPIs of the ClusterServiceVersion" })
 	}
 	for _, object := range o.Objects {
-		f.needAPI(object.APIVersion(), object.Kind(), object.Key().String())
+		f.needAPI(object.APIVersion(), object.Kind(), object.Key().String)
 		f.addReferences(object)
 	}
 	for _, by := range olmEvidence(o.Objects) {
@@ -81,6 +81,7 @@ func Find(o render.ClusterOperator, namespaces []k8s.Object, openshift bool) []N
 
 type finder struct {
 	found      map[string]*Need
+	served     map[[2]string]bool // whether clusters serve an API version and kind; OLM is another need
 	objects    []k8s.Object
 	namespaces []k8s.Object
 	openshift  bool
@@ -97,14 +98,23 @@ func (f *finder) add(n Need, by string) *Need {
 }
 
 // needAPI adds the need of an API, unless every API server serves it, or it is an API of OLM.
-// Alpha versions of built-in APIs must be enabled in the API server.
-func (f *finder) needAPI(apiVersion, kind, by string) {
-	group := k8s.Group(apiVersion)
-	if k8s.IsBuiltinGroup(group) && !regexp.MustCompile(`/v[0-9]+alpha[0-9]+$`).MatchString(apiVersion) || isOLMKind(group, kind) {
-		return
+func (f *finder) needAPI(apiVersion, kind string, by func() string) {
+	id := [2]string{apiVersion, kind}
+	served, known := f.served[id]
+	if !known {
+		group := k8s.Group(apiVersion)
+		served = k8s.IsBuiltinGroup(group) && !isAlpha(apiVersion) || isOLMKind(group, kind)
+		f.served[id] = served
 	}
-	n := f.add(Need{Kind: API, APIVersion: apiVersion}, by)
-	n.Kinds = append(n.Kinds, kind)
+	if !served {
+		n := f.add(Need{Kind: API, APIVersion: apiVersion}, by())
+		n.Kinds = append(n.Kinds, kind)
+	}
+}
+
+// isAlpha reports whether an API has an alpha version, which must be enabled in API servers.
+func isAlpha(apiVersion string) bool {
+	return regexp.MustCompile(`/v[0-9]+alpha[0-9]+$`).MatchString(apiVersion)
 }
 
 // addReferences adds the objects to which a workload or claim refers.
@@ -113,6 +123,9 @@ func (f *finder) addReferences(o k8s.Object) {
 	switch o.Group() {
 	case "", "apps", "batch":
 		pod = k8s.PodSpec(o)
+	}
+	if len(pod) == 0 && !o.Is("", "PersistentVolumeClaim") && !o.Is("apps", "StatefulSet") {
+		return
 	}
 	by := o.Key().String()
 	switch {
@@ -232,9 +245,10 @@ func (s *Supply) AddKeys(keys ...k8s.Key) {
 // AddObjects adds objects, the APIs that they define, and the objects that controllers create for
 // them.
 func (s *Supply) AddObjects(objects ...k8s.Object) {
+	kinds := providable()
 	for _, o := range objects {
 		add := func(kind, name string) {
-			s.objects[k8s.Key{Group: providable()[kind].group, Kind: kind, Namespace: o.Namespace(), Name: name}] = true
+			s.objects[k8s.Key{Group: kinds[kind].group, Kind: kind, Namespace: o.Namespace(), Name: name}] = true
 		}
 		switch {
 		case k8s.IsCRD(o):
@@ -244,16 +258,16 @@ func (s *Supply) AddObjects(objects ...k8s.Object) {
 			}
 		case o.Is("apiregistration.k8s.io", "APIService"):
 			s.apis[k8s.Text(o, "spec", "group")+"/"+k8s.Text(o, "spec", "version")] = true
-		case certificates.Issues(o.Group(), o.Kind()):
-			add("Secret", k8s.Text(o, "spec", "secretName"))
 		case o.Is("", "PersistentVolume"): // binds to claims without the StorageClass
 			add("StorageClass", k8s.Text(o, "spec", "storageClassName"))
 		case o.Is("", "Service"):
 			annotations := k8s.TextMap(o, "metadata", "annotations")
 			add("Secret", annotations["service.beta.openshift.io/serving-cert-secret-name"])
 			add("Secret", annotations["service.alpha.openshift.io/serving-cert-secret-name"])
+		case k8s.Text(o, "spec", "secretName") != "" && certificates.Issues(o.Group(), o.Kind()):
+			add("Secret", k8s.Text(o, "spec", "secretName"))
 		default:
-			if kind, ok := providable()[o.Kind()]; ok && kind.group == o.Group() {
+			if kind, ok := kinds[o.Kind()]; ok && kind.group == o.Group() {
 				s.objects[o.Key()] = true
 			}
 		}

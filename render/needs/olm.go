@@ -276,18 +276,17 @@ func newSignal(code, object, what string) Signal {
 
 // isOLMKind reports whether a kind belongs to OLM, except OperatorCondition, which every tree has.
 func isOLMKind(group, kind string) bool {
-	_, theirs := olmResources()[group]
-	return theirs && kind != "OperatorCondition"
+	return (group == olmGroup || group == olmV1Group) && kind != "OperatorCondition"
 }
 
 // olmEvidence returns the reasons why an operator cannot run without OLM, as text. They are the
 // signals of FindOLM with NeedsOLM.
 func olmEvidence(objects []k8s.Object) []string {
 	var out []string
-	named := false
+	named, groups := false, olmResources()
 	for _, o := range objects {
 		for _, rule := range k8s.Items(o, "rules") {
-			named = named || slices.ContainsFunc(k8s.Texts(rule, "apiGroups"), func(group string) bool { return olmResources()[group] != nil })
+			named = named || slices.ContainsFunc(k8s.Texts(rule, "apiGroups"), func(group string) bool { return groups[group] != nil })
 		}
 	}
 	signals := bundleSignals(objects)

@@ -125,8 +125,7 @@ func (p *Project) findUnmet(res *render.Result) ([]unmetNeed, error) {
 	return out, nil
 }
 
-// findUnmetIn returns the unmet needs in a cluster. It adds the needs of each operator to known. While
-// operators are adopted from OLM, OLM runs in the cluster.
+// findUnmetIn returns the unmet needs in a cluster. It adds the needs of each operator to known.
 func (p *Project) findUnmetIn(c profile.Cluster, res *render.Result, known map[string][]needs.Need) ([]unmetNeed, error) {
 	operators, shared, err := res.ClusterObjects(c.Name)
 	if err != nil {
@@ -136,7 +135,7 @@ func (p *Project) findUnmetIn(c profile.Cluster, res *render.Result, known map[s
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(operators, func(o render.ClusterOperator) bool { return o.Pin.Adopted != nil }) {
+	if res.RunsOLM() {
 		supply.AddAPIs(needs.OLMAPIs()...)
 	}
 	supply.AddObjects(shared...)
