@@ -50,7 +50,7 @@ func Compare(before, after State, opt CompareOptions) (*Report, error) {
 	rules := rulesByID()
 	for _, id := range names(opt.Severity) {
 		if _, ok := rules[id]; !ok {
-			return nil, fmt.Errorf("no rule %q", id)
+			return nil, fmt.Errorf("unknown rule %q", id)
 		}
 	}
 	old, err := newView(before)
@@ -123,7 +123,7 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 			return
 		}
 	}
-	f.Before, f.After = inert.Cut(f.Before, maxValue), inert.Cut(f.After, maxValue)
+	f.Before, f.After = inert.Truncate(f.Before, maxValue), inert.Truncate(f.After, maxValue)
 	c.found = append(c.found, f)
 }
 

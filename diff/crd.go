@@ -76,9 +76,9 @@ func quoteValue(v any) string {
 		return "nothing"
 	}
 	if s, ok := v.(string); ok {
-		return fmt.Sprintf("%q", inert.Cut(s, 80))
+		return fmt.Sprintf("%q", inert.Truncate(s, 80))
 	}
-	return inert.Cut(formatValue(v), 80)
+	return inert.Truncate(formatValue(v), 80)
 }
 
 // compareConversion compares the conversion strategies.

@@ -268,7 +268,7 @@ func TestSeverityIsTunable(t *testing.T) {
 		t.Errorf("got %v, %v", lines(r), err)
 	}
 	_, err = Compare(State{}, State{}, CompareOptions{Severity: map[string]Severity{"crd.tpye-changed": Off}})
-	if want := `no rule "crd.tpye-changed"`; err == nil || err.Error() != want {
+	if want := `unknown rule "crd.tpye-changed"`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -138,13 +138,13 @@ func engineSeverity(ch change) Severity {
 		return Low
 	case last == "path" && path.Dir(treeDir(a)) == layout.Pieces && path.Dir(treeDir(b)) == layout.Pieces && strings.TrimSuffix(a, treeDir(a)) == strings.TrimSuffix(b, treeDir(b)):
 		return Low // a cluster starts or stops sharing pieces with others
-	case last == "sources" && (onlyCRDs(ch.before, ch.after) || startsLeaving(ch.before, ch.after)):
+	case last == "sources" && (containsOnlyCRDs(ch.before, ch.after) || startsLeaving(ch.before, ch.after)):
 		return Low
 	case (last == "path" || last == "directory") && isLeavingOf(b, a):
 		return Low // rule upgrade.removed reports the operator
 	case last == "argocd.argoproj.io/manifest-generate-paths":
 		return Low // when Argo CD compares the sources, not which sources
-	case otherHost(ch.before, ch.after):
+	case hasOtherHost(ch.before, ch.after):
 		return Critical
 	}
 	return High
@@ -173,8 +173,8 @@ func isLeavingOf(name, other string) bool {
 	return path.Dir(dir) == layout.Leaving && treeDir(other) != "" && strings.HasPrefix(other, strings.TrimSuffix(name, dir))
 }
 
-// onlyCRDs reports whether two lists of sources differ only in directories of CRDs.
-func onlyCRDs(a, b any) bool {
+// containsOnlyCRDs reports whether two lists of sources differ only in directories of CRDs.
+func containsOnlyCRDs(a, b any) bool {
 	repos := func(v any) []string {
 		var out []string
 		list, _ := v.([]any)
@@ -191,11 +191,11 @@ func onlyCRDs(a, b any) bool {
 		}
 		return formatLong(list[len(list)-1])
 	}
-	return last(a) == last(b) && slices.Equal(repos(a), repos(b)) && onlyCRDPaths(a) && onlyCRDPaths(b)
+	return last(a) == last(b) && slices.Equal(repos(a), repos(b)) && containsOnlyCRDPaths(a) && containsOnlyCRDPaths(b)
 }
 
-// onlyCRDPaths reports whether all sources except for the last are directories of CRDs.
-func onlyCRDPaths(v any) bool {
+// containsOnlyCRDPaths reports whether all sources except for the last are directories of CRDs.
+func containsOnlyCRDPaths(v any) bool {
 	list, _ := v.([]any)
 	for i, e := range list {
 		if i < len(list)-1 && path.Dir(treeDir(k8s.Text(asMap(e), "path"))) != layout.CRDs {

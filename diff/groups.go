@@ -76,7 +76,7 @@ func omittedGroups(findings []Finding) []string {
 			return cmp.Or(cmp.Compare(counts[g][b], counts[g][a]), strings.Compare(a, b))
 		})
 		for i, kind := range kinds {
-			kinds[i] = fmt.Sprintf("%d %s", counts[g][kind], inert.Cut(kind, 63))
+			kinds[i] = fmt.Sprintf("%d %s", counts[g][kind], inert.Truncate(kind, 63))
 		}
 		out = append(out, fmt.Sprintf("%s %s: %s", g.severity, g.rule, diag.Some(kinds, 30)))
 	}

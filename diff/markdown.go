@@ -27,14 +27,30 @@ func Markdown(r *Report) []byte { return []byte(markdownWithin(r, MaxComment)) }
 // with one comment per workspace. marker is the first line of the comment, unique to the workspace.
 // text is the rest of the comment. Together they are shorter than MaxComment.
 func Comment(r *Report, dir string) (marker, text string) {
-	marker = Marker
-	heading := ""
-	if dir != "." && dir != "" {
-		marker = strings.TrimSuffix(Marker, "-->") + fileURI(dir) + " -->"
-		heading = "## " + inert.Code(inert.Cut(dir, 200)) + "\n\n"
-	}
+	marker, heading := commentHead(dir)
 	limit := MaxComment - max(len(marker)-len(Marker), 0) - len(heading)
 	return marker, heading + strings.TrimPrefix(markdownWithin(r, limit), Marker+"\n")
+}
+
+// FailureComment returns a comment that takes the place of the report of the workspace at dir if
+// 'quayside verify' fails with the message.
+func FailureComment(message, dir string) (marker, text string) {
+	marker, heading := commentHead(dir)
+	var b strings.Builder
+	b.WriteString(heading + "### quayside: verify failed\n\n")
+	for line := range strings.Lines(inert.Truncate(message, MaxComment/4)) { // inert.Code lengthens it
+		b.WriteString(inert.Code(strings.TrimRight(line, "\n")) + "  \n")
+	}
+	b.WriteString("\nThe changes are reported when `quayside verify` succeeds.\n")
+	return marker, b.String()
+}
+
+// commentHead returns the first line of a workspace's comment, and the heading of its text.
+func commentHead(dir string) (marker, heading string) {
+	if dir == "." || dir == "" {
+		return Marker, ""
+	}
+	return strings.TrimSuffix(Marker, "-->") + fileURI(dir) + " -->", "## " + inert.Code(inert.Truncate(dir, 200)) + "\n\n"
 }
 
 // markdownWithin returns the report with as many findings as fit into less than limit bytes.
@@ -63,7 +79,7 @@ const (
 func renderMarkdown(r *Report, n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n### quayside: %s\n\n", Marker, r.headline())
-	fmt.Fprintf(&b, "%s → %s\n\n", inert.Code(inert.Cut(r.Before, 100)), inert.Code(inert.Cut(r.After, 100)))
+	fmt.Fprintf(&b, "%s → %s\n\n", inert.Code(inert.Truncate(r.Before, 100)), inert.Code(inert.Truncate(r.After, 100)))
 	markdownVerdict(&b, r)
 	markdownTable(&b, r)
 	shown := r.Findings[:n]
@@ -83,7 +99,7 @@ func renderMarkdown(r *Report, n int) string {
 	if len(r.Notes) > 0 {
 		b.WriteString("\n<details><summary>Not checked</summary>\n\n")
 		for _, note := range r.Notes[:min(len(r.Notes), maxNotes)] {
-			fmt.Fprintf(&b, "- %s\n", inert.Markdown(inert.Cut(note, 300)))
+			fmt.Fprintf(&b, "- %s\n", inert.Markdown(inert.Truncate(note, 300)))
 		}
 		b.WriteString("\n</details>\n")
 	}
@@ -104,7 +120,7 @@ func markdownOmitted(b *strings.Builder, findings []Finding) {
 		if i == 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(b, "- %s\n", inert.Markdown(inert.Cut(line, 600)))
+		fmt.Fprintf(b, "- %s\n", inert.Markdown(inert.Truncate(line, 600)))
 	}
 }
 
@@ -116,7 +132,7 @@ func markdownVerdict(b *strings.Builder, r *Report) {
 			b.WriteString("Accepted by the policy.\n\n")
 		}
 		for _, w := range v.Waivers[:min(len(v.Waivers), maxNotes)] {
-			fmt.Fprintf(b, "- %s\n", inert.Markdown(inert.Cut(w.String(), 200)))
+			fmt.Fprintf(b, "- %s\n", inert.Markdown(inert.Truncate(w.String(), 200)))
 		}
 		if len(v.Waivers) > 0 {
 			b.WriteString("\n")
@@ -147,7 +163,9 @@ func markdownTable(b *strings.Builder, r *Report) {
 	}
 }
 
-func tableCell(s string) string { return strings.ReplaceAll(inert.Code(inert.Cut(s, 120)), "|", "\\|") }
+func tableCell(s string) string {
+	return strings.ReplaceAll(inert.Code(inert.Truncate(s, 120)), "|", "\\|")
+}
 
 func markdownOperator(b *strings.Builder, op OperatorReport, findings []Finding) {
 	if len(findings) == 0 {
@@ -157,12 +175,12 @@ func markdownOperator(b *strings.Builder, op OperatorReport, findings []Finding)
 	if findings[0].Severity >= High && findings[0].Waiver == "" {
 		open = " open"
 	}
-	fmt.Fprintf(b, "\n<details%s><summary><b>%s</b> %s: %s</summary>\n", open, inert.HTML(inert.Cut(op.title(), 120)), inert.HTML(inert.Cut(op.versionChange(), 120)), formatCounts(findings))
+	fmt.Fprintf(b, "\n<details%s><summary><b>%s</b> %s: %s</summary>\n", open, inert.HTML(inert.Truncate(op.title(), 120)), inert.HTML(inert.Truncate(op.versionChange(), 120)), formatCounts(findings))
 	for i, line := range op.objectLists() {
 		if i == 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(b, "- %s\n", inert.Markdown(inert.Cut(line, 600)))
+		fmt.Fprintf(b, "- %s\n", inert.Markdown(inert.Truncate(line, 600)))
 	}
 	var severe, info []Finding
 	for _, f := range findings {
@@ -204,23 +222,23 @@ func markdownGroups(b *strings.Builder, findings []Finding) {
 func markdownFinding(b *strings.Builder, f Finding) {
 	b.WriteString("- ")
 	if s := f.subject(); s != "" {
-		b.WriteString(inert.Code(inert.Cut(s, 200)) + ": ")
+		b.WriteString(inert.Code(inert.Truncate(s, 200)) + ": ")
 	}
-	b.WriteString(inert.Markdown(inert.Cut(f.fullMessage(), 400)))
+	b.WriteString(inert.Markdown(inert.Truncate(f.fullMessage(), 400)))
 	if f.showsValues() {
-		fmt.Fprintf(b, " (%s → %s)", inert.Code(cmp.Or(inert.Cut(f.Before, 120), "none")), inert.Code(cmp.Or(inert.Cut(f.After, 120), "none")))
+		fmt.Fprintf(b, " (%s → %s)", inert.Code(cmp.Or(inert.Truncate(f.Before, 120), "none")), inert.Code(cmp.Or(inert.Truncate(f.After, 120), "none")))
 	}
 	if f.Place.Path != "" {
-		b.WriteString(" " + inert.Code(inert.Cut(f.Place.String(), 200)))
+		b.WriteString(" " + inert.Code(inert.Truncate(f.Place.String(), 200)))
 	}
 	if f.Waiver != "" {
-		b.WriteString("; waived: " + inert.Markdown(inert.Cut(f.Waiver, 200)))
+		b.WriteString("; waived: " + inert.Markdown(inert.Truncate(f.Waiver, 200)))
 	}
 	b.WriteString("\n")
 }
 
 func markdownRemoval(b *strings.Builder, r Removal) {
-	fmt.Fprintf(b, "\n<details open><summary><b>Uninstall plan of %s</b></summary>\n\n", inert.HTML(inert.Cut(onlyIn(r.Clusters)+r.Operator, 120)))
+	fmt.Fprintf(b, "\n<details open><summary><b>Uninstall plan of %s</b></summary>\n\n", inert.HTML(inert.Truncate(onlyIn(r.Clusters)+r.Operator, 120)))
 	for i, s := range r.Steps() {
 		fmt.Fprintf(b, "%d. %s\n", i+1, s.Title)
 		for j, line := range s.Lines {
@@ -228,7 +246,7 @@ func markdownRemoval(b *strings.Builder, r Removal) {
 				fmt.Fprintf(b, "   - and %d more\n", len(s.Lines)-maxSteps)
 				break
 			}
-			fmt.Fprintf(b, "   - %s\n", inert.Markdown(inert.Cut(line, 300)))
+			fmt.Fprintf(b, "   - %s\n", inert.Markdown(inert.Truncate(line, 300)))
 		}
 	}
 	b.WriteString("\n</details>\n")

@@ -148,10 +148,10 @@ func showChanges(changes []change, secret bool) (before, after string) {
 		}
 		a, b := ch.format(secret)
 		if a != "" {
-			was = append(was, formatPath(ch.path)+"="+inert.Cut(a, 120))
+			was = append(was, formatPath(ch.path)+"="+inert.Truncate(a, 120))
 		}
 		if b != "" {
-			is = append(is, formatPath(ch.path)+"="+inert.Cut(b, 120))
+			is = append(is, formatPath(ch.path)+"="+inert.Truncate(b, 120))
 		}
 	}
 	return strings.Join(was, " "), strings.Join(is, " ")

@@ -490,7 +490,7 @@ func settingHint(name, value string) string {
 	if value == "" {
 		return name
 	}
-	return name + "=" + inert.Cut(value, maxShown)
+	return name + "=" + inert.Truncate(value, maxShown)
 }
 
 // compareSecurityLevels compares the Pod Security level that each pod template needs with the

@@ -91,7 +91,7 @@ func TestBadPolicies(t *testing.T) {
 		Rules: []CELRule{{Name: "a", Expression: "finding.", Pos: diag.Pos{File: "quayside.yaml", Line: 5, Col: 3}}, {Name: "b", Expression: "1 + 1"}},
 	}, "2026-11-21")
 	want := []string{
-		`policy rule "b": expression yields int, want bool`,
+		`policy rule "b": expression must return bool, got int`,
 		`quayside.yaml:5:3: policy rule "a": `,
 	}
 	if err == nil {

@@ -49,7 +49,7 @@ func (c *comparison) powerOf(o *Object) power {
 		}
 	}
 	own := crd != nil && crd.Operator == o.Operator && o.Operator != ""
-	if key.Is("ConfigMap", "Secret") && systemNamespace(key.Namespace) && !strings.HasPrefix(o.Operator, key.Namespace+"/") {
+	if key.Is("ConfigMap", "Secret") && isSystemNamespace(key.Namespace) && !strings.HasPrefix(o.Operator, key.Namespace+"/") {
 		return power{added: High, changed: High, removed: High} // settings of the cluster
 	}
 	for _, p := range powers() {
@@ -76,8 +76,8 @@ func (c *comparison) powerOf(o *Object) power {
 	return power{added: High, changed: High, removed: Medium}
 }
 
-// systemNamespace reports whether a namespace contains settings of the cluster.
-func systemNamespace(name string) bool {
+// isSystemNamespace reports whether a namespace contains settings of the cluster.
+func isSystemNamespace(name string) bool {
 	return slices.Contains([]string{"kube-system", "kube-public", "kube-node-lease"}, name) || strings.HasPrefix(name, "openshift-")
 }
 
@@ -296,8 +296,8 @@ func (c *comparison) isOwnService(o *Object, config map[string]any) bool {
 	return to != nil && to.Operator == o.Operator
 }
 
-// otherHost reports whether two values are URLs with different hosts.
-func otherHost(a, b any) bool {
+// hasOtherHost reports whether two values are URLs with different hosts.
+func hasOtherHost(a, b any) bool {
 	host := func(v any) string {
 		s, _ := v.(string)
 		u, err := url.Parse(s)

@@ -83,7 +83,7 @@ func newLinks(was, is *bundle.CSV) []ReadingLink {
 	for _, l := range is.Links {
 		now, old := Address(l.URL), named[l.Name]
 		if now != "" && now != old && len(out) < maxLinks {
-			out = append(out, ReadingLink{What: "link", Text: inert.Cut(l.Name, 200), URL: now, Before: old})
+			out = append(out, ReadingLink{What: "link", Text: inert.Truncate(l.Name, 200), URL: now, Before: old})
 		}
 	}
 	return out
@@ -144,7 +144,7 @@ func changedText(was, is string) ReadingText {
 			if l.Kind == udiff.Delete {
 				sign = "- "
 			}
-			out.Lines = append(out.Lines, sign+inert.Cut(text, maxSentence))
+			out.Lines = append(out.Lines, sign+inert.Truncate(text, maxSentence))
 		}
 	}
 	return out
@@ -154,7 +154,7 @@ func changedText(was, is string) ReadingText {
 // found. Every line ends with a newline and has no trailing blanks.
 func splitSentences(text string) string {
 	var b strings.Builder
-	for line := range strings.Lines(inert.Cut(text, maxProse)) {
+	for line := range strings.Lines(inert.Truncate(text, maxProse)) {
 		b.WriteString(strings.ReplaceAll(strings.TrimRight(line, " \t\r\n"), ". ", ".\n") + "\n")
 	}
 	return b.String()

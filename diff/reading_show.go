@@ -55,16 +55,16 @@ func markdownReading(b *strings.Builder, list []Reading) {
 // markdownPages formats the reading list of one operator.
 func markdownPages(r Reading) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "- %s\n", inert.Code(inert.Cut(r.Operator, 120)))
+	fmt.Fprintf(&b, "- %s\n", inert.Code(inert.Truncate(r.Operator, 120)))
 	for _, l := range r.Links {
-		b.WriteString("  - " + inert.Link(inert.Cut(l.Title(), 200), l.URL))
+		b.WriteString("  - " + inert.Link(inert.Truncate(l.Title(), 200), l.URL))
 		if l.Before != "" {
 			b.WriteString(", was " + inert.Link("another URL", l.Before))
 		}
 		b.WriteString("\n")
 	}
 	for _, t := range r.Texts {
-		fmt.Fprintf(&b, "  - %s\n", inert.Markdown(inert.Cut(t.Title(), 200)))
+		fmt.Fprintf(&b, "  - %s\n", inert.Markdown(inert.Truncate(t.Title(), 200)))
 		for i, line := range t.Lines {
 			if i == maxSteps {
 				fmt.Fprintf(&b, "    - and %d more\n", len(t.Lines)-maxSteps+t.Left)

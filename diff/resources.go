@@ -155,7 +155,7 @@ func (d resourceDiff) compareRejected(before, after admit.Result) {
 		if slices.Contains(before.Rejected, f) {
 			rule = "resources.already-rejected"
 		}
-		d.add(rule, Finding{Field: f.Field, Before: formatValue(valueAt(d.o.Content, f.Field)), Message: inert.Clip(f.Message, 300)})
+		d.add(rule, Finding{Field: f.Field, Before: formatValue(valueAt(d.o.Content, f.Field)), Message: inert.TruncateLine(f.Message, 300)})
 	}
 }
 

@@ -178,8 +178,8 @@ func (w *schemaWalk) reportRemovedField(parent, p node) {
 
 // compareAdditionalProperties compares additionalProperties, which may be a schema or true.
 func (w *schemaWalk) compareAdditionalProperties(n node) {
-	a, had := anySchema(n.old["additionalProperties"])
-	b, has := anySchema(n.now["additionalProperties"])
+	a, had := parseSchema(n.old["additionalProperties"])
+	b, has := parseSchema(n.now["additionalProperties"])
 	below := node{old: a, now: b, at: n.at + "{}", steps: append(slices.Clone(n.steps), stepPath("additionalProperties")...), status: n.status}
 	switch {
 	case had && has:
@@ -193,9 +193,9 @@ func (w *schemaWalk) compareAdditionalProperties(n node) {
 	}
 }
 
-// anySchema returns the schema v. True is a schema that accepts any value. It returns false if v is
-// no schema.
-func anySchema(v any) (map[string]any, bool) {
+// parseSchema returns v as a schema. True is a schema that accepts any value. It returns false if v
+// is not a schema.
+func parseSchema(v any) (map[string]any, bool) {
 	if m, ok := v.(map[string]any); ok {
 		return m, true
 	}

@@ -37,5 +37,5 @@ func ParseSeverity(text string) (Severity, error) {
 			return s, nil
 		}
 	}
-	return Off, fmt.Errorf("severity %q: want one of critical, high, medium, low, info, off", text)
+	return Off, fmt.Errorf("severity %q: must be one of critical, high, medium, low, info, off", text)
 }

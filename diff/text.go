@@ -85,7 +85,7 @@ func (w *textWriter) writeFinding(f Finding) {
 		w.linef("    - %s", inert.Line(f.fullMessage()))
 	}
 	if f.showsValues() {
-		w.linef("        %s → %s", cmp.Or(inert.Cut(inert.Line(f.Before), 200), "(none)"), cmp.Or(inert.Cut(inert.Line(f.After), 200), "(none)"))
+		w.linef("        %s → %s", cmp.Or(inert.Truncate(inert.Line(f.Before), 200), "(none)"), cmp.Or(inert.Truncate(inert.Line(f.After), 200), "(none)"))
 	}
 	if f.Place.Path != "" {
 		place := f.Place.String()

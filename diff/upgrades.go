@@ -244,7 +244,7 @@ func storageText(p lockfile.Pin) string {
 // compareWatched reports whether the operator watches more or fewer namespaces.
 func (d pinDiff) compareWatched() {
 	a, b := d.old.WatchNamespaces, d.now.WatchNamespaces
-	f := Finding{Field: "watchNamespaces", Before: watchWords(a), After: watchWords(b)}
+	f := Finding{Field: "watchNamespaces", Before: describeWatchedNamespaces(a), After: describeWatchedNamespaces(b)}
 	uncovered := func(by, of []string) bool {
 		if len(of) == 0 {
 			return len(by) > 0
@@ -261,8 +261,8 @@ func (d pinDiff) compareWatched() {
 	}
 }
 
-// watchWords formats watched namespaces.
-func watchWords(list []string) string {
+// describeWatchedNamespaces formats watched namespaces.
+func describeWatchedNamespaces(list []string) string {
 	if len(list) == 0 {
 		return "all namespaces"
 	}

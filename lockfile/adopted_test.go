@@ -40,7 +40,7 @@ func TestAdopted(t *testing.T) {
 		t.Errorf("got %+v", changes)
 	}
 	f.Pins[1].Adopted = &lockfile.Adopted{Certificates: []string{"Zm9v"}}
-	if _, err := lockfile.Parse("quayside.lock", lockfile.Format(f)); err == nil || !strings.Contains(err.Error(), "adopted needs operatorCondition") {
+	if _, err := lockfile.Parse("quayside.lock", lockfile.Format(f)); err == nil || !strings.Contains(err.Error(), "adopted requires operatorCondition") {
 		t.Errorf("without the name of a condition: %v", err)
 	}
 }

@@ -38,7 +38,7 @@ func checksumOf(n *yaml.Node) (string, error) {
 	}
 	var value map[string]any
 	if err := decodeJSON(raw, &value); err != nil {
-		return "", fmt.Errorf("want a mapping: %w", err)
+		return "", fmt.Errorf("expected a mapping: %w", err)
 	}
 	delete(value, "checksum")
 	sum, err := checksumJSON(value)

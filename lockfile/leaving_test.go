@@ -76,7 +76,7 @@ func TestLeavingFaults(t *testing.T) {
 		says string
 		edit func(f *lockfile.File)
 	}{
-		{`leaving operator "my-etcd/etcd": it is also pinned`, func(f *lockfile.File) { f.Leaving[0].Namespace, f.Leaving[0].Package = "my-etcd", "etcd" }},
+		{`leaving operator "my-etcd/etcd": the operator is also pinned`, func(f *lockfile.File) { f.Leaving[0].Namespace, f.Leaving[0].Package = "my-etcd", "etcd" }},
 		{`leaving operator "old-etcd/etcd-classic": its successor "a/b" is not pinned`, func(f *lockfile.File) { f.Leaving[0].ReplacedBy = "a/b" }},
 		{`its successor "old-etcd/etcd-classic" is not pinned`, func(f *lockfile.File) { f.Leaving[0].ReplacedBy = "old-etcd/etcd-classic" }},
 		{`leaving operator "old-etcd/etcd-classic" appears twice`, func(f *lockfile.File) { f.Leaving = append(f.Leaving, f.Leaving[0]) }},

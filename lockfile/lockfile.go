@@ -288,7 +288,7 @@ func checkDuplicates[T block](errs *diag.List, sorted []T, at func(T) diag.Pos) 
 func checkSuccessors(errs *diag.List, f *File) {
 	for _, l := range f.Leaving {
 		if _, pinned := f.Pin(l.Namespace, l.Package); pinned {
-			errs.Addf(l.Pos, "%s: it is also pinned: delete one block and run 'quayside resolve'", l.title())
+			errs.Addf(l.Pos, "%s: the operator is also pinned: delete one block and run 'quayside resolve'", l.title())
 		}
 		if l.ReplacedBy != "" && f.Successor(l) == "" {
 			errs.Addf(l.Pos, "%s: its successor %q is not pinned: delete the block and run 'quayside resolve'", l.title(), l.ReplacedBy)

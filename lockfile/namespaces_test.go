@@ -64,7 +64,7 @@ func TestNamespaceFaults(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"edited":      {`monitoring: "true"`, `monitoring: "false"`, `quayside.lock:10:3: Namespace "my-etcd" does not match its checksum on line 16: undo the edit, or delete the block and run 'quayside resolve'`},
 		"no name":     {"- name: apps\n  checksum", "- checksum", `quayside.lock:7:3: Namespace: no name`},
-		"not a text":  {`monitoring: "true"`, `monitoring: true`, `quayside.lock:13:38: labels.openshift.io/cluster-monitoring: want a string, got the boolean true (put it in quotes)`},
+		"not a text":  {`monitoring: "true"`, `monitoring: true`, `quayside.lock:13:38: labels.openshift.io/cluster-monitoring: expected a string, got the boolean true (put it in quotes)`},
 		"twice":       {block, block + block, `quayside.lock:10:3: Namespace "apps" appears twice, first on line 7: delete one block, or take one side with 'git checkout --theirs' or '--ours', and run 'quayside resolve'`},
 		"no checksum": {"- name: apps\n  checksum: ", "- name: apps\n  # ", `quayside.lock:7:3: Namespace "apps" has no checksum: undo the edit, or delete the block and run 'quayside resolve'`},
 	} {

@@ -54,7 +54,7 @@ func parse(p parser, data []byte) (*File, error) {
 		return nil, err
 	}
 	if len(docs) != 1 {
-		return nil, diag.List{diag.Errorf(diag.Pos{File: file}, "want one document, got %d: restore the lock, or delete it and run 'quayside resolve'", len(docs))}
+		return nil, diag.List{diag.Errorf(diag.Pos{File: file}, "expected one YAML document, got %d: restore the lock, or delete it and run 'quayside resolve'", len(docs))}
 	}
 	schema, err := p.schemaOf(docs[0])
 	if err != nil {
@@ -103,7 +103,7 @@ func (p *parser) schemaOf(n *yaml.Node) (int, error) {
 	}
 	key, v := yamlnode.Field(n, "schema")
 	if key == nil {
-		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, n), "no schema (want %d): restore the lock from Git, or delete it and run 'quayside resolve'", p.schema)}
+		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, n), "no schema (expected %d): restore the lock from Git, or delete it and run 'quayside resolve'", p.schema)}
 	}
 	var schema int
 	if err := yamlnode.Decode(p.file, v, &schema); err != nil {
@@ -113,7 +113,7 @@ func (p *parser) schemaOf(n *yaml.Node) (int, error) {
 	case schema > p.schema:
 		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, v), "written by a newer quayside (schema %d; this version supports %d)", schema, p.schema)}
 	case schema < 1:
-		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, v), "unknown schema %d (want %d)", schema, p.schema)}
+		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, v), "unknown schema %d (expected %d)", schema, p.schema)}
 	}
 	return schema, nil
 }
@@ -214,7 +214,7 @@ func (p *parser) checkField(n *yaml.Node, what string, f reflect.StructField, va
 		_, err = model.ParseInstallMode(string(value))
 	case *Adopted:
 		if value.Condition == "" {
-			err = fmt.Errorf("%s: adopted needs operatorCondition", what)
+			err = fmt.Errorf("%s: adopted requires operatorCondition", what)
 		}
 	case *Storage:
 		if err = value.fault(); err != nil {

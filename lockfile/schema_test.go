@@ -24,6 +24,6 @@ func TestSchemaIsShipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(lockfile.JSONSchema()), string(got)); d != "" {
-		t.Errorf("%s is out of step, run go test ./lockfile -update: -want +got\n%s", file, d)
+		t.Errorf("%s is out of date: run go test ./lockfile -update: -want +got\n%s", file, d)
 	}
 }

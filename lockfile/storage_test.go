@@ -37,9 +37,9 @@ func TestStorage(t *testing.T) {
 		t.Errorf("got %+v", changes)
 	}
 	for want, s := range map[string]lockfile.Storage{
-		`stage "wait" is not one of store, migrate`: {State: "wait", Objects: []lockfile.StoredVersions{widgets}},
+		`stage "wait": must be one of store, migrate`: {State: "wait", Objects: []lockfile.StoredVersions{widgets}},
 		"no objects": {State: lockfile.StorageStore},
-		"want crd, from and to, with two different versions": {State: lockfile.StorageStore, Objects: []lockfile.StoredVersions{{Definition: "a.b", From: "v1", To: "v1"}}},
+		"storage: crd, from and to are required, with two different versions": {State: lockfile.StorageStore, Objects: []lockfile.StoredVersions{{Definition: "a.b", From: "v1", To: "v1"}}},
 		"objects of a.b cannot be stored in both v2 and v3": {State: lockfile.StorageStore, Objects: []lockfile.StoredVersions{
 			{Definition: "a.b", From: "v1", To: "v2"}, {Definition: "a.b", From: "v0", To: "v3"},
 		}},

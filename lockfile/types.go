@@ -186,14 +186,14 @@ func (s *Storage) String() string {
 func (s *Storage) fault() error {
 	switch {
 	case s.State != StorageStore && s.State != StorageMigrate:
-		return fmt.Errorf("storage: stage %q is not one of %s, %s", s.State, StorageStore, StorageMigrate)
+		return fmt.Errorf("storage: stage %q: must be one of %s, %s", s.State, StorageStore, StorageMigrate)
 	case len(s.Objects) == 0:
 		return errors.New("storage: no objects")
 	}
 	to := map[string]string{}
 	for _, o := range s.Objects {
 		if o.Definition == "" || o.From == "" || o.To == "" || o.From == o.To {
-			return errors.New("storage: want crd, from and to, with two different versions")
+			return errors.New("storage: crd, from and to are required, with two different versions")
 		}
 		if other, ok := to[o.Definition]; ok && other != o.To {
 			return fmt.Errorf("storage: objects of %s cannot be stored in both %s and %s", o.Definition, other, o.To)

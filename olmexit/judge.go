@@ -273,7 +273,7 @@ func (x *inspector) blockingReasons(op *operator) []Reason {
 		no("replacing", "an upgrade is in progress: %s; wait until only one is left", strings.Join(names, ", "))
 	}
 	for _, plan := range x.plans[op.Namespace] {
-		if x.inFlight(op, plan) {
+		if x.isInFlight(op, plan) {
 			no("plan-in-flight", "InstallPlan %s is %s: wait until it is Complete", plan.Name, plan.Phase)
 		}
 	}
@@ -283,8 +283,8 @@ func (x *inspector) blockingReasons(op *operator) []Reason {
 	return out
 }
 
-// inFlight reports whether OLM is executing an InstallPlan of an operator.
-func (x *inspector) inFlight(op *operator, plan snapshot.InstallPlan) bool {
+// isInFlight reports whether OLM is executing an InstallPlan of an operator.
+func (x *inspector) isInFlight(op *operator, plan snapshot.InstallPlan) bool {
 	return (plan.Phase == "Installing" || plan.Phase == "Planning") && slices.Contains(x.operatorsOf[plan.Key], op)
 }
 

@@ -107,7 +107,7 @@ func TestConfigAnnotationsGiveWay(t *testing.T) {
 
 func TestConfigErrors(t *testing.T) {
 	_, err := parseConfig([]byte(`{"envs":[],"env":"x","volumes":[1],"affinity":[],"other":1}`))
-	for _, want := range []string{"config.envs: unknown field", "config.other: unknown field", "config.env: want a list", "config.volumes[0]: want an object", "config.affinity: want an object"} {
+	for _, want := range []string{"config.envs: unknown field", "config.other: unknown field", "config.env: expected a list", "config.volumes[0]: expected an object", "config.affinity: expected an object"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want it to contain %q", err, want)
 		}

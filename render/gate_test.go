@@ -49,14 +49,14 @@ func TestShippedIsTyped(t *testing.T) {
 		`{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80, targetPort: http}]}}`: "",
 		`{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80, portName: a}], sort: b}}`: fmt.Sprintf(
 			"manifests/x0.yaml: Service s: "+unknown+"\nmanifests/x0.yaml: Service s: "+unknown, "spec.ports[0].portName", "v1", "spec.sort", "v1"),
-		`{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: {port: 80}, selector: [a]}}`:                                                                         "manifests/x0.yaml: Service s: spec.ports: want a list, got an object\nmanifests/x0.yaml: Service s: spec.selector: want an object, got a list",
-		`{apiVersion: v1, kind: ServiceAccount, metadata: {name: s}, imagePullSecrets: text}`:                                                                                    "manifests/x0.yaml: ServiceAccount s: imagePullSecrets: want a list, got a string",
-		`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: s}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}, subjects: [a]}`: "manifests/x0.yaml: RoleBinding.rbac.authorization.k8s.io s: subjects[0]: want an object, got a string",
+		`{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: {port: 80}, selector: [a]}}`:                                                                         "manifests/x0.yaml: Service s: spec.ports: expected a list, got an object\nmanifests/x0.yaml: Service s: spec.selector: expected an object, got a list",
+		`{apiVersion: v1, kind: ServiceAccount, metadata: {name: s}, imagePullSecrets: text}`:                                                                                    "manifests/x0.yaml: ServiceAccount s: imagePullSecrets: expected a list, got a string",
+		`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: s}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}, subjects: [a]}`: "manifests/x0.yaml: RoleBinding.rbac.authorization.k8s.io s: subjects[0]: expected an object, got a string",
 		`{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: s}, spec: {minAvailable: [1], selector: {matchLabels: {a: b}}}}`:                               "manifests/x0.yaml: PodDisruptionBudget.policy s: spec.minAvailable: json: cannot unmarshal array into Go value of type int32",
-		`{apiVersion: v1, kind: ConfigMap, metadata: {name: s, labels: {a: 1}, annotations: {a: [b]}}}`:                                                                          `manifests/x0.yaml: ConfigMap s: metadata.annotations[a]: want a string, got a list`,
-		`{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: s, labels: text}, spec: text}`:                                                            `manifests/x0.yaml: ServiceMonitor.monitoring.coreos.com s: metadata.labels: want an object, got a string`,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: s, labels: {a: 1}, annotations: {a: [b]}}}`:                                                                          `manifests/x0.yaml: ConfigMap s: metadata.annotations[a]: expected a string, got a list`,
+		`{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: s, labels: text}, spec: text}`:                                                            `manifests/x0.yaml: ServiceMonitor.monitoring.coreos.com s: metadata.labels: expected an object, got a string`,
 		`{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: s, labels: {a: b c}}}`:                                                                    `manifests/x0.yaml: ServiceMonitor.monitoring.coreos.com ns/s: metadata.labels: Invalid value: "b c": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`,
-		`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.x.io}, spec: {group: x.io, version: v1, groupPriorityMinimum: many, versionPriority: 1}}`: "manifests/x0.yaml: APIService.apiregistration.k8s.io v1.x.io: spec.groupPriorityMinimum: want a whole number, got a string",
+		`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.x.io}, spec: {group: x.io, version: v1, groupPriorityMinimum: many, versionPriority: 1}}`: "manifests/x0.yaml: APIService.apiregistration.k8s.io v1.x.io: spec.groupPriorityMinimum: expected a whole number, got a string",
 		`{apiVersion: v1, kind: Secret, metadata: {name: A_b}}`:                                                                                                                  `manifests/x0.yaml: Secret ns/A_b: metadata.name: Invalid value: "A_b": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
 	} {
 		if got := renderManifest(t, newBundle("x", "1.0.0", "v1", manifest)); got != want {
@@ -71,7 +71,7 @@ func TestDefinitionsAreApplied(t *testing.T) {
 	for edit, want := range map[string]string{
 		"schema: {openAPIV3Schema: {type: object => schema: {openAPIV3Schema: {type: object, properties: {a: {type: array}}":    `spec.versions[0].schema.openAPIV3Schema.properties[a].items: Required value: must be specified`,
 		"schema: {openAPIV3Schema: {type: object => schema: {openAPIV3Schema: {type: object, properties: {a: {format: int}}":    `spec.versions[0].schema.openAPIV3Schema.properties[a].type: Required value: must not be empty for specified object fields`,
-		"schema: {openAPIV3Schema: {type: object => schema: {openAPIV3Schema: {type: object, properties: {a: {type: [string]}}": `spec.versions[0].schema.openAPIV3Schema.properties[a].type: want a string, got a list`,
+		"schema: {openAPIV3Schema: {type: object => schema: {openAPIV3Schema: {type: object, properties: {a: {type: [string]}}": `spec.versions[0].schema.openAPIV3Schema.properties[a].type: expected a string, got a list`,
 		"scope: Namespaced => scope: Everywhere":          `spec.scope: Unsupported value: "Everywhere": supported values: "Cluster", "Namespaced"`,
 		"storage: true => storage: false":                 `spec.versions: Invalid value: must have exactly one version marked as storage version`,
 		"schema: {openAPIV3Schema => x: {openAPIV3Schema": `spec.versions[0].schema.openAPIV3Schema: Required value`,
@@ -96,7 +96,7 @@ func TestConfigIsTyped(t *testing.T) {
 	pin := pinOf(b, "ns")
 	pin.Config = []byte(`{"tolerations":[{"key":1}],"resources":{"limits":{"cpu":"one"}}}`)
 	_, _, err = Manifests(b, pin, Options{})
-	if err == nil || !strings.Contains(err.Error(), "config.resources.limits[cpu]: ") || !strings.Contains(err.Error(), "config.tolerations[0].key: want a string, got a number") {
+	if err == nil || !strings.Contains(err.Error(), "config.resources.limits[cpu]: ") || !strings.Contains(err.Error(), "config.tolerations[0].key: expected a string, got a number") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -71,7 +71,7 @@ func (t *tree) cluster(name string) (profile.Cluster, error) {
 		names = append(names, c.Name)
 	}
 	slices.Sort(names)
-	return profile.Cluster{}, fmt.Errorf("no cluster %q (have %s)", name, strings.Join(names, ", "))
+	return profile.Cluster{}, fmt.Errorf("no cluster %q (available: %s)", name, strings.Join(names, ", "))
 }
 
 // clusterInstallations returns the Installations of a cluster.

@@ -197,7 +197,7 @@ func (w *world) haveCatalogs(ns string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return " (have " + list(names) + ")"
+	return " (available: " + list(names) + ")"
 }
 
 func (w *world) noPackage(s *want, c *model.Catalog) *fault {
@@ -235,7 +235,7 @@ func (w *world) checkChannels(s *want, pkgs []*model.Package) *fault {
 	}
 	return &fault{
 		pos: s.pos(declare.FieldChannel),
-		msg: fmt.Sprintf("channel %q not in package %s (have %s)", strings.Join(s.channels, ", "), s.pkg, strings.Join(pkgs[0].ChannelNames(), ", ")),
+		msg: fmt.Sprintf("channel %q not in package %s (available: %s)", strings.Join(s.channels, ", "), s.pkg, strings.Join(pkgs[0].ChannelNames(), ", ")),
 	}
 }
 

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -69,11 +70,20 @@ func formatWatched(ns []string) string {
 	return "namespace " + strings.Join(ns, ", ")
 }
 
-// isBelow reports whether version have is lower than version want. It returns false if either is
-// empty or malformed.
+// isBelow reports whether version have is lower than version want. A version without a patch, such
+// as 1.34, stands for its newest patch. isBelow returns false if either is empty or malformed.
 func isBelow(have, want string) bool {
 	h, v, ok := parseBoth(have, want)
+	if ok && strings.Count(have, ".") == 1 {
+		h.Patch = math.MaxUint64
+	}
 	return ok && h.LT(v)
+}
+
+// needsPatch reports whether version want is a later patch of version have, which names no patch.
+func needsPatch(have, want string) bool {
+	h, v, ok := parseBoth(have, want)
+	return ok && h.LT(v) && !isBelow(have, want)
 }
 
 // isAboveMinor reports whether version have has a later minor version than limit. It returns false

@@ -241,7 +241,8 @@ func (w *world) reportCannotRun(i *installed, s *want) {
 	}
 }
 
-// reportUnchecked warns about checks that are skipped because a version of the cluster is not set.
+// reportUnchecked warns about checks that are skipped because a version of the cluster is not set,
+// or because it has no patch.
 // It implements Rule 7.
 func (w *world) reportUnchecked(st *state) {
 	kube, shift := 0, 0
@@ -249,8 +250,12 @@ func (w *world) reportUnchecked(st *state) {
 		if i.entry == nil || len(st.wantsOf(i)) == 0 {
 			continue
 		}
-		if i.entry.Bundle().Metadata().MinKubeVersion != "" {
+		minimum := i.entry.Bundle().Metadata().MinKubeVersion
+		if minimum != "" {
 			kube++
+		}
+		if have := w.opt.KubernetesVersion; needsPatch(have, minimum) {
+			w.warn(diag.Warning{Code: "unchecked", Subject: i.ns + "/" + i.pkg(), Msg: fmt.Sprintf("%s/%s needs Kubernetes %s: kubernetesVersion %s is taken as its newest patch", i.ns, i.pkg(), minimum, have)})
 		}
 		if i.entry.Bundle().MaxOpenShiftVersion() != "" {
 			shift++

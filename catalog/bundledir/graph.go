@@ -62,7 +62,7 @@ func defaultChannel(pkg string, newestFirst []*member, channels map[string][]*me
 		if absent == "" {
 			return m.defaultChannel, nil
 		}
-		return m.defaultChannel, []diag.Warning{guessedDefault(pkg, newestFirst[0], absent, m.defaultChannel)}
+		return m.defaultChannel, []diag.Warning{newGuessedDefaultWarning(pkg, newestFirst[0], absent, m.defaultChannel)}
 	}
 	names := slices.Sorted(maps.Keys(channels))
 	if len(names) == 0 {
@@ -75,10 +75,10 @@ func defaultChannel(pkg string, newestFirst []*member, channels map[string][]*me
 	if len(names) == 1 && absent == "" {
 		return guess, nil
 	}
-	return guess, []diag.Warning{guessedDefault(pkg, newestFirst[0], absent, guess)}
+	return guess, []diag.Warning{newGuessedDefaultWarning(pkg, newestFirst[0], absent, guess)}
 }
 
-func guessedDefault(pkg string, newest *member, absent, guess string) diag.Warning {
+func newGuessedDefaultWarning(pkg string, newest *member, absent, guess string) diag.Warning {
 	why := "no bundle has a default channel"
 	if absent != "" {
 		why = fmt.Sprintf("no bundle here is in the default channel %q", absent)

@@ -132,7 +132,7 @@ func OpenIndex(r io.ReaderAt, size int64, key string) (*Index, error) {
 	}
 	byName := func(a, b row) int { return strings.Compare(a.Summary.Name, b.Summary.Name) }
 	if !slices.IsSortedFunc(x.head.Packages, byName) {
-		return nil, x.faultf("packages are not in order")
+		return nil, x.faultf("packages are not sorted")
 	}
 	return x, nil
 }
@@ -172,7 +172,7 @@ func (x *Index) Search(match func(text string) bool) ([]model.Summary, error) {
 			return nil, err
 		}
 		if len(texts) != len(x.head.Packages) {
-			return nil, x.faultf("%d search texts of %d packages", len(texts), len(x.head.Packages))
+			return nil, x.faultf("%d search texts for %d packages", len(texts), len(x.head.Packages))
 		}
 	}
 	var out []model.Summary
@@ -205,7 +205,7 @@ func (x *Index) content(chosen func(number int) bool) (model.Content, error) {
 			return model.Content{}, err
 		}
 		if p.Name != name {
-			return model.Content{}, x.faultf("%s%s has package %q", packageEntries, name, p.Name)
+			return model.Content{}, x.faultf("entry %s%s contains package %q", packageEntries, name, p.Name)
 		}
 		c.Packages = append(c.Packages, p)
 	}

@@ -110,7 +110,7 @@ func (d *decoder) decodeObjects() error {
 			}
 			d.b.add(o, d.sel)
 		case '[', '"', '0', 't', 'f', 'n':
-			d.b.faults.Addf(d.nextPos(), "want a JSON object, got %s", kindName(kind))
+			d.b.faults.Addf(d.nextPos(), "expected a JSON object, got %s", kindName(kind))
 			d.in.skip()
 		case end:
 			if err := d.in.failed(); err != nil {
@@ -277,7 +277,7 @@ func (d *decoder) rejectValue(want string) {
 	}
 	pos := d.nextPos()
 	if d.in.skip(); d.in.failed() == nil {
-		d.fault(pos, "%s: want %s, got %s", d.pathText(), want, kindName(kind))
+		d.fault(pos, "%s: expected %s, got %s", d.pathText(), want, kindName(kind))
 	}
 }
 

@@ -403,12 +403,12 @@ func TestFaults(t *testing.T) {
 				"a.yaml": "schema: olm.channel\nname: c\nentries: [{name: x, skips: none}]\n---\nname: x\n---\na: [}\nb: 1\n",
 			},
 			`a.yaml:1:1: olm.channel "c" has no field package
-a.yaml:3:28: entries[0].skips: want an array, got a string
+a.yaml:3:28: entries[0].skips: expected an array, got a string
 a.yaml:5:1: object has no schema
 a.yaml:7: malformed YAML: did not find expected node content
-b.json:2:10: name: want a string, got a number
+b.json:2:10: name: expected a string, got a number
 b.json:3:1: object has no schema
-b.json:4:1: want a JSON object, got an array
+b.json:4:1: expected a JSON object, got an array
 b.json:5:34: malformed JSON: the file ends inside an object`,
 		},
 		{
@@ -434,11 +434,11 @@ b.json:5:34: malformed JSON: the file ends inside an object`,
 		{
 			"error/in lists",
 			map[string]string{"a.json": `{"schema":"olm.bundle","package":"a","name":"b","properties":[{"value":{"ref":1},"type":"olm.bundle.object"},{"type":1,"value":2}],"relatedImages":[{"name":"x"},{"image":[]}]}`},
-			`a.json:1:63: properties[0].value.ref: want a string, got a number
-a.json:1:118: properties[1].type: want a string, got a number
-a.json:1:171: relatedImages[1].image: want a string, got an array`,
+			`a.json:1:63: properties[0].value.ref: expected a string, got a number
+a.json:1:118: properties[1].type: expected a string, got a number
+a.json:1:171: relatedImages[1].image: expected a string, got an array`,
 		},
-		{"error/no catalog", map[string]string{"README.md": "# words\nand words\n"}, `README.md:2:1: want a mapping, got "and words"`},
+		{"error/no catalog", map[string]string{"README.md": "# words\nand words\n"}, `README.md:2:1: expected a mapping, got "and words"`},
 		{"error/file name", map[string]string{"a\n::error::x.json": "{}"}, `a ::error::x.json: file name "a\n::error::x.json" contains the character U+000A, which is not allowed in names`},
 		{"error/ignore", map[string]string{".indexignore": strings.Repeat("a", 1001)}, ".: .indexignore: too large"},
 	} {

@@ -68,7 +68,7 @@ func TestWindow(t *testing.T) {
 	big := strings.Repeat("x\\n", 400<<10)
 	in := "{\"schema\":\"other\",\n\"a\":\"" + big + "\",\n\n\"b\":1}\n" + strings.Repeat("\n", 300<<10) + "  {\"schema\":\"olm.package\",\n\"name\":\n 7}"
 	_, err := Decode("f", strings.NewReader(in))
-	want := fmt.Sprintf("f:%d:2: name: want a string, got a number", 5+(300<<10)+2)
+	want := fmt.Sprintf("f:%d:2: name: expected a string, got a number", 5+(300<<10)+2)
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -263,18 +263,18 @@ func isWord(r rune) bool {
 	return r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 }
 
-// dotText returns s as a DOT string. Graphviz decodes HTML entities in
+// quoteDOT returns s as a DOT string. Graphviz decodes HTML entities in
 // labels.
-func dotText(s string) string {
+func quoteDOT(s string) string {
 	return strconv.Quote(strings.ReplaceAll(inert.Line(s), "&", "&amp;"))
 }
 
 // DOT renders the graph for Graphviz, one cluster per channel.
 func (g Graph) DOT() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR;\n  node [shape=box];\n", dotText(g.Package))
+	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR;\n  node [shape=box];\n", quoteDOT(g.Package))
 	for c, ch := range g.Channels {
-		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=%s;\n", c, dotText(ch.Name))
+		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=%s;\n", c, quoteDOT(ch.Name))
 		for _, n := range ch.Nodes {
 			style := ""
 			switch {
@@ -285,7 +285,7 @@ func (g Graph) DOT() string {
 			case n.Skipped || n.Absent:
 				style = ", style=dashed"
 			}
-			fmt.Fprintf(&b, "    %s [label=%s%s];\n", dotText(ch.Name+"/"+n.Bundle), dotText(n.label()), style)
+			fmt.Fprintf(&b, "    %s [label=%s%s];\n", quoteDOT(ch.Name+"/"+n.Bundle), quoteDOT(n.label()), style)
 		}
 		for _, e := range ch.printedEdges() {
 			style := ""
@@ -295,12 +295,12 @@ func (g Graph) DOT() string {
 			if e.OnPath {
 				style += ", penwidth=3"
 			}
-			fmt.Fprintf(&b, "    %s -> %s [%s];\n", dotText(ch.Name+"/"+e.From), dotText(ch.Name+"/"+e.To), strings.TrimPrefix(style, ", "))
+			fmt.Fprintf(&b, "    %s -> %s [%s];\n", quoteDOT(ch.Name+"/"+e.From), quoteDOT(ch.Name+"/"+e.To), strings.TrimPrefix(style, ", "))
 		}
 		b.WriteString("  }\n")
 	}
 	if len(g.notes) > 0 {
-		fmt.Fprintf(&b, "  label=%s;\n  labelloc=b;\n", dotText(strings.Join(g.notes, "; ")))
+		fmt.Fprintf(&b, "  label=%s;\n  labelloc=b;\n", quoteDOT(strings.Join(g.notes, "; ")))
 	}
 	b.WriteString("}\n")
 	return b.String()

@@ -129,7 +129,7 @@ func (x *extraction) apply(tr *tar.Reader) error {
 			return fmt.Errorf("more than %d entries in the image", x.limit.Entries)
 		}
 		if err := x.entry(h, tr); err != nil {
-			return fmt.Errorf("entry %q: %w", inert.Cut(h.Name, maxShown), err)
+			return fmt.Errorf("entry %q: %w", inert.Truncate(h.Name, maxShown), err)
 		}
 	}
 }
@@ -207,9 +207,9 @@ func (x *extraction) hardLink(name, target string) error {
 	n := x.tree.find(to)
 	if n == nil || n.isDir() {
 		if !x.isWanted(to) {
-			return fmt.Errorf("hard link to %q, which is outside of %s", inert.Cut(target, maxShown), x.position())
+			return fmt.Errorf("hard link to %q, which is outside of %s", inert.Truncate(target, maxShown), x.position())
 		}
-		return fmt.Errorf("hard link to %q, which is not a file", inert.Cut(target, maxShown))
+		return fmt.Errorf("hard link to %q, which is not a file", inert.Truncate(target, maxShown))
 	}
 	same := *n
 	same.layer = x.layer

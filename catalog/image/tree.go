@@ -154,7 +154,7 @@ func (t *tree) followLinks(name string) (string, error) {
 				return "", err
 			}
 			if to = path.Join(append([]string{to}, parts[i+1:]...)...); to == name {
-				return "", errors.New("a symbolic link to itself")
+				return "", errors.New("the symbolic link points to itself")
 			}
 			return to, nil
 		}
@@ -171,7 +171,7 @@ func linkTarget(dir, link string) (string, error) {
 	}
 	to := path.Join(dir, link)
 	if to == ".." || strings.HasPrefix(to, "../") {
-		return "", fmt.Errorf("symbolic link to %q points outside the image", inert.Cut(link, maxShown))
+		return "", fmt.Errorf("symbolic link to %q points outside the image", inert.Truncate(link, maxShown))
 	}
 	return to, nil
 }
@@ -200,7 +200,7 @@ func (t *tree) resolveIn(n *node, at, dir string) error {
 		case c.isLink:
 			file, err := t.linkedFile(here, c, dir)
 			if err != nil {
-				return fmt.Errorf("symbolic link %q to %q: %w", "/"+inert.Cut(here, maxShown), inert.Cut(c.link, maxShown), err)
+				return fmt.Errorf("symbolic link %q to %q: %w", "/"+inert.Truncate(here, maxShown), inert.Truncate(c.link, maxShown), err)
 			}
 			n.children[name] = file
 		}
@@ -213,7 +213,7 @@ func (t *tree) linkedFile(name string, n *node, dir string) (*node, error) {
 	for range maxLinks {
 		to, err := linkTarget(path.Dir(name), n.link)
 		if err != nil || !filetree.Within(to, dir) {
-			return nil, fmt.Errorf("it points outside %q", "/"+dir)
+			return nil, fmt.Errorf("it points outside of %q", "/"+dir)
 		}
 		if n = t.find(to); n == nil {
 			return nil, errors.New("its target is missing")
@@ -226,7 +226,7 @@ func (t *tree) linkedFile(name string, n *node, dir string) (*node, error) {
 		}
 		name = to
 	}
-	return nil, errors.New("it leads through too many links")
+	return nil, errors.New("its target is behind too many symbolic links")
 }
 
 // files returns the files below directories. The keys of dirs are the new names of the

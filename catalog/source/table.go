@@ -121,9 +121,9 @@ func (r Ref) Prefix() string {
 func Find(ctx context.Context, at Place, r Ref) (*Source, error) {
 	s, rest, ok := r.Scheme()
 	if name, _, found := strings.Cut(string(r), ":"); !found {
-		return nil, fmt.Errorf("source %q has no scheme: want one of %s, followed by a colon", r, strings.Join(schemeNames(), ", "))
+		return nil, fmt.Errorf("source %q has no scheme: must start with one of %s, and a colon", r, strings.Join(schemeNames(), ", "))
 	} else if !ok {
-		return nil, fmt.Errorf("source %q: unknown scheme %q (have %s)", r, name, strings.Join(schemeNames(), ", "))
+		return nil, fmt.Errorf("source %q: unknown scheme %q: must be one of %s", r, name, strings.Join(schemeNames(), ", "))
 	}
 	return s.find(ctx, at, r, rest)
 }

@@ -101,7 +101,7 @@ func (d *database) checkPages(ctx context.Context) error {
 			return nil
 		}
 		lines := strings.Split(strings.TrimSpace(row[0].String), "\n")
-		return fmt.Errorf("the database is damaged: %s", inert.Cut(lines[len(lines)-1], maxShown))
+		return fmt.Errorf("the database is damaged: %s", inert.Truncate(lines[len(lines)-1], maxShown))
 	})
 }
 

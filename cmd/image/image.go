@@ -115,7 +115,7 @@ func (o options) recipe(args []string) (recipe, error) {
 	r, ok := imageRecipes()[args[0]]
 	switch {
 	case !ok:
-		return r, fmt.Errorf("unknown image %q: have reporter, ci", args[0])
+		return r, fmt.Errorf("unknown image %q: must be one of reporter, ci", args[0])
 	case r.needs != nil && o.base == "":
 		return r, fmt.Errorf("missing -base: an image with /%s", strings.Join(r.needs, ", /"))
 	case r.needs == nil && o.base != "":

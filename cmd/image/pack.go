@@ -49,7 +49,7 @@ func (p program) pack(programs map[string][]byte, from *base) (v1.ImageIndex, er
 		}
 		image, err := p.packFor(platform, programs[name], from)
 		if err != nil {
-			return nil, fmt.Errorf("for %s: %w", name, err)
+			return nil, fmt.Errorf("packing for %s: %w", name, err)
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: platform}})
 	}
@@ -147,7 +147,7 @@ func openBase(ctx context.Context, client *oci.Client, source, tmp string, needs
 			return nil, err
 		}
 	case src.Kind != oci.Layout || src.Tag != "" || src.Digest != "":
-		return nil, fmt.Errorf("%s: want a registry image with a digest, or oci: and a layout with one image", src)
+		return nil, fmt.Errorf("%s: must be a registry image with a digest, or oci: and a layout with one image", src)
 	}
 	root, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
@@ -173,7 +173,7 @@ func (b *base) layers(platform *v1.Platform) ([]mutate.Addendum, []string, error
 	}
 	images, err := partial.FindImages(b.index, match.Platforms(*platform))
 	if err == nil && len(images) != 1 {
-		err = fmt.Errorf("the base has %d images for this platform, want one", len(images))
+		err = fmt.Errorf("the base has %d images for this platform, expected one", len(images))
 	}
 	if err != nil {
 		return nil, nil, err

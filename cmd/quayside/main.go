@@ -10,5 +10,11 @@ import (
 )
 
 func main() {
-	os.Exit(cli.Main(parts.All(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+	stderr := os.Stderr
+	// kustomize writes notes about deprecated fields to os.Stderr, without the file and once for
+	// each build. quayside reports them as warnings.
+	if null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0); err == nil {
+		os.Stderr = null
+	}
+	os.Exit(cli.Main(parts.All(), os.Args[1:], os.Stdin, os.Stdout, stderr, os.Environ()))
 }

@@ -68,7 +68,7 @@ func verifyRelease(dir string, key trust.Key) error {
 	for line := range strings.Lines(string(sums)) {
 		want, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
 		if !ok || name != filepath.Base(name) {
-			errs = append(errs, fmt.Errorf("%s: %q is not a sum and a name", sumsName, line))
+			errs = append(errs, fmt.Errorf("%s: %q is not a checksum and a file name", sumsName, line))
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(dir, name))
@@ -76,7 +76,7 @@ func verifyRelease(dir string, key trust.Key) error {
 		case err != nil:
 			errs = append(errs, err)
 		case sum(data) != want:
-			errs = append(errs, fmt.Errorf("%s has checksum %s, want the signed checksum %s", name, sum(data), want))
+			errs = append(errs, fmt.Errorf("%s has checksum %s, expected the signed checksum %s", name, sum(data), want))
 		}
 	}
 	return errors.Join(errs...)

@@ -117,17 +117,17 @@ func TestLoadErrors(t *testing.T) {
 		"error/no CSV":                  {map[string]string{"manifests/csv.yaml": "-", "manifests/a.yaml": "{kind: A, metadata: {name: a}}"}, []string{"manifests: no ClusterServiceVersion"}},
 		"error/two CSVs":                {map[string]string{"manifests/d.yaml": csv}, []string{`manifests/d.yaml: second ClusterServiceVersion "lamp.v1.0.0"`}},
 		"error/malformed":               {map[string]string{"manifests/a.yaml": "a: b\nc: [\n"}, []string{"manifests/a.yaml:"}},
-		"error/not an object":           {map[string]string{"manifests/a.yaml": "- 1\n"}, []string{"manifests/a.yaml:1:1: want a mapping, got a list"}},
+		"error/not an object":           {map[string]string{"manifests/a.yaml": "- 1\n"}, []string{"manifests/a.yaml:1:1: expected a mapping, got a list"}},
 		"error/item":                    {map[string]string{"manifests/a.yaml": "kind: List\nitems: [1]\n"}, []string{"manifests/a.yaml: document 1: items[0]: not an object"}},
 		"error/no kind":                 {map[string]string{"manifests/a.yaml": "a: b\n"}, []string{"manifests/a.yaml: document 1: kind is missing"}},
 		"error/file name":               {map[string]string{"manifests/a\n::error::x.yaml": "a: b\n"}, []string{`manifests/a ::error::x.yaml: file name "manifests/a\n::error::x.yaml" contains`}},
 		"error/subdirectory":            {map[string]string{"manifests/sub/a.yaml": "a: b\n"}, []string{"manifests/sub: subdirectory not supported"}},
 		"error/two files":               {map[string]string{"manifests/a.yaml": "[", "manifests/b.yaml": "{"}, []string{"manifests/a.yaml", "manifests/b.yaml"}},
-		"error/two fields":              {map[string]string{"manifests/csv.yaml": "kind: ClusterServiceVersion\nmetadata: {name: [], labels: {a: [1]}}\nspec: {installModes: {}, replaces: 1}\n"}, []string{"metadata.name: want a string", `metadata.labels["a"]`, "spec.installModes: want a list", "spec.replaces: want a string"}},
+		"error/two fields":              {map[string]string{"manifests/csv.yaml": "kind: ClusterServiceVersion\nmetadata: {name: [], labels: {a: [1]}}\nspec: {installModes: {}, replaces: 1}\n"}, []string{"metadata.name: expected a string", `metadata.labels["a"]`, "spec.installModes: expected a list", "spec.replaces: expected a string"}},
 		"error/alias bomb":              {map[string]string{"manifests/a.yaml": bomb}, []string{"manifests/a.yaml"}},
 		"error/deep":                    {map[string]string{"manifests/a.yaml": "a: " + strings.Repeat("[", 200) + strings.Repeat("]", 200)}, []string{"manifests/a.yaml"}},
 		"error/not a number":            {map[string]string{"manifests/a.yaml": "a: .nan"}, []string{"manifests/a.yaml:1:4: .nan cannot be represented in JSON"}},
-		"error/property without a type": {map[string]string{"metadata/properties.yaml": "properties: [{value: 1}, 3]"}, []string{"properties[0].type is missing", "properties[1]: want an object"}},
+		"error/property without a type": {map[string]string{"metadata/properties.yaml": "properties: [{value: 1}, 3]"}, []string{"properties[0].type is missing", "properties[1]: expected an object"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -288,10 +288,10 @@ func TestCSVIsTyped(t *testing.T) {
 		t.Errorf("got %v, %v\n%s", w, b.CSV.Permissions, d)
 	}
 	_, err = Load(newBundleDir(typed("args: a", "apiGroups: x", "rules: {}, sideEffects: []")))
-	wrong := `manifests/csv.yaml: spec.install.spec.deployments[0].spec.template.spec.containers[0].args: want a list, got a string
-manifests/csv.yaml: spec.install.spec.permissions[0].rules[0].apiGroups: want a list, got a string
-manifests/csv.yaml: spec.webhookdefinitions[0].rules: want a list, got an object
-manifests/csv.yaml: spec.webhookdefinitions[0].sideEffects: want a string, got a list`
+	wrong := `manifests/csv.yaml: spec.install.spec.deployments[0].spec.template.spec.containers[0].args: expected a list, got a string
+manifests/csv.yaml: spec.install.spec.permissions[0].rules[0].apiGroups: expected a list, got a string
+manifests/csv.yaml: spec.webhookdefinitions[0].rules: expected a list, got an object
+manifests/csv.yaml: spec.webhookdefinitions[0].sideEffects: expected a string, got a list`
 	if err == nil || err.Error() != wrong {
 		t.Errorf("got %v", err)
 	}
@@ -341,12 +341,12 @@ func TestHiddenObjects(t *testing.T) {
 		`{kind: AList, apiVersion: x/v1, metadata: {name: a}, items: [{kind: BList, apiVersion: x/v1, metadata: {name: b}, items: [` + secret + `]}]}`:         "Secret s",
 		`{kind: AllowList, apiVersion: x/v1, metadata: {name: a}, spec: {}}`:                                                                                   "AllowList a",
 		`{kind: Basket, apiVersion: x/v1, metadata: {name: a}, items: [` + secret + `]}`:                                                                       "Basket a",
-		`{kind: AList, apiVersion: x/v1, metadata: {name: a}, items: {a: b}}`:                                                                                  "manifests/x.yaml: document 1: items: want a list of objects, got an object",
-		`{kind: AList, apiVersion: x/v1, items: [{kind: BList, apiVersion: x/v1, items: }]}`:                                                                   "manifests/x.yaml: document 1: items[0].items: want a list of objects, got null",
+		`{kind: AList, apiVersion: x/v1, metadata: {name: a}, items: {a: b}}`:                                                                                  "manifests/x.yaml: document 1: items: expected a list of objects, got an object",
+		`{kind: AList, apiVersion: x/v1, items: [{kind: BList, apiVersion: x/v1, items: }]}`:                                                                   "manifests/x.yaml: document 1: items[0].items: expected a list of objects, got null",
 		secret + "\n---\n" + `{kind: AList, apiVersion: x/v1, items: [` + secret + `, text]}`:                                                                  "manifests/x.yaml: document 2: items[1]: not an object",
 		`{kind: List, apiVersion: v1, metadata: {name: l}, functionConfig: ` + secret + `}`:                                                                    "manifests/x.yaml: document 1: List is not a Kubernetes object",
-		`{kind: Deployment, apiVersion: v1, metadata: {name: d}, spec: text}`:                                                                                  "manifests/x.yaml: document 1: spec: want an object, got a string",
-		`{kind: AList, apiVersion: x/v1, items: [{kind: CronJob, apiVersion: batch/v1, metadata: {name: d}, spec: {jobTemplate: []}}]}`:                        "manifests/x.yaml: document 1: items[0].spec.jobTemplate: want an object, got a list",
+		`{kind: Deployment, apiVersion: v1, metadata: {name: d}, spec: text}`:                                                                                  "manifests/x.yaml: document 1: spec: expected an object, got a string",
+		`{kind: AList, apiVersion: x/v1, items: [{kind: CronJob, apiVersion: batch/v1, metadata: {name: d}, spec: {jobTemplate: []}}]}`:                        "manifests/x.yaml: document 1: items[0].spec.jobTemplate: expected an object, got a list",
 		`{kind: ResourceList, apiVersion: config.kubernetes.io/v1, metadata: {name: l}, items: [` + secret + `]}`:                                              "manifests/x.yaml: document 1: ResourceList is not a Kubernetes object",
 		`{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, "spec": {"containers": [{"<<": {"securityContext": {"privileged": true}}}], "<<": 1}}`: `manifests/x.yaml: document 1: spec.<<: key "<<" is a YAML merge key, which is not supported in manifests`,
 	} {

@@ -66,7 +66,7 @@ func flatten(a fieldPosition, m map[string]any, errs *diag.List) []map[string]an
 		checkPodPath(a, kind, m, errs)
 		return []map[string]any{m}
 	case listed && !ok:
-		fieldPosition{a.file, a.document, diag.Member(a.field, "items")}.faultf(errs, "want a list of objects, got %s", k8s.TypeName(value))
+		fieldPosition{a.file, a.document, diag.Member(a.field, "items")}.faultf(errs, "expected a list of objects, got %s", k8s.TypeName(value))
 		return nil
 	case kind == "ResourceList", kind == "List" && !listed:
 		a.faultf(errs, "%s is not a Kubernetes object", kind)
@@ -108,7 +108,7 @@ func checkPodPath(a fieldPosition, kind string, m map[string]any, errs *diag.Lis
 			return
 		}
 		if m, ok = value.(map[string]any); !ok {
-			a.faultf(errs, "want an object, got %s", k8s.TypeName(value))
+			a.faultf(errs, "expected an object, got %s", k8s.TypeName(value))
 			return
 		}
 	}

@@ -94,7 +94,7 @@ func (m *metadata) readAnnotations(errs *diag.List) {
 		}
 	}
 	if t := m.annotations[annotationMediaType]; t != "" && t != "registry+v1" {
-		errs.Addf(pos, "annotations[%q]: bundles of media type %q are not supported (want registry+v1)", annotationMediaType, t)
+		errs.Addf(pos, "annotations[%q]: unsupported media type %q: must be registry+v1", annotationMediaType, t)
 	}
 	if dir := m.annotations[annotationManifests]; dir != "" {
 		m.manifests = path.Clean(dir)

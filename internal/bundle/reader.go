@@ -22,7 +22,7 @@ type reader struct {
 func (r *reader) pos() diag.Pos { return diag.Pos{File: r.file} }
 
 func (r *reader) addTypeFault(field, want string, got any) {
-	r.errs.Addf(r.pos(), "%s: want %s, got %s", field, want, k8s.TypeName(got))
+	r.errs.Addf(r.pos(), "%s: expected %s, got %s", field, want, k8s.TypeName(got))
 }
 
 // fieldOf returns a field of type T, or the zero value if the field is missing or null. want is
@@ -81,7 +81,7 @@ func (r *reader) strings(m map[string]any, at, key string) map[string]string {
 		case nil:
 			out[k] = ""
 		case []any, map[string]any:
-			r.errs.Addf(r.pos(), "%s[%q]: want a string, got %s", diag.Member(at, key), k, k8s.TypeName(v))
+			r.errs.Addf(r.pos(), "%s[%q]: expected a string, got %s", diag.Member(at, key), k, k8s.TypeName(v))
 		default:
 			out[k] = fmt.Sprint(v)
 		}

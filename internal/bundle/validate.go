@@ -219,7 +219,7 @@ func checkWebhooks(c *checker) {
 	for _, w := range c.csv.Webhooks {
 		c.checkDeploymentName(w.Field, w.DeploymentName)
 		if w.Type != Validating && w.Type != Mutating && w.Type != Conversion {
-			c.faultf("%s.type: %q is not one of %s, %s, %s", w.Field, w.Type, Validating, Mutating, Conversion)
+			c.faultf("%s.type: %q: must be one of %s, %s, %s", w.Field, w.Type, Validating, Mutating, Conversion)
 		}
 		if !yamlnode.IsDNS1123Subdomain(strings.TrimRight(w.GenerateName, "-")) {
 			c.faultf("%s.generateName: %q is not a valid name", w.Field, w.GenerateName)

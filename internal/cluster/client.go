@@ -65,12 +65,12 @@ func (c *Client) convertError(ctx context.Context, err error) error {
 	case apierrors.IsUnauthorized(err):
 		return c.newUnreachableError(errors.New("credentials rejected (401 Unauthorized)"))
 	case errors.As(err, &status):
-		status.ErrStatus.Message = inert.Clip(status.ErrStatus.Message, maxMessageBytes)
+		status.ErrStatus.Message = inert.TruncateLine(status.ErrStatus.Message, maxMessageBytes)
 		return status
 	case errors.As(err, &sent):
 		return c.newUnreachableError(sent.Err)
 	default:
-		return newStatusError(0, "decoding the response: "+inert.Clip(err.Error(), maxMessageBytes))
+		return newStatusError(0, "decoding the response: "+inert.TruncateLine(err.Error(), maxMessageBytes))
 	}
 }
 

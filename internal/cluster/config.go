@@ -93,9 +93,9 @@ func (opt Options) login() (*rest.Config, string, error) {
 	names := slices.Sorted(maps.Keys(loaded.Contexts))
 	switch {
 	case name == "":
-		return nil, "", fmt.Errorf("the kubeconfig has no current context: give one with --context (have %s)", strings.Join(names, ", "))
+		return nil, "", fmt.Errorf("the kubeconfig has no current context: give one with --context (available: %s)", strings.Join(names, ", "))
 	case !slices.Contains(names, name):
-		return nil, "", fmt.Errorf("no context %q in the kubeconfig (have %s)%s", name, strings.Join(names, ", "), diag.DidYouMean(name, names))
+		return nil, "", fmt.Errorf("no context %q in the kubeconfig (available: %s)%s", name, strings.Join(names, ", "), diag.DidYouMean(name, names))
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(*loaded, name, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 	if err != nil {

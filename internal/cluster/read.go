@@ -215,7 +215,7 @@ func (c *Client) object(ctx context.Context, r resource, k *kind, ref v1alpha1.O
 		return nil, err
 	}
 	if name := k8s.Text(o, "metadata", "name"); name != ref.Name {
-		return nil, newStatusError(0, fmt.Sprintf("the server returned another object, %q", inert.Clip(name, maxMessageBytes)))
+		return nil, newStatusError(0, fmt.Sprintf("the server returned another object, %q", inert.TruncateLine(name, maxMessageBytes)))
 	}
 	return k.trim(o), nil
 }

@@ -57,7 +57,7 @@ func (e *RequestError) Fields() []string {
 			if cause.Type == metav1.CauseTypeFieldManagerConflict {
 				_, manager, _ := strings.Cut(cause.Message, `conflict with "`)
 				manager, _, _ = strings.Cut(manager, `"`)
-				out = append(out, inert.Clip(cause.Field+" is managed by "+manager, maxMessageBytes))
+				out = append(out, inert.TruncateLine(cause.Field+" is managed by "+manager, maxMessageBytes))
 			}
 		}
 	}

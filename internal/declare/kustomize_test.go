@@ -334,7 +334,7 @@ func TestKustomizeRefused(t *testing.T) {
 		"remote":     {"-- d/x/kustomization.yaml --\nresources:\n- github.com/org/catalog//operators/etcd?ref=main\n", `d/x/kustomization.yaml:2:3: "github.com/org/catalog//operators/etcd?ref=main" is not a local file: remote resources are not fetched` + below},
 		"charts":     {"-- d/kustomization.yaml --\nhelmCharts: [{name: x}]\n", `d/kustomization.yaml:1:13: helmCharts is not supported, because it runs a program: render the chart to a file and list the file as a resource`},
 		"outside":    {"-- d/kustomization.yaml --\nresources: [../../../etc/passwd]\n", `d/kustomization.yaml:1:13: "../../../etc/passwd" is outside of the repository`},
-		"file above": {"-- d/kustomization.yaml --\nresources: [../x.yaml]\n-- x.yaml --\n{apiVersion: v1, kind: Namespace, metadata: {name: x}}\n", "d/kustomization.yaml:1:13: \"../x.yaml\" leads to x.yaml, but kustomize only reads files below d"},
+		"file above": {"-- d/kustomization.yaml --\nresources: [../x.yaml]\n-- x.yaml --\n{apiVersion: v1, kind: Namespace, metadata: {name: x}}\n", "d/kustomization.yaml:1:13: \"../x.yaml\" resolves to x.yaml, but kustomize only reads files below d"},
 		"cycle":      {"-- d/a/kustomization.yaml --\nresources: [../b]\n-- d/b/kustomization.yaml --\nresources: [../a]\n", "includes itself"},
 		"component":  {"-- d/kustomization.yaml --\nkind: Component\napiVersion: kustomize.config.k8s.io/v1alpha1\n", "d/kustomization.yaml: "},
 		"deep":       {chain + "-- d/150/kustomization.yaml --\nresources: []\n", "deeper than 100 levels"},

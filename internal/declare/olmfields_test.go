@@ -481,6 +481,6 @@ experimental channels of OLM v1. A field that no CRD has is an error with its po
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(b.String(), string(got)); d != "" {
-		t.Errorf("%s is out of step, run go test ./subscription -update: -want +got\n%s", file, d)
+		t.Errorf("%s is out of date: run go test ./internal/declare -update: -want +got\n%s", file, d)
 	}
 }

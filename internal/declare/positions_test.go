@@ -120,7 +120,7 @@ func fieldFaults() []fieldFault {
 		of       = "namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p}}"
 		name     = "is not a Kubernetes name"
 		space    = "is not a valid namespace name"
-		not      = "is not one of"
+		not      = "must be one of"
 		versions = "is not a version range"
 		missing  = "missing"
 	)
@@ -139,7 +139,7 @@ func fieldFaults() []fieldFault {
 		{"", sub + meta + "spec: {" + hub + ", config: {selector: {matchExpressions: [{key: a, operator: ‸Is}]}}}\n", not},
 		{"", sub + meta + "spec: {" + hub + ", config: {volumes: [{name: v, configmap: ‸{name: c}}]}}\n", "unknown field \"configmap\" in spec.config.volumes[0]"},
 		{"", own + meta + "spec: {package: p, config: {volumes: [{name: v, emptyDir: {}}, {name: ‸v, emptyDir: {}}]}}\n", "is given twice"},
-		{"", own + meta + "spec: {package: p, config: {affinity: {nodeAffinity: ‸[]}}}\n", "want an object, got a list"},
+		{"", own + meta + "spec: {package: p, config: {affinity: {nodeAffinity: ‸[]}}}\n", "expected an object, got a list"},
 		{"v0.go spec.sourceType", source + "spec: {sourceType: ‸GRPC}\n", not},
 		{"v0.go spec.grpcPodConfig.affinity", source + "spec: {sourceType: grpc, grpcPodConfig: {affinity: {nodeaffinity: ‸{}}}}\n", "(did you mean \"nodeAffinity\"?)"},
 		{"", group + "spec: {upgradeStrategy: ‸Unsafe}\n", not},
@@ -322,7 +322,7 @@ func TestEveryKindIsRead(t *testing.T) {
 			continue
 		}
 		_, err := Parse("d.yaml", []byte("apiVersion: "+k.group+"/v9\nkind: "+k.kind+"\n"))
-		want := `d.yaml:1:13: unknown apiVersion "` + k.group + `/v9" for ` + k.kind + " (have " + k.versions[0]
+		want := `d.yaml:1:13: unknown apiVersion "` + k.group + `/v9" for ` + k.kind + ": must be " + k.versions[0]
 		if k.group == string(Quayside) {
 			want = "d.yaml:1:13: written by a newer quayside (schema quayside.dev/v9; this version supports quayside.dev/v1alpha1)"
 		}

@@ -24,6 +24,6 @@ func TestSchemaIsShipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(declare.Schema()), string(got)); d != "" {
-		t.Errorf("%s is out of step, run go test ./subscription -update: -want +got\n%s", file, d)
+		t.Errorf("%s is out of date: run go test ./internal/declare -update: -want +got\n%s", file, d)
 	}
 }

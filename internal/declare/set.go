@@ -44,7 +44,7 @@ func (s *Set) Ignored() string {
 		kinds, more = kinds[:most], " and "+diag.Count(n, "more kind")
 	}
 	for i, kind := range kinds {
-		kinds[i] = fmt.Sprintf("%d %s", s.Others[kind], inert.Cut(kind, 63))
+		kinds[i] = fmt.Sprintf("%d %s", s.Others[kind], inert.Truncate(kind, 63))
 	}
 	were := "were"
 	if total == 1 {

@@ -224,7 +224,7 @@ func (r *reader) readObject(n *yaml.Node) {
 				yamlnode.Header(r.file, n, k.versions[len(k.versions)-1], kind, &r.errs)
 				return
 			}
-			r.errs.Addf(r.at(v), "unknown apiVersion %q for %s (have %s)", apiVersion, kind, strings.Join(k.versions, " or "))
+			r.errs.Addf(r.at(v), "unknown apiVersion %q for %s: must be %s", apiVersion, kind, strings.Join(k.versions, " or "))
 			return
 		}
 		k.read(r, n)
@@ -242,7 +242,7 @@ func scalarField(n *yaml.Node, field string) string {
 func (r *reader) readItems(items *yaml.Node) {
 	if items.Kind != yaml.SequenceNode {
 		if s, ok := yamlnode.Text(items); ok || items.Kind == yaml.MappingNode {
-			r.errs.Addf(r.at(items), "items: want a list, got %s", map[bool]string{true: "\"" + s + "\"", false: "a mapping"}[ok])
+			r.errs.Addf(r.at(items), "items: expected a list, got %s", map[bool]string{true: "\"" + s + "\"", false: "a mapping"}[ok])
 		}
 		return
 	}

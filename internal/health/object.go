@@ -13,4 +13,4 @@ func groupKind(o map[string]any) string {
 const maxMessage = 400 // bytes
 
 // clipMessage returns s on one line, cut to maxMessage bytes.
-func clipMessage(s string) string { return inert.Clip(s, maxMessage) }
+func clipMessage(s string) string { return inert.TruncateLine(s, maxMessage) }

@@ -183,10 +183,10 @@ func (p *parser) newOperator(n *yaml.Node, w wireOperator) OperatorHealth {
 		}
 	}
 	if w.State != "" && !slices.Contains(States(), State(w.State)) {
-		p.errs.Addf(p.position(n, "state"), "state: %q is not one of %s", w.State, joinStrings(States()))
+		p.errs.Addf(p.position(n, "state"), "state: %q: must be one of %s", w.State, joinStrings(States()))
 	}
 	if w.Upgradeable != "" && !slices.Contains(conditionStatuses(), metav1.ConditionStatus(w.Upgradeable)) {
-		p.errs.Addf(p.position(n, "upgradeable"), "upgradeable: %q is not one of %s", w.Upgradeable, joinStrings(conditionStatuses()))
+		p.errs.Addf(p.position(n, "upgradeable"), "upgradeable: %q: must be one of %s", w.Upgradeable, joinStrings(conditionStatuses()))
 	}
 	if w.Pin != "" && !imageref.IsDigest(w.Pin) {
 		p.errs.Addf(p.position(n, "pin"), "pin: %q is not a checksum", w.Pin)
@@ -211,7 +211,7 @@ func (p *parser) parseStoredVersions(n *yaml.Node, list []wireStored) []v1alpha1
 	var out []v1alpha1.StoredVersions
 	for _, s := range list {
 		if s.Definition == "" || len(s.Versions) == 0 || slices.Contains(s.Versions, "") {
-			p.errs.Addf(p.position(n, "storedVersions"), "storedVersions: want a CRD and its versions, such as {crd: widgets.example.com, versions: [v1]}")
+			p.errs.Addf(p.position(n, "storedVersions"), "storedVersions: must be a CRD and its versions, such as {crd: widgets.example.com, versions: [v1]}")
 			continue
 		}
 		one := v1alpha1.StoredVersions{Definition: clipMessage(s.Definition)}

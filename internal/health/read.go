@@ -46,7 +46,7 @@ func Read(file string, data []byte) ([]*Summary, error) {
 	return r.out, nil
 }
 
-const supportedInput = "want a file of 'quayside status --save', or the output of 'quayside status -o json' or 'kubectl get installations.quayside.dev -A -o yaml'"
+const supportedInput = "expected a file of 'quayside status --save', or the output of 'quayside status -o json' or 'kubectl get installations.quayside.dev -A -o yaml'"
 
 type reader struct {
 	parser
@@ -105,7 +105,7 @@ func (r *reader) add(s *Summary) {
 	slices.SortStableFunc(s.Operators, byName)
 	for i, o := range s.Operators {
 		if i > 0 && o.Package != "" && byName(s.Operators[i-1], o) == 0 {
-			r.errs.Addf(o.Pos, "operator %q twice, first at %s", o.Namespace+"/"+o.Package, s.Operators[i-1].Pos)
+			r.errs.Addf(o.Pos, "operator %q appears twice, first at %s", o.Namespace+"/"+o.Package, s.Operators[i-1].Pos)
 		}
 	}
 	r.out = append(r.out, s)
@@ -133,7 +133,7 @@ func (r *reader) listField(n *yaml.Node, field string) []*yaml.Node {
 	case v == nil || v.Tag == "!!null":
 		return nil
 	case v.Kind != yaml.SequenceNode:
-		r.errs.Addf(yamlnode.At(r.file, v), "%s: want a list", field)
+		r.errs.Addf(yamlnode.At(r.file, v), "%s: expected a list", field)
 		return nil
 	}
 	return v.Content
@@ -205,7 +205,7 @@ func (r *reader) readStatus(n *yaml.Node) {
 func (r *reader) splitName(n *yaml.Node, name string) (namespace, pkg string) {
 	namespace, pkg, ok := strings.Cut(name, "/")
 	if !ok || namespace == "" || pkg == "" || strings.Contains(pkg, "/") {
-		r.errs.Addf(yamlnode.At(r.file, n), "operator %q: want namespace/package", name)
+		r.errs.Addf(yamlnode.At(r.file, n), "operator %q: must be namespace/package", name)
 	}
 	return namespace, pkg
 }

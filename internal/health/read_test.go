@@ -99,19 +99,19 @@ func TestRead(t *testing.T) {
 
 // TestReadFaults checks the message and the position of each fault.
 func TestReadFaults(t *testing.T) {
-	const wanted = ": want a file of 'quayside status --save', or the output of 'quayside status -o json' or 'kubectl get installations.quayside.dev -A -o yaml'"
+	const wanted = ": expected a file of 'quayside status --save', or the output of 'quayside status -o json' or 'kubectl get installations.quayside.dev -A -o yaml'"
 	for name, c := range map[string]struct{ in, want string }{
 		"nothing":        {"", "f: empty" + wanted},
 		"another kind":   {"apiVersion: v1\nkind: Pod\n", `f:1:1: kind "Pod"` + wanted},
 		"something":      {"a: b\n", "f:1:1: unknown document" + wanted},
 		"pods":           {"kind: List\nitems:\n- {kind: Pod}\n", `f:3:3: kind "Pod" among Installations` + wanted},
-		"no list":        {"kind: List\nitems: {}\n", "f:2:8: items: want a list"},
+		"no list":        {"kind: List\nitems: {}\n", "f:2:8: items: expected a list"},
 		"another's":      {"kind: Installation\napiVersion: operator.tigera.io/v1\n", `f:2:13: an Installation of "operator.tigera.io/v1" does not belong to quayside: use installations.quayside.dev`},
-		"no name":        {"kind: Installation\nmetadata: {namespace: ops}\n", "f:1:1: operator \"ops/\": no package\n" + `f:1:1: operator "ops/": want namespace/package`},
+		"no name":        {"kind: Installation\nmetadata: {namespace: ops}\n", "f:1:1: operator \"ops/\": must be namespace/package\n" + `f:1:1: operator "ops/": no package`},
 		"no cluster":     {"cluster: \"\"\noperators: []\n", "f:1:1: no cluster" + wanted},
 		"time":           {"cluster: c\nobservedAt: noon\noperators: []\n", `f:2:13: observedAt: "noon" is not a time such as 2026-01-31T12:00:00Z`},
-		"every one":      {"cluster: c\noperators:\n- {operator: a/b/c}\n- {operator: a/b, pin: x, upgradeable: maybe}\n", "f:3:3: operator \"a/b/c\": no state\nf:3:3: operator \"a/b/c\": want namespace/package\nf:4:3: operator \"a/b\": no state\nf:4:24: pin: \"x\" is not a checksum\nf:4:40: upgradeable: \"maybe\" is not one of True, False, Unknown"},
-		"wrong type":     {"kind: Installation\nmetadata: {namespace: [ops]}\n", "f:2:23: metadata.namespace: want a scalar, got a list"},
+		"every one":      {"cluster: c\noperators:\n- {operator: a/b/c}\n- {operator: a/b, pin: x, upgradeable: maybe}\n", "f:3:3: operator \"a/b/c\": must be namespace/package\nf:3:3: operator \"a/b/c\": no state\nf:4:3: operator \"a/b\": no state\nf:4:24: pin: \"x\" is not a checksum\nf:4:40: upgradeable: \"maybe\": must be one of True, False, Unknown"},
+		"wrong type":     {"kind: Installation\nmetadata: {namespace: [ops]}\n", "f:2:23: metadata.namespace: expected a scalar, got a list"},
 		"not UTF-8":      {"\xff", "f:1:1: not UTF-8"},
 		"not quite YAML": {"a: [\n", "f:2: malformed YAML: did not find expected node content"},
 	} {

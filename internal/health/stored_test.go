@@ -96,7 +96,7 @@ func TestStoredVersionsBound(t *testing.T) {
 func TestStoredVersionsFaults(t *testing.T) {
 	for _, item := range []string{"{crd: a}", "{versions: [v1]}", "{crd: a, versions: []}", `{crd: a, versions: [""]}`} {
 		text := "apiVersion: quayside.dev/v1alpha1\nkind: Observed\nobservedAt: \"2026-01-01T00:00:00Z\"\noperators:\n- namespace: ops\n  package: demo\n  state: Ready\n  storedVersions:\n  - " + item + "\n"
-		if _, err := readOne("o.yaml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), "o.yaml:9:3: storedVersions: want a CRD and its versions") {
+		if _, err := readOne("o.yaml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), "o.yaml:9:3: storedVersions: must be a CRD and its versions") {
 			t.Errorf("%s: %v", item, err)
 		}
 	}

@@ -236,7 +236,7 @@ func decodeClusters(data []byte, into any) error {
 		return err
 	}
 	if !bytes.HasPrefix(document.List, []byte("[")) {
-		return fmt.Errorf("%s: want a list", ClustersFile)
+		return fmt.Errorf("%s: expected a list", ClustersFile)
 	}
 	if err := json.Unmarshal(document.List, into); err != nil {
 		return fmt.Errorf("%s: %w", ClustersFile, err)
@@ -251,7 +251,7 @@ func decodeFile(file string, data []byte, into any) error {
 		return err
 	}
 	if len(docs) != 1 {
-		return fmt.Errorf("%s: want one document, got %d", file, len(docs))
+		return fmt.Errorf("%s: expected one YAML document, got %d", file, len(docs))
 	}
 	text, err := yamlnode.JSON(docs[0])
 	if err == nil {

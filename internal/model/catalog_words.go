@@ -24,7 +24,7 @@ func (d Digest) Short() string {
 // ParseDigest returns s as a digest, or an error if it is not a complete sha256 digest.
 func ParseDigest(s string) (Digest, error) {
 	if !imageref.IsDigest(s) {
-		return "", fmt.Errorf("digest %q: want sha256: and 64 hexadecimal digits", s)
+		return "", fmt.Errorf("digest %q: must be sha256: and 64 hexadecimal digits", s)
 	}
 	return Digest(s), nil
 }
@@ -59,7 +59,7 @@ func ParseInstallMode(s string) (InstallMode, error) {
 	if m := InstallMode(s); slices.Contains(InstallModes(), m) {
 		return m, nil
 	}
-	return "", fmt.Errorf("install mode %q: want one of AllNamespaces, MultiNamespace, SingleNamespace, OwnNamespace", s)
+	return "", fmt.Errorf("install mode %q: must be one of AllNamespaces, MultiNamespace, SingleNamespace, OwnNamespace", s)
 }
 
 // ModeFor returns the install mode for an operator in the namespace install that watches the

@@ -23,7 +23,7 @@ func newPackage(cat *Catalog, data *PackageData, siblings []string, known *Reade
 		return p
 	}
 	if len(validation.IsDNS1123Label(data.Name)) > 0 {
-		faults.Addf(data.Pos, "package name %q: want a DNS-1123 label (lower case letters, digits and \"-\", at most 63)", data.Name)
+		faults.Addf(data.Pos, "package name %q: must be a DNS-1123 label (lower case letters, digits and \"-\", at most 63)", data.Name)
 	}
 	p.addBundles(known, faults)
 	p.addChannels(faults)
@@ -196,5 +196,5 @@ func suggestNames(name string, among []string) string {
 	if hint := diag.DidYouMean(name, among); hint != "" {
 		return hint
 	}
-	return " (have " + strings.Join(among, ", ") + ")"
+	return " (available: " + strings.Join(among, ", ") + ")"
 }

@@ -25,7 +25,7 @@ func TestNewFaults(t *testing.T) {
 		},
 		{
 			"error/default channel missing, nothing near", "package a default=x\nstable: a.v1\nalpha: a.v1",
-			`default channel "x" of package "a" does not exist (have alpha, stable)`,
+			`default channel "x" of package "a" does not exist (available: alpha, stable)`,
 		},
 		{"error/empty channel", "package a default=c\nc:", `channel "c" of package "a" has no entry`},
 		{
@@ -71,7 +71,7 @@ func TestNewFaults(t *testing.T) {
 		},
 		{
 			"error/package name", "package A_b default=c\nc: a.v1",
-			`package name "A_b": want a DNS-1123 label (lower case letters, digits and "-", at most 63)`,
+			`package name "A_b": must be a DNS-1123 label (lower case letters, digits and "-", at most 63)`,
 		},
 		{
 			"error/version", "package a default=c\nc: a.v1\na.v1 1.0",
@@ -79,11 +79,11 @@ func TestNewFaults(t *testing.T) {
 		},
 		{
 			"error/no olm.package", "package a default=c\nc: a.v1\na.v1 -",
-			`bundle "a.v1" of package "a" has 0 olm.package properties: want exactly one`,
+			`bundle "a.v1" of package "a" has 0 olm.package properties: expected exactly one`,
 		},
 		{
 			"error/two olm.package", `package a default=c` + "\nc: a.v1\n" + `a.v1 1.0.0 olm.package={"packageName":"a","version":"1.0.0"}`,
-			`bundle "a.v1" of package "a" has 2 olm.package properties: want exactly one`,
+			`bundle "a.v1" of package "a" has 2 olm.package properties: expected exactly one`,
 		},
 		{
 			"error/olm.package of another", "package a default=c\nc: a.v1\n" + `a.v1 - olm.package={"packageName":"b","version":"1.0.0"}`,
@@ -91,7 +91,7 @@ func TestNewFaults(t *testing.T) {
 		},
 		{
 			"error/olm.gvk", "package a default=c\nc: a.v1\n" + `a.v1 1.0.0 olm.gvk={"group":7}`,
-			`bundle "a.v1" of package "a": property olm.gvk: group is a number: want string`,
+			`bundle "a.v1" of package "a": property olm.gvk: group: expected string, got number`,
 		},
 		{
 			"error/property without value", "package a default=c\nc: a.v1\na.v1 1.0.0 olm.gvk=",
@@ -151,9 +151,9 @@ func TestUnusable(t *testing.T) {
 	for _, tt := range []struct{ prop, want string }{
 		{`olm.package.required={"packageName":"b","versionRange":">1"}`, `olm.package.required: package "b": version range ">1"`},
 		{`olm.package.required={"packageName":"b"}`, `olm.package.required: package "b": version range ""`},
-		{`olm.package.required=[]`, `olm.package.required: value is a array: want struct`},
-		{`olm.gvk.required={"group":1}`, `olm.gvk.required: group is a number: want string`},
-		{`olm.label.required="x"`, `olm.label.required: value is a string: want struct`},
+		{`olm.package.required=[]`, `olm.package.required: value: expected object, got array`},
+		{`olm.gvk.required={"group":1}`, `olm.gvk.required: group: expected string, got number`},
+		{`olm.label.required="x"`, `olm.label.required: value: expected object, got string`},
 		{`olm.constraint={}`, `olm.constraint: constraint is empty`},
 		{`olm.constraint=null`, `olm.constraint: constraint is empty`},
 		{`olm.constraint={"teapot":{}}`, `olm.constraint: unknown field "teapot"`},

@@ -35,11 +35,11 @@ func newBundle(p *Package, data *BundleData, known *Reader, faults *diag.List) *
 		}
 	}
 	if own != 1 {
-		faults.Addf(data.Pos, "bundle %q of package %q has %d olm.package properties: want exactly one", data.Name, p.Name(), own)
+		faults.Addf(data.Pos, "bundle %q of package %q has %d olm.package properties: expected exactly one", data.Name, p.Name(), own)
 	}
 	b.facts.Sort()
 	if data.Name != "" && !IsBundleName(data.Name) {
-		b.facts.Unusable = fmt.Sprintf("its name is %q: want letters, digits, \"-\", \"_\", \".\" and \"+\", at most 253", data.Name)
+		b.facts.Unusable = fmt.Sprintf("its name is %q: must be letters, digits, \"-\", \"_\", \".\" and \"+\", at most 253", data.Name)
 	}
 	if b.facts.Unusable != "" {
 		b.facts.Requires = nil

@@ -84,7 +84,7 @@ type LifecycleData struct {
 // LifecycleFault is one fault in a lifecycle document.
 type LifecycleFault struct {
 	Pos diag.Pos
-	Msg string // "versions[0].name: want a string, have a number"
+	Msg string // "versions[0].name: expected a string, got a number"
 }
 
 // BundleData is one olm.bundle.
@@ -132,7 +132,7 @@ func ShortDescription(long string) string {
 		if line == "" {
 			continue
 		}
-		return inert.Cut(line, most)
+		return inert.Truncate(line, most)
 	}
 	return ""
 }

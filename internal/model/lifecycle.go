@@ -75,7 +75,7 @@ func CheckMinor(name string) error {
 		ok = ok && err == nil && strconv.FormatUint(n, 10) == part
 	}
 	if !ok {
-		return fmt.Errorf("version %q: want MAJOR.MINOR, such as 4.12", name)
+		return fmt.Errorf("version %q: must be MAJOR.MINOR, such as 4.12", name)
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func CheckMinor(name string) error {
 // CheckDay returns an error if day is not a date such as "2027-01-31".
 func CheckDay(day string) error {
 	if _, err := time.Parse(time.DateOnly, day); err != nil {
-		return fmt.Errorf("day %q: want a date such as 2027-01-31", day)
+		return fmt.Errorf("day %q: must be a date such as 2027-01-31", day)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (p SupportPhase) Check() error {
 // valid.
 func (p SupportPhase) Follows(last SupportPhase) error {
 	if want := AddDays(last.End, 1); p.Start != want {
-		return fmt.Errorf("phase %q begins on %s: want %s, the day after phase %q ends", p.Name, p.Start, want, last.Name)
+		return fmt.Errorf("phase %q begins on %s: expected %s, the day after phase %q ends", p.Name, p.Start, want, last.Name)
 	}
 	return nil
 }

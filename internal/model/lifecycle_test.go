@@ -112,13 +112,13 @@ func TestCheck(t *testing.T) {
 		want string
 	}{
 		{model.SupportedVersion{Name: "1.2", Phases: phases("2024-02-28", "2024-02-29", "2024-03-01", "2024-03-02")}, ""},
-		{model.SupportedVersion{Name: "1.2.3", Phases: phases("2024-01-01", "2024-02-29")}, "want MAJOR.MINOR"},
+		{model.SupportedVersion{Name: "1.2.3", Phases: phases("2024-01-01", "2024-02-29")}, "must be MAJOR.MINOR"},
 		{model.SupportedVersion{Name: "1.2"}, "has no phase"},
 		{model.SupportedVersion{Name: "1.2", Phases: phases("2023-01-01", "2023-02-29")}, `day "2023-02-29"`},
 		{model.SupportedVersion{Name: "1.2", Phases: phases("2024-03-01", "2024-02-29")}, "the end must be later"},
 		{model.SupportedVersion{Name: "1.2", Phases: phases("2024-03-01", "2024-03-01")}, "the end must be later"},
-		{model.SupportedVersion{Name: "1.2", Phases: phases("2024-01-01", "2024-01-31", "2024-02-02", "2024-03-01")}, "want 2024-02-01, the day after"},
-		{model.SupportedVersion{Name: "1.2", Phases: phases("2024-01-01", "2024-01-31", "2024-01-31", "2024-03-01")}, "want 2024-02-01, the day after"},
+		{model.SupportedVersion{Name: "1.2", Phases: phases("2024-01-01", "2024-01-31", "2024-02-02", "2024-03-01")}, "expected 2024-02-01, the day after"},
+		{model.SupportedVersion{Name: "1.2", Phases: phases("2024-01-01", "2024-01-31", "2024-01-31", "2024-03-01")}, "expected 2024-02-01, the day after"},
 		{model.SupportedVersion{Name: "1.2", Phases: phases("2024-01-01", "2024-01-31"), Platforms: []model.SupportedPlatform{{Name: "openshift", Version: "4"}}}, `version "4"`},
 	} {
 		err := check(&c.v)

@@ -149,7 +149,7 @@ func (c *constraint) compile(depth int) (*Requirement, error) {
 	case c.Cel != nil:
 		return &Requirement{Kind: RequireCEL, Rule: c.Cel.Rule}, nil
 	default:
-		return nil, errors.New("constraint is empty: want one of gvk, package, all, any, not, cel")
+		return nil, errors.New("constraint is empty: set one of gvk, package, all, any, not, cel")
 	}
 }
 
@@ -169,7 +169,7 @@ func (c *compound) requirement(kind RequirementKind, depth int) (*Requirement, e
 func jsonFault(err error) error {
 	var typ *json.UnmarshalTypeError
 	if errors.As(err, &typ) {
-		return fmt.Errorf("%s is a %s: want %s", cmp.Or(typ.Field, "value"), typ.Value, typ.Type.Kind())
+		return fmt.Errorf("%s: expected %s, got %s", cmp.Or(typ.Field, "value"), strings.Replace(typ.Type.Kind().String(), "struct", "object", 1), typ.Value)
 	}
 	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 }

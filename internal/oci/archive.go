@@ -186,7 +186,7 @@ func findTagged(all []dockerManifest, tag string) (dockerManifest, error) {
 	case tag == "":
 		return dockerManifest{}, fmt.Errorf("the archive contains %d images: choose one of %s", len(all), joinNames(have))
 	default:
-		return dockerManifest{}, fmt.Errorf("image %q not found (have %s)", tag, joinNames(have))
+		return dockerManifest{}, fmt.Errorf("image %q not found (available: %s)", tag, joinNames(have))
 	}
 }
 

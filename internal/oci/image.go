@@ -196,7 +196,7 @@ func chooseImage(ms []v1.Descriptor, platform string) (string, error) {
 	}
 	switch {
 	case platform != "" && first != nil:
-		return "", fmt.Errorf("no image for platform %q (have %s)", platform, strings.Join(have, ", "))
+		return "", fmt.Errorf("no image for platform %q (available: %s)", platform, strings.Join(have, ", "))
 	case linux != nil:
 		return linux.Digest.String(), nil
 	case first != nil:

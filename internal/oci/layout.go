@@ -94,7 +94,7 @@ func findEntry(ms []v1.Descriptor, tag string) (string, error) {
 	case tag == "":
 		return "", fmt.Errorf("the layout contains %d images: choose one of %s", len(ms), joinNames(names))
 	default:
-		return "", fmt.Errorf("image %q not found (have %s)", tag, joinNames(names))
+		return "", fmt.Errorf("image %q not found (available: %s)", tag, joinNames(names))
 	}
 }
 

@@ -120,7 +120,7 @@ func TestLayout(t *testing.T) {
 			}
 		}
 		for ref, want := range map[string]string{
-			"": "the layout contains 2 images: choose one of v1, v2", ":v3": `image "v3" not found (have v1, v2)`, "@" + zeroDigest: zeroDigest,
+			"": "the layout contains 2 images: choose one of v1, v2", ":v3": `image "v3" not found (available: v1, v2)`, "@" + zeroDigest: zeroDigest,
 		} {
 			if _, err := c.Open(t.Context(), base+ref); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s%s: got %v, want %s", base, ref, err, want)
@@ -299,7 +299,7 @@ func TestDockerArchive(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	fault(`image "v9" not found (have quay.io/x/y:v1)`, ":v9", func(map[string]string) {})
+	fault(`image "v9" not found (available: quay.io/x/y:v1)`, ":v9", func(map[string]string) {})
 	fault("digest mismatch: the content is sha256:", "", func(f map[string]string) { f["1/layer.tar"] = plainLayer(t, "a", "2") })
 	fault("not a docker archive", "", func(f map[string]string) { delete(f, "manifest.json") })
 	fault(`the archive does not contain file "1/layer.tar"`, "", func(f map[string]string) { f["1/layer.tar"] = "-> 1/layer.tar" })
@@ -339,7 +339,7 @@ func TestPlatforms(t *testing.T) {
 	}{
 		{"default", "", index(entry(arm, "linux/arm64"), entry(amd, "linux/amd64")), amd, ""},
 		{"asked for", "linux/arm64", index(entry(arm, "linux/arm64"), entry(amd, "linux/amd64")), arm, ""},
-		{"asked for in vain", "linux/s390x", index(entry(arm, "linux/arm64")), nil, `no image for platform "linux/s390x" (have linux/arm64)`},
+		{"asked for in vain", "linux/s390x", index(entry(arm, "linux/arm64")), nil, `no image for platform "linux/s390x" (available: linux/arm64)`},
 		{"first for linux", "", index(entry(win, "windows/amd64"), entry(arm, "linux/arm64")), arm, ""},
 		{"first at all", "", index(entry(win, "windows/amd64")), win, ""},
 		{"attestations passed over", "", index(entry(win, "unknown/unknown"), entry(arm, "linux/arm64")), arm, ""},

@@ -112,7 +112,7 @@ func parseRegistriesConf(file string, data []byte) (Mirrors, error) {
 			case "tag-only":
 				one.tags = true
 			default:
-				faults.Addf(diag.Pos{File: file}, "%s.mirror[%d]: pull-from-mirror %q: want all, digest-only or tag-only", where, j, e.Pull)
+				faults.Addf(diag.Pos{File: file}, "%s.mirror[%d]: pull-from-mirror %q: must be one of all, digest-only, tag-only", where, j, e.Pull)
 			}
 			checkLocation(&faults, diag.Pos{File: file}, fmt.Sprintf("%s.mirror[%d].location", where, j), one.location)
 			rule.mirrors = append(rule.mirrors, one)
@@ -176,7 +176,7 @@ func mirrorSetRules(faults *diag.List, file string, doc *yaml.Node) []mirrorRule
 			case "NeverContactSource":
 				rule.blocked = true
 			default:
-				faults.Addf(pos, "%s: source %q: mirrorSourcePolicy %q: want AllowContactingSource or NeverContactSource", set.Kind, e.Source, e.Policy)
+				faults.Addf(pos, "%s: source %q: mirrorSourcePolicy %q: must be one of AllowContactingSource, NeverContactSource", set.Kind, e.Source, e.Policy)
 			}
 			for _, to := range e.Mirrors {
 				checkLocation(faults, pos, set.Kind+": mirror of "+e.Source, to)

@@ -143,9 +143,9 @@ func TestMirrorFaults(t *testing.T) {
 		{"r.conf", "[[registry]\n", "r.conf:2:11: expected end of table"},
 		{"r.conf", "[[registry]]\nlocation = 1\n", "r.conf: toml: line 2"},
 		{"r.conf", "[[registry]]\nblocked = true\n", `registry[0].location: "" is not a registry`},
-		{"r.conf", "[[registry]]\nlocation = \"a.example\"\n[[registry.mirror]]\nlocation = \"b example\"\npull-from-mirror = \"never\"\n", "want all, digest-only or tag-only"},
+		{"r.conf", "[[registry]]\nlocation = \"a.example\"\n[[registry.mirror]]\nlocation = \"b example\"\npull-from-mirror = \"never\"\n", "must be one of all, digest-only, tag-only"},
 		{"m.yaml", "kind: ImageDigestMirrorSet\nspec: {imageDigestMirrors: [{source: a.example, mirors: []}]}\n", "m.yaml:2:"},
-		{"m.yaml", "kind: ImageTagMirrorSet\nspec: {imageTagMirrors: [{source: a.example, mirrorSourcePolicy: Sometimes}]}\n", "want AllowContactingSource or NeverContactSource"},
+		{"m.yaml", "kind: ImageTagMirrorSet\nspec: {imageTagMirrors: [{source: a.example, mirrorSourcePolicy: Sometimes}]}\n", "must be one of AllowContactingSource, NeverContactSource"},
 		{"m.yaml", "kind: ImageTagMirrorSet\nspec: {imageTagMirrors: [{source: 'a b', mirrors: ['x/*']}]}\n", `"x/*" is not a registry`},
 		{"m.yaml", "kind: [", "m.yaml:1"},
 	} {

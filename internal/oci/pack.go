@@ -123,7 +123,7 @@ func packLayer(write func(*tar.Writer) error) (layer []byte, diff string, err er
 
 func packFiles(tw *tar.Writer, fsys fs.FS, prefix string) error {
 	if prefix != "" && !fs.ValidPath(prefix) {
-		return fmt.Errorf("prefix %q: want a path without a leading slash", prefix)
+		return fmt.Errorf("prefix %q: must be a path without a leading slash", prefix)
 	}
 	if err := packParents(tw, prefix); err != nil {
 		return err

@@ -73,15 +73,15 @@ func (r *upstream) referrersPage(ctx context.Context, repo name.Repository, dige
 	return list, next, nil
 }
 
-// maybeBundle reports whether a referrer with an artifact type may be a sigstore bundle. Some
+// mayBeBundle reports whether a referrer with an artifact type may be a sigstore bundle. Some
 // registries report the media type of the manifest's configuration instead, which is empty.
-func maybeBundle(artifactType string) bool {
+func mayBeBundle(artifactType string) bool {
 	return artifactType == "" || artifactType == "application/vnd.oci.empty.v1+json" || strings.HasPrefix(artifactType, bundleType)
 }
 
-// anySignature is [maybeBundle] for copying, which includes other kinds of signatures.
-func anySignature(artifactType string) bool {
-	return maybeBundle(artifactType) || artifactType == notarySignatureType
+// isAnySignature is [mayBeBundle] for copying, which includes other kinds of signatures.
+func isAnySignature(artifactType string) bool {
+	return mayBeBundle(artifactType) || artifactType == notarySignatureType
 }
 
 // nextPage returns the query of the next page from a response header, or "" after the last page.

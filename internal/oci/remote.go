@@ -113,7 +113,7 @@ func (c *Client) candidates(src Source) ([]name.Repository, error) {
 func (c *Client) repository(s string) (name.Repository, error) {
 	repo, err := name.NewRepository(s)
 	if err != nil {
-		return name.Repository{}, fmt.Errorf("repository %q: want registry/name, in lower case, with 2 to 255 characters", s)
+		return name.Repository{}, fmt.Errorf("repository %q: must be registry/name, in lower case, with 2 to 255 characters", s)
 	}
 	if c.isInsecure(repo) {
 		return name.NewRepository(s, name.Insecure)
@@ -159,7 +159,7 @@ func (r *upstream) manifest(ctx context.Context, digest string) ([]byte, error) 
 		return nil, fmt.Errorf("manifest digest %q: only sha256 is supported", digest)
 	}
 	data, err := r.client.Store.Read(digest, r.client.Limits.withDefaults().Manifest)
-	if err == nil || !refetchable(err) {
+	if err == nil || !canRefetch(err) {
 		return data, err
 	}
 	if data, err := r.client.vendoredManifest(ctx, digest); err == nil {
@@ -187,8 +187,8 @@ func (r *upstream) blob(ctx context.Context, digest string, size int64) (*store.
 	return r.client.Store.Get(digest)
 }
 
-// refetchable reports whether fetching the content again can fix an error of the store.
-func refetchable(err error) bool {
+// canRefetch reports whether fetching the content again can fix an error of the store.
+func canRefetch(err error) bool {
 	var corrupt *store.CorruptError
 	return errors.Is(err, fs.ErrNotExist) || errors.As(err, &corrupt)
 }
@@ -220,7 +220,7 @@ func (r *upstream) getManifest(ctx context.Context, ref, digest string) ([]byte,
 		}
 		errs = append(errs, err)
 	}
-	return nil, joinTries(errs)
+	return nil, joinAttemptErrors(errs)
 }
 
 // fetchManifest fetches the manifest of a tag or digest.
@@ -283,7 +283,7 @@ func (r *upstream) ensureBlob(ctx context.Context, digest string, size int64) er
 		}
 		errs = append(errs, err)
 	}
-	return joinTries(errs)
+	return joinAttemptErrors(errs)
 }
 
 // download fetches one blob into the store. It restarts interrupted
@@ -367,9 +367,9 @@ func (t *transfer) Read(p []byte) (int, error) {
 	return n, &store.MismatchError{WantSize: t.size, GotSize: t.done}
 }
 
-// joinTries joins the errors of several candidates. The last one is from the registry of the
+// joinAttemptErrors joins the errors of several candidates. The last one is from the registry of the
 // reference.
-func joinTries(errs []error) error {
+func joinAttemptErrors(errs []error) error {
 	if len(errs) == 0 {
 		return errors.New("no registry or mirror to fetch it from")
 	}

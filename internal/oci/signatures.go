@@ -46,7 +46,7 @@ func (c *Client) Signatures(ctx context.Context, ref string) ([]Signature, error
 	if c.Offline {
 		return nil, wrapImageError(ref, &OfflineError{Missing: "its signature"})
 	}
-	found, err := up.signatures(ctx, src, maybeBundle)
+	found, err := up.signatures(ctx, src, mayBeBundle)
 	if err != nil {
 		return nil, wrapImageError(ref, fmt.Errorf("looking up its signatures: %w", err))
 	}
@@ -81,7 +81,7 @@ func (c *Client) SignatureImages(ctx context.Context, ref string) ([]VendoredIma
 	if err != nil {
 		return nil, wrapImageError(ref, err)
 	}
-	found, err := up.signatures(ctx, src, anySignature)
+	found, err := up.signatures(ctx, src, isAnySignature)
 	if err != nil {
 		return nil, wrapImageError(ref, fmt.Errorf("looking up its signatures: %w", err))
 	}
@@ -157,7 +157,7 @@ func (r *upstream) signatures(ctx context.Context, src Source, wanted func(artif
 	if len(errs) == 0 {
 		return nil, nil
 	}
-	return nil, joinTries(errs)
+	return nil, joinAttemptErrors(errs)
 }
 
 // signaturesIn returns the locations of the signatures in one repository.

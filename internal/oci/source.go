@@ -88,7 +88,7 @@ func parseRemote(s, rest string) (Source, error) {
 	case errors.Is(err, imageref.ErrDigest):
 		return Source{}, fmt.Errorf("image reference %q: %w", s, err)
 	case err != nil:
-		return Source{}, fmt.Errorf("image reference %q: want registry/name:tag or registry/name@sha256:…, in lower case, with 2 to 255 characters", s)
+		return Source{}, fmt.Errorf("image reference %q: must be registry/name:tag or registry/name@sha256:…, in lower case, with 2 to 255 characters", s)
 	}
 	return Source{Kind: Remote, Name: ref.Name(), Tag: ref.Tag, Digest: ref.Digest}, nil
 }

@@ -48,7 +48,7 @@ type sourceKind string
 func (k *sourceKind) UnmarshalText(text []byte) error {
 	kinds := []string{"GitRepository", "OCIRepository", "Bucket"}
 	if *k = sourceKind(text); *k != "" && !slices.Contains(kinds, string(text)) {
-		return fmt.Errorf("spec.gitops.sourceRef.kind: %q is not one of %s%s", text, strings.Join(kinds, ", "), diag.DidYouMean(string(text), kinds))
+		return fmt.Errorf("spec.gitops.sourceRef.kind: %q: must be one of %s%s", text, strings.Join(kinds, ", "), diag.DidYouMean(string(text), kinds))
 	}
 	return nil
 }

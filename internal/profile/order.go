@@ -69,7 +69,7 @@ const workloadPhase = 9
 // Phase returns the index of o in the order of application.
 func Phase(o k8s.Object) int {
 	for i, kinds := range syncPhases() {
-		if slices.Contains(kinds, o.Kind()) && knownGroup(o.Group()) {
+		if slices.Contains(kinds, o.Kind()) && isKnownGroup(o.Group()) {
 			return i
 		}
 	}
@@ -88,8 +88,8 @@ func BuiltinGroup(group string) bool {
 	}, group)
 }
 
-// knownGroup reports whether syncPhases applies to the kinds of a group.
-func knownGroup(group string) bool {
+// isKnownGroup reports whether syncPhases applies to the kinds of a group.
+func isKnownGroup(group string) bool {
 	return BuiltinGroup(group) || slices.Contains([]string{
 		"cert-manager.io", "monitoring.coreos.com", "console.openshift.io", "operators.coreos.com", "autoscaling.k8s.io",
 	}, group)

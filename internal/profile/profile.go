@@ -126,7 +126,7 @@ func Lookup(name Name) (Profile, error) {
 			return l.profile, nil
 		}
 	}
-	return nil, fmt.Errorf("no profile %q (have %s)", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("unknown profile %q: must be one of %s", name, strings.Join(Names(), ", "))
 }
 
 // Enum returns the valid values of Name, for the schema.

@@ -238,7 +238,7 @@ func TestFaults(t *testing.T) {
 }
 
 func TestOf(t *testing.T) {
-	if _, err := profile.Lookup("argo"); err == nil || err.Error() != `no profile "argo" (have `+strings.Join(profile.Names(), ", ")+")" {
+	if _, err := profile.Lookup("argo"); err == nil || err.Error() != `unknown profile "argo": must be one of `+strings.Join(profile.Names(), ", ") {
 		t.Errorf("got %v", err)
 	}
 	if p, err := profile.Lookup(""); err != nil || p.About().Kind != "" {

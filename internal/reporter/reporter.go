@@ -48,7 +48,7 @@ const (
 
 // reporter judges Installations and writes their status.
 type reporter struct {
-	judge         Judge
+	judge         StatusFunc
 	now           func() time.Time
 	log           logr.Logger
 	installations cache.Cache
@@ -186,7 +186,7 @@ func (r *reporter) ready(ctx context.Context, elected <-chan struct{}) error {
 		return err
 	}
 	if !informer.HasSynced() {
-		return errors.New("the Installations have not been read yet")
+		return errors.New("the Installations are not yet synced")
 	}
 	select {
 	case <-elected:
@@ -200,12 +200,12 @@ func (r *reporter) ready(ctx context.Context, elected <-chan struct{}) error {
 			return err
 		}
 		if have := r.index.size(); have < len(list.Items) {
-			return fmt.Errorf("%d of %d Installations have not been read yet", len(list.Items)-have, len(list.Items))
+			return fmt.Errorf("%d of %d Installations are not yet synced", len(list.Items)-have, len(list.Items))
 		}
 		grace = 0
 	}
 	if kinds := r.watches.starting(grace); len(kinds) > 0 {
-		return fmt.Errorf("not read yet: %v", kinds)
+		return fmt.Errorf("not yet synced: %v", kinds)
 	}
 	r.wasReady.Store(true)
 	return nil

@@ -27,17 +27,17 @@ import (
 // the Lease.
 const Name = "quayside-reporter"
 
-// Judge returns the status of an Installation. Its arguments are the spec, the
+// StatusFunc returns the status of an Installation. Its arguments are the spec, the
 // generation, the current status, the observed objects in the order of
 // spec.objects (followed by the OperatorCondition, unless it is one of them), and
 // the pods of the workloads. It must not modify its arguments, and must return
 // equal statuses for equal arguments.
-type Judge func(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.InstallationStatus,
+type StatusFunc func(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.InstallationStatus,
 	got []v1alpha1.Observed, pods []map[string]any, now time.Time) v1alpha1.InstallationStatus
 
 // Config configures the reporter. Judge and Log are required.
 type Config struct {
-	Judge Judge
+	Judge StatusFunc
 	Log   logr.Logger
 
 	MetricsAddress          string // "0.0.0.0:8080"; "0" or empty: no metrics are served
@@ -54,7 +54,7 @@ func Run(ctx context.Context, config *rest.Config, opt Config) error {
 	strip := newStripper().strip
 	mgr, err := newManager(config, opt, strip)
 	if err != nil {
-		return fmt.Errorf("setting up: %w", err)
+		return fmt.Errorf("starting the reporter: %w", err)
 	}
 	r := &reporter{
 		judge: opt.Judge, now: time.Now, log: opt.Log,
@@ -63,14 +63,14 @@ func Run(ctx context.Context, config *rest.Config, opt Config) error {
 	}
 	r.watches = newWatches(openKind(mgr, strip), r.kindChanged, r.objectChanged, opt.Log)
 	if err := r.register(mgr); err != nil {
-		return fmt.Errorf("setting up: %w", err)
+		return fmt.Errorf("starting the reporter: %w", err)
 	}
 	build := buildInfo{version: opt.Version, golang: runtime.Version()}
 	if err := metrics.Registry.Register(collector{figures: r.figures, kinds: r.watches.states, build: build}); err != nil {
-		return fmt.Errorf("setting up: %w", err)
+		return fmt.Errorf("starting the reporter: %w", err)
 	}
 	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("running: %w", err)
+		return fmt.Errorf("running the reporter: %w", err)
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func (r *reporter) recordEvents(in *v1alpha1.Installation, prev, status v1alpha1
 		if now.Status == metav1.ConditionFalse && (kind != v1alpha1.Ready || meta.IsStatusConditionTrue(status.Conditions, v1alpha1.Stalled)) {
 			severity = corev1.EventTypeWarning
 		}
-		r.events.Eventf(in, nil, severity, reason, "Judge", "%s is %s: %s", kind, now.Status, inert.Cut(now.Message, maxNote))
+		r.events.Eventf(in, nil, severity, reason, "Judge", "%s is %s: %s", kind, now.Status, inert.Truncate(now.Message, maxNote))
 	}
 }
 

@@ -44,7 +44,7 @@ func LoadFS(fsys fs.FS) (*Results, error) {
 		return nil, diag.List{diag.Errorf(diag.Pos{}, "%w", err)}
 	}
 	if len(names) == 0 {
-		return nil, diag.List{diag.Errorf(diag.Pos{}, "no scan reports found: want .json files of 'trivy image --format json' or 'grype --output json'")}
+		return nil, diag.List{diag.Errorf(diag.Pos{}, "no scan reports found: expected .json files of 'trivy image --format json' or 'grype --output json'")}
 	}
 	var faults diag.List
 	var scans []imageScan
@@ -165,7 +165,7 @@ func (r *reader) readSchemaVersion() error {
 	from := r.nextOffset()
 	value, err := r.dec.ReadValue()
 	if err == nil && string(value) != "2" {
-		return r.errorAt(from, "unsupported SchemaVersion %s of Trivy (have 2)", inert.Cut(string(value), 20))
+		return r.errorAt(from, "unsupported SchemaVersion %s of Trivy: must be 2", inert.Truncate(string(value), 20))
 	}
 	return err
 }
@@ -189,7 +189,7 @@ func (r *reader) readDigests(out *imageScan) error {
 		}
 		d := imageref.DigestIn(ref)
 		if !imageref.IsDigest(d) {
-			return r.errorAt(from, "%q has no digest such as app@sha256:…", inert.Cut(ref, 200))
+			return r.errorAt(from, "%q has no digest such as app@sha256:…", inert.Truncate(ref, 200))
 		}
 		if out.name == "" {
 			out.name = ref
@@ -214,7 +214,7 @@ func (s *imageScan) addDigest(d string) {
 // addVulnerability adds v. from is the offset of its ID.
 func (r *reader) addVulnerability(out *imageScan, from int, v Vulnerability) error {
 	if !vulnerabilityID().MatchString(v.ID) {
-		return r.errorAt(from, "%q is not a vulnerability ID such as CVE-2026-1234", inert.Cut(v.ID, 100))
+		return r.errorAt(from, "%q is not a vulnerability ID such as CVE-2026-1234", inert.Truncate(v.ID, 100))
 	}
 	if v.Package == "" {
 		return r.errorAt(from, "%s: no package", v.ID)
@@ -252,7 +252,7 @@ func (r *reader) readMembers(from, to jsontext.Kind, what string, do func() erro
 		return r.dec.SkipValue()
 	case kind == 0: // malformed JSON, for which ReadToken returns an error
 	case kind != from:
-		return r.errorAt(r.nextOffset(), "want %s", what)
+		return r.errorAt(r.nextOffset(), "expected %s", what)
 	}
 	if _, err := r.dec.ReadToken(); err != nil {
 		return err
@@ -273,11 +273,11 @@ func (r *reader) readText(into *string) error {
 		return r.dec.SkipValue()
 	case '"', 0:
 	default:
-		return r.errorAt(r.nextOffset(), "want a string")
+		return r.errorAt(r.nextOffset(), "expected a string")
 	}
 	token, err := r.dec.ReadToken()
 	if err == nil {
-		*into = inert.Cut(token.String(), maxText)
+		*into = inert.Truncate(token.String(), maxText)
 	}
 	return err
 }
@@ -310,6 +310,6 @@ func (r *reader) readTitle(into *string) error {
 	var text string
 	err := r.readText(&text)
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	*into = inert.Clip(first, 200)
+	*into = inert.TruncateLine(first, 200)
 	return err
 }

@@ -57,7 +57,7 @@ func ParseSeverity(text string) (Severity, error) {
 			}
 		}
 	}
-	return Unknown, fmt.Errorf("severity %q: want one of critical, high, medium, low, negligible, unknown", text)
+	return Unknown, fmt.Errorf("severity %q: must be one of critical, high, medium, low, negligible, unknown", text)
 }
 
 // Vulnerability is a known vulnerability of one package in an image.

@@ -58,7 +58,7 @@ func (l *loader) load(name, file string, data []byte) bool {
 		return false
 	}
 	if len(docs) == 0 && len(l.layers) > 0 {
-		l.errs.Addf(diag.Pos{File: name, Line: 1, Col: 1}, "no apiVersion (want %s): the file is empty", APIVersion)
+		l.errs.Addf(diag.Pos{File: name, Line: 1, Col: 1}, "no apiVersion (expected %s): the file is empty", APIVersion)
 		return false
 	}
 	if len(docs) == 0 {

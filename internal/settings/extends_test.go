@@ -164,7 +164,7 @@ func TestExtendsFaults(t *testing.T) {
 		},
 		"type": {
 			"-- envs/dev/quayside.yaml --\nspec: {extends: [a]}\n",
-			"quayside.yaml:3:17: spec.extends: want a scalar, got a list",
+			"quayside.yaml:3:17: spec.extends: expected a scalar, got a list",
 		},
 		"circle": {
 			"-- envs/dev/quayside.yaml --\nspec: {extends: ../a.yaml}\n-- envs/a.yaml --\nspec: {extends: b.yaml}\n-- envs/b.yaml --\nspec:\n  extends: ../envs/a.yaml\n",
@@ -178,11 +178,11 @@ func TestExtendsFaults(t *testing.T) {
 			"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml, profile: argo}\n-- envs/dev/base.yaml --\nspce: {}\nspec: {outptu: a, kubernetesVersion: 1.30, clusters: [{name: a}, {name: a}], trust: [{match: a, keys: [/x]}]}\n",
 			"envs/dev/base.yaml:3:1: unknown field \"spce\" (did you mean \"spec\"?)\n" +
 				"envs/dev/base.yaml:4:8: unknown field \"outptu\" in spec (did you mean \"output\"?)\n" +
-				"envs/dev/base.yaml:4:38: spec.kubernetesVersion: want a string, got the number 1.30 (put it in quotes)\n" +
+				"envs/dev/base.yaml:4:38: spec.kubernetesVersion: expected a string, got the number 1.30 (put it in quotes)\n" +
 				"envs/dev/base.yaml:4:73: spec.clusters[1].name: cluster \"a\" appears twice, first at envs/dev/base.yaml:4:62\n" +
 				"envs/dev/base.yaml:4:94: spec.trust[0].match: \"a\" has no registry: write it in full, such as docker.io/library/a, or * for all\n" +
 				"envs/dev/base.yaml:4:104: spec.trust[0].keys[0]: \"/x\" is not a relative path with forward slashes\n" +
-				"quayside.yaml:3:37: spec.profile: \"argo\" is not one of " + strings.Join(profile.Names(), ", ") + " (did you mean \"argocd\"?)",
+				"quayside.yaml:3:37: spec.profile: \"argo\": must be one of " + strings.Join(profile.Names(), ", ") + " (did you mean \"argocd\"?)",
 		},
 		"twice": {
 			"-- envs/dev/quayside.yaml --\nspec:\n  extends: base.yaml\n  policy: {rules: [{name: r, expression: \"true\"}]}\n  clusters: [{name: a}, {name: a}]\n-- envs/dev/base.yaml --\nspec:\n  policy: {rules: [{name: r, expression: \"true\"}]}\n  clusters: [{name: a}]\n",
@@ -199,7 +199,7 @@ func TestExtendsFaults(t *testing.T) {
 		},
 		"kind": {
 			"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml}\n-- envs/dev/base.yaml --\napiVersion: v1\nkind: Service\n",
-			"envs/dev/base.yaml:1:13: apiVersion: \"v1\" is not quayside.dev/v1alpha1\nenvs/dev/base.yaml:2:7: kind: \"Service\" is not Workspace",
+			"envs/dev/base.yaml:1:13: apiVersion: \"v1\": must be quayside.dev/v1alpha1\nenvs/dev/base.yaml:2:7: kind: \"Service\": must be Workspace",
 		},
 		"malformed": {
 			"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml}\n-- envs/dev/base.yaml --\nspec: [\n",
@@ -293,7 +293,7 @@ func TestRelativeFieldsAreMoved(t *testing.T) {
 func TestEmptyBase(t *testing.T) {
 	read := func(name string) (string, []byte, error) { return name, []byte("# nothing\n"), nil }
 	_, err := settings.Load("quayside.yaml", []byte("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec: {extends: none.yaml}\n"), settings.Repository{Dir: ".", Read: read})
-	if want := "none.yaml:1:1: no apiVersion (want quayside.dev/v1alpha1): the file is empty"; err == nil || err.Error() != want {
+	if want := "none.yaml:1:1: no apiVersion (expected quayside.dev/v1alpha1): the file is empty"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

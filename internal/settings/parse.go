@@ -303,7 +303,7 @@ func (v validator) checkClusters() {
 			v.Addf(field+".values", "has no effect without spec.gitops.inputs: set it to true, or remove the values")
 		}
 		if len(c.Config) > 0 && !bytes.HasPrefix(c.Config, []byte("{")) && string(c.Config) != "null" {
-			v.Addf(field+".config", "want a mapping")
+			v.Addf(field+".config", "expected a mapping")
 		}
 	}
 }
@@ -414,7 +414,7 @@ func (v validator) checkFollows() {
 
 func (v validator) checkPromotion(p *Promotion) {
 	if p.Clusters < 1 {
-		v.Addf("spec.promotion.clusters", "%d: want at least 1", p.Clusters)
+		v.Addf("spec.promotion.clusters", "%d: must be at least 1", p.Clusters)
 	}
 	if p.ObservedWithin == 0 {
 		v.Addf("spec.promotion.observedWithin", "must be greater than 0")

@@ -45,7 +45,7 @@ func (v validator) checkWaivers() {
 		field := diag.Item("spec.policy.waivers", i)
 		switch {
 		case w.Rule == "":
-			v.Addf(field+".rule", "no rule: name the rule to waive")
+			v.Addf(field+".rule", "missing: give the rule to waive")
 		case strings.HasPrefix(w.Rule, "waiver-"):
 			v.Addf(field+".rule", "%q cannot be waived: correct or delete the waiver itself", w.Rule)
 		case strings.Contains(w.Rule, "*") && !strings.HasSuffix(w.Rule, ".*"):
@@ -145,9 +145,9 @@ func (c *ruleChecker) checkWaiver(field string, v diag.Waiver) {
 		return
 	}
 	if v.Object != "" && !strings.Contains(v.Object, " ") && !strings.HasSuffix(v.Object, "*") {
-		c.addf(field+".object", "%q is not an object as the report prints it, such as Deployment ops/etcd", v.Object)
+		c.addf(field+".object", "%q is not an object in the form of the report, such as Deployment ops/etcd", v.Object)
 	}
 	if v.Vulnerability != "" && !strings.HasPrefix(v.Rule, "vulnerabilities.") && !slices.Contains(c.ownRules, v.Rule) {
-		c.addf(field+".vulnerability", "findings of %s have no vulnerability: use a rule of vulnerabilities.*", v.Rule)
+		c.addf(field+".vulnerability", "rule %s has no vulnerability IDs: omit vulnerability, or use a rule of vulnerabilities.*", v.Rule)
 	}
 }

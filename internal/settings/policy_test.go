@@ -39,10 +39,10 @@ spec:
 quayside.yaml:8:14: spec.policy.rules[1].name: "rbac.gained" is the name of a rule of findings: choose another
 quayside.yaml:9:14: spec.policy.rules[2].name: "orphan" is the code of a warning: choose another name
 quayside.yaml:12:14: spec.policy.waivers[0].rule: unknown rule "rbac.gaind" (did you mean "rbac.gained"?)
-quayside.yaml:13:30: spec.policy.waivers[1].object: "etcd" is not an object as the report prints it, such as Deployment ops/etcd
+quayside.yaml:13:30: spec.policy.waivers[1].object: "etcd" is not an object in the form of the report, such as Deployment ops/etcd
 quayside.yaml:14:14: spec.policy.waivers[2].rule: unknown rule "pods.*"
 quayside.yaml:15:14: spec.policy.waivers[3].rule: unknown rule "one-registri" (did you mean "one-registry"?)
-quayside.yaml:17:42: spec.policy.waivers[5].vulnerability: findings of rbac.gained have no vulnerability: use a rule of vulnerabilities.*
+quayside.yaml:17:42: spec.policy.waivers[5].vulnerability: rule rbac.gained has no vulnerability IDs: omit vulnerability, or use a rule of vulnerabilities.*
 quayside.yaml:19:7: spec.policy.waivers[7]: warnings such as "unchecked" are selected only by rule and object
 quayside.yaml:20:14: spec.policy.waivers[8].rule: unknown rule "unchekced" (did you mean "unchecked"?)`
 	got := ""

@@ -34,7 +34,7 @@ type Workspace struct {
 	Declarations       []declare.Path    `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, each a path or a mapping. A directory with a kustomization is built; other directories are read recursively. Objects from a kustomization, or from a path with override, replace those of earlier paths. Labels and annotations of Namespaces are used; other kinds are counted and ignored, with a warning or an error if a kind looks misspelt."`
 	NewDeclarations    string            `json:"newDeclarations" form:"nonempty" doc:"Path of spec.declarations to which 'quayside add' and 'quayside import' write. Default: the only directory there inside the workspace, or else the only one; if there are several, the commands ask or require --to."`
 	Catalogs           []Catalog         `json:"catalogs" doc:"Catalogs in addition to the declared CatalogSource and ClusterCatalog objects. One with the same namespace and name overrides the declared one."`
-	KubernetesVersion  string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\". If unset, checks that need it are skipped."`
+	KubernetesVersion  string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\", which stands for its newest patch. If unset, checks that need it are skipped."`
 	OpenShiftVersion   string            `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\". Objects that OpenShift provides are not rendered. If unset, checks that need it are skipped."`
 	Requirements       string            `json:"requirements" default:"\"enforce\"" form:"enum=enforce|warn" doc:"Whether install modes, minKubeVersion and maxOpenShiftVersion restrict the installable versions, or are only reported."`
 	SharedDependencies bool              `json:"sharedDependencies" default:"true" doc:"Allows an operator in another namespace that watches this one to satisfy a dependency."`
@@ -119,8 +119,8 @@ type Vulnerabilities struct {
 	Added []string `json:"added" form:"enum=critical|high|medium|low|negligible|unknown" doc:"Severities, as rated by scanners, of refused new vulnerabilities; an empty list refuses none. Default: according to spec.policy.failOn."`
 }
 
-// Promotion defines the health in the upstream environment that the promotion of an operator
-// requires.
+// Promotion configures how healthy an operator must be in the upstream environment before it is
+// promoted.
 type Promotion struct {
 	Healthy        gate.Share `json:"healthy" default:"\"100%\"" form:"pattern=^[0-9]+(\\.[0-9]{1,3})?%$" doc:"Required share of clusters in which the pinned version is healthy."`
 	Soak           gate.Span  `json:"soak" default:"\"0s\"" doc:"Soak time: minimum time of uninterrupted health, such as 24h."`

@@ -94,7 +94,7 @@ func (o *importOptions) contents() ([]extend.Content, error) {
 	for _, text := range o.catalogs {
 		name, ref, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			return nil, fmt.Errorf("--catalog %q: want NAMESPACE/NAME=SOURCE", text)
+			return nil, fmt.Errorf("--catalog %q: must be NAMESPACE/NAME=SOURCE", text)
 		}
 		if err := source.Ref(ref).Check(); err != nil {
 			return nil, fmt.Errorf("--catalog %q: %w", text, err)

@@ -81,7 +81,7 @@ type manualOperator struct {
 }
 
 // Manual performs a manual step that stops or starts OLM.
-func (o manualOperator) Manual(_ context.Context, s plan.Step) (bool, error) {
+func (o manualOperator) ConfirmManualStep(_ context.Context, s plan.Step) (bool, error) {
 	switch s.Name {
 	case plan.Stop:
 		o.cluster.OLM = false
@@ -111,7 +111,7 @@ func (s *planRun) revert() error {
 		objects = append(objects, o)
 	}
 	_, err = run.Run(context.Background(), run.Input{
-		Plan: way.Plan, Rendered: objects, Cluster: s.cluster, Journal: log, Clock: &runtest.Clock{Cluster: s.cluster}, Say: s.say,
+		Plan: way.Plan, Rendered: objects, Cluster: s.cluster, Journal: log, Clock: &runtest.Clock{Cluster: s.cluster}, Prompter: s.say,
 	})
 	return err
 }

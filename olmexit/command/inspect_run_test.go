@@ -64,7 +64,7 @@ type planRun struct {
 	rendered []k8s.Object
 	files    *runtest.Files
 	before   map[k8s.Key]string // UIDs
-	say      run.Say
+	say      run.Prompter
 }
 
 func newPlanRun(t *testing.T, dump []byte, d clusterDump, p *plan.Plan) *planRun {
@@ -125,7 +125,7 @@ func (s *planRun) runRequests(n int) (err error) {
 		return err
 	}
 	_, err = run.Run(context.Background(), run.Input{
-		Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: &runtest.Clock{Cluster: s.cluster}, Say: s.say, CleanUp: true,
+		Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: &runtest.Clock{Cluster: s.cluster}, Prompter: s.say, CleanUp: true,
 	})
 	return err
 }
@@ -192,7 +192,7 @@ func comparableState(c *runtest.Cluster) map[k8s.Key]k8s.Object {
 
 type sayYes struct{}
 
-func (sayYes) Step(context.Context, plan.Step) (bool, error)   { return true, nil }
-func (sayYes) Manual(context.Context, plan.Step) (bool, error) { return true, nil }
-func (sayYes) Action(plan.Step, run.ActionResult)              {}
-func (sayYes) Waiting(plan.Step, []verify.Finding)             {}
+func (sayYes) ConfirmStep(context.Context, plan.Step) (bool, error)       { return true, nil }
+func (sayYes) ConfirmManualStep(context.Context, plan.Step) (bool, error) { return true, nil }
+func (sayYes) ReportAction(plan.Step, run.ActionResult)                   {}
+func (sayYes) ReportWaiting(plan.Step, []verify.Finding)                  {}

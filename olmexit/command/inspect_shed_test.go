@@ -278,7 +278,7 @@ func (a adoptedCluster) revert(t *testing.T, p *plan.Plan, found *inspect.Inspec
 	for _, o := range a.objects {
 		live := s.cluster.Object(k8s.RefTo(o))
 		olms := func(o k8s.Object) bool {
-			return slices.ContainsFunc(k8s.Items(o, "metadata", "managedFields"), plan.ByOLM)
+			return slices.ContainsFunc(k8s.Items(o, "metadata", "managedFields"), plan.IsWrittenByOLM)
 		}
 		if olms(o) != olms(live) {
 			t.Errorf("after going back OLM manages fields of %s: %v, before: %v", o.Key(), olms(live), olms(o))

@@ -94,7 +94,7 @@ func newAdoptPlan(h cli.Host) *cobra.Command {
 			case o.kubectl && !o.IsText():
 				return cli.Usagef(cmd, "--kubectl prints commands: leave out --output")
 			case o.rbac != "" && (o.cluster != "" || len(o.namespaces) > 0 || o.kubectl || !o.IsText()):
-				return cli.Usagef(cmd, "--rbac prints the permissions that the plan in --file needs: with it, use only --file, --offline and the cluster")
+				return cli.Usagef(cmd, "--rbac prints the permissions that the plan in --file needs: use it only with --file, --offline, --context and --kubeconfig")
 			case o.rbac != "":
 				return o.printRoles(cmd.Context(), args)
 			}
@@ -230,7 +230,7 @@ func (o *adoptPlanOptions) write(p *workspace.Project, made *plan.Plan) (string,
 func journalOf(file string) (string, error) {
 	base, ok := strings.CutSuffix(file, filepath.Ext(file))
 	if !ok || base == "" || filepath.Base(base) == "." {
-		return "", fmt.Errorf("%s: want a file named PLAN.yaml: its journal is PLAN.journal in the same directory", file)
+		return "", fmt.Errorf("%s: must be a file named PLAN.yaml: its journal is PLAN.journal in the same directory", file)
 	}
 	return base + ".journal", nil
 }

@@ -214,8 +214,8 @@ func checkDerived(ctx context.Context, h cli.Host, ws *workspace.Project, p *pla
 func (o *adoptRunOptions) runInput(p *plan.Plan, journal *run.Journal, cluster run.Cluster) *run.Input {
 	return &run.Input{
 		Plan: p, Cluster: cluster, Journal: journal, Clock: wallClock{},
-		Say:  &stepwise{Host: o.Host, yes: o.yes || o.check, hand: o.hand, plan: p},
-		Only: o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.check,
+		Prompter: &stepwise{Host: o.Host, yes: o.yes || o.check, hand: o.hand, plan: p},
+		Only:     o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.check,
 	}
 }
 
@@ -276,10 +276,10 @@ type stepwise struct {
 	plan *plan.Plan
 }
 
-var _ run.Say = (*stepwise)(nil)
+var _ run.Prompter = (*stepwise)(nil)
 
 // Step shows a step and asks whether to do it.
-func (s *stepwise) Step(ctx context.Context, step plan.Step) (bool, error) {
+func (s *stepwise) ConfirmStep(ctx context.Context, step plan.Step) (bool, error) {
 	s.head(step, s.yes && !s.hand)
 	for _, a := range step.Actions {
 		switch {
@@ -296,7 +296,7 @@ func (s *stepwise) Step(ctx context.Context, step plan.Step) (bool, error) {
 }
 
 // Manual shows a manual step and asks whether it is done.
-func (s *stepwise) Manual(ctx context.Context, step plan.Step) (bool, error) {
+func (s *stepwise) ConfirmManualStep(ctx context.Context, step plan.Step) (bool, error) {
 	s.head(step, false)
 	s.Log.Say("    %s", inert.Line(step.Manual))
 	if !s.Prompt.IsInteractive() {
@@ -316,7 +316,7 @@ func (s *stepwise) head(step plan.Step, alone bool) {
 }
 
 // Action prints the result of an action.
-func (s *stepwise) Action(_ plan.Step, a run.ActionResult) {
+func (s *stepwise) ReportAction(_ plan.Step, a run.ActionResult) {
 	s.Log.Note("%s", inert.Line(fmt.Sprintf("    %-8s %s (%s)", a.Outcome, a.Object, a.Do)))
 	for _, f := range a.Changes {
 		s.Log.Note("%s", inert.Line(fmt.Sprintf("             %s: %s", f.How, f.Path)))
@@ -324,7 +324,7 @@ func (s *stepwise) Action(_ plan.Step, a run.ActionResult) {
 }
 
 // Waiting shows the first unmet condition.
-func (s *stepwise) Waiting(step plan.Step, missing []verify.Finding) {
+func (s *stepwise) ReportWaiting(step plan.Step, missing []verify.Finding) {
 	s.Log.Progress("step %d: waiting: %s", step.Number, missing[0].Message)
 }
 

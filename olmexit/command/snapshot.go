@@ -15,7 +15,7 @@ import (
 // checkSource returns an error if both a cluster dump and a live cluster are given.
 func checkSource(cmd *cobra.Command, args []string, login *cli.Login) error {
 	if len(args) > 0 && login.Given() {
-		return cli.Usagef(cmd, "%q or a live cluster: leave out --context and --kubeconfig", args[0])
+		return cli.Usagef(cmd, "--context and --kubeconfig cannot be used with the file %q", args[0])
 	}
 	return nil
 }

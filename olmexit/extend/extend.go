@@ -154,7 +154,7 @@ func (im *importer) configure(contents []Content) error {
 		if i < 0 {
 			missing = append(missing, setting.Catalog{Namespace: have.Namespace, Name: have.Name, Source: c.Source, Priority: have.Priority})
 		} else if is := im.settings.Catalogs[i].Source; is != c.Source {
-			errs.Addf(im.settings.At(fmt.Sprintf("spec.catalogs[%d].source", i)), "catalog %s is %s here, not %s", have.ID, is, c.Source)
+			errs.Addf(im.settings.At(fmt.Sprintf("spec.catalogs[%d].source", i)), "catalog %s: its source is %s here, but %s in the cluster", have.ID, is, c.Source)
 		}
 	}
 	if err := errs.Err(); err != nil {
@@ -162,7 +162,7 @@ func (im *importer) configure(contents []Content) error {
 	}
 	if im.project.Configured() {
 		if len(missing) > 0 {
-			return fmt.Errorf("%s does not name the content of %s: add this under spec.catalogs, and import again\n%s",
+			return fmt.Errorf("%s does not declare the source of %s: add this under spec.catalogs, and import again\n%s",
 				setting.FileName, diag.Count(len(missing), "catalog"), strings.TrimSuffix(setting.CatalogList(missing, ""), "\n"))
 		}
 		return nil
@@ -188,7 +188,7 @@ func (im *importer) identify(name string) (Catalog, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return Catalog{}, fmt.Errorf("--catalog %s: the cluster has no such catalog (have %s)%s", name, strings.Join(have, ", "), diag.DidYouMean(name, have))
+		return Catalog{}, fmt.Errorf("--catalog %s: the cluster has no such catalog (available: %s)%s", name, strings.Join(have, ", "), diag.DidYouMean(name, have))
 	default:
 		return Catalog{}, fmt.Errorf("--catalog %s: the cluster has several with this name: use namespace/%s", name, name)
 	}

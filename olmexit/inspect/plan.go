@@ -30,7 +30,7 @@ func Plan(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, opt P
 		return nil, nil, err
 	}
 	if !bytes.Equal(lockfile.Format(lock), lockfile.Format(found.Lock)) {
-		return nil, nil, errors.New("the lock lacks the settings of OLM to keep pods from restarting: run 'quayside adopt inspect --record' on this cluster, then 'quayside render'")
+		return nil, nil, errors.New("the lock lacks settings of OLM that prevent pods from restarting: run 'quayside adopt inspect --record' on this cluster, then 'quayside render'")
 	}
 	in := plan.Input{Snapshot: s, Report: found.Report, Lock: lock, Rendered: found.Rendered, Mode: opt.Mode, Namespaces: opt.Namespaces, Manager: p.Settings.Tool().About().Manager}
 	if len(p.Clusters()) > 1 {

@@ -197,7 +197,7 @@ func (m *maker) entry(op *operator) Operator {
 		if out.Forgotten && m.restarts(m.item(o)) {
 			out.Restarts = append(out.Restarts, o.Name)
 		}
-		if m.plan.Mode == Live && lostLive(o) {
+		if m.plan.Mode == Live && isLostLive(o) {
 			out.Losses = append(out.Losses, o.String())
 		}
 	}

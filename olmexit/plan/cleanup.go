@@ -100,7 +100,7 @@ func (m *maker) cleanUp(b *block) {
 func (m *maker) unlabel(b *block) []Action {
 	var out []Action
 	for _, i := range slices.Concat(b.items, b.others) {
-		if i.live == nil || i.Goes == olmexit.AtDetach || m.isCleaned(i) || m.plan.Mode == Live && lostLive(i.Object) {
+		if i.live == nil || i.Goes == olmexit.AtDetach || m.isCleaned(i) || m.plan.Mode == Live && isLostLive(i.Object) {
 			continue
 		}
 		var unset []string

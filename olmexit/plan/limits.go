@@ -225,7 +225,7 @@ func (p *Plan) CheckReturn(back *Plan) error {
 	for _, s := range back.Steps {
 		for i, a := range s.Actions {
 			if !named[a.Do][a.Object] {
-				return fmt.Errorf("step %d, action %d of the return: the plan does not name %s to %s", s.Number, i+1, a.Object, a.Do)
+				return fmt.Errorf("step %d, action %d of the revert: the plan does not list %s for %s", s.Number, i+1, a.Object, a.Do)
 			}
 		}
 	}

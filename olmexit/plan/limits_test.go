@@ -196,7 +196,7 @@ func TestReturnOnlyNames(t *testing.T) {
 			verbs[a.Do] = true
 			forged := copied(t, way)
 			forged.Steps[n].Actions[i].Object.Name += "-other"
-			if err := p.CheckReturn(forged); err == nil || !strings.Contains(err.Error(), "the plan does not name") {
+			if err := p.CheckReturn(forged); err == nil || !strings.Contains(err.Error(), "the plan does not list") {
 				t.Errorf("%s %s of another name: %v", a.Do, a.Object, err)
 			}
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/quayside/quayside/olmexit"
 )
 
-// ByOLM reports whether an entry of an object's managedFields belongs to OLM's controllers.
+// IsWrittenByOLM reports whether an entry of an object's managedFields belongs to OLM's controllers.
 // Entries for the status do not count.
-func ByOLM(entry map[string]any) bool {
+func IsWrittenByOLM(entry map[string]any) bool {
 	return slices.Contains([]string{"olm", "catalog", "olm.install"}, k8s.Text(entry, "manager")) && k8s.Text(entry, "subresource") == ""
 }
 
@@ -40,7 +40,7 @@ func writersOf(o k8s.Object, manager string) writers {
 	w := writers{map[string]bool{}, map[string]bool{}}
 	for _, e := range k8s.Items(o, "metadata", "managedFields") {
 		into := w.others
-		if ByOLM(e) || isApply(e, manager) {
+		if IsWrittenByOLM(e) || isApply(e, manager) {
 			into = w.mine
 		}
 		collectPaths(into, "", k8s.Map(e, "fieldsV1"))

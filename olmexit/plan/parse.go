@@ -20,7 +20,7 @@ func Parse(file string, data []byte) (*Plan, error) {
 		return nil, err
 	}
 	if len(docs) != 1 {
-		return nil, diag.List{diag.Errorf(diag.Pos{File: file}, "want one document, got %d", len(docs))}
+		return nil, diag.List{diag.Errorf(diag.Pos{File: file}, "expected one YAML document, got %d", len(docs))}
 	}
 	var p Plan
 	var errs diag.List
@@ -90,7 +90,7 @@ func (v validator) word(field string, f reflect.StructField, value string) {
 			v.Enum(field, value, strings.Split(arg, "|")...)
 		case "const":
 			if value != arg {
-				v.Addf(field, "%q is not %s", value, arg)
+				v.Addf(field, "%q: must be %s", value, arg)
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func (v validator) ref(field string, r k8s.Ref) {
 // step checks the number of a step, and the fields of its actions.
 func (v validator) step(at string, i int, s Step) {
 	if s.Number != i+1 {
-		v.Addf(at+".number", "the step has number %d, want %d", s.Number, i+1)
+		v.Addf(at+".number", "the step has number %d, expected %d", s.Number, i+1)
 	}
 	if s.Manual != "" && len(s.Actions) > 0 {
 		v.Addf(at+".manual", "a step is either manual or has actions, not both")

@@ -157,7 +157,7 @@ func (a Action) IsDone(o k8s.Object) bool {
 	case Unfinalize:
 		return !slices.Contains(k8s.Texts(o, "metadata", "finalizers"), a.Finalizer) && has("annotations")
 	case TakeOver:
-		return !slices.ContainsFunc(k8s.Items(o, "metadata", "managedFields"), ByOLM)
+		return !slices.ContainsFunc(k8s.Items(o, "metadata", "managedFields"), IsWrittenByOLM)
 	}
 	panic("plan: no change of metadata: " + a.Do)
 }

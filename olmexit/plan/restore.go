@@ -83,9 +83,9 @@ func Managed(live, before k8s.Object, managers ...string) []any {
 	return out
 }
 
-// Manage reports whether one of the given managers has an entry in managedFields that it did not
+// HasNewManager reports whether one of the given managers has an entry in managedFields that it did not
 // have before.
-func Manage(live, before k8s.Object, managers ...string) bool {
+func HasNewManager(live, before k8s.Object, managers ...string) bool {
 	had := fieldWriters(before)
 	return slices.ContainsFunc(k8s.Items(live, "metadata", "managedFields"), func(entry map[string]any) bool {
 		w := writerOf(entry)
@@ -98,7 +98,7 @@ func Manage(live, before k8s.Object, managers ...string) bool {
 func TakenFromOLM(live, before k8s.Object) bool {
 	has := fieldWriters(live)
 	return slices.ContainsFunc(k8s.Items(before, "metadata", "managedFields"), func(entry map[string]any) bool {
-		return ByOLM(entry) && !has[writerOf(entry)]
+		return IsWrittenByOLM(entry) && !has[writerOf(entry)]
 	})
 }
 

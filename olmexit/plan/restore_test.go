@@ -132,7 +132,7 @@ func TestManaged(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	if !plan.Manage(live, before, "tool") || plan.Manage(object(got...), before, "tool") {
+	if !plan.HasNewManager(live, before, "tool") || plan.HasNewManager(object(got...), before, "tool") {
 		t.Error("who manages the object is told wrongly")
 	}
 }

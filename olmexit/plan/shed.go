@@ -41,7 +41,7 @@ func isMarked(i item) bool {
 		return false
 	}
 	if entries := k8s.Items(i.live.Body(), "metadata", "managedFields"); len(entries) > 0 {
-		return slices.ContainsFunc(entries, ByOLM)
+		return slices.ContainsFunc(entries, IsWrittenByOLM)
 	}
 	return slices.ContainsFunc(i.Fields, func(f olmexit.Field) bool {
 		key, label := strings.CutPrefix(f.Path, "metadata.labels.")

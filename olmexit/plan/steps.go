@@ -269,7 +269,7 @@ func (m *maker) detach(b *block, detached []item) {
 		s.Actions = append(s.Actions, m.newAction(Orphan, i))
 	}
 	if m.plan.Mode == Live {
-		s.Actions = append(s.Actions, m.each(Delete, b.itemsWhere(func(i item) bool { return i.ours != nil && i.live != nil && lostLive(i.Object) }))...)
+		s.Actions = append(s.Actions, m.each(Delete, b.itemsWhere(func(i item) bool { return i.ours != nil && i.live != nil && isLostLive(i.Object) }))...)
 	}
 	m.addStep(s)
 }
@@ -277,9 +277,11 @@ func (m *maker) detach(b *block, detached []item) {
 // finalizer is OLM's finalizer on ClusterServiceVersions.
 const finalizer = "operators.coreos.com/csv-cleanup"
 
-// lostLive reports whether an object is lost if OLM runs during the detach: OLM rewrites the
+// isLostLive reports whether an object is lost if OLM runs during the detach: OLM rewrites the
 // owner of the OperatorCondition, and the owner is deleted a moment later.
-func lostLive(o olmexit.Object) bool { return o.Group == snapshot.OLM && o.Kind == "OperatorCondition" }
+func isLostLive(o olmexit.Object) bool {
+	return o.Group == snapshot.OLM && o.Kind == "OperatorCondition"
+}
 
 func (b *block) packages() string {
 	var out []string
@@ -320,7 +322,7 @@ func (m *maker) overwrite(items []item) []Action {
 	var out []Action
 	for _, i := range inOrder(items) {
 		a := m.applyExisting(i)
-		if m.plan.Mode == Live && lostLive(i.Object) {
+		if m.plan.Mode == Live && isLostLive(i.Object) {
 			a.UID = "" // the detach deleted it
 		}
 		out = append(out, a)
@@ -371,7 +373,7 @@ func (m *maker) takeOver(b *block) {
 		After: m.unchangedChecks(b),
 	}
 	for _, i := range inOrder(items) {
-		if m.plan.Mode == Live && lostLive(i.Object) {
+		if m.plan.Mode == Live && isLostLive(i.Object) {
 			continue
 		}
 		s.Actions = append(s.Actions, m.newAction(TakeOver, i), m.applyExisting(i))

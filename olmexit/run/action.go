@@ -217,13 +217,13 @@ func metadataPatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object,
 // attempt of this action or the plan's manager applied it.
 func isApplied(a *action, live k8s.Object) (bool, error) {
 	if a.rendered[a.Object.Key()] == nil {
-		return false, fmt.Errorf("the lock does not render %s: make a new plan", a.Object)
+		return false, fmt.Errorf("the lock no longer renders %s: make a new plan", a.Object)
 	}
 	if live == nil && a.UID == "" {
 		return false, nil
 	}
 	if a.UID == "" && !a.sent && !plan.AppliedBy(live, a.Plan.Manager) {
-		return false, a.changedf("exists, but did not when the plan was made, and was not applied by %s: delete it, or make a new plan", a.Plan.Manager)
+		return false, a.changedf("was created after the plan was made, and not by %s: delete it, or make a new plan", a.Plan.Manager)
 	}
 	return false, a.checkSame(live)
 }

@@ -138,7 +138,7 @@ func isRestored(a *action, live k8s.Object) (bool, error) {
 	case before == nil:
 		return false, a.changedf("has no backup: compare it with its bundle")
 	}
-	handed := k8s.Equal(a.asBefore(live), live) && !plan.Manage(live, before, a.writers()...) && !plan.TakenFromOLM(live, before)
+	handed := k8s.Equal(a.asBefore(live), live) && !plan.HasNewManager(live, before, a.writers()...) && !plan.TakenFromOLM(live, before)
 	return handed, a.checkSame(live)
 }
 

@@ -81,7 +81,7 @@ func (s *scene) back(t testing.TB) (*run.Result, error) {
 	for _, o := range way.Objects {
 		objects = append(objects, o)
 	}
-	return run.Run(context.Background(), run.Input{Plan: way.Plan, Rendered: objects, Cluster: s.cluster, Journal: log, Clock: s.clock, Say: &quiet{manual: true}})
+	return run.Run(context.Background(), run.Input{Plan: way.Plan, Rendered: objects, Cluster: s.cluster, Journal: log, Clock: s.clock, Prompter: &quiet{manual: true}})
 }
 
 // dead reports whether do was killed.
@@ -251,7 +251,7 @@ func TestForgedBackups(t *testing.T) {
 	log, _ := s.files.Read("back/log.jsonl")
 	old := strings.Split(strings.SplitN(string(log), `"plan":"`, 2)[1], `"`)[0]
 	replace(t, s.files, "back/log.jsonl", old, run.Digest(forged))
-	if err := open(t); err == nil || !strings.Contains(err.Error(), "the plan does not name apps/v1 Deployment ops/other to restore") {
+	if err := open(t); err == nil || !strings.Contains(err.Error(), "the plan does not list apps/v1 Deployment ops/other for restore") {
 		t.Errorf("a forged plan of the return: %v", err)
 	}
 }

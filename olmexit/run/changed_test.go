@@ -23,11 +23,11 @@ type meddler struct {
 	do func()
 }
 
-func (m *meddler) Step(ctx context.Context, s plan.Step) (bool, error) {
+func (m *meddler) ConfirmStep(ctx context.Context, s plan.Step) (bool, error) {
 	if s.Name == m.at {
 		m.do()
 	}
-	return m.quiet.Step(ctx, s)
+	return m.quiet.ConfirmStep(ctx, s)
 }
 
 // TestChangedByOthers changes the cluster before a step. The run must stop there with the problem
@@ -55,7 +55,7 @@ func TestChangedByOthers(t *testing.T) {
 		{"gone", plan.Guard, func(c *runtest.Cluster) { c.Remove(sub) }, "was deleted, but not by this plan: check the objects that it owned ('quayside adopt verify'), and make a new plan", false},
 		{"another role of that name", plan.Prepare, func(c *runtest.Cluster) {
 			c.Put(k8s.New(rbacV1, "Role", "team-a", "etcd"))
-		}, "Role team-a/etcd exists, but did not when the plan was made, and was not applied by kustomize-controller", false},
+		}, "Role team-a/etcd was created after the plan was made, and not by kustomize-controller", false},
 		{"not healthy", plan.Stop, func(c *runtest.Cluster) {
 			c.Edit(csv, func(o k8s.Object) { o["status"] = map[string]any{"phase": "Failed"} })
 		}, "is Failed, not Succeeded", false},
@@ -75,7 +75,7 @@ func TestChangedByOthers(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newScene(t)
-			res, err := s.run(t, func(in *run.Input) { in.Say = &meddler{at: tc.at, do: func() { tc.do(s.cluster) }} })
+			res, err := s.run(t, func(in *run.Input) { in.Prompter = &meddler{at: tc.at, do: func() { tc.do(s.cluster) }} })
 			var step *run.StepError
 			if !errors.As(err, &step) || !step.Differs() || step.Step.Name != tc.at || !strings.Contains(err.Error(), tc.want) {
 				t.Fatalf("%v", err)
@@ -204,7 +204,7 @@ func TestManual(t *testing.T) {
 // TestDeclined stops when a step is declined, and reports that OLM is stopped.
 func TestDeclined(t *testing.T) {
 	s := newScene(t)
-	res, err := s.run(t, func(in *run.Input) { in.Say = &quiet{no: 4} })
+	res, err := s.run(t, func(in *run.Input) { in.Prompter = &quiet{no: 4} })
 	var step *run.StepError
 	if !errors.As(err, &step) || !step.Differs() || len(res.Stopped) != 2 || res.Steps[3].State != run.Waiting {
 		t.Fatalf("%v %v", err, res)
@@ -225,7 +225,7 @@ func TestInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := run.Run(ctx, run.Input{CleanUp: true, Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Say: &quiet{}})
+	res, err := run.Run(ctx, run.Input{CleanUp: true, Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Prompter: &quiet{}})
 	if err == nil || !strings.Contains(err.Error(), "step 5 (detach, ops): interrupted") || len(res.Stopped) != 2 {
 		t.Fatal(err)
 	}

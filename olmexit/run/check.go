@@ -85,7 +85,7 @@ func (r *runner) await(ctx context.Context, s plan.Step, before *verify.Evidence
 			if r.Clock.Now().Sub(begun) > cmp.Or(checkTimeouts()[c.Check], soon) {
 				return &StepError{Step: s, Check: c.Check, Findings: findings, Err: errAfter}
 			}
-			r.Say.Waiting(s, findings)
+			r.Prompter.ReportWaiting(s, findings)
 			if err := r.Clock.Sleep(ctx, pause); err != nil {
 				return err
 			}

@@ -36,7 +36,7 @@ func handedOver(entries []any, manager, apiVersion string) []any {
 	for _, v := range entries {
 		e, _ := v.(map[string]any)
 		own := k8s.Text(e, "manager") == manager && k8s.Text(e, "operation") == "Apply" && k8s.Text(e, "subresource") == ""
-		if !own && !plan.ByOLM(e) {
+		if !own && !plan.IsWrittenByOLM(e) {
 			out = append(out, v)
 			continue
 		}

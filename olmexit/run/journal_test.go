@@ -25,7 +25,7 @@ func TestJournalOnDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := run.Run(context.Background(), run.Input{CleanUp: true, Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Say: &quiet{}, Only: only}); err != nil {
+		if _, err := run.Run(context.Background(), run.Input{CleanUp: true, Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Prompter: &quiet{}, Only: only}); err != nil {
 			t.Fatal(err)
 		}
 		return j

@@ -20,7 +20,7 @@ type Input struct {
 	Cluster  Cluster
 	Journal  *Journal
 	Clock    Clock
-	Say      Say
+	Prompter Prompter
 
 	Only    int   // number of the only step to execute, even if it is done; 0: all steps
 	CleanUp bool  // if Only is 0: also execute clean-ups, which cannot be reverted, and later steps
@@ -34,16 +34,16 @@ type Clock interface {
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// Say reports progress and asks for decisions.
-type Say interface {
-	// Step announces the next step and returns whether to do it.
-	Step(ctx context.Context, s plan.Step) (bool, error)
-	// Manual announces a manual step and returns whether it is done.
-	Manual(ctx context.Context, s plan.Step) (bool, error)
-	// Action reports the result of an action.
-	Action(s plan.Step, a ActionResult)
-	// Waiting reports conditions that do not hold yet.
-	Waiting(s plan.Step, missing []verify.Finding)
+// Prompter reports progress and asks for decisions.
+type Prompter interface {
+	// ConfirmStep announces the next step and returns whether to do it.
+	ConfirmStep(ctx context.Context, s plan.Step) (bool, error)
+	// ConfirmManualStep announces a manual step and returns whether it is done.
+	ConfirmManualStep(ctx context.Context, s plan.Step) (bool, error)
+	// ReportAction reports the result of an action.
+	ReportAction(s plan.Step, a ActionResult)
+	// ReportWaiting reports conditions that do not hold yet.
+	ReportWaiting(s plan.Step, missing []verify.Finding)
 }
 
 // Result is the result of a run for every step of a plan.
@@ -155,7 +155,7 @@ func (r *runner) run(ctx context.Context) error {
 func (r *runner) checkKnownSteps() error {
 	for _, n := range append(slices.Clone(r.Done), r.Only) {
 		if n != 0 && !slices.ContainsFunc(r.Plan.Steps, func(s plan.Step) bool { return s.Number == n }) {
-			return fmt.Errorf("the plan has no step %d: it has %d", n, len(r.Plan.Steps))
+			return fmt.Errorf("the plan has no step %d: it has %d steps", n, len(r.Plan.Steps))
 		}
 	}
 	return nil
@@ -197,7 +197,7 @@ func (r *runner) inOrder(ctx context.Context, s plan.Step, out *StepResult) erro
 	if s.Manual != "" || slices.Contains(r.Done, s.Number) {
 		return r.manualStep(ctx, s, out)
 	}
-	if yes, err := r.Say.Step(ctx, s); err != nil || !yes {
+	if yes, err := r.Prompter.ConfirmStep(ctx, s); err != nil || !yes {
 		if err == nil {
 			out.State, err = Waiting, &StepError{Step: s, Err: errDeclined}
 		}
@@ -237,7 +237,7 @@ func (r *runner) manualStep(ctx context.Context, s plan.Step, out *StepResult) e
 	done := slices.Contains(r.Done, s.Number)
 	if !done {
 		var err error
-		if done, err = r.Say.Manual(ctx, s); err != nil {
+		if done, err = r.Prompter.ConfirmManualStep(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -302,7 +302,7 @@ func (r *runner) actions(ctx context.Context, s plan.Step, out *StepResult) erro
 			return &StepError{Step: s, Err: err}
 		}
 		out.Actions = append(out.Actions, did)
-		r.Say.Action(s, did)
+		r.Prompter.ReportAction(s, did)
 	}
 	return nil
 }

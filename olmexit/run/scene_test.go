@@ -213,13 +213,13 @@ type quiet struct {
 	no     int // the step that is declined
 }
 
-func (q *quiet) Step(_ context.Context, s plan.Step) (bool, error) {
+func (q *quiet) ConfirmStep(_ context.Context, s plan.Step) (bool, error) {
 	q.asked = append(q.asked, s.Number)
 	return s.Number != q.no, nil
 }
-func (q *quiet) Manual(context.Context, plan.Step) (bool, error) { return q.manual, nil }
-func (*quiet) Action(plan.Step, run.ActionResult)                {}
-func (*quiet) Waiting(plan.Step, []verify.Finding)               {}
+func (q *quiet) ConfirmManualStep(context.Context, plan.Step) (bool, error) { return q.manual, nil }
+func (*quiet) ReportAction(plan.Step, run.ActionResult)                     {}
+func (*quiet) ReportWaiting(plan.Step, []verify.Finding)                    {}
 
 // run starts or continues the plan.
 func (s *scene) run(t testing.TB, change func(*run.Input)) (*run.Result, error) {
@@ -228,7 +228,7 @@ func (s *scene) run(t testing.TB, change func(*run.Input)) (*run.Result, error) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := run.Input{Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Say: &quiet{}, CleanUp: true}
+	in := run.Input{Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Prompter: &quiet{}, CleanUp: true}
 	if change != nil {
 		change(&in)
 	}

@@ -28,7 +28,7 @@ func (r *runner) try(ctx context.Context, s plan.Step, out *StepResult) error {
 			return &StepError{Step: s, Err: err}
 		}
 		out.Actions = append(out.Actions, tried)
-		r.Say.Action(s, tried)
+		r.Prompter.ReportAction(s, tried)
 	}
 	out.State = Tried
 	return nil

@@ -212,7 +212,7 @@ func (l *listReader) item(raw []byte, at diag.Pos) {
 func (l *listReader) end() {
 	switch {
 	case !isList(l.kind):
-		l.errs.Addf(l.pos, "%q with items is not a list of objects", inert.Clip(l.kind, 100))
+		l.errs.Addf(l.pos, "%q with items is not a list of objects", inert.TruncateLine(l.kind, 100))
 	case l.withoutKind > 0:
 		l.errs.Addf(l.pos, "the list has %s without a kind", diag.Count(l.withoutKind, "item"))
 	}
@@ -259,13 +259,13 @@ func (b *builder) add(h head, raw []byte, at diag.Pos) {
 	case ListedKind{o.Group, o.Kind}.IsConfidential() && len(b.opt.Namespaces) > 0 && !slices.Contains(b.opt.Namespaces, o.Namespace):
 		return
 	case o.Kind == "":
-		b.errs.Addf(at, "the object has no kind: want the output of 'kubectl get -o json' or '-o yaml'")
+		b.errs.Addf(at, "the object has no kind: expected the output of 'kubectl get -o json' or '-o yaml'")
 		return
 	case o.Name == "":
-		b.errs.Addf(at, "%s without metadata.name", inert.Clip(o.Kind, 100))
+		b.errs.Addf(at, "%s without metadata.name", inert.TruncateLine(o.Kind, 100))
 		return
 	case o.APIVersion == "":
-		b.errs.Addf(at, "%s without apiVersion", inert.Clip(o.Kind, 100))
+		b.errs.Addf(at, "%s without apiVersion", inert.TruncateLine(o.Kind, 100))
 		return
 	case b.isIgnored(o.Group, o.Kind):
 		return

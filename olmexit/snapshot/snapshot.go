@@ -132,7 +132,7 @@ func (b *builder) put(o *Object) {
 	before, twice := b.byKey[o.Key]
 	switch {
 	case twice && o.Kind == "Namespace" && o.Group == "" && o.UID != before.UID && o.UID != "" && before.UID != "":
-		b.errs.Addf(o.Pos, "%s has another UID at %s: objects of two clusters; read one cluster at a time", o.Key, before.Pos)
+		b.errs.Addf(o.Pos, "%s has a different UID at %s: the input has objects of two clusters; read one cluster at a time", o.Key, before.Pos)
 		return
 	case twice && !isNewer(o.version, before.version):
 		return

@@ -185,11 +185,11 @@ func TestFaults(t *testing.T) {
 		{"error/no object", "{\"kind\": \"Service\", \"metadata\": {}}", "dump:1:1: Service without metadata.name"},
 		{"error/no version", "{\"kind\": \"Service\", \"metadata\": {\"name\": \"x\"}}", "dump:1:1: Service without apiVersion"},
 		{"error/no list", "{\"kind\": \"Service\", \"items\": []}", "dump:1:1: \"Service\" with items is not a list of objects"},
-		{"error/settings", "a: b\n---\nc: d\n", "dump:1:1: the object has no kind: want the output of 'kubectl get -o json' or '-o yaml'\ndump:3:1: the object has no kind: want the output of 'kubectl get -o json' or '-o yaml'"},
+		{"error/settings", "a: b\n---\nc: d\n", "dump:1:1: the object has no kind: expected the output of 'kubectl get -o json' or '-o yaml'\ndump:3:1: the object has no kind: expected the output of 'kubectl get -o json' or '-o yaml'"},
 		{"error/yaml", "kind: List\n---\na: [\n", "dump:4: malformed YAML: did not find expected node content"},
 		{"error/item", "apiVersion: v1\nkind: List\nitems:\n- kind: Service\n  apiVersion: v1\n  metadata: {name: a}\n- [x]\n", "dump:7:3: cannot decode the Kubernetes object: not an object"},
 		{"error/deep", `{"kind": "Service", "apiVersion": "v1", "metadata": {"name": "x"}, "spec": ` + deep + "}", "dump:1:1: Service x: nested deeper than 100 levels"},
-		{"error/two clusters", "kind: Namespace\napiVersion: v1\nmetadata: {name: a, uid: u1}\n---\nkind: Namespace\napiVersion: v1\nmetadata: {name: a, uid: u2}\n", "dump:5:1: Namespace a has another UID at dump:1:1: objects of two clusters; read one cluster at a time"},
+		{"error/two clusters", "kind: Namespace\napiVersion: v1\nmetadata: {name: a, uid: u1}\n---\nkind: Namespace\napiVersion: v1\nmetadata: {name: a, uid: u2}\n", "dump:5:1: Namespace a has a different UID at dump:1:1: the input has objects of two clusters; read one cluster at a time"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := snapshot.Read("dump", strings.NewReader(c.text), snapshot.Options{})

@@ -43,11 +43,11 @@ func ParseObject(text string) (k8s.Key, error) {
 	case !ok:
 		return k8s.Key{}, fmt.Errorf("unknown kind %q: no operator needs it (have %s)%s", parts[0], strings.Join(kinds, ", "), diag.DidYouMean(parts[0], kinds))
 	case kind.namespaced && !yamlnode.IsDNS1123Label(namespace):
-		return k8s.Key{}, fmt.Errorf("%q has no valid namespace: want %s/namespace/name", text, parts[0])
+		return k8s.Key{}, fmt.Errorf("%q has no valid namespace: expected %s/namespace/name", text, parts[0])
 	case !kind.namespaced && namespace != "":
-		return k8s.Key{}, fmt.Errorf("%q has a namespace, but the kind is cluster-scoped: want %s//name", text, parts[0])
+		return k8s.Key{}, fmt.Errorf("%q has a namespace, but the kind is cluster-scoped: expected %s//name", text, parts[0])
 	case !yamlnode.IsDNS1123Subdomain(name):
-		return k8s.Key{}, fmt.Errorf("%q has no valid name: want %s/namespace/name, or Kind//name if the kind is cluster-scoped", text, parts[0])
+		return k8s.Key{}, fmt.Errorf("%q has no valid name: expected %s/namespace/name, or Kind//name if the kind is cluster-scoped", text, parts[0])
 	}
 	return k8s.Key{Group: kind.group, Kind: parts[0], Namespace: parts[1], Name: parts[2]}, nil
 }

@@ -131,7 +131,7 @@ func newJob(t *testing.T, s *forgetest.Server, dir string) *job {
 	t.Helper()
 	server, sum := serveRelease(t)
 	j := &job{dir: dir, temp: t.TempDir(), context: map[string]string{
-		"github.token": forgetest.Token, "github.repository": forgetest.Project, "runner.os": "Linux", "github.event_name": "push", "github.event.repository.default_branch": "main",
+		"github.token": forgetest.Token, "github.repository": forgetest.Project, "runner.os": "Linux", "github.event_name": "push", "github.event.repository.default_branch": "main", "github.event.repository.visibility": "public",
 		"inputs.version": "1.2.3", "inputs.sha256": sum, "inputs.releases": server,
 	}}
 	for name, in := range readAction(t).Inputs {
@@ -379,19 +379,35 @@ func TestAction(t *testing.T) {
 		j.context["inputs.directory"] = environmentDir(t, work, dir)
 		mustRun(t, filepath.Join(work, j.context["inputs.directory"]), "remove", "vault/vault", "--render", "--offline")
 		err := j.run(t)
-		if err == nil || !strings.HasPrefix(err.Error(), "The policy has the last word: exit status 4") {
+		if err == nil || !strings.HasPrefix(err.Error(), "Apply the policy: exit status 4") {
 			t.Errorf("got %v\n%s", err, j.log.String())
 		}
 		if all := s.Comments(); len(all) != 1 || !strings.Contains(all[0].Body, "vault") || len(j.used) != 2 {
 			t.Errorf("the comments are %+v; used: %q", all, j.used)
 		}
 	})
-	t.Run("out of step", func(t *testing.T) {
+	t.Run("out of date", func(t *testing.T) {
 		j := newJob(t, s, work)
+		j.onPullRequest(forgetest.Project)
 		j.context["inputs.directory"] = environmentDir(t, work, dir)
 		put(t, work, j.context["inputs.directory"]+"/rendered/clusters.yaml", "a: b\n")
-		if err := j.run(t); err == nil || !strings.HasPrefix(err.Error(), "Declarations, lock and tree are in step: exit status 1") {
+		if err := j.run(t); err == nil || !strings.HasPrefix(err.Error(), "Verify: exit status 1") {
 			t.Errorf("got %v\n%s", err, j.log.String())
+		}
+		if all := s.Comments(); len(all) != 1 || !strings.Contains(all[0].Body, "### quayside: verify failed") || !strings.Contains(all[0].Body, "rendered is out of date") {
+			t.Errorf("the comments are %+v", all)
+		}
+	})
+	t.Run("invalid settings", func(t *testing.T) {
+		j := newJob(t, s, work)
+		j.onPullRequest(forgetest.Project)
+		j.context["inputs.directory"] = environmentDir(t, work, dir)
+		put(t, work, j.context["inputs.directory"]+"/quayside.yaml", "a: b\n")
+		if err := j.run(t); err == nil || !strings.HasPrefix(err.Error(), "Verify: exit status 2") {
+			t.Errorf("got %v\n%s", err, j.log.String())
+		}
+		if all := s.Comments(); len(all) != 1 || !strings.Contains(all[0].Body, "quayside.yaml:1:1") {
+			t.Errorf("the comments are %+v", all)
 		}
 	})
 }
@@ -416,14 +432,14 @@ func TestActionInstalls(t *testing.T) {
 	}
 	s := forgetest.New(t, "github")
 	for name, c := range map[string]struct{ input, value, say string }{
-		"another digest":     {"sha256", strings.Repeat("0", 64), "nothing is installed"},
+		"another digest":     {"sha256", strings.Repeat("0", 64), "quayside is not installed"},
 		"no digest":          {"sha256", "", "the 64 digits"},
 		"half a digest":      {"sha256", "0123", "the 64 digits"},
 		"another version":    {"version", "1.2.4", "404"},
-		"a path":             {"version", "1.2.3/../../x", "version is a release"},
-		"a command":          {"version", "1.2.3$(touch pwned)", "version is a release"},
-		"another mode":       {"mode", "checks", "mode is check, upgrade or install"},
-		"a registry's quote": {"registry", `x"},"y":{"`, "registry is a host"},
+		"a path":             {"version", "1.2.3/../../x", "version must be a release"},
+		"a command":          {"version", "1.2.3$(touch pwned)", "version must be a release"},
+		"another mode":       {"mode", "checks", "mode must be check, upgrade or install"},
+		"a registry's quote": {"registry", `x"},"y":{"`, "registry must be a host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := newJob(t, s, t.TempDir())

@@ -30,11 +30,11 @@ func addAllOf(cmd *cobra.Command, a *app, search func(top string, args []string)
 		}
 		for _, name := range without {
 			if cmd.Flags().Changed(name) {
-				return Usagef(cmd, "--all and --%s do not go together", name)
+				return Usagef(cmd, "--all cannot be used with --%s", name)
 			}
 		}
 		if !slices.Contains([]string{"text", "json", "yaml", "markdown"}, a.output) {
-			return Usagef(cmd, "--all and --output %s do not go together", a.output)
+			return Usagef(cmd, "--all cannot be used with --output %s", a.output)
 		}
 		top := workspace.TopDir(a.dir)
 		names, err := search(top, args)

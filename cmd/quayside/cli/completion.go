@@ -32,7 +32,7 @@ func newCompletion(a *app) *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(a.out)
 			default:
-				return Usagef(cmd, "unknown shell %q (have bash, zsh, fish, powershell)", args[0])
+				return Usagef(cmd, "unknown shell %q: must be one of bash, zsh, fish, powershell", args[0])
 			}
 		},
 	}

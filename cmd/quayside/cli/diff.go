@@ -110,8 +110,7 @@ func newDiff(a *app) *cobra.Command {
 	f.StringArrayVar(&o.observed, "observed", nil, "observations of a cluster: a `FILE` written by 'quayside status --save', with the stored versions; with --upgrade, hold back the operators that it reports as not upgradeable; may be given several times, one for each cluster")
 	f.BoolVar(&o.text, "text", false, "print the lines that differ instead of findings")
 	f.StringArrayVar(&o.save, "save", nil, "also write the report to a file: `FORMAT=FILE`, such as sarif=diff.sarif; may be given several times")
-	f.Int64Var(&o.comment, "comment", 0, "keep one comment of the pull request `NUMBER` up to date with the report of this workspace; GIT_TOKEN holds the token")
-	addForge(cmd, a, &o.forge)
+	addComment(cmd, a, &o.comment, &o.forge, "keep one comment of the pull request `NUMBER` up to date with the report of this workspace; GIT_TOKEN holds the token")
 	f.StringVar(&o.linkBase, "link-base", "", "link target in an HTML report: the `URL` of the repository in its forge, or a template with {commit}, {path} and {line}")
 	f.BoolVar(&o.exitZero, "exit-zero", false, "exit with 0 instead of 1 when something differs")
 	addToday(cmd, &o.today, "support and waivers")
@@ -158,7 +157,7 @@ func (o *diffOptions) check(cmd *cobra.Command, args []string) error {
 	want := 1
 	switch {
 	case len(modes) > 1:
-		return Usagef(cmd, "%s do not go together", strings.Join(modes, " and "))
+		return Usagef(cmd, "%s cannot be used together", strings.Join(modes, " and "))
 	case o.locks || o.trees:
 		if len(args) != 2 {
 			return Usagef(cmd, "%s needs two arguments, BEFORE and AFTER", modes[0])
@@ -188,16 +187,13 @@ func (o *diffOptions) checkReports(cmd *cobra.Command) error {
 			}
 		}
 	}
-	if cmd.Flags().Changed("comment") && o.comment < 1 {
-		return Usagef(cmd, "--comment %d: want the number of a pull request", o.comment)
-	}
-	if o.forge != "" && o.comment == 0 {
-		return Usagef(cmd, "--forge needs --comment NUMBER")
+	if err := checkComment(cmd, o.comment, o.forge); err != nil {
+		return err
 	}
 	for _, s := range o.save {
 		form, file, _ := strings.Cut(s, "=")
 		if file == "" || !slices.Contains(compare.Formats(), form) {
-			return Usagef(cmd, "--save %q: want FORMAT=FILE with one of %s", s, strings.Join(compare.Formats(), ", "))
+			return Usagef(cmd, "--save %q: must be FORMAT=FILE, where FORMAT is one of %s", s, strings.Join(compare.Formats(), ", "))
 		}
 	}
 	page := o.output == "html" || slices.ContainsFunc(o.save, func(s string) bool { return strings.HasPrefix(s, "html=") })

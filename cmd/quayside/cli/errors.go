@@ -124,7 +124,7 @@ func hasPosition(err error) bool {
 func notFound(kind, name string, have []string) error {
 	hint := diag.DidYouMean(name, have)
 	if hint == "" && len(have) > 0 && len(have) <= 10 {
-		hint = fmt.Sprintf(" (have %s)", strings.Join(have, ", "))
+		hint = fmt.Sprintf(" (available: %s)", strings.Join(have, ", "))
 	}
 	return fmt.Errorf("no %s %q%s", kind, name, hint)
 }

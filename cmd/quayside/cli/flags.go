@@ -104,9 +104,9 @@ func (f *operatorFlag) Set(s string) error {
 		f.named = append(f.named, t)
 		return nil
 	case f.versions:
-		return errors.New("want [namespace/]package or [namespace/]package@version")
+		return errors.New("must be [namespace/]package or [namespace/]package@version")
 	default:
-		return errors.New("want [namespace/]package")
+		return errors.New("must be [namespace/]package")
 	}
 }
 
@@ -133,7 +133,7 @@ func parseHops(s string) (int, error) {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("--hops %q: want a number from 1, or all", s)
+		return 0, fmt.Errorf("--hops %q: must be a number from 1, or all", s)
 	}
 	return n, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/app/compare"
 	"github.com/quayside/quayside/internal/base/forge"
+	"github.com/quayside/quayside/internal/base/gitrepo"
 )
 
 // addForge adds the flag --forge to cmd.
@@ -28,12 +29,60 @@ func (o *diffOptions) postComment(ctx context.Context, c *compare.Comparison, r 
 		return err
 	}
 	marker, text := diff.Comment(r, c.InRepo(""))
-	result, err := client.Comment(ctx, o.comment, marker, text, !r.Empty())
+	return o.sendComment(ctx, client, o.comment, marker, text, !r.Empty())
+}
+
+// postFailure replaces the comment of a pull request by the errors of verify.
+func (o *verifyOptions) postFailure(ctx context.Context, failed error) error {
+	dir, err := o.workspaceDir()
+	if err != nil {
+		return err
+	}
+	repo, err := gitrepo.Open(dir)
+	if err != nil {
+		return err
+	}
+	name, err := repo.Path(dir)
+	if err != nil {
+		return err
+	}
+	remote, err := repo.Address("origin")
+	if err != nil {
+		return err
+	}
+	client, err := forge.Open(o.forge, remote, o.getenv)
+	if err != nil {
+		return err
+	}
+	marker, text := diff.FailureComment(failed.Error(), name)
+	return o.sendComment(ctx, client, o.comment, marker, text, true)
+}
+
+// sendComment creates or updates a comment, and prints the outcome.
+func (a *app) sendComment(ctx context.Context, client *forge.Client, number int64, marker, text string, create bool) error {
+	result, err := client.Comment(ctx, number, marker, text, create)
 	if err != nil {
 		return err
 	}
 	if result.Outcome != "" {
-		o.log.Note("comment on pull request %d: %s", result.Number, result.Outcome)
+		a.log.Note("comment on pull request %d: %s", result.Number, result.Outcome)
+	}
+	return nil
+}
+
+// addComment adds the flags --comment and --forge to cmd.
+func addComment(cmd *cobra.Command, a *app, number *int64, kind *string, usage string) {
+	cmd.Flags().Int64Var(number, "comment", 0, usage)
+	addForge(cmd, a, kind)
+}
+
+// checkComment rejects invalid values of --comment and --forge.
+func checkComment(cmd *cobra.Command, number int64, kind string) error {
+	if cmd.Flags().Changed("comment") && number < 1 {
+		return Usagef(cmd, "--comment %d: must be the number of a pull request", number)
+	}
+	if kind != "" && number == 0 {
+		return Usagef(cmd, "--forge needs --comment NUMBER")
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -87,7 +88,7 @@ func (c component) with(t *testing.T, inputs map[string]string) (map[string]labJ
 		}
 		value, given := inputs[name]
 		if !given {
-			value = in.Default
+			value = cmp.Or(in.Default, required[name])
 		}
 		if in.Regex != "" && !regexp.MustCompile(in.Regex).MatchString(value) || in.Options != nil && !slices.Contains(in.Options, value) {
 			refused = fmt.Errorf("%s: %q does not fit", name, value)
@@ -100,6 +101,9 @@ func (c component) with(t *testing.T, inputs map[string]string) (map[string]labJ
 	}
 	return jobs, refused
 }
+
+// required has values of the inputs without a default.
+var required = map[string]string{"image": "registry.example.com/ci@sha256:" + strings.Repeat("0", 64)}
 
 // TestComponentInputs checks that every input that is used in a script has options or an anchored
 // regular expression, so that it cannot contain commands.

@@ -43,7 +43,7 @@ func newImages(a *app) *cobra.Command {
 			quayside images -o cyclonedx`),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.output == "cyclonedx" && o.inspect {
-				return Usagef(cmd, "--inspect and --output cyclonedx do not go together")
+				return Usagef(cmd, "--inspect cannot be used with --output cyclonedx")
 			}
 			return o.run(cmd.Context())
 		},

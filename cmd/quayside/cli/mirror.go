@@ -74,7 +74,7 @@ type mirrorView struct {
 
 func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	if o.parallel < 1 || o.parallel > 64 {
-		return Usagef(cmd, "--parallel %d: want a number from 1 to 64", o.parallel)
+		return Usagef(cmd, "--parallel %d: must be a number from 1 to 64", o.parallel)
 	}
 	o.offline, o.layout = o.from != "", o.argPath(o.from) // only for reading; copies use other clients
 	s, lock, err := o.openLocked()
@@ -86,7 +86,7 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 		layout = ""
 	}
 	if toLayout && (layout == "" || o.sets != "") {
-		return Usagef(cmd, "%q: want a directory after oci:, without --mirror-set: a directory is not a mirror", prefix)
+		return Usagef(cmd, "%q: must be oci: and a directory, without --mirror-set: a directory is not a mirror", prefix)
 	}
 	if o.check && o.sets != "" {
 		return Usagef(cmd, "--check cannot be used with --mirror-set")

@@ -24,7 +24,7 @@ func operatorArg(cmd *cobra.Command, arg string, version bool) (resolve.Target, 
 		if version {
 			want += "[@version]"
 		}
-		return t, Usagef(cmd, "%q: want %s", arg, want)
+		return t, Usagef(cmd, "%q: must be %s", arg, want)
 	}
 	return t, nil
 }

@@ -32,7 +32,7 @@ func (f *format) Type() string { return strings.Join(f.known, "|") }
 // Set sets a permitted value.
 func (f *format) Set(s string) error {
 	if !slices.Contains(f.known, s) {
-		return fmt.Errorf("want one of %s%s", strings.Join(f.known, ", "), f.hint)
+		return fmt.Errorf("must be one of %s%s", strings.Join(f.known, ", "), f.hint)
 	}
 	*f.value = s
 	return nil

@@ -23,13 +23,22 @@ func addOffline(cmd *cobra.Command, a *app) {
 	cmd.Flags().BoolVar(&a.offline, "offline", false, "no network access; list missing content")
 }
 
-// open opens the workspace in the first of these directories: the workspace of this turn of --all,
-// the directory of -C, the nearest directory upwards with a quayside.yaml, the current directory.
+// workspaceDir returns the first of these directories: the workspace of this turn of --all, the
+// directory of -C, the nearest directory upwards with a quayside.yaml, the current directory.
+func (a *app) workspaceDir() (string, error) {
+	if dir := cmp.Or(a.workspace, a.dir); dir != "" {
+		return dir, nil
+	}
+	return workspace.Find()
+}
+
+// open opens the workspace in [app.workspaceDir].
 func (a *app) open() (*workspace.Project, error) {
-	dir, err := cmp.Or(a.workspace, a.dir), error(nil)
-	if dir == "" {
-		dir, err = workspace.Find()
-	} else if info, statErr := os.Stat(dir); a.top != "" && errors.Is(statErr, fs.ErrNotExist) {
+	dir, err := a.workspaceDir()
+	if err != nil {
+		return nil, err
+	}
+	if info, statErr := os.Stat(dir); a.top != "" && errors.Is(statErr, fs.ErrNotExist) {
 		// a workspace that only a revision has
 	} else if statErr != nil {
 		err = statErr
@@ -134,7 +143,7 @@ func (a *app) readArg(name string) ([]byte, error) {
 func (a *app) layoutTarget(text string) (dir, tag string, err error) {
 	src, err := oci.ParseSource(text)
 	if err == nil && (src.Kind != oci.Layout || src.Digest != "") {
-		err = fmt.Errorf("%q: want oci:path or oci:path:tag", text)
+		err = fmt.Errorf("%q: must be oci:path or oci:path:tag", text)
 	}
 	return a.argPath(src.Name), src.Tag, err
 }

@@ -117,7 +117,7 @@ func (o *promoteOptions) checkFlags(cmd *cobra.Command) error {
 	case o.check && o.render:
 		return Usagef(cmd, "--check cannot be used with --render")
 	case cmd.Flags().Changed("clusters") && o.rule.clusters < 1:
-		return Usagef(cmd, "--clusters %d: want 1 or more", o.rule.clusters)
+		return Usagef(cmd, "--clusters %d: must be at least 1", o.rule.clusters)
 	}
 	if _, err := o.rule.override(gate.DefaultRule()); err != nil {
 		return Usagef(cmd, "%w", err)

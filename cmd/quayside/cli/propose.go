@@ -136,7 +136,7 @@ func (o *proposeOptions) checkProposal(cmd *cobra.Command) error {
 	case !o.request && o.into != "":
 		return Usagef(cmd, "--into needs --pull-request")
 	case o.scan != "" && o.body == "" && !o.request:
-		return Usagef(cmd, "--scan adds to pull requests' descriptions: add --pr-body FILE or --pull-request")
+		return Usagef(cmd, "--scan adds to the description of a pull request: add --pr-body FILE or --pull-request")
 	case o.check && (o.push != "" || o.body != "" || o.force):
 		return Usagef(cmd, "--check cannot be used with --force, --pr-body, --pull-request or --push")
 	case !o.promotes && o.now != "":

@@ -137,7 +137,7 @@ func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
 	case o.edited && (o.check || o.upgrade.any() || o.reinstall.any()):
 		return Usagef(cmd, "--edited determines the operators and their targets: leave out --check, --upgrade and --reinstall")
 	case o.unpin.all || o.reinstall.all:
-		return Usagef(cmd, "--unpin and --reinstall want [namespace/]package")
+		return Usagef(cmd, "--unpin and --reinstall need an operator: [namespace/]package")
 	default:
 		return nil
 	}

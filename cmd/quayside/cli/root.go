@@ -57,7 +57,7 @@ func newRoot(a *app) *cobra.Command {
 	root.PersistentFlags().BoolVarP(&a.log.Verbose, "verbose", "v", false, "log files read and content fetched, with sources and durations")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if a.log.Quiet && a.log.Verbose {
-			return Usagef(cmd, "--quiet and --verbose do not go together")
+			return Usagef(cmd, "--quiet cannot be used with --verbose")
 		}
 		a.out.Brief = a.log.Quiet
 		return nil

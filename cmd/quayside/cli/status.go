@@ -94,7 +94,7 @@ func newStatus(a *app) *cobra.Command {
 			case cmd.Flags().Changed("timeout") && !o.wait:
 				return Usagef(cmd, "--timeout needs --wait")
 			case o.timeout <= 0:
-				return Usagef(cmd, "--timeout %s: want a time such as 5m", o.timeout)
+				return Usagef(cmd, "--timeout %s: must be a duration such as 5m", o.timeout)
 			case cmd.Flags().Changed("sign") && (o.Key == "" || o.save == ""):
 				return Usagef(cmd, "--sign needs --save, and a key file or 'keyless'")
 			}

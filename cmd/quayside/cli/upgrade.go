@@ -110,7 +110,7 @@ func (f *versionFlag) Type() string { return "version" }
 func (f *versionFlag) Set(s string) error {
 	s = strings.TrimPrefix(s, "v")
 	if !regexp.MustCompile(`^[0-9]{1,9}\.[0-9]{1,9}(\.[0-9]{1,9})?$`).MatchString(s) {
-		return fmt.Errorf("want a version such as 1.37 or 1.37.2")
+		return fmt.Errorf("must be a version such as 1.37 or 1.37.2")
 	}
 	*f = versionFlag(s)
 	return nil

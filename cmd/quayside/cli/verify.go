@@ -17,8 +17,10 @@ import (
 
 type verifyOptions struct {
 	*app
-	strict   bool
 	observed []string
+	strict   bool
+	comment  int64
+	forge    string
 }
 
 func newVerify(a *app) *cobra.Command {
@@ -59,14 +61,22 @@ func newVerify(a *app) *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
+			if err := checkComment(cmd, o.comment, o.forge); err != nil {
+				return err
+			}
+			switch {
+			case len(args) == 0:
+				return o.run(cmd.Context())
+			case o.comment > 0:
+				return Usagef(cmd, "--comment is for workspaces, not for artifacts")
+			default:
 				return o.artifact(cmd, args[0])
 			}
-			return o.run(cmd.Context())
 		},
 	}
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "also exit with 1 if something in the lock could not be checked")
 	addObservedSupply(cmd, &o.observed)
+	addComment(cmd, a, &o.comment, &o.forge, "if verify fails, write the errors to the comment of 'quayside diff --comment' on the pull request `NUMBER`; GIT_TOKEN holds the token")
 	addOffline(cmd, o.app)
 	addOutput(cmd, o.app, nil, verifyReport{}, deliver.ArtifactReport{})
 	addAll(cmd, a)
@@ -76,7 +86,7 @@ func newVerify(a *app) *cobra.Command {
 // verifyReport is the output of `quayside verify`.
 type verifyReport struct {
 	workspace.CheckReport
-	workspace.TreeReport // with the warnings of both
+	workspace.TreeReport // its warnings include those of the lock
 }
 
 func (o *verifyOptions) run(ctx context.Context) error {
@@ -84,11 +94,15 @@ func (o *verifyOptions) run(ctx context.Context) error {
 	compared, err := o.verify(ctx, r)
 	r.Finish(err)
 	r.Warnings = append(r.AllWarnings, r.Warnings...)
-	return errors.Join(err, o.print(r, func(io.Writer) {
+	printed := o.print(r, func(io.Writer) {
 		if compared {
 			r.Print(o.out, o.log)
 		}
-	}))
+	})
+	if err != nil && o.comment > 0 {
+		printed = errors.Join(printed, o.postFailure(ctx, err))
+	}
+	return errors.Join(err, printed)
 }
 
 // verify checks the lock and the tree. compared is false if an error prevented the check of the

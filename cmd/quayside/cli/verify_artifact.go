@@ -13,7 +13,7 @@ import (
 // artifact verifies an artifact.
 func (o *verifyOptions) artifact(cmd *cobra.Command, ref string) error {
 	if o.all {
-		return Usagef(cmd, "--all cannot be combined with an artifact")
+		return Usagef(cmd, "--all cannot be used with an artifact")
 	}
 	p, here, err := o.openForArgs()
 	if err != nil {

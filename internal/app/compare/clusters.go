@@ -103,9 +103,9 @@ func (s *Side) clusterInputs(name string) (clusterInputs, error) {
 	return x, nil
 }
 
-// reports compares each group of clusters, and the objects for GitOps engines. It leaves out
+// compareParts compares each group of clusters, and the objects for GitOps engines. It leaves out
 // groups without differences.
-func (c *Comparison) reports(opt diff.CompareOptions) ([]diff.Part, error) {
+func (c *Comparison) compareParts(opt diff.CompareOptions) ([]diff.Part, error) {
 	groups, err := c.groups()
 	if err != nil {
 		return nil, err

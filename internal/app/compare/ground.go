@@ -39,7 +39,7 @@ func (s *Side) newBaseCache(state diff.State) *baseCache {
 	return &baseCache{s, state, map[string]*layer{}}
 }
 
-// layer returns the layer for clusters whose inputs have asIs.
+// layer returns the cached layer for a list of files that are applied without a build (asIs).
 func (g *baseCache) layer(asIs []string) *layer {
 	key := strings.Join(asIs, " ")
 	if g.layers[key] != nil {

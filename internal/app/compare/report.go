@@ -34,7 +34,7 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 		return nil, err
 	}
 	opt.Today, opt.Scans, opt.Lifecycle = day, c.Scans, c.lifecycles(ctx)
-	parts, err := c.reports(opt)
+	parts, err := c.compareParts(opt)
 	if err != nil {
 		return nil, err
 	}
@@ -424,7 +424,7 @@ func (s *Side) usesOverlays() bool {
 	if !slices.Equal(s.clusters(), slices.Sorted(slices.Values(s.project.Clusters()))) {
 		return false
 	}
-	overlays, err := s.project.Overlays()
+	overlays, _, err := s.project.Overlays()
 	if err != nil {
 		return true // rendering would report the same error
 	}
@@ -504,7 +504,7 @@ func (c *Comparison) settingsChanged() bool {
 // hasNoOverlays reports whether the workspace has no overlays. With overlays, all operators must
 // be rendered.
 func (s *Side) hasNoOverlays() bool {
-	overlays, err := s.project.Overlays()
+	overlays, _, err := s.project.Overlays()
 	return err == nil && len(overlays) == 0
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/forge"
 	"github.com/quayside/quayside/internal/base/gitrepo"
 	"github.com/quayside/quayside/internal/base/inert"
 	"github.com/quayside/quayside/lockfile"
@@ -32,6 +33,7 @@ type Base struct {
 	clone  *workspace.Clone
 	author gitrepo.Author
 	head   *gitrepo.Revision
+	forge  *forge.Client // for pull requests; nil without them
 }
 
 // proposal is a rendered upgrade, with the file changes for a commit on HEAD.
@@ -60,6 +62,15 @@ func OpenBase(ctx context.Context, p *workspace.Project, opt ProposalOptions) (*
 	}
 	if b.author, err = clone.Repo.Author(ctx, p.Getenv); err != nil {
 		return nil, err
+	}
+	if opt.Request { // before anything is pushed
+		remote, err := clone.Repo.Address(opt.Remote)
+		if err != nil {
+			return nil, err
+		}
+		if b.forge, err = forge.Open(opt.Forge, remote, p.Getenv); err != nil {
+			return nil, err
+		}
 	}
 	b.Environment, err = b.environment()
 	return b, err
@@ -180,7 +191,7 @@ func (b *proposal) preface(ctx context.Context, before *lockfile.File) (string, 
 	for _, bond := range b.upgrade.Bonds {
 		fmt.Fprintf(&text, "- %s cannot be upgraded without %s", inert.Markdown(bond.Operator), inert.Markdown(bond.With))
 		if bond.Why != "" {
-			text.WriteString(": " + inert.Markdown(inert.Cut(bond.Why, longest)))
+			text.WriteString(": " + inert.Markdown(inert.Truncate(bond.Why, longest)))
 		}
 		text.WriteString("\n")
 	}

@@ -109,15 +109,7 @@ func (b *proposal) publish(ctx context.Context, branch, file string, in *workspa
 
 // request creates or updates the pull request of a pushed branch.
 func (b *proposal) request(ctx context.Context, branch string, text []byte) (*forge.RequestResult, error) {
-	remote, err := b.clone.Repo.Address(b.opt.Remote)
-	if err != nil {
-		return nil, err
-	}
-	client, err := forge.Open(b.opt.Forge, remote, b.clone.Project.Getenv)
-	if err != nil {
-		return nil, err
-	}
-	result, err := client.Propose(ctx, forge.Pull{Head: branch, Base: b.opt.Into, Title: b.title(), Body: string(text)})
+	result, err := b.forge.Propose(ctx, forge.Pull{Head: branch, Base: b.opt.Into, Title: b.title(), Body: string(text)})
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (c *Tree) Push(ctx context.Context, opt PushOptions) (*PushResult, error) {
 func (d *push) pushTo(ctx context.Context, to oci.Source) (PushState, error) {
 	if to.Kind == oci.Layout {
 		if to.Digest != "" {
-			return "", fmt.Errorf("%q: want oci:path or oci:path:tag", d.To)
+			return "", fmt.Errorf("%q: must be oci:path or oci:path:tag", d.To)
 		}
 		return "sent", d.packed.WriteLayout(d.Here.Path(to.Name), to.Tag)
 	}

@@ -135,7 +135,7 @@ func (l *treeLoader) top() (string, error) {
 	if top, ok := strings.CutSuffix("/"+l.out, "/"+dir); ok {
 		return path.Join(".", strings.TrimPrefix(top, "/")), nil
 	}
-	return "", diag.Errorf(w.At("spec.gitops.path"), "the tree is in %s of the repository, so it cannot be at %q: use the end of that path or \".\"", l.out, dir)
+	return "", diag.Errorf(w.At("spec.gitops.path"), "the tree is at %s in the repository, so spec.gitops.path cannot be %q: set it to the end of that path, or to \".\"", l.out, dir)
 }
 
 // meta returns the metadata of the artifact: revision, time and source.

@@ -361,7 +361,7 @@ func TestPush(t *testing.T) {
 			t.Errorf("%v: %q", step, puts)
 		}
 	}
-	if _, err := f.load(LoadOptions{}).Push(t.Context(), PushOptions{To: "oci:x@sha256:" + strings.Repeat("0", 64), Project: f.open(), Here: f.open()}); err == nil || !strings.Contains(err.Error(), "want oci:path or oci:path:tag") {
+	if _, err := f.load(LoadOptions{}).Push(t.Context(), PushOptions{To: "oci:x@sha256:" + strings.Repeat("0", 64), Project: f.open(), Here: f.open()}); err == nil || !strings.Contains(err.Error(), "must be oci:path or oci:path:tag") {
 		t.Errorf("to a digest: %v", err)
 	}
 }

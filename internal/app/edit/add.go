@@ -264,7 +264,7 @@ func (a *adder) version(ctx context.Context, o *operator, pkg *model.Package, at
 	}
 	within, err := model.ParseVersions(at)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a channel of package %q (have %s), a version or a version range%s", at, pkg.Name(), strings.Join(pkg.ChannelNames(), ", "), diag.DidYouMean(at, pkg.ChannelNames()))
+		return nil, fmt.Errorf("%q is not a channel of package %q (available: %s), a version or a version range%s", at, pkg.Name(), strings.Join(pkg.ChannelNames(), ", "), diag.DidYouMean(at, pkg.ChannelNames()))
 	}
 	b, channel := newestBundle(pkg, within)
 	if b == nil {

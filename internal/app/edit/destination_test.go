@@ -26,7 +26,7 @@ func TestDestination(t *testing.T) {
 		{"[../../operators/etcd.yaml, ../../production]", "", "", "../../production"},
 		{"[../../built, ../../operators]", "", "", "../../operators"},
 		{"[../../built]", "", "", "quayside.yaml: spec.declarations has no plain directory for new declarations: add one, such as subscriptions"},
-		{"[../../built, patches]", "newDeclarations: ../../built", "", "quayside.yaml:5:20: spec.newDeclarations: ../../built: built by a kustomization: edit that by hand, or choose another path of spec.declarations"},
+		{"[../../built, patches]", "newDeclarations: ../../built", "", "quayside.yaml:5:20: spec.newDeclarations: ../../built: built by a kustomization: edit the kustomization by hand, or choose another path of spec.declarations"},
 		{"[../../absent, patches]", "", "../../absent", "--to ../../absent: not one of spec.declarations (patches)"},
 	} {
 		files := fstest.MapFS{

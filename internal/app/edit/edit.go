@@ -160,5 +160,5 @@ func readIfAny(p *workspace.Project, name string) ([]byte, error) {
 
 // newByHandError returns the error for a declaration that quayside cannot edit.
 func newByHandError(s declare.Subscription, why string) error {
-	return fmt.Errorf("%s is declared at %s, %s: edit that by hand", s.Key(), s.Pos, why)
+	return fmt.Errorf("%s is declared at %s, %s: edit the declaration by hand", s.Key(), s.Pos, why)
 }

@@ -67,7 +67,7 @@ func (es Environments) Find(name string) (*Environment, error) {
 	}
 	slices.Sort(titles)
 	titles = slices.Compact(titles)
-	return nil, fmt.Errorf("no environment %q (have %s)%s", name, strings.Join(titles, ", "), diag.DidYouMean(name, titles))
+	return nil, fmt.Errorf("no environment %q (available: %s)%s", name, strings.Join(titles, ", "), diag.DidYouMean(name, titles))
 }
 
 // PromotionStep is a promotion from an upstream environment to a downstream one.

@@ -68,7 +68,7 @@ type Judgement struct {
 // PlatformFinding is the findings in a group of clusters.
 type PlatformFinding struct {
 	Clusters []string       // nil: all clusters
-	Found    []diff.Finding // from diff.Unserved
+	Findings []diff.Finding // from diff.Unserved
 }
 
 // JudgePlatform returns the verdict on every pin, in lock order. Problems are misfits (unmet
@@ -117,7 +117,7 @@ func groupFindings(seen []PlatformFinding) []Problem {
 	index := map[key]int{}          // index in out
 	holds := map[int]map[int]bool{} // by index in out: indexes in seen with the problem
 	for n, s := range seen {
-		for _, f := range s.Found {
+		for _, f := range s.Findings {
 			if strings.HasPrefix(f.Rule, "resources.") {
 				f.Operator = "" // the finding names the CRD's operator, but the user must change the resource
 			}

@@ -51,8 +51,8 @@ func (c *platformChecker) judge(ctx context.Context, lock *lockfile.File, j *Jud
 func (c *platformChecker) addConversions(ctx context.Context, lock *lockfile.File, seen []PlatformFinding) {
 	removed := map[string]map[diff.Ref]bool{} // results of removedObjects, by operator
 	for _, s := range seen {
-		for i := range s.Found {
-			f := &s.Found[i]
+		for i := range s.Findings {
+			f := &s.Findings[i]
 			if f.Rule != "api.removed" || f.Operator == "" {
 				continue
 			}

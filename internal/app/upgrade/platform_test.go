@@ -100,58 +100,58 @@ func TestJudgePlatform(t *testing.T) {
 		{name: "supported there", target: upgrade.Platform{OpenShift: "4.20.3"}, pins: []lockfile.Pin{newPin("a", "4.18", "4.20")}, want: []string{"true"}},
 		{name: "supported elsewhere, and OpenShift is not asked about", target: upgrade.Platform{Kubernetes: "1.37"}, pins: []lockfile.Pin{newPin("a", "4.18")}, want: []string{"true"}},
 		{
-			name: "an API that is gone", pins: pins, seen: []upgrade.PlatformFinding{{Found: []diff.Finding{newFinding("api.removed", diff.High, "ops/a", "x")}}},
+			name: "an API that is gone", pins: pins, seen: []upgrade.PlatformFinding{{Findings: []diff.Finding{newFinding("api.removed", diff.High, "ops/a", "x")}}},
 			want: []string{"false", "ops/a 1.2.3 blocked", "api.removed ops/a: api.removed x at x.yaml:1"},
 		},
 		{
-			name: "an API that goes", pins: pins, seen: []upgrade.PlatformFinding{{Found: []diff.Finding{newFinding("api.deprecated", diff.Low, "ops/a", "x")}}},
+			name: "an API that goes", pins: pins, seen: []upgrade.PlatformFinding{{Findings: []diff.Finding{newFinding("api.deprecated", diff.Low, "ops/a", "x")}}},
 			want: []string{"true", "ops/a 1.2.3 deprecated", "later: api.deprecated ops/a: api.deprecated x at x.yaml:1"},
 		},
 		{
 			name: "both, the worse first", pins: pins,
-			seen: []upgrade.PlatformFinding{{Found: []diff.Finding{newFinding("api.deprecated", diff.Low, "ops/a", "x"), newFinding("api.removed", diff.High, "ops/a", "y")}}},
+			seen: []upgrade.PlatformFinding{{Findings: []diff.Finding{newFinding("api.deprecated", diff.Low, "ops/a", "x"), newFinding("api.removed", diff.High, "ops/a", "y")}}},
 			want: []string{"false", "ops/a 1.2.3 blocked", "api.removed ops/a: api.removed y at y.yaml:1", "later: api.deprecated ops/a: api.deprecated x at x.yaml:1"},
 		},
 		{
-			name: "a webhook of the user's own", pins: pins, seen: []upgrade.PlatformFinding{{Found: []diff.Finding{newFinding("api.removed", diff.High, "", "hook")}}},
+			name: "a webhook of the user's own", pins: pins, seen: []upgrade.PlatformFinding{{Findings: []diff.Finding{newFinding("api.removed", diff.High, "", "hook")}}},
 			want: []string{"false", "api.removed : api.removed hook at hook.yaml:1"},
 		},
 		{
 			name: "a custom resource is no operator's to change", pins: pins,
-			seen: []upgrade.PlatformFinding{{Found: []diff.Finding{newFinding("resources.rejected", diff.High, "ops/a", "cr")}}},
+			seen: []upgrade.PlatformFinding{{Findings: []diff.Finding{newFinding("resources.rejected", diff.High, "ops/a", "cr")}}},
 			want: []string{"false", "resources.rejected : resources.rejected cr at cr.yaml:1"},
 		},
 		{
 			name: "of one cluster", pins: pins,
-			seen: []upgrade.PlatformFinding{{Clusters: []string{"c2", "c1"}, Found: []diff.Finding{newFinding("api.removed", diff.High, "ops/a", "x")}}, {Clusters: []string{"c3"}}},
+			seen: []upgrade.PlatformFinding{{Clusters: []string{"c2", "c1"}, Findings: []diff.Finding{newFinding("api.removed", diff.High, "ops/a", "x")}}, {Clusters: []string{"c3"}}},
 			want: []string{"false", "ops/a 1.2.3 blocked", "api.removed ops/a: api.removed x at x.yaml:1 @c1 @c2"},
 		},
 		{
 			name: "of all clusters", pins: pins,
 			seen: []upgrade.PlatformFinding{
-				{Clusters: []string{"c1"}, Found: []diff.Finding{newFinding("api.removed", diff.High, "ops/a", "x")}},
-				{Clusters: []string{"c2"}, Found: []diff.Finding{newFinding("api.removed", diff.High, "ops/a", "x")}},
+				{Clusters: []string{"c1"}, Findings: []diff.Finding{newFinding("api.removed", diff.High, "ops/a", "x")}},
+				{Clusters: []string{"c2"}, Findings: []diff.Finding{newFinding("api.removed", diff.High, "ops/a", "x")}},
 			},
 			want: []string{"false", "ops/a 1.2.3 blocked", "api.removed ops/a: api.removed x at x.yaml:1"},
 		},
 		{
 			name: "milder in one cluster", pins: pins,
 			seen: []upgrade.PlatformFinding{
-				{Clusters: []string{"c1"}, Found: []diff.Finding{newFinding("api.removed", diff.Low, "ops/a", "x")}},
-				{Clusters: []string{"c2"}, Found: []diff.Finding{newFinding("api.removed", diff.High, "ops/a", "x")}},
-				{Clusters: []string{"c3"}, Found: []diff.Finding{newFinding("api.removed", diff.Low, "ops/a", "x")}},
+				{Clusters: []string{"c1"}, Findings: []diff.Finding{newFinding("api.removed", diff.Low, "ops/a", "x")}},
+				{Clusters: []string{"c2"}, Findings: []diff.Finding{newFinding("api.removed", diff.High, "ops/a", "x")}},
+				{Clusters: []string{"c3"}, Findings: []diff.Finding{newFinding("api.removed", diff.Low, "ops/a", "x")}},
 			},
 			want: []string{"false", "ops/a 1.2.3 blocked", "api.removed ops/a: api.removed x at x.yaml:1 @c2"},
 		},
 		{
 			name: "milder beside it", pins: pins,
-			seen: []upgrade.PlatformFinding{{Found: []diff.Finding{newFinding("api.removed", diff.Low, "ops/a", "x"), newFinding("api.removed", diff.High, "ops/a", "x")}}},
+			seen: []upgrade.PlatformFinding{{Findings: []diff.Finding{newFinding("api.removed", diff.Low, "ops/a", "x"), newFinding("api.removed", diff.High, "ops/a", "x")}}},
 			want: []string{"false", "ops/a 1.2.3 blocked", "api.removed ops/a: api.removed x at x.yaml:1"},
 		},
 		{
 			name: "twice in one cluster", pins: pins,
 			seen: []upgrade.PlatformFinding{
-				{Clusters: []string{"c1"}, Found: []diff.Finding{newFinding("api.removed", diff.High, "ops/a", "x"), newFinding("api.removed", diff.High, "ops/a", "x")}},
+				{Clusters: []string{"c1"}, Findings: []diff.Finding{newFinding("api.removed", diff.High, "ops/a", "x"), newFinding("api.removed", diff.High, "ops/a", "x")}},
 				{Clusters: []string{"c2"}},
 			},
 			want: []string{"false", "ops/a 1.2.3 blocked", "api.removed ops/a: api.removed x at x.yaml:1 @c1"},
@@ -159,7 +159,7 @@ func TestJudgePlatform(t *testing.T) {
 		{
 			name: "everything at once", target: upgrade.Platform{OpenShift: "4.21"}, pins: []lockfile.Pin{newPin("a", "4.20"), b},
 			misfits: []resolve.Incompatibility{{Pin: a, Rule: "minKubeVersion", Text: "needs Kubernetes 1.30.0"}},
-			seen:    []upgrade.PlatformFinding{{Found: []diff.Finding{newFinding("api.deprecated", diff.Low, "ops/b", "x"), newFinding("api.removed", diff.High, "", "mine")}}},
+			seen:    []upgrade.PlatformFinding{{Findings: []diff.Finding{newFinding("api.deprecated", diff.Low, "ops/b", "x"), newFinding("api.removed", diff.High, "", "mine")}}},
 			want: []string{
 				"false", "ops/a 1.2.3 blocked", "ops/b 1.2.3 deprecated",
 				"api.removed : api.removed mine at mine.yaml:1",
@@ -196,8 +196,8 @@ func TestJudgePlatformOrder(t *testing.T) {
 				rule := []string{"api.removed", "api.deprecated", "resources.rejected"}[r.IntN(3)]
 				f := newFinding(rule, []diff.Severity{diff.Low, diff.High}[r.IntN(2)], []string{"", "ops/a", "ops/c"}[r.IntN(3)], string(rune('x'+r.IntN(3))))
 				f.Message += fmt.Sprint(" ", f.Severity) // the messages of severities differ
-				if !slices.ContainsFunc(s.Found, func(g diff.Finding) bool { return reflect.DeepEqual(f, g) }) {
-					s.Found = append(s.Found, f)
+				if !slices.ContainsFunc(s.Findings, func(g diff.Finding) bool { return reflect.DeepEqual(f, g) }) {
+					s.Findings = append(s.Findings, f)
 				}
 			}
 			seen = append(seen, s)
@@ -217,7 +217,7 @@ func TestJudgePlatformOrder(t *testing.T) {
 		}
 		r.Shuffle(len(seen), func(i, j int) { seen[i], seen[j] = seen[j], seen[i] })
 		for _, s := range seen {
-			r.Shuffle(len(s.Found), func(i, j int) { s.Found[i], s.Found[j] = s.Found[j], s.Found[i] })
+			r.Shuffle(len(s.Findings), func(i, j int) { s.Findings[i], s.Findings[j] = s.Findings[j], s.Findings[i] })
 		}
 		if d := cmp.Diff(first, upgrade.JudgePlatform(pins, newLifecycle, target, nil, seen)); d != "" {
 			t.Fatalf("in another order: %s", d)

@@ -99,13 +99,13 @@ func (p *Project) openDirectBundle(ctx context.Context, sub declare.Subscription
 	}
 	defer c.Close()
 	if !c.IsBundles() {
-		return d, fmt.Errorf("it is a catalog, not a bundle: add it to spec.catalogs, and set spec.package")
+		return d, fmt.Errorf("the source is a catalog, not a bundle: add it to spec.catalogs, and set spec.package")
 	}
 	if d.content, err = c.Content(ctx); err != nil {
 		return d, diag.PrefixPositions(cmp.Or(src.Source.Prefix(), string(src.Source)), err)
 	}
 	if n := len(d.content.Packages); n != 1 || len(d.content.Packages[0].Bundles) != 1 {
-		return d, fmt.Errorf("want a directory with one bundle (manifests/ and metadata/)")
+		return d, fmt.Errorf("expected a directory with one bundle (manifests/ and metadata/)")
 	}
 	pkg := &d.content.Packages[0]
 	d.pkg = pkg.Name

@@ -69,12 +69,12 @@ func (in *Inputs) repairMerge(declared *declare.Set) {
 // in the work tree. It returns the pins that were downgraded and, if the merge is not committed
 // yet, the pins that vanished. It adds a warning for locks that cannot be compared.
 func (in *Inputs) compareSides(lock *lockfile.File) (lowered, vanished []lockfile.Lowering) {
-	clone, joins, err := in.project.joins()
+	clone, merges, err := in.project.merges()
 	if err != nil {
 		in.warnNotCompared(err)
 		return nil, nil
 	}
-	for _, j := range joins {
+	for _, j := range merges {
 		sides, base, err := in.project.readSides(clone, j)
 		if err != nil {
 			in.warnNotCompared(err)
@@ -98,9 +98,9 @@ func (in *Inputs) warnNotCompared(err error) {
 	in.notCompared = append(in.notCompared, diag.Warning{Code: "not-checked", Subject: LockFile, Msg: "not checked: versions lowered by a merge: " + cause})
 }
 
-// joins returns the clone of the workspace, and the merges, rebases and cherry-picks in its work
+// merges returns the clone of the workspace, and the merges, rebases and cherry-picks in its work
 // tree. Without a repository, both results are nil.
-func (p *Project) joins() (*Clone, []gitrepo.Join, error) {
+func (p *Project) merges() (*Clone, []gitrepo.Merge, error) {
 	clone, err := p.Clone()
 	if errors.Is(err, gitrepo.ErrNone) {
 		return nil, nil, nil
@@ -108,14 +108,14 @@ func (p *Project) joins() (*Clone, []gitrepo.Join, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	joins, err := clone.Repo.Joins()
-	return clone, joins, err
+	merges, err := clone.Repo.Merges()
+	return clone, merges, err
 }
 
 // readSides returns the locks of the commits that j combined, and the lock of their common base.
 // The lock of a commit that has not changed it since the base is nil. If no changed lock differs
 // from the lock in the work tree, there is nothing to compare, and readSides returns no sides.
-func (p *Project) readSides(clone *Clone, j gitrepo.Join) (readSides []lockfile.Side, base *lockfile.File, err error) {
+func (p *Project) readSides(clone *Clone, j gitrepo.Merge) (readSides []lockfile.Side, base *lockfile.File, err error) {
 	if j.Open && j.Base == nil {
 		return nil, nil, fmt.Errorf("this clone has no common ancestor of %s and %s", j.Sides[0].Name(), j.Sides[1].Name())
 	}

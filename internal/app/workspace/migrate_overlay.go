@@ -57,7 +57,7 @@ func (top *earlierOverlay) parse(data []byte) error {
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) != 1 {
-		return diag.Errorf(diag.Pos{File: top.file}, "cannot move overlay: want one document")
+		return diag.Errorf(diag.Pos{File: top.file}, "cannot move overlay: expected one YAML document")
 	}
 	top.saveComments(&doc)
 	for i := 0; i+1 < len(doc.Content[0].Content); i += 2 {

@@ -326,7 +326,7 @@ func (m *migrator) renderMoved(ctx context.Context, out *Migration) (map[string]
 	}
 	for i, c := range opt.Clusters {
 		if slices.ContainsFunc(m.overlays, func(top *earlierOverlay) bool { return top.cluster == c.Name }) {
-			opt.Clusters[i].Overlays, err = listOverlays(moved.FS(), m.OverlaysDir(), c.Name, m.ByOperator(), map[string]bool{})
+			opt.Clusters[i].Overlays, _, err = listOverlays(moved.FS(), m.OverlaysDir(), c.Name, m.ByOperator(), map[string]bool{})
 			faults.Add(diag.Pos{}, err)
 		}
 	}

@@ -19,33 +19,36 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// OverlaysDir returns the directory of the team's own changes, next to the rendered tree.
+// OverlaysDir returns the directory of the user's overlays, next to the rendered tree.
 func (p *Project) OverlaysDir() string { return path.Join(p.Settings.Output, "..", layout.Overlays) }
 
 // Overlays returns the overlay directories of each cluster, in the format of profile.Cluster: ""
-// for the overlay of all pieces, "resources", or the name of a piece. A directory of an unknown
+// for the overlay of all pieces, "resources", or the name of a piece; and warnings about their
+// kustomizations. A directory of an unknown
 // cluster is an error, because a renamed cluster would silently lose its changes. However, such a
 // directory is ignored if another overlay uses it.
-func (p *Project) Overlays() (map[string][]string, error) {
+func (p *Project) Overlays() (map[string][]string, []diag.Warning, error) {
 	dir, err := p.lookup(p.OverlaysDir())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	entries, err := fs.ReadDir(dir.FS, ".")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	var warnings []diag.Warning
 	out, used := map[string][]string{}, map[string]bool{}
 	var faults diag.List
 	for _, e := range entries {
 		if !e.IsDir() {
 			continue
 		}
-		names, err := listOverlays(dir.FS, p.OverlaysDir(), e.Name(), p.ByOperator(), used)
+		names, notes, err := listOverlays(dir.FS, p.OverlaysDir(), e.Name(), p.ByOperator(), used)
 		faults.Add(diag.Pos{}, err)
+		warnings = append(warnings, notes...)
 		if len(names) > 0 {
 			out[e.Name()] = names
 		}
@@ -56,16 +59,18 @@ func (p *Project) Overlays() (map[string][]string, error) {
 		}
 		if delete(out, name); !used[name] {
 			at := path.Join(p.OverlaysDir(), name)
-			faults.Addf(diag.Pos{File: at}, "no cluster %q (have %s): move it to the directory of its cluster, or delete it", name, strings.Join(p.Clusters(), ", "))
+			faults.Addf(diag.Pos{File: at}, "no cluster %q (available: %s): move it to the directory of its cluster, or delete it", name, strings.Join(p.Clusters(), ", "))
 		}
 	}
-	return out, faults.Err()
+	return out, warnings, faults.Err()
 }
 
-// listOverlays returns the directories of a cluster that have a kustomization. In used, it marks
-// the top directories, except that of the cluster, to which these kustomizations refer.
-func listOverlays(fsys fs.FS, base, cluster string, byPiece bool, used map[string]bool) ([]string, error) {
+// listOverlays returns the directories of a cluster that have a kustomization, with warnings about
+// deprecated fields. In used, it marks the top directories, except that of the cluster, to which
+// these kustomizations refer.
+func listOverlays(fsys fs.FS, base, cluster string, byPiece bool, used map[string]bool) ([]string, []diag.Warning, error) {
 	var out []string
+	var warnings []diag.Warning
 	add := func(name string) error {
 		dir := path.Join(cluster, name)
 		k, data, err := readKustomization(fsys, dir)
@@ -83,13 +88,17 @@ func listOverlays(fsys fs.FS, base, cluster string, byPiece bool, used map[strin
 			}
 		}
 		out = append(out, name)
+		file := path.Join(base, dir, layout.Kustomization)
+		if fields := deprecatedFields(k); len(fields) > 0 {
+			warnings = append(warnings, diag.Warning{Pos: diag.Pos{File: file}, Code: "deprecated-field", Msg: "kustomize has deprecated " + strings.Join(fields, ", ") + ": run 'kustomize edit fix' in this directory"})
+		}
 		if name == "" && byPiece {
-			return checkFitsAll(path.Join(base, dir, layout.Kustomization), path.Join(base, cluster), k, data)
+			return checkFitsAll(file, path.Join(base, cluster), k, data)
 		}
 		return nil
 	}
 	if err := add(""); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	entries, err := fs.ReadDir(fsys, cluster)
 	for _, e := range entries {
@@ -98,7 +107,19 @@ func listOverlays(fsys fs.FS, base, cluster string, byPiece bool, used map[strin
 			err = errors.Join(err, add(e.Name()))
 		}
 	}
-	return out, err
+	return out, warnings, err
+}
+
+// deprecatedFields returns the fields of a kustomization that kustomize has deprecated.
+func deprecatedFields(k types.Kustomization) []string {
+	var out []string
+	for _, message := range *k.CheckDeprecatedFields() {
+		if _, name, ok := strings.Cut(message, "'"); ok { // "# Warning: 'bases' is deprecated. …"
+			name, _, _ = strings.Cut(name, "'")
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // ByOperator reports whether the GitOps tool applies each operator separately.

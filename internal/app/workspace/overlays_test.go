@@ -41,7 +41,7 @@ func TestOverlays(t *testing.T) {
 		{
 			name:       "of a cluster that there is not",
 			files:      map[string]string{"production/kustomization.yaml": component, "other/a.b/kustomization.yaml": component},
-			wantErrors: []string{`overlays/production: no cluster "production" (have stage, prod)`, `overlays/other: no cluster "other"`},
+			wantErrors: []string{`overlays/production: no cluster "production" (available: stage, prod)`, `overlays/other: no cluster "other"`},
 		},
 		{
 			name:       "no component",
@@ -72,7 +72,7 @@ func TestOverlays(t *testing.T) {
 			}
 			p, err := workspace.Open(workspace.Dir(dir), env(t))
 			check(t, err)
-			got, err := p.Overlays()
+			got, _, err := p.Overlays()
 			for _, says := range c.wantErrors {
 				if err == nil || !strings.Contains(err.Error(), says) {
 					t.Errorf("want %q in\n%v", says, err)

@@ -74,7 +74,7 @@ func (p *Project) namedDeclarations(all []DeclarationPath, name, label string) (
 		}
 	}
 	if p.hasKustomization(name) {
-		return nil, fmt.Errorf("%s: built by a kustomization: edit that by hand, or choose another path of spec.declarations", label)
+		return nil, fmt.Errorf("%s: built by a kustomization: edit the kustomization by hand, or choose another path of spec.declarations", label)
 	}
 	return nil, fmt.Errorf("%s: not one of spec.declarations (%s)%s", label, strings.Join(names, ", "), diag.DidYouMean(name, names))
 }

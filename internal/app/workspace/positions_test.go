@@ -66,11 +66,11 @@ func positionCases(t *testing.T) []positionCase {
 			own: ownHead + "metadata: {name: a}\nspec: {bundle: ‸\"image:registry.example.com/a:v1\"}\n",
 		},
 		{
-			message: "want a directory with one bundle", read: inputFaults, files: filesBelow(t, "catalog-src/etcd", "bundle"),
+			message: "expected a directory with one bundle", read: inputFaults, files: filesBelow(t, "catalog-src/etcd", "bundle"),
 			own: ownHead + "metadata: {name: a, namespace: ops}\nspec:\n  bundle: ‸dir:bundle\n",
 		},
 		{
-			message: "it is a catalog", read: inputFaults, files: filesBelow(t, "catalog", "hub"),
+			message: "the source is a catalog", read: inputFaults, files: filesBelow(t, "catalog", "hub"),
 			own: ownHead + "metadata: {name: a, namespace: ops}\nspec:\n  bundle: ‸oci:hub\n",
 		},
 		{

@@ -32,16 +32,16 @@ func (p *Project) Contents() (*Contents, error) {
 
 // Render renders a lock.
 func (p *Project) Render(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
-	opt, err := p.renderOptions()
+	opt, warnings, err := p.renderOptions()
 	if err != nil {
 		return nil, err
 	}
-	return p.render(ctx, lock, opt)
+	return p.render(ctx, lock, opt, warnings...)
 }
 
 // RenderObjects renders a lock into objects only, without files.
 func (p *Project) RenderObjects(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
-	opt, err := p.renderOptions()
+	opt, _, err := p.renderOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (p *Project) RenderPlain(ctx context.Context, lock *lockfile.File) (*render
 	return p.render(ctx, lock, opt)
 }
 
-func (p *Project) render(ctx context.Context, lock *lockfile.File, opt render.Options) (*render.Result, error) {
+func (p *Project) render(ctx context.Context, lock *lockfile.File, opt render.Options, warnings ...diag.Warning) (*render.Result, error) {
 	c, err := p.Contents()
 	if err != nil {
 		return nil, err
@@ -73,6 +73,7 @@ func (p *Project) render(ctx context.Context, lock *lockfile.File, opt render.Op
 		return nil, err
 	}
 	p.Log.Detail("rendered %s into %s", diag.Count(len(lock.Pins), "operator"), diag.Count(res.Tree.Len(), "file"))
+	res.Warnings = append(res.Warnings, warnings...)
 	res.Warnings = p.Waive(append(res.Warnings, p.reviewWaivers(diag.Rendering, res.Warnings)...))
 	return res, nil
 }
@@ -98,20 +99,20 @@ func (p *Project) readTree(name string, like *filetree.Tree) (*filetree.Tree, er
 }
 
 // renderOptions returns the rendering options of quayside.yaml, with the overlays of the
-// clusters.
-func (p *Project) renderOptions() (render.Options, error) {
+// clusters, and warnings about these.
+func (p *Project) renderOptions() (render.Options, []diag.Warning, error) {
 	opt, err := p.plainOptions()
 	if err != nil {
-		return render.Options{}, err
+		return render.Options{}, nil, err
 	}
-	overlays, err := p.Overlays()
+	overlays, warnings, err := p.Overlays()
 	if err != nil {
-		return render.Options{}, err
+		return render.Options{}, nil, err
 	}
 	for i, c := range opt.Clusters {
 		opt.Clusters[i].Overlays = overlays[c.Name]
 	}
-	return opt, nil
+	return opt, warnings, nil
 }
 
 // plainOptions returns the rendering options of quayside.yaml, without overlays.
@@ -238,11 +239,11 @@ func (p *Project) Cluster(name, flag string) (string, error) {
 	have := p.Clusters()
 	switch {
 	case name == "" && len(have) > 1:
-		return "", fmt.Errorf("there are several clusters: choose one with %s (have %s)", flag, strings.Join(have, ", "))
+		return "", fmt.Errorf("there are several clusters: choose one with %s (available: %s)", flag, strings.Join(have, ", "))
 	case name == "":
 		return have[0], nil
 	case !slices.Contains(have, name):
-		return "", fmt.Errorf("no cluster %q (have %s)%s", name, strings.Join(have, ", "), diag.DidYouMean(name, have))
+		return "", fmt.Errorf("no cluster %q (available: %s)%s", name, strings.Join(have, ", "), diag.DidYouMean(name, have))
 	default:
 		return name, nil
 	}

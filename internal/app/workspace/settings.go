@@ -59,7 +59,7 @@ func (p *Project) checkPatterns() error {
 		for i, pattern := range patterns {
 			at := w.At(diag.Item(field, i))
 			if at.File == w.File && !slices.ContainsFunc(have, func(name string) bool { return diag.Matches(pattern, name) }) {
-				faults.Addf(at, "%s: no cluster %q in this workspace (have %s)%s", diag.Item(field, i), pattern, strings.Join(have, ", "), diag.DidYouMean(pattern, have))
+				faults.Addf(at, "%s: no cluster %q in this workspace (available: %s)%s", diag.Item(field, i), pattern, strings.Join(have, ", "), diag.DidYouMean(pattern, have))
 			}
 		}
 	}

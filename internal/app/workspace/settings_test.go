@@ -57,7 +57,7 @@ func TestExtendedSettings(t *testing.T) {
 				t.Errorf("failOn stands at %s, want %s", got, want)
 			}
 			_, err = c.root("envs/bad").ReadSettings()
-			if want := strings.ReplaceAll(c.near, "ENV", "envs/bad") + `bad.yaml:3:17: spec.profile: "helm" is not one of argocd, flux, plain`; err == nil || err.Error() != want {
+			if want := strings.ReplaceAll(c.near, "ENV", "envs/bad") + `bad.yaml:3:17: spec.profile: "helm": must be one of argocd, flux, plain`; err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}
 			_, err = c.root("envs/prod").ReadSettings()

@@ -163,7 +163,7 @@ func (r *TreeReport) checkLayout() error {
 	var faults diag.List
 	for _, name := range r.earlier {
 		hint := "run 'quayside migrate' to move it to " + path.Join(r.Output, "..", layout.Overlays)
-		faults.Add(diag.Pos{}, diag.Hintf(diag.Pos{File: path.Join(r.Output, name)}, hint, "overlay of an earlier layout: not read by this version"))
+		faults.Add(diag.Pos{}, diag.Hintf(diag.Pos{File: path.Join(r.Output, name)}, hint, "the overlay has an earlier layout, which this version ignores"))
 	}
 	return faults.Err()
 }

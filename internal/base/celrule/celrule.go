@@ -57,7 +57,7 @@ func (b *Budget) Compile(env *cel.Env, rule string) (*Rule, error) {
 		return nil, errors.New(firstLine(err.Error()))
 	}
 	if t := ast.OutputType(); t != cel.BoolType && t != cel.DynType {
-		return nil, fmt.Errorf("expression yields %s, want bool", t)
+		return nil, fmt.Errorf("expression must return bool, got %s", t)
 	}
 	run, err := env.Program(ast, cel.CostLimit(onceCost), cel.CostTracking(estimator{}), cel.CustomDecoratorV2(withCostLimits))
 	if err != nil {
@@ -103,7 +103,7 @@ func (r *Rule) Holds(vars map[string]any) (bool, error) {
 	}
 	holds, ok := out.Value().(bool)
 	if !ok {
-		return false, fmt.Errorf("expression yields %s, want bool", out.Type().TypeName())
+		return false, fmt.Errorf("expression must return bool, got %s", out.Type().TypeName())
 	}
 	return holds, nil
 }

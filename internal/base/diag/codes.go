@@ -65,6 +65,7 @@ func Codes() []Code {
 		{"csv-name", Rendering, "The name of a CSV is not accepted by every version of OLM."},
 		{"csv-version", Rendering, "A CSV has an unexpected apiVersion."},
 		{"custom-resource-refused", Rendering, "A bundle contains a custom resource that its own CRD rejects."},
+		{"deprecated-field", Rendering, "kustomize has deprecated a field of an overlay."},
 		{"expected-from-outside", Rendering, "A bundle references an object that it does not contain."},
 		{"install-mode", Rendering, "A CSV has a duplicate or unknown install mode."},
 		{"manifest-converted", Rendering, "A manifest of a removed API was converted, possibly without some fields."},

@@ -287,7 +287,7 @@ func ResolveLinks(name string, readLink func(string) (string, error), kind strin
 			continue
 		}
 		if links++; links > maxLinks {
-			return "", fmt.Errorf("%s leads through more than %d symbolic links", name, maxLinks)
+			return "", fmt.Errorf("%s has a chain of more than %d symbolic links", name, maxLinks)
 		}
 		link, target = at, filepath.ToSlash(to)
 		at, rest = path.Dir(at), append(strings.Split(target, "/"), rest...)

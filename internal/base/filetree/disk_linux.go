@@ -21,7 +21,7 @@ func lock(dir *os.File) error {
 // syncTree flushes the file system of an open directory to disk.
 func syncTree(dir *os.File) error {
 	if err := unix.Syncfs(int(dir.Fd())); err != nil {
-		return fmt.Errorf("syncing: %w", err)
+		return fmt.Errorf("syncing the file system: %w", err)
 	}
 	return nil
 }

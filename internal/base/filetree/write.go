@@ -218,7 +218,7 @@ func (p *plan) sort(own index) (edits []string, err error) {
 			p.remove = append(p.remove, name)
 		}
 	}
-	slices.SortFunc(p.remove, indicesLast)
+	slices.SortFunc(p.remove, compareIndicesLast)
 	return edits, nil
 }
 
@@ -306,7 +306,7 @@ func (p *plan) steps() (steps []step, temporaries []string) {
 		add(name, func(root *os.Root) error { return ignoreMissing(root.Remove(name)) })
 	}
 	names := slices.DeleteFunc(slices.Collect(p.want.Names()), func(name string) bool { return p.same[name] })
-	slices.SortFunc(names, indicesLast)
+	slices.SortFunc(names, compareIndicesLast)
 	files := slices.IndexFunc(append(slices.Clone(names), Index), isIndex)
 	var last []string
 	for _, name := range names[files:] {
@@ -336,8 +336,8 @@ func (p *plan) steps() (steps []step, temporaries []string) {
 	return steps, temporaries
 }
 
-// indicesLast compares paths: indices after other files, and the root index last.
-func indicesLast(a, b string) int {
+// compareIndicesLast compares paths: indices after other files, and the root index last.
+func compareIndicesLast(a, b string) int {
 	rank := func(name string) int {
 		switch {
 		case name == Index:
@@ -405,7 +405,7 @@ func (p *plan) inTheWay(names []string) []string {
 	out := slices.Sorted(maps.Keys(found))
 	isDir := func(name string) bool { return p.disk[name].IsDir() }
 	files, dirs := slices.DeleteFunc(slices.Clone(out), isDir), slices.DeleteFunc(out, func(name string) bool { return !isDir(name) })
-	slices.SortFunc(files, indicesLast)
+	slices.SortFunc(files, compareIndicesLast)
 	slices.Reverse(dirs)
 	return append(files, dirs...)
 }

@@ -321,7 +321,7 @@ func TestNew(t *testing.T) {
 		{"github", "https://api.github.com", "", "api.github.com requires a token: set GIT_TOKEN"},
 		{"github", "https://api.github.com", "t\n", "GIT_TOKEN contains invalid characters, such as a line break"},
 		{"github", "file:///etc", "t", `"file:///etc" is not the URL of an API`},
-		{"bitbucket", "https://x", "t", `unknown forge "bitbucket": have gitea, github, gitlab`},
+		{"bitbucket", "https://x", "t", `unknown forge "bitbucket": must be one of gitea, github, gitlab`},
 	} {
 		_, err := forge.New(forge.Address{Kind: c.kind, API: c.api, Project: "a/b"}, c.token)
 		got := ""

@@ -41,7 +41,7 @@ func Open(kind, repository string, getenv func(string) string) (*Client, error) 
 func New(at Address, token string) (*Client, error) {
 	i := slices.IndexFunc(forgeKinds(), func(k kind) bool { return k.name == at.Kind })
 	if i < 0 {
-		return nil, fmt.Errorf("unknown forge %q: have %s", at.Kind, strings.Join(Kinds(), ", "))
+		return nil, fmt.Errorf("unknown forge %q: must be one of %s", at.Kind, strings.Join(Kinds(), ", "))
 	}
 	u, err := url.Parse(at.API)
 	switch {
@@ -167,7 +167,7 @@ func (c *Client) responseError(method, path string, answer *http.Response, data 
 		text += ": not found, or GIT_TOKEN lacks access"
 	}
 	path, _, _ = strings.Cut(path, "?")
-	text = fmt.Sprintf("%s %s: %s", method, path, inert.Cut(text, 400))
+	text = fmt.Sprintf("%s %s: %s", method, path, inert.Truncate(text, 400))
 	return &statusError{answer.StatusCode, c.maskToken(inert.Line(text))}
 }
 

@@ -99,7 +99,7 @@ func (r *Repo) branch(ctx context.Context, name string, parent *Revision, c Comm
 	case r.sameCommit(old.Hash(), plumbing.NewHash(hash)):
 		return old.Hash().String(), nil
 	case !c.Force:
-		return "", errors.New("it already exists: choose another name, or replace it with --force")
+		return "", errors.New("branch already exists: choose another name, or replace it with --force")
 	}
 	args := []string{"branch", "--quiet", "--no-track"}
 	if c.Force {

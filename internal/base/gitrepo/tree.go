@@ -38,7 +38,7 @@ func HashOf(data []byte) string {
 }
 
 // List returns the regular files below dir ("." is the top), sorted by path; nil if dir is
-// no directory. It skips symbolic links and submodules.
+// not a directory. It skips symbolic links and submodules.
 func (v *Revision) List(dir string) ([]Entry, error) {
 	top, prefix := v.top(), ""
 	if dir != "." && dir != "" {

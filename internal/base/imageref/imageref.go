@@ -83,7 +83,7 @@ func Parse(s string) (Ref, error) {
 }
 
 // ErrDigest is the error of [Parse] for a digest that [IsDigest] rejects.
-var ErrDigest = errors.New("want sha256: and 64 hexadecimal digits after the @")
+var ErrDigest = errors.New("must have sha256: and 64 hexadecimal digits after the @")
 
 // Name returns the repository with its registry: "quay.io/org/name".
 func (r Ref) Name() string { return r.Registry + "/" + r.Repository }

@@ -49,7 +49,7 @@ func Normal(s string) (Ref, error) {
 func NormalPrefix(s string) (string, error) {
 	host, rest, found := strings.Cut(s, "/")
 	if !found || !isHost(host) {
-		return "", fmt.Errorf("%q: need a registry and a slash", s)
+		return "", fmt.Errorf("%q: must start with a registry and a slash, such as quay.io/", s)
 	}
 	host, err := normalHost(host)
 	if err != nil {

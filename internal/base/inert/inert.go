@@ -84,12 +84,12 @@ func Lines(s string) string {
 	return c.out.String()
 }
 
-// Clip returns s as one line of at most n bytes, without white space around it.
-func Clip(s string, n int) string { return Cut(strings.TrimSpace(Line(s)), n) }
+// TruncateLine returns s as one line of at most n bytes, without white space around it.
+func TruncateLine(s string, n int) string { return Truncate(strings.TrimSpace(Line(s)), n) }
 
-// Cut returns the beginning of s, at most n bytes of whole characters. A shortened text ends
+// Truncate returns the beginning of s, at most n bytes of whole characters. A shortened text ends
 // with "…".
-func Cut(s string, n int) string {
+func Truncate(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

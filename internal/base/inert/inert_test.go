@@ -49,14 +49,14 @@ func TestCut(t *testing.T) {
 	}{
 		{"short", 5, "short"}, {"longer", 5, "lo…"}, {"ääää", 6, "ä…"}, {"ääää", 7, "ää…"}, {"日", 3, "日"}, {"日本", 5, "…"}, {"  a\n", 4, "  a\n"},
 	} {
-		if got := inert.Cut(c.in, c.n); got != c.want {
-			t.Errorf("Cut(%q, %d) = %q, want %q", c.in, c.n, got, c.want)
+		if got := inert.Truncate(c.in, c.n); got != c.want {
+			t.Errorf("Truncate(%q, %d) = %q, want %q", c.in, c.n, got, c.want)
 		}
 	}
 }
 
 func TestClip(t *testing.T) {
-	if got := inert.Clip("  a\n\nb\x00 ", 8); got != `a b\u…` {
+	if got := inert.TruncateLine("  a\n\nb\x00 ", 8); got != `a b\u…` {
 		t.Errorf("got %q", got)
 	}
 }
@@ -161,7 +161,7 @@ func FuzzInert(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		for name, got := range map[string]string{
-			"Line": inert.Line(s), "Clip": inert.Clip(s, 40), "Markdown": inert.Markdown(s), "Code": inert.Code(s), "HTML": inert.HTML(s), "Commit": inert.Commit(s),
+			"Line": inert.Line(s), "TruncateLine": inert.TruncateLine(s, 40), "Markdown": inert.Markdown(s), "Code": inert.Code(s), "HTML": inert.HTML(s), "Commit": inert.Commit(s),
 			"URL": inert.URL("https://a.example/" + s), "Link": inert.Link(s, s),
 		} {
 			if strings.ContainsAny(got, "\n\t") {
@@ -176,8 +176,8 @@ func FuzzInert(f *testing.F) {
 				t.Errorf("Lines(%q) has a command: %q", s, line)
 			}
 		}
-		if len(inert.Clip(s, 40)) > 40 {
-			t.Errorf("Clip(%q, 40) is longer", s)
+		if len(inert.TruncateLine(s, 40)) > 40 {
+			t.Errorf("TruncateLine(%q, 40) is longer", s)
 		}
 		if again := inert.Line(inert.Line(s)); again != inert.Line(s) {
 			t.Errorf("Line(%q) changes when it is done again: %q", s, again)

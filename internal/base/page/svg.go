@@ -71,7 +71,7 @@ type canvas struct {
 // text writes a name and, after it, a note, in as many lines as it needs. The name stays
 // in one line.
 func (c *canvas) text(x int, class, name, noteClass, note string) {
-	name = inert.Cut(inert.Line(name), maxText)
+	name = inert.Truncate(inert.Line(name), maxText)
 	fmt.Fprintf(c, "<text class=\"%s\" x=\"%d\" y=\"%d\">%s", class, x, c.bottom+line-6, html.EscapeString(name))
 	at := x + textWidth(name, class)
 	first, rest := wrap(inert.Line(note), widest-margin-at-8, widest-margin-x)

@@ -40,7 +40,7 @@ func ParseLinks(text string) (LineLinks, error) {
 	}
 	for _, field := range []string{"{commit}", "{path}"} {
 		if strings.Count(text, field) != 1 {
-			return LineLinks{}, fmt.Errorf("%q contains %s %d times: want exactly once", text, field, strings.Count(text, field))
+			return LineLinks{}, fmt.Errorf("%q contains %s %d times: expected exactly once", text, field, strings.Count(text, field))
 		}
 	}
 	if plain := strings.NewReplacer("{commit}", "c", "{path}", "p", "{line}", "1").Replace(text); strings.ContainsAny(plain, "{}") || inert.URL(plain) != plain {

@@ -61,7 +61,7 @@ func (s *Store) recordPath(kind, key string) (string, error) {
 	}
 	for _, c := range []byte(kind) {
 		if (c < 'a' || c > 'z') && c != '-' {
-			return "", fmt.Errorf("record kind %q: want lower-case letters", kind)
+			return "", fmt.Errorf("record kind %q: must be lower-case letters", kind)
 		}
 	}
 	if s.fault != nil {

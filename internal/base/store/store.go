@@ -263,7 +263,7 @@ func (s *Store) removeStale() {
 // path.
 func (s *Store) blobPath(digest string) (string, error) {
 	if !imageref.IsDigest(digest) {
-		return "", fmt.Errorf("digest %q: want sha256: and 64 hexadecimal digits", digest)
+		return "", fmt.Errorf("digest %q: must be sha256: and 64 hexadecimal digits", digest)
 	}
 	if s.fault != nil {
 		return "", s.fault

@@ -106,9 +106,9 @@ func TestPutRefuses(t *testing.T) {
 		{"truncated", digest, strings.NewReader("hell"), 10, "digest mismatch: the content is sha256:"},
 		{"too large", digest, strings.NewReader("hello"), 4, "larger than 4 bytes"},
 		{"read error", digest, io.MultiReader(strings.NewReader("he"), failing{}), 10, "broken pipe"},
-		{"traversal", "sha256:../../../etc/passwd", strings.NewReader(""), 10, "want sha256:"},
-		{"upper case", "sha256:" + strings.ToUpper(digest[7:]), strings.NewReader("hello"), 10, "want sha256:"},
-		{"other algorithm", "sha512:" + digest[7:], strings.NewReader("hello"), 10, "want sha256:"},
+		{"traversal", "sha256:../../../etc/passwd", strings.NewReader(""), 10, "must be sha256:"},
+		{"upper case", "sha256:" + strings.ToUpper(digest[7:]), strings.NewReader("hello"), 10, "must be sha256:"},
+		{"other algorithm", "sha512:" + digest[7:], strings.NewReader("hello"), 10, "must be sha256:"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -78,5 +78,5 @@ func (p *Prompt) Choose(ctx context.Context, question string, options []string) 
 			return line, nil
 		}
 	}
-	return "", fmt.Errorf("%s: want one of %s", question, strings.Join(options, ", "))
+	return "", fmt.Errorf("%s: must be one of %s", question, strings.Join(options, ", "))
 }

@@ -62,7 +62,7 @@ func (c Checker) Label(field, value string) {
 // Enum checks that value is one of the allowed words.
 func (c Checker) Enum(field, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
-		c.Addf(field, "%q is not one of %s%s", value, strings.Join(allowed, ", "), diag.DidYouMean(value, allowed))
+		c.Addf(field, "%q: must be one of %s%s", value, strings.Join(allowed, ", "), diag.DidYouMean(value, allowed))
 	}
 }
 

@@ -118,7 +118,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, open bool) 
 			f := known.fields[at]
 			d.value(n.Content[i+1], v.FieldByIndex(f.Index), diag.Member(path, key), open || f.Tag.Get("yamlnode") == "open")
 		case !open:
-			d.errs.Addf(At(d.file, n.Content[i]), "unknown field %q%s%s", inert.Cut(n.Content[i].Value, maxShown), fieldPrefix(path), diag.DidYouMean(key, known.names()))
+			d.errs.Addf(At(d.file, n.Content[i]), "unknown field %q%s%s", inert.Truncate(n.Content[i].Value, maxShown), fieldPrefix(path), diag.DidYouMean(key, known.names()))
 		}
 	}
 }
@@ -190,7 +190,7 @@ func (d *decoder) addTypeFault(n *yaml.Node, path, want string) {
 	if s, err := resolve(n); want == "a string" && err == nil && s.kind != kindString {
 		hint = " (put it in quotes)"
 	}
-	d.errs.Addf(At(d.file, n), "%swant %s, got %s%s", fieldLabel(path), want, describeNode(n), hint)
+	d.errs.Addf(At(d.file, n), "%sexpected %s, got %s%s", fieldLabel(path), want, describeNode(n), hint)
 }
 
 func fieldLabel(path string) string {

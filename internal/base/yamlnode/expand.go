@@ -36,7 +36,7 @@ func (e *expander) document(doc *yaml.Node) *yaml.Node {
 	}
 	n, _ := e.expand(root, 1)
 	if n != nil && n.Kind != yaml.MappingNode {
-		e.errs.Addf(At(e.file, root), "want a mapping, got %s", describeNode(root))
+		e.errs.Addf(At(e.file, root), "expected a mapping, got %s", describeNode(root))
 		return nil
 	}
 	return n

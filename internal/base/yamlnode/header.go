@@ -20,7 +20,7 @@ func Header(file string, n *yaml.Node, apiVersion, kind string, errs *diag.List)
 	for _, want := range [][2]string{{"apiVersion", apiVersion}, {"kind", kind}} {
 		_, v := Field(n, want[0])
 		if v == nil {
-			errs.Addf(At(file, n), "no %s (want %s)", want[0], want[1])
+			errs.Addf(At(file, n), "no %s (expected %s)", want[0], want[1])
 			continue
 		}
 		got, ok := Text(v)
@@ -30,7 +30,7 @@ func Header(file string, n *yaml.Node, apiVersion, kind string, errs *diag.List)
 			errs.Addf(At(file, v), "written by a newer quayside (schema %s; this version supports %s)", got, apiVersion)
 			return false
 		default:
-			errs.Addf(At(file, v), "%s: %q is not %s", want[0], got, want[1])
+			errs.Addf(At(file, v), "%s: %q: must be %s", want[0], got, want[1])
 		}
 	}
 	return true

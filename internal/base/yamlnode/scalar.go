@@ -35,7 +35,7 @@ type scalar struct {
 // y and n are booleans, 0777 is octal, a timestamp is text.
 func resolve(n *yaml.Node) (scalar, error) {
 	if n.Kind != yaml.ScalarNode {
-		return scalar{}, fmt.Errorf("want a scalar, got %s", describeNode(n))
+		return scalar{}, fmt.Errorf("expected a scalar, got %s", describeNode(n))
 	}
 	tag := ""
 	if n.Style&yaml.TaggedStyle != 0 {
@@ -157,7 +157,7 @@ func formatFloat(f float64) scalar {
 // keyText returns a mapping key in its JSON form: true for yes.
 func keyText(n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode {
-		return "", fmt.Errorf("want a scalar as key, got %s", describeNode(n))
+		return "", fmt.Errorf("expected a scalar as key, got %s", describeNode(n))
 	}
 	s, err := resolve(n)
 	if err != nil {
@@ -165,7 +165,7 @@ func keyText(n *yaml.Node) (string, error) {
 	}
 	switch s.kind { //nolint:exhaustive // the other kinds are returned as text
 	case kindNull:
-		return "", errors.New("want a key, got null")
+		return "", errors.New("expected a key, got null")
 	case kindInt, kindFloat:
 		return numberKey(s)
 	}
@@ -180,7 +180,7 @@ func numberKey(n scalar) (string, error) {
 			return n.text, nil
 		}
 		if _, err := strconv.ParseUint(n.text, 10, 64); err == nil {
-			return "", fmt.Errorf("want a string as key, got the number %s (put it in quotes)", n.text)
+			return "", fmt.Errorf("expected a string as key, got the number %s (put it in quotes)", n.text)
 		}
 	}
 	f, _ := strconv.ParseFloat(n.text, 64) // overflow gives an infinity
@@ -209,15 +209,15 @@ func describeNode(n *yaml.Node) string {
 	s, err := resolve(n)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("%q", inert.Cut(n.Value, maxShown))
+		return fmt.Sprintf("%q", inert.Truncate(n.Value, maxShown))
 	case s.kind == kindNull:
 		return "null"
 	case s.kind == kindBool:
 		return fmt.Sprintf("the boolean %s", n.Value)
 	case s.kind == kindInt, s.kind == kindFloat:
-		return fmt.Sprintf("the number %s", inert.Cut(n.Value, maxShown))
+		return fmt.Sprintf("the number %s", inert.Truncate(n.Value, maxShown))
 	}
-	return fmt.Sprintf("%q", inert.Cut(s.text, maxShown))
+	return fmt.Sprintf("%q", inert.Truncate(s.text, maxShown))
 }
 
 // maxShown is the maximum length of a quoted value in a message, in bytes.

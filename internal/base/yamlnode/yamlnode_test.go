@@ -59,9 +59,9 @@ open: {name: x, other: 1}
 func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"unknown field":   {"kind: A\nspec:\n  nam_: x\n", `f:3:3: unknown field "nam_" in spec (did you mean "name"?)`},
-		"all at once":     {"kin: A\nspec: {count: x, tags: a}\n", "f:1:1: unknown field \"kin\" (did you mean \"kind\"?)\nf:2:15: spec.count: want an integer, got \"x\"\nf:2:24: spec.tags: want a list, got \"a\""},
-		"number":          {"kind: 1.30\n", `f:1:7: kind: want a string, got the number 1.30 (put it in quotes)`},
-		"boolean":         {"spec: {name: no}\n", `f:1:14: spec.name: want a string, got the boolean no (put it in quotes)`},
+		"all at once":     {"kin: A\nspec: {count: x, tags: a}\n", "f:1:1: unknown field \"kin\" (did you mean \"kind\"?)\nf:2:15: spec.count: expected an integer, got \"x\"\nf:2:24: spec.tags: expected a list, got \"a\""},
+		"number":          {"kind: 1.30\n", `f:1:7: kind: expected a string, got the number 1.30 (put it in quotes)`},
+		"boolean":         {"spec: {name: no}\n", `f:1:14: spec.name: expected a string, got the boolean no (put it in quotes)`},
 		"duplicate":       {"kind: A\nspec: {}\nkind: B\n", `f:3:1: key "kind" appears twice, first on line 1`},
 		"duplicate json":  {`{"kind":"A","kind":"B"}`, `f:1:13: key "kind" appears twice, first on line 1`},
 		"syntax":          {"kind: [A\nb: c\n", `f:2: malformed YAML: did not find expected ',' or ']'`},
@@ -71,14 +71,14 @@ func TestErrors(t *testing.T) {
 		"tab":             {"spec:\n\tname: x\n", `f:2: malformed YAML: found character that cannot start any token`},
 		"anchor":          {"kind: *a\n", `f:1:7: malformed YAML: unknown anchor "a"`},
 		"self":            {"raw: &a [*a]\n", `f:1:10: anchor "a" contains itself`},
-		"list root":       {"- a\n", `f:1:1: want a mapping, got a list`},
-		"text root":       {"---\nhello\n", `f:2:1: want a mapping, got "hello"`},
+		"list root":       {"- a\n", `f:1:1: expected a mapping, got a list`},
+		"text root":       {"---\nhello\n", `f:2:1: expected a mapping, got "hello"`},
 		"not utf-8":       {"kind: A\nspec: \xff\n", `f:2:7: not UTF-8`},
-		"wide characters": {"kind: \"äöü\"\nopen: {\"ä\": 1, name: 2}\n", `f:2:23: open.name: want a string, got the number 2 (put it in quotes)`},
+		"wide characters": {"kind: \"äöü\"\nopen: {\"ä\": 1, name: 2}\n", `f:2:23: open.name: expected a string, got the number 2 (put it in quotes)`},
 		"depth":           {"raw: " + strings.Repeat("[", 101) + strings.Repeat("]", 101) + "\n", `f:1:105: nested deeper than 100 levels`},
 		"infinity":        {"raw: {a: .inf}\n", `f:1:10: .inf cannot be represented in JSON`},
 		"merge":           {"spec: {<<: 3}\n", `f:1:8: a merge key needs a mapping, got the number 3`},
-		"key":             {"? [a]\n: b\n", `f:1:3: want a scalar as key, got a list`},
+		"key":             {"? [a]\n: b\n", `f:1:3: expected a scalar as key, got a list`},
 	} {
 		docs, err := yamlnode.Documents("f", []byte(c.in), yamlnode.Limits{})
 		if err == nil {

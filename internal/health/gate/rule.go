@@ -44,7 +44,7 @@ func ParseShare(s string) (Share, error) {
 	digits := before + (after + "000")[:3]
 	n, err := strconv.ParseUint(digits, 10, 20)
 	if !percent || err != nil || before == "" || dotted && after == "" || len(after) > 3 || n == 0 || n > uint64(whole) {
-		return 0, fmt.Errorf("%q is not a share such as 99%% or 99.5%%, above 0%% and at most 100%%", s)
+		return 0, fmt.Errorf("%q is not a percentage such as 99%% or 99.5%%, above 0%% and at most 100%%", s)
 	}
 	return Share(n), nil
 }

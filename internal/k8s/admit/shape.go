@@ -72,7 +72,7 @@ func (w *walk) sorted() Shape {
 }
 
 func (w *walk) addTypeFault(at, want string, got any) {
-	w.Wrong = append(w.Wrong, Fault{at, "want " + want + ", got " + k8s.TypeName(got)})
+	w.Wrong = append(w.Wrong, Fault{at, "expected " + want + ", got " + k8s.TypeName(got)})
 }
 
 func (w *walk) value(of reflect.Type, v any, at string) {
@@ -181,7 +181,7 @@ func (w *walk) checkInteger(small bool, v any, at string) {
 		return
 	}
 	if n != math.Trunc(n) || math.Abs(n) > math.MaxInt64 || small && (n < math.MinInt32 || n > math.MaxInt32) {
-		w.Wrong = append(w.Wrong, Fault{at, fmt.Sprintf("want a whole number in the range of the field, got %v", v)})
+		w.Wrong = append(w.Wrong, Fault{at, fmt.Sprintf("expected a whole number in the range of the field, got %v", v)})
 	}
 }
 

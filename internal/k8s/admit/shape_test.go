@@ -29,28 +29,28 @@ func TestCheck(t *testing.T) {
 			"spec.template.spec.containers[0].Name", "spec.template.spec.containers[0].arg", "spec.template.spec.restart",
 		}}},
 		{"a string for a list, and the other way round", deployment + `{name: [c], args: a, ports: {}}]}}}`, Shape{Wrong: []Fault{
-			{"spec.template.spec.containers[0].args", "want a list, got a string"},
-			{"spec.template.spec.containers[0].name", "want a string, got a list"},
-			{"spec.template.spec.containers[0].ports", "want a list, got an object"},
+			{"spec.template.spec.containers[0].args", "expected a list, got a string"},
+			{"spec.template.spec.containers[0].name", "expected a string, got a list"},
+			{"spec.template.spec.containers[0].ports", "expected a list, got an object"},
 		}}},
 		{"scalars", deployment + `{tty: "true", ports: [{containerPort: "80"}, {containerPort: 1.5}, {containerPort: 3000000000}]}]}}}`, Shape{Wrong: []Fault{
-			{"spec.template.spec.containers[0].ports[0].containerPort", "want a whole number, got a string"},
-			{"spec.template.spec.containers[0].ports[1].containerPort", "want a whole number in the range of the field, got 1.5"},
-			{"spec.template.spec.containers[0].ports[2].containerPort", "want a whole number in the range of the field, got 3e+09"},
-			{"spec.template.spec.containers[0].tty", "want a boolean, got a string"},
+			{"spec.template.spec.containers[0].ports[0].containerPort", "expected a whole number, got a string"},
+			{"spec.template.spec.containers[0].ports[1].containerPort", "expected a whole number in the range of the field, got 1.5"},
+			{"spec.template.spec.containers[0].ports[2].containerPort", "expected a whole number in the range of the field, got 3e+09"},
+			{"spec.template.spec.containers[0].tty", "expected a boolean, got a string"},
 		}}},
 		{"a type that reads itself", deployment + `{resources: {limits: {cpu: one}}}]}}}`, Shape{Wrong: []Fault{
 			{"spec.template.spec.containers[0].resources.limits[cpu]", `quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`},
 		}}},
 		{"bytes", "apiVersion: v1\nkind: Secret\ndata: {a: YQ==, b: '%', c: 1}", Shape{Wrong: []Fault{
-			{"data[b]", "illegal base64 data at input byte 0"}, {"data[c]", "want text in base64, got a number"},
+			{"data[b]", "illegal base64 data at input byte 0"}, {"data[c]", "expected text in base64, got a number"},
 		}}},
 		{"a schema in a schema", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {versions: [{schema: {openAPIV3Schema: {type: array, kind: x, items: {type: [string], kind: x}, default: {a: 1}}}}]}", Shape{
 			Unknown: []string{"spec.versions[0].schema.openAPIV3Schema.kind"}, // the API server ignores unknown fields in the value of items
-			Wrong:   []Fault{{"spec.versions[0].schema.openAPIV3Schema.items.type", "want a string, got a list"}},
+			Wrong:   []Fault{{"spec.versions[0].schema.openAPIV3Schema.items.type", "expected a string, got a list"}},
 		}},
 		{"metadata of any kind", "apiVersion: x.io/v1\nkind: Thing\nmetadata: {name: t, labels: [a], owner: me}\nspec: text", Shape{
-			Unknown: []string{"metadata.owner"}, Wrong: []Fault{{"metadata.labels", "want an object, got a list"}},
+			Unknown: []string{"metadata.owner"}, Wrong: []Fault{{"metadata.labels", "expected an object, got a list"}},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -36,8 +36,8 @@ func TestLinks(t *testing.T) {
 		{"named by a plugin", map[string]string{
 			"top/c/kustomization.yaml": "resources: [generated]\ntransformers: [\"apiVersion: builtin\\nkind: PatchTransformer\\nmetadata: {name: x}\\npath: link.yaml\\n\"]\n", "top/c/link.yaml": "-> /etc/passwd",
 		}, "top/c/kustomization.yaml:2:16: symbolic link top/c/link.yaml points outside the repository, to /etc/passwd"},
-		{"a file that lies above", map[string]string{"top/c/kustomization.yaml": "resources: [generated, link.yaml]\n", "top/c/link.yaml": "-> ../../base/a.yaml"}, "top/c/kustomization.yaml:1:24: \"link.yaml\" leads to base/a.yaml, but kustomize only reads files below top/c"},
-		{"a circle", map[string]string{"top/c/kustomization.yaml": "resources: [generated, link.yaml]\n", "top/c/link.yaml": "-> link.yaml"}, "top/c/link.yaml leads through more than 40 symbolic links"},
+		{"a file that lies above", map[string]string{"top/c/kustomization.yaml": "resources: [generated, link.yaml]\n", "top/c/link.yaml": "-> ../../base/a.yaml"}, "top/c/kustomization.yaml:1:24: \"link.yaml\" resolves to base/a.yaml, but kustomize only reads files below top/c"},
+		{"a circle", map[string]string{"top/c/kustomization.yaml": "resources: [generated, link.yaml]\n", "top/c/link.yaml": "-> link.yaml"}, "top/c/link.yaml has a chain of more than 40 symbolic links"},
 		{"to nothing", map[string]string{"top/c/kustomization.yaml": "resources: [generated, link.yaml]\n", "top/c/link.yaml": "-> none.yaml"}, "\"link.yaml\": file does not exist"},
 		{"to itself", map[string]string{"top/c/kustomization.yaml": "resources: [generated, link]\n", "top/c/link": "-> ../c"}, "includes itself"},
 	} {

@@ -283,7 +283,7 @@ func (f *Files) addReference(o *Overlay, r reference) error {
 	case err != nil:
 		return err
 	case !filetree.Within(name, o.Dir):
-		return fmt.Errorf("%q leads to %s, but kustomize only reads files below %s", r.name, name, o.Dir)
+		return fmt.Errorf("%q resolves to %s, but kustomize only reads files below %s", r.name, name, o.Dir)
 	case r.kind == plugin:
 		err = f.addPlugins(o, name, data)
 	}

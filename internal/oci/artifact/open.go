@@ -136,7 +136,7 @@ func wrapArtifactError(im *oci.Image, err error) error {
 func readLayer(ctx context.Context, im *oci.Image, lim limits) (*filetree.Tree, error) {
 	layers := im.Layers()
 	if len(layers) != 1 || im.Digest() != im.ManifestDigest() {
-		return nil, errors.New("not an artifact with a rendered tree: want one manifest with one layer")
+		return nil, errors.New("not an artifact with a rendered tree: expected one manifest with one layer")
 	}
 	l := layers[0]
 	if l.Size > lim.layer {
@@ -167,7 +167,7 @@ func readTar(r io.Reader, lim limits) (*filetree.Tree, error) {
 			return nil, err
 		}
 		if err := x.addEntry(h, in); err != nil {
-			return nil, fmt.Errorf("entry %q: %w", inert.Cut(h.Name, maxShown), err)
+			return nil, fmt.Errorf("entry %q: %w", inert.Truncate(h.Name, maxShown), err)
 		}
 	}
 	if _, err := io.Copy(io.Discard, whole); err != nil {
@@ -218,7 +218,7 @@ func (x *unpacker) addEntry(h *tar.Header, r io.Reader) error {
 // addDirectory adds a directory. It must not also be a file.
 func (x *unpacker) addDirectory(name string) error {
 	if !fs.ValidPath(name) {
-		return fmt.Errorf("%q is not a valid path", inert.Cut(name, maxShown))
+		return fmt.Errorf("%q is not a valid path", inert.Truncate(name, maxShown))
 	}
 	if _, is := x.tree.Get(name); is {
 		return errors.New("both a file and a directory")

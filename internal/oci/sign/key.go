@@ -54,7 +54,7 @@ func parseKey(text []byte, password string) (crypto.Signer, error) {
 	case *ecdsa.PrivateKey, *rsa.PrivateKey, ed25519.PrivateKey:
 		return key.(crypto.Signer), nil
 	default:
-		return nil, errors.New("want an ECDSA, RSA or Ed25519 key")
+		return nil, errors.New("must be an ECDSA, RSA or Ed25519 key")
 	}
 }
 

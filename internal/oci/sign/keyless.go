@@ -118,7 +118,7 @@ func checkPrivate(u *url.URL) error {
 	ip := net.ParseIP(u.Hostname())
 	local := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	if u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !local) {
-		return errors.New("want an https URL")
+		return errors.New("must be an https URL")
 	}
 	return nil
 }

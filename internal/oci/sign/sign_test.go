@@ -286,9 +286,9 @@ func TestKeylessFaults(t *testing.T) {
 	}{
 		"no token":   {func(s *sign.Services) { s.Token = "" }, "no identity token"},
 		"no time":    {func(s *sign.Services) { s.Rekor = "" }, "to prove the time of signing"},
-		"in clear":   {func(s *sign.Services) { s.Fulcio = "http://fulcio.example.com" }, "want an https URL"},
-		"no URL":     {func(s *sign.Services) { s.Rekor = "rekor" }, "want an https URL"},
-		"no service": {func(s *sign.Services) { s.Fulcio = "" }, "want an https URL"},
+		"in clear":   {func(s *sign.Services) { s.Fulcio = "http://fulcio.example.com" }, "must be an https URL"},
+		"no URL":     {func(s *sign.Services) { s.Rekor = "rekor" }, "must be an https URL"},
+		"no service": {func(s *sign.Services) { s.Fulcio = "" }, "must be an https URL"},
 	} {
 		s := good
 		c.change(&s)
@@ -304,8 +304,8 @@ func TestKeylessFaults(t *testing.T) {
 	}{
 		"bad token":     {token: "x", want: "identity token"},
 		"denied":        {path: "signingCert", status: 403, want: "403"},
-		"redirect":      {path: "signingCert", status: 307, location: "http://elsewhere.example.com/", want: "want an https URL"},
-		"log redirects": {path: "entries", status: 307, location: "http://elsewhere.example.com/", want: "want an https URL"},
+		"redirect":      {path: "signingCert", status: 307, location: "http://elsewhere.example.com/", want: "must be an https URL"},
+		"log redirects": {path: "entries", status: 307, location: "http://elsewhere.example.com/", want: "must be an https URL"},
 		"log fails":     {path: "entries", status: 400, want: "400"},
 		"long":          {path: "signingCert", status: 200, endless: true, want: "unexpected end"},
 		"long log":      {path: "entries", status: 201, endless: true, want: "not a complete entry"},

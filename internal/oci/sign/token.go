@@ -47,7 +47,7 @@ func askGitHub(ctx context.Context, where, secret string) (string, error) {
 	}
 	defer func() { _ = resp.Body.Close() }() // ignore the error: the response is only read
 	if resp.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("it responded with %d", resp.StatusCode)
+		return "", fmt.Errorf("the server returned status %d", resp.StatusCode)
 	}
 	var answer struct {
 		Value string `json:"value"`

@@ -59,7 +59,7 @@ func newKeyChecker(keys []Key) (*keyChecker, error) {
 
 func parseKey(k Key) (publicKey, error) {
 	if bytes.Contains(k.PEM, []byte("PRIVATE KEY")) {
-		return publicKey{}, errors.New("a private key: use the public key, and remove this one from the repository")
+		return publicKey{}, errors.New("this is a private key: use the public key, and remove the private key from the repository")
 	}
 	pub, err := cryptoutils.UnmarshalPEMToPublicKey(k.PEM)
 	if err != nil {
@@ -164,7 +164,7 @@ func (c *keyChecker) checkBlob(data, bundle []byte) (finding, error) {
 func verifyBlob(c checker, data, bundle []byte) error {
 	f, err := c.checkBlob(data, bundle)
 	if err == nil && f.predicate != "" {
-		err = fmt.Errorf("a statement of type %q, not a signature", f.predicate)
+		err = fmt.Errorf("contains a statement of type %q, not a signature", f.predicate)
 	}
 	if err != nil {
 		return fmt.Errorf("not signed with %s, or altered: %w", c.signerName(), err)

@@ -137,7 +137,7 @@ func (p *Policy) VerifyObservation(data, bundle []byte) error {
 		}
 		faults = append(faults, err.Error())
 	}
-	return errors.New(inert.Clip(strings.Join(faults, "; "), longest))
+	return errors.New(inert.TruncateLine(strings.Join(faults, "; "), longest))
 }
 
 // Matches reports whether a pattern matches a repository
@@ -238,7 +238,7 @@ func (r rule) checkSignatures(digest string, sigs []oci.Signature, statements []
 		case err != nil:
 			for _, wanted := range append(statements, "") {
 				if claimed := claimedType(s); claimed == wanted || claimed == unknown || wanted == "" {
-					faults[wanted] = append(faults[wanted], inert.Clip(err.Error(), longest))
+					faults[wanted] = append(faults[wanted], inert.TruncateLine(err.Error(), longest))
 				}
 			}
 		case f.predicate == "":
@@ -249,7 +249,7 @@ func (r rule) checkSignatures(digest string, sigs []oci.Signature, statements []
 			got.Signatures = append(got.Signatures, s)
 			fallthrough
 		default:
-			faults[""] = append(faults[""], inert.Clip(fmt.Sprintf("%s: a statement of type %q, not a signature", s.Manifest, f.predicate), longest))
+			faults[""] = append(faults[""], inert.TruncateLine(fmt.Sprintf("%s: contains a statement of type %q, not a signature", s.Manifest, f.predicate), longest))
 		}
 	}
 	if len(got.Identities) == 0 {

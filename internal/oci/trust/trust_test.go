@@ -132,7 +132,7 @@ func TestVerify(t *testing.T) {
 			b := base64.StdEncoding.EncodeToString(trusttest.Statement(i.digest, trusttest.SignPredicate))
 			i.bundle([]byte(strings.Replace(string(key.Bundle(t, i.other, trusttest.SignPredicate)), a, b, 1)))
 		}, "the only one is not accepted"},
-		{"error/an attestation is no signature", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.digest, "https://slsa.dev/provenance/v1")) }, `a statement of type "https://slsa.dev/provenance/v1", not a signature`},
+		{"error/an attestation is no signature", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.digest, "https://slsa.dev/provenance/v1")) }, `contains a statement of type "https://slsa.dev/provenance/v1", not a signature`},
 		{"error/no signature in it", keyed(key), func(i *image) { i.simple(trusttest.Simple{Payload: trusttest.Payload(i.digest)}) }, "contains no signature"},
 		{"error/not a bundle", keyed(key), func(i *image) { i.bundle([]byte("<html>\x1b[31m")) }, "not a sigstore bundle"},
 		{"error/identity wanted, key found", keyless(trusted.root), func(i *image) { i.simple(key.Simple(t, i.digest)) }, "signed with a key instead of a certificate"},
@@ -265,7 +265,7 @@ func TestNew(t *testing.T) {
 		"error/no registry":  {with("org/*"), "no repository can match"},
 		"error/trailing":     {with("quay.io/org/"), "no repository can match"},
 		"error/key":          {badKey, "key cosign.pub: not a PEM public key"},
-		"error/private key":  {private, "key cosign.key: a private key: use the public key"},
+		"error/private key":  {private, "key cosign.key: this is a private key: use the public key"},
 		"error/trust root":   {badRoot, "trust root: "},
 		"error/broken root":  {keyless([]byte("<")), "trust root: "},
 		"error/without root": {keyless(nil), "trust root: "},

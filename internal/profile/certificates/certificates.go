@@ -148,7 +148,7 @@ func NewProvider(name Name, s ProviderSettings) (Provider, error) {
 			return l.provider(s), nil
 		}
 	}
-	return nil, fmt.Errorf("certificates: %q is not one of %s", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("certificates: %q: must be one of %s", name, strings.Join(Names(), ", "))
 }
 
 // Enum returns the valid values of Name, for the schema.

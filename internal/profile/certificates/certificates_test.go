@@ -112,7 +112,7 @@ func TestWithoutCA(t *testing.T) {
 }
 
 func TestOf(t *testing.T) {
-	if _, err := certificates.NewProvider("vault", certificates.ProviderSettings{}); err == nil || err.Error() != `certificates: "vault" is not one of cert-manager, openshift-service-ca, secret` {
+	if _, err := certificates.NewProvider("vault", certificates.ProviderSettings{}); err == nil || err.Error() != `certificates: "vault": must be one of cert-manager, openshift-service-ca, secret` {
 		t.Errorf("got %v", err)
 	}
 	p, err := certificates.NewProvider("", certificates.ProviderSettings{})

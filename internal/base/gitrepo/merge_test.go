@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/base/gitrepo"
 )
 
-// TestJoins checks a repository during and after every way to join two branches.
-func TestJoins(t *testing.T) {
+// TestMerges checks a repository during and after every way to join two branches.
+func TestMerges(t *testing.T) {
 	dir := newRepository(t)
 	git(t, dir, "branch", "topic")
 	change := func(text string) {
@@ -32,7 +32,7 @@ func TestJoins(t *testing.T) {
 	}
 	joins := func(at, what string, want ...string) {
 		t.Helper()
-		got, err := open(t, at).Joins()
+		got, err := open(t, at).Merges()
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
@@ -82,13 +82,13 @@ func TestJoins(t *testing.T) {
 	joins(at, "beside", "HEAD=main")
 	empty := t.TempDir()
 	git(t, empty, "init", "-q")
-	if got, err := open(t, empty).Joins(); got != nil || err != nil {
+	if got, err := open(t, empty).Merges(); got != nil || err != nil {
 		t.Errorf("no commit: %v, %v", got, err)
 	}
 }
 
 // joinText describes a join as text: "open base HEAD=main MERGE_HEAD=topic".
-func joinText(j gitrepo.Join, names map[string]string) string {
+func joinText(j gitrepo.Merge, names map[string]string) string {
 	var out []string
 	if j.Open {
 		out = append(out, "open")

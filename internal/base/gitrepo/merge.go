@@ -11,19 +11,19 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Join describes branches that were combined in a work tree.
-type Join struct {
+// Merge describes branches that were combined in a work tree.
+type Merge struct {
 	Base  *Revision   // common base of the sides; nil if this clone has none
 	Sides []*Revision // at least one
 	Open  bool        // an uncommitted merge, rebase, cherry-pick or revert
 }
 
-// Joins returns the joins that led to the current work tree. If a join is open, it is the
+// Merges returns the merges that led to the current work tree. If a merge is open, it is the
 // only one. Otherwise the result is at most one finished join with a base, then HEAD alone
 // without a base. A finished join has the two parents of a merge commit at HEAD, or the
-// branch before its last rebase and the branch it was rebased onto. Joins returns nil
+// branch before its last rebase and the branch it was rebased onto. Merges returns nil
 // before the first commit.
-func (r *Repo) Joins() ([]Join, error) {
+func (r *Repo) Merges() ([]Merge, error) {
 	head, err := r.named("HEAD", "HEAD")
 	if head == nil || err != nil {
 		return nil, err
@@ -33,24 +33,24 @@ func (r *Repo) Joins() ([]Join, error) {
 		return nil, err
 	}
 	if open != nil {
-		return []Join{*open}, nil
+		return []Merge{*open}, nil
 	}
-	out := []Join{{Sides: []*Revision{head}}}
+	out := []Merge{{Sides: []*Revision{head}}}
 	done, err := r.completedMerge(head)
 	if done != nil && done.Base != nil {
-		out = append([]Join{*done}, out...)
+		out = append([]Merge{*done}, out...)
 	}
 	return out, err
 }
 
 // uncommittedMerge returns the uncommitted join; nil if there is none.
-func (r *Repo) uncommittedMerge(head *Revision) (*Join, error) {
+func (r *Repo) uncommittedMerge(head *Revision) (*Merge, error) {
 	theirs, err := r.named("MERGE_HEAD", "MERGE_HEAD")
 	if theirs == nil && err == nil {
 		theirs, err = r.squashed()
 	}
 	if theirs != nil && err == nil {
-		return r.join(true, head, theirs)
+		return r.newMerge(true, head, theirs)
 	}
 	for _, name := range []string{"REBASE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"} {
 		if name == "REBASE_HEAD" && !r.has("rebase-merge") && !r.has("rebase-apply") {
@@ -66,20 +66,20 @@ func (r *Repo) uncommittedMerge(head *Revision) (*Join, error) {
 		var parent *Revision
 		if picked.commit.NumParents() > 0 {
 			if parent, err = r.called(name+"^", picked.commit.ParentHashes[0].String()); err != nil {
-				return &Join{Sides: []*Revision{head, picked}, Open: true}, nil //nolint:nilerror // the history of the clone ends here
+				return &Merge{Sides: []*Revision{head, picked}, Open: true}, nil //nolint:nilerror // the history of the clone ends here
 			}
 		}
 		if name == "REVERT_HEAD" && parent != nil {
 			picked, parent = parent, picked
 		}
-		return &Join{Base: parent, Sides: []*Revision{head, picked}, Open: true}, nil
+		return &Merge{Base: parent, Sides: []*Revision{head, picked}, Open: true}, nil
 	}
 	return nil, err
 }
 
-// completedMerge returns the finished join that resulted in HEAD; nil if there is none, or if it
+// completedMerge returns the finished merge that resulted in HEAD; nil if there is none, or if it
 // is missing in the clone.
-func (r *Repo) completedMerge(head *Revision) (*Join, error) {
+func (r *Repo) completedMerge(head *Revision) (*Merge, error) {
 	if head.commit.NumParents() == 2 {
 		ours, err := r.called("HEAD^1", head.commit.ParentHashes[0].String())
 		if err != nil {
@@ -89,7 +89,7 @@ func (r *Repo) completedMerge(head *Revision) (*Join, error) {
 		if err != nil {
 			return nil, nil //nolint:nilerror // the history of the clone ends here
 		}
-		return r.join(false, ours, theirs)
+		return r.newMerge(false, ours, theirs)
 	}
 	before, err := r.named("ORIG_HEAD", "ORIG_HEAD")
 	if before == nil || err != nil || r.contains(head, before) {
@@ -98,19 +98,19 @@ func (r *Repo) completedMerge(head *Revision) (*Join, error) {
 	for _, name := range r.upstreams() {
 		onto, err := r.named(name.Short(), string(name))
 		if err == nil && onto != nil && onto.Hash() != head.Hash() && r.contains(head, onto) {
-			return r.join(false, before, onto)
+			return r.newMerge(false, before, onto)
 		}
 	}
 	return nil, nil
 }
 
 // join returns the join of two revisions with their merge base, if this clone has one.
-func (r *Repo) join(open bool, ours, theirs *Revision) (*Join, error) {
+func (r *Repo) newMerge(open bool, ours, theirs *Revision) (*Merge, error) {
 	base, err := r.MergeBase(ours, theirs)
 	if errors.Is(err, ErrNoBase) || errors.Is(err, plumbing.ErrObjectNotFound) {
 		err = nil
 	}
-	return &Join{Base: base, Sides: []*Revision{ours, theirs}, Open: open}, err
+	return &Merge{Base: base, Sides: []*Revision{ours, theirs}, Open: open}, err
 }
 
 // contains reports whether v is ancestor itself or a descendant of it.
