@@ -89,7 +89,7 @@ func declarationOf(pin lockfile.Pin, declared *declare.Set, lock *lockfile.File)
 
 // findUnmet returns each unmet need once, with the clusters that do not meet it.
 func (p *Project) findUnmet(res *render.Result) ([]unmetNeed, error) {
-	overlays, err := p.Overlays()
+	overlays, _, err := p.Overlays()
 	if err != nil {
 		return nil, err
 	}
