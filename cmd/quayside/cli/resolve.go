@@ -254,6 +254,11 @@ func (o *resolveOptions) printUnedited(p *workspace.Project) error {
 	return o.print(r, func(io.Writer) { o.log.Note("no version was edited in %s: nothing to do", r.Lock) })
 }
 
+// addObservedSupply adds --observed to a command that checks the needs of operators.
+func addObservedSupply(cmd *cobra.Command, observed *[]string) {
+	cmd.Flags().StringArrayVar(observed, "observed", nil, "APIs and classes of a cluster: a `FILE` written by 'quayside status --save'; may be given several times, one for each cluster")
+}
+
 // readObserved reads files with observations, each of a different cluster, and judges them as
 // evidence of the clusters of a workspace.
 func (a *app) readObserved(p *workspace.Project, names ...string) ([]*health.Summary, error) {
