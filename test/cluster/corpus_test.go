@@ -63,6 +63,7 @@ spec:
   catalogs: [{name: corpus, namespace: olm, source: %q}]
   kubernetesVersion: "1.36"
   profile: plain
+  provides: {apis: [cert-manager.io/v1, monitoring.coreos.com/v1, operators.coreos.com/v1alpha1]}
 `, "bundles:"+filepath.Join(corpus, "bundles", pkg)),
 		"subscriptions/operator.yaml": fmt.Sprintf(`
 apiVersion: quayside.dev/v1alpha1

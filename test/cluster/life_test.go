@@ -93,6 +93,7 @@ spec:
   catalogs: [{name: corpus, namespace: olm, source: %q}]
   kubernetesVersion: "1.36"
   profile: plain
+  provides: {apis: [cert-manager.io/v1, monitoring.coreos.com/v1, operators.coreos.com/v1alpha1]}
 `, source)})
 	l.declare(t, l.versions[0])
 	l.repository = inWorkspace(t, l.quayside)

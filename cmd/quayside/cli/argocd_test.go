@@ -38,7 +38,7 @@ func TestArgoPlugin(t *testing.T) {
 	}
 	one := quickstart(t)
 	two := quickstart(t)
-	put(t, two, "quayside.yaml", strings.Replace(read(t, two, "quayside.yaml"), "spec:\n", "spec:\n  clusters:\n  - {name: a, operators: [\"vault/*\", \"databases/*\"]}\n  - {name: b}\n", 1))
+	put(t, two, "quayside.yaml", strings.Replace(read(t, two, "quayside.yaml"), "spec:\n", "spec:\n  clusters:\n  - {name: a, operators: [\"vault/*\", \"my-etcd/*\"]}\n  - {name: b}\n", 1))
 	mustRun(t, two, "render", "--offline")
 	cache := t.TempDir()
 	generate := func(dir string, env ...string) (string, string, error) {
