@@ -371,11 +371,11 @@ func TestSwapped(t *testing.T) {
 		t.Fatalf("as it was: %v", err)
 	}
 	for name, spoil := range map[string]func(map[string][]byte){
-		"contains package":       func(e map[string][]byte) { e["packages/p00"] = e["packages/p01"] },
+		"contains package":  func(e map[string][]byte) { e["packages/p00"] = e["packages/p01"] },
 		"is missing":        func(e map[string][]byte) { delete(e, "packages/p00") },
 		"search texts":      func(e map[string][]byte) { e["search"] = []byte{0x80} },
 		"search is missing": func(e map[string][]byte) { delete(e, "search") },
-		"not sorted":      func(e map[string][]byte) { e["head"] = bytes.ReplaceAll(e["head"], []byte("p00"), []byte("p99")) },
+		"not sorted":        func(e map[string][]byte) { e["head"] = bytes.ReplaceAll(e["head"], []byte("p00"), []byte("p99")) },
 	} {
 		bad := maps.Clone(entries)
 		spoil(bad)

@@ -79,6 +79,7 @@ func readComponent(t *testing.T) component {
 // with returns the jobs with inputs inserted like by GitLab, or an error for an invalid input.
 func (c component) with(t *testing.T, inputs map[string]string) (map[string]labJob, error) {
 	t.Helper()
+	required := map[string]string{"image": "registry.example.com/ci@sha256:" + strings.Repeat("0", 64)} // inputs without a default
 	var refused error
 	text := regexp.MustCompile(`\$\[\[ inputs\.([\w-]+) \]\]`).ReplaceAllStringFunc(c.jobs, func(s string) string {
 		name := strings.TrimSuffix(strings.TrimPrefix(s, "$[[ inputs."), " ]]")
@@ -101,9 +102,6 @@ func (c component) with(t *testing.T, inputs map[string]string) (map[string]labJ
 	}
 	return jobs, refused
 }
-
-// required has values of the inputs without a default.
-var required = map[string]string{"image": "registry.example.com/ci@sha256:" + strings.Repeat("0", 64)}
 
 // TestComponentInputs checks that every input that is used in a script has options or an anchored
 // regular expression, so that it cannot contain commands.
