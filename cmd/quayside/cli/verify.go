@@ -10,14 +10,19 @@ import (
 
 	"github.com/quayside/quayside/internal/app/compare"
 	"github.com/quayside/quayside/internal/app/deliver"
+	"github.com/quayside/quayside/internal/app/status"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/lockfile"
 )
 
 type verifyOptions struct {
 	*app
 	observed []string
+	login    loginFlags
+	live     bool // whether a flag selects a cluster
 	strict   bool
 	comment  int64
 	forge    string
@@ -41,6 +46,10 @@ func newVerify(a *app) *cobra.Command {
 			the cluster does not get. It applies the rules of spec.policy with 'on: tree', and
 			reports needs of operators that a cluster does not meet, as 'quayside render' does.
 
+			With --context or --kubeconfig, quayside also looks in that cluster, read-only, for
+			Subscriptions and ClusterExtensions of the locked packages: OLM and the GitOps tool
+			would own the same objects.
+
 			With an ARTIFACT (oci://registry/repository:tag, pushed by 'quayside push'), check the
 			artifact instead: its digests and files, the overlays of its clusters, and its files
 			against the commit that it names, if the repository has that commit. If spec.trust
@@ -61,6 +70,10 @@ func newVerify(a *app) *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.live = cmd.Flags().Changed("context") || cmd.Flags().Changed("kubeconfig")
+			if len(args) > 0 && o.live {
+				return Usagef(cmd, "--context and --kubeconfig are for workspaces, not for artifacts")
+			}
 			if err := checkComment(cmd, o.comment, o.forge); err != nil {
 				return err
 			}
@@ -76,6 +89,8 @@ func newVerify(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "also exit with 1 if something in the lock could not be checked")
 	addObservedSupply(cmd, &o.observed)
+	o.login.flags(cmd)
+	a.offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
 	addComment(cmd, a, &o.comment, &o.forge, "if verify fails, write the errors to the comment of 'quayside diff --comment' on the pull request `NUMBER`; GIT_TOKEN holds the token")
 	addOffline(cmd, o.app)
 	addOutput(cmd, o.app, nil, verifyReport{}, deliver.ArtifactReport{})
@@ -105,6 +120,18 @@ func (o *verifyOptions) run(ctx context.Context) error {
 	return errors.Join(err, printed)
 }
 
+// checkCluster returns an error for each locked operator that OLM also installs in the cluster of
+// the login flags.
+func (o *verifyOptions) checkCluster(ctx context.Context, p *workspace.Project, lock *lockfile.File) error {
+	client, err := cluster.Open(o.login.options(o.app))
+	if err != nil {
+		return err
+	}
+	notes, err := status.CheckOLM(ctx, client, lock, p.Waive)
+	o.log.Warn(notes)
+	return err
+}
+
 // verify checks the lock and the tree. compared is false if an error prevented the check of the
 // tree.
 func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (compared bool, err error) {
@@ -125,6 +152,9 @@ func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (compared b
 	}
 	if n := len(r.Unchecked); o.strict && n > 0 {
 		stale = errors.Join(stale, &workspace.DiffersError{Msg: fmt.Sprintf("--strict: not everything in %s could be checked (%s)", workspace.LockFile, diag.Count(n, "warning"))})
+	}
+	if o.live {
+		stale = errors.Join(stale, o.checkCluster(ctx, p, in.Lock))
 	}
 	tree, err := p.CheckTree(ctx, true)
 	if err != nil {

@@ -184,6 +184,9 @@ func (l *observer) observe(ctx context.Context) (*Status, []v1alpha1.Observed, e
 		found = append(found, there.unpinned(l.want.Installations)...)
 	}
 	summary := health.Summarize(l.want.Lock, found, now)
+	if err := l.failInstalled(ctx, &summary); err != nil {
+		return nil, nil, err
+	}
 	summary.Environment, summary.Cluster = l.want.Environment, l.want.Cluster
 	if summary.ClusterUID, err = l.clusterUID(ctx); err != nil {
 		return nil, nil, err

@@ -96,7 +96,7 @@ func Codes() []Code {
 		{"related-image", Otherwise, "A related image is not a valid reference."},
 		{"service-account-twice", Otherwise, "A bundle contains a ServiceAccount that is also generated from its CSV."},
 		{"shallow-clone", Otherwise, "The commit to compare with is missing in the clone: another one is used."},
-		{"still-applied", Otherwise, "A GitOps tool applies the Subscription of an operator that quayside renders."},
+		{"still-applied", Otherwise, "A GitOps tool applies the Subscription of an operator that quayside renders, or a cluster has it."},
 		{"unknown-cluster", Otherwise, "An observed cluster is not in the environment."},
 		{"waiver-expired", Otherwise, "A waiver has expired. It cannot be waived itself."},
 		{"waiver-expiring", Otherwise, "A waiver expires within 14 days. It cannot be waived itself."},

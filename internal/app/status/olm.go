@@ -1,0 +1,94 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/internal/health"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// olmInstall is an object by which OLM installs an operator of the lock.
+type olmInstall struct {
+	operator string // namespace/package in the lock
+	object   string
+}
+
+// listOLMInstalls lists the Subscriptions and ClusterExtensions in a cluster that install packages
+// of the lock, in the order of their names. It leaves out operators that are being adopted from OLM.
+// unread explains which lists could not be read.
+func listOLMInstalls(ctx context.Context, c *cluster.Client, lock *lockfile.File) (found []olmInstall, unread []string, err error) {
+	for _, kind := range []struct {
+		api, kind          string
+		pkg, installedInto []string // fields
+	}{
+		{"operators.coreos.com/v1alpha1", "Subscription", []string{"spec", "name"}, []string{"metadata", "namespace"}},
+		{"olm.operatorframework.io/v1", "ClusterExtension", []string{"spec", "source", "catalog", "packageName"}, []string{"spec", "namespace"}},
+	} {
+		list, err := c.List(ctx, cluster.ListOptions{APIVersion: kind.api, Kind: kind.kind})
+		if err != nil {
+			return nil, nil, err
+		}
+		if list.Reason != "" && list.Reason != v1alpha1.ReasonNoKind {
+			unread = append(unread, kind.kind+": "+list.Message)
+		}
+		for _, o := range list.Objects {
+			i := findPin(lock, k8s.Text(o, kind.installedInto...), k8s.Text(o, kind.pkg...))
+			if i >= 0 && lock.Pins[i].Adopted == nil {
+				found = append(found, olmInstall{lock.Pins[i].Key(), k8s.Object(o).Key().String()})
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b olmInstall) int { return strings.Compare(a.object, b.object) })
+	return found, unread, nil
+}
+
+// findPin returns the index of the pin of a package, preferably in a namespace, or -1.
+func findPin(lock *lockfile.File, namespace, pkg string) int {
+	i := slices.IndexFunc(lock.Pins, func(p lockfile.Pin) bool { return p.Package == pkg && p.Namespace == namespace })
+	if i < 0 {
+		i = slices.IndexFunc(lock.Pins, func(p lockfile.Pin) bool { return p.Package == pkg })
+	}
+	return i
+}
+
+// failInstalled sets the state of the operators that OLM installs as well to Failed.
+func (l *observer) failInstalled(ctx context.Context, s *health.Summary) error {
+	found, _, err := listOLMInstalls(ctx, l.c, l.want.Lock)
+	for _, in := range found {
+		for i := range s.Operators {
+			if o := &s.Operators[i]; o.Namespace+"/"+o.Package == in.operator {
+				o.State, o.Message = health.StateFailed, "OLM installs it as well: "+in.object
+			}
+		}
+	}
+	return err
+}
+
+// CheckOLM returns an error for each operator of the lock that OLM installs in the cluster as well,
+// because OLM and the GitOps tool would own the same objects. A list that cannot be read is a
+// warning.
+func CheckOLM(ctx context.Context, c *cluster.Client, lock *lockfile.File, waive func([]diag.Warning) []diag.Warning) ([]diag.Warning, error) {
+	found, unread, err := listOLMInstalls(ctx, c, lock)
+	if err != nil {
+		return nil, err
+	}
+	var notes []diag.Warning
+	for _, text := range unread {
+		notes = append(notes, diag.Warning{Code: "not-checked", Msg: "objects of OLM in the cluster cannot be read: " + text})
+	}
+	var faults diag.List
+	for _, in := range found {
+		w := diag.Warning{Code: "still-applied", Subject: in.operator, Msg: fmt.Sprintf("%s in the cluster installs %s through OLM, and quayside renders it", in.object, in.operator)}
+		if w = waive([]diag.Warning{w})[0]; !w.Waived {
+			faults.Add(diag.Pos{}, diag.Hintf(diag.Pos{}, "leave OLM first (docs/adopt.md), or delete the object if OLM has not installed anything yet", "%s [%s]", w.Msg, w.Code))
+		}
+	}
+	return waive(notes), faults.Err()
+}
