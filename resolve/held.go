@@ -19,6 +19,7 @@ const (
 	HeldByRange       HeldBack = "range"          // its declaration does not allow the next version
 	HeldByVersions    HeldBack = "downgrade"      // the only edge leads to an older version
 	HeldByCatalog     HeldBack = "stranded"       // no upgrade edge, or its channel or package was removed
+	HeldByWithdrawal  HeldBack = "withdrawn"      // its catalog no longer has its package or channel, so that an upgrade has no solution
 	HeldByDrop        HeldBack = "dropped"        // like HeldByCatalog, and its catalog dropped the version
 	HeldByInstallMode HeldBack = "installMode"    // the next bundle does not support the install mode of its OperatorGroup
 	HeldByCluster     HeldBack = "clusterVersion" // the next bundle does not run on the cluster's version

@@ -87,6 +87,7 @@ type Project struct {
 	Mirrors func() (oci.Mirrors, error)
 
 	repairsMerges bool // see WithMergeRepair
+	unattended    bool // see Unattended
 
 	policy     func() (*trust.Policy, error)
 	signatures *signatures
