@@ -73,7 +73,7 @@ func (in *Inputs) leaveConflicts(conflicts []*explain.Conflict) {
 			case in.isWithdrawn(operator):
 				code = "withdrawn"
 			}
-			in.Leave(operator, code, c.Reason())
+			in.Leave(operator, code, strings.TrimPrefix(c.Reason(), "subscription "+operator+": "))
 		}
 	}
 }
@@ -125,10 +125,12 @@ func (in *Inputs) leftWarnings() []diag.Warning {
 	return out
 }
 
-// withoutLeft returns the warnings without those about holds of operators that were left, because
-// the warning of leftWarnings has the reason.
+// withoutLeft returns the warnings without those about held and dropped versions of operators that
+// were left, because the warning of leftWarnings has the reason.
 func (in *Inputs) withoutLeft(ws []diag.Warning) []diag.Warning {
-	return slices.DeleteFunc(slices.Clone(ws), func(w diag.Warning) bool { return w.Code == "held" && in.isLeft(w.Subject) })
+	return slices.DeleteFunc(slices.Clone(ws), func(w diag.Warning) bool {
+		return (w.Code == "held" || w.Code == "dropped") && in.isLeft(w.Subject)
+	})
 }
 
 // namedError returns the error for operators that the user named and that were left at their
