@@ -307,6 +307,12 @@ type compiledRule struct {
 	program *celrule.Rule
 }
 
+// CheckRules compiles the user-defined rules. The error lists the faults of all rules.
+func (p Policy) CheckRules() error {
+	_, err := p.compile(false)
+	return err
+}
+
 // compile compiles the user-defined rules. tree selects rules about objects instead of findings.
 // The error lists the faults of all rules.
 func (p Policy) compile(tree bool) ([]compiledRule, error) {
@@ -331,6 +337,14 @@ func (p Policy) compile(tree bool) ([]compiledRule, error) {
 		if err != nil {
 			faults.Addf(r.Pos, "policy rule %q: %w", r.Name, err)
 			continue
+		}
+		if !r.Tree {
+			known := slices.Sorted(maps.Keys(Finding{}.fields()))
+			for _, field := range program.Fields("finding") {
+				if !slices.Contains(known, field) {
+					faults.Addf(r.Pos, "policy rule %q: unknown field %q of finding%s", r.Name, field, diag.DidYouMean(field, known))
+				}
+			}
 		}
 		if r.Tree == tree {
 			out = append(out, compiledRule{r, program})

@@ -1,7 +1,6 @@
 package olmexit
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/olmexit/snapshot"
 	"github.com/quayside/quayside/render"
+	"github.com/quayside/quayside/render/needs"
 )
 
 // Diagnosis lists how running operators depend on OLM.
@@ -28,7 +28,7 @@ func DiagnoseTree(lock *lockfile.File, rendered []render.Rendered) *Diagnosis {
 	d := &Diagnosis{Operators: []Dependence{}, Unread: []snapshot.Unread{}}
 	for _, p := range lock.Pins {
 		objects := own[p.Key()]
-		d.add(Dependence{OperatorKey: OperatorKey{p.Namespace, p.Package}, Bundle: p.Bundle, Signals: bundleSignals(objects)}, objects)
+		d.add(Dependence{OperatorKey: OperatorKey{p.Namespace, p.Package}, Bundle: p.Bundle}, objects, true)
 	}
 	return d
 }
@@ -49,7 +49,7 @@ func DiagnoseCluster(s *snapshot.Snapshot) *Diagnosis {
 				objects = append(objects, o.Body())
 			}
 		}
-		d.add(Dependence{OperatorKey: op.OperatorKey, Bundle: csv.Name}, objects)
+		d.add(Dependence{OperatorKey: op.OperatorKey, Bundle: csv.Name}, objects, false)
 	}
 	return d
 }
@@ -70,27 +70,20 @@ func IsRelevant(group, kind string) bool {
 	return false
 }
 
-// add completes the diagnosis of an operator from its objects, and inserts it in order.
-func (d *Diagnosis) add(one Dependence, objects []k8s.Object) {
-	granted, watched := rbacSignals(objects)
-	one.Signals = append(append([]Signal{}, one.Signals...), granted...)
-	one.Definitions = append([]string{}, watched...)
-	for _, o := range objects {
-		one.Signals = append(one.Signals, webhookSignals(o)...)
-		one.Signals = append(one.Signals, textSignals(o)...)
-	}
-	rank := map[string]int{}
-	for i, s := range signalKinds() {
-		rank[s.code] = i
-	}
-	slices.SortFunc(one.Signals, func(a, b Signal) int {
-		return cmp.Or(rank[a.Code]-rank[b.Code], strings.Compare(a.Object, b.Object), strings.Compare(a.What, b.What))
-	})
-	one.Signals = slices.Compact(one.Signals)
-	one.NeedsOLM = NeedsNone
-	if len(one.Signals) > 0 {
-		one.NeedsOLM = one.Signals[0].Need // signals are sorted by need
-	}
+// Dependence lists the uses of OLM by one running operator.
+type Dependence struct {
+	OperatorKey
+	Bundle      string         `json:"bundle,omitempty" doc:"Name of the bundle: of the ClusterServiceVersion in a cluster."`
+	NeedsOLM    needs.OLMNeed  `json:"needsOLM" form:"enum=yes|partly|unknown|no" doc:"yes: its purpose depends on OLM; partly: it works without OLM, with the listed losses; unknown: it may use OLM; no: there is no evidence of OLM."`
+	Signals     []needs.Signal `json:"signals" doc:"Evidence of OLM, strongest first."`
+	Definitions []string       `json:"crds" doc:"CustomResourceDefinitions of OLM whose objects it watches: keep them when OLM is uninstalled."`
+}
+
+// add completes the diagnosis of an operator from its objects, and inserts it in order. With shipped,
+// objects of OLM's own kinds are signals.
+func (d *Diagnosis) add(one Dependence, objects []k8s.Object, shipped bool) {
+	need, signals, definitions := needs.FindOLM(objects, shipped)
+	one.NeedsOLM, one.Signals, one.Definitions = need, append([]needs.Signal{}, signals...), append([]string{}, definitions...)
 	at, _ := slices.BinarySearchFunc(d.Operators, one.Key(), func(have Dependence, key string) int { return strings.Compare(have.Key(), key) })
 	d.Operators = slices.Insert(d.Operators, at, one)
 }
@@ -115,87 +108,4 @@ func objectsOfCSV(csv k8s.Object) []k8s.Object {
 		out = append(out, role, binding)
 	}
 	return out
-}
-
-// bundleSignals returns a signal for each object of an OLM kind, except OperatorConditions, which every
-// tree has.
-func bundleSignals(objects []k8s.Object) []Signal {
-	var out []Signal
-	for _, o := range objects {
-		if _, theirs := olmResources()[o.Group()]; theirs && o.Kind() != "OperatorCondition" {
-			out = append(out, newSignal("ships", o.Key().String(), "uses OLM's API"))
-		}
-	}
-	return out
-}
-
-// webhookSignals returns a signal for each webhook with rules for OLM objects.
-func webhookSignals(o k8s.Object) []Signal {
-	var out []Signal
-	for _, hook := range k8s.Items(o, "webhooks") {
-		for _, rule := range k8s.Items(hook, "rules") {
-			for group := range olmResources() {
-				if slices.Contains(k8s.Texts(rule, "apiGroups"), group) {
-					out = append(out, newSignal("webhook", o.Key().String(), "is queried about "+strings.Join(k8s.Texts(rule, "resources"), ", ")+" of "+group))
-				}
-			}
-		}
-	}
-	return out
-}
-
-// textSignals returns a signal for each text in an object that refers to OLM.
-func textSignals(o k8s.Object) []Signal {
-	var out []Signal
-	note := func(code, what string) { out = append(out, newSignal(code, o.Key().String(), what)) }
-	if o.Is("", "ConfigMap") {
-		for key, text := range k8s.TextMap(o, "data") {
-			if mentionsOLM(text) {
-				note("mentions", "embeds an object of OLM in "+key)
-			}
-		}
-		return out
-	}
-	set := k8s.TextMap(o, "spec", "template", "metadata", "annotations")
-	for key := range render.ReadAnnotations(k8s.PodSpec(o)) {
-		if _, there := set[key]; strings.HasPrefix(key, "olm") && (!there && !isCommonAnnotation(key) || key == "olmcahash") {
-			note("annotation", "reads the annotation "+key+" of its pods")
-		}
-	}
-	for _, c := range k8s.Containers(k8s.PodSpec(o)) {
-		for _, e := range k8s.Items(c, "env") {
-			name, value := k8s.Text(e, "name"), k8s.Text(e, "value")
-			if value != "" && (isOLMName(name) || mentionsOLM(value)) {
-				note("mentions", "sets "+name)
-			}
-		}
-		for _, arg := range append(k8s.Texts(c, "command"), k8s.Texts(c, "args")...) {
-			if flag, _, _ := strings.Cut(arg, "="); strings.HasPrefix(arg, "-") && isOLMName(flag) {
-				note("mentions", "runs with "+flag)
-			}
-		}
-	}
-	return out
-}
-
-// isCommonAnnotation reports whether quayside sets a pod annotation to the same value as OLM.
-func isCommonAnnotation(key string) bool {
-	return slices.Contains([]string{"olm.operatorGroup", "olm.operatorNamespace", "olm.properties", "olm.targetNamespaces"}, key)
-}
-
-// mentionsOLM reports whether a text contains the group and version of an OLM kind.
-func mentionsOLM(text string) bool {
-	for group := range olmResources() {
-		if strings.Contains(text, group+"/v") {
-			return true
-		}
-	}
-	return false
-}
-
-// isOLMName reports whether a name refers to OLM or its kinds.
-func isOLMName(name string) bool {
-	parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '-' || r == '_' || r == '.' })
-	joined := strings.Join(parts, "")
-	return slices.Contains(parts, "olm") || slices.ContainsFunc([]string{"clusterserviceversion", "installplan", "operatorgroup"}, func(kind string) bool { return strings.Contains(joined, kind) })
 }

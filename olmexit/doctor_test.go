@@ -15,6 +15,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/olmexit"
 	"github.com/quayside/quayside/render"
+	"github.com/quayside/quayside/render/needs"
 )
 
 // newRule returns a rule of a role.
@@ -159,7 +160,7 @@ func TestDiagnosesAgree(t *testing.T) {
 			t.Fatalf("the tree and the cluster differ (-tree +cluster):\n%s", d)
 		}
 
-		order := map[olmexit.Need]int{olmexit.NeedsNone: 0, olmexit.MayNeed: 1, olmexit.InPart: 2, olmexit.NeedsOLM: 3}
+		order := map[needs.OLMNeed]int{needs.NeedsNone: 0, needs.MayNeed: 1, needs.InPart: 2, needs.NeedsOLM: 3}
 		if with := diagnoseTree(newBoundRole("a", append(some, more...)...)...); order[with.NeedsOLM] < order[here.NeedsOLM] {
 			t.Fatalf("%s with more rights, %s without", summarize(with), summarize(here))
 		}
@@ -173,7 +174,7 @@ func TestDiagnosesAgree(t *testing.T) {
 		for _, r := range olmexit.Inspect(olmexit.Input{Snapshot: seen, Lock: lock, Rendered: rendered}).Operators[0].Reasons {
 			refused = refused || r.Code == "drives-olm"
 		}
-		if refused != (here.NeedsOLM == olmexit.NeedsOLM) {
+		if refused != (here.NeedsOLM == needs.NeedsOLM) {
 			t.Fatalf("%s, and inspect refuses: %v", summarize(here), refused)
 		}
 	})
@@ -210,17 +211,17 @@ func TestDiagnosisOfCorpus(t *testing.T) {
 		pkg := filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(file))))
 		csvs = append(csvs, k8s.With(o, any(pkg), "metadata", "namespace"))
 	}
-	got := map[olmexit.Need][]string{}
+	got := map[needs.OLMNeed][]string{}
 	for _, op := range olmexit.DiagnoseCluster(newSnapshot(t, csvs...)).Operators {
 		got[op.NeedsOLM] = append(got[op.NeedsOLM], op.Namespace)
 	}
-	if len(got[olmexit.NeedsNone]) < 30 {
-		t.Errorf("only %d of %d operators do without OLM", len(got[olmexit.NeedsNone]), len(csvs))
+	if len(got[needs.NeedsNone]) < 30 {
+		t.Errorf("only %d of %d operators do without OLM", len(got[needs.NeedsNone]), len(csvs))
 	}
-	delete(got, olmexit.NeedsNone)
-	want := map[olmexit.Need][]string{
-		olmexit.NeedsOLM: {"cluster-aas-operator", "dbaas-operator", "multicluster-global-hub-operator", "pelorus-operator", "special-resource-operator"},
-		olmexit.InPart:   {"community-kubevirt-hyperconverged", "opentelemetry-operator", "socmmd"},
+	delete(got, needs.NeedsNone)
+	want := map[needs.OLMNeed][]string{
+		needs.NeedsOLM: {"cluster-aas-operator", "dbaas-operator", "multicluster-global-hub-operator", "pelorus-operator", "special-resource-operator"},
+		needs.InPart:   {"community-kubevirt-hyperconverged", "opentelemetry-operator", "socmmd"},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)

@@ -10,6 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/olmexit/snapshot"
 	"github.com/quayside/quayside/render"
+	"github.com/quayside/quayside/render/needs"
 )
 
 // classifyShared classifies a live object that is also in the tree.
@@ -304,10 +305,10 @@ func parentOf(csv *snapshot.CSV) string {
 // installPermissions describes the permissions in the tree that allow an operator to install others
 // through OLM.
 func (op *operator) installPermissions() []string {
-	signals, _ := rbacSignals(op.tree)
+	signals, _ := needs.PermissionSignals(op.tree)
 	var out []string
 	for _, s := range signals {
-		if s.Need == NeedsOLM {
+		if s.Need == needs.NeedsOLM {
 			out = append(out, s.Object+" "+s.What)
 		}
 	}

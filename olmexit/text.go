@@ -8,6 +8,7 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/inert"
 	"github.com/quayside/quayside/olmexit/snapshot"
+	"github.com/quayside/quayside/render/needs"
 )
 
 // Blocked returns the operators that cannot be adopted, as namespace/package.
@@ -65,7 +66,7 @@ func listObjects(w io.Writer, objects []Object) {
 // namespace/package.
 func (d *Diagnosis) Dependents() (names []string) {
 	for _, op := range d.Operators {
-		if op.NeedsOLM == NeedsOLM || op.NeedsOLM == InPart {
+		if op.NeedsOLM == needs.NeedsOLM || op.NeedsOLM == needs.InPart {
 			names = append(names, op.Key())
 		}
 	}
@@ -74,10 +75,10 @@ func (d *Diagnosis) Dependents() (names []string) {
 
 // Text prints each operator with its signals.
 func (d *Diagnosis) Text(w io.Writer) {
-	verdicts := map[Need]string{
-		NeedsOLM: "needs OLM", InPart: "loses functions without OLM", MayNeed: "could need OLM", NeedsNone: "does not need OLM",
+	verdicts := map[needs.OLMNeed]string{
+		needs.NeedsOLM: "needs OLM", needs.InPart: "loses functions without OLM", needs.MayNeed: "could need OLM", needs.NeedsNone: "does not need OLM",
 	}
-	count := map[Need]int{}
+	count := map[needs.OLMNeed]int{}
 	for _, op := range d.Operators {
 		count[op.NeedsOLM]++
 		fmt.Fprintf(w, "%s: %s\n", inert.Line(op.Key()+" ("+op.Bundle+")"), verdicts[op.NeedsOLM])
@@ -91,7 +92,7 @@ func (d *Diagnosis) Text(w io.Writer) {
 	}
 	writeUnread(w, d.Unread)
 	fmt.Fprintf(w, "%s: needs OLM: %d; loses functions without OLM: %d; could need OLM: %d; does not need OLM: %d\n",
-		diag.Count(len(d.Operators), "operator"), count[NeedsOLM], count[InPart], count[MayNeed], count[NeedsNone])
+		diag.Count(len(d.Operators), "operator"), count[needs.NeedsOLM], count[needs.InPart], count[needs.MayNeed], count[needs.NeedsNone])
 }
 
 func writeUnread(w io.Writer, kinds []snapshot.Unread) {

@@ -24,13 +24,15 @@ type options struct {
 	of         []option
 	fault      *fault
 	keepReason string // why the installed bundle is the only candidate: "installPlanApproval is Manual"
+	keepFault  *fault // the fault that keepReason describes; nil: another reason
 	downgrades []*model.Entry
 }
 
 // fault is a mistake in one declaration.
 type fault struct {
-	pos diag.Pos
-	msg string
+	pos       diag.Pos
+	msg       string
+	withdrawn bool // the catalog does not have the requested channel or package
 }
 
 // treatment determines which candidates of a subscription are preferred in a round.
@@ -54,7 +56,7 @@ func (w *world) treatment(s *want) (treatment, string) {
 		return preferUpgrade, ""
 	}
 	if s.approval == declare.Manual {
-		return onlyInstalled, "its approval is Manual: only --upgrade=" + s.ns + "/" + s.pkg + " upgrades it"
+		return onlyInstalled, fmt.Sprintf("its approval is Manual: 'quayside upgrade %s' upgrades it", s.operator())
 	}
 	if w.opt.Upgrade {
 		return preferUpgrade, ""
@@ -98,7 +100,7 @@ func (w *world) options(s *want) options {
 	if bad != nil {
 		keeps := s.current != nil && s.current.pin != nil && !w.isEdited(s)
 		if keeps && (how != preferUpgrade || w.named(s) == nil && (s.generated || w.pinToReach(s) != nil)) {
-			return options{of: []option{{current: s.current}}, keepReason: bad.msg}
+			return options{of: []option{{current: s.current}}, keepReason: bad.msg, keepFault: bad}
 		}
 		return options{fault: bad}
 	}
@@ -201,13 +203,13 @@ func (w *world) haveCatalogs(ns string) string {
 }
 
 func (w *world) noPackage(s *want, c *model.Catalog) *fault {
-	where := "in any visible catalog"
+	where, withdrawn := "in any visible catalog", true
 	if c != nil {
 		where = "in catalog " + c.ID().String()
 	} else if broken := w.unreadable(s.ns); len(broken) > 0 {
-		where = "in any readable catalog (not readable: " + strings.Join(broken, ", ") + ")"
+		where, withdrawn = "in any readable catalog (not readable: "+strings.Join(broken, ", ")+")", false
 	}
-	return &fault{s.pos(declare.FieldPackage, declare.FieldBundle), fmt.Sprintf("no package %q %s", s.pkg, where)}
+	return &fault{s.pos(declare.FieldPackage, declare.FieldBundle), fmt.Sprintf("no package %q %s", s.pkg, where), withdrawn}
 }
 
 // unreadable lists the catalogs visible in a namespace that cannot be read.
@@ -234,7 +236,7 @@ func (w *world) checkChannels(s *want, pkgs []*model.Package) *fault {
 		return nil
 	}
 	return &fault{
-		pos: s.pos(declare.FieldChannel),
+		pos: s.pos(declare.FieldChannel), withdrawn: true,
 		msg: fmt.Sprintf("channel %q not in package %s (available: %s)", strings.Join(s.channels, ", "), s.pkg, strings.Join(pkgs[0].ChannelNames(), ", ")),
 	}
 }
@@ -384,13 +386,13 @@ func (w *world) noVersion(s *want, pkgs []*model.Package, target *Target) *fault
 	newest := ""
 	switch {
 	case target != nil && target.Version != "":
-		return &fault{target.posOr(s.pos(declare.FieldPackage, declare.FieldBundle)), fmt.Sprintf("package %s has no version %q%s%s", s.pkg, target.Version, s.inChannels(), didYouMean(target.Version, versions))}
+		return &fault{pos: target.posOr(s.pos(declare.FieldPackage, declare.FieldBundle)), msg: fmt.Sprintf("package %s has no version %q%s%s", s.pkg, target.Version, s.inChannels(), didYouMean(target.Version, versions))}
 	case s.starting != "":
-		return &fault{s.pos(declare.FieldStartingCSV), fmt.Sprintf("no bundle %q in package %s%s", s.starting, s.pkg, s.inChannels())}
+		return &fault{pos: s.pos(declare.FieldStartingCSV), msg: fmt.Sprintf("no bundle %q in package %s%s", s.starting, s.pkg, s.inChannels())}
 	case len(versions) > 0:
 		newest = " (the newest is " + versions[0] + ")"
 	}
-	return &fault{s.pos(declare.FieldRange), fmt.Sprintf("no version of package %s%s is %s%s", s.pkg, s.inChannels(), s.describeAllowed(), newest)}
+	return &fault{pos: s.pos(declare.FieldRange), msg: fmt.Sprintf("no version of package %s%s is %s%s", s.pkg, s.inChannels(), s.describeAllowed(), newest)}
 }
 
 func (s *want) inChannels() string {

@@ -36,6 +36,9 @@ func (w *world) upgradeCandidates(s *want, pkgs []*model.Package, how treatment)
 		if bad := w.unknownTarget(s, pkgs, target); bad != nil {
 			return options{fault: bad}
 		}
+		if s.disallows(target, pkgs) {
+			return options{fault: &fault{pos: s.pos(declare.FieldRange), msg: fmt.Sprintf("version %s is not %s, which the declaration allows", target.Version, s.describeAllowed())}}
+		}
 		if len(out.of) == 0 {
 			return options{fault: &fault{pos: target.posOr(s.pos(declare.FieldPackage, declare.FieldBundle)), msg: fmt.Sprintf("no upgrade edge from %s to version %s of package %s%s",
 				cur.bundle, target.Version, s.pkg, s.inChannels())}}
@@ -100,7 +103,7 @@ func (s *want) allowsInstalled(pkgs []*model.Package, allowed func(string, model
 }
 
 func (w *world) downgradeFault(s *want, to *model.Entry) *fault {
-	return &fault{s.pos(declare.FieldBundle, declare.FieldRange, declare.FieldPackage), fmt.Sprintf("%s %s is installed, %s is requested: downgrades are not allowed",
+	return &fault{pos: s.pos(declare.FieldBundle, declare.FieldRange, declare.FieldPackage), msg: fmt.Sprintf("%s %s is installed, %s is requested: downgrades are not allowed",
 		s.pkg, s.current.versionText(), to.Bundle().Version())}
 }
 
@@ -198,6 +201,14 @@ func (w *world) unknownTarget(s *want, pkgs []*model.Package, t *Target) *fault 
 		return nil
 	}
 	return w.noVersion(s, pkgs, t)
+}
+
+// disallows reports whether the declaration of s excludes every bundle of the target version.
+func (s *want) disallows(t *Target, pkgs []*model.Package) bool {
+	allowed, bad := s.allows()
+	return bad == nil && !slices.ContainsFunc(s.entriesOf(pkgs, (*model.Channel).Entries), func(e *model.Entry) bool {
+		return isVersion(e, t.Version) && allowed(e.Name(), e.Bundle().Version())
+	})
 }
 
 // hasVersion reports whether i has that version or bundle name.

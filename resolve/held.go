@@ -1,6 +1,8 @@
 package resolve
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/quayside/quayside/internal/model"
@@ -18,9 +20,9 @@ const (
 	HeldByHold        HeldBack = "hold"           // its declaration has a hold
 	HeldByRange       HeldBack = "range"          // its declaration does not allow the next version
 	HeldByVersions    HeldBack = "downgrade"      // the only edge leads to an older version
-	HeldByCatalog     HeldBack = "stranded"       // no upgrade edge, or its channel or package was removed
-	HeldByWithdrawal  HeldBack = "withdrawn"      // its catalog no longer has its package or channel, so that an upgrade has no solution
-	HeldByDrop        HeldBack = "dropped"        // like HeldByCatalog, and its catalog dropped the version
+	HeldByCatalog     HeldBack = "stranded"       // no upgrade edge
+	HeldByWithdrawal  HeldBack = "withdrawn"      // its catalog no longer has the version, channel or package
+	HeldByFault       HeldBack = "notJudged"      // its catalog cannot be read, or its declaration is invalid
 	HeldByInstallMode HeldBack = "installMode"    // the next bundle does not support the install mode of its OperatorGroup
 	HeldByCluster     HeldBack = "clusterVersion" // the next bundle does not run on the cluster's version
 	HeldByConflict    HeldBack = "conflict"       // the next bundle conflicts with another operator or a requirement
@@ -81,7 +83,7 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	switch h.by {
 	case HeldByVersions:
 		code = "downgrade"
-	case HeldByCatalog, HeldByDrop:
+	case HeldByCatalog, HeldByWithdrawal, HeldByFault:
 		code = "stranded"
 	default:
 	}
@@ -106,8 +108,8 @@ func (r *round) staysInstalled(s *want) bool {
 func (w *world) holdReason(s *want, opts options, solved func() *round) held {
 	how, stay := w.treatment(s)
 	switch {
-	case opts.keepReason != "" && opts.keepReason != stay:
-		return held{by: HeldByCatalog, reason: opts.keepReason}
+	case cmp.Or(opts.fault, opts.keepFault) != nil:
+		return w.faultReason(s, cmp.Or(opts.fault, opts.keepFault))
 	case how == preferUpgrade && slices.ContainsFunc(opts.of, func(o option) bool { return o.entry != nil && o.entry.Name() != s.current.bundle }):
 		return solved().conflictReason(s)
 	}
@@ -128,6 +130,14 @@ func (w *world) holdReason(s *want, opts options, solved func() *round) held {
 		return w.stranded(s)
 	}
 	return held{}
+}
+
+// faultReason returns the reason that a fault gives for an installed bundle.
+func (w *world) faultReason(s *want, f *fault) held {
+	if f.withdrawn && s.current.pin != nil && !w.isEdited(s) {
+		return held{by: HeldByWithdrawal, reason: f.msg}
+	}
+	return held{by: HeldByFault, reason: f.msg}
 }
 
 // nextOutside returns the first higher entry that has an edge from the installed bundle and that s
@@ -209,7 +219,7 @@ func (w *world) stranded(s *want) held {
 	}
 	h := held{by: HeldByCatalog, reason: "it has no upgrade path to " + head.Name(), to: head}
 	if w.droppedBy(s.current) != "" {
-		h.by = HeldByDrop
+		h.by = HeldByWithdrawal
 	}
 	return h
 }
@@ -234,6 +244,9 @@ func (w *world) upgradeFlag(s *want, h held, lock *lockfile.File) string {
 	opt.Upgrade, opt.Named, opt.AllowDowngrade = false, []Target{at}, down
 	if w.next(s, opt, lock) != h.to.Name() {
 		return ""
+	}
+	if w.opt.Command != "" {
+		flags = fmt.Sprintf("'%s %s'", w.opt.Command, flags)
 	}
 	return "; " + flags + takes
 }

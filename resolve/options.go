@@ -37,6 +37,10 @@ type Options struct {
 	// there are no objections.
 	Objection func(namespace string, to *model.Bundle) string
 
+	// Command is the command of the flags in suggestions: "quayside resolve". Empty: the user's
+	// command, run again.
+	Command string
+
 	fresh bool // update the catalog fields of every pin from the current catalogs
 }
 

@@ -39,8 +39,11 @@ type ChannelHead struct {
 
 // Current reports whether the pin is at the head of its channel.
 func (a Age) Current() bool {
-	return a.HeldBack != HeldByWithdrawal && (a.Head == "" || a.Head == a.Pinned)
+	return (a.Head == "" || a.Head == a.Pinned) && !a.Withdrawn() && a.HeldBack != HeldByFault
 }
+
+// Withdrawn reports whether the catalog no longer has the pinned version, or its channel or package.
+func (a Age) Withdrawn() bool { return a.HeldBack == HeldByWithdrawal || a.Dropped != "" }
 
 // Unsupported reports whether support for the pinned version has ended on the day of Support.
 func (a Age) Unsupported() bool { return a.Support != nil && a.Support.State == model.Ended }
@@ -62,7 +65,7 @@ func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Option
 			if s.current != nil && s.current.pin != nil && s.current.pin.Key() == p.Key() {
 				w.fillAge(&a, s, p.Version)
 				h := holds[s]
-				a.HeldBack, a.HeldBackReason = cmp.Or(h.by, a.HeldBack), cmp.Or(h.reason+w.upgradeFlag(s, h, lock), a.HeldBackReason)
+				a.HeldBack, a.HeldBackReason = h.by, cmp.Or(h.reason+w.upgradeFlag(s, h, lock), a.HeldBackReason)
 				a.Dropped = w.droppedBy(s.current)
 				break
 			}
@@ -78,17 +81,8 @@ func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Option
 func (w *world) fillAge(a *Age, s *want, pinned string) {
 	_, a.HeldBackReason = w.treatment(s)
 	pkgs, bad := w.packages(s)
-	found := bad == nil
-	if found {
-		bad = w.checkChannels(s, pkgs)
-	}
 	if bad != nil {
 		a.HeldBackReason = bad.msg
-		if _, read := w.x.Catalog(s.current.cat); read {
-			a.HeldBack, a.HeldBackReason = HeldByWithdrawal, "withdrawn: "+bad.msg
-		}
-	}
-	if !found {
 		return
 	}
 	way := w.remaining(s.current, s, maxRounds)

@@ -106,6 +106,7 @@ func (t *explainer) declared() []*want {
 // addFieldEdits adds remedies that change one field of a declaration.
 func (t *explainer) addFieldEdits() {
 	for _, s := range t.declared() {
+		moves := t.addDeclaredVersion(s)
 		for _, p := range t.b.w.x.CatalogsWith(s.pkg) {
 			if id := p.ID(); t.b.w.isVisible(s.ns, id) && (s.cat == nil || *s.cat == id) {
 				t.addChannels(s, p)
@@ -115,7 +116,7 @@ func (t *explainer) addFieldEdits() {
 		if s.starting != "" && s.current == nil {
 			t.addEdit(s, s.pos(declare.FieldStartingCSV), "leave out startingCSV", func(d *declare.Subscription) { d.StartingCSV = "" })
 		}
-		if s.limits() {
+		if s.limits() && !moves {
 			t.addVersions(s)
 		}
 		for _, c := range t.b.w.x.CatalogsWith(s.pkg) {
@@ -127,6 +128,19 @@ func (t *explainer) addFieldEdits() {
 			t.addEdit(s, s.pos(declare.FieldHold), "remove the hold", func(d *declare.Subscription) { d.Hold = "" })
 		}
 	}
+}
+
+// addDeclaredVersion adds the command that sets the target version in the declaration of s. It
+// returns false if there is no target, or if the declaration does not exclude it.
+func (t *explainer) addDeclaredVersion(s *want) bool {
+	target := t.b.w.named(s)
+	pkgs, bad := t.b.w.packages(s)
+	if target == nil || target.Version == "" || bad != nil || s.decl.Range == "" || !s.disallows(target, pkgs) {
+		return false
+	}
+	text := fmt.Sprintf("run 'quayside add %s@%s -n %s'", s.pkg, target.Version, s.ns)
+	t.addEdit(s, s.pos(declare.FieldRange), text, func(d *declare.Subscription) { d.Range = target.Version })
+	return true
 }
 
 // addSimilar adds remedies that replace an unknown package or startingCSV by a similarly spelled
@@ -243,7 +257,12 @@ func (t *explainer) addWatches() {
 // addFlags adds remedies that run the command again with another flag.
 func (t *explainer) addFlags() {
 	addFlag := func(flag string, key Target, change func(*inputs)) {
-		t.add(remedy{Change: explain.Change{Text: "run again with " + strings.TrimSuffix(flag+"="+key.Namespace+"/"+key.Package, "=/")}, apply: change})
+		flag = strings.TrimSuffix(flag+"="+key.Namespace+"/"+key.Package, "=/")
+		text := "run again with " + flag
+		if command := t.b.w.opt.Command; command != "" {
+			text = fmt.Sprintf("run '%s %s'", command, flag)
+		}
+		t.add(remedy{Change: explain.Change{Text: text}, apply: change})
 	}
 	for _, s := range t.declared() {
 		if key := (Target{Namespace: s.ns, Package: s.pkg}); s.current != nil && s.approval == declare.Manual && t.b.w.named(s) == nil {

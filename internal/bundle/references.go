@@ -19,51 +19,20 @@ func checkReferences(c *checker) {
 	}
 	for _, d := range c.csv.Deployments {
 		pod := k8s.Map(d.Spec, "template", "spec")
-		replaced := map[string]bool{"webhook-cert": serving[d.Name], "apiservice-cert": serving[d.Name]}
+		replaced := map[string]bool{"volumes[webhook-cert]": serving[d.Name], "volumes[apiservice-cert]": serving[d.Name]}
 		for _, container := range k8s.Items(pod, "containers") {
 			for _, m := range k8s.Items(container, "volumeMounts") {
 				path := strings.TrimRight(k8s.Text(m, "mountPath"), "/")
 				if serving[d.Name] && (path == "/tmp/k8s-webhook-server/serving-certs" || path == "/apiserver.local.config/certificates") {
-					replaced[k8s.Text(m, "name")] = true
+					replaced["volumes["+k8s.Text(m, "name")+"]"] = true
 				}
 			}
 		}
-		expect := func(kind string, ref map[string]any, key string) {
-			if name := k8s.Text(ref, key); name != "" && ref["optional"] != true && !known[kind+" "+name] {
+		k8s.PodReferences(pod, func(field, kind, name string) {
+			if !replaced[field] && !known[kind+" "+name] {
 				c.warnf("expected-from-outside", "%s: %s %q is not in the bundle and must already exist", d.Field, kind, name)
 			}
-		}
-		podReferences(pod, replaced, expect)
-	}
-}
-
-// podReferences calls expect for each Secret and ConfigMap that a pod refers to, except in
-// replaced volumes.
-func podReferences(pod map[string]any, replaced map[string]bool, expect func(kind string, ref map[string]any, key string)) {
-	for _, v := range k8s.Items(pod, "volumes") {
-		if replaced[k8s.Text(v, "name")] {
-			continue
-		}
-		expect("Secret", k8s.Map(v, "secret"), "secretName")
-		expect("ConfigMap", k8s.Map(v, "configMap"), "name")
-		for _, source := range k8s.Items(v, "projected", "sources") {
-			expect("Secret", k8s.Map(source, "secret"), "name")
-			expect("ConfigMap", k8s.Map(source, "configMap"), "name")
-		}
-	}
-	for _, container := range k8s.Containers(pod) {
-		for _, env := range k8s.Items(container, "env") {
-			from := k8s.Map(env, "valueFrom")
-			expect("Secret", k8s.Map(from, "secretKeyRef"), "name")
-			expect("ConfigMap", k8s.Map(from, "configMapKeyRef"), "name")
-		}
-		for _, from := range k8s.Items(container, "envFrom") {
-			expect("Secret", k8s.Map(from, "secretRef"), "name")
-			expect("ConfigMap", k8s.Map(from, "configMapRef"), "name")
-		}
-	}
-	for _, ref := range k8s.Items(pod, "imagePullSecrets") {
-		expect("Secret", ref, "name")
+		})
 	}
 }
 

@@ -82,3 +82,20 @@ func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]re
 	}
 	return kinds, nil
 }
+
+// APIs returns the group and version of every API that the server serves, except those of the core
+// group, sorted.
+func (c *Client) APIs(ctx context.Context) ([]string, error) {
+	var list metav1.APIGroupList
+	if err := c.convertError(ctx, c.rest.Get().AbsPath("apis").Do(ctx).Into(&list)); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, group := range list.Groups {
+		for _, v := range group.Versions {
+			out = append(out, v.GroupVersion)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}

@@ -110,7 +110,7 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) {
 		return
 	}
 	var trace *overlay.Trace
-	warned := false
+	warned, declares := false, false
 	for i, raw := range objects {
 		r := parseFile(o.File, raw)
 		mapPos := l.displayPos
@@ -124,6 +124,7 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) {
 			l.errs.Add(l.pos(o.File), diag.MapPositions(err, mapPos))
 			continue
 		}
+		declares = declares || !r.first.IsZero()
 		r.set.mapPositions(mapPos)
 		for i := range r.sources {
 			r.sources[i].pos = mapPos(r.sources[i].pos)
@@ -135,6 +136,23 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) {
 			}
 		}
 		l.parts = append(l.parts, part{set: r.set, sources: r.sources, entry: d.entry, built: o, raw: raw})
+	}
+	if declares {
+		l.checkTargets(o, d)
+	}
+}
+
+// checkTargets adds a fault for each patch of a kustomization that selects nothing, because
+// kustomize ignores it. Patches of the kustomizations that it includes may be for others.
+func (l *loader) checkTargets(o *overlay.Overlay, d candidate) {
+	patches, err := o.Patches(func(file string) bool { return file == o.File })
+	if err != nil {
+		l.addFaults(d, err)
+	}
+	for _, p := range patches {
+		if p.Hits == 0 {
+			l.errs.Addf(l.displayPos(p.Pos), "the target of this patch does not exist: %s", overlay.DescribeTarget(p.Target))
+		}
 	}
 }
 

@@ -140,6 +140,7 @@ func writeOwn(d Declaration) []k8s.Object {
 	spec := map[string]any{"package": d.Package}
 	putText(spec, "channel", d.Channel)
 	putText(spec, "version", d.Version)
+	putText(spec, "approval", string(d.Approval))
 	if d.Catalog != (model.ID{}) {
 		spec["catalog"] = d.Catalog.String()
 	}

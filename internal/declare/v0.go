@@ -149,6 +149,7 @@ func (c checker) checkConfig(n *yaml.Node, at string, o *configV0) []byte {
 	}
 	c.checkSelector(at+".selector", o.Selector)
 	c.checkKube(at+".affinity", o.Affinity, admit.Affinity())
+	c.checkResources(at+".resources", childNode(n, at+".resources"))
 	volumes := map[string]bool{}
 	for i, data := range o.Volumes {
 		field := diag.Item(at+".volumes", i)
@@ -159,6 +160,13 @@ func (c checker) checkConfig(n *yaml.Node, at string, o *configV0) []byte {
 		volumes[name] = true
 	}
 	return c.canonicalJSON(childNode(n, at))
+}
+
+// checkResources checks the quantities of the resources at a field.
+func (c checker) checkResources(at string, n *yaml.Node) {
+	if n != nil {
+		c.checkKube(at, c.canonicalJSON(n), admit.Resources())
+	}
 }
 
 // childNode returns the node at the field path at, or nil if it is missing.
@@ -182,7 +190,7 @@ func (c checker) checkKube(at string, data json.RawMessage, part admit.Part) map
 		c.Faults.Addf(c.At(field), "unknown field %q in %s%s", name, at, diag.DidYouMean(name, part.Fields()))
 	}
 	for _, f := range shape.Wrong {
-		c.Addf(f.Field, "%s", f.Message)
+		c.Addf(admit.FieldPath(f.Field), "%s", f.Message)
 	}
 	m, _ := v.(map[string]any)
 	return m
@@ -327,6 +335,7 @@ func writeV0(d Declaration) []k8s.Object {
 	spec := map[string]any{"name": d.Package, "source": d.Catalog.Name, "sourceNamespace": d.Catalog.Namespace}
 	putText(spec, "channel", d.Channel)
 	putText(spec, "startingCSV", d.Start)
+	putText(spec, "installPlanApproval", string(d.Approval))
 	sub := k8s.New("operators.coreos.com/v1alpha1", "Subscription", d.Namespace, d.Name)
 	sub["spec"] = spec
 	if !d.Group {

@@ -15,7 +15,8 @@ type Declaration struct {
 	Start     string   // startingCSV; "": the head of the channel
 	Catalog   model.ID // zero: the only catalog with the package
 	Watch     []string // "*" alone: all namespaces; nil: the default of the operator
-	Group     bool     // whether to add an OperatorGroup, because the namespace has none
+	Approval  Approval
+	Group     bool // whether to add an OperatorGroup, because the namespace has none
 }
 
 // Writer formats declarations of one dialect.
@@ -24,6 +25,7 @@ type Writer struct {
 	Fits         func(catalog model.ID) bool // whether a declaration of this dialect can name the catalog
 	NamesCatalog bool                        // whether a declaration must name its catalog
 	HasStart     bool                        // whether a declaration names a starting bundle instead of a version range
+	HasApproval  bool                        // whether a declaration has an approval
 	HasGroup     bool                        // whether the watched namespaces are part of an OperatorGroup
 
 	// Objects returns the declaration, preceded by the objects that it needs.
@@ -32,14 +34,14 @@ type Writer struct {
 
 // AnyCatalog returns the writer of the dialect that can name every catalog.
 func AnyCatalog() Writer {
-	return Writer{Dialect: Quayside, Fits: func(model.ID) bool { return true }, Objects: writeOwn}
+	return Writer{Dialect: Quayside, Fits: func(model.ID) bool { return true }, HasApproval: true, Objects: writeOwn}
 }
 
 // Writers returns the writers of all dialects with write support. The first one is the default.
 func Writers() []Writer {
 	return []Writer{
 		AnyCatalog(),
-		{Dialect: V0, Fits: func(id model.ID) bool { return id.Namespace != "" }, NamesCatalog: true, HasStart: true, HasGroup: true, Objects: writeV0},
+		{Dialect: V0, Fits: func(id model.ID) bool { return id.Namespace != "" }, NamesCatalog: true, HasStart: true, HasApproval: true, HasGroup: true, Objects: writeV0},
 		{Dialect: V1, Fits: func(id model.ID) bool { return id.Namespace == "" }, Objects: writeV1},
 	}
 }

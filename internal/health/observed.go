@@ -16,6 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/render/needs"
 )
 
 // Header of the observed file.
@@ -35,6 +36,17 @@ func FormatObserved(s Summary) []byte {
 	for _, f := range [][2]string{{"environment", s.Environment}, {"cluster", s.Cluster}, {"clusterUID", s.ClusterUID}} {
 		if f[1] != "" {
 			fmt.Fprintf(&b, "%s: %s\n", f[0], yamlnode.Quote(f[1]))
+		}
+	}
+	for _, f := range []struct {
+		name string
+		list []string
+	}{{"apis", s.APIs}, {"classes", s.Classes}} {
+		if len(f.list) > 0 {
+			fmt.Fprintf(&b, "%s:\n", f.name)
+		}
+		for _, v := range f.list {
+			fmt.Fprintf(&b, "- %s\n", yamlnode.Quote(v))
 		}
 	}
 	if len(s.Operators) == 0 {
@@ -93,6 +105,8 @@ type wireFile struct {
 	Environment string       `json:"environment"`
 	Cluster     string       `json:"cluster"`
 	ClusterUID  string       `json:"clusterUID"`
+	APIs        []string     `json:"apis"`
+	Classes     []string     `json:"classes"`
 	Operators   []*yaml.Node `json:"operators"`
 }
 
@@ -126,7 +140,12 @@ func (r *reader) parseObserved(n *yaml.Node) *Summary {
 	if len(r.errs) > before {
 		return nil
 	}
-	out := &Summary{At: r.parseTime(n, "observedAt", w.ObservedAt), Environment: clipMessage(w.Environment), Cluster: clipMessage(w.Cluster), ClusterUID: clipMessage(w.ClusterUID)}
+	out := &Summary{At: r.parseTime(n, "observedAt", w.ObservedAt), Environment: clipMessage(w.Environment), Cluster: clipMessage(w.Cluster), ClusterUID: clipMessage(w.ClusterUID), APIs: w.APIs, Classes: w.Classes}
+	for _, class := range w.Classes {
+		if _, err := needs.ParseObject(class); err != nil {
+			r.errs.Addf(r.position(n, "classes"), "classes: %w", err)
+		}
+	}
 	for _, n := range w.Operators {
 		var w wireOperator
 		r.errs.Add(yamlnode.At(r.file, n), yamlnode.Decode(r.file, n, &w))

@@ -53,6 +53,8 @@ type Summary struct {
 	Cluster     string           // name of the cluster in quayside.yaml; may be empty
 	ClusterUID  string           // of its SystemNamespace; may be empty
 	Operators   []OperatorHealth // by namespace, then package
+	APIs        []string         // group and version of the served APIs, sorted; nil if unknown
+	Classes     []string         // classes in the format of spec.provides.objects, sorted; nil if unknown
 	Combined    bool             // the operators have times of their own, and At is the latest
 
 	File     *SavedFile // that it was read from

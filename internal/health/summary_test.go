@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -188,6 +189,11 @@ func TestObserved(t *testing.T) {
 	if err != nil || len(empty.Operators) != 0 || !empty.At.Equal(noon()) {
 		t.Errorf("%+v, %v", empty, err)
 	}
+	supply := Summary{At: noon(), APIs: []string{"cert-manager.io/v1"}, Classes: []string{"PriorityClass//high", "StorageClass//fast"}}
+	again, err := readOne("f", FormatObserved(supply))
+	if err != nil || !slices.Equal(again.APIs, supply.APIs) || !slices.Equal(again.Classes, supply.Classes) {
+		t.Errorf("%+v, %v", again, err)
+	}
 }
 
 func TestParseObservedErrors(t *testing.T) {
@@ -202,6 +208,7 @@ func TestParseObservedErrors(t *testing.T) {
 		"time":          {edit("2026-01-01T00:00:00Z", "yesterday"), `f:4:13: observedAt: "yesterday" is not a time such as 2026-01-31T12:00:00Z`},
 		"twice":         {edit("namespace: b\n  package: old", "namespace: a\n  package: zz"), `f:20:3: operator "a/zz" appears twice, first at f:9:3`},
 		"nameless":      {edit("  package: zz\n", ""), `f:9:3: operator "a/": no package`},
+		"class":         {edit("operators:", "classes: [Class/x]\noperators:"), `f:8:10: classes: "Class/x" is not an object such as Secret/ns/name or StorageClass//fast`},
 		"two faults":    {edit("state: Ready", "state: Fine") + "- {}\n", "f:14:10: state: \"Fine\": must be one of Failed, Missing, OutOfSync, Unpinned, Progressing, Unknown, Ready\nf:24:3: operator \"/\": no namespace\nf:24:3: operator \"/\": no package\nf:24:3: operator \"/\": no state"},
 	} {
 		t.Run(name, func(t *testing.T) {

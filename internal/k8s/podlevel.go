@@ -30,37 +30,56 @@ func RejectsPodLevel(need, enforced string) bool {
 // violations of the next stricter level, sorted. The error means that spec is
 // not a pod spec.
 func PodSecurityLevel(meta, spec map[string]any) (level string, why []string, err error) {
-	var m metav1.ObjectMeta
-	var s corev1.PodSpec
-	if err := decodeInto(meta, &m); err != nil {
-		return "", nil, fmt.Errorf("pod metadata: %w", err)
-	}
-	if err := decodeInto(spec, &s); err != nil {
-		return "", nil, fmt.Errorf("pod spec: %w", err)
-	}
-	eval, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	violations, err := evaluatePod(meta, spec)
 	if err != nil {
 		return "", nil, err
 	}
-	for _, l := range []api.Level{api.LevelRestricted, api.LevelBaseline} {
-		faults := listViolations(eval, l, &m, &s)
+	for _, l := range []string{Restricted, Baseline} {
+		faults := violations(l, "")
 		if len(faults) == 0 {
-			return string(l), why, nil
+			return l, why, nil
 		}
 		why = faults
 	}
 	return Privileged, why, nil
 }
 
-func listViolations(eval policy.Evaluator, l api.Level, m *metav1.ObjectMeta, s *corev1.PodSpec) []string {
-	var out []string
-	for _, r := range eval.EvaluatePod(api.LevelVersion{Level: l, Version: api.LatestVersion()}, m, s) {
-		if !r.Allowed {
-			out = append(out, r.ForbiddenReason)
-		}
+// PodSecurityViolations returns the sorted violations of a level by a pod, at a version of the
+// policy such as "v1.34". As in API servers, any other version means the latest one, and any other
+// level means restricted. The error means that spec is not a pod spec.
+func PodSecurityViolations(meta, spec map[string]any, level, version string) ([]string, error) {
+	violations, err := evaluatePod(meta, spec)
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return violations(level, version), nil
+}
+
+// evaluatePod returns a function that returns the sorted violations of a level by a pod.
+func evaluatePod(meta, spec map[string]any) (violations func(level, version string) []string, err error) {
+	var m metav1.ObjectMeta
+	var s corev1.PodSpec
+	if err := decodeInto(meta, &m); err != nil {
+		return nil, fmt.Errorf("pod metadata: %w", err)
+	}
+	if err := decodeInto(spec, &s); err != nil {
+		return nil, fmt.Errorf("pod spec: %w", err)
+	}
+	eval, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	return func(level, version string) []string {
+		at, err := api.ParseVersion(version)
+		if err != nil {
+			at = api.LatestVersion()
+		}
+		var out []string
+		for _, r := range eval.EvaluatePod(api.LevelVersion{Level: api.Level(level), Version: at}, &m, &s) {
+			if !r.Allowed {
+				out = append(out, r.ForbiddenReason)
+			}
+		}
+		slices.Sort(out)
+		return slices.Compact(out)
+	}, err
 }
 
 func decodeInto(from map[string]any, to any) error {

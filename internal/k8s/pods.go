@@ -25,3 +25,39 @@ func Containers(pod map[string]any) []map[string]any {
 	}
 	return out
 }
+
+// PodReferences calls each for every Secret and ConfigMap that a pod refers to and that is not
+// optional, with the field, such as "volumes[cert]" or "containers[manager].env[TOKEN]".
+func PodReferences(pod map[string]any, each func(field, kind, name string)) {
+	expect := func(field, kind string, ref map[string]any, key string) {
+		if name := Text(ref, key); name != "" && ref["optional"] != true {
+			each(field, kind, name)
+		}
+	}
+	for _, v := range Items(pod, "volumes") {
+		field := "volumes[" + Text(v, "name") + "]"
+		expect(field, "Secret", Map(v, "secret"), "secretName")
+		expect(field, "ConfigMap", Map(v, "configMap"), "name")
+		for _, source := range Items(v, "projected", "sources") {
+			expect(field, "Secret", Map(source, "secret"), "name")
+			expect(field, "ConfigMap", Map(source, "configMap"), "name")
+		}
+	}
+	for _, list := range ContainerLists() {
+		for _, container := range Items(pod, list) {
+			of := list + "[" + Text(container, "name") + "]."
+			for _, env := range Items(container, "env") {
+				from, field := Map(env, "valueFrom"), of+"env["+Text(env, "name")+"]"
+				expect(field, "Secret", Map(from, "secretKeyRef"), "name")
+				expect(field, "ConfigMap", Map(from, "configMapKeyRef"), "name")
+			}
+			for _, from := range Items(container, "envFrom") {
+				expect(of+"envFrom", "Secret", Map(from, "secretRef"), "name")
+				expect(of+"envFrom", "ConfigMap", Map(from, "configMapRef"), "name")
+			}
+		}
+	}
+	for _, ref := range Items(pod, "imagePullSecrets") {
+		expect("imagePullSecrets", "Secret", ref, "name")
+	}
+}

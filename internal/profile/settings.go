@@ -31,11 +31,18 @@ type Cluster struct {
 	Values            map[string]string `json:"values" doc:"Your own values for spec.gitops.inputs, such as {region: eu}."`
 	KubernetesVersion string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of this cluster. Default: spec.kubernetesVersion."`
 	Operators         []string          `json:"operators" default:"[\"*\"]" form:"nonempty" doc:"Operators of the cluster: namespace/package; * matches any text."`
+	Provides          Provides          `json:"provides" doc:"APIs and objects of this cluster, in addition to spec.provides."`
 	Config            json.RawMessage   `json:"config" doc:"Defaults for all operators of this cluster, in the form of a Subscription's spec.config."`
 
 	// Derived from other files of the workspace, and from all settings.
 	Overlays []string `json:"-"` // the team's changes in overlays/<name>/: "" for changes of all pieces, names of pieces, "resources"
 	Prefix   string   `json:"-"` // prefix of the directories of its pieces in the tree: "", or "clusters/<name>/" if any piece differs
+}
+
+// Provides lists APIs and objects that clusters have without the rendered tree.
+type Provides struct {
+	APIs    []string `json:"apis" form:"nonempty" doc:"Group and version of each API, such as cert-manager.io/v1."`
+	Objects []string `json:"objects" form:"nonempty" doc:"Objects that operators refer to, such as Secret/namespace/name or StorageClass//fast."`
 }
 
 // Gets reports whether an operator is installed in the cluster. It returns an error for an invalid
@@ -81,7 +88,7 @@ func (c Cluster) GetsAll() bool {
 // the content.
 func (c Cluster) Shared() string {
 	config := c.Config // canonical, or else invalid JSON that is rejected later
-	c.Name, c.Values, c.Config = "", nil, nil
+	c.Name, c.Values, c.Config, c.Provides = "", nil, nil, Provides{}
 	v := reflect.ValueOf(&c).Elem()
 	for i := range v.NumField() {
 		if v.Type().Field(i).Anonymous { // the settings of a tool

@@ -2,6 +2,7 @@ package profile_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/quayside/quayside/internal/base/yamlnode"
@@ -20,6 +21,8 @@ func TestShared(t *testing.T) {
 			v.SetString("x")
 		case reflect.Slice:
 			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		case reflect.Struct:
+			v.Field(0).Set(reflect.MakeSlice(v.Field(0).Type(), 1, 1))
 		case reflect.Map:
 			v.Set(reflect.MakeMap(v.Type()))
 			v.SetMapIndex(reflect.ValueOf("a"), reflect.ValueOf("b"))
@@ -27,7 +30,7 @@ func TestShared(t *testing.T) {
 		if v.IsZero() {
 			t.Fatalf("%s: a %s, which this test does not set", f.Name, v.Type())
 		}
-		if shared := c.Shared() == (profile.Cluster{}).Shared(); shared != (len(f.Index) > 1 || f.Name == "name" || f.Name == "values") {
+		if shared := c.Shared() == (profile.Cluster{}).Shared(); shared != (len(f.Index) > 1 || slices.Contains([]string{"name", "values", "provides"}, f.Name)) {
 			t.Errorf("%s: clusters that differ in it share pieces: %v", f.Name, shared)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
 // Draft holds the settings of a new workspace. Text writes defaults for empty fields.
@@ -61,8 +62,9 @@ func (d Draft) Text() []byte {
 		field("profile", string(d.Profile), string(Default().Profile)),
 		"", "  # Git repository of the tree. If set, the objects of the GitOps tool are rendered, too.")
 	d.writeGitOps(write)
+	write("", "  # APIs and objects that the clusters have without these operators.", "  # provides:", "  #   apis: [cert-manager.io/v1]")
 	write("", "  # The issuer of webhook certificates, and one entry for each cluster.",
-		"  # "+formatField("certificates", string(Default().Certificates)), "  # clusters:", "  # - name: default",
+		"  # "+formatField("certificates", string(certificates.Default(d.OpenShiftVersion != ""))), "  # clusters:", "  # - name: default",
 		"", "  # The lowest severity that makes 'quayside diff' fail.",
 		"  # policy:", "  #   "+formatField("failOn", Default().Policy.FailOn))
 	return b.Bytes()

@@ -8,6 +8,8 @@ import (
 
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/profile/certificates"
+	"github.com/quayside/quayside/render/needs"
 )
 
 // TestDraft parses the output of drafts, and checks that it contains exactly the settings of the
@@ -37,6 +39,10 @@ func TestDraft(t *testing.T) {
 		want.KubernetesVersion, want.OpenShiftVersion, want.Catalogs = d.KubernetesVersion, d.OpenShiftVersion, d.Catalogs
 		if d.Profile != "" {
 			want.Profile = d.Profile
+		}
+		if d.OpenShiftVersion != "" {
+			want.Certificates = certificates.OpenShiftServiceCA
+			want.Provides = profile.Provides{APIs: needs.OpenShiftAPIs(), Objects: needs.OpenShiftObjects()}
 		}
 		if !reflect.DeepEqual(w, want) {
 			t.Fatalf("got  %+v\nwant %+v\n%s", w, want, d.Text())

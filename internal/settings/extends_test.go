@@ -82,6 +82,7 @@ spec:
   extends: ../base.yaml
   openshiftVersion: ~
   policy: {severity: {images.tag: ~}, waivers: [{rule: images.tag, reason: r, expires: 2027-01-01}]}
+  provides: {apis: [a.example.com/v1]}
 -- envs/dev/quayside.yaml --
 metadata: {name: dev}
 spec:
@@ -96,16 +97,17 @@ spec:
   - {name: two, destination: two}
   - {name: one, config: {nodeSelector: {c: d}}}
   policy: {rules: [{name: mine, expression: "false"}]}
+  provides: {apis: [b.example.com/v1]}
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, _ := json.Marshal(map[string]any{
 		"name": w.Name, "extends": w.Extends, "extended": w.Extended, "declarations": w.Declarations, "catalogs": w.Catalogs, "versions": w.KubernetesVersion + " " + w.OpenShiftVersion,
-		"allowNames": w.AllowNames, "mirrors": w.Mirrors, "trust": w.Trust[0].Keys, "follows": w.Follows, "output": w.Output, "proxy": w.Proxy, "path": w.GitOps.Path, "environment": w.GitOps.Name,
+		"allowNames": w.AllowNames, "mirrors": w.Mirrors, "trust": w.Trust[0].Keys, "follows": w.Follows, "output": w.Output, "proxy": w.Proxy, "path": w.GitOps.Path, "environment": w.GitOps.Name, "provides": w.Provides.APIs,
 		"policy": []any{w.Policy.FailOn, len(w.Policy.Rules), len(w.Policy.Waivers), w.Policy.Severity},
 	})
-	want := `{"allowNames":["ClusterRole/view"],"catalogs":[{"name":"a","namespace":"olm","source":"oci:../../catalogs/a:v1","priority":7},{"name":"b","namespace":"","source":"image:quay.io/org/b:v1","priority":2},{"name":"c","namespace":"","source":"dir:c","priority":0}],"declarations":[{"path":"../../operators","overrides":false},{"path":"../../patches","overrides":true}],"environment":"dev","extended":["../shared.yaml","../../base.yaml"],"extends":"../shared.yaml","follows":"../stage","mirrors":["../../mirrors.yaml","own.yaml"],"name":"dev","output":"out","path":"deploy","policy":["medium",2,2,{"images.registry":"low"}],"proxy":{"httpProxy":"http://a","httpsProxy":"","noProxy":".local"},"trust":["../../keys/cosign.pub"],"versions":"1.34 "}`
+	want := `{"allowNames":["ClusterRole/view"],"catalogs":[{"name":"a","namespace":"olm","source":"oci:../../catalogs/a:v1","priority":7},{"name":"b","namespace":"","source":"image:quay.io/org/b:v1","priority":2},{"name":"c","namespace":"","source":"dir:c","priority":0}],"declarations":[{"path":"../../operators","overrides":false},{"path":"../../patches","overrides":true}],"environment":"dev","extended":["../shared.yaml","../../base.yaml"],"extends":"../shared.yaml","follows":"../stage","mirrors":["../../mirrors.yaml","own.yaml"],"name":"dev","output":"out","path":"deploy","policy":["medium",2,2,{"images.registry":"low"}],"provides":["a.example.com/v1","b.example.com/v1"],"proxy":{"httpProxy":"http://a","httpsProxy":"","noProxy":".local"},"trust":["../../keys/cosign.pub"],"versions":"1.34 "}`
 	if d := cmp.Diff(want, string(got)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}

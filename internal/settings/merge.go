@@ -22,10 +22,14 @@ type listRule struct {
 // listRules returns the rules by field. Lists of other fields replace the inherited list.
 func listRules() map[string]listRule {
 	return map[string]listRule{
-		"spec.catalogs":       {keys: []string{"namespace", "name"}},
-		"spec.clusters":       {keys: []string{"name"}},
-		"spec.policy.rules":   {add: true},
-		"spec.policy.waivers": {add: true},
+		"spec.catalogs":                    {keys: []string{"namespace", "name"}},
+		"spec.clusters":                    {keys: []string{"name"}},
+		"spec.policy.rules":                {add: true},
+		"spec.policy.waivers":              {add: true},
+		"spec.provides.apis":               {add: true},
+		"spec.provides.objects":            {add: true},
+		"spec.clusters[].provides.apis":    {add: true},
+		"spec.clusters[].provides.objects": {add: true},
 	}
 }
 

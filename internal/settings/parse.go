@@ -3,6 +3,7 @@ package settings
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"io/fs"
 	"path"
 	"regexp"
@@ -10,14 +11,18 @@ import (
 	"strings"
 	"time"
 
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/imageref"
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/health/gate"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
 	"github.com/quayside/quayside/internal/oci/trust"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"
+	"github.com/quayside/quayside/render/needs"
 )
 
 // Parse decodes quayside.yaml and ignores spec.extends. Missing fields have the values of
@@ -65,6 +70,13 @@ func (w *Workspace) setDerivedFields() {
 	if w.NewDeclarations != "" {
 		w.NewDeclarations = path.Clean(w.NewDeclarations)
 	}
+	if _, set := w.Fields["spec.certificates"]; !set {
+		w.Certificates = certificates.Default(w.OpenShiftVersion != "")
+	}
+	if w.OpenShiftVersion != "" {
+		w.Provides.APIs = addMissing(w.Provides.APIs, needs.OpenShiftAPIs())
+		w.Provides.Objects = addMissing(w.Provides.Objects, needs.OpenShiftObjects())
+	}
 	if len(w.Clusters) == 0 {
 		w.Clusters = Default().Clusters
 	}
@@ -84,6 +96,11 @@ func (w *Workspace) setDerivedFields() {
 	setDefault(&g.Granularity, profile.PerOperator)
 	setDefault(&g.Namespace, cmp.Or(w.Tool().About().Namespace, "default"))
 	g.Defaults()
+}
+
+// addMissing returns list with the elements of more that it lacks.
+func addMissing(list, more []string) []string {
+	return append(list, slices.DeleteFunc(more, func(s string) bool { return slices.Contains(list, s) })...)
 }
 
 // fillPromotion sets the defaults of spec.promotion, if it is set.
@@ -156,6 +173,7 @@ func (v validator) check() {
 	v.checkGitOps()
 	v.checkCertificates()
 	v.checkReporter()
+	v.checkProvides("spec.provides", w.Provides)
 	for i, name := range w.ImagePullSecrets {
 		v.Name(diag.Item("spec.imagePullSecrets", i), name)
 	}
@@ -279,6 +297,7 @@ func (v validator) checkClusters() {
 		first[c.Name] = field + ".name"
 		v.checkVersion(field+".kubernetesVersion", c.KubernetesVersion)
 		v.checkURL(field+".server", c.Server)
+		v.checkProvides(field+".provides", c.Provides)
 		for j, op := range c.Operators {
 			if op == "" || strings.Count(op, "/") > 1 {
 				v.Addf(diag.Item(field+".operators", j), "%q is neither namespace/package nor a pattern with *", op)
@@ -289,6 +308,36 @@ func (v validator) checkClusters() {
 		}
 		if len(c.Config) > 0 && !bytes.HasPrefix(c.Config, []byte("{")) && string(c.Config) != "null" {
 			v.Addf(field+".config", "expected a mapping")
+		}
+		v.checkConfig(field+".config", c.Config)
+	}
+}
+
+// checkConfig checks the fields and values of a cluster's config.
+func (v validator) checkConfig(at string, raw json.RawMessage) {
+	var config map[string]any
+	if err := utiljson.Unmarshal(raw, &config); err != nil {
+		return // no mapping, reported by the caller
+	}
+	_, shape := admit.PrunePart(admit.NewTypes(), admit.Config(), config, at)
+	for _, field := range shape.Unknown {
+		v.Addf(admit.FieldPath(field), "unknown field")
+	}
+	for _, f := range shape.Wrong {
+		v.Addf(admit.FieldPath(f.Field), "%s", f.Message)
+	}
+}
+
+func (v validator) checkProvides(field string, p profile.Provides) {
+	for i, api := range p.APIs {
+		group, version, _ := strings.Cut(api, "/")
+		if !yamlnode.IsDNS1123Subdomain(group) || !regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`).MatchString(version) {
+			v.Addf(diag.Item(field+".apis", i), "%q is not the group and version of an API, such as cert-manager.io/v1", api)
+		}
+	}
+	for i, object := range p.Objects {
+		if _, err := needs.ParseObject(object); err != nil {
+			v.Addf(diag.Item(field+".objects", i), "%w", err)
 		}
 	}
 }

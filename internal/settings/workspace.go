@@ -42,8 +42,9 @@ type Workspace struct {
 	AllowNames         []string          `json:"allowNames" form:"nonempty" doc:"Built-in objects of the cluster that bundles may contain, each as Kind/name, such as ClusterRole/cluster-admin or Namespace/openshift-logging."`
 	Output             string            `json:"output" default:"\"rendered\"" form:"nonempty" doc:"Directory of the rendered tree, relative to this file."`
 	Profile            profile.Name      `json:"profile" default:"\"argocd\"" doc:"The tool that applies the tree."`
-	Certificates       certificates.Name `json:"certificates" default:"\"cert-manager\"" doc:"Issuer of the certificates of webhooks."`
+	Certificates       certificates.Name `json:"certificates" doc:"Issuer of the certificates of webhooks. Default: openshift-service-ca if openshiftVersion is set, otherwise cert-manager."`
 	certificates.ProviderSettings
+	Provides         profile.Provides  `json:"provides" doc:"APIs and objects that all clusters have without the rendered tree. Needs of operators that neither the tree nor this list meets are reported. If openshiftVersion is set, the APIs of OpenShift are added."`
 	Proxy            Proxy             `json:"proxy" doc:"Proxy settings that operators get as environment variables."`
 	Mirrors          []string          `json:"mirrors" form:"nonempty" doc:"Files with mirrors, relative to this file: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy."`
 	Trust            []Trust           `json:"trust" doc:"Signatures required for images of registries. The first entry that matches an image's repository applies; images without a matching entry need no signature."`
@@ -154,7 +155,7 @@ type Rule struct {
 func Default() *Workspace {
 	return &Workspace{
 		Declarations: []declare.Path{{Path: "subscriptions"}}, Requirements: "enforce", SharedDependencies: true, AggregatedRoles: true, Output: "rendered",
-		Profile: profile.Name(profile.Names()[0]), Certificates: certificates.Name(certificates.Names()[0]), StorageMigration: "auto", Clusters: []profile.Cluster{{Name: "default", Operators: []string{"*"}}},
+		Profile: profile.Name(profile.Names()[0]), Certificates: certificates.Default(false), StorageMigration: "auto", Clusters: []profile.Cluster{{Name: "default", Operators: []string{"*"}}},
 		Reporter: Reporter{Namespace: "quayside-system"}, Policy: Policy{FailOn: "high"},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"
 	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/render/needs"
 )
 
 var update = flag.Bool("update", false, "write the shipped schema anew")
@@ -121,7 +123,7 @@ func TestParse(t *testing.T) {
 		Policy:   settings.Policy{FailOn: "medium", Waivers: []diag.Waiver{{Rule: "rbac.wildcard", Operator: "ns/pkg", Reason: "known", Expires: "2027-01-01", Pos: diag.Pos{File: "quayside.yaml", Line: 29, Col: 38}}}},
 		Follows:  "../dev", Promotion: &settings.Promotion{Healthy: 99_500, Soak: gate.Span(24 * time.Hour), Clusters: 10, ObservedWithin: gate.Span(24 * time.Hour)},
 	}
-	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(settings.Workspace{}, "File", "Fields")); d != "" {
+	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(settings.Workspace{}, "File", "Fields", "Provides")); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 	for field, want := range map[string]string{
@@ -157,6 +159,32 @@ func TestEnvironment(t *testing.T) {
 }
 
 // TestErrors checks the message and the position of each fault.
+// TestOpenShift checks the defaults of OpenShift, and that set values remain.
+func TestOpenShift(t *testing.T) {
+	const head = "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n"
+	parse := func(spec string) *settings.Workspace {
+		w, err := settings.Parse("quayside.yaml", []byte(head+spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	if w := parse("  kubernetesVersion: \"1.34\"\n"); w.Certificates != certificates.CertManager || len(w.Provides.APIs) > 0 {
+		t.Errorf("Kubernetes: %s, %v", w.Certificates, w.Provides)
+	}
+	w := parse("  openshiftVersion: \"4.20\"\n  provides: {apis: [route.openshift.io/v1, cert-manager.io/v1]}\n")
+	if w.Certificates != certificates.OpenShiftServiceCA || !slices.Contains(w.Provides.Objects, "PriorityClass//openshift-user-critical") {
+		t.Errorf("OpenShift: %s, %v", w.Certificates, w.Provides)
+	}
+	all := slices.Sorted(slices.Values(w.Provides.APIs))
+	if w.Provides.APIs[1] != "cert-manager.io/v1" || len(slices.Compact(all)) != len(needs.OpenShiftAPIs())+1 || len(all) != len(w.Provides.APIs) {
+		t.Errorf("APIs of OpenShift: %v", w.Provides.APIs)
+	}
+	if w := parse("  openshiftVersion: \"4.20\"\n  certificates: cert-manager\n"); w.Certificates != certificates.CertManager {
+		t.Errorf("a set provider becomes %s", w.Certificates)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	const head = "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n"
 	var schemes string
@@ -174,6 +202,15 @@ func TestErrors(t *testing.T) {
 		"unknown nested": {head + "  policy:\n    failOnn: high\n", `quayside.yaml:5:5: unknown field "failOnn" in spec.policy (did you mean "failOn"?)`},
 		"version number": {head + "  kubernetesVersion: 1.30\n", `quayside.yaml:4:22: spec.kubernetesVersion: expected a string, got the number 1.30 (put it in quotes)`},
 		"names":          {head + "  allowNames: [ClusterRole/cluster-admin, ClusterRole/mine, cluster-admin, Role/view, \"\"]\n", "quayside.yaml:4:43: spec.allowNames[1]: \"ClusterRole/mine\" is not Kind/name of a built-in object of the cluster, such as ClusterRole/cluster-admin: only those need an entry\nquayside.yaml:4:61: spec.allowNames[2]: \"cluster-admin\" is not Kind/name of a built-in object of the cluster, such as ClusterRole/cluster-admin: only those need an entry\nquayside.yaml:4:76: spec.allowNames[3]: \"Role/view\" is not Kind/name of a built-in object of the cluster, such as ClusterRole/cluster-admin: only those need an entry\nquayside.yaml:4:87: spec.allowNames[4]: \"\" is not Kind/name of a built-in object of the cluster, such as ClusterRole/cluster-admin: only those need an entry"},
+		"provides": {
+			head + "  provides: {apis: [cert-manager.io, core/v1x], objects: [Secret/token, PriorityKlass//high, StorageClass/web/fast]}\n  clusters: [{name: a, provides: {apis: [v1]}}]\n",
+			"quayside.yaml:4:21: spec.provides.apis[0]: \"cert-manager.io\" is not the group and version of an API, such as cert-manager.io/v1\n" +
+				"quayside.yaml:4:38: spec.provides.apis[1]: \"core/v1x\" is not the group and version of an API, such as cert-manager.io/v1\n" +
+				"quayside.yaml:4:59: spec.provides.objects[0]: \"Secret/token\" is not an object such as Secret/ns/name or StorageClass//fast\n" +
+				"quayside.yaml:4:73: spec.provides.objects[1]: unknown kind \"PriorityKlass\": no operator needs it (have ConfigMap, PersistentVolumeClaim, PriorityClass, RuntimeClass, Secret, ServiceAccount, StorageClass) (did you mean \"PriorityClass\"?)\n" +
+				"quayside.yaml:4:94: spec.provides.objects[2]: \"StorageClass/web/fast\" has a namespace, but the kind is cluster-scoped: expected StorageClass//name\n" +
+				"quayside.yaml:5:42: spec.clusters[0].provides.apis[0]: \"v1\" is not the group and version of an API, such as cert-manager.io/v1",
+		},
 		"versions":       {head + "  kubernetesVersion: v1.30\n  openshiftVersion: \"4\"\n", "quayside.yaml:4:22: spec.kubernetesVersion: \"v1.30\" is not a version such as \"1.34\" or \"1.34.2\"\nquayside.yaml:5:21: spec.openshiftVersion: \"4\" is not a version such as \"1.34\" or \"1.34.2\""},
 		"enums":          {head + "  profile: argo\n  certificates: certmanager\n  requirements: enforced\n  policy: {failOn: High}\n", "quayside.yaml:4:12: spec.profile: \"argo\": must be one of " + strings.Join(profile.Names(), ", ") + " (did you mean \"argocd\"?)\nquayside.yaml:5:17: spec.certificates: \"certmanager\": must be one of " + strings.Join(certificates.Names(), ", ") + " (did you mean \"cert-manager\"?)\nquayside.yaml:6:17: spec.requirements: \"enforced\": must be one of enforce, warn (did you mean \"enforce\"?)\nquayside.yaml:7:20: spec.policy.failOn: \"High\": must be one of off, info, low, medium, high, critical (did you mean \"high\"?)"},
 		"paths":          {head + "  declarations: [/etc, ../x, rendered]\n  output: rendered/\n", "quayside.yaml:4:18: spec.declarations[0]: \"/etc\" is not a relative path with forward slashes\nquayside.yaml:4:30: spec.declarations[2]: \"rendered\" is also spec.output: declarations and rendered files need separate directories"},

@@ -28,6 +28,7 @@ import (
 	"github.com/quayside/quayside/olmexit"
 	"github.com/quayside/quayside/olmexit/inspect"
 	"github.com/quayside/quayside/olmexit/snapshot"
+	"github.com/quayside/quayside/render/needs"
 )
 
 var whole = flag.Bool("whole", false, "lead every dump and every namespace through its plan, not some") //nolint:gochecknoglobals // as flags are
@@ -348,7 +349,7 @@ func checkDiagnoses(t *testing.T, _ fstest.MapFS) dumpCheck {
 			if live, ok := there[name]; ok && !reflect.DeepEqual(live, op) {
 				t.Errorf("%s: %s in the tree %+v, in the cluster %+v", file, name, op, live)
 			}
-			if want := name == "pelorus/pelorus-operator"; want != (op.NeedsOLM == olmexit.NeedsOLM) || !want && op.NeedsOLM != olmexit.NeedsNone {
+			if want := name == "pelorus/pelorus-operator"; want != (op.NeedsOLM == needs.NeedsOLM) || !want && op.NeedsOLM != needs.NeedsNone {
 				t.Errorf("%s: %s: %s", file, name, op.NeedsOLM)
 			}
 		}

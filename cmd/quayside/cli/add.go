@@ -12,6 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/resolve/explain"
 )
 
@@ -44,6 +45,10 @@ func newAdd(a *app) *cobra.Command {
 			terminal. If --to names a file, the declaration is appended. If other environments read
 			the same directory, quayside lists them.
 
+			An operator that is declared already is changed: 'quayside add etcd@0.9.4' sets the
+			version in its declaration and upgrades to it; a channel, --catalog, --approval and
+			--watch are set in the same way. Comments and the rest of the file stay.
+
 			The namespace is that of -n, else the one that the operator suggests, else the name of
 			the package. The operator watches all namespaces if it supports this, else its own;
 			--watch or an existing OperatorGroup overrides this.
@@ -58,6 +63,10 @@ func newAdd(a *app) *cobra.Command {
 
 			# with a range of versions; also render
 			quayside add etcd@0.9.x -n team-b --render
+
+			# change the declaration of an operator: its version, or who upgrades it
+			quayside add memcached-operator@0.0.2
+			quayside add memcached-operator --approval Manual
 
 			# into one of several directories of spec.declarations
 			quayside add etcd@singlenamespace-alpha -n team-c --to subscriptions`),
@@ -85,6 +94,9 @@ func newAdd(a *app) *cobra.Command {
 	f.StringVar(&o.options.To, "to", "", "write to this `PATH` of spec.declarations")
 	f.StringVar(&o.options.Catalog, "catalog", "", "take the package from the catalog `[NAMESPACE/]NAME`")
 	f.StringSliceVar(&o.options.Watch, "watch", nil, "namespaces for the operator to watch: `NAMESPACE`s, or all ('*')")
+	approval := &format{value: (*string)(&o.options.Approval), known: []string{string(declare.Automatic), string(declare.Manual)}}
+	f.Var(approval, "approval", "who upgrades the operator: every upgrade, or only one that names it")
+	a.complete(cmd, "approval", approval.known)
 	o.flags(cmd)
 	a.offer(cmd, "catalog", a.catalogCompletions)
 	a.offer(cmd, "namespace", a.namespaceCompletions)

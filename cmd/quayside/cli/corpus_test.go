@@ -45,6 +45,7 @@ spec:
   catalogs:
   - {name: corpus, namespace: olm, source: "bundles:%s"}
   allowOverlap: true
+  provides: {apis: [cert-manager.io/v1, monitoring.coreos.com/v1, operators.coreos.com/v1alpha1]}
   profile: argocd
   gitops: {repoURL: "https://git.example.com/fleet.git", revision: main, path: rendered, namespace: argocd, project: default}
   clusters:

@@ -52,7 +52,8 @@ func newDiff(a *app) *cobra.Command {
 			  quayside diff REV             a revision, and the work tree
 			  quayside diff A..B            two revisions
 			  quayside diff A...B           the merge base of A and B, and B
-			  quayside diff --upgrade       the lock, and the result of 'quayside resolve --upgrade'
+			  quayside diff --upgrade       the lock, and the result of 'quayside upgrade'
+			  quayside diff --upgrade PKG   the lock, and the result of 'quayside upgrade PKG'
 			  quayside diff --locks A B     two lock files
 			  quayside diff --trees A B     two directories of manifests
 			  quayside diff oci://A [B]     an artifact, and the work tree, a revision or an artifact
@@ -91,6 +92,10 @@ func newDiff(a *app) *cobra.Command {
 			quayside diff --upgrade --offline --text --exit-zero`),
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			args, err := o.upgradeTargets(cmd, args)
+			if err != nil {
+				return err
+			}
 			if err := o.check(cmd, args); err != nil {
 				return err
 			}
@@ -143,6 +148,21 @@ func (o *diffOptions) workspaces(top string, args []string) ([]string, error) {
 	return names, err
 }
 
+// upgradeTargets adds the arguments behind --upgrade to its operators. It returns the other
+// arguments.
+func (o *diffOptions) upgradeTargets(cmd *cobra.Command, args []string) ([]string, error) {
+	if !o.upgrade.any() || o.locks || o.trees {
+		return args, nil
+	}
+	for _, arg := range args {
+		if err := o.upgrade.Set(arg); err != nil {
+			return nil, Usagef(cmd, "unexpected argument %q: --upgrade compares with quayside.lock: %w", arg, err)
+		}
+		o.upgrade.all = false
+	}
+	return nil, nil
+}
+
 // check refuses incompatible arguments.
 func (o *diffOptions) check(cmd *cobra.Command, args []string) error {
 	var modes []string
@@ -163,16 +183,11 @@ func (o *diffOptions) check(cmd *cobra.Command, args []string) error {
 			return Usagef(cmd, "%s needs two arguments, BEFORE and AFTER", modes[0])
 		}
 		want = 2
-	case o.upgrade.any():
-		want = 0
 	}
 	if slices.ContainsFunc(args, compare.IsArtifact) && want == 1 {
 		want = 2
 	}
-	switch {
-	case len(args) > want && want == 0:
-		return Usagef(cmd, "unexpected argument %q: --upgrade compares with quayside.lock", args[0])
-	case len(args) > want:
+	if len(args) > want {
 		return Usagef(cmd, "unexpected argument %q", args[want])
 	}
 	return o.checkReports(cmd)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,7 +102,9 @@ func (f *operatorFlag) Set(s string) error {
 		if t.At.File = s; f.name != "" {
 			t.At.File = "--" + f.name + "=" + s
 		}
-		f.named = append(f.named, t)
+		if !slices.Contains(f.named, t) {
+			f.named = append(f.named, t)
+		}
 		return nil
 	case f.versions:
 		return errors.New("must be [namespace/]package or [namespace/]package@version")

@@ -32,7 +32,8 @@ func newOutdated(a *app) *cobra.Command {
 		Long: Doc(`
 			List the operators in the lock that have a newer version in their channel: the next
 			version, the highest version that upgrades can reach, the head of the channel, and the
-			reason if an upgrade is blocked. If the catalog has support dates, the list shows
+			reason if an upgrade is blocked. It includes operators whose version, channel or package
+			their catalog has withdrawn, and those that cannot be judged. If the catalog has support dates, the list shows
 			them, and includes unsupported operators at the head of their channel. Tags of
 			catalog images are looked up again.
 
@@ -174,7 +175,13 @@ func ageTable(ages []resolve.Age) *terminal.Table {
 			notes = append([]string{a.HeldBackReason}, notes...)
 		}
 		if a.Dropped != "" {
-			notes = append(notes, "catalog "+a.Dropped+" no longer has it")
+			notes = append([]string{"catalog " + a.Dropped + " no longer has it"}, notes...)
+		}
+		switch {
+		case a.Withdrawn():
+			notes = append([]string{"withdrawn: " + notes[0]}, notes[1:]...)
+		case a.HeldBack == resolve.HeldByFault:
+			notes = append([]string{"cannot be judged: " + notes[0]}, notes[1:]...)
 		}
 		if a.LifecycleError != "" {
 			notes = append(notes, a.LifecycleError)

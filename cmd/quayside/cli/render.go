@@ -18,6 +18,8 @@ type renderOptions struct {
 	overlay string
 	check   bool
 	force   bool
+
+	observed []string
 }
 
 func newRender(a *app) *cobra.Command {
@@ -36,9 +38,16 @@ func newRender(a *app) *cobra.Command {
 			does not touch files that it did not write. If you edited one of its files, it reports
 			an error: move your change to an overlay, or overwrite the file with --force.
 
+			quayside computes what the operators need from the clusters: APIs, classes, Secrets,
+			Pod Security levels, OLM. If neither the tree, nor spec.provides, nor an observation
+			(--observed) meets a need, and the cluster would reject the objects or pods, it reports
+			an error and writes nothing.
+
 			With --stdout, nothing is written: quayside builds the overlay of one cluster, with
 			your patches, like 'kubectl kustomize', and prints the CustomResourceDefinitions and
 			then the other objects.
+
+			See also: docs/needs.md
 
 			Exit codes: 0 done; 1 with --check, the tree is out of date; 2 an error.`),
 		Example: Examples(`
@@ -68,6 +77,7 @@ func newRender(a *app) *cobra.Command {
 	f.StringVar(&o.overlay, "overlay", "", "with --stdout, the `CLUSTER` to print (default: the only one)")
 	f.BoolVar(&o.check, "check", false, "write nothing; print the differences and exit with 1 if there are any")
 	f.BoolVar(&o.force, "force", false, "overwrite and remove files of the tree that were edited by hand")
+	addObservedSupply(cmd, &o.observed)
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, workspace.TreeReport{})
 	addAll(cmd, a, "stdout")
@@ -81,9 +91,15 @@ func (o *renderOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if p.Observed, err = o.readObserved(p, o.observed...); err != nil {
+		return err
+	}
 	if o.stdout {
 		res, err := p.RenderLock(ctx)
 		if err != nil {
+			return err
+		}
+		if err := p.CheckNeeds(res); err != nil {
 			return err
 		}
 		return o.stream(p, res)

@@ -34,6 +34,7 @@ type resolveOptions struct {
 	unattended     bool // see [workspace.Project.Unattended]
 	edited         bool
 	render         bool
+	command        string // of the flags in suggestions; empty: the command itself
 
 	// confirm is called after the changes are printed, with their number. If it returns false,
 	// nothing is written. nil: always write.
@@ -238,7 +239,7 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*workspace.Project, *worksp
 	opt.Unpin, opt.Prune = o.unpin.named, o.prune
 	opt.AllowDowngrade, opt.KeepGoing = o.allowDowngrade, o.keepGoing
 	if !o.check {
-		p = p.WithMergeRepair()
+		p, opt.Command = p.WithMergeRepair(), o.command
 	}
 	in, err := p.Inputs(cmd.Context(), opt, o.edited || o.upgrade.any() || o.reinstall.any())
 	return p, in, err
@@ -255,6 +256,11 @@ func (o *resolveOptions) printUnedited(p *workspace.Project) error {
 		r.Pins = len(lock.Pins)
 	}
 	return o.print(r, func(io.Writer) { o.log.Note("no version was edited in %s: nothing to do", r.Lock) })
+}
+
+// addObservedSupply adds --observed to a command that checks the needs of operators.
+func addObservedSupply(cmd *cobra.Command, observed *[]string) {
+	cmd.Flags().StringArrayVar(observed, "observed", nil, "APIs and classes of a cluster: a `FILE` written by 'quayside status --save'; may be given several times, one for each cluster")
 }
 
 // readObserved reads files with observations, each of a different cluster, and judges them as
@@ -348,6 +354,9 @@ func (o *resolveOptions) printChanges(w io.Writer, r *resolveReport) {
 func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) {
 	if o.confirm == nil {
 		o.printChanges(w, r)
+	}
+	if line := workspace.Removals(r.Changes); line != "" && len(r.Changes) > 1 {
+		o.log.Note("%s", inert.Line(line))
 	}
 	if r.Rendered != nil {
 		defer r.Rendered.Print(o.out, o.log)

@@ -130,7 +130,7 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	opt := status.ObserveOptions{Custom: o.custom, Progress: o.log.Progress}
+	opt := status.ObserveOptions{Custom: o.custom, Supply: o.save != "", Progress: o.log.Progress}
 	if o.wait {
 		opt.Wait = o.timeout
 	}

@@ -85,6 +85,9 @@ func (o *upgradeOptions) runUpgrade(cmd *cobra.Command, args []string) error {
 	if err := o.upgradeTargets(cmd, args); err != nil {
 		return err
 	}
+	if o.command = "quayside resolve --upgrade"; len(args) > 0 {
+		o.command += "=" + strings.Join(args, " --upgrade=")
+	}
 	upgrades := 0
 	switch {
 	case o.check:

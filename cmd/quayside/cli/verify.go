@@ -17,9 +17,10 @@ import (
 
 type verifyOptions struct {
 	*app
-	strict  bool
-	comment int64
-	forge   string
+	observed []string
+	strict   bool
+	comment  int64
+	forge    string
 }
 
 func newVerify(a *app) *cobra.Command {
@@ -37,7 +38,8 @@ func newVerify(a *app) *cobra.Command {
 			bundles. It warns about content that is not available, for example without a network;
 			with --strict it exits with 1. It builds the overlays of all clusters with your patches,
 			and reports a failed build, a patch without a target, and a custom resource whose CRD
-			the cluster does not get. It applies the rules of spec.policy with 'on: tree'.
+			the cluster does not get. It applies the rules of spec.policy with 'on: tree', and
+			reports needs of operators that a cluster does not meet, as 'quayside render' does.
 
 			With an ARTIFACT (oci://registry/repository:tag, pushed by 'quayside push'), check the
 			artifact instead: its digests and files, the overlays of its clusters, and its files
@@ -45,7 +47,7 @@ func newVerify(a *app) *cobra.Command {
 			requires a signature, quayside also verifies the signatures of the artifact and of its
 			provenance.
 
-			See also: docs/artifacts.md
+			See also: docs/artifacts.md, docs/needs.md
 
 			Exit codes: 0 up to date; 1 out of date; 2 an error; 4 refused by the policy.`),
 		Example: Examples(`
@@ -73,6 +75,7 @@ func newVerify(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "also exit with 1 if something in the lock could not be checked")
+	addObservedSupply(cmd, &o.observed)
 	addComment(cmd, a, &o.comment, &o.forge, "if verify fails, write the errors to the comment of 'quayside diff --comment' on the pull request `NUMBER`; GIT_TOKEN holds the token")
 	addOffline(cmd, o.app)
 	addOutput(cmd, o.app, nil, verifyReport{}, deliver.ArtifactReport{})
@@ -107,6 +110,9 @@ func (o *verifyOptions) run(ctx context.Context) error {
 func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (compared bool, err error) {
 	p, err := o.open()
 	if err != nil {
+		return false, err
+	}
+	if p.Observed, err = o.readObserved(p, o.observed...); err != nil {
 		return false, err
 	}
 	in, err := p.Inputs(ctx, p.ResolveOptions(), false)

@@ -48,6 +48,12 @@ func (opt Selection) open(ctx context.Context, p *workspace.Project) (*Compariso
 		}
 		return upgrade(ctx, p, opt.From, in)
 	default:
-		return Revisions(p, opt.From, opt.Base, strings.Join(opt.Names, ""))
+		names := strings.Join(opt.Names, "")
+		if !strings.Contains(names, "..") { // the second side is the work tree
+			if err := p.CheckPatterns(); err != nil {
+				return nil, err
+			}
+		}
+		return Revisions(p, opt.From, opt.Base, names)
 	}
 }

@@ -2,7 +2,6 @@ package compare
 
 import (
 	"encoding/json"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -202,19 +201,5 @@ func describeTarget(target types.Selector, built [][]byte) string {
 			names = append(names, k8s.Text(object, "metadata", "name"))
 		}
 	}
-	var words []string
-	for _, field := range []struct{ name, value string }{
-		{"kind", target.Kind},
-		{"name", target.Name},
-		{"namespace", target.Namespace},
-		{"group", target.Group},
-		{"version", target.Version},
-		{"labelSelector", target.LabelSelector},
-		{"annotationSelector", target.AnnotationSelector},
-	} {
-		if field.value != "" {
-			words = append(words, fmt.Sprintf("%s %q", field.name, field.value))
-		}
-	}
-	return strings.Join(words, ", ") + diag.DidYouMean(target.Name, slices.Compact(slices.Sorted(slices.Values(names))))
+	return overlay.DescribeTarget(target) + diag.DidYouMean(target.Name, slices.Compact(slices.Sorted(slices.Values(names))))
 }

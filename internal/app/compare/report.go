@@ -172,9 +172,7 @@ func policyOf(p *workspace.Project) (diff.Policy, error) {
 		}
 		out.Clusters = append(out.Clusters, diff.Level{Names: l.Names, FailOn: failOn})
 	}
-	for _, r := range w.Rules {
-		out.Rules = append(out.Rules, diff.CELRule{Name: r.Name, Expression: r.Expression, Message: r.Message, Tree: r.On == "tree", Pos: r.Pos})
-	}
+	out.Rules = p.PolicyRules()
 	if _, isSet := p.Settings.Fields["spec.policy.vulnerabilities.added"]; isSet {
 		out.Vulnerabilities = append([]string{}, w.Vulnerabilities.Added...)
 	}

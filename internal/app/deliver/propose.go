@@ -240,6 +240,9 @@ func (b *proposal) preface(ctx context.Context, before *lockfile.File) (string, 
 	if b.Environment != "" {
 		fmt.Fprintf(&text, "Environment: %s\n\n", inert.Code(b.Environment))
 	}
+	if line := workspace.Removals(b.upgrade.Changes); line != "" {
+		text.WriteString("**" + inert.Markdown(line) + "**\n\n")
+	}
 	for _, c := range b.upgrade.Changes {
 		text.WriteString("- " + inert.Markdown(c.String()))
 		if list := links[c.Operator]; len(list) > 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -13,24 +14,26 @@ import (
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/resolve"
 )
 
 // AddOptions selects the operators to declare.
 type AddOptions struct {
-	Packages  []string // each "package", "package@channel", "package@1.2.3" or "package@>=1.2 <2"
-	Namespace string   // for all packages; empty: the suggested namespace of each, or else the package name
-	Catalog   string   // "[namespace/]name"; empty: the only catalog with the package
-	Watch     []string // watched namespaces; "*" alone: all; nil: the preference of each operator
-	To        string   // entry of spec.declarations to write to; empty: the default
+	Packages  []string         // each "package", "package@channel", "package@1.2.3" or "package@>=1.2 <2"
+	Namespace string           // for all packages; empty: the suggested namespace of each, or else the package name
+	Catalog   string           // "[namespace/]name"; empty: the only catalog with the package
+	Watch     []string         // watched namespaces; "*" alone: all; nil: the preference of each operator
+	Approval  declare.Approval // empty: Automatic for a new declaration
+	To        string           // entry of spec.declarations to write to; empty: the default
 
 	Choose Chooser // nil: do not ask
 }
 
-// Add declares operators. It skips operators with an equal declaration, so that an interrupted
-// run can be repeated.
+// Add declares operators. In existing declarations it sets the given channels, versions and other
+// fields, and upgrades to the given versions. It skips operators with an equal declaration, so that
+// an interrupted run can be repeated.
 func Add(ctx context.Context, p *workspace.Project, w AddOptions) (*Edit, error) {
 	set, err := p.DeclarationsIfAny()
 	if err != nil {
@@ -56,7 +59,7 @@ func Add(ctx context.Context, p *workspace.Project, w AddOptions) (*Edit, error)
 	if err != nil {
 		return nil, err
 	}
-	e, err := resolveEdit(ctx, p, merged, a.draft.list(), false)
+	e, err := resolveEdit(ctx, p, merged, a.draft.list(), editOptions{targets: a.targets, fresh: a.fresh})
 	if err != nil {
 		return nil, diag.MapPositions(err, a.argumentPos)
 	}
@@ -65,16 +68,6 @@ func Add(ctx context.Context, p *workspace.Project, w AddOptions) (*Edit, error)
 	}
 	e.Notes = append(a.notes, e.Notes...)
 	return e, nil
-}
-
-// equals reports whether the declaration of a subscription equals that of the operator.
-func (o operator) equals(s declare.Subscription) bool {
-	var text []byte
-	for _, object := range o.writer.Objects(o.Declaration) {
-		text = yamlnode.Append(text, yamlnode.Encode(object))
-	}
-	set, err := declare.Parse("", text)
-	return err == nil && len(set.Subscriptions) == 1 && set.Subscriptions[0].Digest == s.Digest
 }
 
 // Chooser lets the user choose one of several options, and returns it.
@@ -127,6 +120,8 @@ type adder struct {
 	wanted  []operator
 	places  []place // positions of the new declarations
 	notes   []string
+	targets []resolve.Target // versions of existing declarations
+	fresh   bool             // whether to read the tags of catalogs again
 }
 
 // place is the position of a new declaration in the draft, with its argument.
@@ -145,6 +140,12 @@ func (a *adder) openPackages(ctx context.Context) error {
 	all := a.project.Catalogs(a.set)
 	if len(all) == 0 {
 		return errors.New("no catalog to search: create a workspace with 'quayside init --catalog', or add one to spec.catalogs of quayside.yaml")
+	}
+	if slices.ContainsFunc(a.options.Packages, func(text string) bool {
+		name, at, _ := strings.Cut(text, "@")
+		return at != "" && len(a.declared(name, "")) > 0
+	}) {
+		lock, a.fresh = nil, true
 	}
 	sh, err := a.project.OpenCatalogs(ctx, all, lock, false)
 	if err != nil {
@@ -166,7 +167,10 @@ func (a *adder) openPackages(ctx context.Context) error {
 // add adds the declaration of one package to the draft.
 func (a *adder) add(ctx context.Context, text string) error {
 	name, at, _ := strings.Cut(text, "@")
-	pkg, err := a.pick(name)
+	if have := a.declared(name, a.options.Namespace); len(have) == 1 {
+		return a.change(ctx, have[0], at, text)
+	}
+	pkg, err := a.pick(name, a.options.Catalog)
 	if err != nil {
 		return err
 	}
@@ -183,46 +187,105 @@ func (a *adder) add(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	o.Namespace = cmp.Or(a.options.Namespace, a.declaredNamespace(name), workspace.SuggestedNamespace(b.Metadata().Annotations), name)
+	o.Namespace = cmp.Or(a.options.Namespace, workspace.SuggestedNamespace(b.Metadata().Annotations), name)
 	if slices.ContainsFunc(a.wanted, func(w operator) bool { return w.Namespace == o.Namespace && w.Package == o.Package }) {
 		return fmt.Errorf("%s is given twice", name)
 	}
-	have := declaredAs(a.set, o.Namespace+"/"+name)
-	if err := a.watch(&o, b); err != nil && len(have) == 0 {
+	if have := a.declared(name, o.Namespace); len(have) > 0 {
+		return a.change(ctx, have[0], at, text)
+	}
+	if err := a.watch(&o, b); err != nil {
 		return err
 	}
-	if len(have) > 0 {
-		if !o.equals(have[0]) {
-			return diag.Hintf(diag.Pos{File: text}, fmt.Sprintf("edit %s; 'quayside upgrade %s/%s' upgrades it as declared; --namespace declares another installation", have[0].Pos.File, o.Namespace, name),
-				"%s/%s is already declared at %s, with other settings", o.Namespace, name, have[0].Pos)
-		}
-		a.notes = append(a.notes, fmt.Sprintf("%s/%s is already declared at %s", o.Namespace, name, have[0].Pos))
-		return nil
+	if o.Approval = a.options.Approval; o.Approval != "" && !o.writer.HasApproval {
+		return fmt.Errorf("declarations of %s have no approval: leave out --approval", o.writer.Dialect)
 	}
 	a.wanted = append(a.wanted, o)
 	return a.place(o, text)
 }
 
-// declaredNamespace returns the namespace of the only declaration of a package, or "".
-func (a *adder) declaredNamespace(name string) string {
-	var out []string
-	for _, s := range a.set.Subscriptions {
-		if s.Package == name {
-			out = append(out, s.Namespace)
-		}
-	}
-	if len(out) != 1 {
-		return ""
-	}
-	return out[0]
+// declared returns the declarations of a package in a namespace, or in all if it is empty.
+func (a *adder) declared(name, namespace string) []declare.Subscription {
+	return slices.DeleteFunc(slices.Clone(a.set.Subscriptions), func(s declare.Subscription) bool {
+		return s.Package != name || namespace != "" && s.Namespace != namespace
+	})
 }
 
-// pick returns the package with a name. It is an error if no catalog or several catalogs have it.
-func (a *adder) pick(name string) (*model.Package, error) {
+// change sets the fields of an existing declaration that the argument and the flags give. An exact
+// version is also a target of the resolution.
+func (a *adder) change(ctx context.Context, s declare.Subscription, at, text string) error {
+	values, err := a.values(ctx, s, at, text)
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(values, func(f declare.Field, v []string) bool { return slices.Equal(s.Values(f), v) })
+	if len(values) == 0 {
+		a.notes = append(a.notes, fmt.Sprintf("%s/%s is already declared at %s", s.Namespace, s.Package, s.Pos))
+		return nil
+	}
+	if a.project.IsKustomized(s.Pos.File) {
+		return newByHandError(s, "which a kustomization builds")
+	}
+	return a.draft.change(s, values)
+}
+
+// values returns the values of the fields of a declaration that the argument and the flags give.
+func (a *adder) values(ctx context.Context, s declare.Subscription, at, text string) (map[declare.Field][]string, error) {
+	out := map[declare.Field][]string{}
+	catalog := a.options.Catalog
+	if catalog == "" && s.Catalog != nil {
+		catalog = s.Catalog.String()
+	}
+	pkg, err := a.pick(s.Package, catalog)
+	if err != nil {
+		return nil, err
+	}
+	if id := pkg.Catalog().ID(); a.options.Catalog != "" {
+		out[declare.FieldCatalog] = []string{id.String()}
+		if s.Dialect == declare.V0 {
+			out[declare.FieldCatalog], out[declare.FieldCatalogNamespace] = []string{id.Name}, []string{id.Namespace}
+		}
+	}
+	if a.options.Approval != "" {
+		out[declare.FieldApproval] = []string{string(a.options.Approval)}
+	}
+	if a.options.Watch != nil {
+		out[declare.FieldWatch] = slices.Sorted(slices.Values(a.options.Watch))
+	}
+	if at == "" {
+		return out, nil
+	}
+	i := slices.IndexFunc(declare.Writers(), func(w declare.Writer) bool { return w.Dialect == s.Dialect })
+	if i < 0 {
+		return nil, newByHandError(s, "as an object of "+string(s.Dialect))
+	}
+	o := operator{writer: declare.Writers()[i]}
+	b, err := a.version(ctx, &o, pkg, at)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Version != "":
+		out[declare.FieldRange] = []string{o.Version}
+	case o.Start != "":
+		out[declare.FieldStartingCSV] = []string{o.Start}
+	}
+	inChannel := slices.ContainsFunc(b.Entries(), func(e *model.Entry) bool { return slices.Contains(s.Channels, e.Channel().Name()) })
+	if o.Channel != "" && (o.Start == "" || !inChannel) {
+		out[declare.FieldChannel] = []string{o.Channel}
+	}
+	if b.Version().String() == at {
+		a.targets = append(a.targets, resolve.Target{Namespace: s.Namespace, Package: s.Package, Version: at, At: diag.Pos{File: text}})
+	}
+	return out, nil
+}
+
+// pick returns the package with a name from a catalog, or from any if it is empty. It is an error
+// if no catalog or several catalogs have it.
+func (a *adder) pick(name, catalog string) (*model.Package, error) {
 	var found []*model.Package
 	var names, have []string
 	for _, c := range a.index.Catalogs() {
-		if a.options.Catalog != "" && a.options.Catalog != c.ID().Name && a.options.Catalog != c.ID().String() {
+		if catalog != "" && catalog != c.ID().Name && catalog != c.ID().String() {
 			continue
 		}
 		names = append(names, c.Names()...)
@@ -235,8 +298,8 @@ func (a *adder) pick(name string) (*model.Package, error) {
 		return found[0], nil
 	case len(found) > 1:
 		return nil, fmt.Errorf("package %q is in several catalogs: choose one with --catalog (%s)", name, strings.Join(have, ", "))
-	case len(names) == 0 && a.options.Catalog != "":
-		return nil, fmt.Errorf("catalog %q is not declared: add it to spec.catalogs", a.options.Catalog)
+	case len(names) == 0 && catalog != "":
+		return nil, fmt.Errorf("catalog %q is not declared: add it to spec.catalogs", catalog)
 	}
 	hint := diag.DidYouMean(name, names)
 	if hint == "" {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/internal/k8s"
@@ -16,6 +17,7 @@ import (
 type Draft struct {
 	project *workspace.Project
 	files   map[string]*addition // by path
+	changed []declare.Subscription
 }
 
 // NewDraft returns an empty draft.
@@ -23,7 +25,7 @@ func NewDraft(p *workspace.Project) *Draft { return &Draft{project: p, files: ma
 
 // addition is a file with the text to append.
 type addition struct {
-	old   []byte // nil: new file
+	old   []byte // nil: new file; with the changes of declarations
 	added []byte
 	names []string // names of the added objects
 }
@@ -50,13 +52,9 @@ func (d *Draft) IsEmpty() bool { return len(d.files) == 0 }
 
 // Add adds objects to a file, and returns the line of the first one.
 func (d *Draft) Add(name string, objects ...k8s.Object) (line int, err error) {
-	f, ours := d.files[name]
-	if !ours {
-		f = &addition{}
-		if f.old, err = readIfAny(d.project, name); err != nil {
-			return 0, err
-		}
-		d.files[name] = f
+	f, err := d.file(name)
+	if err != nil {
+		return 0, err
 	}
 	line = f.lines() + bytes.Count(f.added, []byte{'\n'}) + 1
 	for _, o := range objects {
@@ -64,6 +62,39 @@ func (d *Draft) Add(name string, objects ...k8s.Object) (line int, err error) {
 		f.names = append(f.names, NameOf(o))
 	}
 	return line, nil
+}
+
+// file returns the additions to a file.
+func (d *Draft) file(name string) (f *addition, err error) {
+	if f, ours := d.files[name]; ours {
+		return f, nil
+	}
+	f = &addition{}
+	if f.old, err = readIfAny(d.project, name); err == nil {
+		d.files[name] = f
+	}
+	return f, err
+}
+
+// change sets fields of an existing declaration.
+func (d *Draft) change(s declare.Subscription, values map[declare.Field][]string) error {
+	f, err := d.file(s.Pos.File)
+	if err != nil {
+		return err
+	}
+	if set, err := declare.Parse(s.Pos.File, f.old); err == nil { // the positions after other changes of the file
+		for _, now := range set.Subscriptions {
+			if now.Dialect == s.Dialect && now.Key() == s.Key() {
+				s = now
+			}
+		}
+	}
+	text, err := declare.SetFields(f.old, s, values)
+	if err != nil {
+		return diag.Hintf(s.Pos, "edit it by hand", "%w", err)
+	}
+	f.old, d.changed = text, append(d.changed, s)
+	return nil
 }
 
 // NameOf returns "Kind namespace/name", or "Kind name".
@@ -80,7 +111,11 @@ func (d *Draft) list() []File {
 		if f.old != nil {
 			change = Changed
 		}
-		out = append(out, File{Path: name, Change: change, Objects: f.names, text: yamlnode.Append(f.old, f.added)})
+		text := f.old
+		if f.added != nil {
+			text = yamlnode.Append(text, f.added)
+		}
+		out = append(out, File{Path: name, Change: change, Objects: f.names, text: text})
 	}
 	return out
 }
@@ -98,7 +133,23 @@ func (d *Draft) Edit(settings []byte, in *workspace.Inputs, res *workspace.Resol
 // Declared returns the existing declarations merged with the draft. Positions are those in the
 // files after the edit.
 func (d *Draft) Declared(existing *declare.Set) (*declare.Set, error) {
-	sets := []*declare.Set{existing}
+	base := *existing
+	base.Subscriptions = slices.Clone(base.Subscriptions)
+	for _, s := range d.changed {
+		set, err := declare.Parse(s.Pos.File, d.files[s.Pos.File].old)
+		if err != nil {
+			return nil, err
+		}
+		for _, now := range set.Subscriptions {
+			isIt := func(s declare.Subscription) bool {
+				return s.Dialect == now.Dialect && s.Key() == now.Key() && s.Pos.File == now.Pos.File
+			}
+			if i := slices.IndexFunc(base.Subscriptions, isIt); i >= 0 {
+				base.Subscriptions[i] = now
+			}
+		}
+	}
+	sets := []*declare.Set{&base}
 	for _, name := range slices.Sorted(maps.Keys(d.files)) {
 		f := d.files[name]
 		set, err := declare.Parse(name, append(bytes.Repeat([]byte{'\n'}, f.lines()), f.added...))

@@ -19,6 +19,7 @@ import (
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
 )
 
 // Edit is a change to the declarations, with the resulting lock.
@@ -56,17 +57,27 @@ func (c ChangeKind) Symbol() string {
 	return map[ChangeKind]string{Created: "+", Changed: "~", Removed: "-"}[c]
 }
 
+// editOptions are options of the resolution of an edit.
+type editOptions struct {
+	prune   bool
+	targets []resolve.Target // upgraded along any number of edges
+	fresh   bool             // whether to read the tags of catalogs again
+}
+
 // resolveEdit resolves the changed declarations.
-func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, files []File, prune bool) (*Edit, error) {
+func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, files []File, o editOptions) (*Edit, error) {
 	lock, err := p.LockIfAny()
 	if err != nil {
 		return nil, err
 	}
 	edited := p.With(p.Settings, set, lock)
 	opt := edited.ResolveOptions()
-	opt.Prune = prune
+	opt.Prune, opt.Named = o.prune, o.targets
+	if len(o.targets) > 0 {
+		opt.Hops = -1
+	}
 	e := &Edit{Files: files, project: p}
-	if e.Inputs, err = edited.Inputs(ctx, opt, false); err != nil {
+	if e.Inputs, err = edited.Inputs(ctx, opt, o.fresh); err != nil {
 		return nil, err
 	}
 	var paths []string

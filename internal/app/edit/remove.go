@@ -52,7 +52,7 @@ func Remove(ctx context.Context, p *workspace.Project, operators []string) (*Edi
 	if err := r.rewrite(); err != nil {
 		return nil, err
 	}
-	e, err := resolveEdit(ctx, p, &r.set, r.files, true)
+	e, err := resolveEdit(ctx, p, &r.set, r.files, editOptions{prune: true})
 	if e != nil {
 		e.Notes = append(r.notes, e.Notes...)
 	}

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/quayside/quayside/api/v1alpha1"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/cluster"
@@ -25,6 +27,7 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
+	"github.com/quayside/quayside/render/needs"
 )
 
 // Expected is the desired state of a cluster.
@@ -78,6 +81,7 @@ func Expect(ctx context.Context, p *workspace.Project, cluster string, names []s
 type ObserveOptions struct {
 	Wait     time.Duration // maximum time to wait for a healthy cluster; 0: observe once
 	Custom   bool          // count the custom resources of the operators' kinds
+	Supply   bool          // list the APIs and classes of the cluster
 	Progress func(format string, args ...any)
 }
 
@@ -109,6 +113,9 @@ func Observe(ctx context.Context, c *cluster.Client, want *Expected, opt Observe
 	}
 	if err == nil && opt.Custom {
 		err = l.countCustomResources(ctx, got, objects)
+	}
+	if err == nil && opt.Supply {
+		got.Summary.APIs, got.Summary.Classes, err = l.supply(ctx)
 	}
 	return got, err
 }
@@ -182,6 +189,26 @@ func (l *observer) observe(ctx context.Context) (*Status, []v1alpha1.Observed, e
 		return nil, nil, err
 	}
 	return l.newStatus(summary, details), objects, nil
+}
+
+// supply returns the APIs and classes of the cluster, except built-in APIs. Without permission, the
+// lists are empty.
+func (l *observer) supply(ctx context.Context) (apis, classes []string, err error) {
+	var status *apierrors.StatusError
+	if apis, err = l.c.APIs(ctx); err != nil && !errors.As(err, &status) {
+		return nil, nil, err
+	}
+	apis = slices.DeleteFunc(apis, func(api string) bool { return k8s.IsBuiltinGroup(k8s.Group(api)) })
+	for _, kind := range needs.Classes() {
+		found, err := l.c.List(ctx, cluster.ListOptions{APIVersion: kind.APIVersion, Kind: kind.Kind})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, o := range found.Objects {
+			classes = append(classes, needs.FormatObject(k8s.Object(o).Key()))
+		}
+	}
+	return apis, classes, nil
 }
 
 // clusterUID returns the UID that identifies the cluster, or "" without permission to get it.

@@ -224,6 +224,27 @@ func TestCustom(t *testing.T) {
 	}
 }
 
+// TestSupply lists the APIs and classes of a cluster, only if requested.
+func TestSupply(t *testing.T) {
+	s, client, want := serve(t)
+	s.Put(clustertest.Object{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": map[string]any{"name": "high"}})
+	got, err := Observe(t.Context(), client, want, ObserveOptions{Supply: true, Progress: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	apis, classes := strings.Join(got.Summary.APIs, " "), strings.Join(got.Summary.Classes, " ")
+	if !strings.Contains(apis, "example.com/v1 example.com/v1alpha1") || strings.Contains(apis, "apps/v1") || classes != "PriorityClass//high" {
+		t.Errorf("APIs %s, classes %s", apis, classes)
+	}
+	s.Requests()
+	if _, err := Observe(t.Context(), client, want, ObserveOptions{Progress: quiet}); err != nil {
+		t.Fatal(err)
+	}
+	if asked := strings.Join(s.Requests(), "\n"); strings.Contains(asked, "/priorityclasses") {
+		t.Errorf("without being asked for, lists:\n%s", asked)
+	}
+}
+
 // TestServedBy checks that the served storage version is preferred to the first served version.
 func TestServedBy(t *testing.T) {
 	version := func(name string, served, storage bool) any {

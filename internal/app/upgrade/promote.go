@@ -396,7 +396,7 @@ func (p *promotion) explain(key string, theirs lockfile.Pin, res *workspace.Reso
 	}
 	reasons := map[resolve.HeldBack]PromotionReason{
 		resolve.HeldByHold: ReasonHold, resolve.HeldByVersions: ReasonOlder, resolve.HeldByRange: ReasonRange, resolve.HeldByCluster: ReasonCluster,
-		resolve.HeldByInstallMode: ReasonCluster, resolve.HeldByCatalog: ReasonCatalog, resolve.HeldByDrop: ReasonCatalog,
+		resolve.HeldByInstallMode: ReasonCluster, resolve.HeldByCatalog: ReasonCatalog, resolve.HeldByWithdrawal: ReasonCatalog,
 	}
 	if reason, ok := reasons[res.Stays[i].HeldBack]; ok {
 		return keptReason{reason, p.From.Title + " pins " + res.Stays[i].Text}

@@ -58,6 +58,27 @@ func Changes(before, after *lockfile.File, moves []resolve.Move) []Change {
 	return out
 }
 
+// Removals returns one line about the operators that changes remove, or "" if they remove none.
+func Removals(changes []Change) string {
+	var names []string
+	for _, c := range changes {
+		isLeftover := c.Why == nothingLeft || strings.HasPrefix(c.Why, leftoverObjects)
+		if c.Change == lockfile.Removed && c.Operator != "" && !isLeftover {
+			names = append(names, c.Operator)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("removes %s: %s", diag.Count(len(names), "operator"), strings.Join(names, ", "))
+}
+
+// Reasons for changes to the leftover objects of an operator that is not pinned.
+const (
+	nothingLeft     = "no objects left"
+	leftoverObjects = "leftover objects"
+)
+
 // describeLeftover describes a change to the leftover objects of a replaced or uninstalled
 // operator. It returns "" if the change need not be listed, because another change describes it.
 func describeLeftover(c lockfile.Change, after *lockfile.File) string {
@@ -66,11 +87,11 @@ func describeLeftover(c lockfile.Change, after *lockfile.File) string {
 	case c.Kind == lockfile.Added, pinned:
 		return ""
 	case c.Pruned && c.Kind == lockfile.Removed:
-		return "no objects left"
+		return nothingLeft
 	case c.Kind == lockfile.Removed:
-		return "leftover objects; " + c.Leaving + " replaces it"
+		return leftoverObjects + "; " + c.Leaving + " replaces it"
 	default:
-		return "leftover objects"
+		return leftoverObjects
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/catalog/bundledir"
-	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/model"
@@ -26,6 +25,9 @@ func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, er
 	if in.Lock == nil {
 		return &resolve.Verdict{}, &DiffersError{"no " + LockFile + ": run 'quayside resolve'"}
 	}
+	if err := in.checkSources(); err != nil {
+		return &resolve.Verdict{}, err
+	}
 	v, err := resolve.Check(in.Index, in.Declared, in.Lock, in.Options)
 	var conflicts explain.Conflicts
 	if err != nil && !(in.project.unattended && errors.As(err, &conflicts)) {
@@ -34,7 +36,6 @@ func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, er
 	}
 	v.Warnings = in.project.Waive(append(v.Warnings, in.project.reviewWaivers(diag.Resolving, in.DeclarationWarnings(), v.Warnings)...))
 	v.Stale = append(v.Stale, in.stale...)
-	v.Stale = append(v.Stale, in.changedSources()...)
 	if !in.Options.AllowDowngrade {
 		lowered, _ := in.compareSides(in.Lock)
 		v.Stale = append(v.Stale, loweredReasons(lowered)...)
@@ -91,19 +92,29 @@ func (in *Inputs) CheckInto(ctx context.Context, content bool, r *CheckReport) e
 	return err
 }
 
-// changedSources returns a reason for each pin whose catalog is unreadable and has another source
-// in the declarations than in the lock.
-func (in *Inputs) changedSources() []resolve.Reason {
-	var out []resolve.Reason
-	for _, p := range in.Lock.Pins {
-		c := p.Catalog
-		i := slices.IndexFunc(in.catalogs, func(d cache.Catalog) bool { return d.ID == c.ID })
-		if i >= 0 && in.Index.Broken()[c.ID] != nil && lockfile.SourceName(string(in.catalogs[i].Source)) != c.Source {
-			r := resolve.Reason{Namespace: p.Namespace, Package: p.Package, Text: fmt.Sprintf("is locked from catalog %s, whose declared source is now %q", c.ID, in.catalogs[i].Source)}
-			out = append(out, r.WithFields([]string{"catalog"}, p.Fields, p.Pos))
+// checkSources returns an *InputError for the unreadable catalogs of pins that have another source
+// in the declarations than in the lock. Nothing confirms these pins.
+func (in *Inputs) checkSources() error {
+	if in.Lock == nil {
+		return nil
+	}
+	var faults diag.List
+	for _, c := range in.catalogs {
+		i := slices.IndexFunc(in.Lock.Catalogs(), func(l lockfile.Catalog) bool {
+			return l.ID == c.ID && l.Source != lockfile.SourceName(string(c.Source))
+		})
+		if i < 0 {
+			continue
+		}
+		for _, f := range catalogFaults(in.Index, func(id model.ID) bool { return id == c.ID }) {
+			f.Hint = fmt.Sprintf("correct the source: %s has operators from %s", LockFile, in.Lock.Catalogs()[i].Source)
+			faults = append(faults, f)
 		}
 	}
-	return out
+	if err := faults.Err(); err != nil {
+		return &InputError{err}
+	}
+	return nil
 }
 
 // confirm compares the lock with the content of the bundles that no readable catalog confirms. It

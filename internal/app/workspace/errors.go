@@ -66,6 +66,12 @@ func (e *InputError) Error() string { return e.Err.Error() }
 // Unwrap returns the faults of the catalog.
 func (e *InputError) Unwrap() error { return e.Err }
 
+// fetchError is returned for bundles that cannot be fetched or verified.
+type fetchError struct{ err error }
+
+func (e *fetchError) Error() string { return e.err.Error() }
+func (e *fetchError) Unwrap() error { return e.err }
+
 // NoContentError is returned for a bundle that its catalog does not contain and that is not in the
 // store: the catalog may have dropped it.
 type NoContentError struct{ Catalog model.ID }

@@ -25,6 +25,7 @@ import (
 	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/oci/trust"
 	setting "github.com/quayside/quayside/internal/settings"
@@ -85,6 +86,10 @@ type Project struct {
 	Client func() (*oci.Client, error)
 	// Mirrors returns the mirrors for fetching images.
 	Mirrors func() (oci.Mirrors, error)
+
+	// Observed are observations of clusters, one of each. They show which APIs and classes a cluster
+	// has.
+	Observed []*health.Summary
 
 	repairsMerges bool // see WithMergeRepair
 	unattended    bool // see Unattended

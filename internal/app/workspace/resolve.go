@@ -26,6 +26,7 @@ func (p *Project) ResolveOptions() resolve.Options {
 		Requirements:       w.Requirements,
 		AllowOverlap:       w.AllowOverlap,
 		SharedDependencies: w.SharedDependencies,
+		Command:            "quayside resolve",
 	}
 }
 
@@ -112,9 +113,28 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	if in.Declared, err = resolve.Namespaced(in.Index, in.Declared, in.Read, opt); err != nil {
 		return nil, err
 	}
+	if err := checkTwice(in.Declared); err != nil {
+		return nil, err
+	}
 	in.Options.Named, err = withNamespaces(named, in.Read, in.Declared)
 	in.named = in.Options.Named
 	return in, err
+}
+
+// checkTwice returns an error for each two declarations of one package in one namespace, because
+// only one of them can decide about the operator.
+func checkTwice(set *declare.Set) error {
+	var faults diag.List
+	first := map[string]declare.Subscription{}
+	for _, s := range set.Subscriptions {
+		key := s.Namespace + "/" + s.Package
+		if before, twice := first[key]; twice && s.Package != "" {
+			faults.Add(s.Pos, diag.Hintf(s.Pos, "keep one of them", "package %q in namespace %q is declared twice, first at %s", s.Package, s.Namespace, before.Pos))
+			continue
+		}
+		first[key] = s
+	}
+	return faults.Err()
 }
 
 // checkMisspelled returns an error for each object with a misspelled API that has the same name as
@@ -178,6 +198,9 @@ type Resolution struct {
 // Resolve resolves the inputs to a lock. Together with an error, it may return a resolution
 // that has warnings but no lock.
 func (in *Inputs) Resolve(ctx context.Context) (*Resolution, error) {
+	if err := in.checkSources(); err != nil {
+		return nil, err
+	}
 	res, err := in.solve(ctx)
 	in.project.Log.Detail("resolved")
 	if res == nil {
@@ -204,11 +227,11 @@ func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result, waitin
 		return out, nil
 	}
 	out.Pins = len(res.Lock.Pins)
-	if err := in.refuseLowered(res.Lock); err != nil {
+	if err := errors.Join(in.refuseLowered(res.Lock), in.project.checkOperators(res.Lock)); err != nil {
 		return out, err
 	}
 	if out.Lock, err = in.addDigests(ctx, in.withStorage(res.Lock, waiting...)); err != nil {
-		return out, err
+		return out, &fetchError{err}
 	}
 	out.Changes = Changes(in.Read, out.Lock, res.Moves)
 	for i, c := range out.Changes {

@@ -2,14 +2,19 @@ package workspace
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
 )
 
 // ReadSettings returns quayside.yaml merged with the files that it extends. Without a
@@ -49,12 +54,118 @@ func (r Root) fromWorkspace(name string) string {
 	return filepath.ToSlash(rel)
 }
 
-// checkPatterns returns an error for each cluster name or pattern in the quayside.yaml of this
-// workspace that matches none of its clusters. Inherited settings may name clusters of other
+// checkOperators returns an error for each name or pattern of operators in the quayside.yaml of this
+// workspace that matches nothing in lock. A pattern may also match in a workspace that extends this
+// one. A waiver may name an operator that is being removed, so only a misspelled name is an error.
+func (p *Project) checkOperators(lock *lockfile.File) error {
+	w := p.Settings
+	have := operatorKeys(lock)
+	if len(have) == 0 {
+		return nil
+	}
+	var faults diag.List
+	for i, c := range w.Clusters {
+		for j, pattern := range c.Operators {
+			field := fmt.Sprintf("spec.clusters[%d].operators[%d]", i, j)
+			at := w.At(field)
+			if at.File != w.File || matchesOperator(pattern, have) || p.matchesInExtending(pattern) {
+				continue
+			}
+			hint := "delete the pattern"
+			if len(c.Operators) == 1 {
+				hint = "delete the cluster, or name its operators: without a pattern it gets all of them"
+			}
+			faults.Add(at, diag.Hintf(at, hint, "%s: no operator %q in %s%s", field, pattern, LockFile, suggestOperator(pattern, have)))
+		}
+	}
+	for i, v := range w.Policy.Waivers {
+		field := diag.Item("spec.policy.waivers", i) + ".operator"
+		at, meant := w.At(field), suggestOperator(v.Operator, have)
+		known := slices.ContainsFunc(have, func(name string) bool { return diag.Matches(v.Operator, name) })
+		if v.Operator != "" && at.File == w.File && !known && meant != "" {
+			faults.Addf(at, "%s: no operator %q in %s%s", field, v.Operator, LockFile, meant)
+		}
+	}
+	return faults.Err()
+}
+
+// operatorKeys returns the operators of a lock, including those that are being removed.
+func operatorKeys(lock *lockfile.File) []string {
+	var out []string
+	for _, pin := range lock.Pins {
+		out = append(out, pin.Key())
+	}
+	for _, l := range lock.Leaving {
+		out = append(out, l.Key())
+	}
+	return out
+}
+
+// matchesOperator reports whether a pattern of spec.clusters matches one of the operators.
+func matchesOperator(pattern string, operators []string) bool {
+	return slices.ContainsFunc(operators, func(name string) bool {
+		gets, err := (profile.Cluster{Operators: []string{pattern}}).Gets(name)
+		return err != nil || gets // render reports the error
+	})
+}
+
+// matchesInExtending reports whether a pattern matches an operator in a lock of another workspace
+// of the repository that extends quayside.yaml.
+func (p *Project) matchesInExtending(pattern string) bool {
+	dirs, err := Workspaces(p.Top())
+	return err == nil && slices.ContainsFunc(dirs, func(dir string) bool {
+		root := Dir(filepath.Join(p.Top(), filepath.FromSlash(dir)))
+		w, err := root.ReadSettings()
+		if err != nil || !slices.ContainsFunc(w.Extended, func(file string) bool { return path.Join(dir, file) == path.Join(p.repoPath(), settings.FileName) }) {
+			return false
+		}
+		data, err := root.Read(LockFile)
+		if err != nil {
+			return false
+		}
+		lock, err := lockfile.Parse(LockFile, data)
+		return err == nil && matchesOperator(pattern, operatorKeys(lock))
+	})
+}
+
+// suggestOperator returns the operators that a name could mean, for a message.
+func suggestOperator(name string, have []string) string {
+	for _, key := range have {
+		if _, pkg, _ := strings.Cut(key, "/"); pkg == name {
+			return fmt.Sprintf(" (did you mean %q?)", key)
+		}
+	}
+	return diag.DidYouMean(name, have)
+}
+
+// CheckPatterns returns an error for each name or pattern of clusters and operators in the
+// quayside.yaml of this workspace that matches nothing in it.
+func (p *Project) CheckPatterns() error {
+	lock, err := p.LockIfAny()
+	if err != nil || lock == nil {
+		return errors.Join(err, p.checkPatterns())
+	}
+	return errors.Join(p.checkPatterns(), p.checkOperators(lock))
+}
+
+// PolicyRules returns the rules of the policy in CEL.
+func (p *Project) PolicyRules() []diff.CELRule {
+	var out []diff.CELRule
+	for _, r := range p.Settings.Policy.Rules {
+		out = append(out, diff.CELRule{Name: r.Name, Expression: r.Expression, Message: r.Message, Tree: r.On == "tree", Pos: r.Pos})
+	}
+	return out
+}
+
+// checkPatterns returns an error for each invalid rule of the policy, and for each cluster name or
+// pattern in the quayside.yaml of this workspace that matches none of its clusters. Inherited settings may name clusters of other
 // workspaces.
 func (p *Project) checkPatterns() error {
 	w, have := p.Settings, p.Clusters()
 	var faults diag.List
+	if rules := p.PolicyRules(); len(rules) > 0 {
+		faults.Add(diag.Pos{}, diff.Policy{Rules: rules}.CheckRules())
+	}
 	check := func(field string, patterns []string) {
 		for i, pattern := range patterns {
 			at := w.At(diag.Item(field, i))

@@ -51,7 +51,8 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
 	var upgraded []string
 	for _, p := range parts {
 		res, err := in.newResolution(ctx, p.Result)
-		if err != nil && in.project.unattended {
+		var unfetched *fetchError
+		if errors.As(err, &unfetched) && in.project.unattended {
 			for _, operator := range p.Operators {
 				in.Leave(operator, "not-fetched", err.Error())
 			}

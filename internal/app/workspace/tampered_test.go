@@ -313,7 +313,8 @@ func (c tampering) judge(t *testing.T, v *resolve.Verdict, err error, lines []st
 	ok := false
 	switch c.want {
 	case "stale":
-		ok = errors.As(err, &stale) && names(stale.Reasons)
+		var unreadable *workspace.InputError
+		ok = errors.As(err, &stale) && names(stale.Reasons) || field == "catalog" && errors.As(err, &unreadable)
 	case "block":
 		ok = errors.As(err, &stale) && slices.ContainsFunc(stale.Reasons, func(r resolve.Reason) bool {
 			return r.Fields == nil && r.Pos.Line > 0 && strings.HasPrefix(lines[r.Pos.Line-1], "- ")

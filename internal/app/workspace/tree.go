@@ -33,6 +33,7 @@ type TreeReport struct {
 	edited        []string       // files edited by hand
 	foreignFaults []string       // faults of foreign files, see checkForeign
 	applied       []diag.Warning // objects that make OLM install rendered operators, see stillApplied
+	unmet         diag.List      // needs of operators that a cluster does not meet, see unmetNeeds
 }
 
 // foreign is the change kind of files not written by quayside, mostly the user's patches.
@@ -73,7 +74,7 @@ func (p *Project) WriteTree(ctx context.Context, opts ...filetree.Option) (*Tree
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(r.checkLayout(), r.errApplied()); err != nil {
+	if err := errors.Join(r.checkLayout(), r.errApplied(), r.unmet.Err()); err != nil {
 		return nil, err
 	}
 	r.Changes = slices.DeleteFunc(r.Changes, func(c filetree.FileChange) bool { return c.Kind == foreign })
@@ -92,7 +93,7 @@ func (p *Project) WriteTree(ctx context.Context, opts ...filetree.Option) (*Tree
 // CheckTree compares the tree with the rendered lock. With all it also lists files not
 // written by quayside.
 func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) {
-	if err := p.checkPatterns(); err != nil {
+	if err := p.CheckPatterns(); err != nil {
 		return nil, err
 	}
 	res, err := p.RenderLock(ctx)
@@ -132,6 +133,11 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 		if r.applied, notes, err = p.stillApplied(lock); err != nil {
 			return nil, err
 		}
+		var expected []diag.Warning
+		if r.unmet, expected, err = p.unmetNeeds(lock, res); err != nil {
+			return nil, err
+		}
+		notes = append(notes, expected...)
 		p.Log.Warn(notes)
 		r.Warnings = append(r.Warnings, notes...)
 	}
@@ -163,14 +169,14 @@ func (r *TreeReport) checkLayout() error {
 }
 
 // Err joins an error for each of these problems: the tree is out of date with the lock, the tree
-// has overlays of an earlier layout, foreign files affect the applied objects, or OLM would also
-// install an operator. If the tree has overlays of an earlier layout, the last two are not
-// reported.
+// has overlays of an earlier layout, foreign files affect the applied objects, OLM would also
+// install an operator, or a cluster does not meet the needs of an operator. If the tree has overlays
+// of an earlier layout, the last three are not reported.
 func (r *TreeReport) Err() error {
 	if len(r.earlier) > 0 {
 		return errors.Join(r.errDiffers(), errEarlierOverlays())
 	}
-	return errors.Join(r.errDiffers(), r.errForeign(), r.errApplied())
+	return errors.Join(r.errDiffers(), r.errForeign(), r.errApplied(), r.unmet.Err())
 }
 
 func errEarlierOverlays() error {

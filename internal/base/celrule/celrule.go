@@ -9,9 +9,11 @@ package celrule
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/interpreter"
 )
 
@@ -37,6 +39,7 @@ func NewBudget() *Budget { return &Budget{left: runCost, each: ruleCost} }
 
 // Rule is a compiled rule.
 type Rule struct {
+	ast    *cel.Ast
 	run    cel.Program
 	budget *Budget
 	left   uint64
@@ -52,18 +55,34 @@ func (b *Budget) Compile(env *cel.Env, rule string) (*Rule, error) {
 	if !b.take(byteCost * uint64(len(rule))) {
 		return nil, ErrCost
 	}
-	ast, issues := env.Compile(rule)
+	checked, issues := env.Compile(rule)
 	if err := issues.Err(); err != nil {
 		return nil, errors.New(firstLine(err.Error()))
 	}
-	if t := ast.OutputType(); t != cel.BoolType && t != cel.DynType {
+	if t := checked.OutputType(); t != cel.BoolType && t != cel.DynType {
 		return nil, fmt.Errorf("expression must return bool, got %s", t)
 	}
-	run, err := env.Program(ast, cel.CostLimit(onceCost), cel.CostTracking(estimator{}), cel.CustomDecoratorV2(withCostLimits))
+	run, err := env.Program(checked, cel.CostLimit(onceCost), cel.CostTracking(estimator{}), cel.CustomDecoratorV2(withCostLimits))
 	if err != nil {
 		return nil, err
 	}
-	return &Rule{run: run, budget: b, left: b.each}, nil
+	return &Rule{ast: checked, run: run, budget: b, left: b.each}, nil
+}
+
+// Fields returns the fields of a variable that the rule selects, as in variable.field, sorted.
+func (r *Rule) Fields(variable string) []string {
+	var out []string
+	ast.PostOrderVisit(r.ast.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() != ast.SelectKind {
+			return
+		}
+		of := e.AsSelect().Operand()
+		if of.Kind() == ast.IdentKind && of.AsIdent() == variable && !e.AsSelect().IsTestOnly() {
+			out = append(out, e.AsSelect().FieldName())
+		}
+	}))
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func firstLine(s string) string {

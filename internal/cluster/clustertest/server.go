@@ -148,6 +148,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r.URL.Path == "/apis" {
+		s.listGroups(w)
+		return
+	}
 	apiVersion, rest, ok := splitPath(r.URL.Path)
 	kinds := s.kinds(apiVersion)
 	switch {
@@ -180,6 +184,31 @@ func (s *Server) discover(w http.ResponseWriter, apiVersion string, kinds []Kind
 			Object{"name": k.Plural + "/status", "kind": k.Kind, "namespaced": k.Namespaced})
 	}
 	writeJSON(w, http.StatusOK, Object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": apiVersion, "resources": list})
+}
+
+// listGroups responds with the groups of all kinds, without the core group.
+func (s *Server) listGroups(w http.ResponseWriter) {
+	versions := map[string][]any{}
+	add := func(group, version string) {
+		versions[group] = append(versions[group], Object{"groupVersion": group + "/" + version, "version": version})
+	}
+	for _, k := range builtinKinds() {
+		if group, version, ok := strings.Cut(k.APIVersion, "/"); ok {
+			add(group, version)
+		}
+	}
+	for _, o := range s.objects {
+		if o["kind"] == "CustomResourceDefinition" {
+			for _, v := range k8s.Items(o, "spec", "versions") {
+				add(k8s.Text(o, "spec", "group"), k8s.Text(v, "name"))
+			}
+		}
+	}
+	var groups []any
+	for _, group := range slices.Sorted(maps.Keys(versions)) {
+		groups = append(groups, Object{"name": group, "versions": versions[group]})
+	}
+	writeJSON(w, http.StatusOK, Object{"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
 // objectsAt responds with an object or a list.

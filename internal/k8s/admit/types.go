@@ -3,6 +3,7 @@ package admit
 import (
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -134,6 +135,15 @@ func Config() Part {
 
 // EnvVarSource returns the Part for valueFrom of an environment variable.
 func EnvVarSource() Part { return Part{reflect.TypeFor[corev1.EnvVarSource]()} }
+
+// Resources is the part for the resources of a container.
+func Resources() Part { return Part{reflect.TypeFor[corev1.ResourceRequirements]()} }
+
+// FieldPath returns the path of a field in a fault as positions have it: "requests.cpu" for
+// "requests[cpu]".
+func FieldPath(field string) string {
+	return regexp.MustCompile(`\[([^\]]*[^\]0-9][^\]]*)\]`).ReplaceAllString(field, ".$1")
+}
 
 // Volume is a volume of a pod.
 func Volume() Part { return Part{reflect.TypeFor[corev1.Volume]()} }

@@ -114,3 +114,22 @@ func (o *Overlay) patchPosition(message string) diag.Pos {
 // accumulated matches the nested directories that kustomize was processing when it failed. The
 // last match is the innermost directory.
 var accumulated = regexp.MustCompile(`accumulation of path '/([^']+)'`)
+
+// DescribeTarget returns the fields of a target for a message.
+func DescribeTarget(target types.Selector) string {
+	var words []string
+	for _, field := range []struct{ name, value string }{
+		{"kind", target.Kind},
+		{"name", target.Name},
+		{"namespace", target.Namespace},
+		{"group", target.Group},
+		{"version", target.Version},
+		{"labelSelector", target.LabelSelector},
+		{"annotationSelector", target.AnnotationSelector},
+	} {
+		if field.value != "" {
+			words = append(words, fmt.Sprintf("%s %q", field.name, field.value))
+		}
+	}
+	return strings.Join(words, ", ")
+}

@@ -112,7 +112,7 @@ type entry struct {
 	provider func(ProviderSettings) Provider
 }
 
-// providerTable returns the providers; the first one is the default.
+// providerTable returns the providers.
 func providerTable() []entry {
 	return []entry{
 		{CertManager, func(ProviderSettings) Provider { return certManager{} }},
@@ -128,6 +128,17 @@ func Names() []string {
 		out = append(out, string(l.name))
 	}
 	return out
+}
+
+// Default returns the default provider: the first one or, on OpenShift, the first one that runs only
+// there.
+func Default(openshift bool) Name {
+	all := providerTable()
+	i := slices.IndexFunc(all, func(l entry) bool {
+		p := l.provider(ProviderSettings{})
+		return openshift && p.CanRun(true) && !p.CanRun(false)
+	})
+	return all[max(0, i)].name
 }
 
 // NewProvider returns the provider with a name. An empty name selects the default.

@@ -1,47 +1,39 @@
-package olmexit
+package needs
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/olmexit/snapshot"
+	"github.com/quayside/quayside/render"
 )
 
-// Need is the degree to which a running operator needs OLM.
-type Need string
+// OLMNeed is the degree to which a running operator needs OLM.
+type OLMNeed string
 
 // The needs, the strongest first.
 const (
-	NeedsOLM  Need = "yes"     // OLM performs its main function
-	InPart    Need = "partly"  // it runs without OLM, but some functions are lost
-	MayNeed   Need = "unknown" // it could use OLM, but actual use cannot be observed
-	NeedsNone Need = "no"
+	NeedsOLM  OLMNeed = "yes"     // OLM performs its main function
+	InPart    OLMNeed = "partly"  // it runs without OLM, but some functions are lost
+	MayNeed   OLMNeed = "unknown" // it could use OLM, but actual use cannot be observed
+	NeedsNone OLMNeed = "no"
 )
-
-// Dependence lists the uses of OLM by one running operator.
-type Dependence struct {
-	OperatorKey
-	Bundle      string   `json:"bundle,omitempty" doc:"Name of the bundle: of the ClusterServiceVersion in a cluster."`
-	NeedsOLM    Need     `json:"needsOLM" form:"enum=yes|partly|unknown|no" doc:"yes: its purpose depends on OLM; partly: it works without OLM, with the listed losses; unknown: it may use OLM; no: there is no evidence of OLM."`
-	Signals     []Signal `json:"signals" doc:"Evidence of OLM, strongest first."`
-	Definitions []string `json:"crds" doc:"CustomResourceDefinitions of OLM whose objects it watches: keep them when OLM is uninstalled."`
-}
 
 // Signal is an indication that an operator uses OLM.
 type Signal struct {
-	Code   string `json:"code" form:"enum=installs|ships|changes-csv|prepares|reads|packages|webhook|annotation|mentions|everything" doc:"As in the documentation."`
-	Need   Need   `json:"need" form:"enum=yes|partly|unknown" doc:"Whether it needs OLM for this."`
-	Object string `json:"object" doc:"Owner: a ServiceAccount, a Deployment or another object."`
-	What   string `json:"description" doc:"Actions, performed or allowed."`
-	Loses  string `json:"impact" doc:"Features that are lost without OLM."`
-	Do     string `json:"hint" doc:"Possible remedy."`
+	Code   string  `json:"code" form:"enum=installs|ships|changes-csv|prepares|reads|packages|webhook|annotation|mentions|everything" doc:"As in the documentation."`
+	Need   OLMNeed `json:"need" form:"enum=yes|partly|unknown" doc:"Whether it needs OLM for this."`
+	Object string  `json:"object" doc:"Owner: a ServiceAccount, a Deployment or another object."`
+	What   string  `json:"description" doc:"Actions, performed or allowed."`
+	Loses  string  `json:"impact" doc:"Features that are lost without OLM."`
+	Do     string  `json:"hint" doc:"Possible remedy."`
 }
 
 // signalCategory is a category of signals.
 type signalCategory struct {
 	code      string
-	need      Need
+	need      OLMNeed
 	loses, do string
 }
 
@@ -63,8 +55,12 @@ func signalKinds() []signalCategory {
 	}
 }
 
-// packagesGroup is the API group of OLM's packageserver.
-const packagesGroup = "packages.operators.coreos.com"
+// The API groups of OLM v0, OLM v1 and OLM's packageserver.
+const (
+	olmGroup      = "operators.coreos.com"
+	olmV1Group    = "olm.operatorframework.io"
+	packagesGroup = "packages.operators.coreos.com"
+)
 
 // olmAccess assigns a signal code to write access to an OLM resource.
 type olmAccess struct {
@@ -93,8 +89,8 @@ func olmAccesses() []olmAccess {
 // OperatorConditions are not included, because every tree has them.
 func olmResources() map[string][]string {
 	return map[string][]string{
-		snapshot.OLM:   {"catalogsources", "clusterserviceversions", "installplans", "olmconfigs", "operatorgroups", "operators", "subscriptions"},
-		snapshot.OLMv1: {"clustercatalogs", "clusterextensions"},
+		olmGroup:   {"catalogsources", "clusterserviceversions", "installplans", "olmconfigs", "operatorgroups", "operators", "subscriptions"},
+		olmV1Group: {"clustercatalogs", "clusterextensions"},
 	}
 }
 
@@ -182,10 +178,35 @@ func (h *permissionIndex) grant(account string, g k8s.Grant) {
 	}
 }
 
-// rbacSignals returns signals for the permissions of accounts on OLM resources, and the CRDs of the
+// FindOLM returns the strongest need of OLM of an operator with these objects, the signals for it,
+// the strongest first, and the CRDs of OLM whose objects it may watch. With shipped, objects of OLM's
+// own kinds are signals.
+func FindOLM(objects []k8s.Object, shipped bool) (need OLMNeed, signals []Signal, definitions []string) {
+	signals, definitions = PermissionSignals(objects)
+	if shipped {
+		signals = append(signals, bundleSignals(objects)...)
+	}
+	for _, o := range objects {
+		signals = append(signals, webhookSignals(o)...)
+		signals = append(signals, textSignals(o)...)
+	}
+	rank := map[string]int{}
+	for i, s := range signalKinds() {
+		rank[s.code] = i
+	}
+	slices.SortFunc(signals, func(a, b Signal) int {
+		return cmp.Or(rank[a.Code]-rank[b.Code], strings.Compare(a.Object, b.Object), strings.Compare(a.What, b.What))
+	})
+	if signals = slices.Compact(signals); len(signals) == 0 {
+		return NeedsNone, nil, definitions
+	}
+	return signals[0].Need, signals, definitions
+}
+
+// PermissionSignals returns signals for the permissions of accounts on OLM resources, and the CRDs of the
 // resources that they may watch. For an operator that installs others, it omits signals for changing
 // and reading OLM objects.
-func rbacSignals(objects []k8s.Object) ([]Signal, []string) {
+func PermissionSignals(objects []k8s.Object) ([]Signal, []string) {
 	list := make([]map[string]any, len(objects))
 	for i, o := range objects {
 		list[i] = o
@@ -251,4 +272,115 @@ func newSignal(code, object, what string) Signal {
 	all := signalKinds()
 	s := all[slices.IndexFunc(all, func(s signalCategory) bool { return s.code == code })]
 	return Signal{Code: code, Need: s.need, Object: object, What: what, Loses: s.loses, Do: s.do}
+}
+
+// isOLMKind reports whether a kind belongs to OLM, except OperatorCondition, which every tree has.
+func isOLMKind(group, kind string) bool {
+	return (group == olmGroup || group == olmV1Group) && kind != "OperatorCondition"
+}
+
+// olmEvidence returns the reasons why an operator cannot run without OLM, as text. They are the
+// signals of FindOLM with NeedsOLM.
+func olmEvidence(objects []k8s.Object) []string {
+	var out []string
+	named, groups := false, olmResources()
+	for _, o := range objects {
+		for _, rule := range k8s.Items(o, "rules") {
+			named = named || slices.ContainsFunc(k8s.Texts(rule, "apiGroups"), func(group string) bool { return groups[group] != nil })
+		}
+	}
+	signals := bundleSignals(objects)
+	if named { // computing all permissions is slow
+		granted, _ := PermissionSignals(objects)
+		signals = append(signals, granted...)
+	}
+	for _, s := range signals {
+		if s.Need == NeedsOLM {
+			out = append(out, s.Object+" "+s.What)
+		}
+	}
+	return out
+}
+
+// bundleSignals returns a signal for each object of an OLM kind, except OperatorConditions, which every
+// tree has.
+func bundleSignals(objects []k8s.Object) []Signal {
+	var out []Signal
+	for _, o := range objects {
+		if isOLMKind(o.Group(), o.Kind()) {
+			out = append(out, newSignal("ships", o.Key().String(), "uses OLM's API"))
+		}
+	}
+	return out
+}
+
+// webhookSignals returns a signal for each webhook with rules for OLM objects.
+func webhookSignals(o k8s.Object) []Signal {
+	var out []Signal
+	for _, hook := range k8s.Items(o, "webhooks") {
+		for _, rule := range k8s.Items(hook, "rules") {
+			for group := range olmResources() {
+				if slices.Contains(k8s.Texts(rule, "apiGroups"), group) {
+					out = append(out, newSignal("webhook", o.Key().String(), "is queried about "+strings.Join(k8s.Texts(rule, "resources"), ", ")+" of "+group))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// textSignals returns a signal for each text in an object that refers to OLM.
+func textSignals(o k8s.Object) []Signal {
+	var out []Signal
+	note := func(code, what string) { out = append(out, newSignal(code, o.Key().String(), what)) }
+	if o.Is("", "ConfigMap") {
+		for key, text := range k8s.TextMap(o, "data") {
+			if mentionsOLM(text) {
+				note("mentions", "embeds an object of OLM in "+key)
+			}
+		}
+		return out
+	}
+	set := k8s.TextMap(o, "spec", "template", "metadata", "annotations")
+	for key := range render.ReadAnnotations(k8s.PodSpec(o)) {
+		if _, there := set[key]; strings.HasPrefix(key, "olm") && (!there && !isCommonAnnotation(key) || key == "olmcahash") {
+			note("annotation", "reads the annotation "+key+" of its pods")
+		}
+	}
+	for _, c := range k8s.Containers(k8s.PodSpec(o)) {
+		for _, e := range k8s.Items(c, "env") {
+			name, value := k8s.Text(e, "name"), k8s.Text(e, "value")
+			if value != "" && (isOLMName(name) || mentionsOLM(value)) {
+				note("mentions", "sets "+name)
+			}
+		}
+		for _, arg := range append(k8s.Texts(c, "command"), k8s.Texts(c, "args")...) {
+			if flag, _, _ := strings.Cut(arg, "="); strings.HasPrefix(arg, "-") && isOLMName(flag) {
+				note("mentions", "runs with "+flag)
+			}
+		}
+	}
+	return out
+}
+
+// isCommonAnnotation reports whether quayside sets a pod annotation to the same value as OLM.
+func isCommonAnnotation(key string) bool {
+	return slices.Contains([]string{"olm.operatorGroup", "olm.operatorNamespace", "olm.properties", "olm.targetNamespaces"}, key)
+}
+
+// mentionsOLM reports whether a text contains the group and version of an OLM kind.
+func mentionsOLM(text string) bool {
+	for group := range olmResources() {
+		if strings.Contains(text, group+"/v") {
+			return true
+		}
+	}
+	return false
+}
+
+// isOLMName reports whether a name refers to OLM or its kinds.
+func isOLMName(name string) bool {
+	parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '-' || r == '_' || r == '.' })
+	joined := strings.Join(parts, "")
+	return slices.Contains(parts, "olm") || slices.ContainsFunc([]string{"clusterserviceversion", "installplan", "operatorgroup"}, func(kind string) bool { return strings.Contains(joined, kind) })
 }

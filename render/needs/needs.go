@@ -1,0 +1,307 @@
+// Package needs finds the requirements that rendered operators have on a cluster: APIs, objects that
+// their pods refer to, Pod Security levels that allow the pods, and OLM.
+//
+// [Find] lists the needs of one operator. A [Supply] contains everything that the tree, the settings
+// and observations provide, and returns the unmet needs. Permissions are not needs, because most
+// operators use an optional API only if the cluster has it. The exception is the permission to
+// install operators through OLM.
+//
+// Start from [Find] and [Supply].
+package needs
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile/certificates"
+	"github.com/quayside/quayside/render"
+)
+
+// Kind is a kind of needs.
+type Kind string
+
+// The kinds of needs. The API server or the scheduler rejects an operator whose needs are unmet, except
+// for Config.
+const (
+	API         Kind = "api"         // an API of the operator's objects
+	Config      Kind = "config"      // a Secret or ConfigMap of a pod, or a class that the operator may create
+	Other       Kind = "object"      // another object that a pod or a claim refers to
+	OLM         Kind = "olm"         // OLM at run time
+	PodSecurity Kind = "podSecurity" // a Namespace that allows the pods
+)
+
+// Need is a requirement of an operator on its cluster.
+type Need struct {
+	Kind       Kind
+	APIVersion string   // of an API
+	Kinds      []string // of the objects of an API, sorted
+	Object     k8s.Key  // for Config, Other and PodSecurity
+	Level      string   // for PodSecurity: enforced level
+	By         []string // objects and fields with this need, sorted; for OLM, the evidence
+	Why        []string // for PodSecurity: violations of the level, sorted
+}
+
+// compare orders by kind, API version and object.
+func (n Need) compare(m Need) int {
+	return cmp.Or(strings.Compare(string(n.Kind), string(m.Kind)), strings.Compare(n.APIVersion, m.APIVersion), n.Object.Compare(m.Object))
+}
+
+// ID identifies the need among those of an operator.
+func (n Need) ID() string { return string(n.Kind) + " " + n.APIVersion + " " + n.Object.String() }
+
+// Find returns the sorted needs of an operator. namespaces are the rendered Namespaces. On OpenShift,
+// only violations of the Pod Security level baseline count, because admission there fills in the
+// other fields.
+func Find(o render.ClusterOperator, namespaces []k8s.Object, openshift bool) []Need {
+	f := finder{found: map[string]*Need{}, served: map[[2]string]bool{}, objects: o.Objects, namespaces: namespaces, openshift: openshift}
+	for _, api := range o.NativeAPIs {
+		f.needAPI(strings.TrimPrefix(api.Group+"/"+api.Version, "/"), api.Kind, func() string { return "spec.nativeAPIs of the ClusterServiceVersion" })
+	}
+	for _, object := range o.Objects {
+		f.needAPI(object.APIVersion(), object.Kind(), object.Key().String)
+		f.addReferences(object)
+	}
+	for _, by := range olmEvidence(o.Objects) {
+		f.add(Need{Kind: OLM}, by)
+	}
+	var out []Need
+	for _, n := range f.found {
+		for _, list := range []*[]string{&n.Kinds, &n.By, &n.Why} {
+			slices.Sort(*list)
+			*list = slices.Compact(*list)
+		}
+		out = append(out, *n)
+	}
+	slices.SortFunc(out, Need.compare)
+	return out
+}
+
+type finder struct {
+	found      map[string]*Need
+	served     map[[2]string]bool // whether clusters serve an API version and kind; OLM is another need
+	objects    []k8s.Object
+	namespaces []k8s.Object
+	openshift  bool
+}
+
+// add adds a need of an object or field, or adds the object to an equal need. It returns the need.
+func (f *finder) add(n Need, by string) *Need {
+	id := n.ID()
+	if f.found[id] == nil {
+		f.found[id] = &n
+	}
+	f.found[id].By = append(f.found[id].By, by)
+	return f.found[id]
+}
+
+// needAPI adds the need of an API, unless every API server serves it, or it is an API of OLM.
+func (f *finder) needAPI(apiVersion, kind string, by func() string) {
+	id := [2]string{apiVersion, kind}
+	served, known := f.served[id]
+	if !known {
+		group := k8s.Group(apiVersion)
+		served = k8s.IsBuiltinGroup(group) && !isAlpha(apiVersion) || isOLMKind(group, kind)
+		f.served[id] = served
+	}
+	if !served {
+		n := f.add(Need{Kind: API, APIVersion: apiVersion}, by())
+		n.Kinds = append(n.Kinds, kind)
+	}
+}
+
+// isAlpha reports whether an API has an alpha version, which must be enabled in API servers.
+func isAlpha(apiVersion string) bool {
+	return regexp.MustCompile(`/v[0-9]+alpha[0-9]+$`).MatchString(apiVersion)
+}
+
+// addReferences adds the objects to which a workload or claim refers.
+func (f *finder) addReferences(o k8s.Object) {
+	var pod map[string]any
+	switch o.Group() {
+	case "", "apps", "batch":
+		pod = k8s.PodSpec(o)
+	}
+	if len(pod) == 0 && !o.Is("", "PersistentVolumeClaim") && !o.Is("apps", "StatefulSet") {
+		return
+	}
+	by := o.Key().String()
+	switch {
+	case o.Is("", "PersistentVolumeClaim"):
+		f.addClass("StorageClass", k8s.Text(o, "spec", "storageClassName"), by)
+	case o.Is("apps", "StatefulSet"):
+		for _, claim := range k8s.Items(o, "spec", "volumeClaimTemplates") {
+			f.addClass("StorageClass", k8s.Text(claim, "spec", "storageClassName"), by+" volumeClaimTemplates["+k8s.Text(claim, "metadata", "name")+"]")
+		}
+	}
+	if len(pod) == 0 {
+		return
+	}
+	named := func(kind, name, field string) {
+		if name != "" {
+			f.add(Need{Kind: Other, Object: k8s.Key{Kind: kind, Namespace: o.Namespace(), Name: name}}, by+field)
+		}
+	}
+	if account := k8s.Text(pod, "serviceAccountName"); account != "default" {
+		named("ServiceAccount", account, "")
+	}
+	f.addClass("PriorityClass", k8s.Text(pod, "priorityClassName"), by)
+	f.addClass("RuntimeClass", k8s.Text(pod, "runtimeClassName"), by)
+	for _, v := range k8s.Items(pod, "volumes") {
+		field := " volumes[" + k8s.Text(v, "name") + "]"
+		named("PersistentVolumeClaim", k8s.Text(v, "persistentVolumeClaim", "claimName"), field)
+		f.addClass("StorageClass", k8s.Text(v, "ephemeral", "volumeClaimTemplate", "spec", "storageClassName"), by+field)
+	}
+	k8s.PodReferences(pod, func(field, kind, name string) {
+		f.add(Need{Kind: Config, Object: k8s.Key{Kind: kind, Namespace: o.Namespace(), Name: name}}, by+" "+field)
+	})
+	f.addPodSecurity(o, pod)
+}
+
+// addClass adds the need of a class, unless the name is empty or every cluster has the class.
+func (f *finder) addClass(kind, name, by string) {
+	if name == "" || kind == "PriorityClass" && strings.HasPrefix(name, "system-") {
+		return
+	}
+	n := Need{Kind: Other, Object: k8s.Key{Group: providable()[kind].group, Kind: kind, Name: name}}
+	if f.mayCreate(n.Object) {
+		n.Kind = Config
+	}
+	f.add(n, by)
+}
+
+// mayCreate reports whether a role of the operator names the resource of an object and permits its
+// creation.
+func (f *finder) mayCreate(key k8s.Key) bool {
+	resource := k8s.Resource(key.Group, key.Kind)
+	return slices.ContainsFunc(f.objects, func(o k8s.Object) bool {
+		return slices.ContainsFunc(k8s.Items(o, "rules"), func(rule map[string]any) bool {
+			verbs := k8s.Texts(rule, "verbs")
+			return slices.Contains(k8s.Texts(rule, "apiGroups"), key.Group) && slices.Contains(k8s.Texts(rule, "resources"), resource) &&
+				(slices.Contains(verbs, "create") || slices.Contains(verbs, "*"))
+		})
+	})
+}
+
+// The labels of a Namespace that reject pods.
+const (
+	enforceLabel   = "pod-security.kubernetes.io/enforce"
+	enforceVersion = enforceLabel + "-version"
+)
+
+// addPodSecurity adds a need if the rendered Namespace of a workload rejects its pods.
+func (f *finder) addPodSecurity(o k8s.Object, pod map[string]any) {
+	i := slices.IndexFunc(f.namespaces, func(ns k8s.Object) bool { return ns.Name() == o.Namespace() })
+	if i < 0 {
+		return
+	}
+	labels := k8s.TextMap(f.namespaces[i], "metadata", "labels")
+	level, checked := labels[enforceLabel], labels[enforceLabel]
+	if level == "" || level == k8s.Privileged {
+		return
+	}
+	if f.openshift {
+		checked = k8s.Baseline
+	}
+	meta := k8s.Map(o, "spec", "template", "metadata")
+	// An invalid pod is reported where its manifest is read.
+	if why, err := k8s.PodSecurityViolations(meta, pod, checked, labels[enforceVersion]); err == nil && len(why) > 0 {
+		n := f.add(Need{Kind: PodSecurity, Object: f.namespaces[i].Key(), Level: level}, o.Key().String())
+		n.Why = append(n.Why, why...)
+	}
+}
+
+// Supply is everything in a cluster that can meet needs.
+type Supply struct {
+	apis    map[string]bool // "cert-manager.io/v1", or "cert-manager.io/v1/Certificate" for a single kind
+	objects map[k8s.Key]bool
+}
+
+// NewSupply returns the supply of every cluster, or of every OpenShift cluster.
+func NewSupply(openshift bool) *Supply {
+	s := &Supply{apis: map[string]bool{}, objects: map[k8s.Key]bool{{Kind: "ConfigMap", Name: "kube-root-ca.crt"}: true}}
+	if openshift {
+		s.objects[k8s.Key{Kind: "ConfigMap", Name: "openshift-service-ca.crt"}] = true
+	}
+	return s
+}
+
+// AddAPIs adds APIs, such as "cert-manager.io/v1", with all their kinds.
+func (s *Supply) AddAPIs(apiVersions ...string) {
+	for _, v := range apiVersions {
+		s.apis[v] = true
+	}
+}
+
+// AddKeys adds single objects.
+func (s *Supply) AddKeys(keys ...k8s.Key) {
+	for _, k := range keys {
+		s.objects[k] = true
+	}
+}
+
+// AddObjects adds objects, the APIs that they define, and the objects that controllers create for
+// them.
+func (s *Supply) AddObjects(objects ...k8s.Object) {
+	kinds := providable()
+	for _, o := range objects {
+		add := func(kind, name string) {
+			s.objects[k8s.Key{Group: kinds[kind].group, Kind: kind, Namespace: o.Namespace(), Name: name}] = true
+		}
+		switch {
+		case k8s.IsCRD(o):
+			crd := k8s.ParseCRD(o)
+			for _, v := range crd.Served() {
+				s.apis[crd.Group+"/"+v+"/"+crd.Kind] = true
+			}
+		case o.Is("apiregistration.k8s.io", "APIService"):
+			s.apis[k8s.Text(o, "spec", "group")+"/"+k8s.Text(o, "spec", "version")] = true
+		case o.Is("", "PersistentVolume"): // binds to claims without the StorageClass
+			add("StorageClass", k8s.Text(o, "spec", "storageClassName"))
+		case o.Is("", "Service"):
+			annotations := k8s.TextMap(o, "metadata", "annotations")
+			add("Secret", annotations["service.beta.openshift.io/serving-cert-secret-name"])
+			add("Secret", annotations["service.alpha.openshift.io/serving-cert-secret-name"])
+		case k8s.Text(o, "spec", "secretName") != "" && certificates.Issues(o.Group(), o.Kind()):
+			add("Secret", k8s.Text(o, "spec", "secretName"))
+		default:
+			if kind, ok := kinds[o.Kind()]; ok && kind.group == o.Group() {
+				s.objects[o.Key()] = true
+			}
+		}
+	}
+}
+
+// Unmet returns the needs that nothing in the supply meets.
+func (s *Supply) Unmet(needs []Need) []Need {
+	var out []Need
+	for _, n := range needs {
+		if !s.meets(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (s *Supply) meets(n Need) bool {
+	switch n.Kind {
+	case API:
+		return s.apis[n.APIVersion] || !slices.ContainsFunc(n.Kinds, func(kind string) bool { return !s.apis[n.APIVersion+"/"+kind] })
+	case OLM:
+		for api := range s.apis {
+			// OperatorCondition is in every tree.
+			if group := k8s.Group(strings.Join(strings.Split(api, "/")[:2], "/")); (group == olmGroup || group == olmV1Group) && !strings.HasSuffix(api, "/OperatorCondition") {
+				return true
+			}
+		}
+		return false
+	case PodSecurity:
+		return false
+	default:
+		everywhere := n.Object // controllers create some objects in every namespace
+		everywhere.Namespace = ""
+		return s.objects[n.Object] || s.objects[everywhere]
+	}
+}
