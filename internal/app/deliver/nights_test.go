@@ -193,8 +193,9 @@ func (f *fleet) night() {
 	if rapid.IntRange(0, 2).Draw(f.T, "declarations change") == 0 {
 		f.declare()
 	}
-	pending := f.pending()
-	if rapid.IntRange(0, 2).Draw(f.T, "drop") == 0 {
+	var pending []string
+	if rapid.IntRange(0, 2).Draw(f.T, "drop") > 0 {
+		pending = f.pending()
 		f.drop = rapid.SampledFrom(f.packages).Draw(f.T, "dropped").name
 		f.seen.drops++
 	}
@@ -258,7 +259,7 @@ func (f *fleet) propose(pending []string) bool {
 		return false
 	}
 	f.seen.left += len(left)
-	if f.apart {
+	if f.apart && pending != nil {
 		var now []string
 		for _, u := range upgrades {
 			now = append(now, u.Operators...)
