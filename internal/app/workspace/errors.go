@@ -66,7 +66,7 @@ func (e *InputError) Error() string { return e.Err.Error() }
 // Unwrap returns the faults of the catalog.
 func (e *InputError) Unwrap() error { return e.Err }
 
-// fetchError is returned for bundles that cannot be fetched or verified.
+// fetchError is returned in an unattended run for bundles that cannot be fetched or verified.
 type fetchError struct{ err error }
 
 func (e *fetchError) Error() string { return e.err.Error() }

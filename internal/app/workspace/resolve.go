@@ -231,7 +231,10 @@ func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result, waitin
 		return out, err
 	}
 	if out.Lock, err = in.addDigests(ctx, in.withStorage(res.Lock, waiting...)); err != nil {
-		return out, &fetchError{err}
+		if in.project.unattended {
+			err = &fetchError{err}
+		}
+		return out, err
 	}
 	out.Changes = Changes(in.Read, out.Lock, res.Moves)
 	for i, c := range out.Changes {

@@ -52,7 +52,7 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
 	for _, p := range parts {
 		res, err := in.newResolution(ctx, p.Result)
 		var unfetched *fetchError
-		if errors.As(err, &unfetched) && in.project.unattended {
+		if errors.As(err, &unfetched) {
 			for _, operator := range p.Operators {
 				in.Leave(operator, "not-fetched", err.Error())
 			}
