@@ -42,10 +42,10 @@ type TreeComparer interface {
 // are ordered by their first operators, and no operator is upgraded in two of them. Git can merge
 // any of the parts in any order, and the merged lock satisfies the declarations. Unless trees is
 // nil, Git can also merge the rendered trees of the locks. Split joins parts that cannot be merged,
-// or postpones the later one with a warning. The error is that of Resolve if prev itself has no
-// solution.
+// or postpones the later one with a warning. If prev itself has conflicts, the error is that of
+// Resolve; with opt.KeepGoing, the parts leave these conflicts as they are.
 func Split(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options, trees TreeComparer) ([]Part, []diag.Warning, error) {
-	s := &splitter{x: x, decl: decl, prev: prev, opt: opt, trees: trees}
+	s := &splitter{x: x, decl: decl, prev: prev, opt: opt, trees: trees, keepGoing: opt.KeepGoing}
 	s.opt.Upgrade, s.opt.Named, s.opt.KeepGoing = false, nil, true
 	targets, err := runUntilStable(x, decl, opt, func(w *world) ([]Target, error) { return w.upgradeTargets(prev), nil })
 	if err != nil {
@@ -110,6 +110,9 @@ type splitter struct {
 	trees  TreeComparer // may be nil
 	drafts []*draftPart
 	waits  []diag.Warning // warnings about parts that are postponed
+
+	keepGoing bool                // whether prev may have conflicts
+	known     []*explain.Conflict // the conflicts of prev, from knows
 }
 
 // draftPart is a part whose operators may still change.
@@ -128,12 +131,8 @@ func (s *splitter) try(targets ...Target) (*draftPart, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(res.Conflicts) > 0 {
-		opt.Named = nil
-		if plain, err := Resolve(s.x, s.decl, s.prev, opt); err != nil || len(plain.Conflicts) > 0 {
-			return nil, cmp.Or(err, error(explain.Conflicts(plain.Conflicts)))
-		}
-		return nil, nil
+	if known, err := s.knows(res.Conflicts); err != nil || !known {
+		return nil, err
 	}
 	p := &draftPart{targets: targets, res: res, singleMoves: map[string]map[string]Move{}}
 	for _, t := range targets {
@@ -145,6 +144,27 @@ func (s *splitter) try(targets ...Target) (*draftPart, error) {
 		p.singleMoves[targets[0].key()] = p.moves()
 	}
 	return p, nil
+}
+
+// knows reports whether prev itself has all of these conflicts. Unless keepGoing is set, a conflict
+// of prev is an error.
+func (s *splitter) knows(conflicts []*explain.Conflict) (bool, error) {
+	if len(conflicts) > 0 && s.known == nil {
+		plain, err := Resolve(s.x, s.decl, s.prev, s.opt)
+		if err != nil {
+			return false, err
+		}
+		if len(plain.Conflicts) > 0 && !s.keepGoing {
+			return false, explain.Conflicts(plain.Conflicts)
+		}
+		s.known = append([]*explain.Conflict{}, plain.Conflicts...)
+	}
+	for _, c := range conflicts {
+		if !slices.ContainsFunc(s.known, func(k *explain.Conflict) bool { return k.IsBetween(c.Namespace, c.Subscriptions) }) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // moves returns the changed pins, by namespace/package.

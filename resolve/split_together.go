@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 // The parts of an upgrade become branches. Users may merge them in any order, and may leave some
@@ -131,6 +133,12 @@ func (s *splitter) isMergeValid(set []*draftPart) bool {
 	}
 	merged := lockfile.Merge(s.prev, locks...)
 	v, err := Check(s.x, s.decl, merged, s.opt)
+	var conflicts explain.Conflicts
+	if errors.As(err, &conflicts) {
+		if known, failed := s.knows(conflicts); failed == nil && known {
+			err = nil
+		}
+	}
 	return err == nil && len(v.Stale) == 0 && (s.trees == nil || s.trees.MergeEquals(merged, locks))
 }
 

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
@@ -37,6 +38,20 @@ type Change struct {
 
 // String returns the text with its position.
 func (c Change) String() string { return positionPrefix(c.At) + c.Text }
+
+// IsBetween reports whether the conflict is between these subscriptions ("ns/name", sorted).
+func (c *Conflict) IsBetween(namespace string, subscriptions []string) bool {
+	return c.Namespace == namespace && slices.Equal(c.Subscriptions, subscriptions)
+}
+
+// Reason returns the chain of the conflict in one line.
+func (c *Conflict) Reason() string {
+	var texts []string
+	for _, l := range c.Chain {
+		texts = append(texts, l.Text)
+	}
+	return strings.Join(texts, "; ")
+}
 
 // Title summarizes the conflict in one line.
 func (c *Conflict) Title() string {

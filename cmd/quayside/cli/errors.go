@@ -73,6 +73,8 @@ func exitCode(err error) int {
 	var stale *resolve.StaleError
 	var conflict *explain.Conflict
 	var policy *workspace.PolicyError
+	var left *workspace.LeftError
+	var dropped *workspace.NoContentError
 	switch {
 	case err == nil:
 		return exitOK
@@ -80,7 +82,7 @@ func exitCode(err error) int {
 		return exitDiffers
 	case errors.Is(err, errDiffers):
 		return exitDiffers
-	case errors.As(err, &conflict):
+	case errors.As(err, &conflict), errors.As(err, &left), errors.As(err, &dropped):
 		return exitNoSolution
 	case errors.As(err, &policy):
 		return exitPolicy

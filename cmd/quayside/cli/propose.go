@@ -19,6 +19,7 @@ type proposeOptions struct {
 	promotes bool   // --promote
 	now      string // reference time for promotions
 	single   bool   // --one-branch
+	strict   bool
 
 	branch  string
 	push    string
@@ -31,7 +32,7 @@ type proposeOptions struct {
 }
 
 func newPropose(a *app) *cobra.Command {
-	o := &proposeOptions{resolveOptions: resolveOptions{app: a, upgrade: operatorFlag{versions: true}}}
+	o := &proposeOptions{resolveOptions: resolveOptions{app: a, upgrade: operatorFlag{versions: true}, unattended: true}}
 	cmd := &cobra.Command{
 		Use:   "propose {[[NAMESPACE/]PACKAGE[@VERSION]]... | --edited | --promote [FROM TO [NAMESPACE/PACKAGE]...]}",
 		Short: "Commit upgrades to branches and open pull requests",
@@ -52,6 +53,11 @@ func newPropose(a *app) *cobra.Command {
 			branch. --promote proposes what 'quayside promote' would write, with a branch for each
 			environment.
 
+			An operator that cannot be upgraded because of a fault stays at its version, with a
+			warning, and the others are upgraded. Such faults are a withdrawn package, an unreadable
+			catalog, and a bundle that cannot be fetched or verified. The output and the text of
+			each pull request list these operators. --strict exits with 3 if there are any.
+
 			--observed holds back operators that a cluster reports as unhealthy or not
 			upgradeable; 'quayside status --save' writes these files. With --promote, the files
 			are those of 'quayside promote'.
@@ -59,8 +65,8 @@ func newPropose(a *app) *cobra.Command {
 			See also: docs/ci.md
 
 			Exit codes: 0 done, or nothing to propose; 1 with --check, there is something to
-			propose; 2 an error; 3 the declarations have no solution; 4 an operator that you named
-			is held.`),
+			propose; 2 an error; 3 an operator that you named cannot be upgraded, or with --strict
+			any operator; 4 an operator that you named is held.`),
 		Example: Examples(`
 			# every night, in every environment: a pull request for each operator
 			quayside propose --all --push origin --pull-request --force
@@ -108,7 +114,7 @@ func (o *proposeOptions) proposeFlags(cmd *cobra.Command) {
 	f.StringArrayVar(&o.observed, "observed", nil, "observations of clusters: a `FILE` written by 'quayside status --save', or for --promote a directory of such files; may be given several times")
 	f.StringVar(&o.now, "now", "", "with --promote, evaluate the observations as of this `TIME`, such as 2026-01-31T12:00:00Z (default: now)")
 	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow downgrades")
-	f.BoolVar(&o.keepGoing, "keep-going", false, "propose the upgrades that resolve, even if others do not")
+	f.BoolVar(&o.strict, "strict", false, "exit with 3 if an operator is left at its version because of a fault")
 	f.StringVar(&o.branch, "branch", "", "the `NAME` of the branch, or the prefix of several (default: upgrade, or upgrades for one branch, or promote with --promote)")
 	f.BoolVar(&o.single, "one-branch", false, "put everything on one branch")
 	f.BoolVar(&o.force, "force", false, "replace existing branches")
@@ -123,7 +129,7 @@ func (o *proposeOptions) proposeFlags(cmd *cobra.Command) {
 	addOutput(cmd, o.app, nil, resolveReport{}, upgrade.PromotionReport{})
 	addAll(cmd, o.app)
 	o.complete(cmd, "hops", []string{"1", "all"})
-	for _, other := range []string{"edited", "prune", "hops", "allow-downgrade", "keep-going", "all"} {
+	for _, other := range []string{"edited", "prune", "hops", "allow-downgrade", "strict", "all"} {
 		cmd.MarkFlagsMutuallyExclusive("promote", other)
 	}
 }
@@ -173,10 +179,13 @@ func (o *proposeOptions) proposeUpgrades(cmd *cobra.Command, args []string) erro
 	if o.single || o.edited || o.prune {
 		report, failed, err = o.proposeOne(ctx, p, in)
 	} else {
-		report, err = o.proposeEach(ctx, p, in)
+		report, failed, err = o.proposeEach(ctx, p, in)
 	}
 	if err != nil {
 		return err
+	}
+	if failed == nil && o.strict && len(report.Left) > 0 {
+		failed = &workspace.LeftError{Left: report.Left}
 	}
 	err = o.print(report, func(w io.Writer) { o.printProposed(w, report) })
 	if n := report.proposals(); o.check && n > 0 && err == nil {
@@ -185,8 +194,8 @@ func (o *proposeOptions) proposeUpgrades(cmd *cobra.Command, args []string) erro
 	return errors.Join(err, failed)
 }
 
-// proposeOne proposes all upgrades on one branch. failed is the error of operators without a
-// solution; the report includes the others.
+// proposeOne proposes all upgrades on one branch. failed is the error of named operators that were
+// left at their versions; the report includes the others.
 func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, in *workspace.Inputs) (r *resolveReport, failed, err error) {
 	res, err := in.Resolve(ctx)
 	if res == nil {
@@ -211,20 +220,22 @@ func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, i
 }
 
 // proposeEach proposes each upgrade on its own branch.
-func (o *proposeOptions) proposeEach(ctx context.Context, p *workspace.Project, in *workspace.Inputs) (*resolveReport, error) {
+func (o *proposeOptions) proposeEach(ctx context.Context, p *workspace.Project, in *workspace.Inputs) (r *resolveReport, failed, err error) {
 	base, err := o.base(ctx, p, "upgrade")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	upgrades, warnings, err := in.Split(ctx)
+	upgrades, err := in.Split(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	proposals, err := base.ProposeEach(ctx, upgrades, in)
+	pending := in.Pending()
 	o.log.Warn(in.Declared.Warnings)
-	o.log.Warn(warnings)
-	r := newResolveReport(&workspace.Resolution{Pins: len(in.Lock.Pins), Warnings: warnings}, in.Declared.Warnings)
-	r.Split, err = base.ProposeEach(ctx, upgrades, in)
-	return r, err
+	o.log.Warn(pending.Warnings)
+	r = newResolveReport(pending, in.Declared.Warnings)
+	r.Split = proposals
+	return r, pending.Failed, err
 }
 
 // printProposed prints the proposals.
@@ -235,8 +246,6 @@ func (o *proposeOptions) printProposed(w io.Writer, r *resolveReport) {
 	}
 	o.printChanges(w, r)
 	switch {
-	case len(r.Conflicts) > 0:
-		o.printReport(w, r)
 	case r.Proposed == nil:
 		o.log.Note("no upgrades left")
 	case o.check:

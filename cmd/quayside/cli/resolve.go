@@ -31,6 +31,7 @@ type resolveOptions struct {
 	observed       []string
 	allowDowngrade bool
 	keepGoing      bool
+	unattended     bool // see [workspace.Project.Unattended]
 	edited         bool
 	render         bool
 	command        string // of the flags in suggestions; empty: the command itself
@@ -218,6 +219,9 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*workspace.Project, *worksp
 	if err != nil {
 		return nil, nil, err
 	}
+	if o.unattended {
+		p = p.Unattended()
+	}
 	opt := p.ResolveOptions()
 	opt.Upgrade, opt.Named, opt.Hops = o.upgrade.all, o.upgrade.named, hops
 	if o.edited {
@@ -327,6 +331,7 @@ type resolveReport struct {
 	Changes   []workspace.Change          `json:"changes"`
 	Warnings  []diag.Warning              `json:"warnings"`
 	Conflicts []*explain.Conflict         `json:"conflicts"`
+	Left      []workspace.Left            `json:"left"` // operators that `quayside propose` left at their versions, with the reason
 }
 
 // newResolveReport returns the report of a resolution. about are warnings about the declarations.
@@ -334,6 +339,7 @@ func newResolveReport(res *workspace.Resolution, about []diag.Warning) *resolveR
 	return &resolveReport{
 		Lock: workspace.LockFile, Pins: res.Pins, Changes: append([]workspace.Change{}, res.Changes...),
 		Warnings: append(append([]diag.Warning{}, about...), res.Warnings...), Conflicts: append([]*explain.Conflict{}, res.Conflicts...),
+		Left: append([]workspace.Left{}, res.Left...),
 	}
 }
 

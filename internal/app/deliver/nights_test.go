@@ -27,7 +27,8 @@ import (
 // TestBranchesMerge simulates nightly runs of propose. Any open branches are merged by Git in any
 // order. After each merge, the lock must satisfy the declarations, and the tree must be equal to
 // the rendered lock. Branches of earlier nights stay open if the same upgrades still make the same
-// changes. Operators without anything in common must not share a branch.
+// changes. Operators without anything in common must not share a branch, and must not be held back
+// in a night in which the catalog has dropped the package of another one.
 func TestBranchesMerge(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -55,13 +56,16 @@ func TestBranchesMerge(t *testing.T) {
 		}
 	})
 	t.Logf("%+v", seen)
-	if seen.merges == 0 || seen.older == 0 || seen.joined == 0 || seen.whole == 0 {
+	if seen.merges == 0 || seen.older == 0 || seen.joined == 0 || seen.whole == 0 || seen.drops == 0 || seen.left == 0 {
 		t.Error("the test shows nothing")
 	}
 }
 
 // counts counts the cases that the test has covered.
-type counts struct{ nights, branches, joined, merges, older, squashed, whole, changes, stuck, unrendered int }
+type counts struct {
+	nights, branches, joined, merges, older, squashed, whole, changes, stuck, unrendered int
+	drops, left                                                                          int // dropped packages, operators left for it
+}
 
 // fleet simulates a repository with a workspace over several nights.
 type fleet struct {
@@ -71,6 +75,7 @@ type fleet struct {
 	env  workspace.Env
 	seen *counts
 	day  int
+	drop string // package that its catalog has dropped tonight, or ""
 	main state
 	open []branch
 }
@@ -116,7 +121,7 @@ func (b branch) changes() map[string]string {
 // project opens the current workspace with a lock, which may be nil.
 func (f *fleet) project(lock *lockfile.File) *workspace.Project {
 	files := fstest.MapFS{}
-	for _, some := range []map[string]string{f.settings, f.declared, f.catalogs(f.day)} {
+	for _, some := range []map[string]string{f.settings, f.declared, f.catalogs(f.day, f.drop)} {
 		for name, text := range some {
 			files[name] = &fstest.MapFile{Data: []byte(text)}
 		}
@@ -184,10 +189,17 @@ func (f *fleet) resolve(before *lockfile.File, more resolve.Options) bool {
 // night proposes the available upgrades, and merges some of them.
 func (f *fleet) night() {
 	f.day++
+	f.drop = ""
 	if rapid.IntRange(0, 2).Draw(f.T, "declarations change") == 0 {
 		f.declare()
 	}
-	if !f.propose() {
+	var pending []string
+	if rapid.IntRange(0, 2).Draw(f.T, "drop") > 0 {
+		pending = f.pending()
+		f.drop = rapid.SampledFrom(f.packages).Draw(f.T, "dropped").name
+		f.seen.drops++
+	}
+	if !f.propose(pending) {
 		f.open = nil
 		return
 	}
@@ -210,18 +222,52 @@ func (f *fleet) declare() {
 	f.seen.changes++
 }
 
-// propose creates branches for the available upgrades. It keeps branches of earlier nights with
-// the same upgrades and the same changes. It returns false if splitting or rendering fails.
-func (f *fleet) propose() bool {
-	p := f.project(f.main.lock)
+// split returns the available upgrades of an unattended run, and the operators that it left.
+func (f *fleet) split() ([]workspace.Upgrade, []workspace.Left, error) {
+	p := f.project(f.main.lock).Unattended()
 	opt := p.ResolveOptions()
 	opt.Upgrade = true
 	in, err := p.Inputs(f.Context(), opt, false)
 	f.check(err)
-	upgrades, _, err := in.Split(f.Context())
+	upgrades, err := in.Split(f.Context())
+	return upgrades, in.Left(), err
+}
+
+// pending returns the operators with an upgrade. If splitting fails, it returns nil.
+func (f *fleet) pending() []string {
+	var out []string
+	upgrades, _, err := f.split()
 	if err != nil {
+		return nil
+	}
+	for _, u := range upgrades {
+		out = append(out, u.Operators...)
+	}
+	return append([]string{}, out...)
+}
+
+// propose creates branches for the available upgrades. It keeps branches of earlier nights with
+// the same upgrades and the same changes. It returns false if splitting or rendering fails. The
+// operators in pending have upgrades if no package is dropped; nil: unknown.
+func (f *fleet) propose(pending []string) bool {
+	upgrades, left, err := f.split()
+	if err != nil {
+		if pending != nil {
+			f.Fatalf("%s is dropped: %v", f.drop, err)
+		}
 		f.seen.stuck++
 		return false
+	}
+	f.seen.left += len(left)
+	if f.apart && pending != nil {
+		var now []string
+		for _, u := range upgrades {
+			now = append(now, u.Operators...)
+		}
+		others := slices.DeleteFunc(pending, func(operator string) bool { return path.Base(operator) == f.drop })
+		if !slices.Equal(now, others) {
+			f.Fatalf("%q is dropped, and %v are upgraded of %v", f.drop, now, others)
+		}
 	}
 	f.seen.nights++
 	var open []branch

@@ -1,9 +1,7 @@
 package deliver
 
 import (
-	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/app/workspace"
@@ -53,20 +51,6 @@ func (b *Base) branchBelow(name string) string {
 // branchFor returns the branch name for the upgrade of one operator (namespace/package).
 func (b *Base) branchFor(operator string) string {
 	return path.Join(b.branchBelow(b.opt.Branch), cleanRefPart(operator))
-}
-
-// staleBranches returns the existing branches of the environment that are not in proposed,
-// sorted.
-func (b *Base) staleBranches(proposed []string) ([]string, error) {
-	top := b.branchBelow(b.opt.Branch)
-	have, err := b.clone.Repo.Branches(top)
-	if err != nil {
-		return nil, fmt.Errorf("listing branches: %w", err)
-	}
-	return slices.DeleteFunc(have, func(branch string) bool {
-		rest := strings.TrimPrefix(branch, top+"/")
-		return slices.Contains(proposed, branch) || strings.Count(rest, "/") != 1
-	}), nil
 }
 
 // cleanRefPart converts s to a valid part of a branch name.

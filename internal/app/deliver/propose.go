@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -29,11 +30,12 @@ type Base struct {
 	// without a name at the top of the repository.
 	Environment string
 
-	opt    ProposalOptions
-	clone  *workspace.Clone
-	author gitrepo.Author
-	head   *gitrepo.Revision
-	forge  *forge.Client // for pull requests; nil without them
+	opt        ProposalOptions
+	clone      *workspace.Clone
+	author     gitrepo.Author
+	head       *gitrepo.Revision
+	forge      *forge.Client    // for pull requests; nil without them
+	unreadable map[string]error // errors of the bundles of HEAD's lock that cannot be opened; nil: see findUnreadable
 }
 
 // proposal is a rendered upgrade, with the file changes for a commit on HEAD.
@@ -89,12 +91,57 @@ func (b *proposal) commit(ctx context.Context, branch string) (hash string, err 
 	})
 }
 
-// files renders lock, and returns the changes from HEAD.
-func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEdit, error) {
-	res, err := b.clone.Project.Render(ctx, lock)
+// findUnreadable sets unreadable on the first call, with a warning for each operator.
+func (b *Base) findUnreadable(ctx context.Context, lock *lockfile.File) error {
+	if b.unreadable != nil {
+		return nil
+	}
+	p := b.clone.Project
+	unreadable, err := p.Unreadable(ctx, lock)
+	if err != nil {
+		return err
+	}
+	b.unreadable = unreadable
+	var warnings []diag.Warning
+	for _, operator := range slices.Sorted(maps.Keys(unreadable)) {
+		warnings = append(warnings, diag.Warning{Code: "not-fetched", Subject: operator, Msg: fmt.Sprintf("the files of %s stay as they are: %v", operator, unreadable[operator])})
+	}
+	p.Log.Warn(p.Waive(warnings))
+	return nil
+}
+
+// tree renders lock. If a bundle cannot be opened whose pin is unchanged since HEAD, its files stay
+// as in have, the tree of HEAD.
+func (b *Base) tree(ctx context.Context, lock *lockfile.File, have *filetree.Tree) (*filetree.Tree, error) {
+	p := b.clone.Project
+	res, cause := p.Render(ctx, lock)
+	if cause == nil {
+		return res.Tree, nil
+	}
+	before, err := p.LockIfAny()
+	if err != nil || before == nil {
+		return nil, cause
+	}
+	if err := b.findUnreadable(ctx, before); err != nil || len(b.unreadable) == 0 {
+		return nil, cause
+	}
+	old, err := p.Render(ctx, workspace.WithoutPins(before, before, b.unreadable))
+	if err != nil {
+		return nil, cause
+	}
+	next, err := p.Render(ctx, workspace.WithoutPins(lock, before, b.unreadable))
 	if err != nil {
 		return nil, err
 	}
+	tree, err := filetree.EditsOf(old.Tree, next.Tree).Apply(old.Tree, have)
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%w", cause, err)
+	}
+	return tree, nil
+}
+
+// files renders lock, and returns the changes from HEAD.
+func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEdit, error) {
 	have := filetree.New()
 	output := b.clone.Path(b.clone.Project.Settings.Output)
 	entries, err := b.head.List(output)
@@ -110,7 +157,11 @@ func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEd
 			return nil, err
 		}
 	}
-	want, err := filetree.Settle(have, res.Tree)
+	tree, err := b.tree(ctx, lock, have)
+	if err != nil {
+		return nil, err
+	}
+	want, err := filetree.Settle(have, tree)
 	if err != nil {
 		return nil, b.clone.Project.TreeError(fmt.Errorf("%s: %w", b.clone.Project.Settings.Output, err))
 	}
@@ -128,12 +179,16 @@ func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEd
 	return changes, nil
 }
 
-// body returns the text of a pull request in Markdown: the preface, and the report of the
-// comparison of before, which may be nil, with the new lock. If the text is too long for a forge,
-// body omits the preface.
-func (b *proposal) body(ctx context.Context, branch string, before *lockfile.File, now time.Time) ([]byte, error) {
+// body returns the text of a pull request in Markdown: the preface, the report of the comparison
+// of the locks, and the operators that were left at their versions. If the text is too long for a
+// forge, body returns only the report.
+func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs, now time.Time) ([]byte, error) {
 	names := [2]string{cmp.Or(b.clone.Repo.HeadBranch(), "HEAD"), branch}
-	c, err := compare.Locks(b.clone.Project, compare.Lock, names, before, b.upgrade.Lock)
+	before, after := in.Lock, b.upgrade.Lock
+	if len(b.unreadable) > 0 {
+		before, after = workspace.WithoutPins(in.Lock, in.Lock, b.unreadable), workspace.WithoutPins(after, in.Lock, b.unreadable)
+	}
+	c, err := compare.Locks(b.clone.Project, compare.Lock, names, before, after)
 	if err != nil {
 		return nil, err
 	}
@@ -148,16 +203,30 @@ func (b *proposal) body(ctx context.Context, branch string, before *lockfile.Fil
 	}
 	report.Reading = slices.DeleteFunc(report.Reading, func(r diff.Reading) bool { return len(r.Links)+len(r.Texts) == 0 })
 	text := diff.Markdown(report)
-	head, err := b.preface(ctx, before)
+	head, err := b.preface(ctx, in.Lock)
 	if err != nil {
 		return nil, err
 	}
 	marker, rest, _ := bytes.Cut(text, []byte("\n"))
-	full := slices.Concat(marker, []byte("\n"+head+"\n"), rest)
+	full := slices.Concat(marker, []byte("\n"+head+"\n"), rest, []byte(leftSection(in.Left())))
 	if len(full) >= diff.MaxComment {
 		return text, nil
 	}
 	return full, nil
+}
+
+// leftSection returns the section with the operators that were left at their versions, or "".
+func leftSection(left []workspace.Left) string {
+	if len(left) == 0 {
+		return ""
+	}
+	const longest = 400
+	var text strings.Builder
+	text.WriteString("\nLeft at their versions by this run:\n\n")
+	for _, l := range left {
+		fmt.Fprintf(&text, "- %s: %s\n", inert.Markdown(l.Operator), inert.Markdown(inert.Truncate(l.Reason, longest)))
+	}
+	return text.String()
 }
 
 // preface returns the text before the report: the environment, the changes with their reasons and

@@ -71,7 +71,7 @@ func (b *proposal) publish(ctx context.Context, branch, file string, in *workspa
 	var text []byte
 	var err error
 	if file != "" || b.opt.Request {
-		if text, err = b.body(ctx, branch, in.Lock, time.Now()); err != nil {
+		if text, err = b.body(ctx, branch, in, time.Now()); err != nil {
 			return nil, err
 		}
 	}
@@ -122,7 +122,8 @@ func (b *proposal) request(ctx context.Context, branch string, text []byte) (*fo
 type PublishedProposals struct {
 	Environment  string        `json:"environment" doc:"name of the workspace in titles and branches; empty for an unnamed one at the top of the repository"`
 	PullRequests []PullRequest `json:"pullRequests" doc:"by their first operators"`
-	Obsolete     []string      `json:"obsolete" doc:"branches of earlier runs without remaining upgrades"`
+	Obsolete     []string      `json:"obsolete" doc:"branches of earlier runs whose upgrades are all merged, superseded or no longer wanted"`
+	Kept         []KeptBranch  `json:"kept" doc:"other branches of earlier runs that this run does not propose"`
 }
 
 // PullRequest is one branch with its upgrade.
@@ -139,15 +140,36 @@ type PullRequest struct {
 	Request   *forge.RequestResult `json:"pullRequest,omitempty" doc:"with --pull-request"`
 }
 
-// ProposeEach publishes each upgrade on its own branch.
-func (b *Base) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade, in *workspace.Inputs) (*PublishedProposals, error) {
-	s := &PublishedProposals{Environment: b.Environment, PullRequests: []PullRequest{}, Obsolete: []string{}}
-	var branches []string
+// renderEach renders each upgrade. It leaves out, with a reason in in.Left, upgrades that cannot be
+// rendered although the lock of HEAD can.
+func (b *Base) renderEach(ctx context.Context, upgrades []workspace.Upgrade, in *workspace.Inputs) ([]*proposal, error) {
+	var out []*proposal
 	for _, u := range upgrades {
 		rendered, err := b.render(ctx, u)
-		if err != nil {
+		if err == nil {
+			out = append(out, rendered)
+			continue
+		}
+		if _, fault := b.files(ctx, in.Lock); fault != nil || len(u.Operators) == 0 {
 			return nil, err
 		}
+		for _, operator := range u.Operators {
+			in.Leave(operator, "not-rendered", err.Error())
+		}
+	}
+	return out, nil
+}
+
+// ProposeEach publishes each upgrade on its own branch.
+func (b *Base) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade, in *workspace.Inputs) (*PublishedProposals, error) {
+	s := &PublishedProposals{Environment: b.Environment, PullRequests: []PullRequest{}, Obsolete: []string{}, Kept: []KeptBranch{}}
+	proposals, err := b.renderEach(ctx, upgrades, in)
+	if err != nil {
+		return nil, err
+	}
+	var branches []string
+	for _, rendered := range proposals {
+		u := rendered.upgrade
 		branch := b.branchFor(migrationBranch)
 		if len(u.Operators) > 0 {
 			branch = b.branchFor(u.Operators[0])
@@ -169,9 +191,7 @@ func (b *Base) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade, in
 	if slices.Equal(branches, []string{b.branchFor(migrationBranch)}) {
 		return s, nil // the upgrades follow in a later run, so their branches are not stale
 	}
-	done, err := b.staleBranches(branches)
-	s.Obsolete = append(s.Obsolete, done...)
-	return s, err
+	return s, b.judgeBranches(s, in)
 }
 
 // migrationBranch takes the place of the operator in the name of the branch that migrates the lock

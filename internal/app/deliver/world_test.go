@@ -224,10 +224,13 @@ func drawSettings(t *rapid.T) map[string]string {
 
 const component = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nlabels: [{pairs: {a: b}}]\n"
 
-// catalogs returns the files of the catalogs of a day.
-func (w *world) catalogs(day int) map[string]string {
+// catalogs returns the files of the catalogs of a day, without the package called drop.
+func (w *world) catalogs(day int, drop string) map[string]string {
 	out := map[string]string{}
 	for _, p := range w.packages {
+		if p.name == drop {
+			continue
+		}
 		for v := p.first[day]; v <= p.last[day]; v++ {
 			for name, text := range p.bundles[v-1] {
 				out[fmt.Sprintf("catalogs/%s/%s/%d/%s", p.catalog, p.name, v, name)] = text

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -12,13 +13,14 @@ import (
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 // Check verifies that the lock satisfies the declarations, agrees with its catalogs, and has the
 // recorded signers. If content is true, it also compares the lock with the content of bundles that
 // are embedded in a catalog, and of bundles that no readable catalog confirms. The verdict is never
 // nil. Problems that the check finds are returned as an explain.Conflicts, a *resolve.StaleError or
-// a *DiffersError.
+// a *DiffersError. In an unattended run, conflicts are not errors: the rest of the lock is checked.
 func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, error) {
 	if in.Lock == nil {
 		return &resolve.Verdict{}, &DiffersError{"no " + LockFile + ": run 'quayside resolve'"}
@@ -27,7 +29,8 @@ func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, er
 		return &resolve.Verdict{}, err
 	}
 	v, err := resolve.Check(in.Index, in.Declared, in.Lock, in.Options)
-	if err != nil {
+	var conflicts explain.Conflicts
+	if err != nil && !(in.project.unattended && errors.As(err, &conflicts)) {
 		v.Warnings = in.project.Waive(v.Warnings)
 		return v, in.blameCatalogs(err)
 	}

@@ -43,8 +43,8 @@ func directID(namespace string, sub declare.Subscription) model.ID {
 }
 
 // openDirectBundles opens the bundles named by subscriptions. An unreadable bundle is marked
-// as broken if the lock pins it, and is otherwise an error at its position. A missing
-// signature that quayside.yaml requires is always an error. Tags are read at their locked
+// as broken if the lock pins it, and is otherwise an error at its position. Except in an unattended
+// run, a missing signature that quayside.yaml requires is always an error. Tags are read at their locked
 // digests unless fresh is true.
 func (p *Project) openDirectBundles(ctx context.Context, set *declare.Set, locked *lockfile.File, fresh bool) ([]directBundle, error) {
 	var out []directBundle
@@ -64,7 +64,7 @@ func (p *Project) openDirectBundles(ctx context.Context, set *declare.Set, locke
 		d, err := p.openDirectBundle(ctx, sub, src)
 		var unsigned *trust.Error
 		switch {
-		case err != nil && inLock && !errors.As(err, &unsigned):
+		case err != nil && inLock && (p.unattended || !errors.As(err, &unsigned)):
 			d = directBundle{key: sub.Key(), broken: err, pkg: known.Package, target: sub, source: src}
 			d.target.Namespace = known.Namespace
 		case err != nil:

@@ -9,6 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
 )
@@ -64,6 +65,21 @@ func (e *InputError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the faults of the catalog.
 func (e *InputError) Unwrap() error { return e.Err }
+
+// fetchError is returned in an unattended run for bundles that cannot be fetched or verified.
+type fetchError struct{ err error }
+
+func (e *fetchError) Error() string { return e.err.Error() }
+func (e *fetchError) Unwrap() error { return e.err }
+
+// NoContentError is returned for a bundle that its catalog does not contain and that is not in the
+// store: the catalog may have dropped it.
+type NoContentError struct{ Catalog model.ID }
+
+// Error names the catalog.
+func (e *NoContentError) Error() string {
+	return fmt.Sprintf("catalog %q does not contain the bundle's content", e.Catalog)
+}
 
 // Failure is the machine-readable report of a command's errors.
 type Failure struct {

@@ -124,7 +124,7 @@ func (c *Contents) readEmbedded(ctx context.Context, p lockfile.Pin) ([]bundle.M
 	}
 	fsys, err := cat.Bundle(ctx, p.Package, p.Bundle)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("catalog %q does not contain the bundle's content", p.Catalog.ID)
+		return nil, &NoContentError{p.Catalog.ID}
 	}
 	if err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func TestOlderSchema(t *testing.T) {
 	if v, err := in.Check(t.Context(), false); err != nil || len(v.Stale) > 0 {
 		t.Errorf("an older lock is not accepted: %v, %v", err, v.Stale)
 	}
-	parts, _, err := in.Split(t.Context())
+	parts, err := in.Split(t.Context())
 	check(t, err)
 	if len(parts) != 1 || len(parts[0].Operators) > 0 || string(lockfile.Format(parts[0].Lock)) != string(want) {
 		t.Errorf("want one part that migrates, got %+v", parts)

@@ -92,6 +92,7 @@ type Project struct {
 	Observed []*health.Summary
 
 	repairsMerges bool // see WithMergeRepair
+	unattended    bool // see Unattended
 
 	policy     func() (*trust.Policy, error)
 	signatures *signatures

@@ -47,6 +47,9 @@ type Inputs struct {
 	lowered     []lockfile.Lowering          // pins lowered by a merge or another join
 	restored    map[string]string            // commits of the pins restored by repairMerge, by namespace/package
 	notCompared []diag.Warning               // commits with locks that cannot be compared
+	named       []resolve.Target             // Options.Named as requested
+	left        []Left                       // operators that an unattended run left at their versions
+	pending     resolve.Result               // all upgrades, from Split
 }
 
 // Inputs reads the declarations, the lock, and the parts of the catalogs needed to resolve
@@ -76,6 +79,7 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 		return nil, err
 	}
 	in.Options = opt
+	in.Options.KeepGoing = opt.KeepGoing || p.unattended
 	in.Options.Uninstalls = p.ByOperator()
 	in.catalogs = p.Catalogs(set)
 	bundles, err := p.openDirectBundles(ctx, set, in.Read, fresh)
@@ -113,6 +117,7 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 		return nil, err
 	}
 	in.Options.Named, err = withNamespaces(named, in.Read, in.Declared)
+	in.named = in.Options.Named
 	return in, err
 }
 
@@ -182,7 +187,8 @@ func (in *Inputs) Hops(pin lockfile.Pin) []string {
 type Resolution struct {
 	Lock      *lockfile.File // with content digests for all pins; nil if there is no solution
 	Conflicts []*explain.Conflict
-	Failed    error          // the conflicts, or the unreadable catalogs; nil on success
+	Failed    error          // the conflicts, or the unreadable catalogs; nil on success. In an unattended run, those of named operators
+	Left      []Left         // operators that an unattended run left at their versions
 	Pins      int            // number of resolved pins
 	Changes   []Change       // changes of the pins; set even if Lock is nil
 	Stays     []resolve.Stay // operators that could not be promoted as in Options.From
@@ -208,10 +214,9 @@ func (in *Inputs) Resolve(ctx context.Context) (*Resolution, error) {
 func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result, waiting ...string) (*Resolution, error) {
 	var err error
 	out := &Resolution{Conflicts: res.Conflicts, Stays: res.Stays, Warnings: res.Warnings}
-	if len(res.Conflicts) > 0 {
-		out.Failed = in.blameCatalogs(explain.Conflicts(res.Conflicts))
-	}
-	out.Warnings = diag.SortWarnings(slices.Concat(out.Warnings, in.heldWarnings(out.Warnings), in.notChecked, in.notCompared))
+	out.Failed = in.failure(res.Conflicts)
+	out.Left = in.Left()
+	out.Warnings = in.allWarnings(out.Warnings)
 	if res.Lock != nil {
 		out.Warnings = append(out.Warnings, in.project.reviewWaivers(diag.Resolving, in.DeclarationWarnings(), out.Warnings)...)
 	}
@@ -226,6 +231,9 @@ func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result, waitin
 		return out, err
 	}
 	if out.Lock, err = in.addDigests(ctx, in.withStorage(res.Lock, waiting...)); err != nil {
+		if in.project.unattended {
+			err = &fetchError{err}
+		}
 		return out, err
 	}
 	out.Changes = Changes(in.Read, out.Lock, res.Moves)
@@ -235,6 +243,12 @@ func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result, waitin
 		}
 	}
 	return out, nil
+}
+
+// allWarnings returns the warnings of the resolver with those of in, sorted.
+func (in *Inputs) allWarnings(ws []diag.Warning) []diag.Warning {
+	ws = in.withoutLeft(slices.Concat(ws, in.heldWarnings(ws)))
+	return diag.SortWarnings(slices.Concat(ws, in.leftWarnings(), in.notChecked, in.notCompared))
 }
 
 // addDigests returns lock with content digests and signers for all pins. It reuses the digests

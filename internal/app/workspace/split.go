@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/bundle"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
@@ -21,17 +20,16 @@ type Upgrade struct {
 	Observations []string // observations in other environments, a line each
 }
 
-// Split returns the pending upgrades in parts, and the warnings about all of them. The lock of a
-// part is the current lock with only the upgrades of that part. A lock that is out of date with the
+// Split returns the pending upgrades in parts. The lock of a part is the current lock with only the upgrades of that part. A lock that is out of date with the
 // declarations is an error, as in Check, because the difference would be in every part. For a lock
 // of an older schema, Split returns a single part without operators, which migrates the lock: the
-// migration rewrites every block.
-func (in *Inputs) Split(ctx context.Context) ([]Upgrade, []diag.Warning, error) {
+// migration rewrites every block. An unattended run has no parts for the operators in Left.
+func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
 	if _, err := in.Check(ctx, false); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if in.Read.IsOlder() {
-		return []Upgrade{{Resolution: &Resolution{Lock: in.Read, Pins: len(in.Read.Pins)}}}, nil, nil
+		return []Upgrade{{Resolution: &Resolution{Lock: in.Read, Pins: len(in.Read.Pins)}}}, nil
 	}
 	all, err := in.solve(ctx)
 	var conflicts explain.Conflicts
@@ -39,7 +37,7 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, []diag.Warning, error) 
 		if errors.As(err, &conflicts) {
 			err = in.blameCatalogs(err)
 		}
-		return nil, nil, err
+		return nil, err
 	}
 	trees := in.newTreeComparer(ctx)
 	parts, waiting, err := resolve.Split(in.Index, in.Declared, in.Lock, in.Options, trees)
@@ -47,21 +45,42 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, []diag.Warning, error) 
 		err = trees.err
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var out []Upgrade
+	var upgraded []string
 	for _, p := range parts {
 		res, err := in.newResolution(ctx, p.Result)
-		if err != nil {
-			return nil, nil, err
+		var unfetched *fetchError
+		if errors.As(err, &unfetched) {
+			for _, operator := range p.Operators {
+				in.Leave(operator, "not-fetched", err.Error())
+			}
+			continue
 		}
-		out = append(out, Upgrade{Resolution: res, Operators: p.Operators, Bonds: p.Bonds})
+		if err != nil {
+			return nil, err
+		}
+		out, upgraded = append(out, Upgrade{Resolution: res, Operators: p.Operators, Bonds: p.Bonds}), append(upgraded, p.Operators...)
 	}
 	migrations, err := in.migrationParts(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return append(out, migrations...), in.project.Waive(diag.SortWarnings(slices.Concat(all.Warnings, waiting, in.heldWarnings(all.Warnings), in.notChecked))), nil
+	in.leaveConflicts(all.Conflicts)
+	in.left = slices.DeleteFunc(in.left, func(l Left) bool { return slices.Contains(upgraded, l.Operator) })
+	all.Warnings = append(all.Warnings, waiting...)
+	in.pending = *all
+	return append(out, migrations...), nil
+}
+
+// Pending returns the resolution of all upgrades that Split has returned, without its lock and
+// changes.
+func (in *Inputs) Pending() *Resolution {
+	return &Resolution{
+		Pins: len(in.Lock.Pins), Conflicts: in.pending.Conflicts, Failed: in.namedError(in.pending.Conflicts), Left: in.Left(),
+		Warnings: in.project.Waive(in.allWarnings(in.pending.Warnings)),
+	}
 }
 
 // migrationParts returns a part for each package with a new migration step: see

@@ -17,10 +17,11 @@ type treeComparer struct {
 	in     *Inputs
 	render func(lock *lockfile.File) *render.Result // returns nil if rendering fails
 
-	base  func() *render.Result
-	parts map[*lockfile.File]*part
-	holds map[string]bool // results of MergeEquals, by the addresses of the locks
-	err   error           // error that does not depend on the lock
+	base       func() *render.Result
+	unreadable map[string]error // errors of the bundles of in.Lock that cannot be opened: see render
+	parts      map[*lockfile.File]*part
+	holds      map[string]bool // results of MergeEquals, by the addresses of the locks
+	err        error           // error that does not depend on the lock
 }
 
 // part is the rendered tree of a part, as edits of the base tree.
@@ -29,22 +30,33 @@ type part struct {
 	shared map[string]bool // objects and Namespaces of its operators, which others may share
 }
 
-// newTreeComparer returns a treeComparer whose base is the rendered tree of in.Lock.
+// newTreeComparer returns a treeComparer whose base is the rendered tree of in.Lock. In an
+// unattended run, all trees lack the operators of in.Lock whose bundles cannot be opened.
 func (in *Inputs) newTreeComparer(ctx context.Context) *treeComparer {
 	t := &treeComparer{in: in, parts: map[*lockfile.File]*part{}, holds: map[string]bool{}}
 	t.render = func(lock *lockfile.File) *render.Result {
 		complete, err := in.addDigests(ctx, in.withStorage(lock))
-		if err != nil {
+		if err != nil && !in.project.unattended {
 			t.err = err
+		}
+		if err != nil {
 			return nil
 		}
-		res, err := in.project.Render(ctx, complete)
+		res, err := in.project.Render(ctx, WithoutPins(complete, in.Lock, t.unreadable))
 		if err != nil {
 			return nil
 		}
 		return res
 	}
-	t.base = sync.OnceValue(func() *render.Result { return t.render(in.Lock) })
+	t.base = sync.OnceValue(func() *render.Result {
+		if res := t.render(in.Lock); res != nil || t.err != nil || !in.project.unattended {
+			return res
+		}
+		if t.unreadable, t.err = in.project.Unreadable(ctx, in.Lock); t.err != nil {
+			return nil
+		}
+		return t.render(in.Lock)
+	})
 	return t
 }
 

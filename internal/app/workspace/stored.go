@@ -24,16 +24,22 @@ import (
 // bundle, because only that bundle is known to have both versions and their conversion
 // webhook. See docs/stored-versions.md.
 
-// solve resolves, and holds back the operators whose next bundle drops a stored version. It
-// resolves again after each hold, because the newest pin of a package over all namespaces
+// solve resolves, and holds back the operators whose next bundle drops a stored version or, with
+// KeepGoing, cannot be fetched. It resolves again after each hold, because the newest pin of a package over all namespaces
 // decides which versions are dropped.
 func (in *Inputs) solve(ctx context.Context) (*resolve.Result, error) {
 	for {
 		res, err := resolve.Resolve(in.Index, in.Declared, in.Lock, in.Options)
-		if res == nil || res.Lock == nil || in.Read == nil {
+		if res == nil || res.Lock == nil {
 			return res, err
 		}
-		held, holdErr := in.holdStored(ctx, res.Lock)
+		held, holdErr := false, error(nil)
+		if in.Read != nil {
+			held, holdErr = in.holdStored(ctx, res.Lock)
+		}
+		if in.Options.KeepGoing && !held && holdErr == nil {
+			held, holdErr = in.holdUnreadable(ctx, res.Lock)
+		}
 		if holdErr != nil {
 			return nil, holdErr
 		}
@@ -217,10 +223,7 @@ func (p *Project) clustersWith(pin lockfile.Pin) ([]string, error) {
 func (in *Inputs) holdUpgrade(s packageUpgrade, removed []lockfile.StoredVersions, before map[string]k8s.CRD) {
 	next := in.nextStorage(s, removed, before)
 	for _, pin := range s.upgraded {
-		in.Options.Held = append(in.Options.Held, resolve.Hold{Namespace: pin.Namespace, Package: pin.Package, Reason: holdReason(s, removed, next)})
-		in.Options.Named = slices.DeleteFunc(slices.Clone(in.Options.Named), func(t resolve.Target) bool {
-			return t.Namespace == pin.Namespace && t.Package == pin.Package
-		})
+		in.holdPin(pin, holdReason(s, removed, next))
 		if next != nil {
 			in.migrations[pin.Key()] = next
 		}

@@ -161,7 +161,8 @@ func (p *Project) identity(ctx context.Context, ref string, digest model.Digest,
 }
 
 // addSigners returns lock with the signers of its catalogs and bundles. It keeps the signers
-// recorded in before, which may be nil, if they are still valid.
+// recorded in before, which may be nil, if they are still valid. In an unattended run, it also keeps
+// those that cannot be verified: unchanged pins stay valid as they are recorded.
 func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File) (*lockfile.File, error) {
 	if before == nil {
 		before = &lockfile.File{}
@@ -176,7 +177,11 @@ func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File) (
 		id, known := signers[c]
 		if source.Ref(c.Source).IsRemote() && !known {
 			var err error
-			if id, err = p.identity(ctx, c.Source, c.Digest, c.Identity); err != nil {
+			id, err = p.identity(ctx, c.Source, c.Digest, c.Identity)
+			if p.unattended && err != nil && old.Catalog == c && c.Identity != "" {
+				id, err = c.Identity, nil
+			}
+			if err != nil {
 				errs = append(errs, fmt.Errorf("catalog %q: %w", c.ID, err))
 			}
 			signers[c] = id
@@ -187,7 +192,11 @@ func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File) (
 			continue
 		}
 		var err error
-		if pins[i].Identity, err = p.identity(ctx, "image:"+pin.Image, model.Digest(imageref.DigestIn(pin.Image)), old.Identity); err != nil {
+		pins[i].Identity, err = p.identity(ctx, "image:"+pin.Image, model.Digest(imageref.DigestIn(pin.Image)), old.Identity)
+		if p.unattended && err != nil && old.Image == pin.Image && old.Identity != "" {
+			pins[i].Identity, err = old.Identity, nil
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("bundle %q of %s: %w", pin.Bundle, pin.Key(), err))
 		}
 	}

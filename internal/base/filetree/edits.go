@@ -2,6 +2,7 @@ package filetree
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -86,3 +87,31 @@ func (e *Edits) Are(several ...*Edits) bool {
 
 // sameFile reports whether two edits of a file are equal; nil is a removal.
 func sameFile(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
+
+// Apply returns the files that quayside wrote to have, without indices, with the edits. It returns
+// an error if an edited file differs between have and base, the tree that the edits start from.
+func (e *Edits) Apply(base, have *Tree) (*Tree, error) {
+	own, err := have.own()
+	if err != nil {
+		return nil, err
+	}
+	out := New()
+	for name := range own {
+		if data, there := have.files[name]; there && !isIndex(name) {
+			out.files[name] = data
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.files)) {
+		old, expected := base.files[name]
+		got, there := out.files[name]
+		if there != expected || !bytes.Equal(got, old) {
+			return nil, fmt.Errorf("%s is not as expected before the change", name)
+		}
+		if data := e.files[name]; data != nil {
+			out.files[name] = data
+		} else {
+			delete(out.files, name)
+		}
+	}
+	return out, nil
+}

@@ -1,6 +1,10 @@
 package filetree
 
-import "testing"
+import (
+	"bytes"
+	"maps"
+	"testing"
+)
 
 // TestEdits checks that edits are apart if Git can merge them, and that the edits of the merged
 // tree are then the union of both.
@@ -52,6 +56,39 @@ func TestEdits(t *testing.T) {
 		}
 		if both["e/b"] = "1"; EditsOf(base, with(both)).Are(a, b) {
 			t.Errorf("%s: a file more is no difference", name)
+		}
+	}
+}
+
+// TestApply applies edits to a tree that has more files than the base of the edits. It fails if an
+// edited file differs.
+func TestApply(t *testing.T) {
+	base := tree(t, map[string]string{"d/a": "1", "d/b": "1", "d/c": "1"})
+	next := tree(t, map[string]string{"d/a": "2", "d/c": "1", "d/d": "1"})
+	have, err := Settle(New(), tree(t, map[string]string{"d/a": "1", "d/b": "1", "d/c": "x", "e/other": "1"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := have.Add("d/users", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	got, err := EditsOf(base, next).Apply(base, have)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := tree(t, map[string]string{"d/a": "2", "d/c": "x", "d/d": "1", "e/other": "1"})
+	if !maps.EqualFunc(got.files, want.files, bytes.Equal) {
+		t.Errorf("got %q, want %q", got.files, want.files)
+	}
+	for name, text := range map[string]string{"d/a": "x", "d/b": "x", "d/d": "1"} {
+		files := map[string]string{"d/a": "1", "d/b": "1", "d/c": "1"}
+		files[name] = text
+		have, err := Settle(New(), tree(t, files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := EditsOf(base, next).Apply(base, have); err == nil {
+			t.Errorf("%s differs from the base, and the edits were applied", name)
 		}
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -237,7 +237,11 @@ func TestBranches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"up/a", "up/b/x", "up/f", "up/loose"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+	tips := map[string]int{}
+	for name, of := range got {
+		tips[name] = len(of)
+	}
+	if want := map[string]int{"up/a": 2, "up/b/x": 1, "up/f": 1, "up/loose": 1}; !maps.Equal(tips, want) {
+		t.Errorf("got %v, want %v", tips, want)
 	}
 }

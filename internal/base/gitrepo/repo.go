@@ -19,7 +19,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/go-git/go-billy/v5/osfs"
@@ -193,27 +192,29 @@ func (r *Repo) HeadBranch() string {
 	return head.Target().Short()
 }
 
-// Branches returns the sorted names of the local and remote-tracking branches below a
-// name: "up/…" for "up".
-func (r *Repo) Branches(below string) ([]string, error) {
+// Branches returns the tips of the local and remote-tracking branches below a name ("up/…" for
+// "up"), by branch. A branch that exists in several places has several tips.
+func (r *Repo) Branches(below string) (map[string][]*Revision, error) {
 	refs, err := r.git.References()
 	if err != nil {
 		return nil, err
 	}
 	defer refs.Close()
-	var out []string
-	err = refs.ForEach(func(ref *plumbing.Reference) error {
+	out := map[string][]*Revision{}
+	return out, refs.ForEach(func(ref *plumbing.Reference) error {
 		name, found := strings.CutPrefix(string(ref.Name()), "refs/heads/")
 		if rest, remote := strings.CutPrefix(name, "refs/remotes/"); remote {
 			_, name, found = strings.Cut(rest, "/")
 		}
-		if found && strings.HasPrefix(name, below+"/") {
-			out = append(out, name)
+		if !found || !strings.HasPrefix(name, below+"/") {
+			return nil
 		}
-		return nil
+		tip, err := r.called(name, string(ref.Name()))
+		if err == nil {
+			out[name] = append(out[name], tip)
+		}
+		return err
 	})
-	slices.Sort(out)
-	return slices.Compact(out), err
 }
 
 // DefaultBranch returns the tip of the default branch: the target of origin/HEAD, or in a

@@ -1,0 +1,125 @@
+package deliver
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/gitrepo"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// A branch of an earlier run that this run does not propose is obsolete only if the locks prove it:
+// each of its upgrades is merged, superseded by another branch or a higher version, or its operator
+// was removed. An upgrade can also be missing in this run because of an unreadable catalog, an
+// unhealthy operator, or because other operators were named. Such a branch is kept.
+
+// KeptBranch is a branch of an earlier run that this run does not propose and that may be merged.
+type KeptBranch struct {
+	Branch string `json:"branch"`
+	Reason string `json:"reason"`
+}
+
+// judgeBranches sets Obsolete and Kept from the existing branches of the environment that are not
+// proposed.
+func (b *Base) judgeBranches(s *PublishedProposals, in *workspace.Inputs) error {
+	top := b.branchBelow(b.opt.Branch)
+	have, err := b.clone.Repo.Branches(top)
+	if err != nil {
+		return fmt.Errorf("listing branches: %w", err)
+	}
+	proposed := map[string]string{} // branches by operator
+	for _, p := range s.PullRequests {
+		delete(have, p.Branch)
+		for _, c := range p.Changes {
+			proposed[c.Operator] = p.Branch
+		}
+	}
+	for _, branch := range slices.Sorted(maps.Keys(have)) {
+		if strings.Count(strings.TrimPrefix(branch, top+"/"), "/") != 1 {
+			continue
+		}
+		reason := ""
+		for _, tip := range have[branch] {
+			if cause, err := b.liveReason(tip, proposed, in); err != nil {
+				reason = cmp.Or(reason, "its lock cannot be compared: "+err.Error())
+			} else {
+				reason = cmp.Or(reason, cause)
+			}
+		}
+		if reason == "" {
+			s.Obsolete = append(s.Obsolete, branch)
+		} else {
+			s.Kept = append(s.Kept, KeptBranch{branch, reason})
+		}
+	}
+	return nil
+}
+
+// liveReason returns the reason to keep a branch, or "" if each of its changes to operators is
+// proven to be obsolete.
+func (b *Base) liveReason(tip *gitrepo.Revision, proposed map[string]string, in *workspace.Inputs) (string, error) {
+	start, err := b.clone.Repo.MergeBase(b.head, tip)
+	if err != nil {
+		return "", err
+	}
+	var locks [2]*lockfile.File
+	for i, rev := range []*gitrepo.Revision{start, tip} {
+		if locks[i], err = b.lockAt(rev); err != nil {
+			return "", err
+		}
+	}
+	operators := map[string]bool{}
+	for _, c := range lockfile.Diff(locks[0], locks[1]) {
+		if c.Package != "" {
+			operators[c.Namespace+"/"+c.Package] = true
+		}
+	}
+	if len(in.Requested()) > 0 {
+		for operator := range operators {
+			if !slices.ContainsFunc(in.Requested(), func(t resolve.Target) bool { return t.Namespace+"/"+t.Package == operator }) {
+				return operator + " was not named", nil
+			}
+		}
+	}
+	for _, operator := range slices.Sorted(maps.Keys(operators)) {
+		if proposed[operator] == "" && !isSettled(in.Lock, locks[1], operator) {
+			return in.WhyNotProposed(operator), nil
+		}
+	}
+	return "", nil
+}
+
+// lockAt returns the lock of the workspace in a revision, or nil if there is none.
+func (b *Base) lockAt(rev *gitrepo.Revision) (*lockfile.File, error) {
+	name := b.clone.Path(workspace.LockFile)
+	data, err := rev.Read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return lockfile.Parse(rev.Name()+":"+name, data)
+}
+
+// isSettled reports whether the change of a branch to an operator has no effect on main any more:
+// main has the same block or a higher version, or does not have the operator.
+func isSettled(main, branch *lockfile.File, operator string) bool {
+	ns, pkg, _ := strings.Cut(operator, "/")
+	now, pinned := main.Pin(ns, pkg)
+	then, changed := branch.Pin(ns, pkg)
+	switch {
+	case !pinned:
+		return true
+	case changed && now.Bundle != then.Bundle:
+		return now.CompareVersions(then) > 0
+	}
+	return !slices.ContainsFunc(lockfile.Diff(main, branch), func(c lockfile.Change) bool { return c.Namespace == ns && c.Package == pkg })
+}

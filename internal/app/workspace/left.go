@@ -1,0 +1,309 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/resolve/explain"
+)
+
+// An unattended run must not fail for every operator because of a fault of one: a package that its
+// catalog dropped, an unreadable catalog, or a bundle that cannot be fetched. Such an operator is
+// left at its version, with a warning.
+
+// Left is an operator that an unattended run left at its version.
+type Left struct {
+	Operator string `json:"operator"`
+	Code     string `json:"code" doc:"code of the warning about it"`
+	Reason   string `json:"reason"`
+}
+
+// LeftError is returned if operators were left at their versions although the user requires or
+// names their upgrades.
+type LeftError struct{ Left []Left }
+
+// Error lists the operators.
+func (e *LeftError) Error() string {
+	var names []string
+	for _, l := range e.Left {
+		names = append(names, l.Operator)
+	}
+	return "operators left at their versions: " + strings.Join(names, ", ")
+}
+
+// Unattended returns a copy of p for runs without a user. A fault of one operator or one catalog
+// does not hold back other operators: see [Inputs.Left].
+func (p *Project) Unattended() *Project {
+	out := *p
+	out.unattended = true
+	return &out
+}
+
+// Left returns the operators that were left at their versions, sorted.
+func (in *Inputs) Left() []Left {
+	return slices.SortedFunc(slices.Values(in.left), func(a, b Left) int { return strings.Compare(a.Operator, b.Operator) })
+}
+
+// Leave records that an operator is left at its version. Only the first reason counts.
+func (in *Inputs) Leave(operator, code, reason string) {
+	if !in.isLeft(operator) {
+		in.left = append(in.left, Left{operator, code, strings.Join(strings.Fields(reason), " ")})
+	}
+}
+
+func (in *Inputs) isLeft(operator string) bool {
+	return slices.ContainsFunc(in.left, func(l Left) bool { return l.Operator == operator })
+}
+
+// leaveConflicts records the operators that take part in conflicts.
+func (in *Inputs) leaveConflicts(conflicts []*explain.Conflict) {
+	for _, c := range conflicts {
+		for _, operator := range in.operatorsOf(c) {
+			code := "no-solution"
+			switch {
+			case len(c.UnreadableCatalogs) > 0:
+				code = "broken-catalog"
+			case in.isWithdrawn(operator):
+				code = "withdrawn"
+			}
+			in.Leave(operator, code, strings.TrimPrefix(c.Reason(), "subscription "+operator+": "))
+		}
+	}
+}
+
+// operatorsOf returns the operators whose subscriptions take part in a conflict.
+func (in *Inputs) operatorsOf(c *explain.Conflict) []string {
+	var out []string
+	for _, s := range in.Declared.Subscriptions {
+		if slices.Contains(c.Subscriptions, s.Key()) {
+			out = append(out, s.Namespace+"/"+s.Package)
+		}
+	}
+	return out
+}
+
+// isWithdrawn reports whether the catalog of a pinned operator no longer has its package or channel.
+func (in *Inputs) isWithdrawn(operator string) bool {
+	pin, pinned := in.pin(operator)
+	cat, read := in.Index.Catalog(pin.Catalog.ID)
+	if !pinned || !read {
+		return false
+	}
+	p, found := cat.Package(pin.Package)
+	if found && pin.Channel != "" {
+		_, found = p.Channel(pin.Channel)
+	}
+	return !found
+}
+
+// pin returns the pin of an operator in the lock, if there is one.
+func (in *Inputs) pin(operator string) (lockfile.Pin, bool) {
+	if in.Lock == nil {
+		return lockfile.Pin{}, false
+	}
+	ns, pkg, _ := strings.Cut(operator, "/")
+	return in.Lock.Pin(ns, pkg)
+}
+
+// leftWarnings returns a warning for each operator that was left at its version.
+func (in *Inputs) leftWarnings() []diag.Warning {
+	var out []diag.Warning
+	for _, l := range in.Left() {
+		text := l.Operator + " is not pinned: "
+		if pin, ok := in.pin(l.Operator); ok {
+			text = l.Operator + " is left at " + pin.Version + ": "
+		}
+		out = append(out, diag.Warning{Code: l.Code, Subject: l.Operator, Msg: text + l.Reason})
+	}
+	return out
+}
+
+// withoutLeft returns the warnings without those about held and dropped versions of operators that
+// were left, because the warning of leftWarnings has the reason.
+func (in *Inputs) withoutLeft(ws []diag.Warning) []diag.Warning {
+	return slices.DeleteFunc(slices.Clone(ws), func(w diag.Warning) bool {
+		return (w.Code == "held" || w.Code == "dropped") && in.isLeft(w.Subject)
+	})
+}
+
+// namedError returns the error for operators that the user named and that were left at their
+// versions, or nil. It contains the conflicts of these operators.
+func (in *Inputs) namedError(conflicts []*explain.Conflict) error {
+	var named explain.Conflicts
+	isNamed := func(operator string) bool {
+		return slices.ContainsFunc(in.named, func(t resolve.Target) bool { return t.Namespace+"/"+t.Package == operator })
+	}
+	explained := map[string]bool{}
+	for _, c := range conflicts {
+		if of := in.operatorsOf(c); slices.ContainsFunc(of, isNamed) {
+			named = append(named, c)
+			for _, operator := range of {
+				explained[operator] = true
+			}
+		}
+	}
+	var errs []error
+	if len(named) > 0 {
+		errs = append(errs, in.blameCatalogs(named))
+	}
+	left := slices.DeleteFunc(in.Left(), func(l Left) bool { return !isNamed(l.Operator) || explained[l.Operator] })
+	if len(left) > 0 {
+		errs = append(errs, &LeftError{left})
+	}
+	return errors.Join(errs...)
+}
+
+// failure returns the error of a resolution with conflicts. In an unattended run, it records the
+// operators of the conflicts as left, and returns only the error for operators that the user named.
+func (in *Inputs) failure(conflicts []*explain.Conflict) error {
+	if in.project.unattended {
+		in.leaveConflicts(conflicts)
+		return in.namedError(conflicts)
+	}
+	var errs []error
+	if len(conflicts) > 0 {
+		errs = append(errs, in.blameCatalogs(explain.Conflicts(conflicts)))
+	}
+	if len(in.left) > 0 {
+		errs = append(errs, &LeftError{in.Left()})
+	}
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
+// holdUnreadable holds back the operators whose next bundle cannot be fetched or verified, and
+// removes the declarations of new operators with such a bundle. It reports whether there are any.
+// Rendering needs the bundles, so an unattended run opens them; otherwise only bundles without any
+// content count.
+func (in *Inputs) holdUnreadable(ctx context.Context, next *lockfile.File) (bool, error) {
+	c, err := in.project.Contents()
+	if err != nil {
+		return false, err
+	}
+	defer c.Close()
+	found := false
+	for _, pin := range next.Pins {
+		if old, pinned := in.pin(pin.Key()); pinned && old.Bundle == pin.Bundle || pin.Image != "" && !in.project.unattended {
+			continue
+		}
+		complete, err := c.AddDigest(ctx, pin, in.Lock)
+		if err == nil && in.project.unattended {
+			_, err = c.Open(ctx, complete)
+		}
+		var dropped *NoContentError
+		if err == nil || !in.project.unattended && !errors.As(err, &dropped) {
+			continue
+		}
+		if in.isLeft(pin.Key()) {
+			return false, fmt.Errorf("bundle %q of %s: %w", pin.Bundle, pin.Key(), err)
+		}
+		in.holdBundle(next, pin, err.Error())
+		found = true
+	}
+	return found, nil
+}
+
+// holdBundle leaves the operators of next that cannot be upgraded or installed without the bundle
+// of pin.
+func (in *Inputs) holdBundle(next *lockfile.File, pin lockfile.Pin, why string) {
+	why = fmt.Sprintf("bundle %s cannot be fetched: %s", pin.Bundle, why)
+	in.Leave(pin.Key(), "not-fetched", why)
+	if old, pinned := in.pin(pin.Key()); pinned {
+		in.holdPin(old, why)
+		return
+	}
+	for _, p := range next.Pins {
+		old, pinned := in.pin(p.Key())
+		switch {
+		case p.Key() != pin.Key() && !next.Needed(p.Key())[pin.Key()]:
+		case !pinned:
+			in.Declared = withoutOperator(in.Declared, p.Key())
+		case old.Bundle != p.Bundle:
+			in.Leave(p.Key(), "not-fetched", why)
+			in.holdPin(old, why)
+		}
+	}
+}
+
+// withoutOperator returns the declarations without the subscriptions and the installed
+// ClusterServiceVersions of an operator.
+func withoutOperator(set *declare.Set, operator string) *declare.Set {
+	out := *set
+	out.Subscriptions, out.CSVs = nil, slices.Clone(set.CSVs)
+	for _, s := range set.Subscriptions {
+		if s.Namespace+"/"+s.Package != operator {
+			out.Subscriptions = append(out.Subscriptions, s)
+			continue
+		}
+		out.CSVs = slices.DeleteFunc(out.CSVs, func(csv declare.ClusterServiceVersion) bool {
+			return csv.Namespace == s.Namespace && csv.Name == s.InstalledCSV
+		})
+	}
+	return &out
+}
+
+// holdPin holds back the upgrade of a pin.
+func (in *Inputs) holdPin(pin lockfile.Pin, reason string) {
+	in.Options.Held = append(in.Options.Held, resolve.Hold{Namespace: pin.Namespace, Package: pin.Package, Reason: reason})
+	in.Options.Named = slices.DeleteFunc(slices.Clone(in.Options.Named), func(t resolve.Target) bool {
+		return t.Namespace == pin.Namespace && t.Package == pin.Package
+	})
+}
+
+// Unreadable returns the pins of lock whose bundles cannot be opened, and the reasons, by
+// namespace/package.
+func (p *Project) Unreadable(ctx context.Context, lock *lockfile.File) (map[string]error, error) {
+	c, err := p.Contents()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	out := map[string]error{}
+	for _, pin := range lock.Pins {
+		if _, err := c.Open(ctx, pin); err != nil {
+			out[pin.Key()] = err
+		}
+	}
+	return out, nil
+}
+
+// WithoutPins returns lock without the named pins that are equal in base.
+func WithoutPins(lock, base *lockfile.File, operators map[string]error) *lockfile.File {
+	if len(operators) == 0 {
+		return lock
+	}
+	return lock.With(slices.DeleteFunc(slices.Clone(lock.Pins), func(p lockfile.Pin) bool {
+		old, pinned := base.Pin(p.Namespace, p.Package)
+		return operators[p.Key()] != nil && pinned && old.Checksum() == p.Checksum()
+	}))
+}
+
+// Requested returns the operators that the user named, or nil if the run includes all.
+func (in *Inputs) Requested() []resolve.Target { return in.named }
+
+// WhyNotProposed returns the reason why a run has no upgrade of a pinned operator.
+func (in *Inputs) WhyNotProposed(operator string) string {
+	for _, l := range in.left {
+		if l.Operator == operator {
+			return operator + ": " + l.Reason
+		}
+	}
+	for _, h := range in.Options.Held {
+		if h.Namespace+"/"+h.Package == operator {
+			return operator + " is held back: " + h.Reason
+		}
+	}
+	if pin, ok := in.pin(operator); ok && in.Index.Broken()[pin.Catalog.ID] != nil {
+		return fmt.Sprintf("%s: catalog %s cannot be read", operator, pin.Catalog.ID)
+	}
+	return operator + ": its upgrade is neither merged nor superseded"
+}
