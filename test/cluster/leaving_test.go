@@ -217,7 +217,7 @@ func (w *restoredCluster) runAndKill(ctx context.Context, t *testing.T, said str
 	defer cancel()
 	cmd := exec.CommandContext(ctx, w.program, w.runArguments()...) // sends SIGKILL when ctx ends
 	cmd.Dir = w.dir
-	cmd.Env = append(cmd.Environ(), "XDG_CACHE_HOME="+filepath.Join(w.dir, ".cache"))
+	cmd.Env = append(cmd.Environ(), "XDG_CACHE_HOME="+filepath.Join(w.dir, ".cache"), "QUAYSIDE_ALLOW_OUTSIDE=/")
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -76,18 +76,18 @@ func TestFluxSigned(t *testing.T) {
 		// Source-controller 1.7.3 checks neither the digest of the layer nor the digest in the
 		// signature. quayside caches layers, so this case is first.
 		{repository: tampered, sign: []string{"--sign", key}, quayside: "digest"},
-		{repository: "unsigned", flux: unmatched, quayside: "there is none"},
-		{repository: "other-key", sign: []string{"--sign", other}, flux: unmatched, quayside: "not made with the key"},
+		{repository: "unsigned", flux: unmatched, quayside: "the image has none"},
+		{repository: "other-key", sign: []string{"--sign", other}, flux: unmatched, quayside: "was not signed with this key"},
 		{
 			repository: "tampered-signature", sign: []string{"--sign", key}, flux: unmatched, // the bundle next to it is intact
 			spoil: func(repository, digest string) { s.spoilSignature(t, repository, digest) },
 		},
 		{
-			repository: "replaced", sign: []string{"--sign", key}, flux: unmatched, quayside: "there is none",
+			repository: "replaced", sign: []string{"--sign", key}, flux: unmatched, quayside: "the image has none",
 			spoil: func(repository, _ string) { s.replace(t, repository) },
 		},
 		{
-			repository: "moved-signature", sign: []string{"--sign", key}, quayside: "signs another image",
+			repository: "moved-signature", sign: []string{"--sign", key}, quayside: "the signature is for another image",
 			spoil: func(repository, digest string) {
 				s.moveSignature(t, repository, digest, s.replace(t, repository))
 			},
