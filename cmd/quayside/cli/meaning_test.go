@@ -69,8 +69,14 @@ func mutants(file, text string) []mutant {
 // wrongValue returns another value that is well-formed where the old one is.
 func wrongValue(old string) string {
 	for _, pair := range [][2]string{
-		{"Manual", "Automatic"}, {"argocd", "plain"}, {"flux", "plain"}, {"plain", "argocd"}, {"high", "off"}, {"medium", "off"},
-		{"cert-manager", "secret"}, {`"50%"`, `"10%"`},
+		{"Manual", "Automatic"},
+		{"argocd", "plain"},
+		{"flux", "plain"},
+		{"plain", "argocd"},
+		{"high", "off"},
+		{"medium", "off"},
+		{"cert-manager", "secret"},
+		{`"50%"`, `"10%"`},
 	} {
 		if old == pair[0] {
 			return pair[1]
