@@ -93,7 +93,7 @@ func TestStreamOverlay(t *testing.T) {
 	if err != nil || bytes.Contains(prod, []byte("1Gi")) {
 		t.Errorf("prod has what is lab's, %v", err)
 	}
-	if _, err := StreamOverlay(res, builder(res, nil), "dev"); err == nil || !strings.Contains(err.Error(), `no cluster "dev" (have lab, prod)`) {
+	if _, err := StreamOverlay(res, builder(res, nil), "dev"); err == nil || !strings.Contains(err.Error(), `no cluster "dev" (available: lab, prod)`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -145,7 +145,7 @@ func TestReporter(t *testing.T) {
 				checkPermissions(t, got)
 			})
 		}
-		if _, err := res.Installations("nowhere"); err == nil || !strings.Contains(err.Error(), `no cluster "nowhere" (have `) {
+		if _, err := res.Installations("nowhere"); err == nil || !strings.Contains(err.Error(), `no cluster "nowhere" (available: `) {
 			t.Errorf("got %v", err)
 		}
 	}

@@ -41,7 +41,7 @@ func ParseObject(text string) (k8s.Key, error) {
 	kind, ok := providable()[parts[0]]
 	switch namespace, name := parts[1], parts[2]; {
 	case !ok:
-		return k8s.Key{}, fmt.Errorf("unknown kind %q: no operator needs it (have %s)%s", parts[0], strings.Join(kinds, ", "), diag.DidYouMean(parts[0], kinds))
+		return k8s.Key{}, fmt.Errorf("unknown kind %q: no operator needs it (available: %s)%s", parts[0], strings.Join(kinds, ", "), diag.DidYouMean(parts[0], kinds))
 	case kind.namespaced && !yamlnode.IsDNS1123Label(namespace):
 		return k8s.Key{}, fmt.Errorf("%q has no valid namespace: expected %s/namespace/name", text, parts[0])
 	case !kind.namespaced && namespace != "":
