@@ -292,7 +292,7 @@ func (s *Supply) meets(n Need) bool {
 	case OLM:
 		for api := range s.apis {
 			// OperatorCondition is in every tree.
-			if group := k8s.Group(strings.Join(strings.Split(api, "/")[:2], "/")); (group == olmGroup || group == olmV1Group) && !strings.HasSuffix(api, "/OperatorCondition") {
+			if group, _, _ := strings.Cut(api, "/"); (group == olmGroup || group == olmV1Group) && !strings.HasSuffix(api, "/OperatorCondition") {
 				return true
 			}
 		}

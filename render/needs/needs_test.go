@@ -107,6 +107,7 @@ func TestNeeds(t *testing.T) {
 		"OLM by permission":       {objects: fmt.Sprintf(role, "operators.coreos.com", "subscriptions", "create") + binding, want: "olm [] ServiceAccount ns/sa may create subscriptions"},
 		"OLM is provided":         {objects: fmt.Sprintf(role, "operators.coreos.com", "subscriptions", "create") + binding, apis: "operators.coreos.com/v1"},
 		"OLM v1 is provided":      {objects: object("operators.coreos.com/v1alpha1", "Subscription", "ns", "s"), apis: "olm.operatorframework.io/v1"},
+		"an API without a group":  {objects: object("operators.coreos.com/v1alpha1", "Subscription", "ns", "s"), apis: "v1", want: "olm [] Subscription.operators.coreos.com ns/s uses OLM's API"},
 		"OLM by object":           {objects: object("operators.coreos.com/v1alpha1", "Subscription", "ns", "s"), want: "olm [] Subscription.operators.coreos.com ns/s uses OLM's API"},
 		"OLM is only read":        {objects: fmt.Sprintf(role, "operators.coreos.com", "subscriptions", "get") + binding},
 		"only the condition":      {objects: object("operators.coreos.com/v2", "OperatorCondition", "ns", "s"), apis: "operators.coreos.com/v2/OperatorCondition"},

@@ -96,12 +96,12 @@ func (b *Base) liveReason(tip *gitrepo.Revision, proposed map[string]string, in 
 	return "", nil
 }
 
-// lockAt returns the lock of the workspace in a revision, or nil if there is none.
+// lockAt returns the lock of the workspace in a revision, or an empty one if there is none.
 func (b *Base) lockAt(rev *gitrepo.Revision) (*lockfile.File, error) {
 	name := b.clone.Path(workspace.LockFile)
 	data, err := rev.Read(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return lockfile.New(nil), nil
 	}
 	if err != nil {
 		return nil, err

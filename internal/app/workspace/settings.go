@@ -158,8 +158,8 @@ func (p *Project) PolicyRules() []diff.CELRule {
 }
 
 // checkPatterns returns an error for each invalid rule of the policy, and for each cluster name or
-// pattern in the quayside.yaml of this workspace that matches none of its clusters. Inherited settings may name clusters of other
-// workspaces.
+// pattern in the quayside.yaml of this workspace that matches none of its clusters. Inherited
+// settings may name clusters of other workspaces.
 func (p *Project) checkPatterns() error {
 	w, have := p.Settings, p.Clusters()
 	var faults diag.List

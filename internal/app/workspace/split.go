@@ -20,10 +20,11 @@ type Upgrade struct {
 	Observations []string // observations in other environments, a line each
 }
 
-// Split returns the pending upgrades in parts. The lock of a part is the current lock with only the upgrades of that part. A lock that is out of date with the
-// declarations is an error, as in Check, because the difference would be in every part. For a lock
-// of an older schema, Split returns a single part without operators, which migrates the lock: the
-// migration rewrites every block. An unattended run has no parts for the operators in Left.
+// Split returns the pending upgrades in parts. The lock of a part is the current lock with only the
+// upgrades of that part. A lock that is out of date with the declarations is an error, as in Check,
+// because the difference would be in every part. For a lock of an older schema, Split returns a
+// single part without operators, which migrates the lock: the migration rewrites every block. An
+// unattended run has no parts for the operators in Left.
 func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
 	if _, err := in.Check(ctx, false); err != nil {
 		return nil, err
