@@ -227,7 +227,7 @@ func (n unmetNeed) warning() diag.Warning {
 	by := diag.Some(n.By, 3)
 	switch n.Kind {
 	case needs.API:
-		return diag.Warning{Code: "missing-api", Msg: fmt.Sprintf("needs API %s (%s), which the cluster does not have: %s", n.APIVersion, strings.Join(n.Kinds, ", "), by)}
+		return diag.Warning{Code: "missing-api", Msg: fmt.Sprintf("needs API %s (%s), which neither the tree nor spec.provides has: %s", n.APIVersion, strings.Join(n.Kinds, ", "), by)}
 	case needs.OLM:
 		return diag.Warning{Code: "missing-olm", Msg: "cannot run without OLM: " + by}
 	case needs.PodSecurity:
@@ -235,7 +235,7 @@ func (n unmetNeed) warning() diag.Warning {
 	case needs.Config:
 		return diag.Warning{Code: "missing-config", Msg: fmt.Sprintf("needs %s, which it may create itself, for %s: if it exists, add %s to spec.provides.objects", n.Object, by, needs.FormatObject(n.Object))}
 	default:
-		return diag.Warning{Code: "missing-object", Msg: fmt.Sprintf("needs %s, which the cluster does not have: %s", n.Object, by)}
+		return diag.Warning{Code: "missing-object", Msg: fmt.Sprintf("needs %s, which neither the tree nor spec.provides has: %s", n.Object, by)}
 	}
 }
 
