@@ -284,7 +284,7 @@ func (p Policy) isOwnRule(w diag.Waiver, tree bool) bool {
 	return slices.ContainsFunc(p.Rules, func(r CELRule) bool { return r.Tree == tree && diag.Matches(w.Rule, r.Name) })
 }
 
-// selectWaivers returns the waivers for which which returns true, as unused.
+// selectWaivers returns the waivers that which accepts, as unused.
 func (p Policy) selectWaivers(today string, which func(diag.Waiver) bool) *waiverSet {
 	w := &waiverSet{today: today}
 	for _, one := range p.Waivers {

@@ -19,7 +19,7 @@ type TreeJudge struct {
 	all    []string
 }
 
-// evaluation is an evaluation of a rule, the key of the cache.
+// evaluation identifies the evaluation of a rule for an object in TreeJudge.known.
 type evaluation struct {
 	rule    int
 	content uintptr // address of the object's content

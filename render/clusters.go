@@ -123,7 +123,7 @@ func (t *tree) byCluster() bool {
 // hasEngine reports whether the tree contains objects that make an engine apply it.
 func (t *tree) hasEngine() bool { return t.opt.GitOps != nil && t.opt.profile.About().Kind != "" }
 
-// ownPieces returns the files of a cluster's own directories.
+// ownPieces returns the files in a cluster's own directories.
 func (t *tree) ownPieces(c profile.Cluster) ([]file, error) {
 	cfg, err := t.config(c)
 	if err != nil {

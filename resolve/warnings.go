@@ -300,7 +300,7 @@ func (w *world) watches(st *state, i *installed) []string {
 	return w.watchOf(i.ns, s, i.entry.Bundle())
 }
 
-// reportNamespaces warns about missing OperatorGroups, and about operators that the followed lock
+// reportNamespaces warns about missing OperatorGroups, and about operators that the upstream lock
 // does not pin.
 func (w *world) reportNamespaces(st *state) {
 	for _, s := range st.wants {

@@ -249,7 +249,7 @@ func (c *conversion) version(dir, pkg string) (*version, error) {
 		return nil, err
 	}
 	if v.bundle, err = bundle.Load(files); err != nil {
-		return nil, diag.MapPositions(err, func(p diag.Pos) diag.Pos { // replace the converted file name by the original one
+		return nil, diag.MapPositions(err, func(p diag.Pos) diag.Pos { // replace the converted file name with the original one
 			p.File = strings.TrimPrefix(p.File, "manifests/")
 			return p
 		})

@@ -45,7 +45,7 @@ type Phase int
 
 // The phases, in order.
 const (
-	Finding  Phase = iota // locating the catalog and its state, which may download an image
+	Locating Phase = iota // locating the catalog, which may download an image
 	Known                 // the index is valid; final phase
 	Indexing              // reading the catalog and writing its index
 )
@@ -84,7 +84,7 @@ type CatalogSet struct {
 func (c *Cache) Open(ctx context.Context, cats []Catalog, digests bool) *CatalogSet {
 	set := &CatalogSet{broken: map[model.ID]error{}}
 	for _, cat := range cats {
-		c.reportProgress(cat, Finding)
+		c.reportProgress(cat, Locating)
 		b, err := c.open(ctx, cat, digests)
 		if err != nil {
 			set.AddBroken(cat, err)

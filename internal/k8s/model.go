@@ -47,7 +47,7 @@ func roleIDOf(o map[string]any) roleID {
 }
 
 type role struct {
-	rules      []rule // as written; of an aggregated role, the controller replaces them
+	rules      []rule // from the manifest; the controller replaces those of an aggregated role
 	labels     map[string]string
 	aggregated bool
 	aggregates []labels.Selector // ClusterRoles to add
@@ -145,7 +145,7 @@ func (m *Permissions) aggregate(ids []roleID) error {
 			}
 		}
 	}
-	kept := map[int]bool{} // whose rules in the manifest count
+	kept := map[int]bool{} // indices of aggregated roles that keep the rules of their manifest
 	for _, i := range aggregated {
 		kept[i] = reach[i].Bit(i) == 1 || !m.reachesRules(ids, reach[i])
 	}
@@ -243,8 +243,8 @@ func boundRole(b map[string]any) roleID {
 	return id
 }
 
-// RoleGrants returns the grants of a ClusterRole or Role to those bound to it in a namespace,
-// or anywhere if that is "", and reports whether the role is known.
+// RoleGrants returns the grants of a ClusterRole or Role to its subjects in a namespace ("" is the
+// whole cluster), and whether the role is known.
 func (m *Permissions) RoleGrants(kind, namespace, name string) (out []Grant, known bool) {
 	if kind == "ClusterRole" {
 		return m.expandRole(roleID{kind, "", name}, namespace)
@@ -298,13 +298,13 @@ func expandRules(rules []rule, scope string) []Grant {
 	return out
 }
 
-// addBuiltInSubjects adds the pseudo-subjects: all subjects that are bound to roles of the
-// cluster into which ClusterRoles of the set are aggregated.
+// addBuiltInSubjects adds a pseudo-subject for each role of the cluster that aggregates a
+// ClusterRole of the set. It represents all subjects bound to that role.
 func (m *Permissions) addBuiltInSubjects(ids []roleID, total *int) error {
 	for _, id := range ids {
 		r := m.roles[id]
 		if d := defaultRoles()[id]; id.kind != "ClusterRole" || d != nil && d.aggregated {
-			continue // those bound to admin get anyway what is added to edit
+			continue // admin aggregates edit, so its subjects get these permissions anyway
 		}
 		for _, name := range AggregatesTo(r.labels) {
 			if r.bound && !IsBuiltInRole(name) {
@@ -320,10 +320,9 @@ func (m *Permissions) addBuiltInSubjects(ids []roleID, total *int) error {
 	return nil
 }
 
-// AggregatesTo returns the names of the roles into which ClusterRoles with these labels are
-// aggregated, by the convention of Kubernetes, OpenShift and others: "aggregate-to-edit" of
-// any domain. They are sorted. What a built-in role gets is not repeated for the roles that OLM
-// makes of it.
+// AggregatesTo returns the names of the roles that aggregate ClusterRoles with these labels,
+// by the convention of Kubernetes, OpenShift and others: "aggregate-to-edit" of any domain. They
+// are sorted. OLM's roles are omitted if there is a built-in role.
 func AggregatesTo(labels map[string]string) []string {
 	var builtIn, others, olm []string
 	for label, value := range labels {
@@ -347,8 +346,8 @@ func AggregatesTo(labels map[string]string) []string {
 	return slices.Compact(out)
 }
 
-// IsBuiltInRole reports whether Kubernetes or OpenShift has an aggregated ClusterRole of that
-// name, for people.
+// IsBuiltInRole reports whether the name is a user-facing aggregated ClusterRole of Kubernetes or
+// OpenShift.
 func IsBuiltInRole(name string) bool {
 	return slices.Contains([]string{"admin", "edit", "view", "cluster-reader", "basic-user"}, name)
 }

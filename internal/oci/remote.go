@@ -109,7 +109,7 @@ func (c *Client) candidates(src Source) ([]name.Repository, error) {
 	return repos, nil
 }
 
-// repository parses the name of a repository. If it is insecure, HTTP is permitted.
+// repository parses the name of a repository. It permits HTTP if the registry is insecure.
 func (c *Client) repository(s string) (name.Repository, error) {
 	repo, err := name.NewRepository(s)
 	if err != nil {

@@ -59,8 +59,8 @@ func (g GitOps) clusterSeparator(dotted bool) string {
 	return "-"
 }
 
-// missingFaults returns a fault for each field with an empty value. by is the profile that needs
-// the fields to render what.
+// missingFaults returns a fault for each field with an empty value. by needs the fields to render
+// what.
 func missingFaults(by Name, what string, values map[string]string) []Fault {
 	var out []Fault
 	for _, field := range slices.Sorted(maps.Keys(values)) {

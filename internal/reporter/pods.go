@@ -29,9 +29,9 @@ type podList struct {
 }
 
 // read returns the pods of the workloads in got that have expected images. If
-// no such workload has changed, it returns seen. If listing pods is forbidden,
+// no such workload has changed, it returns cached. If listing pods is forbidden,
 // it returns no pods, and the rest of the status is still determined.
-func (p podReader) read(ctx context.Context, seen podList, got []v1alpha1.Observed) (podList, error) {
+func (p podReader) read(ctx context.Context, cached podList, got []v1alpha1.Observed) (podList, error) {
 	var workloads []v1alpha1.Observed
 	for _, o := range got {
 		if len(o.Ref.Images) > 0 && o.Object != nil {
@@ -39,8 +39,8 @@ func (p podReader) read(ctx context.Context, seen podList, got []v1alpha1.Observ
 		}
 	}
 	of, err := fingerprint(workloads)
-	if err != nil || of == seen.fingerprint {
-		return seen, err
+	if err != nil || of == cached.fingerprint {
+		return cached, err
 	}
 	var all []map[string]any
 	for _, w := range workloads {
@@ -53,7 +53,7 @@ func (p podReader) read(ctx context.Context, seen podList, got []v1alpha1.Observ
 			return podList{fingerprint: of}, nil
 		}
 		if err != nil {
-			return seen, fmt.Errorf("listing the pods of %s %s/%s: %w", w.Ref.Kind, w.Ref.Namespace, w.Ref.Name, err)
+			return cached, fmt.Errorf("listing the pods of %s %s/%s: %w", w.Ref.Kind, w.Ref.Namespace, w.Ref.Name, err)
 		}
 		all = append(all, pods...)
 	}

@@ -100,7 +100,7 @@ func (p *Project) indexes() (*cache.Cache, error) {
 // logCatalog logs the progress of reading a catalog.
 func (p *Project) logCatalog(cat cache.Catalog, phase cache.Phase) {
 	switch phase {
-	case cache.Finding:
+	case cache.Locating:
 		p.Log.Progress("reading catalog %s", cat.ID)
 		p.Log.Detail("catalog %s is %s", cat.ID, cmp.Or(cat.At, "nowhere"))
 	case cache.Indexing:
