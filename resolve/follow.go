@@ -43,7 +43,7 @@ func (r *round) reportStay(s *want, pin *lockfile.Pin, opts options, lock *lockf
 	if by == HeldByVersions && w.next(s, lower, lock) == pin.Bundle {
 		why += "; allow it with --allow-downgrade"
 	}
-	w.warnFor(s, "not-followed", s.title()+" stays at "+s.current.bundle+": the upstream lock pins "+pin.Bundle+why)
+	w.warnFor(s, "not-followed", s.title()+" is held back at "+s.current.bundle+": the upstream lock pins "+pin.Bundle+why)
 }
 
 // notInstalled returns the declared operators that could not be installed from the upstream lock.

@@ -89,7 +89,7 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	if h.reason == "" || code != "stranded" && !w.opt.Upgrade && w.named(s) == nil {
 		return
 	}
-	text := s.title() + " stays at " + s.current.bundle
+	text := s.title() + " is held back at " + s.current.bundle
 	if h.offered != "" {
 		text += " although " + h.offered + " is available"
 	}

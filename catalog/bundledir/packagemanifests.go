@@ -207,7 +207,7 @@ func (c *conversion) versions(p packageManifest) map[string]*version {
 		}
 		name := v.bundle.CSV.Name
 		if first := out[name]; first != nil {
-			c.faults.Addf(diag.Pos{File: dir}, "second ClusterServiceVersion %q of package %q: first in %s", name, p.Name, first.dir)
+			c.faults.Addf(diag.Pos{File: dir}, "duplicate ClusterServiceVersion %q in package %q: first in %s", name, p.Name, first.dir)
 			return nil
 		}
 		out[name] = v

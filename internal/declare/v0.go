@@ -155,7 +155,7 @@ func (c checker) checkConfig(n *yaml.Node, at string, o *configV0) []byte {
 		field := diag.Item(at+".volumes", i)
 		name := k8s.Text(c.checkKube(field, data, admit.Volume()), "name")
 		if len(data) > 0 && c.Require(field+".name", name) && volumes[name] {
-			c.Addf(field+".name", "volume %q is given twice", name)
+			c.Addf(field+".name", "duplicate volume %q", name)
 		}
 		volumes[name] = true
 	}

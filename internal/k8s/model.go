@@ -95,7 +95,7 @@ func NewPermissions(objects []map[string]any) (*Permissions, error) {
 			return nil, err
 		}
 	}
-	if err := m.addBuiltInSubjects(ids, &total); err != nil {
+	if err := m.addBuiltinSubjects(ids, &total); err != nil {
 		return nil, err
 	}
 	for _, g := range m.objectGrants {
@@ -298,16 +298,16 @@ func expandRules(rules []rule, scope string) []Grant {
 	return out
 }
 
-// addBuiltInSubjects adds a pseudo-subject for each role of the cluster that aggregates a
+// addBuiltinSubjects adds a pseudo-subject for each role of the cluster that aggregates a
 // ClusterRole of the set. It represents all subjects bound to that role.
-func (m *Permissions) addBuiltInSubjects(ids []roleID, total *int) error {
+func (m *Permissions) addBuiltinSubjects(ids []roleID, total *int) error {
 	for _, id := range ids {
 		r := m.roles[id]
 		if d := defaultRoles()[id]; id.kind != "ClusterRole" || d != nil && d.aggregated {
 			continue // admin aggregates edit, so its subjects get these permissions anyway
 		}
 		for _, name := range AggregatesTo(r.labels) {
-			if r.bound && !IsBuiltInRole(name) {
+			if r.bound && !IsBuiltinRole(name) {
 				continue // the aggregating role is in the set
 			}
 			grants := expandRules(r.all, "")
@@ -324,31 +324,31 @@ func (m *Permissions) addBuiltInSubjects(ids []roleID, total *int) error {
 // by the convention of Kubernetes, OpenShift and others: "aggregate-to-edit" of any domain. They
 // are sorted. OLM's roles are omitted if there is a built-in role.
 func AggregatesTo(labels map[string]string) []string {
-	var builtIn, others, olm []string
+	var builtin, others, olm []string
 	for label, value := range labels {
 		domain, name, _ := strings.Cut(label, "/")
 		role, is := strings.CutPrefix(name, "aggregate-to-")
 		switch {
 		case !is || role == "" || value != "true":
-		case IsBuiltInRole(role) && slices.Contains([]string{"rbac.authorization.k8s.io", "authorization.openshift.io"}, domain):
-			builtIn = append(builtIn, role)
+		case IsBuiltinRole(role) && slices.Contains([]string{"rbac.authorization.k8s.io", "authorization.openshift.io"}, domain):
+			builtin = append(builtin, role)
 		case domain == "olm.opgroup.permissions":
 			olm = append(olm, role)
 		default:
 			others = append(others, role)
 		}
 	}
-	if len(builtIn) == 0 {
+	if len(builtin) == 0 {
 		others = append(others, olm...)
 	}
-	out := append(builtIn, others...)
+	out := append(builtin, others...)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// IsBuiltInRole reports whether the name is a user-facing aggregated ClusterRole of Kubernetes or
+// IsBuiltinRole reports whether the name is a user-facing aggregated ClusterRole of Kubernetes or
 // OpenShift.
-func IsBuiltInRole(name string) bool {
+func IsBuiltinRole(name string) bool {
 	return slices.Contains([]string{"admin", "edit", "view", "cluster-reader", "basic-user"}, name)
 }
 

@@ -85,7 +85,7 @@ type upstream struct {
 // upstream returns the origin of the images in src's repository.
 func (c *Client) upstream(src Source) (*upstream, error) {
 	if c.Store == nil {
-		return nil, errors.New("no cache for downloads")
+		return nil, errors.New("client has no store for downloads")
 	}
 	repos, err := c.candidates(src)
 	if err != nil {
