@@ -147,8 +147,7 @@ func (o *Overlay) editedTexts() ([][]byte, bool) {
 	return texts, true
 }
 
-// appendTexts appends the documents of the files that o lists to out, in the order in which
-// kustomize loads them.
+// appendTexts appends the documents of o's resource files to out, in kustomize's load order.
 func (o *Overlay) appendTexts(out [][]byte) [][]byte {
 	children := o.children
 	for _, name := range o.k.Resources {
