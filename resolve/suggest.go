@@ -362,6 +362,14 @@ func (t *explainer) addSettings() {
 	addSetting := func(text string, change func(*inputs)) {
 		t.add(remedy{Change: explain.Change{Text: text + " in quayside.yaml"}, apply: change})
 	}
+	addGlobal := func(ns string, id model.ID, offer string) {
+		if t.b.w.isVisible(ns, id) {
+			return
+		}
+		addSetting(fmt.Sprintf("make catalog %s%s visible everywhere: add %s to spec.globalCatalogNamespaces", id, offer, id.Namespace), func(in *inputs) {
+			in.opt.GlobalNamespaces = append(slices.Clone(in.opt.GlobalNamespaces), id.Namespace)
+		})
+	}
 	for _, x := range t.causes {
 		switch c := x.cause.(type) {
 		case banCause:
@@ -377,21 +385,17 @@ func (t *explainer) addSettings() {
 			if !t.b.w.opt.SharedDependencies && t.b.hasSeveralNamespaces() {
 				addSetting("share it between namespaces: set spec.sharedDependencies: true", func(in *inputs) { in.opt.SharedDependencies = true })
 			}
-			t.addInvisible(c)
-		}
-	}
-}
-
-// addInvisible adds remedies that make a catalog visible which has a bundle for the requirement.
-func (t *explainer) addInvisible(c requirementCause) {
-	for _, cat := range t.b.w.x.Catalogs() {
-		if id := cat.ID(); len(t.b.w.providers(cat, c.req)) > 0 && !t.b.w.isVisible(c.ns, id) {
-			t.add(remedy{
-				Change: explain.Change{Text: fmt.Sprintf("declare catalog %s in a namespace with global catalogs (%s): it offers %s", id, strings.Join(t.b.w.opt.GlobalNamespaces, ", "), c.req.text)},
-				apply: func(in *inputs) {
-					in.opt.GlobalNamespaces = append(slices.Clone(in.opt.GlobalNamespaces), id.Namespace)
-				},
-			})
+			for _, cat := range t.b.w.x.Catalogs() {
+				if len(t.b.w.providers(cat, c.req)) > 0 {
+					addGlobal(c.ns, cat.ID(), " (it offers "+c.req.text+")")
+				}
+			}
+		case requestCause:
+			for _, cat := range t.b.w.x.CatalogsWith(c.want.pkg) {
+				if id := cat.ID(); c.want.cat == nil || *c.want.cat == id {
+					addGlobal(c.want.ns, id, "")
+				}
+			}
 		}
 	}
 }

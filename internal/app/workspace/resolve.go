@@ -26,6 +26,7 @@ func (p *Project) ResolveOptions() resolve.Options {
 		Requirements:       w.Requirements,
 		AllowOverlap:       w.AllowOverlap,
 		SharedDependencies: w.SharedDependencies,
+		GlobalNamespaces:   append([]string{}, w.GlobalCatalogs...),
 		Command:            "quayside resolve",
 	}
 }
