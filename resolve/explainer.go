@@ -68,12 +68,15 @@ func (t *explainer) conflict() *explain.Conflict {
 	return c
 }
 
-// uniqueConflicts sorts conflicts and drops duplicates from later rounds.
+// uniqueConflicts sorts conflicts and drops duplicates from later rounds. The changes of the first
+// one were tried on the state that the user has.
 func uniqueConflicts(cs []*explain.Conflict) []*explain.Conflict {
 	slices.SortStableFunc(cs, func(a, b *explain.Conflict) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), slices.Compare(a.Subscriptions, b.Subscriptions))
 	})
-	return slices.CompactFunc(cs, func(a, b *explain.Conflict) bool { return a.Error() == b.Error() })
+	return slices.CompactFunc(cs, func(a, b *explain.Conflict) bool {
+		return a.Namespace == b.Namespace && slices.Equal(a.Subscriptions, b.Subscriptions) && slices.Equal(a.Chain, b.Chain)
+	})
 }
 
 // chain returns the lines, root first: each declaration with its candidates' requirements below

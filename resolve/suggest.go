@@ -273,7 +273,7 @@ func (t *explainer) addFlags() {
 		t.addOtherTargets(s)
 	}
 	pinned := t.pinnedTargets()
-	if len(pinned) > 0 {
+	if len(pinned) > 0 || slices.ContainsFunc(t.declared(), func(s *want) bool { return s.current != nil }) {
 		addFlag("--allow-downgrade", Target{}, func(in *inputs) { in.opt.AllowDowngrade = true })
 	}
 	for _, key := range pinned {

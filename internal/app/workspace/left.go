@@ -234,20 +234,13 @@ func (in *Inputs) holdBundle(next *lockfile.File, pin lockfile.Pin, why string) 
 	}
 }
 
-// withoutOperator returns the declarations without the subscriptions and the installed
-// ClusterServiceVersions of an operator.
+// withoutOperator returns the declarations without the subscriptions of an operator. Its installed
+// ClusterServiceVersion remains, so that no dependent installs another version in its place.
 func withoutOperator(set *declare.Set, operator string) *declare.Set {
 	out := *set
-	out.Subscriptions, out.CSVs = nil, slices.Clone(set.CSVs)
-	for _, s := range set.Subscriptions {
-		if s.Namespace+"/"+s.Package != operator {
-			out.Subscriptions = append(out.Subscriptions, s)
-			continue
-		}
-		out.CSVs = slices.DeleteFunc(out.CSVs, func(csv declare.ClusterServiceVersion) bool {
-			return csv.Namespace == s.Namespace && csv.Name == s.InstalledCSV
-		})
-	}
+	out.Subscriptions = slices.DeleteFunc(slices.Clone(set.Subscriptions), func(s declare.Subscription) bool {
+		return s.Namespace+"/"+s.Package == operator
+	})
 	return &out
 }
 
