@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quayside/quayside/cmd/quayside/cli"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -67,7 +68,7 @@ func TestConformanceOfCommand(t *testing.T) {
 			if reason != "" {
 				found = append(found, p.ID+"\t"+reason)
 			}
-			if fault == "" && !*update && known[p.ID] != reason {
+			if fault == "" && !*cli.Update && known[p.ID] != reason {
 				fault = fmt.Sprintf("differs because of %q, the table has %q", reason, known[p.ID])
 			}
 			if fault != "" {
@@ -75,7 +76,7 @@ func TestConformanceOfCommand(t *testing.T) {
 			}
 		}
 	}
-	if *update && *wholeCorpus {
+	if *cli.Update && *wholeCorpus {
 		text := "# problem\treason\n" + strings.Join(found, "\n") + "\n"
 		check(t, os.WriteFile(exceptions, []byte(text), 0o644))
 	}
