@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,7 +71,7 @@ func (t *explainer) addUnmanaged() {
 		}
 		name := c.inst.bundle
 		for _, s := range t.declared() {
-			if s.ns == c.ns && s.current == nil {
+			if s.ns == c.ns && s.current == nil && cmp.Or(c.inst.pkg(), s.pkg) == s.pkg {
 				t.addEdit(s, s.pos(declare.FieldInstalled), "adopt it: set status.installedCSV: "+name, func(d *declare.Subscription) { d.InstalledCSV = name })
 			}
 		}

@@ -57,7 +57,10 @@ func (d Draft) Text() []byte {
 		write("  catalogs:", strings.TrimSuffix(CatalogList(d.Catalogs, "  "), "\n"))
 	}
 	if len(d.GlobalCatalogs) > 0 {
-		write("", "  # Namespaces whose catalogs are visible in all namespaces.", "  globalCatalogNamespaces: ["+strings.Join(d.GlobalCatalogs, ", ")+"]")
+		write("", "  # Namespaces whose catalogs are visible in all namespaces.", "  globalCatalogNamespaces:")
+		for _, ns := range d.GlobalCatalogs {
+			write("  - " + encodeScalar(ns))
+		}
 	}
 	d.writeMirrors(write)
 	write("", "  # Versions of the clusters. Only operator versions that support them are installed.",

@@ -23,7 +23,7 @@ func TestDraft(t *testing.T) {
 			OpenShiftVersion:  rapid.SampledFrom([]string{"", "4.20"}).Draw(t, "openshift"),
 			Profile:           profile.Name(rapid.SampledFrom(append(profile.Names(), "")).Draw(t, "profile")),
 			Path:              rapid.SampledFrom([]string{"", ".", "envs/prod"}).Draw(t, "path"),
-			GlobalCatalogs:    rapid.SampledFrom([][]string{nil, {"olm", "operators"}}).Draw(t, "global"),
+			GlobalCatalogs:    rapid.SampledFrom([][]string{nil, {"olm", "1"}}).Draw(t, "global"),
 		}
 		if d.Profile == profile.ArgoCD || d.Profile == profile.Flux {
 			d.RepoURL = rapid.SampledFrom([]string{"", "https://git.example.com/fleet.git"}).Draw(t, "url")
