@@ -91,7 +91,7 @@ func TestPieceCertificates(t *testing.T) {
 				f.tree.write(t, file, text)
 			}
 			settings := strings.ReplaceAll(settings(f.state, engine.settings(f)), `{name: bundles, source: "bundles:bundles"}`, catalogs)
-			f.tree.write(t, "quayside.yaml", strings.ReplaceAll(settings, "openshift-service-ca", "cert-manager"))
+			f.tree.write(t, "quayside.yaml", strings.ReplaceAll(settings, "openshift-service-ca", "cert-manager")+"  provides: {apis: [monitoring.coreos.com/v1]}\n")
 			applyRules(t, f.live, f.tree.program, corpus)
 			f.tree.resolveAndRender(t)
 

@@ -98,8 +98,8 @@ spec:
 	w.checkStatus(t, 0,
 		"my-etcd/etcd\t0.9.2\t0.9.2\tReady\t-\t",
 		"etcd-operator\tmy-etcd\tDeployment\tCurrent\t",
-		"EtcdCluster\t1 resource\t\t\t",
-		"EtcdCluster\texample\tmy-etcd\tCurrent\t",
+		"EtcdCluster\t1\t\t\t",
+		"EtcdCluster\t\texample\tmy-etcd\tCurrent\t",
 	)
 	w.checkRepair(t, rendered)
 	w.checkNotUpgradeable(t, rendered)
