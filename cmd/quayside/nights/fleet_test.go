@@ -1,0 +1,244 @@
+package nights_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/cmd/quayside/cli"
+	"github.com/quayside/quayside/cmd/quayside/parts"
+	"github.com/quayside/quayside/lockfile"
+)
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// environments are the rings, each with two clusters.
+func environments() []string { return []string{"dev", "stage", "prod"} }
+
+// fleet is a repository with an environment for each ring. Its directory has:
+//
+//	origin.git   the repository, with the branches that are open
+//	ci           the clone of the nightly job, new every night
+//	desk         the clone of a person
+//	probe        the clone in which merges are verified
+//	catalogs     the catalogs of the night
+//	observed     what was observed in the clusters
+//	cache        the user's cache
+type fleet struct {
+	t    *testing.T
+	seed uint64
+	rand *rand.Rand
+	h    *history
+	dir  string
+
+	night     int
+	published map[string]string      // the files of the catalogs
+	declared  map[string]declaration // by package
+	postponed map[string]int         // the night from which the bot may merge a branch
+	merged    string                 // the last merge of a branch for dev, which a person may revert
+	forks     map[string]int         // branches of a person, and the night in which they are merged
+	files     []string               // observed files, oldest first
+	reverted  map[string]string      // versions of dev that a person has reverted tonight, by operator
+	seen      map[string]int         // what happened, for the log
+}
+
+// declaration is the declaration of a package.
+type declaration struct {
+	absent       bool
+	hold, manual bool
+	config       int // changes with every edit
+}
+
+// fatalf ends the test with a message that says how to repeat it.
+func (f *fleet) fatalf(format string, args ...any) {
+	f.t.Helper()
+	f.t.Fatalf("seed %d, %d operators, %d nights, night %d: %s", f.seed, len(f.h.packages), f.h.nights, f.night, fmt.Sprintf(format, args...))
+}
+
+// chance returns true in so many of a hundred cases.
+func (f *fleet) chance(percent int) bool { return f.rand.IntN(100) < percent }
+
+// newFleet makes the repository, with every package installed in every environment.
+func newFleet(t *testing.T, seed uint64, h *history) *fleet {
+	f := &fleet{
+		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), h: h, dir: t.TempDir(), published: map[string]string{}, declared: map[string]declaration{},
+		postponed: map[string]int{}, forks: map[string]int{}, reverted: map[string]string{}, seen: map[string]int{},
+	}
+	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	for _, role := range []string{"AUTHOR", "COMMITTER"} {
+		t.Setenv("GIT_"+role+"_NAME", "Test")
+		t.Setenv("GIT_"+role+"_EMAIL", "test@example.com")
+	}
+	f.git(".", "init", "-q", "-b", "main", "desk")
+	f.put("desk/envs/base.yaml", `apiVersion: quayside.dev/v1alpha1
+kind: Workspace
+spec:
+  declarations: [../operators]
+  catalogs:
+  - {name: one, namespace: olm, source: "dir:../../catalogs/one"}
+  - {name: two, namespace: olm, source: "dir:../../catalogs/two"}
+`)
+	for env, text := range map[string]string{
+		"dev":   "  profile: flux\n  gitops: {path: envs/dev/rendered, sourceRef: {kind: GitRepository, name: fleet}}\n",
+		"stage": "  profile: argocd\n  gitops: {path: envs/stage/rendered, repoURL: https://git.example.com/fleet.git}\n  follows: dev\n  promotion: {healthy: 50%, soak: 20h, observedWithin: 30h}\n",
+		"prod":  "  profile: flux\n  gitops: {path: envs/prod/rendered, sourceRef: {kind: GitRepository, name: fleet}}\n  follows: stage\n  promotion: {healthy: 100%, soak: 44h, clusters: 2, observedWithin: 30h}\n",
+	} {
+		clusters := "  clusters: [{name: %[1]s-1}, {name: %[1]s-2}]\n"
+		switch env {
+		case "stage":
+			clusters = "  clusters: [{name: %[1]s-1, destination: a}, {name: %[1]s-2, destination: b}]\n"
+		default:
+			clusters = "  clusters: [{name: %[1]s-1, kubeConfig: a}, {name: %[1]s-2, kubeConfig: b}]\n"
+		}
+		f.put("desk/envs/"+env+"/quayside.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nmetadata: {name: "+env+"}\nspec:\n  extends: ../base.yaml\n"+text+fmt.Sprintf(clusters, env))
+	}
+	for _, pkg := range h.packages {
+		f.declare(pkg, declaration{})
+	}
+	f.publish(faults{})
+	f.mustRun("desk", "resolve", "--all", "--render", "--offline")
+	f.git("desk", "add", "-A")
+	f.git("desk", "commit", "-q", "-m", "start")
+	f.git(".", "clone", "-q", "--bare", "desk", "origin.git")
+	f.git("desk", "remote", "add", "origin", "../origin.git")
+	f.git(".", "clone", "-q", "--shared", "origin.git", "probe")
+	return f
+}
+
+// declare writes the declaration of a package at the desk.
+func (f *fleet) declare(pkg string, d declaration) {
+	f.declared[pkg] = d
+	name := "desk/operators/" + pkg + ".yaml"
+	if d.absent {
+		check(f.t, os.Remove(filepath.Join(f.dir, name)))
+		return
+	}
+	text := fmt.Sprintf("apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: %[1]s, namespace: %[2]s}\nspec:\n  package: %[1]s\n  channel: stable\n  watchNamespaces: [%[2]s]\n", pkg, f.h.namespaceOf(pkg))
+	if d.hold {
+		text += "  hold: before the fair\n"
+	}
+	if d.manual {
+		text += "  approval: Manual\n"
+	}
+	if d.config > 0 {
+		text += fmt.Sprintf("  config: {env: [{name: EDIT, value: '%d'}]}\n", d.config)
+	}
+	f.put(name, text)
+}
+
+func (f *fleet) put(name, text string) {
+	name = filepath.Join(f.dir, name)
+	check(f.t, os.MkdirAll(filepath.Dir(name), 0o777))
+	check(f.t, os.WriteFile(name, []byte(text), 0o666))
+}
+
+// outcome is the result of one run of the program.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+func (o outcome) String() string {
+	return fmt.Sprintf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
+}
+
+// run runs quayside in a directory.
+func (f *fleet) run(dir string, args ...string) outcome {
+	var stdout, stderr bytes.Buffer
+	env := []string{"XDG_CACHE_HOME=" + filepath.Join(f.dir, "cache"), "HOME=" + f.dir, "QUAYSIDE_ALLOW_OUTSIDE=" + filepath.Join(f.dir, "catalogs")}
+	code := cli.Main(parts.All(), append([]string{"-C", filepath.Join(f.dir, dir)}, args...), nil, &stdout, &stderr, env)
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+// mustRun is like run, and fails the test unless the exit code is 0.
+func (f *fleet) mustRun(dir string, args ...string) outcome {
+	f.t.Helper()
+	got := f.run(dir, args...)
+	if got.code != 0 {
+		f.fatalf("quayside %q in %s: %v", args, dir, got)
+	}
+	return got
+}
+
+// mustDecode runs quayside, which must exit with 0, and decodes its JSON.
+func (f *fleet) mustDecode(into any, dir string, args ...string) outcome {
+	f.t.Helper()
+	got := f.mustRun(dir, append(args, "-o", "json")...)
+	if err := json.Unmarshal([]byte(got.stdout), into); err != nil {
+		f.fatalf("quayside %q: %v\n%s", args, err, got.stdout)
+	}
+	return got
+}
+
+// tryGit runs git in a directory.
+func (f *fleet) tryGit(dir string, args ...string) (string, error) {
+	cmd := exec.Command("git", args...)
+	cmd.Dir = filepath.Join(f.dir, dir)
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSuffix(string(out), "\n"), err
+}
+
+func (f *fleet) git(dir string, args ...string) string {
+	f.t.Helper()
+	out, err := f.tryGit(dir, args...)
+	if err != nil {
+		f.fatalf("git %q in %s: %v\n%s", args, dir, err, out)
+	}
+	return out
+}
+
+// lockAt returns the lock of an environment in a commit of origin.
+func (f *fleet) lockAt(commit, env string) *lockfile.File {
+	f.t.Helper()
+	text := f.git("origin.git", "show", commit+":envs/"+env+"/quayside.lock")
+	lock, err := lockfile.Parse(commit, []byte(text+"\n"))
+	if err != nil {
+		f.fatalf("lock of %s in %s: %v", env, commit, err)
+	}
+	return lock
+}
+
+// branches returns the branches of origin below some prefixes, with their commits.
+func (f *fleet) branches(prefixes ...string) map[string]string {
+	out := map[string]string{}
+	args := []string{"for-each-ref", "--format=%(refname:short) %(objectname)"}
+	for _, prefix := range prefixes {
+		args = append(args, "refs/heads/"+prefix)
+	}
+	for line := range strings.Lines(f.git("origin.git", args...) + "\n") {
+		if name, commit, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			out[name] = commit
+		}
+	}
+	return out
+}
+
+// mergeTree returns the commit that merges two commits of origin, or the conflicts.
+func (f *fleet) mergeTree(ours, theirs, message string) (commit, conflicts string) {
+	out, err := f.tryGit("origin.git", "merge-tree", "--write-tree", ours, theirs)
+	if err != nil {
+		return "", out
+	}
+	return f.git("origin.git", "commit-tree", "-p", ours, "-p", theirs, "-m", message, out), ""
+}
+
+// verify verifies a commit of origin in every environment.
+func (f *fleet) verify(commit, what string) {
+	f.t.Helper()
+	f.git("probe", "checkout", "-q", "--detach", commit)
+	if got := f.run("probe", "verify", "--all", "--offline"); got.code != 0 {
+		f.fatalf("%s: verify: %v\n%s", what, got, f.git("origin.git", "log", "--oneline", "--graph", "-n", "20", commit))
+	}
+}
