@@ -265,13 +265,22 @@ func (r *resolveReport) proposals() int {
 	return n
 }
 
-// promote proposes promotions.
+// promote proposes promotions. It judges the branches of earlier runs to environments without one.
 func (o *proposeOptions) promote(cmd *cobra.Command, args []string) error {
 	p := &promoteOptions{app: o.app, observed: o.observed, now: o.now, check: o.check}
 	return p.run(cmd, args, func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error {
+		if s.Resolution == nil && !several {
+			return nil
+		}
 		base, err := o.base(ctx, s.Step.To.Project, "promote")
-		if err == nil {
+		switch {
+		case err != nil:
+		case s.Resolution != nil:
 			s.Proposed, err = base.Propose(ctx, s.Upgrade(), s.Inputs, several)
+		default:
+			var branch deliver.KeptBranch
+			branch, err = base.JudgePromotion(s.Inputs, s.WhyNotPromoted)
+			s.SetEarlier(branch)
 		}
 		return err
 	})

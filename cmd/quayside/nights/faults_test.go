@@ -58,7 +58,7 @@ func (f *fleet) offered(pkg string, with faults) []entry {
 // publish writes the catalogs of this night with faults.
 func (f *fleet) publish(with faults) {
 	if with.cold {
-		check(f.t, os.RemoveAll(filepath.Join(f.dir, "cache")))
+		check(f.t, os.RemoveAll(filepath.Join(f.dir, "cold")))
 	}
 	for _, pkg := range f.h.packages {
 		catalog := f.h.catalogOf(pkg)

@@ -34,7 +34,8 @@ func environments() []string { return []string{"dev", "stage", "prod"} }
 //	probe        the clone in which merges are verified
 //	catalogs     the catalogs of the night
 //	observed     what was observed in the clusters
-//	cache        the user's cache
+//	cache        the cache of people, which still has the bundles that catalogs have withdrawn
+//	cold         the cache of the nightly job, which is sometimes empty
 type fleet struct {
 	t    *testing.T
 	seed uint64
@@ -157,7 +158,11 @@ func (o outcome) String() string {
 // run runs quayside in a directory.
 func (f *fleet) run(dir string, args ...string) outcome {
 	var stdout, stderr bytes.Buffer
-	env := []string{"XDG_CACHE_HOME=" + filepath.Join(f.dir, "cache"), "HOME=" + f.dir, "QUAYSIDE_ALLOW_OUTSIDE=" + filepath.Join(f.dir, "catalogs")}
+	cache := "cache"
+	if strings.HasPrefix(dir, "ci") {
+		cache = "cold"
+	}
+	env := []string{"XDG_CACHE_HOME=" + filepath.Join(f.dir, cache), "HOME=" + f.dir, "QUAYSIDE_ALLOW_OUTSIDE=" + filepath.Join(f.dir, "catalogs")}
 	code := cli.Main(parts.All(), append([]string{"-C", filepath.Join(f.dir, dir)}, args...), nil, &stdout, &stderr, env)
 	return outcome{code, stdout.String(), stderr.String()}
 }

@@ -226,7 +226,7 @@ func (h *history) catalog(pkg string, entries []entry, channel string, empty map
 	}
 	put(m{"schema": "olm.channel", "package": pkg, "name": channel, "entries": list})
 	for _, e := range entries {
-		bundle := m{"schema": "olm.bundle", "package": pkg, "name": name(e.version)}
+		bundle := m{"schema": "olm.bundle", "package": pkg, "name": name(e.version), "relatedImages": []m{{"name": "", "image": "quay.io/example/" + pkg + ":" + e.version}}}
 		properties := []m{{"type": "olm.package", "value": m{"packageName": pkg, "version": e.version}}, {"type": "olm.gvk", "value": m{"group": pkg + ".io", "version": "v1", "kind": "Thing"}}}
 		if other, lowest := h.requirement(pkg, e.version); other != "" {
 			properties = append(properties, m{"type": "olm.package.required", "value": m{"packageName": other, "versionRange": ">=" + lowest}})

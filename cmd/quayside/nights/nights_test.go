@@ -57,7 +57,7 @@ func (f *fleet) playNight(with faults, seen observations, all bool) {
 		f.checkAgain(seen, got, promoted)
 	}
 	f.publish(faults{})
-	f.checkMerges(got)
+	f.checkMerges(got, promoted)
 	f.mergeSome(all)
 }
 

@@ -32,6 +32,8 @@ type promotions struct {
 	Steps []struct {
 		To       string
 		Proposed *struct{ Branch string }
+		Obsolete string
+		Kept     struct{ Branch, Reason string }
 		Changes  []struct{ Operator, From, To string }
 	}
 }
@@ -78,9 +80,14 @@ func (f *fleet) checkProposals(with faults, seen observations, got proposals, pr
 	for _, branch := range got.Split.Obsolete {
 		named[branch] = true
 		f.seen["obsolete"]++
-		f.checkObsolete(branch, open[branch], main, proposed)
+		f.checkObsolete(branch, open[branch], "dev", proposed)
 	}
 	for _, s := range promoted.Steps {
+		named[s.Kept.Branch] = true
+		if s.Obsolete != "" {
+			named[s.Obsolete] = true
+			f.checkObsolete(s.Obsolete, open[s.Obsolete], s.To, nil)
+		}
 		if s.Proposed == nil {
 			continue
 		}
@@ -126,10 +133,10 @@ func (f *fleet) checkHops(with faults, seen observations, main, next *lockfile.F
 }
 
 // checkObsolete checks that nothing of an obsolete branch is left to do.
-func (f *fleet) checkObsolete(branch, tip string, main *lockfile.File, proposed map[string]string) {
+func (f *fleet) checkObsolete(branch, tip, env string, proposed map[string]string) {
 	base := f.git("origin.git", "merge-base", "main", tip)
-	next := f.lockAt(tip, "dev")
-	for _, c := range lockfile.Diff(f.lockAt(base, "dev"), next) {
+	main, next := f.lockAt("main", env), f.lockAt(tip, env)
+	for _, c := range lockfile.Diff(f.lockAt(base, env), next) {
 		key := c.Namespace + "/" + c.Package
 		now, pinned := main.Pin(c.Namespace, c.Package)
 		then, changed := next.Pin(c.Namespace, c.Package)
@@ -225,9 +232,15 @@ func (f *fleet) checkAgain(seen observations, got proposals, promoted promotions
 }
 
 // checkMerges checks that the open branches merge in any order, and that the result is verified.
-func (f *fleet) checkMerges(got proposals) {
+func (f *fleet) checkMerges(got proposals, promoted promotions) {
 	open := f.branches("upgrade/", "promote/")
-	for _, branch := range got.Split.Obsolete {
+	obsolete := got.Split.Obsolete
+	for _, s := range promoted.Steps {
+		if s.Obsolete != "" {
+			obsolete = append(obsolete, s.Obsolete)
+		}
+	}
+	for _, branch := range obsolete {
 		f.git("origin.git", "branch", "-D", branch)
 		delete(open, branch)
 	}
@@ -242,7 +255,7 @@ func (f *fleet) checkMerges(got proposals) {
 		for _, name := range names {
 			next, conflicts := f.mergeTree(at, open[name], "merge "+name)
 			if conflicts != "" {
-				f.fatalf("%s does not merge after %v:\n%s\n%s", name, names, conflicts, f.git("origin.git", "log", "--oneline", "--graph", "-n", "30", at, open[name]))
+				f.fatalf("%s does not merge after %v:\n%s\n%+v\n%s", name, names, conflicts, got.Split, f.git("origin.git", "log", "--oneline", "--graph", "-n", "30", at, open[name]))
 			}
 			at = next
 		}

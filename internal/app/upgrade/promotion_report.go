@@ -34,6 +34,8 @@ type PromotionStepReport struct {
 	Written   bool                       `json:"written" doc:"whether the lock was written"`
 	Rendered  *workspace.TreeReport      `json:"rendered,omitempty" doc:"with --render"`
 	Proposed  *deliver.PublishedProposal `json:"proposed,omitempty" doc:"by quayside propose"`
+	Obsolete  string                     `json:"obsolete,omitempty" doc:"branch of an earlier run whose promotions are all merged, superseded or no longer wanted"`
+	Kept      *deliver.KeptBranch        `json:"kept,omitempty" doc:"other branch of an earlier run that this run does not propose"`
 
 	Step       PromotionStep         `json:"-"`
 	Inputs     *workspace.Inputs     `json:"-"` // of the target environment
@@ -111,6 +113,27 @@ func (s *PromotionStepReport) Upgrade() workspace.Upgrade {
 	return u
 }
 
+// SetEarlier sets Obsolete or Kept to the branch of an earlier run, if there is one.
+func (s *PromotionStepReport) SetEarlier(branch deliver.KeptBranch) {
+	switch {
+	case branch.Branch == "":
+	case branch.Reason == "":
+		s.Obsolete = branch.Branch
+	default:
+		s.Kept = &branch
+	}
+}
+
+// WhyNotPromoted returns the reason why an operator is not promoted.
+func (s *PromotionStepReport) WhyNotPromoted(operator string) string {
+	for _, op := range s.Operators {
+		if op.Operator == operator && op.Message != "" {
+			return operator + ": " + op.Message
+		}
+	}
+	return operator + ": its promotion is neither merged nor superseded"
+}
+
 // Print prints a table for each step, and logs the results.
 func (r *PromotionReport) Print(out *terminal.Terminal, log workspace.Logger) {
 	for i, s := range r.Steps {
@@ -143,6 +166,9 @@ func (s *PromotionStepReport) note(log workspace.Logger) {
 		log.Note("no health evidence required in %s: %s has no spec.promotion", from, to)
 	}
 	n := diag.Count(promoted, "operator")
+	if s.Obsolete != "" {
+		log.Note("branch %s has no promotions left: close its pull request and delete it", inert.Line(s.Obsolete))
+	}
 	switch {
 	case promoted == 0:
 		log.Note("nothing to promote from %s to %s", from, to)
