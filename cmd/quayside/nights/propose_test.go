@@ -135,8 +135,14 @@ func (f *fleet) checkHops(with faults, seen observations, main, next *lockfile.F
 // checkObsolete checks that nothing of an obsolete branch is left to do.
 func (f *fleet) checkObsolete(branch, tip, env string, proposed map[string]string) {
 	base := f.git("origin.git", "merge-base", "main", tip)
-	main, next := f.lockAt("main", env), f.lockAt(tip, env)
-	for _, c := range lockfile.Diff(f.lockAt(base, env), next) {
+	start, main, next := f.lockAt(base, env), f.lockAt("main", env), f.lockAt(tip, env)
+	for _, l := range start.Leaving {
+		_, still := main.Leaves(l.Key())
+		if _, kept := next.Leaves(l.Key()); still && !kept && proposed[l.Key()] == "" {
+			f.fatalf("%s is declared obsolete, but the main branch still has leftover objects of %s", branch, l.Key())
+		}
+	}
+	for _, c := range lockfile.Diff(start, next) {
 		key := c.Namespace + "/" + c.Package
 		now, pinned := main.Pin(c.Namespace, c.Package)
 		then, changed := next.Pin(c.Namespace, c.Package)

@@ -131,15 +131,18 @@ func (b *Base) lockAt(rev *gitrepo.Revision) (*lockfile.File, error) {
 
 // isSettled reports whether the change of a branch to an operator since start has no effect on main
 // any more: main has the bundle that the branch upgrades to, the same block or a higher version, or
-// does not have the operator. Blocks with the same bundle can differ in the record of the catalog.
+// does not have the operator or, if the branch ends a removal, its leftover objects. Blocks with the
+// same bundle can differ in the record of the catalog.
 func isSettled(main, start, branch *lockfile.File, operator string) bool {
 	ns, pkg, _ := strings.Cut(operator, "/")
 	now, pinned := main.Pin(ns, pkg)
 	before, _ := start.Pin(ns, pkg)
 	then, changed := branch.Pin(ns, pkg)
+	_, left := start.Leaves(operator)
+	_, leaves := main.Leaves(operator)
 	switch {
 	case !pinned:
-		return true
+		return !left || !leaves
 	case changed && now.Bundle != then.Bundle:
 		return now.CompareVersions(then) > 0
 	case changed && before.Bundle != then.Bundle:

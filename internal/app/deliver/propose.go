@@ -309,6 +309,9 @@ func (b *proposal) subject() string {
 		first = upgraded[i]
 	}
 	subject := "Update " + first.Operator
+	if first.Change == lockfile.Removed {
+		subject = "Remove " + first.Operator
+	}
 	if first.From != "" && first.To != "" && first.From != first.To {
 		subject += fmt.Sprintf(" from %s to %s", first.From, first.To)
 	}
