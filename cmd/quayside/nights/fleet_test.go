@@ -239,10 +239,16 @@ func (f *fleet) mergeTree(ours, theirs, message string) (commit, conflicts strin
 	return f.git("origin.git", "commit-tree", "-p", ours, "-p", theirs, "-m", message, out), ""
 }
 
+// checkout checks out a commit of origin in the probe.
+func (f *fleet) checkout(commit string) {
+	f.t.Helper()
+	f.git("probe", "checkout", "-q", "-f", "--detach", f.git("origin.git", "rev-parse", commit))
+}
+
 // verify verifies a commit of origin in every environment.
 func (f *fleet) verify(commit, what string) {
 	f.t.Helper()
-	f.git("probe", "checkout", "-q", "--detach", commit)
+	f.checkout(commit)
 	if got := f.run("probe", "verify", "--all", "--offline"); got.code != 0 {
 		f.fatalf("%s: verify: %v\n%s", what, got, f.git("origin.git", "log", "--oneline", "--graph", "-n", "20", commit))
 	}

@@ -88,7 +88,7 @@ func (f *fleet) end() {
 		}
 		before = at
 	}
-	f.git("probe", "checkout", "-q", "--detach", "main")
+	f.checkout("main")
 	for _, env := range environments() {
 		check(f.t, os.RemoveAll(filepath.Join(f.dir, "probe/envs", env, "rendered")))
 		check(f.t, os.Remove(filepath.Join(f.dir, "probe/envs", env, "quayside.lock")))

@@ -142,6 +142,15 @@ func (f *fleet) checkObsolete(branch, tip, env string, proposed map[string]strin
 			f.fatalf("%s is declared obsolete, but the main branch still has leftover objects of %s", branch, l.Key())
 		}
 	}
+	for _, c := range lockfile.Diff(start, main) {
+		if old, ok := start.Pin(c.Namespace, c.Package); ok {
+			mine, _ := next.Pin(c.Namespace, c.Package)
+			theirs, _ := main.Pin(c.Namespace, c.Package)
+			if old.Checksum() != mine.Checksum() && mine.Checksum() != theirs.Checksum() {
+				return // it conflicts with the main branch
+			}
+		}
+	}
 	for _, c := range lockfile.Diff(start, next) {
 		key := c.Namespace + "/" + c.Package
 		now, pinned := main.Pin(c.Namespace, c.Package)

@@ -17,7 +17,8 @@ import (
 
 // A branch of an earlier run that this run does not propose is obsolete only if the locks prove it:
 // each of its upgrades is merged, superseded by another branch or a higher version, or its operator
-// was removed. An upgrade can also be missing in this run because of an unreadable catalog, an
+// was removed, or if the main branch has another change to one of its operators, so that Git cannot
+// merge it. An upgrade can also be missing in this run because of an unreadable catalog, an
 // unhealthy operator, or because other operators were named. Such a branch is kept.
 
 // KeptBranch is a branch of an earlier run that this run does not propose and that may be merged.
@@ -108,6 +109,11 @@ func (b *Base) liveReason(tip *gitrepo.Revision, proposed map[string]string, in 
 			}
 		}
 	}
+	for _, c := range lockfile.Diff(locks[0], in.Read) {
+		if operator := c.Namespace + "/" + c.Package; operators[operator] && isChanged(operator, in.Read, locks[1]) {
+			return "", nil // the branch conflicts with a later change to the operator
+		}
+	}
 	for _, operator := range slices.Sorted(maps.Keys(operators)) {
 		if proposed[operator] == "" && !isSettled(in.Lock, locks[0], locks[1], operator) {
 			return why(operator), nil
@@ -148,5 +154,10 @@ func isSettled(main, start, branch *lockfile.File, operator string) bool {
 	case changed && before.Bundle != then.Bundle:
 		return true
 	}
-	return !slices.ContainsFunc(lockfile.Diff(main, branch), func(c lockfile.Change) bool { return c.Namespace == ns && c.Package == pkg })
+	return !isChanged(operator, main, branch)
+}
+
+// isChanged reports whether two locks differ in the blocks of an operator.
+func isChanged(operator string, a, b *lockfile.File) bool {
+	return slices.ContainsFunc(lockfile.Diff(a, b), func(c lockfile.Change) bool { return c.Namespace+"/"+c.Package == operator })
 }
