@@ -1,9 +1,11 @@
 package nights_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -43,6 +45,7 @@ type fleet struct {
 	h    *history
 	dir  string
 
+	objects   *objects
 	night     int
 	published map[string]string      // the files of the catalogs
 	declared  map[string]declaration // by package
@@ -207,12 +210,53 @@ func (f *fleet) git(dir string, args ...string) string {
 // lockAt returns the lock of an environment in a commit of origin.
 func (f *fleet) lockAt(commit, env string) *lockfile.File {
 	f.t.Helper()
-	text := f.git("origin.git", "show", commit+":envs/"+env+"/quayside.lock")
-	lock, err := lockfile.Parse(commit, []byte(text+"\n"))
+	if f.objects == nil {
+		f.objects = openObjects(f.t, filepath.Join(f.dir, "origin.git"))
+	}
+	data := f.objects.read(f.t, commit+":envs/"+env+"/quayside.lock")
+	lock, err := lockfile.Parse(commit, data)
 	if err != nil {
 		f.fatalf("lock of %s in %s: %v", env, commit, err)
 	}
 	return lock
+}
+
+// objects reads objects of a repository with one process of Git.
+type objects struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func openObjects(t *testing.T, dir string) *objects {
+	cmd := exec.Command("git", "cat-file", "--batch")
+	cmd.Dir = dir
+	in, err := cmd.StdinPipe()
+	check(t, err)
+	out, err := cmd.StdoutPipe()
+	check(t, err)
+	check(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	})
+	return &objects{in, bufio.NewReader(out)}
+}
+
+func (o *objects) read(t *testing.T, name string) []byte {
+	t.Helper()
+	_, err := io.WriteString(o.in, name+"\n")
+	check(t, err)
+	header, err := o.out.ReadString('\n')
+	check(t, err)
+	var hash, kind string
+	var size int
+	if _, err := fmt.Sscan(header, &hash, &kind, &size); err != nil {
+		t.Fatalf("git cat-file: %s", header)
+	}
+	data := make([]byte, size+1)
+	_, err = io.ReadFull(o.out, data)
+	check(t, err)
+	return data[:size]
 }
 
 // branches returns the branches of origin below some prefixes, with their commits.

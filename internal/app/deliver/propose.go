@@ -184,16 +184,7 @@ func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEd
 // forge, body returns only the report.
 func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs, now time.Time) ([]byte, error) {
 	names := [2]string{cmp.Or(b.clone.Repo.HeadBranch(), "HEAD"), branch}
-	before, after := in.Lock, b.upgrade.Lock
-	if len(b.unreadable) > 0 {
-		before, after = workspace.WithoutPins(in.Lock, in.Lock, b.unreadable), workspace.WithoutPins(after, in.Lock, b.unreadable)
-	}
-	c, err := compare.Locks(b.clone.Project, compare.Lock, names, before, after)
-	if err != nil {
-		return nil, err
-	}
-	c.Scans, c.Reading = b.opt.Scans, true
-	report, err := c.Report(ctx, now)
+	report, err := b.report(ctx, names, in.Lock, now)
 	if err != nil {
 		return nil, err
 	}
@@ -213,6 +204,24 @@ func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs
 		return text, nil
 	}
 	return full, nil
+}
+
+// report compares before, the lock of HEAD, with the lock of the upgrade. If bundles of HEAD cannot be
+// opened, it leaves them out: the new bundle of an upgraded operator then counts as added.
+func (b *proposal) report(ctx context.Context, names [2]string, before *lockfile.File, now time.Time) (*diff.Report, error) {
+	c, err := compare.Locks(b.clone.Project, compare.Lock, names, workspace.WithoutPins(before, before, b.unreadable), workspace.WithoutPins(b.upgrade.Lock, before, b.unreadable))
+	if err != nil {
+		return nil, err
+	}
+	c.Scans, c.Reading = b.opt.Scans, true
+	report, err := c.Report(ctx, now)
+	if err == nil || before == nil || len(b.unreadable) > 0 {
+		return report, err
+	}
+	if fault := b.findUnreadable(ctx, before); fault != nil || len(b.unreadable) == 0 {
+		return nil, err
+	}
+	return b.report(ctx, names, before, now)
 }
 
 // leftSection returns the section with the operators that were left at their versions, or "".
