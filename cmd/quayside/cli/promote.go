@@ -200,6 +200,7 @@ func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx c
 			}
 		}
 	}
+	r.Count()
 	if err := errors.Join(err, o.print(r, func(io.Writer) { r.Print(o.out, o.log) })); err != nil {
 		return err
 	}

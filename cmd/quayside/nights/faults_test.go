@@ -3,7 +3,6 @@ package nights_test
 import (
 	"os"
 	"path/filepath"
-	"slices"
 )
 
 // faults are the faults of one night, by package.
@@ -24,7 +23,7 @@ func (f *fleet) drawFaults() faults {
 	}
 	lock := f.lockAt("main", "dev")
 	for _, pkg := range f.h.packages {
-		entries := f.h.entries(pkg, f.night)
+		entries := f.h.entries(pkg, f.night, "")
 		pin, pinned := lock.Pin(f.h.namespaceOf(pkg), pkg)
 		switch n := f.rand.IntN(30); {
 		case n == 0:
@@ -51,8 +50,7 @@ func (f *fleet) offered(pkg string, with faults) []entry {
 	if with.dropped[pkg] || with.renamed[pkg] || with.broken == f.h.catalogOf(pkg) {
 		return nil
 	}
-	entries := f.h.entries(pkg, f.night)
-	return slices.DeleteFunc(entries, func(e entry) bool { return e.version == with.installed[pkg] })
+	return f.h.entries(pkg, f.night, with.installed[pkg])
 }
 
 // publish writes the catalogs of this night with faults.
@@ -63,8 +61,7 @@ func (f *fleet) publish(with faults) {
 	for _, pkg := range f.h.packages {
 		catalog := f.h.catalogOf(pkg)
 		file := filepath.Join(catalog, pkg+".json")
-		entries := f.h.entries(pkg, f.night)
-		entries = slices.DeleteFunc(entries, func(e entry) bool { return e.version == with.installed[pkg] })
+		entries := f.h.entries(pkg, f.night, with.installed[pkg])
 		channel := "stable"
 		if with.renamed[pkg] {
 			channel = "other"

@@ -94,19 +94,21 @@ spec:
   - {name: one, namespace: olm, source: "dir:../../catalogs/one"}
   - {name: two, namespace: olm, source: "dir:../../catalogs/two"}
 `)
-	for env, text := range map[string]string{
-		"dev":   "  profile: flux\n  gitops: {path: envs/dev/rendered, sourceRef: {kind: GitRepository, name: fleet}}\n",
-		"stage": "  profile: argocd\n  gitops: {path: envs/stage/rendered, repoURL: https://git.example.com/fleet.git}\n  follows: dev\n  promotion: {healthy: 50%, soak: 20h, observedWithin: 30h}\n",
-		"prod":  "  profile: flux\n  gitops: {path: envs/prod/rendered, sourceRef: {kind: GitRepository, name: fleet}}\n  follows: stage\n  promotion: {healthy: 100%, soak: 44h, clusters: 2, observedWithin: 30h}\n",
+	flux, argocd := "sourceRef: {kind: GitRepository, name: fleet}", "repoURL: https://git.example.com/fleet.git"
+	for env, x := range map[string]struct{ profile, source, field, more string }{
+		"dev":   {"flux", flux, "kubeConfig", ""},
+		"stage": {"argocd", argocd, "destination", "  follows: dev\n  promotion: {healthy: 50%, soak: 20h, observedWithin: 30h}\n"},
+		"prod":  {"flux", flux, "kubeConfig", "  follows: stage\n  promotion: {healthy: 100%, soak: 44h, clusters: 2, observedWithin: 30h}\n"},
 	} {
-		clusters := "  clusters: [{name: %[1]s-1}, {name: %[1]s-2}]\n"
-		switch env {
-		case "stage":
-			clusters = "  clusters: [{name: %[1]s-1, destination: a}, {name: %[1]s-2, destination: b}]\n"
-		default:
-			clusters = "  clusters: [{name: %[1]s-1, kubeConfig: a}, {name: %[1]s-2, kubeConfig: b}]\n"
-		}
-		f.put("desk/envs/"+env+"/quayside.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nmetadata: {name: "+env+"}\nspec:\n  extends: ../base.yaml\n"+text+fmt.Sprintf(clusters, env))
+		f.put("desk/envs/"+env+"/quayside.yaml", fmt.Sprintf(`apiVersion: quayside.dev/v1alpha1
+kind: Workspace
+metadata: {name: %[1]s}
+spec:
+  extends: ../base.yaml
+  profile: %[2]s
+  gitops: {path: envs/%[1]s/rendered, %[3]s}
+  clusters: [{name: %[1]s-1, %[4]s: a}, {name: %[1]s-2, %[4]s: b}]
+`, env, x.profile, x.source, x.field)+x.more)
 	}
 	for _, pkg := range h.packages {
 		f.declare(pkg, declaration{})

@@ -126,13 +126,13 @@ type entry struct {
 	below             bool // its skipRange has every lower version
 }
 
-// entries returns the entries of a package on a night. Every version that was ever listed has an edge
-// to one of them, unless it is the highest.
-func (h *history) entries(pkg string, night int) []entry {
+// entries returns the entries of a package on a night without a dropped version, which may be empty.
+// Every version that was ever listed has an edge to one of them, unless it is the highest.
+func (h *history) entries(pkg string, night int, dropped string) []entry {
 	var out []entry
 	var skipped []string
 	for _, x := range h.releases[pkg] {
-		if night < x.from || night >= x.until {
+		if night < x.from || night >= x.until || x.version == dropped {
 			skipped = append(skipped, x.version)
 			continue
 		}
@@ -185,7 +185,7 @@ func (h *history) requirement(pkg, version string) (other, lowest string) {
 		return "", ""
 	}
 	other = h.packages[h.unitOf(pkg)]
-	of := h.entries(other, list[i].from)
+	of := h.entries(other, list[i].from, "")
 	if len(of) == 0 {
 		return "", ""
 	}

@@ -77,16 +77,16 @@ func (f *fleet) end() {
 	}
 	f.mustRun("desk", "resolve", "--all", "--render", "--prune", "--offline")
 	f.commit("release of everything")
-	for before := ""; ; f.night++ {
+	before := ""
+	for quiet := 0; quiet < 5; f.night++ { // the longest soak time has three nights
 		if f.night > f.h.nights+60 {
 			f.fatalf("the fleet does not come to rest")
 		}
 		f.playNight(faults{}, f.observe(true), true)
-		at := f.git("origin.git", "rev-parse", "main")
-		if at == before && f.night > f.h.nights+4 {
-			break
+		quiet++
+		if at := f.git("origin.git", "rev-parse", "main"); at != before {
+			quiet, before = 0, at
 		}
-		before = at
 	}
 	f.checkout("main")
 	for _, env := range environments() {

@@ -8,75 +8,66 @@ import (
 
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/lockfile"
 )
 
 // observations are the observed files of one night.
 type observations struct {
-	now     string          // of the night
-	tonight []string        // files about dev, as of the current time
-	held    map[string]bool // operators of dev that they hold back
+	tonight []string        // files about dev, with the time of the test
+	held    map[string]bool // operators of dev that these hold back
+	refused map[string]bool // operators that report Upgradeable=False, as "environment operator"
 }
+
+// clusterFault is the fault of a cluster on one night.
+type clusterFault int
+
+const (
+	unhealthy   clusterFault = iota // some operators fail
+	refusing                        // some operators report Upgradeable=False
+	late                            // some operators are not rolled out yet
+	old                             // the file is two days old
+	unreachable                     // there is no file
+	clusterFaults
+)
 
 // clock returns the time of this night's job.
 func (f *fleet) clock() time.Time {
 	return time.Date(2025, 1, 1, 3, 0, 0, 0, time.UTC).AddDate(0, 0, f.night)
 }
 
-// observe writes what is observed tonight in each cluster: the lock of the main branch, or with a
-// fault the one of the night before, unhealthy operators, contradictions, or nothing.
+// observe writes what is observed tonight in each cluster.
 func (f *fleet) observe(calm bool) observations {
-	out := observations{now: f.clock().Format(time.RFC3339), held: map[string]bool{}}
+	out := observations{held: map[string]bool{}, refused: map[string]bool{}}
 	check(f.t, os.RemoveAll(filepath.Join(f.dir, "tonight")))
 	for _, env := range environments() {
 		lock := f.lockAt("main", env)
 		for i := range 2 {
 			s := health.Summary{At: f.clock(), Environment: env, Cluster: fmt.Sprintf("%s-%d", env, i+1), ClusterUID: fmt.Sprintf("uid-%s-%d", env, i+1)}
-			fault := f.rand.IntN(12)
-			if calm {
-				fault = 11
+			fault := clusterFault(f.rand.IntN(12))
+			switch {
+			case calm:
+				fault = clusterFaults
+			case fault == unreachable:
+				continue
+			case fault == old:
+				s.At = s.At.AddDate(0, 0, -2)
 			}
-			if fault == 0 {
-				continue // unreachable
-			}
-			contradicts := s
+			contradiction := s // a second file of the same time
 			for _, pin := range lock.Pins {
-				o := health.OperatorHealth{
-					Namespace: pin.Namespace, Package: pin.Package, Version: pin.Version, Pin: pin.Checksum(), Bundle: pin.BundleDigest(),
-					Applied: []string{pin.Version}, State: health.StateReady, Upgradeable: "True",
+				good := goodHealth(pin)
+				o := good
+				if f.chance(40) {
+					o = spoil(o, fault)
 				}
-				bad := fault <= 3 && f.chance(40)
-				other := o
-				switch {
-				case !bad:
-				case fault == 1:
-					o.State, o.Message = health.StateFailed, "a pod crashes"
-				case fault == 2:
-					o.Upgradeable, o.UpgradeMessage = "False", "migrating"
-				case fault == 3: // late: it still has another version
-					o.Pin, o.Bundle, o.Applied = model.Digest(health0), model.Digest(health0), []string{"0.0.1"}
-				}
-				if bad && fault < 3 && f.chance(30) {
-					other.State, other.Message = health.StateReady, ""
-				} else {
-					other = o
-				}
-				if env == "dev" && bad {
-					out.held[pin.Key()] = true
-				}
-				s.Operators, contradicts.Operators = append(s.Operators, o), append(contradicts.Operators, other)
-			}
-			if fault == 4 {
-				s.At = s.At.AddDate(0, 0, -2) // an old file
-				contradicts.At = s.At
+				s.Operators = append(s.Operators, o)
+				contradiction.Operators = append(contradiction.Operators, []health.OperatorHealth{o, o, good}[f.rand.IntN(3)])
+				isBad := o.State != good.State || o.Upgradeable != good.Upgradeable || o.Pin != good.Pin || fault == old
+				out.held[pin.Key()] = out.held[pin.Key()] || env == "dev" && isBad
+				out.refused[env+" "+pin.Key()] = out.refused[env+" "+pin.Key()] || o.Upgradeable == "False"
 			}
 			f.save(s, "a")
-			f.save(contradicts, "b")
+			f.save(contradiction, "b")
 			if env == "dev" {
-				if fault == 4 {
-					for _, o := range s.Operators {
-						out.held[o.Namespace+"/"+o.Package] = true
-					}
-				}
 				s.At = time.Now().Add(s.At.Sub(f.clock()))
 				name := "tonight/" + s.Cluster + ".yaml"
 				f.put(name, string(health.FormatObserved(s)))
@@ -87,7 +78,25 @@ func (f *fleet) observe(calm bool) observations {
 	return out
 }
 
-const health0 = "sha256:00000000000000000000000000000000000000000000000000000000000000aa"
+func goodHealth(pin lockfile.Pin) health.OperatorHealth {
+	return health.OperatorHealth{
+		Namespace: pin.Namespace, Package: pin.Package, Version: pin.Version, Pin: pin.Checksum(), Bundle: pin.BundleDigest(),
+		Applied: []string{pin.Version}, State: health.StateReady, Upgradeable: "True",
+	}
+}
+
+// spoil returns the health of an operator with a fault.
+func spoil(o health.OperatorHealth, fault clusterFault) health.OperatorHealth {
+	switch fault {
+	case unhealthy:
+		o.State, o.Message = health.StateFailed, "a pod crashes"
+	case refusing:
+		o.Upgradeable, o.UpgradeMessage = "False", "migrating"
+	case late:
+		o.Pin, o.Bundle, o.Applied = model.DigestOf([]byte("before")), model.DigestOf([]byte("before")), []string{"0.0.1"}
+	}
+	return o
+}
 
 // save adds an observed file, and removes the oldest ones.
 func (f *fleet) save(s health.Summary, suffix string) {

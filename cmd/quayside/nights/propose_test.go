@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quayside/quayside/lockfile"
 )
@@ -48,7 +49,7 @@ func (f *fleet) propose(seen observations) (got proposals, promoted promotions) 
 		upgrade = append(upgrade, "--observed", name)
 	}
 	f.mustDecode(&got, "ci/envs/dev", upgrade...)
-	promote := append(slices.Clone(args), "--promote", "--now", seen.now)
+	promote := append(slices.Clone(args), "--promote", "--now", f.clock().Format(time.RFC3339))
 	if len(f.files) > 0 {
 		promote = append(promote, "--observed", filepath.Join(f.dir, "observed"))
 	}
@@ -99,8 +100,12 @@ func (f *fleet) checkProposals(with faults, seen observations, got proposals, pr
 		for _, pin := range next.Pins {
 			old, had := have.Pin(pin.Namespace, pin.Package)
 			theirs, ok := upstream.Pin(pin.Namespace, pin.Package)
-			if (!had || old.Bundle != pin.Bundle) && (!ok || theirs.Bundle != pin.Bundle) {
+			switch {
+			case had && old.Bundle == pin.Bundle:
+			case !ok || theirs.Bundle != pin.Bundle:
 				f.fatalf("%s promotes %s to %s, which %s does not have", s.Proposed.Branch, pin.Key(), pin.Bundle, from)
+			case seen.refused[from+" "+pin.Key()] || had && seen.refused[s.To+" "+pin.Key()]:
+				f.fatalf("%s promotes %s to %s, which reports Upgradeable=False tonight", s.Proposed.Branch, pin.Key(), pin.Bundle)
 			}
 		}
 	}
@@ -163,9 +168,10 @@ func (f *fleet) checkObsolete(branch, tip, env string, proposed map[string]strin
 
 // checkMoves checks that every operator that may be upgraded is, and that the others are named.
 func (f *fleet) checkMoves(with faults, seen observations, got proposals, main *lockfile.File, proposed map[string]string) {
-	left := map[string]bool{}
+	left, unreadable := map[string]bool{}, map[string]bool{}
 	for _, l := range got.Left {
 		left[l.Operator] = true
+		unreadable[l.Operator] = l.Code == "not-rendered" && strings.Contains(l.Reason, "does not contain the bundle's content")
 	}
 	waits := map[string]bool{}
 	for _, w := range got.Warnings {
@@ -195,6 +201,8 @@ func (f *fleet) checkMoves(with faults, seen observations, got proposals, main *
 			if !left[key] {
 				f.fatalf("%s cannot be fetched, and the output does not say that it is left: %+v", key, got)
 			}
+		case unreadable[key]: // the content that is in the tree is lost, and so is that of another operator
+			f.seen["operators with lost content"]++
 		case f.h.isCoupled(pin.Package) && (left[key] || waits[key]):
 			f.seen["coupled operators that wait"]++
 		default:

@@ -110,6 +110,10 @@ func (b *Base) findUnreadable(ctx context.Context, lock *lockfile.File) error {
 	return nil
 }
 
+// Unreadable returns the errors of the bundles of HEAD's lock that cannot be opened, by
+// namespace/package. It is empty unless that made a difference.
+func (b *Base) Unreadable() map[string]error { return b.unreadable }
+
 // tree renders lock. If a bundle cannot be opened whose pin is unchanged since HEAD, its files stay
 // as in have, the tree of HEAD.
 func (b *Base) tree(ctx context.Context, lock *lockfile.File, have *filetree.Tree) (*filetree.Tree, error) {

@@ -40,6 +40,8 @@ type PromotionStepReport struct {
 	Step       PromotionStep         `json:"-"`
 	Inputs     *workspace.Inputs     `json:"-"` // of the target environment
 	Resolution *workspace.Resolution `json:"-"` // nil if nothing changes
+
+	opt PromotionOptions
 }
 
 // Choose interprets names as an upstream environment, a target environment, and the operators to
@@ -78,7 +80,6 @@ func Promote(ctx context.Context, steps []PromotionStep, opt PromotionOptions, r
 			return nil, err
 		}
 		r.Steps = append(r.Steps, *s)
-		r.Promoted += s.promoted()
 		for _, row := range s.Operators {
 			if row.Outcome == OutcomeHeld && slices.Contains(opt.Only, row.Operator) {
 				refused = append(refused, fmt.Sprintf("%s is held: %s", row.Operator, row.Message))
@@ -89,6 +90,14 @@ func Promote(ctx context.Context, steps []PromotionStep, opt PromotionOptions, r
 		return r, &workspace.PolicyError{Msg: strings.Join(refused, "\n")}
 	}
 	return r, nil
+}
+
+// Count sets Promoted.
+func (r *PromotionReport) Count() {
+	r.Promoted = 0
+	for _, s := range r.Steps {
+		r.Promoted += s.promoted()
+	}
 }
 
 // promoted returns the number of upgraded and added operators.
@@ -111,6 +120,17 @@ func (s *PromotionStepReport) Upgrade() workspace.Upgrade {
 		}
 	}
 	return u
+}
+
+// Keep promotes again, without some operators.
+func (s *PromotionStepReport) Keep(ctx context.Context, operators map[string]error) error {
+	opt := s.opt
+	opt.Kept = operators
+	again, err := s.Step.Promote(ctx, opt)
+	if err == nil {
+		*s = *again
+	}
+	return err
 }
 
 // SetEarlier sets Obsolete or Kept to the branch of an earlier run, if there is one.
