@@ -171,7 +171,7 @@ func (f *fleet) checkMoves(with faults, seen observations, got proposals, main *
 	left, unreadable := map[string]bool{}, map[string]bool{}
 	for _, l := range got.Left {
 		left[l.Operator] = true
-		unreadable[l.Operator] = l.Code == "not-rendered" && strings.Contains(l.Reason, "does not contain the bundle's content")
+		unreadable[l.Operator] = l.Code == "not-rendered" && strings.Contains(l.Reason, "opening bundle")
 	}
 	waits := map[string]bool{}
 	for _, w := range got.Warnings {
@@ -197,14 +197,14 @@ func (f *fleet) checkMoves(with faults, seen observations, got proposals, main *
 		}
 		switch {
 		case len(next) == 0 || proposed[key] != "":
-		case slices.Contains(next, with.empty[pin.Package]):
-			if !left[key] {
-				f.fatalf("%s cannot be fetched, and the output does not say that it is left: %+v", key, got)
-			}
 		case unreadable[key]: // the content that is in the tree is lost, and so is that of another operator
 			f.seen["operators with lost content"]++
 		case f.h.isCoupled(pin.Package) && (left[key] || waits[key]):
 			f.seen["coupled operators that wait"]++
+		case slices.Contains(next, with.empty[pin.Package]):
+			if !left[key] {
+				f.fatalf("%s cannot be fetched, and the output does not say that it is left: %+v", key, got)
+			}
 		default:
 			f.fatalf("%s is at %s and may be upgraded to %v, and no branch does: %+v", key, pin.Version, next, got)
 		}

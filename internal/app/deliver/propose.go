@@ -115,7 +115,8 @@ func (b *Base) findUnreadable(ctx context.Context, lock *lockfile.File) error {
 func (b *Base) Unreadable() map[string]error { return b.unreadable }
 
 // tree renders lock. If a bundle cannot be opened whose pin is unchanged since HEAD, its files stay
-// as in have, the tree of HEAD.
+// as in have, the tree of HEAD. If a changed operator requires such an operator, the error is that of
+// the bundle, because files of the one refer to the other.
 func (b *Base) tree(ctx context.Context, lock *lockfile.File, have *filetree.Tree) (*filetree.Tree, error) {
 	p := b.clone.Project
 	res, cause := p.Render(ctx, lock)
@@ -128,6 +129,13 @@ func (b *Base) tree(ctx context.Context, lock *lockfile.File, have *filetree.Tre
 	}
 	if err := b.findUnreadable(ctx, before); err != nil || len(b.unreadable) == 0 {
 		return nil, cause
+	}
+	for _, c := range lockfile.Diff(before, lock) {
+		for needed := range lock.Needed(c.Namespace + "/" + c.Package) {
+			if b.unreadable[needed] != nil {
+				return nil, cause
+			}
+		}
 	}
 	old, err := p.Render(ctx, workspace.WithoutPins(before, before, b.unreadable))
 	if err != nil {
