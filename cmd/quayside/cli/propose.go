@@ -266,7 +266,7 @@ func (r *resolveReport) proposals() int {
 }
 
 // promote proposes promotions. If a tree cannot be rendered, it keeps the operators whose installed
-// bundles cannot be opened. It judges the branches of earlier runs to environments without a promotion.
+// bundles cannot be opened, and those that require them. It judges the branches of earlier runs to environments without a promotion.
 func (o *proposeOptions) promote(cmd *cobra.Command, args []string) error {
 	p := &promoteOptions{app: o.app, observed: o.observed, now: o.now, check: o.check}
 	return p.run(cmd, args, func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error {
@@ -279,7 +279,7 @@ func (o *proposeOptions) promote(cmd *cobra.Command, args []string) error {
 		}
 		if s.Resolution != nil {
 			s.Proposed, err = base.Propose(ctx, s.Upgrade(), s.Inputs, several)
-			if unreadable := base.Unreadable(); err != nil && len(unreadable) > 0 {
+			if unreadable := base.Unreadable(s.Resolution.Lock); err != nil && len(unreadable) > 0 {
 				if err = s.Keep(ctx, unreadable); err == nil && s.Resolution != nil {
 					s.Proposed, err = base.Propose(ctx, s.Upgrade(), s.Inputs, several)
 				}

@@ -21,9 +21,11 @@ var (
 // the history of real ones.
 func TestNights(t *testing.T) {
 	if *nights == 0 {
-		for _, seed := range []uint64{1, 2} {
-			play(t, seed, newHistory(rand.New(rand.NewPCG(seed, 1)), 4, 30))
+		if testing.Short() {
+			t.Skip("-short: some nights take 20 seconds")
 		}
+		*seed, *nights, *operators = 10, 16, 4 // more nights take longer than other tests
+		play(t, *seed, newHistory(rand.New(rand.NewPCG(*seed, 1)), *operators, *nights))
 		return
 	}
 	if corpus := os.Getenv("QUAYSIDE_CORPUS"); corpus != "" {

@@ -131,7 +131,7 @@ func (f *fleet) checkHops(with faults, seen observations, main, next *lockfile.F
 		if had && i < 0 {
 			f.fatalf("%s upgrades %s from %s to %s, which is no edge tonight", branch, pin.Key(), old.Version, pin.Version)
 		}
-		if d.hold || d.manual || seen.held[pin.Key()] || with.empty[pin.Package] == pin.Version {
+		if !d.absent && (d.hold || d.manual) || seen.held[pin.Key()] || with.empty[pin.Package] == pin.Version {
 			f.fatalf("%s upgrades %s, which is held back tonight: %+v", branch, pin.Key(), d)
 		}
 	}
@@ -139,21 +139,15 @@ func (f *fleet) checkHops(with faults, seen observations, main, next *lockfile.F
 
 // checkObsolete checks that nothing of an obsolete branch is left to do.
 func (f *fleet) checkObsolete(branch, tip, env string, proposed map[string]string) {
+	if _, conflicts := f.mergeTree("main", tip, "try"); conflicts != "" {
+		return
+	}
 	base := f.git("origin.git", "merge-base", "main", tip)
 	start, main, next := f.lockAt(base, env), f.lockAt("main", env), f.lockAt(tip, env)
 	for _, l := range start.Leaving {
 		_, still := main.Leaves(l.Key())
 		if _, kept := next.Leaves(l.Key()); still && !kept && proposed[l.Key()] == "" {
 			f.fatalf("%s is declared obsolete, but the main branch still has leftover objects of %s", branch, l.Key())
-		}
-	}
-	for _, c := range lockfile.Diff(start, main) {
-		if old, ok := start.Pin(c.Namespace, c.Package); ok {
-			mine, _ := next.Pin(c.Namespace, c.Package)
-			theirs, _ := main.Pin(c.Namespace, c.Package)
-			if old.Checksum() != mine.Checksum() && mine.Checksum() != theirs.Checksum() {
-				return // it conflicts with the main branch
-			}
 		}
 	}
 	for _, c := range lockfile.Diff(start, next) {

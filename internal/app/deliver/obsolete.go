@@ -109,10 +109,8 @@ func (b *Base) liveReason(tip *gitrepo.Revision, proposed map[string]string, in 
 			}
 		}
 	}
-	for _, c := range lockfile.Diff(locks[0], in.Read) {
-		if operator := c.Namespace + "/" + c.Package; operators[operator] && isChanged(operator, in.Read, locks[1]) {
-			return "", nil // the branch conflicts with a later change to the operator
-		}
+	if hasConflict(operators, locks[0], in.Read, locks[1]) {
+		return "", nil
 	}
 	for _, operator := range slices.Sorted(maps.Keys(operators)) {
 		if proposed[operator] == "" && !isSettled(in.Lock, locks[0], locks[1], operator) {
@@ -120,6 +118,21 @@ func (b *Base) liveReason(tip *gitrepo.Revision, proposed map[string]string, in 
 		}
 	}
 	return "", nil
+}
+
+// hasConflict reports whether Git cannot merge the lock of a branch, which changes some operators
+// since start, with the lock of main: main has other changes to one of them, or between the same
+// blocks.
+func hasConflict(operators map[string]bool, start, main, branch *lockfile.File) bool {
+	both := false
+	for _, c := range lockfile.Diff(start, main) {
+		operator := c.Namespace + "/" + c.Package
+		if operators[operator] && isChanged(operator, main, branch) {
+			return true
+		}
+		both = both || operators[operator]
+	}
+	return !both && !lockfile.Apart(start, main, branch)
 }
 
 // lockAt returns the lock of the workspace in a revision, or an empty one if there is none.

@@ -110,9 +110,34 @@ func (b *Base) findUnreadable(ctx context.Context, lock *lockfile.File) error {
 	return nil
 }
 
-// Unreadable returns the errors of the bundles of HEAD's lock that cannot be opened, by
-// namespace/package. It is empty unless that made a difference.
-func (b *Base) Unreadable() map[string]error { return b.unreadable }
+// Unreadable returns the operators of HEAD's lock whose bundles cannot be opened, and those that lock
+// changes and that require one of them, with the errors. It is empty unless that made a difference.
+func (b *Base) Unreadable(lock *lockfile.File) map[string]error {
+	out := maps.Clone(b.unreadable)
+	before, err := b.clone.Project.LockIfAny()
+	if err != nil || before == nil || len(out) == 0 {
+		return nil
+	}
+	for _, c := range lockfile.Diff(before, lock) {
+		operator := c.Namespace + "/" + c.Package
+		if needed := b.neededUnreadable(lock, operator); needed != "" {
+			out[operator] = b.unreadable[needed]
+		}
+	}
+	return out
+}
+
+// neededUnreadable returns an operator that another one requires and whose bundle cannot be opened, or
+// "".
+func (b *Base) neededUnreadable(lock *lockfile.File, operator string) string {
+	needed := lock.Needed(operator)
+	for _, key := range slices.Sorted(maps.Keys(b.unreadable)) {
+		if needed[key] {
+			return key
+		}
+	}
+	return ""
+}
 
 // tree renders lock. If a bundle cannot be opened whose pin is unchanged since HEAD, its files stay
 // as in have, the tree of HEAD. If a changed operator requires such an operator, the error is that of
@@ -131,10 +156,8 @@ func (b *Base) tree(ctx context.Context, lock *lockfile.File, have *filetree.Tre
 		return nil, cause
 	}
 	for _, c := range lockfile.Diff(before, lock) {
-		for needed := range lock.Needed(c.Namespace + "/" + c.Package) {
-			if b.unreadable[needed] != nil {
-				return nil, cause
-			}
+		if b.neededUnreadable(lock, c.Namespace+"/"+c.Package) != "" {
+			return nil, cause
 		}
 	}
 	old, err := p.Render(ctx, workspace.WithoutPins(before, before, b.unreadable))
@@ -145,11 +168,26 @@ func (b *Base) tree(ctx context.Context, lock *lockfile.File, have *filetree.Tre
 	if err != nil {
 		return nil, err
 	}
+	if !slices.Equal(readmes(old.Tree), readmes(next.Tree)) {
+		return nil, cause // a directory is only empty without the operators that are left out
+	}
 	tree, err := filetree.EditsOf(old.Tree, next.Tree).Apply(old.Tree, have)
 	if err != nil {
 		return nil, fmt.Errorf("%w\n%w", cause, err)
 	}
 	return tree, nil
+}
+
+// readmes returns the names of the README.md files of a tree, sorted. Otherwise empty directories have
+// such a file.
+func readmes(tree *filetree.Tree) []string {
+	var out []string
+	for name := range tree.Names() {
+		if path.Base(name) == "README.md" {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // files renders lock, and returns the changes from HEAD.

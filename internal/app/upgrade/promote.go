@@ -191,7 +191,7 @@ func (p *promotion) judge() error {
 		}
 	}
 	for key, why := range p.opt.Kept {
-		p.stays[key] = keptReason{ReasonContent, "its installed bundle cannot be opened: " + why.Error()}
+		p.stays[key] = keptReason{ReasonContent, "it cannot be rendered: an installed bundle cannot be opened: " + why.Error()}
 	}
 	p.seen = health.Observations(p.opt.Seen)
 	for _, pin := range p.from.Pins {
