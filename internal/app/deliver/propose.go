@@ -111,7 +111,7 @@ func (b *Base) findUnreadable(ctx context.Context, lock *lockfile.File) error {
 }
 
 // Unreadable returns the operators of HEAD's lock whose bundles cannot be opened, and those that lock
-// changes and that require one of them, with the errors. It is empty unless that made a difference.
+// changes and that require one of them, before or after, with the errors. It is empty unless that made a difference.
 func (b *Base) Unreadable(lock *lockfile.File) map[string]error {
 	out := maps.Clone(b.unreadable)
 	before, err := b.clone.Project.LockIfAny()
@@ -120,27 +120,29 @@ func (b *Base) Unreadable(lock *lockfile.File) map[string]error {
 	}
 	for _, c := range lockfile.Diff(before, lock) {
 		operator := c.Namespace + "/" + c.Package
-		if needed := b.neededUnreadable(lock, operator); needed != "" {
+		if needed := b.neededUnreadable(operator, before, lock); needed != "" {
 			out[operator] = b.unreadable[needed]
 		}
 	}
 	return out
 }
 
-// neededUnreadable returns an operator that another one requires and whose bundle cannot be opened, or
-// "".
-func (b *Base) neededUnreadable(lock *lockfile.File, operator string) string {
-	needed := lock.Needed(operator)
-	for _, key := range slices.Sorted(maps.Keys(b.unreadable)) {
-		if needed[key] {
-			return key
+// neededUnreadable returns an operator that another one requires in one of the locks and whose bundle
+// cannot be opened, or "".
+func (b *Base) neededUnreadable(operator string, locks ...*lockfile.File) string {
+	for _, lock := range locks {
+		needed := lock.Needed(operator)
+		for _, key := range slices.Sorted(maps.Keys(b.unreadable)) {
+			if needed[key] {
+				return key
+			}
 		}
 	}
 	return ""
 }
 
 // tree renders lock. If a bundle cannot be opened whose pin is unchanged since HEAD, its files stay
-// as in have, the tree of HEAD. If a changed operator requires such an operator, the error is that of
+// as in have, the tree of HEAD. If a changed operator requires such an operator, before or after, the error is that of
 // the bundle, because files of the one refer to the other.
 func (b *Base) tree(ctx context.Context, lock *lockfile.File, have *filetree.Tree) (*filetree.Tree, error) {
 	p := b.clone.Project
@@ -156,7 +158,7 @@ func (b *Base) tree(ctx context.Context, lock *lockfile.File, have *filetree.Tre
 		return nil, cause
 	}
 	for _, c := range lockfile.Diff(before, lock) {
-		if b.neededUnreadable(lock, c.Namespace+"/"+c.Package) != "" {
+		if b.neededUnreadable(c.Namespace+"/"+c.Package, before, lock) != "" {
 			return nil, cause
 		}
 	}
