@@ -101,11 +101,11 @@ corpus: ## Test with all real operators: render every bundle in every install mo
 	$(GO) test ./cmd/quayside/cli -run '^(TestCorpus|TestLies|TestMeaning)$$' -timeout 60m -v -whole
 	$(GO) test ./olmexit/command -run '^TestDumps$$' -timeout 60m -v -whole
 
-NIGHTS ?= 365
-OPERATORS ?= 12
-SEED ?= 1
-nights: ## Replay a year of nightly runs of propose with faults, for three environments of 12 operators (NIGHTS, OPERATORS, SEED; QUAYSIDE_CORPUS: real release dates; make test plays some nights).
-	$(GO) test $(IN_MEMORY) $(FAST) ./cmd/quayside/nights -count=1 -v -timeout 24h -nights=$(NIGHTS) -operators=$(OPERATORS) -seed=$(SEED)
+nights: export QUAYSIDE_NIGHTS = $(or $(NIGHTS),365)
+nights: export QUAYSIDE_OPERATORS = $(or $(OPERATORS),12)
+nights: export QUAYSIDE_SEED = $(or $(SEED),1)
+nights: ## Replay a year of nightly runs of propose with faults, with three environments of 12 operators (NIGHTS, OPERATORS, SEED; QUAYSIDE_CORPUS: real release dates; make test plays some nights).
+	$(GO) test $(IN_MEMORY) $(FAST) ./cmd/quayside/nights -count=1 -v -timeout 24h
 
 # The migration from OLM is an optional part of the program. This target removes it from a
 # copy: the folder, its line in the table of parts, its rows in the table of layers, its

@@ -3,37 +3,43 @@
 package nights_test
 
 import (
-	"flag"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 )
 
-var (
-	nights    = flag.Int("nights", 0, "number of nights (default: a short run for make test)")
-	operators = flag.Int("operators", 12, "number of operators, with -nights")
-	seed      = flag.Uint64("seed", 1, "seed of everything random, with -nights")
-)
-
-// TestNights plays nights with a random history of catalogs, or with -nights and QUAYSIDE_CORPUS with
-// the history of real ones.
+// TestNights plays nights with a random history of catalogs, or with QUAYSIDE_NIGHTS and
+// QUAYSIDE_CORPUS with the history of real ones.
 func TestNights(t *testing.T) {
-	if *nights == 0 {
-		if testing.Short() {
-			t.Skip("-short: some nights take 20 seconds")
-		}
-		*seed, *nights, *operators = 10, 16, 4 // more nights take longer than other tests
-		play(t, *seed, newHistory(rand.New(rand.NewPCG(*seed, 1)), *operators, *nights))
+	nights, operators, seed := setting(t, "QUAYSIDE_NIGHTS", 0), setting(t, "QUAYSIDE_OPERATORS", 12), uint64(setting(t, "QUAYSIDE_SEED", 1))
+	corpus := os.Getenv("QUAYSIDE_CORPUS")
+	switch {
+	case nights > 0 && corpus != "":
+		play(t, seed, readHistory(t, corpus, operators, nights))
 		return
+	case nights > 0:
+		t.Log("QUAYSIDE_CORPUS is not set: the history of the catalogs is random")
+	case testing.Short():
+		t.Skip("-short: some nights take 20 seconds")
+	default:
+		nights, operators, seed = 16, 4, 10 // a month takes longer than all other tests of the program
 	}
-	if corpus := os.Getenv("QUAYSIDE_CORPUS"); corpus != "" {
-		play(t, *seed, readHistory(t, corpus, *operators, *nights))
-		return
+	play(t, seed, newHistory(rand.New(rand.NewPCG(seed, 1)), operators, nights))
+}
+
+// setting returns the number in an environment variable.
+func setting(t *testing.T, name string, preset int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return preset
 	}
-	t.Log("QUAYSIDE_CORPUS is not set: the history of the catalogs is random")
-	play(t, *seed, newHistory(rand.New(rand.NewPCG(*seed, 1)), *operators, *nights))
+	n, err := strconv.Atoi(text)
+	check(t, err)
+	return n
 }
 
 // play plays the nights of a history, and then nights without faults until nothing changes.
@@ -91,6 +97,8 @@ func (f *fleet) end() {
 		}
 	}
 	f.checkout("main")
+	f.mustRun("probe", "resolve", "--all", "--render", "--prune", "--offline") // dependencies of earlier versions
+	f.git("probe", "add", "-A")
 	for _, env := range environments() {
 		check(f.t, os.RemoveAll(filepath.Join(f.dir, "probe/envs", env, "rendered")))
 		check(f.t, os.Remove(filepath.Join(f.dir, "probe/envs", env, "quayside.lock")))

@@ -94,6 +94,7 @@ func spoil(o health.OperatorHealth, fault clusterFault) health.OperatorHealth {
 		o.Upgradeable, o.UpgradeMessage = "False", "migrating"
 	case late:
 		o.Pin, o.Bundle, o.Applied = model.DigestOf([]byte("before")), model.DigestOf([]byte("before")), []string{"0.0.1"}
+	case old, unreachable, clusterFaults:
 	}
 	return o
 }

@@ -151,6 +151,11 @@ func (f *fleet) checkObsolete(branch, tip, env string, proposed map[string]strin
 		}
 	}
 	for _, c := range lockfile.Diff(start, next) {
+		if other := proposed[c.Namespace+"/"+c.Package]; other != "" && other != branch {
+			return // it conflicts with the other branch
+		}
+	}
+	for _, c := range lockfile.Diff(start, next) {
 		key := c.Namespace + "/" + c.Package
 		now, pinned := main.Pin(c.Namespace, c.Package)
 		then, changed := next.Pin(c.Namespace, c.Package)

@@ -16,9 +16,8 @@ import (
 )
 
 // A branch of an earlier run that this run does not propose is obsolete only if the locks prove it:
-// each of its upgrades is merged, superseded by another branch or a higher version, or its operator
-// was removed, or if the main branch has another change to one of its operators, so that Git cannot
-// merge it. An upgrade can also be missing in this run because of an unreadable catalog, an
+// each of its upgrades is merged, superseded by a higher version, or its operator was removed, or if
+// Git cannot merge it because the main branch or a proposed branch changes one of its operators. An upgrade can also be missing in this run because of an unreadable catalog, an
 // unhealthy operator, or because other operators were named. Such a branch is kept.
 
 // KeptBranch is a branch of an earlier run that this run does not propose and that may be merged.
@@ -112,8 +111,13 @@ func (b *Base) liveReason(tip *gitrepo.Revision, proposed map[string]string, in 
 	if hasConflict(operators, locks[0], in.Read, locks[1]) {
 		return "", nil
 	}
+	for operator := range operators {
+		if proposed[operator] != "" {
+			return "", nil // both branches cannot be merged
+		}
+	}
 	for _, operator := range slices.Sorted(maps.Keys(operators)) {
-		if proposed[operator] == "" && !isSettled(in.Lock, locks[0], locks[1], operator) {
+		if !isSettled(in.Lock, locks[0], locks[1], operator) {
 			return why(operator), nil
 		}
 	}
