@@ -25,7 +25,7 @@ GOLDEN = $(sort $(dir $(filter-out ./test/%,$(shell grep -rl --include='*_test.g
 # mutant is a rule without a test.
 MUTATED ?= ./lockfile ./catalog/fbc ./resolve ./render ./diff ./internal/cluster
 
-.PHONY: help demo build test race lint fmt fuzz fuzz-targets fuzz-little properties mutate bench corpus golden tidy examples docs man image image-ci dist dist-twice look cluster-test leaving-test forge-test without-olmexit verify clean
+.PHONY: help demo build test race lint fmt fuzz fuzz-targets fuzz-little properties mutate bench corpus nights golden tidy examples docs man image image-ci dist dist-twice look cluster-test leaving-test forge-test without-olmexit verify clean
 
 help: ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -100,6 +100,12 @@ corpus: ## Test with all real operators: render every bundle in every install mo
 	$(GO) test ./diff -run '^(TestHonestUpgrades|TestEveryRealFieldIsTold)$$' -timeout 60m -v -whole
 	$(GO) test ./cmd/quayside/cli -run '^(TestCorpus|TestLies|TestMeaning|TestConformanceOfCommand)$$' -timeout 60m -v -whole
 	$(GO) test ./olmexit/command -run '^TestDumps$$' -timeout 60m -v -whole
+
+nights: export QUAYSIDE_NIGHTS = $(or $(NIGHTS),365)
+nights: export QUAYSIDE_OPERATORS = $(or $(OPERATORS),12)
+nights: export QUAYSIDE_SEED = $(or $(SEED),1)
+nights: ## Replay a year of nightly runs of propose with faults, with three environments of 12 operators (NIGHTS, OPERATORS, SEED; QUAYSIDE_CORPUS: real release dates; make test plays some nights).
+	$(GO) test $(IN_MEMORY) $(FAST) ./cmd/quayside/nights -count=1 -v -timeout 24h
 
 # The migration from OLM is an optional part of the program. This target removes it from a
 # copy: the folder, its line in the table of parts, its rows in the table of layers, its

@@ -167,8 +167,8 @@ func (o *promoteOptions) ruleFor(e *upgrade.Environment) (*gate.Rule, error) {
 	return &rule, err
 }
 
-// run promotes, and calls write for each step with changes. several is true if the arguments name
-// no environments.
+// run promotes, and calls write for each step. several is true if the arguments name no
+// environments.
 func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error) error {
 	ctx := cmd.Context()
 	defer func() { o.workspace = "" }()
@@ -194,12 +194,13 @@ func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx c
 	}
 	r.Warnings = append(r.Warnings, warnings...)
 	for i := range r.Steps {
-		if err == nil && !o.check && r.Steps[i].Resolution != nil {
+		if err == nil && !o.check {
 			if err := write(ctx, &r.Steps[i], len(args) == 0); err != nil {
 				return err
 			}
 		}
 	}
+	r.Count()
 	if err := errors.Join(err, o.print(r, func(io.Writer) { r.Print(o.out, o.log) })); err != nil {
 		return err
 	}
@@ -241,8 +242,11 @@ func (o *promoteOptions) readObservations(envs upgrade.Environments) (out []*hea
 	return out, warned, faults.Err()
 }
 
-// write writes the lock of a step, and the tree with --render.
+// write writes the lock of a step with changes, and the tree with --render.
 func (o *promoteOptions) write(ctx context.Context, s *upgrade.PromotionStepReport, _ bool) (err error) {
+	if s.Resolution == nil {
+		return nil
+	}
 	s.Written, s.Rendered, err = s.Step.To.WriteLock(ctx, s.Resolution.Lock, o.render)
 	return err
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // A branch of an earlier run that this run does not propose is obsolete only if the locks prove it:
-// each of its upgrades is merged, superseded by another branch or a higher version, or its operator
-// was removed. An upgrade can also be missing in this run because of an unreadable catalog, an
+// each of its upgrades is merged, superseded by a higher version, or its operator was removed, or if
+// Git cannot merge it because the main branch or a proposed branch changes one of its operators. An upgrade can also be missing in this run because of an unreadable catalog, an
 // unhealthy operator, or because other operators were named. Such a branch is kept.
 
 // KeptBranch is a branch of an earlier run that this run does not propose and that may be merged.
@@ -45,15 +45,7 @@ func (b *Base) judgeBranches(s *PublishedProposals, in *workspace.Inputs) error 
 		if strings.Count(strings.TrimPrefix(branch, top+"/"), "/") != 1 {
 			continue
 		}
-		reason := ""
-		for _, tip := range have[branch] {
-			if cause, err := b.liveReason(tip, proposed, in); err != nil {
-				reason = cmp.Or(reason, "its lock cannot be compared: "+err.Error())
-			} else {
-				reason = cmp.Or(reason, cause)
-			}
-		}
-		if reason == "" {
+		if reason := b.keepReason(have[branch], proposed, in, in.WhyNotProposed); reason == "" {
 			s.Obsolete = append(s.Obsolete, branch)
 		} else {
 			s.Kept = append(s.Kept, KeptBranch{branch, reason})
@@ -62,9 +54,37 @@ func (b *Base) judgeBranches(s *PublishedProposals, in *workspace.Inputs) error 
 	return nil
 }
 
+// JudgePromotion judges the branch of an earlier promotion to the environment if this run promotes
+// nothing. It returns the branch and the reason to keep it, which is empty if the branch is obsolete.
+// why returns the reason why this run does not promote an operator. Without a branch, both are empty.
+func (b *Base) JudgePromotion(in *workspace.Inputs, why func(operator string) string) (KeptBranch, error) {
+	branch := b.branchBelow(b.opt.Branch)
+	have, err := b.clone.Repo.Branches(b.opt.Branch)
+	if err != nil {
+		return KeptBranch{}, fmt.Errorf("listing branches: %w", err)
+	}
+	if have[branch] == nil {
+		return KeptBranch{}, nil
+	}
+	return KeptBranch{branch, b.keepReason(have[branch], nil, in, why)}, nil
+}
+
+// keepReason returns the first reason to keep a branch with these tips, or "".
+func (b *Base) keepReason(tips []*gitrepo.Revision, proposed map[string]string, in *workspace.Inputs, why func(operator string) string) string {
+	reason := ""
+	for _, tip := range tips {
+		if cause, err := b.liveReason(tip, proposed, in, why); err != nil {
+			reason = cmp.Or(reason, "its lock cannot be compared: "+err.Error())
+		} else {
+			reason = cmp.Or(reason, cause)
+		}
+	}
+	return reason
+}
+
 // liveReason returns the reason to keep a branch, or "" if each of its changes to operators is
 // proven to be obsolete.
-func (b *Base) liveReason(tip *gitrepo.Revision, proposed map[string]string, in *workspace.Inputs) (string, error) {
+func (b *Base) liveReason(tip *gitrepo.Revision, proposed map[string]string, in *workspace.Inputs, why func(operator string) string) (string, error) {
 	start, err := b.clone.Repo.MergeBase(b.head, tip)
 	if err != nil {
 		return "", err
@@ -88,12 +108,35 @@ func (b *Base) liveReason(tip *gitrepo.Revision, proposed map[string]string, in 
 			}
 		}
 	}
+	if hasConflict(operators, locks[0], in.Read, locks[1]) {
+		return "", nil
+	}
+	for operator := range operators {
+		if proposed[operator] != "" {
+			return "", nil // both branches cannot be merged
+		}
+	}
 	for _, operator := range slices.Sorted(maps.Keys(operators)) {
-		if proposed[operator] == "" && !isSettled(in.Lock, locks[1], operator) {
-			return in.WhyNotProposed(operator), nil
+		if !isSettled(in.Lock, locks[0], locks[1], operator) {
+			return why(operator), nil
 		}
 	}
 	return "", nil
+}
+
+// hasConflict reports whether Git cannot merge the lock of a branch, which changes some operators
+// since start, with the lock of main: main has other changes to one of them, or between the same
+// blocks.
+func hasConflict(operators map[string]bool, start, main, branch *lockfile.File) bool {
+	both := false
+	for _, c := range lockfile.Diff(start, main) {
+		operator := c.Namespace + "/" + c.Package
+		if operators[operator] && isChanged(operator, main, branch) {
+			return true
+		}
+		both = both || operators[operator]
+	}
+	return !both && !lockfile.Apart(start, main, branch)
 }
 
 // lockAt returns the lock of the workspace in a revision, or an empty one if there is none.
@@ -109,17 +152,29 @@ func (b *Base) lockAt(rev *gitrepo.Revision) (*lockfile.File, error) {
 	return lockfile.Parse(rev.Name()+":"+name, data)
 }
 
-// isSettled reports whether the change of a branch to an operator has no effect on main any more:
-// main has the same block or a higher version, or does not have the operator.
-func isSettled(main, branch *lockfile.File, operator string) bool {
+// isSettled reports whether the change of a branch to an operator since start has no effect on main
+// any more: main has the bundle that the branch upgrades to, the same block or a higher version, or
+// does not have the operator or, if the branch ends a removal, its leftover objects. Blocks with the
+// same bundle can differ in the record of the catalog.
+func isSettled(main, start, branch *lockfile.File, operator string) bool {
 	ns, pkg, _ := strings.Cut(operator, "/")
 	now, pinned := main.Pin(ns, pkg)
+	before, _ := start.Pin(ns, pkg)
 	then, changed := branch.Pin(ns, pkg)
+	_, left := start.Leaves(operator)
+	_, leaves := main.Leaves(operator)
 	switch {
 	case !pinned:
-		return true
+		return !left || !leaves
 	case changed && now.Bundle != then.Bundle:
 		return now.CompareVersions(then) > 0
+	case changed && before.Bundle != then.Bundle:
+		return true
 	}
-	return !slices.ContainsFunc(lockfile.Diff(main, branch), func(c lockfile.Change) bool { return c.Namespace == ns && c.Package == pkg })
+	return !isChanged(operator, main, branch)
+}
+
+// isChanged reports whether two locks differ in the blocks of an operator.
+func isChanged(operator string, a, b *lockfile.File) bool {
+	return slices.ContainsFunc(lockfile.Diff(a, b), func(c lockfile.Change) bool { return c.Namespace+"/"+c.Package == operator })
 }

@@ -110,8 +110,40 @@ func (b *Base) findUnreadable(ctx context.Context, lock *lockfile.File) error {
 	return nil
 }
 
+// Unreadable returns the operators of HEAD's lock whose bundles cannot be opened, and those that lock
+// changes and that require one of them, before or after, with the errors. It is empty unless that made a difference.
+func (b *Base) Unreadable(lock *lockfile.File) map[string]error {
+	out := maps.Clone(b.unreadable)
+	before, err := b.clone.Project.LockIfAny()
+	if err != nil || before == nil || len(out) == 0 {
+		return nil
+	}
+	for _, c := range lockfile.Diff(before, lock) {
+		operator := c.Namespace + "/" + c.Package
+		if needed := b.neededUnreadable(operator, before, lock); needed != "" {
+			out[operator] = b.unreadable[needed]
+		}
+	}
+	return out
+}
+
+// neededUnreadable returns an operator that another one requires in one of the locks and whose bundle
+// cannot be opened, or "".
+func (b *Base) neededUnreadable(operator string, locks ...*lockfile.File) string {
+	for _, lock := range locks {
+		needed := lock.Needed(operator)
+		for _, key := range slices.Sorted(maps.Keys(b.unreadable)) {
+			if needed[key] {
+				return key
+			}
+		}
+	}
+	return ""
+}
+
 // tree renders lock. If a bundle cannot be opened whose pin is unchanged since HEAD, its files stay
-// as in have, the tree of HEAD.
+// as in have, the tree of HEAD. If a changed operator requires such an operator, before or after, the error is that of
+// the bundle, because files of the one refer to the other.
 func (b *Base) tree(ctx context.Context, lock *lockfile.File, have *filetree.Tree) (*filetree.Tree, error) {
 	p := b.clone.Project
 	res, cause := p.Render(ctx, lock)
@@ -125,6 +157,11 @@ func (b *Base) tree(ctx context.Context, lock *lockfile.File, have *filetree.Tre
 	if err := b.findUnreadable(ctx, before); err != nil || len(b.unreadable) == 0 {
 		return nil, cause
 	}
+	for _, c := range lockfile.Diff(before, lock) {
+		if b.neededUnreadable(c.Namespace+"/"+c.Package, before, lock) != "" {
+			return nil, cause
+		}
+	}
 	old, err := p.Render(ctx, workspace.WithoutPins(before, before, b.unreadable))
 	if err != nil {
 		return nil, cause
@@ -133,11 +170,26 @@ func (b *Base) tree(ctx context.Context, lock *lockfile.File, have *filetree.Tre
 	if err != nil {
 		return nil, err
 	}
+	if !slices.Equal(readmes(old.Tree), readmes(next.Tree)) {
+		return nil, cause // a directory is only empty without the operators that are left out
+	}
 	tree, err := filetree.EditsOf(old.Tree, next.Tree).Apply(old.Tree, have)
 	if err != nil {
 		return nil, fmt.Errorf("%w\n%w", cause, err)
 	}
 	return tree, nil
+}
+
+// readmes returns the names of the README.md files of a tree, sorted. Otherwise empty directories have
+// such a file.
+func readmes(tree *filetree.Tree) []string {
+	var out []string
+	for name := range tree.Names() {
+		if path.Base(name) == "README.md" {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // files renders lock, and returns the changes from HEAD.
@@ -184,16 +236,7 @@ func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEd
 // forge, body returns only the report.
 func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs, now time.Time) ([]byte, error) {
 	names := [2]string{cmp.Or(b.clone.Repo.HeadBranch(), "HEAD"), branch}
-	before, after := in.Lock, b.upgrade.Lock
-	if len(b.unreadable) > 0 {
-		before, after = workspace.WithoutPins(in.Lock, in.Lock, b.unreadable), workspace.WithoutPins(after, in.Lock, b.unreadable)
-	}
-	c, err := compare.Locks(b.clone.Project, compare.Lock, names, before, after)
-	if err != nil {
-		return nil, err
-	}
-	c.Scans, c.Reading = b.opt.Scans, true
-	report, err := c.Report(ctx, now)
+	report, err := b.report(ctx, names, in.Lock, now)
 	if err != nil {
 		return nil, err
 	}
@@ -213,6 +256,24 @@ func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs
 		return text, nil
 	}
 	return full, nil
+}
+
+// report compares before, the lock of HEAD, with the lock of the upgrade. If bundles of HEAD cannot be
+// opened, it leaves them out: the new bundle of an upgraded operator then counts as added.
+func (b *proposal) report(ctx context.Context, names [2]string, before *lockfile.File, now time.Time) (*diff.Report, error) {
+	c, err := compare.Locks(b.clone.Project, compare.Lock, names, workspace.WithoutPins(before, before, b.unreadable), workspace.WithoutPins(b.upgrade.Lock, before, b.unreadable))
+	if err != nil {
+		return nil, err
+	}
+	c.Scans, c.Reading = b.opt.Scans, true
+	report, err := c.Report(ctx, now)
+	if err == nil || before == nil || len(b.unreadable) > 0 {
+		return report, err
+	}
+	if fault := b.findUnreadable(ctx, before); fault != nil || len(b.unreadable) == 0 {
+		return nil, err
+	}
+	return b.report(ctx, names, before, now)
 }
 
 // leftSection returns the section with the operators that were left at their versions, or "".
@@ -309,6 +370,9 @@ func (b *proposal) subject() string {
 		first = upgraded[i]
 	}
 	subject := "Update " + first.Operator
+	if first.Change == lockfile.Removed {
+		subject = "Remove " + first.Operator
+	}
 	if first.From != "" && first.To != "" && first.From != first.To {
 		subject += fmt.Sprintf(" from %s to %s", first.From, first.To)
 	}

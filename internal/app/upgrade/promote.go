@@ -24,6 +24,7 @@ type PromotionOptions struct {
 	Rule *gate.Rule        // required observations; nil: none
 	Seen []*health.Summary // observations in any environment
 	Now  time.Time
+	Kept map[string]error // operators to keep at their versions, with the reasons
 }
 
 // PromotionOutcome is the outcome for one operator.
@@ -128,7 +129,7 @@ func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*Prom
 	}
 	out := &PromotionStepReport{
 		From: s.From.Title, To: s.To.Title, Directory: s.To.Dir, Gate: opt.Rule, Operators: append([]PromotionRow{}, p.rows(res)...),
-		Changes: []workspace.Change{}, Warnings: []diag.Warning{}, Step: s, Inputs: p.in,
+		Changes: []workspace.Change{}, Warnings: []diag.Warning{}, Step: s, Inputs: p.in, opt: opt,
 	}
 	if out.promoted() > 0 {
 		out.Resolution, out.Changes, out.Warnings = res, append(out.Changes, res.Changes...), append(out.Warnings, res.Warnings...)
@@ -189,9 +190,12 @@ func (p *promotion) judge() error {
 			return err
 		}
 	}
+	for key, why := range p.opt.Kept {
+		p.stays[key] = keptReason{ReasonContent, "it cannot be rendered: an installed bundle cannot be opened: " + why.Error()}
+	}
 	p.seen = health.Observations(p.opt.Seen)
 	for _, pin := range p.from.Pins {
-		if now, ok := p.have(pin.Key()); p.opt.Rule == nil || ok && isSamePin(now, pin) {
+		if now, ok := p.have(pin.Key()); p.opt.Rule == nil || p.opt.Kept[pin.Key()] != nil || ok && isSamePin(now, pin) {
 			continue
 		}
 		v, err := p.verdict(pin)

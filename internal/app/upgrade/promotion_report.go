@@ -34,10 +34,14 @@ type PromotionStepReport struct {
 	Written   bool                       `json:"written" doc:"whether the lock was written"`
 	Rendered  *workspace.TreeReport      `json:"rendered,omitempty" doc:"with --render"`
 	Proposed  *deliver.PublishedProposal `json:"proposed,omitempty" doc:"by quayside propose"`
+	Obsolete  string                     `json:"obsolete,omitempty" doc:"branch of an earlier run whose promotions are all merged, superseded or no longer wanted"`
+	Kept      *deliver.KeptBranch        `json:"kept,omitempty" doc:"other branch of an earlier run that this run does not propose"`
 
 	Step       PromotionStep         `json:"-"`
 	Inputs     *workspace.Inputs     `json:"-"` // of the target environment
 	Resolution *workspace.Resolution `json:"-"` // nil if nothing changes
+
+	opt PromotionOptions
 }
 
 // Choose interprets names as an upstream environment, a target environment, and the operators to
@@ -76,7 +80,6 @@ func Promote(ctx context.Context, steps []PromotionStep, opt PromotionOptions, r
 			return nil, err
 		}
 		r.Steps = append(r.Steps, *s)
-		r.Promoted += s.promoted()
 		for _, row := range s.Operators {
 			if row.Outcome == OutcomeHeld && slices.Contains(opt.Only, row.Operator) {
 				refused = append(refused, fmt.Sprintf("%s is held: %s", row.Operator, row.Message))
@@ -87,6 +90,14 @@ func Promote(ctx context.Context, steps []PromotionStep, opt PromotionOptions, r
 		return r, &workspace.PolicyError{Msg: strings.Join(refused, "\n")}
 	}
 	return r, nil
+}
+
+// Count sets Promoted.
+func (r *PromotionReport) Count() {
+	r.Promoted = 0
+	for _, s := range r.Steps {
+		r.Promoted += s.promoted()
+	}
 }
 
 // promoted returns the number of upgraded and added operators.
@@ -109,6 +120,38 @@ func (s *PromotionStepReport) Upgrade() workspace.Upgrade {
 		}
 	}
 	return u
+}
+
+// Keep promotes again, without some operators.
+func (s *PromotionStepReport) Keep(ctx context.Context, operators map[string]error) error {
+	opt := s.opt
+	opt.Kept = operators
+	again, err := s.Step.Promote(ctx, opt)
+	if err == nil {
+		*s = *again
+	}
+	return err
+}
+
+// SetEarlier sets Obsolete or Kept to the branch of an earlier run, if there is one.
+func (s *PromotionStepReport) SetEarlier(branch deliver.KeptBranch) {
+	switch {
+	case branch.Branch == "":
+	case branch.Reason == "":
+		s.Obsolete = branch.Branch
+	default:
+		s.Kept = &branch
+	}
+}
+
+// WhyNotPromoted returns the reason why an operator is not promoted.
+func (s *PromotionStepReport) WhyNotPromoted(operator string) string {
+	for _, op := range s.Operators {
+		if op.Operator == operator && op.Message != "" {
+			return operator + ": " + op.Message
+		}
+	}
+	return operator + ": its promotion is neither merged nor superseded"
 }
 
 // Print prints a table for each step, and logs the results.
@@ -143,6 +186,9 @@ func (s *PromotionStepReport) note(log workspace.Logger) {
 		log.Note("no health evidence required in %s: %s has no spec.promotion", from, to)
 	}
 	n := diag.Count(promoted, "operator")
+	if s.Obsolete != "" {
+		log.Note("branch %s has no promotions left: close its pull request and delete it", inert.Line(s.Obsolete))
+	}
 	switch {
 	case promoted == 0:
 		log.Note("nothing to promote from %s to %s", from, to)

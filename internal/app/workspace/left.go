@@ -304,5 +304,8 @@ func (in *Inputs) WhyNotProposed(operator string) string {
 	if pin, ok := in.pin(operator); ok && in.Index.Broken()[pin.Catalog.ID] != nil {
 		return fmt.Sprintf("%s: catalog %s cannot be read", operator, pin.Catalog.ID)
 	}
+	if _, leaves := in.Read.Leaves(operator); leaves {
+		return operator + ": not every cluster was observed without it"
+	}
 	return operator + ": its upgrade is neither merged nor superseded"
 }

@@ -24,8 +24,11 @@ type Upgrade struct {
 // upgrades of that part. A lock that is out of date with the declarations is an error, as in Check,
 // because the difference would be in every part. For a lock of an older schema, Split returns a
 // single part without operators, which migrates the lock: the migration rewrites every block. An
-// unattended run has no parts for the operators in Left.
+// unattended run has no parts for the operators in Left. Removals that observations confirm are a
+// part of their own.
 func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
+	confirmed := in.Options
+	in.Options.Settled, in.Options.Removed = nil, nil
 	if _, err := in.Check(ctx, false); err != nil {
 		return nil, err
 	}
@@ -64,6 +67,10 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
 		}
 		out, upgraded = append(out, Upgrade{Resolution: res, Operators: p.Operators, Bonds: p.Bonds}), append(upgraded, p.Operators...)
 	}
+	removal, err := in.removalPart(ctx, confirmed, parts, trees)
+	if err != nil {
+		return nil, err
+	}
 	migrations, err := in.migrationParts(ctx)
 	if err != nil {
 		return nil, err
@@ -72,7 +79,42 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
 	in.left = slices.DeleteFunc(in.left, func(l Left) bool { return slices.Contains(upgraded, l.Operator) })
 	all.Warnings = append(all.Warnings, waiting...)
 	in.pending = *all
-	return append(out, migrations...), nil
+	return slices.Concat(out, removal, migrations), nil
+}
+
+// removalPart returns the part without the leftover objects that the options no longer keep, if
+// there are any. If Git could not merge it with each of the other parts, it waits for a later run.
+func (in *Inputs) removalPart(ctx context.Context, opt resolve.Options, parts []resolve.Part, trees *treeComparer) ([]Upgrade, error) {
+	opt.Upgrade, opt.Named, opt.KeepGoing = false, nil, true
+	res, err := resolve.Resolve(in.Index, in.Declared, in.Lock, opt)
+	if err != nil {
+		return nil, err
+	}
+	lock := in.Lock.With(in.Lock.Pins)
+	var removed []string
+	lock.Leaving = slices.DeleteFunc(slices.Clone(lock.Leaving), func(l lockfile.Leaving) bool {
+		_, remains := res.Partial.Leaves(l.Key())
+		if !remains {
+			removed = append(removed, l.Key())
+		}
+		return !remains
+	})
+	if len(removed) == 0 {
+		return nil, nil
+	}
+	if len(lock.Leaving) == 0 {
+		lock.Leaving = nil
+	}
+	for _, p := range parts {
+		other := p.Result.Partial
+		if !lockfile.Apart(in.Lock, other, lock) || !trees.CanMerge(other, lock) || !trees.MergeEquals(lockfile.Merge(in.Lock, other, lock), []*lockfile.File{other, lock}) {
+			return nil, trees.err
+		}
+	}
+	if lock, err = in.addDigests(ctx, lock); err != nil {
+		return nil, err
+	}
+	return []Upgrade{{Operators: removed, Resolution: &Resolution{Lock: lock, Pins: len(lock.Pins), Changes: Changes(in.Read, lock, nil)}}}, nil
 }
 
 // Pending returns the resolution of all upgrades that Split has returned, without its lock and
