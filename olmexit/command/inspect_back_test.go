@@ -31,9 +31,6 @@ func checkReverts(t *testing.T, all fstest.MapFS) dumpCheck {
 			return
 		}
 		s := newPlanRun(t, all[file].Data, d, p)
-		s.say = manualOperator{cluster: s.cluster}
-		s.cluster.Put(k8s.New("apps/v1", "Deployment", "olm", "olm-operator"))
-		s.cluster.Settle()
 		before := comparableObjects(s.cluster)
 		last := 0
 		for _, step := range p.Steps {
@@ -89,6 +86,7 @@ func (o manualOperator) ConfirmManualStep(_ context.Context, s plan.Step) (bool,
 		o.cluster.OLM = true
 	default:
 	}
+	o.cluster.Settle()
 	return true, nil
 }
 

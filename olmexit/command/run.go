@@ -38,6 +38,8 @@ type adoptRunOptions struct {
 	check   bool
 	hand    bool // --kubectl
 	ends    bool // --finish
+	sync    time.Duration
+	maxDown time.Duration
 }
 
 func newAdoptRun(h cli.Host) *cobra.Command {
@@ -108,10 +110,11 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 	o.flags(cmd)
 	f.IntVar(&o.step, "step", 0, "execute only the step with this `NUMBER`, even if it is done")
 	f.BoolVar(&o.cleanUp, "clean-up", false, "also execute the clean-up steps, which cannot be reverted")
+	f.DurationVar(&o.maxDown, "max-olm-downtime", time.Minute, "start OLM again after this `DURATION`, as soon as no operator is being detached, and stop it again for the next one")
 	f.BoolVar(o.Offline, "offline", false, "fetch no bundles; list missing ones")
 	f.BoolVar(&o.ends, "finish", false, "stop keeping OLM's settings for adopted operators: write quayside.lock; no cluster is changed")
 	h.AddOutput(cmd, run.Result{}, inspect.Finishing{})
-	for _, flag := range []string{"context", "kubeconfig", "done", "yes", "kubectl", "step", "clean-up"} {
+	for _, flag := range []string{"context", "kubeconfig", "done", "yes", "kubectl", "step", "clean-up", "olm-sync", "max-olm-downtime"} {
 		cmd.MarkFlagsMutuallyExclusive("finish", flag)
 	}
 	return cmd
@@ -123,6 +126,7 @@ func (o *adoptRunOptions) flags(cmd *cobra.Command) {
 	o.login = o.AddLogin(cmd)
 	f.IntSliceVar(&o.done, "done", nil, "the manual steps with these `NUMBERS` are done: check them and continue")
 	f.BoolVar(&o.yes, "yes", false, "skip the confirmation of each step")
+	f.DurationVar(&o.sync, "olm-sync", 15*time.Second, "wait for this `DURATION` after OLM has started, before the postconditions are checked: OLM then has processed every object")
 	f.BoolVar(&o.check, "check", false, "write nothing: send each change as a server-side dry run; exit with 1 if steps remain")
 	f.BoolVar(&o.hand, "kubectl", false, "show each action as a kubectl command")
 }
@@ -155,6 +159,9 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 	}
 	res, err := run.Run(ctx, *in)
 	o.Log.Done()
+	if res.Down > 0 {
+		o.Log.Note("the plan has stopped OLM for %s so far", time.Duration(res.Down*float64(time.Second)).Round(100*time.Millisecond))
+	}
 	o.warnStopped(res, fmt.Sprintf("continue with 'quayside adopt run %s', or revert with 'quayside adopt revert %s'", file, file))
 	left := slices.IndexFunc(res.Steps, func(s run.StepResult) bool { return s.Name == plan.CleanUp && s.State == run.Waiting })
 	if left >= 0 && err == nil {
@@ -215,7 +222,7 @@ func (o *adoptRunOptions) runInput(p *plan.Plan, journal *run.Journal, cluster r
 	return &run.Input{
 		Plan: p, Cluster: cluster, Journal: journal, Clock: wallClock{},
 		Prompter: &stepwise{Host: o.Host, yes: o.yes || o.check, hand: o.hand, plan: p},
-		Only:     o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.check,
+		Only:     o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.check, Sync: o.sync, MaxDowntime: o.maxDown,
 	}
 }
 
@@ -326,6 +333,15 @@ func (s *stepwise) ReportAction(_ plan.Step, a run.ActionResult) {
 // Waiting shows the first unmet condition.
 func (s *stepwise) ReportWaiting(step plan.Step, missing []verify.Finding) {
 	s.Log.Progress("step %d: waiting: %s", step.Number, missing[0].Message)
+}
+
+// ReportOLM reports that OLM was started before its step, or stays stopped.
+func (s *stepwise) ReportOLM(step plan.Step, started bool) {
+	if started {
+		s.Log.Note("OLM was started again: no operator is being detached")
+		return
+	}
+	s.Log.Note("OLM stays stopped until step %d (%s, %s) is done: if it was started before, it would delete objects of the operators", step.Number, step.Name, inert.Line(step.Namespace))
 }
 
 // wallClock implements the clock of a run with real time.

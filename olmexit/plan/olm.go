@@ -37,13 +37,18 @@ func (m *maker) workloads() []k8s.Ref {
 	return out
 }
 
-// stop adds the step that stops OLM's controllers. If the controllers were not found in the
-// cluster, it is a manual step.
-func (m *maker) stop(b *block) {
-	s := Step{
-		Name: Stop, Namespace: b.namespace, Title: "Stop OLM's controllers",
-		Before: append(m.healthyChecks(b), Check{Check: SameVersion}),
+// stop adds the step that stops OLM's controllers for all blocks. If the controllers were not found
+// in the cluster, it is a manual step.
+func (m *maker) stop(blocks []*block) {
+	s := Step{Name: Stop, Title: "Stop OLM's controllers"}
+	var csvs []k8s.Ref
+	for _, b := range blocks {
+		csvs = append(csvs, b.installed()...)
 	}
+	if len(csvs) > 0 {
+		s.Before = []Check{{Check: Succeeded, Objects: csvs}, {Check: NoPlan}}
+	}
+	s.Before = append(s.Before, Check{Check: SameVersion})
 	if len(m.plan.OLM) == 0 {
 		s.Manual = "Stop OLM's controllers, olm-operator and catalog-operator, which were not found in the cluster (on hosted control planes they run elsewhere), and wait until none of their pods is left."
 	}
@@ -58,8 +63,8 @@ func (m *maker) stop(b *block) {
 
 // start adds the step that starts OLM's controllers again. If the controllers were not found in
 // the cluster, it is a manual step.
-func (m *maker) start(b *block) {
-	s := Step{Name: Start, Namespace: b.namespace, Title: "Start OLM's controllers again", After: m.unchangedChecks(b)}
+func (m *maker) start(blocks []*block) {
+	s := Step{Name: Start, Title: "Start OLM's controllers again", After: m.unchangedChecks(blocks...)}
 	if len(m.plan.OLM) == 0 {
 		s.Manual = "Start OLM's controllers again, with their previous replicas."
 	} else {

@@ -15,14 +15,28 @@ import (
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
-// steps adds all steps: first the detach, namespace by namespace, then the remaining work
-// after all operators have left.
+// steps adds all steps: first those that detach the operators, with one stop of OLM for all
+// namespaces, then the remaining work after all operators have left.
 func (m *maker) steps() {
 	m.plan.OLM = m.controllers()
 	m.unmanage()
 	leaving := slices.DeleteFunc(slices.Clone(m.blocks), func(b *block) bool { return b.sheds })
 	for _, b := range leaving {
-		m.leave(b)
+		m.guard(b)
+		m.prepare(b, append(b.addedItems(true), b.addedItems(false)...))
+	}
+	if m.stopsOLM() {
+		m.stop(leaving)
+	}
+	for _, b := range leaving {
+		m.backUp(b)
+	}
+	for _, b := range leaving {
+		m.detach(b, b.detached())
+		m.apply(b)
+	}
+	if m.stopsOLM() {
+		m.start(leaving)
 	}
 	m.manageAgain()
 	for _, b := range leaving {
@@ -47,24 +61,12 @@ func (m *maker) addStep(s Step) {
 	m.plan.Steps = append(m.plan.Steps, s)
 }
 
-// leave adds the steps that detach the operators of a namespace from OLM.
-func (m *maker) leave(b *block) {
-	m.guard(b)
-	m.prepare(b, append(b.addedItems(true), b.addedItems(false)...))
-	detached := b.detached()
-	stopped := m.plan.Mode == Stopped && len(detached) > 0
-	if stopped {
-		m.stop(b)
-	}
+// backUp adds the step that backs up the objects of a namespace.
+func (m *maker) backUp(b *block) {
 	m.addStep(Step{
 		Name: Backup, Namespace: b.namespace, Title: "Back up OLM's objects of " + b.namespace + ", and the objects to change, to files",
 		Actions: m.each(Keep, b.backedUpItems()),
 	})
-	m.detach(b, detached)
-	m.apply(b)
-	if stopped {
-		m.start(b)
-	}
 }
 
 // each returns one action for each object.
@@ -206,13 +208,18 @@ func (m *maker) suspend(b *block, items []item) {
 
 // healthyChecks returns the checks that OLM has no pending work for a block's operators.
 func (m *maker) healthyChecks(b *block) []Check {
-	csvs := itemRefs(b.itemsWhere(func(i item) bool {
-		return i.Is("ClusterServiceVersion."+snapshot.OLM) && i.Goes == olmexit.AtDetach && !isCopy(i.live)
-	}))
+	csvs := b.installed()
 	if len(csvs) == 0 {
 		return nil
 	}
 	return []Check{{Check: Succeeded, Objects: csvs}, {Check: NoPlan}}
+}
+
+// installed returns the ClusterServiceVersions that the detach of a block deletes, without copies.
+func (b *block) installed() []k8s.Ref {
+	return itemRefs(b.itemsWhere(func(i item) bool {
+		return i.Is("ClusterServiceVersion."+snapshot.OLM) && i.Goes == olmexit.AtDetach && !isCopy(i.live)
+	}))
 }
 
 func itemRefs(items []item) []k8s.Ref {
@@ -293,8 +300,8 @@ func (b *block) packages() string {
 
 // unchangedChecks returns the checks that the workloads are unchanged. If the tree has another
 // version, it omits the checks of permissions and conversion, which can differ.
-func (m *maker) unchangedChecks(b *block) []Check {
-	if b.sheds && slices.ContainsFunc(b.items, isUpgraded) {
+func (m *maker) unchangedChecks(blocks ...*block) []Check {
+	if slices.ContainsFunc(blocks, func(b *block) bool { return b.sheds && slices.ContainsFunc(b.items, isUpgraded) }) {
 		return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Available}, {Check: NoRestart}}
 	}
 	return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Conversion}, {Check: Available}, {Check: Rights}, {Check: NoRestart}}

@@ -162,7 +162,7 @@ func (a *action) checkOLMStopped(ctx context.Context) error {
 			return err
 		}
 		if o != nil && plan.Replicas(o) > 0 {
-			return &ChangedError{w.Object, "it was started again: find out what scales it, and repeat the step that stops it ('--step')"}
+			return &ChangedError{w.Object, "it was started again: find out what scales it, and repeat the command, which stops it again"}
 		}
 	}
 	return nil
@@ -289,6 +289,9 @@ func isScaled(a *action, live k8s.Object) (bool, error) {
 		return false, err
 	}
 	n := plan.Replicas(live)
+	if a.To > 0 {
+		return n >= a.To, nil // somebody else may have started it
+	}
 	if n != a.To && n != a.From {
 		return false, a.changedf("has %d replicas, but had %d when the plan was made: scale it back, or make a new plan", n, a.From)
 	}
@@ -298,7 +301,7 @@ func isScaled(a *action, live k8s.Object) (bool, error) {
 func scalePatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: []cluster.Operation{
 		{Op: "test", Path: "/metadata/uid", Value: k8s.Text(live, "metadata", "uid")},
-		{Op: "test", Path: "/spec/replicas", Value: a.From},
+		{Op: "test", Path: "/spec/replicas", Value: plan.Replicas(live)},
 		{Op: "replace", Path: "/spec/replicas", Value: a.To},
 	}}, a.DryRun)
 }

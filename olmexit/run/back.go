@@ -73,7 +73,7 @@ func (j *Journal) IsReturning() (bool, error) {
 
 // executedActions returns the executed part of a plan, with the backups.
 func (j *Journal) executedActions(ctx context.Context, c Cluster, p *plan.Plan) (*plan.ReturnInput, error) {
-	in := &plan.ReturnInput{Plan: p, Before: map[k8s.Ref]k8s.Object{}}
+	in := &plan.ReturnInput{Plan: p, Before: map[k8s.Ref]k8s.Object{}, Stopped: len(j.Stopped(p)) > 0}
 	for _, s := range p.Steps {
 		for i, a := range s.Actions {
 			before, err := j.Backup(a.Object)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/plan"
@@ -199,7 +200,9 @@ func thePlan() *plan.Plan {
 	}
 	for i := range p.Steps {
 		p.Steps[i].Number = i + 1
-		if n := p.Steps[i].Name; n != plan.Certificates {
+		switch p.Steps[i].Name {
+		case plan.Certificates, plan.Stop, plan.Start:
+		default:
 			p.Steps[i].Namespace = "ops"
 		}
 	}
@@ -210,7 +213,8 @@ func thePlan() *plan.Plan {
 type quiet struct {
 	asked  []int
 	manual bool
-	no     int // the step that is declined
+	no     int         // the step that is declined
+	held   []plan.Name // the steps that kept OLM stopped
 }
 
 func (q *quiet) ConfirmStep(_ context.Context, s plan.Step) (bool, error) {
@@ -220,6 +224,11 @@ func (q *quiet) ConfirmStep(_ context.Context, s plan.Step) (bool, error) {
 func (q *quiet) ConfirmManualStep(context.Context, plan.Step) (bool, error) { return q.manual, nil }
 func (*quiet) ReportAction(plan.Step, run.ActionResult)                     {}
 func (*quiet) ReportWaiting(plan.Step, []verify.Finding)                    {}
+func (q *quiet) ReportOLM(s plan.Step, started bool) {
+	if !started {
+		q.held = append(q.held, s.Name)
+	}
+}
 
 // run starts or continues the plan.
 func (s *scene) run(t testing.TB, change func(*run.Input)) (*run.Result, error) {
@@ -228,7 +237,7 @@ func (s *scene) run(t testing.TB, change func(*run.Input)) (*run.Result, error) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := run.Input{Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Prompter: &quiet{}, CleanUp: true}
+	in := run.Input{Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Prompter: &quiet{}, CleanUp: true, Sync: 15 * time.Second, MaxDowntime: time.Minute}
 	if change != nil {
 		change(&in)
 	}

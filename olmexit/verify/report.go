@@ -114,6 +114,7 @@ func verifyNamespace(ctx context.Context, r Reader, p *plan.Plan, namespace stri
 	}
 	last := plan.Step{Namespace: namespace}
 	for _, s := range stepsOf(p, namespace) {
+		s.Namespace = namespace
 		switch {
 		case s.Number <= step:
 			last, out.Step, out.Name = s, s.Number, s.Name
