@@ -84,6 +84,10 @@ func (o manualOperator) ConfirmManualStep(_ context.Context, s plan.Step) (bool,
 		o.cluster.OLM = false
 	case plan.Start:
 		o.cluster.OLM = true
+	case plan.Restart:
+		o.cluster.OLM = false
+		o.cluster.Settle()
+		o.cluster.OLM = true
 	default:
 	}
 	o.cluster.Settle()

@@ -254,7 +254,13 @@ func (m *returnMaker) handBack(at *place) {
 	s := Step{Name: HandBack, Namespace: at.namespace, Title: "Restore the objects that the tree changed" + placeText(at)}
 	for _, a := range at.changed {
 		s.Actions = append(s.Actions, a)
-		m.way.Objects[a.Object] = m.Before[a.Object]
+		before := m.Before[a.Object]
+		for _, key := range ownerLabels() {
+			if before.Is(apiGroup, "APIService") { // OLM would delete it at its start, before it has created the owner again
+				before = k8s.Without(before, "metadata", "labels", key)
+			}
+		}
+		m.way.Objects[a.Object] = before
 	}
 	if len(s.Actions) > 0 {
 		m.add(s)

@@ -89,6 +89,10 @@ func kubectlScale(_ *Plan, a Action, _ k8s.Object) string {
 	return fmt.Sprintf("kubectl scale %s --current-replicas=%d --replicas=%d", targetName(a.Object), a.From, a.To)
 }
 
+func kubectlRestart(_ *Plan, a Action, _ k8s.Object) string {
+	return "kubectl rollout restart " + targetName(a.Object)
+}
+
 func kubectlUnfinalize(_ *Plan, a Action, _ k8s.Object) string {
 	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	patch := []any{

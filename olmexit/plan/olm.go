@@ -76,6 +76,25 @@ func (m *maker) start(blocks []*block) {
 	m.addStep(s)
 }
 
+// restart adds the step that restarts OLM's controllers once, if the plan detaches operators: what
+// OLM deletes at its start must not be lost at a later, unexpected restart. If the controllers were not
+// found in the cluster, it is a manual step.
+func (m *maker) restart(blocks []*block) {
+	if !slices.ContainsFunc(blocks, func(b *block) bool { return len(b.detached()) > 0 }) {
+		return
+	}
+	s := Step{Name: Restart, Title: "Restart OLM's controllers once, to show that nothing depends on OLM", After: m.unchangedChecks(blocks...)}
+	if len(m.plan.OLM) == 0 {
+		s.Manual = "Restart OLM's controllers, olm-operator and catalog-operator, and wait until their new pods are ready."
+	} else {
+		s.After = append([]Check{{Check: IsReady, Objects: m.workloads()}}, s.After...)
+	}
+	for _, w := range m.plan.OLM {
+		s.Actions = append(s.Actions, Action{Do: Renew, Object: w.Object, UID: w.UID})
+	}
+	m.addStep(s)
+}
+
 // openShift reports whether the cluster is OpenShift, whose version operator keeps OLM running.
 func (m *maker) openShift() bool {
 	return m.Snapshot.Get(k8s.Key{Group: "config.openshift.io", Kind: "ClusterVersion", Name: "version"}) != nil

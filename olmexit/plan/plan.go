@@ -77,7 +77,7 @@ type Left struct {
 // Step is a part of a plan that is completed before the next begins.
 type Step struct {
 	Number    int      `json:"number" doc:"From 1."`
-	Name      Name     `json:"name" form:"required enum=guard|prepare|stop|backup|detach|tree|start|fields|clean-up|certificates|uninstall|suspend|hand-back|subscribe|approve|withdraw|unguard"`
+	Name      Name     `json:"name" form:"required enum=guard|prepare|stop|backup|detach|tree|start|restart|fields|clean-up|certificates|uninstall|suspend|hand-back|subscribe|approve|withdraw|unguard"`
 	Namespace string   `json:"namespace,omitempty" doc:"Namespace of the operators. Absent if the step is for the whole cluster."`
 	Title     string   `json:"title" doc:"Description of the step."`
 	Manual    string   `json:"manual,omitempty" doc:"Manual action, to be confirmed by a person; nothing is written."`
@@ -98,6 +98,7 @@ const (
 	Detach       Name = "detach"       // detach the operators from OLM
 	Tree         Name = "tree"         // apply the rest of the tree
 	Start        Name = "start"        // start OLM's controllers again
+	Restart      Name = "restart"      // restart OLM's controllers once: OLM deletes objects at its start
 	Fields       Name = "fields"       // transfer the fields that OLM wrote
 	CleanUp      Name = "clean-up"     // delete OLM's leftover objects
 	Certificates Name = "certificates" // replace OLM's certificates before they expire
@@ -116,7 +117,7 @@ const (
 
 // Action is one change of one object, or its backup.
 type Action struct {
-	Do     Verb    `json:"verb" form:"required enum=annotate|apply|backup|create|delete|orphan|restore|scale|transfer-fields|remove-finalizer|remove-labels"`
+	Do     Verb    `json:"verb" form:"required enum=annotate|apply|backup|create|delete|orphan|restart|restore|scale|transfer-fields|remove-finalizer|remove-labels"`
 	Object k8s.Ref `json:"object" form:"required"`
 	UID    string  `json:"uid,omitempty" doc:"UID that the object must have. Absent if the object does not exist yet."`
 
@@ -199,6 +200,7 @@ const (
 	Delete     Verb = "delete"           // delete the object with its dependents
 	Orphan     Verb = "orphan"           // delete the object without its dependents
 	Restore    Verb = "restore"          // restore the object from its backup, as far as the plan's manager changed it
+	Renew      Verb = "restart"          // replace the pods of a Deployment
 	Scale      Verb = "scale"            // set spec.replicas
 	TakeOver   Verb = "transfer-fields"  // transfer the fields of OLM's managers to the plan's manager
 	Unfinalize Verb = "remove-finalizer" // remove a finalizer and annotations by a patch that tests the UID
@@ -225,7 +227,7 @@ const (
 	SameUID     Condition = "uid"             // each earlier object exists, with its UID
 	NoOwner     Condition = "no-owner"        // no object has an ownerReference to a ClusterServiceVersion
 	Conversion  Condition = "conversion"      // each CRD converts as before
-	Available   Condition = "available"       // each APIService that was available is available
+	Available   Condition = "available"       // each APIService that was available exists and is available
 	Rights      Condition = "permissions"     // each ServiceAccount has the same permissions
 	Prepared    Condition = "prepared"        // the tree's own roles grant each ServiceAccount all its permissions
 	NoRestart   Condition = "no-restart"      // no pod restarted without being named in the plan

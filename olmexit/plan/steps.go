@@ -38,6 +38,7 @@ func (m *maker) steps() {
 	if m.stopsOLM() {
 		m.start(leaving)
 	}
+	m.restart(leaving)
 	m.manageAgain()
 	for _, b := range leaving {
 		m.takeOver(b)
@@ -265,6 +266,8 @@ func (m *maker) detach(b *block, detached []item) {
 	if m.plan.Mode == Stopped && len(m.plan.OLM) > 0 {
 		s.Before = append(s.Before, Check{Check: IsStopped, Objects: m.workloads()})
 	}
+	disown := m.disownAPIs(b)
+	s.Actions = append(s.Actions, disown...)
 	for _, i := range detached {
 		if i.Kind == "ClusterServiceVersion" && !isCopy(i.live) {
 			a := m.newAction(Unfinalize, i)
@@ -276,10 +279,35 @@ func (m *maker) detach(b *block, detached []item) {
 		s.Actions = append(s.Actions, m.newAction(Orphan, i))
 	}
 	if m.plan.Mode == Live {
+		s.Actions = append(s.Actions, disown...) // OLM may have restored the labels before
 		s.Actions = append(s.Actions, m.each(Delete, b.itemsWhere(func(i item) bool { return i.ours != nil && i.live != nil && isLostLive(i.Object) }))...)
 	}
 	m.addStep(s)
 }
+
+// disownAPIs returns actions that remove the labels from APIServices that name their
+// ClusterServiceVersion: OLM deletes APIServices whose ClusterServiceVersion is missing.
+func (m *maker) disownAPIs(b *block) []Action {
+	if len(b.installed()) == 0 {
+		return nil
+	}
+	var out []Action
+	for _, i := range b.itemsWhere(func(i item) bool { return i.Is("APIService."+apiGroup) && i.live != nil }) {
+		a := m.newAction(Unlabel, i)
+		for _, key := range ownerLabels() {
+			if _, ok := i.live.Labels[key]; ok {
+				a.Unset = append(a.Unset, key)
+			}
+		}
+		if len(a.Unset) > 0 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// ownerLabels returns OLM's labels that name the owner of a cluster-scoped object.
+func ownerLabels() []string { return []string{"olm.owner", "olm.owner.kind", "olm.owner.namespace"} }
 
 // finalizer is OLM's finalizer on ClusterServiceVersions.
 const finalizer = "operators.coreos.com/csv-cleanup"

@@ -49,6 +49,7 @@ func verbTable() map[plan.Verb]verb {
 		plan.Create:     {isCreated, create, Created},
 		plan.Delete:     {isDeleted, remove, Gone},
 		plan.Orphan:     {isDeleted, orphanPatch, Gone},
+		plan.Renew:      {isNever, restartPatch, Changed},
 		plan.Restore:    {isRestored, restore, Changed},
 		plan.Scale:      {isScaled, scalePatch, Changed},
 		plan.TakeOver:   {takenOver, takeOver, Changed},
@@ -303,6 +304,15 @@ func scalePatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, er
 		{Op: "test", Path: "/metadata/uid", Value: k8s.Text(live, "metadata", "uid")},
 		{Op: "test", Path: "/spec/replicas", Value: plan.Replicas(live)},
 		{Op: "replace", Path: "/spec/replicas", Value: a.To},
+	}}, a.DryRun)
+}
+
+// restartPatch replaces the pods of a Deployment, as 'kubectl rollout restart' does.
+func restartPatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
+	annotations := map[string]any{"kubectl.kubernetes.io/restartedAt": a.Clock.Now().UTC().Format(time.RFC3339)}
+	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{Merge: map[string]any{
+		"metadata": map[string]any{"uid": k8s.Text(live, "metadata", "uid")},
+		"spec":     map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": annotations}}},
 	}}, a.DryRun)
 }
 

@@ -48,6 +48,8 @@ func newBackScene(t testing.TB) *scene {
 		o["spec"] = map[string]any{"name": "etcd", "channel": "stable"}
 		o["status"] = map[string]any{"installedCSV": csvName}
 	})
+	api := ref("apiregistration.k8s.io/v1", "APIService", "", "v1.etcd.example.com")
+	s.rendered = append(s.rendered, k8s.New(api.APIVersion, api.Kind, "", api.Name))
 	s.plan.Lock, s.plan.Tree = "sha256:"+strings.Repeat("0", 64), "sha256:"+strings.Repeat("0", 64)
 	for i, step := range s.plan.Steps {
 		switch step.Name {
@@ -55,7 +57,9 @@ func newBackScene(t testing.TB) *scene {
 			step.Actions = append([]plan.Action{{Do: plan.Keep, Object: sub, UID: "u-sub"}, {Do: plan.Keep, Object: ref("v1", "Namespace", "", "ops"), UID: "u-ops"}}, step.Actions...)
 			step.Actions = append(step.Actions, plan.Action{Do: plan.Annotate, Object: ref("v1", "Namespace", "", "ops"), UID: "u-ops", Set: map[string]string{"kustomize.toolkit.fluxcd.io/prune": "disabled"}})
 		case plan.Backup:
-			step.Actions = append(slices.Clone(step.Actions[1:]), plan.Action{Do: plan.Keep, Object: ref("v1", "ServiceAccount", "ops", "etcd"), UID: "u-sa"})
+			step.Actions = append(slices.Clone(step.Actions[1:]), plan.Action{Do: plan.Keep, Object: ref("v1", "ServiceAccount", "ops", "etcd"), UID: "u-sa"}, plan.Action{Do: plan.Keep, Object: api, UID: "u-api"})
+		case plan.Tree:
+			step.Actions = append(slices.Clone(step.Actions), plan.Action{Do: plan.Apply, Object: api, UID: "u-api", Force: true})
 		default:
 		}
 		s.plan.Steps[i] = step
@@ -107,7 +111,7 @@ func TestBackFromAnywhere(t *testing.T) {
 	want := kept(whole.cluster)
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newBackScene(t)
-		last := rapid.IntRange(1, 8).Draw(rt, "last step")
+		last := rapid.IntRange(1, 9).Draw(rt, "last step")
 		s.killAfter(rapid.IntRange(0, 60).Draw(rt, "requests"), rapid.Bool().Draw(rt, "taken"))
 		dead(func() {
 			for n := 1; n <= last; n++ {

@@ -105,7 +105,7 @@ func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 // OLM has processed every object: before that they prove nothing.
 func (r *runner) await(ctx context.Context, s plan.Step) error {
 	begun, pause := r.Clock.Now(), firstLook
-	synced := !slices.Contains([]plan.Name{plan.Start, plan.CleanUp}, s.Name)
+	synced := !slices.Contains([]plan.Name{plan.Start, plan.Restart, plan.CleanUp}, s.Name)
 	for _, c := range s.After {
 		if !synced && c.Check != plan.IsReady {
 			if err := r.Clock.Sleep(ctx, r.Sync); err != nil {

@@ -129,6 +129,10 @@ func newScene(t testing.TB) *scene {
 			"olm.owner": csvName, "olm.owner.namespace": "ops", "olm.owner.kind": "ClusterServiceVersion",
 		}})),
 	)
+	c.Put(made("apiregistration.k8s.io/v1", "APIService", "", "v1.etcd.example.com", "u-api", map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"olm.managed": "true", "olm.owner": csvName, "olm.owner.namespace": "ops", "olm.owner.kind": "ClusterServiceVersion"}},
+		"status":   map[string]any{"conditions": []any{map[string]any{"type": "Available", "status": "True"}}},
+	}))
 	c.OLM = true
 	c.Settle()
 	c.Events()
@@ -156,9 +160,9 @@ func thePlan() *plan.Plan {
 	role, bind := ref(rbacV1, "Role", "team-a", "etcd"), ref(rbacV1, "RoleBinding", "team-a", "etcd")
 	oldRole, oldBind := ref(rbacV1, "Role", "team-a", "olm-etcd"), ref(rbacV1, "RoleBinding", "team-a", "olm-etcd")
 	sa, deploy := ref("v1", "ServiceAccount", "ops", "etcd"), ref("apps/v1", "Deployment", "ops", "etcd")
-	cr := ref(rbacV1, "ClusterRole", "", "olm-etcd-cluster")
+	cr, api := ref(rbacV1, "ClusterRole", "", "olm-etcd-cluster"), ref("apiregistration.k8s.io/v1", "APIService", "", "v1.etcd.example.com")
 	stopped := []plan.Check{{Check: plan.IsStopped}}
-	kept := []plan.Check{{Check: plan.SameUID}, {Check: plan.NoRestart}, {Check: plan.Rights}}
+	kept := []plan.Check{{Check: plan.SameUID}, {Check: plan.Available}, {Check: plan.NoRestart}, {Check: plan.Rights}}
 	p := &plan.Plan{
 		APIVersion: "quayside.dev/v1alpha1", Kind: "AdoptionPlan", ClusterUID: "u-kube", Mode: plan.Stopped, Manager: "kustomize-controller",
 		OLM:       []plan.Workload{{Object: oo, UID: "u-oo", Replicas: 1}, {Object: co, UID: "u-co", Replicas: 1}},
@@ -175,6 +179,7 @@ func thePlan() *plan.Plan {
 				{Do: plan.Keep, Object: sub, UID: "u-sub"}, {Do: plan.Keep, Object: csv, UID: "u-csv"}, {Do: plan.Keep, Object: deploy, UID: "u-deploy"},
 			}},
 			{Name: plan.Detach, Title: "detach", Before: append(stopped, plan.Check{Check: plan.SameVersion}), Actions: []plan.Action{
+				{Do: plan.Unlabel, Object: api, UID: "u-api", Unset: []string{"olm.owner", "olm.owner.kind", "olm.owner.namespace"}},
 				{Do: plan.Orphan, Object: sub, UID: "u-sub"},
 				{Do: plan.Unfinalize, Object: csv, UID: "u-csv", Finalizer: cleanup},
 				{Do: plan.Orphan, Object: csv, UID: "u-csv"},
@@ -185,7 +190,10 @@ func thePlan() *plan.Plan {
 			}, After: kept},
 			{Name: plan.Start, Title: "start OLM", Actions: []plan.Action{
 				{Do: plan.Scale, Object: oo, UID: "u-oo", From: 0, To: 1}, {Do: plan.Scale, Object: co, UID: "u-co", From: 0, To: 1},
-			}, After: append([]plan.Check{{Check: plan.IsReady}}, kept...)},
+			}, After: append([]plan.Check{{Check: plan.IsReady, Objects: []k8s.Ref{oo, co}}}, kept...)},
+			{Name: plan.Restart, Title: "restart OLM", Actions: []plan.Action{
+				{Do: plan.Renew, Object: oo, UID: "u-oo"}, {Do: plan.Renew, Object: co, UID: "u-co"},
+			}, After: append([]plan.Check{{Check: plan.IsReady, Objects: []k8s.Ref{oo, co}}}, kept...)},
 			{Name: plan.Fields, Title: "take over fields", Actions: []plan.Action{
 				{Do: plan.TakeOver, Object: deploy, UID: "u-deploy"}, {Do: plan.Apply, Object: deploy, UID: "u-deploy", Force: true},
 			}, After: kept},
@@ -201,7 +209,7 @@ func thePlan() *plan.Plan {
 	for i := range p.Steps {
 		p.Steps[i].Number = i + 1
 		switch p.Steps[i].Name {
-		case plan.Certificates, plan.Stop, plan.Start:
+		case plan.Certificates, plan.Stop, plan.Start, plan.Restart:
 		default:
 			p.Steps[i].Namespace = "ops"
 		}
@@ -244,10 +252,14 @@ func (s *scene) run(t testing.TB, change func(*run.Input)) (*run.Result, error) 
 	return run.Run(context.Background(), in)
 }
 
-// state returns all objects of a cluster without versions and timestamps.
+// state returns all objects of a cluster without versions and timestamps, and without traces of
+// restarts of OLM.
 func state(c *runtest.Cluster) []k8s.Object {
-	out := slices.Clone(c.Objects())
+	out := slices.DeleteFunc(slices.Clone(c.Objects()), func(o k8s.Object) bool { return o.Kind() == "ReplicaSet" && o.Namespace() == "olm" })
 	for i, o := range out {
+		if o.Namespace() == "olm" {
+			o = k8s.Without(o, "spec", "template", "metadata", "annotations")
+		}
 		for _, field := range []string{"resourceVersion", "managedFields", "creationTimestamp", "generation"} {
 			o = k8s.Without(o, "metadata", field)
 		}
