@@ -1,10 +1,13 @@
 package plan_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/lockfile"
@@ -33,12 +36,31 @@ func newOLM() []k8s.Object {
 	return out
 }
 
+// accounts returns the trees of operators x: their ServiceAccounts.
+func accounts(namespaces []string) []k8s.Object {
+	var out []k8s.Object
+	for _, namespace := range namespaces {
+		out = append(out, k8s.New("v1", "ServiceAccount", namespace, "x"))
+	}
+	return out
+}
+
+// withUIDs returns the objects of a cluster with UIDs, and the Namespace that identifies it.
+func withUIDs(objects []k8s.Object) []k8s.Object {
+	var out []k8s.Object
+	for _, o := range append(slices.Clone(objects), k8s.New("v1", "Namespace", "", "kube-system")) {
+		out = append(out, k8s.With(o, any("u-"+o.Key().String()), "metadata", "uid"))
+	}
+	return out
+}
+
 // makePlan returns the plan for all namespaces of a cluster with operators x.
 func makePlan(t *testing.T, mode plan.Mode, live, tree []k8s.Object, namespaces ...string) *plan.Plan {
 	t.Helper()
+	live = withUIDs(live)
 	items := []any{}
-	for _, o := range append(live, k8s.New("v1", "Namespace", "", "kube-system")) {
-		items = append(items, map[string]any(k8s.With(o, any("u-"+o.Key().String()), "metadata", "uid")))
+	for _, o := range live {
+		items = append(items, map[string]any(o))
 	}
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 	if err != nil {
@@ -52,10 +74,9 @@ func makePlan(t *testing.T, mode plan.Mode, live, tree []k8s.Object, namespaces 
 	var pins []lockfile.Pin
 	for _, namespace := range namespaces {
 		pins = append(pins, lockfile.Pin{Namespace: namespace, Package: "x", Bundle: "x.v1", Version: "1.0.0"})
-		in.Rendered = append(in.Rendered, render.Rendered{Object: k8s.New("v1", "ServiceAccount", namespace, "x"), Path: "operators/" + namespace + ".x/serviceaccount.yaml"})
 	}
-	for _, o := range tree {
-		path := "operators/" + namespaces[0] + ".x/" + o.Name() + ".yaml"
+	for _, o := range append(accounts(namespaces), tree...) {
+		path := "operators/" + cmp.Or(o.Namespace(), namespaces[0]) + ".x/" + o.Kind() + ".yaml"
 		if k8s.IsCRD(o) {
 			path = "crds/x/" + o.Name() + ".yaml"
 		}
@@ -86,6 +107,52 @@ func step(t *testing.T, p *plan.Plan, name plan.Name, namespace string) plan.Ste
 	}
 	t.Fatalf("no step %s of %q", name, namespace)
 	return plan.Step{}
+}
+
+// TestState checks that a plan has the specs of the Subscriptions, OperatorGroups and catalogs and the
+// digests of the pod templates of the operators that leave OLM, and is refused with another state.
+func TestState(t *testing.T) {
+	live := append(newInstallation("a"), newOLM()...)
+	live[1] = k8s.With(live[1], map[string]any{"name": "x", "source": "c", "sourceNamespace": "olm"}, "spec")
+	group := k8s.With(k8s.New("operators.coreos.com/v1", "OperatorGroup", "a", "og"), k8s.Values("a"), "spec", "targetNamespaces")
+	catalog := k8s.With(k8s.New("operators.coreos.com/v1alpha1", "CatalogSource", "olm", "c"), any("i"), "spec", "image")
+	other := k8s.With(catalog, any("other"), "metadata", "name")
+	live = append(live, group, catalog, other)
+	p := makePlan(t, plan.Stopped, live, nil, "a")
+	var got []string
+	for _, s := range p.State {
+		got = append(got, s.Object.Key().String()+" "+s.Spec)
+	}
+	want := []string{
+		`CatalogSource.operators.coreos.com olm/c {"image":"i"}`, `OperatorGroup.operators.coreos.com a/og {"targetNamespaces":["a"]}`,
+		`Subscription.operators.coreos.com a/x {"name":"x","source":"c","sourceNamespace":"olm"}`,
+	}
+	if d := gocmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	for _, name := range []plan.Name{plan.Guard, plan.Backup, plan.Detach} {
+		namespace := "a"
+		if !slices.ContainsFunc(step(t, p, name, namespace).Before, func(c plan.Check) bool { return c.Check == plan.SameVersion }) {
+			t.Errorf("%s does not check for changes", name)
+		}
+	}
+	live[1] = k8s.With(live[1], any("beta"), "spec", "channel")
+	if err := p.CheckDerived(makePlan(t, plan.Stopped, live, nil, "a")); err == nil {
+		t.Error("the plan is accepted with another channel")
+	}
+}
+
+// TestUninstallNamesTheRest checks that the step to uninstall OLM names the catalogs, OperatorGroups and
+// settings that remain, and not the OperatorGroup that the plan deletes.
+func TestUninstallNamesTheRest(t *testing.T) {
+	const v1, v1alpha1 = "operators.coreos.com/v1", "operators.coreos.com/v1alpha1"
+	p := makePlan(t, plan.Stopped, slices.Concat(newInstallation("a"), newOLM(), []k8s.Object{
+		k8s.New(v1, "OperatorGroup", "a", "og"), k8s.New(v1, "OperatorGroup", "olm", "rest"), k8s.New(v1alpha1, "CatalogSource", "olm", "c"), k8s.New(v1, "OLMConfig", "", "cluster"),
+	}), nil, "a")
+	text := step(t, p, plan.Uninstall, "").Manual
+	if !strings.Contains(text, "delete what OLM leaves: CatalogSource olm/c, OperatorGroup olm/rest, OLMConfig cluster.") {
+		t.Error(text)
+	}
 }
 
 // TestAPIServicesAreDisowned checks that the labels of an APIService that name its

@@ -25,6 +25,7 @@ type Plan struct {
 	Tree       string     `json:"tree" form:"required" doc:"Digest of the tree rendered for the cluster."`
 	Manager    string     `json:"manager" form:"required" doc:"Field manager of applied objects: that of the GitOps tool that applies the tree later."`
 	OLM        []Workload `json:"olm" doc:"OLM's controllers, which are stopped and started again."`
+	State      []State    `json:"state" doc:"State of OLM's declarations and of the pods when the plan was made. A plan is refused if it has changed."`
 	Operators  []Operator `json:"operators" doc:"By namespace and package."`
 	Left       []Left     `json:"skipped" doc:"Omitted operators and objects, with the reason."`
 	Steps      []Step     `json:"steps" doc:"In order."`
@@ -54,6 +55,13 @@ type Workload struct {
 	Object   k8s.Ref `json:"object"`
 	UID      string  `json:"uid"`
 	Replicas int64   `json:"replicas"`
+}
+
+// State is the state of a Subscription, an OperatorGroup, a CatalogSource or a Deployment.
+type State struct {
+	Object k8s.Ref `json:"object" form:"required"`
+	Spec   string  `json:"spec,omitempty" doc:"Its spec, as JSON. Absent for a Deployment."`
+	Pods   string  `json:"podTemplate,omitempty" doc:"Digest of the pod template of a Deployment."`
 }
 
 // Operator is an operator that the plan adopts.

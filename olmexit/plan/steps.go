@@ -64,10 +64,22 @@ func (m *maker) addStep(s Step) {
 
 // backUp adds the step that backs up the objects of a namespace.
 func (m *maker) backUp(b *block) {
-	m.addStep(Step{
+	s := Step{
 		Name: Backup, Namespace: b.namespace, Title: "Back up OLM's objects of " + b.namespace + ", and the objects to change, to files",
 		Actions: m.each(Keep, b.backedUpItems()),
-	})
+	}
+	if len(b.installed()) > 0 {
+		s.Before = append(m.stoppedChecks(), Check{Check: SameVersion}) // what changed until OLM was stopped
+	}
+	m.addStep(s)
+}
+
+// stoppedChecks returns the check that OLM is stopped, if the plan stops it.
+func (m *maker) stoppedChecks() []Check {
+	if m.plan.Mode != Stopped || len(m.plan.OLM) == 0 {
+		return nil
+	}
+	return []Check{{Check: IsStopped, Objects: m.workloads()}}
 }
 
 // each returns one action for each object.
@@ -207,13 +219,14 @@ func (m *maker) suspend(b *block, items []item) {
 	})
 }
 
-// healthyChecks returns the checks that OLM has no pending work for a block's operators.
+// healthyChecks returns the checks that OLM has no pending work for a block's operators, and that
+// nothing has changed since the plan was made.
 func (m *maker) healthyChecks(b *block) []Check {
 	csvs := b.installed()
 	if len(csvs) == 0 {
 		return nil
 	}
-	return []Check{{Check: Succeeded, Objects: csvs}, {Check: NoPlan}}
+	return []Check{{Check: Succeeded, Objects: csvs}, {Check: NoPlan}, {Check: SameVersion}}
 }
 
 // installed returns the ClusterServiceVersions that the detach of a block deletes, without copies.
@@ -261,10 +274,7 @@ func inOrder(items []item) []item {
 func (m *maker) detach(b *block, detached []item) {
 	s := Step{
 		Name: Detach, Namespace: b.namespace, Title: "Make OLM forget the operators of " + b.namespace + ": " + b.packages(),
-		Before: m.healthyChecks(b), After: append([]Check{{Check: Gone, Objects: itemRefs(detached)}}, m.unchangedChecks(b)...),
-	}
-	if m.plan.Mode == Stopped && len(m.plan.OLM) > 0 {
-		s.Before = append(s.Before, Check{Check: IsStopped, Objects: m.workloads()})
+		Before: append(m.healthyChecks(b), m.stoppedChecks()...), After: append([]Check{{Check: Gone, Objects: itemRefs(detached)}}, m.unchangedChecks(b)...),
 	}
 	disown := m.disownAPIs(b)
 	s.Actions = append(s.Actions, disown...)

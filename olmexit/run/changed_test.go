@@ -51,8 +51,8 @@ func TestChangedByOthers(t *testing.T) {
 		want    string
 		stopped bool // whether OLM is stopped afterwards: it is started again unless a detach is unfinished
 	}{
-		{"made again", plan.Guard, func(c *runtest.Cluster) { again(c, sub) }, "was deleted and recreated since the plan was made (UID u-sub, now another): make a new plan", false},
-		{"gone", plan.Guard, func(c *runtest.Cluster) { c.Remove(sub) }, "was deleted, but not by this plan: check the objects that it owned ('quayside adopt verify'), and make a new plan", false},
+		{"made again", plan.Guard, func(c *runtest.Cluster) { again(c, sub) }, "ops/etcd was deleted and recreated: UID u-sub, now another", false},
+		{"gone", plan.Guard, func(c *runtest.Cluster) { c.Remove(sub) }, "Subscription.operators.coreos.com ops/etcd no longer exists\n\thint: undo the change", false},
 		{"another role of that name", plan.Prepare, func(c *runtest.Cluster) {
 			c.Put(k8s.New(rbacV1, "Role", "team-a", "etcd"))
 		}, "Role team-a/etcd was created after the plan was made, and not by kustomize-controller", false},
@@ -89,6 +89,44 @@ func TestChangedByOthers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestChangedSincePlan changes a declaration of OLM or a pod template before the first step, or when
+// OLM has stopped. The run must stop before it writes anything else, with each field, its previous and
+// its current value and the remedy, and OLM must run again.
+func TestChangedSincePlan(t *testing.T) {
+	sub, deploy := ref(olmV1alpha1, "Subscription", "ops", "etcd"), ref("apps/v1", "Deployment", "ops", "etcd")
+	for _, at := range []plan.Name{plan.Guard, plan.Backup} {
+		for want, change := range map[string]func(c *runtest.Cluster){
+			`Subscription.operators.coreos.com ops/etcd was changed: spec.config: nothing, now {"resources":{}}`: func(c *runtest.Cluster) {
+				c.Edit(sub, func(o k8s.Object) { k8s.Map(o, "spec")["config"] = map[string]any{"resources": map[string]any{}} })
+			},
+			`Subscription.operators.coreos.com ops/etcd was changed: spec.channel: "stable", now "beta"`: func(c *runtest.Cluster) {
+				c.Edit(sub, func(o k8s.Object) { k8s.Map(o, "spec")["channel"] = "beta" })
+			},
+			`Deployment.apps ops/etcd was changed: spec.template.spec.containers[main].image: "example.com/ops/etcd:v1", now "other"`: func(c *runtest.Cluster) {
+				c.Edit(deploy, func(o k8s.Object) { k8s.Items(o, "spec", "template", "spec", "containers")[0]["image"] = "other" })
+			},
+			"Deployment.apps ops/etcd no longer exists": func(c *runtest.Cluster) { c.Remove(deploy) },
+		} {
+			s := newScene(t)
+			_, err := s.run(t, func(in *run.Input) {
+				in.Prompter = &meddler{at: at, do: func() { change(s.cluster); s.cluster.Settle(); s.cluster.Events() }}
+			})
+			var step *run.StepError
+			if !errors.As(err, &step) || !step.Differs() || step.Step.Name != at || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "hint: undo the change; or keep it: run 'quayside import'") {
+				t.Errorf("%s: want %s, got %v", at, want, err)
+			}
+			for _, e := range s.cluster.Events() {
+				if e.Key.Namespace != "olm" {
+					t.Errorf("%s: %s was %s by %s", at, e.Key, e.What, e.By)
+				}
+			}
+			if n := plan.Replicas(s.cluster.Object(s.plan.OLM[0].Object)); n != 1 {
+				t.Errorf("%s: OLM has %d replicas", at, n)
+			}
+		}
 	}
 }
 

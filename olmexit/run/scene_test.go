@@ -112,7 +112,7 @@ func newScene(t testing.TB) *scene {
 		made("v1", "Namespace", "", "team-a", "u-team", nil),
 		made("apps/v1", "Deployment", "olm", "olm-operator", "u-oo", deployment("olm", "olm-operator", 1, nil, "")),
 		made("apps/v1", "Deployment", "olm", "catalog-operator", "u-co", deployment("olm", "catalog-operator", 1, nil, "")),
-		made(olmV1alpha1, "Subscription", "ops", "etcd", "u-sub", nil),
+		made(olmV1alpha1, "Subscription", "ops", "etcd", "u-sub", map[string]any{"spec": map[string]any{"name": "etcd", "channel": "stable"}}),
 		made(olmV1alpha1, "ClusterServiceVersion", "ops", csvName, "u-csv", map[string]any{
 			"metadata": map[string]any{"finalizers": []any{cleanup}, "annotations": map[string]any{"olm.operatorGroup": "og"}},
 			"status":   map[string]any{"phase": "Succeeded"},
@@ -147,7 +147,16 @@ func newScene(t testing.TB) *scene {
 		s.rendered[i] = k8s.Without(o, "metadata", "uid")
 	}
 	s.plan = thePlan()
+	s.record()
 	return s
+}
+
+// record writes the state of the cluster into the plan.
+func (s *scene) record() {
+	sub, deploy := ref(olmV1alpha1, "Subscription", "ops", "etcd"), ref("apps/v1", "Deployment", "ops", "etcd")
+	s.plan.State = []plan.State{
+		{Object: deploy, Pods: plan.TemplateDigest(s.cluster.Object(deploy))}, {Object: sub, Spec: plan.SpecText(s.cluster.Object(sub))},
+	}
 }
 
 func ref(apiVersion, kind, namespace, name string) k8s.Ref {
@@ -161,21 +170,21 @@ func thePlan() *plan.Plan {
 	oldRole, oldBind := ref(rbacV1, "Role", "team-a", "olm-etcd"), ref(rbacV1, "RoleBinding", "team-a", "olm-etcd")
 	sa, deploy := ref("v1", "ServiceAccount", "ops", "etcd"), ref("apps/v1", "Deployment", "ops", "etcd")
 	cr, api := ref(rbacV1, "ClusterRole", "", "olm-etcd-cluster"), ref("apiregistration.k8s.io/v1", "APIService", "", "v1.etcd.example.com")
-	stopped := []plan.Check{{Check: plan.IsStopped}}
+	stopped := []plan.Check{{Check: plan.IsStopped}}[:1:1]
 	kept := []plan.Check{{Check: plan.SameUID}, {Check: plan.Available}, {Check: plan.NoRestart}, {Check: plan.Rights}}
 	p := &plan.Plan{
 		APIVersion: "quayside.dev/v1alpha1", Kind: "AdoptionPlan", ClusterUID: "u-kube", Mode: plan.Stopped, Manager: "kustomize-controller",
 		OLM:       []plan.Workload{{Object: oo, UID: "u-oo", Replicas: 1}, {Object: co, UID: "u-co", Replicas: 1}},
 		Operators: []plan.Operator{{Namespace: "ops", Package: "etcd", CSV: csvName}},
 		Steps: []plan.Step{
-			{Name: plan.Guard, Title: "guard", Before: []plan.Check{{Check: plan.Succeeded}, {Check: plan.NoPlan}}, Actions: []plan.Action{
+			{Name: plan.Guard, Title: "guard", Before: []plan.Check{{Check: plan.Succeeded}, {Check: plan.NoPlan}, {Check: plan.SameVersion}}, Actions: []plan.Action{
 				{Do: plan.Annotate, Object: sub, UID: "u-sub", Set: map[string]string{"kustomize.toolkit.fluxcd.io/prune": "disabled"}},
 			}},
 			{Name: plan.Prepare, Title: "prepare", Actions: []plan.Action{{Do: plan.Apply, Object: role}, {Do: plan.Apply, Object: bind}}, After: []plan.Check{{Check: plan.Prepared}}},
 			{Name: plan.Stop, Title: "stop OLM", Before: []plan.Check{{Check: plan.Succeeded}, {Check: plan.NoPlan}}, Actions: []plan.Action{
 				{Do: plan.Scale, Object: co, UID: "u-co", From: 1, To: 0}, {Do: plan.Scale, Object: oo, UID: "u-oo", From: 1, To: 0},
 			}, After: stopped},
-			{Name: plan.Backup, Title: "back up", Before: stopped, Actions: []plan.Action{
+			{Name: plan.Backup, Title: "back up", Before: append(stopped, plan.Check{Check: plan.SameVersion}), Actions: []plan.Action{
 				{Do: plan.Keep, Object: sub, UID: "u-sub"}, {Do: plan.Keep, Object: csv, UID: "u-csv"}, {Do: plan.Keep, Object: deploy, UID: "u-deploy"},
 			}},
 			{Name: plan.Detach, Title: "detach", Before: append(stopped, plan.Check{Check: plan.SameVersion}), Actions: []plan.Action{

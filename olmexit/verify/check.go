@@ -289,7 +289,11 @@ func checkSameVersion(ctx context.Context, c *checker) ([]Finding, error) {
 	for _, a := range c.at.Actions {
 		put(a.Object, a.UID)
 	}
-	return c.read(ctx, c.objects(func() []k8s.Ref { return all }), func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
+	out, err := ChangedState(ctx, c, c.plan, c.at.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	more, err := c.read(ctx, c.objects(func() []k8s.Ref { return all }), func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
 		planned, now, was := uids[ref.Key()], newObject(ref, o), c.before.object(ref)
 		switch {
 		case planned == "":
@@ -303,4 +307,10 @@ func checkSameVersion(ctx context.Context, c *checker) ([]Finding, error) {
 		}
 		return nil, nil
 	})
+	for _, f := range more {
+		if !slices.Contains(out, f) {
+			out = append(out, f)
+		}
+	}
+	return out, err
 }
