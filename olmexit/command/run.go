@@ -36,8 +36,9 @@ type adoptRunOptions struct {
 	done    []int
 	yes     bool
 	check   bool
-	hand    bool // --kubectl
-	ends    bool // --finish
+	hand    bool   // --kubectl
+	ends    bool   // --finish
+	skip    string // reason
 	sync    time.Duration
 	maxDown time.Duration
 }
@@ -109,12 +110,14 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 	f := cmd.Flags()
 	o.flags(cmd)
 	f.IntVar(&o.step, "step", 0, "execute only the step with this `NUMBER`, even if it is done")
+	f.StringVar(&o.skip, "skip", "", "go on although a check fails or an object was deleted, if the run stopped there: the `REASON` is recorded in the journal")
 	f.BoolVar(&o.cleanUp, "clean-up", false, "also execute the clean-up steps, which cannot be reverted")
+	f.DurationVar(&o.sync, "olm-sync", 15*time.Second, "wait for this `DURATION` after OLM has started, before the postconditions are checked: OLM then has processed every object")
 	f.DurationVar(&o.maxDown, "max-olm-downtime", time.Minute, "start OLM again after this `DURATION`, as soon as no operator is being detached, and stop it again for the next one")
 	f.BoolVar(o.Offline, "offline", false, "fetch no bundles; list missing ones")
 	f.BoolVar(&o.ends, "finish", false, "stop keeping OLM's settings for adopted operators: write quayside.lock; no cluster is changed")
 	h.AddOutput(cmd, run.Result{}, inspect.Finishing{})
-	for _, flag := range []string{"context", "kubeconfig", "done", "yes", "kubectl", "step", "clean-up", "olm-sync", "max-olm-downtime"} {
+	for _, flag := range []string{"context", "kubeconfig", "done", "yes", "kubectl", "step", "clean-up", "skip", "olm-sync", "max-olm-downtime"} {
 		cmd.MarkFlagsMutuallyExclusive("finish", flag)
 	}
 	return cmd
@@ -126,7 +129,6 @@ func (o *adoptRunOptions) flags(cmd *cobra.Command) {
 	o.login = o.AddLogin(cmd)
 	f.IntSliceVar(&o.done, "done", nil, "the manual steps with these `NUMBERS` are done: check them and continue")
 	f.BoolVar(&o.yes, "yes", false, "skip the confirmation of each step")
-	f.DurationVar(&o.sync, "olm-sync", 15*time.Second, "wait for this `DURATION` after OLM has started, before the postconditions are checked: OLM then has processed every object")
 	f.BoolVar(&o.check, "check", false, "write nothing: send each change as a server-side dry run; exit with 1 if steps remain")
 	f.BoolVar(&o.hand, "kubectl", false, "show each action as a kubectl command")
 }
@@ -160,9 +162,10 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 	res, err := run.Run(ctx, *in)
 	o.Log.Done()
 	if res.Down > 0 {
-		o.Log.Note("the plan has stopped OLM for %s so far", time.Duration(res.Down*float64(time.Second)).Round(100*time.Millisecond))
+		o.Log.Note("the plan has stopped OLM for %s so far", (time.Duration(res.Down) * time.Millisecond).Round(100*time.Millisecond))
 	}
 	o.warnStopped(res, fmt.Sprintf("continue with 'quayside adopt run %s', or revert with 'quayside adopt revert %s'", file, file))
+	o.showWays(res, file)
 	left := slices.IndexFunc(res.Steps, func(s run.StepResult) bool { return s.Name == plan.CleanUp && s.State == run.Waiting })
 	if left >= 0 && err == nil {
 		s := res.Steps[left]
@@ -222,7 +225,7 @@ func (o *adoptRunOptions) runInput(p *plan.Plan, journal *run.Journal, cluster r
 	return &run.Input{
 		Plan: p, Cluster: cluster, Journal: journal, Clock: wallClock{},
 		Prompter: &stepwise{Host: o.Host, yes: o.yes || o.check, hand: o.hand, plan: p},
-		Only:     o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.check, Sync: o.sync, MaxDowntime: o.maxDown,
+		Only:     o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.check, Sync: o.sync, MaxDowntime: o.maxDown, Skip: o.skip,
 	}
 }
 
@@ -238,6 +241,18 @@ func (o *adoptRunOptions) warnStopped(res *run.Result, what string) {
 	o.Log.WarnAlways(diag.Warning{
 		Code: "olm-stopped", Msg: fmt.Sprintf("OLM is stopped (%s): it installs and upgrades nothing until the plan starts it again: %s", strings.Join(names, ", "), what),
 	})
+}
+
+// showWays prints the commands that are possible after a run that ended early.
+func (o *adoptRunOptions) showWays(res *run.Result, file string) {
+	for _, way := range res.Ways {
+		o.Log.Note("%s", inert.Line(map[run.Way]string{
+			run.Continue: "to go on, fix the cause if there is one, and run 'quayside adopt run " + file + "'",
+			run.Skip:     "to go on nevertheless, run 'quayside adopt run " + file + " --skip REASON'",
+			run.Revert:   "to return to OLM, run 'quayside adopt revert " + file + "'",
+			run.NewPlan:  "no step has begun: a new plan is possible ('quayside adopt plan')",
+		}[way]))
+	}
 }
 
 // verdict returns the error that determines the exit code of a run.

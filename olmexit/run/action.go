@@ -76,7 +76,9 @@ func (r *runner) action(ctx context.Context, s plan.Step, number int) (ActionRes
 		}
 		settled, err := v.settled(a, live)
 		if err != nil {
-			return out, err
+			if settled, err = a.skipChange(err); err != nil {
+				return out, err
+			}
 		}
 		if settled {
 			out.Outcome = Already
@@ -202,6 +204,9 @@ func backUp(_ context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 // isMetadataDone reports whether an object has the changes of an action that changes only its
 // metadata.
 func isMetadataDone(a *action, live k8s.Object) (bool, error) {
+	if live == nil && a.Do == plan.Unlabel {
+		return true, nil // it has no labels
+	}
 	if err := a.checkSame(live); err != nil {
 		return false, err
 	}
@@ -248,6 +253,8 @@ func isDeleted(a *action, live k8s.Object) (bool, error) {
 	case dying && (a.sent || a.Do == plan.Delete) && k8s.Text(live, "metadata", "uid") == a.UID:
 		return true, nil
 	case a.isLeaving(live):
+		return true, nil
+	case a.Do == plan.Delete && k8s.Text(live, "metadata", "uid") != a.UID: // somebody else deleted it: another object is not the plan's
 		return true, nil
 	}
 	return false, a.checkSame(live)

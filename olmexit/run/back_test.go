@@ -48,6 +48,7 @@ func newBackScene(t testing.TB) *scene {
 		o["spec"] = map[string]any{"name": "etcd", "channel": "stable"}
 		o["status"] = map[string]any{"installedCSV": csvName}
 	})
+	s.record()
 	api := ref("apiregistration.k8s.io/v1", "APIService", "", "v1.etcd.example.com")
 	s.rendered = append(s.rendered, k8s.New(api.APIVersion, api.Kind, "", api.Name))
 	s.plan.Lock, s.plan.Tree = "sha256:"+strings.Repeat("0", 64), "sha256:"+strings.Repeat("0", 64)
@@ -147,6 +148,40 @@ func TestBackFromAnywhere(t *testing.T) {
 			rt.Fatalf("startingCSV is %q", csv)
 		}
 	})
+}
+
+// approver records the texts of manual steps, and confirms none.
+type approver struct {
+	quiet
+	texts []string
+}
+
+func (a *approver) ConfirmManualStep(_ context.Context, s plan.Step) (bool, error) {
+	a.texts = append(a.texts, s.Manual)
+	return false, nil
+}
+
+// TestBackNamesInstallPlan checks that the step to approve names the InstallPlan of the running version,
+// and no other.
+func TestBackNamesInstallPlan(t *testing.T) {
+	s := newBackScene(t)
+	for name, csv := range map[string]string{"install-now": csvName, "install-next": "etcd.v2.0.0"} {
+		o := k8s.New(olmV1alpha1, "InstallPlan", "ops", name)
+		o["spec"], o["status"] = map[string]any{"clusterServiceVersionNames": k8s.Values(csv)}, map[string]any{"phase": "RequiresApproval"}
+		s.cluster.Put(o)
+	}
+	way := *s.plan
+	csv := ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName)
+	way.Steps = []plan.Step{{Number: 1, Name: plan.Approve, Namespace: "ops", Title: "approve", Manual: "Approve it.", After: []plan.Check{{Check: plan.Succeeded, Objects: []k8s.Ref{csv}}}}}
+	s.plan = &way
+	asked := &approver{}
+	if _, err := s.run(t, func(in *run.Input) { in.Prompter = asked }); err == nil {
+		t.Fatal("the step was not asked for")
+	}
+	want := `Approve it. Now: kubectl patch installplan install-now -n ops --type merge -p '{"spec":{"approved":true}}'`
+	if len(asked.texts) != 1 || asked.texts[0] != want {
+		t.Errorf("got %q", asked.texts)
+	}
 }
 
 // TestBackGivesFieldsUp stops between the transfer of fields and the apply of an object that a

@@ -38,6 +38,9 @@ func (r *runner) checkPreconditions(ctx context.Context, s plan.Step) error {
 		if err != nil {
 			return err
 		}
+		if findings, err = r.skip(s, c.Check, findings); err != nil {
+			return err
+		}
 		if len(findings) > 0 {
 			return &StepError{Step: s, Check: c.Check, Findings: findings, Err: errBefore}
 		}
@@ -70,7 +73,7 @@ func (r *runner) check(ctx context.Context, s plan.Step, c plan.Check, after boo
 		}
 		out = append(out, findings...)
 	}
-	return out, nil
+	return slices.DeleteFunc(out, r.Journal.isSkipped), nil
 }
 
 // remainingPreconditions returns the preconditions for starting or resuming a step. When a step is
@@ -122,6 +125,12 @@ func (r *runner) await(ctx context.Context, s plan.Step) error {
 				break
 			}
 			if r.Clock.Now().Sub(begun) > cmp.Or(checkTimeouts()[c.Check], soon) {
+				if findings, err = r.skip(s, c.Check, findings); err != nil {
+					return err
+				}
+				if len(findings) == 0 {
+					break
+				}
 				return &StepError{Step: s, Check: c.Check, Findings: findings, Err: errAfter}
 			}
 			r.Prompter.ReportWaiting(s, findings)

@@ -80,11 +80,12 @@ func (r *runner) releaseOLM(ctx context.Context) error {
 	return nil
 }
 
-// stopAgain repeats the step that stops OLM before a backup or a detach if OLM is running, because
+// stopAgain repeats the step that stops OLM before a step that needs this if OLM is running, because
 // its down time was limited or because somebody started it.
 func (r *runner) stopAgain(ctx context.Context, s plan.Step) error {
 	stop := r.stepNamed(plan.Stop)
-	if r.Plan.Mode != plan.Stopped || stop == nil || r.DryRun || r.Only != 0 || s.Name != plan.Backup && s.Name != plan.Detach || !r.Journal.HasEnded(stop.Number) {
+	needed := slices.ContainsFunc(s.Before, func(c plan.Check) bool { return c.Check == plan.IsStopped })
+	if !needed || r.Plan.Mode != plan.Stopped || stop == nil || r.DryRun || r.Only != 0 || !r.Journal.HasEnded(stop.Number) {
 		return nil
 	}
 	stopped := true

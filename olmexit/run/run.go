@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,10 +23,11 @@ type Input struct {
 	Clock    Clock
 	Prompter Prompter
 
-	Only    int   // number of the only step to execute, even if it is done; 0: all steps
-	CleanUp bool  // if Only is 0: also execute clean-ups, which cannot be reverted, and later steps
-	Done    []int // steps that a person confirms as done by hand
-	DryRun  bool  // send everything as dry run; the journal is not changed
+	Only    int    // number of the only step to execute, even if it is done; 0: all steps
+	CleanUp bool   // if Only is 0: also execute clean-ups, which cannot be reverted, and later steps
+	Done    []int  // steps that a person confirms as done by hand
+	Skip    string // reason to skip the findings that stop the first step of this run; empty: none is skipped
+	DryRun  bool   // send everything as dry run; the journal is not changed
 
 	Sync        time.Duration // time that OLM needs after a start until it has processed every object
 	MaxDowntime time.Duration // after this time, OLM is started again wherever this is safe; 0: only by its step
@@ -56,7 +58,8 @@ type Prompter interface {
 type Result struct {
 	Steps   []StepResult `json:"steps" doc:"Result of each step, in order."`
 	Stopped []k8s.Ref    `json:"stopped" doc:"OLM's controllers that the plan has stopped and not started again yet."`
-	Down    float64      `json:"olmDowntime,omitempty" doc:"Seconds for which the plan has stopped OLM so far."`
+	Ways    []Way        `json:"ways" form:"enum=continue|skip|revert|new-plan" doc:"Ways to go on if the run ended early. continue: repeat the command, after a cause outside of the plan is fixed; skip: repeat it with --skip and a reason; revert: return to OLM; new-plan: make a new plan, because no step has begun."`
+	Down    int64        `json:"olmDowntime,omitempty" doc:"Milliseconds for which the plan has stopped OLM so far."`
 	Error   string       `json:"error,omitempty" doc:"Reason why the run ended early."`
 }
 
@@ -98,7 +101,7 @@ type ActionResult struct {
 //
 // When ctx ends, Run completes the current request and records it.
 func Run(ctx context.Context, in Input) (*Result, error) {
-	r := &runner{Input: in, rendered: map[k8s.Key]k8s.Object{}, before: map[string]*verify.Evidence{}, result: &Result{Stopped: []k8s.Ref{}}}
+	r := &runner{Input: in, rendered: map[k8s.Key]k8s.Object{}, before: map[string]*verify.Evidence{}, result: &Result{Stopped: []k8s.Ref{}, Ways: []Way{}}}
 	for _, o := range in.Rendered {
 		r.rendered[o.Key()] = o
 	}
@@ -114,10 +117,11 @@ func Run(ctx context.Context, in Input) (*Result, error) {
 		err = errors.Join(err, r.releaseOLM(context.WithoutCancel(ctx)))
 	}
 	down, _ := in.Journal.downtime(in.Plan, in.Clock.Now())
-	r.result.Down = down.Seconds()
+	r.result.Down = down.Milliseconds()
 	r.result.Stopped = append(r.result.Stopped, in.Journal.Stopped(in.Plan)...)
 	if err != nil {
 		r.result.Error = err.Error()
+		r.result.Ways = append(r.result.Ways, r.ways(err)...)
 	}
 	return r.result, err
 }
@@ -128,6 +132,7 @@ type runner struct {
 	before   map[string]*verify.Evidence // by namespace
 	result   *Result
 	told     bool // whether it was reported that OLM stays stopped
+	first    int  // number of the first step of this run
 }
 
 func (r *runner) run(ctx context.Context) error {
@@ -166,6 +171,7 @@ func (r *runner) run(ctx context.Context) error {
 		if err := r.stopAgain(ctx, s); err != nil {
 			return err
 		}
+		r.first = cmp.Or(r.first, s.Number)
 		if err := r.step(ctx, s, &r.result.Steps[i]); err != nil {
 			return err
 		}
@@ -257,7 +263,11 @@ func (r *runner) manualStep(ctx context.Context, s plan.Step, out *StepResult) e
 	}
 	done := slices.Contains(r.Done, s.Number)
 	if !done {
-		var err error
+		plans, err := r.pendingPlans(ctx, s)
+		if err != nil {
+			return err
+		}
+		s.Manual += plans
 		if done, err = r.Prompter.ConfirmManualStep(ctx, s); err != nil {
 			return err
 		}
