@@ -43,7 +43,7 @@ func checkRuns(t *testing.T, all fstest.MapFS) dumpCheck {
 		want := comparableState(s.cluster)
 		s = newPlanRun(t, all[file].Data, d, p)
 		for dead := true; dead; {
-			err := s.runRequests(1 + random.IntN(300))
+			err := s.runRequests(1 + random.IntN(100))
 			if dead = err == errKilled; dead { //nolint:errorlint // never wrapped
 				kills++
 				continue

@@ -347,8 +347,7 @@ func (m *returnMaker) wait(at *place) {
 	s := Step{Name: Approve, Namespace: at.namespace, Title: "Wait until OLM has installed all operators" + placeText(at), After: []Check{installed}}
 	if slices.ContainsFunc(m.subscriptions(at), func(o k8s.Object) bool { return k8s.Text(o, "spec", "installPlanApproval") == "Manual" }) {
 		s.Title = "Approve OLM's InstallPlans" + placeText(at)
-		s.Manual = "Approve only the InstallPlan that installs the running version: kubectl get installplans -n " + at.namespace +
-			"; kubectl patch installplan NAME -n " + at.namespace + ` --type merge -p '{"spec":{"approved":true}}'`
+		s.Manual = "Approve only the InstallPlan that installs the running version (kubectl get installplans -n " + at.namespace + ")."
 	}
 	m.add(s)
 }

@@ -146,7 +146,7 @@ func (m *maker) addUninstallStep() {
 	}
 	m.addStep(Step{
 		Name: Uninstall, Title: "Uninstall OLM, or leave it without operators",
-		Manual: "OLM manages no operator of this plan any more. Before uninstalling it, check that 'kubectl get clusterserviceversions -A' lists only packageserver. Then delete OLM's Deployments, the APIService v1.packages.operators.coreos.com and the ClusterServiceVersion packageserver, and OLM's CRDs. Keep operatorconditions.operators.coreos.com: deleting it would delete the operators' OperatorConditions, which are in the tree." + m.watched(),
+		Manual: "OLM manages no operator of this plan any more. Before uninstalling it, check that 'kubectl get clusterserviceversions -A' lists only packageserver. Then delete OLM's Deployments, the APIService v1.packages.operators.coreos.com and the ClusterServiceVersion packageserver, and OLM's CRDs. Keep operatorconditions.operators.coreos.com: deleting it would delete the operators' OperatorConditions, which are in the tree." + m.watched() + m.remaining(),
 	})
 }
 
@@ -163,6 +163,28 @@ func (m *maker) watched() string {
 		return ""
 	}
 	return " Also keep these, because operators watch them and may not start without them: " + strings.Join(names, ", ") + " (see 'quayside adopt check' for the operators)."
+}
+
+// remaining returns a sentence that lists the objects of OLM that neither a plan nor the removal of OLM
+// deletes. It returns "" if there are none.
+func (m *maker) remaining() string {
+	deleted := func(o *snapshot.Object) bool {
+		return slices.ContainsFunc(m.blocks, func(b *block) bool {
+			return slices.ContainsFunc(b.items, func(i item) bool { return i.Key == o.Key && m.isCleaned(i) })
+		})
+	}
+	var names []string
+	for _, kind := range []string{"CatalogSource", "OperatorGroup", "OLMConfig"} {
+		for _, o := range m.Snapshot.Kind(snapshot.OLM, kind) {
+			if !deleted(o) {
+				names = append(names, kind+" "+strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"))
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " Before you delete the CRDs, delete what OLM leaves: " + strings.Join(names, ", ") + ". The ConfigMaps and Jobs of unpacked bundles are deleted with their CatalogSource."
 }
 
 // removesCSV reports whether the plan removes a ClusterServiceVersion.
