@@ -167,7 +167,7 @@ func (im *importer) configure(contents []Content) error {
 		}
 		return nil
 	}
-	im.config = setting.Draft{Catalogs: missing}.Text()
+	im.config = setting.Draft{Catalogs: missing, KubernetesVersion: im.cluster.s.Version}.Text()
 	var err error
 	im.settings, err = setting.Parse(setting.FileName, im.config)
 	return err
