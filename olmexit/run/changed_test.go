@@ -52,7 +52,7 @@ func TestChangedByOthers(t *testing.T) {
 		stopped bool // whether OLM is stopped afterwards: it is started again unless a detach is unfinished
 	}{
 		{"made again", plan.Guard, func(c *runtest.Cluster) { again(c, sub) }, "ops/etcd was deleted and recreated: UID u-sub, now another", false},
-		{"gone", plan.Guard, func(c *runtest.Cluster) { c.Remove(sub) }, "Subscription.operators.coreos.com ops/etcd no longer exists\n\thint: undo the change", false},
+		{"gone", plan.Guard, func(c *runtest.Cluster) { c.Remove(sub) }, "Subscription.operators.coreos.com ops/etcd no longer exists\n\thint: undo the change in the cluster", false},
 		{"another role of that name", plan.Prepare, func(c *runtest.Cluster) {
 			c.Put(k8s.New(rbacV1, "Role", "team-a", "etcd"))
 		}, "Role team-a/etcd was created after the plan was made, and not by kustomize-controller", false},
@@ -115,7 +115,7 @@ func TestChangedSincePlan(t *testing.T) {
 				in.Prompter = &meddler{at: at, do: func() { change(s.cluster); s.cluster.Settle(); s.cluster.Events() }}
 			})
 			var step *run.StepError
-			if !errors.As(err, &step) || !step.Differs() || step.Step.Name != at || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "hint: undo the change; or keep it: run 'quayside import'") {
+			if !errors.As(err, &step) || !step.Differs() || step.Step.Name != at || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "hint: undo the change in the cluster; or make it in the workspace, too, and run 'quayside resolve'") {
 				t.Errorf("%s: want %s, got %v", at, want, err)
 			}
 			for _, e := range s.cluster.Events() {

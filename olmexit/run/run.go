@@ -113,8 +113,11 @@ func Run(ctx context.Context, in Input) (*Result, error) {
 		r.result.Steps = append(r.result.Steps, StepResult{Number: s.Number, Name: s.Name, Namespace: s.Namespace, State: state})
 	}
 	err := r.run(ctx)
-	if err != nil && in.MaxDowntime > 0 && in.Only == 0 && !in.DryRun {
-		err = errors.Join(err, r.releaseOLM(context.WithoutCancel(ctx)))
+	var step *StepError // another error is of a plan or a journal that do not fit the cluster
+	if errors.As(err, &step) && in.MaxDowntime > 0 && in.Only == 0 && !in.DryRun {
+		if held := r.releaseOLM(context.WithoutCancel(ctx)); held != nil {
+			err = errors.Join(err, held)
+		}
 	}
 	down, _ := in.Journal.downtime(in.Plan, in.Clock.Now())
 	r.result.Down = down.Milliseconds()

@@ -14,8 +14,7 @@ import (
 )
 
 // ChangedHint is the remedy for changes after the plan.
-const ChangedHint = "\thint: undo the change; or keep it: run 'quayside import', edit the declarations that it lists as different, " +
-	"then 'quayside resolve', 'quayside adopt inspect --record', 'quayside render' and 'quayside adopt plan' with another --file"
+const ChangedHint = "\thint: undo the change in the cluster; or make it in the workspace, too, and run 'quayside resolve', 'quayside adopt inspect --record', 'quayside render' and 'quayside adopt plan' with another --file"
 
 // ChangedError returns the error for findings of ChangedState.
 func ChangedError(found []Finding) error {
