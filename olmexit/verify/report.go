@@ -209,7 +209,7 @@ func (r *Report) Text(w io.Writer, p *plan.Plan) {
 		fmt.Fprintf(w, "%s: %s\n", inert.Line(ns.Namespace), inert.Line(formatProgress(p, ns)))
 		for _, v := range ns.Verdicts {
 			n[v.State]++
-			line := fmt.Sprintf("    %-7s %s", v.State, Describe(v.Check))
+			line := fmt.Sprintf("    %-7s %s", v.State, v.Check.Describe())
 			if v.Why != "" {
 				line += ": " + v.Why
 			}
