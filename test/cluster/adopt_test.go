@@ -157,14 +157,19 @@ type inspected struct {
 	}
 	Shared []inspectedObject
 	Counts struct{ Live, Equal, Changed, Added, OLM, Unknown int }
-	Unread []struct{ APIVersion, Kind, Reason string }
+	Unread []struct{ APIVersion, Kind, Reason string } `json:"unreadable"`
 }
 
 // inspectedObject is an object of one or more operators.
 type inspectedObject struct {
 	Group, Kind, Namespace, Name string
-	Class, Goes, Why             string
-	Fields                       []struct{ Path, How string }
+	Class                        string
+	Fields                       []inspectedField
+}
+
+type inspectedField struct {
+	Path string
+	How  string `json:"kind"`
 }
 
 func (o inspectedObject) id() string { return objectID(o.Group, o.Kind, o.Namespace, o.Name) }
@@ -288,12 +293,12 @@ func disagreements(changed []string, said inspectedObject) []string {
 		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 	}
 	for _, path := range changed {
-		if !slices.ContainsFunc(said.Fields, func(f struct{ Path, How string }) bool { return covers(f.Path, path) }) {
+		if !slices.ContainsFunc(said.Fields, func(f inspectedField) bool { return covers(f.Path, path) }) {
 			out = append(out, path+" changes, and nothing is said of it")
 		}
 	}
 	for _, f := range said.Fields {
-		if f.How != "live" && !slices.ContainsFunc(changed, func(path string) bool { return covers(f.Path, path) }) {
+		if f.How != "cluster-only" && !slices.ContainsFunc(changed, func(path string) bool { return covers(f.Path, path) }) {
 			out = append(out, f.Path+" is said to change ("+f.How+"), and does not")
 		}
 	}

@@ -49,11 +49,15 @@ func TestCorpus(t *testing.T) {
 // only its package. If the operator has dependencies, it skips the test.
 func renderAlone(t *testing.T, program, corpus, pkg string) []*unstructured.Unstructured {
 	t.Helper()
-	return workspaceOf(t, program, corpus, pkg, pkg).rendered(t)
+	return workspaceOf(t, program, corpus, pkg, pkg, provided).rendered(t)
 }
 
-// workspaceOf returns a workspace that has resolved to that version in a namespace.
-func workspaceOf(t *testing.T, program, corpus, pkg, namespace string) quayside {
+// provided is the setting for clusters with the APIs of the prerequisites.
+const provided = "  provides: {apis: [cert-manager.io/v1, monitoring.coreos.com/v1, operators.coreos.com/v1alpha1]}\n"
+
+// workspaceOf returns a workspace with more settings that has resolved to the newest version of a
+// package in a namespace.
+func workspaceOf(t *testing.T, program, corpus, pkg, namespace, settings string) quayside {
 	t.Helper()
 	q := newWorkspace(t, program, map[string]string{
 		"quayside.yaml": fmt.Sprintf(`
@@ -63,8 +67,7 @@ spec:
   catalogs: [{name: corpus, namespace: olm, source: %q}]
   kubernetesVersion: "1.36"
   profile: plain
-  provides: {apis: [cert-manager.io/v1, monitoring.coreos.com/v1, operators.coreos.com/v1alpha1]}
-`, "bundles:"+filepath.Join(corpus, "bundles", pkg)),
+%s`, "bundles:"+filepath.Join(corpus, "bundles", pkg), settings),
 		"subscriptions/operator.yaml": fmt.Sprintf(`
 apiVersion: quayside.dev/v1alpha1
 kind: Subscription

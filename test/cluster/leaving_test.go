@@ -64,16 +64,22 @@ type planOutput struct {
 	Steps     []struct {
 		Number                  int
 		Name, Namespace, Manual string
-		Actions                 []struct{ Do, Object, UID string }
+		Actions                 []struct {
+			Do          string `json:"verb"`
+			Object, UID string
+		}
 	}
 }
 
 // runOutput mirrors the output of `adopt run -o json`.
-type runOutput struct {
-	Steps []struct {
-		Number                 int
-		Name, Namespace, State string
-		Actions                []struct{ Do, Object, Outcome string }
+type runOutput struct{ Steps []runStep }
+
+type runStep struct {
+	Number                 int
+	Name, Namespace, State string
+	Actions                []struct {
+		Do              string `json:"verb"`
+		Object, Outcome string
 	}
 }
 

@@ -45,6 +45,7 @@ spec:
   kubernetesVersion: "1.36"
   profile: plain
   certificates: openshift-service-ca
+  provides: {apis: [monitoring.coreos.com/v1]}
   reporter:
     enabled: true
     image: registry.example.com/quayside-report@sha256:%064d

@@ -278,7 +278,7 @@ func testBrokenConnections(ctx context.Context, t *testing.T, l *reporterTest) {
 // so it is broken, but only after the server's authorizer, which watches the roles, has seen the
 // change. Otherwise the watch would restart with the old permission and never be checked again.
 func testForbidden(ctx context.Context, t *testing.T, l *reporterTest) {
-	role := l.find(t, "ClusterRole", "quayside-reporter")
+	role := l.find(t, "ClusterRole", "quayside-reporter.beacon.beacon")
 	less := role.DeepCopy()
 	rules, _, _ := unstructured.NestedSlice(less.Object, "rules")
 	for _, rule := range rules {

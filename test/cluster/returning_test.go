@@ -115,14 +115,7 @@ func (w *restoredCluster) revertPlan(t *testing.T, file string) {
 		if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 			t.Fatalf("%v\n%s%s", err, stdout, stderr)
 		}
-		waits := slices.IndexFunc(r.Steps, func(s struct {
-			Number                 int
-			Name, Namespace, State string
-			Actions                []struct{ Do, Object, Outcome string }
-		},
-		) bool {
-			return s.State == "waiting"
-		})
+		waits := slices.IndexFunc(r.Steps, func(s runStep) bool { return s.State == "waiting" })
 		if waits < 0 {
 			t.Fatalf("quayside adopt revert: exit code %d\n%s", code, stderr)
 		}
