@@ -59,8 +59,8 @@ func newAdoptPlan(h cli.Host) *cobra.Command {
 			Start with one unimportant namespace (--namespace). Operators that cannot leave OLM
 			now, and those that are tied to them, stay with OLM; the output gives the reason.
 
-			The plan stops OLM's two controllers for some seconds per namespace. If you cannot stop
-			them, use --mode live: OperatorConditions are then deleted and created again, without
+			The plan stops OLM's two controllers once for some seconds, and restarts them once. If
+			you cannot stop them, use --mode live: OperatorConditions are then deleted and created again, without
 			the conditions that the operators reported.
 
 			For operators that have left OLM and whose settings of OLM are no longer in the lock

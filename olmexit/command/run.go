@@ -64,8 +64,9 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 			--clean-up.
 
 			quayside records each action, and each object in its former state, in PLAN.journal. If
-			a run is interrupted, repeat the command: it continues. After Ctrl-C, the current action
-			is finished first. If OLM is still stopped when the run ends, quayside prints a warning.
+			a run ends early, quayside starts OLM again unless an operator is being detached, and
+			prints the commands that are possible. Repeated, the command continues. After Ctrl-C,
+			the current action is finished first.
 
 			With --check, the API server validates every change and stores none.
 

@@ -21,7 +21,7 @@ func CheckPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan, s *snap
 		return err
 	}
 	if len(found) > 0 {
-		return verify.ChangedError(found)
+		return &workspace.DiffersError{Msg: verify.DescribeChanges(found)}
 	}
 	cluster, err := p.Cluster(pl.Cluster, "cluster in the plan")
 	if err != nil {

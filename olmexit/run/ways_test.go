@@ -1,11 +1,16 @@
 package run_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/plan"
 	"github.com/quayside/quayside/olmexit/run"
@@ -39,7 +44,17 @@ func disturbances() map[string]disturbance {
 	}
 	more := k8s.With(k8s.New(rbacV1, "ClusterRoleBinding", "", "more"), map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "olm-etcd-cluster"}, "roleRef")
 	more["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "name": "etcd", "namespace": "ops"}}
+	forbid := func(c *runtest.Cluster) {
+		c.Before = func(call runtest.Call) error {
+			if !call.Writes() {
+				return nil
+			}
+			status := apierrors.NewForbidden(schema.GroupResource{}, call.Object.Name, errors.New("no"))
+			return &cluster.RequestError{Verb: call.Verb, Object: call.Object, Err: status}
+		}
+	}
 	return map[string]disturbance{
+		"writes are forbidden":       {forbid, func(c *runtest.Cluster) { c.Before = nil }},
 		"none":                       {func(*runtest.Cluster) {}, func(*runtest.Cluster) {}},
 		"more permissions":           {func(c *runtest.Cluster) { c.Put(more) }, func(c *runtest.Cluster) { c.Remove(k8s.RefTo(more)) }},
 		"permissions for ever":       {func(c *runtest.Cluster) { c.Put(more) }, nil},
@@ -105,6 +120,7 @@ func TestNoDeadEnd(t *testing.T) {
 						}
 					}
 				case run.Revert:
+					s.cluster.Before = nil
 					_, err = s.back(t)
 				case run.NewPlan:
 					if j, _ := run.OpenJournal(s.files, s.plan); j.HasStarted() {

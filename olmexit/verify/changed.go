@@ -16,13 +16,13 @@ import (
 // ChangedHint is the remedy for changes after the plan.
 const ChangedHint = "\thint: undo the change in the cluster; or make it in the workspace, too, and run 'quayside resolve', 'quayside adopt inspect --record', 'quayside render' and 'quayside adopt plan' with another --file"
 
-// ChangedError returns the error for findings of ChangedState.
-func ChangedError(found []Finding) error {
+// DescribeChanges returns a text with the findings of ChangedState and the remedy.
+func DescribeChanges(found []Finding) string {
 	text := "the cluster has changed since the plan was made:"
 	for _, f := range found {
 		text += "\n\t" + inert.Line(f.Message)
 	}
-	return fmt.Errorf("%s\n%s", text, ChangedHint)
+	return text + "\n" + ChangedHint
 }
 
 // ChangedState returns the differences of OLM's declarations and of the pod templates in namespaces
