@@ -57,8 +57,8 @@ func (r *runner) limitDowntime(ctx context.Context) error {
 	return r.releaseOLM(ctx)
 }
 
-// releaseOLM starts OLM before its step, unless a detach is unfinished, and waits until it is ready.
-// The journal then has the actions of the step that starts OLM, but not that it is done.
+// releaseOLM starts OLM before its step, unless a detach is unfinished. The journal then has the
+// actions of the step that starts OLM, but not that it is done.
 func (r *runner) releaseOLM(ctx context.Context) error {
 	start := r.stepNamed(plan.Start)
 	if start == nil || len(r.Journal.Stopped(r.Plan)) == 0 {

@@ -167,8 +167,14 @@ func (r *runner) run(ctx context.Context) error {
 			return nil
 		}
 		if s.Name == plan.Detach && !r.Journal.HasBegun(s.Number) {
+			stopped := len(r.Journal.Stopped(r.Plan))
 			if err := r.limitDowntime(ctx); err != nil {
 				return err
+			}
+			if len(r.Journal.Stopped(r.Plan)) < stopped { // give OLM time to work
+				if err := r.Clock.Sleep(ctx, r.Sync); err != nil {
+					return err
+				}
 			}
 		}
 		if err := r.stopAgain(ctx, s); err != nil {

@@ -48,10 +48,10 @@ func (r *runner) skip(s plan.Step, c plan.Condition, findings []verify.Finding) 
 	return nil, nil
 }
 
-// isSkipped reports whether a finding was skipped before.
+// isSkipped reports whether a finding was skipped before. Of permissions, it must be the same ones.
 func (j *Journal) isSkipped(f verify.Finding) bool {
 	return slices.ContainsFunc(j.entries, func(e Entry) bool {
-		return e.Event == Skipped && e.Finding.Code == f.Code && e.Finding.Object == f.Object && e.Finding.Account == f.Account && e.Finding.Namespace == f.Namespace
+		return e.Event == Skipped && e.Finding != nil && e.Finding.Code == f.Code && e.Finding.Object == f.Object && (f.Account == "" || e.Finding.Message == f.Message)
 	})
 }
 

@@ -165,3 +165,27 @@ func TestSkipIsRecorded(t *testing.T) {
 		t.Errorf("the journal has %+v", j.Entries())
 	}
 }
+
+// TestSkipIsOfOnePermission checks that a skipped permission does not hide another one that the same
+// account gets later.
+func TestSkipIsOfOnePermission(t *testing.T) {
+	s := newBackScene(t)
+	grant := func(verb string) func() {
+		return func() {
+			role, binding := k8s.New(rbacV1, "ClusterRole", "", verb), k8s.New(rbacV1, "ClusterRoleBinding", "", verb)
+			role["rules"] = []any{map[string]any{"apiGroups": k8s.Values(""), "resources": k8s.Values("configmaps"), "verbs": k8s.Values(verb)}}
+			binding["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": verb}
+			binding["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "name": "etcd", "namespace": "ops"}}
+			s.cluster.Put(role)
+			s.cluster.Put(binding)
+		}
+	}
+	if _, err := s.run(t, func(in *run.Input) { in.Prompter = &meddler{at: plan.Tree, do: grant("list")} }); err == nil || !strings.Contains(err.Error(), "list configmaps") {
+		t.Fatal(err)
+	}
+	_, err := s.run(t, func(in *run.Input) { in.Skip, in.Prompter = "known", &meddler{at: plan.Fields, do: grant("delete")} })
+	var step *run.StepError
+	if !errors.As(err, &step) || step.Step.Name != plan.Fields || !strings.Contains(err.Error(), "delete configmaps") {
+		t.Fatal(err)
+	}
+}
