@@ -112,9 +112,9 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 			f.is = about // an object of State.Resources
 		}
 	}
-	for i, s := range f.spots {
+	for i, s := range f.locations {
 		if s.where != nil {
-			f.spots[i].was, f.spots[i].is = c.before.byKey[s.where.Key()], c.after.byKey[s.where.Key()]
+			f.locations[i].was, f.locations[i].is = c.before.byKey[s.where.Key()], c.after.byKey[s.where.Key()]
 		}
 	}
 	if f.Severity < Medium {

@@ -25,7 +25,7 @@ func (c *comparison) claim(f Finding) {
 		}
 	}
 	mark(f.where, f.covers, f.steps)
-	for _, s := range f.spots {
+	for _, s := range f.locations {
 		mark(s.where, s.covers, s.steps)
 	}
 }

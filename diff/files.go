@@ -163,7 +163,7 @@ func read(f File, pins []lockfile.Pin) ([]Object, error) {
 		if k8s.Text(content, "apiVersion") == "" || k8s.Text(content, "kind") == "" || k8s.Text(content, "metadata", "name") == "" {
 			continue
 		}
-		if Repeats(content) {
+		if IsInstallation(content) {
 			continue
 		}
 		out = append(out, Object{Operator: objectOwner(content, pins), Path: f.Path, Document: i, Raw: f.Data, Content: content, key: k8s.Object(content).Key()})
@@ -171,9 +171,9 @@ func read(f File, pins []lockfile.Pin) ([]Object, error) {
 	return out, nil
 }
 
-// Repeats reports whether an object only repeats information of other objects. This is true for an
-// Installation, which lists the installed operators for the reporter.
-func Repeats(content map[string]any) bool {
+// IsInstallation reports whether an object is an Installation, which lists the installed operators
+// for the reporter. It only repeats information of other objects.
+func IsInstallation(content map[string]any) bool {
 	return k8s.Text(content, "kind") == v1alpha1.Kind && k8s.Group(k8s.Text(content, "apiVersion")) == v1alpha1.Group
 }
 

@@ -35,13 +35,13 @@ type Finding struct {
 
 	covers [][]step // paths of the fields of where that the finding explains; nil means steps
 
-	spots  []spot  // all locations of the same change, including the first; nil if there is only one
-	clause *clause // permissions in the finding, or nil
-	partly bool    // whether some images were not scanned
+	locations []location // all locations of the same change, including the first; nil if there is only one
+	clause    *clause    // permissions in the finding, or nil
+	partly    bool       // whether some images were not scanned
 }
 
-// spot is one of several locations of a finding.
-type spot struct {
+// location is one of several locations of a finding.
+type location struct {
 	Object           Ref
 	Field, Container string
 	Place            Place
@@ -51,8 +51,8 @@ type spot struct {
 	covers           [][]step
 }
 
-func (f Finding) spot() spot {
-	return spot{f.Object, f.Field, f.Container, f.Place, f.where, f.was, f.is, f.steps, f.covers}
+func (f Finding) location() location {
+	return location{f.Object, f.Field, f.Container, f.Place, f.where, f.was, f.is, f.steps, f.covers}
 }
 
 // Place is a region in a file of one of the two states.

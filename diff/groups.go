@@ -65,7 +65,7 @@ func omittedGroups(findings []Finding) []string {
 		if counts[g] == nil {
 			counts[g] = map[string]int{}
 		}
-		counts[g][cmp.Or(f.Object.Kind, "operator")] += max(1, len(f.spots))
+		counts[g][cmp.Or(f.Object.Kind, "operator")] += max(1, len(f.locations))
 	}
 	order := slices.SortedFunc(maps.Keys(counts), func(a, b group) int {
 		return cmp.Or(cmp.Compare(b.severity, a.severity), strings.Compare(a.rule, b.rule))

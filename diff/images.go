@@ -286,7 +286,7 @@ func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
 	if len(uses) > 1 {
 		f.Message += atPlaces(len(uses))
 		for _, u := range uses {
-			f.spots = append(f.spots, d.c.spot(u))
+			f.locations = append(f.locations, d.c.location(u))
 		}
 	}
 	limit := Critical
@@ -299,9 +299,9 @@ func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
 // atPlaces formats the number of locations as a suffix of a message.
 func atPlaces(n int) string { return fmt.Sprintf(" (at %s)", pluralize(n, "place", "places")) }
 
-// spot returns the location of an image use.
-func (c *comparison) spot(u imageUse) spot {
-	s := spot{Field: u.at, Container: u.container, where: u.where, steps: u.steps, covers: [][]step{u.field}}
+// location returns the location of an image use.
+func (c *comparison) location(u imageUse) location {
+	s := location{Field: u.at, Container: u.container, where: u.where, steps: u.steps, covers: [][]step{u.field}}
 	if u.where != nil {
 		s.Object, s.Place = u.where.Ref(), Place{Path: u.where.Path, Removed: c.isBefore(u.where)}
 	}

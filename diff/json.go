@@ -16,28 +16,28 @@ type Document struct {
 	Operators     []OperatorReport `json:"operators" form:"required" doc:"operators with changes or findings, by name"`
 	Findings      []FindingObject  `json:"findings" form:"required" doc:"worst first"`
 	Removals      []Removal        `json:"removals,omitempty" doc:"uninstall plans of removed operators"`
-	Reading       []Reading        `json:"reading,omitempty" doc:"with --reading, release notes and links of upgraded operators, by operator"`
+	Reading       []Reading        `json:"reading,omitempty" doc:"with --release-notes, release notes and links of upgraded operators, by operator"`
 	Notes         []string         `json:"notes,omitempty" doc:"skipped checks, with the reason"`
 	Verdict       *PolicyResult    `json:"verdict,omitempty" doc:"result of the policy"`
 }
 
 // FindingObject is the JSON form of a finding.
 type FindingObject struct {
-	Rule      string   `json:"rule" form:"required" doc:"stable identifier, family.name"`
-	Severity  string   `json:"severity" form:"required enum=critical|high|medium|low|info"`
-	Operator  string   `json:"operator,omitempty" doc:"namespace/package"`
-	Object    *Ref     `json:"object,omitempty"`
-	Field     string   `json:"field,omitempty" doc:"part of the object"`
-	Container string   `json:"container,omitempty" doc:"container that the finding is about"`
-	Also      []string `json:"otherFields,omitempty" doc:"more fields of the object with the same change"`
-	Before    string   `json:"before,omitempty" doc:"empty if absent"`
-	After     string   `json:"after,omitempty" doc:"empty if absent"`
-	Message   string   `json:"message" form:"required"`
-	Why       string   `json:"explanation" form:"required" doc:"why it matters"`
-	Place     *Place   `json:"location,omitempty" doc:"location of the change"`
-	Others    []Spot   `json:"otherPlaces,omitempty" doc:"more objects and fields with the same change"`
-	Waiver    string   `json:"waiver,omitempty" doc:"reason of the waiver, if the finding is waived"`
-	Clusters  []string `json:"clusters,omitempty" doc:"affected clusters; omitted if all"`
+	Rule      string          `json:"rule" form:"required" doc:"stable identifier, family.name"`
+	Severity  string          `json:"severity" form:"required enum=critical|high|medium|low|info"`
+	Operator  string          `json:"operator,omitempty" doc:"namespace/package"`
+	Object    *Ref            `json:"object,omitempty"`
+	Field     string          `json:"field,omitempty" doc:"part of the object"`
+	Container string          `json:"container,omitempty" doc:"container that the finding is about"`
+	Also      []string        `json:"otherFields,omitempty" doc:"more fields of the object with the same change"`
+	Before    string          `json:"before,omitempty" doc:"empty if absent"`
+	After     string          `json:"after,omitempty" doc:"empty if absent"`
+	Message   string          `json:"message" form:"required"`
+	Why       string          `json:"explanation" form:"required" doc:"why it matters"`
+	Place     *Place          `json:"location,omitempty" doc:"location of the change"`
+	Others    []OtherLocation `json:"otherLocations,omitempty" doc:"more objects and fields with the same change"`
+	Waiver    string          `json:"waiver,omitempty" doc:"reason of the waiver, if the finding is waived"`
+	Clusters  []string        `json:"clusters,omitempty" doc:"affected clusters; omitted if all"`
 
 	Vulnerabilities []Vulnerability `json:"vulnerabilities,omitempty" doc:"vulnerabilities in the finding, most severe first, at most 1,000"`
 	BytesBefore     int64           `json:"bytesBefore,omitempty" doc:"with --image-sizes, of the image before, compressed"`
@@ -45,8 +45,8 @@ type FindingObject struct {
 	Counts          map[string]int  `json:"counts,omitempty" doc:"number of all vulnerabilities by scanner severity"`
 }
 
-// Spot is the JSON form of a further location of a finding.
-type Spot struct {
+// OtherLocation is the JSON form of a further location of a finding.
+type OtherLocation struct {
 	Object    *Ref   `json:"object,omitempty"`
 	Field     string `json:"field,omitempty"`
 	Container string `json:"container,omitempty"`
@@ -69,8 +69,8 @@ func (f Finding) document() FindingObject {
 	if len(f.Also) > 0 {
 		return out // Also contains the other fields of the object
 	}
-	for _, s := range f.spots[min(1, len(f.spots)):] {
-		other := Spot{Field: s.Field, Container: s.Container}
+	for _, s := range f.locations[min(1, len(f.locations)):] {
+		other := OtherLocation{Field: s.Field, Container: s.Container}
 		if !s.Object.IsZero() {
 			other.Object = &s.Object
 		}

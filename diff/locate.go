@@ -25,7 +25,7 @@ func stepPath(names ...string) []step {
 	return out
 }
 
-// locateFindings sets the position of each finding and of each of its spots. It parses each file
+// locateFindings sets the position of each finding and of each of its locations. It parses each file
 // with findings once. Positions in invalid files have no line.
 func locateFindings(found []Finding) {
 	parsed := map[*byte][]*yaml.Node{} // documents by the address of the file's content
@@ -49,8 +49,8 @@ func locateFindings(found []Finding) {
 	for i := range found {
 		f := &found[i]
 		setPlace(f)
-		for j := range f.spots {
-			s := &f.spots[j]
+		for j := range f.locations {
+			s := &f.locations[j]
 			one := Finding{Object: s.Object, After: f.After, Place: s.Place, where: s.where, steps: s.steps}
 			setPlace(&one)
 			s.Place = one.Place

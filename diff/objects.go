@@ -41,10 +41,10 @@ func compareObjects(c *comparison) {
 		}
 	}
 	for _, f := range r.found {
-		if len(f.spots) > 1 {
-			f.Message += atPlaces(len(f.spots))
+		if len(f.locations) > 1 {
+			f.Message += atPlaces(len(f.locations))
 		} else {
-			f.spots = nil
+			f.locations = nil
 		}
 		c.add(f.Rule, f.where, f, f.Severity)
 	}
@@ -58,18 +58,18 @@ type otherChanges struct {
 	at    map[string]int
 }
 
-// add adds a finding about o, or a spot if a finding with the same key exists.
+// add adds a finding about o, or a location if a finding with the same key exists.
 func (r *otherChanges) add(o *Object, f Finding, key ...any) {
 	k := fmt.Sprintf("%q", append(key, o.Operator, o.Key().GroupKind(), f.Rule, f.Severity, f.Message, f.Before, f.After))
 	f.where = o
-	s := spot{Object: o.Ref(), Field: f.Field, Place: Place{Path: o.Path, Removed: r.c.isBefore(o)}, where: o, steps: f.steps}
+	s := location{Object: o.Ref(), Field: f.Field, Place: Place{Path: o.Path, Removed: r.c.isBefore(o)}, where: o, steps: f.steps}
 	i, known := r.at[k]
 	if !known {
 		i = len(r.found)
 		r.at[k] = i
 		r.found = append(r.found, f)
 	}
-	r.found[i].spots = append(r.found[i].spots, s)
+	r.found[i].locations = append(r.found[i].locations, s)
 }
 
 // addObject adds a finding about an added or removed object.

@@ -284,11 +284,11 @@ func (p Policy) isOwnRule(w diag.Waiver, tree bool) bool {
 	return slices.ContainsFunc(p.Rules, func(r CELRule) bool { return r.Tree == tree && diag.Matches(w.Rule, r.Name) })
 }
 
-// selectWaivers returns the waivers for which which returns true, as unused.
-func (p Policy) selectWaivers(today string, which func(diag.Waiver) bool) *waiverSet {
+// selectWaivers returns the waivers that keep accepts, as unused.
+func (p Policy) selectWaivers(today string, keep func(diag.Waiver) bool) *waiverSet {
 	w := &waiverSet{today: today}
 	for _, one := range p.Waivers {
-		if which(one) {
+		if keep(one) {
 			w.waivers = append(w.waivers, one)
 		}
 	}
@@ -354,7 +354,7 @@ func (p Policy) compile(tree bool) ([]compiledRule, error) {
 }
 
 // refusedParts returns the indexes in [Finding.parts] of the parts that the rule refuses. It
-// evaluates each spot of a finding about several objects separately.
+// evaluates each location of a finding about several objects separately.
 func (r compiledRule) refusedParts(f Finding) ([]int, error) {
 	all := f.parts()
 	evaluate := func(f Finding) (bool, error) {
@@ -370,14 +370,14 @@ func (r compiledRule) refusedParts(f Finding) ([]int, error) {
 	var out []int
 	for i := range all {
 		part := f
-		if len(f.spots) > 0 {
+		if len(f.locations) > 0 {
 			part = f.only([]int{i})
 		} else if i > 0 {
 			out = append(out, i) // the result for part 0 applies to all parts
 			continue
 		}
 		holds, err := evaluate(part)
-		if err != nil || !holds && len(f.spots) == 0 {
+		if err != nil || !holds && len(f.locations) == 0 {
 			return nil, err
 		}
 		if holds {

@@ -265,7 +265,7 @@ func (d rbacDiff) clauses(grants []k8s.Grant) []clause {
 		rule, worst := d.rates.rate(d.subject, g, maxDepth)
 		own, verb := d.own(g), g.Verb
 		switch {
-		case rule == "rbac.gained" && d.subject.Kind == "ClusterRole" && k8s.IsBuiltInRole(d.subject.Name):
+		case rule == "rbac.gained" && d.subject.Kind == "ClusterRole" && k8s.IsBuiltinRole(d.subject.Name):
 			rule = "rbac.aggregated"
 		case rule == "rbac.gained" && d.subject.Kind == "ClusterRole":
 			rule, worst = "rbac.tool-role", High

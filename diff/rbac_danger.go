@@ -41,51 +41,51 @@ func rbacRules() []Rule {
 
 // danger is a permission with effects beyond its text.
 type danger struct {
-	rule      string
-	group     string
-	resources []string
-	verbs     []string
-	clusterly bool // only for grants without a namespace
+	rule            string
+	group           string
+	resources       []string
+	verbs           []string
+	clusterWideOnly bool // only for grants without a namespace
 
-	// power returns the severity of a subject's grant on one of the resources, or Off if the
-	// grant is not dangerous. If power is nil, the severity is that of the rule, but at most
+	// rate returns the severity of a subject's grant on one of the resources, or Off if the
+	// grant is not dangerous. If rate is nil, the severity is that of the rule, but at most
 	// medium for a single namespace or name.
-	power powerOfGrant
+	rate rateFunc
 }
 
-// powerOfGrant rates a grant of a subject.
-type powerOfGrant func(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity
+// rateFunc rates a grant of a subject.
+type rateFunc func(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity
 
 func dangerRules() []danger {
 	write := []string{"create", "update", "patch"}
 	const authz, authn = "rbac.authorization.k8s.io", "authentication.k8s.io"
 	roles := []string{"roles", "clusterroles"}
 	return []danger{
-		{"rbac.escalate", authz, roles, []string{"escalate"}, false, fixedPower(Critical)},
-		{"rbac.escalate", authz, roles, []string{"bind"}, false, bindPower},
-		{"rbac.impersonate", "", []string{"users", "groups"}, []string{"impersonate"}, false, userPower},
-		{"rbac.impersonate", "", []string{"serviceaccounts"}, []string{"impersonate"}, false, accountPower},
-		{"rbac.impersonate", authn, []string{"uids", "userextras/scopes"}, []string{"impersonate"}, false, limitedPower(Critical, High)},
-		{"rbac.impersonate", authn, []string{"users", "groups", "uids", "serviceaccounts", "nodes"}, []string{"impersonate:user-info", "impersonate:serviceaccount", "impersonate:arbitrary-node"}, false, fixedPower(High)},
-		{"rbac.nodes-proxy", "", []string{"nodes/proxy"}, []string{"get", "create", "update", "patch", "delete"}, false, limitedPower(Critical, High)},
+		{"rbac.escalate", authz, roles, []string{"escalate"}, false, fixedSeverity(Critical)},
+		{"rbac.escalate", authz, roles, []string{"bind"}, false, bindSeverity},
+		{"rbac.impersonate", "", []string{"users", "groups"}, []string{"impersonate"}, false, userSeverity},
+		{"rbac.impersonate", "", []string{"serviceaccounts"}, []string{"impersonate"}, false, accountSeverity},
+		{"rbac.impersonate", authn, []string{"uids", "userextras/scopes"}, []string{"impersonate"}, false, limitedSeverity(Critical, High)},
+		{"rbac.impersonate", authn, []string{"users", "groups", "uids", "serviceaccounts", "nodes"}, []string{"impersonate:user-info", "impersonate:serviceaccount", "impersonate:arbitrary-node"}, false, fixedSeverity(High)},
+		{"rbac.nodes-proxy", "", []string{"nodes/proxy"}, []string{"get", "create", "update", "patch", "delete"}, false, limitedSeverity(Critical, High)},
 		{"rbac.secrets", "", []string{"secrets"}, []string{"get", "list", "watch", "create", "update", "patch"}, false, nil},
 		{"rbac.rbac-write", authz, append(roles, "rolebindings", "clusterrolebindings"), write, false, nil},
 		{"rbac.pods-exec", "", []string{"pods/exec", "pods/attach", "pods/ephemeralcontainers", "pods/portforward"}, []string{"create", "get", "update", "patch"}, false, nil},
-		{"rbac.tokens", "", []string{"serviceaccounts/token"}, []string{"create"}, false, accountPower},
+		{"rbac.tokens", "", []string{"serviceaccounts/token"}, []string{"create"}, false, accountSeverity},
 		{"rbac.csr-approve", "certificates.k8s.io", []string{"certificatesigningrequests/approval", "certificatesigningrequests/status"}, []string{"update", "patch"}, false, nil},
-		{"rbac.csr-approve", "certificates.k8s.io", []string{"signers"}, []string{"approve", "sign"}, false, signerPower},
+		{"rbac.csr-approve", "certificates.k8s.io", []string{"signers"}, []string{"approve", "sign"}, false, signerSeverity},
 		{"rbac.webhook-write", "admissionregistration.k8s.io", []string{
 			"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "validatingadmissionpolicies",
 			"validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
-		}, append(write, "delete", "deletecollection"), false, limitedPower(High, High)},
-		{"rbac.engine-write", "argoproj.io", []string{"applications", "applicationsets", "appprojects"}, write, false, fixedPower(High)},
-		{"rbac.engine-write", "kustomize.toolkit.fluxcd.io", []string{"kustomizations"}, write, false, fixedPower(High)},
-		{"rbac.engine-write", "helm.toolkit.fluxcd.io", []string{"helmreleases"}, write, false, fixedPower(High)},
-		{"rbac.engine-write", "source.toolkit.fluxcd.io", []string{"gitrepositories", "ocirepositories", "buckets"}, write, false, fixedPower(High)},
-		{"rbac.engine-write", "operators.coreos.com", []string{"subscriptions", "catalogsources", "installplans", "clusterserviceversions"}, write, false, fixedPower(High)},
-		{"rbac.engine-write", "olm.operatorframework.io", []string{"clusterextensions", "clustercatalogs"}, write, false, fixedPower(High)},
-		{"rbac.engine-write", "machineconfiguration.openshift.io", []string{"machineconfigs", "machineconfigpools", "kubeletconfigs"}, write, false, fixedPower(High)},
-		{"rbac.constraints-use", "security.openshift.io", []string{"securitycontextconstraints"}, []string{"use"}, false, constraintPower},
+		}, append(write, "delete", "deletecollection"), false, limitedSeverity(High, High)},
+		{"rbac.engine-write", "argoproj.io", []string{"applications", "applicationsets", "appprojects"}, write, false, fixedSeverity(High)},
+		{"rbac.engine-write", "kustomize.toolkit.fluxcd.io", []string{"kustomizations"}, write, false, fixedSeverity(High)},
+		{"rbac.engine-write", "helm.toolkit.fluxcd.io", []string{"helmreleases"}, write, false, fixedSeverity(High)},
+		{"rbac.engine-write", "source.toolkit.fluxcd.io", []string{"gitrepositories", "ocirepositories", "buckets"}, write, false, fixedSeverity(High)},
+		{"rbac.engine-write", "operators.coreos.com", []string{"subscriptions", "catalogsources", "installplans", "clusterserviceversions"}, write, false, fixedSeverity(High)},
+		{"rbac.engine-write", "olm.operatorframework.io", []string{"clusterextensions", "clustercatalogs"}, write, false, fixedSeverity(High)},
+		{"rbac.engine-write", "machineconfiguration.openshift.io", []string{"machineconfigs", "machineconfigpools", "kubeletconfigs"}, write, false, fixedSeverity(High)},
+		{"rbac.constraints-use", "security.openshift.io", []string{"securitycontextconstraints"}, []string{"use"}, false, constraintSeverity},
 		{"rbac.apiservice-write", "apiregistration.k8s.io", []string{"apiservices"}, write, false, nil},
 		{"rbac.workload-write", "", []string{"pods", "replicationcontrollers"}, write, true, nil},
 		{"rbac.workload-write", "apps", []string{"deployments", "daemonsets", "statefulsets", "replicasets"}, write, true, nil},
@@ -97,14 +97,14 @@ func dangerRules() []danger {
 	}
 }
 
-// fixedPower returns a function with a fixed severity, even for a single namespace or name.
-func fixedPower(s Severity) powerOfGrant {
+// fixedSeverity returns a function with a fixed severity, even for a single namespace or name.
+func fixedSeverity(s Severity) rateFunc {
 	return func(*rater, k8s.Subject, k8s.Grant, int) Severity { return s }
 }
 
-// limitedPower returns a function with the severity all for a grant on all objects, and one for a
+// limitedSeverity returns a function with the severity all for a grant on all objects, and one for a
 // grant on a single cluster-scoped object. In a namespace, the severity is at most medium.
-func limitedPower(all, one Severity) powerOfGrant {
+func limitedSeverity(all, one Severity) rateFunc {
 	return func(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 		switch {
 		case g.Namespace != "":
@@ -116,27 +116,27 @@ func limitedPower(all, one Severity) powerOfGrant {
 	}
 }
 
-// signerPower rates permissions on certificate signers. It is high for all signers and for those
+// signerSeverity rates permissions on certificate signers. It is high for all signers and for those
 // of Kubernetes, because these sign client certificates.
-func signerPower(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
+func signerSeverity(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 	if g.Namespace == "" && (g.Name == "" || strings.HasPrefix(g.Name, "kubernetes.io/")) {
 		return High
 	}
 	return Medium
 }
 
-// constraintPower rates the use of SecurityContextConstraints. It is high for all of them and for
+// constraintSeverity rates the use of SecurityContextConstraints. It is high for all of them and for
 // those that give access to the node, and Off for others.
-func constraintPower(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
+func constraintSeverity(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 	if slices.Contains([]string{"", "privileged", "hostaccess", "hostmount-anyuid", "hostnetwork", "hostnetwork-v2", "node-exporter"}, g.Name) {
 		return High
 	}
 	return Off
 }
 
-// bindPower rates the verb bind by the permissions of the role. It is high if the role is unknown,
-// and critical for all roles.
-func bindPower(r *rater, _ k8s.Subject, g k8s.Grant, depth int) Severity {
+// bindSeverity rates the verb bind by the permissions of the role. It is high if the role is
+// unknown, and critical for all roles.
+func bindSeverity(r *rater, _ k8s.Subject, g k8s.Grant, depth int) Severity {
 	if g.Name == "" {
 		return Critical
 	}
@@ -147,8 +147,8 @@ func bindPower(r *rater, _ k8s.Subject, g k8s.Grant, depth int) Severity {
 	return r.strength(who, depth)
 }
 
-// userPower rates the impersonation of users and groups.
-func userPower(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
+// userSeverity rates the impersonation of users and groups.
+func userSeverity(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
 	if g.Name == "" {
 		return Critical
 	}
@@ -163,9 +163,9 @@ func userPower(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
 	return r.powerOver(of, who, depth)
 }
 
-// accountPower rates the creation of tokens for ServiceAccounts, and their impersonation. It is
+// accountSeverity rates the creation of tokens for ServiceAccounts, and their impersonation. It is
 // critical for all ServiceAccounts of the cluster, because these include those of controllers.
-func accountPower(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
+func accountSeverity(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
 	if g.Name == "" && g.Namespace == "" {
 		return Critical
 	}
@@ -174,7 +174,7 @@ func accountPower(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
 
 // covers reports whether a grant includes a verb of the danger on the resource.
 func (d danger) covers(g k8s.Grant, resource string) bool {
-	if d.clusterly && g.Namespace != "" {
+	if d.clusterWideOnly && g.Namespace != "" {
 		return false
 	}
 	return slices.ContainsFunc(d.verbs, func(verb string) bool {
@@ -252,10 +252,10 @@ func (r *rater) rate(of k8s.Subject, g k8s.Grant, depth int) (string, Severity) 
 }
 
 func (r *rater) danger(d danger, of k8s.Subject, g k8s.Grant, depth int) Severity {
-	if d.power == nil {
+	if d.rate == nil {
 		return r.limited(d.rule, g)
 	}
-	return d.power(r, of, g, depth)
+	return d.rate(r, of, g, depth)
 }
 
 // limited returns the severity of a rule, but at most medium if the grant is limited to a

@@ -20,7 +20,7 @@ type Removal struct {
 	Kinds      []Kind     `json:"kinds,omitempty"`      // kinds to check in the cluster
 	Webhooks   []Ref      `json:"webhooks,omitempty"`   // webhook configurations that are removed with the operator; leftover ones would block writes
 	Pruned     []Ref      `json:"pruned,omitempty"`     // objects that are pruned
-	Stays      []Ref      `json:"kept,omitempty"`       // objects that are protected from pruning and must be deleted manually
+	Kept       []Ref      `json:"kept,omitempty"`       // objects that are protected from pruning and must be deleted manually
 	StillOwned []Ref      `json:"stillOwned,omitempty"` // objects that another operator still renders
 	Clusters   []string   `json:"clusters,omitempty"`   // clusters from which the operator is removed; nil means all
 }
@@ -77,7 +77,7 @@ func planRemoval(before, after *view, operator, version string) Removal {
 		case after.byKey[key] != nil:
 			r.StillOwned = append(r.StillOwned, ref)
 		case before.protects(o):
-			r.Stays = append(r.Stays, ref)
+			r.Kept = append(r.Kept, ref)
 		default:
 			r.Pruned = append(r.Pruned, ref)
 			if key.Is(webhookKinds()...) {
@@ -146,7 +146,7 @@ func (r Removal) Steps() []Step {
 		second.Lines = append(second.Lines, fmt.Sprintf("pruning deletes %s: %s", pluralize(len(r.Pruned), "object", "objects"), diag.Some(refNames(r.Pruned), 8)))
 	}
 	last := Step{Title: "Afterwards, by hand"}
-	for _, ref := range r.Stays {
+	for _, ref := range r.Kept {
 		protection := profile.Protection(ref.Kind == "CustomResourceDefinition")
 		last.Lines = append(last.Lines, fmt.Sprintf("%s is protected and not pruned: %s; delete it when it is no longer needed", ref, protection))
 	}

@@ -121,10 +121,10 @@ func foldFindings(found []Finding) []Finding {
 			}
 			out = append(out, f)
 		case out[i].Field != f.Field:
-			if out[i].spots == nil {
-				out[i].spots = []spot{out[i].spot()}
+			if out[i].locations == nil {
+				out[i].locations = []location{out[i].location()}
 			}
-			out[i].Also, out[i].spots = append(out[i].Also, f.Field), append(out[i].spots, f.spot())
+			out[i].Also, out[i].locations = append(out[i].Also, f.Field), append(out[i].locations, f.location())
 		}
 	}
 	return out

@@ -371,7 +371,7 @@ func TestWhatGoes(t *testing.T) {
 		if i < 0 || r.Findings[i].Message != "the namespace is removed: "+want {
 			t.Errorf("%q: %+v", annotations, r.Findings)
 		}
-		if stays := len(r.Removals) == 1 && len(r.Removals[0].Stays) == 1; stays == strings.HasPrefix(want, "it is deleted") {
+		if kept := len(r.Removals) == 1 && len(r.Removals[0].Kept) == 1; kept == strings.HasPrefix(want, "it is deleted") {
 			t.Errorf("%q: %+v", annotations, r.Removals)
 		}
 	}

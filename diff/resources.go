@@ -27,7 +27,7 @@ func resourceRules() []Rule {
 // compareResources simulates writing each custom resource with the CRDs of both sides, and reports
 // different results. It skips a resource if neither it nor its CRD changed.
 func compareResources(c *comparison) {
-	kinds := kindCache{of: map[*Object]openedKind{}, budget: admit.NewBudget()}
+	kinds := crdCache{of: map[*Object]parsedCRD{}, budget: admit.NewBudget()}
 	old := map[k8s.Key]*Object{}
 	for i := range c.before.Resources {
 		o := &c.before.Resources[i]
@@ -72,24 +72,24 @@ func customResources(v *view) []*Object {
 	})
 }
 
-// kindCache caches the parsed CRDs.
-type kindCache struct {
-	of     map[*Object]openedKind
+// crdCache caches the parsed CRDs.
+type crdCache struct {
+	of     map[*Object]parsedCRD
 	budget *admit.Budget
 }
 
-// openedKind is a parsed CRD, or the error.
-type openedKind struct {
+// parsedCRD is a parsed CRD, or the error.
+type parsedCRD struct {
 	kind *admit.Kind
 	err  error
 }
 
-func (k kindCache) open(crd *Object) (*admit.Kind, error) {
+func (k crdCache) open(crd *Object) (*admit.Kind, error) {
 	if got, ok := k.of[crd]; ok {
 		return got.kind, got.err
 	}
 	kind, err := admit.Open(crd.Whole(), k.budget)
-	k.of[crd] = openedKind{kind, err}
+	k.of[crd] = parsedCRD{kind, err}
 	return kind, err
 }
 

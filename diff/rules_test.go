@@ -22,7 +22,7 @@ func TestRulesAreDocumented(t *testing.T) {
 		"| medium | needs a review |\n| low | changes behaviour in a way that is usual for an upgrade |\n| info | breaks nothing |\n")
 	b.WriteString("\nEvery other change of an object that reaches a cluster, and of what quayside writes for Argo CD and Flux, is `objects.added`, `objects.changed` or `objects.removed`, " +
 		"with a severity by kind and field.\n\n## Objects by kind\n\nCustom resources of an operator that ships their CRD are at most medium. Other kinds, if not in the table, are medium if namespaced, else high.\n\n| Kinds | Added | Changed | Removed |\n|---|---|---|---|\n")
-	for _, p := range powers() {
+	for _, p := range severityTable() {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", "`"+strings.ReplaceAll(p.kinds, " ", "`, `")+"`", p.added, p.changed, p.removed)
 	}
 	b.WriteString("\n## Not reported\n\n| Change | Reason |\n|---|---|\n")

@@ -140,7 +140,7 @@ func newView(s State) (*view, error) {
 		o := &s.Objects[i]
 		key := o.Key()
 		if key.Kind == "" || o.version() == "" {
-			faults.Addf(diag.Pos{File: o.Path}, "%s: no apiVersion or kind", s.Name)
+			faults.Addf(diag.Pos{File: o.Path}, "%s: apiVersion or kind is missing", s.Name)
 			continue
 		}
 		if other, dup := v.byKey[key]; dup {

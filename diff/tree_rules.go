@@ -14,13 +14,13 @@ type TreeJudge struct {
 	rules  []compiledRule
 	waived *waiverSet
 	shared map[uintptr]map[string]any // contents of the base's objects by address; they are referenced here so that addresses stay valid
-	known  map[evaluation]bool        // cached results for objects of the base
+	known  map[evaluationKey]bool     // cached results for objects of the base
 	hits   grouped[refusal]
 	all    []string
 }
 
-// evaluation is an evaluation of a rule, the key of the cache.
-type evaluation struct {
+// evaluationKey identifies the evaluation of a rule for an object in TreeJudge.known.
+type evaluationKey struct {
 	rule    int
 	content uintptr // address of the object's content
 	cluster string  // empty if the rule does not depend on it
@@ -39,7 +39,7 @@ func (p Policy) OnTree(base State, today string) (*TreeJudge, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &TreeJudge{rules: rules, shared: map[uintptr]map[string]any{}, known: map[evaluation]bool{}}
+	j := &TreeJudge{rules: rules, shared: map[uintptr]map[string]any{}, known: map[evaluationKey]bool{}}
 	j.waived = p.selectWaivers(today, func(w diag.Waiver) bool { return p.isOwnRule(w, true) })
 	for i := range base.Objects {
 		j.shared[objectAddress(&base.Objects[i])] = base.Objects[i].Content
@@ -84,7 +84,7 @@ func (j *TreeJudge) Add(clusters []string, s State) error {
 // are cached, by cluster only if the rule depends on it.
 func (j *TreeJudge) refuses(at int, o *Object, cluster string) (bool, error) {
 	rule := j.rules[at]
-	key := evaluation{rule: at, content: objectAddress(o)}
+	key := evaluationKey{rule: at, content: objectAddress(o)}
 	if strings.Contains(rule.Expression, "cluster") {
 		key.cluster = cluster
 	}

@@ -20,8 +20,8 @@ func (f Finding) parts() []part {
 	whole := part{Object: f.Object, Field: f.Field, Container: f.Container}
 	var out []part
 	switch {
-	case len(f.spots) > 0:
-		for _, s := range f.spots {
+	case len(f.locations) > 0:
+		for _, s := range f.locations {
 			out = append(out, part{Object: s.Object, Field: s.Field, Container: s.Container})
 		}
 	case f.clause != nil:
@@ -59,8 +59,8 @@ func (f Finding) only(which []int) Finding {
 		return f
 	}
 	switch {
-	case len(f.spots) > 0:
-		return f.onlySpots(which)
+	case len(f.locations) > 0:
+		return f.onlyLocations(which)
 	case f.clause != nil:
 		c := *f.clause
 		c.objects = pick(c.objects, which)
@@ -71,22 +71,22 @@ func (f Finding) only(which []int) Finding {
 	return f
 }
 
-// onlySpots is only for a finding with spots.
-func (f Finding) onlySpots(which []int) Finding {
-	f.Message = strings.TrimSuffix(f.Message, atPlaces(len(f.spots)))
+// onlyLocations is only for a finding with locations.
+func (f Finding) onlyLocations(which []int) Finding {
+	f.Message = strings.TrimSuffix(f.Message, atPlaces(len(f.locations)))
 	listed := len(f.Also) > 0
-	f.spots, f.Also = pick(f.spots, which), nil
-	if first := f.spots[0]; which[0] > 0 {
+	f.locations, f.Also = pick(f.locations, which), nil
+	if first := f.locations[0]; which[0] > 0 {
 		f.Object, f.Field, f.Container, f.Place, f.Link = first.Object, first.Field, first.Container, first.Place, ""
 		f.was, f.is = first.was, first.is
 	}
-	for _, s := range f.spots[1:] {
+	for _, s := range f.locations[1:] {
 		if listed {
 			f.Also = append(f.Also, s.Field)
 		}
 	}
-	if len(f.spots) > 1 && !listed {
-		f.Message += atPlaces(len(f.spots))
+	if len(f.locations) > 1 && !listed {
+		f.Message += atPlaces(len(f.locations))
 	}
 	return f
 }

@@ -60,7 +60,7 @@ func atomsOf(f Finding, clusters []string) []atom {
 			}
 		case f.Family() == "images":
 			out = append(out, one)
-			for _, s := range f.spots[min(1, len(f.spots)):] {
+			for _, s := range f.locations[min(1, len(f.locations)):] {
 				one.object, one.field, one.container = s.Object.String(), s.Field, s.Container
 				out = append(out, one)
 			}
@@ -100,11 +100,11 @@ func randomFinding(r *rand.Rand, clusters []string) Finding {
 	case 3:
 		f.Rule, f.Message = "images.changed", "another build"
 		for _, at := range some("x", "y", "z") {
-			f.spots = append(f.spots, spot{Object: Ref{Kind: "Kind", Namespace: "ops", Name: at}, Field: "container " + at, Container: string(at[0] - 11)})
+			f.locations = append(f.locations, location{Object: Ref{Kind: "Kind", Namespace: "ops", Name: at}, Field: "container " + at, Container: string(at[0] - 11)})
 		}
-		f.Object, f.Field, f.Container = f.spots[0].Object, f.spots[0].Field, f.spots[0].Container
-		if len(f.spots) > 1 {
-			f.Message += atPlaces(len(f.spots))
+		f.Object, f.Field, f.Container = f.locations[0].Object, f.locations[0].Field, f.locations[0].Container
+		if len(f.locations) > 1 {
+			f.Message += atPlaces(len(f.locations))
 		}
 	default:
 		fields := some("v1 a.x", "v1 b.x", "v1 c.x")
@@ -245,9 +245,9 @@ func TestUnlistedVulnerabilitiesArePart(t *testing.T) {
 func TestPlacesOfAPart(t *testing.T) {
 	f := Finding{Rule: "images.changed"}
 	for _, name := range []string{"x", "y", "z"} {
-		f.spots = append(f.spots, spot{Object: Ref{Kind: "Pod", Name: name}})
+		f.locations = append(f.locations, location{Object: Ref{Kind: "Pod", Name: name}})
 	}
-	f.Object, f.Message = f.spots[0].Object, "new digest"+atPlaces(3)
+	f.Object, f.Message = f.locations[0].Object, "new digest"+atPlaces(3)
 	for want, which := range map[string][]int{"new digest": {1}, "new digest (at 2 places)": {1, 2}} {
 		if got := f.only(which); got.Message != want || got.Object.Name != "y" {
 			t.Errorf("%v: got %q at %s, want %q", which, got.Message, got.Object, want)

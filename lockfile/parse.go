@@ -197,8 +197,8 @@ func (p *parser) fieldPositions(n *yaml.Node) diag.Fields {
 // checkField validates one field of a block.
 func (p *parser) checkField(n *yaml.Node, what string, f reflect.StructField, value reflect.Value) {
 	at := yamlnode.At(p.file, n)
-	if _, said := yamlnode.Field(n, f.Name); said != nil {
-		at = yamlnode.At(p.file, said)
+	if _, node := yamlnode.Field(n, f.Name); node != nil {
+		at = yamlnode.At(p.file, node)
 	}
 	if value.IsZero() {
 		if yamlnode.Required(f) {
@@ -258,8 +258,8 @@ func (p *parser) verifyChecksum(n *yaml.Node, b block, checksum string) {
 		p.errs.Addf(yamlnode.At(p.file, n), "%s has no checksum: %s", b.title(), remedy)
 		return
 	}
-	_, said := yamlnode.Field(n, "checksum")
-	p.errs.Addf(yamlnode.At(p.file, n), "%s does not match its checksum on line %d: %s", b.title(), said.Line, remedy)
+	_, node := yamlnode.Field(n, "checksum")
+	p.errs.Addf(yamlnode.At(p.file, n), "%s does not match its checksum on line %d: %s", b.title(), node.Line, remedy)
 }
 
 // recordEdit restores the original version of an edited pin and records the edit in p.edits. It
@@ -270,8 +270,8 @@ func (p *parser) recordEdit(n *yaml.Node, pin *Pin, checksum string) bool {
 		return false
 	}
 	at := yamlnode.At(p.file, n)
-	if _, said := yamlnode.Field(n, "version"); said != nil {
-		at = yamlnode.At(p.file, said)
+	if _, node := yamlnode.Field(n, "version"); node != nil {
+		at = yamlnode.At(p.file, node)
 	}
 	*p.edits = append(*p.edits, Edit{pin.Namespace, pin.Package, pin.Version, at})
 	*pin = before

@@ -109,7 +109,7 @@ func TestDiagnosis(t *testing.T) {
 		"may all":             {newBoundRole("a", newRule("*", "*", "*")), "unknown [everything: may all verbs on all objects] "},
 		"may all of a name":   {newBoundRole("a", newRule("*", "deployments", "*")), "no [] "},
 		"cluster-admin":       {[]k8s.Object{root}, "unknown [everything: may all verbs on all objects] "},
-		"admin":               {[]k8s.Object{admin}, "unknown [everything: may all verbs on what ClusterRole admin permits, to which OLM adds its own kinds] "},
+		"admin":               {[]k8s.Object{admin}, "unknown [everything: may all verbs on the permissions of ClusterRole admin, which OLM extends with its own kinds] "},
 		"ships":               {[]k8s.Object{k8s.New(olm+"/v1alpha1", "Subscription", "a", "s")}, "yes [ships: uses OLM's API] "},
 		"ships its condition": {[]k8s.Object{k8s.New(olm+"/v2", "OperatorCondition", "a", "x")}, "no [] "},
 		"is asked":            {[]k8s.Object{hook}, "partly [webhook: is queried about subscriptions of operators.coreos.com] "},

@@ -55,7 +55,7 @@ func (t *tree) writeClusters() error {
 		// Paths of overlays contain the cluster's name, so clusters with overlays share nothing.
 		if own := len(c.Overlays) > 0; !known || own {
 			var err error
-			if part, err = t.ownPieces(c); err != nil {
+			if part, err = t.clusterFiles(c); err != nil {
 				return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
 			}
 			for i, f := range part {
@@ -123,8 +123,8 @@ func (t *tree) byCluster() bool {
 // hasEngine reports whether the tree contains objects that make an engine apply it.
 func (t *tree) hasEngine() bool { return t.opt.GitOps != nil && t.opt.profile.About().Kind != "" }
 
-// ownPieces returns the files of a cluster's own directories.
-func (t *tree) ownPieces(c profile.Cluster) ([]file, error) {
+// clusterFiles returns the files in a cluster's own directories.
+func (t *tree) clusterFiles(c profile.Cluster) ([]file, error) {
 	cfg, err := t.config(c)
 	if err != nil {
 		return nil, err

@@ -63,7 +63,7 @@ func (in *install) convertToServed(file bundle.Object, o Object) (Object, error)
 			continue
 		}
 		lossy := func(why string) error {
-			return diag.Errorf(file.Pos(), "%s %q at %s, which Kubernetes serves only before 1.%d: %s", o.Kind(), o.Name(), c.from, c.removed, why)
+			return diag.Errorf(file.Pos(), "%s %q uses %s, which Kubernetes 1.%d no longer serves: %s", o.Kind(), o.Name(), c.from, c.removed, why)
 		}
 		if c.to == "" {
 			return nil, lossy("no API version with the same fields")

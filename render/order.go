@@ -84,14 +84,14 @@ func (t *tree) setPlaces() {
 		}
 	}
 	order := newOrder(needs)
-	t.places = map[Key]profile.Place{}
+	t.places = map[Key]profile.ApplyPosition{}
 	if !t.byCluster() {
 		t.setPieceLeftoverPlaces()
 		return
 	}
 	for _, in := range t.installs {
 		for _, o := range slices.Concat(in.objects, in.sharedObjects) {
-			place := profile.Place{
+			place := profile.ApplyPosition{
 				First: issues[in.name()], Level: order.level[in.name()],
 				Provider: order.apiProvider(in.name(), providers[groupKind{o.Group(), o.Kind()}]),
 			}
@@ -109,7 +109,7 @@ func (t *tree) setPlaces() {
 func (t *tree) setPieceLeftoverPlaces() {
 	for _, in := range t.replaced {
 		for _, o := range in.objects {
-			t.places[o.Key()] = profile.Place{Stopped: isWorkload(o)}
+			t.places[o.Key()] = profile.ApplyPosition{Stopped: isWorkload(o)}
 		}
 	}
 }
@@ -121,7 +121,7 @@ func (t *tree) setLeftoverPlaces() {
 	for _, in := range t.replaced {
 		first := slices.ContainsFunc(in.provides(), func(api model.GVK) bool { return certificates.Issues(api.Group, api.Kind) })
 		for _, o := range in.objects {
-			t.places[o.Key()] = profile.Place{First: first, Stopped: isWorkload(o)}
+			t.places[o.Key()] = profile.ApplyPosition{First: first, Stopped: isWorkload(o)}
 		}
 		for _, o := range in.sharedObjects {
 			if place := t.places[o.Key()]; !place.First && place.Level > 0 {

@@ -69,7 +69,7 @@ func (in *install) atServedVersion(file bundle.Object) (Object, error) {
 	if o.APIVersion() == "" {
 		version, ok := typedKinds()[o.Kind()]
 		if !ok {
-			return nil, diag.Errorf(file.Pos(), "document %d: %s %q without apiVersion", file.Document+1, file.Kind(), file.Name())
+			return nil, diag.Errorf(file.Pos(), "document %d: %s %q: apiVersion is missing", file.Document+1, file.Kind(), file.Name())
 		}
 		in.note(file.Pos(), "manifest-without-version", "%s %q has no apiVersion, %s is assumed", file.Kind(), file.Name(), version)
 		o = k8s.With(o, version, "apiVersion")

@@ -30,7 +30,7 @@ type tree struct {
 	objects      []Rendered
 	warnings     []diag.Warning
 	ownCRDs      bool // some cluster gets only a part of the CRDs, so each cluster lists its own
-	places       map[Key]profile.Place
+	places       map[Key]profile.ApplyPosition
 
 	pieces          []piece           // by name
 	namespaces      []string          // rendered Namespaces, sorted

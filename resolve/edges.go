@@ -118,9 +118,9 @@ func requestsOtherBundle(s *want, pkgs []*model.Package) bool {
 	})
 }
 
-// edges returns the entries to which the installed bundle of s can be upgraded. In a promotion
-// these are the entries of the bundle in the upstream lock. If s has a target version, this is the
-// first step of the shortest path to it.
+// edges returns the upgrade candidates of s, in order of preference. In a promotion they are the
+// entries of the bundle in the upstream lock. With a target version, they are only the first step of
+// the shortest path to it.
 func (w *world) edges(s *want, pkgs []*model.Package) []*model.Entry {
 	cur := s.current
 	if pin := w.pinToReach(s); pin != nil {
@@ -171,7 +171,7 @@ func (i *installed) hasEdgeTo(e *model.Entry) bool {
 }
 
 // withOtherChannels adds, after each entry, the entries of the same bundle in other permitted
-// channels. A subscription is satisfied by a bundle, no matter from which channel.
+// channels. Any channel with the bundle satisfies the subscription.
 func withOtherChannels(s *want, es []*model.Entry) []*model.Entry {
 	if len(s.channels) == 1 {
 		return es

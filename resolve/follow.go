@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// followedPin returns the pin of a package in the followed lock, or nil.
+// followedPin returns the pin of a package in the upstream lock, or nil.
 func (w *world) followedPin(ns, pkg string) *lockfile.Pin {
 	if w.opt.From == nil {
 		return nil
@@ -33,7 +33,7 @@ func (w *world) pinToReach(s *want) *lockfile.Pin {
 }
 
 // reportStay records that s was not promoted to its pin in the upstream lock, and warns about it
-// with the reason. The parameter lock is the lock to which the user would apply the suggested flag.
+// with the reason. The suggested flag is for a run that starts from lock.
 func (r *round) reportStay(s *want, pin *lockfile.Pin, opts options, lock *lockfile.File) {
 	w := r.b.w
 	by, why, refused := r.notFollowedReason(s, pin, opts)
@@ -43,7 +43,7 @@ func (r *round) reportStay(s *want, pin *lockfile.Pin, opts options, lock *lockf
 	if by == HeldByVersions && w.next(s, lower, lock) == pin.Bundle {
 		why += "; allow it with --allow-downgrade"
 	}
-	w.warnFor(s, "not-followed", s.title()+" stays at "+s.current.bundle+": the upstream lock pins "+pin.Bundle+why)
+	w.warnFor(s, "not-followed", s.title()+" is held back at "+s.current.bundle+": the upstream lock pins "+pin.Bundle+why)
 }
 
 // notInstalled returns the declared operators that could not be installed from the upstream lock.

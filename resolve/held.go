@@ -32,7 +32,7 @@ const (
 // there is no upgrade.
 type held struct {
 	by      HeldBack
-	offered string       // the bundle to which it would be upgraded; empty: none
+	offered string       // the next bundle; empty: none
 	reason  string       // as text; empty: no message
 	refused []string     // operators whose bundles Options.Objection refused; sorted
 	to      *model.Entry // the bundle that a flag could install; nil: none
@@ -68,8 +68,7 @@ func (w *world) holdReasons(lock *lockfile.File) (*state, map[*want]held) {
 }
 
 // reportHeld warns if a requested upgrade was held back, and in any case if no edge leads to the
-// head of the channel. The parameter lock is the lock to which the user would apply the suggested
-// flag. It implements Rule 6.
+// head of the channel. The suggested flag is for a run that starts from lock. It implements Rule 6.
 func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	s := root.want
 	if !r.staysInstalled(s) {
@@ -90,7 +89,7 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	if h.reason == "" || code != "stranded" && !w.opt.Upgrade && w.named(s) == nil {
 		return
 	}
-	text := s.title() + " stays at " + s.current.bundle
+	text := s.title() + " is held back at " + s.current.bundle
 	if h.offered != "" {
 		text += " although " + h.offered + " is available"
 	}

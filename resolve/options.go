@@ -33,7 +33,7 @@ type Options struct {
 	Settled    []string // "namespace/package" of successors that were observed running, so that the lock drops their predecessors; "*": all
 
 	// Objection returns the reason why a bundle must not be newly installed in a namespace ("is not
-	// what dev pins"), or "". It is called for candidates that are not installed. Nil means that
+	// pinned in dev"), or "". It is called for candidates that are not installed. Nil means that
 	// there are no objections.
 	Objection func(namespace string, to *model.Bundle) string
 

@@ -267,7 +267,7 @@ func (st *state) dependents() map[*installed][]dependent {
 }
 
 // providersFor returns the installed bundles that meet requirement r of bundle by: by itself if it
-// does, otherwise those in its namespace, otherwise those in other namespaces.
+// meets r, otherwise those in its namespace, otherwise those in other namespaces.
 func (st *state) providersFor(by *installed, r *requirement) []*installed {
 	if r.match(by.facts) {
 		return []*installed{by}

@@ -319,7 +319,7 @@ func TestFollowedLock(t *testing.T) {
 // isReported reports whether a warning says that p differs from the followed lock.
 func isReported(res *resolve.Result, p lockfile.Pin) bool {
 	for _, w := range res.Warnings {
-		if w.Code == "not-followed" && strings.Contains(w.Msg, " stays at "+p.Bundle) && strings.Contains(w.Msg, p.Namespace+"/") {
+		if w.Code == "not-followed" && strings.Contains(w.Msg, " is held back at "+p.Bundle) && strings.Contains(w.Msg, p.Namespace+"/") {
 			return true
 		}
 	}

@@ -33,8 +33,8 @@ type TreeComparer interface {
 	CanMerge(a, b *lockfile.File) bool
 	// Overlap reports whether a part of the tree may depend on changes of both locks.
 	Overlap(a, b *lockfile.File) bool
-	// MergeEquals reports whether merging the trees of some locks gives the tree of their merged lock.
-	MergeEquals(merged *lockfile.File, of []*lockfile.File) bool
+	// MergeEquals reports whether merging the trees of parts gives the tree of merged.
+	MergeEquals(merged *lockfile.File, parts []*lockfile.File) bool
 }
 
 // Split divides the upgrade requested by opt into the smallest parts that can each be made

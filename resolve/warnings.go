@@ -146,7 +146,7 @@ func (w *world) reportResult(r *round, st *state, res *Result) {
 	for _, i := range st.installed {
 		wants := st.wantsOf(i)
 		if id := w.droppedBy(i); id != "" && len(wants) > 0 && !wants[0].namesBundle() {
-			w.warnFor(wants[0], "dropped", fmt.Sprintf("%s stays at %s, which is no longer in catalog %s", wants[0].title(), i.bundle, id))
+			w.warnFor(wants[0], "dropped", fmt.Sprintf("%s is pinned to %s, which is no longer in catalog %s", wants[0].title(), i.bundle, id))
 		}
 		if len(wants) > 0 && i.entry != nil {
 			w.reportDeprecated(i, wants[0])
@@ -300,7 +300,7 @@ func (w *world) watches(st *state, i *installed) []string {
 	return w.watchOf(i.ns, s, i.entry.Bundle())
 }
 
-// reportNamespaces warns about missing OperatorGroups, and about operators that the followed lock
+// reportNamespaces warns about missing OperatorGroups, and about operators that the upstream lock
 // does not pin.
 func (w *world) reportNamespaces(st *state) {
 	for _, s := range st.wants {

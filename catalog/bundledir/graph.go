@@ -46,9 +46,9 @@ func newestFirst(a, b *member) int {
 	)
 }
 
-// defaultChannel returns the default channel of a package: that of the newest bundle that names
-// an existing channel, as in an index to which bundles were added in version order. If no bundle
-// names one, it returns the only channel, or the first channel by name of the newest bundle.
+// defaultChannel returns the first existing channel that a bundle names as default, newest bundle
+// first, as if the bundles had been added to an index in version order. If no bundle names one, it
+// returns the only channel, or the first channel by name of the newest bundle.
 func defaultChannel(pkg string, newestFirst []*member, channels map[string][]*member) (string, []diag.Warning) {
 	absent := ""
 	for _, m := range newestFirst {

@@ -60,7 +60,7 @@ func Dirs(fsys fs.FS) (map[Ref]string, error) {
 	for _, m := range members {
 		ref := Ref{m.pkg, m.data.Name}
 		if first, ok := found[ref]; ok {
-			faults.Addf(m.data.Pos, "second bundle %q of package %q: first in %s", ref.Bundle, ref.Package, first)
+			faults.Addf(m.data.Pos, "duplicate bundle %q in package %q: first in %s", ref.Bundle, ref.Package, first)
 			continue
 		}
 		found[ref] = m.dir

@@ -207,7 +207,7 @@ func (c *conversion) versions(p packageManifest) map[string]*version {
 		}
 		name := v.bundle.CSV.Name
 		if first := out[name]; first != nil {
-			c.faults.Addf(diag.Pos{File: dir}, "second ClusterServiceVersion %q of package %q: first in %s", name, p.Name, first.dir)
+			c.faults.Addf(diag.Pos{File: dir}, "duplicate ClusterServiceVersion %q in package %q: first in %s", name, p.Name, first.dir)
 			return nil
 		}
 		out[name] = v
@@ -249,7 +249,7 @@ func (c *conversion) version(dir, pkg string) (*version, error) {
 		return nil, err
 	}
 	if v.bundle, err = bundle.Load(files); err != nil {
-		return nil, diag.MapPositions(err, func(p diag.Pos) diag.Pos { // replace the converted file name by the original one
+		return nil, diag.MapPositions(err, func(p diag.Pos) diag.Pos { // replace the converted file name with the original one
 			p.File = strings.TrimPrefix(p.File, "manifests/")
 			return p
 		})

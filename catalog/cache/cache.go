@@ -24,9 +24,9 @@ import (
 
 // Cache opens catalogs with the indexes in a store.
 type Cache struct {
-	Store   *store.Store
-	Place   source.Place
-	Version string // version of the program; indexes of other versions are ignored
+	Store    *store.Store
+	Resolver source.Resolver
+	Version  string // version of the program; indexes of other versions are ignored
 
 	Progress func(Catalog, Phase) // called while a catalog is opened; may be nil
 	Now      func() time.Time     // current time, compared with the times of files; nil means time.Now
@@ -45,7 +45,7 @@ type Phase int
 
 // The phases, in order.
 const (
-	Finding  Phase = iota // locating the catalog and its state, which may download an image
+	Locating Phase = iota // locating the catalog, which may download an image
 	Known                 // the index is valid; final phase
 	Indexing              // reading the catalog and writing its index
 )
@@ -84,7 +84,7 @@ type CatalogSet struct {
 func (c *Cache) Open(ctx context.Context, cats []Catalog, digests bool) *CatalogSet {
 	set := &CatalogSet{broken: map[model.ID]error{}}
 	for _, cat := range cats {
-		c.reportProgress(cat, Finding)
+		c.reportProgress(cat, Locating)
 		b, err := c.open(ctx, cat, digests)
 		if err != nil {
 			set.AddBroken(cat, err)
@@ -209,7 +209,7 @@ type Contents struct {
 // OpenContents opens a catalog for reading the content of bundles. It does not load the catalog;
 // if there is an index, it finds bundles by their positions in it.
 func (c *Cache) OpenContents(ctx context.Context, ref source.Ref) (*Contents, error) {
-	src, err := source.Find(ctx, c.Place, ref)
+	src, err := source.Find(ctx, c.Resolver, ref)
 	if err != nil {
 		return nil, err
 	}

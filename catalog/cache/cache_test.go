@@ -41,7 +41,7 @@ func open(t *testing.T, dir, kept string) *Cache {
 	t.Helper()
 	s, err := store.Open(kept)
 	must(t, err)
-	return &Cache{Store: s, Place: source.Place{Lookup: source.LookupIn(dir)}, Version: "test", Now: laterClock}
+	return &Cache{Store: s, Resolver: source.Resolver{Lookup: source.LookupIn(dir)}, Version: "test", Now: laterClock}
 }
 
 func cats() []Catalog {
@@ -274,8 +274,8 @@ func TestChangedMeanwhile(t *testing.T) {
 	dir := t.TempDir()
 	writeCatalog(t, filepath.Join(dir, "shop"), 2)
 	c := open(t, dir, t.TempDir())
-	lookup := c.Place.Lookup
-	c.Place.Lookup = func(path string) (source.File, error) {
+	lookup := c.Resolver.Lookup
+	c.Resolver.Lookup = func(path string) (source.File, error) {
 		f, err := lookup(path)
 		f.FS = &changing{f.FS, 2, func() { must(t, os.WriteFile(filepath.Join(dir, "shop/p1/more.json"), nil, 0o666)) }}
 		return f, err

@@ -37,7 +37,7 @@ func (c *Cache) open(ctx context.Context, cat Catalog, digests bool) (*catalogRe
 	if cat.Source == "" {
 		return nil, errors.New(cat.Why)
 	}
-	src, err := source.Find(ctx, c.Place, cat.At)
+	src, err := source.Find(ctx, c.Resolver, cat.At)
 	if err != nil {
 		return nil, err
 	}

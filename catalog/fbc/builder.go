@@ -25,7 +25,7 @@ type builder struct {
 	texts  map[string]string
 	values map[string][]byte
 
-	forms *forms
+	codecs *codecs
 
 	// Buffers and readers reused for every file.
 	window    *bufio.Reader
@@ -44,7 +44,7 @@ type builder struct {
 
 func newBuilder() *builder {
 	return &builder{
-		forms:      newForms(),
+		codecs:     newCodecs(),
 		deprecated: map[string]diag.Pos{}, texts: map[string]string{}, values: map[string][]byte{},
 		window: bufio.NewReaderSize(nil, beginSize), file: &scanner{}, inner: &scanner{},
 	}
@@ -104,7 +104,7 @@ func (b *builder) add(o *object, sel *selector) {
 		p.Bundles = append(p.Bundles, o.bundle)
 	case schemaDeprecations:
 		if first, ok := b.deprecated[o.pkg]; ok {
-			b.faults.Addf(o.pos, "second olm.deprecations of package %q: first at %s", o.pkg, first)
+			b.faults.Addf(o.pos, "duplicate olm.deprecations of package %q: first at %s", o.pkg, first)
 		}
 		b.deprecated[o.pkg] = o.pos
 		if len(o.deprecations) > 0 { // an empty olm.deprecations is not an object of the package

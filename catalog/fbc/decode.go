@@ -187,7 +187,7 @@ func (d *decoder) object(pos diag.Pos, schema string) (*object, error) {
 			m.raw = bytes.Clone(d.in.raw())
 			early = append(early, m)
 		default:
-			d.b.forms.schemas[o.schema].field(d, o, name)
+			d.b.codecs.schemas[o.schema].field(d, o, name)
 		}
 	}
 	if err := d.in.failed(); err != nil {
@@ -212,7 +212,7 @@ func (d *decoder) decodeEarly(o *object, members []heldField) error {
 	}
 	for _, m := range members {
 		sub := d.b.newTextDecoder(d.file, o.pos, m.raw, d.sel)
-		if d.b.forms.schemas[o.schema].field(sub, o, []byte(m.name)); sub.in.failed() != nil {
+		if d.b.codecs.schemas[o.schema].field(sub, o, []byte(m.name)); sub.in.failed() != nil {
 			return sub.in.failed()
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // again, except for positions, fields that the caller sets, and lifecycles with a fault. The
 // output is deterministic.
 func Encode(w io.Writer, c model.Content, objects func(pkg, bundle string) ([][]byte, error)) error {
-	e := &encoder{enc: jsontext.NewEncoder(w, jsontext.WithIndent("    "), jsontext.AllowDuplicateNames(false)), objects: objects, forms: newForms()}
+	e := &encoder{enc: jsontext.NewEncoder(w, jsontext.WithIndent("    "), jsontext.AllowDuplicateNames(false)), objects: objects, codecs: newCodecs()}
 	packages := slices.SortedFunc(slices.Values(c.Packages), func(a, b model.PackageData) int { return strings.Compare(a.Name, b.Name) })
 	for i := range packages {
 		if err := e.pkg(&packages[i]); err != nil {
@@ -34,7 +34,7 @@ func Encode(w io.Writer, c model.Content, objects func(pkg, bundle string) ([][]
 type encoder struct {
 	enc     *jsontext.Encoder
 	objects func(pkg, bundle string) ([][]byte, error)
-	forms   *forms
+	codecs  *codecs
 	err     error
 }
 
@@ -77,7 +77,7 @@ func (e *encoder) bundle(pkg string, b model.BundleData) error {
 	if len(manifests) == 0 && b.Metadata.Known {
 		var value bytes.Buffer
 		sub := &encoder{enc: jsontext.NewEncoder(&value)}
-		e.forms.metadata.write(sub, newRawMetadata(b.Metadata))
+		e.codecs.metadata.write(sub, newRawMetadata(b.Metadata))
 		if sub.err != nil {
 			return sub.err
 		}
@@ -87,7 +87,7 @@ func (e *encoder) bundle(pkg string, b model.BundleData) error {
 	return e.err
 }
 
-func (e *encoder) object(o *object) { e.forms.schemas[o.schema].form().write(e, o) }
+func (e *encoder) object(o *object) { e.codecs.schemas[o.schema].codec().write(e, o) }
 
 func (e *encoder) value(v []byte) {
 	if e.err == nil {

@@ -424,7 +424,7 @@ b.json:5:34: malformed JSON: the file ends inside an object`,
 		{
 			"error/second deprecations",
 			map[string]string{"a.json": `{"schema":"olm.deprecations","package":"a"}{"schema":"olm.deprecations","package":"a"}`},
-			`a.json:1:44: second olm.deprecations of package "a": first at a.json:1:1`,
+			`a.json:1:44: duplicate olm.deprecations of package "a": first at a.json:1:1`,
 		},
 		{
 			"error/base64",

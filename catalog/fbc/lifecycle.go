@@ -11,7 +11,7 @@ import (
 // faults are stored in the document and do not invalidate the catalog.
 func lifecycleFields(schema, pkg member[object]) members[object] {
 	versions := fieldAt("versions", func(o *object) *[]model.SupportedVersion { return &o.lifecycle.Versions },
-		distinctForm(maxReleases, releaseForm(), func(v model.SupportedVersion) string { return v.Name }))
+		distinctCodec(maxReleases, releaseCodec(), func(v model.SupportedVersion) string { return v.Name }))
 	return members[object]{schema, tolerantField(pkg), tolerantField(versions), tolerantField(unknownFields[object]())}
 }
 
@@ -26,32 +26,32 @@ func tolerantField(m member[object]) member[object] {
 	return m
 }
 
-// releaseForm returns the form of a MAJOR.MINOR version with its support periods.
-func releaseForm() form[model.SupportedVersion] {
-	return checkedForm(members[model.SupportedVersion]{
-		fieldAt("name", func(v *model.SupportedVersion) *string { return &v.Name }, checkedText(model.CheckMinor)),
-		fieldAt("phases", func(v *model.SupportedVersion) *[]model.SupportPhase { return &v.Phases }, phasesForm()),
-		optionalField("platformCompatibility", func(v *model.SupportedVersion) *[]model.SupportedPlatform { return &v.Platforms }, platformsForm()),
+// releaseCodec returns the codec of a MAJOR.MINOR version with its support periods.
+func releaseCodec() codec[model.SupportedVersion] {
+	return checkedCodec(members[model.SupportedVersion]{
+		fieldAt("name", func(v *model.SupportedVersion) *string { return &v.Name }, checkedTextCodec(model.CheckMinor)),
+		fieldAt("phases", func(v *model.SupportedVersion) *[]model.SupportPhase { return &v.Phases }, phasesCodec()),
+		optionalField("platformCompatibility", func(v *model.SupportedVersion) *[]model.SupportedPlatform { return &v.Platforms }, platformsCodec()),
 		unknownFields[model.SupportedVersion](),
-	}.form(), func(v *model.SupportedVersion) error {
+	}.codec(), func(v *model.SupportedVersion) error {
 		return cmp.Or(checkPresent("name", v.Name == ""), checkPresent("phases", len(v.Phases) == 0))
 	})
 }
 
-// phasesForm returns the form of consecutive phases.
-func phasesForm() form[[]model.SupportPhase] {
-	phase := checkedForm(members[model.SupportPhase]{
-		fieldAt("name", func(p *model.SupportPhase) *string { return &p.Name }, textForm(maxName)),
-		fieldAt("startDate", func(p *model.SupportPhase) *string { return &p.Start }, checkedText(model.CheckDay)),
-		fieldAt("endDate", func(p *model.SupportPhase) *string { return &p.End }, checkedText(model.CheckDay)),
+// phasesCodec returns the codec of consecutive phases.
+func phasesCodec() codec[[]model.SupportPhase] {
+	phase := checkedCodec(members[model.SupportPhase]{
+		fieldAt("name", func(p *model.SupportPhase) *string { return &p.Name }, textCodec(maxName)),
+		fieldAt("startDate", func(p *model.SupportPhase) *string { return &p.Start }, checkedTextCodec(model.CheckDay)),
+		fieldAt("endDate", func(p *model.SupportPhase) *string { return &p.End }, checkedTextCodec(model.CheckDay)),
 		unknownFields[model.SupportPhase](),
-	}.form(), func(p *model.SupportPhase) error {
+	}.codec(), func(p *model.SupportPhase) error {
 		if err := cmp.Or(checkPresent("name", p.Name == ""), checkPresent("startDate", p.Start == ""), checkPresent("endDate", p.End == "")); err != nil {
 			return err
 		}
 		return p.Check()
 	})
-	f := listForm(maxPhases, phase)
+	f := listCodec(maxPhases, phase)
 	f.read = func(d *decoder, into *[]model.SupportPhase) {
 		faults := len(*d.tolerated)
 		d.items(maxPhases, func(n int) {
@@ -75,18 +75,18 @@ type platform struct {
 	versions []string
 }
 
-// platformsForm returns the form of supported platform versions. The encoded form groups them by
+// platformsCodec returns the codec of supported platform versions. The encoded form groups them by
 // platform.
-func platformsForm() form[[]model.SupportedPlatform] {
-	one := checkedForm(members[platform]{
-		fieldAt("name", func(p *platform) *string { return &p.name }, textForm(maxName)),
-		fieldAt("versions", func(p *platform) *[]string { return &p.versions }, distinctForm(maxVersions, checkedText(model.CheckMinor), func(s string) string { return s })),
+func platformsCodec() codec[[]model.SupportedPlatform] {
+	one := checkedCodec(members[platform]{
+		fieldAt("name", func(p *platform) *string { return &p.name }, textCodec(maxName)),
+		fieldAt("versions", func(p *platform) *[]string { return &p.versions }, distinctCodec(maxVersions, checkedTextCodec(model.CheckMinor), func(s string) string { return s })),
 		unknownFields[platform](),
-	}.form(), func(p *platform) error {
+	}.codec(), func(p *platform) error {
 		return cmp.Or(checkPresent("name", p.name == ""), checkPresent("versions", len(p.versions) == 0))
 	})
-	all := distinctForm(maxPlatforms, one, func(p platform) string { return p.name })
-	return form[[]model.SupportedPlatform]{
+	all := distinctCodec(maxPlatforms, one, func(p platform) string { return p.name })
+	return codec[[]model.SupportedPlatform]{
 		read: func(d *decoder, into *[]model.SupportedPlatform) {
 			var ps []platform
 			all.read(d, &ps)
@@ -111,9 +111,9 @@ func platformsForm() form[[]model.SupportedPlatform] {
 	}
 }
 
-// distinctForm returns the form of an array with unique names.
-func distinctForm[T any](most int, each form[T], name func(T) string) form[[]T] {
-	f := listForm(most, each)
+// distinctCodec returns the codec of an array with unique names.
+func distinctCodec[T any](most int, each codec[T], name func(T) string) codec[[]T] {
+	f := listCodec(most, each)
 	f.read = func(d *decoder, into *[]T) {
 		seen := map[string]bool{}
 		d.items(most, func(int) {
@@ -132,14 +132,14 @@ func distinctForm[T any](most int, each form[T], name func(T) string) form[[]T] 
 	return f
 }
 
-// checkedText returns the form of a string that passes check.
-func checkedText(check func(string) error) form[string] {
-	return checkedForm(textForm(maxName), func(s *string) error { return check(*s) })
+// checkedTextCodec returns the codec of a string that passes check.
+func checkedTextCodec(check func(string) error) codec[string] {
+	return checkedCodec(textCodec(maxName), func(s *string) error { return check(*s) })
 }
 
-// checkedForm returns the form of a value that must pass check. A value with decoding faults is
+// checkedCodec returns the codec of a value that must pass check. A value with decoding faults is
 // not checked.
-func checkedForm[T any](f form[T], check func(*T) error) form[T] {
+func checkedCodec[T any](f codec[T], check func(*T) error) codec[T] {
 	read := f.read
 	f.read = func(d *decoder, into *T) {
 		d.in.kind()

@@ -38,23 +38,23 @@ type mode struct {
 	supported bool
 }
 
-// metadataForms returns the forms of an olm.csv.metadata and of a ClusterServiceVersion. The
+// metadataCodecs returns the codecs of an olm.csv.metadata and of a ClusterServiceVersion. The
 // spec of the ClusterServiceVersion has the same fields, two of them with other names.
-func metadataForms() (metadata, csv form[rawMetadata]) {
+func metadataCodecs() (metadata, csv codec[rawMetadata]) {
 	definitions := members[rawMetadata]{
-		fieldAt("owned", func(t *rawMetadata) *[]string { return &t.owned }, listForm(maxOwned, members[string]{fieldAt("name", sameValue, textForm(maxName))}.form())),
-	}.form()
-	modes := listForm(maxModes, members[mode]{
-		fieldAt("type", func(m *mode) *string { return &m.name }, textForm(maxName)),
-		fieldAt("supported", func(m *mode) *bool { return &m.supported }, form[bool]{
+		fieldAt("owned", func(t *rawMetadata) *[]string { return &t.owned }, listCodec(maxOwned, members[string]{fieldAt("name", sameValue, textCodec(maxName))}.codec())),
+	}.codec()
+	modes := listCodec(maxModes, members[mode]{
+		fieldAt("type", func(m *mode) *string { return &m.name }, textCodec(maxName)),
+		fieldAt("supported", func(m *mode) *bool { return &m.supported }, codec[bool]{
 			read: func(d *decoder, into *bool) {
 				*into = d.in.kind() == 't'
 				d.in.skip()
 			},
 			write: func(e *encoder, from *bool) { e.token(jsontext.Bool(*from)) },
 		}),
-	}.form())
-	annotations := form[rawMetadata]{
+	}.codec())
+	annotations := codec[rawMetadata]{
 		read: (*decoder).annotations, write: (*encoder).annotations,
 		empty: func(t *rawMetadata) bool { return len(t.Annotations) == 0 && t.Description == "" },
 		shape: &yamlnode.Filter{Field: func(name []byte) (*yamlnode.Filter, bool) {
@@ -65,25 +65,25 @@ func metadataForms() (metadata, csv form[rawMetadata]) {
 		optionalField("annotations", sameValue, annotations),
 		optionalField("crdDescriptions", sameValue, definitions),
 		readOnlyField("customresourcedefinitions", sameValue, definitions),
-		readOnlyField("description", sameValue, form[rawMetadata]{read: (*decoder).longDescription, shape: &yamlnode.Filter{Text: func(s []byte) []byte { return truncateText(s, longEnough) }}}),
-		optionalField("displayName", func(t *rawMetadata) *string { return &t.DisplayName }, textForm(maxText)),
-		optionalField("installModes", func(t *rawMetadata) *[]mode { return &t.modes }, form[[]mode]{
+		readOnlyField("description", sameValue, codec[rawMetadata]{read: (*decoder).longDescription, shape: &yamlnode.Filter{Text: func(s []byte) []byte { return truncateText(s, longEnough) }}}),
+		optionalField("displayName", func(t *rawMetadata) *string { return &t.DisplayName }, textCodec(maxText)),
+		optionalField("installModes", func(t *rawMetadata) *[]mode { return &t.modes }, codec[[]mode]{
 			read: func(d *decoder, into *[]mode) {
 				*into = []mode{}
 				modes.read(d, into)
 			},
 			write: modes.write, empty: func(from *[]mode) bool { return *from == nil },
 		}),
-		optionalField("keywords", func(t *rawMetadata) *[]string { return &t.Keywords }, listForm(maxKeywords, textForm(maxName))),
-		optionalField("maturity", func(t *rawMetadata) *string { return &t.Maturity }, textForm(maxName)),
-		optionalField("minKubeVersion", func(t *rawMetadata) *string { return &t.MinKubeVersion }, textForm(maxName)),
-		optionalField("provider", sameValue, members[rawMetadata]{fieldAt("name", func(t *rawMetadata) *string { return &t.Provider }, textForm(maxName))}.form()),
-	}.form()
+		optionalField("keywords", func(t *rawMetadata) *[]string { return &t.Keywords }, listCodec(maxKeywords, textCodec(maxName))),
+		optionalField("maturity", func(t *rawMetadata) *string { return &t.Maturity }, textCodec(maxName)),
+		optionalField("minKubeVersion", func(t *rawMetadata) *string { return &t.MinKubeVersion }, textCodec(maxName)),
+		optionalField("provider", sameValue, members[rawMetadata]{fieldAt("name", func(t *rawMetadata) *string { return &t.Provider }, textCodec(maxName))}.codec()),
+	}.codec()
 	return metadata, members[rawMetadata]{
-		fieldAt("kind", func(t *rawMetadata) *string { return &t.kind }, textForm(maxName)),
-		fieldAt("metadata", sameValue, members[rawMetadata]{fieldAt("annotations", sameValue, annotations)}.form()),
+		fieldAt("kind", func(t *rawMetadata) *string { return &t.kind }, textCodec(maxName)),
+		fieldAt("metadata", sameValue, members[rawMetadata]{fieldAt("annotations", sameValue, annotations)}.codec()),
 		fieldAt("spec", sameValue, metadata),
-	}.form()
+	}.codec()
 }
 
 // annotations decodes the annotations for which model.KeepsAnnotation returns true.
@@ -140,8 +140,8 @@ func (d *decoder) longDescription(t *rawMetadata) {
 	t.Description = b.short
 }
 
-// metadata decodes the metadata of a bundle of form f.
-func (d *decoder) metadata(f form[rawMetadata], t *rawMetadata) model.Metadata {
+// metadata decodes the metadata of a bundle with codec f.
+func (d *decoder) metadata(f codec[rawMetadata], t *rawMetadata) model.Metadata {
 	d.lenient = true
 	f.read(d, t)
 	d.lenient = false
@@ -188,7 +188,7 @@ func manifestMetadata(b *builder, data []byte) (model.Metadata, bool) {
 		return model.Metadata{}, false
 	}
 	if text[0] != '{' {
-		docs, err := b.manifests.Read("", 1, text, yamlnode.Limits{}, b.forms.csv.shape)
+		docs, err := b.manifests.Read("", 1, text, yamlnode.Limits{}, b.codecs.csv.shape)
 		if err != nil || len(docs) == 0 {
 			return model.Metadata{}, false
 		}
@@ -196,7 +196,7 @@ func manifestMetadata(b *builder, data []byte) (model.Metadata, bool) {
 	}
 	b.inner.resetBytes(text)
 	var t rawMetadata
-	m := (&decoder{in: b.inner, whole: true, b: b}).metadata(b.forms.csv, &t)
+	m := (&decoder{in: b.inner, whole: true, b: b}).metadata(b.codecs.csv, &t)
 	return m, t.kind == kindCSV && b.inner.failed() == nil
 }
 

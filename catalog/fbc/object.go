@@ -38,49 +38,49 @@ type manifest struct {
 	ref  string
 }
 
-// forms holds the forms of all objects.
-type forms struct {
+// codecs holds the codecs of all objects.
+type codecs struct {
 	schemas       map[string]members[object]
-	metadata, csv form[rawMetadata]
+	metadata, csv codec[rawMetadata]
 
 	schema     []byte // schema of the current YAML document; empty if it is not text
 	isMetadata bool   // the current property is an olm.csv.metadata
 }
 
-func newForms() *forms {
-	f := &forms{}
-	schema := fieldAt("schema", func(o *object) *string { return &o.schema }, form[string]{
-		read: textForm(maxName).read, write: textForm(maxName).write, shape: &yamlnode.Filter{Text: func(s []byte) []byte {
+func newCodecs() *codecs {
+	f := &codecs{}
+	schema := fieldAt("schema", func(o *object) *string { return &o.schema }, codec[string]{
+		read: textCodec(maxName).read, write: textCodec(maxName).write, shape: &yamlnode.Filter{Text: func(s []byte) []byte {
 			f.schema = append(f.schema, s...)
 			return s
 		}},
 	})
-	name := fieldAt("name", func(o *object) *string { return &o.name }, textForm(maxName))
-	pkg := fieldAt("package", func(o *object) *string { return &o.pkg }, textForm(maxName))
-	f.metadata, f.csv = metadataForms()
+	name := fieldAt("name", func(o *object) *string { return &o.name }, textCodec(maxName))
+	pkg := fieldAt("package", func(o *object) *string { return &o.pkg }, textCodec(maxName))
+	f.metadata, f.csv = metadataCodecs()
 	f.schemas = map[string]members[object]{
 		schemaPackage: {
 			schema, name,
-			fieldAt("defaultChannel", func(o *object) *string { return &o.defaultChannel }, textForm(maxName)),
-			optionalField("description", func(o *object) *string { return &o.description }, textForm(maxText)),
+			fieldAt("defaultChannel", func(o *object) *string { return &o.defaultChannel }, textCodec(maxName)),
+			optionalField("description", func(o *object) *string { return &o.description }, textCodec(maxText)),
 		},
 		schemaChannel: {
 			schema, name, pkg,
-			fieldAt("entries", func(o *object) *[]model.EntryData { return &o.entries }, listForm(maxEntries, entryForm())),
+			fieldAt("entries", func(o *object) *[]model.EntryData { return &o.entries }, listCodec(maxEntries, entryCodec())),
 		},
 		schemaBundle: {
 			schema, name, pkg,
-			optionalField("image", func(o *object) *string { return &o.bundle.Image }, textForm(maxText)),
+			optionalField("image", func(o *object) *string { return &o.bundle.Image }, textCodec(maxText)),
 			fieldAt("properties", sameValue, f.properties()),
-			optionalField("relatedImages", func(o *object) *[]model.RelatedImage { return &o.bundle.RelatedImages }, listForm(maxImages, members[model.RelatedImage]{
-				fieldAt("name", func(r *model.RelatedImage) *string { return &r.Name }, textForm(maxName)),
-				fieldAt("image", func(r *model.RelatedImage) *string { return &r.Image }, textForm(maxText)),
-			}.form())),
+			optionalField("relatedImages", func(o *object) *[]model.RelatedImage { return &o.bundle.RelatedImages }, listCodec(maxImages, members[model.RelatedImage]{
+				fieldAt("name", func(r *model.RelatedImage) *string { return &r.Name }, textCodec(maxName)),
+				fieldAt("image", func(r *model.RelatedImage) *string { return &r.Image }, textCodec(maxText)),
+			}.codec())),
 		},
 		schemaDeprecations: {
 			schema, pkg,
-			readOnlyField("name", func(o *object) *string { return &o.name }, textForm(maxName)),
-			fieldAt("entries", func(o *object) *[]model.DeprecationData { return &o.deprecations }, listForm(maxEntries, deprecationForm())),
+			readOnlyField("name", func(o *object) *string { return &o.name }, textCodec(maxName)),
+			fieldAt("entries", func(o *object) *[]model.DeprecationData { return &o.deprecations }, listCodec(maxEntries, deprecationCodec())),
 		},
 		schemaLifecycles: lifecycleFields(schema, pkg),
 	}
@@ -89,7 +89,7 @@ func newForms() *forms {
 
 // document returns the filter for a YAML document, whose schema may come last. It omits fields
 // of lifecycles.
-func (f *forms) document() *yamlnode.Filter {
+func (f *codecs) document() *yamlnode.Filter {
 	return &yamlnode.Filter{Open: func() { f.schema = f.schema[:0] }, Field: func(name []byte) (*yamlnode.Filter, bool) {
 		for _, schema := range []string{schemaBundle, schemaChannel, schemaPackage} { // olm.deprecations has no other fields
 			if s, ok := f.schemas[schema].shape(name); ok {
@@ -100,30 +100,30 @@ func (f *forms) document() *yamlnode.Filter {
 	}}
 }
 
-// entryForm returns the form of an entry of an olm.channel.
-func entryForm() form[model.EntryData] {
-	return positionedForm(func(e *model.EntryData) *diag.Pos { return &e.Pos }, members[model.EntryData]{
-		fieldAt("name", func(e *model.EntryData) *string { return &e.Name }, textForm(maxName)),
-		optionalField("replaces", func(e *model.EntryData) *string { return &e.Replaces }, textForm(maxName)),
-		optionalField("skips", func(e *model.EntryData) *[]string { return &e.Skips }, listForm(maxEntries, textForm(maxName))),
-		optionalField("skipRange", func(e *model.EntryData) *string { return &e.SkipRange }, textForm(maxText)),
-	}.form())
+// entryCodec returns the codec of an entry of an olm.channel.
+func entryCodec() codec[model.EntryData] {
+	return positionedCodec(func(e *model.EntryData) *diag.Pos { return &e.Pos }, members[model.EntryData]{
+		fieldAt("name", func(e *model.EntryData) *string { return &e.Name }, textCodec(maxName)),
+		optionalField("replaces", func(e *model.EntryData) *string { return &e.Replaces }, textCodec(maxName)),
+		optionalField("skips", func(e *model.EntryData) *[]string { return &e.Skips }, listCodec(maxEntries, textCodec(maxName))),
+		optionalField("skipRange", func(e *model.EntryData) *string { return &e.SkipRange }, textCodec(maxText)),
+	}.codec())
 }
 
-// deprecationForm returns the form of an entry in an olm.deprecations.
-func deprecationForm() form[model.DeprecationData] {
-	return positionedForm(func(e *model.DeprecationData) *diag.Pos { return &e.Pos }, members[model.DeprecationData]{
+// deprecationCodec returns the codec of an entry in an olm.deprecations.
+func deprecationCodec() codec[model.DeprecationData] {
+	return positionedCodec(func(e *model.DeprecationData) *diag.Pos { return &e.Pos }, members[model.DeprecationData]{
 		fieldAt("reference", sameValue, members[model.DeprecationData]{
-			fieldAt("schema", func(e *model.DeprecationData) *string { return &e.Schema }, textForm(maxName)),
-			optionalField("name", func(e *model.DeprecationData) *string { return &e.Name }, textForm(maxName)),
-		}.form()),
-		fieldAt("message", func(e *model.DeprecationData) *string { return &e.Message }, textForm(maxText)),
-	}.form())
+			fieldAt("schema", func(e *model.DeprecationData) *string { return &e.Schema }, textCodec(maxName)),
+			optionalField("name", func(e *model.DeprecationData) *string { return &e.Name }, textCodec(maxName)),
+		}.codec()),
+		fieldAt("message", func(e *model.DeprecationData) *string { return &e.Message }, textCodec(maxText)),
+	}.codec())
 }
 
-// positionedForm returns the form of an entry that stores its position. The entry has no filter,
+// positionedCodec returns the codec of an entry that stores its position. The entry has no filter,
 // because its fields depend on the enclosing object.
-func positionedForm[T any](pos func(*T) *diag.Pos, f form[T]) form[T] {
+func positionedCodec[T any](pos func(*T) *diag.Pos, f codec[T]) codec[T] {
 	read := f.read
 	f.shape = nil
 	f.read = func(d *decoder, into *T) {
@@ -133,13 +133,13 @@ func positionedForm[T any](pos func(*T) *diag.Pos, f form[T]) form[T] {
 	return f
 }
 
-// properties returns the form of the properties of a bundle.
-func (f *forms) properties() form[object] {
+// properties returns the codec of the properties of a bundle.
+func (f *codecs) properties() codec[object] {
 	each := members[model.Property]{
-		fieldAt("type", func(p *model.Property) *string { return &p.Type }, textForm(maxName)),
-		fieldAt("value", sameValue, form[model.Property]{write: func(e *encoder, p *model.Property) { e.value(p.Value) }}),
+		fieldAt("type", func(p *model.Property) *string { return &p.Type }, textCodec(maxName)),
+		fieldAt("value", sameValue, codec[model.Property]{write: func(e *encoder, p *model.Property) { e.value(p.Value) }}),
 	}
-	all := listForm(maxProperties, each.form())
+	all := listCodec(maxProperties, each.codec())
 	typ := &yamlnode.Filter{Text: func(s []byte) []byte {
 		f.isMetadata = string(s) == model.TypeMetadata
 		return s
@@ -150,7 +150,7 @@ func (f *forms) properties() form[object] {
 		}
 		return f.metadata.shape.Field(name)
 	}}
-	return form[object]{
+	return codec[object]{
 		read:  func(d *decoder, o *object) { d.items(maxProperties, func(int) { d.property(o) }) },
 		write: func(e *encoder, o *object) { all.write(e, &o.bundle.Properties) },
 		shape: &yamlnode.Filter{Items: &yamlnode.Filter{Open: func() { f.isMetadata = false }, Field: func(name []byte) (*yamlnode.Filter, bool) {

@@ -57,7 +57,7 @@ func (d *decoder) value(o *object, typ string) {
 		d.fields(func(name []byte) { d.bundleObject(o, pos, name) })
 		return
 	case model.TypeMetadata:
-		o.csv, o.bundle.Metadata = true, d.metadata(d.b.forms.metadata, &rawMetadata{})
+		o.csv, o.bundle.Metadata = true, d.metadata(d.b.codecs.metadata, &rawMetadata{})
 		return
 	}
 	raw := d.in.raw()

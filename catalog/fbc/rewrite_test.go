@@ -82,7 +82,7 @@ properties:
 		`{"type":"other","value":{"links":[]}},` +
 		`{"type":"olm.csv.metadata","value":{"customresourcedefinitions":{"owned":[{"name":"as.example.com"}]}}}],"schema":"olm.bundle"}`
 	for _, slow := range []bool{false, true} {
-		got, err := (&yamlnode.Reader{Slow: slow}).Read("f", 1, []byte(text), yamlnode.Limits{}, newForms().document())
+		got, err := (&yamlnode.Reader{Slow: slow}).Read("f", 1, []byte(text), yamlnode.Limits{}, newCodecs().document())
 		if err != nil || len(got) != 1 {
 			t.Fatal(err)
 		}

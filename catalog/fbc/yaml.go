@@ -24,8 +24,8 @@ func (b *builder) readYAML(file string, r io.Reader, offset int64, sel *selector
 			return diag.Errorf(diag.Pos{File: file, Line: line}, "%w", err)
 		}
 		b.document = model.Span{Offset: docs.Offset, Size: int64(len(text))}
-		read, err := b.yaml.Read(file, line, text, limits, b.forms.document())
-		if string(b.forms.schema) == schemaLifecycles { // lifecycle documents are small and decoded field by field
+		read, err := b.yaml.Read(file, line, text, limits, b.codecs.document())
+		if string(b.codecs.schema) == schemaLifecycles { // lifecycle documents are small and decoded field by field
 			read, err = b.yaml.Read(file, line, text, limits, nil)
 		}
 		b.fault(diag.Pos{File: file, Line: line}, err)
@@ -43,7 +43,7 @@ func (b *builder) decodeYAML(file string, text *yamlnode.Document, sel *selector
 	pos := text.Pos(0)
 	b.written.resetBytes(text.JSON)
 	d := &decoder{file: file, in: &b.written, whole: true, base: pos, yaml: text, b: b, sel: sel}
-	o, err := d.object(pos, b.intern(b.forms.schema))
+	o, err := d.object(pos, b.intern(b.codecs.schema))
 	if err != nil {
 		return d.wrapSyntaxError(err)
 	}

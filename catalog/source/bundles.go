@@ -33,7 +33,7 @@ func anyEntry(fsys fs.FS, is func(name string, e fs.DirEntry) bool) (bool, error
 	return found, err
 }
 
-func findBundles(_ context.Context, at Place, _ Ref, rest string) (*Source, error) {
+func findBundles(_ context.Context, at Resolver, _ Ref, rest string) (*Source, error) {
 	return findDir(at, bundlesScheme, rest, func(c *Catalog) (Form, error) { return bundleDirs{c.FS, nil}, nil })
 }
 

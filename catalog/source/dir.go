@@ -15,7 +15,7 @@ import (
 // directories that no other scheme claims.
 const dirScheme = "dir"
 
-func findFileBased(_ context.Context, at Place, r Ref, rest string) (*Source, error) {
+func findFileBased(_ context.Context, at Resolver, r Ref, rest string) (*Source, error) {
 	return findDir(at, dirScheme, rest, func(c *Catalog) (Form, error) {
 		if _, err := fs.Stat(c.FS, ".indexignore"); err != nil && IsLayout(c.FS) {
 			return nil, fmt.Errorf("%q is an OCI layout with images: use %q", r, string(oci.Layout)+":"+rest)

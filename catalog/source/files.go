@@ -19,7 +19,7 @@ type File struct {
 	Name        string // name of the file in FS; empty for a directory
 }
 
-// LookupIn returns a [Place.Lookup] for paths named by the user, relative to dir. Messages show
+// LookupIn returns a [Resolver.Lookup] for paths named by the user, relative to dir. Messages show
 // paths with dir as given.
 func LookupIn(dir string) func(path string) (File, error) {
 	return func(name string) (File, error) {
@@ -52,7 +52,7 @@ func (f File) source(name string, open func(ctx context.Context) (*Catalog, erro
 }
 
 // findDir finds a catalog that is a directory. form returns the format of its files.
-func findDir(at Place, scheme, path string, form func(*Catalog) (Form, error)) (*Source, error) {
+func findDir(at Resolver, scheme, path string, form func(*Catalog) (Form, error)) (*Source, error) {
 	d, err := at.Lookup(path)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func (r Ref) AtDigest(d model.Digest) Ref {
 func ImageRef(name string) Ref { return Ref(string(oci.Remote) + ":" + name) }
 
 // findImage finds an image in a registry or a layout. Its index depends only on the digest.
-func findImage(ctx context.Context, at Place, r Ref, _ string) (*Source, error) {
+func findImage(ctx context.Context, at Resolver, r Ref, _ string) (*Source, error) {
 	im, err := at.Image(ctx, string(r))
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func findImage(ctx context.Context, at Place, r Ref, _ string) (*Source, error) 
 }
 
 // findArchive finds an image in a file. Finding its digest requires reading the whole file.
-func findArchive(_ context.Context, at Place, r Ref, _ string) (*Source, error) {
+func findArchive(_ context.Context, at Resolver, r Ref, _ string) (*Source, error) {
 	src, err := oci.ParseSource(string(r))
 	if err != nil {
 		return nil, err

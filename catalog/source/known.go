@@ -56,7 +56,7 @@ func FindKnown(text, openshift string) (k Known, r Ref, ok bool, err error) {
 	case version == "":
 		return k, "", true, fmt.Errorf("catalog %s has one version per OpenShift release: choose one, such as %s@4.20", name, name)
 	case minor == nil:
-		return k, "", true, fmt.Errorf("%s: %q is not a version of OpenShift: give a version, such as %s@4.20", text, version, name)
+		return k, "", true, fmt.Errorf("%s: %q is not a version of OpenShift: specify a version, such as %s@4.20", text, version, name)
 	}
 	return k, ImageRef(fmt.Sprintf(k.image, minor[1])), true, nil
 }

@@ -31,11 +31,11 @@ type Scheme struct {
 	// such scheme of the table wins. Nil means that the scheme never does.
 	claims func(fsys fs.FS) (bool, error)
 	// find finds the source of a reference. rest is the part after the scheme.
-	find func(ctx context.Context, at Place, r Ref, rest string) (*Source, error)
+	find func(ctx context.Context, at Resolver, r Ref, rest string) (*Source, error)
 }
 
-// Place finds files and images for sources.
-type Place struct {
+// Resolver finds files and images for sources.
+type Resolver struct {
 	// Lookup finds a file or directory. Relative paths have a base, see [LookupIn].
 	Lookup func(path string) (File, error)
 	// Image opens an image. It fails if a required signature is missing.

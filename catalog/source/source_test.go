@@ -351,7 +351,7 @@ func laterClock() time.Time { return time.Now().Add(time.Minute) }
 func checkIndexed(t *testing.T, dir string, ref source.Ref) {
 	kept, err := store.Open(t.TempDir())
 	check(t, err)
-	c := &cache.Cache{Store: kept, Place: newPlace(dir), Version: "test", Now: laterClock}
+	c := &cache.Cache{Store: kept, Resolver: newResolver(dir), Version: "test", Now: laterClock}
 	id := model.ID{Name: "lamps"}
 	pick := func(what cache.Picker) *model.Catalog {
 		sh := c.Open(t.Context(), []cache.Catalog{{ID: id, Source: ref, At: ref}}, true)
@@ -446,12 +446,12 @@ func TestBundles(t *testing.T) {
 	}
 }
 
-func newPlace(dir string) source.Place {
+func newResolver(dir string) source.Resolver {
 	cache, err := store.Open(filepath.Join(dir, "store"))
 	if err != nil {
 		panic(err)
 	}
-	return source.Place{
+	return source.Resolver{
 		Lookup: source.LookupIn(dir),
 		Image: func(ctx context.Context, ref string) (*image.Image, error) {
 			return image.Open(ctx, &oci.Client{Lookup: filetree.LookupIn(dir), Store: cache}, ref, image.OpenOptions{})
@@ -461,7 +461,7 @@ func newPlace(dir string) source.Place {
 
 func open(t *testing.T, dir string, ref source.Ref) *source.Catalog {
 	t.Helper()
-	c, err := source.Open(t.Context(), newPlace(dir), ref)
+	c, err := source.Open(t.Context(), newResolver(dir), ref)
 	check(t, err)
 	t.Cleanup(c.Close)
 	return c
@@ -480,7 +480,7 @@ func digest(t *testing.T, dir string, ref source.Ref) model.Digest {
 // loadError loads a catalog and returns the error, which must not be nil.
 func loadError(t *testing.T, dir string, ref source.Ref) error {
 	t.Helper()
-	c, err := source.Open(t.Context(), newPlace(dir), ref)
+	c, err := source.Open(t.Context(), newResolver(dir), ref)
 	if err == nil {
 		defer c.Close()
 		_, err = c.Content(t.Context())
@@ -494,7 +494,7 @@ func loadError(t *testing.T, dir string, ref source.Ref) error {
 // faultsOf returns the faults of a catalog, with file names as in messages.
 func faultsOf(t *testing.T, dir string, ref source.Ref) (faults diag.List) {
 	t.Helper()
-	c, err := source.Open(t.Context(), newPlace(dir), ref)
+	c, err := source.Open(t.Context(), newResolver(dir), ref)
 	if err == nil {
 		defer c.Close()
 		_, err = c.Content(t.Context())

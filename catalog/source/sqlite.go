@@ -12,7 +12,7 @@ import (
 // catalogs.
 const sqliteScheme = "sqlite"
 
-func findDatabase(_ context.Context, at Place, _ Ref, rest string) (*Source, error) {
+func findDatabase(_ context.Context, at Resolver, _ Ref, rest string) (*Source, error) {
 	f, err := at.Lookup(rest)
 	if err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func (r Ref) Check() error {
 	name, rest, found := strings.Cut(string(r), ":")
 	switch {
 	case r == "":
-		return fmt.Errorf("missing: give the location of the catalog, such as %q", "oci:catalogs/operatorhubio")
+		return fmt.Errorf("missing: specify the location of the catalog, such as %q", "oci:catalogs/operatorhubio")
 	case !found || !slices.Contains(schemeNames(), name):
 		return fmt.Errorf("%q does not start with one of %s:%s", r, strings.Join(schemeNames(), ":, "), diag.DidYouMean(name, schemeNames()))
 	case strings.TrimSpace(rest) == "" || rest != strings.TrimSpace(rest):
@@ -118,7 +118,7 @@ func (r Ref) Prefix() string {
 
 // Find finds the source of a reference without loading the catalog. The caller closes the
 // source.
-func Find(ctx context.Context, at Place, r Ref) (*Source, error) {
+func Find(ctx context.Context, at Resolver, r Ref) (*Source, error) {
 	s, rest, ok := r.Scheme()
 	if name, _, found := strings.Cut(string(r), ":"); !found {
 		return nil, fmt.Errorf("source %q has no scheme: must start with one of %s, and a colon", r, strings.Join(schemeNames(), ", "))
@@ -130,7 +130,7 @@ func Find(ctx context.Context, at Place, r Ref) (*Source, error) {
 
 // Open finds and opens the catalog of a reference. Closing the catalog also
 // closes the source.
-func Open(ctx context.Context, at Place, r Ref) (*Catalog, error) {
+func Open(ctx context.Context, at Resolver, r Ref) (*Catalog, error) {
 	src, err := Find(ctx, at, r)
 	if err != nil {
 		return nil, err

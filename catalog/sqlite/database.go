@@ -164,7 +164,7 @@ func (d *database) column(name string) string {
 }
 
 // errTooLong is the cause for exceeding the time limit.
-var errTooLong = errors.New("reading takes too long for a catalog")
+var errTooLong = errors.New("time limit for reading a catalog exceeded")
 
 // query calls row for each row of the result, with n columns.
 func (d *database) query(ctx context.Context, text string, n int, row func([]sql.NullString) error, args ...any) error {

@@ -150,7 +150,7 @@ func (l *loader) eachRow(query string, columns int, row func(r []string)) error 
 func (l *loader) readPackages() error {
 	err := l.eachRow("SELECT DISTINCT name, default_channel FROM package ORDER BY name", 2, func(r []string) {
 		if l.packages[r[0]] != nil {
-			l.faults.Addf(diag.Pos{File: l.file}, "package %q appears twice", r[0])
+			l.faults.Addf(diag.Pos{File: l.file}, "duplicate package %q", r[0])
 			return
 		}
 		l.packages[r[0]] = &packageRow{name: r[0], defaultChannel: r[1], channels: map[string]*channelRow{}}
@@ -176,7 +176,7 @@ func (l *loader) readBundles() error {
 			return
 		}
 		if l.bundles[r[0]] != nil {
-			l.faults.Addf(diag.Pos{File: l.file}, "bundle %q appears twice", r[0])
+			l.faults.Addf(diag.Pos{File: l.file}, "duplicate bundle %q", r[0])
 			return
 		}
 		l.bundles[r[0]] = &bundleRow{

@@ -223,8 +223,8 @@ func TestFaults(t *testing.T) {
 		{"broken dependency", newest + `INSERT INTO dependencies (operatorbundle_name, type, value) VALUES ('lamp.v1', 'olm.gvk', '[]');`, `bundle "lamp.v1": dependency "olm.gvk":`},
 		{"channel without a package", newest + `INSERT INTO channel VALUES ('x', 'gone', 'y');`, `channel "x" belongs to a missing package, "gone"`},
 		{"entry without a channel", newest + `INSERT INTO channel_entry VALUES (99, 'gone', 'lamp', 'lamp.v1', NULL, 0);`, `bundle "lamp.v1" is in a missing channel: "gone" of package "lamp"`},
-		{"package twice", oldest + `INSERT INTO package VALUES ('lamp', 'beta');`, `package "lamp" appears twice`},
-		{"bundle twice", oldest + `INSERT INTO operatorbundle (name, version) VALUES ('lamp.v1', '9.0.0');`, `bundle "lamp.v1" appears twice`},
+		{"package twice", oldest + `INSERT INTO package VALUES ('lamp', 'beta');`, `duplicate package "lamp"`},
+		{"bundle twice", oldest + `INSERT INTO operatorbundle (name, version) VALUES ('lamp.v1', '9.0.0');`, `duplicate bundle "lamp.v1"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := LoadFS(t.Context(), createDatabase(t, tt.script), "index.db")
@@ -267,7 +267,7 @@ func TestComputed(t *testing.T) {
 		{"columns", time.Minute, `DROP TABLE package; CREATE TABLE package (n int, name TEXT GENERATED ALWAYS AS (printf('%d%.*c', n, 1000000, 'x')), default_channel TEXT);
 			WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150) INSERT INTO package (n) SELECT i FROM n;`, "far more data than the file contains"},
 		{"a join", time.Second, `DROP TABLE channel_entry; CREATE TABLE channel_entry (entry_id int, channel_name string, package_name string, operatorbundle_name string, replaces int, depth int);` +
-			rows + `INSERT INTO channel_entry SELECT 1, 'stable', 'lamp', 'lamp.v1', 1, i FROM n;`, "takes too long"},
+			rows + `INSERT INTO channel_entry SELECT 1, 'stable', 'lamp', 'lamp.v1', 1, i FROM n;`, "time limit for reading a catalog exceeded"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			limit := defaultLimits()

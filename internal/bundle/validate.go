@@ -132,7 +132,7 @@ func checkObjects(c *checker) {
 	for _, o := range c.b.Objects {
 		switch key := o.Group() + "/" + o.Kind() + "/" + o.Name(); {
 		case o.Name() == "":
-			c.errs.Addf(o.Pos(), "document %d: %s without metadata.name", o.Document+1, o.Kind())
+			c.errs.Addf(o.Pos(), "document %d: %s: metadata.name is missing", o.Document+1, o.Kind())
 		case seen[key].Kind() != "" && reflect.DeepEqual(seen[key].Object, o.Object) && o.Kind() != "CustomResourceDefinition":
 			c.warnf("object-twice", "duplicate object %s: in %s and %s", o, seen[key].File, o.File)
 		case seen[key].Kind() != "":

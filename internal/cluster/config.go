@@ -87,13 +87,13 @@ func (opt Options) login() (*rest.Config, string, error) {
 			config, err := rest.InClusterConfig()
 			return config, inCluster, err
 		}
-		return nil, "", fmt.Errorf("no kubeconfig with a context (tried %s): give one with --kubeconfig", strings.Join(opt.files(), ", "))
+		return nil, "", fmt.Errorf("no kubeconfig with a context (tried %s): specify one with --kubeconfig", strings.Join(opt.files(), ", "))
 	}
 	name := cmp.Or(opt.Context, loaded.CurrentContext)
 	names := slices.Sorted(maps.Keys(loaded.Contexts))
 	switch {
 	case name == "":
-		return nil, "", fmt.Errorf("the kubeconfig has no current context: give one with --context (available: %s)", strings.Join(names, ", "))
+		return nil, "", fmt.Errorf("the kubeconfig has no current context: specify one with --context (available: %s)", strings.Join(names, ", "))
 	case !slices.Contains(names, name):
 		return nil, "", fmt.Errorf("no context %q in the kubeconfig (available: %s)%s", name, strings.Join(names, ", "), diag.DidYouMean(name, names))
 	}

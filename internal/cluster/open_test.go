@@ -44,11 +44,11 @@ func TestOpen(t *testing.T) {
 		{"ok/file", cluster.Options{File: good}, ""},
 		{"ok/first that is there", cluster.Options{Files: []string{absent, good}}, ""},
 		{"error/absent file", cluster.Options{File: absent}, "no such file"},
-		{"error/nothing there", cluster.Options{Files: []string{absent}}, "no kubeconfig with a context (tried " + absent + "): give one with --kubeconfig"},
+		{"error/nothing there", cluster.Options{Files: []string{absent}}, "no kubeconfig with a context (tried " + absent + "): specify one with --kubeconfig"},
 		{"error/in no cluster", cluster.Options{Files: []string{absent}, InCluster: true}, "unable to load in-cluster configuration"},
 		{"error/context of no kubeconfig", cluster.Options{Files: []string{absent}, InCluster: true, Context: "test"}, "no kubeconfig with a context"},
 		{"error/context", cluster.Options{File: good, Context: "tset"}, `no context "tset" in the kubeconfig (available: test) (did you mean "test"?)`},
-		{"error/no current", cluster.Options{File: without("current-context")}, "the kubeconfig has no current context: give one with --context (available: test)"},
+		{"error/no current", cluster.Options{File: without("current-context")}, "the kubeconfig has no current context: specify one with --context (available: test)"},
 		{"error/no cluster", cluster.Options{File: without("clusters")}, `context "test": `},
 		{"error/no yaml", cluster.Options{File: writeKubeconfig(t, "{token: "+clustertest.Token)}, "reading the kubeconfig: "},
 	} {

@@ -53,7 +53,7 @@ func faults() []fault {
 `,
 			`f.yaml:5:34: unknown field "configmap" in spec.config.volumes[0] (did you mean "configMap"?)
 f.yaml:5:77: unknown field "secret.secretname" in spec.config.volumes[1]
-f.yaml:5:89: spec.config.volumes[2].name: volume "a" is given twice
+f.yaml:5:89: spec.config.volumes[2].name: duplicate volume "a"
 f.yaml:5:107: spec.config.volumes[3].name: missing
 f.yaml:5:118: spec.config.volumes[3].emptyDir: expected an object, got a string
 f.yaml:6:41: unknown field "fieldref" in spec.config.env[0].valueFrom (did you mean "fieldRef"?)

@@ -138,7 +138,7 @@ func fieldFaults() []fieldFault {
 		{"", sub + meta + "spec: {" + hub + ", config: {env: [‸{value: x}]}}\n", missing},
 		{"", sub + meta + "spec: {" + hub + ", config: {selector: {matchExpressions: [{key: a, operator: ‸Is}]}}}\n", not},
 		{"", sub + meta + "spec: {" + hub + ", config: {volumes: [{name: v, configmap: ‸{name: c}}]}}\n", "unknown field \"configmap\" in spec.config.volumes[0]"},
-		{"", own + meta + "spec: {package: p, config: {volumes: [{name: v, emptyDir: {}}, {name: ‸v, emptyDir: {}}]}}\n", "is given twice"},
+		{"", own + meta + "spec: {package: p, config: {volumes: [{name: v, emptyDir: {}}, {name: ‸v, emptyDir: {}}]}}\n", "duplicate volume"},
 		{"", own + meta + "spec: {package: p, config: {affinity: {nodeAffinity: ‸[]}}}\n", "expected an object, got a list"},
 		{"v0.go spec.sourceType", source + "spec: {sourceType: ‸GRPC}\n", not},
 		{"v0.go spec.grpcPodConfig.affinity", source + "spec: {sourceType: grpc, grpcPodConfig: {affinity: {nodeaffinity: ‸{}}}}\n", "(did you mean \"nodeAffinity\"?)"},

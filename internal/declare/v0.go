@@ -136,7 +136,7 @@ func orAutomatic(s string) Approval {
 	return Approval(s)
 }
 
-// checkConfig checks the SubscriptionConfig at the path at, and returns it as canonical JSON. It returns
+// checkConfig checks the SubscriptionConfig in field at, and returns it as canonical JSON. It returns
 // nil if it is absent or empty.
 func (c checker) checkConfig(n *yaml.Node, at string, o *configV0) []byte {
 	if o == nil {
@@ -155,7 +155,7 @@ func (c checker) checkConfig(n *yaml.Node, at string, o *configV0) []byte {
 		field := diag.Item(at+".volumes", i)
 		name := k8s.Text(c.checkKube(field, data, admit.Volume()), "name")
 		if len(data) > 0 && c.Require(field+".name", name) && volumes[name] {
-			c.Addf(field+".name", "volume %q is given twice", name)
+			c.Addf(field+".name", "duplicate volume %q", name)
 		}
 		volumes[name] = true
 	}
@@ -169,7 +169,7 @@ func (c checker) checkResources(at string, n *yaml.Node) {
 	}
 }
 
-// childNode returns the node at the field path at, or nil if it is missing.
+// childNode returns the node of field at, or nil if it is missing.
 func childNode(n *yaml.Node, at string) *yaml.Node {
 	for step := range strings.SplitSeq(at, ".") {
 		_, n = yamlnode.Field(n, step)

@@ -77,7 +77,7 @@ func (r *reader) readClusterExtension(n *yaml.Node) {
 	var o typedObject[specV1, statusV1]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
-	if _, said := c.Fields["spec.namespace"]; said {
+	if _, isSet := c.Fields["spec.namespace"]; isSet {
 		c.Namespace("spec.namespace", o.Spec.Namespace)
 	}
 	s := Subscription{

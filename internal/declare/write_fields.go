@@ -39,7 +39,7 @@ func SetFields(text []byte, s Subscription, values map[Field][]string) ([]byte, 
 	}
 	i := slices.IndexFunc(set.Subscriptions, func(o Subscription) bool { return o.Dialect == s.Dialect && o.Key() == s.Key() })
 	if i < 0 || slices.ContainsFunc(fields, func(f Field) bool { return !slices.Equal(set.Subscriptions[i].Values(f), values[f]) }) {
-		return nil, fmt.Errorf("the style of %s does not allow to change %s", s.Pos.File, s.Key())
+		return nil, fmt.Errorf("%s: YAML style not supported: cannot change %s", s.Pos.File, s.Key())
 	}
 	return out, nil
 }
@@ -84,13 +84,13 @@ func setField(lines []string, s Subscription, f Field, values []string) error {
 		before, rest := string(line[:at.Col-1]), string(line[at.Col-1:])
 		old := findScalar(rest)
 		if old == "" || isItem && len(s.Values(f)) > 1 {
-			return fmt.Errorf("the style of %s does not allow to change %s", at, path)
+			return fmt.Errorf("%s: YAML style not supported: cannot change %s", at, path)
 		}
 		lines[at.Line-1] = before + format(values, isList && !isItem, old) + rest[len(old):]
 		return nil
 	}
 	if _, isSet := s.Fields[list]; isItem && isSet {
-		return fmt.Errorf("the style of %s does not allow to change %s", s.Fields[list], list)
+		return fmt.Errorf("%s: YAML style not supported: cannot change %s", s.Fields[list], list)
 	}
 	at := s.At(FieldPackage)
 	line := []rune(lines[at.Line-1])

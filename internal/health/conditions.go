@@ -96,9 +96,9 @@ func upgradeableCondition(spec v1alpha1.InstallationSpec, found map[k8s.Key]v1al
 				continue
 			}
 			out := metav1.Condition{Type: v1alpha1.Upgradeable, Status: metav1.ConditionUnknown, Message: clipMessage(k8s.Text(c, "message")), Reason: conditionReason(k8s.Text(c, "reason"))}
-			switch said := metav1.ConditionStatus(k8s.Text(c, "status")); {
-			case said == metav1.ConditionTrue, said == metav1.ConditionFalse:
-				out.Status = said
+			switch status := metav1.ConditionStatus(k8s.Text(c, "status")); {
+			case status == metav1.ConditionTrue, status == metav1.ConditionFalse:
+				out.Status = status
 			case at[1] == "overrides":
 				out.Status = metav1.ConditionFalse // like OLM
 			}

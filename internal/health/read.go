@@ -105,7 +105,7 @@ func (r *reader) add(s *Summary) {
 	slices.SortStableFunc(s.Operators, byName)
 	for i, o := range s.Operators {
 		if i > 0 && o.Package != "" && byName(s.Operators[i-1], o) == 0 {
-			r.errs.Addf(o.Pos, "operator %q appears twice, first at %s", o.Namespace+"/"+o.Package, s.Operators[i-1].Pos)
+			r.errs.Addf(o.Pos, "duplicate operator %q: first at %s", o.Namespace+"/"+o.Package, s.Operators[i-1].Pos)
 		}
 	}
 	r.out = append(r.out, s)

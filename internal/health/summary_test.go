@@ -206,7 +206,7 @@ func TestParseObservedErrors(t *testing.T) {
 		"upgradeable":   {edit(`"False"`, "perhaps"), `f:16:16: upgradeable: "perhaps": must be one of True, False, Unknown`},
 		"pin":           {edit(digestA, "sha256:x"), `f:12:8: pin: "sha256:x" is not a checksum`},
 		"time":          {edit("2026-01-01T00:00:00Z", "yesterday"), `f:4:13: observedAt: "yesterday" is not a time such as 2026-01-31T12:00:00Z`},
-		"twice":         {edit("namespace: b\n  package: old", "namespace: a\n  package: zz"), `f:20:3: operator "a/zz" appears twice, first at f:9:3`},
+		"twice":         {edit("namespace: b\n  package: old", "namespace: a\n  package: zz"), `f:20:3: duplicate operator "a/zz": first at f:9:3`},
 		"nameless":      {edit("  package: zz\n", ""), `f:9:3: operator "a/": no package`},
 		"class":         {edit("operators:", "classes: [Class/x]\noperators:"), `f:8:10: classes: "Class/x" is not an object such as Secret/ns/name or StorageClass//fast`},
 		"two faults":    {edit("state: Ready", "state: Fine") + "- {}\n", "f:14:10: state: \"Fine\": must be one of Failed, Missing, OutOfSync, Unpinned, Progressing, Unknown, Ready\nf:24:3: operator \"/\": no namespace\nf:24:3: operator \"/\": no package\nf:24:3: operator \"/\": no state"},

@@ -12,9 +12,9 @@ import (
 //go:embed defaults.json
 var defaultObjects []byte
 
-// DefaultRBAC returns the ClusterRoles, Roles and bindings of a new cluster, and the version of
-// Kubernetes that they are of. API servers restore them, with what others add to them. They must
-// not be modified.
+// DefaultRBAC returns the roles and bindings that API servers create in a new cluster, and the
+// Kubernetes version of this list. API servers restore removed rules and keep added ones. The
+// caller must not modify the result.
 func DefaultRBAC() (version string, objects []map[string]any) {
 	f := parseDefaults()
 	return f.Kubernetes, f.Objects

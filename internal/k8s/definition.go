@@ -86,8 +86,8 @@ func (d CRD) Served() []string {
 	return out
 }
 
-// Faults returns the reasons of API servers to reject the CRD because of its names, each with
-// its field: names that are invalid, duplicate, or reserved by Kubernetes.
+// Faults returns the naming errors for which API servers reject the CRD, by field: names that are
+// invalid, duplicate, or reserved by Kubernetes.
 func (d CRD) Faults() []string {
 	var out []string
 	fault := func(field, text string) {

@@ -47,7 +47,7 @@ func roleIDOf(o map[string]any) roleID {
 }
 
 type role struct {
-	rules      []rule // as written; of an aggregated role, the controller replaces them
+	rules      []rule // from the manifest; the controller replaces those of an aggregated role
 	labels     map[string]string
 	aggregated bool
 	aggregates []labels.Selector // ClusterRoles to add
@@ -95,7 +95,7 @@ func NewPermissions(objects []map[string]any) (*Permissions, error) {
 			return nil, err
 		}
 	}
-	if err := m.addBuiltInSubjects(ids, &total); err != nil {
+	if err := m.addBuiltinSubjects(ids, &total); err != nil {
 		return nil, err
 	}
 	for _, g := range m.objectGrants {
@@ -145,7 +145,7 @@ func (m *Permissions) aggregate(ids []roleID) error {
 			}
 		}
 	}
-	kept := map[int]bool{} // whose rules in the manifest count
+	kept := map[int]bool{} // indices of aggregated roles that keep the rules of their manifest
 	for _, i := range aggregated {
 		kept[i] = reach[i].Bit(i) == 1 || !m.reachesRules(ids, reach[i])
 	}
@@ -243,8 +243,8 @@ func boundRole(b map[string]any) roleID {
 	return id
 }
 
-// RoleGrants returns the grants of a ClusterRole or Role to those bound to it in a namespace,
-// or anywhere if that is "", and reports whether the role is known.
+// RoleGrants returns the grants of a ClusterRole or Role to its subjects in a namespace ("" is the
+// whole cluster), and whether the role is known.
 func (m *Permissions) RoleGrants(kind, namespace, name string) (out []Grant, known bool) {
 	if kind == "ClusterRole" {
 		return m.expandRole(roleID{kind, "", name}, namespace)
@@ -298,16 +298,16 @@ func expandRules(rules []rule, scope string) []Grant {
 	return out
 }
 
-// addBuiltInSubjects adds the pseudo-subjects: all subjects that are bound to roles of the
-// cluster into which ClusterRoles of the set are aggregated.
-func (m *Permissions) addBuiltInSubjects(ids []roleID, total *int) error {
+// addBuiltinSubjects adds a pseudo-subject for each role of the cluster that aggregates a
+// ClusterRole of the set. It represents all subjects bound to that role.
+func (m *Permissions) addBuiltinSubjects(ids []roleID, total *int) error {
 	for _, id := range ids {
 		r := m.roles[id]
 		if d := defaultRoles()[id]; id.kind != "ClusterRole" || d != nil && d.aggregated {
-			continue // those bound to admin get anyway what is added to edit
+			continue // admin aggregates edit, so its subjects get these permissions anyway
 		}
 		for _, name := range AggregatesTo(r.labels) {
-			if r.bound && !IsBuiltInRole(name) {
+			if r.bound && !IsBuiltinRole(name) {
 				continue // the aggregating role is in the set
 			}
 			grants := expandRules(r.all, "")
@@ -320,36 +320,35 @@ func (m *Permissions) addBuiltInSubjects(ids []roleID, total *int) error {
 	return nil
 }
 
-// AggregatesTo returns the names of the roles into which ClusterRoles with these labels are
-// aggregated, by the convention of Kubernetes, OpenShift and others: "aggregate-to-edit" of
-// any domain. They are sorted. What a built-in role gets is not repeated for the roles that OLM
-// makes of it.
+// AggregatesTo returns the names of the roles that aggregate ClusterRoles with these labels,
+// by the convention of Kubernetes, OpenShift and others: "aggregate-to-edit" of any domain. They
+// are sorted. OLM's roles are omitted if there is a built-in role.
 func AggregatesTo(labels map[string]string) []string {
-	var builtIn, others, olm []string
+	var builtin, others, olm []string
 	for label, value := range labels {
 		domain, name, _ := strings.Cut(label, "/")
 		role, is := strings.CutPrefix(name, "aggregate-to-")
 		switch {
 		case !is || role == "" || value != "true":
-		case IsBuiltInRole(role) && slices.Contains([]string{"rbac.authorization.k8s.io", "authorization.openshift.io"}, domain):
-			builtIn = append(builtIn, role)
+		case IsBuiltinRole(role) && slices.Contains([]string{"rbac.authorization.k8s.io", "authorization.openshift.io"}, domain):
+			builtin = append(builtin, role)
 		case domain == "olm.opgroup.permissions":
 			olm = append(olm, role)
 		default:
 			others = append(others, role)
 		}
 	}
-	if len(builtIn) == 0 {
+	if len(builtin) == 0 {
 		others = append(others, olm...)
 	}
-	out := append(builtIn, others...)
+	out := append(builtin, others...)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// IsBuiltInRole reports whether Kubernetes or OpenShift has an aggregated ClusterRole of that
-// name, for people.
-func IsBuiltInRole(name string) bool {
+// IsBuiltinRole reports whether the name is a user-facing aggregated ClusterRole of Kubernetes or
+// OpenShift.
+func IsBuiltinRole(name string) bool {
 	return slices.Contains([]string{"admin", "edit", "view", "cluster-reader", "basic-user"}, name)
 }
 

@@ -161,7 +161,7 @@ func TestGainedMirrors(t *testing.T) {
 	}
 }
 
-func TestBuiltInRolesGrow(t *testing.T) {
+func TestBuiltinRolesGrow(t *testing.T) {
 	for label, role := range map[string]string{
 		"rbac.authorization.k8s.io/aggregate-to-edit":             "edit",
 		"rbac.authorization.k8s.io/aggregate-to-cluster-reader":   "cluster-reader",

@@ -27,7 +27,7 @@ func NewIndex(cats ...*Catalog) (*Index, error) {
 	slices.SortFunc(x.catalogs, func(a, b *Catalog) int { return a.id.Compare(b.id) })
 	for _, c := range x.catalogs {
 		if _, ok := x.byID[c.id]; ok {
-			return nil, fmt.Errorf("catalog %q is given twice", c.id)
+			return nil, fmt.Errorf("duplicate catalog %q", c.id)
 		}
 		x.byID[c.id] = c
 	}

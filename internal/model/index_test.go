@@ -35,7 +35,7 @@ func TestIndex(t *testing.T) {
 	if got := x.CatalogsWith("b"); !slices.Equal(got, []*Catalog{cluster, two}) {
 		t.Errorf("Having(b) = %v", got)
 	}
-	if _, err := NewIndex(one, two, one); err == nil || err.Error() != `catalog "ns/one" is given twice` {
+	if _, err := NewIndex(one, two, one); err == nil || err.Error() != `duplicate catalog "ns/one"` {
 		t.Errorf("the same catalog twice: got %v", err)
 	}
 	why := errors.New("unreachable")

@@ -98,7 +98,7 @@ func TestAttachFaults(t *testing.T) {
 	}{
 		"by tag":    {c, repo + ":v1", "signatures need a registry image with a digest"},
 		"not there": {c, repo + "@sha256:" + strings.Repeat("1", 64), "404"},
-		"offline":   {offline, ref, "--offline allows no push"},
+		"offline":   {offline, ref, "cannot push with --offline"},
 	} {
 		_, _, err := f.client.Attach(t.Context(), f.ref, oci.Attachment{Type: oci.BundleType, Data: []byte("{}")})
 		_, simple := f.client.AddSignature(t.Context(), f.ref, []byte("{}"), nil)

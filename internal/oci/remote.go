@@ -85,7 +85,7 @@ type upstream struct {
 // upstream returns the origin of the images in src's repository.
 func (c *Client) upstream(src Source) (*upstream, error) {
 	if c.Store == nil {
-		return nil, errors.New("no cache for downloads")
+		return nil, errors.New("client has no store for downloads")
 	}
 	repos, err := c.candidates(src)
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *Client) candidates(src Source) ([]name.Repository, error) {
 	return repos, nil
 }
 
-// repository parses the name of a repository. If it is insecure, HTTP is permitted.
+// repository parses the name of a repository. It permits HTTP if the registry is insecure.
 func (c *Client) repository(s string) (name.Repository, error) {
 	repo, err := name.NewRepository(s)
 	if err != nil {

@@ -95,7 +95,7 @@ func (c *Client) pushTarget(ref string) (*target, error) {
 		return nil, fmt.Errorf("image reference %q: images can only be pushed to a registry", ref)
 	}
 	if c.Offline {
-		return nil, wrapImageError(src.String(), errors.New("--offline allows no push"))
+		return nil, wrapImageError(src.String(), errors.New("cannot push with --offline"))
 	}
 	repo, err := c.repository(src.Name)
 	if err != nil {

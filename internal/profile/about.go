@@ -21,9 +21,9 @@ type About struct {
 	Protects            string      // what the tool does when a protected object is removed from the tree, as a verb phrase: "does not prune it"
 	DirectoryPerCluster bool        // the profile's directory in the tree has a subdirectory per cluster
 
-	Draft      []string // lines for spec.gitops in a new quayside.yaml, in addition to those of every profile
-	Steering   []string // name patterns of files that control how the tool applies their directory
-	IgnoreFile string   // file that excludes parts of a repository from the tool; empty if the tool has no such file
+	Draft        []string // lines for spec.gitops in a new quayside.yaml, in addition to those of every profile
+	ControlFiles []string // name patterns of files that control how the tool applies their directory
+	IgnoreFile   string   // file that excludes parts of a repository from the tool; empty if the tool has no such file
 }
 
 // Directive is a set of annotation and label keys that control a tool.
@@ -58,7 +58,7 @@ func ToolOfKey(key string, all []Directive) string {
 func ToolOfFile(file string) string {
 	for _, l := range profileTable() {
 		a := l.profile.About()
-		for _, pattern := range append(slices.Clone(a.Steering), a.IgnoreFile) {
+		for _, pattern := range append(slices.Clone(a.ControlFiles), a.IgnoreFile) {
 			if is, _ := path.Match(pattern, file); is {
 				return a.Tool
 			}

@@ -49,7 +49,7 @@ type ArgoCDCluster struct {
 }
 
 // Annotate sets the sync wave and the sync options of an object.
-func (argoCD) Annotate(o k8s.Object, at Place) k8s.Object {
+func (argoCD) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	var options []string
 	switch {
 	case k8s.IsCRD(o) && textSize(map[string]any(o)) > largeObject:
@@ -86,7 +86,7 @@ func (argoCD) About() About {
 			}},
 		},
 		UntracksCRDs: true, Protects: "prunes it only after confirmation",
-		Steering: []string{".argocd-source*.yaml", "Chart.yaml"},
+		ControlFiles: []string{".argocd-source*.yaml", "Chart.yaml"},
 	}
 }
 
@@ -350,7 +350,7 @@ func mergeOptions(have string, more []string) string {
 //     their workloads.
 //   - Custom resources of earlier operators are in the waves of the workloads of an operator,
 //     because each may wait for the other.
-func syncWave(o k8s.Object, at Place) int {
+func syncWave(o k8s.Object, at ApplyPosition) int {
 	if at.Alone {
 		return waveAlone(at)
 	}
@@ -380,7 +380,7 @@ func syncWave(o k8s.Object, at Place) int {
 // share one wave. While a wave waits for earlier waves, Argo CD ignores the commit that repairs
 // them, and it may miss that a CRD exists, because it does not track CRDs. Within a wave it applies
 // kinds in a fixed order and waits for CRDs.
-func waveAlone(at Place) int {
+func waveAlone(at ApplyPosition) int {
 	if at.Stopped {
 		return -1
 	}

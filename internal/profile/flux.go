@@ -63,7 +63,7 @@ type FluxCluster struct {
 // that issue certificates, and stopped workloads of replaced operators. The last stage contains
 // operators that require others. An object that will move to a later stage is protected: otherwise
 // Flux would delete it when it leaves its stage.
-func (flux) Annotate(o k8s.Object, at Place) k8s.Object {
+func (flux) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	more := map[string]string{}
 	if keepsData(o) || at.Moving {
 		more[fluxPrefix+"prune"] = "disabled"

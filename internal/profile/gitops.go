@@ -59,13 +59,13 @@ func (g GitOps) clusterSeparator(dotted bool) string {
 	return "-"
 }
 
-// missingFaults returns a fault for each field with an empty value. by is the profile that needs
-// the fields to render what.
-func missingFaults(by Name, what string, values map[string]string) []Fault {
+// missingFaults returns a fault for each field with an empty value. profile needs the fields to
+// render object.
+func missingFaults(profile Name, object string, values map[string]string) []Fault {
 	var out []Fault
 	for _, field := range slices.Sorted(maps.Keys(values)) {
 		if values[field] == "" {
-			out = append(out, Fault{"gitops." + field, fmt.Sprintf("missing: the %s profile needs it to render %s", by, what)})
+			out = append(out, Fault{"gitops." + field, fmt.Sprintf("missing: the %s profile needs it to render %s", profile, object)})
 		}
 	}
 	return out

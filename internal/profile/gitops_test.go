@@ -279,7 +279,7 @@ func TestOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wave := func(apiVersion, kind string, at profile.Place) int {
+	wave := func(apiVersion, kind string, at profile.ApplyPosition) int {
 		o := p.Annotate(k8s.New(apiVersion, kind, "ns", "x"), at)
 		n, err := strconv.Atoi(k8s.Text(o, "metadata", "annotations", "argocd.argoproj.io/sync-wave"))
 		if err != nil {
@@ -288,10 +288,10 @@ func TestOrder(t *testing.T) {
 		return n
 	}
 	const certs, apps, rbac, hooks = "cert-manager.io/v1", "apps/v1", "rbac.authorization.k8s.io/v1", "admissionregistration.k8s.io/v1"
-	first := profile.Place{First: true}
+	first := profile.ApplyPosition{First: true}
 	order := [][]int{
-		{wave("v1", "Namespace", profile.Place{}), wave("v1", "Namespace", first), wave("v1", "Namespace", profile.Place{Level: 3})},
-		{wave("apiextensions.k8s.io/v1", "CustomResourceDefinition", profile.Place{}), wave("apiextensions.k8s.io/v1", "CustomResourceDefinition", first)},
+		{wave("v1", "Namespace", profile.ApplyPosition{}), wave("v1", "Namespace", first), wave("v1", "Namespace", profile.ApplyPosition{Level: 3})},
+		{wave("apiextensions.k8s.io/v1", "CustomResourceDefinition", profile.ApplyPosition{}), wave("apiextensions.k8s.io/v1", "CustomResourceDefinition", first)},
 		{wave(rbac, "ClusterRole", first), wave("v1", "ServiceAccount", first)},
 		{wave("v1", "Service", first)},
 		// The operator issues its own certificates.
@@ -300,23 +300,23 @@ func TestOrder(t *testing.T) {
 		{wave("example.com/v1", "Thing", first)},
 	}
 	for level := range 102 { // levels above maxLevel share their waves
-		at, needed := profile.Place{Level: min(level, 100)}, profile.Place{Level: min(level, 100), Provider: profile.EarlierOperator}
+		at, needed := profile.ApplyPosition{Level: min(level, 100)}, profile.ApplyPosition{Level: min(level, 100), Provider: profile.EarlierOperator}
 		if level == 101 {
 			at.Level, needed.Level = 1000, 1000
 			order = order[:len(order)-6]
 		}
 		order = append(order, [][]int{
 			{wave(rbac, "ClusterRole", at), wave("v1", "ServiceAccount", at)},
-			{wave(certs, "Issuer", at), wave(certs, "ClusterIssuer", needed), wave(certs, "Certificate", profile.Place{Level: at.Level, Provider: profile.OtherOperator})},
-			{wave("v1", "Service", at), wave("operators.coreos.com/v2", "OperatorCondition", profile.Place{Level: at.Level, Provider: profile.OtherOperator})},
+			{wave(certs, "Issuer", at), wave(certs, "ClusterIssuer", needed), wave(certs, "Certificate", profile.ApplyPosition{Level: at.Level, Provider: profile.OtherOperator})},
+			{wave("v1", "Service", at), wave("operators.coreos.com/v2", "OperatorCondition", profile.ApplyPosition{Level: at.Level, Provider: profile.OtherOperator})},
 			// The operator may wait for the custom resource, or vice versa.
-			{wave(apps, "Deployment", at), wave("example.com/v1", "Thing", needed), wave("example.com/v1", "Thing", profile.Place{Level: at.Level, Provider: profile.NoOperator})},
+			{wave(apps, "Deployment", at), wave("example.com/v1", "Thing", needed), wave("example.com/v1", "Thing", profile.ApplyPosition{Level: at.Level, Provider: profile.NoOperator})},
 			{wave(hooks, "ValidatingWebhookConfiguration", at)},
 			{wave("example.com/v1", "Thing", at)},
 		}...)
 	}
-	foreign := profile.Place{Provider: profile.OtherOperator}
-	order = append(order, []int{wave("example.com/v1", "Thing", foreign), wave("monitoring.coreos.com/v1", "ServiceMonitor", profile.Place{Level: 7, Provider: profile.OtherOperator})})
+	foreign := profile.ApplyPosition{Provider: profile.OtherOperator}
+	order = append(order, []int{wave("example.com/v1", "Thing", foreign), wave("monitoring.coreos.com/v1", "ServiceMonitor", profile.ApplyPosition{Level: 7, Provider: profile.OtherOperator})})
 	for i, waves := range order {
 		if slices.Min(waves) != slices.Max(waves) || i > 0 && waves[0] <= order[i-1][0] {
 			t.Errorf("place %d has waves %v, the one before it %v", i, waves, order[max(i-1, 0)])

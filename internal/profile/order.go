@@ -7,9 +7,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Place is the position of an object in the order of application. The zero value is the place of an
-// object that belongs to no operator.
-type Place struct {
+// ApplyPosition is the position of an object in the order of application. The zero value is that of
+// an object that belongs to no operator.
+type ApplyPosition struct {
 	Alone    bool        // the object belongs to a piece, which does not wait for other pieces
 	First    bool        // the operator issues certificates, so others need it
 	Level    int         // length of the longest chain of operators that this operator requires
@@ -20,8 +20,8 @@ type Place struct {
 }
 
 // Earlier returns the earlier of two places, for an object that is in both.
-func (p Place) Earlier(other Place) Place {
-	return Place{First: p.First || other.First, Level: min(p.Level, other.Level), Provider: max(p.Provider, other.Provider)}
+func (p ApplyPosition) Earlier(other ApplyPosition) ApplyPosition {
+	return ApplyPosition{First: p.First || other.First, Level: min(p.Level, other.Level), Provider: max(p.Provider, other.Provider)}
 }
 
 // APIProvider is the provider of the API of a custom resource.

@@ -9,15 +9,15 @@ const Plain Name = "plain"
 
 type plain struct{}
 
-func (plain) About() About                                 { return About{Manager: "quayside"} }
-func (plain) Annotate(o k8s.Object, _ Place) k8s.Object    { return o }
-func (plain) AnnotateInstallation(o k8s.Object) k8s.Object { return o }
-func (plain) Guard(o k8s.Object) k8s.Object                { return o }
-func (plain) Removal(k8s.Object) Removal                   { return RemovalPrune }
-func (plain) Applier(k8s.Object) string                    { return "" }
-func (plain) Defaults(*GitOps)                             {}
-func (plain) NeedsSeparateDirs(GitOps) bool                { return false }
-func (plain) Faults(GitOps, []Cluster) []Fault             { return nil }
+func (plain) About() About                                      { return About{Manager: "quayside"} }
+func (plain) Annotate(o k8s.Object, _ ApplyPosition) k8s.Object { return o }
+func (plain) AnnotateInstallation(o k8s.Object) k8s.Object      { return o }
+func (plain) Guard(o k8s.Object) k8s.Object                     { return o }
+func (plain) Removal(k8s.Object) Removal                        { return RemovalPrune }
+func (plain) Applier(k8s.Object) string                         { return "" }
+func (plain) Defaults(*GitOps)                                  {}
+func (plain) NeedsSeparateDirs(GitOps) bool                     { return false }
+func (plain) Faults(GitOps, []Cluster) []Fault                  { return nil }
 
 // Member returns the common fields of a cluster's entry.
 func (plain) Member(_ GitOps, c Cluster) Member { return MemberOf(c) }

@@ -29,7 +29,7 @@ type Profile interface {
 	About() About
 
 	// Annotate returns an object of the tree with annotations for the tool.
-	Annotate(o k8s.Object, at Place) k8s.Object
+	Annotate(o k8s.Object, at ApplyPosition) k8s.Object
 
 	// AnnotateInstallation returns an Installation with annotations that make the tool apply it
 	// without waiting for the reporter. It is called before Annotate.

@@ -62,7 +62,7 @@ func TestProfiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			places := []profile.Place{{}, {First: true}, {Level: 2, Provider: profile.EarlierOperator}, {Provider: profile.OtherOperator}}
+			places := []profile.ApplyPosition{{}, {First: true}, {Level: 2, Provider: profile.EarlierOperator}, {Provider: profile.OtherOperator}}
 			for i, o := range slices.Repeat(objects(), len(places)) {
 				at := places[i/len(objects())]
 				before := k8s.Copy(o)
@@ -261,7 +261,7 @@ func TestSyncOptions(t *testing.T) {
 		"Replace=true,Replace=false":          "Replace=true,Prune=confirm,PruneLast=true,Delete=confirm",
 		"Delete=confirm,PruneLast=true,Prune": "Delete=confirm,PruneLast=true,Prune",
 	} {
-		o := p.Annotate(k8s.Annotate(k8s.New("v1", "Namespace", "", "ns"), map[string]string{key: have}), profile.Place{})
+		o := p.Annotate(k8s.Annotate(k8s.New("v1", "Namespace", "", "ns"), map[string]string{key: have}), profile.ApplyPosition{})
 		if got := k8s.Text(o, "metadata", "annotations", key); got != want {
 			t.Errorf("%q: got %q, want %q", have, got, want)
 		}

@@ -186,13 +186,13 @@ func TestNobodyWantsIt(t *testing.T) {
 		}
 		w.release(kinds)
 		synctest.Wait()
-		if s.closed.Load() != 1 || w.states()[stateWatched] != 0 {
-			t.Errorf("closed %d times, states %v", s.closed.Load(), w.states())
+		if s.closed.Load() != 1 || w.countByState()[stateWatched] != 0 {
+			t.Errorf("closed %d times, states %v", s.closed.Load(), w.countByState())
 		}
 		w.acquire(kinds)
 		synctest.Wait()
-		if s.opened.Load() != 2 || w.states()[stateWatched] != 1 {
-			t.Errorf("wanted again: opened %d times, states %v", s.opened.Load(), w.states())
+		if s.opened.Load() != 2 || w.countByState()[stateWatched] != 1 {
+			t.Errorf("wanted again: opened %d times, states %v", s.opened.Load(), w.countByState())
 		}
 	})
 }
@@ -230,7 +230,7 @@ func TestVerdicts(t *testing.T) {
 func TestStatesAreAllThere(t *testing.T) {
 	w := newWatches(nil, nil, nil, logr.Discard())
 	want := []string{v1alpha1.ReasonError, v1alpha1.ReasonForbidden, v1alpha1.ReasonNoKind, stateStarting, stateWatched}
-	if got := slices.Sorted(maps.Keys(w.states())); !slices.Equal(got, want) {
+	if got := slices.Sorted(maps.Keys(w.countByState())); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

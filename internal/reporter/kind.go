@@ -20,8 +20,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// kindCache is a cache of the rendered objects of one kind.
-type kindCache struct {
+// kindInformer is a cache of the rendered objects of one kind.
+type kindInformer struct {
 	kind  schema.GroupVersionKind
 	cache cache.Cache
 	done  <-chan struct{}
@@ -48,7 +48,7 @@ func openKind(mgr manager.Manager, strip toolscache.TransformFunc) openFunc {
 		if err != nil {
 			return nil, err
 		}
-		k := &kindCache{kind: kind, cache: c}
+		k := &kindInformer{kind: kind, cache: c}
 		return k, k.start(ctx, o)
 	}
 }
@@ -58,7 +58,7 @@ func withoutIndex(lw toolscache.ListerWatcher, o runtime.Object, resync time.Dur
 	return toolscache.NewSharedIndexInformer(lw, o, resync, toolscache.Indexers{})
 }
 
-func (k *kindCache) start(ctx context.Context, o watchCallbacks) error {
+func (k *kindInformer) start(ctx context.Context, o watchCallbacks) error {
 	informer, err := k.cache.GetInformer(ctx, k.empty(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
@@ -84,10 +84,10 @@ func (k *kindCache) start(ctx context.Context, o watchCallbacks) error {
 	return nil
 }
 
-func (k *kindCache) synced() <-chan struct{} { return k.done }
+func (k *kindInformer) synced() <-chan struct{} { return k.done }
 
 // empty returns an empty object of the kind in its cached form.
-func (k *kindCache) empty() client.Object {
+func (k *kindInformer) empty() client.Object {
 	if metadataOnly(k.kind.GroupKind()) {
 		o := new(metav1.PartialObjectMetadata)
 		o.SetGroupVersionKind(k.kind)
@@ -98,7 +98,7 @@ func (k *kindCache) empty() client.Object {
 	return o
 }
 
-func (k *kindCache) object(ctx context.Context, name types.NamespacedName) (map[string]any, error) {
+func (k *kindInformer) object(ctx context.Context, name types.NamespacedName) (map[string]any, error) {
 	o := k.empty()
 	err := k.cache.Get(ctx, name, o)
 	if apierrors.IsNotFound(err) {

@@ -58,8 +58,8 @@ func TestKindsAreBounded(t *testing.T) {
 	}
 	w := startWatches(t)
 	w.acquire(kinds)
-	eventually(t, func() bool { return w.states()[stateWatched] == maxKinds })
-	if got := w.states(); got[v1alpha1.ReasonError] != beyond || got[stateStarting] != 0 {
+	eventually(t, func() bool { return w.countByState()[stateWatched] == maxKinds })
+	if got := w.countByState(); got[v1alpha1.ReasonError] != beyond || got[stateStarting] != 0 {
 		t.Errorf("states: %v", got)
 	}
 	last := v1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: kinds[len(kinds)-1].Kind, Name: "x"}
@@ -68,7 +68,9 @@ func TestKindsAreBounded(t *testing.T) {
 		t.Errorf("beyond the bound: %+v, %v, %v", got, all, err)
 	}
 	w.release(kinds[:beyond])
-	eventually(t, func() bool { return w.states()[stateWatched] == maxKinds && w.states()[v1alpha1.ReasonError] == 0 })
+	eventually(t, func() bool {
+		return w.countByState()[stateWatched] == maxKinds && w.countByState()[v1alpha1.ReasonError] == 0
+	})
 	got, _, err = w.observe(t.Context(), []v1alpha1.ObjectReference{last})
 	if err != nil || got[0].Reason != "" || got[0].Object != nil || got[0].Message != missingMessage {
 		t.Errorf("with room: %+v, %v", got, err)

@@ -22,16 +22,16 @@ type podReader struct {
 	list func(ctx context.Context, namespace string, selector labels.Selector) ([]map[string]any, error)
 }
 
-// podList holds the latest pods of one Installation.
-type podList struct {
+// podCache holds the latest pods of one Installation.
+type podCache struct {
 	fingerprint string // fingerprint of the workloads when the pods were listed
 	pods        []map[string]any
 }
 
 // read returns the pods of the workloads in got that have expected images. If
-// no such workload has changed, it returns seen. If listing pods is forbidden,
+// no such workload has changed, it returns cached. If listing pods is forbidden,
 // it returns no pods, and the rest of the status is still determined.
-func (p podReader) read(ctx context.Context, seen podList, got []v1alpha1.Observed) (podList, error) {
+func (p podReader) read(ctx context.Context, cached podCache, got []v1alpha1.Observed) (podCache, error) {
 	var workloads []v1alpha1.Observed
 	for _, o := range got {
 		if len(o.Ref.Images) > 0 && o.Object != nil {
@@ -39,8 +39,8 @@ func (p podReader) read(ctx context.Context, seen podList, got []v1alpha1.Observ
 		}
 	}
 	of, err := fingerprint(workloads)
-	if err != nil || of == seen.fingerprint {
-		return seen, err
+	if err != nil || of == cached.fingerprint {
+		return cached, err
 	}
 	var all []map[string]any
 	for _, w := range workloads {
@@ -50,14 +50,14 @@ func (p podReader) read(ctx context.Context, seen podList, got []v1alpha1.Observ
 		}
 		pods, err := p.list(ctx, w.Ref.Namespace, own)
 		if apierrors.IsForbidden(err) {
-			return podList{fingerprint: of}, nil
+			return podCache{fingerprint: of}, nil
 		}
 		if err != nil {
-			return seen, fmt.Errorf("listing the pods of %s %s/%s: %w", w.Ref.Kind, w.Ref.Namespace, w.Ref.Name, err)
+			return cached, fmt.Errorf("listing the pods of %s %s/%s: %w", w.Ref.Kind, w.Ref.Namespace, w.Ref.Name, err)
 		}
 		all = append(all, pods...)
 	}
-	return podList{fingerprint: of, pods: all}, nil
+	return podCache{fingerprint: of, pods: all}, nil
 }
 
 // fingerprint returns a string that differs whenever the spec or status of a

@@ -65,7 +65,7 @@ func TestPodsAreListedWhenTheirWorkloadTurns(t *testing.T) {
 	}}
 	absent := v1alpha1.Observed{Ref: v1alpha1.ObjectReference{Kind: "Deployment", Namespace: "ns", Name: "gone", Images: deployment(1).Ref.Images}}
 	plain := v1alpha1.Observed{Ref: v1alpha1.ObjectReference{Kind: "Service", Namespace: "ns", Name: "s"}, Object: map[string]any{}}
-	var seen podList
+	var seen podCache
 	for step, tt := range []struct {
 		ready  int64
 		answer error

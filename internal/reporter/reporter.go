@@ -39,7 +39,7 @@ const (
 	// again without a change, because some results depend on time.
 	judgeInterval = time.Minute
 	// resyncInterval is the interval at which all Installations are judged again from the
-	// caches: a certificate may have expired.
+	// caches, because some results depend on time, such as an expired certificate.
 	resyncInterval = time.Hour
 	// readGrace is the time after which a kind that is still being read makes the
 	// reporter not ready.

@@ -66,7 +66,7 @@ func Run(ctx context.Context, config *rest.Config, opt Config) error {
 		return fmt.Errorf("starting the reporter: %w", err)
 	}
 	build := buildInfo{version: opt.Version, golang: runtime.Version()}
-	if err := metrics.Registry.Register(collector{figures: r.figures, kinds: r.watches.states, build: build}); err != nil {
+	if err := metrics.Registry.Register(collector{figures: r.figures, kinds: r.watches.countByState, build: build}); err != nil {
 		return fmt.Errorf("starting the reporter: %w", err)
 	}
 	if err := mgr.Start(ctx); err != nil {

@@ -206,8 +206,8 @@ const (
 	stateStarting = "Starting"
 )
 
-// states returns the number of kinds by state.
-func (w *watches) states() map[string]int {
+// countByState returns the number of kinds by state.
+func (w *watches) countByState() map[string]int {
 	out := map[string]int{stateWatched: 0, stateStarting: 0, v1alpha1.ReasonForbidden: 0, v1alpha1.ReasonNoKind: 0, v1alpha1.ReasonError: 0}
 	for _, k := range w.snapshot() {
 		switch {

@@ -217,7 +217,7 @@ func (r *reader) addVulnerability(out *imageScan, from int, v Vulnerability) err
 		return r.errorAt(from, "%q is not a vulnerability ID such as CVE-2026-1234", inert.Truncate(v.ID, 100))
 	}
 	if v.Package == "" {
-		return r.errorAt(from, "%s: no package", v.ID)
+		return r.errorAt(from, "%s: package name is missing", v.ID)
 	}
 	if *r.remaining--; *r.remaining < 0 {
 		return r.errorAt(from, "more than %d vulnerabilities", maxFound)

@@ -165,7 +165,7 @@ func TestFaults(t *testing.T) {
 		"no digest":         {"{\"SchemaVersion\": 2, \"Metadata\": {\"RepoDigests\": [\n\"app:v1\"]}}", `a.json:2:1: "app:v1" has no digest such as app@sha256:…`},
 		"no ID":             {trivy("app", digest("a"), `{"PkgName": "x"}`), `a.json:2:99: "" is not a vulnerability ID`},
 		"a hostile ID":      {trivy("app", digest("a"), inTrivy("<b>", "x", "HIGH")), `a.json:2:119: "<b>" is not a vulnerability ID`},
-		"of no package":     {trivy("app", digest("a"), inTrivy("CVE-1", "", "HIGH")), "a.json:2:119: CVE-1: no package"},
+		"of no package":     {trivy("app", digest("a"), inTrivy("CVE-1", "", "HIGH")), "a.json:2:119: CVE-1: package name is missing"},
 		"a severity":        {`{"matches": [{"vulnerability": {"severity": "awful"}}]}`, `a.json:1:45: severity "awful": must be one of critical, high`},
 		"a manifest":        {`{"source": {"target": {"manifestDigest": "sha256:x"}}, "matches": []}`, `a.json:1:42: "sha256:x" is not a digest`},
 		"a name in related": {`{"matches": [{"relatedVulnerabilities": [{"id": "a b"}]}]}`, `a.json:1:49: "a b" is not a vulnerability ID`},

@@ -179,15 +179,15 @@ func TestExtendsFaults(t *testing.T) {
 			"envs/dev/base.yaml:3:1: unknown field \"spce\" (did you mean \"spec\"?)\n" +
 				"envs/dev/base.yaml:4:8: unknown field \"outptu\" in spec (did you mean \"output\"?)\n" +
 				"envs/dev/base.yaml:4:38: spec.kubernetesVersion: expected a string, got the number 1.30 (put it in quotes)\n" +
-				"envs/dev/base.yaml:4:73: spec.clusters[1].name: cluster \"a\" appears twice, first at envs/dev/base.yaml:4:62\n" +
+				"envs/dev/base.yaml:4:73: spec.clusters[1].name: duplicate cluster \"a\": first at envs/dev/base.yaml:4:62\n" +
 				"envs/dev/base.yaml:4:94: spec.trust[0].match: \"a\" has no registry: write it in full, such as docker.io/library/a, or * for all\n" +
 				"envs/dev/base.yaml:4:104: spec.trust[0].keys[0]: \"/x\" is not a relative path with forward slashes\n" +
 				"quayside.yaml:3:37: spec.profile: \"argo\": must be one of " + strings.Join(profile.Names(), ", ") + " (did you mean \"argocd\"?)",
 		},
 		"twice": {
 			"-- envs/dev/quayside.yaml --\nspec:\n  extends: base.yaml\n  policy: {rules: [{name: r, expression: \"true\"}]}\n  clusters: [{name: a}, {name: a}]\n-- envs/dev/base.yaml --\nspec:\n  policy: {rules: [{name: r, expression: \"true\"}]}\n  clusters: [{name: a}]\n",
-			"quayside.yaml:5:27: spec.policy.rules[1].name: rule \"r\" appears twice, first at envs/dev/base.yaml:4:27\n" +
-				"quayside.yaml:6:32: spec.clusters[1].name: cluster \"a\" appears twice, first at quayside.yaml:6:21",
+			"quayside.yaml:5:27: spec.policy.rules[1].name: duplicate rule \"r\": first at envs/dev/base.yaml:4:27\n" +
+				"quayside.yaml:6:32: spec.clusters[1].name: duplicate cluster \"a\": first at quayside.yaml:6:21",
 		},
 		"new declarations": {
 			"-- envs/dev/quayside.yaml --\nspec: {extends: ../../base.yaml, declarations: [../../operators]}\n-- base.yaml --\nspec: {declarations: [operatros], newDeclarations: operators/x}\n",

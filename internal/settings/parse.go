@@ -280,7 +280,7 @@ func (v validator) checkCatalogs() {
 		}
 		id := c.ID().String()
 		if prev, dup := first[id]; dup && c.Name != "" {
-			v.Addf(field, "catalog %q appears twice, first at %s", id, v.At(prev))
+			v.Addf(field, "duplicate catalog %q: first at %s", id, v.At(prev))
 		}
 		first[id] = field
 	}
@@ -292,7 +292,7 @@ func (v validator) checkClusters() {
 		field := diag.Item("spec.clusters", i)
 		v.Name(field+".name", c.Name)
 		if prev, dup := first[c.Name]; dup && c.Name != "" {
-			v.Addf(field+".name", "cluster %q appears twice, first at %s", c.Name, v.At(prev))
+			v.Addf(field+".name", "duplicate cluster %q: first at %s", c.Name, v.At(prev))
 		}
 		first[c.Name] = field + ".name"
 		v.checkVersion(field+".kubernetesVersion", c.KubernetesVersion)
@@ -402,7 +402,7 @@ func (v validator) checkLevels() {
 		for j, name := range l.Names {
 			at := diag.Item(field+".names", j)
 			if prev, dup := first[name]; dup {
-				v.Addf(at, "cluster %q appears twice, first at %s", name, v.At(prev))
+				v.Addf(at, "duplicate cluster %q: first at %s", name, v.At(prev))
 			}
 			first[name] = at
 			if strings.Contains(strings.TrimSuffix(name, "*"), "*") {

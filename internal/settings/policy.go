@@ -33,7 +33,7 @@ func (v validator) checkRules() {
 			v.Addf(field+".expression", "missing: write an expression that is true for refused objects")
 		}
 		if prev, dup := first[r.Name]; dup && r.Name != "" {
-			v.Addf(field+".name", "rule %q appears twice, first at %s", r.Name, v.At(prev))
+			v.Addf(field+".name", "duplicate rule %q: first at %s", r.Name, v.At(prev))
 		}
 		first[r.Name] = field + ".name"
 	}
@@ -45,7 +45,7 @@ func (v validator) checkWaivers() {
 		field := diag.Item("spec.policy.waivers", i)
 		switch {
 		case w.Rule == "":
-			v.Addf(field+".rule", "missing: give the rule to waive")
+			v.Addf(field+".rule", "missing: specify the rule to waive")
 		case strings.HasPrefix(w.Rule, "waiver-"):
 			v.Addf(field+".rule", "%q cannot be waived: correct or delete the waiver itself", w.Rule)
 		case strings.Contains(w.Rule, "*") && !strings.HasSuffix(w.Rule, ".*"):
@@ -61,17 +61,17 @@ func (v validator) checkWaivers() {
 			v.checkPattern(diag.Item(field+".clusters", j), name)
 		}
 		if strings.TrimSpace(w.Reason) == "" {
-			v.Addf(field+".reason", "missing: give the reason for accepting the risk")
+			v.Addf(field+".reason", "missing: specify the reason for accepting the risk")
 		}
 		switch {
 		case w.Expires == "":
-			v.Addf(field+".expires", "missing: give the last day of the waiver, such as 2027-01-01")
+			v.Addf(field+".expires", "missing: specify the last day of the waiver, such as 2027-01-01")
 		case !isDay(w.Expires):
 			v.Addf(field+".expires", "%q is not a day such as 2027-01-01", w.Expires)
 		}
 		key := w.Selectors()
 		if prev, twice := first[key]; twice && w.Rule != "" {
-			v.Addf(field, "waiver of %s appears twice, first at %s", key, v.At(prev))
+			v.Addf(field, "duplicate waiver of %s: first at %s", key, v.At(prev))
 		}
 		first[key] = field
 	}

@@ -31,12 +31,12 @@ func (v validator) checkTrust() {
 // checkKeyless checks the required identity of a signer without keys.
 func (v validator) checkKeyless(field string, t Trust) {
 	if t.Identity == "" && t.IdentityRegexp == "" && t.Issuer == "" && t.TrustRoot == "" {
-		v.Addf(field, "no signer: give keys, or identity, issuer and trustRoot")
+		v.Addf(field, "no signer: specify keys, or identity, issuer and trustRoot")
 		return
 	}
 	switch {
 	case t.Identity == "" && t.IdentityRegexp == "":
-		v.Addf(field+".identity", "missing: give the required signer (or keys)")
+		v.Addf(field+".identity", "missing: specify the required signer (or keys)")
 	case t.Identity != "" && t.IdentityRegexp != "":
 		v.Addf(field+".identityRegexp", "conflicts with identity: only one of them can be set")
 	}
@@ -44,10 +44,10 @@ func (v validator) checkKeyless(field string, t Trust) {
 		v.Addf(field+".identityRegexp", "%q is not a regular expression: %w", t.IdentityRegexp, err)
 	}
 	if t.Issuer == "" {
-		v.Addf(field+".issuer", "missing: give the issuer of the identity")
+		v.Addf(field+".issuer", "missing: specify the issuer of the identity")
 	}
 	if t.TrustRoot == "" {
-		v.Addf(field+".trustRoot", "missing: give a trusted_root.json; none is downloaded")
+		v.Addf(field+".trustRoot", "missing: specify a trusted_root.json; none is downloaded")
 		return
 	}
 	v.checkRelative(field+".trustRoot", t.TrustRoot)
@@ -72,7 +72,7 @@ func (v validator) checkMatch(field string, i int) {
 	case m == trust.Observations:
 		return
 	case m == "":
-		v.Addf(field, "missing: give the repositories, such as quay.io/org/*")
+		v.Addf(field, "missing: specify the repositories, such as quay.io/org/*")
 		return
 	case strings.Contains(prefix, "*"):
 		v.Addf(field, "%q: * is only allowed at the end", m)

@@ -220,8 +220,8 @@ func TestErrors(t *testing.T) {
 		"output hooks":   {head + "  output: a/.GIT/hooks\n", `quayside.yaml:4:11: spec.output: "a/.GIT/hooks" is inside of .git: choose another directory`},
 		"output vendor":  {head + "  output: quayside.vendor/blobs\n", `quayside.yaml:4:11: spec.output: "quayside.vendor/blobs" contains vendored images: choose another directory`},
 		"output catalog": {head + "  output: cats/a\n  catalogs: [{name: a, source: 'dir:./cats/a/'}, {name: b, source: 'oci:cats/a/b:v1'}, {name: c, source: 'dir:cats'}, {name: d, source: 'dir:cats/ab'}]\n", "quayside.yaml:4:11: spec.output: \"cats/a\" overlaps with the catalog at quayside.yaml:5:106: choose another directory\nquayside.yaml:4:11: spec.output: \"cats/a\" overlaps with the catalog at quayside.yaml:5:32: choose another directory\nquayside.yaml:4:11: spec.output: \"cats/a\" overlaps with the catalog at quayside.yaml:5:68: choose another directory"},
-		"catalogs":       {head + "  catalogs:\n  - {name: a, source: oic:x}\n  - {name: a, source: \"oci:\"}\n  - {namespace: A}\n", "quayside.yaml:5:23: spec.catalogs[0].source: \"oic:x\" does not start with one of " + schemes + " (did you mean \"oci\"?)\nquayside.yaml:6:5: spec.catalogs[1]: catalog \"a\" appears twice, first at quayside.yaml:5:5\nquayside.yaml:6:23: spec.catalogs[1].source: \"oci:\" has no location after the colon\nquayside.yaml:7:5: spec.catalogs[2].name: missing\nquayside.yaml:7:5: spec.catalogs[2].source: missing: give the location of the catalog, such as \"oci:catalogs/operatorhubio\"\nquayside.yaml:7:17: spec.catalogs[2].namespace: \"A\" is not a valid namespace name (lower case letters, digits and -, at most 63)"},
-		"clusters":       {head + "  clusters: [{name: a}, {name: a}, {name: B, server: kube, operators: [a/b/c], config: [1]}]\n", "quayside.yaml:4:32: spec.clusters[1].name: cluster \"a\" appears twice, first at quayside.yaml:4:21\nquayside.yaml:4:43: spec.clusters[2].name: \"B\" is not a Kubernetes name (lower case letters, digits, - and .)\nquayside.yaml:4:54: spec.clusters[2].server: \"kube\" is not an http or https URL\nquayside.yaml:4:72: spec.clusters[2].operators[0]: \"a/b/c\" is neither namespace/package nor a pattern with *\nquayside.yaml:4:88: spec.clusters[2].config: expected a mapping"},
+		"catalogs":       {head + "  catalogs:\n  - {name: a, source: oic:x}\n  - {name: a, source: \"oci:\"}\n  - {namespace: A}\n", "quayside.yaml:5:23: spec.catalogs[0].source: \"oic:x\" does not start with one of " + schemes + " (did you mean \"oci\"?)\nquayside.yaml:6:5: spec.catalogs[1]: duplicate catalog \"a\": first at quayside.yaml:5:5\nquayside.yaml:6:23: spec.catalogs[1].source: \"oci:\" has no location after the colon\nquayside.yaml:7:5: spec.catalogs[2].name: missing\nquayside.yaml:7:5: spec.catalogs[2].source: missing: specify the location of the catalog, such as \"oci:catalogs/operatorhubio\"\nquayside.yaml:7:17: spec.catalogs[2].namespace: \"A\" is not a valid namespace name (lower case letters, digits and -, at most 63)"},
+		"clusters":       {head + "  clusters: [{name: a}, {name: a}, {name: B, server: kube, operators: [a/b/c], config: [1]}]\n", "quayside.yaml:4:32: spec.clusters[1].name: duplicate cluster \"a\": first at quayside.yaml:4:21\nquayside.yaml:4:43: spec.clusters[2].name: \"B\" is not a Kubernetes name (lower case letters, digits, - and .)\nquayside.yaml:4:54: spec.clusters[2].server: \"kube\" is not an http or https URL\nquayside.yaml:4:72: spec.clusters[2].operators[0]: \"a/b/c\" is neither namespace/package nor a pattern with *\nquayside.yaml:4:88: spec.clusters[2].config: expected a mapping"},
 		"no name":        {"apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nmetadata: {name: My shop}\nspec:\n  gitops: {repoURL: a}\n", `quayside.yaml:3:18: metadata.name: "My shop" cannot be the prefix of object names (lower case letters, digits and -, at most 63): set spec.gitops.name`},
 		"no name here":   {head + "  gitops: {repoURL: a, name: Shop}\n", `quayside.yaml:4:30: spec.gitops.name: "Shop" cannot be the prefix of object names (lower case letters, digits and -, at most 63): set spec.gitops.name`},
 		"same place":     {head + "  gitops: {repoURL: a, removedClusters: drop}\n  clusters:\n  - {name: a}\n  - {name: b}\n", "quayside.yaml:4:41: spec.gitops.removedClusters: \"drop\": must be one of keep, delete\nquayside.yaml:7:5: spec.clusters[1].server: clusters \"b\" and \"a\" have the same address https://kubernetes.default.svc: each would prune the other's objects"},
@@ -232,20 +232,20 @@ func TestErrors(t *testing.T) {
 		"reporter image": {head + "  reporter: {enabled: true, image: https://x/y, namespace: ''}\n", "quayside.yaml:4:36: spec.reporter.image: \"https://x/y\" is not an image reference such as registry.example.com/quayside-report@sha256:…\nquayside.yaml:4:60: spec.reporter.namespace: \"\" is not a valid namespace name (lower case letters, digits and -, at most 63)"},
 		"levels": {head + "  policy:\n    clusters:\n    - {names: [\"prod-*\", \"*-1\"], failOn: hihg}\n    - {names: [c1, \"prod-*\"], failOn: low}\n    - {names: [], failOn: low}\n    - {name: c2}\n", `quayside.yaml:6:26: spec.policy.clusters[0].names[1]: "*-1": * is only allowed at the end
 quayside.yaml:6:42: spec.policy.clusters[0].failOn: "hihg": must be one of off, info, low, medium, high, critical (did you mean "high"?)
-quayside.yaml:7:20: spec.policy.clusters[1].names[1]: cluster "prod-*" appears twice, first at quayside.yaml:6:16
+quayside.yaml:7:20: spec.policy.clusters[1].names[1]: duplicate cluster "prod-*": first at quayside.yaml:6:16
 quayside.yaml:8:15: spec.policy.clusters[2].names: missing: list the clusters, such as ["prod-*"]
 quayside.yaml:9:7: spec.policy.clusters[3].failOn: "": must be one of off, info, low, medium, high, critical
 quayside.yaml:9:7: spec.policy.clusters[3].names: missing: list the clusters, such as ["prod-*"]
 quayside.yaml:9:8: unknown field "name" in spec.policy.clusters[3] (did you mean "names"?)`},
-		"waivers": {head + "  policy:\n    waivers:\n    - {operator: x, expires: 2027-02-29}\n    - {rule: r, reason: ' '}\n    - {rule: '*', object: 'a*b', reason: r, expires: 2028-02-29}\n    - {rule: r, reason: r, expires: 2028-02-29}\n    - {rule: waiver-unused, clusters: ['*-1'], reason: r, expires: 2028-02-29}\n", `quayside.yaml:6:7: spec.policy.waivers[0].reason: missing: give the reason for accepting the risk
-quayside.yaml:6:7: spec.policy.waivers[0].rule: missing: give the rule to waive
+		"waivers": {head + "  policy:\n    waivers:\n    - {operator: x, expires: 2027-02-29}\n    - {rule: r, reason: ' '}\n    - {rule: '*', object: 'a*b', reason: r, expires: 2028-02-29}\n    - {rule: r, reason: r, expires: 2028-02-29}\n    - {rule: waiver-unused, clusters: ['*-1'], reason: r, expires: 2028-02-29}\n", `quayside.yaml:6:7: spec.policy.waivers[0].reason: missing: specify the reason for accepting the risk
+quayside.yaml:6:7: spec.policy.waivers[0].rule: missing: specify the rule to waive
 quayside.yaml:6:18: spec.policy.waivers[0].operator: "x" is not namespace/package
 quayside.yaml:6:30: spec.policy.waivers[0].expires: "2027-02-29" is not a day such as 2027-01-01
-quayside.yaml:7:7: spec.policy.waivers[1].expires: missing: give the last day of the waiver, such as 2027-01-01
-quayside.yaml:7:25: spec.policy.waivers[1].reason: missing: give the reason for accepting the risk
+quayside.yaml:7:7: spec.policy.waivers[1].expires: missing: specify the last day of the waiver, such as 2027-01-01
+quayside.yaml:7:25: spec.policy.waivers[1].reason: missing: specify the reason for accepting the risk
 quayside.yaml:8:14: spec.policy.waivers[2].rule: "*": * is only allowed for the rules of a family, such as rbac.*
 quayside.yaml:8:27: spec.policy.waivers[2].object: "a*b": * is only allowed at the end
-quayside.yaml:9:7: spec.policy.waivers[3]: waiver of r appears twice, first at quayside.yaml:7:7
+quayside.yaml:9:7: spec.policy.waivers[3]: duplicate waiver of r: first at quayside.yaml:7:7
 quayside.yaml:10:14: spec.policy.waivers[4].rule: "waiver-unused" cannot be waived: correct or delete the waiver itself
 quayside.yaml:10:40: spec.policy.waivers[4].clusters[0]: "*-1": * is only allowed at the end`},
 		"trust spelt": {
@@ -254,14 +254,14 @@ quayside.yaml:10:40: spec.policy.waivers[4].clusters[0]: "*-1": * is only allowe
 		},
 		"trust": {
 			head + "  trust:\n  - {keys: [/cosign.pub]}\n  - {match: quay.io/a, keys: [k], issuer: i}\n  - {match: quay.io/*, identity: a, identityRegexp: '('}\n  - {match: quay.io/b}\n  - {match: 'quay.io/c:v1', keys: [k]}\n  - {match: busybox, keys: [k]}\n  - {match: 'q*y.io/*', keys: [k]}\n",
-			`quayside.yaml:5:5: spec.trust[0].match: missing: give the repositories, such as quay.io/org/*
+			`quayside.yaml:5:5: spec.trust[0].match: missing: specify the repositories, such as quay.io/org/*
 quayside.yaml:5:13: spec.trust[0].keys[0]: "/cosign.pub" is not a relative path with forward slashes
 quayside.yaml:6:43: spec.trust[1].issuer: conflicts with keys: an entry can have only one of them
-quayside.yaml:7:5: spec.trust[2].issuer: missing: give the issuer of the identity
-quayside.yaml:7:5: spec.trust[2].trustRoot: missing: give a trusted_root.json; none is downloaded
+quayside.yaml:7:5: spec.trust[2].issuer: missing: specify the issuer of the identity
+quayside.yaml:7:5: spec.trust[2].trustRoot: missing: specify a trusted_root.json; none is downloaded
 quayside.yaml:7:53: spec.trust[2].identityRegexp: "(" is not a regular expression: error parsing regexp: missing closing ): ` + "`(`" + `
 quayside.yaml:7:53: spec.trust[2].identityRegexp: conflicts with identity: only one of them can be set
-quayside.yaml:8:5: spec.trust[3]: no signer: give keys, or identity, issuer and trustRoot
+quayside.yaml:8:5: spec.trust[3]: no signer: specify keys, or identity, issuer and trustRoot
 quayside.yaml:8:13: spec.trust[3].match: "quay.io/b" never applies: "quay.io/*" at quayside.yaml:7:13 matches first
 quayside.yaml:9:13: spec.trust[4].match: "quay.io/c:v1": a repository must not have a tag or digest
 quayside.yaml:10:13: spec.trust[5].match: "busybox" has no registry: write it in full, such as docker.io/library/busybox, or * for all

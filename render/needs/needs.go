@@ -20,7 +20,7 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Kind is a kind of needs.
+// Kind is the category of a need.
 type Kind string
 
 // The kinds of needs. The API server or the scheduler rejects an operator whose needs are unmet, except

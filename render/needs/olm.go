@@ -142,8 +142,8 @@ func isWildcard(g k8s.Grant) bool {
 	return false
 }
 
-// aggregationLabels returns the default roles to which OLM adds permissions by aggregation.
-func aggregationLabels() []string {
+// aggregatedRoles returns the default roles to which OLM adds permissions by aggregation.
+func aggregatedRoles() []string {
 	return []string{"ClusterRole admin", "ClusterRole edit", "ClusterRole view"}
 }
 
@@ -173,8 +173,8 @@ func (h *permissionIndex) grant(account string, g k8s.Grant) {
 		h.note("packages", account, g.Resource, g.Verb)
 	case isWildcard(g):
 		h.note("everything", account, strings.ReplaceAll(g.Resource, "*", "all objects"), g.Verb)
-	case slices.Contains(aggregationLabels(), g.Role):
-		h.note("everything", account, "what "+g.Role+" permits, to which OLM adds its own kinds", "*")
+	case slices.Contains(aggregatedRoles(), g.Role):
+		h.note("everything", account, "the permissions of "+g.Role+", which OLM extends with its own kinds", "*")
 	}
 }
 

@@ -47,7 +47,7 @@ func newAdd(a *app) *cobra.Command {
 
 			An operator that is declared already is changed: 'quayside add etcd@0.9.4' sets the
 			version in its declaration and upgrades to it; a channel, --catalog, --approval and
-			--watch are set in the same way. Comments and the rest of the file stay.
+			--watch are set in the same way. Comments and the rest of the file are preserved.
 
 			The namespace is that of -n, else the one that the operator suggests, else the name of
 			the package. The operator watches all namespaces if it supports this, else its own;
@@ -64,7 +64,7 @@ func newAdd(a *app) *cobra.Command {
 			# with a range of versions; also render
 			quayside add etcd@0.9.x -n team-b --render
 
-			# change the declaration of an operator: its version, or who upgrades it
+			# change the declaration of an operator: its version, or its approval
 			quayside add memcached-operator@0.0.2
 			quayside add memcached-operator --approval Manual
 
@@ -95,7 +95,7 @@ func newAdd(a *app) *cobra.Command {
 	f.StringVar(&o.options.Catalog, "catalog", "", "take the package from the catalog `[NAMESPACE/]NAME`")
 	f.StringSliceVar(&o.options.Watch, "watch", nil, "namespaces for the operator to watch: `NAMESPACE`s, or all ('*')")
 	approval := &format{value: (*string)(&o.options.Approval), known: []string{string(declare.Automatic), string(declare.Manual)}}
-	f.Var(approval, "approval", "who upgrades the operator: every upgrade, or only one that names it")
+	f.Var(approval, "approval", "upgrade approval; Manual: upgrade only if named")
 	a.complete(cmd, "approval", approval.known)
 	o.flags(cmd)
 	a.offer(cmd, "catalog", a.catalogCompletions)

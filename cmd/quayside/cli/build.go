@@ -27,7 +27,7 @@ func newBuild(a *app) *cobra.Command {
 		Long: Doc(`
 			Build the image of a bundle or a catalog in an OCI layout, without Docker or opm. The
 			layout is created if it does not exist, and can contain other images. The sources are
-			validated first. The same sources give the same image, byte for byte.
+			validated first. Builds are reproducible.
 
 			A single bundle directory gives the image of the bundle, with manifests/, metadata/ and
 			tests/, and with the annotations in metadata/ as labels. All other sources give the
@@ -142,7 +142,7 @@ func (a *app) buildCatalog(ctx context.Context, here *workspace.Project, sources
 		}
 		parts = append(parts, build.Source{Text: text, Ref: ref})
 	}
-	built, err := build.Catalog(ctx, parts, build.CatalogOptions{Client: client, Place: here.Place(), Repository: repository})
+	built, err := build.Catalog(ctx, parts, build.CatalogOptions{Client: client, Resolver: here.Resolver(), Repository: repository})
 	a.log.Warn(here.Waive(built.Warnings))
 	return built, err
 }

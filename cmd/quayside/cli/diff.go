@@ -18,23 +18,23 @@ import (
 
 type diffOptions struct {
 	*app
-	base     string
-	rendered string
-	locks    bool
-	trees    bool
-	upgrade  operatorFlag
-	observed []string
-	hops     string
-	text     bool
-	linkBase string
-	exitZero bool
-	save     []string
-	comment  int64
-	forge    string
-	scan     string
-	reading  bool
-	sizes    bool
-	today    dayFlag
+	base         string
+	rendered     string
+	locks        bool
+	trees        bool
+	upgrade      operatorFlag
+	observed     []string
+	hops         string
+	text         bool
+	linkBase     string
+	exitZero     bool
+	save         []string
+	comment      int64
+	forge        string
+	scan         string
+	releaseNotes bool
+	sizes        bool
+	today        dayFlag
 }
 
 func newDiff(a *app) *cobra.Command {
@@ -110,7 +110,7 @@ func newDiff(a *app) *cobra.Command {
 	f.Lookup("upgrade").NoOptDefVal = allOperators
 	addScan(cmd, &o.scan)
 	f.BoolVar(&o.sizes, "image-sizes", false, "report the sizes of added and removed images, from the registries")
-	f.BoolVar(&o.reading, "reading", false, "include release notes and links of the upgraded operators, and changed texts of their bundles")
+	f.BoolVar(&o.releaseNotes, "release-notes", false, "include release notes and links of the upgraded operators, and changed texts of their bundles")
 	f.StringVar(&o.hops, "hops", "1", "with --upgrade, edges of the upgrade graph to take: a `NUMBER` or all")
 	f.StringArrayVar(&o.observed, "observed", nil, "observations of a cluster: a `FILE` written by 'quayside status --save', with the stored versions; with --upgrade, hold back the operators that it reports as not upgradeable; may be given several times, one for each cluster")
 	f.BoolVar(&o.text, "text", false, "print the lines that differ instead of findings")
@@ -180,7 +180,7 @@ func (o *diffOptions) check(cmd *cobra.Command, args []string) error {
 		return Usagef(cmd, "%s cannot be used together", strings.Join(modes, " and "))
 	case o.locks || o.trees:
 		if len(args) != 2 {
-			return Usagef(cmd, "%s needs two arguments, BEFORE and AFTER", modes[0])
+			return Usagef(cmd, "%s requires two arguments, BEFORE and AFTER", modes[0])
 		}
 		want = 2
 	}
@@ -196,9 +196,9 @@ func (o *diffOptions) check(cmd *cobra.Command, args []string) error {
 // checkReports rejects incompatible report flags.
 func (o *diffOptions) checkReports(cmd *cobra.Command) error {
 	if o.text {
-		for _, name := range []string{"output", "save", "comment", "scan", "reading", "image-sizes"} {
+		for _, name := range []string{"output", "save", "comment", "scan", "release-notes", "image-sizes"} {
 			if cmd.Flags().Changed(name) {
-				return Usagef(cmd, "--text prints only lines: leave out --%s", name)
+				return Usagef(cmd, "--text cannot be used with --%s", name)
 			}
 		}
 	}
@@ -231,7 +231,7 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 	if o.text {
 		return o.printLines(ctx, c)
 	}
-	c.Reading, c.ImageSizes = o.reading, o.sizes
+	c.Reading, c.ImageSizes = o.releaseNotes, o.sizes
 	if c.Scans, err = o.scans(o.scan); err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func checkComment(cmd *cobra.Command, number int64, kind string) error {
 		return Usagef(cmd, "--comment %d: must be the number of a pull request", number)
 	}
 	if kind != "" && number == 0 {
-		return Usagef(cmd, "--forge needs --comment NUMBER")
+		return Usagef(cmd, "--forge requires --comment NUMBER")
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 		}
 		return err
 	}
-	found, err := o.undeclared(dir)
+	found, err := o.unreadDeclarationDirs(dir)
 	if err != nil {
 		return err
 	}
@@ -155,14 +155,14 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 	})
 }
 
-// undeclared returns the directories of the repository with declarations that no workspace
-// reads, relative to dir.
-func (o *initOptions) undeclared(dir string) ([]string, error) {
+// unreadDeclarationDirs returns the directories of the repository with declarations that no
+// workspace reads, relative to dir.
+func (o *initOptions) unreadDeclarationDirs(dir string) ([]string, error) {
 	p, err := workspace.Open(workspace.Dir(dir), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
 	if err != nil {
 		return nil, err
 	}
-	return p.Undeclared()
+	return p.UnreadDeclarationDirs()
 }
 
 // ask prompts for the values of unset flags. found are the directories with declarations.

@@ -210,7 +210,7 @@ func printingCommands() []string {
 	return []string{
 		"catalog list --offline", "catalog show demo --offline", "catalog show demo --offline -o yaml", "catalog graph demo --offline", "catalog graph demo --offline -o dot", "catalog graph demo --offline -o svg", "catalog graph demo --offline -o html",
 		"catalog validate dir:catalog --offline", "catalog diff dir:old dir:catalog --offline", "outdated --offline", "why-not demo@2.0.0 --offline",
-		"diff --upgrade --offline", "diff --upgrade --offline --reading", "diff --upgrade --offline --reading -o markdown", "diff --upgrade --offline --reading -o html", "diff --upgrade --offline -o markdown", "diff --upgrade --offline -o sarif", "diff --upgrade --offline -o codequality", "diff --upgrade --offline -o html", "diff --upgrade --offline -o yaml",
+		"diff --upgrade --offline", "diff --upgrade --offline --release-notes", "diff --upgrade --offline --release-notes -o markdown", "diff --upgrade --offline --release-notes -o html", "diff --upgrade --offline -o markdown", "diff --upgrade --offline -o sarif", "diff --upgrade --offline -o codequality", "diff --upgrade --offline -o html", "diff --upgrade --offline -o yaml",
 		"resolve --upgrade --offline -o json", "resolve --offline", "tree", "tree -o svg", "tree -o html", "why dep", "images", "render --offline", "render --offline --stdout",
 	}
 }

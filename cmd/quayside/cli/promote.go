@@ -106,7 +106,7 @@ func newPromote(a *app) *cobra.Command {
 // promoteArgs accepts two environments followed by operators, or nothing.
 func promoteArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
-		return Usagef(cmd, "missing argument: the target environment; give two environments, or none to promote along every spec.follows")
+		return Usagef(cmd, "missing target environment: specify two environments, or none to promote along every spec.follows")
 	}
 	return nil
 }

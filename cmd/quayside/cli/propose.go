@@ -53,7 +53,7 @@ func newPropose(a *app) *cobra.Command {
 			branch. --promote proposes what 'quayside promote' would write, with a branch for each
 			environment.
 
-			An operator that cannot be upgraded because of a fault stays at its version, with a
+			An operator that cannot be upgraded because of a fault is held back, with a
 			warning, and the others are upgraded. Such faults are a withdrawn package, an unreadable
 			catalog, and a bundle that cannot be fetched or verified. The output and the text of
 			each pull request list these operators. --strict exits with 3 if there are any.
@@ -84,7 +84,7 @@ func newPropose(a *app) *cobra.Command {
 			case o.promotes:
 				return promoteArgs(cmd, args)
 			case o.edited && len(args) > 0:
-				return Usagef(cmd, "--edited determines the operators and their targets: leave out %q", args[0])
+				return Usagef(cmd, "--edited cannot be used with the argument %q", args[0])
 			}
 			return nil
 		},
@@ -114,7 +114,7 @@ func (o *proposeOptions) proposeFlags(cmd *cobra.Command) {
 	f.StringArrayVar(&o.observed, "observed", nil, "observations of clusters: a `FILE` written by 'quayside status --save', or for --promote a directory of such files; may be given several times")
 	f.StringVar(&o.now, "now", "", "with --promote, evaluate the observations as of this `TIME`, such as 2026-01-31T12:00:00Z (default: now)")
 	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow downgrades")
-	f.BoolVar(&o.strict, "strict", false, "exit with 3 if an operator is left at its version because of a fault")
+	f.BoolVar(&o.strict, "strict", false, "exit with 3 if an operator is held back because of a fault")
 	f.StringVar(&o.branch, "branch", "", "the `NAME` of the branch, or the prefix of several (default: upgrade, or upgrades for one branch, or promote with --promote)")
 	f.BoolVar(&o.single, "one-branch", false, "put everything on one branch")
 	f.BoolVar(&o.force, "force", false, "replace existing branches")
@@ -138,15 +138,15 @@ func (o *proposeOptions) proposeFlags(cmd *cobra.Command) {
 func (o *proposeOptions) checkProposal(cmd *cobra.Command) error {
 	switch {
 	case o.request && o.push == "":
-		return Usagef(cmd, "--pull-request needs --push REMOTE")
+		return Usagef(cmd, "--pull-request requires --push REMOTE")
 	case !o.request && o.into != "":
-		return Usagef(cmd, "--into needs --pull-request")
+		return Usagef(cmd, "--into requires --pull-request")
 	case o.scan != "" && o.body == "" && !o.request:
-		return Usagef(cmd, "--scan adds to the description of a pull request: add --pr-body FILE or --pull-request")
+		return Usagef(cmd, "--scan requires --pr-body FILE or --pull-request")
 	case o.check && (o.push != "" || o.body != "" || o.force):
 		return Usagef(cmd, "--check cannot be used with --force, --pr-body, --pull-request or --push")
 	case !o.promotes && o.now != "":
-		return Usagef(cmd, "--now needs --promote")
+		return Usagef(cmd, "--now requires --promote")
 	default:
 		return nil
 	}

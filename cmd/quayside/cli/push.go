@@ -86,11 +86,11 @@ func newPush(a *app) *cobra.Command {
 			}
 			for _, flag := range []string{"bom", "sign"} {
 				if cmd.Flags().Changed(flag) && !strings.HasPrefix(args[0], "oci://") {
-					return Usagef(cmd, "--%s needs a registry: an OCI layout has no referrers", flag)
+					return Usagef(cmd, "--%s requires a registry: an OCI layout has no referrers", flag)
 				}
 			}
 			if cmd.Flags().Changed("sign") && o.Key == "" {
-				return Usagef(cmd, "--sign needs a key file or 'keyless'")
+				return Usagef(cmd, "--sign requires a key file or 'keyless'")
 			}
 			return o.run(cmd.Context(), args[0])
 		},
@@ -98,7 +98,7 @@ func newPush(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.StringSliceVar(&o.clusters, "cluster", nil, "push the tree of `CLUSTER`; may be given several times")
 	f.BoolVar(&o.environment, "environment", false, "push the tree of all clusters (default)")
-	f.StringVar(&o.at, "at", "", "push the tree of `REVISION`, whatever is checked out")
+	f.StringVar(&o.at, "at", "", "push the tree of `REVISION` instead of HEAD")
 	f.StringVar(&o.branch, "branch", "", "record `BRANCH` as the commit's branch (default: the current branch)")
 	f.BoolVar(&o.bom, "bom", false, "attach a bill of materials, as printed by 'quayside images -o cyclonedx'")
 	addSigning(cmd, &o.Signing)
@@ -113,9 +113,9 @@ func newPush(a *app) *cobra.Command {
 func addSigning(cmd *cobra.Command, s *workspace.Signing) {
 	f := cmd.Flags()
 	f.StringVar(&s.Key, "sign", "", "sign with the private key in `FILE`, such as cosign.key, with its password in COSIGN_PASSWORD; or 'keyless'")
-	f.StringVar(&s.Fulcio, "fulcio-url", "https://fulcio.sigstore.dev", "keyless: the certificate authority")
-	f.StringVar(&s.Rekor, "rekor-url", "https://rekor.sigstore.dev", "keyless: the transparency log; empty for none")
-	f.StringVar(&s.Timestamp, "timestamp-url", "", "keyless: the timestamp authority, without a transparency log")
+	f.StringVar(&s.Fulcio, "fulcio-url", "https://fulcio.sigstore.dev", "keyless: `URL` of the certificate authority")
+	f.StringVar(&s.Rekor, "rekor-url", "https://rekor.sigstore.dev", "keyless: `URL` of the transparency log; empty for none")
+	f.StringVar(&s.Timestamp, "timestamp-url", "", "keyless: `URL` of the timestamp authority, without a transparency log")
 	f.StringVar(&s.TokenFile, "identity-token", "", "keyless: the `FILE` with the identity token (default: SIGSTORE_ID_TOKEN, or GitHub's)")
 }
 

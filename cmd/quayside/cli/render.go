@@ -61,13 +61,13 @@ func newRender(a *app) *cobra.Command {
 			quayside render --stdout --overlay default`),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.stdout && (o.check || cmd.Flags().Changed("output")) {
-				return Usagef(cmd, "--stdout prints only manifests: leave out --check and --output")
+				return Usagef(cmd, "--stdout cannot be used with --check or --output")
 			}
 			if o.overlay != "" && !o.stdout {
-				return Usagef(cmd, "--overlay needs --stdout")
+				return Usagef(cmd, "--overlay requires --stdout")
 			}
 			if o.force && (o.stdout || o.check) {
-				return Usagef(cmd, "--force overwrites edited files: leave out --check and --stdout, which write nothing")
+				return Usagef(cmd, "--force cannot be used with --check or --stdout")
 			}
 			return o.run(cmd.Context())
 		},

@@ -137,9 +137,9 @@ func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
 	case o.check && (len(o.observed) > 0 || o.prune || o.unpin.any() || o.reinstall.any() || o.render):
 		return Usagef(cmd, "--check cannot be used with --observed, --prune, --reinstall, --render or --unpin")
 	case o.edited && (o.check || o.upgrade.any() || o.reinstall.any()):
-		return Usagef(cmd, "--edited determines the operators and their targets: leave out --check, --upgrade and --reinstall")
+		return Usagef(cmd, "--edited cannot be used with --check, --upgrade or --reinstall")
 	case o.unpin.all || o.reinstall.all:
-		return Usagef(cmd, "--unpin and --reinstall need an operator: [namespace/]package")
+		return Usagef(cmd, "--unpin and --reinstall require an operator: [namespace/]package")
 	default:
 		return nil
 	}
@@ -283,7 +283,7 @@ func (a *app) readObserved(p *workspace.Project, names ...string) ([]*health.Sum
 				continue
 			}
 			if first, known := from[s.Cluster]; known {
-				return nil, fmt.Errorf("--observed %s: cluster %q is also in %s: give the newest file of each cluster", name, s.Cluster, first)
+				return nil, fmt.Errorf("--observed %s: cluster %q is also in %s: specify the newest file of each cluster", name, s.Cluster, first)
 			}
 			from[s.Cluster] = name
 		}

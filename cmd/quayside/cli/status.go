@@ -92,11 +92,11 @@ func newStatus(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case cmd.Flags().Changed("timeout") && !o.wait:
-				return Usagef(cmd, "--timeout needs --wait")
+				return Usagef(cmd, "--timeout requires --wait")
 			case o.timeout <= 0:
 				return Usagef(cmd, "--timeout %s: must be a duration such as 5m", o.timeout)
 			case cmd.Flags().Changed("sign") && (o.Key == "" || o.save == ""):
-				return Usagef(cmd, "--sign needs --save, and a key file or 'keyless'")
+				return Usagef(cmd, "--sign requires --save, and a key file or 'keyless'")
 			}
 			return o.run(cmd.Context(), args)
 		},
@@ -108,7 +108,7 @@ func newStatus(a *app) *cobra.Command {
 	addSigning(cmd, &o.Signing)
 	f.BoolVar(&o.custom, "custom-resources", true, "count the custom resources of the operators' kinds")
 	f.BoolVar(&o.wait, "wait", false, "wait until every operator is Ready, or --timeout has passed")
-	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "maximum time to wait, with --wait")
+	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "maximum `DURATION` to wait, with --wait")
 	f.BoolVar(&o.offline, "offline", false, "fetch no bundles; list missing ones")
 	addOutput(cmd, a, nil, status.Status{}).hint = " (--save FILE writes observations for --observed)"
 	addAll(cmd, a, "save", "sign")

@@ -115,8 +115,9 @@ func TestTrust(t *testing.T) {
 	checkContains(t, s.run(2, "resolve"), "quayside.yaml:", "cosign.pub: no such file")
 }
 
-// TestTrustPropose proposes upgrades while the signature of one next bundle is missing. The operator
-// is left at its version; --strict fails. Other commands still reject a catalog without a signature.
+// TestTrustPropose proposes upgrades while the signature of one next bundle is missing. The
+// operator is held back at its version; --strict fails. Other commands still reject a catalog
+// without a signature.
 func TestTrustPropose(t *testing.T) {
 	s := newSignedWorkspace(t)
 	s.sign(s.images...)
@@ -128,16 +129,16 @@ func TestTrustPropose(t *testing.T) {
 	gitIn(t, s.dir, "add", "-A")
 	gitIn(t, s.dir, "commit", "-qm", "start")
 	for _, args := range [][]string{{"propose"}, {"propose", "--one-branch"}} {
-		checkContains(t, s.run(0, args...), "memcached-operator-system/memcached-operator is left at 0.0.1: bundle memcached-operator.v0.0.2 cannot be fetched: ",
+		checkContains(t, s.run(0, args...), "memcached-operator-system/memcached-operator is held back at 0.0.1: bundle memcached-operator.v0.0.2 cannot be fetched: ",
 			"requires a signature by key cosign.pub, but the image has none", "[not-fetched]", "no upgrades left")
 	}
-	checkContains(t, s.run(3, "propose", "--strict"), "operators left at their versions: memcached-operator-system/memcached-operator")
+	checkContains(t, s.run(3, "propose", "--strict"), "operators held back at their versions: memcached-operator-system/memcached-operator")
 
 	s.cache = t.TempDir()
 	put(t, s.dir, "cosign.pub", string(trusttest.NewKey(t).Public))
 	gitIn(t, s.dir, "commit", "-qam", "key")
 	s.run(2, "resolve", "--upgrade")
-	checkContains(t, s.run(0, "propose"), "is left at 0.0.1: ", "[broken-catalog]", "no upgrades left")
+	checkContains(t, s.run(0, "propose"), "is held back at 0.0.1: ", "[broken-catalog]", "no upgrades left")
 }
 
 // TestTrustOffline reads signatures from the store and from the vendored layout, and checks the

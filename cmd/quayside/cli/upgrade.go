@@ -123,11 +123,11 @@ func (f *versionFlag) Set(s string) error {
 func (o *upgradeOptions) checkCluster(cmd *cobra.Command, args []string) error {
 	switch {
 	case o.cluster == (upgrade.Platform{}):
-		return Usagef(cmd, "--cluster needs --check and --kubernetes or --openshift")
+		return Usagef(cmd, "--cluster requires --check and --kubernetes or --openshift")
 	case !o.check:
-		return Usagef(cmd, "--kubernetes and --openshift need --check")
+		return Usagef(cmd, "--kubernetes and --openshift require --check")
 	case len(args) > 0 || cmd.Flags().Changed("hops"):
-		return Usagef(cmd, "--kubernetes and --openshift check all operators: leave out --hops and arguments")
+		return Usagef(cmd, "--kubernetes and --openshift cannot be used with --hops or arguments")
 	}
 	p, err := o.open()
 	if err != nil {

@@ -26,7 +26,7 @@ func newVendor(a *app) *cobra.Command {
 			Store every bundle image in quayside.lock, and every catalog image of the workspace, in
 			quayside.vendor, an OCI layout beside the lock. 'quayside resolve' and 'quayside render'
 			then need neither a registry nor a cache. quayside adds missing images and removes
-			unneeded ones. The same lock and catalogs give the same bytes.
+			unneeded ones. The output is reproducible.
 
 			Content is looked up in this order: embedded in the catalog, in the cache, in
 			quayside.vendor, in the registry. Catalogs and bundles that are files in the repository

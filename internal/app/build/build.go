@@ -97,9 +97,9 @@ type Source struct {
 
 // CatalogOptions are the options for building a catalog.
 type CatalogOptions struct {
-	Client     *oci.Client  // opens images
-	Place      source.Place // opens directories
-	Repository string       // repository of bundle images, with {package} as placeholder; empty: embed bundles
+	Client     *oci.Client     // opens images
+	Resolver   source.Resolver // opens directories
+	Repository string          // repository of bundle images, with {package} as placeholder; empty: embed bundles
 }
 
 // Catalog builds a catalog image from sources. With an error it returns the warnings found so far.
@@ -157,7 +157,7 @@ func (m *assembly) addSource(ctx context.Context, src Source) error {
 	if _, image := src.Ref.Argument(); image != "" {
 		return m.addImage(ctx, src)
 	}
-	c, err := source.Open(ctx, m.Place, src.Ref)
+	c, err := source.Open(ctx, m.Resolver, src.Ref)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 const sources = "../../../examples/quickstart/catalog-src"
 
 func options(repository string) build.CatalogOptions {
-	return build.CatalogOptions{Client: &oci.Client{}, Place: source.Place{Lookup: source.LookupIn("../../../examples/quickstart")}, Repository: repository}
+	return build.CatalogOptions{Client: &oci.Client{}, Resolver: source.Resolver{Lookup: source.LookupIn("../../../examples/quickstart")}, Repository: repository}
 }
 
 func catalogOf(t *testing.T, repository string, refs ...source.Ref) *build.CatalogImage {

@@ -282,7 +282,7 @@ func (c *Comparison) buildObjects(s *Side, o *overlay.Overlay, listed []diff.Obj
 		if err != nil {
 			return nil, err
 		}
-		if diff.Repeats(object.Content) {
+		if diff.IsInstallation(object.Content) {
 			continue
 		}
 		if i, there := at[object.Key()]; there && reflect.DeepEqual(listed[i].Whole(), object.Content) {

@@ -157,6 +157,11 @@ func Builder(p *workspace.Project, res *render.Result) (func(dir string) ([][]by
 		if err != nil {
 			return nil, err
 		}
+		if !s.usesUserFiles(o) {
+			if built, ok := o.BuildListed(); ok {
+				return built, nil
+			}
+		}
 		return o.Build()
 	}, err
 }

@@ -138,7 +138,7 @@ func Workspaces(p *workspace.Project, base, revisions string) ([]string, error) 
 		return nil, err
 	}
 	if c.clone.Repo.Root() == "" {
-		return nil, errors.New("--all needs a work tree, and this is a bare repository")
+		return nil, errors.New("--all requires a work tree, and this is a bare repository")
 	}
 	found, err := workspace.WorkspacesAt(before, c.clone.Prefix)
 	if err != nil {
@@ -187,7 +187,7 @@ func (c *Comparison) selectedRevisions(base, revisions string) (before, after *g
 	a, b, two := strings.Cut(revisions, "..")
 	b, fork := strings.CutPrefix(b, ".")
 	if c.clone.Repo.Root() == "" && !two {
-		return nil, nil, errors.New("a bare repository has no work tree: give two revisions, such as main..branch")
+		return nil, nil, errors.New("a bare repository has no work tree: specify two revisions, such as main..branch")
 	}
 	if two {
 		if after, err = c.findRevision(b); err != nil {

@@ -100,7 +100,7 @@ func newTreeLoader(ctx context.Context, p *workspace.Project, opt LoadOptions) (
 	case opt.At != "":
 		l.rev, err = clone.Repo.Revision(opt.At)
 	case clone.Repo.Root() == "":
-		return nil, errors.New("a bare repository has no work tree: give a revision with --at")
+		return nil, errors.New("a bare repository has no work tree: specify a revision with --at")
 	default:
 		l.branch = clone.Repo.HeadBranch()
 		l.rev, err = clone.Repo.Head()
@@ -113,7 +113,7 @@ func newTreeLoader(ctx context.Context, p *workspace.Project, opt LoadOptions) (
 	}
 	if opt.At == "" {
 		if err := clone.CheckClean(ctx); err != nil {
-			return nil, fmt.Errorf("%w, or give a revision with --at", err)
+			return nil, fmt.Errorf("%w, or specify a revision with --at", err)
 		}
 	}
 	l.out = clone.Path(l.project.Settings.Output)
@@ -286,7 +286,7 @@ func (l *treeLoader) checkCommitted(ctx context.Context, files []string) error {
 	}
 	unclean, _, err := l.clone.Repo.Unclean(ctx, files)
 	if err == nil && len(unclean) > 0 {
-		err = fmt.Errorf("uncommitted changes: %s: commit or undo them first, or give a revision with --at", strings.Join(unclean[:min(len(unclean), 5)], ", "))
+		err = fmt.Errorf("uncommitted changes: %s: commit or undo them first, or specify a revision with --at", strings.Join(unclean[:min(len(unclean), 5)], ", "))
 	}
 	return err
 }

@@ -201,7 +201,7 @@ func TestLoadTreeRefuses(t *testing.T) {
 		"no cluster":    {func(treeFixture) {}, LoadOptions{Clusters: []string{"three"}}, `three`},
 		"no revision":   {func(treeFixture) {}, LoadOptions{At: "v9"}, "v9"},
 		"no repository": {func(f treeFixture) { f.check(os.RemoveAll(filepath.Join(f.dir, ".git"))) }, LoadOptions{}, "is not in a Git repository"},
-		"not committed": {func(f treeFixture) { f.edit("ops/quayside.yaml", "1.34", "1.33") }, LoadOptions{}, "or give a revision with --at"},
+		"not committed": {func(f treeFixture) { f.edit("ops/quayside.yaml", "1.34", "1.33") }, LoadOptions{}, "or specify a revision with --at"},
 		"component":     {func(f treeFixture) { f.edit("shared/kustomization.yaml", "team: a", "team: b") }, two, "uncommitted changes: shared/kustomization.yaml"},
 		"out of date":   {func(f treeFixture) { f.edit("ops/rendered/flux/one/kustomization.yaml", "kind", "# kind"); f.commit() }, LoadOptions{}, "(1 file): run 'quayside render'"},
 		"a foreign file": {func(f treeFixture) {

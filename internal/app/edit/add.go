@@ -189,7 +189,7 @@ func (a *adder) add(ctx context.Context, text string) error {
 	}
 	o.Namespace = cmp.Or(a.options.Namespace, workspace.SuggestedNamespace(b.Metadata().Annotations), name)
 	if slices.ContainsFunc(a.wanted, func(w operator) bool { return w.Namespace == o.Namespace && w.Package == o.Package }) {
-		return fmt.Errorf("%s is given twice", name)
+		return fmt.Errorf("duplicate argument %s", name)
 	}
 	if have := a.declared(name, o.Namespace); len(have) > 0 {
 		return a.change(ctx, have[0], at, text)
@@ -390,7 +390,7 @@ func (a *adder) watch(o *operator, b *model.Bundle) error {
 	case model.SupportsNamespaces(modes, o.Namespace, []string{o.Namespace}):
 		o.Watch = []string{o.Namespace}
 	default:
-		return fmt.Errorf("%s watches only given namespaces (%s): add --watch NAMESPACE", o.Package, FormatModes(modes))
+		return fmt.Errorf("%s supports only the install modes %s: add --watch NAMESPACE", o.Package, FormatModes(modes))
 	}
 	switch {
 	case o.writer.HasGroup:

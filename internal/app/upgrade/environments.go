@@ -63,7 +63,7 @@ func (es Environments) Find(name string) (*Environment, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, fmt.Errorf("%q is the name of several environments (%s): give the directory, such as ./%s", name, strings.Join(paths, ", "), paths[0])
+		return nil, fmt.Errorf("%q is the name of several environments (%s): specify the directory, such as ./%s", name, strings.Join(paths, ", "), paths[0])
 	}
 	slices.Sort(titles)
 	titles = slices.Compact(titles)

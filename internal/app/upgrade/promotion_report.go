@@ -46,7 +46,7 @@ func (es Environments) Choose(names []string) (steps []PromotionStep, only []str
 	if len(names) == 0 {
 		steps, err = es.Steps()
 		if err == nil && len(steps) == 0 {
-			err = errors.New("no environment has spec.follows: give two environments, or set spec.follows in the quayside.yaml of the downstream one")
+			err = errors.New("no environment has spec.follows: specify two environments, or set spec.follows in the quayside.yaml of the downstream one")
 		}
 		return steps, nil, err
 	}

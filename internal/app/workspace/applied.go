@@ -35,9 +35,9 @@ func (p *Project) survey() (*declare.Survey, error) {
 	})
 }
 
-// Undeclared returns the directories of the repository with OLM declarations that are outside of
-// the declared paths of every workspace. The results are relative to this workspace.
-func (p *Project) Undeclared() ([]string, error) {
+// UnreadDeclarationDirs returns the directories of the repository with OLM declarations that are
+// outside of the declared paths of every workspace. The results are relative to this workspace.
+func (p *Project) UnreadDeclarationDirs() ([]string, error) {
 	if !p.OnDisk() {
 		return nil, nil
 	}
@@ -53,10 +53,10 @@ func (p *Project) Undeclared() ([]string, error) {
 	return out, err
 }
 
-// errUndeclared returns an error if the repository has declarations that no workspace reads. It is
-// only for workspaces without declarations; the caller checks that.
-func (p *Project) errUndeclared() error {
-	dirs, err := p.Undeclared()
+// errUnreadDeclarations returns an error if the repository has declarations that no workspace
+// reads. It is only for workspaces without declarations; the caller checks that.
+func (p *Project) errUnreadDeclarations() error {
+	dirs, err := p.UnreadDeclarationDirs()
 	if err != nil || len(dirs) == 0 {
 		return err
 	}

@@ -92,7 +92,7 @@ func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) 
 	if known {
 		prefix = ""
 	}
-	c, err := source.Open(ctx, base.Place(), ref)
+	c, err := source.Open(ctx, base.Resolver(), ref)
 	if err != nil {
 		return CheckedCatalog{}, err
 	}

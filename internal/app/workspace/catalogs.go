@@ -80,9 +80,9 @@ func lockedRef(locked *lockfile.File, cat cache.Catalog) source.Ref {
 	return cat.Source.AtDigest(digest)
 }
 
-// Place returns the functions that open files and images of the workspace's catalogs.
-func (p *Project) Place() source.Place {
-	return source.Place{Lookup: p.lookup, Image: p.openImage}
+// Resolver returns the functions that open files and images of the workspace's catalogs.
+func (p *Project) Resolver() source.Resolver {
+	return source.Resolver{Lookup: p.lookup, Image: p.openImage}
 }
 
 // indexes returns the cache of catalog indexes.
@@ -92,7 +92,7 @@ func (p *Project) indexes() (*cache.Cache, error) {
 		return nil, err
 	}
 	return &cache.Cache{
-		Store: client.Store, Place: p.Place(), Version: p.Version,
+		Store: client.Store, Resolver: p.Resolver(), Version: p.Version,
 		Progress: p.logCatalog,
 	}, nil
 }
@@ -100,7 +100,7 @@ func (p *Project) indexes() (*cache.Cache, error) {
 // logCatalog logs the progress of reading a catalog.
 func (p *Project) logCatalog(cat cache.Catalog, phase cache.Phase) {
 	switch phase {
-	case cache.Finding:
+	case cache.Locating:
 		p.Log.Progress("reading catalog %s", cat.ID)
 		p.Log.Detail("catalog %s is %s", cat.ID, cmp.Or(cat.At, "nowhere"))
 	case cache.Indexing:

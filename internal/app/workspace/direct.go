@@ -93,7 +93,7 @@ func directPin(lock *lockfile.File, sub declare.Subscription) (lockfile.Pin, boo
 
 func (p *Project) openDirectBundle(ctx context.Context, sub declare.Subscription, src cache.Catalog) (directBundle, error) {
 	d := directBundle{key: sub.Key(), target: sub, source: src}
-	c, err := source.Open(ctx, p.Place(), src.At)
+	c, err := source.Open(ctx, p.Resolver(), src.At)
 	if err != nil {
 		return d, err
 	}

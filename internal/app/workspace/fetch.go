@@ -48,7 +48,7 @@ func (c *Contents) Close() {
 // Open returns the files of the bundle pinned by p. They are readable until c is closed.
 func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 	if p.Image != "" && p.ContentDigest == "" {
-		im, err := c.cache.Place.Image(ctx, "image:"+p.Image)
+		im, err := c.cache.Resolver.Image(ctx, "image:"+p.Image)
 		if err != nil {
 			return nil, err
 		}

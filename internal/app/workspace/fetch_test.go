@@ -49,7 +49,7 @@ func contents(t testing.TB, lock *lockfile.File, files fs.FS, dir string) *works
 	t.Helper()
 	s, err := store.Open(dir)
 	checkContents(t, err)
-	c := &cache.Cache{Store: s, Version: "test", Place: source.Place{
+	c := &cache.Cache{Store: s, Version: "test", Resolver: source.Resolver{
 		Lookup: func(path string) (source.File, error) {
 			if files == nil {
 				return source.File{}, fs.ErrNotExist

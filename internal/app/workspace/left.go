@@ -35,7 +35,7 @@ func (e *LeftError) Error() string {
 	for _, l := range e.Left {
 		names = append(names, l.Operator)
 	}
-	return "operators left at their versions: " + strings.Join(names, ", ")
+	return "operators held back at their versions: " + strings.Join(names, ", ")
 }
 
 // Unattended returns a copy of p for runs without a user. A fault of one operator or one catalog
@@ -51,7 +51,7 @@ func (in *Inputs) Left() []Left {
 	return slices.SortedFunc(slices.Values(in.left), func(a, b Left) int { return strings.Compare(a.Operator, b.Operator) })
 }
 
-// Leave records that an operator is left at its version. Only the first reason counts.
+// Leave records that an operator is held back at its version. Only the first reason counts.
 func (in *Inputs) Leave(operator, code, reason string) {
 	if !in.isLeft(operator) {
 		in.left = append(in.left, Left{operator, code, strings.Join(strings.Fields(reason), " ")})
@@ -118,7 +118,7 @@ func (in *Inputs) leftWarnings() []diag.Warning {
 	for _, l := range in.Left() {
 		text := l.Operator + " is not pinned: "
 		if pin, ok := in.pin(l.Operator); ok {
-			text = l.Operator + " is left at " + pin.Version + ": "
+			text = l.Operator + " is held back at " + pin.Version + ": "
 		}
 		out = append(out, diag.Warning{Code: l.Code, Subject: l.Operator, Msg: text + l.Reason})
 	}

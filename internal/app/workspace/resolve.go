@@ -67,7 +67,7 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 		return nil, err
 	}
 	if len(set.Subscriptions) == 0 && (in.Read == nil || len(in.Read.Pins) == 0) {
-		if err := p.errUndeclared(); err != nil {
+		if err := p.errUnreadDeclarations(); err != nil {
 			return nil, err
 		}
 	}

@@ -37,7 +37,7 @@ type Budget struct{ left, each uint64 }
 // NewBudget returns an unused budget.
 func NewBudget() *Budget { return &Budget{left: runCost, each: ruleCost} }
 
-// Rule is a compiled rule.
+// Rule is a compiled CEL rule.
 type Rule struct {
 	ast    *cel.Ast
 	run    cel.Program

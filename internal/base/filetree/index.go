@@ -136,7 +136,7 @@ func parseIndex(file string, data []byte) (list index, root bool, err error) {
 		old := e.digest == "" || strings.Contains(name, "/")
 		root = root || old
 		if !fs.ValidPath(name) || name == "." || isIndex(name) {
-			return nil, root, fmt.Errorf("%s:%d: %q is not a path of this tree", file, i+1, name)
+			return nil, root, fmt.Errorf("%s:%d: %q is not a valid path", file, i+1, name)
 		}
 		e.users = e.digest != "" && old
 		if before, twice := list[name]; !e.users && (conflict || twice && before != e) {

@@ -232,7 +232,7 @@ func (p *plan) conflicts(own index) error {
 		mode, there := p.disk[name]
 		_, listed := own[name]
 		switch {
-		case there && mode.IsDir() && p.holdsUsers(name):
+		case there && mode.IsDir() && p.hasUserFiles(name):
 			errs = append(errs, fmt.Errorf("%s is a directory that quayside did not write, but a file with that name is needed", at(name)))
 		case there && !mode.IsDir() && !listed && !p.same[name]:
 			errs = append(errs, fmt.Errorf("%s was not written by quayside, but a file with that name is needed", at(name)))
@@ -247,8 +247,8 @@ func (p *plan) conflicts(own index) error {
 	return errors.Join(errs...)
 }
 
-// holdsUsers reports whether dir contains a file of the user.
-func (p *plan) holdsUsers(dir string) bool {
+// hasUserFiles reports whether dir contains a file of the user.
+func (p *plan) hasUserFiles(dir string) bool {
 	return slices.ContainsFunc(p.users, func(name string) bool { return strings.HasPrefix(name, dir+"/") })
 }
 

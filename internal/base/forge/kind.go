@@ -134,7 +134,7 @@ func giteaJob(getenv func(string) string) (server, api, project string) {
 // pathSegments escapes a path except for its slashes.
 func pathSegments(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
-// pull is a pull request in the JSON of any of the servers.
+// pull is a pull request as decoded from the API of any forge.
 type pull struct {
 	Title string `json:"title"`
 
@@ -174,7 +174,7 @@ func (p pull) hasBranches(project string, want Pull) bool {
 	return p.Head.Ref == want.Head && p.Base.Ref == want.Base && p.Head.Repo != nil && strings.EqualFold(p.Head.Repo.FullName, project)
 }
 
-// comment is a comment in the JSON of any of the servers.
+// comment is a comment as decoded from the API of any forge.
 type comment struct {
 	ID   int64  `json:"id"`
 	Body string `json:"body"`
@@ -193,7 +193,7 @@ func (c comment) author() person {
 	return person{}
 }
 
-// person is a user in the JSON of any of the servers.
+// person is a user as decoded from the API of any forge.
 type person struct {
 	Login    string `json:"login"`    // GitHub and Gitea
 	Username string `json:"username"` // GitLab

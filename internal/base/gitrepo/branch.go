@@ -74,7 +74,7 @@ func (r *Repo) branch(ctx context.Context, name string, parent *Revision, c Comm
 	}
 	for _, change := range c.Changes {
 		if !fs.ValidPath(change.Path) || change.Path == "." {
-			return "", fmt.Errorf("%q is not a path", change.Path)
+			return "", fmt.Errorf("%q is not a valid path", change.Path)
 		}
 		for dir := path.Dir(change.Path); dir != "."; dir = path.Dir(dir) {
 			if _, is := parent.Link(dir); is {

@@ -226,7 +226,7 @@ func (r *Repo) DefaultBranch() (*Revision, error) {
 		return r.called(head.Target().Short(), string(head.Target()))
 	}
 	if _, err := r.git.Remote("origin"); err == nil {
-		return nil, errors.New("the default branch of origin is unknown: run 'git remote set-head origin --auto', or give the branch with --base")
+		return nil, errors.New("the default branch of origin is unknown: run 'git remote set-head origin --auto', or specify the branch with --base")
 	}
 	for _, name := range localDefaults() {
 		if _, err := r.git.Reference(name, true); err == nil {
@@ -235,7 +235,7 @@ func (r *Repo) DefaultBranch() (*Revision, error) {
 			return nil, err
 		}
 	}
-	return nil, errors.New("no default branch found (tried main and master): give the branch with --base, or a revision")
+	return nil, errors.New("no default branch found (tried main and master): specify the branch with --base, or a revision")
 }
 
 // localDefaults returns the usual names of the default branch.

@@ -34,7 +34,7 @@ func ParseLinks(text string) (LineLinks, error) {
 	if !strings.Contains(text, "{") {
 		f := NewLineLinks(text)
 		if f == (LineLinks{}) {
-			return f, fmt.Errorf("%q is not a repository of %s: give the URL of a file with {commit}, {path} and {line}, such as https://git.example.com/team/fleet/blob/{commit}/{path}#L{line}", text, strings.Join(Forges(), ", "))
+			return f, fmt.Errorf("%q is not a repository of %s: specify the URL of a file with {commit}, {path} and {line}, such as https://git.example.com/team/fleet/blob/{commit}/{path}#L{line}", text, strings.Join(Forges(), ", "))
 		}
 		return f, nil
 	}

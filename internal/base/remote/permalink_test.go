@@ -54,7 +54,7 @@ func TestParseLinks(t *testing.T) {
 
 		"https://git.example.com/o/f/tree/{path}?h={commit}#n{line}":                   "https://git.example.com/o/f/tree/a/b.yaml?h=c0ffee#n7",
 		"https://dev.azure.com/o/p/_git/f?path=/{path}&version=GC{commit}&line={line}": "https://dev.azure.com/o/p/_git/f?path=/a/b.yaml&version=GCc0ffee&line=7",
-		"https://git.example.com/o/f":                                                  "error: is not a repository of GitHub, GitLab, Forgejo and Gitea, Bitbucket: give the URL",
+		"https://git.example.com/o/f":                                                  "error: is not a repository of GitHub, GitLab, Forgejo and Gitea, Bitbucket: specify the URL",
 		"https://git.example.com/{commit}":                                             "error: contains {path} 0 times",
 		"https://git.example.com/{commit}/{path}{path}":                                "error: contains {path} 2 times",
 		"javascript:alert({commit},{path})":                                            "error: is not an http or https URL with",

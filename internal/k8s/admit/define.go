@@ -61,8 +61,7 @@ func validateDefinition(crd map[string]any) []Fault {
 	return sortFaults(faults)
 }
 
-// fieldInV1 converts a field path of the internal CRD type, in which versions
-// share fields, to v1.
+// fieldInV1 converts a field path of the internal CRD type to its path in v1.
 func fieldInV1(at string) string {
 	for own, v1 := range map[string]string{
 		"spec.validation.":                         "spec.versions[0].schema.",

@@ -73,7 +73,7 @@ func NewTypes() *Types {
 func (t *Types) kind(apiVersion, kind string) reflect.Type {
 	known, ok := t.kinds[apiVersion]
 	if !ok {
-		if register, builtIn := apiVersions()[apiVersion]; builtIn {
+		if register, builtin := apiVersions()[apiVersion]; builtin {
 			s := runtime.NewScheme()
 			gv, err := schema.ParseGroupVersion(apiVersion)
 			if err == nil && register(s) == nil {

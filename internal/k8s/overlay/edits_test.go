@@ -2,6 +2,7 @@ package overlay_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/base/yamlnode/yamltest"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/overlay"
@@ -187,17 +189,68 @@ func TestBuildIsKustomizes(t *testing.T) {
 		if stockErr == nil {
 			for _, r := range stock.Resources() {
 				data, err := r.MarshalJSON()
-				must(t, err)
+				stockErr = errors.Join(stockErr, err)
 				want = append(want, data)
 			}
 		}
 		if (err == nil) != (stockErr == nil) {
 			t.Fatalf("got %v, and kustomize %v", err, stockErr)
 		}
-		if d := cmp.Diff(want, got); d != "" {
+		if d := cmp.Diff(want, got); d != "" && err == nil {
 			t.Fatalf("kustomize builds (-), and what is built here (+):\n%s", d)
 		}
 	})
+}
+
+// TestBuildListed draws objects in the form of rendered files, and checks that kustomize builds the
+// same bytes from them as BuildListed.
+func TestBuildListed(t *testing.T) {
+	listed := 0
+	rapid.Check(t, func(t *rapid.T) {
+		pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
+		tree := map[string]string{"top/c/kustomization.yaml": "resources: [x.yaml, y.yaml, d.yaml]\n" + pick("patches", "", "", "patches:\n"+drawPatch(t))}
+		tree["top/c/d.yaml"] = strings.ReplaceAll(editedFiles()["base/x.y.yaml"], " y", " 'y'")
+		for _, name := range []string{"x", "y"} {
+			value := rapid.OneOf(
+				rapid.Map(rapid.String(), func(s string) any { return s }), rapid.Map(rapid.Int64(), func(n int64) any { return n }), rapid.Map(rapid.Float64(), func(f float64) any { return f }),
+				rapid.SampledFrom([]any{"y", "no", "1e3", "0o17", "017", "1_000", "1:30", "2020-01-01", "~", "", "<&>", "\u2028", "a\nb\n", true, nil, map[string]any{}, []any{}, map[string]any{"n": nil, "y": "n"}, []any{"1", 1}}),
+			)
+			metadata := map[string]any{"name": pick("name", name, name, name, "x", "1", ""), pick("map", "annotations", "labels"): map[string]any{
+				pick("key", "a", "config.kubernetes.io/local-config", "config.kubernetes.io/index", "internal.config.kubernetes.io/path", "kustomize.config.k8s.io/behavior"): pick("text", "true", "b", "0"),
+			}}
+			tree["top/c/"+name+".yaml"] = string(yamlnode.Encode(map[string]any{
+				"apiVersion": pick("api", "v1", "example.com/v1", "", "kustomize.config.k8s.io/v1beta1"), "kind": pick("kind", "Any", "Secret", "AnyList", "Kustomization", ""), "metadata": metadata,
+				pick("field", "spec", "items", "data"): map[string]any{"a": value.Draw(t, "value"), pick("key", "y", "1", "<<", "a.b"): []any{value.Draw(t, "value")}},
+			}))
+		}
+		o, err := files(tree).Open("top/c")
+		if err != nil {
+			t.Skip(err)
+		}
+		got, ok := o.BuildListed()
+		if !ok {
+			return
+		}
+		listed++
+		fsys := filesys.MakeFsInMemory()
+		for name, text := range tree {
+			must(t, fsys.WriteFile("/"+name, []byte(text)))
+		}
+		stock, err := stockBuild(fsys)
+		must(t, err)
+		var want [][]byte
+		for _, r := range stock.Resources() {
+			data, err := r.MarshalJSON()
+			must(t, err)
+			want = append(want, data)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("kustomize builds (-), and BuildListed (+):\n%s", d)
+		}
+	})
+	if listed == 0 {
+		t.Error("none was listed")
+	}
 }
 
 // stockBuild builds top/c like the kustomize program. It converts a panic into an error.

@@ -33,6 +33,64 @@ func (o *Overlay) flatten() map[string][]byte {
 	return files
 }
 
+// BuildListed returns the objects of Build without running kustomize, if all resources have the
+// form of yamlnode.Encode. It returns false if o does more than list objects and make simple edits.
+func (o *Overlay) BuildListed() ([][]byte, bool) {
+	for k := range o.Kustomizations() {
+		if len(k.k.BuildMetadata)+len(k.links) > 0 {
+			return nil, false
+		}
+	}
+	edits, ok := o.Edits()
+	if !ok {
+		return nil, false
+	}
+	about := map[k8s.Key][]Edit{}
+	for _, e := range edits {
+		about[e.Key] = append(about[e.Key], e)
+	}
+	var out [][]byte
+	seen := map[k8s.Key]bool{}
+	for _, text := range o.appendTexts(nil) {
+		object, ok := singleObject(text)
+		key := k8s.Object(object).Key()
+		if !ok || seen[key] || !isLoadedUnchanged(object) {
+			return nil, false
+		}
+		seen[key] = true
+		for _, e := range about[key] {
+			if object, ok = e.Apply(object); !ok {
+				return nil, false
+			}
+		}
+		data, err := json.Marshal(object)
+		if err != nil {
+			return nil, false
+		}
+		out = append(out, data)
+	}
+	return out, true
+}
+
+// isLoadedUnchanged reports whether kustomize certainly accepts an object and keeps all its fields.
+// Kustomize interprets some annotations, drops the key "<<" and writes fractions in its own form.
+func isLoadedUnchanged(object k8s.Object) bool {
+	if _, has := object["items"]; has && strings.HasSuffix(object.Kind(), "List") {
+		return false
+	}
+	for name := range k8s.Map(object, "metadata", "annotations") {
+		if strings.Contains(name, "config.k") {
+			return false
+		}
+	}
+	return object.APIVersion() != "" && object.Kind() != "" && object.Key().Name != "" && !strings.Contains(object.Group(), "kustomize") &&
+		!containsValue(map[string]any(object), func(v any) bool {
+			fields, _ := v.(map[string]any)
+			_, merges := fields["<<"]
+			return merges || isFraction(v)
+		})
+}
+
 // replaceResources replaces the resources of a kustomization with the given texts.
 func (o *Overlay) replaceResources(files map[string][]byte, texts [][]byte) {
 	dir := "made"
@@ -89,8 +147,7 @@ func (o *Overlay) editedTexts() ([][]byte, bool) {
 	return texts, true
 }
 
-// appendTexts appends the documents of the files that o lists to out, in the order in which
-// kustomize loads them.
+// appendTexts appends the documents of o's resource files to out, in kustomize's load order.
 func (o *Overlay) appendTexts(out [][]byte) [][]byte {
 	children := o.children
 	for _, name := range o.k.Resources {

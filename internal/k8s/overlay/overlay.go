@@ -55,7 +55,7 @@ type Files struct {
 	remote   *regexp.Regexp
 	types    *admit.Types
 	previous *Files            // files with reusable overlays; nil if there are none
-	changed  map[*Overlay]bool // overlays of previous whose input differs here
+	changed  map[*Overlay]bool // overlays of previous with changed input
 }
 
 // New returns the files of a source.

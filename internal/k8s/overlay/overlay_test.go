@@ -80,7 +80,7 @@ func TestRefused(t *testing.T) {
 		"resources: [generated]\ntransformers: [exec.yaml]\n":                                                                                              ":2:16: plugin example.com/v1 Do is not supported, because it runs a program",
 		"resources: [generated]\ngenerators: [\"apiVersion: builtin\\nkind: HelmChartInflationGenerator\\nmetadata: {name: x}\\n\"]\n":                     "is not supported, because it runs a program",
 		"resources: [generated]\ntransformers: [\"git@example.com:a/b: 1\\napiVersion: builtin\\nkind: X\\n\"]\n":                                          "is not a local file: remote resources are not fetched",
-		"resources: [generated]\ntransformers: [\"apiVersion: builtin\\nkind: PatchTransformer\\n\"]\n":                                                    "has no metadata.name",
+		"resources: [generated]\ntransformers: [\"apiVersion: builtin\\nkind: PatchTransformer\\n\"]\n":                                                    "metadata.name is missing",
 		"resources: [generated]\ntransformers: [\"apiVersion: builtin\\nkind: PatchTransformer\\nmetadata: {name: x}\\npath: https://example.com/\\n\"]\n": "is not a local file: remote resources are not fetched",
 		"resources: [generated, bomb.yaml]\n":                                                                                                              "more than 2000000 values",
 		"resources: [twice/0]\n":                                                                                                                           "the input of the build exceeds the limit of 64 MiB",

@@ -22,14 +22,14 @@ type Patch struct {
 	Hits   int            // number of selected objects in one build
 }
 
-// Patches returns the patches with a target in files for which of returns true, with the number of
+// Patches returns the patches with a target in the files that include accepts, with the number of
 // objects that they select in a build of o. This requires a kustomize build, because the selection
 // depends on all earlier changes, and kustomize ignores targets that select nothing.
-func (o *Overlay) Patches(of func(file string) bool) ([]Patch, error) {
+func (o *Overlay) Patches(include func(file string) bool) ([]Patch, error) {
 	files := o.flatten()
 	var out []Patch
 	for _, k := range o.sortedKustomizations() {
-		if !of(k.File) || !slices.ContainsFunc(k.k.Patches, func(p types.Patch) bool { return p.Target != nil }) {
+		if !include(k.File) || !slices.ContainsFunc(k.k.Patches, func(p types.Patch) bool { return p.Target != nil }) {
 			continue
 		}
 		marked := k.k

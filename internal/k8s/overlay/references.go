@@ -130,7 +130,7 @@ func (f *Files) addPlugins(o *Overlay, file string, data []byte) error {
 		case k8s.Text(object, "apiVersion") != "builtin" || strings.HasPrefix(what, "Helm"):
 			return fmt.Errorf("plugin %s %s is not supported, because it runs a program: use only plugins of kustomize itself (apiVersion: builtin)", k8s.Text(object, "apiVersion"), what)
 		case k8s.Text(object, "metadata", "name") == "":
-			return fmt.Errorf("%s has no metadata.name", what)
+			return fmt.Errorf("%s: metadata.name is missing", what)
 		}
 		if err := f.addPluginFiles(o, object); err != nil {
 			return err

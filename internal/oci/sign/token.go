@@ -18,7 +18,7 @@ func Token(ctx context.Context, getenv func(string) string) (string, error) {
 	}
 	where := getenv("ACTIONS_ID_TOKEN_REQUEST_URL")
 	if where == "" {
-		return "", errors.New("no identity token: set SIGSTORE_ID_TOKEN, give a file with --identity-token, or give the GitHub job the permission 'id-token: write'")
+		return "", errors.New("no identity token: set SIGSTORE_ID_TOKEN, specify a file with --identity-token, or grant the GitHub job the permission 'id-token: write'")
 	}
 	token, err := askGitHub(ctx, where, getenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN"))
 	if err != nil {

@@ -42,13 +42,13 @@ type Services struct {
 
 	servertest.Guard // Requests gives "METHOD path"
 
-	sigstore   *ca.VirtualSigstore
-	issuer     *x509.Certificate
-	key        *ecdsa.PrivateKey
-	clock      *x509.Certificate
-	clockKey   *ecdsa.PrivateKey
-	rootCert   *x509.Certificate
-	clockChain *x509.Certificate
+	sigstore       *ca.VirtualSigstore
+	issuer         *x509.Certificate
+	key            *ecdsa.PrivateKey
+	timestampCert  *x509.Certificate
+	timestampKey   *ecdsa.PrivateKey
+	rootCert       *x509.Certificate
+	timestampChain *x509.Certificate
 }
 
 // NewServices starts services that end with the test.
@@ -92,15 +92,15 @@ func (s *Services) createAuthorities() error {
 	if s.issuer, s.key, err = ca.GenerateFulcioIntermediate(s.rootCert, top); err != nil {
 		return err
 	}
-	clockChain, by, err := ca.GenerateTSAIntermediate(s.rootCert, top)
+	timestampChain, by, err := ca.GenerateTSAIntermediate(s.rootCert, top)
 	if err != nil {
 		return err
 	}
-	if s.clockKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+	if s.timestampKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return err
 	}
-	s.clockChain = clockChain
-	s.clock, err = ca.GenerateTSALeafCert(time.Now().Add(-5*time.Minute), s.clockKey, clockChain, by)
+	s.timestampChain = timestampChain
+	s.timestampCert, err = ca.GenerateTSALeafCert(time.Now().Add(-5*time.Minute), s.timestampKey, timestampChain, by)
 	return err
 }
 
@@ -119,7 +119,7 @@ func (s *Services) trustedRoot() error {
 			Root: s.rootCert, Intermediates: []*x509.Certificate{s.issuer}, ValidityPeriodStart: from, ValidityPeriodEnd: to, URI: "https://ca.example.com",
 		}}, nil,
 		[]root.TimestampingAuthority{&root.SigstoreTimestampingAuthority{
-			Root: s.rootCert, Intermediates: []*x509.Certificate{s.clockChain}, Leaf: s.clock, ValidityPeriodStart: from, ValidityPeriodEnd: to, URI: "https://tsa.example.com",
+			Root: s.rootCert, Intermediates: []*x509.Certificate{s.timestampChain}, Leaf: s.timestampCert, ValidityPeriodStart: from, ValidityPeriodEnd: to, URI: "https://tsa.example.com",
 		}}, logs)
 	if err != nil {
 		return err
@@ -238,5 +238,5 @@ func (s *Services) issueTimestamp(r *http.Request) (any, error) {
 		return nil, err
 	}
 	t := timestamp.Timestamp{HashAlgorithm: asked.HashAlgorithm, HashedMessage: asked.HashedMessage, Time: time.Now(), Policy: []int{1, 2, 3}}
-	return t.CreateResponseWithOpts(s.clock, s.clockKey, crypto.SHA256)
+	return t.CreateResponseWithOpts(s.timestampCert, s.timestampKey, crypto.SHA256)
 }

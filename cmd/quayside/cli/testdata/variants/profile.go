@@ -35,7 +35,7 @@ func (barge) About() About {
 
 func (barge) Defaults(g *GitOps) { g.Flag = cmp.Or(g.Flag, "blue") }
 
-func (barge) Annotate(o k8s.Object, _ Place) k8s.Object {
+func (barge) Annotate(o k8s.Object, _ ApplyPosition) k8s.Object {
 	if keepsData(o) {
 		return k8s.Annotate(o, map[string]string{bargeKeep: "true"})
 	}

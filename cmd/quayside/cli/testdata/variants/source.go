@@ -10,7 +10,7 @@ func crate() Scheme {
 	return Scheme{Name: "crate", prefix: func(rest string) string { return rest + "/content" }, find: findCrate}
 }
 
-func findCrate(_ context.Context, at Place, _ Ref, rest string) (*Source, error) {
+func findCrate(_ context.Context, at Resolver, _ Ref, rest string) (*Source, error) {
 	return findDir(at, "crate", rest, func(c *Catalog) (_ Form, err error) {
 		c.FS, err = fs.Sub(c.FS, "content")
 		return bundleDirs{c.FS, nil}, err

@@ -9,16 +9,16 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// power holds the severities for objects of some kinds, for changes that no other rule reports.
-type power struct {
+// kindSeverity holds the severities of some kinds, for changes that no other rule reports.
+type kindSeverity struct {
 	kinds                   string // group kinds, separated by spaces; "*.group" means every kind of a group and of its subgroups
 	added, changed, removed Severity
 }
 
-// powers returns the severities by kind. The first matching row applies. For kinds without a row,
-// powerOf considers the scope and the operator.
-func powers() []power {
-	return []power{
+// severityTable returns the severities by kind. The first matching row applies. For kinds without a
+// row, kindSeverityOf considers the scope and the operator.
+func severityTable() []kindSeverity {
+	return []kindSeverity{
 		{"ConfigMap ServiceAccount Service Role.rbac.authorization.k8s.io RoleBinding.rbac.authorization.k8s.io ClusterRole.rbac.authorization.k8s.io ClusterRoleBinding.rbac.authorization.k8s.io", Info, Info, Info},
 		{"Deployment.apps StatefulSet.apps ReplicaSet.apps ReplicationController Job.batch HorizontalPodAutoscaler.autoscaling PersistentVolumeClaim Namespace", Info, Info, Low},
 		{"Pod CronJob.batch DaemonSet.apps Secret", Medium, Low, Medium},
@@ -38,9 +38,9 @@ func powers() []power {
 	}
 }
 
-// powerOf returns the severities for an object. They are lower for a custom resource if its CRD
-// belongs to the same operator.
-func (c *comparison) powerOf(o *Object) power {
+// kindSeverityOf returns the severities for an object. They are lower for a custom resource if its
+// CRD belongs to the same operator.
+func (c *comparison) kindSeverityOf(o *Object) kindSeverity {
 	key := o.Key()
 	var crd *Object
 	for _, v := range []*view{c.after, c.before} {
@@ -50,9 +50,9 @@ func (c *comparison) powerOf(o *Object) power {
 	}
 	own := crd != nil && crd.Operator == o.Operator && o.Operator != ""
 	if key.Is("ConfigMap", "Secret") && isSystemNamespace(key.Namespace) && !strings.HasPrefix(o.Operator, key.Namespace+"/") {
-		return power{added: High, changed: High, removed: High} // settings of the cluster
+		return kindSeverity{added: High, changed: High, removed: High} // settings of the cluster
 	}
-	for _, p := range powers() {
+	for _, p := range severityTable() {
 		if slices.ContainsFunc(strings.Fields(p.kinds), func(kind string) bool {
 			group, every := strings.CutPrefix(kind, "*.")
 			return every && (group == key.Group || strings.HasSuffix(key.Group, "."+group)) || kind == key.GroupKind()
@@ -64,16 +64,16 @@ func (c *comparison) powerOf(o *Object) power {
 		}
 	}
 	if own {
-		return power{added: Info, changed: Info, removed: Low}
+		return kindSeverity{added: Info, changed: Info, removed: Low}
 	}
 	namespaced := k8s.Namespaced(key.Group, key.Kind) && key.Namespace != ""
 	if crd != nil {
 		namespaced = k8s.Text(crd.Content, "spec", "scope") == "Namespaced"
 	}
 	if namespaced {
-		return power{added: Medium, changed: Medium, removed: Medium}
+		return kindSeverity{added: Medium, changed: Medium, removed: Medium}
 	}
-	return power{added: High, changed: High, removed: Medium}
+	return kindSeverity{added: High, changed: High, removed: Medium}
 }
 
 // isSystemNamespace reports whether a namespace contains settings of the cluster.
@@ -97,7 +97,7 @@ func (c *comparison) whenAdded(o *Object) (Severity, string) {
 	case key.Is("APIService.apiregistration.k8s.io") && c.takesGroup(o):
 		return Critical, "it serves an API group of others: " + k8s.Text(o.Content, "spec", "group")
 	}
-	return c.powerOf(o).added, ""
+	return c.kindSeverityOf(o).added, ""
 }
 
 // organizations returns the subject organizations of a certificate.
@@ -141,7 +141,7 @@ func (c *comparison) whenRemoved(o *Object) Severity {
 	if o.Follows || !c.after.hasOperator(o.Operator) && o.Operator != "" {
 		return Low // another rule reports the removal of the operator
 	}
-	return c.powerOf(o).removed
+	return c.kindSeverityOf(o).removed
 }
 
 // whenChanged returns the severity of a changed field that no other rule reports.
@@ -160,7 +160,7 @@ func (c *comparison) whenChanged(p pair, ch change) Severity {
 	switch {
 	case key.Is(webhookKinds()...) && (field != "webhooks" || len(ch.path) < 3 || slices.Contains(judgedWebhookFields(), ch.path[2].key)):
 		return Low
-	case key.Is(webhookKinds()...) && c.callsOwn(p.after, ch, "clientConfig"), key.Is(crdKind) && c.callsOwn(p.after, ch, "conversion"):
+	case key.Is(webhookKinds()...) && c.isOwnServiceChange(p.after, ch, "clientConfig"), key.Is(crdKind) && c.isOwnServiceChange(p.after, ch, "conversion"):
 		return Low
 	case key.Is(crdKind) && slices.ContainsFunc(ch.path, func(s step) bool { return s.key == "conversion" }):
 		if last := ch.path[len(ch.path)-1].key; last == "conversionReviewVersions" {
@@ -186,7 +186,7 @@ func (c *comparison) whenChanged(p pair, ch change) Severity {
 	case key.Is("Certificate.cert-manager.io") && slices.Contains(organizations(p.after), "system:masters") && field == "spec":
 		return High
 	}
-	worst := c.powerOf(p.after).changed
+	worst := c.kindSeverityOf(p.after).changed
 	if worst == High && (strings.HasSuffix(key.Group, "argoproj.io") || strings.Contains(key.Group, "fluxcd.")) {
 		return engineSeverity(ch)
 	}
@@ -266,9 +266,9 @@ func podFieldSeverity(keys []string) Severity {
 	return worst
 }
 
-// callsOwn reports whether a changed client configuration refers to a Service of the same operator,
-// and the change does not affect the CA.
-func (c *comparison) callsOwn(o *Object, ch change, field string) bool {
+// isOwnServiceChange reports whether a changed client configuration refers to a Service of the same
+// operator, and the change does not affect the CA.
+func (c *comparison) isOwnServiceChange(o *Object, ch change, field string) bool {
 	i := slices.IndexFunc(ch.path, func(s step) bool { return s.key == field })
 	if i < 0 {
 		return false

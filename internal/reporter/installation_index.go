@@ -35,7 +35,7 @@ type entry struct {
 	objects    []v1alpha1.ObjectReference // shared with the cache
 	kinds      []schema.GroupVersionKind  // kinds of objects, sorted
 
-	pods    podList
+	pods    podCache
 	written *pendingStatus // the latest written status, until the cache has it
 }
 

@@ -74,8 +74,8 @@ func (in *Inputs) compareSides(lock *lockfile.File) (lowered, vanished []lockfil
 		in.warnNotCompared(err)
 		return nil, nil
 	}
-	for _, j := range merges {
-		sides, base, err := in.project.readSides(clone, j)
+	for _, merge := range merges {
+		sides, base, err := in.project.readSides(clone, merge)
 		if err != nil {
 			in.warnNotCompared(err)
 			continue
@@ -85,7 +85,7 @@ func (in *Inputs) compareSides(lock *lockfile.File) (lowered, vanished []lockfil
 				lowered = append(lowered, l)
 			}
 		}
-		if j.Open {
+		if merge.Open {
 			vanished = lockfile.Vanished(lock, sides...)
 		}
 	}
@@ -112,12 +112,12 @@ func (p *Project) merges() (*Clone, []gitrepo.Merge, error) {
 	return clone, merges, err
 }
 
-// readSides returns the locks of the commits that j combined, and the lock of their common base.
+// readSides returns the locks of the commits that merge combined, and the lock of their common base.
 // The lock of a commit that has not changed it since the base is nil. If no changed lock differs
 // from the lock in the work tree, there is nothing to compare, and readSides returns no sides.
-func (p *Project) readSides(clone *Clone, j gitrepo.Merge) (readSides []lockfile.Side, base *lockfile.File, err error) {
-	if j.Open && j.Base == nil {
-		return nil, nil, fmt.Errorf("this clone has no common ancestor of %s and %s", j.Sides[0].Name(), j.Sides[1].Name())
+func (p *Project) readSides(clone *Clone, merge gitrepo.Merge) (sides []lockfile.Side, base *lockfile.File, err error) {
+	if merge.Open && merge.Base == nil {
+		return nil, nil, fmt.Errorf("this clone has no common ancestor of %s and %s", merge.Sides[0].Name(), merge.Sides[1].Name())
 	}
 	name := clone.Path(LockFile)
 	current, err := p.Read(LockFile)
@@ -131,15 +131,15 @@ func (p *Project) readSides(clone *Clone, j gitrepo.Merge) (readSides []lockfile
 		return lockfile.Parse(rev.Name()+":"+name, data)
 	}
 	var before []byte
-	if j.Base != nil {
-		if before, err = readIfAny(j.Base, name); err != nil {
+	if merge.Base != nil {
+		if before, err = readOptional(merge.Base, name); err != nil {
 			return nil, nil, err
 		}
 	}
 	changed := map[*gitrepo.Revision][]byte{}
 	differs := false // whether a side's new lock differs from the work tree
-	for _, rev := range j.Sides {
-		data, err := readIfAny(rev, name)
+	for _, rev := range merge.Sides {
+		data, err := readOptional(rev, name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -150,19 +150,19 @@ func (p *Project) readSides(clone *Clone, j gitrepo.Merge) (readSides []lockfile
 	if !differs {
 		return nil, nil, nil
 	}
-	for _, rev := range j.Sides {
+	for _, rev := range merge.Sides {
 		side := lockfile.Side{Name: rev.Name()}
 		if side.Lock, err = parse(rev, changed[rev]); err != nil {
 			return nil, nil, err
 		}
-		readSides = append(readSides, side)
+		sides = append(sides, side)
 	}
-	base, err = parse(j.Base, before)
-	return readSides, base, err
+	base, err = parse(merge.Base, before)
+	return sides, base, err
 }
 
-// readIfAny returns the content of a file of a revision, or nil if the file does not exist.
-func readIfAny(rev *gitrepo.Revision, name string) ([]byte, error) {
+// readOptional returns the content of a file of a revision, or nil if the file does not exist.
+func readOptional(rev *gitrepo.Revision, name string) ([]byte, error) {
 	data, err := rev.Read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

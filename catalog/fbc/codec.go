@@ -8,26 +8,26 @@ import (
 	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
-// form describes a kind of value: how to decode, encode and filter it.
-type form[T any] struct {
+// codec describes a kind of value: how to decode, encode and filter it.
+type codec[T any] struct {
 	read  func(d *decoder, into *T)
 	write func(e *encoder, from *T)
 	empty func(from *T) bool
 	shape *yamlnode.Filter // nil: the whole value is needed
 }
 
-// textForm returns the form of a string of at most limit bytes.
-func textForm(limit int) form[string] {
-	return form[string]{
+// textCodec returns the codec of a string of at most limit bytes.
+func textCodec(limit int) codec[string] {
+	return codec[string]{
 		read:  func(d *decoder, into *string) { *into = d.text(limit) },
 		write: func(e *encoder, from *string) { e.token(jsontext.String(*from)) },
 		empty: func(from *string) bool { return *from == "" },
 	}
 }
 
-// listForm returns the form of an array of at most most elements.
-func listForm[T any](most int, each form[T]) form[[]T] {
-	return form[[]T]{
+// listCodec returns the codec of an array of at most most elements.
+func listCodec[T any](most int, each codec[T]) codec[[]T] {
+	return codec[[]T]{
 		read: func(d *decoder, into *[]T) {
 			d.items(most, func(n int) {
 				var none T
@@ -49,14 +49,14 @@ func listForm[T any](most int, each form[T]) form[[]T] {
 
 // member is a field of a T.
 type member[T any] struct {
-	form[T]
+	codec[T]
 	name string
 	omit func(from *T) bool // reports whether to omit the field; nil: always omit
 }
 
 // fieldAt returns a field whose value is at place in T.
-func fieldAt[T, F any](name string, place func(*T) *F, f form[F]) member[T] {
-	return member[T]{name: name, form: form[T]{
+func fieldAt[T, F any](name string, place func(*T) *F, f codec[F]) member[T] {
+	return member[T]{name: name, codec: codec[T]{
 		read:  func(d *decoder, into *T) { f.read(d, place(into)) },
 		write: func(e *encoder, from *T) { f.write(e, place(from)) },
 		empty: func(from *T) bool { return f.empty(place(from)) },
@@ -65,14 +65,14 @@ func fieldAt[T, F any](name string, place func(*T) *F, f form[F]) member[T] {
 }
 
 // optionalField returns a field that is omitted if it is empty.
-func optionalField[T, F any](name string, place func(*T) *F, f form[F]) member[T] {
+func optionalField[T, F any](name string, place func(*T) *F, f codec[F]) member[T] {
 	m := fieldAt(name, place, f)
 	m.omit = m.empty
 	return m
 }
 
 // readOnlyField returns a field that is never encoded.
-func readOnlyField[T, F any](name string, place func(*T) *F, f form[F]) member[T] {
+func readOnlyField[T, F any](name string, place func(*T) *F, f codec[F]) member[T] {
 	m := fieldAt(name, place, f)
 	m.omit = func(*T) bool { return true }
 	return m
@@ -86,7 +86,7 @@ type members[T any] []member[T]
 
 // unknownFields returns a member that rejects all unknown fields.
 func unknownFields[T any]() member[T] {
-	return readOnlyField("", sameValue[T], form[T]{
+	return readOnlyField("", sameValue[T], codec[T]{
 		read: func(d *decoder, _ *T) {
 			d.fault(d.posAt(d.in.lastOffset()), "unknown field %q", d.pathText())
 			d.in.skip()
@@ -95,7 +95,7 @@ func unknownFields[T any]() member[T] {
 	})
 }
 
-// field decodes the value of a field. The form unknownFields, if it is the last member, handles
+// field decodes the value of a field. The codec unknownFields, if it is the last member, handles
 // unknown fields; otherwise they are skipped.
 func (ms members[T]) field(d *decoder, into *T, name []byte) {
 	for i := range ms {
@@ -113,9 +113,9 @@ func (ms members[T]) field(d *decoder, into *T, name []byte) {
 	d.in.skip()
 }
 
-// form returns the form of an object with these fields.
-func (ms members[T]) form() form[T] {
-	return form[T]{
+// codec returns the codec of an object with these fields.
+func (ms members[T]) codec() codec[T] {
+	return codec[T]{
 		read: func(d *decoder, into *T) {
 			d.fields(func(name []byte) { ms.field(d, into, name) })
 		},
