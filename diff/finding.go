@@ -117,7 +117,7 @@ func ruleFamilies() []family {
 		{apiRules, []check{compareAPIs}},
 		{podRules, []check{comparePods, compareSecurityLevels, compareNamespaces, comparePriorities}},
 		{dataRules, []check{compareDeletions, compareImmutable}},
-		{upgradeRules, []check{compareUpgrades, compareLeftovers}},
+		{upgradeRules, []check{compareUpgrades, compareTreeVersions, compareLeftovers}},
 		{lifecycleRules, []check{compareLifecycles}},
 		{vulnerabilityRules, []check{compareScans}},
 		{objectRules, []check{compareObjects}},

@@ -133,9 +133,10 @@ func foldFindings(found []Finding) []Finding {
 // operatorReports returns the changed objects by operator, and operators that only have findings.
 func (c *comparison) operatorReports() []OperatorReport {
 	all := map[string]*OperatorReport{}
+	from, to := c.before.treeVersions(), c.after.treeVersions()
 	get := func(name string) *OperatorReport {
 		if all[name] == nil {
-			all[name] = &OperatorReport{Name: name}
+			all[name] = &OperatorReport{Name: name, From: from[name], To: to[name]}
 			if p, ok := c.before.pin(name); ok {
 				all[name].From = p.VersionText()
 			}

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -64,6 +66,40 @@ func compareUpgrades(c *comparison) {
 			c.reportRemoved(p)
 		}
 	}
+}
+
+// compareTreeVersions compares the versions of operators in two trees without locks.
+func compareTreeVersions(c *comparison) {
+	before, after := c.before.treeVersions(), c.after.treeVersions()
+	for _, operator := range names(after) {
+		if before[operator] == "" {
+			continue
+		}
+		namespace, pkg, _ := strings.Cut(operator, "/")
+		pinDiff{
+			c, lockfile.Pin{Namespace: namespace, Package: pkg, Version: before[operator]}, lockfile.Pin{Namespace: namespace, Package: pkg, Version: after[operator]},
+		}.compareVersion()
+	}
+}
+
+// treeVersions returns the versions of operators by the annotations of their objects, if the state
+// has no pins. It leaves out operators with objects of several versions.
+func (v *view) treeVersions() map[string]string {
+	out := map[string]string{}
+	if len(v.Pins) > 0 {
+		return out
+	}
+	several := map[string]bool{}
+	for _, o := range v.order {
+		version := k8s.Text(o.Content, "metadata", "annotations", k8s.LabelVersion)
+		if version == "" || !strings.Contains(o.Operator, "/") {
+			continue
+		}
+		several[o.Operator] = several[o.Operator] || out[o.Operator] != "" && out[o.Operator] != version
+		out[o.Operator] = version
+	}
+	maps.DeleteFunc(out, func(operator, _ string) bool { return several[operator] })
+	return out
 }
 
 // reportRemoved reports an operator that is uninstalled or left behind.

@@ -40,7 +40,7 @@ func (p *problem) declarations(t *testing.T) (*declare.Set, resolve.Options) {
 	}
 	opt := resolve.Options{
 		Upgrade: true, Hops: -1, KeepGoing: true, Requirements: "warn", AllowOverlap: true,
-		GlobalNamespaces: []string{p.GlobalCatalogNamespace},
+		GlobalNamespaces: []string{p.GlobalCatalogNamespace}, AllowDowngrade: p.allowDowngrade,
 	}
 	for _, s := range decl.Subscriptions {
 		if s.Approval == declare.Manual {

@@ -68,12 +68,24 @@ func (t *explainer) conflict() *explain.Conflict {
 	return c
 }
 
-// uniqueConflicts sorts conflicts and drops duplicates from later rounds.
+// uniqueConflicts sorts conflicts, and merges those of several rounds that differ only in the changes
+// that resolve them. Those of the last round count, because they are proven on the resulting lock.
 func uniqueConflicts(cs []*explain.Conflict) []*explain.Conflict {
-	slices.SortStableFunc(cs, func(a, b *explain.Conflict) int {
+	var out []*explain.Conflict
+	for _, c := range cs {
+		i := slices.IndexFunc(out, func(o *explain.Conflict) bool {
+			return o.Namespace == c.Namespace && slices.Equal(o.Subscriptions, c.Subscriptions) && slices.Equal(o.Chain, c.Chain)
+		})
+		if i < 0 {
+			out = append(out, c)
+		} else {
+			out[i] = c
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *explain.Conflict) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), slices.Compare(a.Subscriptions, b.Subscriptions))
 	})
-	return slices.CompactFunc(cs, func(a, b *explain.Conflict) bool { return a.Error() == b.Error() })
+	return out
 }
 
 // chain returns the lines, root first: each declaration with its candidates' requirements below

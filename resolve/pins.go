@@ -95,6 +95,9 @@ func (w *world) newPin(i *installed, wants []*want) lockfile.Pin {
 		p = withEntry(p, b)
 		p.Properties = i.facts.properties
 	}
+	if b == nil && i.csv != nil && p.Image == "" && p.ContentDigest == "" {
+		p.Image = i.csv.Image // the catalog no longer has the bundle
+	}
 	if i.pin == nil || b != nil || w.namespace(i.ns).group != nil || s.decl != nil && (s.decl.WatchAll || s.decl.Watch != nil) {
 		p.WatchNamespaces = w.watchOf(i.ns, s, b)
 	}

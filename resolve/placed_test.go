@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/cel-go/cel"
+
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/internal/model"
@@ -182,16 +184,54 @@ func (p *problem) unusable(id model.ID, pkg, channel string) (all, any bool) {
 	return all && any, any
 }
 
-// unreadable reports whether a requirement has a malformed range or an unknown kind of constraint.
+// unreadable reports whether a requirement has a malformed range, or is a malformed constraint.
 func unreadable(p model.Property) bool {
 	switch p.Type {
 	case "olm.package.required":
 		_, err := model.ParseRange(fields(p.Value)["versionRange"])
 		return err != nil
 	case "olm.constraint":
-		var c map[string]json.RawMessage
-		known := func(kind string) bool { return c[kind] != nil }
-		return json.Unmarshal(p.Value, &c) != nil || !slices.ContainsFunc([]string{"gvk", "package", "all", "any", "not", "cel"}, known)
+		return malformed(p.Value)
 	}
 	return false
+}
+
+// malformed reports whether a constraint, or one inside of it, has not exactly one known kind, a
+// malformed range, or a rule that is no boolean CEL expression.
+func malformed(constraint json.RawMessage) bool {
+	var c map[string]json.RawMessage
+	if json.Unmarshal(constraint, &c) != nil {
+		return true
+	}
+	delete(c, "failureMessage")
+	if len(c) != 1 {
+		return true
+	}
+	for kind, value := range c {
+		switch kind {
+		case "gvk":
+		case "package":
+			_, err := model.ParseRange(fields(value)["versionRange"])
+			return err != nil
+		case "cel":
+			return !isBoolean(fields(value)["rule"])
+		case "all", "any", "not":
+			var inner struct{ Constraints []json.RawMessage }
+			return json.Unmarshal(value, &inner) != nil || slices.ContainsFunc(inner.Constraints, malformed)
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// isBoolean reports whether a rule of a constraint is a boolean CEL expression.
+func isBoolean(rule string) bool {
+	env, err := cel.NewEnv(cel.Variable("properties", cel.ListType(cel.MapType(cel.StringType, cel.DynType))),
+		cel.Function("semver_compare", cel.Overload("semver_compare", []*cel.Type{cel.DynType, cel.DynType}, cel.IntType)))
+	if err != nil {
+		panic(err)
+	}
+	ast, bad := env.Compile(rule)
+	return bad.Err() == nil && ast.OutputType() == cel.BoolType
 }

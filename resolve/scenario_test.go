@@ -13,7 +13,6 @@ import (
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
-	"github.com/quayside/quayside/resolve/explain"
 )
 
 // TestScenarios runs testdata/scenarios/*.txt, each a list of scenarios in a
@@ -181,7 +180,13 @@ func (s *scenario) line(n int, words []string, rest string) {
 			fatal("got %+v", s.res.Stays)
 		}
 	case "conflict":
-		if !slices.ContainsFunc(s.res.Conflicts, func(c *explain.Conflict) bool { return slices.Equal(c.Subscriptions, args) }) {
+		seen := 0
+		for _, c := range s.res.Conflicts {
+			if slices.Equal(c.Subscriptions, args) {
+				seen++
+			}
+		}
+		if seen != 1 {
 			fatal("got %v", s.res.Conflicts)
 		}
 	case "quiet":

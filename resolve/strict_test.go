@@ -120,6 +120,64 @@ func TestConformanceIsStrict(t *testing.T) {
 	}
 }
 
+// TestNeedsDowngrade checks that a conflict instead of OLM's downgrade is explained by rule 5, and
+// only if the downgrade is all that is missing.
+func TestNeedsDowngrade(t *testing.T) {
+	const text = `{"id": "down", "globalCatalogNamespace": "olm", "catalogs": {"cat": {"namespace": "olm", "fbc": [
+    {"schema": "olm.package", "name": "a", "defaultChannel": "stable"},
+    {"schema": "olm.channel", "package": "a", "name": "stable", "entries": [{"name": "a.v1.0.0", "skipRange": "<3.0.0"}]},
+    {"schema": "olm.bundle", "package": "a", "name": "a.v1.0.0", "image": "example.com/a:1", "properties": [{"type": "olm.package", "value": {"packageName": "a", "version": "1.0.0"}}]},
+    {"schema": "olm.package", "name": "b", "defaultChannel": "stable"},
+    {"schema": "olm.channel", "package": "b", "name": "stable", "entries": [{"name": "b.v1.0.0"}]},
+    {"schema": "olm.bundle", "package": "b", "name": "b.v1.0.0", "image": "example.com/b:1", "properties": [{"type": "olm.package", "value": {"packageName": "b", "version": "1.0.0"}},
+      {"type": "olm.package.required", "value": {"packageName": "a", "versionRange": "<2.0.0"}}]}]}},
+ "objects": [
+  {"apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": {"name": "og", "namespace": "ops"}, "spec": {"targetNamespaces": ["ops"]}},
+  {"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "metadata": {"name": "a", "namespace": "ops"}, "spec": {"name": "a", "channel": "stable", "source": "cat", "sourceNamespace": "olm"}, "status": {"installedCSV": "a.v2.0.0"}},
+  {"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "metadata": {"name": "b", "namespace": "ops"}, "spec": {"name": "b", "channel": "stable", "source": "cat", "sourceNamespace": "olm"}},
+  {"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "metadata": {"name": "a.v2.0.0", "namespace": "ops"}, "spec": {"version": "2.0.0"}}],
+ "expect": {"namespaces": [{"namespace": "ops", "outcome": "fixpoint", "hops": [["a.v1.0.0", "b.v1.0.0"]],
+  "installed": [{"csv": "a.v1.0.0", "package": "a", "version": "1.0.0", "subscriptions": ["a"]}, {"csv": "b.v1.0.0", "package": "b", "version": "1.0.0", "subscriptions": ["b"]}],
+  "steps": [{"install": [{"csv": "a.v1.0.0", "package": "a", "version": "1.0.0"}, {"csv": "b.v1.0.0", "package": "b", "version": "1.0.0"}]}]}]}}`
+	var p problem
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		t.Fatal(err)
+	}
+	x, _ := p.index(t, nil)
+	got, want := p.solve(t, x)["ops"], p.Expect.Namespaces[0]
+	if fault := want.check(&p, got); got.Outcome != "conflict" || fault == "" {
+		t.Fatalf("%s, fault %q", got.Outcome, fault)
+	}
+	if rule := p.demandingRule(t, want, got); rule != 5 {
+		t.Errorf("rule %d demands the conflict, want 5", rule)
+	}
+	want.Installed[1].Subscriptions = []string{"other"}
+	if rule := p.demandingRule(t, want, got); rule != 0 {
+		t.Errorf("rule %d demands another answer", rule)
+	}
+}
+
+// TestMalformed checks which constraints OLM cannot read.
+func TestMalformed(t *testing.T) {
+	for text, bad := range map[string]bool{
+		`{"failureMessage": "x", "gvk": {"group": "a", "version": "v1", "kind": "A"}}`:                                      false,
+		`{"package": {"packageName": "a", "versionRange": ">=1.0.0"}}`:                                                      false,
+		`{"cel": {"rule": "properties.exists(p, p.type == 'x')"}}`:                                                          false,
+		`{"any": {"constraints": [{"cel": {"rule": "semver_compare('1.0.0', '2.0.0') < 0"}}]}}`:                             false,
+		`{"cel": {"rule": "properties.exists(p, "}}`:                                                                        true,
+		`{"cel": {"rule": "'text'"}}`:                                                                                       true,
+		`{"all": {"constraints": [{"cel": {"rule": "1"}}]}}`:                                                                true,
+		`{"package": {"packageName": "a", "versionRange": "^1"}}`:                                                           true,
+		`{"gvk": {"group": "a", "version": "v1", "kind": "A"}, "package": {"packageName": "a", "versionRange": ">=1.0.0"}}`: true,
+		`{"failureMessage": "x"}`:                                                                                           true,
+		`{"none": {}}`:                                                                                                      true,
+	} {
+		if got := unreadable(model.Property{Type: "olm.constraint", Value: json.RawMessage(text)}); got != bad {
+			t.Errorf("%s: malformed: %v", text, got)
+		}
+	}
+}
+
 // TestMisplaced changes the origin of a pin, which the list of installed bundles does not contain.
 func TestMisplaced(t *testing.T) {
 	var p problem

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,7 +71,7 @@ func (t *explainer) addUnmanaged() {
 		}
 		name := c.inst.bundle
 		for _, s := range t.declared() {
-			if s.ns == c.ns && s.current == nil {
+			if s.ns == c.ns && s.current == nil && cmp.Or(c.inst.pkg(), s.pkg) == s.pkg {
 				t.addEdit(s, s.pos(declare.FieldInstalled), "adopt it: set status.installedCSV: "+name, func(d *declare.Subscription) { d.InstalledCSV = name })
 			}
 		}
@@ -273,7 +274,7 @@ func (t *explainer) addFlags() {
 		t.addOtherTargets(s)
 	}
 	pinned := t.pinnedTargets()
-	if len(pinned) > 0 {
+	if len(pinned) > 0 || slices.ContainsFunc(t.declared(), func(s *want) bool { return s.current != nil }) {
 		addFlag("--allow-downgrade", Target{}, func(in *inputs) { in.opt.AllowDowngrade = true })
 	}
 	for _, key := range pinned {
@@ -362,6 +363,14 @@ func (t *explainer) addSettings() {
 	addSetting := func(text string, change func(*inputs)) {
 		t.add(remedy{Change: explain.Change{Text: text + " in quayside.yaml"}, apply: change})
 	}
+	addGlobal := func(ns string, id model.ID, offer string) {
+		if t.b.w.isVisible(ns, id) {
+			return
+		}
+		addSetting(fmt.Sprintf("make catalog %s%s visible everywhere: add %s to spec.globalCatalogNamespaces", id, offer, id.Namespace), func(in *inputs) {
+			in.opt.GlobalNamespaces = append(slices.Clone(in.opt.GlobalNamespaces), id.Namespace)
+		})
+	}
 	for _, x := range t.causes {
 		switch c := x.cause.(type) {
 		case banCause:
@@ -377,21 +386,17 @@ func (t *explainer) addSettings() {
 			if !t.b.w.opt.SharedDependencies && t.b.hasSeveralNamespaces() {
 				addSetting("share it between namespaces: set spec.sharedDependencies: true", func(in *inputs) { in.opt.SharedDependencies = true })
 			}
-			t.addInvisible(c)
-		}
-	}
-}
-
-// addInvisible adds remedies that make a catalog visible which has a bundle for the requirement.
-func (t *explainer) addInvisible(c requirementCause) {
-	for _, cat := range t.b.w.x.Catalogs() {
-		if id := cat.ID(); len(t.b.w.providers(cat, c.req)) > 0 && !t.b.w.isVisible(c.ns, id) {
-			t.add(remedy{
-				Change: explain.Change{Text: fmt.Sprintf("declare catalog %s in a namespace with global catalogs (%s): it offers %s", id, strings.Join(t.b.w.opt.GlobalNamespaces, ", "), c.req.text)},
-				apply: func(in *inputs) {
-					in.opt.GlobalNamespaces = append(slices.Clone(in.opt.GlobalNamespaces), id.Namespace)
-				},
-			})
+			for _, cat := range t.b.w.x.Catalogs() {
+				if len(t.b.w.providers(cat, c.req)) > 0 {
+					addGlobal(c.ns, cat.ID(), " (it offers "+c.req.text+")")
+				}
+			}
+		case requestCause:
+			for _, cat := range t.b.w.x.CatalogsWith(c.want.pkg) {
+				if id := cat.ID(); c.want.cat == nil || *c.want.cat == id {
+					addGlobal(c.want.ns, id, "")
+				}
+			}
 		}
 	}
 }

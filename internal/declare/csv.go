@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/imageref"
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/model"
 )
@@ -48,13 +49,7 @@ type apiRef struct {
 func (r *reader) readClusterServiceVersion(n *yaml.Node) {
 	var o csv
 	r.errs.Add(r.at(n), yamlnode.Decode(r.file, n, &o))
-	c := r.newChecker(n, diag.Fields{})
-	if _, m := yamlnode.Field(n, "metadata"); m != nil { // positions only for metadata: the rest is large, and its faults are not reported
-		for field, pos := range yamlnode.Positions(r.file, m) {
-			c.Fields["metadata."+field] = pos
-		}
-		c.Fields["metadata"] = r.at(m)
-	}
+	c := r.newMetadataChecker(n)
 	if _, hasNamespace := c.Fields["metadata.namespace"]; !hasNamespace || o.Metadata.Namespace == "placeholder" {
 		r.set.Warnings = append(r.set.Warnings, diag.Warning{
 			Pos: c.Whole, Code: "no-state", Msg: "ClusterServiceVersion without a namespace is ignored: it is a bundle manifest, not exported from a cluster",
@@ -74,6 +69,19 @@ func (r *reader) readClusterServiceVersion(n *yaml.Node) {
 		v.Properties = derivedProperties(o)
 	}
 	declare(r, &r.set.CSVs, v)
+}
+
+// newMetadataChecker returns a checker with the positions of metadata alone: the rest of the object is
+// large, and its faults are not reported.
+func (r *reader) newMetadataChecker(n *yaml.Node) checker {
+	c := r.newChecker(n, diag.Fields{})
+	if _, m := yamlnode.Field(n, "metadata"); m != nil {
+		for field, pos := range yamlnode.Positions(r.file, m) {
+			c.Fields["metadata."+field] = pos
+		}
+		c.Fields["metadata"] = r.at(m)
+	}
+	return c
 }
 
 // parseProperties decodes the JSON of the properties annotation.
@@ -141,6 +149,44 @@ func (s *Set) inferPackages() {
 		slices.Sort(packages)
 		if packages = slices.Compact(packages); len(packages) == 1 {
 			s.CSVs[i].Properties = append(slices.Clone(c.Properties), model.PackageProperty(packages[0], c.Version))
+		}
+	}
+}
+
+// installPlan holds the fields of an InstallPlan that are decoded. The object is exported from a
+// cluster, so its other fields are ignored.
+type installPlan struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata" yamlnode:"open"`
+	Spec       struct{} `json:"spec" yamlnode:"open"`
+	Status     struct {
+		Lookups []struct {
+			CSV   string `json:"identifier"`
+			Image string `json:"path"`
+		} `json:"bundleLookups"`
+	} `json:"status" yamlnode:"open"`
+}
+
+func (r *reader) readInstallPlan(n *yaml.Node) {
+	var o installPlan
+	r.errs.Add(r.at(n), yamlnode.Decode(r.file, n, &o))
+	c := r.newMetadataChecker(n)
+	c.Name("metadata.name", o.Metadata.Name)
+	c.Namespace("metadata.namespace", o.Metadata.Namespace)
+	for _, l := range o.Status.Lookups {
+		r.set.Images = append(r.set.Images, BundleImage{o.Metadata.Namespace, l.CSV, l.Image})
+	}
+}
+
+// addImages sets the images of ClusterServiceVersions. An image with a digest takes precedence, then
+// the last one.
+func (s *Set) addImages() {
+	for i, c := range s.CSVs {
+		for _, im := range s.Images {
+			if im.Namespace == c.Namespace && im.CSV == c.Name && imageref.Valid(im.Image) && (imageref.DigestIn(im.Image) != "" || imageref.DigestIn(s.CSVs[i].Image) == "") {
+				s.CSVs[i].Image = im.Image
+			}
 		}
 	}
 }

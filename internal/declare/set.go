@@ -16,6 +16,7 @@ type Set struct {
 	CatalogSources []CatalogSource
 	CSVs           []ClusterServiceVersion
 	Namespaces     []Namespace
+	Images         []BundleImage // in the order of the files
 	Warnings       []diag.Warning
 	Others         map[string]int // number of ignored objects by kind
 }

@@ -49,6 +49,7 @@ func Merge(sets ...*Set) (*Set, error) {
 	merge(&errs, &out.CSVs, sets, func(s *Set) []ClusterServiceVersion { return s.CSVs })
 	merge(&errs, &out.Namespaces, sets, func(s *Set) []Namespace { return s.Namespaces })
 	for _, s := range sets {
+		out.Images = append(out.Images, s.Images...)
 		out.Warnings = append(out.Warnings, s.Warnings...)
 		for kind, n := range s.Others {
 			out.Others[kind] += n
@@ -61,6 +62,7 @@ func Merge(sets ...*Set) (*Set, error) {
 		return nil, err
 	}
 	out.inferPackages()
+	out.addImages()
 	return out, nil
 }
 
@@ -277,6 +279,7 @@ func knownKinds() []knownKind {
 		{string(V0), "CatalogSource", []string{"operators.coreos.com/v1alpha1"}, (*reader).readCatalogSource, nil},
 		{string(V0), "OperatorGroup", []string{"operators.coreos.com/v1", "operators.coreos.com/v1alpha2"}, (*reader).readOperatorGroup, nil},
 		{string(V0), "ClusterServiceVersion", []string{"operators.coreos.com/v1alpha1"}, (*reader).readClusterServiceVersion, nil},
+		{string(V0), "InstallPlan", []string{"operators.coreos.com/v1alpha1"}, (*reader).readInstallPlan, nil},
 		{string(V1), "ClusterCatalog", []string{"olm.operatorframework.io/v1"}, (*reader).readClusterCatalog, nil},
 		{"v1", "Namespace", []string{"v1"}, (*reader).readNamespace, nil},
 	}
@@ -288,7 +291,7 @@ func isOurs(group string) bool { return fieldsOf(Dialect(group)) != nil }
 // otherKinds returns the kinds in the groups of declarations that are ignored without a fault.
 func otherKinds() []string {
 	return []string{
-		"InstallPlan", "OperatorCondition", "Operator", "OLMConfig", "ClusterObjectSet", "ClusterExtensionRevision", "ClusterObjectTemplate",
+		"OperatorCondition", "Operator", "OLMConfig", "ClusterObjectSet", "ClusterExtensionRevision", "ClusterObjectTemplate",
 		"Workspace", "Lock", "Installation", "PackageManifest",
 		"Policy", "PolicySet", "PolicyAutomation", "PolicyGenerator", "PlacementBinding", "ConfigurationPolicy", "CertificatePolicy",
 	}

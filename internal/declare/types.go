@@ -149,8 +149,12 @@ type ClusterServiceVersion struct {
 	Copied          bool             // OLM copied it from another namespace, so it does not represent an installation
 	Properties      []model.Property // from the annotation operatorframework.io/properties, or else derived from owned and required APIs
 	Annotated       bool             // whether Properties are from the annotation
+	Image           string           // bundle image that a declared InstallPlan fetched; empty: unknown
 	Pos             diag.Pos
 }
+
+// BundleImage is the bundle image that OLM fetched for a ClusterServiceVersion, from an InstallPlan.
+type BundleImage struct{ Namespace, CSV, Image string }
 
 // Namespace is a declared Namespace. It is part of the rendered tree, and selectors of
 // OperatorGroups match its labels.

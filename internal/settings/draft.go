@@ -15,6 +15,7 @@ type Draft struct {
 	Name              string
 	Declarations      []string // paths relative to the workspace
 	Catalogs          []Catalog
+	GlobalCatalogs    []string
 	KubernetesVersion string
 	OpenShiftVersion  string
 	Profile           profile.Name
@@ -54,6 +55,12 @@ func (d Draft) Text() []byte {
 		write("  # catalogs:", "  # - name: operatorhubio-catalog", "  #   namespace: olm", "  #   source: image:quay.io/operatorhubio/catalog:latest")
 	} else {
 		write("  catalogs:", strings.TrimSuffix(CatalogList(d.Catalogs, "  "), "\n"))
+	}
+	if len(d.GlobalCatalogs) > 0 {
+		write("", "  # Namespaces whose catalogs are visible in all namespaces.", "  globalCatalogNamespaces:")
+		for _, ns := range d.GlobalCatalogs {
+			write("  - " + encodeScalar(ns))
+		}
 	}
 	d.writeMirrors(write)
 	write("", "  # Versions of the clusters. Only operator versions that support them are installed.",

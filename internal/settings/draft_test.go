@@ -23,6 +23,7 @@ func TestDraft(t *testing.T) {
 			OpenShiftVersion:  rapid.SampledFrom([]string{"", "4.20"}).Draw(t, "openshift"),
 			Profile:           profile.Name(rapid.SampledFrom(append(profile.Names(), "")).Draw(t, "profile")),
 			Path:              rapid.SampledFrom([]string{"", ".", "envs/prod"}).Draw(t, "path"),
+			GlobalCatalogs:    rapid.SampledFrom([][]string{nil, {"olm", "1"}}).Draw(t, "global"),
 		}
 		if d.Profile == profile.ArgoCD || d.Profile == profile.Flux {
 			d.RepoURL = rapid.SampledFrom([]string{"", "https://git.example.com/fleet.git"}).Draw(t, "url")
@@ -37,6 +38,9 @@ func TestDraft(t *testing.T) {
 		want := Default()
 		want.Name, want.File, want.Fields, want.GitOps = d.Name, FileName, w.Fields, w.GitOps
 		want.KubernetesVersion, want.OpenShiftVersion, want.Catalogs = d.KubernetesVersion, d.OpenShiftVersion, d.Catalogs
+		if len(d.GlobalCatalogs) > 0 {
+			want.GlobalCatalogs = d.GlobalCatalogs
+		}
 		if d.Profile != "" {
 			want.Profile = d.Profile
 		}

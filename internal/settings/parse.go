@@ -177,6 +177,9 @@ func (v validator) check() {
 	for i, name := range w.ImagePullSecrets {
 		v.Name(diag.Item("spec.imagePullSecrets", i), name)
 	}
+	for i, ns := range w.GlobalCatalogs {
+		v.Label(diag.Item("spec.globalCatalogNamespaces", i), ns)
+	}
 	for i, name := range w.AllowNames {
 		if !k8s.IsReservedName(name) {
 			v.Addf(diag.Item("spec.allowNames", i), "%q is not Kind/name of a built-in object of the cluster, such as ClusterRole/cluster-admin: only those need an entry", name)

@@ -34,6 +34,7 @@ type Workspace struct {
 	Declarations       []declare.Path    `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, each a path or a mapping. A directory with a kustomization is built; other directories are read recursively. Objects from a kustomization, or from a path with override, replace those of earlier paths. Labels and annotations of Namespaces are used; other kinds are counted and ignored, with a warning or an error if a kind looks misspelt."`
 	NewDeclarations    string            `json:"newDeclarations" form:"nonempty" doc:"Path of spec.declarations to which 'quayside add' and 'quayside import' write. Default: the only directory there inside the workspace, or else the only one; if there are several, the commands ask or require --to."`
 	Catalogs           []Catalog         `json:"catalogs" doc:"Catalogs in addition to the declared CatalogSource and ClusterCatalog objects. One with the same namespace and name overrides the declared one."`
+	GlobalCatalogs     []string          `json:"globalCatalogNamespaces" default:"[\"olm\",\"openshift-marketplace\"]" form:"nonempty" doc:"Namespaces whose catalogs are visible in all namespaces, as the namespace of OLM's catalog-operator. A catalog in another namespace is visible only there, and one without a namespace everywhere."`
 	KubernetesVersion  string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\", which stands for its newest patch. If unset, checks that need it are skipped."`
 	OpenShiftVersion   string            `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\". Objects that OpenShift provides are not rendered. If unset, checks that need it are skipped."`
 	Requirements       string            `json:"requirements" default:"\"enforce\"" form:"enum=enforce|warn" doc:"Whether install modes, minKubeVersion and maxOpenShiftVersion restrict the installable versions, or are only reported."`
@@ -154,7 +155,7 @@ type Rule struct {
 // result.
 func Default() *Workspace {
 	return &Workspace{
-		Declarations: []declare.Path{{Path: "subscriptions"}}, Requirements: "enforce", SharedDependencies: true, AggregatedRoles: true, Output: "rendered",
+		Declarations: []declare.Path{{Path: "subscriptions"}}, GlobalCatalogs: []string{"olm", "openshift-marketplace"}, Requirements: "enforce", SharedDependencies: true, AggregatedRoles: true, Output: "rendered",
 		Profile: profile.Name(profile.Names()[0]), Certificates: certificates.Default(false), StorageMigration: "auto", Clusters: []profile.Cluster{{Name: "default", Operators: []string{"*"}}},
 		Reporter: Reporter{Namespace: "quayside-system"}, Policy: Policy{FailOn: "high"},
 	}

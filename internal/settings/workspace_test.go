@@ -89,6 +89,7 @@ spec:
   policy: {failOn: medium, waivers: [{rule: rbac.wildcard, operator: ns/pkg, reason: known, expires: 2027-01-01}]}
   follows: ../dev/
   promotion: {healthy: 99.5%, soak: 24h, clusters: 10}
+  globalCatalogNamespaces: [team]
 `
 
 func TestParse(t *testing.T) {
@@ -102,6 +103,7 @@ func TestParse(t *testing.T) {
 			{Name: "operatorhubio", Namespace: "olm", Source: "oci:catalogs/operatorhubio", Priority: 3},
 			{Name: "own", Source: "bundles:../corpus/bundles"},
 		},
+		GlobalCatalogs:    []string{"team"},
 		KubernetesVersion: "1.34", OpenShiftVersion: "4.20.1", Requirements: "warn", AllowOverlap: true,
 		AllowNames:       []string{"ClusterRole/cluster-admin", "ClusterRoleBinding/system:node", "Namespace/kube-system", "APIService/v1.apps", "PriorityClass/system-x"},
 		StorageMigration: "auto", Output: "rendered", Profile: "flux", Certificates: "secret",
@@ -219,6 +221,7 @@ func TestErrors(t *testing.T) {
 		"output git":     {head + "  output: .git\n", `quayside.yaml:4:11: spec.output: ".git" is inside of .git: choose another directory`},
 		"output hooks":   {head + "  output: a/.GIT/hooks\n", `quayside.yaml:4:11: spec.output: "a/.GIT/hooks" is inside of .git: choose another directory`},
 		"output vendor":  {head + "  output: quayside.vendor/blobs\n", `quayside.yaml:4:11: spec.output: "quayside.vendor/blobs" contains vendored images: choose another directory`},
+		"global":         {head + "  globalCatalogNamespaces: [olm, Team]\n", `quayside.yaml:4:34: spec.globalCatalogNamespaces[1]: "Team" is not a valid namespace name (lower case letters, digits and -, at most 63)`},
 		"output catalog": {head + "  output: cats/a\n  catalogs: [{name: a, source: 'dir:./cats/a/'}, {name: b, source: 'oci:cats/a/b:v1'}, {name: c, source: 'dir:cats'}, {name: d, source: 'dir:cats/ab'}]\n", "quayside.yaml:4:11: spec.output: \"cats/a\" overlaps with the catalog at quayside.yaml:5:106: choose another directory\nquayside.yaml:4:11: spec.output: \"cats/a\" overlaps with the catalog at quayside.yaml:5:32: choose another directory\nquayside.yaml:4:11: spec.output: \"cats/a\" overlaps with the catalog at quayside.yaml:5:68: choose another directory"},
 		"catalogs":       {head + "  catalogs:\n  - {name: a, source: oic:x}\n  - {name: a, source: \"oci:\"}\n  - {namespace: A}\n", "quayside.yaml:5:23: spec.catalogs[0].source: \"oic:x\" does not start with one of " + schemes + " (did you mean \"oci\"?)\nquayside.yaml:6:5: spec.catalogs[1]: duplicate catalog \"a\": first at quayside.yaml:5:5\nquayside.yaml:6:23: spec.catalogs[1].source: \"oci:\" has no location after the colon\nquayside.yaml:7:5: spec.catalogs[2].name: missing\nquayside.yaml:7:5: spec.catalogs[2].source: missing: specify the location of the catalog, such as \"oci:catalogs/operatorhubio\"\nquayside.yaml:7:17: spec.catalogs[2].namespace: \"A\" is not a valid namespace name (lower case letters, digits and -, at most 63)"},
 		"clusters":       {head + "  clusters: [{name: a}, {name: a}, {name: B, server: kube, operators: [a/b/c], config: [1]}]\n", "quayside.yaml:4:32: spec.clusters[1].name: duplicate cluster \"a\": first at quayside.yaml:4:21\nquayside.yaml:4:43: spec.clusters[2].name: \"B\" is not a Kubernetes name (lower case letters, digits, - and .)\nquayside.yaml:4:54: spec.clusters[2].server: \"kube\" is not an http or https URL\nquayside.yaml:4:72: spec.clusters[2].operators[0]: \"a/b/c\" is neither namespace/package nor a pattern with *\nquayside.yaml:4:88: spec.clusters[2].config: expected a mapping"},

@@ -118,6 +118,19 @@ func listCatalogs(s *snapshot.Snapshot) []Catalog {
 	return out
 }
 
+// globalCatalogs returns the namespaces with catalogs from which OLM installed operators in other
+// namespaces, sorted. OLM does that only from its global catalog namespace.
+func (c *Cluster) globalCatalogs() []string {
+	var out []string
+	for _, op := range c.Operators {
+		if op.Kind == "Subscription" && op.Catalog.Namespace != op.Namespace && op.Catalog.Namespace != "" {
+			out = append(out, op.Catalog.Namespace)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 func csvKey(namespace, name string) k8s.Key {
 	return k8s.Key{Group: snapshot.OLM, Kind: "ClusterServiceVersion", Namespace: namespace, Name: name}
 }

@@ -160,14 +160,24 @@ func (im *importer) configure(contents []Content) error {
 	if err := errs.Err(); err != nil {
 		return err
 	}
+	global := im.cluster.globalCatalogs()
 	if im.project.Configured() {
+		hidden := slices.DeleteFunc(slices.Clone(global), func(ns string) bool { return slices.Contains(im.settings.GlobalCatalogs, ns) })
+		if len(hidden) > 0 {
+			at := im.settings.At("spec.globalCatalogNamespaces")
+			return diag.Hintf(at, "add "+strings.Join(hidden, ", ")+" to spec.globalCatalogNamespaces, and import again", "catalogs of %s serve all namespaces of the cluster, but not of the workspace", strings.Join(hidden, ", "))
+		}
 		if len(missing) > 0 {
 			return fmt.Errorf("%s does not declare the source of %s: add this under spec.catalogs, and import again\n%s",
 				setting.FileName, diag.Count(len(missing), "catalog"), strings.TrimSuffix(setting.CatalogList(missing, ""), "\n"))
 		}
 		return nil
 	}
-	im.config = setting.Draft{Catalogs: missing, KubernetesVersion: im.cluster.s.Version}.Text()
+	draft := setting.Draft{Catalogs: missing, KubernetesVersion: im.cluster.s.Version}
+	if slices.ContainsFunc(global, func(ns string) bool { return !slices.Contains(im.settings.GlobalCatalogs, ns) }) {
+		draft.GlobalCatalogs = global
+	}
+	im.config = draft.Text()
 	var err error
 	im.settings, err = setting.Parse(setting.FileName, im.config)
 	return err

@@ -118,32 +118,45 @@ metadata: {name: %[1]s, namespace: ops}
 spec: {name: %[1]s, channel: stable, source: c, sourceNamespace: olm, startingCSV: %[1]s.v1.0.0}
 `, pkg))
 		for v := range 3 {
-			at, replaces := path.Join(pkg, fmt.Sprint(v+1)), ""
+			replaces := ""
 			if v > 0 {
-				replaces = fmt.Sprintf("  replaces: %s.v%d.0.0\n", pkg, v)
+				replaces = fmt.Sprintf("%s.v%d.0.0", pkg, v)
 			}
-			writeFiles(t, catalog, path.Join(at, "metadata/annotations.yaml"), fmt.Sprintf(`annotations:
+			deps := "dependencies:"
+			for other, least := range d.needs[i][v] {
+				deps += fmt.Sprintf("\n- {type: olm.package, value: {packageName: p%d, version: \">=%d.0.0\"}}", other, least+1)
+			}
+			if len(d.needs[i][v]) > 0 {
+				writeFiles(t, catalog, path.Join(pkg, fmt.Sprintf("%d.0.0", v+1), "metadata/dependencies.yaml"), deps+"\n")
+			}
+			writeBundle(t, catalog, pkg, fmt.Sprintf("%d.0.0", v+1), replaces, fmt.Sprintf(`[{"type": "olm.maxOpenShiftVersion", "value": "4.%d"}]`, d.maxOpenShift[i][v]))
+		}
+	}
+	return dir
+}
+
+// writeBundle writes a bundle in channel stable with one deployment. properties are those of its
+// ClusterServiceVersion, in JSON.
+func writeBundle(t *testing.T, dir, pkg, version, replaces, properties string) {
+	at := path.Join(pkg, version)
+	if replaces != "" {
+		replaces = "  replaces: " + replaces + "\n"
+	}
+	writeFiles(t, dir, path.Join(at, "metadata/annotations.yaml"), fmt.Sprintf(`annotations:
   operators.operatorframework.io.bundle.mediatype.v1: registry+v1
   operators.operatorframework.io.bundle.manifests.v1: manifests/
   operators.operatorframework.io.bundle.metadata.v1: metadata/
   operators.operatorframework.io.bundle.package.v1: %s
   operators.operatorframework.io.bundle.channels.v1: stable
 `, pkg))
-			deps := "dependencies:"
-			for other, least := range d.needs[i][v] {
-				deps += fmt.Sprintf("\n- {type: olm.package, value: {packageName: p%d, version: \">=%d.0.0\"}}", other, least+1)
-			}
-			if len(d.needs[i][v]) > 0 {
-				writeFiles(t, catalog, path.Join(at, "metadata/dependencies.yaml"), deps+"\n")
-			}
-			writeFiles(t, catalog, path.Join(at, "manifests/csv.yaml"), fmt.Sprintf(`apiVersion: operators.coreos.com/v1alpha1
+	writeFiles(t, dir, path.Join(at, "manifests/csv.yaml"), fmt.Sprintf(`apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
 metadata:
-  name: %[1]s.v%[2]d.0.0
+  name: %[1]s.v%[2]s
   annotations:
-    olm.properties: '[{"type": "olm.maxOpenShiftVersion", "value": "4.%[3]d"}]'
+    olm.properties: '%[3]s'
 spec:
-  version: %[2]d.0.0
+  version: %[2]s
 %[4]s  installModes:
   - type: OwnNamespace
     supported: true
@@ -167,10 +180,7 @@ spec:
               containers:
               - name: m
                 image: "example.com/%[1]s@sha256:%[5]s"
-`, pkg, v+1, d.maxOpenShift[i][v], replaces, strings.Repeat("0", 64)))
-		}
-	}
-	return dir
+`, pkg, version, properties, replaces, strings.Repeat("0", 64)))
 }
 
 // resolveProject resolves a workspace and writes its lock.

@@ -226,7 +226,7 @@ func (in *Inputs) holdBundle(next *lockfile.File, pin lockfile.Pin, why string) 
 		switch {
 		case p.Key() != pin.Key() && !next.Needed(p.Key())[pin.Key()]:
 		case !pinned:
-			in.Declared = withoutOperator(in.Declared, p.Key())
+			in.dropOperator(p)
 		case old.Bundle != p.Bundle:
 			in.Leave(p.Key(), "not-fetched", why)
 			in.holdPin(old, why)
@@ -234,26 +234,25 @@ func (in *Inputs) holdBundle(next *lockfile.File, pin lockfile.Pin, why string) 
 	}
 }
 
-// withoutOperator returns the declarations without the subscriptions and the installed
-// ClusterServiceVersions of an operator.
-func withoutOperator(set *declare.Set, operator string) *declare.Set {
-	out := *set
-	out.Subscriptions, out.CSVs = nil, slices.Clone(set.CSVs)
-	for _, s := range set.Subscriptions {
-		if s.Namespace+"/"+s.Package != operator {
-			out.Subscriptions = append(out.Subscriptions, s)
-			continue
-		}
-		out.CSVs = slices.DeleteFunc(out.CSVs, func(csv declare.ClusterServiceVersion) bool {
-			return csv.Namespace == s.Namespace && csv.Name == s.InstalledCSV
-		})
-	}
-	return &out
+// dropOperator removes the subscriptions of an operator that is not pinned. Its installed
+// ClusterServiceVersion remains, so that no dependent installs another version in its place.
+func (in *Inputs) dropOperator(pin lockfile.Pin) {
+	out := *in.Declared
+	out.Subscriptions = slices.DeleteFunc(slices.Clone(out.Subscriptions), func(s declare.Subscription) bool {
+		return s.Namespace == pin.Namespace && s.Package == pin.Package
+	})
+	in.Declared = &out
+	in.dropTarget(pin)
 }
 
 // holdPin holds back the upgrade of a pin.
 func (in *Inputs) holdPin(pin lockfile.Pin, reason string) {
 	in.Options.Held = append(in.Options.Held, resolve.Hold{Namespace: pin.Namespace, Package: pin.Package, Reason: reason})
+	in.dropTarget(pin)
+}
+
+// dropTarget removes the upgrade target of an operator.
+func (in *Inputs) dropTarget(pin lockfile.Pin) {
 	in.Options.Named = slices.DeleteFunc(slices.Clone(in.Options.Named), func(t resolve.Target) bool {
 		return t.Namespace == pin.Namespace && t.Package == pin.Package
 	})

@@ -26,6 +26,7 @@ func (p *Project) ResolveOptions() resolve.Options {
 		Requirements:       w.Requirements,
 		AllowOverlap:       w.AllowOverlap,
 		SharedDependencies: w.SharedDependencies,
+		GlobalNamespaces:   append([]string{}, w.GlobalCatalogs...),
 		Command:            "quayside resolve",
 	}
 }
@@ -265,7 +266,11 @@ func (in *Inputs) addDigests(ctx context.Context, lock *lockfile.File) (*lockfil
 	for i, pin := range lock.Pins {
 		p.Log.Progress("pinning bundle %s", pin.Bundle)
 		if pins[i], err = c.AddDigest(ctx, pin, in.Lock); err != nil {
-			faults.Addf(diag.Pos{}, "bundle %q of %s: %w", pin.Bundle, pin.Key(), err)
+			hint := ""
+			if dropped := new(NoContentError); errors.As(err, &dropped) {
+				hint = "add the InstallPlan of the cluster to the declarations: it names the image of the bundle"
+			}
+			faults.Add(diag.Pos{}, diag.Hintf(diag.Pos{}, hint, "bundle %q of %s: %w", pin.Bundle, pin.Key(), err))
 			if !p.Offline {
 				break // do not repeat the request if a registry does not respond
 			}
