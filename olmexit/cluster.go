@@ -95,7 +95,7 @@ func newCluster(s *snapshot.Snapshot, lock *lockfile.File) *clusterState {
 		c.operator(sub.Namespace, sub.Package).subscribe(&sub)
 	}
 	for _, csv := range s.CSVs() {
-		if csv.CopiedFrom == "" {
+		if csv.CopiedFrom == "" && csv.Name != snapshot.Packageserver {
 			op := c.operator(csv.Namespace, c.packageOf(csv))
 			op.csvs = append(op.csvs, csv)
 		}

@@ -58,8 +58,8 @@ func TestClustersAsTheyAre(t *testing.T) {
 		"what serves webhooks, without OLM's later marks":       {[]k8s.Object{reader("extension-apiserver-authentication-reader"), withOwner(newObject(rbac, "Role", "ns", "d-service-cert", nil), csv), withOwner(newObject("v1", "Secret", "ns", "d-service-cert", nil), csv)}, "Adoptable; olm clean-up olm clean-up olm never"},
 		"names that OLM would take, by others":                  {[]k8s.Object{reader("view"), newObject(rbac, "Role", "ns", "d-service-cert", nil), newObject("v1", "Secret", "ns", "d-service-cert", nil)}, "Adoptable; - - -"},
 		"a plan that waits for approval":                        {[]k8s.Object{waiting}, "Adoptable; olm clean-up"},
-		"subscribed to twice":                                   {[]k8s.Object{second}, "Blocked several-subscriptions; olm detach"},
-		"OLM's marks on what OLM does not make":                 {[]k8s.Object{newObject("apps/v1", "StatefulSet", "ns", "odd", of("x.v1", "ns"))}, "Blocked unknown-object; unknown"},
+		"subscribed to twice":                                   {[]k8s.Object{second}, "NeedsDecision several-subscriptions; olm detach"},
+		"OLM's marks on what OLM does not make":                 {[]k8s.Object{newObject("apps/v1", "StatefulSet", "ns", "odd", of("x.v1", "ns"))}, "NeedsDecision unknown-object; unknown"},
 	} {
 		live := newDeployment("ns", "i", "x.v1")
 		seen := newSnapshot(t, append([]k8s.Object{csv, sub, live}, c.more...)...)
@@ -101,7 +101,7 @@ func TestWithoutSubscription(t *testing.T) {
 	inspect := func(pins ...lockfile.Pin) olmexit.Operator {
 		return olmexit.Inspect(olmexit.Input{Snapshot: seen, Lock: lockfile.New(pins), Rendered: []render.Rendered{{Object: live, Path: "operators/ns.x/d.yaml"}}}).Operators[0]
 	}
-	if op := inspect(); op.State != olmexit.Blocked || !strings.Contains(op.Reasons[0].Message, "spec.startingCSV x.v1") {
+	if op := inspect(); op.State != olmexit.NeedsDecision || !strings.Contains(op.Reasons[0].Message, "spec.startingCSV x.v1") {
 		t.Errorf("%s: %v", op.State, op.Reasons)
 	}
 	if op := inspect(newPin("ns")); op.State != olmexit.Adoptable {

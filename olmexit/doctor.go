@@ -40,7 +40,7 @@ func DiagnoseCluster(s *snapshot.Snapshot) *Diagnosis {
 	d := &Diagnosis{Operators: []Dependence{}, Unread: append([]snapshot.Unread{}, s.Unread...)}
 	for _, op := range c.operators {
 		csv := op.csv()
-		if csv == nil || csv.Name == snapshot.Packageserver {
+		if csv == nil {
 			continue
 		}
 		objects := objectsOfCSV(csv.Body())

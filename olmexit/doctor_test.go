@@ -180,11 +180,28 @@ func TestDiagnosesAgree(t *testing.T) {
 	})
 }
 
-// TestPackageserver checks that the packageserver, which is part of OLM, is not diagnosed.
+// TestPackageserver checks that the packageserver, which is part of OLM, is neither diagnosed nor an
+// operator to adopt.
 func TestPackageserver(t *testing.T) {
 	csv := k8s.With(newInstalled("a", "Succeeded")[0], any("packageserver"), "metadata", "name")
 	if got := olmexit.DiagnoseCluster(newSnapshot(t, csv)).Operators; len(got) != 0 {
 		t.Errorf("got %+v", got)
+	}
+	rep := olmexit.Inspect(olmexit.Input{Snapshot: newSnapshot(t, csv), Lock: lockfile.New(nil)})
+	if len(rep.Operators)+len(rep.Shared) != 0 {
+		t.Errorf("got %+v", rep)
+	}
+}
+
+// TestNotSelected checks that only operators of the tree that cannot leave OLM count as blocked.
+func TestNotSelected(t *testing.T) {
+	for state, want := range map[olmexit.State]int{
+		olmexit.Adoptable: 0, olmexit.NotSelected: 0, olmexit.AlreadyAdopted: 0, olmexit.CannotLeave: 1, olmexit.NeedsDecision: 1, olmexit.MustWait: 1,
+	} {
+		rep := olmexit.Report{Operators: []olmexit.Operator{{State: state}}}
+		if got := len(rep.Blocked()); got != want {
+			t.Errorf("%s: %d blocked", state, got)
+		}
 	}
 }
 

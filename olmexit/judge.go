@@ -187,11 +187,12 @@ func (x *inspector) state(op *operator) (State, []Reason) {
 			reasons = append(reasons, r)
 		}
 	}
+	if len(op.tree) == 0 && len(reasons) == 0 {
+		reasons = []Reason{notInTree()}
+	}
 	switch {
 	case len(reasons) > 0:
-		return Blocked, reasons
-	case len(op.tree) == 0:
-		return Blocked, []Reason{notInTree()}
+		return blockedState(reasons), reasons
 	case restart:
 		return WithRestart, op.reasons
 	}

@@ -1,6 +1,7 @@
 package olmexit
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/quayside/quayside/internal/k8s"
@@ -29,8 +30,8 @@ type Operator struct {
 	OperatorKey
 	CSV     string   `json:"csv,omitempty" doc:"Name of the installed ClusterServiceVersion. Absent if there is none."`
 	Pinned  string   `json:"pinned,omitempty" doc:"Name of the bundle in the lock. Absent where the lock does not have the operator."`
-	State   State    `json:"state" form:"enum=Adoptable|AdoptableWithRestart|Blocked|AlreadyAdopted|NotOLM" doc:"State of the adoption."`
-	Reasons []Reason `json:"reasons" doc:"Reasons why it is blocked or restarts."`
+	State   State    `json:"state" form:"enum=Adoptable|AdoptableWithRestart|CannotLeave|NeedsDecision|MustWait|NotSelected|AlreadyAdopted|NotOLM" doc:"State of the adoption."`
+	Reasons []Reason `json:"reasons" doc:"Reasons why it stays with OLM or restarts."`
 	Counts  Counts   `json:"counts" doc:"Of its objects."`
 	Objects []Object `json:"objects" doc:"Objects that belong only to this operator, by kind, group, namespace and name."`
 }
@@ -42,12 +43,35 @@ type State string
 const (
 	Adoptable      State = "Adoptable"            // no pod restarts
 	WithRestart    State = "AdoptableWithRestart" // pods restart, for the listed reasons
-	Blocked        State = "Blocked"              // the reasons must be resolved first
+	CannotLeave    State = "CannotLeave"          // it works only with OLM
+	NeedsDecision  State = "NeedsDecision"        // somebody must resolve the reasons first
+	MustWait       State = "MustWait"             // OLM must finish its work first
+	NotSelected    State = "NotSelected"          // the tree does not have it in this cluster
 	AlreadyAdopted State = "AlreadyAdopted"       // OLM no longer manages it
 	NotOLM         State = "NotOLM"               // OLM did not install it
 )
 
-// Reason explains why an operator is blocked or restarts.
+// StaysWithOLM reports whether OLM manages an operator in this state, and the plan cannot adopt it.
+func (s State) StaysWithOLM() bool {
+	return s == CannotLeave || s == NeedsDecision || s == MustWait || s == NotSelected
+}
+
+// blockedState returns the state of an operator with reasons to stay with OLM, by the most severe.
+func blockedState(reasons []Reason) State {
+	states := map[string]State{
+		"drives-olm": CannotLeave, "copy-as-parent": CannotLeave,
+		"not-installed": MustWait, "csv-not-succeeded": MustWait, "replacing": MustWait, "plan-in-flight": MustWait,
+		"not-in-tree": NotSelected,
+	}
+	for _, s := range []State{CannotLeave, NeedsDecision, MustWait} {
+		if slices.ContainsFunc(reasons, func(r Reason) bool { return cmp.Or(states[r.Code], NeedsDecision) == s }) {
+			return s
+		}
+	}
+	return NotSelected
+}
+
+// Reason explains why an operator stays with OLM or restarts.
 type Reason struct {
 	Code    string  `json:"code" doc:"As in the documentation."`
 	Message string  `json:"message" doc:"Problem and remedy."`

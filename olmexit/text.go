@@ -11,10 +11,10 @@ import (
 	"github.com/quayside/quayside/render/needs"
 )
 
-// Blocked returns the operators that cannot be adopted, as namespace/package.
+// Blocked returns the operators that the tree has and that cannot leave OLM now, as namespace/package.
 func (rep *Report) Blocked() (names []string) {
 	for _, op := range rep.Operators {
-		if op.State == Blocked {
+		if op.State.StaysWithOLM() && op.State != NotSelected {
 			names = append(names, op.Key())
 		}
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -81,6 +82,24 @@ func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]re
 		}
 	}
 	return kinds, nil
+}
+
+// Version returns the minor version of Kubernetes that the server runs, such as "1.36"; "" if the
+// server does not report it.
+func (c *Client) Version(ctx context.Context) (string, error) {
+	text, err := c.rest.Get().AbsPath("version").Do(ctx).Raw()
+	if err = c.convertError(ctx, err); hasCode(err, http.StatusNotFound) {
+		return "", nil
+	}
+	var info struct{ Major, Minor string }
+	if err == nil {
+		err = json.Unmarshal(text, &info)
+	}
+	minor := strings.TrimRight(info.Minor, "+") // some distributions mark their patches
+	if err != nil || info.Major == "" || minor == "" {
+		return "", err
+	}
+	return info.Major + "." + minor, nil
 }
 
 // APIs returns the group and version of every API that the server serves, except those of the core

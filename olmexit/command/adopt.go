@@ -83,12 +83,15 @@ func newAdoptInspect(h cli.Host) *cobra.Command {
 
 			  Adoptable              no pod restarts
 			  AdoptableWithRestart   pods restart once, because the workspace's settings change them
-			  Blocked                cannot be adopted now, for the listed reasons
+			  CannotLeave            works only with OLM
+			  NeedsDecision          stays with OLM until somebody resolves the listed reasons
+			  MustWait               stays with OLM until OLM has finished its work
+			  NotSelected            stays with OLM: the tree does not have it in this cluster
 			  AlreadyAdopted         no longer managed by OLM
 			  NotOLM                 not installed by OLM
 
 			--objects also lists every object: equal, changed or added by the tree, only from OLM,
-			or unknown. An unknown object blocks the operator.
+			or unknown. An unknown object needs a decision.
 
 			--record writes OLM's changes to the pods and certificates into quayside.lock. Run
 			'quayside render' afterwards. The tree then keeps these changes, and no pod restarts
@@ -96,7 +99,8 @@ func newAdoptInspect(h cli.Host) *cobra.Command {
 
 			See also: docs/adopt.md
 
-			Exit codes: 0 no operator is Blocked; 1 some are; 2 an error.`),
+			Exit codes: 0 no operator is CannotLeave, NeedsDecision or MustWait; 1 some are; 2 an
+			error.`),
 		Example: cli.Examples(`
 			# the cluster of the current context, or of another one
 			quayside adopt inspect
@@ -158,7 +162,7 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if names := found.Report.Blocked(); len(names) > 0 {
-		return &workspace.DiffersError{Msg: inert.Line(diag.Count(len(names), "operator") + " blocked: " + strings.Join(names, ", "))}
+		return &workspace.DiffersError{Msg: inert.Line(diag.Count(len(names), "operator") + " of the tree cannot leave OLM now: " + strings.Join(names, ", "))}
 	}
 	return nil
 }

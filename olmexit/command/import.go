@@ -39,6 +39,8 @@ func newImport(h cli.Host) *cobra.Command {
 			quayside reads the live cluster of --context, by default the kubeconfig's current one.
 			The cluster is only read.
 
+			A new quayside.yaml has the Kubernetes version of a live cluster.
+
 			Fields that OLM, the cluster or a GitOps tool added are left out. If a catalog cannot be
 			read, or no longer has the installed version, quayside pins the bundle image that the
 			InstallPlan names. --catalog gives the content of a catalog that only the cluster can

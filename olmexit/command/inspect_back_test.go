@@ -31,9 +31,6 @@ func checkReverts(t *testing.T, all fstest.MapFS) dumpCheck {
 			return
 		}
 		s := newPlanRun(t, all[file].Data, d, p)
-		s.say = manualOperator{cluster: s.cluster}
-		s.cluster.Put(k8s.New("apps/v1", "Deployment", "olm", "olm-operator"))
-		s.cluster.Settle()
 		before := comparableObjects(s.cluster)
 		last := 0
 		for _, step := range p.Steps {
@@ -87,8 +84,13 @@ func (o manualOperator) ConfirmManualStep(_ context.Context, s plan.Step) (bool,
 		o.cluster.OLM = false
 	case plan.Start:
 		o.cluster.OLM = true
+	case plan.Restart:
+		o.cluster.OLM = false
+		o.cluster.Settle()
+		o.cluster.OLM = true
 	default:
 	}
+	o.cluster.Settle()
 	return true, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -42,7 +43,7 @@ func checkRuns(t *testing.T, all fstest.MapFS) dumpCheck {
 		want := comparableState(s.cluster)
 		s = newPlanRun(t, all[file].Data, d, p)
 		for dead := true; dead; {
-			err := s.runRequests(1 + random.IntN(300))
+			err := s.runRequests(1 + random.IntN(100))
 			if dead = err == errKilled; dead { //nolint:errorlint // never wrapped
 				kills++
 				continue
@@ -75,7 +76,9 @@ func newPlanRun(t *testing.T, dump []byte, d clusterDump, p *plan.Plan) *planRun
 	for _, o := range k8s.Items(list, "items") {
 		objects = append(objects, o)
 	}
-	s := &planRun{cluster: runtest.New(objects...), plan: p, files: &runtest.Files{}, before: map[k8s.Key]string{}, say: sayYes{}}
+	objects = append(objects, k8s.New("apps/v1", "Deployment", "olm", "olm-operator")) // the dumps do not have it
+	s := &planRun{cluster: runtest.New(objects...), plan: p, files: &runtest.Files{}, before: map[k8s.Key]string{}}
+	s.say = manualOperator{cluster: s.cluster}
 	for _, r := range d.found.Rendered {
 		s.rendered = append(s.rendered, r.Object)
 	}
@@ -125,7 +128,7 @@ func (s *planRun) runRequests(n int) (err error) {
 		return err
 	}
 	_, err = run.Run(context.Background(), run.Input{
-		Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: &runtest.Clock{Cluster: s.cluster}, Prompter: s.say, CleanUp: true,
+		Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: &runtest.Clock{Cluster: s.cluster}, Prompter: s.say, CleanUp: true, Sync: 15 * time.Second,
 	})
 	return err
 }
@@ -196,3 +199,4 @@ func (sayYes) ConfirmStep(context.Context, plan.Step) (bool, error)       { retu
 func (sayYes) ConfirmManualStep(context.Context, plan.Step) (bool, error) { return true, nil }
 func (sayYes) ReportAction(plan.Step, run.ActionResult)                   {}
 func (sayYes) ReportWaiting(plan.Step, []verify.Finding)                  {}
+func (sayYes) ReportOLM(plan.Step, bool)                                  {}

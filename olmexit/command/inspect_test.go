@@ -266,7 +266,7 @@ func checkStates(t *testing.T, _ fstest.MapFS) dumpCheck {
 			for _, r := range op.Reasons {
 				codes = append(codes, r.Code)
 			}
-			if got, want := strings.Join(codes, " "), blocked[op.Namespace+"/"+op.Package]; got != want || (op.State == olmexit.Blocked) != (want != "") || want == "" && op.State != olmexit.Adoptable {
+			if got, want := strings.Join(codes, " "), blocked[op.Namespace+"/"+op.Package]; got != want || op.State.StaysWithOLM() != (want != "") || want == "" && op.State != olmexit.Adoptable {
 				t.Errorf("%s: %s/%s is %s for %q, want %q", file, op.Namespace, op.Package, op.State, got, want)
 			}
 		}

@@ -56,11 +56,11 @@ func newAdoptPlan(h cli.Host) *cobra.Command {
 			standard input), a directory of such files, or a must-gather. Without an argument,
 			quayside reads the live cluster of --context, by default the kubeconfig's current one.
 
-			Start with one unimportant namespace (--namespace). Blocked operators, and those that
-			are tied to them, stay with OLM; the output gives the reason.
+			Start with one unimportant namespace (--namespace). Operators that cannot leave OLM
+			now, and those that are tied to them, stay with OLM; the output gives the reason.
 
-			The plan stops OLM's two controllers for some seconds per namespace. If you cannot stop
-			them, use --mode live: OperatorConditions are then deleted and created again, without
+			The plan stops OLM's two controllers once for some seconds, and restarts them once. If
+			you cannot stop them, use --mode live: OperatorConditions are then deleted and created again, without
 			the conditions that the operators reported.
 
 			For operators that have left OLM and whose settings of OLM are no longer in the lock
@@ -239,7 +239,10 @@ func journalOf(file string) (string, error) {
 func (o *adoptPlanOptions) verdict(made *plan.Plan, rep *olmexit.Report) error {
 	var names []string
 	for _, l := range made.Left {
-		if len(o.namespaces) == 0 || slices.Contains(o.namespaces, l.Namespace) {
+		selected := !slices.ContainsFunc(rep.Operators, func(op olmexit.Operator) bool {
+			return op.Key() == l.Namespace+"/"+l.Package && op.State == olmexit.NotSelected
+		})
+		if selected && (len(o.namespaces) == 0 || slices.Contains(o.namespaces, l.Namespace)) {
 			names = append(names, l.Namespace+"/"+l.Package)
 		}
 	}

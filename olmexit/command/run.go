@@ -36,8 +36,11 @@ type adoptRunOptions struct {
 	done    []int
 	yes     bool
 	check   bool
-	hand    bool // --kubectl
-	ends    bool // --finish
+	hand    bool   // --kubectl
+	ends    bool   // --finish
+	skip    string // reason
+	sync    time.Duration
+	maxDown time.Duration
 }
 
 func newAdoptRun(h cli.Host) *cobra.Command {
@@ -61,8 +64,9 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 			--clean-up.
 
 			quayside records each action, and each object in its former state, in PLAN.journal. If
-			a run is interrupted, repeat the command: it continues. After Ctrl-C, the current action
-			is finished first. If OLM is still stopped when the run ends, quayside prints a warning.
+			a run ends early, quayside starts OLM again unless an operator is being detached, and
+			prints the commands that are possible. Repeated, the command continues. After Ctrl-C,
+			the current action is finished first.
 
 			With --check, the API server validates every change and stores none.
 
@@ -107,11 +111,14 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 	f := cmd.Flags()
 	o.flags(cmd)
 	f.IntVar(&o.step, "step", 0, "execute only the step with this `NUMBER`, even if it is done")
+	f.StringVar(&o.skip, "skip", "", "go on although a check fails or an object was deleted, if the run stopped there: the `REASON` is recorded in the journal")
 	f.BoolVar(&o.cleanUp, "clean-up", false, "also execute the clean-up steps, which cannot be reverted")
+	f.DurationVar(&o.sync, "olm-sync", 15*time.Second, "wait for this `DURATION` after OLM has started, before the postconditions are checked: OLM then has processed every object")
+	f.DurationVar(&o.maxDown, "max-olm-downtime", time.Minute, "start OLM again after this `DURATION`, as soon as no operator is being detached, and stop it again for the next one")
 	f.BoolVar(o.Offline, "offline", false, "fetch no bundles; list missing ones")
 	f.BoolVar(&o.ends, "finish", false, "stop keeping OLM's settings for adopted operators: write quayside.lock; no cluster is changed")
 	h.AddOutput(cmd, run.Result{}, inspect.Finishing{})
-	for _, flag := range []string{"context", "kubeconfig", "done", "yes", "kubectl", "step", "clean-up"} {
+	for _, flag := range []string{"context", "kubeconfig", "done", "yes", "kubectl", "step", "clean-up", "skip", "olm-sync", "max-olm-downtime"} {
 		cmd.MarkFlagsMutuallyExclusive("finish", flag)
 	}
 	return cmd
@@ -155,7 +162,11 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 	}
 	res, err := run.Run(ctx, *in)
 	o.Log.Done()
+	if res.Down > 0 {
+		o.Log.Note("the plan has stopped OLM for %s so far", (time.Duration(res.Down) * time.Millisecond).Round(100*time.Millisecond))
+	}
 	o.warnStopped(res, fmt.Sprintf("continue with 'quayside adopt run %s', or revert with 'quayside adopt revert %s'", file, file))
+	o.showWays(res, file)
 	left := slices.IndexFunc(res.Steps, func(s run.StepResult) bool { return s.Name == plan.CleanUp && s.State == run.Waiting })
 	if left >= 0 && err == nil {
 		s := res.Steps[left]
@@ -215,7 +226,7 @@ func (o *adoptRunOptions) runInput(p *plan.Plan, journal *run.Journal, cluster r
 	return &run.Input{
 		Plan: p, Cluster: cluster, Journal: journal, Clock: wallClock{},
 		Prompter: &stepwise{Host: o.Host, yes: o.yes || o.check, hand: o.hand, plan: p},
-		Only:     o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.check,
+		Only:     o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.check, Sync: o.sync, MaxDowntime: o.maxDown, Skip: o.skip,
 	}
 }
 
@@ -231,6 +242,18 @@ func (o *adoptRunOptions) warnStopped(res *run.Result, what string) {
 	o.Log.WarnAlways(diag.Warning{
 		Code: "olm-stopped", Msg: fmt.Sprintf("OLM is stopped (%s): it installs and upgrades nothing until the plan starts it again: %s", strings.Join(names, ", "), what),
 	})
+}
+
+// showWays prints the commands that are possible after a run that ended early.
+func (o *adoptRunOptions) showWays(res *run.Result, file string) {
+	for _, way := range res.Ways {
+		o.Log.Note("%s", inert.Line(map[run.Way]string{
+			run.Continue: "to go on, fix the cause if there is one, and run 'quayside adopt run " + file + "'",
+			run.Skip:     "to go on nevertheless, run 'quayside adopt run " + file + " --skip REASON'",
+			run.Revert:   "to return to OLM, run 'quayside adopt revert " + file + "'",
+			run.NewPlan:  "no step has begun: a new plan is possible ('quayside adopt plan')",
+		}[way]))
+	}
 }
 
 // verdict returns the error that determines the exit code of a run.
@@ -326,6 +349,15 @@ func (s *stepwise) ReportAction(_ plan.Step, a run.ActionResult) {
 // Waiting shows the first unmet condition.
 func (s *stepwise) ReportWaiting(step plan.Step, missing []verify.Finding) {
 	s.Log.Progress("step %d: waiting: %s", step.Number, missing[0].Message)
+}
+
+// ReportOLM reports that OLM was started before its step, or stays stopped.
+func (s *stepwise) ReportOLM(step plan.Step, started bool) {
+	if started {
+		s.Log.Note("OLM was started again: no operator is being detached")
+		return
+	}
+	s.Log.Note("OLM stays stopped until step %d (%s, %s) is done: if it was started before, it would delete objects of the operators", step.Number, step.Name, inert.Line(step.Namespace))
 }
 
 // wallClock implements the clock of a run with real time.

@@ -173,7 +173,7 @@ func (im *importer) configure(contents []Content) error {
 		}
 		return nil
 	}
-	draft := setting.Draft{Catalogs: missing}
+	draft := setting.Draft{Catalogs: missing, KubernetesVersion: im.cluster.s.Version}
 	if slices.ContainsFunc(global, func(ns string) bool { return !slices.Contains(im.settings.GlobalCatalogs, ns) }) {
 		draft.GlobalCatalogs = global
 	}

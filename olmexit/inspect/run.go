@@ -16,6 +16,13 @@ func CheckPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan, s *snap
 	if err := verify.CheckCluster(ctx, verify.Dump(s), pl); err != nil {
 		return err
 	}
+	found, err := verify.ChangedState(ctx, verify.Dump(s), pl, pl.Namespaces()...)
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		return &workspace.DiffersError{Msg: verify.DescribeChanges(found)}
+	}
 	cluster, err := p.Cluster(pl.Cluster, "cluster in the plan")
 	if err != nil {
 		return err

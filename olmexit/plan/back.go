@@ -24,6 +24,7 @@ type ReturnInput struct {
 	Plan     *Plan
 	Executed []ExecutedAction       // in order
 	Before   map[k8s.Ref]k8s.Object // backups of objects, made before their first change
+	Stopped  bool                   // whether the plan has stopped OLM, and not started it again
 }
 
 // Return is the plan of a return to OLM, with its objects.
@@ -77,7 +78,6 @@ type place struct {
 	guarded []Action // started Annotate actions
 	brought []Action // Delete actions for objects that the plan added, in reverse order
 	changed []Action // Restore actions for existing objects that the plan changed
-	stopped bool
 	detach  []Action // all actions of the detach except deletions with dependents; nil if none was started
 	cleaned int      // number of started clean-up actions
 
@@ -85,7 +85,7 @@ type place struct {
 }
 
 func (at *place) hasBegun() bool {
-	return at.stopped || at.cleaned > 0 || len(at.guarded)+len(at.brought)+len(at.changed)+len(at.detach) > 0
+	return at.cleaned > 0 || len(at.guarded)+len(at.brought)+len(at.changed)+len(at.detach) > 0
 }
 
 // places returns the executed parts, by namespace in the order of the plan.
@@ -125,8 +125,6 @@ func (m *returnMaker) recordStep(at *place, s *Step) {
 			at.guarded = append(at.guarded, *a)
 		case Apply, TakeOver:
 			m.recordApplied(at, a, d)
-		case Scale:
-			at.stopped = true
 		default: // part of a detach or a clean-up, or without a change
 		}
 	}
@@ -177,7 +175,7 @@ func (m *returnMaker) checkReturn(at *place) Left {
 
 // steps adds the steps in order.
 func (m *returnMaker) steps(back []*place) {
-	if !slices.ContainsFunc(back, (*place).hasBegun) {
+	if len(back) == 0 && !m.Stopped {
 		return
 	}
 	m.add(Step{Name: Suspend, Title: "Prevent GitOps tools from applying the tree", Manual: m.suspend(back)})
@@ -193,7 +191,7 @@ func (m *returnMaker) steps(back []*place) {
 	each(m.forget)
 	each(m.handBack)
 	each(m.subscribe)
-	if forgot || slices.ContainsFunc(back, func(at *place) bool { return at.stopped }) {
+	if forgot || m.Stopped {
 		m.controllers(Start, IsReady)
 	}
 	each(m.wait)
@@ -256,7 +254,13 @@ func (m *returnMaker) handBack(at *place) {
 	s := Step{Name: HandBack, Namespace: at.namespace, Title: "Restore the objects that the tree changed" + placeText(at)}
 	for _, a := range at.changed {
 		s.Actions = append(s.Actions, a)
-		m.way.Objects[a.Object] = m.Before[a.Object]
+		before := m.Before[a.Object]
+		for _, key := range ownerLabels() {
+			if before.Is(apiGroup, "APIService") { // OLM would delete it at its start, before it has created the owner again
+				before = k8s.Without(before, "metadata", "labels", key)
+			}
+		}
+		m.way.Objects[a.Object] = before
 	}
 	if len(s.Actions) > 0 {
 		m.add(s)
@@ -343,8 +347,7 @@ func (m *returnMaker) wait(at *place) {
 	s := Step{Name: Approve, Namespace: at.namespace, Title: "Wait until OLM has installed all operators" + placeText(at), After: []Check{installed}}
 	if slices.ContainsFunc(m.subscriptions(at), func(o k8s.Object) bool { return k8s.Text(o, "spec", "installPlanApproval") == "Manual" }) {
 		s.Title = "Approve OLM's InstallPlans" + placeText(at)
-		s.Manual = "Approve only the InstallPlan that installs the running version: kubectl get installplans -n " + at.namespace +
-			"; kubectl patch installplan NAME -n " + at.namespace + ` --type merge -p '{"spec":{"approved":true}}'`
+		s.Manual = "Approve only the InstallPlan that installs the running version (kubectl get installplans -n " + at.namespace + ")."
 	}
 	m.add(s)
 }

@@ -58,7 +58,7 @@ func (m *maker) checkNamespaces() error {
 // objects, or fields and labels in the operator's objects.
 func (m *maker) isAdoptable(op *operator) bool {
 	switch op.State {
-	case olmexit.Adoptable, olmexit.WithRestart, olmexit.Blocked:
+	case olmexit.Adoptable, olmexit.WithRestart, olmexit.CannotLeave, olmexit.NeedsDecision, olmexit.MustWait, olmexit.NotSelected:
 		return true
 	case olmexit.AlreadyAdopted:
 		return op.sheds || slices.ContainsFunc(op.Objects, func(o olmexit.Object) bool { return m.isCleaned(m.item(o)) })
@@ -72,7 +72,7 @@ func (m *maker) isAdoptable(op *operator) bool {
 // adoption of other operators.
 func (m *maker) refusals(op *operator) []string {
 	var out []string
-	if op.State == olmexit.Blocked {
+	if op.State.StaysWithOLM() {
 		for _, r := range op.Reasons {
 			out = append(out, r.Message)
 		}

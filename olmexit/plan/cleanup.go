@@ -95,12 +95,13 @@ func (m *maker) cleanUp(b *block) {
 	m.addStep(s)
 }
 
-// unlabel returns actions that remove OLM's component labels from the objects that the clean-up
-// does not delete.
+// unlabel returns actions that remove OLM's component labels from the objects that the clean-up of the
+// block does not delete.
 func (m *maker) unlabel(b *block) []Action {
 	var out []Action
-	for _, i := range slices.Concat(b.items, b.others) {
-		if i.live == nil || i.Goes == olmexit.AtDetach || m.isCleaned(i) || m.plan.Mode == Live && isLostLive(i.Object) {
+	items := slices.DeleteFunc(slices.Clone(b.items), m.isCleaned)
+	for _, i := range append(items, b.others...) {
+		if i.live == nil || i.Goes == olmexit.AtDetach || m.plan.Mode == Live && isLostLive(i.Object) {
 			continue
 		}
 		var unset []string

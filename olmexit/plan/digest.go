@@ -3,11 +3,14 @@ package plan
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/olmexit/snapshot"
 	"github.com/quayside/quayside/render"
 )
 
@@ -27,6 +30,64 @@ func TreeDigest(rendered []render.Rendered) string {
 	}
 	slices.Sort(lines)
 	return string(model.DigestOf([]byte(strings.Join(lines, "\n"))))
+}
+
+// state records the state of the Subscriptions, OperatorGroups, catalogs and Deployments of the
+// operators that leave OLM.
+func (m *maker) state() {
+	found := map[k8s.Ref]State{}
+	add := func(o *snapshot.Object) {
+		if o == nil {
+			return
+		}
+		s := State{Object: refToLive(o)}
+		if o.Is("Deployment.apps") {
+			s.Pods = TemplateDigest(o.Body())
+		} else {
+			s.Spec = SpecText(o.Body())
+		}
+		found[s.Object] = s
+	}
+	for _, b := range m.blocks {
+		if len(b.installed()) == 0 {
+			continue
+		}
+		for _, i := range b.items {
+			if i.Is("Subscription."+snapshot.OLM) || i.Is("Deployment.apps") && i.ours != nil {
+				add(i.live)
+			}
+			if i.Is("Subscription." + snapshot.OLM) {
+				spec := k8s.Map(i.live.Body(), "spec")
+				add(m.Snapshot.Get(k8s.Key{Group: snapshot.OLM, Kind: "CatalogSource", Namespace: k8s.Text(spec, "sourceNamespace"), Name: k8s.Text(spec, "source")}))
+			}
+		}
+		for _, group := range m.Snapshot.Kind(snapshot.OLM, "OperatorGroup") {
+			if group.Namespace == b.namespace {
+				add(group)
+			}
+		}
+	}
+	m.plan.State = slices.SortedFunc(maps.Values(found), func(x, y State) int { return x.Object.Key().Compare(y.Object.Key()) })
+	if m.plan.State == nil {
+		m.plan.State = []State{}
+	}
+}
+
+// SpecText returns the spec of an object as JSON.
+func SpecText(o k8s.Object) string { return jsonText(k8s.Map(o, "spec")) }
+
+// TemplateDigest returns the digest of the pod template of a Deployment, or of one of its ReplicaSets,
+// which have the same.
+func TemplateDigest(o k8s.Object) string {
+	return string(model.DigestOf([]byte(jsonText(k8s.Without(k8s.Map(o, "spec", "template"), "metadata", "labels", "pod-template-hash")))))
+}
+
+func jsonText(v map[string]any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("plan: not JSON: " + err.Error())
+	}
+	return string(text)
 }
 
 // Fits returns an error if the lock or the rendered tree differs from the one that the plan was

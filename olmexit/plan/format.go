@@ -61,7 +61,7 @@ func (w *writer) list(v reflect.Value, indent string) {
 			continue
 		}
 		switch item.Interface().(type) {
-		case Action, Workload:
+		case Action, Workload, State:
 			w.flow(item)
 			w.WriteByte('\n')
 		default:

@@ -89,6 +89,10 @@ func kubectlScale(_ *Plan, a Action, _ k8s.Object) string {
 	return fmt.Sprintf("kubectl scale %s --current-replicas=%d --replicas=%d", targetName(a.Object), a.From, a.To)
 }
 
+func kubectlRestart(_ *Plan, a Action, _ k8s.Object) string {
+	return "kubectl rollout restart " + targetName(a.Object)
+}
+
 func kubectlUnfinalize(_ *Plan, a Action, _ k8s.Object) string {
 	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	patch := []any{
@@ -133,7 +137,7 @@ func (p *Plan) Script(rendered []render.Rendered) string {
 // writeChecks writes checks as comments.
 func writeChecks(b *strings.Builder, when string, checks []Check) {
 	for _, c := range checks {
-		fmt.Fprintf(b, "# %s: %s", when, c.Check.Words())
+		fmt.Fprintf(b, "# %s: %s", when, c.Check.Describe())
 		for i, o := range c.Objects {
 			b.WriteString([]string{": ", ", "}[min(i, 1)] + o.String())
 		}
@@ -141,21 +145,21 @@ func writeChecks(b *strings.Builder, when string, checks []Check) {
 	}
 }
 
-// Words describes a condition for people.
-func (c Condition) Words() string {
+// Describe describes a fulfilled condition.
+func (c Condition) Describe() string {
 	return map[Condition]string{
-		Succeeded:   "each ClusterServiceVersion is Succeeded",
-		NoPlan:      "no InstallPlan of the namespace is in progress",
-		IsStopped:   "no replica is left",
-		IsReady:     "all replicas are ready",
-		Gone:        "gone",
-		SameUID:     "every object to keep exists, with its UID",
-		NoOwner:     "no object has an ownerReference to a ClusterServiceVersion",
-		Conversion:  "each CustomResourceDefinition converts as before",
-		Available:   "each APIService that was available is still available",
-		Rights:      "each ServiceAccount has its previous permissions",
-		Prepared:    "each ServiceAccount has its permissions from the tree's roles alone",
-		NoRestart:   "no pod restarted unless planned",
-		SameVersion: "no object has changed since the plan was made",
+		Succeeded:   "the ClusterServiceVersions are Succeeded",
+		NoPlan:      "no InstallPlan is in progress",
+		IsStopped:   "OLM's controllers are stopped",
+		IsReady:     "the Deployments' pods are ready",
+		Gone:        "the objects to delete are deleted",
+		SameUID:     "every previous object exists, with its UID",
+		NoOwner:     "no object is owned by a removed ClusterServiceVersion",
+		Conversion:  "custom resources are converted as before",
+		Available:   "aggregated APIs are available",
+		Rights:      "ServiceAccounts have their previous permissions, and no more",
+		Prepared:    "the tree's roles grant all permissions of OLM's roles",
+		NoRestart:   "no pods are replaced unless planned",
+		SameVersion: "every object is as planned",
 	}[c]
 }

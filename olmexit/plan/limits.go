@@ -20,9 +20,10 @@ func stepVerbs() map[Name][]Verb {
 		Prepare:   {Apply},
 		Stop:      {Scale},
 		Backup:    {Keep},
-		Detach:    {Unfinalize, Orphan, Delete},
+		Detach:    {Unlabel, Unfinalize, Orphan, Delete},
 		Tree:      {Apply},
 		Start:     {Scale},
+		Restart:   {Renew},
 		Fields:    {TakeOver, Apply},
 		CleanUp:   {Unlabel, Delete},
 		HandBack:  {Restore},
@@ -71,6 +72,8 @@ func (p *Plan) actionFault(step Name, a Action) string {
 		}
 	case Scale:
 		return p.scaleFault(step, a)
+	case Renew:
+		return p.scaleFault(step, a)
 	case Orphan:
 		if kind != "Subscription."+snapshot.OLM && kind != "ClusterServiceVersion."+snapshot.OLM {
 			return "only Subscriptions and ClusterServiceVersions are detached"
@@ -85,6 +88,9 @@ func (p *Plan) actionFault(step Name, a Action) string {
 			return !strings.HasPrefix(key, "olm.") && !strings.HasPrefix(key, snapshot.OLM+"/")
 		}) {
 			return "only OLM's labels are removed"
+		}
+		if step == Detach && kind != "APIService."+apiGroup {
+			return "only APIServices lose labels here"
 		}
 	case TakeOver:
 		if kind == "CustomResourceDefinition.apiextensions.k8s.io" || kind == "APIService."+apiGroup {
@@ -113,13 +119,13 @@ func guardFault(a Action) string {
 	return ""
 }
 
-// scaleFault returns the reason why an action must not scale an object, or "". Only OLM's
-// controllers are scaled, to 0 and back to their replicas in the plan.
+// scaleFault returns the reason why an action must not scale or restart an object, or "". Only OLM's
+// controllers are, and they are scaled to 0 and back to their replicas in the plan.
 func (p *Plan) scaleFault(step Name, a Action) string {
 	i := slices.IndexFunc(p.OLM, func(w Workload) bool { return w.Object == a.Object && w.UID == a.UID })
 	switch {
 	case i < 0 || a.Object.Key().GroupKind() != "Deployment.apps" || a.Object.Name != "olm-operator" && a.Object.Name != "catalog-operator":
-		return "only OLM's controllers are scaled"
+		return "only OLM's controllers are scaled and restarted"
 	case step == Stop && (a.From != p.OLM[i].Replicas || a.To != 0) || step == Start && (a.From != 0 || a.To != p.OLM[i].Replicas):
 		return "controllers are stopped, and started with their replicas"
 	}

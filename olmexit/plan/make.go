@@ -40,7 +40,7 @@ func Make(in Input) (*Plan, error) {
 	m := &maker{Input: in, tree: map[k8s.Key]k8s.Object{}, refused: map[k8s.Key]string{}}
 	m.plan = &Plan{
 		APIVersion: APIVersion, Kind: Kind, Cluster: in.Cluster, Mode: cmp.Or(in.Mode, Stopped), Manager: in.Manager,
-		Lock: LockDigest(in.Lock), Tree: TreeDigest(in.Rendered), OLM: []Workload{}, Operators: []Operator{}, Left: []Left{}, Steps: []Step{},
+		Lock: LockDigest(in.Lock), Tree: TreeDigest(in.Rendered), OLM: []Workload{}, State: []State{}, Operators: []Operator{}, Left: []Left{}, Steps: []Step{},
 	}
 	for _, r := range in.Rendered {
 		m.tree[r.Object.Key()] = r.Object
@@ -60,6 +60,7 @@ func Make(in Input) (*Plan, error) {
 		return nil, err
 	}
 	m.share()
+	m.state()
 	m.steps()
 	if m.unnamed != nil {
 		return nil, fmt.Errorf("%s has no UID, which identifies an object: export the objects with 'kubectl get -o json' or '-o yaml'", m.unnamed)
@@ -116,7 +117,7 @@ type block struct {
 	sheds     bool
 	operators []*operator // dependents first
 	items     []item      // objects of the operators, and shared objects that this block handles
-	others    []item      // objects shared with operators that stay with OLM
+	others    []item      // objects shared with later blocks, or with operators that stay with OLM
 }
 
 // item is an object with its live and its rendered form.
@@ -141,8 +142,9 @@ func refToLive(o *snapshot.Object) k8s.Ref {
 
 // share assigns each object to the block whose steps handle it. A shared object that is new is
 // applied in the first block with one of its operators, because it does not affect the others. A
-// shared object that exists is handled in the last such block. If one of its operators stays with
-// OLM, it is in the others of all such blocks, which only remove OLM's labels from it.
+// shared object that exists is handled in the last such block, and in the others of the blocks before,
+// which only remove OLM's labels from it: OLM creates an Operator again while any object has its label.
+// If one of its operators stays with OLM, it is in the others of all such blocks.
 func (m *maker) share() {
 	for _, b := range m.blocks {
 		for _, op := range b.operators {
@@ -171,8 +173,11 @@ func (m *maker) share() {
 				b.others = append(b.others, m.item(o))
 			}
 		default:
-			last := blocks[len(blocks)-1]
-			last.items = append(last.items, m.item(o))
+			last := len(blocks) - 1
+			for _, b := range blocks[:last] {
+				b.others = append(b.others, m.item(o))
+			}
+			blocks[last].items = append(blocks[last].items, m.item(o))
 		}
 	}
 	for _, b := range m.blocks {

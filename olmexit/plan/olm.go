@@ -37,13 +37,18 @@ func (m *maker) workloads() []k8s.Ref {
 	return out
 }
 
-// stop adds the step that stops OLM's controllers. If the controllers were not found in the
-// cluster, it is a manual step.
-func (m *maker) stop(b *block) {
-	s := Step{
-		Name: Stop, Namespace: b.namespace, Title: "Stop OLM's controllers",
-		Before: append(m.healthyChecks(b), Check{Check: SameVersion}),
+// stop adds the step that stops OLM's controllers for all blocks. If the controllers were not found
+// in the cluster, it is a manual step.
+func (m *maker) stop(blocks []*block) {
+	s := Step{Name: Stop, Title: "Stop OLM's controllers"}
+	var csvs []k8s.Ref
+	for _, b := range blocks {
+		csvs = append(csvs, b.installed()...)
 	}
+	if len(csvs) > 0 {
+		s.Before = []Check{{Check: Succeeded, Objects: csvs}, {Check: NoPlan}}
+	}
+	s.Before = append(s.Before, Check{Check: SameVersion})
 	if len(m.plan.OLM) == 0 {
 		s.Manual = "Stop OLM's controllers, olm-operator and catalog-operator, which were not found in the cluster (on hosted control planes they run elsewhere), and wait until none of their pods is left."
 	}
@@ -58,8 +63,8 @@ func (m *maker) stop(b *block) {
 
 // start adds the step that starts OLM's controllers again. If the controllers were not found in
 // the cluster, it is a manual step.
-func (m *maker) start(b *block) {
-	s := Step{Name: Start, Namespace: b.namespace, Title: "Start OLM's controllers again", After: m.unchangedChecks(b)}
+func (m *maker) start(blocks []*block) {
+	s := Step{Name: Start, Title: "Start OLM's controllers again", After: m.unchangedChecks(blocks...)}
 	if len(m.plan.OLM) == 0 {
 		s.Manual = "Start OLM's controllers again, with their previous replicas."
 	} else {
@@ -67,6 +72,25 @@ func (m *maker) start(b *block) {
 	}
 	for _, w := range m.plan.OLM {
 		s.Actions = append(s.Actions, Action{Do: Scale, Object: w.Object, UID: w.UID, From: 0, To: w.Replicas})
+	}
+	m.addStep(s)
+}
+
+// restart adds the step that restarts OLM's controllers once, if the plan detaches operators: what
+// OLM deletes at its start must not be lost at a later, unexpected restart. If the controllers were not
+// found in the cluster, it is a manual step.
+func (m *maker) restart(blocks []*block) {
+	if !slices.ContainsFunc(blocks, func(b *block) bool { return len(b.detached()) > 0 }) {
+		return
+	}
+	s := Step{Name: Restart, Title: "Restart OLM's controllers once, to show that nothing depends on OLM", After: m.unchangedChecks(blocks...)}
+	if len(m.plan.OLM) == 0 {
+		s.Manual = "Restart OLM's controllers, olm-operator and catalog-operator, and wait until their new pods are ready."
+	} else {
+		s.After = append([]Check{{Check: IsReady, Objects: m.workloads()}}, s.After...)
+	}
+	for _, w := range m.plan.OLM {
+		s.Actions = append(s.Actions, Action{Do: Renew, Object: w.Object, UID: w.UID})
 	}
 	m.addStep(s)
 }
@@ -122,7 +146,7 @@ func (m *maker) addUninstallStep() {
 	}
 	m.addStep(Step{
 		Name: Uninstall, Title: "Uninstall OLM, or leave it without operators",
-		Manual: "OLM manages no operator of this plan any more. Before uninstalling it, check that 'kubectl get clusterserviceversions -A' lists only packageserver. Then delete OLM's Deployments, the APIService v1.packages.operators.coreos.com and the ClusterServiceVersion packageserver, and OLM's CRDs. Keep operatorconditions.operators.coreos.com: deleting it would delete the operators' OperatorConditions, which are in the tree." + m.watched(),
+		Manual: "OLM manages no operator of this plan any more. Before uninstalling it, check that 'kubectl get clusterserviceversions -A' lists only packageserver. Then delete OLM's Deployments, the APIService v1.packages.operators.coreos.com and the ClusterServiceVersion packageserver, and OLM's CRDs. Keep operatorconditions.operators.coreos.com: deleting it would delete the operators' OperatorConditions, which are in the tree." + m.watched() + m.remaining(),
 	})
 }
 
@@ -139,6 +163,28 @@ func (m *maker) watched() string {
 		return ""
 	}
 	return " Also keep these, because operators watch them and may not start without them: " + strings.Join(names, ", ") + " (see 'quayside adopt check' for the operators)."
+}
+
+// remaining returns a sentence that lists the objects of OLM that neither a plan nor the removal of OLM
+// deletes. It returns "" if there are none.
+func (m *maker) remaining() string {
+	deleted := func(o *snapshot.Object) bool {
+		return slices.ContainsFunc(m.blocks, func(b *block) bool {
+			return slices.ContainsFunc(b.items, func(i item) bool { return i.Key == o.Key && m.isCleaned(i) })
+		})
+	}
+	var names []string
+	for _, kind := range []string{"CatalogSource", "OperatorGroup", "OLMConfig"} {
+		for _, o := range m.Snapshot.Kind(snapshot.OLM, kind) {
+			if !deleted(o) {
+				names = append(names, kind+" "+strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"))
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " Before you delete the CRDs, delete what OLM leaves: " + strings.Join(names, ", ") + ". The ConfigMaps and Jobs of unpacked bundles are deleted with their CatalogSource."
 }
 
 // removesCSV reports whether the plan removes a ClusterServiceVersion.

@@ -25,6 +25,7 @@ type Plan struct {
 	Tree       string     `json:"tree" form:"required" doc:"Digest of the tree rendered for the cluster."`
 	Manager    string     `json:"manager" form:"required" doc:"Field manager of applied objects: that of the GitOps tool that applies the tree later."`
 	OLM        []Workload `json:"olm" doc:"OLM's controllers, which are stopped and started again."`
+	State      []State    `json:"state" doc:"State of OLM's declarations and of the pods when the plan was made. A plan is refused if it has changed."`
 	Operators  []Operator `json:"operators" doc:"By namespace and package."`
 	Left       []Left     `json:"skipped" doc:"Omitted operators and objects, with the reason."`
 	Steps      []Step     `json:"steps" doc:"In order."`
@@ -56,6 +57,13 @@ type Workload struct {
 	Replicas int64   `json:"replicas"`
 }
 
+// State is the state of a Subscription, an OperatorGroup, a CatalogSource or a Deployment.
+type State struct {
+	Object k8s.Ref `json:"object" form:"required"`
+	Spec   string  `json:"spec,omitempty" doc:"Its spec, as JSON. Absent for a Deployment."`
+	Pods   string  `json:"podTemplate,omitempty" doc:"Digest of the pod template of a Deployment."`
+}
+
 // Operator is an operator that the plan adopts.
 type Operator struct {
 	Namespace    string   `json:"namespace"`
@@ -77,7 +85,7 @@ type Left struct {
 // Step is a part of a plan that is completed before the next begins.
 type Step struct {
 	Number    int      `json:"number" doc:"From 1."`
-	Name      Name     `json:"name" form:"required enum=guard|prepare|stop|backup|detach|tree|start|fields|clean-up|certificates|uninstall|suspend|hand-back|subscribe|approve|withdraw|unguard"`
+	Name      Name     `json:"name" form:"required enum=guard|prepare|stop|backup|detach|tree|start|restart|fields|clean-up|certificates|uninstall|suspend|hand-back|subscribe|approve|withdraw|unguard"`
 	Namespace string   `json:"namespace,omitempty" doc:"Namespace of the operators. Absent if the step is for the whole cluster."`
 	Title     string   `json:"title" doc:"Description of the step."`
 	Manual    string   `json:"manual,omitempty" doc:"Manual action, to be confirmed by a person; nothing is written."`
@@ -98,6 +106,7 @@ const (
 	Detach       Name = "detach"       // detach the operators from OLM
 	Tree         Name = "tree"         // apply the rest of the tree
 	Start        Name = "start"        // start OLM's controllers again
+	Restart      Name = "restart"      // restart OLM's controllers once: OLM deletes objects at its start
 	Fields       Name = "fields"       // transfer the fields that OLM wrote
 	CleanUp      Name = "clean-up"     // delete OLM's leftover objects
 	Certificates Name = "certificates" // replace OLM's certificates before they expire
@@ -116,7 +125,7 @@ const (
 
 // Action is one change of one object, or its backup.
 type Action struct {
-	Do     Verb    `json:"verb" form:"required enum=annotate|apply|backup|create|delete|orphan|restore|scale|transfer-fields|remove-finalizer|remove-labels"`
+	Do     Verb    `json:"verb" form:"required enum=annotate|apply|backup|create|delete|orphan|restart|restore|scale|transfer-fields|remove-finalizer|remove-labels"`
 	Object k8s.Ref `json:"object" form:"required"`
 	UID    string  `json:"uid,omitempty" doc:"UID that the object must have. Absent if the object does not exist yet."`
 
@@ -199,6 +208,7 @@ const (
 	Delete     Verb = "delete"           // delete the object with its dependents
 	Orphan     Verb = "orphan"           // delete the object without its dependents
 	Restore    Verb = "restore"          // restore the object from its backup, as far as the plan's manager changed it
+	Renew      Verb = "restart"          // replace the pods of a Deployment
 	Scale      Verb = "scale"            // set spec.replicas
 	TakeOver   Verb = "transfer-fields"  // transfer the fields of OLM's managers to the plan's manager
 	Unfinalize Verb = "remove-finalizer" // remove a finalizer and annotations by a patch that tests the UID
@@ -225,7 +235,7 @@ const (
 	SameUID     Condition = "uid"             // each earlier object exists, with its UID
 	NoOwner     Condition = "no-owner"        // no object has an ownerReference to a ClusterServiceVersion
 	Conversion  Condition = "conversion"      // each CRD converts as before
-	Available   Condition = "available"       // each APIService that was available is available
+	Available   Condition = "available"       // each APIService that was available exists and is available
 	Rights      Condition = "permissions"     // each ServiceAccount has the same permissions
 	Prepared    Condition = "prepared"        // the tree's own roles grant each ServiceAccount all its permissions
 	NoRestart   Condition = "no-restart"      // no pod restarted without being named in the plan

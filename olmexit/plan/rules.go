@@ -56,6 +56,9 @@ func Rules(p *Plan, rendered []k8s.Object, seen *snapshot.Snapshot) []Rule {
 	if seen != nil {
 		r.derivation(p, seen)
 	}
+	for _, s := range p.State {
+		r.give(scopeOf(s.Object), "get")
+	}
 	for _, s := range p.Steps {
 		for _, a := range s.Actions {
 			r.action(a, tree[a.Object.Key()])

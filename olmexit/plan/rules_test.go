@@ -165,7 +165,7 @@ func TestKubectl(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	if script := p.Script(nil); strings.Contains(script, "\nrm") || !strings.Contains(script, "# By hand: do it\n") || !strings.Contains(script, "# Before: all replicas are ready: apps/v1 Deployment olm/o\n") {
+	if script := p.Script(nil); strings.Contains(script, "\nrm") || !strings.Contains(script, "# By hand: do it\n") || !strings.Contains(script, "# Before: the Deployments' pods are ready: apps/v1 Deployment olm/o\n") {
 		t.Error(script)
 	}
 }

@@ -15,15 +15,30 @@ import (
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
-// steps adds all steps: first the detach, namespace by namespace, then the remaining work
-// after all operators have left.
+// steps adds all steps: first those that detach the operators, with one stop of OLM for all
+// namespaces, then the remaining work after all operators have left.
 func (m *maker) steps() {
 	m.plan.OLM = m.controllers()
 	m.unmanage()
 	leaving := slices.DeleteFunc(slices.Clone(m.blocks), func(b *block) bool { return b.sheds })
 	for _, b := range leaving {
-		m.leave(b)
+		m.guard(b)
+		m.prepare(b, append(b.addedItems(true), b.addedItems(false)...))
 	}
+	if m.stopsOLM() {
+		m.stop(leaving)
+	}
+	for _, b := range leaving {
+		m.backUp(b)
+	}
+	for _, b := range leaving {
+		m.detach(b, b.detached())
+		m.apply(b)
+	}
+	if m.stopsOLM() {
+		m.start(leaving)
+	}
+	m.restart(leaving)
 	m.manageAgain()
 	for _, b := range leaving {
 		m.takeOver(b)
@@ -47,24 +62,24 @@ func (m *maker) addStep(s Step) {
 	m.plan.Steps = append(m.plan.Steps, s)
 }
 
-// leave adds the steps that detach the operators of a namespace from OLM.
-func (m *maker) leave(b *block) {
-	m.guard(b)
-	m.prepare(b, append(b.addedItems(true), b.addedItems(false)...))
-	detached := b.detached()
-	stopped := m.plan.Mode == Stopped && len(detached) > 0
-	if stopped {
-		m.stop(b)
-	}
-	m.addStep(Step{
+// backUp adds the step that backs up the objects of a namespace.
+func (m *maker) backUp(b *block) {
+	s := Step{
 		Name: Backup, Namespace: b.namespace, Title: "Back up OLM's objects of " + b.namespace + ", and the objects to change, to files",
 		Actions: m.each(Keep, b.backedUpItems()),
-	})
-	m.detach(b, detached)
-	m.apply(b)
-	if stopped {
-		m.start(b)
 	}
+	if len(b.installed()) > 0 {
+		s.Before = append(m.stoppedChecks(), Check{Check: SameVersion}) // what changed until OLM was stopped
+	}
+	m.addStep(s)
+}
+
+// stoppedChecks returns the check that OLM is stopped, if the plan stops it.
+func (m *maker) stoppedChecks() []Check {
+	if m.plan.Mode != Stopped || len(m.plan.OLM) == 0 {
+		return nil
+	}
+	return []Check{{Check: IsStopped, Objects: m.workloads()}}
 }
 
 // each returns one action for each object.
@@ -204,15 +219,21 @@ func (m *maker) suspend(b *block, items []item) {
 	})
 }
 
-// healthyChecks returns the checks that OLM has no pending work for a block's operators.
+// healthyChecks returns the checks that OLM has no pending work for a block's operators, and that
+// nothing has changed since the plan was made.
 func (m *maker) healthyChecks(b *block) []Check {
-	csvs := itemRefs(b.itemsWhere(func(i item) bool {
-		return i.Is("ClusterServiceVersion."+snapshot.OLM) && i.Goes == olmexit.AtDetach && !isCopy(i.live)
-	}))
+	csvs := b.installed()
 	if len(csvs) == 0 {
 		return nil
 	}
-	return []Check{{Check: Succeeded, Objects: csvs}, {Check: NoPlan}}
+	return []Check{{Check: Succeeded, Objects: csvs}, {Check: NoPlan}, {Check: SameVersion}}
+}
+
+// installed returns the ClusterServiceVersions that the detach of a block deletes, without copies.
+func (b *block) installed() []k8s.Ref {
+	return itemRefs(b.itemsWhere(func(i item) bool {
+		return i.Is("ClusterServiceVersion."+snapshot.OLM) && i.Goes == olmexit.AtDetach && !isCopy(i.live)
+	}))
 }
 
 func itemRefs(items []item) []k8s.Ref {
@@ -253,11 +274,10 @@ func inOrder(items []item) []item {
 func (m *maker) detach(b *block, detached []item) {
 	s := Step{
 		Name: Detach, Namespace: b.namespace, Title: "Make OLM forget the operators of " + b.namespace + ": " + b.packages(),
-		Before: m.healthyChecks(b), After: append([]Check{{Check: Gone, Objects: itemRefs(detached)}}, m.unchangedChecks(b)...),
+		Before: append(m.healthyChecks(b), m.stoppedChecks()...), After: append([]Check{{Check: Gone, Objects: itemRefs(detached)}}, m.unchangedChecks(b)...),
 	}
-	if m.plan.Mode == Stopped && len(m.plan.OLM) > 0 {
-		s.Before = append(s.Before, Check{Check: IsStopped, Objects: m.workloads()})
-	}
+	disown := m.disownAPIs(b)
+	s.Actions = append(s.Actions, disown...)
 	for _, i := range detached {
 		if i.Kind == "ClusterServiceVersion" && !isCopy(i.live) {
 			a := m.newAction(Unfinalize, i)
@@ -269,10 +289,35 @@ func (m *maker) detach(b *block, detached []item) {
 		s.Actions = append(s.Actions, m.newAction(Orphan, i))
 	}
 	if m.plan.Mode == Live {
+		s.Actions = append(s.Actions, disown...) // OLM may have restored the labels before
 		s.Actions = append(s.Actions, m.each(Delete, b.itemsWhere(func(i item) bool { return i.ours != nil && i.live != nil && isLostLive(i.Object) }))...)
 	}
 	m.addStep(s)
 }
+
+// disownAPIs returns actions that remove the labels from APIServices that name their
+// ClusterServiceVersion: OLM deletes APIServices whose ClusterServiceVersion is missing.
+func (m *maker) disownAPIs(b *block) []Action {
+	if len(b.installed()) == 0 {
+		return nil
+	}
+	var out []Action
+	for _, i := range b.itemsWhere(func(i item) bool { return i.Is("APIService."+apiGroup) && i.live != nil }) {
+		a := m.newAction(Unlabel, i)
+		for _, key := range ownerLabels() {
+			if _, ok := i.live.Labels[key]; ok {
+				a.Unset = append(a.Unset, key)
+			}
+		}
+		if len(a.Unset) > 0 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// ownerLabels returns OLM's labels that name the owner of a cluster-scoped object.
+func ownerLabels() []string { return []string{"olm.owner", "olm.owner.kind", "olm.owner.namespace"} }
 
 // finalizer is OLM's finalizer on ClusterServiceVersions.
 const finalizer = "operators.coreos.com/csv-cleanup"
@@ -293,8 +338,8 @@ func (b *block) packages() string {
 
 // unchangedChecks returns the checks that the workloads are unchanged. If the tree has another
 // version, it omits the checks of permissions and conversion, which can differ.
-func (m *maker) unchangedChecks(b *block) []Check {
-	if b.sheds && slices.ContainsFunc(b.items, isUpgraded) {
+func (m *maker) unchangedChecks(blocks ...*block) []Check {
+	if slices.ContainsFunc(blocks, func(b *block) bool { return b.sheds && slices.ContainsFunc(b.items, isUpgraded) }) {
 		return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Available}, {Check: NoRestart}}
 	}
 	return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Conversion}, {Check: Available}, {Check: Rights}, {Check: NoRestart}}

@@ -24,6 +24,7 @@ func verbTable() []verb {
 		{do: Create, makes: true, rights: []string{"get"}, kubectl: kept},
 		{do: Delete, rights: remove, kubectl: kubectlDelete},
 		{do: Orphan, rights: remove, kubectl: kubectlOrphan},
+		{do: Renew, rights: change, kubectl: kubectlRestart},
 		{do: Restore, rights: change, kubectl: kept},
 		{do: Scale, may: []string{"from", "to"}, rights: change, kubectl: kubectlScale},
 		{do: TakeOver, rights: change, kubectl: noKubectl("kubectl has no command for taking ownership of OLM's fields; without it OLM's labels stay")},

@@ -49,6 +49,7 @@ func verbTable() map[plan.Verb]verb {
 		plan.Create:     {isCreated, create, Created},
 		plan.Delete:     {isDeleted, remove, Gone},
 		plan.Orphan:     {isDeleted, orphanPatch, Gone},
+		plan.Renew:      {isNever, restartPatch, Changed},
 		plan.Restore:    {isRestored, restore, Changed},
 		plan.Scale:      {isScaled, scalePatch, Changed},
 		plan.TakeOver:   {takenOver, takeOver, Changed},
@@ -75,7 +76,9 @@ func (r *runner) action(ctx context.Context, s plan.Step, number int) (ActionRes
 		}
 		settled, err := v.settled(a, live)
 		if err != nil {
-			return out, err
+			if settled, err = a.skipChange(err); err != nil {
+				return out, err
+			}
 		}
 		if settled {
 			out.Outcome = Already
@@ -162,7 +165,7 @@ func (a *action) checkOLMStopped(ctx context.Context) error {
 			return err
 		}
 		if o != nil && plan.Replicas(o) > 0 {
-			return &ChangedError{w.Object, "it was started again: find out what scales it, and repeat the step that stops it ('--step')"}
+			return &ChangedError{w.Object, "it was started again: find out what scales it, and repeat the command, which stops it again"}
 		}
 	}
 	return nil
@@ -201,6 +204,9 @@ func backUp(_ context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 // isMetadataDone reports whether an object has the changes of an action that changes only its
 // metadata.
 func isMetadataDone(a *action, live k8s.Object) (bool, error) {
+	if live == nil && a.Do == plan.Unlabel {
+		return true, nil // it has no labels
+	}
 	if err := a.checkSame(live); err != nil {
 		return false, err
 	}
@@ -248,6 +254,8 @@ func isDeleted(a *action, live k8s.Object) (bool, error) {
 		return true, nil
 	case a.isLeaving(live):
 		return true, nil
+	case a.Do == plan.Delete && k8s.Text(live, "metadata", "uid") != a.UID: // somebody else deleted it: another object is not the plan's
+		return true, nil
 	}
 	return false, a.checkSame(live)
 }
@@ -289,6 +297,9 @@ func isScaled(a *action, live k8s.Object) (bool, error) {
 		return false, err
 	}
 	n := plan.Replicas(live)
+	if a.To > 0 {
+		return n >= a.To, nil // somebody else may have started it
+	}
 	if n != a.To && n != a.From {
 		return false, a.changedf("has %d replicas, but had %d when the plan was made: scale it back, or make a new plan", n, a.From)
 	}
@@ -298,8 +309,17 @@ func isScaled(a *action, live k8s.Object) (bool, error) {
 func scalePatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: []cluster.Operation{
 		{Op: "test", Path: "/metadata/uid", Value: k8s.Text(live, "metadata", "uid")},
-		{Op: "test", Path: "/spec/replicas", Value: a.From},
+		{Op: "test", Path: "/spec/replicas", Value: plan.Replicas(live)},
 		{Op: "replace", Path: "/spec/replicas", Value: a.To},
+	}}, a.DryRun)
+}
+
+// restartPatch replaces the pods of a Deployment, as 'kubectl rollout restart' does.
+func restartPatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
+	annotations := map[string]any{"kubectl.kubernetes.io/restartedAt": a.Clock.Now().UTC().Format(time.RFC3339)}
+	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{Merge: map[string]any{
+		"metadata": map[string]any{"uid": k8s.Text(live, "metadata", "uid")},
+		"spec":     map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": annotations}}},
 	}}, a.DryRun)
 }
 

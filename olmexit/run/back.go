@@ -4,10 +4,13 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
 // The names of the directory for the return to OLM, and of the plan file in it.
@@ -73,7 +76,7 @@ func (j *Journal) IsReturning() (bool, error) {
 
 // executedActions returns the executed part of a plan, with the backups.
 func (j *Journal) executedActions(ctx context.Context, c Cluster, p *plan.Plan) (*plan.ReturnInput, error) {
-	in := &plan.ReturnInput{Plan: p, Before: map[k8s.Ref]k8s.Object{}}
+	in := &plan.ReturnInput{Plan: p, Before: map[k8s.Ref]k8s.Object{}, Stopped: len(j.Stopped(p)) > 0}
 	for _, s := range p.Steps {
 		for i, a := range s.Actions {
 			before, err := j.Backup(a.Object)
@@ -112,6 +115,43 @@ func (j *Journal) createdUID(ctx context.Context, c Cluster, p *plan.Plan, step,
 	return k8s.Text(live, "metadata", "uid"), nil
 }
 
+// pendingPlans returns a sentence with the InstallPlans to approve in a step that returns operators to
+// OLM: those that install only its versions. OLM creates them within seconds.
+func (r *runner) pendingPlans(ctx context.Context, s plan.Step) (string, error) {
+	if s.Name != plan.Approve {
+		return "", nil
+	}
+	var versions, commands []string
+	for _, c := range s.After {
+		for _, ref := range c.Objects {
+			versions = append(versions, ref.Name)
+		}
+	}
+	for begun := r.Clock.Now(); r.Clock.Now().Sub(begun) <= soon; {
+		found, err := r.Cluster.List(ctx, snapshot.OLM+"/v1alpha1", "InstallPlan", s.Namespace, "")
+		if err != nil {
+			return "", err
+		}
+		for _, o := range found {
+			names := k8s.Texts(o, "spec", "clusterServiceVersionNames")
+			foreign := func(name string) bool { return !slices.Contains(versions, name) }
+			if k8s.Text(o, "status", "phase") == "RequiresApproval" && len(names) > 0 && !slices.ContainsFunc(names, foreign) {
+				commands = append(commands, "kubectl patch installplan "+o.Name()+" -n "+s.Namespace+` --type merge -p '{"spec":{"approved":true}}'`)
+			}
+		}
+		if len(commands) > 0 {
+			break
+		}
+		if err := r.Clock.Sleep(ctx, time.Second); err != nil {
+			return "", err
+		}
+	}
+	if len(commands) == 0 {
+		return " OLM has not created it yet.", nil
+	}
+	return " Now: " + strings.Join(commands, "; "), nil
+}
+
 // isCreated reports whether an earlier run created the object.
 func isCreated(a *action, live k8s.Object) (bool, error) {
 	switch {
@@ -128,12 +168,12 @@ func create(ctx context.Context, a *action, _ k8s.Object) (k8s.Object, error) {
 }
 
 // isRestored reports whether an object has its earlier values, OLM's earlier field managers, and
-// no field manager that the adoption added. A missing object counts as restored, because OLM
-// recreates it.
+// no field manager that the adoption added. A missing or recreated object counts as restored, because
+// OLM recreates or changes it.
 func isRestored(a *action, live k8s.Object) (bool, error) {
 	before := a.rendered[a.Object.Key()]
 	switch {
-	case live == nil:
+	case live == nil, a.UID != "" && k8s.Text(live, "metadata", "uid") != a.UID:
 		return true, nil
 	case before == nil:
 		return false, a.changedf("has no backup: compare it with its bundle")

@@ -48,6 +48,9 @@ func newBackScene(t testing.TB) *scene {
 		o["spec"] = map[string]any{"name": "etcd", "channel": "stable"}
 		o["status"] = map[string]any{"installedCSV": csvName}
 	})
+	s.record()
+	api := ref("apiregistration.k8s.io/v1", "APIService", "", "v1.etcd.example.com")
+	s.rendered = append(s.rendered, k8s.New(api.APIVersion, api.Kind, "", api.Name))
 	s.plan.Lock, s.plan.Tree = "sha256:"+strings.Repeat("0", 64), "sha256:"+strings.Repeat("0", 64)
 	for i, step := range s.plan.Steps {
 		switch step.Name {
@@ -55,7 +58,9 @@ func newBackScene(t testing.TB) *scene {
 			step.Actions = append([]plan.Action{{Do: plan.Keep, Object: sub, UID: "u-sub"}, {Do: plan.Keep, Object: ref("v1", "Namespace", "", "ops"), UID: "u-ops"}}, step.Actions...)
 			step.Actions = append(step.Actions, plan.Action{Do: plan.Annotate, Object: ref("v1", "Namespace", "", "ops"), UID: "u-ops", Set: map[string]string{"kustomize.toolkit.fluxcd.io/prune": "disabled"}})
 		case plan.Backup:
-			step.Actions = append(slices.Clone(step.Actions[1:]), plan.Action{Do: plan.Keep, Object: ref("v1", "ServiceAccount", "ops", "etcd"), UID: "u-sa"})
+			step.Actions = append(slices.Clone(step.Actions[1:]), plan.Action{Do: plan.Keep, Object: ref("v1", "ServiceAccount", "ops", "etcd"), UID: "u-sa"}, plan.Action{Do: plan.Keep, Object: api, UID: "u-api"})
+		case plan.Tree:
+			step.Actions = append(slices.Clone(step.Actions), plan.Action{Do: plan.Apply, Object: api, UID: "u-api", Force: true})
 		default:
 		}
 		s.plan.Steps[i] = step
@@ -107,7 +112,7 @@ func TestBackFromAnywhere(t *testing.T) {
 	want := kept(whole.cluster)
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newBackScene(t)
-		last := rapid.IntRange(1, 8).Draw(rt, "last step")
+		last := rapid.IntRange(1, 9).Draw(rt, "last step")
 		s.killAfter(rapid.IntRange(0, 60).Draw(rt, "requests"), rapid.Bool().Draw(rt, "taken"))
 		dead(func() {
 			for n := 1; n <= last; n++ {
@@ -143,6 +148,40 @@ func TestBackFromAnywhere(t *testing.T) {
 			rt.Fatalf("startingCSV is %q", csv)
 		}
 	})
+}
+
+// approver records the texts of manual steps, and confirms none.
+type approver struct {
+	quiet
+	texts []string
+}
+
+func (a *approver) ConfirmManualStep(_ context.Context, s plan.Step) (bool, error) {
+	a.texts = append(a.texts, s.Manual)
+	return false, nil
+}
+
+// TestBackNamesInstallPlan checks that the step to approve names the InstallPlan of the running version,
+// and no other.
+func TestBackNamesInstallPlan(t *testing.T) {
+	s := newBackScene(t)
+	for name, csv := range map[string]string{"install-now": csvName, "install-next": "etcd.v2.0.0"} {
+		o := k8s.New(olmV1alpha1, "InstallPlan", "ops", name)
+		o["spec"], o["status"] = map[string]any{"clusterServiceVersionNames": k8s.Values(csv)}, map[string]any{"phase": "RequiresApproval"}
+		s.cluster.Put(o)
+	}
+	way := *s.plan
+	csv := ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName)
+	way.Steps = []plan.Step{{Number: 1, Name: plan.Approve, Namespace: "ops", Title: "approve", Manual: "Approve it.", After: []plan.Check{{Check: plan.Succeeded, Objects: []k8s.Ref{csv}}}}}
+	s.plan = &way
+	asked := &approver{}
+	if _, err := s.run(t, func(in *run.Input) { in.Prompter = asked }); err == nil {
+		t.Fatal("the step was not asked for")
+	}
+	want := `Approve it. Now: kubectl patch installplan install-now -n ops --type merge -p '{"spec":{"approved":true}}'`
+	if len(asked.texts) != 1 || asked.texts[0] != want {
+		t.Errorf("got %q", asked.texts)
+	}
 }
 
 // TestBackGivesFieldsUp stops between the transfer of fields and the apply of an object that a

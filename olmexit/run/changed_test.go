@@ -49,10 +49,10 @@ func TestChangedByOthers(t *testing.T) {
 		at      plan.Name
 		do      func(c *runtest.Cluster)
 		want    string
-		stopped bool // whether OLM is stopped by then
+		stopped bool // whether OLM is stopped afterwards: it is started again unless a detach is unfinished
 	}{
-		{"made again", plan.Guard, func(c *runtest.Cluster) { again(c, sub) }, "was deleted and recreated since the plan was made (UID u-sub, now another): make a new plan", false},
-		{"gone", plan.Guard, func(c *runtest.Cluster) { c.Remove(sub) }, "was deleted, but not by this plan: check the objects that it owned ('quayside adopt verify'), and make a new plan", false},
+		{"made again", plan.Guard, func(c *runtest.Cluster) { again(c, sub) }, "ops/etcd was deleted and recreated: UID u-sub, now another", false},
+		{"gone", plan.Guard, func(c *runtest.Cluster) { c.Remove(sub) }, "Subscription.operators.coreos.com ops/etcd no longer exists\n\thint: undo the change in the cluster", false},
 		{"another role of that name", plan.Prepare, func(c *runtest.Cluster) {
 			c.Put(k8s.New(rbacV1, "Role", "team-a", "etcd"))
 		}, "Role team-a/etcd was created after the plan was made, and not by kustomize-controller", false},
@@ -64,9 +64,9 @@ func TestChangedByOthers(t *testing.T) {
 			o["status"] = map[string]any{"phase": "Installing"}
 			c.Put(o)
 		}, "InstallPlan.operators.coreos.com ops/install-1 is Installing", false},
-		{"more replicas", plan.Stop, func(c *runtest.Cluster) { scale(c, 2) }, "has 2 replicas, but had 1 when the plan was made", true},
-		{"OLM runs again", plan.Detach, func(c *runtest.Cluster) { scale(c, 1) }, "olm-operator has 1 replicas", true},
-		{"made again, late", plan.Detach, func(c *runtest.Cluster) { again(c, csv) }, "was deleted and recreated", true},
+		{"more replicas", plan.Stop, func(c *runtest.Cluster) { scale(c, 2) }, "has 2 replicas, but had 1 when the plan was made", false},
+		{"OLM runs again", plan.Detach, func(c *runtest.Cluster) { scale(c, 1) }, "olm-operator has 1 replicas", false},
+		{"made again, late", plan.Detach, func(c *runtest.Cluster) { again(c, csv) }, "was deleted and recreated", false},
 		{"being deleted", plan.Detach, func(c *runtest.Cluster) {
 			c.Edit(csv, func(o k8s.Object) {
 				o["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -92,8 +92,46 @@ func TestChangedByOthers(t *testing.T) {
 	}
 }
 
+// TestChangedSincePlan changes a declaration of OLM or a pod template before the first step, or when
+// OLM has stopped. The run must stop before it writes anything else, with each field, its previous and
+// its current value and the remedy, and OLM must run again.
+func TestChangedSincePlan(t *testing.T) {
+	sub, deploy := ref(olmV1alpha1, "Subscription", "ops", "etcd"), ref("apps/v1", "Deployment", "ops", "etcd")
+	for _, at := range []plan.Name{plan.Guard, plan.Backup} {
+		for want, change := range map[string]func(c *runtest.Cluster){
+			`Subscription.operators.coreos.com ops/etcd was changed: spec.config: nothing, now {"resources":{}}`: func(c *runtest.Cluster) {
+				c.Edit(sub, func(o k8s.Object) { k8s.Map(o, "spec")["config"] = map[string]any{"resources": map[string]any{}} })
+			},
+			`Subscription.operators.coreos.com ops/etcd was changed: spec.channel: "stable", now "beta"`: func(c *runtest.Cluster) {
+				c.Edit(sub, func(o k8s.Object) { k8s.Map(o, "spec")["channel"] = "beta" })
+			},
+			`Deployment.apps ops/etcd was changed: spec.template.spec.containers[main].image: "example.com/ops/etcd:v1", now "other"`: func(c *runtest.Cluster) {
+				c.Edit(deploy, func(o k8s.Object) { k8s.Items(o, "spec", "template", "spec", "containers")[0]["image"] = "other" })
+			},
+			"Deployment.apps ops/etcd no longer exists": func(c *runtest.Cluster) { c.Remove(deploy) },
+		} {
+			s := newScene(t)
+			_, err := s.run(t, func(in *run.Input) {
+				in.Prompter = &meddler{at: at, do: func() { change(s.cluster); s.cluster.Settle(); s.cluster.Events() }}
+			})
+			var step *run.StepError
+			if !errors.As(err, &step) || !step.Differs() || step.Step.Name != at || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "hint: undo the change in the cluster; or make it in the workspace, too, and run 'quayside resolve'") {
+				t.Errorf("%s: want %s, got %v", at, want, err)
+			}
+			for _, e := range s.cluster.Events() {
+				if e.Key.Namespace != "olm" {
+					t.Errorf("%s: %s was %s by %s", at, e.Key, e.What, e.By)
+				}
+			}
+			if n := plan.Replicas(s.cluster.Object(s.plan.OLM[0].Object)); n != 1 {
+				t.Errorf("%s: OLM has %d replicas", at, n)
+			}
+		}
+	}
+}
+
 // TestOLMStartedMeanwhile scales OLM up between two deletions. The run must stop before the next
-// one; after OLM is stopped again, it must continue without losses.
+// one; repeated, it stops OLM again and continues without losses.
 func TestOLMStartedMeanwhile(t *testing.T) {
 	s := newScene(t)
 	operator := ref("apps/v1", "Deployment", "olm", "olm-operator")
@@ -105,18 +143,13 @@ func TestOLMStartedMeanwhile(t *testing.T) {
 		return nil
 	}
 	_, err := s.run(t, nil)
-	if err == nil || !strings.Contains(err.Error(), "it was started again: find out what scales it, and repeat the step that stops it ('--step')") {
+	if err == nil || !strings.Contains(err.Error(), "it was started again: find out what scales it, and repeat the command, which stops it again") {
 		t.Fatal(err)
 	}
 	if csv := s.cluster.Object(ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName)); !strings.Contains(strings.Join(k8s.Texts(csv, "metadata", "finalizers"), ""), cleanup) {
 		t.Errorf("%v", csv)
 	}
-	if _, err = s.run(t, nil); err == nil || !strings.Contains(err.Error(), "olm-operator has 1 replicas") {
-		t.Fatal(err)
-	}
-	if _, err = s.run(t, func(in *run.Input) { in.Only = 3 }); err != nil {
-		t.Fatal(err)
-	}
+	s.cluster.After = nil
 	if _, err = s.run(t, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -201,13 +234,20 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestDeclined stops when a step is declined, and reports that OLM is stopped.
+// TestDeclined stops when a step is declined, and starts OLM again, which no detach needs stopped.
+// Repeated, the run stops OLM again and continues.
 func TestDeclined(t *testing.T) {
 	s := newScene(t)
 	res, err := s.run(t, func(in *run.Input) { in.Prompter = &quiet{no: 4} })
 	var step *run.StepError
-	if !errors.As(err, &step) || !step.Differs() || len(res.Stopped) != 2 || res.Steps[3].State != run.Waiting {
+	if !errors.As(err, &step) || !step.Differs() || len(res.Stopped) != 0 || res.Steps[3].State != run.Waiting {
 		t.Fatalf("%v %v", err, res)
+	}
+	if n := plan.Replicas(s.cluster.Object(s.plan.OLM[0].Object)); n != 1 {
+		t.Fatalf("OLM has %d replicas", n)
+	}
+	if _, err = s.run(t, nil); err != nil {
+		t.Fatal(err)
 	}
 }
 

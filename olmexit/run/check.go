@@ -32,10 +32,13 @@ const (
 
 // checkPreconditions evaluates preconditions of a step once, without waiting. It returns a
 // *StepError for the first one that does not hold.
-func (r *runner) checkPreconditions(ctx context.Context, s plan.Step, before *verify.Evidence, checks []plan.Check) error {
-	for _, c := range checks {
-		findings, err := verify.Check(ctx, r.Cluster, r.Plan, s, before, c)
+func (r *runner) checkPreconditions(ctx context.Context, s plan.Step) error {
+	for _, c := range r.remainingPreconditions(s) {
+		findings, err := r.check(ctx, s, c, false)
 		if err != nil {
+			return err
+		}
+		if findings, err = r.skip(s, c.Check, findings); err != nil {
 			return err
 		}
 		if len(findings) > 0 {
@@ -45,14 +48,45 @@ func (r *runner) checkPreconditions(ctx context.Context, s plan.Step, before *ve
 	return nil
 }
 
+// check returns the violations of a check of a step. In a step for the whole cluster, a check without
+// objects applies to every namespace that leaves OLM, and before the step only to those whose detach
+// has not begun.
+func (r *runner) check(ctx context.Context, s plan.Step, c plan.Check, after bool) ([]verify.Finding, error) {
+	namespaces := []string{s.Namespace}
+	if s.Namespace == "" && c.Objects == nil {
+		namespaces = nil
+		for _, other := range r.Plan.Steps {
+			if other.Name == plan.Detach && (after || !r.Journal.HasBegun(other.Number)) {
+				namespaces = append(namespaces, other.Namespace)
+			}
+		}
+	}
+	var out []verify.Finding
+	for _, s.Namespace = range namespaces {
+		before, err := r.evidence(ctx, s.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		findings, err := verify.Check(ctx, r.Cluster, r.Plan, s, before, c)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, findings...)
+	}
+	return slices.DeleteFunc(out, r.Journal.isSkipped), nil
+}
+
 // remainingPreconditions returns the preconditions for starting or resuming a step. When a step is
 // resumed, it omits the objects of actions that were already sent, and conditions on single
 // objects that list no other objects.
 func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 	touched := map[k8s.Key]bool{}
-	for i, a := range s.Actions {
-		if r.Journal.lastEntry(s.Number, i+1, Intends) != nil {
-			touched[a.Object.Key()] = true
+	for _, other := range r.Plan.Steps {
+		for i, a := range other.Actions {
+			mine := other.Number == s.Number || s.Namespace == "" && other.Name == plan.Detach
+			if mine && r.Journal.lastEntry(other.Number, i+1, Intends) != nil {
+				touched[a.Object.Key()] = true
+			}
 		}
 	}
 	if len(touched) == 0 {
@@ -70,12 +104,20 @@ func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 }
 
 // await waits until the postconditions of a step hold. It returns a *StepError if one of them does
-// not hold before its timeout expires.
-func (r *runner) await(ctx context.Context, s plan.Step, before *verify.Evidence) error {
+// not hold before its timeout expires. Postconditions of a step after which OLM acts are read when
+// OLM has processed every object: before that they prove nothing.
+func (r *runner) await(ctx context.Context, s plan.Step) error {
 	begun, pause := r.Clock.Now(), firstLook
+	synced := !slices.Contains([]plan.Name{plan.Start, plan.Restart, plan.CleanUp}, s.Name)
 	for _, c := range s.After {
+		if !synced && c.Check != plan.IsReady {
+			if err := r.Clock.Sleep(ctx, r.Sync); err != nil {
+				return err
+			}
+			synced, begun = true, r.Clock.Now()
+		}
 		for {
-			findings, err := verify.Check(ctx, r.Cluster, r.Plan, s, before, c)
+			findings, err := r.check(ctx, s, c, true)
 			if err != nil {
 				return err
 			}
@@ -83,6 +125,12 @@ func (r *runner) await(ctx context.Context, s plan.Step, before *verify.Evidence
 				break
 			}
 			if r.Clock.Now().Sub(begun) > cmp.Or(checkTimeouts()[c.Check], soon) {
+				if findings, err = r.skip(s, c.Check, findings); err != nil {
+					return err
+				}
+				if len(findings) == 0 {
+					break
+				}
 				return &StepError{Step: s, Check: c.Check, Findings: findings, Err: errAfter}
 			}
 			r.Prompter.ReportWaiting(s, findings)
@@ -90,6 +138,11 @@ func (r *runner) await(ctx context.Context, s plan.Step, before *verify.Evidence
 				return err
 			}
 			pause = min(2*pause, lastLook)
+			if s.Name == plan.Tree || s.Name == plan.Detach {
+				if err := r.limitDowntime(ctx); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil

@@ -53,6 +53,9 @@ func (e *StepError) Error() string {
 	for _, f := range e.Findings {
 		text += "\n\t" + inert.Line(f.Message)
 	}
+	if e.Check == plan.SameVersion {
+		text += "\n" + verify.ChangedHint
+	}
 	return text
 }
 

@@ -39,6 +39,7 @@ const (
 	Did     Event = "did"     // an action is done
 	Ended   Event = "ended"   // a step is done: its postconditions hold
 	Failed  Event = "failed"  // a step stopped; Message is the reason
+	Skipped Event = "skipped" // Finding does not stop the plan; Message is the reason that a person gave
 )
 
 // Outcome is the outcome of an action.
@@ -69,6 +70,8 @@ type Entry struct {
 	Digest  string    `json:"digest,omitempty"`          // of the backup of the object
 	Outcome Outcome   `json:"outcome,omitempty"`
 	Message string    `json:"message,omitempty"`
+
+	Finding *verify.Finding `json:"finding,omitempty"` // Skipped
 }
 
 // logName is the name of the file with a journal's entries.

@@ -63,7 +63,7 @@ func (s *scene) killAfter(n int, taken bool) {
 func times(events []runtest.Event, what string) map[k8s.Key]int {
 	out := map[k8s.Key]int{}
 	for _, e := range events {
-		if e.What == what {
+		if e.What == what && e.Key.Namespace != "olm" {
 			out[e.Key]++
 		}
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,10 +23,14 @@ type Input struct {
 	Clock    Clock
 	Prompter Prompter
 
-	Only    int   // number of the only step to execute, even if it is done; 0: all steps
-	CleanUp bool  // if Only is 0: also execute clean-ups, which cannot be reverted, and later steps
-	Done    []int // steps that a person confirms as done by hand
-	DryRun  bool  // send everything as dry run; the journal is not changed
+	Only    int    // number of the only step to execute, even if it is done; 0: all steps
+	CleanUp bool   // if Only is 0: also execute clean-ups, which cannot be reverted, and later steps
+	Done    []int  // steps that a person confirms as done by hand
+	Skip    string // reason to skip the findings that stop the first step of this run; empty: none is skipped
+	DryRun  bool   // send everything as dry run; the journal is not changed
+
+	Sync        time.Duration // time that OLM needs after a start until it has processed every object
+	MaxDowntime time.Duration // after this time, OLM is started again wherever this is safe; 0: only by its step
 }
 
 // Clock provides the time. Sleep returns early, with an error, when ctx ends.
@@ -44,12 +49,17 @@ type Prompter interface {
 	ReportAction(s plan.Step, a ActionResult)
 	// ReportWaiting reports conditions that do not hold yet.
 	ReportWaiting(s plan.Step, missing []verify.Finding)
+	// ReportOLM reports that OLM was started before its step, or that it stays stopped until step s
+	// is done.
+	ReportOLM(s plan.Step, started bool)
 }
 
 // Result is the result of a run for every step of a plan.
 type Result struct {
 	Steps   []StepResult `json:"steps" doc:"Result of each step, in order."`
 	Stopped []k8s.Ref    `json:"stopped" doc:"OLM's controllers that the plan has stopped and not started again yet."`
+	Ways    []Way        `json:"ways" form:"enum=continue|skip|revert|new-plan" doc:"Ways to go on if the run ended early. continue: repeat the command, after a cause outside of the plan is fixed; skip: repeat it with --skip and a reason; revert: return to OLM; new-plan: make a new plan, because no step has begun."`
+	Down    int64        `json:"olmDowntime,omitempty" doc:"Milliseconds for which the plan has stopped OLM so far."`
 	Error   string       `json:"error,omitempty" doc:"Reason why the run ended early."`
 }
 
@@ -91,7 +101,7 @@ type ActionResult struct {
 //
 // When ctx ends, Run completes the current request and records it.
 func Run(ctx context.Context, in Input) (*Result, error) {
-	r := &runner{Input: in, rendered: map[k8s.Key]k8s.Object{}, result: &Result{Stopped: []k8s.Ref{}}}
+	r := &runner{Input: in, rendered: map[k8s.Key]k8s.Object{}, before: map[string]*verify.Evidence{}, result: &Result{Stopped: []k8s.Ref{}, Ways: []Way{}}}
 	for _, o := range in.Rendered {
 		r.rendered[o.Key()] = o
 	}
@@ -103,9 +113,18 @@ func Run(ctx context.Context, in Input) (*Result, error) {
 		r.result.Steps = append(r.result.Steps, StepResult{Number: s.Number, Name: s.Name, Namespace: s.Namespace, State: state})
 	}
 	err := r.run(ctx)
+	var step *StepError // another error is of a plan or a journal that do not fit the cluster
+	if errors.As(err, &step) && in.MaxDowntime > 0 && in.Only == 0 && !in.DryRun {
+		if held := r.releaseOLM(context.WithoutCancel(ctx)); held != nil {
+			err = errors.Join(err, held)
+		}
+	}
+	down, _ := in.Journal.downtime(in.Plan, in.Clock.Now())
+	r.result.Down = down.Milliseconds()
 	r.result.Stopped = append(r.result.Stopped, in.Journal.Stopped(in.Plan)...)
 	if err != nil {
 		r.result.Error = err.Error()
+		r.result.Ways = append(r.result.Ways, r.ways(err)...)
 	}
 	return r.result, err
 }
@@ -113,7 +132,10 @@ func Run(ctx context.Context, in Input) (*Result, error) {
 type runner struct {
 	Input
 	rendered map[k8s.Key]k8s.Object
+	before   map[string]*verify.Evidence // by namespace
 	result   *Result
+	told     bool // whether it was reported that OLM stays stopped
+	first    int  // number of the first step of this run
 }
 
 func (r *runner) run(ctx context.Context) error {
@@ -144,6 +166,21 @@ func (r *runner) run(ctx context.Context) error {
 			r.result.Steps[i].State = Waiting
 			return nil
 		}
+		if s.Name == plan.Detach && !r.Journal.HasBegun(s.Number) {
+			stopped := len(r.Journal.Stopped(r.Plan))
+			if err := r.limitDowntime(ctx); err != nil {
+				return err
+			}
+			if len(r.Journal.Stopped(r.Plan)) < stopped { // give OLM time to work
+				if err := r.Clock.Sleep(ctx, r.Sync); err != nil {
+					return err
+				}
+			}
+		}
+		if err := r.stopAgain(ctx, s); err != nil {
+			return err
+		}
+		r.first = cmp.Or(r.first, s.Number)
 		if err := r.step(ctx, s, &r.result.Steps[i]); err != nil {
 			return err
 		}
@@ -206,11 +243,10 @@ func (r *runner) inOrder(ctx context.Context, s plan.Step, out *StepResult) erro
 	if r.DryRun {
 		return r.try(ctx, s, out)
 	}
-	before, err := r.evidence(ctx, s)
-	if err != nil {
+	if _, err := r.evidence(ctx, s.Namespace); err != nil {
 		return err
 	}
-	if err := r.checkPreconditions(ctx, s, before, r.remainingPreconditions(s)); err != nil {
+	if err := r.checkPreconditions(ctx, s); err != nil {
 		return err
 	}
 	if !r.Journal.HasBegun(s.Number) {
@@ -221,7 +257,7 @@ func (r *runner) inOrder(ctx context.Context, s plan.Step, out *StepResult) erro
 	if err := r.actions(ctx, s, out); err != nil {
 		return err
 	}
-	if err := r.await(ctx, s, before); err != nil {
+	if err := r.await(ctx, s); err != nil {
 		return err
 	}
 	out.State = Done
@@ -236,7 +272,11 @@ func (r *runner) manualStep(ctx context.Context, s plan.Step, out *StepResult) e
 	}
 	done := slices.Contains(r.Done, s.Number)
 	if !done {
-		var err error
+		plans, err := r.pendingPlans(ctx, s)
+		if err != nil {
+			return err
+		}
+		s.Manual += plans
 		if done, err = r.Prompter.ConfirmManualStep(ctx, s); err != nil {
 			return err
 		}
@@ -249,35 +289,38 @@ func (r *runner) manualStep(ctx context.Context, s plan.Step, out *StepResult) e
 		out.State = Waiting
 		return nil
 	}
-	before, err := r.evidence(ctx, s)
-	if err != nil {
+	if _, err := r.evidence(ctx, s.Namespace); err != nil {
 		return err
 	}
-	if err := r.await(ctx, s, before); err != nil {
+	if err := r.await(ctx, s); err != nil {
 		return err
 	}
 	out.State = Done
 	return r.note(Entry{Event: Ended, Step: s.Number, Outcome: ByHand})
 }
 
-// evidence returns the state of the step's namespace that was captured before its first step. If
-// none was captured, and no step of the namespace has begun, it captures and saves the state now.
-func (r *runner) evidence(ctx context.Context, s plan.Step) (*verify.Evidence, error) {
-	if s.Namespace == "" {
-		return nil, nil
+// evidence returns the state of a namespace that was captured before its first step. Until a step of
+// the namespace has begun, each run captures and saves the state anew. It returns nil for "".
+func (r *runner) evidence(ctx context.Context, namespace string) (*verify.Evidence, error) {
+	if e := r.before[namespace]; e != nil || namespace == "" {
+		return e, nil
 	}
-	e, err := r.Journal.Evidence(s.Namespace)
-	if e != nil || err != nil {
+	for _, s := range r.Plan.Steps {
+		if s.Namespace != namespace || !r.Journal.HasBegun(s.Number) {
+			continue
+		}
+		e, err := r.Journal.Evidence(namespace)
+		if e == nil && err == nil {
+			err = fmt.Errorf("the journal lacks the evidence of namespace %s before step %d (%s)", namespace, s.Number, evidenceName(namespace))
+		}
+		r.before[namespace] = e
 		return e, err
 	}
-	for _, other := range r.Plan.Steps {
-		if other.Namespace == s.Namespace && r.Journal.HasBegun(other.Number) {
-			return nil, fmt.Errorf("the journal lacks the evidence of namespace %s before step %d (%s)", s.Namespace, other.Number, evidenceName(s.Namespace))
-		}
+	e, err := verify.Capture(ctx, r.Cluster, r.Plan, namespace)
+	if err != nil {
+		return nil, fmt.Errorf("reading namespace %s: %w", namespace, err)
 	}
-	if e, err = verify.Capture(ctx, r.Cluster, r.Plan, s.Namespace); err != nil {
-		return nil, fmt.Errorf("reading namespace %s: %w", s.Namespace, err)
-	}
+	r.before[namespace] = e
 	return e, r.Journal.keepEvidence(e)
 }
 
@@ -294,7 +337,7 @@ func (r *runner) actions(ctx context.Context, s plan.Step, out *StepResult) erro
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if r.Journal.lastEntry(s.Number, i+1, Did) != nil && !again {
+		if s.Actions[i].Do != plan.Scale && r.Journal.lastEntry(s.Number, i+1, Did) != nil && !again {
 			continue
 		}
 		did, err := r.action(context.WithoutCancel(ctx), s, i+1)

@@ -87,8 +87,8 @@ func TestCleanUpIsAskedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[bool]run.State{false: run.Waiting, true: run.Done}[asked]
-		if got := res.Steps[8].State; got != want || res.Steps[8].Name != plan.CleanUp {
-			t.Errorf("asked: %v; %s is %s, want %s", asked, res.Steps[8].Name, got, want)
+		if got := res.Steps[9].State; got != want || res.Steps[9].Name != plan.CleanUp {
+			t.Errorf("asked: %v; %s is %s, want %s", asked, res.Steps[9].Name, got, want)
 		}
 		if there := s.cluster.Object(ref(rbacV1, "ClusterRole", "", "olm-etcd-cluster")) != nil; there == asked {
 			t.Errorf("asked: %v; what OLM left is there: %v", asked, there)

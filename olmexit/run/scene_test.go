@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/plan"
@@ -111,7 +112,7 @@ func newScene(t testing.TB) *scene {
 		made("v1", "Namespace", "", "team-a", "u-team", nil),
 		made("apps/v1", "Deployment", "olm", "olm-operator", "u-oo", deployment("olm", "olm-operator", 1, nil, "")),
 		made("apps/v1", "Deployment", "olm", "catalog-operator", "u-co", deployment("olm", "catalog-operator", 1, nil, "")),
-		made(olmV1alpha1, "Subscription", "ops", "etcd", "u-sub", nil),
+		made(olmV1alpha1, "Subscription", "ops", "etcd", "u-sub", map[string]any{"spec": map[string]any{"name": "etcd", "channel": "stable"}}),
 		made(olmV1alpha1, "ClusterServiceVersion", "ops", csvName, "u-csv", map[string]any{
 			"metadata": map[string]any{"finalizers": []any{cleanup}, "annotations": map[string]any{"olm.operatorGroup": "og"}},
 			"status":   map[string]any{"phase": "Succeeded"},
@@ -128,6 +129,10 @@ func newScene(t testing.TB) *scene {
 			"olm.owner": csvName, "olm.owner.namespace": "ops", "olm.owner.kind": "ClusterServiceVersion",
 		}})),
 	)
+	c.Put(made("apiregistration.k8s.io/v1", "APIService", "", "v1.etcd.example.com", "u-api", map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"olm.managed": "true", "olm.owner": csvName, "olm.owner.namespace": "ops", "olm.owner.kind": "ClusterServiceVersion"}},
+		"status":   map[string]any{"conditions": []any{map[string]any{"type": "Available", "status": "True"}}},
+	}))
 	c.OLM = true
 	c.Settle()
 	c.Events()
@@ -142,7 +147,16 @@ func newScene(t testing.TB) *scene {
 		s.rendered[i] = k8s.Without(o, "metadata", "uid")
 	}
 	s.plan = thePlan()
+	s.record()
 	return s
+}
+
+// record writes the state of the cluster into the plan.
+func (s *scene) record() {
+	sub, deploy := ref(olmV1alpha1, "Subscription", "ops", "etcd"), ref("apps/v1", "Deployment", "ops", "etcd")
+	s.plan.State = []plan.State{
+		{Object: deploy, Pods: plan.TemplateDigest(s.cluster.Object(deploy))}, {Object: sub, Spec: plan.SpecText(s.cluster.Object(sub))},
+	}
 }
 
 func ref(apiVersion, kind, namespace, name string) k8s.Ref {
@@ -155,25 +169,26 @@ func thePlan() *plan.Plan {
 	role, bind := ref(rbacV1, "Role", "team-a", "etcd"), ref(rbacV1, "RoleBinding", "team-a", "etcd")
 	oldRole, oldBind := ref(rbacV1, "Role", "team-a", "olm-etcd"), ref(rbacV1, "RoleBinding", "team-a", "olm-etcd")
 	sa, deploy := ref("v1", "ServiceAccount", "ops", "etcd"), ref("apps/v1", "Deployment", "ops", "etcd")
-	cr := ref(rbacV1, "ClusterRole", "", "olm-etcd-cluster")
-	stopped := []plan.Check{{Check: plan.IsStopped}}
-	kept := []plan.Check{{Check: plan.SameUID}, {Check: plan.NoRestart}, {Check: plan.Rights}}
+	cr, api := ref(rbacV1, "ClusterRole", "", "olm-etcd-cluster"), ref("apiregistration.k8s.io/v1", "APIService", "", "v1.etcd.example.com")
+	stopped := []plan.Check{{Check: plan.IsStopped}}[:1:1]
+	kept := []plan.Check{{Check: plan.SameUID}, {Check: plan.Available}, {Check: plan.NoRestart}, {Check: plan.Rights}}
 	p := &plan.Plan{
 		APIVersion: "quayside.dev/v1alpha1", Kind: "AdoptionPlan", ClusterUID: "u-kube", Mode: plan.Stopped, Manager: "kustomize-controller",
 		OLM:       []plan.Workload{{Object: oo, UID: "u-oo", Replicas: 1}, {Object: co, UID: "u-co", Replicas: 1}},
 		Operators: []plan.Operator{{Namespace: "ops", Package: "etcd", CSV: csvName}},
 		Steps: []plan.Step{
-			{Name: plan.Guard, Title: "guard", Before: []plan.Check{{Check: plan.Succeeded}, {Check: plan.NoPlan}}, Actions: []plan.Action{
+			{Name: plan.Guard, Title: "guard", Before: []plan.Check{{Check: plan.Succeeded}, {Check: plan.NoPlan}, {Check: plan.SameVersion}}, Actions: []plan.Action{
 				{Do: plan.Annotate, Object: sub, UID: "u-sub", Set: map[string]string{"kustomize.toolkit.fluxcd.io/prune": "disabled"}},
 			}},
 			{Name: plan.Prepare, Title: "prepare", Actions: []plan.Action{{Do: plan.Apply, Object: role}, {Do: plan.Apply, Object: bind}}, After: []plan.Check{{Check: plan.Prepared}}},
 			{Name: plan.Stop, Title: "stop OLM", Before: []plan.Check{{Check: plan.Succeeded}, {Check: plan.NoPlan}}, Actions: []plan.Action{
 				{Do: plan.Scale, Object: co, UID: "u-co", From: 1, To: 0}, {Do: plan.Scale, Object: oo, UID: "u-oo", From: 1, To: 0},
 			}, After: stopped},
-			{Name: plan.Backup, Title: "back up", Before: stopped, Actions: []plan.Action{
+			{Name: plan.Backup, Title: "back up", Before: append(stopped, plan.Check{Check: plan.SameVersion}), Actions: []plan.Action{
 				{Do: plan.Keep, Object: sub, UID: "u-sub"}, {Do: plan.Keep, Object: csv, UID: "u-csv"}, {Do: plan.Keep, Object: deploy, UID: "u-deploy"},
 			}},
 			{Name: plan.Detach, Title: "detach", Before: append(stopped, plan.Check{Check: plan.SameVersion}), Actions: []plan.Action{
+				{Do: plan.Unlabel, Object: api, UID: "u-api", Unset: []string{"olm.owner", "olm.owner.kind", "olm.owner.namespace"}},
 				{Do: plan.Orphan, Object: sub, UID: "u-sub"},
 				{Do: plan.Unfinalize, Object: csv, UID: "u-csv", Finalizer: cleanup},
 				{Do: plan.Orphan, Object: csv, UID: "u-csv"},
@@ -184,7 +199,10 @@ func thePlan() *plan.Plan {
 			}, After: kept},
 			{Name: plan.Start, Title: "start OLM", Actions: []plan.Action{
 				{Do: plan.Scale, Object: oo, UID: "u-oo", From: 0, To: 1}, {Do: plan.Scale, Object: co, UID: "u-co", From: 0, To: 1},
-			}, After: append([]plan.Check{{Check: plan.IsReady}}, kept...)},
+			}, After: append([]plan.Check{{Check: plan.IsReady, Objects: []k8s.Ref{oo, co}}}, kept...)},
+			{Name: plan.Restart, Title: "restart OLM", Actions: []plan.Action{
+				{Do: plan.Renew, Object: oo, UID: "u-oo"}, {Do: plan.Renew, Object: co, UID: "u-co"},
+			}, After: append([]plan.Check{{Check: plan.IsReady, Objects: []k8s.Ref{oo, co}}}, kept...)},
 			{Name: plan.Fields, Title: "take over fields", Actions: []plan.Action{
 				{Do: plan.TakeOver, Object: deploy, UID: "u-deploy"}, {Do: plan.Apply, Object: deploy, UID: "u-deploy", Force: true},
 			}, After: kept},
@@ -199,7 +217,9 @@ func thePlan() *plan.Plan {
 	}
 	for i := range p.Steps {
 		p.Steps[i].Number = i + 1
-		if n := p.Steps[i].Name; n != plan.Certificates {
+		switch p.Steps[i].Name {
+		case plan.Certificates, plan.Stop, plan.Start, plan.Restart:
+		default:
 			p.Steps[i].Namespace = "ops"
 		}
 	}
@@ -210,7 +230,8 @@ func thePlan() *plan.Plan {
 type quiet struct {
 	asked  []int
 	manual bool
-	no     int // the step that is declined
+	no     int         // the step that is declined
+	held   []plan.Name // the steps that kept OLM stopped
 }
 
 func (q *quiet) ConfirmStep(_ context.Context, s plan.Step) (bool, error) {
@@ -220,6 +241,11 @@ func (q *quiet) ConfirmStep(_ context.Context, s plan.Step) (bool, error) {
 func (q *quiet) ConfirmManualStep(context.Context, plan.Step) (bool, error) { return q.manual, nil }
 func (*quiet) ReportAction(plan.Step, run.ActionResult)                     {}
 func (*quiet) ReportWaiting(plan.Step, []verify.Finding)                    {}
+func (q *quiet) ReportOLM(s plan.Step, started bool) {
+	if !started {
+		q.held = append(q.held, s.Name)
+	}
+}
 
 // run starts or continues the plan.
 func (s *scene) run(t testing.TB, change func(*run.Input)) (*run.Result, error) {
@@ -228,17 +254,21 @@ func (s *scene) run(t testing.TB, change func(*run.Input)) (*run.Result, error) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := run.Input{Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Prompter: &quiet{}, CleanUp: true}
+	in := run.Input{Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Prompter: &quiet{}, CleanUp: true, Sync: 15 * time.Second, MaxDowntime: time.Minute}
 	if change != nil {
 		change(&in)
 	}
 	return run.Run(context.Background(), in)
 }
 
-// state returns all objects of a cluster without versions and timestamps.
+// state returns all objects of a cluster without versions and timestamps, and without traces of
+// restarts of OLM.
 func state(c *runtest.Cluster) []k8s.Object {
-	out := slices.Clone(c.Objects())
+	out := slices.DeleteFunc(slices.Clone(c.Objects()), func(o k8s.Object) bool { return o.Kind() == "ReplicaSet" && o.Namespace() == "olm" })
 	for i, o := range out {
+		if o.Namespace() == "olm" {
+			o = k8s.Without(o, "spec", "template", "metadata", "annotations")
+		}
 		for _, field := range []string{"resourceVersion", "managedFields", "creationTimestamp", "generation"} {
 			o = k8s.Without(o, "metadata", field)
 		}

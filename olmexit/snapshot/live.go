@@ -65,7 +65,12 @@ func Live(ctx context.Context, c *cluster.Client, opt Options) (*Snapshot, error
 	if err := b.readKinds(ctx, c, b.plannedKinds()); err != nil {
 		return nil, err
 	}
-	return b.snapshot()
+	s, err := b.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	s.Version, err = c.Version(ctx)
+	return s, err
 }
 
 // ListedKind is a kind whose objects are listed to read a live cluster.

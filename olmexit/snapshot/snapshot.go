@@ -25,7 +25,8 @@ import (
 
 // Snapshot holds the objects of a cluster. It is immutable.
 type Snapshot struct {
-	Unread []Unread // kinds that could not be read, sorted
+	Unread  []Unread // kinds that could not be read, sorted
+	Version string   // of Kubernetes, such as "1.36"; empty unless a live cluster reports it
 
 	objects []*Object // by k8s.Key
 	byKey   map[k8s.Key]*Object

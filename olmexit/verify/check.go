@@ -45,25 +45,6 @@ type checker struct {
 // condition returns the violations of a condition.
 type condition func(ctx context.Context, c *checker) ([]Finding, error)
 
-// Describe returns the description of a fulfilled condition.
-func Describe(c plan.Condition) string {
-	return map[plan.Condition]string{
-		plan.Succeeded:   "the ClusterServiceVersions are Succeeded",
-		plan.NoPlan:      "no InstallPlan is in progress",
-		plan.IsStopped:   "OLM's controllers are stopped",
-		plan.IsReady:     "the Deployments' pods are ready",
-		plan.Gone:        "the objects to delete are deleted",
-		plan.SameUID:     "every previous object exists, with its UID",
-		plan.NoOwner:     "no object is owned by a removed ClusterServiceVersion",
-		plan.Conversion:  "custom resources are converted as before",
-		plan.Available:   "aggregated APIs are available",
-		plan.Rights:      "ServiceAccounts have their previous permissions, and no more",
-		plan.Prepared:    "the tree's roles grant all permissions of OLM's roles",
-		plan.NoRestart:   "no pods are replaced unless planned",
-		plan.SameVersion: "every object is as planned",
-	}[c]
-}
-
 // conditionTable returns the implementation of each condition.
 func conditionTable() map[plan.Condition]condition {
 	return map[plan.Condition]condition{
@@ -289,7 +270,11 @@ func checkSameVersion(ctx context.Context, c *checker) ([]Finding, error) {
 	for _, a := range c.at.Actions {
 		put(a.Object, a.UID)
 	}
-	return c.read(ctx, c.objects(func() []k8s.Ref { return all }), func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
+	out, err := ChangedState(ctx, c, c.plan, c.at.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	more, err := c.read(ctx, c.objects(func() []k8s.Ref { return all }), func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
 		planned, now, was := uids[ref.Key()], newObject(ref, o), c.before.object(ref)
 		switch {
 		case planned == "":
@@ -303,4 +288,10 @@ func checkSameVersion(ctx context.Context, c *checker) ([]Finding, error) {
 		}
 		return nil, nil
 	})
+	for _, f := range more {
+		if !slices.Contains(out, f) {
+			out = append(out, f)
+		}
+	}
+	return out, err
 }

@@ -126,11 +126,16 @@ func checkConversion(c *comparison, was Object, is *Object) []Finding {
 	return nil
 }
 
-func checkAvailable(_ *comparison, was Object, is *Object) []Finding {
-	if is == nil || was.Available == nil || is.Available == nil || !*was.Available || *is.Available {
+func checkAvailable(c *comparison, was Object, is *Object) []Finding {
+	switch {
+	case was.Available == nil || !*was.Available || c.removed.has(was):
 		return nil
+	case is == nil:
+		return newFindings(Unavailable, was.Ref, "no longer exists, so its API is not served")
+	case is.Available == nil || !*is.Available:
+		return newFindings(Unavailable, was.Ref, "is no longer available")
 	}
-	return newFindings(Unavailable, was.Ref, "is no longer available")
+	return nil
 }
 
 func checkNoRestart(c *comparison, was Object, is *Object) []Finding {

@@ -317,7 +317,7 @@ func (w *world) do(s plan.Step) {
 			w.set(key, []any{}, "metadata", "finalizers")
 		case plan.Orphan, plan.Delete:
 			w.remove(key, a.Do == plan.Orphan)
-		case plan.Keep, plan.Create, plan.Restore, plan.TakeOver, plan.Unlabel:
+		case plan.Keep, plan.Create, plan.Renew, plan.Restore, plan.TakeOver, plan.Unlabel:
 		}
 	}
 	w.updatePermissions()

@@ -31,7 +31,7 @@ func findProgress(ctx context.Context, r Reader, p *plan.Plan, namespace string,
 			return 0, false, err
 		}
 		switch {
-		case isScaling(s): // ambiguous: OLM's controllers run before Stop and after Start
+		case concernsOLM(s): // ambiguous: OLM's controllers run before Stop and after Start
 		case states[i] == completed:
 			at, partly = i, false
 		case states[i] == started:
@@ -47,8 +47,9 @@ func findProgress(ctx context.Context, r Reader, p *plan.Plan, namespace string,
 	return steps[at].Number, partly, nil
 }
 
-func isScaling(s plan.Step) bool {
-	return slices.ContainsFunc(s.Actions, func(a plan.Action) bool { return a.Do == plan.Scale })
+// concernsOLM reports whether a step stops, starts or restarts OLM.
+func concernsOLM(s plan.Step) bool {
+	return slices.ContainsFunc(s.Actions, func(a plan.Action) bool { return a.Do == plan.Scale || a.Do == plan.Renew })
 }
 
 // stepProgress returns the observed progress of a step.
@@ -93,7 +94,7 @@ func actionProgress(p *plan.Plan, a plan.Action, o k8s.Object) observedProgress 
 		return is(isAppliedBy(o, p.Manager))
 	case plan.Scale:
 		return is(o != nil && plan.Replicas(o) == a.To)
-	case plan.Keep, plan.Restore:
+	case plan.Keep, plan.Restore, plan.Renew:
 		return notVisible
 	case plan.Annotate, plan.Unfinalize, plan.Unlabel, plan.TakeOver:
 		if gone {

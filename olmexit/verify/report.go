@@ -114,6 +114,7 @@ func verifyNamespace(ctx context.Context, r Reader, p *plan.Plan, namespace stri
 	}
 	last := plan.Step{Namespace: namespace}
 	for _, s := range stepsOf(p, namespace) {
+		s.Namespace = namespace
 		switch {
 		case s.Number <= step:
 			last, out.Step, out.Name = s, s.Number, s.Name
@@ -208,7 +209,7 @@ func (r *Report) Text(w io.Writer, p *plan.Plan) {
 		fmt.Fprintf(w, "%s: %s\n", inert.Line(ns.Namespace), inert.Line(formatProgress(p, ns)))
 		for _, v := range ns.Verdicts {
 			n[v.State]++
-			line := fmt.Sprintf("    %-7s %s", v.State, Describe(v.Check))
+			line := fmt.Sprintf("    %-7s %s", v.State, v.Check.Describe())
 			if v.Why != "" {
 				line += ": " + v.Why
 			}

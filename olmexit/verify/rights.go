@@ -223,9 +223,9 @@ func (c *comparison) lostByCleanUp(now rbacObjects, namespace string) ([]Finding
 	return out, nil
 }
 
-// stepsOf returns the steps of a namespace.
+// stepsOf returns the steps of a namespace, and those that stop, start or restart OLM.
 func stepsOf(p *plan.Plan, namespace string) []plan.Step {
-	return slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool { return s.Namespace != namespace })
+	return slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool { return s.Namespace != namespace && !concernsOLM(s) })
 }
 
 // maxListed is the maximum number of permissions in a finding.

@@ -33,7 +33,7 @@ func trackedObjects(p *plan.Plan, namespace string) []trackedObject {
 			continue
 		}
 		for _, a := range s.Actions {
-			if a.Do != plan.Scale {
+			if a.Do != plan.Scale && a.Do != plan.Renew {
 				put(trackedObject{a.Object, a.UID})
 			}
 		}

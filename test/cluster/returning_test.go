@@ -73,12 +73,16 @@ func (w *restoredCluster) runAndReturn(ctx context.Context, t *testing.T, namesp
 	}
 	before, uids := w.contents(ctx, t)
 	for step := 1; step <= last; step++ {
-		w.must(t, append([]string{"adopt", "run", file, "--yes", "--step", strconv.Itoa(step)}, cluster...)...)
+		w.must(t, append([]string{"adopt", "run", file, "--yes", "--olm-sync", "1s", "--step", strconv.Itoa(step)}, cluster...)...)
 	}
 	w.revertPlan(t, file)
 	after, now := w.contents(ctx, t)
+	restarted := func(id string) bool { // a step restarts OLM
+		return strings.HasPrefix(id, "Deployment.apps olm/") || strings.HasPrefix(id, "ReplicaSet.apps olm/")
+	}
 	for id, was := range before {
 		switch is, there := after[id]; {
+		case restarted(id):
 		case !there:
 			t.Errorf("back from step %d (%s) of %s: %s is gone", last, name, namespace, id)
 		case !isRecreatedByOLM(id) && uids[id] != now[id]:
@@ -90,7 +94,7 @@ func (w *restoredCluster) runAndReturn(ctx context.Context, t *testing.T, namesp
 		}
 	}
 	for id := range after {
-		if _, there := before[id]; !there {
+		if _, there := before[id]; !there && !restarted(id) {
 			t.Errorf("back from step %d (%s) of %s: %s is left", last, name, namespace, id)
 		}
 	}

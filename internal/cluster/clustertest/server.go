@@ -148,6 +148,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r.URL.Path == "/version" {
+		writeJSON(w, http.StatusOK, Object{"major": "1", "minor": "36+", "gitVersion": "v1.36.3"})
+		return
+	}
 	if r.URL.Path == "/apis" {
 		s.listGroups(w)
 		return

@@ -50,8 +50,12 @@ type Cluster struct {
 	types   *admit.Types
 	fields  fieldTracker
 	objects map[k8s.Key]k8s.Object
-	sorted  []k8s.Key              // sorted keys of objects; nil after an object was added or removed
-	csvs    map[k8s.Key]k8s.Object // the ClusterServiceVersions that OLM can install: those from Put
+	sorted  []k8s.Key                  // sorted keys of objects; nil after an object was added or removed
+	csvs    map[k8s.Key]k8s.Object     // the ClusterServiceVersions that OLM can install: those from Put
+	apis    map[k8s.Key]map[string]any // the labels of APIServices: those from Put
+	now     time.Duration
+	process olmProcess
+	seen    bool // whether a process of OLM has been noticed
 	version int
 	uids    int
 	log     []Event
@@ -70,7 +74,7 @@ var _ run.Cluster = (*Cluster)(nil)
 
 // New returns a cluster with these objects. They keep their UIDs.
 func New(objects ...k8s.Object) *Cluster {
-	c := &Cluster{types: admit.NewTypes(), fields: newFields(), objects: map[k8s.Key]k8s.Object{}, csvs: map[k8s.Key]k8s.Object{}}
+	c := &Cluster{types: admit.NewTypes(), fields: newFields(), objects: map[k8s.Key]k8s.Object{}, csvs: map[k8s.Key]k8s.Object{}, apis: map[k8s.Key]map[string]any{}}
 	for _, o := range objects {
 		c.Put(o)
 	}
@@ -89,8 +93,11 @@ func (c *Cluster) Put(o k8s.Object) {
 	if k8s.Text(o, "metadata", "uid") == "" {
 		o = k8s.With(o, any(c.uid()), "metadata", "uid")
 	}
-	if o = c.store(o, "test"); o.Kind() == "ClusterServiceVersion" {
+	switch o = c.store(o, "test"); o.Kind() {
+	case "ClusterServiceVersion":
 		c.csvs[o.Key()] = o
+	case "APIService":
+		c.apis[o.Key()] = k8s.Map(o, "metadata", "labels")
 	}
 }
 

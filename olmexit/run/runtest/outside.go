@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/olmexit/run"
 )
 
-// Clock is a fake clock that advances in Sleep and then settles the cluster.
+// Clock is a fake clock that advances in Sleep, in the cluster, too.
 type Clock struct {
 	Cluster *Cluster
 
@@ -32,7 +32,7 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	c.mu.Lock()
 	c.now = c.now.Add(d)
 	c.mu.Unlock()
-	c.Cluster.Settle()
+	c.Cluster.Pass(d)
 	return ctx.Err()
 }
 

@@ -23,7 +23,8 @@ import (
 )
 
 // Serve starts an API server on loopback for the objects of a cluster, and returns a kubeconfig.
-// The server is closed at the end of the test. Every change is followed by Settle.
+// The server is closed at the end of the test. After every change, the
+// controllers have time to act.
 func Serve(t testing.TB, c *Cluster) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler{c})
@@ -109,7 +110,7 @@ func (h handler) request(r *http.Request, at k8s.Ref, body []byte) (any, error) 
 	ctx, query := r.Context(), r.URL.Query()
 	dryRun := query.Get("dryRun") == "All" || len(k8s.List(sent, "dryRun")) > 0
 	if r.Method != http.MethodGet && !dryRun {
-		defer h.c.Settle()
+		defer h.c.Pass(syncDelay)
 	}
 	switch r.Method + " " + r.Header.Get("Content-Type") {
 	case "GET ":

@@ -5,21 +5,33 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
+// syncDelay is the time from the start of olm-operator until it has processed every object.
+const syncDelay = 4 * time.Second
+
 // Settle runs the controllers of the cluster until nothing changes: OLM, if c.OLM is set and
-// olm-operator has replicas, the Deployment controller and the garbage collector.
-func (c *Cluster) Settle() {
+// olm-operator has replicas, the Deployment controller and the garbage collector. No time passes.
+func (c *Cluster) Settle() { c.Pass(0) }
+
+// Pass runs the controllers until nothing changes, before and after some time.
+func (c *Cluster) Pass(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.settle()
+	c.now += d
+	c.settle()
+}
+
+func (c *Cluster) settle() {
 	for {
 		before := c.version + len(c.log)
-		if c.OLM && c.olmRuns() {
-			c.olm()
-		}
+		c.olm()
 		c.deployments()
 		c.collect()
 		if c.version+len(c.log) == before {
@@ -134,35 +146,48 @@ func podTemplate(o k8s.Object) map[string]any {
 // finalizer is OLM's finalizer on ClusterServiceVersions.
 const finalizer = "operators.coreos.com/csv-cleanup"
 
-// olmRuns reports whether olm-operator has replicas.
-func (c *Cluster) olmRuns() bool {
-	for k, o := range c.objects {
-		if k.Kind == "Deployment" && k.Name == "olm-operator" {
-			n, _ := k8s.At(o, "spec", "replicas").(int64)
-			return n > 0
-		}
-	}
-	return false
+// olmProcess is a process of olm-operator.
+type olmProcess struct {
+	pod    string // identifies the process; empty: it is not running
+	since  time.Duration
+	synced bool // whether it has processed every object since its start
 }
 
-// olm simulates OLM's observed behavior for ClusterServiceVersions that are being deleted, and
-// for copies without an original.
+// pod identifies the running process of olm-operator: a restart changes the pod template. It is
+// empty if OLM is not running.
+func (c *Cluster) pod() string {
+	for k, o := range c.objects {
+		if k.Kind == "Deployment" && k.Name == "olm-operator" && c.OLM && plan.Replicas(o) > 0 {
+			return fmt.Sprint(k, k8s.At(o, "spec", "template", "metadata", "annotations"))
+		}
+	}
+	return ""
+}
+
+// olm simulates the observed behavior of OLM. A new process does nothing at first, then processes
+// every object, and afterwards reacts to changes. The first process of a cluster is an old one.
 func (c *Cluster) olm() {
+	if pod := c.pod(); pod != c.process.pod || !c.seen {
+		c.process, c.seen = olmProcess{pod: pod, since: c.now, synced: !c.seen}, true
+	}
+	if c.process.pod == "" || !c.process.synced && c.now-c.process.since < syncDelay {
+		return
+	}
+	if !c.process.synced {
+		c.process.synced = true
+		c.sync()
+	}
 	c.install()
+	c.component()
 	for _, k := range c.keys() {
 		o := c.objects[k]
-		if o == nil || k.Kind != "ClusterServiceVersion" {
+		if o == nil || k.Kind != "ClusterServiceVersion" || isCopied(o) {
 			continue
 		}
-		labels := k8s.TextMap(o, "metadata", "labels")
-		from, copied := labels["olm.copiedFrom"]
 		finalizers := k8s.List(o, "metadata", "finalizers")
 		held := slices.Contains(finalizers, any(finalizer))
 		dying := k8s.At(o, "metadata", "deletionTimestamp") != nil
 		switch {
-		case copied && !dying && c.objects[k8s.Key{Group: k.Group, Kind: k.Kind, Namespace: from, Name: k.Name}] == nil:
-			c.remove(o, false, "olm")
-		case copied:
 		case dying && held:
 			c.cleanUp(k)
 			rest := slices.DeleteFunc(slices.Clone(finalizers), func(f any) bool { return f == finalizer })
@@ -173,8 +198,44 @@ func (c *Cluster) olm() {
 	}
 }
 
+// sync simulates what OLM deletes after its start: copies without an original, and APIServices whose
+// labels name a missing ClusterServiceVersion.
+func (c *Cluster) sync() {
+	for _, k := range c.keys() {
+		o := c.objects[k]
+		labels := k8s.TextMap(o, "metadata", "labels")
+		csv := k8s.Key{Group: snapshot.OLM, Kind: "ClusterServiceVersion", Namespace: labels["olm.owner.namespace"], Name: labels["olm.owner"]}
+		switch {
+		case k.Kind == csv.Kind && isCopied(o):
+			csv.Namespace, csv.Name = labels[snapshot.CopiedFrom], k.Name
+		case k.Kind != "APIService" || labels["olm.owner.kind"] != csv.Kind:
+			continue
+		}
+		if c.objects[csv] == nil && k8s.At(o, "metadata", "deletionTimestamp") == nil {
+			c.remove(o, false, "olm")
+		}
+	}
+}
+
+func isCopied(csv k8s.Object) bool {
+	return k8s.Text(csv, "metadata", "labels", snapshot.CopiedFrom) != ""
+}
+
+// component creates the Operator of every component label.
+func (c *Cluster) component() {
+	for _, k := range c.keys() {
+		for label := range k8s.TextMap(c.objects[k], "metadata", "labels") {
+			name, ok := strings.CutPrefix(label, snapshot.OLM+"/")
+			operator := k8s.New(snapshot.OLM+"/v1", "Operator", "", name)
+			if ok && c.objects[operator.Key()] == nil {
+				c.store(k8s.With(operator, any(c.uid()), "metadata", "uid"), "olm")
+			}
+		}
+	}
+}
+
 // install creates the ClusterServiceVersions of Subscriptions, as owners of all objects with
-// OLM's label in their namespace.
+// OLM's label in their namespace, and restores the labels of their APIServices.
 func (c *Cluster) install() {
 	for _, k := range c.keys() {
 		sub := c.objects[k]
@@ -190,6 +251,11 @@ func (c *Cluster) install() {
 				c.change(o, k8s.With(o, any(owners), "metadata", "ownerReferences"), "olm")
 			}
 		}
+		for k, labels := range c.apis {
+			if o := c.objects[k]; o != nil && labels["olm.owner"] == csv.Name() && labels["olm.owner.namespace"] == csv.Namespace() {
+				c.change(o, k8s.With(o, any(maps.Clone(labels)), "metadata", "labels"), "olm")
+			}
+		}
 	}
 }
 
@@ -203,7 +269,8 @@ func (c *Cluster) cleanUp(csv k8s.Key) {
 		for key, value := range maps.All(owner) {
 			mine = mine && labels[key] == value
 		}
-		if mine && k.Namespace == "" && !k8s.IsCRD(o) {
+		copied := k.Kind == "ClusterServiceVersion" && labels[snapshot.CopiedFrom] == csv.Namespace && k.Name == csv.Name
+		if copied || mine && k.Namespace == "" && !k8s.IsCRD(o) {
 			c.remove(o, false, "olm")
 		}
 		if k8s.IsCRD(o) && strings.Contains(fmt.Sprint(k8s.Map(o, "metadata", "annotations")), csv.Namespace+"/"+csv.Name) {

@@ -1,0 +1,103 @@
+package run
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/quayside/quayside/olmexit/plan"
+)
+
+// downtime returns for how long OLM was stopped by a plan, and for how long it is stopped now; 0 if
+// it is running.
+func (j *Journal) downtime(p *plan.Plan, now time.Time) (total, current time.Duration) {
+	var since time.Time
+	for _, e := range j.entries {
+		a := actionOf(p, e)
+		switch {
+		case a == nil || a.Do != plan.Scale:
+		case a.To < a.From && since.IsZero():
+			since = e.Time
+		case a.To > a.From && e.Event == Did && !since.IsZero():
+			total, since = total+e.Time.Sub(since), time.Time{}
+		}
+	}
+	if since.IsZero() {
+		return total, 0
+	}
+	return total + now.Sub(since), now.Sub(since)
+}
+
+// stepNamed returns the first step of a kind with actions, or nil if there is none.
+func (r *runner) stepNamed(name plan.Name) *plan.Step {
+	i := slices.IndexFunc(r.Plan.Steps, func(s plan.Step) bool { return s.Name == name && len(s.Actions) > 0 })
+	if i < 0 {
+		return nil
+	}
+	return &r.Plan.Steps[i]
+}
+
+// unfinishedDetach returns the step that keeps OLM from being started: a detach that has begun and
+// is not done. It returns nil if there is none.
+func (r *runner) unfinishedDetach() *plan.Step {
+	i := slices.IndexFunc(r.Plan.Steps, func(s plan.Step) bool {
+		return s.Name == plan.Detach && r.Journal.HasBegun(s.Number) && !r.Journal.HasEnded(s.Number)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &r.Plan.Steps[i]
+}
+
+// limitDowntime starts OLM if it is stopped for longer than allowed, unless a detach is unfinished.
+func (r *runner) limitDowntime(ctx context.Context) error {
+	if _, current := r.Journal.downtime(r.Plan, r.Clock.Now()); r.MaxDowntime == 0 || r.DryRun || current <= r.MaxDowntime {
+		return nil
+	}
+	return r.releaseOLM(ctx)
+}
+
+// releaseOLM starts OLM before its step, unless a detach is unfinished. The journal then has the
+// actions of the step that starts OLM, but not that it is done.
+func (r *runner) releaseOLM(ctx context.Context) error {
+	start := r.stepNamed(plan.Start)
+	if start == nil || len(r.Journal.Stopped(r.Plan)) == 0 {
+		return nil
+	}
+	if s := r.unfinishedDetach(); s != nil {
+		if !r.told {
+			r.Prompter.ReportOLM(*s, false)
+		}
+		r.told = true
+		return nil
+	}
+	for i := range start.Actions {
+		if _, err := r.action(ctx, *start, i+1); err != nil {
+			return err
+		}
+	}
+	r.Prompter.ReportOLM(*start, true)
+	return nil
+}
+
+// stopAgain repeats the step that stops OLM before a step that needs this if OLM is running, because
+// its down time was limited or because somebody started it.
+func (r *runner) stopAgain(ctx context.Context, s plan.Step) error {
+	stop := r.stepNamed(plan.Stop)
+	needed := slices.ContainsFunc(s.Before, func(c plan.Check) bool { return c.Check == plan.IsStopped })
+	if !needed || r.Plan.Mode != plan.Stopped || stop == nil || r.DryRun || r.Only != 0 || !r.Journal.HasEnded(stop.Number) {
+		return nil
+	}
+	stopped := true
+	for _, a := range stop.Actions {
+		o, err := r.Cluster.Get(ctx, a.Object)
+		if err != nil {
+			return err
+		}
+		stopped = stopped && o != nil && plan.Replicas(o) == 0
+	}
+	if stopped {
+		return nil
+	}
+	return r.step(ctx, *stop, &r.result.Steps[stop.Number-1])
+}

@@ -1,0 +1,144 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+)
+
+// ChangedHint is the remedy for changes after the plan.
+const ChangedHint = "\thint: undo the change in the cluster; or make it in the workspace, too, and run 'quayside resolve', 'quayside adopt inspect --record', 'quayside render' and 'quayside adopt plan' with another --file"
+
+// DescribeChanges returns a text with the findings of ChangedState and the remedy.
+func DescribeChanges(found []Finding) string {
+	text := "the cluster has changed since the plan was made:"
+	for _, f := range found {
+		text += "\n\t" + inert.Line(f.Message)
+	}
+	return text + "\n" + ChangedHint
+}
+
+// ChangedState returns the differences of OLM's declarations and of the pod templates in namespaces
+// from their state in the plan: each field with its previous and its current value. It includes the
+// catalogs, which can be in other namespaces.
+func ChangedState(ctx context.Context, r Reader, p *plan.Plan, namespaces ...string) ([]Finding, error) {
+	states := slices.DeleteFunc(slices.Clone(p.State), func(s plan.State) bool {
+		return s.Object.Kind != "CatalogSource" && !slices.Contains(namespaces, s.Object.Namespace)
+	})
+	out := make([][]Finding, len(states))
+	err := runParallel(ctx, len(states), func(ctx context.Context, i int) error {
+		s := states[i]
+		o, err := r.Get(ctx, s.Object)
+		switch {
+		case err != nil:
+			return err
+		case o == nil:
+			out[i] = newFindings(NotThere, s.Object, "no longer exists")
+		case s.Pods != "":
+			out[i], err = changedPods(ctx, r, s, o)
+		default:
+			var was map[string]any
+			if err := utiljson.Unmarshal([]byte(s.Spec), &was); err != nil {
+				return fmt.Errorf("the plan's spec of %s: %w", s.Object, err)
+			}
+			out[i] = changedFields(s.Object, "spec", was, k8s.Map(o, "spec"))
+		}
+		return err
+	})
+	return slices.Concat(out...), err
+}
+
+// changedPods compares the pod template of a Deployment. The previous template is that of a
+// ReplicaSet, if there still is one.
+func changedPods(ctx context.Context, r Reader, s plan.State, o k8s.Object) ([]Finding, error) {
+	if plan.TemplateDigest(o) == s.Pods {
+		return nil, nil
+	}
+	sets, err := r.List(ctx, "apps/v1", "ReplicaSet", s.Object.Namespace, "")
+	for _, set := range sets {
+		if ownedBy(set, k8s.Text(o, "metadata", "uid")) && plan.TemplateDigest(set) == s.Pods {
+			was := k8s.Without(k8s.Map(set, "spec", "template"), "metadata", "labels", "pod-template-hash")
+			return changedFields(s.Object, "spec.template", was, k8s.Map(o, "spec", "template")), err
+		}
+	}
+	return newFindings(NotAsPlanned, s.Object, "was changed: spec.template, whose previous value is unknown, because its ReplicaSet was deleted"), err
+}
+
+func changedFields(ref k8s.Ref, at string, was, is map[string]any) []Finding {
+	var out []Finding
+	compareValues(at, was, is, func(path, was, is string) {
+		out = append(out, newFindings(NotAsPlanned, ref, "was changed: %s: %s, now %s", path, was, is)...)
+	})
+	return out
+}
+
+// compareValues reports each different field with both values. Items of lists are compared by their
+// names if all have one.
+func compareValues(at string, was, is any, report func(path, was, is string)) {
+	a, aIsMap := was.(map[string]any)
+	b, bIsMap := is.(map[string]any)
+	x, y := namedItems(was), namedItems(is)
+	switch {
+	case k8s.Equal(was, is):
+	case aIsMap && bIsMap:
+		compareMembers(at, ".%s", a, b, report)
+	case x != nil && y != nil:
+		compareMembers(at, "[%s]", x, y, report)
+	default:
+		report(at, jsonOf(was), jsonOf(is))
+	}
+}
+
+func compareMembers(at, format string, was, is map[string]any, report func(path, was, is string)) {
+	var keys []string
+	for key := range was {
+		keys = append(keys, key)
+	}
+	for key := range is {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		compareValues(at+fmt.Sprintf(format, key), was[key], is[key], report)
+	}
+}
+
+// namedItems returns the items of a list by their names, or nil if it is empty or an item has no name.
+func namedItems(v any) map[string]any {
+	list, _ := v.([]any)
+	if len(list) == 0 {
+		return nil
+	}
+	out := map[string]any{}
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		name := k8s.Text(m, "name")
+		if name == "" {
+			return nil
+		}
+		out[name] = item
+	}
+	return out
+}
+
+// maxValue is the maximum length of a value in a finding.
+const maxValue = 200
+
+// jsonOf returns a value as JSON, shortened; "nothing" for nil.
+func jsonOf(v any) string {
+	if v == nil {
+		return "nothing"
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("verify: not JSON: " + err.Error())
+	}
+	return inert.Truncate(string(text), maxValue)
+}
