@@ -14,6 +14,9 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
+// servedMonitors is the setting for clusters with the API of Prometheus rules and monitors.
+const servedMonitors = "  provides: {apis: [monitoring.coreos.com/v1]}\n"
+
 // TestArgoCDCertificates installs operators that wait for certificates together with the operator
 // that issues them. The first sync of Argo CD must complete and leave everything in sync.
 func TestArgoCDCertificates(t *testing.T) {
@@ -26,7 +29,7 @@ func TestArgoCDCertificates(t *testing.T) {
 	h := startArgoCD(t, cluster)
 	repository := newRepository(t)
 	catalogs, files := certificateUsers(corpus)
-	files["quayside.yaml"] = fmt.Sprintf(fleetWorkspace, "lab", catalogs, repository.url, "{name: default}")
+	files["quayside.yaml"] = fmt.Sprintf(fleetWorkspace, "lab", catalogs, repository.url, "{name: default}") + servedMonitors
 	q := newWorkspace(t, build(t), files)
 	others := applyRules(t, h.Applier, q.program, corpus)
 	q.resolveAndRender(t)
@@ -91,7 +94,7 @@ func TestPieceCertificates(t *testing.T) {
 				f.tree.write(t, file, text)
 			}
 			settings := strings.ReplaceAll(settings(f.state, engine.settings(f)), `{name: bundles, source: "bundles:bundles"}`, catalogs)
-			f.tree.write(t, "quayside.yaml", strings.ReplaceAll(settings, "openshift-service-ca", "cert-manager")+"  provides: {apis: [monitoring.coreos.com/v1]}\n")
+			f.tree.write(t, "quayside.yaml", strings.ReplaceAll(settings, "openshift-service-ca", "cert-manager")+servedMonitors)
 			applyRules(t, f.live, f.tree.program, corpus)
 			f.tree.resolveAndRender(t)
 
