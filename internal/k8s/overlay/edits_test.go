@@ -208,6 +208,12 @@ func TestBuildListed(t *testing.T) {
 	listed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
+		often := func(what, usual string, others ...string) string {
+			if rapid.IntRange(0, 9).Draw(t, "usual") > 0 {
+				return usual
+			}
+			return pick(what, others...)
+		}
 		tree := map[string]string{"top/c/kustomization.yaml": "resources: [x.yaml, y.yaml, d.yaml]\n" + pick("patches", "", "", "patches:\n"+drawPatch(t))}
 		tree["top/c/d.yaml"] = strings.ReplaceAll(editedFiles()["base/x.y.yaml"], " y", " 'y'")
 		for _, name := range []string{"x", "y"} {
@@ -215,12 +221,12 @@ func TestBuildListed(t *testing.T) {
 				rapid.Map(rapid.String(), func(s string) any { return s }), rapid.Map(rapid.Int64(), func(n int64) any { return n }), rapid.Map(rapid.Float64(), func(f float64) any { return f }),
 				rapid.SampledFrom([]any{"y", "no", "1e3", "0o17", "017", "1_000", "1:30", "2020-01-01", "~", "", "<&>", "\u2028", "a\nb\n", true, nil, map[string]any{}, []any{}, map[string]any{"n": nil, "y": "n"}, []any{"1", 1}}),
 			)
-			metadata := map[string]any{"name": pick("name", name, name, name, "x", "1", ""), pick("map", "annotations", "labels"): map[string]any{
-				pick("key", "a", "config.kubernetes.io/local-config", "config.kubernetes.io/index", "internal.config.kubernetes.io/path", "kustomize.config.k8s.io/behavior"): pick("text", "true", "b", "0"),
+			metadata := map[string]any{"name": often("name", name, "x", "1", ""), pick("map", "annotations", "labels"): map[string]any{
+				often("key", "a", "config.kubernetes.io/local-config", "config.kubernetes.io/index", "internal.config.kubernetes.io/path", "kustomize.config.k8s.io/behavior"): pick("text", "true", "b", "0"),
 			}}
 			tree["top/c/"+name+".yaml"] = string(yamlnode.Encode(map[string]any{
-				"apiVersion": pick("api", "v1", "example.com/v1", "", "kustomize.config.k8s.io/v1beta1"), "kind": pick("kind", "Any", "Secret", "AnyList", "Kustomization", ""), "metadata": metadata,
-				pick("field", "spec", "items", "data"): map[string]any{"a": value.Draw(t, "value"), pick("key", "y", "1", "<<", "a.b"): []any{value.Draw(t, "value")}},
+				"apiVersion": often("api", "example.com/v1", "v1", "", "kustomize.config.k8s.io/v1beta1"), "kind": often("kind", "Any", "Secret", "AnyList", "Kustomization", ""), "metadata": metadata,
+				pick("field", "spec", "items", "data"): map[string]any{"a": value.Draw(t, "value"), often("key", "y", "1", "<<", "a.b"): []any{value.Draw(t, "value")}},
 			}))
 		}
 		o, err := files(tree).Open("top/c")
