@@ -35,28 +35,33 @@ const (
 // compare returns the differing fields of two objects, by path.
 func compare(live, ours k8s.Object) []Field {
 	var out []Field
-	compareValues(&out, "", map[string]any(live), map[string]any(ours))
+	CompareValues("", map[string]any(live), map[string]any(ours), func(f Field, _, _ any) { out = append(out, f) })
 	return out
 }
 
-func compareValues(out *[]Field, at string, live, ours any) {
+// reportFunc receives a differing field and both values; a missing one is nil.
+type reportFunc = func(f Field, live, ours any)
+
+// CompareValues reports the fields that differ between the values of a field, by path. The path of the
+// field is at.
+func CompareValues(at string, live, ours any, report reportFunc) {
 	a, aIsMap := live.(map[string]any)
 	b, bIsMap := ours.(map[string]any)
 	if aIsMap && bIsMap {
-		compareMaps(out, at, a, b)
+		compareMaps(at, a, b, report)
 		return
 	}
 	x, xIsList := live.([]any)
 	y, yIsList := ours.([]any)
 	switch {
 	case xIsList && yIsList:
-		compareLists(out, at, x, y)
+		compareLists(at, x, y, report)
 	case !k8s.Equal(live, ours):
-		*out = append(*out, Field{at, Differs})
+		report(Field{at, Differs}, live, ours)
 	}
 }
 
-func compareMaps(out *[]Field, at string, live, ours map[string]any) {
+func compareMaps(at string, live, ours map[string]any, report reportFunc) {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(live)), maps.Keys(ours))
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
@@ -64,25 +69,25 @@ func compareMaps(out *[]Field, at string, live, ours map[string]any) {
 		if at != "" {
 			here = at + "." + key
 		}
-		compareMember(out, here, live, ours, key)
+		compareMember(here, live, ours, key, report)
 	}
 }
 
 // compareMember compares the values of one key in two mappings.
-func compareMember(out *[]Field, at string, live, ours map[string]any, key string) {
+func compareMember(at string, live, ours map[string]any, key string, report reportFunc) {
 	a, there := live[key]
 	b, wanted := ours[key]
 	_, liveIsMap := a.(map[string]any)
 	_, oursIsMap := b.(map[string]any)
 	switch {
 	case isComparedByKey(at) && (liveIsMap || oursIsMap):
-		compareValues(out, at, toMapping(a), toMapping(b))
+		CompareValues(at, toMapping(a), toMapping(b), report)
 	case !wanted:
-		*out = append(*out, Field{at, OnlyLive})
+		report(Field{at, OnlyLive}, a, nil)
 	case !there:
-		*out = append(*out, Field{at, OnlyOurs})
+		report(Field{at, OnlyOurs}, nil, b)
 	default:
-		compareValues(out, at, a, b)
+		CompareValues(at, a, b, report)
 	}
 }
 
@@ -97,27 +102,27 @@ func toMapping(v any) map[string]any {
 	return m
 }
 
-func compareLists(out *[]Field, at string, live, ours []any) {
+func compareLists(at string, live, ours []any, report reportFunc) {
 	a, names := namedItems(live)
 	b, wanted := namedItems(ours)
 	switch {
 	case isPlainList(live) || isPlainList(ours):
 		if !k8s.Equal(live, ours) {
-			*out = append(*out, Field{at, Differs})
+			report(Field{at, Differs}, live, ours)
 		}
 		return
 	case a == nil || b == nil:
-		compareItems(out, at, live, ours)
+		compareItems(at, live, ours, report)
 		return
 	}
 	for _, name := range mergeSorted(names, wanted) {
-		compareMember(out, at+"["+name+"]", a, b, name)
+		compareMember(at+"["+name+"]", a, b, name, report)
 	}
 	common := func(list []string, other map[string]any) []string {
 		return slices.DeleteFunc(slices.Clone(list), func(name string) bool { _, ok := other[name]; return !ok })
 	}
 	if !slices.Equal(common(names, b), common(wanted, a)) {
-		*out = append(*out, Field{at, Order})
+		report(Field{at, Order}, live, ours)
 	}
 }
 
@@ -127,16 +132,16 @@ func isPlainList(list []any) bool {
 }
 
 // compareItems compares lists item by item.
-func compareItems(out *[]Field, at string, live, ours []any) {
+func compareItems(at string, live, ours []any, report reportFunc) {
 	for i := range max(len(live), len(ours)) {
 		here := diag.Item(at, i)
 		switch {
 		case i >= len(ours):
-			*out = append(*out, Field{here, OnlyLive})
+			report(Field{here, OnlyLive}, live[i], nil)
 		case i >= len(live):
-			*out = append(*out, Field{here, OnlyOurs})
+			report(Field{here, OnlyOurs}, nil, ours[i])
 		default:
-			compareValues(out, here, live[i], ours[i])
+			CompareValues(here, live[i], ours[i], report)
 		}
 	}
 }

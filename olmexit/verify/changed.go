@@ -10,6 +10,7 @@ import (
 
 	"github.com/quayside/quayside/internal/base/inert"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit"
 	"github.com/quayside/quayside/olmexit/plan"
 )
 
@@ -73,58 +74,9 @@ func changedPods(ctx context.Context, r Reader, s plan.State, o k8s.Object) ([]F
 
 func changedFields(ref k8s.Ref, at string, was, is map[string]any) []Finding {
 	var out []Finding
-	compareValues(at, was, is, func(path, was, is string) {
-		out = append(out, newFindings(NotAsPlanned, ref, "was changed: %s: %s, now %s", path, was, is)...)
+	olmexit.CompareValues(at, was, is, func(f olmexit.Field, was, is any) {
+		out = append(out, newFindings(NotAsPlanned, ref, "was changed: %s: %s, now %s", f.Path, jsonOf(was), jsonOf(is))...)
 	})
-	return out
-}
-
-// compareValues reports each different field with both values. Items of lists are compared by their
-// names if all have one.
-func compareValues(at string, was, is any, report func(path, was, is string)) {
-	a, aIsMap := was.(map[string]any)
-	b, bIsMap := is.(map[string]any)
-	x, y := namedItems(was), namedItems(is)
-	switch {
-	case k8s.Equal(was, is):
-	case aIsMap && bIsMap:
-		compareMembers(at, ".%s", a, b, report)
-	case x != nil && y != nil:
-		compareMembers(at, "[%s]", x, y, report)
-	default:
-		report(at, jsonOf(was), jsonOf(is))
-	}
-}
-
-func compareMembers(at, format string, was, is map[string]any, report func(path, was, is string)) {
-	var keys []string
-	for key := range was {
-		keys = append(keys, key)
-	}
-	for key := range is {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for _, key := range slices.Compact(keys) {
-		compareValues(at+fmt.Sprintf(format, key), was[key], is[key], report)
-	}
-}
-
-// namedItems returns the items of a list by their names, or nil if it is empty or an item has no name.
-func namedItems(v any) map[string]any {
-	list, _ := v.([]any)
-	if len(list) == 0 {
-		return nil
-	}
-	out := map[string]any{}
-	for _, item := range list {
-		m, _ := item.(map[string]any)
-		name := k8s.Text(m, "name")
-		if name == "" {
-			return nil
-		}
-		out[name] = item
-	}
 	return out
 }
 
