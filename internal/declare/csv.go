@@ -182,11 +182,14 @@ func (r *reader) readInstallPlan(n *yaml.Node) {
 // addImages sets the images of ClusterServiceVersions. An image with a digest takes precedence, then
 // the last one.
 func (s *Set) addImages() {
-	for i, c := range s.CSVs {
-		for _, im := range s.Images {
-			if im.Namespace == c.Namespace && im.CSV == c.Name && imageref.Valid(im.Image) && (imageref.DigestIn(im.Image) != "" || imageref.DigestIn(s.CSVs[i].Image) == "") {
-				s.CSVs[i].Image = im.Image
-			}
+	images := map[[2]string]string{}
+	for _, im := range s.Images {
+		id := [2]string{im.Namespace, im.CSV}
+		if imageref.Valid(im.Image) && (imageref.DigestIn(im.Image) != "" || imageref.DigestIn(images[id]) == "") {
+			images[id] = im.Image
 		}
+	}
+	for i, c := range s.CSVs {
+		s.CSVs[i].Image = images[[2]string{c.Namespace, c.Name}]
 	}
 }

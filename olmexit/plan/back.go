@@ -255,8 +255,8 @@ func (m *returnMaker) handBack(at *place) {
 	for _, a := range at.changed {
 		s.Actions = append(s.Actions, a)
 		before := m.Before[a.Object]
-		for _, key := range ownerLabels() {
-			if before.Is(apiGroup, "APIService") { // OLM would delete it at its start, before it has created the owner again
+		if before.Is(apiGroup, "APIService") { // OLM would delete it at its start, before it has created the owner again
+			for _, key := range ownerLabels() {
 				before = k8s.Without(before, "metadata", "labels", key)
 			}
 		}

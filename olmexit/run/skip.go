@@ -19,10 +19,10 @@ const (
 	NewPlan  Way = "new-plan" // make a new plan: no step has begun
 )
 
-// canSkip reports whether a plan can go on although a condition does not hold. It cannot where OLM
-// would act on the operators, or where the plan no longer fits the cluster.
-func canSkip(c plan.Condition) bool {
-	return slices.Contains([]plan.Condition{plan.SameUID, plan.Conversion, plan.Available, plan.Rights, plan.Prepared, plan.NoRestart, plan.IsReady}, c)
+// canSkip reports whether a plan can go on although a condition of a step does not hold. It cannot
+// where OLM would act on the operators, or where the plan no longer fits the cluster.
+func canSkip(step plan.Name, c plan.Condition) bool {
+	return c == plan.Gone && step == plan.CleanUp || slices.Contains([]plan.Condition{plan.SameUID, plan.Conversion, plan.Available, plan.Rights, plan.Prepared, plan.NoRestart, plan.IsReady}, c)
 }
 
 // canSkipChange reports whether an action can be skipped, or can replace an object, if somebody else
@@ -37,7 +37,7 @@ func (r *runner) skip(s plan.Step, c plan.Condition, findings []verify.Finding) 
 	controller := func(f verify.Finding) bool {
 		return slices.ContainsFunc(r.Plan.OLM, func(w plan.Workload) bool { return w.Object == f.Object })
 	}
-	if r.Skip == "" || r.first != s.Number || !(canSkip(c) || c == plan.Gone && s.Name == plan.CleanUp) || slices.ContainsFunc(findings, controller) {
+	if r.Skip == "" || r.first != s.Number || !canSkip(s.Name, c) || slices.ContainsFunc(findings, controller) {
 		return findings, nil
 	}
 	for _, f := range findings {
@@ -94,7 +94,7 @@ func (r *runner) ways(err error) []Way {
 	if !isChange || step.Step.Name == plan.Stop || step.Step.Name == plan.Detach {
 		out = append(out, Continue)
 	}
-	skippable := canSkip(step.Check) || step.Check == plan.Gone && step.Step.Name == plan.CleanUp
+	skippable := canSkip(step.Step.Name, step.Check)
 	if isChange {
 		i := slices.IndexFunc(step.Step.Actions, func(a plan.Action) bool { return a.Object == changed.Object })
 		skippable = i >= 0 && canSkipChange(step.Step.Name, step.Step.Actions[i].Do)

@@ -157,12 +157,7 @@ func Builder(p *workspace.Project, res *render.Result) (func(dir string) ([][]by
 		if err != nil {
 			return nil, err
 		}
-		if !s.usesUserFiles(o) {
-			if built, ok := o.BuildListed(); ok {
-				return built, nil
-			}
-		}
-		return o.Build()
+		return o.BuildTree(func(name string) bool { return !s.isUserFile(name) })
 	}, err
 }
 

@@ -184,7 +184,7 @@ func listInputs(read func(name string) ([]byte, error), dir string, tree *layout
 			o, err := kustomizations.Open(path.Join(dir, part))
 			if err == nil && !built[o.Digest] {
 				built[o.Digest] = true
-				err = tryBuild(o, dir)
+				_, err = o.BuildTree(func(name string) bool { return filetree.Within(name, dir) })
 			}
 			faults.Add(diag.Pos{}, err)
 			if o == nil {
@@ -196,22 +196,6 @@ func listInputs(read func(name string) ([]byte, error), dir string, tree *layout
 		}
 	}
 	return names, faults.Err()
-}
-
-// tryBuild returns the error of a build. It does not run kustomize for a directory that only lists
-// files of the tree at dir.
-func tryBuild(o *overlay.Overlay, dir string) error {
-	isRendered := true
-	for name := range o.All() {
-		isRendered = isRendered && filetree.Within(name, dir)
-	}
-	if isRendered {
-		if _, ok := o.BuildListed(); ok {
-			return nil
-		}
-	}
-	_, err := o.Build()
-	return err
 }
 
 // compareTrees returns the differences between the files of two trees, sorted by path.

@@ -33,21 +33,28 @@ func (o *Overlay) flatten() map[string][]byte {
 	return files
 }
 
-// BuildListed returns the objects of Build without running kustomize, if all resources have the
-// form of yamlnode.Encode. It returns false if o does more than list objects and make simple edits.
-func (o *Overlay) BuildListed() ([][]byte, bool) {
+// BuildTree is [Overlay.Build] for a tree of rendered files. It does not run kustomize if o only lists
+// files for which rendered returns true, and makes simple edits.
+func (o *Overlay) BuildTree(rendered func(name string) bool) ([][]byte, error) {
+	if !slices.ContainsFunc(o.Resources(), func(name string) bool { return !rendered(name) }) {
+		if built, ok := o.buildListed(); ok {
+			return built, nil
+		}
+	}
+	return o.Build()
+}
+
+// buildListed returns the objects of Build without running kustomize, if all resources have the form
+// of yamlnode.Encode. It returns false if o does more than list objects and make simple edits.
+func (o *Overlay) buildListed() ([][]byte, bool) {
 	for k := range o.Kustomizations() {
 		if len(k.k.BuildMetadata)+len(k.links) > 0 {
 			return nil, false
 		}
 	}
-	edits, ok := o.Edits()
+	edits, ok := o.editsByKey()
 	if !ok {
 		return nil, false
-	}
-	about := map[k8s.Key][]Edit{}
-	for _, e := range edits {
-		about[e.Key] = append(about[e.Key], e)
 	}
 	var out [][]byte
 	seen := map[k8s.Key]bool{}
@@ -58,18 +65,35 @@ func (o *Overlay) BuildListed() ([][]byte, bool) {
 			return nil, false
 		}
 		seen[key] = true
-		for _, e := range about[key] {
-			if object, ok = e.Apply(object); !ok {
-				return nil, false
-			}
-		}
-		data, err := json.Marshal(object)
-		if err != nil {
+		data, ok := encodeEdited(object, edits[key])
+		if !ok {
 			return nil, false
 		}
 		out = append(out, data)
 	}
 	return out, true
+}
+
+// editsByKey returns the edits by object. It returns false as Edits does.
+func (o *Overlay) editsByKey() (map[k8s.Key][]Edit, bool) {
+	edits, ok := o.Edits()
+	out := map[k8s.Key][]Edit{}
+	for _, e := range edits {
+		out[e.Key] = append(out[e.Key], e)
+	}
+	return out, ok
+}
+
+// encodeEdited returns an edited object as JSON, or false if only kustomize can determine the result.
+func encodeEdited(object map[string]any, edits []Edit) ([]byte, bool) {
+	ok := true
+	for _, e := range edits {
+		if object, ok = e.Apply(object); !ok {
+			return nil, false
+		}
+	}
+	data, err := json.Marshal(object)
+	return data, err == nil
 }
 
 // isLoadedUnchanged reports whether kustomize certainly accepts an object and keeps all its fields.
@@ -111,13 +135,9 @@ func (o *Overlay) replaceResources(files map[string][]byte, texts [][]byte) {
 // editedTexts returns the texts of the resources of o after its edits, in order. It returns
 // false if o has no edits, or if only kustomize can determine the result.
 func (o *Overlay) editedTexts() ([][]byte, bool) {
-	edits, ok := o.Edits()
+	edits, ok := o.editsByKey()
 	if !ok || o.targets == nil {
 		return nil, false
-	}
-	about := map[k8s.Key][]Edit{}
-	for _, e := range edits {
-		about[e.Key] = append(about[e.Key], e)
 	}
 	texts := o.appendTexts(nil)
 	seen := map[k8s.Key]bool{}
@@ -131,17 +151,10 @@ func (o *Overlay) editedTexts() ([][]byte, bool) {
 			return nil, false
 		}
 		seen[key] = true
-		for _, e := range about[key] {
-			if object, ok = e.Apply(object); !ok {
+		if len(edits[key]) > 0 {
+			if texts[i], ok = encodeEdited(object, edits[key]); !ok {
 				return nil, false
 			}
-		}
-		if len(about[key]) > 0 {
-			data, err := json.Marshal(object)
-			if err != nil {
-				return nil, false
-			}
-			texts[i] = data
 		}
 	}
 	return texts, true
