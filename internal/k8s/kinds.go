@@ -86,7 +86,8 @@ func Namespaced(group, kind string) bool {
 	return !slices.Contains(cluster, kind)
 }
 
-// KindFaults returns the errors for which API servers reject an apiVersion and kind, by field. The core group and the groups of Kubernetes have a fixed set of kinds.
+// KindFaults returns the errors for which API servers reject an apiVersion and kind, by field. The core
+// group and the groups of Kubernetes have a fixed set of kinds.
 func KindFaults(apiVersion, kind string) []string {
 	var out []string
 	version, group := apiVersion, ""

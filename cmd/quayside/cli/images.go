@@ -35,8 +35,7 @@ func newImages(a *app) *cobra.Command {
 			-o imageset prints an ImageSetConfiguration for oc-mirror with exactly these images.
 
 			-o cyclonedx prints a bill of materials (CycloneDX 1.6) with operators, catalogs and
-			images, their digests, package URLs and dependencies. The output is
-			reproducible.`),
+			images, their digests, package URLs and dependencies. The output is reproducible.`),
 		Example: Examples(`
 			quayside images
 			quayside images -o imageset

@@ -265,8 +265,7 @@ func (r *resolveReport) proposals() int {
 	return n
 }
 
-// promote proposes promotions. If a tree cannot be rendered, it keeps the operators whose installed
-// bundles cannot be opened, and those that require them. It judges the branches of earlier runs to environments without a promotion.
+// promote proposes promotions, and judges the branches of earlier runs.
 func (o *proposeOptions) promote(cmd *cobra.Command, args []string) error {
 	p := &promoteOptions{app: o.app, observed: o.observed, now: o.now, check: o.check}
 	return p.run(cmd, args, func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error {
@@ -274,21 +273,8 @@ func (o *proposeOptions) promote(cmd *cobra.Command, args []string) error {
 			return nil
 		}
 		base, err := o.base(ctx, s.Step.To.Project, "promote")
-		if err != nil {
-			return err
-		}
-		if s.Resolution != nil {
-			s.Proposed, err = base.Propose(ctx, s.Upgrade(), s.Inputs, several)
-			if unreadable := base.Unreadable(s.Resolution.Lock); err != nil && len(unreadable) > 0 {
-				if err = s.Keep(ctx, unreadable); err == nil && s.Resolution != nil {
-					s.Proposed, err = base.Propose(ctx, s.Upgrade(), s.Inputs, several)
-				}
-			}
-		}
-		if err == nil && s.Resolution == nil {
-			var branch deliver.KeptBranch
-			branch, err = base.JudgePromotion(s.Inputs, s.WhyNotPromoted)
-			s.SetEarlier(branch)
+		if err == nil {
+			err = s.Propose(ctx, base, several)
 		}
 		return err
 	})

@@ -16,9 +16,11 @@ import (
 )
 
 // A branch of an earlier run that this run does not propose is obsolete only if the locks prove it:
-// each of its upgrades is merged, superseded by a higher version, or its operator was removed, or if
-// Git cannot merge it because the main branch or a proposed branch changes one of its operators. An upgrade can also be missing in this run because of an unreadable catalog, an
-// unhealthy operator, or because other operators were named. Such a branch is kept.
+//   - Each of its upgrades is merged or superseded by a higher version, or its operator was removed.
+//   - Or Git cannot merge it, because the main branch or a proposed branch changes one of its operators.
+//
+// An upgrade can also be missing in this run because of an unreadable catalog, an unhealthy operator,
+// or because other operators were named. Such a branch is kept.
 
 // KeptBranch is a branch of an earlier run that this run does not propose and that may be merged.
 type KeptBranch struct {

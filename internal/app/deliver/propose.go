@@ -110,8 +110,9 @@ func (b *Base) findUnreadable(ctx context.Context, lock *lockfile.File) error {
 	return nil
 }
 
-// Unreadable returns the operators of HEAD's lock whose bundles cannot be opened, and those that lock
-// changes and that require one of them, before or after, with the errors. It is empty unless that made a difference.
+// Unreadable returns the operators of HEAD's lock whose bundles cannot be opened, with the errors, and
+// the changed operators that require one of them in HEAD's lock or in lock. It returns nil if no earlier
+// call had to open such a bundle.
 func (b *Base) Unreadable(lock *lockfile.File) map[string]error {
 	out := maps.Clone(b.unreadable)
 	before, err := b.clone.Project.LockIfAny()
@@ -142,8 +143,8 @@ func (b *Base) neededUnreadable(operator string, locks ...*lockfile.File) string
 }
 
 // tree renders lock. If a bundle cannot be opened whose pin is unchanged since HEAD, its files stay
-// as in have, the tree of HEAD. If a changed operator requires such an operator, before or after, the error is that of
-// the bundle, because files of the one refer to the other.
+// as in have, the tree of HEAD. It returns the error of the bundle if a changed operator requires that
+// operator in HEAD's lock or in lock, because files of one refer to the other.
 func (b *Base) tree(ctx context.Context, lock *lockfile.File, have *filetree.Tree) (*filetree.Tree, error) {
 	p := b.clone.Project
 	res, cause := p.Render(ctx, lock)
@@ -180,8 +181,8 @@ func (b *Base) tree(ctx context.Context, lock *lockfile.File, have *filetree.Tre
 	return tree, nil
 }
 
-// readmes returns the names of the README.md files of a tree, sorted. Otherwise empty directories have
-// such a file.
+// readmes returns the names of the README.md files of a tree, sorted. Only directories without other
+// files have one.
 func readmes(tree *filetree.Tree) []string {
 	var out []string
 	for name := range tree.Names() {

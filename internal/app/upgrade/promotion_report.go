@@ -110,9 +110,9 @@ func (s *PromotionStepReport) promoted() (n int) {
 	return n
 }
 
-// Upgrade returns the resolution with the observations of the promoted operators, for a pull
+// upgrade returns the resolution with the observations of the promoted operators, for a pull
 // request.
-func (s *PromotionStepReport) Upgrade() workspace.Upgrade {
+func (s *PromotionStepReport) upgrade() workspace.Upgrade {
 	u := workspace.Upgrade{Resolution: s.Resolution}
 	for _, op := range s.Operators {
 		if op.isPromoted() && op.Verdict != nil {
@@ -122,30 +122,51 @@ func (s *PromotionStepReport) Upgrade() workspace.Upgrade {
 	return u
 }
 
-// Keep promotes again, without some operators.
-func (s *PromotionStepReport) Keep(ctx context.Context, operators map[string]error) error {
-	opt := s.opt
-	opt.Kept = operators
-	again, err := s.Step.Promote(ctx, opt)
-	if err == nil {
+// Propose proposes the promotion, as [deliver.Base.Propose] does. If the tree cannot be
+// rendered, it keeps the operators whose installed bundles cannot be opened, and those that require
+// them. If nothing is promoted, it judges the branch of an earlier run.
+func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Base, several bool) error {
+	err := s.propose(ctx, base, several)
+	if err != nil {
+		unreadable := base.Unreadable(s.Resolution.Lock)
+		if len(unreadable) == 0 {
+			return err
+		}
+		opt := s.opt
+		opt.Kept = unreadable
+		again, err := s.Step.Promote(ctx, opt)
+		if err != nil {
+			return err
+		}
 		*s = *again
+		if err := s.propose(ctx, base, several); err != nil {
+			return err
+		}
 	}
-	return err
-}
-
-// SetEarlier sets Obsolete or Kept to the branch of an earlier run, if there is one.
-func (s *PromotionStepReport) SetEarlier(branch deliver.KeptBranch) {
+	if s.Resolution != nil {
+		return nil
+	}
+	branch, err := base.JudgePromotion(s.Inputs, s.whyNotPromoted)
 	switch {
-	case branch.Branch == "":
+	case err != nil || branch.Branch == "":
 	case branch.Reason == "":
 		s.Obsolete = branch.Branch
 	default:
 		s.Kept = &branch
 	}
+	return err
 }
 
-// WhyNotPromoted returns the reason why an operator is not promoted.
-func (s *PromotionStepReport) WhyNotPromoted(operator string) string {
+// propose proposes the promotion, if there is one.
+func (s *PromotionStepReport) propose(ctx context.Context, base *deliver.Base, several bool) (err error) {
+	if s.Resolution != nil {
+		s.Proposed, err = base.Propose(ctx, s.upgrade(), s.Inputs, several)
+	}
+	return err
+}
+
+// whyNotPromoted returns the reason why an operator is not promoted.
+func (s *PromotionStepReport) whyNotPromoted(operator string) string {
 	for _, op := range s.Operators {
 		if op.Operator == operator && op.Message != "" {
 			return operator + ": " + op.Message

@@ -85,6 +85,9 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
 // removalPart returns the part without the leftover objects that the options no longer keep, if
 // there are any. If Git could not merge it with each of the other parts, it waits for a later run.
 func (in *Inputs) removalPart(ctx context.Context, opt resolve.Options, parts []resolve.Part, trees *treeComparer) ([]Upgrade, error) {
+	if len(in.Lock.Leaving) == 0 {
+		return nil, nil
+	}
 	opt.Upgrade, opt.Named, opt.KeepGoing = false, nil, true
 	res, err := resolve.Resolve(in.Index, in.Declared, in.Lock, opt)
 	if err != nil {
