@@ -109,7 +109,10 @@ func (w *restoredCluster) importWorkspace(t *testing.T, clusters olm.Clusters, g
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.write(t, "quayside.yaml", string(settings)+"  kubernetesVersion: \"1.36\"\n"+g.settings())
+	if !strings.Contains(string(settings), "\n  kubernetesVersion: \"1.36\"\n") {
+		t.Errorf("import did not write the cluster's version:\n%s", settings)
+	}
+	w.write(t, "quayside.yaml", string(settings)+g.settings())
 	w.runWithFindings(t, "adopt", "inspect", "--kubeconfig", w.cluster.Kubeconfig, "--offline", "--record")
 }
 
