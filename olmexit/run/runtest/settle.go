@@ -178,7 +178,7 @@ func (c *Cluster) olm() {
 		c.sync()
 	}
 	c.install()
-	c.component()
+	c.createOperators()
 	for _, k := range c.keys() {
 		o := c.objects[k]
 		if o == nil || k.Kind != "ClusterServiceVersion" || isCopied(o) {
@@ -198,8 +198,8 @@ func (c *Cluster) olm() {
 	}
 }
 
-// sync simulates what OLM deletes after its start: copies without an original, and APIServices whose
-// labels name a missing ClusterServiceVersion.
+// sync deletes what OLM deletes after its start: copies without an original, and APIServices with labels
+// that name a missing ClusterServiceVersion.
 func (c *Cluster) sync() {
 	for _, k := range c.keys() {
 		o := c.objects[k]
@@ -221,8 +221,8 @@ func isCopied(csv k8s.Object) bool {
 	return k8s.Text(csv, "metadata", "labels", snapshot.CopiedFrom) != ""
 }
 
-// component creates the Operator of every component label.
-func (c *Cluster) component() {
+// createOperators creates the Operator of every component label.
+func (c *Cluster) createOperators() {
 	for _, k := range c.keys() {
 		for label := range k8s.TextMap(c.objects[k], "metadata", "labels") {
 			name, ok := strings.CutPrefix(label, snapshot.OLM+"/")
