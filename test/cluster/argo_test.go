@@ -31,8 +31,8 @@ type outcome struct {
 }
 
 // TestArgoCD runs the life of the quickstart in Git with Argo CD's own engine and the rendered
-// Application: install, upgrade, revert, uninstall. Only the deletion of objects with data waits
-// for confirmation.
+// Application: install, upgrade, revert, uninstall. Only the deletion of Namespaces waits for
+// confirmation; CRDs are never deleted.
 func TestArgoCD(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	a := argo{
@@ -80,7 +80,7 @@ func TestArgoCD(t *testing.T) {
 
 	a.confirmDeletion(ctx, t)
 	a.checkInSync(ctx, t)
-	awaitRendered(ctx, t, applier, a.q.rendered(t), nil)
+	awaitRendered(ctx, t, applier, a.q.rendered(t), only(installed, isCRD))
 	if err := applier.AwaitGone(ctx, objects(t, "{apiVersion: v1, kind: Namespace, metadata: {name: my-etcd}}")); err != nil {
 		t.Error(err)
 	}

@@ -152,6 +152,9 @@ func (a *application) read(file, manifests string) error {
 		return err
 	}
 	for _, o := range a.targets {
+		if kube.IsCRD(o) {
+			continue // as the repo server does: Argo CD does not track CRDs
+		}
 		annotations := o.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
