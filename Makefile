@@ -112,6 +112,7 @@ nights: ## Replay a year of nightly runs of propose with faults, with three envi
 # warning, schemas and page, and the lines about its commands in other pages. It then
 # updates the lists of commands and messages.
 OLMEXIT = olmexit
+without-olmexit: export GOFLAGS := $(GOFLAGS) -trimpath
 without-olmexit: ## Remove the migration from OLM from a copy of the sources, and build and test the rest (-short).
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; git ls-files -z | tar --null -T - -cf - | tar -xf - -C "$$dir"; cd "$$dir"; \
 	rm -r $(OLMEXIT) docs/adopt.md schema/adopt*.json schema/import.schema.json; \
