@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -99,7 +100,7 @@ func (o *renderOptions) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := p.CheckNeeds(res); err != nil {
+		if err := errors.Join(p.CheckNeeds(res), compare.CheckOverlays(p, res)); err != nil {
 			return err
 		}
 		return o.stream(p, res)
