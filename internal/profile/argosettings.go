@@ -110,8 +110,9 @@ func (d IgnoreDifference) unmatchedReason(objects []k8s.Key) string {
 	}
 	for i := range slices.Backward(fields) {
 		f := fields[i]
-		if all := slices.Compact(slices.Sorted(slices.Values(near[i]))); len(all) > 0 {
-			return fmt.Sprintf("no such object with %s %q (available: %s)%s", f.name, f.want, diag.Some(all, 5), diag.DidYouMean(f.want, all))
+		all := slices.Compact(slices.Sorted(slices.Values(near[i])))
+		if meant := diag.DidYouMean(f.want, all); meant != "" || len(all) > 0 && len(all) <= 5 {
+			return fmt.Sprintf("no such object with %s %q (available: %s)%s", f.name, f.want, diag.Some(all, 5), meant)
 		}
 	}
 	return "selects no object: correct or delete it"

@@ -70,7 +70,7 @@ func CheckOverlays(p *workspace.Project, res *render.Result) error {
 func (c *Comparison) unmatchedSettings(s *Side) error {
 	p := s.project
 	w := p.Settings
-	if len(w.Tool().Unmatched(*w.GitOps, nil)) == 0 {
+	if w.GitOps == nil || len(w.Tool().Unmatched(*w.GitOps, nil)) == 0 {
 		return nil
 	}
 	base, err := s.baseState()

@@ -131,7 +131,7 @@ func (p *Project) MatchesElsewhere(file string, match func(*Project) bool) bool 
 			return false
 		}
 		other, err := Open(Dir(filepath.Join(p.Top(), filepath.FromSlash(dir))), p.Env)
-		return err == nil && slices.ContainsFunc(other.Settings.Extended, func(name string) bool {
+		return err == nil && slices.ContainsFunc(append(other.Settings.Extended, settings.FileName), func(name string) bool {
 			return path.Join(dir, name) == path.Join(p.repoPath(), file)
 		}) && match(other)
 	})
