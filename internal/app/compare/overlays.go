@@ -16,6 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/overlay"
 	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 )
@@ -24,6 +25,9 @@ import (
 // each overlay that does not build, each patch without a target in any cluster (kustomize ignores
 // these), each custom resource without its CRD in a cluster, and each setting that selects no object.
 func CheckOverlays(p *workspace.Project, res *render.Result) error {
+	if overlays, _, err := p.Overlays(); err != nil || len(overlays) == 0 && !hasSelectors(p.Settings) {
+		return err
+	}
 	c, s, err := renderLock(p, nil, res)
 	if err != nil {
 		return err
@@ -70,7 +74,7 @@ func CheckOverlays(p *workspace.Project, res *render.Result) error {
 func (c *Comparison) unmatchedSettings(s *Side) error {
 	p := s.project
 	w := p.Settings
-	if w.GitOps == nil || len(w.Tool().Unmatched(*w.GitOps, nil)) == 0 {
+	if !hasSelectors(w) {
 		return nil
 	}
 	base, err := s.baseState()
@@ -98,6 +102,11 @@ func (c *Comparison) unmatchedSettings(s *Side) error {
 		}
 	}
 	return faults.Err()
+}
+
+// hasSelectors reports whether settings of the GitOps tool select objects.
+func hasSelectors(w *settings.Workspace) bool {
+	return w.GitOps != nil && len(w.Tool().Unmatched(*w.GitOps, nil)) > 0
 }
 
 // treeKeys returns the objects in the tree of a workspace on disk, without its overlays. Errors are
