@@ -100,7 +100,7 @@ func (o *renderOptions) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(p.CheckNeeds(res), compare.CheckOverlays(p, res)); err != nil {
+		if err := errors.Join(p.CheckNeeds(res), compare.CheckTargets(p, res)); err != nil {
 			return err
 		}
 		return o.stream(p, res)

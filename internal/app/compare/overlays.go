@@ -21,13 +21,45 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
+// CheckTargets returns the errors of CheckOverlays if a patch or a setting selects none of the
+// rendered objects. Otherwise it builds nothing, because a build takes seconds.
+func CheckTargets(p *workspace.Project, res *render.Result) error {
+	overlays, _, err := p.Overlays()
+	if err != nil || len(overlays) == 0 && !hasSelectors(p.Settings) {
+		return err
+	}
+	var keys []k8s.Key
+	for _, cluster := range p.Clusters() {
+		operators, shared, err := res.ClusterObjects(cluster)
+		if err != nil {
+			return err
+		}
+		for _, o := range operators {
+			shared = append(shared, o.Objects...)
+		}
+		for _, o := range shared {
+			keys = append(keys, o.Key())
+		}
+	}
+	_, s, err := renderLock(p, nil, res)
+	if err != nil {
+		return err
+	}
+	selectAll := !hasSelectors(p.Settings) || len(p.Settings.Tool().Unmatched(*p.Settings.GitOps, keys)) == 0
+	for _, name := range s.clusters() {
+		x, err := s.clusterInputs(name)
+		selectAll = selectAll && err == nil && !slices.ContainsFunc(x.overlays, func(o *overlay.Overlay) bool { return !o.HasTargets(s.isUserFile, keys) })
+	}
+	if selectAll {
+		return nil
+	}
+	return CheckOverlays(p, res)
+}
+
 // CheckOverlays builds the overlays of all clusters with the rendered lock. It returns an error for
 // each overlay that does not build, each patch without a target in any cluster (kustomize ignores
 // these), each custom resource without its CRD in a cluster, and each setting that selects no object.
 func CheckOverlays(p *workspace.Project, res *render.Result) error {
-	if overlays, _, err := p.Overlays(); err != nil || len(overlays) == 0 && !hasSelectors(p.Settings) {
-		return err
-	}
 	c, s, err := renderLock(p, nil, res)
 	if err != nil {
 		return err
