@@ -86,8 +86,8 @@ func (o *Overlay) editsByKey() (map[k8s.Key][]Edit, bool) {
 
 // encodeEdited returns an edited object as JSON, or false if only kustomize can determine the result.
 func encodeEdited(object map[string]any, edits []Edit) ([]byte, bool) {
-	ok := true
 	for _, e := range edits {
+		var ok bool
 		if object, ok = e.Apply(object); !ok {
 			return nil, false
 		}
