@@ -117,14 +117,14 @@ func (w *world) options(s *want) options {
 }
 
 // isEdited reports whether the declaration of s has changed since its installed bundle was pinned,
-// and requests another channel or catalog. If that channel or catalog is missing, the mistake is in
-// the declaration: the catalog has not changed.
+// and requests another package, channel or catalog. If that is missing, the mistake is in the
+// declaration: the catalog has not changed.
 func (w *world) isEdited(s *want) bool {
 	pin := s.current.pin
 	if s.decl == nil || pin.Declaration == "" || !slices.Equal(pin.RequestedBy, []string{s.key()}) || pin.Declaration == w.declaration(s.ns, []*want{s}) {
 		return false
 	}
-	return len(s.channels) > 0 && !slices.Contains(s.channels, pin.Channel) || s.cat != nil && *s.cat != pin.Catalog.ID
+	return s.pkg != "" && s.pkg != pin.Package || len(s.channels) > 0 && !slices.Contains(s.channels, pin.Channel) || s.cat != nil && *s.cat != pin.Catalog.ID
 }
 
 // packages returns the package that s requests from each eligible catalog, in order of preference.

@@ -18,10 +18,12 @@ func (w *world) upgradeCandidates(s *want, pkgs []*model.Package, how treatment)
 	cur := s.current
 	stays := s.allowsInstalled(pkgs, allowed)
 	var out options
+	target := w.named(s)
+	isOnWay := w.opt.Hops < 0 && target != nil && target.Version != "" && !s.disallows(target, pkgs) // to an allowed version
 	for _, e := range w.edges(s, pkgs) {
 		v := e.Bundle().Version()
 		switch {
-		case !allowed(e.Name(), v):
+		case !allowed(e.Name(), v) && !isOnWay:
 			continue
 		case !w.opt.AllowDowngrade && cur.facts.hasVersion && cur.facts.isAbove(e.Bundle()):
 			out.downgrades = append(out.downgrades, e)
@@ -31,7 +33,7 @@ func (w *world) upgradeCandidates(s *want, pkgs []*model.Package, how treatment)
 		}
 	}
 	here := option{current: cur}
-	switch target := w.named(s); {
+	switch {
 	case target != nil && target.Version != "" && !cur.hasVersion(target.Version):
 		if bad := w.unknownTarget(s, pkgs, target); bad != nil {
 			return options{fault: bad}

@@ -136,11 +136,30 @@ func (t *explainer) addFieldEdits() {
 func (t *explainer) addDeclaredVersion(s *want) bool {
 	target := t.b.w.named(s)
 	pkgs, bad := t.b.w.packages(s)
-	if target == nil || target.Version == "" || bad != nil || s.decl.Range == "" || !s.disallows(target, pkgs) {
+	if target == nil || target.Version == "" || bad != nil || s.decl.Dialect == declare.OCM || !s.disallows(target, pkgs) {
 		return false
 	}
-	text := fmt.Sprintf("run 'quayside add %s@%s -n %s'", s.pkg, target.Version, s.ns)
-	t.addEdit(s, s.pos(declare.FieldRange), text, func(d *declare.Subscription) { d.Range = target.Version })
+	anywhere := *s
+	anywhere.channels = nil
+	var channels []string
+	for _, e := range anywhere.entriesOf(pkgs, (*model.Channel).Entries) {
+		if isVersion(e, target.Version) {
+			channels = append(channels, e.Channel().Name())
+		}
+	}
+	isDeclared := slices.ContainsFunc(channels, func(name string) bool { return len(s.channels) == 0 || slices.Contains(s.channels, name) })
+	t.add(remedy{
+		Change: explain.Change{At: s.pos(declare.FieldRange, declare.FieldChannel).String(), Text: fmt.Sprintf("run 'quayside add %s@%s -n %s'", s.pkg, target.Version, s.ns)},
+		apply: func(in *inputs) {
+			d := in.subscription(s.key())
+			if in.opt.Hops = -1; d.Range != "" {
+				d.Range = target.Version
+			}
+			if !isDeclared && len(channels) > 0 {
+				d.Channels = channels[:1]
+			}
+		},
+	})
 	return true
 }
 

@@ -147,6 +147,7 @@ func writeOwn(d Declaration) []k8s.Object {
 	if d.Watch != nil {
 		spec["watchNamespaces"] = k8s.Values(d.Watch...)
 	}
+	putConfig(spec, "config", d.Config)
 	sub := k8s.New("quayside.dev/v1alpha1", "Subscription", d.Namespace, d.Name)
 	sub["spec"] = spec
 	return []k8s.Object{sub}

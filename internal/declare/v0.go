@@ -336,6 +336,7 @@ func writeV0(d Declaration) []k8s.Object {
 	putText(spec, "channel", d.Channel)
 	putText(spec, "startingCSV", d.Start)
 	putText(spec, "installPlanApproval", string(d.Approval))
+	putConfig(spec, "config", d.Config)
 	sub := k8s.New("operators.coreos.com/v1alpha1", "Subscription", d.Namespace, d.Name)
 	sub["spec"] = spec
 	if !d.Group {

@@ -209,8 +209,13 @@ func writeV1(d Declaration) []k8s.Object {
 		"namespace": d.Namespace, "serviceAccount": map[string]any{"name": d.Name + "-installer"},
 		"source": map[string]any{"sourceType": "Catalog", "catalog": filter},
 	}
+	inline := map[string]any{}
 	if len(d.Watch) == 1 && d.Watch[0] != "*" {
-		spec["config"] = map[string]any{"configType": "Inline", "inline": map[string]any{"watchNamespace": d.Watch[0]}}
+		inline["watchNamespace"] = d.Watch[0]
+	}
+	putConfig(inline, "deploymentConfig", d.Config)
+	if len(inline) > 0 {
+		spec["config"] = map[string]any{"configType": "Inline", "inline": inline}
 	}
 	extension := k8s.New("olm.operatorframework.io/v1", "ClusterExtension", "", d.Name)
 	extension["spec"] = spec

@@ -1,6 +1,8 @@
 package declare
 
 import (
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/model"
 )
@@ -16,7 +18,8 @@ type Declaration struct {
 	Catalog   model.ID // zero: the only catalog with the package
 	Watch     []string // "*" alone: all namespaces; nil: the default of the operator
 	Approval  Approval
-	Group     bool // whether to add an OperatorGroup, because the namespace has none
+	Config    []byte // spec.config as canonical JSON; nil: none
+	Group     bool   // whether to add an OperatorGroup, because the namespace has none
 }
 
 // Writer formats declarations of one dialect.
@@ -43,6 +46,14 @@ func Writers() []Writer {
 		AnyCatalog(),
 		{Dialect: V0, Fits: func(id model.ID) bool { return id.Namespace != "" }, NamesCatalog: true, HasStart: true, HasApproval: true, HasGroup: true, Objects: writeV0},
 		{Dialect: V1, Fits: func(id model.ID) bool { return id.Namespace == "" }, Objects: writeV1},
+	}
+}
+
+// putConfig sets a key to a config unless that is empty.
+func putConfig(m map[string]any, key string, config []byte) {
+	var v map[string]any
+	if err := utiljson.Unmarshal(config, &v); err == nil && len(v) > 0 {
+		m[key] = v
 	}
 }
 

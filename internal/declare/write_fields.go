@@ -1,11 +1,13 @@
 package declare
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
@@ -44,6 +46,17 @@ func SetFields(text []byte, s Subscription, values map[Field][]string) ([]byte, 
 	return out, nil
 }
 
+// ParseConfig parses the YAML text of a config, and returns it as canonical JSON. name is the file in
+// positions.
+func ParseConfig(name, text string) ([]byte, error) {
+	const around = "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: x, namespace: x}\nspec:\n  package: x\n  config:\n"
+	set, err := Parse(name, []byte(around+"    "+strings.ReplaceAll(text, "\n", "\n    ")))
+	if err != nil {
+		return nil, diag.MapPositions(err, func(diag.Pos) diag.Pos { return diag.Pos{File: name} })
+	}
+	return set.Subscriptions[0].Config, nil
+}
+
 // Values returns the values of a field that SetFields can set, or nil.
 func (s Subscription) Values(f Field) []string {
 	switch f { //nolint:exhaustive // the others are not set
@@ -70,6 +83,8 @@ func (s Subscription) Values(f Field) []string {
 			return singleton(s.Catalog.Name)
 		}
 		return singleton(s.Catalog.Namespace)
+	case FieldConfig:
+		return singleton(string(s.Config))
 	}
 	return nil
 }
@@ -77,6 +92,9 @@ func (s Subscription) Values(f Field) []string {
 // setField replaces the value of one field, or inserts the field behind the package.
 func setField(lines []string, s Subscription, f Field, values []string) error {
 	path := fieldsOf(s.Dialect)[f]
+	if f == FieldConfig {
+		return setConfig(lines, s, path, values)
+	}
 	list, isItem := strings.CutSuffix(path, "[0]")
 	isList := isItem || f == FieldWatch && s.Dialect == Quayside
 	if at, isSet := s.Fields[path]; isSet {
@@ -103,6 +121,75 @@ func setField(lines []string, s Subscription, f Field, values []string) error {
 	}
 	lines[at.Line-1] = before + old + ", " + entry + rest[len(old):]
 	return nil
+}
+
+// setConfig replaces the config, or inserts it behind the package. The text of the config is new.
+func setConfig(lines []string, s Subscription, path string, values []string) error {
+	raw := []byte("{}")
+	if len(values) > 0 {
+		raw = []byte(values[0])
+	}
+	var flow, block bytes.Buffer
+	if err := yamlnode.FlowJSON(&flow, raw); err != nil {
+		return err
+	}
+	at, isSet := s.Fields[path]
+	if !isSet {
+		at = s.At(FieldPackage)
+	}
+	line := []rune(lines[at.Line-1])
+	before, rest := string(line[:at.Col-1]), string(line[at.Col-1:])
+	key := regexp.MustCompile(`^( *)["']?[A-Za-z]+["']?: +$`).FindStringSubmatch(before)
+	switch old := findMapping(rest); {
+	case isSet && old != "":
+		lines[at.Line-1] = before + flow.String() + rest[len(old):]
+	case isSet && strings.TrimSpace(before) == "" && !strings.HasPrefix(rest, "{"):
+		end := at.Line // behind the last line of the block
+		for i, l := range lines[at.Line:] {
+			if text := strings.TrimLeft(l, " "); strings.TrimSpace(text) != "" && len(l)-len(text) < len(before) {
+				break
+			} else if strings.TrimSpace(text) != "" {
+				end = at.Line + i + 1
+			}
+		}
+		if err := yamlnode.BlockJSON(&block, raw, len(before)-2); err != nil {
+			return err
+		}
+		clear(lines[at.Line:end])
+		lines[at.Line-1] = before + strings.TrimLeft(block.String(), " \n")
+	case isSet, s.Dialect == V1: // a ClusterExtension has its config elsewhere
+		return fmt.Errorf("%s: YAML style not supported: cannot change %s", at, path)
+	case key != nil:
+		if err := yamlnode.BlockJSON(&block, raw, len(key[1])); err != nil {
+			return err
+		}
+		lines[at.Line-1] = strings.TrimSuffix(string(line), "\n") + "\n" + key[1] + "config:" + block.String()
+	default:
+		old := findScalar(rest)
+		lines[at.Line-1] = before + old + ", config: " + flow.String() + rest[len(old):]
+	}
+	return nil
+}
+
+// findMapping returns the flow mapping at the start of a text, or "" if there is none, or if it has
+// several lines.
+func findMapping(text string) string {
+	if !strings.HasPrefix(text, "{") {
+		return ""
+	}
+	depth := 0
+	for _, token := range regexp.MustCompile(`"([^"\\]|\\.)*"|'[^']*'|.`).FindAllStringIndex(text, -1) {
+		switch text[token[0]:token[1]] {
+		case "{":
+			depth++
+		case "}":
+			depth--
+		}
+		if depth == 0 {
+			return text[:token[1]]
+		}
+	}
+	return ""
 }
 
 // findScalar returns the scalar, or the list of scalars, at the start of a text, or "".

@@ -1,6 +1,13 @@
 package profile
 
-import "github.com/quayside/quayside/internal/k8s"
+import (
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/k8s"
+)
 
 // Registered selects the clusters registered in Argo CD by the labels of their Secrets.
 type Registered struct {
@@ -56,6 +63,59 @@ type IgnoreDifference struct {
 	JSONPointers          []string `json:"jsonPointers,omitempty" form:"nonempty" doc:"Fields, as JSON pointers."`
 	JQPathExpressions     []string `json:"jqPathExpressions,omitempty" form:"nonempty" doc:"Fields, as jq paths."`
 	ManagedFieldsManagers []string `json:"managedFieldsManagers,omitempty" form:"nonempty" doc:"Fields written by these managers."`
+}
+
+// Unmatched returns a fault for each entry of ignoreDifferences that selects none of the objects.
+func (argoCD) Unmatched(g GitOps, objects []k8s.Key) []Fault {
+	var out []Fault
+	for i, d := range g.IgnoreDifferences {
+		if msg := d.unmatchedReason(objects); msg != "" {
+			out = append(out, Fault{fmt.Sprintf("gitops.ignoreDifferences[%d]", i), msg})
+		}
+	}
+	return out
+}
+
+// unmatchedReason returns "" if d selects one of the objects. As in Argo CD, kind and group are
+// patterns, and without a group only the core group is selected.
+func (d IgnoreDifference) unmatchedReason(objects []k8s.Key) string {
+	fields := []struct {
+		name, want string
+		have       func(k8s.Key) string
+	}{
+		{"kind", d.Kind, func(o k8s.Key) string { return o.Kind }},
+		{"namespace", d.Namespace, func(o k8s.Key) string { return o.Namespace }},
+		{"name", d.Name, func(o k8s.Key) string { return o.Name }},
+		{"group", d.Group, func(o k8s.Key) string { return o.Group }},
+	}
+	near := make([][]string, len(fields)) // values of the objects for which only this field is wrong
+	for _, o := range objects {
+		var wrong []int
+		for i, f := range fields {
+			isPattern := f.name == "kind" || f.name == "group"
+			ok := f.want == f.have(o) || !isPattern && f.want == ""
+			if !ok && isPattern {
+				ok, _ = path.Match(f.want, f.have(o)) // an invalid pattern matches nothing
+			}
+			if !ok && (f.name != "group" || f.want != "" || len(wrong) == 0) { // a missing group is found once the rest is right
+				wrong = append(wrong, i)
+			}
+		}
+		switch len(wrong) {
+		case 0:
+			return ""
+		case 1:
+			near[wrong[0]] = append(near[wrong[0]], fields[wrong[0]].have(o))
+		}
+	}
+	for i := range slices.Backward(fields) {
+		f := fields[i]
+		all := slices.Compact(slices.Sorted(slices.Values(near[i])))
+		if meant := diag.DidYouMean(f.want, all); meant != "" || len(all) > 0 && len(all) <= 5 {
+			return fmt.Sprintf("no such object with %s %q (available: %s)%s", f.name, f.want, diag.Some(all, 5), meant)
+		}
+	}
+	return "selects no object: correct or delete it"
 }
 
 // isValid reports whether the selector is valid for the API server.

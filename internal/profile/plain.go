@@ -18,6 +18,7 @@ func (plain) Applier(k8s.Object) string                         { return "" }
 func (plain) Defaults(*GitOps)                                  {}
 func (plain) NeedsSeparateDirs(GitOps) bool                     { return false }
 func (plain) Faults(GitOps, []Cluster) []Fault                  { return nil }
+func (plain) Unmatched(GitOps, []k8s.Key) []Fault               { return nil }
 
 // Member returns the common fields of a cluster's entry.
 func (plain) Member(_ GitOps, c Cluster) Member { return MemberOf(c) }

@@ -58,6 +58,9 @@ type Profile interface {
 	// by field.
 	Faults(g GitOps, clusters []Cluster) []Fault
 
+	// Unmatched returns the settings that select objects, but none of these, ordered by field.
+	Unmatched(g GitOps, objects []k8s.Key) []Fault
+
 	// Member returns the entry of a cluster in clusters.yaml.
 	Member(g GitOps, c Cluster) Member
 

@@ -283,14 +283,8 @@ func isOLMKind(group, kind string) bool {
 // signals of FindOLM with NeedsOLM.
 func olmEvidence(objects []k8s.Object) []string {
 	var out []string
-	named, groups := false, olmResources()
-	for _, o := range objects {
-		for _, rule := range k8s.Items(o, "rules") {
-			named = named || slices.ContainsFunc(k8s.Texts(rule, "apiGroups"), func(group string) bool { return groups[group] != nil })
-		}
-	}
 	signals := bundleSignals(objects)
-	if named { // computing all permissions is slow
+	if slices.ContainsFunc(objects, mayInstall) { // computing all permissions is slow
 		granted, _ := PermissionSignals(objects)
 		signals = append(signals, granted...)
 	}
@@ -300,6 +294,24 @@ func olmEvidence(objects []k8s.Object) []string {
 		}
 	}
 	return out
+}
+
+// mayInstall reports whether a role names a permission to install operators through OLM.
+func mayInstall(o k8s.Object) bool {
+	for _, rule := range k8s.Items(o, "rules") {
+		for _, group := range k8s.Texts(rule, "apiGroups") {
+			for _, resource := range k8s.Texts(rule, "resources") {
+				for _, verb := range k8s.Texts(rule, "verbs") {
+					for _, r := range olmPermissions(k8s.Grant{Verb: verb, Group: group, Resource: resource}) {
+						if slices.Contains(r.signalCodes(), "installs") {
+							return true
+						}
+					}
+				}
+			}
+		}
+	}
+	return false
 }
 
 // bundleSignals returns a signal for each object of an OLM kind, except OperatorConditions, which every

@@ -25,6 +25,7 @@ type editOptions struct {
 
 func newAdd(a *app) *cobra.Command {
 	o := &editOptions{app: a}
+	var config string
 	cmd := &cobra.Command{
 		Use:   "add PACKAGE[@CHANNEL | @VERSION]...",
 		Short: "Declare operators and pin them in the lock",
@@ -46,8 +47,10 @@ func newAdd(a *app) *cobra.Command {
 			the same directory, quayside lists them.
 
 			An operator that is declared already is changed: 'quayside add etcd@0.9.4' sets the
-			version in its declaration and upgrades to it; a channel, --catalog, --approval and
-			--watch are set in the same way. Comments and the rest of the file are preserved.
+			version in its declaration and upgrades to it, also along several edges of the upgrade
+			graph, and in another channel if the declared one does not have it. A channel,
+			--catalog, --approval, --config and --watch are set in the same way. Comments and the
+			rest of the file are preserved.
 
 			The namespace is that of -n, else the one that the operator suggests, else the name of
 			the package. The operator watches all namespaces if it supports this, else its own;
@@ -67,6 +70,7 @@ func newAdd(a *app) *cobra.Command {
 			# change the declaration of an operator: its version, or its approval
 			quayside add memcached-operator@0.0.2
 			quayside add memcached-operator --approval Manual
+			quayside add memcached-operator --config '{resources: {limits: {memory: 64Mi}}}'
 
 			# into one of several directories of spec.declarations
 			quayside add etcd@singlenamespace-alpha -n team-c --to subscriptions`),
@@ -80,6 +84,9 @@ func newAdd(a *app) *cobra.Command {
 			o.options.Packages = args
 			if !cmd.Flags().Changed("watch") {
 				o.options.Watch = nil
+			}
+			if cmd.Flags().Changed("config") {
+				o.options.Config = &config
 			}
 			if a.prompt.IsInteractive() {
 				o.options.Choose = a.prompt.Choose // asks on the terminal
@@ -97,6 +104,7 @@ func newAdd(a *app) *cobra.Command {
 	approval := &format{value: (*string)(&o.options.Approval), known: []string{string(declare.Automatic), string(declare.Manual)}}
 	f.Var(approval, "approval", "upgrade approval; Manual: upgrade only if named")
 	a.complete(cmd, "approval", approval.known)
+	f.StringVar(&config, "config", "", "settings of the operator's pods, as in spec.config of a Subscription: `YAML`")
 	o.flags(cmd)
 	a.offer(cmd, "catalog", a.catalogCompletions)
 	a.offer(cmd, "namespace", a.namespaceCompletions)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -72,7 +73,10 @@ func TestHelpExamples(t *testing.T) {
 				}
 				line = strings.NewReplacer(places...).Replace(line)
 				var stdout, stderr bytes.Buffer
-				args := append(strings.Fields(line)[1:], "-C", dir)
+				args := []string{"-C", dir}
+				for _, word := range regexp.MustCompile(`('[^']*'|[^\s'])+`).FindAllString(line, -1)[1:] {
+					args = append(args, strings.ReplaceAll(word, "'", ""))
+				}
 				args = slices.DeleteFunc(args, func(s string) bool { return s == "--pull-request" }) // needs a forge
 				if code := Main(Parts, args, nil, &stdout, &stderr, env); code != exitOK && (code != exitDiffers || !slices.Contains(args, "--check")) {
 					t.Errorf("%s: exit code %d\n%s", line, code, &stderr)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/cmd/quayside/garbage"
+	"github.com/quayside/quayside/internal/app/compare"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/lockfile"
@@ -48,7 +49,10 @@ func (a *app) open() (*workspace.Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := workspace.Open(workspace.Dir(dir, a.allowed()...), workspace.Env{Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Log: a.log, Today: time.Now().UTC().Format(time.DateOnly)})
+	p, err := workspace.Open(workspace.Dir(dir, a.allowed()...), workspace.Env{
+		Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Log: a.log,
+		Today: time.Now().UTC().Format(time.DateOnly), CheckObjects: compare.CheckTargets,
+	})
 	if err == nil {
 		err = a.lockWriter(p)
 	}

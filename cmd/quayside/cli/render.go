@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -41,7 +42,8 @@ func newRender(a *app) *cobra.Command {
 			quayside computes what the operators need from the clusters: APIs, classes, Secrets,
 			Pod Security levels, OLM. If neither the tree, nor spec.provides, nor an observation
 			(--observed) meets a need, and the cluster would reject the objects or pods, it reports
-			an error and writes nothing.
+			an error and writes nothing. The same applies to patches in overlays, and to settings of
+			the GitOps tool, that select no object.
 
 			With --stdout, nothing is written: quayside builds the overlay of one cluster, with
 			your patches, like 'kubectl kustomize', and prints the CustomResourceDefinitions and
@@ -99,7 +101,7 @@ func (o *renderOptions) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := p.CheckNeeds(res); err != nil {
+		if err := errors.Join(p.CheckNeeds(res), compare.CheckTargets(p, res)); err != nil {
 			return err
 		}
 		return o.stream(p, res)

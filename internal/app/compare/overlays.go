@@ -11,17 +11,54 @@ import (
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/overlay"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 )
 
-// CheckOverlays builds the overlays of all clusters with the rendered lock. It returns a
-// *workspace.DiffersError with a position for each overlay that does not build, each patch
-// without a target in any cluster (kustomize ignores these), and each custom resource without
-// its CRD in a cluster.
+// CheckTargets returns the errors of CheckOverlays if a patch or a setting selects none of the
+// rendered objects. Otherwise it builds nothing, because a build takes seconds.
+func CheckTargets(p *workspace.Project, res *render.Result) error {
+	overlays, _, err := p.Overlays()
+	if err != nil || len(overlays) == 0 && !hasSelectors(p.Settings) {
+		return err
+	}
+	var keys []k8s.Key
+	for _, cluster := range p.Clusters() {
+		operators, shared, err := res.ClusterObjects(cluster)
+		if err != nil {
+			return err
+		}
+		for _, o := range operators {
+			shared = append(shared, o.Objects...)
+		}
+		for _, o := range shared {
+			keys = append(keys, o.Key())
+		}
+	}
+	_, s, err := renderLock(p, nil, res)
+	if err != nil {
+		return err
+	}
+	selectAll := !hasSelectors(p.Settings) || len(p.Settings.Tool().Unmatched(*p.Settings.GitOps, keys)) == 0
+	for _, name := range s.clusters() {
+		x, err := s.clusterInputs(name)
+		selectAll = selectAll && err == nil && !slices.ContainsFunc(x.overlays, func(o *overlay.Overlay) bool { return !o.HasTargets(s.isUserFile, keys) })
+	}
+	if selectAll {
+		return nil
+	}
+	return CheckOverlays(p, res)
+}
+
+// CheckOverlays builds the overlays of all clusters with the rendered lock. It returns an error for
+// each overlay that does not build, each patch without a target in any cluster (kustomize ignores
+// these), each custom resource without its CRD in a cluster, and each setting that selects no object.
 func CheckOverlays(p *workspace.Project, res *render.Result) error {
 	c, s, err := renderLock(p, nil, res)
 	if err != nil {
@@ -59,11 +96,66 @@ func CheckOverlays(p *workspace.Project, res *render.Result) error {
 	}
 	if len(faults) == 0 {
 		faults.Add(diag.Pos{}, c.missingCRDs(s))
-	}
-	for i, f := range faults {
-		faults[i] = &diag.Error{Pos: f.Pos, Err: &workspace.DiffersError{Msg: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()}}
+		faults.Add(diag.Pos{}, c.unmatchedSettings(s))
 	}
 	return faults.Err()
+}
+
+// unmatchedSettings returns a fault for each setting of the GitOps tool that selects no object in any
+// cluster. An inherited setting may select an object in another workspace.
+func (c *Comparison) unmatchedSettings(s *Side) error {
+	p := s.project
+	w := p.Settings
+	if !hasSelectors(w) {
+		return nil
+	}
+	base, err := s.baseState()
+	if err != nil {
+		return err
+	}
+	var keys []k8s.Key
+	err = c.forEachGroup(s, s.clusters(), base, func(got groupState) error {
+		for i := range got.state.Objects {
+			keys = append(keys, got.state.Objects[i].Key())
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var faults diag.List
+	for _, f := range w.Tool().Unmatched(*w.GitOps, keys) {
+		at := w.At("spec." + f.Field)
+		if !p.MatchesElsewhere(at.File, func(other *workspace.Project) bool {
+			keys := treeKeys(other)
+			return len(keys) == 0 || !slices.ContainsFunc(w.Tool().Unmatched(*w.GitOps, keys), func(g profile.Fault) bool { return g.Field == f.Field })
+		}) {
+			faults.Addf(at, "spec.%s: %s", f.Field, f.Message)
+		}
+	}
+	return faults.Err()
+}
+
+// hasSelectors reports whether settings of the GitOps tool select objects.
+func hasSelectors(w *settings.Workspace) bool {
+	return w.GitOps != nil && len(w.Tool().Unmatched(*w.GitOps, nil)) > 0
+}
+
+// treeKeys returns the objects in the tree of a workspace on disk, without its overlays. Errors are
+// reported in that workspace.
+func treeKeys(p *workspace.Project) []k8s.Key {
+	t, err := p.Rendered(filetree.New())
+	if err != nil {
+		return nil
+	}
+	var out []k8s.Key
+	for name, data := range t.All() {
+		objects, _ := yamlnode.Objects(name, data, yamlnode.Limits{})
+		for _, o := range objects {
+			out = append(out, k8s.Object(o).Key())
+		}
+	}
+	return out
 }
 
 // missingCRDs returns a fault for each custom resource of the user whose CRD is in the tree but

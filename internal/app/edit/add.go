@@ -26,6 +26,7 @@ type AddOptions struct {
 	Catalog   string           // "[namespace/]name"; empty: the only catalog with the package
 	Watch     []string         // watched namespaces; "*" alone: all; nil: the preference of each operator
 	Approval  declare.Approval // empty: Automatic for a new declaration
+	Config    *string          // config of the operator's pods, as YAML; nil: unchanged
 	To        string           // entry of spec.declarations to write to; empty: the default
 
 	Choose Chooser // nil: do not ask
@@ -40,6 +41,11 @@ func Add(ctx context.Context, p *workspace.Project, w AddOptions) (*Edit, error)
 		return nil, err
 	}
 	a := adder{project: p, options: w, set: set, writer: usualWriter(set), draft: NewDraft(p)}
+	if w.Config != nil {
+		if a.config, err = declare.ParseConfig("--config", *w.Config); err != nil {
+			return nil, err
+		}
+	}
 	if a.to, err = Destination(ctx, p, w.To, w.Choose); err != nil {
 		return nil, err
 	}
@@ -66,8 +72,23 @@ func Add(ctx context.Context, p *workspace.Project, w AddOptions) (*Edit, error)
 	if e.Resolution.Lock == nil {
 		a.replacePositions(e.Resolution)
 	}
-	e.Notes = append(a.notes, e.Notes...)
+	e.Notes = slices.Concat(a.notes, a.skippedNotes(e.Resolution), e.Notes)
 	return e, nil
+}
+
+// skippedNotes returns a note for each target that is several upgrades away.
+func (a *adder) skippedNotes(res *workspace.Resolution) []string {
+	var out []string
+	for _, t := range a.targets {
+		operator := t.Namespace + "/" + t.Package
+		if !slices.ContainsFunc(res.Changes, func(c workspace.Change) bool { return c.Operator == operator && c.From != c.To }) || res.Lock == nil {
+			continue
+		}
+		if pin, ok := res.Lock.Pin(t.Namespace, t.Package); ok && len(pin.Skipped) > 0 {
+			out = append(out, fmt.Sprintf("%s skips %s, which the clusters never run: to run them, add one version after the other", operator, diag.Some(pin.Skipped, 5)))
+		}
+	}
+	return out
 }
 
 // Chooser lets the user choose one of several options, and returns it.
@@ -115,6 +136,7 @@ type adder struct {
 	options AddOptions
 	set     *declare.Set
 	writer  declare.Writer // writer of the most frequent dialect
+	config  []byte         // options.Config as canonical JSON; nil: none, or empty
 	index   *model.Index
 	draft   *Draft
 	wanted  []operator
@@ -200,6 +222,7 @@ func (a *adder) add(ctx context.Context, text string) error {
 	if o.Approval = a.options.Approval; o.Approval != "" && !o.writer.HasApproval {
 		return fmt.Errorf("declarations of %s have no approval: leave out --approval", o.writer.Dialect)
 	}
+	o.Config = a.config
 	a.wanted = append(a.wanted, o)
 	return a.place(o, text)
 }
@@ -252,6 +275,12 @@ func (a *adder) values(ctx context.Context, s declare.Subscription, at, text str
 	if a.options.Watch != nil {
 		out[declare.FieldWatch] = slices.Sorted(slices.Values(a.options.Watch))
 	}
+	if a.options.Config != nil {
+		out[declare.FieldConfig] = nil
+		if a.config != nil {
+			out[declare.FieldConfig] = []string{string(a.config)}
+		}
+	}
 	if at == "" {
 		return out, nil
 	}
@@ -260,7 +289,7 @@ func (a *adder) values(ctx context.Context, s declare.Subscription, at, text str
 		return nil, newByHandError(s, "as an object of "+string(s.Dialect))
 	}
 	o := operator{writer: declare.Writers()[i]}
-	b, err := a.version(ctx, &o, pkg, at)
+	b, err := a.version(ctx, &o, pkg, at, s.Channels...)
 	switch {
 	case err != nil:
 		return nil, err
@@ -270,13 +299,26 @@ func (a *adder) values(ctx context.Context, s declare.Subscription, at, text str
 		out[declare.FieldStartingCSV] = []string{o.Start}
 	}
 	inChannel := slices.ContainsFunc(b.Entries(), func(e *model.Entry) bool { return slices.Contains(s.Channels, e.Channel().Name()) })
-	if o.Channel != "" && (o.Start == "" || !inChannel) {
+	if _, isChannel := pkg.Channel(at); isChannel || len(s.Channels) > 0 && !inChannel {
 		out[declare.FieldChannel] = []string{o.Channel}
 	}
-	if b.Version().String() == at {
-		a.targets = append(a.targets, resolve.Target{Namespace: s.Namespace, Package: s.Package, Version: at, At: diag.Pos{File: text}})
+	return out, a.aim(s, b, &o, text)
+}
+
+// aim makes a version a target of the resolution if it is exact, or if the pinned one is not within
+// the range.
+func (a *adder) aim(s declare.Subscription, b *model.Bundle, o *operator, text string) error {
+	lock, err := a.project.LockIfAny()
+	if err != nil || lock == nil || o.Version == "" && o.Start == "" {
+		return err
 	}
-	return out, nil
+	if pin, ok := lock.Pin(s.Namespace, s.Package); ok {
+		if within, err := model.ParseVersions(o.Version); o.Version != "" && err == nil && within(pin.Version) {
+			return nil
+		}
+	}
+	a.targets = append(a.targets, resolve.Target{Namespace: s.Namespace, Package: s.Package, Version: b.Version().String(), At: diag.Pos{File: text}})
+	return nil
 }
 
 // pick returns the package with a name from a catalog, or from any if it is empty. It is an error
@@ -308,9 +350,9 @@ func (a *adder) pick(name, catalog string) (*model.Package, error) {
 	return nil, fmt.Errorf("no package %q in the catalogs%s", name, hint)
 }
 
-// version sets the channel and the version of o, and returns the matching bundle. at is the text
-// after "package@".
-func (a *adder) version(ctx context.Context, o *operator, pkg *model.Package, at string) (*model.Bundle, error) {
+// version sets the channel and the version of o, and returns the matching bundle, from one of the
+// declared channels if these have one. at is the text after "package@".
+func (a *adder) version(ctx context.Context, o *operator, pkg *model.Package, at string, declared ...string) (*model.Bundle, error) {
 	channel, ok := pkg.Channel(cmp.Or(at, pkg.DefaultChannel()))
 	if ok && at == "" && a.options.Choose != nil && len(pkg.Channels()) > 1 {
 		others := slices.DeleteFunc(pkg.ChannelNames(), func(name string) bool { return name == pkg.DefaultChannel() })
@@ -329,7 +371,10 @@ func (a *adder) version(ctx context.Context, o *operator, pkg *model.Package, at
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a channel of package %q (available: %s), a version or a version range%s", at, pkg.Name(), strings.Join(pkg.ChannelNames(), ", "), diag.DidYouMean(at, pkg.ChannelNames()))
 	}
-	b, channel := newestBundle(pkg, within)
+	b, channel := newestBundle(pkg, within, declared...)
+	if b == nil {
+		b, channel = newestBundle(pkg, within)
+	}
 	if b == nil {
 		hint := ""
 		if newest, _ := newestBundle(pkg, func(string) bool { return true }); newest != nil {
@@ -337,21 +382,26 @@ func (a *adder) version(ctx context.Context, o *operator, pkg *model.Package, at
 		}
 		return nil, fmt.Errorf("package %q has no version %s%s", pkg.Name(), at, hint)
 	}
-	if !o.writer.HasStart {
+	switch {
+	case o.writer.HasStart:
+		o.Channel, o.Start = channel.Name(), b.Name()
+	default:
 		o.Version = at
-		return b, nil
+		if len(declared) > 0 {
+			o.Channel = channel.Name()
+		}
 	}
-	o.Channel, o.Start = channel.Name(), b.Name()
 	return b, nil
 }
 
 // newestBundle returns the bundle with the highest matching version, and its channel, preferably
-// the default channel. It returns nil if no version matches.
-func newestBundle(pkg *model.Package, within func(version string) bool) (best *model.Bundle, in *model.Channel) {
+// the default channel. It returns nil if no version matches. With names of channels, it searches only
+// these.
+func newestBundle(pkg *model.Package, within func(version string) bool, channels ...string) (best *model.Bundle, in *model.Channel) {
 	for _, c := range pkg.Channels() {
 		for _, e := range c.Entries() {
 			b := e.Bundle()
-			if b == nil || !within(b.Version().String()) {
+			if len(channels) > 0 && !slices.Contains(channels, c.Name()) || b == nil || !within(b.Version().String()) {
 				continue
 			}
 			by := 1

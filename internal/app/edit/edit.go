@@ -87,7 +87,10 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 	if e.SharedWith, err = p.SharedWith(paths); err != nil {
 		return nil, err
 	}
-	if len(e.SharedWith) > 0 {
+	switch {
+	case len(e.SharedWith) > 0 && len(o.targets) > 0:
+		e.Notes = append(e.Notes, fmt.Sprintf("shared with %s: run the same command there (-C) to upgrade, too", strings.Join(e.SharedWith, ", ")))
+	case len(e.SharedWith) > 0:
 		e.Notes = append(e.Notes, fmt.Sprintf("shared with %s: run 'quayside resolve --all' to update their locks", strings.Join(e.SharedWith, ", ")))
 	}
 	e.Resolution, err = e.Inputs.Resolve(ctx)

@@ -21,6 +21,16 @@ type DiffersError struct{ Msg string }
 // Error returns the message.
 func (e *DiffersError) Error() string { return e.Msg }
 
+// Differing returns the faults in err, each as a *DiffersError with its position.
+func Differing(err error) error {
+	var faults diag.List
+	faults.Add(diag.Pos{}, err)
+	for i, f := range faults {
+		faults[i] = &diag.Error{Pos: f.Pos, Err: &DiffersError{Msg: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()}}
+	}
+	return faults.Err()
+}
+
 // PolicyError is a violation of a policy.
 type PolicyError struct{ Msg string }
 

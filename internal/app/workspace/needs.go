@@ -251,7 +251,7 @@ func (n unmetNeed) hint(code string) string {
 	case needs.OLM:
 		return fmt.Sprintf("leave the operator to OLM (docs/adopt.md), list operators.coreos.com/v1alpha1 in spec.provides.apis of %s if OLM runs there, %s", settings.FileName, waiver)
 	case needs.PodSecurity:
-		return "lower the label pod-security.kubernetes.io/enforce of the declared Namespace, patch the pods in an overlay, " + waiver
+		return "lower the label pod-security.kubernetes.io/enforce of the declared Namespace, install the operator into another namespace, or patch the pods in an overlay and add a waiver for pod-security"
 	default:
 		return fmt.Sprintf("add it to overlays/<cluster>/resources, list %s in spec.provides.objects of %s, %s", needs.FormatObject(n.Object), settings.FileName, waiver)
 	}

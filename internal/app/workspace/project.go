@@ -30,6 +30,7 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust"
 	setting "github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
 	"github.com/quayside/quayside/resolve"
 )
 
@@ -47,6 +48,10 @@ type Env struct {
 	Today   string                  // "2026-11-21", in UTC: reference day for waivers; empty: no waiver expires
 	Layout  string                  // an OCI layout to use instead of VendorDir; empty: none
 	Log     Logger                  // nil: log nothing
+
+	// CheckObjects returns the errors of a result with the user's overlays, before it is written.
+	// Nil: it is written without this check.
+	CheckObjects func(*Project, *render.Result) error
 }
 
 // Logger receives progress and messages of long operations.

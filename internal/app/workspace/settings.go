@@ -54,9 +54,9 @@ func (r Root) fromWorkspace(name string) string {
 	return filepath.ToSlash(rel)
 }
 
-// checkOperators returns an error for each name or pattern of operators in the quayside.yaml of this
-// workspace that matches nothing in lock. A pattern may also match in a workspace that extends this
-// one. A waiver may name an operator that is being removed, so only a misspelled name is an error.
+// checkOperators returns an error for each name or pattern of operators in the settings that matches
+// nothing in lock. A pattern may also match in another workspace with the same settings. A waiver may
+// name an operator that is being removed, so only a misspelled name is an error.
 func (p *Project) checkOperators(lock *lockfile.File) error {
 	w := p.Settings
 	have := operatorKeys(lock)
@@ -68,7 +68,10 @@ func (p *Project) checkOperators(lock *lockfile.File) error {
 		for j, pattern := range c.Operators {
 			field := fmt.Sprintf("spec.clusters[%d].operators[%d]", i, j)
 			at := w.At(field)
-			if at.File != w.File || matchesOperator(pattern, have) || p.matchesInExtending(pattern) {
+			if matchesOperator(pattern, have) || p.MatchesElsewhere(at.File, func(other *Project) bool {
+				lock, err := other.Lock()
+				return err != nil || matchesOperator(pattern, operatorKeys(lock)) // reported there
+			}) {
 				continue
 			}
 			hint := "delete the pattern"
@@ -81,12 +84,19 @@ func (p *Project) checkOperators(lock *lockfile.File) error {
 	for i, v := range w.Policy.Waivers {
 		field := diag.Item("spec.policy.waivers", i) + ".operator"
 		at, meant := w.At(field), suggestOperator(v.Operator, have)
-		known := slices.ContainsFunc(have, func(name string) bool { return diag.Matches(v.Operator, name) })
-		if v.Operator != "" && at.File == w.File && !known && meant != "" {
+		if v.Operator != "" && meant != "" && !anyMatches(v.Operator, have) && !p.MatchesElsewhere(at.File, func(other *Project) bool {
+			lock, err := other.Lock()
+			return err != nil || anyMatches(v.Operator, operatorKeys(lock))
+		}) {
 			faults.Addf(at, "%s: no operator %q in %s%s", field, v.Operator, LockFile, meant)
 		}
 	}
 	return faults.Err()
+}
+
+// anyMatches reports whether a name or pattern of the policy matches one of the names.
+func anyMatches(pattern string, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return diag.Matches(pattern, name) })
 }
 
 // operatorKeys returns the operators of a lock, including those that are being removed.
@@ -109,22 +119,21 @@ func matchesOperator(pattern string, operators []string) bool {
 	})
 }
 
-// matchesInExtending reports whether a pattern matches an operator in a lock of another workspace
-// of the repository that extends quayside.yaml.
-func (p *Project) matchesInExtending(pattern string) bool {
+// MatchesElsewhere reports whether match accepts another workspace of the repository whose settings
+// come from a file, which is named as in positions. Settings at a revision are not judged.
+func (p *Project) MatchesElsewhere(file string, match func(*Project) bool) bool {
+	if p.name != "" {
+		return file != p.Settings.File
+	}
 	dirs, err := Workspaces(p.Top())
 	return err == nil && slices.ContainsFunc(dirs, func(dir string) bool {
-		root := Dir(filepath.Join(p.Top(), filepath.FromSlash(dir)))
-		w, err := root.ReadSettings()
-		if err != nil || !slices.ContainsFunc(w.Extended, func(file string) bool { return path.Join(dir, file) == path.Join(p.repoPath(), settings.FileName) }) {
+		if dir == p.repoPath() {
 			return false
 		}
-		data, err := root.Read(LockFile)
-		if err != nil {
-			return false
-		}
-		lock, err := lockfile.Parse(LockFile, data)
-		return err == nil && matchesOperator(pattern, operatorKeys(lock))
+		other, err := Open(Dir(filepath.Join(p.Top(), filepath.FromSlash(dir))), p.Env)
+		return err == nil && slices.ContainsFunc(append(other.Settings.Extended, settings.FileName), func(name string) bool {
+			return path.Join(dir, name) == path.Join(p.repoPath(), file)
+		}) && match(other)
 	})
 }
 
@@ -138,8 +147,8 @@ func suggestOperator(name string, have []string) string {
 	return diag.DidYouMean(name, have)
 }
 
-// CheckPatterns returns an error for each name or pattern of clusters and operators in the
-// quayside.yaml of this workspace that matches nothing in it.
+// CheckPatterns returns an error for each name or pattern of clusters and operators in the settings
+// that matches nothing.
 func (p *Project) CheckPatterns() error {
 	lock, err := p.LockIfAny()
 	if err != nil || lock == nil {
@@ -158,8 +167,8 @@ func (p *Project) PolicyRules() []diff.CELRule {
 }
 
 // checkPatterns returns an error for each invalid rule of the policy, and for each cluster name or
-// pattern in the quayside.yaml of this workspace that matches none of its clusters. Inherited
-// settings may name clusters of other workspaces.
+// pattern in the settings that matches no cluster. Inherited settings may name clusters of other
+// workspaces.
 func (p *Project) checkPatterns() error {
 	w, have := p.Settings, p.Clusters()
 	var faults diag.List
@@ -169,7 +178,7 @@ func (p *Project) checkPatterns() error {
 	check := func(field string, patterns []string) {
 		for i, pattern := range patterns {
 			at := w.At(diag.Item(field, i))
-			if at.File == w.File && !slices.ContainsFunc(have, func(name string) bool { return diag.Matches(pattern, name) }) {
+			if !anyMatches(pattern, have) && !p.MatchesElsewhere(at.File, func(other *Project) bool { return anyMatches(pattern, other.Clusters()) }) {
 				faults.Addf(at, "%s: no cluster %q in this workspace (available: %s)%s", diag.Item(field, i), pattern, strings.Join(have, ", "), diag.DidYouMean(pattern, have))
 			}
 		}

@@ -74,7 +74,11 @@ func (p *Project) WriteTree(ctx context.Context, opts ...filetree.Option) (*Tree
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(r.checkLayout(), r.errApplied(), r.unmet.Err()); err != nil {
+	err = errors.Join(r.checkLayout(), r.errApplied(), r.unmet.Err())
+	if p.CheckObjects != nil {
+		err = errors.Join(err, p.CheckObjects(p, r.Result))
+	}
+	if err != nil {
 		return nil, err
 	}
 	r.Changes = slices.DeleteFunc(r.Changes, func(c filetree.FileChange) bool { return c.Kind == foreign })

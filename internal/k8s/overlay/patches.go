@@ -10,9 +10,11 @@ import (
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/resid"
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 // Patch is a patch of a kustomization with a target.
@@ -62,6 +64,44 @@ func (o *Overlay) Patches(include func(file string) bool) ([]Patch, error) {
 		}
 	}
 	return out, err
+}
+
+// HasTargets reports whether each patch with a target, and each strategic merge patch, in the files
+// that include accepts selects one of the objects by kind and name. It returns false for patches that
+// select by labels, for which this cannot be decided without a build.
+func (o *Overlay) HasTargets(include func(file string) bool, objects []k8s.Key) bool {
+	for k := range o.Kustomizations() {
+		if !include(k.File) {
+			continue
+		}
+		for _, p := range k.k.Patches {
+			for _, target := range k.targetsOf(p) {
+				regex, err := types.NewSelectorRegex(&target)
+				if err != nil || target.LabelSelector+target.AnnotationSelector != "" || !slices.ContainsFunc(objects, func(key k8s.Key) bool {
+					return regex.MatchGvk(resid.Gvk{Group: key.Group, Kind: key.Kind}) && regex.MatchName(key.Name) && regex.MatchNamespace(key.Namespace)
+				}) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// targetsOf returns the target of a patch or, without one, the objects in its text.
+func (o *Overlay) targetsOf(p types.Patch) []types.Selector {
+	if p.Target != nil {
+		target := *p.Target
+		target.Version = ""
+		return []types.Selector{target}
+	}
+	var out []types.Selector
+	docs, _ := yamlnode.Objects(o.path(p.Path), append([]byte(p.Patch), o.own[o.path(p.Path)]...), yamlnode.Limits{}) // the build reports invalid YAML
+	for _, d := range docs {
+		key := k8s.Object(d).Key()
+		out = append(out, types.Selector{ResId: resid.ResId{Gvk: resid.Gvk{Group: key.Group, Kind: key.Kind}, Name: regexp.QuoteMeta(key.Name), Namespace: regexp.QuoteMeta(key.Namespace)}})
+	}
+	return out
 }
 
 // hitAnnotation returns the annotation that marks the objects selected by a
