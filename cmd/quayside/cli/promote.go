@@ -242,11 +242,13 @@ func (o *promoteOptions) readObservations(envs upgrade.Environments) (out []*hea
 	return out, warned, faults.Err()
 }
 
-// write writes the lock of a step with changes, and the tree with --render.
+// write writes the lock of a step with changes, and the tree with --render, also without changes.
 func (o *promoteOptions) write(ctx context.Context, s *upgrade.PromotionStepReport, _ bool) (err error) {
-	if s.Resolution == nil {
-		return nil
+	switch {
+	case s.Resolution != nil:
+		s.Written, s.Rendered, err = s.Step.To.WriteLock(ctx, s.Resolution.Lock, o.render)
+	case o.render && s.Inputs.Read != nil:
+		s.Rendered, err = s.Step.To.WriteTree(ctx)
 	}
-	s.Written, s.Rendered, err = s.Step.To.WriteLock(ctx, s.Resolution.Lock, o.render)
 	return err
 }
