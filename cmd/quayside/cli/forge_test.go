@@ -59,7 +59,7 @@ func TestPullRequests(t *testing.T) {
 			s := forgetest.New(t, kind)
 			bare, work := newFleet(t)
 			gitIn(t, work, "remote", "add", "origin", bare)
-			args, want := []string{"propose", "--offline", "--branch", "upgrade", "--force", "--push", "origin", "--pull-request"}, 2
+			args, want := []string{"propose", "--offline", "--branch", "upgrade", "--push", "origin", "--pull-request"}, 2
 			if kind == "github" {
 				args, want = append(args, "--all"), 6
 			} else {

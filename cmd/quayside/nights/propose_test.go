@@ -43,7 +43,7 @@ type promotions struct {
 func (f *fleet) propose(seen observations) (got proposals, promoted promotions) {
 	check(f.t, os.RemoveAll(filepath.Join(f.dir, "ci")))
 	f.git(".", "clone", "-q", "origin.git", "ci")
-	args := []string{"propose", "--offline", "--force", "--push", "origin", "--pr-body", filepath.Join(f.dir, "bodies")}
+	args := []string{"propose", "--offline", "--push", "origin", "--pr-body", filepath.Join(f.dir, "bodies")}
 	upgrade := args
 	for _, name := range seen.tonight {
 		upgrade = append(upgrade, "--observed", name)
@@ -58,7 +58,7 @@ func (f *fleet) propose(seen observations) (got proposals, promoted promotions) 
 }
 
 // checkProposals checks the branches of a night.
-func (f *fleet) checkProposals(with faults, seen observations, got proposals, promoted promotions) {
+func (f *fleet) checkProposals(with faults, seen observations, before map[string]string, got proposals, promoted promotions) {
 	main := f.lockAt("main", "dev")
 	open := f.branches("upgrade/", "promote/")
 	named := map[string]bool{}
@@ -81,13 +81,13 @@ func (f *fleet) checkProposals(with faults, seen observations, got proposals, pr
 	for _, branch := range got.Split.Obsolete {
 		named[branch] = true
 		f.seen["obsolete"]++
-		f.checkObsolete(branch, open[branch], "dev", proposed)
+		f.checkObsolete(branch, before[branch], "dev", proposed)
 	}
 	for _, s := range promoted.Steps {
 		named[s.Kept.Branch] = true
 		if s.Obsolete != "" {
 			named[s.Obsolete] = true
-			f.checkObsolete(s.Obsolete, open[s.Obsolete], s.To, nil)
+			f.checkObsolete(s.Obsolete, before[s.Obsolete], s.To, nil)
 		}
 		if s.Proposed == nil {
 			continue
@@ -246,6 +246,10 @@ func (f *fleet) checkAgain(seen observations, got proposals, promoted promotions
 	for i := range got.Split.PullRequests {
 		got.Split.PullRequests[i].Updated = false
 	}
+	got.Split.Obsolete = []string{} // deleted
+	for i := range promoted.Steps {
+		promoted.Steps[i].Obsolete = ""
+	}
 	a, _ := json.Marshal([]any{got, promoted})
 	b, _ := json.Marshal([]any{again, promotedAgain})
 	if string(a) != string(b) {
@@ -254,17 +258,12 @@ func (f *fleet) checkAgain(seen observations, got proposals, promoted promotions
 }
 
 // checkMerges checks that the open branches merge in any order, and that the result is verified.
-func (f *fleet) checkMerges(got proposals, promoted promotions) {
+func (f *fleet) checkMerges(got proposals) {
 	open := f.branches("upgrade/", "promote/")
-	obsolete := got.Split.Obsolete
-	for _, s := range promoted.Steps {
-		if s.Obsolete != "" {
-			obsolete = append(obsolete, s.Obsolete)
+	for _, branch := range got.Split.Obsolete {
+		if open[branch] != "" {
+			f.fatalf("branch %s is obsolete and was not deleted", branch)
 		}
-	}
-	for _, branch := range obsolete {
-		f.git("origin.git", "branch", "-D", branch)
-		delete(open, branch)
 	}
 	if len(open) == 0 {
 		return

@@ -34,7 +34,8 @@ type Base struct {
 	clone      *workspace.Clone
 	author     gitrepo.Author
 	head       *gitrepo.Revision
-	forge      *forge.Client    // for pull requests; nil without them
+	forge      *forge.Client // for pull requests; nil without them
+	branches   *branches
 	unreadable map[string]error // errors of the bundles of HEAD's lock that cannot be opened; nil: see findUnreadable
 }
 
@@ -74,7 +75,10 @@ func OpenBase(ctx context.Context, p *workspace.Project, opt ProposalOptions) (*
 			return nil, err
 		}
 	}
-	b.Environment, err = b.environment()
+	if b.Environment, err = b.environment(); err != nil {
+		return nil, err
+	}
+	b.branches, err = b.readBranches(ctx)
 	return b, err
 }
 
@@ -87,7 +91,7 @@ func (b *Base) render(ctx context.Context, upgrade workspace.Upgrade) (*proposal
 // HEAD, so the same upgrade of the same HEAD has the same hash.
 func (b *proposal) commit(ctx context.Context, branch string) (hash string, err error) {
 	return b.clone.Repo.Branch(ctx, branch, b.head, gitrepo.Commit{
-		Message: b.message(), Changes: b.changes, Author: b.author, When: b.head.Time(), Force: b.opt.Force,
+		Message: b.message(), Changes: b.changes, Author: b.author, When: b.head.Time(),
 	})
 }
 

@@ -92,6 +92,22 @@ func Promote(ctx context.Context, steps []PromotionStep, opt PromotionOptions, r
 	return r, nil
 }
 
+// Branches returns the rows of the branches of all steps.
+func (r *PromotionReport) Branches() []deliver.BranchRow {
+	var out []deliver.BranchRow
+	for _, s := range r.Steps {
+		switch {
+		case s.Proposed != nil:
+			out = append(out, s.Proposed.Row())
+		case s.Obsolete != "":
+			out = append(out, deliver.ObsoleteRow(s.Obsolete))
+		case s.Kept != nil:
+			out = append(out, s.Kept.Row())
+		}
+	}
+	return out
+}
+
 // Count sets Promoted.
 func (r *PromotionReport) Count() {
 	r.Promoted = 0
@@ -146,7 +162,7 @@ func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Base, s
 	if s.Resolution != nil {
 		return nil
 	}
-	branch, err := base.JudgePromotion(s.Inputs, s.whyNotPromoted)
+	branch, err := base.JudgePromotion(ctx, s.Inputs, s.whyNotPromoted)
 	switch {
 	case err != nil || branch.Branch == "":
 	case branch.Reason == "":
@@ -207,9 +223,6 @@ func (s *PromotionStepReport) note(log workspace.Logger) {
 		log.Note("no health evidence required in %s: %s has no spec.promotion", from, to)
 	}
 	n := diag.Count(promoted, "operator")
-	if s.Obsolete != "" {
-		log.Note("branch %s has no promotions left: close its pull request and delete it", inert.Line(s.Obsolete))
-	}
 	switch {
 	case promoted == 0:
 		log.Note("nothing to promote from %s to %s", from, to)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,17 @@ func (v *Revision) Name() string { return v.name }
 
 // Hash returns the full hash of the commit in hexadecimal digits.
 func (v *Revision) Hash() string { return v.commit.Hash.String() }
+
+// Author returns the name of the author of the commit.
+func (v *Revision) Author() string { return v.commit.Author.Name }
+
+// Message returns the commit message.
+func (v *Revision) Message() string { return v.commit.Message }
+
+// HasParent reports whether another commit is a parent of the commit.
+func (v *Revision) HasParent(parent *Revision) bool {
+	return slices.Contains(v.commit.ParentHashes, parent.commit.Hash)
+}
 
 // Time returns the committer's time of the commit.
 func (v *Revision) Time() time.Time { return v.commit.Committer.When }

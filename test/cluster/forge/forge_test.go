@@ -43,7 +43,7 @@ func TestForge(t *testing.T) {
 	const head = "upgrade/memcached-operator-system/memcached-operator"
 	propose := func() (number int64, outcome, commit string) {
 		t.Helper()
-		out := w.must(t, bot, "propose", "--offline", "--branch", "upgrade", "--force", "--push", "origin", "--pull-request", "--forge", "gitea", "-o", "json")
+		out := w.must(t, bot, "propose", "--offline", "--branch", "upgrade", "--push", "origin", "--pull-request", "--forge", "gitea", "-o", "json")
 		var got struct {
 			Split struct {
 				PullRequests []struct {
