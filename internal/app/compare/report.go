@@ -303,10 +303,15 @@ func (c *Comparison) ensureTrees(ctx context.Context) error {
 		if d.treeOnly || d.lock == nil || c.from == Tree {
 			continue
 		}
-		if c.from == Auto && d.isUpToDate() && (d == c.Before || !c.settingsChanged()) {
+		upToDate := d.isUpToDate()
+		if c.from == Auto && upToDate && (d == c.Before || !c.settingsChanged()) {
 			continue
 		}
-		if len(d.manifests) > 0 && c.from == Auto {
+		switch {
+		case len(d.manifests) == 0 || c.from != Auto:
+		case upToDate:
+			c.project.Log.Note("%s of %s may be out of date, because spec.clusters changed: rendering it from the lock", d.project.Settings.Output, d.Name)
+		default:
 			c.project.Log.Note("%s of %s is out of date with %s: rendering it from the lock", d.project.Settings.Output, d.Name, workspace.LockFile)
 		}
 		stale = append(stale, to)

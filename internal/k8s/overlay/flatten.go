@@ -86,11 +86,12 @@ func (o *Overlay) editsByKey() (map[k8s.Key][]Edit, bool) {
 
 // encodeEdited returns an edited object as JSON, or false if only kustomize can determine the result.
 func encodeEdited(object map[string]any, edits []Edit) ([]byte, bool) {
-	ok := true
 	for _, e := range edits {
-		if object, ok = e.Apply(object); !ok {
+		edited, ok := e.Apply(object)
+		if !ok {
 			return nil, false
 		}
+		object = edited
 	}
 	data, err := json.Marshal(object)
 	return data, err == nil
