@@ -256,7 +256,7 @@ func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs
 		return nil, err
 	}
 	marker, rest, _ := bytes.Cut(text, []byte("\n"))
-	full := slices.Concat(marker, []byte("\n"+head+"\n"), rest, []byte(leftSection(in.Left())))
+	full := slices.Concat(marker, []byte("\n"+b.summary(report)+head+"\n"), rest, []byte(leftSection(in.Left())))
 	if len(full) >= diff.MaxComment {
 		return text, nil
 	}
@@ -295,6 +295,34 @@ func leftSection(left []workspace.Left) string {
 	return text.String()
 }
 
+// summary returns the first lines of the text: the worst finding, the removed operators, and the number
+// of clusters.
+func (b *proposal) summary(report *diff.Report) string {
+	const longest = 200
+	var text strings.Builder
+	if i := slices.IndexFunc(report.Findings, func(f diff.Finding) bool { return f.Waiver == "" }); i >= 0 {
+		f := report.Findings[i]
+		fmt.Fprintf(&text, "**Worst finding: %s**, %s: %s (%s)\n\n", f.Severity, inert.Markdown(f.Operator), inert.Markdown(inert.Truncate(f.Message, longest)), inert.Code(f.Rule))
+	}
+	if line := workspace.Removals(b.upgrade.Changes); line != "" {
+		text.WriteString("**" + inert.Markdown(line) + "**\n\n")
+	}
+	clusters := map[string]bool{}
+	for _, op := range report.Operators {
+		names := op.Clusters
+		if names == nil {
+			names = b.clone.Project.Clusters()
+		}
+		for _, name := range names {
+			clusters[name] = true
+		}
+	}
+	if len(clusters) > 0 {
+		fmt.Fprintf(&text, "Applies at once to %s.\n\n", diag.Count(len(clusters), "cluster"))
+	}
+	return text.String()
+}
+
 // preface returns the text before the report: the environment, the changes with their reasons and
 // links to releases, the observations, and the reasons why operators are upgraded together.
 func (b *proposal) preface(ctx context.Context, before *lockfile.File) (string, error) {
@@ -305,9 +333,6 @@ func (b *proposal) preface(ctx context.Context, before *lockfile.File) (string, 
 	var text strings.Builder
 	if b.Environment != "" {
 		fmt.Fprintf(&text, "Environment: %s\n\n", inert.Code(b.Environment))
-	}
-	if line := workspace.Removals(b.upgrade.Changes); line != "" {
-		text.WriteString("**" + inert.Markdown(line) + "**\n\n")
 	}
 	for _, c := range b.upgrade.Changes {
 		text.WriteString("- " + inert.Markdown(c.String()))
