@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -138,6 +139,31 @@ func (r *Repo) fetchHint() string {
 
 // ErrNoBase reports that two revisions have no common ancestor in this clone.
 var ErrNoBase = errors.New("no common ancestor")
+
+// LastChange returns the newest commit in the history of HEAD that adds or removes a text in a file, and
+// its first parent. Both are nil if there is none.
+func (r *Repo) LastChange(ctx context.Context, file, text string) (change, before *Revision, err error) {
+	p, err := r.program()
+	if err != nil {
+		return nil, nil, err
+	}
+	hash, err := p.line(ctx, "log", "--max-count=1", "--format=%H", "-S", text, "HEAD", "--", file)
+	if err != nil || hash == "" {
+		return nil, nil, err
+	}
+	commit, err := r.commitAt(plumbing.NewHash(hash))
+	if err != nil || commit.NumParents() == 0 {
+		return nil, nil, err
+	}
+	parent, err := commit.Parent(0)
+	if errors.Is(err, plumbing.ErrObjectNotFound) {
+		return nil, nil, nil // a shallow clone
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return &Revision{repo: r, name: shortHash(hash), commit: commit}, &Revision{repo: r, name: shortHash(parent.Hash.String()), commit: parent}, nil
+}
 
 // MergeBase returns the best common ancestor of two revisions, the youngest of several
 // equally good ones. A shallow clone limits the history. The error wraps ErrNoBase if
