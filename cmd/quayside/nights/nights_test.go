@@ -81,7 +81,7 @@ func (f *fleet) end() {
 	}
 	for _, pkg := range f.h.packages {
 		if d := f.declared[pkg]; !d.absent {
-			f.declare(pkg, declaration{config: d.config})
+			f.declare(pkg, declaration{config: d.config + 1}) // also ends holds after reverts
 		}
 	}
 	f.mustRun("desk", "resolve", "--all", "--render", "--prune", "--offline")

@@ -167,9 +167,10 @@ func (f *fleet) checkObsolete(branch, tip, env string, proposed map[string]strin
 
 // checkMoves checks that every operator that may be upgraded is, and that the others are named.
 func (f *fleet) checkMoves(with faults, seen observations, got proposals, main *lockfile.File, proposed map[string]string) {
-	left, unreadable := map[string]bool{}, map[string]bool{}
+	left, unreadable, reverted := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, l := range got.Left {
 		left[l.Operator] = true
+		reverted[l.Operator] = l.Code == "reverted"
 		unreadable[l.Operator] = l.Code == "not-rendered" && strings.Contains(l.Reason, "opening bundle")
 	}
 	waits := map[string]bool{}
@@ -198,6 +199,8 @@ func (f *fleet) checkMoves(with faults, seen observations, got proposals, main *
 		case len(next) == 0 || proposed[key] != "":
 		case unreadable[key]: // the content that is in the tree is lost, and so is that of another operator
 			f.seen["operators with lost content"]++
+		case reverted[key]:
+			f.seen["nights after a revert"]++
 		case f.h.isCoupled(pin.Package) && (left[key] || waits[key]):
 			f.seen["coupled operators that wait"]++
 		case slices.Contains(next, with.empty[pin.Package]):

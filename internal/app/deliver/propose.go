@@ -82,6 +82,12 @@ func OpenBase(ctx context.Context, p *workspace.Project, opt ProposalOptions) (*
 	return b, err
 }
 
+// RevertReason returns the reason why an upgrade must not be proposed again, or "": see
+// [workspace.Clone.RevertReason].
+func (b *Base) RevertReason(ctx context.Context, from, to lockfile.Pin) (string, error) {
+	return b.clone.RevertReason(ctx, from, to)
+}
+
 func (b *Base) render(ctx context.Context, upgrade workspace.Upgrade) (*proposal, error) {
 	changes, err := b.files(ctx, upgrade.Lock)
 	return &proposal{Base: b, upgrade: upgrade, changes: changes}, err

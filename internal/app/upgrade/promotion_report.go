@@ -138,23 +138,29 @@ func (s *PromotionStepReport) upgrade() workspace.Upgrade {
 	return u
 }
 
-// Propose proposes the promotion, as [deliver.Base.Propose] does. If the tree cannot be
-// rendered, it keeps the operators whose installed bundles cannot be opened, and those that require
-// them. If nothing is promoted, it judges the branch of an earlier run.
+// Propose proposes the promotion, as [deliver.Base.Propose] does. It keeps the operators whose
+// promotion a person reverted, unless the user named them. If the tree cannot be rendered, it keeps
+// those whose installed bundles cannot be opened, and those that require them. If nothing is promoted,
+// it judges the branch of an earlier run.
 func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Base, several bool) error {
-	err := s.propose(ctx, base, several)
+	kept, err := s.reverted(ctx, base)
+	if err == nil && len(kept) > 0 {
+		err = s.promoteAgain(ctx, kept)
+	}
 	if err != nil {
+		return err
+	}
+	if err := s.propose(ctx, base, several); err != nil {
 		unreadable := base.Unreadable(s.Resolution.Lock)
 		if len(unreadable) == 0 {
 			return err
 		}
-		opt := s.opt
-		opt.Kept = unreadable
-		again, err := s.Step.Promote(ctx, opt)
-		if err != nil {
+		for key, why := range unreadable {
+			kept[key] = keptReason{ReasonContent, "it cannot be rendered: an installed bundle cannot be opened: " + why.Error()}
+		}
+		if err := s.promoteAgain(ctx, kept); err != nil {
 			return err
 		}
-		*s = *again
 		if err := s.propose(ctx, base, several); err != nil {
 			return err
 		}
@@ -169,6 +175,37 @@ func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Base, s
 		s.Obsolete = branch.Branch
 	default:
 		s.Kept = &branch
+	}
+	return err
+}
+
+// reverted returns the promoted operators whose promotion a person reverted.
+func (s *PromotionStepReport) reverted(ctx context.Context, base *deliver.Base) (map[string]keptReason, error) {
+	kept := map[string]keptReason{}
+	for _, op := range s.Operators {
+		if op.Outcome != OutcomeUpgraded || slices.Contains(s.opt.Only, op.Operator) {
+			continue
+		}
+		from, _ := findPin(s.Inputs.Read, op.Operator)
+		to, _ := findPin(s.Resolution.Lock, op.Operator)
+		reason, err := base.RevertReason(ctx, from, to)
+		if err != nil {
+			return nil, err
+		}
+		if reason != "" {
+			kept[op.Operator] = keptReason{ReasonReverted, reason}
+		}
+	}
+	return kept, nil
+}
+
+// promoteAgain promotes without some operators.
+func (s *PromotionStepReport) promoteAgain(ctx context.Context, kept map[string]keptReason) error {
+	opt := s.opt
+	opt.kept = kept
+	again, err := s.Step.Promote(ctx, opt)
+	if err == nil {
+		*s = *again
 	}
 	return err
 }
