@@ -74,8 +74,8 @@ func (f *fleet) checkProposals(with faults, seen observations, before map[string
 	for _, k := range got.Split.Kept {
 		named[k.Branch] = true
 		f.seen["kept"]++
-		if strings.Contains(k.Reason, "neither merged nor superseded") {
-			f.seen["kept without a reason"]++
+		if strings.Contains(k.Reason, "has no upgrade from") {
+			f.seen["kept without an upgrade"]++
 		}
 	}
 	for _, branch := range got.Split.Obsolete {
