@@ -244,11 +244,14 @@ func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEd
 
 // body returns the text of a pull request in Markdown: the preface, the report of the comparison
 // of the locks, and the operators that were left at their versions. If the text is too long for a
-// forge, body returns only the report.
-func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs, now time.Time) ([]byte, error) {
+// forge, body returns only the report. It configures the pull request by the report.
+func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs, now time.Time, pull *forge.Pull) ([]byte, error) {
 	names := [2]string{cmp.Or(b.clone.Repo.HeadBranch(), "HEAD"), branch}
 	report, err := b.report(ctx, names, in.Lock, now)
 	if err != nil {
+		return nil, err
+	}
+	if err := b.configure(pull, report); err != nil {
 		return nil, err
 	}
 	for i := range report.Reading { // the preface has the other links
@@ -306,8 +309,7 @@ func leftSection(left []workspace.Left) string {
 func (b *proposal) summary(report *diff.Report) string {
 	const longest = 200
 	var text strings.Builder
-	if i := slices.IndexFunc(report.Findings, func(f diff.Finding) bool { return f.Waiver == "" }); i >= 0 {
-		f := report.Findings[i]
+	if f, found := worstFinding(report); found {
 		fmt.Fprintf(&text, "**Worst finding: %s**, %s: %s (%s)\n\n", f.Severity, inert.Markdown(f.Operator), inert.Markdown(inert.Truncate(f.Message, longest)), inert.Code(f.Rule))
 	}
 	if line := workspace.Removals(b.upgrade.Changes); line != "" {
@@ -327,6 +329,15 @@ func (b *proposal) summary(report *diff.Report) string {
 		fmt.Fprintf(&text, "Applies at once to %s.\n\n", diag.Count(len(clusters), "cluster"))
 	}
 	return text.String()
+}
+
+// worstFinding returns the most severe finding without a waiver.
+func worstFinding(report *diff.Report) (diff.Finding, bool) {
+	i := slices.IndexFunc(report.Findings, func(f diff.Finding) bool { return f.Waiver == "" })
+	if i < 0 {
+		return diff.Finding{}, false
+	}
+	return report.Findings[i], true
 }
 
 // preface returns the text before the report: the environment, the changes with their reasons and

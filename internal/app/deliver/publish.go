@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
@@ -76,8 +77,10 @@ func (b *proposal) publish(ctx context.Context, branch, file string, in *workspa
 		return out, err
 	}
 	var text []byte
+	now := time.Now()
+	pull := forge.Pull{Head: branch, Base: b.opt.Into, Title: b.title()}
 	if file != "" || b.opt.Request {
-		if text, err = b.body(ctx, branch, in, time.Now()); err != nil {
+		if text, err = b.body(ctx, branch, in, now, &pull); err != nil {
 			return nil, err
 		}
 	}
@@ -97,6 +100,11 @@ func (b *proposal) publish(ctx context.Context, branch, file string, in *workspa
 	if b.opt.Remote == "" {
 		return out, nil
 	}
+	if pull.Automerge != nil && out.Action == Update { // before the new commit can be merged
+		if err := b.forge.CancelAutomerge(ctx, pull); err != nil {
+			return nil, err
+		}
+	}
 	if out.sent, err = b.clone.Repo.Push(ctx, b.opt.Remote, branch, b.token(), b.branches.remoteHash(branch)); err != nil {
 		return nil, err
 	}
@@ -107,20 +115,53 @@ func (b *proposal) publish(ctx context.Context, branch, file string, in *workspa
 		log.Note("%s already has this commit of %s", out.Pushed, branch)
 	}
 	if b.opt.Request {
-		out.Request, err = b.request(ctx, branch, text)
+		pull.Body = string(text)
+		if pull.Automerge != nil {
+			pull.Automerge.Now, pull.Automerge.Commit = now, out.Commit
+		}
+		out.Request, err = b.request(ctx, pull)
 	}
 	return out, err
 }
 
 // request creates or updates the pull request of a pushed branch.
-func (b *proposal) request(ctx context.Context, branch string, text []byte) (*forge.RequestResult, error) {
-	result, err := b.forge.Propose(ctx, forge.Pull{Head: branch, Base: b.opt.Into, Title: b.title(), Body: string(text)})
+func (b *proposal) request(ctx context.Context, p forge.Pull) (*forge.RequestResult, error) {
+	result, err := b.forge.Propose(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	b.clone.Project.Log.Note("pull request %d of %s: %s", result.Number, inert.Line(branch), result.Outcome)
+	log := b.clone.Project.Log
+	log.Note("pull request %d of %s: %s", result.Number, inert.Line(p.Head), result.Outcome)
+	switch {
+	case result.Automerge:
+		log.Note("pull request %d is merged automatically when its requirements are met", result.Number)
+	case result.Refusal != "":
+		log.Note("pull request %d is not merged automatically: %s", result.Number, inert.Line(result.Refusal))
+	}
 	result.URL = inert.Line(result.URL)
 	return &result, nil
+}
+
+// configure sets the fields of a pull request that spec.propose configures.
+func (b *proposal) configure(p *forge.Pull, report *diff.Report) error {
+	s := b.clone.Project.Settings.Propose
+	if s == nil || !b.opt.Request {
+		return nil
+	}
+	p.Labels, p.Reviewers, p.Draft = s.Labels, s.Reviewers, s.Draft
+	if s.Automerge == nil {
+		return nil
+	}
+	limit, err := diff.ParseSeverity(s.Automerge.MaxSeverity)
+	if err != nil {
+		return err
+	}
+	allowed := len(b.unreadable) == 0 && workspace.Removals(b.upgrade.Changes) == "" && (report.Verdict == nil || !report.Verdict.Fail)
+	if f, found := worstFinding(report); found && f.Severity > limit {
+		allowed = false
+	}
+	p.Automerge = &forge.Automerge{Allowed: allowed, After: time.Duration(s.Automerge.After)}
+	return nil
 }
 
 // PublishedProposals is the result of publishing several upgrades.
