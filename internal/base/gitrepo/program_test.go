@@ -194,7 +194,7 @@ func TestPush(t *testing.T) {
 	git(t, dir, "remote", "add", "origin", remote)
 	installHook(t, dir, "pre-push", `echo "$1" >>.git/pushed; test ! -e .git/closed || { echo closed today >&2; exit 1; }`)
 	r := open(t, dir)
-	push := func(to string, old string, want bool, fault string) {
+	push := func(to, old string, want bool, fault string) {
 		t.Helper()
 		moved, err := r.Push(t.Context(), to, "topic/a", "", old)
 		if moved != want || fault == "" && err != nil || fault != "" && (err == nil || !strings.Contains(err.Error(), fault)) {
