@@ -141,17 +141,22 @@ func (r *reader) parseObserved(n *yaml.Node) *Summary {
 		return nil
 	}
 	out := &Summary{At: r.parseTime(n, "observedAt", w.ObservedAt), Environment: clipMessage(w.Environment), Cluster: clipMessage(w.Cluster), ClusterUID: clipMessage(w.ClusterUID), APIs: w.APIs, Classes: w.Classes}
-	for _, class := range w.Classes {
-		if _, err := needs.ParseObject(class); err != nil {
-			r.errs.Addf(r.position(n, "classes"), "classes: %w", err)
-		}
-	}
+	r.checkClasses(n, w.Classes)
 	for _, n := range w.Operators {
 		var w wireOperator
 		r.errs.Add(yamlnode.At(r.file, n), yamlnode.Decode(r.file, n, &w))
 		out.Operators = append(out.Operators, r.newOperator(n, w))
 	}
 	return out
+}
+
+// checkClasses adds a fault for each class in another format than that of spec.provides.objects.
+func (p *parser) checkClasses(n *yaml.Node, classes []string) {
+	for _, class := range classes {
+		if _, err := needs.ParseObject(class); err != nil {
+			p.errs.Addf(p.position(n, "classes"), "classes: %w", err)
+		}
+	}
 }
 
 type parser struct {

@@ -145,6 +145,8 @@ type wireStatus struct {
 	Cluster     string       `json:"cluster"`
 	ClusterUID  string       `json:"clusterUID"`
 	ObservedAt  string       `json:"observedAt"`
+	APIs        []string     `json:"apis"`
+	Classes     []string     `json:"classes"`
 	Operators   []*yaml.Node `json:"operators"`
 }
 
@@ -183,6 +185,8 @@ func (r *reader) readStatus(n *yaml.Node) {
 		r.errs.Addf(yamlnode.At(r.file, n), "no cluster: "+supportedInput)
 	}
 	s := &Summary{At: r.parseOptionalTime(n, "observedAt", w.ObservedAt), Environment: clipMessage(w.Environment), Cluster: clipMessage(w.Cluster), ClusterUID: clipMessage(w.ClusterUID)}
+	s.APIs, s.Classes = w.APIs, w.Classes
+	r.checkClasses(n, w.Classes)
 	for _, node := range w.Operators {
 		var op wireStatusOperator
 		if !r.decodeOpen(node, &op) {

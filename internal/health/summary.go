@@ -93,6 +93,15 @@ func (s *Summary) Operator(namespace, pkg string) (OperatorHealth, bool) {
 	return OperatorHealth{}, false
 }
 
+// HasPin reports whether the cluster was compared with the bundle of a pin. Without the digest of the
+// bundle, it compares the checksums of the pins.
+func (o OperatorHealth) HasPin(pin lockfile.Pin) bool {
+	if digest := pin.BundleDigest(); o.Bundle != "" && digest != "" {
+		return o.Bundle == digest
+	}
+	return o.Pin == pin.Checksum()
+}
+
 // IsHealthy reports whether every operator is Ready.
 func (s Summary) IsHealthy() bool {
 	return !slices.ContainsFunc(s.Operators, func(o OperatorHealth) bool { return o.State != StateReady })

@@ -62,6 +62,9 @@ func (w *Workspace) setDerivedFields() {
 		w.Follows = path.Clean(w.Follows)
 	}
 	w.fillPromotion()
+	if p := w.Propose; p != nil && p.Automerge != nil {
+		setDefault(&p.Automerge.MaxSeverity, "low")
+	}
 	for i := range w.Declarations {
 		if d := &w.Declarations[i]; d.Path != "" {
 			d.Path = path.Clean(d.Path)
@@ -432,6 +435,9 @@ func (v validator) checkFollows() {
 	}
 	if p := w.Promotion; p != nil {
 		v.checkPromotion(p)
+	}
+	if p := w.Propose; p != nil && p.Draft && p.Automerge != nil {
+		v.Addf("spec.propose.automerge", "a draft cannot be merged: remove spec.propose.draft or this field")
 	}
 }
 

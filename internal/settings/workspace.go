@@ -60,6 +60,7 @@ type Workspace struct {
 	Policy           Policy            `json:"policy" doc:"Findings of a diff that are refused."`
 	Follows          string            `json:"follows" form:"nonempty" doc:"Upstream environment: its name (metadata.name, or else the name of its directory), or its directory relative to this file, such as ../dev. 'quayside promote' promotes versions from it."`
 	Promotion        *Promotion        `json:"promotion" doc:"Health required in the upstream environment before 'quayside promote' promotes a version. Default: no health is required."`
+	Propose          *Propose          `json:"propose" doc:"Pull requests of 'quayside propose'."`
 	Name             string            `json:"-"` // metadata.name
 	File             string            `json:"-"` // file name passed to Parse; empty for Default
 	Extended         []string          `json:"-"` // files in the chain of spec.extends, relative to the workspace, directly extended ones first
@@ -133,6 +134,21 @@ type Promotion struct {
 // Rule returns the promotion rule.
 func (p *Promotion) Rule() gate.Rule {
 	return gate.Rule{Healthy: p.Healthy, Soak: p.Soak, Clusters: p.Clusters, Within: p.ObservedWithin, Identified: true, Signed: p.Signed}
+}
+
+// Propose configures pull requests. Labels, reviewers and Draft apply to new ones only, so that changes
+// by a person remain.
+type Propose struct {
+	Labels    []string   `json:"labels" form:"nonempty" doc:"Labels of a new pull request."`
+	Reviewers []string   `json:"reviewers" form:"nonempty" doc:"Users who are asked to review a new pull request; team/NAME is a team of GitHub or Gitea."`
+	Draft     bool       `json:"draft" default:"false" doc:"Whether a new pull request is a draft."`
+	Automerge *Automerge `json:"automerge" doc:"Switches on the forge's automatic merge, which waits for the required checks and reviews. Default: a person merges."`
+}
+
+// Automerge selects the pull requests that a forge merges automatically.
+type Automerge struct {
+	MaxSeverity string    `json:"maxSeverity" default:"\"low\"" form:"enum=off|info|low|medium|high|critical" doc:"Highest severity of a finding without a waiver; off allows no finding. A pull request that the policy refuses or that removes an operator is not merged automatically."`
+	After       gate.Span `json:"after" default:"\"0s\"" doc:"Time since the upgrade was first proposed, such as 3d. The next run after it switches the merge on."`
 }
 
 // Level overrides Policy.FailOn for some clusters.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,7 +60,7 @@ func TestPullRequests(t *testing.T) {
 			s := forgetest.New(t, kind)
 			bare, work := newFleet(t)
 			gitIn(t, work, "remote", "add", "origin", bare)
-			args, want := []string{"propose", "--offline", "--branch", "upgrade", "--force", "--push", "origin", "--pull-request"}, 2
+			args, want := []string{"propose", "--offline", "--branch", "upgrade", "--push", "origin", "--pull-request"}, 2
 			if kind == "github" {
 				args, want = append(args, "--all"), 6
 			} else {
@@ -109,6 +110,42 @@ func TestPullRequests(t *testing.T) {
 				t.Errorf("numbers (-want +got):\n%s", d)
 			}
 		})
+	}
+}
+
+// TestProposeSettings checks that spec.propose configures new pull requests, and that the automatic
+// merge depends on the worst finding.
+func TestProposeSettings(t *testing.T) {
+	for _, c := range []struct {
+		automerge string
+		auto      bool
+	}{{`{maxSeverity: "off"}`, false}, {"{maxSeverity: critical}", true}, {"{maxSeverity: critical, after: 1d}", false}} {
+		s := forgetest.New(t, "github")
+		bare, work := newFleet(t)
+		gitIn(t, work, "remote", "add", "origin", bare)
+		dir := filepath.Join(work, slices.Sorted(maps.Keys(environments()))[0])
+		file := filepath.Join(dir, "quayside.yaml")
+		data, err := os.ReadFile(file)
+		check(t, err)
+		settings := "\nspec:\n  propose: {labels: [operators], reviewers: [alice, team/sre], automerge: " + c.automerge + "}"
+		check(t, os.WriteFile(file, []byte(strings.Replace(string(data), "\nspec:", settings, 1)), 0o666))
+		commitAll(t, work, "settings")
+		got := inJob(t, s, dir, "propose", "--offline", "--push", "origin", "--pull-request")
+		if got.code != 0 || strings.Contains(got.stderr, "merged automatically") != c.auto {
+			t.Fatalf("%s: exit code %d:\n%s", c.automerge, got.code, got.stderr)
+		}
+		pulls := s.Pulls()
+		if len(pulls) != 2 {
+			t.Fatalf("%s: there are %d pull requests", c.automerge, len(pulls))
+		}
+		for _, p := range pulls {
+			if !slices.Equal(p.Labels, []string{"operators"}) || !slices.Equal(p.Reviewers, []string{"alice", "sre"}) {
+				t.Errorf("%s: labels %q, reviewers %q", c.automerge, p.Labels, p.Reviewers)
+			}
+			if want := gitIn(t, bare, "rev-parse", p.Head); c.auto && p.Auto != strings.TrimSpace(want) || !c.auto && p.Auto != "" {
+				t.Errorf("%s: the automatic merge is %q, and the commit %s", c.automerge, p.Auto, want)
+			}
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"time"
@@ -84,7 +83,15 @@ func newPromote(a *app) *cobra.Command {
 			if err := o.checkFlags(cmd); err != nil {
 				return err
 			}
-			return o.run(cmd, args, o.write)
+			if !o.check {
+				_, err := o.run(cmd, args, o.write)
+				return err
+			}
+			r, err := o.run(cmd, args, nil)
+			if err == nil && r.Promoted > 0 {
+				err = &workspace.DiffersError{Msg: diag.Count(r.Promoted, "operator") + " to promote"}
+			}
+			return err
 		},
 	}
 	f := cmd.Flags()
@@ -167,47 +174,41 @@ func (o *promoteOptions) ruleFor(e *upgrade.Environment) (*gate.Rule, error) {
 	return &rule, err
 }
 
-// run promotes, and calls write for each step. several is true if the arguments name no
-// environments.
-func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error) error {
+// run promotes, calls write, which may be nil, for each step, and prints the result. several is true if
+// the arguments name no environments.
+func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error) (*upgrade.PromotionReport, error) {
 	ctx := cmd.Context()
 	defer func() { o.workspace = "" }()
 	envs, err := o.environments()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	steps, only, err := envs.Choose(args)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	seen, warnings, err := o.readObservations(envs)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	now, err := o.at()
 	if err != nil {
-		return Usagef(cmd, "--now: %q is not a time such as 2026-01-31T12:00:00Z", o.now)
+		return nil, Usagef(cmd, "--now: %q is not a time such as 2026-01-31T12:00:00Z", o.now)
 	}
 	r, err := upgrade.Promote(ctx, steps, upgrade.PromotionOptions{Only: only, Seen: seen, Now: now}, o.ruleFor)
 	if r == nil {
-		return err
+		return nil, err
 	}
 	r.Warnings = append(r.Warnings, warnings...)
 	for i := range r.Steps {
-		if err == nil && !o.check {
+		if err == nil && write != nil {
 			if err := write(ctx, &r.Steps[i], len(args) == 0); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
 	r.Count()
-	if err := errors.Join(err, o.print(r, func(io.Writer) { r.Print(o.out, o.log) })); err != nil {
-		return err
-	}
-	if n := r.Promoted; o.check && n > 0 {
-		return &workspace.DiffersError{Msg: fmt.Sprintf("%s to promote", diag.Count(n, "operator"))}
-	}
-	return nil
+	return r, errors.Join(err, o.print(r, func(io.Writer) { r.Print(o.out, o.log) }))
 }
 
 // environments opens all workspaces of the repository.
@@ -242,11 +243,13 @@ func (o *promoteOptions) readObservations(envs upgrade.Environments) (out []*hea
 	return out, warned, faults.Err()
 }
 
-// write writes the lock of a step with changes, and the tree with --render.
+// write writes the lock of a step with changes, and the tree with --render, also without changes.
 func (o *promoteOptions) write(ctx context.Context, s *upgrade.PromotionStepReport, _ bool) (err error) {
-	if s.Resolution == nil {
-		return nil
+	switch {
+	case s.Resolution != nil:
+		s.Written, s.Rendered, err = s.Step.To.WriteLock(ctx, s.Resolution.Lock, o.render)
+	case o.render && s.Inputs.Read != nil:
+		s.Rendered, err = s.Step.To.WriteTree(ctx)
 	}
-	s.Written, s.Rendered, err = s.Step.To.WriteLock(ctx, s.Resolution.Lock, o.render)
 	return err
 }

@@ -24,7 +24,6 @@ type proposeOptions struct {
 	branch  string
 	push    string
 	body    string
-	force   bool
 	scan    string
 	request bool
 	into    string
@@ -48,6 +47,10 @@ func newPropose(a *app) *cobra.Command {
 			checks this, and leaves out an upgrade, with a warning, if it cannot prove it.
 			--one-branch commits everything to the branch NAME, or with --all to NAME/ENVIRONMENT.
 
+			A later run updates the branches, and with --push deletes those that are merged or
+			superseded; that closes their pull requests. A branch with commits of a person is left
+			to them.
+
 			--edited proposes the versions that you, or a bot such as Renovate, wrote into
 			quayside.lock. --prune also removes operators that nothing requires. Both use one
 			branch. --promote proposes what 'quayside promote' would write, with a branch for each
@@ -64,12 +67,12 @@ func newPropose(a *app) *cobra.Command {
 
 			See also: docs/ci.md
 
-			Exit codes: 0 done, or nothing to propose; 1 with --check, there is something to
-			propose; 2 an error; 3 an operator that you named cannot be upgraded, or with --strict
+			Exit codes: 0 done, or nothing to propose; 1 with --check, a branch would be opened,
+			updated or closed; 2 an error; 3 an operator that you named cannot be upgraded, or with --strict
 			any operator; 4 an operator that you named is held.`),
 		Example: Examples(`
 			# every night, in every environment: a pull request for each operator
-			quayside propose --all --push origin --pull-request --force
+			quayside propose --all --push origin --pull-request
 
 			# one upgrade on a branch, with the text for its pull request
 			quayside propose my-etcd/etcd --branch etcd --one-branch --pr-body body.md
@@ -77,8 +80,8 @@ func newPropose(a *app) *cobra.Command {
 			# promotions along every spec.follows
 			quayside propose --promote --observed observed/ --push origin --pr-body bodies
 
-			# list the branches, and write nothing
-			quayside propose --all --check`),
+			# list the branches to open, update and close, and write nothing
+			quayside propose --all --push origin --check`),
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case o.promotes:
@@ -117,12 +120,11 @@ func (o *proposeOptions) proposeFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.strict, "strict", false, "exit with 3 if an operator is held back because of a fault")
 	f.StringVar(&o.branch, "branch", "", "the `NAME` of the branch, or the prefix of several (default: upgrade, or upgrades for one branch, or promote with --promote)")
 	f.BoolVar(&o.single, "one-branch", false, "put everything on one branch")
-	f.BoolVar(&o.force, "force", false, "replace existing branches")
 	f.StringVar(&o.push, "push", "", "push the branches to `REMOTE`, a name or a URL; GIT_TOKEN is the password for https")
 	f.StringVar(&o.body, "pr-body", "", "write the pull request's description to `FILE`; for several, to a directory")
 	f.BoolVar(&o.request, "pull-request", false, "with --push, open a pull request for each branch or update the open one; GIT_TOKEN is the token")
 	f.StringVar(&o.into, "into", "", "with --pull-request, the target `BRANCH` (default: the repository's default branch)")
-	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if something would be proposed")
+	f.BoolVar(&o.check, "check", false, "write nothing; list the branches, and exit with 1 if one would be opened, updated or closed")
 	addForge(cmd, o.app, &o.forge)
 	addScan(cmd, &o.scan)
 	addOffline(cmd, o.app)
@@ -143,8 +145,6 @@ func (o *proposeOptions) checkProposal(cmd *cobra.Command) error {
 		return Usagef(cmd, "--into requires --pull-request")
 	case o.scan != "" && o.body == "" && !o.request:
 		return Usagef(cmd, "--scan requires --pr-body FILE or --pull-request")
-	case o.check && (o.push != "" || o.body != "" || o.force):
-		return Usagef(cmd, "--check cannot be used with --force, --pr-body, --pull-request or --push")
 	case !o.promotes && o.now != "":
 		return Usagef(cmd, "--now requires --promote")
 	default:
@@ -159,7 +159,7 @@ func (o *proposeOptions) base(ctx context.Context, p *workspace.Project, preset 
 		return nil, err
 	}
 	return deliver.OpenBase(ctx, p, deliver.ProposalOptions{
-		Branch: cmp.Or(o.branch, preset), Force: o.force, Remote: o.push, Body: o.argPath(o.body),
+		Branch: cmp.Or(o.branch, preset), Remote: o.push, Body: o.argPath(o.body),
 		Request: o.request, Into: o.into, Forge: o.forge, Scans: scans, Check: o.check,
 	})
 }
@@ -188,8 +188,8 @@ func (o *proposeOptions) proposeUpgrades(cmd *cobra.Command, args []string) erro
 		failed = &workspace.LeftError{Left: report.Left}
 	}
 	err = o.print(report, func(w io.Writer) { o.printProposed(w, report) })
-	if n := report.proposals(); o.check && n > 0 && err == nil {
-		err = &workspace.DiffersError{Msg: diag.Count(n, "upgrade") + " to propose"}
+	if o.check && err == nil {
+		err = checkBranches(report.branches())
 	}
 	return errors.Join(err, failed)
 }
@@ -244,31 +244,30 @@ func (o *proposeOptions) printProposed(w io.Writer, r *resolveReport) {
 		r.Split.Print(o.out, o.log)
 		return
 	}
-	o.printChanges(w, r)
-	switch {
-	case r.Proposed == nil:
+	if r.Proposed == nil {
 		o.log.Note("no upgrades left")
-	case o.check:
-		o.log.Note("branch %s", r.Proposed.Branch)
+	}
+	o.printChanges(w, r)
+	if o.check {
+		deliver.PrintBranches(o.out, r.branches())
 	}
 }
 
-// proposals returns the number of proposed branches.
-func (r *resolveReport) proposals() int {
-	n := 0
-	if r.Split != nil {
-		n = len(r.Split.PullRequests)
+// branches returns the rows of the branches.
+func (r *resolveReport) branches() []deliver.BranchRow {
+	switch {
+	case r.Split != nil:
+		return r.Split.Rows()
+	case r.Proposed != nil:
+		return []deliver.BranchRow{r.Proposed.Row()}
 	}
-	if r.Proposed != nil {
-		n++
-	}
-	return n
+	return nil
 }
 
 // promote proposes promotions, and judges the branches of earlier runs.
 func (o *proposeOptions) promote(cmd *cobra.Command, args []string) error {
-	p := &promoteOptions{app: o.app, observed: o.observed, now: o.now, check: o.check}
-	return p.run(cmd, args, func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error {
+	p := &promoteOptions{app: o.app, observed: o.observed, now: o.now}
+	r, err := p.run(cmd, args, func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error {
 		if s.Resolution == nil && !several {
 			return nil
 		}
@@ -278,4 +277,19 @@ func (o *proposeOptions) promote(cmd *cobra.Command, args []string) error {
 		}
 		return err
 	})
+	if err != nil || !o.check {
+		return err
+	}
+	if o.output == "text" {
+		deliver.PrintBranches(o.out, r.Branches())
+	}
+	return checkBranches(r.Branches())
+}
+
+// checkBranches returns an error for --check if branches would change.
+func checkBranches(rows []deliver.BranchRow) error {
+	if n := deliver.CountChanges(rows); n > 0 {
+		return &workspace.DiffersError{Msg: diag.Count(n, "pull request") + " to open, update or close"}
+	}
+	return nil
 }

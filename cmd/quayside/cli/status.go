@@ -72,8 +72,9 @@ func newStatus(a *app) *cobra.Command {
 			  Unknown       some objects could not be read
 
 			--save writes the observations to a file, with environment, cluster and the UID of
-			kube-system. --observed of other commands reads it, to hold back or to promote operators.
-			--sign also signs it: the signature is in FILE.sigstore.json.
+			kube-system. --observed of other commands reads it, or the output of -o json, to hold
+			back or to promote operators. --sign also signs the file: the signature is in
+			FILE.sigstore.json.
 
 			Exit codes: 0 every operator is Ready; 1 one is not; 2 an error, such as a cluster that
 			does not answer.`),
@@ -130,7 +131,7 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	opt := status.ObserveOptions{Custom: o.custom, Supply: o.save != "", Progress: o.log.Progress}
+	opt := status.ObserveOptions{Custom: o.custom, Supply: o.save != "" || o.output != "text", Progress: o.log.Progress}
 	if o.wait {
 		opt.Wait = o.timeout
 	}

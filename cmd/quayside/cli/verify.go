@@ -80,8 +80,8 @@ func newVerify(a *app) *cobra.Command {
 			switch {
 			case len(args) == 0:
 				return o.run(cmd.Context())
-			case o.comment > 0:
-				return Usagef(cmd, "--comment is for workspaces, not for artifacts")
+			case o.comment > 0 || len(o.observed) > 0:
+				return Usagef(cmd, "--comment and --observed are for workspaces, not for artifacts")
 			default:
 				return o.artifact(cmd, args[0])
 			}

@@ -59,13 +59,14 @@ func play(t *testing.T, seed uint64, h *history) {
 
 // playNight proposes, and checks and merges the branches.
 func (f *fleet) playNight(with faults, seen observations, all bool) {
+	before := f.branches("upgrade/", "promote/")
 	got, promoted := f.propose(seen)
-	f.checkProposals(with, seen, got, promoted)
+	f.checkProposals(with, seen, before, got, promoted)
 	if f.night%3 == 0 {
 		f.checkAgain(seen, got, promoted)
 	}
 	f.publish(faults{})
-	f.checkMerges(got, promoted)
+	f.checkMerges(got)
 	f.mergeSome(all)
 }
 
@@ -80,7 +81,7 @@ func (f *fleet) end() {
 	}
 	for _, pkg := range f.h.packages {
 		if d := f.declared[pkg]; !d.absent {
-			f.declare(pkg, declaration{config: d.config})
+			f.declare(pkg, declaration{config: d.config + 1}) // also ends holds after reverts
 		}
 	}
 	f.mustRun("desk", "resolve", "--all", "--render", "--prune", "--offline")

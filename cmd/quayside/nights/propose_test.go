@@ -43,7 +43,7 @@ type promotions struct {
 func (f *fleet) propose(seen observations) (got proposals, promoted promotions) {
 	check(f.t, os.RemoveAll(filepath.Join(f.dir, "ci")))
 	f.git(".", "clone", "-q", "origin.git", "ci")
-	args := []string{"propose", "--offline", "--force", "--push", "origin", "--pr-body", filepath.Join(f.dir, "bodies")}
+	args := []string{"propose", "--offline", "--push", "origin", "--pr-body", filepath.Join(f.dir, "bodies")}
 	upgrade := args
 	for _, name := range seen.tonight {
 		upgrade = append(upgrade, "--observed", name)
@@ -58,7 +58,7 @@ func (f *fleet) propose(seen observations) (got proposals, promoted promotions) 
 }
 
 // checkProposals checks the branches of a night.
-func (f *fleet) checkProposals(with faults, seen observations, got proposals, promoted promotions) {
+func (f *fleet) checkProposals(with faults, seen observations, before map[string]string, got proposals, promoted promotions) {
 	main := f.lockAt("main", "dev")
 	open := f.branches("upgrade/", "promote/")
 	named := map[string]bool{}
@@ -74,20 +74,20 @@ func (f *fleet) checkProposals(with faults, seen observations, got proposals, pr
 	for _, k := range got.Split.Kept {
 		named[k.Branch] = true
 		f.seen["kept"]++
-		if strings.Contains(k.Reason, "neither merged nor superseded") {
-			f.seen["kept without a reason"]++
+		if strings.Contains(k.Reason, "has no upgrade from") {
+			f.seen["kept without an upgrade"]++
 		}
 	}
 	for _, branch := range got.Split.Obsolete {
 		named[branch] = true
 		f.seen["obsolete"]++
-		f.checkObsolete(branch, open[branch], "dev", proposed)
+		f.checkObsolete(branch, before[branch], "dev", proposed)
 	}
 	for _, s := range promoted.Steps {
 		named[s.Kept.Branch] = true
 		if s.Obsolete != "" {
 			named[s.Obsolete] = true
-			f.checkObsolete(s.Obsolete, open[s.Obsolete], s.To, nil)
+			f.checkObsolete(s.Obsolete, before[s.Obsolete], s.To, nil)
 		}
 		if s.Proposed == nil {
 			continue
@@ -167,9 +167,10 @@ func (f *fleet) checkObsolete(branch, tip, env string, proposed map[string]strin
 
 // checkMoves checks that every operator that may be upgraded is, and that the others are named.
 func (f *fleet) checkMoves(with faults, seen observations, got proposals, main *lockfile.File, proposed map[string]string) {
-	left, unreadable := map[string]bool{}, map[string]bool{}
+	left, unreadable, reverted := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, l := range got.Left {
 		left[l.Operator] = true
+		reverted[l.Operator] = l.Code == "reverted"
 		unreadable[l.Operator] = l.Code == "not-rendered" && strings.Contains(l.Reason, "opening bundle")
 	}
 	waits := map[string]bool{}
@@ -198,6 +199,8 @@ func (f *fleet) checkMoves(with faults, seen observations, got proposals, main *
 		case len(next) == 0 || proposed[key] != "":
 		case unreadable[key]: // the content that is in the tree is lost, and so is that of another operator
 			f.seen["operators with lost content"]++
+		case reverted[key]:
+			f.seen["nights after a revert"]++
 		case f.h.isCoupled(pin.Package) && (left[key] || waits[key]):
 			f.seen["coupled operators that wait"]++
 		case slices.Contains(next, with.empty[pin.Package]):
@@ -246,6 +249,10 @@ func (f *fleet) checkAgain(seen observations, got proposals, promoted promotions
 	for i := range got.Split.PullRequests {
 		got.Split.PullRequests[i].Updated = false
 	}
+	got.Split.Obsolete = []string{} // deleted
+	for i := range promoted.Steps {
+		promoted.Steps[i].Obsolete = ""
+	}
 	a, _ := json.Marshal([]any{got, promoted})
 	b, _ := json.Marshal([]any{again, promotedAgain})
 	if string(a) != string(b) {
@@ -254,17 +261,12 @@ func (f *fleet) checkAgain(seen observations, got proposals, promoted promotions
 }
 
 // checkMerges checks that the open branches merge in any order, and that the result is verified.
-func (f *fleet) checkMerges(got proposals, promoted promotions) {
+func (f *fleet) checkMerges(got proposals) {
 	open := f.branches("upgrade/", "promote/")
-	obsolete := got.Split.Obsolete
-	for _, s := range promoted.Steps {
-		if s.Obsolete != "" {
-			obsolete = append(obsolete, s.Obsolete)
+	for _, branch := range got.Split.Obsolete {
+		if open[branch] != "" {
+			f.fatalf("branch %s is obsolete and was not deleted", branch)
 		}
-	}
-	for _, branch := range obsolete {
-		f.git("origin.git", "branch", "-D", branch)
-		delete(open, branch)
 	}
 	if len(open) == 0 {
 		return

@@ -2,8 +2,8 @@ package deliver
 
 import (
 	"cmp"
+	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
@@ -29,13 +29,10 @@ type KeptBranch struct {
 }
 
 // judgeBranches sets Obsolete and Kept from the existing branches of the environment that are not
-// proposed.
-func (b *Base) judgeBranches(s *PublishedProposals, in *workspace.Inputs) error {
+// proposed, and deletes the obsolete ones of the remote.
+func (b *Base) judgeBranches(ctx context.Context, s *PublishedProposals, in *workspace.Inputs) error {
 	top := b.branchBelow(b.opt.Branch)
-	have, err := b.clone.Repo.Branches(top)
-	if err != nil {
-		return fmt.Errorf("listing branches: %w", err)
-	}
+	have := b.branches.judged()
 	proposed := map[string]string{} // branches by operator
 	for _, p := range s.PullRequests {
 		delete(have, p.Branch)
@@ -43,32 +40,40 @@ func (b *Base) judgeBranches(s *PublishedProposals, in *workspace.Inputs) error 
 			proposed[c.Operator] = p.Branch
 		}
 	}
+	for _, k := range s.Kept {
+		delete(have, k.Branch)
+	}
 	for _, branch := range slices.Sorted(maps.Keys(have)) {
-		if strings.Count(strings.TrimPrefix(branch, top+"/"), "/") != 1 {
+		if rest, below := strings.CutPrefix(branch, top+"/"); !below || strings.Count(rest, "/") != 1 {
 			continue
 		}
-		if reason := b.keepReason(have[branch], proposed, in, in.WhyNotProposed); reason == "" {
-			s.Obsolete = append(s.Obsolete, branch)
-		} else {
+		if reason := b.keepReason(have[branch], proposed, in, in.WhyNotProposed); reason != "" {
 			s.Kept = append(s.Kept, KeptBranch{branch, reason})
+			continue
+		}
+		s.Obsolete = append(s.Obsolete, branch)
+		if err := b.close(ctx, branch); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 // JudgePromotion judges the branch of an earlier promotion to the environment if this run promotes
-// nothing. It returns the branch and the reason to keep it, which is empty if the branch is obsolete.
-// why returns the reason why this run does not promote an operator. Without a branch, both are empty.
-func (b *Base) JudgePromotion(in *workspace.Inputs, why func(operator string) string) (KeptBranch, error) {
+// nothing. It returns the branch and the reason to keep it, which is empty if the branch is obsolete;
+// then it is deleted in the remote. why returns the reason why this run does not promote an operator.
+// Without a branch, both are empty.
+func (b *Base) JudgePromotion(ctx context.Context, in *workspace.Inputs, why func(operator string) string) (KeptBranch, error) {
 	branch := b.branchBelow(b.opt.Branch)
-	have, err := b.clone.Repo.Branches(b.opt.Branch)
-	if err != nil {
-		return KeptBranch{}, fmt.Errorf("listing branches: %w", err)
-	}
-	if have[branch] == nil {
+	tips := b.branches.judged()[branch]
+	if tips == nil {
 		return KeptBranch{}, nil
 	}
-	return KeptBranch{branch, b.keepReason(have[branch], nil, in, why)}, nil
+	k := KeptBranch{branch, b.keepReason(tips, nil, in, why)}
+	if k.Reason == "" {
+		return k, b.close(ctx, branch)
+	}
+	return k, nil
 }
 
 // keepReason returns the first reason to keep a branch with these tips, or "".

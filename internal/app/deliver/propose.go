@@ -34,7 +34,8 @@ type Base struct {
 	clone      *workspace.Clone
 	author     gitrepo.Author
 	head       *gitrepo.Revision
-	forge      *forge.Client    // for pull requests; nil without them
+	forge      *forge.Client // for pull requests; nil without them
+	branches   *branches
 	unreadable map[string]error // errors of the bundles of HEAD's lock that cannot be opened; nil: see findUnreadable
 }
 
@@ -74,8 +75,17 @@ func OpenBase(ctx context.Context, p *workspace.Project, opt ProposalOptions) (*
 			return nil, err
 		}
 	}
-	b.Environment, err = b.environment()
+	if b.Environment, err = b.environment(); err != nil {
+		return nil, err
+	}
+	b.branches, err = b.readBranches(ctx)
 	return b, err
+}
+
+// RevertReason returns the reason why an upgrade must not be proposed again, or "": see
+// [workspace.Clone.RevertReason].
+func (b *Base) RevertReason(ctx context.Context, from, to lockfile.Pin) (string, error) {
+	return b.clone.RevertReason(ctx, from, to)
 }
 
 func (b *Base) render(ctx context.Context, upgrade workspace.Upgrade) (*proposal, error) {
@@ -87,7 +97,7 @@ func (b *Base) render(ctx context.Context, upgrade workspace.Upgrade) (*proposal
 // HEAD, so the same upgrade of the same HEAD has the same hash.
 func (b *proposal) commit(ctx context.Context, branch string) (hash string, err error) {
 	return b.clone.Repo.Branch(ctx, branch, b.head, gitrepo.Commit{
-		Message: b.message(), Changes: b.changes, Author: b.author, When: b.head.Time(), Force: b.opt.Force,
+		Message: b.message(), Changes: b.changes, Author: b.author, When: b.head.Time(),
 	})
 }
 
@@ -234,11 +244,14 @@ func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEd
 
 // body returns the text of a pull request in Markdown: the preface, the report of the comparison
 // of the locks, and the operators that were left at their versions. If the text is too long for a
-// forge, body returns only the report.
-func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs, now time.Time) ([]byte, error) {
+// forge, body returns only the report. It configures the pull request by the report.
+func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs, now time.Time, pull *forge.Pull) ([]byte, error) {
 	names := [2]string{cmp.Or(b.clone.Repo.HeadBranch(), "HEAD"), branch}
 	report, err := b.report(ctx, names, in.Lock, now)
 	if err != nil {
+		return nil, err
+	}
+	if err := b.configure(pull, report); err != nil {
 		return nil, err
 	}
 	for i := range report.Reading { // the preface has the other links
@@ -252,7 +265,7 @@ func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs
 		return nil, err
 	}
 	marker, rest, _ := bytes.Cut(text, []byte("\n"))
-	full := slices.Concat(marker, []byte("\n"+head+"\n"), rest, []byte(leftSection(in.Left())))
+	full := slices.Concat(marker, []byte("\n"+b.summary(report)+head+"\n"), rest, []byte(leftSection(in.Left())))
 	if len(full) >= diff.MaxComment {
 		return text, nil
 	}
@@ -291,6 +304,42 @@ func leftSection(left []workspace.Left) string {
 	return text.String()
 }
 
+// summary returns the first lines of the text: the worst finding, the removed operators, and the number
+// of clusters.
+func (b *proposal) summary(report *diff.Report) string {
+	const longest = 200
+	var text strings.Builder
+	if f, found := worstFinding(report); found {
+		fmt.Fprintf(&text, "**Worst finding: %s**, %s: %s (%s)\n\n", f.Severity, inert.Markdown(f.Operator), inert.Markdown(inert.Truncate(f.Message, longest)), inert.Code(f.Rule))
+	}
+	if line := workspace.Removals(b.upgrade.Changes); line != "" {
+		text.WriteString("**" + inert.Markdown(line) + "**\n\n")
+	}
+	clusters := map[string]bool{}
+	for _, op := range report.Operators {
+		names := op.Clusters
+		if names == nil {
+			names = b.clone.Project.Clusters()
+		}
+		for _, name := range names {
+			clusters[name] = true
+		}
+	}
+	if len(clusters) > 0 {
+		fmt.Fprintf(&text, "Applies at once to %s.\n\n", diag.Count(len(clusters), "cluster"))
+	}
+	return text.String()
+}
+
+// worstFinding returns the most severe finding without a waiver.
+func worstFinding(report *diff.Report) (diff.Finding, bool) {
+	i := slices.IndexFunc(report.Findings, func(f diff.Finding) bool { return f.Waiver == "" })
+	if i < 0 {
+		return diff.Finding{}, false
+	}
+	return report.Findings[i], true
+}
+
 // preface returns the text before the report: the environment, the changes with their reasons and
 // links to releases, the observations, and the reasons why operators are upgraded together.
 func (b *proposal) preface(ctx context.Context, before *lockfile.File) (string, error) {
@@ -301,9 +350,6 @@ func (b *proposal) preface(ctx context.Context, before *lockfile.File) (string, 
 	var text strings.Builder
 	if b.Environment != "" {
 		fmt.Fprintf(&text, "Environment: %s\n\n", inert.Code(b.Environment))
-	}
-	if line := workspace.Removals(b.upgrade.Changes); line != "" {
-		text.WriteString("**" + inert.Markdown(line) + "**\n\n")
 	}
 	for _, c := range b.upgrade.Changes {
 		text.WriteString("- " + inert.Markdown(c.String()))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
@@ -21,25 +22,27 @@ import (
 // ProposalOptions are the options for publishing upgrades.
 type ProposalOptions struct {
 	Branch  string        // name of the branch, or prefix of several branches
-	Force   bool          // replace existing branches
 	Remote  string        // name or URL of the Git remote; empty: do not push
 	Body    string        // file for the text, or directory for several texts; empty: do not write it
 	Request bool          // create or update a pull request for each upgrade
 	Into    string        // target branch of pull requests; empty: the default branch
 	Forge   string        // kind of forge; empty: detected from its address
 	Scans   *scan.Results // scan results of images, for the text; may be nil
-	Check   bool          // only report the changes, without a commit or push
+	Check   bool          // only report the changes: no commit, no push, no file
 }
 
 // PublishedProposal is one published upgrade.
 type PublishedProposal struct {
 	Branch string `json:"branch"`
+	Action Action `json:"action" form:"enum=open|update|unchanged|keep" doc:"of this run, or with --check of a run without it; keep: the branch has commits of a person"`
 	Commit string `json:"commit,omitempty" doc:"absent with --check"`
 	Pushed string `json:"pushed,omitempty"`
 
 	Request *forge.RequestResult `json:"pullRequest,omitempty" doc:"with --pull-request"`
 
-	sent bool // whether the push added the commit to the remote
+	sent  bool   // whether the push added the commit to the remote
+	left  string // reason for Keep
+	title string
 }
 
 // Propose renders an upgrade and publishes it. With several environments, the names of the branch
@@ -68,10 +71,16 @@ func (b *Base) bodyFile(branch string) string {
 // publish writes the text to file, creates and pushes the branch, and creates or updates the pull
 // request, as far as the options request it.
 func (b *proposal) publish(ctx context.Context, branch, file string, in *workspace.Inputs) (*PublishedProposal, error) {
-	var text []byte
+	out := &PublishedProposal{Branch: branch, title: b.title()}
 	var err error
+	if out.Action, out.left, err = b.actionFor(branch); err != nil || out.Action == Keep || b.opt.Check {
+		return out, err
+	}
+	var text []byte
+	now := time.Now()
+	pull := forge.Pull{Head: branch, Base: b.opt.Into, Title: b.title()}
 	if file != "" || b.opt.Request {
-		if text, err = b.body(ctx, branch, in, time.Now()); err != nil {
+		if text, err = b.body(ctx, branch, in, now, &pull); err != nil {
 			return nil, err
 		}
 	}
@@ -80,19 +89,23 @@ func (b *proposal) publish(ctx context.Context, branch, file string, in *workspa
 			return nil, err
 		}
 	}
-	out := &PublishedProposal{Branch: branch}
-	if b.opt.Check {
-		return out, nil
-	}
 	if out.Commit, err = b.commit(ctx, branch); err != nil {
 		return nil, err
+	}
+	if out.Action == Update && b.branches.isAt(branch, out.Commit) {
+		out.Action = Unchanged
 	}
 	log := b.clone.Project.Log
 	log.Note("committed %.12s to branch %s", out.Commit, branch)
 	if b.opt.Remote == "" {
 		return out, nil
 	}
-	if out.sent, err = b.clone.Repo.Push(ctx, b.opt.Remote, branch, b.clone.Project.Getenv("GIT_TOKEN"), b.opt.Force); err != nil {
+	if pull.Automerge != nil && out.Action == Update { // before the new commit can be merged
+		if err := b.forge.CancelAutomerge(ctx, pull); err != nil {
+			return nil, err
+		}
+	}
+	if out.sent, err = b.clone.Repo.Push(ctx, b.opt.Remote, branch, b.token(), b.branches.remoteHash(branch)); err != nil {
 		return nil, err
 	}
 	out.Pushed = diag.Redact(b.opt.Remote)
@@ -102,28 +115,63 @@ func (b *proposal) publish(ctx context.Context, branch, file string, in *workspa
 		log.Note("%s already has this commit of %s", out.Pushed, branch)
 	}
 	if b.opt.Request {
-		out.Request, err = b.request(ctx, branch, text)
+		pull.Body = string(text)
+		if pull.Automerge != nil {
+			pull.Automerge.Now, pull.Automerge.Commit = now, out.Commit
+		}
+		out.Request, err = b.request(ctx, pull)
 	}
 	return out, err
 }
 
 // request creates or updates the pull request of a pushed branch.
-func (b *proposal) request(ctx context.Context, branch string, text []byte) (*forge.RequestResult, error) {
-	result, err := b.forge.Propose(ctx, forge.Pull{Head: branch, Base: b.opt.Into, Title: b.title(), Body: string(text)})
+func (b *proposal) request(ctx context.Context, p forge.Pull) (*forge.RequestResult, error) {
+	result, err := b.forge.Propose(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	b.clone.Project.Log.Note("pull request %d of %s: %s", result.Number, inert.Line(branch), result.Outcome)
+	log := b.clone.Project.Log
+	log.Note("pull request %d of %s: %s", result.Number, inert.Line(p.Head), result.Outcome)
+	switch {
+	case result.Automerge:
+		log.Note("pull request %d is merged automatically when its requirements are met", result.Number)
+	case result.Refusal != "":
+		log.Note("pull request %d is not merged automatically: %s", result.Number, inert.Line(result.Refusal))
+	}
 	result.URL = inert.Line(result.URL)
 	return &result, nil
+}
+
+// configure sets the fields of a pull request that spec.propose configures.
+func (b *proposal) configure(p *forge.Pull, report *diff.Report) error {
+	s := b.clone.Project.Settings.Propose
+	if s == nil || !b.opt.Request {
+		return nil
+	}
+	p.Labels, p.Reviewers, p.Draft = s.Labels, s.Reviewers, s.Draft
+	if s.Automerge == nil {
+		return nil
+	}
+	limit, err := diff.ParseSeverity(s.Automerge.MaxSeverity)
+	if err != nil {
+		return err
+	}
+	allowed := len(b.unreadable) == 0 && workspace.Removals(b.upgrade.Changes) == "" && (report.Verdict == nil || !report.Verdict.Fail)
+	if f, found := worstFinding(report); found && f.Severity > limit {
+		allowed = false
+	}
+	p.Automerge = &forge.Automerge{Allowed: allowed, After: time.Duration(s.Automerge.After)}
+	return nil
 }
 
 // PublishedProposals is the result of publishing several upgrades.
 type PublishedProposals struct {
 	Environment  string        `json:"environment" doc:"name of the workspace in titles and branches; empty for an unnamed one at the top of the repository"`
 	PullRequests []PullRequest `json:"pullRequests" doc:"by their first operators"`
-	Obsolete     []string      `json:"obsolete" doc:"branches of earlier runs whose upgrades are all merged, superseded or no longer wanted"`
-	Kept         []KeptBranch  `json:"kept" doc:"other branches of earlier runs that this run does not propose"`
+	Obsolete     []string      `json:"obsolete" doc:"branches of earlier runs whose upgrades are all merged, superseded or no longer wanted; --push deletes them"`
+	Kept         []KeptBranch  `json:"kept" doc:"other branches of earlier runs that this run does not propose, and branches with commits of a person"`
+
+	check bool
 }
 
 // PullRequest is one branch with its upgrade.
@@ -132,6 +180,7 @@ type PullRequest struct {
 	Commit    string               `json:"commit,omitempty" doc:"absent with --check"`
 	Pushed    string               `json:"pushed,omitempty" doc:"remote that has the commit"`
 	Updated   bool                 `json:"updated" doc:"whether this run pushed the commit"`
+	Action    Action               `json:"action" form:"enum=open|update|unchanged" doc:"of this run, or with --check of a run without it"`
 	Title     string               `json:"title"`
 	Body      string               `json:"body,omitempty" doc:"the file with the text"`
 	Operators []string             `json:"operators" doc:"upgraded operators; the branch is named after the first"`
@@ -162,7 +211,7 @@ func (b *Base) renderEach(ctx context.Context, upgrades []workspace.Upgrade, in 
 
 // ProposeEach publishes each upgrade on its own branch.
 func (b *Base) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade, in *workspace.Inputs) (*PublishedProposals, error) {
-	s := &PublishedProposals{Environment: b.Environment, PullRequests: []PullRequest{}, Obsolete: []string{}, Kept: []KeptBranch{}}
+	s := &PublishedProposals{Environment: b.Environment, PullRequests: []PullRequest{}, Obsolete: []string{}, Kept: []KeptBranch{}, check: b.opt.Check}
 	proposals, err := b.renderEach(ctx, upgrades, in)
 	if err != nil {
 		return nil, err
@@ -183,23 +232,31 @@ func (b *Base) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade, in
 		if err != nil {
 			return nil, err
 		}
+		if out.Action == Keep {
+			s.Kept = append(s.Kept, KeptBranch{branch, out.left})
+			continue
+		}
 		s.PullRequests = append(s.PullRequests, PullRequest{
-			Branch: branch, Commit: out.Commit, Pushed: out.Pushed, Updated: out.sent, Title: rendered.title(), Body: body,
+			Branch: branch, Commit: out.Commit, Pushed: out.Pushed, Updated: out.sent, Action: out.Action, Title: rendered.title(), Body: body,
 			Operators: u.Operators, Changes: u.Changes, Bonds: append([]resolve.Bond{}, u.Bonds...), Request: out.Request,
 		})
 	}
 	if slices.Equal(branches, []string{b.branchFor(migrationBranch)}) {
 		return s, nil // the upgrades follow in a later run, so their branches are not stale
 	}
-	return s, b.judgeBranches(s, in)
+	return s, b.judgeBranches(ctx, s, in)
 }
 
 // migrationBranch takes the place of the operator in the name of the branch that migrates the lock
 // to a newer schema. It is not a valid Kubernetes name, so no operator can have it.
 const migrationBranch = "quayside.lock/_schema"
 
-// Print prints each pull request with its changes, and logs obsolete branches.
+// Print prints each pull request with its changes, or for a check the table of branches.
 func (s *PublishedProposals) Print(out *terminal.Terminal, log workspace.Logger) {
+	if s.check {
+		PrintBranches(out, s.Rows())
+		return
+	}
 	for _, p := range s.PullRequests {
 		fmt.Fprintf(out, "%s: %s\n", p.Branch, inert.Line(p.Title))
 		for _, c := range p.Changes {
@@ -211,8 +268,5 @@ func (s *PublishedProposals) Print(out *terminal.Terminal, log workspace.Logger)
 	}
 	if len(s.PullRequests) == 0 {
 		log.Note("no upgrades left")
-	}
-	for _, branch := range s.Obsolete {
-		log.Note("branch %s has no upgrades left: close its pull request and delete it", inert.Line(branch))
 	}
 }

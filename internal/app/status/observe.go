@@ -115,7 +115,8 @@ func Observe(ctx context.Context, c *cluster.Client, want *Expected, opt Observe
 		err = l.countCustomResources(ctx, got, objects)
 	}
 	if err == nil && opt.Supply {
-		got.Summary.APIs, got.Summary.Classes, err = l.supply(ctx)
+		got.APIs, got.Classes, err = l.supply(ctx)
+		got.Summary.APIs, got.Summary.Classes = got.APIs, got.Classes
 	}
 	return got, err
 }

@@ -16,6 +16,8 @@ type Status struct {
 	ClusterUID  string           `json:"clusterUID,omitempty" doc:"UID of the Namespace kube-system; absent without permission to get it"`
 	ObservedAt  metav1.Time      `json:"observedAt"`
 	Healthy     bool             `json:"healthy"`
+	APIs        []string         `json:"apis,omitempty" doc:"group and version of the served APIs; not in text output"`
+	Classes     []string         `json:"classes,omitempty" doc:"StorageClasses, PriorityClasses and RuntimeClasses; likewise"`
 	Operators   []OperatorStatus `json:"operators"`
 
 	Summary health.Summary `json:"-"` // content of an observation file

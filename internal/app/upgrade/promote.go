@@ -3,6 +3,7 @@ package upgrade
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +25,8 @@ type PromotionOptions struct {
 	Rule *gate.Rule        // required observations; nil: none
 	Seen []*health.Summary // observations in any environment
 	Now  time.Time
-	Kept map[string]error // operators to keep at their versions, with the reasons
+
+	kept map[string]keptReason // operators to keep at their versions
 }
 
 // PromotionOutcome is the outcome for one operator.
@@ -54,6 +56,7 @@ const (
 	ReasonContent     PromotionReason = "content"     // the target catalog has a different bundle with the same name
 	ReasonConflict    PromotionReason = "conflict"    // it conflicts with another operator
 	ReasonGate        PromotionReason = "gate"        // insufficient observations
+	ReasonReverted    PromotionReason = "reverted"    // a person reverted its promotion
 	ReasonNeeds       PromotionReason = "dependency"  // it requires an operator that is not promoted
 )
 
@@ -63,7 +66,7 @@ type PromotionRow struct {
 	From     string           `json:"upstream,omitempty" doc:"version in the upstream environment"`                   // upstream version; empty if not pinned
 	Have     string           `json:"current,omitempty" doc:"version in the target environment before the promotion"` // target version before the promotion; empty if not pinned
 	Outcome  PromotionOutcome `json:"outcome" form:"enum=upgraded|added|unchanged|kept|held"`
-	Reason   PromotionReason  `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|older|hold|range|cluster|catalog|content|conflict|gate|dependency" doc:"reason why it is unchanged or held"`
+	Reason   PromotionReason  `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|older|hold|range|cluster|catalog|content|conflict|gate|reverted|dependency" doc:"reason why it is unchanged or held"`
 	Message  string           `json:"message,omitempty"`                                                 // Reason as text
 	Verdict  *gate.Verdict    `json:"observed,omitempty" doc:"observations in the upstream environment"` // nil without a rule
 }
@@ -190,12 +193,10 @@ func (p *promotion) judge() error {
 			return err
 		}
 	}
-	for key, why := range p.opt.Kept {
-		p.stays[key] = keptReason{ReasonContent, "it cannot be rendered: an installed bundle cannot be opened: " + why.Error()}
-	}
+	maps.Copy(p.stays, p.opt.kept)
 	p.seen = health.Observations(p.opt.Seen)
 	for _, pin := range p.from.Pins {
-		if now, ok := p.have(pin.Key()); p.opt.Rule == nil || p.opt.Kept[pin.Key()] != nil || ok && isSamePin(now, pin) {
+		if now, ok := p.have(pin.Key()); p.opt.Rule == nil || p.opt.kept[pin.Key()] != (keptReason{}) || ok && isSamePin(now, pin) {
 			continue
 		}
 		v, err := p.verdict(pin)
@@ -376,7 +377,7 @@ func (p *promotion) row(key string, res *workspace.Resolution) PromotionRow {
 		row.Outcome = OutcomeUpgraded
 	case has && isSamePin(now, theirs):
 		row.Outcome = OutcomeAdded
-	case stays && (has || p.isDeclared(key) || s.reason == ReasonContent):
+	case stays && (has || p.isDeclared(key) || s.reason == ReasonContent || s.reason == ReasonReverted):
 		row.Outcome, row.Reason, row.Message = s.reason.outcome(), s.reason, s.text
 	case !has && !p.isDeclared(key):
 		row.Reason, row.Message = ReasonNotDeclared, "it is not requested in "+p.To.Title

@@ -92,6 +92,22 @@ func Promote(ctx context.Context, steps []PromotionStep, opt PromotionOptions, r
 	return r, nil
 }
 
+// Branches returns the rows of the branches of all steps.
+func (r *PromotionReport) Branches() []deliver.BranchRow {
+	var out []deliver.BranchRow
+	for _, s := range r.Steps {
+		switch {
+		case s.Proposed != nil:
+			out = append(out, s.Proposed.Row())
+		case s.Obsolete != "":
+			out = append(out, deliver.ObsoleteRow(s.Obsolete))
+		case s.Kept != nil:
+			out = append(out, s.Kept.Row())
+		}
+	}
+	return out
+}
+
 // Count sets Promoted.
 func (r *PromotionReport) Count() {
 	r.Promoted = 0
@@ -122,23 +138,29 @@ func (s *PromotionStepReport) upgrade() workspace.Upgrade {
 	return u
 }
 
-// Propose proposes the promotion, as [deliver.Base.Propose] does. If the tree cannot be
-// rendered, it keeps the operators whose installed bundles cannot be opened, and those that require
-// them. If nothing is promoted, it judges the branch of an earlier run.
+// Propose proposes the promotion, as [deliver.Base.Propose] does. It keeps the operators whose
+// promotion a person reverted, unless the user named them. If the tree cannot be rendered, it keeps
+// those whose installed bundles cannot be opened, and those that require them. If nothing is promoted,
+// it judges the branch of an earlier run.
 func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Base, several bool) error {
-	err := s.propose(ctx, base, several)
+	kept, err := s.reverted(ctx, base)
+	if err == nil && len(kept) > 0 {
+		err = s.promoteAgain(ctx, kept)
+	}
 	if err != nil {
+		return err
+	}
+	if err := s.propose(ctx, base, several); err != nil {
 		unreadable := base.Unreadable(s.Resolution.Lock)
 		if len(unreadable) == 0 {
 			return err
 		}
-		opt := s.opt
-		opt.Kept = unreadable
-		again, err := s.Step.Promote(ctx, opt)
-		if err != nil {
+		for key, why := range unreadable {
+			kept[key] = keptReason{ReasonContent, "it cannot be rendered: an installed bundle cannot be opened: " + why.Error()}
+		}
+		if err := s.promoteAgain(ctx, kept); err != nil {
 			return err
 		}
-		*s = *again
 		if err := s.propose(ctx, base, several); err != nil {
 			return err
 		}
@@ -146,13 +168,44 @@ func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Base, s
 	if s.Resolution != nil {
 		return nil
 	}
-	branch, err := base.JudgePromotion(s.Inputs, s.whyNotPromoted)
+	branch, err := base.JudgePromotion(ctx, s.Inputs, s.whyNotPromoted)
 	switch {
 	case err != nil || branch.Branch == "":
 	case branch.Reason == "":
 		s.Obsolete = branch.Branch
 	default:
 		s.Kept = &branch
+	}
+	return err
+}
+
+// reverted returns the promoted operators whose promotion a person reverted.
+func (s *PromotionStepReport) reverted(ctx context.Context, base *deliver.Base) (map[string]keptReason, error) {
+	kept := map[string]keptReason{}
+	for _, op := range s.Operators {
+		if op.Outcome != OutcomeUpgraded || slices.Contains(s.opt.Only, op.Operator) {
+			continue
+		}
+		from, _ := findPin(s.Inputs.Read, op.Operator)
+		to, _ := findPin(s.Resolution.Lock, op.Operator)
+		reason, err := base.RevertReason(ctx, from, to)
+		if err != nil {
+			return nil, err
+		}
+		if reason != "" {
+			kept[op.Operator] = keptReason{ReasonReverted, reason}
+		}
+	}
+	return kept, nil
+}
+
+// promoteAgain promotes without some operators.
+func (s *PromotionStepReport) promoteAgain(ctx context.Context, kept map[string]keptReason) error {
+	opt := s.opt
+	opt.kept = kept
+	again, err := s.Step.Promote(ctx, opt)
+	if err == nil {
+		*s = *again
 	}
 	return err
 }
@@ -207,9 +260,6 @@ func (s *PromotionStepReport) note(log workspace.Logger) {
 		log.Note("no health evidence required in %s: %s has no spec.promotion", from, to)
 	}
 	n := diag.Count(promoted, "operator")
-	if s.Obsolete != "" {
-		log.Note("branch %s has no promotions left: close its pull request and delete it", inert.Line(s.Obsolete))
-	}
 	switch {
 	case promoted == 0:
 		log.Note("nothing to promote from %s to %s", from, to)

@@ -86,7 +86,7 @@ func (in *Inputs) AllowRemovals(files []*health.Summary, all bool) {
 			if ok {
 				reported++
 			}
-			if ok && f.Problem == "" && o.State == health.StateReady && o.Pin == p.Checksum() {
+			if ok && f.Problem == "" && o.State == health.StateReady && o.HasPin(p) {
 				ready++
 			}
 		}
@@ -142,13 +142,13 @@ func observationProblem(o health.OperatorHealth, pin lockfile.Pin) string {
 	switch {
 	case o.Upgradeable != "" && o.Upgradeable != metav1.ConditionTrue:
 		return fmt.Sprintf("it reports Upgradeable=%s: %s", o.Upgradeable, cmp.Or(o.UpgradeMessage, "no message"))
-	case o.State == health.StateUnpinned || o.State != health.StateReady && o.Pin == pin.Checksum():
+	case o.State == health.StateUnpinned || o.State != health.StateReady && o.HasPin(pin):
 		return fmt.Sprintf("unhealthy: %s", strings.TrimSuffix(fmt.Sprintf("%s: %s", o.State, o.Message), ": "))
-	case o.Pin != pin.Checksum():
+	case !o.HasPin(pin):
 		if have := strings.Join(o.Applied, " and "); have != pin.Version {
 			return fmt.Sprintf("not yet rolled out: the cluster was last observed with %s, the lock has %s", cmp.Or(have, "none of its objects"), pin.Version)
 		}
-		return "not yet rolled out: the cluster was last observed with another pin of " + pin.Version
+		return "not yet rolled out: the cluster was last observed with another bundle of " + pin.Version
 	default:
 		return ""
 	}

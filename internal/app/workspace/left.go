@@ -301,11 +301,24 @@ func (in *Inputs) WhyNotProposed(operator string) string {
 			return operator + " is held back: " + h.Reason
 		}
 	}
-	if pin, ok := in.pin(operator); ok && in.Index.Broken()[pin.Catalog.ID] != nil {
-		return fmt.Sprintf("%s: catalog %s cannot be read", operator, pin.Catalog.ID)
-	}
 	if _, leaves := in.Read.Leaves(operator); leaves {
 		return operator + ": not every cluster was observed without it"
 	}
-	return operator + ": its upgrade is neither merged nor superseded"
+	pin, pinned := in.pin(operator)
+	switch {
+	case !pinned:
+		return operator + ": it is not in the lock"
+	case in.Index.Broken()[pin.Catalog.ID] != nil:
+		return fmt.Sprintf("%s: catalog %s cannot be read", operator, pin.Catalog.ID)
+	case pin.Hold != "":
+		return operator + " is held by its declaration: " + pin.Hold
+	case pin.Approval == string(declare.Manual):
+		return operator + " is upgraded only if it is named: installPlanApproval: Manual"
+	}
+	for _, w := range in.pending.Warnings {
+		if w.Subject == operator {
+			return operator + ": " + w.Msg
+		}
+	}
+	return fmt.Sprintf("%s: catalog %s has no upgrade from %s now", operator, pin.Catalog.ID, pin.VersionText())
 }

@@ -37,6 +37,9 @@ func (in *Inputs) solve(ctx context.Context) (*resolve.Result, error) {
 		if in.Read != nil {
 			held, holdErr = in.holdStored(ctx, res.Lock)
 		}
+		if in.project.unattended && !held && holdErr == nil {
+			held, holdErr = in.holdReverted(ctx, res.Lock)
+		}
 		if in.Options.KeepGoing && !held && holdErr == nil {
 			held, holdErr = in.holdUnreadable(ctx, res.Lock)
 		}

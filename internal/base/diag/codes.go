@@ -51,6 +51,7 @@ func Codes() []Code {
 		{"policy-informs", Resolving, "An OperatorPolicy has remediationAction inform, but its operator is still treated as declared."},
 		{"replaces-nothing", Resolving, "A declaration replaces an operator that is not in the lock."},
 		{"requirement", Resolving, "A requirement of an operator is not met, which is only reported because spec.requirements is warn."},
+		{"reverted", Resolving, "A person reverted the upgrade of an operator: 'quayside propose' does not propose it again."},
 		{"selector-ignored", Resolving, "An OperatorGroup has both a selector and target namespaces."},
 		{"service-account", Resolving, "The ServiceAccount of an OperatorGroup is ignored."},
 		{"state-differs", Resolving, "The status of a subscription and the lock have different versions."},

@@ -1,6 +1,6 @@
 // Package forge opens and updates pull requests, and keeps one comment of a pull request up to
-// date, on the servers that host repositories: GitHub, GitLab, Gitea and Forgejo. It deletes,
-// merges and approves nothing.
+// date, on the servers that host repositories: GitHub, GitLab, Gitea and Forgejo. It deletes and
+// approves nothing, and merges only by the server's automatic merge.
 //
 // All operations are idempotent: a second run does not change a pull request or comment that is
 // already correct. The token is sent only to the configured server, over https or to the local
@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Outcome is the action taken on a pull request or a comment.
@@ -34,6 +35,20 @@ type Pull struct {
 	Base  string // "main"; "" is the default branch of the repository
 	Title string
 	Body  string // in Markdown
+
+	// Labels, Reviewers and Draft apply to a new pull request. A reviewer "team/x" is a team.
+	Labels, Reviewers []string
+	Draft             bool
+
+	Automerge *Automerge // nil: the automatic merge is not changed
+}
+
+// Automerge is the condition for the automatic merge of a pull request.
+type Automerge struct {
+	Allowed bool          // whether the content allows it
+	After   time.Duration // minimum time since a pull request has its title
+	Now     time.Time
+	Commit  string // the commit to merge
 }
 
 // RequestResult is the outcome of creating or updating a pull request or a comment.
@@ -41,6 +56,9 @@ type RequestResult struct {
 	Number  int64   `json:"number"`                                       // of the pull request
 	URL     string  `json:"url"`                                          // web page, from the server's answer
 	Outcome Outcome `json:"outcome" form:"enum=opened|updated|unchanged"` // "" if there is no comment and none is wanted
+
+	Automerge bool   `json:"automerge,omitempty" doc:"whether the forge merges it when its requirements are met"`
+	Refusal   string `json:"automergeRefused,omitempty" doc:"reason why the forge does not"`
 }
 
 // Client accesses one repository of a forge.
@@ -62,6 +80,9 @@ func (c *Client) Propose(ctx context.Context, p Pull) (RequestResult, error) {
 			return RequestResult{}, fmt.Errorf("%s: %w", operation, err)
 		}
 	}
+	if a := p.Automerge; a != nil {
+		p.Body += "\n" + proposedMark + a.Now.UTC().Format(time.RFC3339) + " -->\n"
+	}
 	result, err := c.propose(ctx, p)
 	var refused *statusError
 	if errors.As(err, &refused) && (refused.code == http.StatusUnprocessableEntity || refused.code == http.StatusConflict) {
@@ -76,6 +97,9 @@ func (c *Client) Propose(ctx context.Context, p Pull) (RequestResult, error) {
 	return result, nil
 }
 
+// proposedMark begins the last line of a text, which has the time since the title is proposed.
+const proposedMark = "<!-- quayside:proposed "
+
 func (c *Client) propose(ctx context.Context, p Pull) (RequestResult, error) {
 	open, err := c.open(ctx, p)
 	switch {
@@ -85,18 +109,88 @@ func (c *Client) propose(ctx context.Context, p Pull) (RequestResult, error) {
 		return c.update(ctx, p, *open)
 	}
 	var got pull
-	err = c.do(ctx, http.MethodPost, c.kind.pulls(c.at.Project), c.kind.write(p, true), &got)
-	return RequestResult{Number: got.number(), URL: got.url(), Outcome: Opened}, err
+	if err := c.do(ctx, http.MethodPost, c.kind.pulls(c.at.Project), c.kind.write(p, true), &got); err != nil {
+		return RequestResult{}, err
+	}
+	result := RequestResult{Number: got.number(), URL: got.url(), Outcome: Opened}
+	if err := c.kind.decorate(ctx, c, result.Number, p); err != nil {
+		return result, err
+	}
+	return result, c.automerge(ctx, p, got, &result)
 }
 
 // update sets the title and the text of an open pull request if they differ.
 func (c *Client) update(ctx context.Context, p Pull, have pull) (RequestResult, error) {
 	result := RequestResult{Number: have.number(), URL: have.url(), Outcome: Unchanged}
-	if have.Title == p.Title && isSameText(have.body(), p.Body) {
-		return result, nil
+	mark, title := c.kind.splitTitle(have.Title)
+	if title == p.Title {
+		p.Body = keepProposed(p.Body, have.body())
 	}
-	result.Outcome = Updated
-	return result, c.do(ctx, c.kind.edit, c.kind.pull(c.at.Project, result.Number), c.kind.write(p, false), nil)
+	if title != p.Title || !isSameText(have.body(), p.Body) {
+		result.Outcome = Updated
+		next := p
+		next.Title = mark + p.Title // a person may have made it ready, or a draft
+		if err := c.do(ctx, c.kind.edit, c.kind.pull(c.at.Project, result.Number), c.kind.write(next, false), nil); err != nil {
+			return result, err
+		}
+	}
+	return result, c.automerge(ctx, p, have, &result)
+}
+
+// keepProposed returns body with the time of have, if both have one.
+func keepProposed(body, have string) string {
+	i, j := strings.LastIndex(body, proposedMark), strings.LastIndex(have, proposedMark)
+	if i < 0 || j < 0 {
+		return body
+	}
+	line, _, _ := strings.Cut(have[j:], "\n")
+	return body[:i] + strings.TrimRight(line, "\r") + "\n"
+}
+
+// automerge switches the automatic merge on if a pull request is old enough. A refusal by the forge is
+// part of the result.
+func (c *Client) automerge(ctx context.Context, p Pull, have pull, result *RequestResult) error {
+	a := p.Automerge
+	if a == nil || !a.Allowed {
+		return nil
+	}
+	text, _, _ := strings.Cut(p.Body[strings.LastIndex(p.Body, proposedMark)+len(proposedMark):], " ")
+	since, err := time.Parse(time.RFC3339, text)
+	if err != nil || a.Now.Sub(since) < a.After {
+		return nil //nolint:nilerr // the text was edited
+	}
+	if result.Automerge = have.isAutomerged(); result.Automerge {
+		return nil
+	}
+	err = c.kind.merge(ctx, c, have, a.Commit)
+	var refused *statusError
+	if errors.As(err, &refused) {
+		result.Refusal = refused.text
+		return nil
+	}
+	result.Automerge = err == nil
+	return err
+}
+
+// CancelAutomerge switches the automatic merge of an open pull request off, so that a new commit is not
+// merged by an earlier decision.
+func (c *Client) CancelAutomerge(ctx context.Context, p Pull) error {
+	operation := fmt.Sprintf("cancelling the automatic merge of %s in %s", p.Head, c.at.Project)
+	var err error
+	if p.Base == "" {
+		p.Base, err = c.defaultBranch(ctx)
+	}
+	var have *pull
+	if err == nil {
+		have, err = c.open(ctx, p)
+	}
+	if err == nil && have != nil {
+		err = c.kind.cancel(ctx, c, *have)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", operation, err)
+	}
+	return nil
 }
 
 // open returns the open pull request of the repository's own branch, or nil.

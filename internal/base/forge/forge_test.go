@@ -3,8 +3,10 @@ package forge_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -77,6 +79,81 @@ func TestPropose(t *testing.T) {
 		want = append(want, forgetest.Pull{Number: 6, From: forgetest.Project, Head: "upgrade/a", Base: "main", Title: "Update a and b", Body: "one\ntwo\n"})
 		if d := cmp.Diff(want, s.Pulls()); d != "" {
 			t.Errorf("pull requests (-want +got):\n%s", d)
+		}
+	})
+}
+
+// TestDecorations sets labels, reviewers and the draft only when the pull request is opened.
+func TestDecorations(t *testing.T) {
+	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
+		p := forge.Pull{Head: "a", Base: "main", Title: "t", Labels: []string{"operators", "nightly"}, Reviewers: []string{"alice", "team/sre"}, Draft: true}
+		want := forgetest.Pull{Number: 1, From: forgetest.Project, Head: "a", Base: "main", Title: "t", Labels: p.Labels, Reviewers: []string{"alice", "sre"}, Draft: true}
+		if prefix := map[string]string{"gitea": "WIP: ", "gitlab": "Draft: "}[path.Base(t.Name())]; prefix != "" {
+			want.Title, want.Draft = prefix+"t", false
+		}
+		if path.Base(t.Name()) == "gitlab" {
+			p.Reviewers, want.Reviewers = []string{"alice"}, []string{"5"}
+		}
+		for _, outcome := range []forge.Outcome{forge.Opened, forge.Unchanged, forge.Updated} {
+			if outcome == forge.Updated {
+				p.Title, want.Title = "t2", want.Title+"2"
+			}
+			got, err := c.Propose(t.Context(), p)
+			if err != nil || got.Outcome != outcome {
+				t.Fatalf("got %+v, %v, want %s", got, err, outcome)
+			}
+			if d := cmp.Diff([]forgetest.Pull{want}, s.Pulls()); d != "" {
+				t.Errorf("%s (-want +got):\n%s", outcome, d)
+			}
+		}
+	})
+}
+
+// TestAutomerge switches the automatic merge on when a title is old enough, and off before another
+// commit.
+func TestAutomerge(t *testing.T) {
+	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
+		day := 24 * time.Hour
+		start := time.Date(2026, 1, 1, 3, 0, 0, 0, time.UTC)
+		for _, step := range []struct {
+			after   time.Duration
+			title   string
+			allowed bool
+			commit  string
+			outcome forge.Outcome
+			auto    string
+		}{
+			{0, "v2", true, "aa", forge.Opened, ""},
+			{3*day - time.Hour, "v2", true, "aa", forge.Unchanged, ""},
+			{3 * day, "v2", false, "aa", forge.Unchanged, ""},
+			{3 * day, "v2", true, "aa", forge.Unchanged, "aa"},
+			{4 * day, "v2", true, "aa", forge.Unchanged, "aa"},
+			{5 * day, "v3", true, "bb", forge.Updated, ""},
+			{7 * day, "v3", true, "cc", forge.Unchanged, ""},
+			{8 * day, "v3", true, "cc", forge.Unchanged, "cc"},
+		} {
+			p := forge.Pull{Head: "a", Base: "main", Title: step.title, Body: "text\n", Automerge: &forge.Automerge{Allowed: step.allowed, After: 3 * day, Now: start.Add(step.after), Commit: step.commit}}
+			if all := s.Pulls(); len(all) > 0 && all[0].Auto != step.commit {
+				if err := c.CancelAutomerge(t.Context(), p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.Pipeline = step.commit
+			got, err := c.Propose(t.Context(), p)
+			if err != nil || got.Outcome != step.outcome || got.Automerge != (step.auto != "") || got.Refusal != "" {
+				t.Fatalf("%+v: got %+v, %v", step, got, err)
+			}
+			if all := s.Pulls(); all[0].Auto != step.auto || !strings.HasPrefix(all[0].Body, "text\n") {
+				t.Fatalf("%+v: the pull request is %+v", step, all[0])
+			}
+		}
+		if path.Base(t.Name()) != "gitlab" {
+			return
+		}
+		s.Pipeline = ""
+		got, err := c.Propose(t.Context(), forge.Pull{Head: "b", Base: "main", Title: "t", Automerge: &forge.Automerge{Allowed: true, Now: start, Commit: "aa"}})
+		if err != nil || got.Automerge || !strings.Contains(got.Refusal, "no pipeline of its commit") {
+			t.Errorf("without a pipeline: %+v, %v", got, err)
 		}
 	})
 }

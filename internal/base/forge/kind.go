@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -29,9 +30,22 @@ type kind struct {
 	pulls      func(project string) string                   // to list and to open
 	pull       func(project string, number int64) string     // to change
 	find       func(project string, p Pull) string           // query that finds p among others
-	write      func(p Pull, open bool) map[string]string     // body of the request to open or to change
+	write      func(p Pull, open bool) map[string]any        // body of the request to open or to change
 	comments   func(project string, number int64) string     // of a pull request
 	one        func(project string, number, id int64) string // comment
+
+	draft    string                                                            // prefix of the title of a draft; empty: a field
+	decorate func(ctx context.Context, c *Client, number int64, p Pull) error  // sets labels and reviewers
+	merge    func(ctx context.Context, c *Client, p pull, commit string) error // switches the automatic merge on
+	cancel   func(ctx context.Context, c *Client, p pull) error                // switches it off
+}
+
+// splitTitle returns the prefix of a draft, and the rest of a title.
+func (k kind) splitTitle(title string) (mark, rest string) {
+	if rest, found := strings.CutPrefix(title, k.draft); found {
+		return k.draft, rest
+	}
+	return "", title
 }
 
 // forgeKinds returns the forges in the order of CI detection: Gitea comes before GitHub
@@ -49,10 +63,13 @@ func forgeKinds() []kind {
 			owner, _, _ := strings.Cut(project, "/")
 			return url.Values{"state": {"open"}, "head": {owner + ":" + p.Head}, "base": {p.Base}, "per_page": {"100"}}.Encode()
 		},
-		write: func(p Pull, open bool) map[string]string {
-			out := map[string]string{"title": p.Title, "body": p.Body}
+		write: func(p Pull, open bool) map[string]any {
+			out := map[string]any{"title": p.Title, "body": p.Body}
 			if open {
 				out["head"], out["base"] = p.Head, p.Base
+			}
+			if open && p.Draft {
+				out["draft"] = true
 			}
 			return out
 		},
@@ -62,11 +79,20 @@ func forgeKinds() []kind {
 		one: func(project string, _, id int64) string {
 			return fmt.Sprintf("repos/%s/issues/comments/%d", pathSegments(project), id)
 		},
+		decorate: decorateHub, merge: mergeGitHub, cancel: cancelGitHub,
 	}
 	gitea, github := hub, hub
 	gitea.name, gitea.api, gitea.ci = string(remote.Gitea), "api/v1", giteaJob
 	gitea.find = func(_ string, p Pull) string { // Gitea has no head filter, and limit instead of per_page
 		return url.Values{"state": {"open"}, "base_branch": {p.Base}, "limit": {"50"}}.Encode()
+	}
+	gitea.draft, gitea.merge, gitea.cancel = "WIP: ", mergeGitea, cancelGitea
+	giteaWrite := hub.write
+	gitea.write = func(p Pull, open bool) map[string]any {
+		if open && p.Draft {
+			p.Title, p.Draft = "WIP: "+p.Title, false
+		}
+		return giteaWrite(p, open)
 	}
 	github.isAuthor = func(author person, me string) bool { // the token of a job cannot look up its bot user
 		return author.name() == me || me == "" && author.Type == "Bot"
@@ -92,13 +118,17 @@ func gitlabKind() kind {
 		find: func(_ string, p Pull) string {
 			return url.Values{"state": {"opened"}, "source_branch": {p.Head}, "target_branch": {p.Base}, "per_page": {"100"}}.Encode()
 		},
-		write: func(p Pull, open bool) map[string]string {
-			out := map[string]string{"title": p.Title, "description": p.Body}
+		write: func(p Pull, open bool) map[string]any {
+			out := map[string]any{"title": p.Title, "description": p.Body}
 			if open {
 				out["source_branch"], out["target_branch"] = p.Head, p.Base
 			}
+			if open && p.Draft {
+				out["title"] = "Draft: " + p.Title
+			}
 			return out
 		},
+		draft: "Draft: ", decorate: decorateGitLab, merge: mergeGitLab, cancel: cancelGitLab,
 		comments: func(p string, n int64) string { return fmt.Sprintf("%s/merge_requests/%d/notes", project(p), n) },
 		one: func(p string, n, id int64) string {
 			return fmt.Sprintf("%s/merge_requests/%d/notes/%d", project(p), n, id)
@@ -144,6 +174,8 @@ type pull struct {
 	Body    string `json:"body"`
 	Head    *side  `json:"head"`
 	Base    *side  `json:"base"`
+	NodeID  string `json:"node_id"`    // of GitHub
+	Auto    any    `json:"auto_merge"` // of GitHub; nil if it is off
 
 	// GitLab
 	IID         int64  `json:"iid"`
@@ -153,6 +185,7 @@ type pull struct {
 	Target      string `json:"target_branch"`
 	SourceID    int64  `json:"source_project_id"`
 	TargetID    int64  `json:"target_project_id"`
+	AutoGitLab  bool   `json:"merge_when_pipeline_succeeds"`
 }
 
 type side struct {
@@ -161,6 +194,9 @@ type side struct {
 		FullName string `json:"full_name"`
 	} `json:"repo"` // null if the fork was deleted
 }
+
+// isAutomerged reports whether the automatic merge is on. Gitea does not return this.
+func (p pull) isAutomerged() bool { return p.Auto != nil || p.AutoGitLab }
 
 func (p pull) number() int64 { return max(p.Number, p.IID) }
 func (p pull) url() string   { return p.HTMLURL + p.WebURL }

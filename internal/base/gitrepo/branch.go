@@ -29,7 +29,6 @@ type Commit struct {
 	Changes []FileEdit
 	Author  Author
 	When    time.Time
-	Force   bool // replace an existing branch
 }
 
 // Author is the author and committer of a commit.
@@ -56,8 +55,8 @@ func (r *Repo) Author(ctx context.Context, getenv func(string) string) (Author, 
 	return Author{string(ident[1]), string(ident[2])}, nil
 }
 
-// Branch creates a branch with one commit on top of parent and returns the hash of the
-// commit. It does not change the work tree, the index or HEAD. It keeps an existing branch
+// Branch creates or replaces a branch with one commit on top of parent and returns the hash of
+// the commit. It does not change the work tree, the index or HEAD. It keeps an existing branch
 // at the same commit, also if the commits differ only in their signatures. Git refuses to
 // replace a branch that is checked out in any work tree.
 func (r *Repo) Branch(ctx context.Context, name string, parent *Revision, c Commit) (hash string, err error) {
@@ -98,15 +97,22 @@ func (r *Repo) branch(ctx context.Context, name string, parent *Revision, c Comm
 		return "", fmt.Errorf("the name is an alias of %s: choose another name", old.Target())
 	case r.sameCommit(old.Hash(), plumbing.NewHash(hash)):
 		return old.Hash().String(), nil
-	case !c.Force:
-		return "", errors.New("branch already exists: choose another name, or replace it with --force")
 	}
-	args := []string{"branch", "--quiet", "--no-track"}
-	if c.Force {
-		args = append(args, "--force")
-	}
-	_, err = git.run(ctx, nil, nil, append(args, "--", name, hash)...)
+	_, err = git.run(ctx, nil, nil, "branch", "--quiet", "--no-track", "--force", "--", name, hash)
 	return hash, err
+}
+
+// IsGenerated reports whether tip is a commit by [Repo.Branch] or one that head contains. A commit by
+// Branch has the time of its parent; commits that a person makes, amends or rebases do not.
+func (r *Repo) IsGenerated(tip, head *Revision) bool {
+	c := tip.commit
+	if c.NumParents() == 1 && c.Author.String() == c.Committer.String() && c.Author.When.Equal(c.Committer.When) {
+		parent, err := c.Parent(0)
+		if err == nil && parent.Committer.When.Equal(c.Committer.When) {
+			return true
+		}
+	}
+	return r.contains(head, tip)
 }
 
 // checkBranch returns an error if name is no valid branch name.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,9 +24,9 @@ func TestMain(m *testing.M) {
 }
 
 // commitOf returns a commit that changes one file.
-func commitOf(content string, force bool) gitrepo.Commit {
+func commitOf(content string) gitrepo.Commit {
 	return gitrepo.Commit{
-		Message: "change\n", Author: gitrepo.Author{Name: "A", Email: "a@example.com"}, When: time.Unix(1, 0), Force: force,
+		Message: "change\n", Author: gitrepo.Author{Name: "A", Email: "a@example.com"}, When: time.Unix(1, 0),
 		Changes: []gitrepo.FileEdit{{Path: "a/one.yaml", Data: []byte(content)}},
 	}
 }
@@ -73,7 +74,7 @@ func TestBranchRefused(t *testing.T) {
 		for _, at := range []string{dir, linked} {
 			r := open(t, at)
 			before := git(t, dir, "for-each-ref")
-			_, err := r.Branch(t.Context(), name, revision(t, r, "HEAD"), commitOf("x", true))
+			_, err := r.Branch(t.Context(), name, revision(t, r, "HEAD"), commitOf("x"))
 			if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("branch %q: ", name)) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%q: %v, want %q", name, err, want)
 			}
@@ -87,11 +88,11 @@ func TestBranchRefused(t *testing.T) {
 	}
 }
 
-// TestSameBranch creates the same commit twice: the branch does not change, even without force.
+// TestSameBranch creates the same commit twice: the branch is not written again.
 func TestSameBranch(t *testing.T) {
 	dir := newRepository(t)
 	r := open(t, dir)
-	first, err := r.Branch(t.Context(), "topic", revision(t, r, "HEAD"), commitOf("1", false))
+	first, err := r.Branch(t.Context(), "topic", revision(t, r, "HEAD"), commitOf("1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,15 +101,57 @@ func TestSameBranch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := r.Branch(t.Context(), "topic", revision(t, r, "HEAD"), commitOf("1", false))
+	again, err := r.Branch(t.Context(), "topic", revision(t, r, "HEAD"), commitOf("1"))
 	if err != nil || again != first {
 		t.Errorf("got %v, %v, want %s", again, err, first)
 	}
 	if after, err := os.Stat(ref); err != nil || !os.SameFile(before, after) {
 		t.Errorf("the branch was written again: %v", err)
 	}
-	if _, err := r.Branch(t.Context(), "topic", revision(t, r, "HEAD"), commitOf("2", false)); err == nil || !strings.Contains(err.Error(), "already exists") {
-		t.Errorf("another commit: %v", err)
-	}
 	checkRepository(t, dir)
+}
+
+// TestIsGenerated distinguishes branches that Branch made from those with commits of a person.
+func TestIsGenerated(t *testing.T) {
+	dir := newRepository(t)
+	r := open(t, dir)
+	head := revision(t, r, "HEAD")
+	t.Setenv("GIT_COMMITTER_DATE", head.Time().Add(time.Hour).Format(time.RFC3339)) // of a person
+	for name, change := range map[string]func(work string){
+		"generated":      func(string) {},
+		"behind":         func(string) { git(t, dir, "commit", "-q", "--allow-empty", "-m", "main") },
+		"rewritten":      func(string) { git(t, dir, "commit", "-q", "--amend", "--allow-empty", "-m", "main") },
+		"added":          func(work string) { git(t, work, "commit", "-q", "--allow-empty", "-m", "mine") },
+		"amended":        func(work string) { git(t, work, "commit", "-q", "--amend", "--allow-empty", "-m", "mine") },
+		"merged from it": func(work string) { git(t, dir, "merge", "-q", "--no-edit", "--no-ff", "topic") },
+		"merged into it": func(work string) {
+			git(t, dir, "commit", "-q", "--allow-empty", "-m", "main")
+			git(t, work, "merge", "-q", "--no-edit", "main")
+		},
+		"rebased": func(work string) {
+			git(t, dir, "commit", "-q", "--allow-empty", "-m", "main")
+			git(t, work, "rebase", "-q", "main")
+		},
+		"of another root": func(work string) {
+			git(t, work, "checkout", "-q", "--orphan", "x")
+			git(t, work, "commit", "-q", "-m", "mine")
+			git(t, work, "branch", "-f", "topic", "x")
+		},
+	} {
+		git(t, dir, "reset", "-q", "--hard", head.Hash())
+		c := commitOf("1")
+		c.When = head.Time()
+		if _, err := r.Branch(t.Context(), "topic", revision(t, r, "HEAD"), c); err != nil {
+			t.Fatal(err)
+		}
+		work := filepath.Join(t.TempDir(), "work")
+		git(t, dir, "worktree", "add", "-q", work, "topic")
+		change(work)
+		want := slices.Contains([]string{"generated", "behind", "merged from it", "rewritten"}, name)
+		if got := r.IsGenerated(revision(t, r, "topic"), revision(t, r, "main")); got != want {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+		git(t, dir, "worktree", "remove", "--force", work)
+		git(t, dir, "branch", "-q", "-D", "topic")
+	}
 }

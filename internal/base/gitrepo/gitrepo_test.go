@@ -233,15 +233,22 @@ func TestBranches(t *testing.T) {
 	}
 	git(t, dir, "pack-refs", "--all")
 	git(t, dir, "update-ref", "refs/heads/up/loose", "HEAD")
-	got, err := open(t, dir).Branches("up")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tips := map[string]int{}
-	for name, of := range got {
-		tips[name] = len(of)
-	}
-	if want := map[string]int{"up/a": 2, "up/b/x": 1, "up/f": 1, "up/loose": 1}; !maps.Equal(tips, want) {
-		t.Errorf("got %v, want %v", tips, want)
+	for below, want := range map[string][2]map[string]int{
+		"up":   {{"up/a": 1, "up/b/x": 1, "up/loose": 1}, {"up/a": 2, "up/b/x": 1, "up/f": 1, "up/loose": 1}},
+		"up/a": {{"up/a": 1}, {"up/a": 2}},
+	} {
+		for i, tracking := range []bool{false, true} {
+			got, err := open(t, dir).Branches(below, tracking)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tips := map[string]int{}
+			for name, of := range got {
+				tips[name] = len(of)
+			}
+			if !maps.Equal(tips, want[i]) {
+				t.Errorf("%s: got %v, want %v", below, tips, want[i])
+			}
+		}
 	}
 }

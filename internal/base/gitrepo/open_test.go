@@ -31,8 +31,8 @@ func TestWithoutGit(t *testing.T) {
 	if got, err := head.Read("a/one.yaml"); err != nil || string(got) != "1" {
 		t.Errorf("read %q, %v", got, err)
 	}
-	_, branchErr := r.Branch(t.Context(), "topic", head, commitOf("2", false))
-	_, pushErr := r.Push(t.Context(), "origin", "main", "", false)
+	_, branchErr := r.Branch(t.Context(), "topic", head, commitOf("2"))
+	_, pushErr := r.Push(t.Context(), "origin", "main", "", "")
 	_, authorErr := r.Author(t.Context(), os.Getenv)
 	_, _, uncleanErr := r.Unclean(t.Context(), []string{"a"})
 	for _, err := range []error{branchErr, pushErr, authorErr, uncleanErr} {
@@ -55,7 +55,7 @@ func TestBareInClone(t *testing.T) {
 	if _, _, err := r.Unclean(t.Context(), []string{"."}); err == nil || !strings.Contains(err.Error(), "a bare repository has no work tree") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := r.Branch(t.Context(), "topic", revision(t, r, "main"), commitOf("2", false)); err == nil {
+	if _, err := r.Branch(t.Context(), "topic", revision(t, r, "main"), commitOf("2")); err == nil {
 		t.Error("a branch was made")
 	}
 	if _, err := os.Stat(ran); err == nil {

@@ -111,7 +111,7 @@ func TestCommit(t *testing.T) {
 			c.set(t, dir)
 			before := repositoryState(t, dir)
 			t.Setenv("TMPDIR", t.TempDir())
-			change := commitOf("new", false)
+			change := commitOf("new")
 			change.Changes = append(change.Changes, gitrepo.FileEdit{Path: "a/b/two.yaml", Removed: true}, gitrepo.FileEdit{Path: "a/run.yaml", Data: []byte("2")})
 
 			r := open(t, dir)
@@ -186,41 +186,81 @@ func commitStaysInside(t *testing.T, hooks bool) {
 	}
 }
 
-// TestPush checks that a push runs its hook and reports whether the remote changed.
+// TestPush checks that a push runs its hook, reports whether the remote changed, and refuses to
+// replace a commit that was not listed.
 func TestPush(t *testing.T) {
 	dir, remote := newRepository(t), t.TempDir()
 	git(t, remote, "init", "-q", "--bare")
 	git(t, dir, "remote", "add", "origin", remote)
 	installHook(t, dir, "pre-push", `echo "$1" >>.git/pushed; test ! -e .git/closed || { echo closed today >&2; exit 1; }`)
 	r := open(t, dir)
-	push := func(to string, force, want bool, fault string) {
+	push := func(to, old string, want bool, fault string) {
 		t.Helper()
-		moved, err := r.Push(t.Context(), to, "topic", "", force)
+		moved, err := r.Push(t.Context(), to, "topic/a", "", old)
 		if moved != want || fault == "" && err != nil || fault != "" && (err == nil || !strings.Contains(err.Error(), fault)) {
 			t.Errorf("got %v, %v, want %v, %q", moved, err, want, fault)
 		}
 	}
-	branch := func(content string) {
+	branch := func(content string) string {
 		t.Helper()
-		if _, err := r.Branch(t.Context(), "topic", revision(t, r, "HEAD"), commitOf(content, true)); err != nil {
+		hash, err := r.Branch(t.Context(), "topic/a", revision(t, r, "HEAD"), commitOf(content))
+		if err != nil {
 			t.Fatal(err)
 		}
+		return hash
 	}
-	branch("1")
-	push("origin", false, true, "")
-	push("origin", true, false, "")
-	push(remote, false, false, "")
-	branch("2")
-	push("origin", false, false, "the remote has another version of this branch")
-	push("origin", true, true, "")
-	if got, want := git(t, remote, "rev-parse", "topic"), git(t, dir, "rev-parse", "topic"); got != want {
-		t.Errorf("the remote has %s, want %s", got, want)
+	listed := func() map[string]string {
+		t.Helper()
+		out := map[string]string{}
+		tips, err := open(t, dir).RemoteBranches(t.Context(), remote, "topic", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, tip := range tips {
+			out[name] = tip.Hash()
+		}
+		return out
+	}
+	if got := listed(); len(got) != 0 {
+		t.Errorf("branches of an empty remote: %v", got)
+	}
+	one := branch("1")
+	push("origin", "", true, "")
+	push("origin", one, false, "")
+	push(remote, one, false, "")
+	two := branch("2")
+	push("origin", "", false, "the remote branch was changed during this run")
+	push("origin", one, true, "")
+	if got := listed(); got["topic/a"] != two || len(got) != 1 {
+		t.Errorf("the remote has %v, want %s", got, two)
 	}
 	branch("3")
 	write(t, dir, ".git/closed", "")
-	push("origin", true, false, "closed today")
+	push("origin", two, false, "closed today")
 	if data, err := os.ReadFile(filepath.Join(dir, ".git", "pushed")); err != nil || strings.Count(string(data), "origin\n") < 3 {
 		t.Errorf("the hook ran for %q, %v", data, err)
+	}
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(os.Remove(filepath.Join(dir, ".git/closed")))
+	person := t.TempDir()
+	git(t, person, "clone", "-q", "-b", "topic/a", remote, ".")
+	git(t, person, "commit", "-q", "--allow-empty", "-m", "mine")
+	git(t, person, "push", "-q", "origin", "topic/a", "topic/a:other")
+	if err := r.DeleteRemote(t.Context(), "origin", "topic/a", "", two); err == nil {
+		t.Error("the commit of a person was deleted")
+	}
+	mine := listed()["topic/a"] // fetched, without a reference
+	if mine != git(t, person, "rev-parse", "HEAD") {
+		t.Errorf("the remote has %s", mine)
+	}
+	check(r.DeleteRemote(t.Context(), "origin", "topic/a", "", mine))
+	if got := listed(); len(got) != 0 {
+		t.Errorf("left: %v", got)
 	}
 }
 
@@ -246,7 +286,7 @@ func TestToken(t *testing.T) {
 	defer leading.Close()
 	r := open(t, dir)
 	for _, url := range []string{server.URL, leading.URL} {
-		if _, err := r.Push(t.Context(), url+"/x", "main", "TOKEN", false); err == nil || strings.Contains(err.Error(), "TOKEN") {
+		if _, err := r.Push(t.Context(), url+"/x", "main", "TOKEN", ""); err == nil || strings.Contains(err.Error(), "TOKEN") {
 			t.Errorf("got %v", err)
 		}
 	}

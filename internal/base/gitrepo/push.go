@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -15,40 +16,101 @@ import (
 )
 
 // Push pushes a branch to a remote, given as for [Repo.Address], and reports whether the
-// remote changed. force replaces a different branch of the same name. Over https, Push uses
-// the credentials of the URL, or token if not empty, or Git's configuration. Over ssh, it
-// uses Git's configuration. Over plain http, it sends token only to this machine
-// ([Confidential]), and credentials in the URL of another machine are an error.
-func (r *Repo) Push(ctx context.Context, remote, branch, token string, force bool) (moved bool, err error) {
-	git, err := r.program()
-	if err != nil {
-		return false, err
-	}
-	to, err := r.Address(remote)
-	if err != nil {
-		return false, err
-	}
-	name := to
-	if r.remoteURL(remote) != "" {
-		name = remote
-		if to, err = git.line(ctx, "remote", "get-url", "--push", "--all", "--", remote); err != nil {
-			return false, err
-		}
-	}
-	if moved, err = git.push(ctx, name, strings.Split(to, "\n"), branch, token, force); err != nil {
+// remote changed. The remote must have the branch at the commit old, or not at all if old is
+// empty. Over https, Push uses the credentials of the URL, or token if not empty, or Git's
+// configuration. Over ssh, it uses Git's configuration. Over plain http, it sends token only to
+// this machine ([Confidential]), and credentials in the URL of another machine are an error.
+func (r *Repo) Push(ctx context.Context, remote, branch, token, old string) (moved bool, err error) {
+	ref := string(plumbing.NewBranchReferenceName(branch))
+	if moved, err = r.push(ctx, remote, token, ref+":"+ref, old); err != nil {
 		err = fmt.Errorf("pushing %s to %s: %w", branch, diag.Redact(remote), err)
 	}
 	return moved, err
 }
 
-// push pushes a branch to a remote with these URLs. It passes the token only to their hosts
+// DeleteRemote deletes a branch of a remote, as [Repo.Push] changes it.
+func (r *Repo) DeleteRemote(ctx context.Context, remote, branch, token, old string) error {
+	if _, err := r.push(ctx, remote, token, ":"+string(plumbing.NewBranchReferenceName(branch)), old); err != nil {
+		return fmt.Errorf("deleting %s in %s: %w", branch, diag.Redact(remote), err)
+	}
+	return nil
+}
+
+func (r *Repo) push(ctx context.Context, remote, token, spec, old string) (moved bool, err error) {
+	_, ref, _ := strings.Cut(spec, ":")
+	out, err := r.contact(ctx, remote, token, true, "push", "--porcelain", "--force-with-lease="+ref+":"+old, "--", "", spec)
+	if bytes.Contains(out, []byte("\n!\t")) && bytes.Contains(out, []byte("[rejected]")) {
+		return false, errors.New("the remote branch was changed during this run: run the command again")
+	}
+	return err == nil && !bytes.Contains(out, []byte("\n=\t")), err
+}
+
+// RemoteBranches returns the tips of the branches of a remote with a name or below it ("up",
+// "up/…"), by branch, with the credentials of [Repo.Push]. It fetches the commits, as loose objects
+// for go-git, and creates no references.
+func (r *Repo) RemoteBranches(ctx context.Context, remote, below, token string) (map[string]*Revision, error) {
+	head := string(plumbing.NewBranchReferenceName(below))
+	list, err := r.contact(ctx, remote, token, false, "ls-remote", "--", "", head, head+"/*")
+	if err != nil {
+		return nil, fmt.Errorf("listing branches of %s: %w", diag.Redact(remote), err)
+	}
+	hashes := map[string]plumbing.Hash{}
+	fetch := []string{"-c", "fetch.unpackLimit=1000000", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", ""}
+	for line := range strings.Lines(string(list)) {
+		hash, ref, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		branch, found := strings.CutPrefix(ref, "refs/heads/")
+		if !found {
+			continue
+		}
+		hashes[branch] = plumbing.NewHash(hash)
+		if _, err := r.git.CommitObject(hashes[branch]); err != nil {
+			fetch = append(fetch, ref)
+		}
+	}
+	if fetch[len(fetch)-1] != "" {
+		if _, err := r.contact(ctx, remote, token, false, fetch...); err != nil {
+			return nil, fmt.Errorf("fetching branches of %s: %w", diag.Redact(remote), err)
+		}
+	}
+	out := map[string]*Revision{}
+	for branch, hash := range hashes {
+		commit, err := r.commitAt(hash)
+		if err != nil {
+			return nil, fmt.Errorf("branch %s of %s: %w", branch, diag.Redact(remote), err)
+		}
+		out[branch] = &Revision{repo: r, name: branch, commit: commit}
+	}
+	return out, nil
+}
+
+// contact runs a git command that accesses a remote, whose name takes the place of the empty
+// argument. pushes selects the URLs for pushes. The token is passed only to the hosts of the URLs,
 // and never on the command line.
-func (p *program) push(ctx context.Context, remote string, urls []string, branch, token string, force bool) (moved bool, err error) {
+func (r *Repo) contact(ctx context.Context, remote, token string, pushes bool, args ...string) ([]byte, error) {
+	p, err := r.program()
+	if err != nil {
+		return nil, err
+	}
+	name, err := r.Address(remote)
+	if err != nil {
+		return nil, err
+	}
+	urls := name
+	if r.remoteURL(remote) != "" {
+		get := []string{"remote", "get-url", "--all"}
+		if pushes {
+			get = append(get, "--push")
+		}
+		name = remote
+		if urls, err = p.line(ctx, append(get, "--", remote)...); err != nil {
+			return nil, err
+		}
+	}
 	var env, helpers []string
-	for _, to := range urls {
+	for to := range strings.SplitSeq(urls, "\n") {
 		takes, err := takesToken(to)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		if takes && token != "" {
 			scheme, rest, _ := strings.Cut(to, "://")
@@ -57,29 +119,21 @@ func (p *program) push(ctx context.Context, remote string, urls []string, branch
 			helpers = append(helpers, "-c", "credential."+scheme+"://"+host+`.helper=!f() { test "$1" = get && echo username=x-access-token && echo "password=$QUAYSIDE_PUSH_TOKEN"; }; f`)
 		}
 	}
-	ref := string(plumbing.NewBranchReferenceName(branch))
-	var args []string
 	if env != nil {
-		args = append([]string{"-c", "credential.helper="}, helpers...)
+		helpers = append([]string{"-c", "credential.helper="}, helpers...)
 	}
-	args = append(args, "push", "--porcelain")
-	if force {
-		args = append(args, "--force")
-	}
-	out, err := p.run(ctx, env, nil, append(args, "--", remote, ref+":"+ref)...)
+	args = slices.Clone(args)
+	args[slices.Index(args, "")] = name
+	out, err := p.run(ctx, env, nil, append(helpers, args...)...)
 	switch {
-	case bytes.Contains(out, []byte("\n!\t")) && bytes.Contains(out, []byte("[rejected]")):
-		return false, errors.New("the remote has another version of this branch: choose a different branch name, or overwrite the remote branch with --force")
-	case err == nil:
-		return !bytes.Contains(out, []byte("\n=\t")), nil
-	case !strings.Contains(err.Error(), "terminal prompts disabled"):
-		return false, err
+	case err == nil || !strings.Contains(err.Error(), "terminal prompts disabled"):
+		return out, err
 	case token == "":
-		return false, fmt.Errorf("%w: set GIT_TOKEN", err)
+		return nil, fmt.Errorf("%w: set GIT_TOKEN", err)
 	case env == nil:
-		return false, fmt.Errorf("%w: GIT_TOKEN is only sent over https", err)
+		return nil, fmt.Errorf("%w: GIT_TOKEN is only sent over https", err)
 	default:
-		return false, err
+		return nil, err
 	}
 }
 

@@ -46,7 +46,7 @@ func TestPushHidesCredentials(t *testing.T) {
 		"https://SECRET@":                     `no remote "https://***@"`,
 		"https://SECRET%zz@example.invalid/x": `no remote "https://***@example.invalid/x"`,
 	} {
-		_, err := r.Push(t.Context(), remote, "main", "TOKEN", false)
+		_, err := r.Push(t.Context(), remote, "main", "TOKEN", "")
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%s: got %v, want %q", remote, err, want)
 		}

@@ -192,9 +192,9 @@ func (r *Repo) HeadBranch() string {
 	return head.Target().Short()
 }
 
-// Branches returns the tips of the local and remote-tracking branches below a name ("up/…" for
-// "up"), by branch. A branch that exists in several places has several tips.
-func (r *Repo) Branches(below string) (map[string][]*Revision, error) {
+// Branches returns the tips of the branches with a name or below it ("up", "up/…"), by branch. With
+// tracking, it includes remote-tracking branches, so that a branch can have several tips.
+func (r *Repo) Branches(below string, tracking bool) (map[string][]*Revision, error) {
 	refs, err := r.git.References()
 	if err != nil {
 		return nil, err
@@ -203,10 +203,10 @@ func (r *Repo) Branches(below string) (map[string][]*Revision, error) {
 	out := map[string][]*Revision{}
 	return out, refs.ForEach(func(ref *plumbing.Reference) error {
 		name, found := strings.CutPrefix(string(ref.Name()), "refs/heads/")
-		if rest, remote := strings.CutPrefix(name, "refs/remotes/"); remote {
+		if rest, remote := strings.CutPrefix(name, "refs/remotes/"); remote && tracking {
 			_, name, found = strings.Cut(rest, "/")
 		}
-		if !found || !strings.HasPrefix(name, below+"/") {
+		if !found || name != below && !strings.HasPrefix(name, below+"/") {
 			return nil
 		}
 		tip, err := r.called(name, string(ref.Name()))

@@ -1,9 +1,11 @@
 package gitrepo
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +28,17 @@ func (v *Revision) Name() string { return v.name }
 
 // Hash returns the full hash of the commit in hexadecimal digits.
 func (v *Revision) Hash() string { return v.commit.Hash.String() }
+
+// Author returns the name of the author of the commit.
+func (v *Revision) Author() string { return v.commit.Author.Name }
+
+// Message returns the commit message.
+func (v *Revision) Message() string { return v.commit.Message }
+
+// HasParent reports whether another commit is a parent of the commit.
+func (v *Revision) HasParent(parent *Revision) bool {
+	return slices.Contains(v.commit.ParentHashes, parent.commit.Hash)
+}
 
 // Time returns the committer's time of the commit.
 func (v *Revision) Time() time.Time { return v.commit.Committer.When }
@@ -126,6 +139,31 @@ func (r *Repo) fetchHint() string {
 
 // ErrNoBase reports that two revisions have no common ancestor in this clone.
 var ErrNoBase = errors.New("no common ancestor")
+
+// LastChange returns the newest commit in the history of HEAD that adds or removes a text in a file, and
+// its first parent. Both are nil if there is none.
+func (r *Repo) LastChange(ctx context.Context, file, text string) (change, before *Revision, err error) {
+	p, err := r.program()
+	if err != nil {
+		return nil, nil, err
+	}
+	hash, err := p.line(ctx, "log", "--max-count=1", "--format=%H", "-S", text, "HEAD", "--", file)
+	if err != nil || hash == "" {
+		return nil, nil, err
+	}
+	commit, err := r.commitAt(plumbing.NewHash(hash))
+	if err != nil || commit.NumParents() == 0 {
+		return nil, nil, err
+	}
+	parent, err := commit.Parent(0)
+	if errors.Is(err, plumbing.ErrObjectNotFound) {
+		return nil, nil, nil // a shallow clone
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return &Revision{repo: r, name: shortHash(hash), commit: commit}, &Revision{repo: r, name: shortHash(parent.Hash.String()), commit: parent}, nil
+}
 
 // MergeBase returns the best common ancestor of two revisions, the youngest of several
 // equally good ones. A shallow clone limits the history. The error wraps ErrNoBase if

@@ -66,8 +66,14 @@ func (s Share) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // Span is a duration with a short text form.
 type Span time.Duration
 
-// ParseSpan parses a non-negative duration such as 24h or 90m.
+// ParseSpan parses a non-negative duration such as 24h, 90m or 3d.
 func ParseSpan(s string) (Span, error) {
+	if number, days := strings.CutSuffix(s, "d"); days {
+		n, err := strconv.ParseUint(number, 10, 16)
+		if err == nil {
+			return Span(time.Duration(n) * 24 * time.Hour), nil
+		}
+	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
 		return 0, fmt.Errorf("%q is not a time such as 24h or 90m", s)

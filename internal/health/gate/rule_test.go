@@ -30,14 +30,14 @@ func TestShares(t *testing.T) {
 // TestSpans parses durations and formats them without zero units.
 func TestSpans(t *testing.T) {
 	for in, want := range map[string]string{
-		"24h": "24h", "90m": "1h30m", "0s": "0s", "1h0m30s": "1h0m30s", "10m": "10m", "100h": "100h", "500ms": "500ms",
+		"24h": "24h", "90m": "1h30m", "0s": "0s", "1h0m30s": "1h0m30s", "10m": "10m", "100h": "100h", "500ms": "500ms", "3d": "72h",
 	} {
 		s, err := gate.ParseSpan(in)
 		if err != nil || s.String() != want {
 			t.Errorf("%s: got %s, %v, want %s", in, s, err, want)
 		}
 	}
-	for _, in := range []string{"", "1d", "24", "-1h", "h"} {
+	for _, in := range []string{"", "1w", "d", "-1d", "1.5d", "24", "-1h", "h"} {
 		if s, err := gate.ParseSpan(in); err == nil {
 			t.Errorf("%q: got %s", in, s)
 		}

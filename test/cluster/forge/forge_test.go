@@ -43,7 +43,7 @@ func TestForge(t *testing.T) {
 	const head = "upgrade/memcached-operator-system/memcached-operator"
 	propose := func() (number int64, outcome, commit string) {
 		t.Helper()
-		out := w.must(t, bot, "propose", "--offline", "--branch", "upgrade", "--force", "--push", "origin", "--pull-request", "--forge", "gitea", "-o", "json")
+		out := w.must(t, bot, "propose", "--offline", "--branch", "upgrade", "--push", "origin", "--pull-request", "--forge", "gitea", "-o", "json")
 		var got struct {
 			Split struct {
 				PullRequests []struct {
@@ -137,6 +137,76 @@ func TestForge(t *testing.T) {
 		_, talk, code := w.run(t, token, "diff", "--offline", "HEAD~1", "--exit-zero", "--comment", "1", "--forge", "gitea")
 		if code != 4 || !strings.Contains(talk, say) {
 			t.Errorf("exit code %d, want 4 and %q: %s", code, say, talk)
+		}
+	}
+}
+
+// TestPullRequestEnds merges a pull request automatically, and closes another one whose upgrade was made
+// by hand. Both branches are deleted.
+func TestPullRequestEnds(t *testing.T) {
+	f := start(t)
+	owner := f.user(t, "fleet-owner", "all")
+	bot := f.user(t, "quayside-bot", "write:repository,write:issue,read:user")
+	for name, settings := range map[string]string{"automatic": "automerge: {maxSeverity: critical}", "manual": "draft: true"} {
+		f.must(t, owner, http.MethodPost, "user/repos", map[string]any{"name": name, "default_branch": "main"}, nil)
+		f.must(t, owner, http.MethodPut, "repos/fleet-owner/"+name+"/collaborators/quayside-bot", map[string]any{"permission": "write"}, nil)
+		f.must(t, owner, http.MethodPost, "repos/fleet-owner/"+name+"/labels", map[string]any{"name": "operators", "color": "#00aabb"}, nil)
+		w := clone(t, f, "fleet-owner/"+name)
+		w.secrets = []string{owner, bot}
+		if err := os.CopyFS(w.dir, os.DirFS(filepath.Join(repository(t), "examples", "quickstart"))); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(filepath.Join(w.dir, "quayside.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.write(t, "quayside.yaml", strings.Replace(string(data), "\nspec:", "\nspec:\n  propose: {labels: [operators], reviewers: [fleet-owner], "+settings+"}", 1))
+		w.commit(t, "begin")
+		main := strings.Replace(w.remote, "://", "://fleet-owner:"+owner+"@", 1)
+		w.git(t, "push", "-q", main, "main")
+		propose := func() string {
+			t.Helper()
+			_, talk, code := w.run(t, bot, "propose", "--offline", "--push", "origin", "--pull-request", "--forge", "gitea")
+			if code != 0 {
+				t.Fatalf("%s: exit code %d: %s", name, code, talk)
+			}
+			return talk
+		}
+		var p struct {
+			Title, State string
+			Merged       bool
+			Labels       []struct{ Name string }
+			Reviewers    []struct{ Login string } `json:"requested_reviewers"`
+		}
+		get := func() { f.must(t, owner, http.MethodGet, "repos/fleet-owner/"+name+"/pulls/1", nil, &p) }
+		talk := propose()
+		for range 100 { // Gitea checks for conflicts in the background
+			if get(); name == "manual" || p.Merged {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+			talk = propose()
+		}
+		if len(p.Labels) != 1 || len(p.Reviewers) != 1 || p.Merged != (name == "automatic") || strings.HasPrefix(p.Title, "WIP: ") != (name == "manual") {
+			t.Fatalf("%s: the pull request is %+v: %s", name, p, talk)
+		}
+		if name == "manual" {
+			w.must(t, "", "resolve", "--upgrade", "--render", "--offline")
+			w.commit(t, "by hand")
+			w.git(t, "push", "-q", main, "main")
+		} else {
+			w.git(t, "pull", "-q", main, "main")
+		}
+		const head = "upgrade/memcached-operator-system/memcached-operator"
+		limit := time.Now().Add(20 * time.Second) // Gitea closes it in the background
+		if talk := propose(); !strings.Contains(talk, "deleted branch "+head) {
+			t.Errorf("%s: the branch is not deleted: %s", name, talk)
+		}
+		for get(); p.State == "open" && time.Now().Before(limit); get() {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if p.State != "closed" {
+			t.Errorf("%s: the pull request is %s", name, p.State)
 		}
 	}
 }

@@ -27,6 +27,9 @@ type Pull struct {
 	Number                        int
 	From, Head, Base, Title, Body string
 	Closed                        bool
+	Labels, Reviewers             []string
+	Draft                         bool
+	Auto                          string // the commit that is merged automatically, if any
 }
 
 // Comment is a comment on pull request number On. By is the author; "" means the owner of
@@ -47,6 +50,10 @@ type Server struct {
 
 	// Job makes the token that of a CI job, without permission to look up its user.
 	Job bool
+
+	// Pipeline is the commit of the latest successful pipeline, for GitLab. The automatic merge is
+	// refused without one.
+	Pipeline string
 
 	mu         sync.Mutex
 	kind       string
@@ -153,13 +160,22 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if !ok {
+	if rest == "users" && s.kind == "gitlab" {
+		name := r.URL.Query().Get("username")
+		writeJSON(w, []any{map[string]any{"id": len(name), "username": name}})
+		return
+	}
+	if !ok && r.URL.Path != "/api/graphql" {
 		writeError(w, http.StatusNotFound, "no such API")
 		return
 	}
 	top, pulls, edit := "repos/"+Project, "pulls", http.MethodPatch
 	if s.kind == "gitlab" {
 		top, pulls, edit = "projects/"+strings.ReplaceAll(Project, "/", "%2F"), "merge_requests", http.MethodPut
+	}
+	if r.Method == http.MethodPost && r.URL.Path == "/api/graphql" && s.kind == "github" {
+		s.graphql(w, r)
+		return
 	}
 	if rest == "user" {
 		if s.Job {
@@ -175,13 +191,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case !ok:
 		writeError(w, http.StatusNotFound, "no such repository")
 	case rest == "":
-		writeJSON(w, map[string]any{"default_branch": "main"})
+		writeJSON(w, map[string]any{"default_branch": "main", "allow_merge_commit": false, "allow_squash_merge": true, "default_merge_style": "squash"})
 	case len(parts) == 1 && parts[0] == pulls && r.Method == http.MethodGet:
 		s.listPulls(w, r)
 	case len(parts) == 1 && parts[0] == pulls && r.Method == http.MethodPost:
 		s.open(w, r)
 	case len(parts) == 2 && parts[0] == pulls && r.Method == edit:
 		s.editPull(w, r, parts[1])
+	case len(parts) >= 2 && parts[0] == pulls && parts[1] != "" && s.servePull(w, r, parts[1], strings.Join(parts[2:], "/")):
+	case len(parts) == 3 && parts[0] == "issues" && parts[2] == "labels" && r.Method == http.MethodPost && s.kind != "gitlab":
+		s.change(w, parts[1], func(p *Pull) { p.Labels = texts(parseBody(r)["labels"]) })
 	default:
 		s.serveComments(w, r, parts, edit)
 	}
@@ -212,7 +231,7 @@ func (s *Server) serveComments(w http.ResponseWriter, r *http.Request, parts []s
 			writeError(w, http.StatusNotFound, "no such pull request")
 			return
 		}
-		c := Comment{ID: len(s.comments) + 1, On: on, Body: parseBody(r)["body"]}
+		c := Comment{ID: len(s.comments) + 1, On: on, Body: text(parseBody(r)["body"])}
 		s.comments = append(s.comments, c)
 		w.WriteHeader(http.StatusCreated)
 		writeJSON(w, s.comment(c))
@@ -256,14 +275,15 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, all []any) {
 
 func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	sent := parseBody(r)
-	p := Pull{Number: len(s.pulls) + 1, From: Project, Title: sent["title"]}
-	p.Head, p.Base, p.Body = sent["head"], sent["base"], sent["body"]
+	p := Pull{Number: len(s.pulls) + 1, From: Project, Title: text(sent["title"])}
+	p.Head, p.Base, p.Body = text(sent["head"]), text(sent["base"]), text(sent["body"])
+	p.Draft = sent["draft"] == true
 	taken := http.StatusUnprocessableEntity
 	if s.kind != "github" {
 		taken = http.StatusConflict
 	}
 	if s.kind == "gitlab" {
-		p.Head, p.Base, p.Body = sent["source_branch"], sent["target_branch"], sent["description"]
+		p.Head, p.Base, p.Body = text(sent["source_branch"]), text(sent["target_branch"]), text(sent["description"])
 	}
 	if s.concurrent != nil {
 		other := *s.concurrent
@@ -293,11 +313,95 @@ func (s *Server) editPull(w http.ResponseWriter, r *http.Request, number string)
 			continue
 		}
 		sent := parseBody(r)
-		p.Title, p.Body = sent["title"], sent["body"]+sent["description"]
+		if sent["title"] != nil {
+			p.Title, p.Body = text(sent["title"]), text(sent["body"])+text(sent["description"])
+		}
+		if labels := text(sent["labels"]); labels != "" {
+			p.Labels = strings.Split(labels, ",")
+		}
+		if ids, ok := sent["reviewer_ids"].([]any); ok {
+			p.Reviewers = []string{fmt.Sprint(ids...)}
+		}
 		writeJSON(w, s.pull(*p))
 		return
 	}
 	writeError(w, http.StatusNotFound, "no such pull request")
+}
+
+// change changes a pull request and answers with it.
+func (s *Server) change(w http.ResponseWriter, number string, change func(*Pull)) {
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 || n > len(s.pulls) {
+		writeError(w, http.StatusNotFound, "no such pull request")
+		return
+	}
+	change(&s.pulls[n-1])
+	if w != nil {
+		writeJSON(w, s.pull(s.pulls[n-1]))
+	}
+}
+
+// servePull answers requests for reviewers and the automatic merge. It returns false for others.
+func (s *Server) servePull(w http.ResponseWriter, r *http.Request, number, path string) bool {
+	hub := s.kind != "gitlab"
+	switch r.Method + " " + path {
+	case "POST requested_reviewers":
+		s.change(w, number, func(p *Pull) {
+			sent := parseBody(r)
+			p.Reviewers = append(texts(sent["reviewers"]), texts(sent["team_reviewers"])...)
+		})
+		return hub
+	case "POST merge": // Gitea
+		sent := parseBody(r)
+		if sent["Do"] != "squash" || sent["merge_when_checks_succeed"] != true {
+			return false
+		}
+		auto := ""
+		s.change(nil, number, func(p *Pull) { auto, p.Auto = p.Auto, text(sent["head_commit_id"]) })
+		if auto != "" {
+			writeError(w, http.StatusConflict, "pull request is already scheduled to auto merge when checks succeed")
+		}
+		return s.kind == "gitea"
+	case "DELETE merge":
+		auto := ""
+		s.change(nil, number, func(p *Pull) { auto, p.Auto = p.Auto, "" })
+		if auto == "" {
+			writeError(w, http.StatusNotFound, "not scheduled")
+		}
+		return s.kind == "gitea"
+	case "GET ":
+		n, _ := strconv.Atoi(number)
+		out := s.pull(s.pulls[n-1])
+		if s.Pipeline != "" {
+			out["head_pipeline"] = map[string]any{"sha": s.Pipeline, "status": "success"}
+		}
+		writeJSON(w, out)
+		return !hub
+	case "PUT merge":
+		s.change(w, number, func(p *Pull) { p.Auto = text(parseBody(r)["sha"]) })
+		return !hub
+	case "POST cancel_merge_when_pipeline_succeeds":
+		s.change(w, number, func(p *Pull) { p.Auto = "" })
+		return !hub
+	}
+	return false
+}
+
+// graphql answers the mutations of the automatic merge of GitHub.
+func (s *Server) graphql(w http.ResponseWriter, r *http.Request) {
+	sent := parseBody(r)
+	variables, _ := sent["variables"].(map[string]any)
+	number := strings.TrimPrefix(text(variables["id"]), "PR_")
+	switch query := text(sent["query"]); {
+	case strings.Contains(query, "{enablePullRequestAutoMerge(") && variables["method"] == "SQUASH":
+		s.change(nil, number, func(p *Pull) { p.Auto = text(variables["commit"]) })
+		writeJSON(w, map[string]any{"data": map[string]any{}})
+	case strings.Contains(query, "{disablePullRequestAutoMerge("):
+		s.change(nil, number, func(p *Pull) { p.Auto = "" })
+		writeJSON(w, map[string]any{"data": map[string]any{}})
+	default:
+		writeJSON(w, map[string]any{"errors": []any{map[string]any{"message": "Merge method is not allowed"}}})
+	}
 }
 
 func (s *Server) editComment(w http.ResponseWriter, r *http.Request, id string) {
@@ -309,7 +413,7 @@ func (s *Server) editComment(w http.ResponseWriter, r *http.Request, id string) 
 			writeError(w, http.StatusForbidden, "it is not yours")
 			return
 		default:
-			c.Body = parseBody(r)["body"]
+			c.Body = text(parseBody(r)["body"])
 			writeJSON(w, s.comment(*c))
 			return
 		}
@@ -327,13 +431,19 @@ func (s *Server) pull(p Pull) map[string]any {
 		return map[string]any{
 			"id": 1000 + p.Number, "iid": p.Number, "web_url": at, "title": p.Title, "description": p.Body,
 			"source_branch": p.Head, "target_branch": p.Base, "source_project_id": source, "target_project_id": 3,
+			"merge_when_pipeline_succeeds": p.Auto != "",
 		}
 	}
 	head := map[string]any{"ref": p.Head, "repo": map[string]any{"full_name": p.From}}
 	if p.From == "" {
 		head["repo"] = nil // a deleted fork
 	}
+	var auto any
+	if p.Auto != "" && s.kind == "github" {
+		auto = map[string]any{"merge_method": "squash"}
+	}
 	return map[string]any{
+		"node_id": fmt.Sprintf("PR_%d", p.Number), "auto_merge": auto,
 		"id": 1000 + p.Number, "number": p.Number, "html_url": at, "title": p.Title, "body": p.Body, "head": head,
 		"base": map[string]any{"ref": p.Base, "repo": map[string]any{"full_name": Project}},
 	}
@@ -365,10 +475,26 @@ func (s *Server) person(name string) map[string]any {
 	return map[string]any{"login": name, "type": kind}
 }
 
-func parseBody(r *http.Request) map[string]string {
-	var out map[string]string
+func parseBody(r *http.Request) map[string]any {
+	var out map[string]any
 	if json.NewDecoder(r.Body).Decode(&out) != nil {
-		return map[string]string{}
+		return map[string]any{}
+	}
+	return out
+}
+
+// text returns a string of a body, or "".
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// texts returns a list of strings of a body.
+func texts(v any) []string {
+	list, _ := v.([]any)
+	var out []string
+	for _, item := range list {
+		out = append(out, text(item))
 	}
 	return out
 }
