@@ -25,7 +25,7 @@ func (in *Inputs) holdReverted(ctx context.Context, next *lockfile.File) (bool, 
 	for _, pin := range next.Pins {
 		old, pinned := in.pin(pin.Key())
 		isNamed := slices.ContainsFunc(in.named, func(t resolve.Target) bool { return t.Namespace == pin.Namespace && t.Package == pin.Package })
-		if !pinned || isNamed || in.isLeft(pin.Key()) || old.CompareVersions(pin) >= 0 {
+		if !pinned || isNamed || in.isHeld(pin.Key()) || old.CompareVersions(pin) >= 0 {
 			continue
 		}
 		reason, err := clone.RevertReason(ctx, old, pin)
@@ -33,7 +33,7 @@ func (in *Inputs) holdReverted(ctx context.Context, next *lockfile.File) (bool, 
 			return false, err
 		}
 		if reason != "" {
-			in.Leave(pin.Key(), "reverted", reason)
+			in.RecordHeld(pin.Key(), "reverted", reason)
 			in.holdPin(old, reason)
 			found = true
 		}
