@@ -132,6 +132,9 @@ func (b *proposal) request(ctx context.Context, p forge.Pull) (*forge.RequestRes
 	}
 	log := b.clone.Project.Log
 	log.Note("pull request %d of %s: %s", result.Number, inert.Line(p.Head), result.Outcome)
+	if result.NotSet != "" {
+		log.Note("pull request %d: cannot set its labels and reviewers (spec.propose): %s", result.Number, inert.Line(result.NotSet))
+	}
 	switch {
 	case result.Automerge:
 		log.Note("pull request %d is merged automatically when its requirements are met", result.Number)
