@@ -34,7 +34,7 @@ type ProposalOptions struct {
 // PublishedProposal is one published upgrade.
 type PublishedProposal struct {
 	Branch string `json:"branch"`
-	Action Action `json:"action" form:"enum=open|update|unchanged|keep" doc:"of this run, or with --check of a run without it; keep: the branch has commits of a person"`
+	Action Action `json:"action" form:"enum=open|update|unchanged|keep" doc:"of this run, or with --check of a run without it; keep: the branch has commits by others"`
 	Commit string `json:"commit,omitempty" doc:"absent with --check"`
 	Pushed string `json:"pushed,omitempty"`
 
@@ -172,7 +172,7 @@ type PublishedProposals struct {
 	Environment  string        `json:"environment" doc:"name of the workspace in titles and branches; empty for an unnamed one at the top of the repository"`
 	PullRequests []PullRequest `json:"pullRequests" doc:"by their first operators"`
 	Obsolete     []string      `json:"obsolete" doc:"branches of earlier runs whose upgrades are all merged, superseded or no longer wanted; --push deletes them"`
-	Kept         []KeptBranch  `json:"kept" doc:"other branches of earlier runs that this run does not propose, and branches with commits of a person"`
+	Kept         []KeptBranch  `json:"kept" doc:"other branches of earlier runs that this run does not propose, and branches with commits by others"`
 
 	check bool
 }
