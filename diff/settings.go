@@ -15,6 +15,7 @@ func settingRules() []Rule {
 		{SettingsWaiver, High, "waiver added or extended", "it applies to all later changes"},
 		{"settings.catalogs", High, "source of a catalog or mirror changed", "bundles and images come from another source under a familiar name"},
 		{"settings.promotion", High, "promotion requirement loosened", "versions reach this environment that the base would hold back"},
+		{"settings.automerge", High, "automatic merge extended", "pull requests are merged without a reviewer, unless the forge requires one"},
 		{"settings.names", High, "reserved object name allowed", "a bundle may then replace an object of the cluster, such as its administrator's role"},
 		{"settings.extends", High, "inherited settings changed", "settings are inherited from another file, possibly with other reviewers"},
 	}

@@ -23,7 +23,7 @@ func settingFindings() []Finding {
 func TestSettings(t *testing.T) {
 	demo := stateRunning(t, "1.0.0", image("a"))
 	want := []string{
-		"high settings.catalogs spec.x: a → b", "high settings.extends spec.x: a → b", "high settings.names spec.x: a → b",
+		"high settings.automerge spec.x: a → b", "high settings.catalogs spec.x: a → b", "high settings.extends spec.x: a → b", "high settings.names spec.x: a → b",
 		"high settings.policy spec.x: a → b", "high settings.promotion spec.x: a → b", "high settings.trust spec.x: a → b", "high settings.waiver spec.x: a → b",
 		"low settings.catalogs spec.y: - → c",
 	}

@@ -40,12 +40,12 @@ func checkBuildable(pos diag.Pos, o Object, errs *diag.List) {
 	}
 }
 
-// checkNames rejects names, labels and annotations that the API server rejects.
+// checkNames rejects names, labels, annotations and rules of roles that the API server rejects.
 func (in *install) checkNames(o Object, errs *diag.List) {
 	if k8s.IsCRD(o) {
 		return // checked by checkCRD
 	}
-	for _, f := range admit.Metadata(o) {
+	for _, f := range slices.Concat(admit.Metadata(o), admit.Rules(o)) {
 		errs.Addf(objectPlace(in.b, o), "%s: %s: %s", o.Key(), f.Field, f.Message)
 	}
 }

@@ -123,7 +123,8 @@ func setField(lines []string, s Subscription, f Field, values []string) error {
 	return nil
 }
 
-// setConfig replaces the config, or inserts it behind the package. The text of the config is new.
+// setConfig replaces or removes the config, or inserts it behind the package. The text of the config
+// is new.
 func setConfig(lines []string, s Subscription, path string, values []string) error {
 	raw := []byte("{}")
 	if len(values) > 0 {
@@ -151,6 +152,10 @@ func setConfig(lines []string, s Subscription, path string, values []string) err
 			} else if strings.TrimSpace(text) != "" {
 				end = at.Line + i + 1
 			}
+		}
+		if key := at.Line - 2; len(values) == 0 && strings.TrimSpace(lines[key]) == path[strings.LastIndex(path, ".")+1:]+":" {
+			clear(lines[key:end])
+			return nil
 		}
 		if err := yamlnode.BlockJSON(&block, raw, len(before)-2); err != nil {
 			return err

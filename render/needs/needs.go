@@ -215,13 +215,14 @@ func (f *finder) addPodSecurity(o k8s.Object, pod map[string]any) {
 
 // Supply is everything in a cluster that can meet needs.
 type Supply struct {
-	apis    map[string]bool // "cert-manager.io/v1", or "cert-manager.io/v1/Certificate" for a single kind
-	objects map[k8s.Key]bool
+	apis      map[string]bool // "cert-manager.io/v1", or "cert-manager.io/v1/Certificate" for a single kind
+	objects   map[k8s.Key]bool
+	openshift bool
 }
 
 // NewSupply returns the supply of every cluster, or of every OpenShift cluster.
 func NewSupply(openshift bool) *Supply {
-	s := &Supply{apis: map[string]bool{}, objects: map[k8s.Key]bool{{Kind: "ConfigMap", Name: "kube-root-ca.crt"}: true}}
+	s := &Supply{apis: map[string]bool{}, objects: map[k8s.Key]bool{{Kind: "ConfigMap", Name: "kube-root-ca.crt"}: true}, openshift: openshift}
 	if openshift {
 		s.objects[k8s.Key{Kind: "ConfigMap", Name: "openshift-service-ca.crt"}] = true
 	}
@@ -260,7 +261,7 @@ func (s *Supply) AddObjects(objects ...k8s.Object) {
 			s.apis[k8s.Text(o, "spec", "group")+"/"+k8s.Text(o, "spec", "version")] = true
 		case o.Is("", "PersistentVolume"): // binds to claims without the StorageClass
 			add("StorageClass", k8s.Text(o, "spec", "storageClassName"))
-		case o.Is("", "Service"):
+		case o.Is("", "Service") && s.openshift: // the service CA is part of OpenShift
 			annotations := k8s.TextMap(o, "metadata", "annotations")
 			add("Secret", annotations["service.beta.openshift.io/serving-cert-secret-name"])
 			add("Secret", annotations["service.alpha.openshift.io/serving-cert-secret-name"])

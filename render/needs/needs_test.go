@@ -92,7 +92,8 @@ func TestNeeds(t *testing.T) {
 		"a Secret":           {objects: secretEnv, want: "config  Secret ns/s [] Deployment.apps ns/d containers[c].env[E]"},
 		"a Secret there":     {objects: secretEnv + object("v1", "Secret", "ns", "s")},
 		"a Certificate":      {objects: secretEnv + "---\napiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: c, namespace: ns}\nspec: {secretName: s}\n", apis: "cert-manager.io/v1"},
-		"of the service CA":  {objects: secretEnv + "---\napiVersion: v1\nkind: Service\nmetadata: {name: c, namespace: ns, annotations: {service.beta.openshift.io/serving-cert-secret-name: s}}\n"},
+		"of the service CA":  {objects: secretEnv + "---\napiVersion: v1\nkind: Service\nmetadata: {name: c, namespace: ns, annotations: {service.beta.openshift.io/serving-cert-secret-name: s}}\n", openshift: true},
+		"no service CA":      {objects: secretEnv + "---\napiVersion: v1\nkind: Service\nmetadata: {name: c, namespace: ns, annotations: {service.beta.openshift.io/serving-cert-secret-name: s}}\n", want: "config  Secret ns/s [] Deployment.apps ns/d containers[c].env[E]"},
 		"a provided Secret":  {objects: secretEnv, provides: "Secret/ns/s"},
 		"an optional Secret": {objects: deployment("{volumes: [{name: v, secret: {secretName: s, optional: true}}]}")},
 		"volumes and envFrom": {

@@ -48,8 +48,8 @@ func newPropose(a *app) *cobra.Command {
 			--one-branch commits everything to the branch NAME, or with --all to NAME/ENVIRONMENT.
 
 			A later run updates the branches, and with --push deletes those that are merged or
-			superseded; that closes their pull requests. A branch with commits of a person is left
-			to them.
+			superseded; that closes their pull requests. A branch with commits by others is not
+			changed.
 
 			--edited proposes the versions that you, or a bot such as Renovate, wrote into
 			quayside.lock. --prune also removes operators that nothing requires. Both use one

@@ -45,12 +45,12 @@ func CheckTargets(p *workspace.Project, res *render.Result) error {
 	if err != nil {
 		return err
 	}
-	selectAll := !hasSelectors(p.Settings) || len(p.Settings.Tool().Unmatched(*p.Settings.GitOps, keys)) == 0
+	allSelect := !hasSelectors(p.Settings) || len(p.Settings.Tool().Unmatched(*p.Settings.GitOps, keys)) == 0
 	for _, name := range s.clusters() {
 		x, err := s.clusterInputs(name)
-		selectAll = selectAll && err == nil && !slices.ContainsFunc(x.overlays, func(o *overlay.Overlay) bool { return !o.HasTargets(s.isUserFile, keys) })
+		allSelect = allSelect && err == nil && !slices.ContainsFunc(x.overlays, func(o *overlay.Overlay) bool { return !o.HasTargets(s.isUserFile, keys) })
 	}
-	if selectAll {
+	if allSelect {
 		return nil
 	}
 	return CheckOverlays(p, res)

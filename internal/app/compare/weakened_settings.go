@@ -50,7 +50,13 @@ func (c *Comparison) loosened() ([]diff.Finding, error) {
 	if a.Extends != b.Extends || !slices.Equal(a.Extended, b.Extended) {
 		l.add("settings.extends", "spec.extends", cmp.Or(strings.Join(a.Extended, ", "), a.Extends), cmp.Or(strings.Join(b.Extended, ", "), b.Extends), "settings are inherited from other files")
 	}
+	for i, namespace := range b.GlobalCatalogs {
+		if !slices.Contains(a.GlobalCatalogs, namespace) {
+			l.add("settings.catalogs", diag.Item("spec.globalCatalogNamespaces", i), "", namespace, "catalogs of the namespace serve all namespaces")
+		}
+	}
 	l.comparePromotion()
+	l.compareAutomerge()
 	return l.found, l.comparePolicy()
 }
 
@@ -80,6 +86,34 @@ func (l *loosening) comparePromotion() {
 			if f.looser {
 				l.add("settings.promotion", "spec.promotion."+f.name, fmt.Sprint(f.before), fmt.Sprint(f.after), "versions are promoted with less observed health")
 			}
+		}
+	}
+}
+
+// compareAutomerge compares the pull requests that are merged automatically.
+func (l *loosening) compareAutomerge() {
+	automerge := func(p *settings.Propose) *settings.Automerge {
+		if p == nil {
+			return nil
+		}
+		return p.Automerge
+	}
+	a, b := automerge(l.before.Settings.Propose), automerge(l.after.Settings.Propose)
+	severity := func(s string) diff.Severity {
+		out, _ := diff.ParseSeverity(s) // the settings have been checked
+		return out
+	}
+	const field = "spec.propose.automerge"
+	switch {
+	case b == nil:
+	case a == nil:
+		l.add("settings.automerge", field, "", "up to severity "+b.MaxSeverity, "pull requests are merged automatically")
+	default:
+		if severity(b.MaxSeverity) > severity(a.MaxSeverity) {
+			l.add("settings.automerge", field+".maxSeverity", a.MaxSeverity, b.MaxSeverity, "pull requests with worse findings are merged automatically")
+		}
+		if b.After < a.After {
+			l.add("settings.automerge", field+".after", fmt.Sprint(a.After), fmt.Sprint(b.After), "pull requests are merged automatically after a shorter time")
 		}
 	}
 }

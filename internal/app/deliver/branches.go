@@ -81,7 +81,7 @@ func (h *branches) remoteHash(branch string) string {
 }
 
 // actionFor returns the action for the branch of a proposal, and the reason if it is Keep: a branch
-// with commits of a person is left to them.
+// with commits by others is not changed.
 func (b *proposal) actionFor(branch string) (action Action, reason string, err error) {
 	action = Open
 	for _, tip := range b.branches.tips(branch) {
@@ -108,7 +108,7 @@ func (b *Proposer) personReason(tip *gitrepo.Revision) string {
 	if b.clone.Repo.IsGenerated(tip, b.head) {
 		return ""
 	}
-	return "it has commits that quayside did not make, the last one by " + sanitize.Line(tip.Author()) + ": left to them"
+	return "not changed: it has commits by others, the last by " + sanitize.Line(tip.Author())
 }
 
 // isCommitted reports whether a branch, which IsGenerated, has the commit of a proposal, as far as
@@ -134,7 +134,7 @@ func (b *proposal) isCommitted(tip *gitrepo.Revision) (bool, error) {
 }
 
 // close deletes an obsolete branch of the remote, and thereby closes its pull request. It leaves a
-// branch with commits of a person.
+// branch with commits by others.
 func (b *Proposer) close(ctx context.Context, branch string) error {
 	if b.opt.Check {
 		return nil

@@ -34,7 +34,7 @@ type ProposalOptions struct {
 // PublishedProposal is one published upgrade.
 type PublishedProposal struct {
 	Branch string `json:"branch"`
-	Action Action `json:"action" form:"enum=open|update|unchanged|keep" doc:"of this run, or with --check of a run without it; keep: the branch has commits of a person"`
+	Action Action `json:"action" form:"enum=open|update|unchanged|keep" doc:"of this run, or with --check of a run without it; keep: the branch has commits by others"`
 	Commit string `json:"commit,omitempty" doc:"absent with --check"`
 	Pushed string `json:"pushed,omitempty"`
 
@@ -132,6 +132,9 @@ func (b *proposal) request(ctx context.Context, p forge.Pull) (*forge.RequestRes
 	}
 	log := b.clone.Project.Log
 	log.Note("pull request %d of %s: %s", result.Number, sanitize.Line(p.Head), result.Outcome)
+	if result.NotSet != "" {
+		log.Note("pull request %d: cannot set its labels and reviewers (spec.propose): %s", result.Number, sanitize.Line(result.NotSet))
+	}
 	switch {
 	case result.Automerge:
 		log.Note("pull request %d is merged automatically when its requirements are met", result.Number)
@@ -169,7 +172,7 @@ type PublishedProposals struct {
 	Environment  string        `json:"environment" doc:"name of the workspace in titles and branches; empty for an unnamed one at the top of the repository"`
 	PullRequests []PullRequest `json:"pullRequests" doc:"by their first operators"`
 	Obsolete     []string      `json:"obsolete" doc:"branches of earlier runs whose upgrades are all merged, superseded or no longer wanted; --push deletes them"`
-	Kept         []KeptBranch  `json:"kept" doc:"other branches of earlier runs that this run does not propose, and branches with commits of a person"`
+	Kept         []KeptBranch  `json:"kept" doc:"other branches of earlier runs that this run does not propose, and branches with commits by others"`
 
 	check bool
 }

@@ -50,6 +50,7 @@ type Inputs struct {
 	notCompared  []diag.Warning               // commits with locks that cannot be compared
 	named        []resolve.Target             // Options.Named as requested
 	heldUpgrades []HeldUpgrade                // operators that an unattended run holds back at their versions
+	notReverted  map[string]bool              // upgrades that holdReverted has checked, as "namespace/package bundle"
 	pending      resolve.Result               // all upgrades, from Split
 }
 
@@ -60,7 +61,7 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	if err != nil {
 		return nil, err
 	}
-	in := &Inputs{project: p, migrations: map[string]*lockfile.Storage{}}
+	in := &Inputs{project: p, migrations: map[string]*lockfile.Storage{}, notReverted: map[string]bool{}}
 	if in.Read, err = p.LockIfAny(); err != nil {
 		return nil, err
 	}

@@ -25,18 +25,21 @@ func (in *Inputs) holdReverted(ctx context.Context, next *lockfile.File) (bool, 
 	for _, pin := range next.Pins {
 		old, pinned := in.pin(pin.Key())
 		isNamed := slices.ContainsFunc(in.named, func(t resolve.Target) bool { return t.Namespace == pin.Namespace && t.Package == pin.Package })
-		if !pinned || isNamed || in.isHeld(pin.Key()) || old.CompareVersions(pin) >= 0 {
+		upgrade := pin.Key() + " " + pin.Bundle
+		if !pinned || isNamed || in.notReverted[upgrade] || in.isHeld(pin.Key()) || old.CompareVersions(pin) >= 0 {
 			continue
 		}
 		reason, err := clone.RevertReason(ctx, old, pin)
 		if err != nil {
 			return false, err
 		}
-		if reason != "" {
-			in.RecordHeld(pin.Key(), "reverted", reason)
-			in.holdPin(old, reason)
-			found = true
+		if reason == "" {
+			in.notReverted[upgrade] = true
+			continue
 		}
+		in.RecordHeld(pin.Key(), "reverted", reason)
+		in.holdPin(old, reason)
+		found = true
 	}
 	return found, nil
 }

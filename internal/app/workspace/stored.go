@@ -24,9 +24,10 @@ import (
 // bundle, because only that bundle is known to have both versions and their conversion
 // webhook. See docs/stored-versions.md.
 
-// solve resolves, and holds back the operators whose next bundle drops a stored version or, with
-// KeepGoing, cannot be fetched. It resolves again after each hold, because the newest pin of a package over all namespaces
-// decides which versions are dropped.
+// solve resolves, and holds back the operators whose next bundle drops a stored version, in an
+// unattended run those whose upgrade a person reverted, and with KeepGoing those whose next bundle
+// cannot be fetched. It resolves again after each hold, because the newest pin of a package over all
+// namespaces decides which versions are dropped.
 func (in *Inputs) solve(ctx context.Context) (*resolve.Result, error) {
 	for {
 		res, err := resolve.Resolve(in.Index, in.Declared, in.Lock, in.Options)

@@ -59,6 +59,7 @@ type RequestResult struct {
 
 	Automerge bool   `json:"automerge,omitempty" doc:"whether the forge merges it when its requirements are met"`
 	Refusal   string `json:"automergeRefused,omitempty" doc:"reason why the forge does not"`
+	NotSet    string `json:"notSet,omitempty" doc:"reason why the labels or reviewers of a new pull request were not set"`
 }
 
 // Client accesses one repository of a forge.
@@ -108,13 +109,20 @@ func (c *Client) propose(ctx context.Context, p Pull) (RequestResult, error) {
 	case open != nil:
 		return c.update(ctx, p, *open)
 	}
+	first := p
+	if p.Draft && c.kind.draft != "" {
+		first.Title, first.Draft = c.kind.draft+p.Title, false
+	}
 	var got pull
-	if err := c.do(ctx, http.MethodPost, c.kind.pulls(c.at.Project), c.kind.write(p, true), &got); err != nil {
+	if err := c.do(ctx, http.MethodPost, c.kind.pulls(c.at.Project), c.kind.write(first, true), &got); err != nil {
 		return RequestResult{}, err
 	}
 	result := RequestResult{Number: got.number(), URL: got.url(), Outcome: Opened}
 	if err := c.kind.decorate(ctx, c, result.Number, p); err != nil {
-		return result, err
+		if ctx.Err() != nil {
+			return result, err
+		}
+		result.NotSet = err.Error() // an error would keep the caller from opening the next pull request
 	}
 	return result, c.automerge(ctx, p, got, &result)
 }

@@ -109,6 +109,22 @@ func TestDecorations(t *testing.T) {
 	})
 }
 
+// TestRefusedDecorations opens a pull request although the forge refuses its reviewers.
+func TestRefusedDecorations(t *testing.T) {
+	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
+		s.Refuse(func(method, path string) int {
+			if strings.HasSuffix(path, "/requested_reviewers") || strings.HasSuffix(path, "users") {
+				return http.StatusUnprocessableEntity
+			}
+			return 0
+		})
+		got, err := c.Propose(t.Context(), forge.Pull{Head: "a", Base: "main", Title: "t", Reviewers: []string{"nobody"}})
+		if err != nil || got.Outcome != forge.Opened || got.NotSet == "" {
+			t.Errorf("got %+v, %v, want an open pull request and the reason", got, err)
+		}
+	})
+}
+
 // TestAutomerge switches the automatic merge on when a title is old enough, and off before another
 // commit.
 func TestAutomerge(t *testing.T) {

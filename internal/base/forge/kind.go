@@ -87,13 +87,6 @@ func forgeKinds() []kind {
 		return url.Values{"state": {"open"}, "base_branch": {p.Base}, "limit": {"50"}}.Encode()
 	}
 	gitea.draft, gitea.merge, gitea.cancel = "WIP: ", mergeGitea, cancelGitea
-	giteaWrite := hub.write
-	gitea.write = func(p Pull, open bool) map[string]any {
-		if open && p.Draft {
-			p.Title, p.Draft = "WIP: "+p.Title, false
-		}
-		return giteaWrite(p, open)
-	}
 	github.isAuthor = func(author person, me string) bool { // the token of a job cannot look up its bot user
 		return author.name() == me || me == "" && author.Type == "Bot"
 	}
@@ -122,9 +115,6 @@ func gitlabKind() kind {
 			out := map[string]any{"title": p.Title, "description": p.Body}
 			if open {
 				out["source_branch"], out["target_branch"] = p.Head, p.Base
-			}
-			if open && p.Draft {
-				out["title"] = "Draft: " + p.Title
 			}
 			return out
 		},

@@ -111,7 +111,7 @@ func TestSameBranch(t *testing.T) {
 	checkRepository(t, dir)
 }
 
-// TestIsGenerated distinguishes branches that Branch made from those with commits of a person.
+// TestIsGenerated distinguishes branches that Branch made from those with commits by others.
 func TestIsGenerated(t *testing.T) {
 	dir := newRepository(t)
 	r := open(t, dir)

@@ -22,6 +22,35 @@ func Metadata(o k8s.Object) []Fault {
 	return sortFaults(faults)
 }
 
+// Rules returns the faults in the rules of a Role or ClusterRole, sorted; nil means valid, or another
+// kind. They are those of ValidatePolicyRule in k8s.io/kubernetes/pkg/apis/rbac/validation.
+func Rules(o k8s.Object) []Fault {
+	if o.Group() != "rbac.authorization.k8s.io" {
+		return nil
+	}
+	var faults field.ErrorList
+	for i, rule := range k8s.Items(o, "rules") {
+		at := field.NewPath("rules").Index(i)
+		has := func(name string) bool { return len(k8s.Texts(rule, name)) > 0 }
+		need := func(name, msg string) {
+			if !has(name) {
+				faults = append(faults, field.Required(at.Child(name), msg))
+			}
+		}
+		need("verbs", "verbs must contain at least one value")
+		switch {
+		case !has("nonResourceURLs"):
+			need("apiGroups", "resource rules must supply at least one api group")
+			need("resources", "resource rules must supply at least one resource")
+		case o.Kind() == "Role":
+			faults = append(faults, field.Forbidden(at.Child("nonResourceURLs"), "namespaced rules cannot apply to non-resource URLs"))
+		case has("apiGroups") || has("resources") || has("resourceNames"):
+			faults = append(faults, field.Forbidden(at.Child("nonResourceURLs"), "rules cannot apply to both regular resources and non-resource URLs"))
+		}
+	}
+	return sortFaults(faults)
+}
+
 func validateMetadata(fields map[string]any, name validation.ValidateNameFunc, at *field.Path) field.ErrorList {
 	var meta metav1.ObjectMeta
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &meta); err != nil {

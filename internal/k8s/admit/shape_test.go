@@ -234,3 +234,26 @@ func TestMetadata(t *testing.T) {
 		}
 	}
 }
+
+func TestRules(t *testing.T) {
+	for rule, want := range map[string]string{
+		`{apiGroups: [""], resources: [pods], verbs: [get]}`:                              "",
+		`{resources: [pods], verbs: [get]}`:                                               "rules[0].apiGroups",
+		`{apiGroups: [""], verbs: [get]}`:                                                 "rules[0].resources",
+		`{apiGroups: [""], resources: [pods]}`:                                            "rules[0].verbs",
+		`{nonResourceURLs: [/metrics], verbs: [get]}`:                                     "",
+		`{nonResourceURLs: [/metrics], apiGroups: [""], resources: [pods], verbs: [get]}`: "rules[0].nonResourceURLs",
+	} {
+		got := ""
+		if faults := Rules(load(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, rules: [`+rule+`]}`)); len(faults) > 0 {
+			got = faults[0].Field
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", rule, got, want)
+		}
+	}
+	inNamespace := load(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a}, rules: [{nonResourceURLs: [/metrics], verbs: [get]}]}`)
+	if faults := Rules(inNamespace); len(faults) != 1 {
+		t.Errorf("got %v, want a fault of nonResourceURLs in a Role", faults)
+	}
+}

@@ -197,9 +197,10 @@ func (c *Cluster) addNodes(ctx context.Context) error {
 func simulatedNode(i int) *corev1.Node {
 	name := fmt.Sprintf("node-%d", i)
 	room := corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse("64"),
-		corev1.ResourceMemory: resource.MustParse("512Gi"),
-		corev1.ResourcePods:   resource.MustParse("1000"),
+		corev1.ResourceCPU:              resource.MustParse("64"),
+		corev1.ResourceMemory:           resource.MustParse("512Gi"),
+		corev1.ResourcePods:             resource.MustParse("1000"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
