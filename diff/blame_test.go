@@ -14,35 +14,35 @@ func TestBlame(t *testing.T) {
 		after string
 		steps []step
 		files []File
-		want  Place
+		want  Region
 	}{
-		"the field with its value":  {"3", field, []File{{Path: "a.yaml", Data: []byte(patch)}}, Place{Path: "a.yaml", Line: 5, Column: 3, EndLine: 5, EndCol: 14}},
-		"the field without a value": {"", field, []File{{Path: "a.yaml", Data: []byte(patch)}}, Place{Path: "a.yaml", Line: 3, Column: 3, EndLine: 3, EndCol: 17}},
-		"the name alone":            {"", nil, []File{{Path: "a.yaml", Data: []byte(patch)}}, Place{Path: "a.yaml", Line: 3, Column: 3, EndLine: 3, EndCol: 17}},
+		"the field with its value":  {"3", field, []File{{Path: "a.yaml", Data: []byte(patch)}}, Region{Path: "a.yaml", Line: 5, Column: 3, EndLine: 5, EndCol: 14}},
+		"the field without a value": {"", field, []File{{Path: "a.yaml", Data: []byte(patch)}}, Region{Path: "a.yaml", Line: 3, Column: 3, EndLine: 3, EndCol: 17}},
+		"the name alone":            {"", nil, []File{{Path: "a.yaml", Data: []byte(patch)}}, Region{Path: "a.yaml", Line: 3, Column: 3, EndLine: 3, EndCol: 17}},
 		"nothing, so the first file": {
 			"7", stepPath("spec", "paused"),
 			[]File{{Path: "a.yaml", Data: []byte("images: []\n")}, {Path: "b.yaml", Data: []byte("labels: []\n")}},
-			Place{Path: "a.yaml"},
+			Region{Path: "a.yaml"},
 		},
 		"the file with the name of the object": {
 			"3", field,
 			[]File{{Path: "a.yaml", Data: []byte("  name: other\n  replicas: 3\n")}, {Path: "b.yaml", Data: []byte(patch)}},
-			Place{Path: "b.yaml", Line: 5, Column: 3, EndLine: 5, EndCol: 14},
+			Region{Path: "b.yaml", Line: 5, Column: 3, EndLine: 5, EndCol: 14},
 		},
 		"the first of equal lines": {
 			"3", field,
 			[]File{{Path: "a.yaml", Data: []byte("replicas: 3\nreplicas: 3\n")}, {Path: "b.yaml", Data: []byte("replicas: 3\n")}},
-			Place{Path: "a.yaml", Line: 1, Column: 1, EndLine: 1, EndCol: 12},
+			Region{Path: "a.yaml", Line: 1, Column: 1, EndLine: 1, EndCol: 12},
 		},
 		"an image by its name": {
 			"quay.io/x/app:v2", nil,
 			[]File{{Path: "a.yaml", Data: []byte("images:\n- name: quay.io/x/app\n  newTag: v2\n")}},
-			Place{Path: "a.yaml", Line: 2, Column: 3, EndLine: 2, EndCol: 22},
+			Region{Path: "a.yaml", Line: 2, Column: 3, EndLine: 2, EndCol: 22},
 		},
 		"a line of an item": {
 			"", stepPath("--verbose"),
 			[]File{{Path: "a.yaml", Data: []byte("args:\n  - --verbose \n")}},
-			Place{Path: "a.yaml", Line: 2, Column: 7, EndLine: 2, EndCol: 14},
+			Region{Path: "a.yaml", Line: 2, Column: 7, EndLine: 2, EndCol: 14},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

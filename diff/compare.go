@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/scan"
@@ -123,7 +123,7 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 			return
 		}
 	}
-	f.Before, f.After = inert.Truncate(f.Before, maxValue), inert.Truncate(f.After, maxValue)
+	f.Before, f.After = sanitize.Truncate(f.Before, maxValue), sanitize.Truncate(f.After, maxValue)
 	c.found = append(c.found, f)
 }
 

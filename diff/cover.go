@@ -123,7 +123,7 @@ func (d *fieldDiff) compareNulls(at []step, x, y map[string]any) {
 	for _, name := range union(x, y) {
 		_, had := x[name]
 		_, has := y[name]
-		path := below(at, step{key: name})
+		path := withStep(at, step{key: name})
 		if had != has && x[name] == nil && y[name] == nil && !d.isExempt(path, nil, nil) {
 			d.changes = append(d.changes, change{path, x[name], y[name]})
 		}
@@ -141,11 +141,11 @@ func (d *fieldDiff) compareField(at []step, s step, claims [][]step, a, b any) {
 			inside = append(inside, claim)
 		}
 	}
-	d.compare(below(at, s), inside, a, b)
+	d.compare(withStep(at, s), inside, a, b)
 }
 
-// below returns a copy of at, extended by s.
-func below(at []step, s step) []step { return append(at[:len(at):len(at)], s) }
+// withStep returns a copy of at, extended by s.
+func withStep(at []step, s step) []step { return append(at[:len(at):len(at)], s) }
 
 // elementKey returns the name of a field that identifies the elements of both lists, or "" if there
 // is none.
@@ -193,7 +193,7 @@ func (d *fieldDiff) compareElements(at []step, claims [][]step, by string, l, m 
 	}
 	was, is = slices.DeleteFunc(was, other(y)), slices.DeleteFunc(is, other(x))
 	if !slices.Equal(was, is) {
-		d.changes = append(d.changes, change{below(at, step{key: "order", by: "*"}), was, is})
+		d.changes = append(d.changes, change{withStep(at, step{key: "order", by: "*"}), was, is})
 	}
 }
 

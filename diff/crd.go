@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
 )
 
@@ -76,9 +76,9 @@ func quoteValue(v any) string {
 		return "nothing"
 	}
 	if s, ok := v.(string); ok {
-		return fmt.Sprintf("%q", inert.Truncate(s, 80))
+		return fmt.Sprintf("%q", sanitize.Truncate(s, 80))
 	}
-	return inert.Truncate(formatValue(v), 80)
+	return sanitize.Truncate(formatValue(v), 80)
 }
 
 // compareConversion compares the conversion strategies.

@@ -43,15 +43,15 @@ func engineObjects(f File) ([]Object, error) {
 	}
 	var data any = docs[0]
 	if list {
-		data = byCluster(docs[0]["data"])
+		data = mapByCluster(docs[0]["data"])
 	}
 	content := map[string]any{"apiVersion": "quayside.dev/v1alpha1", "kind": "File", "metadata": map[string]any{"name": f.Path}, "data": normalizeNumbers(data)}
 	return []Object{{Path: f.Path, Content: content, key: k8s.Object(content).Key()}}, nil
 }
 
-// byCluster converts a list of clusters to a map by name. It returns v if v is not a list of
+// mapByCluster converts a list of clusters to a map by name. It returns v if v is not a list of
 // uniquely named clusters.
-func byCluster(v any) any {
+func mapByCluster(v any) any {
 	out := map[string]any{}
 	list, _ := v.([]any)
 	for _, e := range list {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // parseNumber converts v to a float. It returns false if v is not a number.
@@ -28,7 +28,7 @@ func parseNumber(v any) (f float64, ok bool) {
 
 // formatValue formats v for users: a string unchanged, nil as "", and other values as compact JSON
 // with sorted keys. It cuts long values.
-func formatValue(v any) string { return inert.Truncate(formatLong(v), maxShown) }
+func formatValue(v any) string { return sanitize.Truncate(formatLong(v), maxShown) }
 
 // formatBoth formats two different values. Long values begin shortly before the first difference.
 func formatBoth(before, after any) (was, is string) {
@@ -42,7 +42,7 @@ func formatBoth(before, after any) (was, is string) {
 			a, b = "…"+strings.ToValidUTF8(a[same-40:], ""), "…"+strings.ToValidUTF8(b[same-40:], "")
 		}
 	}
-	return inert.Truncate(a, maxValue), inert.Truncate(b, maxValue)
+	return sanitize.Truncate(a, maxValue), sanitize.Truncate(b, maxValue)
 }
 
 // formatLong formats v like formatValue, but does not cut it.

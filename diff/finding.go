@@ -19,7 +19,7 @@ type Finding struct {
 	After     string   // empty: absent
 	Message   string   // one line without the name of the object
 	Why       string   // risk of the change
-	Place     Place    // location of the change in a file
+	Place     Region   // location of the change in a file
 	Link      string   // URL of Place on the forge; empty if unknown
 	Waiver    string   // reason of the waiver; empty if there is none
 	Clusters  []string // affected clusters, sorted; nil means all
@@ -44,7 +44,7 @@ type Finding struct {
 type location struct {
 	Object           Ref
 	Field, Container string
-	Place            Place
+	Place            Region
 	where            *Object
 	was, is          *Object
 	steps            []step
@@ -55,8 +55,8 @@ func (f Finding) location() location {
 	return location{f.Object, f.Field, f.Container, f.Place, f.where, f.was, f.is, f.steps, f.covers}
 }
 
-// Place is a region in a file of one of the two states.
-type Place struct {
+// Region is a region in a file of one of the two states.
+type Region struct {
 	Path    string `json:"path"`
 	Removed bool   `json:"removed,omitempty"` // the file belongs to the state before
 	Line    int    `json:"line,omitempty"`    // first line, from 1; 0 means the whole file

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // group contains the findings of one operator, rule and severity, which the text, Markdown and HTML
@@ -76,7 +76,7 @@ func omittedGroups(findings []Finding) []string {
 			return cmp.Or(cmp.Compare(counts[g][b], counts[g][a]), strings.Compare(a, b))
 		})
 		for i, kind := range kinds {
-			kinds[i] = fmt.Sprintf("%d %s", counts[g][kind], inert.Truncate(kind, 63))
+			kinds[i] = fmt.Sprintf("%d %s", counts[g][kind], sanitize.Truncate(kind, 63))
 		}
 		out = append(out, fmt.Sprintf("%s %s: %s", g.severity, g.rule, diag.Some(kinds, 30)))
 	}
@@ -198,7 +198,7 @@ func (f Finding) showsValues() bool {
 }
 
 // String returns "path:line", or only the path if the line is unknown.
-func (p Place) String() string {
+func (p Region) String() string {
 	if p.Line == 0 {
 		return p.Path
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/quayside/quayside/internal/base/inert"
 	"github.com/quayside/quayside/internal/base/page"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // MaxPage is the maximum size of an HTML report in bytes. Mobile browsers can still scroll pages of
@@ -106,7 +106,7 @@ const (
 
 // newHTMLPage returns the template data for a report.
 func newHTMLPage(r *Report) htmlPage {
-	p := htmlPage{Headline: r.changedOperators(), Before: inert.Truncate(r.Before, 300), After: inert.Truncate(r.After, 300), Counts: htmlCounts(r.Findings)}
+	p := htmlPage{Headline: r.changedOperators(), Before: sanitize.Truncate(r.Before, 300), After: sanitize.Truncate(r.After, 300), Counts: htmlCounts(r.Findings)}
 	for _, f := range r.Findings {
 		if f.Waiver != "" {
 			p.Waived++
@@ -117,7 +117,7 @@ func newHTMLPage(r *Report) htmlPage {
 	p.addOperators(r)
 	plans := room(MaxPage / 16)
 	for _, removal := range r.Removals {
-		p.Removals = append(p.Removals, htmlRemoval{inert.Truncate(removal.Operator, 200), clusterNames(removal.Clusters), formatRanges(removal.Clusters, r.Clusters), plans.steps(removal.Steps())})
+		p.Removals = append(p.Removals, htmlRemoval{sanitize.Truncate(removal.Operator, 200), clusterNames(removal.Clusters), formatRanges(removal.Clusters, r.Clusters), plans.steps(removal.Steps())})
 		if !plans.fit(p.Removals[len(p.Removals)-1].Name) {
 			p.noteOmitted(len(r.Removals)-len(p.Removals), "uninstall plan", "uninstall plans")
 			break
@@ -127,7 +127,7 @@ func newHTMLPage(r *Report) htmlPage {
 	p.noteOmitted(len(r.Reading)-len(p.Reading), "operator with changes", "operators with changes")
 	budget := room(MaxPage / 16)
 	for _, note := range r.Notes {
-		if text := inert.Truncate(note, 600); budget.fit(text) {
+		if text := sanitize.Truncate(note, 600); budget.fit(text) {
 			p.Notes = append(p.Notes, text)
 		}
 	}
@@ -162,7 +162,7 @@ func (p *htmlPage) setFilters(r *Report) {
 	}
 	slices.SortFunc(p.Names, func(a, b string) int { return strings.Compare(lastIfEmpty(a), lastIfEmpty(b)) })
 	for _, name := range r.Clusters {
-		if name = inert.Truncate(name, 200); lists.fit(name, name) {
+		if name = sanitize.Truncate(name, 200); lists.fit(name, name) {
 			p.Clusters = append(p.Clusters, name)
 		}
 	}
@@ -191,7 +191,7 @@ func (p *htmlPage) addOperators(r *Report) {
 	for _, op := range r.Operators {
 		k := key(op.Name, op.Clusters)
 		item := htmlOperator{
-			ID: len(p.Operators) + 1, Name: operatorTitle(op.Name), In: clusterNames(op.Clusters), Range: formatRanges(op.Clusters, r.Clusters), Step: inert.Truncate(op.versionChange(), 200),
+			ID: len(p.Operators) + 1, Name: operatorTitle(op.Name), In: clusterNames(op.Clusters), Range: formatRanges(op.Clusters, r.Clusters), Step: sanitize.Truncate(op.versionChange(), 200),
 			Words: strings.TrimPrefix(formatCounts(all[k])+"; "+op.objectCounts(), "; "), Counts: htmlCounts(all[k]),
 		}
 		item.addObjects("added", op.Added)
@@ -238,7 +238,7 @@ func (o *htmlOperator) addObjects(change string, refs []Ref) {
 	}
 	list := htmlObjects{Title: pluralize(len(refs), "object "+change, "objects "+change)}
 	for _, name := range refNames(refs[:min(len(refs), fewNames)]) {
-		list.Names = append(list.Names, inert.Truncate(name, 600))
+		list.Names = append(list.Names, sanitize.Truncate(name, 600))
 	}
 	list.More = moreText(len(refs)-len(list.Names), "object", "objects")
 	o.Objects = append(o.Objects, list)
@@ -260,7 +260,7 @@ func htmlVerdictOf(v *PolicyResult) *htmlVerdict {
 	out := &htmlVerdict{Fail: v.Fail, Short: len(v.Faults) <= fewFaults, Title: pluralize(len(v.Faults), "finding", "findings")}
 	budget := room(MaxPage / 16)
 	for _, f := range v.Faults {
-		f = Fault{Policy: inert.Truncate(f.Policy, 100), Message: inert.Truncate(f.Message, 400), Rule: inert.Truncate(f.Rule, 100), Operator: inert.Truncate(f.Operator, 200), Subject: inert.Truncate(f.Subject, 300)}
+		f = Fault{Policy: sanitize.Truncate(f.Policy, 100), Message: sanitize.Truncate(f.Message, 400), Rule: sanitize.Truncate(f.Rule, 100), Operator: sanitize.Truncate(f.Operator, 200), Subject: sanitize.Truncate(f.Subject, 300)}
 		if !budget.fit(f.Policy, f.Message, f.Rule, f.Operator, f.Subject) {
 			break
 		}
@@ -268,7 +268,7 @@ func htmlVerdictOf(v *PolicyResult) *htmlVerdict {
 	}
 	out.More = moreText(len(v.Faults)-len(out.Faults), "finding", "findings")
 	for _, w := range v.Waivers {
-		if text := inert.Truncate(w.String(), 400); budget.fit(text) {
+		if text := sanitize.Truncate(w.String(), 400); budget.fit(text) {
 			out.Waivers = append(out.Waivers, text)
 		}
 	}
@@ -295,11 +295,11 @@ func htmlGroups(findings []Finding) []htmlGroup {
 
 func htmlFindingOf(f Finding) htmlFinding {
 	out := htmlFinding{
-		Subject: inert.Truncate(f.subject(), 600), Message: inert.Truncate(f.fullMessage(), 1000), Before: inert.Truncate(f.Before, 1000), After: inert.Truncate(f.After, 1000),
-		Waiver: inert.Truncate(f.Waiver, 400), Values: f.showsValues(),
+		Subject: sanitize.Truncate(f.subject(), 600), Message: sanitize.Truncate(f.fullMessage(), 1000), Before: sanitize.Truncate(f.Before, 1000), After: sanitize.Truncate(f.After, 1000),
+		Waiver: sanitize.Truncate(f.Waiver, 400), Values: f.showsValues(),
 	}
 	if f.Place.Path != "" {
-		out.Place, out.Link = inert.Truncate(f.Place.String(), 400), f.Link
+		out.Place, out.Link = sanitize.Truncate(f.Place.String(), 400), f.Link
 	}
 	return out
 }
@@ -315,12 +315,12 @@ func (f htmlFinding) texts() []string {
 
 // operatorTitle returns the name of an operator, cut to 200 bytes.
 func operatorTitle(operator string) string {
-	return inert.Truncate(cmp.Or(operator, "(no operator)"), 200)
+	return sanitize.Truncate(cmp.Or(operator, "(no operator)"), 200)
 }
 
 // clusterNames returns the names of clusters, cut to 600 bytes, or "" for all clusters.
 func clusterNames(clusters []string) string {
-	return inert.Truncate(strings.TrimSuffix(onlyIn(clusters), ": "), 600)
+	return sanitize.Truncate(strings.TrimSuffix(onlyIn(clusters), ": "), 600)
 }
 
 // formatRanges returns the indexes of names in a sorted list, such as "0-2 7", or "" if names is
@@ -375,7 +375,7 @@ func (r *room) steps(list []Step) []Step {
 	for _, s := range list {
 		step := Step{Title: s.Title}
 		for i, line := range s.Lines {
-			if line = inert.Truncate(line, 600); !r.fit(line) {
+			if line = sanitize.Truncate(line, 600); !r.fit(line) {
 				step.Lines = append(step.Lines, moreText(len(s.Lines)-i, "line", "lines"))
 				break
 			}
@@ -394,7 +394,7 @@ func escapedLength(s string) int {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune(" -./_()[]{},;", r):
 			n++
-		case inert.IsInvisible(r), r == utf8.RuneError:
+		case sanitize.IsInvisible(r), r == utf8.RuneError:
 			n += 12
 		default:
 			n += max(6, 3*utf8.RuneLen(r)) // "&#34;", or "%" and two digits for each byte

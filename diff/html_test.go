@@ -36,8 +36,8 @@ func fleetReport() *Report {
 		{Name: "ops/quiet", From: "1.0.0", To: "1.0.0", Changed: []Ref{{Kind: "ConfigMap", Name: "quiet"}}},
 		{Name: ""},
 	}
-	add("databases/etcd", []string{"c03"}, Critical, Finding{Rule: "data.crd-removed", Message: "the definition leaves the tree", Object: Ref{Kind: "CustomResourceDefinition", Name: "etcdclusters.etcd.database.coreos.com"}, Place: Place{Path: "rendered/clusters/c03/kustomization.yaml", Line: 1}})
-	add("databases/etcd", nil, Medium, Finding{Rule: "rbac.gained", Message: "may now get pods", Before: "get", After: "get, list", Place: Place{Path: "rendered/operators/databases/etcd/clusterrole-" + long + ".yaml", Line: 1}})
+	add("databases/etcd", []string{"c03"}, Critical, Finding{Rule: "data.crd-removed", Message: "the definition leaves the tree", Object: Ref{Kind: "CustomResourceDefinition", Name: "etcdclusters.etcd.database.coreos.com"}, Place: Region{Path: "rendered/clusters/c03/kustomization.yaml", Line: 1}})
+	add("databases/etcd", nil, Medium, Finding{Rule: "rbac.gained", Message: "may now get pods", Before: "get", After: "get, list", Place: Region{Path: "rendered/operators/databases/etcd/clusterrole-" + long + ".yaml", Line: 1}})
 	add("databases/etcd", nil, Info, Finding{Rule: "images.changed", Message: "another build", Before: "quay.io/a/b@sha256:" + strings.Repeat("0", 64), After: "quay.io/a/b@sha256:" + strings.Repeat("1", 64)})
 	add("observability/"+long, r.Clusters[4:], Low, Finding{Rule: "pods.environment", Message: long, Before: "", After: "spec:\n  containers:\n  - name: " + long + "\n    env: [{name: A, value: '1'}]", Waiver: "accepted: " + long})
 	add("", nil, Info, Finding{Rule: "clusters.added", Message: "the cluster is new"})
@@ -50,7 +50,7 @@ const hostileText = "</title></script><script>alert(1)</script><img src=x onerro
 func hostileReport(text string) *Report {
 	f := Finding{
 		Rule: "crd.field-removed", Severity: High, Operator: text, Message: text, Before: text, After: text, Field: text, Why: text, Also: []string{text},
-		Object: Ref{Kind: text, Namespace: text, Name: text}, Place: Place{Path: text, Line: 1}, Link: text, Clusters: []string{text},
+		Object: Ref{Kind: text, Namespace: text, Name: text}, Place: Region{Path: text, Line: 1}, Link: text, Clusters: []string{text},
 	}
 	waived := f
 	waived.Waiver, waived.Severity = text, Low

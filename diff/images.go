@@ -303,7 +303,7 @@ func atPlaces(n int) string { return fmt.Sprintf(" (at %s)", pluralize(n, "place
 func (c *comparison) location(u imageUse) location {
 	s := location{Field: u.at, Container: u.container, where: u.where, steps: u.steps, covers: [][]step{u.field}}
 	if u.where != nil {
-		s.Object, s.Place = u.where.Ref(), Place{Path: u.where.Path, Removed: c.isBefore(u.where)}
+		s.Object, s.Place = u.where.Ref(), Region{Path: u.where.Path, Removed: c.isBefore(u.where)}
 	}
 	return s
 }

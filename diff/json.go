@@ -34,7 +34,7 @@ type FindingObject struct {
 	After     string          `json:"after,omitempty" doc:"empty if absent"`
 	Message   string          `json:"message" form:"required"`
 	Why       string          `json:"explanation" form:"required" doc:"why it matters"`
-	Place     *Place          `json:"location,omitempty" doc:"location of the change"`
+	Place     *Region         `json:"location,omitempty" doc:"location of the change"`
 	Others    []OtherLocation `json:"otherLocations,omitempty" doc:"more objects and fields with the same change"`
 	Waiver    string          `json:"waiver,omitempty" doc:"reason of the waiver, if the finding is waived"`
 	Clusters  []string        `json:"clusters,omitempty" doc:"affected clusters; omitted if all"`
@@ -47,10 +47,10 @@ type FindingObject struct {
 
 // OtherLocation is the JSON form of a further location of a finding.
 type OtherLocation struct {
-	Object    *Ref   `json:"object,omitempty"`
-	Field     string `json:"field,omitempty"`
-	Container string `json:"container,omitempty"`
-	Place     *Place `json:"location,omitempty"`
+	Object    *Ref    `json:"object,omitempty"`
+	Field     string  `json:"field,omitempty"`
+	Container string  `json:"container,omitempty"`
+	Place     *Region `json:"location,omitempty"`
 }
 
 // document returns the JSON form of a finding.
@@ -63,7 +63,7 @@ func (f Finding) document() FindingObject {
 	if !f.Object.IsZero() {
 		out.Object = &f.Object
 	}
-	if f.Place != (Place{}) {
+	if f.Place != (Region{}) {
 		out.Place = &f.Place
 	}
 	if len(f.Also) > 0 {
@@ -74,7 +74,7 @@ func (f Finding) document() FindingObject {
 		if !s.Object.IsZero() {
 			other.Object = &s.Object
 		}
-		if s.Place != (Place{}) {
+		if s.Place != (Region{}) {
 			other.Place = &s.Place
 		}
 		out.Others = append(out.Others, other)

@@ -84,7 +84,7 @@ func (f *Finding) blame(files []File) {
 			if score > best {
 				best = score
 				start, end := bytes.TrimLeft(text, " -"), bytes.TrimRight(text, " \r\n")
-				f.Place = Place{file.Path, f.Place.Removed, line, len(text) - len(start) + 1, line, max(len(end), len(text)-len(start)+1) + 1}
+				f.Place = Region{file.Path, f.Place.Removed, line, len(text) - len(start) + 1, line, max(len(end), len(text)-len(start)+1) + 1}
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func imageName(s string) string {
 
 // fillPosition sets the region of p to the last existing node of a path. The region begins at the
 // key of a field and ends on the same line.
-func fillPosition(p *Place, doc *yaml.Node, steps []step) {
+func fillPosition(p *Region, doc *yaml.Node, steps []step) {
 	n := doc
 	if n.Kind == yaml.DocumentNode && len(n.Content) > 0 {
 		n = n.Content[0]

@@ -6,7 +6,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // MaxComment is the maximum length of a pull-request comment on GitHub in characters. Markdown
@@ -38,8 +38,8 @@ func FailureComment(message, dir string) (marker, text string) {
 	marker, heading := commentHead(dir)
 	var b strings.Builder
 	b.WriteString(heading + "### quayside: verify failed\n\n")
-	for line := range strings.Lines(inert.Truncate(message, MaxComment/4)) { // inert.Code lengthens it
-		b.WriteString(inert.Code(strings.TrimRight(line, "\n")) + "  \n")
+	for line := range strings.Lines(sanitize.Truncate(message, MaxComment/4)) { // sanitize.Code lengthens it
+		b.WriteString(sanitize.Code(strings.TrimRight(line, "\n")) + "  \n")
 	}
 	b.WriteString("\nThe changes are reported when `quayside verify` succeeds.\n")
 	return marker, b.String()
@@ -50,7 +50,7 @@ func commentHead(dir string) (marker, heading string) {
 	if dir == "." || dir == "" {
 		return Marker, ""
 	}
-	return strings.TrimSuffix(Marker, "-->") + fileURI(dir) + " -->", "## " + inert.Code(inert.Truncate(dir, 200)) + "\n\n"
+	return strings.TrimSuffix(Marker, "-->") + fileURI(dir) + " -->", "## " + sanitize.Code(sanitize.Truncate(dir, 200)) + "\n\n"
 }
 
 // markdownWithin returns the report with as many findings as fit into less than limit bytes.
@@ -79,7 +79,7 @@ const (
 func renderMarkdown(r *Report, n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n### quayside: %s\n\n", Marker, r.headline())
-	fmt.Fprintf(&b, "%s → %s\n\n", inert.Code(inert.Truncate(r.Before, 100)), inert.Code(inert.Truncate(r.After, 100)))
+	fmt.Fprintf(&b, "%s → %s\n\n", sanitize.Code(sanitize.Truncate(r.Before, 100)), sanitize.Code(sanitize.Truncate(r.After, 100)))
 	markdownVerdict(&b, r)
 	markdownTable(&b, r)
 	shown := r.Findings[:n]
@@ -99,7 +99,7 @@ func renderMarkdown(r *Report, n int) string {
 	if len(r.Notes) > 0 {
 		b.WriteString("\n<details><summary>Not checked</summary>\n\n")
 		for _, note := range r.Notes[:min(len(r.Notes), maxNotes)] {
-			fmt.Fprintf(&b, "- %s\n", inert.Markdown(inert.Truncate(note, 300)))
+			fmt.Fprintf(&b, "- %s\n", sanitize.Markdown(sanitize.Truncate(note, 300)))
 		}
 		b.WriteString("\n</details>\n")
 	}
@@ -120,7 +120,7 @@ func markdownOmitted(b *strings.Builder, findings []Finding) {
 		if i == 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(b, "- %s\n", inert.Markdown(inert.Truncate(line, 600)))
+		fmt.Fprintf(b, "- %s\n", sanitize.Markdown(sanitize.Truncate(line, 600)))
 	}
 }
 
@@ -132,7 +132,7 @@ func markdownVerdict(b *strings.Builder, r *Report) {
 			b.WriteString("Accepted by the policy.\n\n")
 		}
 		for _, w := range v.Waivers[:min(len(v.Waivers), maxNotes)] {
-			fmt.Fprintf(b, "- %s\n", inert.Markdown(inert.Truncate(w.String(), 200)))
+			fmt.Fprintf(b, "- %s\n", sanitize.Markdown(sanitize.Truncate(w.String(), 200)))
 		}
 		if len(v.Waivers) > 0 {
 			b.WriteString("\n")
@@ -164,7 +164,7 @@ func markdownTable(b *strings.Builder, r *Report) {
 }
 
 func tableCell(s string) string {
-	return strings.ReplaceAll(inert.Code(inert.Truncate(s, 120)), "|", "\\|")
+	return strings.ReplaceAll(sanitize.Code(sanitize.Truncate(s, 120)), "|", "\\|")
 }
 
 func markdownOperator(b *strings.Builder, op OperatorReport, findings []Finding) {
@@ -175,12 +175,12 @@ func markdownOperator(b *strings.Builder, op OperatorReport, findings []Finding)
 	if findings[0].Severity >= High && findings[0].Waiver == "" {
 		open = " open"
 	}
-	fmt.Fprintf(b, "\n<details%s><summary><b>%s</b> %s: %s</summary>\n", open, inert.HTML(inert.Truncate(op.title(), 120)), inert.HTML(inert.Truncate(op.versionChange(), 120)), formatCounts(findings))
+	fmt.Fprintf(b, "\n<details%s><summary><b>%s</b> %s: %s</summary>\n", open, sanitize.HTML(sanitize.Truncate(op.title(), 120)), sanitize.HTML(sanitize.Truncate(op.versionChange(), 120)), formatCounts(findings))
 	for i, line := range op.objectLists() {
 		if i == 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(b, "- %s\n", inert.Markdown(inert.Truncate(line, 600)))
+		fmt.Fprintf(b, "- %s\n", sanitize.Markdown(sanitize.Truncate(line, 600)))
 	}
 	var severe, info []Finding
 	for _, f := range findings {
@@ -208,9 +208,9 @@ func markdownGroups(b *strings.Builder, findings []Finding) {
 		if countWaived(g) == 1 {
 			label = "waived, " + label
 		}
-		fmt.Fprintf(b, "\n**%s**: %s (%s)\n", label, g.rule.Title, inert.Code(g.rule.ID))
+		fmt.Fprintf(b, "\n**%s**: %s (%s)\n", label, g.rule.Title, sanitize.Code(g.rule.ID))
 		if g.severity > Info {
-			fmt.Fprintf(b, "_%s_\n", inert.Markdown(g.rule.Why))
+			fmt.Fprintf(b, "_%s_\n", sanitize.Markdown(g.rule.Why))
 		}
 		b.WriteString("\n")
 		for _, f := range g.findings {
@@ -222,23 +222,23 @@ func markdownGroups(b *strings.Builder, findings []Finding) {
 func markdownFinding(b *strings.Builder, f Finding) {
 	b.WriteString("- ")
 	if s := f.subject(); s != "" {
-		b.WriteString(inert.Code(inert.Truncate(s, 200)) + ": ")
+		b.WriteString(sanitize.Code(sanitize.Truncate(s, 200)) + ": ")
 	}
-	b.WriteString(inert.Markdown(inert.Truncate(f.fullMessage(), 400)))
+	b.WriteString(sanitize.Markdown(sanitize.Truncate(f.fullMessage(), 400)))
 	if f.showsValues() {
-		fmt.Fprintf(b, " (%s → %s)", inert.Code(cmp.Or(inert.Truncate(f.Before, 120), "none")), inert.Code(cmp.Or(inert.Truncate(f.After, 120), "none")))
+		fmt.Fprintf(b, " (%s → %s)", sanitize.Code(cmp.Or(sanitize.Truncate(f.Before, 120), "none")), sanitize.Code(cmp.Or(sanitize.Truncate(f.After, 120), "none")))
 	}
 	if f.Place.Path != "" {
-		b.WriteString(" " + inert.Code(inert.Truncate(f.Place.String(), 200)))
+		b.WriteString(" " + sanitize.Code(sanitize.Truncate(f.Place.String(), 200)))
 	}
 	if f.Waiver != "" {
-		b.WriteString("; waived: " + inert.Markdown(inert.Truncate(f.Waiver, 200)))
+		b.WriteString("; waived: " + sanitize.Markdown(sanitize.Truncate(f.Waiver, 200)))
 	}
 	b.WriteString("\n")
 }
 
 func markdownRemoval(b *strings.Builder, r Removal) {
-	fmt.Fprintf(b, "\n<details open><summary><b>Uninstall plan of %s</b></summary>\n\n", inert.HTML(inert.Truncate(onlyIn(r.Clusters)+r.Operator, 120)))
+	fmt.Fprintf(b, "\n<details open><summary><b>Uninstall plan of %s</b></summary>\n\n", sanitize.HTML(sanitize.Truncate(onlyIn(r.Clusters)+r.Operator, 120)))
 	for i, s := range r.Steps() {
 		fmt.Fprintf(b, "%d. %s\n", i+1, s.Title)
 		for j, line := range s.Lines {
@@ -246,7 +246,7 @@ func markdownRemoval(b *strings.Builder, r Removal) {
 				fmt.Fprintf(b, "   - and %d more\n", len(s.Lines)-maxSteps)
 				break
 			}
-			fmt.Fprintf(b, "   - %s\n", inert.Markdown(inert.Truncate(line, 300)))
+			fmt.Fprintf(b, "   - %s\n", sanitize.Markdown(sanitize.Truncate(line, 300)))
 		}
 	}
 	b.WriteString("\n</details>\n")

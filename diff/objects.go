@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
 )
 
@@ -62,7 +62,7 @@ type otherChanges struct {
 func (r *otherChanges) add(o *Object, f Finding, key ...any) {
 	k := fmt.Sprintf("%q", append(key, o.Operator, o.Key().GroupKind(), f.Rule, f.Severity, f.Message, f.Before, f.After))
 	f.where = o
-	s := location{Object: o.Ref(), Field: f.Field, Place: Place{Path: o.Path, Removed: r.c.isBefore(o)}, where: o, steps: f.steps}
+	s := location{Object: o.Ref(), Field: f.Field, Place: Region{Path: o.Path, Removed: r.c.isBefore(o)}, where: o, steps: f.steps}
 	i, known := r.at[k]
 	if !known {
 		i = len(r.found)
@@ -148,10 +148,10 @@ func showChanges(changes []change, secret bool) (before, after string) {
 		}
 		a, b := ch.format(secret)
 		if a != "" {
-			was = append(was, formatPath(ch.path)+"="+inert.Truncate(a, 120))
+			was = append(was, formatPath(ch.path)+"="+sanitize.Truncate(a, 120))
 		}
 		if b != "" {
-			is = append(is, formatPath(ch.path)+"="+inert.Truncate(b, 120))
+			is = append(is, formatPath(ch.path)+"="+sanitize.Truncate(b, 120))
 		}
 	}
 	return strings.Join(was, " "), strings.Join(is, " ")

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
 )
 
@@ -107,7 +107,7 @@ func (d podDiff) addInPod(rule, field string, f Finding, steps ...step) {
 	d.add(rule, field, f, nil, steps...)
 }
 
-// add is addInPod with a limit for the severity. It does not set the container.
+// add adds a finding without a container. capped limits its severity.
 func (d podDiff) add(rule, field string, f Finding, capped []Severity, steps ...step) {
 	f.Field, f.steps = field, append(slices.Clone(d.to), steps...)
 	d.c.add(rule, d.p.after, f, capped...)
@@ -490,7 +490,7 @@ func settingHint(name, value string) string {
 	if value == "" {
 		return name
 	}
-	return name + "=" + inert.Truncate(value, maxShown)
+	return name + "=" + sanitize.Truncate(value, maxShown)
 }
 
 // compareSecurityLevels compares the Pod Security level that each pod template needs with the

@@ -64,7 +64,7 @@ func comparePermissions(c *comparison) {
 		if d.home = isAt[s]; d.home == nil {
 			d.home = wasAt[s]
 		}
-		d.fresh = len(old.Direct(was)) == 0 && (d.home == nil || !c.before.hasOperator(d.home.Operator))
+		d.isNew = len(old.Direct(was)) == 0 && (d.home == nil || !c.before.hasOperator(d.home.Operator))
 		d.gained(k8s.GainedGrants(d.had, now.Direct(s)))
 		if !replaced[s] {
 			d.lost(k8s.GainedGrants(d.has, old.Direct(was)))
@@ -198,7 +198,7 @@ type rbacDiff struct {
 	subject  k8s.Subject
 	had, has []k8s.Grant
 	home     *Object
-	fresh    bool // of a new operator
+	isNew    bool // whether the operator is new
 
 	rates           *rater
 	roles, bindings []k8s.Key // changed roles that are bound to the subject, and all changed bindings
@@ -211,8 +211,8 @@ type clause struct {
 	grant   k8s.Grant // of the first object, without the verb
 	verbs   []string  // sorted
 	objects []string  // "pods/exec", "deployments.apps"; sorted
-	worst   Severity  // of its grants
-	own     bool      // of a kind whose CRD the operator ships
+	worst   Severity  // highest severity of its grants
+	own     bool      // whether the operator ships the CRD of the objects
 	who     string    // the subject, if the finding is about another object
 }
 
@@ -232,7 +232,7 @@ func (d rbacDiff) gained(grants []k8s.Grant) {
 			d.explain(b)
 			continue
 		}
-		if b.rule == "rbac.gained" && d.fresh {
+		if b.rule == "rbac.gained" && d.isNew {
 			ordinary = append(ordinary, b)
 			d.explain(b)
 			continue

@@ -8,7 +8,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/bundle"
 )
 
@@ -83,7 +83,7 @@ func newLinks(was, is *bundle.CSV) []ReadingLink {
 	for _, l := range is.Links {
 		now, old := Address(l.URL), named[l.Name]
 		if now != "" && now != old && len(out) < maxLinks {
-			out = append(out, ReadingLink{What: "link", Text: inert.Truncate(l.Name, 200), URL: now, Before: old})
+			out = append(out, ReadingLink{What: "link", Text: sanitize.Truncate(l.Name, 200), URL: now, Before: old})
 		}
 	}
 	return out
@@ -132,7 +132,7 @@ func changedText(was, is string) ReadingText {
 	}
 	for _, hunk := range unified.Hunks {
 		for _, l := range hunk.Lines {
-			text := strings.TrimSpace(inert.Line(l.Content))
+			text := strings.TrimSpace(sanitize.Line(l.Content))
 			if l.Kind == udiff.Equal || text == "" {
 				continue
 			}
@@ -144,7 +144,7 @@ func changedText(was, is string) ReadingText {
 			if l.Kind == udiff.Delete {
 				sign = "- "
 			}
-			out.Lines = append(out.Lines, sign+inert.Truncate(text, maxSentence))
+			out.Lines = append(out.Lines, sign+sanitize.Truncate(text, maxSentence))
 		}
 	}
 	return out
@@ -154,7 +154,7 @@ func changedText(was, is string) ReadingText {
 // found. Every line ends with a newline and has no trailing blanks.
 func splitSentences(text string) string {
 	var b strings.Builder
-	for line := range strings.Lines(inert.Truncate(text, maxProse)) {
+	for line := range strings.Lines(sanitize.Truncate(text, maxProse)) {
 		b.WriteString(strings.ReplaceAll(strings.TrimRight(line, " \t\r\n"), ". ", ".\n") + "\n")
 	}
 	return b.String()
@@ -166,7 +166,7 @@ func (l ReadingLink) Title() string {
 	case "changes":
 		return "changes (tags guessed): " + l.Text
 	case "link":
-		return inert.Line(l.Text)
+		return sanitize.Line(l.Text)
 	}
 	return l.What
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // maxReading is the maximum size in bytes of all reading lists in a comment.
@@ -15,18 +15,18 @@ func (w *textWriter) writeReading(list []Reading) {
 		if i == 0 {
 			w.linef("\n%s", w.bold("reading list"))
 		}
-		w.linef("  %s", inert.Line(r.Operator))
+		w.linef("  %s", sanitize.Line(r.Operator))
 		for _, l := range r.Links {
-			line := inert.Line(l.Title()) + ": " + l.URL
+			line := sanitize.Line(l.Title()) + ": " + l.URL
 			if l.Before != "" {
 				line += " (was " + l.Before + ")"
 			}
 			w.linef("    - %s", line)
 		}
 		for _, t := range r.Texts {
-			w.linef("    - %s", inert.Line(t.Title()))
+			w.linef("    - %s", sanitize.Line(t.Title()))
 			for _, line := range t.Lines {
-				w.linef("        %s", inert.Line(line))
+				w.linef("        %s", sanitize.Line(line))
 			}
 			if t.Left > 0 {
 				w.linef("        and %d more", t.Left)
@@ -55,22 +55,22 @@ func markdownReading(b *strings.Builder, list []Reading) {
 // markdownPages formats the reading list of one operator.
 func markdownPages(r Reading) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "- %s\n", inert.Code(inert.Truncate(r.Operator, 120)))
+	fmt.Fprintf(&b, "- %s\n", sanitize.Code(sanitize.Truncate(r.Operator, 120)))
 	for _, l := range r.Links {
-		b.WriteString("  - " + inert.Link(inert.Truncate(l.Title(), 200), l.URL))
+		b.WriteString("  - " + sanitize.Link(sanitize.Truncate(l.Title(), 200), l.URL))
 		if l.Before != "" {
-			b.WriteString(", was " + inert.Link("another URL", l.Before))
+			b.WriteString(", was " + sanitize.Link("another URL", l.Before))
 		}
 		b.WriteString("\n")
 	}
 	for _, t := range r.Texts {
-		fmt.Fprintf(&b, "  - %s\n", inert.Markdown(inert.Truncate(t.Title(), 200)))
+		fmt.Fprintf(&b, "  - %s\n", sanitize.Markdown(sanitize.Truncate(t.Title(), 200)))
 		for i, line := range t.Lines {
 			if i == maxSteps {
 				fmt.Fprintf(&b, "    - and %d more\n", len(t.Lines)-maxSteps+t.Left)
 				break
 			}
-			fmt.Fprintf(&b, "    - %s\n", inert.Code(line))
+			fmt.Fprintf(&b, "    - %s\n", sanitize.Code(line))
 		}
 	}
 	return b.String()

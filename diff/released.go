@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/inert"
 	"github.com/quayside/quayside/internal/base/remote"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/bundle"
 )
 
@@ -18,7 +18,7 @@ func Address(s string) string {
 			s = full
 		}
 	}
-	return inert.URL(s)
+	return sanitize.URL(s)
 }
 
 // repositoryAt returns the repository in a URL, or the zero value.

@@ -105,7 +105,7 @@ func TestPlacesPointAtTheChange(t *testing.T) {
 	if len(r.Findings) != 1 {
 		t.Fatal(lines(r))
 	}
-	want := Place{Path: "rendered/demo.yaml", Line: 25, Column: 17, EndLine: 25, EndCol: 29}
+	want := Region{Path: "rendered/demo.yaml", Line: 25, Column: 17, EndLine: 25, EndCol: 29}
 	if d := cmp.Diff(want, r.Findings[0].Place); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
@@ -147,9 +147,9 @@ func TestMarkdownFits(t *testing.T) {
 func TestCodeQuality(t *testing.T) {
 	finding := Finding{Rule: "images.registry-changed", Severity: High, Operator: "ops/etcd", Why: "why", Message: "one\ntwo"}
 	gone, waived, other := finding, finding, finding
-	gone.Field, gone.Place = "a", Place{Path: "rendered/a.yaml", Line: 7, Removed: true}
+	gone.Field, gone.Place = "a", Region{Path: "rendered/a.yaml", Line: 7, Removed: true}
 	waived.Field, waived.Waiver = "b", "accepted"
-	other.Field, other.Place = "c", Place{Path: "rendered/a b.yaml", Line: 9}
+	other.Field, other.Place = "c", Region{Path: "rendered/a b.yaml", Line: 9}
 	data, err := CodeQuality(&Report{Findings: []Finding{finding, finding, gone, waived, other}}, "envs/dev/quayside.lock")
 	if err != nil {
 		t.Fatal(err)

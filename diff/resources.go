@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
@@ -155,7 +155,7 @@ func (d resourceDiff) compareRejected(before, after admit.Result) {
 		if slices.Contains(before.Rejected, f) {
 			rule = "resources.already-rejected"
 		}
-		d.add(rule, Finding{Field: f.Field, Before: formatValue(valueAt(d.o.Content, f.Field)), Message: inert.TruncateLine(f.Message, 300)})
+		d.add(rule, Finding{Field: f.Field, Before: formatValue(valueAt(d.o.Content, f.Field)), Message: sanitize.TruncateLine(f.Message, 300)})
 	}
 }
 

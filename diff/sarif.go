@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // SARIF returns the report in the Static Analysis Results Interchange Format 2.1.0, for code
@@ -140,14 +140,14 @@ func sarifOf(f Finding, index int, fallback string) sarifResult {
 
 // findingSentence returns a finding as one line of text.
 func findingSentence(f Finding) string {
-	s := inert.Line(f.fullMessage())
-	if subject := inert.Line(f.subject()); subject != "" {
+	s := sanitize.Line(f.fullMessage())
+	if subject := sanitize.Line(f.subject()); subject != "" {
 		s = subject + ": " + s
 	}
 	if f.Operator != "" {
-		s = inert.Line(f.Operator) + ": " + s
+		s = sanitize.Line(f.Operator) + ": " + s
 	}
-	s = inert.Line(onlyIn(f.Clusters)) + s
+	s = sanitize.Line(onlyIn(f.Clusters)) + s
 	s = strings.ReplaceAll(s, "](", "] (") // no Markdown links
 	return s + ". " + strings.ToUpper(f.Why[:1]) + f.Why[1:] + "."
 }

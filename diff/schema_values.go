@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
 )
 
@@ -44,10 +44,10 @@ func (w *schemaWalk) compareEnum(n node) {
 	now, has := n.now["enum"].([]any)
 	switch {
 	case !had && has:
-		w.changed("crd.enum-added", n, "enum", "values are restricted to %s", inert.Truncate(formatValue(now), 120))
+		w.changed("crd.enum-added", n, "enum", "values are restricted to %s", sanitize.Truncate(formatValue(now), 120))
 		return
 	case had && !has:
-		w.changed("crd.enum-removed", n, "enum", "values are no longer restricted to %s", inert.Truncate(formatValue(old), 120))
+		w.changed("crd.enum-removed", n, "enum", "values are no longer restricted to %s", sanitize.Truncate(formatValue(old), 120))
 		return
 	}
 	if removed := missingValues(old, now); len(removed) > 0 {
@@ -135,7 +135,7 @@ func (w *schemaWalk) comparePatternAndFormat(n node) {
 	case b == "":
 		w.changed("crd.pattern-removed", n, "pattern", "pattern removed")
 	default:
-		w.changed("crd.pattern-changed", n, "pattern", "must match %s", inert.Truncate(b, 120))
+		w.changed("crd.pattern-changed", n, "pattern", "must match %s", sanitize.Truncate(b, 120))
 	}
 	a, b = enforcedFormat(k8s.Text(n.old, "format")), enforcedFormat(k8s.Text(n.now, "format"))
 	switch {
@@ -205,7 +205,7 @@ func (w *schemaWalk) compareValidations(n node) {
 		ruleSteps := func(r map[string]any) []step {
 			return append(n.field(celKeyword), step{key: k8s.Text(r, "rule"), by: "rule"})
 		}
-		f := Finding{After: k8s.Text(r, "rule"), Message: "must hold: " + inert.Truncate(cmp.Or(k8s.Text(r, "message"), k8s.Text(r, "rule")), 160), covers: [][]step{ruleSteps(r)}}
+		f := Finding{After: k8s.Text(r, "rule"), Message: "must hold: " + sanitize.Truncate(cmp.Or(k8s.Text(r, "message"), k8s.Text(r, "rule")), 160), covers: [][]step{ruleSteps(r)}}
 		i := slices.IndexFunc(removed, func(o map[string]any) bool {
 			return k8s.Text(o, "message") != "" && k8s.Text(o, "message") == k8s.Text(r, "message")
 		})
@@ -219,7 +219,7 @@ func (w *schemaWalk) compareValidations(n node) {
 	}
 	for _, r := range removed {
 		w.note("crd.rule-removed", n, Finding{
-			Before: k8s.Text(r, "rule"), Message: "removed: " + inert.Truncate(cmp.Or(k8s.Text(r, "message"), k8s.Text(r, "rule")), 160),
+			Before: k8s.Text(r, "rule"), Message: "removed: " + sanitize.Truncate(cmp.Or(k8s.Text(r, "message"), k8s.Text(r, "rule")), 160),
 			covers: [][]step{append(n.field(celKeyword), step{key: k8s.Text(r, "rule"), by: "rule"})},
 		})
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// kindSeverity holds the severities of some kinds, for changes that no other rule reports.
+// kindSeverity is the severity of changes to some kinds that no other rule reports.
 type kindSeverity struct {
 	kinds                   string // group kinds, separated by spaces; "*.group" means every kind of a group and of its subgroups
 	added, changed, removed Severity

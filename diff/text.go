@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // Text returns the report for a terminal, by operator, most severe first. With color, it contains
 // ANSI escape sequences.
 func Text(r *Report, color bool) []byte {
 	w := textWriter{color: color}
-	w.linef("%s → %s", inert.Line(r.Before), inert.Line(r.After))
+	w.linef("%s → %s", sanitize.Line(r.Before), sanitize.Line(r.After))
 	w.linef("%s", r.headline())
 	for _, op := range r.Operators {
 		w.writeOperator(op, op.findingsOf(r.Findings))
@@ -25,7 +25,7 @@ func Text(r *Report, color bool) []byte {
 	if len(r.Notes) > 0 {
 		w.linef("\nnot checked")
 		for _, n := range r.Notes {
-			w.linef("  %s", inert.Line(n))
+			w.linef("  %s", sanitize.Line(n))
 		}
 	}
 	return []byte(w.out.String())
@@ -59,9 +59,9 @@ func (w *textWriter) bold(text string) string {
 }
 
 func (w *textWriter) writeOperator(op OperatorReport, findings []Finding) {
-	w.linef("\n%s  %s  (%s)", w.bold(inert.Line(op.title())), inert.Line(op.versionChange()), op.objectCounts())
+	w.linef("\n%s  %s  (%s)", w.bold(sanitize.Line(op.title())), sanitize.Line(op.versionChange()), op.objectCounts())
 	for _, line := range op.objectLists() {
-		w.linef("  %s", inert.Line(line))
+		w.linef("  %s", sanitize.Line(line))
 	}
 	for _, g := range groupFindings(findings) {
 		label := strings.ToUpper(g.severity.String())
@@ -79,32 +79,32 @@ func (w *textWriter) writeOperator(op OperatorReport, findings []Finding) {
 }
 
 func (w *textWriter) writeFinding(f Finding) {
-	if subject := inert.Line(f.subject()); subject != "" {
-		w.linef("    - %s: %s", subject, inert.Line(f.fullMessage()))
+	if subject := sanitize.Line(f.subject()); subject != "" {
+		w.linef("    - %s: %s", subject, sanitize.Line(f.fullMessage()))
 	} else {
-		w.linef("    - %s", inert.Line(f.fullMessage()))
+		w.linef("    - %s", sanitize.Line(f.fullMessage()))
 	}
 	if f.showsValues() {
-		w.linef("        %s → %s", cmp.Or(inert.Truncate(inert.Line(f.Before), 200), "(none)"), cmp.Or(inert.Truncate(inert.Line(f.After), 200), "(none)"))
+		w.linef("        %s → %s", cmp.Or(sanitize.Truncate(sanitize.Line(f.Before), 200), "(none)"), cmp.Or(sanitize.Truncate(sanitize.Line(f.After), 200), "(none)"))
 	}
 	if f.Place.Path != "" {
 		place := f.Place.String()
 		if f.Place.Removed {
 			place += " (before)"
 		}
-		w.linef("        %s", w.paint(Info, inert.Line(place)))
+		w.linef("        %s", w.paint(Info, sanitize.Line(place)))
 	}
 	if f.Waiver != "" {
-		w.linef("        waived: %s", inert.Line(f.Waiver))
+		w.linef("        waived: %s", sanitize.Line(f.Waiver))
 	}
 }
 
 func (w *textWriter) writeRemoval(r Removal) {
-	w.linef("\n%s", w.bold("uninstall plan for "+inert.Line(onlyIn(r.Clusters)+r.Operator)))
+	w.linef("\n%s", w.bold("uninstall plan for "+sanitize.Line(onlyIn(r.Clusters)+r.Operator)))
 	for i, s := range r.Steps() {
 		w.linef("  %d. %s", i+1, s.Title)
 		for _, line := range s.Lines {
-			w.linef("     - %s", inert.Line(line))
+			w.linef("     - %s", sanitize.Line(line))
 		}
 	}
 }
@@ -118,13 +118,13 @@ func (w *textWriter) writeVerdict(r *Report) {
 		if i == 0 {
 			w.linef("\nwaivers")
 		}
-		w.linef("  %s", inert.Line(one.String()))
+		w.linef("  %s", sanitize.Line(one.String()))
 	}
 	for i, f := range v.Waived {
 		if i == 0 {
 			w.linef("\nwaived")
 		}
-		w.linef("  %s; waived: %s", w.formatFault(f), inert.Line(f.Waiver))
+		w.linef("  %s; waived: %s", w.formatFault(f), sanitize.Line(f.Waiver))
 	}
 	for i, f := range v.Faults {
 		if i == 0 {
@@ -135,9 +135,9 @@ func (w *textWriter) writeVerdict(r *Report) {
 }
 
 func (w *textWriter) formatFault(f Fault) string {
-	text := inert.Line(f.Policy) + ": "
+	text := sanitize.Line(f.Policy) + ": "
 	if f.Operator != "" {
-		text += inert.Line(f.Operator) + " "
+		text += sanitize.Line(f.Operator) + " "
 	}
-	return text + fmt.Sprintf("[%s] %s: %s", f.Rule, inert.Line(f.Subject), inert.Line(f.Message))
+	return text + fmt.Sprintf("[%s] %s: %s", f.Rule, sanitize.Line(f.Subject), sanitize.Line(f.Message))
 }

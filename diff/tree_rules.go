@@ -71,7 +71,7 @@ func (j *TreeJudge) Add(clusters []string, s State) error {
 					return diag.Errorf(rule.Pos, "policy rule %q: %s: %w", rule.Name, o.Ref(), err)
 				}
 				if refused {
-					f := Finding{Rule: rule.Name, Operator: o.Operator, Object: o.Ref(), Place: Place{Path: o.Path}}
+					f := Finding{Rule: rule.Name, Operator: o.Operator, Object: o.Ref(), Place: Region{Path: o.Path}}
 					j.hits.add(refusal{f, rule.CELRule}, []string{cluster}, rule.Name, o.Operator, o.Ref(), o.Path)
 				}
 			}

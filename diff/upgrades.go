@@ -198,8 +198,8 @@ func (d pinDiff) add(rule string, f Finding, capped ...Severity) {
 }
 
 // place returns the position of the pin in the lock.
-func (d pinDiff) place() Place {
-	p := Place{Path: d.now.Pos.File, Line: d.now.Pos.Line, Column: d.now.Pos.Col}
+func (d pinDiff) place() Region {
+	p := Region{Path: d.now.Pos.File, Line: d.now.Pos.Line, Column: d.now.Pos.Col}
 	if p.Line > 0 {
 		p.EndLine, p.EndCol = p.Line, p.Column+1
 	}

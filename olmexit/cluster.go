@@ -92,7 +92,7 @@ func newCluster(s *snapshot.Snapshot, lock *lockfile.File) *clusterState {
 		c.operator(p.Namespace, p.Package).pin = p
 	}
 	for _, sub := range s.Subscriptions() {
-		c.operator(sub.Namespace, sub.Package).subscribe(&sub)
+		c.operator(sub.Namespace, sub.Package).addSubscription(&sub)
 	}
 	for _, csv := range s.CSVs() {
 		if csv.CopiedFrom == "" && csv.Name != snapshot.Packageserver {
@@ -114,9 +114,9 @@ func (c *clusterState) operator(namespace, pkg string) *operator {
 	return c.byKey[key.Key()]
 }
 
-// subscribe adds a Subscription. If several are for the same package, one with an installed version
+// addSubscription adds a Subscription. If several are for the same package, one with an installed version
 // takes precedence; the others are added to otherSubscriptions.
-func (op *operator) subscribe(sub *snapshot.Subscription) {
+func (op *operator) addSubscription(sub *snapshot.Subscription) {
 	if was := op.subscription; was != nil {
 		if was.InstalledCSV == "" && sub.InstalledCSV != "" {
 			was, sub = sub, was

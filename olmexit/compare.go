@@ -26,10 +26,10 @@ type How string
 
 // The kinds of differences.
 const (
-	Differs  How = "changed"
-	OnlyLive How = "cluster-only"
-	OnlyOurs How = "tree-only"
-	Order    How = "order"
+	OtherValue How = "changed"
+	OnlyLive   How = "cluster-only"
+	OnlyOurs   How = "tree-only"
+	Order      How = "order"
 )
 
 // compare returns the differing fields of two objects, by path.
@@ -57,7 +57,7 @@ func CompareValues(at string, live, ours any, report reportFunc) {
 	case xIsList && yIsList:
 		compareLists(at, x, y, report)
 	case !k8s.Equal(live, ours):
-		report(Field{at, Differs}, live, ours)
+		report(Field{at, OtherValue}, live, ours)
 	}
 }
 
@@ -108,7 +108,7 @@ func compareLists(at string, live, ours []any, report reportFunc) {
 	switch {
 	case isPlainList(live) || isPlainList(ours):
 		if !k8s.Equal(live, ours) {
-			report(Field{at, Differs}, live, ours)
+			report(Field{at, OtherValue}, live, ours)
 		}
 		return
 	case a == nil || b == nil:
@@ -193,7 +193,7 @@ func (x *inspector) compareAll(live []*snapshot.Object) []comparison {
 			c := comparer{admit.NewTypes()}
 			for i := int(next.Add(1)) - 1; i < len(live); i = int(next.Add(1)) - 1 {
 				if r, wanted := x.ours[live[i].Key]; wanted {
-					out[i].fields, out[i].err = c.fields(live[i].Body(), r.Object)
+					out[i].fields, out[i].err = c.compareFields(live[i].Body(), r.Object)
 				}
 			}
 		})
@@ -202,9 +202,9 @@ func (x *inspector) compareAll(live []*snapshot.Object) []comparison {
 	return out
 }
 
-// fields returns the differing fields of a live and a rendered object. It compares them in the form
-// in which the API server stores them, without fields that only the API server sets.
-func (c comparer) fields(live, ours k8s.Object) ([]Field, error) {
+// compareFields returns the differing compareFields of a live and a rendered object. It compares them in the form
+// in which the API server stores them, without compareFields that only the API server sets.
+func (c comparer) compareFields(live, ours k8s.Object) ([]Field, error) {
 	live, ours = normalizePair(withoutSecretData(live), withoutSecretData(ours))
 	a, err := c.types.Stored(live)
 	if err != nil {

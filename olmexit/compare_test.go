@@ -56,7 +56,7 @@ func TestAlikeHidesNothing(t *testing.T) {
 			return out
 		}
 		live, ours := side("live"), side("ours")
-		got, err := comparer{types}.fields(live, ours)
+		got, err := comparer{types}.compareFields(live, ours)
 		if err != nil {
 			t.Fatal(err)
 		}

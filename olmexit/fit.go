@@ -23,15 +23,15 @@ func Begin(s *snapshot.Snapshot, lock *lockfile.File) *lockfile.File {
 	c := newCluster(s, lock)
 	pins := slices.Clone(lock.Pins)
 	for i, p := range pins {
-		if op := c.byKey[p.Key()]; p.Adopted == nil && c.fromOLM(op) {
+		if op := c.byKey[p.Key()]; p.Adopted == nil && c.isFromOLM(op) {
 			pins[i].Adopted = &lockfile.Adopted{Condition: p.Bundle, Certificates: c.caCertificates(op)}
 		}
 	}
 	return lock.With(pins)
 }
 
-// fromOLM reports whether OLM installed the pinned version of an operator.
-func (c *clusterState) fromOLM(op *operator) bool {
+// isFromOLM reports whether OLM installed the pinned version of an operator.
+func (c *clusterState) isFromOLM(op *operator) bool {
 	if csv := op.csv(); csv != nil {
 		return csv.Name == op.pin.Bundle
 	}

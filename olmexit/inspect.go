@@ -50,7 +50,7 @@ func Inspect(in Input) *Report {
 	}
 	x.classifyAll()
 	rep := &Report{Operators: []Operator{}, Shared: x.shared, Unread: append([]snapshot.Unread{}, in.Snapshot.Unread...)}
-	rep.Counts = count(x.shared)
+	rep.Counts = countObjects(x.shared)
 	for _, op := range x.operators {
 		one := x.judge(op)
 		rep.Operators = append(rep.Operators, one)

@@ -71,7 +71,7 @@ func (x *inspector) judgePods(op *operator, live *snapshot.Object, ours k8s.Obje
 		op.addReason(Reason{Code: "unreadable", Object: name, Message: "OLM's version of " + name + " cannot be determined: " + err.Error()})
 		return
 	}
-	theirs, err := x.fields(live.Body(), made)
+	theirs, err := x.compareFields(live.Body(), made)
 	if unlike := fieldsBelow(theirs, "spec."); err != nil || len(unlike) > 0 {
 		op.addReason(Reason{Code: "unlike-bundle", Object: name, Fields: unlike, Message: name + " differs from the object that OLM generates from the bundle: " + fieldPaths(unlike) +
 			"; the tree would revert this. Move it to spec.config of the Subscription or to a patch in the cluster's overlay, or revert it first"})
@@ -160,7 +160,7 @@ func (x *inspector) isLost(op *operator, o k8s.Object) bool {
 
 // judge returns the report entry of an operator.
 func (x *inspector) judge(op *operator) Operator {
-	out := Operator{OperatorKey: op.OperatorKey, Objects: append([]Object{}, op.objects...), Counts: count(op.objects)}
+	out := Operator{OperatorKey: op.OperatorKey, Objects: append([]Object{}, op.objects...), Counts: countObjects(op.objects)}
 	if csv := op.csv(); csv != nil {
 		out.CSV = csv.Name
 	}

@@ -44,7 +44,7 @@ const (
 	Adoptable      State = "Adoptable"            // no pod restarts
 	WithRestart    State = "AdoptableWithRestart" // pods restart, for the listed reasons
 	CannotLeave    State = "CannotLeave"          // it works only with OLM
-	NeedsDecision  State = "NeedsDecision"        // somebody must resolve the reasons first
+	NeedsDecision  State = "NeedsDecision"        // a user must resolve the reasons first
 	MustWait       State = "MustWait"             // OLM must finish its work first
 	NotSelected    State = "NotSelected"          // the tree does not have it in this cluster
 	AlreadyAdopted State = "AlreadyAdopted"       // OLM no longer manages it
@@ -122,7 +122,7 @@ type Counts struct {
 	Unknown int `json:"unknown"`
 }
 
-func count(objects []Object) Counts {
+func countObjects(objects []Object) Counts {
 	var n Counts
 	for _, o := range objects {
 		switch o.Class {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/olmexit/snapshot"
 	"github.com/quayside/quayside/render/needs"
 )
@@ -28,9 +28,9 @@ func (rep *Report) Text(w io.Writer, objects bool) {
 		if op.CSV != "" {
 			name += " (" + op.CSV + ")"
 		}
-		fmt.Fprintf(w, "%s: %s; %s\n", inert.Line(name), op.State, formatCounts(op.Counts))
+		fmt.Fprintf(w, "%s: %s; %s\n", sanitize.Line(name), op.State, formatCounts(op.Counts))
 		for _, r := range op.Reasons {
-			fmt.Fprintf(w, "    %s\n", inert.Line(r.Message))
+			fmt.Fprintf(w, "    %s\n", sanitize.Line(r.Message))
 		}
 		if objects {
 			listObjects(w, op.Objects)
@@ -55,9 +55,9 @@ func listObjects(w io.Writer, objects []Object) {
 		if x.Goes != "" {
 			line += " (" + string(x.Goes) + "): " + x.Why
 		}
-		fmt.Fprintf(w, "%s\n", inert.Line(line))
+		fmt.Fprintf(w, "%s\n", sanitize.Line(line))
 		for _, f := range x.Changes() {
-			fmt.Fprintf(w, "%s\n", inert.Line(fmt.Sprintf("             %s: %s", f.How, f.Path)))
+			fmt.Fprintf(w, "%s\n", sanitize.Line(fmt.Sprintf("             %s: %s", f.How, f.Path)))
 		}
 	}
 }
@@ -81,9 +81,9 @@ func (d *Diagnosis) Text(w io.Writer) {
 	count := map[needs.OLMNeed]int{}
 	for _, op := range d.Operators {
 		count[op.NeedsOLM]++
-		fmt.Fprintf(w, "%s: %s\n", inert.Line(op.Key()+" ("+op.Bundle+")"), verdicts[op.NeedsOLM])
+		fmt.Fprintf(w, "%s: %s\n", sanitize.Line(op.Key()+" ("+op.Bundle+")"), verdicts[op.NeedsOLM])
 		for _, s := range op.Signals {
-			fmt.Fprintf(w, "    %s\n", inert.Line(s.Object+" "+s.What))
+			fmt.Fprintf(w, "    %s\n", sanitize.Line(s.Object+" "+s.What))
 			fmt.Fprintf(w, "        without OLM: %s\n        remedy: %s\n", s.Loses, s.Do)
 		}
 		if len(op.Definitions) > 0 {
@@ -97,6 +97,6 @@ func (d *Diagnosis) Text(w io.Writer) {
 
 func writeUnread(w io.Writer, kinds []snapshot.Unread) {
 	for _, u := range kinds {
-		fmt.Fprintf(w, "not read: %s\n", inert.Line(u.Kind+" ("+u.APIVersion+"): "+u.Reason))
+		fmt.Fprintf(w, "not read: %s\n", sanitize.Line(u.Kind+" ("+u.APIVersion+"): "+u.Reason))
 	}
 }

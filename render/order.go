@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
-// order is the order of application of operators, by "namespace/package".
+// order is the order in which operators are applied. Its keys are "namespace/package".
 type order struct {
 	before map[string]map[string]bool // operator → operators that come before it
 	level  map[string]int             // operator → length of the longest chain of operators before it

@@ -75,7 +75,7 @@ func (t *tree) findPieces() []piece {
 			}
 		}
 	}
-	gone := map[string][]string{} // first operator of a piece → uninstalled operators of the piece
+	gone := map[string][]string{} // by first operator of a piece: uninstalled operators of the piece
 	for _, l := range t.uninstalling {
 		for _, key := range l.With {
 			join(l.With[0], key)

@@ -40,7 +40,7 @@ import (
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/bundle"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/model"
@@ -106,7 +106,7 @@ func (o operator) name() string { return o.pin.Namespace + "/" + o.pin.Package }
 
 // wrapError adds the name of the install to an error.
 func (o operator) wrapError(err error) error {
-	return fmt.Errorf("%s:\n%w", inert.Line("rendering "+o.name()+" ("+o.pin.Bundle+")"), err)
+	return fmt.Errorf("%s:\n%w", sanitize.Line("rendering "+o.name()+" ("+o.pin.Bundle+")"), err)
 }
 
 // at returns a position in the bundle, with the bundle's name before the file.
@@ -188,7 +188,7 @@ func renderAll(installs []operator, opt Options) ([]diag.Warning, error) {
 		in := &installs[i]
 		known, err := bundle.Validate(in.b)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("bundle %q of %s is not valid:\n%w", in.pin.Bundle, inert.Line(in.name()), err))
+			errs = append(errs, fmt.Errorf("bundle %q of %s is not valid:\n%w", in.pin.Bundle, sanitize.Line(in.name()), err))
 			continue
 		}
 		// The needs of the rendered pods are compared with the cluster.
@@ -252,7 +252,7 @@ func (l *loader) load(fsys fs.FS, pin lockfile.Pin) (*bundle.Bundle, error) {
 	name := pin.Namespace + "/" + pin.Package
 	b, err := bundle.Load(fsys)
 	if err != nil {
-		return nil, fmt.Errorf("reading bundle %q of %s:\n%w", pin.Bundle, inert.Line(name), err)
+		return nil, fmt.Errorf("reading bundle %q of %s:\n%w", pin.Bundle, sanitize.Line(name), err)
 	}
 	if b.CSV.Name != pin.Bundle && pin.Bundle != "" {
 		return nil, fmt.Errorf("reading bundle %q of %s: it contains %q", pin.Bundle, name, b.CSV.Name)

@@ -70,7 +70,7 @@ func (t *tree) sharedCRDs() []Object {
 	return out
 }
 
-// provider is an install with one of its CRDs.
+// provider is an operator install and one of the CRDs that it provides.
 type provider struct {
 	in   *operator
 	crd  Object

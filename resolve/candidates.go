@@ -175,7 +175,7 @@ func (w *world) packageFrom(s *want, id model.ID) ([]*model.Package, *fault) {
 		if err, broken := w.x.Broken()[id]; broken {
 			return nil, &fault{pos: s.pos(declare.FieldCatalog, declare.FieldBundle), msg: fmt.Sprintf("catalog %s cannot be used: %v", id, err)}
 		}
-		return nil, &fault{pos: s.pos(declare.FieldCatalog), msg: fmt.Sprintf("no catalog %s%s", id, w.haveCatalogs(s.ns))}
+		return nil, &fault{pos: s.pos(declare.FieldCatalog), msg: fmt.Sprintf("no catalog %s%s", id, w.listCatalogs(s.ns))}
 	}
 	if !w.isVisible(s.ns, id) {
 		return nil, &fault{
@@ -190,8 +190,8 @@ func (w *world) packageFrom(s *want, id model.ID) ([]*model.Package, *fault) {
 	return []*model.Package{p}, nil
 }
 
-// haveCatalogs lists the visible catalogs for a message.
-func (w *world) haveCatalogs(ns string) string {
+// listCatalogs lists the visible catalogs for a message.
+func (w *world) listCatalogs(ns string) string {
 	var names []string
 	for _, c := range w.catalogs(ns) {
 		names = append(names, c.ID().String())
@@ -199,21 +199,21 @@ func (w *world) haveCatalogs(ns string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return " (available: " + list(names) + ")"
+	return " (available: " + joinNames(names) + ")"
 }
 
 func (w *world) noPackage(s *want, c *model.Catalog) *fault {
 	where, withdrawn := "in any visible catalog", true
 	if c != nil {
 		where = "in catalog " + c.ID().String()
-	} else if broken := w.unreadable(s.ns); len(broken) > 0 {
+	} else if broken := w.unreadableCatalogs(s.ns); len(broken) > 0 {
 		where, withdrawn = "in any readable catalog (not readable: "+strings.Join(broken, ", ")+")", false
 	}
 	return &fault{s.pos(declare.FieldPackage, declare.FieldBundle), fmt.Sprintf("no package %q %s", s.pkg, where), withdrawn}
 }
 
-// unreadable lists the catalogs visible in a namespace that cannot be read.
-func (w *world) unreadable(ns string) []string {
+// unreadableCatalogs lists the catalogs visible in a namespace that cannot be read.
+func (w *world) unreadableCatalogs(ns string) []string {
 	var out []string
 	for _, id := range slices.SortedFunc(maps.Keys(w.x.Broken()), model.ID.Compare) {
 		if w.isVisible(ns, id) {
@@ -268,9 +268,9 @@ func (s *want) entriesOf(pkgs []*model.Package, of func(*model.Channel) []*model
 	return es
 }
 
-// allows returns a predicate for the bundles and versions that the declaration of s allows. It
+// versionFilter returns a predicate for the bundles and versions that the declaration of s versionFilter. It
 // implements Rule 9.
-func (s *want) allows() (func(bundle string, v model.Version) bool, *fault) {
+func (s *want) versionFilter() (func(bundle string, v model.Version) bool, *fault) {
 	switch {
 	case s.decl != nil && len(s.decl.Allowed) > 0:
 		return func(bundle string, _ model.Version) bool { return slices.Contains(s.decl.Allowed, bundle) }, nil
@@ -284,20 +284,22 @@ func (s *want) allows() (func(bundle string, v model.Version) bool, *fault) {
 	return func(_ string, v model.Version) bool { return in(v.String()) }, nil
 }
 
-// limits reports whether s restricts the allowed versions.
-func (s *want) limits() bool { return s.decl != nil && (s.decl.Range != "" || len(s.decl.Allowed) > 0) }
+// limitsVersions reports whether s restricts the allowed versions.
+func (s *want) limitsVersions() bool {
+	return s.decl != nil && (s.decl.Range != "" || len(s.decl.Allowed) > 0)
+}
 
 // describeAllowed returns the restriction for messages: `in the range ">=1.0.0"`.
 func (s *want) describeAllowed() string {
 	if len(s.decl.Allowed) > 0 {
-		return "among the listed versions (" + list(s.decl.Allowed) + ")"
+		return "among the listed versions (" + joinNames(s.decl.Allowed) + ")"
 	}
 	return fmt.Sprintf("in the range %q", s.decl.Range)
 }
 
 // installCandidates returns the candidates for a new install. It implements Rule 1.
 func (w *world) installCandidates(s *want, pkgs []*model.Package) options {
-	allowed, bad := s.allows()
+	allowed, bad := s.versionFilter()
 	if bad != nil {
 		return options{fault: bad}
 	}
@@ -328,7 +330,7 @@ func (w *world) offeredEntries(s *want, ch *model.Channel) []*model.Entry {
 			return []*model.Entry{e}
 		}
 		return nil
-	case s.isV1(), target != nil && target.Version != "", s.limits():
+	case s.isV1(), target != nil && target.Version != "", s.limitsVersions():
 		return ch.Entries()
 	}
 	return ch.Walk()

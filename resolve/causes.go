@@ -12,7 +12,7 @@ import (
 type cause interface {
 	order() causeOrder
 	about() fact
-	where() string                          // position in a file, or ""
+	position() string                       // position in a file, or ""
 	describe(t *explainer, of []int) string // of: the atoms that can meet it, or that it excludes from each other
 }
 
@@ -25,7 +25,7 @@ type fact struct {
 
 func (f fact) order() causeOrder { return orderExclusion }
 func (f fact) about() fact       { return f }
-func (f fact) where() string     { return "" }
+func (f fact) position() string  { return "" }
 
 // causeOrder is the order of causes in an explanation.
 type causeOrder int
@@ -46,7 +46,7 @@ type requestCause struct {
 
 func (c requestCause) order() causeOrder { return orderRequest }
 
-func (c requestCause) where() string {
+func (c requestCause) position() string {
 	switch {
 	case c.fault != nil && !c.fault.pos.IsZero():
 		return c.fault.pos.String()
@@ -77,7 +77,7 @@ func (c requestCause) describe(t *explainer, of []int) string {
 	case 1:
 		return text + ": only " + names[0] + " matches"
 	default:
-		return text + ": " + list(names) + " match"
+		return text + ": " + joinNames(names) + " match"
 	}
 }
 
@@ -88,14 +88,14 @@ type installedCause struct {
 }
 
 func (c installedCause) order() causeOrder { return orderInstalled }
-func (c installedCause) where() string     { return c.inst.where() }
+func (c installedCause) position() string  { return c.inst.position() }
 
 func (c installedCause) describe(*explainer, []int) string {
 	return c.inst.bundle + " is installed in namespace " + c.inst.ns + "; it remains pinned, although no subscription requests it"
 }
 
-// where returns the position of the ClusterServiceVersion or the pin of i, or "".
-func (i *installed) where() string {
+// position returns the position of the ClusterServiceVersion or the pin of i, or "".
+func (i *installed) position() string {
 	switch {
 	case i.csv != nil:
 		return i.csv.Pos.String()
@@ -114,7 +114,7 @@ type requirementCause struct {
 func (c requirementCause) order() causeOrder { return orderRequirement }
 
 func (c requirementCause) describe(t *explainer, of []int) string {
-	return t.requires([]string{c.bundle}, c.req, of)
+	return t.describeRequirement([]string{c.bundle}, c.req, of)
 }
 
 // banCause states that a bundle cannot be chosen.
@@ -141,7 +141,7 @@ const (
 	banOtherLock                      // the followed lock pins another bundle
 	banAgainst                        // Options.Objection refuses it
 	banPinned                         // another bundle of the package is pinned and has no edge to it (rule 12)
-	banUnanswered                     // its subscription is left out, or does not allow it (rule 4)
+	banUnanswered                     // its subscription is omitted, or does not allow it (rule 4)
 )
 
 func (c banCause) describe(*explainer, []int) string { return c.bundle + " " + c.why.text }

@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
@@ -100,7 +100,7 @@ func FieldTitles(names []string) []string {
 func (e *StaleError) Error() string {
 	text := "quayside.lock is out of date: run 'quayside resolve'"
 	for _, r := range e.Reasons {
-		text += "\n\t" + inert.Line(r.String())
+		text += "\n\t" + sanitize.Line(r.String())
 	}
 	return text
 }

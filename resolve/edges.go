@@ -11,7 +11,7 @@ import (
 // upgradeCandidates returns the candidates for an upgrade of the installed bundle. They include the
 // installed bundle itself if the declaration allows it. It implements Rule 1 and Rule 5.
 func (w *world) upgradeCandidates(s *want, pkgs []*model.Package, how treatment) options {
-	allowed, bad := s.allows()
+	allowed, bad := s.versionFilter()
 	if bad != nil {
 		return options{fault: bad}
 	}
@@ -20,7 +20,7 @@ func (w *world) upgradeCandidates(s *want, pkgs []*model.Package, how treatment)
 	var out options
 	target := w.named(s)
 	isOnWay := w.opt.Hops < 0 && target != nil && target.Version != "" && !s.disallows(target, pkgs) // to an allowed version
-	for _, e := range w.edges(s, pkgs) {
+	for _, e := range w.upgradeEntries(s, pkgs) {
 		v := e.Bundle().Version()
 		switch {
 		case !allowed(e.Name(), v) && !isOnWay:
@@ -88,7 +88,7 @@ func (w *world) reinstallCandidates(s *want, pkgs []*model.Package) options {
 		}
 		return lower && !w.opt.AllowDowngrade || o.entry.Name() == s.current.bundle
 	})
-	allowed, _ := s.allows()
+	allowed, _ := s.versionFilter()
 	switch {
 	case s.allowsInstalled(pkgs, allowed):
 		out.of = append(out.of, option{current: s.current})
@@ -120,10 +120,10 @@ func requestsOtherBundle(s *want, pkgs []*model.Package) bool {
 	})
 }
 
-// edges returns the upgrade candidates of s, in order of preference. In a promotion they are the
+// upgradeEntries returns the upgrade candidates of s, in order of preference. In a promotion they are the
 // entries of the bundle in the upstream lock. With a target version, they are only the first step of
 // the shortest path to it.
-func (w *world) edges(s *want, pkgs []*model.Package) []*model.Entry {
+func (w *world) upgradeEntries(s *want, pkgs []*model.Package) []*model.Entry {
 	cur := s.current
 	if pin := w.pinToReach(s); pin != nil {
 		return s.pinnedEntries(pkgs, pin)
@@ -207,7 +207,7 @@ func (w *world) unknownTarget(s *want, pkgs []*model.Package, t *Target) *fault 
 
 // disallows reports whether the declaration of s excludes every bundle of the target version.
 func (s *want) disallows(t *Target, pkgs []*model.Package) bool {
-	allowed, bad := s.allows()
+	allowed, bad := s.versionFilter()
 	return bad == nil && !slices.ContainsFunc(s.entriesOf(pkgs, (*model.Channel).Entries), func(e *model.Entry) bool {
 		return isVersion(e, t.Version) && allowed(e.Name(), e.Bundle().Version())
 	})

@@ -54,7 +54,7 @@ func (t *explainer) conflict() *explain.Conflict {
 		c.Namespace = cmp.Or(c.Namespace, x.about().ns)
 		if by, ok := x.cause.(requestCause); ok {
 			c.Subscriptions = append(c.Subscriptions, by.want.key())
-			c.At = cmp.Or(c.At, by.where())
+			c.At = cmp.Or(c.At, by.position())
 			if n := t.b.w.boundTarget(by.want); n != nil && targetPos == "" {
 				targetPos = n.At.String()
 			}
@@ -94,7 +94,7 @@ func (t *explainer) chain() []explain.Link {
 	var out []explain.Link
 	for _, x := range t.causes {
 		if o := x.order(); o == orderRequest || o == orderInstalled {
-			out = append(out, explain.Link{At: x.where(), Text: x.describe(t, x.of)})
+			out = append(out, explain.Link{At: x.position(), Text: x.describe(t, x.of)})
 			out = append(out, t.consequences(x.of, 1)...)
 			t.explained[x.tag] = true
 		}
@@ -146,9 +146,9 @@ func (t *explainer) consequences(atoms []int, depth int) []explain.Link {
 	for _, g := range groups {
 		switch c := g.common.(type) {
 		case banCause:
-			out = append(out, explain.Link{Depth: depth, Text: list(g.bundles) + " " + pluralize(c.why.text, len(g.bundles))})
+			out = append(out, explain.Link{Depth: depth, Text: joinNames(g.bundles) + " " + pluralize(c.why.text, len(g.bundles))})
 		case requirementCause:
-			out = append(out, explain.Link{Depth: depth, Text: t.requires(g.bundles, c.req, g.atoms)})
+			out = append(out, explain.Link{Depth: depth, Text: t.describeRequirement(g.bundles, c.req, g.atoms)})
 			if depth < 20 {
 				out = append(out, t.consequences(g.atoms, depth+1)...)
 			}
@@ -167,13 +167,13 @@ func (t *explainer) names(atoms []int) []string {
 	return names
 }
 
-// requires describes the requirement of some bundles and the atoms that meet it.
-func (t *explainer) requires(bundles []string, r *requirement, atoms []int) string {
+// describeRequirement describes the requirement of some bundles and the atoms that meet it.
+func (t *explainer) describeRequirement(bundles []string, r *requirement, atoms []int) string {
 	verb := " requires "
 	if len(bundles) > 1 {
 		verb = " require "
 	}
-	text := list(bundles) + verb + r.text
+	text := joinNames(bundles) + verb + r.text
 	if r.note != "" {
 		text += fmt.Sprintf(" (%q)", r.note)
 	}
@@ -184,7 +184,7 @@ func (t *explainer) requires(bundles []string, r *requirement, atoms []int) stri
 	case 1:
 		return text + ": only " + names[0] + " meets it"
 	}
-	return text + ": " + list(names) + " meet it"
+	return text + ": " + joinNames(names) + " meet it"
 }
 
 // otherVersions lists, for each API of r that no bundle provides, the bundles that provide another
@@ -209,7 +209,7 @@ func (t *explainer) otherVersions(r *requirement) string {
 			continue
 		}
 		for _, other := range slices.SortedFunc(maps.Keys(offers), model.GVK.Compare) {
-			text += "; the API " + other.String() + " is offered by " + list(offers[other])
+			text += "; the API " + other.String() + " is offered by " + joinNames(offers[other])
 		}
 	}
 	return text
@@ -227,7 +227,7 @@ func (t *explainer) listInvolved(atoms []int) string {
 			}
 		}
 	}
-	return list(names)
+	return joinNames(names)
 }
 
 // origin names an atom with its source: installed, or its channel and catalog.
@@ -238,9 +238,9 @@ func (a *atom) origin() string {
 	return a.bundle() + " (channel " + a.entry.Channel().Name() + " of catalog " + a.catalog().ID().String() + ")"
 }
 
-// list joins names for a message. Of more than five names, it lists four and the number of the
+// joinNames joins names for a message. Of more than five names, it lists four and the number of the
 // others.
-func list(names []string) string {
+func joinNames(names []string) string {
 	const most = 5
 	if len(names) > most {
 		return strings.Join(names[:most-1], ", ") + fmt.Sprintf(" and %d more", len(names)-most+1)

@@ -73,15 +73,15 @@ func (r *factReader) bundle(b *model.Bundle) *facts {
 		apis: b.Provides(), labels: b.Labels(),
 		deprecated: b.Deprecated(), broken: b.Unusable(), properties: b.Properties(),
 	}
-	r.number(f)
+	r.numberAPIs(f)
 	r.compile(f, b.Requires())
 	r.bundles[b] = f
 	return f
 }
 
-// number sets the numbers of the APIs of f. It reuses the numbers of the previous facts if these
+// numberAPIs sets the numbers of the APIs of f. It reuses the numbers of the previous facts if these
 // have the same APIs, as most consecutive bundles do.
-func (r *factReader) number(f *facts) {
+func (r *factReader) numberAPIs(f *facts) {
 	if slices.Equal(f.apis, r.last.apis) {
 		f.apiNumbers = r.last.apiNumbers
 	} else {
@@ -99,7 +99,7 @@ func (r *factReader) number(f *facts) {
 func (r *factReader) compile(f *facts, requires []model.Requirement) {
 	for _, want := range requires {
 		var key strings.Builder
-		requirementKey(&key, want)
+		writeRequirementKey(&key, want)
 		req, ok := r.compiled[key.String()]
 		if !ok {
 			req = compile(want, &r.rules)
@@ -134,7 +134,7 @@ func (r *factReader) fromProperties(ps []model.Property) *facts {
 		pkg: parsed.Package, apis: parsed.Provides, labels: parsed.Labels,
 		deprecated: parsed.Deprecated, broken: parsed.Unusable, properties: ps,
 	}
-	r.number(f)
+	r.numberAPIs(f)
 	if parsed.Release != nil {
 		f.release = *parsed.Release
 	}

@@ -53,7 +53,7 @@ func (w *world) holdReasons(lock *lockfile.File) (*state, map[*want]held) {
 	solved := func() *round {
 		if once == nil {
 			once = &round{b: &builder{}}
-			if r, err := w.round(st); err == nil {
+			if r, err := w.runRound(st); err == nil {
 				once = r
 			}
 		}
@@ -75,7 +75,7 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 		return
 	}
 	if pin := w.pinToReach(s); pin != nil {
-		r.reportStay(s, pin, root.opts, lock)
+		r.reportHeldPromotion(s, pin, root.opts, lock)
 		return
 	}
 	h, code := w.holdReason(s, root.opts, func() *round { return r }), "held"
@@ -126,7 +126,7 @@ func (w *world) holdReason(s *want, opts options, solved func() *round) held {
 		if e := w.nextOutside(s); e != nil {
 			return held{by: HeldByRange, offered: e.Name(), reason: "it is not " + s.describeAllowed()}
 		}
-		return w.stranded(s)
+		return w.strandedReason(s)
 	}
 	return held{}
 }
@@ -143,14 +143,14 @@ func (w *world) faultReason(s *want, f *fault) held {
 // does not allow, or nil.
 func (w *world) nextOutside(s *want) *model.Entry {
 	pkgs, bad := w.packages(s)
-	if bad != nil || !s.limits() {
+	if bad != nil || !s.limitsVersions() {
 		return nil
 	}
-	allowed, bad := s.allows()
+	allowed, bad := s.versionFilter()
 	if bad != nil {
 		return nil
 	}
-	edges := w.edges(s, pkgs)
+	edges := w.upgradeEntries(s, pkgs)
 	i := slices.IndexFunc(edges, func(e *model.Entry) bool {
 		v := e.Bundle().Version()
 		return !allowed(e.Name(), v) && s.current.facts.hasVersion && s.current.facts.isBelow(e.Bundle())
@@ -176,12 +176,12 @@ func (r *round) conflictReason(s *want) held {
 		return held{by: HeldByConflict}
 	}
 	why := r.findObstacle(root, better)
-	return held{by: r.b.bannedBy(better), offered: r.b.atoms[better[0]].bundle(), reason: why.text, refused: why.refused}
+	return held{by: r.b.banReason(better), offered: r.b.atoms[better[0]].bundle(), reason: why.text, refused: why.refused}
 }
 
-// bannedBy returns HeldByInstallMode or HeldByCluster, as for the last atom, if every atom is
+// banReason returns HeldByInstallMode or HeldByCluster, as for the last atom, if every atom is
 // banned for one of these reasons. Otherwise it returns HeldByConflict.
-func (b *builder) bannedBy(ids []int) HeldBack {
+func (b *builder) banReason(ids []int) HeldBack {
 	words := map[banKind]HeldBack{banInstallMode: HeldByInstallMode, banCluster: HeldByCluster}
 	by := HeldByConflict
 	for _, id := range ids {
@@ -195,9 +195,9 @@ func (b *builder) bannedBy(ids []int) HeldBack {
 	return by
 }
 
-// stranded returns the reason why the installed bundle has no upgrade path to the head. It returns
+// strandedReason returns the reason why the installed bundle has no upgrade path to the head. It returns
 // the zero value if this does not apply. It implements Rule 14.
-func (w *world) stranded(s *want) held {
+func (w *world) strandedReason(s *want) held {
 	pkgs, bad := w.packages(s)
 	if bad != nil || s.namesBundle() {
 		return held{}
@@ -241,7 +241,7 @@ func (w *world) upgradeFlag(s *want, h held, lock *lockfile.File) string {
 	}
 	opt := upgradeOptions(w.opt)
 	opt.Upgrade, opt.Named, opt.AllowDowngrade = false, []Target{at}, down
-	if w.next(s, opt, lock) != h.to.Name() {
+	if w.nextBundle(s, opt, lock) != h.to.Name() {
 		return ""
 	}
 	if w.opt.Command != "" {
@@ -250,12 +250,12 @@ func (w *world) upgradeFlag(s *want, h held, lock *lockfile.File) string {
 	return "; " + flags + takes
 }
 
-// next returns the installed bundle of s after one round from lock with opt, or "" if there is
+// nextBundle returns the installed bundle of s after one round from lock with opt, or "" if there is
 // none.
-func (w *world) next(s *want, opt Options, lock *lockfile.File) string {
+func (w *world) nextBundle(s *want, opt Options, lock *lockfile.File) string {
 	as := w.forTrial(w.decl, opt)
 	as.followers = w.followers
-	r, err := as.round(as.stateBefore(lock))
+	r, err := as.runRound(as.stateBefore(lock))
 	if err != nil {
 		return ""
 	}

@@ -20,7 +20,7 @@ type Options struct {
 	Unpin              []Target       // operators whose previous pins are ignored
 	Prune              bool           // remove dependencies that nothing requires any more
 	Held               []Hold         // operators not to upgrade, in addition to declared holds
-	Lenient            bool           // leave out a declared operator without a pin if it cannot be installed, instead of a conflict
+	Lenient            bool           // omit a declared operator without a pin if it cannot be installed, instead of a conflict
 	KubernetesVersion  string         // "1.34"; empty: minKubeVersion is not checked
 	OpenShiftVersion   string         // "4.20"; empty: olm.maxOpenShiftVersion is not checked
 	Requirements       string         // "enforce" (or empty): exclude candidates that cannot run; "warn": only warn
@@ -73,17 +73,17 @@ type Hold struct {
 	At                 diag.Pos // position of the observation; zero: none
 }
 
-// Move is one changed pin.
-type Move struct {
+// PinChange is one changed pin.
+type PinChange struct {
 	Namespace, Package string
 	From, To           string   // bundles; empty From: newly installed; empty To: removed
 	Why                string   // "subscription my-etcd/etcd", "required by my-app/app: the API …"
 	Remaining          []string // bundles from To up to the head that upgrades can reach, nearest first
 }
 
-// Stay is an operator that could not be promoted to its version in Options.From. With
+// HeldPromotion is an operator that could not be promoted to its version in Options.From. With
 // Options.Lenient, it can also be an operator that could not be installed from Options.From.
-type Stay struct {
+type HeldPromotion struct {
 	Namespace, Package string
 	HeldBack           HeldBack
 	Text               string   // the bundle and the reason: "kafka.v1.0.0, which is older"
@@ -92,11 +92,11 @@ type Stay struct {
 
 // Result is the outcome of Resolve.
 type Result struct {
-	Lock      *lockfile.File      // nil if Resolve returns an error
-	Partial   *lockfile.File      // the part without conflicts; equal to Lock if there are none
-	Warnings  []diag.Warning      // sorted
-	Conflicts []*explain.Conflict // sorted by namespace, then subscription
-	Stays     []Stay              // in the order of the declarations
-	Moves     []Move              // sorted by namespace, then package
-	Rounds    [][]Move            // the changes of each hop
+	Lock           *lockfile.File      // nil if Resolve returns an error
+	Partial        *lockfile.File      // the part without conflicts; equal to Lock if there are none
+	Warnings       []diag.Warning      // sorted
+	Conflicts      []*explain.Conflict // sorted by namespace, then subscription
+	HeldPromotions []HeldPromotion     // in the order of the declarations
+	PinChanges     []PinChange         // sorted by namespace, then package
+	Rounds         [][]PinChange       // the changes of each hop
 }

@@ -40,7 +40,7 @@ func (b *builder) forbidOverlaps() {
 	if !b.hasSeveralNamespaces() {
 		return
 	}
-	requested := answering(slices.DeleteFunc(slices.Clone(b.roots), func(r root) bool { return r.choice.Soft }))
+	requested := rootAtoms(slices.DeleteFunc(slices.Clone(b.roots), func(r root) bool { return r.choice.Soft }))
 	scopes := map[model.GVK][]installScope{}
 	factAtoms := map[model.GVK]map[installScope]int{}
 	var order []model.GVK

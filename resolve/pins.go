@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// lock returns the lock of a state. An unchanged pin keeps its recorded catalog data, unless its
+// newLock returns the newLock of a state. An unchanged pin keeps its recorded catalog data, unless its
 // catalog is current.
-func (w *world) lock(st *state, prev *lockfile.File) *lockfile.File {
+func (w *world) newLock(st *state, prev *lockfile.File) *lockfile.File {
 	var pins []lockfile.Pin
 	seen := map[string]bool{}
 	for _, i := range st.installed {
@@ -291,8 +291,8 @@ func (st *state) providersFor(by *installed, r *requirement) []*installed {
 	return remote
 }
 
-// listMoves returns the changes of a round.
-func (w *world) listMoves(before, after *state) []Move {
+// listPinChanges returns the changes of a round.
+func (w *world) listPinChanges(before, after *state) []PinChange {
 	type place struct{ ns, pkg string }
 	at := func(st *state) map[place]*installed {
 		out := map[place]*installed{}
@@ -305,10 +305,10 @@ func (w *world) listMoves(before, after *state) []Move {
 	}
 	old, now := at(before), at(after)
 	dependents := after.dependents()
-	var out []Move
+	var out []PinChange
 	for p, i := range now {
 		wants := after.wantsOf(i)
-		m := Move{Namespace: p.ns, Package: p.pkg, To: i.bundle, Why: requestReason(wants, dependents[i])}
+		m := PinChange{Namespace: p.ns, Package: p.pkg, To: i.bundle, Why: requestReason(wants, dependents[i])}
 		if o := old[p]; o != nil {
 			if o.bundle == i.bundle {
 				continue
@@ -322,21 +322,21 @@ func (w *world) listMoves(before, after *state) []Move {
 	}
 	for p, o := range old {
 		if now[p] == nil {
-			out = append(out, Move{Namespace: p.ns, Package: p.pkg, From: o.bundle, Why: "no longer requested"})
+			out = append(out, PinChange{Namespace: p.ns, Package: p.pkg, From: o.bundle, Why: "no longer requested"})
 		}
 	}
-	sortMoves(out)
+	sortPinChanges(out)
 	return out
 }
 
 // withDropped adds a move for each pin of prev that is missing from now and is not yet listed. For
 // an operator that was unpinned before resolution, it sets the previous bundle of the move, or
 // removes the move if the bundle is unchanged.
-func withDropped(ms []Move, prev, now *lockfile.File) []Move {
+func withDropped(ms []PinChange, prev, now *lockfile.File) []PinChange {
 	if prev == nil {
 		return ms
 	}
-	ms = slices.DeleteFunc(ms, func(m Move) bool {
+	ms = slices.DeleteFunc(ms, func(m PinChange) bool {
 		p, had := prev.Pin(m.Namespace, m.Package)
 		return had && m.From == "" && m.To == p.Bundle
 	})
@@ -347,21 +347,21 @@ func withDropped(ms []Move, prev, now *lockfile.File) []Move {
 	}
 	for _, p := range prev.Pins {
 		_, still := now.Pin(p.Namespace, p.Package)
-		listed := slices.ContainsFunc(ms, func(m Move) bool { return m.Namespace == p.Namespace && m.Package == p.Package })
+		listed := slices.ContainsFunc(ms, func(m PinChange) bool { return m.Namespace == p.Namespace && m.Package == p.Package })
 		if !still && !listed {
 			why := "no longer requested"
 			if l, leaves := now.Leaves(p.Key()); leaves && l.ReplacedBy != "" {
 				why = "replaced by " + l.ReplacedBy
 			}
-			ms = append(ms, Move{Namespace: p.Namespace, Package: p.Package, From: p.Bundle, Why: why})
+			ms = append(ms, PinChange{Namespace: p.Namespace, Package: p.Package, From: p.Bundle, Why: why})
 		}
 	}
-	sortMoves(ms)
+	sortPinChanges(ms)
 	return ms
 }
 
-func sortMoves(ms []Move) {
-	slices.SortFunc(ms, func(a, b Move) int {
+func sortPinChanges(ms []PinChange) {
+	slices.SortFunc(ms, func(a, b PinChange) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
 	})
 }

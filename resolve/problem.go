@@ -76,7 +76,7 @@ type builder struct {
 	byAPI           map[apiKey][]int
 	candidateLists  map[needKey][]int
 	todo            []int
-	unanswerable    map[pkgKey]*want // left-out subscriptions that are not installed
+	unanswerable    map[pkgKey]*want // omitted subscriptions that are not installed
 	wantByPackage   map[pkgKey]*want // the first subscription for each namespace and package
 	needed          map[*installed]bool
 	pinned          map[pkgKey]*want // installed bundles of undeclared packages
@@ -325,7 +325,7 @@ func (b *builder) rootOptions(s *want) (opts options, soft bool) {
 	return opts, soft
 }
 
-// isOptional reports whether s is left out if it has no solution, instead of causing a conflict.
+// isOptional reports whether s is omitted if it has no solution, instead of causing a conflict.
 func (b *builder) isOptional(s *want) bool { return b.w.opt.Lenient && s.current == nil }
 
 // banOthers bans the bundles of an optional subscription's package that are not candidates of the
@@ -379,8 +379,8 @@ func (b *builder) addRoot(r root) {
 	b.p.Roots = append(b.p.Roots, r.choice)
 }
 
-// answering returns the set of the atoms that are candidates of at least one root.
-func answering(roots []root) map[int]bool {
+// rootAtoms returns the set of the atoms that are candidates of at least one root.
+func rootAtoms(roots []root) map[int]bool {
 	out := map[int]bool{}
 	for _, r := range roots {
 		for _, id := range r.choice.Of {

@@ -205,8 +205,8 @@ func TestOwnResultStays(t *testing.T) {
 		if diff := cmp.Diff(string(lockfile.Format(first.Lock)), string(lockfile.Format(again.Lock))); diff != "" {
 			t.Fatalf("lock (-first +again):\n%s", diff)
 		}
-		if len(again.Moves) > 0 {
-			t.Fatalf("moves: %v", again.Moves)
+		if len(again.PinChanges) > 0 {
+			t.Fatalf("moves: %v", again.PinChanges)
 		}
 		if err := check(x, &u.decl, first.Lock, plain); err != nil {
 			t.Fatal(err)
@@ -307,8 +307,8 @@ func TestFollowedLock(t *testing.T) {
 		}
 		opt.Hops = -1
 		end := mustResolve(t, x, &u.decl, res.Lock, opt)
-		if again := mustResolve(t, x, &u.decl, end.Partial, opt); len(end.Conflicts) == 0 && len(again.Moves) > 0 {
-			t.Fatalf("moves again: %v", again.Moves)
+		if again := mustResolve(t, x, &u.decl, end.Partial, opt); len(end.Conflicts) == 0 && len(again.PinChanges) > 0 {
+			t.Fatalf("moves again: %v", again.PinChanges)
 		}
 	})
 	if moved == 0 || stayed == 0 && !testing.Short() { // -short draws only a few cases
@@ -336,8 +336,8 @@ func TestAllHopsEndWhereNothingChanges(t *testing.T) {
 			return
 		}
 		again := mustResolve(t, x, &u.decl, first.Lock, opt)
-		if len(again.Moves) > 0 {
-			t.Fatalf("moves: %v", again.Moves)
+		if len(again.PinChanges) > 0 {
+			t.Fatalf("moves: %v", again.PinChanges)
 		}
 	})
 }

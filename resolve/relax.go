@@ -8,7 +8,7 @@ type relaxation int
 
 const (
 	notRelaxed          relaxation = iota // must be satisfied as declared
-	keptInstalled                         // satisfied by the installed bundle, or left out
+	keptInstalled                         // satisfied by the installed bundle, or omitted
 	requirementsIgnored                   // the requirements of the installed bundle are ignored
 	fullyIgnored                          // the installed bundle does not exclude other bundles
 )

@@ -67,7 +67,7 @@ type dispute struct {
 type trial struct {
 	w           *world
 	prev        *lockfile.File
-	relaxations map[string]relaxation // of the parties of other conflicts, by key
+	relaxations map[string]relaxation // by party.key: relaxations for the other conflicts
 }
 
 // apply applies the remedies to a copy of the inputs.

@@ -161,9 +161,9 @@ func join(rs []*requirement, sep string, of func(*requirement) string) string {
 	return strings.Join(parts, sep)
 }
 
-// requirementKey writes a key of r. Equal requirements have equal keys. It is cheaper than
+// writeRequirementKey writes a key of r. Equal requirements have equal keys. It is cheaper than
 // compiling r.
-func requirementKey(b *strings.Builder, r model.Requirement) {
+func writeRequirementKey(b *strings.Builder, r model.Requirement) {
 	fmt.Fprintf(b, "%d", r.Kind)
 	switch r.Kind {
 	case model.RequireGVK:
@@ -178,7 +178,7 @@ func requirementKey(b *strings.Builder, r model.Requirement) {
 	}
 	b.WriteByte('(')
 	for _, sub := range r.Of {
-		requirementKey(b, sub)
+		writeRequirementKey(b, sub)
 	}
 	b.WriteByte(')')
 }

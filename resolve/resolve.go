@@ -15,20 +15,20 @@
 // The rules of resolution, by their numbers in the specification, and the code that implements
 // them:
 //
-//	 1 same choice                      world.round, world.installCandidates, world.upgradeCandidates, builder.candidates
+//	 1 same choice                      world.runRound, world.installCandidates, world.upgradeCandidates, builder.candidates
 //	 2 conflicts with explanations      builder.newExplainer, cause
 //	 3 fixed order instead of chance    builder.orderedWants, world.catalogs, world.providers
 //	 4 isolated failures                relaxations, banUnusable, banUnanswered, installNamespace, world.reportBadRanges
 //	 5 no downgrades                    world.upgradeCandidates, world.cannotSucceed
 //	 6 warnings about side effects      world.reportRound, world.reportHeld, world.reportOrphans, world.reportResult
 //	 7 install modes and versions       world.cannotRun, world.reportCannotRun, world.reportUnchecked
-//	 8 installed state                  world.stateBefore, world.fromLock, world.fromCluster
-//	 9 declarations of OLM v1           want.allows, world.rank, checkTies
+//	 8 installed state                  world.stateBefore, world.addPins, world.adoptUnpinned
+//	 9 declarations of OLM v1           want.versionFilter, world.rank, checkTies
 //	10 overlap                          builder.forbidOverlaps, builder.firstOverlap, sharing
 //	11 selectors of OperatorGroups      world.applyGroup
 //	12 generated pins                   builder.rootOptions, builder.orderedWants, world.cannotSucceed, relaxations.relaxGenerated, generateWants, installed.undeclared
 //	13 proven suggestions               world.suggest, explainer.remedies, question.availableChanges, world.upgradeFlag
-//	14 stranded pins                    world.stranded, world.droppedBy
+//	14 stranded pins                    world.strandedReason, world.droppedBy
 //	15 preferences that OLM loses       builder.candidates
 //
 // Everything here is a pure function of its arguments. The package never reads
@@ -77,7 +77,7 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	var last *round
 	seen := []*state{st}
 	for hop := 0; ; hop++ {
-		r, err := w.round(st)
+		r, err := w.runRound(st)
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +93,7 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 			w.reportRound(r)
 		}
 		if r.changed {
-			res.Rounds = append(res.Rounds, w.listMoves(st, r.next))
+			res.Rounds = append(res.Rounds, w.listPinChanges(st, r.next))
 		}
 		st = r.next
 		if !w.needsAnotherHop(hop, r) {
@@ -108,7 +108,7 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	if opt.Prune {
 		st = st.pruned()
 	}
-	res.Partial = w.lock(st, prev)
+	res.Partial = w.newLock(st, prev)
 	successionConflicts := w.successionConflicts(prev, res.Partial)
 	if len(successionConflicts) > 0 { // keep the previous lock
 		st, res.Partial, res.Rounds = first, lockfile.New(nil), nil
@@ -117,12 +117,12 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 		}
 	}
 	res.Conflicts = uniqueConflicts(append(res.Conflicts, successionConflicts...))
-	res.Moves = withDropped(w.listMoves(first, st), prev, res.Partial)
+	res.PinChanges = withDropped(w.listPinChanges(first, st), prev, res.Partial)
 	if !w.quiet {
 		w.reportResult(last, st, res)
 		w.reportSuccessions(prev, res.Partial)
 	}
-	res.Warnings, res.Stays = diag.SortWarnings(w.warnings), w.stays
+	res.Warnings, res.HeldPromotions = diag.SortWarnings(w.warnings), w.heldPromotions
 	complete := len(res.Conflicts) == 0 || opt.KeepGoing && len(successionConflicts) == 0
 	if complete {
 		res.Lock = res.Partial
@@ -164,7 +164,7 @@ func (w *world) conflicts(r *round, prev *lockfile.File, st *state, hop int) []*
 	if len(r.disputes) > 0 && !w.quiet {
 		from := prev
 		if hop > 0 {
-			from = w.lock(st, prev)
+			from = w.newLock(st, prev)
 		}
 		w.suggest(r, from)
 	}

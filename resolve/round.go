@@ -19,9 +19,9 @@ type round struct {
 	changed  bool
 }
 
-// round resolves once from st. After a conflict, it relaxes parties of that conflict and tries
+// runRound resolves once from st. After a conflict, it relaxes parties of that conflict and tries
 // again, until the rest has a solution. It implements Rule 1.
-func (w *world) round(st *state) (*round, error) {
+func (w *world) runRound(st *state) (*round, error) {
 	r, given := &round{}, relaxations{}
 	for {
 		b := w.build(st, given)
@@ -140,7 +140,7 @@ func (r *round) install(id int) *installed {
 	i := &installed{ns: a.ns, bundle: a.entry.Name(), facts: a.facts, entry: a.entry, cat: a.catalog().ID(), isNew: true}
 	for _, s := range r.b.st.wants {
 		if r.picks[s] == id && s.current != nil && i.replaces == "" {
-			i.succeed(s.current)
+			i.recordReplacement(s.current)
 		}
 	}
 	for _, free := range r.b.st.installed {
@@ -156,9 +156,9 @@ func (i *installed) replacesUnmanaged(old *installed) bool {
 	return old.unmanaged && i.ns == old.ns && i.entry.Replaces() == old.bundle
 }
 
-// succeed records that i replaces old. If old was introduced earlier in this run, i replaces the
+// recordReplacement records that i replaces old. If old was introduced earlier in this run, i replaces the
 // predecessor of old instead, and old is recorded as skipped.
-func (i *installed) succeed(old *installed) {
+func (i *installed) recordReplacement(old *installed) {
 	switch {
 	case old.bundle == i.bundle:
 		i.replaces, i.skipped = old.replaces, old.skipped

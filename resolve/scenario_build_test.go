@@ -393,7 +393,7 @@ func (s *scenario) pins() []string {
 
 func (s *scenario) moves() []string {
 	var out []string
-	for _, m := range s.res.Moves {
+	for _, m := range s.res.PinChanges {
 		w := ""
 		if m.From != "" {
 			w = short(m.From)

@@ -174,10 +174,10 @@ func (s *scenario) line(n int, words []string, rest string) {
 		}
 	case "stay":
 		text := strings.TrimSpace(strings.TrimPrefix(rest, args[0]))
-		if !slices.ContainsFunc(s.res.Stays, func(r resolve.Stay) bool {
+		if !slices.ContainsFunc(s.res.HeldPromotions, func(r resolve.HeldPromotion) bool {
 			return r.Namespace+"/"+r.Package == args[0] && strings.Contains(r.Text, text)
 		}) {
-			fatal("got %+v", s.res.Stays)
+			fatal("got %+v", s.res.HeldPromotions)
 		}
 	case "conflict":
 		seen := 0

@@ -82,7 +82,7 @@ func collectOutput(t testing.TB, x *model.Index, decl *declare.Set, prev *lockfi
 	res, err := resolve.Resolve(x, decl, prev, opt)
 	out := visibleOutput{Err: fmt.Sprint(err)}
 	if res != nil {
-		shown, jerr := json.MarshalIndent([]any{res.Warnings, res.Conflicts, res.Moves, res.Rounds}, "", " ")
+		shown, jerr := json.MarshalIndent([]any{res.Warnings, res.Conflicts, res.PinChanges, res.Rounds}, "", " ")
 		if jerr != nil {
 			t.Fatal(jerr)
 		}

@@ -107,7 +107,7 @@ func parseBoth(x, y string) (v, w semver.Version, ok bool) {
 // notPromoted returns the reason why a cannot be chosen if the upstream lock (Options.From) pins
 // another bundle of its package. Otherwise it returns "".
 func (w *world) notPromoted(a *atom) string {
-	pin := w.followedPin(a.ns, a.facts.pkg)
+	pin := w.upstreamPin(a.ns, a.facts.pkg)
 	if pin == nil || pin.Bundle == a.entry.Name() {
 		return ""
 	}
@@ -141,7 +141,7 @@ func (b *builder) sharing() *sharing {
 		return nil
 	}
 	s := &sharing{b: b, memo: map[sharedKey][2][]int{}}
-	rooted := answering(b.roots)
+	rooted := rootAtoms(b.roots)
 	for id := 1; id < len(b.atoms); id++ {
 		if rooted[id] {
 			s.rooted = append(s.rooted, id)

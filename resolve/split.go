@@ -52,7 +52,7 @@ func Split(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options, 
 		return nil, nil, err
 	}
 	for _, t := range targets {
-		p, err := s.try(t)
+		p, err := s.tryTargets(t)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -117,38 +117,38 @@ type splitter struct {
 
 // draftPart is a part whose operators may still change.
 type draftPart struct {
-	targets     []Target
-	res         *Result
-	singleMoves map[string]map[string]Move // by operator: the moves of its upgrade alone
+	targets       []Target
+	res           *Result
+	singleChanges map[string]map[string]PinChange // by operator: the moves of its upgrade alone
 }
 
-// try resolves with the given targets. It returns nil if they have no common solution, or if not
+// tryTargets resolves with the given targets. It returns nil if they have no common solution, or if not
 // all of them are upgraded.
-func (s *splitter) try(targets ...Target) (*draftPart, error) {
+func (s *splitter) tryTargets(targets ...Target) (*draftPart, error) {
 	opt := s.opt
 	opt.Named = targets
 	res, err := Resolve(s.x, s.decl, s.prev, opt)
 	if err != nil {
 		return nil, err
 	}
-	if known, err := s.knows(res.Conflicts); err != nil || !known {
+	if known, err := s.areKnown(res.Conflicts); err != nil || !known {
 		return nil, err
 	}
-	p := &draftPart{targets: targets, res: res, singleMoves: map[string]map[string]Move{}}
+	p := &draftPart{targets: targets, res: res, singleChanges: map[string]map[string]PinChange{}}
 	for _, t := range targets {
-		if _, moves := p.moves()[t.key()]; !moves {
+		if _, moves := p.pinChanges()[t.key()]; !moves {
 			return nil, nil
 		}
 	}
 	if len(targets) == 1 {
-		p.singleMoves[targets[0].key()] = p.moves()
+		p.singleChanges[targets[0].key()] = p.pinChanges()
 	}
 	return p, nil
 }
 
-// knows reports whether prev itself has all of these conflicts. Unless keepGoing is set, a conflict
+// areKnown reports whether prev itself has all of these conflicts. Unless keepGoing is set, a conflict
 // of prev is an error.
-func (s *splitter) knows(conflicts []*explain.Conflict) (bool, error) {
+func (s *splitter) areKnown(conflicts []*explain.Conflict) (bool, error) {
 	if len(conflicts) > 0 && s.known == nil {
 		plain, err := Resolve(s.x, s.decl, s.prev, s.opt)
 		if err != nil {
@@ -167,10 +167,10 @@ func (s *splitter) knows(conflicts []*explain.Conflict) (bool, error) {
 	return true, nil
 }
 
-// moves returns the changed pins, by namespace/package.
-func (p *draftPart) moves() map[string]Move {
-	out := map[string]Move{}
-	for _, m := range p.res.Moves {
+// pinChanges returns the changed pins, by namespace/package.
+func (p *draftPart) pinChanges() map[string]PinChange {
+	out := map[string]PinChange{}
+	for _, m := range p.res.PinChanges {
 		out[m.Namespace+"/"+m.Package] = m
 	}
 	return out
@@ -180,7 +180,7 @@ func (p *draftPart) moves() map[string]Move {
 func (s *splitter) overlappingDrafts() (a, b *draftPart) {
 	at := map[string]*draftPart{}
 	for _, p := range s.drafts {
-		for _, key := range slices.Sorted(maps.Keys(p.moves())) {
+		for _, key := range slices.Sorted(maps.Keys(p.pinChanges())) {
 			if other := at[key]; other != nil {
 				return other, p
 			}
@@ -223,7 +223,7 @@ func (s *splitter) parts() ([]Part, error) {
 // reason from the resulting warning.
 func (s *splitter) bonds(p *draftPart, key string) ([]Bond, error) {
 	var out []Bond
-	moves := p.singleMoves[key]
+	moves := p.singleChanges[key]
 	for _, with := range slices.Sorted(maps.Keys(moves)) {
 		m := moves[with]
 		if with == key {

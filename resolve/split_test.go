@@ -47,8 +47,8 @@ func TestPartsHoldAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(parts) == 0 {
-				if all := mustResolve(t, x, &u.decl, lock, opt); len(all.Moves) > 0 {
-					t.Fatalf("no parts, and an upgrade moves %v", all.Moves)
+				if all := mustResolve(t, x, &u.decl, lock, opt); len(all.PinChanges) > 0 {
+					t.Fatalf("no parts, and an upgrade moves %v", all.PinChanges)
 				}
 				return
 			}
@@ -70,7 +70,7 @@ func TestPartsHoldAlone(t *testing.T) {
 					together++
 				}
 			}
-			for _, m := range mustResolve(t, x, &u.decl, lock, opt).Moves {
+			for _, m := range mustResolve(t, x, &u.decl, lock, opt).PinChanges {
 				key := m.Namespace + "/" + m.Package
 				waits := slices.ContainsFunc(waiting, func(w diag.Warning) bool { return strings.Contains(w.Msg, key) })
 				if m.From != "" && !waits && !slices.ContainsFunc(parts, func(p resolve.Part) bool { return slices.Contains(movedOperators(p), key) }) {
@@ -284,7 +284,7 @@ func drawOutdated(t *rapid.T) universe {
 // movedOperators returns the operators whose pins a part changes.
 func movedOperators(p resolve.Part) []string {
 	var out []string
-	for _, m := range p.Result.Moves {
+	for _, m := range p.Result.PinChanges {
 		out = append(out, m.Namespace+"/"+m.Package)
 	}
 	return out

@@ -42,7 +42,7 @@ func (s *splitter) joinOrPostpone(set []*draftPart) error {
 	for _, p := range set {
 		targets = append(targets, p.targets...)
 	}
-	both, err := s.try(targets...)
+	both, err := s.tryTargets(targets...)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (s *splitter) joinOrPostpone(set []*draftPart) error {
 		return nil
 	}
 	for _, p := range set {
-		maps.Copy(both.singleMoves, p.singleMoves)
+		maps.Copy(both.singleChanges, p.singleChanges)
 	}
 	s.drafts[slices.Index(s.drafts, set[0])] = both
 	s.drafts = slices.DeleteFunc(s.drafts, func(p *draftPart) bool { return slices.Contains(set[1:], p) })
@@ -135,7 +135,7 @@ func (s *splitter) isMergeValid(set []*draftPart) bool {
 	v, err := Check(s.x, s.decl, merged, s.opt)
 	var conflicts explain.Conflicts
 	if errors.As(err, &conflicts) {
-		if known, failed := s.knows(conflicts); failed == nil && known {
+		if known, failed := s.areKnown(conflicts); failed == nil && known {
 			err = nil
 		}
 	}

@@ -164,8 +164,8 @@ func (w *world) stateBefore(prev *lockfile.File) *state {
 		st.wants = append(st.wants, s)
 	}
 	st.sort()
-	locked := w.fromLock(st, prev)
-	w.fromCluster(st, locked)
+	locked := w.addPins(st, prev)
+	w.adoptUnpinned(st, locked)
 	for _, s := range st.wants {
 		for _, h := range w.opt.Held {
 			if s.hold == "" && h.Namespace == s.ns && h.Package == s.pkg {
@@ -187,8 +187,8 @@ func (w *world) defaultChannel(s *want) []string {
 	return []string{pkgs[0].DefaultChannel()}
 }
 
-// fromLock adds the pins to st and returns them by namespace and package. It implements Rule 8.
-func (w *world) fromLock(st *state, prev *lockfile.File) map[string]*installed {
+// addPins adds the pins to st and returns them by namespace and package. It implements Rule 8.
+func (w *world) addPins(st *state, prev *lockfile.File) map[string]*installed {
 	locked := map[string]*installed{}
 	for _, p := range w.activePins(prev) {
 		if slices.ContainsFunc(w.opt.Unpin, func(t Target) bool { return t.key() == p.Key() }) {
@@ -317,8 +317,8 @@ func (w *world) entryOf(id model.ID, pkg, channel, bundle string) *model.Entry {
 	return nil
 }
 
-// fromCluster adopts ClusterServiceVersions that the lock does not pin. It implements Rule 8.
-func (w *world) fromCluster(st *state, locked map[string]*installed) {
+// adoptUnpinned adopts ClusterServiceVersions that the lock does not pin. It implements Rule 8.
+func (w *world) adoptUnpinned(st *state, locked map[string]*installed) {
 	taken := map[string]bool{} // "ns/name" of CSVs that belong to a subscription
 	byName := map[string]*declare.ClusterServiceVersion{}
 	for i := range w.decl.CSVs {

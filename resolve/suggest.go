@@ -75,7 +75,7 @@ func (t *explainer) addUnmanaged() {
 				t.addEdit(s, s.pos(declare.FieldInstalled), "adopt it: set status.installedCSV: "+name, func(d *declare.Subscription) { d.InstalledCSV = name })
 			}
 		}
-		t.add(remedy{Change: explain.Change{At: c.where(), Text: "delete " + name}, removes: true, apply: func(in *inputs) {
+		t.add(remedy{Change: explain.Change{At: c.position(), Text: "delete " + name}, removes: true, apply: func(in *inputs) {
 			in.decl.CSVs = slices.DeleteFunc(slices.Clone(in.decl.CSVs), func(csv declare.ClusterServiceVersion) bool { return csv.Namespace == c.ns && csv.Name == name })
 		}})
 	}
@@ -117,7 +117,7 @@ func (t *explainer) addFieldEdits() {
 		if s.starting != "" && s.current == nil {
 			t.addEdit(s, s.pos(declare.FieldStartingCSV), "leave out startingCSV", func(d *declare.Subscription) { d.StartingCSV = "" })
 		}
-		if s.limits() && !moves {
+		if s.limitsVersions() && !moves {
 			t.addVersions(s)
 		}
 		for _, c := range t.b.w.x.CatalogsWith(s.pkg) {
@@ -217,7 +217,7 @@ func (t *explainer) addChannels(s *want, c *model.Catalog) {
 func (t *explainer) addVersions(s *want) {
 	const most = 20
 	pkgs, _ := t.b.w.packages(s)
-	allowed, bad := s.allows()
+	allowed, bad := s.versionFilter()
 	var added []string
 	for _, e := range s.entriesOf(pkgs, (*model.Channel).Walk) {
 		v := e.Bundle().Version().String()

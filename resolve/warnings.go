@@ -141,7 +141,7 @@ func (w *world) reportResult(r *round, st *state, res *Result) {
 			w.reportHeld(r, root, res.Partial)
 		}
 	}
-	w.stays = append(w.stays, r.notInstalled()...)
+	w.heldPromotions = append(w.heldPromotions, r.missingPromotions()...)
 	w.reportOrphans(st)
 	for _, i := range st.installed {
 		wants := st.wantsOf(i)
@@ -279,7 +279,7 @@ func (w *world) reportOverlap(st *state) {
 	for _, i := range st.installed {
 		for _, g := range i.facts.apis {
 			for _, other := range providers[g] {
-				if other.ns != i.ns && isOverlapping(w.watches(st, other), w.watches(st, i)) {
+				if other.ns != i.ns && isOverlapping(w.watchedNamespaces(st, other), w.watchedNamespaces(st, i)) {
 					w.warn(diag.Warning{Code: "overlap", Subject: i.ns + "/" + i.pkg(), Msg: fmt.Sprintf("%s in namespace %s and %s in namespace %s both provide the API %s to the same namespaces",
 						other.bundle, other.ns, i.bundle, i.ns, g)})
 				}
@@ -289,7 +289,7 @@ func (w *world) reportOverlap(st *state) {
 	}
 }
 
-func (w *world) watches(st *state, i *installed) []string {
+func (w *world) watchedNamespaces(st *state, i *installed) []string {
 	var s *want
 	if wants := st.wantsOf(i); len(wants) > 0 {
 		s = wants[0]
@@ -309,7 +309,7 @@ func (w *world) reportNamespaces(st *state) {
 		}
 		if sp := w.namespace(s.ns); sp.group == nil && sp.fault == "" && s.decl.Dialect == declare.V0 {
 			w.warn(diag.Warning{Pos: s.pos(declare.FieldNamespace), Code: "no-operatorgroup", Subject: s.operator(), Msg: fmt.Sprintf("namespace %s has no OperatorGroup: %s watches %s", s.ns, s.current.bundle,
-				formatWatched(w.watches(st, s.current)))})
+				formatWatched(w.watchedNamespaces(st, s.current)))})
 		}
 		if w.opt.From != nil {
 			if _, ok := w.opt.From.Pin(s.ns, s.pkg); !ok {

@@ -123,7 +123,7 @@ func (q *question) answer() (*explain.Obstacles, error) {
 	if len(offered) > 0 {
 		forced = offered
 	}
-	told, err := q.conflict(forced)
+	told, err := q.explainConflict(forced)
 	if err != nil {
 		return nil, err
 	}
@@ -190,9 +190,9 @@ func (q *question) channelNames() []string {
 	return names
 }
 
-// conflict returns the explainer of the conflict that occurs if es are the only candidates of the
+// explainConflict returns the explainer of the explainConflict that occurs if es are the only candidates of the
 // subscription, or nil if there is none. It relaxes the parties of unrelated conflicts.
-func (q *question) conflict(es []*model.Entry) (*explainer, error) {
+func (q *question) explainConflict(es []*model.Entry) (*explainer, error) {
 	w := *q.w
 	w.forced = map[*want][]*model.Entry{q.want: es}
 	for given := (relaxations{}); ; {

@@ -14,18 +14,18 @@ import (
 // world holds the data that all rounds share: the catalogs, the declarations, and data derived from
 // them.
 type world struct {
-	x          *model.Index
-	decl       *declare.Set
-	opt        Options
-	facts      *factReader
-	namespaces map[string]*installNamespace
-	visible    map[string][]*model.Catalog
-	entries    map[entriesKey][]*model.Entry
-	followers  map[string]*declare.Subscription // by operator: the declaration that replaces it
-	warnings   []diag.Warning
-	stays      []Stay
-	forced     map[*want][]*model.Entry // for WhyNot: the only candidates, regardless of edges
-	quiet      bool                     // a trial: no reports and no suggestions
+	x              *model.Index
+	decl           *declare.Set
+	opt            Options
+	facts          *factReader
+	namespaces     map[string]*installNamespace
+	visible        map[string][]*model.Catalog
+	entries        map[entriesKey][]*model.Entry
+	followers      map[string]*declare.Subscription // by operator: the declaration that replaces it
+	warnings       []diag.Warning
+	heldPromotions []HeldPromotion
+	forced         map[*want][]*model.Entry // for WhyNot: the only candidates, regardless of edges
+	quiet          bool                     // a trial: no reports and no suggestions
 }
 
 type entriesKey struct {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/bundle"
 	"github.com/quayside/quayside/internal/model"
 )
@@ -157,7 +157,7 @@ func bundleDirs(fsys fs.FS) ([]string, error) {
 		if !bundle.IsDir(fsys, name) {
 			return nil // subdirectories may be bundles
 		}
-		if err := inert.CheckName(name); err != nil {
+		if err := sanitize.CheckName(name); err != nil {
 			return fmt.Errorf("directory %w", err)
 		}
 		dirs = append(dirs, name)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/bundle"
 )
@@ -88,7 +88,7 @@ func (c *conversion) packages() []packageManifest {
 		if e.IsDir() && strings.HasPrefix(e.Name(), ".") && name != "." {
 			return fs.SkipDir
 		}
-		if err := inert.CheckName(name); err != nil {
+		if err := sanitize.CheckName(name); err != nil {
 			return fmt.Errorf("file name %w", err)
 		}
 		if e.Type().IsRegular() && isPackageFile(e.Name()) {

@@ -132,12 +132,12 @@ func (ms members[T]) codec() codec[T] {
 		empty: func(from *T) bool {
 			return !slices.ContainsFunc(ms, func(m member[T]) bool { return !m.empty(from) })
 		},
-		shape: &yamlnode.Filter{Field: ms.shape},
+		shape: &yamlnode.Filter{Field: ms.fieldFilter},
 	}
 }
 
-// shape returns the filter of a field, and whether the field exists.
-func (ms members[T]) shape(name []byte) (*yamlnode.Filter, bool) {
+// fieldFilter returns the filter of a field, and whether the field exists.
+func (ms members[T]) fieldFilter(name []byte) (*yamlnode.Filter, bool) {
 	for i := range ms {
 		if string(name) == ms[i].name {
 			return ms[i].shape, true

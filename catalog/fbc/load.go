@@ -8,7 +8,7 @@ import (
 	"path"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/model"
 )
 
@@ -103,7 +103,7 @@ func eachFile(fsys fs.FS, read func(name string) error, fault func(name string, 
 			fault(name, errors.New("not a regular file"))
 			return nil
 		}
-		if err := inert.CheckName(name); err != nil {
+		if err := sanitize.CheckName(name); err != nil {
 			fault(name, fmt.Errorf("file name %w", err))
 			return nil
 		}

@@ -92,7 +92,7 @@ func newCodecs() *codecs {
 func (f *codecs) document() *yamlnode.Filter {
 	return &yamlnode.Filter{Open: func() { f.schema = f.schema[:0] }, Field: func(name []byte) (*yamlnode.Filter, bool) {
 		for _, schema := range []string{schemaBundle, schemaChannel, schemaPackage} { // olm.deprecations has no other fields
-			if s, ok := f.schemas[schema].shape(name); ok {
+			if s, ok := f.schemas[schema].fieldFilter(name); ok {
 				return s, true
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -122,7 +122,7 @@ func newChannel(ch *model.Channel, pin *lockfile.Pin, hops []string) Channel {
 // path, "*" the pin.
 func (g Graph) Text() string {
 	var b strings.Builder
-	linef := func(format string, args ...any) { b.WriteString(inert.Line(fmt.Sprintf(format, args...)) + "\n") }
+	linef := func(format string, args ...any) { b.WriteString(sanitize.Line(fmt.Sprintf(format, args...)) + "\n") }
 	linef("%s from catalog %s", g.Package, g.Catalog)
 	for _, ch := range g.Channels {
 		linef("channel %s", ch.title())
@@ -249,7 +249,7 @@ func (g Graph) Mermaid() string {
 // directive, markup or a character code.
 func mermaidText(s string) string {
 	var b strings.Builder
-	for _, r := range inert.Line(s) {
+	for _, r := range sanitize.Line(s) {
 		if r < utf8.RuneSelf && !isWord(r) && !strings.ContainsRune(" .-+/:,", r) {
 			fmt.Fprintf(&b, "#%d;", r)
 		} else {
@@ -266,7 +266,7 @@ func isWord(r rune) bool {
 // quoteDOT returns s as a DOT string. Graphviz decodes HTML entities in
 // labels.
 func quoteDOT(s string) string {
-	return strconv.Quote(strings.ReplaceAll(inert.Line(s), "&", "&amp;"))
+	return strconv.Quote(strings.ReplaceAll(sanitize.Line(s), "&", "&amp;"))
 }
 
 // DOT renders the graph for Graphviz, one cluster per channel.

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/oci"
 )
 
@@ -129,7 +129,7 @@ func (x *extraction) apply(tr *tar.Reader) error {
 			return fmt.Errorf("more than %d entries in the image", x.limit.Entries)
 		}
 		if err := x.entry(h, tr); err != nil {
-			return fmt.Errorf("entry %q: %w", inert.Truncate(h.Name, maxShown), err)
+			return fmt.Errorf("entry %q: %w", sanitize.Truncate(h.Name, maxShown), err)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (x *extraction) entry(h *tar.Header, r io.Reader) error {
 	if name == "." || !x.isRelevant(name) {
 		return nil
 	}
-	if err := inert.CheckName(name); err != nil {
+	if err := sanitize.CheckName(name); err != nil {
 		return err
 	}
 	if strings.Count(name, "/") >= x.limit.Depth {
@@ -207,9 +207,9 @@ func (x *extraction) hardLink(name, target string) error {
 	n := x.tree.find(to)
 	if n == nil || n.isDir() {
 		if !x.isWanted(to) {
-			return fmt.Errorf("hard link to %q, which is outside of %s", inert.Truncate(target, maxShown), x.position())
+			return fmt.Errorf("hard link to %q, which is outside of %s", sanitize.Truncate(target, maxShown), x.position())
 		}
-		return fmt.Errorf("hard link to %q, which is not a file", inert.Truncate(target, maxShown))
+		return fmt.Errorf("hard link to %q, which is not a file", sanitize.Truncate(target, maxShown))
 	}
 	same := *n
 	same.layer = x.layer

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // tree holds the wanted files of an image.
@@ -26,7 +26,7 @@ type tree struct {
 type node struct {
 	layer     int              // entries of a directory; nil for other nodes
 	children  map[string]*node // range of a file in the spool
-	off, size int64            // of a file, in the spool
+	off, size int64            // range of a file in the spool
 	isLink    bool
 	link      string
 }
@@ -171,7 +171,7 @@ func linkTarget(dir, link string) (string, error) {
 	}
 	to := path.Join(dir, link)
 	if to == ".." || strings.HasPrefix(to, "../") {
-		return "", fmt.Errorf("symbolic link to %q points outside the image", inert.Truncate(link, maxShown))
+		return "", fmt.Errorf("symbolic link to %q points outside the image", sanitize.Truncate(link, maxShown))
 	}
 	return to, nil
 }
@@ -200,7 +200,7 @@ func (t *tree) resolveIn(n *node, at, dir string) error {
 		case c.isLink:
 			file, err := t.linkedFile(here, c, dir)
 			if err != nil {
-				return fmt.Errorf("symbolic link %q to %q: %w", "/"+inert.Truncate(here, maxShown), inert.Truncate(c.link, maxShown), err)
+				return fmt.Errorf("symbolic link %q to %q: %w", "/"+sanitize.Truncate(here, maxShown), sanitize.Truncate(c.link, maxShown), err)
 			}
 			n.children[name] = file
 		}

@@ -14,7 +14,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 	"modernc.org/sqlite/vfs"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 const (
@@ -101,7 +101,7 @@ func (d *database) checkPages(ctx context.Context) error {
 			return nil
 		}
 		lines := strings.Split(strings.TrimSpace(row[0].String), "\n")
-		return fmt.Errorf("the database is damaged: %s", inert.Truncate(lines[len(lines)-1], maxShown))
+		return fmt.Errorf("the database is damaged: %s", sanitize.Truncate(lines[len(lines)-1], maxShown))
 	})
 }
 

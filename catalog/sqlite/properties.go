@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/model"
 )
 
@@ -51,7 +51,7 @@ func (l *loader) eachBundleRow(query string, columns int, take func(b *bundleRow
 // add adds a property. Its value must be JSON.
 func (l *loader) add(b *bundleRow, list *[]model.Property, typ, value string) {
 	if !json.Valid([]byte(value)) {
-		l.faults.Addf(diag.Pos{File: l.file}, "bundle %q: property %q: %q is not JSON", b.name, typ, inert.Truncate(value, maxShown))
+		l.faults.Addf(diag.Pos{File: l.file}, "bundle %q: property %q: %q is not JSON", b.name, typ, sanitize.Truncate(value, maxShown))
 		return
 	}
 	*list = append(*list, model.Property{Type: typ, Value: json.RawMessage(value)})

@@ -119,7 +119,7 @@ func (o options) recipe(args []string) (recipe, error) {
 	case r.needs != nil && o.base == "":
 		return r, fmt.Errorf("missing -base: an image with /%s", strings.Join(r.needs, ", /"))
 	case r.needs == nil && o.base != "":
-		return r, fmt.Errorf("the image %q has no base: leave out -base", args[0])
+		return r, fmt.Errorf("the image %q has no base: omit -base", args[0])
 	}
 	return r, nil
 }
@@ -137,7 +137,7 @@ func imageLabels(c gobuild.Commit) map[string]string {
 
 // checkLayout returns an error if o.layout exists and is not an OCI layout.
 func (o options) checkLayout() error {
-	if err := filetree.Replaceable(filetree.Named(o.layout).FS(), "oci-layout", "an OCI layout"); err != nil {
+	if err := filetree.Replaceable(filetree.OpenUserDir(o.layout).FS(), "oci-layout", "an OCI layout"); err != nil {
 		return fmt.Errorf("%q: %w", o.layout, err)
 	}
 	return nil

@@ -143,7 +143,7 @@ func openBase(ctx context.Context, client *oci.Client, source, tmp string, needs
 		return nil, fmt.Errorf("%s: use a digest: a tag can be moved", src)
 	case src.Kind == oci.Remote:
 		dir, labels["org.opencontainers.image.base.name"] = filepath.Join(tmp, "base"), src.Name
-		if _, err := client.Vendor(ctx, filetree.Named(dir), []oci.VendoredImage{{Name: src.String(), Digest: src.Digest}}, oci.VendorOptions{Mirror: true}); err != nil {
+		if _, err := client.Vendor(ctx, filetree.OpenUserDir(dir), []oci.VendoredImage{{Name: src.String(), Digest: src.Digest}}, oci.VendorOptions{Mirror: true}); err != nil {
 			return nil, err
 		}
 	case src.Kind != oci.Layout || src.Tag != "" || src.Digest != "":

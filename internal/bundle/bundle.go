@@ -21,7 +21,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/model"
 )
@@ -159,7 +159,7 @@ func manifestFiles(fsys fs.FS, dir string) ([]string, []diag.Warning, error) {
 	var warnings []diag.Warning
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
-		switch err := inert.CheckName(name); {
+		switch err := sanitize.CheckName(name); {
 		case err != nil:
 			errs.Addf(diag.Pos{File: name}, "file name %w", err)
 		case e.IsDir():

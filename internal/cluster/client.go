@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // Client reads from the API server of one context. It is safe for concurrent use.
@@ -65,12 +65,12 @@ func (c *Client) convertError(ctx context.Context, err error) error {
 	case apierrors.IsUnauthorized(err):
 		return c.newUnreachableError(errors.New("credentials rejected (401 Unauthorized)"))
 	case errors.As(err, &status):
-		status.ErrStatus.Message = inert.TruncateLine(status.ErrStatus.Message, maxMessageBytes)
+		status.ErrStatus.Message = sanitize.TruncateLine(status.ErrStatus.Message, maxMessageBytes)
 		return status
 	case errors.As(err, &sent):
 		return c.newUnreachableError(sent.Err)
 	default:
-		return newStatusError(0, "decoding the response: "+inert.TruncateLine(err.Error(), maxMessageBytes))
+		return newStatusError(0, "decoding the response: "+sanitize.TruncateLine(err.Error(), maxMessageBytes))
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/quayside/quayside/api/v1alpha1"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
 )
 
@@ -215,7 +215,7 @@ func (c *Client) object(ctx context.Context, r resource, k *kind, ref v1alpha1.O
 		return nil, err
 	}
 	if name := k8s.Text(o, "metadata", "name"); name != ref.Name {
-		return nil, newStatusError(0, fmt.Sprintf("the server returned another object, %q", inert.TruncateLine(name, maxMessageBytes)))
+		return nil, newStatusError(0, fmt.Sprintf("the server returned another object, %q", sanitize.TruncateLine(name, maxMessageBytes)))
 	}
 	return k.trim(o), nil
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/quayside/quayside/api/v1alpha1"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
 )
 
@@ -57,7 +57,7 @@ func (e *RequestError) Fields() []string {
 			if cause.Type == metav1.CauseTypeFieldManagerConflict {
 				_, manager, _ := strings.Cut(cause.Message, `conflict with "`)
 				manager, _, _ = strings.Cut(manager, `"`)
-				out = append(out, inert.TruncateLine(cause.Field+" is managed by "+manager, maxMessageBytes))
+				out = append(out, sanitize.TruncateLine(cause.Field+" is managed by "+manager, maxMessageBytes))
 			}
 		}
 	}

@@ -71,7 +71,7 @@ func (r *reader) warnNested(n, holder *yaml.Node) {
 	}
 }
 
-// source is a directory that a GitOps tool applies because of an object.
+// appliedDir is a directory that a GitOps tool applies because of an object.
 type appliedDir struct {
 	pos  diag.Pos
 	by   string // `Application "etcd"`

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s/overlay"
 )
 
@@ -234,7 +234,7 @@ func (l *loader) walk(root candidate) {
 		case !info.Mode().IsRegular():
 			return nil
 		}
-		if err := inert.CheckName(p); err != nil {
+		if err := sanitize.CheckName(p); err != nil {
 			l.errs.Addf(l.pos(p), "file name %w", err)
 			return nil
 		}

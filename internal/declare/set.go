@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // Set holds all declarations of a workspace. Its slices are sorted by namespace, then name.
@@ -45,7 +45,7 @@ func (s *Set) Ignored() string {
 		kinds, more = kinds[:most], " and "+diag.Count(n, "more kind")
 	}
 	for i, kind := range kinds {
-		kinds[i] = fmt.Sprintf("%d %s", s.Others[kind], inert.Truncate(kind, 63))
+		kinds[i] = fmt.Sprintf("%d %s", s.Others[kind], sanitize.Truncate(kind, 63))
 	}
 	were := "were"
 	if total == 1 {

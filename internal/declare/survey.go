@@ -286,10 +286,10 @@ func (s *Survey) Dirs(declared []string) []string {
 // Application is a request that a GitOps tool applies to a cluster.
 type Application struct {
 	By       string   // `Application "etcd"`, `kustomization "clusters/lab"`
-	Pos      diag.Pos // of By
+	Pos      diag.Pos // position of the object in By
 	Of       Request
 	Declared bool   // the declared paths include the file of the request
-	Proven   bool   // by an object of a GitOps tool, and not only by a kustomization
+	Proven   bool   // whether an object of a GitOps tool applies it, and not only a kustomization
 	Cluster  string // name, server or kubeconfig of the target cluster; "" if not set
 }
 
@@ -350,7 +350,7 @@ func (s *Survey) isForeign(a applier, foreign func(url string) bool) bool {
 	if source, known := s.sources[a.source]; known {
 		urls = append(urls, source.url)
 	} else if a.source != "" && a.dir == "." {
-		return true // of an unknown repository as a whole
+		return true // the top of an unknown repository
 	}
 	return len(urls) > 0 && !slices.ContainsFunc(urls, func(url string) bool { return !foreign(url) })
 }

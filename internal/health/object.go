@@ -1,7 +1,7 @@
 package health
 
 import (
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
 )
 
@@ -13,4 +13,4 @@ func groupKind(o map[string]any) string {
 const maxMessage = 400 // bytes
 
 // clipMessage returns s on one line, cut to maxMessage bytes.
-func clipMessage(s string) string { return inert.TruncateLine(s, maxMessage) }
+func clipMessage(s string) string { return sanitize.TruncateLine(s, maxMessage) }

@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/render/needs"
@@ -204,8 +204,8 @@ func (p *parser) newOperator(n *yaml.Node, w wireOperator) OperatorHealth {
 	}
 	return OperatorHealth{
 		Namespace: w.Namespace, Package: w.Package, Version: clipMessage(w.Version), Pin: model.Digest(w.Pin), Applied: w.Applied,
-		Bundle: model.Digest(w.BundleDigest), State: State(w.State), Message: inert.Line(w.Message), ReadySince: p.parseOptionalTime(n, "readySince", w.ReadySince),
-		Upgradeable: metav1.ConditionStatus(w.Upgradeable), UpgradeMessage: inert.Line(w.UpgradeMessage),
+		Bundle: model.Digest(w.BundleDigest), State: State(w.State), Message: sanitize.Line(w.Message), ReadySince: p.parseOptionalTime(n, "readySince", w.ReadySince),
+		Upgradeable: metav1.ConditionStatus(w.Upgradeable), UpgradeMessage: sanitize.Line(w.UpgradeMessage),
 		StoredVersions: p.parseStoredVersions(n, w.StoredVersions), Pos: yamlnode.At(p.file, n),
 	}
 }

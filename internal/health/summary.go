@@ -57,9 +57,9 @@ type Summary struct {
 	Classes     []string         // classes in the format of spec.provides.objects, sorted; nil if unknown
 	Combined    bool             // the operators have times of their own, and At is the latest
 
-	File     *SavedFile // that it was read from
+	File     *SavedFile // file that the summary was read from
 	Unsigned string     // reason why File is not signed as required; not part of the observed file
-	Problem  string     // reason why it is no evidence; likewise
+	Problem  string     // reason why the summary is no evidence; not part of the observed file
 }
 
 // SavedFile is a file with observations, and the sigstore bundle beside it.

@@ -51,8 +51,8 @@ type role struct {
 	labels     map[string]string
 	aggregated bool
 	aggregates []labels.Selector // ClusterRoles to add
-	all        []rule            // with those of the aggregated roles
-	bound      bool              // by a binding of the set, directly or through aggregation
+	all        []rule            // rules, and those of the aggregated roles
+	bound      bool              // whether a binding of the set refers to it, directly or through aggregation
 }
 
 type rule struct{ verbs, groups, resources, names, urls []string }

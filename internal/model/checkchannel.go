@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // newChannel builds and checks one channel against the bundles of p.
@@ -14,7 +14,7 @@ func newChannel(p *Package, data *ChannelData, faults *diag.List) *Channel {
 	before := len(*faults)
 	if data.Name == "" {
 		faults.Addf(data.Pos, "channel of package %q has no name", p.Name())
-	} else if err := inert.CheckName(data.Name); err != nil {
+	} else if err := sanitize.CheckName(data.Name); err != nil {
 		faults.Addf(data.Pos, "channel of package %q: name %w", p.Name(), err)
 	}
 	for i := range data.Entries {
@@ -79,7 +79,7 @@ func (c *Channel) addEntry(data *EntryData, faults *diag.List) {
 		e.skipRange, e.badRange = ParseRange(data.SkipRange)
 	}
 	for _, name := range append([]string{data.Replaces}, data.Skips...) {
-		if err := inert.CheckName(name); err != nil {
+		if err := sanitize.CheckName(name); err != nil {
 			faults.Addf(pos, "entry %q of channel %q of package %q replaces or skips an invalid name: %w", data.Name, c.Name(), c.pkg.Name(), err)
 		}
 	}

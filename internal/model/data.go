@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // ID names a catalog: the namespace and name of its CatalogSource or
@@ -132,7 +132,7 @@ func ShortDescription(long string) string {
 		if line == "" {
 			continue
 		}
-		return inert.Truncate(line, most)
+		return sanitize.Truncate(line, most)
 	}
 	return ""
 }

@@ -29,7 +29,7 @@ func (p *Package) applyLifecycles() {
 	docs := p.data.Lifecycles
 	for i, doc := range docs {
 		if i > 0 {
-			p.lifecycleFaults.Addf(doc.Pos, "%s of package %q: second document%s", LifecycleSchema, p.Name(), otherPosition(docs[0].Pos))
+			p.lifecycleFaults.Addf(doc.Pos, "%s of package %q: duplicate document%s", LifecycleSchema, p.Name(), otherPosition(docs[0].Pos))
 		}
 		for _, f := range doc.Faults {
 			p.lifecycleFaults.Addf(f.Pos, "%s of package %q: %s", LifecycleSchema, p.Name(), f.Msg)

@@ -176,14 +176,14 @@ func TestVendor(t *testing.T) {
 	c := newClient(t)
 	images := []oci.VendoredImage{{Name: srv.Host + "/org/tool:v1", Digest: index}, {Name: ref, Digest: p.Digest()}}
 
-	missing, err := c.Vendor(t.Context(), filetree.Named(dir), images, oci.VendorOptions{Check: true})
+	missing, err := c.Vendor(t.Context(), filetree.OpenUserDir(dir), images, oci.VendorOptions{Check: true})
 	if err != nil || len(missing.Added) != 9 || !missing.Changed() {
 		t.Errorf("check of nothing: %+v, %v", missing, err)
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Fatal("a check writes")
 	}
-	got, err := c.Vendor(t.Context(), filetree.Named(dir), images, oci.VendorOptions{})
+	got, err := c.Vendor(t.Context(), filetree.OpenUserDir(dir), images, oci.VendorOptions{})
 	if err != nil || len(got.Added) != 9 || got.Kept != 0 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -195,7 +195,7 @@ func TestVendor(t *testing.T) {
 	// Another client and another order give the same bytes.
 	other := filepath.Join(t.TempDir(), "vendor")
 	slices.Reverse(images)
-	if _, err := newClient(t).Vendor(t.Context(), filetree.Named(other), images, oci.VendorOptions{}); err != nil {
+	if _, err := newClient(t).Vendor(t.Context(), filetree.OpenUserDir(other), images, oci.VendorOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if d := filetree.Diff(first, tree(t, other)); len(d) > 0 {
@@ -212,14 +212,14 @@ func TestVendor(t *testing.T) {
 			t.Errorf("%s: %v", ref, err)
 		}
 	}
-	if same, err := alone.Vendor(t.Context(), filetree.Named(dir), images, oci.VendorOptions{Check: true}); err != nil || same.Changed() || same.Kept != 9 {
+	if same, err := alone.Vendor(t.Context(), filetree.OpenUserDir(dir), images, oci.VendorOptions{Check: true}); err != nil || same.Changed() || same.Kept != 9 {
 		t.Errorf("check: %+v, %v", same, err)
 	}
 
 	// Remove images, and a leftover file of a killed process.
 	write(t, filepath.Join(dir, "blobs", "sha256", ".new-123"), "half", 0o600)
 	srv.Requests()
-	less, err := alone.Vendor(t.Context(), filetree.Named(dir), images[:1], oci.VendorOptions{})
+	less, err := alone.Vendor(t.Context(), filetree.OpenUserDir(dir), images[:1], oci.VendorOptions{})
 	if err != nil || len(less.Removed) != 5 || cmp.Diff(less.Added, []string{"index.json"}) != "" {
 		t.Errorf("got %+v, %v", less, err)
 	}
@@ -234,7 +234,7 @@ func TestVendorHeals(t *testing.T) {
 	p, ref := pushExample(t, srv)
 	dir := filepath.Join(t.TempDir(), "vendor")
 	images := []oci.VendoredImage{{Name: ref, Digest: p.Digest()}}
-	if _, err := newClient(t).Vendor(t.Context(), filetree.Named(dir), images, oci.VendorOptions{}); err != nil {
+	if _, err := newClient(t).Vendor(t.Context(), filetree.OpenUserDir(dir), images, oci.VendorOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	blob := filepath.Join(dir, "blobs", "sha256", p.layerID[7:])
@@ -250,7 +250,7 @@ func TestVendorHeals(t *testing.T) {
 		t.Errorf("damaged: %v", err)
 	}
 	c.Offline = false
-	if got, err := c.Vendor(t.Context(), filetree.Named(dir), images, oci.VendorOptions{}); err != nil || len(got.Added) != 1 {
+	if got, err := c.Vendor(t.Context(), filetree.OpenUserDir(dir), images, oci.VendorOptions{}); err != nil || len(got.Added) != 1 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if _, err := pull(t.Context(), c, ref); err != nil {
@@ -273,7 +273,7 @@ func TestVendorHeals(t *testing.T) {
 func TestVendorRefuses(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "main.go"), "package main", 0o644)
-	if _, err := newClient(t).Vendor(t.Context(), filetree.Named(dir), nil, oci.VendorOptions{}); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {
+	if _, err := newClient(t).Vendor(t.Context(), filetree.OpenUserDir(dir), nil, oci.VendorOptions{}); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {
 		t.Errorf("got %v", err)
 	}
 	if entries, err := fs.ReadDir(os.DirFS(dir), "."); err != nil || len(entries) != 1 {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // Error is an error of one image. It contains neither credentials nor text
@@ -159,7 +159,7 @@ func (h *noURLError) Error() string {
 		}
 		return u.Scheme + "://" + u.Host
 	})
-	return inert.Line(text)
+	return sanitize.Line(text)
 }
 
 func (h *noURLError) Unwrap() error { return h.err }

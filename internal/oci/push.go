@@ -55,7 +55,7 @@ func (h memoryOrigin) blob(_ context.Context, digest string, size int64) (*store
 // layout. The result does not depend on the order of additions.
 func (p *Packed) WriteLayout(dir, tag string) error {
 	entry := layoutEntry{MediaType: types.OCIManifestSchema1, Digest: p.digest, Size: len(p.manifest)}
-	root, err := openLayout(filetree.Named(dir))
+	root, err := openLayout(filetree.OpenUserDir(dir))
 	if err == nil {
 		err = errors.Join(writeLayout(root, tag, p.blobs(), entry), root.Close())
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/quayside/quayside/api/v1alpha1"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // pendingStatus is a status that was written and is not yet in the cache.
@@ -67,7 +67,7 @@ func (r *reporter) recordEvents(in *v1alpha1.Installation, prev, status v1alpha1
 		if now.Status == metav1.ConditionFalse && (kind != v1alpha1.Ready || meta.IsStatusConditionTrue(status.Conditions, v1alpha1.Stalled)) {
 			severity = corev1.EventTypeWarning
 		}
-		r.events.Eventf(in, nil, severity, reason, "Judge", "%s is %s: %s", kind, now.Status, inert.Truncate(now.Message, maxNote))
+		r.events.Eventf(in, nil, severity, reason, "Judge", "%s is %s: %s", kind, now.Status, sanitize.Truncate(now.Message, maxNote))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // Limits of the input.
@@ -165,7 +165,7 @@ func (r *reader) readSchemaVersion() error {
 	from := r.nextOffset()
 	value, err := r.dec.ReadValue()
 	if err == nil && string(value) != "2" {
-		return r.errorAt(from, "unsupported SchemaVersion %s of Trivy: must be 2", inert.Truncate(string(value), 20))
+		return r.errorAt(from, "unsupported SchemaVersion %s of Trivy: must be 2", sanitize.Truncate(string(value), 20))
 	}
 	return err
 }
@@ -189,7 +189,7 @@ func (r *reader) readDigests(out *imageScan) error {
 		}
 		d := imageref.DigestIn(ref)
 		if !imageref.IsDigest(d) {
-			return r.errorAt(from, "%q has no digest such as app@sha256:…", inert.Truncate(ref, 200))
+			return r.errorAt(from, "%q has no digest such as app@sha256:…", sanitize.Truncate(ref, 200))
 		}
 		if out.name == "" {
 			out.name = ref
@@ -214,7 +214,7 @@ func (s *imageScan) addDigest(d string) {
 // addVulnerability adds v. from is the offset of its ID.
 func (r *reader) addVulnerability(out *imageScan, from int, v Vulnerability) error {
 	if !vulnerabilityID().MatchString(v.ID) {
-		return r.errorAt(from, "%q is not a vulnerability ID such as CVE-2026-1234", inert.Truncate(v.ID, 100))
+		return r.errorAt(from, "%q is not a vulnerability ID such as CVE-2026-1234", sanitize.Truncate(v.ID, 100))
 	}
 	if v.Package == "" {
 		return r.errorAt(from, "%s: package name is missing", v.ID)
@@ -277,7 +277,7 @@ func (r *reader) readText(into *string) error {
 	}
 	token, err := r.dec.ReadToken()
 	if err == nil {
-		*into = inert.Truncate(token.String(), maxText)
+		*into = sanitize.Truncate(token.String(), maxText)
 	}
 	return err
 }
@@ -301,7 +301,7 @@ func (r *reader) readSeverity(into *Severity) error {
 func (r *reader) readLink(into *string) error {
 	var text string
 	err := r.readText(&text)
-	*into = inert.URL(text)
+	*into = sanitize.URL(text)
 	return err
 }
 
@@ -310,6 +310,6 @@ func (r *reader) readTitle(into *string) error {
 	var text string
 	err := r.readText(&text)
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	*into = inert.TruncateLine(first, 200)
+	*into = sanitize.TruncateLine(first, 200)
 	return err
 }

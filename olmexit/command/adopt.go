@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/garbage"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/olmexit"
 	"github.com/quayside/quayside/olmexit/inspect"
@@ -162,7 +162,7 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if names := found.Report.Blocked(); len(names) > 0 {
-		return &workspace.DiffersError{Msg: inert.Line(diag.Count(len(names), "operator") + " of the tree cannot leave OLM now: " + strings.Join(names, ", "))}
+		return &workspace.DiffersError{Msg: sanitize.Line(diag.Count(len(names), "operator") + " of the tree cannot leave OLM now: " + strings.Join(names, ", "))}
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/cli"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/olmexit"
 	"github.com/quayside/quayside/olmexit/inspect"
 	"github.com/quayside/quayside/olmexit/snapshot"
@@ -76,7 +76,7 @@ func (o *adoptCheckOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if names := found.Dependents(); len(names) > 0 {
-		return &workspace.DiffersError{Msg: inert.Line(diag.Count(len(names), "operator") + " affected: " + strings.Join(names, ", "))}
+		return &workspace.DiffersError{Msg: sanitize.Line(diag.Count(len(names), "operator") + " affected: " + strings.Join(names, ", "))}
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/olmexit"
@@ -50,22 +50,22 @@ func (o *adoptRunOptions) finish(ctx context.Context, args []string) error {
 // showFinishing prints the changes per operator and to the rest of the tree.
 func showFinishing(out *terminal.Terminal, f *inspect.Finishing) {
 	for _, op := range f.Operators {
-		fmt.Fprintf(out, "%s (%s)\n", inert.Line(op.Key()), inert.Line(op.Bundle))
+		fmt.Fprintf(out, "%s (%s)\n", sanitize.Line(op.Key()), sanitize.Line(op.Bundle))
 		for _, r := range op.Restarts {
 			var paths []string
 			for _, field := range r.Fields {
 				paths = append(paths, field.Path)
 			}
-			fmt.Fprintf(out, "    %s restarts: %s\n", inert.Line("Deployment "+r.Deployment), inert.Line(strings.Join(paths, ", ")))
+			fmt.Fprintf(out, "    %s restarts: %s\n", sanitize.Line("Deployment "+r.Deployment), sanitize.Line(strings.Join(paths, ", ")))
 		}
 		if op.Condition.From != op.Condition.To {
-			fmt.Fprintf(out, "    %s\n", inert.Line("OperatorCondition "+op.Condition.From+" becomes "+op.Condition.To))
+			fmt.Fprintf(out, "    %s\n", sanitize.Line("OperatorCondition "+op.Condition.From+" becomes "+op.Condition.To))
 		}
 		for _, service := range op.Certificates {
-			fmt.Fprintf(out, "    %s\n", inert.Line("the certificate of Service "+service+" is issued by the provider in spec.certificates"))
+			fmt.Fprintf(out, "    %s\n", sanitize.Line("the certificate of Service "+service+" is issued by the provider in spec.certificates"))
 		}
 		for _, kind := range op.Needs {
-			fmt.Fprintf(out, "    %s\n", inert.Line("the cluster must serve "+kind+" before the tree is applied"))
+			fmt.Fprintf(out, "    %s\n", sanitize.Line("the cluster must serve "+kind+" before the tree is applied"))
 		}
 		listChanges(out, op.Objects)
 	}
@@ -79,6 +79,6 @@ func showFinishing(out *terminal.Terminal, f *inspect.Finishing) {
 func listChanges(out *terminal.Terminal, changes []olmexit.Change) {
 	signs := map[string]string{"added": "+", "changed": "~", "removed": "-"}
 	for _, c := range changes {
-		fmt.Fprintf(out, "    %s %s\n", out.Sign(signs[c.Change]), inert.Line(c.String()))
+		fmt.Fprintf(out, "    %s %s\n", out.Sign(signs[c.Change]), sanitize.Line(c.String()))
 	}
 }

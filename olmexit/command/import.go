@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/cli"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/olmexit/extend"
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
@@ -41,7 +41,7 @@ func newImport(h cli.Host) *cobra.Command {
 
 			A new quayside.yaml has the Kubernetes version of a live cluster.
 
-			Fields that OLM, the cluster or a GitOps tool added are left out. If a catalog cannot be
+			Fields that OLM, the cluster or a GitOps tool added are omitted. If a catalog cannot be
 			read, or no longer has the installed version, quayside pins the bundle image that the
 			InstallPlan names. --catalog gives the content of a catalog that only the cluster can
 			reach.
@@ -146,7 +146,7 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 
 // show prints the result of an import.
 func (o *importOptions) show(w io.Writer, r *extend.Report) {
-	line := func(sign, text string) { fmt.Fprintln(w, o.Out.Sign(sign)+" "+inert.Line(text)) }
+	line := func(sign, text string) { fmt.Fprintln(w, o.Out.Sign(sign)+" "+sanitize.Line(text)) }
 	for _, f := range r.Files {
 		text := f.Path
 		if len(f.Objects) > 0 {
@@ -161,9 +161,9 @@ func (o *importOptions) show(w io.Writer, r *extend.Report) {
 		} else if op.Generated {
 			text += " (a dependency)"
 		}
-		fmt.Fprintln(w, "  "+inert.Line(text))
+		fmt.Fprintln(w, "  "+sanitize.Line(text))
 		for _, note := range op.Notes {
-			fmt.Fprintln(w, "      "+inert.Line(note))
+			fmt.Fprintln(w, "      "+sanitize.Line(note))
 		}
 	}
 	for _, c := range r.Conflicts {

@@ -385,7 +385,7 @@ func checkDifferences(t *testing.T, all fstest.MapFS) dumpCheck {
 			want[f] = strings.TrimPrefix(example[0].(string), "/")
 		}
 	}
-	words := map[olmexit.How]string{olmexit.Differs: "differs", olmexit.OnlyLive: "only OLM", olmexit.OnlyOurs: "only quayside", olmexit.Order: "order"}
+	words := map[olmexit.How]string{olmexit.OtherValue: "differs", olmexit.OnlyLive: "only OLM", olmexit.OnlyOurs: "only quayside", olmexit.Order: "order"}
 	named := []struct{ prefix, name string }{
 		{"metadata.labels.operators.coreos.com/", "<package>.<namespace>"},
 		{"metadata.annotations.operatorframework.io/installed-alongside-", "<hash>"},

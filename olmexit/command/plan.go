@@ -16,7 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/olmexit"
 	"github.com/quayside/quayside/olmexit/inspect"
@@ -68,7 +68,7 @@ func newAdoptPlan(h cli.Host) *cobra.Command {
 			fields from their objects. Their pods restart once.
 
 			--rbac prints a ClusterRole and Roles with exactly the permissions for run, verify and
-			revert of the plan in --file, which must be the one that follows from the cluster. Bind
+			revert of the plan in --file, which must match the cluster's current state. Bind
 			them to the account that runs the plan, and delete them afterwards. They allow this
 			account to grant these roles (escalate, bind).
 
@@ -92,7 +92,7 @@ func newAdoptPlan(h cli.Host) *cobra.Command {
 			}
 			switch {
 			case o.kubectl && !o.IsText():
-				return cli.Usagef(cmd, "--kubectl prints commands: leave out --output")
+				return cli.Usagef(cmd, "--kubectl cannot be used with --output")
 			case o.rbac != "" && (o.cluster != "" || len(o.namespaces) > 0 || o.kubectl || !o.IsText()):
 				return cli.Usagef(cmd, "--rbac prints the permissions that the plan in --file needs: use it only with --file, --offline, --context and --kubeconfig")
 			case o.rbac != "":
@@ -142,7 +142,7 @@ func (o *adoptPlanOptions) run(ctx context.Context, args []string) error {
 		if _, err := io.WriteString(o.Out, made.Script(found.Rendered)); err != nil {
 			return err
 		}
-		return o.verdict(made, found.Report)
+		return o.resultError(made, found.Report)
 	}
 	v := adoptPlanView{Plan: made}
 	if len(made.Steps) > 0 {
@@ -153,7 +153,7 @@ func (o *adoptPlanOptions) run(ctx context.Context, args []string) error {
 	if err := o.Print(v, func(w io.Writer) { o.show(w, v) }); err != nil {
 		return err
 	}
-	return o.verdict(made, found.Report)
+	return o.resultError(made, found.Report)
 }
 
 // printRoles prints the roles with the permissions required by the plan in --file.
@@ -235,8 +235,8 @@ func journalOf(file string) (string, error) {
 	return base + ".journal", nil
 }
 
-// verdict returns the error that determines the exit code.
-func (o *adoptPlanOptions) verdict(made *plan.Plan, rep *olmexit.Report) error {
+// resultError returns the error that determines the exit code.
+func (o *adoptPlanOptions) resultError(made *plan.Plan, rep *olmexit.Report) error {
 	var names []string
 	for _, l := range made.Left {
 		selected := !slices.ContainsFunc(rep.Operators, func(op olmexit.Operator) bool {
@@ -248,7 +248,7 @@ func (o *adoptPlanOptions) verdict(made *plan.Plan, rep *olmexit.Report) error {
 	}
 	switch {
 	case len(names) > 0:
-		return &workspace.DiffersError{Msg: inert.Line(diag.Count(len(names), "operator") + " left to OLM: " + strings.Join(names, ", "))}
+		return &workspace.DiffersError{Msg: sanitize.Line(diag.Count(len(names), "operator") + " left to OLM: " + strings.Join(names, ", "))}
 	case len(made.Steps) == 0:
 		o.Log.Note("OLM has no operators to adopt: %s inspected", diag.Count(len(rep.Operators), "operator"))
 	}
@@ -258,15 +258,15 @@ func (o *adoptPlanOptions) verdict(made *plan.Plan, rep *olmexit.Report) error {
 // show prints a plan as text.
 func (o *adoptPlanOptions) show(w io.Writer, v adoptPlanView) {
 	for _, op := range v.Plan.Operators {
-		fmt.Fprintf(w, "%s %s\n", o.Out.Sign("+"), inert.Line(op.Namespace+"/"+op.Package+" ("+op.CSV+")"))
+		fmt.Fprintf(w, "%s %s\n", o.Out.Sign("+"), sanitize.Line(op.Namespace+"/"+op.Package+" ("+op.CSV+")"))
 		for _, note := range notesOn(op) {
-			fmt.Fprintf(w, "      %s\n", inert.Line(note))
+			fmt.Fprintf(w, "      %s\n", sanitize.Line(note))
 		}
 	}
 	for _, l := range v.Plan.Left {
-		fmt.Fprintf(w, "%s %s\n", o.Out.Sign("-"), inert.Line(l.Namespace+"/"+l.Package+" stays with OLM"))
+		fmt.Fprintf(w, "%s %s\n", o.Out.Sign("-"), sanitize.Line(l.Namespace+"/"+l.Package+" stays with OLM"))
 		for _, reason := range l.Reasons {
-			fmt.Fprintf(w, "      %s\n", inert.Line(reason))
+			fmt.Fprintf(w, "      %s\n", sanitize.Line(reason))
 		}
 	}
 	actions := 0
@@ -276,13 +276,13 @@ func (o *adoptPlanOptions) show(w io.Writer, v adoptPlanView) {
 			what = "by hand"
 		}
 		actions += len(s.Actions)
-		fmt.Fprintf(w, "%4d  %s (%s)\n", s.Number, inert.Line(s.Title), what)
+		fmt.Fprintf(w, "%4d  %s (%s)\n", s.Number, sanitize.Line(s.Title), what)
 		if s.Manual != "" {
-			fmt.Fprintf(w, "      %s\n", inert.Line(s.Manual))
+			fmt.Fprintf(w, "      %s\n", sanitize.Line(s.Manual))
 		}
 	}
 	if v.File != "" {
-		fmt.Fprintf(w, "%s: %s, %s, %s\n", inert.Line(v.File), diag.Count(len(v.Plan.Operators), "operator"), diag.Count(len(v.Plan.Steps), "step"), diag.Count(actions, "action"))
+		fmt.Fprintf(w, "%s: %s, %s, %s\n", sanitize.Line(v.File), diag.Count(len(v.Plan.Operators), "operator"), diag.Count(len(v.Plan.Steps), "step"), diag.Count(actions, "action"))
 	}
 }
 

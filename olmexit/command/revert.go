@@ -12,7 +12,7 @@ import (
 
 	"github.com/quayside/quayside/cmd/quayside/cli"
 	"github.com/quayside/quayside/internal/app/workspace"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/plan"
 	"github.com/quayside/quayside/olmexit/run"
@@ -50,9 +50,9 @@ func newAdoptRevert(h cli.Host) *cobra.Command {
 			quayside adopt revert adopt-plan.yaml --context prod --yes --done 1`),
 		Args:              cli.WantArgs("PLAN"),
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
-		RunE:              o.writing(o.revert),
+		RunE:              o.writeCommand(o.revert),
 	}
-	o.flags(cmd)
+	o.addFlags(cmd)
 	h.AddOutput(cmd, adoptRevertView{})
 	return cmd
 }
@@ -60,7 +60,7 @@ func newAdoptRevert(h cli.Host) *cobra.Command {
 // adoptRevertView is the output of `quayside adopt revert`.
 type adoptRevertView struct {
 	run.Result `json:",inline"`
-	Left       []plan.Left `json:"skipped" doc:"Changes that are not reverted, with reason and remedy."`
+	Left       []plan.SkippedOperator `json:"skipped" doc:"Changes that are not reverted, with reason and remedy."`
 }
 
 func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
@@ -68,7 +68,7 @@ func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.sameLock(p); err != nil {
+	if err := o.checkSameLock(p); err != nil {
 		return err
 	}
 	client, err := o.login.Open()
@@ -92,23 +92,23 @@ func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
 	}
 	o.Log.Done()
 	o.warnStopped(res, fmt.Sprintf("continue with 'quayside adopt revert %s'", file))
-	return o.reverted(adoptRevertView{*res, way.Plan.Left}, err)
+	return o.reportReverted(adoptRevertView{*res, way.Plan.Left}, err)
 }
 
-// reverted prints the reverted steps and returns the error that determines the exit code.
-func (o *adoptRunOptions) reverted(v adoptRevertView, err error) error {
+// reportReverted prints the reportReverted steps and returns the error that determines the exit code.
+func (o *adoptRunOptions) reportReverted(v adoptRevertView, err error) error {
 	if err := o.Print(v, func(w io.Writer) { showReverted(w, v) }); err != nil {
 		return err
 	}
 	if err == nil && len(v.Left) > 0 {
 		return &workspace.DiffersError{Msg: "some namespaces cannot be given back to OLM: see above"}
 	}
-	return o.verdict(&v.Result, err)
+	return o.resultError(&v.Result, err)
 }
 
-// sameLock returns an error if the lock has changed since the plan: the running versions may
+// checkSameLock returns an error if the lock has changed since the plan: the running versions may
 // differ from those of OLM.
-func (o *adoptRunOptions) sameLock(p *plan.Plan) error {
+func (o *adoptRunOptions) checkSameLock(p *plan.Plan) error {
 	ws, err := o.Open()
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (o *adoptRunOptions) sameLock(p *plan.Plan) error {
 
 func showReverted(w io.Writer, v adoptRevertView) {
 	for _, l := range v.Left {
-		fmt.Fprintf(w, "%s\n", inert.Line(l.Namespace+" cannot be reverted: "+strings.Join(l.Reasons, "; ")))
+		fmt.Fprintf(w, "%s\n", sanitize.Line(l.Namespace+" cannot be reverted: "+strings.Join(l.Reasons, "; ")))
 	}
 	if len(v.Steps) == 0 {
 		fmt.Fprintln(w, "the plan has nothing to revert")

@@ -18,7 +18,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/cli"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/olmexit/inspect"
@@ -105,11 +105,11 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 			if o.ends {
 				return o.finish(cmd.Context(), args)
 			}
-			return o.writing(o.run)(cmd, args)
+			return o.writeCommand(o.run)(cmd, args)
 		},
 	}
 	f := cmd.Flags()
-	o.flags(cmd)
+	o.addFlags(cmd)
 	f.IntVar(&o.step, "step", 0, "execute only the step with this `NUMBER`, even if it is done")
 	f.StringVar(&o.skip, "skip", "", "go on although a check fails or an object was deleted, if the run stopped there: the `REASON` is recorded in the journal")
 	f.BoolVar(&o.cleanUp, "clean-up", false, "also execute the clean-up steps, which cannot be reverted")
@@ -124,8 +124,8 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 	return cmd
 }
 
-// flags adds the flags of commands that write to a cluster.
-func (o *adoptRunOptions) flags(cmd *cobra.Command) {
+// addFlags adds the addFlags of commands that write to a cluster.
+func (o *adoptRunOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	o.login = o.AddLogin(cmd)
 	f.IntSliceVar(&o.done, "done", nil, "the manual steps with these `NUMBERS` are done: check them and continue")
@@ -134,9 +134,9 @@ func (o *adoptRunOptions) flags(cmd *cobra.Command) {
 	f.BoolVar(&o.hand, "kubectl", false, "show each action as a kubectl command")
 }
 
-// writing returns the RunE function of a command that writes to a cluster. It requires a
+// writeCommand returns the RunE function of a command that writes to a cluster. It requires a
 // terminal, --yes or --check.
-func (o *adoptRunOptions) writing(do func(context.Context, string) error) func(*cobra.Command, []string) error {
+func (o *adoptRunOptions) writeCommand(do func(context.Context, string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if !o.yes && !o.check && !o.Prompt.IsInteractive() {
 			return cli.Usagef(cmd, "the command changes the cluster and needs a confirmation, but there is no terminal: preview the changes with --check, then run it with --yes")
@@ -156,7 +156,7 @@ func (o *adoptRunOptions) writing(do func(context.Context, string) error) func(*
 }
 
 func (o *adoptRunOptions) run(ctx context.Context, file string) error {
-	in, err := o.input(ctx, file)
+	in, err := o.collectInput(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -166,20 +166,20 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 		o.Log.Note("the plan has stopped OLM for %s so far", (time.Duration(res.Down) * time.Millisecond).Round(100*time.Millisecond))
 	}
 	o.warnStopped(res, fmt.Sprintf("continue with 'quayside adopt run %s', or revert with 'quayside adopt revert %s'", file, file))
-	o.showWays(res, file)
+	o.printWays(res, file)
 	left := slices.IndexFunc(res.Steps, func(s run.StepResult) bool { return s.Name == plan.CleanUp && s.State == run.Waiting })
 	if left >= 0 && err == nil {
 		s := res.Steps[left]
-		o.Log.Note("step %d (clean-up, %s) is left: once the pull request is merged and the operators run well, continue with 'quayside adopt run %s --clean-up'; it cannot be reverted", s.Number, inert.Line(s.Namespace), inert.Line(file))
+		o.Log.Note("step %d (clean-up, %s) is left: once the pull request is merged and the operators run well, continue with 'quayside adopt run %s --clean-up'; it cannot be reverted", s.Number, sanitize.Line(s.Namespace), sanitize.Line(file))
 	}
 	if err := o.Print(res, func(w io.Writer) { fmt.Fprintln(w, resultSummary(res)) }); err != nil {
 		return err
 	}
-	return o.verdict(res, err)
+	return o.resultError(res, err)
 }
 
-// input collects the input of a run.
-func (o *adoptRunOptions) input(ctx context.Context, file string) (*run.Input, error) {
+// collectInput collects the collectInput of a run.
+func (o *adoptRunOptions) collectInput(ctx context.Context, file string) (*run.Input, error) {
 	p, journal, err := openPlan(o.Host, file)
 	if err != nil {
 		return nil, err
@@ -244,10 +244,10 @@ func (o *adoptRunOptions) warnStopped(res *run.Result, what string) {
 	})
 }
 
-// showWays prints the commands that are possible after a run that ended early.
-func (o *adoptRunOptions) showWays(res *run.Result, file string) {
+// printWays prints the commands that are possible after a run that ended early.
+func (o *adoptRunOptions) printWays(res *run.Result, file string) {
 	for _, way := range res.Ways {
-		o.Log.Note("%s", inert.Line(map[run.Way]string{
+		o.Log.Note("%s", sanitize.Line(map[run.Way]string{
 			run.Continue: "to go on, fix the cause if there is one, and run 'quayside adopt run " + file + "'",
 			run.Skip:     "to go on nevertheless, run 'quayside adopt run " + file + " --skip REASON'",
 			run.Revert:   "to return to OLM, run 'quayside adopt revert " + file + "'",
@@ -256,8 +256,8 @@ func (o *adoptRunOptions) showWays(res *run.Result, file string) {
 	}
 }
 
-// verdict returns the error that determines the exit code of a run.
-func (o *adoptRunOptions) verdict(res *run.Result, err error) error {
+// resultError returns the error that determines the exit code of a run.
+func (o *adoptRunOptions) resultError(res *run.Result, err error) error {
 	left := 0
 	for _, s := range res.Steps {
 		if s.State == run.Tried || s.State == run.Waiting {
@@ -301,15 +301,15 @@ type stepwise struct {
 
 var _ run.Prompter = (*stepwise)(nil)
 
-// Step shows a step and asks whether to do it.
+// ConfirmStep shows a step and asks whether to do it.
 func (s *stepwise) ConfirmStep(ctx context.Context, step plan.Step) (bool, error) {
-	s.head(step, s.yes && !s.hand)
+	s.printHeading(step, s.yes && !s.hand)
 	for _, a := range step.Actions {
 		switch {
 		case s.hand:
-			s.Log.Say("    %s", inert.Line(s.plan.Kubectl(a, nil)))
+			s.Log.Say("    %s", sanitize.Line(s.plan.Kubectl(a, nil)))
 		case !s.yes:
-			s.Log.Say("    %s", inert.Line(fmt.Sprintf("%s %s", a.Do, a.Object)))
+			s.Log.Say("    %s", sanitize.Line(fmt.Sprintf("%s %s", a.Do, a.Object)))
 		}
 	}
 	if s.yes {
@@ -318,35 +318,35 @@ func (s *stepwise) ConfirmStep(ctx context.Context, step plan.Step) (bool, error
 	return s.Prompt.Confirm(ctx, "Execute this step?")
 }
 
-// Manual shows a manual step and asks whether it is done.
+// ConfirmManualStep shows a manual step and asks whether it is done.
 func (s *stepwise) ConfirmManualStep(ctx context.Context, step plan.Step) (bool, error) {
-	s.head(step, false)
-	s.Log.Say("    %s", inert.Line(step.Manual))
+	s.printHeading(step, false)
+	s.Log.Say("    %s", sanitize.Line(step.Manual))
 	if !s.Prompt.IsInteractive() {
 		return false, nil
 	}
 	return s.Prompt.Confirm(ctx, "Is it done?")
 }
 
-// head prints the number and title of a step. With --quiet it is printed only if alone is
+// printHeading prints the number and title of a step. With --quiet it is printed only if alone is
 // false.
-func (s *stepwise) head(step plan.Step, alone bool) {
+func (s *stepwise) printHeading(step plan.Step, alone bool) {
 	tell := s.Log.Say
 	if alone {
 		tell = s.Log.Note
 	}
-	tell("%s %s", s.Log.Paint(terminal.Bold, fmt.Sprintf("step %d of %d:", step.Number, len(s.plan.Steps))), inert.Line(step.Title))
+	tell("%s %s", s.Log.Paint(terminal.Bold, fmt.Sprintf("step %d of %d:", step.Number, len(s.plan.Steps))), sanitize.Line(step.Title))
 }
 
-// Action prints the result of an action.
+// ReportAction prints the result of an action.
 func (s *stepwise) ReportAction(_ plan.Step, a run.ActionResult) {
-	s.Log.Note("%s", inert.Line(fmt.Sprintf("    %-8s %s (%s)", a.Outcome, a.Object, a.Do)))
+	s.Log.Note("%s", sanitize.Line(fmt.Sprintf("    %-8s %s (%s)", a.Outcome, a.Object, a.Do)))
 	for _, f := range a.Changes {
-		s.Log.Note("%s", inert.Line(fmt.Sprintf("             %s: %s", f.How, f.Path)))
+		s.Log.Note("%s", sanitize.Line(fmt.Sprintf("             %s: %s", f.How, f.Path)))
 	}
 }
 
-// Waiting shows the first unmet condition.
+// ReportWaiting shows the first unmet condition.
 func (s *stepwise) ReportWaiting(step plan.Step, missing []verify.Finding) {
 	s.Log.Progress("step %d: waiting: %s", step.Number, missing[0].Message)
 }
@@ -357,7 +357,7 @@ func (s *stepwise) ReportOLM(step plan.Step, started bool) {
 		s.Log.Note("OLM was started again: no operator is being detached")
 		return
 	}
-	s.Log.Note("OLM stays stopped until step %d (%s, %s) is done: if it was started before, it would delete objects of the operators", step.Number, step.Name, inert.Line(step.Namespace))
+	s.Log.Note("OLM stays stopped until step %d (%s, %s) is done: if it was started before, it would delete objects of the operators", step.Number, step.Name, sanitize.Line(step.Namespace))
 }
 
 // wallClock implements the clock of a run with real time.

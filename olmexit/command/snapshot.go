@@ -40,8 +40,8 @@ func readCluster(ctx context.Context, h cli.Host, args []string, login *cli.Logi
 	if info, err := os.Stat(file); err != nil {
 		return nil, err
 	} else if info.IsDir() {
-		return snapshot.Load(filetree.Named(file).FS(), ".", filepath.ToSlash(filepath.Clean(args[0]))+"/", opt)
+		return snapshot.Load(filetree.OpenUserDir(file).FS(), ".", filepath.ToSlash(filepath.Clean(args[0]))+"/", opt)
 	}
 	prefix, _ := filepath.Split(args[0])
-	return snapshot.Load(filetree.Named(filepath.Dir(file)).FS(), filepath.Base(file), filepath.ToSlash(prefix), opt)
+	return snapshot.Load(filetree.OpenUserDir(filepath.Dir(file)).FS(), filepath.Base(file), filepath.ToSlash(prefix), opt)
 }

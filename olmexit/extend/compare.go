@@ -128,9 +128,9 @@ func (im *importer) isExpected(pin lockfile.Pin) bool {
 	})
 }
 
-// declared reports whether the workspace already declares an object, and returns a conflict if that
+// findConflict reports whether the workspace already declares an object, and returns a conflict if that
 // declaration differs. set is the parsed declaration of the object.
-func (im *importer) declared(o k8s.Object, set *declare.Set) (*Conflict, bool) {
+func (im *importer) findConflict(o k8s.Object, set *declare.Set) (*Conflict, bool) {
 	conflict := func(pos diag.Pos, format string, args ...any) (*Conflict, bool) {
 		return &Conflict{Object: edit.NameOf(o), Position: pos.String(), Reason: fmt.Sprintf(format, args...), Operator: len(set.Subscriptions) > 0}, true
 	}

@@ -79,10 +79,10 @@ func Read(s *snapshot.Snapshot) *Cluster {
 	for _, sub := range s.Subscriptions() {
 		csv := csvKey(sub.Namespace, sub.InstalledCSV)
 		owned[csv] = true
-		r.subscription(sub, ambiguous[sub.Namespace])
+		r.addSubscription(sub, ambiguous[sub.Namespace])
 	}
 	for _, o := range s.Kind(snapshot.OLMv1, "ClusterExtension") {
-		r.extension(o)
+		r.addExtension(o)
 	}
 	c.Total = len(s.Subscriptions()) + len(s.Kind(snapshot.OLMv1, "ClusterExtension")) + len(s.OperatorGroups()) +
 		len(s.CatalogSources()) + len(s.Kind(snapshot.OLMv1, "ClusterCatalog")) + r.addUnowned(owned)
@@ -207,8 +207,8 @@ func (r *clusterReader) effectiveGroup(namespace string) string {
 	return ""
 }
 
-// subscription adds the operator that a Subscription installed, or skips it with a reason.
-func (r *clusterReader) subscription(sub snapshot.Subscription, ambiguous string) {
+// addSubscription adds the operator that a Subscription installed, or skips it with a reason.
+func (r *clusterReader) addSubscription(sub snapshot.Subscription, ambiguous string) {
 	key := csvKey(sub.Namespace, sub.InstalledCSV)
 	csv, there := r.originals[key]
 	switch {
@@ -253,8 +253,8 @@ func subscriptionNotes(sub snapshot.Subscription, csv snapshot.CSV) []string {
 	return out
 }
 
-// extension adds the operator that a ClusterExtension of OLM v1 installed.
-func (r *clusterReader) extension(o *snapshot.Object) {
+// addExtension adds the operator that a ClusterExtension of OLM v1 installed.
+func (r *clusterReader) addExtension(o *snapshot.Object) {
 	body := o.Body()
 	filter := k8s.Map(body, "spec", "source", "catalog")
 	op := Operator{

@@ -111,7 +111,7 @@ func Import(ctx context.Context, p *workspace.Project, c *Cluster, contents []Co
 	}
 	im.dropConflicting()
 	for {
-		a, err := im.attempt(ctx)
+		a, err := im.tryImport(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -233,7 +233,7 @@ func (im *importer) dropConflicting() {
 			reasons[op.Key()] = "it cannot be declared: " + firstFault(err)
 			continue
 		}
-		if conflict, _ := im.declared(op.Object(), set); conflict != nil {
+		if conflict, _ := im.findConflict(op.Object(), set); conflict != nil {
 			im.conflicts = append(im.conflicts, *conflict)
 			conflicting[op.Key()] = true
 		}
@@ -432,7 +432,7 @@ func (im *importer) plan() (*plan, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s cannot be declared: %w", edit.NameOf(d.Object), err)
 		}
-		switch conflict, declared := im.declared(d.Object, set); {
+		switch conflict, declared := im.findConflict(d.Object, set); {
 		case conflict != nil:
 			pl.conflicts = append(pl.conflicts, *conflict)
 		case !declared:
@@ -474,9 +474,9 @@ type attempt struct {
 	reasons    map[string]string     // by key: operators not pinned at the installed bundle
 }
 
-// attempt resolves the planned declarations, starting from the pins of the installed
+// tryImport resolves the planned declarations, starting from the pins of the installed
 // bundles.
-func (im *importer) attempt(ctx context.Context) (*attempt, error) {
+func (im *importer) tryImport(ctx context.Context) (*attempt, error) {
 	pl, err := im.plan()
 	a := &attempt{plan: pl, reasons: map[string]string{}}
 	if err != nil || pl.draft.IsEmpty() && len(im.operators) == 0 {
@@ -550,10 +550,10 @@ func (im *importer) finish(a *attempt) (*edit.Edit, *Report, error) {
 	if len(e.Files) == 0 && im.before != nil && bytes.Equal(lockfile.Format(im.before), lockfile.Format(lock)) {
 		e = nil
 	}
-	var moves []resolve.Move
+	var moves []resolve.PinChange
 	for _, c := range a.resolution.Changes { // of other declarations in the workspace
 		namespace, pkg, _ := strings.Cut(c.Operator, "/")
-		moves = append(moves, resolve.Move{Namespace: namespace, Package: pkg, Why: c.Why, Remaining: c.RemainingHops})
+		moves = append(moves, resolve.PinChange{Namespace: namespace, Package: pkg, Why: c.Why, Remaining: c.RemainingHops})
 	}
 	for _, op := range im.operators {
 		pin, _ := pinOf(lock, op)
@@ -565,7 +565,7 @@ func (im *importer) finish(a *attempt) (*edit.Edit, *Report, error) {
 			v.Image = op.Image
 		}
 		r.Operators = append(r.Operators, v)
-		moves = append(moves, resolve.Move{Namespace: pin.Namespace, Package: pin.Package, Why: "subscription " + op.Key(), Remaining: a.inputs.Hops(pin)})
+		moves = append(moves, resolve.PinChange{Namespace: pin.Namespace, Package: pin.Package, Why: "subscription " + op.Key(), Remaining: a.inputs.Hops(pin)})
 	}
 	r.Changes = append(r.Changes, workspace.Changes(im.before, lock, moves)...)
 	r.Warnings = append(r.Warnings, im.project.Waive(diag.SortWarnings(slices.Concat(a.declared.Warnings, a.resolution.Warnings)))...)

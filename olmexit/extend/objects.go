@@ -31,10 +31,10 @@ func (c *Cluster) Objects(ops []Operator, configuredBy func(model.ID) string) ([
 		m.namespaces[op.Namespace] = true
 		m.add(op.Namespace+".yaml", op.Object())
 	}
-	m.operatorGroups(ops)
-	m.catalogs(ops)
+	m.addOperatorGroups(ops)
+	m.addCatalogs(ops)
 	for ns := range m.namespaces {
-		m.namespace(ns)
+		m.addNamespace(ns)
 	}
 	rank := []string{"Namespace", "CatalogSource", "ClusterCatalog", "OperatorGroup", "Subscription", "ClusterExtension"}
 	slices.SortStableFunc(m.out, func(a, b Declaration) int {
@@ -124,8 +124,8 @@ func isEmpty(value any) bool {
 	return value == nil || value == ""
 }
 
-// namespace declares a Namespace, unless it is missing from the cluster or reserved.
-func (m *declarationBuilder) namespace(name string) {
+// addNamespace declares a Namespace, unless it is missing from the cluster or reserved.
+func (m *declarationBuilder) addNamespace(name string) {
 	o := m.s.Get(k8s.Key{Kind: "Namespace", Name: name})
 	if o == nil || k8s.IsReservedNamespace(name) {
 		return
@@ -160,8 +160,8 @@ func (o Operator) Object() k8s.Object {
 	return newObject(o.object, body, dropDefaults(spec, nil))
 }
 
-// operatorGroups declares the OperatorGroups of imported operators.
-func (m *declarationBuilder) operatorGroups(ops []Operator) {
+// addOperatorGroups declares the OperatorGroups of imported operators.
+func (m *declarationBuilder) addOperatorGroups(ops []Operator) {
 	used := map[string]bool{}
 	for _, op := range ops {
 		used[op.Namespace] = used[op.Namespace] || op.Kind == "Subscription"
@@ -173,14 +173,14 @@ func (m *declarationBuilder) operatorGroups(ops []Operator) {
 		case m.groups[g.Namespace].Name != g.Name:
 			m.skip(g.Object, "the operators in its namespace were installed under OperatorGroup %s", m.groups[g.Namespace].Name)
 		default:
-			m.operatorGroup(g)
+			m.addOperatorGroup(g)
 		}
 	}
 }
 
-// operatorGroup declares an OperatorGroup. If its status lists other namespaces than its label selector
+// addOperatorGroup declares an OperatorGroup. If its status lists other namespaces than its label selector
 // selects, it declares the list instead of the selector.
-func (m *declarationBuilder) operatorGroup(g snapshot.OperatorGroup) {
+func (m *declarationBuilder) addOperatorGroup(g snapshot.OperatorGroup) {
 	body := g.Body()
 	spec := dropDefaults(k8s.Map(body, "spec"), map[string]any{"upgradeStrategy": "Default", "staticProvidedAPIs": false})
 	if len(g.Namespaces) > 0 {
@@ -220,8 +220,8 @@ func (m *declarationBuilder) selectedNamespaces(g snapshot.OperatorGroup) ([]str
 	return names, true
 }
 
-// catalogs declares the catalogs of imported operators.
-func (m *declarationBuilder) catalogs(ops []Operator) {
+// addCatalogs declares the addCatalogs of imported operators.
+func (m *declarationBuilder) addCatalogs(ops []Operator) {
 	used, extensions := map[model.ID]bool{}, false
 	for _, op := range ops {
 		if !op.ByImage {

@@ -53,7 +53,7 @@ func ForPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan) ([]k8s.Ob
 	if err != nil {
 		return nil, err
 	}
-	if err := pl.Fits(lock, rendered); err != nil {
+	if err := pl.CheckUnchanged(lock, rendered); err != nil {
 		return nil, err
 	}
 	out := make([]k8s.Object, len(rendered))

@@ -8,13 +8,13 @@ import (
 	"github.com/quayside/quayside/olmexit"
 )
 
-// choose selects the operators to adopt, and records the reasons why others are skipped.
-func (m *maker) choose() error {
+// chooseOperators selects the operators to adopt, and records the reasons why others are skipped.
+func (m *planBuilder) chooseOperators() error {
 	if err := m.checkNamespaces(); err != nil {
 		return err
 	}
 	for i := range m.Report.Operators {
-		op := &operator{Operator: &m.Report.Operators[i], sheds: m.hasLeftovers(&m.Report.Operators[i])}
+		op := &operator{Operator: &m.Report.Operators[i], hasLeftovers: m.hasLeftovers(&m.Report.Operators[i])}
 		m.operators = append(m.operators, op)
 		switch {
 		case !m.isAdoptable(op):
@@ -30,22 +30,22 @@ func (m *maker) choose() error {
 		switch {
 		case len(op.reasons) > 0:
 			op.taken = false
-			m.plan.Left = append(m.plan.Left, Left{Namespace: op.Namespace, Package: op.Package, Reasons: op.reasons})
+			m.plan.Left = append(m.plan.Left, SkippedOperator{Namespace: op.Namespace, Package: op.Package, Reasons: op.reasons})
 		case op.taken:
-			b := m.block(op)
+			b := m.blockFor(op)
 			b.operators = append(b.operators, op)
-			m.plan.Operators = append(m.plan.Operators, m.entry(op))
+			m.plan.Operators = append(m.plan.Operators, m.newOperator(op))
 		}
 	}
 	for _, b := range m.blocks {
 		b.operators = m.dependentsFirst(b.operators)
 	}
-	slices.SortStableFunc(m.blocks, func(x, y *block) int { return compareBool(x.sheds, y.sheds) })
+	slices.SortStableFunc(m.blocks, func(x, y *block) int { return compareBool(x.hasLeftovers, y.hasLeftovers) })
 	return nil
 }
 
 // checkNamespaces returns an error if OLM has no operator in a requested namespace.
-func (m *maker) checkNamespaces() error {
+func (m *planBuilder) checkNamespaces() error {
 	for _, namespace := range m.Namespaces {
 		if !slices.ContainsFunc(m.Report.Operators, func(op olmexit.Operator) bool { return op.Namespace == namespace }) {
 			return fmt.Errorf("no operator is installed in namespace %q", namespace)
@@ -56,31 +56,31 @@ func (m *maker) checkNamespaces() error {
 
 // isAdoptable reports whether OLM manages an operator, or leftovers of OLM remain: separate
 // objects, or fields and labels in the operator's objects.
-func (m *maker) isAdoptable(op *operator) bool {
+func (m *planBuilder) isAdoptable(op *operator) bool {
 	switch op.State {
 	case olmexit.Adoptable, olmexit.WithRestart, olmexit.CannotLeave, olmexit.NeedsDecision, olmexit.MustWait, olmexit.NotSelected:
 		return true
 	case olmexit.AlreadyAdopted:
-		return op.sheds || slices.ContainsFunc(op.Objects, func(o olmexit.Object) bool { return m.isCleaned(m.item(o)) })
+		return op.hasLeftovers || slices.ContainsFunc(op.Objects, func(o olmexit.Object) bool { return m.isCleaned(m.newItem(o)) })
 	case olmexit.NotOLM:
-		return op.sheds
+		return op.hasLeftovers
 	}
 	return false
 }
 
 // refusals returns the reasons why an operator cannot be adopted, without those that depend on the
 // adoption of other operators.
-func (m *maker) refusals(op *operator) []string {
+func (m *planBuilder) refusals(op *operator) []string {
 	var out []string
 	if op.State.StaysWithOLM() {
 		for _, r := range op.Reasons {
 			out = append(out, r.Message)
 		}
 	}
-	if op.sheds {
-		return m.unserved(op)
+	if op.hasLeftovers {
+		return m.unservedReasons(op)
 	}
-	for _, ref := range m.distrusted(op) {
+	for _, ref := range m.untrustedObjects(op) {
 		out = append(out, ref.String()+" does not have the CA of OLM's certificate, so the operator's callers would refuse it: run 'quayside adopt inspect --record', which reads the CA from the cluster, and 'quayside render'")
 	}
 	for _, o := range m.Report.Shared {
@@ -98,7 +98,7 @@ func (m *maker) refusals(op *operator) []string {
 
 // addTies adds a reason to each operator that must leave OLM together with an operator that is not
 // adopted.
-func (m *maker) addTies() {
+func (m *planBuilder) addTies() {
 	ties := m.ties()
 	for changed := true; changed; {
 		changed = false
@@ -122,7 +122,7 @@ type tie struct {
 
 // ties returns the pairs of operators that must leave OLM together, because one requires the other
 // in the same namespace, or both share an object of OLM that the detach deletes.
-func (m *maker) ties() []tie {
+func (m *planBuilder) ties() []tie {
 	var out []tie
 	add := func(a, b, why string) {
 		if x, y := m.find(a), m.find(b); x != nil && y != nil {
@@ -147,14 +147,14 @@ func (m *maker) ties() []tie {
 }
 
 // staysWithOLM reports whether OLM still manages an operator after the plan.
-func (m *maker) staysWithOLM(key string) bool {
+func (m *planBuilder) staysWithOLM(key string) bool {
 	op := m.find(key)
 	return op != nil && !op.taken && op.State != olmexit.NotOLM && op.State != olmexit.AlreadyAdopted
 }
 
 // dependentsFirst sorts operators before the operators that they require. The order within a
 // cycle is undefined.
-func (m *maker) dependentsFirst(ops []*operator) []*operator {
+func (m *planBuilder) dependentsFirst(ops []*operator) []*operator {
 	needs := map[string][]string{}
 	for _, p := range m.Lock.Pins {
 		for _, r := range p.Requires {
@@ -185,22 +185,22 @@ func (m *maker) dependentsFirst(ops []*operator) []*operator {
 	return out
 }
 
-// entry returns the plan's entry for an operator.
-func (m *maker) entry(op *operator) Operator {
-	out := Operator{Namespace: op.Namespace, Package: op.Package, CSV: cmp.Or(op.CSV, op.Pinned), Forgotten: op.sheds}
+// newOperator returns the plan's newOperator for an operator.
+func (m *planBuilder) newOperator(op *operator) Operator {
+	out := Operator{Namespace: op.Namespace, Package: op.Package, CSV: cmp.Or(op.CSV, op.Pinned), Forgotten: op.hasLeftovers}
 	for _, o := range op.Objects {
 		for _, r := range op.Reasons {
 			if r.Code == "restart" && r.Object == o.String() {
 				out.Restarts = append(out.Restarts, o.Name)
 			}
 		}
-		if out.Forgotten && m.restarts(m.item(o)) {
+		if out.Forgotten && m.needsRestart(m.newItem(o)) {
 			out.Restarts = append(out.Restarts, o.Name)
 		}
 		if m.plan.Mode == Live && isLostLive(o) {
 			out.Losses = append(out.Losses, o.String())
 		}
 	}
-	out.Certificates = m.certificatesEnd(op)
+	out.Certificates = m.certificateExpiry(op)
 	return out
 }

@@ -60,7 +60,7 @@ func deletionRank(o *snapshot.Object) int {
 // isCleaned reports whether the clean-up deletes an object as a leftover of OLM. Objects in the
 // tree and objects that quayside created are kept, except OperatorConditions that the tree no
 // longer has.
-func (m *maker) isCleaned(i item) bool {
+func (m *planBuilder) isCleaned(i item) bool {
 	made := i.live != nil && i.live.Labels[k8s.LabelManagedBy] == k8s.Manager && !i.Is("OperatorCondition."+snapshot.OLM)
 	return i.Goes == olmexit.AtCleanUp && i.live != nil && i.ours == nil && !made
 }
@@ -68,20 +68,20 @@ func (m *maker) isCleaned(i item) bool {
 // isRole reports whether an item is a role. Roles are deleted after their bindings.
 func isRole(i item) bool { return i.Is("Role."+rbacGroup) || i.Is("ClusterRole."+rbacGroup) }
 
-// cleanUp adds the step that deletes the objects that OLM left behind for a block's operators.
-func (m *maker) cleanUp(b *block) {
+// addCleanUpStep adds the step that deletes the objects that OLM left behind for a block's operators.
+func (m *planBuilder) addCleanUpStep(b *block) {
 	items := b.itemsWhere(m.isCleaned)
 	slices.SortStableFunc(items, func(x, y item) int {
 		return cmp.Or(cmp.Compare(deletionRank(x.live), deletionRank(y.live)), compareBool(isRole(x), isRole(y)), x.Compare(y.Key))
 	})
 	s := Step{
 		Name: CleanUp, Namespace: b.namespace, Title: "Delete OLM's leftovers in " + b.namespace,
-		Before: append([]Check{{Check: Gone, Objects: itemRefs(b.detached())}, {Check: Prepared}}, m.unchangedChecks(b)...),
+		Before: append([]Check{{Check: Gone, Objects: itemRefs(b.detachedItems())}, {Check: Prepared}}, m.unchangedChecks(b)...),
 	}
-	if len(b.detached()) == 0 {
+	if len(b.detachedItems()) == 0 {
 		s.Before = s.Before[1:]
 	}
-	labels := m.unlabel(b)
+	labels := m.unlabelActions(b)
 	for _, i := range items {
 		if deletionRank(i.live) > turnLabel {
 			s.Actions, labels = append(s.Actions, labels...), nil
@@ -95,9 +95,9 @@ func (m *maker) cleanUp(b *block) {
 	m.addStep(s)
 }
 
-// unlabel returns actions that remove OLM's component labels from the objects that the clean-up of the
+// unlabelActions returns actions that remove OLM's component labels from the objects that the clean-up of the
 // block does not delete.
-func (m *maker) unlabel(b *block) []Action {
+func (m *planBuilder) unlabelActions(b *block) []Action {
 	var out []Action
 	items := slices.DeleteFunc(slices.Clone(b.items), m.isCleaned)
 	for _, i := range append(items, b.others...) {
@@ -106,7 +106,7 @@ func (m *maker) unlabel(b *block) []Action {
 		}
 		var unset []string
 		for key := range i.live.Labels {
-			if m.component(b, key) && k8s.At(i.ours, "metadata", "labels", key) == nil {
+			if m.isComponentLabel(b, key) && k8s.At(i.ours, "metadata", "labels", key) == nil {
 				unset = append(unset, key)
 			}
 		}
@@ -120,9 +120,9 @@ func (m *maker) unlabel(b *block) []Action {
 	return out
 }
 
-// component reports whether a label is the component label of an operator in this block or an
+// isComponentLabel reports whether a label is the isComponentLabel label of an operator in this block or an
 // earlier one.
-func (m *maker) component(b *block, label string) bool {
+func (m *planBuilder) isComponentLabel(b *block, label string) bool {
 	for _, other := range m.blocks {
 		for _, op := range other.operators {
 			if olmexit.ComponentLabel(op.Namespace, op.Package) == label {

@@ -32,9 +32,9 @@ func TreeDigest(rendered []render.Rendered) string {
 	return string(model.DigestOf([]byte(strings.Join(lines, "\n"))))
 }
 
-// state records the state of the Subscriptions, OperatorGroups, catalogs and Deployments of the
+// recordState records the recordState of the Subscriptions, OperatorGroups, catalogs and Deployments of the
 // operators that leave OLM.
-func (m *maker) state() {
+func (m *planBuilder) recordState() {
 	found := map[k8s.Ref]State{}
 	add := func(o *snapshot.Object) {
 		if o == nil {
@@ -49,7 +49,7 @@ func (m *maker) state() {
 		found[s.Object] = s
 	}
 	for _, b := range m.blocks {
-		if len(b.installed()) == 0 {
+		if len(b.installedCSVs()) == 0 {
 			continue
 		}
 		for _, i := range b.items {
@@ -90,9 +90,9 @@ func jsonText(v map[string]any) string {
 	return string(text)
 }
 
-// Fits returns an error if the lock or the rendered tree differs from the one that the plan was
+// CheckUnchanged returns an error if the lock or the rendered tree differs from the one that the plan was
 // made from.
-func (p *Plan) Fits(lock *lockfile.File, rendered []render.Rendered) error {
+func (p *Plan) CheckUnchanged(lock *lockfile.File, rendered []render.Rendered) error {
 	switch {
 	case p.Lock != LockDigest(lock):
 		return errors.New("quayside.lock has changed since the plan was made: make a new plan, or restore that lock")

@@ -23,15 +23,15 @@ func Schema() []byte {
 func Format(p *Plan) []byte {
 	w := &writer{}
 	w.WriteString("# Written by quayside adopt plan. Review and commit it, and execute it with quayside adopt run.\n")
-	w.fields(reflect.ValueOf(*p), "")
+	w.writeFields(reflect.ValueOf(*p), "")
 	return w.Bytes()
 }
 
 // writer writes values as YAML.
 type writer struct{ bytes.Buffer }
 
-// fields writes the fields of a struct, one per line.
-func (w *writer) fields(v reflect.Value, indent string) {
+// writeFields writes the writeFields of a struct, one per line.
+func (w *writer) writeFields(v reflect.Value, indent string) {
 	for i, f := range encodedFields(v) {
 		if i > 0 {
 			w.WriteString(indent)
@@ -42,12 +42,12 @@ func (w *writer) fields(v reflect.Value, indent string) {
 			w.WriteString(" " + text + "\n")
 			continue
 		}
-		w.list(value, indent)
+		w.writeList(value, indent)
 	}
 }
 
-// list writes a list after the colon of its key.
-func (w *writer) list(v reflect.Value, indent string) {
+// writeList writes a writeList after the colon of its key.
+func (w *writer) writeList(v reflect.Value, indent string) {
 	if v.Len() == 0 {
 		w.WriteString(" []\n")
 		return
@@ -62,16 +62,16 @@ func (w *writer) list(v reflect.Value, indent string) {
 		}
 		switch item.Interface().(type) {
 		case Action, Workload, State:
-			w.flow(item)
+			w.writeFlow(item)
 			w.WriteByte('\n')
 		default:
-			w.fields(item, indent+"  ")
+			w.writeFields(item, indent+"  ")
 		}
 	}
 }
 
-// flow writes a value on one line.
-func (w *writer) flow(v reflect.Value) {
+// writeFlow writes a value on one line.
+func (w *writer) writeFlow(v reflect.Value) {
 	sep := ""
 	next := func() { w.WriteString(sep); sep = ", " }
 	switch v.Kind() { //nolint:exhaustive // a plan has no other
@@ -83,7 +83,7 @@ func (w *writer) flow(v reflect.Value) {
 			if text, ok := formatScalar(v.FieldByIndex(f.Index)); ok {
 				w.WriteString(text)
 			} else {
-				w.flow(v.FieldByIndex(f.Index))
+				w.writeFlow(v.FieldByIndex(f.Index))
 			}
 		}
 		w.WriteByte('}')

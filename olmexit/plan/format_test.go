@@ -68,12 +68,12 @@ func plans() *rapid.Generator[*plan.Plan] {
 		p := &plan.Plan{
 			APIVersion: plan.APIVersion, Kind: plan.Kind, Cluster: rapid.OneOf(rapid.Just(""), text).Draw(t, "cluster"), ClusterUID: text.Draw(t, "uid"),
 			Mode: rapid.SampledFrom([]plan.Mode{plan.Stopped, plan.Live}).Draw(t, "mode"), Lock: text.Draw(t, "lock"), Tree: text.Draw(t, "tree"), Manager: text.Draw(t, "manager"),
-			OLM: []plan.Workload{}, Operators: []plan.Operator{}, Left: []plan.Left{}, Steps: []plan.Step{},
+			OLM: []plan.Workload{}, Operators: []plan.Operator{}, Left: []plan.SkippedOperator{}, Steps: []plan.Step{},
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "operators") {
 			p.OLM = append(p.OLM, plan.Workload{Object: ref.Draw(t, "object"), UID: text.Draw(t, "uid"), Replicas: rapid.Int64Range(0, 3).Draw(t, "replicas")})
 			p.Operators = append(p.Operators, plan.Operator{Namespace: label.Draw(t, "namespace"), Package: text.Draw(t, "package"), CSV: text.Draw(t, "csv"), Restarts: list(text).Draw(t, "restarts")})
-			p.Left = append(p.Left, plan.Left{Namespace: label.Draw(t, "namespace"), Reasons: append([]string{}, list(text).Draw(t, "reasons")...)})
+			p.Left = append(p.Left, plan.SkippedOperator{Namespace: label.Draw(t, "namespace"), Reasons: append([]string{}, list(text).Draw(t, "reasons")...)})
 		}
 		for i := range rapid.IntRange(0, 3).Draw(t, "steps") {
 			s := plan.Step{

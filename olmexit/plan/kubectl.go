@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/render"
@@ -121,10 +121,10 @@ func (p *Plan) Script(rendered []render.Rendered) string {
 	var b strings.Builder
 	b.WriteString("# Run the commands one at a time. Verify the conditions before and after each step.\n# kubectl deletes by name only: compare the UIDs first.\n")
 	for _, s := range p.Steps {
-		fmt.Fprintf(&b, "\n# Step %d: %s\n", s.Number, inert.Line(s.Title))
+		fmt.Fprintf(&b, "\n# Step %d: %s\n", s.Number, sanitize.Line(s.Title))
 		writeChecks(&b, "Before", s.Before)
 		if s.Manual != "" {
-			fmt.Fprintf(&b, "# By hand: %s\n", inert.Line(s.Manual))
+			fmt.Fprintf(&b, "# By hand: %s\n", sanitize.Line(s.Manual))
 		}
 		for _, a := range s.Actions {
 			b.WriteString(p.Kubectl(a, tree[a.Object.Key()]) + "\n")
@@ -157,7 +157,7 @@ func (c Condition) Describe() string {
 		NoOwner:     "no object is owned by a removed ClusterServiceVersion",
 		Conversion:  "custom resources are converted as before",
 		Available:   "aggregated APIs are available",
-		Rights:      "ServiceAccounts have their previous permissions, and no more",
+		Permissions: "ServiceAccounts have their previous permissions, and no more",
 		Prepared:    "the tree's roles grant all permissions of OLM's roles",
 		NoRestart:   "no pods are replaced unless planned",
 		SameVersion: "every object is as planned",

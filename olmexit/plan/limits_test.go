@@ -122,7 +122,7 @@ func TestOnlyDerived(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := copied(t, p)
-	left.Left = append(left.Left, plan.Left{Namespace: "other", Reasons: []string{"its namespace was not selected"}})
+	left.Left = append(left.Left, plan.SkippedOperator{Namespace: "other", Reasons: []string{"its namespace was not selected"}})
 	if err := left.CheckDerived(p); err != nil {
 		t.Errorf("what stays with OLM is of no matter: %v", err)
 	}
@@ -136,7 +136,7 @@ func TestOnlyDerived(t *testing.T) {
 	for n, s := range p.Steps {
 		for i, a := range s.Actions {
 			at := func(f *plan.Plan) *plan.Action { return &f.Steps[n].Actions[i] }
-			refused("another object", "is not in the plan that follows from the cluster now", func(f *plan.Plan) { at(f).Object.Name += "-other" })
+			refused("another object", "is not in the plan that quayside derives from the cluster now", func(f *plan.Plan) { at(f).Object.Name += "-other" })
 			refused("another UID", "is not in the plan", func(f *plan.Plan) { at(f).UID += "-other" })
 			refused("removed", "the plan differs from", func(f *plan.Plan) { f.Steps[n].Actions = slices.Delete(f.Steps[n].Actions, i, i+1) })
 			refused("twice", "the plan differs from", func(f *plan.Plan) { f.Steps[n].Actions = append(f.Steps[n].Actions, a) })

@@ -37,10 +37,10 @@ const (
 // Left, with the reasons. It returns an error if the snapshot is incomplete, and does not
 // modify its input.
 func Make(in Input) (*Plan, error) {
-	m := &maker{Input: in, tree: map[k8s.Key]k8s.Object{}, refused: map[k8s.Key]string{}}
+	m := &planBuilder{Input: in, tree: map[k8s.Key]k8s.Object{}, refused: map[k8s.Key]string{}}
 	m.plan = &Plan{
 		APIVersion: APIVersion, Kind: Kind, Cluster: in.Cluster, Mode: cmp.Or(in.Mode, Stopped), Manager: in.Manager,
-		Lock: LockDigest(in.Lock), Tree: TreeDigest(in.Rendered), OLM: []Workload{}, State: []State{}, Operators: []Operator{}, Left: []Left{}, Steps: []Step{},
+		Lock: LockDigest(in.Lock), Tree: TreeDigest(in.Rendered), OLM: []Workload{}, State: []State{}, Operators: []Operator{}, Left: []SkippedOperator{}, Steps: []Step{},
 	}
 	for _, r := range in.Rendered {
 		m.tree[r.Object.Key()] = r.Object
@@ -56,12 +56,12 @@ func Make(in Input) (*Plan, error) {
 		return nil, errors.New("missing Namespace kube-system, whose UID identifies the cluster: include Namespaces")
 	}
 	m.plan.ClusterUID = system.UID
-	if err := m.choose(); err != nil {
+	if err := m.chooseOperators(); err != nil {
 		return nil, err
 	}
-	m.share()
-	m.state()
-	m.steps()
+	m.assignObjects()
+	m.recordState()
+	m.addSteps()
 	if m.unnamed != nil {
 		return nil, fmt.Errorf("%s has no UID, which identifies an object: export the objects with 'kubectl get -o json' or '-o yaml'", m.unnamed)
 	}
@@ -81,8 +81,8 @@ func checkComplete(s *snapshot.Snapshot) error {
 	return fmt.Errorf("the cluster refused to list kinds that a plan needs: %s; use an account with permission to list them", strings.Join(kinds, "; "))
 }
 
-// maker makes one plan.
-type maker struct {
+// planBuilder builds one plan.
+type planBuilder struct {
 	Input
 	plan      *Plan
 	tree      map[k8s.Key]k8s.Object
@@ -95,13 +95,13 @@ type maker struct {
 // operator is an operator of the report, with the decision about it.
 type operator struct {
 	*olmexit.Operator
-	sheds   bool     // result of maker.hasLeftovers
-	taken   bool     // the plan adopts it
-	reasons []string // why it is not adopted
+	hasLeftovers bool     // result of planBuilder.hasLeftovers
+	taken        bool     // the plan adopts it
+	reasons      []string // why it is not adopted
 }
 
 // find returns an operator by its key; nil if there is none.
-func (m *maker) find(key string) *operator {
+func (m *planBuilder) find(key string) *operator {
 	for _, op := range m.operators {
 		if op.Key() == key {
 			return op
@@ -113,11 +113,11 @@ func (m *maker) find(key string) *operator {
 // block is a group of operators in one namespace: either those that leave OLM, or those that OLM
 // no longer manages, but whose objects still have leftovers of OLM.
 type block struct {
-	namespace string
-	sheds     bool
-	operators []*operator // dependents first
-	items     []item      // objects of the operators, and shared objects that this block handles
-	others    []item      // objects shared with later blocks, or with operators that stay with OLM
+	namespace    string
+	hasLeftovers bool
+	operators    []*operator // dependents first
+	items        []item      // objects of the operators, and shared objects that this block handles
+	others       []item      // objects shared with later blocks, or with operators that stay with OLM
 }
 
 // item is an object with its live and its rendered form.
@@ -140,16 +140,16 @@ func refToLive(o *snapshot.Object) k8s.Ref {
 	return k8s.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
-// share assigns each object to the block whose steps handle it. A shared object that is new is
+// assignObjects assigns each object to the block whose steps handle it. A shared object that is new is
 // applied in the first block with one of its operators, because it does not affect the others. A
-// shared object that exists is handled in the last such block, and in the others of the blocks before,
-// which only remove OLM's labels from it: OLM creates an Operator again while any object has its label.
-// If one of its operators stays with OLM, it is in the others of all such blocks.
-func (m *maker) share() {
+// shared object that exists is handled in the last such block. The blocks before have it in others: they
+// only remove OLM's labels from it, because OLM recreates an Operator while any object has its label. If
+// one of its operators stays with OLM, all such blocks have it in others.
+func (m *planBuilder) assignObjects() {
 	for _, b := range m.blocks {
 		for _, op := range b.operators {
 			for _, o := range op.Objects {
-				b.items = append(b.items, m.item(o))
+				b.items = append(b.items, m.newItem(o))
 			}
 		}
 	}
@@ -167,17 +167,17 @@ func (m *maker) share() {
 		switch {
 		case len(blocks) == 0:
 		case o.Class == olmexit.Added:
-			blocks[0].items = append(blocks[0].items, m.item(o))
+			blocks[0].items = append(blocks[0].items, m.newItem(o))
 		case stays:
 			for _, b := range blocks {
-				b.others = append(b.others, m.item(o))
+				b.others = append(b.others, m.newItem(o))
 			}
 		default:
 			last := len(blocks) - 1
 			for _, b := range blocks[:last] {
-				b.others = append(b.others, m.item(o))
+				b.others = append(b.others, m.newItem(o))
 			}
-			blocks[last].items = append(blocks[last].items, m.item(o))
+			blocks[last].items = append(blocks[last].items, m.newItem(o))
 		}
 	}
 	for _, b := range m.blocks {
@@ -185,7 +185,7 @@ func (m *maker) share() {
 	}
 }
 
-func (m *maker) item(o olmexit.Object) item {
+func (m *planBuilder) newItem(o olmexit.Object) item {
 	return item{Object: o, live: m.Snapshot.Get(o.Key), ours: m.tree[o.Key]}
 }
 
@@ -194,14 +194,14 @@ func namespaceOf(operator string) string {
 	return namespace
 }
 
-// block returns the block of an operator, and creates it if necessary.
-func (m *maker) block(op *operator) *block {
+// blockFor returns the blockFor of an operator, and creates it if necessary.
+func (m *planBuilder) blockFor(op *operator) *block {
 	for _, b := range m.blocks {
-		if b.namespace == op.Namespace && b.sheds == op.sheds {
+		if b.namespace == op.Namespace && b.hasLeftovers == op.hasLeftovers {
 			return b
 		}
 	}
-	b := &block{namespace: op.Namespace, sheds: op.sheds}
+	b := &block{namespace: op.Namespace, hasLeftovers: op.hasLeftovers}
 	m.blocks = append(m.blocks, b)
 	return b
 }

@@ -12,7 +12,7 @@ import (
 
 // controllers returns the Deployments of OLM's two controllers. It returns none unless it finds
 // exactly these two, in one namespace.
-func (m *maker) controllers() []Workload {
+func (m *planBuilder) controllers() []Workload {
 	out := []Workload{}
 	for _, name := range []string{"catalog-operator", "olm-operator"} {
 		for _, o := range m.Snapshot.Kind("apps", "Deployment") {
@@ -29,7 +29,7 @@ func (m *maker) controllers() []Workload {
 	return out
 }
 
-func (m *maker) workloads() []k8s.Ref {
+func (m *planBuilder) workloads() []k8s.Ref {
 	var out []k8s.Ref
 	for _, w := range m.plan.OLM {
 		out = append(out, w.Object)
@@ -37,13 +37,13 @@ func (m *maker) workloads() []k8s.Ref {
 	return out
 }
 
-// stop adds the step that stops OLM's controllers for all blocks. If the controllers were not found
+// addStopStep adds the step that stops OLM's controllers for all blocks. If the controllers were not found
 // in the cluster, it is a manual step.
-func (m *maker) stop(blocks []*block) {
+func (m *planBuilder) addStopStep(blocks []*block) {
 	s := Step{Name: Stop, Title: "Stop OLM's controllers"}
 	var csvs []k8s.Ref
 	for _, b := range blocks {
-		csvs = append(csvs, b.installed()...)
+		csvs = append(csvs, b.installedCSVs()...)
 	}
 	if len(csvs) > 0 {
 		s.Before = []Check{{Check: Succeeded, Objects: csvs}, {Check: NoPlan}}
@@ -61,9 +61,9 @@ func (m *maker) stop(blocks []*block) {
 	m.addStep(s)
 }
 
-// start adds the step that starts OLM's controllers again. If the controllers were not found in
+// addStartStep adds the step that starts OLM's controllers again. If the controllers were not found in
 // the cluster, it is a manual step.
-func (m *maker) start(blocks []*block) {
+func (m *planBuilder) addStartStep(blocks []*block) {
 	s := Step{Name: Start, Title: "Start OLM's controllers again", After: m.unchangedChecks(blocks...)}
 	if len(m.plan.OLM) == 0 {
 		s.Manual = "Start OLM's controllers again, with their previous replicas."
@@ -76,11 +76,11 @@ func (m *maker) start(blocks []*block) {
 	m.addStep(s)
 }
 
-// restart adds the step that restarts OLM's controllers once, if the plan detaches operators: what
-// OLM deletes at its start must not be lost at a later, unexpected restart. If the controllers were not
-// found in the cluster, it is a manual step.
-func (m *maker) restart(blocks []*block) {
-	if !slices.ContainsFunc(blocks, func(b *block) bool { return len(b.detached()) > 0 }) {
+// addRestartStep adds the step that restarts OLM's controllers once, if the plan detaches operators:
+// objects that OLM deletes at its start must not be lost at a later, unexpected addRestartStep. If the
+// controllers were not found in the cluster, it is a manual step.
+func (m *planBuilder) addRestartStep(blocks []*block) {
+	if !slices.ContainsFunc(blocks, func(b *block) bool { return len(b.detachedItems()) > 0 }) {
 		return
 	}
 	s := Step{Name: Restart, Title: "Restart OLM's controllers once, to show that nothing depends on OLM", After: m.unchangedChecks(blocks...)}
@@ -95,19 +95,19 @@ func (m *maker) restart(blocks []*block) {
 	m.addStep(s)
 }
 
-// openShift reports whether the cluster is OpenShift, whose version operator keeps OLM running.
-func (m *maker) openShift() bool {
+// isOpenShift reports whether the cluster is OpenShift, whose version operator keeps OLM running.
+func (m *planBuilder) isOpenShift() bool {
 	return m.Snapshot.Get(k8s.Key{Group: "config.openshift.io", Kind: "ClusterVersion", Name: "version"}) != nil
 }
 
 // stopsOLM reports whether any step of the plan stops OLM.
-func (m *maker) stopsOLM() bool {
-	return m.plan.Mode == Stopped && slices.ContainsFunc(m.blocks, func(b *block) bool { return len(b.detached()) > 0 })
+func (m *planBuilder) stopsOLM() bool {
+	return m.plan.Mode == Stopped && slices.ContainsFunc(m.blocks, func(b *block) bool { return len(b.detachedItems()) > 0 })
 }
 
-// unmanage adds a manual step that keeps OpenShift's version operator from starting OLM again.
-func (m *maker) unmanage() {
-	if !m.stopsOLM() || !m.openShift() {
+// addUnmanageStep adds a manual step that keeps OpenShift's version operator from starting OLM again.
+func (m *planBuilder) addUnmanageStep() {
+	if !m.stopsOLM() || !m.isOpenShift() {
 		return
 	}
 	var overrides []string
@@ -122,9 +122,9 @@ func (m *maker) unmanage() {
 	})
 }
 
-// manageAgain adds a manual step that reverts unmanage.
-func (m *maker) manageAgain() {
-	if !m.stopsOLM() || !m.openShift() {
+// addManageStep adds a manual step that reverts unmanage.
+func (m *planBuilder) addManageStep() {
+	if !m.stopsOLM() || !m.isOpenShift() {
 		return
 	}
 	m.addStep(Step{
@@ -135,8 +135,8 @@ func (m *maker) manageAgain() {
 
 // addUninstallStep adds a manual step to uninstall OLM if the plan detaches OLM's last operators. It
 // adds none on OpenShift, where OLM is part of the platform.
-func (m *maker) addUninstallStep() {
-	if !slices.ContainsFunc(m.blocks, func(b *block) bool { return !b.sheds }) || m.openShift() {
+func (m *planBuilder) addUninstallStep() {
+	if !slices.ContainsFunc(m.blocks, func(b *block) bool { return !b.hasLeftovers }) || m.isOpenShift() {
 		return
 	}
 	for _, csv := range m.Snapshot.CSVs() {
@@ -146,13 +146,13 @@ func (m *maker) addUninstallStep() {
 	}
 	m.addStep(Step{
 		Name: Uninstall, Title: "Uninstall OLM, or leave it without operators",
-		Manual: "OLM manages no operator of this plan any more. Before uninstalling it, check that 'kubectl get clusterserviceversions -A' lists only packageserver. Then delete OLM's Deployments, the APIService v1.packages.operators.coreos.com and the ClusterServiceVersion packageserver, and OLM's CRDs. Keep operatorconditions.operators.coreos.com: deleting it would delete the operators' OperatorConditions, which are in the tree." + m.watched() + m.remaining(),
+		Manual: "OLM manages no operator of this plan any more. Before uninstalling it, check that 'kubectl get clusterserviceversions -A' lists only packageserver. Then delete OLM's Deployments, the APIService v1.packages.operators.coreos.com and the ClusterServiceVersion packageserver, and OLM's CRDs. Keep operatorconditions.operators.coreos.com: deleting it would delete the operators' OperatorConditions, which are in the tree." + m.watchedCRDs() + m.remainingObjects(),
 	})
 }
 
-// watched returns a sentence that lists the CRDs of OLM that operators watch, and that they may
+// watchedCRDs returns a sentence that lists the CRDs of OLM that operators watch, and that they may
 // need to start. It returns "" if there are none.
-func (m *maker) watched() string {
+func (m *planBuilder) watchedCRDs() string {
 	var names []string
 	for _, op := range olmexit.DiagnoseTree(m.Lock, m.Rendered).Operators {
 		names = append(names, op.Definitions...)
@@ -165,9 +165,9 @@ func (m *maker) watched() string {
 	return " Also keep these, because operators watch them and may not start without them: " + strings.Join(names, ", ") + " (see 'quayside adopt check' for the operators)."
 }
 
-// remaining returns a sentence that lists the objects of OLM that neither a plan nor the removal of OLM
+// remainingObjects returns a sentence that lists the objects of OLM that neither a plan nor the removal of OLM
 // deletes. It returns "" if there are none.
-func (m *maker) remaining() string {
+func (m *planBuilder) remainingObjects() string {
 	deleted := func(o *snapshot.Object) bool {
 		return slices.ContainsFunc(m.blocks, func(b *block) bool {
 			return slices.ContainsFunc(b.items, func(i item) bool { return i.Key == o.Key && m.isCleaned(i) })
@@ -188,8 +188,8 @@ func (m *maker) remaining() string {
 }
 
 // removesCSV reports whether the plan removes a ClusterServiceVersion.
-func (m *maker) removesCSV(csv k8s.Key) bool {
+func (m *planBuilder) removesCSV(csv k8s.Key) bool {
 	return slices.ContainsFunc(m.blocks, func(b *block) bool {
-		return slices.ContainsFunc(b.detached(), func(i item) bool { return i.Key == csv })
+		return slices.ContainsFunc(b.detachedItems(), func(i item) bool { return i.Key == csv })
 	})
 }

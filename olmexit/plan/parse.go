@@ -29,9 +29,9 @@ func Parse(file string, data []byte) (*Plan, error) {
 	}
 	errs.Add(diag.Pos{File: file}, yamlnode.Decode(file, docs[0], &p))
 	v := validator{yamlnode.Checker{Fields: yamlnode.Positions(file, docs[0]), Whole: yamlnode.At(file, docs[0]), Faults: &errs}}
-	v.forms("", reflect.ValueOf(p))
+	v.checkFields("", reflect.ValueOf(p))
 	for i, s := range p.Steps {
-		v.step("steps["+strconv.Itoa(i)+"]", i, s)
+		v.checkStep("steps["+strconv.Itoa(i)+"]", i, s)
 	}
 	if len(errs) > yamlnode.MaxFaults {
 		errs = errs[:yamlnode.MaxFaults]
@@ -46,41 +46,41 @@ func Parse(file string, data []byte) (*Plan, error) {
 // validator checks a decoded plan.
 type validator struct{ yamlnode.Checker }
 
-// forms checks the fields of a struct, recursively, by the rules of the schema.
-func (v validator) forms(at string, s reflect.Value) {
+// checkFields checks the fields of a struct, recursively, by the rules of the schema.
+func (v validator) checkFields(at string, s reflect.Value) {
 	for _, f := range yamlnode.Fields(s.Type()) {
 		field, value := strings.TrimPrefix(at+"."+f.Name, "."), s.FieldByIndex(f.Index)
 		if r, ok := value.Interface().(k8s.Ref); ok {
 			if v.Require(field, r.Name) {
-				v.ref(field, r)
+				v.checkRef(field, r)
 			}
 			continue
 		}
 		switch value.Kind() { //nolint:exhaustive // the rest has no rules
 		case reflect.String:
-			v.word(field, f, value.String())
+			v.checkText(field, f, value.String())
 		case reflect.Slice:
-			v.items(field, value)
+			v.checkItems(field, value)
 		}
 	}
 }
 
-// items checks the items of a list.
-func (v validator) items(field string, list reflect.Value) {
+// checkItems checks the checkItems of a list.
+func (v validator) checkItems(field string, list reflect.Value) {
 	for i := range list.Len() {
 		at := diag.Item(field, i)
 		switch item := list.Index(i).Interface().(type) {
 		case k8s.Ref:
-			v.ref(at, item)
+			v.checkRef(at, item)
 		case string:
 		default:
-			v.forms(at, list.Index(i))
+			v.checkFields(at, list.Index(i))
 		}
 	}
 }
 
-// word checks the form of a string field.
-func (v validator) word(field string, f reflect.StructField, value string) {
+// checkText checks the form of a string field.
+func (v validator) checkText(field string, f reflect.StructField, value string) {
 	if yamlnode.Required(f) && !v.Require(field, value) || value == "" {
 		return
 	}
@@ -99,8 +99,8 @@ func (v validator) word(field string, f reflect.StructField, value string) {
 	}
 }
 
-// ref checks that a reference is a valid object address.
-func (v validator) ref(field string, r k8s.Ref) {
+// checkRef checks that a reference is a valid object address.
+func (v validator) checkRef(field string, r k8s.Ref) {
 	var faults []string
 	group, version, named := strings.Cut(r.APIVersion, "/")
 	if !named {
@@ -123,8 +123,8 @@ func (v validator) ref(field string, r k8s.Ref) {
 	}
 }
 
-// step checks the number of a step, and the fields of its actions.
-func (v validator) step(at string, i int, s Step) {
+// checkStep checks the number of a checkStep, and the fields of its actions.
+func (v validator) checkStep(at string, i int, s Step) {
 	if s.Number != i+1 {
 		v.Addf(at+".number", "the step has number %d, expected %d", s.Number, i+1)
 	}
@@ -138,17 +138,17 @@ func (v validator) step(at string, i int, s Step) {
 			continue
 		}
 		for _, f := range yamlnode.Fields(reflect.TypeOf(a)) {
-			said := !reflect.ValueOf(a).FieldByIndex(f.Index).IsZero()
+			isSet := !reflect.ValueOf(a).FieldByIndex(f.Index).IsZero()
 			switch {
 			case slices.Contains([]string{"verb", "object", "uid"}, f.Name), slices.Contains(line.may, f.Name):
-			case said && !slices.Contains(line.needs, f.Name):
+			case isSet && !slices.Contains(line.needs, f.Name):
 				v.Addf(here+"."+f.Name, "%s does not allow %s", a.Do, f.Name)
-			case !said && slices.Contains(line.needs, f.Name):
-				v.Addf(here, "%s needs %s", a.Do, f.Name)
+			case !isSet && slices.Contains(line.needs, f.Name):
+				v.Addf(here, "%s requires the field %s", a.Do, f.Name)
 			}
 		}
 		if a.UID == "" && !line.makes {
-			v.Addf(here, "%s needs a uid", a.Do)
+			v.Addf(here, "%s requires the field uid", a.Do)
 		}
 	}
 }

@@ -16,19 +16,19 @@ import (
 // Plan is the migration of a cluster's operators away from OLM. Each step is completed,
 // with its checks, before the next begins.
 type Plan struct {
-	APIVersion string     `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
-	Kind       string     `json:"kind" form:"required const=AdoptionPlan" doc:"AdoptionPlan"`
-	Cluster    string     `json:"cluster,omitempty" doc:"Cluster of quayside.yaml whose objects are applied. Absent if there is only one."`
-	ClusterUID string     `json:"clusterUID" form:"required" doc:"UID of the Namespace kube-system: the plan is for no other cluster."`
-	Mode       Mode       `json:"mode" form:"required enum=stopped|live" doc:"stopped: OLM's controllers are stopped while an operator is detached; live: they keep running, and the losses are listed."`
-	Lock       string     `json:"lock" form:"required" doc:"Digest of the lock that is rendered."`
-	Tree       string     `json:"tree" form:"required" doc:"Digest of the tree rendered for the cluster."`
-	Manager    string     `json:"manager" form:"required" doc:"Field manager of applied objects: that of the GitOps tool that applies the tree later."`
-	OLM        []Workload `json:"olm" doc:"OLM's controllers, which are stopped and started again."`
-	State      []State    `json:"state" doc:"State of OLM's declarations and of the pods when the plan was made. A plan is refused if it has changed."`
-	Operators  []Operator `json:"operators" doc:"By namespace and package."`
-	Left       []Left     `json:"skipped" doc:"Omitted operators and objects, with the reason."`
-	Steps      []Step     `json:"steps" doc:"In order."`
+	APIVersion string            `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
+	Kind       string            `json:"kind" form:"required const=AdoptionPlan" doc:"AdoptionPlan"`
+	Cluster    string            `json:"cluster,omitempty" doc:"Cluster of quayside.yaml whose objects are applied. Absent if there is only one."`
+	ClusterUID string            `json:"clusterUID" form:"required" doc:"UID of the Namespace kube-system: the plan is for no other cluster."`
+	Mode       Mode              `json:"mode" form:"required enum=stopped|live" doc:"stopped: OLM's controllers are stopped while an operator is detached; live: they keep running, and the losses are listed."`
+	Lock       string            `json:"lock" form:"required" doc:"Digest of the lock that is rendered."`
+	Tree       string            `json:"tree" form:"required" doc:"Digest of the tree rendered for the cluster."`
+	Manager    string            `json:"manager" form:"required" doc:"Field manager of applied objects: that of the GitOps tool that applies the tree later."`
+	OLM        []Workload        `json:"olm" doc:"OLM's controllers, which are stopped and started again."`
+	State      []State           `json:"state" doc:"State of OLM's declarations and of the pods when the plan was made. A plan is refused if it has changed."`
+	Operators  []Operator        `json:"operators" doc:"By namespace and package."`
+	Left       []SkippedOperator `json:"skipped" doc:"Omitted operators and objects, with the reason."`
+	Steps      []Step            `json:"steps" doc:"In order."`
 }
 
 // Namespaces returns the namespaces of the operators that the plan adopts, sorted.
@@ -75,8 +75,8 @@ type Operator struct {
 	Certificates string   `json:"certificates,omitempty" doc:"The day on which OLM's certificates expire (2028-07-01); they are not renewed."`
 }
 
-// Left is an operator or a namespace that the plan leaves to OLM.
-type Left struct {
+// SkippedOperator is an operator or a namespace that the plan does not cover: it stays with OLM.
+type SkippedOperator struct {
 	Namespace string   `json:"namespace"`
 	Package   string   `json:"package,omitempty"`
 	Reasons   []string `json:"reasons"`
@@ -236,7 +236,7 @@ const (
 	NoOwner     Condition = "no-owner"        // no object has an ownerReference to a ClusterServiceVersion
 	Conversion  Condition = "conversion"      // each CRD converts as before
 	Available   Condition = "available"       // each APIService that was available exists and is available
-	Rights      Condition = "permissions"     // each ServiceAccount has the same permissions
+	Permissions Condition = "permissions"     // each ServiceAccount has the same permissions
 	Prepared    Condition = "prepared"        // the tree's own roles grant each ServiceAccount all its permissions
 	NoRestart   Condition = "no-restart"      // no pod restarted without being named in the plan
 	SameVersion Condition = "same-version"    // each object still has its UID and generation

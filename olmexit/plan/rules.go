@@ -22,10 +22,10 @@ type Rule struct {
 // scope identifies the objects of a permission; an empty name means all objects.
 type scope struct{ namespace, group, resource, name string }
 
-// rights holds the permitted verbs by scope.
-type rights map[scope]map[string]bool
+// permissionSet holds the permitted verbs by scope.
+type permissionSet map[scope]map[string]bool
 
-func (r rights) give(s scope, verbs ...string) {
+func (r permissionSet) add(s scope, verbs ...string) {
 	if r[s] == nil {
 		r[s] = map[string]bool{}
 	}
@@ -51,97 +51,97 @@ func Rules(p *Plan, rendered []k8s.Object, seen *snapshot.Snapshot) []Rule {
 	for _, o := range rendered {
 		tree[o.Key()] = o
 	}
-	r := rights{}
-	r.give(scope{"", "", "namespaces", "kube-system"}, "get")
+	r := permissionSet{}
+	r.add(scope{"", "", "namespaces", "kube-system"}, "get")
 	if seen != nil {
-		r.derivation(p, seen)
+		r.addDerivation(p, seen)
 	}
 	for _, s := range p.State {
-		r.give(scopeOf(s.Object), "get")
+		r.add(scopeOf(s.Object), "get")
 	}
 	for _, s := range p.Steps {
 		for _, a := range s.Actions {
-			r.action(a, tree[a.Object.Key()])
+			r.addAction(a, tree[a.Object.Key()])
 		}
-		r.checks(s)
+		r.addChecks(s)
 	}
 	return r.rules()
 }
 
-// derivation adds the permissions to list the kinds from which the plan is derived.
-func (r rights) derivation(p *Plan, seen *snapshot.Snapshot) {
+// addDerivation adds the permissions to list the kinds from which the plan is derived.
+func (r permissionSet) addDerivation(p *Plan, seen *snapshot.Snapshot) {
 	for _, k := range seen.ListedKinds() {
 		of := scope{"", k.Group, k8s.Resource(k.Group, k.Kind), ""}
 		if !k.IsConfidential() {
-			r.give(of, "list")
+			r.add(of, "list")
 			continue
 		}
 		for _, of.namespace = range p.Namespaces() {
-			r.give(of, "list")
+			r.add(of, "list")
 		}
 	}
 }
 
-// action adds the permissions to execute an action, and to undo it.
-func (r rights) action(a Action, rendered k8s.Object) {
+// addAction adds the permissions to execute and undo an addAction.
+func (r permissionSet) addAction(a Action, rendered k8s.Object) {
 	v, _ := verbOf(a.Do)
 	of := scopeOf(a.Object)
 	all := of
 	all.name = ""
-	r.give(of, v.rights...)
+	r.add(of, v.permissions...)
 	switch {
 	case a.Do == Create, a.Do == Orphan && a.Object.Kind == "Subscription":
-		r.give(all, "create")
+		r.add(all, "create")
 	case a.Do == Apply && a.UID == "":
-		r.give(all, "create")
+		r.add(all, "create")
 		if !a.Object.HoldsOthers() {
-			r.give(of, "delete")
+			r.add(of, "delete")
 		}
 	}
 	if a.Do == Apply || a.Do == Restore {
-		r.grants(of, rendered)
+		r.addGrants(of, rendered)
 	}
 }
 
-// grants adds the permission to grant the permissions of a role, or those of a binding's role.
-func (r rights) grants(of scope, o k8s.Object) {
+// addGrants adds the permission to grant the permissions of a role, or those of a binding's role.
+func (r permissionSet) addGrants(of scope, o k8s.Object) {
 	switch {
 	case of.group != rbacGroup:
 	case of.resource == "roles", of.resource == "clusterroles":
-		r.give(of, "escalate")
+		r.add(of, "escalate")
 	default:
 		role := scope{of.namespace, rbacGroup, k8s.Resource(rbacGroup, k8s.Text(o, "roleRef", "kind")), k8s.Text(o, "roleRef", "name")}
-		r.give(role, "bind")
+		r.add(role, "bind")
 	}
 }
 
-// checks adds the read permissions for the checks of a step.
-func (r rights) checks(s Step) {
+// addChecks adds the read permissions for the addChecks of a step.
+func (r permissionSet) addChecks(s Step) {
 	for _, c := range slices.Concat(s.Before, s.After) {
 		for _, ref := range c.Objects {
-			r.give(scopeOf(ref), "get")
+			r.add(scopeOf(ref), "get")
 		}
 		if c.Check == IsStopped || c.Check == IsReady {
 			for _, ref := range c.Objects {
-				r.give(scope{ref.Namespace, "", "pods", ""}, "list")
+				r.add(scope{ref.Namespace, "", "pods", ""}, "list")
 			}
 		}
 	}
 	if s.Namespace == "" {
 		return
 	}
-	r.give(scope{s.Namespace, "", "pods", ""}, "list")
-	r.give(scope{s.Namespace, "apps", "replicasets", ""}, "list")
-	r.give(scope{s.Namespace, snapshot.OLM, "operatorgroups", ""}, "list")
-	r.give(scope{s.Namespace, snapshot.OLM, "installplans", ""}, "list")
+	r.add(scope{s.Namespace, "", "pods", ""}, "list")
+	r.add(scope{s.Namespace, "apps", "replicasets", ""}, "list")
+	r.add(scope{s.Namespace, snapshot.OLM, "operatorgroups", ""}, "list")
+	r.add(scope{s.Namespace, snapshot.OLM, "installplans", ""}, "list")
 	for _, resource := range []string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"} {
-		r.give(scope{"", rbacGroup, resource, ""}, "list")
+		r.add(scope{"", rbacGroup, resource, ""}, "list")
 	}
-	r.give(scope{"", "authorization.k8s.io", "subjectaccessreviews", ""}, "create")
+	r.add(scope{"", "authorization.k8s.io", "subjectaccessreviews", ""}, "create")
 }
 
 // rules returns the permissions as rules. Names of one resource with the same verbs share a rule.
-func (r rights) rules() []Rule {
+func (r permissionSet) rules() []Rule {
 	type group struct {
 		scope
 		verbs string

@@ -15,46 +15,46 @@ import (
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
-// steps adds all steps: first those that detach the operators, with one stop of OLM for all
+// addSteps adds all addSteps: first those that detach the operators, with one stop of OLM for all
 // namespaces, then the remaining work after all operators have left.
-func (m *maker) steps() {
+func (m *planBuilder) addSteps() {
 	m.plan.OLM = m.controllers()
-	m.unmanage()
-	leaving := slices.DeleteFunc(slices.Clone(m.blocks), func(b *block) bool { return b.sheds })
+	m.addUnmanageStep()
+	leaving := slices.DeleteFunc(slices.Clone(m.blocks), func(b *block) bool { return b.hasLeftovers })
 	for _, b := range leaving {
-		m.guard(b)
-		m.prepare(b, append(b.addedItems(true), b.addedItems(false)...))
+		m.addGuardSteps(b)
+		m.addPrepareStep(b, append(b.addedItems(true), b.addedItems(false)...))
 	}
 	if m.stopsOLM() {
-		m.stop(leaving)
+		m.addStopStep(leaving)
 	}
 	for _, b := range leaving {
-		m.backUp(b)
+		m.addBackupStep(b)
 	}
 	for _, b := range leaving {
-		m.detach(b, b.detached())
-		m.apply(b)
+		m.addDetachStep(b, b.detachedItems())
+		m.addApplyStep(b)
 	}
 	if m.stopsOLM() {
-		m.start(leaving)
+		m.addStartStep(leaving)
 	}
-	m.restart(leaving)
-	m.manageAgain()
+	m.addRestartStep(leaving)
+	m.addManageStep()
 	for _, b := range leaving {
-		m.takeOver(b)
-		m.cleanUp(b)
+		m.addTakeOverStep(b)
+		m.addCleanUpStep(b)
 	}
 	for _, b := range m.blocks[len(leaving):] {
-		m.shed(b)
+		m.addLeftoverSteps(b)
 	}
 	for _, b := range m.blocks {
-		m.certificates(b)
+		m.addCertificatesStep(b)
 	}
 	m.addUninstallStep()
 }
 
 // addStep adds a step unless it has neither actions nor a manual instruction.
-func (m *maker) addStep(s Step) {
+func (m *planBuilder) addStep(s Step) {
 	if s.Manual == "" && len(s.Actions) == 0 {
 		return
 	}
@@ -62,28 +62,28 @@ func (m *maker) addStep(s Step) {
 	m.plan.Steps = append(m.plan.Steps, s)
 }
 
-// backUp adds the step that backs up the objects of a namespace.
-func (m *maker) backUp(b *block) {
+// addBackupStep adds the step that backs up the objects of a namespace.
+func (m *planBuilder) addBackupStep(b *block) {
 	s := Step{
 		Name: Backup, Namespace: b.namespace, Title: "Back up OLM's objects of " + b.namespace + ", and the objects to change, to files",
-		Actions: m.each(Keep, b.backedUpItems()),
+		Actions: m.actionsFor(Keep, b.backedUpItems()),
 	}
-	if len(b.installed()) > 0 {
-		s.Before = append(m.stoppedChecks(), Check{Check: SameVersion}) // what changed until OLM was stopped
+	if len(b.installedCSVs()) > 0 {
+		s.Before = append(m.stoppedChecks(), Check{Check: SameVersion}) // detects changes until OLM was stopped
 	}
 	m.addStep(s)
 }
 
 // stoppedChecks returns the check that OLM is stopped, if the plan stops it.
-func (m *maker) stoppedChecks() []Check {
+func (m *planBuilder) stoppedChecks() []Check {
 	if m.plan.Mode != Stopped || len(m.plan.OLM) == 0 {
 		return nil
 	}
 	return []Check{{Check: IsStopped, Objects: m.workloads()}}
 }
 
-// each returns one action for each object.
-func (m *maker) each(do Verb, items []item) []Action {
+// actionsFor returns one action for actionsFor object.
+func (m *planBuilder) actionsFor(do Verb, items []item) []Action {
 	var out []Action
 	for _, i := range items {
 		out = append(out, m.newAction(do, i))
@@ -92,7 +92,7 @@ func (m *maker) each(do Verb, items []item) []Action {
 }
 
 // newAction returns an action on an object in its live state.
-func (m *maker) newAction(do Verb, i item) Action {
+func (m *planBuilder) newAction(do Verb, i item) Action {
 	a := Action{Do: do, Object: i.ref()}
 	if i.live != nil {
 		a.UID = i.live.UID
@@ -114,14 +114,14 @@ func (b *block) itemsWhere(is func(item) bool) []item {
 	return out
 }
 
-// live returns the items that both the cluster and the tree have.
-func (b *block) live() []item {
+// existingItems returns the items that both the cluster and the tree have.
+func (b *block) existingItems() []item {
 	return b.itemsWhere(func(i item) bool { return i.live != nil && i.ours != nil })
 }
 
-// detached returns the objects whose deletion detaches the operators from OLM, in the order of
+// detachedItems returns the objects whose deletion detaches the operators from OLM, in the order of
 // deletion: the Subscriptions, then each operator's ClusterServiceVersion and its copies.
-func (b *block) detached() []item {
+func (b *block) detachedItems() []item {
 	all := b.itemsWhere(func(i item) bool { return i.Goes == olmexit.AtDetach })
 	turn := func(i item) int {
 		if i.Kind == "Subscription" {
@@ -152,8 +152,9 @@ func compareBool(a, b bool) int {
 
 func isCopy(o *snapshot.Object) bool { return o.Labels[snapshot.CopiedFrom] != "" }
 
-// guarded reports whether a tool may prune an object after its declaration was removed from Git.
-func (b *block) guarded(i item) bool {
+// isGuarded reports whether a GitOps tool could prune an object after its declaration was removed from
+// Git.
+func (b *block) isGuarded(i item) bool {
 	return i.live != nil && !isCopy(i.live) && (i.Is("Subscription."+snapshot.OLM) || i.Is("OperatorGroup."+snapshot.OLM))
 }
 
@@ -162,7 +163,7 @@ func (b *block) guarded(i item) bool {
 func (b *block) backedUpItems() []item {
 	return b.itemsWhere(func(i item) bool {
 		switch {
-		case i.live == nil || b.guarded(i) || isCopy(i.live) || i.Is("Namespace"):
+		case i.live == nil || b.isGuarded(i) || isCopy(i.live) || i.Is("Namespace"):
 			return false
 		case i.ours != nil || i.Goes == olmexit.AtDetach || i.Goes == olmexit.AtCleanUp:
 			return true
@@ -171,10 +172,10 @@ func (b *block) backedUpItems() []item {
 	})
 }
 
-// guard adds a step that keeps GitOps tools from pruning the declarations that the adoption
+// addGuardSteps adds a step that keeps GitOps tools from pruning the declarations that the adoption
 // removes from Git, and the Namespace with everything in it.
-func (m *maker) guard(b *block) {
-	items := b.itemsWhere(b.guarded)
+func (m *planBuilder) addGuardSteps(b *block) {
+	items := b.itemsWhere(b.isGuarded)
 	for _, group := range m.Snapshot.Kind(snapshot.OLM, "OperatorGroup") {
 		if group.Namespace == b.namespace && !slices.ContainsFunc(items, func(i item) bool { return i.live == group }) {
 			items = append(items, item{Object: olmexit.Object{Key: group.Key}, live: group})
@@ -185,7 +186,7 @@ func (m *maker) guard(b *block) {
 	}
 	s := Step{
 		Name: Guard, Namespace: b.namespace, Title: "Prevent GitOps tools from pruning the declarations of " + b.namespace + ", and the Namespace",
-		Before: m.healthyChecks(b), Actions: m.each(Keep, items),
+		Before: m.healthyChecks(b), Actions: m.actionsFor(Keep, items),
 	}
 	for _, i := range items {
 		a := m.newAction(Annotate, i)
@@ -197,18 +198,18 @@ func (m *maker) guard(b *block) {
 		}
 	}
 	m.addStep(s)
-	m.suspend(b, items)
+	m.addSuspendStep(b, items)
 }
 
-// suspend adds a manual step to suspend the tools that would recreate OLM's objects.
-func (m *maker) suspend(b *block, items []item) {
+// addSuspendStep adds a manual step to addSuspendStep the tools that would recreate OLM's objects.
+func (m *planBuilder) addSuspendStep(b *block, items []item) {
 	var appliers []string
 	for _, i := range items {
 		if by := profile.ApplierOf(i.live.Body()); by != "" && i.Group == snapshot.OLM && !slices.Contains(appliers, by) {
 			appliers = append(appliers, by)
 		}
 	}
-	if len(appliers) == 0 || len(b.detached()) == 0 {
+	if len(appliers) == 0 || len(b.detachedItems()) == 0 {
 		return
 	}
 	slices.Sort(appliers)
@@ -221,16 +222,16 @@ func (m *maker) suspend(b *block, items []item) {
 
 // healthyChecks returns the checks that OLM has no pending work for a block's operators, and that
 // nothing has changed since the plan was made.
-func (m *maker) healthyChecks(b *block) []Check {
-	csvs := b.installed()
+func (m *planBuilder) healthyChecks(b *block) []Check {
+	csvs := b.installedCSVs()
 	if len(csvs) == 0 {
 		return nil
 	}
 	return []Check{{Check: Succeeded, Objects: csvs}, {Check: NoPlan}, {Check: SameVersion}}
 }
 
-// installed returns the ClusterServiceVersions that the detach of a block deletes, without copies.
-func (b *block) installed() []k8s.Ref {
+// installedCSVs returns the ClusterServiceVersions that the detach of a block deletes, without copies.
+func (b *block) installedCSVs() []k8s.Ref {
 	return itemRefs(b.itemsWhere(func(i item) bool {
 		return i.Is("ClusterServiceVersion."+snapshot.OLM) && i.Goes == olmexit.AtDetach && !isCopy(i.live)
 	}))
@@ -244,10 +245,10 @@ func itemRefs(items []item) []k8s.Ref {
 	return out
 }
 
-// prepare adds a step that applies the new objects of the tree, except those that the cluster
+// addPrepareStep adds a step that applies the new objects of the tree, except those that the cluster
 // would reject. OLM could not create the rejected objects either. New webhooks trust OLM's
 // certificates, and are called in addition to OLM's webhooks until those are deleted.
-func (m *maker) prepare(b *block, added []item) {
+func (m *planBuilder) addPrepareStep(b *block, added []item) {
 	title := "Add the tree's objects with new names to " + b.namespace
 	var applied []item
 	for _, i := range added {
@@ -259,24 +260,24 @@ func (m *maker) prepare(b *block, added []item) {
 	}
 	m.addStep(Step{
 		Name: Prepare, Namespace: b.namespace, Title: title,
-		Before: m.healthyChecks(b), Actions: m.each(Apply, inOrder(applied)), After: []Check{{Check: Prepared}},
+		Before: m.healthyChecks(b), Actions: m.actionsFor(Apply, sortByPhase(applied)), After: []Check{{Check: Prepared}},
 	})
 }
 
-// inOrder returns items in the order of their application.
-func inOrder(items []item) []item {
+// sortByPhase returns items in the order of their application.
+func sortByPhase(items []item) []item {
 	out := slices.Clone(items)
 	slices.SortStableFunc(out, func(x, y item) int { return cmp.Compare(profile.Phase(x.ours), profile.Phase(y.ours)) })
 	return out
 }
 
-// detach adds the step that detaches the operators of a block from OLM.
-func (m *maker) detach(b *block, detached []item) {
+// addDetachStep adds the step that detaches the operators of a block from OLM.
+func (m *planBuilder) addDetachStep(b *block, detached []item) {
 	s := Step{
-		Name: Detach, Namespace: b.namespace, Title: "Make OLM forget the operators of " + b.namespace + ": " + b.packages(),
+		Name: Detach, Namespace: b.namespace, Title: "Make OLM forget the operators of " + b.namespace + ": " + b.packageNames(),
 		Before: append(m.healthyChecks(b), m.stoppedChecks()...), After: append([]Check{{Check: Gone, Objects: itemRefs(detached)}}, m.unchangedChecks(b)...),
 	}
-	disown := m.disownAPIs(b)
+	disown := m.disownActions(b)
 	s.Actions = append(s.Actions, disown...)
 	for _, i := range detached {
 		if i.Kind == "ClusterServiceVersion" && !isCopy(i.live) {
@@ -290,15 +291,15 @@ func (m *maker) detach(b *block, detached []item) {
 	}
 	if m.plan.Mode == Live {
 		s.Actions = append(s.Actions, disown...) // OLM may have restored the labels before
-		s.Actions = append(s.Actions, m.each(Delete, b.itemsWhere(func(i item) bool { return i.ours != nil && i.live != nil && isLostLive(i.Object) }))...)
+		s.Actions = append(s.Actions, m.actionsFor(Delete, b.itemsWhere(func(i item) bool { return i.ours != nil && i.live != nil && isLostLive(i.Object) }))...)
 	}
 	m.addStep(s)
 }
 
-// disownAPIs returns actions that remove the labels from APIServices that name their
+// disownActions returns actions that remove the labels from APIServices that name their
 // ClusterServiceVersion: OLM deletes APIServices whose ClusterServiceVersion is missing.
-func (m *maker) disownAPIs(b *block) []Action {
-	if len(b.installed()) == 0 {
+func (m *planBuilder) disownActions(b *block) []Action {
+	if len(b.installedCSVs()) == 0 {
 		return nil
 	}
 	var out []Action
@@ -328,7 +329,7 @@ func isLostLive(o olmexit.Object) bool {
 	return o.Group == snapshot.OLM && o.Kind == "OperatorCondition"
 }
 
-func (b *block) packages() string {
+func (b *block) packageNames() string {
 	var out []string
 	for _, op := range b.operators {
 		out = append(out, op.Package)
@@ -338,23 +339,23 @@ func (b *block) packages() string {
 
 // unchangedChecks returns the checks that the workloads are unchanged. If the tree has another
 // version, it omits the checks of permissions and conversion, which can differ.
-func (m *maker) unchangedChecks(blocks ...*block) []Check {
-	if slices.ContainsFunc(blocks, func(b *block) bool { return b.sheds && slices.ContainsFunc(b.items, isUpgraded) }) {
+func (m *planBuilder) unchangedChecks(blocks ...*block) []Check {
+	if slices.ContainsFunc(blocks, func(b *block) bool { return b.hasLeftovers && slices.ContainsFunc(b.items, isUpgraded) }) {
 		return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Available}, {Check: NoRestart}}
 	}
-	return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Conversion}, {Check: Available}, {Check: Rights}, {Check: NoRestart}}
+	return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Conversion}, {Check: Available}, {Check: Permissions}, {Check: NoRestart}}
 }
 
-// apply adds the step that applies the objects of the tree that exist in the cluster.
-func (m *maker) apply(b *block) {
+// addApplyStep adds the step that applies the objects of the tree that exist in the cluster.
+func (m *planBuilder) addApplyStep(b *block) {
 	m.addStep(Step{
 		Name: Tree, Namespace: b.namespace, Title: "Apply the rest of the tree to " + b.namespace,
-		Actions: m.overwrite(b.live()), After: m.readyChecks(b),
+		Actions: m.applyActions(b.existingItems()), After: m.readyChecks(b),
 	})
 }
 
 // readyChecks returns the checks for unchanged workloads with all pods ready.
-func (m *maker) readyChecks(b *block) []Check {
+func (m *planBuilder) readyChecks(b *block) []Check {
 	deployments := itemRefs(b.itemsWhere(func(i item) bool { return i.Is("Deployment.apps") && i.live != nil && i.ours != nil }))
 	if len(deployments) == 0 {
 		return m.unchangedChecks(b)
@@ -362,10 +363,10 @@ func (m *maker) readyChecks(b *block) []Check {
 	return append([]Check{{Check: IsReady, Objects: deployments}}, m.unchangedChecks(b)...)
 }
 
-// overwrite returns the actions that apply existing objects.
-func (m *maker) overwrite(items []item) []Action {
+// applyActions returns the actions that apply existing objects.
+func (m *planBuilder) applyActions(items []item) []Action {
 	var out []Action
-	for _, i := range inOrder(items) {
+	for _, i := range sortByPhase(items) {
 		a := m.applyExisting(i)
 		if m.plan.Mode == Live && isLostLive(i.Object) {
 			a.UID = "" // the detach deleted it
@@ -379,7 +380,7 @@ func (m *maker) overwrite(items []item) []Action {
 // from other files, the action keeps its guard instead of the tree's prune setting, until the tool
 // applies it from the tree. Otherwise, the merge would remove the object from the other files, and
 // a user might confirm its deletion.
-func (m *maker) applyExisting(i item) Action {
+func (m *planBuilder) applyExisting(i item) Action {
 	a := m.newAction(Apply, i)
 	a.Force = true
 	if profile.ApplierOf(i.live.Body()) == "" {
@@ -396,9 +397,9 @@ func (m *maker) applyExisting(i item) Action {
 	return a
 }
 
-// takeOver adds a step that transfers OLM's fields to the plan's manager, for operators whose pods
+// addTakeOverStep adds a step that transfers OLM's fields to the plan's manager, for operators whose pods
 // the tree restarts anyway. It omits CRDs and APIServices, which would lose their CA.
-func (m *maker) takeOver(b *block) {
+func (m *planBuilder) addTakeOverStep(b *block) {
 	restarts := map[string]bool{}
 	for _, op := range m.plan.Operators {
 		if op.Namespace == b.namespace && len(op.Restarts) > 0 {
@@ -408,7 +409,7 @@ func (m *maker) takeOver(b *block) {
 	var items []item
 	for _, op := range b.operators {
 		for _, o := range op.Objects {
-			if i := m.item(o); restarts[op.Package] && i.live != nil && i.ours != nil && !k8s.IsCRD(i.ours) && !i.Is("APIService."+apiGroup) {
+			if i := m.newItem(o); restarts[op.Package] && i.live != nil && i.ours != nil && !k8s.IsCRD(i.ours) && !i.Is("APIService."+apiGroup) {
 				items = append(items, i)
 			}
 		}
@@ -417,7 +418,7 @@ func (m *maker) takeOver(b *block) {
 		Name: Fields, Namespace: b.namespace, Title: "Take ownership of OLM's fields in " + b.namespace + ", for operators that restarted: " + strings.Join(slices.Sorted(maps.Keys(restarts)), ", "),
 		After: m.unchangedChecks(b),
 	}
-	for _, i := range inOrder(items) {
+	for _, i := range sortByPhase(items) {
 		if m.plan.Mode == Live && isLostLive(i.Object) {
 			continue
 		}
@@ -426,8 +427,8 @@ func (m *maker) takeOver(b *block) {
 	m.addStep(s)
 }
 
-// certificates adds a manual step before OLM's certificates of a namespace expire.
-func (m *maker) certificates(b *block) {
+// addCertificatesStep adds a manual step before OLM's addCertificatesStep of a namespace expire.
+func (m *planBuilder) addCertificatesStep(b *block) {
 	first := ""
 	var of []string
 	for _, op := range m.plan.Operators {

@@ -21,9 +21,9 @@ func isWebhook(o k8s.Object) bool {
 	return o.Is(admissionGroup, "ValidatingWebhookConfiguration") || o.Is(admissionGroup, "MutatingWebhookConfiguration")
 }
 
-// distrusted returns the objects of the tree that would make the API server reject an operator's
+// untrustedObjects returns the objects of the tree that would make the API server reject an operator's
 // certificates: webhooks without a CA, and objects with another CA than OLM's.
-func (m *maker) distrusted(op *operator) []k8s.Ref {
+func (m *planBuilder) untrustedObjects(op *operator) []k8s.Ref {
 	authorities := map[[2]string]map[string]bool{} // by the namespace and name of a Service
 	for _, o := range op.Objects {
 		if live := m.Snapshot.Get(o.Key); live != nil {
@@ -88,9 +88,9 @@ func mergeSets(a, b map[string]bool) map[string]bool {
 	return out
 }
 
-// certificatesEnd returns the earliest expiry date of the certificates that OLM issued for an
+// certificateExpiry returns the earliest expiry date of the certificates that OLM issued for an
 // operator; empty if there are none.
-func (m *maker) certificatesEnd(op *operator) string {
+func (m *planBuilder) certificateExpiry(op *operator) string {
 	pin, _ := m.Lock.Pin(op.Namespace, op.Package)
 	if pin.Adopted == nil || len(pin.Adopted.Certificates) == 0 {
 		return ""

@@ -15,9 +15,9 @@ import (
 	"github.com/quayside/quayside/olmexit/plan"
 )
 
-// sends is the maximum number of attempts for one action. An attempt can fail because OLM or
+// maxAttempts is the maximum number of attempts for one action. An attempt can fail because OLM or
 // another writer changes the object between the read and the write.
-const sends = 25
+const maxAttempts = 25
 
 // action is one action in progress.
 type action struct {
@@ -43,24 +43,24 @@ type verb struct {
 // verbTable returns the implementation of each kind of action.
 func verbTable() map[plan.Verb]verb {
 	return map[plan.Verb]verb{
-		plan.Annotate:   {isMetadataDone, metadataPatch, Changed},
+		plan.Annotate:   {isMetadataDone, patchMetadata, Changed},
 		plan.Apply:      {isApplied, apply, Changed},
 		plan.Keep:       {isNever, backUp, Kept},
 		plan.Create:     {isCreated, create, Created},
 		plan.Delete:     {isDeleted, remove, Gone},
-		plan.Orphan:     {isDeleted, orphanPatch, Gone},
-		plan.Renew:      {isNever, restartPatch, Changed},
+		plan.Orphan:     {isDeleted, orphanDependents, Gone},
+		plan.Renew:      {isNever, restartPods, Changed},
 		plan.Restore:    {isRestored, restore, Changed},
-		plan.Scale:      {isScaled, scalePatch, Changed},
-		plan.TakeOver:   {takenOver, takeOver, Changed},
-		plan.Unfinalize: {hasNoFinalizer, finalizerPatch, Changed},
-		plan.Unlabel:    {isMetadataDone, metadataPatch, Changed},
+		plan.Scale:      {isScaled, scale, Changed},
+		plan.TakeOver:   {isTakenOver, takeOver, Changed},
+		plan.Unfinalize: {hasNoFinalizer, removeFinalizer, Changed},
+		plan.Unlabel:    {isMetadataDone, patchMetadata, Changed},
 	}
 }
 
-// action executes one action of a step. It writes a journal entry before the request is sent,
-// and another one after it. If the action is already done, it writes only the second entry.
-func (r *runner) action(ctx context.Context, s plan.Step, number int) (ActionResult, error) {
+// runAction executes one runAction of a step. It writes a journal entry before the request is sent,
+// and another one after it. If the runAction is already done, it writes only the second entry.
+func (r *runner) runAction(ctx context.Context, s plan.Step, number int) (ActionResult, error) {
 	a := &action{runner: r, Action: s.Actions[number-1], step: s, number: number}
 	a.sent = r.Journal.lastEntry(s.Number, number, Intends) != nil
 	out := ActionResult{Do: a.Do, Object: a.Object}
@@ -98,7 +98,7 @@ func (r *runner) action(ctx context.Context, s plan.Step, number int) (ActionRes
 			}
 			return out, a.recordOutcome(after, out.Outcome)
 		}
-		if try == sends || !isRetryable(err) {
+		if try == maxAttempts || !isRetryable(err) {
 			return out, err
 		}
 		if err := r.Clock.Sleep(ctx, pause); err != nil {
@@ -138,7 +138,7 @@ func (a *action) recordIntent(live k8s.Object) error {
 		return nil
 	}
 	a.sent = true
-	return a.note(a.entry(Intends, live))
+	return a.recordEntry(a.entry(Intends, live))
 }
 
 func (a *action) recordOutcome(o k8s.Object, outcome Outcome) error {
@@ -150,7 +150,7 @@ func (a *action) recordOutcome(o k8s.Object, outcome Outcome) error {
 		}
 	}
 	e.Outcome = outcome
-	return a.note(e)
+	return a.recordEntry(e)
 }
 
 // checkOLMStopped returns an error if the action detaches an operator from OLM, but one of OLM's
@@ -198,7 +198,7 @@ func backUp(_ context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	if a.DryRun {
 		return live, nil
 	}
-	return live, a.Journal.keep(live)
+	return live, a.Journal.saveBackup(live)
 }
 
 // isMetadataDone reports whether an object has the changes of an action that changes only its
@@ -213,8 +213,8 @@ func isMetadataDone(a *action, live k8s.Object) (bool, error) {
 	return a.IsDone(live), nil
 }
 
-// metadataPatch sets and removes annotations or labels.
-func metadataPatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
+// patchMetadata sets and removes annotations or labels.
+func patchMetadata(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{Merge: a.MetadataPatch(k8s.Text(live, "metadata", "uid"))}, a.DryRun)
 }
 
@@ -254,7 +254,7 @@ func isDeleted(a *action, live k8s.Object) (bool, error) {
 		return true, nil
 	case a.isLeaving(live):
 		return true, nil
-	case a.Do == plan.Delete && k8s.Text(live, "metadata", "uid") != a.UID: // somebody else deleted it: another object is not the plan's
+	case a.Do == plan.Delete && k8s.Text(live, "metadata", "uid") != a.UID: // another program or user deleted it: another object is not the plan's
 		return true, nil
 	}
 	return false, a.checkSame(live)
@@ -271,10 +271,10 @@ func remove(ctx context.Context, a *action, _ k8s.Object) (k8s.Object, error) {
 	return nil, a.Cluster.Delete(ctx, a.Object, cluster.DeleteOptions{UID: a.UID}, a.DryRun)
 }
 
-// orphanPatch deletes an object and keeps its dependents. If another program has restored a
-// finalizer that the step removed, orphanPatch removes it again first. The deletion fails if the
+// orphanDependents deletes an object and keeps its dependents. If another program has restored a
+// finalizer that the step removed, orphanDependents removes it again first. The deletion fails if the
 // object changes in the meantime.
-func orphanPatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
+func orphanDependents(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	for _, other := range a.step.Actions {
 		if other.Do != plan.Unfinalize || other.Object.Key() != a.Object.Key() {
 			continue
@@ -282,7 +282,7 @@ func orphanPatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, e
 		free := &action{runner: a.runner, Action: other, step: a.step}
 		settled, err := hasNoFinalizer(free, live)
 		if err == nil && !settled {
-			live, err = finalizerPatch(ctx, free, live)
+			live, err = removeFinalizer(ctx, free, live)
 		}
 		if err != nil {
 			return nil, err
@@ -298,7 +298,7 @@ func isScaled(a *action, live k8s.Object) (bool, error) {
 	}
 	n := plan.Replicas(live)
 	if a.To > 0 {
-		return n >= a.To, nil // somebody else may have started it
+		return n >= a.To, nil // another program or user may have started it
 	}
 	if n != a.To && n != a.From {
 		return false, a.changedf("has %d replicas, but had %d when the plan was made: scale it back, or make a new plan", n, a.From)
@@ -306,7 +306,7 @@ func isScaled(a *action, live k8s.Object) (bool, error) {
 	return n == a.To, nil
 }
 
-func scalePatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
+func scale(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: []cluster.Operation{
 		{Op: "test", Path: "/metadata/uid", Value: k8s.Text(live, "metadata", "uid")},
 		{Op: "test", Path: "/spec/replicas", Value: plan.Replicas(live)},
@@ -314,8 +314,8 @@ func scalePatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, er
 	}}, a.DryRun)
 }
 
-// restartPatch replaces the pods of a Deployment, as 'kubectl rollout restart' does.
-func restartPatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
+// restartPods replaces the pods of a Deployment, as 'kubectl rollout restart' does.
+func restartPods(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	annotations := map[string]any{"kubectl.kubernetes.io/restartedAt": a.Clock.Now().UTC().Format(time.RFC3339)}
 	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{Merge: map[string]any{
 		"metadata": map[string]any{"uid": k8s.Text(live, "metadata", "uid")},
@@ -330,7 +330,7 @@ func hasNoFinalizer(a *action, live k8s.Object) (bool, error) {
 	return isMetadataDone(a, live)
 }
 
-func finalizerPatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
+func removeFinalizer(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	ops := []cluster.Operation{{Op: "test", Path: "/metadata/uid", Value: k8s.Text(live, "metadata", "uid")}}
 	if i := slices.Index(k8s.Texts(live, "metadata", "finalizers"), a.Finalizer); i >= 0 {
 		at := fmt.Sprintf("/metadata/finalizers/%d", i)

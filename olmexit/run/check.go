@@ -42,7 +42,7 @@ func (r *runner) checkPreconditions(ctx context.Context, s plan.Step) error {
 			return err
 		}
 		if len(findings) > 0 {
-			return &StepError{Step: s, Check: c.Check, Findings: findings, Err: errBefore}
+			return &StepError{Step: s, Check: c.Check, Findings: findings, Err: errPrecondition}
 		}
 	}
 	return nil
@@ -63,7 +63,7 @@ func (r *runner) check(ctx context.Context, s plan.Step, c plan.Check, after boo
 	}
 	var out []verify.Finding
 	for _, s.Namespace = range namespaces {
-		before, err := r.evidence(ctx, s.Namespace)
+		before, err := r.loadEvidence(ctx, s.Namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -94,7 +94,7 @@ func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 	}
 	var out []plan.Check
 	for _, c := range s.Before {
-		whole := slices.Contains([]plan.Condition{plan.NoPlan, plan.IsStopped, plan.IsReady, plan.Rights, plan.Prepared}, c.Check)
+		whole := slices.Contains([]plan.Condition{plan.NoPlan, plan.IsStopped, plan.IsReady, plan.Permissions, plan.Prepared}, c.Check)
 		c.Objects = slices.DeleteFunc(slices.Clone(c.Objects), func(ref k8s.Ref) bool { return touched[ref.Key()] })
 		if whole || len(c.Objects) > 0 {
 			out = append(out, c)
@@ -131,7 +131,7 @@ func (r *runner) await(ctx context.Context, s plan.Step) error {
 				if len(findings) == 0 {
 					break
 				}
-				return &StepError{Step: s, Check: c.Check, Findings: findings, Err: errAfter}
+				return &StepError{Step: s, Check: c.Check, Findings: findings, Err: errPostcondition}
 			}
 			r.Prompter.ReportWaiting(s, findings)
 			if err := r.Clock.Sleep(ctx, pause); err != nil {

@@ -11,7 +11,7 @@ import (
 
 // Dir returns the directory of a journal on disk. The first write creates the directory. Only its
 // owner can read it, because a journal is confidential.
-func Dir(name string) Files { return dir{filetree.Named(name)} }
+func Dir(name string) Files { return dir{filetree.OpenUserDir(name)} }
 
 type dir struct{ filetree.Dir }
 

@@ -65,14 +65,14 @@ func (r *runner) releaseOLM(ctx context.Context) error {
 		return nil
 	}
 	if s := r.unfinishedDetach(); s != nil {
-		if !r.told {
+		if !r.reportedOLM {
 			r.Prompter.ReportOLM(*s, false)
 		}
-		r.told = true
+		r.reportedOLM = true
 		return nil
 	}
 	for i := range start.Actions {
-		if _, err := r.action(ctx, *start, i+1); err != nil {
+		if _, err := r.runAction(ctx, *start, i+1); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func (r *runner) releaseOLM(ctx context.Context) error {
 }
 
 // stopAgain repeats the step that stops OLM before a step that needs this if OLM is running, because
-// its down time was limited or because somebody started it.
+// its downtime was limited or because a user started it.
 func (r *runner) stopAgain(ctx context.Context, s plan.Step) error {
 	stop := r.stepNamed(plan.Stop)
 	needed := slices.ContainsFunc(s.Before, func(c plan.Check) bool { return c.Check == plan.IsStopped })
@@ -99,5 +99,5 @@ func (r *runner) stopAgain(ctx context.Context, s plan.Step) error {
 	if stopped {
 		return nil
 	}
-	return r.step(ctx, *stop, &r.result.Steps[stop.Number-1])
+	return r.runStep(ctx, *stop, &r.result.Steps[stop.Number-1])
 }

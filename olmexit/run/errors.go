@@ -7,7 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/plan"
 	"github.com/quayside/quayside/olmexit/verify"
@@ -32,15 +32,15 @@ type StepError struct {
 
 // Errors of steps that stop without a technical failure.
 var (
-	errDeclined = errors.New("aborted by user")
-	errManual   = errors.New("manual step: do it, then continue with '--done'")
-	errBefore   = errors.New("step skipped: precondition failed")
-	errAfter    = errors.New("step done, but its postcondition failed")
+	errDeclined      = errors.New("aborted by user")
+	errManual        = errors.New("manual step: do it, then continue with '--done'")
+	errPrecondition  = errors.New("step skipped: precondition failed")
+	errPostcondition = errors.New("step done, but its postcondition failed")
 )
 
 // Error returns the step and the reason, followed by the violations, one per line.
 func (e *StepError) Error() string {
-	text := fmt.Sprintf("step %d (%s): %s", e.Step.Number, stepName(e.Step), inert.Line(e.Err.Error()))
+	text := fmt.Sprintf("step %d (%s): %s", e.Step.Number, stepName(e.Step), sanitize.Line(e.Err.Error()))
 	if errors.Is(e.Err, context.Canceled) {
 		text = fmt.Sprintf("step %d (%s): interrupted after the current action, which is recorded", e.Step.Number, stepName(e.Step))
 	}
@@ -51,7 +51,7 @@ func (e *StepError) Error() string {
 		text += "; 'quayside adopt plan --rbac' prints the permissions that the plan needs"
 	}
 	for _, f := range e.Findings {
-		text += "\n\t" + inert.Line(f.Message)
+		text += "\n\t" + sanitize.Line(f.Message)
 	}
 	if e.Check == plan.SameVersion {
 		text += "\n" + verify.ChangedHint

@@ -9,9 +9,9 @@ import (
 	"github.com/quayside/quayside/olmexit/plan"
 )
 
-// takenOver reports whether OLM no longer manages any field of an object. It returns an error for
+// isTakenOver reports whether OLM no longer manages any field of an object. It returns an error for
 // CRDs and APIServices, whose CA certificate is one of OLM's fields.
-func takenOver(a *action, live k8s.Object) (bool, error) {
+func isTakenOver(a *action, live k8s.Object) (bool, error) {
 	if k8s.IsCRD(live) || live.Is("apiregistration.k8s.io", "APIService") {
 		return false, a.changedf("must not change owner: its CA certificate would be lost")
 	}
@@ -24,12 +24,12 @@ func takenOver(a *action, live k8s.Object) (bool, error) {
 func takeOver(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: []cluster.Operation{
 		{Op: "test", Path: "/metadata/resourceVersion", Value: k8s.Text(live, "metadata", "resourceVersion")},
-		{Op: "replace", Path: "/metadata/managedFields", Value: handedOver(k8s.List(live, "metadata", "managedFields"), a.Plan.Manager, live.APIVersion())},
+		{Op: "replace", Path: "/metadata/managedFields", Value: transferFields(k8s.List(live, "metadata", "managedFields"), a.Plan.Manager, live.APIVersion())},
 	}}, a.DryRun)
 }
 
-// handedOver returns managedFields with OLM's fields transferred to the manager.
-func handedOver(entries []any, manager, apiVersion string) []any {
+// transferFields returns managedFields with OLM's fields transferred to the manager.
+func transferFields(entries []any, manager, apiVersion string) []any {
 	var out []any
 	fields := map[string]any{}
 	newest := ""

@@ -255,7 +255,7 @@ func (j *Journal) Before(p *plan.Plan) (map[string]*verify.Evidence, error) {
 	return out, nil
 }
 
-func (j *Journal) keepEvidence(e *verify.Evidence) error {
+func (j *Journal) saveEvidence(e *verify.Evidence) error {
 	data, err := e.Format()
 	if err != nil {
 		return err
@@ -291,7 +291,7 @@ func (j *Journal) Backup(ref k8s.Ref) (k8s.Object, error) {
 	return o, nil
 }
 
-func (j *Journal) keep(o k8s.Object) error {
+func (j *Journal) saveBackup(o k8s.Object) error {
 	return j.files.Write(backupName(k8s.RefTo(o)), formatBackup(o))
 }
 

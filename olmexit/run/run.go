@@ -124,18 +124,18 @@ func Run(ctx context.Context, in Input) (*Result, error) {
 	r.result.Stopped = append(r.result.Stopped, in.Journal.Stopped(in.Plan)...)
 	if err != nil {
 		r.result.Error = err.Error()
-		r.result.Ways = append(r.result.Ways, r.ways(err)...)
+		r.result.Ways = append(r.result.Ways, r.waysToContinue(err)...)
 	}
 	return r.result, err
 }
 
 type runner struct {
 	Input
-	rendered map[k8s.Key]k8s.Object
-	before   map[string]*verify.Evidence // by namespace
-	result   *Result
-	told     bool // whether it was reported that OLM stays stopped
-	first    int  // number of the first step of this run
+	rendered    map[k8s.Key]k8s.Object
+	before      map[string]*verify.Evidence // by namespace
+	result      *Result
+	reportedOLM bool // whether it was reported that OLM stays stopped
+	first       int  // number of the first step of this run
 }
 
 func (r *runner) run(ctx context.Context) error {
@@ -181,7 +181,7 @@ func (r *runner) run(ctx context.Context) error {
 			return err
 		}
 		r.first = cmp.Or(r.first, s.Number)
-		if err := r.step(ctx, s, &r.result.Steps[i]); err != nil {
+		if err := r.runStep(ctx, s, &r.result.Steps[i]); err != nil {
 			return err
 		}
 	}
@@ -204,15 +204,15 @@ func isBlocking(s plan.Step) bool {
 	return s.Manual == "" || s.Name != plan.Certificates && s.Name != plan.Uninstall
 }
 
-// step executes one step.
-func (r *runner) step(ctx context.Context, s plan.Step, out *StepResult) error {
-	err := r.inOrder(ctx, s, out)
-	var said *StepError
+// runStep executes one runStep.
+func (r *runner) runStep(ctx context.Context, s plan.Step, out *StepResult) error {
+	err := r.executeStep(ctx, s, out)
+	var failed *StepError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &said):
-		out.Findings = said.Findings
+	case errors.As(err, &failed):
+		out.Findings = failed.Findings
 	default:
 		err = &StepError{Step: s, Err: err}
 	}
@@ -220,19 +220,19 @@ func (r *runner) step(ctx context.Context, s plan.Step, out *StepResult) error {
 		out.State = Broken
 	}
 	if !r.DryRun && r.Journal.HasBegun(s.Number) {
-		if lost := r.note(Entry{Event: Failed, Step: s.Number, Message: err.Error()}); lost != nil {
+		if lost := r.recordEntry(Entry{Event: Failed, Step: s.Number, Message: err.Error()}); lost != nil {
 			err = errors.Join(err, lost)
 		}
 	}
 	return err
 }
 
-func (r *runner) inOrder(ctx context.Context, s plan.Step, out *StepResult) error {
+func (r *runner) executeStep(ctx context.Context, s plan.Step, out *StepResult) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if s.Manual != "" || slices.Contains(r.Done, s.Number) {
-		return r.manualStep(ctx, s, out)
+		return r.runManualStep(ctx, s, out)
 	}
 	if yes, err := r.Prompter.ConfirmStep(ctx, s); err != nil || !yes {
 		if err == nil {
@@ -243,29 +243,29 @@ func (r *runner) inOrder(ctx context.Context, s plan.Step, out *StepResult) erro
 	if r.DryRun {
 		return r.try(ctx, s, out)
 	}
-	if _, err := r.evidence(ctx, s.Namespace); err != nil {
+	if _, err := r.loadEvidence(ctx, s.Namespace); err != nil {
 		return err
 	}
 	if err := r.checkPreconditions(ctx, s); err != nil {
 		return err
 	}
 	if !r.Journal.HasBegun(s.Number) {
-		if err := r.note(Entry{Event: Began, Step: s.Number}); err != nil {
+		if err := r.recordEntry(Entry{Event: Began, Step: s.Number}); err != nil {
 			return err
 		}
 	}
-	if err := r.actions(ctx, s, out); err != nil {
+	if err := r.runActions(ctx, s, out); err != nil {
 		return err
 	}
 	if err := r.await(ctx, s); err != nil {
 		return err
 	}
 	out.State = Done
-	return r.note(Entry{Event: Ended, Step: s.Number})
+	return r.recordEntry(Entry{Event: Ended, Step: s.Number})
 }
 
-// manualStep asks for a manual step and checks its postconditions.
-func (r *runner) manualStep(ctx context.Context, s plan.Step, out *StepResult) error {
+// runManualStep asks for a manual step and checks its postconditions.
+func (r *runner) runManualStep(ctx context.Context, s plan.Step, out *StepResult) error {
 	if r.DryRun {
 		out.State = Waiting
 		return nil
@@ -289,19 +289,19 @@ func (r *runner) manualStep(ctx context.Context, s plan.Step, out *StepResult) e
 		out.State = Waiting
 		return nil
 	}
-	if _, err := r.evidence(ctx, s.Namespace); err != nil {
+	if _, err := r.loadEvidence(ctx, s.Namespace); err != nil {
 		return err
 	}
 	if err := r.await(ctx, s); err != nil {
 		return err
 	}
 	out.State = Done
-	return r.note(Entry{Event: Ended, Step: s.Number, Outcome: ByHand})
+	return r.recordEntry(Entry{Event: Ended, Step: s.Number, Outcome: ByHand})
 }
 
-// evidence returns the state of a namespace that was captured before its first step. Until a step of
+// loadEvidence returns the state of a namespace that was captured before its first step. Until a step of
 // the namespace has begun, each run captures and saves the state anew. It returns nil for "".
-func (r *runner) evidence(ctx context.Context, namespace string) (*verify.Evidence, error) {
+func (r *runner) loadEvidence(ctx context.Context, namespace string) (*verify.Evidence, error) {
 	if e := r.before[namespace]; e != nil || namespace == "" {
 		return e, nil
 	}
@@ -321,17 +321,17 @@ func (r *runner) evidence(ctx context.Context, namespace string) (*verify.Eviden
 		return nil, fmt.Errorf("reading namespace %s: %w", namespace, err)
 	}
 	r.before[namespace] = e
-	return e, r.Journal.keepEvidence(e)
+	return e, r.Journal.saveEvidence(e)
 }
 
-// note writes an entry to the journal.
-func (r *runner) note(e Entry) error {
+// recordEntry writes an entry to the journal.
+func (r *runner) recordEntry(e Entry) error {
 	e.Time = r.Clock.Now().UTC()
 	return r.Journal.add(e)
 }
 
-// actions executes the remaining actions of a step.
-func (r *runner) actions(ctx context.Context, s plan.Step, out *StepResult) error {
+// runActions executes the remaining runActions of a step.
+func (r *runner) runActions(ctx context.Context, s plan.Step, out *StepResult) error {
 	again := r.Journal.HasEnded(s.Number)
 	for i := range s.Actions {
 		if err := ctx.Err(); err != nil {
@@ -340,7 +340,7 @@ func (r *runner) actions(ctx context.Context, s plan.Step, out *StepResult) erro
 		if s.Actions[i].Do != plan.Scale && r.Journal.lastEntry(s.Number, i+1, Did) != nil && !again {
 			continue
 		}
-		did, err := r.action(context.WithoutCancel(ctx), s, i+1)
+		did, err := r.runAction(context.WithoutCancel(ctx), s, i+1)
 		if err != nil {
 			return &StepError{Step: s, Err: err}
 		}

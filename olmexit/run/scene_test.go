@@ -171,7 +171,7 @@ func thePlan() *plan.Plan {
 	sa, deploy := ref("v1", "ServiceAccount", "ops", "etcd"), ref("apps/v1", "Deployment", "ops", "etcd")
 	cr, api := ref(rbacV1, "ClusterRole", "", "olm-etcd-cluster"), ref("apiregistration.k8s.io/v1", "APIService", "", "v1.etcd.example.com")
 	stopped := []plan.Check{{Check: plan.IsStopped}}[:1:1]
-	kept := []plan.Check{{Check: plan.SameUID}, {Check: plan.Available}, {Check: plan.NoRestart}, {Check: plan.Rights}}
+	kept := []plan.Check{{Check: plan.SameUID}, {Check: plan.Available}, {Check: plan.NoRestart}, {Check: plan.Permissions}}
 	p := &plan.Plan{
 		APIVersion: "quayside.dev/v1alpha1", Kind: "AdoptionPlan", ClusterUID: "u-kube", Mode: plan.Stopped, Manager: "kustomize-controller",
 		OLM:       []plan.Workload{{Object: oo, UID: "u-oo", Replicas: 1}, {Object: co, UID: "u-co", Replicas: 1}},
@@ -206,7 +206,7 @@ func thePlan() *plan.Plan {
 			{Name: plan.Fields, Title: "take over fields", Actions: []plan.Action{
 				{Do: plan.TakeOver, Object: deploy, UID: "u-deploy"}, {Do: plan.Apply, Object: deploy, UID: "u-deploy", Force: true},
 			}, After: kept},
-			{Name: plan.CleanUp, Title: "clean up", Before: []plan.Check{{Check: plan.Prepared}, {Check: plan.Rights}}, Actions: []plan.Action{
+			{Name: plan.CleanUp, Title: "clean up", Before: []plan.Check{{Check: plan.Prepared}, {Check: plan.Permissions}}, Actions: []plan.Action{
 				{Do: plan.Delete, Object: oldRole, UID: "u-role"},
 				{Do: plan.Delete, Object: oldBind, UID: "u-binding"},
 				{Do: plan.Delete, Object: cr, UID: "u-cr"},

@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// Way is a way to go on after a run ended early.
+// Way is a way to continue after a run ended early.
 type Way string
 
 // The ways.
@@ -19,14 +19,14 @@ const (
 	NewPlan  Way = "new-plan" // make a new plan: no step has begun
 )
 
-// canSkip reports whether a plan can go on although a condition of a step does not hold. It cannot
-// where OLM would act on the operators, or where the plan no longer fits the cluster.
+// canSkip reports whether a plan can continue although a condition of a step does not hold. It cannot
+// if OLM would act on the operators, or if the plan no longer matches the cluster.
 func canSkip(step plan.Name, c plan.Condition) bool {
-	return c == plan.Gone && step == plan.CleanUp || slices.Contains([]plan.Condition{plan.SameUID, plan.Conversion, plan.Available, plan.Rights, plan.Prepared, plan.NoRestart, plan.IsReady}, c)
+	return c == plan.Gone && step == plan.CleanUp || slices.Contains([]plan.Condition{plan.SameUID, plan.Conversion, plan.Available, plan.Permissions, plan.Prepared, plan.NoRestart, plan.IsReady}, c)
 }
 
-// canSkipChange reports whether an action can be skipped, or can replace an object, if somebody else
-// deleted or recreated the object.
+// canSkipChange reports whether an action can be skipped, or can replace an object, if another
+// program or user deleted or recreated the object.
 func canSkipChange(step plan.Name, do plan.Verb) bool {
 	return slices.Contains([]plan.Verb{plan.Keep, plan.Annotate, plan.Apply, plan.TakeOver, plan.Unlabel}, do) && step != plan.Prepare
 }
@@ -41,22 +41,24 @@ func (r *runner) skip(s plan.Step, c plan.Condition, findings []verify.Finding) 
 		return findings, nil
 	}
 	for _, f := range findings {
-		if err := r.note(Entry{Event: Skipped, Step: s.Number, Message: r.Skip, Finding: &f}); err != nil {
+		if err := r.recordEntry(Entry{Event: Skipped, Step: s.Number, Message: r.Skip, Finding: &f}); err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil
 }
 
-// isSkipped reports whether a finding was skipped before. Of permissions, it must be the same ones.
+// isSkipped reports whether a finding was skipped before. A finding about permissions must name the
+// same permissions.
 func (j *Journal) isSkipped(f verify.Finding) bool {
 	return slices.ContainsFunc(j.entries, func(e Entry) bool {
 		return e.Event == Skipped && e.Finding != nil && e.Finding.Code == f.Code && e.Finding.Object == f.Object && (f.Account == "" || e.Finding.Message == f.Message)
 	})
 }
 
-// skipChange goes on although somebody else deleted or recreated the object of an action, if that was
-// skipped before or Input.Skip is set: an object of the tree is applied, and other actions are done.
+// skipChange continues although another program or user deleted or recreated the object of an action,
+// if that was skipped before or Input.Skip is set. An object of the tree is applied; other actions count
+// as done.
 func (a *action) skipChange(err error) (settled bool, _ error) {
 	var changed *ChangedError
 	if !errors.As(err, &changed) || !canSkipChange(a.step.Name, a.Do) {
@@ -70,7 +72,7 @@ func (a *action) skipChange(err error) (settled bool, _ error) {
 			return false, err
 		}
 		for _, f := range []verify.Finding{lost, other} {
-			if err := a.note(Entry{Event: Skipped, Step: a.step.Number, Message: a.Skip, Finding: &f}); err != nil {
+			if err := a.recordEntry(Entry{Event: Skipped, Step: a.step.Number, Message: a.Skip, Finding: &f}); err != nil {
 				return false, err
 			}
 		}
@@ -82,8 +84,8 @@ func (a *action) skipChange(err error) (settled bool, _ error) {
 	return false, nil
 }
 
-// ways returns the ways to go on after an error.
-func (r *runner) ways(err error) []Way {
+// waysToContinue returns the waysToContinue to continue after an error.
+func (r *runner) waysToContinue(err error) []Way {
 	var step *StepError
 	var changed *ChangedError
 	if !errors.As(err, &step) || r.DryRun {

@@ -17,7 +17,7 @@ func readHead(raw []byte) (head, error) {
 		case "kind":
 			return decodeText(dec, &h.Kind)
 		case "metadata":
-			return forEachMember(dec, func(key string) error { return h.metadata(dec, key) })
+			return forEachMember(dec, func(key string) error { return h.readMetadata(dec, key) })
 		default:
 			return dec.SkipValue()
 		}
@@ -25,7 +25,7 @@ func readHead(raw []byte) (head, error) {
 	return h, err
 }
 
-func (h *head) metadata(dec *jsontext.Decoder, key string) error {
+func (h *head) readMetadata(dec *jsontext.Decoder, key string) error {
 	m := &h.Metadata
 	switch key {
 	case "name":
@@ -47,7 +47,7 @@ func (h *head) metadata(dec *jsontext.Decoder, key string) error {
 	case "ownerReferences":
 		return forEachElement(dec, func() error {
 			var o Owner
-			err := forEachMember(dec, func(key string) error { return o.field(dec, key) })
+			err := forEachMember(dec, func(key string) error { return o.readField(dec, key) })
 			m.OwnerReferences = append(m.OwnerReferences, o)
 			return err
 		})
@@ -56,7 +56,7 @@ func (h *head) metadata(dec *jsontext.Decoder, key string) error {
 	}
 }
 
-func (o *Owner) field(dec *jsontext.Decoder, key string) error {
+func (o *Owner) readField(dec *jsontext.Decoder, key string) error {
 	switch key {
 	case "apiVersion":
 		return decodeText(dec, &o.APIVersion)

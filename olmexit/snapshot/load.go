@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // Options selects the data that a snapshot contains.
@@ -122,7 +122,7 @@ func (l *loader) walk(root string) {
 		if info, err := fs.Stat(l.fsys, p); err != nil || !info.Mode().IsRegular() {
 			return nil // a dangling link, or not a regular file
 		}
-		if err := inert.CheckName(p); err != nil {
+		if err := sanitize.CheckName(p); err != nil {
 			l.errs.Addf(l.pos(p), "file name %w", err)
 			return nil
 		}

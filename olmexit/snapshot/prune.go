@@ -94,10 +94,10 @@ func (b *builder) prune(raw []byte, c *fieldFilter, o *Object) error {
 	p := pruner{dec: newDecoder(raw), out: b.scratch[:0]}
 	p.out = append(p.out, '{')
 	for _, kv := range [][2]string{{"apiVersion", o.APIVersion}, {"kind", o.Kind}} {
-		p.name(kv[0])
+		p.writeName(kv[0])
 		p.quote(kv[1])
 	}
-	err := forEachMember(p.dec, func(key string) error { return p.member(key, c) })
+	err := forEachMember(p.dec, func(key string) error { return p.pruneMember(key, c) })
 	p.out = append(p.out, '}')
 	b.scratch = p.out
 	return err
@@ -114,9 +114,9 @@ type pruner struct {
 	out []byte
 }
 
-// name writes the name of a member.
-func (p *pruner) name(key string) {
-	p.comma()
+// writeName writes the writeName of a member.
+func (p *pruner) writeName(key string) {
+	p.writeComma()
 	p.quote(key)
 	p.out = append(p.out, ':')
 }
@@ -125,8 +125,8 @@ func (p *pruner) quote(s string) {
 	p.out, _ = jsontext.AppendQuote(p.out, s) // it was valid in the input
 }
 
-// comma writes a comma unless the next value is the first of its object or list.
-func (p *pruner) comma() {
+// writeComma writes a writeComma unless the next value is the first of its object or list.
+func (p *pruner) writeComma() {
 	switch p.out[len(p.out)-1] {
 	case '{', '[':
 	default:
@@ -134,31 +134,31 @@ func (p *pruner) comma() {
 	}
 }
 
-// member copies a member whose name was already read, filtered by c.
-func (p *pruner) member(key string, c *fieldFilter) error {
+// pruneMember copies a pruneMember whose name was already read, filtered by c.
+func (p *pruner) pruneMember(key string, c *fieldFilter) error {
 	inner, kept := c.field(key)
 	if !kept {
 		return p.dec.SkipValue()
 	}
-	p.name(key)
-	return p.value(inner)
+	p.writeName(key)
+	return p.pruneValue(inner)
 }
 
-func (p *pruner) value(c *fieldFilter) error {
+func (p *pruner) pruneValue(c *fieldFilter) error {
 	switch kind := p.dec.PeekKind(); {
 	case c.keepsAll() || kind != '{' && kind != '[':
 		return p.copyValue()
 	case kind == '[':
 		p.out = append(p.out, '[')
 		err := forEachElement(p.dec, func() error {
-			p.comma()
-			return p.value(c)
+			p.writeComma()
+			return p.pruneValue(c)
 		})
 		p.out = append(p.out, ']')
 		return err
 	default:
 		p.out = append(p.out, '{')
-		err := forEachMember(p.dec, func(key string) error { return p.member(key, c) })
+		err := forEachMember(p.dec, func(key string) error { return p.pruneMember(key, c) })
 		p.out = append(p.out, '}')
 		return err
 	}

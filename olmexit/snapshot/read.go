@@ -15,7 +15,7 @@ import (
 	"github.com/klauspost/compress/s2"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/k8s"
 )
@@ -52,7 +52,7 @@ func (b *builder) streamYAML(file string, r io.Reader) {
 		for i := range read {
 			src := &source{yaml: &read[i], dec: newDecoder(read[i].JSON)}
 			src.dec.PeekKind()
-			if err := b.topLevel(file, src.dec, src); err != nil && !errors.Is(err, errLimitReached) {
+			if err := b.readTopLevel(file, src.dec, src); err != nil && !errors.Is(err, errLimitReached) {
 				b.fault(file, src, err)
 			}
 		}
@@ -71,7 +71,7 @@ func (b *builder) streamJSON(file string, r io.Reader) {
 			}
 			return
 		}
-		if err := b.topLevel(file, dec, src); err != nil && !errors.Is(err, errLimitReached) {
+		if err := b.readTopLevel(file, dec, src); err != nil && !errors.Is(err, errLimitReached) {
 			b.fault(file, src, err)
 			return
 		}
@@ -96,9 +96,9 @@ func (b *builder) fault(file string, src *source, err error) {
 	}
 }
 
-// topLevel reads an object, or the items of a list one by one, because a list may be too large
+// readTopLevel reads an object, or the items of a list one by one, because a list may be too large
 // for memory. In kubectl output, the kind of a list follows its items.
-func (b *builder) topLevel(file string, dec *jsontext.Decoder, src *source) error {
+func (b *builder) readTopLevel(file string, dec *jsontext.Decoder, src *source) error {
 	at := src.nextPos(file)
 	if dec.PeekKind() != '{' {
 		b.errs.Addf(at, "not an object")
@@ -130,11 +130,11 @@ func (b *builder) topLevel(file string, dec *jsontext.Decoder, src *source) erro
 		if err != nil {
 			return err
 		}
-		l.head(key, value)
+		l.readHeadField(key, value)
 		if len(rest.out)+len(value) > maxObject {
 			return errTooLarge
 		}
-		rest.name(key)
+		rest.writeName(key)
 		rest.out = append(rest.out, value...)
 	}
 	if _, err := dec.ReadToken(); err != nil {
@@ -159,7 +159,7 @@ type listReader struct {
 	withoutKind      int  // items without a kind that come before the list's own kind
 }
 
-func (l *listReader) head(key string, value []byte) {
+func (l *listReader) readHeadField(key string, value []byte) {
 	switch key {
 	case "apiVersion":
 		_ = json.Unmarshal(value, &l.apiVersion) // invalid types are reported for the object
@@ -184,7 +184,7 @@ func (l *listReader) readItems(file string, dec *jsontext.Decoder, src *source) 
 		if err != nil {
 			return err
 		}
-		if l.item(value, at); l.isFull() {
+		if l.readItem(value, at); l.isFull() {
 			return errLimitReached
 		}
 	}
@@ -192,9 +192,9 @@ func (l *listReader) readItems(file string, dec *jsontext.Decoder, src *source) 
 	return err
 }
 
-// item adds one item. For an item without a kind, the list's kind must already be known: the API
+// readItem adds one readItem. For an readItem without a kind, the list's kind must already be known: the API
 // server omits the kind of items, and writes that of the list first.
-func (l *listReader) item(raw []byte, at diag.Pos) {
+func (l *listReader) readItem(raw []byte, at diag.Pos) {
 	h, ok := l.headOf(raw, at)
 	switch {
 	case !ok:
@@ -212,7 +212,7 @@ func (l *listReader) item(raw []byte, at diag.Pos) {
 func (l *listReader) end() {
 	switch {
 	case !isList(l.kind):
-		l.errs.Addf(l.pos, "%q with items is not a list of objects", inert.TruncateLine(l.kind, 100))
+		l.errs.Addf(l.pos, "%q with items is not a list of objects", sanitize.TruncateLine(l.kind, 100))
 	case l.withoutKind > 0:
 		l.errs.Addf(l.pos, "the list has %s without a kind", diag.Count(l.withoutKind, "item"))
 	}
@@ -262,10 +262,10 @@ func (b *builder) add(h head, raw []byte, at diag.Pos) {
 		b.errs.Addf(at, "the object has no kind: expected the output of 'kubectl get -o json' or '-o yaml'")
 		return
 	case o.Name == "":
-		b.errs.Addf(at, "%s without metadata.name", inert.TruncateLine(o.Kind, 100))
+		b.errs.Addf(at, "%s without metadata.name", sanitize.TruncateLine(o.Kind, 100))
 		return
 	case o.APIVersion == "":
-		b.errs.Addf(at, "%s without apiVersion", inert.TruncateLine(o.Kind, 100))
+		b.errs.Addf(at, "%s without apiVersion", sanitize.TruncateLine(o.Kind, 100))
 		return
 	case b.isIgnored(o.Group, o.Kind):
 		return

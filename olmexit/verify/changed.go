@@ -8,7 +8,7 @@ import (
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit"
 	"github.com/quayside/quayside/olmexit/plan"
@@ -21,7 +21,7 @@ const ChangedHint = "\thint: undo the change in the cluster; or make it in the w
 func DescribeChanges(found []Finding) string {
 	text := "the cluster has changed since the plan was made:"
 	for _, f := range found {
-		text += "\n\t" + inert.Line(f.Message)
+		text += "\n\t" + sanitize.Line(f.Message)
 	}
 	return text + "\n" + ChangedHint
 }
@@ -92,5 +92,5 @@ func jsonOf(v any) string {
 	if err != nil {
 		panic("verify: not JSON: " + err.Error())
 	}
-	return inert.Truncate(string(text), maxValue)
+	return sanitize.Truncate(string(text), maxValue)
 }

@@ -57,7 +57,7 @@ func conditionTable() map[plan.Condition]condition {
 		plan.NoOwner:     sameAsBefore(checkNoOwner),
 		plan.Conversion:  sameAsBefore(checkConversion),
 		plan.Available:   sameAsBefore(checkAvailable),
-		plan.Rights:      checkPermissions,
+		plan.Permissions: checkPermissions,
 		plan.Prepared:    checkPrepared,
 		plan.NoRestart:   sameAsBefore(checkNoRestart),
 		plan.SameVersion: checkSameVersion,
@@ -73,9 +73,9 @@ func (c *checker) objects(otherwise func() []k8s.Ref) []k8s.Ref {
 	return otherwise()
 }
 
-// read gets the objects and calls do for each, with nil for a missing object. It returns the findings
+// checkEach gets the objects and calls do for each, with nil for a missing object. It returns the findings
 // in the order of refs.
-func (c *checker) read(ctx context.Context, refs []k8s.Ref, do func(context.Context, k8s.Ref, k8s.Object) ([]Finding, error)) ([]Finding, error) {
+func (c *checker) checkEach(ctx context.Context, refs []k8s.Ref, do func(context.Context, k8s.Ref, k8s.Object) ([]Finding, error)) ([]Finding, error) {
 	out := make([][]Finding, len(refs))
 	err := runParallel(ctx, len(refs), func(ctx context.Context, i int) error {
 		o, err := c.Get(ctx, refs[i])
@@ -97,7 +97,7 @@ func checkSucceeded(ctx context.Context, c *checker) ([]Finding, error) {
 		}
 		return out
 	})
-	return c.read(ctx, refs, func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
+	return c.checkEach(ctx, refs, func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
 		switch phase := k8s.Text(o, "status", "phase"); {
 		case o == nil:
 			return newFindings(NotThere, ref, "is missing"), nil
@@ -138,7 +138,7 @@ func (c *checker) controllers() []k8s.Ref {
 }
 
 func checkStopped(ctx context.Context, c *checker) ([]Finding, error) {
-	return c.read(ctx, c.objects(c.controllers), func(ctx context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
+	return c.checkEach(ctx, c.objects(c.controllers), func(ctx context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
 		if o == nil {
 			return nil, nil
 		}
@@ -166,7 +166,7 @@ func checkStopped(ctx context.Context, c *checker) ([]Finding, error) {
 }
 
 func checkReady(ctx context.Context, c *checker) ([]Finding, error) {
-	return c.read(ctx, c.objects(c.controllers), func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
+	return c.checkEach(ctx, c.objects(c.controllers), func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
 		if o == nil {
 			return newFindings(NotThere, ref, "is missing"), nil
 		}
@@ -199,7 +199,7 @@ func checkGone(ctx context.Context, c *checker) ([]Finding, error) {
 		}
 		return out
 	})
-	return c.read(ctx, refs, func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
+	return c.checkEach(ctx, refs, func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
 		switch finalizers := k8s.Texts(o, "metadata", "finalizers"); {
 		case o == nil:
 			return nil, nil
@@ -225,7 +225,7 @@ func sameAsBefore(r compareRule) condition {
 		if err != nil {
 			return nil, err
 		}
-		return c.each(r, before, now), nil
+		return c.compareEach(r, before, now), nil
 	}
 }
 
@@ -274,7 +274,7 @@ func checkSameVersion(ctx context.Context, c *checker) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	more, err := c.read(ctx, c.objects(func() []k8s.Ref { return all }), func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
+	more, err := c.checkEach(ctx, c.objects(func() []k8s.Ref { return all }), func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
 		planned, now, was := uids[ref.Key()], newObject(ref, o), c.before.object(ref)
 		switch {
 		case planned == "":

@@ -56,8 +56,8 @@ type comparison struct {
 // (is). If the object no longer exists, is is nil.
 type compareRule func(c *comparison, was Object, is *Object) []Finding
 
-// each applies a rule to every object in before, and returns the findings.
-func (c *comparison) each(r compareRule, before, after *Evidence) []Finding {
+// compareEach applies a rule to every object in before, and returns the findings.
+func (c *comparison) compareEach(r compareRule, before, after *Evidence) []Finding {
 	now := map[k8s.Key]*Object{}
 	for i := range after.Objects {
 		now[after.Objects[i].Ref.Key()] = &after.Objects[i]

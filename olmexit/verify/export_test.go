@@ -8,7 +8,7 @@ func Compare(p *plan.Plan, step int, before, after *Evidence) []Finding {
 	c := &comparison{plan: p, step: step, removed: removedBy(p, step)}
 	var out []Finding
 	for _, r := range []compareRule{checkSameUID, checkNoOwner, checkConversion, checkAvailable, checkNoRestart} {
-		out = append(out, c.each(r, before, after)...)
+		out = append(out, c.compareEach(r, before, after)...)
 	}
 	return append(out, c.comparePermissions(before, after)...)
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/plan"
 )
@@ -153,7 +153,7 @@ func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 	if passed(plan.Detach) {
 		out = append(out, plan.Check{Check: plan.NoOwner})
 	}
-	for _, c := range []plan.Condition{plan.Conversion, plan.Available, plan.Rights, plan.NoRestart} {
+	for _, c := range []plan.Condition{plan.Conversion, plan.Available, plan.Permissions, plan.NoRestart} {
 		asks := func(asked plan.Check) bool { return asked.Check == c }
 		if !hasUnmanagedOperator(p, last.Namespace) || has(func(s plan.Step) bool { return slices.ContainsFunc(s.After, asks) }) {
 			out = append(out, plan.Check{Check: c})
@@ -177,7 +177,7 @@ func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 // captured.
 func judgeCheck(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) (Verdict, error) {
 	v := Verdict{Check: c.Check, State: Holds}
-	if before == nil && slices.Contains([]plan.Condition{plan.Conversion, plan.Available, plan.Rights, plan.NoRestart}, c.Check) {
+	if before == nil && slices.Contains([]plan.Condition{plan.Conversion, plan.Available, plan.Permissions, plan.NoRestart}, c.Check) {
 		v.State, v.Why = Unknown, "no evidence was captured before the first step"
 		return v, nil
 	}
@@ -206,20 +206,20 @@ func (r *Report) Failed() int {
 func (r *Report) Text(w io.Writer, p *plan.Plan) {
 	n := map[State]int{}
 	for _, ns := range r.Namespaces {
-		fmt.Fprintf(w, "%s: %s\n", inert.Line(ns.Namespace), inert.Line(formatProgress(p, ns)))
+		fmt.Fprintf(w, "%s: %s\n", sanitize.Line(ns.Namespace), sanitize.Line(formatProgress(p, ns)))
 		for _, v := range ns.Verdicts {
 			n[v.State]++
 			line := fmt.Sprintf("    %-7s %s", v.State, v.Check.Describe())
 			if v.Why != "" {
 				line += ": " + v.Why
 			}
-			fmt.Fprintf(w, "%s\n", inert.Line(line))
+			fmt.Fprintf(w, "%s\n", sanitize.Line(line))
 			for _, f := range v.Findings {
 				text := "            " + f.Message
 				if f.Note {
 					text = "            note: " + f.Message
 				}
-				fmt.Fprintf(w, "%s\n", inert.Line(text))
+				fmt.Fprintf(w, "%s\n", sanitize.Line(text))
 			}
 		}
 	}

@@ -71,7 +71,7 @@ func TestWithoutEvidence(t *testing.T) {
 		states[v.Check] = v.State
 	}
 	for check, want := range map[plan.Condition]verify.State{
-		plan.SameUID: verify.Fails, plan.Succeeded: verify.Holds, plan.Rights: verify.Unknown, plan.Conversion: verify.Unknown, plan.NoRestart: verify.Unknown, plan.Available: verify.Unknown,
+		plan.SameUID: verify.Fails, plan.Succeeded: verify.Holds, plan.Permissions: verify.Unknown, plan.Conversion: verify.Unknown, plan.NoRestart: verify.Unknown, plan.Available: verify.Unknown,
 	} {
 		if states[check] != want {
 			t.Errorf("%s: %s, want %s", check, states[check], want)

@@ -62,7 +62,7 @@ func TestKept(t *testing.T) {
 		if found := verify.Compare(w.plan, s.Number, before, captureCluster(t, w.fakeCluster, w.plan)); len(found) > 0 {
 			t.Errorf("after step %d (%s): %v", s.Number, s.Name, found)
 		}
-		conditions := []plan.Condition{plan.SameUID, plan.Conversion, plan.Available, plan.Rights, plan.Prepared, plan.NoRestart, plan.NoOwner, plan.NoPlan}
+		conditions := []plan.Condition{plan.SameUID, plan.Conversion, plan.Available, plan.Permissions, plan.Prepared, plan.NoRestart, plan.NoOwner, plan.NoPlan}
 		if s.Name == plan.Guard {
 			conditions = append(conditions[:4], plan.Succeeded, plan.IsReady)
 		}
@@ -213,11 +213,11 @@ func TestConditions(t *testing.T) {
 		}, "owner ServiceAccount op/sa"},
 		"converts":    {plan.Conversion, tree, by("no conversion"), "conversion CustomResourceDefinition.apiextensions.k8s.io xs.example"},
 		"unavailable": {plan.Available, tree, by("an API that is down"), "unavailable APIService.apiregistration.k8s.io v1.x.example"},
-		"rights":      {plan.Rights, clean, func(c *fakeCluster) { delete(c.objects, binding) }, "permission-lost "},
-		"refused": {plan.Rights, tree, func(c *fakeCluster) {
+		"rights":      {plan.Permissions, clean, func(c *fakeCluster) { delete(c.objects, binding) }, "permission-lost "},
+		"refused": {plan.Permissions, tree, func(c *fakeCluster) {
 			c.denies = func(r verify.Review) bool { return r.Namespace == "b" && r.Verb == "update" }
 		}, "permission-lost b"},
-		"permitted": {plan.Rights, tree, func(c *fakeCluster) {
+		"permitted": {plan.Permissions, tree, func(c *fakeCluster) {
 			c.grants = func(r verify.Review) bool { return r.Namespace == "kube-system" && r.Resource == "secrets" }
 		}, "permission-gained kube-system"},
 		"not prepared": {plan.Prepared, prepare, func(c *fakeCluster) { delete(c.objects, binding) }, "permission-missing "},

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/model"
 )
 
@@ -68,9 +68,9 @@ func (c *Conflict) Title() string {
 // proven changes.
 func (c *Conflict) Error() string {
 	var b strings.Builder
-	b.WriteString(inert.Line(positionPrefix(c.At) + c.Title()))
+	b.WriteString(sanitize.Line(positionPrefix(c.At) + c.Title()))
 	for _, l := range c.Chain {
-		b.WriteString("\n" + strings.Repeat("\t", l.Depth+1) + inert.Line(positionPrefix(l.At)+l.Text))
+		b.WriteString("\n" + strings.Repeat("\t", l.Depth+1) + sanitize.Line(positionPrefix(l.At)+l.Text))
 	}
 	for _, line := range formatAdvice("resolves", c.Changes, c.Tried) {
 		b.WriteString("\n\t" + line)
@@ -85,11 +85,11 @@ func formatAdvice(does string, changes []Change, tried int) []string {
 	case 0:
 		return []string{"none of the alternatives tried " + does + " it (" + diag.Count(tried, "change") + ")"}
 	case 1:
-		return []string{"this " + does + " it:", "\t" + inert.Line(changes[0].String())}
+		return []string{"this " + does + " it:", "\t" + sanitize.Line(changes[0].String())}
 	}
 	lines := []string{"any of these " + does + " it:"}
 	for _, c := range changes {
-		lines = append(lines, "\t"+inert.Line(c.String()))
+		lines = append(lines, "\t"+sanitize.Line(c.String()))
 	}
 	return lines
 }

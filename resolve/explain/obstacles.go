@@ -3,7 +3,7 @@ package explain
 import (
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // Obstacles lists the obstacles to a version of a package.
@@ -22,7 +22,7 @@ type Obstacles struct {
 // Text renders the obstacles, then the changes.
 func (o *Obstacles) Text() string {
 	var b strings.Builder
-	b.WriteString(inert.Line(o.Namespace+"/"+o.Package+" "+o.Version) + "\n")
+	b.WriteString(sanitize.Line(o.Namespace+"/"+o.Package+" "+o.Version) + "\n")
 	switch {
 	case o.Pinned:
 		b.WriteString("\tis pinned\n")
@@ -30,7 +30,7 @@ func (o *Obstacles) Text() string {
 		b.WriteString("\tnothing prevents its installation\n")
 	}
 	for _, a := range o.Reasons {
-		b.WriteString("\t" + inert.Line(a) + "\n")
+		b.WriteString("\t" + sanitize.Line(a) + "\n")
 	}
 	if !o.Pinned {
 		b.WriteString("\t" + strings.Join(formatAdvice("brings", o.Changes, o.Tried), "\n\t") + "\n")

@@ -3,7 +3,7 @@ package explain
 import (
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -98,7 +98,7 @@ func TreeText(nodes []Node) string {
 		if n.Repeated {
 			line += " …"
 		}
-		b.WriteString(strings.Repeat("\t", depth) + inert.Line(line) + "\n")
+		b.WriteString(strings.Repeat("\t", depth) + sanitize.Line(line) + "\n")
 		for _, c := range n.Children {
 			show(c, depth+1)
 		}

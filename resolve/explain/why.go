@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -104,14 +104,14 @@ func pinOf(lock *lockfile.File, ns, pkg string) (lockfile.Pin, error) {
 	case len(found) > 1:
 		return lockfile.Pin{}, fmt.Errorf("package %q is in several namespaces: choose one of %s", pkg, strings.Join(keysOf, ", "))
 	case ns == "":
-		return lockfile.Pin{}, notPinned("package "+pkg, pkg, names)
+		return lockfile.Pin{}, notPinnedError("package "+pkg, pkg, names)
 	default:
-		return lockfile.Pin{}, notPinned(ns+"/"+pkg, ns+"/"+pkg, keys)
+		return lockfile.Pin{}, notPinnedError(ns+"/"+pkg, ns+"/"+pkg, keys)
 	}
 }
 
-// notPinned returns the error for a missing pin, with the most similar pinned names.
-func notPinned(what, word string, among []string) error {
+// notPinnedError returns the error for a missing pin, with the most similar pinned names.
+func notPinnedError(what, word string, among []string) error {
 	slices.Sort(among)
 	if near := diag.Nearest(word, slices.Compact(among)); len(near) > 0 {
 		return fmt.Errorf("%s is not pinned (did you mean %s?)", what, strings.Join(near, " or "))
@@ -122,7 +122,7 @@ func notPinned(what, word string, among []string) error {
 // Text renders the chains, one hop per line, root first.
 func (r *Reasons) Text() string {
 	var b strings.Builder
-	linef := func(format string, args ...any) { b.WriteString(inert.Line(fmt.Sprintf(format, args...)) + "\n") }
+	linef := func(format string, args ...any) { b.WriteString(sanitize.Line(fmt.Sprintf(format, args...)) + "\n") }
 	linef("%s/%s %s", r.Namespace, r.Package, r.Version)
 	if len(r.Chains) == 0 {
 		b.WriteString("\tno longer requested\n")

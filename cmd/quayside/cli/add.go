@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/app/edit"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/resolve/explain"
 )
@@ -206,13 +206,13 @@ func (o *editOptions) show(w io.Writer, e *edit.Edit, r editReport) {
 		return
 	}
 	for _, f := range r.Files {
-		fmt.Fprintln(w, o.out.Sign(f.Change.Symbol())+" "+inert.Line(f.Path))
+		fmt.Fprintln(w, o.out.Sign(f.Change.Symbol())+" "+sanitize.Line(f.Path))
 	}
 	for _, c := range r.Changes {
-		fmt.Fprintln(w, o.out.Sign(c.Sign())+" "+inert.Line(c.String()))
+		fmt.Fprintln(w, o.out.Sign(c.Sign())+" "+sanitize.Line(c.String()))
 	}
 	for _, note := range e.Notes {
-		o.log.Note("%s", inert.Line(note))
+		o.log.Note("%s", sanitize.Line(note))
 	}
 	if r.Rendered != nil {
 		defer r.Rendered.Print(o.out, o.log)

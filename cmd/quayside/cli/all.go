@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/app/workspace"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // addAll adds the flag --all to cmd, which must have all its other flags. The flags in without
@@ -93,7 +93,7 @@ func (a *app) inEachWorkspace(top string, names []string, run func() error) erro
 // title prints the name of workspace i on stdout and stderr, but only once if both are a terminal.
 func (a *app) title(i int, name string) {
 	a.log.Done()
-	name = inert.Line(name)
+	name = sanitize.Line(name)
 	heading := name + ":"
 	switch a.output {
 	case "markdown":

@@ -10,7 +10,7 @@ import (
 
 	"github.com/quayside/quayside/internal/app/build"
 	"github.com/quayside/quayside/internal/app/workspace"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/oci"
 )
 
@@ -173,5 +173,5 @@ func (b *builtImage) view(ref string) imageView {
 
 // printImage prints an image. The text is the reference by digest, for use in scripts.
 func (a *app) printImage(v imageView) error {
-	return a.print(v, func(w io.Writer) { fmt.Fprintln(w, inert.Line(oci.ByDigest(v.Image, v.Digest))) })
+	return a.print(v, func(w io.Writer) { fmt.Fprintln(w, sanitize.Line(oci.ByDigest(v.Image, v.Digest))) })
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/app/inventory"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 func newCatalogSearch(a *app) *cobra.Command {
@@ -36,7 +36,7 @@ func newCatalogSearch(a *app) *cobra.Command {
 			}
 			l := inventory.RankPackages(found, words)
 			if len(l.Packages) == 0 {
-				o.log.Note("no package mentions %s", inert.Line(strings.Join(words, " and ")))
+				o.log.Note("no package mentions %s", sanitize.Line(strings.Join(words, " and ")))
 			}
 			return o.printTable(l, l.Table())
 		},

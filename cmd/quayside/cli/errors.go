@@ -9,7 +9,7 @@ import (
 
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
@@ -73,7 +73,7 @@ func exitCode(err error) int {
 	var stale *resolve.StaleError
 	var conflict *explain.Conflict
 	var policy *workspace.PolicyError
-	var left *workspace.LeftError
+	var left *workspace.HeldUpgradesError
 	var dropped *workspace.NoContentError
 	switch {
 	case err == nil:
@@ -107,7 +107,7 @@ func (a *app) printError(err error) {
 	var edited *workspace.EditedError
 	_, isFault := err.(*diag.Error) //nolint:errorlint // a wrapped fault does not start with its position
 	if trusted := isFault || errors.As(err, &input) || errors.As(err, &list) || errors.As(err, &edited) || exitCode(err) != exitError; !trusted {
-		msg = inert.Line(msg) // line breaks from other programs are not trusted
+		msg = sanitize.Line(msg) // line breaks from other programs are not trusted
 	}
 	if hasPosition(err) || errors.As(err, &input) || exitCode(err) != exitError {
 		a.log.Say("%s", msg)

@@ -17,7 +17,7 @@ import (
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
@@ -142,10 +142,10 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 	}
 	return o.print(r, func(w io.Writer) {
 		for _, name := range r.Files {
-			fmt.Fprintln(w, o.out.Sign("+")+" "+inert.Line(path.Join(r.Directory, name)))
+			fmt.Fprintln(w, o.out.Sign("+")+" "+sanitize.Line(path.Join(r.Directory, name)))
 		}
 		if len(found) > 0 && len(o.draft.Declarations) == 0 {
-			o.log.Note("found declarations in %s: to read them, set spec.declarations in %s, or use --declarations", inert.Line(strings.Join(found, ", ")), settings.FileName)
+			o.log.Note("found declarations in %s: to read them, set spec.declarations in %s, or use --declarations", sanitize.Line(strings.Join(found, ", ")), settings.FileName)
 		}
 		if len(o.draft.Catalogs) == 0 {
 			o.log.Note("next: add a catalog to spec.catalogs of %s, or declare a CatalogSource", settings.FileName)

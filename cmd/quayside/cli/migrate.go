@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/app/workspace"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 type migrateOptions struct {
@@ -76,10 +76,10 @@ func (o *migrateOptions) run(ctx context.Context) error {
 func (o *migrateOptions) show(w io.Writer, m *workspace.Migration) {
 	for _, move := range m.Moves {
 		if move.To == "" {
-			fmt.Fprintf(w, "%s %s\n", o.out.Sign("-"), inert.Line(move.From))
+			fmt.Fprintf(w, "%s %s\n", o.out.Sign("-"), sanitize.Line(move.From))
 			continue
 		}
-		fmt.Fprintf(w, "%s %s -> %s\n", o.out.Sign("~"), inert.Line(move.From), inert.Line(move.To))
+		fmt.Fprintf(w, "%s %s -> %s\n", o.out.Sign("~"), sanitize.Line(move.From), sanitize.Line(move.To))
 	}
 	switch {
 	case len(m.Moves) == 0:

@@ -38,7 +38,7 @@ func newOutdated(a *app) *cobra.Command {
 			catalog images are looked up again.
 
 			--feed also writes the available upgrades as JSON files for a custom datasource of
-			Renovate. Blocked upgrades are left out. Files without changes are not rewritten.
+			Renovate. Blocked upgrades are omitted. Files without changes are not rewritten.
 
 			  operators/<namespace>/<package>.json   the pinned version and the next one
 			  packages/<package>/<channel>.json      every version in the channel

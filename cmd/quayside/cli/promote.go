@@ -162,13 +162,13 @@ func (o *promoteOptions) at() (time.Time, error) {
 
 // ruleFor returns the required observations for a promotion to an environment; nil: none.
 func (o *promoteOptions) ruleFor(e *upgrade.Environment) (*gate.Rule, error) {
-	said := e.Settings.Promotion
-	if said == nil && o.rule == (ruleFlags{}) && len(o.observed) == 0 {
+	settings := e.Settings.Promotion
+	if settings == nil && o.rule == (ruleFlags{}) && len(o.observed) == 0 {
 		return nil, nil
 	}
 	rule := gate.DefaultRule()
-	if said != nil {
-		rule = said.Rule()
+	if settings != nil {
+		rule = settings.Rule()
 	}
 	rule, err := o.rule.override(rule)
 	return &rule, err

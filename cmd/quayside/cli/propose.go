@@ -44,7 +44,7 @@ func newPropose(a *app) *cobra.Command {
 
 			Each operator has its own branch, NAME/ENVIRONMENT/NAMESPACE/PACKAGE. Operators that
 			must be upgraded together share one. You can merge the branches in any order: quayside
-			checks this, and leaves out an upgrade, with a warning, if it cannot prove it.
+			checks this, and omits an upgrade, with a warning, if it cannot prove it.
 			--one-branch commits everything to the branch NAME, or with --all to NAME/ENVIRONMENT.
 
 			A later run updates the branches, and with --push deletes those that are merged or
@@ -153,12 +153,12 @@ func (o *proposeOptions) checkProposal(cmd *cobra.Command) error {
 }
 
 // base opens the base of the proposed upgrades. preset is the default of --branch.
-func (o *proposeOptions) base(ctx context.Context, p *workspace.Project, preset string) (*deliver.Base, error) {
+func (o *proposeOptions) base(ctx context.Context, p *workspace.Project, preset string) (*deliver.Proposer, error) {
 	scans, err := o.scans(o.scan)
 	if err != nil {
 		return nil, err
 	}
-	return deliver.OpenBase(ctx, p, deliver.ProposalOptions{
+	return deliver.OpenProposer(ctx, p, deliver.ProposalOptions{
 		Branch: cmp.Or(o.branch, preset), Remote: o.push, Body: o.argPath(o.body),
 		Request: o.request, Into: o.into, Forge: o.forge, Scans: scans, Check: o.check,
 	})
@@ -184,8 +184,8 @@ func (o *proposeOptions) proposeUpgrades(cmd *cobra.Command, args []string) erro
 	if err != nil {
 		return err
 	}
-	if failed == nil && o.strict && len(report.Left) > 0 {
-		failed = &workspace.LeftError{Left: report.Left}
+	if failed == nil && o.strict && len(report.HeldUpgrades) > 0 {
+		failed = &workspace.HeldUpgradesError{Upgrades: report.HeldUpgrades}
 	}
 	err = o.print(report, func(w io.Writer) { o.printProposed(w, report) })
 	if o.check && err == nil {

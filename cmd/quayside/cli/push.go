@@ -10,7 +10,7 @@ import (
 
 	"github.com/quayside/quayside/internal/app/deliver"
 	"github.com/quayside/quayside/internal/app/workspace"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/oci/sign"
 )
 
@@ -73,7 +73,7 @@ func newPush(a *app) *cobra.Command {
 			if len(args) == 2 {
 				for _, flag := range []string{"at", "bom", "branch", "cluster", "environment", "fulcio-url", "identity-token", "rekor-url", "sign", "timestamp-url"} {
 					if cmd.Flags().Changed(flag) {
-						return Usagef(cmd, "--%s is only for the rendered tree: leave out the flag, or %q", flag, args[0])
+						return Usagef(cmd, "--%s is only for the rendered tree: omit the flag, or %q", flag, args[0])
 					}
 				}
 				return o.pushImage(cmd, args[0], args[1])
@@ -143,5 +143,5 @@ func (o *pushOptions) run(ctx context.Context, to string) error {
 		return err
 	}
 	sent.Log(o.log)
-	return o.print(sent, func(w io.Writer) { fmt.Fprintln(w, inert.Line(sent.Reference)) })
+	return o.print(sent, func(w io.Writer) { fmt.Fprintln(w, sanitize.Line(sent.Reference)) })
 }

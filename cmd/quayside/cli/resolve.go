@@ -15,7 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/app/deliver"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/resolve/explain"
 )
@@ -34,7 +34,7 @@ type resolveOptions struct {
 	unattended     bool // see [workspace.Project.Unattended]
 	edited         bool
 	render         bool
-	command        string // of the flags in suggestions; empty: the command itself
+	command        string // command to suggest with these flags; empty: the current command
 
 	// confirm is called after the changes are printed, with their number. If it returns false,
 	// nothing is written. nil: always write.
@@ -322,16 +322,16 @@ func (o *resolveOptions) resolve(ctx context.Context, p *workspace.Project, in *
 
 // resolveReport is the output of `quayside resolve`, `upgrade` and `propose`.
 type resolveReport struct {
-	Lock      string                      `json:"lock"`
-	Written   bool                        `json:"written"`            // false: no changes, or no solution
-	Rendered  *workspace.TreeReport       `json:"rendered,omitempty"` // with --render
-	Proposed  *deliver.PublishedProposal  `json:"proposed,omitempty"` // the proposal on one branch
-	Split     *deliver.PublishedProposals `json:"split,omitempty"`    // the proposals on several branches
-	Pins      int                         `json:"pins"`
-	Changes   []workspace.Change          `json:"changes"`
-	Warnings  []diag.Warning              `json:"warnings"`
-	Conflicts []*explain.Conflict         `json:"conflicts"`
-	Left      []workspace.Left            `json:"left"` // operators that `quayside propose` left at their versions, with the reason
+	Lock         string                      `json:"lock"`
+	Written      bool                        `json:"written"`            // false: no changes, or no solution
+	Rendered     *workspace.TreeReport       `json:"rendered,omitempty"` // with --render
+	Proposed     *deliver.PublishedProposal  `json:"proposed,omitempty"` // the proposal on one branch
+	Split        *deliver.PublishedProposals `json:"split,omitempty"`    // the proposals on several branches
+	Pins         int                         `json:"pins"`
+	Changes      []workspace.Change          `json:"changes"`
+	Warnings     []diag.Warning              `json:"warnings"`
+	Conflicts    []*explain.Conflict         `json:"conflicts"`
+	HeldUpgrades []workspace.HeldUpgrade     `json:"left"` // operators that `quayside propose` holds back at their versions, with the reason
 }
 
 // newResolveReport returns the report of a resolution. about are warnings about the declarations.
@@ -339,14 +339,14 @@ func newResolveReport(res *workspace.Resolution, about []diag.Warning) *resolveR
 	return &resolveReport{
 		Lock: workspace.LockFile, Pins: res.Pins, Changes: append([]workspace.Change{}, res.Changes...),
 		Warnings: append(append([]diag.Warning{}, about...), res.Warnings...), Conflicts: append([]*explain.Conflict{}, res.Conflicts...),
-		Left: append([]workspace.Left{}, res.Left...),
+		HeldUpgrades: append([]workspace.HeldUpgrade{}, res.HeldUpgrades...),
 	}
 }
 
 // printChanges prints one line for each change.
 func (o *resolveOptions) printChanges(w io.Writer, r *resolveReport) {
 	for _, c := range r.Changes {
-		fmt.Fprintln(w, o.out.Sign(c.Sign())+" "+inert.Line(c.String()))
+		fmt.Fprintln(w, o.out.Sign(c.Sign())+" "+sanitize.Line(c.String()))
 	}
 }
 
@@ -356,7 +356,7 @@ func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) {
 		o.printChanges(w, r)
 	}
 	if line := workspace.Removals(r.Changes); line != "" && len(r.Changes) > 1 {
-		o.log.Note("%s", inert.Line(line))
+		o.log.Note("%s", sanitize.Line(line))
 	}
 	if r.Rendered != nil {
 		defer r.Rendered.Print(o.out, o.log)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 type vendorOptions struct {
@@ -48,7 +48,7 @@ func newVendor(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	cmd.Flags().BoolVar(&o.Check, "check", false, "write nothing; exit with 1 if anything is missing or superfluous")
-	cmd.Flags().BoolVar(&o.LockedOnly, "locked-only", false, "leave out the catalogs without a pin in the lock")
+	cmd.Flags().BoolVar(&o.LockedOnly, "locked-only", false, "omit the catalogs without a pin in the lock")
 	cmd.Flags().BoolVar(&o.Refresh, "refresh", false, "look up the tags of catalogs without a pin again")
 	addOutput(cmd, a, nil, workspace.Vendoring{})
 	addOffline(cmd, o.app)
@@ -67,10 +67,10 @@ func (o *vendorOptions) run(ctx context.Context) error {
 	}
 	err = o.print(v, func(w io.Writer) {
 		for _, name := range v.Added {
-			fmt.Fprintf(w, "%s %s\n", o.out.Sign("+"), inert.Line(name))
+			fmt.Fprintf(w, "%s %s\n", o.out.Sign("+"), sanitize.Line(name))
 		}
 		for _, name := range v.Removed {
-			fmt.Fprintf(w, "%s %s\n", o.out.Sign("-"), inert.Line(name))
+			fmt.Fprintf(w, "%s %s\n", o.out.Sign("-"), sanitize.Line(name))
 		}
 	})
 	if err != nil {

@@ -25,7 +25,7 @@ func (c *Comparison) Link(r *diff.Report, base string) error {
 	if err != nil || f == (remote.LineLinks{}) || c.clone.Repo == nil {
 		return err
 	}
-	l := linker{c: c, commits: map[diff.Place]string{}}
+	l := linker{c: c, commits: map[diff.Region]string{}}
 	l.head, _ = c.clone.Repo.Head() // a repository may have no commit yet
 	for i := range r.Findings {
 		p := r.Findings[i].Place
@@ -37,13 +37,13 @@ func (c *Comparison) Link(r *diff.Report, base string) error {
 // linker finds the commits of compared files.
 type linker struct {
 	c       *Comparison
-	head    *gitrepo.Revision     // nil without commits
-	commits map[diff.Place]string // results of commit
+	head    *gitrepo.Revision      // nil without commits
+	commits map[diff.Region]string // results of commit
 }
 
 // commit returns the hash of the commit that has the compared content of a file, or "".
-func (l *linker) commit(p diff.Place) string {
-	key := diff.Place{Path: p.Path, Removed: p.Removed}
+func (l *linker) commit(p diff.Region) string {
+	key := diff.Region{Path: p.Path, Removed: p.Removed}
 	hash, seen := l.commits[key]
 	if !seen {
 		side := l.c.After

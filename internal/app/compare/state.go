@@ -329,7 +329,7 @@ func (c *Comparison) directory(name string) (*Side, error) {
 	if out != "." {
 		prefix = path.Join(prefix, "..")
 	}
-	t, err := readTree(prefix, disk{fsys: filetree.Named(root).FS(), shown: prefix, out: out, pool: c.pool})
+	t, err := readTree(prefix, disk{fsys: filetree.OpenUserDir(root).FS(), shown: prefix, out: out, pool: c.pool})
 	return &Side{Name: name, project: c.project, treeOnly: true, tree: t}, err
 }
 

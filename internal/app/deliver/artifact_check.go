@@ -17,7 +17,7 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/gitrepo"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/internal/k8s/overlay"
 	"github.com/quayside/quayside/internal/layout"
@@ -81,13 +81,13 @@ func CheckArtifact(ctx context.Context, p *workspace.Project, a *workspace.Artif
 // Write prints the differences, and logs the signers, the provenance and the result.
 func (r *ArtifactReport) Write(w *terminal.Terminal, log *terminal.Logger) {
 	for _, c := range r.Changes {
-		fmt.Fprintf(w, "%s %s\n", w.Sign(c.Kind.Sign()), inert.Line(c.Path))
+		fmt.Fprintf(w, "%s %s\n", w.Sign(c.Kind.Sign()), sanitize.Line(c.Path))
 	}
 	for _, who := range r.SignedBy {
-		log.Note("signed by %s", inert.Line(who))
+		log.Note("signed by %s", sanitize.Line(who))
 	}
 	if m := r.Provenance; m != nil {
-		log.Note("from %s of %s, lock %s (%s, %s)", inert.Line(m.Workspace), inert.Line(m.Revision), m.Lock,
+		log.Note("from %s of %s, lock %s (%s, %s)", sanitize.Line(m.Workspace), sanitize.Line(m.Revision), m.Lock,
 			diag.Count(len(m.Operators), "operator"), diag.Count(len(m.Catalogs), "catalog"))
 	}
 	if r.UpToDate {
@@ -95,7 +95,7 @@ func (r *ArtifactReport) Write(w *terminal.Terminal, log *terminal.Logger) {
 		if len(r.Unchecked) > 0 {
 			result = "complete; its overlays build"
 		}
-		log.Note("%s (%s) %s (%s)", inert.Line(r.Reference), r.Digest, result, diag.Count(r.Files, "file"))
+		log.Note("%s (%s) %s (%s)", sanitize.Line(r.Reference), r.Digest, result, diag.Count(r.Files, "file"))
 	}
 }
 
@@ -205,7 +205,7 @@ func compareTrees(have, want *filetree.Tree) []filetree.FileChange {
 		if wanted, ok := want.Get(name); !ok {
 			out = append(out, filetree.FileChange{Path: name, Kind: filetree.Extra})
 		} else if !bytes.Equal(data, wanted) {
-			out = append(out, filetree.FileChange{Path: name, Kind: filetree.Differs})
+			out = append(out, filetree.FileChange{Path: name, Kind: filetree.Modified})
 		}
 	}
 	for name := range want.All() {

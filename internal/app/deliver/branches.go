@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/internal/base/gitrepo"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/terminal"
 )
 
@@ -33,7 +33,7 @@ type branches struct {
 }
 
 // readBranches lists the existing branches.
-func (b *Base) readBranches(ctx context.Context) (*branches, error) {
+func (b *Proposer) readBranches(ctx context.Context) (*branches, error) {
 	var out branches
 	var err error
 	if out.local, err = b.clone.Repo.Branches(b.opt.Branch, b.opt.Remote == ""); err == nil && b.opt.Remote != "" {
@@ -43,7 +43,7 @@ func (b *Base) readBranches(ctx context.Context) (*branches, error) {
 }
 
 // token returns the password for the remote.
-func (b *Base) token() string { return b.clone.Project.Getenv("GIT_TOKEN") }
+func (b *Proposer) token() string { return b.clone.Project.Getenv("GIT_TOKEN") }
 
 // tips returns the tips of a branch.
 func (h *branches) tips(branch string) []*gitrepo.Revision {
@@ -104,11 +104,11 @@ func (b *proposal) actionFor(branch string) (action Action, reason string, err e
 }
 
 // personReason returns the reason to leave a branch to the person who committed to it, or "".
-func (b *Base) personReason(tip *gitrepo.Revision) string {
+func (b *Proposer) personReason(tip *gitrepo.Revision) string {
 	if b.clone.Repo.IsGenerated(tip, b.head) {
 		return ""
 	}
-	return "not changed: it has commits by others, the last by " + inert.Line(tip.Author())
+	return "not changed: it has commits by others, the last by " + sanitize.Line(tip.Author())
 }
 
 // isCommitted reports whether a branch, which IsGenerated, has the commit of a proposal, as far as
@@ -135,19 +135,19 @@ func (b *proposal) isCommitted(tip *gitrepo.Revision) (bool, error) {
 
 // close deletes an obsolete branch of the remote, and thereby closes its pull request. It leaves a
 // branch with commits by others.
-func (b *Base) close(ctx context.Context, branch string) error {
+func (b *Proposer) close(ctx context.Context, branch string) error {
 	if b.opt.Check {
 		return nil
 	}
 	log, tip := b.clone.Project.Log, b.branches.remote[branch]
 	if tip == nil || b.personReason(tip) != "" {
-		log.Note("branch %s has no upgrades left: close its pull request and delete it", inert.Line(branch))
+		log.Note("branch %s has no upgrades left: close its pull request and delete it", sanitize.Line(branch))
 		return nil
 	}
 	if err := b.clone.Repo.DeleteRemote(ctx, b.opt.Remote, branch, b.token(), tip.Hash()); err != nil {
 		return err
 	}
-	log.Note("deleted branch %s, which has no upgrades left", inert.Line(branch))
+	log.Note("deleted branch %s, which has no upgrades left", sanitize.Line(branch))
 	return nil
 }
 
@@ -189,7 +189,7 @@ func (k KeptBranch) Row() BranchRow { return BranchRow{Keep, k.Branch, k.Reason}
 func PrintBranches(out *terminal.Terminal, rows []BranchRow) {
 	t := &terminal.Table{Uncut: true, Head: []string{"action", "branch", "why"}}
 	for _, r := range rows {
-		t.Add(string(r.Action), inert.Line(r.Branch), inert.Line(r.Text))
+		t.Add(string(r.Action), sanitize.Line(r.Branch), sanitize.Line(r.Text))
 	}
 	if len(rows) > 0 {
 		t.Write(out)

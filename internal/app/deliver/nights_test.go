@@ -147,7 +147,7 @@ func (f *fleet) files(lock *lockfile.File) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	tree, err := filetree.Settle(filetree.New(), res.Tree)
+	tree, err := filetree.SimulateWrite(filetree.New(), res.Tree)
 	f.check(err)
 	out := map[string][]byte{workspace.LockFile: lockfile.Format(lock)}
 	for name, data := range tree.All() {
@@ -223,14 +223,14 @@ func (f *fleet) declare() {
 }
 
 // split returns the available upgrades of an unattended run, and the operators that it left.
-func (f *fleet) split() ([]workspace.Upgrade, []workspace.Left, error) {
+func (f *fleet) split() ([]workspace.Upgrade, []workspace.HeldUpgrade, error) {
 	p := f.project(f.main.lock).Unattended()
 	opt := p.ResolveOptions()
 	opt.Upgrade = true
 	in, err := p.Inputs(f.Context(), opt, false)
 	f.check(err)
 	upgrades, err := in.Split(f.Context())
-	return upgrades, in.Left(), err
+	return upgrades, in.HeldUpgrades(), err
 }
 
 // pending returns the operators with an upgrade. If splitting fails, it returns nil.

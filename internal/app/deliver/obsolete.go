@@ -30,7 +30,7 @@ type KeptBranch struct {
 
 // judgeBranches sets Obsolete and Kept from the existing branches of the environment that are not
 // proposed, and deletes the obsolete ones of the remote.
-func (b *Base) judgeBranches(ctx context.Context, s *PublishedProposals, in *workspace.Inputs) error {
+func (b *Proposer) judgeBranches(ctx context.Context, s *PublishedProposals, in *workspace.Inputs) error {
 	top := b.branchBelow(b.opt.Branch)
 	have := b.branches.judged()
 	proposed := map[string]string{} // branches by operator
@@ -63,7 +63,7 @@ func (b *Base) judgeBranches(ctx context.Context, s *PublishedProposals, in *wor
 // nothing. It returns the branch and the reason to keep it, which is empty if the branch is obsolete;
 // then it is deleted in the remote. why returns the reason why this run does not promote an operator.
 // Without a branch, both are empty.
-func (b *Base) JudgePromotion(ctx context.Context, in *workspace.Inputs, why func(operator string) string) (KeptBranch, error) {
+func (b *Proposer) JudgePromotion(ctx context.Context, in *workspace.Inputs, why func(operator string) string) (KeptBranch, error) {
 	branch := b.branchBelow(b.opt.Branch)
 	tips := b.branches.judged()[branch]
 	if tips == nil {
@@ -77,7 +77,7 @@ func (b *Base) JudgePromotion(ctx context.Context, in *workspace.Inputs, why fun
 }
 
 // keepReason returns the first reason to keep a branch with these tips, or "".
-func (b *Base) keepReason(tips []*gitrepo.Revision, proposed map[string]string, in *workspace.Inputs, why func(operator string) string) string {
+func (b *Proposer) keepReason(tips []*gitrepo.Revision, proposed map[string]string, in *workspace.Inputs, why func(operator string) string) string {
 	reason := ""
 	for _, tip := range tips {
 		if cause, err := b.liveReason(tip, proposed, in, why); err != nil {
@@ -91,7 +91,7 @@ func (b *Base) keepReason(tips []*gitrepo.Revision, proposed map[string]string, 
 
 // liveReason returns the reason to keep a branch, or "" if each of its changes to operators is
 // proven to be obsolete.
-func (b *Base) liveReason(tip *gitrepo.Revision, proposed map[string]string, in *workspace.Inputs, why func(operator string) string) (string, error) {
+func (b *Proposer) liveReason(tip *gitrepo.Revision, proposed map[string]string, in *workspace.Inputs, why func(operator string) string) (string, error) {
 	start, err := b.clone.Repo.MergeBase(b.head, tip)
 	if err != nil {
 		return "", err
@@ -147,7 +147,7 @@ func hasConflict(operators map[string]bool, start, main, branch *lockfile.File) 
 }
 
 // lockAt returns the lock of the workspace in a revision, or an empty one if there is none.
-func (b *Base) lockAt(rev *gitrepo.Revision) (*lockfile.File, error) {
+func (b *Proposer) lockAt(rev *gitrepo.Revision) (*lockfile.File, error) {
 	name := b.clone.Path(workspace.LockFile)
 	data, err := rev.Read(name)
 	if errors.Is(err, fs.ErrNotExist) {

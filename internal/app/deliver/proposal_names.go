@@ -9,7 +9,7 @@ import (
 )
 
 // environment returns the value of Base.Environment.
-func (b *Base) environment() (string, error) {
+func (b *Proposer) environment() (string, error) {
 	entries, err := b.head.List(".")
 	if err != nil {
 		return "", err
@@ -44,12 +44,12 @@ func workspaceName(name, dir string) string {
 }
 
 // branchBelow returns the branch name "<name>/<environment>".
-func (b *Base) branchBelow(name string) string {
+func (b *Proposer) branchBelow(name string) string {
 	return path.Join(name, cleanRefPart(b.Environment))
 }
 
 // branchFor returns the branch name for the upgrade of one operator (namespace/package).
-func (b *Base) branchFor(operator string) string {
+func (b *Proposer) branchFor(operator string) string {
 	return path.Join(b.branchBelow(b.opt.Branch), cleanRefPart(operator))
 }
 

@@ -19,12 +19,12 @@ import (
 	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/forge"
 	"github.com/quayside/quayside/internal/base/gitrepo"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Base is the HEAD commit on which upgrades of a workspace are proposed.
-type Base struct {
+// Proposer proposes upgrades of a workspace, as commits on HEAD.
+type Proposer struct {
 	// Environment is the name of the workspace, or else of its directory. If another workspace
 	// in HEAD has the same name, it is the path of the directory. It is empty for a workspace
 	// without a name at the top of the repository.
@@ -41,14 +41,14 @@ type Base struct {
 
 // proposal is a rendered upgrade, with the file changes for a commit on HEAD.
 type proposal struct {
-	*Base
+	*Proposer
 	upgrade workspace.Upgrade
 	changes []gitrepo.FileEdit
 }
 
-// OpenBase returns the base for upgrades of a workspace. It returns an error if the work
+// OpenProposer returns the Base of a workspace. It returns an error if the work
 // tree has uncommitted changes to inputs of the lock.
-func OpenBase(ctx context.Context, p *workspace.Project, opt ProposalOptions) (*Base, error) {
+func OpenProposer(ctx context.Context, p *workspace.Project, opt ProposalOptions) (*Proposer, error) {
 	clone, err := p.Clone()
 	if errors.Is(err, gitrepo.ErrNone) || err == nil && clone.Repo.Root() == "" {
 		return nil, fmt.Errorf("%s is not in a Git work tree: cannot create branches", p.Location())
@@ -56,7 +56,7 @@ func OpenBase(ctx context.Context, p *workspace.Project, opt ProposalOptions) (*
 	if err != nil {
 		return nil, err
 	}
-	b := &Base{opt: opt, clone: clone}
+	b := &Proposer{opt: opt, clone: clone}
 	if b.head, err = clone.Repo.Head(); err != nil {
 		return nil, err
 	}
@@ -84,13 +84,13 @@ func OpenBase(ctx context.Context, p *workspace.Project, opt ProposalOptions) (*
 
 // RevertReason returns the reason why an upgrade must not be proposed again, or "": see
 // [workspace.Clone.RevertReason].
-func (b *Base) RevertReason(ctx context.Context, from, to lockfile.Pin) (string, error) {
+func (b *Proposer) RevertReason(ctx context.Context, from, to lockfile.Pin) (string, error) {
 	return b.clone.RevertReason(ctx, from, to)
 }
 
-func (b *Base) render(ctx context.Context, upgrade workspace.Upgrade) (*proposal, error) {
+func (b *Proposer) render(ctx context.Context, upgrade workspace.Upgrade) (*proposal, error) {
 	changes, err := b.files(ctx, upgrade.Lock)
-	return &proposal{Base: b, upgrade: upgrade, changes: changes}, err
+	return &proposal{Proposer: b, upgrade: upgrade, changes: changes}, err
 }
 
 // commit creates the branch and returns the hash of its commit. The commit has the time of
@@ -102,7 +102,7 @@ func (b *proposal) commit(ctx context.Context, branch string) (hash string, err 
 }
 
 // findUnreadable sets unreadable on the first call, with a warning for each operator.
-func (b *Base) findUnreadable(ctx context.Context, lock *lockfile.File) error {
+func (b *Proposer) findUnreadable(ctx context.Context, lock *lockfile.File) error {
 	if b.unreadable != nil {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (b *Base) findUnreadable(ctx context.Context, lock *lockfile.File) error {
 // Unreadable returns the operators of HEAD's lock whose bundles cannot be opened, with the errors, and
 // the changed operators that require one of them in HEAD's lock or in lock. It returns nil if no earlier
 // call had to open such a bundle.
-func (b *Base) Unreadable(lock *lockfile.File) map[string]error {
+func (b *Proposer) Unreadable(lock *lockfile.File) map[string]error {
 	out := maps.Clone(b.unreadable)
 	before, err := b.clone.Project.LockIfAny()
 	if err != nil || before == nil || len(out) == 0 {
@@ -140,7 +140,7 @@ func (b *Base) Unreadable(lock *lockfile.File) map[string]error {
 
 // neededUnreadable returns an operator that another one requires in one of the locks and whose bundle
 // cannot be opened, or "".
-func (b *Base) neededUnreadable(operator string, locks ...*lockfile.File) string {
+func (b *Proposer) neededUnreadable(operator string, locks ...*lockfile.File) string {
 	for _, lock := range locks {
 		needed := lock.Needed(operator)
 		for _, key := range slices.Sorted(maps.Keys(b.unreadable)) {
@@ -155,7 +155,7 @@ func (b *Base) neededUnreadable(operator string, locks ...*lockfile.File) string
 // tree renders lock. If a bundle cannot be opened whose pin is unchanged since HEAD, its files stay
 // as in have, the tree of HEAD. It returns the error of the bundle if a changed operator requires that
 // operator in HEAD's lock or in lock, because files of one refer to the other.
-func (b *Base) tree(ctx context.Context, lock *lockfile.File, have *filetree.Tree) (*filetree.Tree, error) {
+func (b *Proposer) tree(ctx context.Context, lock *lockfile.File, have *filetree.Tree) (*filetree.Tree, error) {
 	p := b.clone.Project
 	res, cause := p.Render(ctx, lock)
 	if cause == nil {
@@ -182,7 +182,7 @@ func (b *Base) tree(ctx context.Context, lock *lockfile.File, have *filetree.Tre
 		return nil, err
 	}
 	if !slices.Equal(readmes(old.Tree), readmes(next.Tree)) {
-		return nil, cause // a directory is only empty without the operators that are left out
+		return nil, cause // a directory is only empty without the omitted operators
 	}
 	tree, err := filetree.EditsOf(old.Tree, next.Tree).Apply(old.Tree, have)
 	if err != nil {
@@ -204,7 +204,7 @@ func readmes(tree *filetree.Tree) []string {
 }
 
 // files renders lock, and returns the changes from HEAD.
-func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEdit, error) {
+func (b *Proposer) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEdit, error) {
 	have := filetree.New()
 	output := b.clone.Path(b.clone.Project.Settings.Output)
 	entries, err := b.head.List(output)
@@ -224,7 +224,7 @@ func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEd
 	if err != nil {
 		return nil, err
 	}
-	want, err := filetree.Settle(have, tree)
+	want, err := filetree.SimulateWrite(have, tree)
 	if err != nil {
 		return nil, b.clone.Project.TreeError(fmt.Errorf("%s: %w", b.clone.Project.Settings.Output, err))
 	}
@@ -243,7 +243,7 @@ func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEd
 }
 
 // body returns the text of a pull request in Markdown: the preface, the report of the comparison
-// of the locks, and the operators that were left at their versions. If the text is too long for a
+// of the locks, and the operators that are held back at their versions. If the text is too long for a
 // forge, body returns only the report. It configures the pull request by the report.
 func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs, now time.Time, pull *forge.Pull) ([]byte, error) {
 	names := [2]string{cmp.Or(b.clone.Repo.HeadBranch(), "HEAD"), branch}
@@ -265,7 +265,7 @@ func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs
 		return nil, err
 	}
 	marker, rest, _ := bytes.Cut(text, []byte("\n"))
-	full := slices.Concat(marker, []byte("\n"+b.summary(report)+head+"\n"), rest, []byte(leftSection(in.Left())))
+	full := slices.Concat(marker, []byte("\n"+b.summary(report)+head+"\n"), rest, []byte(heldSection(in.HeldUpgrades())))
 	if len(full) >= diff.MaxComment {
 		return text, nil
 	}
@@ -290,8 +290,8 @@ func (b *proposal) report(ctx context.Context, names [2]string, before *lockfile
 	return b.report(ctx, names, before, now)
 }
 
-// leftSection returns the section with the operators that were left at their versions, or "".
-func leftSection(left []workspace.Left) string {
+// heldSection returns the section with the operators that are held back, or "".
+func heldSection(left []workspace.HeldUpgrade) string {
 	if len(left) == 0 {
 		return ""
 	}
@@ -299,7 +299,7 @@ func leftSection(left []workspace.Left) string {
 	var text strings.Builder
 	text.WriteString("\nLeft at their versions by this run:\n\n")
 	for _, l := range left {
-		fmt.Fprintf(&text, "- %s: %s\n", inert.Markdown(l.Operator), inert.Markdown(inert.Truncate(l.Reason, longest)))
+		fmt.Fprintf(&text, "- %s: %s\n", sanitize.Markdown(l.Operator), sanitize.Markdown(sanitize.Truncate(l.Reason, longest)))
 	}
 	return text.String()
 }
@@ -310,10 +310,10 @@ func (b *proposal) summary(report *diff.Report) string {
 	const longest = 200
 	var text strings.Builder
 	if f, found := worstFinding(report); found {
-		fmt.Fprintf(&text, "**Worst finding: %s**, %s: %s (%s)\n\n", f.Severity, inert.Markdown(f.Operator), inert.Markdown(inert.Truncate(f.Message, longest)), inert.Code(f.Rule))
+		fmt.Fprintf(&text, "**Worst finding: %s**, %s: %s (%s)\n\n", f.Severity, sanitize.Markdown(f.Operator), sanitize.Markdown(sanitize.Truncate(f.Message, longest)), sanitize.Code(f.Rule))
 	}
 	if line := workspace.Removals(b.upgrade.Changes); line != "" {
-		text.WriteString("**" + inert.Markdown(line) + "**\n\n")
+		text.WriteString("**" + sanitize.Markdown(line) + "**\n\n")
 	}
 	clusters := map[string]bool{}
 	for _, op := range report.Operators {
@@ -349,10 +349,10 @@ func (b *proposal) preface(ctx context.Context, before *lockfile.File) (string, 
 	}
 	var text strings.Builder
 	if b.Environment != "" {
-		fmt.Fprintf(&text, "Environment: %s\n\n", inert.Code(b.Environment))
+		fmt.Fprintf(&text, "Environment: %s\n\n", sanitize.Code(b.Environment))
 	}
 	for _, c := range b.upgrade.Changes {
-		text.WriteString("- " + inert.Markdown(c.String()))
+		text.WriteString("- " + sanitize.Markdown(c.String()))
 		if list := links[c.Operator]; len(list) > 0 {
 			text.WriteString(": " + strings.Join(list, ", "))
 		}
@@ -362,16 +362,16 @@ func (b *proposal) preface(ctx context.Context, before *lockfile.File) (string, 
 		text.WriteString("\nObservations:\n\n")
 	}
 	for _, line := range b.upgrade.Observations {
-		text.WriteString("- " + inert.Markdown(line) + "\n")
+		text.WriteString("- " + sanitize.Markdown(line) + "\n")
 	}
 	if len(b.upgrade.Bonds) > 0 {
 		text.WriteString("\nUpgraded together:\n\n")
 	}
 	const longest = 400
 	for _, bond := range b.upgrade.Bonds {
-		fmt.Fprintf(&text, "- %s cannot be upgraded without %s", inert.Markdown(bond.Operator), inert.Markdown(bond.With))
+		fmt.Fprintf(&text, "- %s cannot be upgraded without %s", sanitize.Markdown(bond.Operator), sanitize.Markdown(bond.With))
 		if bond.Why != "" {
-			text.WriteString(": " + inert.Markdown(inert.Truncate(bond.Why, longest)))
+			text.WriteString(": " + sanitize.Markdown(sanitize.Truncate(bond.Why, longest)))
 		}
 		text.WriteString("\n")
 	}
@@ -385,7 +385,7 @@ func (b *proposal) title() string {
 	if b.Environment != "" {
 		title += " in " + b.Environment
 	}
-	return inert.Commit(title)
+	return sanitize.Commit(title)
 }
 
 // subject describes the upgrades or, without upgrades, other changes to operators.
@@ -434,7 +434,7 @@ func (b *proposal) message() string {
 	var text strings.Builder
 	text.WriteString(b.title() + "\n\n")
 	for _, c := range b.upgrade.Changes {
-		text.WriteString(c.Sign() + " " + inert.Commit(c.String()) + "\n")
+		text.WriteString(c.Sign() + " " + sanitize.Commit(c.String()) + "\n")
 	}
 	return text.String()
 }

@@ -104,7 +104,7 @@ func TestEnvironment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := OpenBase(t.Context(), p, ProposalOptions{})
+		b, err := OpenProposer(t.Context(), p, ProposalOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/forge"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/internal/scan"
 	"github.com/quayside/quayside/resolve"
@@ -47,7 +47,7 @@ type PublishedProposal struct {
 
 // Propose renders an upgrade and publishes it. With several environments, the names of the branch
 // and of the text file include the environment.
-func (b *Base) Propose(ctx context.Context, upgrade workspace.Upgrade, in *workspace.Inputs, several bool) (*PublishedProposal, error) {
+func (b *Proposer) Propose(ctx context.Context, upgrade workspace.Upgrade, in *workspace.Inputs, several bool) (*PublishedProposal, error) {
 	rendered, err := b.render(ctx, upgrade)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (b *Base) Propose(ctx context.Context, upgrade workspace.Upgrade, in *works
 }
 
 // bodyFile returns the text file for one of several branches.
-func (b *Base) bodyFile(branch string) string {
+func (b *Proposer) bodyFile(branch string) string {
 	if b.opt.Body == "" {
 		return ""
 	}
@@ -131,17 +131,17 @@ func (b *proposal) request(ctx context.Context, p forge.Pull) (*forge.RequestRes
 		return nil, err
 	}
 	log := b.clone.Project.Log
-	log.Note("pull request %d of %s: %s", result.Number, inert.Line(p.Head), result.Outcome)
+	log.Note("pull request %d of %s: %s", result.Number, sanitize.Line(p.Head), result.Outcome)
 	if result.NotSet != "" {
-		log.Note("pull request %d: cannot set its labels and reviewers (spec.propose): %s", result.Number, inert.Line(result.NotSet))
+		log.Note("pull request %d: cannot set its labels and reviewers (spec.propose): %s", result.Number, sanitize.Line(result.NotSet))
 	}
 	switch {
 	case result.Automerge:
 		log.Note("pull request %d is merged automatically when its requirements are met", result.Number)
 	case result.Refusal != "":
-		log.Note("pull request %d is not merged automatically: %s", result.Number, inert.Line(result.Refusal))
+		log.Note("pull request %d is not merged automatically: %s", result.Number, sanitize.Line(result.Refusal))
 	}
-	result.URL = inert.Line(result.URL)
+	result.URL = sanitize.Line(result.URL)
 	return &result, nil
 }
 
@@ -194,7 +194,7 @@ type PullRequest struct {
 
 // renderEach renders each upgrade. It leaves out, with a reason in in.Left, upgrades that cannot be
 // rendered although the lock of HEAD can.
-func (b *Base) renderEach(ctx context.Context, upgrades []workspace.Upgrade, in *workspace.Inputs) ([]*proposal, error) {
+func (b *Proposer) renderEach(ctx context.Context, upgrades []workspace.Upgrade, in *workspace.Inputs) ([]*proposal, error) {
 	var out []*proposal
 	for _, u := range upgrades {
 		rendered, err := b.render(ctx, u)
@@ -206,14 +206,14 @@ func (b *Base) renderEach(ctx context.Context, upgrades []workspace.Upgrade, in 
 			return nil, err
 		}
 		for _, operator := range u.Operators {
-			in.Leave(operator, "not-rendered", err.Error())
+			in.RecordHeld(operator, "not-rendered", err.Error())
 		}
 	}
 	return out, nil
 }
 
 // ProposeEach publishes each upgrade on its own branch.
-func (b *Base) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade, in *workspace.Inputs) (*PublishedProposals, error) {
+func (b *Proposer) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade, in *workspace.Inputs) (*PublishedProposals, error) {
 	s := &PublishedProposals{Environment: b.Environment, PullRequests: []PullRequest{}, Obsolete: []string{}, Kept: []KeptBranch{}, check: b.opt.Check}
 	proposals, err := b.renderEach(ctx, upgrades, in)
 	if err != nil {
@@ -261,12 +261,12 @@ func (s *PublishedProposals) Print(out *terminal.Terminal, log workspace.Logger)
 		return
 	}
 	for _, p := range s.PullRequests {
-		fmt.Fprintf(out, "%s: %s\n", p.Branch, inert.Line(p.Title))
+		fmt.Fprintf(out, "%s: %s\n", p.Branch, sanitize.Line(p.Title))
 		for _, c := range p.Changes {
-			fmt.Fprintln(out, "  "+out.Sign(c.Sign())+" "+inert.Line(c.String()))
+			fmt.Fprintln(out, "  "+out.Sign(c.Sign())+" "+sanitize.Line(c.String()))
 		}
 		for _, b := range p.Bonds {
-			fmt.Fprintf(out, "  %s cannot be upgraded without %s\n", inert.Line(b.Operator), inert.Line(b.With))
+			fmt.Fprintf(out, "  %s cannot be upgraded without %s\n", sanitize.Line(b.Operator), sanitize.Line(b.With))
 		}
 	}
 	if len(s.PullRequests) == 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/internal/app/inventory"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/oci/artifact"
 	"github.com/quayside/quayside/internal/oci/sign"
@@ -165,7 +165,7 @@ func (s *PushResult) Log(log workspace.Logger) {
 	formats := map[PushState]string{
 		"sent": "pushed %s (%s, %s)", "tagged": "%s already exists (%s, %s): nothing pushed", "present": "%s already exists (%s, %s): nothing pushed",
 	}
-	log.Note(formats[s.State], inert.Line(s.to.String()), diag.Count(s.Files, "file"), inert.Line(s.Revision))
+	log.Note(formats[s.State], sanitize.Line(s.to.String()), diag.Count(s.Files, "file"), sanitize.Line(s.Revision))
 	switch s.Signed {
 	case "signed":
 		log.Note("signed it")

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/diff"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/bundle"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -43,13 +43,13 @@ func (b *proposal) links(ctx context.Context, before *lockfile.File) (map[string
 func releaseLinks(csv *bundle.CSV, from string) []string {
 	var out []string
 	if repository := diff.Address(csv.Annotations["repository"]); repository != "" {
-		out = append(out, inert.Link("repository", repository))
+		out = append(out, sanitize.Link("repository", repository))
 		if page, a, b := diff.Comparison(csv, from); page != "" {
-			out = append(out, inert.Link(a+"..."+b, page))
+			out = append(out, sanitize.Link(a+"..."+b, page))
 		}
 	}
 	if support := diff.Address(csv.Annotations["support"]); support != "" {
-		out = append(out, inert.Link("support", support))
+		out = append(out, sanitize.Link("support", support))
 	}
 	return out
 }

@@ -220,7 +220,7 @@ func (a *adder) add(ctx context.Context, text string) error {
 		return err
 	}
 	if o.Approval = a.options.Approval; o.Approval != "" && !o.writer.HasApproval {
-		return fmt.Errorf("declarations of %s have no approval: leave out --approval", o.writer.Dialect)
+		return fmt.Errorf("declarations of %s have no approval: omit --approval", o.writer.Dialect)
 	}
 	o.Config = a.config
 	a.wanted = append(a.wanted, o)
@@ -430,7 +430,7 @@ func (a *adder) watch(o *operator, b *model.Bundle) error {
 			return fmt.Errorf("%s cannot watch %s: it supports %s", o.Package, strings.Join(a.options.Watch, ", "), FormatModes(modes))
 		}
 		if len(groups) > 0 {
-			return fmt.Errorf("%s: the OperatorGroup at %s sets the namespaces that operators in %s watch: leave out --watch", o.Package, groups[0].Pos, o.Namespace)
+			return fmt.Errorf("%s: the OperatorGroup at %s sets the namespaces that operators in %s watch: omit --watch", o.Package, groups[0].Pos, o.Namespace)
 		}
 		o.Watch = a.options.Watch
 	case len(groups) > 0 || slices.ContainsFunc(a.wanted, func(w operator) bool { return w.Namespace == o.Namespace && w.Group }):

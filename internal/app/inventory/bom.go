@@ -109,7 +109,7 @@ func newBOM(of BOMComponent) *BOM {
 }
 
 // listBOMDependencies returns the dependencies of each component. uses has the references that
-// each component depends on; references to unknown components are left out.
+// each component depends on; references to unknown components are omitted.
 func listBOMDependencies(d *BOM, uses map[string][]string) []bomDependency {
 	refs := []string{d.Metadata.Component.Ref}
 	for _, c := range d.Components {

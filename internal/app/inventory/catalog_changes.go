@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/internal/model"
 )
@@ -21,14 +21,14 @@ func (d CatalogChanges) Write(w *terminal.Terminal) {
 	last := ""
 	for _, c := range d.Changes {
 		if c.Part == model.PartPackage {
-			fmt.Fprintf(w, "%s %s%s\n", changeSign(w, c), inert.Line(c.Package), inert.Line(withPrefix(" ", c)))
+			fmt.Fprintf(w, "%s %s%s\n", changeSign(w, c), sanitize.Line(c.Package), sanitize.Line(withPrefix(" ", c)))
 			continue
 		}
 		if c.Package != last {
-			fmt.Fprintf(w, "%s %s\n", w.Sign("~"), inert.Line(c.Package))
+			fmt.Fprintf(w, "%s %s\n", w.Sign("~"), sanitize.Line(c.Package))
 			last = c.Package
 		}
-		fmt.Fprintf(w, "  %s %s\n", changeSign(w, c), inert.Line(describeChange(c)))
+		fmt.Fprintf(w, "  %s %s\n", changeSign(w, c), sanitize.Line(describeChange(c)))
 	}
 }
 

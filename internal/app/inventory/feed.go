@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve"
 )
@@ -34,7 +34,7 @@ func NewFeed(x *model.Index, ages []resolve.Age) (*filetree.Tree, error) {
 		if a.Next != "" && isOffered(a) {
 			next := feedRelease{Version: a.Next}
 			if b := findBundle(x, a.Package, a.Next); b != nil {
-				next.SupportedUntil, f.SourceURL = b.Lifecycle().Ends(), inert.URL(b.Metadata().Annotations["repository"])
+				next.SupportedUntil, f.SourceURL = b.Lifecycle().Ends(), sanitize.URL(b.Metadata().Annotations["repository"])
 			}
 			f.Releases = append(f.Releases, next)
 		}

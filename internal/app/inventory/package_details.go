@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/internal/model"
 )
@@ -155,7 +155,7 @@ func (s PackageDescriptions) Write(w *terminal.Terminal) {
 func (v *PackageDetails) write(w *terminal.Terminal) {
 	field := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(w, "%-15s %s\n", name+":", inert.Line(value))
+			fmt.Fprintf(w, "%-15s %s\n", name+":", sanitize.Line(value))
 		}
 	}
 	field("package", v.Package.Package)
@@ -184,9 +184,9 @@ func (v *PackageDetails) write(w *terminal.Terminal) {
 		if note != "" {
 			note = " (" + note + ")"
 		}
-		fmt.Fprintf(w, "\nchannel %s%s\n", w.Paint(terminal.Bold, inert.Line(c.Channel.Channel)), inert.Line(note))
+		fmt.Fprintf(w, "\nchannel %s%s\n", w.Paint(terminal.Bold, sanitize.Line(c.Channel.Channel)), sanitize.Line(note))
 		for _, e := range c.Versions {
-			fmt.Fprintln(w, "  "+inert.Line(e.format()))
+			fmt.Fprintln(w, "  "+sanitize.Line(e.format()))
 		}
 	}
 }

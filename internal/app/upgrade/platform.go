@@ -32,13 +32,13 @@ func (t Platform) String() string {
 
 // Problem is a blocker on the target platform, or on a later version.
 type Problem struct {
-	Rule     string      `json:"rule" doc:"minKubeVersion, olm.maxOpenShiftVersion, or a rule of quayside diff."`
-	Blocks   bool        `json:"blocks" doc:"Whether it blocks the upgrade. Otherwise a later version will."`
-	Operator string      `json:"operator,omitempty" doc:"namespace/package of the pin. Absent for objects of the user."`
-	Object   *diff.Ref   `json:"object,omitempty" doc:"The object. Absent where it is about the pin itself."`
-	Message  string      `json:"message" doc:"Problem, in one line."`
-	Place    *diff.Place `json:"location,omitempty" doc:"Location."`
-	Clusters []string    `json:"clusters,omitempty" doc:"Affected clusters. Absent: all checked clusters."`
+	Rule     string       `json:"rule" doc:"minKubeVersion, olm.maxOpenShiftVersion, or a rule of quayside diff."`
+	Blocks   bool         `json:"blocks" doc:"Whether it blocks the upgrade. Otherwise a later version will."`
+	Operator string       `json:"operator,omitempty" doc:"namespace/package of the pin. Absent for objects of the user."`
+	Object   *diff.Ref    `json:"object,omitempty" doc:"The object. Absent where it is about the pin itself."`
+	Message  string       `json:"message" doc:"Problem, in one line."`
+	Place    *diff.Region `json:"location,omitempty" doc:"Location."`
+	Clusters []string     `json:"clusters,omitempty" doc:"Affected clusters. Absent: all checked clusters."`
 }
 
 // PlatformVerdict is the verdict on an operator for the target platform.
@@ -111,7 +111,7 @@ func groupFindings(seen []PlatformFinding) []Problem {
 	type key struct {
 		rule, operator, message string
 		object                  diff.Ref
-		place                   diff.Place
+		place                   diff.Region
 	}
 	var out []Problem
 	index := map[key]int{}          // index in out
@@ -148,11 +148,11 @@ func groupFindings(seen []PlatformFinding) []Problem {
 }
 
 // pinPlace returns the position of a pin, or nil if it is unknown.
-func pinPlace(p lockfile.Pin) *diff.Place {
+func pinPlace(p lockfile.Pin) *diff.Region {
 	if p.Pos.File == "" {
 		return nil
 	}
-	return &diff.Place{Path: p.Pos.File, Line: p.Pos.Line, Column: p.Pos.Col}
+	return &diff.Region{Path: p.Pos.File, Line: p.Pos.Line, Column: p.Pos.Col}
 }
 
 func compareProblems(a, b Problem) int {

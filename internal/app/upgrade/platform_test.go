@@ -40,7 +40,7 @@ func newLifecycle(p lockfile.Pin) *model.SupportedVersion {
 func newFinding(rule string, severity diff.Severity, operator, name string) diff.Finding {
 	return diff.Finding{
 		Rule: rule, Severity: severity, Operator: operator, Message: rule + " " + name,
-		Object: diff.Ref{Version: "v1", Kind: "Thing", Name: name}, Place: diff.Place{Path: name + ".yaml", Line: 1, Column: 1},
+		Object: diff.Ref{Version: "v1", Kind: "Thing", Name: name}, Place: diff.Region{Path: name + ".yaml", Line: 1, Column: 1},
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/terminal"
 )
 
@@ -32,16 +32,16 @@ func (r *PlatformReport) Write(w *terminal.Terminal) {
 	}
 	fmt.Fprintf(w, "\nnot ready for %s\n", r.Platform)
 	for _, why := range r.Why {
-		fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(inert.Lines(why), "\n", "\n  "))
+		fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(sanitize.Lines(why), "\n", "\n  "))
 	}
 	if len(r.Upgrades) > 0 {
 		fmt.Fprintf(w, "no blockers left after %s:\n", diag.Count(len(r.Upgrades), "upgrade"))
 		for _, s := range r.Upgrades {
-			fmt.Fprintf(w, "  %s %s → %s\n", inert.Line(s.Operator), inert.Line(s.From), inert.Line(s.To))
+			fmt.Fprintf(w, "  %s %s → %s\n", sanitize.Line(s.Operator), sanitize.Line(s.From), sanitize.Line(s.To))
 		}
 	}
 	if r.Command != "" {
-		fmt.Fprintf(w, "\n  %s\n", inert.Line(r.Command))
+		fmt.Fprintf(w, "\n  %s\n", sanitize.Line(r.Command))
 	}
 }
 
@@ -65,5 +65,5 @@ func (p Problem) format() string {
 	if len(p.Clusters) > 0 {
 		text += " (" + strings.Join(p.Clusters, ", ") + ")"
 	}
-	return inert.Line(text)
+	return sanitize.Line(text)
 }

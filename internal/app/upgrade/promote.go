@@ -395,7 +395,7 @@ func (p *promotion) isDeclared(key string) bool {
 
 // explain returns the reason why an operator is not promoted.
 func (p *promotion) explain(key string, theirs lockfile.Pin, res *workspace.Resolution) keptReason {
-	i := slices.IndexFunc(res.Stays, func(s resolve.Stay) bool { return s.Namespace+"/"+s.Package == key })
+	i := slices.IndexFunc(res.HeldPromotions, func(s resolve.HeldPromotion) bool { return s.Namespace+"/"+s.Package == key })
 	if i < 0 {
 		return keptReason{ReasonConflict, fmt.Sprintf("%s pins %s, which conflicts with other pins", p.From.Title, theirs.Bundle)}
 	}
@@ -403,8 +403,8 @@ func (p *promotion) explain(key string, theirs lockfile.Pin, res *workspace.Reso
 		resolve.HeldByHold: ReasonHold, resolve.HeldByVersions: ReasonOlder, resolve.HeldByRange: ReasonRange, resolve.HeldByCluster: ReasonCluster,
 		resolve.HeldByInstallMode: ReasonCluster, resolve.HeldByCatalog: ReasonCatalog, resolve.HeldByWithdrawal: ReasonCatalog,
 	}
-	if reason, ok := reasons[res.Stays[i].HeldBack]; ok {
-		return keptReason{reason, p.From.Title + " pins " + res.Stays[i].Text}
+	if reason, ok := reasons[res.HeldPromotions[i].HeldBack]; ok {
+		return keptReason{reason, p.From.Title + " pins " + res.HeldPromotions[i].Text}
 	}
 	for todo, seen := []lockfile.Pin{theirs}, map[string]bool{key: true}; len(todo) > 0; todo = todo[1:] {
 		for _, r := range todo[0].Requires {
@@ -413,10 +413,10 @@ func (p *promotion) explain(key string, theirs lockfile.Pin, res *workspace.Reso
 				continue
 			}
 			seen[r.Pin], todo = true, append(todo, below)
-			if s, ok := p.reasonToKeep(r.Pin); ok && slices.Contains(res.Stays[i].Refused, r.Pin) {
+			if s, ok := p.reasonToKeep(r.Pin); ok && slices.Contains(res.HeldPromotions[i].Refused, r.Pin) {
 				return keptReason{ReasonNeeds, "it needs " + r.Pin + " " + below.Version + ", which is held back: " + s.text}
 			}
 		}
 	}
-	return keptReason{ReasonConflict, p.From.Title + " pins " + res.Stays[i].Text}
+	return keptReason{ReasonConflict, p.From.Title + " pins " + res.HeldPromotions[i].Text}
 }

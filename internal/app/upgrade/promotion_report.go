@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/app/deliver"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/internal/health/gate"
 )
@@ -138,11 +138,11 @@ func (s *PromotionStepReport) upgrade() workspace.Upgrade {
 	return u
 }
 
-// Propose proposes the promotion, as [deliver.Base.Propose] does. It keeps the operators whose
+// Propose proposes the promotion, as [deliver.Proposer.Propose] does. It keeps the operators whose
 // promotion a person reverted, unless the user named them. If the tree cannot be rendered, it keeps
 // those whose installed bundles cannot be opened, and those that require them. If nothing is promoted,
 // it judges the branch of an earlier run.
-func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Base, several bool) error {
+func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Proposer, several bool) error {
 	kept, err := s.reverted(ctx, base)
 	if err == nil && len(kept) > 0 {
 		err = s.promoteAgain(ctx, kept)
@@ -180,7 +180,7 @@ func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Base, s
 }
 
 // reverted returns the promoted operators whose promotion a person reverted.
-func (s *PromotionStepReport) reverted(ctx context.Context, base *deliver.Base) (map[string]keptReason, error) {
+func (s *PromotionStepReport) reverted(ctx context.Context, base *deliver.Proposer) (map[string]keptReason, error) {
 	kept := map[string]keptReason{}
 	for _, op := range s.Operators {
 		if op.Outcome != OutcomeUpgraded || slices.Contains(s.opt.Only, op.Operator) {
@@ -211,7 +211,7 @@ func (s *PromotionStepReport) promoteAgain(ctx context.Context, kept map[string]
 }
 
 // propose proposes the promotion, if there is one.
-func (s *PromotionStepReport) propose(ctx context.Context, base *deliver.Base, several bool) (err error) {
+func (s *PromotionStepReport) propose(ctx context.Context, base *deliver.Proposer, several bool) (err error) {
 	if s.Resolution != nil {
 		s.Proposed, err = base.Propose(ctx, s.upgrade(), s.Inputs, several)
 	}
@@ -235,7 +235,7 @@ func (r *PromotionReport) Print(out *terminal.Terminal, log workspace.Logger) {
 			if i > 0 {
 				fmt.Fprintln(out)
 			}
-			fmt.Fprintf(out, "%s → %s:\n", inert.Line(s.From), inert.Line(s.To))
+			fmt.Fprintf(out, "%s → %s:\n", sanitize.Line(s.From), sanitize.Line(s.To))
 		}
 		t := &terminal.Table{Uncut: true, Head: []string{"operator", s.From, s.To, "result", "why"}}
 		for _, op := range s.Operators {
@@ -255,7 +255,7 @@ func (r *PromotionReport) Print(out *terminal.Terminal, log workspace.Logger) {
 
 // note logs the result of a step.
 func (s *PromotionStepReport) note(log workspace.Logger) {
-	from, to, promoted := inert.Line(s.From), inert.Line(s.To), s.promoted()
+	from, to, promoted := sanitize.Line(s.From), sanitize.Line(s.To), s.promoted()
 	if s.Gate == nil {
 		log.Note("no health evidence required in %s: %s has no spec.promotion", from, to)
 	}

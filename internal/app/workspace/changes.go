@@ -24,8 +24,8 @@ type Change struct {
 }
 
 // Changes returns the differences between two locks with their reasons; before may be nil.
-func Changes(before, after *lockfile.File, moves []resolve.Move) []Change {
-	why := map[string]resolve.Move{}
+func Changes(before, after *lockfile.File, moves []resolve.PinChange) []Change {
+	why := map[string]resolve.PinChange{}
 	for _, m := range moves {
 		why[m.Namespace+"/"+m.Package] = m
 	}

@@ -38,7 +38,7 @@ func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, er
 	v.Stale = append(v.Stale, in.stale...)
 	if !in.Options.AllowDowngrade {
 		lowered, _ := in.compareSides(in.Lock)
-		v.Stale = append(v.Stale, loweredReasons(lowered)...)
+		v.Stale = append(v.Stale, downgradeReasons(lowered)...)
 		v.Warnings = append(v.Warnings, in.project.Waive(in.notCompared)...)
 	}
 	if content {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
@@ -46,9 +46,9 @@ type EditedError struct {
 // Error lists the edited files, with a hint where to put the changes instead.
 func (e *EditedError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: edited by hand (%s):\n", inert.Line(e.Output), diag.Count(len(e.Paths), "file"))
+	fmt.Fprintf(&b, "%s: edited by hand (%s):\n", sanitize.Line(e.Output), diag.Count(len(e.Paths), "file"))
 	for _, name := range e.Paths {
-		fmt.Fprintf(&b, "  %s\n", inert.Line(path.Join(e.Output, name)))
+		fmt.Fprintf(&b, "  %s\n", sanitize.Line(path.Join(e.Output, name)))
 	}
 	b.WriteString("  hint: " + editedHint)
 	return b.String()

@@ -49,7 +49,7 @@ func (in *Inputs) repairMerge(declared *declare.Set) {
 		} else if in.Options.AllowDowngrade {
 			pins[i] = l.Accepted()
 		} else {
-			in.lowered = append(in.lowered, l)
+			in.downgrades = append(in.downgrades, l)
 		}
 	}
 	for _, l := range vanished {
@@ -68,7 +68,7 @@ func (in *Inputs) repairMerge(declared *declare.Set) {
 // compareSides compares a lock, which may be nil, with the locks of the commits that were combined
 // in the work tree. It returns the pins that were downgraded and, if the merge is not committed
 // yet, the pins that vanished. It adds a warning for locks that cannot be compared.
-func (in *Inputs) compareSides(lock *lockfile.File) (lowered, vanished []lockfile.Lowering) {
+func (in *Inputs) compareSides(lock *lockfile.File) (downgrades, removed []lockfile.Downgrade) {
 	clone, merges, err := in.project.merges()
 	if err != nil {
 		in.warnNotCompared(err)
@@ -80,16 +80,16 @@ func (in *Inputs) compareSides(lock *lockfile.File) (lowered, vanished []lockfil
 			in.warnNotCompared(err)
 			continue
 		}
-		for _, l := range lockfile.Lowerings(lock, base, sides...) {
-			if !slices.ContainsFunc(lowered, func(o lockfile.Lowering) bool { return o.Pin.Key() == l.Pin.Key() }) {
-				lowered = append(lowered, l)
+		for _, l := range lockfile.Downgrades(lock, base, sides...) {
+			if !slices.ContainsFunc(downgrades, func(o lockfile.Downgrade) bool { return o.Pin.Key() == l.Pin.Key() }) {
+				downgrades = append(downgrades, l)
 			}
 		}
 		if merge.Open {
-			vanished = lockfile.Vanished(lock, sides...)
+			removed = lockfile.RemovedPins(lock, sides...)
 		}
 	}
-	return lowered, vanished
+	return downgrades, removed
 }
 
 // warnNotCompared adds a warning that versions were not compared.
@@ -170,26 +170,26 @@ func readOptional(rev *gitrepo.Revision, name string) ([]byte, error) {
 	return data, err
 }
 
-// describeLowered returns the message for a downgraded pin, without the operator as its subject.
-func describeLowered(l lockfile.Lowering) string {
+// describeDowngrade returns the message for a downgraded pin, without the operator as its subject.
+func describeDowngrade(l lockfile.Downgrade) string {
 	return fmt.Sprintf("is locked at %s, which is lower than %s in %s: run 'quayside resolve --upgrade=%s@%s', or accept the lower version with 'quayside resolve --allow-downgrade'",
 		l.Pin.VersionText(), l.Higher.VersionText(), l.Side, l.Pin.Key(), l.Higher.Version)
 }
 
-// loweredReasons returns a reason to reject the lock for each downgraded pin.
-func loweredReasons(lowered []lockfile.Lowering) []resolve.Reason {
+// downgradeReasons returns a reason to reject the lock for each downgraded pin.
+func downgradeReasons(lowered []lockfile.Downgrade) []resolve.Reason {
 	var out []resolve.Reason
 	for _, l := range lowered {
-		out = append(out, resolve.Reason{Namespace: l.Pin.Namespace, Package: l.Pin.Package, Pos: l.Pin.Fields.At("version", l.Pin.Pos), Text: describeLowered(l)})
+		out = append(out, resolve.Reason{Namespace: l.Pin.Namespace, Package: l.Pin.Package, Pos: l.Pin.Fields.At("version", l.Pin.Pos), Text: describeDowngrade(l)})
 	}
 	return out
 }
 
-// refuseLowered returns an error for each pin in in.lowered that still has a lower version in next
+// rejectDowngrades returns an error for each pin in in.lowered that still has a lower version in next
 // than on the other side of the merge.
-func (in *Inputs) refuseLowered(next *lockfile.File) error {
+func (in *Inputs) rejectDowngrades(next *lockfile.File) error {
 	var faults diag.List
-	for _, r := range loweredReasons(slices.DeleteFunc(slices.Clone(in.lowered), func(l lockfile.Lowering) bool {
+	for _, r := range downgradeReasons(slices.DeleteFunc(slices.Clone(in.downgrades), func(l lockfile.Downgrade) bool {
 		now, ok := next.Pin(l.Pin.Namespace, l.Pin.Package)
 		return !ok || now.CompareVersions(l.Higher) >= 0
 	})) {

@@ -28,7 +28,7 @@ type DeclarationPath struct {
 //   - directories in the repository
 //   - files
 //
-// Several entries are a choice for the user. Entries built by a kustomization are left out.
+// Several entries are a choice for the user. Entries built by a kustomization are omitted.
 func (p *Project) NewDeclarations(to string) ([]DeclarationPath, error) {
 	var inside, dirs, all []DeclarationPath
 	for _, declared := range p.Settings.Declarations {

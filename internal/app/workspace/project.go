@@ -426,7 +426,7 @@ func (p *Project) NewClient(offline bool) (*oci.Client, error) {
 	if c.Vendored, err = filepath.Abs(cmp.Or(p.Layout, p.Path(VendorDir))); err == nil && p.Layout != "" {
 		c.Lookup = func(name string) (fs.FS, string, error) {
 			if name == c.Vendored {
-				return filetree.Named(name).Lookup(".")
+				return filetree.OpenUserDir(name).Lookup(".")
 			}
 			return p.find(name)
 		}

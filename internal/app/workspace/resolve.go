@@ -39,19 +39,19 @@ type Inputs struct {
 	Lock     *lockfile.File // Read, changed by refreshDirect and repairMerge; may be nil
 	Read     *lockfile.File // lock as in its file; may be nil
 
-	project     *Project
-	catalogs    []cache.Catalog              // as declared
-	stale       []resolve.Reason             // differences between Lock and Read
-	observed    []*health.Summary            // observations of clusters
-	migrations  map[string]*lockfile.Storage // migration steps before upgrades, by namespace/package
-	notChecked  []diag.Warning               // upgrades with unknown storage versions
-	lowered     []lockfile.Lowering          // pins lowered by a merge or another join
-	restored    map[string]string            // commits of the pins restored by repairMerge, by namespace/package
-	notCompared []diag.Warning               // commits with locks that cannot be compared
-	named       []resolve.Target             // Options.Named as requested
-	left        []Left                       // operators that an unattended run left at their versions
-	notReverted map[string]bool              // upgrades that holdReverted has checked, as "namespace/package bundle"
-	pending     resolve.Result               // all upgrades, from Split
+	project      *Project
+	catalogs     []cache.Catalog              // as declared
+	stale        []resolve.Reason             // differences between Lock and Read
+	observed     []*health.Summary            // observations of clusters
+	migrations   map[string]*lockfile.Storage // migration steps before upgrades, by namespace/package
+	notChecked   []diag.Warning               // upgrades with unknown storage versions
+	downgrades   []lockfile.Downgrade         // pins downgraded by a merge or another join
+	restored     map[string]string            // commits of the pins restored by repairMerge, by namespace/package
+	notCompared  []diag.Warning               // commits with locks that cannot be compared
+	named        []resolve.Target             // Options.Named as requested
+	heldUpgrades []HeldUpgrade                // operators that an unattended run holds back at their versions
+	notReverted  map[string]bool              // upgrades that holdReverted has checked, as "namespace/package bundle"
+	pending      resolve.Result               // all upgrades, from Split
 }
 
 // Inputs reads the declarations, the lock, and the parts of the catalogs needed to resolve
@@ -187,14 +187,14 @@ func (in *Inputs) Hops(pin lockfile.Pin) []string {
 
 // Resolution is the result of resolving.
 type Resolution struct {
-	Lock      *lockfile.File // with content digests for all pins; nil if there is no solution
-	Conflicts []*explain.Conflict
-	Failed    error          // the conflicts, or the unreadable catalogs; nil on success. In an unattended run, those of named operators
-	Left      []Left         // operators that an unattended run left at their versions
-	Pins      int            // number of resolved pins
-	Changes   []Change       // changes of the pins; set even if Lock is nil
-	Stays     []resolve.Stay // operators that could not be promoted as in Options.From
-	Warnings  []diag.Warning // without DeclarationWarnings
+	Lock           *lockfile.File // with content digests for all pins; nil if there is no solution
+	Conflicts      []*explain.Conflict
+	Failed         error                   // the conflicts, or the unreadable catalogs; nil on success. In an unattended run, those of named operators
+	HeldUpgrades   []HeldUpgrade           // operators that an unattended run holds back at their versions
+	Pins           int                     // number of resolved pins
+	Changes        []Change                // changes of the pins; set even if Lock is nil
+	HeldPromotions []resolve.HeldPromotion // operators that could not be promoted as in Options.From
+	Warnings       []diag.Warning          // without DeclarationWarnings
 }
 
 // Resolve resolves the inputs to a lock. Together with an error, it may return a resolution
@@ -215,9 +215,9 @@ func (in *Inputs) Resolve(ctx context.Context) (*Resolution, error) {
 // migration steps of the operators in waiting.
 func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result, waiting ...string) (*Resolution, error) {
 	var err error
-	out := &Resolution{Conflicts: res.Conflicts, Stays: res.Stays, Warnings: res.Warnings}
+	out := &Resolution{Conflicts: res.Conflicts, HeldPromotions: res.HeldPromotions, Warnings: res.Warnings}
 	out.Failed = in.failure(res.Conflicts)
-	out.Left = in.Left()
+	out.HeldUpgrades = in.HeldUpgrades()
 	out.Warnings = in.allWarnings(out.Warnings)
 	if res.Lock != nil {
 		out.Warnings = append(out.Warnings, in.project.reviewWaivers(diag.Resolving, in.DeclarationWarnings(), out.Warnings)...)
@@ -225,11 +225,11 @@ func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result, waitin
 	out.Warnings = in.project.Waive(out.Warnings)
 	if res.Lock == nil { // without digests, changes of other fields are unknown
 		out.Pins = len(res.Partial.Pins)
-		out.Changes = slices.DeleteFunc(Changes(in.Read, res.Partial, res.Moves), func(c Change) bool { return c.Change == lockfile.Changed })
+		out.Changes = slices.DeleteFunc(Changes(in.Read, res.Partial, res.PinChanges), func(c Change) bool { return c.Change == lockfile.Changed })
 		return out, nil
 	}
 	out.Pins = len(res.Lock.Pins)
-	if err := errors.Join(in.refuseLowered(res.Lock), in.project.checkOperators(res.Lock)); err != nil {
+	if err := errors.Join(in.rejectDowngrades(res.Lock), in.project.checkOperators(res.Lock)); err != nil {
 		return out, err
 	}
 	if out.Lock, err = in.addDigests(ctx, in.withStorage(res.Lock, waiting...)); err != nil {
@@ -238,7 +238,7 @@ func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result, waitin
 		}
 		return out, err
 	}
-	out.Changes = Changes(in.Read, out.Lock, res.Moves)
+	out.Changes = Changes(in.Read, out.Lock, res.PinChanges)
 	for i, c := range out.Changes {
 		if side, ok := in.restored[c.Operator]; ok && c.Why == "" {
 			out.Changes[i].Why = "as in " + side
@@ -249,8 +249,8 @@ func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result, waitin
 
 // allWarnings returns the warnings of the resolver with those of in, sorted.
 func (in *Inputs) allWarnings(ws []diag.Warning) []diag.Warning {
-	ws = in.withoutLeft(slices.Concat(ws, in.heldWarnings(ws)))
-	return diag.SortWarnings(slices.Concat(ws, in.leftWarnings(), in.notChecked, in.notCompared))
+	ws = in.withoutHeldWarnings(slices.Concat(ws, in.heldWarnings(ws)))
+	return diag.SortWarnings(slices.Concat(ws, in.heldUpgradeWarnings(), in.notChecked, in.notCompared))
 }
 
 // addDigests returns lock with content digests and signers for all pins. It reuses the digests
@@ -319,7 +319,7 @@ func (in *Inputs) blameCatalogs(err error) error {
 		return err
 	}
 	faults := catalogFaults(in.Index, func(id model.ID) bool { return slices.Contains(needed, id) })
-	input := &InputError{fmt.Errorf("%w\nwaiting for it: %s", faults.Err(), diag.Count(len(waiting), "subscription"))}
+	input := &InputError{fmt.Errorf("%w\nnot resolved because of this: %s", faults.Err(), diag.Count(len(waiting), "subscription"))}
 	if len(others) == 0 {
 		return input
 	}

@@ -26,7 +26,7 @@ func (in *Inputs) holdReverted(ctx context.Context, next *lockfile.File) (bool, 
 		old, pinned := in.pin(pin.Key())
 		isNamed := slices.ContainsFunc(in.named, func(t resolve.Target) bool { return t.Namespace == pin.Namespace && t.Package == pin.Package })
 		upgrade := pin.Key() + " " + pin.Bundle
-		if !pinned || isNamed || in.notReverted[upgrade] || in.isLeft(pin.Key()) || old.CompareVersions(pin) >= 0 {
+		if !pinned || isNamed || in.notReverted[upgrade] || in.isHeld(pin.Key()) || old.CompareVersions(pin) >= 0 {
 			continue
 		}
 		reason, err := clone.RevertReason(ctx, old, pin)
@@ -37,7 +37,7 @@ func (in *Inputs) holdReverted(ctx context.Context, next *lockfile.File) (bool, 
 			in.notReverted[upgrade] = true
 			continue
 		}
-		in.Leave(pin.Key(), "reverted", reason)
+		in.RecordHeld(pin.Key(), "reverted", reason)
 		in.holdPin(old, reason)
 		found = true
 	}

@@ -51,7 +51,7 @@ func Dir(dir string, allowed ...string) Root {
 				continue
 			}
 			if rel, err := filepath.Rel(other, at); err == nil && filepath.IsLocal(rel) {
-				return source.FileIn(filetree.Alone(other), filepath.ToSlash(rel), shown)
+				return source.FileIn(filetree.OpenRootDir(other), filepath.ToSlash(rel), shown)
 			}
 		}
 		return source.File{}, fmt.Errorf("%s is outside of the %s: copy it inside, or set %s to a directory that contains it", name, r.disk.Kind(), AllowedEnv)

@@ -55,7 +55,7 @@ func (p *Project) token(ctx context.Context, file string) (string, error) {
 }
 
 // Sign signs an image in a registry, and reports whether it added a signature. ref must have a
-// digest. Sign does not repeat the signature of a key. Keyless signatures always differ, so
+// digest. Sign does not sign twice with the same key. Keyless signatures always differ, so
 // Sign skips images with a signature that quayside.yaml requires.
 func (p *Project) Sign(ctx context.Context, s *sign.Signer, ref string) (bool, error) {
 	client, err := p.Client()

@@ -58,7 +58,7 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
 		var unfetched *fetchError
 		if errors.As(err, &unfetched) {
 			for _, operator := range p.Operators {
-				in.Leave(operator, "not-fetched", err.Error())
+				in.RecordHeld(operator, "not-fetched", err.Error())
 			}
 			continue
 		}
@@ -75,8 +75,8 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
 	if err != nil {
 		return nil, err
 	}
-	in.leaveConflicts(all.Conflicts)
-	in.left = slices.DeleteFunc(in.left, func(l Left) bool { return slices.Contains(upgraded, l.Operator) })
+	in.recordConflicts(all.Conflicts)
+	in.heldUpgrades = slices.DeleteFunc(in.heldUpgrades, func(l HeldUpgrade) bool { return slices.Contains(upgraded, l.Operator) })
 	all.Warnings = append(all.Warnings, waiting...)
 	in.pending = *all
 	return slices.Concat(out, removal, migrations), nil
@@ -124,7 +124,7 @@ func (in *Inputs) removalPart(ctx context.Context, opt resolve.Options, parts []
 // changes.
 func (in *Inputs) Pending() *Resolution {
 	return &Resolution{
-		Pins: len(in.Lock.Pins), Conflicts: in.pending.Conflicts, Failed: in.namedError(in.pending.Conflicts), Left: in.Left(),
+		Pins: len(in.Lock.Pins), Conflicts: in.pending.Conflicts, Failed: in.namedError(in.pending.Conflicts), HeldUpgrades: in.HeldUpgrades(),
 		Warnings: in.project.Waive(in.allWarnings(in.pending.Warnings)),
 	}
 }

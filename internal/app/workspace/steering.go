@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/gitrepo"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/profile"
 )
@@ -49,7 +49,7 @@ func (p *Project) checkForeign(foreign []string, want *filetree.Tree) ([]string,
 	output := p.Settings.Output
 	for _, name := range foreign {
 		if effect := GitOpsEffect(name, want); effect != "" {
-			out = append(out, fmt.Sprintf("%s: not written by quayside, but %s", inert.Line(path.Join(output, name)), effect))
+			out = append(out, fmt.Sprintf("%s: not written by quayside, but %s", sanitize.Line(path.Join(output, name)), effect))
 		}
 	}
 	clone, err := p.Clone()
@@ -91,7 +91,7 @@ func checkSubmodules(repo fs.FS, output string) ([]string, error) {
 	var out []string
 	for _, at := range paths {
 		if filetree.Within(at, output) {
-			out = append(out, fmt.Sprintf("%s: a submodule is in the rendered tree (%s)", inert.Line(at), name))
+			out = append(out, fmt.Sprintf("%s: a submodule is in the rendered tree (%s)", sanitize.Line(at), name))
 		}
 	}
 	return out, nil
@@ -111,7 +111,7 @@ func checkParent(repo fs.FS, dir, output string, inside bool, want *filetree.Tre
 		switch {
 		case tool == "" || !inside && !profile.IsIgnoreFile(e.Name()):
 		case !profile.IsIgnoreFile(e.Name()):
-			out = append(out, fmt.Sprintf("%s: in a parent directory of the tree, and read by %s", inert.Line(name), tool))
+			out = append(out, fmt.Sprintf("%s: in a parent directory of the tree, and read by %s", sanitize.Line(name), tool))
 		default:
 			data, err := fs.ReadFile(repo, name)
 			if err != nil {
@@ -127,7 +127,7 @@ func checkParent(repo fs.FS, dir, output string, inside bool, want *filetree.Tre
 				}
 			}
 			if n > 0 {
-				out = append(out, fmt.Sprintf("%s: hides %s of the tree from %s, such as %s", inert.Line(name), diag.Count(n, "file"), tool, first))
+				out = append(out, fmt.Sprintf("%s: hides %s of the tree from %s, such as %s", sanitize.Line(name), diag.Count(n, "file"), tool, first))
 			}
 		}
 	}

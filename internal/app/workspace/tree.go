@@ -11,7 +11,7 @@ import (
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/lockfile"
@@ -118,7 +118,7 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 		Changes: append([]filetree.FileChange{}, filetree.Diff(have, res.Tree)...), Warnings: append([]diag.Warning{}, res.Warnings...),
 	}
 	var edited *filetree.EditedError
-	if _, err := filetree.Settle(have, res.Tree); errors.As(err, &edited) {
+	if _, err := filetree.SimulateWrite(have, res.Tree); errors.As(err, &edited) {
 		r.edited = edited.Paths
 	}
 	if all {
@@ -240,11 +240,11 @@ func (r *TreeReport) Print(out *terminal.Terminal, log Logger) {
 	theirs := 0
 	for _, c := range changes {
 		if c.Kind == foreign {
-			fmt.Fprintf(out, "? %s (not quayside's)\n", inert.Line(c.Path))
+			fmt.Fprintf(out, "? %s (not quayside's)\n", sanitize.Line(c.Path))
 			theirs++
 			continue
 		}
-		fmt.Fprintf(out, "%s %s\n", out.Sign(c.Kind.Sign()), inert.Line(c.Path))
+		fmt.Fprintf(out, "%s %s\n", out.Sign(c.Kind.Sign()), sanitize.Line(c.Path))
 	}
 	has := diag.Count(r.Operators, "operator") + ", " + diag.Count(r.Files, "file")
 	switch {
@@ -263,7 +263,7 @@ func printCounts(out *terminal.Terminal, dir string, changes []filetree.FileChan
 	}
 	for _, kind := range slices.Sorted(maps.Keys(count)) {
 		if kind != foreign {
-			fmt.Fprintf(out, "%s %s (%s)\n", out.Sign(kind.Sign()), inert.Line(dir), diag.Count(count[kind], "file"))
+			fmt.Fprintf(out, "%s %s (%s)\n", out.Sign(kind.Sign()), sanitize.Line(dir), diag.Count(count[kind], "file"))
 		}
 	}
 }
@@ -295,7 +295,7 @@ func foldChanges(changes []filetree.FileChange) []filetree.FileChange {
 		}
 		kind := all[0].Kind
 		if slices.ContainsFunc(all, func(c filetree.FileChange) bool { return c.Kind != kind }) {
-			kind = filetree.Differs
+			kind = filetree.Modified
 		}
 		out = append(out, filetree.FileChange{Path: fmt.Sprintf("%s/ (%s)", dir, diag.Count(len(all), "file")), Kind: kind})
 	}

@@ -112,7 +112,7 @@ func (p *Project) Vendored(ctx context.Context, lock *lockfile.File, opt VendorO
 			return nil, warnings, diag.Errorf(c.Pos, "catalog %q: %w", c.ID, err)
 		}
 		if err != nil {
-			warnings = append(warnings, diag.Warning{Pos: c.Pos, Code: "catalog-left-out", Subject: c.ID.String(), Msg: fmt.Sprintf("catalog %q is left out: %v", c.ID, err)})
+			warnings = append(warnings, diag.Warning{Pos: c.Pos, Code: "catalog-left-out", Subject: c.ID.String(), Msg: fmt.Sprintf("catalog %q is omitted: %v", c.ID, err)})
 			continue
 		}
 		out = append(out, images...)

@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // Pos is a place in a file. Line and Col count from 1, in bytes; a zero Line
@@ -32,7 +32,7 @@ func (p Pos) IsZero() bool { return p == Pos{} }
 // String returns "file:line:col", without the parts that are unknown.
 func (p Pos) String() string {
 	var b strings.Builder
-	b.WriteString(inert.Line(p.File))
+	b.WriteString(sanitize.Line(p.File))
 	if p.Line > 0 {
 		if p.File != "" {
 			b.WriteByte(':')
@@ -83,7 +83,7 @@ type Error struct {
 // is a List, each further error has a separate line, and so has the hint.
 func (e *Error) Error() string {
 	if e.Hint != "" {
-		return (&Error{Pos: e.Pos, Msg: e.Msg, Err: e.Err}).Error() + "\n  hint: " + inert.Line(e.Hint)
+		return (&Error{Pos: e.Pos, Msg: e.Msg, Err: e.Err}).Error() + "\n  hint: " + sanitize.Line(e.Hint)
 	}
 	parts := make([]string, 0, 3)
 	if !e.Pos.IsZero() {
@@ -97,9 +97,9 @@ func (e *Error) Error() string {
 	}
 	var many List
 	if errors.As(e.Err, &many) {
-		return inert.Lines(strings.Join(parts, ": "))
+		return sanitize.Lines(strings.Join(parts, ": "))
 	}
-	return inert.Line(strings.Join(parts, ": "))
+	return sanitize.Line(strings.Join(parts, ": "))
 }
 
 // Unwrap returns the cause.
@@ -221,12 +221,12 @@ func FaultOf(err error) Fault {
 	if !ok {
 		return Fault{Message: err.Error()}
 	}
-	return Fault{Position: one.Pos.String(), Message: (&Error{Msg: one.Msg, Err: one.Err}).Error(), Hint: inert.Line(one.Hint)}
+	return Fault{Position: one.Pos.String(), Message: (&Error{Msg: one.Msg, Err: one.Err}).Error(), Hint: sanitize.Line(one.Hint)}
 }
 
 // Line returns f in the format of compilers: "file: fault: message [code]".
 func (f Fault) Line(label string) string {
-	text := label + inert.Line(f.Message)
+	text := label + sanitize.Line(f.Message)
 	if f.Position != "" {
 		text = f.Position + ": " + text
 	}

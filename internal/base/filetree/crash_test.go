@@ -137,7 +137,7 @@ func TestInterrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 			store(t, dir, foreign)
-			p, err := newPlan(Named(dir), want)
+			p, err := newPlan(OpenUserDir(dir), want)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -42,13 +42,13 @@ func OpenDir(dir, kind string) Dir {
 	return Dir{newRoot(top, kind), in, dir}
 }
 
-// Alone returns a directory that is its own root.
-func Alone(dir string) Dir { return Dir{newRoot(dir, "directory"), ".", dir} }
+// OpenRootDir returns a directory that is its own root.
+func OpenRootDir(dir string) Dir { return Dir{newRoot(dir, "directory"), ".", dir} }
 
-// Named returns a directory named by the user, which need not exist. Its root is the work
+// OpenUserDir returns a directory named by the user, which need not exist. Its root is the work
 // tree of the Git repository around it. Without one, its root is the nearest directory that
 // exists, and the path may lead through symbolic links.
-func Named(dir string) Dir {
+func OpenUserDir(dir string) Dir {
 	top, in, found := repositoryAround(dir)
 	if found {
 		return Dir{newRoot(top, "repository"), in, dir}
@@ -66,12 +66,12 @@ func Named(dir string) Dir {
 func NamedFile(name string) (dir Dir, base string) {
 	if _, _, found := repositoryAround(filepath.Dir(name)); !found {
 		if real, err := filepath.EvalSymlinks(name); err == nil {
-			dir = Named(filepath.Dir(real))
+			dir = OpenUserDir(filepath.Dir(real))
 			dir.name = filepath.Dir(name)
 			return dir, filepath.Base(real)
 		}
 	}
-	return Named(filepath.Dir(name)), filepath.Base(name)
+	return OpenUserDir(filepath.Dir(name)), filepath.Base(name)
 }
 
 // repositoryAround returns the absolute path of the work tree around a directory, and the path

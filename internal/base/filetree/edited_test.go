@@ -77,7 +77,7 @@ func TestEdited(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, settleErr := Settle(have, want)
+			_, settleErr := SimulateWrite(have, want)
 			err = Write(dir, want)
 			for _, err := range []error{err, settleErr} {
 				var refused *EditedError
@@ -131,7 +131,7 @@ func TestOldIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changes := []FileChange{{Index, Differs}, {"a/gone", Extra}, {"a/x", Differs}, {"b/gone", Extra}, {"c/new", Missing}, {"s/same", Extra}}
+	changes := []FileChange{{Index, Modified}, {"a/gone", Extra}, {"a/x", Modified}, {"b/gone", Extra}, {"c/new", Missing}, {"s/same", Extra}}
 	if d := cmp.Diff(changes, Diff(have, want)); d != "" {
 		t.Errorf("changes: %s", d)
 	}
@@ -190,7 +190,7 @@ func TestDiffOfIndices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff([]FileChange{{"a/" + Index, Differs}, {"b/x", Differs}, {"c/" + Index, Missing}}, Diff(have, want)); d != "" {
+	if d := cmp.Diff([]FileChange{{"a/" + Index, Modified}, {"b/x", Modified}, {"c/" + Index, Missing}}, Diff(have, want)); d != "" {
 		t.Error(d)
 	}
 }
@@ -218,7 +218,7 @@ func checkUnchanged(t testing.TB, dir string, want *Tree) {
 	if changes := Diff(have, want); len(changes) > 0 {
 		t.Errorf("differs: %v", changes)
 	}
-	p, err := newPlan(Named(dir), want)
+	p, err := newPlan(OpenUserDir(dir), want)
 	if err != nil || !p.done {
 		t.Errorf("would be written again: %v", err)
 	}

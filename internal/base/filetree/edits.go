@@ -105,7 +105,7 @@ func (e *Edits) Apply(base, have *Tree) (*Tree, error) {
 		old, expected := base.files[name]
 		got, there := out.files[name]
 		if there != expected || !bytes.Equal(got, old) {
-			return nil, fmt.Errorf("%s is not as expected before the change", name)
+			return nil, fmt.Errorf("%s differs from its expected content before the change", name)
 		}
 		if data := e.files[name]; data != nil {
 			out.files[name] = data

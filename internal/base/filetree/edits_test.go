@@ -65,7 +65,7 @@ func TestEdits(t *testing.T) {
 func TestApply(t *testing.T) {
 	base := tree(t, map[string]string{"d/a": "1", "d/b": "1", "d/c": "1"})
 	next := tree(t, map[string]string{"d/a": "2", "d/c": "1", "d/d": "1"})
-	have, err := Settle(New(), tree(t, map[string]string{"d/a": "1", "d/b": "1", "d/c": "x", "e/other": "1"}))
+	have, err := SimulateWrite(New(), tree(t, map[string]string{"d/a": "1", "d/b": "1", "d/c": "x", "e/other": "1"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestApply(t *testing.T) {
 	for name, text := range map[string]string{"d/a": "x", "d/b": "x", "d/d": "1"} {
 		files := map[string]string{"d/a": "1", "d/b": "1", "d/c": "1"}
 		files[name] = text
-		have, err := Settle(New(), tree(t, files))
+		have, err := SimulateWrite(New(), tree(t, files))
 		if err != nil {
 			t.Fatal(err)
 		}

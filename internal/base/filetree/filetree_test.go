@@ -185,7 +185,7 @@ func TestDiff(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := Diff(have, tree(t, map[string]string{"same": "1", "differs": "2", "missing": "1"}))
-	want := []FileChange{{"differs", Differs}, {"extra", Extra}, {"missing", Missing}}
+	want := []FileChange{{"differs", Modified}, {"extra", Extra}, {"missing", Missing}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -29,7 +29,7 @@ const (
 // entry is the entry of a file in an index.
 type entry struct {
 	digest string // "" if unknown
-	users  bool   // from an earlier version: the user's file once edited
+	users  bool   // written by an earlier version: becomes the user's file if it is edited
 }
 
 // edited reports whether data differs from the content recorded by Write.
@@ -155,7 +155,7 @@ const (
 	claimed              // the user's, but the wanted tree has the same path
 	edited               // the program's, edited since
 	stale                // the program's, to be replaced or removed
-	same                 // as wanted
+	same                 // the program's, equal to the wanted file
 )
 
 // stateOf returns the state of a file with content data. data may be nil for a file that
@@ -182,9 +182,9 @@ type Kind string
 
 // The kinds of change.
 const (
-	Missing Kind = "missing" // wanted, not on disk
-	Differs Kind = "differs" // on disk with different content
-	Extra   Kind = "extra"   // written by an earlier run, no longer wanted
+	Missing  Kind = "missing" // wanted, not on disk
+	Modified Kind = "differs" // on disk with different content
+	Extra    Kind = "extra"   // written by an earlier run, no longer wanted
 )
 
 // Sign returns "+" for Missing, "-" for Extra and "~" otherwise.
@@ -225,7 +225,7 @@ func Diff(have, want *Tree) []FileChange {
 		_, wanted := want.files[name]
 		switch state := own.stateOf(name, data, want); {
 		case wanted && state != same && state != users:
-			changes[name] = Differs
+			changes[name] = Modified
 		case !wanted && (!written || state != users):
 			changes[name] = Extra
 		}

@@ -26,7 +26,7 @@ func TestSettle(t *testing.T) {
 	have, err := filetree.Read(os.DirFS(dir))
 	check(t, err)
 
-	settled, err := filetree.Settle(have, second)
+	settled, err := filetree.SimulateWrite(have, second)
 	check(t, err)
 	check(t, filetree.Write(dir, second))
 	written, err := filetree.Read(os.DirFS(dir))
@@ -39,7 +39,7 @@ func TestSettle(t *testing.T) {
 	have, err = filetree.Read(os.DirFS(dir))
 	check(t, err)
 	check(t, second.Add("claimed", []byte("1")))
-	if _, err := filetree.Settle(have, second); err == nil || !strings.Contains(err.Error(), "claimed was not written by quayside") {
+	if _, err := filetree.SimulateWrite(have, second); err == nil || !strings.Contains(err.Error(), "claimed was not written by quayside") {
 		t.Errorf("a file of the user's: %v", err)
 	}
 }

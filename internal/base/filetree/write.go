@@ -41,7 +41,9 @@ func (d Dir) Write(want *Tree, opts ...Option) error {
 }
 
 // Write is [Dir.Write] in a directory named by the user.
-func Write(dir string, want *Tree, opts ...Option) error { return Named(dir).Write(want, opts...) }
+func Write(dir string, want *Tree, opts ...Option) error {
+	return OpenUserDir(dir).Write(want, opts...)
+}
 
 // Option changes the behavior of Write.
 type Option func(*plan)

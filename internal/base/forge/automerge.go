@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // The requests for labels, reviewers and the automatic merge follow the published descriptions of the
@@ -126,7 +126,7 @@ func (c *Client) mutate(ctx context.Context, query string, variables map[string]
 	at.at.API = strings.TrimSuffix(c.at.API, "/v3")
 	err := at.do(ctx, http.MethodPost, "graphql", map[string]any{"query": query, "variables": variables}, &got)
 	if err == nil && len(got.Errors) > 0 {
-		err = &statusError{http.StatusUnprocessableEntity, c.maskToken(inert.Line(inert.Truncate(got.Errors[0].Message, 400)))}
+		err = &statusError{http.StatusUnprocessableEntity, c.maskToken(sanitize.Line(sanitize.Truncate(got.Errors[0].Message, 400)))}
 	}
 	return err
 }

@@ -27,12 +27,12 @@ type kind struct {
 	isAuthor func(author person, me string) bool
 
 	repository func(project string) string
-	pulls      func(project string) string                   // to list and to open
-	pull       func(project string, number int64) string     // to change
-	find       func(project string, p Pull) string           // query that finds p among others
+	pulls      func(project string) string                   // path to list and open pull requests
+	pull       func(project string, number int64) string     // path to change a pull request
+	find       func(project string, p Pull) string           // query that finds p
 	write      func(p Pull, open bool) map[string]any        // body of the request to open or to change
-	comments   func(project string, number int64) string     // of a pull request
-	one        func(project string, number, id int64) string // comment
+	comments   func(project string, number int64) string     // path of the comments of a pull request
+	one        func(project string, number, id int64) string // path of a comment
 
 	draft    string                                                            // prefix of the title of a draft; empty: a field
 	decorate func(ctx context.Context, c *Client, number int64, p Pull) error  // sets labels and reviewers

@@ -17,7 +17,7 @@ import (
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/gitrepo"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 const (
@@ -53,7 +53,7 @@ func New(at Address, token string) (*Client, error) {
 		return nil, fmt.Errorf("%s: GIT_TOKEN is only sent over https", at.API)
 	case token == "":
 		return nil, fmt.Errorf("%s requires a token: set GIT_TOKEN", u.Host)
-	case strings.ContainsFunc(token, inert.IsInvisible) || strings.ContainsAny(token, "\r\n\t "):
+	case strings.ContainsFunc(token, sanitize.IsInvisible) || strings.ContainsAny(token, "\r\n\t "):
 		return nil, errors.New("GIT_TOKEN contains invalid characters, such as a line break")
 	}
 	return &Client{at: at, kind: forgeKinds()[i], token: token, http: &http.Client{
@@ -167,8 +167,8 @@ func (c *Client) responseError(method, path string, answer *http.Response, data 
 		text += ": not found, or GIT_TOKEN lacks access"
 	}
 	path, _, _ = strings.Cut(path, "?")
-	text = fmt.Sprintf("%s %s: %s", method, path, inert.Truncate(text, 400))
-	return &statusError{answer.StatusCode, c.maskToken(inert.Line(text))}
+	text = fmt.Sprintf("%s %s: %s", method, path, sanitize.Truncate(text, 400))
+	return &statusError{answer.StatusCode, c.maskToken(sanitize.Line(text))}
 }
 
 // plainMessage returns a message as text: a string unchanged, any other value as JSON.

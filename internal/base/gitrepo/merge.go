@@ -104,7 +104,7 @@ func (r *Repo) completedMerge(head *Revision) (*Merge, error) {
 	return nil, nil
 }
 
-// join returns the join of two revisions with their merge base, if this clone has one.
+// newMerge returns the merge of two revisions, with their merge base if this clone has one.
 func (r *Repo) newMerge(open bool, ours, theirs *Revision) (*Merge, error) {
 	base, err := r.MergeBase(ours, theirs)
 	if errors.Is(err, ErrNoBase) || errors.Is(err, plumbing.ErrObjectNotFound) {

@@ -18,7 +18,7 @@ import (
 	"html/template"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // Page is the content of an HTML page. All fields except Title and Data must come from the
@@ -35,7 +35,7 @@ type Page struct {
 var style string
 
 // HTML returns the page. Text in Data is escaped for its context, and so are invisible
-// characters ([inert.Lines]). An error comes from the template or the type of Data, never
+// characters ([sanitize.Lines]). An error comes from the template or the type of Data, never
 // from its text.
 func (p Page) HTML() ([]byte, error) {
 	body, err := template.New("body").Parse(p.Body)
@@ -51,7 +51,7 @@ func (p Page) HTML() ([]byte, error) {
 		fmt.Fprintf(&b, "<script>%s</script>\n", p.Script)
 	}
 	b.WriteString("</body>\n</html>\n")
-	return []byte(inert.Lines(b.String())), nil
+	return []byte(sanitize.Lines(b.String())), nil
 }
 
 // head writes the document up to the start of the body.
@@ -64,7 +64,7 @@ func (p Page) head(b *bytes.Buffer) {
 	b.WriteString("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
 	fmt.Fprintf(b, "<meta http-equiv=\"Content-Security-Policy\" content=\"%s\">\n", policy)
 	b.WriteString("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" content=\"no-referrer\">\n")
-	fmt.Fprintf(b, "<title>%s</title>\n<style>%s</style>\n</head>\n<body>\n", template.HTMLEscapeString(strings.TrimSpace(inert.Line(p.Title))), css)
+	fmt.Fprintf(b, "<title>%s</title>\n<style>%s</style>\n</head>\n<body>\n", template.HTMLEscapeString(strings.TrimSpace(sanitize.Line(p.Title))), css)
 }
 
 // hash returns the source expression of a content security policy for an inline element.

@@ -16,7 +16,7 @@ type Picture struct {
 	Rows   []Row
 	Links  []Link
 	Notes  []string // below the rows
-	Legend []string // meaning of each Stroke; those without a line are left out
+	Legend []string // meaning of each Stroke; those without a line are omitted
 }
 
 // Row is one row.

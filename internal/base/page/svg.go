@@ -6,7 +6,7 @@ import (
 	"html/template"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // The measures, in pixels.
@@ -39,7 +39,7 @@ func (p Picture) SVG() []byte {
 		light = strings.ReplaceAll(light, "var(--"+c.Name+")", c.Light)
 		dark = strings.ReplaceAll(dark, "var(--"+c.Name+")", c.Dark)
 	}
-	return []byte(inert.Lines(p.draw("<style>\n"+light+"@media (prefers-color-scheme: dark) {\n"+dark+"}\n</style>\n") + "\n"))
+	return []byte(sanitize.Lines(p.draw("<style>\n"+light+"@media (prefers-color-scheme: dark) {\n"+dark+"}\n</style>\n") + "\n"))
 }
 
 // Page returns a page with the picture and, collapsed, its text version.
@@ -71,10 +71,10 @@ type canvas struct {
 // text writes a name and, after it, a note, in as many lines as it needs. The name stays
 // in one line.
 func (c *canvas) text(x int, class, name, noteClass, note string) {
-	name = inert.Truncate(inert.Line(name), maxText)
+	name = sanitize.Truncate(sanitize.Line(name), maxText)
 	fmt.Fprintf(c, "<text class=\"%s\" x=\"%d\" y=\"%d\">%s", class, x, c.bottom+line-6, html.EscapeString(name))
 	at := x + textWidth(name, class)
-	first, rest := wrap(inert.Line(note), widest-margin-at-8, widest-margin-x)
+	first, rest := wrap(sanitize.Line(note), widest-margin-at-8, widest-margin-x)
 	if first != "" {
 		fmt.Fprintf(c, "<tspan class=\"%s\" dx=\"8\">%s</tspan>", noteClass, html.EscapeString(first))
 		at += 8 + textWidth(first, noteClass)
@@ -153,7 +153,7 @@ func (p Picture) draw(style string) string {
 	}
 	w, h := c.right+margin, c.bottom+margin
 	head := fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" role=\"img\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n<title>%s</title>\n<desc>%s</desc>\n%s",
-		w, h, w, h, html.EscapeString(inert.Line(p.Title)), html.EscapeString(inert.Line(p.Desc)), style)
+		w, h, w, h, html.EscapeString(sanitize.Line(p.Title)), html.EscapeString(sanitize.Line(p.Desc)), style)
 	if style != "" { // no page paints the background of a separate file
 		head += fmt.Sprintf("<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n", w, h)
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // LineLinks builds links to lines of the files of one repository. The zero value builds none.
@@ -21,7 +21,7 @@ func NewLineLinks(repository string) LineLinks {
 	if !ok || r.Project == "" {
 		return LineLinks{}
 	}
-	if page := r.Page(); inert.URL(page) != page {
+	if page := r.Page(); sanitize.URL(page) != page {
 		return LineLinks{}
 	}
 	return LineLinks{r.Lines()}
@@ -43,7 +43,7 @@ func ParseLinks(text string) (LineLinks, error) {
 			return LineLinks{}, fmt.Errorf("%q contains %s %d times: expected exactly once", text, field, strings.Count(text, field))
 		}
 	}
-	if plain := strings.NewReplacer("{commit}", "c", "{path}", "p", "{line}", "1").Replace(text); strings.ContainsAny(plain, "{}") || inert.URL(plain) != plain {
+	if plain := strings.NewReplacer("{commit}", "c", "{path}", "p", "{line}", "1").Replace(text); strings.ContainsAny(plain, "{}") || sanitize.URL(plain) != plain {
 		return LineLinks{}, fmt.Errorf("%q is not an http or https URL with {commit}, {path} and {line}", text)
 	}
 	return LineLinks{pattern}, nil
@@ -67,5 +67,5 @@ func (f LineLinks) Line(commit, path string, line int) string {
 	for i, s := range steps {
 		steps[i] = url.PathEscape(s)
 	}
-	return inert.URL(strings.NewReplacer("{commit}", url.PathEscape(commit), "{path}", strings.Join(steps, "/"), "{line}", strconv.Itoa(line)).Replace(pattern))
+	return sanitize.URL(strings.NewReplacer("{commit}", url.PathEscape(commit), "{path}", strings.Join(steps, "/"), "{line}", strconv.Itoa(line)).Replace(pattern))
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // Logger prints notes and warnings to standard error. Only on a terminal, it also prints one
@@ -32,7 +32,7 @@ func (t *Logger) Progress(format string, args ...any) {
 	if !t.TTY || t.Quiet || t.Verbose {
 		return
 	}
-	line := inert.Line(fmt.Sprintf(format, args...))
+	line := sanitize.Line(fmt.Sprintf(format, args...))
 	if runes := []rune(line); len(runes) >= t.width {
 		line = string(runes[:t.width-1])
 	}
@@ -51,7 +51,7 @@ func (t *Logger) Done() {
 // Detail prints a line with the elapsed time if --verbose is set.
 func (t *Logger) Detail(format string, args ...any) {
 	if t.Verbose {
-		t.Say("[%.3fs] %s", time.Since(t.start).Seconds(), inert.Line(fmt.Sprintf(format, args...)))
+		t.Say("[%.3fs] %s", time.Since(t.start).Seconds(), sanitize.Line(fmt.Sprintf(format, args...)))
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // Prompt asks the user at the terminal.
@@ -38,7 +38,7 @@ func (p *Prompt) Line(ctx context.Context, question string) (string, error) {
 		p.lines = bufio.NewReader(p.in)
 	}
 	p.log.Done()
-	fmt.Fprint(p.log, inert.Line(question)+" ")
+	fmt.Fprint(p.log, sanitize.Line(question)+" ")
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := p.lines.ReadString('\n')
@@ -62,9 +62,9 @@ func (p *Prompt) Confirm(ctx context.Context, question string) (bool, error) {
 // Choose asks for one of several options, by number or by name. The default is the first.
 // It returns an error after three invalid answers.
 func (p *Prompt) Choose(ctx context.Context, question string, options []string) (string, error) {
-	p.log.Say("%s", inert.Line(question)+":")
+	p.log.Say("%s", sanitize.Line(question)+":")
 	for i, option := range options {
-		p.log.Say("%s", inert.Line(fmt.Sprintf("  %d) %s", i+1, option)))
+		p.log.Say("%s", sanitize.Line(fmt.Sprintf("  %d) %s", i+1, option)))
 	}
 	for range 3 {
 		line, err := p.Line(ctx, "number or name [1]:")

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // Table prints a heading and rows. On a terminal it aligns columns, and cuts the last column at
@@ -23,7 +23,7 @@ type Table struct {
 // Add appends a row of cells, which may be any text.
 func (t *Table) Add(cells ...string) {
 	for i, c := range cells {
-		cells[i] = inert.Line(c)
+		cells[i] = sanitize.Line(c)
 	}
 	t.Rows, t.colors = append(t.Rows, cells), append(t.colors, "")
 }

@@ -2,7 +2,7 @@
 // and the colors of the output device.
 //
 // It is independent of operators and commands. If the output is not a terminal, it prints no
-// progress and no color. All its output passes through internal/base/inert.
+// progress and no color. All its output passes through internal/base/sanitize.
 //
 // Start from [Terminal], [Table], [Logger] and [Prompt].
 package terminal
@@ -13,12 +13,12 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // Terminal is an output stream with the properties of its device.
 type Terminal struct {
-	io.Writer           // escapes any text: see inert.Writer
+	io.Writer           // escapes any text: see sanitize.Writer
 	Device    io.Writer // writes without escaping
 	TTY       bool      // whether it is a terminal
 	width     int       // columns; 0 if not a terminal
@@ -38,7 +38,7 @@ func (t *Terminal) Write(p []byte) (int, error) {
 
 // New returns the terminal of w. It respects NO_COLOR and TERM in env.
 func New(w io.Writer, env map[string]string) *Terminal {
-	t := &Terminal{Writer: &inert.Writer{To: w}, Device: w}
+	t := &Terminal{Writer: &sanitize.Writer{To: w}, Device: w}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return t
@@ -49,7 +49,7 @@ func New(w io.Writer, env map[string]string) *Terminal {
 		t.width = width
 	}
 	t.Color = env["NO_COLOR"] == "" && env["TERM"] != "dumb"
-	t.Writer = &inert.Writer{To: w, Colors: t.Color}
+	t.Writer = &sanitize.Writer{To: w, Colors: t.Color}
 	return t
 }
 

@@ -13,8 +13,8 @@ import (
 // newline.
 type columns struct {
 	data   []byte
-	breaks []int // offset of each line's first byte, for the parser
-	lines  []int // the same, for an editor
+	breaks []int // offset of each line's first byte, by the parser's line breaks
+	lines  []int // offset of each line's first byte, by an editor's line breaks
 	at     place // the last position
 }
 
@@ -52,7 +52,7 @@ func (c *columns) fixNode(n *yaml.Node) {
 	if n.Line < 1 {
 		return
 	}
-	offset := len(c.data) // of an implied null at the end
+	offset := len(c.data) // an implied null is at the end
 	if n.Line <= len(c.breaks) {
 		offset = c.offset(n.Line, n.Column)
 	}

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // Decode fills the struct that into points to, by its json tags. An unknown field and a
@@ -118,7 +118,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, open bool) 
 			f := known.fields[at]
 			d.value(n.Content[i+1], v.FieldByIndex(f.Index), diag.Member(path, key), open || f.Tag.Get("yamlnode") == "open")
 		case !open:
-			d.errs.Addf(At(d.file, n.Content[i]), "unknown field %q%s%s", inert.Truncate(n.Content[i].Value, maxShown), fieldPrefix(path), diag.DidYouMean(key, known.names()))
+			d.errs.Addf(At(d.file, n.Content[i]), "unknown field %q%s%s", sanitize.Truncate(n.Content[i].Value, maxShown), fieldPrefix(path), diag.DidYouMean(key, known.names()))
 		}
 	}
 }

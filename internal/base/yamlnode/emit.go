@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // Quote returns s as a YAML scalar. It returns s without quotes if every reader parses that as the
@@ -18,7 +18,7 @@ func Quote(s string) string {
 
 // isVisible reports whether r needs no escape. It excludes invisible characters, which include all
 // characters that some reader rejects or parses as a line break.
-func isVisible(r rune) bool { return !inert.IsInvisible(r) }
+func isVisible(r rune) bool { return !sanitize.IsInvisible(r) }
 
 // doubleQuoted returns s in double quotes, and escapes the characters that asIs rejects. If short
 // is true, it uses escapes of two digits where possible.

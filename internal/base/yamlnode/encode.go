@@ -12,7 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 // Encode returns v as block YAML: sorted keys, lists as deep as their key, no folded lines.
@@ -224,13 +224,13 @@ func isLiteral(s string) bool {
 // isPrintable excludes invisible characters and those that some reader drops or treats as a line
 // break.
 func isPrintable(r rune) bool {
-	return r >= ' ' && r < 0x7f || r > 0xa0 && r != utf8.RuneError && unicode.IsPrint(r) && !inert.IsInvisible(r)
+	return r >= ' ' && r < 0x7f || r > 0xa0 && r != utf8.RuneError && unicode.IsPrint(r) && !sanitize.IsInvisible(r)
 }
 
 // hasDirectives reports whether s contains text that display must escape, such as a command of a
 // CI system. Only double quotes allow such escapes.
 func hasDirectives(s string) bool {
-	return (strings.Contains(s, "##") || strings.Contains(s, "::")) && inert.Lines(s) != s
+	return (strings.Contains(s, "##") || strings.Contains(s, "::")) && sanitize.Lines(s) != s
 }
 
 // encodeLoosely returns s without quotes if that is safe in a block, and in double quotes

@@ -9,14 +9,14 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/base/yamlnode/yamltest"
 	"github.com/quayside/quayside/internal/k8s"
 )
 
 // checkEncoding checks that kustomize's decoder and the API server's decoder return v from its
-// encoding, also after the escapes of package inert.
+// encoding, also after the escapes of package sanitize.
 func checkEncoding(t interface {
 	Fatalf(format string, args ...any)
 	Helper()
@@ -24,7 +24,7 @@ func checkEncoding(t interface {
 ) {
 	t.Helper()
 	data := yamlnode.Encode(v)
-	if shown, err := yamltest.Decode([]byte(inert.Lines(string(data)))); err != nil || !k8s.Equal(shown, any(v)) {
+	if shown, err := yamltest.Decode([]byte(sanitize.Lines(string(data)))); err != nil || !k8s.Equal(shown, any(v)) {
 		t.Fatalf("as it is shown it is something else: %v\n%s", err, data)
 	}
 	got, err := yamltest.Decode(data)

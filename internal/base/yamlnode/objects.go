@@ -120,7 +120,7 @@ type collection struct {
 	key    string // of the next value
 }
 
-// next ends a document and adds its object to the list. A null document is left out. It
+// next ends a document and adds its object to the list. A null document is omitted. It
 // returns false for any other value and for a fault.
 func (v *objects) next() bool {
 	root, isObject := v.root.(map[string]any)

@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 type kind int
@@ -209,15 +209,15 @@ func describeNode(n *yaml.Node) string {
 	s, err := resolve(n)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("%q", inert.Truncate(n.Value, maxShown))
+		return fmt.Sprintf("%q", sanitize.Truncate(n.Value, maxShown))
 	case s.kind == kindNull:
 		return "null"
 	case s.kind == kindBool:
 		return fmt.Sprintf("the boolean %s", n.Value)
 	case s.kind == kindInt, s.kind == kindFloat:
-		return fmt.Sprintf("the number %s", inert.Truncate(n.Value, maxShown))
+		return fmt.Sprintf("the number %s", sanitize.Truncate(n.Value, maxShown))
 	}
-	return fmt.Sprintf("%q", inert.Truncate(s.text, maxShown))
+	return fmt.Sprintf("%q", sanitize.Truncate(s.text, maxShown))
 }
 
 // maxShown is the maximum length of a quoted value in a message, in bytes.

@@ -8,16 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/model"
 )
 
 // Pin is a pinned operator to promote to the next environment.
 type Pin struct {
-	Environment string   // that pins it
+	Environment string   // environment that pins the operator
 	Operator    string   // namespace/package
-	Bundle      string   // digest of its bundle
-	Checksum    string   // of the pin's block, for observations without the bundle
+	Bundle      string   // digest of the bundle
+	Checksum    string   // checksum of the pin's block, for observations without a bundle digest
 	Clusters    []string // clusters that the operator is rendered for
 }
 
@@ -239,7 +239,7 @@ func upgradeRefusal(seen []Observation, problem func(Observation) (Cause, string
 		if o.Upgradeable == "" || o.Upgradeable == "True" || isWithdrawn(o) {
 			continue
 		}
-		text := strings.TrimSuffix(fmt.Sprintf("Upgradeable=%s: %s", inert.Line(o.Upgradeable), inert.Line(o.UpgradeMessage)), ": ")
+		text := strings.TrimSuffix(fmt.Sprintf("Upgradeable=%s: %s", sanitize.Line(o.Upgradeable), sanitize.Line(o.UpgradeMessage)), ": ")
 		if !o.At.Equal(seen[len(seen)-1].At) {
 			text += ", observed at " + formatTime(o.At)
 		}
@@ -274,13 +274,13 @@ func (r Rule) identify(environment string, clusters []string, o Observation) (ca
 	}
 	switch {
 	case o.Environment != "" && o.Environment != environment:
-		return NotObserved, "observed in environment " + inert.Line(o.Environment)
+		return NotObserved, "observed in environment " + sanitize.Line(o.Environment)
 	case o.Cluster != "" && !slices.Contains(clusters, o.Cluster):
-		return NotObserved, "observed in cluster " + inert.Line(o.Cluster)
+		return NotObserved, "observed in cluster " + sanitize.Line(o.Cluster)
 	case len(missing) > 0:
 		return Unidentified, "no " + strings.Join(missing, ", ")
 	case r.Signed && o.Unsigned != "":
-		return Unsigned, inert.Line(o.Unsigned)
+		return Unsigned, sanitize.Line(o.Unsigned)
 	}
 	return "", ""
 }
@@ -292,11 +292,11 @@ func checkObservation(pin Pin, o Observation) (cause Cause, note string) {
 	case o.Absent:
 		return NotObserved, "without the operator at " + formatTime(o.At)
 	case !pin.matches(o) && o.Bundle == "":
-		return OtherBundle, strings.TrimSpace(inert.Line(o.Version) + " without the digest of its bundle")
+		return OtherBundle, strings.TrimSpace(sanitize.Line(o.Version) + " without the digest of its bundle")
 	case !pin.matches(o):
-		return OtherBundle, strings.TrimSpace(inert.Line(o.Version) + " " + model.Digest(o.Bundle).Short())
+		return OtherBundle, strings.TrimSpace(sanitize.Line(o.Version) + " " + model.Digest(o.Bundle).Short())
 	case !o.Healthy:
-		return Unhealthy, inert.Line(o.Message)
+		return Unhealthy, sanitize.Line(o.Message)
 	}
 	return "", ""
 }

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/oci"
@@ -167,7 +167,7 @@ func readTar(r io.Reader, lim limits) (*filetree.Tree, error) {
 			return nil, err
 		}
 		if err := x.addEntry(h, in); err != nil {
-			return nil, fmt.Errorf("entry %q: %w", inert.Truncate(h.Name, maxShown), err)
+			return nil, fmt.Errorf("entry %q: %w", sanitize.Truncate(h.Name, maxShown), err)
 		}
 	}
 	if _, err := io.Copy(io.Discard, whole); err != nil {
@@ -202,7 +202,7 @@ func (x *unpacker) addEntry(h *tar.Header, r io.Reader) error {
 	case h.Typeflag == tar.TypeDir && (name == "" || name == "."):
 		return nil
 	}
-	if err := inert.CheckName(name); err != nil {
+	if err := sanitize.CheckName(name); err != nil {
 		return err
 	}
 	switch h.Typeflag {
@@ -218,7 +218,7 @@ func (x *unpacker) addEntry(h *tar.Header, r io.Reader) error {
 // addDirectory adds a directory. It must not also be a file.
 func (x *unpacker) addDirectory(name string) error {
 	if !fs.ValidPath(name) {
-		return fmt.Errorf("%q is not a valid path", inert.Truncate(name, maxShown))
+		return fmt.Errorf("%q is not a valid path", sanitize.Truncate(name, maxShown))
 	}
 	if _, is := x.tree.Get(name); is {
 		return errors.New("both a file and a directory")

@@ -18,7 +18,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/oci"
 )
 
@@ -40,7 +40,7 @@ type identityChecker struct {
 func newIdentityChecker(r Rule) (*identityChecker, error) {
 	trusted, err := root.NewTrustedRootFromJSON(r.TrustRoot)
 	if err != nil {
-		return nil, fmt.Errorf("trust root: %s", inert.TruncateLine(err.Error(), longest))
+		return nil, fmt.Errorf("trust root: %s", sanitize.TruncateLine(err.Error(), longest))
 	}
 	switch {
 	case len(trusted.FulcioCertificateAuthorities()) == 0:
@@ -104,7 +104,7 @@ func (c *identityChecker) verify(b *bundle.Bundle, artifact verify.ArtifactPolic
 		return finding{}, errors.New("not signed with a certificate")
 	}
 	cert := res.Signature.Certificate
-	return finding{inert.TruncateLine(cert.SubjectAlternativeName+" ("+cert.Issuer+")", longest), verifiedType(res)}, nil
+	return finding{sanitize.TruncateLine(cert.SubjectAlternativeName+" ("+cert.Issuer+")", longest), verifiedType(res)}, nil
 }
 
 // entity returns a signature as a bundle, and the policy for its subject.

@@ -20,7 +20,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/oci"
 )
 
@@ -137,7 +137,7 @@ func (p *Policy) VerifyObservation(data, bundle []byte) error {
 		}
 		faults = append(faults, err.Error())
 	}
-	return errors.New(inert.TruncateLine(strings.Join(faults, "; "), longest))
+	return errors.New(sanitize.TruncateLine(strings.Join(faults, "; "), longest))
 }
 
 // Matches reports whether a pattern matches a repository
@@ -238,7 +238,7 @@ func (r rule) checkSignatures(digest string, sigs []oci.Signature, statements []
 		case err != nil:
 			for _, wanted := range append(statements, "") {
 				if claimed := claimedType(s); claimed == wanted || claimed == unknown || wanted == "" {
-					faults[wanted] = append(faults[wanted], inert.TruncateLine(err.Error(), longest))
+					faults[wanted] = append(faults[wanted], sanitize.TruncateLine(err.Error(), longest))
 				}
 			}
 		case f.predicate == "":
@@ -249,7 +249,7 @@ func (r rule) checkSignatures(digest string, sigs []oci.Signature, statements []
 			got.Signatures = append(got.Signatures, s)
 			fallthrough
 		default:
-			faults[""] = append(faults[""], inert.TruncateLine(fmt.Sprintf("%s: contains a statement of type %q, not a signature", s.Manifest, f.predicate), longest))
+			faults[""] = append(faults[""], sanitize.TruncateLine(fmt.Sprintf("%s: contains a statement of type %q, not a signature", s.Manifest, f.predicate), longest))
 		}
 	}
 	if len(got.Identities) == 0 {

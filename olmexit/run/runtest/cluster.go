@@ -46,20 +46,20 @@ type Cluster struct {
 	After  func(Call) error // called after the server handled a request; an error replaces the response
 	OLM    bool             // Settle simulates OLM while its controllers run
 
-	mu      sync.Mutex
-	types   *admit.Types
-	fields  fieldTracker
-	objects map[k8s.Key]k8s.Object
-	sorted  []k8s.Key                  // sorted keys of objects; nil after an object was added or removed
-	csvs    map[k8s.Key]k8s.Object     // the ClusterServiceVersions that OLM can install: those from Put
-	apis    map[k8s.Key]map[string]any // the labels of APIServices: those from Put
-	now     time.Duration
-	process olmProcess
-	seen    bool // whether a process of OLM has been noticed
-	version int
-	uids    int
-	log     []Event
-	rights  rights
+	mu          sync.Mutex
+	types       *admit.Types
+	fields      fieldTracker
+	objects     map[k8s.Key]k8s.Object
+	sorted      []k8s.Key                  // sorted keys of objects; nil after an object was added or removed
+	csvs        map[k8s.Key]k8s.Object     // the ClusterServiceVersions that OLM can install: those from Put
+	apis        map[k8s.Key]map[string]any // the labels of APIServices: those from Put
+	now         time.Duration
+	process     olmProcess
+	seen        bool // whether a process of OLM has been noticed
+	version     int
+	uids        int
+	log         []Event
+	permissions permissionCache
 }
 
 // Event is a change of an object.
@@ -178,7 +178,7 @@ func (c *Cluster) store(o k8s.Object, by string) k8s.Object {
 // dropCachedPermissions invalidates the cached permissions if a changed object is an RBAC object.
 func (c *Cluster) dropCachedPermissions(o k8s.Object) {
 	if o.Group() == rbacGroup {
-		c.rights = rights{}
+		c.permissions = permissionCache{}
 	}
 }
 
@@ -235,8 +235,8 @@ func (c *Cluster) call(ctx context.Context, call Call, do func() error) error {
 			return err
 		}
 	}
-	if err := c.locked(do); err != nil {
-		return call.refused(err)
+	if err := c.withLock(do); err != nil {
+		return call.convertError(err)
 	}
 	if c.After != nil {
 		return c.After(call)
@@ -244,8 +244,8 @@ func (c *Cluster) call(ctx context.Context, call Call, do func() error) error {
 	return nil
 }
 
-// refused converts a server error to the client's error.
-func (c Call) refused(err error) error {
+// convertError converts a server error to the client's error.
+func (c Call) convertError(err error) error {
 	var status *apierrors.StatusError
 	if errors.As(err, &status) {
 		return &cluster.RequestError{Verb: c.Verb, Object: c.Object, Err: status}
@@ -261,7 +261,7 @@ func resourceOf(ref k8s.Ref) schema.GroupResource {
 	return schema.GroupResource{Group: k8s.Group(ref.APIVersion), Resource: resourceName(k8s.Group(ref.APIVersion), ref.Kind)}
 }
 
-func (c *Cluster) locked(do func() error) error {
+func (c *Cluster) withLock(do func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return do()
@@ -327,17 +327,17 @@ func (c *Cluster) allowed(r verify.Review) (bool, error) {
 	if r.Path != "" {
 		want = k8s.Grant{Verb: r.Verb, URL: r.Path}
 	}
-	has, err := c.rights.permissionsOf(c.objects, k8s.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name})
+	has, err := c.permissions.permissionsOf(c.objects, k8s.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name})
 	return has.Covers(want), err
 }
 
-// rights caches the permissions of subjects until an RBAC object changes.
-type rights struct {
+// permissionCache caches the permissions of subjects until an RBAC object changes.
+type permissionCache struct {
 	model *k8s.Permissions
 	sets  map[k8s.Subject]k8s.GrantSet
 }
 
-func (r *rights) permissionsOf(objects map[k8s.Key]k8s.Object, s k8s.Subject) (k8s.GrantSet, error) {
+func (r *permissionCache) permissionsOf(objects map[k8s.Key]k8s.Object, s k8s.Subject) (k8s.GrantSet, error) {
 	if r.model == nil {
 		var all []map[string]any
 		for _, o := range objects {
@@ -349,7 +349,7 @@ func (r *rights) permissionsOf(objects map[k8s.Key]k8s.Object, s k8s.Subject) (k
 		if err != nil {
 			return nil, err
 		}
-		*r = rights{m, map[k8s.Subject]k8s.GrantSet{}}
+		*r = permissionCache{m, map[k8s.Subject]k8s.GrantSet{}}
 	}
 	if _, known := r.sets[s]; !known {
 		r.sets[s] = k8s.NewGrantSet(r.model.Of(s))

@@ -31,17 +31,17 @@ func (c *Cluster) Pass(d time.Duration) {
 func (c *Cluster) settle() {
 	for {
 		before := c.version + len(c.log)
-		c.olm()
-		c.deployments()
-		c.collect()
+		c.runOLM()
+		c.updateDeployments()
+		c.collectGarbage()
 		if c.version+len(c.log) == before {
 			return
 		}
 	}
 }
 
-// collect runs one round of the garbage collector.
-func (c *Cluster) collect() {
+// collectGarbage runs one round of the garbage collector.
+func (c *Cluster) collectGarbage() {
 	uids := map[string]k8s.Key{}
 	for k, o := range c.objects {
 		uids[k8s.Text(o, "metadata", "uid")] = k
@@ -49,7 +49,7 @@ func (c *Cluster) collect() {
 	for _, k := range c.keys() {
 		o := c.objects[k]
 		if finalizers := k8s.List(o, "metadata", "finalizers"); k8s.At(o, "metadata", "deletionTimestamp") != nil && slices.Contains(finalizers, any("orphan")) {
-			c.disown(k8s.Text(o, "metadata", "uid"))
+			c.removeOwner(k8s.Text(o, "metadata", "uid"))
 			rest := slices.DeleteFunc(slices.Clone(finalizers), func(f any) bool { return f == "orphan" })
 			c.change(o, k8s.With(o, any(rest), "metadata", "finalizers"), "orphan")
 		}
@@ -67,8 +67,8 @@ func (c *Cluster) collect() {
 	}
 }
 
-// disown removes the references to an owner from its dependents.
-func (c *Cluster) disown(uid string) {
+// removeOwner removes the references to an owner from its dependents.
+func (c *Cluster) removeOwner(uid string) {
 	for _, k := range c.keys() {
 		o := c.objects[k]
 		owners := k8s.List(o, "metadata", "ownerReferences")
@@ -86,9 +86,9 @@ func (c *Cluster) disown(uid string) {
 	}
 }
 
-// deployments updates the status of every Deployment to its desired number of pods, and creates
+// updateDeployments updates the status of every Deployment to its desired number of pods, and creates
 // a ReplicaSet for a new template.
-func (c *Cluster) deployments() {
+func (c *Cluster) updateDeployments() {
 	for _, k := range c.keys() {
 		if k.Kind != "Deployment" || k.Group != "apps" {
 			continue
@@ -108,12 +108,12 @@ func (c *Cluster) deployments() {
 			status["conditions"] = k8s.At(o, "status", "conditions")
 		}
 		c.change(o, k8s.With(o, any(status), "status"), "deployment-controller")
-		c.replicaSet(o)
+		c.createReplicaSet(o)
 	}
 }
 
-// replicaSet creates the ReplicaSet of a Deployment's template if it does not exist.
-func (c *Cluster) replicaSet(d k8s.Object) {
+// createReplicaSet creates the ReplicaSet of a Deployment's template if it does not exist.
+func (c *Cluster) createReplicaSet(d k8s.Object) {
 	uid := k8s.Text(d, "metadata", "uid")
 	n := 0
 	for _, k := range c.keys() {
@@ -153,9 +153,9 @@ type olmProcess struct {
 	synced bool // whether it has processed every object since its start
 }
 
-// pod identifies the running process of olm-operator: a restart changes the pod template. It is
+// olmPod identifies the running process of olm-operator: a restart changes the olmPod template. It is
 // empty if OLM is not running.
-func (c *Cluster) pod() string {
+func (c *Cluster) olmPod() string {
 	for k, o := range c.objects {
 		if k.Kind == "Deployment" && k.Name == "olm-operator" && c.OLM && plan.Replicas(o) > 0 {
 			return fmt.Sprint(k, k8s.At(o, "spec", "template", "metadata", "annotations"))
@@ -164,10 +164,10 @@ func (c *Cluster) pod() string {
 	return ""
 }
 
-// olm simulates the observed behavior of OLM. A new process does nothing at first, then processes
+// runOLM simulates the observed behavior of OLM. A new process does nothing at first, then processes
 // every object, and afterwards reacts to changes. The first process of a cluster is an old one.
-func (c *Cluster) olm() {
-	if pod := c.pod(); pod != c.process.pod || !c.seen {
+func (c *Cluster) runOLM() {
+	if pod := c.olmPod(); pod != c.process.pod || !c.seen {
 		c.process, c.seen = olmProcess{pod: pod, since: c.now, synced: !c.seen}, true
 	}
 	if c.process.pod == "" || !c.process.synced && c.now-c.process.since < syncDelay {

@@ -37,7 +37,7 @@ type Options struct {
 	APIOnly         bool   // etcd and kube-apiserver alone: no controllers, no nodes
 	EmulatedVersion string // "1.34": serve the APIs of an older Kubernetes
 	Nodes           int    // simulated nodes; 0 is one, unless APIOnly
-	NoWebhooks      bool   // call no admission webhooks, because no program could answer
+	NoWebhooks      bool   // disable admission webhooks, because no program serves them
 	Migrations      bool   // serve StorageVersionMigration (beta), and run its controller
 	Services        string // socket of an HTTP proxy for calls to Services; "" calls them directly
 

@@ -122,11 +122,11 @@ func (r *restorer) run(ctx context.Context) error {
 	return r.createControllers(ctx)
 }
 
-// create creates the remaining objects that satisfy is.
-func (r *restorer) create(ctx context.Context, is func(*unstructured.Unstructured) bool) error {
+// create creates the remaining objects that match.
+func (r *restorer) create(ctx context.Context, matches func(*unstructured.Unstructured) bool) error {
 	var now, later []*unstructured.Unstructured
 	for _, o := range r.todo {
-		if is(o) {
+		if matches(o) {
 			now = append(now, o)
 		} else {
 			later = append(later, o)

@@ -1,4 +1,4 @@
-package inert
+package sanitize
 
 import (
 	"fmt"

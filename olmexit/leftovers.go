@@ -10,15 +10,15 @@ import (
 // classify returns the class of a live object that is not in the tree.
 func (c *clusterState) classify(o *snapshot.Object) Object {
 	out := Object{Key: o.Key, Class: OLMOnly}
-	if out.Goes, out.Why = c.leftover(o); out.Goes == "" {
+	if out.Goes, out.Why = c.leftoverStage(o); out.Goes == "" {
 		out.Class = Unknown
 	}
 	return out
 }
 
-// leftover returns the stage that removes an object that OLM created and that is not in the tree, and
+// leftoverStage returns the stage that removes an object that OLM created and that is not in the tree, and
 // the reason. It returns "" if OLM did not create the object.
-func (c *clusterState) leftover(o *snapshot.Object) (Stage, string) {
+func (c *clusterState) leftoverStage(o *snapshot.Object) (Stage, string) {
 	if o.Group == snapshot.OLM {
 		if stage, why := olmLeftover(o); stage != "" {
 			return stage, why

@@ -12,21 +12,21 @@ import (
 
 // hasLeftovers reports whether OLM no longer manages an operator, the lock has no OLM settings for
 // it, and its objects still have leftovers of OLM.
-func (m *maker) hasLeftovers(op *olmexit.Operator) bool {
+func (m *planBuilder) hasLeftovers(op *olmexit.Operator) bool {
 	pin, pinned := m.Lock.Pin(op.Namespace, op.Package)
 	forgotten := op.State == olmexit.AlreadyAdopted || op.State == olmexit.NotOLM
 	return pinned && pin.Adopted == nil && forgotten && slices.ContainsFunc(m.itemsOf(op), isMarked)
 }
 
 // itemsOf returns the objects of an operator, including shared ones.
-func (m *maker) itemsOf(op *olmexit.Operator) []item {
+func (m *planBuilder) itemsOf(op *olmexit.Operator) []item {
 	var out []item
 	for _, o := range op.Objects {
-		out = append(out, m.item(o))
+		out = append(out, m.newItem(o))
 	}
 	for _, o := range m.Report.Shared {
 		if slices.Contains(o.Operators, op.Key()) {
-			out = append(out, m.item(o))
+			out = append(out, m.newItem(o))
 		}
 	}
 	return out
@@ -49,9 +49,9 @@ func isMarked(i item) bool {
 	})
 }
 
-// restarts reports whether the pods of a Deployment change when the tree is applied after OLM's
+// needsRestart reports whether the pods of a Deployment change when the tree is applied after OLM's
 // fields were transferred to the manager.
-func (m *maker) restarts(i item) bool {
+func (m *planBuilder) needsRestart(i item) bool {
 	if !i.Is("Deployment.apps") || i.live == nil || i.ours == nil {
 		return false
 	}
@@ -63,12 +63,12 @@ func (m *maker) restarts(i item) bool {
 
 // isUpgraded reports whether the cluster and the tree have different versions of an object.
 func isUpgraded(i item) bool {
-	return slices.Contains(i.Fields, olmexit.Field{Path: "metadata.annotations.quayside.dev/version", How: olmexit.Differs})
+	return slices.Contains(i.Fields, olmexit.Field{Path: "metadata.annotations.quayside.dev/version", How: olmexit.OtherValue})
 }
 
-// unserved returns the reasons why an operator's part of the tree cannot be applied: objects of
+// unservedReasons returns the reasons why an operator's part of the tree cannot be applied: objects of
 // kinds that the cluster does not serve.
-func (m *maker) unserved(op *operator) []string {
+func (m *planBuilder) unservedReasons(op *operator) []string {
 	served := func(group, kind string) bool {
 		defines := func(crd k8s.Object) bool {
 			return k8s.IsCRD(crd) && k8s.Text(crd, "spec", "group") == group && k8s.Text(crd, "spec", "names", "kind") == kind
@@ -87,24 +87,24 @@ func (m *maker) unserved(op *operator) []string {
 	return out
 }
 
-// shed adds the steps that remove OLM's leftovers from the objects of operators that OLM no longer
-// manages.
-func (m *maker) shed(b *block) {
-	if slices.ContainsFunc(b.items, b.guarded) {
-		m.guard(b)
+// addLeftoverSteps adds the steps for operators that OLM no longer manages: they remove OLM's leftovers from the
+// objects.
+func (m *planBuilder) addLeftoverSteps(b *block) {
+	if slices.ContainsFunc(b.items, b.isGuarded) {
+		m.addGuardSteps(b)
 	}
-	m.standStill(b)
-	m.prepare(b, b.addedItems(true))
-	changed := b.changed()
+	m.addSuspendTreeStep(b)
+	m.addPrepareStep(b, b.addedItems(true))
+	changed := b.changedItems()
 	m.addStep(Step{
 		Name: Backup, Namespace: b.namespace, Title: "Back up the objects to change of " + b.namespace + " to files",
-		Actions: m.each(Keep, append(b.itemsWhere(m.isCleaned), changed...)),
+		Actions: m.actionsFor(Keep, append(b.itemsWhere(m.isCleaned), changed...)),
 	})
 	s := Step{
-		Name: Fields, Namespace: b.namespace, Title: "Take ownership of OLM's fields in " + b.namespace + ", and apply the tree: " + b.packages(),
+		Name: Fields, Namespace: b.namespace, Title: "Take ownership of OLM's fields in " + b.namespace + ", and apply the tree: " + b.packageNames(),
 		After: m.readyChecks(b),
 	}
-	for _, i := range inOrder(append(changed, slices.DeleteFunc(b.addedItems(false), func(i item) bool { return m.refused[i.Key] != "" })...)) {
+	for _, i := range sortByPhase(append(changed, slices.DeleteFunc(b.addedItems(false), func(i item) bool { return m.refused[i.Key] != "" })...)) {
 		if isMarked(i) {
 			s.Actions = append(s.Actions, m.newAction(TakeOver, i))
 		}
@@ -115,12 +115,12 @@ func (m *maker) shed(b *block) {
 		s.Actions = append(s.Actions, a)
 	}
 	m.addStep(s)
-	m.cleanUp(b)
+	m.addCleanUpStep(b)
 }
 
-// changed returns the items that differ from the tree or are marked as OLM's. It includes the
-// bindings of such roles, because a changed role changes the permissions of their subjects.
-func (b *block) changed() []item {
+// changedItems returns the items that differ from the tree or are marked as OLM's. It includes the
+// bindings of such roles, because a changedItems role changes the permissions of their subjects.
+func (b *block) changedItems() []item {
 	differs := func(i item) bool { return i.live != nil && i.ours != nil && (len(i.Fields) > 0 || isMarked(i)) }
 	roles := map[k8s.Key]bool{}
 	for _, i := range b.itemsWhere(isRole) {
@@ -135,9 +135,9 @@ func (b *block) changed() []item {
 	})
 }
 
-// standStill adds a manual step to suspend the GitOps tools that apply the previous tree. It adds
-// none if the plan neither adds nor changes objects of that tree.
-func (m *maker) standStill(b *block) {
+// addSuspendTreeStep adds a manual step to suspend the GitOps tools that apply the previous tree, if the plan
+// adds or changes objects of that tree.
+func (m *planBuilder) addSuspendTreeStep(b *block) {
 	var appliers []string
 	moves := false
 	for _, i := range b.items {
@@ -162,9 +162,9 @@ func (m *maker) standStill(b *block) {
 
 // addedItems returns the items that the tree adds: roles, bindings, OperatorConditions and
 // Namespaces if rights is set, or the rest.
-func (b *block) addedItems(rights bool) []item {
+func (b *block) addedItems(permissions bool) []item {
 	return b.itemsWhere(func(i item) bool {
 		gives := i.Group == rbacGroup || i.Is("OperatorCondition."+snapshot.OLM) || i.Is("Namespace")
-		return i.Class == olmexit.Added && i.ours != nil && gives == rights
+		return i.Class == olmexit.Added && i.ours != nil && gives == permissions
 	})
 }

@@ -5,10 +5,10 @@ import (
 	"maps"
 )
 
-// Settle returns the result of Write to a directory with the files of have: want with its
+// SimulateWrite returns the result of Write to a directory with the files of have: want with its
 // indices, and the user's files. It does not modify its arguments. Like Write, it rejects
 // user files at wanted paths, and edited files with an [*EditedError].
-func Settle(have, want *Tree) (*Tree, error) {
+func SimulateWrite(have, want *Tree) (*Tree, error) {
 	own, err := have.own()
 	if err != nil {
 		return nil, err

@@ -38,19 +38,19 @@ type Return struct {
 // steps. The Subscriptions are created before objects of the tree are deleted, so that no required
 // object is missing at any time.
 func MakeReturn(in ReturnInput) *Return {
-	m := &returnMaker{ReturnInput: in, way: &Return{Objects: map[k8s.Ref]k8s.Object{}}, done: map[*Action]ExecutedAction{}}
+	m := &returnBuilder{ReturnInput: in, result: &Return{Objects: map[k8s.Ref]k8s.Object{}}, done: map[*Action]ExecutedAction{}}
 	for _, d := range in.Executed {
 		m.done[&in.Plan.Steps[d.Step-1].Actions[d.Action-1]] = d
 	}
 	p := *in.Plan
-	p.Operators, p.Left, p.Steps = []Operator{}, []Left{}, []Step{}
-	m.way.Plan = &p
-	var back []*place
-	for _, at := range m.places() {
+	p.Operators, p.Left, p.Steps = []Operator{}, []SkippedOperator{}, []Step{}
+	m.result.Plan = &p
+	var back []*executedPart
+	for _, at := range m.executedParts() {
 		switch {
 		case !at.hasBegun():
 		case at.cleaned > 0:
-			p.Left = append(p.Left, m.checkReturn(at))
+			p.Left = append(p.Left, m.skippedNamespace(at))
 		default:
 			back = append(back, at)
 			for _, op := range in.Plan.Operators {
@@ -60,23 +60,23 @@ func MakeReturn(in ReturnInput) *Return {
 			}
 		}
 	}
-	m.steps(back)
-	return m.way
+	m.addSteps(back)
+	return m.result
 }
 
-// returnMaker builds the plan of a return to OLM.
-type returnMaker struct {
+// returnBuilder builds the plan of a return to OLM.
+type returnBuilder struct {
 	ReturnInput
-	way  *Return
-	done map[*Action]ExecutedAction
+	result *Return
+	done   map[*Action]ExecutedAction
 }
 
-// place is the executed part of a plan for one namespace, or for the whole cluster.
-type place struct {
+// executedPart is the executed part of a plan for one namespace, or for the whole cluster.
+type executedPart struct {
 	namespace string
 
 	guarded []Action // started Annotate actions
-	brought []Action // Delete actions for objects that the plan added, in reverse order
+	added   []Action // Delete actions for objects that the plan added, in reverse order
 	changed []Action // Restore actions for existing objects that the plan changed
 	detach  []Action // all actions of the detach except deletions with dependents; nil if none was started
 	cleaned int      // number of started clean-up actions
@@ -84,19 +84,19 @@ type place struct {
 	forgotten bool // OLM no longer managed the operators when the plan was made
 }
 
-func (at *place) hasBegun() bool {
-	return at.cleaned > 0 || len(at.guarded)+len(at.brought)+len(at.changed)+len(at.detach) > 0
+func (at *executedPart) hasBegun() bool {
+	return at.cleaned > 0 || len(at.guarded)+len(at.added)+len(at.changed)+len(at.detach) > 0
 }
 
-// places returns the executed parts, by namespace in the order of the plan.
-func (m *returnMaker) places() []*place {
-	var out []*place
-	by := map[string]*place{}
+// executedParts returns the executed parts, by namespace in the order of the plan.
+func (m *returnBuilder) executedParts() []*executedPart {
+	var out []*executedPart
+	by := map[string]*executedPart{}
 	for i := range m.Plan.Steps {
 		s := &m.Plan.Steps[i]
 		at := by[s.Namespace]
 		if at == nil {
-			at = &place{namespace: s.Namespace, forgotten: m.wasForgotten(s.Namespace)}
+			at = &executedPart{namespace: s.Namespace, forgotten: m.wasForgotten(s.Namespace)}
 			by[s.Namespace], out = at, append(out, at)
 		}
 		m.recordStep(at, s)
@@ -106,12 +106,12 @@ func (m *returnMaker) places() []*place {
 
 // wasForgotten reports whether OLM no longer managed any of the plan's operators in a namespace
 // when the plan was made.
-func (m *returnMaker) wasForgotten(namespace string) bool {
+func (m *returnBuilder) wasForgotten(namespace string) bool {
 	return namespace != "" && !slices.ContainsFunc(m.Plan.Operators, func(op Operator) bool { return op.Namespace == namespace && !op.Forgotten })
 }
 
 // recordStep records the executed actions of a step.
-func (m *returnMaker) recordStep(at *place, s *Step) {
+func (m *returnBuilder) recordStep(at *executedPart, s *Step) {
 	begun := 0
 	for i := range s.Actions {
 		a := &s.Actions[i]
@@ -140,7 +140,7 @@ func (m *returnMaker) recordStep(at *place, s *Step) {
 // recordApplied records how to undo the application of an object: an object that existed before is
 // restored, even if it was deleted in the meantime; a new one is deleted, unless it contains other
 // objects.
-func (m *returnMaker) recordApplied(at *place, a *Action, d ExecutedAction) {
+func (m *returnBuilder) recordApplied(at *executedPart, a *Action, d ExecutedAction) {
 	restore := Action{Do: Restore, Object: a.Object, UID: cmp.Or(a.UID, d.Made)}
 	_, there := m.Before[a.Object]
 	switch {
@@ -150,14 +150,14 @@ func (m *returnMaker) recordApplied(at *place, a *Action, d ExecutedAction) {
 			at.changed = append(at.changed, restore)
 		}
 	case a.UID == "" && !a.Object.HoldsOthers():
-		at.brought = slices.Insert(at.brought, 0, Action{Do: Delete, Object: a.Object, UID: d.Made})
+		at.added = slices.Insert(at.added, 0, Action{Do: Delete, Object: a.Object, UID: d.Made})
 	}
 }
 
-// checkReturn returns the reason why a namespace cannot return to OLM.
-func (m *returnMaker) checkReturn(at *place) Left {
+// skippedNamespace returns the reason why a namespace cannot return to OLM.
+func (m *returnBuilder) skippedNamespace(at *executedPart) SkippedOperator {
 	if at.forgotten {
-		return Left{Namespace: at.namespace, Reasons: []string{fmt.Sprintf(
+		return SkippedOperator{Namespace: at.namespace, Reasons: []string{fmt.Sprintf(
 			"%s left over from OLM already deleted; they are not needed. OLM no longer managed these operators: to restore the previous pods, revert the commit that finished the adoption, and apply its tree",
 			diag.Count(at.cleaned, "object"))}}
 	}
@@ -167,45 +167,45 @@ func (m *returnMaker) checkReturn(at *place) Left {
 			csvs = append(csvs, op.CSV)
 		}
 	}
-	return Left{Namespace: at.namespace, Reasons: []string{fmt.Sprintf(
+	return SkippedOperator{Namespace: at.namespace, Reasons: []string{fmt.Sprintf(
 		"%s of OLM already deleted, and only OLM can recreate them. Suspend the GitOps tool, create the OperatorGroup if it is missing, and a Subscription with spec.startingCSV for each of %s;"+
 			" once each ClusterServiceVersion is Succeeded, delete the objects with %s: %s and without olm.managed: \"true\", except Namespaces and CustomResourceDefinitions",
 		diag.Count(at.cleaned, "object"), strings.Join(csvs, ", "), k8s.LabelManagedBy, k8s.Manager)}}
 }
 
-// steps adds the steps in order.
-func (m *returnMaker) steps(back []*place) {
+// addSteps adds the addSteps in order.
+func (m *returnBuilder) addSteps(back []*executedPart) {
 	if len(back) == 0 && !m.Stopped {
 		return
 	}
-	m.add(Step{Name: Suspend, Title: "Prevent GitOps tools from applying the tree", Manual: m.suspend(back)})
-	each := func(do func(*place)) {
+	m.addStep(Step{Name: Suspend, Title: "Prevent GitOps tools from applying the tree", Manual: m.suspendText(back)})
+	each := func(do func(*executedPart)) {
 		for _, at := range back {
 			do(at)
 		}
 	}
-	forgot := slices.ContainsFunc(back, func(at *place) bool { return at.detach != nil })
+	forgot := slices.ContainsFunc(back, func(at *executedPart) bool { return at.detach != nil })
 	if forgot {
-		m.controllers(Stop, IsStopped)
+		m.addControllerSteps(Stop, IsStopped)
 	}
-	each(m.forget)
-	each(m.handBack)
-	each(m.subscribe)
+	each(m.addDetachStep)
+	each(m.addRestoreStep)
+	each(m.addSubscribeStep)
 	if forgot || m.Stopped {
-		m.controllers(Start, IsReady)
+		m.addControllerSteps(Start, IsReady)
 	}
-	each(m.wait)
-	each(m.withdraw)
-	each(m.removeGuard)
+	each(m.addWaitStep)
+	each(m.addWithdrawStep)
+	each(m.addUnguardStep)
 }
 
-func (m *returnMaker) add(s Step) {
-	s.Number = len(m.way.Plan.Steps) + 1
-	m.way.Plan.Steps = append(m.way.Plan.Steps, s)
+func (m *returnBuilder) addStep(s Step) {
+	s.Number = len(m.result.Plan.Steps) + 1
+	m.result.Plan.Steps = append(m.result.Plan.Steps, s)
 }
 
-func (m *returnMaker) suspend(back []*place) string {
-	if !slices.ContainsFunc(back, func(at *place) bool { return !at.forgotten }) {
+func (m *returnBuilder) suspendText(back []*executedPart) string {
+	if !slices.ContainsFunc(back, func(at *executedPart) bool { return !at.forgotten }) {
 		return "If a GitOps tool already applies the tree of this plan (its field manager is " + m.Plan.Manager + "), suspend it, and revert the commit that added that tree." +
 			" Otherwise it would undo the next steps. Resume it when all steps are done."
 	}
@@ -213,9 +213,9 @@ func (m *returnMaker) suspend(back []*place) string {
 		" Otherwise it would undo the next steps and delete the Subscriptions. Resume it when all steps are done."
 }
 
-// controllers adds the original plan's steps that stop or start OLM's controllers, including
+// addControllerSteps adds the original plan's steps that stop or start OLM's addControllerSteps, including
 // manual steps. It adds each of them once, for the whole cluster.
-func (m *returnMaker) controllers(name Name, is Condition) {
+func (m *returnBuilder) addControllerSteps(name Name, is Condition) {
 	seen := map[string]bool{}
 	for _, s := range m.Plan.Steps {
 		if s.Name != name || seen[s.Title] {
@@ -224,18 +224,18 @@ func (m *returnMaker) controllers(name Name, is Condition) {
 		seen[s.Title] = true
 		s.Namespace, s.Before = "", nil
 		s.After = slices.DeleteFunc(slices.Clone(s.After), func(c Check) bool { return c.Check != is })
-		m.add(s)
+		m.addStep(s)
 	}
 }
 
-// forget adds a step that completes an interrupted detach and waits for the deletions. A remaining
+// addDetachStep adds a step that completes an interrupted detach and waits for the deletions. A remaining
 // ClusterServiceVersion without its Subscription would prevent OLM from installing the operator.
-func (m *returnMaker) forget(at *place) {
+func (m *returnBuilder) addDetachStep(at *executedPart) {
 	if at.detach == nil {
 		return
 	}
-	m.add(Step{
-		Name: Detach, Namespace: at.namespace, Title: "Make OLM forget the operators" + placeText(at) + " as far as not done yet",
+	m.addStep(Step{
+		Name: Detach, Namespace: at.namespace, Title: "Make OLM forget the operators" + inNamespace(at) + " as far as not done yet",
 		Actions: at.detach, After: []Check{{Check: Gone, Objects: deletedRefs(at.detach)}},
 	})
 }
@@ -250,8 +250,8 @@ func deletedRefs(actions []Action) []k8s.Ref {
 	return out
 }
 
-func (m *returnMaker) handBack(at *place) {
-	s := Step{Name: HandBack, Namespace: at.namespace, Title: "Restore the objects that the tree changed" + placeText(at)}
+func (m *returnBuilder) addRestoreStep(at *executedPart) {
+	s := Step{Name: HandBack, Namespace: at.namespace, Title: "Restore the objects that the tree changed" + inNamespace(at)}
 	for _, a := range at.changed {
 		s.Actions = append(s.Actions, a)
 		before := m.Before[a.Object]
@@ -260,39 +260,39 @@ func (m *returnMaker) handBack(at *place) {
 				before = k8s.Without(before, "metadata", "labels", key)
 			}
 		}
-		m.way.Objects[a.Object] = before
+		m.result.Objects[a.Object] = before
 	}
 	if len(s.Actions) > 0 {
-		m.add(s)
+		m.addStep(s)
 	}
 }
 
-func placeText(at *place) string {
+func inNamespace(at *executedPart) string {
 	if at.namespace == "" {
 		return ""
 	}
 	return " in " + at.namespace
 }
 
-// subscribe adds a step that recreates the deleted Subscriptions, starting with those of required
+// addSubscribeStep adds a step that recreates the deleted Subscriptions, starting with those of required
 // operators.
-func (m *returnMaker) subscribe(at *place) {
-	s := Step{Name: Subscribe, Namespace: at.namespace, Title: "Recreate the Subscriptions at the running versions" + placeText(at)}
-	for _, sub := range m.subscriptions(at) {
+func (m *returnBuilder) addSubscribeStep(at *executedPart) {
+	s := Step{Name: Subscribe, Namespace: at.namespace, Title: "Recreate the Subscriptions at the running versions" + inNamespace(at)}
+	for _, sub := range m.deletedSubscriptions(at) {
 		ref := k8s.RefTo(sub)
 		s.Actions = append(s.Actions, Action{Do: Create, Object: ref})
-		m.way.Objects[ref] = newSubscription(sub)
+		m.result.Objects[ref] = newSubscription(sub)
 	}
 	if len(s.Actions) > 0 {
-		m.add(s)
+		m.addStep(s)
 	}
 }
 
-// subscriptions returns the backups of the Subscriptions that the detach deletes, starting with
+// deletedSubscriptions returns the backups of the Subscriptions that the detach deletes, starting with
 // those of required operators. In another order, OLM could create a Subscription of its own for a
 // required operator, so that two would exist for one package. The order is the reverse of the
 // detach, which deletes the ClusterServiceVersions of dependents first.
-func (m *returnMaker) subscriptions(at *place) []k8s.Object {
+func (m *returnBuilder) deletedSubscriptions(at *executedPart) []k8s.Object {
 	var out []k8s.Object
 	var csvs []string
 	for _, ref := range deletedRefs(at.detach) {
@@ -332,9 +332,9 @@ func newSubscription(sub k8s.Object) k8s.Object {
 	return k8s.With(k8s.Without(sub, "status"), any(meta), "metadata")
 }
 
-// wait adds a step that waits until OLM has installed the operators again, after manual
+// addWaitStep adds a step that waits until OLM has installed the operators again, after manual
 // approval if the Subscriptions require it.
-func (m *returnMaker) wait(at *place) {
+func (m *returnBuilder) addWaitStep(at *executedPart) {
 	if at.detach == nil {
 		return
 	}
@@ -344,27 +344,27 @@ func (m *returnMaker) wait(at *place) {
 			installed.Objects = append(installed.Objects, a.Object)
 		}
 	}
-	s := Step{Name: Approve, Namespace: at.namespace, Title: "Wait until OLM has installed all operators" + placeText(at), After: []Check{installed}}
-	if slices.ContainsFunc(m.subscriptions(at), func(o k8s.Object) bool { return k8s.Text(o, "spec", "installPlanApproval") == "Manual" }) {
-		s.Title = "Approve OLM's InstallPlans" + placeText(at)
+	s := Step{Name: Approve, Namespace: at.namespace, Title: "Wait until OLM has installed all operators" + inNamespace(at), After: []Check{installed}}
+	if slices.ContainsFunc(m.deletedSubscriptions(at), func(o k8s.Object) bool { return k8s.Text(o, "spec", "installPlanApproval") == "Manual" }) {
+		s.Title = "Approve OLM's InstallPlans" + inNamespace(at)
 		s.Manual = "Approve only the InstallPlan that installs the running version (kubectl get installplans -n " + at.namespace + ")."
 	}
-	m.add(s)
+	m.addStep(s)
 }
 
-// withdraw adds a step that deletes the objects that the tree added.
-func (m *returnMaker) withdraw(at *place) {
-	if len(at.brought) == 0 {
+// addWithdrawStep adds a step that deletes the objects that the tree added.
+func (m *returnBuilder) addWithdrawStep(at *executedPart) {
+	if len(at.added) == 0 {
 		return
 	}
-	s := Step{Name: Withdraw, Namespace: at.namespace, Title: "Delete the objects that the tree added" + placeText(at), Actions: slices.Clone(at.brought)}
+	s := Step{Name: Withdraw, Namespace: at.namespace, Title: "Delete the objects that the tree added" + inNamespace(at), Actions: slices.Clone(at.added)}
 	slices.SortStableFunc(s.Actions, func(a, b Action) int { return refRank(a.Object) - refRank(b.Object) })
 	var refs []k8s.Ref
 	for _, a := range s.Actions {
 		refs = append(refs, a.Object)
 	}
 	s.After = []Check{{Check: Gone, Objects: refs}}
-	m.add(s)
+	m.addStep(s)
 }
 
 // refRank returns the deletion order of an object: webhook configurations, bindings, roles,
@@ -377,9 +377,9 @@ func refRank(r k8s.Ref) int {
 	return i
 }
 
-// removeGuard adds a step that restores the annotations that the guard changed.
-func (m *returnMaker) removeGuard(at *place) {
-	s := Step{Name: Unguard, Namespace: at.namespace, Title: "Let GitOps tools prune again" + placeText(at)}
+// addUnguardStep adds a step that restores the annotations that the guard changed.
+func (m *returnBuilder) addUnguardStep(at *executedPart) {
+	s := Step{Name: Unguard, Namespace: at.namespace, Title: "Let GitOps tools prune again" + inNamespace(at)}
 	gone := deletedRefs(at.detach)
 	for _, a := range at.guarded {
 		if slices.Contains(gone, a.Object) {
@@ -397,6 +397,6 @@ func (m *returnMaker) removeGuard(at *place) {
 		s.Actions = append(s.Actions, undo)
 	}
 	if len(s.Actions) > 0 {
-		m.add(s)
+		m.addStep(s)
 	}
 }

@@ -8,23 +8,23 @@ type Side struct {
 	Lock *File  // nil: the commit has no lock
 }
 
-// Lowering is a pin that has a lower version after a merge than on one of the merged sides.
-type Lowering struct {
+// Downgrade is a pin with a lower version after a merge than on one of the merged sides.
+type Downgrade struct {
 	Pin    Pin    // pin in the settled lock, the result of the merge; empty if there is none
 	Higher Pin    // pin on the side
 	Side   string // name of the side
 }
 
-// Lowerings returns the pins of the settled lock that have a lower version than one of the sides, if
+// Downgrades returns the pins of the settled lock that have a lower version than one of the sides, if
 // that side raised the version since the base. Of several sides, the one with the highest version is
 // returned. A pin that is not in the base counts as raised. Intentional downgrades are omitted: pins
-// that another side lowered to the same version, and pins with the higher bundle in Replaces, which
+// that another side downgraded to the same version, and pins with the higher bundle in Replaces, which
 // resolve records for an allowed downgrade. A nil lock counts as an empty lock.
-func Lowerings(settled, base *File, sides ...Side) []Lowering {
-	var out []Lowering
+func Downgrades(settled, base *File, sides ...Side) []Downgrade {
+	var out []Downgrade
 	for _, pin := range settled.sorted().Pins {
 		was, known := findPin(base, pin)
-		var highest Lowering
+		var highest Downgrade
 		lowered := false
 		for _, s := range sides {
 			theirs, ok := findPin(s.Lock, pin)
@@ -33,7 +33,7 @@ func Lowerings(settled, base *File, sides ...Side) []Lowering {
 			case known && theirs.CompareVersions(was) < 0:
 				lowered = lowered || theirs.CompareVersions(pin) == 0
 			case (!known || theirs.CompareVersions(was) > 0) && (highest.Side == "" || theirs.CompareVersions(highest.Higher) > 0):
-				highest = Lowering{Pin: pin, Higher: theirs, Side: s.Name}
+				highest = Downgrade{Pin: pin, Higher: theirs, Side: s.Name}
 			}
 		}
 		if highest.Side != "" && !lowered && pin.CompareVersions(highest.Higher) < 0 && pin.Replaces != highest.Higher.Bundle {
@@ -43,26 +43,26 @@ func Lowerings(settled, base *File, sides ...Side) []Lowering {
 	return out
 }
 
-// Accepted returns the lowered pin, marked as an allowed downgrade: Replaces is the higher bundle.
-func (l Lowering) Accepted() Pin {
+// Accepted returns the downgraded pin, marked as an allowed downgrade: Replaces is the higher bundle.
+func (l Downgrade) Accepted() Pin {
 	l.Pin.Replaces, l.Pin.Skipped = l.Higher.Bundle, nil
 	return l.Pin
 }
 
-// Vanished returns the operators that have a pin on a side but none in the settled lock, each with
-// the side that has the highest version. Their Pin is empty. A nil lock counts as an empty lock.
-func Vanished(settled *File, sides ...Side) []Lowering {
-	var out []Lowering
+// RemovedPins returns the pins of the sides that the settled lock does not have, each from the side with
+// the highest version. Pin is empty in the result. A nil lock counts as an empty lock.
+func RemovedPins(settled *File, sides ...Side) []Downgrade {
+	var out []Downgrade
 	for _, s := range sides {
 		for _, pin := range s.Lock.sorted().Pins {
 			if _, ok := findPin(settled, pin); ok {
 				continue
 			}
-			i := slices.IndexFunc(out, func(l Lowering) bool { return l.Higher.Key() == pin.Key() })
+			i := slices.IndexFunc(out, func(l Downgrade) bool { return l.Higher.Key() == pin.Key() })
 			if i < 0 {
-				out = append(out, Lowering{Higher: pin, Side: s.Name})
+				out = append(out, Downgrade{Higher: pin, Side: s.Name})
 			} else if pin.CompareVersions(out[i].Higher) > 0 {
-				out[i] = Lowering{Higher: pin, Side: s.Name}
+				out[i] = Downgrade{Higher: pin, Side: s.Name}
 			}
 		}
 	}

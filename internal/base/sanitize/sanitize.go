@@ -1,11 +1,11 @@
-// Package inert makes untrusted text safe to print: it cannot move the cursor of a terminal,
+// Package sanitize makes untrusted text safe to print: it cannot move the cursor of a terminal,
 // reverse the direction of a line, imitate the program's own output, or run a command of a
 // CI system that parses the log. Invisible characters become JSON escapes: JSON remains
 // valid and keeps its meaning.
 //
 // It rejects nothing, except [CheckName]. Start from [Line], for text within a sentence, and
 // [Writer], for all output of the program.
-package inert
+package sanitize
 
 import (
 	"fmt"

@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// followedPin returns the pin of a package in the upstream lock, or nil.
-func (w *world) followedPin(ns, pkg string) *lockfile.Pin {
+// upstreamPin returns the pin of a package in the upstream lock, or nil.
+func (w *world) upstreamPin(ns, pkg string) *lockfile.Pin {
 	if w.opt.From == nil {
 		return nil
 	}
@@ -26,35 +26,35 @@ func (w *world) pinToReach(s *want) *lockfile.Pin {
 	if s.current == nil {
 		return nil
 	}
-	if pin := w.followedPin(s.ns, s.pkg); pin != nil && pin.Bundle != s.current.bundle {
+	if pin := w.upstreamPin(s.ns, s.pkg); pin != nil && pin.Bundle != s.current.bundle {
 		return pin
 	}
 	return nil
 }
 
-// reportStay records that s was not promoted to its pin in the upstream lock, and warns about it
+// reportHeldPromotion records that s was not promoted to its pin in the upstream lock, and warns about it
 // with the reason. The suggested flag is for a run that starts from lock.
-func (r *round) reportStay(s *want, pin *lockfile.Pin, opts options, lock *lockfile.File) {
+func (r *round) reportHeldPromotion(s *want, pin *lockfile.Pin, opts options, lock *lockfile.File) {
 	w := r.b.w
-	by, why, refused := r.notFollowedReason(s, pin, opts)
-	w.stays = append(w.stays, Stay{Namespace: s.ns, Package: s.pkg, HeldBack: by, Text: pin.Bundle + why, Refused: refused})
+	by, why, refused := r.notPromotedReason(s, pin, opts)
+	w.heldPromotions = append(w.heldPromotions, HeldPromotion{Namespace: s.ns, Package: s.pkg, HeldBack: by, Text: pin.Bundle + why, Refused: refused})
 	lower := w.opt
 	lower.AllowDowngrade = true
-	if by == HeldByVersions && w.next(s, lower, lock) == pin.Bundle {
+	if by == HeldByVersions && w.nextBundle(s, lower, lock) == pin.Bundle {
 		why += "; allow it with --allow-downgrade"
 	}
 	w.warnFor(s, "not-followed", s.title()+" is held back at "+s.current.bundle+": the upstream lock pins "+pin.Bundle+why)
 }
 
-// notInstalled returns the declared operators that could not be installed from the upstream lock.
-func (r *round) notInstalled() []Stay {
-	var out []Stay
+// missingPromotions returns the declared operators that could not be installed from the upstream lock.
+func (r *round) missingPromotions() []HeldPromotion {
+	var out []HeldPromotion
 	for _, s := range r.b.st.wants {
-		pin := r.b.w.followedPin(s.ns, s.pkg)
+		pin := r.b.w.upstreamPin(s.ns, s.pkg)
 		if _, ok := r.picks[s]; ok || pin == nil || !r.b.isOptional(s) {
 			continue
 		}
-		stay := Stay{Namespace: s.ns, Package: s.pkg, HeldBack: HeldByConflict, Text: pin.Bundle}
+		held := HeldPromotion{Namespace: s.ns, Package: s.pkg, HeldBack: HeldByConflict, Text: pin.Bundle}
 		i := slices.IndexFunc(r.b.roots, func(x root) bool {
 			return x.want == s && slices.ContainsFunc(x.choice.Of, func(id int) bool { return r.b.atoms[id].bundle() == pin.Bundle })
 		})
@@ -62,22 +62,22 @@ func (r *round) notInstalled() []Stay {
 			root := r.b.roots[i]
 			of := slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != pin.Bundle })
 			why := r.findObstacle(root, of)
-			stay.HeldBack, stay.Text, stay.Refused = r.b.bannedBy(of), stay.Text+", but "+why.text, why.refused
+			held.HeldBack, held.Text, held.Refused = r.b.banReason(of), held.Text+", but "+why.text, why.refused
 		} else {
 			by, why := r.b.w.reasonNotOffered(s, pin.Bundle)
 			if text := r.b.w.namespace(s.ns).fault; text != "" {
 				by, why = HeldByConflict, "but "+text
 			}
-			stay.HeldBack, stay.Text = by, stay.Text+", "+why
+			held.HeldBack, held.Text = by, held.Text+", "+why
 		}
-		out = append(out, stay)
+		out = append(out, held)
 	}
 	return out
 }
 
-// notFollowedReason returns the reason why s is not promoted to the pin, as a constant and as the
+// notPromotedReason returns the reason why s is not promoted to the pin, as a constant and as the
 // end of a sentence, and the dependencies that Options.Objection refused.
-func (r *round) notFollowedReason(s *want, pin *lockfile.Pin, opts options) (by HeldBack, why string, refused []string) {
+func (r *round) notPromotedReason(s *want, pin *lockfile.Pin, opts options) (by HeldBack, why string, refused []string) {
 	switch {
 	case s.hold != "":
 		return HeldByHold, ", but its declaration holds it: " + s.hold, nil
@@ -108,7 +108,7 @@ func (w *world) reasonNotOffered(s *want, bundle string) (HeldBack, string) {
 		for _, e := range b.Entries() {
 			switch {
 			case len(s.channels) > 0 && !slices.Contains(s.channels, e.Channel().Name()):
-			case !s.limits():
+			case !s.limitsVersions():
 				return HeldByRange, "which is not " + s.starting + ", its startingCSV"
 			default:
 				return HeldByRange, "which is not " + s.describeAllowed()

@@ -53,7 +53,7 @@ func loweredOperators(settled, base minorVersions, sides ...minorVersions) []str
 	for i, s := range sides {
 		of = append(of, lockfile.Side{Name: fmt.Sprint(i), Lock: s.lock()})
 	}
-	for _, l := range lockfile.Lowerings(settled.lock(), base.lock(), of...) {
+	for _, l := range lockfile.Downgrades(settled.lock(), base.lock(), of...) {
 		out = append(out, l.Pin.Package)
 	}
 	return out
@@ -118,11 +118,11 @@ func TestLoweringsOfAny(t *testing.T) {
 		}
 		f, sides := settled.lock(), []lockfile.Side{{Name: "ours", Lock: ours.lock()}, {Name: "theirs", Lock: theirs.lock()}}
 		pins := slices.Clone(f.Pins)
-		for _, l := range lockfile.Lowerings(f, base.lock(), sides...) {
+		for _, l := range lockfile.Downgrades(f, base.lock(), sides...) {
 			i := slices.IndexFunc(pins, func(p lockfile.Pin) bool { return p.Key() == l.Pin.Key() })
 			pins[i] = l.Accepted()
 		}
-		if again := lockfile.Lowerings(f.With(pins), base.lock(), sides...); again != nil {
+		if again := lockfile.Downgrades(f.With(pins), base.lock(), sides...); again != nil {
 			t.Errorf("accepted, and still lowered: %+v", again)
 		}
 	})
@@ -140,7 +140,7 @@ func TestVanished(t *testing.T) {
 			}
 		}
 		var got []lockfile.Pin
-		for _, l := range lockfile.Vanished(settled.lock(), lockfile.Side{Name: "ours", Lock: ours.lock()}, lockfile.Side{Name: "theirs", Lock: theirs.lock()}) {
+		for _, l := range lockfile.RemovedPins(settled.lock(), lockfile.Side{Name: "ours", Lock: ours.lock()}, lockfile.Side{Name: "theirs", Lock: theirs.lock()}) {
 			got = append(got, l.Higher)
 			pkg := l.Higher.Package
 			if _, has := ours[pkg]; (l.Side == "ours") != (has && ours[pkg] >= theirs[pkg]) {

@@ -16,54 +16,54 @@ import (
 
 // An unattended run must not fail for every operator because of a fault of one: a package that its
 // catalog dropped, an unreadable catalog, or a bundle that cannot be fetched. Such an operator is
-// left at its version, with a warning.
+// held back at its version, with a warning.
 
-// Left is an operator that an unattended run left at its version.
-type Left struct {
+// HeldUpgrade is an operator that an unattended run holds back at its version.
+type HeldUpgrade struct {
 	Operator string `json:"operator"`
 	Code     string `json:"code" doc:"code of the warning about it"`
 	Reason   string `json:"reason"`
 }
 
-// LeftError is returned if operators were left at their versions although the user requires or
-// names their upgrades.
-type LeftError struct{ Left []Left }
+// HeldUpgradesError is returned if operators are held back although the user requires or names their
+// upgrades.
+type HeldUpgradesError struct{ Upgrades []HeldUpgrade }
 
 // Error lists the operators.
-func (e *LeftError) Error() string {
+func (e *HeldUpgradesError) Error() string {
 	var names []string
-	for _, l := range e.Left {
+	for _, l := range e.Upgrades {
 		names = append(names, l.Operator)
 	}
 	return "operators held back at their versions: " + strings.Join(names, ", ")
 }
 
 // Unattended returns a copy of p for runs without a user. A fault of one operator or one catalog
-// does not hold back other operators: see [Inputs.Left].
+// does not hold back other operators: see [Inputs.HeldUpgrades].
 func (p *Project) Unattended() *Project {
 	out := *p
 	out.unattended = true
 	return &out
 }
 
-// Left returns the operators that were left at their versions, sorted.
-func (in *Inputs) Left() []Left {
-	return slices.SortedFunc(slices.Values(in.left), func(a, b Left) int { return strings.Compare(a.Operator, b.Operator) })
+// HeldUpgrades returns the operators that are held back at their versions, sorted.
+func (in *Inputs) HeldUpgrades() []HeldUpgrade {
+	return slices.SortedFunc(slices.Values(in.heldUpgrades), func(a, b HeldUpgrade) int { return strings.Compare(a.Operator, b.Operator) })
 }
 
-// Leave records that an operator is held back at its version. Only the first reason counts.
-func (in *Inputs) Leave(operator, code, reason string) {
-	if !in.isLeft(operator) {
-		in.left = append(in.left, Left{operator, code, strings.Join(strings.Fields(reason), " ")})
+// RecordHeld records that an operator is held back at its version. Only the first reason counts.
+func (in *Inputs) RecordHeld(operator, code, reason string) {
+	if !in.isHeld(operator) {
+		in.heldUpgrades = append(in.heldUpgrades, HeldUpgrade{operator, code, strings.Join(strings.Fields(reason), " ")})
 	}
 }
 
-func (in *Inputs) isLeft(operator string) bool {
-	return slices.ContainsFunc(in.left, func(l Left) bool { return l.Operator == operator })
+func (in *Inputs) isHeld(operator string) bool {
+	return slices.ContainsFunc(in.heldUpgrades, func(l HeldUpgrade) bool { return l.Operator == operator })
 }
 
-// leaveConflicts records the operators that take part in conflicts.
-func (in *Inputs) leaveConflicts(conflicts []*explain.Conflict) {
+// recordConflicts records the operators that take part in conflicts.
+func (in *Inputs) recordConflicts(conflicts []*explain.Conflict) {
 	for _, c := range conflicts {
 		for _, operator := range in.operatorsOf(c) {
 			code := "no-solution"
@@ -73,7 +73,7 @@ func (in *Inputs) leaveConflicts(conflicts []*explain.Conflict) {
 			case in.isWithdrawn(operator):
 				code = "withdrawn"
 			}
-			in.Leave(operator, code, strings.TrimPrefix(c.Reason(), "subscription "+operator+": "))
+			in.RecordHeld(operator, code, strings.TrimPrefix(c.Reason(), "subscription "+operator+": "))
 		}
 	}
 }
@@ -112,10 +112,10 @@ func (in *Inputs) pin(operator string) (lockfile.Pin, bool) {
 	return in.Lock.Pin(ns, pkg)
 }
 
-// leftWarnings returns a warning for each operator that was left at its version.
-func (in *Inputs) leftWarnings() []diag.Warning {
+// heldUpgradeWarnings returns a warning for each operator that is held back.
+func (in *Inputs) heldUpgradeWarnings() []diag.Warning {
 	var out []diag.Warning
-	for _, l := range in.Left() {
+	for _, l := range in.HeldUpgrades() {
 		text := l.Operator + " is not pinned: "
 		if pin, ok := in.pin(l.Operator); ok {
 			text = l.Operator + " is held back at " + pin.Version + ": "
@@ -125,15 +125,15 @@ func (in *Inputs) leftWarnings() []diag.Warning {
 	return out
 }
 
-// withoutLeft returns the warnings without those about held and dropped versions of operators that
-// were left, because the warning of leftWarnings has the reason.
-func (in *Inputs) withoutLeft(ws []diag.Warning) []diag.Warning {
+// withoutHeldWarnings returns ws without the warnings "held" and "dropped" of operators that are held back,
+// because the warning of leftWarnings has the reason.
+func (in *Inputs) withoutHeldWarnings(ws []diag.Warning) []diag.Warning {
 	return slices.DeleteFunc(slices.Clone(ws), func(w diag.Warning) bool {
-		return (w.Code == "held" || w.Code == "dropped") && in.isLeft(w.Subject)
+		return (w.Code == "held" || w.Code == "dropped") && in.isHeld(w.Subject)
 	})
 }
 
-// namedError returns the error for operators that the user named and that were left at their
+// namedError returns the error for operators that the user named and that are held back at their
 // versions, or nil. It contains the conflicts of these operators.
 func (in *Inputs) namedError(conflicts []*explain.Conflict) error {
 	var named explain.Conflicts
@@ -153,26 +153,26 @@ func (in *Inputs) namedError(conflicts []*explain.Conflict) error {
 	if len(named) > 0 {
 		errs = append(errs, in.blameCatalogs(named))
 	}
-	left := slices.DeleteFunc(in.Left(), func(l Left) bool { return !isNamed(l.Operator) || explained[l.Operator] })
+	left := slices.DeleteFunc(in.HeldUpgrades(), func(l HeldUpgrade) bool { return !isNamed(l.Operator) || explained[l.Operator] })
 	if len(left) > 0 {
-		errs = append(errs, &LeftError{left})
+		errs = append(errs, &HeldUpgradesError{left})
 	}
 	return errors.Join(errs...)
 }
 
 // failure returns the error of a resolution with conflicts. In an unattended run, it records the
-// operators of the conflicts as left, and returns only the error for operators that the user named.
+// operators of the conflicts as held back, and returns only the error for operators that the user named.
 func (in *Inputs) failure(conflicts []*explain.Conflict) error {
 	if in.project.unattended {
-		in.leaveConflicts(conflicts)
+		in.recordConflicts(conflicts)
 		return in.namedError(conflicts)
 	}
 	var errs []error
 	if len(conflicts) > 0 {
 		errs = append(errs, in.blameCatalogs(explain.Conflicts(conflicts)))
 	}
-	if len(in.left) > 0 {
-		errs = append(errs, &LeftError{in.Left()})
+	if len(in.heldUpgrades) > 0 {
+		errs = append(errs, &HeldUpgradesError{in.HeldUpgrades()})
 	}
 	if len(errs) == 1 {
 		return errs[0]
@@ -203,7 +203,7 @@ func (in *Inputs) holdUnreadable(ctx context.Context, next *lockfile.File) (bool
 		if err == nil || !in.project.unattended && !errors.As(err, &dropped) {
 			continue
 		}
-		if in.isLeft(pin.Key()) {
+		if in.isHeld(pin.Key()) {
 			return false, fmt.Errorf("bundle %q of %s: %w", pin.Bundle, pin.Key(), err)
 		}
 		in.holdBundle(next, pin, err.Error())
@@ -212,11 +212,11 @@ func (in *Inputs) holdUnreadable(ctx context.Context, next *lockfile.File) (bool
 	return found, nil
 }
 
-// holdBundle leaves the operators of next that cannot be upgraded or installed without the bundle
-// of pin.
+// holdBundle holds back the operators of next that cannot be upgraded or installed without the
+// bundle of pin.
 func (in *Inputs) holdBundle(next *lockfile.File, pin lockfile.Pin, why string) {
 	why = fmt.Sprintf("bundle %s cannot be fetched: %s", pin.Bundle, why)
-	in.Leave(pin.Key(), "not-fetched", why)
+	in.RecordHeld(pin.Key(), "not-fetched", why)
 	if old, pinned := in.pin(pin.Key()); pinned {
 		in.holdPin(old, why)
 		return
@@ -228,7 +228,7 @@ func (in *Inputs) holdBundle(next *lockfile.File, pin lockfile.Pin, why string) 
 		case !pinned:
 			in.dropOperator(p)
 		case old.Bundle != p.Bundle:
-			in.Leave(p.Key(), "not-fetched", why)
+			in.RecordHeld(p.Key(), "not-fetched", why)
 			in.holdPin(old, why)
 		}
 	}
@@ -291,7 +291,7 @@ func (in *Inputs) Requested() []resolve.Target { return in.named }
 
 // WhyNotProposed returns the reason why a run has no upgrade of a pinned operator.
 func (in *Inputs) WhyNotProposed(operator string) string {
-	for _, l := range in.left {
+	for _, l := range in.heldUpgrades {
 		if l.Operator == operator {
 			return operator + ": " + l.Reason
 		}

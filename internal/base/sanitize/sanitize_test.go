@@ -1,4 +1,4 @@
-package inert_test
+package sanitize_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
 func TestLine(t *testing.T) {
@@ -27,7 +27,7 @@ func TestLine(t *testing.T) {
 		"## heading ##teamcity[x":    `## heading \u0023#teamcity[x`,
 		"::error::within a line":     "::error::within a line",
 	} {
-		if got := inert.Line(in); got != want {
+		if got := sanitize.Line(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
@@ -36,7 +36,7 @@ func TestLine(t *testing.T) {
 func TestLines(t *testing.T) {
 	in := "::error::a\n  ::warning::b\n\tc ::d\n\r::e\x1b[31m"
 	want := "\\u003a:error::a\n  \\u003a:warning::b\n\tc ::d\n\\u000d\\u003a:e\\u001b[31m"
-	if got := inert.Lines(in); got != want {
+	if got := sanitize.Lines(in); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -49,26 +49,26 @@ func TestCut(t *testing.T) {
 	}{
 		{"short", 5, "short"}, {"longer", 5, "lo…"}, {"ääää", 6, "ä…"}, {"ääää", 7, "ää…"}, {"日", 3, "日"}, {"日本", 5, "…"}, {"  a\n", 4, "  a\n"},
 	} {
-		if got := inert.Truncate(c.in, c.n); got != c.want {
+		if got := sanitize.Truncate(c.in, c.n); got != c.want {
 			t.Errorf("Truncate(%q, %d) = %q, want %q", c.in, c.n, got, c.want)
 		}
 	}
 }
 
 func TestClip(t *testing.T) {
-	if got := inert.TruncateLine("  a\n\nb\x00 ", 8); got != `a b\u…` {
+	if got := sanitize.TruncateLine("  a\n\nb\x00 ", 8); got != `a b\u…` {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestName(t *testing.T) {
 	for _, good := range []string{"stable", "4.x / beta", "Fast", "日本"} {
-		if err := inert.CheckName(good); err != nil {
+		if err := sanitize.CheckName(good); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
 	for _, bad := range []string{" a", "a\t", "a\nb", "a\x1b[m", "a\u202eb", "a\u2028b", "a\u200db", "\xff", "a\u00a0"} {
-		if inert.CheckName(bad) == nil {
+		if sanitize.CheckName(bad) == nil {
 			t.Errorf("%q is taken for a name", bad)
 		}
 	}
@@ -86,7 +86,7 @@ func TestMarkdown(t *testing.T) {
 		"3) list":                        `3\) list`,
 		"1.2.3 stays readable":           `1\.2.3 stays readable`,
 	} {
-		if got := inert.Markdown(in); got != want {
+		if got := sanitize.Markdown(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
@@ -106,28 +106,28 @@ func TestURL(t *testing.T) {
 		"https://":                                       "",
 		"https://a.example/" + strings.Repeat("b", 2000): "",
 	} {
-		if got := inert.URL(in); got != want {
+		if got := sanitize.URL(in); got != want {
 			t.Errorf("URL(%q) = %q, want %q", in, got, want)
 		}
 	}
-	if got := inert.Link("a_b", "https://a.example"); got != `[a\_b](https://a.example)` {
+	if got := sanitize.Link("a_b", "https://a.example"); got != `[a\_b](https://a.example)` {
 		t.Errorf("got %s", got)
 	}
-	if got := inert.Link("a", "nowhere"); got != "a" {
+	if got := sanitize.Link("a", "nowhere"); got != "a" {
 		t.Errorf("got %s", got)
 	}
 }
 
 func TestCode(t *testing.T) {
 	for in, want := range map[string]string{" \n": "", "a": "`a`", "a`b": "`` a`b ``", "``\n### x": "``` `` ### x ```"} {
-		if got := inert.Code(in); got != want {
+		if got := sanitize.Code(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
 }
 
 func TestHTML(t *testing.T) {
-	if got, want := inert.HTML("</b>\n<script>\"@me\" &#1"), "&lt;/b&gt; &lt;script&gt;&quot;@&#8203;me&quot; &amp;#&#8203;1"; got != want {
+	if got, want := sanitize.HTML("</b>\n<script>\"@me\" &#1"), "&lt;/b&gt; &lt;script&gt;&quot;@&#8203;me&quot; &amp;#&#8203;1"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -135,14 +135,14 @@ func TestHTML(t *testing.T) {
 func TestCommit(t *testing.T) {
 	in := "stable\nSigned-off-by: me [skip ci] ***NO_CI*** @a closes #1, GH-1, !2, https://b.example/issues/1"
 	want := `stable Signed-off-by: me \u005bskip ci] \u002a\u002a\u002aNO_CI\u002a\u002a\u002a \u0040a closes \u00231, GH\u002d1, \u00212, https\u003a//b.example/issues/1`
-	if got := inert.Commit(in); got != want {
+	if got := sanitize.Commit(in); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
 func TestWriter(t *testing.T) {
 	var out bytes.Buffer
-	w := &inert.Writer{To: &out, Colors: true}
+	w := &sanitize.Writer{To: &out, Colors: true}
 	for _, s := range []string{"\x1b[1;31mred\x1b[0m ", "::still in the line\n", "  ", "::error::x\x1b[2J\x1b[8m\n"} {
 		if n, err := w.Write([]byte(s)); n != len(s) || err != nil {
 			t.Fatalf("%q: %d, %v", s, n, err)
@@ -161,25 +161,25 @@ func FuzzInert(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		for name, got := range map[string]string{
-			"Line": inert.Line(s), "TruncateLine": inert.TruncateLine(s, 40), "Markdown": inert.Markdown(s), "Code": inert.Code(s), "HTML": inert.HTML(s), "Commit": inert.Commit(s),
-			"URL": inert.URL("https://a.example/" + s), "Link": inert.Link(s, s),
+			"Line": sanitize.Line(s), "TruncateLine": sanitize.TruncateLine(s, 40), "Markdown": sanitize.Markdown(s), "Code": sanitize.Code(s), "HTML": sanitize.HTML(s), "Commit": sanitize.Commit(s),
+			"URL": sanitize.URL("https://a.example/" + s), "Link": sanitize.Link(s, s),
 		} {
 			if strings.ContainsAny(got, "\n\t") {
 				t.Errorf("%s(%q) has several lines: %q", name, s, got)
 			}
 			checkInert(t, name, got)
 		}
-		lines := inert.Lines(s)
+		lines := sanitize.Lines(s)
 		checkInert(t, "Lines", strings.NewReplacer("\n", "", "\t", "").Replace(lines))
 		for line := range strings.Lines(lines) {
 			if strings.HasPrefix(strings.TrimSpace(line), "::") {
 				t.Errorf("Lines(%q) has a command: %q", s, line)
 			}
 		}
-		if len(inert.TruncateLine(s, 40)) > 40 {
+		if len(sanitize.TruncateLine(s, 40)) > 40 {
 			t.Errorf("TruncateLine(%q, 40) is longer", s)
 		}
-		if again := inert.Line(inert.Line(s)); again != inert.Line(s) {
+		if again := sanitize.Line(sanitize.Line(s)); again != sanitize.Line(s) {
 			t.Errorf("Line(%q) changes when it is done again: %q", s, again)
 		}
 		whole, err := json.Marshal(s)
@@ -187,7 +187,7 @@ func FuzzInert(f *testing.F) {
 			t.Fatal(err)
 		}
 		var before, after string
-		if json.Unmarshal(whole, &before) != nil || json.Unmarshal([]byte(inert.Lines(string(whole))), &after) != nil || before != after {
+		if json.Unmarshal(whole, &before) != nil || json.Unmarshal([]byte(sanitize.Lines(string(whole))), &after) != nil || before != after {
 			t.Errorf("JSON of %q says something else: %q", s, after)
 		}
 	})
