@@ -157,10 +157,11 @@ func checkReadyCount(ctx context.Context, t *testing.T, cluster *harness.Cluster
 	return fmt.Sprintf("%d are ready, %d judged", ready, judged)
 }
 
-// checkMemory checks the current and the peak memory of the program.
+// checkMemory checks the peak of the resident memory, of which about 30 MiB are the file of the
+// program: at most three quarters of the memory limit of its Deployment, 128 MiB.
 func checkMemory(t *testing.T, r *reporter) {
 	t.Helper()
-	const most = 64 << 10
+	const most = 96 << 10
 	now, peak := r.memory(t)
 	t.Logf("resident: %.1f MiB, at the peak %.1f MiB", float64(now)/1024, float64(peak)/1024)
 	if peak >= most {
