@@ -126,7 +126,7 @@ func newDiff(a *app) *cobra.Command {
 	a.offer(cmd, "upgrade", a.versionCompletions)
 	addOffline(cmd, o.app)
 	addOutput(cmd, o.app, compare.Formats(), diff.Document{})
-	addAllOf(cmd, a, o.workspaces, "locks", "trees", "save")
+	addAllWithSearch(cmd, a, o.workspaces, "locks", "trees", "save")
 	return cmd
 }
 

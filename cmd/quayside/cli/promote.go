@@ -195,7 +195,7 @@ func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx c
 	if err != nil {
 		return nil, Usagef(cmd, "--now: %q is not a time such as 2026-01-31T12:00:00Z", o.now)
 	}
-	r, err := upgrade.Promote(ctx, steps, upgrade.PromotionOptions{Only: only, Seen: seen, Now: now}, o.ruleFor)
+	r, err := upgrade.Promote(ctx, steps, upgrade.PromotionOptions{Only: only, Observed: seen, Now: now}, o.ruleFor)
 	if r == nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func (o *promoteOptions) readObservations(envs upgrade.Environments) (out []*hea
 			continue
 		}
 		f.DisplayPath = filepath.ToSlash(f.DisplayPath)
-		seen, warnings, err := envs.Observed(f)
+		seen, warnings, err := envs.ReadObservations(f)
 		faults.Add(diag.Pos{}, err)
 		o.log.Warn(warnings)
 		warned = append(warned, warnings...)

@@ -161,7 +161,7 @@ func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (compared b
 		return false, errors.Join(stale, err)
 	}
 	r.TreeReport = *tree
-	overlays := workspace.Differing(compare.CheckOverlays(p, tree.Result))
+	overlays := workspace.AsDiffersErrors(compare.CheckOverlays(p, tree.Result))
 	if overlays != nil {
 		return true, errors.Join(stale, tree.Err(), overlays)
 	}

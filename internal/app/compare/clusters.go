@@ -110,7 +110,7 @@ func (c *Comparison) compareParts(opt diff.CompareOptions) ([]diff.Part, error) 
 	if err != nil {
 		return nil, err
 	}
-	parts, err := c.groupReports(groups, opt)
+	parts, err := c.compareGroups(groups, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -118,11 +118,11 @@ func (c *Comparison) compareParts(opt diff.CompareOptions) ([]diff.Part, error) 
 	if len(groups) > 0 {
 		version = groups[0].after.version
 	}
-	engine, err := c.engine(opt, version)
+	engine, err := c.compareEngine(opt, version)
 	return append(parts, engine...), err
 }
 
-func (c *Comparison) groupReports(groups []group, opt diff.CompareOptions) ([]diff.Part, error) {
+func (c *Comparison) compareGroups(groups []group, opt diff.CompareOptions) ([]diff.Part, error) {
 	before, after, err := diff.Read(c.Before.source(groups), c.After.source(groups))
 	if err != nil {
 		return nil, err

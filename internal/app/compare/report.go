@@ -38,7 +38,7 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 	if err != nil {
 		return nil, err
 	}
-	if opt.Settings, err = c.loosened(); err != nil {
+	if opt.Settings, err = c.compareSettings(); err != nil {
 		return nil, err
 	}
 	opt.OnlyPolicy = c.changesOnlyPolicy(opt.Settings)

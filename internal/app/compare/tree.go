@@ -17,7 +17,7 @@ type tree struct {
 	prefix    string            // prefix of displayed paths
 	out       string            // directory of the tree
 	reader    overlay.Source    // reads the files of the tree and of the repository
-	have      map[string][]byte // manifests and lists of the tree, by path
+	contents  map[string][]byte // manifests and lists of the tree, by path
 	manifests []diff.File       // manifests, with displayed paths
 	layout    *layout.Tree      // has no clusters if quayside did not write the tree
 	overlays  *overlay.Files
@@ -27,10 +27,10 @@ type tree struct {
 // newTree returns the tree of files, which reader must also contain. An invalid list of clusters
 // is an error.
 func newTree(prefix, out string, files []diff.File, reader overlay.Source) (*tree, error) {
-	t := &tree{prefix: prefix, out: out, reader: reader, have: map[string][]byte{}, overlays: overlay.New(reader), inputs: map[string]clusterInputs{}}
+	t := &tree{prefix: prefix, out: out, reader: reader, contents: map[string][]byte{}, overlays: overlay.New(reader), inputs: map[string]clusterInputs{}}
 	inside := map[string][]byte{}
 	for _, f := range files {
-		t.have[f.Path] = f.Data
+		t.contents[f.Path] = f.Data
 		if t.contains(f.Path) {
 			inside[strings.TrimPrefix(f.Path, out+"/")] = f.Data
 		}
@@ -72,7 +72,7 @@ func (t *tree) clusters() []string {
 // directory.
 func (t *tree) generated() map[string][]byte {
 	out := map[string][]byte{}
-	for name, data := range t.have {
+	for name, data := range t.contents {
 		if rest, inside := strings.CutPrefix(name, path.Join(t.out, layout.Clusters)+"/"); inside {
 			out[rest] = data
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// environment returns the value of Base.Environment.
+// environment returns the value of Proposer.Environment.
 func (b *Proposer) environment() (string, error) {
 	entries, err := b.head.List(".")
 	if err != nil {

@@ -300,7 +300,7 @@ func (l *treeLoader) fill(tree *filetree.Tree, files, clusters []string) error {
 		if l.root != "." {
 			var inside bool
 			if at, inside = strings.CutPrefix(name, l.root+"/"); !inside {
-				faults.Addf(diag.Pos{File: name}, "an overlay includes this, but the artifact starts at %s: set spec.gitops.path to %q, to start at the top of the repository, and render again", l.root, l.out)
+				faults.Addf(diag.Pos{File: name}, "an overlay includes this file, but the artifact starts at %s: set spec.gitops.path to %q, to start at the top of the repository, and render again", l.root, l.out)
 				continue
 			}
 		}

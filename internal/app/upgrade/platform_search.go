@@ -143,7 +143,7 @@ func isImprovement(before *PlatformReport, after Judgement) bool {
 	})
 }
 
-// explain adds the reasons why upgrades do not unblock the operators in must, according to the
+// explain adds the reasons why upgrades do not unblock the operators in blocked, according to the
 // last attempt.
 func (c *platformChecker) explain(r *PlatformReport, blocked []resolve.Target, last attempt) {
 	ages := c.in.Outdated("")

@@ -82,7 +82,7 @@ func Promote(ctx context.Context, steps []PromotionStep, opt PromotionOptions, r
 		r.Steps = append(r.Steps, *s)
 		for _, row := range s.Operators {
 			if row.Outcome == OutcomeHeld && slices.Contains(opt.Only, row.Operator) {
-				refused = append(refused, fmt.Sprintf("%s is held: %s", row.Operator, row.Message))
+				refused = append(refused, fmt.Sprintf("%s is held back: %s", row.Operator, row.Message))
 			}
 		}
 	}
@@ -112,12 +112,12 @@ func (r *PromotionReport) Branches() []deliver.BranchRow {
 func (r *PromotionReport) Count() {
 	r.Promoted = 0
 	for _, s := range r.Steps {
-		r.Promoted += s.promoted()
+		r.Promoted += s.countPromoted()
 	}
 }
 
-// promoted returns the number of upgraded and added operators.
-func (s *PromotionStepReport) promoted() (n int) {
+// countPromoted returns the number of upgraded and added operators.
+func (s *PromotionStepReport) countPromoted() (n int) {
 	for _, r := range s.Operators {
 		if r.isPromoted() {
 			n++
@@ -138,12 +138,12 @@ func (s *PromotionStepReport) upgrade() workspace.Upgrade {
 	return u
 }
 
-// Propose proposes the promotion, as [deliver.Proposer.Propose] does. It keeps the operators whose
-// promotion a person reverted, unless the user named them. If the tree cannot be rendered, it keeps
-// those whose installed bundles cannot be opened, and those that require them. If nothing is promoted,
-// it judges the branch of an earlier run.
+// Propose proposes the promotion, as [deliver.Proposer.Propose] does. It does not promote operators
+// whose promotion a person reverted, unless the user named them. If the tree cannot be rendered, it
+// does not promote operators whose installed bundles cannot be opened, or that require such an
+// operator. If nothing is promoted, it judges the branch of an earlier run.
 func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Proposer, several bool) error {
-	kept, err := s.reverted(ctx, base)
+	kept, err := s.findReverted(ctx, base)
 	if err == nil && len(kept) > 0 {
 		err = s.promoteAgain(ctx, kept)
 	}
@@ -179,8 +179,8 @@ func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Propose
 	return err
 }
 
-// reverted returns the promoted operators whose promotion a person reverted.
-func (s *PromotionStepReport) reverted(ctx context.Context, base *deliver.Proposer) (map[string]keptReason, error) {
+// findReverted returns the operators of the promotion whose earlier promotion a person reverted.
+func (s *PromotionStepReport) findReverted(ctx context.Context, base *deliver.Proposer) (map[string]keptReason, error) {
 	kept := map[string]keptReason{}
 	for _, op := range s.Operators {
 		if op.Outcome != OutcomeUpgraded || slices.Contains(s.opt.Only, op.Operator) {
@@ -249,13 +249,13 @@ func (r *PromotionReport) Print(out *terminal.Terminal, log workspace.Logger) {
 		if s.Rendered != nil {
 			s.Rendered.Print(out, log)
 		}
-		s.note(log)
+		s.logResult(log)
 	}
 }
 
-// note logs the result of a step.
-func (s *PromotionStepReport) note(log workspace.Logger) {
-	from, to, promoted := sanitize.Line(s.From), sanitize.Line(s.To), s.promoted()
+// logResult logs the result of a step.
+func (s *PromotionStepReport) logResult(log workspace.Logger) {
+	from, to, promoted := sanitize.Line(s.From), sanitize.Line(s.To), s.countPromoted()
 	if s.Gate == nil {
 		log.Note("no health evidence required in %s: %s has no spec.promotion", from, to)
 	}

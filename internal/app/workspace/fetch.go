@@ -21,8 +21,8 @@ import (
 // maxManifestSize limits the size of one manifest read from the store.
 const maxManifestSize = 64 << 20
 
-// fileRecords is the kind of those records in the store that have the file names of a bundle's
-// manifests, for messages. Each line of a record has a digest, a space and a path.
+// fileRecords is the kind of the records in the store with the file names of a bundle's manifests,
+// which messages contain. Each line of a record has a digest, a space and a path.
 const fileRecords = "bundle-files"
 
 // Contents opens the content of pinned bundles.

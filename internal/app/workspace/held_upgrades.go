@@ -125,8 +125,8 @@ func (in *Inputs) heldUpgradeWarnings() []diag.Warning {
 	return out
 }
 
-// withoutHeldWarnings returns ws without the warnings "held" and "dropped" of operators that are held back,
-// because the warning of leftWarnings has the reason.
+// withoutHeldWarnings returns ws without the warnings "held" and "dropped" of operators that are held
+// back, because heldUpgradeWarnings returns the reason.
 func (in *Inputs) withoutHeldWarnings(ws []diag.Warning) []diag.Warning {
 	return slices.DeleteFunc(slices.Clone(ws), func(w diag.Warning) bool {
 		return (w.Code == "held" || w.Code == "dropped") && in.isHeld(w.Subject)
@@ -153,9 +153,9 @@ func (in *Inputs) namedError(conflicts []*explain.Conflict) error {
 	if len(named) > 0 {
 		errs = append(errs, in.blameCatalogs(named))
 	}
-	left := slices.DeleteFunc(in.HeldUpgrades(), func(l HeldUpgrade) bool { return !isNamed(l.Operator) || explained[l.Operator] })
-	if len(left) > 0 {
-		errs = append(errs, &HeldUpgradesError{left})
+	held := slices.DeleteFunc(in.HeldUpgrades(), func(l HeldUpgrade) bool { return !isNamed(l.Operator) || explained[l.Operator] })
+	if len(held) > 0 {
+		errs = append(errs, &HeldUpgradesError{held})
 	}
 	return errors.Join(errs...)
 }
@@ -302,7 +302,7 @@ func (in *Inputs) WhyNotProposed(operator string) string {
 		}
 	}
 	if _, leaves := in.Read.Leaves(operator); leaves {
-		return operator + ": not every cluster was observed without it"
+		return operator + ": its removal was not observed in every cluster"
 	}
 	pin, pinned := in.pin(operator)
 	switch {
@@ -313,12 +313,12 @@ func (in *Inputs) WhyNotProposed(operator string) string {
 	case pin.Hold != "":
 		return operator + " is held by its declaration: " + pin.Hold
 	case pin.Approval == string(declare.Manual):
-		return operator + " is upgraded only if it is named: installPlanApproval: Manual"
+		return operator + " is upgraded only if it is named, because of installPlanApproval: Manual"
 	}
 	for _, w := range in.pending.Warnings {
 		if w.Subject == operator {
 			return operator + ": " + w.Msg
 		}
 	}
-	return fmt.Sprintf("%s: catalog %s has no upgrade from %s now", operator, pin.Catalog.ID, pin.VersionText())
+	return fmt.Sprintf("%s: catalog %s currently has no upgrade from %s", operator, pin.Catalog.ID, pin.VersionText())
 }

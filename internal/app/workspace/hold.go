@@ -78,7 +78,7 @@ func (in *Inputs) AllowRemovals(files []*health.Summary, all bool) {
 	if in.Read == nil {
 		return
 	}
-	in.Options.Removed = append(in.Options.Removed, in.uninstalled(files)...)
+	in.Options.Removed = append(in.Options.Removed, in.findUninstalled(files)...)
 	for _, p := range in.Read.Pins {
 		reported, ready := 0, 0
 		for _, f := range files {
@@ -96,9 +96,9 @@ func (in *Inputs) AllowRemovals(files []*health.Summary, all bool) {
 	}
 }
 
-// uninstalled returns the keys of the operators being uninstalled that no cluster has any more.
+// findUninstalled returns the keys of the operators being uninstalled that no cluster has any more.
 // Each cluster that gets such an operator must have a valid observation without the operator.
-func (in *Inputs) uninstalled(files []*health.Summary) []string {
+func (in *Inputs) findUninstalled(files []*health.Summary) []string {
 	var out []string
 	for _, l := range in.Read.Leaving {
 		if l.ReplacedBy != "" {

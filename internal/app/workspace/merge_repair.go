@@ -185,8 +185,8 @@ func downgradeReasons(lowered []lockfile.Downgrade) []resolve.Reason {
 	return out
 }
 
-// rejectDowngrades returns an error for each pin in in.lowered that still has a lower version in next
-// than on the other side of the merge.
+// rejectDowngrades returns an error for each pin in in.downgrades that still has a lower version in
+// next than on the other side of the merge.
 func (in *Inputs) rejectDowngrades(next *lockfile.File) error {
 	var faults diag.List
 	for _, r := range downgradeReasons(slices.DeleteFunc(slices.Clone(in.downgrades), func(l lockfile.Downgrade) bool {

@@ -62,10 +62,10 @@ func (p *Project) readPolicy() (*trust.Policy, error) {
 	return trust.New(rules)
 }
 
-// Verified verifies an image at a digest, and returns its signers and their statements. Statements
+// Verify verifies an image at a digest, and returns its signers and their statements. Statements
 // of the given types are required. It returns nil if quayside.yaml requires no signature, or if ref
 // is not in a registry.
-func (p *Project) Verified(ctx context.Context, ref string, digest model.Digest, statements ...string) (*trust.Verified, error) {
+func (p *Project) Verify(ctx context.Context, ref string, digest model.Digest, statements ...string) (*trust.Verified, error) {
 	policy, err := p.policy()
 	if err != nil || policy == nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (p *Project) openImage(ctx context.Context, ref string) (*image.Image, erro
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.Verified(ctx, ref, im.Digest()); err != nil {
+	if _, err := p.Verify(ctx, ref, im.Digest()); err != nil {
 		return nil, errors.Join(err, im.Close())
 	}
 	return im, nil
@@ -149,7 +149,7 @@ func (p *Project) openImage(ctx context.Context, ref string) (*image.Image, erro
 // identity returns the signer of an image to record in the lock, or "" if no signature is required.
 // If the image has several valid signers, it prefers before, the recorded signer.
 func (p *Project) identity(ctx context.Context, ref string, digest model.Digest, before string) (string, error) {
-	got, err := p.Verified(ctx, ref, digest)
+	got, err := p.Verify(ctx, ref, digest)
 	switch {
 	case err != nil || got == nil:
 		return "", err
