@@ -48,7 +48,7 @@ type configReport struct {
 }
 
 type configField struct {
-	Field string          `json:"field" doc:"as in spec.catalogs[0].source"`
+	Field string          `json:"field" doc:"such as spec.catalogs[0].source"`
 	Value json.RawMessage `json:"value"`
 	File  string          `json:"file,omitempty" doc:"file that sets the value; absent for defaults"`
 	Line  int             `json:"line,omitempty"`

@@ -148,7 +148,7 @@ func (o *diffOptions) workspaces(top string, args []string) ([]string, error) {
 	return names, err
 }
 
-// upgradeTargets adds the arguments behind --upgrade to its operators. It returns the other
+// upgradeTargets adds the arguments after --upgrade to its operators. It returns the other
 // arguments.
 func (o *diffOptions) upgradeTargets(cmd *cobra.Command, args []string) ([]string, error) {
 	if !o.upgrade.any() || o.locks || o.trees {
@@ -224,7 +224,7 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := o.comparison(cmd, p, args)
+	c, err := o.openComparison(cmd, p, args)
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 		return o.printLines(ctx, c)
 	}
 	c.Reading, c.ImageSizes = o.releaseNotes, o.sizes
-	if c.Scans, err = o.scans(o.scan); err != nil {
+	if c.Scans, err = o.readScans(o.scan); err != nil {
 		return err
 	}
 	report, err := c.Report(ctx, o.today.time())
@@ -268,8 +268,8 @@ func (o *diffOptions) saveReports(c *compare.Comparison, r *diff.Report) error {
 	return nil
 }
 
-// comparison opens the two sides selected by the arguments and flags.
-func (o *diffOptions) comparison(cmd *cobra.Command, p *workspace.Project, args []string) (*compare.Comparison, error) {
+// openComparison opens the two sides selected by the arguments and flags.
+func (o *diffOptions) openComparison(cmd *cobra.Command, p *workspace.Project, args []string) (*compare.Comparison, error) {
 	opt := compare.Selection{From: compare.TreeSource(o.rendered), Base: o.base, Locks: o.locks, Trees: o.trees, Names: slices.Clone(args)}
 	for i, arg := range args {
 		if (o.trees || o.locks) && !compare.IsArtifact(arg) {

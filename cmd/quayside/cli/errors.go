@@ -73,7 +73,7 @@ func exitCode(err error) int {
 	var stale *resolve.StaleError
 	var conflict *explain.Conflict
 	var policy *workspace.PolicyError
-	var left *workspace.HeldUpgradesError
+	var held *workspace.HeldUpgradesError
 	var dropped *workspace.NoContentError
 	switch {
 	case err == nil:
@@ -82,7 +82,7 @@ func exitCode(err error) int {
 		return exitDiffers
 	case errors.Is(err, errDiffers):
 		return exitDiffers
-	case errors.As(err, &conflict), errors.As(err, &left), errors.As(err, &dropped):
+	case errors.As(err, &conflict), errors.As(err, &held), errors.As(err, &dropped):
 		return exitNoSolution
 	case errors.As(err, &policy):
 		return exitPolicy

@@ -65,8 +65,8 @@ func addScan(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "scan", "", "also compare the images' vulnerabilities: `DIR` with JSON reports of Trivy or Grype, one file for each image")
 }
 
-// scans reads the scanner results in dir. It returns nil if dir is empty.
-func (a *app) scans(dir string) (*scan.Results, error) {
+// readScans reads the scanner results in dir. It returns nil if dir is empty.
+func (a *app) readScans(dir string) (*scan.Results, error) {
 	if dir == "" {
 		return nil, nil
 	}

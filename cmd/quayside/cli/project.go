@@ -24,8 +24,8 @@ func addOffline(cmd *cobra.Command, a *app) {
 	cmd.Flags().BoolVar(&a.offline, "offline", false, "no network access; list missing content")
 }
 
-// workspaceDir returns the first of these directories: the workspace of this turn of --all, the
-// directory of -C, the nearest directory upwards with a quayside.yaml, the current directory.
+// workspaceDir returns the first of these directories that is known: the current workspace of --all,
+// the directory of -C, the nearest directory upwards with a quayside.yaml, the current directory.
 func (a *app) workspaceDir() (string, error) {
 	if dir := cmp.Or(a.workspace, a.dir); dir != "" {
 		return dir, nil

@@ -89,7 +89,7 @@ func newVerify(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "also exit with 1 if something in the lock could not be checked")
 	addObservedSupply(cmd, &o.observed)
-	o.login.flags(cmd)
+	o.login.addFlags(cmd)
 	a.offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
 	addComment(cmd, a, &o.comment, &o.forge, "if verify fails, write the errors to the comment of 'quayside diff --comment' on the pull request `NUMBER`; GIT_TOKEN holds the token")
 	addOffline(cmd, o.app)

@@ -142,16 +142,16 @@ func (s *PromotionStepReport) upgrade() workspace.Upgrade {
 // whose promotion a person reverted, unless the user named them. If the tree cannot be rendered, it
 // does not promote operators whose installed bundles cannot be opened, or that require such an
 // operator. If nothing is promoted, it judges the branch of an earlier run.
-func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Proposer, several bool) error {
-	kept, err := s.findReverted(ctx, base)
+func (s *PromotionStepReport) Propose(ctx context.Context, proposer *deliver.Proposer, several bool) error {
+	kept, err := s.findReverted(ctx, proposer)
 	if err == nil && len(kept) > 0 {
 		err = s.promoteAgain(ctx, kept)
 	}
 	if err != nil {
 		return err
 	}
-	if err := s.propose(ctx, base, several); err != nil {
-		unreadable := base.Unreadable(s.Resolution.Lock)
+	if err := s.propose(ctx, proposer, several); err != nil {
+		unreadable := proposer.Unreadable(s.Resolution.Lock)
 		if len(unreadable) == 0 {
 			return err
 		}
@@ -161,14 +161,14 @@ func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Propose
 		if err := s.promoteAgain(ctx, kept); err != nil {
 			return err
 		}
-		if err := s.propose(ctx, base, several); err != nil {
+		if err := s.propose(ctx, proposer, several); err != nil {
 			return err
 		}
 	}
 	if s.Resolution != nil {
 		return nil
 	}
-	branch, err := base.JudgePromotion(ctx, s.Inputs, s.whyNotPromoted)
+	branch, err := proposer.JudgePromotion(ctx, s.Inputs, s.whyNotPromoted)
 	switch {
 	case err != nil || branch.Branch == "":
 	case branch.Reason == "":
@@ -180,7 +180,7 @@ func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Propose
 }
 
 // findReverted returns the operators of the promotion whose earlier promotion a person reverted.
-func (s *PromotionStepReport) findReverted(ctx context.Context, base *deliver.Proposer) (map[string]keptReason, error) {
+func (s *PromotionStepReport) findReverted(ctx context.Context, proposer *deliver.Proposer) (map[string]keptReason, error) {
 	kept := map[string]keptReason{}
 	for _, op := range s.Operators {
 		if op.Outcome != OutcomeUpgraded || slices.Contains(s.opt.Only, op.Operator) {
@@ -188,7 +188,7 @@ func (s *PromotionStepReport) findReverted(ctx context.Context, base *deliver.Pr
 		}
 		from, _ := findPin(s.Inputs.Read, op.Operator)
 		to, _ := findPin(s.Resolution.Lock, op.Operator)
-		reason, err := base.RevertReason(ctx, from, to)
+		reason, err := proposer.RevertReason(ctx, from, to)
 		if err != nil {
 			return nil, err
 		}
@@ -211,9 +211,9 @@ func (s *PromotionStepReport) promoteAgain(ctx context.Context, kept map[string]
 }
 
 // propose proposes the promotion, if there is one.
-func (s *PromotionStepReport) propose(ctx context.Context, base *deliver.Proposer, several bool) (err error) {
+func (s *PromotionStepReport) propose(ctx context.Context, proposer *deliver.Proposer, several bool) (err error) {
 	if s.Resolution != nil {
-		s.Proposed, err = base.Propose(ctx, s.upgrade(), s.Inputs, several)
+		s.Proposed, err = proposer.Propose(ctx, s.upgrade(), s.Inputs, several)
 	}
 	return err
 }
