@@ -91,9 +91,9 @@ func exitCode(err error) int {
 	}
 }
 
-// printError prints each fault on its own line, with the prefix "error:". Faults that start with a
-// position get no prefix, so that editors can parse them like compiler errors. Results of checks
-// and resolutions get no prefix, either.
+// printError prints each fault on its own line, with the prefix "error:". It omits the prefix for
+// faults that start with a position, so that editors can parse them like compiler errors, and for
+// results of checks and resolutions.
 func (a *app) printError(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {

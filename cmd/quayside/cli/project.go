@@ -95,7 +95,7 @@ func (a *app) lockWriter(p *workspace.Project) error {
 	return err
 }
 
-// manyClusters is the number of clusters from which garbage is collected more often, which takes
+// manyClusters is the minimum number of clusters for more frequent garbage collection, which takes
 // time but saves much memory.
 const manyClusters = 200
 

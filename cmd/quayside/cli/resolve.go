@@ -34,7 +34,7 @@ type resolveOptions struct {
 	unattended     bool // see [workspace.Project.Unattended]
 	edited         bool
 	render         bool
-	command        string // command to suggest with these flags; empty: the current command
+	command        string // command for suggestions that add flags; empty: the user's command
 
 	// confirm is called after the changes are printed, with their number. If it returns false,
 	// nothing is written. nil: always write.

@@ -22,8 +22,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Report compares the two sides, and applies the policy. now decides which waivers have
-// expired.
+// Report compares the two sides, and applies the policy. Waivers that expired before now do not
+// apply.
 func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, error) {
 	if err := c.ensureTrees(ctx); err != nil {
 		return nil, err

@@ -133,8 +133,8 @@ func (b *Proposer) tipKeepReason(tip *gitrepo.Revision, proposed map[string]stri
 }
 
 // hasConflict reports whether Git cannot merge the lock of a branch, which changes some operators
-// since start, with the lock of main: main has other changes to one of them, or between the same
-// blocks.
+// since start, with the lock of main. This is the case if main has a different change to one of these
+// operators, or a change between the same blocks.
 func hasConflict(operators map[string]bool, start, main, branch *lockfile.File) bool {
 	both := false
 	for _, c := range lockfile.Diff(start, main) {

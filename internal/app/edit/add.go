@@ -29,7 +29,7 @@ type AddOptions struct {
 	Config    *string          // config of the operator's pods, as YAML; nil: unchanged
 	To        string           // entry of spec.declarations to write to; empty: the default
 
-	Choose Chooser // nil: do not ask
+	Choose Chooser // asks the user for a choice; nil: use defaults, or return an error
 }
 
 // Add declares operators. In existing declarations it sets the given channels, versions and other
@@ -234,8 +234,8 @@ func (a *adder) declared(name, namespace string) []declare.Subscription {
 	})
 }
 
-// change sets the fields of an existing declaration that the argument and the flags give. An exact
-// version is also a target of the resolution.
+// change sets the fields of an existing declaration to the values of the argument and the flags. An
+// exact version is also a target of the resolution.
 func (a *adder) change(ctx context.Context, s declare.Subscription, at, text string) error {
 	values, err := a.values(ctx, s, at, text)
 	if err != nil {
@@ -252,7 +252,7 @@ func (a *adder) change(ctx context.Context, s declare.Subscription, at, text str
 	return a.draft.change(s, values)
 }
 
-// values returns the values of the fields of a declaration that the argument and the flags give.
+// values returns the values of the argument and the flags for a declaration, by field.
 func (a *adder) values(ctx context.Context, s declare.Subscription, at, text string) (map[declare.Field][]string, error) {
 	out := map[declare.Field][]string{}
 	catalog := a.options.Catalog

@@ -182,8 +182,8 @@ func (in *Inputs) failure(conflicts []*explain.Conflict) error {
 
 // holdUnreadable holds back the operators whose next bundle cannot be fetched or verified, and
 // removes the declarations of new operators with such a bundle. It reports whether there are any.
-// Rendering needs the bundles, so an unattended run opens them; otherwise only bundles without any
-// content count.
+// An unattended run opens each bundle, because rendering needs it. Other runs only search for bundles
+// that their catalog no longer contains.
 func (in *Inputs) holdUnreadable(ctx context.Context, next *lockfile.File) (bool, error) {
 	c, err := in.project.Contents()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // Hold holds back each pinned operator that must not be upgraded according to an observation file.
-// There is one file for each cluster; the first file that forbids the upgrade gives the reason. An
+// There is one file for each cluster; the reason is from the first file that forbids the upgrade. An
 // operator without an observation is not held back. If a held-back upgrade was requested by name,
 // the error is a [*PolicyError].
 func (in *Inputs) Hold(files ...*health.Summary) error {

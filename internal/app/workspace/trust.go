@@ -162,7 +162,7 @@ func (p *Project) identity(ctx context.Context, ref string, digest model.Digest,
 
 // addSigners returns lock with the signers of its catalogs and bundles. It keeps the signers
 // recorded in before, which may be nil, if they are still valid. In an unattended run, it also keeps
-// those that cannot be verified: unchanged pins stay valid as they are recorded.
+// the recorded signers of unchanged pins if the signatures cannot be verified.
 func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File) (*lockfile.File, error) {
 	if before == nil {
 		before = &lockfile.File{}
