@@ -33,7 +33,7 @@ func newConfig(a *app) *cobra.Command {
 
 			# print the file and line of every field
 			quayside config -o yaml`),
-		RunE: func(*cobra.Command, []string) error { return a.config() },
+		RunE: func(*cobra.Command, []string) error { return a.printConfig() },
 	}
 	addOutput(cmd, a, nil, configReport{})
 	addAll(cmd, a)
@@ -54,7 +54,7 @@ type configField struct {
 	Line  int             `json:"line,omitempty"`
 }
 
-func (a *app) config() error {
+func (a *app) printConfig() error {
 	p, err := a.open()
 	if err != nil {
 		return err

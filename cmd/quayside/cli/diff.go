@@ -133,7 +133,7 @@ func newDiff(a *app) *cobra.Command {
 // workspaces returns the directories below top that contain a workspace on either side: a
 // branch may delete one.
 func (o *diffOptions) workspaces(top string, args []string) ([]string, error) {
-	if o.upgrade.any() || slices.ContainsFunc(args, compare.IsArtifact) || len(args) > 1 {
+	if o.upgrade.isSet() || slices.ContainsFunc(args, compare.IsArtifact) || len(args) > 1 {
 		return workspacesBelow(top)
 	}
 	o.workspace = top
@@ -151,7 +151,7 @@ func (o *diffOptions) workspaces(top string, args []string) ([]string, error) {
 // upgradeTargets adds the arguments after --upgrade to its operators. It returns the other
 // arguments.
 func (o *diffOptions) upgradeTargets(cmd *cobra.Command, args []string) ([]string, error) {
-	if !o.upgrade.any() || o.locks || o.trees {
+	if !o.upgrade.isSet() || o.locks || o.trees {
 		return args, nil
 	}
 	for _, arg := range args {
@@ -169,7 +169,7 @@ func (o *diffOptions) check(cmd *cobra.Command, args []string) error {
 	for _, m := range []struct {
 		on   bool
 		name string
-	}{{o.locks, "--locks"}, {o.trees, "--trees"}, {o.upgrade.any(), "--upgrade"}} {
+	}{{o.locks, "--locks"}, {o.trees, "--trees"}, {o.upgrade.isSet(), "--upgrade"}} {
 		if m.on {
 			modes = append(modes, m.name)
 		}
@@ -280,7 +280,7 @@ func (o *diffOptions) openComparison(cmd *cobra.Command, p *workspace.Project, a
 	if opt.Observed, err = o.readObserved(p, o.observed...); err != nil {
 		return nil, err
 	}
-	if o.upgrade.any() {
+	if o.upgrade.isSet() {
 		hops, err := parseHops(o.hops)
 		if err != nil {
 			return nil, Usagef(cmd, "%w", err)

@@ -127,7 +127,7 @@ func parseTarget(s string, version bool) (resolve.Target, bool) {
 	return t, !bad
 }
 
-func (f *operatorFlag) any() bool { return f.all || len(f.named) > 0 }
+func (f *operatorFlag) isSet() bool { return f.all || len(f.named) > 0 }
 
 // parseHops parses --hops: a number from 1, or all.
 func parseHops(s string) (int, error) {

@@ -276,7 +276,7 @@ func (o *initOptions) parseCatalog(dir, text string) (settings.Catalog, error) {
 	if !named {
 		name, rest = "", text
 	}
-	p, err := workspace.Open(workspace.Dir(dir, o.allowed()...), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
+	p, err := workspace.Open(workspace.Dir(dir, o.allowedDirs()...), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
 	if err != nil {
 		return settings.Catalog{}, err
 	}

@@ -49,7 +49,7 @@ func (a *app) open() (*workspace.Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := workspace.Open(workspace.Dir(dir, a.allowed()...), workspace.Env{
+	p, err := workspace.Open(workspace.Dir(dir, a.allowedDirs()...), workspace.Env{
 		Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Log: a.log,
 		Today: time.Now().UTC().Format(time.DateOnly), CheckObjects: compare.CheckTargets,
 	})
@@ -118,8 +118,8 @@ func (a *app) openForArgs() (p, here *workspace.Project, err error) {
 	return p, p.WithRoot(a.root()), nil
 }
 
-// allowed returns the directories outside of the repository that a workspace may read.
-func (a *app) allowed() []string { return filepath.SplitList(a.getenv(workspace.AllowedEnv)) }
+// allowedDirs returns the directories outside of the repository that a workspace may read.
+func (a *app) allowedDirs() []string { return filepath.SplitList(a.getenv(workspace.AllowedEnv)) }
 
 // root returns the directory that path arguments are relative to.
 func (a *app) root() workspace.Root { return workspace.Arguments(a.argPath(".")) }
@@ -143,8 +143,8 @@ func (a *app) readArg(name string) ([]byte, error) {
 	return workspace.ReadFile(f)
 }
 
-// layoutTarget parses the destination of a build: oci:path or oci:path:tag.
-func (a *app) layoutTarget(text string) (dir, tag string, err error) {
+// parseLayoutTarget parses the destination of a build: oci:path or oci:path:tag.
+func (a *app) parseLayoutTarget(text string) (dir, tag string, err error) {
 	src, err := oci.ParseSource(text)
 	if err == nil && (src.Kind != oci.Layout || src.Digest != "") {
 		err = fmt.Errorf("%q: must be oci:path or oci:path:tag", text)

@@ -207,7 +207,7 @@ func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx c
 			}
 		}
 	}
-	r.Count()
+	r.CountPromoted()
 	return r, errors.Join(err, o.print(r, func(io.Writer) { r.Print(o.out, o.log) }))
 }
 

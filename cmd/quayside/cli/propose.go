@@ -104,11 +104,11 @@ func newPropose(a *app) *cobra.Command {
 			return o.proposeUpgrades(cmd, args)
 		},
 	}
-	o.proposeFlags(cmd)
+	o.addProposeFlags(cmd)
 	return cmd
 }
 
-func (o *proposeOptions) proposeFlags(cmd *cobra.Command) {
+func (o *proposeOptions) addProposeFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&o.promotes, "promote", false, "propose promotions between environments")
 	f.BoolVar(&o.edited, "edited", false, "propose the versions edited by hand in the lock")

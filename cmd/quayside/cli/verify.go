@@ -83,7 +83,7 @@ func newVerify(a *app) *cobra.Command {
 			case o.comment > 0 || len(o.observed) > 0:
 				return Usagef(cmd, "--comment and --observed are for workspaces, not for artifacts")
 			default:
-				return o.artifact(cmd, args[0])
+				return o.verifyArtifact(cmd, args[0])
 			}
 		},
 	}

@@ -30,7 +30,7 @@ func (t *tree) engineFiles() map[string][]diff.File {
 			rel = strings.TrimPrefix(name, t.out+"/")
 		}
 		if top, _, _ := strings.Cut(rel, "/"); !slices.Contains(built, top) {
-			out[path.Dir(rel)] = append(out[path.Dir(rel)], diff.File{Path: t.shown(name), Data: data})
+			out[path.Dir(rel)] = append(out[path.Dir(rel)], diff.File{Path: t.displayPath(name), Data: data})
 		}
 	}
 	for _, files := range out {

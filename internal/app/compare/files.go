@@ -149,7 +149,7 @@ func readTree(prefix string, d disk) (*tree, error) {
 	}
 	t, err := newTree(prefix, d.out, nil, d)
 	if err == nil {
-		t.manifests = t.withShownPaths(files)
+		t.manifests = t.withDisplayPaths(files)
 	}
 	return t, err
 }

@@ -171,14 +171,14 @@ func openRevisions(p *workspace.Project, from TreeSource, base, revisions string
 // checkNotEmpty returns an error if neither side has a workspace. There would never be a
 // difference, and a check with a wrong path would always pass.
 func (c *Comparison) checkNotEmpty() error {
-	if c.Before.exists() || c.After.exists() {
+	if c.Before.hasWorkspace() || c.After.hasWorkspace() {
 		return nil
 	}
 	return cmp.Or(c.After.project.SuggestWorkspaces(), fmt.Errorf("no workspace in %s: neither %s nor %s on either side", c.project.Location(), settings.FileName, workspace.LockFile))
 }
 
-// exists reports whether the side has a workspace.
-func (s *Side) exists() bool {
+// hasWorkspace reports whether the side has a workspace.
+func (s *Side) hasWorkspace() bool {
 	return s.lock != nil || len(s.manifests) > 0 || s.project.Configured()
 }
 

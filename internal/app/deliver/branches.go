@@ -86,7 +86,7 @@ func (h *branches) remoteHash(branch string) string {
 func (b *proposal) actionFor(branch string) (action Action, reason string, err error) {
 	action = Open
 	for _, tip := range b.branches.tips(branch) {
-		if reason := b.othersReason(tip); reason != "" {
+		if reason := b.foreignCommitReason(tip); reason != "" {
 			b.clone.Project.Log.Note("branch %s: %s", branch, reason)
 			return Keep, reason, nil
 		}
@@ -104,9 +104,9 @@ func (b *proposal) actionFor(branch string) (action Action, reason string, err e
 	return action, "", nil
 }
 
-// othersReason returns the reason not to change a branch with commits by others, or "" if it has
+// foreignCommitReason returns the reason not to change a branch with commits by others, or "" if it has
 // none.
-func (b *Proposer) othersReason(tip *gitrepo.Revision) string {
+func (b *Proposer) foreignCommitReason(tip *gitrepo.Revision) string {
 	if b.clone.Repo.IsGenerated(tip, b.head) {
 		return ""
 	}
@@ -142,7 +142,7 @@ func (b *Proposer) close(ctx context.Context, branch string) error {
 		return nil
 	}
 	log, tip := b.clone.Project.Log, b.branches.remote[branch]
-	if tip == nil || b.othersReason(tip) != "" {
+	if tip == nil || b.foreignCommitReason(tip) != "" {
 		log.Note("branch %s has no upgrades left: close its pull request and delete it", sanitize.Line(branch))
 		return nil
 	}

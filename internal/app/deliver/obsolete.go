@@ -32,7 +32,7 @@ type KeptBranch struct {
 // judgeBranches sets Obsolete and Kept from the existing branches of the environment that are not
 // proposed, and deletes the obsolete ones of the remote.
 func (b *Proposer) judgeBranches(ctx context.Context, s *PublishedProposals, in *workspace.Inputs) error {
-	top := b.branchBelow(b.opt.Branch)
+	top := b.environmentBranch(b.opt.Branch)
 	have := b.branches.candidates()
 	proposed := map[string]string{} // branches by operator
 	for _, p := range s.PullRequests {
@@ -65,7 +65,7 @@ func (b *Proposer) judgeBranches(ctx context.Context, s *PublishedProposals, in 
 // and JudgePromotion deletes it in the remote. Without a branch, the result is empty. why returns the
 // reason why this run does not promote an operator.
 func (b *Proposer) JudgePromotion(ctx context.Context, in *workspace.Inputs, why func(operator string) string) (KeptBranch, error) {
-	branch := b.branchBelow(b.opt.Branch)
+	branch := b.environmentBranch(b.opt.Branch)
 	tips := b.branches.candidates()[branch]
 	if tips == nil {
 		return KeptBranch{}, nil

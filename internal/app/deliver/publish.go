@@ -54,7 +54,7 @@ func (b *Proposer) Propose(ctx context.Context, upgrade workspace.Upgrade, in *w
 	}
 	branch, body := b.opt.Branch, b.opt.Body
 	if several {
-		branch = b.branchBelow(branch)
+		branch = b.environmentBranch(branch)
 		body = b.bodyFile(branch)
 	}
 	return rendered.publish(ctx, branch, body, in)
@@ -119,13 +119,13 @@ func (b *proposal) publish(ctx context.Context, branch, file string, in *workspa
 		if pull.Automerge != nil {
 			pull.Automerge.Now, pull.Automerge.Commit = now, out.Commit
 		}
-		out.Request, err = b.request(ctx, pull)
+		out.Request, err = b.openPullRequest(ctx, pull)
 	}
 	return out, err
 }
 
-// request creates or updates the pull request of a pushed branch.
-func (b *proposal) request(ctx context.Context, p forge.Pull) (*forge.RequestResult, error) {
+// openPullRequest creates or updates the pull request of a pushed branch.
+func (b *proposal) openPullRequest(ctx context.Context, p forge.Pull) (*forge.RequestResult, error) {
 	result, err := b.forge.Propose(ctx, p)
 	if err != nil {
 		return nil, err

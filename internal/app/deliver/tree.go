@@ -117,13 +117,13 @@ func newTreeLoader(ctx context.Context, p *workspace.Project, opt LoadOptions) (
 		}
 	}
 	l.out = clone.Path(l.project.Settings.Output)
-	l.root, err = l.top()
+	l.root, err = l.artifactRoot()
 	return l, err
 }
 
-// top returns the repository directory at the top of the artifact. In this directory, the tree
+// artifactRoot returns the repository directory at the top of the artifact. In this directory, the tree
 // is at spec.gitops.path.
-func (l *treeLoader) top() (string, error) {
+func (l *treeLoader) artifactRoot() (string, error) {
 	w := l.project.Settings
 	dir := w.Output
 	if w.GitOps != nil {

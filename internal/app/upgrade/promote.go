@@ -206,7 +206,7 @@ func (p *promotion) applyGate() error {
 		p.verdicts[pin.Key()] = v
 		if !v.Pass {
 			p.held[pin.Key()] = keptReason{ReasonGate, v.Text(*p.opt.Rule, p.From.Title)}
-		} else if text := p.gateRefusal(pin); text != "" {
+		} else if text := p.notUpgradeableReason(pin); text != "" {
 			p.held[pin.Key()] = keptReason{ReasonGate, "in " + p.To.Title + " " + text}
 		}
 	}
@@ -215,7 +215,7 @@ func (p *promotion) applyGate() error {
 
 // verdict returns the gate's verdict on a pin of the upstream environment.
 func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
-	clusters, err := p.From.installedIn(pin.Key())
+	clusters, err := p.From.clustersWith(pin.Key())
 	if err != nil {
 		return nil, err
 	}
@@ -225,10 +225,10 @@ func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
 	return &v, nil
 }
 
-// gateRefusal returns the reason why the operator reports Upgradeable=False in a target cluster,
+// notUpgradeableReason returns the reason why the operator reports Upgradeable=False in a target cluster,
 // or "".
-func (p *promotion) gateRefusal(pin lockfile.Pin) string {
-	clusters, err := p.To.installedIn(pin.Key())
+func (p *promotion) notUpgradeableReason(pin lockfile.Pin) string {
+	clusters, err := p.To.clustersWith(pin.Key())
 	now, ok := p.targetPin(pin.Key())
 	if err != nil || !ok {
 		return ""
@@ -242,8 +242,8 @@ func (p *promotion) gateRefusal(pin lockfile.Pin) string {
 	return ""
 }
 
-// installedIn returns the clusters of an environment that get an operator.
-func (e *Environment) installedIn(operator string) ([]string, error) {
+// clustersWith returns the clusters of an environment that get an operator.
+func (e *Environment) clustersWith(operator string) ([]string, error) {
 	return profile.ClustersThatGet(operator, e.Settings.Clusters)
 }
 

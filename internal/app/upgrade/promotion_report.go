@@ -108,8 +108,8 @@ func (r *PromotionReport) Branches() []deliver.BranchRow {
 	return out
 }
 
-// Count sets Promoted.
-func (r *PromotionReport) Count() {
+// CountPromoted sets Promoted.
+func (r *PromotionReport) CountPromoted() {
 	r.Promoted = 0
 	for _, s := range r.Steps {
 		r.Promoted += s.countPromoted()

@@ -160,9 +160,9 @@ func (in *Inputs) namedError(conflicts []*explain.Conflict) error {
 	return errors.Join(errs...)
 }
 
-// failure returns the error of a resolution with conflicts. In an unattended run, it records the
+// conflictError returns the error of a resolution with conflicts. In an unattended run, it records the
 // operators of the conflicts as held back, and returns only the error for operators that the user named.
-func (in *Inputs) failure(conflicts []*explain.Conflict) error {
+func (in *Inputs) conflictError(conflicts []*explain.Conflict) error {
 	if in.project.unattended {
 		in.recordConflicts(conflicts)
 		return in.namedError(conflicts)

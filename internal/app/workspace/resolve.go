@@ -216,7 +216,7 @@ func (in *Inputs) Resolve(ctx context.Context) (*Resolution, error) {
 func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result, waiting ...string) (*Resolution, error) {
 	var err error
 	out := &Resolution{Conflicts: res.Conflicts, HeldPromotions: res.HeldPromotions, Warnings: res.Warnings}
-	out.Failed = in.failure(res.Conflicts)
+	out.Failed = in.conflictError(res.Conflicts)
 	out.HeldUpgrades = in.HeldUpgrades()
 	out.Warnings = in.allWarnings(out.Warnings)
 	if res.Lock != nil {

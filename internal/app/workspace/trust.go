@@ -146,9 +146,9 @@ func (p *Project) openImage(ctx context.Context, ref string) (*image.Image, erro
 	return im, nil
 }
 
-// identity returns the signer of an image to record in the lock, or "" if no signature is required.
+// chooseSigner returns the signer of an image to record in the lock, or "" if no signature is required.
 // If the image has several valid signers, it prefers before, the recorded signer.
-func (p *Project) identity(ctx context.Context, ref string, digest model.Digest, before string) (string, error) {
+func (p *Project) chooseSigner(ctx context.Context, ref string, digest model.Digest, before string) (string, error) {
 	got, err := p.Verify(ctx, ref, digest)
 	switch {
 	case err != nil || got == nil:
@@ -177,7 +177,7 @@ func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File) (
 		id, known := signers[c]
 		if source.Ref(c.Source).IsRemote() && !known {
 			var err error
-			id, err = p.identity(ctx, c.Source, c.Digest, c.Identity)
+			id, err = p.chooseSigner(ctx, c.Source, c.Digest, c.Identity)
 			if p.unattended && err != nil && old.Catalog == c && c.Identity != "" {
 				id, err = c.Identity, nil
 			}
@@ -192,7 +192,7 @@ func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File) (
 			continue
 		}
 		var err error
-		pins[i].Identity, err = p.identity(ctx, "image:"+pin.Image, model.Digest(imageref.DigestIn(pin.Image)), old.Identity)
+		pins[i].Identity, err = p.chooseSigner(ctx, "image:"+pin.Image, model.Digest(imageref.DigestIn(pin.Image)), old.Identity)
 		if p.unattended && err != nil && old.Image == pin.Image && old.Identity != "" {
 			pins[i].Identity, err = old.Identity, nil
 		}
