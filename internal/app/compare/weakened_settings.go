@@ -231,7 +231,7 @@ func (l *settingsComparer) compareCatalogs() {
 func (l *settingsComparer) catalogsOf(s *Side) []cache.Catalog {
 	set, err := s.project.Declarations()
 	if err != nil {
-		l.c.notes = append(l.c.notes, fmt.Sprintf("sources of declared catalogs: %v", s.wrapName(err)))
+		l.c.notes = append(l.c.notes, fmt.Sprintf("sources of declared catalogs not compared: %v", s.wrapName(err)))
 		set = &declare.Set{}
 	}
 	return s.project.Catalogs(set)

@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/internal/base/terminal"
 )
 
-// Action is the change of a run to a branch and its pull request.
+// Action is the effect of a run on a branch and its pull request.
 type Action string
 
 // The actions.

@@ -146,7 +146,7 @@ type adder struct {
 	fresh   bool             // whether to read the tags of catalogs again
 }
 
-// place is the position of a new declaration in the draft, with its argument.
+// place is the position of a new declaration in the draft, with the argument that added it.
 type place struct {
 	file string
 	line int

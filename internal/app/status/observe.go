@@ -1,8 +1,8 @@
 // Package status observes a cluster: the rendered objects and their health, and the status
 // written by the reporter.
 //
-// It only reads, with the permissions of its user, and does not fetch the content of Secrets and
-// ConfigMaps. The health package judges the observations, as in the reporter. An unreachable
+// The package only reads, with the permissions of its user, and does not fetch the content of Secrets
+// and ConfigMaps. The health package judges the observations, as in the reporter. An unreachable
 // cluster is an error; a forbidden object is a result.
 //
 // Start from [Expect] and [Observe].
@@ -241,7 +241,7 @@ func (l *observer) readInstallations(ctx context.Context) (*reporterState, error
 	r := &reporterState{wanted: l.want.Reporter}
 	switch found.Reason {
 	case "":
-	case v1alpha1.ReasonForbidden: // listing all namespaces; reading single Installations may be permitted
+	case v1alpha1.ReasonForbidden: // reading single Installations may still be permitted
 		var refs []v1alpha1.ObjectReference
 		for _, in := range l.want.Installations {
 			refs = append(refs, v1alpha1.ObjectReference{APIVersion: api, Kind: v1alpha1.Kind, Namespace: in.Namespace, Name: in.Name})

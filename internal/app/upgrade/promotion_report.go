@@ -199,7 +199,7 @@ func (s *PromotionStepReport) findReverted(ctx context.Context, proposer *delive
 	return kept, nil
 }
 
-// promoteAgain promotes without some operators.
+// promoteAgain repeats the promotion without the operators in kept.
 func (s *PromotionStepReport) promoteAgain(ctx context.Context, kept map[string]keptReason) error {
 	opt := s.opt
 	opt.kept = kept
