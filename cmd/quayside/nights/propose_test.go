@@ -74,7 +74,7 @@ func (f *fleet) checkProposals(with faults, seen observations, before map[string
 	for _, k := range got.Split.Kept {
 		named[k.Branch] = true
 		f.seen["kept"]++
-		if strings.Contains(k.Reason, "has no upgrade from") {
+		if strings.Contains(k.Reason, "currently has no upgrade from") {
 			f.seen["kept without an upgrade"]++
 		}
 	}

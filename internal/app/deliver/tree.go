@@ -117,13 +117,13 @@ func newTreeLoader(ctx context.Context, p *workspace.Project, opt LoadOptions) (
 		}
 	}
 	l.out = clone.Path(l.project.Settings.Output)
-	l.root, err = l.top()
+	l.root, err = l.artifactRoot()
 	return l, err
 }
 
-// top returns the repository directory at the top of the artifact. In this directory, the tree
+// artifactRoot returns the repository directory at the top of the artifact. In this directory, the tree
 // is at spec.gitops.path.
-func (l *treeLoader) top() (string, error) {
+func (l *treeLoader) artifactRoot() (string, error) {
 	w := l.project.Settings
 	dir := w.Output
 	if w.GitOps != nil {
@@ -300,7 +300,7 @@ func (l *treeLoader) fill(tree *filetree.Tree, files, clusters []string) error {
 		if l.root != "." {
 			var inside bool
 			if at, inside = strings.CutPrefix(name, l.root+"/"); !inside {
-				faults.Addf(diag.Pos{File: name}, "an overlay includes this, but the artifact starts at %s: set spec.gitops.path to %q, to start at the top of the repository, and render again", l.root, l.out)
+				faults.Addf(diag.Pos{File: name}, "an overlay includes this file, but the artifact starts at %s: set spec.gitops.path to %q, to start at the top of the repository, and render again", l.root, l.out)
 				continue
 			}
 		}

@@ -65,14 +65,14 @@ func (p *Project) errUnreadDeclarations() error {
 		"nothing is declared here, but the repository has declarations in %s", strings.Join(dirs, ", "))
 }
 
-// stillApplied returns a warning for each object or kustomization in the repository that applies
+// findStillApplied returns a warning for each object or kustomization in the repository that applies
 // declarations of pinned operators, because OLM would install these operators as well. The warning
 // is a fault if an object of a GitOps tool applies declarations of this workspace to a cluster that
 // may be one of its clusters. Otherwise it is a note: the operators were adopted from OLM, perhaps
 // nothing applies the kustomization, this workspace does not read the declarations, or the target
 // is another cluster. If the repository has several workspaces, declarations that this workspace
 // does not read are skipped.
-func (p *Project) stillApplied(lock *lockfile.File) (faults, notes []diag.Warning, err error) {
+func (p *Project) findStillApplied(lock *lockfile.File) (faults, notes []diag.Warning, err error) {
 	if !p.OnDisk() {
 		return nil, nil, nil
 	}

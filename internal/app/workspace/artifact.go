@@ -30,7 +30,7 @@ func (p *Project) Artifact(ctx context.Context, ref string) (*Artifact, error) {
 	}
 	var signed *trust.Verified
 	a, err := artifact.Open(ctx, client, ref, func(digest string) (err error) {
-		signed, err = p.Verified(ctx, ref, model.Digest(digest), trust.Provenance)
+		signed, err = p.Verify(ctx, ref, model.Digest(digest), trust.Provenance)
 		return err
 	})
 	p.Log.Done()

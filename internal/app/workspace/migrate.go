@@ -74,7 +74,7 @@ func (p *Project) Migrate(ctx context.Context) (*Migration, error) {
 	}
 	var faults diag.List
 	for _, name := range found {
-		faults.Add(diag.Pos{File: path.Join(p.Settings.Output, name)}, m.add(name))
+		faults.Add(diag.Pos{File: path.Join(p.Settings.Output, name)}, m.addOverlay(name))
 	}
 	if err := faults.Err(); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (m *migrator) plan(out *Migration) error {
 		out.files[to], out.Moves = text, append(out.Moves, Move{from, to})
 	}
 	for _, top := range m.overlays {
-		m.move(top, top.dir, top.to, func(file string) bool { return m.newPaths[file] == nil }) // the files that nothing refers to
+		m.planMove(top, top.dir, top.to, func(file string) bool { return m.newPaths[file] == nil }) // the files that nothing refers to
 	}
 	for _, places := range m.newPaths {
 		slices.Sort(places)
