@@ -240,8 +240,8 @@ func (c *Client) fetchManifest(ctx context.Context, repo name.Repository, ref st
 	return found.Manifest, nil
 }
 
-// checkManifestText checks that a response is a manifest and matches digest and a digest in ref,
-// if any. Proxies may respond with HTML pages.
+// checkManifestText checks that a response is a manifest with this digest; an empty digest matches
+// any. ref is the manifest's name in errors. Proxies may respond with HTML pages.
 func checkManifestText(data []byte, ref, digest string) error {
 	if got := store.DigestOf(data); digest != "" && got != digest {
 		return fmt.Errorf("manifest %s: %w", ref, &store.MismatchError{Got: got, WantSize: -1})
@@ -311,7 +311,7 @@ func (r *upstream) download(ctx context.Context, repo name.Repository, digest st
 	}
 }
 
-// fetchBlob copies a blob from a repository into the store by reading from t.
+// fetchBlob fetches a blob from a repository into the store. It reads the response through t.
 func (r *upstream) fetchBlob(ctx context.Context, repo name.Repository, digest string, t *transfer) error {
 	connection, err := r.client.connect(ctx, repo)
 	if err != nil {

@@ -27,7 +27,7 @@ type VendoredImage struct {
 type VendorReport struct {
 	Added   []string `json:"added"`   // in check mode: missing
 	Removed []string `json:"removed"` // in check mode: superfluous
-	Kept    int      `json:"kept"`    // files
+	Kept    int      `json:"kept"`    // number of unchanged files
 	Bytes   int64    `json:"bytes"`   // of all files at the end
 	New     int64    `json:"-"`       // of added image files
 }
@@ -79,9 +79,9 @@ type layoutUpdate struct {
 	report *VendorReport
 }
 
-// begin initializes the layout first, so that an interrupted run can be resumed, and locks it
-// until release is called. Other processes must wait, because the final cleanup would remove
-// their additions. With Mirror there is no cleanup, and no lock.
+// begin initializes the layout, so that an interrupted run can be resumed, and locks it until
+// release is called. Other processes must wait, because the final cleanup would remove their
+// additions. With Mirror there is no cleanup, and no lock.
 func (v *layoutUpdate) begin() (release func(), err error) {
 	lock := v.client.lockFor("layout " + v.dir.String())
 	lock.Lock()

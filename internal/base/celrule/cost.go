@@ -103,8 +103,8 @@ type bounded struct {
 	call func(x, y ref.Val) ref.Val
 }
 
-// mayTakeLong returns the cost and the implementation of a function whose time may exceed
-// the length of its arguments, or false for any other function.
+// mayTakeLong returns the cost and the implementation of a function that may take more than
+// linear time in the size of its arguments, or false for any other function.
 func mayTakeLong(function string) (bounded, bool) {
 	switch function {
 	case operators.Equals:

@@ -1,6 +1,6 @@
 package diag
 
-// Step is the step of a command after which the warnings of some kinds are complete.
+// Step is the part of a command that reports all warnings of a kind.
 type Step string
 
 // The steps. Unused waivers of warnings without a step cannot be detected.

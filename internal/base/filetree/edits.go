@@ -88,8 +88,9 @@ func (e *Edits) Are(several ...*Edits) bool {
 // sameFile reports whether two edits of a file are equal; nil is a removal.
 func sameFile(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 
-// Apply returns the files that quayside wrote to have, without indices, with the edits. It returns
-// an error if an edited file differs between have and base, the tree that the edits start from.
+// Apply applies the edits to have and returns the files written by quayside, without indices. It
+// returns an error if an edited file differs between have and base, the tree that the edits start
+// from.
 func (e *Edits) Apply(base, have *Tree) (*Tree, error) {
 	own, err := have.own()
 	if err != nil {

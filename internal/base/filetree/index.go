@@ -29,7 +29,7 @@ const (
 // entry is the entry of a file in an index.
 type entry struct {
 	digest string // "" if unknown
-	users  bool   // written by an earlier version: becomes the user's file if it is edited
+	users  bool   // handed over by an earlier version: the user's file once it is edited
 }
 
 // edited reports whether data differs from the content recorded by Write.
@@ -208,7 +208,7 @@ type FileChange struct {
 // Diff returns the changes by Write from have to want, sorted by path. It ignores the
 // user's files: those of have that are neither in its indices nor in want. The result
 // includes an index only if no other file of its directory changes. If have has no index,
-// it is no result of Write, and Diff compares all files in both directions.
+// Write did not write it, and Diff compares all files in both directions.
 func Diff(have, want *Tree) []FileChange {
 	own, err := have.own()
 	written := err != nil || len(own) > 0

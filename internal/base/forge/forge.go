@@ -46,7 +46,7 @@ type Pull struct {
 // Automerge is the condition for the automatic merge of a pull request.
 type Automerge struct {
 	Allowed bool          // whether the content allows it
-	After   time.Duration // minimum time since a pull request has its title
+	After   time.Duration // minimum time since the current title was set
 	Now     time.Time
 	Commit  string // the commit to merge
 }
@@ -98,7 +98,7 @@ func (c *Client) Propose(ctx context.Context, p Pull) (RequestResult, error) {
 	return result, nil
 }
 
-// proposedMark begins the last line of a text, which has the time since the title is proposed.
+// proposedMark begins the last line of a body, which contains the time when its title was set.
 const proposedMark = "<!-- quayside:proposed "
 
 func (c *Client) propose(ctx context.Context, p Pull) (RequestResult, error) {
@@ -145,7 +145,7 @@ func (c *Client) update(ctx context.Context, p Pull, have pull) (RequestResult, 
 	return result, c.automerge(ctx, p, have, &result)
 }
 
-// keepProposed returns body with the time of have, if both have one.
+// keepProposed returns body with the line of proposedMark from have, if both have one.
 func keepProposed(body, have string) string {
 	i, j := strings.LastIndex(body, proposedMark), strings.LastIndex(have, proposedMark)
 	if i < 0 || j < 0 {
@@ -155,7 +155,7 @@ func keepProposed(body, have string) string {
 	return body[:i] + strings.TrimRight(line, "\r") + "\n"
 }
 
-// automerge switches the automatic merge on if a pull request is old enough. A refusal by the forge is
+// automerge enables the automatic merge if a pull request is old enough. A refusal by the forge is
 // part of the result.
 func (c *Client) automerge(ctx context.Context, p Pull, have pull, result *RequestResult) error {
 	a := p.Automerge
@@ -180,7 +180,7 @@ func (c *Client) automerge(ctx context.Context, p Pull, have pull, result *Reque
 	return err
 }
 
-// CancelAutomerge switches the automatic merge of an open pull request off, so that a new commit is not
+// CancelAutomerge disables the automatic merge of an open pull request, so that a new commit is not
 // merged by an earlier decision.
 func (c *Client) CancelAutomerge(ctx context.Context, p Pull) error {
 	operation := fmt.Sprintf("cancelling the automatic merge of %s in %s", p.Head, c.at.Project)

@@ -36,8 +36,8 @@ type kind struct {
 
 	draft    string                                                            // prefix of the title of a draft; empty: a field
 	decorate func(ctx context.Context, c *Client, number int64, p Pull) error  // sets labels and reviewers
-	merge    func(ctx context.Context, c *Client, p pull, commit string) error // switches the automatic merge on
-	cancel   func(ctx context.Context, c *Client, p pull) error                // switches it off
+	merge    func(ctx context.Context, c *Client, p pull, commit string) error // enables the automatic merge
+	cancel   func(ctx context.Context, c *Client, p pull) error                // disables it
 }
 
 // splitTitle returns the prefix of a draft, and the rest of a title.

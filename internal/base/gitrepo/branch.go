@@ -16,7 +16,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// FileEdit is one file of a commit.
+// FileEdit is the change of one file in a commit.
 type FileEdit struct {
 	Path    string // from the top of the repository
 	Data    []byte
@@ -102,7 +102,7 @@ func (r *Repo) branch(ctx context.Context, name string, parent *Revision, c Comm
 	return hash, err
 }
 
-// IsGenerated reports whether tip is a commit by [Repo.Branch] or one that head contains. A commit by
+// IsGenerated reports whether tip is a commit by [Repo.Branch] or an ancestor of head. A commit by
 // Branch has the time of its parent; commits that a person makes, amends or rebases do not.
 func (r *Repo) IsGenerated(tip, head *Revision) bool {
 	c := tip.commit

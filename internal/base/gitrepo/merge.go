@@ -18,11 +18,11 @@ type Merge struct {
 	Open  bool        // an uncommitted merge, rebase, cherry-pick or revert
 }
 
-// Merges returns the merges that led to the current work tree. If a merge is open, it is the
-// only one. Otherwise the result is at most one finished join with a base, then HEAD alone
-// without a base. A finished join has the two parents of a merge commit at HEAD, or the
-// branch before its last rebase and the branch it was rebased onto. Merges returns nil
-// before the first commit.
+// Merges returns the merges that led to the current work tree. An uncommitted merge is the only
+// one. Otherwise the result is the completed merge that led to HEAD, if there is one and it has a
+// base, then HEAD alone without a base. The sides of a completed merge are the two parents of a
+// merge commit at HEAD, or the branch before its last rebase and the branch it was rebased onto.
+// Merges returns nil before the first commit.
 func (r *Repo) Merges() ([]Merge, error) {
 	head, err := r.named("HEAD", "HEAD")
 	if head == nil || err != nil {
@@ -43,7 +43,7 @@ func (r *Repo) Merges() ([]Merge, error) {
 	return out, err
 }
 
-// uncommittedMerge returns the uncommitted join; nil if there is none.
+// uncommittedMerge returns the uncommitted merge; nil if there is none.
 func (r *Repo) uncommittedMerge(head *Revision) (*Merge, error) {
 	theirs, err := r.named("MERGE_HEAD", "MERGE_HEAD")
 	if theirs == nil && err == nil {
@@ -77,8 +77,8 @@ func (r *Repo) uncommittedMerge(head *Revision) (*Merge, error) {
 	return nil, err
 }
 
-// completedMerge returns the finished merge that resulted in HEAD; nil if there is none, or if it
-// is missing in the clone.
+// completedMerge returns the completed merge that resulted in HEAD; nil if there is none, or if its
+// commits are missing in the clone.
 func (r *Repo) completedMerge(head *Revision) (*Merge, error) {
 	if head.commit.NumParents() == 2 {
 		ours, err := r.called("HEAD^1", head.commit.ParentHashes[0].String())
@@ -155,7 +155,7 @@ func (r *Repo) upstreams() []plumbing.ReferenceName {
 }
 
 // named returns the commit with the full name in Git, for example MERGE_HEAD, as a Revision
-// called name. It returns nil if there is no such commit.
+// with the given name. It returns nil if there is no such commit.
 func (r *Repo) named(name, full string) (*Revision, error) {
 	if full == strings.ToUpper(full) && !r.has(full) {
 		return nil, nil

@@ -28,7 +28,7 @@ func (r *Repo) Push(ctx context.Context, remote, branch, token, old string) (mov
 	return moved, err
 }
 
-// DeleteRemote deletes a branch of a remote, as [Repo.Push] changes it.
+// DeleteRemote deletes a branch of a remote. Its parameters are those of [Repo.Push].
 func (r *Repo) DeleteRemote(ctx context.Context, remote, branch, token, old string) error {
 	if _, err := r.push(ctx, remote, token, ":"+string(plumbing.NewBranchReferenceName(branch)), old); err != nil {
 		return fmt.Errorf("deleting %s in %s: %w", branch, diag.Redact(remote), err)
@@ -45,9 +45,9 @@ func (r *Repo) push(ctx context.Context, remote, token, spec, old string) (moved
 	return err == nil && !bytes.Contains(out, []byte("\n=\t")), err
 }
 
-// RemoteBranches returns the tips of the branches of a remote with a name or below it ("up",
-// "up/…"), by branch, with the credentials of [Repo.Push]. It fetches the commits, as loose objects
-// for go-git, and creates no references.
+// RemoteBranches returns the tips of the remote branch below and of those below it ("up", "up/…"),
+// by branch. It uses the credentials of [Repo.Push]. It fetches the commits, as loose objects for
+// go-git, and creates no references.
 func (r *Repo) RemoteBranches(ctx context.Context, remote, below, token string) (map[string]*Revision, error) {
 	head := string(plumbing.NewBranchReferenceName(below))
 	list, err := r.contact(ctx, remote, token, false, "ls-remote", "--", "", head, head+"/*")
@@ -83,9 +83,9 @@ func (r *Repo) RemoteBranches(ctx context.Context, remote, below, token string) 
 	return out, nil
 }
 
-// contact runs a git command that accesses a remote, whose name takes the place of the empty
-// argument. pushes selects the URLs for pushes. The token is passed only to the hosts of the URLs,
-// and never on the command line.
+// contact runs a git command that accesses a remote. The remote's name replaces the empty
+// argument. If pushes is true, the command uses the remote's push URLs. The token is passed only to
+// the hosts of the URLs, and never on the command line.
 func (r *Repo) contact(ctx context.Context, remote, token string, pushes bool, args ...string) ([]byte, error) {
 	p, err := r.program()
 	if err != nil {

@@ -192,8 +192,8 @@ func (r *Repo) HeadBranch() string {
 	return head.Target().Short()
 }
 
-// Branches returns the tips of the branches with a name or below it ("up", "up/…"), by branch. With
-// tracking, it includes remote-tracking branches, so that a branch can have several tips.
+// Branches returns the tips of the branch below and of those below it ("up", "up/…"), by branch.
+// With tracking, it includes remote-tracking branches, so that a branch can have several tips.
 func (r *Repo) Branches(below string, tracking bool) (map[string][]*Revision, error) {
 	refs, err := r.git.References()
 	if err != nil {

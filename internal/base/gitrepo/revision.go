@@ -80,8 +80,8 @@ func (r *Repo) Revision(name string) (*Revision, error) {
 // Head returns the current commit.
 func (r *Repo) Head() (*Revision, error) { return r.called("HEAD", "HEAD") }
 
-// called returns the commit with a full name, as in lookUp, as a Revision called name.
-// Errors include name and a hint for shallow clones.
+// called returns the commit with a full name, as in lookUp, as a Revision with the given name.
+// Errors include that name and a hint for shallow clones.
 func (r *Repo) called(name, full string) (*Revision, error) {
 	v, err := r.lookUp(name, full)
 	if err != nil {

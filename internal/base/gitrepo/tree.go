@@ -185,7 +185,7 @@ func (v *Revision) ReadEntry(e Entry) ([]byte, error) {
 		return nil, v.fault(e.Path, err)
 	}
 	if int64(len(data)) != size {
-		return nil, v.fault(e.Path, errors.New("its size differs from the recorded size"))
+		return nil, v.fault(e.Path, errors.New("the size differs from the recorded size"))
 	}
 	return data, nil
 }
@@ -266,8 +266,8 @@ func (v *Revision) fault(name string, err error) error {
 	return fmt.Errorf("%s:%s: %w", v.name, strings.TrimSuffix(name, "/"), err)
 }
 
-// Submodules returns the sorted paths in the content of a .gitmodules file. Git fetches no
-// submodule that this file does not name.
+// Submodules returns the sorted paths in the content of a .gitmodules file. Git fetches only
+// the submodules in this file.
 func Submodules(data []byte) ([]string, error) {
 	modules := config.NewModules()
 	if err := modules.Unmarshal(data); err != nil {

@@ -16,7 +16,7 @@ import (
 // client resolves to the same image: the registry in lower case, by its usual name and
 // without the default port; library/ before Docker's own images; only the digest if there
 // is one, otherwise the tag, by default latest. The case of repositories and tags is
-// significant and remains.
+// significant and kept.
 //
 // It returns an error for a reference with an ambiguous registry or path: a host name with
 // a final dot, a % or non-ASCII characters; an IP address that is not in its shortest form;

@@ -35,8 +35,8 @@ type Page struct {
 var style string
 
 // HTML returns the page. Text in Data is escaped for its context, and so are invisible
-// characters ([sanitize.Lines]). An error comes from the template or the type of Data, never
-// from its text.
+// characters ([sanitize.Lines]). Only the template or the type of Data can cause an error, not
+// the text in Data.
 func (p Page) HTML() ([]byte, error) {
 	body, err := template.New("body").Parse(p.Body)
 	if err != nil {

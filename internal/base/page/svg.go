@@ -68,8 +68,8 @@ type canvas struct {
 	right, bottom int
 }
 
-// text writes a name and, after it, a note, in as many lines as it needs. The name stays
-// in one line.
+// text writes a name and, after it, a note, in as many lines as needed. The name stays in one
+// line.
 func (c *canvas) text(x int, class, name, noteClass, note string) {
 	name = sanitize.Truncate(sanitize.Line(name), maxText)
 	fmt.Fprintf(c, "<text class=\"%s\" x=\"%d\" y=\"%d\">%s", class, x, c.bottom+line-6, html.EscapeString(name))
@@ -160,7 +160,7 @@ func (p Picture) draw(style string) string {
 	return head + c.String() + "</svg>"
 }
 
-// svg returns the line between the dots, with the columns to the left of an edge.
+// svg returns the line between the dots. The columns of lines end at left.
 func (r rail) svg(points []point, left int) string {
 	x := left - 2*track - r.column*track
 	leave, enter := -3, 3 // upwards: sources at the top of their dots, the target at its bottom

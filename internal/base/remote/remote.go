@@ -105,7 +105,7 @@ func forgeTable() []forgeEntry {
 	}
 }
 
-// Forges returns the names of the forges for people, in the order of the table.
+// Forges returns the display names of the forges, in the order of the table.
 func Forges() []string {
 	var out []string
 	for _, l := range forgeTable() {

@@ -55,9 +55,9 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// Absent returns a store without content. Reads and writes fail with why as the cause;
-// callers without need for a store continue.
-func Absent(why error) *Store { return &Store{fault: absent{why}} }
+// Absent returns a store without content. Its reads and writes fail with cause, so that only
+// callers that use the store are affected.
+func Absent(cause error) *Store { return &Store{fault: absent{cause}} }
 
 // absent is the reason for an absent store. It also matches [fs.ErrNotExist].
 type absent struct{ error }
@@ -310,7 +310,7 @@ func NewContextReader(ctx context.Context, r io.Reader) io.Reader { return ctxRe
 
 // ctxReader stops reading once ctx is done.
 type ctxReader struct {
-	ctx context.Context //nolint:containedctx // the reader lives no longer than the call with ctx
+	ctx context.Context //nolint:containedctx // the reader is used only during the call with ctx
 	r   io.Reader
 }
 

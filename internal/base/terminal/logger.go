@@ -40,7 +40,7 @@ func (t *Logger) Progress(format string, args ...any) {
 	t.shown = true
 }
 
-// Done wipes the line of progress.
+// Done erases the line of progress.
 func (t *Logger) Done() {
 	if t.shown {
 		fmt.Fprint(t.Device, "\r\x1b[K")

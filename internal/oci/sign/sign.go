@@ -3,7 +3,7 @@
 //
 // A signature is stored in both formats of cosign, because verifiers support
 // only one of them: as a simple signature under a tag, and as a sigstore
-// bundle that refers to the image. A statement is a bundle. Signatures with a
+// bundle that refers to the image. A statement is stored as a bundle only. Signatures with a
 // key are deterministic, and existing ones are not sent again.
 //
 // Start from [NewKey] or [Keyless], and [Signer.Sign].

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Token returns an identity token: SIGSTORE_ID_TOKEN, as set by GitLab and others, or in a
-// GitHub job with the permission, a token that it requests from GitHub.
+// Token returns an identity token: SIGSTORE_ID_TOKEN, as set by GitLab and others, or a token that
+// it requests from GitHub, in a GitHub job with the permission 'id-token: write'.
 func Token(ctx context.Context, getenv func(string) string) (string, error) {
 	if token := getenv("SIGSTORE_ID_TOKEN"); token != "" {
 		return token, nil

@@ -102,8 +102,8 @@ func newChecker(r Rule) (checker, error) {
 	return newIdentityChecker(r)
 }
 
-// normalMatch normalizes a pattern like repository names. It rejects a pattern that cannot match
-// any name, because such a rule would silently have no effect.
+// normalMatch returns the normal form of a pattern, like that of repository names. It rejects a
+// pattern that matches no name, because such a rule would silently have no effect.
 func normalMatch(pattern string) (string, error) {
 	if pattern == "*" {
 		return pattern, nil
