@@ -142,8 +142,9 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) {
 	}
 }
 
-// checkTargets adds a fault for each patch of a kustomization that selects nothing, because
-// kustomize ignores it. Patches of the kustomizations that it includes may be for others.
+// checkTargets adds a fault for each patch in the file of a kustomization that selects nothing,
+// because kustomize ignores such a patch. It does not check included kustomizations, whose patches
+// may be meant for other builds.
 func (l *loader) checkTargets(o *overlay.Overlay, d candidate) {
 	patches, err := o.Patches(func(file string) bool { return file == o.File })
 	if err != nil {

@@ -57,7 +57,7 @@ type applier struct {
 	include  string   // pattern of the included files relative to dir; "" for all
 	exclude  string   // pattern of excluded files
 	cluster  string   // name, server or kubeconfig of the target cluster; "" if not set
-	built    bool     // a kustomization, which nothing may apply
+	built    bool     // a kustomization, which possibly no object applies
 }
 
 // Limits of a survey.
@@ -66,9 +66,9 @@ const (
 	maxSurveyedSize  = 1 << 20   // bytes; a larger file is no declaration
 )
 
-// NewSurvey reads the manifests in fsys, the files of a repository. It does not enter
-// directories that skip accepts, nor names with a leading dot, nor what Git ignores. Files
-// that are not valid YAML are ignored. A missing directory is empty.
+// NewSurvey reads the manifests in fsys, the files of a repository. It skips directories for which
+// skip returns true, names with a leading dot, files that Git ignores, and files that are not valid
+// YAML. A missing directory is empty.
 func NewSurvey(fsys fs.FS, skip func(dir string) bool) (*Survey, error) {
 	s := &Survey{fsys: fsys, requests: map[string][]Request{}, includes: map[string][]string{}, ignored: map[string]*gitrepo.Ignore{}, sources: map[string]sourceObject{}}
 	ignoreFiles := map[string]bool{}
@@ -293,11 +293,11 @@ type Application struct {
 	Cluster  string // name, server or kubeconfig of the target cluster; "" if not set
 }
 
-// Applied returns the requests that a GitOps tool applies, sorted by their positions, with the
-// first object that makes it do so. declared are the declared paths of a workspace, and others
-// those of other workspaces. A kustomization that is not part of them counts as applied, because
-// the object that applies it may be elsewhere. Objects for the repositories at the URLs that
-// foreign accepts are ignored.
+// Applied returns the requests that a GitOps tool applies, sorted by their positions, each with the
+// first object that makes the tool apply it. declared are the declared paths of a workspace, and
+// others those of other workspaces. A kustomization outside of these paths counts as applied,
+// because the object that applies it may be in another repository. Objects are ignored if foreign
+// returns true for all their repository URLs.
 func (s *Survey) Applied(declared, others []string, foreign func(url string) bool) []Application {
 	files, inputs := s.inputs(declared)
 	_, more := s.inputs(others)
@@ -344,7 +344,7 @@ func (s *Survey) inputs(declared []string) (files, dirs map[string]bool) {
 	return files, dirs
 }
 
-// isForeign reports whether an applier reads another repository.
+// isForeign reports whether an applier applies only files of other repositories.
 func (s *Survey) isForeign(a applier, foreign func(url string) bool) bool {
 	urls := slices.DeleteFunc(slices.Clone(a.urls), func(url string) bool { return url == "" })
 	if source, known := s.sources[a.source]; known {
@@ -355,7 +355,7 @@ func (s *Survey) isForeign(a applier, foreign func(url string) bool) bool {
 	return len(urls) > 0 && !slices.ContainsFunc(urls, func(url string) bool { return !foreign(url) })
 }
 
-// isExcluded reports whether an applier leaves out a file without a kustomization.
+// isExcluded reports whether an applier excludes a file that is not part of a kustomization.
 func (s *Survey) isExcluded(a applier, file string) bool {
 	if slices.ContainsFunc(a.excluded, func(dir string) bool { return filetree.Within(file, dir) }) {
 		return true

@@ -100,7 +100,7 @@ func (r *reader) readObject(n *yaml.Node, kind string) {
 	}
 }
 
-// add adds a summary with its operators in order. Two results for one operator are an error.
+// add sorts the operators of a summary and adds it. It adds a fault for each duplicate operator.
 func (r *reader) add(s *Summary) {
 	slices.SortStableFunc(s.Operators, byName)
 	for i, o := range s.Operators {
@@ -150,7 +150,7 @@ type wireStatus struct {
 	Operators   []*yaml.Node `json:"operators"`
 }
 
-// wireStatusOperator is likewise. Its other fields are those of an observed file.
+// wireStatusOperator has the decoded fields of an operator in a status document.
 type wireStatusOperator struct {
 	Operator       string       `json:"operator"`
 	Version        string       `json:"version"`

@@ -121,7 +121,7 @@ func (c *ruleChecker) checkOwnRules() {
 		field := diag.Item("spec.policy.rules", i) + ".name"
 		switch {
 		case slices.Contains(c.findings, r.Name):
-			c.addf(field, "%q is the name of a rule of findings: choose another", r.Name)
+			c.addf(field, "%q is the name of a built-in rule: choose another name", r.Name)
 		case slices.Contains(c.codes, r.Name):
 			c.addf(field, "%q is the code of a warning: choose another name", r.Name)
 		default:

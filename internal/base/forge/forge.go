@@ -58,7 +58,7 @@ type RequestResult struct {
 	Outcome Outcome `json:"outcome" form:"enum=opened|updated|unchanged"` // "" if there is no comment and none is wanted
 
 	Automerge bool   `json:"automerge,omitempty" doc:"whether the forge merges it when its requirements are met"`
-	Refusal   string `json:"automergeRefused,omitempty" doc:"reason why the forge does not"`
+	Refusal   string `json:"automergeRefused,omitempty" doc:"reason why the forge refused the automatic merge"`
 	NotSet    string `json:"notSet,omitempty" doc:"reason why the labels or reviewers of a new pull request were not set"`
 }
 

@@ -28,7 +28,7 @@ func (e *MismatchError) Error() string {
 	case e.WantSize >= 0 && e.GotSize < e.WantSize:
 		return fmt.Sprintf("truncated: %d of %d bytes", e.GotSize, e.WantSize)
 	case e.WantSize >= 0 && e.GotSize > e.WantSize:
-		return fmt.Sprintf("longer than its %d bytes", e.WantSize)
+		return fmt.Sprintf("longer than %d bytes", e.WantSize)
 	default:
 		return "digest mismatch: the content is " + e.Got
 	}

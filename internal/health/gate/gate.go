@@ -48,14 +48,14 @@ const (
 	NotUpgradeable Cause = "notUpgradeable" // the operator blocks upgrades
 	NotObserved    Cause = "notObserved"    // there is no observation, or the latest one is without the operator
 	Unidentified   Cause = "unidentified"   // the latest observation does not name its cluster
-	Duplicate      Cause = "duplicate"      // it is an observation of another cluster, by UID
-	Unsigned       Cause = "unsigned"       // it is not signed as required
+	Duplicate      Cause = "duplicate"      // another cluster has the same UID
+	Unsigned       Cause = "unsigned"       // the latest observation is not signed as required
 	TooOld         Cause = "tooOld"         // the latest observation is too old
 	OtherBundle    Cause = "otherBundle"    // the cluster has another bundle
 	Unhealthy      Cause = "unhealthy"      // the bundle matches, but is unhealthy
 	NotSoaked      Cause = "notSoaked"      // healthy, but not for long enough
 	TooFew         Cause = "tooFew"         // the environment has fewer clusters than required
-	Left           Cause = "left"           // observed since the evidence began, but no longer gets the operator
+	Left           Cause = "left"           // recently observed with the operator, but no longer gets it
 )
 
 // Reason is a cause and the affected clusters.
@@ -83,13 +83,13 @@ type Verdict struct {
 //
 // seen may contain observations of any operator and environment, in any order. For each cluster, the
 // latest observation counts, or the worst one if several have the same time. Earlier observations
-// only determine how long the cluster has been healthy. Observations after now only count if they
-// are against an upgrade.
+// only determine how long the cluster has been healthy. Observations dated after now count only if
+// they block upgrades.
 //
 // A cluster counts as healthy if its latest observation is evidence by the rule, matches the pin's
 // bundle, and has been healthy for the soak time. The operator passes if the share and the number of
 // healthy clusters are sufficient and no cluster blocks upgrades. A cluster that no longer gets the
-// operator is a reason; it also blocks if the operator was unhealthy or not upgradeable there.
+// operator is listed as a reason; it blocks if the operator was unhealthy or not upgradeable there.
 func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
 	of := map[string][]Observation{}
 	for _, o := range seen {
@@ -136,8 +136,8 @@ func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
 	return v
 }
 
-// judgeLeft returns the clusters of the environment that were observed with the operator since the
-// evidence began and no longer get it, and whether one of them blocks the promotion.
+// judgeLeft returns the clusters of the environment that were observed with the operator within
+// rule.Within plus rule.Soak and no longer get it, and whether one of them blocks the promotion.
 func judgeLeft(rule Rule, pin Pin, of map[string][]Observation, now time.Time) (left []ClusterNote, blocked bool) {
 	began := now.Add(-time.Duration(rule.Within + rule.Soak))
 	for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -225,9 +225,9 @@ func judgeCluster(rule Rule, pin Pin, name string, seen []Observation, now time.
 	return f
 }
 
-// upgradeRefusal returns the operator's latest reason to block upgrades, or "". Only newer evidence of
-// the same cluster that it is upgradeable withdraws one: an observation without the condition does
-// not. seen is sorted by time.
+// upgradeRefusal returns the operator's latest reason to block upgrades, or "". A reason is valid
+// until newer evidence of the same cluster reports the operator as upgradeable; an observation
+// without the condition is no such evidence. seen is sorted by time.
 func upgradeRefusal(seen []Observation, problem func(Observation) (Cause, string)) string {
 	isWithdrawn := func(o Observation) bool {
 		return !o.At.IsZero() && slices.ContainsFunc(seen, func(later Observation) bool {
@@ -249,7 +249,7 @@ func upgradeRefusal(seen []Observation, problem func(Observation) (Cause, string
 }
 
 // Problem returns the reason why an observation is no evidence of the clusters of an environment at
-// a time, or "". Every command judges observations by it.
+// time now, or "". All commands use it to reject observations.
 func (r Rule) Problem(environment string, clusters []string, o Observation, now time.Time) (cause Cause, note string) {
 	switch cause, note = r.identify(environment, clusters, o); {
 	case cause != "":
@@ -264,7 +264,7 @@ func (r Rule) Problem(environment string, clusters []string, o Observation, now 
 	return "", ""
 }
 
-// identify is Problem without regard to time.
+// identify is [Rule.Problem] without the checks of the time.
 func (r Rule) identify(environment string, clusters []string, o Observation) (cause Cause, note string) {
 	var missing []string
 	for _, f := range [][3]string{{"environment", o.Environment, environment}, {"cluster", o.Cluster, "any"}, {"UID of kube-system", o.ClusterUID, "any"}} {
@@ -285,8 +285,8 @@ func (r Rule) identify(environment string, clusters []string, o Observation) (ca
 	return "", ""
 }
 
-// checkObservation returns the reason why evidence is not good, apart from
-// the soak time.
+// checkObservation returns the reason why a cluster is not healthy according to an observation,
+// apart from the soak time, or "".
 func checkObservation(pin Pin, o Observation) (cause Cause, note string) {
 	switch {
 	case o.Absent:
@@ -311,8 +311,8 @@ func (p Pin) matches(o Observation) bool {
 
 // healthySince returns the time since which a cluster has been healthy with the pin without
 // interruption. seen is sorted, and the last observation is healthy. The time between two
-// observations counts if the later one contains its start in Since, or if it is at most
-// rule.Within.
+// observations counts as healthy if Since of the later one is not after the earlier one. If Since
+// is unknown, the time must not exceed rule.Within.
 func healthySince(rule Rule, pin Pin, seen []Observation) time.Time {
 	last := seen[len(seen)-1]
 	out, first := last.At, last.At

@@ -368,7 +368,7 @@ func TestVerifyHostileRegistry(t *testing.T) {
 		with string
 		want string
 	}{
-		"other bytes for the payload":  {"/blobs/", strings.Repeat("not what the digest names", 20), "longer than its "},
+		"other bytes for the payload":  {"/blobs/", strings.Repeat("not what the digest names", 20), "longer than "},
 		"a page for the manifest":      {"/manifests/sha256-", "<html>", "invalid character"},
 		"a huge manifest":              {"/manifests/sha256-", strings.Repeat(" ", 5<<20), "exceeds the limit of 4194304 bytes"},
 		"a page for the referrers":     {"/referrers/", "<html>", ""},
