@@ -118,7 +118,7 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) {
 			if trace == nil {
 				trace = o.Trace()
 			}
-			mapPos = l.originOf(trace, o, i, r)
+			mapPos = l.positionMapper(trace, o, i, r)
 		}
 		if err := r.errs.Err(); err != nil {
 			l.errs.Add(l.pos(o.File), diag.MapPositions(err, mapPos))
@@ -157,9 +157,9 @@ func (l *loader) checkTargets(o *overlay.Overlay, d candidate) {
 	}
 }
 
-// originOf returns a function that maps positions in a built object to positions in source files.
+// positionMapper returns a function that maps positions in a built object to positions in source files.
 // Positions of unknown origin map to the kustomization file.
-func (l *loader) originOf(t *overlay.Trace, o *overlay.Overlay, i int, r *reader) func(diag.Pos) diag.Pos {
+func (l *loader) positionMapper(t *overlay.Trace, o *overlay.Overlay, i int, r *reader) func(diag.Pos) diag.Pos {
 	from := map[diag.Pos]diag.Pos{}
 	if len(r.docs) == 1 {
 		from = t.Places(i, r.docs[0])

@@ -194,7 +194,7 @@ type reader struct {
 	errs  diag.List
 
 	sources []appliedDir // directories that GitOps tools apply because of objects of other kinds
-	around  *yaml.Node   // the Policy that contains the current object, or nil
+	policy  *yaml.Node   // the Policy that contains the current object, or nil
 }
 
 // declare appends d to a list in the reader's set.
@@ -223,7 +223,7 @@ func (r *reader) readObject(n *yaml.Node) {
 		if !slices.Contains(k.versions, apiVersion) {
 			_, v := yamlnode.Field(n, "apiVersion")
 			if group == string(Quayside) {
-				yamlnode.Header(r.file, n, k.versions[len(k.versions)-1], kind, &r.errs)
+				yamlnode.CheckHeader(r.file, n, k.versions[len(k.versions)-1], kind, &r.errs)
 				return
 			}
 			r.errs.Addf(r.at(v), "unknown apiVersion %q for %s: must be %s", apiVersion, kind, strings.Join(k.versions, " or "))

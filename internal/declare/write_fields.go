@@ -105,7 +105,7 @@ func setField(lines []string, s Subscription, f Field, values []string) error {
 		if old == "" || isItem && len(s.Values(f)) > 1 {
 			return fmt.Errorf("%s: YAML style not supported: cannot change %s", at, path)
 		}
-		lines[at.Line-1] = before + format(values, isList && !isItem, old) + rest[len(old):]
+		lines[at.Line-1] = before + formatValues(values, isList && !isItem, old) + rest[len(old):]
 		return nil
 	}
 	if _, isSet := s.Fields[list]; isItem && isSet {
@@ -115,7 +115,7 @@ func setField(lines []string, s Subscription, f Field, values []string) error {
 	line := []rune(lines[at.Line-1])
 	before, rest := string(line[:at.Col-1]), string(line[at.Col-1:])
 	old := findScalar(rest)
-	entry := list[strings.LastIndex(list, ".")+1:] + ": " + format(values, isList, "")
+	entry := list[strings.LastIndex(list, ".")+1:] + ": " + formatValues(values, isList, "")
 	if indent := regexp.MustCompile(`^( *)["']?[A-Za-z]+["']?: +$`).FindStringSubmatch(before); indent != nil {
 		lines[at.Line-1] = strings.TrimSuffix(string(line), "\n") + "\n" + indent[1] + entry + "\n"
 		return nil
@@ -203,8 +203,8 @@ func findScalar(text string) string {
 	return regexp.MustCompile(`^("([^"\\]|\\.)*"|'[^']*'|\[[^\]#]*\]|[^\s,\]}\[{&*!|>'"#]([^,\]}#]*[^\s,\]}#])?)`).FindString(text)
 }
 
-// format returns values as YAML, in the quotes of the old text.
-func format(values []string, isList bool, old string) string {
+// formatValues returns values as YAML, in the quotes of the old text.
+func formatValues(values []string, isList bool, old string) string {
 	var out []string
 	for _, v := range values {
 		switch quoted := yamlnode.Quote(v); {

@@ -134,7 +134,7 @@ type wireStored struct {
 func (r *reader) parseObserved(n *yaml.Node) *Summary {
 	var w wireFile
 	before := len(r.errs)
-	if yamlnode.Header(r.file, n, APIVersion, Kind, &r.errs) {
+	if yamlnode.CheckHeader(r.file, n, APIVersion, Kind, &r.errs) {
 		r.errs.Add(diag.Pos{File: r.file}, yamlnode.Decode(r.file, n, &w))
 	}
 	if len(r.errs) > before {

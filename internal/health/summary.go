@@ -127,12 +127,12 @@ func Summarize(lock *lockfile.File, got []OperatorObservation, now time.Time) Su
 			out.Operators = append(out.Operators, newUnpinnedHealth(o))
 		}
 	}
-	slices.SortFunc(out.Operators, byName)
+	slices.SortFunc(out.Operators, compareOperators)
 	return out
 }
 
-// byName orders operators by namespace, then by package.
-func byName(a, b OperatorHealth) int {
+// compareOperators orders operators by namespace, then by package.
+func compareOperators(a, b OperatorHealth) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
 }
 

@@ -208,7 +208,7 @@ func (b *lazyBlob) MediaType() (types.MediaType, error) { return b.part.mediaTyp
 // Compressed implements partial.CompressedLayer.
 func (b *lazyBlob) Compressed() (io.ReadCloser, error) {
 	b.opened = true
-	r, err := openWhole(b.ctx, b.from, b.part)
+	r, err := openVerified(b.ctx, b.from, b.part)
 	if err != nil {
 		b.err = err
 		return nil, err

@@ -29,7 +29,7 @@ func (w *Workspace) Effective() []Setting {
 	var out []Setting
 	_, spec := yamlnode.Field(w.effective(), "spec")
 	forEachLeaf(spec, "spec", func(field string, n *yaml.Node) {
-		out = append(out, Setting{Field: field, Value: encodeJSON(n), Pos: w.setAt(field)})
+		out = append(out, Setting{Field: field, Value: encodeJSON(n), Pos: w.positionOf(field)})
 	})
 	return out
 }
@@ -52,7 +52,7 @@ func (w *Workspace) EffectiveYAML() []byte {
 	_, spec := yamlnode.Field(root, "spec")
 	forEachLeaf(spec, "spec", func(field string, n *yaml.Node) {
 		n.LineComment = "default"
-		if p := w.setAt(field); p.Line > 0 {
+		if p := w.positionOf(field); p.Line > 0 {
 			n.LineComment = diag.Pos{File: p.File, Line: p.Line}.String()
 		}
 	})
@@ -65,9 +65,9 @@ func (w *Workspace) EffectiveYAML() []byte {
 	return b.Bytes()
 }
 
-// setAt returns the position at which a field is set, possibly in the short form of its parent. It
+// positionOf returns the position at which a field is set, possibly in the short form of its parent. It
 // returns the zero position if no file sets the field.
-func (w *Workspace) setAt(field string) diag.Pos {
+func (w *Workspace) positionOf(field string) diag.Pos {
 	if p, set := w.Fields[field]; set {
 		return p
 	}

@@ -63,7 +63,7 @@ func (l *loader) load(name, file string, data []byte) bool {
 	}
 	if len(docs) == 0 {
 		docs = []*yaml.Node{{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}}
-	} else if !yamlnode.Header(name, docs[0], APIVersion, Kind, &l.errs) {
+	} else if !yamlnode.CheckHeader(name, docs[0], APIVersion, Kind, &l.errs) {
 		return false
 	}
 	at := len(l.layers)

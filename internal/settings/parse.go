@@ -462,8 +462,8 @@ func (v validator) checkURL(field, s string) {
 	}
 }
 
-// isDay reports whether s is a calendar date such as 2027-01-31.
-func isDay(s string) bool {
+// isDate reports whether s is a calendar date such as 2027-01-31.
+func isDate(s string) bool {
 	_, err := time.Parse(time.DateOnly, s)
 	return err == nil
 }

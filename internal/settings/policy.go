@@ -66,7 +66,7 @@ func (v validator) checkWaivers() {
 		switch {
 		case w.Expires == "":
 			v.Addf(field+".expires", "missing: specify the last day of the waiver, such as 2027-01-01")
-		case !isDay(w.Expires):
+		case !isDate(w.Expires):
 			v.Addf(field+".expires", "%q is not a day such as 2027-01-01", w.Expires)
 		}
 		key := w.Selectors()

@@ -189,7 +189,7 @@ func (l *treeLoader) checkUpToDate(ctx context.Context, c *Tree) error {
 		return err
 	}
 	n := len(filetree.Diff(have, res.Tree))
-	for _, name := range filetree.Foreign(have, res.Tree) {
+	for _, name := range filetree.UserFiles(have, res.Tree) {
 		if workspace.GitOpsEffect(name, res.Tree) != "" {
 			n++
 		}

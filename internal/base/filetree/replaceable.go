@@ -6,10 +6,10 @@ import (
 	"io/fs"
 )
 
-// Replaceable returns an error if a directory must not be replaced: it is not empty and does
+// CheckReplaceable returns an error if a directory must not be replaced: it is not empty and does
 // not contain the regular file mark. kind is the expected kind of directory, for the message:
 // "an OCI layout". A missing directory is replaceable.
-func Replaceable(dir fs.FS, mark, kind string) error {
+func CheckReplaceable(dir fs.FS, mark, kind string) error {
 	entries, err := fs.ReadDir(dir, ".")
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil

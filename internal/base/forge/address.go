@@ -42,14 +42,14 @@ func Locate(kind, repository string, getenv func(string) string) (Address, error
 		return Address{}, fmt.Errorf("%s is not a server address: --pull-request needs a GitHub, GitLab or Gitea remote", diag.Redact(repository))
 	}
 	for _, k := range forgeKinds() {
-		if kind != k.name && (kind != "" || at.Public() != remote.Forge(k.name)) {
+		if kind != k.name && (kind != "" || at.PublicForge() != remote.Forge(k.name)) {
 			continue
 		}
 		if !strings.Contains(at.Project, "/") {
 			return Address{}, fmt.Errorf("%s contains no repository", diag.Redact(repository))
 		}
 		api := at.Server().JoinPath(k.api).String()
-		if k.publicAPI != "" && at.Public() == remote.Forge(k.name) {
+		if k.publicAPI != "" && at.PublicForge() == remote.Forge(k.name) {
 			api = k.publicAPI
 		}
 		return Address{k.name, api, at.Project}, nil

@@ -132,7 +132,7 @@ func (c *Client) update(ctx context.Context, p Pull, have pull) (RequestResult, 
 	result := RequestResult{Number: have.number(), URL: have.url(), Outcome: Unchanged}
 	mark, title := c.kind.splitTitle(have.Title)
 	if title == p.Title {
-		p.Body = keepProposed(p.Body, have.body())
+		p.Body = keepProposedLine(p.Body, have.body())
 	}
 	if title != p.Title || !isSameText(have.body(), p.Body) {
 		result.Outcome = Updated
@@ -145,8 +145,8 @@ func (c *Client) update(ctx context.Context, p Pull, have pull) (RequestResult, 
 	return result, c.automerge(ctx, p, have, &result)
 }
 
-// keepProposed returns body with the line of proposedMark from have, if both have one.
-func keepProposed(body, have string) string {
+// keepProposedLine returns body with the line of proposedMark from have, if both have one.
+func keepProposedLine(body, have string) string {
 	i, j := strings.LastIndex(body, proposedMark), strings.LastIndex(have, proposedMark)
 	if i < 0 || j < 0 {
 		return body
@@ -261,7 +261,7 @@ func (c *Client) comment(ctx context.Context, number int64, marker, want string,
 			result.Outcome = Unchanged
 			return result, nil
 		}
-		err := c.do(ctx, c.kind.edit, c.kind.one(c.at.Project, number, have.ID), map[string]string{"body": want}, nil)
+		err := c.do(ctx, c.kind.edit, c.kind.comment(c.at.Project, number, have.ID), map[string]string{"body": want}, nil)
 		var refused *statusError
 		if errors.As(err, &refused) && (refused.code == http.StatusForbidden || refused.code == http.StatusNotFound) {
 			continue

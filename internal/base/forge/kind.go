@@ -32,7 +32,7 @@ type kind struct {
 	find       func(project string, p Pull) string           // query that finds p
 	write      func(p Pull, open bool) map[string]any        // body of the request to open or to change
 	comments   func(project string, number int64) string     // path of the comments of a pull request
-	one        func(project string, number, id int64) string // path of a comment
+	comment    func(project string, number, id int64) string // path of a comment
 
 	draft    string                                                            // prefix of the title of a draft; empty: a field
 	decorate func(ctx context.Context, c *Client, number int64, p Pull) error  // sets labels and reviewers
@@ -76,7 +76,7 @@ func forgeKinds() []kind {
 		comments: func(project string, n int64) string {
 			return fmt.Sprintf("repos/%s/issues/%d/comments", pathSegments(project), n)
 		},
-		one: func(project string, _, id int64) string {
+		comment: func(project string, _, id int64) string {
 			return fmt.Sprintf("repos/%s/issues/comments/%d", pathSegments(project), id)
 		},
 		decorate: decorateHub, merge: mergeGitHub, cancel: cancelGitHub,
@@ -120,7 +120,7 @@ func gitlabKind() kind {
 		},
 		draft: "Draft: ", decorate: decorateGitLab, merge: mergeGitLab, cancel: cancelGitLab,
 		comments: func(p string, n int64) string { return fmt.Sprintf("%s/merge_requests/%d/notes", project(p), n) },
-		one: func(p string, n, id int64) string {
+		comment: func(p string, n, id int64) string {
 			return fmt.Sprintf("%s/merge_requests/%d/notes/%d", project(p), n, id)
 		},
 	}

@@ -179,7 +179,7 @@ func (p *program) commit(ctx context.Context, parent string, c Commit) (hash str
 	if _, err := in.run(ctx, who, strings.NewReader(c.Message), "-c", "maintenance.auto=false", "-c", "gc.auto=0", "commit", "--quiet", "--allow-empty", "--cleanup=verbatim", "--file=-"); err != nil {
 		return "", err
 	}
-	return in.line(ctx, "rev-parse", "HEAD")
+	return in.runLine(ctx, "rev-parse", "HEAD")
 }
 
 // stage writes changes to the work tree and the index. Files keep their mode in the index.

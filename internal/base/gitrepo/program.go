@@ -46,8 +46,8 @@ func (p *program) run(ctx context.Context, env []string, stdin io.Reader, args .
 	return out.Bytes(), nil
 }
 
-// line runs a git command and returns its output without surrounding white space.
-func (p *program) line(ctx context.Context, args ...string) (string, error) {
+// runLine runs a git command and returns its output without surrounding white space.
+func (p *program) runLine(ctx context.Context, args ...string) (string, error) {
 	out, err := p.run(ctx, nil, nil, args...)
 	return strings.TrimSpace(string(out)), err
 }
@@ -99,10 +99,10 @@ func (r *Repo) Unclean(ctx context.Context, paths []string) (differ, absent []st
 
 // runsHooks reports whether the repository has hooks for commits.
 func (p *program) runsHooks(ctx context.Context) (bool, error) {
-	if set, _ := p.line(ctx, "config", "--name-only", "--get-regexp", `^hook\.`); set != "" { // fails if there are none
+	if set, _ := p.runLine(ctx, "config", "--name-only", "--get-regexp", `^hook\.`); set != "" { // fails if there are none
 		return true, nil
 	}
-	dir, err := p.line(ctx, "rev-parse", "--git-path", "hooks")
+	dir, err := p.runLine(ctx, "rev-parse", "--git-path", "hooks")
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(p.dir, dir)
 	}

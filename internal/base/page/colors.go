@@ -40,8 +40,8 @@ func Colors() string {
 		"@media (prefers-color-scheme: dark) { :root {" + cssProperties(Color.dark) + " } }\n"
 }
 
-// paperColor returns the palette for printing, which is always light.
-func paperColor() string {
+// printColors returns the palette for printing, which is always light.
+func printColors() string {
 	return "@media print { :root { color-scheme: light;" + cssProperties(Color.light) + " } }\n"
 }
 

@@ -26,7 +26,7 @@ func LockFile(f *os.File, wait time.Duration) (unlock func(), err error) {
 	unlock = func() { unlockAndClose(f) }
 	for until := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
 		switch err := tryLock(f); {
-		case !errors.Is(err, errBusyLock):
+		case !errors.Is(err, errLockHeld):
 			return unlock, nil
 		case time.Now().After(until):
 			unlock()

@@ -274,7 +274,7 @@ func (s *Store) blobPath(digest string) (string, error) {
 // openRegular opens the regular file at path. It rejects any other file, and also symbolic
 // links. If a concurrent writer replaces the file in the meantime, it tries again.
 func openRegular(path string) (*os.File, error) {
-	for range maxReplaced {
+	for range maxOpenAttempts {
 		before, err := os.Lstat(path)
 		if err != nil {
 			return nil, err
@@ -294,8 +294,8 @@ func openRegular(path string) (*os.File, error) {
 	return nil, fmt.Errorf("%q changed while it was opened: %w", path, fs.ErrNotExist)
 }
 
-// maxReplaced is the maximum number of attempts to open a file that is being replaced.
-const maxReplaced = 100
+// maxOpenAttempts is the maximum number of attempts to open a file that is being replaced.
+const maxOpenAttempts = 100
 
 // syncDir makes a rename durable if the system supports it.
 func syncDir(dir string) {

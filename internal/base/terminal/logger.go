@@ -20,7 +20,7 @@ type Logger struct {
 	shown   bool      // a line of progress is shown
 	waived  int       // number of waived warnings
 	warned  bool      // a warning that a waiver can silence was printed
-	pulls   pulls
+	pulls   transfers
 }
 
 // NewLogger returns a logger whose time starts now.

@@ -10,16 +10,16 @@ import (
 // progress is the transfer state of a blob, in bytes.
 type progress struct{ done, total int64 }
 
-// pulls tracks the transfer of images.
-type pulls struct {
+// transfers tracks the transfer of images.
+type transfers struct {
 	mu   sync.Mutex // also guards the terminal while images are fetched
 	done map[string]map[string]progress
 	last string
 }
 
-// Pull shows the progress of an image: done of total bytes of the blob with this digest have
+// PullProgress shows the progress of an image: done of total bytes of the blob with this digest have
 // arrived. It does not repeat an identical line.
-func (t *Logger) Pull(image, digest string, done, total int64) {
+func (t *Logger) PullProgress(image, digest string, done, total int64) {
 	p := &t.pulls
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,7 +41,7 @@ func (t *Logger) Pull(image, digest string, done, total int64) {
 
 // line returns the progress line of an image. The numbers come first because a narrow
 // terminal cuts off the end.
-func (p *pulls) line(image string) string {
+func (p *transfers) line(image string) string {
 	var done, total int64
 	layers := 0
 	for _, b := range p.done[image] {

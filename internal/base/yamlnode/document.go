@@ -143,11 +143,11 @@ func shiftError(err error, file string, lines int) error {
 
 // writer is a sink that writes the parts selected by a filter as canonical JSON.
 type writer struct {
-	out    []byte
-	places []origin
-	twice  bool    // a mapping has two equal keys
-	next   *Filter // for the next value in a mapping
-	stack  []frame
+	out       []byte
+	places    []origin
+	duplicate bool    // a mapping has two equal keys
+	next      *Filter // for the next value in a mapping
+	stack     []frame
 
 	members []span // of the mappings in stack
 	keys    []byte // names of the members
@@ -280,7 +280,7 @@ func (w *writer) sort(f frame) {
 	for i, m := range members {
 		if i > 0 {
 			w.sorted = append(w.sorted, ',')
-			w.twice = w.twice || bytes.Equal(w.key(members[i-1]), w.key(m))
+			w.duplicate = w.duplicate || bytes.Equal(w.key(members[i-1]), w.key(m))
 		}
 		by := f.start + len(w.sorted) - m.from
 		for _, p := range w.places[m.placed:m.placedTo] {

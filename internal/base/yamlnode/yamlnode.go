@@ -105,7 +105,7 @@ func parse(file string, data []byte, lim Limits) ([]*yaml.Node, error) {
 		}
 		roots = append(roots, &n)
 	}
-	newColumns(data).fix(roots)
+	newColumns(data).fixNodes(roots)
 	return roots, nil
 }
 

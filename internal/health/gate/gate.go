@@ -45,17 +45,17 @@ type Cause string
 
 // The causes, in reporting order.
 const (
-	NotUpgradeable Cause = "notUpgradeable" // the operator blocks upgrades
-	NotObserved    Cause = "notObserved"    // there is no observation, or the latest one is without the operator
-	Unidentified   Cause = "unidentified"   // the latest observation does not name its cluster
-	Duplicate      Cause = "duplicate"      // another cluster has the same UID
-	Unsigned       Cause = "unsigned"       // the latest observation is not signed as required
-	TooOld         Cause = "tooOld"         // the latest observation is too old
-	OtherBundle    Cause = "otherBundle"    // the cluster has another bundle
-	Unhealthy      Cause = "unhealthy"      // the bundle matches, but is unhealthy
-	NotSoaked      Cause = "notSoaked"      // healthy, but not for long enough
-	TooFew         Cause = "tooFew"         // the environment has fewer clusters than required
-	Left           Cause = "left"           // recently observed with the operator, but no longer gets it
+	NotUpgradeable    Cause = "notUpgradeable" // the operator blocks upgrades
+	NotObserved       Cause = "notObserved"    // there is no observation, or the latest one is without the operator
+	Unidentified      Cause = "unidentified"   // the latest observation does not name its cluster
+	Duplicate         Cause = "duplicate"      // another cluster has the same UID
+	Unsigned          Cause = "unsigned"       // the latest observation is not signed as required
+	TooOld            Cause = "tooOld"         // the latest observation is too old
+	OtherBundle       Cause = "otherBundle"    // the cluster has another bundle
+	Unhealthy         Cause = "unhealthy"      // the bundle matches, but is unhealthy
+	NotSoaked         Cause = "notSoaked"      // healthy, but not for long enough
+	TooFew            Cause = "tooFew"         // the environment has fewer clusters than required
+	NoLongerInstalled Cause = "left"           // recently observed with the operator, but no longer gets it
 )
 
 // Reason is a cause and the affected clusters.
@@ -120,15 +120,15 @@ func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
 			v.Since = c.since
 		}
 	}
-	left, blocked := judgeLeft(rule, pin, of, now)
+	left, blocked := judgeRemoved(rule, pin, of, now)
 	if len(left) > 0 {
-		by[Left] = left
+		by[NoLongerInstalled] = left
 	}
-	v.Pass = v.Healthy >= rule.Clusters && v.Healthy*int(whole) >= int(rule.Healthy)*v.Clusters && len(by[NotUpgradeable]) == 0 && !blocked
+	v.Pass = v.Healthy >= rule.Clusters && v.Healthy*int(fullShare) >= int(rule.Healthy)*v.Clusters && len(by[NotUpgradeable]) == 0 && !blocked
 	if v.Clusters < rule.Clusters {
-		by[TooFew] = newClusters(pin.Clusters)
+		by[TooFew] = newClusterNotes(pin.Clusters)
 	}
-	for _, cause := range []Cause{NotUpgradeable, NotObserved, Unidentified, Duplicate, Unsigned, TooOld, OtherBundle, Unhealthy, NotSoaked, TooFew, Left} {
+	for _, cause := range []Cause{NotUpgradeable, NotObserved, Unidentified, Duplicate, Unsigned, TooOld, OtherBundle, Unhealthy, NotSoaked, TooFew, NoLongerInstalled} {
 		if list, ok := by[cause]; ok {
 			v.Reasons = append(v.Reasons, Reason{cause, list})
 		}
@@ -136,9 +136,9 @@ func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
 	return v
 }
 
-// judgeLeft returns the clusters of the environment that were observed with the operator within
+// judgeRemoved returns the clusters of the environment that were observed with the operator within
 // rule.Within plus rule.Soak and no longer get it, and whether one of them blocks the promotion.
-func judgeLeft(rule Rule, pin Pin, of map[string][]Observation, now time.Time) (left []ClusterNote, blocked bool) {
+func judgeRemoved(rule Rule, pin Pin, of map[string][]Observation, now time.Time) (left []ClusterNote, blocked bool) {
 	began := now.Add(-time.Duration(rule.Within + rule.Soak))
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		list := slices.DeleteFunc(of[name], func(o Observation) bool {
@@ -158,7 +158,7 @@ func judgeLeft(rule Rule, pin Pin, of map[string][]Observation, now time.Time) (
 	return left, blocked
 }
 
-func newClusters(names []string) []ClusterNote {
+func newClusterNotes(names []string) []ClusterNote {
 	out := make([]ClusterNote, len(names))
 	for i, name := range names {
 		out[i].Name = name
@@ -216,7 +216,7 @@ func judgeCluster(rule Rule, pin Pin, name string, seen []Observation, now time.
 		return f
 	}
 	seen = slices.DeleteFunc(seen, func(o Observation) bool {
-		cause, _ := rule.identify(pin.Environment, []string{name}, o)
+		cause, _ := rule.checkIdentity(pin.Environment, []string{name}, o)
 		return cause != "" && pin.matches(o) && o.Healthy
 	})
 	if f.since = healthySince(rule, pin, seen); last.At.Sub(f.since) < time.Duration(rule.Soak) {
@@ -251,7 +251,7 @@ func upgradeRefusal(seen []Observation, problem func(Observation) (Cause, string
 // Problem returns the reason why an observation is no evidence of the clusters of an environment at
 // time now, or "". All commands use it to reject observations.
 func (r Rule) Problem(environment string, clusters []string, o Observation, now time.Time) (cause Cause, note string) {
-	switch cause, note = r.identify(environment, clusters, o); {
+	switch cause, note = r.checkIdentity(environment, clusters, o); {
 	case cause != "":
 		return cause, note
 	case o.At.IsZero():
@@ -264,8 +264,8 @@ func (r Rule) Problem(environment string, clusters []string, o Observation, now 
 	return "", ""
 }
 
-// identify is [Rule.Problem] without the checks of the time.
-func (r Rule) identify(environment string, clusters []string, o Observation) (cause Cause, note string) {
+// checkIdentity is [Rule.Problem] without the checks of the time.
+func (r Rule) checkIdentity(environment string, clusters []string, o Observation) (cause Cause, note string) {
 	var missing []string
 	for _, f := range [][3]string{{"environment", o.Environment, environment}, {"cluster", o.Cluster, "any"}, {"UID of kube-system", o.ClusterUID, "any"}} {
 		if f[1] == "" && f[2] != "" && r.Identified {

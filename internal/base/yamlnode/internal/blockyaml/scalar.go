@@ -162,7 +162,7 @@ func commentStart(line []byte) int {
 func (p *parser) resolve(s []byte, at int) {
 	wanted := p.skim == 0
 	switch {
-	case isCertain(s):
+	case isCertainString(s):
 		if wanted {
 			p.sink.Text(s, at)
 		}
