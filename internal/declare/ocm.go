@@ -101,7 +101,7 @@ func (c checker) checkCompliance(spec specPolicy) {
 	if spec.ComplianceType == "mustnothave" {
 		c.Addf("spec.complianceType", "mustnothave declares no operator: remove the policy from the declarations; undeclared operators are not rendered")
 	}
-	removal, judged := spec.RemovalBehavior, spec.ComplianceConfig
+	removal, compliance := spec.RemovalBehavior, spec.ComplianceConfig
 	for _, f := range []struct {
 		field, value string
 		allowed      []string
@@ -110,11 +110,11 @@ func (c checker) checkCompliance(spec specPolicy) {
 		{"removalBehavior.subscriptions", removal.Subscriptions, []string{"Keep", "Delete"}},
 		{"removalBehavior.clusterServiceVersions", removal.ClusterServiceVersions, []string{"Keep", "Delete"}},
 		{"removalBehavior.customResourceDefinitions", removal.CustomResourceDefinitions, []string{"Keep", "Delete"}},
-		{"complianceConfig.catalogSourceUnhealthy", judged.CatalogSourceUnhealthy, []string{"Compliant", "NonCompliant"}},
-		{"complianceConfig.deploymentsUnavailable", judged.DeploymentsUnavailable, []string{"Compliant", "NonCompliant"}},
-		{"complianceConfig.upgradesAvailable", judged.UpgradesAvailable, []string{"Compliant", "NonCompliant"}},
-		{"complianceConfig.deprecationsPresent", judged.DeprecationsPresent, []string{"Compliant", "NonCompliant"}},
-		{"complianceConfig.minorChannelUpgradeAvailable", judged.MinorChannelUpgradeAvailable, []string{"Compliant", "NonCompliant"}},
+		{"complianceConfig.catalogSourceUnhealthy", compliance.CatalogSourceUnhealthy, []string{"Compliant", "NonCompliant"}},
+		{"complianceConfig.deploymentsUnavailable", compliance.DeploymentsUnavailable, []string{"Compliant", "NonCompliant"}},
+		{"complianceConfig.upgradesAvailable", compliance.UpgradesAvailable, []string{"Compliant", "NonCompliant"}},
+		{"complianceConfig.deprecationsPresent", compliance.DeprecationsPresent, []string{"Compliant", "NonCompliant"}},
+		{"complianceConfig.minorChannelUpgradeAvailable", compliance.MinorChannelUpgradeAvailable, []string{"Compliant", "NonCompliant"}},
 	} {
 		c.enum("spec."+f.field, f.value, f.allowed...)
 	}

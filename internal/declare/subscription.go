@@ -69,9 +69,9 @@ func Merge(sets ...*Set) (*Set, error) {
 // merge appends the objects of one kind from all sets to out, sorted by namespace, name and
 // position. It adds a fault for each duplicate. Subscriptions of all dialects must differ in
 // namespace or name, because these are their key in the lock.
-func merge[T object](errs *diag.List, out *[]T, sets []*Set, of func(*Set) []T) {
+func merge[T object](errs *diag.List, out *[]T, sets []*Set, listOf func(*Set) []T) {
 	for _, s := range sets {
-		*out = append(*out, of(s)...)
+		*out = append(*out, listOf(s)...)
 	}
 	slices.SortStableFunc(*out, func(a, b T) int {
 		x, y := a.identity(), b.identity()

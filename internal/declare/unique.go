@@ -22,8 +22,8 @@ func (s *Set) checkContradictions(errs *diag.List) {
 			if a.Package != b.Package || b.Package == "" || b.Namespace == "" || a.Key() == b.Key() {
 				continue
 			}
-			if what := findContradiction(a, b); what != nil {
-				errs.Addf(b.At(what.field), "package %q in namespace %q is requested with a different %s at %s", b.Package, b.Namespace, what.name, a.At(what.field))
+			if conflict := findContradiction(a, b); conflict != nil {
+				errs.Addf(b.At(conflict.field), "package %q in namespace %q is requested with a different %s at %s", b.Package, b.Namespace, conflict.name, a.At(conflict.field))
 			}
 		}
 	}

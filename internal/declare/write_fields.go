@@ -50,8 +50,8 @@ func SetFields(text []byte, s Subscription, values map[Field][]string) ([]byte, 
 // ParseConfig parses the YAML text of a config, and returns it as canonical JSON. name is the file in
 // positions.
 func ParseConfig(name, text string) ([]byte, error) {
-	const around = "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: x, namespace: x}\nspec:\n  package: x\n  config:\n"
-	set, err := Parse(name, []byte(around+"    "+strings.ReplaceAll(text, "\n", "\n    ")))
+	const prefix = "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: x, namespace: x}\nspec:\n  package: x\n  config:\n"
+	set, err := Parse(name, []byte(prefix+"    "+strings.ReplaceAll(text, "\n", "\n    ")))
 	if err != nil {
 		return nil, diag.MapPositions(err, func(diag.Pos) diag.Pos { return diag.Pos{File: name} })
 	}

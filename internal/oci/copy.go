@@ -54,10 +54,10 @@ func (c *Client) openRoot(ctx context.Context, src Source) (from origin, digest 
 }
 
 // listParts returns all parts of an image. Each part comes after the parts that it refers to,
-// and the last one has the given digest. For an index, the parts include all images, or if one
-// is true, only the image that [Client.Open] chooses.
-func (c *Client) listParts(ctx context.Context, from origin, digest string, data []byte, one bool) ([]part, error) {
-	w := &partWalk{client: c, from: from, chosenOnly: one, seen: map[string]bool{}}
+// and the last one has the given digest. For an index, the parts include all images, or if
+// chosenOnly is true, only the image that [Client.Open] chooses.
+func (c *Client) listParts(ctx context.Context, from origin, digest string, data []byte, chosenOnly bool) ([]part, error) {
+	w := &partWalk{client: c, from: from, chosenOnly: chosenOnly, seen: map[string]bool{}}
 	err := w.manifest(ctx, digest, data, 0)
 	return w.parts, err
 }

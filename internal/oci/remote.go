@@ -96,12 +96,12 @@ func (c *Client) upstream(src Source) (*upstream, error) {
 
 // candidates returns the repositories to try in order, mirrors first.
 func (c *Client) candidates(src Source) ([]name.Repository, error) {
-	places, err := c.Mirrors.locations(src.Name, src.Digest != "")
+	locations, err := c.Mirrors.locations(src.Name, src.Digest != "")
 	if err != nil {
 		return nil, err
 	}
-	repos := make([]name.Repository, len(places))
-	for i, p := range places {
+	repos := make([]name.Repository, len(locations))
+	for i, p := range locations {
 		if repos[i], err = c.repository(p); err != nil {
 			return nil, err
 		}

@@ -29,9 +29,9 @@ type Draft struct {
 func (d Draft) Text() []byte {
 	var b bytes.Buffer
 	write := func(lines ...string) { b.WriteString(strings.Join(lines, "\n") + "\n") }
-	field := func(key, value, otherwise string) string {
+	field := func(key, value, fallback string) string {
 		if value == "" {
-			return "  # " + formatField(key, otherwise)
+			return "  # " + formatField(key, fallback)
 		}
 		return "  " + formatField(key, value)
 	}

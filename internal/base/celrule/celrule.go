@@ -76,8 +76,8 @@ func (r *Rule) Fields(variable string) []string {
 		if e.Kind() != ast.SelectKind {
 			return
 		}
-		of := e.AsSelect().Operand()
-		if of.Kind() == ast.IdentKind && of.AsIdent() == variable && !e.AsSelect().IsTestOnly() {
+		operand := e.AsSelect().Operand()
+		if operand.Kind() == ast.IdentKind && operand.AsIdent() == variable && !e.AsSelect().IsTestOnly() {
 			out = append(out, e.AsSelect().FieldName())
 		}
 	}))

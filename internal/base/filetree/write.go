@@ -292,17 +292,17 @@ func (p *plan) run() error {
 // the old and the new files.
 func (p *plan) steps() (steps []step, temporaries []string) {
 	add := func(name string, do func(root *os.Root) error) { steps = append(steps, step{name, do}) }
-	var placed []step
-	made := map[string]bool{".": true} // directories
+	var placements []step
+	created := map[string]bool{".": true} // directories
 	write := func(name string, data []byte) {
 		temporary := path.Join(p.nearestExisting(path.Dir(name)), fmt.Sprintf("%s.%d", Index, len(temporaries)))
 		temporaries = append(temporaries, temporary)
 		add(name, func(root *os.Root) error { return p.write(root, temporary, name, data) })
-		if dir := path.Dir(name); !made[dir] && !p.disk[dir].IsDir() {
-			made[dir] = true
-			placed = append(placed, step{name, func(root *os.Root) error { return root.MkdirAll(dir, 0o755) }})
+		if dir := path.Dir(name); !created[dir] && !p.disk[dir].IsDir() {
+			created[dir] = true
+			placements = append(placements, step{name, func(root *os.Root) error { return root.MkdirAll(dir, 0o755) }})
 		}
-		placed = append(placed, step{name, func(root *os.Root) error { return root.Rename(temporary, name) }})
+		placements = append(placements, step{name, func(root *os.Root) error { return root.Rename(temporary, name) }})
 	}
 	for _, name := range p.leftovers {
 		add(name, func(root *os.Root) error { return ignoreMissing(root.Remove(name)) })
@@ -327,13 +327,13 @@ func (p *plan) steps() (steps []step, temporaries []string) {
 	for _, name := range blocking {
 		add(name, func(root *os.Root) error { return ignoreMissing(root.Remove(name)) })
 	}
-	steps = append(steps, placed[:len(placed)-len(last)]...)
+	steps = append(steps, placements[:len(placements)-len(last)]...)
 	for _, name := range p.remove {
 		if !slices.Contains(blocking, name) {
 			add(name, func(root *os.Root) error { return removeFile(root, name) })
 		}
 	}
-	steps = append(steps, placed[len(placed)-len(last):]...)
+	steps = append(steps, placements[len(placements)-len(last):]...)
 	add(".", flush)
 	return steps, temporaries
 }

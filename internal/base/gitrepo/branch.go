@@ -172,11 +172,11 @@ func (p *program) commit(ctx context.Context, parent string, c Commit) (hash str
 		return "", err
 	}
 	when := fmt.Sprintf("@%d %s", c.When.Unix(), c.When.Format("-0700"))
-	var who []string
+	var identity []string
 	for _, role := range []string{"AUTHOR", "COMMITTER"} {
-		who = append(who, "GIT_"+role+"_NAME="+c.Author.Name, "GIT_"+role+"_EMAIL="+c.Author.Email, "GIT_"+role+"_DATE="+when)
+		identity = append(identity, "GIT_"+role+"_NAME="+c.Author.Name, "GIT_"+role+"_EMAIL="+c.Author.Email, "GIT_"+role+"_DATE="+when)
 	}
-	if _, err := in.run(ctx, who, strings.NewReader(c.Message), "-c", "maintenance.auto=false", "-c", "gc.auto=0", "commit", "--quiet", "--allow-empty", "--cleanup=verbatim", "--file=-"); err != nil {
+	if _, err := in.run(ctx, identity, strings.NewReader(c.Message), "-c", "maintenance.auto=false", "-c", "gc.auto=0", "commit", "--quiet", "--allow-empty", "--cleanup=verbatim", "--file=-"); err != nil {
 		return "", err
 	}
 	return in.runLine(ctx, "rev-parse", "HEAD")

@@ -56,14 +56,14 @@ func (p *program) runLine(ctx context.Context, args ...string) (string, error) {
 // repository or an index, because hooks set them. It makes paths literal, disables prompts
 // and optional locks, and sets the language of messages to English.
 func gitEnvironment() []string {
-	place := []string{
+	repositoryVars := []string{
 		"GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
 		"GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_SHALLOW_FILE", "GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE", "GIT_NO_REPLACE_OBJECTS",
 		"GIT_QUARANTINE_PATH", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
 	}
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool {
 		name, _, _ := strings.Cut(s, "=")
-		return slices.Contains(place, name)
+		return slices.Contains(repositoryVars, name)
 	})
 	return append(env, "GIT_LITERAL_PATHSPECS=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LANGUAGE=en")
 }

@@ -20,12 +20,12 @@ import (
 // empty. Over https, Push uses the credentials of the URL, or token if not empty, or Git's
 // configuration. Over ssh, it uses Git's configuration. Over plain http, it sends token only to
 // this machine ([Confidential]), and credentials in the URL of another machine are an error.
-func (r *Repo) Push(ctx context.Context, remote, branch, token, old string) (moved bool, err error) {
+func (r *Repo) Push(ctx context.Context, remote, branch, token, old string) (changed bool, err error) {
 	ref := string(plumbing.NewBranchReferenceName(branch))
-	if moved, err = r.push(ctx, remote, token, ref+":"+ref, old); err != nil {
+	if changed, err = r.push(ctx, remote, token, ref+":"+ref, old); err != nil {
 		err = fmt.Errorf("pushing %s to %s: %w", branch, diag.Redact(remote), err)
 	}
-	return moved, err
+	return changed, err
 }
 
 // DeleteRemoteBranch deletes a branch of a remote. Its parameters are those of [Repo.Push].
@@ -36,7 +36,7 @@ func (r *Repo) DeleteRemoteBranch(ctx context.Context, remote, branch, token, ol
 	return nil
 }
 
-func (r *Repo) push(ctx context.Context, remote, token, spec, old string) (moved bool, err error) {
+func (r *Repo) push(ctx context.Context, remote, token, spec, old string) (changed bool, err error) {
 	_, ref, _ := strings.Cut(spec, ":")
 	out, err := r.runRemote(ctx, remote, token, true, "push", "--porcelain", "--force-with-lease="+ref+":"+old, "--", "", spec)
 	if bytes.Contains(out, []byte("\n!\t")) && bytes.Contains(out, []byte("[rejected]")) {

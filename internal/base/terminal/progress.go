@@ -17,9 +17,9 @@ type transfers struct {
 	last string
 }
 
-// PullProgress shows the progress of an image: done of total bytes of the blob with this digest have
+// Pull shows the progress of an image: done of total bytes of the blob with this digest have
 // arrived. It does not repeat an identical line.
-func (t *Logger) PullProgress(image, digest string, done, total int64) {
+func (t *Logger) Pull(image, digest string, done, total int64) {
 	p := &t.pulls
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -97,7 +97,7 @@ func TestPullProgress(t *testing.T) {
 		{Image: "quay.io/org/b:v1", Digest: "3", Done: 1, Total: 1_000_000},
 		{Image: "quay.io/org/a:v1", Digest: "2", Done: 1_500_000, Total: 1_500_000},
 	} {
-		p.PullProgress(blob.Image, blob.Digest, blob.Done, blob.Total)
+		p.Pull(blob.Image, blob.Digest, blob.Done, blob.Total)
 	}
 	p.NoteDuringPull("done")
 	want := strings.Join([]string{

@@ -38,7 +38,7 @@ func CheckHeader(file string, n *yaml.Node, apiVersion, kind string, errs *diag.
 
 // isNewer reports whether apiVersion is a later version of the same group than known.
 func isNewer(apiVersion, known string) bool {
-	group, reads, _ := strings.Cut(known, "/")
+	group, supported, _ := strings.Cut(known, "/")
 	got, ok := strings.CutPrefix(apiVersion, group+"/")
-	return ok && regexp.MustCompile(`^v[1-9][0-9]{0,3}((alpha|beta)[1-9][0-9]{0,3})?$`).MatchString(got) && version.CompareKubeAwareVersionStrings(got, reads) > 0
+	return ok && regexp.MustCompile(`^v[1-9][0-9]{0,3}((alpha|beta)[1-9][0-9]{0,3})?$`).MatchString(got) && version.CompareKubeAwareVersionStrings(got, supported) > 0
 }

@@ -91,19 +91,19 @@ type Verdict struct {
 // healthy clusters are sufficient and no cluster blocks upgrades. A cluster that no longer gets the
 // operator is listed as a reason; it blocks if the operator was unhealthy or not upgradeable there.
 func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
-	of := map[string][]Observation{}
+	byCluster := map[string][]Observation{}
 	for _, o := range seen {
 		if o.Operator == pin.Operator && (o.Environment == "" || o.Environment == pin.Environment) {
-			of[o.Cluster] = append(of[o.Cluster], o)
+			byCluster[o.Cluster] = append(byCluster[o.Cluster], o)
 		}
 	}
 	v := Verdict{Clusters: len(pin.Clusters), Reasons: []Reason{}}
-	by := map[Cause][]ClusterNote{}
+	byCause := map[Cause][]ClusterNote{}
 	names := map[string]string{} // by UID
 	for _, name := range pin.Clusters {
-		c := judgeCluster(rule, pin, name, of[name], now)
+		c := judgeCluster(rule, pin, name, byCluster[name], now)
 		if c.refusal != "" {
-			by[NotUpgradeable] = append(by[NotUpgradeable], ClusterNote{name, c.refusal})
+			byCause[NotUpgradeable] = append(byCause[NotUpgradeable], ClusterNote{name, c.refusal})
 		}
 		if first, known := names[c.uid]; known && c.cause == "" {
 			c.cause, c.note = Duplicate, "has the UID of "+first
@@ -112,7 +112,7 @@ func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
 			names[c.uid] = name
 		}
 		if c.cause != "" {
-			by[c.cause] = append(by[c.cause], ClusterNote{name, c.note})
+			byCause[c.cause] = append(byCause[c.cause], ClusterNote{name, c.note})
 			continue
 		}
 		v.Healthy++
@@ -120,16 +120,16 @@ func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
 			v.Since = c.since
 		}
 	}
-	left, blocked := judgeRemoved(rule, pin, of, now)
-	if len(left) > 0 {
-		by[NoLongerInstalled] = left
+	removed, blocked := judgeRemoved(rule, pin, byCluster, now)
+	if len(removed) > 0 {
+		byCause[NoLongerInstalled] = removed
 	}
-	v.Pass = v.Healthy >= rule.Clusters && v.Healthy*int(fullShare) >= int(rule.Healthy)*v.Clusters && len(by[NotUpgradeable]) == 0 && !blocked
+	v.Pass = v.Healthy >= rule.Clusters && v.Healthy*int(fullShare) >= int(rule.Healthy)*v.Clusters && len(byCause[NotUpgradeable]) == 0 && !blocked
 	if v.Clusters < rule.Clusters {
-		by[TooFew] = newClusterNotes(pin.Clusters)
+		byCause[TooFew] = newClusterNotes(pin.Clusters)
 	}
 	for _, cause := range []Cause{NotUpgradeable, NotObserved, Unidentified, Duplicate, Unsigned, TooOld, OtherBundle, Unhealthy, NotSoaked, TooFew, NoLongerInstalled} {
-		if list, ok := by[cause]; ok {
+		if list, ok := byCause[cause]; ok {
 			v.Reasons = append(v.Reasons, Reason{cause, list})
 		}
 	}
@@ -138,10 +138,10 @@ func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
 
 // judgeRemoved returns the clusters of the environment that were observed with the operator within
 // rule.Within plus rule.Soak and no longer get it, and whether one of them blocks the promotion.
-func judgeRemoved(rule Rule, pin Pin, of map[string][]Observation, now time.Time) (left []ClusterNote, blocked bool) {
+func judgeRemoved(rule Rule, pin Pin, byCluster map[string][]Observation, now time.Time) (removed []ClusterNote, blocked bool) {
 	began := now.Add(-time.Duration(rule.Within + rule.Soak))
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		list := slices.DeleteFunc(of[name], func(o Observation) bool {
+	for _, name := range slices.Sorted(maps.Keys(byCluster)) {
+		list := slices.DeleteFunc(byCluster[name], func(o Observation) bool {
 			return o.Environment == "" || o.Absent || !o.At.IsZero() && o.At.Before(began)
 		})
 		if slices.Contains(pin.Clusters, name) || len(list) == 0 {
@@ -153,9 +153,9 @@ func judgeRemoved(rule Rule, pin Pin, of map[string][]Observation, now time.Time
 			note = "unhealthy: " + c.note
 		}
 		blocked = blocked || note != ""
-		left = append(left, ClusterNote{name, note})
+		removed = append(removed, ClusterNote{name, note})
 	}
-	return left, blocked
+	return removed, blocked
 }
 
 func newClusterNotes(names []string) []ClusterNote {

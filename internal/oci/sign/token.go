@@ -16,19 +16,19 @@ func Token(ctx context.Context, getenv func(string) string) (string, error) {
 	if token := getenv("SIGSTORE_ID_TOKEN"); token != "" {
 		return token, nil
 	}
-	where := getenv("ACTIONS_ID_TOKEN_REQUEST_URL")
-	if where == "" {
+	tokenURL := getenv("ACTIONS_ID_TOKEN_REQUEST_URL")
+	if tokenURL == "" {
 		return "", errors.New("no identity token: set SIGSTORE_ID_TOKEN, specify a file with --identity-token, or grant the GitHub job the permission 'id-token: write'")
 	}
-	token, err := requestGitHubToken(ctx, where, getenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN"))
+	token, err := requestGitHubToken(ctx, tokenURL, getenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN"))
 	if err != nil {
 		return "", fmt.Errorf("requesting a token from GitHub: %w", err)
 	}
 	return token, nil
 }
 
-func requestGitHubToken(ctx context.Context, where, secret string) (string, error) {
-	u, err := url.Parse(where)
+func requestGitHubToken(ctx context.Context, tokenURL, secret string) (string, error) {
+	u, err := url.Parse(tokenURL)
 	if err != nil {
 		return "", errors.New("ACTIONS_ID_TOKEN_REQUEST_URL is not a URL")
 	}

@@ -59,16 +59,16 @@ func newIdentityChecker(r Rule) (*identityChecker, error) {
 	if c.verifier, err = verify.NewVerifier(trusted, opts...); err != nil {
 		return nil, err
 	}
-	whole := ""
+	anchored := ""
 	c.wanted = fmt.Sprintf("%q at issuer %q", r.Identity, r.Issuer)
 	if r.IdentityRegexp != "" {
 		if _, err := regexp.Compile(r.IdentityRegexp); err != nil {
 			return nil, fmt.Errorf("identityRegexp: %w", err)
 		}
-		whole = "^(?:" + r.IdentityRegexp + ")$"
+		anchored = "^(?:" + r.IdentityRegexp + ")$"
 		c.wanted = fmt.Sprintf("an identity matching %q at issuer %q", r.IdentityRegexp, r.Issuer)
 	}
-	c.identity, err = verify.NewShortCertificateIdentity(r.Issuer, "", r.Identity, whole)
+	c.identity, err = verify.NewShortCertificateIdentity(r.Issuer, "", r.Identity, anchored)
 	return c, err
 }
 
