@@ -282,14 +282,14 @@ func (c *Client) checkManifest(m *v1.Manifest) error {
 	return nil
 }
 
-func checkDescriptor(what string, d v1.Descriptor, limit int64) error {
+func checkDescriptor(noun string, d v1.Descriptor, limit int64) error {
 	switch {
 	case !imageref.IsDigest(d.Digest.String()):
-		return fmt.Errorf("%s digest %q: only sha256 is supported", what, d.Digest.String())
+		return fmt.Errorf("%s digest %q: only sha256 is supported", noun, d.Digest.String())
 	case d.Size < 0:
-		return fmt.Errorf("%s %s: invalid size %d", what, d.Digest, d.Size)
+		return fmt.Errorf("%s %s: invalid size %d", noun, d.Digest, d.Size)
 	case d.Size > limit:
-		return fmt.Errorf("%s %s: %d bytes exceed the limit of %d", what, d.Digest, d.Size, limit)
+		return fmt.Errorf("%s %s: %d bytes exceed the limit of %d", noun, d.Digest, d.Size, limit)
 	default:
 		return nil
 	}

@@ -217,7 +217,7 @@ func checkLocation(faults *diag.List, pos diag.Pos, where, s string) {
 // locations returns the locations to try for an image of repo, in order: the
 // mirrors of the longest matching prefix, then the source. Rules with the
 // same prefix are joined in file order. Mirrors blocked by another prefix are
-// omitted. It returns an error if no location is left, or if the rules are
+// omitted. It returns an error if no location remains, or if the rules are
 // ambiguous.
 func (m Mirrors) locations(repo string, byDigest bool) ([]string, error) {
 	if _, err := imageref.NormalRepositoryPrefix(repo); err != nil && len(m.rules) > 0 {

@@ -31,13 +31,13 @@ type conn struct {
 
 // get sends a request that go-containerregistry does not support. It also fetches blobs, because
 // the library would compute their digest a second time.
-func (w *conn) get(ctx context.Context, what, ref string) (*http.Response, error) {
-	url := fmt.Sprintf("%s://%s/v2/%s/%s/%s", w.repo.Scheme(), w.repo.RegistryStr(), w.repo.RepositoryStr(), what, ref)
+func (w *conn) get(ctx context.Context, endpoint, ref string) (*http.Response, error) {
+	url := fmt.Sprintf("%s://%s/v2/%s/%s/%s", w.repo.Scheme(), w.repo.RegistryStr(), w.repo.RepositoryStr(), endpoint, ref)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	if what == "referrers" {
+	if endpoint == "referrers" {
 		req.Header.Set("Accept", string(types.OCIImageIndex))
 	}
 	return w.http.Do(req)

@@ -53,12 +53,12 @@ func (v validator) checkKeyless(field string, t Trust) {
 	v.checkRelative(field+".trustRoot", t.TrustRoot)
 }
 
-// checkExclusive adds a fault for each non-empty field in others, because these fields conflict
-// with the field named first.
-func (v validator) checkExclusive(field, first string, others map[string]string) {
+// checkExclusive adds a fault for each non-empty field in others. with is the field that they
+// conflict with.
+func (v validator) checkExclusive(field, with string, others map[string]string) {
 	for _, name := range []string{"identity", "identityRegexp", "issuer", "trustRoot"} {
 		if others[name] != "" {
-			v.Addf(field+"."+name, "conflicts with %s: an entry can have only one of them", first)
+			v.Addf(field+"."+name, "conflicts with %s: an entry can have only one of them", with)
 		}
 	}
 }

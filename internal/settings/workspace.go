@@ -107,7 +107,7 @@ type Reporter struct {
 // Policy defines which findings of a diff are refused.
 type Policy struct {
 	FailOn   string            `json:"failOn" default:"\"high\"" form:"enum=off|info|low|medium|high|critical" doc:"The lowest severity that is refused; off refuses nothing."`
-	Clusters []Level           `json:"clusters" doc:"Overrides of spec.policy.failOn for some clusters. The first entry that matches a cluster applies."`
+	Clusters []ClusterSeverity `json:"clusters" doc:"Overrides of spec.policy.failOn for some clusters. The first entry that matches a cluster applies."`
 	Waivers  []diag.Waiver     `json:"waivers" doc:"Findings and warnings that are accepted until a date."`
 	Rules    []Rule            `json:"rules" doc:"Rules of your own, in CEL, over a finding or an object."`
 	Severity map[string]string `json:"severity" doc:"Severity of a rule, instead of its default: off, info, low, medium, high or critical."`
@@ -150,8 +150,8 @@ type Automerge struct {
 	After       gate.Span `json:"after" default:"\"0s\"" doc:"Time since the upgrade was first proposed, such as 3d. The first run after this time enables the merge."`
 }
 
-// Level overrides Policy.FailOn for some clusters.
-type Level struct {
+// ClusterSeverity overrides Policy.FailOn for some clusters.
+type ClusterSeverity struct {
 	Names  []string `json:"names" form:"required nonempty" doc:"Names of clusters; a * at the end matches any text."`
 	FailOn string   `json:"failOn" form:"required enum=off|info|low|medium|high|critical" doc:"Lowest severity that is refused in these clusters; off refuses nothing."`
 }

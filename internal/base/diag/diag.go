@@ -46,7 +46,7 @@ func (p Pos) String() string {
 	return b.String()
 }
 
-// MarshalText returns what String returns.
+// MarshalText returns the result of String.
 func (p Pos) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // Compare orders by file, line, column.

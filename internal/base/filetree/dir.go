@@ -219,7 +219,7 @@ func (d Dir) Remove(name string) error {
 	return d.root.wrapError("remove", d.displayPath(name), full, err)
 }
 
-// wrapError adds the shown path to an error. If a symbolic link on the path leads out of the root,
+// wrapError adds the display path to an error. If a symbolic link on the path leads out of the root,
 // the result reports the link as the cause.
 func (r *root) wrapError(op, shown, full string, err error) error {
 	if err == nil {

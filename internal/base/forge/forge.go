@@ -98,7 +98,8 @@ func (c *Client) Propose(ctx context.Context, p Pull) (RequestResult, error) {
 	return result, nil
 }
 
-// proposedMark begins the last line of a body, which contains the time when its title was set.
+// proposedMark begins the last line of the body of a pull request, which contains the time when the
+// current title was set.
 const proposedMark = "<!-- quayside:proposed "
 
 func (c *Client) propose(ctx context.Context, p Pull) (RequestResult, error) {

@@ -48,7 +48,7 @@ func (k kind) splitTitle(title string) (mark, rest string) {
 	return "", title
 }
 
-// forgeKinds returns the forges in the order of CI detection: Gitea comes before GitHub
+// forgeKinds returns the forges in the order of CI detection: Gitea precedes GitHub
 // because its runner sets GitHub's variables too.
 func forgeKinds() []kind {
 	hub := kind{

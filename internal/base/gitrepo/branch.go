@@ -102,7 +102,7 @@ func (r *Repo) branch(ctx context.Context, name string, parent *Revision, c Comm
 	return hash, err
 }
 
-// IsGenerated reports whether tip is a commit by [Repo.Branch] or an ancestor of head. A commit by
+// IsGenerated reports whether tip is a commit by [Repo.Branch], or is contained in head. A commit by
 // Branch has the time of its parent; commits that a person makes, amends or rebases do not.
 func (r *Repo) IsGenerated(tip, head *Revision) bool {
 	c := tip.commit

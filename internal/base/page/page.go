@@ -3,7 +3,7 @@
 // their hashes.
 //
 // A picture is a list of rows with lines on their left side from row to row, as in the log of a
-// repository. The index of a row is its position, and each line takes the first free column, so
+// repository. The index of a row is its position, and each line uses the first free column, so
 // no layout is computed. The same rows give the same bytes.
 //
 // Start from [Page.HTML] and [Picture.SVG]; both take their colors from [Colors].

@@ -160,7 +160,7 @@ func (p Picture) draw(style string) string {
 	return head + c.String() + "</svg>"
 }
 
-// svg returns the line between the dots. The columns of lines end at left.
+// svg returns the line between the dots. left is the left edge of the rows.
 func (r rail) svg(points []point, left int) string {
 	x := left - 2*columnWidth - r.column*columnWidth
 	leave, enter := -3, 3 // upwards: sources at the top of their dots, the target at its bottom

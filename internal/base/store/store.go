@@ -33,7 +33,7 @@ type Store struct {
 
 const (
 	dirPerm  = 0o700
-	staleAge = 24 * time.Hour // age of temporary files left by dead processes
+	staleAge = 24 * time.Hour // minimum age of leftover temporary files
 )
 
 // Open returns the store in dir. The directory need not exist: the first write creates it,

@@ -55,7 +55,7 @@ const (
 	Unhealthy         Cause = "unhealthy"      // the bundle matches, but is unhealthy
 	NotSoaked         Cause = "notSoaked"      // healthy, but not for long enough
 	TooFew            Cause = "tooFew"         // the environment has fewer clusters than required
-	NoLongerInstalled Cause = "left"           // recently observed with the operator, but no longer gets it
+	NoLongerInstalled Cause = "left"           // the cluster was recently observed with the operator, but no longer gets it
 )
 
 // Reason is a cause and the affected clusters.
