@@ -284,7 +284,7 @@ func (l *treeLoader) checkCommitted(ctx context.Context, files []string) error {
 	if len(files) == 0 {
 		return nil
 	}
-	unclean, _, err := l.clone.Repo.Unclean(ctx, files)
+	unclean, _, err := l.clone.Repo.DirtyFiles(ctx, files)
 	if err == nil && len(unclean) > 0 {
 		err = fmt.Errorf("uncommitted changes: %s: commit or undo them first, or specify a revision with --at", strings.Join(unclean[:min(len(unclean), 5)], ", "))
 	}

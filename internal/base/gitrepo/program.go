@@ -68,10 +68,10 @@ func gitEnvironment() []string {
 	return append(env, "GIT_LITERAL_PATHSPECS=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LANGUAGE=en")
 }
 
-// Unclean returns the files in and below paths that differ from HEAD: changed, new, ignored
+// DirtyFiles returns the files in and below paths that differ from HEAD: changed, new, ignored
 // or deleted files, compared after Git's filters. absent lists the files that a sparse
 // checkout omits. paths are relative to the work tree.
-func (r *Repo) Unclean(ctx context.Context, paths []string) (differ, absent []string, err error) {
+func (r *Repo) DirtyFiles(ctx context.Context, paths []string) (differ, absent []string, err error) {
 	git, err := r.program()
 	if err != nil {
 		return nil, nil, err
