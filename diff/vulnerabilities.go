@@ -125,7 +125,7 @@ func (s scanned) add(v scan.Vulnerability, u imageUse) {
 		s.found[v.ID] = e
 	}
 	s.called[v.ID] = true
-	for _, also := range v.Also {
+	for _, also := range v.Aliases {
 		s.called[also] = true
 	}
 	e.severity = max(e.severity, v.Severity)
@@ -134,7 +134,7 @@ func (s scanned) add(v scan.Vulnerability, u imageUse) {
 	for _, field := range []struct {
 		list   *[]string
 		values []string
-	}{{&e.Also, v.Also}, {&e.Packages, []string{strings.TrimSpace(v.Package + " " + v.Installed)}}, {&e.Images, []string{u.String()}}} {
+	}{{&e.Also, v.Aliases}, {&e.Packages, []string{strings.TrimSpace(v.Package + " " + v.Installed)}}, {&e.Images, []string{u.String()}}} {
 		for _, value := range field.values {
 			if at, found := slices.BinarySearch(*field.list, value); !found {
 				*field.list = slices.Insert(*field.list, at, value)

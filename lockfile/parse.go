@@ -98,7 +98,7 @@ func conflictError(file string, data []byte) error {
 // if its schema is unsupported.
 func (p *parser) schemaOf(n *yaml.Node) (int, error) {
 	var errs diag.List
-	if yamlnode.Header(p.file, n, APIVersion, Kind, &errs); errs != nil {
+	if yamlnode.CheckHeader(p.file, n, APIVersion, Kind, &errs); errs != nil {
 		return 0, errs
 	}
 	key, v := yamlnode.Field(n, "schema")

@@ -65,7 +65,7 @@ func Resolve(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options
 func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	opt := w.opt
 	var err error
-	if w.followers, err = w.decl.Followers(); err != nil {
+	if w.followers, err = w.decl.Successors(); err != nil {
 		return nil, err
 	}
 	st := w.stateBefore(prev)

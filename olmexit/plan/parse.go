@@ -24,7 +24,7 @@ func Parse(file string, data []byte) (*Plan, error) {
 	}
 	var p Plan
 	var errs diag.List
-	if !yamlnode.Header(file, docs[0], APIVersion, Kind, &errs) {
+	if !yamlnode.CheckHeader(file, docs[0], APIVersion, Kind, &errs) {
 		return nil, errs
 	}
 	errs.Add(diag.Pos{File: file}, yamlnode.Decode(file, docs[0], &p))

@@ -167,7 +167,7 @@ func (o *statusOptions) writeObserved(ctx context.Context, p *workspace.Project,
 		if err != nil {
 			return err
 		}
-		bundle, err := signer.Blob(ctx, data)
+		bundle, err := signer.SignBlob(ctx, data)
 		if err != nil {
 			return err
 		}

@@ -146,7 +146,7 @@ func (b *Proposer) close(ctx context.Context, branch string) error {
 		log.Note("branch %s has no upgrades left: close its pull request and delete it", sanitize.Line(branch))
 		return nil
 	}
-	if err := b.clone.Repo.DeleteRemote(ctx, b.opt.Remote, branch, b.token(), tip.Hash()); err != nil {
+	if err := b.clone.Repo.DeleteRemoteBranch(ctx, b.opt.Remote, branch, b.token(), tip.Hash()); err != nil {
 		return err
 	}
 	log.Note("deleted branch %s, which has no upgrades left", sanitize.Line(branch))

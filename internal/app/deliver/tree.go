@@ -189,7 +189,7 @@ func (l *treeLoader) checkUpToDate(ctx context.Context, c *Tree) error {
 		return err
 	}
 	n := len(filetree.Diff(have, res.Tree))
-	for _, name := range filetree.Foreign(have, res.Tree) {
+	for _, name := range filetree.UserFiles(have, res.Tree) {
 		if workspace.GitOpsEffect(name, res.Tree) != "" {
 			n++
 		}
@@ -284,7 +284,7 @@ func (l *treeLoader) checkCommitted(ctx context.Context, files []string) error {
 	if len(files) == 0 {
 		return nil
 	}
-	unclean, _, err := l.clone.Repo.Unclean(ctx, files)
+	unclean, _, err := l.clone.Repo.DirtyFiles(ctx, files)
 	if err == nil && len(unclean) > 0 {
 		err = fmt.Errorf("uncommitted changes: %s: commit or undo them first, or specify a revision with --at", strings.Join(unclean[:min(len(unclean), 5)], ", "))
 	}

@@ -197,9 +197,9 @@ func (a *adder) add(ctx context.Context, text string) error {
 		return err
 	}
 	o := operator{writer: a.writer, Declaration: declare.Declaration{Name: name, Package: name}}
-	if id := pkg.Catalog().ID(); a.writer.Fits(id) && (len(a.index.CatalogsWith(name)) > 1 || a.writer.NamesCatalog) {
+	if id := pkg.Catalog().ID(); a.writer.CanName(id) && (len(a.index.CatalogsWith(name)) > 1 || a.writer.NamesCatalog) {
 		o.Catalog = id
-	} else if !a.writer.Fits(id) {
+	} else if !a.writer.CanName(id) {
 		o.writer = declare.AnyCatalog()
 		if len(a.index.CatalogsWith(name)) > 1 {
 			o.Catalog = id

@@ -91,7 +91,7 @@ func (p *Project) findStillApplied(lock *lockfile.File) (faults, notes []diag.Wa
 	certain, possible := map[applier][]string{}, map[applier][]string{}
 	for _, a := range s.Applied(declared[p.repoPath()], slices.Concat(slices.Collect(maps.Values(declared))...), p.isForeign()) {
 		i := slices.IndexFunc(lock.Pins, func(pin lockfile.Pin) bool {
-			return pin.Package == a.Of.Package && (a.Of.Namespace == "" || a.Of.Namespace == pin.Namespace)
+			return pin.Package == a.Request.Package && (a.Request.Namespace == "" || a.Request.Namespace == pin.Namespace)
 		})
 		if i < 0 || len(declared) > 1 && !a.Declared {
 			continue

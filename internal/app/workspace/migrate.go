@@ -47,7 +47,7 @@ func (m *Migration) Err() error {
 // clusters/<cluster>/kustomization.yaml, and reporter/ below it.
 func earlierOverlays(have *filetree.Tree) []string {
 	var out []string
-	for _, name := range filetree.Foreign(have, filetree.New()) {
+	for _, name := range filetree.UserFiles(have, filetree.New()) {
 		parts := strings.Split(name, "/")
 		if n := len(parts); parts[0] == layout.Clusters && parts[n-1] == layout.Kustomization && (n == 3 || n == 4 && parts[2] == layout.Reporter) {
 			out = append(out, name)

@@ -39,7 +39,7 @@ type objects map[k8s.Key]string
 
 func (p *Project) newMigrator(ctx context.Context, have *filetree.Tree) (*migrator, error) {
 	m := &migrator{Project: p, teamFiles: map[string][]byte{}, newPaths: map[string][]string{}}
-	for _, name := range filetree.Foreign(have, filetree.New()) {
+	for _, name := range filetree.UserFiles(have, filetree.New()) {
 		m.teamFiles[path.Join(p.Settings.Output, name)], _ = have.Get(name)
 	}
 	var err error

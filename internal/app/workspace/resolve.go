@@ -160,7 +160,7 @@ func checkMisspelled(set *declare.Set, lock *lockfile.File) error {
 // DeclarationWarnings returns warnings about the declarations. Waived warnings are marked.
 func (in *Inputs) DeclarationWarnings() []diag.Warning {
 	out := slices.Clone(in.Declared.Warnings)
-	if line := in.Declared.Ignored(); line != "" {
+	if line := in.Declared.IgnoredSummary(); line != "" {
 		out = append(out, diag.Warning{Code: "other-kinds", Msg: line})
 	}
 	if in.Read != nil && len(in.Read.Pins) > 0 && len(in.Declared.Subscriptions) == 0 {

@@ -126,7 +126,7 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 		if err != nil {
 			return nil, err
 		}
-		names := slices.Sorted(slices.Values(append(links, filetree.Foreign(have, res.Tree)...)))
+		names := slices.Sorted(slices.Values(append(links, filetree.UserFiles(have, res.Tree)...)))
 		for _, name := range names {
 			r.Changes = append(r.Changes, filetree.FileChange{Path: name, Kind: foreign})
 		}

@@ -23,7 +23,7 @@ import (
 // signatures caches the images that satisfy the trust rules of quayside.yaml.
 type signatures struct {
 	mu   sync.Mutex
-	seen map[string]*trust.Verified // by reference and required statements; only successes
+	seen map[string]*trust.Verification // by reference and required statements; only successes
 }
 
 // readPolicy reads the trust policy and the files named in spec.trust. It returns nil if
@@ -65,7 +65,7 @@ func (p *Project) readPolicy() (*trust.Policy, error) {
 // Verify verifies an image at a digest, and returns its signers and their statements. Statements
 // of the given types are required. It returns nil if quayside.yaml requires no signature, or if ref
 // is not in a registry.
-func (p *Project) Verify(ctx context.Context, ref string, digest model.Digest, statements ...string) (*trust.Verified, error) {
+func (p *Project) Verify(ctx context.Context, ref string, digest model.Digest, statements ...string) (*trust.Verification, error) {
 	policy, err := p.policy()
 	if err != nil || policy == nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (p *Project) Verify(ctx context.Context, ref string, digest model.Digest, s
 	if known != nil {
 		return known, nil
 	}
-	required, err := policy.Demands(ref)
+	required, err := policy.RequiresSignature(ref)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (p *Project) Verify(ctx context.Context, ref string, digest model.Digest, s
 	p.signatures.mu.Lock()
 	defer p.signatures.mu.Unlock()
 	if p.signatures.seen == nil {
-		p.signatures.seen = map[string]*trust.Verified{}
+		p.signatures.seen = map[string]*trust.Verification{}
 	}
 	p.signatures.seen[key] = got
 	return got, nil
