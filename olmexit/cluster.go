@@ -80,7 +80,7 @@ type clusterState struct {
 	byComponent map[string]*operator
 }
 
-// newCluster returns the operators of a cluster and of a lock, with all objects that OLM assigns to
+// newCluster returns the operators in a cluster and in a lock, with all objects that OLM assigns to
 // them by labels, owner references, names or lists.
 func newCluster(s *snapshot.Snapshot, lock *lockfile.File) *clusterState {
 	c := &clusterState{
@@ -301,7 +301,8 @@ func csvBase(csv string) string {
 	return name
 }
 
-// operatorsByLabel returns the operators of an object by its labels and kind.
+// operatorsByLabel returns the operators of an object by its labels, and by its name if it is an
+// object of OLM. The result can contain nil for an unknown operator.
 func (c *clusterState) operatorsByLabel(o *snapshot.Object) []*operator {
 	var out []*operator
 	for key := range o.Labels {

@@ -42,8 +42,7 @@ func compare(live, ours k8s.Object) []Field {
 // reportFunc receives a differing field and both values; a missing one is nil.
 type reportFunc = func(f Field, live, ours any)
 
-// CompareValues reports the fields that differ between the values of a field, by path. The path of the
-// field is at.
+// CompareValues reports the differences between two values. at is the path of their field.
 func CompareValues(at string, live, ours any, report reportFunc) {
 	a, aIsMap := live.(map[string]any)
 	b, bIsMap := ours.(map[string]any)
@@ -162,7 +161,7 @@ func namedItems(list []any) (map[string]any, []string) {
 	return out, names
 }
 
-// mergeSorted returns the names of a, followed by those of b that are not in a.
+// mergeSorted returns the names in a, followed by those in b that are not in a.
 func mergeSorted(a, b []string) []string {
 	out := slices.Clone(a)
 	for _, name := range b {
@@ -202,8 +201,8 @@ func (x *inspector) compareAll(live []*snapshot.Object) []comparison {
 	return out
 }
 
-// compareFields returns the differing compareFields of a live and a rendered object. It compares them in the form
-// in which the API server stores them, without compareFields that only the API server sets.
+// compareFields returns the differing fields of a live and a rendered object. It compares the objects
+// in the form in which the API server stores them, without fields that only the API server sets.
 func (c comparer) compareFields(live, ours k8s.Object) ([]Field, error) {
 	live, ours = normalizePair(withoutSecretData(live), withoutSecretData(ours))
 	a, err := c.types.Stored(live)

@@ -10,9 +10,8 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Finish returns the lock without the OLM settings of the named operators (namespace/package), which
-// are in the field Adopted of their pins. Without names, it removes those of all operators. It does
-// not modify its argument.
+// Finish returns the lock without the OLM settings (Pin.Adopted) of the named operators
+// (namespace/package), or of all operators if names is empty. It does not modify its argument.
 func Finish(lock *lockfile.File, names []string) *lockfile.File {
 	pins := slices.Clone(lock.Pins)
 	for i, p := range pins {
@@ -38,13 +37,13 @@ type Finished struct {
 type Change struct {
 	k8s.Key
 	Change string  `json:"change" form:"enum=added|changed|removed"`
-	Fields []Field `json:"fields,omitempty" doc:"Changed fields: live is the value before, ours the value after."`
+	Fields []Field `json:"fields,omitempty" doc:"Changed fields; cluster-only: removed, tree-only: added."`
 }
 
 // Restart is a Deployment whose pods restart.
 type Restart struct {
 	Deployment string  `json:"deployment" doc:"Its name."`
-	Fields     []Field `json:"fields" doc:"Changed fields of its pod template: live is the value before, ours the value after."`
+	Fields     []Field `json:"fields" doc:"Changed fields of its pod template; cluster-only: removed, tree-only: added."`
 }
 
 // Renamed is a change of name.

@@ -48,7 +48,7 @@ func (c *clusterState) leftoverStage(o *snapshot.Object) (Stage, string) {
 	return "", ""
 }
 
-// olmLeftover is like leftover, for objects of OLM's own kinds.
+// olmLeftover is like leftoverStage, for objects of OLM's own kinds.
 func olmLeftover(o *snapshot.Object) (Stage, string) {
 	switch {
 	case o.Kind == "ClusterServiceVersion" && o.Labels[snapshot.CopiedFrom] != "":
@@ -69,7 +69,7 @@ func olmLeftover(o *snapshot.Object) (Stage, string) {
 	return "", ""
 }
 
-// rbacLeftover is like leftover, for roles and bindings.
+// rbacLeftover is like leftoverStage, for roles and bindings.
 func rbacLeftover(o *snapshot.Object) (Stage, string) {
 	binding := o.Kind == "RoleBinding" || o.Kind == "ClusterRoleBinding"
 	switch {

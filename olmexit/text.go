@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/render/needs"
 )
 
-// Blocked returns the operators that the tree has and that cannot leave OLM now, as namespace/package.
+// Blocked returns the operators in the tree that cannot leave OLM now, as namespace/package.
 func (rep *Report) Blocked() (names []string) {
 	for _, op := range rep.Operators {
 		if op.State.StaysWithOLM() && op.State != NotSelected {

@@ -95,7 +95,7 @@ func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
 	return o.reportReverted(adoptRevertView{*res, way.Plan.Left}, err)
 }
 
-// reportReverted prints the reportReverted steps and returns the error that determines the exit code.
+// reportReverted prints the reverted steps and returns the error that determines the exit code.
 func (o *adoptRunOptions) reportReverted(v adoptRevertView, err error) error {
 	if err := o.Print(v, func(w io.Writer) { showReverted(w, v) }); err != nil {
 		return err

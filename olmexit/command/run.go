@@ -124,7 +124,7 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 	return cmd
 }
 
-// addFlags adds the addFlags of commands that write to a cluster.
+// addFlags adds the flags of commands that write to a cluster.
 func (o *adoptRunOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	o.login = o.AddLogin(cmd)
@@ -178,7 +178,7 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 	return o.resultError(res, err)
 }
 
-// collectInput collects the collectInput of a run.
+// collectInput reads the plan, its journal and the rendered tree, and returns the input of a run.
 func (o *adoptRunOptions) collectInput(ctx context.Context, file string) (*run.Input, error) {
 	p, journal, err := openPlan(o.Host, file)
 	if err != nil {
@@ -208,8 +208,8 @@ func (o *adoptRunOptions) collectInput(ctx context.Context, file string) (*run.I
 }
 
 // checkDerived derives a plan again from the cluster, or from a dump of it, and returns an error if
-// it differs. It returns the derivation's view of the cluster; nil once a step has begun, because the
-// cluster differs then, and the journal identifies the plan.
+// it differs. It returns the snapshot that it used. Once a step has begun, it checks nothing and
+// returns nil, because the steps change the cluster, and the journal identifies the plan.
 func checkDerived(ctx context.Context, h cli.Host, ws *workspace.Project, p *plan.Plan, journal *run.Journal, dump []string, login *cli.Login) (*snapshot.Snapshot, error) {
 	if journal.HasStarted() {
 		return nil, nil

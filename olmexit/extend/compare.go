@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// findMisses returns the operators, by key, that are not pinned at the installed bundle or require
-// one that is not, each with the reason.
+// findMisses returns the reasons, by operator key, why operators would not be pinned at their installed
+// bundles, or require an operator that cannot be imported.
 func (im *importer) findMisses(res *workspace.Resolution) map[string]string {
 	reasons := map[string]string{}
 	for _, op := range im.operators {

@@ -84,8 +84,8 @@ func (r *Report) IsComplete() bool {
 		!slices.ContainsFunc(r.Conflicts, func(c Conflict) bool { return c.Operator }) && len(r.Unread) == 0
 }
 
-// Import declares the operators installed in a cluster and pins the installed versions. contents has
-// the sources of catalogs that only the cluster can reach.
+// Import declares the operators installed in a cluster and pins the installed versions. contents
+// lists the sources of catalogs that only the cluster can reach.
 //
 // Import only adds declarations. Existing declarations are unchanged; those that differ from the
 // cluster are reported as conflicts. An operator that cannot be pinned at the installed bundle is

@@ -178,8 +178,8 @@ func (m *declarationBuilder) addOperatorGroups(ops []Operator) {
 	}
 }
 
-// addOperatorGroup declares an OperatorGroup. If its status lists other namespaces than its label selector
-// selects, it declares the list instead of the selector.
+// addOperatorGroup declares an OperatorGroup. If the namespaces in its status differ from those that its
+// label selector selects, the declaration lists these namespaces instead of the selector.
 func (m *declarationBuilder) addOperatorGroup(g snapshot.OperatorGroup) {
 	body := g.Body()
 	spec := dropDefaults(k8s.Map(body, "spec"), map[string]any{"upgradeStrategy": "Default", "staticProvidedAPIs": false})
@@ -220,7 +220,7 @@ func (m *declarationBuilder) selectedNamespaces(g snapshot.OperatorGroup) ([]str
 	return names, true
 }
 
-// addCatalogs declares the addCatalogs of imported operators.
+// addCatalogs declares the catalogs of imported operators.
 func (m *declarationBuilder) addCatalogs(ops []Operator) {
 	used, extensions := map[model.ID]bool{}, false
 	for _, op := range ops {

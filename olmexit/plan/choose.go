@@ -152,8 +152,8 @@ func (m *planBuilder) staysWithOLM(key string) bool {
 	return op != nil && !op.taken && op.State != olmexit.NotOLM && op.State != olmexit.AlreadyAdopted
 }
 
-// dependentsFirst sorts operators before the operators that they require. The order within a
-// cycle is undefined.
+// dependentsFirst returns the operators in an order in which each precedes the operators that it
+// requires. The order within a cycle is undefined.
 func (m *planBuilder) dependentsFirst(ops []*operator) []*operator {
 	needs := map[string][]string{}
 	for _, p := range m.Lock.Pins {
@@ -185,7 +185,7 @@ func (m *planBuilder) dependentsFirst(ops []*operator) []*operator {
 	return out
 }
 
-// newOperator returns the plan's newOperator for an operator.
+// newOperator returns the plan's entry for an operator.
 func (m *planBuilder) newOperator(op *operator) Operator {
 	out := Operator{Namespace: op.Namespace, Package: op.Package, CSV: cmp.Or(op.CSV, op.Pinned), Forgotten: op.hasLeftovers}
 	for _, o := range op.Objects {

@@ -120,7 +120,7 @@ func (m *planBuilder) unlabelActions(b *block) []Action {
 	return out
 }
 
-// isComponentLabel reports whether a label is the isComponentLabel label of an operator in this block or an
+// isComponentLabel reports whether a label is the component label of an operator in this block or an
 // earlier one.
 func (m *planBuilder) isComponentLabel(b *block, label string) bool {
 	for _, other := range m.blocks {

@@ -119,7 +119,7 @@ func (m *planBuilder) addLeftoverSteps(b *block) {
 }
 
 // changedItems returns the items that differ from the tree or are marked as OLM's. It includes the
-// bindings of such roles, because a changedItems role changes the permissions of their subjects.
+// bindings of such roles, because a changed role changes the permissions of their subjects.
 func (b *block) changedItems() []item {
 	differs := func(i item) bool { return i.live != nil && i.ours != nil && (len(i.Fields) > 0 || isMarked(i)) }
 	roles := map[k8s.Key]bool{}
@@ -161,7 +161,7 @@ func (m *planBuilder) addSuspendTreeStep(b *block) {
 }
 
 // addedItems returns the items that the tree adds: roles, bindings, OperatorConditions and
-// Namespaces if rights is set, or the rest.
+// Namespaces if permissions is true, otherwise the rest.
 func (b *block) addedItems(permissions bool) []item {
 	return b.itemsWhere(func(i item) bool {
 		gives := i.Group == rbacGroup || i.Is("OperatorCondition."+snapshot.OLM) || i.Is("Namespace")

@@ -58,7 +58,7 @@ func (p *Plan) CheckLimits() error {
 // allowed in the step.
 func (p *Plan) actionFault(step Name, a Action) string {
 	kind := a.Object.Key().GroupKind()
-	switch a.Do { //nolint:exhaustive // reads, and the objects of the tree, whose digest the plan has
+	switch a.Do { //nolint:exhaustive // the other verbs only read, or write objects whose digest is in the plan
 	case Annotate:
 		if !slices.Contains([]string{"Namespace", "Subscription." + snapshot.OLM, "OperatorGroup." + snapshot.OLM}, kind) {
 			return "only declarations of OLM and Namespaces are protected from pruning"
@@ -119,8 +119,8 @@ func guardFault(a Action) string {
 	return ""
 }
 
-// scaleFault returns the reason why an action must not scale or restart an object, or "". Only OLM's
-// controllers are, and they are scaled to 0 and back to their replicas in the plan.
+// scaleFault returns the reason why an action must not scale or restart an object, or "". A plan may only
+// restart OLM's controllers, and scale them to 0 and back to their replicas in the plan.
 func (p *Plan) scaleFault(step Name, a Action) string {
 	i := slices.IndexFunc(p.OLM, func(w Workload) bool { return w.Object == a.Object && w.UID == a.UID })
 	switch {
@@ -202,8 +202,9 @@ func firstDifference(a, b string) string {
 }
 
 // CheckReturn returns an error if back, the plan for a return to OLM, has an action that does not
-// correspond to an action of p. It can restore the objects that p applies or takes fields of,
-// delete those that p adds, create those that p detaches, and repeat or undo other actions of p.
+// correspond to an action of p. It can restore the objects that p applies or whose fields p
+// transfers, delete those that p adds, create those that p detaches, and repeat or undo other actions
+// of p.
 func (p *Plan) CheckReturn(back *Plan) error {
 	named := map[Verb]map[k8s.Ref]bool{}
 	add := func(do Verb, r k8s.Ref) {

@@ -142,9 +142,9 @@ func refToLive(o *snapshot.Object) k8s.Ref {
 
 // assignObjects assigns each object to the block whose steps handle it. A shared object that is new is
 // applied in the first block with one of its operators, because it does not affect the others. A
-// shared object that exists is handled in the last such block. The blocks before have it in others: they
+// shared object that exists is handled in the last such block. The earlier blocks have it in others: they
 // only remove OLM's labels from it, because OLM recreates an Operator while any object has its label. If
-// one of its operators stays with OLM, all such blocks have it in others.
+// one of the object's operators stays with OLM, all such blocks have it in others.
 func (m *planBuilder) assignObjects() {
 	for _, b := range m.blocks {
 		for _, op := range b.operators {
@@ -194,7 +194,7 @@ func namespaceOf(operator string) string {
 	return namespace
 }
 
-// blockFor returns the blockFor of an operator, and creates it if necessary.
+// blockFor returns the block of an operator, and creates it if necessary.
 func (m *planBuilder) blockFor(op *operator) *block {
 	for _, b := range m.blocks {
 		if b.namespace == op.Namespace && b.hasLeftovers == op.hasLeftovers {

@@ -77,7 +77,7 @@ func (m *planBuilder) addStartStep(blocks []*block) {
 }
 
 // addRestartStep adds the step that restarts OLM's controllers once, if the plan detaches operators:
-// objects that OLM deletes at its start must not be lost at a later, unexpected addRestartStep. If the
+// objects that OLM deletes at its start must not be lost at a later, unexpected restart. If the
 // controllers were not found in the cluster, it is a manual step.
 func (m *planBuilder) addRestartStep(blocks []*block) {
 	if !slices.ContainsFunc(blocks, func(b *block) bool { return len(b.detachedItems()) > 0 }) {
@@ -122,7 +122,7 @@ func (m *planBuilder) addUnmanageStep() {
 	})
 }
 
-// addManageStep adds a manual step that reverts unmanage.
+// addManageStep adds a manual step that reverts the step of addUnmanageStep.
 func (m *planBuilder) addManageStep() {
 	if !m.stopsOLM() || !m.isOpenShift() {
 		return
@@ -165,8 +165,8 @@ func (m *planBuilder) watchedCRDs() string {
 	return " Also keep these, because operators watch them and may not start without them: " + strings.Join(names, ", ") + " (see 'quayside adopt check' for the operators)."
 }
 
-// remainingObjects returns a sentence that lists the objects of OLM that neither a plan nor the removal of OLM
-// deletes. It returns "" if there are none.
+// remainingObjects returns a sentence that lists OLM's objects that the plan does not delete, and that
+// must be deleted before OLM's CRDs. It returns "" if there are none.
 func (m *planBuilder) remainingObjects() string {
 	deleted := func(o *snapshot.Object) bool {
 		return slices.ContainsFunc(m.blocks, func(b *block) bool {

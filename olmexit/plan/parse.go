@@ -56,7 +56,7 @@ func (v validator) checkFields(at string, s reflect.Value) {
 			}
 			continue
 		}
-		switch value.Kind() { //nolint:exhaustive // the rest has no rules
+		switch value.Kind() { //nolint:exhaustive // other kinds have no rules
 		case reflect.String:
 			v.checkText(field, f, value.String())
 		case reflect.Slice:
@@ -65,7 +65,7 @@ func (v validator) checkFields(at string, s reflect.Value) {
 	}
 }
 
-// checkItems checks the checkItems of a list.
+// checkItems checks the items of a list.
 func (v validator) checkItems(field string, list reflect.Value) {
 	for i := range list.Len() {
 		at := diag.Item(field, i)
@@ -123,7 +123,7 @@ func (v validator) checkRef(field string, r k8s.Ref) {
 	}
 }
 
-// checkStep checks the number of a checkStep, and the fields of its actions.
+// checkStep checks the number of a step, and the fields of its actions.
 func (v validator) checkStep(at string, i int, s Step) {
 	if s.Number != i+1 {
 		v.Addf(at+".number", "the step has number %d, expected %d", s.Number, i+1)

@@ -173,7 +173,7 @@ func (m *returnBuilder) skippedNamespace(at *executedPart) SkippedOperator {
 		diag.Count(at.cleaned, "object"), strings.Join(csvs, ", "), k8s.LabelManagedBy, k8s.Manager)}}
 }
 
-// addSteps adds the addSteps in order.
+// addSteps adds all steps, in order.
 func (m *returnBuilder) addSteps(back []*executedPart) {
 	if len(back) == 0 && !m.Stopped {
 		return
@@ -213,7 +213,7 @@ func (m *returnBuilder) suspendText(back []*executedPart) string {
 		" Otherwise it would undo the next steps and delete the Subscriptions. Resume it when all steps are done."
 }
 
-// addControllerSteps adds the original plan's steps that stop or start OLM's addControllerSteps, including
+// addControllerSteps adds the original plan's steps that stop or start OLM's controllers, including
 // manual steps. It adds each of them once, for the whole cluster.
 func (m *returnBuilder) addControllerSteps(name Name, is Condition) {
 	seen := map[string]bool{}

@@ -15,7 +15,7 @@ import (
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
-// addSteps adds all addSteps: first those that detach the operators, with one stop of OLM for all
+// addSteps adds all steps: first those that detach the operators, with one stop of OLM for all
 // namespaces, then the remaining work after all operators have left.
 func (m *planBuilder) addSteps() {
 	m.plan.OLM = m.controllers()
@@ -82,7 +82,7 @@ func (m *planBuilder) stoppedChecks() []Check {
 	return []Check{{Check: IsStopped, Objects: m.workloads()}}
 }
 
-// actionsFor returns one action for actionsFor object.
+// actionsFor returns one action for each item.
 func (m *planBuilder) actionsFor(do Verb, items []item) []Action {
 	var out []Action
 	for _, i := range items {
@@ -201,7 +201,7 @@ func (m *planBuilder) addGuardSteps(b *block) {
 	m.addSuspendStep(b, items)
 }
 
-// addSuspendStep adds a manual step to addSuspendStep the tools that would recreate OLM's objects.
+// addSuspendStep adds a manual step to suspend the GitOps tools that would recreate OLM's objects.
 func (m *planBuilder) addSuspendStep(b *block, items []item) {
 	var appliers []string
 	for _, i := range items {
@@ -324,7 +324,7 @@ func ownerLabels() []string { return []string{"olm.owner", "olm.owner.kind", "ol
 const finalizer = "operators.coreos.com/csv-cleanup"
 
 // isLostLive reports whether an object is lost if OLM runs during the detach: OLM rewrites the
-// owner of the OperatorCondition, and the owner is deleted a moment later.
+// owner of the OperatorCondition, and the deletion of that owner then deletes the OperatorCondition.
 func isLostLive(o olmexit.Object) bool {
 	return o.Group == snapshot.OLM && o.Kind == "OperatorCondition"
 }
@@ -427,7 +427,7 @@ func (m *planBuilder) addTakeOverStep(b *block) {
 	m.addStep(s)
 }
 
-// addCertificatesStep adds a manual step before OLM's addCertificatesStep of a namespace expire.
+// addCertificatesStep adds a manual step to replace OLM's certificates of a namespace before they expire.
 func (m *planBuilder) addCertificatesStep(b *block) {
 	first := ""
 	var of []string

@@ -58,8 +58,8 @@ func verbTable() map[plan.Verb]verb {
 	}
 }
 
-// runAction executes one runAction of a step. It writes a journal entry before the request is sent,
-// and another one after it. If the runAction is already done, it writes only the second entry.
+// runAction executes one action of a step. It writes a journal entry before the request is sent,
+// and another one afterwards. If the action is already done, it writes only the second entry.
 func (r *runner) runAction(ctx context.Context, s plan.Step, number int) (ActionResult, error) {
 	a := &action{runner: r, Action: s.Actions[number-1], step: s, number: number}
 	a.sent = r.Journal.lastEntry(s.Number, number, Intends) != nil

@@ -30,7 +30,7 @@ const (
 	lastLook  = 5 * time.Second
 )
 
-// checkPreconditions evaluates preconditions of a step once, without waiting. It returns a
+// checkPreconditions evaluates the preconditions of a step once, without waiting. It returns a
 // *StepError for the first one that does not hold.
 func (r *runner) checkPreconditions(ctx context.Context, s plan.Step) error {
 	for _, c := range r.remainingPreconditions(s) {
@@ -49,8 +49,8 @@ func (r *runner) checkPreconditions(ctx context.Context, s plan.Step) error {
 }
 
 // check returns the violations of a check of a step. In a step for the whole cluster, a check without
-// objects applies to every namespace that leaves OLM, and before the step only to those whose detach
-// has not begun.
+// objects applies to every namespace that leaves OLM; before the step, only to those whose detach has
+// not begun.
 func (r *runner) check(ctx context.Context, s plan.Step, c plan.Check, after bool) ([]verify.Finding, error) {
 	namespaces := []string{s.Namespace}
 	if s.Namespace == "" && c.Objects == nil {
@@ -78,7 +78,7 @@ func (r *runner) check(ctx context.Context, s plan.Step, c plan.Check, after boo
 
 // remainingPreconditions returns the preconditions for starting or resuming a step. When a step is
 // resumed, it omits the objects of actions that were already sent, and conditions on single
-// objects that list no other objects.
+// objects for which no objects remain.
 func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 	touched := map[k8s.Key]bool{}
 	for _, other := range r.Plan.Steps {
@@ -104,8 +104,8 @@ func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 }
 
 // await waits until the postconditions of a step hold. It returns a *StepError if one of them does
-// not hold before its timeout expires. Postconditions of a step after which OLM acts are read when
-// OLM has processed every object: before that they prove nothing.
+// not hold before its timeout expires. After a step to which OLM reacts, it first waits until OLM has
+// processed every object, because earlier results prove nothing.
 func (r *runner) await(ctx context.Context, s plan.Step) error {
 	begun, pause := r.Clock.Now(), firstLook
 	synced := !slices.Contains([]plan.Name{plan.Start, plan.Restart, plan.CleanUp}, s.Name)

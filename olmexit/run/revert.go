@@ -115,8 +115,9 @@ func (j *Journal) createdUID(ctx context.Context, c Cluster, p *plan.Plan, step,
 	return k8s.Text(live, "metadata", "uid"), nil
 }
 
-// pendingPlans returns a sentence with the InstallPlans to approve in a step that returns operators to
-// OLM: those that install only its versions. OLM creates them within seconds.
+// pendingPlans returns a sentence with the commands that approve the InstallPlans of an Approve step:
+// those that install only versions in its postconditions. OLM creates them within seconds. For other
+// steps it returns "".
 func (r *runner) pendingPlans(ctx context.Context, s plan.Step) (string, error) {
 	if s.Name != plan.Approve {
 		return "", nil

@@ -113,7 +113,7 @@ func Run(ctx context.Context, in Input) (*Result, error) {
 		r.result.Steps = append(r.result.Steps, StepResult{Number: s.Number, Name: s.Name, Namespace: s.Namespace, State: state})
 	}
 	err := r.run(ctx)
-	var step *StepError // another error is of a plan or a journal that do not fit the cluster
+	var step *StepError // other errors mean that the plan or the journal does not match the cluster
 	if errors.As(err, &step) && in.MaxDowntime > 0 && in.Only == 0 && !in.DryRun {
 		if held := r.releaseOLM(context.WithoutCancel(ctx)); held != nil {
 			err = errors.Join(err, held)
@@ -204,7 +204,7 @@ func isBlocking(s plan.Step) bool {
 	return s.Manual == "" || s.Name != plan.Certificates && s.Name != plan.Uninstall
 }
 
-// runStep executes one runStep.
+// runStep executes one step, and records a failure in the result and the journal.
 func (r *runner) runStep(ctx context.Context, s plan.Step, out *StepResult) error {
 	err := r.executeStep(ctx, s, out)
 	var failed *StepError
@@ -264,7 +264,7 @@ func (r *runner) executeStep(ctx context.Context, s plan.Step, out *StepResult) 
 	return r.recordEntry(Entry{Event: Ended, Step: s.Number})
 }
 
-// runManualStep asks for a manual step and checks its postconditions.
+// runManualStep asks whether a manual step is done, and checks its postconditions.
 func (r *runner) runManualStep(ctx context.Context, s plan.Step, out *StepResult) error {
 	if r.DryRun {
 		out.State = Waiting
@@ -330,7 +330,7 @@ func (r *runner) recordEntry(e Entry) error {
 	return r.Journal.add(e)
 }
 
-// runActions executes the remaining runActions of a step.
+// runActions executes the remaining actions of a step.
 func (r *runner) runActions(ctx context.Context, s plan.Step, out *StepResult) error {
 	again := r.Journal.HasEnded(s.Number)
 	for i := range s.Actions {

@@ -31,8 +31,8 @@ func canSkipChange(step plan.Name, do plan.Verb) bool {
 	return slices.Contains([]plan.Verb{plan.Keep, plan.Annotate, plan.Apply, plan.TakeOver, plan.Unlabel}, do) && step != plan.Prepare
 }
 
-// skip returns the findings that stop the plan. With Input.Skip, those of the first step of this run
-// are recorded as skipped, and stop the plan neither here nor later.
+// skip returns the findings that stop the plan. With Input.Skip, it records the findings of the first
+// step of this run as skipped and returns none; they do not stop later steps either.
 func (r *runner) skip(s plan.Step, c plan.Condition, findings []verify.Finding) ([]verify.Finding, error) {
 	controller := func(f verify.Finding) bool {
 		return slices.ContainsFunc(r.Plan.OLM, func(w plan.Workload) bool { return w.Object == f.Object })
@@ -84,7 +84,7 @@ func (a *action) skipChange(err error) (settled bool, _ error) {
 	return false, nil
 }
 
-// waysToContinue returns the waysToContinue to continue after an error.
+// waysToContinue returns the ways to continue after an error.
 func (r *runner) waysToContinue(err error) []Way {
 	var step *StepError
 	var changed *ChangedError

@@ -26,9 +26,9 @@ func DescribeChanges(found []Finding) string {
 	return text + "\n" + ChangedHint
 }
 
-// ChangedState returns the differences of OLM's declarations and of the pod templates in namespaces
-// from their state in the plan: each field with its previous and its current value. It includes the
-// catalogs, which can be in other namespaces.
+// ChangedState returns a finding for each field of OLM's declarations and of the pod templates in these
+// namespaces that differs from the plan, with both values. It includes the catalogs, which can be in
+// other namespaces.
 func ChangedState(ctx context.Context, r Reader, p *plan.Plan, namespaces ...string) ([]Finding, error) {
 	states := slices.DeleteFunc(slices.Clone(p.State), func(s plan.State) bool {
 		return s.Object.Kind != "CatalogSource" && !slices.Contains(namespaces, s.Object.Namespace)

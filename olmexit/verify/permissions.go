@@ -45,7 +45,7 @@ func (a rbacObjects) permissions(matters func(binding k8s.Object) bool) (*k8s.Pe
 	return k8s.NewPermissions(objects)
 }
 
-// accounts returns ServiceAccounts with their permissions, in the order of who.
+// accounts returns these ServiceAccounts with their permissions, in the same order.
 func (a rbacObjects) accounts(who []k8s.Subject, p *plan.Plan) ([]Account, error) {
 	all, err := a.permissions(bindingFilter(who))
 	if err != nil {

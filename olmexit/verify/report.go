@@ -22,7 +22,7 @@ type Report struct {
 type Namespace struct {
 	Namespace string    `json:"namespace"`
 	Step      int       `json:"step" doc:"Last completed step according to the cluster; 0 if there is none."`
-	Name      plan.Name `json:"name,omitempty" doc:"Description of that step."`
+	Name      plan.Name `json:"name,omitempty" doc:"Kind of that step."`
 	Partly    bool      `json:"partial,omitempty" doc:"Whether the next step has begun."`
 	Next      int       `json:"next,omitempty" doc:"Next step. Absent if all are done."`
 	Verdicts  []Verdict `json:"verdicts" doc:"Results of the checks."`
@@ -33,7 +33,7 @@ type Verdict struct {
 	Check    plan.Condition `json:"check"`
 	State    State          `json:"state" form:"enum=passed|failed|unknown" doc:"unknown: the earlier state is missing or cannot be read."`
 	Findings []Finding      `json:"findings,omitempty" doc:"Reason of the failure, or a note."`
-	Why      string         `json:"reason,omitempty" doc:"Why it is unknown."`
+	Why      string         `json:"reason,omitempty" doc:"Reason why it is unknown."`
 }
 
 // State is the state of a check.

@@ -57,7 +57,7 @@ func Start(t testing.TB) *Browser {
 		chromedp.WSURLReadTimeout(time.Minute),
 	)
 	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium refuses to be root with one
+		options = append(options, chromedp.NoSandbox) // Chromium does not run as root with a sandbox
 	}
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
@@ -79,7 +79,7 @@ func findChromium() string {
 	return ""
 }
 
-// View is how a page is displayed.
+// View describes how a page is displayed.
 type View struct {
 	Width    int  // of the window, in CSS pixels
 	Dark     bool // the reader prefers dark colours

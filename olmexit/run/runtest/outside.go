@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/olmexit/run"
 )
 
-// Clock is a fake clock that advances in Sleep, in the cluster, too.
+// Clock is a fake clock. Sleep advances it and the time of the cluster.
 type Clock struct {
 	Cluster *Cluster
 

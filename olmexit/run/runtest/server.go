@@ -23,8 +23,8 @@ import (
 )
 
 // Serve starts an API server on loopback for the objects of a cluster, and returns a kubeconfig.
-// The server is closed at the end of the test. After every change, the
-// controllers have time to act.
+// The server is closed at the end of the test. After every change, the time of the cluster advances,
+// so that the controllers can act.
 func Serve(t testing.TB, c *Cluster) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler{c})

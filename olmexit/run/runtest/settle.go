@@ -153,8 +153,8 @@ type olmProcess struct {
 	synced bool // whether it has processed every object since its start
 }
 
-// olmPod identifies the running process of olm-operator: a restart changes the olmPod template. It is
-// empty if OLM is not running.
+// olmPod identifies the running process of olm-operator by the annotations of its pod template, which a
+// restart changes. It returns "" if OLM is not running.
 func (c *Cluster) olmPod() string {
 	for k, o := range c.objects {
 		if k.Kind == "Deployment" && k.Name == "olm-operator" && c.OLM && plan.Replicas(o) > 0 {
@@ -165,7 +165,8 @@ func (c *Cluster) olmPod() string {
 }
 
 // runOLM simulates the observed behavior of OLM. A new process does nothing at first, then processes
-// every object, and afterwards reacts to changes. The first process of a cluster is an old one.
+// every object, and afterwards reacts to changes. The first process of a cluster counts as having
+// processed every object.
 func (c *Cluster) runOLM() {
 	if pod := c.olmPod(); pod != c.process.pod || !c.seen {
 		c.process, c.seen = olmProcess{pod: pod, since: c.now, synced: !c.seen}, true
@@ -198,8 +199,8 @@ func (c *Cluster) runOLM() {
 	}
 }
 
-// sync deletes what OLM deletes after its start: copies without an original, and APIServices with labels
-// that name a missing ClusterServiceVersion.
+// sync deletes the objects that OLM deletes after its start: copies without an original, and
+// APIServices with labels that name a missing ClusterServiceVersion.
 func (c *Cluster) sync() {
 	for _, k := range c.keys() {
 		o := c.objects[k]
