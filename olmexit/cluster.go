@@ -69,10 +69,10 @@ func (op *operator) installed() []string {
 // clusterState is a snapshot with its objects assigned to operators.
 type clusterState struct {
 	*snapshot.Snapshot
-	operators   []*operator // by namespace and package
-	operatorsOf map[k8s.Key][]*operator
-	unpacks     map[k8s.Key]bool                  // objects that OLM uses to unpack bundles
-	plans       map[string][]snapshot.InstallPlan // by namespace
+	operators     []*operator // by namespace and package
+	operatorsOf   map[k8s.Key][]*operator
+	unpackObjects map[k8s.Key]bool                  // objects that OLM uses to unpack bundles
+	plans         map[string][]snapshot.InstallPlan // by namespace
 
 	byKey       map[string]*operator
 	byCSV       map[[2]string]*operator // namespace and name
@@ -84,7 +84,7 @@ type clusterState struct {
 // them by labels, owner references, names or lists.
 func newCluster(s *snapshot.Snapshot, lock *lockfile.File) *clusterState {
 	c := &clusterState{
-		Snapshot: s, operatorsOf: map[k8s.Key][]*operator{}, unpacks: map[k8s.Key]bool{}, plans: map[string][]snapshot.InstallPlan{}, byKey: map[string]*operator{},
+		Snapshot: s, operatorsOf: map[k8s.Key][]*operator{}, unpackObjects: map[k8s.Key]bool{}, plans: map[string][]snapshot.InstallPlan{}, byKey: map[string]*operator{},
 		byCSV: map[[2]string]*operator{}, byCSVName: map[string][]*operator{}, byComponent: map[string]*operator{},
 	}
 	for i := range lock.Pins {
@@ -181,7 +181,7 @@ func (c *clusterState) assignAll() {
 	}
 	for range 2 { // owners, and owners of owners
 		for _, o := range all {
-			c.add(o, c.owners(o)...)
+			c.add(o, c.operatorsByOwner(o)...)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func (c *clusterState) assignListedObjects() {
 	}
 	for _, d := range c.Kind("apps", "Deployment") {
 		for _, op := range c.operatorsByLabel(d) {
-			c.assignServed(d, op)
+			c.assignServiceObjects(d, op)
 		}
 	}
 }
@@ -230,7 +230,7 @@ func (c *clusterState) assignListedObjects() {
 // assignStep assigns the object of an InstallPlan step. If the version was removed, the object must
 // still have a label of OLM.
 func (c *clusterState) assignStep(plan snapshot.InstallPlan, step snapshot.Step) {
-	op := c.versionOf(plan.Namespace, step.CSV)
+	op := c.operatorOfVersion(plan.Namespace, step.CSV)
 	gone := c.byCSV[[2]string{plan.Namespace, step.CSV}] == nil
 	for _, namespace := range []string{"", plan.Namespace} {
 		o := c.Get(k8s.Key{Group: step.Group, Kind: step.Kind, Namespace: namespace, Name: step.Name})
@@ -240,10 +240,10 @@ func (c *clusterState) assignStep(plan snapshot.InstallPlan, step snapshot.Step)
 	}
 }
 
-// assignServed assigns the objects that OLM creates for the webhooks and APIs of a Deployment. Some
+// assignServiceObjects assigns the objects that OLM creates for the webhooks and APIs of a Deployment. Some
 // versions of OLM do not label them, so they are identified by name, and by their roleRef, owner or
 // labels.
-func (c *clusterState) assignServed(d *snapshot.Object, op *operator) {
+func (c *clusterState) assignServiceObjects(d *snapshot.Object, op *operator) {
 	service := d.Name + "-service"
 	reader := c.Get(k8s.Key{Group: rbacGroup, Kind: "RoleBinding", Namespace: "kube-system", Name: service + "-auth-reader"})
 	if reader != nil && reader.At("roleRef", "name") == "extension-apiserver-authentication-reader" {
@@ -263,7 +263,7 @@ func (c *clusterState) assignUnpacked(l snapshot.Lookup, op *operator) {
 	name := unpackedName(l.Image)
 	for _, key := range []k8s.Key{{Kind: "ConfigMap"}, {Group: "batch", Kind: "Job"}, {Group: rbacGroup, Kind: "Role"}, {Group: rbacGroup, Kind: "RoleBinding"}} {
 		key.Namespace, key.Name = l.Catalog.Namespace, name
-		c.unpacks[key] = true
+		c.unpackObjects[key] = true
 		c.add(c.Get(key), op)
 	}
 }
@@ -274,10 +274,10 @@ func unpackedName(image string) string {
 	return hex.EncodeToString(sum[:])[:k8s.MaxLabel]
 }
 
-// versionOf returns the operator of a ClusterServiceVersion. A removed version belongs to the only
-// operator in its namespace with the same base name. versionOf returns nil if there is no such
+// operatorOfVersion returns the operator of a ClusterServiceVersion. A removed version belongs to the only
+// operator in its namespace with the same base name. operatorOfVersion returns nil if there is no such
 // operator, or more than one.
-func (c *clusterState) versionOf(namespace, name string) *operator {
+func (c *clusterState) operatorOfVersion(namespace, name string) *operator {
 	if op := c.byCSV[[2]string{namespace, name}]; op != nil {
 		return op
 	}
@@ -322,7 +322,7 @@ func (c *clusterState) operatorsByLabel(o *snapshot.Object) []*operator {
 		if from := o.Labels[snapshot.CopiedFrom]; from != "" {
 			namespace = from
 		}
-		out = append(out, c.versionOf(namespace, owner))
+		out = append(out, c.operatorOfVersion(namespace, owner))
 	}
 	if o.Group != snapshot.OLM {
 		return out
@@ -369,10 +369,10 @@ func (c *clusterState) operatorsIn(namespace string) []*operator {
 	return out
 }
 
-// owners returns the operators of an object according to its owner references. These can refer to
+// operatorsByOwner returns the operators of an object according to its owner references. These can refer to
 // a ClusterServiceVersion or its copy, even to one that no longer exists, or to other objects that
 // OLM uses as owners.
-func (c *clusterState) owners(o *snapshot.Object) []*operator {
+func (c *clusterState) operatorsByOwner(o *snapshot.Object) []*operator {
 	var out []*operator
 	for _, ref := range o.Owners {
 		owner := c.ByUID(ref.UID)

@@ -72,7 +72,7 @@ func CompareFinished(before, after *lockfile.File, was, now []render.Rendered) (
 		mine := func(r render.Rendered) bool {
 			return operatorOf(r) == p.Key() || strings.HasPrefix(r.Path, "crds/"+p.Package+"/")
 		}
-		operators = append(operators, treeChange{p, objectsByKey(was, mine), objectsByKey(now, mine), served}.finished())
+		operators = append(operators, treeChange{p, objectsByKey(was, mine), objectsByKey(now, mine), served}.toFinished())
 	}
 	shared := func(r render.Rendered) bool {
 		return operatorOf(r) == "" && !slices.ContainsFunc(before.Pins, func(p lockfile.Pin) bool { return strings.HasPrefix(r.Path, "crds/"+p.Package+"/") })
@@ -97,7 +97,7 @@ type treeChange struct {
 	served   map[k8s.Key]bool // kinds of the tree before Finish, and kinds of the CRDs of the tree after it
 }
 
-func (s treeChange) finished() Finished {
+func (s treeChange) toFinished() Finished {
 	f := Finished{
 		OperatorKey: OperatorKey{s.pin.Namespace, s.pin.Package}, Bundle: s.pin.Bundle,
 		Restarts: []Restart{}, Condition: Renamed{From: s.pin.Adopted.Condition}, Certificates: []string{}, Needs: []string{}, Objects: s.changes(),

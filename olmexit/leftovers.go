@@ -10,7 +10,7 @@ import (
 // classify returns the class of a live object that is not in the tree.
 func (c *clusterState) classify(o *snapshot.Object) Object {
 	out := Object{Key: o.Key, Class: OLMOnly}
-	if out.Goes, out.Why = c.leftoverStage(o); out.Goes == "" {
+	if out.RemovedAt, out.Reason = c.leftoverStage(o); out.RemovedAt == "" {
 		out.Class = Unknown
 	}
 	return out
@@ -34,7 +34,7 @@ func (c *clusterState) leftoverStage(o *snapshot.Object) (Stage, string) {
 		return Never, "the certificate that OLM issued: in use until another provider issues one, and no longer renewed"
 	case o.Is("ValidatingWebhookConfiguration.admissionregistration.k8s.io", "MutatingWebhookConfiguration.admissionregistration.k8s.io") && hasOwnerLabels(o, "ClusterServiceVersion"):
 		return AtCleanUp, "OLM's webhook: the tree has its own"
-	case c.unpacks[o.Key]:
+	case c.unpackObjects[o.Key]:
 		return Never, "OLM's unpacked bundle: deleted with its CatalogSource"
 	case o.Is("CustomResourceDefinition.apiextensions.k8s.io") && isManaged(o):
 		return Never, "a CRD that is not in the bundle: it is kept, because deleting it would delete its custom resources"

@@ -52,12 +52,12 @@ func formatCounts(n Counts) string {
 func listObjects(w io.Writer, objects []Object) {
 	for _, x := range objects {
 		line := fmt.Sprintf("    %-8s %s", x.Class, x.Key)
-		if x.Goes != "" {
-			line += " (" + string(x.Goes) + "): " + x.Why
+		if x.RemovedAt != "" {
+			line += " (" + string(x.RemovedAt) + "): " + x.Reason
 		}
 		fmt.Fprintf(w, "%s\n", sanitize.Line(line))
 		for _, f := range x.Changes() {
-			fmt.Fprintf(w, "%s\n", sanitize.Line(fmt.Sprintf("             %s: %s", f.How, f.Path)))
+			fmt.Fprintf(w, "%s\n", sanitize.Line(fmt.Sprintf("             %s: %s", f.Kind, f.Path)))
 		}
 	}
 }

@@ -144,12 +144,12 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	seen, err := readCluster(ctx, o.Host, args, o.login, snapshot.Options{})
+	snap, err := readCluster(ctx, o.Host, args, o.login, snapshot.Options{})
 	if err != nil {
 		return err
 	}
 	garbage.CollectMore() // inspecting holds a cluster and its tree in memory
-	found, err := inspect.Inspect(ctx, p, seen, cluster)
+	found, err := inspect.Inspect(ctx, p, snap, cluster)
 	if err != nil {
 		return err
 	}

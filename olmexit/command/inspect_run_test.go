@@ -175,8 +175,8 @@ func (s *planRun) checkResult(t *testing.T, file string, rep *olmexit.Report) {
 		}
 	}
 	for key := range lost {
-		if o := known[key]; o.Goes != olmexit.AtCleanUp && o.Goes != olmexit.AtDetach {
-			t.Errorf("%s: the garbage collector took %s (%s %s)", file, key, o.Class, o.Goes)
+		if o := known[key]; o.RemovedAt != olmexit.AtCleanUp && o.RemovedAt != olmexit.AtDetach {
+			t.Errorf("%s: the garbage collector took %s (%s %s)", file, key, o.Class, o.RemovedAt)
 		}
 	}
 }

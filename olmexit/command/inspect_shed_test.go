@@ -147,7 +147,7 @@ func (a adoptedCluster) cleanUp(t *testing.T, name string, lock *lockfile.File, 
 		t.Errorf("killed and resumed, another cluster:\n%s", diff)
 	}
 	again, after := planCleanUp(t, p, first.cluster.Objects())
-	if len(again.Operators) > 0 || len(again.Steps) > 0 || len(again.Left) > 0 {
+	if len(again.Operators) > 0 || len(again.Steps) > 0 || len(again.Skipped) > 0 {
 		t.Errorf("something is left of OLM's: %+v", again)
 	}
 	for _, list := range append([][]olmexit.Object{after.Report.Shared}, objectsOf(after.Report)...) {
@@ -210,7 +210,7 @@ func (a adoptedCluster) checkCluster(t *testing.T, p *plan.Plan, c *runtest.Clus
 	t.Helper()
 	named, goes := map[string]bool{}, map[k8s.Key]bool{}
 	for _, op := range p.Operators {
-		if !op.Forgotten {
+		if !op.Detached {
 			t.Errorf("%s/%s is not forgotten", op.Namespace, op.Package)
 		}
 		for _, name := range op.Restarts {

@@ -73,7 +73,7 @@ func (o *adoptVerifyOptions) run(ctx context.Context, file string, args []string
 	if o.step < 0 || o.step > len(p.Steps) {
 		return fmt.Errorf("--step %d: %s has the steps 1 to %d", o.step, file, len(p.Steps))
 	}
-	before, err := journal.Before(p)
+	before, err := journal.AllEvidence(p)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (o *adoptVerifyOptions) run(ctx context.Context, file string, args []string
 	if err != nil {
 		return err
 	}
-	rep, err := verify.Verify(ctx, r, p, verify.Known{Before: before, Ended: journal.HasEnded, Step: o.step})
+	rep, err := verify.Verify(ctx, r, p, verify.KnownProgress{Before: before, Ended: journal.HasEnded, Step: o.step})
 	o.Log.Done()
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (o *adoptVerifyOptions) reader(ctx context.Context, args []string) (verify.
 		if err != nil {
 			return nil, err
 		}
-		return verify.Dump(s), nil
+		return verify.SnapshotReader(s), nil
 	}
 	client, err := o.login.Open()
 	if err != nil {

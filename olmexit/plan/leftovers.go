@@ -45,7 +45,7 @@ func isMarked(i item) bool {
 	}
 	return slices.ContainsFunc(i.Fields, func(f olmexit.Field) bool {
 		key, label := strings.CutPrefix(f.Path, "metadata.labels.")
-		return label && f.How == olmexit.OnlyLive && (strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, snapshot.OLM+"/"))
+		return label && f.Kind == olmexit.OnlyLive && (strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, snapshot.OLM+"/"))
 	})
 }
 
@@ -57,13 +57,13 @@ func (m *planBuilder) needsRestart(i item) bool {
 	}
 	by := writersOf(i.live.Body(), m.plan.Manager)
 	return slices.ContainsFunc(i.Fields, func(f olmexit.Field) bool {
-		return strings.HasPrefix(f.Path, "spec.template.") && (f.How != olmexit.OnlyLive || by.drops(f))
+		return strings.HasPrefix(f.Path, "spec.template.") && (f.Kind != olmexit.OnlyLive || by.drops(f))
 	})
 }
 
 // isUpgraded reports whether the cluster and the tree have different versions of an object.
 func isUpgraded(i item) bool {
-	return slices.Contains(i.Fields, olmexit.Field{Path: "metadata.annotations.quayside.dev/version", How: olmexit.OtherValue})
+	return slices.Contains(i.Fields, olmexit.Field{Path: "metadata.annotations.quayside.dev/version", Kind: olmexit.OtherValue})
 }
 
 // unservedReasons returns the reasons why an operator's part of the tree cannot be applied: objects of
@@ -98,7 +98,7 @@ func (m *planBuilder) addLeftoverSteps(b *block) {
 	changed := b.changedItems()
 	m.addStep(Step{
 		Name: Backup, Namespace: b.namespace, Title: "Back up the objects to change of " + b.namespace + " to files",
-		Actions: m.actionsFor(Keep, append(b.itemsWhere(m.isCleaned), changed...)),
+		Actions: m.actionsFor(Save, append(b.itemsWhere(m.needsCleanUp), changed...)),
 	})
 	s := Step{
 		Name: Fields, Namespace: b.namespace, Title: "Take ownership of OLM's fields in " + b.namespace + ", and apply the tree: " + b.packageNames(),
@@ -106,7 +106,7 @@ func (m *planBuilder) addLeftoverSteps(b *block) {
 	}
 	for _, i := range sortByPhase(append(changed, slices.DeleteFunc(b.addedItems(false), func(i item) bool { return m.refused[i.Key] != "" })...)) {
 		if isMarked(i) {
-			s.Actions = append(s.Actions, m.newAction(TakeOver, i))
+			s.Actions = append(s.Actions, m.newAction(TransferFields, i))
 		}
 		a := m.newAction(Apply, i)
 		if a.Force = i.live != nil; i.live != nil && i.Is("Namespace") {
@@ -141,7 +141,7 @@ func (m *planBuilder) addSuspendTreeStep(b *block) {
 	var appliers []string
 	moves := false
 	for _, i := range b.items {
-		moves = moves || i.ours != nil && (i.live == nil || slices.ContainsFunc(i.Changes(), func(f olmexit.Field) bool { return f.How != olmexit.OnlyLive }))
+		moves = moves || i.ours != nil && (i.live == nil || slices.ContainsFunc(i.Changes(), func(f olmexit.Field) bool { return f.Kind != olmexit.OnlyLive }))
 		if i.live == nil || i.live.Labels[k8s.LabelPackage] == "" || isMarked(i) || i.Is("Namespace") { // a bundle can contain the marks of tools
 			continue
 		}
@@ -164,7 +164,7 @@ func (m *planBuilder) addSuspendTreeStep(b *block) {
 // Namespaces if permissions is true, otherwise the rest.
 func (b *block) addedItems(permissions bool) []item {
 	return b.itemsWhere(func(i item) bool {
-		gives := i.Group == rbacGroup || i.Is("OperatorCondition."+snapshot.OLM) || i.Is("Namespace")
-		return i.Class == olmexit.Added && i.ours != nil && gives == permissions
+		isPermission := i.Group == rbacGroup || i.Is("OperatorCondition."+snapshot.OLM) || i.Is("Namespace")
+		return i.Class == olmexit.Added && i.ours != nil && isPermission == permissions
 	})
 }

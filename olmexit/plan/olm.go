@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// controllers returns the Deployments of OLM's two controllers. It returns none unless it finds
+// findControllers returns the Deployments of OLM's two controllers. It returns none unless it finds
 // exactly these two, in one namespace.
-func (m *planBuilder) controllers() []Workload {
+func (m *planBuilder) findControllers() []Workload {
 	out := []Workload{}
 	for _, name := range []string{"catalog-operator", "olm-operator"} {
 		for _, o := range m.Snapshot.Kind("apps", "Deployment") {
@@ -29,7 +29,7 @@ func (m *planBuilder) controllers() []Workload {
 	return out
 }
 
-func (m *planBuilder) workloads() []k8s.Ref {
+func (m *planBuilder) controllerRefs() []k8s.Ref {
 	var out []k8s.Ref
 	for _, w := range m.plan.OLM {
 		out = append(out, w.Object)
@@ -56,7 +56,7 @@ func (m *planBuilder) addStopStep(blocks []*block) {
 		s.Actions = append(s.Actions, Action{Do: Scale, Object: w.Object, UID: w.UID, From: w.Replicas, To: 0})
 	}
 	if len(m.plan.OLM) > 0 {
-		s.After = []Check{{Check: IsStopped, Objects: m.workloads()}}
+		s.After = []Check{{Check: IsStopped, Objects: m.controllerRefs()}}
 	}
 	m.addStep(s)
 }
@@ -68,7 +68,7 @@ func (m *planBuilder) addStartStep(blocks []*block) {
 	if len(m.plan.OLM) == 0 {
 		s.Manual = "Start OLM's controllers again, with their previous replicas."
 	} else {
-		s.After = append([]Check{{Check: IsReady, Objects: m.workloads()}}, s.After...)
+		s.After = append([]Check{{Check: IsReady, Objects: m.controllerRefs()}}, s.After...)
 	}
 	for _, w := range m.plan.OLM {
 		s.Actions = append(s.Actions, Action{Do: Scale, Object: w.Object, UID: w.UID, From: 0, To: w.Replicas})
@@ -87,10 +87,10 @@ func (m *planBuilder) addRestartStep(blocks []*block) {
 	if len(m.plan.OLM) == 0 {
 		s.Manual = "Restart OLM's controllers, olm-operator and catalog-operator, and wait until their new pods are ready."
 	} else {
-		s.After = append([]Check{{Check: IsReady, Objects: m.workloads()}}, s.After...)
+		s.After = append([]Check{{Check: IsReady, Objects: m.controllerRefs()}}, s.After...)
 	}
 	for _, w := range m.plan.OLM {
-		s.Actions = append(s.Actions, Action{Do: Renew, Object: w.Object, UID: w.UID})
+		s.Actions = append(s.Actions, Action{Do: RestartPods, Object: w.Object, UID: w.UID})
 	}
 	m.addStep(s)
 }
@@ -170,7 +170,7 @@ func (m *planBuilder) watchedCRDs() string {
 func (m *planBuilder) remainingObjects() string {
 	deleted := func(o *snapshot.Object) bool {
 		return slices.ContainsFunc(m.blocks, func(b *block) bool {
-			return slices.ContainsFunc(b.items, func(i item) bool { return i.Key == o.Key && m.isCleaned(i) })
+			return slices.ContainsFunc(b.items, func(i item) bool { return i.Key == o.Key && m.needsCleanUp(i) })
 		})
 	}
 	var names []string

@@ -133,21 +133,21 @@ func (v validator) checkStep(at string, i int, s Step) {
 	}
 	for j, a := range s.Actions {
 		here := at + ".actions[" + strconv.Itoa(j) + "]"
-		line, known := verbOf(a.Do)
+		desc, known := verbOf(a.Do)
 		if !known {
 			continue
 		}
 		for _, f := range yamlnode.Fields(reflect.TypeOf(a)) {
 			isSet := !reflect.ValueOf(a).FieldByIndex(f.Index).IsZero()
 			switch {
-			case slices.Contains([]string{"verb", "object", "uid"}, f.Name), slices.Contains(line.may, f.Name):
-			case isSet && !slices.Contains(line.needs, f.Name):
+			case slices.Contains([]string{"verb", "object", "uid"}, f.Name), slices.Contains(desc.optional, f.Name):
+			case isSet && !slices.Contains(desc.required, f.Name):
 				v.Addf(here+"."+f.Name, "%s does not allow %s", a.Do, f.Name)
-			case !isSet && slices.Contains(line.needs, f.Name):
+			case !isSet && slices.Contains(desc.required, f.Name):
 				v.Addf(here, "%s requires the field %s", a.Do, f.Name)
 			}
 		}
-		if a.UID == "" && !line.makes {
+		if a.UID == "" && !desc.canCreate {
 			v.Addf(here, "%s requires the field uid", a.Do)
 		}
 	}

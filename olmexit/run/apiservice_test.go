@@ -11,7 +11,7 @@ import (
 )
 
 // without returns a plan without steps of some kinds.
-func without(p *plan.Plan, names ...plan.Name) *plan.Plan {
+func without(p *plan.Plan, names ...plan.StepKind) *plan.Plan {
 	out := *p
 	out.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool { return slices.Contains(names, s.Name) })
 	for i := range out.Steps {

@@ -21,14 +21,14 @@ const (
 
 // canSkip reports whether a plan can continue although a condition of a step does not hold. It cannot
 // if OLM would act on the operators, or if the plan no longer matches the cluster.
-func canSkip(step plan.Name, c plan.Condition) bool {
-	return c == plan.Gone && step == plan.CleanUp || slices.Contains([]plan.Condition{plan.SameUID, plan.Conversion, plan.Available, plan.Permissions, plan.Prepared, plan.NoRestart, plan.IsReady}, c)
+func canSkip(step plan.StepKind, c plan.Condition) bool {
+	return c == plan.Deleted && step == plan.CleanUp || slices.Contains([]plan.Condition{plan.SameUID, plan.Conversion, plan.Available, plan.Permissions, plan.Prepared, plan.NoRestart, plan.IsReady}, c)
 }
 
 // canSkipChange reports whether an action can be skipped, or can replace an object, if another
 // program or user deleted or recreated the object.
-func canSkipChange(step plan.Name, do plan.Verb) bool {
-	return slices.Contains([]plan.Verb{plan.Keep, plan.Annotate, plan.Apply, plan.TakeOver, plan.Unlabel}, do) && step != plan.Prepare
+func canSkipChange(step plan.StepKind, do plan.Verb) bool {
+	return slices.Contains([]plan.Verb{plan.Save, plan.Annotate, plan.Apply, plan.TransferFields, plan.Unlabel}, do) && step != plan.Prepare
 }
 
 // skip returns the findings that stop the plan. With Input.Skip, it records the findings of the first

@@ -24,25 +24,25 @@ type Code string
 
 // The kinds of findings.
 const (
-	Lost         Code = "missing"            // an object no longer exists
-	OtherUID     Code = "uid"                // an object was deleted and recreated
-	Deleting     Code = "deleting"           // an object is being deleted
-	Owned        Code = "owner"              // an object is still owned by a ClusterServiceVersion
-	Converts     Code = "conversion"         // the conversion of custom resources changed or is broken
-	Unavailable  Code = "unavailable"        // an aggregated API is unavailable
-	Template     Code = "template"           // the pod template changed
-	Rollout      Code = "replica-set"        // pods were replaced
-	PodRestarted Code = "pod"                // a pod was replaced or restarted
-	RightLost    Code = "permission-lost"    // a permission was lost
-	RightGained  Code = "permission-gained"  // a permission was gained
-	RightMissing Code = "permission-missing" // a permission is granted only by OLM's roles
-	WrongPhase   Code = "phase"              // a ClusterServiceVersion is not Succeeded
-	InFlight     Code = "in-flight"          // OLM is installing
-	Running      Code = "running"            // a Deployment has pods
-	NotReady     Code = "not-ready"          // a Deployment lacks pods
-	There        Code = "exists"             // an object still exists
-	NotThere     Code = "not-found"          // an object does not exist
-	NotAsPlanned Code = "changed"            // an object changed since the plan was made
+	Lost              Code = "missing"            // an object no longer exists
+	OtherUID          Code = "uid"                // an object was deleted and recreated
+	Deleting          Code = "deleting"           // an object is being deleted
+	Owned             Code = "owner"              // an object is still owned by a ClusterServiceVersion
+	Converts          Code = "conversion"         // the conversion of custom resources changed or is broken
+	Unavailable       Code = "unavailable"        // an aggregated API is unavailable
+	Template          Code = "template"           // the pod template changed
+	Rollout           Code = "replica-set"        // pods were replaced
+	PodRestarted      Code = "pod"                // a pod was replaced or restarted
+	PermissionLost    Code = "permission-lost"    // a permission was lost
+	PermissionGained  Code = "permission-gained"  // a permission was gained
+	PermissionMissing Code = "permission-missing" // a permission is granted only by OLM's roles
+	WrongPhase        Code = "phase"              // a ClusterServiceVersion is not Succeeded
+	InFlight          Code = "in-flight"          // OLM is installing
+	Running           Code = "running"            // a Deployment has pods
+	NotReady          Code = "not-ready"          // a Deployment lacks pods
+	StillExists       Code = "exists"             // an object still exists
+	NotFound          Code = "not-found"          // an object does not exist
+	NotAsPlanned      Code = "changed"            // an object changed since the plan was made
 )
 
 // comparison compares two captures.
@@ -87,10 +87,10 @@ func checkSameUID(c *comparison, was Object, is *Object) []Finding {
 	return nil
 }
 
-// wasForgotten reports whether the current step affects operators that OLM no longer managed when the
+// affectsDetachedOperators reports whether the current step affects operators that OLM no longer managed when the
 // plan was made. OLM no longer issues the certificates of such operators.
-func (c *comparison) wasForgotten() bool {
-	return slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { return s.Number == c.step && hasUnmanagedOperator(c.plan, s.Namespace) })
+func (c *comparison) affectsDetachedOperators() bool {
+	return slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { return s.Number == c.step && hasDetachedOperator(c.plan, s.Namespace) })
 }
 
 func checkNoOwner(c *comparison, _ Object, is *Object) []Finding {
@@ -113,7 +113,7 @@ func checkConversion(c *comparison, was Object, is *Object) []Finding {
 	switch {
 	case a.Strategy != b.Strategy:
 		return newFindings(Converts, was.Ref, "conversion by %s, now by %s", a.Strategy, b.Strategy)
-	case !a.isPossible() || c.wasForgotten():
+	case !a.isPossible() || c.affectsDetachedOperators():
 		return nil
 	case a.Target != b.Target:
 		return newFindings(Converts, was.Ref, "conversion by %q, now by %q", a.Target, b.Target)

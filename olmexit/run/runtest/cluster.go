@@ -86,7 +86,7 @@ func New(objects ...k8s.Object) *Cluster {
 func (c *Cluster) Put(o k8s.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o, err := c.defaulted(k8s.Copy(o))
+	o, err := c.withDefaults(k8s.Copy(o))
 	if err != nil {
 		panic(fmt.Sprintf("runtest: %s: %v", k8s.RefTo(o), err))
 	}
@@ -391,7 +391,7 @@ func (c *Cluster) checkNamespace(ref k8s.Ref) error {
 
 // put stores the result of a request; old is nil for a new object.
 func (c *Cluster) put(old, o k8s.Object, by string, dryRun bool) (k8s.Object, error) {
-	o, err := c.defaulted(o)
+	o, err := c.withDefaults(o)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
@@ -407,8 +407,8 @@ func (c *Cluster) put(old, o k8s.Object, by string, dryRun bool) (k8s.Object, er
 	return c.store(o, by), nil
 }
 
-// defaulted returns an object with the API server's defaults.
-func (c *Cluster) defaulted(o k8s.Object) (k8s.Object, error) {
+// withDefaults returns an object with the API server's defaults.
+func (c *Cluster) withDefaults(o k8s.Object) (k8s.Object, error) {
 	if k8s.IsCRD(o) {
 		return o, nil
 	}

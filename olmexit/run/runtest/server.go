@@ -41,7 +41,7 @@ type object = map[string]any
 
 // ServeHTTP implements http.Handler.
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	out, err := h.answer(r)
+	out, err := h.handle(r)
 	var status *apierrors.StatusError
 	switch {
 	case errors.As(err, &status):
@@ -64,8 +64,8 @@ func write(w http.ResponseWriter, code int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
 }
 
-// answer handles a request; nil means not found.
-func (h handler) answer(r *http.Request) (any, error) {
+// handle handles a request; nil means not found.
+func (h handler) handle(r *http.Request) (any, error) {
 	if r.Header.Get("Authorization") != "Bearer "+clustertest.Token {
 		return nil, apierrors.NewUnauthorized("Unauthorized")
 	}

@@ -176,7 +176,7 @@ func (c *Cluster) runOLM() {
 	}
 	if !c.process.synced {
 		c.process.synced = true
-		c.sync()
+		c.deleteUnowned()
 	}
 	c.install()
 	c.createOperators()
@@ -186,22 +186,22 @@ func (c *Cluster) runOLM() {
 			continue
 		}
 		finalizers := k8s.List(o, "metadata", "finalizers")
-		held := slices.Contains(finalizers, any(finalizer))
+		hasFinalizer := slices.Contains(finalizers, any(finalizer))
 		dying := k8s.At(o, "metadata", "deletionTimestamp") != nil
 		switch {
-		case dying && held:
+		case dying && hasFinalizer:
 			c.cleanUp(k)
 			rest := slices.DeleteFunc(slices.Clone(finalizers), func(f any) bool { return f == finalizer })
 			c.change(o, k8s.With(o, any(rest), "metadata", "finalizers"), "olm")
-		case !dying && !held:
+		case !dying && !hasFinalizer:
 			c.change(o, k8s.With(o, any(append(slices.Clone(finalizers), finalizer)), "metadata", "finalizers"), "olm")
 		}
 	}
 }
 
-// sync deletes the objects that OLM deletes after its start: copies without an original, and
+// deleteUnowned deletes the objects that OLM deletes after its start: copies without an original, and
 // APIServices with labels that name a missing ClusterServiceVersion.
-func (c *Cluster) sync() {
+func (c *Cluster) deleteUnowned() {
 	for _, k := range c.keys() {
 		o := c.objects[k]
 		labels := k8s.TextMap(o, "metadata", "labels")
