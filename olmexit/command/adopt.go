@@ -84,7 +84,7 @@ func newAdoptInspect(h cli.Host) *cobra.Command {
 			  Adoptable              no pod restarts
 			  AdoptableWithRestart   pods restart once, because the workspace's settings change them
 			  CannotLeave            works only with OLM
-			  NeedsDecision          stays with OLM until somebody resolves the listed reasons
+			  NeedsDecision          stays with OLM until the listed reasons are resolved
 			  MustWait               stays with OLM until OLM has finished its work
 			  NotSelected            stays with OLM: the tree does not have it in this cluster
 			  AlreadyAdopted         no longer managed by OLM

@@ -248,7 +248,7 @@ func (o *adoptPlanOptions) resultError(pl *plan.Plan, rep *olmexit.Report) error
 	}
 	switch {
 	case len(names) > 0:
-		return &workspace.DiffersError{Msg: sanitize.Line(diag.Count(len(names), "operator") + " left to OLM: " + strings.Join(names, ", "))}
+		return &workspace.DiffersError{Msg: sanitize.Line(diag.Count(len(names), "operator") + " not adopted: " + strings.Join(names, ", "))}
 	case len(pl.Steps) == 0:
 		o.Log.Note("OLM has no operators to adopt: %s inspected", diag.Count(len(rep.Operators), "operator"))
 	}

@@ -101,7 +101,7 @@ func (o *adoptRunOptions) reportReverted(v adoptRevertView, err error) error {
 		return err
 	}
 	if err == nil && len(v.Skipped) > 0 {
-		return &workspace.DiffersError{Msg: "some namespaces cannot be given back to OLM: see above"}
+		return &workspace.DiffersError{Msg: "some namespaces cannot be returned to OLM: see above"}
 	}
 	return o.resultError(&v.Result, err)
 }

@@ -79,7 +79,7 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 			See also: docs/adopt.md
 
 			Exit codes: 0 done; 1 a condition failed, an object was changed by somebody else, a
-			manual step is not done, or with --check, steps are left; 2 an error.`),
+			manual step is not done, or with --check, steps remain; 2 an error.`),
 		Example: cli.Examples(`
 			# let the API server validate the changes; then execute the plan
 			quayside adopt run adopt-plan.yaml --context prod --check
@@ -111,7 +111,7 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 	f := cmd.Flags()
 	o.addFlags(cmd)
 	f.IntVar(&o.step, "step", 0, "execute only the step with this `NUMBER`, even if it is done")
-	f.StringVar(&o.skip, "skip", "", "go on although a check fails or an object was deleted, if the run stopped there: the `REASON` is recorded in the journal")
+	f.StringVar(&o.skip, "skip", "", "continue past the failed check or the deleted object at which the run stopped; the `REASON` is recorded in the journal")
 	f.BoolVar(&o.cleanUp, "clean-up", false, "also execute the clean-up steps, which cannot be reverted")
 	f.DurationVar(&o.sync, "olm-sync", 15*time.Second, "wait for this `DURATION` after OLM has started, before the postconditions are checked: OLM then has processed every object")
 	f.DurationVar(&o.maxDown, "max-olm-downtime", time.Minute, "start OLM again after this `DURATION`, as soon as no operator is being detached, and stop it again for the next one")
@@ -170,7 +170,7 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 	left := slices.IndexFunc(res.Steps, func(s run.StepResult) bool { return s.Name == plan.CleanUp && s.State == run.Waiting })
 	if left >= 0 && err == nil {
 		s := res.Steps[left]
-		o.Log.Note("step %d (clean-up, %s) is left: once the pull request is merged and the operators run well, continue with 'quayside adopt run %s --clean-up'; it cannot be reverted", s.Number, sanitize.Line(s.Namespace), sanitize.Line(file))
+		o.Log.Note("step %d (clean-up, %s) remains: when the pull request is merged and the operators are healthy, continue with 'quayside adopt run %s --clean-up'; it cannot be reverted", s.Number, sanitize.Line(s.Namespace), sanitize.Line(file))
 	}
 	if err := o.Print(res, func(w io.Writer) { fmt.Fprintln(w, resultSummary(res)) }); err != nil {
 		return err
@@ -284,7 +284,7 @@ func resultSummary(res *run.Result) string {
 	for _, state := range []run.State{run.Done, run.AlreadyDone, run.DryRun, run.Waiting, run.StepFailed, run.Pending} {
 		if n := count[state]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, map[run.State]string{
-				run.Done: "done", run.AlreadyDone: "done before", run.DryRun: "tried", run.Waiting: "waiting for you", run.StepFailed: "failed", run.Pending: "to come",
+				run.Done: "done", run.AlreadyDone: "done before", run.DryRun: "tried", run.Waiting: "waiting for you", run.StepFailed: "failed", run.Pending: "pending",
 			}[state]))
 		}
 	}
@@ -357,7 +357,7 @@ func (s *terminalPrompter) ReportOLM(step plan.Step, started bool) {
 		s.Log.Note("OLM was started again: no operator is being detached")
 		return
 	}
-	s.Log.Note("OLM stays stopped until step %d (%s, %s) is done: if it was started before, it would delete objects of the operators", step.Number, step.Name, sanitize.Line(step.Namespace))
+	s.Log.Note("OLM stays stopped until step %d (%s, %s) is done: an earlier start would delete objects of the operators", step.Number, step.Name, sanitize.Line(step.Namespace))
 }
 
 // wallClock implements the clock of a run with real time.

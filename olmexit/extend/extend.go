@@ -154,7 +154,7 @@ func (im *importer) configure(contents []CatalogContent) error {
 		if i < 0 {
 			missing = append(missing, setting.Catalog{Namespace: have.Namespace, Name: have.Name, Source: c.Source, Priority: have.Priority})
 		} else if is := im.settings.Catalogs[i].Source; is != c.Source {
-			errs.Addf(im.settings.At(fmt.Sprintf("spec.catalogs[%d].source", i)), "catalog %s: its source is %s here, but %s in the cluster", have.ID, is, c.Source)
+			errs.Addf(im.settings.At(fmt.Sprintf("spec.catalogs[%d].source", i)), "catalog %s has source %s, but --catalog gives %s", have.ID, is, c.Source)
 		}
 	}
 	if err := errs.Err(); err != nil {
@@ -362,7 +362,7 @@ func declareByImage(op Operator, why string) (Operator, string) {
 	op.ByImage = true
 	op.Notes = append(slices.Clone(op.Notes), "pinned by its image, because "+why)
 	if imageref.DigestIn(op.Image) == "" {
-		op.Notes = append(op.Notes, "its InstallPlan has the image by tag, which may have moved since the installation")
+		op.Notes = append(op.Notes, "its InstallPlan names the image by tag, and the tag may have moved since the installation")
 	}
 	return op, ""
 }

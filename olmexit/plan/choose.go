@@ -81,7 +81,7 @@ func (m *planBuilder) refusalReasons(op *operator) []string {
 		return m.unservedReasons(op)
 	}
 	for _, ref := range m.untrustedObjects(op) {
-		out = append(out, ref.String()+" does not have the CA of OLM's certificate, so the operator's callers would refuse it: run 'quayside adopt inspect --record', which reads the CA from the cluster, and 'quayside render'")
+		out = append(out, ref.String()+" lacks the CA of OLM's certificate, so the API server would reject the certificate: run 'quayside adopt inspect --record', which reads the CA from the cluster, and 'quayside render'")
 	}
 	for _, o := range m.Report.Shared {
 		if o.RemovedAt != olmexit.AtDetach || !slices.Contains(o.Operators, op.Key()) {

@@ -150,7 +150,7 @@ func TestUninstallNamesTheRest(t *testing.T) {
 		k8s.New(v1, "OperatorGroup", "a", "og"), k8s.New(v1, "OperatorGroup", "olm", "rest"), k8s.New(v1alpha1, "CatalogSource", "olm", "c"), k8s.New(v1, "OLMConfig", "", "cluster"),
 	}), nil, "a")
 	text := step(t, p, plan.Uninstall, "").Manual
-	if !strings.Contains(text, "delete what OLM leaves: CatalogSource olm/c, OperatorGroup olm/rest, OLMConfig cluster.") {
+	if !strings.Contains(text, "delete the remaining objects: CatalogSource olm/c, OperatorGroup olm/rest, OLMConfig cluster.") {
 		t.Error(text)
 	}
 }

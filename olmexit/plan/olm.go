@@ -184,7 +184,7 @@ func (m *planBuilder) remainingObjects() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return " Before you delete the CRDs, delete what OLM leaves: " + strings.Join(names, ", ") + ". The ConfigMaps and Jobs of unpacked bundles are deleted with their CatalogSource."
+	return " Before you delete the CRDs, delete the remaining objects: " + strings.Join(names, ", ") + ". The ConfigMaps and Jobs of unpacked bundles are deleted with their CatalogSource."
 }
 
 // removesCSV reports whether the plan removes a ClusterServiceVersion.

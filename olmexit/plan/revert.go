@@ -158,7 +158,7 @@ func (m *revertBuilder) recordApplied(at *executedPart, a *Action, d ExecutedAct
 func (m *revertBuilder) skippedNamespace(at *executedPart) SkippedOperator {
 	if at.alreadyDetached {
 		return SkippedOperator{Namespace: at.namespace, Reasons: []string{fmt.Sprintf(
-			"%s left over from OLM already deleted; they are not needed. OLM no longer managed these operators: to restore the previous pods, revert the commit that finished the adoption, and apply its tree",
+			"%s of OLM already deleted; they are not needed. OLM no longer managed these operators: to restore the previous pods, revert the commit that finished the adoption, and apply its tree",
 			diag.Count(at.cleaned, "object"))}}
 	}
 	var csvs []string

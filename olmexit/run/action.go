@@ -165,7 +165,7 @@ func (a *action) checkOLMStopped(ctx context.Context) error {
 			return err
 		}
 		if o != nil && plan.Replicas(o) > 0 {
-			return &ChangedError{w.Object, "it was started again: find out what scales it, and repeat the command, which stops it again"}
+			return &ChangedError{w.Object, "was started again: find out what scales it, and repeat the command, which stops it again"}
 		}
 	}
 	return nil

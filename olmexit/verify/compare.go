@@ -112,11 +112,11 @@ func checkConversion(c *comparison, was Object, is *Object) []Finding {
 	a, b := *was.Conversion, *is.Conversion
 	switch {
 	case a.Strategy != b.Strategy:
-		return newFindings(Converts, was.Ref, "conversion by %s, now by %s", a.Strategy, b.Strategy)
+		return newFindings(Converts, was.Ref, "has another conversion strategy: %s, now %s", a.Strategy, b.Strategy)
 	case !a.isPossible() || c.affectsDetachedOperators():
 		return nil
 	case a.Target != b.Target:
-		return newFindings(Converts, was.Ref, "conversion by %q, now by %q", a.Target, b.Target)
+		return newFindings(Converts, was.Ref, "has another conversion target: %q, now %q", a.Target, b.Target)
 	}
 	for _, ca := range a.Certificates {
 		if !slices.Contains(b.Certificates, ca) {

@@ -170,7 +170,7 @@ func (c *comparison) comparePermissions(before, after *Evidence) []Finding {
 		had, have := a.Permissions, b.Permissions
 		planned := k8s.NewGrantSet(b.Planned)
 		more := slices.DeleteFunc(k8s.GainedGrants(had, have), planned.Covers)
-		found := append(groupFindings(PermissionLost, s, "may no longer", c.removed.findLostGrants(have, had)), groupFindings(PermissionGained, s, "may now also", more)...)
+		found := append(groupFindings(PermissionLost, s, "lost permissions", c.removed.findLostGrants(have, had)), groupFindings(PermissionGained, s, "gained permissions", more)...)
 		out = append(out, append(found, compareAnswers(s, k8s.NewGrantSet(had), k8s.NewGrantSet(have), before.Answers, after.Answers)...)...)
 	}
 	return out
@@ -218,7 +218,7 @@ func (c *comparison) lostByCleanUp(now rbacObjects, namespace string) ([]Finding
 	}
 	var out []Finding
 	for _, s := range before.Subjects() {
-		out = append(out, groupFindings(PermissionMissing, s, "has a permission only from OLM's roles", removed.findLostGrants(subjectGrants(after, s), subjectGrants(before, s)))...)
+		out = append(out, groupFindings(PermissionMissing, s, "has permissions only from OLM's roles", removed.findLostGrants(subjectGrants(after, s), subjectGrants(before, s)))...)
 	}
 	return out, nil
 }
@@ -232,7 +232,7 @@ func stepsOf(p *plan.Plan, namespace string) []plan.Step {
 const maxListed = 5
 
 // groupFindings returns one finding per namespace with lost or gained permissions of a subject.
-func groupFindings(code Code, s k8s.Subject, verb string, grants []k8s.Grant) []Finding {
+func groupFindings(code Code, s k8s.Subject, change string, grants []k8s.Grant) []Finding {
 	byNamespace, order := map[string][]k8s.Grant{}, []string{}
 	for _, g := range grants {
 		if byNamespace[g.Namespace] == nil {
@@ -254,7 +254,7 @@ func groupFindings(code Code, s k8s.Subject, verb string, grants []k8s.Grant) []
 		if more := len(list) - maxListed; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-		out = append(out, Finding{Code: code, Account: s.String(), Namespace: ns, Message: fmt.Sprintf("%s %s %s: %s", s, verb, where, text)})
+		out = append(out, Finding{Code: code, Account: s.String(), Namespace: ns, Message: fmt.Sprintf("%s %s %s: %s", s, change, where, text)})
 	}
 	return out
 }

@@ -237,7 +237,7 @@ func formatProgress(p *plan.Plan, ns Namespace) string {
 	}
 	switch {
 	case ns.Next == 0:
-		return text + "; no step is left"
+		return text + "; no steps remain"
 	case ns.Partly:
 		return fmt.Sprintf("%s; step %d is partly done", text, ns.Next)
 	}

@@ -146,8 +146,8 @@ func compareAnswers(s k8s.Subject, had, have k8s.GrantSet, before, after []Answe
 		}
 	}
 	return append(
-		groupFindings(PermissionLost, s, "is refused by the API server", lost),
-		groupFindings(PermissionGained, s, "is now permitted by the API server", gained)...,
+		groupFindings(PermissionLost, s, "lost permissions, according to the API server,", lost),
+		groupFindings(PermissionGained, s, "gained permissions, according to the API server,", gained)...,
 	)
 }
 

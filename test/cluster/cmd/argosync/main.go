@@ -263,7 +263,7 @@ func (a *application) awaitHealth(ctx context.Context) ([]string, error) {
 // object is healthy, or if the engine has no rule for it.
 func unhealthyReason(o *unstructured.Unstructured) (string, error) {
 	if o == nil {
-		return "not there", nil
+		return "not found", nil
 	}
 	status, err := health.GetResourceHealth(o, nil)
 	if err != nil || status == nil || status.Status == health.HealthStatusHealthy {
