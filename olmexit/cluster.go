@@ -114,8 +114,8 @@ func (c *clusterState) operator(namespace, pkg string) *operator {
 	return c.byKey[key.Key()]
 }
 
-// addSubscription adds a Subscription. If several are for the same package, one with an installed version
-// takes precedence; the others are added to otherSubscriptions.
+// addSubscription adds a Subscription. If several are for the same package, one with an installed
+// version takes precedence; the others are added to otherSubscriptions.
 func (op *operator) addSubscription(sub *snapshot.Subscription) {
 	if was := op.subscription; was != nil {
 		if was.InstalledCSV == "" && sub.InstalledCSV != "" {
@@ -199,7 +199,8 @@ func (c *clusterState) add(o *snapshot.Object, ops ...*operator) {
 	}
 }
 
-// assignListedObjects assigns the objects that OLM lists, and objects that are identified only by their names.
+// assignListedObjects assigns the objects that OLM lists, and objects that are identified only by
+// their names.
 func (c *clusterState) assignListedObjects() {
 	for _, o := range c.Kind(snapshot.OLM, "Operator") {
 		op := c.byComponent[prefixComponent+o.Name]
@@ -240,9 +241,9 @@ func (c *clusterState) assignStep(plan snapshot.InstallPlan, step snapshot.Step)
 	}
 }
 
-// assignServiceObjects assigns the objects that OLM creates for the webhooks and APIs of a Deployment. Some
-// versions of OLM do not label them, so they are identified by name, and by their roleRef, owner or
-// labels.
+// assignServiceObjects assigns the objects that OLM creates for the webhooks and APIs of a
+// Deployment. Some versions of OLM do not label them, so they are identified by name, and by their
+// roleRef, owner or labels.
 func (c *clusterState) assignServiceObjects(d *snapshot.Object, op *operator) {
 	service := d.Name + "-service"
 	reader := c.Get(k8s.Key{Group: rbacGroup, Kind: "RoleBinding", Namespace: "kube-system", Name: service + "-auth-reader"})
@@ -274,9 +275,9 @@ func unpackedName(image string) string {
 	return hex.EncodeToString(sum[:])[:k8s.MaxLabel]
 }
 
-// operatorOfVersion returns the operator of a ClusterServiceVersion. A removed version belongs to the only
-// operator in its namespace with the same base name. operatorOfVersion returns nil if there is no such
-// operator, or more than one.
+// operatorOfVersion returns the operator of a ClusterServiceVersion. A removed version belongs to
+// the only operator in its namespace with the same base name. operatorOfVersion returns nil if
+// there is no such operator, or more than one.
 func (c *clusterState) operatorOfVersion(namespace, name string) *operator {
 	if op := c.byCSV[[2]string{namespace, name}]; op != nil {
 		return op
@@ -369,9 +370,9 @@ func (c *clusterState) operatorsIn(namespace string) []*operator {
 	return out
 }
 
-// operatorsByOwner returns the operators of an object according to its owner references. These can refer to
-// a ClusterServiceVersion or its copy, even to one that no longer exists, or to other objects that
-// OLM uses as owners.
+// operatorsByOwner returns the operators of an object according to its owner references. These can
+// refer to a ClusterServiceVersion or its copy, even to one that no longer exists, or to other
+// objects that OLM uses as owners.
 func (c *clusterState) operatorsByOwner(o *snapshot.Object) []*operator {
 	var out []*operator
 	for _, ref := range o.Owners {

@@ -93,8 +93,8 @@ func TestClustersAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestWithoutSubscription inspects an operator whose Subscription was deleted: import does not pin it, so
-// the reason has the remedy. If it is pinned nevertheless, it can be adopted.
+// TestWithoutSubscription inspects an operator whose Subscription was deleted: import does not pin
+// it, so the reason has the remedy. If it is pinned nevertheless, it can be adopted.
 func TestWithoutSubscription(t *testing.T) {
 	live := newDeployment("ns", "i", "x.v1")
 	seen := newSnapshot(t, newInstalled("ns", "Succeeded")[0], live)

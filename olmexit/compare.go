@@ -228,9 +228,9 @@ func withoutSecretData(o k8s.Object) k8s.Object {
 	return o
 }
 
-// withoutEqualFields returns both objects without their equal top-level fields, and without equal versions
-// of a CRD. This is faster, because conversion to the stored form is slow, and the result is the same,
-// because these fields do not affect the stored form of others.
+// withoutEqualFields returns both objects without their equal top-level fields, and without equal
+// versions of a CRD. This is faster, because conversion to the stored form is slow, and the result
+// is the same, because these fields do not affect the stored form of others.
 func withoutEqualFields(live, ours k8s.Object) (a, b k8s.Object) {
 	a, b = live, ours
 	if k8s.IsCRD(ours) {

@@ -27,8 +27,9 @@ type Input struct {
 	Lock     *lockfile.File
 	Rendered []render.Rendered // rendered tree of Lock
 
-	// GenerateDeployments returns the Deployments that OLM generates for a pin, as far as they do not depend on the
-	// cluster. It is called only if a Deployment in the tree differs from the cluster.
+	// GenerateDeployments returns the Deployments that OLM generates for a pin, as far as they do
+	// not depend on the cluster. It is called only if a Deployment in the tree differs from the
+	// cluster.
 	GenerateDeployments func(lockfile.Pin) ([]k8s.Object, error)
 }
 

@@ -130,10 +130,10 @@ func fieldPaths(fields []Field) string {
 	return text
 }
 
-// isLost reports whether OLM once created an object of the tree that is now missing from the cluster:
-// the InstallPlan of the pinned version lists it, or it is a Deployment, an APIService or a Service that
-// OLM creates for that version. If OLM no longer manages the operator, only Deployments and APIServices
-// count.
+// isLost reports whether OLM once created an object of the tree that is now missing from the
+// cluster: the InstallPlan of the pinned version lists it, or it is a Deployment, an APIService or
+// a Service that OLM creates for that version. If OLM no longer manages the operator, only
+// Deployments and APIServices count.
 func (x *inspector) isLost(op *operator, o k8s.Object) bool {
 	runs := o.Is("apps", "Deployment") || o.Is("apiregistration.k8s.io", "APIService")
 	csv := op.csv()

@@ -16,8 +16,8 @@ func (c *clusterState) classify(o *snapshot.Object) Object {
 	return out
 }
 
-// leftoverStage returns the stage that removes an object that OLM created and that is not in the tree, and
-// the reason. It returns "" if OLM did not create the object.
+// leftoverStage returns the stage that removes an object that OLM created and that is not in the
+// tree, and the reason. It returns "" if OLM did not create the object.
 func (c *clusterState) leftoverStage(o *snapshot.Object) (Stage, string) {
 	if o.Group == snapshot.OLM {
 		if stage, why := olmLeftover(o); stage != "" {

@@ -19,9 +19,10 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// checkRuns executes the plan of every dump in a fake cluster with OLM and a garbage collector, and again
-// with the program killed at random. Objects of the tree must keep their UIDs and pods, the objects to
-// delete must be deleted, all others unchanged, and both runs must give the same cluster.
+// checkRuns executes the plan of every dump in a fake cluster with OLM and a garbage collector, and
+// again with the program killed at random. Objects of the tree must keep their UIDs and pods, the
+// objects to delete must be deleted, all others unchanged, and both runs must give the same
+// cluster.
 func checkRuns(t *testing.T, all fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(3, 4))
 	operators, kills := 0, 0

@@ -183,8 +183,8 @@ func env(t testing.TB) workspace.Env {
 	return workspace.Env{Getenv: getenv, Version: "test", Offline: true}
 }
 
-// TestDumps inspects every dump once and runs all checks on it. Without -whole, it executes the plans of
-// only a quarter of the dumps, and of a few namespaces in each.
+// TestDumps inspects every dump once and runs all checks on it. Without -whole, it executes the
+// plans of only a quarter of the dumps, and of a few namespaces in each.
 func TestDumps(t *testing.T) {
 	all := dumpFiles(t)
 	checks := []func(*testing.T, fstest.MapFS) dumpCheck{

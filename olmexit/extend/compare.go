@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// findMismatches returns the reasons, by operator key, why operators would not be pinned at their installed
-// bundles, or require an operator that cannot be imported.
+// findMismatches returns the reasons, by operator key, why operators would not be pinned at their
+// installed bundles, or require an operator that cannot be imported.
 func (im *importer) findMismatches(res *workspace.Resolution) map[string]string {
 	reasons := map[string]string{}
 	for _, op := range im.operators {

@@ -118,8 +118,8 @@ func listCatalogs(s *snapshot.Snapshot) []Catalog {
 	return out
 }
 
-// globalCatalogNamespaces returns the namespaces with catalogs from which OLM installed operators in other
-// namespaces, sorted. OLM does that only from its global catalog namespace.
+// globalCatalogNamespaces returns the namespaces with catalogs from which OLM installed operators
+// in other namespaces, sorted. OLM does that only from its global catalog namespace.
 func (c *Cluster) globalCatalogNamespaces() []string {
 	var out []string
 	for _, op := range c.Operators {

@@ -383,8 +383,8 @@ func installedPin(op Operator, e *model.Entry) (lockfile.Pin, bool) {
 	return pin, op.Watch != nil || op.Kind == "ClusterExtension"
 }
 
-// unsupportedModeReason returns the reason why a bundle cannot watch the namespaces of its pin, or "" if it
-// can.
+// unsupportedModeReason returns the reason why a bundle cannot watch the namespaces of its pin, or
+// "" if it can.
 func unsupportedModeReason(pin lockfile.Pin, modes []model.InstallMode) string {
 	if model.SupportsNamespaces(modes, pin.Namespace, pin.WatchNamespaces) {
 		return ""

@@ -178,8 +178,8 @@ func (m *declarationBuilder) addOperatorGroups(ops []Operator) {
 	}
 }
 
-// addOperatorGroup declares an OperatorGroup. If the namespaces in its status differ from those that its
-// label selector selects, the declaration lists these namespaces instead of the selector.
+// addOperatorGroup declares an OperatorGroup. If the namespaces in its status differ from those
+// that its label selector selects, the declaration lists these namespaces instead of the selector.
 func (m *declarationBuilder) addOperatorGroup(g snapshot.OperatorGroup) {
 	body := g.Body()
 	spec := dropDefaults(k8s.Map(body, "spec"), map[string]any{"upgradeStrategy": "Default", "staticProvidedAPIs": false})

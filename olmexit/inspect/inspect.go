@@ -68,8 +68,8 @@ func recordSettings(ctx context.Context, p *workspace.Project, s *snapshot.Snaps
 	return lock, rendered, nil
 }
 
-// generateDeployments returns the Deployments that OLM generates for a pin: those of its bundle, rendered
-// without settings of the workspace.
+// generateDeployments returns the Deployments that OLM generates for a pin: those of its bundle,
+// rendered without settings of the workspace.
 func generateDeployments(ctx context.Context, c *workspace.Contents, pin lockfile.Pin) ([]k8s.Object, error) {
 	fsys, err := c.Open(ctx, pin)
 	if err != nil {

@@ -34,8 +34,8 @@ func CheckPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan, s *snap
 	return pl.CheckDerived(derived)
 }
 
-// RenderForPlan renders the lock for a plan's cluster. It returns an error if the lock or the rendered tree
-// has changed since the plan was made.
+// RenderForPlan renders the lock for a plan's cluster. It returns an error if the lock or the
+// rendered tree has changed since the plan was made.
 func RenderForPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan) ([]k8s.Object, error) {
 	lock, err := p.NeedLock()
 	if err != nil {

@@ -68,8 +68,8 @@ func (m *planBuilder) isAdoptable(op *operator) bool {
 	return false
 }
 
-// refusalReasons returns the reasons why an operator cannot be adopted, without those that depend on the
-// adoption of other operators.
+// refusalReasons returns the reasons why an operator cannot be adopted, without those that depend
+// on the adoption of other operators.
 func (m *planBuilder) refusalReasons(op *operator) []string {
 	var out []string
 	if op.State.StaysWithOLM() {

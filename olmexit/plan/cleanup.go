@@ -95,8 +95,8 @@ func (m *planBuilder) addCleanUpStep(b *block) {
 	m.addStep(s)
 }
 
-// unlabelActions returns actions that remove OLM's component labels from the objects that the clean-up of the
-// block does not delete.
+// unlabelActions returns actions that remove OLM's component labels from the objects that the
+// clean-up of the block does not delete.
 func (m *planBuilder) unlabelActions(b *block) []Action {
 	var out []Action
 	items := slices.DeleteFunc(slices.Clone(b.items), m.needsCleanUp)

@@ -142,8 +142,8 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestUninstallNamesTheRest checks that the step to uninstall OLM names the catalogs, OperatorGroups and
-// settings that remain, and not the OperatorGroup that the plan deletes.
+// TestUninstallNamesTheRest checks that the step to uninstall OLM names the catalogs,
+// OperatorGroups and settings that remain, and not the OperatorGroup that the plan deletes.
 func TestUninstallNamesTheRest(t *testing.T) {
 	const v1, v1alpha1 = "operators.coreos.com/v1", "operators.coreos.com/v1alpha1"
 	p := makePlan(t, plan.Stopped, slices.Concat(newInstallation("a"), newOLM(), []k8s.Object{

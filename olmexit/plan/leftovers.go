@@ -87,8 +87,8 @@ func (m *planBuilder) unservedReasons(op *operator) []string {
 	return out
 }
 
-// addLeftoverSteps adds the steps for operators that OLM no longer manages: they remove OLM's leftovers from the
-// objects.
+// addLeftoverSteps adds the steps for operators that OLM no longer manages: they remove OLM's
+// leftovers from the objects.
 func (m *planBuilder) addLeftoverSteps(b *block) {
 	if slices.ContainsFunc(b.items, b.isGuarded) {
 		m.addGuardSteps(b)
@@ -135,8 +135,8 @@ func (b *block) changedItems() []item {
 	})
 }
 
-// addSuspendTreeStep adds a manual step to suspend the GitOps tools that apply the previous tree, if the plan
-// adds or changes objects of that tree.
+// addSuspendTreeStep adds a manual step to suspend the GitOps tools that apply the previous tree,
+// if the plan adds or changes objects of that tree.
 func (m *planBuilder) addSuspendTreeStep(b *block) {
 	var appliers []string
 	moves := false

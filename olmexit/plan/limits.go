@@ -119,8 +119,8 @@ func guardFault(a Action) string {
 	return ""
 }
 
-// scaleFault returns the reason why an action must not scale or restart an object, or "". A plan may only
-// restart OLM's controllers, and scale them to 0 and back to their replicas in the plan.
+// scaleFault returns the reason why an action must not scale or restart an object, or "". A plan
+// may only restart OLM's controllers, and scale them to 0 and back to their replicas in the plan.
 func (p *Plan) scaleFault(step StepKind, a Action) string {
 	i := slices.IndexFunc(p.OLM, func(w Workload) bool { return w.Object == a.Object && w.UID == a.UID })
 	switch {

@@ -140,11 +140,12 @@ func refToLive(o *snapshot.Object) k8s.Ref {
 	return k8s.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
-// assignObjects assigns each object to the block whose steps handle it. A shared object that is new is
-// applied in the first block with one of its operators, because it does not affect the others. A
-// shared object that exists is handled in the last such block. The earlier blocks have it in others: they
-// only remove OLM's labels from it, because OLM recreates an Operator while any object has its label. If
-// one of the object's operators stays with OLM, all such blocks have it in others.
+// assignObjects assigns each object to the block whose steps handle it. A shared object that is new
+// is applied in the first block with one of its operators, because it does not affect the others. A
+// shared object that exists is handled in the last such block. The earlier blocks have it in
+// others: they only remove OLM's labels from it, because OLM recreates an Operator while any object
+// has its label. If one of the object's operators stays with OLM, all such blocks have it in
+// others.
 func (m *planBuilder) assignObjects() {
 	for _, b := range m.blocks {
 		for _, op := range b.operators {

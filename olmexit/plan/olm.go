@@ -37,8 +37,8 @@ func (m *planBuilder) controllerRefs() []k8s.Ref {
 	return out
 }
 
-// addStopStep adds the step that stops OLM's controllers for all blocks. If the controllers were not found
-// in the cluster, it is a manual step.
+// addStopStep adds the step that stops OLM's controllers for all blocks. If the controllers were
+// not found in the cluster, it is a manual step.
 func (m *planBuilder) addStopStep(blocks []*block) {
 	s := Step{Name: Stop, Title: "Stop OLM's controllers"}
 	var csvs []k8s.Ref

@@ -65,8 +65,9 @@ func restoreFields(live, before map[string]any, theirs fields) map[string]any {
 	return out
 }
 
-// RestoreManagedFields returns the managedFields of a restored object: the entries in before, except those of
-// subresources, and the entries in live of other writers, except those of the given managers.
+// RestoreManagedFields returns the managedFields of a restored object: the entries in before,
+// except those of subresources, and the entries in live of other writers, except those of the given
+// managers.
 func RestoreManagedFields(live, before k8s.Object, managers ...string) []any {
 	var out []any
 	there := map[fieldWriter]bool{}

@@ -70,8 +70,8 @@ func without(m, fields map[string]any) map[string]any {
 	return out
 }
 
-// TestRestored applies fields to an object and removes others, and checks that RestoreValues returns the
-// earlier object, with the current owners and status and the later changes of others.
+// TestRestored applies fields to an object and removes others, and checks that RestoreValues
+// returns the earlier object, with the current owners and status and the later changes of others.
 func TestRestored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := func(name string) map[string]any { return mapping(3).Draw(t, name) }

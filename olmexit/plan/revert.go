@@ -228,8 +228,9 @@ func (m *revertBuilder) addControllerSteps(name StepKind, is Condition) {
 	}
 }
 
-// addDetachStep adds a step that completes an interrupted detach and waits for the deletions. A remaining
-// ClusterServiceVersion without its Subscription would prevent OLM from installing the operator.
+// addDetachStep adds a step that completes an interrupted detach and waits for the deletions. A
+// remaining ClusterServiceVersion without its Subscription would prevent OLM from installing the
+// operator.
 func (m *revertBuilder) addDetachStep(at *executedPart) {
 	if at.detach == nil {
 		return
@@ -274,8 +275,8 @@ func inNamespace(at *executedPart) string {
 	return " in " + at.namespace
 }
 
-// addSubscribeStep adds a step that recreates the deleted Subscriptions, starting with those of required
-// operators.
+// addSubscribeStep adds a step that recreates the deleted Subscriptions, starting with those of
+// required operators.
 func (m *revertBuilder) addSubscribeStep(at *executedPart) {
 	s := Step{Name: Subscribe, Namespace: at.namespace, Title: "Recreate the Subscriptions at the running versions" + inNamespace(at)}
 	for _, sub := range m.deletedSubscriptions(at) {

@@ -397,8 +397,8 @@ func (m *planBuilder) applyExisting(i item) Action {
 	return a
 }
 
-// addTransferStep adds a step that transfers OLM's fields to the plan's manager, for operators whose pods
-// the tree restarts anyway. It omits CRDs and APIServices, which would lose their CA.
+// addTransferStep adds a step that transfers OLM's fields to the plan's manager, for operators
+// whose pods the tree restarts anyway. It omits CRDs and APIServices, which would lose their CA.
 func (m *planBuilder) addTransferStep(b *block) {
 	restarts := map[string]bool{}
 	for _, op := range m.plan.Operators {
@@ -427,7 +427,8 @@ func (m *planBuilder) addTransferStep(b *block) {
 	m.addStep(s)
 }
 
-// addCertificatesStep adds a manual step to replace OLM's certificates of a namespace before they expire.
+// addCertificatesStep adds a manual step to replace OLM's certificates of a namespace before they
+// expire.
 func (m *planBuilder) addCertificatesStep(b *block) {
 	first := ""
 	var of []string

@@ -161,8 +161,8 @@ func (a *approver) ConfirmManualStep(_ context.Context, s plan.Step) (bool, erro
 	return false, nil
 }
 
-// TestBackNamesInstallPlan checks that the step to approve names the InstallPlan of the running version,
-// and no other.
+// TestBackNamesInstallPlan checks that the step to approve names the InstallPlan of the running
+// version, and no other.
 func TestBackNamesInstallPlan(t *testing.T) {
 	s := newBackScene(t)
 	for name, csv := range map[string]string{"install-now": csvName, "install-next": "etcd.v2.0.0"} {

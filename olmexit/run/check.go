@@ -103,9 +103,9 @@ func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 	return out
 }
 
-// awaitPostconditions waits until the postconditions of a step hold. It returns a *StepError if one of them does
-// not hold before its timeout expires. After a step to which OLM reacts, it first waits until OLM has
-// processed every object, because earlier results prove nothing.
+// awaitPostconditions waits until the postconditions of a step hold. It returns a *StepError if one
+// of them does not hold before its timeout expires. After a step to which OLM reacts, it first
+// waits until OLM has processed every object, because earlier results prove nothing.
 func (r *runner) awaitPostconditions(ctx context.Context, s plan.Step) error {
 	begun, pause := r.Clock.Now(), firstPause
 	synced := !slices.Contains([]plan.StepKind{plan.Start, plan.Restart, plan.CleanUp}, s.Name)

@@ -80,8 +80,8 @@ func (r *runner) startOLMEarly(ctx context.Context) error {
 	return nil
 }
 
-// stopOLMAgain repeats the step that stops OLM if step s requires a stopped OLM, but OLM is running: its
-// downtime was limited, or a user started it.
+// stopOLMAgain repeats the step that stops OLM if step s requires a stopped OLM, but OLM is
+// running: its downtime was limited, or a user started it.
 func (r *runner) stopOLMAgain(ctx context.Context, s plan.Step) error {
 	stop := r.firstStepOfKind(plan.Stop)
 	needed := slices.ContainsFunc(s.Before, func(c plan.Check) bool { return c.Check == plan.IsStopped })

@@ -18,8 +18,8 @@ func isTransferred(a *action, live k8s.Object) (bool, error) {
 	return isMetadataDone(a, live)
 }
 
-// transferOwnership transfers the ownership of OLM's fields to the plan's field manager, as if that manager
-// had applied them. The next apply then removes the fields that are not in the tree. Only
+// transferOwnership transfers the ownership of OLM's fields to the plan's field manager, as if that
+// manager had applied them. The next apply then removes the fields that are not in the tree. Only
 // managedFields is changed.
 func transferOwnership(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: []cluster.Operation{

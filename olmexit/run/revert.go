@@ -115,9 +115,9 @@ func (j *Journal) createdUID(ctx context.Context, c Cluster, p *plan.Plan, step,
 	return k8s.Text(live, "metadata", "uid"), nil
 }
 
-// approvalCommands returns a sentence with the commands that approve the InstallPlans of an Approve step:
-// those that install only versions in its postconditions. OLM creates them within seconds. For other
-// steps it returns "".
+// approvalCommands returns a sentence with the commands that approve the InstallPlans of an Approve
+// step: those that install only versions in its postconditions. OLM creates them within seconds.
+// For other steps it returns "".
 func (r *runner) approvalCommands(ctx context.Context, s plan.Step) (string, error) {
 	if s.Name != plan.Approve {
 		return "", nil

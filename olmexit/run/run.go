@@ -299,8 +299,9 @@ func (r *runner) runManualStep(ctx context.Context, s plan.Step, out *StepResult
 	return r.recordEntry(Entry{Event: Ended, Step: s.Number, Outcome: ByHand})
 }
 
-// loadEvidence returns the state of a namespace that was captured before its first step. Until a step of
-// the namespace has begun, each run captures and saves the state anew. It returns nil for "".
+// loadEvidence returns the state of a namespace that was captured before its first step. Until a
+// step of the namespace has begun, each run captures and saves the state anew. It returns nil for
+// "".
 func (r *runner) loadEvidence(ctx context.Context, namespace string) (*verify.Evidence, error) {
 	if e := r.before[namespace]; e != nil || namespace == "" {
 		return e, nil

@@ -56,9 +56,9 @@ func (j *Journal) isSkipped(f verify.Finding) bool {
 	})
 }
 
-// skipChange continues although another program or user deleted or recreated the object of an action,
-// if that was skipped before or Input.Skip is set. An object of the tree is applied; other actions count
-// as done.
+// skipChange continues although another program or user deleted or recreated the object of an
+// action, if that was skipped before or Input.Skip is set. An object of the tree is applied; other
+// actions count as done.
 func (a *action) skipChange(err error) (settled bool, _ error) {
 	var changed *ChangedError
 	if !errors.As(err, &changed) || !canSkipChange(a.step.Name, a.Do) {

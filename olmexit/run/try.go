@@ -14,8 +14,8 @@ import (
 // Untried is the outcome of an action that cannot be tried before earlier actions are done.
 const Untried Outcome = "skipped"
 
-// dryRunStep sends the actions of a step as dry-run requests. It does not check the preconditions, which
-// require that the earlier steps are done.
+// dryRunStep sends the actions of a step as dry-run requests. It does not check the preconditions,
+// which require that the earlier steps are done.
 func (r *runner) dryRunStep(ctx context.Context, s plan.Step, out *StepResult) error {
 	for i := range s.Actions {
 		if err := ctx.Err(); err != nil {
@@ -88,8 +88,8 @@ func (a *action) hasEarlierApply(ref k8s.Ref) bool {
 	return false
 }
 
-// dependsOnEarlierApply reports whether an earlier action of the plan applies the Namespace of the object
-// or the CRD of its kind.
+// dependsOnEarlierApply reports whether an earlier action of the plan applies the Namespace of the
+// object or the CRD of its kind.
 func (a *action) dependsOnEarlierApply() bool {
 	if a.hasEarlierApply(k8s.Ref{APIVersion: "v1", Kind: "Namespace", Name: a.Object.Namespace}) {
 		return true

@@ -56,8 +56,8 @@ func FindChanges(ctx context.Context, r Reader, p *plan.Plan, namespaces ...stri
 	return slices.Concat(out...), err
 }
 
-// findChangedPods returns the changes of a Deployment's pod template. The previous template is that of a
-// ReplicaSet, if there still is one.
+// findChangedPods returns the changes of a Deployment's pod template. The previous template is that
+// of a ReplicaSet, if there still is one.
 func findChangedPods(ctx context.Context, r Reader, s plan.State, o k8s.Object) ([]Finding, error) {
 	if plan.TemplateDigest(o) == s.Pods {
 		return nil, nil

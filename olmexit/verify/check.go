@@ -11,9 +11,9 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// Check returns the violations of a step's check in a cluster. Objects that the step itself
-// removes do not count as missing. before is the capture before the first step of the namespace.
-// If it is nil, Check uses [PlannedEvidence], which has only UIDs. Check returns an error if the condition
+// Check returns the violations of a step's check in a cluster. Objects that the step itself removes
+// do not count as missing. before is the capture before the first step of the namespace. If it is
+// nil, Check uses [PlannedEvidence], which has only UIDs. Check returns an error if the condition
 // cannot be evaluated.
 func Check(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) ([]Finding, error) {
 	out, err := runCheck(ctx, r, p, step, before, c)
@@ -73,8 +73,8 @@ func (c *checker) objects(otherwise func() []k8s.Ref) []k8s.Ref {
 	return otherwise()
 }
 
-// checkEach gets the objects and calls do for each, with nil for a missing object. It returns the findings
-// in the order of refs.
+// checkEach gets the objects and calls do for each, with nil for a missing object. It returns the
+// findings in the order of refs.
 func (c *checker) checkEach(ctx context.Context, refs []k8s.Ref, do func(context.Context, k8s.Ref, k8s.Object) ([]Finding, error)) ([]Finding, error) {
 	out := make([][]Finding, len(refs))
 	err := runParallel(ctx, len(refs), func(ctx context.Context, i int) error {

@@ -87,8 +87,8 @@ func checkSameUID(c *comparison, was Object, is *Object) []Finding {
 	return nil
 }
 
-// affectsDetachedOperators reports whether the current step affects operators that OLM no longer managed when the
-// plan was made. OLM no longer issues the certificates of such operators.
+// affectsDetachedOperators reports whether the current step affects operators that OLM no longer
+// managed when the plan was made. OLM no longer issues the certificates of such operators.
 func (c *comparison) affectsDetachedOperators() bool {
 	return slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { return s.Number == c.step && hasDetachedOperator(c.plan, s.Namespace) })
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// SnapshotReader returns a Reader for a snapshot. It evaluates reviews with the RBAC objects of the snapshot.
-// It has no pods, because snapshots do not contain them.
+// SnapshotReader returns a Reader for a snapshot. It evaluates reviews with the RBAC objects of the
+// snapshot. It has no pods, because snapshots do not contain them.
 func SnapshotReader(s *snapshot.Snapshot) Reader { return &snapshotReader{Snapshot: s} }
 
 type snapshotReader struct {

@@ -60,8 +60,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestWithoutEvidence checks that UIDs are compared even without evidence, and that the results of checks
-// that need evidence are unknown.
+// TestWithoutEvidence checks that UIDs are compared even without evidence, and that the results of
+// checks that need evidence are unknown.
 func TestWithoutEvidence(t *testing.T) {
 	w := newWorld()
 	w.updatePermissions()
@@ -83,8 +83,8 @@ func TestWithoutEvidence(t *testing.T) {
 	}
 }
 
-// TestPlannedChanges checks that planned changes are no findings: pods that the tree restarts, after that
-// step, and objects that are lost if OLM keeps running.
+// TestPlannedChanges checks that planned changes are no findings: pods that the tree restarts,
+// after that step, and objects that are lost if OLM keeps running.
 func TestPlannedChanges(t *testing.T) {
 	const detach, tree = 5, 6
 	w := newWorld()

@@ -113,8 +113,8 @@ func isRestarted(p *plan.Plan, ref k8s.Ref) bool {
 	})
 }
 
-// hasDetachedOperator reports whether the namespace has an operator that OLM had already stopped managing
-// when the plan was made.
+// hasDetachedOperator reports whether the namespace has an operator that OLM had already stopped
+// managing when the plan was made.
 func hasDetachedOperator(p *plan.Plan, namespace string) bool {
 	return slices.ContainsFunc(p.Operators, func(op plan.Operator) bool { return op.Detached && op.Namespace == namespace })
 }
