@@ -22,15 +22,15 @@ func Finish(lock *lockfile.File, names []string) *lockfile.File {
 	return lock.With(pins)
 }
 
-// Finished lists the changes to an operator when its OLM settings are removed from the lock.
-type Finished struct {
+// FinishedOperator lists the changes to an operator when its OLM settings are removed from the lock.
+type FinishedOperator struct {
 	OperatorKey
-	Bundle       string    `json:"bundle" doc:"Name of the bundle."`
-	Restarts     []Restart `json:"restarts" doc:"Deployments whose pods restart once."`
-	Condition    Renamed   `json:"condition" doc:"OperatorCondition whose name the pods get."`
-	Certificates []string  `json:"certificates" doc:"Services (namespace/name) whose certificates change from OLM to the workspace's provider."`
-	Needs        []string  `json:"requiredKinds" doc:"Kinds of new objects whose CRDs are not in the tree: the cluster must serve them before the tree is applied."`
-	Objects      []Change  `json:"objects" doc:"Changes of the operator's files in the tree."`
+	Bundle       string     `json:"bundle" doc:"Name of the bundle."`
+	Restarts     []Restart  `json:"restarts" doc:"Deployments whose pods restart once."`
+	Condition    NameChange `json:"condition" doc:"OperatorCondition whose name the pods get."`
+	Certificates []string   `json:"certificates" doc:"Services (namespace/name) whose certificates change from OLM to the workspace's provider."`
+	Needs        []string   `json:"requiredKinds" doc:"Kinds of new objects whose CRDs are not in the tree: the cluster must serve them before the tree is applied."`
+	Objects      []Change   `json:"objects" doc:"Changes of the operator's files in the tree."`
 }
 
 // Change is an added, changed or removed object of the tree.
@@ -46,16 +46,16 @@ type Restart struct {
 	Fields     []Field `json:"fields" doc:"Changed fields of its pod template; cluster-only: removed, tree-only: added."`
 }
 
-// Renamed is a change of name.
-type Renamed struct {
+// NameChange is a change of name.
+type NameChange struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
 // CompareFinished compares the rendered tree of a lock with the rendered tree after Finish. It
 // returns the changes per operator, and the changes to objects that belong to no operator.
-func CompareFinished(before, after *lockfile.File, was, now []render.Rendered) ([]Finished, []Change) {
-	operators := []Finished{}
+func CompareFinished(before, after *lockfile.File, was, now []render.Rendered) ([]FinishedOperator, []Change) {
+	operators := []FinishedOperator{}
 	served := map[k8s.Key]bool{}
 	for _, r := range was {
 		served[k8s.Key{Group: r.Object.Group(), Kind: r.Object.Kind()}] = true
@@ -97,10 +97,10 @@ type treeChange struct {
 	served   map[k8s.Key]bool // kinds of the tree before Finish, and kinds of the CRDs of the tree after it
 }
 
-func (s treeChange) toFinished() Finished {
-	f := Finished{
+func (s treeChange) toFinished() FinishedOperator {
+	f := FinishedOperator{
 		OperatorKey: OperatorKey{s.pin.Namespace, s.pin.Package}, Bundle: s.pin.Bundle,
-		Restarts: []Restart{}, Condition: Renamed{From: s.pin.Adopted.Condition}, Certificates: []string{}, Needs: []string{}, Objects: s.changes(),
+		Restarts: []Restart{}, Condition: NameChange{From: s.pin.Adopted.Condition}, Certificates: []string{}, Needs: []string{}, Objects: s.changes(),
 	}
 	for _, c := range f.Objects {
 		if kind := c.Kind + "." + c.Group; c.Change == "added" && s.isForeign(c) && !slices.Contains(f.Needs, kind) {

@@ -53,7 +53,7 @@ func Inspect(in Input) *Report {
 	rep := &Report{Operators: []Operator{}, Shared: x.shared, Unread: append([]snapshot.Unread{}, in.Snapshot.Unread...)}
 	rep.Counts = countObjects(x.shared)
 	for _, op := range x.operators {
-		one := x.judge(op)
+		one := x.reportOperator(op)
 		rep.Operators = append(rep.Operators, one)
 		rep.Counts = rep.Counts.plus(one.Counts)
 	}

@@ -28,7 +28,7 @@ func (x *inspector) classifyShared(live *snapshot.Object, r render.Rendered, c c
 		out.Class = Changed
 	}
 	if len(ops) == 1 && r.Object.Is("apps", "Deployment") && !isOurs(live) {
-		x.judgePods(ops[0], live, r.Object, c.fields)
+		x.addPodReasons(ops[0], live, r.Object, c.fields)
 	}
 	return out
 }
@@ -57,10 +57,10 @@ func (f Field) isMark() bool {
 	return false
 }
 
-// judgePods adds a reason for differences in a Deployment's spec. A live Deployment that differs from
-// the bundle blocks the adoption. Otherwise the differences are due to settings of the workspace, and
-// those in the pod template restart the pods.
-func (x *inspector) judgePods(op *operator, live *snapshot.Object, ours k8s.Object, fields []Field) {
+// addPodReasons adds a reason for differences in a Deployment's spec. A live Deployment that
+// differs from the bundle blocks the adoption. Otherwise the differences are due to settings of the
+// workspace, and those in the pod template restart the pods.
+func (x *inspector) addPodReasons(op *operator, live *snapshot.Object, ours k8s.Object, fields []Field) {
 	spec := fieldsBelow(fields, "spec.")
 	if len(spec) == 0 || op.pin == nil {
 		return
@@ -159,8 +159,8 @@ func (x *inspector) isLost(op *operator, o k8s.Object) bool {
 	return runs
 }
 
-// judge returns the report entry of an operator.
-func (x *inspector) judge(op *operator) Operator {
+// reportOperator returns the report entry of an operator.
+func (x *inspector) reportOperator(op *operator) Operator {
 	out := Operator{OperatorKey: op.OperatorKey, Objects: append([]Object{}, op.objects...), Counts: countObjects(op.objects)}
 	if csv := op.csv(); csv != nil {
 		out.CSV = csv.Name

@@ -21,8 +21,8 @@ func (rep *Report) Blocked() (names []string) {
 	return names
 }
 
-// Text prints each operator with its reasons and, if objects is true, its objects.
-func (rep *Report) Text(w io.Writer, objects bool) {
+// WriteText writes each operator with its reasons and, if objects is true, its objects.
+func (rep *Report) WriteText(w io.Writer, objects bool) {
 	for _, op := range rep.Operators {
 		name := op.Key()
 		if op.CSV != "" {
@@ -73,8 +73,8 @@ func (d *Diagnosis) Dependents() (names []string) {
 	return names
 }
 
-// Text prints each operator with its signals.
-func (d *Diagnosis) Text(w io.Writer) {
+// WriteText writes each operator with its signals.
+func (d *Diagnosis) WriteText(w io.Writer) {
 	verdicts := map[needs.OLMNeed]string{
 		needs.NeedsOLM: "needs OLM", needs.InPart: "loses functions without OLM", needs.MayNeed: "could need OLM", needs.NeedsNone: "does not need OLM",
 	}

@@ -158,7 +158,7 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	if err := o.Print(found.Report, func(w io.Writer) { found.Report.Text(w, o.objects) }); err != nil {
+	if err := o.Print(found.Report, func(w io.Writer) { found.Report.WriteText(w, o.objects) }); err != nil {
 		return err
 	}
 	if names := found.Report.Blocked(); len(names) > 0 {

@@ -182,7 +182,7 @@ func (o *adoptPlanOptions) printRoles(ctx context.Context, args []string) error 
 	if err != nil {
 		return err
 	}
-	journal, err := run.OpenJournal(run.Dir(dir), pl)
+	journal, err := run.OpenJournal(run.JournalDir(dir), pl)
 	var snap *snapshot.Snapshot
 	if err == nil {
 		snap, err = checkDerived(ctx, o.Host, p, pl, journal, args, o.login)

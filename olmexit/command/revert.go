@@ -75,7 +75,7 @@ func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	live := run.Live(client)
+	live := run.NewLiveCluster(client)
 	rev, log, err := journal.PlanRevert(ctx, live, p)
 	if err != nil {
 		return err

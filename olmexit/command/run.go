@@ -202,7 +202,7 @@ func (o *adoptRunOptions) collectInput(ctx context.Context, file string) (*run.I
 	if err != nil {
 		return nil, err
 	}
-	in := o.runInput(p, journal, run.Live(client))
+	in := o.runInput(p, journal, run.NewLiveCluster(client))
 	in.Rendered = rendered
 	return in, nil
 }

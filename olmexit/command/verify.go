@@ -86,7 +86,7 @@ func (o *adoptVerifyOptions) run(ctx context.Context, file string, args []string
 	if err != nil {
 		return err
 	}
-	if err := o.Print(rep, func(w io.Writer) { rep.Text(w, p) }); err != nil {
+	if err := o.Print(rep, func(w io.Writer) { rep.WriteText(w, p) }); err != nil {
 		return err
 	}
 	if n := rep.Failed(); n > 0 {
@@ -109,7 +109,7 @@ func openPlan(h cli.Host, file string) (*plan.Plan, *run.Journal, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	journal, err := run.OpenJournal(run.Dir(dir), p)
+	journal, err := run.OpenJournal(run.JournalDir(dir), p)
 	return p, journal, err
 }
 
@@ -128,5 +128,5 @@ func (o *adoptVerifyOptions) reader(ctx context.Context, args []string) (verify.
 		return nil, err
 	}
 	o.Log.Progress("reading cluster %s", client.Server)
-	return run.Live(client), nil
+	return run.NewLiveCluster(client), nil
 }

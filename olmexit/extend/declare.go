@@ -33,8 +33,8 @@ type Operator struct {
 // Key returns "namespace/name".
 func (o Operator) Key() string { return o.Namespace + "/" + o.Name }
 
-// Skip returns the operator as an object that is not declared, with the reason.
-func (o Operator) Skip(reason string) Skipped { return newSkipped(o.object, true, "%s", reason) }
+// AsSkipped returns the operator as an object that is not declared, with the reason.
+func (o Operator) AsSkipped(reason string) Skipped { return newSkipped(o.object, true, "%s", reason) }
 
 // Skipped is an object that is not declared.
 type Skipped struct {

@@ -101,7 +101,7 @@ func TestNothingIsLeftOut(t *testing.T) {
 			left := c.Skipped
 			for i, op := range c.Operators {
 				if i%3 == 1 {
-					left = append(left, op.Skip("for a reason"))
+					left = append(left, op.AsSkipped("for a reason"))
 					continue
 				}
 				if op.Kind == "Subscription" {

@@ -217,7 +217,7 @@ func (im *importer) skip(reasons map[string]string) {
 	im.operators = slices.DeleteFunc(im.operators, func(op Operator) bool {
 		reason, ok := reasons[op.Key()]
 		if ok {
-			im.skipped = append(im.skipped, op.Skip(reason))
+			im.skipped = append(im.skipped, op.AsSkipped(reason))
 		}
 		return ok
 	})

@@ -85,9 +85,9 @@ func generateDeployments(ctx context.Context, c *workspace.Contents, pin lockfil
 
 // FinishResult lists the changes to the tree when OLM settings are removed from the lock.
 type FinishResult struct {
-	Written   bool               `json:"written" doc:"Whether the lock was written. false if it was unchanged, or with --check."`
-	Operators []olmexit.Finished `json:"operators" doc:"By namespace and package."`
-	Shared    []olmexit.Change   `json:"shared" doc:"Other changes of the tree."`
+	Written   bool                       `json:"written" doc:"Whether the lock was written. false if it was unchanged, or with --check."`
+	Operators []olmexit.FinishedOperator `json:"operators" doc:"By namespace and package."`
+	Shared    []olmexit.Change           `json:"shared" doc:"Other changes of the tree."`
 
 	Lock *lockfile.File `json:"-"`
 }

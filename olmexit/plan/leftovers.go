@@ -15,7 +15,7 @@ import (
 func (m *planBuilder) hasLeftovers(op *olmexit.Operator) bool {
 	pin, pinned := m.Lock.Pin(op.Namespace, op.Package)
 	forgotten := op.State == olmexit.AlreadyAdopted || op.State == olmexit.NotOLM
-	return pinned && pin.Adopted == nil && forgotten && slices.ContainsFunc(m.itemsOf(op), isMarked)
+	return pinned && pin.Adopted == nil && forgotten && slices.ContainsFunc(m.itemsOf(op), hasOLMMarks)
 }
 
 // itemsOf returns the objects of an operator, including shared ones.
@@ -32,11 +32,11 @@ func (m *planBuilder) itemsOf(op *olmexit.Operator) []item {
 	return out
 }
 
-// isMarked reports whether an object still has leftovers of OLM that the tree would remove:
+// hasOLMMarks reports whether an object still has leftovers of OLM that the tree would remove:
 // fields that OLM manages, or OLM's labels if there are no managedFields. It returns false for
 // CRDs and APIServices, which would lose their CA, and for Namespaces, because OLM's webhooks
 // select by their labels.
-func isMarked(i item) bool {
+func hasOLMMarks(i item) bool {
 	if i.live == nil || i.ours == nil || k8s.IsCRD(i.ours) || i.Is("APIService."+apiGroup) || i.Is("Namespace") {
 		return false
 	}
@@ -90,7 +90,7 @@ func (m *planBuilder) unservedReasons(op *operator) []string {
 // addLeftoverSteps adds the steps for operators that OLM no longer manages: they remove OLM's
 // leftovers from the objects.
 func (m *planBuilder) addLeftoverSteps(b *block) {
-	if slices.ContainsFunc(b.items, b.isGuarded) {
+	if slices.ContainsFunc(b.items, b.needsGuard) {
 		m.addGuardSteps(b)
 	}
 	m.addSuspendTreeStep(b)
@@ -105,12 +105,12 @@ func (m *planBuilder) addLeftoverSteps(b *block) {
 		After: m.readyChecks(b),
 	}
 	for _, i := range sortByPhase(append(changed, slices.DeleteFunc(b.addedItems(false), func(i item) bool { return m.refused[i.Key] != "" })...)) {
-		if isMarked(i) {
+		if hasOLMMarks(i) {
 			s.Actions = append(s.Actions, m.newAction(TransferFields, i))
 		}
 		a := m.newAction(Apply, i)
 		if a.Force = i.live != nil; i.live != nil && i.Is("Namespace") {
-			a = m.applyExisting(i)
+			a = m.newApplyAction(i)
 		}
 		s.Actions = append(s.Actions, a)
 	}
@@ -121,7 +121,7 @@ func (m *planBuilder) addLeftoverSteps(b *block) {
 // changedItems returns the items that differ from the tree or are marked as OLM's. It includes the
 // bindings of such roles, because a changed role changes the permissions of their subjects.
 func (b *block) changedItems() []item {
-	differs := func(i item) bool { return i.live != nil && i.ours != nil && (len(i.Fields) > 0 || isMarked(i)) }
+	differs := func(i item) bool { return i.live != nil && i.ours != nil && (len(i.Fields) > 0 || hasOLMMarks(i)) }
 	roles := map[k8s.Key]bool{}
 	for _, i := range b.itemsWhere(isRole) {
 		roles[i.Key] = differs(i)
@@ -142,7 +142,7 @@ func (m *planBuilder) addSuspendTreeStep(b *block) {
 	moves := false
 	for _, i := range b.items {
 		moves = moves || i.ours != nil && (i.live == nil || slices.ContainsFunc(i.Changes(), func(f olmexit.Field) bool { return f.Kind != olmexit.OnlyLive }))
-		if i.live == nil || i.live.Labels[k8s.LabelPackage] == "" || isMarked(i) || i.Is("Namespace") { // a bundle can contain the marks of tools
+		if i.live == nil || i.live.Labels[k8s.LabelPackage] == "" || hasOLMMarks(i) || i.Is("Namespace") { // a bundle can contain the marks of tools
 			continue
 		}
 		if by := profile.ApplierOf(i.live.Body()); by != "" && !slices.Contains(appliers, by) {

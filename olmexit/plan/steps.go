@@ -152,9 +152,9 @@ func compareBool(a, b bool) int {
 
 func isCopy(o *snapshot.Object) bool { return o.Labels[snapshot.CopiedFrom] != "" }
 
-// isGuarded reports whether a GitOps tool could prune an object after its declaration was removed from
+// needsGuard reports whether a GitOps tool could prune an object after its declaration was removed from
 // Git.
-func (b *block) isGuarded(i item) bool {
+func (b *block) needsGuard(i item) bool {
 	return i.live != nil && !isCopy(i.live) && (i.Is("Subscription."+snapshot.OLM) || i.Is("OperatorGroup."+snapshot.OLM))
 }
 
@@ -163,7 +163,7 @@ func (b *block) isGuarded(i item) bool {
 func (b *block) backedUpItems() []item {
 	return b.itemsWhere(func(i item) bool {
 		switch {
-		case i.live == nil || b.isGuarded(i) || isCopy(i.live) || i.Is("Namespace"):
+		case i.live == nil || b.needsGuard(i) || isCopy(i.live) || i.Is("Namespace"):
 			return false
 		case i.ours != nil || i.RemovedAt == olmexit.AtDetach || i.RemovedAt == olmexit.AtCleanUp:
 			return true
@@ -175,7 +175,7 @@ func (b *block) backedUpItems() []item {
 // addGuardSteps adds a step that keeps GitOps tools from pruning the declarations that the adoption
 // removes from Git, and the Namespace with everything in it.
 func (m *planBuilder) addGuardSteps(b *block) {
-	items := b.itemsWhere(b.isGuarded)
+	items := b.itemsWhere(b.needsGuard)
 	for _, group := range m.Snapshot.Kind(snapshot.OLM, "OperatorGroup") {
 		if group.Namespace == b.namespace && !slices.ContainsFunc(items, func(i item) bool { return i.live == group }) {
 			items = append(items, item{Object: olmexit.Object{Key: group.Key}, live: group})
@@ -367,7 +367,7 @@ func (m *planBuilder) readyChecks(b *block) []Check {
 func (m *planBuilder) applyActions(items []item) []Action {
 	var out []Action
 	for _, i := range sortByPhase(items) {
-		a := m.applyExisting(i)
+		a := m.newApplyAction(i)
 		if m.plan.Mode == Live && isLostInLiveMode(i.Object) {
 			a.UID = "" // the detach deleted it
 		}
@@ -376,11 +376,11 @@ func (m *planBuilder) applyActions(items []item) []Action {
 	return out
 }
 
-// applyExisting returns the action that applies an existing object. If a tool applies the object
+// newApplyAction returns the action that applies an existing object. If a tool applies the object
 // from other files, the action keeps its guard instead of the tree's prune setting, until the tool
 // applies it from the tree. Otherwise, the merge would remove the object from the other files, and
 // a user might confirm its deletion.
-func (m *planBuilder) applyExisting(i item) Action {
+func (m *planBuilder) newApplyAction(i item) Action {
 	a := m.newAction(Apply, i)
 	a.Force = true
 	if profile.ApplierOf(i.live.Body()) == "" {
@@ -422,7 +422,7 @@ func (m *planBuilder) addTransferStep(b *block) {
 		if m.plan.Mode == Live && isLostInLiveMode(i.Object) {
 			continue
 		}
-		s.Actions = append(s.Actions, m.newAction(TransferFields, i), m.applyExisting(i))
+		s.Actions = append(s.Actions, m.newAction(TransferFields, i), m.newApplyAction(i))
 	}
 	m.addStep(s)
 }

@@ -46,7 +46,7 @@ func TestAPIServices(t *testing.T) {
 			s.cluster.Edit(s.plan.OLM[0].Object, func(o k8s.Object) { o["spec"].(map[string]any)["replicas"] = int64(0) })
 			s.cluster.Settle()
 			s.cluster.Edit(s.plan.OLM[0].Object, func(o k8s.Object) { o["spec"].(map[string]any)["replicas"] = int64(1) })
-			s.cluster.Pass(time.Minute)
+			s.cluster.AdvanceTime(time.Minute)
 			if there := s.cluster.Object(api) != nil; there != disowned {
 				t.Errorf("%s, disowned %v: the APIService exists: %v", mode, disowned, there)
 			}

@@ -135,7 +135,7 @@ type runner struct {
 	before      map[string]*verify.Evidence // by namespace
 	result      *Result
 	reportedOLM bool // whether it was reported that OLM stays stopped
-	first       int  // number of the first step of this run
+	firstStep   int  // number of the first step of this run
 }
 
 func (r *runner) run(ctx context.Context) error {
@@ -180,7 +180,7 @@ func (r *runner) run(ctx context.Context) error {
 		if err := r.stopOLMAgain(ctx, s); err != nil {
 			return err
 		}
-		r.first = cmp.Or(r.first, s.Number)
+		r.firstStep = cmp.Or(r.firstStep, s.Number)
 		if err := r.runStep(ctx, s, &r.result.Steps[i]); err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func (r *runner) skip(s plan.Step, c plan.Condition, findings []verify.Finding) 
 	controller := func(f verify.Finding) bool {
 		return slices.ContainsFunc(r.Plan.OLM, func(w plan.Workload) bool { return w.Object == f.Object })
 	}
-	if r.Skip == "" || r.first != s.Number || !canSkip(s.Name, c) || slices.ContainsFunc(findings, controller) {
+	if r.Skip == "" || r.firstStep != s.Number || !canSkip(s.Name, c) || slices.ContainsFunc(findings, controller) {
 		return findings, nil
 	}
 	for _, f := range findings {
@@ -66,9 +66,9 @@ func (a *action) skipChange(err error) (settled bool, _ error) {
 	}
 	lost := verify.Finding{Code: verify.Lost, Object: a.Object, Message: changed.Error()}
 	other := lost
-	other.Code = verify.OtherUID
+	other.Code = verify.UIDChanged
 	if !a.Journal.isSkipped(lost) && !a.Journal.isSkipped(other) {
-		if a.Skip == "" || a.first != a.step.Number {
+		if a.Skip == "" || a.firstStep != a.step.Number {
 			return false, err
 		}
 		for _, f := range []verify.Finding{lost, other} {

@@ -202,8 +202,8 @@ func (r *Report) Failed() int {
 	return n
 }
 
-// Text prints the progress of each namespace and the results of its checks.
-func (r *Report) Text(w io.Writer, p *plan.Plan) {
+// WriteText writes the progress of each namespace and the results of its checks.
+func (r *Report) WriteText(w io.Writer, p *plan.Plan) {
 	n := map[State]int{}
 	for _, ns := range r.Namespaces {
 		fmt.Fprintf(w, "%s: %s\n", sanitize.Line(ns.Namespace), sanitize.Line(formatProgress(p, ns)))

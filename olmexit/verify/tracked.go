@@ -94,15 +94,15 @@ func removedBy(p *plan.Plan, number int) removedObjects {
 
 // has reports whether the plan removes an object.
 func (g removedObjects) has(o Object) bool {
-	if g.keys[o.Ref.Key()] || g.live[o.Ref.Namespace] && isCondition(o.Ref.APIVersion, o.Ref.Kind) {
+	if g.keys[o.Ref.Key()] || g.live[o.Ref.Namespace] && isOperatorCondition(o.Ref.APIVersion, o.Ref.Kind) {
 		return true
 	}
 	return slices.ContainsFunc(o.Owners, func(w snapshot.Owner) bool {
-		return g.owned[w.UID] || g.live[o.Ref.Namespace] && isCondition(w.APIVersion, w.Kind)
+		return g.owned[w.UID] || g.live[o.Ref.Namespace] && isOperatorCondition(w.APIVersion, w.Kind)
 	})
 }
 
-func isCondition(apiVersion, kind string) bool {
+func isOperatorCondition(apiVersion, kind string) bool {
 	return k8s.Group(apiVersion) == snapshot.OLM && kind == "OperatorCondition"
 }
 

@@ -32,7 +32,7 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	c.mu.Lock()
 	c.now = c.now.Add(d)
 	c.mu.Unlock()
-	c.Cluster.Pass(d)
+	c.Cluster.AdvanceTime(d)
 	return ctx.Err()
 }
 

@@ -110,7 +110,7 @@ func (h handler) request(r *http.Request, at k8s.Ref, body []byte) (any, error) 
 	ctx, query := r.Context(), r.URL.Query()
 	dryRun := query.Get("dryRun") == "All" || len(k8s.List(sent, "dryRun")) > 0
 	if r.Method != http.MethodGet && !dryRun {
-		defer h.c.Pass(syncDelay)
+		defer h.c.AdvanceTime(syncDelay)
 	}
 	switch r.Method + " " + r.Header.Get("Content-Type") {
 	case "GET ":

@@ -17,10 +17,11 @@ const syncDelay = 4 * time.Second
 
 // Settle runs the controllers of the cluster until nothing changes: OLM, if c.OLM is set and
 // olm-operator has replicas, the Deployment controller and the garbage collector. No time passes.
-func (c *Cluster) Settle() { c.Pass(0) }
+func (c *Cluster) Settle() { c.AdvanceTime(0) }
 
-// Pass runs the controllers until nothing changes, before and after some time.
-func (c *Cluster) Pass(d time.Duration) {
+// AdvanceTime advances the time of the cluster, and runs the controllers until nothing changes,
+// before and afterwards.
+func (c *Cluster) AdvanceTime(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settle()
