@@ -160,12 +160,12 @@ func (j *joiner) fill(r *Report) {
 		x.Clusters = clusters
 		r.Removals = append(r.Removals, x)
 	})
-	r.arrange(j.objects.items)
+	r.addMissingOperators(j.objects.items)
 }
 
-// arrange adds an operator for each finding whose operator is missing for the finding's clusters,
+// addMissingOperators adds an operator for each finding whose operator is missing for the finding's clusters,
 // and sorts the report. It takes the versions of operators from known.
-func (r *Report) arrange(known []OperatorReport) {
+func (r *Report) addMissingOperators(known []OperatorReport) {
 	for _, f := range r.Findings {
 		missing := OperatorReport{Name: f.Operator, Clusters: f.Clusters}
 		if slices.ContainsFunc(r.Operators, func(op OperatorReport) bool { return op.Name == f.Operator && slices.Equal(op.Clusters, f.Clusters) }) {
@@ -180,9 +180,9 @@ func (r *Report) arrange(known []OperatorReport) {
 	r.sortOperators()
 }
 
-// onlyIn formats clusters as the prefix of a message, such as "38 clusters (c01, c02, c04 and 35
+// clusterPrefix formats clusters as the prefix of a message, such as "38 clusters (c01, c02, c04 and 35
 // more): ". It returns "" if clusters is empty, which means all.
-func onlyIn(clusters []string) string {
+func clusterPrefix(clusters []string) string {
 	switch {
 	case len(clusters) == 0:
 		return ""

@@ -33,7 +33,7 @@ func engineObjects(f File) ([]Object, error) {
 		wrapped.Data = slices.Concat([]byte("data:\n"), f.Data)
 	}
 	if isManifest(f.Path) && !list {
-		if objects, err := read(f, nil); err != nil || len(objects) > 0 {
+		if objects, err := parseObjects(f, nil); err != nil || len(objects) > 0 {
 			return objects, err
 		}
 	}
@@ -83,7 +83,7 @@ func (o *Object) AppliedDirs() []string {
 func forEachField(v any, in string, visit func(in, name string, v any)) {
 	switch x := v.(type) {
 	case map[string]any:
-		for _, name := range names(x) {
+		for _, name := range sortedKeys(x) {
 			visit(in, name, x[name])
 			forEachField(x[name], name, visit)
 		}
@@ -138,13 +138,13 @@ func engineSeverity(ch change) Severity {
 		return Low
 	case last == "path" && path.Dir(treeDir(a)) == layout.Pieces && path.Dir(treeDir(b)) == layout.Pieces && strings.TrimSuffix(a, treeDir(a)) == strings.TrimSuffix(b, treeDir(b)):
 		return Low // a cluster starts or stops sharing pieces with others
-	case last == "sources" && (containsOnlyCRDs(ch.before, ch.after) || startsLeaving(ch.before, ch.after)):
+	case last == "sources" && (differOnlyInCRDs(ch.before, ch.after) || startsLeaving(ch.before, ch.after)):
 		return Low
 	case (last == "path" || last == "directory") && isLeavingOf(b, a):
 		return Low // rule upgrade.removed reports the operator
 	case last == "argocd.argoproj.io/manifest-generate-paths":
 		return Low // when Argo CD compares the sources, not which sources
-	case hasOtherHost(ch.before, ch.after):
+	case haveDifferentHosts(ch.before, ch.after):
 		return Critical
 	}
 	return High
@@ -173,8 +173,8 @@ func isLeavingOf(name, other string) bool {
 	return path.Dir(dir) == layout.Leaving && treeDir(other) != "" && strings.HasPrefix(other, strings.TrimSuffix(name, dir))
 }
 
-// containsOnlyCRDs reports whether two lists of sources differ only in directories of CRDs.
-func containsOnlyCRDs(a, b any) bool {
+// differOnlyInCRDs reports whether two lists of sources differ only in directories of CRDs.
+func differOnlyInCRDs(a, b any) bool {
 	repos := func(v any) []string {
 		var out []string
 		list, _ := v.([]any)

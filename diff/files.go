@@ -72,7 +72,7 @@ func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, 
 			continue
 		}
 		work.Go(func() error {
-			got[i], errs[i] = readBeside(f, twins, pins)
+			got[i], errs[i] = parseWithTwin(f, twins, pins)
 			return nil
 		})
 	}
@@ -86,14 +86,14 @@ func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, 
 	return slices.Concat(got...), faults.Err()
 }
 
-// readBeside parses a file. If the file in twins is equal, it parses only the head of a CRD.
-func readBeside(f File, twins map[string][]byte, pins []lockfile.Pin) ([]Object, error) {
+// parseWithTwin parses a file. If the file in twins is equal, it parses only the head of a CRD.
+func parseWithTwin(f File, twins map[string][]byte, pins []lockfile.Pin) ([]Object, error) {
 	if twin, ok := twins[f.Path]; ok && bytes.Equal(twin, f.Data) {
-		if o, ok := readHead(f, pins); ok {
+		if o, ok := parseHead(f, pins); ok {
 			return []Object{o}, nil
 		}
 	}
-	return read(f, pins)
+	return parseObjects(f, pins)
 }
 
 // BaseFiles returns the files of a tree in dir that contain the rendered objects, without overlays of
@@ -124,14 +124,14 @@ func ownObjects(files []File, definitions []Object) (objects []Object, skipped [
 	needles := [][]byte{[]byte("Namespace")}
 	for _, o := range definitions {
 		if o.Key().Is(crdKind) {
-			needles = append(needles, []byte(o.serves().Group+"/"))
+			needles = append(needles, []byte(o.definedKind().Group+"/"))
 		}
 	}
 	for _, f := range files {
 		if !isManifest(f.Path) || !containsAny(f.Data, needles) {
 			continue
 		}
-		got, err := read(f, nil)
+		got, err := parseObjects(f, nil)
 		if err != nil {
 			skipped = append(skipped, f.Path)
 			continue
@@ -152,8 +152,8 @@ func isManifest(path string) bool {
 	return strings.HasSuffix(path, ".yaml") || strings.HasSuffix(path, ".yml") || strings.HasSuffix(path, ".json")
 }
 
-// read parses the objects of a file.
-func read(f File, pins []lockfile.Pin) ([]Object, error) {
+// parseObjects parses the objects of a file.
+func parseObjects(f File, pins []lockfile.Pin) ([]Object, error) {
 	docs, err := parseContents(f)
 	if err != nil {
 		return nil, err

@@ -35,9 +35,9 @@ type Finding struct {
 
 	covers [][]step // paths of the fields of where that the finding explains; nil means steps
 
-	locations []location // all locations of the same change, including the first; nil if there is only one
-	clause    *clause    // permissions in the finding, or nil
-	partly    bool       // whether some images were not scanned
+	locations     []location // all locations of the same change, including the first; nil if there is only one
+	clause        *clause    // permissions in the finding, or nil
+	partlyScanned bool       // whether some images were not scanned
 }
 
 // location is one of several locations of a finding.

@@ -151,7 +151,7 @@ func operatorImages(v *view) map[string][]imageUse {
 // compareImages reports changes of images by operator.
 func compareImages(c *comparison) {
 	old, now := operatorImages(c.before), operatorImages(c.after)
-	for _, operator := range union(old, now) {
+	for _, operator := range unionKeys(old, now) {
 		d := imageDiff{c: c, operator: operator, old: old[operator], now: now[operator], locations: map[string][]imageUse{}}
 		d.compare()
 	}
@@ -221,7 +221,7 @@ func (d *imageDiff) previous(u imageUse) (imageref.Ref, string) {
 		return u.Ref, ""
 	}
 	if was, ok := find(func(o imageUse) bool { return o.Name() == u.Name() && o.place() == u.place() }); ok {
-		return was, sameName(was, u.Ref)
+		return was, tagChangeRule(was, u.Ref)
 	}
 	if was, ok := find(func(o imageUse) bool { return o.place() == u.place() }); ok {
 		if _, elsewhere := find(func(o imageUse) bool { return o.Name() == u.Name() }); !elsewhere {
@@ -232,13 +232,13 @@ func (d *imageDiff) previous(u imageUse) (imageref.Ref, string) {
 		}
 	}
 	if was, ok := find(func(o imageUse) bool { return o.Name() == u.Name() }); ok {
-		return was, sameName(was, u.Ref)
+		return was, tagChangeRule(was, u.Ref)
 	}
 	return imageref.Ref{}, "images.new"
 }
 
-// sameName returns the rule for a change of the tag or digest.
-func sameName(was, is imageref.Ref) string {
+// tagChangeRule returns the rule for a change of the tag or digest.
+func tagChangeRule(was, is imageref.Ref) string {
 	if was.Tag == is.Tag && was.Tag != "" && was.Digest != "" && is.Digest != "" {
 		return "images.same-tag"
 	}
@@ -284,7 +284,7 @@ func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
 	}
 	f.Message = messages[rule]
 	if len(uses) > 1 {
-		f.Message += atPlaces(len(uses))
+		f.Message += formatLocationCount(len(uses))
 		for _, u := range uses {
 			f.locations = append(f.locations, d.c.location(u))
 		}
@@ -296,8 +296,10 @@ func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
 	d.c.add(rule, u.where, f, limit)
 }
 
-// atPlaces formats the number of locations as a suffix of a message.
-func atPlaces(n int) string { return fmt.Sprintf(" (at %s)", pluralize(n, "place", "places")) }
+// formatLocationCount formats the number of locations as a suffix of a message.
+func formatLocationCount(n int) string {
+	return fmt.Sprintf(" (at %s)", pluralize(n, "place", "places"))
+}
 
 // location returns the location of an image use.
 func (c *comparison) location(u imageUse) location {

@@ -63,7 +63,7 @@ func markdownWithin(r *Report, limit int) string {
 		best = renderMarkdown(r, n)
 	}
 	if len(best) >= limit {
-		best = markdownTail(r)
+		best = minimalMarkdown(r)
 	}
 	return best
 }
@@ -106,8 +106,8 @@ func renderMarkdown(r *Report, n int) string {
 	return b.String()
 }
 
-// markdownTail returns the shortest report, for use if even a report without findings is too long.
-func markdownTail(r *Report) string {
+// minimalMarkdown returns the shortest report, for use if even a report without findings is too long.
+func minimalMarkdown(r *Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n### quayside: %s\n\nThe report is too long for a comment: see the JSON report.\n", Marker, r.headline())
 	markdownOmitted(&b, r.Findings)
@@ -205,7 +205,7 @@ func markdownOperator(b *strings.Builder, op OperatorReport, findings []Finding)
 func markdownGroups(b *strings.Builder, findings []Finding) {
 	for _, g := range groupFindings(findings) {
 		label := g.severity.String()
-		if countWaived(g) == 1 {
+		if waivedRank(g) == 1 {
 			label = "waived, " + label
 		}
 		fmt.Fprintf(b, "\n**%s**: %s (%s)\n", label, g.rule.Title, sanitize.Code(g.rule.ID))
@@ -238,7 +238,7 @@ func markdownFinding(b *strings.Builder, f Finding) {
 }
 
 func markdownRemoval(b *strings.Builder, r Removal) {
-	fmt.Fprintf(b, "\n<details open><summary><b>Uninstall plan of %s</b></summary>\n\n", sanitize.HTML(sanitize.Truncate(onlyIn(r.Clusters)+r.Operator, 120)))
+	fmt.Fprintf(b, "\n<details open><summary><b>Uninstall plan of %s</b></summary>\n\n", sanitize.HTML(sanitize.Truncate(clusterPrefix(r.Clusters)+r.Operator, 120)))
 	for i, s := range r.Steps() {
 		fmt.Fprintf(b, "%d. %s\n", i+1, s.Title)
 		for j, line := range s.Lines {

@@ -72,7 +72,7 @@ type Fault struct {
 
 // fault returns the fault for f.
 func (f Finding) fault(policy, message string, clusters []string) Fault {
-	return Fault{policy, message, f.Rule, f.Operator, strings.TrimSuffix(onlyIn(clusters)+f.subject(), ": "), clusters, f.Waiver}
+	return Fault{policy, message, f.Rule, f.Operator, strings.TrimSuffix(clusterPrefix(clusters)+f.subject(), ": "), clusters, f.Waiver}
 }
 
 // Judge returns a copy of r with the waivers and the verdict of p.
@@ -111,22 +111,22 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 			}
 			faults, v.Waived = append(faults, refused...), append(v.Waived, waived...)
 		}
-		v.Faults = append(v.Faults, unique(faults)...)
+		v.Faults = append(v.Faults, uniqueFaults(faults)...)
 	}
 	if r.onlyPolicy {
-		v.Faults, judges[0].waiving.used = nil, slices.Repeat([]bool{true}, len(judges[0].waiving.used))
+		v.Faults, judges[0].waiverSet.used = nil, slices.Repeat([]bool{true}, len(judges[0].waiverSet.used))
 	}
-	v.Waivers = diag.Review(judges[0].waiving.waivers, judges[0].waiving.used, today)
+	v.Waivers = diag.Review(judges[0].waiverSet.waivers, judges[0].waiverSet.used, today)
 	out.Notes = slices.Concat(r.Notes, p.unknownClusterNotes(r.Clusters))
 	out.Operators = slices.Clone(r.Operators)
-	out.arrange(r.Operators)
+	out.addMissingOperators(r.Operators)
 	v.Fail = len(v.Faults) > 0
 	out.Verdict = &v
 	return &out, nil
 }
 
-// unique removes duplicate faults, which are possible with two policies.
-func unique(faults []Fault) []Fault {
+// uniqueFaults removes duplicate faults, which are possible with two policies.
+func uniqueFaults(faults []Fault) []Fault {
 	var out []Fault
 	for _, f := range faults {
 		if !slices.ContainsFunc(out, func(g Fault) bool { return reflect.DeepEqual(f, g) }) {
@@ -138,9 +138,9 @@ func unique(faults []Fault) []Fault {
 
 // judge is a policy, prepared for a report.
 type judge struct {
-	policy  Policy
-	rules   []compiledRule
-	waiving *waiverSet
+	policy    Policy
+	rules     []compiledRule
+	waiverSet *waiverSet
 }
 
 // applyRules returns a fault for each user-defined rule that refuses the finding, by whether the
@@ -154,7 +154,7 @@ func (j *judge) applyRules(f Finding) (refused, waived []Fault, err error) {
 		if len(parts) == 0 {
 			continue
 		}
-		for _, f := range j.waiving.waive(f.only(parts), rule.Name) {
+		for _, f := range j.waiverSet.waive(f.withParts(parts), rule.Name) {
 			fault := f.fault(rule.Name, cmp.Or(rule.Message, rule.Expression), f.Clusters)
 			if f.Waiver == "" {
 				refused = append(refused, fault)
@@ -181,7 +181,7 @@ func splitWaived(judges []*judge, f Finding, all []string) []judgedFinding {
 		for _, p := range parts {
 			waiver := p.Waiver
 			p.Waiver = ""
-			for _, g := range j.waiving.waive(p.Finding, f.Rule) {
+			for _, g := range j.waiverSet.waive(p.Finding, f.Rule) {
 				part := judgedFinding{g, slices.Clone(p.faults)}
 				in, by, fails := j.policy.fails(g, all)
 				if fails && g.Waiver == "" {
@@ -218,13 +218,13 @@ func (p Policy) fails(f Finding, all []string) (in []string, by string, fails bo
 			return slices.Contains(p.Vulnerabilities, v.Severity)
 		})
 	}
-	in, fails = p.reached(f, all)
+	in, fails = p.refusedClusters(f, all)
 	return in, "failOn", fails
 }
 
-// reached returns the clusters in which a finding has at least the refused severity, nil for all.
+// refusedClusters returns the clusters in which a finding has at least the refused severity, nil for all.
 // The second result is false if there are none.
-func (p Policy) reached(f Finding, all []string) ([]string, bool) {
+func (p Policy) refusedClusters(f Finding, all []string) ([]string, bool) {
 	clusters := f.Clusters
 	if clusters == nil {
 		clusters = all
@@ -371,7 +371,7 @@ func (r compiledRule) refusedParts(f Finding) ([]int, error) {
 	for i := range all {
 		part := f
 		if len(f.locations) > 0 {
-			part = f.only([]int{i})
+			part = f.withParts([]int{i})
 		} else if i > 0 {
 			out = append(out, i) // the result for part 0 applies to all parts
 			continue

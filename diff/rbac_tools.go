@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// tools returns the name prefixes of ClusterRoles that widespread tools install and bind.
-func tools() []string {
+// toolPrefixes returns the name prefixes of ClusterRoles that widespread tools install and bind.
+func toolPrefixes() []string {
 	return []string{
 		"argocd", "aws", "calico", "capi", "cattle", "cert-manager", "cilium", "cluster-autoscaler", "cluster-reconciler", "crd-controller", "crossplane", "eks",
 		"external-dns", "external-secrets", "flux", "gatekeeper", "gke", "ingress-nginx", "istio", "istiod", "karmada", "karpenter", "keda", "knative",
@@ -33,7 +33,7 @@ func toolRoles(v *view) map[string]*Object {
 	for i := range v.Resources {
 		note(&v.Resources[i])
 	}
-	words := tools()
+	words := toolPrefixes()
 	for _, p := range v.Pins {
 		words = append(words, p.Package)
 	}

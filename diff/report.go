@@ -161,7 +161,7 @@ func (c *comparison) operatorReports() []OperatorReport {
 		get(f.Operator)
 	}
 	out := make([]OperatorReport, 0, len(all))
-	for _, name := range names(all) {
+	for _, name := range sortedKeys(all) {
 		out = append(out, *all[name])
 	}
 	return out

@@ -147,7 +147,7 @@ func findingSentence(f Finding) string {
 	if f.Operator != "" {
 		s = sanitize.Line(f.Operator) + ": " + s
 	}
-	s = sanitize.Line(onlyIn(f.Clusters)) + s
+	s = sanitize.Line(clusterPrefix(f.Clusters)) + s
 	s = strings.ReplaceAll(s, "](", "] (") // no Markdown links
 	return s + ". " + strings.ToUpper(f.Why[:1]) + f.Why[1:] + "."
 }

@@ -52,7 +52,7 @@ func (c *comparison) checkOwnCRDs() {
 			continue // already reported for a custom resource
 		}
 		for _, f := range admit.CheckCRD(o.Content) {
-			c.add("resources.schema-invalid", o, Finding{Message: strings.TrimPrefix(f.Field+": ", ": ") + f.Message, steps: fieldSteps(f.Field), covers: nothing()})
+			c.add("resources.schema-invalid", o, Finding{Message: strings.TrimPrefix(f.Field+": ", ": ") + f.Message, steps: fieldSteps(f.Field), covers: noFields()})
 		}
 	}
 }

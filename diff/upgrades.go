@@ -45,7 +45,7 @@ func compareUpgrades(c *comparison) {
 		d := pinDiff{c, old, p}
 		if !ok {
 			if len(c.before.Pins) > 0 || len(c.before.order) == 0 {
-				d.add("upgrade.installed", Finding{After: p.VersionText(), Message: fmt.Sprintf("%s %s is installed%s", p.Package, p.VersionText(), becauseOf(p, sortedPins(c.after.Pins)))})
+				d.add("upgrade.installed", Finding{After: p.VersionText(), Message: fmt.Sprintf("%s %s is installed%s", p.Package, p.VersionText(), installReason(p, sortedPins(c.after.Pins)))})
 			}
 			continue
 		}
@@ -71,7 +71,7 @@ func compareUpgrades(c *comparison) {
 // compareTreeVersions compares the versions of operators in two trees without locks.
 func compareTreeVersions(c *comparison) {
 	before, after := c.before.treeVersions(), c.after.treeVersions()
-	for _, operator := range names(after) {
+	for _, operator := range sortedKeys(after) {
 		if before[operator] == "" {
 			continue
 		}
@@ -121,8 +121,8 @@ func (c *comparison) claimRemoved(operator string) int {
 		if o.Operator != operator || c.after.byKey[o.Key()] != nil {
 			continue
 		}
-		if n++; c.whenRemoved(o) < Medium {
-			c.claimed[o.Key()] = wholeObject()
+		if n++; c.removedSeverity(o) < Medium {
+			c.claimed[o.Key()] = allFields()
 		}
 	}
 	return n
@@ -174,9 +174,9 @@ func sortedPins(pins []lockfile.Pin) []lockfile.Pin {
 	return out
 }
 
-// becauseOf returns the reason why a dependency is installed as a phrase. It returns "" for a
+// installReason returns the reason why a dependency is installed as a phrase. It returns "" for a
 // declared operator.
-func becauseOf(p lockfile.Pin, pins []lockfile.Pin) string {
+func installReason(p lockfile.Pin, pins []lockfile.Pin) string {
 	if !p.Generated() {
 		return ""
 	}
@@ -264,13 +264,13 @@ func (d pinDiff) compareSettings() {
 		d.add("upgrade.config", Finding{Field: "config", Before: formatValue(string(a.Config)), After: formatValue(string(b.Config)), Message: "configuration of the operator's pods changed"})
 	}
 	if a.Bundle == b.Bundle {
-		report("upgrade.storage", "storage", storageText(a), storageText(b), "stage of the storage migration changed")
+		report("upgrade.storage", "storage", formatStorage(a), formatStorage(b), "stage of the storage migration changed")
 	}
 	d.compareWatched()
 }
 
-// storageText formats the storage migration of a pin. It returns "" if there is none.
-func storageText(p lockfile.Pin) string {
+// formatStorage formats the storage migration of a pin. It returns "" if there is none.
+func formatStorage(p lockfile.Pin) string {
 	if p.Storage == nil {
 		return ""
 	}

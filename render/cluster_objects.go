@@ -34,7 +34,7 @@ func (r *Result) ClusterObjects(name string) (operators []ClusterOperator, share
 	for _, in := range here {
 		o := ClusterOperator{Pin: in.pin, NativeAPIs: in.b.CSV.NativeAPIs}
 		for _, object := range slices.Concat(in.objects, in.sharedObjects) {
-			o.Objects = append(o.Objects, t.inCluster(cfg, object))
+			o.Objects = append(o.Objects, t.withClusterConfig(cfg, object))
 		}
 		operators = append(operators, o)
 	}

@@ -51,7 +51,7 @@ func (t *tree) writeClusters() error {
 		if profiled.Prefix == "" {
 			continue
 		}
-		part, known := parts[sharedPieces(c)]
+		part, known := parts[pieceSharingKey(c)]
 		// Paths of overlays contain the cluster's name, so clusters with overlays share nothing.
 		if own := len(c.Overlays) > 0; !known || own {
 			var err error
@@ -62,7 +62,7 @@ func (t *tree) writeClusters() error {
 				part[i].data = shared.intern(f.data)
 			}
 			if !own {
-				parts[sharedPieces(c)] = part
+				parts[pieceSharingKey(c)] = part
 			}
 		}
 		for _, f := range part {
@@ -133,7 +133,7 @@ func (t *tree) clusterFiles(c profile.Cluster) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	adopted := t.adoptedBy(here, cfg)
+	inherited := t.inheritedFiles(here, cfg)
 	var out []file
 	own := func(dir string, fields map[string]any, names []string, more []file) {
 		var components []string
@@ -162,16 +162,16 @@ func (t *tree) clusterFiles(c profile.Cluster) ([]file, error) {
 		own(dir, map[string]any{"resources": k8s.Values(pathAbove(dir, true) + dir)}, nil, nil)
 	}
 	for _, p := range t.pieces {
-		if !p.gets(here) {
+		if !p.containsAny(here) {
 			continue
 		}
-		more := adopted[p.name]
+		more := inherited[p.name]
 		resources, without := t.pieceShare(p, here)
 		for _, f := range more {
 			resources = append(resources, f.name)
 		}
 		fields := map[string]any{"resources": k8s.Values(resources...)}
-		targets, patches, err := configPatches(cfg, t.changeables(p, here, clusterNameRoom(c, p.dir())))
+		targets, patches, err := configPatches(cfg, t.configurables(p, here, maxClusterFileName(c, p.dir())))
 		if err != nil {
 			return nil, err
 		}
@@ -199,7 +199,7 @@ func (t *tree) clusterFiles(c profile.Cluster) ([]file, error) {
 	var files []string
 	for _, in := range expected {
 		files = append(files, installationFile(in))
-		out = append(out, file{path.Join(layout.Installations, installationFile(in)), encodeDocuments(t.adornAll(t.installationObjects(in)))})
+		out = append(out, file{path.Join(layout.Installations, installationFile(in)), encodeDocuments(t.annotateAll(t.installationObjects(in)))})
 	}
 	if !t.hasEngine() {
 		out = append(out, file{path.Join(layout.Installations, layout.Kustomization), encodeKustomization(map[string]any{"resources": k8s.Values(files...)})})
@@ -250,9 +250,9 @@ func (t *tree) overlayPath(c profile.Cluster, dir, name string) string {
 	return pathAbove(dir, true) + path.Join("..", layout.Overlays, c.Name, name)
 }
 
-// sharedPieces returns a key of all inputs of a cluster's pieces except the base and the user's
+// pieceSharingKey returns a key of all inputs of a cluster's pieces except the base and the user's
 // overlays. Clusters with the same key and without overlays have the same pieces.
-func sharedPieces(c profile.Cluster) string {
+func pieceSharingKey(c profile.Cluster) string {
 	return strconv.Itoa(max(len(c.Name), commonNameLength)) + c.Shared()
 }
 
@@ -260,9 +260,9 @@ func sharedPieces(c profile.Cluster) string {
 // patches.
 const commonNameLength = 24
 
-// clusterNameRoom returns the maximum length of file names in a cluster's own directory.
-func clusterNameRoom(c profile.Cluster, dir string) int {
-	return nameRoom(path.Join(layout.Clusters, strings.Repeat("n", max(len(c.Name), commonNameLength)), dir))
+// maxClusterFileName returns the maximum length of file names in a cluster's own directory.
+func maxClusterFileName(c profile.Cluster, dir string) int {
+	return maxFileName(path.Join(layout.Clusters, strings.Repeat("n", max(len(c.Name), commonNameLength)), dir))
 }
 
 // file is a file below a directory of the tree.
@@ -283,48 +283,48 @@ func (t textSet) intern(data []byte) []byte {
 	return t[sum]
 }
 
-// changeable is an object of the base that a cluster's config can change.
-type changeable struct {
+// configurable is an object of the base that a cluster's config can change.
+type configurable struct {
 	object Object // object of the base
 	file   string // file name of the patch
 	target map[string]any
 }
 
-// changeables returns the changeable objects of a piece's operators that a cluster gets. File names
+// configurables returns the changeable objects of a piece's operators that a cluster gets. File names
 // of patches have at most room bytes.
-func (t *tree) changeables(p piece, here []*operator, room int) []changeable {
-	var out []changeable
+func (t *tree) configurables(p piece, here []*operator, limit int) []configurable {
+	var out []configurable
 	for _, in := range p.members {
 		if in.successor == "" && slices.Contains(here, in) {
-			out = append(out, t.changeablesOf(p, in, room)...)
+			out = append(out, t.configurablesOf(p, in, limit)...)
 		}
 	}
 	return out
 }
 
-func (t *tree) changeablesOf(p piece, in *operator, room int) []changeable {
-	key := fmt.Sprintf("%s %d", in.name(), room)
-	if known, is := t.changeableCache[key]; is {
+func (t *tree) configurablesOf(p piece, in *operator, limit int) []configurable {
+	key := fmt.Sprintf("%s %d", in.name(), limit)
+	if known, is := t.configurableCache[key]; is {
 		return known
 	}
-	var out []changeable
-	n := naming{room: room}
+	var out []configurable
+	n := naming{maxLength: limit}
 	if p.memberDir(in) == p.dir() { // the path contains namespace and package
 		n.namespace, n.pkg = in.pin.Namespace, in.pin.Package
 	}
 	for _, o := range in.objects {
 		if isConfigurable(o) {
-			out = append(out, changeable{o, n.patchFile(o), patchTarget(o)})
+			out = append(out, configurable{o, n.patchFile(o), patchTarget(o)})
 		}
 	}
-	t.changeableCache[key] = out
+	t.configurableCache[key] = out
 	return out
 }
 
-// adoptedBy returns a file for each object of adoptedObjects, with the cluster's config, by the name
+// inheritedFiles returns a file for each object of adoptedObjects, with the cluster's config, by the name
 // of its piece.
-func (t *tree) adoptedBy(here []*operator, cfg config) map[string][]file {
-	out, all := map[string][]file{}, adoptedObjects(here)
+func (t *tree) inheritedFiles(here []*operator, cfg config) map[string][]file {
+	out, all := map[string][]file{}, inheritedObjects(here)
 	for _, p := range t.pieces {
 		var objects []Object
 		for _, o := range all {
@@ -332,9 +332,9 @@ func (t *tree) adoptedBy(here []*operator, cfg config) map[string][]file {
 				objects = append(objects, o.object)
 			}
 		}
-		names := fileNames(naming{room: nameRoom(path.Join(layout.Clusters, strings.Repeat("n", 40), p.dir()))}, objects)
+		names := fileNames(naming{maxLength: maxFileName(path.Join(layout.Clusters, strings.Repeat("n", 40), p.dir()))}, objects)
 		for i, o := range objects {
-			out[p.name] = append(out[p.name], file{names[i], yamlnode.Encode(t.adorn(t.inCluster(cfg, o)))})
+			out[p.name] = append(out[p.name], file{names[i], yamlnode.Encode(t.annotate(t.withClusterConfig(cfg, o)))})
 		}
 		slices.SortFunc(out[p.name], func(a, b file) int { return strings.Compare(a.name, b.name) })
 	}
@@ -366,7 +366,7 @@ func (t *tree) writeAllPieces() error {
 			add(path.Join(layout.Namespaces, ns))
 		}
 		for _, p := range t.pieces {
-			if p.gets(here) {
+			if p.containsAny(here) {
 				add(p.dir())
 			}
 		}
@@ -472,7 +472,7 @@ func (t *tree) pieceCRDFilter(c profile.Cluster) (func(crd Object) bool, error) 
 		dirs = append(dirs, path.Join(layout.CRDs, sharedPackage))
 	}
 	for _, p := range t.pieces {
-		if p.gets(here) {
+		if p.containsAny(here) {
 			dirs = append(dirs, t.pieceCRDs(p)...)
 		}
 	}
@@ -546,7 +546,7 @@ func (t *tree) writeChosenCRDs(dir string, packages map[string][]string, lacking
 		}
 		for _, file := range files {
 			data, _ := t.files.Get(from + file)
-			file = fitName(nameRoom(dir), strings.TrimSuffix(file, extension))
+			file = fitName(maxFileName(dir), strings.TrimSuffix(file, extension))
 			if err := t.files.Add(path.Join(dir, file), data); err != nil {
 				return err
 			}
@@ -556,28 +556,28 @@ func (t *tree) writeChosenCRDs(dir string, packages map[string][]string, lacking
 	return t.writeKustomization(dir, slices.Concat(whole, some))
 }
 
-// adoptedObject is an object that the base contains in the directory of an operator that a cluster
+// inheritedObject is an object that the base contains in the directory of an operator that a cluster
 // does not get. by is the first operator of the cluster that ships the object.
-type adoptedObject struct {
+type inheritedObject struct {
 	object Object
 	by     *operator
 }
 
-// adoptedObjects returns the objects that some of the installs ship but that are rendered for none of
+// inheritedObjects returns the objects that some of the installs ship but that are rendered for none of
 // them, each with the first install that ships it.
-func adoptedObjects(installs []*operator) []adoptedObject {
+func inheritedObjects(installs []*operator) []inheritedObject {
 	rendered := map[Key]bool{}
 	for _, in := range installs {
 		for _, o := range in.objects {
 			rendered[o.Key()] = true
 		}
 	}
-	var out []adoptedObject
+	var out []inheritedObject
 	for _, in := range installs {
 		for _, o := range in.sharedObjects {
 			if !rendered[o.Key()] {
 				rendered[o.Key()] = true
-				out = append(out, adoptedObject{o, in})
+				out = append(out, inheritedObject{o, in})
 			}
 		}
 	}
@@ -606,12 +606,12 @@ func (t *tree) config(c profile.Cluster) (config, error) {
 	return cfg, err
 }
 
-// inCluster returns o with a cluster's own config. The result shares unchanged values with o.
-func (t *tree) inCluster(cfg config, o Object) Object {
+// withClusterConfig returns o with a cluster's own config. The result shares unchanged values with o.
+func (t *tree) withClusterConfig(cfg config, o Object) Object {
 	if !isConfigurable(o) {
 		return o
 	}
-	return cfg.appliedTo(o)
+	return cfg.applyToCopy(o)
 }
 
 // isConfigurable reports whether a cluster's config can change an object.
@@ -619,9 +619,9 @@ func isConfigurable(o Object) bool { return o.Is("apps", "Deployment") }
 
 // configPatches returns the changes that a cluster's config makes to objects: one patch file for
 // each changed object, and the kustomization's entries for the patches.
-func configPatches(cfg config, of []changeable) (targets []any, files []file, err error) {
+func configPatches(cfg config, of []configurable) (targets []any, files []file, err error) {
 	for _, c := range of {
-		want := cfg.appliedTo(c.object)
+		want := cfg.applyToCopy(c.object)
 		if err := cfg.checkMounts(diag.Pos{}, want); err != nil {
 			return nil, nil, err
 		}

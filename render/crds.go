@@ -37,7 +37,7 @@ func customResourceDefinitions(in *install) ([]Object, error) {
 func (in *install) withConversionWebhook(crd Object) Object {
 	for _, w := range in.b.CSV.Webhooks {
 		if w.Type == bundle.Conversion && slices.Contains(w.ConversionCRDs, crd.Name()) {
-			return in.withListedWebhook(crd, w)
+			return in.withCSVWebhook(crd, w)
 		}
 	}
 	service := k8s.Map(crd, "spec", "conversion", "webhook", "clientConfig", "service")
@@ -63,8 +63,8 @@ func (in *install) withConversionWebhook(crd Object) Object {
 	return crd
 }
 
-// withListedWebhook returns a CRD with the conversion webhook from the CSV.
-func (in *install) withListedWebhook(crd Object, w bundle.Webhook) Object {
+// withCSVWebhook returns a CRD with the conversion webhook from the CSV.
+func (in *install) withCSVWebhook(crd Object, w bundle.Webhook) Object {
 	service := in.services[w.DeploymentName]
 	webhook := k8s.With(k8s.Map(crd, "spec", "conversion", "webhook"), map[string]any{"service": map[string]any{
 		"name": service, "namespace": in.pin.Namespace, "path": cmp.Or(w.Path, "/"), "port": w.ContainerPort,

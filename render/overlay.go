@@ -55,7 +55,7 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 			return nil, err
 		}
 		for _, in := range installations {
-			for _, o := range r.tree.adornAll(r.tree.installationObjects(in)) {
+			for _, o := range r.tree.annotateAll(r.tree.installationObjects(in)) {
 				docs = append(docs, document{o, yamlnode.Encode(o)})
 			}
 		}

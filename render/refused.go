@@ -13,7 +13,7 @@ import (
 // fail, and records the reasons. It compiles only the CRDs of shipped custom resources, because few
 // bundles ship any.
 func (t *tree) warnRejected() {
-	refused := map[k8s.Key]string{}
+	reasons := map[k8s.Key]string{}
 	definitions := map[[2]string]Object{} // by group and kind
 	for _, r := range t.objects {
 		if k8s.IsCRD(r.Object) {
@@ -36,13 +36,13 @@ func (t *tree) warnRejected() {
 				kinds[crd.Name()] = kind
 			}
 			if why := admissionRefusal(kind, o); why != "" {
-				refused[o.Key()] = why
-				t.warn(in.at(objectPlace(in.b, o)), in.pin.Key(), "custom-resource-refused", "%s: the API server will reject %s, because it is invalid according to its CustomResourceDefinition: %s", in.name(), o.Key(), why)
+				reasons[o.Key()] = why
+				t.warn(in.at(objectPos(in.b, o)), in.pin.Key(), "custom-resource-refused", "%s: the API server will reject %s, because it is invalid according to its CustomResourceDefinition: %s", in.name(), o.Key(), why)
 			}
 		}
 	}
 	for i, r := range t.objects {
-		t.objects[i].Refused = refused[r.Object.Key()]
+		t.objects[i].Refused = reasons[r.Object.Key()]
 	}
 }
 

@@ -25,23 +25,23 @@ func storageMigrations(in *install) ([]Object, error) {
 		return nil, nil
 	}
 	var errs diag.List
-	leaves := map[string][]string{}
+	oldVersions := map[string][]string{}
 	for _, s := range in.pin.Storage.Objects {
 		d := in.definition(s.Definition)
 		_, from := d.Version(s.From)
 		if _, to := d.Version(s.To); !from || !to {
 			errs.Addf(in.pin.Fields.At("storage", in.pin.Pos), "storage: the bundle has no CustomResourceDefinition %q with both versions %q and %q", s.Definition, s.From, s.To)
 		}
-		leaves[s.Definition] = append(leaves[s.Definition], s.From)
+		oldVersions[s.Definition] = append(oldVersions[s.Definition], s.From)
 	}
 	api := in.migrationAPI()
 	if err := errs.Err(); err != nil || api == "" || in.pin.Storage.State != lockfile.StorageMigrate {
 		return nil, err
 	}
 	var out []Object
-	for _, name := range slices.Sorted(maps.Keys(leaves)) {
+	for _, name := range slices.Sorted(maps.Keys(oldVersions)) {
 		plural, group, _ := strings.Cut(name, ".")
-		o := k8s.New(api, "StorageVersionMigration", "", k8s.Fit(name+"-without-"+strings.Join(leaves[name], "-"), 253))
+		o := k8s.New(api, "StorageVersionMigration", "", k8s.Fit(name+"-without-"+strings.Join(oldVersions[name], "-"), 253))
 		o["spec"] = map[string]any{"resource": map[string]any{"group": group, "resource": plural}}
 		out = append(out, o)
 	}
@@ -70,7 +70,7 @@ func (in *install) migrationAPI() string {
 	}
 	for _, c := range in.opt.Clusters {
 		version := cmp.Or(c.KubernetesVersion, in.opt.KubernetesVersion)
-		if version == "" || minorOf(version) < migrationSinceMinor {
+		if version == "" || parseMinor(version) < migrationSinceMinor {
 			return ""
 		}
 	}

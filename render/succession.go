@@ -41,7 +41,7 @@ func (t *tree) reduceLeftovers() error {
 				in.sharedObjects = append(in.sharedObjects, o)
 			case !mustBeRemoved(o):
 				rendered[o.Key()] = true
-				own = append(own, scaledToZero(o))
+				own = append(own, stopObject(o))
 			}
 		}
 		in.objects = own
@@ -57,8 +57,8 @@ func mustBeRemoved(o Object) bool {
 		o.Is("autoscaling", "HorizontalPodAutoscaler") || o.Is("apiregistration.k8s.io", "APIService")
 }
 
-// isWorkload reports whether scaledToZero changes an object.
-func isWorkload(o Object) bool {
+// isStoppable reports whether scaledToZero changes an object.
+func isStoppable(o Object) bool {
 	return o.Is("apps", "Deployment") || o.Is("apps", "StatefulSet") || isWebhook(o)
 }
 
@@ -67,11 +67,11 @@ func isWebhook(o Object) bool {
 	return o.Is(group, "ValidatingWebhookConfiguration") || o.Is(group, "MutatingWebhookConfiguration")
 }
 
-// scaledToZero returns an object of a stopped operator: a workload has no replicas, and a webhook
+// stopObject returns an object of a stopped operator: a workload has no replicas, and a webhook
 // ignores failures.
-func scaledToZero(o Object) Object {
+func stopObject(o Object) Object {
 	switch {
-	case !isWorkload(o):
+	case !isStoppable(o):
 		return o
 	case !isWebhook(o):
 		return k8s.With(o, any(int64(0)), "spec", "replicas")
@@ -126,8 +126,8 @@ func (t *tree) checkSuccessors() error {
 	return errors.Join(errs...)
 }
 
-// leavingIn returns the replaced operators of a cluster.
-func (t *tree) leavingIn(c profile.Cluster) ([]*operator, error) {
+// replacedIn returns the replaced operators of a cluster.
+func (t *tree) replacedIn(c profile.Cluster) ([]*operator, error) {
 	var out []*operator
 	for i := range t.replaced {
 		gets, err := c.Gets(t.replaced[i].name())

@@ -30,14 +30,14 @@ type tree struct {
 	objects      []Rendered
 	warnings     []diag.Warning
 	ownCRDs      bool // some cluster gets only a part of the CRDs, so each cluster lists its own
-	places       map[Key]profile.ApplyPosition
+	positions    map[Key]profile.ApplyPosition
 
-	pieces          []piece           // by name
-	namespaces      []string          // rendered Namespaces, sorted
-	crdDirs         map[string]string // CRD name → directory
-	operatorsOf     map[string][]*operator
-	changeableCache map[string][]changeable
-	pluralCache     map[[2]string]string // result of plurals
+	pieces            []piece           // by name
+	namespaces        []string          // rendered Namespaces, sorted
+	crdDirs           map[string]string // CRD name → directory
+	operatorsOf       map[string][]*operator
+	configurableCache map[string][]configurable
+	pluralCache       map[[2]string]string // result of plurals
 }
 
 // build writes all files of the tree: CRDs, Namespaces, operators, the reporter, the directories of
@@ -54,7 +54,7 @@ func (t *tree) build() error {
 		return err
 	}
 	t.pieces = t.findPieces()
-	t.setPlaces()
+	t.setPositions()
 	if err := t.writeNamespaces(); err != nil {
 		return err
 	}
@@ -94,15 +94,15 @@ func (t *tree) replaceImages() {
 
 // add writes objects of the base to dir/file, one document each. The parameter of is the operator
 // of the objects, or nil.
-func (t *tree) add(of *operator, dir, file string, objects ...Object) error {
+func (t *tree) add(owner *operator, dir, file string, objects ...Object) error {
 	objects = slices.Clone(objects)
 	for i, o := range objects {
-		objects[i] = t.adorn(o)
+		objects[i] = t.annotate(o)
 		var errs diag.List
 		if checkBuildable(diag.Pos{}, o, &errs); errs.Err() != nil {
 			return errs.Err()
 		}
-		t.objects = append(t.objects, Rendered{Path: path.Join(dir, file), Object: objects[i], operator: of})
+		t.objects = append(t.objects, Rendered{Path: path.Join(dir, file), Object: objects[i], operator: owner})
 	}
 	var text []byte
 	if !t.opt.ObjectsOnly {
@@ -123,16 +123,16 @@ func encodeDocuments(objects []Object) []byte {
 	return text
 }
 
-// adorn returns an object with the annotations for the GitOps tool.
-func (t *tree) adorn(o Object) Object {
-	place := t.places[o.Key()]
-	place.Alone = !t.byCluster()
-	return t.opt.profile.Annotate(o, place)
+// annotate returns an object with the annotations for the GitOps tool.
+func (t *tree) annotate(o Object) Object {
+	position := t.positions[o.Key()]
+	position.InPiece = !t.byCluster()
+	return t.opt.profile.Annotate(o, position)
 }
 
-func (t *tree) adornAll(objects []Object) []Object {
+func (t *tree) annotateAll(objects []Object) []Object {
 	for i, o := range objects {
-		objects[i] = t.adorn(o)
+		objects[i] = t.annotate(o)
 	}
 	return objects
 }
@@ -195,14 +195,14 @@ func (t *tree) writeUninstalled() error {
 // writeOperator writes the objects of one operator and returns their sorted file names.
 func (t *tree) writeOperator(in *operator, dir string) ([]string, error) {
 	single, aggregated := in.splitAggregated()
-	names := fileNames(naming{room: nameRoom(dir), namespace: in.pin.Namespace, pkg: in.pin.Package}, single)
+	names := fileNames(naming{maxLength: maxFileName(dir), namespace: in.pin.Namespace, pkg: in.pin.Package}, single)
 	for i, o := range single {
 		if err := t.add(in, dir, names[i], o); err != nil {
 			return nil, err
 		}
 	}
 	if len(aggregated) > 0 {
-		file := aggregatedFile(nameRoom(dir))
+		file := aggregatedFile(maxFileName(dir))
 		if err := t.add(in, dir, file, aggregated...); err != nil {
 			return nil, err
 		}

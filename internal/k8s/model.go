@@ -22,7 +22,7 @@ var ErrTooManyGrants = errors.New("too many permissions")
 // Permissions holds the permissions of every subject in a set of objects.
 type Permissions struct {
 	direct       map[Subject][]Grant
-	known        []Subject // ServiceAccounts that exist, sorted
+	accounts     []Subject // ServiceAccounts that exist, sorted
 	objectGrants []ObjectGrants
 	roles        map[roleID]*role
 	cycles       [][]string
@@ -70,7 +70,7 @@ func NewPermissions(objects []map[string]any) (*Permissions, error) {
 		kind := Text(o, "kind")
 		switch {
 		case kind == "ServiceAccount" && group == "v1":
-			m.known = append(m.known, Subject{"ServiceAccount", Text(o, "metadata", "namespace"), Text(o, "metadata", "name")})
+			m.accounts = append(m.accounts, Subject{"ServiceAccount", Text(o, "metadata", "namespace"), Text(o, "metadata", "name")})
 		case group != "rbac.authorization.k8s.io":
 		case kind == "ClusterRole" || kind == "Role":
 			id := roleIDOf(o)
@@ -79,7 +79,7 @@ func NewPermissions(objects []map[string]any) (*Permissions, error) {
 			bindings = append(bindings, o)
 		}
 	}
-	slices.SortFunc(m.known, Subject.Compare)
+	slices.SortFunc(m.accounts, Subject.Compare)
 	ids := slices.SortedFunc(maps.Keys(m.roles), compareIDs)
 	for _, b := range bindings {
 		if r := m.roles[boundRole(b)]; r != nil {
@@ -179,7 +179,7 @@ func (m *Permissions) aggregatedRules(ids []roleID, i int, reached *big.Int, kep
 		}
 		// Only cluster-admin is labelled so, in every cluster.
 		if r.aggregated && r.selects(map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"}) {
-			all, _ := wellKnown(roleID{"ClusterRole", "", "cluster-admin"})
+			all, _ := builtinRoleRules(roleID{"ClusterRole", "", "cluster-admin"})
 			out = append(out, all...)
 		}
 	}
@@ -261,7 +261,7 @@ func (m *Permissions) RoleGrants(kind, namespace, name string) (out []Grant, kno
 // expandRole returns the grants of a role in a scope ("" is the whole cluster), and reports
 // whether the role is known.
 func (m *Permissions) expandRole(id roleID, scope string) ([]Grant, bool) {
-	rules, known := wellKnown(id) // API servers restore missing rules of built-in roles
+	rules, known := builtinRoleRules(id) // API servers restore missing rules of built-in roles
 	if r := m.roles[id]; r != nil {
 		rules, known = append(rules, r.all...), true
 	}
@@ -355,7 +355,7 @@ func IsBuiltinRole(name string) bool {
 // Subjects returns all subjects with grants and every ServiceAccount of the set,
 // sorted. It includes groups that contain only ServiceAccounts.
 func (m *Permissions) Subjects() []Subject {
-	all := slices.AppendSeq(slices.Clone(m.known), maps.Keys(m.direct))
+	all := slices.AppendSeq(slices.Clone(m.accounts), maps.Keys(m.direct))
 	slices.SortFunc(all, Subject.Compare)
 	return slices.Compact(all)
 }

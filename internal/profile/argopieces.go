@@ -36,7 +36,7 @@ func argoPieces(t Tree) map[string][]k8s.Object {
 		sets = append(sets, pieceSet(t, p))
 	}
 	g := t.GitOps
-	all := g.newObject("argoproj.io/v1alpha1", "Application", objectName(g.owner(), parent))
+	all := g.newObject("argoproj.io/v1alpha1", "Application", objectName(g.owner(), parentPiece))
 	// If this Application is deleted, for example because the environment was renamed, the
 	// ApplicationSets must be deleted, too. Otherwise they would fight with those of the new name
 	// over all objects.

@@ -65,7 +65,7 @@ type FluxCluster struct {
 // Flux would delete it when it leaves its stage.
 func (flux) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	more := map[string]string{}
-	if keepsData(o) || at.Moving {
+	if keepsData(o) || at.MovesLater {
 		more[fluxPrefix+"prune"] = "disabled"
 	}
 	if containsText(map[string]any(o), "${") {
@@ -76,8 +76,8 @@ func (flux) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	}
 	o = k8s.Without(o, "metadata", "annotations", stageKey)
 	switch {
-	case at.Alone, k8s.IsCRD(o):
-	case o.Is("", "Namespace"), at.First, at.Stopped:
+	case at.InPiece, k8s.IsCRD(o):
+	case o.Is("", "Namespace"), at.Issuer, at.Stopped:
 		more[stageKey] = stageFirst
 	case at.Level > 0:
 		more[stageKey] = stageLast

@@ -10,18 +10,18 @@ import (
 // ApplyPosition is the position of an object in the order of application. The zero value is that of
 // an object that belongs to no operator.
 type ApplyPosition struct {
-	Alone    bool        // the object belongs to a piece, which does not wait for other pieces
-	First    bool        // the operator issues certificates, so others need it
+	InPiece  bool        // the object belongs to a piece, which does not wait for other pieces
+	Issuer   bool        // the operator issues certificates, so others need it
 	Level    int         // length of the longest chain of operators that this operator requires
 	Provider APIProvider // provider of the object's API
 
-	Stopped bool // the object belongs to a replaced operator, whose workloads stop before the successor starts
-	Moving  bool // the object will move to a later place and must not be deleted then
+	Stopped    bool // the object belongs to a replaced operator, whose workloads stop before the successor starts
+	MovesLater bool // the object will move to a later place and must not be deleted then
 }
 
 // Earlier returns the earlier of two places, for an object that is in both.
 func (p ApplyPosition) Earlier(other ApplyPosition) ApplyPosition {
-	return ApplyPosition{First: p.First || other.First, Level: min(p.Level, other.Level), Provider: max(p.Provider, other.Provider)}
+	return ApplyPosition{Issuer: p.Issuer || other.Issuer, Level: min(p.Level, other.Level), Provider: max(p.Provider, other.Provider)}
 }
 
 // APIProvider is the provider of the API of a custom resource.

@@ -139,19 +139,19 @@ func (f *finder) addReferences(o k8s.Object) {
 	if len(pod) == 0 {
 		return
 	}
-	named := func(kind, name, field string) {
+	addObject := func(kind, name, field string) {
 		if name != "" {
 			f.add(Need{Kind: Other, Object: k8s.Key{Kind: kind, Namespace: o.Namespace(), Name: name}}, by+field)
 		}
 	}
 	if account := k8s.Text(pod, "serviceAccountName"); account != "default" {
-		named("ServiceAccount", account, "")
+		addObject("ServiceAccount", account, "")
 	}
 	f.addClass("PriorityClass", k8s.Text(pod, "priorityClassName"), by)
 	f.addClass("RuntimeClass", k8s.Text(pod, "runtimeClassName"), by)
 	for _, v := range k8s.Items(pod, "volumes") {
 		field := " volumes[" + k8s.Text(v, "name") + "]"
-		named("PersistentVolumeClaim", k8s.Text(v, "persistentVolumeClaim", "claimName"), field)
+		addObject("PersistentVolumeClaim", k8s.Text(v, "persistentVolumeClaim", "claimName"), field)
 		f.addClass("StorageClass", k8s.Text(v, "ephemeral", "volumeClaimTemplate", "spec", "storageClassName"), by+field)
 	}
 	k8s.PodReferences(pod, func(field, kind, name string) {
@@ -165,7 +165,7 @@ func (f *finder) addClass(kind, name, by string) {
 	if name == "" || kind == "PriorityClass" && strings.HasPrefix(name, "system-") {
 		return
 	}
-	n := Need{Kind: Other, Object: k8s.Key{Group: providable()[kind].group, Kind: kind, Name: name}}
+	n := Need{Kind: Other, Object: k8s.Key{Group: referencedKinds()[kind].group, Kind: kind, Name: name}}
 	if f.mayCreate(n.Object) {
 		n.Kind = Config
 	}
@@ -246,7 +246,7 @@ func (s *Supply) AddKeys(keys ...k8s.Key) {
 // AddObjects adds objects, the APIs that they define, and the objects that controllers create for
 // them.
 func (s *Supply) AddObjects(objects ...k8s.Object) {
-	kinds := providable()
+	kinds := referencedKinds()
 	for _, o := range objects {
 		add := func(kind, name string) {
 			s.objects[k8s.Key{Group: kinds[kind].group, Kind: kind, Namespace: o.Namespace(), Name: name}] = true

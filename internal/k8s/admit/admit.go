@@ -85,10 +85,10 @@ const (
 
 // Budget is the total CEL cost allowed for the rules of CRDs. It is not safe for
 // concurrent use.
-type Budget struct{ left int64 }
+type Budget struct{ remaining int64 }
 
 // NewBudget returns an unused budget.
-func NewBudget() *Budget { return &Budget{left: runBudget} }
+func NewBudget() *Budget { return &Budget{remaining: runBudget} }
 
 // Open parses a CRD (apiextensions.k8s.io/v1), as decoded from JSON. It ignores versions that
 // are neither served nor stored. The error names the version with a schema that the API server
@@ -211,11 +211,11 @@ func (v version) validate(obj map[string]any, b *Budget) ([]Fault, bool) {
 	if v.cel == nil || len(faults) > 0 {
 		return sortFaults(faults), false
 	}
-	if b.left <= 0 {
+	if b.remaining <= 0 {
 		return nil, true
 	}
 	found, left := v.cel.Validate(ctx, nil, v.structural, obj, nil, costBudget)
-	b.left -= costBudget - max(left, 0)
+	b.remaining -= costBudget - max(left, 0)
 	return sortFaults(found), false
 }
 

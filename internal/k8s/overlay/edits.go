@@ -62,17 +62,17 @@ func parseTargets(patches []types.Patch) []Edit {
 func (o *Overlay) Edits() ([]Edit, bool) {
 	var out []Edit
 	plain := true
-	o.inOrder(map[*Overlay]bool{}, func(k *Overlay) {
-		if !plain || k.lists {
+	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) {
+		if !plain || k.onlyLists {
 			return
 		}
-		if plain = k.targets != nil && k.files == o.files; !plain {
+		if plain = k.targets != nil && k.fileCount == o.fileCount; !plain {
 			return
 		}
 		for _, e := range k.targets {
 			text := []byte(e.patch.Patch)
 			if e.patch.Path != "" {
-				text = k.own[k.path(e.patch.Path)]
+				text = k.ownFiles[k.path(e.patch.Path)]
 			}
 			var ok bool
 			e.ops, ok = parseOperations(text)

@@ -21,7 +21,7 @@ func (o *Overlay) flatten() map[string][]byte {
 	files := o.All()
 	all := o.Kustomizations()
 	for k := range all {
-		if len(k.k.BuildMetadata)+len(k.links) > 0 { // objects get origin annotations, or paths depend on links
+		if len(k.kustomization.BuildMetadata)+len(k.links) > 0 { // objects get origin annotations, or paths depend on links
 			return files
 		}
 	}
@@ -48,7 +48,7 @@ func (o *Overlay) BuildTree(rendered func(name string) bool) ([][]byte, error) {
 // of yamlnode.Encode. It returns false if o does more than list objects and make simple edits.
 func (o *Overlay) buildListed() ([][]byte, bool) {
 	for k := range o.Kustomizations() {
-		if len(k.k.BuildMetadata)+len(k.links) > 0 {
+		if len(k.kustomization.BuildMetadata)+len(k.links) > 0 {
 			return nil, false
 		}
 	}
@@ -164,8 +164,8 @@ func (o *Overlay) editedTexts() ([][]byte, bool) {
 // appendTexts appends the documents of o's resource files to out, in kustomize's load order.
 func (o *Overlay) appendTexts(out [][]byte) [][]byte {
 	children := o.children
-	for _, name := range o.k.Resources {
-		if data, isFile := o.own[o.path(name)]; isFile {
+	for _, name := range o.kustomization.Resources {
+		if data, isFile := o.ownFiles[o.path(name)]; isFile {
 			out = append(out, splitDocuments(data)...)
 		} else {
 			out, children = children[0].appendTexts(out), children[1:]

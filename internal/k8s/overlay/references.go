@@ -34,9 +34,9 @@ type reference struct {
 	kind  kind
 }
 
-// inline reports whether the value is the text itself. kustomize treats text
+// isInline reports whether the value is the text itself. kustomize treats text
 // that it cannot parse as objects as a path, which then does not exist.
-func (r reference) inline() bool {
+func (r reference) isInline() bool {
 	return (r.kind == plugin || r.kind == patch) && strings.ContainsAny(r.name, "\n{")
 }
 
@@ -49,7 +49,7 @@ func Paths(text []byte) (map[string]string, error) {
 	}
 	out := map[string]string{}
 	for _, r := range listReferences(k) {
-		if !r.inline() {
+		if !r.isInline() {
 			out[r.field] = r.name
 		}
 	}
@@ -125,12 +125,12 @@ func (f *Files) addPlugins(o *Overlay, file string, data []byte) error {
 		if err := json.Unmarshal(text, &object); err != nil {
 			return err
 		}
-		what := k8s.Text(object, "kind")
+		kindName := k8s.Text(object, "kind")
 		switch {
-		case k8s.Text(object, "apiVersion") != "builtin" || strings.HasPrefix(what, "Helm"):
-			return fmt.Errorf("plugin %s %s is not supported, because it runs a program: use only plugins of kustomize itself (apiVersion: builtin)", k8s.Text(object, "apiVersion"), what)
+		case k8s.Text(object, "apiVersion") != "builtin" || strings.HasPrefix(kindName, "Helm"):
+			return fmt.Errorf("plugin %s %s is not supported, because it runs a program: use only plugins of kustomize itself (apiVersion: builtin)", k8s.Text(object, "apiVersion"), kindName)
 		case k8s.Text(object, "metadata", "name") == "":
-			return fmt.Errorf("%s: metadata.name is missing", what)
+			return fmt.Errorf("%s: metadata.name is missing", kindName)
 		}
 		if err := f.addPluginFiles(o, object); err != nil {
 			return err

@@ -185,9 +185,9 @@ func Injector(o k8s.Object) Name {
 	return ""
 }
 
-// Injected reports whether a controller in the clusters injects the CA that an object requests.
+// IsInjected reports whether a controller in the clusters injects the CA that an object requests.
 // This is the controller of the chosen provider, or of another provider that can run there.
-func Injected(o k8s.Object, chosen Name, openshift bool) bool {
+func IsInjected(o k8s.Object, chosen Name, openshift bool) bool {
 	by := Injector(o)
 	for _, l := range providerTable() {
 		if l.name == by {
