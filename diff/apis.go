@@ -28,7 +28,7 @@ func (m minor) isZero() bool { return m == minor{} }
 
 func (m minor) String() string { return fmt.Sprintf("%d.%d", m.major, m.minor) }
 
-// isReachedBy reports whether target is m or later. It is false if m is zero.
+// isReachedBy reports whether target is at least m. It returns false if m is zero.
 func (m minor) isReachedBy(target minor) bool {
 	return !m.isZero() && (target.major > m.major || target.major == m.major && target.minor >= m.minor)
 }

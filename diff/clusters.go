@@ -26,8 +26,8 @@ type Part struct {
 type Fleet struct{ Before, After []string }
 
 // Join combines the parts into one report. Findings, operators and plans that do not apply to all
-// clusters list their clusters. The names of the states and the order are those of the first part.
-// A report for a single cluster lists no clusters.
+// clusters list their clusters. The report has the state names of the first part. If there is only
+// one cluster, its findings list no clusters.
 func Join(parts []Part, fleet Fleet, opt CompareOptions) *Report {
 	r := joinParts(parts, fleet, opt)
 	r.addSettings(opt)
@@ -163,8 +163,8 @@ func (j *joiner) fill(r *Report) {
 	r.addMissingOperators(j.objects.items)
 }
 
-// addMissingOperators adds an operator for each finding whose operator is missing for the finding's clusters,
-// and sorts the report. It takes the versions of operators from known.
+// addMissingOperators adds an operator for each finding whose operator is missing for the finding's
+// clusters, and sorts the report. The versions of operators are those in known.
 func (r *Report) addMissingOperators(known []OperatorReport) {
 	for _, f := range r.Findings {
 		missing := OperatorReport{Name: f.Operator, Clusters: f.Clusters}
@@ -180,8 +180,8 @@ func (r *Report) addMissingOperators(known []OperatorReport) {
 	r.sortOperators()
 }
 
-// clusterPrefix formats clusters as the prefix of a message, such as "38 clusters (c01, c02, c04 and 35
-// more): ". It returns "" if clusters is empty, which means all.
+// clusterPrefix formats clusters as the prefix of a message, such as "38 clusters (c01, c02, c04 and
+// 35 more): ". It returns "" if clusters is empty, which means all.
 func clusterPrefix(clusters []string) string {
 	switch {
 	case len(clusters) == 0:

@@ -85,7 +85,7 @@ func (d *fieldDiff) compare(at []step, claims [][]step, a, b any) {
 	if mapA && mapB || (mapA && b == nil || mapB && a == nil) && descend {
 		for _, name := range unionKeys(x, y) {
 			if n := len(at); n > 0 && at[n-1].by == name && (a == nil || b == nil) {
-				continue // the path of the other fields contains the key of the element
+				continue // the paths of the other fields contain the key of the element
 			}
 			d.compareField(at, step{key: name}, claims, x[name], y[name])
 		}
@@ -363,7 +363,7 @@ func exemptions() []exemption {
 		{"`description`, `title`, `example` and `externalDocs` in the schema of a CRD", "documentation", func(d *fieldDiff, at []step, _, _ any) bool {
 			return isCRD(d) && len(at) > 4 && at[3].key == "schema" && at[len(at)-2].key != "properties" && slices.Contains([]string{"description", "title", "example", "externalDocs"}, at[len(at)-1].key)
 		}},
-		{"`x-kubernetes-list-type: atomic`, `x-kubernetes-map-type: granular`, and limits of 0 or `false`, written out or left out in the schema of a CRD", "the default of the API server", func(d *fieldDiff, at []step, a, b any) bool {
+		{"`x-kubernetes-list-type: atomic`, `x-kubernetes-map-type: granular`, and limits of 0 or `false`, explicit or omitted in the schema of a CRD", "the default of the API server", func(d *fieldDiff, at []step, a, b any) bool {
 			return isCRD(d) && len(at) > 4 && at[3].key == "schema" && at[len(at)-2].key != "properties" && isSchemaDefault(at[len(at)-1].key, a) && isSchemaDefault(at[len(at)-1].key, b)
 		}},
 		{"`prefix` and `overlays` in `clusters.yaml`", "their effect on the cluster is compared", func(d *fieldDiff, at []step, _, _ any) bool {

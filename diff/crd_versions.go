@@ -126,7 +126,7 @@ func (d crdDiff) compareVersion(a, b k8s.CRDVersion) {
 		if !slices.Contains(b.Selectable, s) {
 			d.add("crd.selectable-field-removed", Finding{
 				Field: b.Name + " " + s, Before: s, steps: versionSteps(b.Name, "selectableFields"), covers: [][]step{append(versionSteps(b.Name, "selectableFields"), step{key: s, by: "jsonPath"})},
-				Message: fmt.Sprintf("%s can no longer be selected by", s),
+				Message: fmt.Sprintf("field selectors can no longer use %s", s),
 			})
 		}
 	}

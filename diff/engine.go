@@ -65,7 +65,7 @@ func mapByCluster(v any) any {
 }
 
 // AppliedDirs returns the directories of a tree that a GitOps tool's object applies, such as
-// "operators/my-etcd.etcd". These are the ends of the fields called path.
+// "operators/my-etcd.etcd". It takes them from the fields named path.
 func (o *Object) AppliedDirs() []string {
 	var out []string
 	forEachField(o.Content, "", func(_, name string, v any) {
@@ -78,8 +78,8 @@ func (o *Object) AppliedDirs() []string {
 	return out
 }
 
-// forEachField calls visit for every field in v, sorted by name within an object. visit receives
-// the name of the field, and in, the name of the field that contains it.
+// forEachField calls visit for every field in v, sorted by name within an object. The argument in is
+// the name of the field that contains the visited field.
 func forEachField(v any, in string, visit func(in, name string, v any)) {
 	switch x := v.(type) {
 	case map[string]any:
@@ -125,8 +125,9 @@ func treeDir(name string) string {
 	return ""
 }
 
-// engineSeverity returns the severity of a changed field in an object of a GitOps tool. It is high
-// unless the field affects neither which files are applied, nor the repository, nor the cluster.
+// engineSeverity returns the severity of a changed field in an object of a GitOps tool. It is
+// critical if the host of a URL changes, low if the field does not affect the applied files, the
+// repository or the cluster, and high otherwise.
 func engineSeverity(ch change) Severity {
 	last := ch.path[len(ch.path)-1].key
 	a, _ := ch.before.(string)
@@ -143,7 +144,7 @@ func engineSeverity(ch change) Severity {
 	case (last == "path" || last == "directory") && isLeavingOf(b, a):
 		return Low // rule upgrade.removed reports the operator
 	case last == "argocd.argoproj.io/manifest-generate-paths":
-		return Low // when Argo CD compares the sources, not which sources
+		return Low // affects when Argo CD compares the sources, not which sources it compares
 	case haveDifferentHosts(ch.before, ch.after):
 		return Critical
 	}

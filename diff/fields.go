@@ -64,6 +64,7 @@ func formatLong(v any) string {
 	return string(data)
 }
 
+// maxShown is the maximum length of a formatted value in bytes.
 const maxShown = 300
 
 // sortedKeys returns the sorted keys of m.

@@ -34,15 +34,15 @@ const (
 
 // Objects parses the Kubernetes objects of files, in order. It skips files without an extension of
 // YAML or JSON, and documents without apiVersion, kind or name. Object.Operator is taken from the
-// owner labels. CRDs have no label for the namespace, so it is taken from pins. The error lists all
-// invalid files.
+// owner labels. CRDs have no label for the namespace, so their namespace is taken from pins. The
+// error lists all invalid files.
 func Objects(files []File, pins []lockfile.Pin) ([]Object, error) {
 	return collectObjects(files, pins, nil, nil)
 }
 
-// collectObjects parses files like Objects, but avoids repeated work: it parses only the head of a
-// CRD whose file in twins is equal, and returns the objects in known for a file with the same path
-// and content.
+// collectObjects parses files like Objects, but avoids repeated work. twins are the files of the
+// other side by path: of an equal CRD, it parses only the head. known are objects of the other side:
+// it reuses those of a file with the same path and content.
 func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, known []Object) ([]Object, error) {
 	have := map[string][]Object{}
 	for _, o := range known {
@@ -86,7 +86,8 @@ func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, 
 	return slices.Concat(got...), faults.Err()
 }
 
-// parseWithTwin parses a file. If the file in twins is equal, it parses only the head of a CRD.
+// parseWithTwin parses a file. If the file with the same path in twins is equal, it parses only the
+// head of a CRD.
 func parseWithTwin(f File, twins map[string][]byte, pins []lockfile.Pin) ([]Object, error) {
 	if twin, ok := twins[f.Path]; ok && bytes.Equal(twin, f.Data) {
 		if o, ok := parseHead(f, pins); ok {

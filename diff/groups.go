@@ -41,7 +41,7 @@ func groupFindings(findings []Finding) []group {
 	return out
 }
 
-// waivedRank returns 1 if the findings of the group are waived, or else 0.
+// waivedRank returns the rank of a group for sorting: 1 if its findings are waived, or else 0.
 func waivedRank(g group) int {
 	if g.findings[0].Waiver != "" {
 		return 1

@@ -95,13 +95,12 @@ type htmlRemoval struct {
 	Steps           []Step
 }
 
-// maxExpandedOperators is the maximum number of operators that are all expanded. fewFaults is the maximum
-// number of policy faults whose list is expanded. Groups of waived findings and of severity info
-// are always collapsed.
+// Limits above which sections are collapsed or lists are cut. Groups of waived findings and of
+// severity info are always collapsed.
 const (
-	maxExpandedOperators = 3
-	maxExpandedFaults    = 10
-	maxListedNames       = 20 // maximum number of objects in a list
+	maxExpandedOperators = 3  // with more operators, only those with severe findings are expanded
+	maxExpandedFaults    = 10 // with more policy faults, their list is collapsed
+	maxListedNames       = 20 // objects in a list
 )
 
 // newHTMLPage returns the template data for a report.
@@ -355,8 +354,8 @@ func formatRanges(names, list []string) string {
 // byteBudget is the number of bytes that remain for one part of a page.
 type byteBudget int
 
-// itemOverhead is an upper bound in bytes for the markup of one item: an operator with its row in the
-// contents, or a finding in its own group.
+// itemOverhead is an upper bound in bytes for the markup of one item: an operator with its row in
+// the table of contents, or a finding in its own group.
 const itemOverhead = 1800
 
 // fit subtracts the size of texts and of their markup. It reports whether they fit. Once it has

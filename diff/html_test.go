@@ -18,7 +18,7 @@ import (
 // that differs in one cluster.
 func fleetReport() *Report {
 	long := strings.Repeat("very-long-", 24) + "name"
-	r := &Report{Before: "main", After: "upgrade", Notes: []string{"not compared, because they are not valid YAML: " + long + ".yaml"}}
+	r := &Report{Before: "main", After: "upgrade", Notes: []string{"invalid YAML files were not compared: " + long + ".yaml"}}
 	for i := range 12 {
 		r.Clusters = append(r.Clusters, fmt.Sprintf("c%02d", i))
 	}

@@ -28,7 +28,7 @@ func imageRules() []Rule {
 type imageUse struct {
 	imageref.Ref
 	in    string // kind and name of the object, such as "Deployment manager"
-	at    string // location in the object, such as "container manager"; in and at are equal across versions
+	at    string // location in the object, such as "container manager"; like in, it is the same in all versions
 	where *Object
 	steps []step
 

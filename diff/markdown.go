@@ -18,9 +18,9 @@ const MaxComment = 65_536
 const Marker = "<!-- quayside:diff -->"
 
 // Markdown returns the report for a pull-request comment. It begins with the summary. The findings
-// of each operator are collapsed, and those of severity info once more. The result is shorter than
-// MaxComment: the least severe findings that do not fit are only counted. Texts in the report
-// cannot break the formatting, mention users or add HTML.
+// of each operator are in a collapsible section, and those of severity info in a nested one. The
+// result is shorter than MaxComment: the least severe findings that do not fit are only counted.
+// Texts in the report cannot break the formatting, mention users or add HTML.
 func Markdown(r *Report) []byte { return []byte(markdownWithin(r, MaxComment)) }
 
 // Comment returns the report of the workspace at dir, a path in the repository, for pull requests
@@ -32,8 +32,8 @@ func Comment(r *Report, dir string) (marker, text string) {
 	return marker, heading + strings.TrimPrefix(markdownWithin(r, limit), Marker+"\n")
 }
 
-// FailureComment returns a comment that takes the place of the report of the workspace at dir if
-// 'quayside verify' fails with the message.
+// FailureComment returns a comment that replaces the report of the workspace at dir if 'quayside
+// verify' fails with the message.
 func FailureComment(message, dir string) (marker, text string) {
 	marker, heading := commentHead(dir)
 	var b strings.Builder

@@ -31,7 +31,7 @@ func podRules() []Rule {
 		{"pods.level-raised", Medium, "needs a less restrictive Pod Security level", "a namespace that enforces the old level refuses the pod"},
 		{"pods.environment", Info, "environment changed", "operator behaviour may be switched on or off"},
 		{"pods.arguments", Info, "arguments changed", "operator behaviour may be switched on or off"},
-		{"pods.resources", Info, "resource requests or limits changed", "it may no longer be schedulable, or be killed for exceeding its limits"},
+		{"pods.resources", Info, "resource requests or limits changed", "the pod may no longer be schedulable, or be killed for exceeding its limits"},
 		{"pods.replicas", Info, "number of replicas changed", "availability during node maintenance changes"},
 		{"pods.container", Low, "container added or removed", "another process runs in the operator's pod"},
 		{"namespace.security-level", High, "Pod Security label of a namespace changed", "pods that were refused may be allowed, or allowed pods refused"},
@@ -113,8 +113,8 @@ func (d podDiff) add(rule, field string, f Finding, capped []Severity, steps ...
 	d.c.add(rule, d.p.after, f, capped...)
 }
 
-// compareIsolation reports settings of the pod and its containers that disable a part of their isolation
-// from the node.
+// compareIsolation reports settings of the pod and its containers that disable a part of their
+// isolation from the node.
 func (d podDiff) compareIsolation() {
 	look := func(old, now map[string]any, to ...step) {
 		for _, s := range []struct {
@@ -151,7 +151,7 @@ func (d podDiff) compareIsolation() {
 	}
 }
 
-// ifEqual returns s if it equals dangerous, or else "".
+// ifEqual returns s if s equals dangerous, or else "".
 func ifEqual(s, dangerous string) string {
 	if s == dangerous {
 		return s
@@ -159,8 +159,8 @@ func ifEqual(s, dangerous string) string {
 	return ""
 }
 
-// compareSecrets reports Secrets that the pod did not read before. In a new pod, it reports only Secrets
-// of other operators.
+// compareSecrets reports Secrets that the pod did not read before. For a new pod, it reports only
+// Secrets of other operators.
 func (d podDiff) compareSecrets() {
 	had := secretsOf(d.old)
 	is := secretsOf(d.now)
@@ -209,11 +209,14 @@ func secretsOf(spec map[string]any) map[string]string {
 	return out
 }
 
-// compareHostAccess compares the pod's access to the node, its priority class and its security context.
+// compareHostAccess compares the pod's access to the node, its priority class and its security
+// context.
 func (d podDiff) compareHostAccess() {
-	for field, rule := range map[string]string{"hostNetwork": "pods.host-network", "hostPID": "pods.host-pid", "hostIPC": "pods.host-ipc"} {
+	for field, r := range map[string]struct{ rule, resource string }{
+		"hostNetwork": {"pods.host-network", "network"}, "hostPID": {"pods.host-pid", "process namespace"}, "hostIPC": {"pods.host-ipc", "IPC namespace"},
+	} {
 		if k8s.True(d.now, field) && !k8s.True(d.old, field) {
-			d.addInPod(rule, field, Finding{After: "true", Message: "the pod uses the node's " + strings.TrimPrefix(field, "host")}, step{key: field})
+			d.addInPod(r.rule, field, Finding{After: "true", Message: "the pod uses the node's " + r.resource}, step{key: field})
 		}
 	}
 	var had, volumes []string
@@ -372,8 +375,8 @@ func strongCapabilities() []string {
 	return []string{"ALL", "SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT", "DAC_READ_SEARCH", "BPF", "MAC_ADMIN", "MAC_OVERRIDE", "PERFMON"}
 }
 
-// compareSettings compares environment, arguments and resources of a container. It ignores images that
-// other findings explain.
+// compareSettings compares environment, arguments and resources of a container. It ignores images
+// that other findings explain.
 func (d podDiff) compareSettings(name string, old, now map[string]any, to []step) {
 	in := func(more ...step) []step { return slices.Concat(d.specPath, to, more) }
 	env := func(m map[string]any) (map[string]string, [][]step) {
@@ -410,8 +413,8 @@ func (d podDiff) compareSettings(name string, old, now map[string]any, to []step
 	}
 }
 
-// compareArguments compares command and args. It reports the flags that differ, or all words if flags are
-// repeated or reordered.
+// compareArguments compares command and args. It reports the flags that differ, or all words if flags
+// are repeated or reordered.
 func (d podDiff) compareArguments(name string, old, now map[string]any, to []step) {
 	covers := [][]step{slices.Concat(d.specPath, to, []step{{key: "command"}}), slices.Concat(d.specPath, to, []step{{key: "args"}})}
 	flags := func(m map[string]any) (of map[string]string, order []string, repeats bool) {

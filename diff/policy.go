@@ -143,8 +143,8 @@ type judge struct {
 	waiverSet *waiverSet
 }
 
-// applyRules returns a fault for each user-defined rule that refuses the finding, by whether the
-// fault is waived.
+// applyRules returns a fault for each user-defined rule that refuses the finding. Faults that a
+// waiver accepts are in waived.
 func (j *judge) applyRules(f Finding) (refused, waived []Fault, err error) {
 	for _, rule := range j.rules {
 		parts, err := rule.refusedParts(f)
@@ -210,8 +210,8 @@ func (p Policy) appliesToDiff(w diag.Waiver, scanned bool) bool {
 	return p.isOwnRule(w, false) || slices.ContainsFunc(Rules(), func(r Rule) bool { return diag.Matches(w.Rule, r.ID) })
 }
 
-// fails reports whether a finding is refused. in are the clusters in which it is refused, nil for
-// all. by is the policy field or rule that decides.
+// fails reports whether a finding is refused, with the clusters in which it is refused (nil means
+// all) and the policy field or rule that refuses it.
 func (p Policy) fails(f Finding, all []string) (in []string, by string, fails bool) {
 	if f.Rule == vulnerabilityAdded && p.Vulnerabilities != nil {
 		return f.Clusters, vulnerabilityAdded, slices.ContainsFunc(f.Vulnerabilities, func(v Vulnerability) bool {
@@ -222,8 +222,8 @@ func (p Policy) fails(f Finding, all []string) (in []string, by string, fails bo
 	return in, "failOn", fails
 }
 
-// refusedClusters returns the clusters in which a finding has at least the refused severity, nil for all.
-// The second result is false if there are none.
+// refusedClusters returns the clusters in which a finding has at least the refused severity; nil
+// means all. The second result is false if there are none.
 func (p Policy) refusedClusters(f Finding, all []string) ([]string, bool) {
 	clusters := f.Clusters
 	if clusters == nil {
@@ -271,7 +271,7 @@ func (p Policy) unknownClusterNotes(clusters []string) []string {
 	for _, l := range p.Clusters {
 		for _, pattern := range l.Names {
 			if len(clusters) > 0 && !slices.ContainsFunc(clusters, func(name string) bool { return diag.Matches(pattern, name) }) {
-				out = append(out, fmt.Sprintf("policy.clusters: no cluster %q", pattern))
+				out = append(out, fmt.Sprintf("policy.clusters: no cluster matches %q", pattern))
 			}
 		}
 	}
@@ -284,7 +284,7 @@ func (p Policy) isOwnRule(w diag.Waiver, tree bool) bool {
 	return slices.ContainsFunc(p.Rules, func(r CELRule) bool { return r.Tree == tree && diag.Matches(w.Rule, r.Name) })
 }
 
-// selectWaivers returns the waivers that keep accepts, as unused.
+// selectWaivers returns the waivers for which keep returns true, marked as unused.
 func (p Policy) selectWaivers(today string, keep func(diag.Waiver) bool) *waiverSet {
 	w := &waiverSet{today: today}
 	for _, one := range p.Waivers {

@@ -233,7 +233,7 @@ func TestFailOnByCluster(t *testing.T) {
 		})
 	}
 	r, err := Judge(&Report{Clusters: all}, Policy{Clusters: []Level{{[]string{"prd-*", "stage"}, High}}}, "2026-11-21")
-	if want := []string{`policy.clusters: no cluster "prd-*"`}; err != nil || !slices.Equal(r.Notes, want) {
+	if want := []string{`policy.clusters: no cluster matches "prd-*"`}; err != nil || !slices.Equal(r.Notes, want) {
 		t.Errorf("%q, %v", r.Notes, err)
 	}
 }

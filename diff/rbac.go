@@ -90,8 +90,8 @@ func (c *comparison) addCycles(old, now [][]string) {
 	}
 }
 
-// computePermissions returns the permissions of the subjects of a state, with those of a new
-// cluster.
+// computePermissions returns the permissions of the subjects of a state, including the default
+// permissions of a new cluster.
 func computePermissions(v *view) (*k8s.Permissions, error) {
 	_, defaults := k8s.DefaultRBAC()
 	objects := slices.Clone(defaults)
@@ -118,8 +118,8 @@ func computePermissions(v *view) (*k8s.Permissions, error) {
 	return m, nil
 }
 
-// renamedAccounts maps new ServiceAccounts to the accounts that they replace: if an
-// operator adds exactly one account in a namespace and removes exactly one.
+// renamedAccounts maps new ServiceAccounts to the accounts that they replace. An account is replaced
+// if an operator adds exactly one account in a namespace and removes exactly one.
 func renamedAccounts(c *comparison, wasAt, isAt map[k8s.Subject]*Object) map[k8s.Subject]k8s.Subject {
 	type slot struct{ operator, namespace string }
 	only := func(here, there map[k8s.Subject]*Object) map[slot][]k8s.Subject {
@@ -147,9 +147,8 @@ func renamedAccounts(c *comparison, wasAt, isAt map[k8s.Subject]*Object) map[k8s
 	return out
 }
 
-// subjectObjects returns the object that each subject's findings are about: its
-// ServiceAccount, or the first binding that names it, or the first ClusterRole that is
-// aggregated into it.
+// subjectObjects returns, by subject, the object that its findings are about: its ServiceAccount, or
+// else the first binding that names it, or else the first ClusterRole that is aggregated into it.
 func subjectObjects(v *view) map[k8s.Subject]*Object {
 	out := map[k8s.Subject]*Object{}
 	first := func(s k8s.Subject, o *Object) {
@@ -204,8 +203,7 @@ type rbacDiff struct {
 	roles, bindings []k8s.Key // changed roles that are bound to the subject, and all changed bindings
 }
 
-// clause is the group of grants of one finding: with the same verbs, rule, scope and API
-// group.
+// clause is the group of grants of one finding. They have the same verbs, rule, scope and API group.
 type clause struct {
 	rule    string
 	grant   k8s.Grant // of the first object, without the verb
@@ -222,6 +220,8 @@ func (b clause) message() string {
 	return fmt.Sprintf("%smay now %s in %s", b.subject, describeClause(b), describeScope(b.grant.Namespace))
 }
 
+// reportGained reports gained grants. Ordinary permissions of a new operator, and those above
+// maxClauses, become one finding per scope.
 func (d rbacDiff) reportGained(grants []k8s.Grant) {
 	var ordinary []clause
 	listed := 0
@@ -241,7 +241,7 @@ func (d rbacDiff) reportGained(grants []k8s.Grant) {
 	}
 	for scope, list := range groupByScope(others) {
 		d.c.add("rbac.gained", d.object, Finding{
-			Field: describeScope(scope), After: diag.Some(describeAll(list), 40), Message: fmt.Sprintf("%s%s more in %s", d.subjectPrefix(), pluralize(len(list), "permission", "permissions"), describeScope(scope)),
+			Field: describeScope(scope), After: diag.Some(describeAll(list), 40), Message: fmt.Sprintf("%sgains %s in %s", d.subjectPrefix(), pluralize(len(list), "more permission", "more permissions"), describeScope(scope)),
 		})
 	}
 	for scope, list := range groupByScope(ordinary) {
@@ -307,7 +307,7 @@ func joinClauses(single []clause) []clause {
 	return out
 }
 
-// isOwnResource reports whether the CRD of the resource of g belongs to the same operator.
+// isOwnResource reports whether the CRD of the resource of g belongs to the subject's operator.
 func (d rbacDiff) isOwnResource(g k8s.Grant) bool {
 	resource, _, _ := strings.Cut(g.Resource, "/")
 	crd := d.c.after.byKey[k8s.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: resource + "." + g.Group}]
@@ -326,6 +326,7 @@ func groupByScope(list []clause) map[string][]clause {
 	return out
 }
 
+// reportClause reports the gained grants of a clause.
 func (d rbacDiff) reportClause(b clause) {
 	b.subject = d.subjectPrefix()
 	f := Finding{
@@ -346,8 +347,9 @@ func (d rbacDiff) reportClause(b clause) {
 	d.c.add(b.rule, about, f, b.worst)
 }
 
+// reportLost reports lost grants, one finding per scope and operator that granted them.
 func (d rbacDiff) reportLost(grants []k8s.Grant) {
-	by := map[string][]clause{} // by operator that granted it
+	by := map[string][]clause{} // by operator that granted the permissions
 	objectOf := map[string]*Object{}
 	for _, b := range d.clauses(grants) {
 		d.claimGrants(b)
@@ -372,8 +374,8 @@ func (d rbacDiff) reportLost(grants []k8s.Grant) {
 	}
 }
 
-// findSource finds the role rule that grants a clause in a state, preferably of the same
-// operator.
+// findSource returns the role that grants a clause in a state, preferably of the subject's operator,
+// and the index of the rule. It returns nil if there is none.
 func (d rbacDiff) findSource(v *view, b clause) (*Object, int) {
 	for _, own := range []bool{true, false} {
 		for _, o := range v.order {
@@ -394,8 +396,8 @@ func (d rbacDiff) findSource(v *view, b clause) (*Object, int) {
 	return nil, 0
 }
 
-// claimGrants claims the rules of the subject's roles that contain the permissions of a finding,
-// and the subject in bindings.
+// claimGrants marks the permissions of a finding in the rules of the subject's roles, and the subject
+// in bindings, as explained.
 func (d rbacDiff) claimGrants(b clause) {
 	for _, key := range d.bindings {
 		d.c.claimed[key] = append(d.c.claimed[key], stepPath("subjects", d.subject.String()))
@@ -457,8 +459,8 @@ func ruleGrants(rule map[string]any, b clause) bool {
 	return named && has("apiGroups", b.grant.Group) && has("resources", b.grant.Resource)
 }
 
-// subjectPrefix returns the subject as a prefix of the message. It returns "" if the finding is about the
-// ServiceAccount itself.
+// subjectPrefix returns the subject as a prefix of the message. It returns "" if the finding is about
+// the ServiceAccount itself.
 func (d rbacDiff) subjectPrefix() string {
 	switch {
 	case d.subject.Kind == "ClusterRole":
@@ -513,7 +515,7 @@ func describeAll(list []clause) []string {
 	return out
 }
 
-// verbsOn returns the verbs of a set on the object of g, or on a wider one.
+// verbsOn returns the sorted verbs that a set of grants allows on the object of g.
 func verbsOn(set []k8s.Grant, g k8s.Grant) []string {
 	var out []string
 	for _, have := range set {

@@ -39,7 +39,7 @@ func rbacRules() []Rule {
 	}
 }
 
-// danger is a permission with effects beyond its text.
+// danger is a permission that implies further permissions or control of other workloads.
 type danger struct {
 	rule            string
 	group           string
@@ -102,8 +102,8 @@ func fixedSeverity(s Severity) rateFunc {
 	return func(*rater, k8s.Subject, k8s.Grant, int) Severity { return s }
 }
 
-// limitedSeverity returns a function with the severity all for a grant on all objects, and one for a
-// grant on a single cluster-scoped object. In a namespace, the severity is at most medium.
+// limitedSeverity returns a function that rates a grant on all objects as all, and a grant on a single
+// cluster-scoped object as one. In a namespace, the severity is at most medium.
 func limitedSeverity(all, one Severity) rateFunc {
 	return func(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 		switch {
@@ -192,8 +192,8 @@ type rater struct {
 	memo     map[ratingKey]Severity
 }
 
-// ratingKey is the key of a cached rating: a subject, and the number of subjects that may still follow
-// in the chain of permissions.
+// ratingKey is the key of a cached rating: a subject, and the number of subjects that the chain of
+// permissions may still contain.
 type ratingKey struct {
 	subject k8s.Subject
 	depth   int
@@ -215,8 +215,8 @@ func (c *comparison) newRater(all *k8s.Permissions) *rater {
 	return r
 }
 
-// rate returns the rule and the severity of a grant that a subject gained. They are those of the
-// worst danger that the grant contains; without a danger, the rule is "rbac.gained".
+// rate returns the rule and the severity of a grant that a subject gained. Both are from the worst
+// danger that the grant contains. If there is none, the rule is "rbac.gained".
 func (r *rater) rate(of k8s.Subject, g k8s.Grant, depth int) (string, Severity) {
 	rule, worst := "rbac.gained", Medium
 	if g.Namespace != "" || slices.Contains([]string{"get", "list", "watch"}, g.Verb) {

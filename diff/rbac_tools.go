@@ -17,9 +17,9 @@ func toolPrefixes() []string {
 	}
 }
 
-// toolRoles returns the ClusterRoles of a state that have no binding there, but whose name belongs
-// to another tool, so that a binding in the cluster may refer to them. The tools are those in a
-// table, and the other operators of the state.
+// toolRoles returns the ClusterRoles without a binding in the state whose name belongs to another
+// tool, by name. A binding in the cluster may refer to them. The tools are those of toolPrefixes and
+// the other operators of the state.
 func toolRoles(v *view) map[string]*Object {
 	bound := map[string]bool{}
 	note := func(o *Object) {

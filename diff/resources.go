@@ -185,7 +185,7 @@ func (d resourceDiff) compareDefaulted(before, after admit.Result) {
 		f := Finding{Field: v.Field, After: formatValue(v.Value), Message: fmt.Sprintf("%s defaults to %s", v.Field, quoteValue(v.Value))}
 		if ok {
 			f.Before = formatValue(was.Value)
-			f.Message += ", not " + quoteValue(was.Value)
+			f.Message += ", was " + quoteValue(was.Value)
 		}
 		d.add("resources.field-defaulted", f)
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // SARIF returns the report in the Static Analysis Results Interchange Format 2.1.0, for code
-// scanning. Each finding is a result at its line in the committed files. A finding without a file
-// or in a removed file is at fallback, the path of the lock.
+// scanning. Each finding is a result at its line in the committed files. The location of a finding
+// without a file or in a removed file is fallback, the path of the lock.
 func SARIF(r *Report, fallback string) ([]byte, error) {
 	rules, index := sarifRules(r.Findings)
 	run := sarifRun{

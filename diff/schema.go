@@ -38,8 +38,8 @@ func (w *schemaWalk) compareSchemas(old, now map[string]any) {
 
 const preserveUnknown = "x-kubernetes-preserve-unknown-fields"
 
-// reportKeyword reports a finding about a keyword of n. In the status, the severity is at most low, because
-// the operator writes the status and is upgraded together with the CRD.
+// reportKeyword reports a finding about a keyword of n. In the status, the severity is at most low,
+// because the operator writes the status and is upgraded together with the CRD.
 func (w *schemaWalk) reportKeyword(rule string, n node, f Finding, more ...string) {
 	at, steps := n.at, n.keywordPath(more...)
 	if at == "" {

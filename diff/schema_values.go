@@ -179,7 +179,7 @@ func (w *schemaWalk) compareDefaults(n node) {
 	case had && !has:
 		w.reportChange("crd.default-removed", n, "default", "no longer defaults to %s", quoteValue(a))
 	case had && !reflect.DeepEqual(a, b):
-		w.reportChange("crd.default-changed", n, "default", "defaults to %s, not %s", quoteValue(b), quoteValue(a))
+		w.reportChange("crd.default-changed", n, "default", "defaults to %s, was %s", quoteValue(b), quoteValue(a))
 	}
 }
 

@@ -35,7 +35,7 @@ func (r *Report) addSettings(opt CompareOptions) {
 		r.Findings = append(r.Findings, c.found...)
 		r.addMissingOperators(nil)
 		if r.onlyPolicy {
-			r.Notes = append(r.Notes, "only the policy or spec.trust changes: reported, not refused")
+			r.Notes = append(r.Notes, "only the policy or spec.trust changes: findings are reported, but not refused")
 		}
 	}
 }

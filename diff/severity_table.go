@@ -38,8 +38,8 @@ func severityTable() []kindSeverity {
 	}
 }
 
-// kindSeverityOf returns the severities for an object. They are lower for a custom resource if its
-// CRD belongs to the same operator.
+// kindSeverityOf returns the severities for an object. They are lower for a custom resource whose CRD
+// belongs to the same operator.
 func (c *comparison) kindSeverityOf(o *Object) kindSeverity {
 	key := o.Key()
 	var crd *Object
@@ -95,7 +95,7 @@ func (c *comparison) addedSeverity(o *Object) (Severity, string) {
 	case key.Is("NetworkPolicy.networking.k8s.io") && allowsAllIngress(o):
 		return High, "it allows all traffic"
 	case key.Is("APIService.apiregistration.k8s.io") && c.servesForeignGroup(o):
-		return Critical, "it serves an API group of others: " + k8s.Text(o.Content, "spec", "group")
+		return Critical, "it serves an API group of another component: " + k8s.Text(o.Content, "spec", "group")
 	}
 	return c.kindSeverityOf(o).added, ""
 }
@@ -105,8 +105,8 @@ func organizations(o *Object) []string {
 	return k8s.Texts(o.Content, "spec", "subject", "organizations")
 }
 
-// allowsAllIngress reports whether a NetworkPolicy allows all peers on all ports, or traffic from all
-// addresses.
+// allowsAllIngress reports whether a NetworkPolicy allows ingress from all peers on all ports, or from
+// all addresses.
 func allowsAllIngress(o *Object) bool {
 	open := func(direction, peers string) bool {
 		return slices.ContainsFunc(k8s.Items(o.Content, "spec", direction), func(rule map[string]any) bool {

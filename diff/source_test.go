@@ -87,7 +87,7 @@ func TestReadAgreesWithObjects(t *testing.T) {
 		}}
 	}
 	tight := strings.Replace(blockCRD, "maxLength: 3", "maxLength: 2", 1)
-	broken := "not compared, because they are not valid YAML: team/broken.yaml"
+	broken := "invalid YAML files were not compared: team/broken.yaml"
 	for name, c := range map[string]struct {
 		before, after Source
 		cut           bool

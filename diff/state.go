@@ -40,7 +40,7 @@ type Object struct {
 	key     k8s.Key // key of Content if parsed from a file, else zero
 	sources []File  // files of an overlay that may have changed the object
 
-	Follows bool // object of a GitOps tool that is added or removed together with its directory of the tree
+	Follows bool // the object of a GitOps tool is added or removed together with the directory that it applies
 
 	headOnly bool // Content ends before the versions of a CRD, because the file is equal on both sides; see Whole
 }
@@ -229,8 +229,8 @@ func (v *view) pin(operator string) (lockfile.Pin, bool) {
 	return v.Pins[i], true
 }
 
-// isLeftBehind reports whether the objects of an operator remain in the clusters, although after does
-// not contain the operator. This is true if its Application or Kustomization is removed without
+// isLeftBehind reports whether the objects of an operator remain in the clusters, although the
+// operator is missing in after. This happens if its Application or Kustomization is removed without
 // deleting its objects.
 func isLeftBehind(before, after *view, operator string) bool {
 	_, pinned := before.pin(operator)

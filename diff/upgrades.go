@@ -83,7 +83,7 @@ func compareTreeVersions(c *comparison) {
 }
 
 // treeVersions returns the versions of operators by the annotations of their objects, if the state
-// has no pins. It leaves out operators with objects of several versions.
+// has no pins. It omits operators with objects of several versions.
 func (v *view) treeVersions() map[string]string {
 	out := map[string]string{}
 	if len(v.Pins) > 0 {
@@ -128,7 +128,7 @@ func (c *comparison) claimRemoved(operator string) int {
 	return n
 }
 
-// reportReplaced reports that the operator by replaces old.
+// reportReplaced reports that old is replaced by its successor, given as "namespace/package".
 func (c *comparison) reportReplaced(old lockfile.Pin, by string) {
 	f := Finding{Before: old.VersionText(), Message: fmt.Sprintf("%s %s is replaced by %s", old.Key(), old.VersionText(), by)}
 	if now, ok := c.after.pin(by); ok {
@@ -174,7 +174,7 @@ func sortedPins(pins []lockfile.Pin) []lockfile.Pin {
 	return out
 }
 
-// installReason returns the reason why a dependency is installed as a phrase. It returns "" for a
+// installReason returns a phrase with the reason for installing a dependency. It returns "" for a
 // declared operator.
 func installReason(p lockfile.Pin, pins []lockfile.Pin) string {
 	if !p.Generated() {
@@ -252,7 +252,7 @@ func (d pinDiff) compareSettings() {
 		}
 	}
 	report("upgrade.channel", "channel", a.Channel, b.Channel, fmt.Sprintf("channel is %q, was %q", b.Channel, a.Channel))
-	report("upgrade.catalog", "catalog", a.Catalog.ID.String(), b.Catalog.ID.String(), fmt.Sprintf("catalog changed to %s from %s", b.Catalog, a.Catalog))
+	report("upgrade.catalog", "catalog", a.Catalog.ID.String(), b.Catalog.ID.String(), fmt.Sprintf("catalog changed from %s to %s", a.Catalog, b.Catalog))
 	report("upgrade.install-mode", "installMode", string(a.InstallMode), string(b.InstallMode), fmt.Sprintf("install mode is %s, was %s", b.InstallMode, a.InstallMode))
 	if a.Approval == "Manual" && b.Approval != "Manual" {
 		report("upgrade.approval", "approval", a.Approval, "Automatic", "approval changed from Manual to Automatic")
@@ -288,11 +288,11 @@ func (d pinDiff) compareWatched() {
 		return len(by) > 0 && slices.ContainsFunc(of, func(ns string) bool { return !slices.Contains(by, ns) })
 	}
 	if uncovered(a, b) {
-		f.Message = "watches " + f.After + ", watched " + f.Before
+		f.Message = "watches " + f.After + ", previously " + f.Before
 		d.add("upgrade.watch-widened", f)
 	}
 	if uncovered(b, a) {
-		f.Message = "watches " + f.After + ", watched " + f.Before
+		f.Message = "watches " + f.After + ", previously " + f.Before
 		d.add("upgrade.watch-narrowed", f)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/scan"
 )
 
-// Rules about vulnerabilities. The first one has its own policy. Findings of the others list
-// several vulnerabilities.
+// Rules about vulnerabilities. vulnerabilityAdded has its own field in the policy. Findings of the
+// others list several vulnerabilities.
 const (
 	vulnerabilityAdded    = "vulnerabilities.added"
 	vulnerabilitiesGone   = "vulnerabilities.gone"
@@ -52,7 +52,7 @@ func severityOf(s scan.Severity) Severity {
 	}[s]
 }
 
-// imageScans contains the scan results for the images of an operator on one side.
+// imageScans contains the scan results of an operator's images on one side.
 type imageScans struct {
 	images    map[string]imageUse  // by digest, or by name without one
 	found     map[string]*exposure // vulnerabilities by ID

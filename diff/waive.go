@@ -53,7 +53,8 @@ func (f Finding) countUnlisted() int {
 	return max(n, 0)
 }
 
-// withParts returns a finding with some of the parts of f. which are their indexes in [Finding.parts].
+// withParts returns a finding with some of the parts of f. indexes are their indexes in
+// [Finding.parts].
 func (f Finding) withParts(indexes []int) Finding {
 	if len(indexes) == len(f.parts()) {
 		return f
@@ -71,7 +72,7 @@ func (f Finding) withParts(indexes []int) Finding {
 	return f
 }
 
-// withLocations is only for a finding with locations.
+// withLocations returns f with only the locations at the given indexes. f must have locations.
 func (f Finding) withLocations(indexes []int) Finding {
 	f.Message = strings.TrimSuffix(f.Message, formatLocationCount(len(f.locations)))
 	listed := len(f.Also) > 0
@@ -130,8 +131,8 @@ type waiverSet struct {
 	today    string
 }
 
-// waive splits a finding. It returns a finding with the selected parts and the reason for each
-// waiver, and one with the remaining parts. rule is the rule of the finding, or the user-defined
+// waive splits a finding. It returns findings with the parts that a waiver selects and its reason,
+// followed by findings with the remaining parts. rule is the rule of the finding, or the user-defined
 // rule that refuses it.
 func (w *waiverSet) waive(f Finding, rule string) []Finding {
 	candidates := w.candidates(rule, f.Operator)
@@ -179,7 +180,7 @@ type share struct {
 	clusters []string
 }
 
-// shares groups the parts and clusters of a finding by waiver. likely are the indexes of the
+// shares groups the parts and clusters of a finding by waiver. candidates are the indexes of the
 // waivers to apply.
 func (w *waiverSet) shares(f Finding, rule string, clusters []string, candidates []int) []share {
 	parts := f.parts()

@@ -90,8 +90,8 @@ func (d webhookDiff) add(rule string, f Finding, field string, capped ...Severit
 	d.c.add(rule, d.p.after, f, capped...)
 }
 
-// isOwn reports whether the webhook calls a Service of its operator, and only for kinds that the
-// operator's CRDs define.
+// isOwn reports whether the webhook calls a Service of its operator, and only for API groups of the
+// operator's CRDs.
 func (d webhookDiff) isOwn() bool {
 	return d.c.isOwnService(d.p.after, k8s.Map(d.now, "clientConfig")) && !slices.ContainsFunc(requestPatterns(d.now), func(w requestPattern) bool {
 		return !slices.ContainsFunc(d.c.after.order, func(crd *Object) bool {
@@ -133,7 +133,7 @@ func matchesEverything(h map[string]any, selector string) bool {
 	return len(k8s.Map(s, "matchLabels")) == 0 && len(k8s.Items(s, "matchExpressions")) == 0
 }
 
-// requestPattern is a combination of values in a webhook rule.
+// requestPattern is a combination of values in a webhook rule. "*" matches any value.
 type requestPattern struct{ group, version, resource, operation, scope string }
 
 func (w requestPattern) String() string {
@@ -147,7 +147,8 @@ func (w requestPattern) covers(o requestPattern) bool {
 		(matches(w.resource, o.resource) || w.resource == "*/*")
 }
 
-// requestPatterns returns all combinations of values in a webhook's rules. It stops after maxWatched.
+// requestPatterns returns all combinations of values in a webhook's rules. It stops
+// after maxRequestPatterns.
 func requestPatterns(h map[string]any) []requestPattern {
 	var out []requestPattern
 	for _, r := range k8s.Items(h, "rules") {
@@ -182,7 +183,7 @@ func formatPatterns(list []requestPattern) []string {
 	return out
 }
 
-// vitalRequests formats the requests for kinds that are vital for a cluster.
+// vitalRequests formats the requests for API groups that are vital for a cluster.
 func vitalRequests(h map[string]any) []string {
 	vital := func(w requestPattern) bool {
 		switch w.group {

@@ -22,8 +22,8 @@ func (in *install) keepCertificates() error {
 	return nil
 }
 
-// addRecordedAnnotations sets the annotations that the lock records for the pods of a Deployment, and removes
-// those recorded as absent.
+// addRecordedAnnotations sets the annotations that the lock records for the pods of a Deployment, and
+// removes those recorded as absent.
 func (in *install) addRecordedAnnotations(deployment Object) {
 	if in.pin.Adopted == nil {
 		return

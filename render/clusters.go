@@ -114,8 +114,8 @@ func (t *tree) profileCluster(c profile.Cluster) profile.Cluster {
 	return c
 }
 
-// byCluster reports whether all objects of a cluster are applied as one unit: the workspace is
-// configured so, or the tool that applies the tree is unknown.
+// byCluster reports whether all objects of a cluster are applied as one unit: either the workspace
+// configures this, or the tool that applies the tree is unknown.
 func (t *tree) byCluster() bool {
 	return !profile.PerPiece(t.opt.profile, t.opt.GitOps)
 }
@@ -137,7 +137,7 @@ func (t *tree) clusterFiles(c profile.Cluster) ([]file, error) {
 	var out []file
 	own := func(dir string, fields map[string]any, names []string, more []file) {
 		var components []string
-		// The Component for all pieces is the last, as in a build of the whole cluster.
+		// The Component for all pieces is the last one, as in a build of the whole cluster.
 		for _, name := range append(names, "") {
 			// The reporter gets only its own Component, because it is always built separately.
 			if slices.Contains(c.Overlays, name) && (name != "" || !t.byCluster() && dir != layout.Reporter) {
@@ -244,8 +244,8 @@ func pathAbove(dir string, own bool) string {
 	return strings.Repeat("../", depth)
 }
 
-// overlayPath returns the relative path from a cluster's own directory to the user's overlay with the
-// given name; "" is the overlay of all pieces.
+// overlayPath returns the relative path from the directory dir of a cluster to the user's overlay with
+// the given name; "" is the overlay of all pieces.
 func (t *tree) overlayPath(c profile.Cluster, dir, name string) string {
 	return pathAbove(dir, true) + path.Join("..", layout.Overlays, c.Name, name)
 }
@@ -256,7 +256,7 @@ func pieceSharingKey(c profile.Cluster) string {
 	return strconv.Itoa(max(len(c.Name), commonNameLength)) + c.Shared()
 }
 
-// commonNameLength is a length in bytes. Cluster names up to this length do not affect the file names of
+// commonNameLength is the length in bytes up to which cluster names do not affect the file names of
 // patches.
 const commonNameLength = 24
 
@@ -290,8 +290,8 @@ type configurable struct {
 	target map[string]any
 }
 
-// configurables returns the changeable objects of a piece's operators that a cluster gets. File names
-// of patches have at most room bytes.
+// configurables returns the configurable objects of the operators of a piece that a cluster gets. File
+// names of patches have at most limit bytes.
 func (t *tree) configurables(p piece, here []*operator, limit int) []configurable {
 	var out []configurable
 	for _, in := range p.members {
@@ -321,8 +321,8 @@ func (t *tree) configurablesOf(p piece, in *operator, limit int) []configurable 
 	return out
 }
 
-// inheritedFiles returns a file for each object of adoptedObjects, with the cluster's config, by the name
-// of its piece.
+// inheritedFiles returns a file for each object of inheritedObjects, with the cluster's config, by the
+// name of its piece.
 func (t *tree) inheritedFiles(here []*operator, cfg config) map[string][]file {
 	out, all := map[string][]file{}, inheritedObjects(here)
 	for _, p := range t.pieces {
@@ -390,8 +390,8 @@ func (t *tree) writeAllPieces() error {
 	return nil
 }
 
-// writeClusterRoot writes the list of everything in a cluster, including CRDs and the reporter, for kubectl
-// apply -k.
+// writeClusterRoot writes a kustomization with everything in a cluster, including CRDs and the
+// reporter, for kubectl apply -k.
 func (t *tree) writeClusterRoot(c profile.Cluster) error {
 	prefix, up := t.prefix(c), ""
 	if prefix != "" {
@@ -414,8 +414,8 @@ func (t *tree) writeClusterRoot(c profile.Cluster) error {
 	return t.writeKustomization(path.Join(".", prefix), resources)
 }
 
-// relativeDir returns the relative path to the cluster's own directory dir if it exists, otherwise to
-// that of the base. near and up are the relative paths to the parents of both.
+// relativeDir returns the relative path to the cluster's own directory dir if it exists, or else to the
+// directory dir of the base. near and up are the relative paths to their parents.
 func (t *tree) relativeDir(prefix, near, up, dir string) string {
 	if _, own := t.files.Get(path.Join(prefix, dir, layout.Kustomization)); own && prefix != "" {
 		return near + dir
@@ -534,8 +534,9 @@ func (t *tree) writeClusterCRDs() error {
 	return nil
 }
 
-// writeChosenCRDs writes the kustomization of a cluster's CRDs to dir. It refers to the packages of
-// which the cluster gets all CRDs, and copies the single CRDs of other packages.
+// writeChosenCRDs writes the kustomization of a cluster's CRDs to dir. It refers to a package if the
+// cluster gets all its CRDs, and copies the single CRDs of other packages. lacking are the files that
+// the cluster does not get.
 func (t *tree) writeChosenCRDs(dir string, packages map[string][]string, lacking []string) error {
 	var whole, some []string
 	for _, from := range slices.Sorted(maps.Keys(packages)) {
@@ -563,8 +564,8 @@ type inheritedObject struct {
 	by     *operator
 }
 
-// inheritedObjects returns the objects that some of the installs ship but that are rendered for none of
-// them, each with the first install that ships it.
+// inheritedObjects returns the objects that an install ships but that are rendered for none of the
+// installs, each with the first install that ships it.
 func inheritedObjects(installs []*operator) []inheritedObject {
 	rendered := map[Key]bool{}
 	for _, in := range installs {
@@ -606,7 +607,7 @@ func (t *tree) config(c profile.Cluster) (config, error) {
 	return cfg, err
 }
 
-// withClusterConfig returns o with a cluster's own config. The result shares unchanged values with o.
+// withClusterConfig returns o with the config of a cluster. The result shares unchanged values with o.
 func (t *tree) withClusterConfig(cfg config, o Object) Object {
 	if !isConfigurable(o) {
 		return o

@@ -117,7 +117,7 @@ func (in *install) apiRole(p providedAPI, a accessLevel, suffix string, rule map
 	})
 }
 
-// aggregationLabel returns the label by which OLM aggregates the roles of one API.
+// aggregationLabel returns the label by which OLM aggregates the roles of an API.
 func (p providedAPI) aggregationLabel(suffix string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(p.Kind + "." + p.Version + "." + p.Group))
@@ -136,7 +136,7 @@ func operatorGroupRoles(in *install) ([]Object, error) {
 		o["rules"] = []any{}
 		if selectors := aggregationSelectors(in.b.CSV, a.suffix); len(selectors) > 0 {
 			o["aggregationRule"] = map[string]any{"clusterRoleSelectors": selectors}
-			delete(o, "rules") // the API server fills them
+			delete(o, "rules") // a controller sets them
 		}
 		out = append(out, o)
 	}

@@ -39,8 +39,8 @@ func parseConfig(data []byte) (config, error) {
 	return c, errors.Join(errs...)
 }
 
-// applyToCopy returns a Deployment with the config. It does not modify the original, which shares
-// unchanged values with the result.
+// applyToCopy returns a copy of a Deployment with the config. The copy shares unchanged values with
+// the original.
 func (c config) applyToCopy(deployment Object) Object {
 	if len(c) == 0 {
 		return deployment

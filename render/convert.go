@@ -82,8 +82,8 @@ func (in *install) convertToServed(file bundle.Object, o Object) (Object, error)
 }
 
 // newestMinor returns the newest minor version of the clusters, or a number above any release if the
-// version of a cluster is unknown. Older clusters serve the successor of an API, too, because it is
-// introduced long before the old version is removed.
+// version of a cluster is unknown. Older clusters also serve the successor of an API, because the
+// successor is introduced long before the old version is removed.
 func (in *install) newestMinor() int {
 	newest := 0
 	for _, c := range in.opt.Clusters {
@@ -114,7 +114,7 @@ func (in *install) convertCRD(file bundle.Object, o Object) (Object, error) {
 		return nil, err
 	}
 	if len(omitted) > 0 {
-		in.warn(file.Pos(), "manifest-converted", "%s: omitted, because apiextensions.k8s.io/v1 cannot express it: %s", file, formatFirst(omitted))
+		in.warn(file.Pos(), "manifest-converted", "%s: fields without an equivalent in apiextensions.k8s.io/v1 omitted: %s", file, formatFirst(omitted))
 	}
 	o = k8s.With(k8s.Without(o, "status"), any(spec), "spec")
 	if admit.NeedsApproval(k8s.Text(spec, "group")) {
@@ -132,13 +132,14 @@ func formatFirst(list []string) string {
 	return strings.Join(list, "; ")
 }
 
-// convertWebhooks sets the v1beta1 defaults that differ in v1.
+// convertWebhooks sets the v1beta1 defaults that differ in v1. It rejects sideEffects that v1 does not
+// allow.
 func convertWebhooks(o Object) (Object, error) {
 	var hooks []any
 	for i, h := range k8s.Items(o, "webhooks") {
 		h = maps.Clone(h)
 		if effects := k8s.Text(h, "sideEffects"); effects != "None" && effects != "NoneOnDryRun" {
-			return nil, fmt.Errorf("webhooks[%d].sideEffects is %q, v1 allows None and NoneOnDryRun", i, effects)
+			return nil, fmt.Errorf("webhooks[%d].sideEffects is %q, but v1 allows only None and NoneOnDryRun", i, effects)
 		}
 		addMissing(h, map[string]any{
 			"admissionReviewVersions": k8s.Values("v1beta1"), "failurePolicy": "Ignore", "matchPolicy": "Exact", "timeoutSeconds": int64(30),

@@ -16,7 +16,7 @@ const (
 	maxPath = 120
 
 	// minName is the length that file names may have in every directory. In a directory with less
-	// room, the path of the kustomization is too long anyway.
+	// space, the path of the kustomization is too long anyway.
 	minName = len(layout.Kustomization)
 
 	extension = ".yaml"
@@ -25,12 +25,12 @@ const (
 // maxFileName returns the maximum length of file names in a directory of the tree.
 func maxFileName(dir string) int { return max(maxPath-len(dir)-1, minName) }
 
-// fitName returns the name of a YAML file with at most room bytes. It shortens a long base to its
+// fitName returns the name of a YAML file with at most limit bytes. It shortens a long base to its
 // beginning and a digest.
 func fitName(limit int, base string) string { return k8s.Fit(base, limit-len(extension)) + extension }
 
-// aggregatedFile returns the name of the file with an operator's aggregated roles, of which there are
-// up to four for each API.
+// aggregatedFile returns the name of the file with an operator's aggregated roles: up to four for each
+// API.
 func aggregatedFile(limit int) string { return fitName(limit, "aggregated-roles") }
 
 // naming derives the file names of objects in one directory. Apart from collisions, a name depends
@@ -96,9 +96,9 @@ func (n naming) base(o Object) string {
 // patchFile returns the file name of a patch. All patches are for Deployments.
 //
 //	patch-name.yaml            in the install namespace
-//	patch_rest.yaml            the name starts with the package, which is left out
+//	patch_rest.yaml            the name starts with the package, which is omitted
 //	patch-name_namespace.yaml  in another namespace
-//	patch-012345.yaml          too little room for a readable beginning of the name
+//	patch-012345.yaml          too little space for a readable beginning of the name
 func (n naming) patchFile(o Object) string {
 	base := "patch-" + fileName(o.Name())
 	if rest, is := strings.CutPrefix(o.Name(), n.pkg+"-"); is && n.pkg != "" && rest != "" {

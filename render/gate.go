@@ -36,7 +36,7 @@ func (in *install) checkTypes(pos diag.Pos, o Object) (Object, error) {
 // checkBuildable rejects characters that kustomize, and the engines that use it, cannot parse.
 func checkBuildable(pos diag.Pos, o Object, errs *diag.List) {
 	if field, char, found := yamlnode.FindUnreadable(map[string]any(o)); found {
-		errs.Addf(pos, "%s: %s: character %U: kustomize cannot build it", o.Key(), field, char)
+		errs.Addf(pos, "%s: %s contains character %U, which kustomize cannot parse", o.Key(), field, char)
 	}
 }
 
@@ -50,7 +50,8 @@ func (in *install) checkNames(o Object, errs *diag.List) {
 	}
 }
 
-// checkReserved rejects reserved names of the cluster that the workspace does not allow.
+// checkReserved rejects an object with a name that the cluster reserves, unless the workspace allows
+// the name.
 func (in *install) checkReserved(o Object, errs *diag.List) {
 	if id := o.Kind() + "/" + o.Name(); k8s.IsReserved(o) && !slices.Contains(in.opt.AllowNames, id) {
 		errs.Addf(objectPos(in.b, o), "%s: would replace a built-in object of the cluster; "+
@@ -106,7 +107,7 @@ func (t *tree) checkCRDs(crds []provider) error {
 	return nil
 }
 
-// objectPos returns the position of an object in a bundle. For a generated object it returns the
+// objectPos returns the position of an object in a bundle. A generated object has the position of the
 // CSV.
 func objectPos(b *bundle.Bundle, o Object) diag.Pos {
 	for _, file := range b.Objects {

@@ -77,8 +77,8 @@ func (t *tree) writeInputs(objects []Object, files map[string][]byte) error {
 	return t.writeToolObjects("inputs", objects)
 }
 
-// writeToolObjects writes objects of the GitOps tool to dir, with a kustomization unless dir contains
-// pieces: engines read such directories without one.
+// writeToolObjects writes objects of the GitOps tool to dir. It adds a kustomization unless dir contains
+// pieces, because engines read such directories without one.
 func (t *tree) writeToolObjects(dir string, objects []Object) error {
 	pieces := dir == layout.Pieces || strings.HasPrefix(dir, layout.Pieces+"/")
 	var files []string

@@ -141,7 +141,7 @@ func (in *install) warn(pos diag.Pos, code, format string, args ...any) {
 	in.warnings = append(in.warnings, diag.Warning{Pos: pos, Code: code, Msg: fmt.Sprintf(format, args...)})
 }
 
-// warnMinor adds a warning that requires no action from the bundle's users.
+// warnMinor adds a warning that requires no action by the bundle's users.
 func (in *install) warnMinor(pos diag.Pos, code, format string, args ...any) {
 	in.warnings = append(in.warnings, diag.Warning{Pos: pos, Code: code, Minor: true, Msg: fmt.Sprintf(format, args...)})
 }
@@ -152,9 +152,9 @@ func jsonText(v any) (string, error) {
 	return string(data), err
 }
 
-// mergeDuplicates merges objects with the same key, at the position of the first. Fields of the later
-// object override those of the earlier. A Service gets the ports of both, and only the selector of
-// the later one.
+// mergeDuplicates merges objects with the same key, at the index of the first. Fields of a later object
+// override those of an earlier one. A Service gets the ports of both, and only the selector of the
+// later one.
 func mergeDuplicates(objects []Object) []Object {
 	at := map[Key]int{}
 	var out []Object

@@ -21,8 +21,8 @@ type Installation struct {
 }
 
 // Installations returns the Installations of a cluster, by namespace and package, even if the
-// reporter is not rendered. Images are those after mirrors and the cluster's own config are applied,
-// without the user's overlay. The caller may modify the result.
+// reporter is not rendered. The images include mirrors and the cluster's own config, but not the
+// user's overlay. The caller may modify the result.
 func (r *Result) Installations(cluster string) ([]Installation, error) {
 	c, err := r.tree.cluster(cluster)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 
 // order is the order in which operators are applied. Its keys are "namespace/package".
 type order struct {
-	before map[string]map[string]bool // operator → operators that come before it
+	before map[string]map[string]bool // operator → operators that are applied before it
 	level  map[string]int             // operator → length of the longest chain of operators before it
 }
 
-// newOrder returns the order that results from the requirements of each operator. Operators that
-// require each other in a cycle have no order among themselves.
+// newOrder returns the order that results from the requirements of each operator. Operators in a cycle
+// of requirements have no order among themselves.
 func newOrder(needs map[string][]string) order {
 	reach := map[string]map[string]bool{}
 	for from := range needs {
@@ -63,8 +63,8 @@ func (o order) computeLevel(name string) int {
 	return level
 }
 
-// setPositions sets the place of each object in the order of application: objects of certificate issuers
-// first, then those of other operators, each after the operators that it requires.
+// setPositions sets the position of each object in the order of application: first the objects of
+// certificate issuers, then those of other operators, each after the operators that it requires.
 func (t *tree) setPositions() {
 	issues, needs := map[string]bool{}, map[string][]string{}
 	providers := map[groupKind][]string{}
@@ -104,8 +104,8 @@ func (t *tree) setPositions() {
 	t.setLeftoverPositions()
 }
 
-// setPieceLeftoverPositions sets the places of leftover objects if pieces are applied separately, without
-// an order between them.
+// setPieceLeftoverPositions sets the positions of leftover objects if pieces are applied separately,
+// without an order between them.
 func (t *tree) setPieceLeftoverPositions() {
 	for _, in := range t.replaced {
 		for _, o := range in.objects {
@@ -114,9 +114,9 @@ func (t *tree) setPieceLeftoverPositions() {
 	}
 }
 
-// setLeftoverPositions sets the places of leftover objects, no later than before the replacement.
-// Objects that the successor takes over also stay early, because a tool that applies in stages would
-// delete and recreate an object that moves to a later stage.
+// setLeftoverPositions sets the positions of leftover objects, no later than before the replacement.
+// Objects that the successor also ships keep their early position, because a tool that applies in
+// stages would delete and recreate an object that moves to a later stage.
 func (t *tree) setLeftoverPositions() {
 	for _, in := range t.replaced {
 		first := slices.ContainsFunc(in.provides(), func(api model.GVK) bool { return certificates.Issues(api.Group, api.Kind) })

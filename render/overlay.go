@@ -71,7 +71,7 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 	return out.Bytes(), nil
 }
 
-// layout returns the layout of the tree, and of the given cluster in it.
+// layout returns the layout of the tree, and that of a cluster.
 func (r *Result) layout(c profile.Cluster) (*layout.Tree, layout.Cluster, error) {
 	treeLayout, err := layout.Read(r.Tree.Names(), r.Tree.Get)
 	if err != nil {

@@ -91,8 +91,8 @@ func isUnsetValue(v any) bool {
 	return isEmptyValue(v)
 }
 
-// addOwner returns o with the labels of its owner. A CRD serves every install in the cluster, so it
-// gets no namespace label.
+// addOwner returns o with the labels of its owner. A CRD gets no namespace label, because all installs
+// in the cluster share it.
 func (in *install) addOwner(o Object) Object {
 	owner := map[string]any{k8s.LabelPackage: labelValue(in.pin.Package)}
 	if !k8s.IsCRD(o) {

@@ -44,10 +44,10 @@ func (p piece) containsAny(chosen []*operator) bool {
 // namespace names contain no dot.
 func pieceName(pin lockfile.Pin) string { return pin.Namespace + "." + pin.Package }
 
-// findPieces returns the pieces, by name. Operators that require each other in a cycle share a
+// findPieces returns the pieces, sorted by name. Operators that require each other in a cycle share a
 // piece, because they work only together. An operator also shares its piece with the leftover
-// objects of its predecessor, so that the engine prunes these once they are removed. A piece with
-// several operators has another name than the pieces of its operators, so that no object moves
+// objects of its predecessor, so that the engine prunes these once they are removed. The name of a
+// piece with several operators differs from those of single operators, so that no object moves
 // between two pieces that both remain.
 func (t *tree) findPieces() []piece {
 	var lock lockfile.File
@@ -242,8 +242,8 @@ func (t *tree) profilePieces() ([]profile.Piece, error) {
 
 func namespacePieceName(ns string) string { return "namespace-" + ns }
 
-// clustersWith returns the names of the clusters with operators that satisfy the predicate, or nil
-// if all clusters do.
+// clustersWith returns the names of the clusters whose operators satisfy the predicate, or nil for all
+// clusters.
 func (t *tree) clustersWith(is func(chosen []*operator) bool) ([]string, error) {
 	out, known := []string{}, map[string]bool{} // known: results by list of operators, which many clusters share
 	for _, c := range t.opt.Clusters {

@@ -104,8 +104,8 @@ func rulesByAccount(permissions []bundle.Permission) map[string][]any {
 	return out
 }
 
-// mergeLists returns a new list of all items of list and of those items of more that are not in list.
-// It never returns nil.
+// mergeLists returns a new list of all items of list, followed by the items of more that are not in
+// list. It never returns nil.
 func mergeLists(list, more []any) []any {
 	out := slices.Concat([]any{}, list)
 	for _, rule := range more {
@@ -123,8 +123,8 @@ func (in *install) roleWithBinding(kind, namespace, name string, rules []any, ac
 	return []Object{role, newBinding(kind, namespace, name, name, in.pin.Namespace, accounts...)}
 }
 
-// newBinding returns a RoleBinding that binds a role to accounts of the namespace home. If namespace
-// is empty, it returns a ClusterRoleBinding.
+// newBinding returns a RoleBinding that binds a role to accounts of accountNamespace. If namespace is
+// empty, it returns a ClusterRoleBinding.
 func newBinding(roleKind, namespace, name, role, accountNamespace string, accounts ...string) Object {
 	kind := "RoleBinding"
 	if namespace == "" {

@@ -31,7 +31,7 @@ func (t *tree) warnRejected() {
 			}
 			kind, opened := kinds[crd.Name()]
 			if !opened {
-				// Validation of the bundle reports faults of the CRD.
+				// The validation of the bundle reports faults of the CRD.
 				kind, _ = admit.Open(crd, budget)
 				kinds[crd.Name()] = kind
 			}
@@ -54,7 +54,7 @@ func admissionRefusal(kind *admit.Kind, o Object) string {
 	_, version, _ := strings.Cut(o.APIVersion(), "/")
 	res, err := kind.Write(version, o)
 	if errors.Is(err, admit.ErrNotServed) {
-		return fmt.Sprintf("it does not serve version %q", version)
+		return fmt.Sprintf("the CRD does not serve version %q", version)
 	}
 	if err != nil {
 		return ""

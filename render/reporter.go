@@ -88,8 +88,8 @@ func installationFile(in Installation) string {
 	return fitName(maxFileName(path.Join(layout.Clusters, strings.Repeat("n", 40), layout.Installations)), in.Namespace+"."+in.Spec.Package)
 }
 
-// installationObjects returns the Installation object, without confidential references, and the permissions
-// to read the referenced objects.
+// installationObjects returns the Installation object, without confidential references, and the
+// permissions to read the referenced objects.
 func (t *tree) installationObjects(in Installation) []Object {
 	spec := in.Spec.DeepCopy()
 	spec.Objects = slices.DeleteFunc(spec.Objects, isConfidential)

@@ -89,7 +89,7 @@ func (p provider) isOwner() bool {
 
 // newestProvider returns the provider whose CRD is rendered. It prefers installs whose CSV owns the
 // CRD, then the newest version, then the first by namespace. If two packages both own a CRD, or
-// neither does, their content must be equal.
+// neither does, their CRDs must be equal.
 func newestProvider(all []provider) (provider, error) {
 	best := all[0]
 	for _, p := range all[1:] {

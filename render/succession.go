@@ -49,15 +49,15 @@ func (t *tree) reduceLeftovers() error {
 	return errors.Join(t.checkProvided(), t.checkSuccessors())
 }
 
-// mustBeRemoved reports whether an object of a stopped operator must be removed, because it cannot
-// be scaled to zero: it runs pods without a number of replicas, or it scales a workload or sends
-// requests to it.
+// mustBeRemoved reports whether an object of a stopped operator must be removed, because stopObject
+// cannot stop it: it runs pods without a number of replicas, scales a workload, or sends requests to
+// one.
 func mustBeRemoved(o Object) bool {
 	return o.Is("apps", "DaemonSet") || o.Is("batch", "Job") || o.Is("batch", "CronJob") || o.Is("", "Pod") ||
 		o.Is("autoscaling", "HorizontalPodAutoscaler") || o.Is("apiregistration.k8s.io", "APIService")
 }
 
-// isStoppable reports whether scaledToZero changes an object.
+// isStoppable reports whether stopObject changes an object.
 func isStoppable(o Object) bool {
 	return o.Is("apps", "Deployment") || o.Is("apps", "StatefulSet") || isWebhook(o)
 }
@@ -67,8 +67,8 @@ func isWebhook(o Object) bool {
 	return o.Is(group, "ValidatingWebhookConfiguration") || o.Is(group, "MutatingWebhookConfiguration")
 }
 
-// stopObject returns an object of a stopped operator: a workload has no replicas, and a webhook
-// ignores failures.
+// stopObject returns an object in the form for a stopped operator: a workload without replicas, or a
+// webhook that ignores failures. Other objects are returned unchanged.
 func stopObject(o Object) Object {
 	switch {
 	case !isStoppable(o):
@@ -108,8 +108,8 @@ func (t *tree) checkProvided() error {
 	return errors.Join(errs...)
 }
 
-// checkSuccessors rejects clusters with a replaced operator that do not get its successor, because
-// they would lose the CRDs.
+// checkSuccessors rejects a cluster that has a replaced operator but does not get its successor, because
+// the cluster would lose the CRDs.
 func (t *tree) checkSuccessors() error {
 	var errs []error
 	for _, c := range t.opt.Clusters {

@@ -92,8 +92,8 @@ func (t *tree) replaceImages() {
 	}
 }
 
-// add writes objects of the base to dir/file, one document each. The parameter of is the operator
-// of the objects, or nil.
+// add writes objects of the base to dir/file, one document each. owner is the operator of the objects,
+// or nil.
 func (t *tree) add(owner *operator, dir, file string, objects ...Object) error {
 	objects = slices.Clone(objects)
 	for i, o := range objects {
@@ -174,8 +174,8 @@ func (t *tree) writeOperators() error {
 }
 
 // writeUninstalled writes an empty piece for each operator being uninstalled, so that an engine
-// prunes the objects that it applied before. The piece has another path than the operator had, so
-// that a piece that is empty by mistake is not mistaken for an uninstallation.
+// prunes the objects that it applied before. The path of the piece differs from that of the operator,
+// so that a directory that is empty by mistake does not cause an uninstallation.
 func (t *tree) writeUninstalled() error {
 	if t.byCluster() {
 		return nil
@@ -226,9 +226,10 @@ func (o operator) splitAggregated() (single, aggregated []Object) {
 	return single, aggregated
 }
 
-// checkDistinct rejects operators that ship the same object with different content. An equal object
-// is rendered for the first operator. If a package is installed several times, the first install
-// gets a ClusterRoleBinding with the subjects of all installs.
+// checkDistinct rejects operators that ship the same object with different content. It moves an object
+// that several operators ship with equal content to the sharedObjects of all but the first. If a
+// package is installed several times, a ClusterRoleBinding of the first install gets the subjects of
+// all installs.
 func (t *tree) checkDistinct() error {
 	type place struct{ install, object int }
 	first := map[Key]place{}

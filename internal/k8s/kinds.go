@@ -13,8 +13,9 @@ import (
 // quaysideGroup is the API group of quayside's own objects.
 const quaysideGroup = "quayside.dev"
 
-// builtinKinds returns the readable built-in kinds of a group, namespaced and cluster-scoped,
-// including kinds whose versions are no longer served. ok is false if the group is not built in.
+// builtinKinds returns the built-in kinds of a group that clients can read, namespaced and
+// cluster-scoped, including kinds whose versions are no longer served. ok is false if the group is
+// not built in.
 func builtinKinds(group string) (namespaced, cluster []string, ok bool) {
 	kinds, ok := map[string][2]string{
 		"":                             {"ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount", "ComponentStatus Namespace Node PersistentVolume"},
@@ -86,8 +87,8 @@ func Namespaced(group, kind string) bool {
 	return !slices.Contains(cluster, kind)
 }
 
-// KindFaults returns the errors for which API servers reject an apiVersion and kind, by field. The core
-// group and the groups of Kubernetes have a fixed set of kinds.
+// KindFaults returns the errors for which API servers reject an apiVersion and kind, by field. The
+// core group and the groups of Kubernetes have a fixed set of kinds.
 func KindFaults(apiVersion, kind string) []string {
 	var out []string
 	version, group := apiVersion, ""

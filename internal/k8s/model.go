@@ -52,16 +52,16 @@ type role struct {
 	aggregated bool
 	aggregates []labels.Selector // ClusterRoles to add
 	all        []rule            // rules, and those of the aggregated roles
-	bound      bool              // whether a binding of the set refers to it, directly or through aggregation
+	bound      bool              // whether a binding of the set refers to the role, directly or through aggregation
 }
 
 type rule struct{ verbs, groups, resources, names, urls []string }
 
 // NewPermissions collects the permissions in ServiceAccounts, Roles,
 // ClusterRoles and bindings, each as decoded from JSON. It ignores other kinds
-// and the order of objects, and modifies nothing. Several roles of one name are
-// one role, as for a role of Kubernetes ([DefaultRBAC]) that the set extends.
-// The error is ErrTooManyGrants, with the binding.
+// and the order of objects, and modifies nothing. Roles with the same name are
+// merged, for example a default role ([DefaultRBAC]) and its extension. The
+// error wraps ErrTooManyGrants and names the role or binding.
 func NewPermissions(objects []map[string]any) (*Permissions, error) {
 	m := &Permissions{direct: map[Subject][]Grant{}, roles: map[roleID]*role{}}
 	var bindings []map[string]any
@@ -114,10 +114,10 @@ func compareIDs(a, b roleID) int {
 // maxAggregation limits the pairs of an aggregated role and another role.
 const maxAggregation = 20_000_000
 
-// aggregate sets the rules of each role: its own, or those of all roles that its selectors
-// reach. The rules in the manifest of an aggregated role count if there are no others, because
-// the controller does not replace them by none, and in a cycle, where another role may copy
-// them first, and the copies remain.
+// aggregate sets the effective rules of each role. Those of an aggregated role are the rules of
+// all roles that its selectors reach. The rules in its own manifest also count in two cases: if
+// no reached role has rules, because the controller does not replace rules by an empty list, and
+// in a cycle, because another role may have copied them before, and the copies remain.
 func (m *Permissions) aggregate(ids []roleID) error {
 	var aggregated []int
 	for i, id := range ids {
@@ -177,7 +177,7 @@ func (m *Permissions) aggregatedRules(ids []roleID, i int, reached *big.Int, kep
 		if !r.aggregated || kept[j] {
 			out = append(out, r.rules...)
 		}
-		// Only cluster-admin is labelled so, in every cluster.
+		// In every cluster, only cluster-admin has this label.
 		if r.aggregated && r.selects(map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"}) {
 			all, _ := builtinRoleRules(roleID{"ClusterRole", "", "cluster-admin"})
 			out = append(out, all...)

@@ -94,7 +94,7 @@ func (argoCD) About() About {
 func (argoCD) Defaults(g *GitOps) { g.Project = cmp.Or(g.Project, "default") }
 
 // NeedsSeparateDirs reports whether the clusters are those registered in Argo CD. The
-// ApplicationSet then knows only their names.
+// ApplicationSet can then use only their names.
 func (argoCD) NeedsSeparateDirs(g GitOps) bool { return g.Clusters != nil }
 
 // Removal derives the removal of an object from its sync options.
@@ -397,7 +397,7 @@ const (
 	levelWaves = 50
 	maxLevel   = 100
 
-	// lastWave follows the waves of all operators.
+	// lastWave is after the waves of all operators.
 	lastWave = (maxLevel + 1) * levelWaves
 )
 

@@ -18,7 +18,7 @@ const generatePaths = "argocd.argoproj.io/manifest-generate-paths"
 // ArgoCDMember holds the fields of clusters.yaml for Argo CD.
 type ArgoCDMember struct {
 	Application string `json:"application,omitempty" doc:"Argo CD: prefix of the names of its Applications."`
-	Server      string `json:"server,omitempty" doc:"Argo CD: URL of the API server …"`
+	Server      string `json:"server,omitempty" doc:"Argo CD: URL of the API server."`
 	Name        string `json:"name,omitempty" doc:"Argo CD: name of the cluster, instead of its URL."`
 }
 

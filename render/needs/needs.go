@@ -23,8 +23,8 @@ import (
 // Kind is the category of a need.
 type Kind string
 
-// The kinds of needs. The API server or the scheduler rejects an operator whose needs are unmet, except
-// for Config.
+// The kinds of needs. If a need other than Config is unmet, the API server or the scheduler rejects
+// objects of the operator.
 const (
 	API         Kind = "api"         // an API of the operator's objects
 	Config      Kind = "config"      // a Secret or ConfigMap of a pod, or a class that the operator may create
@@ -79,9 +79,10 @@ func Find(o render.ClusterOperator, namespaces []k8s.Object, openshift bool) []N
 	return out
 }
 
+// finder collects the needs of an operator.
 type finder struct {
 	found      map[string]*Need
-	served     map[[2]string]bool // whether clusters serve an API version and kind; OLM is another need
+	served     map[[2]string]bool // whether an API version and kind is no need of kind API: every cluster serves it, or it belongs to OLM
 	objects    []k8s.Object
 	namespaces []k8s.Object
 	openshift  bool
@@ -97,7 +98,7 @@ func (f *finder) add(n Need, by string) *Need {
 	return f.found[id]
 }
 
-// needAPI adds the need of an API, unless every API server serves it, or it is an API of OLM.
+// needAPI adds the need of an API, unless every API server serves the API or the API belongs to OLM.
 func (f *finder) needAPI(apiVersion, kind string, by func() string) {
 	id := [2]string{apiVersion, kind}
 	served, known := f.served[id]
@@ -206,7 +207,7 @@ func (f *finder) addPodSecurity(o k8s.Object, pod map[string]any) {
 		checked = k8s.Baseline
 	}
 	meta := k8s.Map(o, "spec", "template", "metadata")
-	// An invalid pod is reported where its manifest is read.
+	// The check of the manifest reports an invalid pod.
 	if why, err := k8s.PodSecurityViolations(meta, pod, checked, labels[enforceVersion]); err == nil && len(why) > 0 {
 		n := f.add(Need{Kind: PodSecurity, Object: f.namespaces[i].Key(), Level: level}, o.Key().String())
 		n.Why = append(n.Why, why...)

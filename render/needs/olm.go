@@ -39,7 +39,7 @@ type signalCategory struct {
 
 // signalCategories returns all categories of signals, the most important first.
 func signalCategories() []signalCategory {
-	const declareHint = "declare and pin in Git what it has installed so far; or leave this operator, with everything that it installs, to OLM"
+	const declareHint = "declare and pin the operators that it installed in Git, or leave this operator and those operators to OLM"
 	const disableHint = "set OPERATOR_CONDITION_NAME to an empty value in spec.config.env of its Subscription: most operators then work without OLM"
 	return []signalCategory{
 		{"installs", NeedsOLM, "operators that it installs, upgrades or removes through OLM stay unchanged: OLM no longer processes its requests", declareHint},
@@ -178,9 +178,9 @@ func (h *permissionIndex) addGrant(account string, g k8s.Grant) {
 	}
 }
 
-// FindOLM returns the strongest need of OLM of an operator with these objects, the signals for it,
-// the strongest first, and the CRDs of OLM whose objects it may watch. With shipped, objects of OLM's
-// own kinds are signals.
+// FindOLM returns the degree to which an operator with these objects needs OLM, the signals for this,
+// strongest first, and the CRDs of OLM whose objects the operator may watch. With shipped, objects of
+// OLM's own kinds are signals.
 func FindOLM(objects []k8s.Object, shipped bool) (need OLMNeed, signals []Signal, definitions []string) {
 	signals, definitions = PermissionSignals(objects)
 	if shipped {
@@ -203,9 +203,9 @@ func FindOLM(objects []k8s.Object, shipped bool) (need OLMNeed, signals []Signal
 	return signals[0].Need, signals, definitions
 }
 
-// PermissionSignals returns signals for the permissions of accounts on OLM resources, and the CRDs of the
-// resources that they may watch. For an operator that installs others, it omits signals for changing
-// and reading OLM objects.
+// PermissionSignals returns signals for the permissions of accounts on OLM resources, and the CRDs of
+// the resources that the accounts may watch. For an operator that installs others, it omits signals for
+// changing and reading OLM objects.
 func PermissionSignals(objects []k8s.Object) ([]Signal, []string) {
 	list := make([]map[string]any, len(objects))
 	for i, o := range objects {
@@ -296,7 +296,7 @@ func olmEvidence(objects []k8s.Object) []string {
 	return out
 }
 
-// mayInstall reports whether a role names a permission to install operators through OLM.
+// mayInstall reports whether a role contains a permission to install operators through OLM.
 func mayInstall(o k8s.Object) bool {
 	for _, rule := range k8s.Items(o, "rules") {
 		for _, group := range k8s.Texts(rule, "apiGroups") {

@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// referencedKind is a kind of objects that needs refer to.
+// referencedKind describes a kind of objects that needs refer to.
 type referencedKind struct {
 	group      string
 	namespaced bool

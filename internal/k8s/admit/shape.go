@@ -57,7 +57,7 @@ func PrunePart[V any](t *Types, part Part, value V, at string) (V, Shape) {
 	return value, w.sortedShape()
 }
 
-// typeChecker compares a value with its type.
+// typeChecker compares values with their types.
 type typeChecker struct {
 	Shape
 	types         *Types

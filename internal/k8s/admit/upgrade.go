@@ -26,10 +26,10 @@ func NeedsApproval(group string) bool { return apihelpers.IsProtectedCommunityGr
 
 // Upgrade converts the spec of a CRD from v1beta1 to v1: it copies the fields that all versions
 // share into each version, makes schemas structural if that keeps their meaning, and keeps the
-// setting that preserves unknown fields. Parts that API servers reject in v1beta1 too remain
+// setting that preserves unknown fields. Parts that API servers also reject in v1beta1 remain
 // unchanged.
 //
-// left lists the omitted fields, in order: those without an equivalent in v1, and the schema of
+// omitted lists the omitted fields, in order: those without an equivalent in v1, and the schema of
 // metadata except its names. The error lists the fields with a wrong type, and everything that
 // no structural schema can express. The argument is not changed.
 func Upgrade(spec map[string]any) (out map[string]any, omitted []string, err error) {
@@ -174,7 +174,7 @@ func (c *structurer) convertRoot(s *schemaProps) (restricted bool) {
 func (c *structurer) convertNode(s *schemaProps, at string) {
 	c.convertJunctors(s, at)
 	yes, extra := true, s.AdditionalProperties
-	if extra != nil && extra.Allows && extra.Schema == nil { // this would keep the field, but prune its content
+	if extra != nil && extra.Allows && extra.Schema == nil { // v1 would keep the field, but prune its content
 		s.XPreserveUnknownFields, s.AdditionalProperties, extra = &yes, nil, nil
 	}
 	switch {
@@ -199,8 +199,8 @@ func (c *structurer) convertNode(s *schemaProps, at string) {
 	}
 }
 
-// convertJunctors moves the parts that a structural schema needs out of anyOf, oneOf, allOf and not, if
-// that keeps the meaning. A schema without a type becomes nullable, because it accepts null.
+// convertJunctors moves the parts that a structural schema needs out of anyOf, oneOf, allOf and not,
+// if that keeps the meaning. A schema without a type becomes nullable, because it accepts null.
 func (c *structurer) convertJunctors(s *schemaProps, at string) {
 	s.Nullable = s.Nullable || c.keepUnknown && s.Type == ""
 	for _, list := range []*[]schemaProps{&s.AnyOf, &s.OneOf} {

@@ -3,8 +3,8 @@
 //
 // All input is collected first, from the references of each kustomization, and
 // kustomize sees nothing else. As a result, the digest of an [Overlay] covers
-// all of its input, a build opens no sockets and starts no programs, and its
-// size is known in advance.
+// all of its input, the size of the input is known before a build, and a build
+// opens no sockets and starts no programs.
 //
 // Start from [New], [Files.Open] and [Overlay.Build].
 package overlay
@@ -35,10 +35,10 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// maxLoaded is the maximum number of bytes that a build loads. A file counts once per reference,
-// and each kustomization adds perVisit, because if each level includes the next one twice, the
-// size doubles with every level. maxDepth is the maximum number of levels, because each level of
-// kustomize processes all objects below it again.
+// maxLoaded is the maximum number of bytes that a build loads. A file counts once per reference, and
+// each kustomization adds bytesPerKustomization: if each level includes the next one twice, the size
+// doubles with every level. maxDepth is the maximum number of levels, because each level of kustomize
+// processes all objects below it again.
 const (
 	maxLoaded             = 64 << 20
 	bytesPerKustomization = 1 << 10
@@ -73,10 +73,10 @@ type Overlay struct {
 	Dir    string   // "rendered/clusters/prod"
 	File   string   // "rendered/clusters/prod/kustomization.yaml"
 	Digest [32]byte // of all input of a build
-	Plain  bool     // it only lists files and directories, and so do these directories
+	Plain  bool     // it and all listed directories only list files and directories
 
 	kustomization    types.Kustomization
-	onlyLists        bool              // it only lists resources
+	onlyLists        bool              // the kustomization itself only lists resources
 	hasOptionalFiles bool              // a plugin may refer to optional files
 	ownFiles         map[string][]byte // File and the files that it refers to, by path
 	links            map[string]string // targets of references, by path
@@ -401,8 +401,8 @@ func (o *Overlay) Count() (int, error) {
 	return known[o], faults.Err()
 }
 
-// visitChildrenFirst calls visit once for each kustomization of the build of o that is not in seen, after
-// the kustomizations that it refers to.
+// visitChildrenFirst calls visit once for each kustomization of the build of o that is not in seen,
+// after the kustomizations that it refers to.
 func (o *Overlay) visitChildrenFirst(seen map[*Overlay]bool, visit func(*Overlay)) {
 	if seen[o] {
 		return

@@ -34,8 +34,8 @@ type reference struct {
 	kind  kind
 }
 
-// isInline reports whether the value is the text itself. kustomize treats text
-// that it cannot parse as objects as a path, which then does not exist.
+// isInline reports whether the value is a configuration or a patch, instead of
+// the path of one.
 func (r reference) isInline() bool {
 	return (r.kind == plugin || r.kind == patch) && strings.ContainsAny(r.name, "\n{")
 }
@@ -57,7 +57,7 @@ func Paths(text []byte) (map[string]string, error) {
 }
 
 // listReferences returns everything that a kustomization refers to: the fields of
-// types.Kustomization that kustomize hands to its loader.
+// types.Kustomization that kustomize passes to its loader.
 func listReferences(k types.Kustomization) []reference {
 	var out []reference
 	add := func(kind kind, field string, names ...string) {
@@ -108,8 +108,9 @@ func listReferences(k types.Kustomization) []reference {
 	return out
 }
 
-// addPlugins adds the references in plugin configurations, which are in file.
-// Only kustomize's own plugins are allowed, because others are programs.
+// addPlugins adds the files that plugin configurations refer to. data are the
+// configurations in file. Only kustomize's own plugins are allowed, because
+// others are programs.
 func (f *Files) addPlugins(o *Overlay, file string, data []byte) error {
 	o.hasOptionalFiles = true
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})

@@ -10,8 +10,8 @@ import (
 )
 
 // ReuseFrom makes f reuse the overlays of other if all their input is equal in f.
-// Most revisions of many clusters are equal, and comparing them is faster than
-// opening them.
+// Two revisions usually differ in few overlays, and comparing the input is faster
+// than opening the overlay.
 func (f *Files) ReuseFrom(other *Files) { f.previous = other }
 
 // findReusable returns the overlay of a directory from the other files if all

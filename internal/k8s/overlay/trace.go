@@ -56,10 +56,10 @@ func (o *Overlay) Trace() *Trace {
 	return t
 }
 
-// Places returns the origins of the keys and values of an object. Its keys are positions in n,
-// which is object i of Build, parsed as if it were in o.File. The origin of a value is its
-// position in the file of the resource if it is unchanged there, or else the patch that sets it,
-// or else the namespace field of a kustomization. Other values have no origin.
+// Places returns the origins of the keys and values of an object, by position in n. n is object i of
+// Build, parsed as if it were in the file of the overlay. The origin of a value is its position in
+// the file of the resource if it is unchanged there, or else the patch that sets it, or else the
+// namespace field of a kustomization. Other values have no origin.
 func (t *Trace) Places(i int, n *yaml.Node) map[diag.Pos]diag.Pos {
 	p := valueOrigins{file: t.top.File, origins: map[diag.Pos]diag.Pos{}}
 	origin, file := t.origin(i, n)
@@ -140,7 +140,7 @@ func objectIDOf(n *yaml.Node) (h objectID) {
 	return h
 }
 
-// mayBeRenamed reports whether h can result from was by adding a prefix and a suffix to its name.
+// mayBeRenamed reports whether h can result from was by adding a prefix and a suffix to the name.
 func (h objectID) mayBeRenamed(was objectID) bool {
 	return h.apiVersion == was.apiVersion && h.kind == was.kind && strings.Contains(h.name, was.name)
 }
@@ -151,7 +151,7 @@ type valueOrigins struct {
 	origins map[diag.Pos]diag.Pos
 }
 
-// record records the position of n, unless one is recorded already.
+// record sets the origin of n, unless it is already set.
 func (p valueOrigins) record(n *yaml.Node, pos diag.Pos) {
 	if _, known := p.origins[yamlnode.At(p.file, n)]; !known {
 		p.origins[yamlnode.At(p.file, n)] = pos
@@ -214,7 +214,7 @@ type patchText struct {
 	at     func(*yaml.Node) diag.Pos
 }
 
-// patchTexts returns the patches of k, in the order of its fields.
+// patchTexts returns the patches of o, in the order of its fields.
 func (o *Overlay) patchTexts() []patchText {
 	var out []patchText
 	add := func(target *types.Selector, field, file, text string) {

@@ -37,7 +37,7 @@ func secretOf(s ProviderSettings) secret {
 	return secret{SecretSettings: s.CertificateSecret, ca: s.Contents[fieldCAFile]}
 }
 
-// FromCA returns the provider of certificates in existing Secrets. pem is the CA that signed them.
+// FromCA returns the provider of certificates in existing Secrets that a CA has signed. pem is the CA.
 func FromCA(pem []byte) Provider { return secret{ca: pem} }
 
 func (s secret) Check() error {
