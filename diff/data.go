@@ -58,8 +58,8 @@ func compareDeletions(c *comparison) {
 	}
 }
 
-// describeRemoval describes what the GitOps tool does with an object that is removed from the tree,
-// and with its dependents. along names the dependents.
+// describeRemoval describes the effect of removing an object from the tree on the object and its
+// dependents. along names the dependents.
 func (s *State) describeRemoval(o *Object, along string) string {
 	removal, tool := profile.RemovalOf(o.Content)
 	switch {
@@ -151,7 +151,7 @@ func immutableKinds() []immutableFields {
 func compareImmutable(c *comparison) {
 	for _, k := range immutableKinds() {
 		c.each(func(p pair) {
-			if !p.both() {
+			if !p.onBothSides() {
 				return
 			}
 			for _, f := range k.fields {
@@ -160,7 +160,7 @@ func compareImmutable(c *comparison) {
 		}, k.kind)
 	}
 	c.each(func(p pair) {
-		if !p.both() || !k8s.True(p.before.Content, "immutable") {
+		if !p.onBothSides() || !k8s.True(p.before.Content, "immutable") {
 			return
 		}
 		for _, f := range []string{"data", "binaryData", "stringData", "immutable"} {

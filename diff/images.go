@@ -36,8 +36,8 @@ type imageUse struct {
 	field     []step // path of the field that contains the image, which a finding explains
 }
 
-// place identifies the location of the image in both states.
-func (u imageUse) place() string { return u.in + " " + u.at }
+// locationKey identifies the location of the image in both states.
+func (u imageUse) locationKey() string { return u.in + " " + u.at }
 
 // looksLikeImage reports whether s is an image reference that includes a registry with a dot, and a
 // tag or digest.
@@ -179,7 +179,7 @@ func (d *imageDiff) compare() {
 		if d.locations[k] == nil {
 			order = append(order, change{rule, a, b, u})
 		}
-		if !slices.ContainsFunc(d.locations[k], func(o imageUse) bool { return o.place() == u.place() && o.container == u.container }) {
+		if !slices.ContainsFunc(d.locations[k], func(o imageUse) bool { return o.locationKey() == u.locationKey() && o.container == u.container }) {
 			d.locations[k] = append(d.locations[k], u)
 		}
 	}
@@ -198,7 +198,7 @@ func (d *imageDiff) compare() {
 		}
 	}
 	for _, u := range d.old {
-		if !slices.ContainsFunc(d.now, func(n imageUse) bool { return n.Name() == u.Name() || n.place() == u.place() }) {
+		if !slices.ContainsFunc(d.now, func(n imageUse) bool { return n.Name() == u.Name() || n.locationKey() == u.locationKey() }) {
 			record("images.removed", u.Ref, imageref.Ref{}, u)
 		}
 	}
@@ -220,10 +220,10 @@ func (d *imageDiff) previous(u imageUse) (imageref.Ref, string) {
 	if _, ok := find(func(o imageUse) bool { return o.Ref == u.Ref }); ok {
 		return u.Ref, ""
 	}
-	if was, ok := find(func(o imageUse) bool { return o.Name() == u.Name() && o.place() == u.place() }); ok {
+	if was, ok := find(func(o imageUse) bool { return o.Name() == u.Name() && o.locationKey() == u.locationKey() }); ok {
 		return was, tagChangeRule(was, u.Ref)
 	}
-	if was, ok := find(func(o imageUse) bool { return o.place() == u.place() }); ok {
+	if was, ok := find(func(o imageUse) bool { return o.locationKey() == u.locationKey() }); ok {
 		if _, elsewhere := find(func(o imageUse) bool { return o.Name() == u.Name() }); !elsewhere {
 			if was.Registry != u.Registry {
 				return was, "images.registry-changed"

@@ -269,7 +269,7 @@ func unreportedChanges(t testing.TB, s State, key k8s.Key, nth int) (tried int, 
 			after := s.with(key, m.content)
 			c := &comparison{before: mustView(t, s), after: mustView(t, after), claimed: map[k8s.Key][][]step{}}
 			pairs := pairObjects(c.before, c.after)
-			if len(pairs) == 0 || pairs[0].both() && len(c.unexplainedChanges(pairs[0])) == 0 {
+			if len(pairs) == 0 || pairs[0].onBothSides() && len(c.unexplainedChanges(pairs[0])) == 0 {
 				continue // the change is exempt
 			}
 			tried++

@@ -36,7 +36,7 @@ func compareObjects(c *comparison) {
 			r.addObject("objects.added", p.after, severity, strings.TrimSuffix(p.after.Key().Kind+" added: "+why, ": "))
 		case p.after == nil && !c.isCovered(p.before, nil):
 			r.addObject("objects.removed", p.before, c.removedSeverity(p.before), p.before.Key().Kind+" removed")
-		case p.both():
+		case p.onBothSides():
 			r.addFields(p, c.unexplainedChanges(p))
 		}
 	}

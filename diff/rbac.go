@@ -51,7 +51,7 @@ func comparePermissions(c *comparison) {
 	rater := c.newRater(now)
 	var bindings []k8s.Key
 	c.each(func(p pair) {
-		if p.both() {
+		if p.onBothSides() {
 			bindings = append(bindings, p.after.Key())
 		}
 	}, "RoleBinding.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io")
@@ -416,7 +416,7 @@ func (d rbacDiff) claimGrants(b clause) {
 func boundRoles(c *comparison) map[k8s.Subject][]k8s.Key {
 	changed := map[k8s.Key]bool{}
 	c.each(func(p pair) {
-		changed[p.object().Key()] = p.both()
+		changed[p.object().Key()] = p.onBothSides()
 	}, "Role.rbac.authorization.k8s.io", "ClusterRole.rbac.authorization.k8s.io")
 	out := map[k8s.Subject][]k8s.Key{}
 	add := func(s k8s.Subject, role k8s.Key) {

@@ -20,7 +20,7 @@ func rbacRules() []Rule {
 		{"rbac.tokens", Critical, "create tokens of ServiceAccounts", "the account is as strong as the named ServiceAccount, or as any in scope; those of the controllers in kube-system can make themselves cluster-admin"},
 		{"rbac.csr-approve", High, "approve or sign certificates", "a signed client certificate can carry any identity"},
 		{"rbac.webhook-write", High, "write admission configuration", "an admission webhook or policy can read, change or block every write in the cluster"},
-		{"rbac.engine-write", High, "write objects that install others", "whoever writes Subscriptions, Applications, Kustomizations or MachineConfigs has the permissions of the controller that applies them"},
+		{"rbac.engine-write", High, "write objects that install others", "an account that writes Subscriptions, Applications, Kustomizations or MachineConfigs has the permissions of the controller that applies them"},
 		{"rbac.constraints-use", High, "use privileged SecurityContextConstraints", "pods of the account may run privileged, or with access to the node"},
 		{"rbac.apiservice-write", High, "write APIServices", "an APIService serves a part of the Kubernetes API and receives the credentials of its users"},
 		{"rbac.workload-write", High, "run pods in any namespace", "a pod can use any ServiceAccount and mount any Secret of its namespace, including kube-system"},

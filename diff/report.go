@@ -149,7 +149,7 @@ func (c *comparison) operatorReports() []OperatorReport {
 	for _, p := range c.changed {
 		op, ref := get(p.object().Operator), p.object().Ref()
 		switch {
-		case p.both():
+		case p.onBothSides():
 			op.Changed = append(op.Changed, ref)
 		case p.after != nil:
 			op.Added = append(op.Added, ref)

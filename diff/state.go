@@ -258,8 +258,8 @@ func (p pair) object() *Object {
 	return p.before
 }
 
-// both reports whether the object exists on both sides.
-func (p pair) both() bool { return p.before != nil && p.after != nil }
+// onBothSides reports whether the object exists on both sides.
+func (p pair) onBothSides() bool { return p.before != nil && p.after != nil }
 
 // pairObjects returns all added, removed and changed objects, sorted by Key.
 func pairObjects(before, after *view) []pair {

@@ -15,7 +15,7 @@ type TreeJudge struct {
 	waiverSet *waiverSet
 	shared    map[uintptr]map[string]any // contents of the base's objects by address; they are referenced here so that addresses stay valid
 	results   map[evaluationKey]bool     // cached results for objects of the base
-	refusals  grouped[refusal]
+	refusals  itemGroups[refusal]
 	clusters  []string
 }
 

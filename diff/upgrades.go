@@ -193,12 +193,12 @@ type pinDiff struct {
 }
 
 func (d pinDiff) add(rule string, f Finding, capped ...Severity) {
-	f.Operator, f.Place = d.now.Key(), d.place()
+	f.Operator, f.Place = d.now.Key(), d.region()
 	d.c.add(rule, nil, f, capped...)
 }
 
-// place returns the position of the pin in the lock.
-func (d pinDiff) place() Region {
+// region returns the position of the pin in the lock.
+func (d pinDiff) region() Region {
 	p := Region{Path: d.now.Pos.File, Line: d.now.Pos.Line, Column: d.now.Pos.Col}
 	if p.Line > 0 {
 		p.EndLine, p.EndCol = p.Line, p.Column+1

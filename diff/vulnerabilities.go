@@ -176,7 +176,7 @@ func (d scanDiff) compare() {
 func (d scanDiff) add(rule string, at imageUse, f Finding, capped ...Severity) {
 	f.Operator, f.steps = d.operator, at.steps
 	if at.where == nil {
-		f.Place = d.pin.place()
+		f.Place = d.pin.region()
 	}
 	f.covers = noFields()
 	d.c.add(rule, at.where, f, capped...)

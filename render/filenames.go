@@ -47,7 +47,7 @@ func fileNames(n naming, objects []Object) []string {
 	names := make([]string, len(objects))
 	count := map[string]int{aggregatedFile(n.maxLength): 1}
 	for i, o := range objects {
-		names[i] = fitName(n.maxLength, n.base(o))
+		names[i] = fitName(n.maxLength, n.baseName(o))
 		count[names[i]]++
 	}
 	for i, o := range objects {
@@ -58,7 +58,7 @@ func fileNames(n naming, objects []Object) []string {
 	return names
 }
 
-// base returns the name of an object's file without its extension:
+// baseName returns the name of an object's file without its extension:
 //
 //	kind-name                  in the install namespace, or cluster-scoped
 //	kind_rest                  rest of a name that starts with the package (in the install
@@ -66,7 +66,7 @@ func fileNames(n naming, objects []Object) []string {
 //	kind-name_namespace        in another namespace
 //	kind-name__group           the kind is ambiguous without its group
 //	kind-name-0123abcd         a part contains characters that are not allowed in file names
-func (n naming) base(o Object) string {
+func (n naming) baseName(o Object) string {
 	prefix, elsewhere := n.pkg+".", o.Namespace() != n.namespace
 	if elsewhere {
 		prefix = n.namespace + "." + prefix

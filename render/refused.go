@@ -37,7 +37,7 @@ func (t *tree) warnRejected() {
 			}
 			if why := admissionRefusal(kind, o); why != "" {
 				reasons[o.Key()] = why
-				t.warn(in.at(objectPos(in.b, o)), in.pin.Key(), "custom-resource-refused", "%s: the API server will reject %s, because it is invalid according to its CustomResourceDefinition: %s", in.name(), o.Key(), why)
+				t.warn(in.bundlePos(objectPos(in.b, o)), in.pin.Key(), "custom-resource-refused", "%s: the API server will reject %s, because it is invalid according to its CustomResourceDefinition: %s", in.name(), o.Key(), why)
 			}
 		}
 	}

@@ -109,14 +109,14 @@ func (o operator) wrapError(err error) error {
 	return fmt.Errorf("%s:\n%w", sanitize.Line("rendering "+o.name()+" ("+o.pin.Bundle+")"), err)
 }
 
-// at returns a position in the bundle, with the bundle's name before the file.
-func (o operator) at(pos diag.Pos) diag.Pos {
+// bundlePos returns a position in the bundle, with the bundle's name before the file.
+func (o operator) bundlePos(pos diag.Pos) diag.Pos {
 	pos.File = path.Join(o.b.CSV.Name, pos.File)
 	return pos
 }
 
 // csvPos returns the position of the bundle's CSV.
-func (o operator) csvPos() diag.Pos { return o.at(diag.Pos{File: o.b.CSV.File}) }
+func (o operator) csvPos() diag.Pos { return o.bundlePos(diag.Pos{File: o.b.CSV.File}) }
 
 // warn adds a warning.
 func (t *tree) warn(pos diag.Pos, subject, code, format string, args ...any) {

@@ -27,7 +27,7 @@ func storageMigrations(in *install) ([]Object, error) {
 	var errs diag.List
 	oldVersions := map[string][]string{}
 	for _, s := range in.pin.Storage.Objects {
-		d := in.definition(s.Definition)
+		d := in.bundleCRD(s.Definition)
 		_, from := d.Version(s.From)
 		if _, to := d.Version(s.To); !from || !to {
 			errs.Addf(in.pin.Fields.At("storage", in.pin.Pos), "storage: the bundle has no CustomResourceDefinition %q with both versions %q and %q", s.Definition, s.From, s.To)
@@ -48,8 +48,8 @@ func storageMigrations(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// definition returns the parsed CRD of that name in the bundle, or a zero CRD.
-func (in *install) definition(name string) k8s.CRD {
+// bundleCRD returns the parsed CRD of that name in the bundle, or a zero CRD.
+func (in *install) bundleCRD(name string) k8s.CRD {
 	for _, file := range in.b.Objects {
 		if k8s.IsCRD(file.Object) && file.Name() == name {
 			return k8s.ParseCRD(file.Object)

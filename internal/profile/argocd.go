@@ -206,9 +206,9 @@ func (argoCD) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 
 // environmentReadme is a file in a directory for the Applications of an environment. It keeps the
 // directory in Git. If the environment is renamed, the directory is removed. Applications of the
-// old name then do nothing, because one of their sources is missing. Otherwise they would fight
-// with the Applications of the new name over all objects. Such Applications may remain because an
-// ApplicationSet that deletes no Applications orphans them, and because the garbage collector may
+// old name then do nothing, because one of their sources is missing. Otherwise they and the
+// Applications of the new name would manage the same objects. Such Applications may remain because
+// an ApplicationSet that deletes no Applications orphans them, and because the garbage collector may
 // miss some.
 const environmentReadme = "The Applications of this environment use this directory as a source, but apply none of its files.\n" +
 	"If the environment is renamed, this directory is removed. Applications of the old name that\n" +

@@ -82,7 +82,7 @@ func Find(o render.ClusterOperator, namespaces []k8s.Object, openshift bool) []N
 // finder collects the needs of an operator.
 type finder struct {
 	found      map[string]*Need
-	served     map[[2]string]bool // whether an API version and kind is no need of kind API: every cluster serves it, or it belongs to OLM
+	served     map[[2]string]bool // by API version and kind: true if every cluster serves it, or if it belongs to OLM
 	objects    []k8s.Object
 	namespaces []k8s.Object
 	openshift  bool

@@ -99,8 +99,8 @@ func readVerbs() []string { return []string{"get", "list", "watch"} }
 // permission is the permission to use a verb on a resource.
 type permission struct{ verb, group, resource string }
 
-// definition returns the name of the resource's CRD.
-func (r permission) definition() string { return r.resource + "." + r.group }
+// crdName returns the name of the resource's CRD.
+func (r permission) crdName() string { return r.resource + "." + r.group }
 
 // signalCodes returns the codes of the signals that a permission on an OLM resource indicates.
 func (r permission) signalCodes() []string {
@@ -165,7 +165,7 @@ func (h *permissionIndex) addGrant(account string, g k8s.Grant) {
 			h.add(code, account, r.resource, r.verb)
 		}
 		if r.verb == "watch" || r.verb == "*" {
-			h.watched = append(h.watched, r.definition())
+			h.watched = append(h.watched, r.crdName())
 		}
 	}
 	switch {

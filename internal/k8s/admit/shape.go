@@ -185,8 +185,7 @@ func (w *typeChecker) checkInteger(small bool, v any, at string) {
 	}
 }
 
-// checkCustom checks a value with a type that decodes JSON itself. The content of such a type is
-// not decoded strictly.
+// checkCustom checks a value whose type has its own JSON decoding, which is not strict.
 func (w *typeChecker) checkCustom(of reflect.Type, v any, at string) {
 	schema := reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()
 	w.ignoreUnknown++
