@@ -187,8 +187,8 @@ func parseContents(f File) ([]map[string]any, error) {
 	return docs, err
 }
 
-// ParseBuilt returns an object that an overlay builds, from JSON. sources are the files that may
-// change it, the most likely one first. There must be at least one.
+// ParseBuilt parses an object that an overlay builds from JSON. sources are the files that may have
+// changed the object, the most likely one first. There must be at least one.
 func ParseBuilt(data []byte, pins []lockfile.Pin, sources []File) (Object, error) {
 	content, err := Content(data)
 	return NewBuilt(content, pins, sources), err

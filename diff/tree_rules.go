@@ -19,7 +19,7 @@ type TreeJudge struct {
 	clusters  []string
 }
 
-// evaluationKey identifies the evaluation of a rule for an object in TreeJudge.known.
+// evaluationKey identifies the evaluation of a rule for an object in TreeJudge.results.
 type evaluationKey struct {
 	rule    int
 	content uintptr // address of the object's content

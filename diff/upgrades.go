@@ -61,7 +61,7 @@ func compareUpgrades(c *comparison) {
 			if isLeftBehind(c.before, c.after, p.Key()) {
 				outcome = "remains in this cluster, unmanaged"
 			}
-			pinDiff{c, p, p}.add("clusters.operator-dropped", Finding{Before: p.VersionText(), Message: fmt.Sprintf("%s %s %s, and stays pinned for others", p.Package, p.VersionText(), outcome)})
+			pinDiff{c, p, p}.add("clusters.operator-dropped", Finding{Before: p.VersionText(), Message: fmt.Sprintf("%s %s %s, but remains pinned for other clusters", p.Package, p.VersionText(), outcome)})
 		} else if _, ok := c.after.pin(p.Key()); !ok && (len(c.after.Pins) > 0 || len(c.after.order) == 0) {
 			c.reportRemoved(p)
 		}

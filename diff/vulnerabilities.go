@@ -206,8 +206,8 @@ func imageNames(images []string) map[string]bool {
 	return out
 }
 
-// reportList adds one finding about a list of vulnerabilities, most severe first. partly means that
-// some images were not scanned.
+// reportList adds one finding about a list of vulnerabilities, most severe first. partlyScanned means
+// that some images were not scanned.
 func (d scanDiff) reportList(rule string, list []*exposure, partlyScanned bool) {
 	if len(list) == 0 {
 		return

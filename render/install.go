@@ -21,7 +21,7 @@ type install struct {
 	b          *bundle.Bundle
 	opt        Options
 	watchesAll bool     // watches every namespace
-	watch      []string // sorted; nil if all is set
+	watch      []string // sorted; nil if watchesAll is set
 	scopes     scopes
 	config     config
 	services   map[string]string // deployment → Service of its webhooks and API services
