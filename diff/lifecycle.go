@@ -23,8 +23,8 @@ func lifecycleRules() []Rule {
 
 // compareLifecycles reports versions whose support ends or that do not support the OpenShift
 // version, according to the catalogs. It checks new operators and operators with another version,
-// and all operators if the OpenShift version changes. It does not report versions whose support
-// only ended with time, or that have no lifecycle.
+// and all operators if the OpenShift version changes. It does not report an unchanged version whose
+// support has ended in the meantime, or a version without a lifecycle.
 func compareLifecycles(c *comparison) {
 	if c.opt.Lifecycle == nil {
 		return
@@ -111,6 +111,6 @@ func (d lifecycleDiff) comparePlatform() {
 	}
 	d.add("lifecycle.platform", Finding{
 		Field: "openshift", Before: strings.Join(before, ", "), After: strings.Join(supported, ", "),
-		Message: fmt.Sprintf("%s %s supports OpenShift %s: openshiftVersion is %s", d.pinDiff.now.Package, is.Name, diag.Some(supported, 10), target),
+		Message: fmt.Sprintf("%s %s supports only OpenShift %s, but openshiftVersion is %s", d.pinDiff.now.Package, is.Name, diag.Some(supported, 10), target),
 	}, limit)
 }

@@ -17,7 +17,7 @@ import (
 // TestNoFieldIsLost compares each shipped object with its rendered form. All fields of the file must
 // remain, except those that a rule changes: the namespace (rule 6), subjects (7), old API versions
 // (8), the Service and the CA of conversion webhooks (10, 11), annotations that control a tool (16),
-// and fields that withoutUnset removes.
+// and fields that withoutEmptyFields removes.
 func TestNoFieldIsLost(t *testing.T) {
 	for _, dir := range sampleBundles(t) {
 		t.Run(filepath.Base(filepath.Dir(dir))+"_"+filepath.Base(dir), func(t *testing.T) {
