@@ -138,7 +138,7 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 		return nil, err
 	}
 	for i := range replaced {
-		uninstalling, _ := lock.Leaves(replaced[i].name())
+		uninstalling, _ := lock.LeavingOperator(replaced[i].name())
 		replaced[i].successor = lock.Successor(uninstalling)
 	}
 	warnings, err1 := renderAll(installs, opt)

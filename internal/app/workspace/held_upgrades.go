@@ -301,7 +301,7 @@ func (in *Inputs) WhyNotProposed(operator string) string {
 			return operator + " is held back: " + h.Reason
 		}
 	}
-	if _, leaves := in.Read.Leaves(operator); leaves {
+	if _, leaves := in.Read.LeavingOperator(operator); leaves {
 		return operator + ": not every cluster was observed without it"
 	}
 	pin, pinned := in.pin(operator)
