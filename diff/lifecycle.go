@@ -71,7 +71,7 @@ type lifecycleDiff struct {
 // version was unsupported, too, the severity is lower, because an upgrade in several steps may
 // include unsupported versions.
 func (d lifecycleDiff) compareSupport() {
-	was, is := d.old.On(d.c.opt.Today), d.now.On(d.c.opt.Today)
+	was, is := d.old.SupportOn(d.c.opt.Today), d.now.SupportOn(d.c.opt.Today)
 	if is == nil || d.pinDiff.old.Version == d.pinDiff.now.Version && was != nil && *was == *is {
 		return
 	}

@@ -108,17 +108,14 @@ func organizations(o *Object) []string {
 // allowsAllIngress reports whether a NetworkPolicy allows ingress from all peers on all ports, or from
 // all addresses.
 func allowsAllIngress(o *Object) bool {
-	open := func(direction, peers string) bool {
-		return slices.ContainsFunc(k8s.Items(o.Content, "spec", direction), func(rule map[string]any) bool {
-			if len(k8s.List(rule, peers)) == 0 && len(k8s.List(rule, "ports")) == 0 {
-				return direction == "ingress"
-			}
-			return slices.ContainsFunc(k8s.Items(rule, peers), func(peer map[string]any) bool {
-				return direction == "ingress" && slices.Contains([]string{"0.0.0.0/0", "::/0"}, k8s.Text(peer, "ipBlock", "cidr"))
-			})
+	return slices.ContainsFunc(k8s.Items(o.Content, "spec", "ingress"), func(rule map[string]any) bool {
+		if len(k8s.List(rule, "from")) == 0 && len(k8s.List(rule, "ports")) == 0 {
+			return true
+		}
+		return slices.ContainsFunc(k8s.Items(rule, "from"), func(peer map[string]any) bool {
+			return slices.Contains([]string{"0.0.0.0/0", "::/0"}, k8s.Text(peer, "ipBlock", "cidr"))
 		})
-	}
-	return open("ingress", "from") || open("egress", "to")
+	})
 }
 
 // servesForeignGroup reports whether an APIService serves a built-in API group, or a group of another

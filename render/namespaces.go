@@ -139,7 +139,7 @@ func (t *tree) withSuggestedMetadata(o Object, installs []operator) Object {
 // removeToolDirectives removes keys of a template that control GitOps tools, and warns about them.
 func (t *tree) removeToolDirectives(in operator, annotation string, keys map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if tool := bundle.Steers(key); tool != "" {
+		if tool := bundle.ControlledTool(key); tool != "" {
 			delete(keys, key)
 			t.warn(in.csvPos(), in.pin.Key(), "tool-directive", "annotation %s: %q ignored: bundles must not control %s", annotation, key, tool)
 		}

@@ -39,7 +39,7 @@ func withSharedOwner(o Object, namespace string) Object {
 func plainMetadata(o Object) Object {
 	for _, field := range []string{"annotations", "labels"} {
 		for key, value := range k8s.Map(o, "metadata", field) {
-			if bundle.Steers(key) != "" {
+			if bundle.ControlledTool(key) != "" {
 				o = k8s.Without(o, "metadata", field, key)
 				continue
 			}

@@ -87,7 +87,7 @@ func compareField(t *testing.T, object, at string, got, want any) {
 		}
 		for _, key := range slices.Sorted(maps.Keys(w)) {
 			value, ok := g[key]
-			if !ok && strings.HasPrefix(at, ".metadata.") && bundle.Steers(key) != "" {
+			if !ok && strings.HasPrefix(at, ".metadata.") && bundle.ControlledTool(key) != "" {
 				continue
 			}
 			if unset := key == "creationTimestamp" && strings.HasSuffix(at, ".metadata") && w[key] == nil || at == "" && key == "status" && isUnsetValue(w[key]); !ok && unset {

@@ -138,8 +138,8 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 		return nil, err
 	}
 	for i := range replaced {
-		leaving, _ := lock.Leaves(replaced[i].name())
-		replaced[i].successor = lock.Successor(leaving)
+		uninstalling, _ := lock.LeavingOperator(replaced[i].name())
+		replaced[i].successor = lock.Successor(uninstalling)
 	}
 	warnings, err1 := renderAll(installs, opt)
 	_, err2 = renderAll(replaced, opt) // warnings were reported while the operators were installed

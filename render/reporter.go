@@ -129,7 +129,7 @@ func specFields(spec v1alpha1.InstallationSpec) map[string]any {
 		objects = append(objects, o)
 	}
 	out := nonEmptyFields("package", spec.Package, "version", spec.Version, "bundle", spec.Bundle, "channel", spec.Channel,
-		"pin", spec.Pin, "operatorCondition", spec.OperatorCondition)
+		"bundleDigest", spec.BundleDigest, "pin", spec.Pin, "operatorCondition", spec.OperatorCondition)
 	if objects != nil {
 		out["objects"] = objects
 	}

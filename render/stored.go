@@ -35,7 +35,7 @@ func storageMigrations(in *install) ([]Object, error) {
 		oldVersions[s.Definition] = append(oldVersions[s.Definition], s.From)
 	}
 	api := in.migrationAPI()
-	if err := errs.Err(); err != nil || api == "" || in.pin.Storage.State != lockfile.StorageMigrate {
+	if err := errs.Err(); err != nil || api == "" || in.pin.Storage.Stage != lockfile.StorageMigrate {
 		return nil, err
 	}
 	var out []Object

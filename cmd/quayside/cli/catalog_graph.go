@@ -68,7 +68,7 @@ func (o *catalogOptions) printGraph(cmd *cobra.Command, name, namespace string, 
 	}
 	graphs := make([]graph.Graph, len(pkgs))
 	for i, p := range pkgs {
-		graphs[i] = graph.Of(p, pin, hops)
+		graphs[i] = graph.New(p, pin, hops)
 	}
 	text, err := graph.Print(o.output, graphs, all)
 	if err != nil {

@@ -95,7 +95,7 @@ func knownCatalogs(openshift string) []string {
 		if _, _, _, err := source.FindKnown(name, openshift); err != nil {
 			name += "@"
 		}
-		out = append(out, name+"\t"+k.Is)
+		out = append(out, name+"\t"+k.Description)
 	}
 	return out
 }

@@ -144,7 +144,7 @@ func hasConflict(operators map[string]bool, start, main, branch *lockfile.File) 
 		}
 		both = both || operators[operator]
 	}
-	return !both && !lockfile.Apart(start, main, branch)
+	return !both && !lockfile.CanMerge(start, main, branch)
 }
 
 // lockAt returns the lock of the workspace in a revision, or an empty one if there is none.
@@ -169,8 +169,8 @@ func isSettled(main, start, branch *lockfile.File, operator string) bool {
 	now, pinned := main.Pin(ns, pkg)
 	before, _ := start.Pin(ns, pkg)
 	then, changed := branch.Pin(ns, pkg)
-	_, left := start.Leaves(operator)
-	_, leaves := main.Leaves(operator)
+	_, left := start.LeavingOperator(operator)
+	_, leaves := main.LeavingOperator(operator)
 	switch {
 	case !pinned:
 		return !left || !leaves

@@ -401,7 +401,7 @@ func (p *promotion) explain(key string, theirs lockfile.Pin, res *workspace.Reso
 		return keptReason{ReasonConflict, fmt.Sprintf("%s pins %s, which conflicts with other pins", p.From.Title, theirs.Bundle)}
 	}
 	reasons := map[resolve.HeldBack]PromotionReason{
-		resolve.HeldByHold: ReasonHold, resolve.HeldByVersions: ReasonOlder, resolve.HeldByRange: ReasonRange, resolve.HeldByCluster: ReasonCluster,
+		resolve.HeldByHold: ReasonHold, resolve.HeldByDowngrade: ReasonOlder, resolve.HeldByRange: ReasonRange, resolve.HeldByCluster: ReasonCluster,
 		resolve.HeldByInstallMode: ReasonCluster, resolve.HeldByCatalog: ReasonCatalog, resolve.HeldByWithdrawal: ReasonCatalog,
 	}
 	if reason, ok := reasons[res.HeldPromotions[i].HeldBack]; ok {

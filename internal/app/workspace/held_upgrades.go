@@ -301,7 +301,7 @@ func (in *Inputs) WhyNotProposed(operator string) string {
 			return operator + " is held back: " + h.Reason
 		}
 	}
-	if _, leaves := in.Read.Leaves(operator); leaves {
+	if _, leaves := in.Read.LeavingOperator(operator); leaves {
 		return operator + ": its removal was not observed in every cluster"
 	}
 	pin, pinned := in.pin(operator)

@@ -47,7 +47,7 @@ func (in *Inputs) repairMerge(declared *declare.Set) {
 		if target := findTarget(in.Options, l.Pin); target != nil && (target.Version == l.Higher.Version || target.Version == l.Higher.Bundle) {
 			pins[i], in.restored[l.Pin.Key()] = l.Higher, l.Side
 		} else if in.Options.AllowDowngrade {
-			pins[i] = l.Accepted()
+			pins[i] = l.AllowedPin()
 		} else {
 			in.downgrades = append(in.downgrades, l)
 		}
@@ -56,7 +56,7 @@ func (in *Inputs) repairMerge(declared *declare.Set) {
 		wanted := slices.ContainsFunc(declared.Subscriptions, func(s declare.Subscription) bool {
 			return s.Namespace == l.Higher.Namespace && s.Package == l.Higher.Package
 		})
-		if _, uninstalled := lock.Leaves(l.Higher.Key()); wanted && !uninstalled {
+		if _, uninstalled := lock.LeavingOperator(l.Higher.Key()); wanted && !uninstalled {
 			pins, in.restored[l.Higher.Key()] = append(pins, l.Higher), l.Side
 		}
 	}

@@ -96,7 +96,7 @@ func (in *Inputs) removalPart(ctx context.Context, opt resolve.Options, parts []
 	lock := in.Lock.With(in.Lock.Pins)
 	var removed []string
 	lock.Leaving = slices.DeleteFunc(slices.Clone(lock.Leaving), func(l lockfile.Leaving) bool {
-		_, remains := res.Partial.Leaves(l.Key())
+		_, remains := res.Partial.LeavingOperator(l.Key())
 		if !remains {
 			removed = append(removed, l.Key())
 		}
@@ -110,7 +110,7 @@ func (in *Inputs) removalPart(ctx context.Context, opt resolve.Options, parts []
 	}
 	for _, p := range parts {
 		other := p.Result.Partial
-		if !lockfile.Apart(in.Lock, other, lock) || !trees.CanMerge(other, lock) || !trees.MergeEquals(lockfile.Merge(in.Lock, other, lock), []*lockfile.File{other, lock}) {
+		if !lockfile.CanMerge(in.Lock, other, lock) || !trees.CanMerge(other, lock) || !trees.MergeEquals(lockfile.Merge(in.Lock, other, lock), []*lockfile.File{other, lock}) {
 			return nil, trees.err
 		}
 	}

@@ -248,7 +248,7 @@ func (in *Inputs) nextStorage(s packageUpgrade, removed []lockfile.StoredVersion
 			have = pin.Storage
 		}
 	}
-	out := &lockfile.Storage{State: lockfile.StorageMigrate, Objects: removed}
+	out := &lockfile.Storage{Stage: lockfile.StorageMigrate, Objects: removed}
 	if have != nil { // migrated CRDs keep their storage version
 		for _, o := range have.Objects {
 			if !slices.ContainsFunc(removed, func(l lockfile.StoredVersions) bool { return l.Definition == o.Definition }) {
@@ -261,8 +261,8 @@ func (in *Inputs) nextStorage(s packageUpgrade, removed []lockfile.StoredVersion
 		known := have != nil && slices.Contains(have.Objects, o)
 		return !known && !(ok && v.Name == o.To)
 	})
-	if needsStore || have != nil && have.State == lockfile.StorageStore && !in.isStoring(s, have) {
-		out.State = lockfile.StorageStore
+	if needsStore || have != nil && have.Stage == lockfile.StorageStore && !in.isStoring(s, have) {
+		out.Stage = lockfile.StorageStore
 	}
 	return out
 }
@@ -277,7 +277,7 @@ func holdReason(s packageUpgrade, removed []lockfile.StoredVersions, next *lockf
 	switch {
 	case next == nil:
 		return text + fmt.Sprintf("%s does not have the new storage version, so no CRD has both; see docs/stored-versions.md", s.before.Bundle)
-	case next.State == lockfile.StorageStore:
+	case next.Stage == lockfile.StorageStore:
 		return text + "with this lock, new objects are stored in the new version; continue with --observed once every cluster is Ready with it"
 	default:
 		return text + "with this lock, objects are rewritten in the new version; continue with --observed once no cluster has the old one in status.storedVersions"
