@@ -2,6 +2,7 @@ package olmexit
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,13 +67,12 @@ func (x *inspector) addPodReasons(op *operator, live *snapshot.Object, ours k8s.
 		return
 	}
 	name := ours.Key().String()
-	made, err := x.generatedDeployment(op, ours.Name())
+	theirs, err := x.compareGenerated(op, live)
 	if err != nil {
 		op.addReason(Reason{Code: "unreadable", Object: name, Message: "OLM's version of " + name + " cannot be determined: " + err.Error()})
 		return
 	}
-	theirs, err := x.compareFields(live.Body(), made)
-	if unlike := fieldsBelow(theirs, "spec."); err != nil || len(unlike) > 0 {
+	if unlike := fieldsBelow(theirs, "spec."); len(unlike) > 0 {
 		op.addReason(Reason{Code: "unlike-bundle", Object: name, Fields: unlike, Message: name + " differs from the object that OLM generates from the bundle: " + fieldPaths(unlike) +
 			"; the tree would revert this. Move it to spec.config of the Subscription or to a patch in the cluster's overlay, or revert it first"})
 		return
@@ -82,8 +82,9 @@ func (x *inspector) addPodReasons(op *operator, live *snapshot.Object, ours k8s.
 	}
 }
 
-// generatedDeployment returns a Deployment as OLM generates it for the operator's pin.
-func (x *inspector) generatedDeployment(op *operator, name string) (k8s.Object, error) {
+// compareGenerated returns the fields in which a live Deployment differs from the one that OLM
+// generates for the operator's pin.
+func (x *inspector) compareGenerated(op *operator, live *snapshot.Object) ([]Field, error) {
 	if op.generated == nil {
 		pin := *op.pin
 		if op.subscription != nil {
@@ -101,7 +102,11 @@ func (x *inspector) generatedDeployment(op *operator, name string) (k8s.Object, 
 			op.generated[o.Name()] = o
 		}
 	}
-	return op.generated[name], nil
+	made, has := op.generated[live.Name]
+	if !has {
+		return nil, errors.New("the bundle does not have it")
+	}
+	return x.compareFields(live.Body(), made)
 }
 
 // fieldsBelow returns the fields below a path.
