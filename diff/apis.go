@@ -15,10 +15,10 @@ func apiRules() []Rule {
 	}
 }
 
-// api is the lifecycle of one API version, a row of apiTable.
-type api struct {
+// apiLifecycle is the lifecycle of one API version, a row of apiTable.
+type apiLifecycle struct {
 	deprecated, removed minor  // zero if the version is not deprecated or not removed
-	instead             string // replacement; "" if there is none
+	replacement         string // replacement; "" if there is none
 }
 
 // minor is a Kubernetes version.
@@ -28,8 +28,8 @@ func (m minor) isZero() bool { return m == minor{} }
 
 func (m minor) String() string { return fmt.Sprintf("%d.%d", m.major, m.minor) }
 
-// reached reports whether target is m or later. It is false if m is zero.
-func (m minor) reached(target minor) bool {
+// isReachedBy reports whether target is at least m. It returns false if m is zero.
+func (m minor) isReachedBy(target minor) bool {
 	return !m.isZero() && (target.major > m.major || target.major == m.major && target.minor >= m.minor)
 }
 
@@ -45,16 +45,16 @@ func parseMinor(s string) (minor, bool) {
 	return minor{a, b}, err1 == nil && err2 == nil && a > 0 && b >= 0
 }
 
-// servedAPIs parses apiTable.
-func servedAPIs() map[k8s.Ref]api {
-	out := map[k8s.Ref]api{}
+// parseAPITable parses apiTable.
+func parseAPITable() map[k8s.Ref]apiLifecycle {
+	out := map[k8s.Ref]apiLifecycle{}
 	for _, line := range strings.Split(strings.TrimSpace(apiTable), "\n") {
 		f := strings.Fields(line)
-		var a api
+		var a apiLifecycle
 		a.deprecated, _ = parseMinor(f[2])
 		a.removed, _ = parseMinor(f[3])
 		if f[4] != "-" {
-			a.instead = f[4]
+			a.replacement = f[4]
 		}
 		out[k8s.Ref{APIVersion: strings.TrimPrefix(f[0], "core/"), Kind: f[1]}] = a
 	}
@@ -71,7 +71,7 @@ func compareAPIs(c *comparison) {
 		return
 	}
 	old, _ := parseMinor(c.before.KubernetesVersion)
-	table := servedAPIs()
+	table := parseAPITable()
 	check := func(o, was *Object) {
 		kind := o.Key().Kind
 		a, listed := table[k8s.Ref{APIVersion: k8s.Text(o.Content, "apiVersion"), Kind: kind}]
@@ -84,10 +84,10 @@ func compareAPIs(c *comparison) {
 			f.Before = k8s.Text(was.Content, "apiVersion")
 		}
 		switch {
-		case a.removed.reached(target) && (isNew || !a.removed.reached(old)):
+		case a.removed.isReachedBy(target) && (isNew || !a.removed.isReachedBy(old)):
 			f.Message = fmt.Sprintf("%s %s is not served since Kubernetes %s%s", f.After, kind, a.removed, replacementText(a))
 			c.add("api.removed", o, f)
-		case !a.removed.reached(target) && a.deprecated.reached(target) && (isNew || !a.deprecated.reached(old)):
+		case !a.removed.isReachedBy(target) && a.deprecated.isReachedBy(target) && (isNew || !a.deprecated.isReachedBy(old)):
 			f.Message = fmt.Sprintf("%s %s is deprecated since Kubernetes %s%s%s", f.After, kind, a.deprecated, removalText(a), replacementText(a))
 			c.add("api.deprecated", o, f)
 		}
@@ -105,16 +105,16 @@ func compareAPIs(c *comparison) {
 	}
 }
 
-func removalText(a api) string {
+func removalText(a apiLifecycle) string {
 	if a.removed.isZero() {
 		return ""
 	}
 	return " and removed in " + a.removed.String()
 }
 
-func replacementText(a api) string {
-	if a.instead == "" {
+func replacementText(a apiLifecycle) string {
+	if a.replacement == "" {
 		return ""
 	}
-	return "; use " + a.instead
+	return "; use " + a.replacement
 }

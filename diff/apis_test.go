@@ -75,7 +75,7 @@ func TestAPITable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	table := servedAPIs()
+	table := parseAPITable()
 	seen := 0
 	for gvk := range scheme.AllKnownTypes() {
 		object, err := scheme.New(gvk)
@@ -84,7 +84,7 @@ func TestAPITable(t *testing.T) {
 		if err != nil || spoken || strings.HasSuffix(gvk.Kind, "List") || strings.HasSuffix(gvk.Kind, "Options") {
 			continue
 		}
-		var want api
+		var want apiLifecycle
 		if d, ok := object.(interface{ APILifecycleDeprecated() (int, int) }); ok {
 			want.deprecated.major, want.deprecated.minor = d.APILifecycleDeprecated()
 		}
@@ -95,7 +95,7 @@ func TestAPITable(t *testing.T) {
 			APILifecycleReplacement() schema.GroupVersionKind
 		}); ok {
 			r := i.APILifecycleReplacement()
-			want.instead = strings.TrimPrefix(r.Group+"/"+r.Version+"/"+r.Kind, "/")
+			want.replacement = strings.TrimPrefix(r.Group+"/"+r.Version+"/"+r.Kind, "/")
 		}
 		if want.deprecated.isZero() && want.removed.isZero() {
 			continue

@@ -26,8 +26,8 @@ type Part struct {
 type Fleet struct{ Before, After []string }
 
 // Join combines the parts into one report. Findings, operators and plans that do not apply to all
-// clusters list their clusters. The names of the states and the order are those of the first part.
-// A report for a single cluster lists no clusters.
+// clusters list their clusters. The report has the state names of the first part. If there is only
+// one cluster, its findings list no clusters.
 func Join(parts []Part, fleet Fleet, opt CompareOptions) *Report {
 	r := joinParts(parts, fleet, opt)
 	r.addSettings(opt)
@@ -79,15 +79,15 @@ func (f Fleet) all() []string {
 	return slices.Compact(out)
 }
 
-// grouped collects the equal items of several parts in order of first appearance.
-type grouped[T any] struct {
+// itemGroups collects equal items with their clusters, in order of first appearance.
+type itemGroups[T any] struct {
 	items    []T
 	clusters [][]string
 	at       map[string]int
 }
 
 // add adds an item for some clusters. Items with equal keys are equal.
-func (a *grouped[T]) add(item T, clusters []string, key ...any) {
+func (a *itemGroups[T]) add(item T, clusters []string, key ...any) {
 	if a.at == nil {
 		a.at = map[string]int{}
 	}
@@ -102,7 +102,7 @@ func (a *grouped[T]) add(item T, clusters []string, key ...any) {
 }
 
 // each calls f with every item and its sorted clusters, or nil if these are all.
-func (a *grouped[T]) each(all []string, f func(item T, clusters []string)) {
+func (a *itemGroups[T]) each(all []string, f func(item T, clusters []string)) {
 	for i, item := range a.items {
 		itemClusters := slices.Compact(slices.Sorted(slices.Values(a.clusters[i])))
 		if slices.Equal(itemClusters, all) {
@@ -115,9 +115,9 @@ func (a *grouped[T]) each(all []string, f func(item T, clusters []string)) {
 // joiner combines the parts of a report.
 type joiner struct {
 	all      []string
-	findings grouped[Finding]
-	objects  grouped[OperatorReport] // each with at most one object
-	removals grouped[Removal]
+	findings itemGroups[Finding]
+	objects  itemGroups[OperatorReport] // each with at most one object
+	removals itemGroups[Removal]
 }
 
 // addPart adds the findings, objects and removals of a part.
@@ -143,7 +143,7 @@ func (j *joiner) addPart(p Part) {
 
 // fill adds the combined findings, operators and removals to r.
 func (j *joiner) fill(r *Report) {
-	var ops grouped[OperatorReport]
+	var ops itemGroups[OperatorReport]
 	j.objects.each(j.all, func(op OperatorReport, clusters []string) {
 		if op.Clusters = clusters; len(op.Added)+len(op.Changed)+len(op.Removed) > 0 {
 			ops.add(OperatorReport{Name: op.Name, From: op.From, To: op.To, Clusters: clusters}, nil, op.Name, clusters)
@@ -160,12 +160,12 @@ func (j *joiner) fill(r *Report) {
 		x.Clusters = clusters
 		r.Removals = append(r.Removals, x)
 	})
-	r.arrange(j.objects.items)
+	r.addMissingOperators(j.objects.items)
 }
 
-// arrange adds an operator for each finding whose operator is missing for the finding's clusters,
-// and sorts the report. It takes the versions of operators from known.
-func (r *Report) arrange(known []OperatorReport) {
+// addMissingOperators adds an operator for each finding whose operator is missing for the finding's
+// clusters, and sorts the report. The versions of operators are those in known.
+func (r *Report) addMissingOperators(known []OperatorReport) {
 	for _, f := range r.Findings {
 		missing := OperatorReport{Name: f.Operator, Clusters: f.Clusters}
 		if slices.ContainsFunc(r.Operators, func(op OperatorReport) bool { return op.Name == f.Operator && slices.Equal(op.Clusters, f.Clusters) }) {
@@ -180,9 +180,9 @@ func (r *Report) arrange(known []OperatorReport) {
 	r.sortOperators()
 }
 
-// onlyIn formats clusters as the prefix of a message, such as "38 clusters (c01, c02, c04 and 35
-// more): ". It returns "" if clusters is empty, which means all.
-func onlyIn(clusters []string) string {
+// clusterPrefix formats clusters as the prefix of a message, such as "38 clusters (c01, c02, c04 and
+// 35 more): ". It returns "" if clusters is empty, which means all.
+func clusterPrefix(clusters []string) string {
 	switch {
 	case len(clusters) == 0:
 		return ""

@@ -15,9 +15,9 @@ type qualityLocation struct {
 }
 
 // CodeQuality returns the report in the Code Quality format of GitLab, for merge requests. It
-// contains every finding without a waiver at its line in the committed files. A finding without a
-// file or in a removed file is at fallback, the path of the lock. Fingerprints are unique and equal
-// those of [SARIF], so GitLab recognizes findings.
+// contains every finding without a waiver at its line in the committed files. The location of a
+// finding without a file or in a removed file is fallback, the path of the lock. Fingerprints are
+// unique and equal those of [SARIF], so that GitLab recognizes findings of earlier runs.
 func CodeQuality(r *Report, fallback string) ([]byte, error) {
 	issues, seen := []qualityIssue{}, map[string]bool{}
 	for _, f := range r.Findings {

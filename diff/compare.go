@@ -48,7 +48,7 @@ type comparison struct {
 // resources. It returns an error for an invalid state or an unknown rule in opt.Severity.
 func Compare(before, after State, opt CompareOptions) (*Report, error) {
 	rules := rulesByID()
-	for _, id := range names(opt.Severity) {
+	for _, id := range sortedKeys(opt.Severity) {
 		if _, ok := rules[id]; !ok {
 			return nil, fmt.Errorf("unknown rule %q", id)
 		}

@@ -30,9 +30,9 @@ func (c *comparison) claim(f Finding) {
 	}
 }
 
-// covered reports whether a finding explains the field of o at path. An empty path means the whole
+// isCovered reports whether a finding explains the field of o at path. An empty path means the whole
 // object.
-func (c *comparison) covered(o *Object, path []step) bool {
+func (c *comparison) isCovered(o *Object, path []step) bool {
 	return slices.ContainsFunc(c.claimed[o.Key()], func(claim []step) bool { return hasPrefix(path, claim) })
 }
 
@@ -40,11 +40,11 @@ func hasPrefix(path, prefix []step) bool {
 	return len(prefix) <= len(path) && slices.Equal(path[:len(prefix)], prefix)
 }
 
-// wholeObject returns the covers of a finding that explains all fields of an object.
-func wholeObject() [][]step { return [][]step{{}} }
+// allFields returns the covers of a finding that explains all fields of an object.
+func allFields() [][]step { return [][]step{{}} }
 
-// nothing returns the covers of a finding that explains no changed field.
-func nothing() [][]step { return [][]step{} }
+// noFields returns the covers of a finding that explains no changed field.
+func noFields() [][]step { return [][]step{} }
 
 // change is a changed field. A value is nil if the field is absent.
 type change struct {
@@ -55,18 +55,18 @@ type change struct {
 // fieldDiff collects the changed fields of an object, except for those that findings explain and
 // for exemptions. It lists only the topmost field of a changed subtree.
 type fieldDiff struct {
-	c       *comparison
-	p       pair
-	exempts []exemption
-	changes []change
+	c          *comparison
+	p          pair
+	exemptions []exemption
+	changes    []change
 }
 
 // maxChanges limits the changes per object, because the states may be untrusted.
 const maxChanges = 1000
 
-// unexplained returns the changed fields of p that no finding explains.
-func (c *comparison) unexplained(p pair) []change {
-	d := fieldDiff{c: c, p: p, exempts: exemptions()}
+// unexplainedChanges returns the changed fields of p that no finding explains.
+func (c *comparison) unexplainedChanges(p pair) []change {
+	d := fieldDiff{c: c, p: p, exemptions: exemptions()}
 	d.compare(nil, c.claimed[p.after.Key()], comparedContent(p.before), comparedContent(p.after))
 	return d.changes
 }
@@ -83,13 +83,13 @@ func (d *fieldDiff) compare(at []step, claims [][]step, a, b any) {
 	x, mapA := a.(map[string]any)
 	y, mapB := b.(map[string]any)
 	if mapA && mapB || (mapA && b == nil || mapB && a == nil) && descend {
-		for _, name := range union(x, y) {
+		for _, name := range unionKeys(x, y) {
 			if n := len(at); n > 0 && at[n-1].by == name && (a == nil || b == nil) {
-				continue // the path of the other fields contains the key of the element
+				continue // the paths of the other fields contain the key of the element
 			}
 			d.compareField(at, step{key: name}, claims, x[name], y[name])
 		}
-		if has := sameKeys(x, y); !has { // a field is null on one side and absent on the other
+		if has := haveSameKeys(x, y); !has { // a field is null on one side and absent on the other
 			d.compareNulls(at, x, y)
 		}
 		return
@@ -109,7 +109,7 @@ func (d *fieldDiff) compare(at []step, claims [][]step, a, b any) {
 	d.changes = append(d.changes, change{at, a, b})
 }
 
-func sameKeys(x, y map[string]any) bool {
+func haveSameKeys(x, y map[string]any) bool {
 	for k := range x {
 		if _, has := y[k]; !has {
 			return false
@@ -120,7 +120,7 @@ func sameKeys(x, y map[string]any) bool {
 
 // compareNulls adds the fields that are null on one side and absent on the other.
 func (d *fieldDiff) compareNulls(at []step, x, y map[string]any) {
-	for _, name := range union(x, y) {
+	for _, name := range unionKeys(x, y) {
 		_, had := x[name]
 		_, has := y[name]
 		path := withStep(at, step{key: name})
@@ -185,7 +185,7 @@ func (d *fieldDiff) compareElements(at []step, claims [][]step, by string, l, m 
 	}
 	x, was := index(l)
 	y, is := index(m)
-	for _, name := range union(x, y) {
+	for _, name := range unionKeys(x, y) {
 		d.compareField(at, step{key: name, by: by}, claims, x[name], y[name])
 	}
 	other := func(of map[string]any) func(any) bool {
@@ -337,8 +337,8 @@ func formatSchemaPath(path []step) string {
 
 // exemption is a kind of change that is not reported.
 type exemption struct {
-	what, reason string
-	matches      func(d *fieldDiff, at []step, a, b any) bool
+	description, reason string
+	matches             func(d *fieldDiff, at []step, a, b any) bool
 }
 
 // exemptions returns all kinds of field changes that are not reported.
@@ -363,7 +363,7 @@ func exemptions() []exemption {
 		{"`description`, `title`, `example` and `externalDocs` in the schema of a CRD", "documentation", func(d *fieldDiff, at []step, _, _ any) bool {
 			return isCRD(d) && len(at) > 4 && at[3].key == "schema" && at[len(at)-2].key != "properties" && slices.Contains([]string{"description", "title", "example", "externalDocs"}, at[len(at)-1].key)
 		}},
-		{"`x-kubernetes-list-type: atomic`, `x-kubernetes-map-type: granular`, and limits of 0 or `false`, written out or left out in the schema of a CRD", "the default of the API server", func(d *fieldDiff, at []step, a, b any) bool {
+		{"`x-kubernetes-list-type: atomic`, `x-kubernetes-map-type: granular`, and limits of 0 or `false`, explicit or omitted in the schema of a CRD", "the default of the API server", func(d *fieldDiff, at []step, a, b any) bool {
 			return isCRD(d) && len(at) > 4 && at[3].key == "schema" && at[len(at)-2].key != "properties" && isSchemaDefault(at[len(at)-1].key, a) && isSchemaDefault(at[len(at)-1].key, b)
 		}},
 		{"`prefix` and `overlays` in `clusters.yaml`", "their effect on the cluster is compared", func(d *fieldDiff, at []step, _, _ any) bool {
@@ -394,7 +394,7 @@ func isSchemaDefault(keyword string, v any) bool {
 }
 
 func (d *fieldDiff) isExempt(at []step, a, b any) bool {
-	return len(at) > 0 && slices.ContainsFunc(d.exempts, func(x exemption) bool { return x.matches(d, at, a, b) })
+	return len(at) > 0 && slices.ContainsFunc(d.exemptions, func(x exemption) bool { return x.matches(d, at, a, b) })
 }
 
 // isVersions reports whether both values end with the operator's version of their state, and are

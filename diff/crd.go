@@ -22,7 +22,7 @@ type crdDiff struct {
 // compareCRDs reports changes of CRDs that exist on both sides.
 func compareCRDs(c *comparison) {
 	c.each(func(p pair) {
-		if !p.both() {
+		if !p.onBothSides() {
 			return
 		}
 		d := crdDiff{c, p.before, p.after}

@@ -87,10 +87,10 @@ func (d crdDiff) reportAddedVersion(v k8s.CRDVersion, old k8s.CRD) {
 			lost = append(lost, at)
 		}
 	}}
-	w.root(from.Schema, v.Schema)
+	w.compareSchemas(from.Schema, v.Schema)
 	if len(lost) > 0 {
 		d.add("crd.version-differs", Finding{
-			Field: v.Name, Before: from.Name, After: v.Name, steps: versionSteps(v.Name, "schema"), covers: nothing(),
+			Field: v.Name, Before: from.Name, After: v.Name, steps: versionSteps(v.Name, "schema"), covers: noFields(),
 			Message: fmt.Sprintf("%s lacks %s of %s, and there is no conversion webhook: %s",
 				v.Name, pluralize(len(lost), "field", "fields"), from.Name, diag.Some(lost, 5)),
 		})
@@ -126,18 +126,18 @@ func (d crdDiff) compareVersion(a, b k8s.CRDVersion) {
 		if !slices.Contains(b.Selectable, s) {
 			d.add("crd.selectable-field-removed", Finding{
 				Field: b.Name + " " + s, Before: s, steps: versionSteps(b.Name, "selectableFields"), covers: [][]step{append(versionSteps(b.Name, "selectableFields"), step{key: s, by: "jsonPath"})},
-				Message: fmt.Sprintf("%s can no longer be selected by", s),
+				Message: fmt.Sprintf("field selectors can no longer use %s", s),
 			})
 		}
 	}
 	// Clients cannot write a version that neither side serves, but the schema of the storage
 	// version determines which fields are preserved.
-	worst := Critical
+	limit := Critical
 	if !a.Served && !b.Served {
 		if !a.Storage && !b.Storage {
 			return
 		}
-		worst = Low
+		limit = Low
 	}
 	var added []string
 	var covers [][]step
@@ -150,11 +150,11 @@ func (d crdDiff) compareVersion(a, b k8s.CRDVersion) {
 			for i := range f.covers {
 				f.covers[i] = inSchema(f.covers[i])
 			}
-			d.add(rule, f, append(capped, worst)...)
+			d.add(rule, f, append(capped, limit)...)
 		},
 		added: func(at string, steps []step) { added, covers = append(added, at), append(covers, inSchema(steps)) },
 	}
-	w.root(a.Schema, b.Schema)
+	w.compareSchemas(a.Schema, b.Schema)
 	if len(added) > 0 {
 		d.add("crd.fields-added", Finding{
 			Field: b.Name, After: diag.Some(added, 40), steps: versionSteps(b.Name, "schema"), covers: covers,

@@ -32,7 +32,7 @@ func compareDeletions(c *comparison) {
 		switch {
 		case p.before == nil:
 			c.add("data.crd-added", p.after, Finding{
-				After: diag.Some(k8s.ParseCRD(p.after.Content).Served(), 8), Message: "new kind, " + k8s.Text(p.after.Content, "spec", "scope"), steps: stepPath("metadata", "name"), covers: wholeObject(),
+				After: diag.Some(k8s.ParseCRD(p.after.Content).Served(), 8), Message: "new kind, " + k8s.Text(p.after.Content, "spec", "scope"), steps: stepPath("metadata", "name"), covers: allFields(),
 			})
 		case p.after == nil:
 			c.reportRemovedCRD(p.before)
@@ -46,63 +46,63 @@ func compareDeletions(c *comparison) {
 	}
 	c.each(func(p pair) {
 		if p.after == nil {
-			c.add("data.namespace-removed", p.before, Finding{covers: wholeObject(), Message: "the namespace is removed: " + c.before.describeRemoval(p.before, "and everything in it")})
+			c.add("data.namespace-removed", p.before, Finding{covers: allFields(), Message: "the namespace is removed: " + c.before.describeRemoval(p.before, "and everything in it")})
 		}
 	}, "Namespace")
-	for _, kind := range names(rules) {
+	for _, kind := range sortedKeys(rules) {
 		c.each(func(p pair) {
 			if p.after == nil && !isLeftBehind(c.before, c.after, p.before.Operator) {
-				c.add(rules[kind][0], p.before, Finding{Message: rules[kind][1], covers: wholeObject()})
+				c.add(rules[kind][0], p.before, Finding{Message: rules[kind][1], covers: allFields()})
 			}
 		}, kind)
 	}
 }
 
-// describeRemoval describes what the GitOps tool does with an object that is removed from the tree,
-// and with its dependents. along names the dependents.
+// describeRemoval describes the effect of removing an object from the tree on the object and its
+// dependents. along names the dependents.
 func (s *State) describeRemoval(o *Object, along string) string {
 	removal, tool := profile.RemovalOf(o.Content)
 	switch {
-	case !s.protects(o):
+	case !s.isProtected(o):
 		return "it is deleted, " + along
-	case !s.keeps(o) && removal == profile.RemovalConfirm:
+	case !s.isNeverPruned(o) && removal == profile.RemovalConfirm:
 		return tool + " deletes it after a confirmation, " + along
 	}
 	return "it is protected and not pruned; a manual deletion deletes it " + along
 }
 
-// protects reports whether the GitOps tool does not prune the object without confirmation.
-func (s *State) protects(o *Object) bool {
+// isProtected reports whether the GitOps tool does not prune the object without confirmation.
+func (s *State) isProtected(o *Object) bool {
 	removal, _ := profile.RemovalOf(o.Content)
-	return removal != profile.RemovalPrune || s.keeps(o)
+	return removal != profile.RemovalPrune || s.isNeverPruned(o)
 }
 
-// keeps reports whether the GitOps tool never prunes the object, regardless of annotations. Some
+// isNeverPruned reports whether the GitOps tool never prunes the object, regardless of annotations. Some
 // tools do not track CRDs. A tool that applies each operator separately never empties the piece of
 // a Namespace.
-func (s *State) keeps(o *Object) bool {
+func (s *State) isNeverPruned(o *Object) bool {
 	return s.KeepsDefinitions && k8s.IsCRD(o.Content) || s.ByOperator && o.Key().Is("Namespace")
 }
 
 // reportRemovedCRD reports a removed CRD and its custom resources in the repository.
 func (c *comparison) reportRemovedCRD(crd *Object) {
-	serves := crd.serves()
+	serves := crd.definedKind()
 	orphans := c.after.objectsOf(serves)
-	f := Finding{covers: wholeObject(), Before: diag.Some(k8s.ParseCRD(crd.Content).Served(), 8), Message: fmt.Sprintf("the CRD of %s is removed: %s", serves.Kind, c.before.describeRemoval(crd, "and every object of it in the cluster"))}
+	f := Finding{covers: allFields(), Before: diag.Some(k8s.ParseCRD(crd.Content).Served(), 8), Message: fmt.Sprintf("the CRD of %s is removed: %s", serves.Kind, c.before.describeRemoval(crd, "and every object of it in the cluster"))}
 	if n := len(orphans); n > 0 {
 		f.Message += fmt.Sprintf("; including %s of this repository", pluralize(n, "object", "objects"))
 	}
 	if kin := c.newGroups(serves); kin != "" {
 		f.Message += "; the kind exists in group " + kin + " now: objects have to be migrated first"
 	}
-	worst := Critical
+	limit := Critical
 	if crd.Operator == "quayside" {
-		worst = Low // OperatorCondition: its objects belong to operators and are deleted with the last operator
+		limit = Low // OperatorCondition: its objects belong to operators and are deleted with the last operator
 	}
-	c.add("data.crd-removed", crd, f, worst)
+	c.add("data.crd-removed", crd, f, limit)
 	for _, o := range orphans {
 		c.add("data.resource-orphaned", o, Finding{
-			Operator: crd.Operator, Field: "kind", Message: fmt.Sprintf("the CRD of %s is removed", serves.GroupKind()), steps: stepPath("kind"), covers: nothing(),
+			Operator: crd.Operator, Field: "kind", Message: fmt.Sprintf("the CRD of %s is removed", serves.GroupKind()), steps: stepPath("kind"), covers: noFields(),
 		})
 	}
 }
@@ -151,7 +151,7 @@ func immutableKinds() []immutableFields {
 func compareImmutable(c *comparison) {
 	for _, k := range immutableKinds() {
 		c.each(func(p pair) {
-			if !p.both() {
+			if !p.onBothSides() {
 				return
 			}
 			for _, f := range k.fields {
@@ -160,7 +160,7 @@ func compareImmutable(c *comparison) {
 		}, k.kind)
 	}
 	c.each(func(p pair) {
-		if !p.both() || !k8s.True(p.before.Content, "immutable") {
+		if !p.onBothSides() || !k8s.True(p.before.Content, "immutable") {
 			return
 		}
 		for _, f := range []string{"data", "binaryData", "stringData", "immutable"} {
@@ -174,7 +174,7 @@ func compareImmutable(c *comparison) {
 func (c *comparison) checkImmutable(p pair, k immutableFields, where []string) {
 	a, b := k8s.At(p.before.Content, where...), k8s.At(p.after.Content, where...)
 	if k.except != nil {
-		for _, name := range union(asMap(a), asMap(b)) {
+		for _, name := range unionKeys(asMap(a), asMap(b)) {
 			if !slices.Contains(k.except, name) {
 				c.checkImmutable(p, immutableFields{kind: k.kind}, append(slices.Clone(where), name))
 			}
@@ -187,7 +187,7 @@ func (c *comparison) checkImmutable(p pair, k immutableFields, where []string) {
 	}
 	f := Finding{Field: name, Before: formatValue(a), After: formatValue(b), Message: name + " cannot be changed", steps: stepPath(where...)}
 	if asMap(a) != nil || asMap(b) != nil {
-		f.covers = nothing() // other findings explain the changes of its fields
+		f.covers = noFields() // other findings explain the changes of its fields
 	}
 	if p.after.Key().Kind == "Secret" && name != "type" {
 		f.Before, f.After = "", "" // contents of Secrets are never reported

@@ -33,7 +33,7 @@ func engineObjects(f File) ([]Object, error) {
 		wrapped.Data = slices.Concat([]byte("data:\n"), f.Data)
 	}
 	if isManifest(f.Path) && !list {
-		if objects, err := read(f, nil); err != nil || len(objects) > 0 {
+		if objects, err := parseObjects(f, nil); err != nil || len(objects) > 0 {
 			return objects, err
 		}
 	}
@@ -65,7 +65,7 @@ func mapByCluster(v any) any {
 }
 
 // AppliedDirs returns the directories of a tree that a GitOps tool's object applies, such as
-// "operators/my-etcd.etcd". These are the ends of the fields called path.
+// "operators/my-etcd.etcd". It takes them from the fields named path.
 func (o *Object) AppliedDirs() []string {
 	var out []string
 	forEachField(o.Content, "", func(_, name string, v any) {
@@ -78,12 +78,12 @@ func (o *Object) AppliedDirs() []string {
 	return out
 }
 
-// forEachField calls visit for every field in v, sorted by name within an object. visit receives
-// the name of the field, and in, the name of the field that contains it.
+// forEachField calls visit for every field in v, sorted by name within an object. The argument in is
+// the name of the field that contains the visited field.
 func forEachField(v any, in string, visit func(in, name string, v any)) {
 	switch x := v.(type) {
 	case map[string]any:
-		for _, name := range names(x) {
+		for _, name := range sortedKeys(x) {
 			visit(in, name, x[name])
 			forEachField(x[name], name, visit)
 		}
@@ -125,8 +125,9 @@ func treeDir(name string) string {
 	return ""
 }
 
-// engineSeverity returns the severity of a changed field in an object of a GitOps tool. It is high
-// unless the field affects neither which files are applied, nor the repository, nor the cluster.
+// engineSeverity returns the severity of a changed field in an object of a GitOps tool. It is
+// critical if the host of a URL changes, low if the field does not affect the applied files, the
+// repository or the cluster, and high otherwise.
 func engineSeverity(ch change) Severity {
 	last := ch.path[len(ch.path)-1].key
 	a, _ := ch.before.(string)
@@ -138,13 +139,13 @@ func engineSeverity(ch change) Severity {
 		return Low
 	case last == "path" && path.Dir(treeDir(a)) == layout.Pieces && path.Dir(treeDir(b)) == layout.Pieces && strings.TrimSuffix(a, treeDir(a)) == strings.TrimSuffix(b, treeDir(b)):
 		return Low // a cluster starts or stops sharing pieces with others
-	case last == "sources" && (containsOnlyCRDs(ch.before, ch.after) || startsLeaving(ch.before, ch.after)):
+	case last == "sources" && (differOnlyInCRDs(ch.before, ch.after) || startsLeaving(ch.before, ch.after)):
 		return Low
 	case (last == "path" || last == "directory") && isLeavingOf(b, a):
 		return Low // rule upgrade.removed reports the operator
 	case last == "argocd.argoproj.io/manifest-generate-paths":
-		return Low // when Argo CD compares the sources, not which sources
-	case hasOtherHost(ch.before, ch.after):
+		return Low // affects when Argo CD compares the sources, not which sources it compares
+	case haveDifferentHosts(ch.before, ch.after):
 		return Critical
 	}
 	return High
@@ -173,8 +174,8 @@ func isLeavingOf(name, other string) bool {
 	return path.Dir(dir) == layout.Leaving && treeDir(other) != "" && strings.HasPrefix(other, strings.TrimSuffix(name, dir))
 }
 
-// containsOnlyCRDs reports whether two lists of sources differ only in directories of CRDs.
-func containsOnlyCRDs(a, b any) bool {
+// differOnlyInCRDs reports whether two lists of sources differ only in directories of CRDs.
+func differOnlyInCRDs(a, b any) bool {
 	repos := func(v any) []string {
 		var out []string
 		list, _ := v.([]any)

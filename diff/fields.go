@@ -64,13 +64,14 @@ func formatLong(v any) string {
 	return string(data)
 }
 
+// maxShown is the maximum length of a formatted value in bytes.
 const maxShown = 300
 
-// names returns the sorted keys of m.
-func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+// sortedKeys returns the sorted keys of m.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// union returns the sorted keys of a and b.
-func union[A, B any](a map[string]A, b map[string]B) []string {
+// unionKeys returns the sorted keys of a and b.
+func unionKeys[A, B any](a map[string]A, b map[string]B) []string {
 	all := make(map[string]bool, len(a)+len(b))
 	for k := range a {
 		all[k] = true
@@ -78,5 +79,5 @@ func union[A, B any](a map[string]A, b map[string]B) []string {
 	for k := range b {
 		all[k] = true
 	}
-	return names(all)
+	return sortedKeys(all)
 }

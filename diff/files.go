@@ -34,15 +34,15 @@ const (
 
 // Objects parses the Kubernetes objects of files, in order. It skips files without an extension of
 // YAML or JSON, and documents without apiVersion, kind or name. Object.Operator is taken from the
-// owner labels. CRDs have no label for the namespace, so it is taken from pins. The error lists all
-// invalid files.
+// owner labels. CRDs have no label for the namespace, so their namespace is taken from pins. The
+// error lists all invalid files.
 func Objects(files []File, pins []lockfile.Pin) ([]Object, error) {
 	return collectObjects(files, pins, nil, nil)
 }
 
-// collectObjects parses files like Objects, but avoids repeated work: it parses only the head of a
-// CRD whose file in twins is equal, and returns the objects in known for a file with the same path
-// and content.
+// collectObjects parses files like Objects, but avoids repeated work. twins are the files of the
+// other side by path: of an equal CRD, it parses only the head. known are objects of the other side:
+// it reuses those of a file with the same path and content.
 func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, known []Object) ([]Object, error) {
 	have := map[string][]Object{}
 	for _, o := range known {
@@ -72,7 +72,7 @@ func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, 
 			continue
 		}
 		work.Go(func() error {
-			got[i], errs[i] = readBeside(f, twins, pins)
+			got[i], errs[i] = parseWithTwin(f, twins, pins)
 			return nil
 		})
 	}
@@ -86,14 +86,15 @@ func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, 
 	return slices.Concat(got...), faults.Err()
 }
 
-// readBeside parses a file. If the file in twins is equal, it parses only the head of a CRD.
-func readBeside(f File, twins map[string][]byte, pins []lockfile.Pin) ([]Object, error) {
+// parseWithTwin parses a file. If the file with the same path in twins is equal, it parses only the
+// head of a CRD.
+func parseWithTwin(f File, twins map[string][]byte, pins []lockfile.Pin) ([]Object, error) {
 	if twin, ok := twins[f.Path]; ok && bytes.Equal(twin, f.Data) {
-		if o, ok := readHead(f, pins); ok {
+		if o, ok := parseHead(f, pins); ok {
 			return []Object{o}, nil
 		}
 	}
-	return read(f, pins)
+	return parseObjects(f, pins)
 }
 
 // BaseFiles returns the files of a tree in dir that contain the rendered objects, without overlays of
@@ -124,14 +125,14 @@ func ownObjects(files []File, definitions []Object) (objects []Object, skipped [
 	needles := [][]byte{[]byte("Namespace")}
 	for _, o := range definitions {
 		if o.Key().Is(crdKind) {
-			needles = append(needles, []byte(o.serves().Group+"/"))
+			needles = append(needles, []byte(o.definedKind().Group+"/"))
 		}
 	}
 	for _, f := range files {
 		if !isManifest(f.Path) || !containsAny(f.Data, needles) {
 			continue
 		}
-		got, err := read(f, nil)
+		got, err := parseObjects(f, nil)
 		if err != nil {
 			skipped = append(skipped, f.Path)
 			continue
@@ -152,8 +153,8 @@ func isManifest(path string) bool {
 	return strings.HasSuffix(path, ".yaml") || strings.HasSuffix(path, ".yml") || strings.HasSuffix(path, ".json")
 }
 
-// read parses the objects of a file.
-func read(f File, pins []lockfile.Pin) ([]Object, error) {
+// parseObjects parses the objects of a file.
+func parseObjects(f File, pins []lockfile.Pin) ([]Object, error) {
 	docs, err := parseContents(f)
 	if err != nil {
 		return nil, err
@@ -186,8 +187,8 @@ func parseContents(f File) ([]map[string]any, error) {
 	return docs, err
 }
 
-// ParseBuilt returns an object that an overlay builds, from JSON. sources are the files that may
-// change it, the most likely one first. There must be at least one.
+// ParseBuilt parses an object that an overlay builds from JSON. sources are the files that may have
+// changed the object, the most likely one first. There must be at least one.
 func ParseBuilt(data []byte, pins []lockfile.Pin, sources []File) (Object, error) {
 	content, err := Content(data)
 	return NewBuilt(content, pins, sources), err

@@ -33,11 +33,11 @@ type Finding struct {
 	was, is *Object // the object on both sides; nil if absent
 	steps   []step  // path to Field in the file
 
-	covers [][]step // paths of the fields of where that the finding explains; nil means steps
+	covers [][]step // paths of the fields, in the object where, that the finding explains; nil means steps
 
-	locations []location // all locations of the same change, including the first; nil if there is only one
-	clause    *clause    // permissions in the finding, or nil
-	partly    bool       // whether some images were not scanned
+	locations     []location // all locations of the same change, including the first; nil if there is only one
+	clause        *clause    // permissions in the finding, or nil
+	partlyScanned bool       // whether some images were not scanned
 }
 
 // location is one of several locations of a finding.

@@ -36,13 +36,13 @@ func groupFindings(findings []Finding) []group {
 		out[i].findings = append(out[i].findings, f)
 	}
 	slices.SortStableFunc(out, func(a, b group) int {
-		return cmp.Or(cmp.Compare(countWaived(a), countWaived(b)), cmp.Compare(b.severity, a.severity), strings.Compare(a.rule.ID, b.rule.ID))
+		return cmp.Or(cmp.Compare(waivedRank(a), waivedRank(b)), cmp.Compare(b.severity, a.severity), strings.Compare(a.rule.ID, b.rule.ID))
 	})
 	return out
 }
 
-// countWaived returns 1 if the findings of the group are waived, or else 0.
-func countWaived(g group) int {
+// waivedRank returns the rank of a group for sorting: 1 if its findings are waived, or else 0.
+func waivedRank(g group) int {
 	if g.findings[0].Waiver != "" {
 		return 1
 	}
@@ -179,7 +179,9 @@ func (o OperatorReport) objectLists() []string {
 }
 
 // title returns the name of the operator, preceded by its clusters if these are not all.
-func (o OperatorReport) title() string { return onlyIn(o.Clusters) + cmp.Or(o.Name, "(no operator)") }
+func (o OperatorReport) title() string {
+	return clusterPrefix(o.Clusters) + cmp.Or(o.Name, "(no operator)")
+}
 
 // subject returns the object and the field of a finding.
 func (f Finding) subject() string { return strings.TrimSpace(f.Object.String() + " " + f.Field) }

@@ -140,7 +140,7 @@ func TestHonestUpgrades(t *testing.T) {
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "%d upgrades\n", upgrades)
-	for _, k := range names(counts) {
+	for _, k := range sortedKeys(counts) {
 		fmt.Fprintf(&out, "%5d %s\n", counts[k], k)
 	}
 	if *whole {

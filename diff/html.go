@@ -40,7 +40,7 @@ type htmlPage struct {
 	Headline, Before, After     string
 	Counts                      []htmlCount
 	Waived                      int
-	Left                        []string // messages about items that were omitted for lack of space
+	Omitted                     []string // messages about items that were omitted for lack of space
 	Verdict                     *htmlVerdict
 	Filter                      bool // whether at least one filter has several values
 	Names, Clusters, Severities []string
@@ -63,14 +63,14 @@ type htmlVerdict struct {
 }
 
 type htmlOperator struct {
-	ID                    int
-	Name, In, Range, Step string // In: names of the clusters; Range: their indexes in the list of all clusters, such as "0-2 7"; both are empty for all clusters
-	Words                 string // numbers of findings and objects
-	Counts                []htmlCount
-	Objects               []htmlObjects
-	Open                  bool
-	Groups                []htmlGroup
-	Left                  string
+	ID                             int
+	Name, In, Range, VersionChange string // In: names of the clusters; Range: their indexes in the list of all clusters, such as "0-2 7"; both are empty for all clusters
+	Summary                        string // numbers of findings and objects
+	Counts                         []htmlCount
+	Objects                        []htmlObjects
+	Open                           bool
+	Groups                         []htmlGroup
+	Omitted                        string
 }
 
 // htmlObjects is a list of added or removed objects.
@@ -80,9 +80,9 @@ type htmlObjects struct {
 }
 
 type htmlGroup struct {
-	Severity, Kind, Label, Title, Rule, Why, Words string // Kind: value for the filter by severity
-	Open                                           bool
-	Findings                                       []htmlFinding
+	Severity, FilterValue, Label, Title, Rule, Why, Count string // Kind: value for the filter by severity
+	Open                                                  bool
+	Findings                                              []htmlFinding
 }
 
 type htmlFinding struct {
@@ -95,13 +95,12 @@ type htmlRemoval struct {
 	Steps           []Step
 }
 
-// fewOperators is the maximum number of operators that are all expanded. fewFaults is the maximum
-// number of policy faults whose list is expanded. Groups of waived findings and of severity info
-// are always collapsed.
+// Limits above which sections are collapsed or lists are cut. Groups of waived findings and of
+// severity info are always collapsed.
 const (
-	fewOperators = 3
-	fewFaults    = 10
-	fewNames     = 20 // maximum number of objects in a list
+	maxExpandedOperators = 3  // with more operators, only those with severe findings are expanded
+	maxExpandedFaults    = 10 // with more policy faults, their list is collapsed
+	maxListedNames       = 20 // objects in a list
 )
 
 // newHTMLPage returns the template data for a report.
@@ -115,7 +114,7 @@ func newHTMLPage(r *Report) htmlPage {
 	p.Verdict = htmlVerdictOf(r.Verdict)
 	p.setFilters(r)
 	p.addOperators(r)
-	plans := room(MaxPage / 16)
+	plans := byteBudget(MaxPage / 16)
 	for _, removal := range r.Removals {
 		p.Removals = append(p.Removals, htmlRemoval{sanitize.Truncate(removal.Operator, 200), clusterNames(removal.Clusters), formatRanges(removal.Clusters, r.Clusters), plans.steps(removal.Steps())})
 		if !plans.fit(p.Removals[len(p.Removals)-1].Name) {
@@ -125,7 +124,7 @@ func newHTMLPage(r *Report) htmlPage {
 	}
 	p.Reading = htmlReading(r.Reading)
 	p.noteOmitted(len(r.Reading)-len(p.Reading), "operator with changes", "operators with changes")
-	budget := room(MaxPage / 16)
+	budget := byteBudget(MaxPage / 16)
 	for _, note := range r.Notes {
 		if text := sanitize.Truncate(note, 600); budget.fit(text) {
 			p.Notes = append(p.Notes, text)
@@ -138,7 +137,7 @@ func newHTMLPage(r *Report) htmlPage {
 // noteOmitted adds a message that n items were omitted for lack of space.
 func (p *htmlPage) noteOmitted(n int, one, many string) {
 	if n > 0 {
-		p.Left = append(p.Left, pluralize(n, one+" is", many+" are")+" omitted to keep this page short: use -o json for everything.")
+		p.Omitted = append(p.Omitted, pluralize(n, one+" is", many+" are")+" omitted to keep this page short: use -o json for everything.")
 	}
 }
 
@@ -153,7 +152,7 @@ func moreText(n int, one, many string) string {
 // setFilters sets the values of the filters.
 func (p *htmlPage) setFilters(r *Report) {
 	names := map[string]bool{}
-	lists := room(MaxPage / 16)
+	lists := byteBudget(MaxPage / 16)
 	for _, op := range r.Operators {
 		if name := operatorTitle(op.Name); !names[name] && lists.fit(name, name) {
 			names[name] = true
@@ -182,7 +181,7 @@ func (p *htmlPage) addOperators(r *Report) {
 	key := func(operator string, clusters []string) string {
 		return operator + "\x00" + strings.Join(clusters, "\x00")
 	}
-	headBudget := room(MaxPage / 4)
+	headBudget := byteBudget(MaxPage / 4)
 	at, all := map[string]int{}, map[string][]Finding{}
 	for _, f := range r.Findings {
 		k := key(f.Operator, f.Clusters)
@@ -191,17 +190,17 @@ func (p *htmlPage) addOperators(r *Report) {
 	for _, op := range r.Operators {
 		k := key(op.Name, op.Clusters)
 		item := htmlOperator{
-			ID: len(p.Operators) + 1, Name: operatorTitle(op.Name), In: clusterNames(op.Clusters), Range: formatRanges(op.Clusters, r.Clusters), Step: sanitize.Truncate(op.versionChange(), 200),
-			Words: strings.TrimPrefix(formatCounts(all[k])+"; "+op.objectCounts(), "; "), Counts: htmlCounts(all[k]),
+			ID: len(p.Operators) + 1, Name: operatorTitle(op.Name), In: clusterNames(op.Clusters), Range: formatRanges(op.Clusters, r.Clusters), VersionChange: sanitize.Truncate(op.versionChange(), 200),
+			Summary: strings.TrimPrefix(formatCounts(all[k])+"; "+op.objectCounts(), "; "), Counts: htmlCounts(all[k]),
 		}
 		item.addObjects("added", op.Added)
 		item.addObjects("removed", op.Removed)
-		item.Open = len(r.Operators) <= fewOperators || slices.ContainsFunc(all[k], func(f Finding) bool { return f.Severity >= High && f.Waiver == "" })
+		item.Open = len(r.Operators) <= maxExpandedOperators || slices.ContainsFunc(all[k], func(f Finding) bool { return f.Severity >= High && f.Waiver == "" })
 		var names []string
 		for _, o := range item.Objects {
 			names = append(names, o.Names...)
 		}
-		if !headBudget.fit(append(names, item.Name, item.Name, item.In, item.In, item.Range, item.Step, item.Step)...) || !headBudget.fit(item.Words) {
+		if !headBudget.fit(append(names, item.Name, item.Name, item.In, item.In, item.Range, item.VersionChange, item.VersionChange)...) || !headBudget.fit(item.Summary) {
 			p.noteOmitted(len(r.Operators)-len(p.Operators), "operator", "operators")
 			break
 		}
@@ -209,7 +208,7 @@ func (p *htmlPage) addOperators(r *Report) {
 		p.Operators = append(p.Operators, item)
 	}
 	shown := map[string][]Finding{}
-	bodyBudget, full := room(MaxPage/2), false
+	bodyBudget, full := byteBudget(MaxPage/2), false
 	var omitted []Finding
 	for _, f := range r.Findings {
 		k := key(f.Operator, f.Clusters)
@@ -221,12 +220,12 @@ func (p *htmlPage) addOperators(r *Report) {
 		shown[k] = append(shown[k], f)
 	}
 	p.noteOmitted(len(omitted), "finding", "findings")
-	p.Left = append(p.Left, omittedGroups(omitted)...)
+	p.Omitted = append(p.Omitted, omittedGroups(omitted)...)
 	for k, i := range at {
 		op := &p.Operators[i]
 		op.Groups = htmlGroups(shown[k])
 		if left := len(all[k]) - len(shown[k]); left > 0 {
-			op.Left = fmt.Sprintf("%s of this operator omitted: use -o json for everything.", pluralize(left, "finding is", "findings are"))
+			op.Omitted = fmt.Sprintf("%s of this operator omitted: use -o json for everything.", pluralize(left, "finding is", "findings are"))
 		}
 	}
 }
@@ -237,7 +236,7 @@ func (o *htmlOperator) addObjects(change string, refs []Ref) {
 		return
 	}
 	list := htmlObjects{Title: pluralize(len(refs), "object "+change, "objects "+change)}
-	for _, name := range refNames(refs[:min(len(refs), fewNames)]) {
+	for _, name := range refNames(refs[:min(len(refs), maxListedNames)]) {
 		list.Names = append(list.Names, sanitize.Truncate(name, 600))
 	}
 	list.More = moreText(len(refs)-len(list.Names), "object", "objects")
@@ -257,8 +256,8 @@ func htmlVerdictOf(v *PolicyResult) *htmlVerdict {
 	if v == nil {
 		return nil
 	}
-	out := &htmlVerdict{Fail: v.Fail, Short: len(v.Faults) <= fewFaults, Title: pluralize(len(v.Faults), "finding", "findings")}
-	budget := room(MaxPage / 16)
+	out := &htmlVerdict{Fail: v.Fail, Short: len(v.Faults) <= maxExpandedFaults, Title: pluralize(len(v.Faults), "finding", "findings")}
+	budget := byteBudget(MaxPage / 16)
 	for _, f := range v.Faults {
 		f = Fault{Policy: sanitize.Truncate(f.Policy, 100), Message: sanitize.Truncate(f.Message, 400), Rule: sanitize.Truncate(f.Rule, 100), Operator: sanitize.Truncate(f.Operator, 200), Subject: sanitize.Truncate(f.Subject, 300)}
 		if !budget.fit(f.Policy, f.Message, f.Rule, f.Operator, f.Subject) {
@@ -279,12 +278,12 @@ func htmlVerdictOf(v *PolicyResult) *htmlVerdict {
 func htmlGroups(findings []Finding) []htmlGroup {
 	var out []htmlGroup
 	for _, g := range groupFindings(findings) {
-		hg := htmlGroup{Severity: g.severity.String(), Kind: g.severity.String(), Label: g.severity.String(), Title: g.rule.Title, Rule: g.rule.ID, Why: g.rule.Why}
-		if countWaived(g) == 1 {
-			hg.Kind, hg.Label, hg.Severity = "waived", "waived, "+hg.Label, "info"
+		hg := htmlGroup{Severity: g.severity.String(), FilterValue: g.severity.String(), Label: g.severity.String(), Title: g.rule.Title, Rule: g.rule.ID, Why: g.rule.Why}
+		if waivedRank(g) == 1 {
+			hg.FilterValue, hg.Label, hg.Severity = "waived", "waived, "+hg.Label, "info"
 		}
 		hg.Open = hg.Severity != Info.String()
-		hg.Words = pluralize(len(g.findings), "finding", "findings")
+		hg.Count = pluralize(len(g.findings), "finding", "findings")
 		for _, f := range g.findings {
 			hg.Findings = append(hg.Findings, htmlFindingOf(f))
 		}
@@ -320,7 +319,7 @@ func operatorTitle(operator string) string {
 
 // clusterNames returns the names of clusters, cut to 600 bytes, or "" for all clusters.
 func clusterNames(clusters []string) string {
-	return sanitize.Truncate(strings.TrimSuffix(onlyIn(clusters), ": "), 600)
+	return sanitize.Truncate(strings.TrimSuffix(clusterPrefix(clusters), ": "), 600)
 }
 
 // formatRanges returns the indexes of names in a sorted list, such as "0-2 7", or "" if names is
@@ -352,25 +351,25 @@ func formatRanges(names, list []string) string {
 	return strings.Join(out, " ")
 }
 
-// room is the number of bytes that remain for one part of a page.
-type room int
+// byteBudget is the number of bytes that remain for one part of a page.
+type byteBudget int
 
-// itemOverhead is an upper bound in bytes for the markup of one item: an operator with its row in the
-// contents, or a finding in its own group.
+// itemOverhead is an upper bound in bytes for the markup of one item: an operator with its row in
+// the table of contents, or a finding in its own group.
 const itemOverhead = 1800
 
 // fit subtracts the size of texts and of their markup. It reports whether they fit. Once it has
 // returned false, it always returns false.
-func (r *room) fit(texts ...string) bool {
+func (r *byteBudget) fit(texts ...string) bool {
 	*r -= itemOverhead
 	for _, s := range texts {
-		*r -= room(escapedLength(s))
+		*r -= byteBudget(escapedLength(s))
 	}
 	return *r >= 0
 }
 
 // steps returns the steps of a plan with as many lines as fit, and a note about the omitted lines.
-func (r *room) steps(list []Step) []Step {
+func (r *byteBudget) steps(list []Step) []Step {
 	var out []Step
 	for _, s := range list {
 		step := Step{Title: s.Title}

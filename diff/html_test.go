@@ -18,7 +18,7 @@ import (
 // that differs in one cluster.
 func fleetReport() *Report {
 	long := strings.Repeat("very-long-", 24) + "name"
-	r := &Report{Before: "main", After: "upgrade", Notes: []string{"not compared, because they are not valid YAML: " + long + ".yaml"}}
+	r := &Report{Before: "main", After: "upgrade", Notes: []string{"invalid YAML files were not compared: " + long + ".yaml"}}
 	for i := range 12 {
 		r.Clusters = append(r.Clusters, fmt.Sprintf("c%02d", i))
 	}
@@ -150,7 +150,7 @@ func TestPageFits(t *testing.T) {
 // TestPlanOfManyLinesFits checks that a long plan shows its first lines and the number of others.
 func TestPlanOfManyLinesFits(t *testing.T) {
 	lines := slices.Repeat([]string{"kubectl delete"}, 50)
-	space := room(10 * (itemOverhead + len(lines[0]) + 6))
+	space := byteBudget(10 * (itemOverhead + len(lines[0]) + 6))
 	got := space.steps([]Step{{Title: "First", Lines: lines}})
 	n := len(got[0].Lines) - 1
 	if n < 5 || n > 10 || !slices.Equal(got[0].Lines[:n], lines[:n]) || !strings.Contains(got[0].Lines[n], fmt.Sprint(50-n)+" ") {

@@ -28,7 +28,7 @@ func imageRules() []Rule {
 type imageUse struct {
 	imageref.Ref
 	in    string // kind and name of the object, such as "Deployment manager"
-	at    string // location in the object, such as "container manager"; in and at are equal across versions
+	at    string // location in the object, such as "container manager"; like in, it is the same in all versions
 	where *Object
 	steps []step
 
@@ -36,8 +36,8 @@ type imageUse struct {
 	field     []step // path of the field that contains the image, which a finding explains
 }
 
-// place identifies the location of the image in both states.
-func (u imageUse) place() string { return u.in + " " + u.at }
+// locationKey identifies the location of the image in both states.
+func (u imageUse) locationKey() string { return u.in + " " + u.at }
 
 // looksLikeImage reports whether s is an image reference that includes a registry with a dot, and a
 // tag or digest.
@@ -151,7 +151,7 @@ func operatorImages(v *view) map[string][]imageUse {
 // compareImages reports changes of images by operator.
 func compareImages(c *comparison) {
 	old, now := operatorImages(c.before), operatorImages(c.after)
-	for _, operator := range union(old, now) {
+	for _, operator := range unionKeys(old, now) {
 		d := imageDiff{c: c, operator: operator, old: old[operator], now: now[operator], locations: map[string][]imageUse{}}
 		d.compare()
 	}
@@ -179,7 +179,7 @@ func (d *imageDiff) compare() {
 		if d.locations[k] == nil {
 			order = append(order, change{rule, a, b, u})
 		}
-		if !slices.ContainsFunc(d.locations[k], func(o imageUse) bool { return o.place() == u.place() && o.container == u.container }) {
+		if !slices.ContainsFunc(d.locations[k], func(o imageUse) bool { return o.locationKey() == u.locationKey() && o.container == u.container }) {
 			d.locations[k] = append(d.locations[k], u)
 		}
 	}
@@ -198,7 +198,7 @@ func (d *imageDiff) compare() {
 		}
 	}
 	for _, u := range d.old {
-		if !slices.ContainsFunc(d.now, func(n imageUse) bool { return n.Name() == u.Name() || n.place() == u.place() }) {
+		if !slices.ContainsFunc(d.now, func(n imageUse) bool { return n.Name() == u.Name() || n.locationKey() == u.locationKey() }) {
 			record("images.removed", u.Ref, imageref.Ref{}, u)
 		}
 	}
@@ -220,10 +220,10 @@ func (d *imageDiff) previous(u imageUse) (imageref.Ref, string) {
 	if _, ok := find(func(o imageUse) bool { return o.Ref == u.Ref }); ok {
 		return u.Ref, ""
 	}
-	if was, ok := find(func(o imageUse) bool { return o.Name() == u.Name() && o.place() == u.place() }); ok {
-		return was, sameName(was, u.Ref)
+	if was, ok := find(func(o imageUse) bool { return o.Name() == u.Name() && o.locationKey() == u.locationKey() }); ok {
+		return was, tagChangeRule(was, u.Ref)
 	}
-	if was, ok := find(func(o imageUse) bool { return o.place() == u.place() }); ok {
+	if was, ok := find(func(o imageUse) bool { return o.locationKey() == u.locationKey() }); ok {
 		if _, elsewhere := find(func(o imageUse) bool { return o.Name() == u.Name() }); !elsewhere {
 			if was.Registry != u.Registry {
 				return was, "images.registry-changed"
@@ -232,13 +232,13 @@ func (d *imageDiff) previous(u imageUse) (imageref.Ref, string) {
 		}
 	}
 	if was, ok := find(func(o imageUse) bool { return o.Name() == u.Name() }); ok {
-		return was, sameName(was, u.Ref)
+		return was, tagChangeRule(was, u.Ref)
 	}
 	return imageref.Ref{}, "images.new"
 }
 
-// sameName returns the rule for a change of the tag or digest.
-func sameName(was, is imageref.Ref) string {
+// tagChangeRule returns the rule for a change of the tag or digest.
+func tagChangeRule(was, is imageref.Ref) string {
 	if was.Tag == is.Tag && was.Tag != "" && was.Digest != "" && is.Digest != "" {
 		return "images.same-tag"
 	}
@@ -284,7 +284,7 @@ func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
 	}
 	f.Message = messages[rule]
 	if len(uses) > 1 {
-		f.Message += atPlaces(len(uses))
+		f.Message += formatLocationCount(len(uses))
 		for _, u := range uses {
 			f.locations = append(f.locations, d.c.location(u))
 		}
@@ -296,8 +296,10 @@ func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
 	d.c.add(rule, u.where, f, limit)
 }
 
-// atPlaces formats the number of locations as a suffix of a message.
-func atPlaces(n int) string { return fmt.Sprintf(" (at %s)", pluralize(n, "place", "places")) }
+// formatLocationCount formats the number of locations as a suffix of a message.
+func formatLocationCount(n int) string {
+	return fmt.Sprintf(" (at %s)", pluralize(n, "place", "places"))
+}
 
 // location returns the location of an image use.
 func (c *comparison) location(u imageUse) location {

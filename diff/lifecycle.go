@@ -23,8 +23,8 @@ func lifecycleRules() []Rule {
 
 // compareLifecycles reports versions whose support ends or that do not support the OpenShift
 // version, according to the catalogs. It checks new operators and operators with another version,
-// and all operators if the OpenShift version changes. It does not report versions whose support
-// only ended with time, or that have no lifecycle.
+// and all operators if the OpenShift version changes. It does not report an unchanged version whose
+// support has ended in the meantime, or a version without a lifecycle.
 func compareLifecycles(c *comparison) {
 	if c.opt.Lifecycle == nil {
 		return
@@ -71,7 +71,7 @@ type lifecycleDiff struct {
 // version was unsupported, too, the severity is lower, because an upgrade in several steps may
 // include unsupported versions.
 func (d lifecycleDiff) compareSupport() {
-	was, is := d.old.On(d.c.opt.Today), d.now.On(d.c.opt.Today)
+	was, is := d.old.SupportOn(d.c.opt.Today), d.now.SupportOn(d.c.opt.Today)
 	if is == nil || d.pinDiff.old.Version == d.pinDiff.now.Version && was != nil && *was == *is {
 		return
 	}
@@ -111,6 +111,6 @@ func (d lifecycleDiff) comparePlatform() {
 	}
 	d.add("lifecycle.platform", Finding{
 		Field: "openshift", Before: strings.Join(before, ", "), After: strings.Join(supported, ", "),
-		Message: fmt.Sprintf("%s %s supports OpenShift %s: openshiftVersion is %s", d.pinDiff.now.Package, is.Name, diag.Some(supported, 10), target),
+		Message: fmt.Sprintf("%s %s supports only OpenShift %s, but openshiftVersion is %s", d.pinDiff.now.Package, is.Name, diag.Some(supported, 10), target),
 	}, limit)
 }

@@ -11,9 +11,13 @@ import (
 	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
-// step is one step of a path into a document. If by is "", it is the field key of a mapping.
-// Otherwise it is the element of a list whose field by equals key; if by is ".", the scalar element
-// key; if by is "#", the element with index key.
+// step is one step of a path into a document. The field by determines its meaning:
+//
+//   - "": the field key of a mapping
+//   - ".": the scalar element key of a list
+//   - "#": the element of a list with index key
+//   - "*": the order of a list
+//   - otherwise: the element of a list whose field by equals key
 type step struct{ key, by string }
 
 // stepPath returns the path of a field in nested mappings.

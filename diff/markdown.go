@@ -18,9 +18,9 @@ const MaxComment = 65_536
 const Marker = "<!-- quayside:diff -->"
 
 // Markdown returns the report for a pull-request comment. It begins with the summary. The findings
-// of each operator are collapsed, and those of severity info once more. The result is shorter than
-// MaxComment: the least severe findings that do not fit are only counted. Texts in the report
-// cannot break the formatting, mention users or add HTML.
+// of each operator are in a collapsible section, and those of severity info in a nested one. The
+// result is shorter than MaxComment: the least severe findings that do not fit are only counted.
+// Texts in the report cannot break the formatting, mention users or add HTML.
 func Markdown(r *Report) []byte { return []byte(markdownWithin(r, MaxComment)) }
 
 // Comment returns the report of the workspace at dir, a path in the repository, for pull requests
@@ -32,8 +32,8 @@ func Comment(r *Report, dir string) (marker, text string) {
 	return marker, heading + strings.TrimPrefix(markdownWithin(r, limit), Marker+"\n")
 }
 
-// FailureComment returns a comment that takes the place of the report of the workspace at dir if
-// 'quayside verify' fails with the message.
+// FailureComment returns a comment that replaces the report of the workspace at dir if 'quayside
+// verify' fails with the message.
 func FailureComment(message, dir string) (marker, text string) {
 	marker, heading := commentHead(dir)
 	var b strings.Builder
@@ -63,7 +63,7 @@ func markdownWithin(r *Report, limit int) string {
 		best = renderMarkdown(r, n)
 	}
 	if len(best) >= limit {
-		best = markdownTail(r)
+		best = minimalMarkdown(r)
 	}
 	return best
 }
@@ -106,8 +106,8 @@ func renderMarkdown(r *Report, n int) string {
 	return b.String()
 }
 
-// markdownTail returns the shortest report, for use if even a report without findings is too long.
-func markdownTail(r *Report) string {
+// minimalMarkdown returns the shortest report, for use if even a report without findings is too long.
+func minimalMarkdown(r *Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n### quayside: %s\n\nThe report is too long for a comment: see the JSON report.\n", Marker, r.headline())
 	markdownOmitted(&b, r.Findings)
@@ -205,7 +205,7 @@ func markdownOperator(b *strings.Builder, op OperatorReport, findings []Finding)
 func markdownGroups(b *strings.Builder, findings []Finding) {
 	for _, g := range groupFindings(findings) {
 		label := g.severity.String()
-		if countWaived(g) == 1 {
+		if waivedRank(g) == 1 {
 			label = "waived, " + label
 		}
 		fmt.Fprintf(b, "\n**%s**: %s (%s)\n", label, g.rule.Title, sanitize.Code(g.rule.ID))
@@ -238,7 +238,7 @@ func markdownFinding(b *strings.Builder, f Finding) {
 }
 
 func markdownRemoval(b *strings.Builder, r Removal) {
-	fmt.Fprintf(b, "\n<details open><summary><b>Uninstall plan of %s</b></summary>\n\n", sanitize.HTML(sanitize.Truncate(onlyIn(r.Clusters)+r.Operator, 120)))
+	fmt.Fprintf(b, "\n<details open><summary><b>Uninstall plan of %s</b></summary>\n\n", sanitize.HTML(sanitize.Truncate(clusterPrefix(r.Clusters)+r.Operator, 120)))
 	for i, s := range r.Steps() {
 		fmt.Fprintf(b, "%d. %s\n", i+1, s.Title)
 		for j, line := range s.Lines {

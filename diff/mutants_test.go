@@ -180,7 +180,7 @@ func leafPaths(v any, at []string) [][]string {
 	below := func(key string, e any) { out = append(out, leafPaths(e, append(slices.Clone(at), key))...) }
 	switch x := v.(type) {
 	case map[string]any:
-		for _, k := range names(x) {
+		for _, k := range sortedKeys(x) {
 			below(k, x[k])
 		}
 	case []any:
@@ -269,7 +269,7 @@ func unreportedChanges(t testing.TB, s State, key k8s.Key, nth int) (tried int, 
 			after := s.with(key, m.content)
 			c := &comparison{before: mustView(t, s), after: mustView(t, after), claimed: map[k8s.Key][][]step{}}
 			pairs := pairObjects(c.before, c.after)
-			if len(pairs) == 0 || pairs[0].both() && len(c.unexplained(pairs[0])) == 0 {
+			if len(pairs) == 0 || pairs[0].onBothSides() && len(c.unexplainedChanges(pairs[0])) == 0 {
 				continue // the change is exempt
 			}
 			tried++

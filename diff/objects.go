@@ -31,18 +31,18 @@ func compareObjects(c *comparison) {
 			c.checkExposure(p)
 		}
 		switch {
-		case p.before == nil && !c.covered(p.after, nil):
-			severity, why := c.whenAdded(p.after)
+		case p.before == nil && !c.isCovered(p.after, nil):
+			severity, why := c.addedSeverity(p.after)
 			r.addObject("objects.added", p.after, severity, strings.TrimSuffix(p.after.Key().Kind+" added: "+why, ": "))
-		case p.after == nil && !c.covered(p.before, nil):
-			r.addObject("objects.removed", p.before, c.whenRemoved(p.before), p.before.Key().Kind+" removed")
-		case p.both():
-			r.addFields(p, c.unexplained(p))
+		case p.after == nil && !c.isCovered(p.before, nil):
+			r.addObject("objects.removed", p.before, c.removedSeverity(p.before), p.before.Key().Kind+" removed")
+		case p.onBothSides():
+			r.addFields(p, c.unexplainedChanges(p))
 		}
 	}
 	for _, f := range r.found {
 		if len(f.locations) > 1 {
-			f.Message += atPlaces(len(f.locations))
+			f.Message += formatLocationCount(len(f.locations))
 		} else {
 			f.locations = nil
 		}
@@ -74,7 +74,7 @@ func (r *otherChanges) add(o *Object, f Finding, key ...any) {
 
 // addObject adds a finding about an added or removed object.
 func (r *otherChanges) addObject(rule string, o *Object, severity Severity, message string) {
-	r.add(o, Finding{Rule: rule, Severity: severity, Message: message, covers: wholeObject()})
+	r.add(o, Finding{Rule: rule, Severity: severity, Message: message, covers: allFields()})
 }
 
 // addFields adds a finding for each change of at least medium severity, and one finding for all
@@ -85,7 +85,7 @@ func (r *otherChanges) addFields(p pair, changes []change) {
 	for _, ch := range changes {
 		severity := High
 		if len(ch.path) > 0 {
-			severity = r.c.whenChanged(p, ch)
+			severity = r.c.changedSeverity(p, ch)
 		}
 		if severity < Medium {
 			minor = append(minor, ch)
@@ -104,9 +104,9 @@ func (r *otherChanges) addFields(p pair, changes []change) {
 	}
 	f := Finding{Rule: "objects.changed", Severity: Info, steps: minor[0].path}
 	for _, ch := range minor {
-		f.Severity = max(f.Severity, r.c.whenChanged(p, ch))
+		f.Severity = max(f.Severity, r.c.changedSeverity(p, ch))
 	}
-	f.Before, f.After = showChanges(minor, secret)
+	f.Before, f.After = formatChanges(minor, secret)
 	f.Message = fmt.Sprintf("%s: %s", pluralize(len(minor), "field changed", "fields changed"), diag.Some(fieldNames(minor), 6))
 	r.add(p.after, f)
 }
@@ -138,8 +138,8 @@ func (ch change) format(secret bool) (before, after string) {
 	return formatBoth(ch.before, ch.after)
 }
 
-// showChanges formats the values of up to eight changes.
-func showChanges(changes []change, secret bool) (before, after string) {
+// formatChanges formats the values of up to eight changes.
+func formatChanges(changes []change, secret bool) (before, after string) {
 	var was, is []string
 	for i, ch := range changes {
 		if i == 8 {
@@ -164,7 +164,7 @@ func (c *comparison) checkReservedName(o *Object) {
 	isInstallNamespace := o.Key().Is("Namespace") && k8s.Text(o.Content, "metadata", "labels", k8s.LabelNamespace) == name
 	if !isInstallNamespace && k8s.IsReserved(o.Content) {
 		c.add("objects.reserved-name", o, Finding{
-			Field: "metadata.name", After: name, Message: fmt.Sprintf("%s is a built-in object of the cluster", name), steps: stepPath("metadata", "name"), covers: nothing(),
+			Field: "metadata.name", After: name, Message: fmt.Sprintf("%s is a built-in object of the cluster", name), steps: stepPath("metadata", "name"), covers: noFields(),
 		})
 	}
 }
@@ -184,7 +184,7 @@ func (c *comparison) checkExposure(p pair) {
 	}
 	for _, ip := range k8s.Texts(p.after.Content, "spec", "externalIPs") {
 		if !slices.Contains(k8s.Texts(was, "spec", "externalIPs"), ip) {
-			c.add("objects.exposed", p.after, Finding{Field: "spec.externalIPs", After: ip, Message: "Service is reachable at " + ip, steps: stepPath("spec", "externalIPs"), covers: nothing()})
+			c.add("objects.exposed", p.after, Finding{Field: "spec.externalIPs", After: ip, Message: "Service is reachable at " + ip, steps: stepPath("spec", "externalIPs"), covers: noFields()})
 		}
 	}
 }

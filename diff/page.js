@@ -1,6 +1,6 @@
 
-// Shows what is asked for: of one operator, of one cluster, of some severities. What
-// is asked stands in the fragment of the address, so that a link shows the same.
+// Filters findings by operator, cluster and severity. The fragment of the URL contains the filter,
+// so that a link to the page opens it with the same filter.
 (() => {
   const form = document.getElementById("filter");
   if (!form) return;

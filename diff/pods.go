@@ -31,7 +31,7 @@ func podRules() []Rule {
 		{"pods.level-raised", Medium, "needs a less restrictive Pod Security level", "a namespace that enforces the old level refuses the pod"},
 		{"pods.environment", Info, "environment changed", "operator behaviour may be switched on or off"},
 		{"pods.arguments", Info, "arguments changed", "operator behaviour may be switched on or off"},
-		{"pods.resources", Info, "resource requests or limits changed", "it may no longer be schedulable, or be killed for exceeding its limits"},
+		{"pods.resources", Info, "resource requests or limits changed", "the pod may no longer be schedulable, or be killed for exceeding its limits"},
 		{"pods.replicas", Info, "number of replicas changed", "availability during node maintenance changes"},
 		{"pods.container", Low, "container added or removed", "another process runs in the operator's pod"},
 		{"namespace.security-level", High, "Pod Security label of a namespace changed", "pods that were refused may be allowed, or allowed pods refused"},
@@ -42,7 +42,7 @@ func podRules() []Rule {
 
 // podTemplate returns the metadata and spec of the pods that an object creates, and the path of the
 // spec. It returns nil if the object creates no pods.
-func podTemplate(o map[string]any) (meta, spec map[string]any, to []step) {
+func podTemplate(o map[string]any) (meta, spec map[string]any, specPath []step) {
 	var where []string
 	switch k8s.Object(o).Key().GroupKind() {
 	case "Pod":
@@ -70,7 +70,7 @@ type podDiff struct {
 	c        *comparison
 	p        pair
 	old, now map[string]any // pod specs
-	to       []step
+	specPath []step
 }
 
 // comparePods reports changes of pod specs.
@@ -83,7 +83,7 @@ func comparePods(c *comparison) {
 		if spec == nil {
 			continue
 		}
-		d := podDiff{c: c, p: p, now: spec, to: to}
+		d := podDiff{c: c, p: p, now: spec, specPath: to}
 		if p.before != nil {
 			_, d.old, _ = podTemplate(p.before.Content)
 		}
@@ -109,12 +109,12 @@ func (d podDiff) addInPod(rule, field string, f Finding, steps ...step) {
 
 // add adds a finding without a container. capped limits its severity.
 func (d podDiff) add(rule, field string, f Finding, capped []Severity, steps ...step) {
-	f.Field, f.steps = field, append(slices.Clone(d.to), steps...)
+	f.Field, f.steps = field, append(slices.Clone(d.specPath), steps...)
 	d.c.add(rule, d.p.after, f, capped...)
 }
 
-// compareIsolation reports settings of the pod and its containers that disable a part of their isolation
-// from the node.
+// compareIsolation reports settings of the pod and its containers that disable a part of their
+// isolation from the node.
 func (d podDiff) compareIsolation() {
 	look := func(old, now map[string]any, to ...step) {
 		for _, s := range []struct {
@@ -151,7 +151,7 @@ func (d podDiff) compareIsolation() {
 	}
 }
 
-// ifEqual returns s if it equals dangerous, or else "".
+// ifEqual returns s if s equals dangerous, or else "".
 func ifEqual(s, dangerous string) string {
 	if s == dangerous {
 		return s
@@ -159,24 +159,24 @@ func ifEqual(s, dangerous string) string {
 	return ""
 }
 
-// compareSecrets reports Secrets that the pod did not read before. In a new pod, it reports only Secrets
-// of other operators.
+// compareSecrets reports Secrets that the pod did not read before. For a new pod, it reports only
+// Secrets of other operators.
 func (d podDiff) compareSecrets() {
 	had := secretsOf(d.old)
 	is := secretsOf(d.now)
-	for _, name := range names(is) {
+	for _, name := range sortedKeys(is) {
 		if _, known := had[name]; known {
 			continue
 		}
 		secret := d.c.after.byKey[k8s.Key{Kind: "Secret", Namespace: d.p.after.Key().Namespace, Name: name}]
-		most := Medium
+		limit := Medium
 		switch {
 		case secret != nil && secret.Operator != d.p.after.Operator:
-			most = High
+			limit = High
 		case d.old == nil || secret != nil:
 			continue
 		}
-		d.add("pods.secret", is[name], Finding{After: name, Message: "the pod reads Secret " + name, covers: nothing()}, []Severity{most}, step{key: strings.Split(is[name], ".")[0]})
+		d.add("pods.secret", is[name], Finding{After: name, Message: "the pod reads Secret " + name, covers: noFields()}, []Severity{limit}, step{key: strings.Split(is[name], ".")[0]})
 	}
 }
 
@@ -209,11 +209,14 @@ func secretsOf(spec map[string]any) map[string]string {
 	return out
 }
 
-// compareHostAccess compares the pod's access to the node, its priority class and its security context.
+// compareHostAccess compares the pod's access to the node, its priority class and its security
+// context.
 func (d podDiff) compareHostAccess() {
-	for field, rule := range map[string]string{"hostNetwork": "pods.host-network", "hostPID": "pods.host-pid", "hostIPC": "pods.host-ipc"} {
+	for field, r := range map[string]struct{ rule, resource string }{
+		"hostNetwork": {"pods.host-network", "network"}, "hostPID": {"pods.host-pid", "process namespace"}, "hostIPC": {"pods.host-ipc", "IPC namespace"},
+	} {
 		if k8s.True(d.now, field) && !k8s.True(d.old, field) {
-			d.addInPod(rule, field, Finding{After: "true", Message: "the pod uses the node's " + strings.TrimPrefix(field, "host")}, step{key: field})
+			d.addInPod(r.rule, field, Finding{After: "true", Message: "the pod uses the node's " + r.resource}, step{key: field})
 		}
 	}
 	var had, volumes []string
@@ -223,7 +226,7 @@ func (d podDiff) compareHostAccess() {
 	for _, v := range k8s.Items(d.now, "volumes") {
 		if p := k8s.Text(v, "hostPath", "path"); p != "" && !slices.Contains(had, p) {
 			name := k8s.Text(v, "name")
-			volume := append(slices.Clone(d.to), step{key: "volumes"}, step{by: "name", key: name})
+			volume := append(slices.Clone(d.specPath), step{key: "volumes"}, step{by: "name", key: name})
 			covers := [][]step{append(slices.Clone(volume), stepPath("hostPath", "path")...)}
 			if !slices.Contains(volumes, name) {
 				covers = [][]step{volume}
@@ -232,11 +235,11 @@ func (d podDiff) compareHostAccess() {
 		}
 	}
 	if a, b := k8s.Text(d.old, "priorityClassName"), k8s.Text(d.now, "priorityClassName"); a != b && d.old != nil || strings.HasPrefix(b, "system-") && d.old == nil {
-		most := Medium
+		limit := Medium
 		if strings.HasPrefix(b, "system-") {
-			most = High
+			limit = High
 		}
-		d.add("priority.class", "priorityClassName", Finding{Before: a, After: b, Message: fmt.Sprintf("priority class is %q, was %q", b, a)}, []Severity{most}, step{key: "priorityClassName"})
+		d.add("priority.class", "priorityClassName", Finding{Before: a, After: b, Message: fmt.Sprintf("priority class is %q, was %q", b, a)}, []Severity{limit}, step{key: "priorityClassName"})
 	}
 	d.compareHardening("pods.hardening-lost", "", k8s.Map(d.old, "securityContext"), k8s.Map(d.now, "securityContext"), step{key: "securityContext"})
 }
@@ -245,19 +248,19 @@ func (d podDiff) compareHostAccess() {
 func (d podDiff) compareAccount() {
 	a, b := k8s.Text(d.old, "serviceAccountName"), k8s.Text(d.now, "serviceAccountName")
 	account := d.c.after.byKey[k8s.Key{Kind: "ServiceAccount", Namespace: d.p.after.Key().Namespace, Name: b}]
-	most, whose := Low, ""
+	limit, ownerText := Low, ""
 	switch {
 	case account != nil && account.Operator != d.p.after.Operator:
-		most, whose = High, " of "+cmp.Or(account.Operator, "another owner")
+		limit, ownerText = High, " of "+cmp.Or(account.Operator, "another owner")
 	case account == nil && b != "" && b != "default":
-		most, whose = High, ", which is not in the tree"
+		limit, ownerText = High, ", which is not in the tree"
 	}
-	if a == b || d.old == nil && most == Low {
+	if a == b || d.old == nil && limit == Low {
 		return
 	}
 	d.add("pods.account-changed", "serviceAccountName", Finding{
-		Before: cmp.Or(a, "default"), After: cmp.Or(b, "default"), Message: fmt.Sprintf("runs as ServiceAccount %s%s, was %s", cmp.Or(b, "default"), whose, cmp.Or(a, "default")),
-	}, []Severity{most}, step{key: "serviceAccountName"})
+		Before: cmp.Or(a, "default"), After: cmp.Or(b, "default"), Message: fmt.Sprintf("runs as ServiceAccount %s%s, was %s", cmp.Or(b, "default"), ownerText, cmp.Or(a, "default")),
+	}, []Severity{limit}, step{key: "serviceAccountName"})
 }
 
 // compareReplicas reports a change of spec.replicas.
@@ -289,7 +292,7 @@ func (d podDiff) compareContainers() {
 				d.compareSettings(name, was, ctr, at)
 			}
 		}
-		for _, name := range names(old) {
+		for _, name := range sortedKeys(old) {
 			if !seen[name] {
 				d.addInPod("pods.container", list+"."+name, Finding{Container: name, Before: k8s.Text(old[name], "image"), Message: fmt.Sprintf("container %s removed", name)}, step{key: list})
 			}
@@ -306,11 +309,11 @@ func (d podDiff) compareContainerAccess(name string, old, now map[string]any, to
 	}
 	for _, capability := range k8s.Texts(is, "capabilities", "add") {
 		if !slices.Contains(k8s.Texts(was, "capabilities", "add"), capability) {
-			most := Medium
+			limit := Medium
 			if slices.Contains(strongCapabilities(), strings.TrimPrefix(capability, "CAP_")) {
-				most = High
+				limit = High
 			}
-			d.add("pods.capability", name+" securityContext.capabilities.add", Finding{Container: name, After: capability, Message: fmt.Sprintf("container %s has capability %s", name, capability)}, []Severity{most}, in("securityContext", "capabilities", "add")...)
+			d.add("pods.capability", name+" securityContext.capabilities.add", Finding{Container: name, After: capability, Message: fmt.Sprintf("container %s has capability %s", name, capability)}, []Severity{limit}, in("securityContext", "capabilities", "add")...)
 		}
 	}
 	for _, capability := range k8s.Texts(was, "capabilities", "add") {
@@ -324,7 +327,7 @@ func (d podDiff) compareContainerAccess(name string, old, now map[string]any, to
 	}
 	for _, p := range k8s.Items(now, "ports") {
 		if port := formatValue(p["hostPort"]); port != "" && port != "0" && !slices.Contains(ports, port) {
-			d.addInPod("pods.host-port", name+" ports", Finding{After: port, Message: fmt.Sprintf("container %s uses host port %s", name, port), covers: nothing()}, in("ports")...)
+			d.addInPod("pods.host-port", name+" ports", Finding{After: port, Message: fmt.Sprintf("container %s uses host port %s", name, port), covers: noFields()}, in("ports")...)
 		}
 	}
 	if old != nil {
@@ -360,7 +363,7 @@ func (d podDiff) compareHardening(rule, prefix string, old, now map[string]any, 
 
 // addLoosened adds a finding about a loosened setting, with at most medium severity.
 func (d podDiff) addLoosened(rule, field string, f Finding, to []step, name ...string) {
-	f.covers = [][]step{slices.Concat(d.to, to, stepPath(name...))}
+	f.covers = [][]step{slices.Concat(d.specPath, to, stepPath(name...))}
 	if len(to) > 1 {
 		f.Container = to[1].key
 	}
@@ -372,10 +375,10 @@ func strongCapabilities() []string {
 	return []string{"ALL", "SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT", "DAC_READ_SEARCH", "BPF", "MAC_ADMIN", "MAC_OVERRIDE", "PERFMON"}
 }
 
-// compareSettings compares environment, arguments and resources of a container. It ignores images that
-// other findings explain.
+// compareSettings compares environment, arguments and resources of a container. It ignores images
+// that other findings explain.
 func (d podDiff) compareSettings(name string, old, now map[string]any, to []step) {
-	in := func(more ...step) []step { return slices.Concat(d.to, to, more) }
+	in := func(more ...step) []step { return slices.Concat(d.specPath, to, more) }
 	env := func(m map[string]any) (map[string]string, [][]step) {
 		out := map[string]string{}
 		var covers [][]step
@@ -385,7 +388,7 @@ func (d podDiff) compareSettings(name string, old, now map[string]any, to []step
 				v = formatValue(from)
 			}
 			at := in(step{key: "env"}, step{by: "name", key: n})
-			if !looksLikeImage(v) || !d.c.covered(d.p.after, append(at, step{key: "value"})) {
+			if !looksLikeImage(v) || !d.c.isCovered(d.p.after, append(at, step{key: "value"})) {
 				out[n] = v
 			}
 			covers = append(covers, append(slices.Clone(at), step{key: "value"}), append(slices.Clone(at), step{key: "valueFrom"}))
@@ -394,15 +397,15 @@ func (d podDiff) compareSettings(name string, old, now map[string]any, to []step
 	}
 	was, covers := env(old)
 	is, more := env(now)
-	if gone, come := splitChanges(was, is); gone != "" || come != "" {
-		for _, n := range union(was, is) {
+	if removed, added := splitChanges(was, is); removed != "" || added != "" {
+		for _, n := range unionKeys(was, is) {
 			if _, had := was[n]; !had || was[n] != is[n] {
 				if _, has := is[n]; !had || !has { // the variable as a whole
 					covers = append(covers, in(step{key: "env"}, step{by: "name", key: n}))
 				}
 			}
 		}
-		d.addInPod("pods.environment", name+" env", Finding{Before: gone, After: come, Message: fmt.Sprintf("environment of container %s changed", name), covers: append(covers, more...)}, append(slices.Clone(to), step{key: "env"})...)
+		d.addInPod("pods.environment", name+" env", Finding{Before: removed, After: added, Message: fmt.Sprintf("environment of container %s changed", name), covers: append(covers, more...)}, append(slices.Clone(to), step{key: "env"})...)
 	}
 	d.compareArguments(name, old, now, to)
 	if a, b := old["resources"], now["resources"]; !reflect.DeepEqual(a, b) {
@@ -410,10 +413,10 @@ func (d podDiff) compareSettings(name string, old, now map[string]any, to []step
 	}
 }
 
-// compareArguments compares command and args. It reports the flags that differ, or all words if flags are
-// repeated or reordered.
+// compareArguments compares command and args. It reports the flags that differ, or all words if flags
+// are repeated or reordered.
 func (d podDiff) compareArguments(name string, old, now map[string]any, to []step) {
-	covers := [][]step{slices.Concat(d.to, to, []step{{key: "command"}}), slices.Concat(d.to, to, []step{{key: "args"}})}
+	covers := [][]step{slices.Concat(d.specPath, to, []step{{key: "command"}}), slices.Concat(d.specPath, to, []step{{key: "args"}})}
 	flags := func(m map[string]any) (of map[string]string, order []string, repeats bool) {
 		of = map[string]string{}
 		for _, a := range parseFlags(m) {
@@ -428,14 +431,14 @@ func (d podDiff) compareArguments(name string, old, now map[string]any, to []ste
 	b, is, repeats := flags(now)
 	images := false
 	for _, arg := range append(parseFlags(old), parseFlags(now)...) {
-		if path := slices.Concat(d.to, to, []step{{key: arg.list}, {by: "flag", key: arg.name}}); d.c.covered(d.p.after, path) {
+		if path := slices.Concat(d.specPath, to, []step{{key: arg.list}, {by: "flag", key: arg.name}}); d.c.isCovered(d.p.after, path) {
 			images = true // other findings explain the images
 			delete(a, arg.name)
 			delete(b, arg.name)
 		}
 	}
 	words := func(m map[string]any) any { return []any{m["command"], m["args"]} }
-	gone, come := splitChanges(a, b)
+	removed, added := splitChanges(a, b)
 	if reflect.DeepEqual(words(old), words(now)) {
 		return
 	}
@@ -443,18 +446,18 @@ func (d podDiff) compareArguments(name string, old, now map[string]any, to []ste
 		return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return !slices.Contains(of, s) })
 	}
 	if twice || repeats || !slices.Equal(common(was, is), common(is, was)) || movedBetweenLists(was, is) {
-		gone, come = formatBoth(words(old), words(now))
+		removed, added = formatBoth(words(old), words(now))
 	}
-	if gone == "" && come == "" && !images {
-		gone, come = formatBoth(words(old), words(now))
+	if removed == "" && added == "" && !images {
+		removed, added = formatBoth(words(old), words(now))
 	}
-	if gone == "" && come == "" {
+	if removed == "" && added == "" {
 		for _, path := range covers { // only images changed, and other findings explain these
 			d.c.claimed[d.p.after.Key()] = append(d.c.claimed[d.p.after.Key()], path)
 		}
 		return
 	}
-	d.addInPod("pods.arguments", name+" args", Finding{Before: gone, After: come, Message: fmt.Sprintf("arguments of container %s changed", name), covers: covers}, append(slices.Clone(to), step{key: "args"})...)
+	d.addInPod("pods.arguments", name+" args", Finding{Before: removed, After: added, Message: fmt.Sprintf("arguments of container %s changed", name), covers: covers}, append(slices.Clone(to), step{key: "args"})...)
 }
 
 // movedBetweenLists reports whether a flag moved between command and args.
@@ -468,25 +471,25 @@ func movedBetweenLists(was, is []string) bool {
 
 // splitChanges returns the settings that differ, before and after.
 func splitChanges(old, now map[string]string) (was, is string) {
-	var gone, come []string
-	for _, k := range union(old, now) {
+	var removed, added []string
+	for _, k := range unionKeys(old, now) {
 		a, had := old[k]
 		b, has := now[k]
 		if had && has && a == b {
 			continue
 		}
 		if had {
-			gone = append(gone, settingHint(k, a))
+			removed = append(removed, formatSetting(k, a))
 		}
 		if has {
-			come = append(come, settingHint(k, b))
+			added = append(added, formatSetting(k, b))
 		}
 	}
-	return strings.Join(gone, " "), strings.Join(come, " ")
+	return strings.Join(removed, " "), strings.Join(added, " ")
 }
 
-// settingHint formats a setting as name=value, or only its name if the value is empty.
-func settingHint(name, value string) string {
+// formatSetting formats a setting as name=value, or only its name if the value is empty.
+func formatSetting(name, value string) string {
 	if value == "" {
 		return name
 	}
@@ -502,9 +505,9 @@ func compareSecurityLevels(c *comparison) {
 			continue
 		}
 		was := c.before.byKey[o.Key()]
-		wasEnforced, _ := enforcedIn(c.before, o.Key().Namespace)
-		isEnforced, named := enforcedIn(c.after, o.Key().Namespace)
-		if was != nil && wasEnforced == isEnforced && isSameObject(was, o) {
+		oldLevel, _ := enforcedLevel(c.before, o.Key().Namespace)
+		newLevel, known := enforcedLevel(c.after, o.Key().Namespace)
+		if was != nil && oldLevel == newLevel && isSameObject(was, o) {
 			continue
 		}
 		need, why, err := k8s.PodSecurityLevel(meta, spec)
@@ -512,15 +515,15 @@ func compareSecurityLevels(c *comparison) {
 			c.note("Pod Security of %s was not checked: %v", o.Ref(), err)
 			continue
 		}
-		f := Finding{Field: "spec", After: need, steps: to, covers: nothing()}
+		f := Finding{Field: "spec", After: need, steps: to, covers: noFields()}
 		if was != nil {
 			m, s, _ := podTemplate(was.Content)
 			if f.Before, _, err = k8s.PodSecurityLevel(m, s); err != nil {
 				f.Before = ""
 			}
 		}
-		if isEnforced != "" && k8s.RejectsPodLevel(need, isEnforced) && !(was != nil && f.Before == need && wasEnforced == isEnforced) {
-			f.Message = fmt.Sprintf("needs level %s, and namespace %s enforces %s: %s", need, o.Key().Namespace, isEnforced, diag.Some(why, 4))
+		if newLevel != "" && k8s.RejectsPodLevel(need, newLevel) && !(was != nil && f.Before == need && oldLevel == newLevel) {
+			f.Message = fmt.Sprintf("needs level %s, and namespace %s enforces %s: %s", need, o.Key().Namespace, newLevel, diag.Some(why, 4))
 			c.add("pods.level-refused", o, f)
 			continue
 		}
@@ -528,7 +531,7 @@ func compareSecurityLevels(c *comparison) {
 			f.Message = fmt.Sprintf("needs Pod Security level %s, was %s: %s", need, f.Before, diag.Some(why, 4))
 			c.add("pods.level-raised", o, f)
 		}
-		if was == nil && !named && need == k8s.Privileged {
+		if was == nil && !known && need == k8s.Privileged {
 			f.Message = fmt.Sprintf("needs Pod Security level privileged: %s", diag.Some(why, 4))
 			c.add("pods.level-raised", o, f)
 		}
@@ -537,9 +540,9 @@ func compareSecurityLevels(c *comparison) {
 
 const securityLabel = "pod-security.kubernetes.io/"
 
-// enforcedIn returns the Pod Security level that a namespace enforces, and whether the state
+// enforcedLevel returns the Pod Security level that a namespace enforces, and whether the state
 // contains the namespace.
-func enforcedIn(v *view, namespace string) (level string, known bool) {
+func enforcedLevel(v *view, namespace string) (level string, known bool) {
 	ns := v.namespace(namespace)
 	if ns == nil {
 		return "", false
@@ -551,7 +554,7 @@ func enforcedIn(v *view, namespace string) (level string, known bool) {
 func compareNamespaces(c *comparison) {
 	c.each(func(p pair) {
 		if p.before == nil {
-			c.add("namespace.added", p.after, Finding{Message: fmt.Sprintf("namespace %s added", p.after.Key().Name), covers: wholeObject()})
+			c.add("namespace.added", p.after, Finding{Message: fmt.Sprintf("namespace %s added", p.after.Key().Name), covers: allFields()})
 			return
 		}
 		if p.after == nil {
@@ -560,14 +563,14 @@ func compareNamespaces(c *comparison) {
 		for _, mode := range []string{"enforce", "enforce-version"} {
 			a, b := k8s.Text(p.before.Content, "metadata", "labels", securityLabel+mode), k8s.Text(p.after.Content, "metadata", "labels", securityLabel+mode)
 			if a != b {
-				most := Medium
+				limit := Medium
 				if mode == "enforce" && a != "" && (b == "" || k8s.RejectsPodLevel(b, a)) {
-					most = High
+					limit = High
 				}
 				c.add("namespace.security-level", p.after, Finding{
 					Field: "metadata.labels." + securityLabel + mode, Before: a, After: b, steps: stepPath("metadata", "labels", securityLabel+mode),
 					Message: fmt.Sprintf("%s is %q, was %q", mode, b, a),
-				}, most)
+				}, limit)
 			}
 		}
 	}, "Namespace")
@@ -578,13 +581,13 @@ func comparePriorities(c *comparison) {
 	c.each(func(p pair) {
 		switch {
 		case p.after == nil:
-			c.add("priority.class", p.before, Finding{Before: formatValue(p.before.Content["value"]), Message: "priority class removed: pods that use it are refused", covers: wholeObject()}, Medium)
+			c.add("priority.class", p.before, Finding{Before: formatValue(p.before.Content["value"]), Message: "priority class removed: pods that use it are refused", covers: allFields()}, Medium)
 		case p.before == nil:
 			capped := Low
 			if k8s.True(p.after.Content, "globalDefault") {
 				capped = High
 			}
-			c.add("priority.class", p.after, Finding{After: formatValue(p.after.Content["value"]), Message: "priority class added", steps: stepPath("value"), covers: wholeObject()}, capped)
+			c.add("priority.class", p.after, Finding{After: formatValue(p.after.Content["value"]), Message: "priority class added", steps: stepPath("value"), covers: allFields()}, capped)
 		case k8s.True(p.after.Content, "globalDefault") != k8s.True(p.before.Content, "globalDefault"):
 			c.add("priority.class", p.after, Finding{Field: "globalDefault", Message: "global default priority changed", steps: stepPath("globalDefault")}, Medium)
 		}

@@ -72,7 +72,7 @@ type Fault struct {
 
 // fault returns the fault for f.
 func (f Finding) fault(policy, message string, clusters []string) Fault {
-	return Fault{policy, message, f.Rule, f.Operator, strings.TrimSuffix(onlyIn(clusters)+f.subject(), ": "), clusters, f.Waiver}
+	return Fault{policy, message, f.Rule, f.Operator, strings.TrimSuffix(clusterPrefix(clusters)+f.subject(), ": "), clusters, f.Waiver}
 }
 
 // Judge returns a copy of r with the waivers and the verdict of p.
@@ -111,22 +111,22 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 			}
 			faults, v.Waived = append(faults, refused...), append(v.Waived, waived...)
 		}
-		v.Faults = append(v.Faults, unique(faults)...)
+		v.Faults = append(v.Faults, uniqueFaults(faults)...)
 	}
 	if r.onlyPolicy {
-		v.Faults, judges[0].waiving.used = nil, slices.Repeat([]bool{true}, len(judges[0].waiving.used))
+		v.Faults, judges[0].waiverSet.used = nil, slices.Repeat([]bool{true}, len(judges[0].waiverSet.used))
 	}
-	v.Waivers = diag.Review(judges[0].waiving.waivers, judges[0].waiving.used, today)
+	v.Waivers = diag.Review(judges[0].waiverSet.waivers, judges[0].waiverSet.used, today)
 	out.Notes = slices.Concat(r.Notes, p.unknownClusterNotes(r.Clusters))
 	out.Operators = slices.Clone(r.Operators)
-	out.arrange(r.Operators)
+	out.addMissingOperators(r.Operators)
 	v.Fail = len(v.Faults) > 0
 	out.Verdict = &v
 	return &out, nil
 }
 
-// unique removes duplicate faults, which are possible with two policies.
-func unique(faults []Fault) []Fault {
+// uniqueFaults removes duplicate faults, which are possible with two policies.
+func uniqueFaults(faults []Fault) []Fault {
 	var out []Fault
 	for _, f := range faults {
 		if !slices.ContainsFunc(out, func(g Fault) bool { return reflect.DeepEqual(f, g) }) {
@@ -138,13 +138,13 @@ func unique(faults []Fault) []Fault {
 
 // judge is a policy, prepared for a report.
 type judge struct {
-	policy  Policy
-	rules   []compiledRule
-	waiving *waiverSet
+	policy    Policy
+	rules     []compiledRule
+	waiverSet *waiverSet
 }
 
-// applyRules returns a fault for each user-defined rule that refuses the finding, by whether the
-// fault is waived.
+// applyRules returns a fault for each user-defined rule that refuses the finding. Faults that a
+// waiver accepts are in waived.
 func (j *judge) applyRules(f Finding) (refused, waived []Fault, err error) {
 	for _, rule := range j.rules {
 		parts, err := rule.refusedParts(f)
@@ -154,7 +154,7 @@ func (j *judge) applyRules(f Finding) (refused, waived []Fault, err error) {
 		if len(parts) == 0 {
 			continue
 		}
-		for _, f := range j.waiving.waive(f.only(parts), rule.Name) {
+		for _, f := range j.waiverSet.waive(f.withParts(parts), rule.Name) {
 			fault := f.fault(rule.Name, cmp.Or(rule.Message, rule.Expression), f.Clusters)
 			if f.Waiver == "" {
 				refused = append(refused, fault)
@@ -181,7 +181,7 @@ func splitWaived(judges []*judge, f Finding, all []string) []judgedFinding {
 		for _, p := range parts {
 			waiver := p.Waiver
 			p.Waiver = ""
-			for _, g := range j.waiving.waive(p.Finding, f.Rule) {
+			for _, g := range j.waiverSet.waive(p.Finding, f.Rule) {
 				part := judgedFinding{g, slices.Clone(p.faults)}
 				in, by, fails := j.policy.fails(g, all)
 				if fails && g.Waiver == "" {
@@ -210,21 +210,21 @@ func (p Policy) appliesToDiff(w diag.Waiver, scanned bool) bool {
 	return p.isOwnRule(w, false) || slices.ContainsFunc(Rules(), func(r Rule) bool { return diag.Matches(w.Rule, r.ID) })
 }
 
-// fails reports whether a finding is refused. in are the clusters in which it is refused, nil for
-// all. by is the policy field or rule that decides.
+// fails reports whether a finding is refused, with the clusters in which it is refused (nil means
+// all) and the policy field or rule that refuses it.
 func (p Policy) fails(f Finding, all []string) (in []string, by string, fails bool) {
 	if f.Rule == vulnerabilityAdded && p.Vulnerabilities != nil {
 		return f.Clusters, vulnerabilityAdded, slices.ContainsFunc(f.Vulnerabilities, func(v Vulnerability) bool {
 			return slices.Contains(p.Vulnerabilities, v.Severity)
 		})
 	}
-	in, fails = p.reached(f, all)
+	in, fails = p.refusedClusters(f, all)
 	return in, "failOn", fails
 }
 
-// reached returns the clusters in which a finding has at least the refused severity, nil for all.
-// The second result is false if there are none.
-func (p Policy) reached(f Finding, all []string) ([]string, bool) {
+// refusedClusters returns the clusters in which a finding has at least the refused severity; nil
+// means all. The second result is false if there are none.
+func (p Policy) refusedClusters(f Finding, all []string) ([]string, bool) {
 	clusters := f.Clusters
 	if clusters == nil {
 		clusters = all
@@ -271,7 +271,7 @@ func (p Policy) unknownClusterNotes(clusters []string) []string {
 	for _, l := range p.Clusters {
 		for _, pattern := range l.Names {
 			if len(clusters) > 0 && !slices.ContainsFunc(clusters, func(name string) bool { return diag.Matches(pattern, name) }) {
-				out = append(out, fmt.Sprintf("policy.clusters: no cluster %q", pattern))
+				out = append(out, fmt.Sprintf("policy.clusters: no cluster matches %q", pattern))
 			}
 		}
 	}
@@ -284,7 +284,7 @@ func (p Policy) isOwnRule(w diag.Waiver, tree bool) bool {
 	return slices.ContainsFunc(p.Rules, func(r CELRule) bool { return r.Tree == tree && diag.Matches(w.Rule, r.Name) })
 }
 
-// selectWaivers returns the waivers that keep accepts, as unused.
+// selectWaivers returns the waivers for which keep returns true, marked as unused.
 func (p Policy) selectWaivers(today string, keep func(diag.Waiver) bool) *waiverSet {
 	w := &waiverSet{today: today}
 	for _, one := range p.Waivers {
@@ -371,7 +371,7 @@ func (r compiledRule) refusedParts(f Finding) ([]int, error) {
 	for i := range all {
 		part := f
 		if len(f.locations) > 0 {
-			part = f.only([]int{i})
+			part = f.withParts([]int{i})
 		} else if i > 0 {
 			out = append(out, i) // the result for part 0 applies to all parts
 			continue

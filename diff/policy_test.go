@@ -225,7 +225,7 @@ func TestFailOnByCluster(t *testing.T) {
 			}
 			var got []Fault
 			if c.fails {
-				got = []Fault{{Policy: "failOn", Message: "high: ", Rule: "pods.host-network", Subject: strings.TrimSuffix(onlyIn(c.in), ": "), Clusters: c.in}}
+				got = []Fault{{Policy: "failOn", Message: "high: ", Rule: "pods.host-network", Subject: strings.TrimSuffix(clusterPrefix(c.in), ": "), Clusters: c.in}}
 			}
 			if d := cmp.Diff(got, r.Verdict.Faults); d != "" || r.Verdict.Fail != c.fails {
 				t.Errorf("fail: %v; -want +got\n%s", r.Verdict.Fail, d)
@@ -233,7 +233,7 @@ func TestFailOnByCluster(t *testing.T) {
 		})
 	}
 	r, err := Judge(&Report{Clusters: all}, Policy{Clusters: []Level{{[]string{"prd-*", "stage"}, High}}}, "2026-11-21")
-	if want := []string{`policy.clusters: no cluster "prd-*"`}; err != nil || !slices.Equal(r.Notes, want) {
+	if want := []string{`policy.clusters: no cluster matches "prd-*"`}; err != nil || !slices.Equal(r.Notes, want) {
 		t.Errorf("%q, %v", r.Notes, err)
 	}
 }

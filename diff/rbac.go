@@ -35,7 +35,7 @@ func comparePermissions(c *comparison) {
 	}
 	all := append(old.Subjects(), now.Subjects()...)
 	slices.SortFunc(all, k8s.Subject.Compare)
-	wasAt, isAt := accountHomes(c.before), accountHomes(c.after)
+	wasAt, isAt := subjectObjects(c.before), subjectObjects(c.after)
 	renamed := renamedAccounts(c, wasAt, isAt)
 	replaced := map[k8s.Subject]bool{}
 	for _, was := range renamed {
@@ -48,10 +48,10 @@ func comparePermissions(c *comparison) {
 		}
 	}
 	bound := boundRoles(c)
-	rates := c.newRater(now)
+	rater := c.newRater(now)
 	var bindings []k8s.Key
 	c.each(func(p pair) {
-		if p.both() {
+		if p.onBothSides() {
 			bindings = append(bindings, p.after.Key())
 		}
 	}, "RoleBinding.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io")
@@ -60,14 +60,14 @@ func comparePermissions(c *comparison) {
 		if from, ok := renamed[s]; ok {
 			was = from
 		}
-		d := rbacDiff{c: c, subject: s, had: old.Of(was), has: now.Of(s), roles: bound[s], bindings: bindings, rates: rates}
-		if d.home = isAt[s]; d.home == nil {
-			d.home = wasAt[s]
+		d := rbacDiff{c: c, subject: s, had: old.Of(was), has: now.Of(s), roles: bound[s], bindings: bindings, rater: rater}
+		if d.object = isAt[s]; d.object == nil {
+			d.object = wasAt[s]
 		}
-		d.isNew = len(old.Direct(was)) == 0 && (d.home == nil || !c.before.hasOperator(d.home.Operator))
-		d.gained(k8s.GainedGrants(d.had, now.Direct(s)))
+		d.isNew = len(old.Direct(was)) == 0 && (d.object == nil || !c.before.hasOperator(d.object.Operator))
+		d.reportGained(k8s.GainedGrants(d.had, now.Direct(s)))
 		if !replaced[s] {
-			d.lost(k8s.GainedGrants(d.has, old.Direct(was)))
+			d.reportLost(k8s.GainedGrants(d.has, old.Direct(was)))
 		}
 	}
 }
@@ -90,8 +90,8 @@ func (c *comparison) addCycles(old, now [][]string) {
 	}
 }
 
-// computePermissions returns the permissions of the subjects of a state, with those of a new
-// cluster.
+// computePermissions returns the permissions of the subjects of a state, including the default
+// permissions of a new cluster.
 func computePermissions(v *view) (*k8s.Permissions, error) {
 	_, defaults := k8s.DefaultRBAC()
 	objects := slices.Clone(defaults)
@@ -118,8 +118,8 @@ func computePermissions(v *view) (*k8s.Permissions, error) {
 	return m, nil
 }
 
-// renamedAccounts maps new ServiceAccounts to the accounts that they replace: if an
-// operator adds exactly one account in a namespace and removes exactly one.
+// renamedAccounts maps new ServiceAccounts to the accounts that they replace. An account is replaced
+// if an operator adds exactly one account in a namespace and removes exactly one.
 func renamedAccounts(c *comparison, wasAt, isAt map[k8s.Subject]*Object) map[k8s.Subject]k8s.Subject {
 	type slot struct{ operator, namespace string }
 	only := func(here, there map[k8s.Subject]*Object) map[slot][]k8s.Subject {
@@ -140,17 +140,16 @@ func renamedAccounts(c *comparison, wasAt, isAt map[k8s.Subject]*Object) map[k8s
 			out[is] = was
 			c.add("rbac.account-renamed", isAt[is], Finding{
 				Before: was.Name, After: is.Name, Message: fmt.Sprintf("ServiceAccount %s replaces %s", is.Name, was.Name),
-				steps: stepPath("metadata", "name"), covers: wholeObject(),
+				steps: stepPath("metadata", "name"), covers: allFields(),
 			})
 		}
 	}
 	return out
 }
 
-// accountHomes returns the object that each subject's findings are about: its
-// ServiceAccount, or the first binding that names it, or the first ClusterRole that is
-// aggregated into it.
-func accountHomes(v *view) map[k8s.Subject]*Object {
+// subjectObjects returns, by subject, the object that its findings are about: its ServiceAccount, or
+// else the first binding that names it, or else the first ClusterRole that is aggregated into it.
+func subjectObjects(v *view) map[k8s.Subject]*Object {
 	out := map[k8s.Subject]*Object{}
 	first := func(s k8s.Subject, o *Object) {
 		if out[s] == nil {
@@ -197,15 +196,14 @@ type rbacDiff struct {
 	c        *comparison
 	subject  k8s.Subject
 	had, has []k8s.Grant
-	home     *Object
+	object   *Object
 	isNew    bool // whether the operator is new
 
-	rates           *rater
+	rater           *rater
 	roles, bindings []k8s.Key // changed roles that are bound to the subject, and all changed bindings
 }
 
-// clause is the group of grants of one finding: with the same verbs, rule, scope and API
-// group.
+// clause is the group of grants of one finding. They have the same verbs, rule, scope and API group.
 type clause struct {
 	rule    string
 	grant   k8s.Grant // of the first object, without the verb
@@ -213,41 +211,43 @@ type clause struct {
 	objects []string  // "pods/exec", "deployments.apps"; sorted
 	worst   Severity  // highest severity of its grants
 	own     bool      // whether the operator ships the CRD of the objects
-	who     string    // the subject, if the finding is about another object
+	subject string    // the subject, if the finding is about another object
 }
 
 func (b clause) field() string { return strings.Join(b.objects, ", ") }
 
 func (b clause) message() string {
-	return fmt.Sprintf("%smay now %s in %s", b.who, describeClause(b), scopeText(b.grant.Namespace))
+	return fmt.Sprintf("%smay now %s in %s", b.subject, describeClause(b), describeScope(b.grant.Namespace))
 }
 
-func (d rbacDiff) gained(grants []k8s.Grant) {
+// reportGained reports gained grants. Ordinary permissions of a new operator, and those above
+// maxClauses, become one finding per scope.
+func (d rbacDiff) reportGained(grants []k8s.Grant) {
 	var ordinary []clause
 	listed := 0
 	var others []clause
 	for _, b := range d.clauses(grants) {
 		if listed++; listed > maxClauses && b.rule == "rbac.gained" {
 			others = append(others, b)
-			d.explain(b)
+			d.claimGrants(b)
 			continue
 		}
 		if b.rule == "rbac.gained" && d.isNew {
 			ordinary = append(ordinary, b)
-			d.explain(b)
+			d.claimGrants(b)
 			continue
 		}
-		d.say(b)
+		d.reportClause(b)
 	}
-	for scope, list := range byScope(others) {
-		d.c.add("rbac.gained", d.home, Finding{
-			Field: scopeText(scope), After: diag.Some(describeAll(list), 40), Message: fmt.Sprintf("%s%s more in %s", d.who(), pluralize(len(list), "permission", "permissions"), scopeText(scope)),
+	for scope, list := range groupByScope(others) {
+		d.c.add("rbac.gained", d.object, Finding{
+			Field: describeScope(scope), After: diag.Some(describeAll(list), 40), Message: fmt.Sprintf("%sgains %s in %s", d.subjectPrefix(), pluralize(len(list), "more permission", "more permissions"), describeScope(scope)),
 		})
 	}
-	for scope, list := range byScope(ordinary) {
-		d.c.add("rbac.gained", d.home, Finding{
-			Field: scopeText(scope), After: diag.Some(describeAll(list), 40),
-			Message: fmt.Sprintf("%s of a new operator in %s", pluralize(len(list), "ordinary permission", "ordinary permissions"), scopeText(scope)),
+	for scope, list := range groupByScope(ordinary) {
+		d.c.add("rbac.gained", d.object, Finding{
+			Field: describeScope(scope), After: diag.Some(describeAll(list), 40),
+			Message: fmt.Sprintf("%s of a new operator in %s", pluralize(len(list), "ordinary permission", "ordinary permissions"), describeScope(scope)),
 		}, Info)
 	}
 }
@@ -262,8 +262,8 @@ func (d rbacDiff) clauses(grants []k8s.Grant) []clause {
 	var single []clause
 	at := map[about]int{}
 	for _, g := range grants {
-		rule, worst := d.rates.rate(d.subject, g, maxDepth)
-		own, verb := d.own(g), g.Verb
+		rule, worst := d.rater.rate(d.subject, g, maxDepth)
+		own, verb := d.isOwnResource(g), g.Verb
 		switch {
 		case rule == "rbac.gained" && d.subject.Kind == "ClusterRole" && k8s.IsBuiltinRole(d.subject.Name):
 			rule = "rbac.aggregated"
@@ -307,18 +307,18 @@ func joinClauses(single []clause) []clause {
 	return out
 }
 
-// own reports whether the CRD of the resource of g belongs to the same operator.
-func (d rbacDiff) own(g k8s.Grant) bool {
+// isOwnResource reports whether the CRD of the resource of g belongs to the subject's operator.
+func (d rbacDiff) isOwnResource(g k8s.Grant) bool {
 	resource, _, _ := strings.Cut(g.Resource, "/")
 	crd := d.c.after.byKey[k8s.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: resource + "." + g.Group}]
-	return crd != nil && d.home != nil && crd.Operator == d.home.Operator
+	return crd != nil && d.object != nil && crd.Operator == d.object.Operator
 }
 
 // maxClauses limits the findings about ordinary permissions of one subject; the others are
 // joined.
 const maxClauses = 500
 
-func byScope(list []clause) map[string][]clause {
+func groupByScope(list []clause) map[string][]clause {
 	out := map[string][]clause{}
 	for _, b := range list {
 		out[b.grant.Namespace] = append(out[b.grant.Namespace], b)
@@ -326,33 +326,35 @@ func byScope(list []clause) map[string][]clause {
 	return out
 }
 
-func (d rbacDiff) say(b clause) {
-	b.who = d.who()
+// reportClause reports the gained grants of a clause.
+func (d rbacDiff) reportClause(b clause) {
+	b.subject = d.subjectPrefix()
 	f := Finding{
 		Field: b.field(), Before: strings.Join(verbsOn(d.had, b.grant), ", "), After: strings.Join(verbsOn(d.has, b.grant), ", "),
-		Message: b.message(), clause: &b, covers: nothing(),
+		Message: b.message(), clause: &b, covers: noFields(),
 	}
-	d.explain(b)
+	d.claimGrants(b)
 	if b.grant.Role != "" {
 		f.Before, f.After = "", b.grant.Role
 	}
-	home := d.home
-	if o, i := d.source(d.c.after, b); o != nil {
+	about := d.object
+	if o, i := d.findSource(d.c.after, b); o != nil {
 		f.where, f.steps = o, []step{{key: "rules"}, {key: strconv.Itoa(i), by: "#"}}
-		if d.subject.Kind == "ClusterRole" || home == nil {
-			home = o // several objects may add to the role: the finding is about the one that does
+		if d.subject.Kind == "ClusterRole" || about == nil {
+			about = o // several objects may add to the role: the finding is about the one that does
 		}
 	}
-	d.c.add(b.rule, home, f, b.worst)
+	d.c.add(b.rule, about, f, b.worst)
 }
 
-func (d rbacDiff) lost(grants []k8s.Grant) {
-	by := map[string][]clause{} // by operator that granted it
-	home := map[string]*Object{}
+// reportLost reports lost grants, one finding per scope and operator that granted them.
+func (d rbacDiff) reportLost(grants []k8s.Grant) {
+	by := map[string][]clause{} // by operator that granted the permissions
+	objectOf := map[string]*Object{}
 	for _, b := range d.clauses(grants) {
-		d.explain(b)
-		from := d.home
-		if o, _ := d.source(d.c.before, b); o != nil && d.subject.Kind == "ClusterRole" {
+		d.claimGrants(b)
+		from := d.object
+		if o, _ := d.findSource(d.c.before, b); o != nil && d.subject.Kind == "ClusterRole" {
 			from = o
 		}
 		operator := ""
@@ -360,28 +362,28 @@ func (d rbacDiff) lost(grants []k8s.Grant) {
 			operator = from.Operator
 		}
 		by[operator] = append(by[operator], b)
-		home[operator] = cmp.Or(home[operator], from)
+		objectOf[operator] = cmp.Or(objectOf[operator], from)
 	}
 	for operator, list := range by {
-		for scope, list := range byScope(list) {
-			d.c.add("rbac.lost", home[operator], Finding{
-				Field: scopeText(scope), Before: diag.Some(describeAll(list), 40),
-				Message: fmt.Sprintf("%smay no longer %s in %s", d.who(), diag.Some(describeAll(list), 3), scopeText(scope)),
+		for scope, list := range groupByScope(list) {
+			d.c.add("rbac.lost", objectOf[operator], Finding{
+				Field: describeScope(scope), Before: diag.Some(describeAll(list), 40),
+				Message: fmt.Sprintf("%smay no longer %s in %s", d.subjectPrefix(), diag.Some(describeAll(list), 3), describeScope(scope)),
 			})
 		}
 	}
 }
 
-// source finds the role rule that grants a clause in a state, preferably of the same
-// operator.
-func (d rbacDiff) source(v *view, b clause) (*Object, int) {
+// findSource returns the role that grants a clause in a state, preferably of the subject's operator,
+// and the index of the rule. It returns nil if there is none.
+func (d rbacDiff) findSource(v *view, b clause) (*Object, int) {
 	for _, own := range []bool{true, false} {
 		for _, o := range v.order {
 			r := o.Key()
 			if r.Kind != "Role" && r.Kind != "ClusterRole" || r.Kind == "Role" && r.Namespace != b.grant.Namespace {
 				continue
 			}
-			if (d.home != nil && o.Operator == d.home.Operator) != own || d.subject.Kind == "ClusterRole" && d.subject.Name != r.Name && !slices.Contains(aggregatesTo(o), d.subject.Name) {
+			if (d.object != nil && o.Operator == d.object.Operator) != own || d.subject.Kind == "ClusterRole" && d.subject.Name != r.Name && !slices.Contains(aggregatesTo(o), d.subject.Name) {
 				continue
 			}
 			for i, rule := range k8s.Items(o.Content, "rules") {
@@ -394,9 +396,9 @@ func (d rbacDiff) source(v *view, b clause) (*Object, int) {
 	return nil, 0
 }
 
-// explain claims the rules of the subject's roles that contain the permissions of a finding,
-// and the subject in bindings.
-func (d rbacDiff) explain(b clause) {
+// claimGrants marks the permissions of a finding in the rules of the subject's roles, and the subject
+// in bindings, as explained.
+func (d rbacDiff) claimGrants(b clause) {
 	for _, key := range d.bindings {
 		d.c.claimed[key] = append(d.c.claimed[key], stepPath("subjects", d.subject.String()))
 	}
@@ -414,7 +416,7 @@ func (d rbacDiff) explain(b clause) {
 func boundRoles(c *comparison) map[k8s.Subject][]k8s.Key {
 	changed := map[k8s.Key]bool{}
 	c.each(func(p pair) {
-		changed[p.object().Key()] = p.both()
+		changed[p.object().Key()] = p.onBothSides()
 	}, "Role.rbac.authorization.k8s.io", "ClusterRole.rbac.authorization.k8s.io")
 	out := map[k8s.Subject][]k8s.Key{}
 	add := func(s k8s.Subject, role k8s.Key) {
@@ -457,19 +459,19 @@ func ruleGrants(rule map[string]any, b clause) bool {
 	return named && has("apiGroups", b.grant.Group) && has("resources", b.grant.Resource)
 }
 
-// who returns the subject as a prefix of the message. It returns "" if the finding is about the
-// ServiceAccount itself.
-func (d rbacDiff) who() string {
+// subjectPrefix returns the subject as a prefix of the message. It returns "" if the finding is about
+// the ServiceAccount itself.
+func (d rbacDiff) subjectPrefix() string {
 	switch {
 	case d.subject.Kind == "ClusterRole":
 		return fmt.Sprintf("every subject bound to ClusterRole %s ", d.subject.Name)
-	case d.home != nil && d.home.Key().Kind == "ServiceAccount":
+	case d.object != nil && d.object.Key().Kind == "ServiceAccount":
 		return ""
 	}
 	return d.subject.String() + " "
 }
 
-func scopeText(namespace string) string {
+func describeScope(namespace string) string {
 	if namespace == "" {
 		return "all namespaces"
 	}
@@ -513,13 +515,13 @@ func describeAll(list []clause) []string {
 	return out
 }
 
-// verbsOn returns the verbs of a set on the object of g, or on a wider one.
+// verbsOn returns the sorted verbs that a set of grants allows on the object of g.
 func verbsOn(set []k8s.Grant, g k8s.Grant) []string {
 	var out []string
 	for _, have := range set {
-		ask := g
-		ask.Verb = have.Verb
-		if have.Covers(ask) && !slices.Contains(out, have.Verb) {
+		want := g
+		want.Verb = have.Verb
+		if have.Covers(want) && !slices.Contains(out, have.Verb) {
 			out = append(out, have.Verb)
 		}
 	}

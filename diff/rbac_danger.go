@@ -20,7 +20,7 @@ func rbacRules() []Rule {
 		{"rbac.tokens", Critical, "create tokens of ServiceAccounts", "the account is as strong as the named ServiceAccount, or as any in scope; those of the controllers in kube-system can make themselves cluster-admin"},
 		{"rbac.csr-approve", High, "approve or sign certificates", "a signed client certificate can carry any identity"},
 		{"rbac.webhook-write", High, "write admission configuration", "an admission webhook or policy can read, change or block every write in the cluster"},
-		{"rbac.engine-write", High, "write objects that install others", "whoever writes Subscriptions, Applications, Kustomizations or MachineConfigs has the permissions of the controller that applies them"},
+		{"rbac.engine-write", High, "write objects that install others", "an account that writes Subscriptions, Applications, Kustomizations or MachineConfigs has the permissions of the controller that applies them"},
 		{"rbac.constraints-use", High, "use privileged SecurityContextConstraints", "pods of the account may run privileged, or with access to the node"},
 		{"rbac.apiservice-write", High, "write APIServices", "an APIService serves a part of the Kubernetes API and receives the credentials of its users"},
 		{"rbac.workload-write", High, "run pods in any namespace", "a pod can use any ServiceAccount and mount any Secret of its namespace, including kube-system"},
@@ -39,7 +39,7 @@ func rbacRules() []Rule {
 	}
 }
 
-// danger is a permission with effects beyond its text.
+// danger is a permission that implies further permissions or control of other workloads.
 type danger struct {
 	rule            string
 	group           string
@@ -102,8 +102,8 @@ func fixedSeverity(s Severity) rateFunc {
 	return func(*rater, k8s.Subject, k8s.Grant, int) Severity { return s }
 }
 
-// limitedSeverity returns a function with the severity all for a grant on all objects, and one for a
-// grant on a single cluster-scoped object. In a namespace, the severity is at most medium.
+// limitedSeverity returns a function that rates a grant on all objects as all, and a grant on a single
+// cluster-scoped object as one. In a namespace, the severity is at most medium.
 func limitedSeverity(all, one Severity) rateFunc {
 	return func(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 		switch {
@@ -160,7 +160,7 @@ func userSeverity(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
 		who.Kind = "ServiceAccount"
 		who.Namespace, who.Name, _ = strings.Cut(account, ":")
 	}
-	return r.powerOver(of, who, depth)
+	return r.actAsSeverity(of, who, depth)
 }
 
 // accountSeverity rates the creation of tokens for ServiceAccounts, and their impersonation. It is
@@ -169,7 +169,7 @@ func accountSeverity(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity 
 	if g.Name == "" && g.Namespace == "" {
 		return Critical
 	}
-	return r.powerOver(of, k8s.Subject{Kind: "ServiceAccount", Namespace: g.Namespace, Name: g.Name}, depth)
+	return r.actAsSeverity(of, k8s.Subject{Kind: "ServiceAccount", Namespace: g.Namespace, Name: g.Name}, depth)
 }
 
 // covers reports whether a grant includes a verb of the danger on the resource.
@@ -189,12 +189,12 @@ type rater struct {
 	dangers  []danger
 	rules    map[string]Rule
 	accounts map[k8s.Subject][]k8s.Subject // ServiceAccounts of a name, or of a namespace
-	memo     map[rated]Severity
+	memo     map[ratingKey]Severity
 }
 
-// rated is the key of a cached rating: a subject, and the number of subjects that may still follow
-// in the chain of permissions.
-type rated struct {
+// ratingKey is the key of a cached rating: a subject, and the number of subjects that the chain of
+// permissions may still contain.
+type ratingKey struct {
 	subject k8s.Subject
 	depth   int
 }
@@ -204,7 +204,7 @@ type rated struct {
 const maxDepth = 4
 
 func (c *comparison) newRater(all *k8s.Permissions) *rater {
-	r := &rater{all, dangerRules(), c.rules, map[k8s.Subject][]k8s.Subject{}, map[rated]Severity{}}
+	r := &rater{all, dangerRules(), c.rules, map[k8s.Subject][]k8s.Subject{}, map[ratingKey]Severity{}}
 	for _, s := range all.Subjects() {
 		if s.Kind == "ServiceAccount" {
 			for _, key := range []k8s.Subject{{Kind: s.Kind, Name: s.Name}, {Kind: s.Kind, Namespace: s.Namespace}} {
@@ -215,8 +215,8 @@ func (c *comparison) newRater(all *k8s.Permissions) *rater {
 	return r
 }
 
-// rate returns the rule and the severity of a grant that a subject gained. They are those of the
-// worst danger that the grant contains; without a danger, the rule is "rbac.gained".
+// rate returns the rule and the severity of a grant that a subject gained. Both are from the worst
+// danger that the grant contains. If there is none, the rule is "rbac.gained".
 func (r *rater) rate(of k8s.Subject, g k8s.Grant, depth int) (string, Severity) {
 	rule, worst := "rbac.gained", Medium
 	if g.Namespace != "" || slices.Contains([]string{"get", "list", "watch"}, g.Verb) {
@@ -233,7 +233,7 @@ func (r *rater) rate(of k8s.Subject, g k8s.Grant, depth int) (string, Severity) 
 	case g.Covers(k8s.Grant{Verb: "*", Group: "*", Resource: "*"}):
 		return "rbac.cluster-admin", Critical
 	case g.Resource == "*" || g.Group == "*":
-		rule, worst = "rbac.wildcard", r.limited("rbac.wildcard", g)
+		rule, worst = "rbac.wildcard", r.ruleSeverity("rbac.wildcard", g)
 	}
 	for _, d := range r.dangers {
 		if g.Group != "*" && g.Group != d.group {
@@ -243,7 +243,7 @@ func (r *rater) rate(of k8s.Subject, g k8s.Grant, depth int) (string, Severity) 
 			if !d.covers(g, resource) {
 				continue
 			}
-			if s := r.danger(d, of, k8s.Grant{Namespace: g.Namespace, Resource: resource, Name: g.Name}, depth); s > worst || s != Off && rule == "rbac.gained" {
+			if s := r.dangerSeverity(d, of, k8s.Grant{Namespace: g.Namespace, Resource: resource, Name: g.Name}, depth); s > worst || s != Off && rule == "rbac.gained" {
 				rule, worst = d.rule, s
 			}
 		}
@@ -251,27 +251,27 @@ func (r *rater) rate(of k8s.Subject, g k8s.Grant, depth int) (string, Severity) 
 	return rule, worst
 }
 
-func (r *rater) danger(d danger, of k8s.Subject, g k8s.Grant, depth int) Severity {
+func (r *rater) dangerSeverity(d danger, of k8s.Subject, g k8s.Grant, depth int) Severity {
 	if d.rate == nil {
-		return r.limited(d.rule, g)
+		return r.ruleSeverity(d.rule, g)
 	}
 	return d.rate(r, of, g, depth)
 }
 
-// limited returns the severity of a rule, but at most medium if the grant is limited to a
+// ruleSeverity returns the severity of a rule, but at most medium if the grant is limited to a
 // namespace or a name.
-func (r *rater) limited(rule string, g k8s.Grant) Severity {
+func (r *rater) ruleSeverity(rule string, g k8s.Grant) Severity {
 	if g.Namespace != "" || g.Name != "" {
 		return min(Medium, r.rules[rule].Severity)
 	}
 	return r.rules[rule].Severity
 }
 
-// powerOver returns the severity of the permission of a subject to act as a target. It is at least
+// actAsSeverity returns the severity of the permission of a subject to act as a target. It is at least
 // high, because the target may have permissions outside of the rendered manifests. It is medium if
 // the target is the subject itself, or if the subject is the only ServiceAccount with the name of
 // the target, unless that name is "default".
-func (r *rater) powerOver(subject, target k8s.Subject, depth int) Severity {
+func (r *rater) actAsSeverity(subject, target k8s.Subject, depth int) Severity {
 	same := r.accounts[k8s.Subject{Kind: target.Kind, Name: target.Name}]
 	if target == subject || slices.Equal(same, []k8s.Subject{subject}) && target.Name != "" && target.Name != "default" {
 		return Medium
@@ -285,7 +285,7 @@ func (r *rater) strength(who k8s.Subject, depth int) Severity {
 	if depth == 0 {
 		return High
 	}
-	if s, ok := r.memo[rated{who, depth}]; ok {
+	if s, ok := r.memo[ratingKey{who, depth}]; ok {
 		return s
 	}
 	worst := Medium
@@ -308,6 +308,6 @@ func (r *rater) strength(who k8s.Subject, depth int) Severity {
 	default:
 		add(who, r.all.Of(who))
 	}
-	r.memo[rated{who, depth}] = worst
+	r.memo[ratingKey{who, depth}] = worst
 	return worst
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// tools returns the name prefixes of ClusterRoles that widespread tools install and bind.
-func tools() []string {
+// toolPrefixes returns the name prefixes of ClusterRoles that widespread tools install and bind.
+func toolPrefixes() []string {
 	return []string{
 		"argocd", "aws", "calico", "capi", "cattle", "cert-manager", "cilium", "cluster-autoscaler", "cluster-reconciler", "crd-controller", "crossplane", "eks",
 		"external-dns", "external-secrets", "flux", "gatekeeper", "gke", "ingress-nginx", "istio", "istiod", "karmada", "karpenter", "keda", "knative",
@@ -17,9 +17,9 @@ func tools() []string {
 	}
 }
 
-// toolRoles returns the ClusterRoles of a state that have no binding there, but whose name belongs
-// to another tool, so that a binding in the cluster may refer to them. The tools are those in a
-// table, and the other operators of the state.
+// toolRoles returns the ClusterRoles without a binding in the state whose name belongs to another
+// tool, by name. A binding in the cluster may refer to them. The tools are those of toolPrefixes and
+// the other operators of the state.
 func toolRoles(v *view) map[string]*Object {
 	bound := map[string]bool{}
 	note := func(o *Object) {
@@ -33,7 +33,7 @@ func toolRoles(v *view) map[string]*Object {
 	for i := range v.Resources {
 		note(&v.Resources[i])
 	}
-	words := tools()
+	words := toolPrefixes()
 	for _, p := range v.Pins {
 		words = append(words, p.Package)
 	}

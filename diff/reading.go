@@ -30,9 +30,9 @@ type ReadingLink struct {
 
 // ReadingText is the change of a text.
 type ReadingText struct {
-	What  string   `json:"name" form:"required" doc:"description, or the name of an annotation"`
-	Lines []string `json:"lines" form:"required" doc:"added (+) and removed (-) lines and sentences"`
-	Left  int      `json:"omitted,omitempty" doc:"number of omitted lines"`
+	Name    string   `json:"name" form:"required" doc:"description, or the name of an annotation"`
+	Lines   []string `json:"lines" form:"required" doc:"added (+) and removed (-) lines and sentences"`
+	Omitted int      `json:"omitted,omitempty" doc:"number of omitted lines"`
 }
 
 // Limits of the reading list of one operator.
@@ -48,7 +48,7 @@ const (
 // bundle. before contains their previous bundles, except for added operators.
 func Readings(before, after map[string]*bundle.CSV) []Reading {
 	var out []Reading
-	for _, operator := range names(after) {
+	for _, operator := range sortedKeys(after) {
 		was, is := before[operator], after[operator]
 		if was == nil {
 			was = &bundle.CSV{}
@@ -94,7 +94,7 @@ func changedTexts(was, is *bundle.CSV) []ReadingText {
 	var out []ReadingText
 	add := func(what, a, b string) {
 		if text := changedText(a, b); len(text.Lines) > 0 {
-			text.What = what
+			text.Name = what
 			out = append(out, text)
 		}
 	}
@@ -104,7 +104,7 @@ func changedTexts(was, is *bundle.CSV) []ReadingText {
 		keys = map[string]string{}
 	}
 	maps.Copy(keys, is.Annotations)
-	for _, name := range names(keys) {
+	for _, name := range sortedKeys(keys) {
 		if isUserAnnotation(name) && Address(is.Annotations[name]) == "" {
 			add(name, was.Annotations[name], is.Annotations[name])
 		}
@@ -137,7 +137,7 @@ func changedText(was, is string) ReadingText {
 				continue
 			}
 			if len(out.Lines) == maxSentences {
-				out.Left++
+				out.Omitted++
 				continue
 			}
 			sign := "+ "
@@ -181,8 +181,8 @@ func (t ReadingText) Title() string {
 			removed++
 		}
 	}
-	if t.Left > 0 {
-		return fmt.Sprintf("%s, changed in more than %d places", t.What, maxSentences)
+	if t.Omitted > 0 {
+		return fmt.Sprintf("%s, changed in more than %d places", t.Name, maxSentences)
 	}
-	return fmt.Sprintf("%s: %d added, %d removed", t.What, added, removed)
+	return fmt.Sprintf("%s: %d added, %d removed", t.Name, added, removed)
 }

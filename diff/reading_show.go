@@ -28,8 +28,8 @@ func (w *textWriter) writeReading(list []Reading) {
 			for _, line := range t.Lines {
 				w.linef("        %s", sanitize.Line(line))
 			}
-			if t.Left > 0 {
-				w.linef("        and %d more", t.Left)
+			if t.Omitted > 0 {
+				w.linef("        and %d more", t.Omitted)
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func markdownReading(b *strings.Builder, list []Reading) {
 	b.WriteString("\n<details><summary><b>Reading list</b></summary>\n\n")
 	remaining := maxReading
 	for i, r := range list {
-		text := markdownPages(r)
+		text := formatReading(r)
 		if remaining -= len(text); remaining < 0 {
 			fmt.Fprintf(b, "%s not shown here: see the JSON report.\n", pluralize(len(list)-i, "operator is", "operators are"))
 			break
@@ -52,8 +52,8 @@ func markdownReading(b *strings.Builder, list []Reading) {
 	b.WriteString("\n</details>\n")
 }
 
-// markdownPages formats the reading list of one operator.
-func markdownPages(r Reading) string {
+// formatReading formats the reading list of one operator.
+func formatReading(r Reading) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- %s\n", sanitize.Code(sanitize.Truncate(r.Operator, 120)))
 	for _, l := range r.Links {
@@ -67,7 +67,7 @@ func markdownPages(r Reading) string {
 		fmt.Fprintf(&b, "  - %s\n", sanitize.Markdown(sanitize.Truncate(t.Title(), 200)))
 		for i, line := range t.Lines {
 			if i == maxSteps {
-				fmt.Fprintf(&b, "    - and %d more\n", len(t.Lines)-maxSteps+t.Left)
+				fmt.Fprintf(&b, "    - and %d more\n", len(t.Lines)-maxSteps+t.Omitted)
 				break
 			}
 			fmt.Fprintf(&b, "    - %s\n", sanitize.Code(line))
@@ -78,7 +78,7 @@ func markdownPages(r Reading) string {
 
 // htmlReading returns the reading lists that fit on the page.
 func htmlReading(list []Reading) []Reading {
-	space := room(MaxPage / 16)
+	budget := byteBudget(MaxPage / 16)
 	for i, r := range list {
 		texts := []string{r.Operator}
 		for _, l := range r.Links {
@@ -88,9 +88,9 @@ func htmlReading(list []Reading) []Reading {
 			texts = append(append(texts, t.Title()), t.Lines...)
 		}
 		for _, text := range texts {
-			space -= room(escapedLength(text)) + 60 // 60 bytes for the markup
+			budget -= byteBudget(escapedLength(text)) + 60 // 60 bytes for the markup
 		}
-		if !space.fit() {
+		if !budget.fit() {
 			return list[:i]
 		}
 	}

@@ -33,17 +33,17 @@ func TestReadings(t *testing.T) {
 		}}}},
 		"a sentence and a line": {
 			said("1.0.0", nil, "It runs. It walks.\n\n## Install\nApply it.\n"), said("1.1.0", nil, "It runs. It flies.\n\n## Install\nApply it.\nBack up first.\n"),
-			[]Reading{{Operator: "ops/demo", Texts: []ReadingText{{What: "description", Lines: []string{"- It walks.", "+ It flies.", "+ Back up first."}}}}},
+			[]Reading{{Operator: "ops/demo", Texts: []ReadingText{{Name: "description", Lines: []string{"- It walks.", "+ It flies.", "+ Back up first."}}}}},
 		},
 		"annotations for who installs it": {
 			said("1.0.0", map[string]string{"operatorframework.io/suggested-namespace": "demo", "createdAt": "2025", "capabilities": "Basic Install"}, ""),
 			said("1.1.0", map[string]string{"operatorframework.io/suggested-namespace": "demo-system", "createdAt": "2026"}, ""),
 			[]Reading{{Operator: "ops/demo", Texts: []ReadingText{
-				{What: "capabilities", Lines: []string{"- Basic Install"}}, {What: "operatorframework.io/suggested-namespace", Lines: []string{"- demo", "+ demo-system"}},
+				{Name: "capabilities", Lines: []string{"- Basic Install"}}, {Name: "operatorframework.io/suggested-namespace", Lines: []string{"- demo", "+ demo-system"}},
 			}}},
 		},
 		"no pages": {said("1.0.0", nil, ""), said("1.1.0", map[string]string{"repository": "javascript:alert(1)", "support": "Example, Inc."}, "", bundle.Link{Name: "x", URL: "data:text/html,x"}), []Reading{
-			{Operator: "ops/demo", Texts: []ReadingText{{What: "support", Lines: []string{"+ Example, Inc."}}}},
+			{Operator: "ops/demo", Texts: []ReadingText{{Name: "support", Lines: []string{"+ Example, Inc."}}}},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,12 +64,12 @@ func TestReadingIsBounded(t *testing.T) {
 	}
 	got := Readings(said("1.0.0", nil, was.String()), said("1.1.0", nil, is.String()+strings.Repeat("x", 1<<20)))
 	text := got[0].Texts[0]
-	if len(text.Lines) != maxSentences || text.Left == 0 {
-		t.Errorf("%d lines, %d left", len(text.Lines), text.Left)
+	if len(text.Lines) != maxSentences || text.Omitted == 0 {
+		t.Errorf("%d lines, %d left", len(text.Lines), text.Omitted)
 	}
 	few := changedText(strings.Repeat("Old. ", 30), strings.Repeat("New. ", 35))
-	if len(few.Lines)+few.Left != 65 {
-		t.Errorf("%d lines and %d left of 65 changes", len(few.Lines), few.Left)
+	if len(few.Lines)+few.Omitted != 65 {
+		t.Errorf("%d lines and %d left of 65 changes", len(few.Lines), few.Omitted)
 	}
 	for _, line := range text.Lines {
 		if len(line) > maxSentence+2 {
@@ -88,7 +88,7 @@ func TestReadingIsBounded(t *testing.T) {
 	if note := fmt.Sprintf("%d operators are not shown here", 5000-shown); shown == 0 || !strings.Contains(list.String(), note) {
 		t.Errorf("%d operators are shown, and it does not say %q", shown, note)
 	}
-	if left := newHTMLPage(r).Left; len(left) != 1 || !strings.HasPrefix(left[0], fmt.Sprint(5000-len(htmlReading(r.Reading)))+" ") {
+	if left := newHTMLPage(r).Omitted; len(left) != 1 || !strings.HasPrefix(left[0], fmt.Sprint(5000-len(htmlReading(r.Reading)))+" ") {
 		t.Errorf("%d operators fit on the page, and it says %q", len(htmlReading(r.Reading)), left)
 	}
 	if md := string(Markdown(r)); len(md) >= MaxComment || !strings.Contains(md, "operators are not shown here: see the JSON report.") {
@@ -110,7 +110,7 @@ func TestReadingIsCounted(t *testing.T) {
 	}{
 		{2, 1, 0, "description: 2 added, 1 removed"}, {0, 3, 0, "description: 0 added, 3 removed"}, {40, 20, 7, "description, changed in more than 60 places"},
 	} {
-		text := ReadingText{What: "description", Lines: append(slices.Repeat([]string{"+ new"}, c.in), slices.Repeat([]string{"- old"}, c.out)...), Left: c.left}
+		text := ReadingText{Name: "description", Lines: append(slices.Repeat([]string{"+ new"}, c.in), slices.Repeat([]string{"- old"}, c.out)...), Omitted: c.left}
 		if got := text.Title(); got != c.title {
 			t.Errorf("got %q, want %q", got, c.title)
 		}
@@ -124,7 +124,7 @@ func TestReadingIsCounted(t *testing.T) {
 		if note := fmt.Sprintf("and %d more", c.left); strings.Contains(plain, note) != (c.left > 0) {
 			t.Errorf("%q in\n%s", note, plain)
 		}
-		md := markdownPages(list[0])
+		md := formatReading(list[0])
 		shown := strings.Count(md, "    - `")
 		if all := c.in + c.out + c.left; shown != min(all, maxSteps) || shown < all && !strings.Contains(md, fmt.Sprintf("    - and %d more\n", all-shown)) {
 			t.Errorf("%d changes in\n%s", all, md)

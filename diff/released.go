@@ -14,7 +14,7 @@ import (
 func Address(s string) string {
 	s = strings.TrimSpace(s)
 	if !strings.Contains(s, "://") {
-		if full := "https://" + s; repositoryAt(full).Public() != "" {
+		if full := "https://" + s; repositoryAt(full).PublicForge() != "" {
 			s = full
 		}
 	}

@@ -61,7 +61,7 @@ func planRemovals(before, after *view) []Removal {
 	}
 	maps.DeleteFunc(removed, func(operator, _ string) bool { return isReplaced(operator) || isLeftBehind(before, after, operator) })
 	var out []Removal
-	for _, operator := range names(removed) {
+	for _, operator := range sortedKeys(removed) {
 		out = append(out, planRemoval(before, after, operator, removed[operator]))
 	}
 	return out
@@ -76,7 +76,7 @@ func planRemoval(before, after *view, operator, version string) Removal {
 		case o.Operator != operator:
 		case after.byKey[key] != nil:
 			r.StillOwned = append(r.StillOwned, ref)
-		case before.protects(o):
+		case before.isProtected(o):
 			r.Kept = append(r.Kept, ref)
 		default:
 			r.Pruned = append(r.Pruned, ref)

@@ -14,7 +14,7 @@ type Report struct {
 	Before    string           // name of the state before
 	After     string           // name of the state after
 	Clusters  []string         // compared clusters of both sides, sorted; nil if there are no names
-	Operators []OperatorReport // with changes or findings; sorted by severity of their findings (highest first), clusters and name
+	Operators []OperatorReport // operators with changes or findings, by highest severity, clusters and name
 	Findings  []Finding        // highest severity first, then by operator, rule, object and field
 	Removals  []Removal        // uninstall plans, sorted by operator
 	Notes     []string         // skipped checks and the reasons
@@ -66,7 +66,7 @@ func (o OperatorReport) findingsOf(findings []Finding) []Finding {
 func (c *comparison) report() *Report {
 	slices.Sort(c.notes)
 	if skipped := c.after.Skipped; len(skipped) > 0 {
-		c.note("not compared, because they are not valid YAML: %s", strings.Join(skipped[:min(len(skipped), 5)], ", "))
+		c.note("invalid YAML files were not compared: %s", strings.Join(skipped[:min(len(skipped), 5)], ", "))
 	}
 	r := &Report{
 		Before: c.before.Name, After: c.after.Name,
@@ -149,7 +149,7 @@ func (c *comparison) operatorReports() []OperatorReport {
 	for _, p := range c.changed {
 		op, ref := get(p.object().Operator), p.object().Ref()
 		switch {
-		case p.both():
+		case p.onBothSides():
 			op.Changed = append(op.Changed, ref)
 		case p.after != nil:
 			op.Added = append(op.Added, ref)
@@ -161,7 +161,7 @@ func (c *comparison) operatorReports() []OperatorReport {
 		get(f.Operator)
 	}
 	out := make([]OperatorReport, 0, len(all))
-	for _, name := range names(all) {
+	for _, name := range sortedKeys(all) {
 		out = append(out, *all[name])
 	}
 	return out

@@ -27,7 +27,7 @@ func resourceRules() []Rule {
 // compareResources simulates writing each custom resource with the CRDs of both sides, and reports
 // different results. It skips a resource if neither it nor its CRD changed.
 func compareResources(c *comparison) {
-	kinds := crdCache{of: map[*Object]parsedCRD{}, budget: admit.NewBudget()}
+	kinds := crdCache{byCRD: map[*Object]parsedCRD{}, budget: admit.NewBudget()}
 	old := map[k8s.Key]*Object{}
 	for i := range c.before.Resources {
 		o := &c.before.Resources[i]
@@ -42,17 +42,17 @@ func compareResources(c *comparison) {
 		}
 		was := c.before.crds[kind]
 		sameKind := was != nil && isSameObject(was, crd)
-		prev := old[key]
-		if prev == nil {
-			prev = c.before.byKey[key]
+		previous := old[key]
+		if previous == nil {
+			previous = c.before.byKey[key]
 		}
-		if sameKind && prev != nil && isSameObject(prev, o) {
+		if sameKind && previous != nil && isSameObject(previous, o) {
 			continue
 		}
-		d := resourceDiff{c: c, prev: prev, o: o, crd: crd}
-		d.now, d.err = kinds.open(crd)
+		d := resourceDiff{c: c, previous: previous, resource: o, crd: crd}
+		d.now, d.err = kinds.parse(crd)
 		if was != nil {
-			d.old, _ = kinds.open(was)
+			d.old, _ = kinds.parse(was)
 		}
 		d.compare()
 	}
@@ -74,7 +74,7 @@ func customResources(v *view) []*Object {
 
 // crdCache caches the parsed CRDs.
 type crdCache struct {
-	of     map[*Object]parsedCRD
+	byCRD  map[*Object]parsedCRD
 	budget *admit.Budget
 }
 
@@ -84,46 +84,46 @@ type parsedCRD struct {
 	err  error
 }
 
-func (k crdCache) open(crd *Object) (*admit.Kind, error) {
-	if got, ok := k.of[crd]; ok {
+func (k crdCache) parse(crd *Object) (*admit.Kind, error) {
+	if got, ok := k.byCRD[crd]; ok {
 		return got.kind, got.err
 	}
 	kind, err := admit.Open(crd.Whole(), k.budget)
-	k.of[crd] = parsedCRD{kind, err}
+	k.byCRD[crd] = parsedCRD{kind, err}
 	return kind, err
 }
 
 // resourceDiff compares a custom resource.
 type resourceDiff struct {
-	c        *comparison
-	prev, o  *Object // prev is nil if the resource is added
-	crd      *Object
-	old, now *admit.Kind // old is nil if the CRD is added or was invalid
-	err      error
+	c                  *comparison
+	previous, resource *Object // prev is nil if the resource is added
+	crd                *Object
+	old, now           *admit.Kind // old is nil if the CRD is added or was invalid
+	err                error
 }
 
 func (d resourceDiff) add(rule string, f Finding) {
-	f.Operator = cmp.Or(d.o.Operator, d.crd.Operator)
-	f.steps, f.covers = fieldSteps(f.Field), nothing()
-	d.c.add(rule, d.o, f)
+	f.Operator = cmp.Or(d.resource.Operator, d.crd.Operator)
+	f.steps, f.covers = fieldSteps(f.Field), noFields()
+	d.c.add(rule, d.resource, f)
 }
 
 // compare simulates both writes and reports the differences of their results.
 func (d resourceDiff) compare() {
 	if d.err != nil {
-		d.c.add("resources.schema-invalid", d.crd, Finding{Message: d.err.Error(), steps: stepPath("spec", "versions"), covers: nothing()})
+		d.c.add("resources.schema-invalid", d.crd, Finding{Message: d.err.Error(), steps: stepPath("spec", "versions"), covers: noFields()})
 		return
 	}
-	version := d.o.version()
+	version := d.resource.version()
 	var before admit.Result
 	hadBefore := false
-	if d.old != nil && d.prev != nil {
-		got, err := d.old.Write(d.prev.version(), d.prev.Content)
+	if d.old != nil && d.previous != nil {
+		got, err := d.old.Write(d.previous.version(), d.previous.Content)
 		before, hadBefore = got, err == nil
 	}
-	after, err := d.now.Write(version, d.o.Content)
+	after, err := d.now.Write(version, d.resource.Content)
 	if errors.Is(err, admit.ErrNotServed) {
-		if hadBefore || d.old == nil || d.prev == nil {
+		if hadBefore || d.old == nil || d.previous == nil {
 			d.add("resources.version-not-served", Finding{
 				Field: "apiVersion", Before: version, After: diag.Some(k8s.ParseCRD(d.crd.Whole()).Served(), 8),
 				Message: fmt.Sprintf("version %s is not served; served: %s", version, diag.Some(k8s.ParseCRD(d.crd.Whole()).Served(), 8)),
@@ -132,14 +132,14 @@ func (d resourceDiff) compare() {
 		return
 	}
 	if err != nil {
-		d.c.note("%s in %s was not checked: %v", d.o.Ref(), d.o.Path, err)
+		d.c.note("%s in %s was not checked: %v", d.resource.Ref(), d.resource.Path, err)
 		return
 	}
 	if d.now.Converts(version) {
-		d.c.note("%s in %s was checked as %s only: its conversion webhook was not called", d.o.Ref(), d.o.Path, version)
+		d.c.note("%s in %s was checked as %s only: its conversion webhook was not called", d.resource.Ref(), d.resource.Path, version)
 	}
 	if before.Unchecked || after.Unchecked {
-		d.c.note("%s in %s was not checked against the x-kubernetes-validations of its CRD: evaluating all rules takes too long", d.o.Ref(), d.o.Path)
+		d.c.note("%s in %s was not checked against the x-kubernetes-validations of its CRD: evaluating all rules takes too long", d.resource.Ref(), d.resource.Path)
 	}
 	d.compareRejected(before, after)
 	d.compareDropped(before, after)
@@ -155,7 +155,7 @@ func (d resourceDiff) compareRejected(before, after admit.Result) {
 		if slices.Contains(before.Rejected, f) {
 			rule = "resources.already-rejected"
 		}
-		d.add(rule, Finding{Field: f.Field, Before: formatValue(valueAt(d.o.Content, f.Field)), Message: sanitize.TruncateLine(f.Message, 300)})
+		d.add(rule, Finding{Field: f.Field, Before: formatValue(valueAt(d.resource.Content, f.Field)), Message: sanitize.TruncateLine(f.Message, 300)})
 	}
 }
 
@@ -164,7 +164,7 @@ func (d resourceDiff) compareDropped(before, after admit.Result) {
 	for _, name := range after.Dropped {
 		if !slices.Contains(before.Dropped, name) {
 			d.add("resources.field-dropped", Finding{
-				Field: name, Before: formatValue(valueAt(d.o.Content, name)), Message: fmt.Sprintf("%s is not in the schema and is pruned", name),
+				Field: name, Before: formatValue(valueAt(d.resource.Content, name)), Message: fmt.Sprintf("%s is not in the schema and is pruned", name),
 			})
 		}
 	}
@@ -185,11 +185,11 @@ func (d resourceDiff) compareDefaulted(before, after admit.Result) {
 		f := Finding{Field: v.Field, After: formatValue(v.Value), Message: fmt.Sprintf("%s defaults to %s", v.Field, quoteValue(v.Value))}
 		if ok {
 			f.Before = formatValue(was.Value)
-			f.Message += ", not " + quoteValue(was.Value)
+			f.Message += ", was " + quoteValue(was.Value)
 		}
 		d.add("resources.field-defaulted", f)
 	}
-	for _, name := range names(had) {
+	for _, name := range sortedKeys(had) {
 		d.add("resources.field-defaulted", Finding{
 			Field: name, Before: formatValue(had[name].Value), Message: fmt.Sprintf("%s no longer defaults to %s", name, quoteValue(had[name].Value)),
 		})

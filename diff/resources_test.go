@@ -192,7 +192,7 @@ func TestPins(t *testing.T) {
 		},
 		{"approval", func(p *lockfile.Pin) { p.Approval = "Automatic" }, []string{"low upgrade.approval approval: Manual → Automatic"}},
 		{"storage", func(p *lockfile.Pin) {
-			p.Storage = &lockfile.Storage{State: lockfile.StorageStore, Objects: []lockfile.StoredVersions{{Definition: "widgets.demo.io", From: "v1beta1", To: "v1"}}}
+			p.Storage = &lockfile.Storage{Stage: lockfile.StorageStore, Objects: []lockfile.StoredVersions{{Definition: "widgets.demo.io", From: "v1beta1", To: "v1"}}}
 		}, []string{"low upgrade.storage storage: - → store (widgets.demo.io v1beta1 → v1)"}},
 		{"config", func(p *lockfile.Pin) { p.Config = []byte(`{"env":[]}`) }, []string{`info upgrade.config config: - → {"env":[]}`}},
 	}

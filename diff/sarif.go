@@ -10,8 +10,8 @@ import (
 )
 
 // SARIF returns the report in the Static Analysis Results Interchange Format 2.1.0, for code
-// scanning. Each finding is a result at its line in the committed files. A finding without a file
-// or in a removed file is at fallback, the path of the lock.
+// scanning. Each finding is a result at its line in the committed files. The location of a finding
+// without a file or in a removed file is fallback, the path of the lock.
 func SARIF(r *Report, fallback string) ([]byte, error) {
 	rules, index := sarifRules(r.Findings)
 	run := sarifRun{
@@ -147,7 +147,7 @@ func findingSentence(f Finding) string {
 	if f.Operator != "" {
 		s = sanitize.Line(f.Operator) + ": " + s
 	}
-	s = sanitize.Line(onlyIn(f.Clusters)) + s
+	s = sanitize.Line(clusterPrefix(f.Clusters)) + s
 	s = strings.ReplaceAll(s, "](", "] (") // no Markdown links
 	return s + ". " + strings.ToUpper(f.Why[:1]) + f.Why[1:] + "."
 }

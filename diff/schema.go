@@ -22,11 +22,11 @@ type node struct {
 	old, now map[string]any
 	at       string // such as "spec.size"; empty for the root
 	steps    []step
-	status   bool // whether the field is in .status, which only the operator writes
+	inStatus bool // whether the field is in .status, which only the operator writes
 }
 
-// root compares whole schemas. nil means a version without a schema, which preserves all fields.
-func (w *schemaWalk) root(old, now map[string]any) {
+// compareSchemas compares whole schemas. nil means a version without a schema, which preserves all fields.
+func (w *schemaWalk) compareSchemas(old, now map[string]any) {
 	if old == nil {
 		old = map[string]any{"type": "object", preserveUnknown: true}
 	}
@@ -38,28 +38,28 @@ func (w *schemaWalk) root(old, now map[string]any) {
 
 const preserveUnknown = "x-kubernetes-preserve-unknown-fields"
 
-// note reports a finding about a keyword of n. In the status, the severity is at most low, because
-// the operator writes the status and is upgraded together with the CRD.
-func (w *schemaWalk) note(rule string, n node, f Finding, more ...string) {
-	at, steps := n.at, n.field(more...)
+// reportKeyword reports a finding about a keyword of n. In the status, the severity is at most low,
+// because the operator writes the status and is upgraded together with the CRD.
+func (w *schemaWalk) reportKeyword(rule string, n node, f Finding, more ...string) {
+	at, steps := n.at, n.keywordPath(more...)
 	if at == "" {
 		at = "(root)"
 	}
-	if n.status {
+	if n.inStatus {
 		w.report(rule, at, steps, f, Low)
 		return
 	}
 	w.report(rule, at, steps, f)
 }
 
-// field returns the path to a keyword of n.
-func (n node) field(keywords ...string) []step {
+// keywordPath returns the path to a keyword of n.
+func (n node) keywordPath(keywords ...string) []step {
 	return append(slices.Clone(n.steps), stepPath(keywords...)...)
 }
 
-// changed reports a finding about the changed keyword of n.
-func (w *schemaWalk) changed(rule string, n node, keyword, format string, args ...any) {
-	w.note(rule, n, Finding{
+// reportChange reports a finding about the changed keyword of n.
+func (w *schemaWalk) reportChange(rule string, n node, keyword, format string, args ...any) {
+	w.reportKeyword(rule, n, Finding{
 		Before: formatValue(n.old[keyword]), After: formatValue(n.now[keyword]), Message: fmt.Sprintf(format, args...),
 	}, keyword)
 }
@@ -92,12 +92,12 @@ func (w *schemaWalk) compareTypes(n node) bool {
 	case a == b:
 		return true
 	case b == "" || a == "integer" && b == "number" || b == intOrString && (a == "integer" || a == "string"):
-		f.covers = [][]step{n.field("type"), n.field("x-kubernetes-int-or-string")}
-		w.note("crd.type-widened", n, f, "type")
+		f.covers = [][]step{n.keywordPath("type"), n.keywordPath("x-kubernetes-int-or-string")}
+		w.reportKeyword("crd.type-widened", n, f, "type")
 		return b != ""
 	default:
-		f.covers = [][]step{n.field("type"), n.field("x-kubernetes-int-or-string")}
-		w.note("crd.type-changed", n, f, "type")
+		f.covers = [][]step{n.keywordPath("type"), n.keywordPath("x-kubernetes-int-or-string")}
+		w.reportKeyword("crd.type-changed", n, f, "type")
 		return false
 	}
 }
@@ -114,14 +114,14 @@ func typeOf(s map[string]any) string {
 // compareUnknownFields compares whether unknown fields are preserved.
 func (w *schemaWalk) compareUnknownFields(n node) {
 	a, b := k8s.True(n.old, preserveUnknown), k8s.True(n.now, preserveUnknown)
-	f := Finding{Before: fmt.Sprint(a), After: fmt.Sprint(b), covers: [][]step{n.field(preserveUnknown)}}
+	f := Finding{Before: fmt.Sprint(a), After: fmt.Sprint(b), covers: [][]step{n.keywordPath(preserveUnknown)}}
 	switch {
 	case a && !b:
 		f.Message = "fields that are not in the schema are pruned"
-		w.note("crd.unknown-fields-pruned", n, f)
+		w.reportKeyword("crd.unknown-fields-pruned", n, f)
 	case !a && b:
 		f.Message = "fields that are not in the schema are preserved"
-		w.note("crd.unknown-fields-kept", n, f, preserveUnknown)
+		w.reportKeyword("crd.unknown-fields-kept", n, f, preserveUnknown)
 	}
 }
 
@@ -133,14 +133,14 @@ func (n node) property(name string) node {
 	}
 	return node{
 		old: k8s.Map(n.old, "properties", name), now: k8s.Map(n.now, "properties", name), at: at,
-		steps: append(slices.Clone(n.steps), stepPath("properties", name)...), status: n.status || n.at == "" && name == "status",
+		steps: append(slices.Clone(n.steps), stepPath("properties", name)...), inStatus: n.inStatus || n.at == "" && name == "status",
 	}
 }
 
 // compareProperties compares the properties of n by name.
 func (w *schemaWalk) compareProperties(n node) {
 	old, now := k8s.Map(n.old, "properties"), k8s.Map(n.now, "properties")
-	for _, name := range union(old, now) {
+	for _, name := range unionKeys(old, now) {
 		_, had := old[name]
 		_, has := now[name]
 		p := n.property(name)
@@ -172,7 +172,7 @@ func (w *schemaWalk) reportRemovedField(parent, p node) {
 		f.Message = "field removed from the schema; it becomes an additional property"
 		w.report("crd.field-removed", p.at, p.steps, f, Low)
 	default:
-		w.note("crd.field-removed", p, f)
+		w.reportKeyword("crd.field-removed", p, f)
 	}
 }
 
@@ -180,7 +180,7 @@ func (w *schemaWalk) reportRemovedField(parent, p node) {
 func (w *schemaWalk) compareAdditionalProperties(n node) {
 	a, had := parseSchema(n.old["additionalProperties"])
 	b, has := parseSchema(n.now["additionalProperties"])
-	below := node{old: a, now: b, at: n.at + "{}", steps: append(slices.Clone(n.steps), stepPath("additionalProperties")...), status: n.status}
+	below := node{old: a, now: b, at: n.at + "{}", steps: append(slices.Clone(n.steps), stepPath("additionalProperties")...), inStatus: n.inStatus}
 	switch {
 	case had && has:
 		w.walk(below)
@@ -189,7 +189,7 @@ func (w *schemaWalk) compareAdditionalProperties(n node) {
 	case had && !has && k8s.True(n.now, preserveUnknown):
 		w.report("crd.map-removed", n.at, n.steps, Finding{Before: "any key", Message: "additional properties removed from the schema; their values are preserved", covers: [][]step{below.steps}}, Low)
 	case had && !has:
-		w.note("crd.map-removed", n, Finding{Before: "any key", Message: "additional properties are no longer allowed", covers: [][]step{below.steps}})
+		w.reportKeyword("crd.map-removed", n, Finding{Before: "any key", Message: "additional properties are no longer allowed", covers: [][]step{below.steps}})
 	}
 }
 
@@ -211,5 +211,5 @@ func (w *schemaWalk) compareItems(n node) {
 	if old == nil || now == nil {
 		return
 	}
-	w.walk(node{old: old, now: now, at: n.at + "[]", steps: append(slices.Clone(n.steps), stepPath("items")...), status: n.status})
+	w.walk(node{old: old, now: now, at: n.at + "[]", steps: append(slices.Clone(n.steps), stepPath("items")...), inStatus: n.inStatus})
 }

@@ -21,18 +21,18 @@ func (w *schemaWalk) compareRequired(n node) {
 		}
 		p := n.property(name)
 		f := Finding{Before: "optional", After: "required", Message: "field becomes required"}
-		p.steps = n.field("required")
+		p.steps = n.keywordPath("required")
 		if defaultValue, ok := p.now["default"]; ok {
 			f.Message = "field becomes required, with the default " + quoteValue(defaultValue)
-			w.note("crd.required-defaulted", p, f)
+			w.reportKeyword("crd.required-defaulted", p, f)
 			continue
 		}
-		w.note("crd.required-added", p, f)
+		w.reportKeyword("crd.required-added", p, f)
 	}
 	for _, name := range old {
 		if !slices.Contains(now, name) && k8s.Map(n.now, "properties", name) != nil {
-			w.note("crd.required-removed", n.property(name), Finding{
-				Before: "required", After: "optional", Message: "field is no longer required", covers: [][]step{n.field("required")},
+			w.reportKeyword("crd.required-removed", n.property(name), Finding{
+				Before: "required", After: "optional", Message: "field is no longer required", covers: [][]step{n.keywordPath("required")},
 			})
 		}
 	}
@@ -44,17 +44,17 @@ func (w *schemaWalk) compareEnum(n node) {
 	now, has := n.now["enum"].([]any)
 	switch {
 	case !had && has:
-		w.changed("crd.enum-added", n, "enum", "values are restricted to %s", sanitize.Truncate(formatValue(now), 120))
+		w.reportChange("crd.enum-added", n, "enum", "values are restricted to %s", sanitize.Truncate(formatValue(now), 120))
 		return
 	case had && !has:
-		w.changed("crd.enum-removed", n, "enum", "values are no longer restricted to %s", sanitize.Truncate(formatValue(old), 120))
+		w.reportChange("crd.enum-removed", n, "enum", "values are no longer restricted to %s", sanitize.Truncate(formatValue(old), 120))
 		return
 	}
 	if removed := missingValues(old, now); len(removed) > 0 {
-		w.changed("crd.enum-value-removed", n, "enum", "no longer allowed: %s", strings.Join(removed, ", "))
+		w.reportChange("crd.enum-value-removed", n, "enum", "no longer allowed: %s", strings.Join(removed, ", "))
 	}
 	if added := missingValues(now, old); len(added) > 0 {
-		w.changed("crd.enum-value-added", n, "enum", "now allowed: %s", strings.Join(added, ", "))
+		w.reportChange("crd.enum-value-added", n, "enum", "now allowed: %s", strings.Join(added, ", "))
 	}
 }
 
@@ -76,17 +76,17 @@ func (w *schemaWalk) compareBounds(n node) {
 		switch {
 		case a == b:
 		case b > a == strings.HasPrefix(keyword, "min"):
-			w.changed("crd.bound-tightened", n, keyword, "%s is %s, was %s", keyword, formatBound(n.now[keyword]), formatBound(n.old[keyword]))
+			w.reportChange("crd.bound-tightened", n, keyword, "%s is %s, was %s", keyword, formatBound(n.now[keyword]), formatBound(n.old[keyword]))
 		default:
-			w.changed("crd.bound-loosened", n, keyword, "%s is %s, was %s", keyword, formatBound(n.now[keyword]), formatBound(n.old[keyword]))
+			w.reportChange("crd.bound-loosened", n, keyword, "%s is %s, was %s", keyword, formatBound(n.now[keyword]), formatBound(n.old[keyword]))
 		}
 	}
 	for _, keyword := range []string{"exclusiveMinimum", "exclusiveMaximum", "uniqueItems"} {
 		a, b := k8s.True(n.old, keyword), k8s.True(n.now, keyword)
 		if !a && b {
-			w.changed("crd.bound-tightened", n, keyword, "%s set", keyword)
+			w.reportChange("crd.bound-tightened", n, keyword, "%s set", keyword)
 		} else if a && !b {
-			w.changed("crd.bound-loosened", n, keyword, "%s no longer set", keyword)
+			w.reportChange("crd.bound-loosened", n, keyword, "%s no longer set", keyword)
 		}
 	}
 	w.compareMultipleOf(n)
@@ -121,9 +121,9 @@ func (w *schemaWalk) compareMultipleOf(n node) {
 	switch {
 	case had && has && a == b || !had && !has:
 	case !has || had && b != 0 && math.Mod(a, b) == 0:
-		w.changed("crd.bound-loosened", n, "multipleOf", "multipleOf is %s, was %s", formatBound(n.now["multipleOf"]), formatBound(n.old["multipleOf"]))
+		w.reportChange("crd.bound-loosened", n, "multipleOf", "multipleOf is %s, was %s", formatBound(n.now["multipleOf"]), formatBound(n.old["multipleOf"]))
 	default:
-		w.changed("crd.bound-tightened", n, "multipleOf", "multipleOf is %s, was %s", formatBound(n.now["multipleOf"]), formatBound(n.old["multipleOf"]))
+		w.reportChange("crd.bound-tightened", n, "multipleOf", "multipleOf is %s, was %s", formatBound(n.now["multipleOf"]), formatBound(n.old["multipleOf"]))
 	}
 }
 
@@ -133,17 +133,17 @@ func (w *schemaWalk) comparePatternAndFormat(n node) {
 	switch {
 	case a == b:
 	case b == "":
-		w.changed("crd.pattern-removed", n, "pattern", "pattern removed")
+		w.reportChange("crd.pattern-removed", n, "pattern", "pattern removed")
 	default:
-		w.changed("crd.pattern-changed", n, "pattern", "must match %s", sanitize.Truncate(b, 120))
+		w.reportChange("crd.pattern-changed", n, "pattern", "must match %s", sanitize.Truncate(b, 120))
 	}
 	a, b = enforcedFormat(k8s.Text(n.old, "format")), enforcedFormat(k8s.Text(n.now, "format"))
 	switch {
 	case a == b:
 	case b == "" || b == "int64" && a == "int32" || b == "double" && a == "float":
-		w.changed("crd.format-removed", n, "format", "format %s is removed", a)
+		w.reportChange("crd.format-removed", n, "format", "format %s is removed", a)
 	default:
-		w.changed("crd.format-changed", n, "format", "must be a valid %s", b)
+		w.reportChange("crd.format-changed", n, "format", "must be a valid %s", b)
 	}
 }
 
@@ -164,9 +164,9 @@ func enforcedFormat(format string) string {
 func (w *schemaWalk) compareNullable(n node) {
 	a, b := k8s.True(n.old, "nullable"), k8s.True(n.now, "nullable")
 	if a && !b {
-		w.changed("crd.nullable-removed", n, "nullable", "null is no longer allowed")
+		w.reportChange("crd.nullable-removed", n, "nullable", "null is no longer allowed")
 	} else if !a && b {
-		w.changed("crd.nullable-added", n, "nullable", "null is allowed")
+		w.reportChange("crd.nullable-added", n, "nullable", "null is allowed")
 	}
 }
 
@@ -175,11 +175,11 @@ func (w *schemaWalk) compareDefaults(n node) {
 	b, has := n.now["default"]
 	switch {
 	case !had && has:
-		w.changed("crd.default-added", n, "default", "now defaults to %s", quoteValue(b))
+		w.reportChange("crd.default-added", n, "default", "now defaults to %s", quoteValue(b))
 	case had && !has:
-		w.changed("crd.default-removed", n, "default", "no longer defaults to %s", quoteValue(a))
+		w.reportChange("crd.default-removed", n, "default", "no longer defaults to %s", quoteValue(a))
 	case had && !reflect.DeepEqual(a, b):
-		w.changed("crd.default-changed", n, "default", "defaults to %s, not %s", quoteValue(b), quoteValue(a))
+		w.reportChange("crd.default-changed", n, "default", "defaults to %s, was %s", quoteValue(b), quoteValue(a))
 	}
 }
 
@@ -203,24 +203,24 @@ func (w *schemaWalk) compareValidations(n node) {
 			continue
 		}
 		ruleSteps := func(r map[string]any) []step {
-			return append(n.field(celKeyword), step{key: k8s.Text(r, "rule"), by: "rule"})
+			return append(n.keywordPath(celKeyword), step{key: k8s.Text(r, "rule"), by: "rule"})
 		}
 		f := Finding{After: k8s.Text(r, "rule"), Message: "must hold: " + sanitize.Truncate(cmp.Or(k8s.Text(r, "message"), k8s.Text(r, "rule")), 160), covers: [][]step{ruleSteps(r)}}
 		i := slices.IndexFunc(removed, func(o map[string]any) bool {
 			return k8s.Text(o, "message") != "" && k8s.Text(o, "message") == k8s.Text(r, "message")
 		})
 		if i < 0 {
-			w.note("crd.rule-added", n, f, celKeyword)
+			w.reportKeyword("crd.rule-added", n, f, celKeyword)
 			continue
 		}
 		f.Before, f.covers = k8s.Text(removed[i], "rule"), append(f.covers, ruleSteps(removed[i]))
 		removed = slices.Delete(removed, i, i+1)
-		w.note("crd.rule-changed", n, f, celKeyword)
+		w.reportKeyword("crd.rule-changed", n, f, celKeyword)
 	}
 	for _, r := range removed {
-		w.note("crd.rule-removed", n, Finding{
+		w.reportKeyword("crd.rule-removed", n, Finding{
 			Before: k8s.Text(r, "rule"), Message: "removed: " + sanitize.Truncate(cmp.Or(k8s.Text(r, "message"), k8s.Text(r, "rule")), 160),
-			covers: [][]step{append(n.field(celKeyword), step{key: k8s.Text(r, "rule"), by: "rule"})},
+			covers: [][]step{append(n.keywordPath(celKeyword), step{key: k8s.Text(r, "rule"), by: "rule"})},
 		})
 	}
 }
@@ -231,9 +231,9 @@ func (w *schemaWalk) compareCombinations(n node) {
 		switch {
 		case reflect.DeepEqual(a, b) || k8s.True(n.now, "x-kubernetes-int-or-string"):
 		case b == nil:
-			w.changed("crd.combination-removed", n, keyword, "%s is removed", keyword)
+			w.reportChange("crd.combination-removed", n, keyword, "%s is removed", keyword)
 		default:
-			w.changed("crd.combination-changed", n, keyword, "%s changed", keyword)
+			w.reportChange("crd.combination-changed", n, keyword, "%s changed", keyword)
 		}
 	}
 }
@@ -249,14 +249,14 @@ func (w *schemaWalk) compareTopology(n node) {
 		return typ
 	}
 	if a, b := listType(n.old), listType(n.now); a != b {
-		w.note("crd.list-type-changed", n, Finding{Before: a, After: b, Message: fmt.Sprintf("list is %s, was %s", b, a), covers: [][]step{n.field("x-kubernetes-list-type"), n.field("x-kubernetes-list-map-keys")}}, "x-kubernetes-list-type")
+		w.reportKeyword("crd.list-type-changed", n, Finding{Before: a, After: b, Message: fmt.Sprintf("list is %s, was %s", b, a), covers: [][]step{n.keywordPath("x-kubernetes-list-type"), n.keywordPath("x-kubernetes-list-map-keys")}}, "x-kubernetes-list-type")
 	}
 	mapType := func(s map[string]any) string { return cmp.Or(k8s.Text(s, "x-kubernetes-map-type"), "granular") }
 	if a, b := mapType(n.old), mapType(n.now); a != b {
-		w.note("crd.map-type-changed", n, Finding{Before: a, After: b, Message: fmt.Sprintf("map is %s, was %s", b, a)}, "x-kubernetes-map-type")
+		w.reportKeyword("crd.map-type-changed", n, Finding{Before: a, After: b, Message: fmt.Sprintf("map is %s, was %s", b, a)}, "x-kubernetes-map-type")
 	}
 	const embedded = "x-kubernetes-embedded-resource"
 	if a, b := k8s.True(n.old, embedded), k8s.True(n.now, embedded); a != b {
-		w.changed("crd.embedded-changed", n, embedded, "embedded resource: %t, was %t", b, a)
+		w.reportChange("crd.embedded-changed", n, embedded, "embedded resource: %t, was %t", b, a)
 	}
 }

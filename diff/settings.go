@@ -33,9 +33,9 @@ func (r *Report) addSettings(opt CompareOptions) {
 	}
 	if len(c.found) > 0 {
 		r.Findings = append(r.Findings, c.found...)
-		r.arrange(nil)
+		r.addMissingOperators(nil)
 		if r.onlyPolicy {
-			r.Notes = append(r.Notes, "only the policy or spec.trust changes: reported, not refused")
+			r.Notes = append(r.Notes, "only the policy or spec.trust changes: findings are reported, but not refused")
 		}
 	}
 }

@@ -38,8 +38,8 @@ func severityTable() []kindSeverity {
 	}
 }
 
-// kindSeverityOf returns the severities for an object. They are lower for a custom resource if its
-// CRD belongs to the same operator.
+// kindSeverityOf returns the severities for an object. They are lower for a custom resource whose CRD
+// belongs to the same operator.
 func (c *comparison) kindSeverityOf(o *Object) kindSeverity {
 	key := o.Key()
 	var crd *Object
@@ -81,8 +81,8 @@ func isSystemNamespace(name string) bool {
 	return slices.Contains([]string{"kube-system", "kube-public", "kube-node-lease"}, name) || strings.HasPrefix(name, "openshift-")
 }
 
-// whenAdded returns the severity of an added object, and the reason if it depends on the content.
-func (c *comparison) whenAdded(o *Object) (Severity, string) {
+// addedSeverity returns the severity of an added object, and the reason if it depends on the content.
+func (c *comparison) addedSeverity(o *Object) (Severity, string) {
 	switch key := o.Key(); {
 	case o.Follows:
 		return Low, ""
@@ -92,10 +92,10 @@ func (c *comparison) whenAdded(o *Object) (Severity, string) {
 		return High, "it resolves to " + k8s.Text(o.Content, "spec", "externalName")
 	case key.Is("Certificate.cert-manager.io") && slices.Contains(organizations(o), "system:masters"):
 		return Critical, "its holder is cluster-admin"
-	case key.Is("NetworkPolicy.networking.k8s.io") && opensNetwork(o):
+	case key.Is("NetworkPolicy.networking.k8s.io") && allowsAllIngress(o):
 		return High, "it allows all traffic"
-	case key.Is("APIService.apiregistration.k8s.io") && c.takesGroup(o):
-		return Critical, "it serves an API group of others: " + k8s.Text(o.Content, "spec", "group")
+	case key.Is("APIService.apiregistration.k8s.io") && c.servesForeignGroup(o):
+		return Critical, "it serves an API group of another component: " + k8s.Text(o.Content, "spec", "group")
 	}
 	return c.kindSeverityOf(o).added, ""
 }
@@ -105,25 +105,22 @@ func organizations(o *Object) []string {
 	return k8s.Texts(o.Content, "spec", "subject", "organizations")
 }
 
-// opensNetwork reports whether a NetworkPolicy allows all peers on all ports, or traffic from all
-// addresses.
-func opensNetwork(o *Object) bool {
-	open := func(direction, peers string) bool {
-		return slices.ContainsFunc(k8s.Items(o.Content, "spec", direction), func(rule map[string]any) bool {
-			if len(k8s.List(rule, peers)) == 0 && len(k8s.List(rule, "ports")) == 0 {
-				return direction == "ingress"
-			}
-			return slices.ContainsFunc(k8s.Items(rule, peers), func(peer map[string]any) bool {
-				return direction == "ingress" && slices.Contains([]string{"0.0.0.0/0", "::/0"}, k8s.Text(peer, "ipBlock", "cidr"))
-			})
+// allowsAllIngress reports whether a NetworkPolicy allows ingress from all peers on all ports, or from
+// all addresses.
+func allowsAllIngress(o *Object) bool {
+	return slices.ContainsFunc(k8s.Items(o.Content, "spec", "ingress"), func(rule map[string]any) bool {
+		if len(k8s.List(rule, "from")) == 0 && len(k8s.List(rule, "ports")) == 0 {
+			return true
+		}
+		return slices.ContainsFunc(k8s.Items(rule, "from"), func(peer map[string]any) bool {
+			return slices.Contains([]string{"0.0.0.0/0", "::/0"}, k8s.Text(peer, "ipBlock", "cidr"))
 		})
-	}
-	return open("ingress", "from") || open("egress", "to")
+	})
 }
 
-// takesGroup reports whether an APIService serves a built-in API group, or a group of another
+// servesForeignGroup reports whether an APIService serves a built-in API group, or a group of another
 // operator's CRDs.
-func (c *comparison) takesGroup(o *Object) bool {
+func (c *comparison) servesForeignGroup(o *Object) bool {
 	group := k8s.Text(o.Content, "spec", "group")
 	if k8s.IsBuiltinGroup(group) || k8s.IsReserved(o.Content) {
 		return true
@@ -136,29 +133,29 @@ func (c *comparison) takesGroup(o *Object) bool {
 	return false
 }
 
-// whenRemoved returns the severity of a removed object.
-func (c *comparison) whenRemoved(o *Object) Severity {
+// removedSeverity returns the severity of a removed object.
+func (c *comparison) removedSeverity(o *Object) Severity {
 	if o.Follows || !c.after.hasOperator(o.Operator) && o.Operator != "" {
 		return Low // another rule reports the removal of the operator
 	}
 	return c.kindSeverityOf(o).removed
 }
 
-// whenChanged returns the severity of a changed field that no other rule reports.
-func (c *comparison) whenChanged(p pair, ch change) Severity {
+// changedSeverity returns the severity of a changed field that no other rule reports.
+func (c *comparison) changedSeverity(p pair, ch change) Severity {
 	field := ch.path[0].key
 	if field == "metadata" {
 		return metadataSeverity(ch.path)
 	}
 	if _, spec, to := podTemplate(p.after.Content); spec != nil && hasPrefix(ch.path, to) {
-		if hardens(ch) {
+		if isHardening(ch) {
 			return Info
 		}
 		return podFieldSeverity(fieldKeys(ch, len(to)))
 	}
 	key := p.after.Key()
 	switch {
-	case key.Is(webhookKinds()...) && (field != "webhooks" || len(ch.path) < 3 || slices.Contains(judgedWebhookFields(), ch.path[2].key)):
+	case key.Is(webhookKinds()...) && (field != "webhooks" || len(ch.path) < 3 || slices.Contains(comparedWebhookFields(), ch.path[2].key)):
 		return Low
 	case key.Is(webhookKinds()...) && c.isOwnServiceChange(p.after, ch, "clientConfig"), key.Is(crdKind) && c.isOwnServiceChange(p.after, ch, "conversion"):
 		return Low
@@ -196,9 +193,9 @@ func (c *comparison) whenChanged(p pair, ch change) Severity {
 	return worst
 }
 
-// judgedWebhookFields returns the webhook fields that dedicated rules compare. Changes to these
+// comparedWebhookFields returns the webhook fields that dedicated rules compare. Changes to these
 // fields that no such rule reports only make defaults explicit or reorder items.
-func judgedWebhookFields() []string {
+func comparedWebhookFields() []string {
 	return []string{"admissionReviewVersions", "failurePolicy", "matchPolicy", "objectSelector", "namespaceSelector", "reinvocationPolicy", "rules", "sideEffects", "timeoutSeconds"}
 }
 
@@ -208,7 +205,7 @@ func metadataSeverity(path []step) Severity {
 		return Medium // such as owners or finalizers
 	}
 	switch name := path[2].key; {
-	case slices.ContainsFunc(powerAnnotations(), func(pattern string) bool { return diag.Matches(pattern, name) }):
+	case slices.ContainsFunc(sensitiveAnnotations(), func(pattern string) bool { return diag.Matches(pattern, name) }):
 		return High
 	case path[1].key == "ownerReferences", path[1].key == "finalizers", strings.Contains(name, "aggregate-to-"):
 		return Medium
@@ -216,9 +213,9 @@ func metadataSeverity(path []step) Severity {
 	return Info
 }
 
-// powerAnnotations returns the annotations and labels, or prefixes followed by "*", that grant
+// sensitiveAnnotations returns the annotations and labels, or prefixes followed by "*", that grant
 // trust or a cloud identity, or disable protection.
-func powerAnnotations() []string {
+func sensitiveAnnotations() []string {
 	return []string{
 		"cert-manager.io/inject-*", "service.beta.openshift.io/inject-*", "service.alpha.openshift.io/inject-*",
 		"eks.amazonaws.com/*", "iam.amazonaws.com/*", "iam.gke.io/*", "azure.workload.identity/*",
@@ -227,8 +224,8 @@ func powerAnnotations() []string {
 	}
 }
 
-// hardens reports whether a change sets a security setting to its strictest value.
-func hardens(ch change) bool {
+// isHardening reports whether a change sets a security setting to its strictest value.
+func isHardening(ch change) bool {
 	text := formatPath(ch.path)
 	text = text[strings.LastIndexByte(text, '.')+1:] + "=" + formatValue(ch.after)
 	return slices.Contains([]string{
@@ -296,8 +293,8 @@ func (c *comparison) isOwnService(o *Object, config map[string]any) bool {
 	return to != nil && to.Operator == o.Operator
 }
 
-// hasOtherHost reports whether two values are URLs with different hosts.
-func hasOtherHost(a, b any) bool {
+// haveDifferentHosts reports whether two values are URLs with different hosts.
+func haveDifferentHosts(a, b any) bool {
 	host := func(v any) string {
 		s, _ := v.(string)
 		u, err := url.Parse(s)

@@ -53,11 +53,11 @@ func TestReadHead(t *testing.T) {
 	for name, edit := range map[string][2]string{
 		"plain": {}, "quoted": {"  name: widgets.demo.io", `  name: "widgets.demo.io"`}, "flow": {"  names:\n    kind: Widget\n    plural: widgets\n", "  names: {kind: Widget, plural: widgets}\n"},
 	} {
-		o, ok := readHead(File{Path: "x.yaml", Data: []byte(strings.Replace(blockCRD, edit[0], edit[1], 1))}, pins)
+		o, ok := parseHead(File{Path: "x.yaml", Data: []byte(strings.Replace(blockCRD, edit[0], edit[1], 1))}, pins)
 		if want := (Ref{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets.demo.io"}); !ok || o.Ref() != want || o.Operator != "ops/demo" || o.Path != "x.yaml" {
 			t.Errorf("%s: got %+v, %v", name, o, ok)
 		}
-		if o.serves() != (k8s.Key{Group: "demo.io", Kind: "Widget"}) || k8s.At(o.Content, "spec", "versions") != nil {
+		if o.definedKind() != (k8s.Key{Group: "demo.io", Kind: "Widget"}) || k8s.At(o.Content, "spec", "versions") != nil {
 			t.Errorf("%s: the head is %v", name, o.Content)
 		}
 		if len(k8s.ParseCRD(o.Whole()).Versions) != 1 {
@@ -69,7 +69,7 @@ func TestReadHead(t *testing.T) {
 		"no group": {"  group: demo.io\n", ""}, "no name": {"  name: widgets.demo.io\n", ""}, "no versions": {"  versions:\n", "  Versions:\n"},
 		"in a text": {"metadata:\n", "metadata:\n  x: \"\n  versions:\n  \"\n"}, "other kind": {"CustomResourceDefinition\n", "Custom # kind: CustomResourceDefinition\n"},
 	} {
-		if o, ok := readHead(File{Path: "x.yaml", Data: []byte(strings.Replace(blockCRD, edit[0], edit[1], 1))}, pins); ok {
+		if o, ok := parseHead(File{Path: "x.yaml", Data: []byte(strings.Replace(blockCRD, edit[0], edit[1], 1))}, pins); ok {
 			t.Errorf("%s: took %+v", name, o)
 		}
 	}
@@ -87,7 +87,7 @@ func TestReadAgreesWithObjects(t *testing.T) {
 		}}
 	}
 	tight := strings.Replace(blockCRD, "maxLength: 3", "maxLength: 2", 1)
-	broken := "not compared, because they are not valid YAML: team/broken.yaml"
+	broken := "invalid YAML files were not compared: team/broken.yaml"
 	for name, c := range map[string]struct {
 		before, after Source
 		cut           bool
@@ -103,7 +103,7 @@ func TestReadAgreesWithObjects(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, s := range []State{before, after} {
-				if o := s.Objects[0]; o.cut != c.cut || o.Operator != "ops/demo" {
+				if o := s.Objects[0]; o.headOnly != c.cut || o.Operator != "ops/demo" {
 					t.Errorf("%s: the definition is %+v", s.Name, o)
 				}
 			}

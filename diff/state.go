@@ -40,9 +40,9 @@ type Object struct {
 	key     k8s.Key // key of Content if parsed from a file, else zero
 	sources []File  // files of an overlay that may have changed the object
 
-	Follows bool // object of a GitOps tool that is added or removed together with its directory of the tree
+	Follows bool // the object of a GitOps tool is added or removed together with the directory that it applies
 
-	cut bool // Content ends before the versions of a CRD, because the file is equal on both sides; see Whole
+	headOnly bool // Content ends before the versions of a CRD, because the file is equal on both sides; see Whole
 }
 
 // Ref identifies an object with its API version, for users.
@@ -152,15 +152,15 @@ func newView(s State) (*view, error) {
 		v.byKey[key] = o
 		v.order = append(v.order, o)
 		if key.Is(crdKind) {
-			v.crds[o.serves()] = o
+			v.crds[o.definedKind()] = o
 		}
 	}
 	slices.SortFunc(v.order, func(a, b *Object) int { return a.Key().Compare(b.Key()) })
 	return v, faults.Err()
 }
 
-// serves returns the group and kind that a CRD defines.
-func (o *Object) serves() k8s.Key {
+// definedKind returns the group and kind that a CRD defines.
+func (o *Object) definedKind() k8s.Key {
 	crd := k8s.ParseCRD(o.Content)
 	return k8s.Key{Group: crd.Group, Kind: crd.Kind}
 }
@@ -168,24 +168,24 @@ func (o *Object) serves() k8s.Key {
 // Whole returns the complete Content. If only the head of a CRD was parsed, it parses the CRD on
 // each call.
 func (o *Object) Whole() map[string]any {
-	if !o.cut {
+	if !o.headOnly {
 		return o.Content
 	}
-	got, err := read(File{Path: o.Path, Data: o.Raw}, nil)
+	got, err := parseObjects(File{Path: o.Path, Data: o.Raw}, nil)
 	if err != nil || len(got) != 1 {
 		return nil // the other side has the same bytes and reports the error
 	}
 	return got[0].Content
 }
 
-// uncut returns o, or a copy with the complete Content if only the head was parsed. This is
+// withWholeContent returns o, or a copy with the complete Content if only the head was parsed. This is
 // necessary if overlays change the object, although the file is equal on both sides.
-func (o *Object) uncut() *Object {
-	if o == nil || !o.cut {
+func (o *Object) withWholeContent() *Object {
+	if o == nil || !o.headOnly {
 		return o
 	}
 	out := *o
-	out.Content, out.cut = o.Whole(), false
+	out.Content, out.headOnly = o.Whole(), false
 	return &out
 }
 
@@ -229,8 +229,8 @@ func (v *view) pin(operator string) (lockfile.Pin, bool) {
 	return v.Pins[i], true
 }
 
-// isLeftBehind reports whether the objects of an operator remain in the clusters, although after does
-// not contain the operator. This is true if its Application or Kustomization is removed without
+// isLeftBehind reports whether the objects of an operator remain in the clusters, although the
+// operator is missing in after. This happens if its Application or Kustomization is removed without
 // deleting its objects.
 func isLeftBehind(before, after *view, operator string) bool {
 	_, pinned := before.pin(operator)
@@ -258,8 +258,8 @@ func (p pair) object() *Object {
 	return p.before
 }
 
-// both reports whether the object exists on both sides.
-func (p pair) both() bool { return p.before != nil && p.after != nil }
+// onBothSides reports whether the object exists on both sides.
+func (p pair) onBothSides() bool { return p.before != nil && p.after != nil }
 
 // pairObjects returns all added, removed and changed objects, sorted by Key.
 func pairObjects(before, after *view) []pair {
@@ -267,12 +267,12 @@ func pairObjects(before, after *view) []pair {
 	for _, o := range after.order {
 		old := before.byKey[o.Key()]
 		if old == nil || !isSameObject(old, o) {
-			out = append(out, pair{old.uncut(), o.uncut()})
+			out = append(out, pair{old.withWholeContent(), o.withWholeContent()})
 		}
 	}
 	for _, o := range before.order {
 		if after.byKey[o.Key()] == nil {
-			out = append(out, pair{o.uncut(), nil})
+			out = append(out, pair{o.withWholeContent(), nil})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b pair) int { return a.object().Key().Compare(b.object().Key()) })

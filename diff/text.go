@@ -65,7 +65,7 @@ func (w *textWriter) writeOperator(op OperatorReport, findings []Finding) {
 	}
 	for _, g := range groupFindings(findings) {
 		label := strings.ToUpper(g.severity.String())
-		if countWaived(g) == 1 {
+		if waivedRank(g) == 1 {
 			label = "waived " + label
 		}
 		w.linef("  %s  %s [%s]", w.paint(g.severity, label), g.rule.Title, g.rule.ID)
@@ -100,7 +100,7 @@ func (w *textWriter) writeFinding(f Finding) {
 }
 
 func (w *textWriter) writeRemoval(r Removal) {
-	w.linef("\n%s", w.bold("uninstall plan for "+sanitize.Line(onlyIn(r.Clusters)+r.Operator)))
+	w.linef("\n%s", w.bold("uninstall plan for "+sanitize.Line(clusterPrefix(r.Clusters)+r.Operator)))
 	for i, s := range r.Steps() {
 		w.linef("  %d. %s", i+1, s.Title)
 		for _, line := range s.Lines {

@@ -11,15 +11,15 @@ import (
 
 // TreeJudge evaluates the policy's rules about objects of clusters.
 type TreeJudge struct {
-	rules  []compiledRule
-	waived *waiverSet
-	shared map[uintptr]map[string]any // contents of the base's objects by address; they are referenced here so that addresses stay valid
-	known  map[evaluationKey]bool     // cached results for objects of the base
-	hits   grouped[refusal]
-	all    []string
+	rules     []compiledRule
+	waiverSet *waiverSet
+	shared    map[uintptr]map[string]any // contents of the base's objects by address; they are referenced here so that addresses stay valid
+	results   map[evaluationKey]bool     // cached results for objects of the base
+	refusals  itemGroups[refusal]
+	clusters  []string
 }
 
-// evaluationKey identifies the evaluation of a rule for an object in TreeJudge.known.
+// evaluationKey identifies the evaluation of a rule for an object in TreeJudge.results.
 type evaluationKey struct {
 	rule    int
 	content uintptr // address of the object's content
@@ -39,8 +39,8 @@ func (p Policy) OnTree(base State, today string) (*TreeJudge, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &TreeJudge{rules: rules, shared: map[uintptr]map[string]any{}, known: map[evaluationKey]bool{}}
-	j.waived = p.selectWaivers(today, func(w diag.Waiver) bool { return p.isOwnRule(w, true) })
+	j := &TreeJudge{rules: rules, shared: map[uintptr]map[string]any{}, results: map[evaluationKey]bool{}}
+	j.waiverSet = p.selectWaivers(today, func(w diag.Waiver) bool { return p.isOwnRule(w, true) })
 	for i := range base.Objects {
 		j.shared[objectAddress(&base.Objects[i])] = base.Objects[i].Content
 	}
@@ -58,7 +58,7 @@ func (p Policy) TreeRules() bool {
 // Add evaluates the rules for a state that the given clusters share. clusters is empty for a tree
 // without clusters and for objects outside of clusters.
 func (j *TreeJudge) Add(clusters []string, s State) error {
-	j.all = append(j.all, clusters...)
+	j.clusters = append(j.clusters, clusters...)
 	if len(clusters) == 0 {
 		clusters = []string{""}
 	}
@@ -72,7 +72,7 @@ func (j *TreeJudge) Add(clusters []string, s State) error {
 				}
 				if refused {
 					f := Finding{Rule: rule.Name, Operator: o.Operator, Object: o.Ref(), Place: Region{Path: o.Path}}
-					j.hits.add(refusal{f, rule.CELRule}, []string{cluster}, rule.Name, o.Operator, o.Ref(), o.Path)
+					j.refusals.add(refusal{f, rule.CELRule}, []string{cluster}, rule.Name, o.Operator, o.Ref(), o.Path)
 				}
 			}
 		}
@@ -88,13 +88,13 @@ func (j *TreeJudge) refuses(at int, o *Object, cluster string) (bool, error) {
 	if strings.Contains(rule.Expression, "cluster") {
 		key.cluster = cluster
 	}
-	refused, known := j.known[key]
+	refused, known := j.results[key]
 	if known {
 		return refused, nil
 	}
 	refused, err := rule.program.Holds(map[string]any{"object": celObject(o), "operator": o.Operator, "cluster": cluster})
 	if err == nil && j.shared[key.content] != nil {
-		j.known[key] = refused
+		j.results[key] = refused
 	}
 	return refused, err
 }
@@ -102,17 +102,17 @@ func (j *TreeJudge) refuses(at int, o *Object, cluster string) (bool, error) {
 // Verdict returns an error with the file for each refused object, and warnings about waivers of the
 // rules.
 func (j *TreeJudge) Verdict() (refused []*diag.Error, waivers []diag.Warning) {
-	j.waived.clusters = j.all
-	j.hits.each(nil, func(h refusal, clusters []string) {
-		if len(j.all) > 0 && len(clusters) < len(j.all) && clusters[0] != "" {
+	j.waiverSet.clusters = j.clusters
+	j.refusals.each(nil, func(h refusal, clusters []string) {
+		if len(j.clusters) > 0 && len(clusters) < len(j.clusters) && clusters[0] != "" {
 			h.finding.Clusters = clusters
 		}
-		for _, f := range j.waived.waive(h.finding, h.finding.Rule) {
+		for _, f := range j.waiverSet.waive(h.finding, h.finding.Rule) {
 			if f.Waiver == "" {
 				refused = append(refused, diag.Errorf(diag.Pos{File: f.Place.Path}, "refused by policy rule %q: %s%s: %s",
-					f.Rule, onlyIn(f.Clusters), f.Object, cmp.Or(h.rule.Message, h.rule.Expression)))
+					f.Rule, clusterPrefix(f.Clusters), f.Object, cmp.Or(h.rule.Message, h.rule.Expression)))
 			}
 		}
 	})
-	return refused, diag.Review(j.waived.waivers, j.waived.used, j.waived.today)
+	return refused, diag.Review(j.waiverSet.waivers, j.waiverSet.used, j.waiverSet.today)
 }

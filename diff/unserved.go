@@ -39,9 +39,8 @@ func Unserved(s State, version string) ([]Finding, error) {
 }
 
 // checkOwnCRDs checks the CRDs that render did not check. It uses the validation of the Kubernetes
-// libraries in this program for any requested version. It may be stricter than the API server,
-// which accepts some faults that the existing CRD already has, because the state does not contain
-// the existing CRD.
+// libraries in this program for any requested version. The API server accepts some faults that the
+// existing CRD already has. The check rejects them, because the state does not contain that CRD.
 func (c *comparison) checkOwnCRDs() {
 	for i := range c.after.Objects {
 		o := &c.after.Objects[i]
@@ -52,7 +51,7 @@ func (c *comparison) checkOwnCRDs() {
 			continue // already reported for a custom resource
 		}
 		for _, f := range admit.CheckCRD(o.Content) {
-			c.add("resources.schema-invalid", o, Finding{Message: strings.TrimPrefix(f.Field+": ", ": ") + f.Message, steps: fieldSteps(f.Field), covers: nothing()})
+			c.add("resources.schema-invalid", o, Finding{Message: strings.TrimPrefix(f.Field+": ", ": ") + f.Message, steps: fieldSteps(f.Field), covers: noFields()})
 		}
 	}
 }

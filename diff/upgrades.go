@@ -45,7 +45,7 @@ func compareUpgrades(c *comparison) {
 		d := pinDiff{c, old, p}
 		if !ok {
 			if len(c.before.Pins) > 0 || len(c.before.order) == 0 {
-				d.add("upgrade.installed", Finding{After: p.VersionText(), Message: fmt.Sprintf("%s %s is installed%s", p.Package, p.VersionText(), becauseOf(p, sortedPins(c.after.Pins)))})
+				d.add("upgrade.installed", Finding{After: p.VersionText(), Message: fmt.Sprintf("%s %s is installed%s", p.Package, p.VersionText(), installReason(p, sortedPins(c.after.Pins)))})
 			}
 			continue
 		}
@@ -61,7 +61,7 @@ func compareUpgrades(c *comparison) {
 			if isLeftBehind(c.before, c.after, p.Key()) {
 				outcome = "remains in this cluster, unmanaged"
 			}
-			pinDiff{c, p, p}.add("clusters.operator-dropped", Finding{Before: p.VersionText(), Message: fmt.Sprintf("%s %s %s, and stays pinned for others", p.Package, p.VersionText(), outcome)})
+			pinDiff{c, p, p}.add("clusters.operator-dropped", Finding{Before: p.VersionText(), Message: fmt.Sprintf("%s %s %s, but remains pinned for other clusters", p.Package, p.VersionText(), outcome)})
 		} else if _, ok := c.after.pin(p.Key()); !ok && (len(c.after.Pins) > 0 || len(c.after.order) == 0) {
 			c.reportRemoved(p)
 		}
@@ -71,7 +71,7 @@ func compareUpgrades(c *comparison) {
 // compareTreeVersions compares the versions of operators in two trees without locks.
 func compareTreeVersions(c *comparison) {
 	before, after := c.before.treeVersions(), c.after.treeVersions()
-	for _, operator := range names(after) {
+	for _, operator := range sortedKeys(after) {
 		if before[operator] == "" {
 			continue
 		}
@@ -83,7 +83,7 @@ func compareTreeVersions(c *comparison) {
 }
 
 // treeVersions returns the versions of operators by the annotations of their objects, if the state
-// has no pins. It leaves out operators with objects of several versions.
+// has no pins. It omits operators with objects of several versions.
 func (v *view) treeVersions() map[string]string {
 	out := map[string]string{}
 	if len(v.Pins) > 0 {
@@ -121,14 +121,14 @@ func (c *comparison) claimRemoved(operator string) int {
 		if o.Operator != operator || c.after.byKey[o.Key()] != nil {
 			continue
 		}
-		if n++; c.whenRemoved(o) < Medium {
-			c.claimed[o.Key()] = wholeObject()
+		if n++; c.removedSeverity(o) < Medium {
+			c.claimed[o.Key()] = allFields()
 		}
 	}
 	return n
 }
 
-// reportReplaced reports that the operator by replaces old.
+// reportReplaced reports that old is replaced by its successor, given as "namespace/package".
 func (c *comparison) reportReplaced(old lockfile.Pin, by string) {
 	f := Finding{Before: old.VersionText(), Message: fmt.Sprintf("%s %s is replaced by %s", old.Key(), old.VersionText(), by)}
 	if now, ok := c.after.pin(by); ok {
@@ -174,9 +174,9 @@ func sortedPins(pins []lockfile.Pin) []lockfile.Pin {
 	return out
 }
 
-// becauseOf returns the reason why a dependency is installed as a phrase. It returns "" for a
+// installReason returns a phrase with the reason for installing a dependency. It returns "" for a
 // declared operator.
-func becauseOf(p lockfile.Pin, pins []lockfile.Pin) string {
+func installReason(p lockfile.Pin, pins []lockfile.Pin) string {
 	if !p.Generated() {
 		return ""
 	}
@@ -193,12 +193,12 @@ type pinDiff struct {
 }
 
 func (d pinDiff) add(rule string, f Finding, capped ...Severity) {
-	f.Operator, f.Place = d.now.Key(), d.place()
+	f.Operator, f.Place = d.now.Key(), d.region()
 	d.c.add(rule, nil, f, capped...)
 }
 
-// place returns the position of the pin in the lock.
-func (d pinDiff) place() Region {
+// region returns the position of the pin in the lock.
+func (d pinDiff) region() Region {
 	p := Region{Path: d.now.Pos.File, Line: d.now.Pos.Line, Column: d.now.Pos.Col}
 	if p.Line > 0 {
 		p.EndLine, p.EndCol = p.Line, p.Column+1
@@ -252,7 +252,7 @@ func (d pinDiff) compareSettings() {
 		}
 	}
 	report("upgrade.channel", "channel", a.Channel, b.Channel, fmt.Sprintf("channel is %q, was %q", b.Channel, a.Channel))
-	report("upgrade.catalog", "catalog", a.Catalog.ID.String(), b.Catalog.ID.String(), fmt.Sprintf("catalog changed to %s from %s", b.Catalog, a.Catalog))
+	report("upgrade.catalog", "catalog", a.Catalog.ID.String(), b.Catalog.ID.String(), fmt.Sprintf("catalog changed from %s to %s", a.Catalog, b.Catalog))
 	report("upgrade.install-mode", "installMode", string(a.InstallMode), string(b.InstallMode), fmt.Sprintf("install mode is %s, was %s", b.InstallMode, a.InstallMode))
 	if a.Approval == "Manual" && b.Approval != "Manual" {
 		report("upgrade.approval", "approval", a.Approval, "Automatic", "approval changed from Manual to Automatic")
@@ -264,13 +264,13 @@ func (d pinDiff) compareSettings() {
 		d.add("upgrade.config", Finding{Field: "config", Before: formatValue(string(a.Config)), After: formatValue(string(b.Config)), Message: "configuration of the operator's pods changed"})
 	}
 	if a.Bundle == b.Bundle {
-		report("upgrade.storage", "storage", storageText(a), storageText(b), "stage of the storage migration changed")
+		report("upgrade.storage", "storage", formatStorage(a), formatStorage(b), "stage of the storage migration changed")
 	}
 	d.compareWatched()
 }
 
-// storageText formats the storage migration of a pin. It returns "" if there is none.
-func storageText(p lockfile.Pin) string {
+// formatStorage formats the storage migration of a pin. It returns "" if there is none.
+func formatStorage(p lockfile.Pin) string {
 	if p.Storage == nil {
 		return ""
 	}
@@ -288,11 +288,11 @@ func (d pinDiff) compareWatched() {
 		return len(by) > 0 && slices.ContainsFunc(of, func(ns string) bool { return !slices.Contains(by, ns) })
 	}
 	if uncovered(a, b) {
-		f.Message = "watches " + f.After + ", watched " + f.Before
+		f.Message = "watches " + f.After + ", previously " + f.Before
 		d.add("upgrade.watch-widened", f)
 	}
 	if uncovered(b, a) {
-		f.Message = "watches " + f.After + ", watched " + f.Before
+		f.Message = "watches " + f.After + ", previously " + f.Before
 		d.add("upgrade.watch-narrowed", f)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/scan"
 )
 
-// Rules about vulnerabilities. The first one has its own policy. Findings of the others list
-// several vulnerabilities.
+// Rules about vulnerabilities. vulnerabilityAdded has its own field in the policy. Findings of the
+// others list several vulnerabilities.
 const (
 	vulnerabilityAdded    = "vulnerabilities.added"
 	vulnerabilitiesGone   = "vulnerabilities.gone"
@@ -52,11 +52,11 @@ func severityOf(s scan.Severity) Severity {
 	}[s]
 }
 
-// scanned contains the scan results for the images of an operator on one side.
-type scanned struct {
+// imageScans contains the scan results of an operator's images on one side.
+type imageScans struct {
 	images    map[string]imageUse  // by digest, or by name without one
 	found     map[string]*exposure // vulnerabilities by ID
-	called    map[string]bool      // all IDs and aliases
+	ids       map[string]bool      // all IDs and aliases
 	unscanned []string             // keys in images without a scan, sorted
 }
 
@@ -77,7 +77,7 @@ func compareScans(c *comparison) {
 		c.note("%s: the scan has no image digest", file)
 	}
 	old, now := operatorImages(c.before), operatorImages(c.after)
-	for _, operator := range union(old, now) {
+	for _, operator := range unionKeys(old, now) {
 		was, _ := c.before.pin(operator)
 		is, _ := c.after.pin(operator)
 		before, after := runningImages(old[operator], was.Image), runningImages(now[operator], is.Image)
@@ -92,10 +92,10 @@ func compareScans(c *comparison) {
 // runningImages returns the first use of each image by digest, or by reference if there is no
 // digest. It omits the bundle image, which bundles may list as a related image.
 func runningImages(uses []imageUse, bundle string) map[string]imageUse {
-	out, itself := map[string]imageUse{}, imageref.DigestIn(bundle)
+	out, bundleDigest := map[string]imageUse{}, imageref.DigestIn(bundle)
 	for _, u := range uses {
 		key := cmp.Or(u.Digest, u.String())
-		if _, seen := out[key]; !seen && (u.where != nil || key != itself) {
+		if _, seen := out[key]; !seen && (u.where != nil || key != bundleDigest) {
 			out[key] = u
 		}
 	}
@@ -103,9 +103,9 @@ func runningImages(uses []imageUse, bundle string) map[string]imageUse {
 }
 
 // scansOf returns the scan results of images.
-func scansOf(results *scan.Results, images map[string]imageUse) scanned {
-	s := scanned{images: images, found: map[string]*exposure{}, called: map[string]bool{}}
-	for _, key := range names(images) {
+func scansOf(results *scan.Results, images map[string]imageUse) imageScans {
+	s := imageScans{images: images, found: map[string]*exposure{}, ids: map[string]bool{}}
+	for _, key := range sortedKeys(images) {
 		found, ok := results.Vulnerabilities(key)
 		if !ok {
 			s.unscanned = append(s.unscanned, key)
@@ -118,15 +118,15 @@ func scansOf(results *scan.Results, images map[string]imageUse) scanned {
 }
 
 // add adds a vulnerability of an image.
-func (s scanned) add(v scan.Vulnerability, u imageUse) {
+func (s imageScans) add(v scan.Vulnerability, u imageUse) {
 	e := s.found[v.ID]
 	if e == nil {
 		e = &exposure{Vulnerability: Vulnerability{ID: v.ID}, at: u}
 		s.found[v.ID] = e
 	}
-	s.called[v.ID] = true
-	for _, also := range v.Also {
-		s.called[also] = true
+	s.ids[v.ID] = true
+	for _, also := range v.Aliases {
+		s.ids[also] = true
 	}
 	e.severity = max(e.severity, v.Severity)
 	e.Severity = e.severity.String()
@@ -134,7 +134,7 @@ func (s scanned) add(v scan.Vulnerability, u imageUse) {
 	for _, field := range []struct {
 		list   *[]string
 		values []string
-	}{{&e.Also, v.Also}, {&e.Packages, []string{strings.TrimSpace(v.Package + " " + v.Installed)}}, {&e.Images, []string{u.String()}}} {
+	}{{&e.Also, v.Aliases}, {&e.Packages, []string{strings.TrimSpace(v.Package + " " + v.Installed)}}, {&e.Images, []string{u.String()}}} {
 		for _, value := range field.values {
 			if at, found := slices.BinarySearch(*field.list, value); !found {
 				*field.list = slices.Insert(*field.list, at, value)
@@ -148,22 +148,22 @@ type scanDiff struct {
 	c        *comparison
 	pin      pinDiff
 	operator string
-	was, is  scanned
+	was, is  imageScans
 }
 
 // compare reports added, fixed and remaining vulnerabilities, and images without a scan.
 func (d scanDiff) compare() {
 	var gone, stayed []*exposure
-	for _, id := range names(d.is.found) {
-		if e := d.is.found[id]; !d.was.called[id] {
+	for _, id := range sortedKeys(d.is.found) {
+		if e := d.is.found[id]; !d.was.ids[id] {
 			d.reportAdded(e)
 		} else {
 			stayed = append(stayed, e)
 		}
 	}
-	for _, id := range names(d.was.found) {
+	for _, id := range sortedKeys(d.was.found) {
 		e := d.was.found[id]
-		if names := append([]string{id}, e.Also...); !slices.ContainsFunc(names, func(name string) bool { return d.is.called[name] }) {
+		if names := append([]string{id}, e.Also...); !slices.ContainsFunc(names, func(name string) bool { return d.is.ids[name] }) {
 			gone = append(gone, e)
 		}
 	}
@@ -176,15 +176,15 @@ func (d scanDiff) compare() {
 func (d scanDiff) add(rule string, at imageUse, f Finding, capped ...Severity) {
 	f.Operator, f.steps = d.operator, at.steps
 	if at.where == nil {
-		f.Place = d.pin.place()
+		f.Place = d.pin.region()
 	}
-	f.covers = nothing()
+	f.covers = noFields()
 	d.c.add(rule, at.where, f, capped...)
 }
 
 // reportAdded reports an added vulnerability.
 func (d scanDiff) reportAdded(e *exposure) {
-	message := diag.Some(e.Packages, 4) + " in " + diag.Some(names(imageNames(e.Images)), 3)
+	message := diag.Some(e.Packages, 4) + " in " + diag.Some(sortedKeys(imageNames(e.Images)), 3)
 	if e.Fixed != "" {
 		message += ", fixed in " + e.Fixed
 	}
@@ -206,15 +206,15 @@ func imageNames(images []string) map[string]bool {
 	return out
 }
 
-// reportList adds one finding about a list of vulnerabilities, most severe first. partly means that
-// some images were not scanned.
-func (d scanDiff) reportList(rule string, list []*exposure, partly bool) {
+// reportList adds one finding about a list of vulnerabilities, most severe first. partlyScanned means
+// that some images were not scanned.
+func (d scanDiff) reportList(rule string, list []*exposure, partlyScanned bool) {
 	if len(list) == 0 {
 		return
 	}
 	rank := func(e *exposure) int { return slices.Index(scan.Severities(), e.severity) }
 	slices.SortStableFunc(list, func(a, b *exposure) int { return cmp.Compare(rank(a), rank(b)) })
-	f := Finding{Counts: map[string]int{}, partly: partly}
+	f := Finding{Counts: map[string]int{}, partlyScanned: partlyScanned}
 	for _, e := range list {
 		f.Counts[e.Severity]++
 		if len(f.Vulnerabilities) < maxListed {
@@ -243,7 +243,7 @@ func (f Finding) summary(rule string) string {
 	if total > len(ids) {
 		message += fmt.Sprintf(" and %d more", total-len(ids))
 	}
-	if f.partly {
+	if f.partlyScanned {
 		message += "; some images were not scanned"
 	}
 	return message

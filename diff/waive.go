@@ -12,7 +12,7 @@ import (
 type part struct {
 	Object           Ref
 	Field, Container string
-	Vulnerability    []string // IDs and aliases
+	Vulnerabilities  []string // IDs and aliases
 }
 
 // parts splits a finding into single fields, permissions or vulnerabilities.
@@ -31,11 +31,11 @@ func (f Finding) parts() []part {
 		}
 	case len(f.Vulnerabilities) > 0:
 		for _, v := range f.Vulnerabilities {
-			whole.Vulnerability = append([]string{v.ID}, v.Also...)
+			whole.Vulnerabilities = append([]string{v.ID}, v.Also...)
 			out = append(out, whole)
 		}
-		if f.unlisted() > 0 {
-			whole.Vulnerability = nil
+		if f.countUnlisted() > 0 {
+			whole.Vulnerabilities = nil
 			out = append(out, whole)
 		}
 	default:
@@ -44,8 +44,8 @@ func (f Finding) parts() []part {
 	return out
 }
 
-// unlisted returns the number of vulnerabilities that Counts includes, but Vulnerabilities omits.
-func (f Finding) unlisted() int {
+// countUnlisted returns the number of vulnerabilities that Counts includes, but Vulnerabilities omits.
+func (f Finding) countUnlisted() int {
 	n := -len(f.Vulnerabilities)
 	for _, count := range f.Counts {
 		n += count
@@ -53,30 +53,31 @@ func (f Finding) unlisted() int {
 	return max(n, 0)
 }
 
-// only returns a finding with some of the parts of f. which are their indexes in [Finding.parts].
-func (f Finding) only(which []int) Finding {
-	if len(which) == len(f.parts()) {
+// withParts returns a finding with some of the parts of f. indexes are their indexes in
+// [Finding.parts].
+func (f Finding) withParts(indexes []int) Finding {
+	if len(indexes) == len(f.parts()) {
 		return f
 	}
 	switch {
 	case len(f.locations) > 0:
-		return f.onlyLocations(which)
+		return f.withLocations(indexes)
 	case f.clause != nil:
 		c := *f.clause
-		c.objects = pick(c.objects, which)
+		c.objects = selectItems(c.objects, indexes)
 		f.Field, f.Message, f.clause = c.field(), c.message(), &c
 	case len(f.Vulnerabilities) > 0:
-		return f.onlyVulnerabilities(which)
+		return f.withVulnerabilities(indexes)
 	}
 	return f
 }
 
-// onlyLocations is only for a finding with locations.
-func (f Finding) onlyLocations(which []int) Finding {
-	f.Message = strings.TrimSuffix(f.Message, atPlaces(len(f.locations)))
+// withLocations returns f with only the locations at the given indexes. f must have locations.
+func (f Finding) withLocations(indexes []int) Finding {
+	f.Message = strings.TrimSuffix(f.Message, formatLocationCount(len(f.locations)))
 	listed := len(f.Also) > 0
-	f.locations, f.Also = pick(f.locations, which), nil
-	if first := f.locations[0]; which[0] > 0 {
+	f.locations, f.Also = selectItems(f.locations, indexes), nil
+	if first := f.locations[0]; indexes[0] > 0 {
 		f.Object, f.Field, f.Container, f.Place, f.Link = first.Object, first.Field, first.Container, first.Place, ""
 		f.was, f.is = first.was, first.is
 	}
@@ -86,17 +87,17 @@ func (f Finding) onlyLocations(which []int) Finding {
 		}
 	}
 	if len(f.locations) > 1 && !listed {
-		f.Message += atPlaces(len(f.locations))
+		f.Message += formatLocationCount(len(f.locations))
 	}
 	return f
 }
 
-// onlyVulnerabilities returns f with only the vulnerabilities at the given indexes. f must have
+// withVulnerabilities returns f with only the vulnerabilities at the given indexes. f must have
 // several vulnerabilities.
-func (f Finding) onlyVulnerabilities(which []int) Finding {
+func (f Finding) withVulnerabilities(indexes []int) Finding {
 	counts := map[string]int{}
-	if which[len(which)-1] == len(f.Vulnerabilities) { // the last part is the unlisted vulnerabilities
-		which = which[:len(which)-1]
+	if indexes[len(indexes)-1] == len(f.Vulnerabilities) { // the last part is the unlisted vulnerabilities
+		indexes = indexes[:len(indexes)-1]
 		for severity, n := range f.Counts {
 			counts[severity] = n
 		}
@@ -104,7 +105,7 @@ func (f Finding) onlyVulnerabilities(which []int) Finding {
 			counts[v.Severity]--
 		}
 	}
-	f.Vulnerabilities = pick(f.Vulnerabilities, which)
+	f.Vulnerabilities = selectItems(f.Vulnerabilities, indexes)
 	for _, v := range f.Vulnerabilities {
 		counts[v.Severity]++
 	}
@@ -113,10 +114,10 @@ func (f Finding) onlyVulnerabilities(which []int) Finding {
 	return f
 }
 
-// pick returns the items of list with the given indexes.
-func pick[T any](list []T, which []int) []T {
-	out := make([]T, len(which))
-	for i, at := range which {
+// selectItems returns the items of list with the given indexes.
+func selectItems[T any](list []T, indexes []int) []T {
+	out := make([]T, len(indexes))
+	for i, at := range indexes {
 		out[i] = list[at]
 	}
 	return out
@@ -130,8 +131,8 @@ type waiverSet struct {
 	today    string
 }
 
-// waive splits a finding. It returns a finding with the selected parts and the reason for each
-// waiver, and one with the remaining parts. rule is the rule of the finding, or the user-defined
+// waive splits a finding. It returns findings with the parts that a waiver selects and its reason,
+// followed by findings with the remaining parts. rule is the rule of the finding, or the user-defined
 // rule that refuses it.
 func (w *waiverSet) waive(f Finding, rule string) []Finding {
 	candidates := w.candidates(rule, f.Operator)
@@ -148,7 +149,7 @@ func (w *waiverSet) waive(f Finding, rule string) []Finding {
 	shares := w.shares(f, rule, clusters, candidates)
 	var out []Finding
 	for _, s := range shares {
-		g := f.only(s.parts)
+		g := f.withParts(s.parts)
 		if len(s.clusters) < len(clusters) {
 			g.Clusters = s.clusters
 		}
@@ -179,9 +180,9 @@ type share struct {
 	clusters []string
 }
 
-// shares groups the parts and clusters of a finding by waiver. likely are the indexes of the
+// shares groups the parts and clusters of a finding by waiver. candidates are the indexes of the
 // waivers to apply.
-func (w *waiverSet) shares(f Finding, rule string, clusters []string, likely []int) []share {
+func (w *waiverSet) shares(f Finding, rule string, clusters []string, candidates []int) []share {
 	parts := f.parts()
 	var out []share
 	for _, cluster := range clusters {
@@ -189,10 +190,10 @@ func (w *waiverSet) shares(f Finding, rule string, clusters []string, likely []i
 		for i, p := range parts {
 			s := diag.Subject{
 				Rule: rule, Operator: f.Operator, Objects: []string{p.Object.String()}, Field: p.Field, Container: p.Container,
-				Vulnerabilities: p.Vulnerability, Cluster: cluster,
+				Vulnerabilities: p.Vulnerabilities, Cluster: cluster,
 			}
 			first := len(w.waivers)
-			for _, at := range likely {
+			for _, at := range candidates {
 				if v := w.waivers[at]; v.Selects(s) {
 					w.used[at] = true
 					if !v.Expired(w.today) {

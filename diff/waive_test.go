@@ -79,10 +79,10 @@ func randomFinding(r *rand.Rand, clusters []string) Finding {
 	f := Finding{Severity: High, Operator: "ops/" + string('a'+rune(r.IntN(2))), Object: Ref{Kind: "Kind", Namespace: "ops", Name: string('x' + rune(r.IntN(3)))}, Message: "m"}
 	if r.IntN(2) == 0 {
 		n := 1 + r.IntN(len(clusters))
-		f.Clusters = slices.Sorted(slices.Values(pick(clusters, r.Perm(len(clusters))[:n])))
+		f.Clusters = slices.Sorted(slices.Values(selectItems(clusters, r.Perm(len(clusters))[:n])))
 	}
 	some := func(words ...string) []string {
-		return slices.Sorted(slices.Values(pick(words, r.Perm(len(words))[:1+r.IntN(len(words))])))
+		return slices.Sorted(slices.Values(selectItems(words, r.Perm(len(words))[:1+r.IntN(len(words))])))
 	}
 	switch r.IntN(5) {
 	case 0:
@@ -104,7 +104,7 @@ func randomFinding(r *rand.Rand, clusters []string) Finding {
 		}
 		f.Object, f.Field, f.Container = f.locations[0].Object, f.locations[0].Field, f.locations[0].Container
 		if len(f.locations) > 1 {
-			f.Message += atPlaces(len(f.locations))
+			f.Message += formatLocationCount(len(f.locations))
 		}
 	default:
 		fields := some("v1 a.x", "v1 b.x", "v1 c.x")
@@ -221,7 +221,7 @@ func TestUnlistedVulnerabilitiesArePart(t *testing.T) {
 		t.Fatalf("%d parts, want two that are listed and the others", n)
 	}
 	for first := range 3 {
-		one, rest := f.only([]int{first}), f.only(slices.DeleteFunc([]int{0, 1, 2}, func(i int) bool { return i == first }))
+		one, rest := f.withParts([]int{first}), f.withParts(slices.DeleteFunc([]int{0, 1, 2}, func(i int) bool { return i == first }))
 		if n := len(one.Vulnerabilities) + len(rest.Vulnerabilities); n != 2 {
 			t.Errorf("part %d: %d are listed", first, n)
 		}
@@ -247,9 +247,9 @@ func TestPlacesOfAPart(t *testing.T) {
 	for _, name := range []string{"x", "y", "z"} {
 		f.locations = append(f.locations, location{Object: Ref{Kind: "Pod", Name: name}})
 	}
-	f.Object, f.Message = f.locations[0].Object, "new digest"+atPlaces(3)
+	f.Object, f.Message = f.locations[0].Object, "new digest"+formatLocationCount(3)
 	for want, which := range map[string][]int{"new digest": {1}, "new digest (at 2 places)": {1, 2}} {
-		if got := f.only(which); got.Message != want || got.Object.Name != "y" {
+		if got := f.withParts(which); got.Message != want || got.Object.Name != "y" {
 			t.Errorf("%v: got %q at %s, want %q", which, got.Message, got.Object, want)
 		}
 	}

@@ -60,14 +60,14 @@ func compareWebhooks(c *comparison) {
 		}
 		for _, h := range old {
 			if find(now, k8s.Text(h, "name")) == nil {
-				most := High
+				limit := High
 				if p.after == nil && !c.after.hasOperator(p.before.Operator) {
-					most = Low
+					limit = Low
 				}
 				c.add("webhook.removed", p.object(), Finding{
-					Field: k8s.Text(h, "name"), Before: formatValue(watchedRequests(h)), Message: fmt.Sprintf("webhook %s removed", k8s.Text(h, "name")), steps: stepPath("webhooks"),
+					Field: k8s.Text(h, "name"), Before: formatValue(formatRequests(h)), Message: fmt.Sprintf("webhook %s removed", k8s.Text(h, "name")), steps: stepPath("webhooks"),
 					covers: removedWebhook(p, k8s.Text(h, "name")),
-				}, most)
+				}, limit)
 			}
 		}
 	}, webhookKinds()...)
@@ -90,10 +90,10 @@ func (d webhookDiff) add(rule string, f Finding, field string, capped ...Severit
 	d.c.add(rule, d.p.after, f, capped...)
 }
 
-// isOwn reports whether the webhook calls a Service of its operator, and only for kinds that the
-// operator's CRDs define.
+// isOwn reports whether the webhook calls a Service of its operator, and only for API groups of the
+// operator's CRDs.
 func (d webhookDiff) isOwn() bool {
-	return d.c.isOwnService(d.p.after, k8s.Map(d.now, "clientConfig")) && !slices.ContainsFunc(watch(d.now), func(w watched) bool {
+	return d.c.isOwnService(d.p.after, k8s.Map(d.now, "clientConfig")) && !slices.ContainsFunc(requestPatterns(d.now), func(w requestPattern) bool {
 		return !slices.ContainsFunc(d.c.after.order, func(crd *Object) bool {
 			return crd.Key().Is(crdKind) && crd.Operator == d.p.after.Operator && k8s.ParseCRD(crd.Content).Group == w.group
 		})
@@ -103,23 +103,23 @@ func (d webhookDiff) isOwn() bool {
 // removedWebhook returns the paths that the removal of a webhook explains.
 func removedWebhook(p pair, name string) [][]step {
 	if p.after == nil {
-		return wholeObject()
+		return allFields()
 	}
 	return [][]step{{{key: "webhooks"}, {by: "name", key: name}}}
 }
 
 // reportAdded reports an added webhook, and whether it can block the cluster.
 func (d webhookDiff) reportAdded() {
-	f := Finding{After: formatValue(watchedRequests(d.now)), Message: fmt.Sprintf("webhook covers %s, failure policy %s", diag.Some(watchedRequests(d.now), 4), failurePolicy(d.now))}
+	f := Finding{After: formatValue(formatRequests(d.now)), Message: fmt.Sprintf("webhook covers %s, failure policy %s", diag.Some(formatRequests(d.now), 4), failurePolicy(d.now))}
 	if d.p.before == nil {
-		f.covers = wholeObject()
+		f.covers = allFields()
 	}
-	most := High
+	limit := High
 	if d.isOwn() {
-		most = Medium
+		limit = Medium
 	}
-	d.add("webhook.added", f, "", most)
-	if danger := coreWrites(d.now); failurePolicy(d.now) == "Fail" && matchesEverything(d.now, "namespaceSelector") && matchesEverything(d.now, "objectSelector") && len(danger) > 0 {
+	d.add("webhook.added", f, "", limit)
+	if danger := vitalRequests(d.now); failurePolicy(d.now) == "Fail" && matchesEverything(d.now, "namespaceSelector") && matchesEverything(d.now, "objectSelector") && len(danger) > 0 {
 		f.Message = fmt.Sprintf("while the operator is down, all these requests fail: %s", diag.Some(danger, 4))
 		d.add("webhook.wide", f, "rules")
 	}
@@ -133,29 +133,30 @@ func matchesEverything(h map[string]any, selector string) bool {
 	return len(k8s.Map(s, "matchLabels")) == 0 && len(k8s.Items(s, "matchExpressions")) == 0
 }
 
-// watched is a combination of values in a webhook rule.
-type watched struct{ group, version, resource, operation, scope string }
+// requestPattern is a combination of values in a webhook rule. "*" matches any value.
+type requestPattern struct{ group, version, resource, operation, scope string }
 
-func (w watched) String() string {
+func (w requestPattern) String() string {
 	return strings.ToLower(w.operation) + " " + k8s.Key{Group: w.group, Kind: w.resource}.GroupKind()
 }
 
 // covers reports whether w includes all requests of o.
-func (w watched) covers(o watched) bool {
+func (w requestPattern) covers(o requestPattern) bool {
 	matches := func(have, want string) bool { return have == "*" || have == want }
 	return matches(w.group, o.group) && matches(w.version, o.version) && matches(w.operation, o.operation) && matches(w.scope, o.scope) &&
 		(matches(w.resource, o.resource) || w.resource == "*/*")
 }
 
-// watch returns all combinations of values in a webhook's rules. It stops after maxWatched.
-func watch(h map[string]any) []watched {
-	var out []watched
+// requestPatterns returns all combinations of values in a webhook's rules. It stops
+// after maxRequestPatterns.
+func requestPatterns(h map[string]any) []requestPattern {
+	var out []requestPattern
 	for _, r := range k8s.Items(h, "rules") {
 		for _, g := range k8s.Texts(r, "apiGroups") {
 			for _, v := range k8s.Texts(r, "apiVersions") {
 				for _, res := range k8s.Texts(r, "resources") {
 					for _, op := range k8s.Texts(r, "operations") {
-						if out = append(out, watched{g, v, res, op, cmp.Or(k8s.Text(r, "scope"), "*")}); len(out) > maxWatched {
+						if out = append(out, requestPattern{g, v, res, op, cmp.Or(k8s.Text(r, "scope"), "*")}); len(out) > maxRequestPatterns {
 							return out
 						}
 					}
@@ -166,13 +167,13 @@ func watch(h map[string]any) []watched {
 	return out
 }
 
-const maxWatched = 10_000
+const maxRequestPatterns = 10_000
 
-// watchedRequests formats the requests that a webhook receives, without duplicates.
-func watchedRequests(h map[string]any) []string { return distinctWatches(watch(h)) }
+// formatRequests formats the requests that a webhook receives, without duplicates.
+func formatRequests(h map[string]any) []string { return formatPatterns(requestPatterns(h)) }
 
-// distinctWatches formats combinations without duplicates.
-func distinctWatches(list []watched) []string {
+// formatPatterns formats combinations without duplicates.
+func formatPatterns(list []requestPattern) []string {
 	var out []string
 	for _, w := range list {
 		if !slices.Contains(out, w.String()) {
@@ -182,9 +183,9 @@ func distinctWatches(list []watched) []string {
 	return out
 }
 
-// coreWrites formats the requests for kinds that are vital for a cluster.
-func coreWrites(h map[string]any) []string {
-	vital := func(w watched) bool {
+// vitalRequests formats the requests for API groups that are vital for a cluster.
+func vitalRequests(h map[string]any) []string {
+	vital := func(w requestPattern) bool {
 		switch w.group {
 		case "*":
 			return true
@@ -193,13 +194,13 @@ func coreWrites(h map[string]any) []string {
 		}
 		return false
 	}
-	var out []watched
-	for _, w := range watch(h) {
+	var out []requestPattern
+	for _, w := range requestPatterns(h) {
 		if vital(w) {
 			out = append(out, w)
 		}
 	}
-	return distinctWatches(out)
+	return formatPatterns(out)
 }
 
 // compare compares a webhook that exists on both sides.
@@ -239,16 +240,16 @@ func (d webhookDiff) compareDefaulted(rule, field string, defaultValue any) {
 
 // compareRules compares the requests that the webhook receives.
 func (d webhookDiff) compareRules() {
-	uncovered := func(by, of []watched) []string {
-		var out []watched
+	uncovered := func(by, of []requestPattern) []string {
+		var out []requestPattern
 		for _, w := range of {
-			if !slices.ContainsFunc(by, func(have watched) bool { return have.covers(w) }) {
+			if !slices.ContainsFunc(by, func(have requestPattern) bool { return have.covers(w) }) {
 				out = append(out, w)
 			}
 		}
-		return distinctWatches(out)
+		return formatPatterns(out)
 	}
-	format := func(list []watched) string {
+	format := func(list []requestPattern) string {
 		var out []string
 		for _, w := range list {
 			text := w.String() + "/" + w.version
@@ -259,7 +260,7 @@ func (d webhookDiff) compareRules() {
 		}
 		return formatValue(slices.Compact(slices.Sorted(slices.Values(out))))
 	}
-	old, now := watch(d.old), watch(d.now)
+	old, now := requestPatterns(d.old), requestPatterns(d.now)
 	if more := uncovered(old, now); len(more) > 0 {
 		d.add("webhook.rules-widened", Finding{Before: format(old), After: format(now), Message: "also covers " + diag.Some(more, 5)}, "rules")
 	}

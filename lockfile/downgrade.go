@@ -10,19 +10,19 @@ type Side struct {
 
 // Downgrade is a pin with a lower version after a merge than on one of the merged sides.
 type Downgrade struct {
-	Pin    Pin    // pin in the settled lock, the result of the merge; empty if there is none
+	Pin    Pin    // pin in the merged lock; empty if there is none
 	Higher Pin    // pin on the side
 	Side   string // name of the side
 }
 
-// Downgrades returns the pins of the settled lock that have a lower version than one of the sides, if
-// that side raised the version since the base. Of several sides, the one with the highest version is
-// returned. A pin that is not in the base counts as raised. Intentional downgrades are omitted: pins
-// that another side downgraded to the same version, and pins with the higher bundle in Replaces, which
-// resolve records for an allowed downgrade. A nil lock counts as an empty lock.
-func Downgrades(settled, base *File, sides ...Side) []Downgrade {
+// Downgrades returns the pins of the merged lock that have a lower version than one of the sides, if
+// that side raised the version since the base. Of several such sides, it returns the one with the
+// highest version. A pin that is not in the base counts as raised. It omits intentional downgrades:
+// pins that another side downgraded to the same version, and pins with the higher bundle in
+// Replaces, which resolve records for an allowed downgrade. A nil lock counts as an empty lock.
+func Downgrades(merged, base *File, sides ...Side) []Downgrade {
 	var out []Downgrade
-	for _, pin := range settled.sorted().Pins {
+	for _, pin := range merged.sorted().Pins {
 		was, known := findPin(base, pin)
 		var highest Downgrade
 		lowered := false
@@ -43,19 +43,19 @@ func Downgrades(settled, base *File, sides ...Side) []Downgrade {
 	return out
 }
 
-// Accepted returns the downgraded pin, marked as an allowed downgrade: Replaces is the higher bundle.
-func (l Downgrade) Accepted() Pin {
+// AllowedPin returns the downgraded pin, marked as an allowed downgrade: Replaces is the higher bundle.
+func (l Downgrade) AllowedPin() Pin {
 	l.Pin.Replaces, l.Pin.Skipped = l.Higher.Bundle, nil
 	return l.Pin
 }
 
-// RemovedPins returns the pins of the sides that the settled lock does not have, each from the side with
-// the highest version. Pin is empty in the result. A nil lock counts as an empty lock.
-func RemovedPins(settled *File, sides ...Side) []Downgrade {
+// RemovedPins returns the pins of the sides that the merged lock does not have, each from the side
+// with the highest version. Pin is empty in the result. A nil lock counts as an empty lock.
+func RemovedPins(merged *File, sides ...Side) []Downgrade {
 	var out []Downgrade
 	for _, s := range sides {
 		for _, pin := range s.Lock.sorted().Pins {
-			if _, ok := findPin(settled, pin); ok {
+			if _, ok := findPin(merged, pin); ok {
 				continue
 			}
 			i := slices.IndexFunc(out, func(l Downgrade) bool { return l.Higher.Key() == pin.Key() })

@@ -120,7 +120,7 @@ func TestLoweringsOfAny(t *testing.T) {
 		pins := slices.Clone(f.Pins)
 		for _, l := range lockfile.Downgrades(f, base.lock(), sides...) {
 			i := slices.IndexFunc(pins, func(p lockfile.Pin) bool { return p.Key() == l.Pin.Key() })
-			pins[i] = l.Accepted()
+			pins[i] = l.AllowedPin()
 		}
 		if again := lockfile.Downgrades(f.With(pins), base.lock(), sides...); again != nil {
 			t.Errorf("accepted, and still lowered: %+v", again)

@@ -59,12 +59,12 @@ func TestLeaves(t *testing.T) {
 	second.Package = "etcd-older"
 	f.Leaving = append(f.Leaving, second)
 	for _, want := range f.Leaving {
-		if got, ok := f.Leaves(want.Key()); !ok || got.Package != want.Package {
+		if got, ok := f.LeavingOperator(want.Key()); !ok || got.Package != want.Package {
 			t.Errorf("%s: got %q, %v", want.Key(), got.Package, ok)
 		}
 	}
 	for _, pin := range f.Pins {
-		if got, ok := f.Leaves(pin.Key()); ok {
+		if got, ok := f.LeavingOperator(pin.Key()); ok {
 			t.Errorf("%s is pinned: got %+v", pin.Key(), got)
 		}
 	}

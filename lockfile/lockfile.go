@@ -35,8 +35,8 @@ const Kind = "Lock"
 // argument. It panics if a pin contains invalid JSON.
 func New(pins []Pin) *File { return (&File{}).With(pins) }
 
-// With returns a lock with the given pins and the other blocks of f, in the same form as New. It does
-// not modify f. A nil f counts as an empty lock.
+// With returns a lock with the given pins and the other blocks of f, in the same form as New. It
+// does not modify f. A nil f counts as an empty lock.
 func (f *File) With(pins []Pin) *File {
 	out := f.sorted()
 	out.Pins = slices.Clone(pins)
@@ -91,7 +91,7 @@ func sortPin(p Pin) Pin {
 		}
 	}
 	if p.Storage != nil {
-		p.Storage = &Storage{State: p.Storage.State, Objects: sortedUnique(p.Storage.Objects, compareStored)}
+		p.Storage = &Storage{Stage: p.Storage.Stage, Objects: sortedUnique(p.Storage.Objects, compareStored)}
 	}
 	return p
 }
@@ -156,8 +156,8 @@ func compareImages(a, b RelatedImage) int {
 // Key returns "namespace/package", the identity of an installed operator.
 func (p Pin) Key() string { return p.Namespace + "/" + p.Package }
 
-// BundleDigest returns the digest of the bundle image or, if the catalog embeds the manifests, of
-// these. It returns "" if the pin has no digest yet.
+// BundleDigest returns the digest of the bundle image, or of the manifests if the catalog embeds
+// them. It returns "" if the pin has no digest yet.
 func (p Pin) BundleDigest() Digest {
 	return cmp.Or(Digest(imageref.DigestIn(p.Image)), p.ContentDigest)
 }
@@ -226,9 +226,9 @@ func (f *File) RequiredBy(p Pin) []Requirement {
 	return out
 }
 
-// Leaves returns the block of the leaving operator with the given "namespace/package", and whether
-// there is one.
-func (f *File) Leaves(operator string) (Leaving, bool) {
+// LeavingOperator returns the block of the leaving operator with the given "namespace/package", and
+// whether there is one.
+func (f *File) LeavingOperator(operator string) (Leaving, bool) {
 	i := slices.IndexFunc(f.Leaving, func(l Leaving) bool { return l.Key() == operator })
 	if i < 0 {
 		return Leaving{}, false
@@ -244,7 +244,7 @@ func (f *File) Successor(l Leaving) string {
 		if _, pinned := f.Pin(ns, pkg); pinned {
 			return l.ReplacedBy
 		}
-		next, leaves := f.Leaves(l.ReplacedBy)
+		next, leaves := f.LeavingOperator(l.ReplacedBy)
 		if !leaves {
 			return ""
 		}

@@ -36,10 +36,10 @@ func mergeBlocks[T block](onto, base, next []T, compare func(a, b T) int) []T {
 	return out
 }
 
-// Apart reports whether Git can merge a and b, both derived from base, without conflict, in either
+// CanMerge reports whether Git can merge a and b, both derived from base, without conflict, in either
 // order. This requires that they change different blocks, and add and remove blocks in different
 // places.
-func Apart(base, a, b *File) bool {
+func CanMerge(base, a, b *File) bool {
 	x, y := editsOf(base, a), editsOf(base, b)
 	for _, i := range x.touched {
 		if slices.Contains(y.touched, i) {
@@ -69,7 +69,7 @@ func editsOf(base, next *File) edits {
 }
 
 // addBlocks adds the touched blocks and gaps of one list to e. The first block of the list has the
-// number first. It returns the number after that of the last block. A removed block also touches the
+// number first. It returns the number that follows the last block. A removed block also touches the
 // gaps on both sides.
 func addBlocks[T block](e *edits, first int, base, next []T, compare func(a, b T) int) int {
 	for i, b := range base {

@@ -98,7 +98,7 @@ func conflictError(file string, data []byte) error {
 // if its schema is unsupported.
 func (p *parser) schemaOf(n *yaml.Node) (int, error) {
 	var errs diag.List
-	if yamlnode.Header(p.file, n, APIVersion, Kind, &errs); errs != nil {
+	if yamlnode.CheckHeader(p.file, n, APIVersion, Kind, &errs); errs != nil {
 		return 0, errs
 	}
 	key, v := yamlnode.Field(n, "schema")
@@ -278,7 +278,7 @@ func (p *parser) recordEdit(n *yaml.Node, pin *Pin, checksum string) bool {
 	return true
 }
 
-// undoVersionEdit undoes a manual change of a pin's version. It takes the original version from
+// undoVersionEdit undoes a manual change of a pin's version. It reads the original version from
 // the pin's properties. It returns false if the version is unchanged, or if the restored pin does
 // not match the checksum because something else was changed too.
 func undoVersionEdit(pin Pin, sum string) (before Pin, ok bool) {

@@ -127,7 +127,7 @@ type Requirement struct {
 
 // Leaving is the last pin of an operator that is replaced or uninstalled. If it is replaced, its
 // leftover objects stay rendered until the successor is observed running. If it is uninstalled,
-// the engine prunes its objects, and the block stays until the objects are observed to be deleted.
+// the GitOps tool prunes its objects, and the block stays until the objects are observed to be deleted.
 type Leaving struct {
 	ReplacedBy string   `json:"replacedBy" form:"nonempty" doc:"Successor, as namespace/package, which is also in pins or leaving. Absent for an operator that is being uninstalled."`
 	With       []string `json:"with" form:"nonempty" doc:"Remaining operators (namespace/package) of its piece. Absent if it had its own piece."`
@@ -153,7 +153,7 @@ type Annotation struct {
 // Storage is the storage migration before an upgrade to a bundle that drops stored versions. The
 // pinned bundle has both the old and the new versions.
 type Storage struct {
-	State   StorageState     `json:"stage" form:"required enum=store|migrate" doc:"store: new writes are stored in the other version. migrate: existing objects are also rewritten."`
+	Stage   StorageStage     `json:"stage" form:"required enum=store|migrate" doc:"store: new writes are stored in the other version. migrate: existing objects are also rewritten."`
 	Objects []StoredVersions `json:"objects" form:"required" doc:"The objects, by CustomResourceDefinition and version."`
 }
 
@@ -164,13 +164,13 @@ type StoredVersions struct {
 	To         string `json:"to" form:"required nonempty" doc:"Storage version of the next bundle."`
 }
 
-// StorageState is a stage of the storage migration.
-type StorageState string
+// StorageStage is a stage of the storage migration.
+type StorageStage string
 
 // Stages of the storage migration, in order.
 const (
-	StorageStore   StorageState = "store"
-	StorageMigrate StorageState = "migrate"
+	StorageStore   StorageStage = "store"
+	StorageMigrate StorageStage = "migrate"
 )
 
 // String describes the migration step: "migrate (widgets.example.com v1alpha1 → v1)".
@@ -179,14 +179,14 @@ func (s *Storage) String() string {
 	for i, o := range s.Objects {
 		text[i] = o.Definition + " " + o.From + " → " + o.To
 	}
-	return string(s.State) + " (" + strings.Join(text, ", ") + ")"
+	return string(s.Stage) + " (" + strings.Join(text, ", ") + ")"
 }
 
 // fault returns the first fault of the migration step, or nil.
 func (s *Storage) fault() error {
 	switch {
-	case s.State != StorageStore && s.State != StorageMigrate:
-		return fmt.Errorf("storage: stage %q: must be one of %s, %s", s.State, StorageStore, StorageMigrate)
+	case s.Stage != StorageStore && s.Stage != StorageMigrate:
+		return fmt.Errorf("storage: stage %q: must be one of %s, %s", s.Stage, StorageStore, StorageMigrate)
 	case len(s.Objects) == 0:
 		return errors.New("storage: no objects")
 	}

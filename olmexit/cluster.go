@@ -69,10 +69,10 @@ func (op *operator) installed() []string {
 // clusterState is a snapshot with its objects assigned to operators.
 type clusterState struct {
 	*snapshot.Snapshot
-	operators   []*operator // by namespace and package
-	operatorsOf map[k8s.Key][]*operator
-	unpacks     map[k8s.Key]bool                  // objects that OLM uses to unpack bundles
-	plans       map[string][]snapshot.InstallPlan // by namespace
+	operators     []*operator // by namespace and package
+	operatorsOf   map[k8s.Key][]*operator
+	unpackObjects map[k8s.Key]bool                  // objects that OLM uses to unpack bundles
+	plans         map[string][]snapshot.InstallPlan // by namespace
 
 	byKey       map[string]*operator
 	byCSV       map[[2]string]*operator // namespace and name
@@ -80,11 +80,11 @@ type clusterState struct {
 	byComponent map[string]*operator
 }
 
-// newCluster returns the operators of a cluster and of a lock, with all objects that OLM assigns to
+// newCluster returns the operators in a cluster and in a lock, with all objects that OLM assigns to
 // them by labels, owner references, names or lists.
 func newCluster(s *snapshot.Snapshot, lock *lockfile.File) *clusterState {
 	c := &clusterState{
-		Snapshot: s, operatorsOf: map[k8s.Key][]*operator{}, unpacks: map[k8s.Key]bool{}, plans: map[string][]snapshot.InstallPlan{}, byKey: map[string]*operator{},
+		Snapshot: s, operatorsOf: map[k8s.Key][]*operator{}, unpackObjects: map[k8s.Key]bool{}, plans: map[string][]snapshot.InstallPlan{}, byKey: map[string]*operator{},
 		byCSV: map[[2]string]*operator{}, byCSVName: map[string][]*operator{}, byComponent: map[string]*operator{},
 	}
 	for i := range lock.Pins {
@@ -114,8 +114,8 @@ func (c *clusterState) operator(namespace, pkg string) *operator {
 	return c.byKey[key.Key()]
 }
 
-// addSubscription adds a Subscription. If several are for the same package, one with an installed version
-// takes precedence; the others are added to otherSubscriptions.
+// addSubscription adds a Subscription. If several are for the same package, one with an installed
+// version takes precedence; the others are added to otherSubscriptions.
 func (op *operator) addSubscription(sub *snapshot.Subscription) {
 	if was := op.subscription; was != nil {
 		if was.InstalledCSV == "" && sub.InstalledCSV != "" {
@@ -181,7 +181,7 @@ func (c *clusterState) assignAll() {
 	}
 	for range 2 { // owners, and owners of owners
 		for _, o := range all {
-			c.add(o, c.owners(o)...)
+			c.add(o, c.operatorsByOwner(o)...)
 		}
 	}
 }
@@ -199,7 +199,8 @@ func (c *clusterState) add(o *snapshot.Object, ops ...*operator) {
 	}
 }
 
-// assignListedObjects assigns the objects that OLM lists, and objects that are identified only by their names.
+// assignListedObjects assigns the objects that OLM lists, and objects that are identified only by
+// their names.
 func (c *clusterState) assignListedObjects() {
 	for _, o := range c.Kind(snapshot.OLM, "Operator") {
 		op := c.byComponent[prefixComponent+o.Name]
@@ -222,7 +223,7 @@ func (c *clusterState) assignListedObjects() {
 	}
 	for _, d := range c.Kind("apps", "Deployment") {
 		for _, op := range c.operatorsByLabel(d) {
-			c.assignServed(d, op)
+			c.assignServiceObjects(d, op)
 		}
 	}
 }
@@ -230,7 +231,7 @@ func (c *clusterState) assignListedObjects() {
 // assignStep assigns the object of an InstallPlan step. If the version was removed, the object must
 // still have a label of OLM.
 func (c *clusterState) assignStep(plan snapshot.InstallPlan, step snapshot.Step) {
-	op := c.versionOf(plan.Namespace, step.CSV)
+	op := c.operatorOfVersion(plan.Namespace, step.CSV)
 	gone := c.byCSV[[2]string{plan.Namespace, step.CSV}] == nil
 	for _, namespace := range []string{"", plan.Namespace} {
 		o := c.Get(k8s.Key{Group: step.Group, Kind: step.Kind, Namespace: namespace, Name: step.Name})
@@ -240,10 +241,10 @@ func (c *clusterState) assignStep(plan snapshot.InstallPlan, step snapshot.Step)
 	}
 }
 
-// assignServed assigns the objects that OLM creates for the webhooks and APIs of a Deployment. Some
-// versions of OLM do not label them, so they are identified by name, and by their roleRef, owner or
-// labels.
-func (c *clusterState) assignServed(d *snapshot.Object, op *operator) {
+// assignServiceObjects assigns the objects that OLM creates for the webhooks and APIs of a
+// Deployment. Some versions of OLM do not label them, so they are identified by name, and by their
+// roleRef, owner or labels.
+func (c *clusterState) assignServiceObjects(d *snapshot.Object, op *operator) {
 	service := d.Name + "-service"
 	reader := c.Get(k8s.Key{Group: rbacGroup, Kind: "RoleBinding", Namespace: "kube-system", Name: service + "-auth-reader"})
 	if reader != nil && reader.At("roleRef", "name") == "extension-apiserver-authentication-reader" {
@@ -263,7 +264,7 @@ func (c *clusterState) assignUnpacked(l snapshot.Lookup, op *operator) {
 	name := unpackedName(l.Image)
 	for _, key := range []k8s.Key{{Kind: "ConfigMap"}, {Group: "batch", Kind: "Job"}, {Group: rbacGroup, Kind: "Role"}, {Group: rbacGroup, Kind: "RoleBinding"}} {
 		key.Namespace, key.Name = l.Catalog.Namespace, name
-		c.unpacks[key] = true
+		c.unpackObjects[key] = true
 		c.add(c.Get(key), op)
 	}
 }
@@ -274,10 +275,10 @@ func unpackedName(image string) string {
 	return hex.EncodeToString(sum[:])[:k8s.MaxLabel]
 }
 
-// versionOf returns the operator of a ClusterServiceVersion. A removed version belongs to the only
-// operator in its namespace with the same base name. versionOf returns nil if there is no such
-// operator, or more than one.
-func (c *clusterState) versionOf(namespace, name string) *operator {
+// operatorOfVersion returns the operator of a ClusterServiceVersion. A removed version belongs to
+// the only operator in its namespace with the same base name. operatorOfVersion returns nil if
+// there is no such operator, or more than one.
+func (c *clusterState) operatorOfVersion(namespace, name string) *operator {
 	if op := c.byCSV[[2]string{namespace, name}]; op != nil {
 		return op
 	}
@@ -301,7 +302,8 @@ func csvBase(csv string) string {
 	return name
 }
 
-// operatorsByLabel returns the operators of an object by its labels and kind.
+// operatorsByLabel returns the operators of an object by its labels, and by its name if it is an
+// object of OLM. The result can contain nil for an unknown operator.
 func (c *clusterState) operatorsByLabel(o *snapshot.Object) []*operator {
 	var out []*operator
 	for key := range o.Labels {
@@ -321,7 +323,7 @@ func (c *clusterState) operatorsByLabel(o *snapshot.Object) []*operator {
 		if from := o.Labels[snapshot.CopiedFrom]; from != "" {
 			namespace = from
 		}
-		out = append(out, c.versionOf(namespace, owner))
+		out = append(out, c.operatorOfVersion(namespace, owner))
 	}
 	if o.Group != snapshot.OLM {
 		return out
@@ -368,10 +370,10 @@ func (c *clusterState) operatorsIn(namespace string) []*operator {
 	return out
 }
 
-// owners returns the operators of an object according to its owner references. These can refer to
-// a ClusterServiceVersion or its copy, even to one that no longer exists, or to other objects that
-// OLM uses as owners.
-func (c *clusterState) owners(o *snapshot.Object) []*operator {
+// operatorsByOwner returns the operators of an object according to its owner references. These can
+// refer to a ClusterServiceVersion or its copy, even to one that no longer exists, or to other
+// objects that OLM uses as owners.
+func (c *clusterState) operatorsByOwner(o *snapshot.Object) []*operator {
 	var out []*operator
 	for _, ref := range o.Owners {
 		owner := c.ByUID(ref.UID)

@@ -65,8 +65,8 @@ func TestClustersAsTheyAre(t *testing.T) {
 		seen := newSnapshot(t, append([]k8s.Object{csv, sub, live}, c.more...)...)
 		rep := olmexit.Inspect(olmexit.Input{
 			Snapshot: seen, Lock: lockfile.New([]lockfile.Pin{newPin("ns")}),
-			Rendered: []render.Rendered{{Object: live, Path: "operators/ns.x/d.yaml"}},
-			Made:     func(lockfile.Pin) ([]k8s.Object, error) { return []k8s.Object{live}, nil },
+			Rendered:            []render.Rendered{{Object: live, Path: "operators/ns.x/d.yaml"}},
+			GenerateDeployments: func(lockfile.Pin) ([]k8s.Object, error) { return []k8s.Object{live}, nil },
 		})
 		if len(rep.Operators) != 1 {
 			t.Errorf("%s: %d operators", name, len(rep.Operators))
@@ -82,7 +82,7 @@ func TestClustersAsTheyAre(t *testing.T) {
 			class := " -"
 			for _, found := range append(op.Objects, rep.Shared...) {
 				if found.Key == o.Key() {
-					class = strings.TrimRight(" "+string(found.Class)+" "+string(found.Goes), " ")
+					class = strings.TrimRight(" "+string(found.Class)+" "+string(found.RemovedAt), " ")
 				}
 			}
 			got += class
@@ -93,8 +93,8 @@ func TestClustersAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestWithoutSubscription inspects an operator whose Subscription was deleted: import does not pin it, so
-// the reason has the remedy. If it is pinned nevertheless, it can be adopted.
+// TestWithoutSubscription inspects an operator whose Subscription was deleted: import does not pin
+// it, so the reason has the remedy. If it is pinned nevertheless, it can be adopted.
 func TestWithoutSubscription(t *testing.T) {
 	live := newDeployment("ns", "i", "x.v1")
 	seen := newSnapshot(t, newInstalled("ns", "Succeeded")[0], live)

@@ -17,19 +17,19 @@ import (
 // Field is a difference between a live object and its rendered counterpart. Items of lists are
 // identified by name if they have one: "spec.template.spec.containers[manager].env[A].value".
 type Field struct {
-	Path string `json:"path" doc:"Path of the field in the object."`
-	How  How    `json:"kind" form:"enum=changed|cluster-only|tree-only|order" doc:"changed: different values; cluster-only: only in the cluster; tree-only: only in the tree; order: the same items in another order."`
+	Path string         `json:"path" doc:"Path of the field in the object."`
+	Kind DifferenceKind `json:"kind" form:"enum=changed|cluster-only|tree-only|order" doc:"changed: different values; cluster-only: only in the cluster; tree-only: only in the tree; order: the same items in another order."`
 }
 
-// How is the kind of difference of a field.
-type How string
+// DifferenceKind is the kind of difference of a field.
+type DifferenceKind string
 
 // The kinds of differences.
 const (
-	OtherValue How = "changed"
-	OnlyLive   How = "cluster-only"
-	OnlyOurs   How = "tree-only"
-	Order      How = "order"
+	OtherValue DifferenceKind = "changed"
+	OnlyLive   DifferenceKind = "cluster-only"
+	OnlyOurs   DifferenceKind = "tree-only"
+	Order      DifferenceKind = "order"
 )
 
 // compare returns the differing fields of two objects, by path.
@@ -42,8 +42,7 @@ func compare(live, ours k8s.Object) []Field {
 // reportFunc receives a differing field and both values; a missing one is nil.
 type reportFunc = func(f Field, live, ours any)
 
-// CompareValues reports the fields that differ between the values of a field, by path. The path of the
-// field is at.
+// CompareValues reports the differences between two values. at is the path of their field.
 func CompareValues(at string, live, ours any, report reportFunc) {
 	a, aIsMap := live.(map[string]any)
 	b, bIsMap := ours.(map[string]any)
@@ -115,7 +114,7 @@ func compareLists(at string, live, ours []any, report reportFunc) {
 		compareItems(at, live, ours, report)
 		return
 	}
-	for _, name := range mergeSorted(names, wanted) {
+	for _, name := range mergeNames(names, wanted) {
 		compareMember(at+"["+name+"]", a, b, name, report)
 	}
 	common := func(list []string, other map[string]any) []string {
@@ -162,8 +161,8 @@ func namedItems(list []any) (map[string]any, []string) {
 	return out, names
 }
 
-// mergeSorted returns the names of a, followed by those of b that are not in a.
-func mergeSorted(a, b []string) []string {
+// mergeNames returns the names in a, followed by those in b that are not in a.
+func mergeNames(a, b []string) []string {
 	out := slices.Clone(a)
 	for _, name := range b {
 		if !slices.Contains(a, name) {
@@ -202,10 +201,10 @@ func (x *inspector) compareAll(live []*snapshot.Object) []comparison {
 	return out
 }
 
-// compareFields returns the differing compareFields of a live and a rendered object. It compares them in the form
-// in which the API server stores them, without compareFields that only the API server sets.
+// compareFields returns the differing fields of a live and a rendered object. It compares the objects
+// in the form in which the API server stores them, without fields that only the API server sets.
 func (c comparer) compareFields(live, ours k8s.Object) ([]Field, error) {
-	live, ours = normalizePair(withoutSecretData(live), withoutSecretData(ours))
+	live, ours = withoutEqualFields(withoutSecretData(live), withoutSecretData(ours))
 	a, err := c.types.Stored(live)
 	if err != nil {
 		return nil, err
@@ -216,7 +215,7 @@ func (c comparer) compareFields(live, ours k8s.Object) ([]Field, error) {
 	}
 	out := compare(withoutAssigned(a, b), withoutAssigned(b, b))
 	return slices.DeleteFunc(out, func(f Field) bool {
-		return ours.Is("", "Service") && f.How == OnlyLive && strings.HasSuffix(f.Path, ".nodePort")
+		return ours.Is("", "Service") && f.Kind == OnlyLive && strings.HasSuffix(f.Path, ".nodePort")
 	}), nil
 }
 
@@ -229,10 +228,10 @@ func withoutSecretData(o k8s.Object) k8s.Object {
 	return o
 }
 
-// normalizePair returns both objects without their equal top-level fields, and without equal versions
-// of a CRD. This is faster, because conversion to the stored form is slow, and the result is the same,
-// because these fields do not affect the stored form of others.
-func normalizePair(live, ours k8s.Object) (a, b k8s.Object) {
+// withoutEqualFields returns both objects without their equal top-level fields, and without equal
+// versions of a CRD. This is faster, because conversion to the stored form is slow, and the result
+// is the same, because these fields do not affect the stored form of others.
+func withoutEqualFields(live, ours k8s.Object) (a, b k8s.Object) {
 	a, b = live, ours
 	if k8s.IsCRD(ours) {
 		x, y := k8s.List(live, "spec", "versions"), k8s.List(ours, "spec", "versions")

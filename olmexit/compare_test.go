@@ -68,7 +68,7 @@ func TestAlikeHidesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := slices.DeleteFunc(compare(withoutAssigned(a, b), withoutAssigned(b, b)), func(f Field) bool { return f.How == OnlyLive && f.Path == "spec.ports[0].nodePort" })
+		want := slices.DeleteFunc(compare(withoutAssigned(a, b), withoutAssigned(b, b)), func(f Field) bool { return f.Kind == OnlyLive && f.Path == "spec.ports[0].nodePort" })
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("(-all +without what is alike):\n%s", d)
 		}

@@ -45,7 +45,7 @@ func DiagnoseCluster(s *snapshot.Snapshot) *Diagnosis {
 		}
 		objects := objectsOfCSV(csv.Body())
 		for _, o := range op.members {
-			if IsRelevant(o.Group, o.Kind) && o.Group != snapshot.OLM && !c.unpacks[o.Key] {
+			if IsRelevant(o.Group, o.Kind) && o.Group != snapshot.OLM && !c.unpackObjects[o.Key] {
 				objects = append(objects, o.Body())
 			}
 		}

@@ -10,9 +10,8 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Finish returns the lock without the OLM settings of the named operators (namespace/package), which
-// are in the field Adopted of their pins. Without names, it removes those of all operators. It does
-// not modify its argument.
+// Finish returns the lock without the OLM settings (Pin.Adopted) of the named operators
+// (namespace/package), or of all operators if names is empty. It does not modify its argument.
 func Finish(lock *lockfile.File, names []string) *lockfile.File {
 	pins := slices.Clone(lock.Pins)
 	for i, p := range pins {
@@ -23,40 +22,40 @@ func Finish(lock *lockfile.File, names []string) *lockfile.File {
 	return lock.With(pins)
 }
 
-// Finished lists the changes to an operator when its OLM settings are removed from the lock.
-type Finished struct {
+// FinishedOperator lists the changes to an operator when its OLM settings are removed from the lock.
+type FinishedOperator struct {
 	OperatorKey
-	Bundle       string    `json:"bundle" doc:"Name of the bundle."`
-	Restarts     []Restart `json:"restarts" doc:"Deployments whose pods restart once."`
-	Condition    Renamed   `json:"condition" doc:"OperatorCondition whose name the pods get."`
-	Certificates []string  `json:"certificates" doc:"Services (namespace/name) whose certificates change from OLM to the workspace's provider."`
-	Needs        []string  `json:"requiredKinds" doc:"Kinds of new objects whose CRDs are not in the tree: the cluster must serve them before the tree is applied."`
-	Objects      []Change  `json:"objects" doc:"Changes of the operator's files in the tree."`
+	Bundle       string     `json:"bundle" doc:"Name of the bundle."`
+	Restarts     []Restart  `json:"restarts" doc:"Deployments whose pods restart once."`
+	Condition    NameChange `json:"condition" doc:"OperatorCondition whose name the pods get."`
+	Certificates []string   `json:"certificates" doc:"Services (namespace/name) whose certificates change from OLM to the workspace's provider."`
+	Needs        []string   `json:"requiredKinds" doc:"Kinds of new objects whose CRDs are not in the tree: the cluster must serve them before the tree is applied."`
+	Objects      []Change   `json:"objects" doc:"Changes of the operator's files in the tree."`
 }
 
 // Change is an added, changed or removed object of the tree.
 type Change struct {
 	k8s.Key
 	Change string  `json:"change" form:"enum=added|changed|removed"`
-	Fields []Field `json:"fields,omitempty" doc:"Changed fields: live is the value before, ours the value after."`
+	Fields []Field `json:"fields,omitempty" doc:"Changed fields; cluster-only: removed, tree-only: added."`
 }
 
 // Restart is a Deployment whose pods restart.
 type Restart struct {
 	Deployment string  `json:"deployment" doc:"Its name."`
-	Fields     []Field `json:"fields" doc:"Changed fields of its pod template: live is the value before, ours the value after."`
+	Fields     []Field `json:"fields" doc:"Changed fields of its pod template; cluster-only: removed, tree-only: added."`
 }
 
-// Renamed is a change of name.
-type Renamed struct {
+// NameChange is a change of name.
+type NameChange struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
 // CompareFinished compares the rendered tree of a lock with the rendered tree after Finish. It
 // returns the changes per operator, and the changes to objects that belong to no operator.
-func CompareFinished(before, after *lockfile.File, was, now []render.Rendered) ([]Finished, []Change) {
-	operators := []Finished{}
+func CompareFinished(before, after *lockfile.File, was, now []render.Rendered) ([]FinishedOperator, []Change) {
+	operators := []FinishedOperator{}
 	served := map[k8s.Key]bool{}
 	for _, r := range was {
 		served[k8s.Key{Group: r.Object.Group(), Kind: r.Object.Kind()}] = true
@@ -73,7 +72,7 @@ func CompareFinished(before, after *lockfile.File, was, now []render.Rendered) (
 		mine := func(r render.Rendered) bool {
 			return operatorOf(r) == p.Key() || strings.HasPrefix(r.Path, "crds/"+p.Package+"/")
 		}
-		operators = append(operators, treeChange{p, objectsByKey(was, mine), objectsByKey(now, mine), served}.finished())
+		operators = append(operators, treeChange{p, objectsByKey(was, mine), objectsByKey(now, mine), served}.toFinished())
 	}
 	shared := func(r render.Rendered) bool {
 		return operatorOf(r) == "" && !slices.ContainsFunc(before.Pins, func(p lockfile.Pin) bool { return strings.HasPrefix(r.Path, "crds/"+p.Package+"/") })
@@ -98,10 +97,10 @@ type treeChange struct {
 	served   map[k8s.Key]bool // kinds of the tree before Finish, and kinds of the CRDs of the tree after it
 }
 
-func (s treeChange) finished() Finished {
-	f := Finished{
+func (s treeChange) toFinished() FinishedOperator {
+	f := FinishedOperator{
 		OperatorKey: OperatorKey{s.pin.Namespace, s.pin.Package}, Bundle: s.pin.Bundle,
-		Restarts: []Restart{}, Condition: Renamed{From: s.pin.Adopted.Condition}, Certificates: []string{}, Needs: []string{}, Objects: s.changes(),
+		Restarts: []Restart{}, Condition: NameChange{From: s.pin.Adopted.Condition}, Certificates: []string{}, Needs: []string{}, Objects: s.changes(),
 	}
 	for _, c := range f.Objects {
 		if kind := c.Kind + "." + c.Group; c.Change == "added" && s.isForeign(c) && !slices.Contains(f.Needs, kind) {

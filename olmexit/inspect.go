@@ -27,9 +27,10 @@ type Input struct {
 	Lock     *lockfile.File
 	Rendered []render.Rendered // rendered tree of Lock
 
-	// Made returns the Deployments that OLM generates for a pin, as far as they do not depend on the
-	// cluster. It is called only if a Deployment in the tree differs from the cluster.
-	Made func(lockfile.Pin) ([]k8s.Object, error)
+	// GenerateDeployments returns the Deployments that OLM generates for a pin, as far as they do
+	// not depend on the cluster. It is called only if a Deployment in the tree differs from the
+	// cluster.
+	GenerateDeployments func(lockfile.Pin) ([]k8s.Object, error)
 }
 
 // Inspect reports for every operator of the cluster and of the lock whether it can be adopted, and
@@ -52,7 +53,7 @@ func Inspect(in Input) *Report {
 	rep := &Report{Operators: []Operator{}, Shared: x.shared, Unread: append([]snapshot.Unread{}, in.Snapshot.Unread...)}
 	rep.Counts = countObjects(x.shared)
 	for _, op := range x.operators {
-		one := x.judge(op)
+		one := x.reportOperator(op)
 		rep.Operators = append(rep.Operators, one)
 		rep.Counts = rep.Counts.plus(one.Counts)
 	}
@@ -132,8 +133,8 @@ func (x *inspector) classifyLive(o *snapshot.Object) Object {
 	out := x.classify(o)
 	for _, by := range o.Owners {
 		key := k8s.Key{Group: k8s.Group(by.APIVersion), Kind: by.Kind, Namespace: o.Namespace, Name: by.Name}
-		if _, wanted := x.ours[key]; wanted && out.Goes == AtCleanUp && key.Group == snapshot.OLM && key.Kind == "OperatorCondition" {
-			out.Goes, out.Why = Never, "the operator's permission to write its OperatorCondition: OLM generates it while it manages the operator; the tree has an equal one"
+		if _, wanted := x.ours[key]; wanted && out.RemovedAt == AtCleanUp && key.Group == snapshot.OLM && key.Kind == "OperatorCondition" {
+			out.RemovedAt, out.Reason = Never, "the operator's permission to write its OperatorCondition: OLM generates it while it manages the operator; the tree has an equal one"
 		}
 	}
 	return out

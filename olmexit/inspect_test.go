@@ -112,7 +112,7 @@ func TestPartition(t *testing.T) {
 		for _, o := range tree {
 			rendered = append(rendered, render.Rendered{Object: o, Path: "operators/" + o.Namespace() + ".x/" + o.Name() + ".yaml"})
 		}
-		rep := olmexit.Inspect(olmexit.Input{Snapshot: seen, Lock: lock.With(lock.Pins), Rendered: rendered, Made: func(lockfile.Pin) ([]k8s.Object, error) { return nil, nil }})
+		rep := olmexit.Inspect(olmexit.Input{Snapshot: seen, Lock: lock.With(lock.Pins), Rendered: rendered, GenerateDeployments: func(lockfile.Pin) ([]k8s.Object, error) { return nil, nil }})
 		told, all := map[k8s.Key]olmexit.Class{}, rep.Shared
 		for _, op := range rep.Operators {
 			all = append(all, op.Objects...)
@@ -198,7 +198,7 @@ func TestState(t *testing.T) {
 		}
 		rep := olmexit.Inspect(olmexit.Input{
 			Snapshot: newSnapshot(t, c.live...), Lock: lockfile.New(c.pins), Rendered: rendered,
-			Made: func(lockfile.Pin) ([]k8s.Object, error) { return []k8s.Object{c.made}, nil },
+			GenerateDeployments: func(lockfile.Pin) ([]k8s.Object, error) { return []k8s.Object{c.made}, nil },
 		})
 		if len(rep.Operators) != 1 {
 			t.Errorf("%s: %d operators", name, len(rep.Operators))

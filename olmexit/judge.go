@@ -2,6 +2,7 @@ package olmexit
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ func (x *inspector) classifyShared(live *snapshot.Object, r render.Rendered, c c
 		out.Class = Changed
 	}
 	if len(ops) == 1 && r.Object.Is("apps", "Deployment") && !isOurs(live) {
-		x.judgePods(ops[0], live, r.Object, c.fields)
+		x.addPodReasons(ops[0], live, r.Object, c.fields)
 	}
 	return out
 }
@@ -57,22 +58,21 @@ func (f Field) isMark() bool {
 	return false
 }
 
-// judgePods adds a reason for differences in a Deployment's spec. A live Deployment that differs from
-// the bundle blocks the adoption. Otherwise the differences are due to settings of the workspace, and
-// those in the pod template restart the pods.
-func (x *inspector) judgePods(op *operator, live *snapshot.Object, ours k8s.Object, fields []Field) {
+// addPodReasons adds a reason for differences in a Deployment's spec. A live Deployment that
+// differs from the bundle blocks the adoption. Otherwise the differences are due to settings of the
+// workspace, and those in the pod template restart the pods.
+func (x *inspector) addPodReasons(op *operator, live *snapshot.Object, ours k8s.Object, fields []Field) {
 	spec := fieldsBelow(fields, "spec.")
 	if len(spec) == 0 || op.pin == nil {
 		return
 	}
 	name := ours.Key().String()
-	made, err := x.deployment(op, ours.Name())
+	theirs, err := x.compareGenerated(op, live)
 	if err != nil {
 		op.addReason(Reason{Code: "unreadable", Object: name, Message: "OLM's version of " + name + " cannot be determined: " + err.Error()})
 		return
 	}
-	theirs, err := x.compareFields(live.Body(), made)
-	if unlike := fieldsBelow(theirs, "spec."); err != nil || len(unlike) > 0 {
+	if unlike := fieldsBelow(theirs, "spec."); len(unlike) > 0 {
 		op.addReason(Reason{Code: "unlike-bundle", Object: name, Fields: unlike, Message: name + " differs from the object that OLM generates from the bundle: " + fieldPaths(unlike) +
 			"; the tree would revert this. Move it to spec.config of the Subscription or to a patch in the cluster's overlay, or revert it first"})
 		return
@@ -82,8 +82,9 @@ func (x *inspector) judgePods(op *operator, live *snapshot.Object, ours k8s.Obje
 	}
 }
 
-// deployment returns a Deployment as OLM generates it for the operator's pin.
-func (x *inspector) deployment(op *operator, name string) (k8s.Object, error) {
+// compareGenerated returns the fields in which a live Deployment differs from the one that OLM
+// generates for the operator's pin.
+func (x *inspector) compareGenerated(op *operator, live *snapshot.Object) ([]Field, error) {
 	if op.generated == nil {
 		pin := *op.pin
 		if op.subscription != nil {
@@ -92,7 +93,7 @@ func (x *inspector) deployment(op *operator, name string) (k8s.Object, error) {
 				return nil, err
 			}
 		}
-		all, err := x.Made(pin)
+		all, err := x.GenerateDeployments(pin)
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +102,11 @@ func (x *inspector) deployment(op *operator, name string) (k8s.Object, error) {
 			op.generated[o.Name()] = o
 		}
 	}
-	return op.generated[name], nil
+	made, has := op.generated[live.Name]
+	if !has {
+		return nil, errors.New("the bundle does not have it")
+	}
+	return x.compareFields(live.Body(), made)
 }
 
 // fieldsBelow returns the fields below a path.
@@ -130,9 +135,10 @@ func fieldPaths(fields []Field) string {
 	return text
 }
 
-// isLost reports whether an object of the tree that is missing from the cluster was once created by
-// OLM: it is listed in the InstallPlan, or derived from the ClusterServiceVersion with the same name as
-// in the tree. If OLM no longer manages the operator, only Deployments and APIServices count.
+// isLost reports whether OLM once created an object of the tree that is now missing from the
+// cluster: the InstallPlan of the pinned version lists it, or it is a Deployment, an APIService or
+// a Service that OLM creates for that version. If OLM no longer manages the operator, only
+// Deployments and APIServices count.
 func (x *inspector) isLost(op *operator, o k8s.Object) bool {
 	runs := o.Is("apps", "Deployment") || o.Is("apiregistration.k8s.io", "APIService")
 	csv := op.csv()
@@ -158,8 +164,8 @@ func (x *inspector) isLost(op *operator, o k8s.Object) bool {
 	return runs
 }
 
-// judge returns the report entry of an operator.
-func (x *inspector) judge(op *operator) Operator {
+// reportOperator returns the report entry of an operator.
+func (x *inspector) reportOperator(op *operator) Operator {
 	out := Operator{OperatorKey: op.OperatorKey, Objects: append([]Object{}, op.objects...), Counts: countObjects(op.objects)}
 	if csv := op.csv(); csv != nil {
 		out.CSV = csv.Name
@@ -167,16 +173,16 @@ func (x *inspector) judge(op *operator) Operator {
 	if op.pin != nil {
 		out.Pinned = op.pin.Bundle
 	}
-	out.State, out.Reasons = x.state(op)
+	out.State, out.Reasons = x.adoptionState(op)
 	return out
 }
 
-// state returns the state of an operator with its reasons.
-func (x *inspector) state(op *operator) (State, []Reason) {
+// adoptionState returns the state of an operator with its reasons.
+func (x *inspector) adoptionState(op *operator) (State, []Reason) {
 	reasons := []Reason{}
 	if op.subscription != nil || len(op.csvs) > 0 {
 		reasons = x.blockingReasons(op)
-	} else if state := op.forgottenState(); state != Adoptable {
+	} else if state := op.detachedState(); state != Adoptable {
 		return state, reasons
 	}
 	reasons = append(reasons, op.unknownObjectReasons()...)
@@ -188,7 +194,7 @@ func (x *inspector) state(op *operator) (State, []Reason) {
 		}
 	}
 	if len(op.tree) == 0 && len(reasons) == 0 {
-		reasons = []Reason{notInTree()}
+		reasons = []Reason{notInTreeReason()}
 	}
 	switch {
 	case len(reasons) > 0:
@@ -199,15 +205,15 @@ func (x *inspector) state(op *operator) (State, []Reason) {
 	return Adoptable, reasons
 }
 
-// notInTree returns the reason for a pinned operator without objects in the tree.
-func notInTree() Reason {
+// notInTreeReason returns the reason for a pinned operator without objects in the tree.
+func notInTreeReason() Reason {
 	return Reason{Code: "not-in-tree", Message: "the tree does not install it in this cluster, so it would be unmanaged: add it to the cluster's operators in quayside.yaml"}
 }
 
-// forgottenState returns the state of an operator that has neither a Subscription nor a
+// detachedState returns the state of an operator that has neither a Subscription nor a
 // ClusterServiceVersion. The state is Adoptable if some objects of the operator have OLM labels and
 // none were rendered by quayside.
-func (op *operator) forgottenState() State {
+func (op *operator) detachedState() State {
 	theirs, own := 0, 0
 	for _, o := range op.members {
 		switch {
@@ -241,45 +247,45 @@ func (op *operator) unknownObjectReasons() []Reason {
 // blockingReasons returns the reasons in the state of OLM's objects that block an adoption.
 func (x *inspector) blockingReasons(op *operator) []Reason {
 	out := []Reason{}
-	no := func(code, format string, args ...any) {
+	block := func(code, format string, args ...any) {
 		out = append(out, Reason{Code: code, Message: fmt.Sprintf(format, args...)})
 	}
 	csv := op.csv()
 	switch {
 	case csv == nil && op.subscription.InstalledCSV == "":
-		no("not-installed", "Subscription %s has no installed version: wait until OLM has installed one, or delete the Subscription", op.subscription.Name)
+		block("not-installed", "Subscription %s has no installed version: wait until OLM has installed one, or delete the Subscription", op.subscription.Name)
 	case csv == nil:
-		no("installed-csv-gone", "ClusterServiceVersion %s, the installedCSV of Subscription %s, is missing: set spec.startingCSV and delete the Subscription's status, or install again", op.subscription.InstalledCSV, op.subscription.Name)
+		block("installed-csv-gone", "ClusterServiceVersion %s, the installedCSV of Subscription %s, is missing: set spec.startingCSV and delete the Subscription's status, or install again", op.subscription.InstalledCSV, op.subscription.Name)
 	case parentOf(csv) != "" && parentOf(csv) != csv.Namespace:
-		no("copy-as-parent", "ClusterServiceVersion %s has the annotation olm.operatorNamespace: %s, so OLM treats it as a copy and never installed the operator; publish it without this annotation", csv.Name, parentOf(csv))
+		block("copy-as-parent", "ClusterServiceVersion %s has the annotation olm.operatorNamespace: %s, so OLM treats it as a copy and never installed the operator; publish it without this annotation", csv.Name, parentOf(csv))
 	case csv.Phase != "Succeeded":
-		no("csv-not-succeeded", "ClusterServiceVersion %s is %s%s: OLM has not installed it", csv.Name, formatPhase(csv), strings.TrimSuffix(": "+csv.Message, ": "))
+		block("csv-not-succeeded", "ClusterServiceVersion %s is %s%s: OLM has not installed it", csv.Name, formatPhase(csv), strings.TrimSuffix(": "+csv.Message, ": "))
 	}
 	if len(op.otherSubscriptions) > 0 {
-		no("several-subscriptions", "Subscription %s is for the same package: delete all but %s, with --cascade=orphan, because OLM installs from any remaining one", strings.Join(op.otherSubscriptions, ", "), op.subscription.Name)
+		block("several-subscriptions", "Subscription %s is for the same package: delete all but %s, with --cascade=orphan, because OLM installs from any remaining one", strings.Join(op.otherSubscriptions, ", "), op.subscription.Name)
 	}
 	switch {
 	case op.pin == nil && op.subscription == nil:
-		no("not-pinned", "no Subscription for it: create one for package %s with spec.startingCSV %s, and run 'quayside import' when it is installed", op.Package, csv.Name)
+		block("not-pinned", "no Subscription for it: create one for package %s with spec.startingCSV %s, and run 'quayside import' when it is installed", op.Package, csv.Name)
 	case op.pin == nil:
-		no("not-pinned", "not in the lock: run 'quayside import'")
+		block("not-pinned", "not in the lock: run 'quayside import'")
 	case csv != nil && csv.Name != op.pin.Bundle:
-		no("other-version", "the lock pins %s, but %s is installed: run 'quayside import', or let OLM upgrade first", op.pin.Bundle, csv.Name)
+		block("other-version", "the lock pins %s, but %s is installed: run 'quayside import', or let OLM upgrade first", op.pin.Bundle, csv.Name)
 	}
 	if len(op.csvs) > 1 {
 		var names []string
 		for _, c := range op.csvs {
 			names = append(names, c.Name+" ("+formatPhase(&c)+")")
 		}
-		no("replacing", "an upgrade is in progress: %s; wait until only one is left", strings.Join(names, ", "))
+		block("replacing", "an upgrade is in progress: %s; wait until only one is left", strings.Join(names, ", "))
 	}
 	for _, plan := range x.plans[op.Namespace] {
 		if x.isInFlight(op, plan) {
-			no("plan-in-flight", "InstallPlan %s is %s: wait until it is Complete", plan.Name, plan.Phase)
+			block("plan-in-flight", "InstallPlan %s is %s: wait until it is Complete", plan.Name, plan.Phase)
 		}
 	}
-	if rights := op.installPermissions(); len(rights) > 0 {
-		no("drives-olm", "the operator uses OLM itself: %s; these functions stop with OLM (see 'quayside adopt check')", strings.Join(rights, "; "))
+	if permissions := op.installPermissions(); len(permissions) > 0 {
+		block("drives-olm", "the operator uses OLM itself: %s; these functions stop with OLM (see 'quayside adopt check')", strings.Join(permissions, "; "))
 	}
 	return out
 }

@@ -10,14 +10,14 @@ import (
 // classify returns the class of a live object that is not in the tree.
 func (c *clusterState) classify(o *snapshot.Object) Object {
 	out := Object{Key: o.Key, Class: OLMOnly}
-	if out.Goes, out.Why = c.leftoverStage(o); out.Goes == "" {
+	if out.RemovedAt, out.Reason = c.leftoverStage(o); out.RemovedAt == "" {
 		out.Class = Unknown
 	}
 	return out
 }
 
-// leftoverStage returns the stage that removes an object that OLM created and that is not in the tree, and
-// the reason. It returns "" if OLM did not create the object.
+// leftoverStage returns the stage that removes an object that OLM created and that is not in the
+// tree, and the reason. It returns "" if OLM did not create the object.
 func (c *clusterState) leftoverStage(o *snapshot.Object) (Stage, string) {
 	if o.Group == snapshot.OLM {
 		if stage, why := olmLeftover(o); stage != "" {
@@ -34,7 +34,7 @@ func (c *clusterState) leftoverStage(o *snapshot.Object) (Stage, string) {
 		return Never, "the certificate that OLM issued: in use until another provider issues one, and no longer renewed"
 	case o.Is("ValidatingWebhookConfiguration.admissionregistration.k8s.io", "MutatingWebhookConfiguration.admissionregistration.k8s.io") && hasOwnerLabels(o, "ClusterServiceVersion"):
 		return AtCleanUp, "OLM's webhook: the tree has its own"
-	case c.unpacks[o.Key]:
+	case c.unpackObjects[o.Key]:
 		return Never, "OLM's unpacked bundle: deleted with its CatalogSource"
 	case o.Is("CustomResourceDefinition.apiextensions.k8s.io") && isManaged(o):
 		return Never, "a CRD that is not in the bundle: it is kept, because deleting it would delete its custom resources"
@@ -48,7 +48,7 @@ func (c *clusterState) leftoverStage(o *snapshot.Object) (Stage, string) {
 	return "", ""
 }
 
-// olmLeftover is like leftover, for objects of OLM's own kinds.
+// olmLeftover is like leftoverStage, for objects of OLM's own kinds.
 func olmLeftover(o *snapshot.Object) (Stage, string) {
 	switch {
 	case o.Kind == "ClusterServiceVersion" && o.Labels[snapshot.CopiedFrom] != "":
@@ -69,7 +69,7 @@ func olmLeftover(o *snapshot.Object) (Stage, string) {
 	return "", ""
 }
 
-// rbacLeftover is like leftover, for roles and bindings.
+// rbacLeftover is like leftoverStage, for roles and bindings.
 func rbacLeftover(o *snapshot.Object) (Stage, string) {
 	binding := o.Kind == "RoleBinding" || o.Kind == "ClusterRoleBinding"
 	switch {

@@ -84,8 +84,8 @@ type Object struct {
 	k8s.Key
 	Class     Class    `json:"class" form:"enum=equal|changed|added|olm|unknown" doc:"equal: same in the tree, except for ownership labels; changed: changed by the tree; added: only in the tree; olm: only for OLM; unknown: of unknown origin."`
 	Fields    []Field  `json:"fields,omitempty" doc:"Differences between the tree and the cluster."`
-	Goes      Stage    `json:"removedAt,omitempty" form:"enum=detach|clean-up|never" doc:"For objects of OLM: the step that deletes them."`
-	Why       string   `json:"reason,omitempty" doc:"For objects of OLM: the purpose, and the reason for deleting or keeping them."`
+	RemovedAt Stage    `json:"removedAt,omitempty" form:"enum=detach|clean-up|never" doc:"For objects of OLM: the step that deletes them."`
+	Reason    string   `json:"reason,omitempty" doc:"For objects of OLM: the purpose, and the reason for deleting or keeping them."`
 	Operators []string `json:"operators,omitempty" doc:"Owners of a shared object: namespace/package."`
 }
 

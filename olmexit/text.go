@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/render/needs"
 )
 
-// Blocked returns the operators that the tree has and that cannot leave OLM now, as namespace/package.
+// Blocked returns the operators in the tree that cannot leave OLM now, as namespace/package.
 func (rep *Report) Blocked() (names []string) {
 	for _, op := range rep.Operators {
 		if op.State.StaysWithOLM() && op.State != NotSelected {
@@ -21,8 +21,8 @@ func (rep *Report) Blocked() (names []string) {
 	return names
 }
 
-// Text prints each operator with its reasons and, if objects is true, its objects.
-func (rep *Report) Text(w io.Writer, objects bool) {
+// WriteText writes each operator with its reasons and, if objects is true, its objects.
+func (rep *Report) WriteText(w io.Writer, objects bool) {
 	for _, op := range rep.Operators {
 		name := op.Key()
 		if op.CSV != "" {
@@ -52,12 +52,12 @@ func formatCounts(n Counts) string {
 func listObjects(w io.Writer, objects []Object) {
 	for _, x := range objects {
 		line := fmt.Sprintf("    %-8s %s", x.Class, x.Key)
-		if x.Goes != "" {
-			line += " (" + string(x.Goes) + "): " + x.Why
+		if x.RemovedAt != "" {
+			line += " (" + string(x.RemovedAt) + "): " + x.Reason
 		}
 		fmt.Fprintf(w, "%s\n", sanitize.Line(line))
 		for _, f := range x.Changes() {
-			fmt.Fprintf(w, "%s\n", sanitize.Line(fmt.Sprintf("             %s: %s", f.How, f.Path)))
+			fmt.Fprintf(w, "%s\n", sanitize.Line(fmt.Sprintf("             %s: %s", f.Kind, f.Path)))
 		}
 	}
 }
@@ -73,8 +73,8 @@ func (d *Diagnosis) Dependents() (names []string) {
 	return names
 }
 
-// Text prints each operator with its signals.
-func (d *Diagnosis) Text(w io.Writer) {
+// WriteText writes each operator with its signals.
+func (d *Diagnosis) WriteText(w io.Writer) {
 	verdicts := map[needs.OLMNeed]string{
 		needs.NeedsOLM: "needs OLM", needs.InPart: "loses functions without OLM", needs.MayNeed: "could need OLM", needs.NeedsNone: "does not need OLM",
 	}

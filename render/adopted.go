@@ -18,13 +18,13 @@ func (in *install) keepCertificates() error {
 	if err != nil {
 		return diag.Errorf(in.pin.Fields.At("adopted", in.pin.Pos), "adopted: %w", err)
 	}
-	in.opt.provider = certificates.OfCA(ca)
+	in.opt.provider = certificates.FromCA(ca)
 	return nil
 }
 
-// addRecorded sets the annotations that the lock records for the pods of a Deployment, and removes
-// those recorded as absent.
-func (in *install) addRecorded(deployment Object) {
+// addRecordedAnnotations sets the annotations that the lock records for the pods of a Deployment, and
+// removes those recorded as absent.
+func (in *install) addRecordedAnnotations(deployment Object) {
 	if in.pin.Adopted == nil {
 		return
 	}

@@ -71,11 +71,11 @@ func checkClusterBuilds(t testingT, res *Result) {
 		var want []Object
 		for _, in := range installs {
 			for _, o := range in.objects {
-				want = append(want, res.tree.adorn(res.tree.inCluster(cfg, o)))
+				want = append(want, res.tree.annotate(res.tree.withClusterConfig(cfg, o)))
 			}
 		}
-		for _, o := range adoptedObjects(installs) {
-			want = append(want, res.tree.adorn(res.tree.inCluster(cfg, o.object)))
+		for _, o := range inheritedObjects(installs) {
+			want = append(want, res.tree.annotate(res.tree.withClusterConfig(cfg, o.object)))
 		}
 		for _, r := range res.Objects {
 			if ns, is := strings.CutPrefix(path.Dir(r.Path), layout.Namespaces+"/"); is && slices.Contains(res.tree.neededNamespaces(installs), ns) {

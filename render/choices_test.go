@@ -53,8 +53,8 @@ func TestNamesFillTheirLimits(t *testing.T) {
 		if !isService || !strings.HasPrefix(deployment, base) || len(got) != min(n+len("-service"), k8s.MaxLabel) {
 			t.Errorf("a deployment name of %d bytes: %s, of %d bytes", n, got, len(got))
 		}
-		if dir := path.Join("rendered", deployment); len(path.Join(dir, strings.Repeat("f", nameRoom(dir)))) != maxPath {
-			t.Errorf("%d bytes in a directory name of %d", nameRoom(dir), len(dir))
+		if dir := path.Join("rendered", deployment); len(path.Join(dir, strings.Repeat("f", maxFileName(dir)))) != maxPath {
+			t.Errorf("%d bytes in a directory name of %d", maxFileName(dir), len(dir))
 		}
 	}
 	if got := joinedName([]string{"b/y", "c/z", "a/x"}); !strings.HasPrefix(got, "a.x-and-2-") {

@@ -15,8 +15,8 @@ type ClusterOperator struct {
 	Objects    []Object    // without CRDs and without the user's overlays
 }
 
-// ClusterObjects returns the operators that a cluster gets, and the CRDs and Namespaces. The objects
-// include the changes of the cluster's config, but not those of the user's overlays.
+// ClusterObjects returns the operators that a cluster gets, and its CRDs and Namespaces in shared. The
+// objects include the changes of the cluster's config, but not those of the user's overlays.
 func (r *Result) ClusterObjects(name string) (operators []ClusterOperator, shared []Object, err error) {
 	t := r.tree
 	c, err := t.cluster(name)
@@ -34,7 +34,7 @@ func (r *Result) ClusterObjects(name string) (operators []ClusterOperator, share
 	for _, in := range here {
 		o := ClusterOperator{Pin: in.pin, NativeAPIs: in.b.CSV.NativeAPIs}
 		for _, object := range slices.Concat(in.objects, in.sharedObjects) {
-			o.Objects = append(o.Objects, t.inCluster(cfg, object))
+			o.Objects = append(o.Objects, t.withClusterConfig(cfg, object))
 		}
 		operators = append(operators, o)
 	}
@@ -51,6 +51,6 @@ func (r *Result) ClusterObjects(name string) (operators []ClusterOperator, share
 	return operators, shared, nil
 }
 
-// RunsOLM reports whether the clusters run OLM, because operators are being adopted from it. The tree
+// RunsOLM reports whether the clusters run OLM, because operators are being adopted from OLM. The tree
 // then lacks the CRD of OperatorCondition.
 func (r *Result) RunsOLM() bool { return r.tree.runsOLM() }

@@ -51,7 +51,7 @@ func (t *tree) writeClusters() error {
 		if profiled.Prefix == "" {
 			continue
 		}
-		part, known := parts[sharedPieces(c)]
+		part, known := parts[pieceSharingKey(c)]
 		// Paths of overlays contain the cluster's name, so clusters with overlays share nothing.
 		if own := len(c.Overlays) > 0; !known || own {
 			var err error
@@ -62,7 +62,7 @@ func (t *tree) writeClusters() error {
 				part[i].data = shared.intern(f.data)
 			}
 			if !own {
-				parts[sharedPieces(c)] = part
+				parts[pieceSharingKey(c)] = part
 			}
 		}
 		for _, f := range part {
@@ -114,8 +114,8 @@ func (t *tree) profileCluster(c profile.Cluster) profile.Cluster {
 	return c
 }
 
-// byCluster reports whether all objects of a cluster are applied as one unit: the workspace is
-// configured so, or the tool that applies the tree is unknown.
+// byCluster reports whether all objects of a cluster are applied as one unit: either the workspace
+// configures this, or the tool that applies the tree is unknown.
 func (t *tree) byCluster() bool {
 	return !profile.PerPiece(t.opt.profile, t.opt.GitOps)
 }
@@ -133,11 +133,11 @@ func (t *tree) clusterFiles(c profile.Cluster) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	adopted := t.adoptedBy(here, cfg)
+	inherited := t.inheritedFiles(here, cfg)
 	var out []file
 	own := func(dir string, fields map[string]any, names []string, more []file) {
 		var components []string
-		// The Component for all pieces is the last, as in a build of the whole cluster.
+		// The Component for all pieces is the last one, as in a build of the whole cluster.
 		for _, name := range append(names, "") {
 			// The reporter gets only its own Component, because it is always built separately.
 			if slices.Contains(c.Overlays, name) && (name != "" || !t.byCluster() && dir != layout.Reporter) {
@@ -162,16 +162,16 @@ func (t *tree) clusterFiles(c profile.Cluster) ([]file, error) {
 		own(dir, map[string]any{"resources": k8s.Values(pathAbove(dir, true) + dir)}, nil, nil)
 	}
 	for _, p := range t.pieces {
-		if !p.gets(here) {
+		if !p.containsAny(here) {
 			continue
 		}
-		more := adopted[p.name]
+		more := inherited[p.name]
 		resources, without := t.pieceShare(p, here)
 		for _, f := range more {
 			resources = append(resources, f.name)
 		}
 		fields := map[string]any{"resources": k8s.Values(resources...)}
-		targets, patches, err := configPatches(cfg, t.changeables(p, here, clusterNameRoom(c, p.dir())))
+		targets, patches, err := configPatches(cfg, t.configurables(p, here, maxClusterFileName(c, p.dir())))
 		if err != nil {
 			return nil, err
 		}
@@ -199,7 +199,7 @@ func (t *tree) clusterFiles(c profile.Cluster) ([]file, error) {
 	var files []string
 	for _, in := range expected {
 		files = append(files, installationFile(in))
-		out = append(out, file{path.Join(layout.Installations, installationFile(in)), encodeDocuments(t.adornAll(t.installationObjects(in)))})
+		out = append(out, file{path.Join(layout.Installations, installationFile(in)), encodeDocuments(t.annotateAll(t.installationObjects(in)))})
 	}
 	if !t.hasEngine() {
 		out = append(out, file{path.Join(layout.Installations, layout.Kustomization), encodeKustomization(map[string]any{"resources": k8s.Values(files...)})})
@@ -244,25 +244,25 @@ func pathAbove(dir string, own bool) string {
 	return strings.Repeat("../", depth)
 }
 
-// overlayPath returns the relative path from a cluster's own directory to the user's overlay with the
-// given name; "" is the overlay of all pieces.
+// overlayPath returns the relative path from the directory dir of a cluster to the user's overlay with
+// the given name; "" is the overlay of all pieces.
 func (t *tree) overlayPath(c profile.Cluster, dir, name string) string {
 	return pathAbove(dir, true) + path.Join("..", layout.Overlays, c.Name, name)
 }
 
-// sharedPieces returns a key of all inputs of a cluster's pieces except the base and the user's
+// pieceSharingKey returns a key of all inputs of a cluster's pieces except the base and the user's
 // overlays. Clusters with the same key and without overlays have the same pieces.
-func sharedPieces(c profile.Cluster) string {
+func pieceSharingKey(c profile.Cluster) string {
 	return strconv.Itoa(max(len(c.Name), commonNameLength)) + c.Shared()
 }
 
-// commonNameLength is a length in bytes. Cluster names up to this length do not affect the file names of
+// commonNameLength is the length in bytes up to which cluster names do not affect the file names of
 // patches.
 const commonNameLength = 24
 
-// clusterNameRoom returns the maximum length of file names in a cluster's own directory.
-func clusterNameRoom(c profile.Cluster, dir string) int {
-	return nameRoom(path.Join(layout.Clusters, strings.Repeat("n", max(len(c.Name), commonNameLength)), dir))
+// maxClusterFileName returns the maximum length of file names in a cluster's own directory.
+func maxClusterFileName(c profile.Cluster, dir string) int {
+	return maxFileName(path.Join(layout.Clusters, strings.Repeat("n", max(len(c.Name), commonNameLength)), dir))
 }
 
 // file is a file below a directory of the tree.
@@ -283,48 +283,48 @@ func (t textSet) intern(data []byte) []byte {
 	return t[sum]
 }
 
-// changeable is an object of the base that a cluster's config can change.
-type changeable struct {
+// configurable is an object of the base that a cluster's config can change.
+type configurable struct {
 	object Object // object of the base
 	file   string // file name of the patch
 	target map[string]any
 }
 
-// changeables returns the changeable objects of a piece's operators that a cluster gets. File names
-// of patches have at most room bytes.
-func (t *tree) changeables(p piece, here []*operator, room int) []changeable {
-	var out []changeable
+// configurables returns the configurable objects of the operators of a piece that a cluster gets. File
+// names of patches have at most limit bytes.
+func (t *tree) configurables(p piece, here []*operator, limit int) []configurable {
+	var out []configurable
 	for _, in := range p.members {
 		if in.successor == "" && slices.Contains(here, in) {
-			out = append(out, t.changeablesOf(p, in, room)...)
+			out = append(out, t.configurablesOf(p, in, limit)...)
 		}
 	}
 	return out
 }
 
-func (t *tree) changeablesOf(p piece, in *operator, room int) []changeable {
-	key := fmt.Sprintf("%s %d", in.name(), room)
-	if known, is := t.changeableCache[key]; is {
+func (t *tree) configurablesOf(p piece, in *operator, limit int) []configurable {
+	key := fmt.Sprintf("%s %d", in.name(), limit)
+	if known, is := t.configurableCache[key]; is {
 		return known
 	}
-	var out []changeable
-	n := naming{room: room}
+	var out []configurable
+	n := naming{maxLength: limit}
 	if p.memberDir(in) == p.dir() { // the path contains namespace and package
 		n.namespace, n.pkg = in.pin.Namespace, in.pin.Package
 	}
 	for _, o := range in.objects {
 		if isConfigurable(o) {
-			out = append(out, changeable{o, n.patchFile(o), patchTarget(o)})
+			out = append(out, configurable{o, n.patchFile(o), patchTarget(o)})
 		}
 	}
-	t.changeableCache[key] = out
+	t.configurableCache[key] = out
 	return out
 }
 
-// adoptedBy returns a file for each object of adoptedObjects, with the cluster's config, by the name
-// of its piece.
-func (t *tree) adoptedBy(here []*operator, cfg config) map[string][]file {
-	out, all := map[string][]file{}, adoptedObjects(here)
+// inheritedFiles returns a file for each object of inheritedObjects, with the cluster's config, by the
+// name of its piece.
+func (t *tree) inheritedFiles(here []*operator, cfg config) map[string][]file {
+	out, all := map[string][]file{}, inheritedObjects(here)
 	for _, p := range t.pieces {
 		var objects []Object
 		for _, o := range all {
@@ -332,9 +332,9 @@ func (t *tree) adoptedBy(here []*operator, cfg config) map[string][]file {
 				objects = append(objects, o.object)
 			}
 		}
-		names := fileNames(naming{room: nameRoom(path.Join(layout.Clusters, strings.Repeat("n", 40), p.dir()))}, objects)
+		names := fileNames(naming{maxLength: maxFileName(path.Join(layout.Clusters, strings.Repeat("n", 40), p.dir()))}, objects)
 		for i, o := range objects {
-			out[p.name] = append(out[p.name], file{names[i], yamlnode.Encode(t.adorn(t.inCluster(cfg, o)))})
+			out[p.name] = append(out[p.name], file{names[i], yamlnode.Encode(t.annotate(t.withClusterConfig(cfg, o)))})
 		}
 		slices.SortFunc(out[p.name], func(a, b file) int { return strings.Compare(a.name, b.name) })
 	}
@@ -366,7 +366,7 @@ func (t *tree) writeAllPieces() error {
 			add(path.Join(layout.Namespaces, ns))
 		}
 		for _, p := range t.pieces {
-			if p.gets(here) {
+			if p.containsAny(here) {
 				add(p.dir())
 			}
 		}
@@ -390,8 +390,8 @@ func (t *tree) writeAllPieces() error {
 	return nil
 }
 
-// writeClusterRoot writes the list of everything in a cluster, including CRDs and the reporter, for kubectl
-// apply -k.
+// writeClusterRoot writes a kustomization with everything in a cluster, including CRDs and the
+// reporter, for kubectl apply -k.
 func (t *tree) writeClusterRoot(c profile.Cluster) error {
 	prefix, up := t.prefix(c), ""
 	if prefix != "" {
@@ -414,8 +414,8 @@ func (t *tree) writeClusterRoot(c profile.Cluster) error {
 	return t.writeKustomization(path.Join(".", prefix), resources)
 }
 
-// relativeDir returns the relative path to the cluster's own directory dir if it exists, otherwise to
-// that of the base. near and up are the relative paths to the parents of both.
+// relativeDir returns the relative path to the cluster's own directory dir if it exists, or else to the
+// directory dir of the base. near and up are the relative paths to their parents.
 func (t *tree) relativeDir(prefix, near, up, dir string) string {
 	if _, own := t.files.Get(path.Join(prefix, dir, layout.Kustomization)); own && prefix != "" {
 		return near + dir
@@ -472,7 +472,7 @@ func (t *tree) pieceCRDFilter(c profile.Cluster) (func(crd Object) bool, error) 
 		dirs = append(dirs, path.Join(layout.CRDs, sharedPackage))
 	}
 	for _, p := range t.pieces {
-		if p.gets(here) {
+		if p.containsAny(here) {
 			dirs = append(dirs, t.pieceCRDs(p)...)
 		}
 	}
@@ -534,8 +534,9 @@ func (t *tree) writeClusterCRDs() error {
 	return nil
 }
 
-// writeChosenCRDs writes the kustomization of a cluster's CRDs to dir. It refers to the packages of
-// which the cluster gets all CRDs, and copies the single CRDs of other packages.
+// writeChosenCRDs writes the kustomization of a cluster's CRDs to dir. It refers to a package if the
+// cluster gets all its CRDs, and copies the single CRDs of other packages. lacking are the files that
+// the cluster does not get.
 func (t *tree) writeChosenCRDs(dir string, packages map[string][]string, lacking []string) error {
 	var whole, some []string
 	for _, from := range slices.Sorted(maps.Keys(packages)) {
@@ -546,7 +547,7 @@ func (t *tree) writeChosenCRDs(dir string, packages map[string][]string, lacking
 		}
 		for _, file := range files {
 			data, _ := t.files.Get(from + file)
-			file = fitName(nameRoom(dir), strings.TrimSuffix(file, extension))
+			file = fitName(maxFileName(dir), strings.TrimSuffix(file, extension))
 			if err := t.files.Add(path.Join(dir, file), data); err != nil {
 				return err
 			}
@@ -556,28 +557,28 @@ func (t *tree) writeChosenCRDs(dir string, packages map[string][]string, lacking
 	return t.writeKustomization(dir, slices.Concat(whole, some))
 }
 
-// adoptedObject is an object that the base contains in the directory of an operator that a cluster
+// inheritedObject is an object that the base contains in the directory of an operator that a cluster
 // does not get. by is the first operator of the cluster that ships the object.
-type adoptedObject struct {
+type inheritedObject struct {
 	object Object
 	by     *operator
 }
 
-// adoptedObjects returns the objects that some of the installs ship but that are rendered for none of
-// them, each with the first install that ships it.
-func adoptedObjects(installs []*operator) []adoptedObject {
+// inheritedObjects returns the objects that an install ships but that are rendered for none of the
+// installs, each with the first install that ships it.
+func inheritedObjects(installs []*operator) []inheritedObject {
 	rendered := map[Key]bool{}
 	for _, in := range installs {
 		for _, o := range in.objects {
 			rendered[o.Key()] = true
 		}
 	}
-	var out []adoptedObject
+	var out []inheritedObject
 	for _, in := range installs {
 		for _, o := range in.sharedObjects {
 			if !rendered[o.Key()] {
 				rendered[o.Key()] = true
-				out = append(out, adoptedObject{o, in})
+				out = append(out, inheritedObject{o, in})
 			}
 		}
 	}
@@ -606,12 +607,12 @@ func (t *tree) config(c profile.Cluster) (config, error) {
 	return cfg, err
 }
 
-// inCluster returns o with a cluster's own config. The result shares unchanged values with o.
-func (t *tree) inCluster(cfg config, o Object) Object {
+// withClusterConfig returns o with the config of a cluster. The result shares unchanged values with o.
+func (t *tree) withClusterConfig(cfg config, o Object) Object {
 	if !isConfigurable(o) {
 		return o
 	}
-	return cfg.appliedTo(o)
+	return cfg.applyToCopy(o)
 }
 
 // isConfigurable reports whether a cluster's config can change an object.
@@ -619,9 +620,9 @@ func isConfigurable(o Object) bool { return o.Is("apps", "Deployment") }
 
 // configPatches returns the changes that a cluster's config makes to objects: one patch file for
 // each changed object, and the kustomization's entries for the patches.
-func configPatches(cfg config, of []changeable) (targets []any, files []file, err error) {
+func configPatches(cfg config, of []configurable) (targets []any, files []file, err error) {
 	for _, c := range of {
-		want := cfg.appliedTo(c.object)
+		want := cfg.applyToCopy(c.object)
 		if err := cfg.checkMounts(diag.Pos{}, want); err != nil {
 			return nil, nil, err
 		}

@@ -44,18 +44,18 @@ func operatorConditions(in *install) ([]Object, error) {
 	o := k8s.New(conditionGroup+"/v2", "OperatorCondition", in.pin.Namespace, in.conditionName())
 	o["spec"] = map[string]any{"deployments": k8s.Values(names...), "serviceAccounts": k8s.Values(sorted...)}
 	rule := apiRule(conditionGroup, "operatorconditions", in.conditionName(), []string{"get", "update", "patch"})
-	role := in.role("Role", in.pin.Namespace, in.localName("operator-condition"), []any{rule}, sorted...)
+	role := in.roleWithBinding("Role", in.pin.Namespace, in.localName("operator-condition"), []any{rule}, sorted...)
 	return append([]Object{o}, role...), nil
 }
 
-// access is one level of users' access to an operator's API.
-type access struct {
+// accessLevel is one level of users' access to an operator's API.
+type accessLevel struct {
 	suffix string
 	verbs  []string
 }
 
-func accessLevels() []access {
-	return []access{
+func accessLevels() []accessLevel {
+	return []accessLevel{
 		{"admin", []string{"*"}},
 		{"edit", []string{"create", "update", "patch", "delete"}},
 		{"view", []string{"get", "list", "watch"}},
@@ -108,17 +108,17 @@ func apiRule(group, resource, name string, verbs []string) map[string]any {
 	return rule
 }
 
-func (in *install) apiRole(p providedAPI, a access, suffix string, rule map[string]any) Object {
+func (in *install) apiRole(p providedAPI, a accessLevel, suffix string, rule map[string]any) Object {
 	o := k8s.New(rbacGroup+"/v1", "ClusterRole", "", k8s.Fit(in.pin.Namespace+"."+p.Name+"."+p.Group+"-"+p.Version+"-"+suffix, k8s.MaxSubdomain))
 	o["rules"] = []any{rule}
 	return k8s.Label(o, map[string]string{
 		"rbac.authorization.k8s.io/aggregate-to-" + a.suffix: "true",
-		p.aggregatesTo(a.suffix):                             "true",
+		p.aggregationLabel(a.suffix):                         "true",
 	})
 }
 
-// aggregatesTo returns the label by which OLM aggregates the roles of one API.
-func (p providedAPI) aggregatesTo(suffix string) string {
+// aggregationLabel returns the label by which OLM aggregates the roles of an API.
+func (p providedAPI) aggregationLabel(suffix string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(p.Kind + "." + p.Version + "." + p.Group))
 	return "olm.opgroup.permissions/aggregate-to-" + strconv.FormatUint(h.Sum64(), 16) + "-" + suffix
@@ -136,7 +136,7 @@ func operatorGroupRoles(in *install) ([]Object, error) {
 		o["rules"] = []any{}
 		if selectors := aggregationSelectors(in.b.CSV, a.suffix); len(selectors) > 0 {
 			o["aggregationRule"] = map[string]any{"clusterRoleSelectors": selectors}
-			delete(o, "rules") // the API server fills them
+			delete(o, "rules") // a controller sets them
 		}
 		out = append(out, o)
 	}
@@ -160,7 +160,7 @@ func aggregatedRoles(b *bundle.Bundle, pin lockfile.Pin) map[Key]bool {
 func aggregationSelectors(csv *bundle.CSV, suffix string) []any {
 	keys := map[string]bool{}
 	for _, p := range providedAPIs(csv) {
-		keys[p.aggregatesTo(suffix)] = true
+		keys[p.aggregationLabel(suffix)] = true
 	}
 	var out []any
 	for _, key := range slices.Sorted(maps.Keys(keys)) {

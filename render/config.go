@@ -39,9 +39,9 @@ func parseConfig(data []byte) (config, error) {
 	return c, errors.Join(errs...)
 }
 
-// appliedTo returns a Deployment with the config. It does not modify the original, which shares
-// unchanged values with the result.
-func (c config) appliedTo(deployment Object) Object {
+// applyToCopy returns a copy of a Deployment with the config. The copy shares unchanged values with
+// the original.
+func (c config) applyToCopy(deployment Object) Object {
 	if len(c) == 0 {
 		return deployment
 	}
@@ -58,7 +58,7 @@ func (c config) appliedTo(deployment Object) Object {
 		}
 		pod["containers"] = containers
 	}
-	c.apply(out)
+	c.applyInPlace(out)
 	return out
 }
 
@@ -74,10 +74,10 @@ func cloneAt(m map[string]any, path ...string) {
 	}
 }
 
-// apply changes a Deployment in place. The Deployment must not share its mappings down to
+// applyInPlace changes a Deployment in place. The Deployment must not share its mappings down to
 // containers, annotations and affinity with other objects. Values below these are replaced as a
 // whole.
-func (c config) apply(deployment Object) {
+func (c config) applyInPlace(deployment Object) {
 	spec := k8s.Ensure(deployment, "spec")
 	pod := podOf(spec)
 	for _, container := range k8s.Items(pod, "containers") {

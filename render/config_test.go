@@ -82,7 +82,7 @@ func TestConfigMerge(t *testing.T) {
 			}
 			o := k8s.New("apps/v1", "Deployment", "ns", "d")
 			o["spec"] = map[string]any{"template": map[string]any{"spec": decodeYAML(t, c.pod)}}
-			cfg.apply(o)
+			cfg.applyInPlace(o)
 			if d := cmp.Diff(decodeYAML(t, c.want), k8s.Map(o, "spec", "template", "spec")); d != "" {
 				t.Error(d)
 			}
@@ -96,7 +96,7 @@ func TestConfigAnnotationsGiveWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := Object(decodeYAML(t, "metadata: {annotations: {a: own}}\nspec: {template: {metadata: {annotations: {b: own}}}}"))
-	cfg.apply(o)
+	cfg.applyInPlace(o)
 	if d := cmp.Diff(map[string]any{"a": "own", "b": "config"}, k8s.Map(o, "metadata", "annotations")); d != "" {
 		t.Error(d)
 	}

@@ -130,7 +130,7 @@ func normalise(objects []Object) map[Key]Object {
 			o = k8s.Without(o, "metadata", "namespace")
 		}
 		if o.APIVersion() == "" {
-			o["apiVersion"] = typedKinds()[o.Kind()]
+			o["apiVersion"] = olmKinds()[o.Kind()]
 		}
 		if k8s.IsCRD(o) {
 			delete(o, "status")

@@ -59,7 +59,7 @@ func (in *install) conversions(file bundle.Object) []apiConversion {
 // serves since 1.16.
 func (in *install) convertToServed(file bundle.Object, o Object) (Object, error) {
 	for _, c := range in.conversions(file) {
-		if c.from != o.APIVersion() || !slices.Contains(c.kinds, o.Kind()) || in.minor() < c.removed && !k8s.IsCRD(o) {
+		if c.from != o.APIVersion() || !slices.Contains(c.kinds, o.Kind()) || in.newestMinor() < c.removed && !k8s.IsCRD(o) {
 			continue
 		}
 		lossy := func(why string) error {
@@ -75,26 +75,26 @@ func (in *install) convertToServed(file bundle.Object, o Object) (Object, error)
 				return nil, lossy(fmt.Sprintf("it cannot be converted to %s without loss: %v", c.to, err))
 			}
 		}
-		in.note(file.Pos(), "manifest-converted", "%s %q converted from %s to %s", o.Kind(), o.Name(), c.from, c.to)
+		in.warnMinor(file.Pos(), "manifest-converted", "%s %q converted from %s to %s", o.Kind(), o.Name(), c.from, c.to)
 		return converted, nil
 	}
 	return o, nil
 }
 
-// minor returns the newest minor version of the clusters, or a number above any release if the
-// version of a cluster is unknown. Older clusters serve the successor of an API, too, because it is
-// introduced long before the old version is removed.
-func (in *install) minor() int {
+// newestMinor returns the newest minor version of the clusters, or a number above any release if the
+// version of a cluster is unknown. Older clusters also serve the successor of an API, because the
+// successor is introduced long before the old version is removed.
+func (in *install) newestMinor() int {
 	newest := 0
 	for _, c := range in.opt.Clusters {
-		newest = max(newest, minorOf(cmp.Or(c.KubernetesVersion, in.opt.KubernetesVersion)))
+		newest = max(newest, parseMinor(cmp.Or(c.KubernetesVersion, in.opt.KubernetesVersion)))
 	}
 	return newest
 }
 
-// minorOf returns the minor version of "1.34" or "v1.34.2". For other text it returns a number
+// parseMinor returns the minor version of "1.34" or "v1.34.2". For other text it returns a number
 // newer than any release.
-func minorOf(version string) int {
+func parseMinor(version string) int {
 	const unknown = 1 << 10
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	if len(parts) < 2 {
@@ -109,12 +109,12 @@ func minorOf(version string) int {
 
 // convertCRD converts a CRD from v1beta1 to v1. It warns about fields that it omits.
 func (in *install) convertCRD(file bundle.Object, o Object) (Object, error) {
-	spec, left, err := admit.Upgrade(k8s.Map(o, "spec"))
+	spec, omitted, err := admit.Upgrade(k8s.Map(o, "spec"))
 	if err != nil {
 		return nil, err
 	}
-	if len(left) > 0 {
-		in.warn(file.Pos(), "manifest-converted", "%s: omitted, because apiextensions.k8s.io/v1 cannot express it: %s", file, formatFirst(left))
+	if len(omitted) > 0 {
+		in.warn(file.Pos(), "manifest-converted", "%s: fields without an equivalent in apiextensions.k8s.io/v1 omitted: %s", file, formatFirst(omitted))
 	}
 	o = k8s.With(k8s.Without(o, "status"), any(spec), "spec")
 	if admit.NeedsApproval(k8s.Text(spec, "group")) {
@@ -132,13 +132,14 @@ func formatFirst(list []string) string {
 	return strings.Join(list, "; ")
 }
 
-// convertWebhooks sets the v1beta1 defaults that differ in v1.
+// convertWebhooks sets the v1beta1 defaults that differ in v1. It rejects sideEffects that v1 does not
+// allow.
 func convertWebhooks(o Object) (Object, error) {
 	var hooks []any
 	for i, h := range k8s.Items(o, "webhooks") {
 		h = maps.Clone(h)
 		if effects := k8s.Text(h, "sideEffects"); effects != "None" && effects != "NoneOnDryRun" {
-			return nil, fmt.Errorf("webhooks[%d].sideEffects is %q, v1 allows None and NoneOnDryRun", i, effects)
+			return nil, fmt.Errorf("webhooks[%d].sideEffects is %q, but v1 allows only None and NoneOnDryRun", i, effects)
 		}
 		addMissing(h, map[string]any{
 			"admissionReviewVersions": k8s.Values("v1beta1"), "failurePolicy": "Ignore", "matchPolicy": "Exact", "timeoutSeconds": int64(30),

@@ -131,7 +131,7 @@ func TestOldCRD(t *testing.T) {
 		t.Errorf("what is not the spec: got %v", got)
 	}
 	const at = "spec.validation.openAPIV3Schema.properties.spec."
-	want := "CustomResourceDefinition as.keda.k8s.io: omitted, because apiextensions.k8s.io/v1 cannot express it: " +
+	want := "CustomResourceDefinition as.keda.k8s.io: fields without an equivalent in apiextensions.k8s.io/v1 omitted: " +
 		at + "x-four; " + at + "x-one; " + at + "x-three; and 1 more"
 	removed := "CustomResourceDefinition.apiextensions.k8s.io as.keda.k8s.io: removed, because apiextensions.k8s.io/v1 has no such field: metadata.odd"
 	for _, want := range []string{want, removed} {

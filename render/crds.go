@@ -32,12 +32,12 @@ func customResourceDefinitions(in *install) ([]Object, error) {
 	return out, errs.Err()
 }
 
-// withConversionWebhook returns the CRD with the conversion webhook from the CSV. If the CSV has none, a
-// webhook in the CRD file is changed to refer to the bundle's Service, if it names one.
+// withConversionWebhook returns the CRD with the conversion webhook from the CSV. If the CSV has none,
+// it changes a webhook in the CRD file that names a Service to refer to the bundle's Service.
 func (in *install) withConversionWebhook(crd Object) Object {
 	for _, w := range in.b.CSV.Webhooks {
 		if w.Type == bundle.Conversion && slices.Contains(w.ConversionCRDs, crd.Name()) {
-			return in.withListedWebhook(crd, w)
+			return in.withCSVWebhook(crd, w)
 		}
 	}
 	service := k8s.Map(crd, "spec", "conversion", "webhook", "clientConfig", "service")
@@ -63,8 +63,8 @@ func (in *install) withConversionWebhook(crd Object) Object {
 	return crd
 }
 
-// withListedWebhook returns a CRD with the conversion webhook from the CSV.
-func (in *install) withListedWebhook(crd Object, w bundle.Webhook) Object {
+// withCSVWebhook returns a CRD with the conversion webhook from the CSV.
+func (in *install) withCSVWebhook(crd Object, w bundle.Webhook) Object {
 	service := in.services[w.DeploymentName]
 	webhook := k8s.With(k8s.Map(crd, "spec", "conversion", "webhook"), map[string]any{"service": map[string]any{
 		"name": service, "namespace": in.pin.Namespace, "path": cmp.Or(w.Path, "/"), "port": w.ContainerPort,
@@ -94,8 +94,8 @@ func (in *install) isGeneratedService(name string) bool {
 }
 
 // ownService returns the name of the bundle's Service that a file refers to by name: the generated or
-// shipped Service with that name, otherwise the only generated Service, because the file may still
-// have the name that the author's own tooling uses. It returns "" if there is none.
+// shipped Service with that name, or else the only generated Service, because the file may contain the
+// name from the author's own tooling. It returns "" if there is none.
 func (in *install) ownService(name string) string {
 	if in.isGeneratedService(name) {
 		return name

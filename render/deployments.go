@@ -38,8 +38,8 @@ func renderDeployments(in *install) ([]Object, error) {
 		if service, ok := in.services[d.Name]; ok {
 			in.mountCertificates(pod, in.opt.provider.Secret(service))
 		}
-		in.config.apply(o)
-		in.addRecorded(o)
+		in.config.applyInPlace(o)
+		in.addRecordedAnnotations(o)
 		errs.Add(in.pin.Pos, in.config.checkMounts(in.pin.Pos, o))
 		in.addEnvironment(pod)
 		out = append(out, o)

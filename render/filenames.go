@@ -16,27 +16,27 @@ const (
 	maxPath = 120
 
 	// minName is the length that file names may have in every directory. In a directory with less
-	// room, the path of the kustomization is too long anyway.
+	// space, the path of the kustomization is too long anyway.
 	minName = len(layout.Kustomization)
 
 	extension = ".yaml"
 )
 
-// nameRoom returns the maximum length of file names in a directory of the tree.
-func nameRoom(dir string) int { return max(maxPath-len(dir)-1, minName) }
+// maxFileName returns the maximum length of file names in a directory of the tree.
+func maxFileName(dir string) int { return max(maxPath-len(dir)-1, minName) }
 
-// fitName returns the name of a YAML file with at most room bytes. It shortens a long base to its
+// fitName returns the name of a YAML file with at most limit bytes. It shortens a long base to its
 // beginning and a digest.
-func fitName(room int, base string) string { return k8s.Fit(base, room-len(extension)) + extension }
+func fitName(limit int, base string) string { return k8s.Fit(base, limit-len(extension)) + extension }
 
-// aggregatedFile returns the name of the file with an operator's aggregated roles, of which there are
-// up to four for each API.
-func aggregatedFile(room int) string { return fitName(room, "aggregated-roles") }
+// aggregatedFile returns the name of the file with an operator's aggregated roles: up to four for each
+// API.
+func aggregatedFile(limit int) string { return fitName(limit, "aggregated-roles") }
 
 // naming derives the file names of objects in one directory. Apart from collisions, a name depends
 // only on the object, so that adding or removing other objects renames no file.
 type naming struct {
-	room      int    // maximum length of a name
+	maxLength int    // maximum length of a name
 	namespace string // install namespace and package if the directory's path contains them, or ""
 	pkg       string
 }
@@ -45,9 +45,9 @@ type naming struct {
 // ignore case.
 func fileNames(n naming, objects []Object) []string {
 	names := make([]string, len(objects))
-	count := map[string]int{aggregatedFile(n.room): 1}
+	count := map[string]int{aggregatedFile(n.maxLength): 1}
 	for i, o := range objects {
-		names[i] = fitName(n.room, n.base(o))
+		names[i] = fitName(n.maxLength, n.baseName(o))
 		count[names[i]]++
 	}
 	for i, o := range objects {
@@ -58,7 +58,7 @@ func fileNames(n naming, objects []Object) []string {
 	return names
 }
 
-// base returns the name of an object's file without its extension:
+// baseName returns the name of an object's file without its extension:
 //
 //	kind-name                  in the install namespace, or cluster-scoped
 //	kind_rest                  rest of a name that starts with the package (in the install
@@ -66,7 +66,7 @@ func fileNames(n naming, objects []Object) []string {
 //	kind-name_namespace        in another namespace
 //	kind-name__group           the kind is ambiguous without its group
 //	kind-name-0123abcd         a part contains characters that are not allowed in file names
-func (n naming) base(o Object) string {
+func (n naming) baseName(o Object) string {
 	prefix, elsewhere := n.pkg+".", o.Namespace() != n.namespace
 	if elsewhere {
 		prefix = n.namespace + "." + prefix
@@ -84,7 +84,7 @@ func (n naming) base(o Object) string {
 	if elsewhere && o.Namespace() != "" {
 		add("_", o.Namespace())
 	}
-	if !hasGroupInName(o) {
+	if !isUnambiguousKind(o) {
 		add("__", o.Group())
 	}
 	if lossy {
@@ -96,9 +96,9 @@ func (n naming) base(o Object) string {
 // patchFile returns the file name of a patch. All patches are for Deployments.
 //
 //	patch-name.yaml            in the install namespace
-//	patch_rest.yaml            the name starts with the package, which is left out
+//	patch_rest.yaml            the name starts with the package, which is omitted
 //	patch-name_namespace.yaml  in another namespace
-//	patch-012345.yaml          too little room for a readable beginning of the name
+//	patch-012345.yaml          too little space for a readable beginning of the name
 func (n naming) patchFile(o Object) string {
 	base := "patch-" + fileName(o.Name())
 	if rest, is := strings.CutPrefix(o.Name(), n.pkg+"-"); is && n.pkg != "" && rest != "" {
@@ -107,10 +107,10 @@ func (n naming) patchFile(o Object) string {
 	if o.Namespace() != n.namespace {
 		base += "_" + fileName(o.Namespace())
 	}
-	if len(base+extension) > n.room && n.room < len("patch-readable-01234567.yaml") {
+	if len(base+extension) > n.maxLength && n.maxLength < len("patch-readable-01234567.yaml") {
 		base = "patch-" + keyDigest(o, 3)
 	}
-	return fitName(n.room, base)
+	return fitName(n.maxLength, base)
 }
 
 // keyDigest returns the first bytes of the digest of an object's key.
@@ -119,8 +119,8 @@ func keyDigest(o Object, bytes int) string {
 	return hex.EncodeToString(sum[:bytes])
 }
 
-// hasGroupInName reports whether the kind of an object is unambiguous without its group.
-func hasGroupInName(o Object) bool {
+// isUnambiguousKind reports whether the kind of an object is unambiguous without its group.
+func isUnambiguousKind(o Object) bool {
 	if k8s.IsBuiltinGroup(o.Group()) {
 		// Other groups have the same kinds as these two.
 		return o.Group() != "extensions" && o.Group() != "events.k8s.io"

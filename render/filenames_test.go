@@ -26,7 +26,7 @@ func TestPatchFiles(t *testing.T) {
 		{28, "ns", "pkg-controller-manager", "patch_controll-614e5683.yaml"},
 		{minName, "ns", "pkg-controller-manager", "patch-6aa26a.yaml"},
 	} {
-		n := naming{room: c.room, namespace: "ns", pkg: "pkg"}
+		n := naming{maxLength: c.room, namespace: "ns", pkg: "pkg"}
 		if got := n.patchFile(k8s.New("apps/v1", "Deployment", c.namespace, c.name)); got != c.want || len(got) > c.room {
 			t.Errorf("%s/%s in %d: %s, want %s", c.namespace, c.name, c.room, got, c.want)
 		}
@@ -54,8 +54,8 @@ func TestFileNames(t *testing.T) {
 		"service-s__serving.knative.dev.yaml", "service-s.yaml", "thing-t_other__example.com.yaml", "certificate-c.yaml", "certificate-c__example.com.yaml",
 		"configmap-longlo-?.yaml", "?.yaml", "?.yaml",
 	}
-	got := fileNames(naming{room: 30, namespace: "ns", pkg: "pkg"}, objects)
-	for i, name := range fileNames(naming{room: 40, namespace: "ns", pkg: "pkg"}, objects) {
+	got := fileNames(naming{maxLength: 30, namespace: "ns", pkg: "pkg"}, objects)
+	for i, name := range fileNames(naming{maxLength: 40, namespace: "ns", pkg: "pkg"}, objects) {
 		if i < len(objects)-3 {
 			got[i] = name
 		}
@@ -78,7 +78,7 @@ func TestFileNamesProperties(t *testing.T) {
 		label := rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?`)
 		n := naming{namespace: label.Draw(t, "namespace"), pkg: label.Draw(t, "package")}
 		dir := path.Join(layout.Operators, n.namespace+"."+n.pkg)
-		n.room = nameRoom(dir)
+		n.maxLength = maxFileName(dir)
 		name := rapid.OneOf(
 			rapid.SampledFrom([]string{"a", "A", "a.b", "a-b", "a_b", "a:b", "a__b", "b"}),
 			rapid.StringMatching(`[a-zA-Z0-9:._-]{1,253}`),
@@ -92,7 +92,7 @@ func TestFileNamesProperties(t *testing.T) {
 			return k8s.New(apiVersion, kind, rapid.SampledFrom([]string{"", n.namespace, "b", "b.io", "other"}).Draw(t, "in"), prefixed.Draw(t, "named"))
 		})
 		objects := rapid.SliceOfDistinct(object, Object.Key).Draw(t, "objects")
-		seen := map[string]Key{aggregatedFile(n.room): {}, layout.Kustomization: {}}
+		seen := map[string]Key{aggregatedFile(n.maxLength): {}, layout.Kustomization: {}}
 		names := fileNames(n, objects)
 		for i, o := range objects {
 			folded := strings.ToLower(names[i])

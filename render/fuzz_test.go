@@ -21,7 +21,7 @@ func FuzzConfig(f *testing.F) {
 			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "d"},
 			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c"}}}}},
 		}
-		c.apply(o)
+		c.applyInPlace(o)
 		if _, err := yamlnode.Documents("x", yamlnode.Encode(o), yamlnode.Limits{}); err != nil {
 			t.Errorf("what it made cannot be read: %v", err)
 		}

@@ -36,7 +36,7 @@ func (in *install) checkTypes(pos diag.Pos, o Object) (Object, error) {
 // checkBuildable rejects characters that kustomize, and the engines that use it, cannot parse.
 func checkBuildable(pos diag.Pos, o Object, errs *diag.List) {
 	if field, char, found := yamlnode.FindUnreadable(map[string]any(o)); found {
-		errs.Addf(pos, "%s: %s: character %U: kustomize cannot build it", o.Key(), field, char)
+		errs.Addf(pos, "%s: %s contains character %U, which kustomize cannot parse", o.Key(), field, char)
 	}
 }
 
@@ -46,14 +46,15 @@ func (in *install) checkNames(o Object, errs *diag.List) {
 		return // checked by checkCRD
 	}
 	for _, f := range slices.Concat(admit.Metadata(o), admit.Rules(o)) {
-		errs.Addf(objectPlace(in.b, o), "%s: %s: %s", o.Key(), f.Field, f.Message)
+		errs.Addf(objectPos(in.b, o), "%s: %s: %s", o.Key(), f.Field, f.Message)
 	}
 }
 
-// checkReserved rejects reserved names of the cluster that the workspace does not allow.
+// checkReserved rejects an object with a name that the cluster reserves, unless the workspace allows
+// the name.
 func (in *install) checkReserved(o Object, errs *diag.List) {
 	if id := o.Kind() + "/" + o.Name(); k8s.IsReserved(o) && !slices.Contains(in.opt.AllowNames, id) {
-		errs.Addf(objectPlace(in.b, o), "%s: would replace a built-in object of the cluster; "+
+		errs.Addf(objectPos(in.b, o), "%s: would replace a built-in object of the cluster; "+
 			"if intended, add %q to spec.allowNames in quayside.yaml", o.Key(), id)
 	}
 }
@@ -62,7 +63,7 @@ func (in *install) checkReserved(o Object, errs *diag.List) {
 func checkCRD(b *bundle.Bundle, crd Object) error {
 	var errs diag.List
 	for _, f := range admit.CheckCRD(crd) {
-		errs.Addf(objectPlace(b, crd), "%s: %s: %s", crd.Key(), f.Field, f.Message)
+		errs.Addf(objectPos(b, crd), "%s: %s: %s", crd.Key(), f.Field, f.Message)
 	}
 	return errs.Err()
 }
@@ -106,9 +107,9 @@ func (t *tree) checkCRDs(crds []provider) error {
 	return nil
 }
 
-// objectPlace returns the position of an object in a bundle. For a generated object it returns the
+// objectPos returns the position of an object in a bundle. A generated object has the position of the
 // CSV.
-func objectPlace(b *bundle.Bundle, o Object) diag.Pos {
+func objectPos(b *bundle.Bundle, o Object) diag.Pos {
 	for _, file := range b.Objects {
 		if (file.Group() == o.Group() || file.APIVersion() == "") && file.Kind() == o.Kind() && file.Name() == o.Name() {
 			return file.Pos()

@@ -54,7 +54,7 @@ func (t *tree) writeGitOps() error {
 		}
 	}
 	for dir, objects := range own {
-		if err := t.writeApplied(dir, objects); err != nil {
+		if err := t.writeToolObjects(dir, objects); err != nil {
 			return err
 		}
 	}
@@ -74,12 +74,12 @@ func (t *tree) writeInputs(objects []Object, files map[string][]byte) error {
 	if len(objects) == 0 {
 		return nil
 	}
-	return t.writeApplied("inputs", objects)
+	return t.writeToolObjects("inputs", objects)
 }
 
-// writeApplied writes objects of the GitOps tool to dir, with a kustomization unless dir contains
-// pieces: engines read such directories without one.
-func (t *tree) writeApplied(dir string, objects []Object) error {
+// writeToolObjects writes objects of the GitOps tool to dir. It adds a kustomization unless dir contains
+// pieces, because engines read such directories without one.
+func (t *tree) writeToolObjects(dir string, objects []Object) error {
 	pieces := dir == layout.Pieces || strings.HasPrefix(dir, layout.Pieces+"/")
 	var files []string
 	for _, o := range objects {
@@ -92,7 +92,7 @@ func (t *tree) writeApplied(dir string, objects []Object) error {
 		if pieces { // without the common prefix of all names
 			_, name, _ = strings.Cut(o.Name(), "--")
 		}
-		file := fitName(nameRoom(dir), fileName(name))
+		file := fitName(maxFileName(dir), fileName(name))
 		if err := t.files.Add(path.Join(dir, file), yamlnode.Encode(o)); err != nil {
 			return err
 		}

@@ -17,15 +17,15 @@ import (
 
 // install is a bundle with its pin, the input of every generator.
 type install struct {
-	pin      lockfile.Pin
-	b        *bundle.Bundle
-	opt      Options
-	all      bool     // watches every namespace
-	watch    []string // sorted; nil if all is set
-	scopes   scopes
-	config   config
-	services map[string]string // deployment → Service of its webhooks and API services
-	warnings []diag.Warning
+	pin        lockfile.Pin
+	b          *bundle.Bundle
+	opt        Options
+	watchesAll bool     // watches every namespace
+	watch      []string // sorted; nil if watchesAll is set
+	scopes     scopes
+	config     config
+	services   map[string]string // deployment → Service of its webhooks and API services
+	warnings   []diag.Warning
 }
 
 // generator generates the objects of one kind or purpose.
@@ -63,11 +63,11 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	if err := errs.Err(); err != nil {
 		return nil, nil, err
 	}
-	objects = mergeSame(objects)
+	objects = mergeDuplicates(objects)
 	for i, o := range objects {
-		objects[i] = in.addOwner(withoutUnset(in.withoutInjectedCA(plainMetadata(o))))
+		objects[i] = in.addOwner(withoutEmptyFields(in.withoutInjectedCA(plainMetadata(o))))
 		in.checkNames(objects[i], &errs)
-		checkBuildable(objectPlace(in.b, objects[i]), objects[i], &errs)
+		checkBuildable(objectPos(in.b, objects[i]), objects[i], &errs)
 		in.checkReserved(objects[i], &errs)
 	}
 	if err := errs.Err(); err != nil {
@@ -80,7 +80,7 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 // withoutInjectedCA returns an object without its CA if a controller in the cluster injects one.
 // Otherwise, the engine and the controller would keep overwriting each other.
 func (in *install) withoutInjectedCA(o Object) Object {
-	if !certificates.Injected(o, in.opt.Certificates, in.opt.OpenShift) {
+	if !certificates.IsInjected(o, in.opt.Certificates, in.opt.OpenShift) {
 		return o
 	}
 	return certificates.WithoutCA(o)
@@ -88,8 +88,8 @@ func (in *install) withoutInjectedCA(o Object) Object {
 
 func newInstall(b *bundle.Bundle, pin lockfile.Pin, opt Options) (*install, error) {
 	in := &install{pin: pin, b: b, opt: opt, scopes: newScopes(b.Objects), services: map[string]string{}}
-	in.all = allNamespaces(pin.InstallMode, pin.WatchNamespaces)
-	if !in.all {
+	in.watchesAll = allNamespaces(pin.InstallMode, pin.WatchNamespaces)
+	if !in.watchesAll {
 		in.watch = slices.Compact(slices.Sorted(slices.Values(pin.WatchNamespaces)))
 	}
 	var err error
@@ -141,8 +141,8 @@ func (in *install) warn(pos diag.Pos, code, format string, args ...any) {
 	in.warnings = append(in.warnings, diag.Warning{Pos: pos, Code: code, Msg: fmt.Sprintf(format, args...)})
 }
 
-// note adds a warning that requires no action from the bundle's users.
-func (in *install) note(pos diag.Pos, code, format string, args ...any) {
+// warnMinor adds a warning that requires no action by the bundle's users.
+func (in *install) warnMinor(pos diag.Pos, code, format string, args ...any) {
 	in.warnings = append(in.warnings, diag.Warning{Pos: pos, Code: code, Minor: true, Msg: fmt.Sprintf(format, args...)})
 }
 
@@ -152,10 +152,10 @@ func jsonText(v any) (string, error) {
 	return string(data), err
 }
 
-// mergeSame merges objects with the same key, at the position of the first. Fields of the later
-// object override those of the earlier. A Service gets the ports of both, and only the selector of
-// the later one.
-func mergeSame(objects []Object) []Object {
+// mergeDuplicates merges objects with the same key, at the index of the first. Fields of a later object
+// override those of an earlier one. A Service gets the ports of both, and only the selector of the
+// later one.
+func mergeDuplicates(objects []Object) []Object {
 	at := map[Key]int{}
 	var out []Object
 	for _, o := range objects {

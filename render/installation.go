@@ -21,8 +21,8 @@ type Installation struct {
 }
 
 // Installations returns the Installations of a cluster, by namespace and package, even if the
-// reporter is not rendered. Images are those after mirrors and the cluster's own config are applied,
-// without the user's overlay. The caller may modify the result.
+// reporter is not rendered. The images include mirrors and the cluster's own config, but not the
+// user's overlay. The caller may modify the result.
 func (r *Result) Installations(cluster string) ([]Installation, error) {
 	c, err := r.tree.cluster(cluster)
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *Result) ObjectsIn(cluster string) ([]Rendered, error) {
 		if o.operator != nil && !slices.Contains(installs, o.operator) || k8s.IsCRD(o.Object) && !gets(o.Object) {
 			continue
 		}
-		o.Object = r.tree.inCluster(cfg, o.Object)
+		o.Object = r.tree.withClusterConfig(cfg, o.Object)
 		out = append(out, o)
 	}
 	return out, nil
@@ -84,7 +84,7 @@ func (t *tree) clusterInstallations(c profile.Cluster) ([]Installation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.listInstallations(installs, func(o Object) Object { return t.inCluster(cfg, o) }), nil
+	return t.listInstallations(installs, func(o Object) Object { return t.withClusterConfig(cfg, o) }), nil
 }
 
 // baseInstallations returns the Installations of all pins, without the configs of clusters.
@@ -105,7 +105,7 @@ func (t *tree) listInstallations(installs []*operator, adapt func(Object) Object
 			inCluster[o.Key()] = o
 		}
 	}
-	for _, o := range adoptedObjects(installs) {
+	for _, o := range inheritedObjects(installs) {
 		inCluster[o.object.Key()] = o.object
 	}
 	for _, r := range t.objects {

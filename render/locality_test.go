@@ -67,7 +67,7 @@ func belongsTo(name, namespace, pkg string) bool {
 		}
 	}
 	if strings.HasPrefix(name, layout.Pieces+"/") {
-		return slices.Contains([]string{operator + ".yaml", namespacePiece(namespace) + ".yaml", pkg + "--crds.yaml"}, path.Base(name))
+		return slices.Contains([]string{operator + ".yaml", namespacePieceName(namespace) + ".yaml", pkg + "--crds.yaml"}, path.Base(name))
 	}
 	return name == path.Join(layout.Installations, operator+".yaml")
 }

@@ -70,7 +70,7 @@ func mirrorImage(original, image string, mirrors []Mirror) string {
 	return mirrors[best].Mirror + rest
 }
 
-// mirrorText replaces every image reference that is a separate word of a text.
+// mirrorText replaces every image reference that is a separate word of a text by its mirror.
 func mirrorText(s string, mirrors []Mirror) string {
 	var out strings.Builder
 	for s != "" {

@@ -52,7 +52,7 @@ func (t *tree) writeNamespaces() error {
 			continue
 		}
 		dir := path.Join(layout.Namespaces, name)
-		file := fitName(nameRoom(dir), "namespace")
+		file := fitName(maxFileName(dir), "namespace")
 		if err := t.add(nil, dir, file, t.namespace(name, installs[name])); err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (t *tree) namespace(name string, installs []operator) Object {
 		o = t.withSuggestedMetadata(o, installs)
 	}
 	if len(installs) != 1 {
-		return declaredNamespace(sharedCopy(o, name), d)
+		return declaredNamespace(withSharedOwner(o, name), d)
 	}
 	pin := installs[0].pin
 	owner := map[string]any{k8s.LabelNamespace: name, k8s.LabelPackage: labelValue(pin.Package)}
@@ -139,7 +139,7 @@ func (t *tree) withSuggestedMetadata(o Object, installs []operator) Object {
 // removeToolDirectives removes keys of a template that control GitOps tools, and warns about them.
 func (t *tree) removeToolDirectives(in operator, annotation string, keys map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if tool := bundle.Steers(key); tool != "" {
+		if tool := bundle.ControlledTool(key); tool != "" {
 			delete(keys, key)
 			t.warn(in.csvPos(), in.pin.Key(), "tool-directive", "annotation %s: %q ignored: bundles must not control %s", annotation, key, tool)
 		}

@@ -10,12 +10,12 @@ import (
 
 // order is the order in which operators are applied. Its keys are "namespace/package".
 type order struct {
-	before map[string]map[string]bool // operator → operators that come before it
+	before map[string]map[string]bool // operator → operators that are applied before it
 	level  map[string]int             // operator → length of the longest chain of operators before it
 }
 
-// newOrder returns the order that results from the requirements of each operator. Operators that
-// require each other in a cycle have no order among themselves.
+// newOrder returns the order that results from the requirements of each operator. Operators in a cycle
+// of requirements have no order among themselves.
 func newOrder(needs map[string][]string) order {
 	reach := map[string]map[string]bool{}
 	for from := range needs {
@@ -63,9 +63,9 @@ func (o order) computeLevel(name string) int {
 	return level
 }
 
-// setPlaces sets the place of each object in the order of application: objects of certificate issuers
-// first, then those of other operators, each after the operators that it requires.
-func (t *tree) setPlaces() {
+// setPositions sets the position of each object in the order of application: first the objects of
+// certificate issuers, then those of other operators, each after the operators that it requires.
+func (t *tree) setPositions() {
 	issues, needs := map[string]bool{}, map[string][]string{}
 	providers := map[groupKind][]string{}
 	for _, in := range t.installs {
@@ -84,49 +84,49 @@ func (t *tree) setPlaces() {
 		}
 	}
 	order := newOrder(needs)
-	t.places = map[Key]profile.ApplyPosition{}
+	t.positions = map[Key]profile.ApplyPosition{}
 	if !t.byCluster() {
-		t.setPieceLeftoverPlaces()
+		t.setPieceLeftoverPositions()
 		return
 	}
 	for _, in := range t.installs {
 		for _, o := range slices.Concat(in.objects, in.sharedObjects) {
-			place := profile.ApplyPosition{
-				First: issues[in.name()], Level: order.level[in.name()],
+			position := profile.ApplyPosition{
+				Issuer: issues[in.name()], Level: order.level[in.name()],
 				Provider: order.apiProvider(in.name(), providers[groupKind{o.Group(), o.Kind()}]),
 			}
-			if other, shared := t.places[o.Key()]; shared {
-				place = place.Earlier(other)
+			if other, shared := t.positions[o.Key()]; shared {
+				position = position.Earlier(other)
 			}
-			t.places[o.Key()] = place
+			t.positions[o.Key()] = position
 		}
 	}
-	t.setLeftoverPlaces()
+	t.setLeftoverPositions()
 }
 
-// setPieceLeftoverPlaces sets the places of leftover objects if pieces are applied separately, without
-// an order between them.
-func (t *tree) setPieceLeftoverPlaces() {
+// setPieceLeftoverPositions sets the positions of leftover objects if pieces are applied separately,
+// without an order between them.
+func (t *tree) setPieceLeftoverPositions() {
 	for _, in := range t.replaced {
 		for _, o := range in.objects {
-			t.places[o.Key()] = profile.ApplyPosition{Stopped: isWorkload(o)}
+			t.positions[o.Key()] = profile.ApplyPosition{Stopped: isStoppable(o)}
 		}
 	}
 }
 
-// setLeftoverPlaces sets the places of leftover objects, no later than before the replacement.
-// Objects that the successor takes over also stay early, because a tool that applies in stages would
-// delete and recreate an object that moves to a later stage.
-func (t *tree) setLeftoverPlaces() {
+// setLeftoverPositions sets the positions of leftover objects, no later than before the replacement.
+// Objects that the successor also ships keep their early position, because a tool that applies in
+// stages would delete and recreate an object that moves to a later stage.
+func (t *tree) setLeftoverPositions() {
 	for _, in := range t.replaced {
 		first := slices.ContainsFunc(in.provides(), func(api model.GVK) bool { return certificates.Issues(api.Group, api.Kind) })
 		for _, o := range in.objects {
-			t.places[o.Key()] = profile.ApplyPosition{First: first, Stopped: isWorkload(o)}
+			t.positions[o.Key()] = profile.ApplyPosition{Issuer: first, Stopped: isStoppable(o)}
 		}
 		for _, o := range in.sharedObjects {
-			if place := t.places[o.Key()]; !place.First && place.Level > 0 {
-				place.Level, place.Moving = 0, true
-				t.places[o.Key()] = place
+			if position := t.positions[o.Key()]; !position.Issuer && position.Level > 0 {
+				position.Level, position.MovesLater = 0, true
+				t.positions[o.Key()] = position
 			}
 		}
 	}

@@ -55,7 +55,7 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 			return nil, err
 		}
 		for _, in := range installations {
-			for _, o := range r.tree.adornAll(r.tree.installationObjects(in)) {
+			for _, o := range r.tree.annotateAll(r.tree.installationObjects(in)) {
 				docs = append(docs, document{o, yamlnode.Encode(o)})
 			}
 		}
@@ -71,7 +71,7 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 	return out.Bytes(), nil
 }
 
-// layout returns the layout of the tree, and of the given cluster in it.
+// layout returns the layout of the tree, and that of a cluster.
 func (r *Result) layout(c profile.Cluster) (*layout.Tree, layout.Cluster, error) {
 	treeLayout, err := layout.Read(r.Tree.Names(), r.Tree.Get)
 	if err != nil {

@@ -24,8 +24,8 @@ const (
 	sharedVersion = "v1alpha1"
 )
 
-// sharedCopy returns o with the owner labels of shared objects. The namespace is empty for CRDs.
-func sharedCopy(o Object, namespace string) Object {
+// withSharedOwner returns o with the owner labels of shared objects. The namespace is empty for CRDs.
+func withSharedOwner(o Object, namespace string) Object {
 	owner := map[string]any{k8s.LabelPackage: sharedPackage}
 	if namespace != "" {
 		owner[k8s.LabelNamespace] = namespace
@@ -39,7 +39,7 @@ func sharedCopy(o Object, namespace string) Object {
 func plainMetadata(o Object) Object {
 	for _, field := range []string{"annotations", "labels"} {
 		for key, value := range k8s.Map(o, "metadata", field) {
-			if bundle.Steers(key) != "" {
+			if bundle.ControlledTool(key) != "" {
 				o = k8s.Without(o, "metadata", field, key)
 				continue
 			}
@@ -55,10 +55,10 @@ func plainMetadata(o Object) Object {
 	return o
 }
 
-// withoutUnset returns o without the empty fields that code generators write and the API server
+// withoutEmptyFields returns o without the empty fields that code generators write and the API server
 // ignores: a null creationTimestamp of the object or of its templates, and the empty status of a
 // built-in kind. The status of a custom resource remains, because its CRD may require it.
-func withoutUnset(o Object) Object {
+func withoutEmptyFields(o Object) Object {
 	for _, at := range [][]string{
 		{"metadata"}, {"spec", "template", "metadata"}, {"spec", "jobTemplate", "metadata"}, {"spec", "jobTemplate", "spec", "template", "metadata"},
 	} {
@@ -91,8 +91,8 @@ func isUnsetValue(v any) bool {
 	return isEmptyValue(v)
 }
 
-// addOwner returns o with the labels of its owner. A CRD serves every install in the cluster, so it
-// gets no namespace label.
+// addOwner returns o with the labels of its owner. A CRD gets no namespace label, because all installs
+// in the cluster share it.
 func (in *install) addOwner(o Object) Object {
 	owner := map[string]any{k8s.LabelPackage: labelValue(in.pin.Package)}
 	if !k8s.IsCRD(o) {

@@ -105,7 +105,7 @@ func TestWithoutUnset(t *testing.T) {
 			want = in
 		}
 		object, before := decodeOne(t, []byte(in)), decodeOne(t, []byte(in))
-		if d := cmp.Diff(decodeOne(t, []byte(want)), withoutUnset(object)); d != "" {
+		if d := cmp.Diff(decodeOne(t, []byte(want)), withoutEmptyFields(object)); d != "" {
 			t.Errorf("%s: -want +got:\n%s", in, d)
 		}
 		if d := cmp.Diff(before, object); d != "" {

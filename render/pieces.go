@@ -35,8 +35,8 @@ func (p piece) memberDir(in *operator) string {
 	return p.dir()
 }
 
-// gets reports whether any operator of the piece is among the chosen ones.
-func (p piece) gets(chosen []*operator) bool {
+// containsAny reports whether any operator of the piece is among the chosen ones.
+func (p piece) containsAny(chosen []*operator) bool {
 	return slices.ContainsFunc(p.members, func(in *operator) bool { return slices.Contains(chosen, in) })
 }
 
@@ -44,10 +44,10 @@ func (p piece) gets(chosen []*operator) bool {
 // namespace names contain no dot.
 func pieceName(pin lockfile.Pin) string { return pin.Namespace + "." + pin.Package }
 
-// findPieces returns the pieces, by name. Operators that require each other in a cycle share a
+// findPieces returns the pieces, sorted by name. Operators that require each other in a cycle share a
 // piece, because they work only together. An operator also shares its piece with the leftover
-// objects of its predecessor, so that the engine prunes these once they are removed. A piece with
-// several operators has another name than the pieces of its operators, so that no object moves
+// objects of its predecessor, so that the engine prunes these once they are removed. The name of a
+// piece with several operators differs from those of single operators, so that no object moves
 // between two pieces that both remain.
 func (t *tree) findPieces() []piece {
 	var lock lockfile.File
@@ -75,7 +75,7 @@ func (t *tree) findPieces() []piece {
 			}
 		}
 	}
-	gone := map[string][]string{} // by first operator of a piece: uninstalled operators of the piece
+	uninstalled := map[string][]string{} // by first operator of a piece: uninstalled operators of the piece
 	for _, l := range t.uninstalling {
 		for _, key := range l.With {
 			join(l.With[0], key)
@@ -84,7 +84,7 @@ func (t *tree) findPieces() []piece {
 	for _, l := range t.uninstalling {
 		if len(l.With) > 0 {
 			first := firstOf[l.With[0]]
-			gone[first] = append(gone[first], l.Key())
+			uninstalled[first] = append(uninstalled[first], l.Key())
 		}
 	}
 	var out []piece
@@ -101,7 +101,7 @@ func (t *tree) findPieces() []piece {
 		out[j].members = append(out[j].members, in)
 	}
 	for i := range out {
-		names := slices.Clone(gone[firstOf[out[i].members[0].name()]])
+		names := slices.Clone(uninstalled[firstOf[out[i].members[0].name()]])
 		for _, in := range out[i].members {
 			names = append(names, in.name())
 		}
@@ -188,17 +188,17 @@ func (t *tree) profilePieces() ([]profile.Piece, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, profile.Piece{Name: namespacePiece(ns), Dir: path.Join(layout.Namespaces, ns), Clusters: clusters})
+		out = append(out, profile.Piece{Name: namespacePieceName(ns), Dir: path.Join(layout.Namespaces, ns), Clusters: clusters})
 	}
 	for _, p := range t.pieces {
-		clusters, err := t.clustersWith(p.gets)
+		clusters, err := t.clustersWith(p.containsAny)
 		if err != nil {
 			return nil, err
 		}
 		piece := profile.Piece{Name: p.name, Dir: p.dir(), CRDs: t.pieceCRDs(p), Clusters: clusters}
 		for _, in := range p.members {
 			if slices.Contains(t.namespaces, in.pin.Namespace) {
-				piece.Needs = append(piece.Needs, namespacePiece(in.pin.Namespace))
+				piece.Needs = append(piece.Needs, namespacePieceName(in.pin.Namespace))
 			}
 			piece.APIs = append(piece.APIs, in.provides()...)
 		}
@@ -240,10 +240,10 @@ func (t *tree) profilePieces() ([]profile.Piece, error) {
 	return out, nil
 }
 
-func namespacePiece(ns string) string { return "namespace-" + ns }
+func namespacePieceName(ns string) string { return "namespace-" + ns }
 
-// clustersWith returns the names of the clusters with operators that satisfy the predicate, or nil
-// if all clusters do.
+// clustersWith returns the names of the clusters whose operators satisfy the predicate, or nil for all
+// clusters.
 func (t *tree) clustersWith(is func(chosen []*operator) bool) ([]string, error) {
 	out, known := []string{}, map[string]bool{} // known: results by list of operators, which many clusters share
 	for _, c := range t.opt.Clusters {
@@ -278,11 +278,11 @@ func (t *tree) operatorsIn(c profile.Cluster) ([]*operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	leaving, err := t.leavingIn(c)
+	replaced, err := t.replacedIn(c)
 	if err != nil {
 		return nil, err
 	}
-	all := slices.Concat(installs, leaving)
+	all := slices.Concat(installs, replaced)
 	t.operatorsOf[key] = all
 	return all, nil
 }

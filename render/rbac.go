@@ -41,9 +41,9 @@ func deploymentAccount(d bundle.Deployment) string {
 
 // accounts returns the names of the ServiceAccounts that belong to the bundle.
 func (in *install) accounts() map[string]bool {
-	made, _ := serviceAccounts(in)
+	generated, _ := serviceAccounts(in)
 	out := map[string]bool{}
-	for _, o := range made {
+	for _, o := range generated {
 		out[o.Name()] = true
 	}
 	for _, o := range in.b.Objects {
@@ -76,8 +76,8 @@ func withPullSecrets(account Object, secrets []string) Object {
 // Roles in the install namespace and in each watched namespace. If the operator watches all
 // namespaces, they become part of the ClusterRole.
 func renderRoles(in *install) ([]Object, error) {
-	namespaced, cluster := byAccount(in.b.CSV.Permissions), byAccount(in.b.CSV.ClusterPerms)
-	if in.all {
+	namespaced, cluster := rulesByAccount(in.b.CSV.Permissions), rulesByAccount(in.b.CSV.ClusterPerms)
+	if in.watchesAll {
 		for account, rules := range namespaced {
 			cluster[account] = mergeLists(mergeLists(cluster[account], rules), []any{apiRule("", "namespaces", "", []string{"get", "list", "watch"})})
 		}
@@ -85,18 +85,18 @@ func renderRoles(in *install) ([]Object, error) {
 	}
 	var out []Object
 	for _, account := range slices.Sorted(maps.Keys(cluster)) {
-		out = append(out, in.role("ClusterRole", "", in.globalName(account), cluster[account], account)...)
+		out = append(out, in.roleWithBinding("ClusterRole", "", in.globalName(account), cluster[account], account)...)
 	}
 	for _, account := range slices.Sorted(maps.Keys(namespaced)) {
 		for _, ns := range in.namespaces() {
-			out = append(out, in.role("Role", ns, in.nameIn(ns, account), namespaced[account], account)...)
+			out = append(out, in.roleWithBinding("Role", ns, in.nameIn(ns, account), namespaced[account], account)...)
 		}
 	}
 	return out, nil
 }
 
-// byAccount collects the rules of each account, in file order.
-func byAccount(permissions []bundle.Permission) map[string][]any {
+// rulesByAccount collects the rules of each account, in file order.
+func rulesByAccount(permissions []bundle.Permission) map[string][]any {
 	out := map[string][]any{}
 	for _, p := range permissions {
 		out[p.Account()] = mergeLists(out[p.Account()], p.Rules)
@@ -104,8 +104,8 @@ func byAccount(permissions []bundle.Permission) map[string][]any {
 	return out
 }
 
-// mergeLists returns a new list of all items of list and of those items of more that are not in list.
-// It never returns nil.
+// mergeLists returns a new list of all items of list, followed by the items of more that are not in
+// list. It never returns nil.
 func mergeLists(list, more []any) []any {
 	out := slices.Concat([]any{}, list)
 	for _, rule := range more {
@@ -116,16 +116,16 @@ func mergeLists(list, more []any) []any {
 	return out
 }
 
-// role returns a Role or ClusterRole, and its binding to accounts of the install namespace.
-func (in *install) role(kind, namespace, name string, rules []any, accounts ...string) []Object {
+// roleWithBinding returns a Role or ClusterRole, and its binding to accounts of the install namespace.
+func (in *install) roleWithBinding(kind, namespace, name string, rules []any, accounts ...string) []Object {
 	role := k8s.New(rbacGroup+"/v1", kind, namespace, name)
 	role["rules"] = rules
 	return []Object{role, newBinding(kind, namespace, name, name, in.pin.Namespace, accounts...)}
 }
 
-// newBinding returns a RoleBinding that binds a role to accounts of the namespace home. If namespace
-// is empty, it returns a ClusterRoleBinding.
-func newBinding(roleKind, namespace, name, role, home string, accounts ...string) Object {
+// newBinding returns a RoleBinding that binds a role to accounts of accountNamespace. If namespace is
+// empty, it returns a ClusterRoleBinding.
+func newBinding(roleKind, namespace, name, role, accountNamespace string, accounts ...string) Object {
 	kind := "RoleBinding"
 	if namespace == "" {
 		kind = "ClusterRoleBinding"
@@ -134,7 +134,7 @@ func newBinding(roleKind, namespace, name, role, home string, accounts ...string
 	o["roleRef"] = map[string]any{"apiGroup": rbacGroup, "kind": roleKind, "name": role}
 	subjects := make([]any, len(accounts))
 	for i, account := range accounts {
-		subjects[i] = map[string]any{"kind": "ServiceAccount", "name": account, "namespace": home}
+		subjects[i] = map[string]any{"kind": "ServiceAccount", "name": account, "namespace": accountNamespace}
 	}
 	o["subjects"] = subjects
 	return o

@@ -13,7 +13,7 @@ import (
 // fail, and records the reasons. It compiles only the CRDs of shipped custom resources, because few
 // bundles ship any.
 func (t *tree) warnRejected() {
-	refused := map[k8s.Key]string{}
+	reasons := map[k8s.Key]string{}
 	definitions := map[[2]string]Object{} // by group and kind
 	for _, r := range t.objects {
 		if k8s.IsCRD(r.Object) {
@@ -31,18 +31,18 @@ func (t *tree) warnRejected() {
 			}
 			kind, opened := kinds[crd.Name()]
 			if !opened {
-				// Validation of the bundle reports faults of the CRD.
+				// The validation of the bundle reports faults of the CRD.
 				kind, _ = admit.Open(crd, budget)
 				kinds[crd.Name()] = kind
 			}
 			if why := admissionRefusal(kind, o); why != "" {
-				refused[o.Key()] = why
-				t.warn(in.at(objectPlace(in.b, o)), in.pin.Key(), "custom-resource-refused", "%s: the API server will reject %s, because it is invalid according to its CustomResourceDefinition: %s", in.name(), o.Key(), why)
+				reasons[o.Key()] = why
+				t.warn(in.bundlePos(objectPos(in.b, o)), in.pin.Key(), "custom-resource-refused", "%s: the API server will reject %s, because it is invalid according to its CustomResourceDefinition: %s", in.name(), o.Key(), why)
 			}
 		}
 	}
 	for i, r := range t.objects {
-		t.objects[i].Refused = refused[r.Object.Key()]
+		t.objects[i].Refused = reasons[r.Object.Key()]
 	}
 }
 
@@ -54,7 +54,7 @@ func admissionRefusal(kind *admit.Kind, o Object) string {
 	_, version, _ := strings.Cut(o.APIVersion(), "/")
 	res, err := kind.Write(version, o)
 	if errors.Is(err, admit.ErrNotServed) {
-		return fmt.Sprintf("it does not serve version %q", version)
+		return fmt.Sprintf("the CRD does not serve version %q", version)
 	}
 	if err != nil {
 		return ""

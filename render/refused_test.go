@@ -49,7 +49,7 @@ spec:
 	want := []string{
 		`x.v1.0.0/manifests/x1.yaml: Thing.x.io ns/huge, because it is invalid according to its CustomResourceDefinition: spec.size: Invalid value: 30: spec.size in body should be less than or equal to 9`,
 		`x.v1.0.0/manifests/x2.yaml: Thing.x.io ns/odd, because it is invalid according to its CustomResourceDefinition: spec.colour: unknown field; spec.form: unknown field; spec.x: unknown field; and 1 more`,
-		`x.v1.0.0/manifests/x3.yaml: Thing.x.io ns/early, because it is invalid according to its CustomResourceDefinition: it does not serve version "v2"`,
+		`x.v1.0.0/manifests/x3.yaml: Thing.x.io ns/early, because it is invalid according to its CustomResourceDefinition: the CRD does not serve version "v2"`,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)

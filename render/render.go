@@ -109,14 +109,14 @@ func (o operator) wrapError(err error) error {
 	return fmt.Errorf("%s:\n%w", sanitize.Line("rendering "+o.name()+" ("+o.pin.Bundle+")"), err)
 }
 
-// at returns a position in the bundle, with the bundle's name before the file.
-func (o operator) at(pos diag.Pos) diag.Pos {
+// bundlePos returns a position in the bundle, with the bundle's name before the file.
+func (o operator) bundlePos(pos diag.Pos) diag.Pos {
 	pos.File = path.Join(o.b.CSV.Name, pos.File)
 	return pos
 }
 
 // csvPos returns the position of the bundle's CSV.
-func (o operator) csvPos() diag.Pos { return o.at(diag.Pos{File: o.b.CSV.File}) }
+func (o operator) csvPos() diag.Pos { return o.bundlePos(diag.Pos{File: o.b.CSV.File}) }
 
 // warn adds a warning.
 func (t *tree) warn(pos diag.Pos, subject, code, format string, args ...any) {
@@ -125,7 +125,7 @@ func (t *tree) warn(pos diag.Pos, subject, code, format string, args ...any) {
 
 // All renders every pin of the lock, and the leftover objects of replaced operators. The open
 // function returns the content of a pin's bundle. The error joins all bundles that cannot be
-// opened or, if there are none, all faults of all bundles. All modifies no argument.
+// opened or, if there are none, all faults of all bundles. The arguments are not modified.
 func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error)) (*Result, error) {
 	opt, err := opt.defaults()
 	if err != nil {
@@ -138,7 +138,7 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 		return nil, err
 	}
 	for i := range replaced {
-		uninstalling, _ := lock.Leaves(replaced[i].name())
+		uninstalling, _ := lock.LeavingOperator(replaced[i].name())
 		replaced[i].successor = lock.Successor(uninstalling)
 	}
 	warnings, err1 := renderAll(installs, opt)
@@ -148,7 +148,7 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	}
 	t := &tree{
 		opt: opt, installs: installs, replaced: replaced, uninstalling: uninstalling, declared: map[string]lockfile.Namespace{}, files: filetree.New(), warnings: warnings,
-		crdDirs: map[string]string{}, operatorsOf: map[string][]*operator{}, changeableCache: map[string][]changeable{},
+		crdDirs: map[string]string{}, operatorsOf: map[string][]*operator{}, configurableCache: map[string][]configurable{},
 	}
 	for _, n := range lock.Namespaces {
 		t.declared[n.Name] = n
@@ -162,8 +162,8 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings), tree: t}, nil
 }
 
-// leavingPins returns the pins of replaced operators, and the operators being uninstalled. In the
-// With field of the latter, only pinned operators remain.
+// leavingPins returns the pins of replaced operators, and the operators being uninstalled. It removes
+// operators that are not pinned from their With field.
 func leavingPins(lock *lockfile.File) (replaced []lockfile.Pin, uninstalling []lockfile.Leaving) {
 	for _, l := range lock.Leaving {
 		if l.ReplacedBy == "" {
@@ -191,7 +191,7 @@ func renderAll(installs []operator, opt Options) ([]diag.Warning, error) {
 			errs = append(errs, fmt.Errorf("bundle %q of %s is not valid:\n%w", in.pin.Bundle, sanitize.Line(in.name()), err))
 			continue
 		}
-		// The needs of the rendered pods are compared with the cluster.
+		// Package needs reports these for the rendered pods.
 		known = slices.DeleteFunc(known, func(w diag.Warning) bool { return w.Code == "expected-from-outside" })
 		objects, more, err := Manifests(in.b, in.pin, opt)
 		if err != nil {
@@ -255,7 +255,7 @@ func (l *loader) load(fsys fs.FS, pin lockfile.Pin) (*bundle.Bundle, error) {
 		return nil, fmt.Errorf("reading bundle %q of %s:\n%w", pin.Bundle, sanitize.Line(name), err)
 	}
 	if b.CSV.Name != pin.Bundle && pin.Bundle != "" {
-		return nil, fmt.Errorf("reading bundle %q of %s: it contains %q", pin.Bundle, name, b.CSV.Name)
+		return nil, fmt.Errorf("reading bundle %q of %s: contains bundle %q instead", pin.Bundle, name, b.CSV.Name)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

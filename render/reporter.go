@@ -78,18 +78,18 @@ func (t *tree) checkReporterObjects(objects []Object) error {
 func reporterFiles(objects []Object) []string {
 	names := make([]string, len(objects))
 	for i, o := range objects {
-		names[i] = fitName(nameRoom(layout.Reporter), fileName(o.Kind()+"-"+o.Name()))
+		names[i] = fitName(maxFileName(layout.Reporter), fileName(o.Kind()+"-"+o.Name()))
 	}
 	return names
 }
 
 // installationFile returns the file name of an Installation.
 func installationFile(in Installation) string {
-	return fitName(nameRoom(path.Join(layout.Clusters, strings.Repeat("n", 40), layout.Installations)), in.Namespace+"."+in.Spec.Package)
+	return fitName(maxFileName(path.Join(layout.Clusters, strings.Repeat("n", 40), layout.Installations)), in.Namespace+"."+in.Spec.Package)
 }
 
-// installationObjects returns the Installation object, without confidential references, and the permissions
-// to read the referenced objects.
+// installationObjects returns the Installation object, without confidential references, and the
+// permissions to read the referenced objects.
 func (t *tree) installationObjects(in Installation) []Object {
 	spec := in.Spec.DeepCopy()
 	spec.Objects = slices.DeleteFunc(spec.Objects, isConfidential)
@@ -118,26 +118,26 @@ func isConfidential(ref v1alpha1.ObjectReference) bool {
 func specFields(spec v1alpha1.InstallationSpec) map[string]any {
 	var objects []any
 	for _, ref := range spec.Objects {
-		o := textMap("apiVersion", ref.APIVersion, "kind", ref.Kind, "namespace", ref.Namespace, "name", ref.Name, "version", ref.Version)
+		o := nonEmptyFields("apiVersion", ref.APIVersion, "kind", ref.Kind, "namespace", ref.Namespace, "name", ref.Name, "version", ref.Version)
 		var images []any
 		for _, image := range ref.Images {
-			images = append(images, textMap("container", image.Container, "image", image.Image))
+			images = append(images, nonEmptyFields("container", image.Container, "image", image.Image))
 		}
 		if images != nil {
 			o["images"] = images
 		}
 		objects = append(objects, o)
 	}
-	out := textMap("package", spec.Package, "version", spec.Version, "bundle", spec.Bundle, "channel", spec.Channel,
-		"pin", spec.Pin, "operatorCondition", spec.OperatorCondition)
+	out := nonEmptyFields("package", spec.Package, "version", spec.Version, "bundle", spec.Bundle, "channel", spec.Channel,
+		"bundleDigest", spec.BundleDigest, "pin", spec.Pin, "operatorCondition", spec.OperatorCondition)
 	if objects != nil {
 		out["objects"] = objects
 	}
 	return out
 }
 
-// textMap returns a map of the name-value pairs with non-empty values.
-func textMap(pairs ...string) map[string]any {
+// nonEmptyFields returns a map of the name-value pairs with non-empty values.
+func nonEmptyFields(pairs ...string) map[string]any {
 	out := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {

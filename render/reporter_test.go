@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -390,6 +391,27 @@ func checkWritten(t *testing.T, r clusterResult) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("written (-want +got):\n%s", d)
+	}
+}
+
+// TestSpecFields converts a spec in which every field is set, and reads it back.
+func TestSpecFields(t *testing.T) {
+	want := v1alpha1.InstallationSpec{Objects: []v1alpha1.ObjectReference{{Images: []v1alpha1.ContainerImage{{}}}}}
+	for _, v := range []reflect.Value{reflect.ValueOf(&want).Elem(), reflect.ValueOf(&want.Objects[0]).Elem(), reflect.ValueOf(&want.Objects[0].Images[0]).Elem()} {
+		for i := range v.NumField() {
+			if f := v.Field(i); f.Kind() == reflect.String {
+				f.SetString(v.Type().Field(i).Name)
+			} else if f.IsNil() {
+				t.Fatalf("%s: set the field %s in this test", v.Type(), v.Type().Field(i).Name)
+			}
+		}
+	}
+	var got v1alpha1.InstallationSpec
+	if err := yaml.UnmarshalStrict(yamlnode.Encode(specFields(want)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
 	}
 }
 

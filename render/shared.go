@@ -21,7 +21,7 @@ func (t *tree) writeCRDs() error {
 		}
 	}
 	var errs []error
-	given := map[*operator][]provider{}
+	chosen := map[*operator][]provider{}
 	needs := t.requiredVersions()
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		p, err := newestProvider(providers[name])
@@ -33,10 +33,10 @@ func (t *tree) writeCRDs() error {
 			return err
 		}
 		p.file, t.crdDirs[name] = path.Join(dir, file), dir
-		given[p.in] = append(given[p.in], p)
+		chosen[p.in] = append(chosen[p.in], p)
 	}
 	for i := range t.installs {
-		errs = append(errs, t.checkCRDs(given[&t.installs[i]]))
+		errs = append(errs, t.checkCRDs(chosen[&t.installs[i]]))
 	}
 	for _, o := range t.sharedCRDs() {
 		if _, provided := providers[o.Name()]; provided {
@@ -54,7 +54,7 @@ func (t *tree) writeCRDs() error {
 
 // definitionFile returns the file name of a CRD in a directory of the tree.
 func definitionFile(dir, name string) string {
-	return fitName(nameRoom(dir), fileName("customresourcedefinition-"+name))
+	return fitName(maxFileName(dir), fileName("customresourcedefinition-"+name))
 }
 
 // sharedCRDs returns the CRDs of quayside: OperatorCondition, if neither OpenShift nor OLM provides
@@ -62,10 +62,10 @@ func definitionFile(dir, name string) string {
 func (t *tree) sharedCRDs() []Object {
 	var out []Object
 	if len(t.installs) > 0 && !t.opt.OpenShift && !t.runsOLM() {
-		out = append(out, sharedCopy(operatorConditionCRD(), ""))
+		out = append(out, withSharedOwner(operatorConditionCRD(), ""))
 	}
 	if t.opt.Reporter != nil {
-		out = append(out, sharedCopy(Object(v1alpha1.CRD()), ""))
+		out = append(out, withSharedOwner(Object(v1alpha1.CRD()), ""))
 	}
 	return out
 }
@@ -89,7 +89,7 @@ func (p provider) isOwner() bool {
 
 // newestProvider returns the provider whose CRD is rendered. It prefers installs whose CSV owns the
 // CRD, then the newest version, then the first by namespace. If two packages both own a CRD, or
-// neither does, their content must be equal.
+// neither does, their CRDs must be equal.
 func newestProvider(all []provider) (provider, error) {
 	best := all[0]
 	for _, p := range all[1:] {

@@ -33,13 +33,13 @@ func TestConfigsShareADeployment(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := k8s.Copy(drawn)
-			alone.apply(want)
+			alone.applyInPlace(want)
 			mirrorImages(want, tree.opt.Mirrors)
 			cfg, err := tree.config(profile.Cluster{Config: text})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := tree.inCluster(cfg, o)
+			got := tree.withClusterConfig(cfg, o)
 			if d := cmp.Diff(want, got); d != "" {
 				t.Fatalf("config %s: -alone +shared\n%s", text, d)
 			}

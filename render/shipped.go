@@ -67,19 +67,19 @@ func (in *install) withOwnSubjects(file bundle.Object, o Object, accounts map[st
 func (in *install) atServedVersion(file bundle.Object) (Object, error) {
 	o := file.Object
 	if o.APIVersion() == "" {
-		version, ok := typedKinds()[o.Kind()]
+		version, ok := olmKinds()[o.Kind()]
 		if !ok {
 			return nil, diag.Errorf(file.Pos(), "document %d: %s %q: apiVersion is missing", file.Document+1, file.Kind(), file.Name())
 		}
-		in.note(file.Pos(), "manifest-without-version", "%s %q has no apiVersion, %s is assumed", file.Kind(), file.Name(), version)
+		in.warnMinor(file.Pos(), "manifest-without-version", "%s %q has no apiVersion, %s is assumed", file.Kind(), file.Name(), version)
 		o = k8s.With(o, version, "apiVersion")
 	}
 	return in.convertToServed(file, o)
 }
 
-// typedKinds returns the kinds that OLM installs regardless of their apiVersion, with the
+// olmKinds returns the kinds that OLM installs regardless of their apiVersion, with the
 // apiVersion that it uses.
-func typedKinds() map[string]string {
+func olmKinds() map[string]string {
 	return map[string]string{
 		"Secret": "v1", "ConfigMap": "v1", "ServiceAccount": "v1", "Service": "v1",
 		"Role": rbacGroup + "/v1", "RoleBinding": rbacGroup + "/v1", "ClusterRole": rbacGroup + "/v1", "ClusterRoleBinding": rbacGroup + "/v1",

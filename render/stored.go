@@ -25,31 +25,31 @@ func storageMigrations(in *install) ([]Object, error) {
 		return nil, nil
 	}
 	var errs diag.List
-	leaves := map[string][]string{}
+	oldVersions := map[string][]string{}
 	for _, s := range in.pin.Storage.Objects {
-		d := in.definition(s.Definition)
+		d := in.bundleCRD(s.Definition)
 		_, from := d.Version(s.From)
 		if _, to := d.Version(s.To); !from || !to {
 			errs.Addf(in.pin.Fields.At("storage", in.pin.Pos), "storage: the bundle has no CustomResourceDefinition %q with both versions %q and %q", s.Definition, s.From, s.To)
 		}
-		leaves[s.Definition] = append(leaves[s.Definition], s.From)
+		oldVersions[s.Definition] = append(oldVersions[s.Definition], s.From)
 	}
 	api := in.migrationAPI()
-	if err := errs.Err(); err != nil || api == "" || in.pin.Storage.State != lockfile.StorageMigrate {
+	if err := errs.Err(); err != nil || api == "" || in.pin.Storage.Stage != lockfile.StorageMigrate {
 		return nil, err
 	}
 	var out []Object
-	for _, name := range slices.Sorted(maps.Keys(leaves)) {
+	for _, name := range slices.Sorted(maps.Keys(oldVersions)) {
 		plural, group, _ := strings.Cut(name, ".")
-		o := k8s.New(api, "StorageVersionMigration", "", k8s.Fit(name+"-without-"+strings.Join(leaves[name], "-"), 253))
+		o := k8s.New(api, "StorageVersionMigration", "", k8s.Fit(name+"-without-"+strings.Join(oldVersions[name], "-"), 253))
 		o["spec"] = map[string]any{"resource": map[string]any{"group": group, "resource": plural}}
 		out = append(out, o)
 	}
 	return out, nil
 }
 
-// definition returns the parsed CRD of that name in the bundle, or a zero CRD.
-func (in *install) definition(name string) k8s.CRD {
+// bundleCRD returns the parsed CRD of that name in the bundle, or a zero CRD.
+func (in *install) bundleCRD(name string) k8s.CRD {
 	for _, file := range in.b.Objects {
 		if k8s.IsCRD(file.Object) && file.Name() == name {
 			return k8s.ParseCRD(file.Object)
@@ -70,7 +70,7 @@ func (in *install) migrationAPI() string {
 	}
 	for _, c := range in.opt.Clusters {
 		version := cmp.Or(c.KubernetesVersion, in.opt.KubernetesVersion)
-		if version == "" || minorOf(version) < migrationSinceMinor {
+		if version == "" || parseMinor(version) < migrationSinceMinor {
 			return ""
 		}
 	}

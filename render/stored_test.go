@@ -36,11 +36,11 @@ func newWidgetBundle() fs.FS {
 }
 
 // newStorageLock returns a lock with the operator in two namespaces, in a stage of storage migration.
-func newStorageLock(state lockfile.StorageState, objects ...lockfile.StoredVersions) *lockfile.File {
+func newStorageLock(state lockfile.StorageStage, objects ...lockfile.StoredVersions) *lockfile.File {
 	pin := lockfile.Pin{Package: "widget", Version: "1.0.0", Bundle: "widget.v1.0.0", InstallMode: "AllNamespaces"}
 	a, b := pin, pin
 	a.Namespace, b.Namespace = "a", "b"
-	b.Storage = &lockfile.Storage{State: state, Objects: objects} // one pin suffices, because a CRD is cluster-scoped
+	b.Storage = &lockfile.Storage{Stage: state, Objects: objects} // one pin suffices, because a CRD is cluster-scoped
 	return lockfile.New([]lockfile.Pin{a, b})
 }
 
@@ -54,7 +54,7 @@ func TestStates(t *testing.T) {
 	names := []string{"gadgets.example.com-without-v1alpha1", "widgets.example.com-without-v1alpha1-v1alpha2"}
 	one := []profile.Cluster{{Name: "one"}}
 	for about, c := range map[string]struct {
-		state   lockfile.StorageState
+		state   lockfile.StorageStage
 		objects []lockfile.StoredVersions
 		opt     Options
 		stores  map[string]string // storage version by CRD

@@ -41,7 +41,7 @@ func (t *tree) reduceLeftovers() error {
 				in.sharedObjects = append(in.sharedObjects, o)
 			case !mustBeRemoved(o):
 				rendered[o.Key()] = true
-				own = append(own, scaledToZero(o))
+				own = append(own, stopObject(o))
 			}
 		}
 		in.objects = own
@@ -49,16 +49,16 @@ func (t *tree) reduceLeftovers() error {
 	return errors.Join(t.checkProvided(), t.checkSuccessors())
 }
 
-// mustBeRemoved reports whether an object of a stopped operator must be removed, because it cannot
-// be scaled to zero: it runs pods without a number of replicas, or it scales a workload or sends
-// requests to it.
+// mustBeRemoved reports whether an object of a stopped operator must be removed, because stopObject
+// cannot stop it: it runs pods without a number of replicas, scales a workload, or sends requests to
+// one.
 func mustBeRemoved(o Object) bool {
 	return o.Is("apps", "DaemonSet") || o.Is("batch", "Job") || o.Is("batch", "CronJob") || o.Is("", "Pod") ||
 		o.Is("autoscaling", "HorizontalPodAutoscaler") || o.Is("apiregistration.k8s.io", "APIService")
 }
 
-// isWorkload reports whether scaledToZero changes an object.
-func isWorkload(o Object) bool {
+// isStoppable reports whether stopObject changes an object.
+func isStoppable(o Object) bool {
 	return o.Is("apps", "Deployment") || o.Is("apps", "StatefulSet") || isWebhook(o)
 }
 
@@ -67,11 +67,11 @@ func isWebhook(o Object) bool {
 	return o.Is(group, "ValidatingWebhookConfiguration") || o.Is(group, "MutatingWebhookConfiguration")
 }
 
-// scaledToZero returns an object of a stopped operator: a workload has no replicas, and a webhook
-// ignores failures.
-func scaledToZero(o Object) Object {
+// stopObject returns an object in the form for a stopped operator: a workload without replicas, or a
+// webhook that ignores failures. Other objects are returned unchanged.
+func stopObject(o Object) Object {
 	switch {
-	case !isWorkload(o):
+	case !isStoppable(o):
 		return o
 	case !isWebhook(o):
 		return k8s.With(o, any(int64(0)), "spec", "replicas")
@@ -108,8 +108,8 @@ func (t *tree) checkProvided() error {
 	return errors.Join(errs...)
 }
 
-// checkSuccessors rejects clusters with a replaced operator that do not get its successor, because
-// they would lose the CRDs.
+// checkSuccessors rejects a cluster that has a replaced operator but does not get its successor, because
+// the cluster would lose the CRDs.
 func (t *tree) checkSuccessors() error {
 	var errs []error
 	for _, c := range t.opt.Clusters {
@@ -126,8 +126,8 @@ func (t *tree) checkSuccessors() error {
 	return errors.Join(errs...)
 }
 
-// leavingIn returns the replaced operators of a cluster.
-func (t *tree) leavingIn(c profile.Cluster) ([]*operator, error) {
+// replacedIn returns the replaced operators of a cluster.
+func (t *tree) replacedIn(c profile.Cluster) ([]*operator, error) {
 	var out []*operator
 	for i := range t.replaced {
 		gets, err := c.Gets(t.replaced[i].name())

@@ -30,14 +30,14 @@ type tree struct {
 	objects      []Rendered
 	warnings     []diag.Warning
 	ownCRDs      bool // some cluster gets only a part of the CRDs, so each cluster lists its own
-	places       map[Key]profile.ApplyPosition
+	positions    map[Key]profile.ApplyPosition
 
-	pieces          []piece           // by name
-	namespaces      []string          // rendered Namespaces, sorted
-	crdDirs         map[string]string // CRD name → directory
-	operatorsOf     map[string][]*operator
-	changeableCache map[string][]changeable
-	pluralCache     map[[2]string]string // result of plurals
+	pieces            []piece           // by name
+	namespaces        []string          // rendered Namespaces, sorted
+	crdDirs           map[string]string // CRD name → directory
+	operatorsOf       map[string][]*operator
+	configurableCache map[string][]configurable
+	pluralCache       map[[2]string]string // result of plurals
 }
 
 // build writes all files of the tree: CRDs, Namespaces, operators, the reporter, the directories of
@@ -54,7 +54,7 @@ func (t *tree) build() error {
 		return err
 	}
 	t.pieces = t.findPieces()
-	t.setPlaces()
+	t.setPositions()
 	if err := t.writeNamespaces(); err != nil {
 		return err
 	}
@@ -92,17 +92,17 @@ func (t *tree) replaceImages() {
 	}
 }
 
-// add writes objects of the base to dir/file, one document each. The parameter of is the operator
-// of the objects, or nil.
-func (t *tree) add(of *operator, dir, file string, objects ...Object) error {
+// add writes objects of the base to dir/file, one document each. owner is the operator of the objects,
+// or nil.
+func (t *tree) add(owner *operator, dir, file string, objects ...Object) error {
 	objects = slices.Clone(objects)
 	for i, o := range objects {
-		objects[i] = t.adorn(o)
+		objects[i] = t.annotate(o)
 		var errs diag.List
 		if checkBuildable(diag.Pos{}, o, &errs); errs.Err() != nil {
 			return errs.Err()
 		}
-		t.objects = append(t.objects, Rendered{Path: path.Join(dir, file), Object: objects[i], operator: of})
+		t.objects = append(t.objects, Rendered{Path: path.Join(dir, file), Object: objects[i], operator: owner})
 	}
 	var text []byte
 	if !t.opt.ObjectsOnly {
@@ -123,16 +123,16 @@ func encodeDocuments(objects []Object) []byte {
 	return text
 }
 
-// adorn returns an object with the annotations for the GitOps tool.
-func (t *tree) adorn(o Object) Object {
-	place := t.places[o.Key()]
-	place.Alone = !t.byCluster()
-	return t.opt.profile.Annotate(o, place)
+// annotate returns an object with the annotations for the GitOps tool.
+func (t *tree) annotate(o Object) Object {
+	position := t.positions[o.Key()]
+	position.InPiece = !t.byCluster()
+	return t.opt.profile.Annotate(o, position)
 }
 
-func (t *tree) adornAll(objects []Object) []Object {
+func (t *tree) annotateAll(objects []Object) []Object {
 	for i, o := range objects {
-		objects[i] = t.adorn(o)
+		objects[i] = t.annotate(o)
 	}
 	return objects
 }
@@ -174,8 +174,8 @@ func (t *tree) writeOperators() error {
 }
 
 // writeUninstalled writes an empty piece for each operator being uninstalled, so that an engine
-// prunes the objects that it applied before. The piece has another path than the operator had, so
-// that a piece that is empty by mistake is not mistaken for an uninstallation.
+// prunes the objects that it applied before. The path of the piece differs from that of the operator,
+// so that a directory that is empty by mistake does not cause an uninstallation.
 func (t *tree) writeUninstalled() error {
 	if t.byCluster() {
 		return nil
@@ -195,14 +195,14 @@ func (t *tree) writeUninstalled() error {
 // writeOperator writes the objects of one operator and returns their sorted file names.
 func (t *tree) writeOperator(in *operator, dir string) ([]string, error) {
 	single, aggregated := in.splitAggregated()
-	names := fileNames(naming{room: nameRoom(dir), namespace: in.pin.Namespace, pkg: in.pin.Package}, single)
+	names := fileNames(naming{maxLength: maxFileName(dir), namespace: in.pin.Namespace, pkg: in.pin.Package}, single)
 	for i, o := range single {
 		if err := t.add(in, dir, names[i], o); err != nil {
 			return nil, err
 		}
 	}
 	if len(aggregated) > 0 {
-		file := aggregatedFile(nameRoom(dir))
+		file := aggregatedFile(maxFileName(dir))
 		if err := t.add(in, dir, file, aggregated...); err != nil {
 			return nil, err
 		}
@@ -226,9 +226,10 @@ func (o operator) splitAggregated() (single, aggregated []Object) {
 	return single, aggregated
 }
 
-// checkDistinct rejects operators that ship the same object with different content. An equal object
-// is rendered for the first operator. If a package is installed several times, the first install
-// gets a ClusterRoleBinding with the subjects of all installs.
+// checkDistinct rejects operators that ship the same object with different content. It moves an object
+// that several operators ship with equal content to the sharedObjects of all but the first. If a
+// package is installed several times, a ClusterRoleBinding of the first install gets the subjects of
+// all installs.
 func (t *tree) checkDistinct() error {
 	type place struct{ install, object int }
 	first := map[Key]place{}

@@ -79,7 +79,7 @@ func TestUnreadableCharacters(t *testing.T) {
 		}
 	}
 	manifest := `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "s"}, "data": {"k": "a\u0085"}}`
-	if got := renderManifest(t, newBundle("x", "1.0.0", "v1", manifest)); !strings.Contains(got, "manifests/x0.yaml: ConfigMap ns/s: data.k: character U+0085: kustomize cannot build it") {
+	if got := renderManifest(t, newBundle("x", "1.0.0", "v1", manifest)); !strings.Contains(got, "manifests/x0.yaml: ConfigMap ns/s: data.k contains character U+0085, which kustomize cannot parse") {
 		t.Error(got)
 	}
 }

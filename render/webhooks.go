@@ -71,16 +71,16 @@ func webhookConfigurations(in *install) ([]Object, error) {
 	for _, w := range in.b.CSV.Webhooks {
 		if kind, ok := kinds[w.Type]; ok {
 			o := k8s.New("admissionregistration.k8s.io/v1", kind, "", in.globalName(strings.TrimRight(w.GenerateName, "-")))
-			o["webhooks"] = []any{in.webhook(w)}
+			o["webhooks"] = []any{in.webhookEntry(w)}
 			out = append(out, in.injectCA(o, in.services[w.DeploymentName]))
 		}
 	}
 	return out, nil
 }
 
-// webhook returns the entry of a webhook configuration: the fields of the CSV without those that
+// webhookEntry returns the entry of a webhook configuration: the fields of the CSV without those that
 // are only for OLM, with the Service and the watched namespaces.
-func (in *install) webhook(w bundle.Webhook) map[string]any {
+func (in *install) webhookEntry(w bundle.Webhook) map[string]any {
 	out := k8s.Copy(w.Fields)
 	for _, key := range []string{"type", "generateName", "deploymentName", "containerPort", "targetPort", "webhookPath", "conversionCRDs"} {
 		delete(out, key)
@@ -91,7 +91,7 @@ func (in *install) webhook(w bundle.Webhook) map[string]any {
 		service["path"] = w.Path
 	}
 	out["clientConfig"] = map[string]any{"service": service}
-	if !in.all {
+	if !in.watchesAll {
 		out["namespaceSelector"] = map[string]any{"matchExpressions": []any{map[string]any{
 			"key": "kubernetes.io/metadata.name", "operator": "In", "values": k8s.Values(in.watch...),
 		}}}

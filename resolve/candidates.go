@@ -21,7 +21,7 @@ type option struct {
 // options holds the candidates for a subscription in order of preference, or the reason why there
 // are none.
 type options struct {
-	of         []option
+	list       []option
 	fault      *fault
 	keepReason string // why the installed bundle is the only candidate: "installPlanApproval is Manual"
 	keepFault  *fault // the fault that keepReason describes; nil: another reason
@@ -35,24 +35,24 @@ type fault struct {
 	withdrawn bool // the catalog does not have the requested channel or package
 }
 
-// treatment determines which candidates of a subscription are preferred in a round.
-type treatment int
+// preference determines which candidates of a subscription are preferred in a round.
+type preference int
 
 const (
-	preferInstalled treatment = iota // the installed bundle is preferred
-	preferUpgrade                    // upgrades are preferred
-	onlyInstalled                    // only the installed bundle
+	preferInstalled preference = iota // the installed bundle is preferred
+	preferUpgrade                     // upgrades are preferred
+	onlyInstalled                     // only the installed bundle
 )
 
-// treatment returns the treatment of s, and the reason if it is onlyInstalled.
-func (w *world) treatment(s *want) (treatment, string) {
+// preference returns the preference of s, and the reason if it is onlyInstalled.
+func (w *world) preference(s *want) (preference, string) {
 	if s.current == nil {
 		return preferUpgrade, ""
 	}
 	if s.hold != "" {
 		return onlyInstalled, "held: " + s.hold
 	}
-	if w.named(s) != nil || w.pinToReach(s) != nil {
+	if w.targetOf(s) != nil || w.pinToReach(s) != nil {
 		return preferUpgrade, ""
 	}
 	if s.approval == declare.Manual {
@@ -64,8 +64,8 @@ func (w *world) treatment(s *want) (treatment, string) {
 	return preferInstalled, ""
 }
 
-// named returns the target that names s, or nil.
-func (w *world) named(s *want) *Target {
+// targetOf returns the target that names s, or nil.
+func (w *world) targetOf(s *want) *Target {
 	for i := range w.opt.Named {
 		if t := &w.opt.Named[i]; t.Namespace == s.ns && t.Package == s.pkg {
 			return t
@@ -77,7 +77,7 @@ func (w *world) named(s *want) *Target {
 // boundTarget returns the target that limits s to one version and has a position. It returns nil if
 // there is no such target, or if the version is already installed.
 func (w *world) boundTarget(s *want) *Target {
-	t := w.named(s)
+	t := w.targetOf(s)
 	if t == nil || t.Version == "" || t.At.IsZero() || s.current != nil && s.current.hasVersion(t.Version) {
 		return nil
 	}
@@ -92,15 +92,15 @@ func (w *world) options(s *want) options {
 	if s.pkg == "" && s.decl != nil && s.decl.Bundle != "" {
 		return options{fault: &fault{pos: s.pos(declare.FieldBundle), msg: fmt.Sprintf("bundle %q is not in any catalog", s.decl.Bundle)}}
 	}
-	how, stay := w.treatment(s)
+	how, stay := w.preference(s)
 	pkgs, bad := w.packages(s)
 	if bad == nil && len(pkgs) > 0 {
 		bad = w.checkChannels(s, pkgs)
 	}
 	if bad != nil {
 		keeps := s.current != nil && s.current.pin != nil && !w.isEdited(s)
-		if keeps && (how != preferUpgrade || w.named(s) == nil && (s.generated || w.pinToReach(s) != nil)) {
-			return options{of: []option{{current: s.current}}, keepReason: bad.msg, keepFault: bad}
+		if keeps && (how != preferUpgrade || w.targetOf(s) == nil && (s.generated || w.pinToReach(s) != nil)) {
+			return options{list: []option{{current: s.current}}, keepReason: bad.msg, keepFault: bad}
 		}
 		return options{fault: bad}
 	}
@@ -108,9 +108,9 @@ func (w *world) options(s *want) options {
 		return w.installCandidates(s, pkgs)
 	}
 	if how == onlyInstalled {
-		return options{of: []option{{current: s.current}}, keepReason: stay}
+		return options{list: []option{{current: s.current}}, keepReason: stay}
 	}
-	if t := w.named(s); t != nil && t.Reinstall {
+	if t := w.targetOf(s); t != nil && t.Reinstall {
 		return w.reinstallCandidates(s, pkgs)
 	}
 	return w.upgradeCandidates(s, pkgs, how)
@@ -121,7 +121,7 @@ func (w *world) options(s *want) options {
 // declaration: the catalog has not changed.
 func (w *world) isEdited(s *want) bool {
 	pin := s.current.pin
-	if s.decl == nil || pin.Declaration == "" || !slices.Equal(pin.RequestedBy, []string{s.key()}) || pin.Declaration == w.declaration(s.ns, []*want{s}) {
+	if s.decl == nil || pin.Declaration == "" || !slices.Equal(pin.RequestedBy, []string{s.key()}) || pin.Declaration == w.declarationDigest(s.ns, []*want{s}) {
 		return false
 	}
 	return s.pkg != "" && s.pkg != pin.Package || len(s.channels) > 0 && !slices.Contains(s.channels, pin.Channel) || s.cat != nil && *s.cat != pin.Catalog.ID
@@ -252,13 +252,13 @@ func (s *want) channelsOf(p *model.Package) []*model.Channel {
 	return out
 }
 
-// entriesOf concatenates the lists that the function returns for each permitted channel of the
-// packages, in order. The function must return a new slice on each call.
-func (s *want) entriesOf(pkgs []*model.Package, of func(*model.Channel) []*model.Entry) []*model.Entry {
+// entriesOf concatenates the results of list for each permitted channel of the packages, in order.
+// list must return a new slice on each call.
+func (s *want) entriesOf(pkgs []*model.Package, list func(*model.Channel) []*model.Entry) []*model.Entry {
 	var es []*model.Entry
 	for _, p := range pkgs {
 		for _, ch := range s.channelsOf(p) {
-			if next := of(ch); es == nil {
+			if next := list(ch); es == nil {
 				es = next // already a copy
 			} else {
 				es = append(es, next...)
@@ -268,8 +268,8 @@ func (s *want) entriesOf(pkgs []*model.Package, of func(*model.Channel) []*model
 	return es
 }
 
-// versionFilter returns a predicate for the bundles and versions that the declaration of s versionFilter. It
-// implements Rule 9.
+// versionFilter returns a predicate for the bundles and versions that the declaration of s allows.
+// It implements Rule 9.
 func (s *want) versionFilter() (func(bundle string, v model.Version) bool, *fault) {
 	switch {
 	case s.decl != nil && len(s.decl.Allowed) > 0:
@@ -303,7 +303,7 @@ func (w *world) installCandidates(s *want, pkgs []*model.Package) options {
 	if bad != nil {
 		return options{fault: bad}
 	}
-	target := w.named(s)
+	target := w.targetOf(s)
 	es := s.entriesOf(pkgs, func(ch *model.Channel) []*model.Entry { return w.offeredEntries(s, ch) })
 	es = slices.DeleteFunc(es, func(e *model.Entry) bool {
 		return !allowed(e.Name(), e.Bundle().Version()) || target != nil && target.Version != "" && !isVersion(e, target.Version)
@@ -321,9 +321,9 @@ func (w *world) installCandidates(s *want, pkgs []*model.Package) options {
 	return asOptions(es)
 }
 
-// offeredEntries returns the entries of a channel that a fresh install may take.
+// offeredEntries returns the entries of a channel that a fresh install may choose.
 func (w *world) offeredEntries(s *want, ch *model.Channel) []*model.Entry {
-	target := w.named(s)
+	target := w.targetOf(s)
 	switch {
 	case s.starting != "":
 		if e, ok := ch.Entry(s.starting); ok {
@@ -349,7 +349,7 @@ func (w *world) rank(s *want, es []*model.Entry) []*model.Entry {
 	slices.SortStableFunc(es, func(a, b *model.Entry) int {
 		ca, cb := a.Channel().Package().Catalog(), b.Channel().Package().Catalog()
 		return cmp.Or(compareBool(isDeprecated(a), isDeprecated(b)), cmp.Compare(cb.Priority(), ca.Priority()),
-			b.Bundle().Version().Compare(a.Bundle().Version()), b.Bundle().ComparePackaged(a.Bundle()), ca.ID().Compare(cb.ID()))
+			b.Bundle().Version().Compare(a.Bundle().Version()), b.Bundle().CompareEffectiveReleases(a.Bundle()), ca.ID().Compare(cb.ID()))
 	})
 	return es
 }
@@ -372,9 +372,9 @@ func isDeprecated(e *model.Entry) bool {
 }
 
 func asOptions(es []*model.Entry) options {
-	out := options{of: make([]option, len(es))}
+	out := options{list: make([]option, len(es))}
 	for i, e := range es {
-		out.of[i] = option{entry: e}
+		out.list[i] = option{entry: e}
 	}
 	return out
 }

@@ -138,10 +138,10 @@ const (
 	banDeprecated                     // olm.deprecated
 	banInstallMode                    // its OperatorGroup needs an unsupported install mode (rule 7)
 	banCluster                        // the cluster's version is too low or too high (rule 7)
-	banOtherLock                      // the followed lock pins another bundle
-	banAgainst                        // Options.Objection refuses it
+	banOtherLock                      // the upstream lock pins another bundle
+	banObjection                      // Options.Objection refuses it
 	banPinned                         // another bundle of the package is pinned and has no edge to it (rule 12)
-	banUnanswered                     // its subscription is omitted, or does not allow it (rule 4)
+	banUnsatisfied                    // its subscription is omitted, or does not allow it (rule 4)
 )
 
 func (c banCause) describe(*explainer, []int) string { return c.bundle + " " + c.why.text }

@@ -155,7 +155,7 @@ func catalogFields() []string {
 type checker struct {
 	x    *model.Index
 	lock *lockfile.File
-	next *lockfile.File // as resolved now
+	next *lockfile.File // the result of resolving again
 	Verdict
 }
 
@@ -164,7 +164,7 @@ type checker struct {
 func (c *checker) compare(change lockfile.Change) {
 	r := Reason{Namespace: change.Namespace, Package: change.Package, Text: reasonFor(change)}
 	isLeaving := change.Leaving != "" || change.Pruned
-	if l, leaves := c.next.Leaves(r.Namespace + "/" + r.Package); leaves && l.ReplacedBy != "" && !isLeaving && change.Kind == lockfile.Removed {
+	if l, leaves := c.next.LeavingOperator(r.Namespace + "/" + r.Package); leaves && l.ReplacedBy != "" && !isLeaving && change.Kind == lockfile.Removed {
 		r.Text = "is pinned (" + change.From + "), but is replaced by " + l.ReplacedBy
 	} else if isLeaving && change.Kind == lockfile.Added {
 		return // reported with its pin

@@ -71,7 +71,7 @@ func (b *builder) candidates(a *atom, r *requirement) []int {
 func (b *builder) addConstraints() {
 	b.p.Atoms = len(b.atoms) - 1
 	b.p.Needs = make([][]solve.Choice, len(b.atoms))
-	shared := b.sharing()
+	shared := b.newSharedProviders()
 	for id := 1; id < len(b.atoms); id++ {
 		a := b.atoms[id]
 		for _, n := range a.needs {

@@ -10,7 +10,7 @@ import (
 
 // upgradeCandidates returns the candidates for an upgrade of the installed bundle. They include the
 // installed bundle itself if the declaration allows it. It implements Rule 1 and Rule 5.
-func (w *world) upgradeCandidates(s *want, pkgs []*model.Package, how treatment) options {
+func (w *world) upgradeCandidates(s *want, pkgs []*model.Package, how preference) options {
 	allowed, bad := s.versionFilter()
 	if bad != nil {
 		return options{fault: bad}
@@ -18,18 +18,19 @@ func (w *world) upgradeCandidates(s *want, pkgs []*model.Package, how treatment)
 	cur := s.current
 	stays := s.allowsInstalled(pkgs, allowed)
 	var out options
-	target := w.named(s)
-	isOnWay := w.opt.Hops < 0 && target != nil && target.Version != "" && !s.disallows(target, pkgs) // to an allowed version
+	target := w.targetOf(s)
+	// Bundles on the way to an allowed target need not be allowed themselves.
+	isTowardsTarget := w.opt.Hops < 0 && target != nil && target.Version != "" && !s.disallows(target, pkgs)
 	for _, e := range w.upgradeEntries(s, pkgs) {
 		v := e.Bundle().Version()
 		switch {
-		case !allowed(e.Name(), v) && !isOnWay:
+		case !allowed(e.Name(), v) && !isTowardsTarget:
 			continue
 		case !w.opt.AllowDowngrade && cur.facts.hasVersion && cur.facts.isAbove(e.Bundle()):
 			out.downgrades = append(out.downgrades, e)
 			continue
 		default:
-			out.of = append(out.of, option{entry: e})
+			out.list = append(out.list, option{entry: e})
 		}
 	}
 	here := option{current: cur}
@@ -41,19 +42,19 @@ func (w *world) upgradeCandidates(s *want, pkgs []*model.Package, how treatment)
 		if s.disallows(target, pkgs) {
 			return options{fault: &fault{pos: s.pos(declare.FieldRange), msg: fmt.Sprintf("version %s is not %s, which the declaration allows", target.Version, s.describeAllowed())}}
 		}
-		if len(out.of) == 0 {
+		if len(out.list) == 0 {
 			return options{fault: &fault{pos: target.posOr(s.pos(declare.FieldPackage, declare.FieldBundle)), msg: fmt.Sprintf("no upgrade edge from %s to version %s of package %s%s",
 				cur.bundle, target.Version, s.pkg, s.inChannels())}}
 		}
 	case !stays && len(out.downgrades) > 0 && s.decl != nil && s.decl.Bundle != "":
 		return options{fault: w.downgradeFault(s, out.downgrades[0])}
-	case !stays && len(out.of) == 0:
+	case !stays && len(out.list) == 0:
 		return options{fault: w.noSuccessor(s, pkgs, allowed)}
 	case !stays:
 	case how == preferInstalled:
-		out.of = slices.Insert(out.of, 0, here)
+		out.list = slices.Insert(out.list, 0, here)
 	default:
-		out.of = append(out.of, here)
+		out.list = append(out.list, here)
 	}
 	return out
 }
@@ -81,7 +82,7 @@ func (w *world) reinstallCandidates(s *want, pkgs []*model.Package) options {
 	if out.fault != nil {
 		return out
 	}
-	out.of = slices.DeleteFunc(out.of, func(o option) bool {
+	out.list = slices.DeleteFunc(out.list, func(o option) bool {
 		lower := s.current.facts.hasVersion && s.current.facts.isAbove(o.entry.Bundle())
 		if lower && !w.opt.AllowDowngrade {
 			out.downgrades = append(out.downgrades, o.entry)
@@ -91,8 +92,8 @@ func (w *world) reinstallCandidates(s *want, pkgs []*model.Package) options {
 	allowed, _ := s.versionFilter()
 	switch {
 	case s.allowsInstalled(pkgs, allowed):
-		out.of = append(out.of, option{current: s.current})
-	case len(out.of) == 0:
+		out.list = append(out.list, option{current: s.current})
+	case len(out.list) == 0:
 		out.fault = w.downgradeFault(s, out.downgrades[0])
 	}
 	return out
@@ -139,15 +140,15 @@ func (w *world) upgradeEntries(s *want, pkgs []*model.Package) []*model.Entry {
 	if !s.isV1() {
 		es = withOtherChannels(s, es)
 	}
-	if t := w.named(s); t != nil && t.Version != "" {
+	if t := w.targetOf(s); t != nil && t.Version != "" {
 		es = w.firstStep(s, pkgs, t.Version)
 	}
 	return w.rank(s, es)
 }
 
-// cannotSucceed returns the reason why a cannot replace the installed bundle of s, a subscription
+// notSuccessorReason returns the reason why a cannot replace the installed bundle of s, a subscription
 // that no declaration requests, or "". It implements Rule 5 and Rule 12.
-func (w *world) cannotSucceed(s *want, a *atom) string {
+func (w *world) notSuccessorReason(s *want, a *atom) string {
 	i := s.current
 	lower := i.facts.hasVersion && i.facts.compare(a.facts.version, a.facts.release) > 0
 	switch {

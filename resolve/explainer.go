@@ -68,8 +68,8 @@ func (t *explainer) conflict() *explain.Conflict {
 	return c
 }
 
-// uniqueConflicts sorts conflicts, and merges those of several rounds that differ only in the changes
-// that resolve them. Those of the last round count, because they are proven on the resulting lock.
+// uniqueConflicts sorts conflicts. Of conflicts that differ only in their suggested changes, it keeps
+// that of the last round, because its changes are proven on the resulting lock.
 func uniqueConflicts(cs []*explain.Conflict) []*explain.Conflict {
 	var out []*explain.Conflict
 	for _, c := range cs {

@@ -38,7 +38,7 @@ func (f *facts) compare(v model.Version, release string) int {
 	if c := f.version.Compare(v); c != 0 || f.release == release {
 		return c
 	}
-	a, _ := model.ParseRelease(f.release) // New rejects invalid releases
+	a, _ := model.ParseRelease(f.release) // model.New rejects invalid releases
 	b, _ := model.ParseRelease(release)
 	return a.Compare(b)
 }

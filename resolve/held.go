@@ -19,7 +19,7 @@ const (
 	HeldByApproval    HeldBack = "approval"       // Manual: upgraded only when named
 	HeldByHold        HeldBack = "hold"           // its declaration has a hold
 	HeldByRange       HeldBack = "range"          // its declaration does not allow the next version
-	HeldByVersions    HeldBack = "downgrade"      // the only edge leads to an older version
+	HeldByDowngrade   HeldBack = "downgrade"      // the only edge leads to an older version
 	HeldByCatalog     HeldBack = "stranded"       // no upgrade edge
 	HeldByWithdrawal  HeldBack = "withdrawn"      // its catalog no longer has the version, channel or package
 	HeldByFault       HeldBack = "notJudged"      // its catalog cannot be read, or its declaration is invalid
@@ -28,9 +28,9 @@ const (
 	HeldByConflict    HeldBack = "conflict"       // the next bundle conflicts with another operator or a requirement
 )
 
-// held is the reason why an upgrade is held back. In the zero value, the bundle is upgraded, or
-// there is no upgrade.
-type held struct {
+// heldUpgrade is the reason why an upgrade is held back. The zero value means that the bundle is
+// upgraded, or that there is no upgrade.
+type heldUpgrade struct {
 	by      HeldBack
 	offered string       // the next bundle; empty: none
 	reason  string       // as text; empty: no message
@@ -47,8 +47,8 @@ func upgradeOptions(opt Options) Options {
 // holdReasons returns the state of lock, and the reason that would hold back each installed bundle
 // in an upgrade. The options of w must come from upgradeOptions. The solver runs only if an upgrade
 // is available.
-func (w *world) holdReasons(lock *lockfile.File) (*state, map[*want]held) {
-	st, out := w.stateBefore(lock), map[*want]held{}
+func (w *world) holdReasons(lock *lockfile.File) (*state, map[*want]heldUpgrade) {
+	st, out := w.stateBefore(lock), map[*want]heldUpgrade{}
 	var once *round
 	solved := func() *round {
 		if once == nil {
@@ -80,13 +80,13 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	}
 	h, code := w.holdReason(s, root.opts, func() *round { return r }), "held"
 	switch h.by {
-	case HeldByVersions:
+	case HeldByDowngrade:
 		code = "downgrade"
 	case HeldByCatalog, HeldByWithdrawal, HeldByFault:
 		code = "stranded"
 	default:
 	}
-	if h.reason == "" || code != "stranded" && !w.opt.Upgrade && w.named(s) == nil {
+	if h.reason == "" || code != "stranded" && !w.opt.Upgrade && w.targetOf(s) == nil {
 		return
 	}
 	text := s.title() + " is held back at " + s.current.bundle
@@ -104,44 +104,44 @@ func (r *round) staysInstalled(s *want) bool {
 
 // holdReason returns the reason why the upgrade of s is held back, given its candidates. It calls
 // solved only if opts contains an upgrade.
-func (w *world) holdReason(s *want, opts options, solved func() *round) held {
-	how, stay := w.treatment(s)
+func (w *world) holdReason(s *want, opts options, solved func() *round) heldUpgrade {
+	how, stay := w.preference(s)
 	switch {
 	case cmp.Or(opts.fault, opts.keepFault) != nil:
 		return w.faultReason(s, cmp.Or(opts.fault, opts.keepFault))
-	case how == preferUpgrade && slices.ContainsFunc(opts.of, func(o option) bool { return o.entry != nil && o.entry.Name() != s.current.bundle }):
+	case how == preferUpgrade && slices.ContainsFunc(opts.list, func(o option) bool { return o.entry != nil && o.entry.Name() != s.current.bundle }):
 		return solved().conflictReason(s)
 	}
 	next := w.remaining(s.current, s, 1)
 	switch {
 	case how == onlyInstalled && len(next) > 0:
-		h := held{by: HeldByApproval, offered: next[0], reason: stay}
+		h := heldUpgrade{by: HeldByApproval, offered: next[0], reason: stay}
 		if s.hold != "" {
 			h.by = HeldByHold
 		}
 		return h
 	case len(opts.downgrades) > 0:
-		return held{by: HeldByVersions, reason: "the only candidate is older: " + opts.downgrades[0].Name(), to: opts.downgrades[0]}
+		return heldUpgrade{by: HeldByDowngrade, reason: "the only candidate is older: " + opts.downgrades[0].Name(), to: opts.downgrades[0]}
 	case len(next) == 0:
-		if e := w.nextOutside(s); e != nil {
-			return held{by: HeldByRange, offered: e.Name(), reason: "it is not " + s.describeAllowed()}
+		if e := w.nextDisallowed(s); e != nil {
+			return heldUpgrade{by: HeldByRange, offered: e.Name(), reason: "it is not " + s.describeAllowed()}
 		}
 		return w.strandedReason(s)
 	}
-	return held{}
+	return heldUpgrade{}
 }
 
 // faultReason returns the reason that a fault gives for an installed bundle.
-func (w *world) faultReason(s *want, f *fault) held {
+func (w *world) faultReason(s *want, f *fault) heldUpgrade {
 	if f.withdrawn && s.current.pin != nil && !w.isEdited(s) {
-		return held{by: HeldByWithdrawal, reason: f.msg}
+		return heldUpgrade{by: HeldByWithdrawal, reason: f.msg}
 	}
-	return held{by: HeldByFault, reason: f.msg}
+	return heldUpgrade{by: HeldByFault, reason: f.msg}
 }
 
-// nextOutside returns the first higher entry that has an edge from the installed bundle and that s
+// nextDisallowed returns the first higher entry that has an edge from the installed bundle and that s
 // does not allow, or nil.
-func (w *world) nextOutside(s *want) *model.Entry {
+func (w *world) nextDisallowed(s *want) *model.Entry {
 	pkgs, bad := w.packages(s)
 	if bad != nil || !s.limitsVersions() {
 		return nil
@@ -163,9 +163,9 @@ func (w *world) nextOutside(s *want) *model.Entry {
 
 // conflictReason returns the reason why the installed bundle of s is chosen again although s has
 // other candidates. It returns the zero value if another bundle is chosen.
-func (r *round) conflictReason(s *want) held {
+func (r *round) conflictReason(s *want) heldUpgrade {
 	if !r.staysInstalled(s) {
-		return held{}
+		return heldUpgrade{}
 	}
 	root := r.b.roots[slices.IndexFunc(r.b.roots, func(x root) bool { return x.want == s })]
 	better := slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool {
@@ -173,14 +173,14 @@ func (r *round) conflictReason(s *want) held {
 		return a.entry == nil || a.bundle() == s.current.bundle
 	})
 	if len(better) == 0 { // relaxed together with the other parties of its conflict
-		return held{by: HeldByConflict}
+		return heldUpgrade{by: HeldByConflict}
 	}
 	why := r.findObstacle(root, better)
-	return held{by: r.b.banReason(better), offered: r.b.atoms[better[0]].bundle(), reason: why.text, refused: why.refused}
+	return heldUpgrade{by: r.b.banReason(better), offered: r.b.atoms[better[0]].bundle(), reason: why.text, refused: why.refused}
 }
 
-// banReason returns HeldByInstallMode or HeldByCluster, as for the last atom, if every atom is
-// banned for one of these reasons. Otherwise it returns HeldByConflict.
+// banReason returns the reason of the last atom, HeldByInstallMode or HeldByCluster, if every atom
+// is banned for one of these reasons. Otherwise it returns HeldByConflict.
 func (b *builder) banReason(ids []int) HeldBack {
 	words := map[banKind]HeldBack{banInstallMode: HeldByInstallMode, banCluster: HeldByCluster}
 	by := HeldByConflict
@@ -195,18 +195,18 @@ func (b *builder) banReason(ids []int) HeldBack {
 	return by
 }
 
-// strandedReason returns the reason why the installed bundle has no upgrade path to the head. It returns
-// the zero value if this does not apply. It implements Rule 14.
-func (w *world) strandedReason(s *want) held {
+// strandedReason returns the reason why the installed bundle has no upgrade path to the head. The
+// zero value means that it is not stranded. It implements Rule 14.
+func (w *world) strandedReason(s *want) heldUpgrade {
 	pkgs, bad := w.packages(s)
 	if bad != nil || s.namesBundle() {
-		return held{}
+		return heldUpgrade{}
 	}
 	var head *model.Entry
 	for _, p := range pkgs {
 		for _, ch := range s.channelsOf(p) {
 			if ch.Head().Name() == s.current.bundle {
-				return held{}
+				return heldUpgrade{}
 			}
 			if head == nil {
 				head = ch.Head()
@@ -214,9 +214,9 @@ func (w *world) strandedReason(s *want) held {
 		}
 	}
 	if head == nil {
-		return held{}
+		return heldUpgrade{}
 	}
-	h := held{by: HeldByCatalog, reason: "it has no upgrade path to " + head.Name(), to: head}
+	h := heldUpgrade{by: HeldByCatalog, reason: "it has no upgrade path to " + head.Name(), to: head}
 	if w.droppedBy(s.current) != "" {
 		h.by = HeldByWithdrawal
 	}
@@ -225,17 +225,17 @@ func (w *world) strandedReason(s *want) held {
 
 // upgradeFlag returns the end of a message that suggests the flags which upgrade s to h.to, or ""
 // if there are none. It implements Rule 13.
-func (w *world) upgradeFlag(s *want, h held, lock *lockfile.File) string {
+func (w *world) upgradeFlag(s *want, h heldUpgrade, lock *lockfile.File) string {
 	if h.to == nil {
 		return ""
 	}
 	at := Target{Namespace: s.ns, Package: s.pkg, Reinstall: true}
-	flags, takes := "--reinstall="+s.ns+"/"+s.pkg, " upgrades without an upgrade edge"
+	flags, effect := "--reinstall="+s.ns+"/"+s.pkg, " upgrades without an upgrade edge"
 	down := s.current.facts.hasVersion && s.current.facts.isAbove(h.to.Bundle())
 	switch {
-	case h.by == HeldByVersions:
-		flags, takes = "--allow-downgrade", " allows it"
-		at.Reinstall = w.named(s) != nil && w.named(s).Reinstall
+	case h.by == HeldByDowngrade:
+		flags, effect = "--allow-downgrade", " allows it"
+		at.Reinstall = w.targetOf(s) != nil && w.targetOf(s).Reinstall
 	case down:
 		flags += " --allow-downgrade"
 	}
@@ -247,14 +247,14 @@ func (w *world) upgradeFlag(s *want, h held, lock *lockfile.File) string {
 	if w.opt.Command != "" {
 		flags = fmt.Sprintf("'%s %s'", w.opt.Command, flags)
 	}
-	return "; " + flags + takes
+	return "; " + flags + effect
 }
 
 // nextBundle returns the installed bundle of s after one round from lock with opt, or "" if there is
 // none.
 func (w *world) nextBundle(s *want, opt Options, lock *lockfile.File) string {
 	as := w.forTrial(w.decl, opt)
-	as.followers = w.followers
+	as.successors = w.successors
 	r, err := as.runRound(as.stateBefore(lock))
 	if err != nil {
 		return ""

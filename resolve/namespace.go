@@ -11,13 +11,13 @@ import (
 
 // Namespaced returns decl with an install namespace for every ClusterExtension without one. If the
 // operator is pinned in prev, it uses the namespace of the pin, because a new suggestion does not
-// move an installed bundle. Otherwise it uses the namespace that the bundle suggests which OLM v1
+// move an installed bundle. Otherwise it uses the namespace suggested by the bundle that OLM v1
 // would install first. If there is no candidate, it uses the name of the package, and Resolve
 // reports the fault. The error is a diag.List of bundles with an invalid or unknown suggestion, and
 // of declarations that become duplicates. Namespaced does not modify decl, and returns it unchanged
 // if every namespace is set.
 func Namespaced(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*declare.Set, error) {
-	if !slices.ContainsFunc(decl.Subscriptions, isManaged) {
+	if !slices.ContainsFunc(decl.Subscriptions, needsNamespace) {
 		return decl, nil
 	}
 	w := newWorld(x, decl, opt)
@@ -27,7 +27,7 @@ func Namespaced(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Opti
 	var faults diag.List
 	for i := range out.Subscriptions {
 		s := &out.Subscriptions[i]
-		if !isManaged(*s) {
+		if !needsNamespace(*s) {
 			continue
 		}
 		if pin, ok := PinOf(prev, *s); ok {
@@ -45,8 +45,8 @@ func Namespaced(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Opti
 	return declare.Merge(&out)
 }
 
-// isManaged reports whether the install namespace of s comes from the catalog's bundle.
-func isManaged(s declare.Subscription) bool {
+// needsNamespace reports whether s is a ClusterExtension without an install namespace.
+func needsNamespace(s declare.Subscription) bool {
 	return s.Namespace == "" && s.Bundle == "" && s.Dialect == declare.V1
 }
 
@@ -70,10 +70,10 @@ func PinOf(lock *lockfile.File, s declare.Subscription) (lockfile.Pin, bool) {
 func (w *world) suggestedNamespace(d *declare.Subscription) (string, error) {
 	s := &want{name: d.Name, pkg: d.Package, channels: d.Channels, cat: d.Catalog, decl: d, approval: d.Approval}
 	offered := w.options(s)
-	if len(offered.of) == 0 {
+	if len(offered.list) == 0 {
 		return d.Package, nil
 	}
-	b := offered.of[0].entry.Bundle()
+	b := offered.list[0].entry.Bundle()
 	if !b.Metadata().Known {
 		return "", diag.Errorf(d.At(declare.FieldNamespace), "catalog %s does not have the suggested namespace of bundle %q: set spec.namespace", b.Package().Catalog().ID(), b.Name())
 	}

@@ -70,7 +70,7 @@ func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Option
 				break
 			}
 		}
-		a.Support = a.Lifecycle.On(day)
+		a.Support = a.Lifecycle.SupportOn(day)
 		out = append(out, a)
 	}
 	return out
@@ -79,7 +79,7 @@ func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Option
 // fillAge sets the fields of a from subscription s and its catalogs. pinned is the installed
 // version.
 func (w *world) fillAge(a *Age, s *want, pinned string) {
-	_, a.HeldBackReason = w.treatment(s)
+	_, a.HeldBackReason = w.preference(s)
 	pkgs, bad := w.packages(s)
 	if bad != nil {
 		a.HeldBackReason = bad.msg

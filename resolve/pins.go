@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// newLock returns the newLock of a state. An unchanged pin keeps its recorded catalog data, unless its
+// newLock returns the lock of a state. An unchanged pin keeps its recorded catalog data, unless its
 // catalog is current.
 func (w *world) newLock(st *state, prev *lockfile.File) *lockfile.File {
 	var pins []lockfile.Pin
@@ -43,8 +43,8 @@ func (w *world) isCatalogCurrent(p *lockfile.Pin) bool {
 	return read && (p.Catalog.IsAt(c.Source(), c.Digest()) || p.Catalog.Digest == "" || p.Catalog.Source != lockfile.SourceName(c.Source()))
 }
 
-// usesCatalogData reports whether the pin of i takes its catalog fields from the catalog. This is
-// so if the pin is new or has changed, if its catalog is current, or if opt.fresh is set.
+// usesCatalogData reports whether the catalog fields of the pin of i come from the catalog: if the
+// pin is new or has changed, if its catalog is current, or if opt.fresh is set.
 func (w *world) usesCatalogData(i *installed) bool {
 	if _, read := w.x.Catalog(i.cat); !read {
 		return false
@@ -116,7 +116,7 @@ func (w *world) newPin(i *installed, wants []*want) lockfile.Pin {
 			p.RequestedBy = append(p.RequestedBy, s.key())
 		}
 	}
-	p.Declaration = w.declaration(i.ns, wants)
+	p.Declaration = w.declarationDigest(i.ns, wants)
 	return p
 }
 
@@ -180,9 +180,9 @@ func (w *world) channelOf(i *installed, s *want, p lockfile.Pin) string {
 	return ""
 }
 
-// declaration returns the digest of the declarations behind a pin: its subscriptions and the
+// declarationDigest returns the digest of the declarations behind a pin: its subscriptions and the
 // OperatorGroup of its namespace.
-func (w *world) declaration(ns string, wants []*want) model.Digest {
+func (w *world) declarationDigest(ns string, wants []*want) model.Digest {
 	var parts []string
 	for _, s := range wants {
 		if s.decl != nil {
@@ -211,10 +211,10 @@ func (w *world) remaining(i *installed, s *want, limit int) []string {
 	seen := map[string]bool{i.bundle: true}
 	for len(out) < limit {
 		opts := walker.upgradeCandidates(&step, pkgs, preferUpgrade)
-		if len(opts.of) == 0 || opts.of[0].entry == nil || seen[opts.of[0].entry.Name()] {
+		if len(opts.list) == 0 || opts.list[0].entry == nil || seen[opts.list[0].entry.Name()] {
 			return out
 		}
-		e := opts.of[0].entry
+		e := opts.list[0].entry
 		seen[e.Name()] = true
 		out = append(out, e.Name())
 		step.current = &installed{ns: i.ns, bundle: e.Name(), facts: w.facts.bundle(e.Bundle()), entry: e, cat: i.cat}
@@ -291,7 +291,7 @@ func (st *state) providersFor(by *installed, r *requirement) []*installed {
 	return remote
 }
 
-// listPinChanges returns the changes of a round.
+// listPinChanges returns the changed pins between two states, sorted.
 func (w *world) listPinChanges(before, after *state) []PinChange {
 	type place struct{ ns, pkg string }
 	at := func(st *state) map[place]*installed {
@@ -329,9 +329,9 @@ func (w *world) listPinChanges(before, after *state) []PinChange {
 	return out
 }
 
-// withDropped adds a move for each pin of prev that is missing from now and is not yet listed. For
-// an operator that was unpinned before resolution, it sets the previous bundle of the move, or
-// removes the move if the bundle is unchanged.
+// withDropped adds a change for each pin of prev that is missing from now and is not yet listed.
+// For an operator that was unpinned before resolution, it sets the previous bundle of the change,
+// or removes the change if the bundle is the same.
 func withDropped(ms []PinChange, prev, now *lockfile.File) []PinChange {
 	if prev == nil {
 		return ms
@@ -350,7 +350,7 @@ func withDropped(ms []PinChange, prev, now *lockfile.File) []PinChange {
 		listed := slices.ContainsFunc(ms, func(m PinChange) bool { return m.Namespace == p.Namespace && m.Package == p.Package })
 		if !still && !listed {
 			why := "no longer requested"
-			if l, leaves := now.Leaves(p.Key()); leaves && l.ReplacedBy != "" {
+			if l, leaves := now.LeavingOperator(p.Key()); leaves && l.ReplacedBy != "" {
 				why = "replaced by " + l.ReplacedBy
 			}
 			ms = append(ms, PinChange{Namespace: p.Namespace, Package: p.Package, From: p.Bundle, Why: why})

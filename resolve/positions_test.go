@@ -164,7 +164,7 @@ func positionCases() []positionCase {
 			v0:   `channel: fast, name: ‸aa, source: cat, sourceNamespace: olm`, v1: `sourceType: Catalog, catalog: {packageName: ‸aa, channels: [fast]}`, own: `package: ‸aa, channel: fast`,
 		},
 		{
-			text: "leave out startingCSV",
+			text: "remove startingCSV",
 			v0:   `startingCSV: ‸a.v9, ` + hub, ocm: `startingCSV: ‸a.v9, name: a, namespace: ops`,
 		},
 		{

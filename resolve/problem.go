@@ -76,10 +76,10 @@ type builder struct {
 	byAPI           map[apiKey][]int
 	candidateLists  map[needKey][]int
 	todo            []int
-	unanswerable    map[pkgKey]*want // omitted subscriptions that are not installed
+	omitted         map[pkgKey]*want // subscriptions that are omitted because they are not installed and were relaxed
 	wantByPackage   map[pkgKey]*want // the first subscription for each namespace and package
 	needed          map[*installed]bool
-	pinned          map[pkgKey]*want // installed bundles of undeclared packages
+	undeclared      map[pkgKey]*want // installed bundles of undeclared packages
 }
 
 // root is a choice that the solver starts with: a subscription, or an unmanaged installed bundle.
@@ -94,15 +94,15 @@ func (w *world) build(st *state, given relaxations) *builder {
 	b := &builder{
 		w: w, st: st, relaxations: given, ids: map[atomKey]int{}, tags: map[cause]int{}, requirementTags: map[requirementCause]int{}, atomsByTag: [][]int{nil},
 		byPkg: map[pkgKey][]int{}, byAPI: map[apiKey][]int{}, candidateLists: map[needKey][]int{},
-		unanswerable: map[pkgKey]*want{}, wantByPackage: map[pkgKey]*want{}, atoms: []*atom{nil}, causes: []cause{nil},
+		omitted: map[pkgKey]*want{}, wantByPackage: map[pkgKey]*want{}, atoms: []*atom{nil}, causes: []cause{nil},
 	}
-	b.needed, b.pinned = st.needed(), st.pinnedWants()
+	b.needed, b.undeclared = st.needed(), st.undeclaredWants()
 	for _, s := range st.wants {
 		if k := (pkgKey{s.ns, s.pkg}); b.wantByPackage[k] == nil {
 			b.wantByPackage[k] = s
 		}
 		if given[party{want: s}] > notRelaxed && s.current == nil {
-			b.unanswerable[pkgKey{s.ns, s.pkg}] = s
+			b.omitted[pkgKey{s.ns, s.pkg}] = s
 		}
 	}
 	for _, i := range st.installed {
@@ -131,11 +131,11 @@ func (w *world) build(st *state, given relaxations) *builder {
 // OLM would upgrade them. It implements Rule 3 and Rule 12.
 func (b *builder) orderedWants() []*want {
 	class := func(s *want) int {
-		how, _ := b.w.treatment(s)
+		how, _ := b.w.preference(s)
 		switch all := b.w.opt.Upgrade; {
 		case s.generated && !b.needed[s.current] && (how == preferInstalled || b.relaxations[party{want: s}] > notRelaxed):
 			return 3
-		case b.w.named(s) != nil || all:
+		case b.w.targetOf(s) != nil || all:
 			return 0
 		case s.current != nil:
 			return 1
@@ -256,15 +256,15 @@ func (b *builder) bans(a *atom) []ban {
 		why = append(why, ban{kind: banOtherLock, text: text})
 	}
 	if text := b.objection(a); text != "" {
-		why = append(why, ban{kind: banAgainst, text: text})
+		why = append(why, ban{kind: banObjection, text: text})
 	}
-	if s := b.pinned[pkgKey{a.ns, f.pkg}]; s != nil && b.w.named(s) == nil {
-		if text := b.w.cannotSucceed(s, a); text != "" {
+	if s := b.undeclared[pkgKey{a.ns, f.pkg}]; s != nil && b.w.targetOf(s) == nil {
+		if text := b.w.notSuccessorReason(s, a); text != "" {
 			why = append(why, ban{kind: banPinned, text: text})
 		}
 	}
-	if s := b.unanswerable[pkgKey{a.ns, f.pkg}]; s != nil {
-		why = append(why, ban{kind: banUnanswered, text: "is requested by subscription " + s.key() + ", which has no candidate"})
+	if s := b.omitted[pkgKey{a.ns, f.pkg}]; s != nil {
+		why = append(why, ban{kind: banUnsatisfied, text: "is requested by subscription " + s.key() + ", which has no candidate"})
 	}
 	return why
 }
@@ -316,11 +316,11 @@ func (b *builder) rootOptions(s *want) (opts options, soft bool) {
 	if level >= fullyIgnored || level > notRelaxed && s.current == nil {
 		return opts, true
 	}
-	how, _ := b.w.treatment(s)
+	how, _ := b.w.preference(s)
 	opts = b.w.options(s)
 	soft = s.generated && (how == preferInstalled || level > notRelaxed) || b.isOptional(s)
 	if how == preferInstalled && s.generated || level > notRelaxed && !s.generated {
-		opts.of, opts.fault = []option{{current: s.current}}, nil
+		opts.list, opts.fault = []option{{current: s.current}}, nil
 	}
 	return opts, soft
 }
@@ -342,7 +342,7 @@ func (b *builder) banOthers() {
 		}
 		for _, id := range b.byPkg[pkgKey{s.ns, s.pkg}] {
 			if !slices.Contains(of, id) {
-				b.ban(id, ban{kind: banUnanswered, text: "does not match subscription " + s.key()})
+				b.ban(id, ban{kind: banUnsatisfied, text: "does not match subscription " + s.key()})
 			}
 		}
 	}
@@ -351,7 +351,7 @@ func (b *builder) banOthers() {
 // addWant adds the root choice of a subscription to the problem.
 func (b *builder) addWant(s *want) {
 	opts, soft := b.rootOptions(s)
-	if soft && len(opts.of) == 0 {
+	if soft && len(opts.list) == 0 {
 		return
 	}
 	choice := solve.Choice{Tag: b.tag(requestCause{fact{ns: s.ns}, s, opts.fault}, nil), Soft: soft}
@@ -359,7 +359,7 @@ func (b *builder) addWant(s *want) {
 	if s.current != nil {
 		cur = b.installedAtom(s.current)
 	}
-	for _, o := range opts.of {
+	for _, o := range opts.list {
 		if o.current != nil {
 			choice.Of = append(choice.Of, cur)
 			continue

@@ -32,15 +32,15 @@ func (w *world) pinToReach(s *want) *lockfile.Pin {
 	return nil
 }
 
-// reportHeldPromotion records that s was not promoted to its pin in the upstream lock, and warns about it
-// with the reason. The suggested flag is for a run that starts from lock.
+// reportHeldPromotion records that s was not promoted to its pin in the upstream lock, and warns
+// about it with the reason. The suggested flag is for a run that starts from lock.
 func (r *round) reportHeldPromotion(s *want, pin *lockfile.Pin, opts options, lock *lockfile.File) {
 	w := r.b.w
 	by, why, refused := r.notPromotedReason(s, pin, opts)
 	w.heldPromotions = append(w.heldPromotions, HeldPromotion{Namespace: s.ns, Package: s.pkg, HeldBack: by, Text: pin.Bundle + why, Refused: refused})
 	lower := w.opt
 	lower.AllowDowngrade = true
-	if by == HeldByVersions && w.nextBundle(s, lower, lock) == pin.Bundle {
+	if by == HeldByDowngrade && w.nextBundle(s, lower, lock) == pin.Bundle {
 		why += "; allow it with --allow-downgrade"
 	}
 	w.warnFor(s, "not-followed", s.title()+" is held back at "+s.current.bundle+": the upstream lock pins "+pin.Bundle+why)
@@ -84,8 +84,8 @@ func (r *round) notPromotedReason(s *want, pin *lockfile.Pin, opts options) (by 
 	case opts.keepReason != "":
 		return HeldByCatalog, ", and " + opts.keepReason, nil
 	case len(opts.downgrades) > 0:
-		return HeldByVersions, ", which is older", nil
-	case slices.ContainsFunc(opts.of, func(o option) bool { return o.entry != nil && o.entry.Name() == pin.Bundle }):
+		return HeldByDowngrade, ", which is older", nil
+	case slices.ContainsFunc(opts.list, func(o option) bool { return o.entry != nil && o.entry.Name() == pin.Bundle }):
 		h := r.conflictReason(s)
 		if h.reason != "" {
 			return h.by, ", but " + h.reason, h.refused

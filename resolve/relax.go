@@ -46,7 +46,7 @@ func (r relaxations) level(p party) relaxation {
 func (r relaxations) relaxGenerated(w *world, parties []party) bool {
 	any := false
 	for _, p := range parties {
-		if p.want != nil && p.want.generated && w.named(p.want) == nil {
+		if p.want != nil && p.want.generated && w.targetOf(p.want) == nil {
 			r[p], any = keptInstalled, true
 		}
 	}
@@ -82,7 +82,7 @@ func (b *builder) parties(core []int) []party {
 	return out
 }
 
-// isSubset reports whether others contains all of some.
-func isSubset(some, others []party) bool {
-	return !slices.ContainsFunc(some, func(p party) bool { return !slices.Contains(others, p) })
+// isSubset reports whether whole contains all of part.
+func isSubset(part, whole []party) bool {
+	return !slices.ContainsFunc(part, func(p party) bool { return !slices.Contains(whole, p) })
 }

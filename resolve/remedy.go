@@ -17,7 +17,7 @@ const (
 	maxSuggested = 4   // changes suggested for one conflict, not counting removals
 )
 
-// inputs holds copies of the arguments of a resolution. Remedies modify it.
+// inputs holds copies of the arguments of a resolution. Remedies modify the copies.
 type inputs struct {
 	decl declare.Set
 	prev *lockfile.File

@@ -18,15 +18,15 @@
 //	 1 same choice                      world.runRound, world.installCandidates, world.upgradeCandidates, builder.candidates
 //	 2 conflicts with explanations      builder.newExplainer, cause
 //	 3 fixed order instead of chance    builder.orderedWants, world.catalogs, world.providers
-//	 4 isolated failures                relaxations, banUnusable, banUnanswered, installNamespace, world.reportBadRanges
-//	 5 no downgrades                    world.upgradeCandidates, world.cannotSucceed
+//	 4 isolated failures                relaxations, banUnusable, banUnsatisfied, installNamespace, world.reportBadRanges
+//	 5 no downgrades                    world.upgradeCandidates, world.notSuccessorReason
 //	 6 warnings about side effects      world.reportRound, world.reportHeld, world.reportOrphans, world.reportResult
 //	 7 install modes and versions       world.cannotRun, world.reportCannotRun, world.reportUnchecked
 //	 8 installed state                  world.stateBefore, world.addPins, world.adoptUnpinned
 //	 9 declarations of OLM v1           want.versionFilter, world.rank, checkTies
-//	10 overlap                          builder.forbidOverlaps, builder.firstOverlap, sharing
+//	10 overlap                          builder.forbidOverlaps, builder.firstOverlap, sharedProviders
 //	11 selectors of OperatorGroups      world.applyGroup
-//	12 generated pins                   builder.rootOptions, builder.orderedWants, world.cannotSucceed, relaxations.relaxGenerated, generateWants, installed.undeclared
+//	12 generated pins                   builder.rootOptions, builder.orderedWants, world.notSuccessorReason, relaxations.relaxGenerated, generateWants, installed.undeclared
 //	13 proven suggestions               world.suggest, explainer.remedies, question.availableChanges, world.upgradeFlag
 //	14 stranded pins                    world.strandedReason, world.droppedBy
 //	15 preferences that OLM loses       builder.candidates
@@ -65,7 +65,7 @@ func Resolve(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options
 func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	opt := w.opt
 	var err error
-	if w.followers, err = w.decl.Followers(); err != nil {
+	if w.successors, err = w.decl.Successors(); err != nil {
 		return nil, err
 	}
 	st := w.stateBefore(prev)
@@ -136,9 +136,9 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 // checkNamed returns an error for each upgrade target that is neither declared nor required, and
 // for each target of Options.Unpin that is not pinned.
 func (w *world) checkNamed(st *state, prev *lockfile.File) error {
-	var asked, pinned []string
+	var requested, pinned []string
 	for _, s := range st.wants {
-		asked = append(asked, s.ns+"/"+s.pkg)
+		requested = append(requested, s.ns+"/"+s.pkg)
 	}
 	if prev != nil {
 		for _, p := range prev.Pins {
@@ -153,7 +153,7 @@ func (w *world) checkNamed(st *state, prev *lockfile.File) error {
 			}
 		}
 	}
-	check(w.opt.Named, asked, "%s is not declared or required")
+	check(w.opt.Named, requested, "%s is not declared or required")
 	check(w.opt.Unpin, pinned, "%s is not pinned")
 	return faults.Err()
 }

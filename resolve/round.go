@@ -54,7 +54,7 @@ func (w *world) runRound(st *state) (*round, error) {
 func (r *round) apply(chosen []int) {
 	r.picks = r.b.matchWants(chosen)
 	picked := r.listPicks(chosen)
-	wants := r.answeredWants(picked)
+	wants := r.nextWants(picked)
 	more, needed := generateWants(picked, wants)
 	r.next = newState(append(wants, more...), append(needed, r.keptUnmanaged(picked)...))
 	r.changed = r.changed || len(needed) > 0
@@ -156,8 +156,8 @@ func (i *installed) replacesUnmanaged(old *installed) bool {
 	return old.unmanaged && i.ns == old.ns && i.entry.Replaces() == old.bundle
 }
 
-// recordReplacement records that i replaces old. If old was introduced earlier in this run, i replaces the
-// predecessor of old instead, and old is recorded as skipped.
+// recordReplacement records that i replaces old. If old was introduced earlier in this run, i
+// replaces the predecessor of old instead, and old is recorded as skipped.
 func (i *installed) recordReplacement(old *installed) {
 	switch {
 	case old.bundle == i.bundle:
@@ -170,8 +170,8 @@ func (i *installed) recordReplacement(old *installed) {
 	}
 }
 
-// answeredWants returns the subscriptions after the round.
-func (r *round) answeredWants(picked []pick) []*want {
+// nextWants returns the subscriptions after the round.
+func (r *round) nextWants(picked []pick) []*want {
 	var out []*want
 	for _, s := range r.b.st.wants {
 		next := *s

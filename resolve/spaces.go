@@ -80,7 +80,7 @@ func isBelow(have, want string) bool {
 	return ok && h.LT(v)
 }
 
-// needsPatch reports whether version want is a later patch of version have, which names no patch.
+// needsPatch reports whether want is a later patch of the minor version have, which has no patch.
 func needsPatch(have, want string) bool {
 	h, v, ok := parseBoth(have, want)
 	return ok && h.LT(v) && !isBelow(have, want)
@@ -123,8 +123,8 @@ func isOverlapping(a, b []string) bool {
 	return slices.ContainsFunc(a, func(ns string) bool { return slices.Contains(b, ns) })
 }
 
-// sharing finds the atoms in other namespaces that can meet a requirement. It implements Rule 10.
-type sharing struct {
+// sharedProviders finds the atoms in other namespaces that can meet a requirement. It implements Rule 10.
+type sharedProviders struct {
 	b         *builder
 	rooted    []int // candidates of a root
 	notRooted []int
@@ -136,11 +136,11 @@ type sharedKey struct {
 	req *requirement
 }
 
-func (b *builder) sharing() *sharing {
+func (b *builder) newSharedProviders() *sharedProviders {
 	if !b.w.opt.SharedDependencies || !b.hasSeveralNamespaces() {
 		return nil
 	}
-	s := &sharing{b: b, memo: map[sharedKey][2][]int{}}
+	s := &sharedProviders{b: b, memo: map[sharedKey][2][]int{}}
 	rooted := rootAtoms(b.roots)
 	for id := 1; id < len(b.atoms); id++ {
 		if rooted[id] {
@@ -165,7 +165,7 @@ func (b *builder) hasSeveralNamespaces() bool {
 // addShared adds to a choice the matching atoms of other namespaces that watch the namespace of a.
 // Candidates of a root are preferred to new installs in the namespace of a. The other atoms meet
 // the choice if they are chosen anyway; otherwise they are the last resort.
-func (s *sharing) addShared(a *atom, r *requirement, c solve.Choice) solve.Choice {
+func (s *sharedProviders) addShared(a *atom, r *requirement, c solve.Choice) solve.Choice {
 	key := sharedKey{a.ns, r}
 	got, ok := s.memo[key]
 	if !ok {
@@ -183,7 +183,7 @@ func (s *sharing) addShared(a *atom, r *requirement, c solve.Choice) solve.Choic
 	return c
 }
 
-func (s *sharing) matching(ns string, r *requirement, ids []int) []int {
+func (s *sharedProviders) matching(ns string, r *requirement, ids []int) []int {
 	var out []int
 	for _, id := range ids {
 		a := s.b.atoms[id]

@@ -43,7 +43,7 @@ type TreeComparer interface {
 // any of the parts in any order, and the merged lock satisfies the declarations. Unless trees is
 // nil, Git can also merge the rendered trees of the locks. Split joins parts that cannot be merged,
 // or postpones the later one with a warning. If prev itself has conflicts, the error is that of
-// Resolve; with opt.KeepGoing, the parts leave these conflicts as they are.
+// Resolve; with opt.KeepGoing, the parts still have these conflicts.
 func Split(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options, trees TreeComparer) ([]Part, []diag.Warning, error) {
 	s := &splitter{x: x, decl: decl, prev: prev, opt: opt, trees: trees, keepGoing: opt.KeepGoing}
 	s.opt.Upgrade, s.opt.Named, s.opt.KeepGoing = false, nil, true
@@ -73,7 +73,7 @@ func Split(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options, 
 		return nil, nil, err
 	}
 	parts, err := s.parts()
-	return parts, diag.SortWarnings(s.waits), err
+	return parts, diag.SortWarnings(s.warnings), err
 }
 
 // upgradeTargets returns the upgrade targets with an available upgrade, in order.
@@ -83,14 +83,14 @@ func (w *world) upgradeTargets(prev *lockfile.File) []Target {
 		if s.current == nil || s.current.pin == nil {
 			continue
 		}
-		if how, _ := w.treatment(s); how != preferUpgrade {
+		if how, _ := w.preference(s); how != preferUpgrade {
 			continue
 		}
 		t := Target{Namespace: s.ns, Package: s.pkg}
-		if named := w.named(s); named != nil {
+		if named := w.targetOf(s); named != nil {
 			t = *named
 		}
-		leads := slices.ContainsFunc(w.options(s).of, func(o option) bool { return o.entry != nil && o.entry.Name() != s.current.bundle })
+		leads := slices.ContainsFunc(w.options(s).list, func(o option) bool { return o.entry != nil && o.entry.Name() != s.current.bundle })
 		if leads && !slices.Contains(out, t) {
 			out = append(out, t)
 		}
@@ -103,27 +103,27 @@ func (t Target) key() string { return t.Namespace + "/" + t.Package }
 
 // splitter divides an upgrade into parts.
 type splitter struct {
-	x      *model.Index
-	decl   *declare.Set
-	prev   *lockfile.File
-	opt    Options
-	trees  TreeComparer // may be nil
-	drafts []*draftPart
-	waits  []diag.Warning // warnings about parts that are postponed
+	x        *model.Index
+	decl     *declare.Set
+	prev     *lockfile.File
+	opt      Options
+	trees    TreeComparer // may be nil
+	drafts   []*draftPart
+	warnings []diag.Warning // about postponed parts
 
 	keepGoing bool                // whether prev may have conflicts
-	known     []*explain.Conflict // the conflicts of prev, from knows
+	known     []*explain.Conflict // the conflicts of prev; nil: not computed yet
 }
 
 // draftPart is a part whose operators may still change.
 type draftPart struct {
 	targets       []Target
 	res           *Result
-	singleChanges map[string]map[string]PinChange // by operator: the moves of its upgrade alone
+	singleChanges map[string]map[string]PinChange // by operator: the changes of its upgrade alone
 }
 
-// tryTargets resolves with the given targets. It returns nil if they have no common solution, or if not
-// all of them are upgraded.
+// tryTargets resolves with the given targets. It returns nil if they have no common solution, or if
+// not all of them are upgraded.
 func (s *splitter) tryTargets(targets ...Target) (*draftPart, error) {
 	opt := s.opt
 	opt.Named = targets
@@ -146,8 +146,8 @@ func (s *splitter) tryTargets(targets ...Target) (*draftPart, error) {
 	return p, nil
 }
 
-// areKnown reports whether prev itself has all of these conflicts. Unless keepGoing is set, a conflict
-// of prev is an error.
+// areKnown reports whether prev itself has all of these conflicts. Unless keepGoing is set, a
+// conflict of prev is an error.
 func (s *splitter) areKnown(conflicts []*explain.Conflict) (bool, error) {
 	if len(conflicts) > 0 && s.known == nil {
 		plain, err := Resolve(s.x, s.decl, s.prev, s.opt)

@@ -12,17 +12,17 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// The parts of an upgrade become branches. Users may merge them in any order, and may leave some
-// unmerged, so every combination of parts must resolve, not only each part alone. Parts that fail
-// in combination are joined. If the joined part has no solution, the last part is postponed until
+// The parts of an upgrade become branches. Users may merge them in any order, and need not
+// merge all of them, so every combination of parts must resolve, not only each part alone. Parts that
+// fail in combination are joined. If the joined part has no solution, the last part is postponed until
 // the others are merged. Parts that no constraint connects need no check.
 
-// maxTogether limits the number of connected parts whose combinations are checked. Larger groups
+// maxConnected limits the number of connected parts whose combinations are checked. Larger groups
 // are joined into one part.
-const maxTogether = 6
+const maxConnected = 6
 
-// resolveConflicts joins or postpones parts until every combination of the rest resolves and Git can merge
-// it.
+// resolveConflicts joins or postpones parts until every combination of the rest resolves and can be
+// merged by Git.
 func (s *splitter) resolveConflicts() error {
 	for {
 		set := s.smallestConflict()
@@ -49,7 +49,7 @@ func (s *splitter) joinOrPostpone(set []*draftPart) error {
 	last := set[len(set)-1]
 	if both == nil {
 		s.drafts = slices.DeleteFunc(s.drafts, func(p *draftPart) bool { return p == last })
-		s.waits = append(s.waits, waitFor(set))
+		s.warnings = append(s.warnings, postponedWarning(set))
 		return nil
 	}
 	for _, p := range set {
@@ -60,7 +60,7 @@ func (s *splitter) joinOrPostpone(set []*draftPart) error {
 	return nil
 }
 
-func waitFor(set []*draftPart) diag.Warning {
+func postponedWarning(set []*draftPart) diag.Warning {
 	name := func(p *draftPart) string {
 		var keys []string
 		for _, t := range p.targets {
@@ -90,7 +90,7 @@ func (s *splitter) smallestConflict() []*draftPart {
 		}
 	}
 	for _, group := range s.connectedGroups() {
-		if len(group) > maxTogether {
+		if len(group) > maxConnected {
 			return group
 		}
 		for size := 2; size <= len(group); size++ {
@@ -104,7 +104,7 @@ func (s *splitter) smallestConflict() []*draftPart {
 
 // canGitMerge reports whether Git can merge two parts.
 func (s *splitter) canGitMerge(a, b *draftPart) bool {
-	return lockfile.Apart(s.prev, a.res.Partial, b.res.Partial) && (s.trees == nil || s.trees.CanMerge(a.res.Partial, b.res.Partial))
+	return lockfile.CanMerge(s.prev, a.res.Partial, b.res.Partial) && (s.trees == nil || s.trees.CanMerge(a.res.Partial, b.res.Partial))
 }
 
 // firstInvalid returns the first set of the given size whose parts cannot be merged into a valid

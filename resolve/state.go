@@ -117,9 +117,9 @@ func (st *state) pruned() *state {
 	return &next
 }
 
-// pinnedWants returns the installed bundles of packages that no declaration requests, as
+// undeclaredWants returns the installed bundles of packages that no declaration requests, as
 // subscriptions by namespace and package.
-func (st *state) pinnedWants() map[pkgKey]*want {
+func (st *state) undeclaredWants() map[pkgKey]*want {
 	out := map[pkgKey]*want{}
 	for _, i := range st.installed {
 		if i.undeclared {
@@ -195,7 +195,7 @@ func (w *world) addPins(st *state, prev *lockfile.File) map[string]*installed {
 			continue
 		}
 		inst := w.fromPin(p, st.wants)
-		if w.followers[p.Key()] != nil {
+		if w.successors[p.Key()] != nil {
 			locked[p.Key()] = inst
 			continue
 		}
@@ -252,15 +252,15 @@ func generatedWant(p *lockfile.Pin, inst *installed) *want {
 	return s
 }
 
-// fromPin returns the installed bundle of a pin. If the catalog is the one in the lock, its data of
-// the bundle is used instead of the recorded data, except for a bundle adopted from a cluster,
-// which keeps the data of the cluster.
+// fromPin returns the installed bundle of a pin. If the catalog of the pin is current, it uses the
+// data of the catalog instead of the recorded data. A bundle adopted from a cluster keeps the data
+// of the cluster.
 func (w *world) fromPin(p *lockfile.Pin, wants []*want) *installed {
 	e := w.entryOf(p.Catalog.ID, p.Package, p.Channel, p.Bundle)
 	inst := &installed{ns: p.Namespace, bundle: p.Bundle, cat: p.Catalog.ID, pin: p, replaces: p.Replaces, entry: e}
 	properties, version := p.Properties, p.Version
 	if e != nil && w.isCatalogCurrent(p) {
-		if seen := w.observedFacts(p, wants); seen != nil && samePin(lockfile.Pin{Properties: seen.properties}, lockfile.Pin{Properties: properties}) {
+		if seen := w.observedFacts(p, wants); seen != nil && haveSameChecksum(lockfile.Pin{Properties: seen.properties}, lockfile.Pin{Properties: properties}) {
 			inst.facts = seen
 			return inst
 		}
@@ -295,8 +295,8 @@ func (w *world) observedFacts(p *lockfile.Pin, wants []*want) *facts {
 	return f
 }
 
-// samePin reports whether both have the same checksum in the lock.
-func samePin(a, b lockfile.Pin) bool { return a.Checksum() == b.Checksum() }
+// haveSameChecksum reports whether both have the same checksum in the lock.
+func haveSameChecksum(a, b lockfile.Pin) bool { return a.Checksum() == b.Checksum() }
 
 // entryOf finds a bundle in its catalog, preferably in the given channel.
 func (w *world) entryOf(id model.ID, pkg, channel, bundle string) *model.Entry {

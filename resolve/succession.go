@@ -29,7 +29,7 @@ func (w *world) activePins(prev *lockfile.File) []*lockfile.Pin {
 	}
 	for i := range prev.Leaving {
 		l := &prev.Leaving[i]
-		if w.followers[l.Key()] == nil && slices.ContainsFunc(w.decl.Subscriptions, func(s declare.Subscription) bool { return s.Operator() == l.Key() }) {
+		if w.successors[l.Key()] == nil && slices.ContainsFunc(w.decl.Subscriptions, func(s declare.Subscription) bool { return s.Operator() == l.Key() }) {
 			out = append(out, &l.Pin)
 		}
 	}
@@ -51,7 +51,7 @@ func (w *world) pinsAndLeaving(pins []lockfile.Pin, prev *lockfile.File) ([]lock
 	}
 	var out []lockfile.Leaving
 	for _, p := range prev.Pins {
-		d := w.followers[p.Key()]
+		d := w.successors[p.Key()]
 		switch {
 		case now[p.Key()]:
 		case d == nil:
@@ -78,7 +78,7 @@ func (w *world) pinsAndLeaving(pins []lockfile.Pin, prev *lockfile.File) ([]lock
 			last = prev.Successor(l)
 		}
 		if !now[l.Key()] && now[last] && !w.isSettled(last) {
-			if d := w.followers[l.Key()]; d != nil {
+			if d := w.successors[l.Key()]; d != nil {
 				l.ReplacedBy = d.Operator()
 			}
 			l.Pin = w.refreshPin(l.Pin)
@@ -118,10 +118,10 @@ func unitOf(lock *lockfile.File, p lockfile.Pin, now map[string]bool) []string {
 func (w *world) lastSuccessor(l lockfile.Leaving, prev *lockfile.File) string {
 	key, next := l.Key(), l.ReplacedBy
 	for range len(prev.Leaving) + 1 {
-		if d := w.followers[key]; d != nil {
+		if d := w.successors[key]; d != nil {
 			return d.Operator()
 		}
-		between, leaves := prev.Leaves(next)
+		between, leaves := prev.LeavingOperator(next)
 		if !leaves {
 			between.ReplacedBy = ""
 		}
@@ -142,37 +142,37 @@ func (w *world) refreshPin(p lockfile.Pin) lockfile.Pin {
 	return p
 }
 
-func (w *world) isSettled(follower string) bool {
-	return slices.Contains(w.opt.Settled, follower) || slices.Contains(w.opt.Settled, "*")
+func (w *world) isSettled(successor string) bool {
+	return slices.Contains(w.opt.Settled, successor) || slices.Contains(w.opt.Settled, "*")
 }
 
 // successionConflicts returns a conflict for each succession that is not possible: the successor
 // does not provide all APIs, or another operator requires the replaced package.
 func (w *world) successionConflicts(prev, next *lockfile.File) []*explain.Conflict {
 	var out []*explain.Conflict
-	for _, replaced := range slices.Sorted(maps.Keys(w.followers)) {
-		d := w.followers[replaced]
+	for _, replaced := range slices.Sorted(maps.Keys(w.successors)) {
+		d := w.successors[replaced]
 		ns, pkg, _ := strings.Cut(replaced, "/")
 		if again, pinned := next.Pin(ns, pkg); pinned && again.Generated() {
 			out = append(out, stillRequiredConflict(d, again, next.RequiredBy(again)))
 		}
-		follower, pinned := next.Pin(d.Namespace, d.Package)
+		successor, pinned := next.Pin(d.Namespace, d.Package)
 		if prev == nil || !pinned {
 			continue
 		}
 		if old, had := prev.Pin(ns, pkg); had {
-			if apis := lostAPIs(old, follower); len(apis) > 0 {
-				out = append(out, lostAPIConflict(d, old, follower, apis))
+			if apis := lostAPIs(old, successor); len(apis) > 0 {
+				out = append(out, lostAPIConflict(d, old, successor, apis))
 			}
 		}
 	}
 	return out
 }
 
-// lostAPIs returns the kinds that old provides and follower does not provide in any version,
+// lostAPIs returns the kinds that old provides and successor does not provide in any version,
 // sorted.
-func lostAPIs(old, follower lockfile.Pin) []model.GVK {
-	kept := model.Read(follower.Properties).Provides
+func lostAPIs(old, successor lockfile.Pin) []model.GVK {
+	kept := model.Read(successor.Properties).Provides
 	return slices.DeleteFunc(model.Read(old.Properties).Provides, func(g model.GVK) bool {
 		return slices.ContainsFunc(kept, func(k model.GVK) bool { return k.Group == g.Group && k.Kind == g.Kind })
 	})
@@ -180,16 +180,17 @@ func lostAPIs(old, follower lockfile.Pin) []model.GVK {
 
 // lostAPIConflict returns the conflict of a successor that does not provide all APIs of its
 // predecessor.
-func lostAPIConflict(d *declare.Subscription, old, follower lockfile.Pin, apis []model.GVK) *explain.Conflict {
-	c := successionConflict(d, fmt.Sprintf("%s replaces %s, but does not provide all APIs of %[2]s", follower.Key(), old.Key()),
+func lostAPIConflict(d *declare.Subscription, old, successor lockfile.Pin, apis []model.GVK) *explain.Conflict {
+	c := successionConflict(d, fmt.Sprintf("%s replaces %s, but does not provide all APIs of %[2]s", successor.Key(), old.Key()),
 		"remove spec.replaces and declare "+old.Key()+" again: then both are installed")
 	for _, g := range apis {
-		c.Chain = append(c.Chain, explain.Link{Depth: 1, Text: fmt.Sprintf("%s provides %s of %s, but %s does not: its CRD would be removed with all custom resources", old.Bundle, g.Kind, g.Group, follower.Bundle)})
+		c.Chain = append(c.Chain, explain.Link{Depth: 1, Text: fmt.Sprintf("%s provides %s of %s, but %s does not: its CRD would be removed with all custom resources", old.Bundle, g.Kind, g.Group, successor.Bundle)})
 	}
 	return c
 }
 
-// stillRequiredConflict returns the conflict of a replaced operator that another operator still requires.
+// stillRequiredConflict returns the conflict of a replaced operator that another operator still
+// requires.
 func stillRequiredConflict(d *declare.Subscription, again lockfile.Pin, by []lockfile.Requirement) *explain.Conflict {
 	c := successionConflict(d, fmt.Sprintf("%s replaces %s, which is still required", d.Operator(), again.Key()),
 		"remove spec.replaces, and upgrade or remove the operators that require "+again.Key()+" first")
@@ -199,13 +200,13 @@ func stillRequiredConflict(d *declare.Subscription, again lockfile.Pin, by []loc
 	return c
 }
 
-// successionConflict returns a conflict about spec.replaces of d. Its explanation is text, and the
-// only change that it suggests is instead.
-func successionConflict(d *declare.Subscription, text, instead string) *explain.Conflict {
+// successionConflict returns a conflict about spec.replaces of d, with one line of explanation and
+// one suggested change.
+func successionConflict(d *declare.Subscription, text, change string) *explain.Conflict {
 	at := d.At(declare.FieldReplaces).String()
 	return &explain.Conflict{
 		Namespace: d.Namespace, Subscriptions: []string{d.Key()}, At: at,
-		Chain: []explain.Link{{At: at, Text: text}}, Changes: []explain.Change{{At: at, Text: instead}}, Tried: 1,
+		Chain: []explain.Link{{At: at, Text: text}}, Changes: []explain.Change{{At: at, Text: change}}, Tried: 1,
 	}
 }
 
@@ -214,16 +215,16 @@ func successionConflict(d *declare.Subscription, text, instead string) *explain.
 func (w *world) reportSuccessions(prev, next *lockfile.File) {
 	for _, l := range next.Leaving {
 		if l.ReplacedBy == "" {
-			w.warn(diag.Warning{Code: "uninstalling", Subject: l.Key(), Msg: fmt.Sprintf("%s is being uninstalled: an empty piece is rendered, so that the GitOps tool prunes its objects: when they are deleted, run 'quayside status --save', then 'quayside resolve --observed'; or 'quayside resolve --prune'",
+			w.warn(diag.Warning{Code: "uninstalling", Subject: l.Key(), Msg: fmt.Sprintf("%s is being uninstalled: its objects are no longer rendered, so that the GitOps tool prunes them: after that, run 'quayside status --save', then 'quayside resolve --observed'; or run 'quayside resolve --prune'",
 				l.Key())})
 			continue
 		}
-		follower := next.Successor(l)
+		successor := next.Successor(l)
 		w.warn(diag.Warning{Code: "leftovers", Subject: l.Key(), Msg: fmt.Sprintf("%s is replaced by %s: its leftover objects remain rendered, without running pods, until %s is observed ready: run 'quayside status --save', then 'quayside resolve --observed'",
-			l.Key(), follower, follower)})
+			l.Key(), successor, successor)})
 	}
-	for _, replaced := range slices.Sorted(maps.Keys(w.followers)) {
-		d := w.followers[replaced]
+	for _, replaced := range slices.Sorted(maps.Keys(w.successors)) {
+		d := w.successors[replaced]
 		if !hasOperator(prev, replaced) {
 			w.warn(diag.Warning{
 				Pos: d.At(declare.FieldReplaces), Code: "replaces-nothing", Subject: d.Operator(),
@@ -240,6 +241,6 @@ func hasOperator(lock *lockfile.File, operator string) bool {
 	}
 	ns, pkg, _ := strings.Cut(operator, "/")
 	_, pinned := lock.Pin(ns, pkg)
-	_, leaves := lock.Leaves(operator)
+	_, leaves := lock.LeavingOperator(operator)
 	return pinned || leaves
 }

@@ -26,7 +26,7 @@ func (t *explainer) remedies() []remedy {
 		t.addNamespaces()
 	}
 	t.addUnmanaged()
-	for _, s := range t.declared() {
+	for _, s := range t.declaredWants() {
 		if t.unknownTarget(s) != nil || t.b.w.boundTarget(s) != nil {
 			continue // the declaration is not at fault
 		}
@@ -70,7 +70,7 @@ func (t *explainer) addUnmanaged() {
 			continue
 		}
 		name := c.inst.bundle
-		for _, s := range t.declared() {
+		for _, s := range t.declaredWants() {
 			if s.ns == c.ns && s.current == nil && cmp.Or(c.inst.pkg(), s.pkg) == s.pkg {
 				t.addEdit(s, s.pos(declare.FieldInstalled), "adopt it: set status.installedCSV: "+name, func(d *declare.Subscription) { d.InstalledCSV = name })
 			}
@@ -93,8 +93,8 @@ func (t *explainer) addEdit(s *want, at diag.Pos, text string, change func(*decl
 	t.add(remedy{Change: explain.Change{At: at.String(), Text: text}, apply: func(in *inputs) { change(in.subscription(s.key())) }})
 }
 
-// declared returns the declared subscriptions that take part in the conflict.
-func (t *explainer) declared() []*want {
+// declaredWants returns the declared subscriptions that take part in the conflict.
+func (t *explainer) declaredWants() []*want {
 	var out []*want
 	for _, x := range t.causes {
 		if c, ok := x.cause.(requestCause); ok && c.want.decl != nil && !slices.Contains(out, c.want) {
@@ -106,7 +106,7 @@ func (t *explainer) declared() []*want {
 
 // addFieldEdits adds remedies that change one field of a declaration.
 func (t *explainer) addFieldEdits() {
-	for _, s := range t.declared() {
+	for _, s := range t.declaredWants() {
 		moves := t.addDeclaredVersion(s)
 		for _, p := range t.b.w.x.CatalogsWith(s.pkg) {
 			if id := p.ID(); t.b.w.isVisible(s.ns, id) && (s.cat == nil || *s.cat == id) {
@@ -115,7 +115,7 @@ func (t *explainer) addFieldEdits() {
 		}
 		t.addSimilar(s)
 		if s.starting != "" && s.current == nil {
-			t.addEdit(s, s.pos(declare.FieldStartingCSV), "leave out startingCSV", func(d *declare.Subscription) { d.StartingCSV = "" })
+			t.addEdit(s, s.pos(declare.FieldStartingCSV), "remove startingCSV", func(d *declare.Subscription) { d.StartingCSV = "" })
 		}
 		if s.limitsVersions() && !moves {
 			t.addVersions(s)
@@ -134,7 +134,7 @@ func (t *explainer) addFieldEdits() {
 // addDeclaredVersion adds the command that sets the target version in the declaration of s. It
 // returns false if there is no target, or if the declaration does not exclude it.
 func (t *explainer) addDeclaredVersion(s *want) bool {
-	target := t.b.w.named(s)
+	target := t.b.w.targetOf(s)
 	pkgs, bad := t.b.w.packages(s)
 	if target == nil || target.Version == "" || bad != nil || s.decl.Dialect == declare.OCM || !s.disallows(target, pkgs) {
 		return false
@@ -265,7 +265,7 @@ func (t *explainer) addWatches() {
 			}
 		}
 	}
-	for _, s := range t.declared() {
+	for _, s := range t.declaredWants() {
 		if s.decl.Watch == nil && !s.decl.WatchAll {
 			continue
 		}
@@ -284,16 +284,16 @@ func (t *explainer) addFlags() {
 		}
 		t.add(remedy{Change: explain.Change{Text: text}, apply: change})
 	}
-	for _, s := range t.declared() {
-		if key := (Target{Namespace: s.ns, Package: s.pkg}); s.current != nil && s.approval == declare.Manual && t.b.w.named(s) == nil {
+	for _, s := range t.declaredWants() {
+		if key := (Target{Namespace: s.ns, Package: s.pkg}); s.current != nil && s.approval == declare.Manual && t.b.w.targetOf(s) == nil {
 			addFlag("--upgrade", key, func(in *inputs) { in.setTarget(key) })
 		}
 	}
-	for _, s := range t.declared() {
+	for _, s := range t.declaredWants() {
 		t.addOtherTargets(s)
 	}
 	pinned := t.pinnedTargets()
-	if len(pinned) > 0 || slices.ContainsFunc(t.declared(), func(s *want) bool { return s.current != nil }) {
+	if len(pinned) > 0 || slices.ContainsFunc(t.declaredWants(), func(s *want) bool { return s.current != nil }) {
 		addFlag("--allow-downgrade", Target{}, func(in *inputs) { in.opt.AllowDowngrade = true })
 	}
 	for _, key := range pinned {
@@ -309,7 +309,7 @@ func (t *explainer) addFlags() {
 // unknownTarget returns the upgrade target of s if the package does not have its version. Otherwise
 // it returns nil.
 func (t *explainer) unknownTarget(s *want) *Target {
-	target := t.b.w.named(s)
+	target := t.b.w.targetOf(s)
 	if target == nil || target.Version == "" || slices.Contains(t.publishedVersions(s), target.Version) {
 		return nil
 	}
@@ -364,14 +364,14 @@ func (t *explainer) pinnedTargets() []Target {
 			out = append(out, key)
 		}
 	}
-	for _, s := range t.declared() {
+	for _, s := range t.declaredWants() {
 		if s.current != nil {
 			add(s.current, s.pkg)
 		}
 	}
 	for _, x := range t.causes {
 		if c, ok := x.cause.(banCause); ok && c.why.kind == banPinned {
-			add(t.b.pinned[pkgKey{c.ns, c.pkg}].current, c.pkg)
+			add(t.b.undeclared[pkgKey{c.ns, c.pkg}].current, c.pkg)
 		}
 	}
 	return out
@@ -423,7 +423,7 @@ func (t *explainer) addSettings() {
 // addNamespaces adds remedies that move a declared subscription to another namespace: an existing
 // one, or a new one whose OperatorGroup watches only that namespace.
 func (t *explainer) addNamespaces() {
-	for _, s := range t.declared() {
+	for _, s := range t.declaredWants() {
 		addMove := func(ns, text string, change func(*inputs)) {
 			t.add(remedy{Change: explain.Change{At: s.pos(declare.FieldNamespace).String(), Text: text}, apply: func(in *inputs) {
 				in.subscription(s.key()).Namespace = ns

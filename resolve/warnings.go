@@ -17,14 +17,14 @@ func (w *world) reportRound(r *round) {
 	for _, root := range r.b.roots {
 		s := root.want
 		id, ok := r.picks[s]
-		if s == nil || !ok || len(root.opts.of) == 0 {
+		if s == nil || !ok || len(root.opts.list) == 0 {
 			continue
 		}
 		got := r.b.atoms[id]
-		switch first := root.opts.of[0]; {
+		switch first := root.opts.list[0]; {
 		case s.current == nil && first.entry != nil && first.entry.Name() != got.bundle():
 			w.warnFor(s, "fallback", fmt.Sprintf("%s is resolved to %s, %s below %s: %s", s.title(), got.bundle(),
-				diag.Count(countSteps(root.opts.of, got.bundle()), "version"), first.entry.Name(), r.whyNotChosen(root, first.entry.Name())))
+				diag.Count(countSteps(root.opts.list, got.bundle()), "version"), first.entry.Name(), r.whyNotChosen(root, first.entry.Name())))
 		case first.current != nil && got.inst == nil && got.bundle() != s.current.bundle:
 			w.warnFor(s, "moved", fmt.Sprintf("%s is upgraded from %s to %s along with the requested upgrades: %s", s.title(), s.current.bundle, got.bundle(),
 				r.whyNotChosen(root, s.current.bundle)))
@@ -106,7 +106,7 @@ func (r *round) findObstacle(root root, of []int) obstacle {
 	var out obstacle
 	t := r.b.newExplainer(p, res.Core)
 	for _, x := range t.causes {
-		if c, ok := x.cause.(banCause); ok && c.why.kind == banAgainst {
+		if c, ok := x.cause.(banCause); ok && c.why.kind == banObjection {
 			out.refused = append(out.refused, c.ns+"/"+c.pkg)
 		}
 	}
@@ -242,8 +242,7 @@ func (w *world) reportCannotRun(i *installed, s *want) {
 }
 
 // reportUnchecked warns about checks that are skipped because a version of the cluster is not set,
-// or because it has no patch.
-// It implements Rule 7.
+// or because it has no patch. It implements Rule 7.
 func (w *world) reportUnchecked(st *state) {
 	kube, shift := 0, 0
 	for _, i := range st.installed {

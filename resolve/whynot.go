@@ -123,20 +123,20 @@ func (q *question) answer() (*explain.Obstacles, error) {
 	if len(offered) > 0 {
 		forced = offered
 	}
-	told, err := q.explainConflict(forced)
+	explainer, err := q.explainConflict(forced)
 	if err != nil {
 		return nil, err
 	}
 	remedies := q.availableChanges()
-	if told != nil {
-		q.out.Conflict = told.conflict()
+	if explainer != nil {
+		q.out.Conflict = explainer.conflict()
 		for _, l := range q.out.Conflict.Chain {
 			q.out.Reasons = append(q.out.Reasons, strings.Repeat("\t", l.Depth)+l.Text)
 		}
-		remedies = append(remedies, told.remedies()...)
+		remedies = append(remedies, explainer.remedies()...)
 	}
 	q.out.Changes, q.out.Tried = tryRemedies(remedies, maxTries/3, q.pinsVersion)
-	if told != nil {
+	if explainer != nil {
 		q.out.Conflict.Changes, q.out.Conflict.Tried = q.out.Changes, q.out.Tried
 	}
 	return q.out, nil
@@ -147,7 +147,7 @@ func (q *question) answer() (*explain.Obstacles, error) {
 func (q *question) addOfferObstacles() []*model.Entry {
 	opts := q.w.options(q.want)
 	var offered []*model.Entry
-	for _, o := range opts.of {
+	for _, o := range opts.list {
 		if o.entry != nil && slices.Contains(q.entries, o.entry) {
 			offered = append(offered, o.entry)
 		}
@@ -190,8 +190,8 @@ func (q *question) channelNames() []string {
 	return names
 }
 
-// explainConflict returns the explainer of the explainConflict that occurs if es are the only candidates of the
-// subscription, or nil if there is none. It relaxes the parties of unrelated conflicts.
+// explainConflict returns the explainer of the conflict that occurs if es are the only candidates of
+// the subscription, or nil if there is none. It relaxes the parties of unrelated conflicts.
 func (q *question) explainConflict(es []*model.Entry) (*explainer, error) {
 	w := *q.w
 	w.forced = map[*want][]*model.Entry{q.want: es}
@@ -214,9 +214,9 @@ func (q *question) explainConflict(es []*model.Entry) (*explainer, error) {
 // pinsVersion reports whether Resolve pins the version with the remedies applied, if the version is
 // named as a target.
 func (q *question) pinsVersion(rs []remedy) bool {
-	asking := *q.w
-	asking.opt.Upgrade, asking.opt.Named = false, []Target{{Namespace: q.target.Namespace, Package: q.target.Package, Version: q.out.Version}}
-	return trial{w: &asking, prev: q.prev}.pinnedWith(q.target, rs...) == q.out.Bundle
+	next := *q.w
+	next.opt.Upgrade, next.opt.Named = false, []Target{{Namespace: q.target.Namespace, Package: q.target.Package, Version: q.out.Version}}
+	return trial{w: &next, prev: q.prev}.pinnedWith(q.target, rs...) == q.out.Bundle
 }
 
 // availableChanges returns changes that may make the version available. It implements Rule 13.

@@ -21,7 +21,7 @@ type world struct {
 	namespaces     map[string]*installNamespace
 	visible        map[string][]*model.Catalog
 	entries        map[entriesKey][]*model.Entry
-	followers      map[string]*declare.Subscription // by operator: the declaration that replaces it
+	successors     map[string]*declare.Subscription // by operator: the declaration that replaces it
 	warnings       []diag.Warning
 	heldPromotions []HeldPromotion
 	forced         map[*want][]*model.Entry // for WhyNot: the only candidates, regardless of edges
@@ -160,14 +160,14 @@ func (w *world) catalogs(ns string) []*model.Catalog {
 			cats = append(cats, c)
 		}
 	}
-	away := func(c *model.Catalog) int {
+	distance := func(c *model.Catalog) int {
 		if c.ID().Namespace == ns {
 			return 0
 		}
 		return 1
 	}
 	slices.SortFunc(cats, func(a, b *model.Catalog) int {
-		return cmp.Or(cmp.Compare(b.Priority(), a.Priority()), cmp.Compare(away(a), away(b)),
+		return cmp.Or(cmp.Compare(b.Priority(), a.Priority()), cmp.Compare(distance(a), distance(b)),
 			strings.Compare(a.ID().Namespace, b.ID().Namespace), strings.Compare(a.ID().Name, b.ID().Name))
 	})
 	w.visible[ns] = cats

@@ -110,13 +110,13 @@ func Find(fsys fs.FS, pkg, name string) (fs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	unlikely := func(dir string) int {
+	rank := func(dir string) int {
 		if slices.Contains(strings.Split(dir, "/"), pkg) {
 			return 0
 		}
 		return 1
 	}
-	slices.SortStableFunc(dirs, func(a, b string) int { return cmp.Compare(unlikely(a), unlikely(b)) })
+	slices.SortStableFunc(dirs, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	var faults diag.List
 	for _, dir := range dirs {
 		m, err := loadMember(fsys, dir)

@@ -40,11 +40,11 @@ type packageManifest struct {
 // format a *.package.yaml names the head of each channel, and each directory below it contains
 // the manifests of one version. Packages returns v/x.yaml as v/manifests/x.yaml, byte for byte,
 // and generates the metadata. A version belongs to a channel if the head of the channel replaces
-// it, directly or transitively, or if a member of the channel skips it. Some versions belong to
-// no channel. The error is a diag.List of all faults, with file names of fsys.
+// it, directly or transitively, or if a member of the channel skips it. Versions that belong to no
+// channel are omitted. The error is a diag.List of all faults, with file names of fsys.
 func Packages(fsys fs.FS) (fs.FS, error) {
 	c := &conversion{fsys: fsys, out: filetree.New()}
-	packages := c.packages()
+	packages := c.readPackages()
 	for _, p := range packages {
 		c.convert(p)
 	}
@@ -57,7 +57,7 @@ func Packages(fsys fs.FS) (fs.FS, error) {
 	return c.out.FS(), nil
 }
 
-// Original returns the name before the conversion of a file returned by Packages.
+// Original returns the original name of a file that Packages returned.
 func Original(name string) string {
 	dir, file := path.Split(name)
 	if parent, ok := strings.CutSuffix(dir, "/manifests/"); ok {
@@ -74,8 +74,8 @@ type conversion struct {
 	faults diag.List
 }
 
-// packages decodes all *.package.yaml files.
-func (c *conversion) packages() []packageManifest {
+// readPackages decodes all *.package.yaml files.
+func (c *conversion) readPackages() []packageManifest {
 	var out []packageManifest
 	visited := 0
 	err := fs.WalkDir(c.fsys, ".", func(name string, e fs.DirEntry, err error) error {
@@ -92,7 +92,7 @@ func (c *conversion) packages() []packageManifest {
 			return fmt.Errorf("file name %w", err)
 		}
 		if e.Type().IsRegular() && isPackageFile(e.Name()) {
-			if p, ok := c.packageFile(name); ok {
+			if p, ok := c.readPackageFile(name); ok {
 				out = append(out, p)
 			}
 		}
@@ -107,7 +107,7 @@ func isPackageFile(name string) bool {
 	return ok && stem != "" && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }
 
-func (c *conversion) packageFile(name string) (packageManifest, bool) {
+func (c *conversion) readPackageFile(name string) (packageManifest, bool) {
 	p := packageManifest{pos: diag.Pos{File: name}}
 	before := len(c.faults)
 	data, err := fs.ReadFile(c.fsys, name)
@@ -141,7 +141,7 @@ type version struct {
 
 // convert writes the bundles of one package.
 func (c *conversion) convert(p packageManifest) {
-	versions := c.versions(p)
+	versions := c.readVersions(p)
 	for i, ch := range p.Channels {
 		at := fmt.Sprintf("channels[%d]", i)
 		switch {
@@ -154,7 +154,7 @@ func (c *conversion) convert(p packageManifest) {
 		}
 	}
 	for _, v := range versions {
-		c.write(p, v)
+		c.writeBundle(p, v)
 	}
 }
 
@@ -186,9 +186,9 @@ func (v *version) addChannel(channel string) {
 	}
 }
 
-// versions reads the directories of manifests below a package file. Its keys are the names of
+// readVersions reads the directories of manifests below a package file. Its keys are the names of
 // their ClusterServiceVersions.
-func (c *conversion) versions(p packageManifest) map[string]*version {
+func (c *conversion) readVersions(p packageManifest) map[string]*version {
 	out := map[string]*version{}
 	root := path.Dir(p.pos.File)
 	err := fs.WalkDir(c.fsys, root, func(dir string, e fs.DirEntry, err error) error {
@@ -198,7 +198,7 @@ func (c *conversion) versions(p packageManifest) map[string]*version {
 		if strings.HasPrefix(e.Name(), ".") && dir != "." {
 			return fs.SkipDir
 		}
-		v, err := c.version(dir, p.Name)
+		v, err := c.readVersion(dir, p.Name)
 		if err != nil {
 			c.faults.Add(diag.Pos{File: dir}, diag.PrefixPositions(dir, err))
 		}
@@ -217,9 +217,9 @@ func (c *conversion) versions(p packageManifest) map[string]*version {
 	return out
 }
 
-// version reads the manifests in one directory. It returns nil if they contain no
+// readVersion reads the manifests in one directory. It returns nil if they contain no
 // ClusterServiceVersion.
-func (c *conversion) version(dir, pkg string) (*version, error) {
+func (c *conversion) readVersion(dir, pkg string) (*version, error) {
 	entries, err := fs.ReadDir(c.fsys, dir)
 	if err != nil {
 		return nil, err
@@ -257,8 +257,8 @@ func (c *conversion) version(dir, pkg string) (*version, error) {
 	return v, nil
 }
 
-// write writes one version as a bundle.
-func (c *conversion) write(p packageManifest, v *version) {
+// writeBundle writes one version as a bundle.
+func (c *conversion) writeBundle(p packageManifest, v *version) {
 	if len(v.channels) == 0 {
 		return // it belongs to no channel
 	}

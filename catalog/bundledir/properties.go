@@ -38,7 +38,7 @@ func bundleProperties(b *bundle.Bundle, pos diag.Pos) ([]model.Property, error) 
 	s.addProvided(b)
 	s.addRequired(b.CSV)
 	for _, d := range b.Dependencies {
-		s.addChecked(d, model.Dependency)
+		s.addConverted(d, model.Dependency)
 	}
 	for _, p := range b.Properties {
 		s.addGiven(p)
@@ -88,13 +88,13 @@ func (s *propertySet) addRequired(csv *bundle.CSV) {
 // because bundleProperties generates that.
 func (s *propertySet) addGiven(p model.Property) {
 	if p.Type != model.TypePackage {
-		s.addChecked(p, model.CanonicalProperty)
+		s.addConverted(p, model.CanonicalProperty)
 	}
 }
 
-// addChecked adds a property after validation.
-func (s *propertySet) addChecked(given model.Property, as func(model.Property) (model.Property, error)) {
-	p, err := as(given)
+// addConverted adds the result of convert, or its error as a fault.
+func (s *propertySet) addConverted(given model.Property, convert func(model.Property) (model.Property, error)) {
+	p, err := convert(given)
 	if err != nil {
 		s.faults.Addf(s.pos, "property %q: %w", given.Type, err)
 		return

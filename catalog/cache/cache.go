@@ -78,8 +78,8 @@ type CatalogSet struct {
 	broken  map[model.ID]error
 }
 
-// Open opens catalogs. It records a catalog that cannot be opened as broken, and leaves the
-// decision to the caller. digests requests the digests of the catalogs; for directories, this
+// Open opens catalogs. It records a catalog that cannot be opened as broken; the caller decides
+// whether that is an error. digests requests the digests of the catalogs; for directories, this
 // hashes all files.
 func (c *Cache) Open(ctx context.Context, cats []Catalog, digests bool) *CatalogSet {
 	set := &CatalogSet{broken: map[model.ID]error{}}
@@ -115,8 +115,8 @@ func (set *CatalogSet) Close() {
 	}
 }
 
-// Pick returns the catalogs with the packages that pick selects, and the names of all packages.
-// If it detects a damaged index, it loads the whole catalog instead.
+// Pick returns an index of the catalogs, with the packages that pick selects and the names of all
+// packages. If the stored index of a catalog is damaged, it loads the whole catalog instead.
 func (set *CatalogSet) Pick(ctx context.Context, pick Picker) (*model.Index, error) {
 	for {
 		cats, err := set.tryPick(pick)

@@ -86,7 +86,7 @@ func (c *closure) addRequired(want model.Needs) {
 		n := c.queue[len(c.queue)-1]
 		c.queue = c.queue[:len(c.queue)-1]
 		if n.Anything {
-			c.all()
+			c.chooseAll()
 			return
 		}
 		for _, g := range n.APIs {
@@ -150,7 +150,7 @@ func (c *closure) choose(i int, numbers ...int) {
 	}
 }
 
-func (c *closure) all() {
+func (c *closure) chooseAll() {
 	for i := range c.chosen {
 		for k := range c.chosen[i] {
 			c.chosen[i][k] = true

@@ -112,8 +112,8 @@ func rowOf(p *model.Package) row {
 	return r
 }
 
-// OpenIndex opens the index of size bytes in r. It returns an error if the index was written
-// with another key.
+// OpenIndex opens the index of size bytes in r. It returns an error if the index is
+// damaged or was written with another key.
 func OpenIndex(r io.ReaderAt, size int64, key string) (*Index, error) {
 	x := &Index{entries: map[string]*zip.File{}}
 	z, err := zip.NewReader(r, size)

@@ -69,7 +69,8 @@ func (b *catalogReader) dropIndex() {
 	b.index, b.file = nil, nil
 }
 
-// openIndex opens the index for the current state of the catalog and reports whether it exists.
+// openIndex opens the index for the current state of the catalog and reports whether there is a
+// valid one.
 func (b *catalogReader) openIndex() bool {
 	f, size, err := b.cache.Store.OpenFile(indexKind, b.source.Name)
 	if err != nil {

@@ -78,7 +78,7 @@ func (b *builder) add(o *object, sel *selector) {
 		return
 	}
 	if sel != nil {
-		sel.take(o)
+		sel.record(o)
 		return
 	}
 	if o.schema == "" {
@@ -93,14 +93,14 @@ func (b *builder) add(o *object, sel *selector) {
 	case schemaPackage:
 		b.declare(model.PackageData{Name: o.name, DefaultChannel: o.defaultChannel, Description: o.description, Pos: o.pos})
 	case schemaChannel:
-		p := b.get(o.pkg)
+		p := b.getOrAdd(o.pkg)
 		p.Channels = append(p.Channels, model.ChannelData{Name: o.name, Entries: o.entries, Pos: o.pos})
 	case schemaBundle:
 		o.bundle.Name, o.bundle.Pos = o.name, o.pos
 		if o.bundle.Embedded {
 			o.bundle.Span = o.span
 		}
-		p := b.get(o.pkg)
+		p := b.getOrAdd(o.pkg)
 		p.Bundles = append(p.Bundles, o.bundle)
 	case schemaDeprecations:
 		if first, ok := b.deprecated[o.pkg]; ok {
@@ -108,7 +108,7 @@ func (b *builder) add(o *object, sel *selector) {
 		}
 		b.deprecated[o.pkg] = o.pos
 		if len(o.deprecations) > 0 { // an empty olm.deprecations is not an object of the package
-			p := b.get(o.pkg)
+			p := b.getOrAdd(o.pkg)
 			p.Deprecations = append(p.Deprecations, o.deprecations...)
 		}
 	case schemaLifecycles:
@@ -116,7 +116,7 @@ func (b *builder) add(o *object, sel *selector) {
 		if l := &o.lifecycle; len(l.Versions)+len(l.Faults) == 0 {
 			l.Faults = []model.LifecycleFault{{Pos: o.pos, Msg: "no versions"}}
 		}
-		p := b.get(o.pkg)
+		p := b.getOrAdd(o.pkg)
 		p.Lifecycles = append(p.Lifecycles, o.lifecycle)
 	}
 }

@@ -20,7 +20,7 @@ type codec[T any] struct {
 func textCodec(limit int) codec[string] {
 	return codec[string]{
 		read:  func(d *decoder, into *string) { *into = d.text(limit) },
-		write: func(e *encoder, from *string) { e.token(jsontext.String(*from)) },
+		write: func(e *encoder, from *string) { e.writeToken(jsontext.String(*from)) },
 		empty: func(from *string) bool { return *from == "" },
 	}
 }
@@ -36,11 +36,11 @@ func listCodec[T any](most int, each codec[T]) codec[[]T] {
 			})
 		},
 		write: func(e *encoder, from *[]T) {
-			e.token(jsontext.BeginArray)
+			e.writeToken(jsontext.BeginArray)
 			for i := range *from {
 				each.write(e, &(*from)[i])
 			}
-			e.token(jsontext.EndArray)
+			e.writeToken(jsontext.EndArray)
 		},
 		empty: func(from *[]T) bool { return len(*from) == 0 },
 		shape: &yamlnode.Filter{Items: each.shape},
@@ -95,9 +95,9 @@ func unknownFields[T any]() member[T] {
 	})
 }
 
-// field decodes the value of a field. The codec unknownFields, if it is the last member, handles
-// unknown fields; otherwise they are skipped.
-func (ms members[T]) field(d *decoder, into *T, name []byte) {
+// decodeField decodes the value of a field. The codec unknownFields, if it is the last member,
+// handles unknown fields; otherwise they are skipped.
+func (ms members[T]) decodeField(d *decoder, into *T, name []byte) {
 	for i := range ms {
 		if string(name) == ms[i].name || ms[i].name == "" {
 			at := step{name: ms[i].name}
@@ -117,17 +117,17 @@ func (ms members[T]) field(d *decoder, into *T, name []byte) {
 func (ms members[T]) codec() codec[T] {
 	return codec[T]{
 		read: func(d *decoder, into *T) {
-			d.fields(func(name []byte) { ms.field(d, into, name) })
+			d.fields(func(name []byte) { ms.decodeField(d, into, name) })
 		},
 		write: func(e *encoder, from *T) {
-			e.token(jsontext.BeginObject)
+			e.writeToken(jsontext.BeginObject)
 			for i := range ms {
 				if m := &ms[i]; m.omit == nil || !m.omit(from) {
-					e.token(jsontext.String(m.name))
+					e.writeToken(jsontext.String(m.name))
 					m.write(e, from)
 				}
 			}
-			e.token(jsontext.EndObject)
+			e.writeToken(jsontext.EndObject)
 		},
 		empty: func(from *T) bool {
 			return !slices.ContainsFunc(ms, func(m member[T]) bool { return !m.empty(from) })

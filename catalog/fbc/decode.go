@@ -104,7 +104,7 @@ func (d *decoder) decodeObjects() error {
 		switch kind := d.in.kind(); kind {
 		case '{':
 			d.from = d.in.nextOffset()
-			o, err := d.object(d.nextPos(), "")
+			o, err := d.decodeObject(d.nextPos(), "")
 			if err != nil {
 				return d.wrapSyntaxError(err)
 			}
@@ -163,18 +163,18 @@ func (d *decoder) wrapSyntaxError(err error) error {
 	}
 }
 
-// heldField is a field that precedes the field schema of its object.
-type heldField struct {
+// earlyField is a field that precedes the field schema of its object.
+type earlyField struct {
 	name string
 	raw  []byte
 }
 
-// object decodes the object at pos. The result is valid until the next call. schema is empty if
+// decodeObject decodes the object at pos. The result is valid until the next call. schema is empty if
 // it is unknown.
-func (d *decoder) object(pos diag.Pos, schema string) (*object, error) {
+func (d *decoder) decodeObject(pos diag.Pos, schema string) (*object, error) {
 	o := &d.b.object
 	*o = object{pos: pos, schema: schema}
-	var early []heldField
+	var early []earlyField
 	for d.in.enter(); d.in.more(); {
 		name := d.in.name()
 		switch {
@@ -183,11 +183,11 @@ func (d *decoder) object(pos diag.Pos, schema string) (*object, error) {
 			o.schema = d.text(maxName)
 			d.path = d.path[:0]
 		case o.schema == "":
-			m := heldField{name: string(name)} // copy: name is valid only until the next read
+			m := earlyField{name: string(name)} // copy: name is valid only until the next read
 			m.raw = bytes.Clone(d.in.raw())
 			early = append(early, m)
 		default:
-			d.b.codecs.schemas[o.schema].field(d, o, name)
+			d.b.codecs.schemas[o.schema].decodeField(d, o, name)
 		}
 	}
 	if err := d.in.failed(); err != nil {
@@ -206,13 +206,13 @@ func (d *decoder) span() model.Span {
 }
 
 // decodeEarly decodes the fields that precede the field schema.
-func (d *decoder) decodeEarly(o *object, members []heldField) error {
+func (d *decoder) decodeEarly(o *object, members []earlyField) error {
 	if o.schema == "" {
 		return nil
 	}
 	for _, m := range members {
 		sub := d.b.newTextDecoder(d.file, o.pos, m.raw, d.sel)
-		if d.b.codecs.schemas[o.schema].field(sub, o, []byte(m.name)); sub.in.failed() != nil {
+		if d.b.codecs.schemas[o.schema].decodeField(sub, o, []byte(m.name)); sub.in.failed() != nil {
 			return sub.in.failed()
 		}
 	}
@@ -262,7 +262,7 @@ func (d *decoder) text(limit int) string {
 func (d *decoder) fault(pos diag.Pos, format string, args ...any) {
 	if d.tolerated == nil {
 		d.b.faults.Addf(pos, format, args...)
-	} else if len(*d.tolerated) < maxAside {
+	} else if len(*d.tolerated) < maxTolerated {
 		*d.tolerated = append(*d.tolerated, model.LifecycleFault{Pos: pos, Msg: fmt.Sprintf(format, args...)})
 	}
 }

@@ -16,14 +16,14 @@ import (
 // Encode writes c as JSON objects in the order of opm: by package, and in each package the
 // olm.package, its channels, bundles, deprecations and lifecycles, each sorted by name. objects
 // returns the manifests to embed in a bundle; it may be nil, or return none. A bundle without
-// manifests gets an olm.csv.metadata property from its Metadata. In that case Decode returns c
-// again, except for positions, fields that the caller sets, and lifecycles with a fault. The
-// output is deterministic.
+// manifests gets an olm.csv.metadata property from its Metadata. If no bundle has manifests,
+// Decode returns c again, except for positions, fields that the caller sets, and lifecycles with a
+// fault. The output is deterministic.
 func Encode(w io.Writer, c model.Content, objects func(pkg, bundle string) ([][]byte, error)) error {
 	e := &encoder{enc: jsontext.NewEncoder(w, jsontext.WithIndent("    "), jsontext.AllowDuplicateNames(false)), objects: objects, codecs: newCodecs()}
 	packages := slices.SortedFunc(slices.Values(c.Packages), func(a, b model.PackageData) int { return strings.Compare(a.Name, b.Name) })
 	for i := range packages {
-		if err := e.pkg(&packages[i]); err != nil {
+		if err := e.encodePackage(&packages[i]); err != nil {
 			return fmt.Errorf("writing package %q: %w", packages[i].Name, err)
 		}
 	}
@@ -38,30 +38,30 @@ type encoder struct {
 	err     error
 }
 
-func (e *encoder) pkg(p *model.PackageData) error {
+func (e *encoder) encodePackage(p *model.PackageData) error {
 	if !p.Undeclared {
-		e.object(&object{schema: schemaPackage, name: p.Name, defaultChannel: p.DefaultChannel, description: p.Description})
+		e.encodeObject(&object{schema: schemaPackage, name: p.Name, defaultChannel: p.DefaultChannel, description: p.Description})
 	}
 	for _, ch := range slices.SortedFunc(slices.Values(p.Channels), func(a, b model.ChannelData) int { return strings.Compare(a.Name, b.Name) }) {
-		e.object(&object{schema: schemaChannel, pkg: p.Name, name: ch.Name, entries: ch.Entries})
+		e.encodeObject(&object{schema: schemaChannel, pkg: p.Name, name: ch.Name, entries: ch.Entries})
 	}
 	for _, b := range slices.SortedFunc(slices.Values(p.Bundles), func(a, b model.BundleData) int { return strings.Compare(a.Name, b.Name) }) {
-		if err := e.bundle(p.Name, b); err != nil {
+		if err := e.encodeBundle(p.Name, b); err != nil {
 			return fmt.Errorf("bundle %q: %w", b.Name, err)
 		}
 	}
 	if len(p.Deprecations) > 0 {
-		e.object(&object{schema: schemaDeprecations, pkg: p.Name, deprecations: p.Deprecations})
+		e.encodeObject(&object{schema: schemaDeprecations, pkg: p.Name, deprecations: p.Deprecations})
 	}
 	for _, l := range p.Lifecycles {
 		if len(l.Faults) == 0 {
-			e.object(&object{schema: schemaLifecycles, pkg: p.Name, lifecycle: l})
+			e.encodeObject(&object{schema: schemaLifecycles, pkg: p.Name, lifecycle: l})
 		}
 	}
 	return e.err
 }
 
-func (e *encoder) bundle(pkg string, b model.BundleData) error {
+func (e *encoder) encodeBundle(pkg string, b model.BundleData) error {
 	var manifests [][]byte
 	if e.objects != nil {
 		var err error
@@ -83,19 +83,19 @@ func (e *encoder) bundle(pkg string, b model.BundleData) error {
 		}
 		b.Properties = append(b.Properties, model.Property{Type: model.TypeMetadata, Value: value.Bytes()})
 	}
-	e.object(&object{schema: schemaBundle, pkg: pkg, name: b.Name, bundle: b})
+	e.encodeObject(&object{schema: schemaBundle, pkg: pkg, name: b.Name, bundle: b})
 	return e.err
 }
 
-func (e *encoder) object(o *object) { e.codecs.schemas[o.schema].codec().write(e, o) }
+func (e *encoder) encodeObject(o *object) { e.codecs.schemas[o.schema].codec().write(e, o) }
 
-func (e *encoder) value(v []byte) {
+func (e *encoder) writeValue(v []byte) {
 	if e.err == nil {
 		e.err = e.enc.WriteValue(v)
 	}
 }
 
-func (e *encoder) token(t jsontext.Token) {
+func (e *encoder) writeToken(t jsontext.Token) {
 	if e.err == nil {
 		e.err = e.enc.WriteToken(t)
 	}

@@ -122,7 +122,7 @@ func checkLifecycle(t *testing.T, data []byte, l model.LifecycleData) {
 		err := model.CheckMinor(v.Name)
 		for i, p := range v.Phases {
 			if err = errors.Join(err, p.Check()); i > 0 {
-				err = errors.Join(err, p.Follows(v.Phases[i-1]))
+				err = errors.Join(err, p.CheckFollows(v.Phases[i-1]))
 			}
 		}
 		if err != nil || len(v.Phases) == 0 {

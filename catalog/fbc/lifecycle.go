@@ -61,7 +61,7 @@ func phasesCodec() codec[[]model.SupportPhase] {
 			if phase.read(d, &(*into)[n]); n == 0 || len(*d.tolerated) > faults {
 				return
 			}
-			if err := (*into)[n].Follows((*into)[n-1]); err != nil {
+			if err := (*into)[n].CheckFollows((*into)[n-1]); err != nil {
 				d.fault(pos, "%s: %v", d.pathText(), err)
 			}
 		})
@@ -155,8 +155,8 @@ func checkedCodec[T any](f codec[T], check func(*T) error) codec[T] {
 }
 
 // checkPresent returns an error for a missing required field.
-func checkPresent(name string, is bool) error {
-	if !is {
+func checkPresent(name string, missing bool) error {
+	if !missing {
 		return nil
 	}
 	return fmt.Errorf("%s is missing", name)

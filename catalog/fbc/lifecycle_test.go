@@ -105,7 +105,7 @@ func TestLifecycleFaults(t *testing.T) {
 				t.Errorf("packages %q, want one", names)
 			}
 			got := ""
-			if err := cat.Strict(); err != nil {
+			if err := cat.StrictFaults(); err != nil {
 				got = strings.ReplaceAll(err.Error(), "io.openshift.operators.lifecycles.v1alpha1 of package \"a\": ", "")
 				got = strings.TrimPrefix(strings.ReplaceAll("\n"+got, "\nf:", "\n"), "\n")
 			}
@@ -143,7 +143,7 @@ func TestLifecycleLimits(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		faults := c.Packages[0].Lifecycles[0].Faults
-		if len(faults) == 0 || len(faults) > maxAside {
+		if len(faults) == 0 || len(faults) > maxTolerated {
 			t.Errorf("%s: %d faults", name, len(faults))
 		}
 		for _, f := range faults {

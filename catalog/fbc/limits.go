@@ -14,8 +14,8 @@ const (
 	maxValue      = 1 << 20 // bytes of a property
 	maxText       = 64 << 10
 	maxName       = 1024
-	maxFaults     = 500  // faults in a report; further ones are counted
-	maxAside      = 20   // tolerated faults of a document
+	maxFaults     = 500  // faults in a report
+	maxTolerated  = 20   // tolerated faults of a document
 	maxReleases   = 1000 // of a lifecycle document
 	maxPhases     = 100  // of a release
 	maxPlatforms  = 10   // of a release

@@ -15,8 +15,8 @@ type packages struct {
 	duplicates []model.PackageData // additional olm.package objects of declared packages
 }
 
-// get returns the package with a name, after adding it if necessary.
-func (ps *packages) get(name string) *model.PackageData {
+// getOrAdd returns the package with a name, after adding it if necessary.
+func (ps *packages) getOrAdd(name string) *model.PackageData {
 	p, ok := ps.byName[name]
 	if !ok {
 		if ps.byName == nil {
@@ -31,7 +31,7 @@ func (ps *packages) get(name string) *model.PackageData {
 // declare adds an olm.package. If a package is declared several times, the olm.package with the
 // first position gets all contents.
 func (ps *packages) declare(declared model.PackageData) {
-	p := ps.get(declared.Name)
+	p := ps.getOrAdd(declared.Name)
 	first, second := *p, declared
 	if p.Undeclared || declared.Pos.Compare(p.Pos) < 0 {
 		first, second = declared, *p

@@ -97,7 +97,7 @@ func eachFile(fsys fs.FS, read func(name string) error, fault func(name string, 
 		case e.Name() == ignoreFile:
 			return nil
 		case e.Type()&fs.ModeSymlink != 0:
-			fault(name, errors.New("symbolic links in a catalog are not followed: list it in .indexignore to ignore it"))
+			fault(name, errors.New("symbolic links in a catalog are not followed: list the link in .indexignore to ignore it"))
 			return nil
 		case !e.Type().IsRegular():
 			fault(name, errors.New("not a regular file"))

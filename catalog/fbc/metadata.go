@@ -51,11 +51,11 @@ func metadataCodecs() (metadata, csv codec[rawMetadata]) {
 				*into = d.in.kind() == 't'
 				d.in.skip()
 			},
-			write: func(e *encoder, from *bool) { e.token(jsontext.Bool(*from)) },
+			write: func(e *encoder, from *bool) { e.writeToken(jsontext.Bool(*from)) },
 		}),
 	}.codec())
 	annotations := codec[rawMetadata]{
-		read: (*decoder).annotations, write: (*encoder).annotations,
+		read: (*decoder).decodeAnnotations, write: (*encoder).encodeAnnotations,
 		empty: func(t *rawMetadata) bool { return len(t.Annotations) == 0 && t.Description == "" },
 		shape: &yamlnode.Filter{Field: func(name []byte) (*yamlnode.Filter, bool) {
 			return nil, string(name) == "description" || model.KeepsAnnotation(string(name))
@@ -65,7 +65,7 @@ func metadataCodecs() (metadata, csv codec[rawMetadata]) {
 		optionalField("annotations", sameValue, annotations),
 		optionalField("crdDescriptions", sameValue, definitions),
 		readOnlyField("customresourcedefinitions", sameValue, definitions),
-		readOnlyField("description", sameValue, codec[rawMetadata]{read: (*decoder).longDescription, shape: &yamlnode.Filter{Text: func(s []byte) []byte { return truncateText(s, longEnough) }}}),
+		readOnlyField("description", sameValue, codec[rawMetadata]{read: (*decoder).decodeLongDescription, shape: &yamlnode.Filter{Text: func(s []byte) []byte { return truncateText(s, longEnough) }}}),
 		optionalField("displayName", func(t *rawMetadata) *string { return &t.DisplayName }, textCodec(maxText)),
 		optionalField("installModes", func(t *rawMetadata) *[]mode { return &t.modes }, codec[[]mode]{
 			read: func(d *decoder, into *[]mode) {
@@ -86,8 +86,8 @@ func metadataCodecs() (metadata, csv codec[rawMetadata]) {
 	}.codec()
 }
 
-// annotations decodes the annotations for which model.KeepsAnnotation returns true.
-func (d *decoder) annotations(t *rawMetadata) {
+// decodeAnnotations decodes the annotations for which model.KeepsAnnotation returns true.
+func (d *decoder) decodeAnnotations(t *rawMetadata) {
 	d.fields(func(text []byte) {
 		name := d.b.intern(text)
 		if name != "description" && !model.KeepsAnnotation(name) {
@@ -109,24 +109,24 @@ func (d *decoder) annotations(t *rawMetadata) {
 	})
 }
 
-// annotations encodes the non-empty annotations, the description first.
-func (e *encoder) annotations(t *rawMetadata) {
-	e.token(jsontext.BeginObject)
+// encodeAnnotations encodes the non-empty annotations, the description first.
+func (e *encoder) encodeAnnotations(t *rawMetadata) {
+	e.writeToken(jsontext.BeginObject)
 	if t.Description != "" {
-		e.token(jsontext.String("description"))
-		e.token(jsontext.String(t.Description))
+		e.writeToken(jsontext.String("description"))
+		e.writeToken(jsontext.String(t.Description))
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Annotations)) {
-		e.token(jsontext.String(name))
-		e.token(jsontext.String(t.Annotations[name]))
+		e.writeToken(jsontext.String(name))
+		e.writeToken(jsontext.String(t.Annotations[name]))
 	}
-	e.token(jsontext.EndObject)
+	e.writeToken(jsontext.EndObject)
 }
 
-// longDescription decodes the first line of the description in a CSV, unless an annotation
+// decodeLongDescription decodes the first line of the description in a CSV, unless an annotation
 // contains a short one. Because a description may be very long, and most versions of a package
 // share it, the last result is cached.
-func (d *decoder) longDescription(t *rawMetadata) {
+func (d *decoder) decodeLongDescription(t *rawMetadata) {
 	if d.in.kind() != '"' || t.short {
 		d.in.skip()
 		return
@@ -140,8 +140,8 @@ func (d *decoder) longDescription(t *rawMetadata) {
 	t.Description = b.short
 }
 
-// metadata decodes the metadata of a bundle with codec f.
-func (d *decoder) metadata(f codec[rawMetadata], t *rawMetadata) model.Metadata {
+// decodeMetadata decodes the metadata of a bundle with codec f.
+func (d *decoder) decodeMetadata(f codec[rawMetadata], t *rawMetadata) model.Metadata {
 	d.lenient = true
 	f.read(d, t)
 	d.lenient = false
@@ -196,7 +196,7 @@ func manifestMetadata(b *builder, data []byte) (model.Metadata, bool) {
 	}
 	b.inner.resetBytes(text)
 	var t rawMetadata
-	m := (&decoder{in: b.inner, whole: true, b: b}).metadata(b.codecs.csv, &t)
+	m := (&decoder{in: b.inner, whole: true, b: b}).decodeMetadata(b.codecs.csv, &t)
 	return m, t.kind == kindCSV && b.inner.failed() == nil
 }
 

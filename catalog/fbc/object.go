@@ -137,7 +137,7 @@ func positionedCodec[T any](pos func(*T) *diag.Pos, f codec[T]) codec[T] {
 func (f *codecs) properties() codec[object] {
 	each := members[model.Property]{
 		fieldAt("type", func(p *model.Property) *string { return &p.Type }, textCodec(maxName)),
-		fieldAt("value", sameValue, codec[model.Property]{write: func(e *encoder, p *model.Property) { e.value(p.Value) }}),
+		fieldAt("value", sameValue, codec[model.Property]{write: func(e *encoder, p *model.Property) { e.writeValue(p.Value) }}),
 	}
 	all := listCodec(maxProperties, each.codec())
 	typ := &yamlnode.Filter{Text: func(s []byte) []byte {
@@ -151,7 +151,7 @@ func (f *codecs) properties() codec[object] {
 		return f.metadata.shape.Field(name)
 	}}
 	return codec[object]{
-		read:  func(d *decoder, o *object) { d.items(maxProperties, func(int) { d.property(o) }) },
+		read:  func(d *decoder, o *object) { d.items(maxProperties, func(int) { d.decodeProperty(o) }) },
 		write: func(e *encoder, o *object) { all.write(e, &o.bundle.Properties) },
 		shape: &yamlnode.Filter{Items: &yamlnode.Filter{Open: func() { f.isMetadata = false }, Field: func(name []byte) (*yamlnode.Filter, bool) {
 			switch string(name) {

@@ -12,10 +12,10 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// property decodes one property of a bundle: {type, value}.
-func (d *decoder) property(o *object) {
+// decodeProperty decodes one property of a bundle: {type, value}.
+func (d *decoder) decodeProperty(o *object) {
 	var typ string
-	var held []byte // a value that precedes its type
+	var early []byte // a value that precedes its type
 	valued := false
 	pos := d.nextPos()
 	d.fields(func(name []byte) {
@@ -27,19 +27,19 @@ func (d *decoder) property(o *object) {
 		case string(name) != "value":
 			d.in.skip()
 		case typ == "":
-			valued, held = true, bytes.Clone(d.in.raw())
+			valued, early = true, bytes.Clone(d.in.raw())
 		default:
 			valued = true
-			d.value(o, typ)
+			d.decodeValue(o, typ)
 		}
 		d.path = d.path[:len(d.path)-1]
 	})
 	switch {
 	case d.in.failed() != nil:
-	case held != nil:
-		sub := d.b.newTextDecoder(d.file, pos, held, d.sel)
+	case early != nil:
+		sub := d.b.newTextDecoder(d.file, pos, early, d.sel)
 		sub.path = append(slices.Clone(d.path), step{name: "value"})
-		if sub.value(o, typ); sub.in.failed() != nil {
+		if sub.decodeValue(o, typ); sub.in.failed() != nil {
 			d.in.fail(sub.in.failed())
 		}
 	case !valued:
@@ -47,17 +47,17 @@ func (d *decoder) property(o *object) {
 	}
 }
 
-// value decodes the value of a property of type typ.
-func (d *decoder) value(o *object, typ string) {
+// decodeValue decodes the value of a property of type typ.
+func (d *decoder) decodeValue(o *object, typ string) {
 	switch typ {
 	case model.TypeObject:
 		o.bundle.Embedded = true
 		d.in.kind()
 		pos := d.nextPos()
-		d.fields(func(name []byte) { d.bundleObject(o, pos, name) })
+		d.fields(func(name []byte) { d.decodeBundleObject(o, pos, name) })
 		return
 	case model.TypeMetadata:
-		o.csv, o.bundle.Metadata = true, d.metadata(d.b.codecs.metadata, &rawMetadata{})
+		o.csv, o.bundle.Metadata = true, d.decodeMetadata(d.b.codecs.metadata, &rawMetadata{})
 		return
 	}
 	raw := d.in.raw()
@@ -70,9 +70,8 @@ func (d *decoder) value(o *object, typ string) {
 	}
 }
 
-// bundleObject decodes a field of an embedded manifest at pos: {data:
-// base64}, or {ref: file}.
-func (d *decoder) bundleObject(o *object, pos diag.Pos, name []byte) {
+// decodeBundleObject decodes a field of an embedded manifest at pos: {data: base64}, or {ref: file}.
+func (d *decoder) decodeBundleObject(o *object, pos diag.Pos, name []byte) {
 	switch string(name) {
 	case "data":
 		if d.in.kind() != '"' {
@@ -108,8 +107,8 @@ func (d *decoder) decodeEmbedded(o *object) error {
 	}
 }
 
-// decodeEmbeddedCSV sets the bundle's metadata if the manifest is its CSV. It looks at the beginning
-// of the manifest first, to avoid decoding large CRDs.
+// decodeEmbeddedCSV sets the metadata of the bundle if the manifest is its CSV. It first checks the
+// beginning of the manifest, to avoid decoding large CRDs.
 func (d *decoder) decodeEmbeddedCSV(o *object) error {
 	const look = 4096 // a multiple of four, so that base64 can be split there
 	text := d.in.text()

@@ -28,7 +28,7 @@ func (s *selector) canMatch(o *object) bool {
 	return (o.name == "" || o.name == s.bundle) && (o.pkg == "" || o.pkg == s.pkg)
 }
 
-func (s *selector) take(o *object) {
+func (s *selector) record(o *object) {
 	if o.schema == schemaBundle && o.pkg == s.pkg && o.name == s.bundle {
 		s.found, s.file, s.manifests = true, o.pos.File, o.manifests
 	}
@@ -104,13 +104,13 @@ func (s *selector) search(fsys fs.FS) error {
 	if err != nil {
 		return err
 	}
-	likely := func(name string) int {
+	rank := func(name string) int {
 		if strings.Contains(name, s.pkg) {
 			return 0
 		}
 		return 1
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return likely(a) - likely(b) })
+	slices.SortStableFunc(names, func(a, b string) int { return rank(a) - rank(b) })
 	t := &byteCounter{}
 	b := newBuilder()
 	for _, name := range names {

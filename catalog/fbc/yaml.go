@@ -43,7 +43,7 @@ func (b *builder) decodeYAML(file string, text *yamlnode.Document, sel *selector
 	pos := text.Pos(0)
 	b.written.resetBytes(text.JSON)
 	d := &decoder{file: file, in: &b.written, whole: true, base: pos, yaml: text, b: b, sel: sel}
-	o, err := d.object(pos, b.intern(b.codecs.schema))
+	o, err := d.decodeObject(pos, b.intern(b.codecs.schema))
 	if err != nil {
 		return d.wrapSyntaxError(err)
 	}

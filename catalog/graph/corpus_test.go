@@ -26,7 +26,7 @@ import (
 // wide.
 func TestCorpus(t *testing.T) {
 	for _, p := range corpus(t, "full.tar.zst") {
-		whole := graph.Of(p, nil, nil)
+		whole := graph.New(p, nil, nil)
 		graphs := []graph.Graph{whole, whole.Short()}
 		for _, ch := range p.Channels() {
 			walk := ch.Walk()
@@ -36,7 +36,7 @@ func TestCorpus(t *testing.T) {
 			for _, e := range slices.Backward(walk[:i]) {
 				hops = append(hops, e.Name())
 			}
-			graphs = append(graphs, graph.Of(p, pin, hops).Short())
+			graphs = append(graphs, graph.New(p, pin, hops).Short())
 		}
 		for i, g := range graphs {
 			versions := 0

@@ -4,9 +4,9 @@
 // A skipRange covers every version in a range, so a channel may have as many edges as pairs of
 // versions. The graph has all of them; the output shows the range instead.
 //
-// The edges come from model.Entry and the upgrade path from the pin.
+// The edges come from model.Entry; the caller passes the pin and its upgrade path.
 //
-// Start from [Of] and [Graph].
+// Start from [New] and [Graph].
 package graph
 
 import (
@@ -62,9 +62,9 @@ type Edge struct {
 	OnPath bool       `json:"onPath,omitempty"`
 }
 
-// Of returns the graph of a package, and marks the pin and its remaining hops, which are bundles
+// New returns the graph of a package, and marks the pin and its remaining hops, which are bundles
 // in upgrade order. pin may be nil.
-func Of(p *model.Package, pin *lockfile.Pin, hops []string) Graph {
+func New(p *model.Package, pin *lockfile.Pin, hops []string) Graph {
 	g := Graph{Catalog: p.Catalog().ID().String(), Package: p.Name(), Channels: []Channel{}}
 	for _, ch := range p.Channels() {
 		g.Channels = append(g.Channels, newChannel(ch, pin, hops))

@@ -40,7 +40,7 @@ func example(t *testing.T) *model.Package {
 }
 
 func TestPrinters(t *testing.T) {
-	g := graph.Of(example(t), &lockfile.Pin{Bundle: "a.v3", Channel: "stable"}, []string{"a.v4"})
+	g := graph.New(example(t), &lockfile.Pin{Bundle: "a.v3", Channel: "stable"}, []string{"a.v4"})
 	for name, tt := range map[string]struct{ got, want string }{
 		"text":    {g.Text(), text},
 		"mermaid": {g.Mermaid(), mermaid},
@@ -56,7 +56,7 @@ func TestPrinters(t *testing.T) {
 // marks its path in all channels.
 func TestWithoutAPin(t *testing.T) {
 	marked := func(pin *lockfile.Pin) (nodes int) {
-		for _, ch := range graph.Of(example(t), pin, nil).Channels {
+		for _, ch := range graph.New(example(t), pin, nil).Channels {
 			for _, n := range ch.Nodes {
 				if n.Pinned || n.OnPath {
 					nodes++

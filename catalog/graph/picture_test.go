@@ -122,7 +122,7 @@ func pinned(ch, version string, hops ...string) marks {
 	return m
 }
 
-func newMarkedGraph(p *model.Package, m marks) graph.Graph { return graph.Of(p, m.pin, m.hops) }
+func newMarkedGraph(p *model.Package, m marks) graph.Graph { return graph.New(p, m.pin, m.hops) }
 
 // chain returns n versions of a minor version, each of which replaces the previous one.
 func chain(minor string, n int) string {
@@ -155,9 +155,9 @@ func goldenGraphs(t *testing.T) map[string]graph.Graph {
 	return map[string]graph.Graph{
 		"graph-pin":     newMarkedGraph(newLantern(t, several...), pinned("stable", "1.0.2", "1.1.0", "1.1.1", "1.1.9", "2.0.1")).Short(),
 		"graph-hops":    newMarkedGraph(newLantern(t, channel(t, "stable", chain("1.0", 30))), pinned("stable", "1.0.3", hops("1.0", 4, 29)...)).Short(),
-		"graph-no-pin":  graph.Of(newLantern(t, several...), nil, nil).Short(),
+		"graph-no-pin":  graph.New(newLantern(t, several...), nil, nil).Short(),
 		"graph-whole":   newMarkedGraph(newLantern(t, several...), pinned("stable", "1.0.2", "1.1.0", "1.1.1", "1.1.9", "2.0.1")),
-		"graph-dense":   graph.Of(newLantern(t, channel(t, "stable", dense)), nil, nil),
+		"graph-dense":   graph.New(newLantern(t, channel(t, "stable", dense)), nil, nil),
 		"graph-at-head": newMarkedGraph(newLantern(t, channel(t, "stable", chain("1.0", 4))), pinned("stable", "1.0.3")).Short(),
 	}
 }
@@ -213,7 +213,7 @@ func TestShort(t *testing.T) {
 			}
 		})
 	}
-	long := graph.Of(newLantern(t, channel(t, "c", chain("1.0", 50))), nil, nil).Short()
+	long := graph.New(newLantern(t, channel(t, "c", chain("1.0", 50))), nil, nil).Short()
 	if n := len(long.Channels[0].Nodes); n != 30 || !strings.Contains(long.Text(), "20 versions more in channel c: not shown without --all") {
 		t.Errorf("%d nodes without a pin:\n%s", n, long.Text())
 	}
@@ -263,7 +263,7 @@ func TestOrder(t *testing.T) {
 
 func printAll(t *testing.T, p model.PackageData) string {
 	t.Helper()
-	g := []graph.Graph{graph.Of(buildPackage(t, p), nil, nil)}
+	g := []graph.Graph{graph.New(buildPackage(t, p), nil, nil)}
 	var out strings.Builder
 	for _, format := range []string{"text", "dot", "mermaid", "svg", "html"} {
 		text, err := graph.Print(format, g, false)
@@ -286,7 +286,7 @@ func TestBounds(t *testing.T) {
 		large.Entries = append(large.Entries, e)
 	}
 	large.Entries[4999].SkipRange = "<1.0.4999"
-	whole := []graph.Graph{graph.Of(newLantern(t, large), nil, nil)}
+	whole := []graph.Graph{graph.New(newLantern(t, large), nil, nil)}
 	many := graph.Graph{Package: "many", Channels: make([]graph.Channel, 10000)}
 	for i := range many.Channels {
 		many.Channels[i] = graph.Channel{Name: fmt.Sprint(i), Nodes: []graph.Node{{Bundle: "a", Head: true}}}

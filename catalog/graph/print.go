@@ -73,12 +73,12 @@ func (g Graph) Short() Graph {
 	return out
 }
 
-// add adds a part of a channel that has all versions in total, and a note about the omitted
-// versions. which describes them.
-func (g *Graph) add(ch Channel, all int, which string) {
+// add adds a part of a channel, and a note about the omitted versions. total is the number of
+// versions in the channel; description describes the omitted ones.
+func (g *Graph) add(ch Channel, total int, description string) {
 	g.Channels = append(g.Channels, ch)
-	if n := all - len(ch.Nodes); n > 0 {
-		g.notes = append(g.notes, fmt.Sprintf("%s %s in channel %s: not shown without --all", diag.Count(n, "version"), which, ch.Name))
+	if n := total - len(ch.Nodes); n > 0 {
+		g.notes = append(g.notes, fmt.Sprintf("%s %s in channel %s: not shown without --all", diag.Count(n, "version"), description, ch.Name))
 	}
 }
 

@@ -43,7 +43,7 @@ func (im *Image) extract(ctx context.Context, dirs []string) (*tree, error) {
 			wanted[i], moved[dir] = real, real
 		}
 		if !again {
-			t.moved = moved
+			t.resolved = moved
 			if err := t.resolveLinks(wanted); err != nil {
 				return nil, errors.Join(im.errorf("%w", err), t.spool.close())
 			}
@@ -61,7 +61,7 @@ func (im *Image) readLayers(ctx context.Context, wanted []string) (*tree, error)
 	x := &extraction{limit: im.limit, wanted: wanted, tree: newTree(newSpool(im.limit.Memory, im.temp)), left: im.limit.Scanned}
 	for i, l := range im.from.Layers() {
 		x.layer = i
-		if err := x.read(ctx, l); err != nil {
+		if err := x.applyLayer(ctx, l); err != nil {
 			return nil, errors.Join(im.wrapLayerError(l, err), x.tree.spool.close())
 		}
 	}
@@ -92,14 +92,14 @@ type extraction struct {
 	cleared map[string]bool // entries removed by whiteouts of the current layer
 }
 
-// read applies one layer. It reads the layer to its end, because the digest is verified there.
-func (x *extraction) read(ctx context.Context, l oci.Layer) error {
+// applyLayer applies one layer. It reads the layer to its end, because the digest is verified there.
+func (x *extraction) applyLayer(ctx context.Context, l oci.Layer) error {
 	r, err := l.Open(ctx)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	counted := &meter{ctx: ctx, r: r, left: x.limit.layerCap(x.left, l.Size)}
+	counted := &limitedReader{ctx: ctx, r: r, left: x.limit.layerCap(x.left, l.Size)}
 	before := counted.left
 	x.cleared = map[string]bool{}
 	err = x.apply(tar.NewReader(counted))
@@ -128,14 +128,14 @@ func (x *extraction) apply(tr *tar.Reader) error {
 		if x.entries++; x.entries > x.limit.Entries {
 			return fmt.Errorf("more than %d entries in the image", x.limit.Entries)
 		}
-		if err := x.entry(h, tr); err != nil {
+		if err := x.applyEntry(h, tr); err != nil {
 			return fmt.Errorf("entry %q: %w", sanitize.Truncate(h.Name, maxShown), err)
 		}
 	}
 }
 
-// entry applies one entry.
-func (x *extraction) entry(h *tar.Header, r io.Reader) error {
+// applyEntry applies one entry of a layer.
+func (x *extraction) applyEntry(h *tar.Header, r io.Reader) error {
 	if len(h.Name) > x.limit.Path || len(h.Linkname) > x.limit.Path {
 		return fmt.Errorf("path longer than %d bytes", x.limit.Path)
 	}
@@ -144,7 +144,7 @@ func (x *extraction) entry(h *tar.Header, r io.Reader) error {
 		return err
 	}
 	if base := path.Base(name); strings.HasPrefix(base, whiteout) {
-		return x.whiteout(path.Dir(name), base)
+		return x.applyWhiteout(path.Dir(name), base)
 	}
 	if name == "." || !x.isRelevant(name) {
 		return nil
@@ -167,7 +167,7 @@ func (x *extraction) put(name string, h *tar.Header, r io.Reader) error {
 	case tar.TypeDir:
 		x.tree.mkdir(name, x.layer)
 	case tar.TypeReg, tar.TypeGNUSparse:
-		n, err := x.file(h, r)
+		n, err := x.storeFile(h, r)
 		if err != nil {
 			return err
 		}
@@ -182,8 +182,8 @@ func (x *extraction) put(name string, h *tar.Header, r io.Reader) error {
 	return nil
 }
 
-// file stores the content of an entry.
-func (x *extraction) file(h *tar.Header, r io.Reader) (*node, error) {
+// storeFile stores the content of an entry.
+func (x *extraction) storeFile(h *tar.Header, r io.Reader) (*node, error) {
 	if h.Size > x.limit.File {
 		return nil, fmt.Errorf("%d bytes exceed the limit of %d", h.Size, x.limit.File)
 	}
@@ -217,8 +217,8 @@ func (x *extraction) hardLink(name, target string) error {
 	return nil
 }
 
-// whiteout removes entries of lower layers. base is the name of the whiteout file in dir.
-func (x *extraction) whiteout(dir, base string) error {
+// applyWhiteout removes entries of lower layers. base is the name of the whiteout file in dir.
+func (x *extraction) applyWhiteout(dir, base string) error {
 	name := dir
 	if base != opaque {
 		name = path.Join(dir, strings.TrimPrefix(base, whiteout))
@@ -252,15 +252,15 @@ func (x *extraction) position() string {
 
 var errTooLarge = errors.New("too large")
 
-// meter limits a stream and stops it when the context is canceled.
-type meter struct {
+// limitedReader limits a stream and stops it when the context is canceled.
+type limitedReader struct {
 	ctx  context.Context //nolint:containedctx // lives no longer than one call
 	r    io.Reader
 	left int64
 }
 
 // Read implements io.Reader.
-func (m *meter) Read(p []byte) (int, error) {
+func (m *limitedReader) Read(p []byte) (int, error) {
 	if err := m.ctx.Err(); err != nil {
 		return 0, err
 	}

@@ -192,7 +192,7 @@ func (im *Image) read(ctx context.Context, dirs ...string) (*tree, error) {
 	}
 	t, err := im.extract(ctx, dirs)
 	var damaged *store.CorruptError
-	if errors.As(err, &damaged) { // the store has already removed it
+	if errors.As(err, &damaged) { // the store has already removed the damaged copy
 		t, err = im.extract(ctx, dirs)
 	}
 	if err != nil {

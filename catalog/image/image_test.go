@@ -549,7 +549,7 @@ func FuzzLayer(f *testing.F) {
 		x := &extraction{limit: lim, wanted: []string{"configs"}, tree: newTree(newSpool(1<<20, tempFile))}
 		for i, data := range [][]byte{lower, layer} {
 			x.layer, x.cleared = i, map[string]bool{}
-			if err := x.apply(tar.NewReader(&meter{ctx: t.Context(), r: bytes.NewReader(data), left: 1 << 20})); err != nil {
+			if err := x.apply(tar.NewReader(&limitedReader{ctx: t.Context(), r: bytes.NewReader(data), left: 1 << 20})); err != nil {
 				return
 			}
 		}

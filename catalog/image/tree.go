@@ -16,16 +16,16 @@ import (
 
 // tree holds the wanted files of an image.
 type tree struct {
-	root  *node
-	count int // nodes without the root
-	spool *spool
-	moved map[string]string // targets of wanted directories that are symbolic links
+	root     *node
+	count    int // nodes without the root
+	spool    *spool
+	resolved map[string]string // paths of the wanted directories after following symbolic links
 }
 
 // node is a directory, a file, or a symbolic link.
 type node struct {
-	layer     int              // entries of a directory; nil for other nodes
-	children  map[string]*node // range of a file in the spool
+	layer     int              // number of the layer that added it
+	children  map[string]*node // entries of a directory; nil for other nodes
 	off, size int64            // range of a file in the spool
 	isLink    bool
 	link      string
@@ -39,7 +39,7 @@ func newTree(s *spool) *tree {
 
 // resolvedDir returns the path of a wanted directory after following symbolic links.
 func (t *tree) resolvedDir(dir string) string {
-	if real, ok := t.moved[dir]; ok {
+	if real, ok := t.resolved[dir]; ok {
 		return real
 	}
 	return dir

@@ -19,12 +19,11 @@ func claimsBundles(fsys fs.FS) (bool, error) {
 	})
 }
 
-// anyEntry reports whether the function is returns true for any entry below a directory, at any
-// depth.
-func anyEntry(fsys fs.FS, is func(name string, e fs.DirEntry) bool) (bool, error) {
+// anyEntry reports whether match returns true for an entry below a directory, at any depth.
+func anyEntry(fsys fs.FS, match func(name string, e fs.DirEntry) bool) (bool, error) {
 	found := false
 	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
-		if err == nil && is(name, e) {
+		if err == nil && match(name, e) {
 			found = true
 			return fs.SkipAll
 		}
@@ -34,7 +33,7 @@ func anyEntry(fsys fs.FS, is func(name string, e fs.DirEntry) bool) (bool, error
 }
 
 func findBundles(_ context.Context, at Resolver, _ Ref, rest string) (*Source, error) {
-	return findDir(at, bundlesScheme, rest, func(c *Catalog) (Form, error) { return bundleDirs{c.FS, nil}, nil })
+	return findDir(at, bundlesScheme, rest, func(c *Catalog) (Format, error) { return bundleDirs{c.FS, nil}, nil })
 }
 
 // BundleRef returns a reference to a bundle as a catalog. If ref is a directory with a bundle,

@@ -52,7 +52,7 @@ func (f File) source(name string, open func(ctx context.Context) (*Catalog, erro
 }
 
 // findDir finds a catalog that is a directory. form returns the format of its files.
-func findDir(at Resolver, scheme, path string, form func(*Catalog) (Form, error)) (*Source, error) {
+func findDir(at Resolver, scheme, path string, form func(*Catalog) (Format, error)) (*Source, error) {
 	d, err := at.Lookup(path)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func findDir(at Resolver, scheme, path string, form func(*Catalog) (Form, error)
 	return d.source(scheme+":"+d.Path, func(context.Context) (*Catalog, error) {
 		c := &Catalog{FS: d.FS, Digest: func() (model.Digest, error) { return treeDigest(d.FS) }}
 		var err error
-		c.Form, err = form(c)
+		c.Format, err = form(c)
 		return c, err
 	}), nil
 }

@@ -77,14 +77,14 @@ func catalogInImage(ctx context.Context, im *image.Image) (*Catalog, error) {
 	switch im.Kind() {
 	case image.Catalog:
 		c.FS, err = im.FS(ctx)
-		c.Form = fileBased{c.FS}
+		c.Format = fileBased{c.FS}
 	case image.Database:
 		var file string
 		c.FS, file, err = im.Database(ctx)
-		c.Form = sqliteForm{c.FS, file}
+		c.Format = sqliteFormat{c.FS, file}
 	case image.Bundle:
 		c.FS, err = im.FS(ctx)
-		c.Form = bundleDirs{c.FS, nil}
+		c.Format = bundleDirs{c.FS, nil}
 	}
 	return c, err
 }

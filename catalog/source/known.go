@@ -11,9 +11,9 @@ import (
 
 // Known is a public catalog with a short name.
 type Known struct {
-	Name string   // "redhat"
-	ID   model.ID // name of the CatalogSource on clusters, as in Subscriptions
-	Is   string   // "what Red Hat supports"
+	Name        string   // "redhat"
+	ID          model.ID // name of the CatalogSource on clusters, as in Subscriptions
+	Description string   // "community operators for OpenShift"
 
 	image string // reference with %s for the version of OpenShift
 }

@@ -36,7 +36,7 @@ type Scheme struct {
 
 // Resolver finds files and images for sources.
 type Resolver struct {
-	// Lookup finds a file or directory. Relative paths have a base, see [LookupIn].
+	// Lookup finds a file or directory. See [LookupIn] for the base of relative paths.
 	Lookup func(path string) (File, error)
 	// Image opens an image. It fails if a required signature is missing.
 	Image func(ctx context.Context, ref string) (*image.Image, error)
@@ -62,8 +62,8 @@ func (s *Source) Close() {
 
 // Catalog is an opened catalog.
 type Catalog struct {
-	Form
-	FS fs.FS // files of the catalog in the format Form
+	Format
+	FS fs.FS // files of the catalog, in the form that Format reads
 
 	// Digest returns the digest of the image, or after reading them, of all files.
 	Digest func() (model.Digest, error)
@@ -71,8 +71,8 @@ type Catalog struct {
 	close []func() error
 }
 
-// Form is a catalog format.
-type Form interface {
+// Format is a catalog format.
+type Format interface {
 	// Content decodes the whole catalog. The caller sets ID, Priority, Labels, Source and
 	// Digest. The error is a diag.List of all faults, with file names relative to the catalog.
 	Content(ctx context.Context) (model.Content, error)
@@ -84,13 +84,13 @@ type Form interface {
 
 // IsFileBased reports whether the format is that of file-based catalogs.
 func (c *Catalog) IsFileBased() bool {
-	_, ok := c.Form.(fileBased)
+	_, ok := c.Format.(fileBased)
 	return ok
 }
 
 // IsBundles reports whether FS contains bundle directories.
 func (c *Catalog) IsBundles() bool {
-	_, ok := c.Form.(bundleDirs)
+	_, ok := c.Format.(bundleDirs)
 	return ok
 }
 

@@ -18,20 +18,20 @@ func findDatabase(_ context.Context, at Resolver, _ Ref, rest string) (*Source, 
 		return nil, err
 	}
 	return f.source(sqliteScheme+":"+f.Path, func(context.Context) (*Catalog, error) {
-		return &Catalog{FS: f.FS, Form: sqliteForm{f.FS, f.Name}, Digest: func() (model.Digest, error) { return fileDigest(f.FS, f.Name) }}, nil
+		return &Catalog{FS: f.FS, Format: sqliteFormat{f.FS, f.Name}, Digest: func() (model.Digest, error) { return fileDigest(f.FS, f.Name) }}, nil
 	}), nil
 }
 
-// sqliteForm is the format of index databases.
-type sqliteForm struct {
+// sqliteFormat is the format of index databases.
+type sqliteFormat struct {
 	fsys fs.FS
 	file string
 }
 
-func (d sqliteForm) Content(ctx context.Context) (model.Content, error) {
+func (d sqliteFormat) Content(ctx context.Context) (model.Content, error) {
 	return sqlite.LoadFS(ctx, d.fsys, d.file)
 }
 
-func (d sqliteForm) Bundle(ctx context.Context, pkg, name string, _ *model.Bundle) (fs.FS, error) {
+func (d sqliteFormat) Bundle(ctx context.Context, pkg, name string, _ *model.Bundle) (fs.FS, error) {
 	return newEmbeddedBundle(pkg)(sqlite.Objects(ctx, d.fsys, d.file, pkg, name))
 }

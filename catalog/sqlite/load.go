@@ -236,8 +236,8 @@ func (l *loader) assemble(p *packageRow) model.PackageData {
 	return out
 }
 
-// csv returns the ClusterServiceVersion of a bundle as the only manifest.
-func (l *loader) csv(_, bundle string) (manifests [][]byte, err error) {
+// readCSV returns the ClusterServiceVersion of a bundle as the only manifest.
+func (l *loader) readCSV(_, bundle string) (manifests [][]byte, err error) {
 	err = l.query(l.ctx, "SELECT csv FROM operatorbundle WHERE name = ? LIMIT 1", 1, func(row []sql.NullString) error {
 		if row[0].String != "" {
 			manifests = append(manifests, []byte(row[0].String))
@@ -275,7 +275,7 @@ func (l *loader) content() (model.Content, error) {
 	var c model.Content
 	for _, p := range sortedValues(l.packages, func(p *packageRow) string { return p.name }) {
 		var text bytes.Buffer
-		if err := fbc.Encode(&text, model.Content{Packages: []model.PackageData{l.assemble(p)}}, l.csv); err != nil {
+		if err := fbc.Encode(&text, model.Content{Packages: []model.PackageData{l.assemble(p)}}, l.readCSV); err != nil {
 			return c, diag.Errorf(diag.Pos{File: l.file}, "%w", err)
 		}
 		part, err := fbc.Decode(l.file, &text)

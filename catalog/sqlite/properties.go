@@ -18,8 +18,8 @@ func (l *loader) readTables() error {
 		columns []string // further columns after the bundle name
 		take    func(b *bundleRow, r []string)
 	}{
-		{"properties", []string{"type", "value"}, func(b *bundleRow, r []string) { l.add(b, &b.properties, r[1], r[2]) }},
-		{"dependencies", []string{"type", "value"}, func(b *bundleRow, r []string) { l.require(b, r[1], r[2]) }},
+		{"properties", []string{"type", "value"}, func(b *bundleRow, r []string) { l.addProperty(b, &b.properties, r[1], r[2]) }},
+		{"dependencies", []string{"type", "value"}, func(b *bundleRow, r []string) { l.addDependency(b, r[1], r[2]) }},
 		{"related_image", []string{"image"}, func(b *bundleRow, r []string) {
 			if r[1] != "" {
 				b.images = append(b.images, r[1])
@@ -48,8 +48,8 @@ func (l *loader) eachBundleRow(query string, columns int, take func(b *bundleRow
 	})
 }
 
-// add adds a property. Its value must be JSON.
-func (l *loader) add(b *bundleRow, list *[]model.Property, typ, value string) {
+// addProperty adds a property. Its value must be JSON.
+func (l *loader) addProperty(b *bundleRow, list *[]model.Property, typ, value string) {
 	if !json.Valid([]byte(value)) {
 		l.faults.Addf(diag.Pos{File: l.file}, "bundle %q: property %q: %q is not JSON", b.name, typ, sanitize.Truncate(value, maxShown))
 		return
@@ -57,14 +57,14 @@ func (l *loader) add(b *bundleRow, list *[]model.Property, typ, value string) {
 	*list = append(*list, model.Property{Type: typ, Value: json.RawMessage(value)})
 }
 
-// require adds a dependency as the equivalent property of file-based catalogs.
-func (l *loader) require(b *bundleRow, typ, value string) {
+// addDependency adds a dependency as the equivalent property of file-based catalogs.
+func (l *loader) addDependency(b *bundleRow, typ, value string) {
 	p, err := model.Dependency(model.Property{Type: typ, Value: json.RawMessage(value)})
 	if err != nil {
 		l.faults.Addf(diag.Pos{File: l.file}, "bundle %q: dependency %q: %w", b.name, typ, err)
 		return
 	}
-	l.add(b, &b.requires, p.Type, string(p.Value))
+	l.addProperty(b, &b.requires, p.Type, string(p.Value))
 }
 
 // readAPIs reads the tables of APIs in older schemas if the tables properties or dependencies

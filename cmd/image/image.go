@@ -137,7 +137,7 @@ func imageLabels(c gobuild.Commit) map[string]string {
 
 // checkLayout returns an error if o.layout exists and is not an OCI layout.
 func (o options) checkLayout() error {
-	if err := filetree.Replaceable(filetree.OpenUserDir(o.layout).FS(), "oci-layout", "an OCI layout"); err != nil {
+	if err := filetree.CheckReplaceable(filetree.OpenUserDir(o.layout).FS(), "oci-layout", "an OCI layout"); err != nil {
 		return fmt.Errorf("%q: %w", o.layout, err)
 	}
 	return nil

@@ -36,7 +36,7 @@ func runReporter(ctx context.Context, args []string, stdout, stderr io.Writer, g
 	limitMemory(getenv)
 	log := newLogger(stderr, o.level)
 	if err := watch(ctx, o, log); err != nil {
-		log.Error(err, "quayside-report ends")
+		log.Error(err, "quayside-report stopped")
 		return 1
 	}
 	return 0

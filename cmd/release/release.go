@@ -50,7 +50,7 @@ type build struct {
 
 // run builds all files of a release, then replaces the directory.
 func (o options) run(ctx context.Context) error {
-	if err := filetree.Replaceable(filetree.OpenUserDir(o.dir).FS(), sumsName, "a release"); err != nil {
+	if err := filetree.CheckReplaceable(filetree.OpenUserDir(o.dir).FS(), sumsName, "a release"); err != nil {
 		return fmt.Errorf("%q: %w", o.dir, err)
 	}
 	key, err := o.signer()

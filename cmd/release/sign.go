@@ -37,7 +37,7 @@ func signFiles(ctx context.Context, files map[string][]byte, s *sign.Signer) err
 		return nil
 	}
 	var err error
-	files[bundleName], err = s.Blob(ctx, files[sumsName])
+	files[bundleName], err = s.SignBlob(ctx, files[sumsName])
 	return err
 }
 

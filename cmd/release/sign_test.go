@@ -36,7 +36,7 @@ func TestSigned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs, err := foreign.Blob(t.Context(), []byte(forged))
+	theirs, err := foreign.SignBlob(t.Context(), []byte(forged))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func checkImages(c *checker) {
 }
 
 // Conventions returns sorted warnings for authors about problems that prevent no installation,
-// but that Operator Framework's validators and publishing tools reject or warn of.
+// but that Operator Framework's validators and publishing tools reject or warn about.
 func Conventions(b *Bundle) []diag.Warning {
 	c := &checker{b: b, csv: b.CSV}
 	for i, r := range c.csv.RelatedImages {
@@ -54,7 +54,7 @@ func (c *checker) warnRejectedf(o *Object, code, format string, args ...any) {
 	}
 }
 
-// checkServiceAccounts warns of ServiceAccounts that OLM also creates for the permissions in the
+// checkServiceAccounts warns about ServiceAccounts that OLM also creates for the permissions in the
 // CSV.
 func (c *checker) checkServiceAccounts() {
 	generated := map[string]bool{}
@@ -68,7 +68,7 @@ func (c *checker) checkServiceAccounts() {
 	}
 }
 
-// checkUnowned warns of versions of CRDs that the CSV does not own.
+// checkUnowned warns about versions of CRDs that the CSV does not own.
 func (c *checker) checkUnowned() {
 	owned := map[[2]string]bool{}
 	for _, api := range c.csv.OwnedCRDs {
@@ -87,7 +87,7 @@ func (c *checker) checkUnowned() {
 	}
 }
 
-// checkAnnotations warns of misspelt OLM annotations and invalid skip ranges.
+// checkAnnotations warns about misspelt OLM annotations and invalid skip ranges.
 func (c *checker) checkAnnotations() {
 	for _, name := range []string{"olm.skipRange", "olm.operatorGroup", "olm.operatorNamespace", "olm.properties", "olm.maxOpenShiftVersion"} {
 		for key := range c.csv.Annotations {
@@ -106,7 +106,7 @@ func (c *checker) checkAnnotations() {
 	}
 }
 
-// checkExamples checks the examples for consoles.
+// checkExamples checks alm-examples, the example objects for consoles.
 func (c *checker) checkExamples() {
 	examples := c.csv.Annotations["alm-examples"]
 	if strings.TrimSpace(examples) == "" {

@@ -24,18 +24,18 @@ func bundleDirectives() []profile.Directive {
 	)
 }
 
-// Steers returns the tool controlled by an annotation or label with that key, or "".
-func Steers(key string) string { return profile.ToolOfKey(key, bundleDirectives()) }
+// ControlledTool returns the tool controlled by an annotation or label with that key, or "".
+func ControlledTool(key string) string { return profile.ToolOfKey(key, bundleDirectives()) }
 
-// checkDirectives warns of annotations and labels that control tools, because rendering drops
+// checkDirectives warns about annotations and labels that control tools, because rendering drops
 // them. It reports each key once, and in addition each object whose selector uses such a label.
 // Labels and annotations of pods are kept.
 func checkDirectives(c *checker) {
 	first := map[string]int{} // index of the first warning by key
 	more := map[string]int{}
-	of := func(pos diag.Pos, at string, keys iter.Seq[string], o Object) {
+	check := func(pos diag.Pos, at string, keys iter.Seq[string], o Object) {
 		for key := range keys {
-			tool := Steers(key)
+			tool := ControlledTool(key)
 			if tool == "" {
 				continue
 			}
@@ -53,11 +53,11 @@ func checkDirectives(c *checker) {
 	}
 	for _, o := range c.b.Objects {
 		metadata := k8s.Map(o.Object, "metadata")
-		of(o.Pos(), o.String()+": metadata.annotations", maps.Keys(k8s.Map(metadata, "annotations")), Object{})
-		of(o.Pos(), o.String()+": metadata.labels", maps.Keys(k8s.Map(metadata, "labels")), o)
+		check(o.Pos(), o.String()+": metadata.annotations", maps.Keys(k8s.Map(metadata, "annotations")), Object{})
+		check(o.Pos(), o.String()+": metadata.labels", maps.Keys(k8s.Map(metadata, "labels")), o)
 	}
 	for _, d := range c.csv.Deployments {
-		of(diag.Pos{File: c.csv.File}, d.Field+".label", maps.Keys(d.Labels), Object{})
+		check(diag.Pos{File: c.csv.File}, d.Field+".label", maps.Keys(d.Labels), Object{})
 	}
 	for key, n := range more {
 		c.warnings[first[key]].Msg += fmt.Sprintf(" (also in %s)", diag.Count(n, "more place"))
@@ -69,16 +69,16 @@ func checkDirectives(c *checker) {
 func (c *checker) describeSelectors(of Object, key string) string {
 	selectors := ""
 	for _, o := range c.b.Objects {
-		if selectsPods(o, of, key) {
+		if selectsObject(o, of, key) {
 			selectors += fmt.Sprintf("; the selector of %s uses it and no longer matches the object", o)
 		}
 	}
 	return selectors
 }
 
-// selectsPods reports whether a selector in o matches the labels of an object and uses a key. It
+// selectsObject reports whether a selector in o matches the labels of an object and uses a key. It
 // ignores most of Kubernetes' own kinds, which select pods, because pods keep their labels.
-func selectsPods(o, of Object, key string) bool {
+func selectsObject(o, of Object, key string) bool {
 	switch o.Kind() {
 	case "CustomResourceDefinition", "NetworkPolicy", "PodMonitor":
 		return false

@@ -6,7 +6,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// checkReferences warns of Secrets and ConfigMaps that the operator's pods need, but the bundle
+// checkReferences warns about Secrets and ConfigMaps that the operator's pods need, but the bundle
 // does not contain.
 func checkReferences(c *checker) {
 	known := c.providedNames()

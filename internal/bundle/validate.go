@@ -263,19 +263,19 @@ func checkConversions(c *checker) {
 // groups, for OLM's groups, or for webhook configurations.
 func checkWebhookRules(c *checker) {
 	for _, w := range c.csv.Webhooks {
-		c.webhookRules(diag.Pos{File: c.csv.File}, w.Field, w.Fields)
+		c.checkWebhook(diag.Pos{File: c.csv.File}, w.Field, w.Fields)
 	}
 	for _, o := range c.b.Objects {
 		if o.Group() != "admissionregistration.k8s.io" {
 			continue
 		}
 		for i, w := range k8s.Items(o.Object, "webhooks") {
-			c.webhookRules(o.Pos(), o.String()+": "+diag.Item("webhooks", i), w)
+			c.checkWebhook(o.Pos(), o.String()+": "+diag.Item("webhooks", i), w)
 		}
 	}
 }
 
-func (c *checker) webhookRules(pos diag.Pos, field string, webhook map[string]any) {
+func (c *checker) checkWebhook(pos diag.Pos, field string, webhook map[string]any) {
 	for i, rule := range k8s.Items(webhook, "rules") {
 		at := diag.Item(field+".rules", i)
 		groups, resources := k8s.Texts(rule, "apiGroups"), k8s.Texts(rule, "resources")

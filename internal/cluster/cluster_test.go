@@ -265,7 +265,7 @@ func TestReadFaults(t *testing.T) {
 		}, `Error the server returned another object, "other"`},
 		{"error/endless list", 5, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
 			answer(w, `{"kind":"DeploymentList","apiVersion":"apps/v1","metadata":{"continue":"again"},"items":[{"metadata":{"name":"x"}}]}`)
-		}, "Error endless list"},
+		}, "Error the server returned an endless list"},
 		{"error/slow", 5, func(_ http.ResponseWriter, r *http.Request, _ http.Handler, _ int) {
 			<-r.Context().Done()
 		}, "Error no response within %s"},

@@ -78,7 +78,7 @@ func (c *Client) listPages(ctx context.Context, r resource, p page, keep func(ma
 			}
 			return 1, nil
 		case next == opts.Continue, len(list.Items) == 0:
-			return 0, newStatusError(0, "endless list")
+			return 0, newStatusError(0, "the server returned an endless list")
 		default:
 			opts.Continue = next
 		}

@@ -32,7 +32,7 @@ func namespacedName(namespace, name string) string { return namespace + "/" + na
 // Read reads the objects of refs and returns their observations in the same order. The error is
 // an *UnreachableError or that of ctx. Errors of single objects are in their observations.
 func (c *Client) Read(ctx context.Context, refs []v1alpha1.ObjectReference) ([]v1alpha1.Observed, error) {
-	kinds, of := groupByKind(refs)
+	kinds, kindOf := groupByKind(refs)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	c.runParallel(len(kinds), func(i int) {
@@ -45,7 +45,7 @@ func (c *Client) Read(ctx context.Context, refs []v1alpha1.ObjectReference) ([]v
 	}
 	out := make([]v1alpha1.Observed, len(refs))
 	for i, ref := range refs {
-		out[i] = of[i].observed[namespacedName(ref.Namespace, ref.Name)]
+		out[i] = kindOf[i].observed[namespacedName(ref.Namespace, ref.Name)]
 		out[i].Ref = ref
 	}
 	return out, nil
@@ -56,7 +56,7 @@ func (c *Client) Read(ctx context.Context, refs []v1alpha1.ObjectReference) ([]v
 func groupByKind(refs []v1alpha1.ObjectReference) ([]*kind, []*kind) {
 	var kinds []*kind
 	byName := map[[2]string]*kind{}
-	of := make([]*kind, len(refs))
+	kindOf := make([]*kind, len(refs))
 	for i, ref := range refs {
 		key := [2]string{ref.APIVersion, ref.Kind}
 		k := byName[key]
@@ -65,14 +65,14 @@ func groupByKind(refs []v1alpha1.ObjectReference) ([]*kind, []*kind) {
 			byName[key] = k
 			kinds = append(kinds, k)
 		}
-		of[i] = k
+		kindOf[i] = k
 		at := namespacedName(ref.Namespace, ref.Name)
 		if _, twice := k.observed[at]; !twice {
 			k.observed[at] = v1alpha1.Observed{Ref: ref}
 			k.refs = append(k.refs, ref)
 		}
 	}
-	return kinds, of
+	return kinds, kindOf
 }
 
 // runParallel calls do concurrently with the numbers from 0 to n-1, and returns after all calls.
@@ -173,18 +173,18 @@ func (c *Client) listKind(ctx context.Context, r resource, k *kind) (map[string]
 func (c *Client) readEach(ctx context.Context, r resource, k *kind, refs []v1alpha1.ObjectReference) error {
 	var mu sync.Mutex
 	var failed error
-	late := 0
+	errorCount := 0
 	c.runParallel(len(refs), func(i int) {
 		mu.Lock()
 		stop := failed != nil
-		slow := late > maxSingleReads
+		skip := errorCount > maxSingleReads
 		mu.Unlock()
 		if stop {
 			return
 		}
 		var o map[string]any
 		err := error(newStatusError(0, "not requested, because previous requests failed"))
-		if !slow {
+		if !skip {
 			o, err = c.object(ctx, r, k, refs[i])
 		}
 		mu.Lock()
@@ -198,7 +198,7 @@ func (c *Client) readEach(ctx context.Context, r resource, k *kind, refs []v1alp
 			}
 		}
 		if seen.Reason == v1alpha1.ReasonError {
-			late++
+			errorCount++
 		}
 		k.observed[namespacedName(refs[i].Namespace, refs[i].Name)] = seen
 	})

@@ -19,7 +19,7 @@ const (
 	maxAttempts     = 4        // attempts of one request
 	maxObjectBytes  = 10 << 20 // bytes of one object
 	maxPageBytes    = 64 << 20 // bytes of one page of a list
-	longWait        = 10 * time.Second
+	maxRetryWait    = 10 * time.Second
 	maxMessageBytes = 500 // bytes of a message of the server
 )
 
@@ -58,7 +58,7 @@ func (b *limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 		if !isRetryable(req.Method, resp.StatusCode) || pause >= 200*time.Millisecond<<(maxAttempts-1) {
 			return resp, nil
 		}
-		if err := sleep(ctx, min(max(pause, time.Duration(after)*time.Second), longWait)); err != nil {
+		if err := sleep(ctx, min(max(pause, time.Duration(after)*time.Second), maxRetryWait)); err != nil {
 			return nil, err
 		}
 	}

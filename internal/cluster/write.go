@@ -75,11 +75,11 @@ func (e *RequestError) IsRetryable() bool {
 func newRequestError(verb string, ref k8s.Ref, err error) error {
 	var status *apierrors.StatusError
 	var noKind *noKindError
-	var away *UnreachableError
+	var unreachable *UnreachableError
 	switch {
 	case errors.As(err, &noKind):
 		status = newStatusError(http.StatusNotFound, noKind.message)
-	case errors.As(err, &away) && (utilnet.IsConnectionReset(away.Err) || utilnet.IsProbableEOF(away.Err)):
+	case errors.As(err, &unreachable) && (utilnet.IsConnectionReset(unreachable.Err) || utilnet.IsProbableEOF(unreachable.Err)):
 		status = newStatusError(http.StatusGatewayTimeout, "the connection ended before the response")
 	case !errors.As(err, &status):
 		return err
@@ -192,13 +192,13 @@ func (p Patch) Encode() (types.PatchType, []byte, error) {
 
 // Patch changes an object by a JSON patch or a merge patch.
 func (w *Writer) Patch(ctx context.Context, ref k8s.Ref, patch Patch, dryRun bool) (k8s.Object, error) {
-	form, data, err := patch.Encode()
+	patchType, data, err := patch.Encode()
 	if err != nil {
 		return nil, err
 	}
 	opts := metav1.PatchOptions{FieldManager: w.manager, DryRun: dryRunOption(dryRun)}
 	return w.send(ctx, "patch", ref, func(objects dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
-		return objects.Patch(ctx, ref.Name, form, data, opts)
+		return objects.Patch(ctx, ref.Name, patchType, data, opts)
 	})
 }
 

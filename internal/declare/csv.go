@@ -132,9 +132,9 @@ func derivedProperties(o csv) []model.Property {
 	return out
 }
 
-// inferPackages adds olm.package to a ClusterServiceVersion without the annotation. It takes the
-// package from the Subscriptions whose status.installedCSV is the ClusterServiceVersion, if they
-// agree.
+// inferPackages adds olm.package to a ClusterServiceVersion without the annotation. It uses the
+// package of the Subscriptions whose status.installedCSV is the ClusterServiceVersion, if all have
+// the same package.
 func (s *Set) inferPackages() {
 	for i, c := range s.CSVs {
 		if c.Annotated || c.Copied || slices.ContainsFunc(c.Properties, func(p model.Property) bool { return p.Type == model.TypePackage }) {

@@ -70,7 +70,7 @@ f.yaml:7:78: spec.config.affinity.podAntiAffinity: expected an object, got a lis
 				"f.yaml:4:61: spec.source.catalog.packageName: missing\n" +
 				"f.yaml:4:71: spec.source.catalog.version: \"x.y\" is not a version range such as \">=1.2.0 <2\"\n" +
 				"f.yaml:4:103: spec.source.catalog.upgradeConstraintPolicy: \"None\": must be one of CatalogProvided, SelfCertified\n" +
-				"f.yaml:4:120: spec.source.catalog.channels[0]: \"A\" is not a channel's name in OLM v1 (lower case letters, digits, - and .)",
+				"f.yaml:4:120: spec.source.catalog.channels[0]: \"A\" is not a valid channel name in OLM v1 (lower case letters, digits, - and .)",
 		},
 		{"v1 no source", ext + "spec: {namespace: m}\n", `f.yaml:4:7: spec.source.sourceType: missing`},
 		{

@@ -113,7 +113,7 @@ func declarationDigest(fields map[string]any) model.Digest {
 	for k, v := range fields {
 		raw, err := json.Marshal(v)
 		if err != nil {
-			panic(fmt.Sprintf("subscription: field %s: %v", k, err))
+			panic(fmt.Sprintf("declare: field %s: %v", k, err))
 		}
 		switch string(raw) {
 		case `null`, `""`, `[]`, `{}`, `false`, `0`:
@@ -122,7 +122,7 @@ func declarationDigest(fields map[string]any) model.Digest {
 	}
 	raw, err := json.Marshal(fields)
 	if err != nil {
-		panic(fmt.Sprintf("subscription: %v: %v", fields, err))
+		panic(fmt.Sprintf("declare: %v: %v", fields, err))
 	}
 	return model.DigestOf(raw)
 }

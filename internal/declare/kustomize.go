@@ -118,7 +118,7 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) {
 			if trace == nil {
 				trace = o.Trace()
 			}
-			mapPos = l.originOf(trace, o, i, r)
+			mapPos = l.positionMapper(trace, o, i, r)
 		}
 		if err := r.errs.Err(); err != nil {
 			l.errs.Add(l.pos(o.File), diag.MapPositions(err, mapPos))
@@ -142,8 +142,9 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) {
 	}
 }
 
-// checkTargets adds a fault for each patch of a kustomization that selects nothing, because
-// kustomize ignores it. Patches of the kustomizations that it includes may be for others.
+// checkTargets adds a fault for each patch in the file of a kustomization that selects nothing,
+// because kustomize ignores such a patch. It does not check included kustomizations, whose patches
+// may be meant for other builds.
 func (l *loader) checkTargets(o *overlay.Overlay, d candidate) {
 	patches, err := o.Patches(func(file string) bool { return file == o.File })
 	if err != nil {
@@ -156,9 +157,9 @@ func (l *loader) checkTargets(o *overlay.Overlay, d candidate) {
 	}
 }
 
-// originOf returns a function that maps positions in a built object to positions in source files.
+// positionMapper returns a function that maps positions in a built object to positions in source files.
 // Positions of unknown origin map to the kustomization file.
-func (l *loader) originOf(t *overlay.Trace, o *overlay.Overlay, i int, r *reader) func(diag.Pos) diag.Pos {
+func (l *loader) positionMapper(t *overlay.Trace, o *overlay.Overlay, i int, r *reader) func(diag.Pos) diag.Pos {
 	from := map[diag.Pos]diag.Pos{}
 	if len(r.docs) == 1 {
 		from = t.Places(i, r.docs[0])

@@ -86,7 +86,7 @@ func declared(set *declare.Set) string {
 	for _, w := range set.Warnings {
 		fmt.Fprintf(&b, "%s [%s]\n", w, w.Code)
 	}
-	if line := set.Ignored(); line != "" {
+	if line := set.IgnoredSummary(); line != "" {
 		b.WriteString(line + "\n")
 	}
 	return b.String()

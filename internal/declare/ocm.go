@@ -79,7 +79,7 @@ func (r *reader) readOperatorPolicy(n *yaml.Node) {
 	}
 	s := Subscription{
 		Dialect: OCM, Name: sub.Name, Namespace: sub.Namespace, Package: sub.Name, Channels: singleton(sub.Channel), DefaultChannel: sub.Channel == "",
-		Catalog: c.policyCatalog(sub.Source, sub.SourceNamespace), Allowed: c.versionsListed(o.Spec.Versions, sub.StartingCSV), StartingCSV: sub.StartingCSV,
+		Catalog: c.policyCatalog(sub.Source, sub.SourceNamespace), Allowed: c.approvedVersions(o.Spec.Versions, sub.StartingCSV), StartingCSV: sub.StartingCSV,
 		Approval: Automatic, Policy: CatalogProvided, Config: c.checkConfig(n, "spec.subscription.config", sub.Config), Pos: c.Whole, Fields: c.Fields,
 	}
 	if o.Spec.UpgradeApproval == "None" {
@@ -89,7 +89,7 @@ func (r *reader) readOperatorPolicy(n *yaml.Node) {
 	declare(r, &r.set.Subscriptions, s)
 	r.declarePolicyGroup(c, s, o.Spec.OperatorGroup)
 	r.warnInform(c, o.Spec.RemediationAction)
-	r.refuseTemplates(n, before)
+	r.rejectTemplates(n, before)
 }
 
 // checkCompliance checks the fields for evaluation and reporting. They have no effect on the
@@ -101,7 +101,7 @@ func (c checker) checkCompliance(spec specPolicy) {
 	if spec.ComplianceType == "mustnothave" {
 		c.Addf("spec.complianceType", "mustnothave declares no operator: remove the policy from the declarations; undeclared operators are not rendered")
 	}
-	removal, judged := spec.RemovalBehavior, spec.ComplianceConfig
+	removal, compliance := spec.RemovalBehavior, spec.ComplianceConfig
 	for _, f := range []struct {
 		field, value string
 		allowed      []string
@@ -110,11 +110,11 @@ func (c checker) checkCompliance(spec specPolicy) {
 		{"removalBehavior.subscriptions", removal.Subscriptions, []string{"Keep", "Delete"}},
 		{"removalBehavior.clusterServiceVersions", removal.ClusterServiceVersions, []string{"Keep", "Delete"}},
 		{"removalBehavior.customResourceDefinitions", removal.CustomResourceDefinitions, []string{"Keep", "Delete"}},
-		{"complianceConfig.catalogSourceUnhealthy", judged.CatalogSourceUnhealthy, []string{"Compliant", "NonCompliant"}},
-		{"complianceConfig.deploymentsUnavailable", judged.DeploymentsUnavailable, []string{"Compliant", "NonCompliant"}},
-		{"complianceConfig.upgradesAvailable", judged.UpgradesAvailable, []string{"Compliant", "NonCompliant"}},
-		{"complianceConfig.deprecationsPresent", judged.DeprecationsPresent, []string{"Compliant", "NonCompliant"}},
-		{"complianceConfig.minorChannelUpgradeAvailable", judged.MinorChannelUpgradeAvailable, []string{"Compliant", "NonCompliant"}},
+		{"complianceConfig.catalogSourceUnhealthy", compliance.CatalogSourceUnhealthy, []string{"Compliant", "NonCompliant"}},
+		{"complianceConfig.deploymentsUnavailable", compliance.DeploymentsUnavailable, []string{"Compliant", "NonCompliant"}},
+		{"complianceConfig.upgradesAvailable", compliance.UpgradesAvailable, []string{"Compliant", "NonCompliant"}},
+		{"complianceConfig.deprecationsPresent", compliance.DeprecationsPresent, []string{"Compliant", "NonCompliant"}},
+		{"complianceConfig.minorChannelUpgradeAvailable", compliance.MinorChannelUpgradeAvailable, []string{"Compliant", "NonCompliant"}},
 	} {
 		c.enum("spec."+f.field, f.value, f.allowed...)
 	}
@@ -137,10 +137,10 @@ func (c checker) policyCatalog(name, namespace string) *model.ID {
 	return &model.ID{Namespace: namespace, Name: name}
 }
 
-// versionsListed returns the sorted names of the bundles that a policy approves: the entries, each
+// approvedVersions returns the sorted names of the bundles that a policy approves: the entries, each
 // of which may contain several names separated by commas, and starting. It returns nil if entries
 // is empty, because then all versions are approved.
-func (c checker) versionsListed(entries []string, starting string) []string {
+func (c checker) approvedVersions(entries []string, starting string) []string {
 	var out []string
 	for i, entry := range entries {
 		for name := range strings.SplitSeq(entry, ",") {
@@ -183,7 +183,7 @@ func (r *reader) declarePolicyGroup(c checker, s Subscription, o *policyGroup) {
 // the enclosing Policy takes precedence over action.
 func (r *reader) warnInform(c checker, action string) {
 	pos := c.At("spec.remediationAction")
-	if _, v := yamlnode.Field(specOf(r.around), "remediationAction"); v != nil {
+	if _, v := yamlnode.Field(specOf(r.policy), "remediationAction"); v != nil {
 		action, _ = yamlnode.Text(v)
 		pos = r.at(v)
 	}
@@ -200,15 +200,15 @@ func specOf(n *yaml.Node) *yaml.Node {
 	return spec
 }
 
-// refuseTemplates adds faults for template values, which only a hub or a cluster can resolve. They
+// rejectTemplates adds faults for template values, which only a hub or a cluster can resolve. They
 // replace other faults of this object at the same positions. before is the number of faults before
 // this object.
-func (r *reader) refuseTemplates(n *yaml.Node, before int) {
+func (r *reader) rejectTemplates(n *yaml.Node, before int) {
 	var templateFaults diag.List
 	_, meta := yamlnode.Field(n, "metadata")
 	_, annotations := yamlnode.Field(meta, "annotations")
 	literal, _ := strconv.ParseBool(scalarField(annotations, "policy.open-cluster-management.io/disable-templates"))
-	eachText(n, "", func(path string, n *yaml.Node) {
+	forEachText(n, "", func(path string, n *yaml.Node) {
 		supported := slices.ContainsFunc([]string{"spec.subscription", "spec.operatorGroup", "spec.versions"}, func(in string) bool { return strings.HasPrefix(path, in) })
 		switch {
 		case strings.Contains(n.Value, "{{hub"):
@@ -223,19 +223,19 @@ func (r *reader) refuseTemplates(n *yaml.Node, before int) {
 	r.errs = append(append(r.errs[:before:before], kept...), templateFaults...)
 }
 
-// eachText calls f with each scalar and each field name in or below n, and its path.
-func eachText(n *yaml.Node, path string, f func(path string, n *yaml.Node)) {
+// forEachText calls f with each scalar and each field name in or below n, and its path.
+func forEachText(n *yaml.Node, path string, f func(path string, n *yaml.Node)) {
 	switch n.Kind { //nolint:exhaustive // other nodes have no text
 	case yaml.ScalarNode:
 		f(path, n)
 	case yaml.SequenceNode:
 		for i, item := range n.Content {
-			eachText(item, diag.Item(path, i), f)
+			forEachText(item, diag.Item(path, i), f)
 		}
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			f(path, n.Content[i])
-			eachText(n.Content[i+1], strings.TrimPrefix(path+"."+n.Content[i].Value, "."), f)
+			forEachText(n.Content[i+1], strings.TrimPrefix(path+"."+n.Content[i].Value, "."), f)
 		}
 	}
 }
@@ -259,9 +259,9 @@ func (r *reader) readPolicy(n *yaml.Node) bool {
 			msg := objectTitle(t) + " is ignored, because " + objectTitle(n) + " is disabled"
 			r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: r.at(t), Code: "not-declared", Msg: msg})
 		default:
-			r.around = n
+			r.policy = n
 			r.readObject(t)
-			r.around = nil
+			r.policy = nil
 		}
 	}
 	return true

@@ -29,7 +29,7 @@ type specOwn struct {
 	Channel         string    `json:"channel" doc:"Restricts versions to this channel. Default: all channels, the package's default channel first."`
 	Version         string    `json:"version" doc:"Range of versions, such as \">=0.9.2 <0.10\". Default: any."`
 	Catalog         string    `json:"catalog" doc:"The catalog: namespace/name of a CatalogSource, or the name of a ClusterCatalog. Default: the only one that has the package."`
-	WatchNamespaces []string  `json:"watchNamespaces" form:"nonempty" doc:"Namespaces that the operator watches; \"*\" alone asks for all. Default: an OperatorGroup's, else all namespaces if the bundle can, else its own."`
+	WatchNamespaces []string  `json:"watchNamespaces" form:"nonempty" doc:"Namespaces that the operator watches; \"*\" alone means all. Default: an OperatorGroup's, else all namespaces if the bundle can, else its own."`
 	Approval        string    `json:"approval" default:"\"Automatic\"" form:"enum=Automatic|Manual" doc:"Manual: upgraded only when named on the command line."`
 	Hold            string    `json:"hold" default:"\"\"" doc:"Holds the operator at its pinned version. The value is the reason."`
 	Config          *configV0 `json:"config" doc:"Same fields as spec.config of OLM's Subscription."`

@@ -159,7 +159,7 @@ func fieldFaults() []fieldFault {
 		{"v1.go spec.source.catalog.packageName", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: ‸P}}}\n", name},
 		{"v1.go spec.source.catalog.version", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, version: ‸x.y}}}\n", versions},
 		{"v1.go spec.source.catalog.upgradeConstraintPolicy", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, upgradeConstraintPolicy: ‸None}}}\n", not},
-		{"v1.go spec.source.catalog.channels[]", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, channels: [a, ‸B]}}}\n", "is not a channel's name"},
+		{"v1.go spec.source.catalog.channels[]", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, channels: [a, ‸B]}}}\n", "is not a valid channel name"},
 		{"v1.go spec.source.catalog.selector", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, selector: {matchExpressions: [‸{operator: Exists}]}}}}\n", missing},
 		{"v1.go spec.install.preflight.crdUpgradeSafety.enforcement", ext + named + "spec: {" + of + ", install: {preflight: {crdUpgradeSafety: {enforcement: ‸Lax}}}}\n", not},
 		{"v1.go spec.namespace", ext + named + "spec: {namespace: ‸\"\", source: {sourceType: Catalog, catalog: {packageName: p}}}\n", missing},

@@ -21,9 +21,9 @@ type Set struct {
 	Others         map[string]int // number of ignored objects by kind
 }
 
-// Ignored returns a one-line summary of the ignored objects by kind, the most frequent kind first.
+// IgnoredSummary returns a one-line summary of the ignored objects by kind, the most frequent kind first.
 // It returns "" if there are none.
-func (s *Set) Ignored() string {
+func (s *Set) IgnoredSummary() string {
 	total := 0
 	var kinds []string
 	for kind, n := range s.Others {

@@ -69,9 +69,9 @@ func Merge(sets ...*Set) (*Set, error) {
 // merge appends the objects of one kind from all sets to out, sorted by namespace, name and
 // position. It adds a fault for each duplicate. Subscriptions of all dialects must differ in
 // namespace or name, because these are their key in the lock.
-func merge[T object](errs *diag.List, out *[]T, sets []*Set, of func(*Set) []T) {
+func merge[T object](errs *diag.List, out *[]T, sets []*Set, listOf func(*Set) []T) {
 	for _, s := range sets {
-		*out = append(*out, of(s)...)
+		*out = append(*out, listOf(s)...)
 	}
 	slices.SortStableFunc(*out, func(a, b T) int {
 		x, y := a.identity(), b.identity()
@@ -194,7 +194,7 @@ type reader struct {
 	errs  diag.List
 
 	sources []appliedDir // directories that GitOps tools apply because of objects of other kinds
-	around  *yaml.Node   // the Policy that contains the current object, or nil
+	policy  *yaml.Node   // the Policy that contains the current object, or nil
 }
 
 // declare appends d to a list in the reader's set.
@@ -223,7 +223,7 @@ func (r *reader) readObject(n *yaml.Node) {
 		if !slices.Contains(k.versions, apiVersion) {
 			_, v := yamlnode.Field(n, "apiVersion")
 			if group == string(Quayside) {
-				yamlnode.Header(r.file, n, k.versions[len(k.versions)-1], kind, &r.errs)
+				yamlnode.CheckHeader(r.file, n, k.versions[len(k.versions)-1], kind, &r.errs)
 				return
 			}
 			r.errs.Addf(r.at(v), "unknown apiVersion %q for %s: must be %s", apiVersion, kind, strings.Join(k.versions, " or "))

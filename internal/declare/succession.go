@@ -11,11 +11,11 @@ func (s Subscription) Operator() string {
 	return s.Namespace + "/" + s.Package
 }
 
-// Followers returns the declared successor of each replaced operator. The keys are the replaced
+// Successors returns the declared successor of each replaced operator. The keys are the replaced
 // operators as "namespace/package". The error is a diag.List of operators that replace themselves,
 // are still declared, or have two successors. Cycles are among these. Conflicts that depend on the
 // content of a bundle are detected later.
-func (s *Set) Followers() (map[string]*Subscription, error) {
+func (s *Set) Successors() (map[string]*Subscription, error) {
 	out := map[string]*Subscription{}
 	var errs diag.List
 	for i := range s.Subscriptions {
@@ -45,8 +45,8 @@ func (s *Set) checkReplacedDeclared(d *Subscription, errs *diag.List) {
 	}
 }
 
-// checkSuccessions adds the faults that Followers finds.
+// checkSuccessions adds the faults that Successors finds.
 func (s *Set) checkSuccessions(errs *diag.List) {
-	_, err := s.Followers()
+	_, err := s.Successors()
 	errs.Add(diag.Pos{}, err)
 }

@@ -57,7 +57,7 @@ type applier struct {
 	include  string   // pattern of the included files relative to dir; "" for all
 	exclude  string   // pattern of excluded files
 	cluster  string   // name, server or kubeconfig of the target cluster; "" if not set
-	built    bool     // a kustomization, which nothing may apply
+	built    bool     // a kustomization, which possibly no object applies
 }
 
 // Limits of a survey.
@@ -66,9 +66,9 @@ const (
 	maxSurveyedSize  = 1 << 20   // bytes; a larger file is no declaration
 )
 
-// NewSurvey reads the manifests in fsys, the files of a repository. It does not enter
-// directories that skip accepts, nor names with a leading dot, nor what Git ignores. Files
-// that are not valid YAML are ignored. A missing directory is empty.
+// NewSurvey reads the manifests in fsys, the files of a repository. It skips directories for which
+// skip returns true, names with a leading dot, files that Git ignores, and files that are not valid
+// YAML. A missing directory is empty.
 func NewSurvey(fsys fs.FS, skip func(dir string) bool) (*Survey, error) {
 	s := &Survey{fsys: fsys, requests: map[string][]Request{}, includes: map[string][]string{}, ignored: map[string]*gitrepo.Ignore{}, sources: map[string]sourceObject{}}
 	ignoreFiles := map[string]bool{}
@@ -97,7 +97,7 @@ func NewSurvey(fsys fs.FS, skip func(dir string) bool) (*Survey, error) {
 			s.ignored[d.Name()].Parse(data, path.Dir(name))
 		case kustomization && s.includes[path.Dir(name)] == nil:
 			s.includes[path.Dir(name)] = readIncludes(name, data)
-		case mayMatter(data):
+		case mayBeRelevant(data):
 			s.read(name, data)
 		}
 		return nil
@@ -132,8 +132,8 @@ func readIncludes(name string, data []byte) []string {
 	return out
 }
 
-// mayMatter reports whether a file may contain a request or an applier.
-func mayMatter(data []byte) bool {
+// mayBeRelevant reports whether a file may contain a request or an applier.
+func mayBeRelevant(data []byte) bool {
 	for _, d := range []Dialect{V0, V1, Quayside} {
 		if bytes.Contains(data, []byte(d)) {
 			return true
@@ -227,7 +227,7 @@ func (s *Survey) addApplier(a profile.Applier, file string, n, source *yaml.Node
 		flat: a.Recurse != "" && fixed && text(source, a.Recurse) != "true", include: text(source, "directory.include"), exclude: text(source, "directory.exclude"),
 	}
 	if out.urls[0] == "" {
-		out.urls = valuesOf(n, "repoURL")
+		out.urls = collectValues(n, "repoURL")
 	}
 	for _, where := range a.Targets {
 		if c := text(n, where); c != "" {
@@ -249,15 +249,15 @@ func (s *Survey) addApplier(a profile.Applier, file string, n, source *yaml.Node
 	return ""
 }
 
-// valuesOf returns all values of a field below a node.
-func valuesOf(n *yaml.Node, field string) []string {
+// collectValues returns all values of a field below a node.
+func collectValues(n *yaml.Node, field string) []string {
 	var out []string
 	for i, c := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 1 && n.Content[i-1].Value == field && c.Kind == yaml.ScalarNode {
 			out = append(out, c.Value)
 		}
 		if n.Kind == yaml.SequenceNode || n.Kind == yaml.DocumentNode || i%2 == 1 {
-			out = append(out, valuesOf(c, field)...)
+			out = append(out, collectValues(c, field)...)
 		}
 	}
 	return out
@@ -266,7 +266,7 @@ func valuesOf(n *yaml.Node, field string) []string {
 // Dirs returns the topmost directories with requests that the declared paths do not include,
 // sorted.
 func (s *Survey) Dirs(declared []string) []string {
-	files, _ := s.inputs(declared)
+	files, _ := s.includedFiles(declared)
 	var dirs []string
 	for file := range s.requests {
 		if !files[file] {
@@ -287,20 +287,20 @@ func (s *Survey) Dirs(declared []string) []string {
 type Application struct {
 	By       string   // `Application "etcd"`, `kustomization "clusters/lab"`
 	Pos      diag.Pos // position of the object in By
-	Of       Request
+	Request  Request
 	Declared bool   // the declared paths include the file of the request
 	Proven   bool   // whether an object of a GitOps tool applies it, and not only a kustomization
 	Cluster  string // name, server or kubeconfig of the target cluster; "" if not set
 }
 
-// Applied returns the requests that a GitOps tool applies, sorted by their positions, with the
-// first object that makes it do so. declared are the declared paths of a workspace, and others
-// those of other workspaces. A kustomization that is not part of them counts as applied, because
-// the object that applies it may be elsewhere. Objects for the repositories at the URLs that
-// foreign accepts are ignored.
+// Applied returns the requests that a GitOps tool applies, sorted by their positions, each with the
+// first object that makes the tool apply it. declared are the declared paths of a workspace, and
+// others those of other workspaces. A kustomization outside of these paths counts as applied,
+// because the object that applies it may be in another repository. Objects are ignored if foreign
+// returns true for all their repository URLs.
 func (s *Survey) Applied(declared, others []string, foreign func(url string) bool) []Application {
-	files, inputs := s.inputs(declared)
-	_, more := s.inputs(others)
+	files, inputs := s.includedFiles(declared)
+	_, more := s.includedFiles(others)
 	maps.Copy(inputs, more)
 	appliers := slices.DeleteFunc(slices.Clone(s.appliers), func(a applier) bool { return s.isForeign(a, foreign) })
 	slices.SortStableFunc(appliers, func(a, b applier) int { return a.pos.Compare(b.pos) })
@@ -314,7 +314,7 @@ func (s *Survey) Applied(declared, others []string, foreign func(url string) boo
 	var out []Application
 	for _, a := range appliers {
 		applied := map[string]bool{}
-		s.reach(a, a.dir, applied)
+		s.addApplied(a, a.dir, applied)
 		for file := range applied {
 			for _, r := range s.requests[file] {
 				if r.Package != "" && !found[r.Pos] && s.keeps(a, r) {
@@ -324,17 +324,17 @@ func (s *Survey) Applied(declared, others []string, foreign func(url string) boo
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Application) int { return a.Of.Pos.Compare(b.Of.Pos) })
+	slices.SortFunc(out, func(a, b Application) int { return a.Request.Pos.Compare(b.Request.Pos) })
 	return out
 }
 
-// inputs returns the files with requests and the kustomizations that declared paths include.
-func (s *Survey) inputs(declared []string) (files, dirs map[string]bool) {
+// includedFiles returns the files with requests and the kustomizations that declared paths include.
+func (s *Survey) includedFiles(declared []string) (files, dirs map[string]bool) {
 	files, dirs = map[string]bool{}, map[string]bool{}
 	for _, top := range declared {
 		for dir := range s.includes {
 			if filetree.Within(dir, top) {
-				s.closure(dir, files, dirs)
+				s.addIncluded(dir, files, dirs)
 			}
 		}
 		for file := range s.requests {
@@ -344,7 +344,7 @@ func (s *Survey) inputs(declared []string) (files, dirs map[string]bool) {
 	return files, dirs
 }
 
-// isForeign reports whether an applier reads another repository.
+// isForeign reports whether an applier applies only files of other repositories.
 func (s *Survey) isForeign(a applier, foreign func(url string) bool) bool {
 	urls := slices.DeleteFunc(slices.Clone(a.urls), func(url string) bool { return url == "" })
 	if source, known := s.sources[a.source]; known {
@@ -355,7 +355,7 @@ func (s *Survey) isForeign(a applier, foreign func(url string) bool) bool {
 	return len(urls) > 0 && !slices.ContainsFunc(urls, func(url string) bool { return !foreign(url) })
 }
 
-// isExcluded reports whether an applier leaves out a file without a kustomization.
+// isExcluded reports whether an applier excludes a file that is not part of a kustomization.
 func (s *Survey) isExcluded(a applier, file string) bool {
 	if slices.ContainsFunc(a.excluded, func(dir string) bool { return filetree.Within(file, dir) }) {
 		return true
@@ -381,13 +381,13 @@ func matchGlob(pattern, name string) bool {
 	return err == nil && matched
 }
 
-// reach adds the files that an applier applies from a directory.
-func (s *Survey) reach(a applier, dir string, files map[string]bool) {
+// addApplied adds the files that an applier applies from a directory.
+func (s *Survey) addApplied(a applier, dir string, files map[string]bool) {
 	if _, err := fs.Stat(s.fsys, path.Join(dir, "Chart.yaml")); err == nil {
 		return // its templates are no manifests
 	}
 	if s.includes[dir] != nil {
-		s.closure(dir, files, map[string]bool{})
+		s.addIncluded(dir, files, map[string]bool{})
 		return
 	}
 	for file := range s.requests {
@@ -400,7 +400,7 @@ func (s *Survey) reach(a applier, dir string, files map[string]bool) {
 	}
 	for k := range s.includes {
 		if k != dir && filetree.Within(k, dir) && !a.flat && !s.kustomizedBetween(dir, path.Dir(k)) && !s.isExcluded(a, path.Join(k, "kustomization.yaml")) {
-			s.closure(k, files, map[string]bool{})
+			s.addIncluded(k, files, map[string]bool{})
 		}
 	}
 }
@@ -416,15 +416,15 @@ func (s *Survey) kustomizedBetween(top, dir string) bool {
 	return false
 }
 
-// closure adds the files and the directories that the kustomization in dir includes.
-func (s *Survey) closure(dir string, files, dirs map[string]bool) {
+// addIncluded adds the files and the directories that the kustomization in dir includes.
+func (s *Survey) addIncluded(dir string, files, dirs map[string]bool) {
 	if s.includes[dir] == nil || dirs[dir] {
 		return
 	}
 	dirs[dir] = true
 	for _, target := range s.includes[dir] {
 		files[target] = true
-		s.closure(target, files, dirs)
+		s.addIncluded(target, files, dirs)
 	}
 }
 

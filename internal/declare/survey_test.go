@@ -136,7 +136,7 @@ func TestSurvey(t *testing.T) {
 			s := survey(t, filesOf(c.files))
 			var got []string
 			for _, a := range s.Applied(c.declared, nil, func(url string) bool { return strings.Contains(url, "other") }) {
-				text := a.Of.Package + " by " + a.By
+				text := a.Request.Package + " by " + a.By
 				if a.Declared {
 					text += " declared"
 				}
@@ -195,7 +195,7 @@ func TestSurveyProperty(t *testing.T) {
 		}
 		got := map[string]bool{}
 		for _, a := range survey(t, filesOf(files)).Applied(dirs, nil, none) { // all kustomizations are inputs
-			got[a.Of.Package] = true
+			got[a.Request.Package] = true
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Fatalf("-want +got\n%s\n%v", d, files)

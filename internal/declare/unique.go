@@ -13,7 +13,8 @@ import (
 // The resolver checks channels, versions and starting bundles, because two channels may share a
 // bundle. It also checks catalogs and approvals of OLM v0's Subscriptions, because OLM accepts
 // conflicting ones: two catalogs are unsatisfiable, and one Manual approval applies to the whole
-// plan. Declarations without a namespace are checked after their bundle determined it.
+// plan. Declarations without a namespace are checked later, when the namespace is known from their
+// bundle.
 func (s *Set) checkContradictions(errs *diag.List) {
 	for i, b := range s.Subscriptions {
 		for j := i - 1; j >= 0 && s.Subscriptions[j].Namespace == b.Namespace; j-- {
@@ -21,8 +22,8 @@ func (s *Set) checkContradictions(errs *diag.List) {
 			if a.Package != b.Package || b.Package == "" || b.Namespace == "" || a.Key() == b.Key() {
 				continue
 			}
-			if what := findContradiction(a, b); what != nil {
-				errs.Addf(b.At(what.field), "package %q in namespace %q is requested with a different %s at %s", b.Package, b.Namespace, what.name, a.At(what.field))
+			if conflict := findContradiction(a, b); conflict != nil {
+				errs.Addf(b.At(conflict.field), "package %q in namespace %q is requested with a different %s at %s", b.Package, b.Namespace, conflict.name, a.At(conflict.field))
 			}
 		}
 	}

@@ -123,7 +123,7 @@ func (c checker) readFilter(s *Subscription, f *catalogFilter) {
 	c.enum("spec.source.catalog.upgradeConstraintPolicy", f.UpgradeConstraintPolicy, string(CatalogProvided), string(SelfCertified))
 	for i, ch := range f.Channels {
 		if !yamlnode.IsDNS1123Subdomain(ch) {
-			c.Addf(diag.Item("spec.source.catalog.channels", i), "%q is not a channel's name in OLM v1 (lower case letters, digits, - and .)", ch)
+			c.Addf(diag.Item("spec.source.catalog.channels", i), "%q is not a valid channel name in OLM v1 (lower case letters, digits, - and .)", ch)
 		}
 	}
 	s.Package, s.Range, s.Channels, s.Selector = f.PackageName, f.Version, f.Channels, c.checkSelector("spec.source.catalog.selector", f.Selector)
@@ -146,10 +146,10 @@ func (c checker) readConfig(s *Subscription, n *yaml.Node, spec specV1) {
 		return
 	}
 	if len(childNode(n, "spec.config.inline").Content) == 0 {
-		c.Addf("spec.config.inline", "empty: set a field, or leave spec.config out")
+		c.Addf("spec.config.inline", "empty: set a field, or omit spec.config")
 	}
 	if d := cfg.Inline.DeploymentConfig; d != nil && d.Selector != nil {
-		c.Addf("spec.config.inline.deploymentConfig.selector", "not supported by OLM v1: leave it out; it never had an effect")
+		c.Addf("spec.config.inline.deploymentConfig.selector", "not supported by OLM v1: omit the field, which never had an effect")
 	}
 	if w := cfg.Inline.WatchNamespace; w != "" {
 		c.Namespace("spec.config.inline.watchNamespace", w)

@@ -25,7 +25,7 @@ type Declaration struct {
 // Writer formats declarations of one dialect.
 type Writer struct {
 	Dialect      Dialect
-	Fits         func(catalog model.ID) bool // whether a declaration of this dialect can name the catalog
+	CanName      func(catalog model.ID) bool // whether a declaration of this dialect can name the catalog
 	NamesCatalog bool                        // whether a declaration must name its catalog
 	HasStart     bool                        // whether a declaration names a starting bundle instead of a version range
 	HasApproval  bool                        // whether a declaration has an approval
@@ -37,15 +37,15 @@ type Writer struct {
 
 // AnyCatalog returns the writer of the dialect that can name every catalog.
 func AnyCatalog() Writer {
-	return Writer{Dialect: Quayside, Fits: func(model.ID) bool { return true }, HasApproval: true, Objects: writeOwn}
+	return Writer{Dialect: Quayside, CanName: func(model.ID) bool { return true }, HasApproval: true, Objects: writeOwn}
 }
 
 // Writers returns the writers of all dialects with write support. The first one is the default.
 func Writers() []Writer {
 	return []Writer{
 		AnyCatalog(),
-		{Dialect: V0, Fits: func(id model.ID) bool { return id.Namespace != "" }, NamesCatalog: true, HasStart: true, HasApproval: true, HasGroup: true, Objects: writeV0},
-		{Dialect: V1, Fits: func(id model.ID) bool { return id.Namespace == "" }, Objects: writeV1},
+		{Dialect: V0, CanName: func(id model.ID) bool { return id.Namespace != "" }, NamesCatalog: true, HasStart: true, HasApproval: true, HasGroup: true, Objects: writeV0},
+		{Dialect: V1, CanName: func(id model.ID) bool { return id.Namespace == "" }, Objects: writeV1},
 	}
 }
 

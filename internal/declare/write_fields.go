@@ -11,9 +11,10 @@ import (
 	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
-// SetFields returns the text of a file in which the declaration s has other values. It replaces
-// only the values, or inserts a field next to the package: comments, quotes and order stay. It
-// returns an error if the style of the file does not allow that. A scalar is a list of one value.
+// SetFields returns the text of a file with new values of fields of the declaration s. It replaces
+// only the values, or inserts a field after the package, and keeps comments, quotes and order. It
+// returns an error if the style of the file does not allow that. The value of a scalar field is a
+// list of one item.
 func SetFields(text []byte, s Subscription, values map[Field][]string) ([]byte, error) {
 	lines := strings.SplitAfter(string(text), "\n")
 	var fields []Field
@@ -23,7 +24,7 @@ func SetFields(text []byte, s Subscription, values map[Field][]string) ([]byte, 
 		}
 		fields = append(fields, f)
 	}
-	slices.SortFunc(fields, func(a, b Field) int { // from the end, so that the positions before stay valid
+	slices.SortFunc(fields, func(a, b Field) int { // from the end, so that earlier positions remain valid
 		if d := s.At(b, FieldPackage).Compare(s.At(a, FieldPackage)); d != 0 {
 			return d
 		}
@@ -49,8 +50,8 @@ func SetFields(text []byte, s Subscription, values map[Field][]string) ([]byte, 
 // ParseConfig parses the YAML text of a config, and returns it as canonical JSON. name is the file in
 // positions.
 func ParseConfig(name, text string) ([]byte, error) {
-	const around = "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: x, namespace: x}\nspec:\n  package: x\n  config:\n"
-	set, err := Parse(name, []byte(around+"    "+strings.ReplaceAll(text, "\n", "\n    ")))
+	const prefix = "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: x, namespace: x}\nspec:\n  package: x\n  config:\n"
+	set, err := Parse(name, []byte(prefix+"    "+strings.ReplaceAll(text, "\n", "\n    ")))
 	if err != nil {
 		return nil, diag.MapPositions(err, func(diag.Pos) diag.Pos { return diag.Pos{File: name} })
 	}
@@ -89,7 +90,7 @@ func (s Subscription) Values(f Field) []string {
 	return nil
 }
 
-// setField replaces the value of one field, or inserts the field behind the package.
+// setField replaces the value of one field, or inserts the field after the package.
 func setField(lines []string, s Subscription, f Field, values []string) error {
 	path := fieldsOf(s.Dialect)[f]
 	if f == FieldConfig {
@@ -104,7 +105,7 @@ func setField(lines []string, s Subscription, f Field, values []string) error {
 		if old == "" || isItem && len(s.Values(f)) > 1 {
 			return fmt.Errorf("%s: YAML style not supported: cannot change %s", at, path)
 		}
-		lines[at.Line-1] = before + format(values, isList && !isItem, old) + rest[len(old):]
+		lines[at.Line-1] = before + formatValues(values, isList && !isItem, old) + rest[len(old):]
 		return nil
 	}
 	if _, isSet := s.Fields[list]; isItem && isSet {
@@ -114,7 +115,7 @@ func setField(lines []string, s Subscription, f Field, values []string) error {
 	line := []rune(lines[at.Line-1])
 	before, rest := string(line[:at.Col-1]), string(line[at.Col-1:])
 	old := findScalar(rest)
-	entry := list[strings.LastIndex(list, ".")+1:] + ": " + format(values, isList, "")
+	entry := list[strings.LastIndex(list, ".")+1:] + ": " + formatValues(values, isList, "")
 	if indent := regexp.MustCompile(`^( *)["']?[A-Za-z]+["']?: +$`).FindStringSubmatch(before); indent != nil {
 		lines[at.Line-1] = strings.TrimSuffix(string(line), "\n") + "\n" + indent[1] + entry + "\n"
 		return nil
@@ -123,8 +124,8 @@ func setField(lines []string, s Subscription, f Field, values []string) error {
 	return nil
 }
 
-// setConfig replaces or removes the config, or inserts it behind the package. The text of the config
-// is new.
+// setConfig replaces or removes the config, or inserts it after the package. It does not keep
+// comments and quotes inside the config.
 func setConfig(lines []string, s Subscription, path string, values []string) error {
 	raw := []byte("{}")
 	if len(values) > 0 {
@@ -145,7 +146,7 @@ func setConfig(lines []string, s Subscription, path string, values []string) err
 	case isSet && old != "":
 		lines[at.Line-1] = before + flow.String() + rest[len(old):]
 	case isSet && strings.TrimSpace(before) == "" && !strings.HasPrefix(rest, "{"):
-		end := at.Line // behind the last line of the block
+		end := at.Line // after the last line of the block
 		for i, l := range lines[at.Line:] {
 			if text := strings.TrimLeft(l, " "); strings.TrimSpace(text) != "" && len(l)-len(text) < len(before) {
 				break
@@ -202,8 +203,8 @@ func findScalar(text string) string {
 	return regexp.MustCompile(`^("([^"\\]|\\.)*"|'[^']*'|\[[^\]#]*\]|[^\s,\]}\[{&*!|>'"#]([^,\]}#]*[^\s,\]}#])?)`).FindString(text)
 }
 
-// format returns values as YAML, in the quotes of the old text.
-func format(values []string, isList bool, old string) string {
+// formatValues returns values as YAML, in the quotes of the old text.
+func formatValues(values []string, isList bool, old string) string {
 	var out []string
 	for _, v := range values {
 		switch quoted := yamlnode.Quote(v); {

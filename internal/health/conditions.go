@@ -26,11 +26,11 @@ const (
 // True. bad contains the objects that are not Current, in the order of sortWorstFirst.
 func newConditions(c v1alpha1.ObjectCounts, bad []v1alpha1.ObjectHealth) []metav1.Condition {
 	ready := metav1.Condition{Type: v1alpha1.Ready, Message: describeObjects(bad)}
-	moving := c.InProgress + c.NotFound + c.Terminating
+	pending := c.InProgress + c.NotFound + c.Terminating
 	switch {
 	case c.Failed > 0:
 		ready.Status, ready.Reason = metav1.ConditionFalse, reasonFailed
-	case moving > 0:
+	case pending > 0:
 		ready.Status, ready.Reason = metav1.ConditionFalse, reasonProgressing
 	case len(bad) > 0:
 		ready.Status, ready.Reason = metav1.ConditionUnknown, reasonUnreadable
@@ -45,7 +45,7 @@ func newConditions(c v1alpha1.ObjectCounts, bad []v1alpha1.ObjectHealth) []metav
 			Type: v1alpha1.Stalled, Status: metav1.ConditionTrue, Reason: reasonFailed, Message: describeObjects(filterByHealth(bad, v1alpha1.Failed)),
 		})
 	}
-	if moving > 0 {
+	if pending > 0 {
 		out = append(out, metav1.Condition{
 			Type: v1alpha1.Reconciling, Status: metav1.ConditionTrue, Reason: reasonProgressing,
 			Message: describeObjects(filterByHealth(bad, v1alpha1.Terminating, v1alpha1.NotFound, v1alpha1.InProgress)),

@@ -10,12 +10,13 @@ import (
 	"github.com/quayside/quayside/internal/health/gate"
 )
 
-// Evidence returns the summary as evidence of its cluster, without an operator.
+// Evidence returns the summary as an observation of its cluster, without an operator.
 func (s *Summary) Evidence() gate.Observation {
 	return gate.Observation{Environment: s.Environment, Cluster: s.Cluster, ClusterUID: s.ClusterUID, At: s.At, Unsigned: s.Unsigned}
 }
 
-// Judge sets Problem by the rule for the clusters of an environment.
+// Judge sets Problem to the reason why the summary is no evidence of the clusters of an environment
+// by the rule, or to "".
 func (s *Summary) Judge(rule gate.Rule, environment string, clusters []string, now time.Time) {
 	e := s.Evidence()
 	cause, note := rule.Problem(environment, clusters, e, now)
@@ -29,9 +30,9 @@ func (s *Summary) Judge(rule gate.Rule, environment string, clusters []string, n
 	}
 }
 
-// Observations returns the observations of all operators for the gate. An operator that is absent
-// from a summary, but not from another one of the same cluster, has an observation without it. The
-// order is that of the summaries, then that of the operators' names.
+// Observations returns the observations of all operators for the gate. If a summary lacks an
+// operator that another summary of the same cluster contains, its observation is Absent. The order
+// is that of the summaries, then that of the operators' names.
 func Observations(list []*Summary) []gate.Observation {
 	type cluster struct{ environment, name string }
 	operators := map[cluster]map[string]bool{}

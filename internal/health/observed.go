@@ -134,7 +134,7 @@ type wireStored struct {
 func (r *reader) parseObserved(n *yaml.Node) *Summary {
 	var w wireFile
 	before := len(r.errs)
-	if yamlnode.Header(r.file, n, APIVersion, Kind, &r.errs) {
+	if yamlnode.CheckHeader(r.file, n, APIVersion, Kind, &r.errs) {
 		r.errs.Add(diag.Pos{File: r.file}, yamlnode.Decode(r.file, n, &w))
 	}
 	if len(r.errs) > before {
@@ -150,7 +150,7 @@ func (r *reader) parseObserved(n *yaml.Node) *Summary {
 	return out
 }
 
-// checkClasses adds a fault for each class in another format than that of spec.provides.objects.
+// checkClasses adds a fault for each class that is not in the format of spec.provides.objects.
 func (p *parser) checkClasses(n *yaml.Node, classes []string) {
 	for _, class := range classes {
 		if _, err := needs.ParseObject(class); err != nil {
@@ -180,7 +180,7 @@ func (p *parser) parseTime(n *yaml.Node, field, s string) time.Time {
 	return at.UTC()
 }
 
-// newOperator checks the fields of an operator.
+// newOperator returns the health of an operator and adds a fault for each invalid field.
 func (p *parser) newOperator(n *yaml.Node, w wireOperator) OperatorHealth {
 	for _, f := range [][2]string{{"namespace", w.Namespace}, {"package", w.Package}, {"state", w.State}} {
 		if f[1] == "" {

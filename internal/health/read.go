@@ -14,9 +14,9 @@ import (
 	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
-// limits returns the limits for one file. Complete status documents of 300 operators need a tenth
+// parseLimits returns the limits for one file. Complete status documents of 300 operators need a tenth
 // of them.
-func limits() yamlnode.Limits {
+func parseLimits() yamlnode.Limits {
 	return yamlnode.Limits{Bytes: 64 << 20, Depth: 50, Nodes: 3_000_000}
 }
 
@@ -25,7 +25,7 @@ func limits() yamlnode.Limits {
 // number of documents. Installations do not name their cluster; its UID is that of the Namespace
 // kube-system in the same file. The error is a diag.List of all faults with their positions.
 func Read(file string, data []byte) ([]*Summary, error) {
-	docs, err := yamlnode.Documents(file, data, limits())
+	docs, err := yamlnode.Documents(file, data, parseLimits())
 	if err != nil {
 		return nil, err
 	}
@@ -100,11 +100,11 @@ func (r *reader) readObject(n *yaml.Node, kind string) {
 	}
 }
 
-// add adds a summary with its operators in order. Two results for one operator are an error.
+// add sorts the operators of a summary and adds it. It adds a fault for each duplicate operator.
 func (r *reader) add(s *Summary) {
-	slices.SortStableFunc(s.Operators, byName)
+	slices.SortStableFunc(s.Operators, compareOperators)
 	for i, o := range s.Operators {
-		if i > 0 && o.Package != "" && byName(s.Operators[i-1], o) == 0 {
+		if i > 0 && o.Package != "" && compareOperators(s.Operators[i-1], o) == 0 {
 			r.errs.Addf(o.Pos, "duplicate operator %q: first at %s", o.Namespace+"/"+o.Package, s.Operators[i-1].Pos)
 		}
 	}
@@ -150,7 +150,7 @@ type wireStatus struct {
 	Operators   []*yaml.Node `json:"operators"`
 }
 
-// wireStatusOperator is likewise. Its other fields are those of an observed file.
+// wireStatusOperator has the decoded fields of an operator in a status document.
 type wireStatusOperator struct {
 	Operator       string       `json:"operator"`
 	Version        string       `json:"version"`
@@ -278,7 +278,7 @@ func (r *reader) readInstallation(n *yaml.Node) {
 	o := r.newOperator(n, op)
 	_, status := yamlnode.Field(n, "status")
 	o.At = r.parseOptionalTime(cmp.Or(status, n), "observedAt", w.Status.ObservedAt)
-	if n := len(r.dumps); n == 0 || slices.ContainsFunc(r.dumps[n-1].Operators, func(b OperatorHealth) bool { return byName(b, o) == 0 }) {
+	if n := len(r.dumps); n == 0 || slices.ContainsFunc(r.dumps[n-1].Operators, func(b OperatorHealth) bool { return compareOperators(b, o) == 0 }) {
 		r.dumps = append(r.dumps, &Summary{Combined: true})
 	}
 	s := r.dumps[len(r.dumps)-1]

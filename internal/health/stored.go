@@ -46,7 +46,7 @@ func compareStored(a, b v1alpha1.StoredVersions) int {
 }
 
 // StoredVersions returns the versions in which clusters store objects, by CRD name, sorted and
-// without duplicates. A CRD that is missing in all files that are evidence is missing in the result.
+// without duplicates. It ignores summaries with a Problem.
 func StoredVersions(files []*Summary) map[string][]string {
 	out := map[string][]string{}
 	for _, f := range files {

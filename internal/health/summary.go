@@ -55,7 +55,7 @@ type Summary struct {
 	Operators   []OperatorHealth // by namespace, then package
 	APIs        []string         // group and version of the served APIs, sorted; nil if unknown
 	Classes     []string         // classes in the format of spec.provides.objects, sorted; nil if unknown
-	Combined    bool             // the operators have times of their own, and At is the latest
+	Combined    bool             // each operator has its own time, and At is the latest
 
 	File     *SavedFile // file that the summary was read from
 	Unsigned string     // reason why File is not signed as required; not part of the observed file
@@ -127,12 +127,12 @@ func Summarize(lock *lockfile.File, got []OperatorObservation, now time.Time) Su
 			out.Operators = append(out.Operators, newUnpinnedHealth(o))
 		}
 	}
-	slices.SortFunc(out.Operators, byName)
+	slices.SortFunc(out.Operators, compareOperators)
 	return out
 }
 
-// byName orders operators by namespace, then by package.
-func byName(a, b OperatorHealth) int {
+// compareOperators orders operators by namespace, then by package.
+func compareOperators(a, b OperatorHealth) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
 }
 

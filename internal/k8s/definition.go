@@ -58,15 +58,16 @@ func ParseCRD(crd map[string]any) CRD {
 
 // Version returns the version with this name.
 func (d CRD) Version(name string) (CRDVersion, bool) {
-	return d.first(func(v CRDVersion) bool { return v.Name == name })
+	return d.findVersion(func(v CRDVersion) bool { return v.Name == name })
 }
 
 // Stored returns the storage version.
 func (d CRD) Stored() (CRDVersion, bool) {
-	return d.first(func(v CRDVersion) bool { return v.Storage })
+	return d.findVersion(func(v CRDVersion) bool { return v.Storage })
 }
 
-func (d CRD) first(is func(CRDVersion) bool) (CRDVersion, bool) {
+// findVersion returns the first version that satisfies the predicate.
+func (d CRD) findVersion(is func(CRDVersion) bool) (CRDVersion, bool) {
 	for _, v := range d.Versions {
 		if is(v) {
 			return v, true

@@ -13,8 +13,9 @@ import (
 // quaysideGroup is the API group of quayside's own objects.
 const quaysideGroup = "quayside.dev"
 
-// builtinKinds returns the readable built-in kinds of a group, namespaced and cluster-scoped,
-// including kinds whose versions are no longer served. ok is false if the group is not built in.
+// builtinKinds returns the built-in kinds of a group that clients can read, namespaced and
+// cluster-scoped, including kinds whose versions are no longer served. ok is false if the group is
+// not built in.
 func builtinKinds(group string) (namespaced, cluster []string, ok bool) {
 	kinds, ok := map[string][2]string{
 		"":                             {"ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount", "ComponentStatus Namespace Node PersistentVolume"},
@@ -49,8 +50,8 @@ func builtinKinds(group string) (namespaced, cluster []string, ok bool) {
 
 // IsBuiltinGroup reports whether a group is built into every API server.
 func IsBuiltinGroup(group string) bool {
-	_, _, own := builtinKinds(group)
-	return own
+	_, _, builtin := builtinKinds(group)
+	return builtin
 }
 
 // commonClusterKinds lists the cluster-scoped kinds of widespread groups that
@@ -79,15 +80,15 @@ func commonClusterKinds(group string) []string {
 
 // Namespaced reports whether a kind is namespaced. It returns true for unknown kinds.
 func Namespaced(group, kind string) bool {
-	_, cluster, own := builtinKinds(group)
-	if !own {
+	_, cluster, builtin := builtinKinds(group)
+	if !builtin {
 		cluster = commonClusterKinds(group)
 	}
 	return !slices.Contains(cluster, kind)
 }
 
-// KindFaults returns the errors for which API servers reject an apiVersion and kind, by field. The core
-// group and the groups of Kubernetes have a fixed set of kinds.
+// KindFaults returns the errors for which API servers reject an apiVersion and kind, by field. The
+// core group and the groups of Kubernetes have a fixed set of kinds.
 func KindFaults(apiVersion, kind string) []string {
 	var out []string
 	version, group := apiVersion, ""
@@ -103,11 +104,11 @@ func KindFaults(apiVersion, kind string) []string {
 	if bad := LabelFault(strings.ToLower(kind)); bad != "" {
 		out = append(out, "kind: in lower case, "+bad)
 	}
-	namespaced, cluster, own := builtinKinds(group)
+	namespaced, cluster, builtin := builtinKinds(group)
 	switch known := slices.Concat(namespaced, cluster); {
 	case group == quaysideGroup:
 		out = append(out, fmt.Sprintf("apiVersion: group %q is reserved for quayside's own objects", group))
-	case own && !slices.Contains(known, kind):
+	case builtin && !slices.Contains(known, kind):
 		out = append(out, fmt.Sprintf("kind: unknown kind %q in %s%s", kind, describeGroup(group), diag.DidYouMean(kind, known)))
 	case group == "" && version != "v1":
 		out = append(out, fmt.Sprintf("apiVersion: unknown version %q of the core group: use v1", version))
@@ -124,10 +125,10 @@ func describeGroup(group string) string {
 
 // GroupFault returns the reason why custom kinds must not be added to a group, or "".
 func GroupFault(group string) string {
-	_, _, own := builtinKinds(group)
+	_, _, builtin := builtinKinds(group)
 	bad := validation.IsDNS1123Subdomain(group)
 	switch {
-	case own:
+	case builtin:
 		return fmt.Sprintf("%q is reserved for Kubernetes: custom kinds need another group", group)
 	case group == quaysideGroup:
 		return fmt.Sprintf("%q is reserved for quayside: custom kinds need another group", group)

@@ -22,7 +22,7 @@ var ErrTooManyGrants = errors.New("too many permissions")
 // Permissions holds the permissions of every subject in a set of objects.
 type Permissions struct {
 	direct       map[Subject][]Grant
-	known        []Subject // ServiceAccounts that exist, sorted
+	accounts     []Subject // ServiceAccounts that exist, sorted
 	objectGrants []ObjectGrants
 	roles        map[roleID]*role
 	cycles       [][]string
@@ -52,16 +52,16 @@ type role struct {
 	aggregated bool
 	aggregates []labels.Selector // ClusterRoles to add
 	all        []rule            // rules, and those of the aggregated roles
-	bound      bool              // whether a binding of the set refers to it, directly or through aggregation
+	bound      bool              // whether a binding of the set refers to the role, directly or through aggregation
 }
 
 type rule struct{ verbs, groups, resources, names, urls []string }
 
 // NewPermissions collects the permissions in ServiceAccounts, Roles,
 // ClusterRoles and bindings, each as decoded from JSON. It ignores other kinds
-// and the order of objects, and modifies nothing. Several roles of one name are
-// one role, as for a role of Kubernetes ([DefaultRBAC]) that the set extends.
-// The error is ErrTooManyGrants, with the binding.
+// and the order of objects, and modifies nothing. Roles with the same name are
+// merged, for example a default role ([DefaultRBAC]) and its extension. The
+// error wraps ErrTooManyGrants and names the role or binding.
 func NewPermissions(objects []map[string]any) (*Permissions, error) {
 	m := &Permissions{direct: map[Subject][]Grant{}, roles: map[roleID]*role{}}
 	var bindings []map[string]any
@@ -70,7 +70,7 @@ func NewPermissions(objects []map[string]any) (*Permissions, error) {
 		kind := Text(o, "kind")
 		switch {
 		case kind == "ServiceAccount" && group == "v1":
-			m.known = append(m.known, Subject{"ServiceAccount", Text(o, "metadata", "namespace"), Text(o, "metadata", "name")})
+			m.accounts = append(m.accounts, Subject{"ServiceAccount", Text(o, "metadata", "namespace"), Text(o, "metadata", "name")})
 		case group != "rbac.authorization.k8s.io":
 		case kind == "ClusterRole" || kind == "Role":
 			id := roleIDOf(o)
@@ -79,7 +79,7 @@ func NewPermissions(objects []map[string]any) (*Permissions, error) {
 			bindings = append(bindings, o)
 		}
 	}
-	slices.SortFunc(m.known, Subject.Compare)
+	slices.SortFunc(m.accounts, Subject.Compare)
 	ids := slices.SortedFunc(maps.Keys(m.roles), compareIDs)
 	for _, b := range bindings {
 		if r := m.roles[boundRole(b)]; r != nil {
@@ -114,10 +114,10 @@ func compareIDs(a, b roleID) int {
 // maxAggregation limits the pairs of an aggregated role and another role.
 const maxAggregation = 20_000_000
 
-// aggregate sets the rules of each role: its own, or those of all roles that its selectors
-// reach. The rules in the manifest of an aggregated role count if there are no others, because
-// the controller does not replace them by none, and in a cycle, where another role may copy
-// them first, and the copies remain.
+// aggregate sets the effective rules of each role. Those of an aggregated role are the rules of
+// all roles that its selectors reach. The rules in its own manifest also count in two cases: if
+// no reached role has rules, because the controller does not replace rules by an empty list, and
+// in a cycle, because another role may have copied them before, and the copies remain.
 func (m *Permissions) aggregate(ids []roleID) error {
 	var aggregated []int
 	for i, id := range ids {
@@ -177,9 +177,9 @@ func (m *Permissions) aggregatedRules(ids []roleID, i int, reached *big.Int, kep
 		if !r.aggregated || kept[j] {
 			out = append(out, r.rules...)
 		}
-		// Only cluster-admin is labelled so, in every cluster.
+		// In every cluster, only cluster-admin has this label.
 		if r.aggregated && r.selects(map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"}) {
-			all, _ := wellKnown(roleID{"ClusterRole", "", "cluster-admin"})
+			all, _ := builtinRoleRules(roleID{"ClusterRole", "", "cluster-admin"})
 			out = append(out, all...)
 		}
 	}
@@ -261,7 +261,7 @@ func (m *Permissions) RoleGrants(kind, namespace, name string) (out []Grant, kno
 // expandRole returns the grants of a role in a scope ("" is the whole cluster), and reports
 // whether the role is known.
 func (m *Permissions) expandRole(id roleID, scope string) ([]Grant, bool) {
-	rules, known := wellKnown(id) // API servers restore missing rules of built-in roles
+	rules, known := builtinRoleRules(id) // API servers restore missing rules of built-in roles
 	if r := m.roles[id]; r != nil {
 		rules, known = append(rules, r.all...), true
 	}
@@ -355,7 +355,7 @@ func IsBuiltinRole(name string) bool {
 // Subjects returns all subjects with grants and every ServiceAccount of the set,
 // sorted. It includes groups that contain only ServiceAccounts.
 func (m *Permissions) Subjects() []Subject {
-	all := slices.AppendSeq(slices.Clone(m.known), maps.Keys(m.direct))
+	all := slices.AppendSeq(slices.Clone(m.accounts), maps.Keys(m.direct))
 	slices.SortFunc(all, Subject.Compare)
 	return slices.Compact(all)
 }

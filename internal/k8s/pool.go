@@ -22,8 +22,7 @@ type node struct {
 func NewPool() *Pool { return &Pool{scalars: map[any]uint64{}, nodes: map[string]node{}} }
 
 // Share replaces the mappings and lists in o by equal ones of previously shared objects. No
-// other code may hold o. Afterwards, o must only be changed by copying, like all objects of this
-// package.
+// other code may refer to o during the call. Afterwards, o must not be modified in place.
 func (p *Pool) Share(o Object) {
 	for key, v := range o {
 		o[key], _ = p.share(v)

@@ -70,9 +70,9 @@ func bindingSubjects(b map[string]any) []Subject {
 	return out
 }
 
-// wellKnown returns the rules of the roles that every API server has and that do not depend on
+// builtinRoleRules returns the rules of the roles that every API server has and that do not depend on
 // installed components.
-func wellKnown(id roleID) ([]rule, bool) {
+func builtinRoleRules(id roleID) ([]rule, bool) {
 	r := defaultRoles()[id]
 	if r == nil || r.aggregated {
 		return nil, false

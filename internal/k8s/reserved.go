@@ -18,7 +18,7 @@ func IsReservedNamespace(name string) bool {
 // reservedKind is a kind with names that belong to the cluster.
 type reservedKind struct {
 	group, kind string
-	own         func(o Object) bool
+	isReserved  func(o Object) bool
 }
 
 func reservedKinds() []reservedKind {
@@ -48,20 +48,20 @@ func reservedKinds() []reservedKind {
 // IsReserved reports whether the cluster or its vendor owns objects of this kind and name.
 // Installing such an object would replace the cluster's own object.
 func IsReserved(o Object) bool {
-	return slices.ContainsFunc(reservedKinds(), func(c reservedKind) bool { return o.Is(c.group, c.kind) && c.own(o) })
+	return slices.ContainsFunc(reservedKinds(), func(c reservedKind) bool { return o.Is(c.group, c.kind) && c.isReserved(o) })
 }
 
 // IsReservedName is IsReserved for "Kind/name".
 func IsReservedName(id string) bool {
 	kind, name, _ := strings.Cut(id, "/")
-	return name != "" && slices.ContainsFunc(reservedKinds(), func(c reservedKind) bool { return c.kind == kind && c.own(New("", kind, "", name)) })
+	return name != "" && slices.ContainsFunc(reservedKinds(), func(c reservedKind) bool { return c.kind == kind && c.isReserved(New("", kind, "", name)) })
 }
 
 // isServedGroup reports whether Kubernetes, OpenShift or OLM serves a group. An APIService for
 // the group would receive all its requests.
 func isServedGroup(group string) bool {
-	_, _, own := builtinKinds(group)
-	return own || group == "packages.operators.coreos.com" || slices.Contains(openShiftGroups(), group)
+	_, _, builtin := builtinKinds(group)
+	return builtin || group == "packages.operators.coreos.com" || slices.Contains(openShiftGroups(), group)
 }
 
 // openShiftGroups lists the groups that OpenShift serves through APIServices.

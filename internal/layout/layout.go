@@ -192,9 +192,9 @@ func (t *Tree) crdDirs(dir string) []string {
 // result of ClusterCRDDirs.
 func (t *Tree) CoversAllCRDs(crdDirs []string) bool { return len(crdDirs) == len(t.plain) }
 
-// AppliedAsIs reports whether a GitOps tool applies the files in the directory of name without a
+// IsAppliedAsIs reports whether a GitOps tool applies the files in the directory of name without a
 // build, because there is no kustomization.
-func AppliedAsIs(name string) bool {
+func IsAppliedAsIs(name string) bool {
 	dir := path.Dir(name)
 	if own, inside := strings.CutPrefix(dir, Clusters+"/"); inside {
 		_, dir, _ = strings.Cut(own, "/")

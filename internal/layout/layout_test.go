@@ -89,14 +89,14 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestAppliedAsIs checks in which directories any file is applied.
-func TestAppliedAsIs(t *testing.T) {
+// TestIsAppliedAsIs checks in which directories any file is applied.
+func TestIsAppliedAsIs(t *testing.T) {
 	for name, want := range map[string]bool{
 		"crds/x.yaml": true, "crds/p/x.yaml": true, "installations/x.yaml": true, "pieces/x.yaml": true, "pieces/_shared/x.yaml": true,
 		"clusters/c/installations/x.yaml": true, "clusters/c/operators/n.p/x.yaml": false, "operators/n.p/x.yaml": false,
 		"namespaces/n/x.yaml": false, "argocd/x.yaml": false, "flux/c/x.yaml": false, "leaving/n.p/x.yaml": false, "x.yaml": false,
 	} {
-		if got := layout.AppliedAsIs(name); got != want {
+		if got := layout.IsAppliedAsIs(name); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -40,9 +40,9 @@ func (b *Bundle) VersionText() string { return VersionText(b.version.String(), b
 // release come first.
 func (b *Bundle) CompareReleases(other *Bundle) int { return b.release.Compare(other.release) }
 
-// ComparePackaged orders two bundles of one version like OLM v1: by the explicit release, or else
-// by the build metadata of the version.
-func (b *Bundle) ComparePackaged(other *Bundle) int {
+// CompareEffectiveReleases orders two bundles of one version like OLM v1: by the explicit release, or
+// else by the build metadata of the version.
+func (b *Bundle) CompareEffectiveReleases(other *Bundle) int {
 	return b.effectiveRelease().Compare(other.effectiveRelease())
 }
 
@@ -86,7 +86,7 @@ func (b *Bundle) Labels() []string { return slices.Clone(b.facts.Labels) }
 func (b *Bundle) Requires() []Requirement { return slices.Clone(b.facts.Requires) }
 
 // Unusable returns the fault in the bundle's requirements or name, or "". An
-// unusable bundle is never a candidate (resolution.md section 0, rule 4).
+// unusable bundle is never a candidate (rule 4 of package resolve).
 func (b *Bundle) Unusable() string { return b.facts.Unusable }
 
 // RelatedImages returns the images that the bundle needs at run time, in file

@@ -25,11 +25,11 @@ type Catalog struct {
 	strayFaults diag.List // faults: lifecycles of missing packages
 }
 
-// Strict returns a diag.List of the faults that New accepts but that a catalog author should fix.
+// StrictFaults returns a diag.List of the faults that New accepts but that a catalog author should fix.
 // Operator Framework's own programs reject an invalid skipRange, and a bundle with a release if its
 // name does not contain the release or if its version also has build metadata (operator-registry,
 // alpha/model). They ignore invalid lifecycles.
-func (c *Catalog) Strict() error {
+func (c *Catalog) StrictFaults() error {
 	faults := slices.Clone(c.strayFaults)
 	for _, p := range c.packages {
 		faults = append(faults, p.lifecycleFaults...)

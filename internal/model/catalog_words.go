@@ -54,7 +54,7 @@ func InstallModes() []InstallMode {
 	return []InstallMode{AllNamespaces, MultiNamespace, SingleNamespace, OwnNamespace}
 }
 
-// ParseInstallMode reads one of the four names.
+// ParseInstallMode returns the install mode with the name s, or an error if there is none.
 func ParseInstallMode(s string) (InstallMode, error) {
 	if m := InstallMode(s); slices.Contains(InstallModes(), m) {
 		return m, nil

@@ -179,7 +179,7 @@ func (c *Channel) skippedNames() map[string]bool {
 }
 
 // nameList returns the names of entries, sorted and quoted. It shortens a long list to the first
-// names and the number of others.
+// names and an ellipsis.
 func nameList(entries []*Entry) string {
 	const most = 10
 	names := make([]string, len(entries))

@@ -35,7 +35,7 @@ func (id ID) String() string {
 // bundle directories) is converted to it.
 type Content struct {
 	ID       ID
-	Priority int               // higher is preferred; resolution.md section 5.6
+	Priority int               // higher is preferred
 	Labels   map[string]string // a ClusterCatalog's, for catalog selectors
 	Source   string            // canonical reference, as the lock records it: "oci:catalogs/operatorhubio"
 	Digest   Digest            // resolved digest of Source
@@ -109,7 +109,7 @@ type RelatedImage struct {
 }
 
 // Metadata holds the fields of a ClusterServiceVersion for searches and for the checks of
-// resolution.md rule 7. A zero field is missing in the catalog.
+// rule 7 of package resolve. A zero field is missing in the catalog.
 type Metadata struct {
 	Known          bool // the catalog contains olm.csv.metadata or the CSV
 	DisplayName    string
@@ -119,7 +119,7 @@ type Metadata struct {
 	InstallModes   []InstallMode // supported modes, in the order of InstallModes(); nil if unknown
 	Keywords       []string
 	Maturity       string
-	Annotations    map[string]string // only those with KeepsAnnotation and AnnotationFits
+	Annotations    map[string]string // those that KeepsAnnotation and AnnotationFits accept
 	Owned          []string          // names of the owned CRDs, sorted
 }
 

@@ -55,7 +55,7 @@ type CatalogChange struct {
 // of the catalogs.
 func Diff(old, new *Catalog) []CatalogChange {
 	d := &differ{}
-	diffParts(d, CatalogChange{Part: PartPackage}, old.Packages(), new.Packages(), (*Package).Name, func(*CatalogChange) *string { return &d.pkg }, newestDefault, d.diffPackages)
+	diffParts(d, CatalogChange{Part: PartPackage}, old.Packages(), new.Packages(), (*Package).Name, func(*CatalogChange) *string { return &d.pkg }, headVersion, d.diffPackages)
 	return d.changes
 }
 
@@ -136,8 +136,8 @@ func formatLifecycle(v *SupportedVersion) string {
 	return strings.Join(append([]string{strings.Join(phases, ", ")}, platforms...), "; ")
 }
 
-// newestDefault returns the version of the head of the default channel, or "".
-func newestDefault(p *Package) string {
+// headVersion returns the version of the head of the default channel, or "".
+func headVersion(p *Package) string {
 	if c, ok := p.Channel(p.DefaultChannel()); ok && c.Head().Bundle() != nil {
 		return c.Head().Bundle().VersionText()
 	}

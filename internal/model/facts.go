@@ -34,20 +34,20 @@ func Read(ps []Property) Facts {
 // Reader decodes properties and caches the results, because most properties of a bundle equal those
 // of its previous version.
 type Reader struct {
-	gvks     map[string]read[GVK]
-	requires map[requirementKey]read[*Requirement]
+	gvks     map[string]cachedResult[GVK]
+	requires map[requirementKey]cachedResult[*Requirement]
 }
 
 type requirementKey struct{ typ, value string }
 
-type read[T any] struct {
+type cachedResult[T any] struct {
 	value T
 	err   error
 }
 
 // NewReader returns a reader with an empty cache.
 func NewReader() *Reader {
-	return &Reader{gvks: map[string]read[GVK]{}, requires: map[requirementKey]read[*Requirement]{}}
+	return &Reader{gvks: map[string]cachedResult[GVK]{}, requires: map[requirementKey]cachedResult[*Requirement]{}}
 }
 
 // Add decodes p into f. It returns an error and leaves f unchanged for an invalid olm.package or

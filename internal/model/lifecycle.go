@@ -40,7 +40,7 @@ type SupportState string
 
 // The support states. A version is unsupported before its first phase and after its last one.
 const (
-	Coming    SupportState = "upcoming"
+	Upcoming  SupportState = "upcoming"
 	Supported SupportState = "supported"
 	Ended     SupportState = "endOfLife"
 )
@@ -113,9 +113,9 @@ func (p SupportPhase) Check() error {
 	return nil
 }
 
-// Follows returns an error if p does not begin on the day after last ends. Both phases must be
+// CheckFollows returns an error if p does not begin on the day after last ends. Both phases must be
 // valid.
-func (p SupportPhase) Follows(last SupportPhase) error {
+func (p SupportPhase) CheckFollows(last SupportPhase) error {
 	if want := AddDays(last.End, 1); p.Start != want {
 		return fmt.Errorf("phase %q begins on %s: expected %s, the day after phase %q ends", p.Name, p.Start, want, last.Name)
 	}
@@ -131,15 +131,15 @@ func AddDays(day string, days int) string {
 	return t.AddDate(0, 0, days).Format(time.DateOnly)
 }
 
-// On returns the support of a version on a day, or nil if the support is unknown or the day is
+// SupportOn returns the support of a version on a day, or nil if the support is unknown or the day is
 // invalid.
-func (v *SupportedVersion) On(day string) *Support {
+func (v *SupportedVersion) SupportOn(day string) *Support {
 	if v == nil || len(v.Phases) == 0 || CheckDay(day) != nil {
 		return nil
 	}
-	s := &Support{State: Ended, From: v.Phases[0].Start, Until: v.Ends()}
+	s := &Support{State: Ended, From: v.Phases[0].Start, Until: v.LastDay()}
 	if day < s.From {
-		s.State = Coming
+		s.State = Upcoming
 	}
 	for _, p := range v.Phases {
 		if p.Start <= day && day <= p.End {
@@ -149,8 +149,8 @@ func (v *SupportedVersion) On(day string) *Support {
 	return s
 }
 
-// Ends returns the last day of support, or "" if unknown.
-func (v *SupportedVersion) Ends() string {
+// LastDay returns the last day of support, or "" if unknown.
+func (v *SupportedVersion) LastDay() string {
 	if v == nil || len(v.Phases) == 0 {
 		return ""
 	}
@@ -160,7 +160,7 @@ func (v *SupportedVersion) Ends() string {
 // EndsWithin reports whether a version is supported on a day, but no longer after the given number
 // of days.
 func (v *SupportedVersion) EndsWithin(day string, days int) bool {
-	s := v.On(day)
+	s := v.SupportOn(day)
 	return s != nil && s.State == Supported && s.Until < AddDays(day, days)
 }
 
@@ -188,7 +188,7 @@ func (s *Support) String() string {
 		return ""
 	case s.State == Ended:
 		return "ended " + s.Until
-	case s.State == Coming:
+	case s.State == Upcoming:
 		return s.Until + " (from " + s.From + ")"
 	default:
 		return s.Until + " (" + s.Phase + ")"

@@ -31,18 +31,18 @@ func TestOn(t *testing.T) {
 		{"2026-02-28", "supported phase 2 2026-02-28 (phase 2)"},
 		{"2026-03-01", "endOfLife  ended 2026-02-28"},
 	} {
-		s := v.On(c.day)
+		s := v.SupportOn(c.day)
 		if got := fmt.Sprint(s.State, " ", s.Phase, " ", s); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.day, got, c.want)
 		}
 	}
-	if s := (*model.SupportedVersion)(nil).On("2025-01-01"); s != nil || s.String() != "" {
+	if s := (*model.SupportedVersion)(nil).SupportOn("2025-01-01"); s != nil || s.String() != "" {
 		t.Errorf("nothing is said, got %v", s)
 	}
-	if end, none := v.Ends(), (*model.SupportedVersion)(nil).Ends()+(&model.SupportedVersion{}).Ends(); end != "2026-02-28" || none != "" {
+	if end, none := v.LastDay(), (*model.SupportedVersion)(nil).LastDay()+(&model.SupportedVersion{}).LastDay(); end != "2026-02-28" || none != "" {
 		t.Errorf("ends %q, and where nothing is said %q", end, none)
 	}
-	if s := v.On("soon"); s != nil {
+	if s := v.SupportOn("soon"); s != nil {
 		t.Errorf("no day: got %v", s)
 	}
 }
@@ -146,11 +146,11 @@ func TestPhases(t *testing.T) {
 		last := ""
 		for i := -2; i < total+2; i++ {
 			day := model.AddDays(first, i)
-			s := v.On(day)
+			s := v.SupportOn(day)
 			want := model.Supported
 			switch {
 			case i < 0:
-				want = model.Coming
+				want = model.Upcoming
 			case i >= total:
 				want = model.Ended
 			}
@@ -188,7 +188,7 @@ func check(v *model.SupportedVersion) error {
 	for i, p := range v.Phases {
 		errs = append(errs, p.Check())
 		if i > 0 {
-			errs = append(errs, p.Follows(v.Phases[i-1]))
+			errs = append(errs, p.CheckFollows(v.Phases[i-1]))
 		}
 	}
 	for _, p := range v.Platforms {

@@ -127,7 +127,7 @@ func newProperty(typ string, value any) Property {
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(value); err != nil {
-		panic(fmt.Sprintf("olm: %s %v: %v", typ, value, err))
+		panic(fmt.Sprintf("model: %s %v: %v", typ, value, err))
 	}
 	return Property{Type: typ, Value: bytes.TrimSuffix(text.Bytes(), []byte("\n"))}
 }

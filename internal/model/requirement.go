@@ -125,7 +125,7 @@ func (c *constraint) requirement(depth int) (*Requirement, error) {
 	if depth > maxConstraintDepth {
 		return nil, fmt.Errorf("constraint nested deeper than %d", maxConstraintDepth)
 	}
-	r, err := c.compile(depth)
+	r, err := c.convert(depth)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +133,8 @@ func (c *constraint) requirement(depth int) (*Requirement, error) {
 	return r, nil
 }
 
-// compile converts the first set field. The order of the cases is OLM's.
-func (c *constraint) compile(depth int) (*Requirement, error) {
+// convert converts the first set field. The order of the cases is OLM's.
+func (c *constraint) convert(depth int) (*Requirement, error) {
 	switch {
 	case c.GVK != nil:
 		return &Requirement{Kind: RequireGVK, GVK: GVK(*c.GVK)}, nil

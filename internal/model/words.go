@@ -9,7 +9,7 @@ import (
 )
 
 // Version is a bundle's version. The order ignores build metadata and treats prereleases like other
-// versions (resolution.md section 2.5).
+// versions.
 type Version = semver.Version
 
 // ParseVersion parses a strict semantic version.

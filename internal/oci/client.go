@@ -43,7 +43,7 @@ type Client struct {
 	Progress    func(Progress) // called during transfers, by one goroutine at a time; may be nil
 
 	conns    sync.Map // *conn by repository
-	locks    sync.Map // *sync.Mutex by key of work to do once
+	locks    sync.Map // *sync.Mutex by key of the work, to do it once
 	uploaded sync.Map // registry and digest → repository with the blob
 	progress sync.Mutex
 }

@@ -54,21 +54,21 @@ func (c *Client) openRoot(ctx context.Context, src Source) (from origin, digest 
 }
 
 // listParts returns all parts of an image. Each part comes after the parts that it refers to,
-// and the last one has the given digest. For an index, the parts include all images, or if one
-// is true, only the image that [Client.Open] chooses.
-func (c *Client) listParts(ctx context.Context, from origin, digest string, data []byte, one bool) ([]part, error) {
-	w := &partWalk{client: c, from: from, one: one, seen: map[string]bool{}}
+// and the last one has the given digest. For an index, the parts include all images, or if
+// chosenOnly is true, only the image that [Client.Open] chooses.
+func (c *Client) listParts(ctx context.Context, from origin, digest string, data []byte, chosenOnly bool) ([]part, error) {
+	w := &partWalk{client: c, from: from, chosenOnly: chosenOnly, seen: map[string]bool{}}
 	err := w.manifest(ctx, digest, data, 0)
 	return w.parts, err
 }
 
 // partWalk collects the parts of an image.
 type partWalk struct {
-	client *Client
-	from   origin
-	one    bool
-	seen   map[string]bool
-	parts  []part
+	client     *Client
+	from       origin
+	chosenOnly bool
+	seen       map[string]bool
+	parts      []part
 }
 
 func (w *partWalk) add(p part) error {
@@ -131,7 +131,7 @@ func (w *partWalk) index(ctx context.Context, data []byte, depth int) error {
 		return err
 	}
 	children := index.Manifests
-	if w.one {
+	if w.chosenOnly {
 		chosen, err := chooseImage(index.Manifests, w.client.Platform)
 		if err != nil {
 			return err
@@ -167,8 +167,8 @@ func mediaTypeOf(data []byte, kind string) types.MediaType {
 	return types.OCIImageIndex
 }
 
-// openWhole opens a blob. The reader returns io.EOF only after the blob is verified.
-func openWhole(ctx context.Context, from origin, p part) (*store.Verifier, error) {
+// openVerified opens a blob. The reader returns io.EOF only after the blob is verified.
+func openVerified(ctx context.Context, from origin, p part) (*store.Verifier, error) {
 	if p.manifest != nil {
 		return store.NewVerifier(io.NopCloser(bytes.NewReader(p.manifest)), p.digest, p.size), nil
 	}

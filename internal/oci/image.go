@@ -20,14 +20,14 @@ import (
 
 // Image is an opened image. Its layers are read on demand.
 type Image struct {
-	name     string
-	digest   string
-	manifest string
-	labels   map[string]string
-	notes    map[string]string
-	layers   []Layer
-	fetch    func(context.Context) error // fetches all layers; nil if they are local
-	closers  []io.Closer
+	name        string
+	digest      string
+	manifest    string
+	labels      map[string]string
+	annotations map[string]string
+	layers      []Layer
+	fetch       func(context.Context) error // fetches all layers; nil if they are local
+	closers     []io.Closer
 }
 
 // Name returns the full reference of the image, as in errors.
@@ -46,7 +46,7 @@ func (im *Image) ManifestDigest() string { return im.manifest }
 func (im *Image) Labels() map[string]string { return maps.Clone(im.labels) }
 
 // Annotations returns a copy of the manifest's annotations.
-func (im *Image) Annotations() map[string]string { return maps.Clone(im.notes) }
+func (im *Image) Annotations() map[string]string { return maps.Clone(im.annotations) }
 
 // Layers returns the layers, the lowest first.
 func (im *Image) Layers() []Layer { return slices.Clone(im.layers) }
@@ -237,7 +237,7 @@ func (c *Client) loadManifest(ctx context.Context, im *Image, from origin, diges
 	if err != nil {
 		return fmt.Errorf("configuration %s: %w", m.Config.Digest, err)
 	}
-	im.notes = m.Annotations
+	im.annotations = m.Annotations
 	for _, d := range m.Layers {
 		im.layers = append(im.layers, Layer{
 			Digest: d.Digest.String(), Size: d.Size, image: im.name,
@@ -282,14 +282,14 @@ func (c *Client) checkManifest(m *v1.Manifest) error {
 	return nil
 }
 
-func checkDescriptor(what string, d v1.Descriptor, limit int64) error {
+func checkDescriptor(noun string, d v1.Descriptor, limit int64) error {
 	switch {
 	case !imageref.IsDigest(d.Digest.String()):
-		return fmt.Errorf("%s digest %q: only sha256 is supported", what, d.Digest.String())
+		return fmt.Errorf("%s digest %q: only sha256 is supported", noun, d.Digest.String())
 	case d.Size < 0:
-		return fmt.Errorf("%s %s: invalid size %d", what, d.Digest, d.Size)
+		return fmt.Errorf("%s %s: invalid size %d", noun, d.Digest, d.Size)
 	case d.Size > limit:
-		return fmt.Errorf("%s %s: %d bytes exceed the limit of %d", what, d.Digest, d.Size, limit)
+		return fmt.Errorf("%s %s: %d bytes exceed the limit of %d", noun, d.Digest, d.Size, limit)
 	default:
 		return nil
 	}

@@ -204,7 +204,7 @@ func TestLayoutFaults(t *testing.T) {
 	}{
 		{"layer changed", edit(blob(p.layerID), flip), "layer " + p.layerID + ": digest mismatch: the content is sha256:"},
 		{"layer truncated", edit(blob(p.layerID), func(b []byte) []byte { return b[:99] }), "layer " + p.layerID + ": truncated: 99 of"},
-		{"layer longer", edit(blob(p.layerID), func(b []byte) []byte { return append(b, 'x') }), "layer " + p.layerID + ": longer than its"},
+		{"layer longer", edit(blob(p.layerID), func(b []byte) []byte { return append(b, 'x') }), "layer " + p.layerID + ": longer than"},
 		{"config changed", edit(blob(p.configDigest), flip), "digest mismatch: the content is sha256:"},
 		{"manifest changed", edit(blob(p.digest), flip), "manifest " + p.digest + ": digest mismatch: the content is sha256:"},
 		{"layer missing", func(t *testing.T, dir string) {

@@ -217,7 +217,7 @@ func checkLocation(faults *diag.List, pos diag.Pos, where, s string) {
 // locations returns the locations to try for an image of repo, in order: the
 // mirrors of the longest matching prefix, then the source. Rules with the
 // same prefix are joined in file order. Mirrors blocked by another prefix are
-// omitted. It returns an error if no location is left, or if the rules are
+// omitted. It returns an error if no location remains, or if the rules are
 // ambiguous.
 func (m Mirrors) locations(repo string, byDigest bool) ([]string, error) {
 	if _, err := imageref.NormalRepositoryPrefix(repo); err != nil && len(m.rules) > 0 {
@@ -228,8 +228,8 @@ func (m Mirrors) locations(repo string, byDigest bool) ([]string, error) {
 	for _, r := range m.matchingRules(repo) {
 		rest, _ := imageref.CutPrefix(repo, r.prefix)
 		for _, to := range r.mirrors {
-			if place := to.location + rest; (byDigest && to.digests || !byDigest && to.tags) && (place == repo || m.blockingFile(place) == "") {
-				all = append(all, place)
+			if location := to.location + rest; (byDigest && to.digests || !byDigest && to.tags) && (location == repo || m.blockingFile(location) == "") {
+				all = append(all, location)
 			}
 		}
 		if r.location != "" {
@@ -268,8 +268,8 @@ func (m Mirrors) matchingRules(repo string) []mirrorRule {
 }
 
 // blockingFile returns the file that blocks a location, or "" if it is not blocked.
-func (m Mirrors) blockingFile(place string) string {
-	for _, r := range m.matchingRules(place) {
+func (m Mirrors) blockingFile(location string) string {
+	for _, r := range m.matchingRules(location) {
 		if r.blocked {
 			return r.from
 		}

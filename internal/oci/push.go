@@ -29,7 +29,7 @@ func (c *Client) Push(ctx context.Context, target string, p *Packed) error {
 	return err
 }
 
-// Send is [Push] with a report of the transfer.
+// Send is [Client.Push] with a report of the transfer.
 func (c *Client) Send(ctx context.Context, target string, p *Packed) (UploadResult, error) {
 	to, err := c.pushTarget(target)
 	if err != nil {
@@ -187,7 +187,7 @@ func formatIndex(entries []layoutEntry) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// Names and content of the file that marks a directory as an OCI layout.
+// Name and content of the file that marks a directory as an OCI layout.
 const (
 	layoutFile    = "oci-layout"
 	layoutVersion = `{"imageLayoutVersion":"1.0.0"}`

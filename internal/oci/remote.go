@@ -31,13 +31,13 @@ type conn struct {
 
 // get sends a request that go-containerregistry does not support. It also fetches blobs, because
 // the library would compute their digest a second time.
-func (w *conn) get(ctx context.Context, what, ref string) (*http.Response, error) {
-	url := fmt.Sprintf("%s://%s/v2/%s/%s/%s", w.repo.Scheme(), w.repo.RegistryStr(), w.repo.RepositoryStr(), what, ref)
+func (w *conn) get(ctx context.Context, endpoint, ref string) (*http.Response, error) {
+	url := fmt.Sprintf("%s://%s/v2/%s/%s/%s", w.repo.Scheme(), w.repo.RegistryStr(), w.repo.RepositoryStr(), endpoint, ref)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	if what == "referrers" {
+	if endpoint == "referrers" {
 		req.Header.Set("Accept", string(types.OCIImageIndex))
 	}
 	return w.http.Do(req)
@@ -96,12 +96,12 @@ func (c *Client) upstream(src Source) (*upstream, error) {
 
 // candidates returns the repositories to try in order, mirrors first.
 func (c *Client) candidates(src Source) ([]name.Repository, error) {
-	places, err := c.Mirrors.locations(src.Name, src.Digest != "")
+	locations, err := c.Mirrors.locations(src.Name, src.Digest != "")
 	if err != nil {
 		return nil, err
 	}
-	repos := make([]name.Repository, len(places))
-	for i, p := range places {
+	repos := make([]name.Repository, len(locations))
+	for i, p := range locations {
 		if repos[i], err = c.repository(p); err != nil {
 			return nil, err
 		}
@@ -240,8 +240,8 @@ func (c *Client) fetchManifest(ctx context.Context, repo name.Repository, ref st
 	return found.Manifest, nil
 }
 
-// checkManifestText checks that a response is a manifest and matches digest and a digest in ref,
-// if any. Proxies may respond with HTML pages.
+// checkManifestText checks that a response is a manifest with this digest; an empty digest matches
+// any. ref is the manifest's name in errors. Proxies may respond with HTML pages.
 func checkManifestText(data []byte, ref, digest string) error {
 	if got := store.DigestOf(data); digest != "" && got != digest {
 		return fmt.Errorf("manifest %s: %w", ref, &store.MismatchError{Got: got, WantSize: -1})
@@ -311,7 +311,7 @@ func (r *upstream) download(ctx context.Context, repo name.Repository, digest st
 	}
 }
 
-// fetchBlob copies a blob from a repository into the store by reading from t.
+// fetchBlob fetches a blob from a repository into the store. It reads the response through t.
 func (r *upstream) fetchBlob(ctx context.Context, repo name.Repository, digest string, t *transfer) error {
 	connection, err := r.client.connect(ctx, repo)
 	if err != nil {

@@ -97,9 +97,9 @@ func (c *Client) VendoredSignatures(ctx context.Context, ref string) ([]Vendored
 	return c.vendoredSignatures(ctx, src), nil
 }
 
-// KnownSignatures returns the signatures of an image by digest that are in the store or the
+// LocalSignatures returns the signatures of an image by digest that are in the store or the
 // vendored layout. It never opens a socket.
-func (c *Client) KnownSignatures(ctx context.Context, ref string) ([]Signature, error) {
+func (c *Client) LocalSignatures(ctx context.Context, ref string) ([]Signature, error) {
 	local, src, err := c.parseSigned(ref)
 	if err != nil {
 		return nil, wrapImageError(ref, err)

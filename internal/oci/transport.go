@@ -148,7 +148,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.recent.Add(int64(n))
 	if b.read += int64(n); b.read > b.limit && !b.unbounded {
-		return 0, fmt.Errorf("its response exceeds the limit of %d bytes", b.limit)
+		return 0, fmt.Errorf("the response exceeds the limit of %d bytes", b.limit)
 	}
 	if err != nil && errors.Is(context.Cause(b.ctx), errStalled) {
 		err = fmt.Errorf("%s sends no data, or too slowly: %w", b.host, errStalled)

@@ -19,7 +19,7 @@ type UploadResult struct {
 	Digest   string // of the image in source and target
 	Sent     int    // blobs sent
 	Bytes    int64  // total bytes of the sent blobs
-	UpToDate bool   // the tag of the target was already at this image; nothing was sent
+	UpToDate bool   // the tag of the target already referred to this image; nothing was sent
 	Exists   bool   // the repository already contained this image; at most the tag was set
 }
 
@@ -189,7 +189,7 @@ func (m rawManifest) MediaType() (types.MediaType, error) { return m.mediaType, 
 // lazyBlob adapts a blob to go-containerregistry. It opens the blob only if
 // the registry does not have it.
 type lazyBlob struct {
-	ctx    context.Context //nolint:containedctx // lives no longer than one upload
+	ctx    context.Context //nolint:containedctx // used only during one upload
 	from   origin
 	part   part
 	opened bool
@@ -208,7 +208,7 @@ func (b *lazyBlob) MediaType() (types.MediaType, error) { return b.part.mediaTyp
 // Compressed implements partial.CompressedLayer.
 func (b *lazyBlob) Compressed() (io.ReadCloser, error) {
 	b.opened = true
-	r, err := openWhole(b.ctx, b.from, b.part)
+	r, err := openVerified(b.ctx, b.from, b.part)
 	if err != nil {
 		b.err = err
 		return nil, err

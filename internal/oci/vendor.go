@@ -25,11 +25,11 @@ type VendoredImage struct {
 // VendorReport lists the differences between a layout and its intended content. File names are
 // relative to the layout, sorted.
 type VendorReport struct {
-	Added   []string `json:"added"`   // in check mode: missing
-	Removed []string `json:"removed"` // in check mode: superfluous
-	Kept    int      `json:"kept"`    // files
-	Bytes   int64    `json:"bytes"`   // of all files at the end
-	New     int64    `json:"-"`       // of added image files
+	Added    []string `json:"added"`   // in check mode: missing
+	Removed  []string `json:"removed"` // in check mode: superfluous
+	Kept     int      `json:"kept"`    // number of unchanged files
+	Bytes    int64    `json:"bytes"`   // of all files at the end
+	NewBytes int64    `json:"-"`       // of added image files
 }
 
 // VendorOptions configures a layout. The zero value keeps only the parts of images that quayside
@@ -79,9 +79,9 @@ type layoutUpdate struct {
 	report *VendorReport
 }
 
-// begin initializes the layout first, so that an interrupted run can be resumed, and locks it
-// until release is called. Other processes must wait, because the final cleanup would remove
-// their additions. With Mirror there is no cleanup, and no lock.
+// begin initializes the layout, so that an interrupted run can be resumed, and locks it until
+// release is called. Other processes must wait, because the final cleanup would remove their
+// additions. With Mirror there is no cleanup, and no lock.
 func (v *layoutUpdate) begin() (release func(), err error) {
 	lock := v.client.lockFor("layout " + v.dir.String())
 	lock.Lock()
@@ -111,7 +111,7 @@ func (v *layoutUpdate) begin() (release func(), err error) {
 		release = func() { unlock(); closeRoot() }
 	}
 	if v.root != nil {
-		err = filetree.Replaceable(v.root.FS(), layoutFile, "an OCI layout")
+		err = filetree.CheckReplaceable(v.root.FS(), layoutFile, "an OCI layout")
 	}
 	if err == nil {
 		err = v.putFile(layoutFile, []byte(layoutVersion))
@@ -179,7 +179,7 @@ func (v *layoutUpdate) copyPart(ctx context.Context, from origin, p part) error 
 		return nil
 	}
 	v.report.Added = append(v.report.Added, name)
-	v.report.New += p.size
+	v.report.NewBytes += p.size
 	if v.Check {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (v *layoutUpdate) copyPart(ctx context.Context, from origin, p part) error 
 		return err
 	}
 	held := v.client.Store.Has(p.digest)
-	r, err := openWhole(ctx, from, p)
+	r, err := openVerified(ctx, from, p)
 	if err != nil {
 		return err
 	}
@@ -353,7 +353,7 @@ func (c *Client) vendoredBlob(ctx context.Context, digest string, size int64) (*
 	if err != nil {
 		return nil, err
 	}
-	return v.Explain(func(m *store.MismatchError) error {
+	return v.OnMismatch(func(m *store.MismatchError) error {
 		return fmt.Errorf("vendored copy in %s is damaged: %w", c.Vendored, m)
 	}), nil
 }

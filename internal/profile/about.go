@@ -18,7 +18,7 @@ type About struct {
 	Directives          []Directive // annotations and labels of objects that control the tool
 	Appliers            []Applier   // kinds that make the tool apply directories of a repository
 	UntracksCRDs        bool        // the tool does not track CRDs, so it never prunes them
-	Protects            string      // what the tool does when a protected object is removed from the tree, as a verb phrase: "does not prune it"
+	Protects            string      // behaviour of the tool when a protected object is removed from the tree, as a verb phrase: "does not prune it"
 	DirectoryPerCluster bool        // the profile's directory in the tree has a subdirectory per cluster
 
 	Draft        []string // lines for spec.gitops in a new quayside.yaml, in addition to those of every profile
@@ -93,10 +93,10 @@ func IsToolKey(key string) bool {
 type Applier struct {
 	Group, Kind string
 	Paths       []string
-	Recurse     string   // field beside a path that includes subdirectories: "directory.recurse"; empty: they are included
+	Recurse     string   // field beside a path that includes subdirectories: "directory.recurse"; empty: they are always included
 	Ignores     string   // name of the files that exclude files from the tool; empty for none
 	Targets     []string // fields with the name, the server or the kubeconfig of the target cluster
-	Sources     string   // API group of the objects that spec.sourceRef names; empty: repoURL beside the path names the repository. With one, a missing path is the root of the repository
+	Sources     string   // API group of the objects that spec.sourceRef names, in which case a missing path means the root of the repository; empty: the field repoURL beside the path names the repository
 }
 
 // Appliers returns the appliers of all profiles.
@@ -119,7 +119,7 @@ func AboutDirectory(name string) (About, bool) {
 	return About{}, false
 }
 
-// Removal is what a tool does with an object that is removed from the tree.
+// Removal is the behaviour of a tool when an object is removed from the tree.
 type Removal int
 
 // The tool deletes the object, deletes it after confirmation, or keeps it.
@@ -129,9 +129,8 @@ const (
 	RemovalKeep
 )
 
-// RemovalOf returns what the tools do with o when it is removed from the tree. If any tool does not
-// delete it without confirmation, it returns the first such tool; otherwise it returns RemovalPrune
-// and "".
+// RemovalOf returns the behaviour of the first tool that does not delete o without confirmation when o
+// is removed from the tree, and the tool. If there is none, it returns RemovalPrune and "".
 func RemovalOf(o k8s.Object) (removal Removal, tool string) {
 	for _, l := range profileTable() {
 		if removal := l.profile.Removal(o); removal != RemovalPrune {
@@ -141,8 +140,8 @@ func RemovalOf(o k8s.Object) (removal Removal, tool string) {
 	return RemovalPrune, ""
 }
 
-// Protection describes what each tool does when a protected object is removed from the tree. If
-// definition is true, the object is a CRD.
+// Protection describes the behaviour of each tool when a protected object is removed from the tree.
+// If definition is true, the object is a CRD.
 func Protection(definition bool) string {
 	var each, tools []string
 	for _, l := range profileTable() {
@@ -175,8 +174,9 @@ func Guard(o k8s.Object) k8s.Object {
 	return o
 }
 
-// ApplierOf returns the tool, and the object of the tool, that apply an object of a cluster. It
-// finds them by the labels and annotations of o, and returns "" if there are none.
+// ApplierOf returns the tool and its object that apply an object of a cluster, such as "Flux
+// Kustomization ns/name", according to the labels and annotations of o. It returns "" if there are
+// none.
 func ApplierOf(o k8s.Object) string {
 	for _, l := range profileTable() {
 		if by := l.profile.Applier(o); by != "" {

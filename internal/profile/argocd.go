@@ -60,7 +60,7 @@ func (argoCD) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	case !BuiltinGroup(o.Group()):
 		options = []string{"SkipDryRunOnMissingResource=true"}
 	}
-	if w := syncWave(o, at); w != 0 || !at.Alone { // 0 is the default of Argo CD
+	if w := syncWave(o, at); w != 0 || !at.InPiece { // 0 is the default of Argo CD
 		o = k8s.Annotate(o, map[string]string{argoWave: strconv.Itoa(w)})
 	}
 	merged := mergeOptions(k8s.Text(o, "metadata", "annotations", argoOptions), options)
@@ -94,7 +94,7 @@ func (argoCD) About() About {
 func (argoCD) Defaults(g *GitOps) { g.Project = cmp.Or(g.Project, "default") }
 
 // NeedsSeparateDirs reports whether the clusters are those registered in Argo CD. The
-// ApplicationSet then knows only their names.
+// ApplicationSet can then use only their names.
 func (argoCD) NeedsSeparateDirs(g GitOps) bool { return g.Clusters != nil }
 
 // Removal derives the removal of an object from its sync options.
@@ -206,9 +206,9 @@ func (argoCD) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 
 // environmentReadme is a file in a directory for the Applications of an environment. It keeps the
 // directory in Git. If the environment is renamed, the directory is removed. Applications of the
-// old name then do nothing, because one of their sources is missing. Otherwise they would fight
-// with the Applications of the new name over all objects. Such Applications may remain because an
-// ApplicationSet that deletes no Applications orphans them, and because the garbage collector may
+// old name then do nothing, because one of their sources is missing. Otherwise they and the
+// Applications of the new name would manage the same objects. Such Applications may remain because
+// an ApplicationSet that deletes no Applications orphans them, and because the garbage collector may
 // miss some.
 const environmentReadme = "The Applications of this environment use this directory as a source, but apply none of its files.\n" +
 	"If the environment is renamed, this directory is removed. Applications of the old name that\n" +
@@ -351,8 +351,8 @@ func mergeOptions(have string, more []string) string {
 //   - Custom resources of earlier operators are in the waves of the workloads of an operator,
 //     because each may wait for the other.
 func syncWave(o k8s.Object, at ApplyPosition) int {
-	if at.Alone {
-		return waveAlone(at)
+	if at.InPiece {
+		return pieceWave(at)
 	}
 	begin := min(at.Level, maxLevel) * levelWaves
 	switch {
@@ -362,10 +362,10 @@ func syncWave(o k8s.Object, at ApplyPosition) int {
 		return -30
 	case at.Stopped:
 		return -35
-	case at.First && isCertificate(o):
-		return firstWaves
-	case at.First:
-		return firstWaves + phaseWave(o)/10
+	case at.Issuer && isCertificate(o):
+		return issuerWave
+	case at.Issuer:
+		return issuerWave + phaseWave(o)/10
 	case isCertificate(o):
 		return begin - 15
 	case at.Provider == OtherOperator && isCustomResource(o):
@@ -376,11 +376,11 @@ func syncWave(o k8s.Object, at ApplyPosition) int {
 	return begin + phaseWave(o)
 }
 
-// waveAlone returns the sync wave of an object of a piece. All objects except stopped workloads
+// pieceWave returns the sync wave of an object of a piece. All objects except stopped workloads
 // share one wave. While a wave waits for earlier waves, Argo CD ignores the commit that repairs
 // them, and it may miss that a CRD exists, because it does not track CRDs. Within a wave it applies
 // kinds in a fixed order and waits for CRDs.
-func waveAlone(at ApplyPosition) int {
+func pieceWave(at ApplyPosition) int {
 	if at.Stopped {
 		return -1
 	}
@@ -388,16 +388,16 @@ func waveAlone(at ApplyPosition) int {
 }
 
 const (
-	// firstWaves is the wave of the workloads of operators that issue certificates. Other objects
+	// issuerWave is the wave of the workloads of operators that issue certificates. Other objects
 	// of these operators differ by at most two waves.
-	firstWaves = -25
+	issuerWave = -25
 
 	// levelWaves is the distance between the workloads of consecutive levels. Levels above maxLevel
 	// share their waves.
 	levelWaves = 50
 	maxLevel   = 100
 
-	// lastWave follows the waves of all operators.
+	// lastWave is after the waves of all operators.
 	lastWave = (maxLevel + 1) * levelWaves
 )
 

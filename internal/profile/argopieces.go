@@ -18,7 +18,7 @@ const generatePaths = "argocd.argoproj.io/manifest-generate-paths"
 // ArgoCDMember holds the fields of clusters.yaml for Argo CD.
 type ArgoCDMember struct {
 	Application string `json:"application,omitempty" doc:"Argo CD: prefix of the names of its Applications."`
-	Server      string `json:"server,omitempty" doc:"Argo CD: URL of the API server …"`
+	Server      string `json:"server,omitempty" doc:"Argo CD: URL of the API server."`
 	Name        string `json:"name,omitempty" doc:"Argo CD: name of the cluster, instead of its URL."`
 }
 
@@ -36,10 +36,10 @@ func argoPieces(t Tree) map[string][]k8s.Object {
 		sets = append(sets, pieceSet(t, p))
 	}
 	g := t.GitOps
-	all := g.newObject("argoproj.io/v1alpha1", "Application", objectName(g.owner(), parent))
+	all := g.newObject("argoproj.io/v1alpha1", "Application", objectName(g.owner(), parentPiece))
 	// If this Application is deleted, for example because the environment was renamed, the
-	// ApplicationSets must be deleted, too. Otherwise they would fight with those of the new name
-	// over all objects.
+	// ApplicationSets must be deleted, too. Otherwise they and those of the new name would manage
+	// the same objects.
 	all = k8s.With(all, any(k8s.Values("resources-finalizer.argocd.argoproj.io")), "metadata", "finalizers")
 	all["spec"] = map[string]any{
 		"project": g.Project, "destination": map[string]any{"server": localServer, "namespace": g.Namespace},

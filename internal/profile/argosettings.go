@@ -76,8 +76,8 @@ func (argoCD) Unmatched(g GitOps, objects []k8s.Key) []Fault {
 	return out
 }
 
-// unmatchedReason returns "" if d selects one of the objects. As in Argo CD, kind and group are
-// patterns, and without a group only the core group is selected.
+// unmatchedReason returns the reason why d selects none of the objects, or "" if it selects one. As in
+// Argo CD, kind and group are patterns, and without a group only the core group is selected.
 func (d IgnoreDifference) unmatchedReason(objects []k8s.Key) string {
 	fields := []struct {
 		name, want string
@@ -97,7 +97,7 @@ func (d IgnoreDifference) unmatchedReason(objects []k8s.Key) string {
 			if !ok && isPattern {
 				ok, _ = path.Match(f.want, f.have(o)) // an invalid pattern matches nothing
 			}
-			if !ok && (f.name != "group" || f.want != "" || len(wrong) == 0) { // a missing group is found once the rest is right
+			if !ok && (f.name != "group" || f.want != "" || len(wrong) == 0) { // report a missing group only if all other fields match
 				wrong = append(wrong, i)
 			}
 		}

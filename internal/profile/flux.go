@@ -59,13 +59,13 @@ type FluxCluster struct {
 }
 
 // Annotate sets annotations that protect objects from pruning and from variable substitution, that
-// keep the injected CA, and that assign a stage. The first stage contains Namespaces, operators
+// preserve the injected CA, and that assign a stage. The first stage contains Namespaces, operators
 // that issue certificates, and stopped workloads of replaced operators. The last stage contains
 // operators that require others. An object that will move to a later stage is protected: otherwise
 // Flux would delete it when it leaves its stage.
 func (flux) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	more := map[string]string{}
-	if keepsData(o) || at.Moving {
+	if keepsData(o) || at.MovesLater {
 		more[fluxPrefix+"prune"] = "disabled"
 	}
 	if containsText(map[string]any(o), "${") {
@@ -76,8 +76,8 @@ func (flux) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	}
 	o = k8s.Without(o, "metadata", "annotations", stageKey)
 	switch {
-	case at.Alone, k8s.IsCRD(o):
-	case o.Is("", "Namespace"), at.First, at.Stopped:
+	case at.InPiece, k8s.IsCRD(o):
+	case o.Is("", "Namespace"), at.Issuer, at.Stopped:
 		more[stageKey] = stageFirst
 	case at.Level > 0:
 		more[stageKey] = stageLast
@@ -199,7 +199,7 @@ func excludePatch(annotations, labels string) any {
 // fluxReporter returns the Kustomization of the reporter. It does not depend on operators, because
 // the reporter explains why an operator is not ready. Its health check covers only the Deployment,
 // because an Installation is ready only when its operator is ready. The retry interval is short,
-// because it fails until the operators' namespaces exist.
+// because applying fails until the operators' namespaces exist.
 func fluxReporter(g GitOps, c Cluster, crds k8s.Object, w Workload) k8s.Object {
 	o := fluxKustomization(g, c, layout.Reporter, c.Prefix+layout.Reporter, crds)
 	spec := k8s.Map(o, "spec")

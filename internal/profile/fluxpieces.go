@@ -45,9 +45,9 @@ func fluxPieces(t Tree) map[string][]k8s.Object {
 			}
 			out[dir] = cluster.kustomizations(t)
 		}
-		o := fluxObject(g, objectName(owner, parent), path.Join(g.Path, dir), "")
+		o := fluxObject(g, objectName(owner, parentPiece), path.Join(g.Path, dir), "")
 		spec := k8s.Map(o, "spec")
-		// If the parent is deleted, Flux deletes the Kustomizations cluster pieces, but keeps the
+		// If the parent is deleted, Flux deletes the Kustomizations of the pieces, but keeps the
 		// objects that they applied.
 		spec["deletionPolicy"] = "MirrorPrune"
 		spec["wait"] = false // one unhealthy piece must not block the others

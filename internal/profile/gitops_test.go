@@ -288,7 +288,7 @@ func TestOrder(t *testing.T) {
 		return n
 	}
 	const certs, apps, rbac, hooks = "cert-manager.io/v1", "apps/v1", "rbac.authorization.k8s.io/v1", "admissionregistration.k8s.io/v1"
-	first := profile.ApplyPosition{First: true}
+	first := profile.ApplyPosition{Issuer: true}
 	order := [][]int{
 		{wave("v1", "Namespace", profile.ApplyPosition{}), wave("v1", "Namespace", first), wave("v1", "Namespace", profile.ApplyPosition{Level: 3})},
 		{wave("apiextensions.k8s.io/v1", "CustomResourceDefinition", profile.ApplyPosition{}), wave("apiextensions.k8s.io/v1", "CustomResourceDefinition", first)},

@@ -10,31 +10,29 @@ import (
 // ApplyPosition is the position of an object in the order of application. The zero value is that of
 // an object that belongs to no operator.
 type ApplyPosition struct {
-	Alone    bool        // the object belongs to a piece, which does not wait for other pieces
-	First    bool        // the operator issues certificates, so others need it
+	InPiece  bool        // the object belongs to a piece, which does not wait for other pieces
+	Issuer   bool        // the operator issues certificates, so others need it
 	Level    int         // length of the longest chain of operators that this operator requires
 	Provider APIProvider // provider of the object's API
 
-	Stopped bool // the object belongs to a replaced operator, whose workloads stop before the successor starts
-	Moving  bool // the object will move to a later place and must not be deleted then
+	Stopped    bool // the object belongs to a replaced operator, whose workloads stop before the successor starts
+	MovesLater bool // the object will move to a later position and must not be deleted then
 }
 
-// Earlier returns the earlier of two places, for an object that is in both.
+// Earlier returns the earlier of two positions, for an object that has both.
 func (p ApplyPosition) Earlier(other ApplyPosition) ApplyPosition {
-	return ApplyPosition{First: p.First || other.First, Level: min(p.Level, other.Level), Provider: max(p.Provider, other.Provider)}
+	return ApplyPosition{Issuer: p.Issuer || other.Issuer, Level: min(p.Level, other.Level), Provider: max(p.Provider, other.Provider)}
 }
 
 // APIProvider is the provider of the API of a custom resource.
 type APIProvider int
 
-// The provider is the operator of the custom resource, or not part of the tree, so that the API
-// must already exist, or an operator at an earlier place, or an operator at the same or a later
-// place.
+// The providers.
 const (
-	SameOperator APIProvider = iota
-	NoOperator
-	EarlierOperator
-	OtherOperator
+	SameOperator    APIProvider = iota // the operator of the custom resource
+	NoOperator                         // not part of the tree; the API must already exist
+	EarlierOperator                    // an operator at an earlier position
+	OtherOperator                      // an operator at the same or a later position
 )
 
 // isCustomResource reports whether o is of an API that is neither built-in nor listed in
@@ -66,7 +64,7 @@ func syncPhases() [][]string {
 
 const workloadPhase = 9
 
-// Phase returns the index of o in the order of application.
+// Phase returns the index of the kind of o in the order of application.
 func Phase(o k8s.Object) int {
 	for i, kinds := range syncPhases() {
 		if slices.Contains(kinds, o.Kind()) && isKnownGroup(o.Group()) {

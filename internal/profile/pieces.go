@@ -62,8 +62,8 @@ func (g GitOps) ownerOf(cluster string) string {
 	return k8s.FitWithout(nameSeparator, g.Name+"."+cluster, maxOwner)
 }
 
-// parent is the piece name of the object that applies all pieces.
-const parent = "pieces"
+// parentPiece is the piece name of the object that applies all pieces.
+const parentPiece = "pieces"
 
 // Member is the entry of a cluster in clusters.yaml, for generators of ApplicationSets and other
 // users of the tree. It depends only on settings.

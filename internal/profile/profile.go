@@ -38,8 +38,8 @@ type Profile interface {
 	// Guard returns an object of a cluster with annotations that protect it from pruning.
 	Guard(o k8s.Object) k8s.Object
 
-	// Removal returns what the tool does when the object is removed from the tree. It depends on
-	// the annotations of the object.
+	// Removal returns the behaviour of the tool when the object is removed from the tree. It
+	// depends on the annotations of the object.
 	Removal(o k8s.Object) Removal
 
 	// Applier returns the object of the tool that applies an object of a cluster, such as "Flux
@@ -58,7 +58,8 @@ type Profile interface {
 	// by field.
 	Faults(g GitOps, clusters []Cluster) []Fault
 
-	// Unmatched returns the settings that select objects, but none of these, ordered by field.
+	// Unmatched returns a fault for each setting that should select objects, but selects none of
+	// the given ones, ordered by field.
 	Unmatched(g GitOps, objects []k8s.Key) []Fault
 
 	// Member returns the entry of a cluster in clusters.yaml.

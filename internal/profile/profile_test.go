@@ -62,7 +62,7 @@ func TestProfiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			places := []profile.ApplyPosition{{}, {First: true}, {Level: 2, Provider: profile.EarlierOperator}, {Provider: profile.OtherOperator}}
+			places := []profile.ApplyPosition{{}, {Issuer: true}, {Level: 2, Provider: profile.EarlierOperator}, {Provider: profile.OtherOperator}}
 			for i, o := range slices.Repeat(objects(), len(places)) {
 				at := places[i/len(objects())]
 				before := k8s.Copy(o)

@@ -84,8 +84,8 @@ func (c Cluster) GetsAll() bool {
 }
 
 // Shared returns the settings that affect the content of a cluster's pieces, as JSON. Clusters with
-// equal results share pieces. The name of the cluster and the settings of the tool do not affect
-// the content.
+// equal results share pieces. It omits the name of the cluster and the settings of the tool, which do
+// not affect the content.
 func (c Cluster) Shared() string {
 	config := c.Config // canonical, or else invalid JSON that is rejected later
 	c.Name, c.Values, c.Config, c.Provides = "", nil, nil, Provides{}

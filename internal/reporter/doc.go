@@ -14,7 +14,7 @@
 //
 // A kind that is forbidden or missing does not affect others: its objects count
 // as unreadable, and its watch is retried with increasing delays. While the API
-// server is unreachable, the latest status remains.
+// server is unreachable, the latest status is kept.
 //
 // # Writes
 //

@@ -23,14 +23,14 @@ const (
 
 // watchKind watches one kind until ctx ends and retries after errors.
 func (w *watches) watchKind(ctx context.Context, kind schema.GroupVersionKind, k *kindWatch) {
-	var row failureStreak
+	var streak failureStreak
 	wait := minRetryDelay
 	for {
-		err := w.watchOnce(ctx, kind, k, func() { row, wait = failureStreak{}, minRetryDelay })
+		err := w.watchOnce(ctx, kind, k, func() { streak, wait = failureStreak{}, minRetryDelay })
 		if ctx.Err() != nil {
 			return
 		}
-		if v := row.add(err, time.Now()); v.reason != "" {
+		if v := streak.add(err, time.Now()); v.reason != "" {
 			w.setFailure(kind, k, nil, v)
 		}
 		timer := time.NewTimer(wait)
@@ -154,11 +154,11 @@ func (t *failureStreak) add(err error, now time.Time) readFailure {
 	case t.since.IsZero():
 		t.since = now
 	}
-	patience := 3 * time.Second
+	grace := 3 * time.Second
 	if v.reason == v1alpha1.ReasonError {
-		patience = 15 * time.Second
+		grace = 15 * time.Second
 	}
-	if now.Sub(t.since) < patience {
+	if now.Sub(t.since) < grace {
 		return readFailure{}
 	}
 	return v

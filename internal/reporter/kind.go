@@ -41,7 +41,7 @@ func openKind(mgr manager.Manager, strip toolscache.TransformFunc) openFunc {
 			Mapper:                       mgr.GetRESTMapper(),
 			DefaultLabelSelector:         labels.NewSelector().Add(*rendered),
 			DefaultTransform:             strip,
-			NewInformer:                  withoutIndex,
+			NewInformer:                  newUnindexedInformer,
 			DefaultUnsafeDisableDeepCopy: new(true),
 			DefaultWatchErrorHandler:     func(_ context.Context, _ *toolscache.Reflector, err error) { o.fault(err) },
 		})
@@ -53,8 +53,8 @@ func openKind(mgr manager.Manager, strip toolscache.TransformFunc) openFunc {
 	}
 }
 
-// withoutIndex creates an informer that finds objects by name only.
-func withoutIndex(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, _ toolscache.Indexers) toolscache.SharedIndexInformer {
+// newUnindexedInformer creates an informer that finds objects by name only.
+func newUnindexedInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, _ toolscache.Indexers) toolscache.SharedIndexInformer {
 	return toolscache.NewSharedIndexInformer(lw, o, resync, toolscache.Indexers{})
 }
 

@@ -20,10 +20,10 @@ type metricStore struct {
 }
 
 type installationMetrics struct {
-	pkg, version       string
-	objects            v1alpha1.ObjectCounts
-	ready              metav1.ConditionStatus // "" if unknown
-	upgradeable, match metav1.ConditionStatus
+	pkg, version             string
+	objects                  v1alpha1.ObjectCounts
+	ready                    metav1.ConditionStatus // "" if unknown
+	upgradeable, imagesMatch metav1.ConditionStatus
 }
 
 func newMetricStore() *metricStore {
@@ -37,7 +37,7 @@ func (f *metricStore) set(in *v1alpha1.Installation, status v1alpha1.Installatio
 		pkg: in.Spec.Package, version: in.Spec.Version, objects: status.Summary,
 		ready:       condition(status, v1alpha1.Ready).Status,
 		upgradeable: condition(status, v1alpha1.Upgradeable).Status,
-		match:       condition(status, v1alpha1.ImagesMatch).Status,
+		imagesMatch: condition(status, v1alpha1.ImagesMatch).Status,
 	}
 }
 
@@ -68,7 +68,7 @@ type buildInfo struct{ version, golang string }
 // collector exports the current metrics to Prometheus. Deleted Installations
 // have no series.
 type collector struct {
-	figures *metricStore
+	metrics *metricStore
 	kinds   func() map[string]int // number of kinds, by state
 	build   buildInfo
 }
@@ -104,7 +104,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
-	for name, f := range c.figures.all() {
+	for name, f := range c.metrics.all() {
 		labels := []string{name.Namespace, f.pkg, f.version}
 		flag := func(desc *prometheus.Desc, status metav1.ConditionStatus) {
 			switch status {
@@ -121,7 +121,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		}
 		gauge(d.ready, ready, labels...)
 		flag(d.upgradeable, f.upgradeable)
-		flag(d.match, f.match)
+		flag(d.match, f.imagesMatch)
 		for status, n := range countsByStatus(f.objects) {
 			gauge(d.objects, float64(n), append(labels, string(status))...)
 		}

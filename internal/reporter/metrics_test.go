@@ -25,7 +25,7 @@ func TestMetrics(t *testing.T) {
 	twin := installation("zz", 1)
 	twin.Spec.Package = "etcd" // the same series as the first Installation
 	f.set(twin, v1alpha1.InstallationStatus{})
-	c := collector{figures: f, kinds: func() map[string]int { return map[string]int{stateWatched: 4} }, build: buildInfo{"v1", "go1"}}
+	c := collector{metrics: f, kinds: func() map[string]int { return map[string]int{stateWatched: 4} }, build: buildInfo{"v1", "go1"}}
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(c); err != nil {
 		t.Fatal(err)

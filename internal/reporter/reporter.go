@@ -58,7 +58,7 @@ type reporter struct {
 	watches *watches
 	index   *installationIndex
 	pods    podReader
-	figures *metricStore
+	metrics *metricStore
 
 	wasReady atomic.Bool
 	mu       sync.Mutex
@@ -136,7 +136,7 @@ func (r *reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	err := r.installations.Get(ctx, req.NamespacedName, in)
 	if apierrors.IsNotFound(err) {
 		r.watches.release(r.index.remove(req.NamespacedName))
-		r.figures.forget(req.NamespacedName)
+		r.metrics.forget(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -157,14 +157,14 @@ func (r *reporter) report(ctx context.Context, m *entry, in *v1alpha1.Installati
 	prev := m.currentStatus(in)
 	got, all, err := r.watches.observe(ctx, in.Spec.Objects)
 	if err != nil || !all {
-		r.figures.set(in, prev)
+		r.metrics.set(in, prev)
 		return reconcile.Result{}, err // a watch calls again after a change
 	}
 	if m.pods, err = r.pods.read(ctx, m.pods, got); err != nil {
 		return reconcile.Result{}, err
 	}
 	status := r.judge(in.Spec, in.Generation, prev, got, m.pods.pods, r.now())
-	r.figures.set(in, status)
+	r.metrics.set(in, status)
 	if !equality.Semantic.DeepEqual(prev, status) {
 		if err := r.write(ctx, m, in, status); err != nil {
 			return reconcile.Result{}, err

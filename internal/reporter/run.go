@@ -59,14 +59,14 @@ func Run(ctx context.Context, config *rest.Config, opt Config) error {
 	r := &reporter{
 		judge: opt.Judge, now: time.Now, log: opt.Log,
 		installations: mgr.GetCache(), status: mgr.GetClient().Status(), events: mgr.GetEventRecorder(Name),
-		index: newInstallationIndex(), figures: newMetricStore(), pods: podReader{list: listPods(mgr.GetAPIReader())},
+		index: newInstallationIndex(), metrics: newMetricStore(), pods: podReader{list: listPods(mgr.GetAPIReader())},
 	}
 	r.watches = newWatches(openKind(mgr, strip), r.kindChanged, r.objectChanged, opt.Log)
 	if err := r.register(mgr); err != nil {
 		return fmt.Errorf("starting the reporter: %w", err)
 	}
 	build := buildInfo{version: opt.Version, golang: runtime.Version()}
-	if err := metrics.Registry.Register(collector{figures: r.figures, kinds: r.watches.countByState, build: build}); err != nil {
+	if err := metrics.Registry.Register(collector{metrics: r.metrics, kinds: r.watches.countByState, build: build}); err != nil {
 		return fmt.Errorf("starting the reporter: %w", err)
 	}
 	if err := mgr.Start(ctx); err != nil {

@@ -47,8 +47,8 @@ type watches struct {
 	wg    sync.WaitGroup
 }
 
-// kindWatch is the watch of one kind. It has one of three states: read (objects
-// is set), refused (reason is set), or starting (neither is set).
+// kindWatch is the watch of one kind. It has one of three states: synced (objects
+// is set), failed (reason is set), or starting (neither is set).
 type kindWatch struct {
 	users    int // number of Installations that expect the kind
 	cancel   context.CancelFunc
@@ -59,8 +59,8 @@ type kindWatch struct {
 	since           time.Time // time when the state became starting
 }
 
-func newWatches(open openFunc, settled func(schema.GroupVersionKind), changed func(schema.GroupVersionKind, types.NamespacedName), log logr.Logger) *watches {
-	return &watches{open: open, kindChanged: settled, objectChanged: changed, log: log, kinds: map[schema.GroupVersionKind]*kindWatch{}}
+func newWatches(open openFunc, kindChanged func(schema.GroupVersionKind), objectChanged func(schema.GroupVersionKind, types.NamespacedName), log logr.Logger) *watches {
+	return &watches{open: open, kindChanged: kindChanged, objectChanged: objectChanged, log: log, kinds: map[schema.GroupVersionKind]*kindWatch{}}
 }
 
 // run runs until ctx ends, and returns when all watches have ended.

@@ -143,6 +143,6 @@ func (v *Vulnerability) setNames(related []string) {
 	slices.Sort(related)
 	related = slices.DeleteFunc(slices.Compact(related), func(id string) bool { return id == v.ID })
 	if len(related) > 0 {
-		v.Also = related
+		v.Aliases = related
 	}
 }

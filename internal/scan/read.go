@@ -246,13 +246,13 @@ func (r *reader) readObject(do func(key string) error) error {
 func (r *reader) readList(do func() error) error { return r.readMembers('[', ']', "a list", do) }
 
 // readMembers calls do for each member of a value that begins with from and ends with to.
-func (r *reader) readMembers(from, to jsontext.Kind, what string, do func() error) error {
+func (r *reader) readMembers(from, to jsontext.Kind, expected string, do func() error) error {
 	switch kind := r.dec.PeekKind(); {
 	case kind == 'n':
 		return r.dec.SkipValue()
 	case kind == 0: // malformed JSON, for which ReadToken returns an error
 	case kind != from:
-		return r.errorAt(r.nextOffset(), "expected %s", what)
+		return r.errorAt(r.nextOffset(), "expected %s", expected)
 	}
 	if _, err := r.dec.ReadToken(); err != nil {
 		return err

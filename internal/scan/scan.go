@@ -63,7 +63,7 @@ func ParseSeverity(text string) (Severity, error) {
 // Vulnerability is a known vulnerability of one package in an image.
 type Vulnerability struct {
 	ID        string   // the CVE such as "CVE-2026-1234", or else the scanner's ID such as "GHSA-…"
-	Also      []string // aliases, sorted
+	Aliases   []string // aliases, sorted
 	Severity  Severity // highest severity in all scans of the image
 	Package   string   // such as "openssl" or "golang.org/x/net"
 	Installed string   // version of the package; may be empty
@@ -144,9 +144,9 @@ func mergeVulnerabilities(list []Vulnerability) []Vulnerability {
 		o := &out[last]
 		o.Severity = max(o.Severity, v.Severity)
 		o.Fixed, o.Title, o.Link = cmp.Or(o.Fixed, v.Fixed), cmp.Or(o.Title, v.Title), cmp.Or(o.Link, v.Link)
-		o.Also = slices.Concat(o.Also, v.Also)
-		slices.Sort(o.Also)
-		o.Also = slices.Compact(o.Also)
+		o.Aliases = slices.Concat(o.Aliases, v.Aliases)
+		slices.Sort(o.Aliases)
+		o.Aliases = slices.Compact(o.Aliases)
 	}
 	return out
 }

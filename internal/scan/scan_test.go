@@ -56,7 +56,7 @@ func load(t *testing.T, pairs ...string) *Results {
 func short(list []Vulnerability) []string {
 	var out []string
 	for _, v := range list {
-		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", v.Severity, v.ID, v.Package, v.Installed, strings.Join(v.Also, " "))))
+		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", v.Severity, v.ID, v.Package, v.Installed, strings.Join(v.Aliases, " "))))
 	}
 	return out
 }

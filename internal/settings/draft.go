@@ -29,9 +29,9 @@ type Draft struct {
 func (d Draft) Text() []byte {
 	var b bytes.Buffer
 	write := func(lines ...string) { b.WriteString(strings.Join(lines, "\n") + "\n") }
-	field := func(key, value, otherwise string) string {
+	field := func(key, value, fallback string) string {
 		if value == "" {
-			return "  # " + formatField(key, otherwise)
+			return "  # " + formatField(key, fallback)
 		}
 		return "  " + formatField(key, value)
 	}
@@ -128,18 +128,18 @@ func formatField(key, value string) string { return key + ": " + encodeScalar(va
 // encodeScalar returns s as a YAML scalar on one line.
 func encodeScalar(s string) string { return strings.TrimSuffix(string(yamlnode.Encode(s)), "\n") }
 
-// Lines are the lines to add to a file.
-type Lines struct {
+// FileLines are the lines to add to a file.
+type FileLines struct {
 	Name  string
 	Lines []string
 }
 
 // CompanionFiles returns the lines for other files in the workspace. They prevent Git from changing
 // the line endings of the lock, and the GitOps tool from applying declarations.
-func (d Draft) CompanionFiles() []Lines {
-	out := []Lines{{".gitattributes", []string{"/quayside.lock text eol=lf"}}}
+func (d Draft) CompanionFiles() []FileLines {
+	out := []FileLines{{".gitattributes", []string{"/quayside.lock text eol=lf"}}}
 	if name := d.profileAbout().IgnoreFile; name != "" {
-		out = append(out, Lines{name, []string{"/subscriptions/", "/" + FileName, "/quayside.lock"}})
+		out = append(out, FileLines{name, []string{"/subscriptions/", "/" + FileName, "/quayside.lock"}})
 	}
 	return out
 }

@@ -29,7 +29,7 @@ func (w *Workspace) Effective() []Setting {
 	var out []Setting
 	_, spec := yamlnode.Field(w.effective(), "spec")
 	forEachLeaf(spec, "spec", func(field string, n *yaml.Node) {
-		out = append(out, Setting{Field: field, Value: encodeJSON(n), Pos: w.setAt(field)})
+		out = append(out, Setting{Field: field, Value: encodeJSON(n), Pos: w.positionOf(field)})
 	})
 	return out
 }
@@ -40,7 +40,7 @@ func (w *Workspace) EffectiveJSON() json.RawMessage { return encodeJSON(w.effect
 func encodeJSON(n *yaml.Node) json.RawMessage {
 	raw, err := yamlnode.JSON(n)
 	if err != nil {
-		panic(fmt.Sprintf("workspace: encoding settings: %v", err))
+		panic(fmt.Sprintf("settings: encoding settings: %v", err))
 	}
 	return raw
 }
@@ -52,7 +52,7 @@ func (w *Workspace) EffectiveYAML() []byte {
 	_, spec := yamlnode.Field(root, "spec")
 	forEachLeaf(spec, "spec", func(field string, n *yaml.Node) {
 		n.LineComment = "default"
-		if p := w.setAt(field); p.Line > 0 {
+		if p := w.positionOf(field); p.Line > 0 {
 			n.LineComment = diag.Pos{File: p.File, Line: p.Line}.String()
 		}
 	})
@@ -60,14 +60,14 @@ func (w *Workspace) EffectiveYAML() []byte {
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
 	if err := enc.Encode(root); err != nil {
-		panic(fmt.Sprintf("workspace: encoding settings: %v", err))
+		panic(fmt.Sprintf("settings: encoding settings: %v", err))
 	}
 	return b.Bytes()
 }
 
-// setAt returns the position at which a field is set, possibly in the short form of its parent. It
+// positionOf returns the position at which a field is set, possibly in the short form of its parent. It
 // returns the zero position if no file sets the field.
-func (w *Workspace) setAt(field string) diag.Pos {
+func (w *Workspace) positionOf(field string) diag.Pos {
 	if p, set := w.Fields[field]; set {
 		return p
 	}
@@ -104,7 +104,7 @@ func (b treeBuilder) build(v reflect.Value, field string) *yaml.Node {
 	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
 		s, err := m.MarshalText()
 		if err != nil {
-			panic(fmt.Sprintf("workspace: %s: %v", field, err))
+			panic(fmt.Sprintf("settings: %s: %v", field, err))
 		}
 		return stringNode(string(s))
 	}
@@ -160,7 +160,7 @@ func isEmpty(v reflect.Value) bool {
 func fromJSON(raw json.RawMessage) *yaml.Node {
 	docs, err := yamlnode.Documents("", append(append([]byte(`{"v":`), raw...), '}'), yamlnode.Limits{})
 	if err != nil || len(docs) != 1 {
-		panic(fmt.Sprintf("workspace: canonical JSON cannot be read: %v", err))
+		panic(fmt.Sprintf("settings: canonical JSON cannot be parsed: %v", err))
 	}
 	_, v := yamlnode.Field(docs[0], "v")
 	out := copyTree(v, 0)

@@ -63,7 +63,7 @@ func (l *loader) load(name, file string, data []byte) bool {
 	}
 	if len(docs) == 0 {
 		docs = []*yaml.Node{{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}}
-	} else if !yamlnode.Header(name, docs[0], APIVersion, Kind, &l.errs) {
+	} else if !yamlnode.CheckHeader(name, docs[0], APIVersion, Kind, &l.errs) {
 		return false
 	}
 	at := len(l.layers)
@@ -111,11 +111,11 @@ func (l *loader) extend(name, file string, root *yaml.Node) bool {
 		names = append(names, other.name)
 	}
 	if i := slices.IndexFunc(l.layers, func(other layer) bool { return other.path == base }); i >= 0 {
-		v.Addf("spec.extends", "spec.extends forms a cycle: %s", strings.Join(append(names[i:], names[i]), " extends "))
+		v.Addf("spec.extends", "forms a cycle: %s", strings.Join(append(names[i:], names[i]), " extends "))
 		return false
 	}
 	if len(l.layers) == maxChain {
-		v.Addf("spec.extends", "spec.extends has more than %d levels: %s", maxChain, strings.Join(names, " extends "))
+		v.Addf("spec.extends", "more than %d levels: %s", maxChain, strings.Join(names, " extends "))
 		return false
 	}
 	shown, data, err := l.repo.Read(base)

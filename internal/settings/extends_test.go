@@ -168,11 +168,11 @@ func TestExtendsFaults(t *testing.T) {
 		},
 		"circle": {
 			"-- envs/dev/quayside.yaml --\nspec: {extends: ../a.yaml}\n-- envs/a.yaml --\nspec: {extends: b.yaml}\n-- envs/b.yaml --\nspec:\n  extends: ../envs/a.yaml\n",
-			"envs/b.yaml:4:12: spec.extends: spec.extends forms a cycle: envs/a.yaml extends envs/b.yaml extends envs/a.yaml",
+			"envs/b.yaml:4:12: spec.extends: forms a cycle: envs/a.yaml extends envs/b.yaml extends envs/a.yaml",
 		},
 		"itself": {
 			"-- envs/dev/quayside.yaml --\nspec: {extends: quayside.yaml}\n",
-			"quayside.yaml:3:17: spec.extends: spec.extends forms a cycle: quayside.yaml extends quayside.yaml",
+			"quayside.yaml:3:17: spec.extends: forms a cycle: quayside.yaml extends quayside.yaml",
 		},
 		"base": {
 			"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml, profile: argo}\n-- envs/dev/base.yaml --\nspce: {}\nspec: {outptu: a, kubernetesVersion: 1.30, clusters: [{name: a}, {name: a}], trust: [{match: a, keys: [/x]}]}\n",
@@ -215,7 +215,7 @@ func TestExtendsFaults(t *testing.T) {
 
 // TestLongChain checks the limit of ten files in a chain.
 func TestLongChain(t *testing.T) {
-	for n, want := range map[int]string{9: "", 10: "spec.extends has more than 10 levels: quayside.yaml extends envs/dev/1.yaml extends"} {
+	for n, want := range map[int]string{9: "", 10: "spec.extends: more than 10 levels: quayside.yaml extends envs/dev/1.yaml extends"} {
 		files := map[string]string{"envs/dev/quayside.yaml": "spec: {extends: 1.yaml}\n"}
 		for i := 1; i < n; i++ {
 			files[fmt.Sprintf("envs/dev/%d.yaml", i)] = fmt.Sprintf("spec: {extends: %d.yaml}\n", i+1)

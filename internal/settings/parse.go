@@ -190,7 +190,7 @@ func (v validator) check() {
 	}
 	v.checkURL("spec.proxy.httpProxy", w.Proxy.HTTPProxy)
 	v.checkURL("spec.proxy.httpsProxy", w.Proxy.HTTPSProxy)
-	v.checkLevels()
+	v.checkSeverities()
 	v.checkRules()
 	v.checkWaivers()
 	v.checkFollows()
@@ -391,8 +391,8 @@ func (v validator) checkReporter() {
 	}
 }
 
-// checkLevels checks the severities in spec.policy.
-func (v validator) checkLevels() {
+// checkSeverities checks the severities in spec.policy.
+func (v validator) checkSeverities() {
 	severities := []string{"off", "info", "low", "medium", "high", "critical"}
 	v.Enum("spec.policy.failOn", v.w.Policy.FailOn, severities...)
 	for i, s := range v.w.Policy.Vulnerabilities.Added {
@@ -462,8 +462,8 @@ func (v validator) checkURL(field, s string) {
 	}
 }
 
-// isDay reports whether s is a calendar date such as 2027-01-31.
-func isDay(s string) bool {
+// isDate reports whether s is a calendar date such as 2027-01-31.
+func isDate(s string) bool {
 	_, err := time.Parse(time.DateOnly, s)
 	return err == nil
 }

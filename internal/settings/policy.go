@@ -66,7 +66,7 @@ func (v validator) checkWaivers() {
 		switch {
 		case w.Expires == "":
 			v.Addf(field+".expires", "missing: specify the last day of the waiver, such as 2027-01-01")
-		case !isDay(w.Expires):
+		case !isDate(w.Expires):
 			v.Addf(field+".expires", "%q is not a day such as 2027-01-01", w.Expires)
 		}
 		key := w.Selectors()
@@ -121,7 +121,7 @@ func (c *ruleChecker) checkOwnRules() {
 		field := diag.Item("spec.policy.rules", i) + ".name"
 		switch {
 		case slices.Contains(c.findings, r.Name):
-			c.addf(field, "%q is the name of a rule of findings: choose another", r.Name)
+			c.addf(field, "%q is the name of a built-in rule: choose another name", r.Name)
 		case slices.Contains(c.codes, r.Name):
 			c.addf(field, "%q is the code of a warning: choose another name", r.Name)
 		default:

@@ -36,7 +36,7 @@ spec:
 		t.Fatal(err)
 	}
 	const want = `quayside.yaml:5:28: spec.policy.severity.rbac.gaind: unknown rule "rbac.gaind" (did you mean "rbac.gained"?)
-quayside.yaml:8:14: spec.policy.rules[1].name: "rbac.gained" is the name of a rule of findings: choose another
+quayside.yaml:8:14: spec.policy.rules[1].name: "rbac.gained" is the name of a built-in rule: choose another name
 quayside.yaml:9:14: spec.policy.rules[2].name: "orphan" is the code of a warning: choose another name
 quayside.yaml:12:14: spec.policy.waivers[0].rule: unknown rule "rbac.gaind" (did you mean "rbac.gained"?)
 quayside.yaml:13:30: spec.policy.waivers[1].object: "etcd" is not an object in the form of the report, such as Deployment ops/etcd

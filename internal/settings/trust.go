@@ -53,8 +53,8 @@ func (v validator) checkKeyless(field string, t Trust) {
 	v.checkRelative(field+".trustRoot", t.TrustRoot)
 }
 
-// checkExclusive adds a fault for each field in others that is set, because it conflicts with the
-// field with.
+// checkExclusive adds a fault for each non-empty field in others. with is the field that they
+// conflict with.
 func (v validator) checkExclusive(field, with string, others map[string]string) {
 	for _, name := range []string{"identity", "identityRegexp", "issuer", "trustRoot"} {
 		if others[name] != "" {

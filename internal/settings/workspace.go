@@ -31,7 +31,7 @@ const (
 // Workspace is the spec of quayside.yaml, including defaults.
 type Workspace struct {
 	Extends            string            `json:"extends" form:"nonempty" doc:"File whose settings this one inherits, in the same format, relative to this file and in the same Git repository; it may extend another file. Fields set here take precedence. 'quayside config' prints the result."`
-	Declarations       []declare.Path    `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, each a path or a mapping. A directory with a kustomization is built; other directories are read recursively. Objects from a kustomization, or from a path with override, replace those of earlier paths. Labels and annotations of Namespaces are used; other kinds are counted and ignored, with a warning or an error if a kind looks misspelt."`
+	Declarations       []declare.Path    `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, each a path or a mapping. A directory with a kustomization is built; other directories are read recursively. Objects from a kustomization, or from a path with overrides: true, replace those of earlier paths. Labels and annotations of Namespaces are used; other kinds are counted and ignored, with a warning or an error if a kind looks misspelt."`
 	NewDeclarations    string            `json:"newDeclarations" form:"nonempty" doc:"Path of spec.declarations to which 'quayside add' and 'quayside import' write. Default: the only directory there inside the workspace, or else the only one; if there are several, the commands ask or require --to."`
 	Catalogs           []Catalog         `json:"catalogs" doc:"Catalogs in addition to the declared CatalogSource and ClusterCatalog objects. One with the same namespace and name overrides the declared one."`
 	GlobalCatalogs     []string          `json:"globalCatalogNamespaces" default:"[\"olm\",\"openshift-marketplace\"]" form:"nonempty" doc:"Namespaces whose catalogs are visible in all namespaces, as the namespace of OLM's catalog-operator. A catalog in another namespace is visible only there, and one without a namespace everywhere."`
@@ -78,9 +78,8 @@ type Catalog struct {
 // ID returns the catalog's identity.
 func (c Catalog) ID() model.ID { return model.ID{Namespace: c.Namespace, Name: c.Name} }
 
-// Trust requires signatures for the catalog and bundle images in matching repositories, or
-// for observations. A signature
-// must be by one of Keys, or by an identity that TrustRoot certifies.
+// Trust requires signatures for the catalog and bundle images in matching repositories, or for
+// observations. A signature must be by one of Keys, or by an identity that TrustRoot certifies.
 type Trust struct {
 	Match          string   `json:"match" form:"required nonempty" doc:"Repository, such as quay.io/org/catalog; a * at the end matches any text, as in quay.io/org/*. \"observations\" matches files of 'quayside status --save --sign' instead."`
 	Keys           []string `json:"keys" form:"nonempty" doc:"Files with public keys in PEM form, such as cosign.pub, relative to this file. A signature by one of them is enough."`
@@ -108,7 +107,7 @@ type Reporter struct {
 // Policy defines which findings of a diff are refused.
 type Policy struct {
 	FailOn   string            `json:"failOn" default:"\"high\"" form:"enum=off|info|low|medium|high|critical" doc:"The lowest severity that is refused; off refuses nothing."`
-	Clusters []Level           `json:"clusters" doc:"Overrides of spec.policy.failOn for some clusters. The first entry that matches a cluster applies."`
+	Clusters []ClusterSeverity `json:"clusters" doc:"Overrides of spec.policy.failOn for some clusters. The first entry that matches a cluster applies."`
 	Waivers  []diag.Waiver     `json:"waivers" doc:"Findings and warnings that are accepted until a date."`
 	Rules    []Rule            `json:"rules" doc:"Rules of your own, in CEL, over a finding or an object."`
 	Severity map[string]string `json:"severity" doc:"Severity of a rule, instead of its default: off, info, low, medium, high or critical."`
@@ -136,23 +135,23 @@ func (p *Promotion) Rule() gate.Rule {
 	return gate.Rule{Healthy: p.Healthy, Soak: p.Soak, Clusters: p.Clusters, Within: p.ObservedWithin, Identified: true, Signed: p.Signed}
 }
 
-// Propose configures pull requests. Labels, reviewers and Draft apply to new ones only, so that changes
-// by a person remain.
+// Propose configures pull requests. Labels, Reviewers and Draft apply only to new ones, so that
+// changes by a person are kept.
 type Propose struct {
 	Labels    []string   `json:"labels" form:"nonempty" doc:"Labels of a new pull request."`
 	Reviewers []string   `json:"reviewers" form:"nonempty" doc:"Users who are asked to review a new pull request; team/NAME is a team of GitHub or Gitea."`
 	Draft     bool       `json:"draft" default:"false" doc:"Whether a new pull request is a draft."`
-	Automerge *Automerge `json:"automerge" doc:"Switches on the forge's automatic merge, which waits for the required checks and reviews. Default: a person merges."`
+	Automerge *Automerge `json:"automerge" doc:"Enables the forge's automatic merge, which waits for the required checks and reviews. Default: a person merges."`
 }
 
 // Automerge selects the pull requests that a forge merges automatically.
 type Automerge struct {
 	MaxSeverity string    `json:"maxSeverity" default:"\"low\"" form:"enum=off|info|low|medium|high|critical" doc:"Highest severity of a finding without a waiver; off allows no finding. A pull request that the policy refuses or that removes an operator is not merged automatically."`
-	After       gate.Span `json:"after" default:"\"0s\"" doc:"Time since the upgrade was first proposed, such as 3d. The next run after it switches the merge on."`
+	After       gate.Span `json:"after" default:"\"0s\"" doc:"Time since the upgrade was first proposed, such as 3d. The first run after this time enables the merge."`
 }
 
-// Level overrides Policy.FailOn for some clusters.
-type Level struct {
+// ClusterSeverity overrides Policy.FailOn for some clusters.
+type ClusterSeverity struct {
 	Names  []string `json:"names" form:"required nonempty" doc:"Names of clusters; a * at the end matches any text."`
 	FailOn string   `json:"failOn" form:"required enum=off|info|low|medium|high|critical" doc:"Lowest severity that is refused in these clusters; off refuses nothing."`
 }

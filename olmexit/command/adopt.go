@@ -84,7 +84,7 @@ func newAdoptInspect(h cli.Host) *cobra.Command {
 			  Adoptable              no pod restarts
 			  AdoptableWithRestart   pods restart once, because the workspace's settings change them
 			  CannotLeave            works only with OLM
-			  NeedsDecision          stays with OLM until somebody resolves the listed reasons
+			  NeedsDecision          stays with OLM until the listed reasons are resolved
 			  MustWait               stays with OLM until OLM has finished its work
 			  NotSelected            stays with OLM: the tree does not have it in this cluster
 			  AlreadyAdopted         no longer managed by OLM
@@ -144,12 +144,12 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	seen, err := readCluster(ctx, o.Host, args, o.login, snapshot.Options{})
+	snap, err := readCluster(ctx, o.Host, args, o.login, snapshot.Options{})
 	if err != nil {
 		return err
 	}
 	garbage.CollectMore() // inspecting holds a cluster and its tree in memory
-	found, err := inspect.Inspect(ctx, p, seen, cluster)
+	found, err := inspect.Inspect(ctx, p, snap, cluster)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	if err := o.Print(found.Report, func(w io.Writer) { found.Report.Text(w, o.objects) }); err != nil {
+	if err := o.Print(found.Report, func(w io.Writer) { found.Report.WriteText(w, o.objects) }); err != nil {
 		return err
 	}
 	if names := found.Report.Blocked(); len(names) > 0 {

@@ -72,7 +72,7 @@ func (o *adoptCheckOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.Print(found, found.Text); err != nil {
+	if err := o.Print(found, found.WriteText); err != nil {
 		return err
 	}
 	if names := found.Dependents(); len(names) > 0 {

@@ -229,7 +229,7 @@ func planned(t *testing.T, dir string) {
 	}
 	p := &plan.Plan{
 		APIVersion: plan.APIVersion, Kind: plan.Kind, ClusterUID: "u0", Mode: plan.Stopped, Manager: "quayside",
-		Lock: plan.LockDigest(lock), Tree: plan.TreeDigest(rendered), OLM: []plan.Workload{}, Operators: []plan.Operator{}, Left: []plan.SkippedOperator{},
+		Lock: plan.LockDigest(lock), Tree: plan.TreeDigest(rendered), OLM: []plan.Workload{}, Operators: []plan.Operator{}, Skipped: []plan.SkippedOperator{},
 	}
 	for i := range 3 {
 		p.Steps = append(p.Steps, plan.Step{Number: i + 1, Name: plan.Certificates, Title: "Look after the certificates", Manual: "Look after them."})

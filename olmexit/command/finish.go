@@ -48,7 +48,7 @@ func (o *adoptRunOptions) finish(ctx context.Context, args []string) error {
 }
 
 // showFinishing prints the changes per operator and to the rest of the tree.
-func showFinishing(out *terminal.Terminal, f *inspect.Finishing) {
+func showFinishing(out *terminal.Terminal, f *inspect.FinishResult) {
 	for _, op := range f.Operators {
 		fmt.Fprintf(out, "%s (%s)\n", sanitize.Line(op.Key()), sanitize.Line(op.Bundle))
 		for _, r := range op.Restarts {

@@ -91,8 +91,8 @@ func newImport(h cli.Host) *cobra.Command {
 }
 
 // contents parses the values of --catalog.
-func (o *importOptions) contents() ([]extend.Content, error) {
-	var out []extend.Content
+func (o *importOptions) contents() ([]extend.CatalogContent, error) {
+	var out []extend.CatalogContent
 	for _, text := range o.catalogs {
 		name, ref, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
@@ -101,12 +101,12 @@ func (o *importOptions) contents() ([]extend.Content, error) {
 		if err := source.Ref(ref).Check(); err != nil {
 			return nil, fmt.Errorf("--catalog %q: %w", text, err)
 		}
-		out = append(out, extend.Content{Catalog: name, Source: source.Ref(ref)})
+		out = append(out, extend.CatalogContent{Catalog: name, Source: source.Ref(ref)})
 	}
 	return out, nil
 }
 
-func (o *importOptions) run(ctx context.Context, args []string, contents []extend.Content) error {
+func (o *importOptions) run(ctx context.Context, args []string, contents []extend.CatalogContent) error {
 	p, err := o.Open()
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 		return err
 	}
 	c := r.Counts
-	o.Log.Note("%s: %d new, %d already declared, %d declared differently, %d not imported", diag.Count(c.Found, "object"), c.Added, c.Unchanged, c.Conflicts, c.Left)
+	o.Log.Note("%s: %d new, %d already declared, %d declared differently, %d not imported", diag.Count(c.Found, "object"), c.Added, c.Unchanged, c.Conflicts, c.Skipped)
 	switch {
 	case r.Written:
 		o.Log.Note("wrote %s with %s", workspace.LockFile, diag.Count(len(r.Operators), "operator")+" of the cluster")
@@ -172,7 +172,7 @@ func (o *importOptions) show(w io.Writer, r *extend.Report) {
 	for _, u := range r.Unread {
 		line("-", u.Kind+" cannot be read: "+u.Reason)
 	}
-	for _, l := range r.Left {
+	for _, l := range r.Skipped {
 		line("-", l.Kind+" "+strings.TrimPrefix(l.Namespace+"/"+l.Name, "/")+" is not imported: "+l.Reason)
 	}
 }

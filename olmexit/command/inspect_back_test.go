@@ -101,19 +101,19 @@ func (s *planRun) revert() error {
 	if err != nil {
 		return err
 	}
-	way, log, err := j.PlanReturn(context.Background(), s.cluster, s.plan)
+	rev, log, err := j.PlanRevert(context.Background(), s.cluster, s.plan)
 	if err != nil {
 		return err
 	}
-	if err := j.SaveReturn(way); err != nil {
+	if err := j.SaveRevert(rev); err != nil {
 		return err
 	}
 	var objects []k8s.Object
-	for _, o := range way.Objects {
+	for _, o := range rev.Objects {
 		objects = append(objects, o)
 	}
 	_, err = run.Run(context.Background(), run.Input{
-		Plan: way.Plan, Rendered: objects, Cluster: s.cluster, Journal: log, Clock: &runtest.Clock{Cluster: s.cluster}, Prompter: s.say,
+		Plan: rev.Plan, Rendered: objects, Cluster: s.cluster, Journal: log, Clock: &runtest.Clock{Cluster: s.cluster}, Prompter: s.say,
 	})
 	return err
 }

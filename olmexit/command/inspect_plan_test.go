@@ -99,7 +99,7 @@ func checkRules(t *testing.T, name string, p *plan.Plan, rendered []render.Rende
 	}
 	for _, s := range p.Steps {
 		for _, a := range s.Actions {
-			verb := map[plan.Verb]string{plan.Keep: "get", plan.Delete: "delete", plan.Orphan: "delete"}[a.Do]
+			verb := map[plan.Verb]string{plan.Save: "get", plan.Delete: "delete", plan.Orphan: "delete"}[a.Do]
 			key := a.Object.Key()
 			resource := k8s.Resource(key.Group, key.Kind)
 			if !given[fmt.Sprint(stdcmp.Or(verb, "patch"), key.Namespace, key.Group, resource, "/", key.Name)] ||
@@ -124,7 +124,7 @@ func checkPlan(t *testing.T, name string, d clusterDump, in plan.Input, p *plan.
 	for _, op := range p.Operators {
 		taken[op.Namespace+"/"+op.Package] = true
 	}
-	for _, l := range p.Left {
+	for _, l := range p.Skipped {
 		left[l.Namespace+"/"+l.Package] = true
 	}
 	tree := map[k8s.Key]bool{}
@@ -200,9 +200,9 @@ func checkPlan(t *testing.T, name string, d clusterDump, in plan.Input, p *plan.
 			switch {
 			case !some && len(by[key]) > 0 && !onlyAnnotated(by[key]):
 				t.Errorf("%s: %s of %q is touched: %v", name, key, whose, by[key][0].Do)
-			case (o.Goes == olmexit.AtDetach || o.Goes == olmexit.AtCleanUp) && all != (len(deleted) == 1):
-				t.Errorf("%s: %s goes (%s), and is deleted %d times", name, key, o.Goes, len(deleted))
-			case o.Goes == olmexit.Never && len(deleted) > 0:
+			case (o.RemovedAt == olmexit.AtDetach || o.RemovedAt == olmexit.AtCleanUp) && all != (len(deleted) == 1):
+				t.Errorf("%s: %s goes (%s), and is deleted %d times", name, key, o.RemovedAt, len(deleted))
+			case o.RemovedAt == olmexit.Never && len(deleted) > 0:
 				t.Errorf("%s: %s stays, and is deleted", name, key)
 			case o.Class == olmexit.Added && (some && !refused[key]) != (len(applied) == 1):
 				t.Errorf("%s: %s is new, and is applied %d times", name, key, len(applied))
@@ -210,12 +210,12 @@ func checkPlan(t *testing.T, name string, d clusterDump, in plan.Input, p *plan.
 				t.Errorf("%s: %s is there, and is applied %d times", name, key, len(applied))
 			}
 			for _, x := range applied {
-				if want := map[bool]plan.Name{true: plan.Prepare, false: plan.Tree}[o.Class == olmexit.Added]; x.step.Name != want || x.Force != (want == plan.Tree) {
+				if want := map[bool]plan.StepKind{true: plan.Prepare, false: plan.Tree}[o.Class == olmexit.Added]; x.step.Name != want || x.Force != (want == plan.Tree) {
 					t.Errorf("%s: %s is %s, and applied in %s", name, key, o.Class, x.step.Name)
 				}
 			}
 			for _, x := range deleted {
-				if kept := count(key, plan.Keep); !strings.Contains(labelOf(d, key), "copy") && (len(kept) != 1 || kept[0].at > x.at) {
+				if kept := count(key, plan.Save); !strings.Contains(labelOf(d, key), "copy") && (len(kept) != 1 || kept[0].at > x.at) {
 					t.Errorf("%s: %s is deleted, and not written down before", name, key)
 				}
 			}

@@ -19,9 +19,10 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// checkRuns executes the plan of every dump in a fake cluster with OLM and a garbage collector, and again
-// with the program killed at random. Objects of the tree must keep their UIDs and pods, the objects to
-// delete must be deleted, all others unchanged, and both runs must give the same cluster.
+// checkRuns executes the plan of every dump in a fake cluster with OLM and a garbage collector, and
+// again with the program killed at random. Objects of the tree must keep their UIDs and pods, the
+// objects to delete must be deleted, all others unchanged, and both runs must give the same
+// cluster.
 func checkRuns(t *testing.T, all fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(3, 4))
 	operators, kills := 0, 0
@@ -175,8 +176,8 @@ func (s *planRun) checkResult(t *testing.T, file string, rep *olmexit.Report) {
 		}
 	}
 	for key := range lost {
-		if o := known[key]; o.Goes != olmexit.AtCleanUp && o.Goes != olmexit.AtDetach {
-			t.Errorf("%s: the garbage collector took %s (%s %s)", file, key, o.Class, o.Goes)
+		if o := known[key]; o.RemovedAt != olmexit.AtCleanUp && o.RemovedAt != olmexit.AtDetach {
+			t.Errorf("%s: the garbage collector took %s (%s %s)", file, key, o.Class, o.RemovedAt)
 		}
 	}
 }

@@ -25,12 +25,12 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// checkFinishedCleanUp adopts the operators of some dumps, finishes the adoption by `adopt finish` or by
-// an upgrade, and executes the plan for the leftover OLM objects, killed at random. Afterwards, only
-// CRDs, APIServices and Namespaces of the tree may have fields of OLM; all objects must keep their UIDs;
-// pods must restart once, and only if planned; a further plan must be empty; and reverting must restore
-// the previous state. The few dumps cover all install modes, webhooks, an aggregated API and
-// conversions.
+// checkFinishedCleanUp adopts the operators of some dumps, finishes the adoption by `adopt run
+// --finish` or by an upgrade, and executes the plan for the leftover OLM objects, killed at random.
+// Afterwards, only CRDs, APIServices and Namespaces of the tree may have fields of OLM; all objects
+// must keep their UIDs; pods must restart once, and only if planned; a further plan must be empty;
+// and reverting must restore the previous state. The few dumps cover all install modes, webhooks,
+// an aggregated API and conversions.
 func checkFinishedCleanUp(t *testing.T, all fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(7, 8))
 	files := []string{"aggregated/before.json", "dynatrace/before.json", "grafana/before.json", "rabbitmq/before.json", "windup/before.json"}
@@ -115,8 +115,8 @@ func upgradeLock(t *testing.T, p *workspace.Project) *lockfile.File {
 	return res.Lock
 }
 
-// cleanUp executes the plan for the leftover OLM objects with another lock, and returns the number of its
-// operators.
+// cleanUp executes the plan for the leftover OLM objects with another lock, and returns the number
+// of its operators.
 func (a adoptedCluster) cleanUp(t *testing.T, name string, lock *lockfile.File, random *rand.Rand) int {
 	t.Helper()
 	p := a.open(t, lock)
@@ -147,7 +147,7 @@ func (a adoptedCluster) cleanUp(t *testing.T, name string, lock *lockfile.File, 
 		t.Errorf("killed and resumed, another cluster:\n%s", diff)
 	}
 	again, after := planCleanUp(t, p, first.cluster.Objects())
-	if len(again.Operators) > 0 || len(again.Steps) > 0 || len(again.Left) > 0 {
+	if len(again.Operators) > 0 || len(again.Steps) > 0 || len(again.Skipped) > 0 {
 		t.Errorf("something is left of OLM's: %+v", again)
 	}
 	for _, list := range append([][]olmexit.Object{after.Report.Shared}, objectsOf(after.Report)...) {
@@ -162,8 +162,8 @@ func (a adoptedCluster) cleanUp(t *testing.T, name string, lock *lockfile.File, 
 	return len(made.Operators)
 }
 
-// checkEqual checks that a live object equals that of the tree, except for the kinds that keep fields of
-// OLM.
+// checkEqual checks that a live object equals that of the tree, except for the kinds that keep
+// fields of OLM.
 func checkEqual(t *testing.T, o olmexit.Object) {
 	t.Helper()
 	if o.Class != olmexit.Equal && o.Class != olmexit.Changed || slices.Contains([]string{"APIService", "CustomResourceDefinition", "Namespace"}, o.Kind) {
@@ -210,7 +210,7 @@ func (a adoptedCluster) checkCluster(t *testing.T, p *plan.Plan, c *runtest.Clus
 	t.Helper()
 	named, goes := map[string]bool{}, map[k8s.Key]bool{}
 	for _, op := range p.Operators {
-		if !op.Forgotten {
+		if !op.Detached {
 			t.Errorf("%s/%s is not forgotten", op.Namespace, op.Package)
 		}
 		for _, name := range op.Restarts {

@@ -183,8 +183,8 @@ func env(t testing.TB) workspace.Env {
 	return workspace.Env{Getenv: getenv, Version: "test", Offline: true}
 }
 
-// TestDumps inspects every dump once and runs all checks on it. Without -whole, it executes the plans of
-// only a quarter of the dumps, and of a few namespaces in each.
+// TestDumps inspects every dump once and runs all checks on it. Without -whole, it executes the
+// plans of only a quarter of the dumps, and of a few namespaces in each.
 func TestDumps(t *testing.T) {
 	all := dumpFiles(t)
 	checks := []func(*testing.T, fstest.MapFS) dumpCheck{
@@ -385,13 +385,13 @@ func checkDifferences(t *testing.T, all fstest.MapFS) dumpCheck {
 			want[f] = strings.TrimPrefix(example[0].(string), "/")
 		}
 	}
-	words := map[olmexit.How]string{olmexit.OtherValue: "differs", olmexit.OnlyLive: "only OLM", olmexit.OnlyOurs: "only quayside", olmexit.Order: "order"}
+	words := map[olmexit.DifferenceKind]string{olmexit.OtherValue: "differs", olmexit.OnlyLive: "only OLM", olmexit.OnlyOurs: "only quayside", olmexit.Order: "order"}
 	named := []struct{ prefix, name string }{
 		{"metadata.labels.operators.coreos.com/", "<package>.<namespace>"},
 		{"metadata.annotations.operatorframework.io/installed-alongside-", "<hash>"},
 	}
 	of := func(kind string, f olmexit.Field) fact {
-		out := fact{kind, index.ReplaceAllString(f.Path, "containers[]"), words[f.How]}
+		out := fact{kind, index.ReplaceAllString(f.Path, "containers[]"), words[f.Kind]}
 		for _, n := range named {
 			if strings.HasPrefix(out.path, n.prefix) {
 				out.path = n.prefix + n.name
@@ -405,7 +405,7 @@ func checkDifferences(t *testing.T, all fstest.MapFS) dumpCheck {
 		check(t, err)
 		rendered, err := res.ObjectsIn("default")
 		check(t, err)
-		rep := olmexit.Inspect(olmexit.Input{Snapshot: d.seen, Lock: d.lock, Rendered: rendered, Made: func(lockfile.Pin) ([]k8s.Object, error) { return nil, errors.New("not asked") }})
+		rep := olmexit.Inspect(olmexit.Input{Snapshot: d.seen, Lock: d.lock, Rendered: rendered, GenerateDeployments: func(lockfile.Pin) ([]k8s.Object, error) { return nil, errors.New("not asked") }})
 		for _, list := range append([][]olmexit.Object{rep.Shared}, objectsOf(rep)...) {
 			for _, o := range list {
 				there[strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")] = true

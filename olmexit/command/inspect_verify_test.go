@@ -52,14 +52,14 @@ func checkVerification(t *testing.T, _ fstest.MapFS) dumpCheck {
 			}
 			here := *p
 			here.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(o plan.Step) bool { return o.Namespace != s.Namespace })
-			rep, err := verify.Verify(ctx, c, &here, verify.Known{Before: before})
+			rep, err := verify.Verify(ctx, c, &here, verify.KnownProgress{Before: before})
 			check(t, err)
 			for _, ns := range rep.Namespaces {
 				for _, v := range ns.Verdicts {
 					for _, f := range v.Findings {
 						notes[f.Message] = true
 					}
-					if v.State == verify.Fails || v.State == verify.Unknown && before[ns.Namespace] != nil {
+					if v.State == verify.Failed || v.State == verify.Unknown && before[ns.Namespace] != nil {
 						t.Errorf("%s: after step %d (%s %s), %s of %s: %v", file, s.Number, s.Name, s.Namespace, v.Check, ns.Namespace, v.Findings)
 					}
 				}
@@ -117,7 +117,7 @@ func (c *simulatedCluster) do(a plan.Action) {
 		c.objects[key] = k8s.Without(o, "metadata", "finalizers")
 	case plan.Orphan, plan.Delete:
 		c.remove(key, a.Do == plan.Orphan)
-	case plan.Keep, plan.TakeOver, plan.Create, plan.Renew, plan.Restore:
+	case plan.Save, plan.TransferFields, plan.Create, plan.RestartPods, plan.Restore:
 	}
 }
 

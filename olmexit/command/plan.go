@@ -130,30 +130,30 @@ func (o *adoptPlanOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	seen, err := readCluster(ctx, o.Host, args, o.login, snapshot.Options{ManagedFields: true})
+	snap, err := readCluster(ctx, o.Host, args, o.login, snapshot.Options{ManagedFields: true})
 	if err != nil {
 		return err
 	}
-	made, found, err := inspect.Plan(ctx, p, seen, inspect.PlanOptions{Cluster: cluster, Mode: plan.Mode(o.mode), Namespaces: o.namespaces})
+	pl, found, err := inspect.Plan(ctx, p, snap, inspect.PlanOptions{Cluster: cluster, Mode: plan.Mode(o.mode), Namespaces: o.namespaces})
 	if err != nil {
 		return err
 	}
 	if o.kubectl {
-		if _, err := io.WriteString(o.Out, made.Script(found.Rendered)); err != nil {
+		if _, err := io.WriteString(o.Out, pl.Script(found.Rendered)); err != nil {
 			return err
 		}
-		return o.resultError(made, found.Report)
+		return o.resultError(pl, found.Report)
 	}
-	v := adoptPlanView{Plan: made}
-	if len(made.Steps) > 0 {
-		if v.File, err = o.write(p, made); err != nil {
+	v := adoptPlanView{Plan: pl}
+	if len(pl.Steps) > 0 {
+		if v.File, err = o.write(p, pl); err != nil {
 			return err
 		}
 	}
 	if err := o.Print(v, func(w io.Writer) { o.show(w, v) }); err != nil {
 		return err
 	}
-	return o.resultError(made, found.Report)
+	return o.resultError(pl, found.Report)
 }
 
 // printRoles prints the roles with the permissions required by the plan in --file.
@@ -167,32 +167,32 @@ func (o *adoptPlanOptions) printRoles(ctx context.Context, args []string) error 
 	if err != nil {
 		return err
 	}
-	made, err := plan.Parse(shown, data)
+	pl, err := plan.Parse(shown, data)
 	if err != nil {
 		return err
 	}
-	rendered, err := inspect.ForPlan(ctx, p, made)
+	rendered, err := inspect.RenderForPlan(ctx, p, pl)
 	if err != nil {
 		return err
 	}
-	if err := made.CheckLimits(); err != nil {
+	if err := pl.CheckLimits(); err != nil {
 		return err
 	}
 	dir, err := journalOf(name)
 	if err != nil {
 		return err
 	}
-	journal, err := run.OpenJournal(run.Dir(dir), made)
-	var seen *snapshot.Snapshot
+	journal, err := run.OpenJournal(run.JournalDir(dir), pl)
+	var snap *snapshot.Snapshot
 	if err == nil {
-		seen, err = checkDerived(ctx, o.Host, p, made, journal, args, o.login)
+		snap, err = checkDerived(ctx, o.Host, p, pl, journal, args, o.login)
 	}
 	o.Log.Done()
 	if err != nil {
 		return err
 	}
 	var b bytes.Buffer
-	for _, role := range plan.Roles(o.rbac, plan.Rules(made, rendered, seen)) {
+	for _, role := range plan.Roles(o.rbac, plan.Rules(pl, rendered, snap)) {
 		b.WriteString("---\n")
 		b.Write(yamlnode.Encode(role))
 	}
@@ -210,9 +210,9 @@ func (o *adoptPlanOptions) planPath(p *workspace.Project) (name, shown string) {
 
 // write writes the plan file and returns its name in messages. It refuses to replace the
 // plan with another one if a journal exists.
-func (o *adoptPlanOptions) write(p *workspace.Project, made *plan.Plan) (string, error) {
+func (o *adoptPlanOptions) write(p *workspace.Project, pl *plan.Plan) (string, error) {
 	name, shown := o.planPath(p)
-	text := plan.Format(made)
+	text := plan.Format(pl)
 	journal, err := journalOf(name)
 	if err != nil {
 		return "", err
@@ -236,9 +236,9 @@ func journalOf(file string) (string, error) {
 }
 
 // resultError returns the error that determines the exit code.
-func (o *adoptPlanOptions) resultError(made *plan.Plan, rep *olmexit.Report) error {
+func (o *adoptPlanOptions) resultError(pl *plan.Plan, rep *olmexit.Report) error {
 	var names []string
-	for _, l := range made.Left {
+	for _, l := range pl.Skipped {
 		selected := !slices.ContainsFunc(rep.Operators, func(op olmexit.Operator) bool {
 			return op.Key() == l.Namespace+"/"+l.Package && op.State == olmexit.NotSelected
 		})
@@ -248,8 +248,8 @@ func (o *adoptPlanOptions) resultError(made *plan.Plan, rep *olmexit.Report) err
 	}
 	switch {
 	case len(names) > 0:
-		return &workspace.DiffersError{Msg: sanitize.Line(diag.Count(len(names), "operator") + " left to OLM: " + strings.Join(names, ", "))}
-	case len(made.Steps) == 0:
+		return &workspace.DiffersError{Msg: sanitize.Line(diag.Count(len(names), "operator") + " not adopted: " + strings.Join(names, ", "))}
+	case len(pl.Steps) == 0:
 		o.Log.Note("OLM has no operators to adopt: %s inspected", diag.Count(len(rep.Operators), "operator"))
 	}
 	return nil
@@ -259,11 +259,11 @@ func (o *adoptPlanOptions) resultError(made *plan.Plan, rep *olmexit.Report) err
 func (o *adoptPlanOptions) show(w io.Writer, v adoptPlanView) {
 	for _, op := range v.Plan.Operators {
 		fmt.Fprintf(w, "%s %s\n", o.Out.Sign("+"), sanitize.Line(op.Namespace+"/"+op.Package+" ("+op.CSV+")"))
-		for _, note := range notesOn(op) {
+		for _, note := range operatorNotes(op) {
 			fmt.Fprintf(w, "      %s\n", sanitize.Line(note))
 		}
 	}
-	for _, l := range v.Plan.Left {
+	for _, l := range v.Plan.Skipped {
 		fmt.Fprintf(w, "%s %s\n", o.Out.Sign("-"), sanitize.Line(l.Namespace+"/"+l.Package+" stays with OLM"))
 		for _, reason := range l.Reasons {
 			fmt.Fprintf(w, "      %s\n", sanitize.Line(reason))
@@ -286,10 +286,10 @@ func (o *adoptPlanOptions) show(w io.Writer, v adoptPlanView) {
 	}
 }
 
-// notesOn returns remarks on an adopted operator, such as restarts and losses.
-func notesOn(op plan.Operator) []string {
+// operatorNotes returns remarks on an adopted operator, such as restarts and losses.
+func operatorNotes(op plan.Operator) []string {
 	var out []string
-	if op.Forgotten {
+	if op.Detached {
 		out = append(out, "no longer managed by OLM: OLM's leftovers are removed from its objects")
 	}
 	if len(op.Restarts) > 0 {

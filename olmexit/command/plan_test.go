@@ -28,9 +28,9 @@ func TestNotesOn(t *testing.T) {
 	}{
 		{plan.Operator{Namespace: "a", Package: "x", CSV: "x.v1"}, nil},
 		{plan.Operator{Restarts: []string{"d", "e"}}, []string{"the pods of d, e restart"}},
-		{plan.Operator{Forgotten: true, Losses: []string{"OperatorCondition x"}, Certificates: "2028-07-01"}, []string{"no longer managed by OLM", "deleted and recreated: OperatorCondition x", "expire on 2028-07-01"}},
+		{plan.Operator{Detached: true, Losses: []string{"OperatorCondition x"}, Certificates: "2028-07-01"}, []string{"no longer managed by OLM", "deleted and recreated: OperatorCondition x", "expire on 2028-07-01"}},
 	} {
-		got := notesOn(c.op)
+		got := operatorNotes(c.op)
 		for i := range min(len(got), len(c.want)) {
 			if strings.Contains(got[i], c.want[i]) {
 				got[i] = c.want[i]

@@ -60,7 +60,7 @@ func newAdoptRevert(h cli.Host) *cobra.Command {
 // adoptRevertView is the output of `quayside adopt revert`.
 type adoptRevertView struct {
 	run.Result `json:",inline"`
-	Left       []plan.SkippedOperator `json:"skipped" doc:"Changes that are not reverted, with reason and remedy."`
+	Skipped    []plan.SkippedOperator `json:"skipped" doc:"Changes that are not reverted, with reason and remedy."`
 }
 
 func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
@@ -75,33 +75,33 @@ func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	live := run.Live(client)
-	way, log, err := journal.PlanReturn(ctx, live, p)
+	live := run.NewLiveCluster(client)
+	rev, log, err := journal.PlanRevert(ctx, live, p)
 	if err != nil {
 		return err
 	}
-	if !o.check && len(way.Plan.Steps) > 0 {
-		if err := journal.SaveReturn(way); err != nil {
+	if !o.check && len(rev.Plan.Steps) > 0 {
+		if err := journal.SaveRevert(rev); err != nil {
 			return err
 		}
 	}
 	res := &run.Result{Steps: []run.StepResult{}, Stopped: []k8s.Ref{}}
-	if in := o.runInput(way.Plan, log, live); len(way.Plan.Steps) > 0 {
-		in.Rendered = slices.SortedFunc(maps.Values(way.Objects), func(x, y k8s.Object) int { return x.Key().Compare(y.Key()) })
+	if in := o.runInput(rev.Plan, log, live); len(rev.Plan.Steps) > 0 {
+		in.Rendered = slices.SortedFunc(maps.Values(rev.Objects), func(x, y k8s.Object) int { return x.Key().Compare(y.Key()) })
 		res, err = run.Run(ctx, *in)
 	}
 	o.Log.Done()
 	o.warnStopped(res, fmt.Sprintf("continue with 'quayside adopt revert %s'", file))
-	return o.reportReverted(adoptRevertView{*res, way.Plan.Left}, err)
+	return o.reportReverted(adoptRevertView{*res, rev.Plan.Skipped}, err)
 }
 
-// reportReverted prints the reportReverted steps and returns the error that determines the exit code.
+// reportReverted prints the reverted steps and returns the error that determines the exit code.
 func (o *adoptRunOptions) reportReverted(v adoptRevertView, err error) error {
 	if err := o.Print(v, func(w io.Writer) { showReverted(w, v) }); err != nil {
 		return err
 	}
-	if err == nil && len(v.Left) > 0 {
-		return &workspace.DiffersError{Msg: "some namespaces cannot be given back to OLM: see above"}
+	if err == nil && len(v.Skipped) > 0 {
+		return &workspace.DiffersError{Msg: "some namespaces cannot be returned to OLM: see above"}
 	}
 	return o.resultError(&v.Result, err)
 }
@@ -121,7 +121,7 @@ func (o *adoptRunOptions) checkSameLock(p *plan.Plan) error {
 }
 
 func showReverted(w io.Writer, v adoptRevertView) {
-	for _, l := range v.Left {
+	for _, l := range v.Skipped {
 		fmt.Fprintf(w, "%s\n", sanitize.Line(l.Namespace+" cannot be reverted: "+strings.Join(l.Reasons, "; ")))
 	}
 	if len(v.Steps) == 0 {

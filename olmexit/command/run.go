@@ -30,17 +30,17 @@ import (
 
 type adoptRunOptions struct {
 	cli.Host
-	login   *cli.Login
-	step    int
-	cleanUp bool
-	done    []int
-	yes     bool
-	check   bool
-	hand    bool   // --kubectl
-	ends    bool   // --finish
-	skip    string // reason
-	sync    time.Duration
-	maxDown time.Duration
+	login      *cli.Login
+	step       int
+	cleanUp    bool
+	done       []int
+	yes        bool
+	check      bool
+	kubectl    bool   // --kubectl
+	finishOnly bool   // --finish
+	skip       string // reason
+	sync       time.Duration
+	maxDown    time.Duration
 }
 
 func newAdoptRun(h cli.Host) *cobra.Command {
@@ -79,7 +79,7 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 			See also: docs/adopt.md
 
 			Exit codes: 0 done; 1 a condition failed, an object was changed by somebody else, a
-			manual step is not done, or with --check, steps are left; 2 an error.`),
+			manual step is not done, or with --check, steps remain; 2 an error.`),
 		Example: cli.Examples(`
 			# let the API server validate the changes; then execute the plan
 			quayside adopt run adopt-plan.yaml --context prod --check
@@ -95,14 +95,14 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 			quayside adopt run --finish my-etcd/etcd
 			quayside render`),
 		Args: func(cmd *cobra.Command, args []string) error {
-			if o.ends {
+			if o.finishOnly {
 				return nil
 			}
 			return cli.WantArgs("PLAN")(cmd, args)
 		},
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.ends {
+			if o.finishOnly {
 				return o.finish(cmd.Context(), args)
 			}
 			return o.writeCommand(o.run)(cmd, args)
@@ -111,27 +111,27 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 	f := cmd.Flags()
 	o.addFlags(cmd)
 	f.IntVar(&o.step, "step", 0, "execute only the step with this `NUMBER`, even if it is done")
-	f.StringVar(&o.skip, "skip", "", "go on although a check fails or an object was deleted, if the run stopped there: the `REASON` is recorded in the journal")
+	f.StringVar(&o.skip, "skip", "", "continue past the failed check or the deleted object at which the run stopped; the `REASON` is recorded in the journal")
 	f.BoolVar(&o.cleanUp, "clean-up", false, "also execute the clean-up steps, which cannot be reverted")
 	f.DurationVar(&o.sync, "olm-sync", 15*time.Second, "wait for this `DURATION` after OLM has started, before the postconditions are checked: OLM then has processed every object")
 	f.DurationVar(&o.maxDown, "max-olm-downtime", time.Minute, "start OLM again after this `DURATION`, as soon as no operator is being detached, and stop it again for the next one")
 	f.BoolVar(o.Offline, "offline", false, "fetch no bundles; list missing ones")
-	f.BoolVar(&o.ends, "finish", false, "stop keeping OLM's settings for adopted operators: write quayside.lock; no cluster is changed")
-	h.AddOutput(cmd, run.Result{}, inspect.Finishing{})
+	f.BoolVar(&o.finishOnly, "finish", false, "stop keeping OLM's settings for adopted operators: write quayside.lock; no cluster is changed")
+	h.AddOutput(cmd, run.Result{}, inspect.FinishResult{})
 	for _, flag := range []string{"context", "kubeconfig", "done", "yes", "kubectl", "step", "clean-up", "skip", "olm-sync", "max-olm-downtime"} {
 		cmd.MarkFlagsMutuallyExclusive("finish", flag)
 	}
 	return cmd
 }
 
-// addFlags adds the addFlags of commands that write to a cluster.
+// addFlags adds the flags of commands that write to a cluster.
 func (o *adoptRunOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	o.login = o.AddLogin(cmd)
 	f.IntSliceVar(&o.done, "done", nil, "the manual steps with these `NUMBERS` are done: check them and continue")
 	f.BoolVar(&o.yes, "yes", false, "skip the confirmation of each step")
 	f.BoolVar(&o.check, "check", false, "write nothing: send each change as a server-side dry run; exit with 1 if steps remain")
-	f.BoolVar(&o.hand, "kubectl", false, "show each action as a kubectl command")
+	f.BoolVar(&o.kubectl, "kubectl", false, "show each action as a kubectl command")
 }
 
 // writeCommand returns the RunE function of a command that writes to a cluster. It requires a
@@ -162,15 +162,15 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 	}
 	res, err := run.Run(ctx, *in)
 	o.Log.Done()
-	if res.Down > 0 {
-		o.Log.Note("the plan has stopped OLM for %s so far", (time.Duration(res.Down) * time.Millisecond).Round(100*time.Millisecond))
+	if res.Downtime > 0 {
+		o.Log.Note("the plan has stopped OLM for %s so far", (time.Duration(res.Downtime) * time.Millisecond).Round(100*time.Millisecond))
 	}
 	o.warnStopped(res, fmt.Sprintf("continue with 'quayside adopt run %s', or revert with 'quayside adopt revert %s'", file, file))
 	o.printWays(res, file)
 	left := slices.IndexFunc(res.Steps, func(s run.StepResult) bool { return s.Name == plan.CleanUp && s.State == run.Waiting })
 	if left >= 0 && err == nil {
 		s := res.Steps[left]
-		o.Log.Note("step %d (clean-up, %s) is left: once the pull request is merged and the operators run well, continue with 'quayside adopt run %s --clean-up'; it cannot be reverted", s.Number, sanitize.Line(s.Namespace), sanitize.Line(file))
+		o.Log.Note("step %d (clean-up, %s) remains: when the pull request is merged and the operators are healthy, continue with 'quayside adopt run %s --clean-up'; it cannot be reverted", s.Number, sanitize.Line(s.Namespace), sanitize.Line(file))
 	}
 	if err := o.Print(res, func(w io.Writer) { fmt.Fprintln(w, resultSummary(res)) }); err != nil {
 		return err
@@ -178,20 +178,20 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 	return o.resultError(res, err)
 }
 
-// collectInput collects the collectInput of a run.
+// collectInput reads the plan, its journal and the rendered tree, and returns the input of a run.
 func (o *adoptRunOptions) collectInput(ctx context.Context, file string) (*run.Input, error) {
 	p, journal, err := openPlan(o.Host, file)
 	if err != nil {
 		return nil, err
 	}
-	if back, err := journal.IsReturning(); back || err != nil {
+	if back, err := journal.IsReverting(); back || err != nil {
 		return nil, cmp.Or(err, fmt.Errorf("%s is being reverted or was reverted: finish with 'quayside adopt revert', and make a new plan", file))
 	}
 	ws, err := o.Open()
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := inspect.ForPlan(ctx, ws, p)
+	rendered, err := inspect.RenderForPlan(ctx, ws, p)
 	if err != nil {
 		return nil, err
 	}
@@ -202,36 +202,36 @@ func (o *adoptRunOptions) collectInput(ctx context.Context, file string) (*run.I
 	if err != nil {
 		return nil, err
 	}
-	in := o.runInput(p, journal, run.Live(client))
+	in := o.runInput(p, journal, run.NewLiveCluster(client))
 	in.Rendered = rendered
 	return in, nil
 }
 
 // checkDerived derives a plan again from the cluster, or from a dump of it, and returns an error if
-// it differs. It returns the derivation's view of the cluster; nil once a step has begun, because the
-// cluster differs then, and the journal identifies the plan.
+// it differs. It returns the snapshot that it used. Once a step has begun, it checks nothing and
+// returns nil, because the steps change the cluster, and the journal identifies the plan.
 func checkDerived(ctx context.Context, h cli.Host, ws *workspace.Project, p *plan.Plan, journal *run.Journal, dump []string, login *cli.Login) (*snapshot.Snapshot, error) {
 	if journal.HasStarted() {
 		return nil, nil
 	}
-	seen, err := readCluster(ctx, h, dump, login, snapshot.Options{ManagedFields: true, Namespaces: p.Namespaces()})
+	snap, err := readCluster(ctx, h, dump, login, snapshot.Options{ManagedFields: true, Namespaces: p.Namespaces()})
 	if err != nil {
 		return nil, err
 	}
-	return seen, inspect.CheckPlan(ctx, ws, p, seen)
+	return snap, inspect.CheckPlan(ctx, ws, p, snap)
 }
 
 // runInput returns the input of a run with the options from the flags.
 func (o *adoptRunOptions) runInput(p *plan.Plan, journal *run.Journal, cluster run.Cluster) *run.Input {
 	return &run.Input{
 		Plan: p, Cluster: cluster, Journal: journal, Clock: wallClock{},
-		Prompter: &stepwise{Host: o.Host, yes: o.yes || o.check, hand: o.hand, plan: p},
+		Prompter: &terminalPrompter{Host: o.Host, yes: o.yes || o.check, kubectl: o.kubectl, plan: p},
 		Only:     o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.check, Sync: o.sync, MaxDowntime: o.maxDown, Skip: o.skip,
 	}
 }
 
 // warnStopped warns that OLM is stopped, with the command that continues.
-func (o *adoptRunOptions) warnStopped(res *run.Result, what string) {
+func (o *adoptRunOptions) warnStopped(res *run.Result, next string) {
 	if len(res.Stopped) == 0 {
 		return
 	}
@@ -240,7 +240,7 @@ func (o *adoptRunOptions) warnStopped(res *run.Result, what string) {
 		names = append(names, ref.Namespace+"/"+ref.Name)
 	}
 	o.Log.WarnAlways(diag.Warning{
-		Code: "olm-stopped", Msg: fmt.Sprintf("OLM is stopped (%s): it installs and upgrades nothing until the plan starts it again: %s", strings.Join(names, ", "), what),
+		Code: "olm-stopped", Msg: fmt.Sprintf("OLM is stopped (%s): it installs and upgrades nothing until the plan starts it again: %s", strings.Join(names, ", "), next),
 	})
 }
 
@@ -260,7 +260,7 @@ func (o *adoptRunOptions) printWays(res *run.Result, file string) {
 func (o *adoptRunOptions) resultError(res *run.Result, err error) error {
 	left := 0
 	for _, s := range res.Steps {
-		if s.State == run.Tried || s.State == run.Waiting {
+		if s.State == run.DryRun || s.State == run.Waiting {
 			left++
 		}
 	}
@@ -281,32 +281,32 @@ func resultSummary(res *run.Result) string {
 		count[s.State]++
 	}
 	var parts []string
-	for _, state := range []run.State{run.Done, run.Before, run.Tried, run.Waiting, run.Broken, run.Pending} {
+	for _, state := range []run.State{run.Done, run.AlreadyDone, run.DryRun, run.Waiting, run.StepFailed, run.Pending} {
 		if n := count[state]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, map[run.State]string{
-				run.Done: "done", run.Before: "done before", run.Tried: "tried", run.Waiting: "waiting for you", run.Broken: "failed", run.Pending: "to come",
+				run.Done: "done", run.AlreadyDone: "done before", run.DryRun: "tried", run.Waiting: "waiting for you", run.StepFailed: "failed", run.Pending: "pending",
 			}[state]))
 		}
 	}
 	return fmt.Sprintf("%s: %s", diag.Count(len(res.Steps), "step"), strings.Join(parts, ", "))
 }
 
-// stepwise reports the progress of a run and asks for confirmation.
-type stepwise struct {
+// terminalPrompter reports the progress of a run and asks for confirmation.
+type terminalPrompter struct {
 	cli.Host
-	yes  bool
-	hand bool
-	plan *plan.Plan
+	yes     bool
+	kubectl bool
+	plan    *plan.Plan
 }
 
-var _ run.Prompter = (*stepwise)(nil)
+var _ run.Prompter = (*terminalPrompter)(nil)
 
 // ConfirmStep shows a step and asks whether to do it.
-func (s *stepwise) ConfirmStep(ctx context.Context, step plan.Step) (bool, error) {
-	s.printHeading(step, s.yes && !s.hand)
+func (s *terminalPrompter) ConfirmStep(ctx context.Context, step plan.Step) (bool, error) {
+	s.printHeading(step, s.yes && !s.kubectl)
 	for _, a := range step.Actions {
 		switch {
-		case s.hand:
+		case s.kubectl:
 			s.Log.Say("    %s", sanitize.Line(s.plan.Kubectl(a, nil)))
 		case !s.yes:
 			s.Log.Say("    %s", sanitize.Line(fmt.Sprintf("%s %s", a.Do, a.Object)))
@@ -319,7 +319,7 @@ func (s *stepwise) ConfirmStep(ctx context.Context, step plan.Step) (bool, error
 }
 
 // ConfirmManualStep shows a manual step and asks whether it is done.
-func (s *stepwise) ConfirmManualStep(ctx context.Context, step plan.Step) (bool, error) {
+func (s *terminalPrompter) ConfirmManualStep(ctx context.Context, step plan.Step) (bool, error) {
 	s.printHeading(step, false)
 	s.Log.Say("    %s", sanitize.Line(step.Manual))
 	if !s.Prompt.IsInteractive() {
@@ -328,36 +328,36 @@ func (s *stepwise) ConfirmManualStep(ctx context.Context, step plan.Step) (bool,
 	return s.Prompt.Confirm(ctx, "Is it done?")
 }
 
-// printHeading prints the number and title of a step. With --quiet it is printed only if alone is
-// false.
-func (s *stepwise) printHeading(step plan.Step, alone bool) {
-	tell := s.Log.Say
-	if alone {
-		tell = s.Log.Note
+// printHeading prints the number and title of a step. With --quiet it prints nothing if
+// quietable is true.
+func (s *terminalPrompter) printHeading(step plan.Step, quietable bool) {
+	say := s.Log.Say
+	if quietable {
+		say = s.Log.Note
 	}
-	tell("%s %s", s.Log.Paint(terminal.Bold, fmt.Sprintf("step %d of %d:", step.Number, len(s.plan.Steps))), sanitize.Line(step.Title))
+	say("%s %s", s.Log.Paint(terminal.Bold, fmt.Sprintf("step %d of %d:", step.Number, len(s.plan.Steps))), sanitize.Line(step.Title))
 }
 
 // ReportAction prints the result of an action.
-func (s *stepwise) ReportAction(_ plan.Step, a run.ActionResult) {
+func (s *terminalPrompter) ReportAction(_ plan.Step, a run.ActionResult) {
 	s.Log.Note("%s", sanitize.Line(fmt.Sprintf("    %-8s %s (%s)", a.Outcome, a.Object, a.Do)))
 	for _, f := range a.Changes {
-		s.Log.Note("%s", sanitize.Line(fmt.Sprintf("             %s: %s", f.How, f.Path)))
+		s.Log.Note("%s", sanitize.Line(fmt.Sprintf("             %s: %s", f.Kind, f.Path)))
 	}
 }
 
 // ReportWaiting shows the first unmet condition.
-func (s *stepwise) ReportWaiting(step plan.Step, missing []verify.Finding) {
+func (s *terminalPrompter) ReportWaiting(step plan.Step, missing []verify.Finding) {
 	s.Log.Progress("step %d: waiting: %s", step.Number, missing[0].Message)
 }
 
 // ReportOLM reports that OLM was started before its step, or stays stopped.
-func (s *stepwise) ReportOLM(step plan.Step, started bool) {
+func (s *terminalPrompter) ReportOLM(step plan.Step, started bool) {
 	if started {
 		s.Log.Note("OLM was started again: no operator is being detached")
 		return
 	}
-	s.Log.Note("OLM stays stopped until step %d (%s, %s) is done: if it was started before, it would delete objects of the operators", step.Number, step.Name, sanitize.Line(step.Namespace))
+	s.Log.Note("OLM stays stopped until step %d (%s, %s) is done: an earlier start would delete objects of the operators", step.Number, step.Name, sanitize.Line(step.Namespace))
 }
 
 // wallClock implements the clock of a run with real time.

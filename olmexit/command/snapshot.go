@@ -30,7 +30,7 @@ func readCluster(ctx context.Context, h cli.Host, args []string, login *cli.Logi
 			return nil, err
 		}
 		h.Log.Progress("reading cluster %s", client.Server)
-		return snapshot.Live(ctx, client, opt)
+		return snapshot.ReadLive(ctx, client, opt)
 	}
 	if args[0] == "-" {
 		return snapshot.Read("-", h.Stdin, opt)

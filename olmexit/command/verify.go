@@ -73,7 +73,7 @@ func (o *adoptVerifyOptions) run(ctx context.Context, file string, args []string
 	if o.step < 0 || o.step > len(p.Steps) {
 		return fmt.Errorf("--step %d: %s has the steps 1 to %d", o.step, file, len(p.Steps))
 	}
-	before, err := journal.Before(p)
+	before, err := journal.AllEvidence(p)
 	if err != nil {
 		return err
 	}
@@ -81,12 +81,12 @@ func (o *adoptVerifyOptions) run(ctx context.Context, file string, args []string
 	if err != nil {
 		return err
 	}
-	rep, err := verify.Verify(ctx, r, p, verify.Known{Before: before, Ended: journal.HasEnded, Step: o.step})
+	rep, err := verify.Verify(ctx, r, p, verify.KnownProgress{Before: before, Ended: journal.HasEnded, Step: o.step})
 	o.Log.Done()
 	if err != nil {
 		return err
 	}
-	if err := o.Print(rep, func(w io.Writer) { rep.Text(w, p) }); err != nil {
+	if err := o.Print(rep, func(w io.Writer) { rep.WriteText(w, p) }); err != nil {
 		return err
 	}
 	if n := rep.Failed(); n > 0 {
@@ -109,7 +109,7 @@ func openPlan(h cli.Host, file string) (*plan.Plan, *run.Journal, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	journal, err := run.OpenJournal(run.Dir(dir), p)
+	journal, err := run.OpenJournal(run.JournalDir(dir), p)
 	return p, journal, err
 }
 
@@ -121,12 +121,12 @@ func (o *adoptVerifyOptions) reader(ctx context.Context, args []string) (verify.
 		if err != nil {
 			return nil, err
 		}
-		return verify.Dump(s), nil
+		return verify.SnapshotReader(s), nil
 	}
 	client, err := o.login.Open()
 	if err != nil {
 		return nil, err
 	}
 	o.Log.Progress("reading cluster %s", client.Server)
-	return run.Live(client), nil
+	return run.NewLiveCluster(client), nil
 }

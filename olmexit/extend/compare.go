@@ -15,12 +15,12 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// findMisses returns the operators, by key, that are not pinned at the installed bundle or require
-// one that is not, each with the reason.
-func (im *importer) findMisses(res *workspace.Resolution) map[string]string {
+// findMismatches returns the reasons, by operator key, why operators would not be pinned at their
+// installed bundles, or require an operator that cannot be imported.
+func (im *importer) findMismatches(res *workspace.Resolution) map[string]string {
 	reasons := map[string]string{}
 	for _, op := range im.operators {
-		if why := missReason(op, res); why != "" {
+		if why := mismatchReason(op, res); why != "" {
 			reasons[op.Key()] = why
 		}
 	}
@@ -30,7 +30,7 @@ func (im *importer) findMisses(res *workspace.Resolution) map[string]string {
 	for _, c := range res.Conflicts { // with other pins, which must not change
 		for _, key := range slices.Backward(c.Subscriptions) {
 			if op := im.operator(key); op != nil {
-				reasons[key] = "it cannot be resolved: " + conflictOf(*op, res)
+				reasons[key] = "it cannot be resolved: " + conflictReason(*op, res)
 				break
 			}
 		}
@@ -49,17 +49,17 @@ func (im *importer) findMisses(res *workspace.Resolution) map[string]string {
 	return reasons
 }
 
-// missReason returns the reason why an operator is not pinned at the installed bundle, or "" if it
+// mismatchReason returns the reason why an operator is not pinned at the installed bundle, or "" if it
 // is.
-func missReason(op Operator, res *workspace.Resolution) string {
+func mismatchReason(op Operator, res *workspace.Resolution) string {
 	pin, ok := pinOf(res.Lock, op)
 	switch {
 	case !ok:
-		return "it cannot be resolved: " + conflictOf(op, res)
+		return "it cannot be resolved: " + conflictReason(op, res)
 	case pin.Bundle != op.Bundle:
 		return fmt.Sprintf("it would be pinned at %s", pin.Bundle)
-	case op.Watch != nil && !slices.Equal(formatWatched(pin), op.Watch):
-		return fmt.Sprintf("it would watch %s, but watches %s under OLM", formatNamespaces(formatWatched(pin)), formatNamespaces(op.Watch))
+	case op.Watch != nil && !slices.Equal(olmNamespaces(pin), op.Watch):
+		return fmt.Sprintf("it would watch %s, but watches %s under OLM", formatNamespaces(olmNamespaces(pin)), formatNamespaces(op.Watch))
 	}
 	have, want := imageref.DigestIn(pin.Image), imageref.DigestIn(op.Image)
 	if have != "" && want != "" && have != want {
@@ -82,9 +82,9 @@ func pinOf(lock *lockfile.File, op Operator) (lockfile.Pin, bool) {
 	return lock.Pins[i], true
 }
 
-// formatWatched returns the watched namespaces of a pin in OLM's form: a single empty string means
+// olmNamespaces returns the watched namespaces of a pin in OLM's form: a single empty string means
 // all namespaces.
-func formatWatched(p lockfile.Pin) []string {
+func olmNamespaces(p lockfile.Pin) []string {
 	if len(p.WatchNamespaces) == 0 {
 		return []string{""}
 	}
@@ -98,8 +98,8 @@ func formatNamespaces(namespaces []string) string {
 	return strings.Join(namespaces, ", ")
 }
 
-// conflictOf returns the reason why an operator cannot be resolved, in one line.
-func conflictOf(op Operator, res *workspace.Resolution) string {
+// conflictReason returns the reason why an operator cannot be resolved, in one line.
+func conflictReason(op Operator, res *workspace.Resolution) string {
 	for _, c := range res.Conflicts {
 		if !slices.Contains(c.Subscriptions, op.Key()) && (len(c.Subscriptions) > 0 || c.Namespace != op.Namespace) {
 			continue
@@ -136,7 +136,7 @@ func (im *importer) findConflict(o k8s.Object, set *declare.Set) (*Conflict, boo
 	}
 	for _, want := range set.Namespaces {
 		for _, have := range im.existing.Namespaces {
-			if have.Name == want.Name && (lacksLabels(have.Labels, want.Labels) || lacksLabels(have.Annotations, want.Annotations)) {
+			if have.Name == want.Name && (lacksEntries(have.Labels, want.Labels) || lacksEntries(have.Annotations, want.Annotations)) {
 				return conflict(have.Pos, "its labels or annotations differ in the cluster")
 			} else if have.Name == want.Name {
 				return nil, true
@@ -188,8 +188,8 @@ func declarationDifference(have declare.Subscription, op Operator, before *lockf
 	return fmt.Sprintf("%s of package %s is installed, but not pinned: run 'quayside resolve', or remove the declaration and import again", op.Bundle, cmp.Or(op.Package, have.Package))
 }
 
-// lacksLabels reports whether have lacks a key or value of want.
-func lacksLabels(have, want map[string]string) bool {
+// lacksEntries reports whether have lacks a key or value of want.
+func lacksEntries(have, want map[string]string) bool {
 	for key, value := range want {
 		if got, ok := have[key]; !ok || got != value {
 			return true

@@ -33,8 +33,8 @@ type Operator struct {
 // Key returns "namespace/name".
 func (o Operator) Key() string { return o.Namespace + "/" + o.Name }
 
-// Skip returns the operator as an object that is not declared, with the reason.
-func (o Operator) Skip(reason string) Skipped { return newSkipped(o.object, true, "%s", reason) }
+// AsSkipped returns the operator as an object that is not declared, with the reason.
+func (o Operator) AsSkipped(reason string) Skipped { return newSkipped(o.object, true, "%s", reason) }
 
 // Skipped is an object that is not declared.
 type Skipped struct {
@@ -54,9 +54,9 @@ type Catalog struct {
 // Cluster lists the installations found in a cluster.
 type Cluster struct {
 	Operators []Operator        // by namespace and name
-	Left      []Skipped         // objects that are not imported; unordered
+	Skipped   []Skipped         // objects that are not imported; unordered
 	Catalogs  []Catalog         // catalogs in the cluster and those named by its Subscriptions
-	Total     int               // number of objects that describe installations: each is declared or in Left
+	Total     int               // number of objects that describe installations: each is declared or in Skipped
 	Unread    []snapshot.Unread // kinds that could not be read from the cluster
 
 	s      *snapshot.Snapshot
@@ -66,7 +66,7 @@ type Cluster struct {
 // Read returns the installations of a cluster.
 func Read(s *snapshot.Snapshot) *Cluster {
 	c := &Cluster{Catalogs: listCatalogs(s), Unread: s.Unread, s: s, groups: map[string]snapshot.OperatorGroup{}}
-	r := clusterReader{Cluster: c, originals: map[k8s.Key]snapshot.CSV{}, copies: map[k8s.Key]bool{}, images: catalogImages(s)}
+	r := clusterReader{Cluster: c, originals: map[k8s.Key]snapshot.CSV{}, copies: map[k8s.Key]bool{}, images: bundleImages(s)}
 	for _, csv := range s.CSVs() {
 		if csv.CopiedFrom == "" {
 			r.originals[csv.Key] = csv
@@ -118,9 +118,9 @@ func listCatalogs(s *snapshot.Snapshot) []Catalog {
 	return out
 }
 
-// globalCatalogs returns the namespaces with catalogs from which OLM installed operators in other
-// namespaces, sorted. OLM does that only from its global catalog namespace.
-func (c *Cluster) globalCatalogs() []string {
+// globalCatalogNamespaces returns the namespaces with catalogs from which OLM installed operators
+// in other namespaces, sorted. OLM does that only from its global catalog namespace.
+func (c *Cluster) globalCatalogNamespaces() []string {
 	var out []string
 	for _, op := range c.Operators {
 		if op.Kind == "Subscription" && op.Catalog.Namespace != op.Namespace && op.Catalog.Namespace != "" {
@@ -135,9 +135,9 @@ func csvKey(namespace, name string) k8s.Key {
 	return k8s.Key{Group: snapshot.OLM, Kind: "ClusterServiceVersion", Namespace: namespace, Name: name}
 }
 
-// catalogImages returns the images of the bundles that InstallPlans fetched, by ClusterServiceVersion.
+// bundleImages returns the images of the bundles that InstallPlans fetched, by ClusterServiceVersion.
 // If there are several, an image with a digest takes precedence, then that of the last plan.
-func catalogImages(s *snapshot.Snapshot) map[k8s.Key]string {
+func bundleImages(s *snapshot.Snapshot) map[k8s.Key]string {
 	out := map[k8s.Key]string{}
 	for _, p := range s.InstallPlans() {
 		for _, l := range p.Lookups {
@@ -161,7 +161,7 @@ type clusterReader struct {
 }
 
 func (r *clusterReader) skip(o *snapshot.Object, operator bool, format string, args ...any) {
-	r.Left = append(r.Left, newSkipped(o, operator, format, args...))
+	r.Skipped = append(r.Skipped, newSkipped(o, operator, format, args...))
 }
 
 // chooseGroups selects the effective OperatorGroup of each namespace, and returns a reason for each
@@ -273,10 +273,10 @@ func (r *clusterReader) addExtension(o *snapshot.Object) {
 	r.Operators = append(r.Operators, op)
 }
 
-// addUnowned adds an entry to Left for each ClusterServiceVersion that no Subscription lists as
+// addUnowned adds an entry to Skipped for each ClusterServiceVersion that no Subscription lists as
 // installed, and returns their number.
 func (r *clusterReader) addUnowned(owned map[k8s.Key]bool) int {
-	before := len(r.Left)
+	before := len(r.Skipped)
 	next := map[k8s.Key]string{}
 	for _, sub := range r.s.Subscriptions() {
 		next[csvKey(sub.Namespace, sub.CurrentCSV)] = sub.Name
@@ -294,5 +294,5 @@ func (r *clusterReader) addUnowned(owned map[k8s.Key]bool) int {
 			r.skip(csv.Object, true, "it has no Subscription: create one with startingCSV, and import again")
 		}
 	}
-	return len(r.Left) - before
+	return len(r.Skipped) - before
 }

@@ -98,10 +98,10 @@ func TestNothingIsLeftOut(t *testing.T) {
 		look := func(objects []k8s.Object) (*extend.Cluster, []extend.Declaration, []string) {
 			c := extend.Read(newSnapshot(t, objects))
 			var ops []extend.Operator
-			left := c.Left
+			left := c.Skipped
 			for i, op := range c.Operators {
 				if i%3 == 1 {
-					left = append(left, op.Skip("for a reason"))
+					left = append(left, op.AsSkipped("for a reason"))
 					continue
 				}
 				if op.Kind == "Subscription" {

@@ -28,8 +28,8 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Content is the source of one of the cluster's catalogs.
-type Content struct {
+// CatalogContent is the source of one of the cluster's catalogs.
+type CatalogContent struct {
 	Catalog string // "namespace/name", or "name"
 	Source  source.Ref
 }
@@ -40,7 +40,7 @@ type Report struct {
 	Files     []edit.File        `json:"files"`
 	Operators []Imported         `json:"operators"`
 	Conflicts []Conflict         `json:"conflicts" doc:"declarations that differ and are not changed"`
-	Left      []Skipped          `json:"skipped" doc:"objects that are not imported"`
+	Skipped   []Skipped          `json:"skipped" doc:"objects that are not imported"`
 	Unread    []snapshot.Unread  `json:"unreadable" doc:"kinds that could not be read"`
 	Changes   []workspace.Change `json:"changes" doc:"to the lock"`
 	Counts    Counts             `json:"counts"`
@@ -75,23 +75,23 @@ type Counts struct {
 	Added     int `json:"added"`
 	Unchanged int `json:"unchanged"`
 	Conflicts int `json:"conflicts"`
-	Left      int `json:"skipped"`
+	Skipped   int `json:"skipped"`
 }
 
 // IsComplete reports whether every operator of the cluster is pinned at the installed bundle.
 func (r *Report) IsComplete() bool {
-	return !slices.ContainsFunc(r.Left, func(l Skipped) bool { return l.Operator }) &&
+	return !slices.ContainsFunc(r.Skipped, func(l Skipped) bool { return l.Operator }) &&
 		!slices.ContainsFunc(r.Conflicts, func(c Conflict) bool { return c.Operator }) && len(r.Unread) == 0
 }
 
-// Import declares the operators installed in a cluster and pins the installed versions. contents has
-// the sources of catalogs that only the cluster can reach.
+// Import declares the operators installed in a cluster and pins the installed versions. contents
+// lists the sources of catalogs that only the cluster can reach.
 //
 // Import only adds declarations. Existing declarations are unchanged; those that differ from the
 // cluster are reported as conflicts. An operator that cannot be pinned at the installed bundle is
 // skipped and reported with the reason. The Edit is nil if nothing changes.
-func Import(ctx context.Context, p *workspace.Project, c *Cluster, contents []Content) (*edit.Edit, *Report, error) {
-	im := importer{project: p, cluster: c, operators: slices.Clone(c.Operators), skipped: slices.Clone(c.Left)}
+func Import(ctx context.Context, p *workspace.Project, c *Cluster, contents []CatalogContent) (*edit.Edit, *Report, error) {
+	im := importer{project: p, cluster: c, operators: slices.Clone(c.Operators), skipped: slices.Clone(c.Skipped)}
 	var err error
 	if im.existing, err = p.DeclarationsIfAny(); err != nil {
 		return nil, nil, err
@@ -140,7 +140,7 @@ type importer struct {
 
 // configure sets im.settings to the workspace's settings or, if it has none, to new settings with
 // the catalogs of contents. Existing settings must already contain these catalogs.
-func (im *importer) configure(contents []Content) error {
+func (im *importer) configure(contents []CatalogContent) error {
 	im.settings = im.project.Settings
 	var missing []setting.Catalog
 	var errs diag.List
@@ -154,13 +154,13 @@ func (im *importer) configure(contents []Content) error {
 		if i < 0 {
 			missing = append(missing, setting.Catalog{Namespace: have.Namespace, Name: have.Name, Source: c.Source, Priority: have.Priority})
 		} else if is := im.settings.Catalogs[i].Source; is != c.Source {
-			errs.Addf(im.settings.At(fmt.Sprintf("spec.catalogs[%d].source", i)), "catalog %s: its source is %s here, but %s in the cluster", have.ID, is, c.Source)
+			errs.Addf(im.settings.At(fmt.Sprintf("spec.catalogs[%d].source", i)), "catalog %s has source %s, but --catalog gives %s", have.ID, is, c.Source)
 		}
 	}
 	if err := errs.Err(); err != nil {
 		return err
 	}
-	global := im.cluster.globalCatalogs()
+	global := im.cluster.globalCatalogNamespaces()
 	if im.project.Configured() {
 		hidden := slices.DeleteFunc(slices.Clone(global), func(ns string) bool { return slices.Contains(im.settings.GlobalCatalogs, ns) })
 		if len(hidden) > 0 {
@@ -217,7 +217,7 @@ func (im *importer) skip(reasons map[string]string) {
 	im.operators = slices.DeleteFunc(im.operators, func(op Operator) bool {
 		reason, ok := reasons[op.Key()]
 		if ok {
-			im.skipped = append(im.skipped, op.Skip(reason))
+			im.skipped = append(im.skipped, op.AsSkipped(reason))
 		}
 		return ok
 	})
@@ -245,7 +245,7 @@ func (im *importer) dropConflicting() {
 // findInCatalogs looks up every operator in its catalog. An operator that is not in its catalog is
 // declared by its image, or skipped if the image is unknown.
 func (im *importer) findInCatalogs(ctx context.Context) error {
-	if !slices.ContainsFunc(im.operators, im.isSought) {
+	if !slices.ContainsFunc(im.operators, im.needsLookup) {
 		return nil
 	}
 	pl, err := im.plan()
@@ -268,7 +268,7 @@ func (im *importer) findInCatalogs(ctx context.Context) error {
 	}
 	reasons := map[string]string{}
 	for i, op := range im.operators {
-		if !im.isSought(op) {
+		if !im.needsLookup(op) {
 			continue
 		}
 		entry, why := findEntry(x, op)
@@ -276,7 +276,7 @@ func (im *importer) findInCatalogs(ctx context.Context) error {
 			im.operators[i], why = declareByImage(op, why)
 		} else if pin, ok := installedPin(op, entry); ok {
 			im.pins = append(im.pins, pin)
-			why = unsupportedModes(pin, entry.Bundle().Metadata().InstallModes)
+			why = unsupportedModeReason(pin, entry.Bundle().Metadata().InstallModes)
 		}
 		if why != "" {
 			reasons[op.Key()] = why
@@ -286,9 +286,9 @@ func (im *importer) findInCatalogs(ctx context.Context) error {
 	return nil
 }
 
-// isSought reports whether an operator must be looked up in the catalogs: it is not declared
+// needsLookup reports whether an operator must be looked up in the catalogs: it is not declared
 // by image and not yet locked.
-func (im *importer) isSought(op Operator) bool {
+func (im *importer) needsLookup(op Operator) bool {
 	return !op.ByImage && !isLocked(im.before, op)
 }
 
@@ -322,15 +322,15 @@ func findEntry(x *model.Index, op Operator) (*model.Entry, string) {
 			continue
 		}
 		var entry *model.Entry
-		if entry, why = findIn(pkg, op); entry != nil {
+		if entry, why = findEntryInPackage(pkg, op); entry != nil {
 			return entry, ""
 		}
 	}
 	return nil, why
 }
 
-// findIn returns the entry of an installed operator in a package, or nil and the reason.
-func findIn(pkg *model.Package, op Operator) (*model.Entry, string) {
+// findEntryInPackage returns the entry of an installed operator in a package, or nil and the reason.
+func findEntryInPackage(pkg *model.Package, op Operator) (*model.Entry, string) {
 	id := pkg.Catalog().ID()
 	bundle, ok := pkg.Bundle(op.Bundle)
 	if !ok {
@@ -362,7 +362,7 @@ func declareByImage(op Operator, why string) (Operator, string) {
 	op.ByImage = true
 	op.Notes = append(slices.Clone(op.Notes), "pinned by its image, because "+why)
 	if imageref.DigestIn(op.Image) == "" {
-		op.Notes = append(op.Notes, "its InstallPlan has the image by tag, which may have moved since the installation")
+		op.Notes = append(op.Notes, "its InstallPlan names the image by tag, and the tag may have moved since the installation")
 	}
 	return op, ""
 }
@@ -383,14 +383,14 @@ func installedPin(op Operator, e *model.Entry) (lockfile.Pin, bool) {
 	return pin, op.Watch != nil || op.Kind == "ClusterExtension"
 }
 
-// unsupportedModes returns the reason why a bundle cannot watch the namespaces of its pin, or "" if it
-// can.
-func unsupportedModes(pin lockfile.Pin, modes []model.InstallMode) string {
+// unsupportedModeReason returns the reason why a bundle cannot watch the namespaces of its pin, or
+// "" if it can.
+func unsupportedModeReason(pin lockfile.Pin, modes []model.InstallMode) string {
 	if model.SupportsNamespaces(modes, pin.Namespace, pin.WatchNamespaces) {
 		return ""
 	}
 	return fmt.Sprintf("%s does not support install mode %s, which watching %s needs (it supports %s)",
-		pin.Bundle, model.ModeFor(pin.Namespace, pin.WatchNamespaces), formatNamespaces(formatWatched(pin)), edit.FormatModes(modes))
+		pin.Bundle, model.ModeFor(pin.Namespace, pin.WatchNamespaces), formatNamespaces(olmNamespaces(pin)), edit.FormatModes(modes))
 }
 
 // lockWithPins returns the lock with pins of the installed bundles. Resolving keeps them.
@@ -439,9 +439,9 @@ func (im *importer) plan() (*plan, error) {
 			if _, err := pl.draft.Add(name, d.Object); err != nil {
 				return nil, err
 			}
-			pl.added += isCounted(d.Object.Kind())
+			pl.added += installationCount(d.Object.Kind())
 		default:
-			pl.unchanged += isCounted(d.Object.Kind())
+			pl.unchanged += installationCount(d.Object.Kind())
 		}
 	}
 	var err error
@@ -449,8 +449,8 @@ func (im *importer) plan() (*plan, error) {
 	return pl, err
 }
 
-// isCounted returns 1 for a kind that describes installations, otherwise 0.
-func isCounted(kind string) int {
+// installationCount returns 1 for a kind that describes installations, otherwise 0.
+func installationCount(kind string) int {
 	if kind == "Namespace" {
 		return 0
 	}
@@ -504,7 +504,7 @@ func (im *importer) tryImport(ctx context.Context) (*attempt, error) {
 	if a.resolution, err = a.inputs.Resolve(ctx); err != nil {
 		return nil, err
 	}
-	a.reasons = im.findMisses(a.resolution)
+	a.reasons = im.findMismatches(a.resolution)
 	if len(a.reasons) == 0 && a.resolution.Failed != nil {
 		return nil, a.resolution.Failed
 	}
@@ -535,13 +535,13 @@ func (im *importer) finish(a *attempt) (*edit.Edit, *Report, error) {
 	conflicts, left := slices.Concat(im.conflicts, a.conflicts), slices.Concat(im.skipped, a.skipped)
 	slices.SortFunc(left, Skipped.Compare)
 	r := &Report{
-		Files: append([]edit.File{}, e.Files...), Operators: []Imported{}, Conflicts: append([]Conflict{}, conflicts...), Left: append([]Skipped{}, left...),
+		Files: append([]edit.File{}, e.Files...), Operators: []Imported{}, Conflicts: append([]Conflict{}, conflicts...), Skipped: append([]Skipped{}, left...),
 		Unread: append([]snapshot.Unread{}, im.cluster.Unread...), Changes: []workspace.Change{}, Warnings: []diag.Warning{},
-		Counts: Counts{Found: im.cluster.Total, Added: a.added, Unchanged: a.unchanged, Left: len(left)},
+		Counts: Counts{Found: im.cluster.Total, Added: a.added, Unchanged: a.unchanged, Skipped: len(left)},
 	}
 	for _, c := range conflicts {
 		kind, _, _ := strings.Cut(c.Object, " ")
-		r.Counts.Conflicts += isCounted(kind)
+		r.Counts.Conflicts += installationCount(kind)
 	}
 	if a.resolution == nil {
 		return nil, r, nil
@@ -550,10 +550,10 @@ func (im *importer) finish(a *attempt) (*edit.Edit, *Report, error) {
 	if len(e.Files) == 0 && im.before != nil && bytes.Equal(lockfile.Format(im.before), lockfile.Format(lock)) {
 		e = nil
 	}
-	var moves []resolve.PinChange
+	var pinChanges []resolve.PinChange
 	for _, c := range a.resolution.Changes { // of other declarations in the workspace
 		namespace, pkg, _ := strings.Cut(c.Operator, "/")
-		moves = append(moves, resolve.PinChange{Namespace: namespace, Package: pkg, Why: c.Why, Remaining: c.RemainingHops})
+		pinChanges = append(pinChanges, resolve.PinChange{Namespace: namespace, Package: pkg, Why: c.Why, Remaining: c.RemainingHops})
 	}
 	for _, op := range im.operators {
 		pin, _ := pinOf(lock, op)
@@ -565,9 +565,9 @@ func (im *importer) finish(a *attempt) (*edit.Edit, *Report, error) {
 			v.Image = op.Image
 		}
 		r.Operators = append(r.Operators, v)
-		moves = append(moves, resolve.PinChange{Namespace: pin.Namespace, Package: pin.Package, Why: "subscription " + op.Key(), Remaining: a.inputs.Hops(pin)})
+		pinChanges = append(pinChanges, resolve.PinChange{Namespace: pin.Namespace, Package: pin.Package, Why: "subscription " + op.Key(), Remaining: a.inputs.Hops(pin)})
 	}
-	r.Changes = append(r.Changes, workspace.Changes(im.before, lock, moves)...)
+	r.Changes = append(r.Changes, workspace.Changes(im.before, lock, pinChanges)...)
 	r.Warnings = append(r.Warnings, im.project.Waive(diag.SortWarnings(slices.Concat(a.declared.Warnings, a.resolution.Warnings)))...)
 	return e, r, nil
 }

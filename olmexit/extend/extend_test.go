@@ -280,7 +280,7 @@ func TestImport(t *testing.T) {
 					t.Errorf("%s is pinned for no reason", change.Operator)
 				}
 			}
-			if sum := r.Counts.Added + r.Counts.Unchanged + r.Counts.Conflicts + r.Counts.Left; sum != r.Counts.Found {
+			if sum := r.Counts.Added + r.Counts.Unchanged + r.Counts.Conflicts + r.Counts.Skipped; sum != r.Counts.Found {
 				t.Errorf("counts do not add up: %+v", r.Counts)
 			}
 			if e == nil {
@@ -332,13 +332,13 @@ func summarize(e *edit.Edit, r *Report) []string {
 			if p.Channel != "" {
 				text += " in " + p.Channel
 			}
-			out = append(out, text+", watching "+formatNamespaces(formatWatched(p)))
+			out = append(out, text+", watching "+formatNamespaces(olmNamespaces(p)))
 		}
 	}
 	for _, c := range r.Conflicts {
 		out = append(out, fmt.Sprintf("keeps %s at %s: %s", c.Object, c.Position, c.Reason))
 	}
-	for _, l := range r.Left {
+	for _, l := range r.Skipped {
 		out = append(out, fmt.Sprintf("leaves %s %s: %s", l.Kind, l.Name, l.Reason))
 	}
 	for _, w := range r.Warnings {

@@ -67,9 +67,9 @@ func (m *declarationBuilder) skip(o *snapshot.Object, format string, args ...any
 	m.skipped = append(m.skipped, newSkipped(o, false, format, args...))
 }
 
-// isOLMKey reports whether a label or annotation was set by OLM, the cluster or a tool that
+// isGeneratedKey reports whether a label or annotation was set by OLM, the cluster or a tool that
 // applies files.
-func isOLMKey(key string) bool {
+func isGeneratedKey(key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")
 	switch prefix {
 	case "operators.coreos.com", "olm.operatorgroup.uid", "quayside.dev":
@@ -88,7 +88,7 @@ func newObject(o *snapshot.Object, body k8s.Object, spec map[string]any) k8s.Obj
 	for _, field := range []string{"labels", "annotations"} {
 		kept := map[string]any{}
 		for key, value := range k8s.Map(body, "metadata", field) {
-			if !isOLMKey(key) {
+			if !isGeneratedKey(key) {
 				kept[key] = value
 			}
 		}
@@ -178,8 +178,8 @@ func (m *declarationBuilder) addOperatorGroups(ops []Operator) {
 	}
 }
 
-// addOperatorGroup declares an OperatorGroup. If its status lists other namespaces than its label selector
-// selects, it declares the list instead of the selector.
+// addOperatorGroup declares an OperatorGroup. If the namespaces in its status differ from those
+// that its label selector selects, the declaration lists these namespaces instead of the selector.
 func (m *declarationBuilder) addOperatorGroup(g snapshot.OperatorGroup) {
 	body := g.Body()
 	spec := dropDefaults(k8s.Map(body, "spec"), map[string]any{"upgradeStrategy": "Default", "staticProvidedAPIs": false})
@@ -209,7 +209,7 @@ func (m *declarationBuilder) selectedNamespaces(g snapshot.OperatorGroup) ([]str
 	var names []string
 	for _, ns := range m.s.Kind("", "Namespace") {
 		labels := maps.Clone(ns.Labels)
-		maps.DeleteFunc(labels, func(key, _ string) bool { return isOLMKey(key) && key != "kubernetes.io/metadata.name" })
+		maps.DeleteFunc(labels, func(key, _ string) bool { return isGeneratedKey(key) && key != "kubernetes.io/metadata.name" })
 		if sel.Matches(labels) {
 			if k8s.IsReservedNamespace(ns.Name) {
 				return nil, false
@@ -220,7 +220,7 @@ func (m *declarationBuilder) selectedNamespaces(g snapshot.OperatorGroup) ([]str
 	return names, true
 }
 
-// addCatalogs declares the addCatalogs of imported operators.
+// addCatalogs declares the catalogs of imported operators.
 func (m *declarationBuilder) addCatalogs(ops []Operator) {
 	used, extensions := map[model.ID]bool{}, false
 	for _, op := range ops {

@@ -38,7 +38,7 @@ func Inspect(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, cl
 	if err != nil {
 		return nil, err
 	}
-	lock, rendered, err := checkFit(ctx, p, s, lock, cluster)
+	lock, rendered, err := recordSettings(ctx, p, s, lock, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -47,14 +47,14 @@ func Inspect(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, cl
 		return nil, err
 	}
 	defer c.Close()
-	rep := olmexit.Inspect(olmexit.Input{Snapshot: s, Lock: lock, Rendered: rendered, Made: func(pin lockfile.Pin) ([]k8s.Object, error) {
-		return renderedByOLM(ctx, c, pin)
+	rep := olmexit.Inspect(olmexit.Input{Snapshot: s, Lock: lock, Rendered: rendered, GenerateDeployments: func(pin lockfile.Pin) ([]k8s.Object, error) {
+		return generateDeployments(ctx, c, pin)
 	}})
 	return &Inspection{Report: rep, Lock: lock, Rendered: rendered}, nil
 }
 
-// checkFit returns the lock with the OLM settings to keep, and its rendered tree for the cluster.
-func checkFit(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, lock *lockfile.File, cluster string) (*lockfile.File, []render.Rendered, error) {
+// recordSettings returns the lock with the OLM settings to keep, and its rendered tree for the cluster.
+func recordSettings(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, lock *lockfile.File, cluster string) (*lockfile.File, []render.Rendered, error) {
 	begun := olmexit.Begin(s, lock)
 	res, err := p.RenderObjects(ctx, begun) // no need to check the CRDs, which the cluster has accepted
 	if err != nil {
@@ -68,9 +68,9 @@ func checkFit(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, l
 	return lock, rendered, nil
 }
 
-// renderedByOLM returns the Deployments that OLM generates for a pin: those of its bundle, rendered
-// without settings of the workspace.
-func renderedByOLM(ctx context.Context, c *workspace.Contents, pin lockfile.Pin) ([]k8s.Object, error) {
+// generateDeployments returns the Deployments that OLM generates for a pin: those of its bundle,
+// rendered without settings of the workspace.
+func generateDeployments(ctx context.Context, c *workspace.Contents, pin lockfile.Pin) ([]k8s.Object, error) {
 	fsys, err := c.Open(ctx, pin)
 	if err != nil {
 		return nil, err
@@ -83,18 +83,18 @@ func renderedByOLM(ctx context.Context, c *workspace.Contents, pin lockfile.Pin)
 	return slices.DeleteFunc(objects, func(o k8s.Object) bool { return !o.Is("apps", "Deployment") }), err
 }
 
-// Finishing lists the changes to the tree when OLM settings are removed from the lock.
-type Finishing struct {
-	Written   bool               `json:"written" doc:"Whether the lock was written. false if it was unchanged, or with --check."`
-	Operators []olmexit.Finished `json:"operators" doc:"By namespace and package."`
-	Shared    []olmexit.Change   `json:"shared" doc:"Other changes of the tree."`
+// FinishResult lists the changes to the tree when OLM settings are removed from the lock.
+type FinishResult struct {
+	Written   bool                       `json:"written" doc:"Whether the lock was written. false if it was unchanged, or with --check."`
+	Operators []olmexit.FinishedOperator `json:"operators" doc:"By namespace and package."`
+	Shared    []olmexit.Change           `json:"shared" doc:"Other changes of the tree."`
 
 	Lock *lockfile.File `json:"-"`
 }
 
 // Finish returns the lock without the OLM settings of the named operators (namespace/package), or of
 // all operators if none is named, and the resulting changes to the tree. It writes nothing.
-func Finish(ctx context.Context, p *workspace.Project, names []string) (*Finishing, error) {
+func Finish(ctx context.Context, p *workspace.Project, names []string) (*FinishResult, error) {
 	before, err := p.NeedLock()
 	if err != nil {
 		return nil, err
@@ -112,5 +112,5 @@ func Finish(ctx context.Context, p *workspace.Project, names []string) (*Finishi
 		return nil, err
 	}
 	operators, shared := olmexit.CompareFinished(before, after, was.Objects, now.Objects)
-	return &Finishing{Lock: after, Operators: operators, Shared: shared}, nil
+	return &FinishResult{Lock: after, Operators: operators, Shared: shared}, nil
 }

@@ -36,6 +36,6 @@ func Plan(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, opt P
 	if len(p.Clusters()) > 1 {
 		in.Cluster = opt.Cluster
 	}
-	made, err := plan.Make(in)
-	return made, found, err
+	pl, err := plan.Make(in)
+	return pl, found, err
 }

@@ -13,10 +13,10 @@ import (
 
 // CheckPlan derives a plan again from the cluster, and returns an error if it differs.
 func CheckPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan, s *snapshot.Snapshot) error {
-	if err := verify.CheckCluster(ctx, verify.Dump(s), pl); err != nil {
+	if err := verify.CheckCluster(ctx, verify.SnapshotReader(s), pl); err != nil {
 		return err
 	}
-	found, err := verify.ChangedState(ctx, verify.Dump(s), pl, pl.Namespaces()...)
+	found, err := verify.FindChanges(ctx, verify.SnapshotReader(s), pl, pl.Namespaces()...)
 	if err != nil {
 		return err
 	}
@@ -34,9 +34,9 @@ func CheckPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan, s *snap
 	return pl.CheckDerived(derived)
 }
 
-// ForPlan renders the lock for a plan's cluster. It returns an error if the lock or the rendered tree
-// has changed since the plan was made.
-func ForPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan) ([]k8s.Object, error) {
+// RenderForPlan renders the lock for a plan's cluster. It returns an error if the lock or the
+// rendered tree has changed since the plan was made.
+func RenderForPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan) ([]k8s.Object, error) {
 	lock, err := p.NeedLock()
 	if err != nil {
 		return nil, err

@@ -29,8 +29,8 @@ func TestActionIsDone(t *testing.T) {
 		"another finalizer":          {unfinalize, map[string]any{"finalizers": []any{"orphan"}}, true},
 		"the finalizer":              {unfinalize, map[string]any{"finalizers": []any{"orphan", held}}, false},
 		"the finalizer's annotation": {unfinalize, map[string]any{"annotations": map[string]any{"b": ""}}, false},
-		"fields of others":           {plan.Action{Do: plan.TakeOver}, map[string]any{"managedFields": writer("kubectl", "Update")}, true},
-		"fields of OLM":              {plan.Action{Do: plan.TakeOver}, map[string]any{"managedFields": writer("catalog", "Update")}, false},
+		"fields of others":           {plan.Action{Do: plan.TransferFields}, map[string]any{"managedFields": writer("kubectl", "Update")}, true},
+		"fields of OLM":              {plan.Action{Do: plan.TransferFields}, map[string]any{"managedFields": writer("catalog", "Update")}, false},
 		"nothing to set":             {plan.Action{Do: plan.Annotate}, nil, true},
 	} {
 		if got := c.action.IsDone(object(c.meta)); got != c.want {

@@ -41,9 +41,9 @@ func namespace(name string) k8s.Ref {
 // livePlan returns a plan in mode Live.
 func livePlan() *plan.Plan {
 	steps := []plan.Step{
-		{Name: plan.Guard, Actions: []plan.Action{{Do: plan.Keep, Object: namespace("ops"), UID: "n"}, {Do: plan.Annotate, Object: namespace("ops"), UID: "n", Set: map[string]string{"guard": "on", "both": "a,on"}}}},
+		{Name: plan.Guard, Actions: []plan.Action{{Do: plan.Save, Object: namespace("ops"), UID: "n"}, {Do: plan.Annotate, Object: namespace("ops"), UID: "n", Set: map[string]string{"guard": "on", "both": "a,on"}}}},
 		{Name: plan.Prepare, Actions: []plan.Action{{Do: plan.Apply, Object: namespace("fresh")}, {Do: plan.Apply, Object: role()}, {Do: plan.Apply, Object: webhook()}}},
-		{Name: plan.Backup, Actions: []plan.Action{{Do: plan.Keep, Object: condition(), UID: "c"}}},
+		{Name: plan.Backup, Actions: []plan.Action{{Do: plan.Save, Object: condition(), UID: "c"}}},
 		{Name: plan.Detach, Actions: []plan.Action{{Do: plan.Orphan, Object: sub(), UID: "s"}, {Do: plan.Unfinalize, Object: csv(), UID: "v"}, {Do: plan.Orphan, Object: csv(), UID: "v"}, {Do: plan.Delete, Object: condition(), UID: "c"}}},
 		{Name: plan.Tree, Actions: []plan.Action{{Do: plan.Apply, Object: condition(), Force: true}}},
 		{Name: plan.CleanUp, Actions: []plan.Action{{Do: plan.Delete, Object: csv(), UID: "v"}}},
@@ -70,7 +70,7 @@ func deeds(p *plan.Plan, last int) []plan.ExecutedAction {
 		for i, a := range s.Actions {
 			d := plan.ExecutedAction{Step: s.Number, Action: i + 1}
 			if a.Do == plan.Apply && a.UID == "" {
-				d.Made = "made-" + a.Object.Name + a.Object.Kind
+				d.CreatedUID = "made-" + a.Object.Name + a.Object.Kind
 			}
 			out = append(out, d)
 		}
@@ -96,7 +96,7 @@ func told(p *plan.Plan) []string {
 
 func TestMake(t *testing.T) {
 	p := livePlan()
-	way := plan.MakeReturn(plan.ReturnInput{Plan: p, Executed: deeds(p, 5), Before: before()})
+	way := plan.MakeRevert(plan.RevertInput{Plan: p, Executed: deeds(p, 5), Before: before()})
 	want := []string{
 		"suspend (manual)",
 		"detach; orphan Subscription s; remove-finalizer ClusterServiceVersion v; orphan ClusterServiceVersion v",
@@ -140,7 +140,7 @@ func TestSubscribeInOrder(t *testing.T) {
 		}
 		p.Steps = []plan.Step{detach}
 		var got []string
-		for _, s := range plan.MakeReturn(plan.ReturnInput{Plan: p, Executed: deeds(p, 1), Before: had}).Plan.Steps {
+		for _, s := range plan.MakeRevert(plan.RevertInput{Plan: p, Executed: deeds(p, 1), Before: had}).Plan.Steps {
 			if s.Name == plan.Subscribe {
 				for _, a := range s.Actions {
 					got = append(got, a.Object.Name)
@@ -156,7 +156,7 @@ func TestSubscribeInOrder(t *testing.T) {
 // TestMakeBeforeDetach returns to OLM without a reinstallation by OLM.
 func TestMakeBeforeDetach(t *testing.T) {
 	p := livePlan()
-	way := plan.MakeReturn(plan.ReturnInput{Plan: p, Executed: deeds(p, 3), Before: before()})
+	way := plan.MakeRevert(plan.RevertInput{Plan: p, Executed: deeds(p, 3), Before: before()})
 	want := []string{
 		"suspend (manual)",
 		"withdraw; delete ValidatingWebhookConfiguration made-ops.etcdValidatingWebhookConfiguration; delete Role made-ops.etcdRole",
@@ -165,7 +165,7 @@ func TestMakeBeforeDetach(t *testing.T) {
 	if d := cmp.Diff(want, told(way.Plan)); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	if way := plan.MakeReturn(plan.ReturnInput{Plan: p}); len(way.Plan.Steps) > 0 {
+	if way := plan.MakeRevert(plan.RevertInput{Plan: p}); len(way.Plan.Steps) > 0 {
 		t.Errorf("nothing was done, and there is %q to do", told(way.Plan))
 	}
 }
@@ -173,8 +173,8 @@ func TestMakeBeforeDetach(t *testing.T) {
 // TestMakeAfterCleanUp checks the instructions if an object of OLM was already deleted.
 func TestMakeAfterCleanUp(t *testing.T) {
 	p := livePlan()
-	way := plan.MakeReturn(plan.ReturnInput{Plan: p, Executed: deeds(p, 6), Before: before()})
-	if len(way.Plan.Steps) > 0 || len(way.Plan.Left) != 1 || !strings.Contains(way.Plan.Left[0].Reasons[0], "startingCSV for each of etcd.v1") {
-		t.Errorf("%q, left %v", told(way.Plan), way.Plan.Left)
+	way := plan.MakeRevert(plan.RevertInput{Plan: p, Executed: deeds(p, 6), Before: before()})
+	if len(way.Plan.Steps) > 0 || len(way.Plan.Skipped) != 1 || !strings.Contains(way.Plan.Skipped[0].Reasons[0], "startingCSV for each of etcd.v1") {
+		t.Errorf("%q, left %v", told(way.Plan), way.Plan.Skipped)
 	}
 }

@@ -156,7 +156,7 @@ func TestBentClusters(t *testing.T) {
 		}
 		lock := olmexit.Begin(seen, lockfile.New(pins))
 		lock, tree = olmexit.Record(seen, lockfile.New(pins), lock, tree)
-		rep := olmexit.Inspect(olmexit.Input{Snapshot: seen, Lock: lock, Rendered: tree, Made: func(lockfile.Pin) ([]k8s.Object, error) { return nil, nil }})
+		rep := olmexit.Inspect(olmexit.Input{Snapshot: seen, Lock: lock, Rendered: tree, GenerateDeployments: func(lockfile.Pin) ([]k8s.Object, error) { return nil, nil }})
 		for _, op := range rep.Operators {
 			states[op.State]++
 		}

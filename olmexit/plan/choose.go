@@ -21,24 +21,24 @@ func (m *planBuilder) chooseOperators() error {
 		case len(m.Namespaces) > 0 && !slices.Contains(m.Namespaces, op.Namespace):
 			op.reasons = []string{"its namespace was not selected"}
 		default:
-			op.taken = true
-			op.reasons = m.refusals(op)
+			op.adopted = true
+			op.reasons = m.refusalReasons(op)
 		}
 	}
 	m.addTies()
 	for _, op := range m.operators {
 		switch {
 		case len(op.reasons) > 0:
-			op.taken = false
-			m.plan.Left = append(m.plan.Left, SkippedOperator{Namespace: op.Namespace, Package: op.Package, Reasons: op.reasons})
-		case op.taken:
+			op.adopted = false
+			m.plan.Skipped = append(m.plan.Skipped, SkippedOperator{Namespace: op.Namespace, Package: op.Package, Reasons: op.reasons})
+		case op.adopted:
 			b := m.blockFor(op)
 			b.operators = append(b.operators, op)
 			m.plan.Operators = append(m.plan.Operators, m.newOperator(op))
 		}
 	}
 	for _, b := range m.blocks {
-		b.operators = m.dependentsFirst(b.operators)
+		b.operators = m.sortDependentsFirst(b.operators)
 	}
 	slices.SortStableFunc(m.blocks, func(x, y *block) int { return compareBool(x.hasLeftovers, y.hasLeftovers) })
 	return nil
@@ -61,16 +61,16 @@ func (m *planBuilder) isAdoptable(op *operator) bool {
 	case olmexit.Adoptable, olmexit.WithRestart, olmexit.CannotLeave, olmexit.NeedsDecision, olmexit.MustWait, olmexit.NotSelected:
 		return true
 	case olmexit.AlreadyAdopted:
-		return op.hasLeftovers || slices.ContainsFunc(op.Objects, func(o olmexit.Object) bool { return m.isCleaned(m.newItem(o)) })
+		return op.hasLeftovers || slices.ContainsFunc(op.Objects, func(o olmexit.Object) bool { return m.needsCleanUp(m.newItem(o)) })
 	case olmexit.NotOLM:
 		return op.hasLeftovers
 	}
 	return false
 }
 
-// refusals returns the reasons why an operator cannot be adopted, without those that depend on the
-// adoption of other operators.
-func (m *planBuilder) refusals(op *operator) []string {
+// refusalReasons returns the reasons why an operator cannot be adopted, without those that depend
+// on the adoption of other operators.
+func (m *planBuilder) refusalReasons(op *operator) []string {
 	var out []string
 	if op.State.StaysWithOLM() {
 		for _, r := range op.Reasons {
@@ -81,10 +81,10 @@ func (m *planBuilder) refusals(op *operator) []string {
 		return m.unservedReasons(op)
 	}
 	for _, ref := range m.untrustedObjects(op) {
-		out = append(out, ref.String()+" does not have the CA of OLM's certificate, so the operator's callers would refuse it: run 'quayside adopt inspect --record', which reads the CA from the cluster, and 'quayside render'")
+		out = append(out, ref.String()+" lacks the CA of OLM's certificate, so the API server would reject the certificate: run 'quayside adopt inspect --record', which reads the CA from the cluster, and 'quayside render'")
 	}
 	for _, o := range m.Report.Shared {
-		if o.Goes != olmexit.AtDetach || !slices.Contains(o.Operators, op.Key()) {
+		if o.RemovedAt != olmexit.AtDetach || !slices.Contains(o.Operators, op.Key()) {
 			continue
 		}
 		for _, other := range o.Operators {
@@ -105,7 +105,7 @@ func (m *planBuilder) addTies() {
 		for _, t := range ties {
 			for _, pair := range [][2]*operator{{t.a, t.b}, {t.b, t.a}} {
 				one, other := pair[0], pair[1]
-				if one.taken && len(one.reasons) == 0 && len(other.reasons) > 0 {
+				if one.adopted && len(one.reasons) == 0 && len(other.reasons) > 0 {
 					one.reasons = []string{fmt.Sprintf("it must leave OLM together with %s, which stays with OLM: %s", other.Key(), t.why)}
 					changed = true
 				}
@@ -137,7 +137,7 @@ func (m *planBuilder) ties() []tie {
 		}
 	}
 	for _, o := range m.Report.Shared {
-		if o.Goes == olmexit.AtDetach && len(o.Operators) > 0 {
+		if o.RemovedAt == olmexit.AtDetach && len(o.Operators) > 0 {
 			for _, other := range o.Operators[1:] {
 				add(o.Operators[0], other, o.String()+" belongs to both")
 			}
@@ -149,12 +149,12 @@ func (m *planBuilder) ties() []tie {
 // staysWithOLM reports whether OLM still manages an operator after the plan.
 func (m *planBuilder) staysWithOLM(key string) bool {
 	op := m.find(key)
-	return op != nil && !op.taken && op.State != olmexit.NotOLM && op.State != olmexit.AlreadyAdopted
+	return op != nil && !op.adopted && op.State != olmexit.NotOLM && op.State != olmexit.AlreadyAdopted
 }
 
-// dependentsFirst sorts operators before the operators that they require. The order within a
-// cycle is undefined.
-func (m *planBuilder) dependentsFirst(ops []*operator) []*operator {
+// sortDependentsFirst returns the operators in an order in which each precedes the operators that it
+// requires. The order within a cycle is undefined.
+func (m *planBuilder) sortDependentsFirst(ops []*operator) []*operator {
 	needs := map[string][]string{}
 	for _, p := range m.Lock.Pins {
 		for _, r := range p.Requires {
@@ -185,19 +185,19 @@ func (m *planBuilder) dependentsFirst(ops []*operator) []*operator {
 	return out
 }
 
-// newOperator returns the plan's newOperator for an operator.
+// newOperator returns the plan's entry for an operator.
 func (m *planBuilder) newOperator(op *operator) Operator {
-	out := Operator{Namespace: op.Namespace, Package: op.Package, CSV: cmp.Or(op.CSV, op.Pinned), Forgotten: op.hasLeftovers}
+	out := Operator{Namespace: op.Namespace, Package: op.Package, CSV: cmp.Or(op.CSV, op.Pinned), Detached: op.hasLeftovers}
 	for _, o := range op.Objects {
 		for _, r := range op.Reasons {
 			if r.Code == "restart" && r.Object == o.String() {
 				out.Restarts = append(out.Restarts, o.Name)
 			}
 		}
-		if out.Forgotten && m.needsRestart(m.newItem(o)) {
+		if out.Detached && m.needsRestart(m.newItem(o)) {
 			out.Restarts = append(out.Restarts, o.Name)
 		}
-		if m.plan.Mode == Live && isLostLive(o) {
+		if m.plan.Mode == Live && isLostInLiveMode(o) {
 			out.Losses = append(out.Losses, o.String())
 		}
 	}

@@ -15,16 +15,16 @@ import (
 // controller can recreate a role if its rules change during the deletion. The OperatorGroup's
 // roles aggregate those of the APIs and are therefore deleted first.
 const (
-	turnWebhook = iota
-	turnBinding
-	turnRole
-	turnCondition
-	turnPlan
-	turnGroup
-	turnGroupRole
-	turnAPI
-	turnLabel
-	turnOperator
+	rankWebhook = iota
+	rankBinding
+	rankRole
+	rankCondition
+	rankPlan
+	rankGroup
+	rankGroupRole
+	rankAPI
+	rankLabel
+	rankOperator
 )
 
 // deletionRank returns the position of one of OLM's objects in the deletion order.
@@ -34,35 +34,35 @@ func deletionRank(o *snapshot.Object) int {
 	}
 	switch o.Group + "/" + o.Kind {
 	case admissionGroup + "/ValidatingWebhookConfiguration", admissionGroup + "/MutatingWebhookConfiguration":
-		return turnWebhook
+		return rankWebhook
 	case snapshot.OLM + "/OperatorCondition":
-		return turnCondition
+		return rankCondition
 	case snapshot.OLM + "/InstallPlan":
-		return turnPlan
+		return rankPlan
 	case snapshot.OLM + "/OperatorGroup":
-		return turnGroup
+		return rankGroup
 	case snapshot.OLM + "/Operator":
-		return turnOperator
+		return rankOperator
 	}
 	switch {
 	case o.Labels["olm.owner.kind"] == "OperatorGroup":
-		return turnGroupRole
+		return rankGroupRole
 	case owned("OperatorCondition"):
-		return turnCondition
+		return rankCondition
 	case owned("CustomResourceDefinition"), owned("APIService"):
-		return turnAPI
+		return rankAPI
 	case strings.HasSuffix(o.Kind, "Binding"):
-		return turnBinding
+		return rankBinding
 	}
-	return turnRole
+	return rankRole
 }
 
-// isCleaned reports whether the clean-up deletes an object as a leftover of OLM. Objects in the
+// needsCleanUp reports whether the clean-up deletes an object as a leftover of OLM. Objects in the
 // tree and objects that quayside created are kept, except OperatorConditions that the tree no
 // longer has.
-func (m *planBuilder) isCleaned(i item) bool {
+func (m *planBuilder) needsCleanUp(i item) bool {
 	made := i.live != nil && i.live.Labels[k8s.LabelManagedBy] == k8s.Manager && !i.Is("OperatorCondition."+snapshot.OLM)
-	return i.Goes == olmexit.AtCleanUp && i.live != nil && i.ours == nil && !made
+	return i.RemovedAt == olmexit.AtCleanUp && i.live != nil && i.ours == nil && !made
 }
 
 // isRole reports whether an item is a role. Roles are deleted after their bindings.
@@ -70,38 +70,38 @@ func isRole(i item) bool { return i.Is("Role."+rbacGroup) || i.Is("ClusterRole."
 
 // addCleanUpStep adds the step that deletes the objects that OLM left behind for a block's operators.
 func (m *planBuilder) addCleanUpStep(b *block) {
-	items := b.itemsWhere(m.isCleaned)
+	items := b.itemsWhere(m.needsCleanUp)
 	slices.SortStableFunc(items, func(x, y item) int {
 		return cmp.Or(cmp.Compare(deletionRank(x.live), deletionRank(y.live)), compareBool(isRole(x), isRole(y)), x.Compare(y.Key))
 	})
 	s := Step{
 		Name: CleanUp, Namespace: b.namespace, Title: "Delete OLM's leftovers in " + b.namespace,
-		Before: append([]Check{{Check: Gone, Objects: itemRefs(b.detachedItems())}, {Check: Prepared}}, m.unchangedChecks(b)...),
+		Before: append([]Check{{Check: Deleted, Objects: itemRefs(b.detachedItems())}, {Check: Prepared}}, m.unchangedChecks(b)...),
 	}
 	if len(b.detachedItems()) == 0 {
 		s.Before = s.Before[1:]
 	}
 	labels := m.unlabelActions(b)
 	for _, i := range items {
-		if deletionRank(i.live) > turnLabel {
+		if deletionRank(i.live) > rankLabel {
 			s.Actions, labels = append(s.Actions, labels...), nil
 		}
 		s.Actions = append(s.Actions, m.newAction(Delete, i))
 	}
 	s.Actions = append(s.Actions, labels...)
 	if len(items) > 0 {
-		s.After = append([]Check{{Check: Gone, Objects: itemRefs(items)}}, m.unchangedChecks(b)...)
+		s.After = append([]Check{{Check: Deleted, Objects: itemRefs(items)}}, m.unchangedChecks(b)...)
 	}
 	m.addStep(s)
 }
 
-// unlabelActions returns actions that remove OLM's component labels from the objects that the clean-up of the
-// block does not delete.
+// unlabelActions returns actions that remove OLM's component labels from the objects that the
+// clean-up of the block does not delete.
 func (m *planBuilder) unlabelActions(b *block) []Action {
 	var out []Action
-	items := slices.DeleteFunc(slices.Clone(b.items), m.isCleaned)
+	items := slices.DeleteFunc(slices.Clone(b.items), m.needsCleanUp)
 	for _, i := range append(items, b.others...) {
-		if i.live == nil || i.Goes == olmexit.AtDetach || m.plan.Mode == Live && isLostLive(i.Object) {
+		if i.live == nil || i.RemovedAt == olmexit.AtDetach || m.plan.Mode == Live && isLostInLiveMode(i.Object) {
 			continue
 		}
 		var unset []string
@@ -120,7 +120,7 @@ func (m *planBuilder) unlabelActions(b *block) []Action {
 	return out
 }
 
-// isComponentLabel reports whether a label is the isComponentLabel label of an operator in this block or an
+// isComponentLabel reports whether a label is the component label of an operator in this block or an
 // earlier one.
 func (m *planBuilder) isComponentLabel(b *block, label string) bool {
 	for _, other := range m.blocks {

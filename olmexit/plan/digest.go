@@ -32,7 +32,7 @@ func TreeDigest(rendered []render.Rendered) string {
 	return string(model.DigestOf([]byte(strings.Join(lines, "\n"))))
 }
 
-// recordState records the recordState of the Subscriptions, OperatorGroups, catalogs and Deployments of the
+// recordState records the state of the Subscriptions, OperatorGroups, catalogs and Deployments of the
 // operators that leave OLM.
 func (m *planBuilder) recordState() {
 	found := map[k8s.Ref]State{}
@@ -76,8 +76,8 @@ func (m *planBuilder) recordState() {
 // SpecText returns the spec of an object as JSON.
 func SpecText(o k8s.Object) string { return jsonText(k8s.Map(o, "spec")) }
 
-// TemplateDigest returns the digest of the pod template of a Deployment, or of one of its ReplicaSets,
-// which have the same.
+// TemplateDigest returns the digest of the pod template of a Deployment or a ReplicaSet. A Deployment
+// and its current ReplicaSet have the same digest.
 func TemplateDigest(o k8s.Object) string {
 	return string(model.DigestOf([]byte(jsonText(k8s.Without(k8s.Map(o, "spec", "template"), "metadata", "labels", "pod-template-hash")))))
 }
@@ -90,8 +90,7 @@ func jsonText(v map[string]any) string {
 	return string(text)
 }
 
-// CheckUnchanged returns an error if the lock or the rendered tree differs from the one that the plan was
-// made from.
+// CheckUnchanged returns an error if the lock or the rendered tree has changed since the plan was made.
 func (p *Plan) CheckUnchanged(lock *lockfile.File, rendered []render.Rendered) error {
 	switch {
 	case p.Lock != LockDigest(lock):

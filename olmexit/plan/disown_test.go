@@ -92,13 +92,13 @@ func makePlan(t *testing.T, mode plan.Mode, live, tree []k8s.Object, namespaces 
 		t.Fatal(err)
 	}
 	if len(p.Operators) != len(namespaces) {
-		t.Fatalf("left to OLM: %+v", p.Left)
+		t.Fatalf("left to OLM: %+v", p.Skipped)
 	}
 	return p
 }
 
 // step returns the first step of a kind in a namespace.
-func step(t *testing.T, p *plan.Plan, name plan.Name, namespace string) plan.Step {
+func step(t *testing.T, p *plan.Plan, name plan.StepKind, namespace string) plan.Step {
 	t.Helper()
 	for _, s := range p.Steps {
 		if s.Name == name && s.Namespace == namespace {
@@ -130,7 +130,7 @@ func TestState(t *testing.T) {
 	if d := gocmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	for _, name := range []plan.Name{plan.Guard, plan.Backup, plan.Detach} {
+	for _, name := range []plan.StepKind{plan.Guard, plan.Backup, plan.Detach} {
 		namespace := "a"
 		if !slices.ContainsFunc(step(t, p, name, namespace).Before, func(c plan.Check) bool { return c.Check == plan.SameVersion }) {
 			t.Errorf("%s does not check for changes", name)
@@ -142,15 +142,15 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestUninstallNamesTheRest checks that the step to uninstall OLM names the catalogs, OperatorGroups and
-// settings that remain, and not the OperatorGroup that the plan deletes.
+// TestUninstallNamesTheRest checks that the step to uninstall OLM names the catalogs,
+// OperatorGroups and settings that remain, and not the OperatorGroup that the plan deletes.
 func TestUninstallNamesTheRest(t *testing.T) {
 	const v1, v1alpha1 = "operators.coreos.com/v1", "operators.coreos.com/v1alpha1"
 	p := makePlan(t, plan.Stopped, slices.Concat(newInstallation("a"), newOLM(), []k8s.Object{
 		k8s.New(v1, "OperatorGroup", "a", "og"), k8s.New(v1, "OperatorGroup", "olm", "rest"), k8s.New(v1alpha1, "CatalogSource", "olm", "c"), k8s.New(v1, "OLMConfig", "", "cluster"),
 	}), nil, "a")
 	text := step(t, p, plan.Uninstall, "").Manual
-	if !strings.Contains(text, "delete what OLM leaves: CatalogSource olm/c, OperatorGroup olm/rest, OLMConfig cluster.") {
+	if !strings.Contains(text, "delete the remaining objects: CatalogSource olm/c, OperatorGroup olm/rest, OLMConfig cluster.") {
 		t.Error(text)
 	}
 }
@@ -179,7 +179,7 @@ func TestAPIServicesAreDisowned(t *testing.T) {
 			t.Errorf("%s: the last action is %s %s", mode, again.Do, again.Object)
 		}
 		restart := step(t, p, plan.Restart, "")
-		if restart.Number < step(t, p, plan.Tree, "a").Number || len(restart.Actions) != 2 || restart.Actions[0].Do != plan.Renew {
+		if restart.Number < step(t, p, plan.Tree, "a").Number || len(restart.Actions) != 2 || restart.Actions[0].Do != plan.RestartPods {
 			t.Errorf("%s: %+v", mode, restart)
 		}
 		if mode == plan.Stopped && restart.Number != step(t, p, plan.Start, "").Number+1 {

@@ -30,7 +30,7 @@ func Format(p *Plan) []byte {
 // writer writes values as YAML.
 type writer struct{ bytes.Buffer }
 
-// writeFields writes the writeFields of a struct, one per line.
+// writeFields writes the fields of a struct, one per line.
 func (w *writer) writeFields(v reflect.Value, indent string) {
 	for i, f := range encodedFields(v) {
 		if i > 0 {
@@ -46,7 +46,7 @@ func (w *writer) writeFields(v reflect.Value, indent string) {
 	}
 }
 
-// writeList writes a writeList after the colon of its key.
+// writeList writes a list after the colon of its key.
 func (w *writer) writeList(v reflect.Value, indent string) {
 	if v.Len() == 0 {
 		w.WriteString(" []\n")
@@ -74,7 +74,7 @@ func (w *writer) writeList(v reflect.Value, indent string) {
 func (w *writer) writeFlow(v reflect.Value) {
 	sep := ""
 	next := func() { w.WriteString(sep); sep = ", " }
-	switch v.Kind() { //nolint:exhaustive // a plan has no other
+	switch v.Kind() { //nolint:exhaustive // a plan contains no other kinds
 	case reflect.Struct:
 		w.WriteByte('{')
 		for _, f := range encodedFields(v) {

@@ -39,7 +39,7 @@ func plans() *rapid.Generator[*plan.Plan] {
 	})
 	action := rapid.Custom(func(t *rapid.T) plan.Action {
 		a := plan.Action{Object: ref.Draw(t, "object"), UID: name.Draw(t, "uid")}
-		switch a.Do = rapid.SampledFrom([]plan.Verb{plan.Annotate, plan.Apply, plan.Keep, plan.Delete, plan.Orphan, plan.Scale, plan.TakeOver, plan.Unfinalize, plan.Unlabel}).Draw(t, "do"); a.Do { //nolint:exhaustive // the others have no further fields
+		switch a.Do = rapid.SampledFrom([]plan.Verb{plan.Annotate, plan.Apply, plan.Save, plan.Delete, plan.Orphan, plan.Scale, plan.TransferFields, plan.Unfinalize, plan.Unlabel}).Draw(t, "do"); a.Do { //nolint:exhaustive // the others have no further fields
 		case plan.Annotate:
 			a.Set = rapid.MapOfN(text, text, 1, 3).Draw(t, "set")
 			a.Unset = list(text).Draw(t, "unset")
@@ -60,7 +60,7 @@ func plans() *rapid.Generator[*plan.Plan] {
 	checks := rapid.Custom(func(t *rapid.T) []plan.Check {
 		var out []plan.Check
 		for range rapid.IntRange(0, 2).Draw(t, "checks") {
-			out = append(out, plan.Check{Check: rapid.SampledFrom([]plan.Condition{plan.Gone, plan.SameUID, plan.Prepared}).Draw(t, "check"), Objects: refs.Draw(t, "objects")})
+			out = append(out, plan.Check{Check: rapid.SampledFrom([]plan.Condition{plan.Deleted, plan.SameUID, plan.Prepared}).Draw(t, "check"), Objects: refs.Draw(t, "objects")})
 		}
 		return out
 	})
@@ -68,16 +68,16 @@ func plans() *rapid.Generator[*plan.Plan] {
 		p := &plan.Plan{
 			APIVersion: plan.APIVersion, Kind: plan.Kind, Cluster: rapid.OneOf(rapid.Just(""), text).Draw(t, "cluster"), ClusterUID: text.Draw(t, "uid"),
 			Mode: rapid.SampledFrom([]plan.Mode{plan.Stopped, plan.Live}).Draw(t, "mode"), Lock: text.Draw(t, "lock"), Tree: text.Draw(t, "tree"), Manager: text.Draw(t, "manager"),
-			OLM: []plan.Workload{}, Operators: []plan.Operator{}, Left: []plan.SkippedOperator{}, Steps: []plan.Step{},
+			OLM: []plan.Workload{}, Operators: []plan.Operator{}, Skipped: []plan.SkippedOperator{}, Steps: []plan.Step{},
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "operators") {
 			p.OLM = append(p.OLM, plan.Workload{Object: ref.Draw(t, "object"), UID: text.Draw(t, "uid"), Replicas: rapid.Int64Range(0, 3).Draw(t, "replicas")})
 			p.Operators = append(p.Operators, plan.Operator{Namespace: label.Draw(t, "namespace"), Package: text.Draw(t, "package"), CSV: text.Draw(t, "csv"), Restarts: list(text).Draw(t, "restarts")})
-			p.Left = append(p.Left, plan.SkippedOperator{Namespace: label.Draw(t, "namespace"), Reasons: append([]string{}, list(text).Draw(t, "reasons")...)})
+			p.Skipped = append(p.Skipped, plan.SkippedOperator{Namespace: label.Draw(t, "namespace"), Reasons: append([]string{}, list(text).Draw(t, "reasons")...)})
 		}
 		for i := range rapid.IntRange(0, 3).Draw(t, "steps") {
 			s := plan.Step{
-				Number: i + 1, Name: rapid.SampledFrom([]plan.Name{plan.Guard, plan.CleanUp, plan.Suspend}).Draw(t, "name"), Title: text.Draw(t, "title"),
+				Number: i + 1, Name: rapid.SampledFrom([]plan.StepKind{plan.Guard, plan.CleanUp, plan.Suspend}).Draw(t, "name"), Title: text.Draw(t, "title"),
 				Before: checks.Draw(t, "before"), After: checks.Draw(t, "after"),
 			}
 			if rapid.Bool().Draw(t, "manual") {
@@ -141,9 +141,9 @@ func TestFaults(t *testing.T) {
 		{"name: detach", "name: detahc", `p.yaml:13:9: steps[0].name: "detahc": must be one of `},
 		{"check: succeeded", "check: fine", `p.yaml:16:12: steps[0].preconditions[0].check: "fine": must be one of `},
 		{"title: x", "title: x\n  manual: do it", "p.yaml:15:11: steps[0].manual: a step is either manual or has actions, not both"},
-		{", finalizer: f", "", "p.yaml:18:5: steps[0].actions[0]: remove-finalizer needs finalizer"},
+		{", finalizer: f", "", "p.yaml:18:5: steps[0].actions[0]: remove-finalizer requires the field finalizer"},
 		{"verb: orphan", "to: 1, verb: orphan", "p.yaml:19:10: steps[0].actions[1].to: orphan does not allow to"},
-		{"x.v1, uid: u1}", "x.v1}", "p.yaml:19:5: steps[0].actions[1]: orphan needs a uid"},
+		{"x.v1, uid: u1}", "x.v1}", "p.yaml:19:5: steps[0].actions[1]: orphan requires the field uid"},
 		{"verb: orphan", "verb: destroy", `p.yaml:19:12: steps[0].actions[1].verb: "destroy": must be one of `},
 		{"a/x.v1, uid: u1}", "a/../x, uid: u1}", `p.yaml:19:28: steps[0].actions[1].object: name "../x" `},
 		{"ClusterServiceVersion a/x.v1, uid: u1}", "a/x, uid: u1}", `p.yaml:19:28: "operators.coreos.com/v1alpha1 a/x" is not an object reference`},

@@ -47,12 +47,12 @@ func kubectlMetadata(_ *Plan, a Action, _ k8s.Object) string {
 	return kubectlPatch(a, "merge", a.MetadataPatch(a.UID))
 }
 
-func kubectlPatch(a Action, sort string, patch any) string {
+func kubectlPatch(a Action, patchType string, patch any) string {
 	text, err := json.Marshal(patch)
 	if err != nil {
 		panic("plan: patch is invalid JSON: " + err.Error())
 	}
-	return "kubectl patch " + targetName(a.Object) + " --type=" + sort + " --patch " + quoteValue(string(text))
+	return "kubectl patch " + targetName(a.Object) + " --type=" + patchType + " --patch " + quoteValue(string(text))
 }
 
 func kubectlApply(p *Plan, a Action, rendered k8s.Object) string {
@@ -67,7 +67,7 @@ func kubectlApply(p *Plan, a Action, rendered k8s.Object) string {
 	return out + " <<'END'\n" + string(yamlnode.Encode(a.Applied(rendered))) + "END"
 }
 
-func kubectlKeep(_ *Plan, a Action, _ k8s.Object) string {
+func kubectlSave(_ *Plan, a Action, _ k8s.Object) string {
 	out := "kubectl get " + targetName(a.Object) + " --show-managed-fields --output "
 	if a.Object.Kind == "Secret" && a.Object.APIVersion == "v1" {
 		out += "jsonpath='{.metadata}'"
@@ -152,7 +152,7 @@ func (c Condition) Describe() string {
 		NoPlan:      "no InstallPlan is in progress",
 		IsStopped:   "OLM's controllers are stopped",
 		IsReady:     "the Deployments' pods are ready",
-		Gone:        "the objects to delete are deleted",
+		Deleted:     "the objects to delete are deleted",
 		SameUID:     "every previous object exists, with its UID",
 		NoOwner:     "no object is owned by a removed ClusterServiceVersion",
 		Conversion:  "custom resources are converted as before",

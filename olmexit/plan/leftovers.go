@@ -15,7 +15,7 @@ import (
 func (m *planBuilder) hasLeftovers(op *olmexit.Operator) bool {
 	pin, pinned := m.Lock.Pin(op.Namespace, op.Package)
 	forgotten := op.State == olmexit.AlreadyAdopted || op.State == olmexit.NotOLM
-	return pinned && pin.Adopted == nil && forgotten && slices.ContainsFunc(m.itemsOf(op), isMarked)
+	return pinned && pin.Adopted == nil && forgotten && slices.ContainsFunc(m.itemsOf(op), hasOLMMarks)
 }
 
 // itemsOf returns the objects of an operator, including shared ones.
@@ -32,11 +32,11 @@ func (m *planBuilder) itemsOf(op *olmexit.Operator) []item {
 	return out
 }
 
-// isMarked reports whether an object still has leftovers of OLM that the tree would remove:
+// hasOLMMarks reports whether an object still has leftovers of OLM that the tree would remove:
 // fields that OLM manages, or OLM's labels if there are no managedFields. It returns false for
 // CRDs and APIServices, which would lose their CA, and for Namespaces, because OLM's webhooks
 // select by their labels.
-func isMarked(i item) bool {
+func hasOLMMarks(i item) bool {
 	if i.live == nil || i.ours == nil || k8s.IsCRD(i.ours) || i.Is("APIService."+apiGroup) || i.Is("Namespace") {
 		return false
 	}
@@ -45,7 +45,7 @@ func isMarked(i item) bool {
 	}
 	return slices.ContainsFunc(i.Fields, func(f olmexit.Field) bool {
 		key, label := strings.CutPrefix(f.Path, "metadata.labels.")
-		return label && f.How == olmexit.OnlyLive && (strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, snapshot.OLM+"/"))
+		return label && f.Kind == olmexit.OnlyLive && (strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, snapshot.OLM+"/"))
 	})
 }
 
@@ -57,13 +57,13 @@ func (m *planBuilder) needsRestart(i item) bool {
 	}
 	by := writersOf(i.live.Body(), m.plan.Manager)
 	return slices.ContainsFunc(i.Fields, func(f olmexit.Field) bool {
-		return strings.HasPrefix(f.Path, "spec.template.") && (f.How != olmexit.OnlyLive || by.drops(f))
+		return strings.HasPrefix(f.Path, "spec.template.") && (f.Kind != olmexit.OnlyLive || by.drops(f))
 	})
 }
 
 // isUpgraded reports whether the cluster and the tree have different versions of an object.
 func isUpgraded(i item) bool {
-	return slices.Contains(i.Fields, olmexit.Field{Path: "metadata.annotations.quayside.dev/version", How: olmexit.OtherValue})
+	return slices.Contains(i.Fields, olmexit.Field{Path: "metadata.annotations.quayside.dev/version", Kind: olmexit.OtherValue})
 }
 
 // unservedReasons returns the reasons why an operator's part of the tree cannot be applied: objects of
@@ -87,10 +87,10 @@ func (m *planBuilder) unservedReasons(op *operator) []string {
 	return out
 }
 
-// addLeftoverSteps adds the steps for operators that OLM no longer manages: they remove OLM's leftovers from the
-// objects.
+// addLeftoverSteps adds the steps for operators that OLM no longer manages: they remove OLM's
+// leftovers from the objects.
 func (m *planBuilder) addLeftoverSteps(b *block) {
-	if slices.ContainsFunc(b.items, b.isGuarded) {
+	if slices.ContainsFunc(b.items, b.needsGuard) {
 		m.addGuardSteps(b)
 	}
 	m.addSuspendTreeStep(b)
@@ -98,19 +98,19 @@ func (m *planBuilder) addLeftoverSteps(b *block) {
 	changed := b.changedItems()
 	m.addStep(Step{
 		Name: Backup, Namespace: b.namespace, Title: "Back up the objects to change of " + b.namespace + " to files",
-		Actions: m.actionsFor(Keep, append(b.itemsWhere(m.isCleaned), changed...)),
+		Actions: m.actionsFor(Save, append(b.itemsWhere(m.needsCleanUp), changed...)),
 	})
 	s := Step{
 		Name: Fields, Namespace: b.namespace, Title: "Take ownership of OLM's fields in " + b.namespace + ", and apply the tree: " + b.packageNames(),
 		After: m.readyChecks(b),
 	}
 	for _, i := range sortByPhase(append(changed, slices.DeleteFunc(b.addedItems(false), func(i item) bool { return m.refused[i.Key] != "" })...)) {
-		if isMarked(i) {
-			s.Actions = append(s.Actions, m.newAction(TakeOver, i))
+		if hasOLMMarks(i) {
+			s.Actions = append(s.Actions, m.newAction(TransferFields, i))
 		}
 		a := m.newAction(Apply, i)
 		if a.Force = i.live != nil; i.live != nil && i.Is("Namespace") {
-			a = m.applyExisting(i)
+			a = m.newApplyAction(i)
 		}
 		s.Actions = append(s.Actions, a)
 	}
@@ -119,9 +119,9 @@ func (m *planBuilder) addLeftoverSteps(b *block) {
 }
 
 // changedItems returns the items that differ from the tree or are marked as OLM's. It includes the
-// bindings of such roles, because a changedItems role changes the permissions of their subjects.
+// bindings of such roles, because a changed role changes the permissions of their subjects.
 func (b *block) changedItems() []item {
-	differs := func(i item) bool { return i.live != nil && i.ours != nil && (len(i.Fields) > 0 || isMarked(i)) }
+	differs := func(i item) bool { return i.live != nil && i.ours != nil && (len(i.Fields) > 0 || hasOLMMarks(i)) }
 	roles := map[k8s.Key]bool{}
 	for _, i := range b.itemsWhere(isRole) {
 		roles[i.Key] = differs(i)
@@ -135,14 +135,14 @@ func (b *block) changedItems() []item {
 	})
 }
 
-// addSuspendTreeStep adds a manual step to suspend the GitOps tools that apply the previous tree, if the plan
-// adds or changes objects of that tree.
+// addSuspendTreeStep adds a manual step to suspend the GitOps tools that apply the previous tree,
+// if the plan adds or changes objects of that tree.
 func (m *planBuilder) addSuspendTreeStep(b *block) {
 	var appliers []string
 	moves := false
 	for _, i := range b.items {
-		moves = moves || i.ours != nil && (i.live == nil || slices.ContainsFunc(i.Changes(), func(f olmexit.Field) bool { return f.How != olmexit.OnlyLive }))
-		if i.live == nil || i.live.Labels[k8s.LabelPackage] == "" || isMarked(i) || i.Is("Namespace") { // a bundle can contain the marks of tools
+		moves = moves || i.ours != nil && (i.live == nil || slices.ContainsFunc(i.Changes(), func(f olmexit.Field) bool { return f.Kind != olmexit.OnlyLive }))
+		if i.live == nil || i.live.Labels[k8s.LabelPackage] == "" || hasOLMMarks(i) || i.Is("Namespace") { // a bundle can contain the marks of tools
 			continue
 		}
 		if by := profile.ApplierOf(i.live.Body()); by != "" && !slices.Contains(appliers, by) {
@@ -161,10 +161,10 @@ func (m *planBuilder) addSuspendTreeStep(b *block) {
 }
 
 // addedItems returns the items that the tree adds: roles, bindings, OperatorConditions and
-// Namespaces if rights is set, or the rest.
+// Namespaces if permissions is true, otherwise the rest.
 func (b *block) addedItems(permissions bool) []item {
 	return b.itemsWhere(func(i item) bool {
-		gives := i.Group == rbacGroup || i.Is("OperatorCondition."+snapshot.OLM) || i.Is("Namespace")
-		return i.Class == olmexit.Added && i.ours != nil && gives == permissions
+		isPermission := i.Group == rbacGroup || i.Is("OperatorCondition."+snapshot.OLM) || i.Is("Namespace")
+		return i.Class == olmexit.Added && i.ours != nil && isPermission == permissions
 	})
 }

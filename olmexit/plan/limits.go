@@ -14,17 +14,17 @@ import (
 
 // stepVerbs returns the verbs that are allowed in each kind of step. Other kinds of steps have no
 // actions.
-func stepVerbs() map[Name][]Verb {
-	return map[Name][]Verb{
-		Guard:     {Keep, Annotate},
+func stepVerbs() map[StepKind][]Verb {
+	return map[StepKind][]Verb{
+		Guard:     {Save, Annotate},
 		Prepare:   {Apply},
 		Stop:      {Scale},
-		Backup:    {Keep},
+		Backup:    {Save},
 		Detach:    {Unlabel, Unfinalize, Orphan, Delete},
 		Tree:      {Apply},
 		Start:     {Scale},
-		Restart:   {Renew},
-		Fields:    {TakeOver, Apply},
+		Restart:   {RestartPods},
+		Fields:    {TransferFields, Apply},
 		CleanUp:   {Unlabel, Delete},
 		HandBack:  {Restore},
 		Subscribe: {Create},
@@ -56,9 +56,9 @@ func (p *Plan) CheckLimits() error {
 
 // actionFault returns the reason why an action is not allowed, or "". The verb itself must be
 // allowed in the step.
-func (p *Plan) actionFault(step Name, a Action) string {
+func (p *Plan) actionFault(step StepKind, a Action) string {
 	kind := a.Object.Key().GroupKind()
-	switch a.Do { //nolint:exhaustive // reads, and the objects of the tree, whose digest the plan has
+	switch a.Do { //nolint:exhaustive // the other verbs only read, or write objects whose digest is in the plan
 	case Annotate:
 		if !slices.Contains([]string{"Namespace", "Subscription." + snapshot.OLM, "OperatorGroup." + snapshot.OLM}, kind) {
 			return "only declarations of OLM and Namespaces are protected from pruning"
@@ -72,7 +72,7 @@ func (p *Plan) actionFault(step Name, a Action) string {
 		}
 	case Scale:
 		return p.scaleFault(step, a)
-	case Renew:
+	case RestartPods:
 		return p.scaleFault(step, a)
 	case Orphan:
 		if kind != "Subscription."+snapshot.OLM && kind != "ClusterServiceVersion."+snapshot.OLM {
@@ -92,7 +92,7 @@ func (p *Plan) actionFault(step Name, a Action) string {
 		if step == Detach && kind != "APIService."+apiGroup {
 			return "only APIServices lose labels here"
 		}
-	case TakeOver:
+	case TransferFields:
 		if kind == "CustomResourceDefinition.apiextensions.k8s.io" || kind == "APIService."+apiGroup {
 			return "its CA certificate would be lost"
 		}
@@ -119,9 +119,9 @@ func guardFault(a Action) string {
 	return ""
 }
 
-// scaleFault returns the reason why an action must not scale or restart an object, or "". Only OLM's
-// controllers are, and they are scaled to 0 and back to their replicas in the plan.
-func (p *Plan) scaleFault(step Name, a Action) string {
+// scaleFault returns the reason why an action must not scale or restart an object, or "". A plan
+// may only restart OLM's controllers, and scale them to 0 and back to their replicas in the plan.
+func (p *Plan) scaleFault(step StepKind, a Action) string {
 	i := slices.IndexFunc(p.OLM, func(w Workload) bool { return w.Object == a.Object && w.UID == a.UID })
 	switch {
 	case i < 0 || a.Object.Key().GroupKind() != "Deployment.apps" || a.Object.Name != "olm-operator" && a.Object.Name != "catalog-operator":
@@ -133,7 +133,7 @@ func (p *Plan) scaleFault(step Name, a Action) string {
 }
 
 // deleteFault returns the reason why a step must not delete an object, or "".
-func deleteFault(step Name, kind string, r k8s.Ref) string {
+func deleteFault(step StepKind, kind string, r k8s.Ref) string {
 	var can []string
 	switch step { //nolint:exhaustive // no other step deletes
 	case Detach:
@@ -158,7 +158,7 @@ func deleteFault(step Name, kind string, r k8s.Ref) string {
 }
 
 // CheckDerived returns an error unless the plan equals derived, the plan that is made from the
-// current cluster, lock and inspection. It ignores differences in Left.
+// current cluster, lock and inspection. It ignores differences in Skipped.
 func (p *Plan) CheckDerived(derived *Plan) error {
 	known := map[string]bool{}
 	for _, s := range derived.Steps {
@@ -174,7 +174,7 @@ func (p *Plan) CheckDerived(derived *Plan) error {
 		}
 	}
 	a, b := *p, *derived
-	a.Left, b.Left = nil, nil
+	a.Skipped, b.Skipped = nil, nil
 	if line := firstDifference(string(Format(&a)), string(Format(&b))); line != "" {
 		return fmt.Errorf("the plan differs from the plan that quayside derives from the cluster now, first at %q: the plan was edited, or the cluster has changed: make a new plan", line)
 	}
@@ -201,10 +201,11 @@ func firstDifference(a, b string) string {
 	return "the end"
 }
 
-// CheckReturn returns an error if back, the plan for a return to OLM, has an action that does not
-// correspond to an action of p. It can restore the objects that p applies or takes fields of,
-// delete those that p adds, create those that p detaches, and repeat or undo other actions of p.
-func (p *Plan) CheckReturn(back *Plan) error {
+// CheckRevert returns an error if back, the plan for a return to OLM, has an action that does not
+// correspond to an action of p. It can restore the objects that p applies or whose fields p
+// transfers, delete those that p adds, create those that p detaches, and repeat or undo other actions
+// of p.
+func (p *Plan) CheckRevert(back *Plan) error {
 	named := map[Verb]map[k8s.Ref]bool{}
 	add := func(do Verb, r k8s.Ref) {
 		if named[do] == nil {
@@ -215,7 +216,7 @@ func (p *Plan) CheckReturn(back *Plan) error {
 	for _, s := range p.Steps {
 		for _, a := range s.Actions {
 			switch {
-			case a.Do == Apply || a.Do == TakeOver:
+			case a.Do == Apply || a.Do == TransferFields:
 				add(Restore, a.Object)
 				if a.UID == "" {
 					add(Delete, a.Object)

@@ -43,13 +43,13 @@ func honest(t *testing.T) *plan.Plan {
 	}
 	lock := olmexit.Begin(seen, lockfile.New(pins))
 	lock, tree = olmexit.Record(seen, lockfile.New(pins), lock, tree)
-	rep := olmexit.Inspect(olmexit.Input{Snapshot: seen, Lock: lock, Rendered: tree, Made: func(lockfile.Pin) ([]k8s.Object, error) { return nil, nil }})
+	rep := olmexit.Inspect(olmexit.Input{Snapshot: seen, Lock: lock, Rendered: tree, GenerateDeployments: func(lockfile.Pin) ([]k8s.Object, error) { return nil, nil }})
 	p, err := plan.Make(plan.Input{Snapshot: seen, Report: rep, Lock: lock, Rendered: tree, Mode: plan.Stopped, Manager: "quayside"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(p.Operators) != 3 || len(p.Steps) < 8 {
-		t.Fatalf("a plan of %d operators and %d steps shows nothing: %+v", len(p.Operators), len(p.Steps), p.Left)
+		t.Fatalf("a plan of %d operators and %d steps shows nothing: %+v", len(p.Operators), len(p.Steps), p.Skipped)
 	}
 	return p
 }
@@ -77,7 +77,7 @@ func TestForgedActions(t *testing.T) {
 	crd := k8s.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "things.x.example"}
 	controller := p.OLM[0]
 	for name, c := range map[string]struct {
-		step   plan.Name
+		step   plan.StepKind
 		action plan.Action
 	}{
 		"a Namespace":            {plan.CleanUp, plan.Action{Do: plan.Delete, Object: k8s.Ref{APIVersion: "v1", Kind: "Namespace", Name: "a"}}},
@@ -96,7 +96,7 @@ func TestForgedActions(t *testing.T) {
 		"more of OLM":            {plan.Start, plan.Action{Do: plan.Scale, Object: controller.Object, UID: controller.UID, To: 100}},
 		"a CRD's labels":         {plan.CleanUp, plan.Action{Do: plan.Unlabel, Object: crd, Unset: []string{"app"}}},
 		"a CRD's annotations":    {plan.Guard, plan.Action{Do: plan.Annotate, Object: crd, Set: map[string]string{"kustomize.toolkit.fluxcd.io/prune": "disabled"}}},
-		"a CRD's fields":         {plan.Fields, plan.Action{Do: plan.TakeOver, Object: crd}},
+		"a CRD's fields":         {plan.Fields, plan.Action{Do: plan.TransferFields, Object: crd}},
 		"a CRD's finalizer":      {plan.Detach, plan.Action{Do: plan.Unfinalize, Object: crd, Finalizer: "customresourcecleanup.apiextensions.k8s.io"}},
 		"another finalizer":      {plan.Detach, plan.Action{Do: plan.Unfinalize, Object: thing(olmGroup+"/v1alpha1", "ClusterServiceVersion"), Finalizer: "mine"}},
 		"another annotation":     {plan.Guard, plan.Action{Do: plan.Annotate, Object: k8s.Ref{APIVersion: "v1", Kind: "Namespace", Name: "a"}, Set: map[string]string{"scheduler.alpha.kubernetes.io/node-selector": "x"}}},
@@ -122,7 +122,7 @@ func TestOnlyDerived(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := copied(t, p)
-	left.Left = append(left.Left, plan.SkippedOperator{Namespace: "other", Reasons: []string{"its namespace was not selected"}})
+	left.Skipped = append(left.Skipped, plan.SkippedOperator{Namespace: "other", Reasons: []string{"its namespace was not selected"}})
 	if err := left.CheckDerived(p); err != nil {
 		t.Errorf("what stays with OLM is of no matter: %v", err)
 	}
@@ -177,17 +177,17 @@ func TestReturnOnlyNames(t *testing.T) {
 			continue
 		}
 		for i, a := range s.Actions {
-			executed = append(executed, plan.ExecutedAction{Step: s.Number, Action: i + 1, Made: "made"})
-			if a.Do == plan.Keep {
+			executed = append(executed, plan.ExecutedAction{Step: s.Number, Action: i + 1, CreatedUID: "made"})
+			if a.Do == plan.Save {
 				before[a.Object] = k8s.New(a.Object.APIVersion, a.Object.Kind, a.Object.Namespace, a.Object.Name)
 			}
 		}
 	}
-	way := plan.MakeReturn(plan.ReturnInput{Plan: p, Executed: executed, Before: before}).Plan
+	way := plan.MakeRevert(plan.RevertInput{Plan: p, Executed: executed, Before: before}).Plan
 	if err := way.CheckLimits(); err != nil {
 		t.Error(err)
 	}
-	if err := p.CheckReturn(way); err != nil {
+	if err := p.CheckRevert(way); err != nil {
 		t.Error(err)
 	}
 	verbs := map[plan.Verb]bool{}
@@ -196,7 +196,7 @@ func TestReturnOnlyNames(t *testing.T) {
 			verbs[a.Do] = true
 			forged := copied(t, way)
 			forged.Steps[n].Actions[i].Object.Name += "-other"
-			if err := p.CheckReturn(forged); err == nil || !strings.Contains(err.Error(), "the plan does not list") {
+			if err := p.CheckRevert(forged); err == nil || !strings.Contains(err.Error(), "the plan does not list") {
 				t.Errorf("%s %s of another name: %v", a.Do, a.Object, err)
 			}
 		}

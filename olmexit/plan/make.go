@@ -34,13 +34,13 @@ const (
 )
 
 // Make returns the plan for adopting operators from OLM. Operators that are not adopted are in
-// Left, with the reasons. It returns an error if the snapshot is incomplete, and does not
+// Skipped, with the reasons. It returns an error if the snapshot is incomplete, and does not
 // modify its input.
 func Make(in Input) (*Plan, error) {
 	m := &planBuilder{Input: in, tree: map[k8s.Key]k8s.Object{}, refused: map[k8s.Key]string{}}
 	m.plan = &Plan{
 		APIVersion: APIVersion, Kind: Kind, Cluster: in.Cluster, Mode: cmp.Or(in.Mode, Stopped), Manager: in.Manager,
-		Lock: LockDigest(in.Lock), Tree: TreeDigest(in.Rendered), OLM: []Workload{}, State: []State{}, Operators: []Operator{}, Left: []SkippedOperator{}, Steps: []Step{},
+		Lock: LockDigest(in.Lock), Tree: TreeDigest(in.Rendered), OLM: []Workload{}, State: []State{}, Operators: []Operator{}, Skipped: []SkippedOperator{}, Steps: []Step{},
 	}
 	for _, r := range in.Rendered {
 		m.tree[r.Object.Key()] = r.Object
@@ -62,8 +62,8 @@ func Make(in Input) (*Plan, error) {
 	m.assignObjects()
 	m.recordState()
 	m.addSteps()
-	if m.unnamed != nil {
-		return nil, fmt.Errorf("%s has no UID, which identifies an object: export the objects with 'kubectl get -o json' or '-o yaml'", m.unnamed)
+	if m.missingUID != nil {
+		return nil, fmt.Errorf("%s has no UID, which identifies an object: export the objects with 'kubectl get -o json' or '-o yaml'", m.missingUID)
 	}
 	return m.plan, nil
 }
@@ -84,19 +84,19 @@ func checkComplete(s *snapshot.Snapshot) error {
 // planBuilder builds one plan.
 type planBuilder struct {
 	Input
-	plan      *Plan
-	tree      map[k8s.Key]k8s.Object
-	refused   map[k8s.Key]string // why the cluster would reject the object
-	operators []*operator        // in the order of the report
-	blocks    []*block           // by namespace, those that leave OLM first
-	unnamed   *k8s.Ref           // an object without a UID; nil if there is none
+	plan       *Plan
+	tree       map[k8s.Key]k8s.Object
+	refused    map[k8s.Key]string // why the cluster would reject the object
+	operators  []*operator        // in the order of the report
+	blocks     []*block           // by namespace, those that leave OLM first
+	missingUID *k8s.Ref           // an object without a UID; nil if there is none
 }
 
 // operator is an operator of the report, with the decision about it.
 type operator struct {
 	*olmexit.Operator
 	hasLeftovers bool     // result of planBuilder.hasLeftovers
-	taken        bool     // the plan adopts it
+	adopted      bool     // the plan adopts it
 	reasons      []string // why it is not adopted
 }
 
@@ -140,11 +140,12 @@ func refToLive(o *snapshot.Object) k8s.Ref {
 	return k8s.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
-// assignObjects assigns each object to the block whose steps handle it. A shared object that is new is
-// applied in the first block with one of its operators, because it does not affect the others. A
-// shared object that exists is handled in the last such block. The blocks before have it in others: they
-// only remove OLM's labels from it, because OLM recreates an Operator while any object has its label. If
-// one of its operators stays with OLM, all such blocks have it in others.
+// assignObjects assigns each object to the block whose steps handle it. A shared object that is new
+// is applied in the first block with one of its operators, because it does not affect the others. A
+// shared object that exists is handled in the last such block. The earlier blocks have it in
+// others: they only remove OLM's labels from it, because OLM recreates an Operator while any object
+// has its label. If one of the object's operators stays with OLM, all such blocks have it in
+// others.
 func (m *planBuilder) assignObjects() {
 	for _, b := range m.blocks {
 		for _, op := range b.operators {
@@ -194,7 +195,7 @@ func namespaceOf(operator string) string {
 	return namespace
 }
 
-// blockFor returns the blockFor of an operator, and creates it if necessary.
+// blockFor returns the block of an operator, and creates it if necessary.
 func (m *planBuilder) blockFor(op *operator) *block {
 	for _, b := range m.blocks {
 		if b.namespace == op.Namespace && b.hasLeftovers == op.hasLeftovers {

@@ -49,7 +49,7 @@ func TestUninstallKeepsWhatIsWatched(t *testing.T) {
 		}
 		last := p.Steps[len(p.Steps)-1]
 		if last.Name != plan.Uninstall {
-			t.Fatalf("the last step is %s: %+v", last.Name, p.Left)
+			t.Fatalf("the last step is %s: %+v", last.Name, p.Skipped)
 		}
 		return last.Manual
 	}
@@ -132,7 +132,7 @@ func TestGuardOutlivesTheTree(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("the Namespace is not applied: %+v %+v", p.Steps, p.Left)
+			t.Errorf("the Namespace is not applied: %+v %+v", p.Steps, p.Skipped)
 		}
 	}
 }

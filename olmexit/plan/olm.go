@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// controllers returns the Deployments of OLM's two controllers. It returns none unless it finds
+// findControllers returns the Deployments of OLM's two controllers. It returns none unless it finds
 // exactly these two, in one namespace.
-func (m *planBuilder) controllers() []Workload {
+func (m *planBuilder) findControllers() []Workload {
 	out := []Workload{}
 	for _, name := range []string{"catalog-operator", "olm-operator"} {
 		for _, o := range m.Snapshot.Kind("apps", "Deployment") {
@@ -29,7 +29,7 @@ func (m *planBuilder) controllers() []Workload {
 	return out
 }
 
-func (m *planBuilder) workloads() []k8s.Ref {
+func (m *planBuilder) controllerRefs() []k8s.Ref {
 	var out []k8s.Ref
 	for _, w := range m.plan.OLM {
 		out = append(out, w.Object)
@@ -37,8 +37,8 @@ func (m *planBuilder) workloads() []k8s.Ref {
 	return out
 }
 
-// addStopStep adds the step that stops OLM's controllers for all blocks. If the controllers were not found
-// in the cluster, it is a manual step.
+// addStopStep adds the step that stops OLM's controllers for all blocks. If the controllers were
+// not found in the cluster, it is a manual step.
 func (m *planBuilder) addStopStep(blocks []*block) {
 	s := Step{Name: Stop, Title: "Stop OLM's controllers"}
 	var csvs []k8s.Ref
@@ -56,7 +56,7 @@ func (m *planBuilder) addStopStep(blocks []*block) {
 		s.Actions = append(s.Actions, Action{Do: Scale, Object: w.Object, UID: w.UID, From: w.Replicas, To: 0})
 	}
 	if len(m.plan.OLM) > 0 {
-		s.After = []Check{{Check: IsStopped, Objects: m.workloads()}}
+		s.After = []Check{{Check: IsStopped, Objects: m.controllerRefs()}}
 	}
 	m.addStep(s)
 }
@@ -68,7 +68,7 @@ func (m *planBuilder) addStartStep(blocks []*block) {
 	if len(m.plan.OLM) == 0 {
 		s.Manual = "Start OLM's controllers again, with their previous replicas."
 	} else {
-		s.After = append([]Check{{Check: IsReady, Objects: m.workloads()}}, s.After...)
+		s.After = append([]Check{{Check: IsReady, Objects: m.controllerRefs()}}, s.After...)
 	}
 	for _, w := range m.plan.OLM {
 		s.Actions = append(s.Actions, Action{Do: Scale, Object: w.Object, UID: w.UID, From: 0, To: w.Replicas})
@@ -77,7 +77,7 @@ func (m *planBuilder) addStartStep(blocks []*block) {
 }
 
 // addRestartStep adds the step that restarts OLM's controllers once, if the plan detaches operators:
-// objects that OLM deletes at its start must not be lost at a later, unexpected addRestartStep. If the
+// objects that OLM deletes at its start must not be lost at a later, unexpected restart. If the
 // controllers were not found in the cluster, it is a manual step.
 func (m *planBuilder) addRestartStep(blocks []*block) {
 	if !slices.ContainsFunc(blocks, func(b *block) bool { return len(b.detachedItems()) > 0 }) {
@@ -87,10 +87,10 @@ func (m *planBuilder) addRestartStep(blocks []*block) {
 	if len(m.plan.OLM) == 0 {
 		s.Manual = "Restart OLM's controllers, olm-operator and catalog-operator, and wait until their new pods are ready."
 	} else {
-		s.After = append([]Check{{Check: IsReady, Objects: m.workloads()}}, s.After...)
+		s.After = append([]Check{{Check: IsReady, Objects: m.controllerRefs()}}, s.After...)
 	}
 	for _, w := range m.plan.OLM {
-		s.Actions = append(s.Actions, Action{Do: Renew, Object: w.Object, UID: w.UID})
+		s.Actions = append(s.Actions, Action{Do: RestartPods, Object: w.Object, UID: w.UID})
 	}
 	m.addStep(s)
 }
@@ -122,7 +122,7 @@ func (m *planBuilder) addUnmanageStep() {
 	})
 }
 
-// addManageStep adds a manual step that reverts unmanage.
+// addManageStep adds a manual step that reverts the step of addUnmanageStep.
 func (m *planBuilder) addManageStep() {
 	if !m.stopsOLM() || !m.isOpenShift() {
 		return
@@ -165,12 +165,12 @@ func (m *planBuilder) watchedCRDs() string {
 	return " Also keep these, because operators watch them and may not start without them: " + strings.Join(names, ", ") + " (see 'quayside adopt check' for the operators)."
 }
 
-// remainingObjects returns a sentence that lists the objects of OLM that neither a plan nor the removal of OLM
-// deletes. It returns "" if there are none.
+// remainingObjects returns a sentence that lists OLM's objects that the plan does not delete, and that
+// must be deleted before OLM's CRDs. It returns "" if there are none.
 func (m *planBuilder) remainingObjects() string {
 	deleted := func(o *snapshot.Object) bool {
 		return slices.ContainsFunc(m.blocks, func(b *block) bool {
-			return slices.ContainsFunc(b.items, func(i item) bool { return i.Key == o.Key && m.isCleaned(i) })
+			return slices.ContainsFunc(b.items, func(i item) bool { return i.Key == o.Key && m.needsCleanUp(i) })
 		})
 	}
 	var names []string
@@ -184,7 +184,7 @@ func (m *planBuilder) remainingObjects() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return " Before you delete the CRDs, delete what OLM leaves: " + strings.Join(names, ", ") + ". The ConfigMaps and Jobs of unpacked bundles are deleted with their CatalogSource."
+	return " Before you delete the CRDs, delete the remaining objects: " + strings.Join(names, ", ") + ". The ConfigMaps and Jobs of unpacked bundles are deleted with their CatalogSource."
 }
 
 // removesCSV reports whether the plan removes a ClusterServiceVersion.

@@ -24,7 +24,7 @@ func Parse(file string, data []byte) (*Plan, error) {
 	}
 	var p Plan
 	var errs diag.List
-	if !yamlnode.Header(file, docs[0], APIVersion, Kind, &errs) {
+	if !yamlnode.CheckHeader(file, docs[0], APIVersion, Kind, &errs) {
 		return nil, errs
 	}
 	errs.Add(diag.Pos{File: file}, yamlnode.Decode(file, docs[0], &p))
@@ -56,7 +56,7 @@ func (v validator) checkFields(at string, s reflect.Value) {
 			}
 			continue
 		}
-		switch value.Kind() { //nolint:exhaustive // the rest has no rules
+		switch value.Kind() { //nolint:exhaustive // other kinds have no rules
 		case reflect.String:
 			v.checkText(field, f, value.String())
 		case reflect.Slice:
@@ -65,7 +65,7 @@ func (v validator) checkFields(at string, s reflect.Value) {
 	}
 }
 
-// checkItems checks the checkItems of a list.
+// checkItems checks the items of a list.
 func (v validator) checkItems(field string, list reflect.Value) {
 	for i := range list.Len() {
 		at := diag.Item(field, i)
@@ -123,7 +123,7 @@ func (v validator) checkRef(field string, r k8s.Ref) {
 	}
 }
 
-// checkStep checks the number of a checkStep, and the fields of its actions.
+// checkStep checks the number of a step, and the fields of its actions.
 func (v validator) checkStep(at string, i int, s Step) {
 	if s.Number != i+1 {
 		v.Addf(at+".number", "the step has number %d, expected %d", s.Number, i+1)
@@ -133,21 +133,21 @@ func (v validator) checkStep(at string, i int, s Step) {
 	}
 	for j, a := range s.Actions {
 		here := at + ".actions[" + strconv.Itoa(j) + "]"
-		line, known := verbOf(a.Do)
+		desc, known := verbOf(a.Do)
 		if !known {
 			continue
 		}
 		for _, f := range yamlnode.Fields(reflect.TypeOf(a)) {
 			isSet := !reflect.ValueOf(a).FieldByIndex(f.Index).IsZero()
 			switch {
-			case slices.Contains([]string{"verb", "object", "uid"}, f.Name), slices.Contains(line.may, f.Name):
-			case isSet && !slices.Contains(line.needs, f.Name):
+			case slices.Contains([]string{"verb", "object", "uid"}, f.Name), slices.Contains(desc.optional, f.Name):
+			case isSet && !slices.Contains(desc.required, f.Name):
 				v.Addf(here+"."+f.Name, "%s does not allow %s", a.Do, f.Name)
-			case !isSet && slices.Contains(line.needs, f.Name):
+			case !isSet && slices.Contains(desc.required, f.Name):
 				v.Addf(here, "%s requires the field %s", a.Do, f.Name)
 			}
 		}
-		if a.UID == "" && !line.makes {
+		if a.UID == "" && !desc.canCreate {
 			v.Addf(here, "%s requires the field uid", a.Do)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package plan makes the plan to adopt operators from OLM: a file that people review and commit,
-// and that `quayside adopt run` executes step by step. [MakeReturn] makes the plan to return them
+// and that `quayside adopt run` executes step by step. [MakeRevert] makes the plan to return them
 // to OLM, from a plan, the executed steps, and the earlier state of the objects.
 //
 // The package is pure: its arguments are the result of olmexit.Inspect, a snapshot of the cluster
@@ -27,7 +27,7 @@ type Plan struct {
 	OLM        []Workload        `json:"olm" doc:"OLM's controllers, which are stopped and started again."`
 	State      []State           `json:"state" doc:"State of OLM's declarations and of the pods when the plan was made. A plan is refused if it has changed."`
 	Operators  []Operator        `json:"operators" doc:"By namespace and package."`
-	Left       []SkippedOperator `json:"skipped" doc:"Omitted operators and objects, with the reason."`
+	Skipped    []SkippedOperator `json:"skipped" doc:"Omitted operators and objects, with the reason."`
 	Steps      []Step            `json:"steps" doc:"In order."`
 }
 
@@ -69,7 +69,7 @@ type Operator struct {
 	Namespace    string   `json:"namespace"`
 	Package      string   `json:"package"`
 	CSV          string   `json:"csv" doc:"Its ClusterServiceVersion, or its bundle if it is detached from OLM."`
-	Forgotten    bool     `json:"detached,omitempty" doc:"Detached from OLM, and the lock keeps no settings of OLM: the plan removes OLM's remaining fields from its objects."`
+	Detached     bool     `json:"detached,omitempty" doc:"Detached from OLM, and the lock keeps no settings of OLM: the plan removes OLM's remaining fields from its objects."`
 	Restarts     []string `json:"restarts,omitempty" doc:"Deployments that the tree changes, so that their pods restart."`
 	Losses       []string `json:"losses,omitempty" doc:"Losses while OLM's controllers run."`
 	Certificates string   `json:"certificates,omitempty" doc:"The day on which OLM's certificates expire (2028-07-01); they are not renewed."`
@@ -85,7 +85,7 @@ type SkippedOperator struct {
 // Step is a part of a plan that is completed before the next begins.
 type Step struct {
 	Number    int      `json:"number" doc:"From 1."`
-	Name      Name     `json:"name" form:"required enum=guard|prepare|stop|backup|detach|tree|start|restart|fields|clean-up|certificates|uninstall|suspend|hand-back|subscribe|approve|withdraw|unguard"`
+	Name      StepKind `json:"name" form:"required enum=guard|prepare|stop|backup|detach|tree|start|restart|fields|clean-up|certificates|uninstall|suspend|hand-back|subscribe|approve|withdraw|unguard"`
 	Namespace string   `json:"namespace,omitempty" doc:"Namespace of the operators. Absent if the step is for the whole cluster."`
 	Title     string   `json:"title" doc:"Description of the step."`
 	Manual    string   `json:"manual,omitempty" doc:"Manual action, to be confirmed by a person; nothing is written."`
@@ -94,33 +94,33 @@ type Step struct {
 	After     []Check  `json:"postconditions,omitempty" doc:"Postconditions. If one fails, the next step is not started."`
 }
 
-// Name is the kind of a step.
-type Name string
+// StepKind is the kind of a step.
+type StepKind string
 
 // The kinds of steps, in their order for a namespace.
 const (
-	Guard        Name = "guard"        // keep GitOps tools from pruning objects whose declarations leave Git
-	Prepare      Name = "prepare"      // apply objects with new names
-	Stop         Name = "stop"         // stop OLM's controllers
-	Backup       Name = "backup"       // write OLM's objects, and objects to be changed, to files
-	Detach       Name = "detach"       // detach the operators from OLM
-	Tree         Name = "tree"         // apply the rest of the tree
-	Start        Name = "start"        // start OLM's controllers again
-	Restart      Name = "restart"      // restart OLM's controllers once: OLM deletes objects at its start
-	Fields       Name = "fields"       // transfer the fields that OLM wrote
-	CleanUp      Name = "clean-up"     // delete OLM's leftover objects
-	Certificates Name = "certificates" // replace OLM's certificates before they expire
-	Uninstall    Name = "uninstall"    // uninstall OLM, or keep it without operators
+	Guard        StepKind = "guard"        // keep GitOps tools from pruning objects whose declarations leave Git
+	Prepare      StepKind = "prepare"      // apply objects with new names
+	Stop         StepKind = "stop"         // stop OLM's controllers
+	Backup       StepKind = "backup"       // write OLM's objects, and objects to be changed, to files
+	Detach       StepKind = "detach"       // detach the operators from OLM
+	Tree         StepKind = "tree"         // apply the rest of the tree
+	Start        StepKind = "start"        // start OLM's controllers again
+	Restart      StepKind = "restart"      // restart OLM's controllers once: OLM deletes objects at its start
+	Fields       StepKind = "fields"       // transfer the fields that OLM wrote
+	CleanUp      StepKind = "clean-up"     // delete OLM's leftover objects
+	Certificates StepKind = "certificates" // replace OLM's certificates before they expire
+	Uninstall    StepKind = "uninstall"    // uninstall OLM, or keep it without operators
 )
 
 // The kinds of steps of a return to OLM, in addition to stop, detach and start.
 const (
-	Suspend   Name = "suspend"   // keep GitOps tools from applying the tree
-	HandBack  Name = "hand-back" // restore objects that the tree changed
-	Subscribe Name = "subscribe" // create the Subscriptions
-	Approve   Name = "approve"   // approve InstallPlans, or wait for OLM
-	Withdraw  Name = "withdraw"  // delete objects that the tree added
-	Unguard   Name = "unguard"   // remove the annotations that prevent pruning
+	Suspend   StepKind = "suspend"   // keep GitOps tools from applying the tree
+	HandBack  StepKind = "hand-back" // restore objects that the tree changed
+	Subscribe StepKind = "subscribe" // create the Subscriptions
+	Approve   StepKind = "approve"   // approve InstallPlans, or wait for OLM
+	Withdraw  StepKind = "withdraw"  // delete objects that the tree added
+	Unguard   StepKind = "unguard"   // remove the annotations that prevent pruning
 )
 
 // Action is one change of one object, or its backup.
@@ -165,7 +165,7 @@ func (a Action) IsDone(o k8s.Object) bool {
 		return has("labels")
 	case Unfinalize:
 		return !slices.Contains(k8s.Texts(o, "metadata", "finalizers"), a.Finalizer) && has("annotations")
-	case TakeOver:
+	case TransferFields:
 		return !slices.ContainsFunc(k8s.Items(o, "metadata", "managedFields"), IsWrittenByOLM)
 	}
 	panic("plan: no change of metadata: " + a.Do)
@@ -201,18 +201,18 @@ type Verb string
 
 // The verbs of actions.
 const (
-	Annotate   Verb = "annotate"         // set and remove annotations, by a merge patch
-	Apply      Verb = "apply"            // apply the tree's object server-side
-	Keep       Verb = "backup"           // read the object and write it to a file
-	Create     Verb = "create"           // create the object from its backup, without fields that the API server sets
-	Delete     Verb = "delete"           // delete the object with its dependents
-	Orphan     Verb = "orphan"           // delete the object without its dependents
-	Restore    Verb = "restore"          // restore the object from its backup, as far as the plan's manager changed it
-	Renew      Verb = "restart"          // replace the pods of a Deployment
-	Scale      Verb = "scale"            // set spec.replicas
-	TakeOver   Verb = "transfer-fields"  // transfer the fields of OLM's managers to the plan's manager
-	Unfinalize Verb = "remove-finalizer" // remove a finalizer and annotations by a patch that tests the UID
-	Unlabel    Verb = "remove-labels"    // remove labels, by a merge patch
+	Annotate       Verb = "annotate"         // set and remove annotations, by a merge patch
+	Apply          Verb = "apply"            // apply the tree's object server-side
+	Save           Verb = "backup"           // read the object and write it to a file
+	Create         Verb = "create"           // create the object from its backup, without fields that the API server sets
+	Delete         Verb = "delete"           // delete the object with its dependents
+	Orphan         Verb = "orphan"           // delete the object without its dependents
+	Restore        Verb = "restore"          // restore the object from its backup, as far as the plan's manager changed it
+	RestartPods    Verb = "restart"          // replace the pods of a Deployment
+	Scale          Verb = "scale"            // set spec.replicas
+	TransferFields Verb = "transfer-fields"  // transfer the fields of OLM's managers to the plan's manager
+	Unfinalize     Verb = "remove-finalizer" // remove a finalizer and annotations by a patch that tests the UID
+	Unlabel        Verb = "remove-labels"    // remove labels, by a merge patch
 )
 
 // Check is a condition on objects. A condition on unchanged state compares the objects with the
@@ -231,7 +231,7 @@ const (
 	NoPlan      Condition = "no-install-plan" // no InstallPlan of the namespace is in flight
 	IsStopped   Condition = "stopped"         // each Deployment has no replica left
 	IsReady     Condition = "ready"           // each Deployment has its replicas
-	Gone        Condition = "deleted"         // no object exists
+	Deleted     Condition = "deleted"         // no object exists
 	SameUID     Condition = "uid"             // each earlier object exists, with its UID
 	NoOwner     Condition = "no-owner"        // no object has an ownerReference to a ClusterServiceVersion
 	Conversion  Condition = "conversion"      // each CRD converts as before

@@ -8,11 +8,11 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Restored returns a live object with the earlier values of the fields that the given managers
+// RestoreValues returns a live object with the earlier values of the fields that the given managers
 // wrote, and with all fields that were removed. It keeps the owners, the finalizers, the status,
 // and fields that only other managers wrote. A list is one value: its items are not merged. If
-// nothing differs, Restored returns live itself.
-func Restored(live, before k8s.Object, managers ...string) k8s.Object {
+// nothing differs, RestoreValues returns live itself.
+func RestoreValues(live, before k8s.Object, managers ...string) k8s.Object {
 	theirs := fields{}
 	for _, entry := range k8s.Items(live, "metadata", "managedFields") {
 		if slices.Contains(managers, k8s.Text(entry, "manager")) {
@@ -65,9 +65,10 @@ func restoreFields(live, before map[string]any, theirs fields) map[string]any {
 	return out
 }
 
-// Managed returns the managedFields of a restored object: the entries in before, except those of
-// subresources, and the entries in live of other writers, except those of the given managers.
-func Managed(live, before k8s.Object, managers ...string) []any {
+// RestoreManagedFields returns the managedFields of a restored object: the entries in before,
+// except those of subresources, and the entries in live of other writers, except those of the given
+// managers.
+func RestoreManagedFields(live, before k8s.Object, managers ...string) []any {
 	var out []any
 	there := map[fieldWriter]bool{}
 	for _, entry := range k8s.Items(before, "metadata", "managedFields") {
@@ -93,9 +94,9 @@ func HasNewManager(live, before k8s.Object, managers ...string) bool {
 	})
 }
 
-// TakenFromOLM reports whether one of OLM's managers had fields of an object before, and has
+// HasLostOLMManager reports whether one of OLM's managers had fields of an object before, and has
 // none now.
-func TakenFromOLM(live, before k8s.Object) bool {
+func HasLostOLMManager(live, before k8s.Object) bool {
 	has := fieldWriters(live)
 	return slices.ContainsFunc(k8s.Items(before, "metadata", "managedFields"), func(entry map[string]any) bool {
 		return IsWrittenByOLM(entry) && !has[writerOf(entry)]

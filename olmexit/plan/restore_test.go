@@ -70,8 +70,8 @@ func without(m, fields map[string]any) map[string]any {
 	return out
 }
 
-// TestRestored applies fields to an object and removes others, and checks that Restored returns the
-// earlier object, with the current owners and status and the later changes of others.
+// TestRestored applies fields to an object and removes others, and checks that RestoreValues
+// returns the earlier object, with the current owners and status and the later changes of others.
 func TestRestored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := func(name string) map[string]any { return mapping(3).Draw(t, name) }
@@ -95,7 +95,7 @@ func TestRestored(t *testing.T) {
 		}), "metadata", "managedFields")
 		copied := k8s.Copy(live)
 
-		got := plan.Restored(live, before, "tool")
+		got := plan.RestoreValues(live, before, "tool")
 		want := k8s.Copy(live)
 		want["spec"] = k8s.With(k8s.Map(before, "spec"), int64(5), "kept")
 		want = k8s.With(want, any(true), "spec", "mixed", "theirs")
@@ -106,7 +106,7 @@ func TestRestored(t *testing.T) {
 		if !k8s.Equal(live, copied) {
 			t.Fatal("the live object was changed")
 		}
-		if again := plan.Restored(got, before, "tool"); !k8s.Equal(again, got) {
+		if again := plan.RestoreValues(got, before, "tool"); !k8s.Equal(again, got) {
 			t.Fatalf("restored twice:\n%s", cmp.Diff(got, again))
 		}
 	})
@@ -128,7 +128,7 @@ func TestManaged(t *testing.T) {
 	before := object(entry("olm", "Update", "", "a"), entry("tool", "Update", "", "b"), entry("controller", "Update", "status", "old"))
 	live := object(entry("tool", "Apply", "", "a"), entry("tool", "Update", "", "c"), entry("controller", "Update", "status", "new"), entry("person", "Update", "", "d"))
 	want := []any{entry("olm", "Update", "", "a"), entry("tool", "Update", "", "b"), entry("controller", "Update", "status", "new"), entry("person", "Update", "", "d")}
-	got := plan.Managed(live, before, "tool")
+	got := plan.RestoreManagedFields(live, before, "tool")
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}

@@ -14,43 +14,43 @@ import (
 
 // ExecutedAction identifies an action of a plan that was started, even if it was not completed.
 type ExecutedAction struct {
-	Step   int    // number of the step
-	Action int    // number in the step, from 1
-	Made   string // UID of the created object; empty if none was created
+	Step       int    // number of the step
+	Action     int    // number in the step, from 1
+	CreatedUID string // UID of the created object; empty if none was created
 }
 
-// ReturnInput is a partly or completely executed plan.
-type ReturnInput struct {
+// RevertInput is a partly or completely executed plan.
+type RevertInput struct {
 	Plan     *Plan
 	Executed []ExecutedAction       // in order
 	Before   map[k8s.Ref]k8s.Object // backups of objects, made before their first change
 	Stopped  bool                   // whether the plan has stopped OLM, and not started it again
 }
 
-// Return is the plan of a return to OLM, with its objects.
-type Return struct {
+// Revert is the plan for a return to OLM, with its objects.
+type Revert struct {
 	Plan    *Plan
 	Objects map[k8s.Ref]k8s.Object // objects to create, and earlier states of the objects to restore
 }
 
-// MakeReturn returns the plan for the return to OLM. It covers the namespaces whose clean-up has
-// not begun. The others are in Left, with instructions. If no action was started, the plan has no
+// MakeRevert returns the plan for the return to OLM. It covers the namespaces whose clean-up has
+// not begun. The others are in Skipped, with instructions. If no action was started, the plan has no
 // steps. The Subscriptions are created before objects of the tree are deleted, so that no required
 // object is missing at any time.
-func MakeReturn(in ReturnInput) *Return {
-	m := &returnBuilder{ReturnInput: in, result: &Return{Objects: map[k8s.Ref]k8s.Object{}}, done: map[*Action]ExecutedAction{}}
+func MakeRevert(in RevertInput) *Revert {
+	m := &revertBuilder{RevertInput: in, result: &Revert{Objects: map[k8s.Ref]k8s.Object{}}, done: map[*Action]ExecutedAction{}}
 	for _, d := range in.Executed {
 		m.done[&in.Plan.Steps[d.Step-1].Actions[d.Action-1]] = d
 	}
 	p := *in.Plan
-	p.Operators, p.Left, p.Steps = []Operator{}, []SkippedOperator{}, []Step{}
+	p.Operators, p.Skipped, p.Steps = []Operator{}, []SkippedOperator{}, []Step{}
 	m.result.Plan = &p
 	var back []*executedPart
 	for _, at := range m.executedParts() {
 		switch {
 		case !at.hasBegun():
 		case at.cleaned > 0:
-			p.Left = append(p.Left, m.skippedNamespace(at))
+			p.Skipped = append(p.Skipped, m.skippedNamespace(at))
 		default:
 			back = append(back, at)
 			for _, op := range in.Plan.Operators {
@@ -64,10 +64,10 @@ func MakeReturn(in ReturnInput) *Return {
 	return m.result
 }
 
-// returnBuilder builds the plan of a return to OLM.
-type returnBuilder struct {
-	ReturnInput
-	result *Return
+// revertBuilder builds the plan of a return to OLM.
+type revertBuilder struct {
+	RevertInput
+	result *Revert
 	done   map[*Action]ExecutedAction
 }
 
@@ -81,7 +81,7 @@ type executedPart struct {
 	detach  []Action // all actions of the detach except deletions with dependents; nil if none was started
 	cleaned int      // number of started clean-up actions
 
-	forgotten bool // OLM no longer managed the operators when the plan was made
+	alreadyDetached bool // OLM no longer managed the operators when the plan was made
 }
 
 func (at *executedPart) hasBegun() bool {
@@ -89,14 +89,14 @@ func (at *executedPart) hasBegun() bool {
 }
 
 // executedParts returns the executed parts, by namespace in the order of the plan.
-func (m *returnBuilder) executedParts() []*executedPart {
+func (m *revertBuilder) executedParts() []*executedPart {
 	var out []*executedPart
 	by := map[string]*executedPart{}
 	for i := range m.Plan.Steps {
 		s := &m.Plan.Steps[i]
 		at := by[s.Namespace]
 		if at == nil {
-			at = &executedPart{namespace: s.Namespace, forgotten: m.wasForgotten(s.Namespace)}
+			at = &executedPart{namespace: s.Namespace, alreadyDetached: m.wasDetached(s.Namespace)}
 			by[s.Namespace], out = at, append(out, at)
 		}
 		m.recordStep(at, s)
@@ -104,14 +104,14 @@ func (m *returnBuilder) executedParts() []*executedPart {
 	return out
 }
 
-// wasForgotten reports whether OLM no longer managed any of the plan's operators in a namespace
+// wasDetached reports whether OLM no longer managed any of the plan's operators in a namespace
 // when the plan was made.
-func (m *returnBuilder) wasForgotten(namespace string) bool {
-	return namespace != "" && !slices.ContainsFunc(m.Plan.Operators, func(op Operator) bool { return op.Namespace == namespace && !op.Forgotten })
+func (m *revertBuilder) wasDetached(namespace string) bool {
+	return namespace != "" && !slices.ContainsFunc(m.Plan.Operators, func(op Operator) bool { return op.Namespace == namespace && !op.Detached })
 }
 
 // recordStep records the executed actions of a step.
-func (m *returnBuilder) recordStep(at *executedPart, s *Step) {
+func (m *revertBuilder) recordStep(at *executedPart, s *Step) {
 	begun := 0
 	for i := range s.Actions {
 		a := &s.Actions[i]
@@ -123,7 +123,7 @@ func (m *returnBuilder) recordStep(at *executedPart, s *Step) {
 		switch a.Do {
 		case Annotate:
 			at.guarded = append(at.guarded, *a)
-		case Apply, TakeOver:
+		case Apply, TransferFields:
 			m.recordApplied(at, a, d)
 		default: // part of a detach or a clean-up, or without a change
 		}
@@ -140,8 +140,8 @@ func (m *returnBuilder) recordStep(at *executedPart, s *Step) {
 // recordApplied records how to undo the application of an object: an object that existed before is
 // restored, even if it was deleted in the meantime; a new one is deleted, unless it contains other
 // objects.
-func (m *returnBuilder) recordApplied(at *executedPart, a *Action, d ExecutedAction) {
-	restore := Action{Do: Restore, Object: a.Object, UID: cmp.Or(a.UID, d.Made)}
+func (m *revertBuilder) recordApplied(at *executedPart, a *Action, d ExecutedAction) {
+	restore := Action{Do: Restore, Object: a.Object, UID: cmp.Or(a.UID, d.CreatedUID)}
 	_, there := m.Before[a.Object]
 	switch {
 	case restore.UID == "":
@@ -150,15 +150,15 @@ func (m *returnBuilder) recordApplied(at *executedPart, a *Action, d ExecutedAct
 			at.changed = append(at.changed, restore)
 		}
 	case a.UID == "" && !a.Object.HoldsOthers():
-		at.added = slices.Insert(at.added, 0, Action{Do: Delete, Object: a.Object, UID: d.Made})
+		at.added = slices.Insert(at.added, 0, Action{Do: Delete, Object: a.Object, UID: d.CreatedUID})
 	}
 }
 
 // skippedNamespace returns the reason why a namespace cannot return to OLM.
-func (m *returnBuilder) skippedNamespace(at *executedPart) SkippedOperator {
-	if at.forgotten {
+func (m *revertBuilder) skippedNamespace(at *executedPart) SkippedOperator {
+	if at.alreadyDetached {
 		return SkippedOperator{Namespace: at.namespace, Reasons: []string{fmt.Sprintf(
-			"%s left over from OLM already deleted; they are not needed. OLM no longer managed these operators: to restore the previous pods, revert the commit that finished the adoption, and apply its tree",
+			"%s of OLM already deleted; they are not needed. OLM no longer managed these operators: to restore the previous pods, revert the commit that finished the adoption, and apply its tree",
 			diag.Count(at.cleaned, "object"))}}
 	}
 	var csvs []string
@@ -173,8 +173,8 @@ func (m *returnBuilder) skippedNamespace(at *executedPart) SkippedOperator {
 		diag.Count(at.cleaned, "object"), strings.Join(csvs, ", "), k8s.LabelManagedBy, k8s.Manager)}}
 }
 
-// addSteps adds the addSteps in order.
-func (m *returnBuilder) addSteps(back []*executedPart) {
+// addSteps adds all steps, in order.
+func (m *revertBuilder) addSteps(back []*executedPart) {
 	if len(back) == 0 && !m.Stopped {
 		return
 	}
@@ -184,14 +184,14 @@ func (m *returnBuilder) addSteps(back []*executedPart) {
 			do(at)
 		}
 	}
-	forgot := slices.ContainsFunc(back, func(at *executedPart) bool { return at.detach != nil })
-	if forgot {
+	detaches := slices.ContainsFunc(back, func(at *executedPart) bool { return at.detach != nil })
+	if detaches {
 		m.addControllerSteps(Stop, IsStopped)
 	}
 	each(m.addDetachStep)
 	each(m.addRestoreStep)
 	each(m.addSubscribeStep)
-	if forgot || m.Stopped {
+	if detaches || m.Stopped {
 		m.addControllerSteps(Start, IsReady)
 	}
 	each(m.addWaitStep)
@@ -199,13 +199,13 @@ func (m *returnBuilder) addSteps(back []*executedPart) {
 	each(m.addUnguardStep)
 }
 
-func (m *returnBuilder) addStep(s Step) {
+func (m *revertBuilder) addStep(s Step) {
 	s.Number = len(m.result.Plan.Steps) + 1
 	m.result.Plan.Steps = append(m.result.Plan.Steps, s)
 }
 
-func (m *returnBuilder) suspendText(back []*executedPart) string {
-	if !slices.ContainsFunc(back, func(at *executedPart) bool { return !at.forgotten }) {
+func (m *revertBuilder) suspendText(back []*executedPart) string {
+	if !slices.ContainsFunc(back, func(at *executedPart) bool { return !at.alreadyDetached }) {
 		return "If a GitOps tool already applies the tree of this plan (its field manager is " + m.Plan.Manager + "), suspend it, and revert the commit that added that tree." +
 			" Otherwise it would undo the next steps. Resume it when all steps are done."
 	}
@@ -213,9 +213,9 @@ func (m *returnBuilder) suspendText(back []*executedPart) string {
 		" Otherwise it would undo the next steps and delete the Subscriptions. Resume it when all steps are done."
 }
 
-// addControllerSteps adds the original plan's steps that stop or start OLM's addControllerSteps, including
+// addControllerSteps adds the original plan's steps that stop or start OLM's controllers, including
 // manual steps. It adds each of them once, for the whole cluster.
-func (m *returnBuilder) addControllerSteps(name Name, is Condition) {
+func (m *revertBuilder) addControllerSteps(name StepKind, is Condition) {
 	seen := map[string]bool{}
 	for _, s := range m.Plan.Steps {
 		if s.Name != name || seen[s.Title] {
@@ -228,15 +228,16 @@ func (m *returnBuilder) addControllerSteps(name Name, is Condition) {
 	}
 }
 
-// addDetachStep adds a step that completes an interrupted detach and waits for the deletions. A remaining
-// ClusterServiceVersion without its Subscription would prevent OLM from installing the operator.
-func (m *returnBuilder) addDetachStep(at *executedPart) {
+// addDetachStep adds a step that completes an interrupted detach and waits for the deletions. A
+// remaining ClusterServiceVersion without its Subscription would prevent OLM from installing the
+// operator.
+func (m *revertBuilder) addDetachStep(at *executedPart) {
 	if at.detach == nil {
 		return
 	}
 	m.addStep(Step{
 		Name: Detach, Namespace: at.namespace, Title: "Make OLM forget the operators" + inNamespace(at) + " as far as not done yet",
-		Actions: at.detach, After: []Check{{Check: Gone, Objects: deletedRefs(at.detach)}},
+		Actions: at.detach, After: []Check{{Check: Deleted, Objects: deletedRefs(at.detach)}},
 	})
 }
 
@@ -250,7 +251,7 @@ func deletedRefs(actions []Action) []k8s.Ref {
 	return out
 }
 
-func (m *returnBuilder) addRestoreStep(at *executedPart) {
+func (m *revertBuilder) addRestoreStep(at *executedPart) {
 	s := Step{Name: HandBack, Namespace: at.namespace, Title: "Restore the objects that the tree changed" + inNamespace(at)}
 	for _, a := range at.changed {
 		s.Actions = append(s.Actions, a)
@@ -274,9 +275,9 @@ func inNamespace(at *executedPart) string {
 	return " in " + at.namespace
 }
 
-// addSubscribeStep adds a step that recreates the deleted Subscriptions, starting with those of required
-// operators.
-func (m *returnBuilder) addSubscribeStep(at *executedPart) {
+// addSubscribeStep adds a step that recreates the deleted Subscriptions, starting with those of
+// required operators.
+func (m *revertBuilder) addSubscribeStep(at *executedPart) {
 	s := Step{Name: Subscribe, Namespace: at.namespace, Title: "Recreate the Subscriptions at the running versions" + inNamespace(at)}
 	for _, sub := range m.deletedSubscriptions(at) {
 		ref := k8s.RefTo(sub)
@@ -292,7 +293,7 @@ func (m *returnBuilder) addSubscribeStep(at *executedPart) {
 // those of required operators. In another order, OLM could create a Subscription of its own for a
 // required operator, so that two would exist for one package. The order is the reverse of the
 // detach, which deletes the ClusterServiceVersions of dependents first.
-func (m *returnBuilder) deletedSubscriptions(at *executedPart) []k8s.Object {
+func (m *revertBuilder) deletedSubscriptions(at *executedPart) []k8s.Object {
 	var out []k8s.Object
 	var csvs []string
 	for _, ref := range deletedRefs(at.detach) {
@@ -334,7 +335,7 @@ func newSubscription(sub k8s.Object) k8s.Object {
 
 // addWaitStep adds a step that waits until OLM has installed the operators again, after manual
 // approval if the Subscriptions require it.
-func (m *returnBuilder) addWaitStep(at *executedPart) {
+func (m *revertBuilder) addWaitStep(at *executedPart) {
 	if at.detach == nil {
 		return
 	}
@@ -353,7 +354,7 @@ func (m *returnBuilder) addWaitStep(at *executedPart) {
 }
 
 // addWithdrawStep adds a step that deletes the objects that the tree added.
-func (m *returnBuilder) addWithdrawStep(at *executedPart) {
+func (m *revertBuilder) addWithdrawStep(at *executedPart) {
 	if len(at.added) == 0 {
 		return
 	}
@@ -363,7 +364,7 @@ func (m *returnBuilder) addWithdrawStep(at *executedPart) {
 	for _, a := range s.Actions {
 		refs = append(refs, a.Object)
 	}
-	s.After = []Check{{Check: Gone, Objects: refs}}
+	s.After = []Check{{Check: Deleted, Objects: refs}}
 	m.addStep(s)
 }
 
@@ -378,7 +379,7 @@ func refRank(r k8s.Ref) int {
 }
 
 // addUnguardStep adds a step that restores the annotations that the guard changed.
-func (m *returnBuilder) addUnguardStep(at *executedPart) {
+func (m *revertBuilder) addUnguardStep(at *executedPart) {
 	s := Step{Name: Unguard, Namespace: at.namespace, Title: "Let GitOps tools prune again" + inNamespace(at)}
 	gone := deletedRefs(at.detach)
 	for _, a := range at.guarded {

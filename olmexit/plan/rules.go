@@ -82,7 +82,7 @@ func (r permissionSet) addDerivation(p *Plan, seen *snapshot.Snapshot) {
 	}
 }
 
-// addAction adds the permissions to execute and undo an addAction.
+// addAction adds the permissions to execute and undo an action.
 func (r permissionSet) addAction(a Action, rendered k8s.Object) {
 	v, _ := verbOf(a.Do)
 	of := scopeOf(a.Object)
@@ -115,7 +115,7 @@ func (r permissionSet) addGrants(of scope, o k8s.Object) {
 	}
 }
 
-// addChecks adds the read permissions for the addChecks of a step.
+// addChecks adds the read permissions for the checks of a step.
 func (r permissionSet) addChecks(s Step) {
 	for _, c := range slices.Concat(s.Before, s.After) {
 		for _, ref := range c.Objects {

@@ -26,7 +26,7 @@ func small() (*plan.Plan, []k8s.Object) {
 	binding["roleRef"] = map[string]any{"kind": "ClusterRole", "name": "view"}
 	p := &plan.Plan{Manager: "m", Steps: []plan.Step{
 		{Number: 1, Name: plan.Guard, Namespace: "a", Title: "one\nrm -rf /", Actions: []plan.Action{
-			{Do: plan.Keep, Object: ref("v1 Secret a/s"), UID: "u1"},
+			{Do: plan.Save, Object: ref("v1 Secret a/s"), UID: "u1"},
 			{Do: plan.Annotate, Object: ref("v1 Namespace a"), UID: "u2", Set: map[string]string{"k": "it's"}, Unset: []string{"l"}},
 			{Do: plan.Apply, Object: k8s.RefTo(role)},
 			{Do: plan.Apply, Object: k8s.RefTo(binding), UID: "u3", Force: true},
@@ -36,7 +36,7 @@ func small() (*plan.Plan, []k8s.Object) {
 			{Do: plan.Scale, Object: ref("apps/v1 Deployment olm/o"), UID: "u4", From: 2},
 			{Do: plan.Orphan, Object: ref("operators.coreos.com/v1alpha1 Subscription a/s"), UID: "u5"},
 			{Do: plan.Unfinalize, Object: ref("operators.coreos.com/v1alpha1 ClusterServiceVersion a/c"), UID: "u6", Finalizer: "f", Unset: []string{"x/y"}},
-			{Do: plan.TakeOver, Object: ref("v1 Service a/s"), UID: "u7"},
+			{Do: plan.TransferFields, Object: ref("v1 Service a/s"), UID: "u7"},
 			{Do: plan.Unlabel, Object: ref("v1 Service a/s"), UID: "u7", Unset: []string{"l"}},
 			{Do: plan.Delete, Object: ref("operators.coreos.com/v1 Operator o"), UID: "u8"},
 		}},

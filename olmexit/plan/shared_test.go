@@ -35,7 +35,7 @@ func TestSharedCRD(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Pass(time.Hour)
+	c.AdvanceTime(time.Hour)
 	for _, name := range []string{"x.a", "x.b"} {
 		if c.Object(k8s.Ref{APIVersion: olm + "/v1", Kind: "Operator", Name: name}) != nil {
 			t.Errorf("the Operator %s still exists", name)

@@ -15,10 +15,10 @@ import (
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
-// addSteps adds all addSteps: first those that detach the operators, with one stop of OLM for all
+// addSteps adds all steps: first those that detach the operators, with one stop of OLM for all
 // namespaces, then the remaining work after all operators have left.
 func (m *planBuilder) addSteps() {
-	m.plan.OLM = m.controllers()
+	m.plan.OLM = m.findControllers()
 	m.addUnmanageStep()
 	leaving := slices.DeleteFunc(slices.Clone(m.blocks), func(b *block) bool { return b.hasLeftovers })
 	for _, b := range leaving {
@@ -41,7 +41,7 @@ func (m *planBuilder) addSteps() {
 	m.addRestartStep(leaving)
 	m.addManageStep()
 	for _, b := range leaving {
-		m.addTakeOverStep(b)
+		m.addTransferStep(b)
 		m.addCleanUpStep(b)
 	}
 	for _, b := range m.blocks[len(leaving):] {
@@ -66,7 +66,7 @@ func (m *planBuilder) addStep(s Step) {
 func (m *planBuilder) addBackupStep(b *block) {
 	s := Step{
 		Name: Backup, Namespace: b.namespace, Title: "Back up OLM's objects of " + b.namespace + ", and the objects to change, to files",
-		Actions: m.actionsFor(Keep, b.backedUpItems()),
+		Actions: m.actionsFor(Save, b.backedUpItems()),
 	}
 	if len(b.installedCSVs()) > 0 {
 		s.Before = append(m.stoppedChecks(), Check{Check: SameVersion}) // detects changes until OLM was stopped
@@ -79,10 +79,10 @@ func (m *planBuilder) stoppedChecks() []Check {
 	if m.plan.Mode != Stopped || len(m.plan.OLM) == 0 {
 		return nil
 	}
-	return []Check{{Check: IsStopped, Objects: m.workloads()}}
+	return []Check{{Check: IsStopped, Objects: m.controllerRefs()}}
 }
 
-// actionsFor returns one action for actionsFor object.
+// actionsFor returns one action for each item.
 func (m *planBuilder) actionsFor(do Verb, items []item) []Action {
 	var out []Action
 	for _, i := range items {
@@ -96,8 +96,8 @@ func (m *planBuilder) newAction(do Verb, i item) Action {
 	a := Action{Do: do, Object: i.ref()}
 	if i.live != nil {
 		a.UID = i.live.UID
-		if a.UID == "" && m.unnamed == nil {
-			m.unnamed = &a.Object
+		if a.UID == "" && m.missingUID == nil {
+			m.missingUID = &a.Object
 		}
 	}
 	return a
@@ -122,7 +122,7 @@ func (b *block) existingItems() []item {
 // detachedItems returns the objects whose deletion detaches the operators from OLM, in the order of
 // deletion: the Subscriptions, then each operator's ClusterServiceVersion and its copies.
 func (b *block) detachedItems() []item {
-	all := b.itemsWhere(func(i item) bool { return i.Goes == olmexit.AtDetach })
+	all := b.itemsWhere(func(i item) bool { return i.RemovedAt == olmexit.AtDetach })
 	turn := func(i item) int {
 		if i.Kind == "Subscription" {
 			return 0
@@ -152,9 +152,9 @@ func compareBool(a, b bool) int {
 
 func isCopy(o *snapshot.Object) bool { return o.Labels[snapshot.CopiedFrom] != "" }
 
-// isGuarded reports whether a GitOps tool could prune an object after its declaration was removed from
+// needsGuard reports whether a GitOps tool could prune an object after its declaration was removed from
 // Git.
-func (b *block) isGuarded(i item) bool {
+func (b *block) needsGuard(i item) bool {
 	return i.live != nil && !isCopy(i.live) && (i.Is("Subscription."+snapshot.OLM) || i.Is("OperatorGroup."+snapshot.OLM))
 }
 
@@ -163,9 +163,9 @@ func (b *block) isGuarded(i item) bool {
 func (b *block) backedUpItems() []item {
 	return b.itemsWhere(func(i item) bool {
 		switch {
-		case i.live == nil || b.isGuarded(i) || isCopy(i.live) || i.Is("Namespace"):
+		case i.live == nil || b.needsGuard(i) || isCopy(i.live) || i.Is("Namespace"):
 			return false
-		case i.ours != nil || i.Goes == olmexit.AtDetach || i.Goes == olmexit.AtCleanUp:
+		case i.ours != nil || i.RemovedAt == olmexit.AtDetach || i.RemovedAt == olmexit.AtCleanUp:
 			return true
 		}
 		return slices.ContainsFunc(i.live.Owners, func(o snapshot.Owner) bool { return o.Kind == "ClusterServiceVersion" })
@@ -175,7 +175,7 @@ func (b *block) backedUpItems() []item {
 // addGuardSteps adds a step that keeps GitOps tools from pruning the declarations that the adoption
 // removes from Git, and the Namespace with everything in it.
 func (m *planBuilder) addGuardSteps(b *block) {
-	items := b.itemsWhere(b.isGuarded)
+	items := b.itemsWhere(b.needsGuard)
 	for _, group := range m.Snapshot.Kind(snapshot.OLM, "OperatorGroup") {
 		if group.Namespace == b.namespace && !slices.ContainsFunc(items, func(i item) bool { return i.live == group }) {
 			items = append(items, item{Object: olmexit.Object{Key: group.Key}, live: group})
@@ -186,7 +186,7 @@ func (m *planBuilder) addGuardSteps(b *block) {
 	}
 	s := Step{
 		Name: Guard, Namespace: b.namespace, Title: "Prevent GitOps tools from pruning the declarations of " + b.namespace + ", and the Namespace",
-		Before: m.healthyChecks(b), Actions: m.actionsFor(Keep, items),
+		Before: m.healthyChecks(b), Actions: m.actionsFor(Save, items),
 	}
 	for _, i := range items {
 		a := m.newAction(Annotate, i)
@@ -201,7 +201,7 @@ func (m *planBuilder) addGuardSteps(b *block) {
 	m.addSuspendStep(b, items)
 }
 
-// addSuspendStep adds a manual step to addSuspendStep the tools that would recreate OLM's objects.
+// addSuspendStep adds a manual step to suspend the GitOps tools that would recreate OLM's objects.
 func (m *planBuilder) addSuspendStep(b *block, items []item) {
 	var appliers []string
 	for _, i := range items {
@@ -233,7 +233,7 @@ func (m *planBuilder) healthyChecks(b *block) []Check {
 // installedCSVs returns the ClusterServiceVersions that the detach of a block deletes, without copies.
 func (b *block) installedCSVs() []k8s.Ref {
 	return itemRefs(b.itemsWhere(func(i item) bool {
-		return i.Is("ClusterServiceVersion."+snapshot.OLM) && i.Goes == olmexit.AtDetach && !isCopy(i.live)
+		return i.Is("ClusterServiceVersion."+snapshot.OLM) && i.RemovedAt == olmexit.AtDetach && !isCopy(i.live)
 	}))
 }
 
@@ -275,7 +275,7 @@ func sortByPhase(items []item) []item {
 func (m *planBuilder) addDetachStep(b *block, detached []item) {
 	s := Step{
 		Name: Detach, Namespace: b.namespace, Title: "Make OLM forget the operators of " + b.namespace + ": " + b.packageNames(),
-		Before: append(m.healthyChecks(b), m.stoppedChecks()...), After: append([]Check{{Check: Gone, Objects: itemRefs(detached)}}, m.unchangedChecks(b)...),
+		Before: append(m.healthyChecks(b), m.stoppedChecks()...), After: append([]Check{{Check: Deleted, Objects: itemRefs(detached)}}, m.unchangedChecks(b)...),
 	}
 	disown := m.disownActions(b)
 	s.Actions = append(s.Actions, disown...)
@@ -291,7 +291,7 @@ func (m *planBuilder) addDetachStep(b *block, detached []item) {
 	}
 	if m.plan.Mode == Live {
 		s.Actions = append(s.Actions, disown...) // OLM may have restored the labels before
-		s.Actions = append(s.Actions, m.actionsFor(Delete, b.itemsWhere(func(i item) bool { return i.ours != nil && i.live != nil && isLostLive(i.Object) }))...)
+		s.Actions = append(s.Actions, m.actionsFor(Delete, b.itemsWhere(func(i item) bool { return i.ours != nil && i.live != nil && isLostInLiveMode(i.Object) }))...)
 	}
 	m.addStep(s)
 }
@@ -323,9 +323,9 @@ func ownerLabels() []string { return []string{"olm.owner", "olm.owner.kind", "ol
 // finalizer is OLM's finalizer on ClusterServiceVersions.
 const finalizer = "operators.coreos.com/csv-cleanup"
 
-// isLostLive reports whether an object is lost if OLM runs during the detach: OLM rewrites the
-// owner of the OperatorCondition, and the owner is deleted a moment later.
-func isLostLive(o olmexit.Object) bool {
+// isLostInLiveMode reports whether an object is lost if OLM runs during the detach: OLM rewrites the
+// owner of the OperatorCondition, and the deletion of that owner then deletes the OperatorCondition.
+func isLostInLiveMode(o olmexit.Object) bool {
 	return o.Group == snapshot.OLM && o.Kind == "OperatorCondition"
 }
 
@@ -367,8 +367,8 @@ func (m *planBuilder) readyChecks(b *block) []Check {
 func (m *planBuilder) applyActions(items []item) []Action {
 	var out []Action
 	for _, i := range sortByPhase(items) {
-		a := m.applyExisting(i)
-		if m.plan.Mode == Live && isLostLive(i.Object) {
+		a := m.newApplyAction(i)
+		if m.plan.Mode == Live && isLostInLiveMode(i.Object) {
 			a.UID = "" // the detach deleted it
 		}
 		out = append(out, a)
@@ -376,11 +376,11 @@ func (m *planBuilder) applyActions(items []item) []Action {
 	return out
 }
 
-// applyExisting returns the action that applies an existing object. If a tool applies the object
+// newApplyAction returns the action that applies an existing object. If a tool applies the object
 // from other files, the action keeps its guard instead of the tree's prune setting, until the tool
 // applies it from the tree. Otherwise, the merge would remove the object from the other files, and
 // a user might confirm its deletion.
-func (m *planBuilder) applyExisting(i item) Action {
+func (m *planBuilder) newApplyAction(i item) Action {
 	a := m.newAction(Apply, i)
 	a.Force = true
 	if profile.ApplierOf(i.live.Body()) == "" {
@@ -397,9 +397,9 @@ func (m *planBuilder) applyExisting(i item) Action {
 	return a
 }
 
-// addTakeOverStep adds a step that transfers OLM's fields to the plan's manager, for operators whose pods
-// the tree restarts anyway. It omits CRDs and APIServices, which would lose their CA.
-func (m *planBuilder) addTakeOverStep(b *block) {
+// addTransferStep adds a step that transfers OLM's fields to the plan's manager, for operators
+// whose pods the tree restarts anyway. It omits CRDs and APIServices, which would lose their CA.
+func (m *planBuilder) addTransferStep(b *block) {
 	restarts := map[string]bool{}
 	for _, op := range m.plan.Operators {
 		if op.Namespace == b.namespace && len(op.Restarts) > 0 {
@@ -419,15 +419,16 @@ func (m *planBuilder) addTakeOverStep(b *block) {
 		After: m.unchangedChecks(b),
 	}
 	for _, i := range sortByPhase(items) {
-		if m.plan.Mode == Live && isLostLive(i.Object) {
+		if m.plan.Mode == Live && isLostInLiveMode(i.Object) {
 			continue
 		}
-		s.Actions = append(s.Actions, m.newAction(TakeOver, i), m.applyExisting(i))
+		s.Actions = append(s.Actions, m.newAction(TransferFields, i), m.newApplyAction(i))
 	}
 	m.addStep(s)
 }
 
-// addCertificatesStep adds a manual step before OLM's addCertificatesStep of a namespace expire.
+// addCertificatesStep adds a manual step to replace OLM's certificates of a namespace before they
+// expire.
 func (m *planBuilder) addCertificatesStep(b *block) {
 	first := ""
 	var of []string

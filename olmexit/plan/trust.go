@@ -46,15 +46,15 @@ func (m *planBuilder) untrustedObjects(op *operator) []k8s.Ref {
 }
 
 // isTrusted reports whether a client configuration of the tree accepts a Service's certificates:
-// it contains all CA certificates of OLM, or it has no CA and OLM's is kept. A configuration
-// without a Service is always trusted.
-func isTrusted(client map[string]any, authorities map[string]bool, needed bool) bool {
+// it contains all CA certificates of OLM, or, unless a CA is needed, it has none and OLM's is kept. A
+// configuration without a Service is always trusted.
+func isTrusted(client map[string]any, authorities map[string]bool, needsCA bool) bool {
 	have := certificatesIn(k8s.Text(client, "caBundle"))
 	switch {
 	case k8s.Text(client, "service", "name") == "":
 		return true
 	case len(have) == 0:
-		return !needed
+		return !needsCA
 	}
 	for one := range authorities {
 		if !have[one] {

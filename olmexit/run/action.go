@@ -30,9 +30,9 @@ type action struct {
 
 // verb is the implementation of a kind of action.
 type verb struct {
-	// settled reports whether the live object already has the result of the action. live is nil
+	// isSettled reports whether the live object already has the result of the action. live is nil
 	// if the object does not exist. The error explains why the action cannot be executed.
-	settled func(a *action, live k8s.Object) (bool, error)
+	isSettled func(a *action, live k8s.Object) (bool, error)
 	// send executes the action and returns the resulting object.
 	send func(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error)
 	// outcome is the outcome of a successful send, unless the object did not exist before: then
@@ -43,23 +43,23 @@ type verb struct {
 // verbTable returns the implementation of each kind of action.
 func verbTable() map[plan.Verb]verb {
 	return map[plan.Verb]verb{
-		plan.Annotate:   {isMetadataDone, patchMetadata, Changed},
-		plan.Apply:      {isApplied, apply, Changed},
-		plan.Keep:       {isNever, backUp, Kept},
-		plan.Create:     {isCreated, create, Created},
-		plan.Delete:     {isDeleted, remove, Gone},
-		plan.Orphan:     {isDeleted, orphanDependents, Gone},
-		plan.Renew:      {isNever, restartPods, Changed},
-		plan.Restore:    {isRestored, restore, Changed},
-		plan.Scale:      {isScaled, scale, Changed},
-		plan.TakeOver:   {isTakenOver, takeOver, Changed},
-		plan.Unfinalize: {hasNoFinalizer, removeFinalizer, Changed},
-		plan.Unlabel:    {isMetadataDone, patchMetadata, Changed},
+		plan.Annotate:       {isMetadataDone, patchMetadata, Changed},
+		plan.Apply:          {isApplied, apply, Changed},
+		plan.Save:           {isNeverSettled, backUp, Saved},
+		plan.Create:         {isCreated, create, Created},
+		plan.Delete:         {isDeleted, remove, Deleted},
+		plan.Orphan:         {isDeleted, orphanDependents, Deleted},
+		plan.RestartPods:    {isNeverSettled, restartPods, Changed},
+		plan.Restore:        {isRestored, restore, Changed},
+		plan.Scale:          {isScaled, scale, Changed},
+		plan.TransferFields: {isTransferred, transferOwnership, Changed},
+		plan.Unfinalize:     {hasNoFinalizer, removeFinalizer, Changed},
+		plan.Unlabel:        {isMetadataDone, patchMetadata, Changed},
 	}
 }
 
-// runAction executes one runAction of a step. It writes a journal entry before the request is sent,
-// and another one after it. If the runAction is already done, it writes only the second entry.
+// runAction executes one action of a step. It writes a journal entry before the request is sent,
+// and another one afterwards. If the action is already done, it writes only the second entry.
 func (r *runner) runAction(ctx context.Context, s plan.Step, number int) (ActionResult, error) {
 	a := &action{runner: r, Action: s.Actions[number-1], step: s, number: number}
 	a.sent = r.Journal.lastEntry(s.Number, number, Intends) != nil
@@ -74,7 +74,7 @@ func (r *runner) runAction(ctx context.Context, s plan.Step, number int) (Action
 		if err != nil {
 			return out, err
 		}
-		settled, err := v.settled(a, live)
+		settled, err := v.isSettled(a, live)
 		if err != nil {
 			if settled, err = a.skipChange(err); err != nil {
 				return out, err
@@ -127,7 +127,7 @@ func (a *action) entry(event Event, o k8s.Object) Entry {
 		Event: event, Step: a.step.Number, Action: a.number, Do: a.Do, Object: &a.Object,
 		UID: k8s.Text(o, "metadata", "uid"), Version: k8s.Text(o, "metadata", "resourceVersion"),
 	}
-	if a.Do == plan.Keep && o != nil {
+	if a.Do == plan.Save && o != nil {
 		e.Digest = string(model.DigestOf(formatBackup(o)))
 	}
 	return e
@@ -165,7 +165,7 @@ func (a *action) checkOLMStopped(ctx context.Context) error {
 			return err
 		}
 		if o != nil && plan.Replicas(o) > 0 {
-			return &ChangedError{w.Object, "it was started again: find out what scales it, and repeat the command, which stops it again"}
+			return &ChangedError{w.Object, "was started again: find out what scales it, and repeat the command, which stops it again"}
 		}
 	}
 	return nil
@@ -189,9 +189,9 @@ func (a *action) changedf(format string, args ...any) error {
 	return &ChangedError{a.Object, fmt.Sprintf(format, args...)}
 }
 
-// isNever is the settled function of actions that do not change the cluster. It always returns
+// isNeverSettled is the isSettled function of actions that do not change the cluster. It always returns
 // false, because only the journal can show that such an action is done.
-func isNever(a *action, live k8s.Object) (bool, error) { return false, a.checkSame(live) }
+func isNeverSettled(a *action, live k8s.Object) (bool, error) { return false, a.checkSame(live) }
 
 // backUp writes an object to a file.
 func backUp(_ context.Context, a *action, live k8s.Object) (k8s.Object, error) {
@@ -252,7 +252,7 @@ func isDeleted(a *action, live k8s.Object) (bool, error) {
 		return true, nil
 	case dying && (a.sent || a.Do == plan.Delete) && k8s.Text(live, "metadata", "uid") == a.UID:
 		return true, nil
-	case a.isLeaving(live):
+	case a.isBeingOrphaned(live):
 		return true, nil
 	case a.Do == plan.Delete && k8s.Text(live, "metadata", "uid") != a.UID: // another program or user deleted it: another object is not the plan's
 		return true, nil
@@ -260,9 +260,9 @@ func isDeleted(a *action, live k8s.Object) (bool, error) {
 	return false, a.checkSame(live)
 }
 
-// isLeaving reports whether the planned object is being deleted without its dependents, and
+// isBeingOrphaned reports whether the planned object is being deleted without its dependents, and
 // "orphan" is its only remaining finalizer.
-func (a *action) isLeaving(live k8s.Object) bool {
+func (a *action) isBeingOrphaned(live k8s.Object) bool {
 	return k8s.At(live, "metadata", "deletionTimestamp") != nil && k8s.Text(live, "metadata", "uid") == a.UID &&
 		slices.Equal(k8s.Texts(live, "metadata", "finalizers"), []string{"orphan"})
 }
@@ -324,7 +324,7 @@ func restartPods(ctx context.Context, a *action, live k8s.Object) (k8s.Object, e
 }
 
 func hasNoFinalizer(a *action, live k8s.Object) (bool, error) {
-	if live == nil || a.isLeaving(live) { // the preconditions check its existence
+	if live == nil || a.isBeingOrphaned(live) { // the preconditions check its existence
 		return true, nil
 	}
 	return isMetadataDone(a, live)

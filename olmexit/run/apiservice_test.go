@@ -11,7 +11,7 @@ import (
 )
 
 // without returns a plan without steps of some kinds.
-func without(p *plan.Plan, names ...plan.Name) *plan.Plan {
+func without(p *plan.Plan, names ...plan.StepKind) *plan.Plan {
 	out := *p
 	out.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool { return slices.Contains(names, s.Name) })
 	for i := range out.Steps {
@@ -46,7 +46,7 @@ func TestAPIServices(t *testing.T) {
 			s.cluster.Edit(s.plan.OLM[0].Object, func(o k8s.Object) { o["spec"].(map[string]any)["replicas"] = int64(0) })
 			s.cluster.Settle()
 			s.cluster.Edit(s.plan.OLM[0].Object, func(o k8s.Object) { o["spec"].(map[string]any)["replicas"] = int64(1) })
-			s.cluster.Pass(time.Minute)
+			s.cluster.AdvanceTime(time.Minute)
 			if there := s.cluster.Object(api) != nil; there != disowned {
 				t.Errorf("%s, disowned %v: the APIService exists: %v", mode, disowned, there)
 			}

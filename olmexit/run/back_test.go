@@ -55,10 +55,10 @@ func newBackScene(t testing.TB) *scene {
 	for i, step := range s.plan.Steps {
 		switch step.Name {
 		case plan.Guard:
-			step.Actions = append([]plan.Action{{Do: plan.Keep, Object: sub, UID: "u-sub"}, {Do: plan.Keep, Object: ref("v1", "Namespace", "", "ops"), UID: "u-ops"}}, step.Actions...)
+			step.Actions = append([]plan.Action{{Do: plan.Save, Object: sub, UID: "u-sub"}, {Do: plan.Save, Object: ref("v1", "Namespace", "", "ops"), UID: "u-ops"}}, step.Actions...)
 			step.Actions = append(step.Actions, plan.Action{Do: plan.Annotate, Object: ref("v1", "Namespace", "", "ops"), UID: "u-ops", Set: map[string]string{"kustomize.toolkit.fluxcd.io/prune": "disabled"}})
 		case plan.Backup:
-			step.Actions = append(slices.Clone(step.Actions[1:]), plan.Action{Do: plan.Keep, Object: ref("v1", "ServiceAccount", "ops", "etcd"), UID: "u-sa"}, plan.Action{Do: plan.Keep, Object: api, UID: "u-api"})
+			step.Actions = append(slices.Clone(step.Actions[1:]), plan.Action{Do: plan.Save, Object: ref("v1", "ServiceAccount", "ops", "etcd"), UID: "u-sa"}, plan.Action{Do: plan.Save, Object: api, UID: "u-api"})
 		case plan.Tree:
 			step.Actions = append(slices.Clone(step.Actions), plan.Action{Do: plan.Apply, Object: api, UID: "u-api", Force: true})
 		default:
@@ -75,11 +75,11 @@ func (s *scene) back(t testing.TB) (*run.Result, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	way, log, err := j.PlanReturn(context.Background(), s.cluster, s.plan)
+	way, log, err := j.PlanRevert(context.Background(), s.cluster, s.plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := j.SaveReturn(way); err != nil {
+	if err := j.SaveRevert(way); err != nil {
 		t.Fatal(err)
 	}
 	var objects []k8s.Object
@@ -161,8 +161,8 @@ func (a *approver) ConfirmManualStep(_ context.Context, s plan.Step) (bool, erro
 	return false, nil
 }
 
-// TestBackNamesInstallPlan checks that the step to approve names the InstallPlan of the running version,
-// and no other.
+// TestBackNamesInstallPlan checks that the step to approve names the InstallPlan of the running
+// version, and no other.
 func TestBackNamesInstallPlan(t *testing.T) {
 	s := newBackScene(t)
 	for name, csv := range map[string]string{"install-now": csvName, "install-next": "etcd.v2.0.0"} {
@@ -192,10 +192,10 @@ func TestBackGivesFieldsUp(t *testing.T) {
 	if _, err := s.cluster.Apply(context.Background(), s.rendered[3], s.plan.Manager, true, false); err != nil {
 		t.Fatal(err)
 	}
-	s.plan.Operators[0].Forgotten = true
+	s.plan.Operators[0].Detached = true
 	s.plan.Steps = []plan.Step{
-		{Number: 1, Name: plan.Backup, Namespace: "ops", Title: "back up", Actions: []plan.Action{{Do: plan.Keep, Object: deploy, UID: "u-deploy"}}},
-		{Number: 2, Name: plan.Fields, Namespace: "ops", Title: "fields", Actions: []plan.Action{{Do: plan.TakeOver, Object: deploy, UID: "u-deploy"}}},
+		{Number: 1, Name: plan.Backup, Namespace: "ops", Title: "back up", Actions: []plan.Action{{Do: plan.Save, Object: deploy, UID: "u-deploy"}}},
+		{Number: 2, Name: plan.Fields, Namespace: "ops", Title: "fields", Actions: []plan.Action{{Do: plan.TransferFields, Object: deploy, UID: "u-deploy"}}},
 	}
 	managers := func() (out []string) {
 		for _, e := range k8s.Items(s.cluster.Object(deploy), "metadata", "managedFields") {
@@ -245,7 +245,7 @@ func TestForgedBackups(t *testing.T) {
 		t.Helper()
 		j, err := run.OpenJournal(s.files, s.plan)
 		if err == nil {
-			_, _, err = j.PlanReturn(context.Background(), s.cluster, s.plan)
+			_, _, err = j.PlanRevert(context.Background(), s.cluster, s.plan)
 		}
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 // meddler confirms everything, and changes the cluster before a step.
 type meddler struct {
 	quiet
-	at plan.Name
+	at plan.StepKind
 	do func()
 }
 
@@ -46,7 +46,7 @@ func TestChangedByOthers(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name    string
-		at      plan.Name
+		at      plan.StepKind
 		do      func(c *runtest.Cluster)
 		want    string
 		stopped bool // whether OLM is stopped afterwards: it is started again unless a detach is unfinished
@@ -97,7 +97,7 @@ func TestChangedByOthers(t *testing.T) {
 // its current value and the remedy, and OLM must run again.
 func TestChangedSincePlan(t *testing.T) {
 	sub, deploy := ref(olmV1alpha1, "Subscription", "ops", "etcd"), ref("apps/v1", "Deployment", "ops", "etcd")
-	for _, at := range []plan.Name{plan.Guard, plan.Backup} {
+	for _, at := range []plan.StepKind{plan.Guard, plan.Backup} {
 		for want, change := range map[string]func(c *runtest.Cluster){
 			`Subscription.operators.coreos.com ops/etcd was changed: spec.config: nothing, now {"resources":{}}`: func(c *runtest.Cluster) {
 				c.Edit(sub, func(o k8s.Object) { k8s.Map(o, "spec")["config"] = map[string]any{"resources": map[string]any{}} })
@@ -143,7 +143,7 @@ func TestOLMStartedMeanwhile(t *testing.T) {
 		return nil
 	}
 	_, err := s.run(t, nil)
-	if err == nil || !strings.Contains(err.Error(), "it was started again: find out what scales it, and repeat the command, which stops it again") {
+	if err == nil || !strings.Contains(err.Error(), "was started again: find out what scales it, and repeat the command, which stops it again") {
 		t.Fatal(err)
 	}
 	if csv := s.cluster.Object(ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName)); !strings.Contains(strings.Join(k8s.Texts(csv, "metadata", "finalizers"), ""), cleanup) {
@@ -299,7 +299,7 @@ func TestDryRun(t *testing.T) {
 			outcomes[a.Outcome]++
 		}
 	}
-	if outcomes[run.Created] != 2 || outcomes[run.Gone] != 6 {
+	if outcomes[run.Created] != 2 || outcomes[run.Deleted] != 6 {
 		t.Errorf("%v", outcomes)
 	}
 	if changes := res.Steps[0].Actions[0].Changes; len(changes) != 1 || !strings.Contains(changes[0].Path, "kustomize.toolkit.fluxcd.io/prune") {

@@ -12,12 +12,12 @@ import (
 )
 
 // checkTimeouts returns the timeouts of conditions that can take longer than the default timeout.
-// The default, soon, only allows for the delay of the API server's caches.
+// defaultTimeout only allows for the delay of the API server's caches.
 func checkTimeouts() map[plan.Condition]time.Duration {
 	return map[plan.Condition]time.Duration{
 		plan.IsStopped: 3 * time.Minute,
 		plan.IsReady:   10 * time.Minute,
-		plan.Gone:      3 * time.Minute,
+		plan.Deleted:   3 * time.Minute,
 		plan.NoOwner:   3 * time.Minute,
 		plan.Succeeded: 10 * time.Minute,
 		plan.Available: time.Minute,
@@ -25,12 +25,12 @@ func checkTimeouts() map[plan.Condition]time.Duration {
 }
 
 const (
-	soon      = 15 * time.Second
-	firstLook = 250 * time.Millisecond
-	lastLook  = 5 * time.Second
+	defaultTimeout = 15 * time.Second
+	firstPause     = 250 * time.Millisecond
+	maxPause       = 5 * time.Second
 )
 
-// checkPreconditions evaluates preconditions of a step once, without waiting. It returns a
+// checkPreconditions evaluates the preconditions of a step once, without waiting. It returns a
 // *StepError for the first one that does not hold.
 func (r *runner) checkPreconditions(ctx context.Context, s plan.Step) error {
 	for _, c := range r.remainingPreconditions(s) {
@@ -49,8 +49,8 @@ func (r *runner) checkPreconditions(ctx context.Context, s plan.Step) error {
 }
 
 // check returns the violations of a check of a step. In a step for the whole cluster, a check without
-// objects applies to every namespace that leaves OLM, and before the step only to those whose detach
-// has not begun.
+// objects applies to every namespace that leaves OLM; before the step, only to those whose detach has
+// not begun.
 func (r *runner) check(ctx context.Context, s plan.Step, c plan.Check, after bool) ([]verify.Finding, error) {
 	namespaces := []string{s.Namespace}
 	if s.Namespace == "" && c.Objects == nil {
@@ -78,7 +78,7 @@ func (r *runner) check(ctx context.Context, s plan.Step, c plan.Check, after boo
 
 // remainingPreconditions returns the preconditions for starting or resuming a step. When a step is
 // resumed, it omits the objects of actions that were already sent, and conditions on single
-// objects that list no other objects.
+// objects for which no objects remain.
 func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 	touched := map[k8s.Key]bool{}
 	for _, other := range r.Plan.Steps {
@@ -103,12 +103,12 @@ func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 	return out
 }
 
-// await waits until the postconditions of a step hold. It returns a *StepError if one of them does
-// not hold before its timeout expires. Postconditions of a step after which OLM acts are read when
-// OLM has processed every object: before that they prove nothing.
-func (r *runner) await(ctx context.Context, s plan.Step) error {
-	begun, pause := r.Clock.Now(), firstLook
-	synced := !slices.Contains([]plan.Name{plan.Start, plan.Restart, plan.CleanUp}, s.Name)
+// awaitPostconditions waits until the postconditions of a step hold. It returns a *StepError if one
+// of them does not hold before its timeout expires. After a step to which OLM reacts, it first
+// waits until OLM has processed every object, because earlier results prove nothing.
+func (r *runner) awaitPostconditions(ctx context.Context, s plan.Step) error {
+	begun, pause := r.Clock.Now(), firstPause
+	synced := !slices.Contains([]plan.StepKind{plan.Start, plan.Restart, plan.CleanUp}, s.Name)
 	for _, c := range s.After {
 		if !synced && c.Check != plan.IsReady {
 			if err := r.Clock.Sleep(ctx, r.Sync); err != nil {
@@ -124,7 +124,7 @@ func (r *runner) await(ctx context.Context, s plan.Step) error {
 			if len(findings) == 0 {
 				break
 			}
-			if r.Clock.Now().Sub(begun) > cmp.Or(checkTimeouts()[c.Check], soon) {
+			if r.Clock.Now().Sub(begun) > cmp.Or(checkTimeouts()[c.Check], defaultTimeout) {
 				if findings, err = r.skip(s, c.Check, findings); err != nil {
 					return err
 				}
@@ -137,7 +137,7 @@ func (r *runner) await(ctx context.Context, s plan.Step) error {
 			if err := r.Clock.Sleep(ctx, pause); err != nil {
 				return err
 			}
-			pause = min(2*pause, lastLook)
+			pause = min(2*pause, maxPause)
 			if s.Name == plan.Tree || s.Name == plan.Detach {
 				if err := r.limitDowntime(ctx); err != nil {
 					return err

@@ -9,9 +9,9 @@ import (
 	"github.com/quayside/quayside/internal/base/filetree"
 )
 
-// Dir returns the directory of a journal on disk. The first write creates the directory. Only its
+// JournalDir returns the directory of a journal on disk. The first write creates the directory. Only its
 // owner can read it, because a journal is confidential.
-func Dir(name string) Files { return dir{filetree.OpenUserDir(name)} }
+func JournalDir(name string) Files { return dir{filetree.OpenUserDir(name)} }
 
 type dir struct{ filetree.Dir }
 

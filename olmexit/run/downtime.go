@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/olmexit/plan"
 )
 
-// downtime returns for how long OLM was stopped by a plan, and for how long it is stopped now; 0 if
-// it is running.
+// downtime returns the total time for which a plan has stopped OLM, and the duration of the current
+// stop, which is 0 if OLM is running.
 func (j *Journal) downtime(p *plan.Plan, now time.Time) (total, current time.Duration) {
 	var since time.Time
 	for _, e := range j.entries {
@@ -28,8 +28,8 @@ func (j *Journal) downtime(p *plan.Plan, now time.Time) (total, current time.Dur
 	return total + now.Sub(since), now.Sub(since)
 }
 
-// stepNamed returns the first step of a kind with actions, or nil if there is none.
-func (r *runner) stepNamed(name plan.Name) *plan.Step {
+// firstStepOfKind returns the first step of a kind with actions, or nil if there is none.
+func (r *runner) firstStepOfKind(name plan.StepKind) *plan.Step {
 	i := slices.IndexFunc(r.Plan.Steps, func(s plan.Step) bool { return s.Name == name && len(s.Actions) > 0 })
 	if i < 0 {
 		return nil
@@ -37,8 +37,8 @@ func (r *runner) stepNamed(name plan.Name) *plan.Step {
 	return &r.Plan.Steps[i]
 }
 
-// unfinishedDetach returns the step that keeps OLM from being started: a detach that has begun and
-// is not done. It returns nil if there is none.
+// unfinishedDetach returns the detach step that has begun and is not done, or nil if there is none.
+// OLM must not be started before this step is done.
 func (r *runner) unfinishedDetach() *plan.Step {
 	i := slices.IndexFunc(r.Plan.Steps, func(s plan.Step) bool {
 		return s.Name == plan.Detach && r.Journal.HasBegun(s.Number) && !r.Journal.HasEnded(s.Number)
@@ -54,13 +54,13 @@ func (r *runner) limitDowntime(ctx context.Context) error {
 	if _, current := r.Journal.downtime(r.Plan, r.Clock.Now()); r.MaxDowntime == 0 || r.DryRun || current <= r.MaxDowntime {
 		return nil
 	}
-	return r.releaseOLM(ctx)
+	return r.startOLMEarly(ctx)
 }
 
-// releaseOLM starts OLM before its step, unless a detach is unfinished. The journal then has the
-// actions of the step that starts OLM, but not that it is done.
-func (r *runner) releaseOLM(ctx context.Context) error {
-	start := r.stepNamed(plan.Start)
+// startOLMEarly starts OLM before its step, unless a detach is unfinished. The journal then has entries
+// for the actions of the step that starts OLM, but none for the end of that step.
+func (r *runner) startOLMEarly(ctx context.Context) error {
+	start := r.firstStepOfKind(plan.Start)
 	if start == nil || len(r.Journal.Stopped(r.Plan)) == 0 {
 		return nil
 	}
@@ -80,10 +80,10 @@ func (r *runner) releaseOLM(ctx context.Context) error {
 	return nil
 }
 
-// stopAgain repeats the step that stops OLM before a step that needs this if OLM is running, because
-// its downtime was limited or because a user started it.
-func (r *runner) stopAgain(ctx context.Context, s plan.Step) error {
-	stop := r.stepNamed(plan.Stop)
+// stopOLMAgain repeats the step that stops OLM if step s requires a stopped OLM, but OLM is
+// running: its downtime was limited, or a user started it.
+func (r *runner) stopOLMAgain(ctx context.Context, s plan.Step) error {
+	stop := r.firstStepOfKind(plan.Stop)
 	needed := slices.ContainsFunc(s.Before, func(c plan.Check) bool { return c.Check == plan.IsStopped })
 	if !needed || r.Plan.Mode != plan.Stopped || stop == nil || r.DryRun || r.Only != 0 || !r.Journal.HasEnded(stop.Number) {
 		return nil

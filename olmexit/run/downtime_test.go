@@ -40,14 +40,14 @@ func newFleetScene(t testing.TB) *scene {
 		switch step.Name {
 		case plan.Backup:
 			steps = append(steps, plan.Step{Name: plan.Backup, Namespace: "db", Title: "back up", Actions: []plan.Action{
-				{Do: plan.Keep, Object: sub, UID: "u-sub-db"}, {Do: plan.Keep, Object: csv, UID: "u-csv-db"}, {Do: plan.Keep, Object: deploy, UID: "u-deploy-db"},
+				{Do: plan.Save, Object: sub, UID: "u-sub-db"}, {Do: plan.Save, Object: csv, UID: "u-csv-db"}, {Do: plan.Save, Object: deploy, UID: "u-deploy-db"},
 			}})
 		case plan.Tree:
 			steps = append(steps, plan.Step{Name: plan.Detach, Namespace: "db", Title: "detach", Before: []plan.Check{{Check: plan.Succeeded}, {Check: plan.IsStopped}}, Actions: []plan.Action{
 				{Do: plan.Orphan, Object: sub, UID: "u-sub-db"},
 				{Do: plan.Unfinalize, Object: csv, UID: "u-csv-db", Finalizer: cleanup},
 				{Do: plan.Orphan, Object: csv, UID: "u-csv-db"},
-			}, After: []plan.Check{{Check: plan.Gone}, {Check: plan.NoOwner}, {Check: plan.SameUID}}}, plan.Step{Name: plan.Tree, Namespace: "db", Title: "tree", Actions: []plan.Action{
+			}, After: []plan.Check{{Check: plan.Deleted}, {Check: plan.NoOwner}, {Check: plan.SameUID}}}, plan.Step{Name: plan.Tree, Namespace: "db", Title: "tree", Actions: []plan.Action{
 				{Do: plan.Apply, Object: deploy, UID: "u-deploy-db", Force: true},
 			}, After: []plan.Check{{Check: plan.IsReady, Objects: []k8s.Ref{deploy}}, {Check: plan.SameUID}, {Check: plan.NoRestart}}})
 		default:
@@ -80,8 +80,8 @@ func TestOneStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *n != 1 || res.Down <= 0 || res.Down > 30_000 {
-		t.Errorf("OLM was started %d times, after %d ms", *n, res.Down)
+	if *n != 1 || res.Downtime <= 0 || res.Downtime > 30_000 {
+		t.Errorf("OLM was started %d times, after %d ms", *n, res.Downtime)
 	}
 }
 
@@ -100,8 +100,8 @@ func TestDowntimeIsLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *n != 2 || res.Down > 75_000 {
-		t.Errorf("OLM was started %d times, after %d ms", *n, res.Down)
+	if *n != 2 || res.Downtime > 75_000 {
+		t.Errorf("OLM was started %d times, after %d ms", *n, res.Downtime)
 	}
 	for _, at := range []k8s.Ref{deploy, ref("apps/v1", "Deployment", "db", "etcd")} {
 		if s.cluster.Object(at) == nil {

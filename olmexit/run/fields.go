@@ -9,19 +9,19 @@ import (
 	"github.com/quayside/quayside/olmexit/plan"
 )
 
-// isTakenOver reports whether OLM no longer manages any field of an object. It returns an error for
+// isTransferred reports whether OLM no longer manages any field of an object. It returns an error for
 // CRDs and APIServices, whose CA certificate is one of OLM's fields.
-func isTakenOver(a *action, live k8s.Object) (bool, error) {
+func isTransferred(a *action, live k8s.Object) (bool, error) {
 	if k8s.IsCRD(live) || live.Is("apiregistration.k8s.io", "APIService") {
 		return false, a.changedf("must not change owner: its CA certificate would be lost")
 	}
 	return isMetadataDone(a, live)
 }
 
-// takeOver transfers the ownership of OLM's fields to the plan's field manager, as if that manager
-// had applied them. The next apply then removes the fields that are not in the tree. Only
+// transferOwnership transfers the ownership of OLM's fields to the plan's field manager, as if that
+// manager had applied them. The next apply then removes the fields that are not in the tree. Only
 // managedFields is changed.
-func takeOver(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
+func transferOwnership(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: []cluster.Operation{
 		{Op: "test", Path: "/metadata/resourceVersion", Value: k8s.Text(live, "metadata", "resourceVersion")},
 		{Op: "replace", Path: "/metadata/managedFields", Value: transferFields(k8s.List(live, "metadata", "managedFields"), a.Plan.Manager, live.APIVersion())},
@@ -40,7 +40,7 @@ func transferFields(entries []any, manager, apiVersion string) []any {
 			out = append(out, v)
 			continue
 		}
-		fields = mergeMaps(fields, k8s.Map(e, "fieldsV1"))
+		fields = mergeFieldSets(fields, k8s.Map(e, "fieldsV1"))
 		newest = max(newest, k8s.Text(e, "time"))
 	}
 	entry := map[string]any{"manager": manager, "operation": "Apply", "apiVersion": apiVersion, "fieldsType": "FieldsV1", "fieldsV1": fields}
@@ -50,14 +50,14 @@ func transferFields(entries []any, manager, apiVersion string) []any {
 	return append(out, entry)
 }
 
-// mergeMaps merges two field sets in the format fieldsV1, which maps each field to the set of
+// mergeFieldSets merges two field sets in the format fieldsV1, which maps each field to the set of
 // fields below it.
-func mergeMaps(a, b map[string]any) map[string]any {
+func mergeFieldSets(a, b map[string]any) map[string]any {
 	out := k8s.Copy(a)
 	for k, v := range b {
 		below, _ := v.(map[string]any)
 		have, _ := out[k].(map[string]any)
-		out[k] = mergeMaps(have, below)
+		out[k] = mergeFieldSets(have, below)
 	}
 	if out == nil {
 		return map[string]any{}

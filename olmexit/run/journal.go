@@ -49,9 +49,9 @@ type Outcome string
 const (
 	Created Outcome = "created"
 	Changed Outcome = "changed"
-	Gone    Outcome = "deleted"
+	Deleted Outcome = "deleted"
 	Already Outcome = "unchanged" // the action was already done
-	Kept    Outcome = "saved"     // the object is in the backup
+	Saved   Outcome = "saved"     // the object is in the backup
 	ByHand  Outcome = "by-hand"   // confirmed by a person
 )
 
@@ -236,9 +236,9 @@ func (j *Journal) Evidence(namespace string) (*verify.Evidence, error) {
 	return verify.Parse(name, data)
 }
 
-// Before returns the evidence of all namespaces of a plan, by namespace. Namespaces without
+// AllEvidence returns the evidence of all namespaces of a plan, by namespace. Namespaces without
 // evidence are omitted.
-func (j *Journal) Before(p *plan.Plan) (map[string]*verify.Evidence, error) {
+func (j *Journal) AllEvidence(p *plan.Plan) (map[string]*verify.Evidence, error) {
 	out := map[string]*verify.Evidence{}
 	for _, s := range p.Steps {
 		if s.Namespace == "" || out[s.Namespace] != nil {
@@ -280,7 +280,7 @@ func (j *Journal) Backup(ref k8s.Ref) (k8s.Object, error) {
 	}
 	digest := model.DigestOf(data)
 	if !slices.ContainsFunc(j.entries, func(e Entry) bool {
-		return e.Do == plan.Keep && e.Object != nil && *e.Object == ref && e.Digest == string(digest)
+		return e.Do == plan.Save && e.Object != nil && *e.Object == ref && e.Digest == string(digest)
 	}) {
 		return nil, fmt.Errorf("%s: the backup was altered: the journal has no digest %s of %s", name, digest.Short(), ref)
 	}

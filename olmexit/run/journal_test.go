@@ -18,10 +18,10 @@ func TestJournalOnDisk(t *testing.T) {
 	s, dir := newScene(t), filepath.Join(t.TempDir(), "plan.journal")
 	secret := ref("v1", "Secret", "ops", "etcd-cert")
 	s.cluster.Put(k8s.With(made("v1", "Secret", "ops", "etcd-cert", "u-secret", nil), any("c2VjcmV0"), "data", "password"))
-	s.plan.Steps[0].Actions = append(s.plan.Steps[0].Actions, plan.Action{Do: plan.Keep, Object: secret, UID: "u-secret"})
+	s.plan.Steps[0].Actions = append(s.plan.Steps[0].Actions, plan.Action{Do: plan.Save, Object: secret, UID: "u-secret"})
 	again := func(only int) *run.Journal {
 		t.Helper()
-		j, err := run.OpenJournal(run.Dir(dir), s.plan)
+		j, err := run.OpenJournal(run.JournalDir(dir), s.plan)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func TestJournalOnDisk(t *testing.T) {
 		if err := os.WriteFile(log, whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := run.OpenJournal(run.Dir(dir), s.plan); err != nil {
+		if _, err := run.OpenJournal(run.JournalDir(dir), s.plan); err != nil {
 			t.Fatalf("cut after %d bytes: %v", cut, err)
 		}
 	}
@@ -52,19 +52,19 @@ func TestJournalOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	again(0)
-	if j, err = run.OpenJournal(run.Dir(dir), s.plan); err != nil || !j.HasEnded(1) || !j.HasEnded(9) {
+	if j, err = run.OpenJournal(run.JournalDir(dir), s.plan); err != nil || !j.HasEnded(1) || !j.HasEnded(9) {
 		t.Error(err)
 	}
 	if err := os.WriteFile(log, []byte(strings.Replace(string(whole), `"schema":2`, `"schema":3`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := run.OpenJournal(run.Dir(dir), s.plan); err == nil || !strings.Contains(err.Error(), "the journal has schema 3; this version supports 2") {
+	if _, err := run.OpenJournal(run.JournalDir(dir), s.plan); err == nil || !strings.Contains(err.Error(), "the journal has schema 3; this version supports 2") {
 		t.Errorf("of another schema: %v", err)
 	}
 	if err := os.WriteFile(log, append([]byte("{}x\n"), whole...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := run.OpenJournal(run.Dir(dir), s.plan); err == nil || !strings.Contains(err.Error(), "log.jsonl:1: not a journal entry") {
+	if _, err := run.OpenJournal(run.JournalDir(dir), s.plan); err == nil || !strings.Contains(err.Error(), "log.jsonl:1: not a journal entry") {
 		t.Error(err)
 	}
 }

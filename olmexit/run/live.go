@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// Live returns a Cluster that sends its requests through a client.
-func Live(c *cluster.Client) Cluster { return liveCluster{cluster.NewWriter(c, Manager)} }
+// NewLiveCluster returns a Cluster that sends its requests through a client.
+func NewLiveCluster(c *cluster.Client) Cluster { return liveCluster{cluster.NewWriter(c, Manager)} }
 
 type liveCluster struct{ *cluster.Writer }
 

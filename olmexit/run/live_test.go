@@ -31,7 +31,7 @@ func writer(t testing.TB, kubeconfig string) run.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return run.Live(c)
+	return run.NewLiveCluster(c)
 }
 
 func configMap(name, value string) k8s.Object {

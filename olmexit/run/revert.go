@@ -15,68 +15,68 @@ import (
 
 // The names of the directory for the return to OLM, and of the plan file in it.
 const (
-	backDir  = "back/"
-	backName = "plan.yaml"
+	revertDir      = "back/"
+	revertPlanName = "plan.yaml"
 )
 
-// directoryBelow is a subdirectory of a journal's directory.
-type directoryBelow struct {
+// subdirectory is a subdirectory of a journal's directory.
+type subdirectory struct {
 	Files
 	dir string
 }
 
-func (b directoryBelow) Read(name string) ([]byte, error)     { return b.Files.Read(b.dir + name) }
-func (b directoryBelow) Write(name string, data []byte) error { return b.Files.Write(b.dir+name, data) }
+func (b subdirectory) Read(name string) ([]byte, error)     { return b.Files.Read(b.dir + name) }
+func (b subdirectory) Write(name string, data []byte) error { return b.Files.Write(b.dir+name, data) }
 
-func (b directoryBelow) Append(name string, data []byte) error {
+func (b subdirectory) Append(name string, data []byte) error {
 	return b.Files.Append(b.dir+name, data)
 }
 
-// PlanReturn derives the plan for the return to OLM from the executed part of p, and opens the
-// journal of the return. Once that journal has entries, PlanReturn uses the saved plan instead of
+// PlanRevert derives the plan for the return to OLM from the executed part of p, and opens the
+// journal of the return. Once that journal has entries, PlanRevert uses the saved plan instead of
 // the derived one. If the journal of p does not record the UID of a created object, because the
-// response was lost, the UID is read from the cluster. PlanReturn writes nothing.
-func (j *Journal) PlanReturn(ctx context.Context, c Cluster, p *plan.Plan) (*plan.Return, *Journal, error) {
+// response was lost, the UID is read from the cluster. PlanRevert writes nothing.
+func (j *Journal) PlanRevert(ctx context.Context, c Cluster, p *plan.Plan) (*plan.Revert, *Journal, error) {
 	in, err := j.executedActions(ctx, c, p)
 	if err != nil {
 		return nil, nil, err
 	}
-	way := plan.MakeReturn(*in)
-	files := directoryBelow{j.files, backDir}
+	rev := plan.MakeRevert(*in)
+	files := subdirectory{j.files, revertDir}
 	begun, err := files.Read(logName)
 	if err != nil {
 		return nil, nil, err
 	}
 	if begun != nil {
-		text, err := files.Read(backName)
+		text, err := files.Read(revertPlanName)
 		if err == nil {
-			way.Plan, err = plan.Parse(backDir+backName, text)
+			rev.Plan, err = plan.Parse(revertDir+revertPlanName, text)
 		}
 		if err == nil {
-			err = p.CheckReturn(way.Plan)
+			err = p.CheckRevert(rev.Plan)
 		}
 		if err != nil {
 			return nil, nil, err
 		}
 	}
-	log, err := OpenJournal(files, way.Plan)
-	return way, log, err
+	log, err := OpenJournal(files, rev.Plan)
+	return rev, log, err
 }
 
-// SaveReturn saves a plan to return to OLM before it is executed.
-func (j *Journal) SaveReturn(way *plan.Return) error {
-	return j.files.Write(backDir+backName, plan.Format(way.Plan))
+// SaveRevert saves a plan to return to OLM before it is executed.
+func (j *Journal) SaveRevert(rev *plan.Revert) error {
+	return j.files.Write(revertDir+revertPlanName, plan.Format(rev.Plan))
 }
 
-// IsReturning reports whether the return to OLM has begun.
-func (j *Journal) IsReturning() (bool, error) {
-	data, err := j.files.Read(backDir + logName)
+// IsReverting reports whether the return to OLM has begun.
+func (j *Journal) IsReverting() (bool, error) {
+	data, err := j.files.Read(revertDir + logName)
 	return data != nil, err
 }
 
 // executedActions returns the executed part of a plan, with the backups.
-func (j *Journal) executedActions(ctx context.Context, c Cluster, p *plan.Plan) (*plan.ReturnInput, error) {
-	in := &plan.ReturnInput{Plan: p, Before: map[k8s.Ref]k8s.Object{}, Stopped: len(j.Stopped(p)) > 0}
+func (j *Journal) executedActions(ctx context.Context, c Cluster, p *plan.Plan) (*plan.RevertInput, error) {
+	in := &plan.RevertInput{Plan: p, Before: map[k8s.Ref]k8s.Object{}, Stopped: len(j.Stopped(p)) > 0}
 	for _, s := range p.Steps {
 		for i, a := range s.Actions {
 			before, err := j.Backup(a.Object)
@@ -92,7 +92,7 @@ func (j *Journal) executedActions(ctx context.Context, c Cluster, p *plan.Plan) 
 			}
 			d := plan.ExecutedAction{Step: s.Number, Action: i + 1}
 			if a.Do == plan.Apply && first.UID == "" {
-				if d.Made, err = j.createdUID(ctx, c, p, s.Number, i+1); err != nil {
+				if d.CreatedUID, err = j.createdUID(ctx, c, p, s.Number, i+1); err != nil {
 					return nil, err
 				}
 			}
@@ -115,9 +115,10 @@ func (j *Journal) createdUID(ctx context.Context, c Cluster, p *plan.Plan, step,
 	return k8s.Text(live, "metadata", "uid"), nil
 }
 
-// pendingPlans returns a sentence with the InstallPlans to approve in a step that returns operators to
-// OLM: those that install only its versions. OLM creates them within seconds.
-func (r *runner) pendingPlans(ctx context.Context, s plan.Step) (string, error) {
+// approvalCommands returns a sentence with the commands that approve the InstallPlans of an Approve
+// step: those that install only versions in its postconditions. OLM creates them within seconds.
+// For other steps it returns "".
+func (r *runner) approvalCommands(ctx context.Context, s plan.Step) (string, error) {
 	if s.Name != plan.Approve {
 		return "", nil
 	}
@@ -127,7 +128,7 @@ func (r *runner) pendingPlans(ctx context.Context, s plan.Step) (string, error) 
 			versions = append(versions, ref.Name)
 		}
 	}
-	for begun := r.Clock.Now(); r.Clock.Now().Sub(begun) <= soon; {
+	for begun := r.Clock.Now(); r.Clock.Now().Sub(begun) <= defaultTimeout; {
 		found, err := r.Cluster.List(ctx, snapshot.OLM+"/v1alpha1", "InstallPlan", s.Namespace, "")
 		if err != nil {
 			return "", err
@@ -178,28 +179,28 @@ func isRestored(a *action, live k8s.Object) (bool, error) {
 	case before == nil:
 		return false, a.changedf("has no backup: compare it with its bundle")
 	}
-	handed := k8s.Equal(a.asBefore(live), live) && !plan.HasNewManager(live, before, a.writers()...) && !plan.TakenFromOLM(live, before)
-	return handed, a.checkSame(live)
+	restored := k8s.Equal(a.restoredObject(live), live) && !plan.HasNewManager(live, before, a.writers()...) && !plan.HasLostOLMManager(live, before)
+	return restored, a.checkSame(live)
 }
 
 // writers returns the field managers of the adoption. A restore removes the entries that they
 // added to managedFields.
 func (a *action) writers() []string { return []string{a.Plan.Manager, Manager} }
 
-func (a *action) asBefore(live k8s.Object) k8s.Object {
-	return plan.Restored(live, a.rendered[a.Object.Key()], a.writers()...)
+func (a *action) restoredObject(live k8s.Object) k8s.Object {
+	return plan.RestoreValues(live, a.rendered[a.Object.Key()], a.writers()...)
 }
 
 // restore restores the earlier values of an object. A second patch then restores managedFields,
 // because the first one makes this program the manager of the restored fields.
 func restore(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
-	if ops := replaceOperations(live, a.asBefore(live)); len(ops) > 0 {
+	if ops := replaceOperations(live, a.restoredObject(live)); len(ops) > 0 {
 		var err error
 		if live, err = a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: append(testVersion(live), ops...)}, a.DryRun); err != nil || a.DryRun {
 			return live, err
 		}
 	}
-	managed := plan.Managed(live, a.rendered[a.Object.Key()], a.writers()...)
+	managed := plan.RestoreManagedFields(live, a.rendered[a.Object.Key()], a.writers()...)
 	if len(managed) == 0 {
 		managed = []any{map[string]any{}} // the API server clears managedFields for this value
 	}

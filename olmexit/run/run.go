@@ -56,17 +56,17 @@ type Prompter interface {
 
 // Result is the result of a run for every step of a plan.
 type Result struct {
-	Steps   []StepResult `json:"steps" doc:"Result of each step, in order."`
-	Stopped []k8s.Ref    `json:"stopped" doc:"OLM's controllers that the plan has stopped and not started again yet."`
-	Ways    []Way        `json:"ways" form:"enum=continue|skip|revert|new-plan" doc:"Ways to go on if the run ended early. continue: repeat the command, after a cause outside of the plan is fixed; skip: repeat it with --skip and a reason; revert: return to OLM; new-plan: make a new plan, because no step has begun."`
-	Down    int64        `json:"olmDowntime,omitempty" doc:"Milliseconds for which the plan has stopped OLM so far."`
-	Error   string       `json:"error,omitempty" doc:"Reason why the run ended early."`
+	Steps    []StepResult `json:"steps" doc:"Result of each step, in order."`
+	Stopped  []k8s.Ref    `json:"stopped" doc:"OLM's controllers that the plan has stopped and not started again yet."`
+	Ways     []Way        `json:"ways" form:"enum=continue|skip|revert|new-plan" doc:"Ways to go on if the run ended early. continue: repeat the command, after a cause outside of the plan is fixed; skip: repeat it with --skip and a reason; revert: return to OLM; new-plan: make a new plan, because no step has begun."`
+	Downtime int64        `json:"olmDowntime,omitempty" doc:"Milliseconds for which the plan has stopped OLM so far."`
+	Error    string       `json:"error,omitempty" doc:"Reason why the run ended early."`
 }
 
 // StepResult is the result of a step.
 type StepResult struct {
 	Number    int              `json:"number" doc:"As in the plan."`
-	Name      plan.Name        `json:"name" doc:"Kind of step."`
+	Name      plan.StepKind    `json:"name" doc:"Kind of step."`
 	Namespace string           `json:"namespace,omitempty" doc:"Namespace of the step. Absent if the step is for the whole cluster."`
 	State     State            `json:"state" form:"enum=done|already-done|dry-run|waiting|failed|pending" doc:"done: now; already-done: by an earlier run; dry-run: by the API server, which stored nothing; waiting: waits for confirmation; failed: stopped; pending: not reached."`
 	Actions   []ActionResult   `json:"actions,omitempty" doc:"Actions of this run, in order."`
@@ -78,12 +78,12 @@ type State string
 
 // The states of steps.
 const (
-	Done    State = "done"
-	Before  State = "already-done"
-	Tried   State = "dry-run"
-	Waiting State = "waiting"
-	Broken  State = "failed"
-	Pending State = "pending"
+	Done        State = "done"
+	AlreadyDone State = "already-done"
+	DryRun      State = "dry-run"
+	Waiting     State = "waiting"
+	StepFailed  State = "failed"
+	Pending     State = "pending"
 )
 
 // ActionResult is the result of an action.
@@ -108,19 +108,19 @@ func Run(ctx context.Context, in Input) (*Result, error) {
 	for _, s := range in.Plan.Steps {
 		state := Pending
 		if in.Journal.HasEnded(s.Number) {
-			state = Before
+			state = AlreadyDone
 		}
 		r.result.Steps = append(r.result.Steps, StepResult{Number: s.Number, Name: s.Name, Namespace: s.Namespace, State: state})
 	}
 	err := r.run(ctx)
-	var step *StepError // another error is of a plan or a journal that do not fit the cluster
+	var step *StepError // other errors mean that the plan or the journal does not match the cluster
 	if errors.As(err, &step) && in.MaxDowntime > 0 && in.Only == 0 && !in.DryRun {
-		if held := r.releaseOLM(context.WithoutCancel(ctx)); held != nil {
-			err = errors.Join(err, held)
+		if startErr := r.startOLMEarly(context.WithoutCancel(ctx)); startErr != nil {
+			err = errors.Join(err, startErr)
 		}
 	}
 	down, _ := in.Journal.downtime(in.Plan, in.Clock.Now())
-	r.result.Down = down.Milliseconds()
+	r.result.Downtime = down.Milliseconds()
 	r.result.Stopped = append(r.result.Stopped, in.Journal.Stopped(in.Plan)...)
 	if err != nil {
 		r.result.Error = err.Error()
@@ -135,7 +135,7 @@ type runner struct {
 	before      map[string]*verify.Evidence // by namespace
 	result      *Result
 	reportedOLM bool // whether it was reported that OLM stays stopped
-	first       int  // number of the first step of this run
+	firstStep   int  // number of the first step of this run
 }
 
 func (r *runner) run(ctx context.Context) error {
@@ -177,10 +177,10 @@ func (r *runner) run(ctx context.Context) error {
 				}
 			}
 		}
-		if err := r.stopAgain(ctx, s); err != nil {
+		if err := r.stopOLMAgain(ctx, s); err != nil {
 			return err
 		}
-		r.first = cmp.Or(r.first, s.Number)
+		r.firstStep = cmp.Or(r.firstStep, s.Number)
 		if err := r.runStep(ctx, s, &r.result.Steps[i]); err != nil {
 			return err
 		}
@@ -204,7 +204,7 @@ func isBlocking(s plan.Step) bool {
 	return s.Manual == "" || s.Name != plan.Certificates && s.Name != plan.Uninstall
 }
 
-// runStep executes one runStep.
+// runStep executes one step, and records a failure in the result and the journal.
 func (r *runner) runStep(ctx context.Context, s plan.Step, out *StepResult) error {
 	err := r.executeStep(ctx, s, out)
 	var failed *StepError
@@ -217,7 +217,7 @@ func (r *runner) runStep(ctx context.Context, s plan.Step, out *StepResult) erro
 		err = &StepError{Step: s, Err: err}
 	}
 	if out.State != Waiting {
-		out.State = Broken
+		out.State = StepFailed
 	}
 	if !r.DryRun && r.Journal.HasBegun(s.Number) {
 		if lost := r.recordEntry(Entry{Event: Failed, Step: s.Number, Message: err.Error()}); lost != nil {
@@ -241,7 +241,7 @@ func (r *runner) executeStep(ctx context.Context, s plan.Step, out *StepResult) 
 		return err
 	}
 	if r.DryRun {
-		return r.try(ctx, s, out)
+		return r.dryRunStep(ctx, s, out)
 	}
 	if _, err := r.loadEvidence(ctx, s.Namespace); err != nil {
 		return err
@@ -257,14 +257,14 @@ func (r *runner) executeStep(ctx context.Context, s plan.Step, out *StepResult) 
 	if err := r.runActions(ctx, s, out); err != nil {
 		return err
 	}
-	if err := r.await(ctx, s); err != nil {
+	if err := r.awaitPostconditions(ctx, s); err != nil {
 		return err
 	}
 	out.State = Done
 	return r.recordEntry(Entry{Event: Ended, Step: s.Number})
 }
 
-// runManualStep asks for a manual step and checks its postconditions.
+// runManualStep asks whether a manual step is done, and checks its postconditions.
 func (r *runner) runManualStep(ctx context.Context, s plan.Step, out *StepResult) error {
 	if r.DryRun {
 		out.State = Waiting
@@ -272,7 +272,7 @@ func (r *runner) runManualStep(ctx context.Context, s plan.Step, out *StepResult
 	}
 	done := slices.Contains(r.Done, s.Number)
 	if !done {
-		plans, err := r.pendingPlans(ctx, s)
+		plans, err := r.approvalCommands(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -292,15 +292,16 @@ func (r *runner) runManualStep(ctx context.Context, s plan.Step, out *StepResult
 	if _, err := r.loadEvidence(ctx, s.Namespace); err != nil {
 		return err
 	}
-	if err := r.await(ctx, s); err != nil {
+	if err := r.awaitPostconditions(ctx, s); err != nil {
 		return err
 	}
 	out.State = Done
 	return r.recordEntry(Entry{Event: Ended, Step: s.Number, Outcome: ByHand})
 }
 
-// loadEvidence returns the state of a namespace that was captured before its first step. Until a step of
-// the namespace has begun, each run captures and saves the state anew. It returns nil for "".
+// loadEvidence returns the state of a namespace that was captured before its first step. Until a
+// step of the namespace has begun, each run captures and saves the state anew. It returns nil for
+// "".
 func (r *runner) loadEvidence(ctx context.Context, namespace string) (*verify.Evidence, error) {
 	if e := r.before[namespace]; e != nil || namespace == "" {
 		return e, nil
@@ -330,7 +331,7 @@ func (r *runner) recordEntry(e Entry) error {
 	return r.Journal.add(e)
 }
 
-// runActions executes the remaining runActions of a step.
+// runActions executes the remaining actions of a step.
 func (r *runner) runActions(ctx context.Context, s plan.Step, out *StepResult) error {
 	again := r.Journal.HasEnded(s.Number)
 	for i := range s.Actions {

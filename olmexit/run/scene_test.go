@@ -185,7 +185,7 @@ func thePlan() *plan.Plan {
 				{Do: plan.Scale, Object: co, UID: "u-co", From: 1, To: 0}, {Do: plan.Scale, Object: oo, UID: "u-oo", From: 1, To: 0},
 			}, After: stopped},
 			{Name: plan.Backup, Title: "back up", Before: append(stopped, plan.Check{Check: plan.SameVersion}), Actions: []plan.Action{
-				{Do: plan.Keep, Object: sub, UID: "u-sub"}, {Do: plan.Keep, Object: csv, UID: "u-csv"}, {Do: plan.Keep, Object: deploy, UID: "u-deploy"},
+				{Do: plan.Save, Object: sub, UID: "u-sub"}, {Do: plan.Save, Object: csv, UID: "u-csv"}, {Do: plan.Save, Object: deploy, UID: "u-deploy"},
 			}},
 			{Name: plan.Detach, Title: "detach", Before: append(stopped, plan.Check{Check: plan.SameVersion}), Actions: []plan.Action{
 				{Do: plan.Unlabel, Object: api, UID: "u-api", Unset: []string{"olm.owner", "olm.owner.kind", "olm.owner.namespace"}},
@@ -193,7 +193,7 @@ func thePlan() *plan.Plan {
 				{Do: plan.Unfinalize, Object: csv, UID: "u-csv", Finalizer: cleanup},
 				{Do: plan.Orphan, Object: csv, UID: "u-csv"},
 				{Do: plan.Orphan, Object: cp, UID: "u-copy"},
-			}, After: append([]plan.Check{{Check: plan.Gone}, {Check: plan.NoOwner}}, kept...)},
+			}, After: append([]plan.Check{{Check: plan.Deleted}, {Check: plan.NoOwner}}, kept...)},
 			{Name: plan.Tree, Title: "apply the tree", Before: stopped, Actions: []plan.Action{
 				{Do: plan.Apply, Object: sa, UID: "u-sa", Force: true}, {Do: plan.Apply, Object: deploy, UID: "u-deploy", Force: true},
 			}, After: kept},
@@ -201,17 +201,17 @@ func thePlan() *plan.Plan {
 				{Do: plan.Scale, Object: oo, UID: "u-oo", From: 0, To: 1}, {Do: plan.Scale, Object: co, UID: "u-co", From: 0, To: 1},
 			}, After: append([]plan.Check{{Check: plan.IsReady, Objects: []k8s.Ref{oo, co}}}, kept...)},
 			{Name: plan.Restart, Title: "restart OLM", Actions: []plan.Action{
-				{Do: plan.Renew, Object: oo, UID: "u-oo"}, {Do: plan.Renew, Object: co, UID: "u-co"},
+				{Do: plan.RestartPods, Object: oo, UID: "u-oo"}, {Do: plan.RestartPods, Object: co, UID: "u-co"},
 			}, After: append([]plan.Check{{Check: plan.IsReady, Objects: []k8s.Ref{oo, co}}}, kept...)},
 			{Name: plan.Fields, Title: "take over fields", Actions: []plan.Action{
-				{Do: plan.TakeOver, Object: deploy, UID: "u-deploy"}, {Do: plan.Apply, Object: deploy, UID: "u-deploy", Force: true},
+				{Do: plan.TransferFields, Object: deploy, UID: "u-deploy"}, {Do: plan.Apply, Object: deploy, UID: "u-deploy", Force: true},
 			}, After: kept},
 			{Name: plan.CleanUp, Title: "clean up", Before: []plan.Check{{Check: plan.Prepared}, {Check: plan.Permissions}}, Actions: []plan.Action{
 				{Do: plan.Delete, Object: oldRole, UID: "u-role"},
 				{Do: plan.Delete, Object: oldBind, UID: "u-binding"},
 				{Do: plan.Delete, Object: cr, UID: "u-cr"},
 				{Do: plan.Unlabel, Object: sa, UID: "u-sa", Unset: []string{component}},
-			}, After: []plan.Check{{Check: plan.Gone}}},
+			}, After: []plan.Check{{Check: plan.Deleted}}},
 			{Name: plan.Certificates, Title: "certificates", Manual: "Upgrade before 2028-07-01."},
 		},
 	}
@@ -230,8 +230,8 @@ func thePlan() *plan.Plan {
 type quiet struct {
 	asked  []int
 	manual bool
-	no     int         // the step that is declined
-	held   []plan.Name // the steps that kept OLM stopped
+	no     int             // the step that is declined
+	held   []plan.StepKind // the steps that kept OLM stopped
 }
 
 func (q *quiet) ConfirmStep(_ context.Context, s plan.Step) (bool, error) {

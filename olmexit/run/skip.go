@@ -21,23 +21,23 @@ const (
 
 // canSkip reports whether a plan can continue although a condition of a step does not hold. It cannot
 // if OLM would act on the operators, or if the plan no longer matches the cluster.
-func canSkip(step plan.Name, c plan.Condition) bool {
-	return c == plan.Gone && step == plan.CleanUp || slices.Contains([]plan.Condition{plan.SameUID, plan.Conversion, plan.Available, plan.Permissions, plan.Prepared, plan.NoRestart, plan.IsReady}, c)
+func canSkip(step plan.StepKind, c plan.Condition) bool {
+	return c == plan.Deleted && step == plan.CleanUp || slices.Contains([]plan.Condition{plan.SameUID, plan.Conversion, plan.Available, plan.Permissions, plan.Prepared, plan.NoRestart, plan.IsReady}, c)
 }
 
 // canSkipChange reports whether an action can be skipped, or can replace an object, if another
 // program or user deleted or recreated the object.
-func canSkipChange(step plan.Name, do plan.Verb) bool {
-	return slices.Contains([]plan.Verb{plan.Keep, plan.Annotate, plan.Apply, plan.TakeOver, plan.Unlabel}, do) && step != plan.Prepare
+func canSkipChange(step plan.StepKind, do plan.Verb) bool {
+	return slices.Contains([]plan.Verb{plan.Save, plan.Annotate, plan.Apply, plan.TransferFields, plan.Unlabel}, do) && step != plan.Prepare
 }
 
-// skip returns the findings that stop the plan. With Input.Skip, those of the first step of this run
-// are recorded as skipped, and stop the plan neither here nor later.
+// skip returns the findings that stop the plan. With Input.Skip, it records the findings of the first
+// step of this run as skipped and returns none; they do not stop later steps either.
 func (r *runner) skip(s plan.Step, c plan.Condition, findings []verify.Finding) ([]verify.Finding, error) {
 	controller := func(f verify.Finding) bool {
 		return slices.ContainsFunc(r.Plan.OLM, func(w plan.Workload) bool { return w.Object == f.Object })
 	}
-	if r.Skip == "" || r.first != s.Number || !canSkip(s.Name, c) || slices.ContainsFunc(findings, controller) {
+	if r.Skip == "" || r.firstStep != s.Number || !canSkip(s.Name, c) || slices.ContainsFunc(findings, controller) {
 		return findings, nil
 	}
 	for _, f := range findings {
@@ -56,9 +56,9 @@ func (j *Journal) isSkipped(f verify.Finding) bool {
 	})
 }
 
-// skipChange continues although another program or user deleted or recreated the object of an action,
-// if that was skipped before or Input.Skip is set. An object of the tree is applied; other actions count
-// as done.
+// skipChange continues although another program or user deleted or recreated the object of an
+// action, if that was skipped before or Input.Skip is set. An object of the tree is applied; other
+// actions count as done.
 func (a *action) skipChange(err error) (settled bool, _ error) {
 	var changed *ChangedError
 	if !errors.As(err, &changed) || !canSkipChange(a.step.Name, a.Do) {
@@ -66,9 +66,9 @@ func (a *action) skipChange(err error) (settled bool, _ error) {
 	}
 	lost := verify.Finding{Code: verify.Lost, Object: a.Object, Message: changed.Error()}
 	other := lost
-	other.Code = verify.OtherUID
+	other.Code = verify.UIDChanged
 	if !a.Journal.isSkipped(lost) && !a.Journal.isSkipped(other) {
-		if a.Skip == "" || a.first != a.step.Number {
+		if a.Skip == "" || a.firstStep != a.step.Number {
 			return false, err
 		}
 		for _, f := range []verify.Finding{lost, other} {
@@ -84,7 +84,7 @@ func (a *action) skipChange(err error) (settled bool, _ error) {
 	return false, nil
 }
 
-// waysToContinue returns the waysToContinue to continue after an error.
+// waysToContinue returns the ways to continue after an error.
 func (r *runner) waysToContinue(err error) []Way {
 	var step *StepError
 	var changed *ChangedError

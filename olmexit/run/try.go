@@ -14,23 +14,23 @@ import (
 // Untried is the outcome of an action that cannot be tried before earlier actions are done.
 const Untried Outcome = "skipped"
 
-// try sends the actions of a step as dry-run requests. It does not check the preconditions, which
-// require that the earlier steps are done.
-func (r *runner) try(ctx context.Context, s plan.Step, out *StepResult) error {
+// dryRunStep sends the actions of a step as dry-run requests. It does not check the preconditions,
+// which require that the earlier steps are done.
+func (r *runner) dryRunStep(ctx context.Context, s plan.Step, out *StepResult) error {
 	for i := range s.Actions {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		a := &action{runner: r, Action: s.Actions[i], step: s, number: i + 1}
 		a.sent = r.Journal.lastEntry(s.Number, a.number, Intends) != nil
-		tried, err := a.dryRun(ctx)
+		result, err := a.dryRun(ctx)
 		if err != nil {
 			return &StepError{Step: s, Err: err}
 		}
-		out.Actions = append(out.Actions, tried)
-		r.Prompter.ReportAction(s, tried)
+		out.Actions = append(out.Actions, result)
+		r.Prompter.ReportAction(s, result)
 	}
-	out.State = Tried
+	out.State = DryRun
 	return nil
 }
 
@@ -44,7 +44,7 @@ func (a *action) dryRun(ctx context.Context) (ActionResult, error) {
 	if err != nil {
 		return out, err
 	}
-	settled, err := v.settled(a, live)
+	settled, err := v.isSettled(a, live)
 	switch {
 	case live == nil && a.hasEarlierApply(a.Object):
 		out.Outcome = Untried
@@ -56,7 +56,7 @@ func (a *action) dryRun(ctx context.Context) (ActionResult, error) {
 		return out, nil
 	}
 	after, err := v.send(ctx, a, live)
-	if apierrors.IsNotFound(err) && a.needsEarlier() {
+	if apierrors.IsNotFound(err) && a.dependsOnEarlierApply() {
 		out.Outcome = Untried
 		return out, nil
 	}
@@ -88,9 +88,9 @@ func (a *action) hasEarlierApply(ref k8s.Ref) bool {
 	return false
 }
 
-// needsEarlier reports whether an earlier action of the plan applies the Namespace of the object
-// or the CRD of its kind.
-func (a *action) needsEarlier() bool {
+// dependsOnEarlierApply reports whether an earlier action of the plan applies the Namespace of the
+// object or the CRD of its kind.
+func (a *action) dependsOnEarlierApply() bool {
 	if a.hasEarlierApply(k8s.Ref{APIVersion: "v1", Kind: "Namespace", Name: a.Object.Namespace}) {
 		return true
 	}

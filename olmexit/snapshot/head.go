@@ -102,8 +102,8 @@ func forEachMember(dec *jsontext.Decoder, do func(key string) error) error {
 	return err
 }
 
-// forEachElement calls do for each element of the next list. do must read the element. Other
-// values are skipped.
+// forEachElement calls do for each element of the next list. do must read the element. It skips a
+// value that is not a list.
 func forEachElement(dec *jsontext.Decoder, do func() error) error {
 	if dec.PeekKind() != '[' {
 		return dec.SkipValue()
@@ -120,7 +120,7 @@ func forEachElement(dec *jsontext.Decoder, do func() error) error {
 	return err
 }
 
-// decodeText reads the next value; into is unchanged if it is not a string.
+// decodeText reads the next value into into, which is unchanged if the value is not a string.
 func decodeText(dec *jsontext.Decoder, into *string) error {
 	if dec.PeekKind() != '"' {
 		return dec.SkipValue()

@@ -55,9 +55,9 @@ func snapshotKinds() []kindSelector {
 	}
 }
 
-// Live reads the objects of a live cluster. Kinds that are not served are omitted. Kinds that
-// cannot be read are listed in Unread. The error is one of [cluster.Client.Read] or a diag.List.
-func Live(ctx context.Context, c *cluster.Client, opt Options) (*Snapshot, error) {
+// ReadLive reads the objects of a live cluster. Kinds that are not served are omitted. Kinds that
+// cannot be read are listed in Unread. The error is one of [cluster.Client.ListAll] or a diag.List.
+func ReadLive(ctx context.Context, c *cluster.Client, opt Options) (*Snapshot, error) {
 	b := newBuilder(opt)
 	if err := b.readKinds(ctx, c, snapshotKinds()); err != nil {
 		return nil, err

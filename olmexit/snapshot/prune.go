@@ -114,7 +114,7 @@ type pruner struct {
 	out []byte
 }
 
-// writeName writes the writeName of a member.
+// writeName writes the name of a member.
 func (p *pruner) writeName(key string) {
 	p.writeComma()
 	p.quote(key)
@@ -125,7 +125,7 @@ func (p *pruner) quote(s string) {
 	p.out, _ = jsontext.AppendQuote(p.out, s) // it was valid in the input
 }
 
-// writeComma writes a writeComma unless the next value is the first of its object or list.
+// writeComma writes a comma unless the next value is the first of its object or list.
 func (p *pruner) writeComma() {
 	switch p.out[len(p.out)-1] {
 	case '{', '[':
@@ -134,7 +134,7 @@ func (p *pruner) writeComma() {
 	}
 }
 
-// pruneMember copies a pruneMember whose name was already read, filtered by c.
+// pruneMember copies a member whose name was already read, filtered by c.
 func (p *pruner) pruneMember(key string, c *fieldFilter) error {
 	inner, kept := c.field(key)
 	if !kept {

@@ -192,8 +192,8 @@ func (l *listReader) readItems(file string, dec *jsontext.Decoder, src *source) 
 	return err
 }
 
-// readItem adds one readItem. For an readItem without a kind, the list's kind must already be known: the API
-// server omits the kind of items, and writes that of the list first.
+// readItem adds one item of a list. For an item without a kind, the list's kind must already be known:
+// the API server omits the kind of items, and writes that of the list first.
 func (l *listReader) readItem(raw []byte, at diag.Pos) {
 	h, ok := l.headOf(raw, at)
 	switch {
@@ -313,7 +313,7 @@ type source struct {
 	read   int64
 	breaks []int64 // offsets of line breaks after the last offset passed to skipTo
 	line   int     // number of line breaks before that offset
-	start  int64   // offset of the start of its line
+	start  int64   // offset of the start of the line at that offset
 }
 
 // Read implements io.Reader.

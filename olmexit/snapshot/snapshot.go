@@ -7,7 +7,7 @@
 // contents of Secrets except public certificates, and everything but the head of copied
 // ClusterServiceVersions.
 //
-// Start from [Load], [Read], [Live] and [Snapshot].
+// Start from [Load], [Read], [ReadLive] and [Snapshot].
 package snapshot
 
 import (

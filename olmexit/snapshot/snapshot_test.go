@@ -306,7 +306,7 @@ func TestLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := snapshot.Live(t.Context(), c, snapshot.Options{})
+	s, err := snapshot.ReadLive(t.Context(), c, snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -186,11 +186,11 @@ func (s *Snapshot) CatalogSources() []CatalogSource {
 	})
 }
 
-// view returns the result of the function of for each object of a kind.
-func view[T any](s *Snapshot, group, kind string, of func(*Object) T) []T {
+// view returns the results of convert for the objects of a kind.
+func view[T any](s *Snapshot, group, kind string, convert func(*Object) T) []T {
 	var out []T
 	for _, o := range s.Kind(group, kind) {
-		out = append(out, of(o))
+		out = append(out, convert(o))
 	}
 	return out
 }

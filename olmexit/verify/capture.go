@@ -144,13 +144,13 @@ func (e *Evidence) populate(namespace string, sets, all []k8s.Object) {
 			continue
 		}
 		for _, set := range sets {
-			if ownedBy(set, o.UID) {
+			if isOwnedBy(set, o.UID) {
 				o.Pods.ReplicaSets = append(o.Pods.ReplicaSets, k8s.Text(set, "metadata", "uid"))
 			}
 		}
 		slices.Sort(o.Pods.ReplicaSets)
 		for _, pod := range all {
-			if slices.ContainsFunc(o.Pods.ReplicaSets, func(uid string) bool { return ownedBy(pod, uid) }) {
+			if slices.ContainsFunc(o.Pods.ReplicaSets, func(uid string) bool { return isOwnedBy(pod, uid) }) {
 				o.Pods.count(pod)
 			}
 		}
@@ -168,7 +168,7 @@ func (p *Pods) count(pod k8s.Object) {
 	p.Restarts[k8s.Text(pod, "metadata", "uid")] = n
 }
 
-func ownedBy(o k8s.Object, uid string) bool {
+func isOwnedBy(o k8s.Object, uid string) bool {
 	return slices.ContainsFunc(k8s.Items(o, "metadata", "ownerReferences"), func(w map[string]any) bool { return k8s.Text(w, "uid") == uid })
 }
 

@@ -17,7 +17,7 @@ import (
 // ChangedHint is the remedy for changes after the plan.
 const ChangedHint = "\thint: undo the change in the cluster; or make it in the workspace, too, and run 'quayside resolve', 'quayside adopt inspect --record', 'quayside render' and 'quayside adopt plan' with another --file"
 
-// DescribeChanges returns a text with the findings of ChangedState and the remedy.
+// DescribeChanges returns a text with the findings of FindChanges and the remedy.
 func DescribeChanges(found []Finding) string {
 	text := "the cluster has changed since the plan was made:"
 	for _, f := range found {
@@ -26,10 +26,10 @@ func DescribeChanges(found []Finding) string {
 	return text + "\n" + ChangedHint
 }
 
-// ChangedState returns the differences of OLM's declarations and of the pod templates in namespaces
-// from their state in the plan: each field with its previous and its current value. It includes the
-// catalogs, which can be in other namespaces.
-func ChangedState(ctx context.Context, r Reader, p *plan.Plan, namespaces ...string) ([]Finding, error) {
+// FindChanges returns a finding for each field of OLM's declarations and of the pod templates in these
+// namespaces that differs from the plan, with both values. It includes the catalogs, which can be in
+// other namespaces.
+func FindChanges(ctx context.Context, r Reader, p *plan.Plan, namespaces ...string) ([]Finding, error) {
 	states := slices.DeleteFunc(slices.Clone(p.State), func(s plan.State) bool {
 		return s.Object.Kind != "CatalogSource" && !slices.Contains(namespaces, s.Object.Namespace)
 	})
@@ -41,38 +41,38 @@ func ChangedState(ctx context.Context, r Reader, p *plan.Plan, namespaces ...str
 		case err != nil:
 			return err
 		case o == nil:
-			out[i] = newFindings(NotThere, s.Object, "no longer exists")
+			out[i] = newFindings(NotFound, s.Object, "no longer exists")
 		case s.Pods != "":
-			out[i], err = changedPods(ctx, r, s, o)
+			out[i], err = findChangedPods(ctx, r, s, o)
 		default:
 			var was map[string]any
 			if err := utiljson.Unmarshal([]byte(s.Spec), &was); err != nil {
 				return fmt.Errorf("the plan's spec of %s: %w", s.Object, err)
 			}
-			out[i] = changedFields(s.Object, "spec", was, k8s.Map(o, "spec"))
+			out[i] = findChangedFields(s.Object, "spec", was, k8s.Map(o, "spec"))
 		}
 		return err
 	})
 	return slices.Concat(out...), err
 }
 
-// changedPods compares the pod template of a Deployment. The previous template is that of a
-// ReplicaSet, if there still is one.
-func changedPods(ctx context.Context, r Reader, s plan.State, o k8s.Object) ([]Finding, error) {
+// findChangedPods returns the changes of a Deployment's pod template. The previous template is that
+// of a ReplicaSet, if there still is one.
+func findChangedPods(ctx context.Context, r Reader, s plan.State, o k8s.Object) ([]Finding, error) {
 	if plan.TemplateDigest(o) == s.Pods {
 		return nil, nil
 	}
 	sets, err := r.List(ctx, "apps/v1", "ReplicaSet", s.Object.Namespace, "")
 	for _, set := range sets {
-		if ownedBy(set, k8s.Text(o, "metadata", "uid")) && plan.TemplateDigest(set) == s.Pods {
+		if isOwnedBy(set, k8s.Text(o, "metadata", "uid")) && plan.TemplateDigest(set) == s.Pods {
 			was := k8s.Without(k8s.Map(set, "spec", "template"), "metadata", "labels", "pod-template-hash")
-			return changedFields(s.Object, "spec.template", was, k8s.Map(o, "spec", "template")), err
+			return findChangedFields(s.Object, "spec.template", was, k8s.Map(o, "spec", "template")), err
 		}
 	}
 	return newFindings(NotAsPlanned, s.Object, "was changed: spec.template, whose previous value is unknown, because its ReplicaSet was deleted"), err
 }
 
-func changedFields(ref k8s.Ref, at string, was, is map[string]any) []Finding {
+func findChangedFields(ref k8s.Ref, at string, was, is map[string]any) []Finding {
 	var out []Finding
 	olmexit.CompareValues(at, was, is, func(f olmexit.Field, was, is any) {
 		out = append(out, newFindings(NotAsPlanned, ref, "was changed: %s: %s, now %s", f.Path, jsonOf(was), jsonOf(is))...)

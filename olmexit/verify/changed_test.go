@@ -38,7 +38,7 @@ func TestChangedOrder(t *testing.T) {
 			{Object: k8s.RefTo(sub()), Spec: plan.SpecText(sub(was...))},
 		}}
 		c := newCluster(template(deployment, is...), template(set, was...), sub(is...))
-		found, err := verify.ChangedState(t.Context(), c, p, "ops")
+		found, err := verify.FindChanges(t.Context(), c, p, "ops")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestChangedOrder(t *testing.T) {
 			t.Errorf("%s: %s", name, text)
 		}
 		c = newCluster(before, template(set, was...), sub(was...))
-		if found, err := verify.ChangedState(t.Context(), c, p, "ops"); err != nil || len(found) > 0 {
+		if found, err := verify.FindChanges(t.Context(), c, p, "ops"); err != nil || len(found) > 0 {
 			t.Errorf("%s, unchanged: %v, %v", name, found, err)
 		}
 	}

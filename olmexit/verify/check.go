@@ -11,9 +11,9 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// Check returns the violations of a step's check in a cluster. Objects that the step itself
-// removes do not count as missing. before is the capture before the first step of the namespace.
-// If it is nil, Check uses [Planned], which has only UIDs. Check returns an error if the condition
+// Check returns the violations of a step's check in a cluster. Objects that the step itself removes
+// do not count as missing. before is the capture before the first step of the namespace. If it is
+// nil, Check uses [PlannedEvidence], which has only UIDs. Check returns an error if the condition
 // cannot be evaluated.
 func Check(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) ([]Finding, error) {
 	out, err := runCheck(ctx, r, p, step, before, c)
@@ -23,13 +23,13 @@ func Check(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *
 // runCheck is like Check, but also returns findings that are notes.
 func runCheck(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) ([]Finding, error) {
 	if before == nil {
-		before = Planned(p, step.Namespace)
+		before = PlannedEvidence(p, step.Namespace)
 	}
-	ask := conditionTable()[c.Check]
-	if ask == nil {
+	evaluate := conditionTable()[c.Check]
+	if evaluate == nil {
 		return nil, fmt.Errorf("step %d: unknown condition %q", step.Number, c.Check)
 	}
-	return ask(ctx, &checker{comparison{p, step.Number, removedBy(p, step.Number)}, r, step, before, c.Objects})
+	return evaluate(ctx, &checker{comparison{p, step.Number, removedBy(p, step.Number)}, r, step, before, c.Objects})
 }
 
 // checker evaluates one check of a step.
@@ -42,17 +42,17 @@ type checker struct {
 	refs   []k8s.Ref
 }
 
-// condition returns the violations of a condition.
-type condition func(ctx context.Context, c *checker) ([]Finding, error)
+// conditionFunc returns the violations of a condition.
+type conditionFunc func(ctx context.Context, c *checker) ([]Finding, error)
 
 // conditionTable returns the implementation of each condition.
-func conditionTable() map[plan.Condition]condition {
-	return map[plan.Condition]condition{
+func conditionTable() map[plan.Condition]conditionFunc {
+	return map[plan.Condition]conditionFunc{
 		plan.Succeeded:   checkSucceeded,
 		plan.NoPlan:      checkNoPlan,
 		plan.IsStopped:   checkStopped,
 		plan.IsReady:     checkReady,
-		plan.Gone:        checkGone,
+		plan.Deleted:     checkDeleted,
 		plan.SameUID:     sameAsBefore(checkSameUID),
 		plan.NoOwner:     sameAsBefore(checkNoOwner),
 		plan.Conversion:  sameAsBefore(checkConversion),
@@ -73,8 +73,8 @@ func (c *checker) objects(otherwise func() []k8s.Ref) []k8s.Ref {
 	return otherwise()
 }
 
-// checkEach gets the objects and calls do for each, with nil for a missing object. It returns the findings
-// in the order of refs.
+// checkEach gets the objects and calls do for each, with nil for a missing object. It returns the
+// findings in the order of refs.
 func (c *checker) checkEach(ctx context.Context, refs []k8s.Ref, do func(context.Context, k8s.Ref, k8s.Object) ([]Finding, error)) ([]Finding, error) {
 	out := make([][]Finding, len(refs))
 	err := runParallel(ctx, len(refs), func(ctx context.Context, i int) error {
@@ -100,7 +100,7 @@ func checkSucceeded(ctx context.Context, c *checker) ([]Finding, error) {
 	return c.checkEach(ctx, refs, func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
 		switch phase := k8s.Text(o, "status", "phase"); {
 		case o == nil:
-			return newFindings(NotThere, ref, "is missing"), nil
+			return newFindings(NotFound, ref, "is missing"), nil
 		case phase != "Succeeded":
 			return newFindings(WrongPhase, ref, "is %s, not Succeeded: %s", formatPhase(phase), k8s.Text(o, "status", "message")), nil
 		}
@@ -168,7 +168,7 @@ func checkStopped(ctx context.Context, c *checker) ([]Finding, error) {
 func checkReady(ctx context.Context, c *checker) ([]Finding, error) {
 	return c.checkEach(ctx, c.objects(c.controllers), func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
 		if o == nil {
-			return newFindings(NotThere, ref, "is missing"), nil
+			return newFindings(NotFound, ref, "is missing"), nil
 		}
 		want := plan.Replicas(o)
 		for _, w := range c.plan.OLM {
@@ -189,7 +189,7 @@ func isStale(o k8s.Object) bool {
 	return numberAt(o, "status", "observedGeneration") < numberAt(o, "metadata", "generation")
 }
 
-func checkGone(ctx context.Context, c *checker) ([]Finding, error) {
+func checkDeleted(ctx context.Context, c *checker) ([]Finding, error) {
 	refs := c.objects(func() []k8s.Ref {
 		var out []k8s.Ref
 		for _, a := range c.at.Actions {
@@ -204,15 +204,15 @@ func checkGone(ctx context.Context, c *checker) ([]Finding, error) {
 		case o == nil:
 			return nil, nil
 		case len(finalizers) > 0:
-			return newFindings(There, ref, "still exists, waiting for %s", strings.Join(finalizers, ", ")), nil
+			return newFindings(StillExists, ref, "still exists, waiting for %s", strings.Join(finalizers, ", ")), nil
 		}
-		return newFindings(There, ref, "still exists"), nil
+		return newFindings(StillExists, ref, "still exists"), nil
 	})
 }
 
 // sameAsBefore returns a condition that captures the objects in the earlier evidence again, and
 // applies a rule to the earlier and the current state of each.
-func sameAsBefore(r compareRule) condition {
+func sameAsBefore(r compareRule) conditionFunc {
 	return func(ctx context.Context, c *checker) ([]Finding, error) {
 		before := &Evidence{Namespace: c.at.Namespace}
 		var refs []k8s.Ref
@@ -270,7 +270,7 @@ func checkSameVersion(ctx context.Context, c *checker) ([]Finding, error) {
 	for _, a := range c.at.Actions {
 		put(a.Object, a.UID)
 	}
-	out, err := ChangedState(ctx, c, c.plan, c.at.Namespace)
+	out, err := FindChanges(ctx, c, c.plan, c.at.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +280,7 @@ func checkSameVersion(ctx context.Context, c *checker) ([]Finding, error) {
 		case planned == "":
 			return nil, nil
 		case o == nil:
-			return newFindings(NotThere, ref, "no longer exists"), nil
+			return newFindings(NotFound, ref, "no longer exists"), nil
 		case planned != now.UID:
 			return newFindings(NotAsPlanned, ref, "was deleted and recreated: UID %s, now %s", planned, now.UID), nil
 		case was != nil && was.Pods == nil && was.Generation != 0 && was.Generation != now.Generation:

@@ -24,25 +24,25 @@ type Code string
 
 // The kinds of findings.
 const (
-	Lost         Code = "missing"            // an object no longer exists
-	OtherUID     Code = "uid"                // an object was deleted and recreated
-	Deleting     Code = "deleting"           // an object is being deleted
-	Owned        Code = "owner"              // an object is still owned by a ClusterServiceVersion
-	Converts     Code = "conversion"         // the conversion of custom resources changed or is broken
-	Unavailable  Code = "unavailable"        // an aggregated API is unavailable
-	Template     Code = "template"           // the pod template changed
-	Rollout      Code = "replica-set"        // pods were replaced
-	PodRestarted Code = "pod"                // a pod was replaced or restarted
-	RightLost    Code = "permission-lost"    // a permission was lost
-	RightGained  Code = "permission-gained"  // a permission was gained
-	RightMissing Code = "permission-missing" // a permission is granted only by OLM's roles
-	WrongPhase   Code = "phase"              // a ClusterServiceVersion is not Succeeded
-	InFlight     Code = "in-flight"          // OLM is installing
-	Running      Code = "running"            // a Deployment has pods
-	NotReady     Code = "not-ready"          // a Deployment lacks pods
-	There        Code = "exists"             // an object still exists
-	NotThere     Code = "not-found"          // an object does not exist
-	NotAsPlanned Code = "changed"            // an object changed since the plan was made
+	Lost              Code = "missing"            // an object no longer exists
+	UIDChanged        Code = "uid"                // an object was deleted and recreated
+	Deleting          Code = "deleting"           // an object is being deleted
+	HasOwner          Code = "owner"              // an object is still owned by a ClusterServiceVersion
+	ConversionChanged Code = "conversion"         // the conversion of custom resources changed or is broken
+	Unavailable       Code = "unavailable"        // an aggregated API is unavailable
+	Template          Code = "template"           // the pod template changed
+	Rollout           Code = "replica-set"        // pods were replaced
+	PodRestarted      Code = "pod"                // a pod was replaced or restarted
+	PermissionLost    Code = "permission-lost"    // a permission was lost
+	PermissionGained  Code = "permission-gained"  // a permission was gained
+	PermissionMissing Code = "permission-missing" // a permission is granted only by OLM's roles
+	WrongPhase        Code = "phase"              // a ClusterServiceVersion is not Succeeded
+	InFlight          Code = "in-flight"          // OLM is installing
+	Running           Code = "running"            // a Deployment has pods
+	NotReady          Code = "not-ready"          // a Deployment lacks pods
+	StillExists       Code = "exists"             // an object still exists
+	NotFound          Code = "not-found"          // an object does not exist
+	NotAsPlanned      Code = "changed"            // an object changed since the plan was made
 )
 
 // comparison compares two captures.
@@ -80,17 +80,17 @@ func checkSameUID(c *comparison, was Object, is *Object) []Finding {
 	case is == nil:
 		return newFindings(Lost, was.Ref, "no longer exists")
 	case is.UID != was.UID:
-		return newFindings(OtherUID, was.Ref, "was deleted and recreated: UID %s, now %s", was.UID, is.UID)
+		return newFindings(UIDChanged, was.Ref, "was deleted and recreated: UID %s, now %s", was.UID, is.UID)
 	case is.Deleting && !was.Deleting:
 		return newFindings(Deleting, was.Ref, "is being deleted")
 	}
 	return nil
 }
 
-// wasForgotten reports whether the current step affects operators that OLM no longer managed when the
-// plan was made. OLM no longer issues the certificates of such operators.
-func (c *comparison) wasForgotten() bool {
-	return slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { return s.Number == c.step && hasUnmanagedOperator(c.plan, s.Namespace) })
+// affectsDetachedOperators reports whether the current step affects operators that OLM no longer
+// managed when the plan was made. OLM no longer issues the certificates of such operators.
+func (c *comparison) affectsDetachedOperators() bool {
+	return slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { return s.Number == c.step && hasDetachedOperator(c.plan, s.Namespace) })
 }
 
 func checkNoOwner(c *comparison, _ Object, is *Object) []Finding {
@@ -99,7 +99,7 @@ func checkNoOwner(c *comparison, _ Object, is *Object) []Finding {
 	}
 	for _, w := range is.Owners {
 		if c.removed.csvs[w.UID] {
-			return newFindings(Owned, is.Ref, "has an ownerReference to ClusterServiceVersion %s, and is deleted with it", w.Name)
+			return newFindings(HasOwner, is.Ref, "has an ownerReference to ClusterServiceVersion %s, and is deleted with it", w.Name)
 		}
 	}
 	return nil
@@ -112,15 +112,15 @@ func checkConversion(c *comparison, was Object, is *Object) []Finding {
 	a, b := *was.Conversion, *is.Conversion
 	switch {
 	case a.Strategy != b.Strategy:
-		return newFindings(Converts, was.Ref, "conversion by %s, now by %s", a.Strategy, b.Strategy)
-	case !a.isPossible() || c.wasForgotten():
+		return newFindings(ConversionChanged, was.Ref, "has another conversion strategy: %s, now %s", a.Strategy, b.Strategy)
+	case !a.isPossible() || c.affectsDetachedOperators():
 		return nil
 	case a.Target != b.Target:
-		return newFindings(Converts, was.Ref, "conversion by %q, now by %q", a.Target, b.Target)
+		return newFindings(ConversionChanged, was.Ref, "has another conversion target: %q, now %q", a.Target, b.Target)
 	}
 	for _, ca := range a.Certificates {
 		if !slices.Contains(b.Certificates, ca) {
-			return newFindings(Converts, was.Ref, "no longer trusts the conversion webhook's certificate")
+			return newFindings(ConversionChanged, was.Ref, "no longer trusts the conversion webhook's certificate")
 		}
 	}
 	return nil

@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// Dump returns a Reader for a snapshot. It evaluates reviews with the RBAC objects of the snapshot.
-// It has no pods, because snapshots do not contain them.
-func Dump(s *snapshot.Snapshot) Reader { return &snapshotReader{Snapshot: s} }
+// SnapshotReader returns a Reader for a snapshot. It evaluates reviews with the RBAC objects of the
+// snapshot. It has no pods, because snapshots do not contain them.
+func SnapshotReader(s *snapshot.Snapshot) Reader { return &snapshotReader{Snapshot: s} }
 
 type snapshotReader struct {
 	*snapshot.Snapshot
@@ -76,23 +76,23 @@ func (d *snapshotReader) Allowed(ctx context.Context, r Review) (bool, error) {
 type cachedReader struct {
 	Reader
 
-	mu    sync.Mutex
-	known map[string]*answer
+	mu      sync.Mutex
+	entries map[string]*cacheEntry
 }
 
-// answer is the cached result of a Reader.
-type answer struct {
+// cacheEntry is the cached result of a Reader.
+type cacheEntry struct {
 	sync.Once
 	objects []k8s.Object
 	err     error
 }
 
-func (o *cachedReader) ask(key string, read func() ([]k8s.Object, error)) ([]k8s.Object, error) {
+func (o *cachedReader) lookUp(key string, read func() ([]k8s.Object, error)) ([]k8s.Object, error) {
 	o.mu.Lock()
-	a := o.known[key]
+	a := o.entries[key]
 	if a == nil {
-		a = &answer{}
-		o.known[key] = a
+		a = &cacheEntry{}
+		o.entries[key] = a
 	}
 	o.mu.Unlock()
 	a.Do(func() { a.objects, a.err = read() })
@@ -101,7 +101,7 @@ func (o *cachedReader) ask(key string, read func() ([]k8s.Object, error)) ([]k8s
 
 // Get implements Reader.
 func (o *cachedReader) Get(ctx context.Context, ref k8s.Ref) (k8s.Object, error) {
-	found, err := o.ask(ref.String(), func() ([]k8s.Object, error) {
+	found, err := o.lookUp(ref.String(), func() ([]k8s.Object, error) {
 		body, err := o.Reader.Get(ctx, ref)
 		return []k8s.Object{body}, err
 	})
@@ -113,7 +113,7 @@ func (o *cachedReader) Get(ctx context.Context, ref k8s.Ref) (k8s.Object, error)
 
 // List implements Reader.
 func (o *cachedReader) List(ctx context.Context, apiVersion, kind, namespace, selector string) ([]k8s.Object, error) {
-	return o.ask(strings.Join([]string{apiVersion, kind, namespace, selector}, "\x00"), func() ([]k8s.Object, error) {
+	return o.lookUp(strings.Join([]string{apiVersion, kind, namespace, selector}, "\x00"), func() ([]k8s.Object, error) {
 		return o.Reader.List(ctx, apiVersion, kind, namespace, selector)
 	})
 }

@@ -97,9 +97,9 @@ func Parse(file string, text []byte) (*Evidence, error) {
 	return &e, nil
 }
 
-// Planned returns the evidence in the plan itself: the UIDs of the namespace's objects when
+// PlannedEvidence returns the evidence in the plan itself: the UIDs of the namespace's objects when
 // the plan was made.
-func Planned(p *plan.Plan, namespace string) *Evidence {
+func PlannedEvidence(p *plan.Plan, namespace string) *Evidence {
 	e := &Evidence{Namespace: namespace}
 	for _, h := range trackedObjects(p, namespace) {
 		if h.uid != "" {

@@ -269,7 +269,7 @@ func (w *world) leave() *plan.Plan {
 		at(plan.Delete, rights+"/v1", "RoleBinding", "op", "d-service-cert"), at(plan.Delete, rights+"/v1", "Role", "op", "d-service-cert"),
 		at(plan.Delete, olm+"/v2", "OperatorCondition", "op", "x.v1"), at(plan.Delete, olm+"/v1", "OperatorGroup", "op", "og"),
 	)
-	secret := at(plan.Keep, "v1", "Secret", "op", "d-service-cert")
+	secret := at(plan.Save, "v1", "Secret", "op", "d-service-cert")
 	steps := []plan.Step{
 		{Name: plan.Guard, Actions: []plan.Action{at(plan.Annotate, olm+"/v1alpha1", "Subscription", "op", "x")}},
 		{Name: plan.Prepare, Actions: prepare},
@@ -317,7 +317,7 @@ func (w *world) do(s plan.Step) {
 			w.set(key, []any{}, "metadata", "finalizers")
 		case plan.Orphan, plan.Delete:
 			w.remove(key, a.Do == plan.Orphan)
-		case plan.Keep, plan.Create, plan.Renew, plan.Restore, plan.TakeOver, plan.Unlabel:
+		case plan.Save, plan.Create, plan.RestartPods, plan.Restore, plan.TransferFields, plan.Unlabel:
 		}
 	}
 	w.updatePermissions()

@@ -45,19 +45,19 @@ func (a rbacObjects) permissions(matters func(binding k8s.Object) bool) (*k8s.Pe
 	return k8s.NewPermissions(objects)
 }
 
-// accounts returns ServiceAccounts with their permissions, in the order of who.
-func (a rbacObjects) accounts(who []k8s.Subject, p *plan.Plan) ([]Account, error) {
-	all, err := a.permissions(bindingFilter(who))
+// accounts returns these ServiceAccounts with their permissions, in the same order.
+func (a rbacObjects) accounts(subjects []k8s.Subject, p *plan.Plan) ([]Account, error) {
+	all, err := a.permissions(bindingFilter(subjects))
 	if err != nil {
 		return nil, err
 	}
 	applied := appliedBy(p)
-	ours, err := a.filterObjects(func(o k8s.Object) bool { return applied[o.Key()] }).permissions(bindingFilter(who))
+	ours, err := a.filterObjects(func(o k8s.Object) bool { return applied[o.Key()] }).permissions(bindingFilter(subjects))
 	if err != nil {
 		return nil, err
 	}
 	var out []Account
-	for _, s := range who {
+	for _, s := range subjects {
 		out = append(out, Account{s.Namespace, s.Name, subjectGrants(all, s), slices.Clone(ours.Of(s))})
 	}
 	return out, nil
@@ -70,9 +70,9 @@ func subjectGrants(m *k8s.Permissions, s k8s.Subject) []k8s.Grant {
 }
 
 // bindingFilter returns a predicate for bindings that can apply to these ServiceAccounts.
-func bindingFilter(who []k8s.Subject) func(k8s.Object) bool {
+func bindingFilter(subjects []k8s.Subject) func(k8s.Object) bool {
 	names, accounts := map[[2]string]bool{{"Group", "system:authenticated"}: true, {"Group", "system:serviceaccounts"}: true}, map[k8s.Subject]bool{}
-	for _, s := range who {
+	for _, s := range subjects {
 		accounts[s] = true
 		names[[2]string{"User", subjectName(s)}] = true
 		names[[2]string{"Group", "system:serviceaccounts:" + s.Namespace}] = true
@@ -146,9 +146,9 @@ func (g removedObjects) isIntended(have k8s.Grant) bool {
 	return false
 }
 
-// unexpectedlyLost returns the permissions in had that are not in have, except those that the plan
+// findLostGrants returns the permissions in had that are not in have, except those that the plan
 // removes intentionally.
-func (g removedObjects) unexpectedlyLost(have, had []k8s.Grant) []k8s.Grant {
+func (g removedObjects) findLostGrants(have, had []k8s.Grant) []k8s.Grant {
 	return slices.DeleteFunc(k8s.GainedGrants(have, had), g.isIntended)
 }
 
@@ -170,7 +170,7 @@ func (c *comparison) comparePermissions(before, after *Evidence) []Finding {
 		had, have := a.Permissions, b.Permissions
 		planned := k8s.NewGrantSet(b.Planned)
 		more := slices.DeleteFunc(k8s.GainedGrants(had, have), planned.Covers)
-		found := append(groupFindings(RightLost, s, "may no longer", c.removed.unexpectedlyLost(have, had)), groupFindings(RightGained, s, "may now also", more)...)
+		found := append(groupFindings(PermissionLost, s, "lost permissions", c.removed.findLostGrants(have, had)), groupFindings(PermissionGained, s, "gained permissions", more)...)
 		out = append(out, append(found, compareAnswers(s, k8s.NewGrantSet(had), k8s.NewGrantSet(have), before.Answers, after.Answers)...)...)
 	}
 	return out
@@ -218,7 +218,7 @@ func (c *comparison) lostByCleanUp(now rbacObjects, namespace string) ([]Finding
 	}
 	var out []Finding
 	for _, s := range before.Subjects() {
-		out = append(out, groupFindings(RightMissing, s, "has a permission only from OLM's roles", removed.unexpectedlyLost(subjectGrants(after, s), subjectGrants(before, s)))...)
+		out = append(out, groupFindings(PermissionMissing, s, "has permissions only from OLM's roles", removed.findLostGrants(subjectGrants(after, s), subjectGrants(before, s)))...)
 	}
 	return out, nil
 }
@@ -232,7 +232,7 @@ func stepsOf(p *plan.Plan, namespace string) []plan.Step {
 const maxListed = 5
 
 // groupFindings returns one finding per namespace with lost or gained permissions of a subject.
-func groupFindings(code Code, s k8s.Subject, verb string, grants []k8s.Grant) []Finding {
+func groupFindings(code Code, s k8s.Subject, change string, grants []k8s.Grant) []Finding {
 	byNamespace, order := map[string][]k8s.Grant{}, []string{}
 	for _, g := range grants {
 		if byNamespace[g.Namespace] == nil {
@@ -254,7 +254,7 @@ func groupFindings(code Code, s k8s.Subject, verb string, grants []k8s.Grant) []
 		if more := len(list) - maxListed; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-		out = append(out, Finding{Code: code, Account: s.String(), Namespace: ns, Message: fmt.Sprintf("%s %s %s: %s", s, verb, where, text)})
+		out = append(out, Finding{Code: code, Account: s.String(), Namespace: ns, Message: fmt.Sprintf("%s %s %s: %s", s, change, where, text)})
 	}
 	return out
 }

@@ -22,7 +22,7 @@ const (
 // findProgress returns the number of a namespace's last completed step, or 0, and whether the next step
 // has started, as observed in the cluster. For steps that are not visible in the cluster, it uses
 // known.
-func findProgress(ctx context.Context, r Reader, p *plan.Plan, namespace string, known Known) (last int, partly bool, err error) {
+func findProgress(ctx context.Context, r Reader, p *plan.Plan, namespace string, known KnownProgress) (last int, partly bool, err error) {
 	steps := stepsOf(p, namespace)
 	states := make([]observedProgress, len(steps))
 	at := -1
@@ -49,7 +49,7 @@ func findProgress(ctx context.Context, r Reader, p *plan.Plan, namespace string,
 
 // concernsOLM reports whether a step stops, starts or restarts OLM.
 func concernsOLM(s plan.Step) bool {
-	return slices.ContainsFunc(s.Actions, func(a plan.Action) bool { return a.Do == plan.Scale || a.Do == plan.Renew })
+	return slices.ContainsFunc(s.Actions, func(a plan.Action) bool { return a.Do == plan.Scale || a.Do == plan.RestartPods })
 }
 
 // stepProgress returns the observed progress of a step.
@@ -94,9 +94,9 @@ func actionProgress(p *plan.Plan, a plan.Action, o k8s.Object) observedProgress 
 		return is(isAppliedBy(o, p.Manager))
 	case plan.Scale:
 		return is(o != nil && plan.Replicas(o) == a.To)
-	case plan.Keep, plan.Restore, plan.Renew:
+	case plan.Save, plan.Restore, plan.RestartPods:
 		return notVisible
-	case plan.Annotate, plan.Unfinalize, plan.Unlabel, plan.TakeOver:
+	case plan.Annotate, plan.Unfinalize, plan.Unlabel, plan.TransferFields:
 		if gone {
 			return notVisible
 		}

@@ -20,12 +20,12 @@ type Report struct {
 
 // Namespace is the result for one namespace's operators.
 type Namespace struct {
-	Namespace string    `json:"namespace"`
-	Step      int       `json:"step" doc:"Last completed step according to the cluster; 0 if there is none."`
-	Name      plan.Name `json:"name,omitempty" doc:"Description of that step."`
-	Partly    bool      `json:"partial,omitempty" doc:"Whether the next step has begun."`
-	Next      int       `json:"next,omitempty" doc:"Next step. Absent if all are done."`
-	Verdicts  []Verdict `json:"verdicts" doc:"Results of the checks."`
+	Namespace string        `json:"namespace"`
+	Step      int           `json:"step" doc:"Last completed step according to the cluster; 0 if there is none."`
+	Name      plan.StepKind `json:"name,omitempty" doc:"Kind of that step."`
+	Partly    bool          `json:"partial,omitempty" doc:"Whether the next step has begun."`
+	Next      int           `json:"next,omitempty" doc:"Next step. Absent if all are done."`
+	Verdicts  []Verdict     `json:"verdicts" doc:"Results of the checks."`
 }
 
 // Verdict is the result of one check.
@@ -33,7 +33,7 @@ type Verdict struct {
 	Check    plan.Condition `json:"check"`
 	State    State          `json:"state" form:"enum=passed|failed|unknown" doc:"unknown: the earlier state is missing or cannot be read."`
 	Findings []Finding      `json:"findings,omitempty" doc:"Reason of the failure, or a note."`
-	Why      string         `json:"reason,omitempty" doc:"Why it is unknown."`
+	Reason   string         `json:"reason,omitempty" doc:"Reason why it is unknown."`
 }
 
 // State is the state of a check.
@@ -41,8 +41,8 @@ type State string
 
 // The states of checks.
 const (
-	Holds   State = "passed"
-	Fails   State = "failed"
+	Passed  State = "passed"
+	Failed  State = "failed"
 	Unknown State = "unknown"
 )
 
@@ -59,19 +59,19 @@ func CheckCluster(ctx context.Context, r Reader, p *plan.Plan) error {
 	return nil
 }
 
-// Known is information about a plan's progress beyond the state of the cluster.
-type Known struct {
+// KnownProgress is information about a plan's progress beyond the state of the cluster.
+type KnownProgress struct {
 	Before map[string]*Evidence // by namespace: the capture before the first step
 	Ended  func(step int) bool  // reports whether a step was completed; nil: unknown
 	Step   int                  // steps up to this number count as completed; 0: as observed in the cluster
 }
 
-func (k Known) ended(step int) bool { return k.Ended != nil && k.Ended(step) }
+func (k KnownProgress) ended(step int) bool { return k.Ended != nil && k.Ended(step) }
 
 // Verify returns the progress of every namespace of a plan, and the results of its checks. It
 // returns an error if CheckCluster fails, or if the progress or a check cannot be evaluated.
-func Verify(ctx context.Context, r Reader, p *plan.Plan, known Known) (*Report, error) {
-	r = &cachedReader{Reader: r, known: map[string]*answer{}}
+func Verify(ctx context.Context, r Reader, p *plan.Plan, known KnownProgress) (*Report, error) {
+	r = &cachedReader{Reader: r, entries: map[string]*cacheEntry{}}
 	if err := CheckCluster(ctx, r, p); err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func planNamespaces(p *plan.Plan) []string {
 	return out
 }
 
-func verifyNamespace(ctx context.Context, r Reader, p *plan.Plan, namespace string, known Known) (*Namespace, error) {
+func verifyNamespace(ctx context.Context, r Reader, p *plan.Plan, namespace string, known KnownProgress) (*Namespace, error) {
 	out, step := &Namespace{Namespace: namespace, Verdicts: []Verdict{}}, known.Step
 	if step == 0 {
 		var err error
@@ -126,7 +126,7 @@ func verifyNamespace(ctx context.Context, r Reader, p *plan.Plan, namespace stri
 		}
 	}
 	for _, c := range dueChecks(p, last, out.Partly) {
-		v, err := judgeCheck(ctx, r, p, last, known.Before[namespace], c)
+		v, err := evaluateCheck(ctx, r, p, last, known.Before[namespace], c)
 		if err != nil {
 			return nil, err
 		}
@@ -138,12 +138,12 @@ func verifyNamespace(ctx context.Context, r Reader, p *plan.Plan, namespace stri
 // dueChecks returns the checks that apply after the last step or, if begun is true, while that step is
 // in progress.
 func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
-	passed := func(name plan.Name) bool {
+	passed := func(name plan.StepKind) bool {
 		return slices.ContainsFunc(stepsOf(p, last.Namespace), func(s plan.Step) bool {
 			return s.Name == name && (s.Number < last.Number || s.Number == last.Number && !begun)
 		})
 	}
-	begins := func(name plan.Name) bool { return passed(name) || last.Name == name }
+	begins := func(name plan.StepKind) bool { return passed(name) || last.Name == name }
 	var out []plan.Check
 	has := func(is func(plan.Step) bool) bool { return slices.ContainsFunc(stepsOf(p, last.Namespace), is) }
 	if has(func(s plan.Step) bool { return s.Name == plan.Detach }) && !begins(plan.Detach) {
@@ -155,7 +155,7 @@ func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 	}
 	for _, c := range []plan.Condition{plan.Conversion, plan.Available, plan.Permissions, plan.NoRestart} {
 		asks := func(asked plan.Check) bool { return asked.Check == c }
-		if !hasUnmanagedOperator(p, last.Namespace) || has(func(s plan.Step) bool { return slices.ContainsFunc(s.After, asks) }) {
+		if !hasDetachedOperator(p, last.Namespace) || has(func(s plan.Step) bool { return slices.ContainsFunc(s.After, asks) }) {
 			out = append(out, plan.Check{Check: c})
 		}
 	}
@@ -173,18 +173,18 @@ func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 	return out
 }
 
-// judgeCheck evaluates a check. The verdict is Unknown if the check needs evidence that was not
+// evaluateCheck evaluates a check. The verdict is Unknown if the check needs evidence that was not
 // captured.
-func judgeCheck(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) (Verdict, error) {
-	v := Verdict{Check: c.Check, State: Holds}
+func evaluateCheck(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) (Verdict, error) {
+	v := Verdict{Check: c.Check, State: Passed}
 	if before == nil && slices.Contains([]plan.Condition{plan.Conversion, plan.Available, plan.Permissions, plan.NoRestart}, c.Check) {
-		v.State, v.Why = Unknown, "no evidence was captured before the first step"
+		v.State, v.Reason = Unknown, "no evidence was captured before the first step"
 		return v, nil
 	}
 	found, err := runCheck(ctx, r, p, step, before, c)
 	v.Findings = found
 	if slices.ContainsFunc(found, func(f Finding) bool { return !f.Note }) {
-		v.State = Fails
+		v.State = Failed
 	}
 	return v, err
 }
@@ -194,7 +194,7 @@ func (r *Report) Failed() int {
 	n := 0
 	for _, ns := range r.Namespaces {
 		for _, v := range ns.Verdicts {
-			if v.State == Fails {
+			if v.State == Failed {
 				n++
 			}
 		}
@@ -202,16 +202,16 @@ func (r *Report) Failed() int {
 	return n
 }
 
-// Text prints the progress of each namespace and the results of its checks.
-func (r *Report) Text(w io.Writer, p *plan.Plan) {
+// WriteText writes the progress of each namespace and the results of its checks.
+func (r *Report) WriteText(w io.Writer, p *plan.Plan) {
 	n := map[State]int{}
 	for _, ns := range r.Namespaces {
 		fmt.Fprintf(w, "%s: %s\n", sanitize.Line(ns.Namespace), sanitize.Line(formatProgress(p, ns)))
 		for _, v := range ns.Verdicts {
 			n[v.State]++
 			line := fmt.Sprintf("    %-7s %s", v.State, v.Check.Describe())
-			if v.Why != "" {
-				line += ": " + v.Why
+			if v.Reason != "" {
+				line += ": " + v.Reason
 			}
 			fmt.Fprintf(w, "%s\n", sanitize.Line(line))
 			for _, f := range v.Findings {
@@ -226,7 +226,7 @@ func (r *Report) Text(w io.Writer, p *plan.Plan) {
 	if r.Stopped {
 		fmt.Fprintln(w, "OLM's controllers are stopped")
 	}
-	fmt.Fprintf(w, "%s: %d passed, %d failed, %d unknown\n", diag.Count(n[Holds]+n[Fails]+n[Unknown], "check"), n[Holds], n[Fails], n[Unknown])
+	fmt.Fprintf(w, "%s: %d passed, %d failed, %d unknown\n", diag.Count(n[Passed]+n[Failed]+n[Unknown], "check"), n[Passed], n[Failed], n[Unknown])
 }
 
 // formatProgress describes the progress of a namespace.
@@ -237,7 +237,7 @@ func formatProgress(p *plan.Plan, ns Namespace) string {
 	}
 	switch {
 	case ns.Next == 0:
-		return text + "; no step is left"
+		return text + "; no steps remain"
 	case ns.Partly:
 		return fmt.Sprintf("%s; step %d is partly done", text, ns.Next)
 	}

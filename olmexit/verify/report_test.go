@@ -12,7 +12,7 @@ import (
 )
 
 // verifyWorld returns the result for the only namespace of a world.
-func verifyWorld(t *testing.T, w *world, known verify.Known) verify.Namespace {
+func verifyWorld(t *testing.T, w *world, known verify.KnownProgress) verify.Namespace {
 	t.Helper()
 	rep, err := verify.Verify(context.Background(), w, w.plan, known)
 	if err != nil {
@@ -30,10 +30,10 @@ func TestProgress(t *testing.T) {
 	w := newWorld()
 	before := map[string]*verify.Evidence{"op": captureCluster(t, w.fakeCluster, w.plan)}
 	ended := 0
-	known := verify.Known{Before: before, Ended: func(step int) bool { return step <= ended }}
+	known := verify.KnownProgress{Before: before, Ended: func(step int) bool { return step <= ended }}
 	holds := func(ns verify.Namespace, when string) {
 		for _, v := range ns.Verdicts {
-			if v.State != verify.Holds {
+			if v.State != verify.Passed {
 				t.Errorf("%s: %s %s: %v", when, v.Check, v.State, v.Findings)
 			}
 		}
@@ -60,31 +60,31 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestWithoutEvidence checks that UIDs are compared even without evidence, and that the results of checks
-// that need evidence are unknown.
+// TestWithoutEvidence checks that UIDs are compared even without evidence, and that the results of
+// checks that need evidence are unknown.
 func TestWithoutEvidence(t *testing.T) {
 	w := newWorld()
 	w.updatePermissions()
 	w.set(k8s.Key{Group: "apps", Kind: "Deployment", Namespace: "op", Name: "d"}, "other", "metadata", "uid")
 	states := map[plan.Condition]verify.State{}
-	for _, v := range verifyWorld(t, w, verify.Known{}).Verdicts {
+	for _, v := range verifyWorld(t, w, verify.KnownProgress{}).Verdicts {
 		states[v.Check] = v.State
 	}
 	for check, want := range map[plan.Condition]verify.State{
-		plan.SameUID: verify.Fails, plan.Succeeded: verify.Holds, plan.Permissions: verify.Unknown, plan.Conversion: verify.Unknown, plan.NoRestart: verify.Unknown, plan.Available: verify.Unknown,
+		plan.SameUID: verify.Failed, plan.Succeeded: verify.Passed, plan.Permissions: verify.Unknown, plan.Conversion: verify.Unknown, plan.NoRestart: verify.Unknown, plan.Available: verify.Unknown,
 	} {
 		if states[check] != want {
 			t.Errorf("%s: %s, want %s", check, states[check], want)
 		}
 	}
 	w.plan.ClusterUID = "other"
-	if _, err := verify.Verify(context.Background(), w, w.plan, verify.Known{}); err == nil {
+	if _, err := verify.Verify(context.Background(), w, w.plan, verify.KnownProgress{}); err == nil {
 		t.Error("another cluster is verified")
 	}
 }
 
-// TestPlannedChanges checks that planned changes are no findings: pods that the tree restarts, after that
-// step, and objects that are lost if OLM keeps running.
+// TestPlannedChanges checks that planned changes are no findings: pods that the tree restarts,
+// after that step, and objects that are lost if OLM keeps running.
 func TestPlannedChanges(t *testing.T) {
 	const detach, tree = 5, 6
 	w := newWorld()

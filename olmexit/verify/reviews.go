@@ -19,21 +19,21 @@ const (
 // objects, and some that must be denied. If there are too many, it selects reviews evenly distributed
 // over accounts and namespaces.
 func buildReviews(e *Evidence) []Review {
-	var may, mayNot []Review
+	var granted, denied []Review
 	for _, a := range e.Accounts {
 		had := k8s.NewGrantSet(a.Permissions)
 		for _, g := range a.Permissions {
 			if g.Role == "" {
-				may = append(may, reviewOf(a, g))
+				granted = append(granted, reviewOf(a, g))
 			}
 		}
 		for _, g := range probeGrants(a, e.Targets) {
 			if !had.Covers(g) {
-				mayNot = append(mayNot, reviewOf(a, g))
+				denied = append(denied, reviewOf(a, g))
 			}
 		}
 	}
-	return append(limitReviews(may, maxGranted), limitReviews(mayNot, maxDenied)...)
+	return append(limitReviews(granted, maxGranted), limitReviews(denied, maxDenied)...)
 }
 
 func reviewOf(a Account, g k8s.Grant) Review {
@@ -146,8 +146,8 @@ func compareAnswers(s k8s.Subject, had, have k8s.GrantSet, before, after []Answe
 		}
 	}
 	return append(
-		groupFindings(RightLost, s, "is refused by the API server", lost),
-		groupFindings(RightGained, s, "is now permitted by the API server", gained)...,
+		groupFindings(PermissionLost, s, "lost permissions, according to the API server,", lost),
+		groupFindings(PermissionGained, s, "gained permissions, according to the API server,", gained)...,
 	)
 }
 

@@ -33,7 +33,7 @@ func trackedObjects(p *plan.Plan, namespace string) []trackedObject {
 			continue
 		}
 		for _, a := range s.Actions {
-			if a.Do != plan.Scale && a.Do != plan.Renew {
+			if a.Do != plan.Scale && a.Do != plan.RestartPods {
 				put(trackedObject{a.Object, a.UID})
 			}
 		}
@@ -69,7 +69,7 @@ func removedBy(p *plan.Plan, number int) removedObjects {
 	for _, s := range p.Steps {
 		if s.Number > number {
 			for _, a := range s.Actions {
-				if a.Do == plan.Delete && hasUnmanagedOperator(p, s.Namespace) {
+				if a.Do == plan.Delete && hasDetachedOperator(p, s.Namespace) {
 					g.later[a.Object.Key()] = true
 				}
 			}
@@ -94,15 +94,15 @@ func removedBy(p *plan.Plan, number int) removedObjects {
 
 // has reports whether the plan removes an object.
 func (g removedObjects) has(o Object) bool {
-	if g.keys[o.Ref.Key()] || g.live[o.Ref.Namespace] && isCondition(o.Ref.APIVersion, o.Ref.Kind) {
+	if g.keys[o.Ref.Key()] || g.live[o.Ref.Namespace] && isOperatorCondition(o.Ref.APIVersion, o.Ref.Kind) {
 		return true
 	}
 	return slices.ContainsFunc(o.Owners, func(w snapshot.Owner) bool {
-		return g.owned[w.UID] || g.live[o.Ref.Namespace] && isCondition(w.APIVersion, w.Kind)
+		return g.owned[w.UID] || g.live[o.Ref.Namespace] && isOperatorCondition(w.APIVersion, w.Kind)
 	})
 }
 
-func isCondition(apiVersion, kind string) bool {
+func isOperatorCondition(apiVersion, kind string) bool {
 	return k8s.Group(apiVersion) == snapshot.OLM && kind == "OperatorCondition"
 }
 
@@ -113,8 +113,8 @@ func isRestarted(p *plan.Plan, ref k8s.Ref) bool {
 	})
 }
 
-// hasUnmanagedOperator reports whether the namespace has an operator that OLM had already stopped managing
-// when the plan was made.
-func hasUnmanagedOperator(p *plan.Plan, namespace string) bool {
-	return slices.ContainsFunc(p.Operators, func(op plan.Operator) bool { return op.Forgotten && op.Namespace == namespace })
+// hasDetachedOperator reports whether the namespace has an operator that OLM had already stopped
+// managing when the plan was made.
+func hasDetachedOperator(p *plan.Plan, namespace string) bool {
+	return slices.ContainsFunc(p.Operators, func(op plan.Operator) bool { return op.Detached && op.Namespace == namespace })
 }

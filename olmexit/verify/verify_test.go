@@ -202,7 +202,7 @@ func TestConditions(t *testing.T) {
 		"not ready":     {plan.IsReady, start, func(c *fakeCluster) { c.set(controller, int64(0), "status", "readyReplicas") }, "not-ready Deployment.apps olm/olm-operator"},
 		"still stopped": {plan.IsReady, start, func(c *fakeCluster) { c.set(controller, int64(0), "spec", "replicas") }, "not-ready Deployment.apps olm/olm-operator"},
 		"no controller": {plan.IsReady, start, func(c *fakeCluster) { delete(c.objects, controller) }, "not-found Deployment.apps olm/olm-operator"},
-		"hangs": {plan.Gone, detach, func(c *fakeCluster) {
+		"hangs": {plan.Deleted, detach, func(c *fakeCluster) {
 			o := object(olm+"/v1alpha1", "ClusterServiceVersion", "op", "x.v1", nil)
 			c.put(k8s.With(o, any([]any{"f"}), "metadata", "finalizers"))
 		}, "exists ClusterServiceVersion.operators.coreos.com op/x.v1"},

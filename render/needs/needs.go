@@ -23,8 +23,8 @@ import (
 // Kind is the category of a need.
 type Kind string
 
-// The kinds of needs. The API server or the scheduler rejects an operator whose needs are unmet, except
-// for Config.
+// The kinds of needs. If a need other than Config is unmet, the API server or the scheduler rejects
+// objects of the operator.
 const (
 	API         Kind = "api"         // an API of the operator's objects
 	Config      Kind = "config"      // a Secret or ConfigMap of a pod, or a class that the operator may create
@@ -79,9 +79,10 @@ func Find(o render.ClusterOperator, namespaces []k8s.Object, openshift bool) []N
 	return out
 }
 
+// finder collects the needs of an operator.
 type finder struct {
 	found      map[string]*Need
-	served     map[[2]string]bool // whether clusters serve an API version and kind; OLM is another need
+	served     map[[2]string]bool // by API version and kind: true if every cluster serves it, or if it belongs to OLM
 	objects    []k8s.Object
 	namespaces []k8s.Object
 	openshift  bool
@@ -97,7 +98,7 @@ func (f *finder) add(n Need, by string) *Need {
 	return f.found[id]
 }
 
-// needAPI adds the need of an API, unless every API server serves it, or it is an API of OLM.
+// needAPI adds the need of an API, unless every API server serves the API or the API belongs to OLM.
 func (f *finder) needAPI(apiVersion, kind string, by func() string) {
 	id := [2]string{apiVersion, kind}
 	served, known := f.served[id]
@@ -139,19 +140,19 @@ func (f *finder) addReferences(o k8s.Object) {
 	if len(pod) == 0 {
 		return
 	}
-	named := func(kind, name, field string) {
+	addObject := func(kind, name, field string) {
 		if name != "" {
 			f.add(Need{Kind: Other, Object: k8s.Key{Kind: kind, Namespace: o.Namespace(), Name: name}}, by+field)
 		}
 	}
 	if account := k8s.Text(pod, "serviceAccountName"); account != "default" {
-		named("ServiceAccount", account, "")
+		addObject("ServiceAccount", account, "")
 	}
 	f.addClass("PriorityClass", k8s.Text(pod, "priorityClassName"), by)
 	f.addClass("RuntimeClass", k8s.Text(pod, "runtimeClassName"), by)
 	for _, v := range k8s.Items(pod, "volumes") {
 		field := " volumes[" + k8s.Text(v, "name") + "]"
-		named("PersistentVolumeClaim", k8s.Text(v, "persistentVolumeClaim", "claimName"), field)
+		addObject("PersistentVolumeClaim", k8s.Text(v, "persistentVolumeClaim", "claimName"), field)
 		f.addClass("StorageClass", k8s.Text(v, "ephemeral", "volumeClaimTemplate", "spec", "storageClassName"), by+field)
 	}
 	k8s.PodReferences(pod, func(field, kind, name string) {
@@ -165,7 +166,7 @@ func (f *finder) addClass(kind, name, by string) {
 	if name == "" || kind == "PriorityClass" && strings.HasPrefix(name, "system-") {
 		return
 	}
-	n := Need{Kind: Other, Object: k8s.Key{Group: providable()[kind].group, Kind: kind, Name: name}}
+	n := Need{Kind: Other, Object: k8s.Key{Group: referencedKinds()[kind].group, Kind: kind, Name: name}}
 	if f.mayCreate(n.Object) {
 		n.Kind = Config
 	}
@@ -206,7 +207,7 @@ func (f *finder) addPodSecurity(o k8s.Object, pod map[string]any) {
 		checked = k8s.Baseline
 	}
 	meta := k8s.Map(o, "spec", "template", "metadata")
-	// An invalid pod is reported where its manifest is read.
+	// The check of the manifest reports an invalid pod.
 	if why, err := k8s.PodSecurityViolations(meta, pod, checked, labels[enforceVersion]); err == nil && len(why) > 0 {
 		n := f.add(Need{Kind: PodSecurity, Object: f.namespaces[i].Key(), Level: level}, o.Key().String())
 		n.Why = append(n.Why, why...)
@@ -246,7 +247,7 @@ func (s *Supply) AddKeys(keys ...k8s.Key) {
 // AddObjects adds objects, the APIs that they define, and the objects that controllers create for
 // them.
 func (s *Supply) AddObjects(objects ...k8s.Object) {
-	kinds := providable()
+	kinds := referencedKinds()
 	for _, o := range objects {
 		add := func(kind, name string) {
 			s.objects[k8s.Key{Group: kinds[kind].group, Kind: kind, Namespace: o.Namespace(), Name: name}] = true

@@ -37,20 +37,20 @@ type signalCategory struct {
 	loses, do string
 }
 
-// signalKinds returns all categories of signals, the most important first.
-func signalKinds() []signalCategory {
-	const declare = "declare and pin in Git what it has installed so far; or leave this operator, with everything that it installs, to OLM"
-	const tell = "set OPERATOR_CONDITION_NAME to an empty value in spec.config.env of its Subscription: most operators then work without OLM"
+// signalCategories returns all categories of signals, the most important first.
+func signalCategories() []signalCategory {
+	const declareHint = "declare and pin the operators that it installed in Git, or leave this operator and those operators to OLM"
+	const disableHint = "set OPERATOR_CONDITION_NAME to an empty value in spec.config.env of its Subscription: most operators then work without OLM"
 	return []signalCategory{
-		{"installs", NeedsOLM, "operators that it installs, upgrades or removes through OLM stay unchanged: OLM no longer processes its requests", declare},
-		{"ships", NeedsOLM, "it has no effect, and a cluster without OLM's CRDs rejects it", declare},
-		{"changes-csv", InPart, "OLM no longer copies these settings to its Deployments, and its own ClusterServiceVersion is missing", "move these settings to spec.config of its Subscription or to a patch in the cluster's overlay; " + tell},
+		{"installs", NeedsOLM, "operators that it installs, upgrades or removes through OLM stay unchanged: OLM no longer processes its requests", declareHint},
+		{"ships", NeedsOLM, "it has no effect, and a cluster without OLM's CRDs rejects it", declareHint},
+		{"changes-csv", InPart, "OLM no longer copies these settings to its Deployments, and its own ClusterServiceVersion is missing", "move these settings to spec.config of its Subscription or to a patch in the cluster's overlay; " + disableHint},
 		{"prepares", InPart, "the catalogs and OperatorGroups that it creates have no effect", "declare them in Git if other operators need them"},
-		{"reads", InPart, "it finds no objects of adopted operators, and no version, owner or channel", "check its documentation for its behaviour without OLM; " + tell},
+		{"reads", InPart, "it finds no objects of adopted operators, and no version, owner or channel", "check its documentation for its behaviour without OLM; " + disableHint},
 		{"packages", InPart, "this API is served by OLM's packageserver: requests fail without it", "keep the packageserver running, or check its documentation for its behaviour without it"},
 		{"webhook", InPart, "the API server has no objects of this kind to validate", "check it in pull requests instead"},
 		{"annotation", InPart, "the annotation is no longer set, and the operator reads an empty value", "set the annotation in a patch in the cluster's overlay if its documentation requires it"},
-		{"mentions", MayNeed, "it may assume that OLM is installed", "check its documentation for the purpose; " + tell},
+		{"mentions", MayNeed, "it may assume that OLM is installed", "check its documentation for the purpose; " + disableHint},
 		{"everything", MayNeed, "use of OLM's objects unknown", "check its documentation for installation of operators through OLM"},
 	}
 }
@@ -99,8 +99,8 @@ func readVerbs() []string { return []string{"get", "list", "watch"} }
 // permission is the permission to use a verb on a resource.
 type permission struct{ verb, group, resource string }
 
-// definition returns the name of the resource's CRD.
-func (r permission) definition() string { return r.resource + "." + r.group }
+// crdName returns the name of the resource's CRD.
+func (r permission) crdName() string { return r.resource + "." + r.group }
 
 // signalCodes returns the codes of the signals that a permission on an OLM resource indicates.
 func (r permission) signalCodes() []string {
@@ -153,34 +153,34 @@ type permissionIndex struct {
 	watched []string               // names of CRDs whose objects may be watched
 }
 
-func (h *permissionIndex) note(code, account, resource, verb string) {
+func (h *permissionIndex) add(code, account, resource, verb string) {
 	at := [3]string{code, account, resource}
 	h.verbs[at] = append(h.verbs[at], verb)
 }
 
-// grant records one permission of an account.
-func (h *permissionIndex) grant(account string, g k8s.Grant) {
+// addGrant records one permission of an account.
+func (h *permissionIndex) addGrant(account string, g k8s.Grant) {
 	for _, r := range olmPermissions(g) {
 		for _, code := range r.signalCodes() {
-			h.note(code, account, r.resource, r.verb)
+			h.add(code, account, r.resource, r.verb)
 		}
 		if r.verb == "watch" || r.verb == "*" {
-			h.watched = append(h.watched, r.definition())
+			h.watched = append(h.watched, r.crdName())
 		}
 	}
 	switch {
 	case g.Group == packagesGroup:
-		h.note("packages", account, g.Resource, g.Verb)
+		h.add("packages", account, g.Resource, g.Verb)
 	case isWildcard(g):
-		h.note("everything", account, strings.ReplaceAll(g.Resource, "*", "all objects"), g.Verb)
+		h.add("everything", account, strings.ReplaceAll(g.Resource, "*", "all objects"), g.Verb)
 	case slices.Contains(aggregatedRoles(), g.Role):
-		h.note("everything", account, "the permissions of "+g.Role+", which OLM extends with its own kinds", "*")
+		h.add("everything", account, "the permissions of "+g.Role+", which OLM extends with its own kinds", "*")
 	}
 }
 
-// FindOLM returns the strongest need of OLM of an operator with these objects, the signals for it,
-// the strongest first, and the CRDs of OLM whose objects it may watch. With shipped, objects of OLM's
-// own kinds are signals.
+// FindOLM returns the degree to which an operator with these objects needs OLM, the signals for this,
+// strongest first, and the CRDs of OLM whose objects the operator may watch. With shipped, objects of
+// OLM's own kinds are signals.
 func FindOLM(objects []k8s.Object, shipped bool) (need OLMNeed, signals []Signal, definitions []string) {
 	signals, definitions = PermissionSignals(objects)
 	if shipped {
@@ -191,7 +191,7 @@ func FindOLM(objects []k8s.Object, shipped bool) (need OLMNeed, signals []Signal
 		signals = append(signals, textSignals(o)...)
 	}
 	rank := map[string]int{}
-	for i, s := range signalKinds() {
+	for i, s := range signalCategories() {
 		rank[s.code] = i
 	}
 	slices.SortFunc(signals, func(a, b Signal) int {
@@ -203,9 +203,9 @@ func FindOLM(objects []k8s.Object, shipped bool) (need OLMNeed, signals []Signal
 	return signals[0].Need, signals, definitions
 }
 
-// PermissionSignals returns signals for the permissions of accounts on OLM resources, and the CRDs of the
-// resources that they may watch. For an operator that installs others, it omits signals for changing
-// and reading OLM objects.
+// PermissionSignals returns signals for the permissions of accounts on OLM resources, and the CRDs of
+// the resources that the accounts may watch. For an operator that installs others, it omits signals for
+// changing and reading OLM objects.
 func PermissionSignals(objects []k8s.Object) ([]Signal, []string) {
 	list := make([]map[string]any, len(objects))
 	for i, o := range objects {
@@ -221,7 +221,7 @@ func PermissionSignals(objects []k8s.Object) ([]Signal, []string) {
 			continue // users and groups
 		}
 		for _, g := range granted.Grants {
-			h.grant(granted.To.String(), g)
+			h.addGrant(granted.To.String(), g)
 		}
 	}
 	out := h.signals()
@@ -269,7 +269,7 @@ func describeVerbs(code string, verbs []string) string {
 
 // newSignal returns a signal of a category.
 func newSignal(code, object, what string) Signal {
-	all := signalKinds()
+	all := signalCategories()
 	s := all[slices.IndexFunc(all, func(s signalCategory) bool { return s.code == code })]
 	return Signal{Code: code, Need: s.need, Object: object, What: what, Loses: s.loses, Do: s.do}
 }
@@ -296,7 +296,7 @@ func olmEvidence(objects []k8s.Object) []string {
 	return out
 }
 
-// mayInstall reports whether a role names a permission to install operators through OLM.
+// mayInstall reports whether a role contains a permission to install operators through OLM.
 func mayInstall(o k8s.Object) bool {
 	for _, rule := range k8s.Items(o, "rules") {
 		for _, group := range k8s.Texts(rule, "apiGroups") {

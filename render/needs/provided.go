@@ -11,15 +11,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// providedKind is a kind of objects that needs refer to.
-type providedKind struct {
+// referencedKind describes a kind of objects that needs refer to.
+type referencedKind struct {
 	group      string
 	namespaced bool
 }
 
-// providable returns the kinds of objects that needs refer to.
-func providable() map[string]providedKind {
-	return map[string]providedKind{
+// referencedKinds returns the kinds of objects that needs refer to.
+func referencedKinds() map[string]referencedKind {
+	return map[string]referencedKind{
 		"ConfigMap":             {"", true},
 		"PersistentVolumeClaim": {"", true},
 		"PriorityClass":         {"scheduling.k8s.io", false},
@@ -37,8 +37,8 @@ func ParseObject(text string) (k8s.Key, error) {
 	if len(parts) != 3 {
 		return k8s.Key{}, fmt.Errorf("%q is not an object such as Secret/ns/name or StorageClass//fast", text)
 	}
-	kinds := slices.Sorted(maps.Keys(providable()))
-	kind, ok := providable()[parts[0]]
+	kinds := slices.Sorted(maps.Keys(referencedKinds()))
+	kind, ok := referencedKinds()[parts[0]]
 	switch namespace, name := parts[1], parts[2]; {
 	case !ok:
 		return k8s.Key{}, fmt.Errorf("unknown kind %q: no operator needs it (available: %s)%s", parts[0], strings.Join(kinds, ", "), diag.DidYouMean(parts[0], kinds))

@@ -80,14 +80,14 @@ func (c *Conflict) Error() string {
 
 // formatAdvice renders changes as lines. If there are none, the line contains the number of changes
 // that were tried.
-func formatAdvice(does string, changes []Change, tried int) []string {
+func formatAdvice(verb string, changes []Change, tried int) []string {
 	switch len(changes) {
 	case 0:
-		return []string{"none of the alternatives tried " + does + " it (" + diag.Count(tried, "change") + ")"}
+		return []string{"none of the alternatives tried " + verb + " it (" + diag.Count(tried, "change") + ")"}
 	case 1:
-		return []string{"this " + does + " it:", "\t" + sanitize.Line(changes[0].String())}
+		return []string{"this " + verb + " it:", "\t" + sanitize.Line(changes[0].String())}
 	}
-	lines := []string{"any of these " + does + " it:"}
+	lines := []string{"any of these " + verb + " it:"}
 	for _, c := range changes {
 		lines = append(lines, "\t"+sanitize.Line(c.String()))
 	}
@@ -122,13 +122,13 @@ func (cs Conflicts) Unwrap() []error {
 	return errs
 }
 
-// MapPositions replaces each position in c by the result of to.
-func (c *Conflict) MapPositions(to func(at string) string) {
-	c.At = to(c.At)
+// MapPositions replaces each position in c by the result of convert.
+func (c *Conflict) MapPositions(convert func(at string) string) {
+	c.At = convert(c.At)
 	for i := range c.Chain {
-		c.Chain[i].At = to(c.Chain[i].At)
+		c.Chain[i].At = convert(c.Chain[i].At)
 	}
 	for i := range c.Changes {
-		c.Changes[i].At = to(c.Changes[i].At)
+		c.Changes[i].At = convert(c.Changes[i].At)
 	}
 }

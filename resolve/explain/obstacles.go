@@ -33,7 +33,7 @@ func (o *Obstacles) Text() string {
 		b.WriteString("\t" + sanitize.Line(a) + "\n")
 	}
 	if !o.Pinned {
-		b.WriteString("\t" + strings.Join(formatAdvice("brings", o.Changes, o.Tried), "\n\t") + "\n")
+		b.WriteString("\t" + strings.Join(formatAdvice("allows", o.Changes, o.Tried), "\n\t") + "\n")
 	}
 	return b.String()
 }

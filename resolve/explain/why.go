@@ -133,7 +133,7 @@ func (r *Reasons) Text() string {
 			if s.Subscription != "" {
 				pin := s.Pin + " "
 				if s.Pin == s.Subscription {
-					pin = "" // a name once
+					pin = "" // do not repeat the name
 				}
 				linef("%ssubscription %s requests %s%s", positionPrefix(s.At), s.Subscription, pin, s.Version)
 			} else {

@@ -46,7 +46,7 @@ func Start(t testing.TB) *Browser {
 		if os.Getenv("QUAYSIDE_LOOK") == "always" {
 			t.Fatal("no Chromium is installed, and QUAYSIDE_LOOK=always")
 		}
-		t.Skip("no Chromium is installed (apt-get install chromium; CHROMIUM names another): pages are not looked at")
+		t.Skip("no Chromium is installed (apt-get install chromium; CHROMIUM names another): page tests are skipped")
 	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(program),
@@ -57,7 +57,7 @@ func Start(t testing.TB) *Browser {
 		chromedp.WSURLReadTimeout(time.Minute),
 	)
 	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium refuses to be root with one
+		options = append(options, chromedp.NoSandbox) // Chromium does not run as root with a sandbox
 	}
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
@@ -79,7 +79,7 @@ func findChromium() string {
 	return ""
 }
 
-// View is how a page is displayed.
+// View describes how a page is displayed.
 type View struct {
 	Width    int  // of the window, in CSS pixels
 	Dark     bool // the reader prefers dark colours
@@ -109,9 +109,9 @@ type Page struct {
 	ctx  context.Context //nolint:containedctx // chromedp keeps a tab in one
 	view View
 
-	mu     sync.Mutex
-	errors []string // console messages
-	asked  []string // requested addresses other than the file itself
+	mu        sync.Mutex
+	errors    []string // console messages
+	requested []string // requested addresses other than the file itself
 }
 
 // Open opens a file, an HTML page or an SVG picture, in its own tab, which is closed at the end of
@@ -169,7 +169,7 @@ func (p *Page) listen(event any, file string) {
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
 		if e.Request.URL != file && !strings.HasSuffix(e.Request.URL, "/favicon.ico") {
-			p.asked = append(p.asked, e.Request.URL)
+			p.requested = append(p.requested, e.Request.URL)
 		}
 	case *log.EventEntryAdded:
 		p.errors = append(p.errors, e.Entry.Text)
@@ -261,7 +261,7 @@ func (p *Page) Figures(t testing.TB) Figures {
 	p.Eval(t, measureScript, &f)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f.Errors, f.Asked = slices.Clone(p.errors), slices.Clone(p.asked)
+	f.Errors, f.Asked = slices.Clone(p.errors), slices.Clone(p.requested)
 	return f
 }
 
@@ -276,7 +276,7 @@ type Limits struct {
 func (f Figures) Faults(l Limits) []string {
 	var out []string
 	if f.Texts == 0 {
-		out = append(out, "nothing is written on it")
+		out = append(out, "the page has no text")
 	}
 	if f.ScrollWidth > f.Width {
 		out = append(out, fmt.Sprintf("it scrolls sideways: %d wide in a window of %d", f.ScrollWidth, f.Width))
@@ -300,12 +300,12 @@ func (f Figures) Faults(l Limits) []string {
 		{"is wider than its box", f.Overflows},
 		{"is cut off", f.Clipped},
 		{"scrolls sideways", scrolls},
-		{"texts lie on each other", f.Overlaps},
+		{"texts overlap", f.Overlaps},
 		{"contrast below 4.5", f.Contrasts},
-		{"contrast not known", f.Unknown},
-		{"too small to hit", f.Small},
-		{"the browser complains", f.Errors},
-		{"wants to load", f.Asked},
+		{"unknown contrast", f.Unknown},
+		{"controls too small", f.Small},
+		{"errors of the browser", f.Errors},
+		{"tries to load", f.Asked},
 	} {
 		if len(list.of) > 0 {
 			out = append(out, list.what+": "+strings.Join(list.of, "; "))

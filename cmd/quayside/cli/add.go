@@ -105,7 +105,7 @@ func newAdd(a *app) *cobra.Command {
 	f.Var(approval, "approval", "upgrade approval; Manual: upgrade only if named")
 	a.complete(cmd, "approval", approval.known)
 	f.StringVar(&config, "config", "", "settings of the operator's pods, as in spec.config of a Subscription: `YAML`")
-	o.flags(cmd)
+	o.addFlags(cmd)
 	a.offer(cmd, "catalog", a.catalogCompletions)
 	a.offer(cmd, "namespace", a.namespaceCompletions)
 	addWriter(cmd, a, "check")
@@ -133,18 +133,18 @@ func newRemove(a *app) *cobra.Command {
 			quayside remove vault/vault
 			quayside remove at-operator my-etcd/etcd --render`),
 		Args:              someArgs("operator"),
-		ValidArgsFunction: a.operators,
+		ValidArgsFunction: a.completeOperators,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd.Context(), func(ctx context.Context, p *workspace.Project) (*edit.Edit, error) { return edit.Remove(ctx, p, args) })
 		},
 	}
-	o.flags(cmd)
+	o.addFlags(cmd)
 	addWriter(cmd, a, "check")
 	return cmd
 }
 
-// flags adds the common flags to cmd.
-func (o *editOptions) flags(cmd *cobra.Command) {
+// addFlags adds the common flags to cmd.
+func (o *editOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.check, "check", false, "write nothing; exit with 1 if anything would be written")
 	cmd.Flags().BoolVar(&o.render, "render", false, "write the rendered tree too")
 	addOffline(cmd, o.app)

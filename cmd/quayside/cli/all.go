@@ -15,12 +15,12 @@ import (
 // addAll adds the flag --all to cmd, which must have all its other flags. The flags in without
 // apply to one workspace, and cannot be combined with --all.
 func addAll(cmd *cobra.Command, a *app, without ...string) {
-	addAllOf(cmd, a, func(top string, _ []string) ([]string, error) { return workspacesBelow(top) }, without...)
+	addAllWithSearch(cmd, a, func(top string, _ []string) ([]string, error) { return workspacesBelow(top) }, without...)
 }
 
-// addAllOf is addAll for a command with a search of its own for the workspaces below the
-// directory top.
-func addAllOf(cmd *cobra.Command, a *app, search func(top string, args []string) ([]string, error), without ...string) {
+// addAllWithSearch is like addAll, for a command that has its own search for the workspaces below
+// the directory top.
+func addAllWithSearch(cmd *cobra.Command, a *app, search func(top string, args []string) ([]string, error), without ...string) {
 	cmd.Flags().BoolVar(&a.all, "all", false, "run in every workspace below the root of the Git repository, or below -C")
 	a.documents[cmd] = append(a.documents[cmd], everywhereView{})
 	run := cmd.RunE
@@ -61,7 +61,7 @@ type everywhereView struct {
 }
 
 type environmentView struct {
-	Directory string `json:"directory" doc:"where the workspace is, below the root of the Git repository or below -C"`
+	Directory string `json:"directory" doc:"of the workspace, relative to the root of the Git repository or to -C"`
 	ExitCode  int    `json:"exitCode" doc:"exit code of the command for this workspace alone"`
 	Document  any    `json:"document" doc:"output of the command there"`
 }
@@ -73,7 +73,7 @@ func (a *app) inEachWorkspace(top string, names []string, run func() error) erro
 	worst := exitOK
 	for i, name := range names {
 		a.top, a.workspace, a.document = top, filepath.Join(top, filepath.FromSlash(name)), nil
-		a.title(i, name)
+		a.printTitle(i, name)
 		err := run()
 		var usage *usageError
 		if errors.As(err, &usage) {
@@ -90,8 +90,8 @@ func (a *app) inEachWorkspace(top string, names []string, run func() error) erro
 	return printedError(worst)
 }
 
-// title prints the name of workspace i on stdout and stderr, but only once if both are a terminal.
-func (a *app) title(i int, name string) {
+// printTitle prints the name of workspace i on stdout and stderr, but only once if both are a terminal.
+func (a *app) printTitle(i int, name string) {
 	a.log.Done()
 	name = sanitize.Line(name)
 	heading := name + ":"

@@ -68,7 +68,7 @@ func addBundleRepository(cmd *cobra.Command, repository *string) {
 
 func (o *buildOptions) run(ctx context.Context, args []string) error {
 	last := len(args) - 1
-	dir, tag, err := o.layoutTarget(args[last])
+	dir, tag, err := o.parseLayoutTarget(args[last])
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func newCatalogGraph(a *app) *cobra.Command {
 			quayside catalog graph etcd -n vault -o svg`),
 		Args:              WantArgs("a package"),
 		ValidArgsFunction: completeFirst(o.packageCompletions),
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.graph(cmd, args[0], namespace, all) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.printGraph(cmd, args[0], namespace, all) },
 	}
 	o.addFlags(cmd, graphView{}, "dot", "mermaid", "svg", "html")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "mark the version installed in this `NAMESPACE` (default: the only one)")
@@ -45,7 +45,7 @@ type graphView struct {
 	Graphs []graph.Graph `json:"graphs"`
 }
 
-func (o *catalogOptions) graph(cmd *cobra.Command, name, namespace string, all bool) error {
+func (o *catalogOptions) printGraph(cmd *cobra.Command, name, namespace string, all bool) error {
 	pkgs, err := o.find(cmd, name)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (o *catalogOptions) graph(cmd *cobra.Command, name, namespace string, all b
 	}
 	graphs := make([]graph.Graph, len(pkgs))
 	for i, p := range pkgs {
-		graphs[i] = graph.Of(p, pin, hops)
+		graphs[i] = graph.New(p, pin, hops)
 	}
 	text, err := graph.Print(o.output, graphs, all)
 	if err != nil {

@@ -92,7 +92,7 @@ func (a *app) catalogCompletions(ctx context.Context, prefix string) []string {
 	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Catalogs)
 }
 
-func (a *app) overlays(ctx context.Context, prefix string) []string {
+func (a *app) clusterCompletions(ctx context.Context, prefix string) []string {
 	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Clusters)
 }
 
@@ -107,8 +107,8 @@ func (a *app) anyCatalogCompletions(ctx context.Context, prefix string) []string
 	})
 }
 
-// operators completes several arguments with operators in the lock, each once.
-func (a *app) operators(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+// completeOperators completes several arguments with operators in the lock, each once.
+func (a *app) completeOperators(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	return matchingWords(cmd, func(ctx context.Context, prefix string) []string {
 		keys := a.workspaceCompletions(ctx, "", prefix, edit.Completer.Operators)
 		return slices.DeleteFunc(keys, func(key string) bool { return slices.Contains(args, key) })

@@ -33,7 +33,7 @@ func newConfig(a *app) *cobra.Command {
 
 			# print the file and line of every field
 			quayside config -o yaml`),
-		RunE: func(*cobra.Command, []string) error { return a.config() },
+		RunE: func(*cobra.Command, []string) error { return a.printConfig() },
 	}
 	addOutput(cmd, a, nil, configReport{})
 	addAll(cmd, a)
@@ -48,13 +48,13 @@ type configReport struct {
 }
 
 type configField struct {
-	Field string          `json:"field" doc:"as in spec.catalogs[0].source"`
+	Field string          `json:"field" doc:"such as spec.catalogs[0].source"`
 	Value json.RawMessage `json:"value"`
 	File  string          `json:"file,omitempty" doc:"file that sets the value; absent for defaults"`
 	Line  int             `json:"line,omitempty"`
 }
 
-func (a *app) config() error {
+func (a *app) printConfig() error {
 	p, err := a.open()
 	if err != nil {
 		return err

@@ -126,14 +126,14 @@ func newDiff(a *app) *cobra.Command {
 	a.offer(cmd, "upgrade", a.versionCompletions)
 	addOffline(cmd, o.app)
 	addOutput(cmd, o.app, compare.Formats(), diff.Document{})
-	addAllOf(cmd, a, o.workspaces, "locks", "trees", "save")
+	addAllWithSearch(cmd, a, o.workspaces, "locks", "trees", "save")
 	return cmd
 }
 
 // workspaces returns the directories below top that contain a workspace on either side: a
 // branch may delete one.
 func (o *diffOptions) workspaces(top string, args []string) ([]string, error) {
-	if o.upgrade.any() || slices.ContainsFunc(args, compare.IsArtifact) || len(args) > 1 {
+	if o.upgrade.isSet() || slices.ContainsFunc(args, compare.IsArtifact) || len(args) > 1 {
 		return workspacesBelow(top)
 	}
 	o.workspace = top
@@ -148,10 +148,10 @@ func (o *diffOptions) workspaces(top string, args []string) ([]string, error) {
 	return names, err
 }
 
-// upgradeTargets adds the arguments behind --upgrade to its operators. It returns the other
+// upgradeTargets adds the arguments after --upgrade to its operators. It returns the other
 // arguments.
 func (o *diffOptions) upgradeTargets(cmd *cobra.Command, args []string) ([]string, error) {
-	if !o.upgrade.any() || o.locks || o.trees {
+	if !o.upgrade.isSet() || o.locks || o.trees {
 		return args, nil
 	}
 	for _, arg := range args {
@@ -169,7 +169,7 @@ func (o *diffOptions) check(cmd *cobra.Command, args []string) error {
 	for _, m := range []struct {
 		on   bool
 		name string
-	}{{o.locks, "--locks"}, {o.trees, "--trees"}, {o.upgrade.any(), "--upgrade"}} {
+	}{{o.locks, "--locks"}, {o.trees, "--trees"}, {o.upgrade.isSet(), "--upgrade"}} {
 		if m.on {
 			modes = append(modes, m.name)
 		}
@@ -224,7 +224,7 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := o.comparison(cmd, p, args)
+	c, err := o.openComparison(cmd, p, args)
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 		return o.printLines(ctx, c)
 	}
 	c.Reading, c.ImageSizes = o.releaseNotes, o.sizes
-	if c.Scans, err = o.scans(o.scan); err != nil {
+	if c.Scans, err = o.readScans(o.scan); err != nil {
 		return err
 	}
 	report, err := c.Report(ctx, o.today.time())
@@ -268,8 +268,8 @@ func (o *diffOptions) saveReports(c *compare.Comparison, r *diff.Report) error {
 	return nil
 }
 
-// comparison opens the two sides selected by the arguments and flags.
-func (o *diffOptions) comparison(cmd *cobra.Command, p *workspace.Project, args []string) (*compare.Comparison, error) {
+// openComparison opens the two sides selected by the arguments and flags.
+func (o *diffOptions) openComparison(cmd *cobra.Command, p *workspace.Project, args []string) (*compare.Comparison, error) {
 	opt := compare.Selection{From: compare.TreeSource(o.rendered), Base: o.base, Locks: o.locks, Trees: o.trees, Names: slices.Clone(args)}
 	for i, arg := range args {
 		if (o.trees || o.locks) && !compare.IsArtifact(arg) {
@@ -280,7 +280,7 @@ func (o *diffOptions) comparison(cmd *cobra.Command, p *workspace.Project, args 
 	if opt.Observed, err = o.readObserved(p, o.observed...); err != nil {
 		return nil, err
 	}
-	if o.upgrade.any() {
+	if o.upgrade.isSet() {
 		hops, err := parseHops(o.hops)
 		if err != nil {
 			return nil, Usagef(cmd, "%w", err)

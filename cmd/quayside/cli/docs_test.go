@@ -235,7 +235,7 @@ code. A waived warning is not printed (` + "`--verbose`" + ` prints their number
 ` + "`make golden`" + ` generates this page.
 `)
 	titles := map[diag.Step]string{
-		diag.Resolving: "Declarations, catalogs and lock", diag.Rendering: "Bundles and the rendered tree", diag.Otherwise: "Other commands",
+		diag.Resolving: "Declarations, catalogs and lock", diag.Rendering: "Bundles and the rendered tree", diag.OtherStep: "Other commands",
 	}
 	step := diag.Step("none")
 	seen := map[string]bool{}
@@ -248,7 +248,7 @@ code. A waived warning is not printed (` + "`--verbose`" + ` prints their number
 			step = c.Step
 			fmt.Fprintf(&b, "\n## %s\n\n| Code | Meaning |\n| --- | --- |\n", titles[step])
 		}
-		fmt.Fprintf(&b, "| `%s` | %s |\n", c.ID, c.What)
+		fmt.Fprintf(&b, "| `%s` | %s |\n", c.ID, c.Meaning)
 	}
 	golden(t, docs+"warnings.md", b.Bytes())
 }

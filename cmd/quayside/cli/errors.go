@@ -73,7 +73,7 @@ func exitCode(err error) int {
 	var stale *resolve.StaleError
 	var conflict *explain.Conflict
 	var policy *workspace.PolicyError
-	var left *workspace.HeldUpgradesError
+	var held *workspace.HeldUpgradesError
 	var dropped *workspace.NoContentError
 	switch {
 	case err == nil:
@@ -82,7 +82,7 @@ func exitCode(err error) int {
 		return exitDiffers
 	case errors.Is(err, errDiffers):
 		return exitDiffers
-	case errors.As(err, &conflict), errors.As(err, &left), errors.As(err, &dropped):
+	case errors.As(err, &conflict), errors.As(err, &held), errors.As(err, &dropped):
 		return exitNoSolution
 	case errors.As(err, &policy):
 		return exitPolicy
@@ -91,9 +91,9 @@ func exitCode(err error) int {
 	}
 }
 
-// printError prints each fault on its own line, with the prefix "error:". Faults that start with a
-// position get no prefix, so that editors can parse them like compiler errors. Results of checks
-// and resolutions get no prefix, either.
+// printError prints each fault on its own line, with the prefix "error:". It omits the prefix for
+// faults that start with a position, so that editors can parse them like compiler errors, and for
+// results of checks and resolutions.
 func (a *app) printError(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {

@@ -65,8 +65,8 @@ func addScan(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "scan", "", "also compare the images' vulnerabilities: `DIR` with JSON reports of Trivy or Grype, one file for each image")
 }
 
-// scans reads the scanner results in dir. It returns nil if dir is empty.
-func (a *app) scans(dir string) (*scan.Results, error) {
+// readScans reads the scanner results in dir. It returns nil if dir is empty.
+func (a *app) readScans(dir string) (*scan.Results, error) {
 	if dir == "" {
 		return nil, nil
 	}
@@ -127,7 +127,7 @@ func parseTarget(s string, version bool) (resolve.Target, bool) {
 	return t, !bad
 }
 
-func (f *operatorFlag) any() bool { return f.all || len(f.named) > 0 }
+func (f *operatorFlag) isSet() bool { return f.all || len(f.named) > 0 }
 
 // parseHops parses --hops: a number from 1, or all.
 func parseHops(s string) (int, error) {

@@ -95,7 +95,7 @@ func knownCatalogs(openshift string) []string {
 		if _, _, _, err := source.FindKnown(name, openshift); err != nil {
 			name += "@"
 		}
-		out = append(out, name+"\t"+k.Is)
+		out = append(out, name+"\t"+k.Description)
 	}
 	return out
 }
@@ -120,7 +120,7 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 	if err := o.ask(cmd.Context(), found); err != nil {
 		return err
 	}
-	if err := o.complete(dir); err != nil {
+	if err := o.fillDraft(dir); err != nil {
 		return Usagef(cmd, "%w", err)
 	}
 	text := o.draft.Text()
@@ -214,8 +214,8 @@ func (o *initOptions) ask(ctx context.Context, found []string) error {
 	return nil
 }
 
-// complete parses the flags into the draft.
-func (o *initOptions) complete(dir string) error {
+// fillDraft parses the flags into the draft.
+func (o *initOptions) fillDraft(dir string) error {
 	o.draft.Declarations = o.declared
 	o.draft.Profile, o.draft.Path = profile.Name(o.profile), workspace.InRepository(dir)
 	if o.draft.Name == "" {
@@ -228,14 +228,14 @@ func (o *initOptions) complete(dir string) error {
 		}
 	}
 	for _, text := range o.catalogs {
-		c, err := o.catalog(dir, text)
+		c, err := o.parseCatalog(dir, text)
 		if err != nil {
 			return err
 		}
 		o.draft.Catalogs = append(o.draft.Catalogs, c)
 	}
 	for _, name := range o.mirrors {
-		file, err := o.mirror(dir, name)
+		file, err := o.checkMirrors(dir, name)
 		if err != nil {
 			return err
 		}
@@ -244,9 +244,9 @@ func (o *initOptions) complete(dir string) error {
 	return nil
 }
 
-// mirror parses a file with mirrors to report its faults early, and returns its path relative
+// checkMirrors parses a file with mirrors to report its faults early, and returns its path relative
 // to the workspace.
-func (o *initOptions) mirror(dir, name string) (string, error) {
+func (o *initOptions) checkMirrors(dir, name string) (string, error) {
 	data, err := o.readArg(name)
 	if err != nil {
 		return "", err
@@ -266,9 +266,9 @@ func (o *initOptions) mirror(dir, name string) (string, error) {
 	return filepath.ToSlash(rel), err
 }
 
-// catalog parses a value of --catalog: a well-known name, "[namespace/]name=source", or a source
+// parseCatalog parses a value of --catalog: a well-known name, "[namespace/]name=source", or a source
 // that suggests its name.
-func (o *initOptions) catalog(dir, text string) (settings.Catalog, error) {
+func (o *initOptions) parseCatalog(dir, text string) (settings.Catalog, error) {
 	if k, ref, ok, err := source.FindKnown(text, o.draft.OpenShiftVersion); ok {
 		return settings.Catalog{Namespace: k.ID.Namespace, Name: k.ID.Name, Source: ref}, err
 	}
@@ -276,7 +276,7 @@ func (o *initOptions) catalog(dir, text string) (settings.Catalog, error) {
 	if !named {
 		name, rest = "", text
 	}
-	p, err := workspace.Open(workspace.Dir(dir, o.allowed()...), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
+	p, err := workspace.Open(workspace.Dir(dir, o.allowedDirs()...), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
 	if err != nil {
 		return settings.Catalog{}, err
 	}

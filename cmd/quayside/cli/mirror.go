@@ -100,7 +100,7 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 		return err
 	}
 	if o.check {
-		return o.compare(cmd.Context(), s, copies, layout)
+		return o.checkTarget(cmd.Context(), s, copies, layout)
 	}
 	if err := o.copyImages(cmd.Context(), s, copies, layout); err != nil {
 		return err
@@ -114,11 +114,11 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 			return err
 		}
 	}
-	return o.finish(copies)
+	return o.printCopies(copies)
 }
 
-// compare lists the images, and returns an error if images are missing at the target.
-func (o *mirrorOptions) compare(ctx context.Context, s *workspace.Project, copies []inventory.ImageCopy, layout string) error {
+// checkTarget prints the images, and returns an error if images are missing at the target.
+func (o *mirrorOptions) checkTarget(ctx context.Context, s *workspace.Project, copies []inventory.ImageCopy, layout string) error {
 	client, err := s.NewClient(false)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (o *mirrorOptions) compare(ctx context.Context, s *workspace.Project, copie
 			planned++
 		}
 	}
-	if err := o.finish(copies); err != nil || planned == 0 {
+	if err := o.printCopies(copies); err != nil || planned == 0 {
 		return err
 	}
 	return &workspace.DiffersError{Msg: diag.Count(planned, "image") + " to copy"}
@@ -160,7 +160,8 @@ func (o *mirrorOptions) copyImages(ctx context.Context, s *workspace.Project, co
 	return nil
 }
 
-func (o *mirrorOptions) finish(copies []inventory.ImageCopy) error {
+// printCopies prints the copies with their states, and returns their errors.
+func (o *mirrorOptions) printCopies(copies []inventory.ImageCopy) error {
 	t := &terminal.Table{Head: []string{"state", "from", "to"}}
 	var errs []error
 	for _, c := range copies {

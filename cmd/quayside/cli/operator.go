@@ -15,9 +15,9 @@ func (a *app) printText(v any, text string) error {
 	return a.print(v, func(w io.Writer) { fmt.Fprintln(w, strings.TrimSuffix(text, "\n")) })
 }
 
-// operatorArg parses "[namespace/]package", or "[namespace/]package@version" if version is true.
+// parseOperatorArg parses "[namespace/]package", or "[namespace/]package@version" if version is true.
 // The target may have no namespace: see workspace.WithNamespace.
-func operatorArg(cmd *cobra.Command, arg string, version bool) (resolve.Target, error) {
+func parseOperatorArg(cmd *cobra.Command, arg string, version bool) (resolve.Target, error) {
 	t, ok := parseTarget(arg, version)
 	if !ok {
 		want := "[namespace/]package"

@@ -33,9 +33,9 @@ func newOutdated(a *app) *cobra.Command {
 			List the operators in the lock that have a newer version in their channel: the next
 			version, the highest version that upgrades can reach, the head of the channel, and the
 			reason if an upgrade is blocked. It includes operators whose version, channel or package
-			their catalog has withdrawn, and those that cannot be judged. If the catalog has support dates, the list shows
-			them, and includes unsupported operators at the head of their channel. Tags of
-			catalog images are looked up again.
+			their catalog has withdrawn, and those that cannot be judged. If the catalog has support
+			dates, the list shows them, and includes unsupported operators at the head of their
+			channel. Tags of catalog images are looked up again.
 
 			--feed also writes the available upgrades as JSON files for a custom datasource of
 			Renovate. Blocked upgrades are omitted. Files without changes are not rewritten.

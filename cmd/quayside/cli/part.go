@@ -67,7 +67,7 @@ func (h Host) AddChoice(cmd *cobra.Command, value *string, name, usage string, w
 // AddCluster adds the flag --cluster to cmd.
 func (h Host) AddCluster(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "cluster", "", "`NAME` of the cluster in quayside.yaml (default: the only one)")
-	h.offer(cmd, "cluster", h.overlays)
+	h.offer(cmd, "cluster", h.clusterCompletions)
 }
 
 // Login holds the flags that select a live cluster.
@@ -79,7 +79,7 @@ type Login struct {
 // AddLogin adds the flags --context and --kubeconfig to cmd.
 func (h Host) AddLogin(cmd *cobra.Command) *Login {
 	l := &Login{host: h}
-	l.flags.flags(cmd)
+	l.flags.addFlags(cmd)
 	h.offer(cmd, "context", func(context.Context, string) []string { return l.flags.contexts(h.app) })
 	return l
 }

@@ -24,8 +24,8 @@ func addOffline(cmd *cobra.Command, a *app) {
 	cmd.Flags().BoolVar(&a.offline, "offline", false, "no network access; list missing content")
 }
 
-// workspaceDir returns the first of these directories: the workspace of this turn of --all, the
-// directory of -C, the nearest directory upwards with a quayside.yaml, the current directory.
+// workspaceDir returns the first of these directories that is known: the current workspace of --all,
+// the directory of -C, the nearest directory upwards with a quayside.yaml, the current directory.
 func (a *app) workspaceDir() (string, error) {
 	if dir := cmp.Or(a.workspace, a.dir); dir != "" {
 		return dir, nil
@@ -49,7 +49,7 @@ func (a *app) open() (*workspace.Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := workspace.Open(workspace.Dir(dir, a.allowed()...), workspace.Env{
+	p, err := workspace.Open(workspace.Dir(dir, a.allowedDirs()...), workspace.Env{
 		Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Log: a.log,
 		Today: time.Now().UTC().Format(time.DateOnly), CheckObjects: compare.CheckTargets,
 	})
@@ -95,7 +95,7 @@ func (a *app) lockWriter(p *workspace.Project) error {
 	return err
 }
 
-// manyClusters is the number of clusters from which garbage is collected more often, which takes
+// manyClusters is the minimum number of clusters for more frequent garbage collection, which takes
 // time but saves much memory.
 const manyClusters = 200
 
@@ -118,8 +118,8 @@ func (a *app) openForArgs() (p, here *workspace.Project, err error) {
 	return p, p.WithRoot(a.root()), nil
 }
 
-// allowed returns the directories outside of the repository that a workspace may read.
-func (a *app) allowed() []string { return filepath.SplitList(a.getenv(workspace.AllowedEnv)) }
+// allowedDirs returns the directories outside of the repository that a workspace may read.
+func (a *app) allowedDirs() []string { return filepath.SplitList(a.getenv(workspace.AllowedEnv)) }
 
 // root returns the directory that path arguments are relative to.
 func (a *app) root() workspace.Root { return workspace.Arguments(a.argPath(".")) }
@@ -143,8 +143,8 @@ func (a *app) readArg(name string) ([]byte, error) {
 	return workspace.ReadFile(f)
 }
 
-// layoutTarget parses the destination of a build: oci:path or oci:path:tag.
-func (a *app) layoutTarget(text string) (dir, tag string, err error) {
+// parseLayoutTarget parses the destination of a build: oci:path or oci:path:tag.
+func (a *app) parseLayoutTarget(text string) (dir, tag string, err error) {
 	src, err := oci.ParseSource(text)
 	if err == nil && (src.Kind != oci.Layout || src.Digest != "") {
 		err = fmt.Errorf("%q: must be oci:path or oci:path:tag", text)

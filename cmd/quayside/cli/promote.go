@@ -152,8 +152,8 @@ func (r ruleFlags) override(rule gate.Rule) (gate.Rule, error) {
 	return rule, faults.Err()
 }
 
-// at returns the time of --now, or the current time.
-func (o *promoteOptions) at() (time.Time, error) {
+// referenceTime returns the time of --now, or the current time.
+func (o *promoteOptions) referenceTime() (time.Time, error) {
 	if o.now == "" {
 		return time.Now().UTC(), nil
 	}
@@ -174,8 +174,8 @@ func (o *promoteOptions) ruleFor(e *upgrade.Environment) (*gate.Rule, error) {
 	return &rule, err
 }
 
-// run promotes, calls write, which may be nil, for each step, and prints the result. several is true if
-// the arguments name no environments.
+// run promotes, and prints the result. It calls write for each step, unless write is nil. several is
+// true if the arguments name no environments.
 func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error) (*upgrade.PromotionReport, error) {
 	ctx := cmd.Context()
 	defer func() { o.workspace = "" }()
@@ -191,11 +191,11 @@ func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx c
 	if err != nil {
 		return nil, err
 	}
-	now, err := o.at()
+	now, err := o.referenceTime()
 	if err != nil {
 		return nil, Usagef(cmd, "--now: %q is not a time such as 2026-01-31T12:00:00Z", o.now)
 	}
-	r, err := upgrade.Promote(ctx, steps, upgrade.PromotionOptions{Only: only, Seen: seen, Now: now}, o.ruleFor)
+	r, err := upgrade.Promote(ctx, steps, upgrade.PromotionOptions{Only: only, Observed: seen, Now: now}, o.ruleFor)
 	if r == nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx c
 			}
 		}
 	}
-	r.Count()
+	r.CountPromoted()
 	return r, errors.Join(err, o.print(r, func(io.Writer) { r.Print(o.out, o.log) }))
 }
 
@@ -234,7 +234,7 @@ func (o *promoteOptions) readObservations(envs upgrade.Environments) (out []*hea
 			continue
 		}
 		f.DisplayPath = filepath.ToSlash(f.DisplayPath)
-		seen, warnings, err := envs.Observed(f)
+		seen, warnings, err := envs.ReadObservations(f)
 		faults.Add(diag.Pos{}, err)
 		o.log.Warn(warnings)
 		warned = append(warned, warnings...)

@@ -104,11 +104,11 @@ func newPropose(a *app) *cobra.Command {
 			return o.proposeUpgrades(cmd, args)
 		},
 	}
-	o.proposeFlags(cmd)
+	o.addProposeFlags(cmd)
 	return cmd
 }
 
-func (o *proposeOptions) proposeFlags(cmd *cobra.Command) {
+func (o *proposeOptions) addProposeFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&o.promotes, "promote", false, "propose promotions between environments")
 	f.BoolVar(&o.edited, "edited", false, "propose the versions edited by hand in the lock")
@@ -152,9 +152,9 @@ func (o *proposeOptions) checkProposal(cmd *cobra.Command) error {
 	}
 }
 
-// base opens the base of the proposed upgrades. preset is the default of --branch.
-func (o *proposeOptions) base(ctx context.Context, p *workspace.Project, preset string) (*deliver.Proposer, error) {
-	scans, err := o.scans(o.scan)
+// openProposer opens the proposer of upgrades. preset is the default of --branch.
+func (o *proposeOptions) openProposer(ctx context.Context, p *workspace.Project, preset string) (*deliver.Proposer, error) {
+	scans, err := o.readScans(o.scan)
 	if err != nil {
 		return nil, err
 	}
@@ -194,8 +194,8 @@ func (o *proposeOptions) proposeUpgrades(cmd *cobra.Command, args []string) erro
 	return errors.Join(err, failed)
 }
 
-// proposeOne proposes all upgrades on one branch. failed is the error of named operators that were
-// left at their versions; the report includes the others.
+// proposeOne proposes all upgrades on one branch. failed is the error of named operators that are held
+// back; the report includes the others.
 func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, in *workspace.Inputs) (r *resolveReport, failed, err error) {
 	res, err := in.Resolve(ctx)
 	if res == nil {
@@ -208,11 +208,11 @@ func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, i
 	}
 	r = newResolveReport(res, in.DeclarationWarnings())
 	if res.Lock != nil && len(res.Changes) > 0 {
-		base, err := o.base(ctx, p, "upgrades") // "upgrade" is the prefix of other branches
+		proposer, err := o.openProposer(ctx, p, "upgrades") // "upgrade" is the prefix of other branches
 		if err != nil {
 			return nil, nil, err
 		}
-		if r.Proposed, err = base.Propose(ctx, workspace.Upgrade{Resolution: res}, in, o.all); err != nil {
+		if r.Proposed, err = proposer.Propose(ctx, workspace.Upgrade{Resolution: res}, in, o.all); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -221,7 +221,7 @@ func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, i
 
 // proposeEach proposes each upgrade on its own branch.
 func (o *proposeOptions) proposeEach(ctx context.Context, p *workspace.Project, in *workspace.Inputs) (r *resolveReport, failed, err error) {
-	base, err := o.base(ctx, p, "upgrade")
+	proposer, err := o.openProposer(ctx, p, "upgrade")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -229,7 +229,7 @@ func (o *proposeOptions) proposeEach(ctx context.Context, p *workspace.Project, 
 	if err != nil {
 		return nil, nil, err
 	}
-	proposals, err := base.ProposeEach(ctx, upgrades, in)
+	proposals, err := proposer.ProposeEach(ctx, upgrades, in)
 	pending := in.Pending()
 	o.log.Warn(in.Declared.Warnings)
 	o.log.Warn(pending.Warnings)
@@ -271,9 +271,9 @@ func (o *proposeOptions) promote(cmd *cobra.Command, args []string) error {
 		if s.Resolution == nil && !several {
 			return nil
 		}
-		base, err := o.base(ctx, s.Step.To.Project, "promote")
+		proposer, err := o.openProposer(ctx, s.Step.To.Project, "promote")
 		if err == nil {
-			err = s.Propose(ctx, base, several)
+			err = s.Propose(ctx, proposer, several)
 		}
 		return err
 	})

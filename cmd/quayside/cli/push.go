@@ -104,7 +104,7 @@ func newPush(a *app) *cobra.Command {
 	addSigning(cmd, &o.Signing)
 	addBundleRepository(cmd, &o.repository)
 	cmd.MarkFlagsMutuallyExclusive("cluster", "environment")
-	a.offer(cmd, "cluster", a.overlays)
+	a.offer(cmd, "cluster", a.clusterCompletions)
 	addOutput(cmd, a, nil, deliver.PushResult{}, imageView{})
 	return cmd
 }

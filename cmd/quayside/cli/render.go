@@ -83,7 +83,7 @@ func newRender(a *app) *cobra.Command {
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, workspace.TreeReport{})
 	addAll(cmd, a, "stdout")
-	a.offer(cmd, "overlay", a.overlays)
+	a.offer(cmd, "overlay", a.clusterCompletions)
 	addWriter(cmd, a, "check", "stdout")
 	return cmd
 }

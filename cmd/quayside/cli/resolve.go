@@ -34,7 +34,7 @@ type resolveOptions struct {
 	unattended     bool // see [workspace.Project.Unattended]
 	edited         bool
 	render         bool
-	command        string // command to suggest with these flags; empty: the current command
+	command        string // command for suggestions that add flags; empty: the user's command
 
 	// confirm is called after the changes are printed, with their number. If it returns false,
 	// nothing is written. nil: always write.
@@ -134,9 +134,9 @@ func newResolve(a *app) *cobra.Command {
 // checkFlags rejects incompatible flags.
 func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
 	switch {
-	case o.check && (len(o.observed) > 0 || o.prune || o.unpin.any() || o.reinstall.any() || o.render):
+	case o.check && (len(o.observed) > 0 || o.prune || o.unpin.isSet() || o.reinstall.isSet() || o.render):
 		return Usagef(cmd, "--check cannot be used with --observed, --prune, --reinstall, --render or --unpin")
-	case o.edited && (o.check || o.upgrade.any() || o.reinstall.any()):
+	case o.edited && (o.check || o.upgrade.isSet() || o.reinstall.isSet()):
 		return Usagef(cmd, "--edited cannot be used with --check, --upgrade or --reinstall")
 	case o.unpin.all || o.reinstall.all:
 		return Usagef(cmd, "--unpin and --reinstall require an operator: [namespace/]package")
@@ -241,7 +241,7 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*workspace.Project, *worksp
 	if !o.check {
 		p, opt.Command = p.WithMergeRepair(), o.command
 	}
-	in, err := p.Inputs(cmd.Context(), opt, o.edited || o.upgrade.any() || o.reinstall.any())
+	in, err := p.Inputs(cmd.Context(), opt, o.edited || o.upgrade.isSet() || o.reinstall.isSet())
 	return p, in, err
 }
 

@@ -119,8 +119,8 @@ type commandGroup struct {
 	commands  []func(*app) *cobra.Command
 }
 
-// commandGroups returns the groups of commands, including those of parts, in the order of help. A
-// group without a title is at the end.
+// commandGroups returns the groups of commands, including those of parts, in the order of the help
+// text. The group without a title is at the end.
 func commandGroups(parts []Part) []commandGroup {
 	type list = []func(*app) *cobra.Command
 	table := []commandGroup{

@@ -31,7 +31,7 @@ type statusOptions struct {
 // loginFlags are --kubeconfig and --context, as in kubectl.
 type loginFlags struct{ kubeconfig, context string }
 
-func (l *loginFlags) flags(cmd *cobra.Command) {
+func (l *loginFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&l.context, "context", "", "the `NAME` of a context in the kubeconfig (default: the current one)")
 	f.StringVar(&l.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` (default: $KUBECONFIG, else ~/.kube/config)")
@@ -89,7 +89,7 @@ func newStatus(a *app) *cobra.Command {
 			quayside status --save observed.yaml
 			quayside resolve --upgrade --observed observed.yaml`),
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: a.operators,
+		ValidArgsFunction: a.completeOperators,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case cmd.Flags().Changed("timeout") && !o.wait:
@@ -103,7 +103,7 @@ func newStatus(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	o.login.flags(cmd)
+	o.login.addFlags(cmd)
 	f.StringVar(&o.cluster, "cluster", "", "`NAME` of the cluster in quayside.yaml (default: the only one)")
 	f.StringVar(&o.save, "save", "", "also write the observations to `FILE`, for --observed of other commands")
 	addSigning(cmd, &o.Signing)
@@ -114,7 +114,7 @@ func newStatus(a *app) *cobra.Command {
 	addOutput(cmd, a, nil, status.Status{}).hint = " (--save FILE writes observations for --observed)"
 	addAll(cmd, a, "save", "sign")
 	o.offer(cmd, "context", o.contexts)
-	o.offer(cmd, "cluster", a.overlays)
+	o.offer(cmd, "cluster", a.clusterCompletions)
 	return cmd
 }
 
@@ -167,7 +167,7 @@ func (o *statusOptions) writeObserved(ctx context.Context, p *workspace.Project,
 		if err != nil {
 			return err
 		}
-		bundle, err := signer.Blob(ctx, data)
+		bundle, err := signer.SignBlob(ctx, data)
 		if err != nil {
 			return err
 		}

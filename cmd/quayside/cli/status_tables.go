@@ -79,13 +79,13 @@ func notesTable(v *status.Status) *terminal.Table {
 // objectsTable lists every object once, unhealthy ones first.
 func objectsTable(v *status.Status) *terminal.Table {
 	t := &terminal.Table{Uncut: true, Head: []string{"name", "namespace", "kind", "status", "message"}}
-	told := map[[4]string]bool{}
-	for _, well := range []bool{false, true} {
+	seen := map[[4]string]bool{}
+	for _, healthy := range []bool{false, true} {
 		for _, op := range v.Operators {
 			for _, o := range op.Objects {
 				key := [4]string{o.APIVersion, o.Kind, o.Namespace, o.Name}
-				if (o.Health == v1alpha1.Current) == well && !told[key] {
-					told[key] = true
+				if (o.Health == v1alpha1.Current) == healthy && !seen[key] {
+					seen[key] = true
 					t.Add(o.Name, terminal.Dash(o.Namespace), o.Kind, string(o.Health), o.Message)
 					t.Paint(healthColor(o.Health))
 				}
@@ -113,14 +113,14 @@ func imagesTable(v *status.Status) *terminal.Table {
 // customTable lists the kinds that operators define, with some of their custom resources.
 func customTable(v *status.Status) *terminal.Table {
 	t := &terminal.Table{Uncut: true, Head: []string{"kind", "count", "name", "namespace", "status", "message"}}
-	told := map[[2]string]bool{}
+	seen := map[[2]string]bool{}
 	for _, op := range v.Operators {
 		for _, k := range op.CustomResources {
 			key := [2]string{k.APIVersion, k.Kind}
-			if told[key] || k.Count == 0 && k.Message == "" {
+			if seen[key] || k.Count == 0 && k.Message == "" {
 				continue
 			}
-			told[key] = true
+			seen[key] = true
 			number := strconv.Itoa(k.Count)
 			if k.AtLeast {
 				number = ">=" + number

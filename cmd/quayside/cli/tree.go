@@ -22,13 +22,13 @@ func newTree(a *app) *cobra.Command {
 		Example: Examples(`
 			quayside tree
 			quayside tree -o svg`),
-		RunE: func(*cobra.Command, []string) error { return a.tree() },
+		RunE: func(*cobra.Command, []string) error { return a.printTree() },
 	}
 	addOutput(cmd, a, []string{"svg", "html"}, []explain.Node{})
 	return cmd
 }
 
-func (a *app) tree() error {
+func (a *app) printTree() error {
 	p, lock, err := a.openLocked()
 	if err != nil {
 		return err

@@ -75,7 +75,7 @@ func newUpgrade(a *app) *cobra.Command {
 	addOutput(cmd, a, nil, resolveReport{}, upgrade.PlatformReport{})
 	addAll(cmd, a, "cluster")
 	a.complete(cmd, "hops", []string{"1", "all"})
-	a.offer(cmd, "cluster", a.overlays)
+	a.offer(cmd, "cluster", a.clusterCompletions)
 	addWriter(cmd, a, "check")
 	return cmd
 }

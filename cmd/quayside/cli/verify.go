@@ -83,13 +83,13 @@ func newVerify(a *app) *cobra.Command {
 			case o.comment > 0 || len(o.observed) > 0:
 				return Usagef(cmd, "--comment and --observed are for workspaces, not for artifacts")
 			default:
-				return o.artifact(cmd, args[0])
+				return o.verifyArtifact(cmd, args[0])
 			}
 		},
 	}
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "also exit with 1 if something in the lock could not be checked")
 	addObservedSupply(cmd, &o.observed)
-	o.login.flags(cmd)
+	o.login.addFlags(cmd)
 	a.offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
 	addComment(cmd, a, &o.comment, &o.forge, "if verify fails, write the errors to the comment of 'quayside diff --comment' on the pull request `NUMBER`; GIT_TOKEN holds the token")
 	addOffline(cmd, o.app)
@@ -161,7 +161,7 @@ func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (compared b
 		return false, errors.Join(stale, err)
 	}
 	r.TreeReport = *tree
-	overlays := workspace.Differing(compare.CheckOverlays(p, tree.Result))
+	overlays := workspace.AsDiffersErrors(compare.CheckOverlays(p, tree.Result))
 	if overlays != nil {
 		return true, errors.Join(stale, tree.Err(), overlays)
 	}

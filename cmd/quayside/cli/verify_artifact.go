@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// artifact verifies an artifact.
-func (o *verifyOptions) artifact(cmd *cobra.Command, ref string) error {
+// verifyArtifact verifies an artifact.
+func (o *verifyOptions) verifyArtifact(cmd *cobra.Command, ref string) error {
 	if o.all {
 		return Usagef(cmd, "--all cannot be used with an artifact")
 	}

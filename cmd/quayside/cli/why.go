@@ -19,14 +19,14 @@ func newWhy(a *app) *cobra.Command {
 			quayside why vault/etcd`),
 		Args:              WantArgs("an operator ([namespace/]package)"),
 		ValidArgsFunction: completeFirst(a.pinnedCompletions),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.why(cmd, args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.printReasons(cmd, args[0]) },
 	}
 	addOutput(cmd, a, nil, explain.Reasons{})
 	return cmd
 }
 
-func (a *app) why(cmd *cobra.Command, arg string) error {
-	target, err := operatorArg(cmd, arg, false)
+func (a *app) printReasons(cmd *cobra.Command, arg string) error {
+	target, err := parseOperatorArg(cmd, arg, false)
 	if err != nil {
 		return err
 	}

@@ -21,15 +21,15 @@ func newWhyNot(a *app) *cobra.Command {
 			quayside why-not my-etcd/vault`),
 		Args:              WantArgs("an operator ([namespace/]package[@version])"),
 		ValidArgsFunction: completeFirst(a.versionCompletions),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.whyNot(cmd, args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.printObstacles(cmd, args[0]) },
 	}
 	addOutput(cmd, a, nil, explain.Obstacles{})
 	addOffline(cmd, a)
 	return cmd
 }
 
-func (a *app) whyNot(cmd *cobra.Command, arg string) error {
-	target, err := operatorArg(cmd, arg, true)
+func (a *app) printObstacles(cmd *cobra.Command, arg string) error {
+	target, err := parseOperatorArg(cmd, arg, true)
 	if err != nil {
 		return err
 	}

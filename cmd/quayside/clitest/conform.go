@@ -57,7 +57,7 @@ func schemaName(cmd *cobra.Command) string {
 }
 
 // schemas are the compiled schemas of a process, by name.
-var schemas sync.Map //nolint:gochecknoglobals // to compile one takes as long as a command
+var schemas sync.Map //nolint:gochecknoglobals // compiling a schema takes as long as a command
 
 func compileSchema(parts []cli.Part, name string) (*jsonschema.Schema, error) {
 	if known, ok := schemas.Load(name); ok {

@@ -47,8 +47,8 @@ func Main(m *testing.M, parts []cli.Part, more map[string]func()) {
 		program()
 		return
 	}
-	// Little of the heap survives a command. To collect garbage only near a limit saves a tenth of
-	// the time.
+	// Little of the heap survives a command, so collecting garbage only near a limit saves a tenth
+	// of the time.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(1 << 30)
 	code, err := withPrograms(m.Run, slices.Collect(maps.Keys(programs)))
@@ -210,11 +210,11 @@ func (r runner) run(ts *testscript.TestScript, args []string) int {
 	}
 	at := 0
 	if len(args) > 0 && args[0] == "__complete" {
-		at = 1 // as if it began the line that is completed
+		at = 1 // the flag is part of the completed command line
 	}
 	args = slices.Insert(args, at, "-C", ts.MkAbs(dir))
 	var stdout bytes.Buffer
-	stdin := iotest.ErrReader(errors.New("exec quayside reads what stdin names"))
+	stdin := iotest.ErrReader(errors.New("only 'exec quayside' can read standard input"))
 	code := cli.Main(r.parts, args, stdin, io.MultiWriter(ts.Stdout(), &stdout), ts.Stderr(), env)
 	if err := Conforms(r.parts, args, stdout.Bytes()); err != nil {
 		ts.Fatalf("%q: %v", args, err)

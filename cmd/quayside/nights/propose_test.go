@@ -74,7 +74,7 @@ func (f *fleet) checkProposals(with faults, seen observations, before map[string
 	for _, k := range got.Split.Kept {
 		named[k.Branch] = true
 		f.seen["kept"]++
-		if strings.Contains(k.Reason, "has no upgrade from") {
+		if strings.Contains(k.Reason, "currently has no upgrade from") {
 			f.seen["kept without an upgrade"]++
 		}
 	}
@@ -145,8 +145,8 @@ func (f *fleet) checkObsolete(branch, tip, env string, proposed map[string]strin
 	base := f.git("origin.git", "merge-base", "main", tip)
 	start, main, next := f.lockAt(base, env), f.lockAt("main", env), f.lockAt(tip, env)
 	for _, l := range start.Leaving {
-		_, still := main.Leaves(l.Key())
-		if _, kept := next.Leaves(l.Key()); still && !kept && proposed[l.Key()] == "" {
+		_, still := main.LeavingOperator(l.Key())
+		if _, kept := next.LeavingOperator(l.Key()); still && !kept && proposed[l.Key()] == "" {
 			f.fatalf("%s is declared obsolete, but the main branch still has leftover objects of %s", branch, l.Key())
 		}
 	}

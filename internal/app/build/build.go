@@ -136,7 +136,7 @@ func checkUnambiguous(content model.Content) error {
 	if err != nil {
 		return err
 	}
-	return cat.Strict()
+	return cat.StrictFaults()
 }
 
 // assembly collects the files of a catalog. Keys are numbers of bundle sources.

@@ -40,9 +40,9 @@ func (s *Side) baseState() (diff.State, error) {
 	return base, err
 }
 
-// forEachGroup calls each for every group of the named clusters that get the same objects, with the
+// forEachGroup calls visit for every group of the named clusters that get the same objects, with the
 // state of the group on side s. It builds one state at a time, because there may be thousands.
-func (c *Comparison) forEachGroup(s *Side, names []string, base diff.State, each func(groupState) error) error {
+func (c *Comparison) forEachGroup(s *Side, names []string, base diff.State, visit func(groupState) error) error {
 	index := map[string]int{}
 	var inputs []clusterInputs
 	var clusters [][]string
@@ -65,7 +65,7 @@ func (c *Comparison) forEachGroup(s *Side, names []string, base diff.State, each
 		if err != nil {
 			return err
 		}
-		if err := each(groupState{clusters[i], got}); err != nil {
+		if err := visit(groupState{clusters[i], got}); err != nil {
 			return err
 		}
 	}

@@ -110,7 +110,7 @@ func (c *Comparison) compareParts(opt diff.CompareOptions) ([]diff.Part, error) 
 	if err != nil {
 		return nil, err
 	}
-	parts, err := c.groupReports(groups, opt)
+	parts, err := c.compareGroups(groups, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -118,11 +118,11 @@ func (c *Comparison) compareParts(opt diff.CompareOptions) ([]diff.Part, error) 
 	if len(groups) > 0 {
 		version = groups[0].after.version
 	}
-	engine, err := c.engine(opt, version)
+	engine, err := c.compareEngine(opt, version)
 	return append(parts, engine...), err
 }
 
-func (c *Comparison) groupReports(groups []group, opt diff.CompareOptions) ([]diff.Part, error) {
+func (c *Comparison) compareGroups(groups []group, opt diff.CompareOptions) ([]diff.Part, error) {
 	before, after, err := diff.Read(c.Before.source(groups), c.After.source(groups))
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (c *Comparison) isEqualBeforeOverlays(before, after diff.State) bool {
 
 // isCRDFile reports whether a file contains CRDs of the tree, which overlays do not change.
 func (s *Side) isCRDFile(name string) bool {
-	return strings.HasPrefix(name, s.shown(path.Join(s.out, layout.CRDs))+"/")
+	return strings.HasPrefix(name, s.displayPath(path.Join(s.out, layout.CRDs))+"/")
 }
 
 // states returns the states of a group, before and after. For a new cluster, the state before
@@ -328,7 +328,7 @@ func (s *Side) sources(o *overlay.Overlay) []diff.File {
 	slices.Sort(names)
 	var out, generated []diff.File
 	for _, name := range slices.Compact(names) {
-		f := diff.File{Path: s.shown(name), Data: files[name]}
+		f := diff.File{Path: s.displayPath(name), Data: files[name]}
 		switch {
 		case name == o.File:
 			out = append([]diff.File{f}, out...)
@@ -339,7 +339,7 @@ func (s *Side) sources(o *overlay.Overlay) []diff.File {
 		}
 	}
 	if out = append(out, generated...); len(out) == 0 {
-		out = []diff.File{{Path: s.shown(o.File), Data: o.Data(o.File)}}
+		out = []diff.File{{Path: s.displayPath(o.File), Data: o.Data(o.File)}}
 	}
 	return out
 }

@@ -21,7 +21,7 @@ func (t *tree) engineFiles() map[string][]diff.File {
 		layout.Kustomization,
 	}
 	out := map[string][]diff.File{}
-	for name, data := range t.have {
+	for name, data := range t.contents {
 		if !t.contains(name) || !isManifest(name) {
 			continue
 		}
@@ -30,7 +30,7 @@ func (t *tree) engineFiles() map[string][]diff.File {
 			rel = strings.TrimPrefix(name, t.out+"/")
 		}
 		if top, _, _ := strings.Cut(rel, "/"); !slices.Contains(built, top) {
-			out[path.Dir(rel)] = append(out[path.Dir(rel)], diff.File{Path: t.shown(name), Data: data})
+			out[path.Dir(rel)] = append(out[path.Dir(rel)], diff.File{Path: t.displayPath(name), Data: data})
 		}
 	}
 	for _, files := range out {
@@ -43,7 +43,7 @@ func (t *tree) engineFiles() map[string][]diff.File {
 // "operators/my-etcd.etcd" for "clusters/prod/operators/my-etcd.etcd".
 func (t *tree) subdirs() map[string]bool {
 	out, seen := map[string]bool{}, map[string]bool{}
-	for name := range t.have {
+	for name := range t.contents {
 		for dir := path.Dir(name); dir != "." && !seen[dir]; dir = path.Dir(dir) {
 			seen[dir] = true
 			for end, more := dir, true; more; _, end, more = strings.Cut(end, "/") {
@@ -54,9 +54,9 @@ func (t *tree) subdirs() map[string]bool {
 	return out
 }
 
-// engine compares the files of both sides for GitOps engines. It compares each directory
+// compareEngine compares the files of both sides for GitOps engines. It compares each directory
 // separately, because the objects of different clusters may have equal names.
-func (c *Comparison) engine(opt diff.CompareOptions, version string) ([]diff.Part, error) {
+func (c *Comparison) compareEngine(opt diff.CompareOptions, version string) ([]diff.Part, error) {
 	before := engineSide{c.Before, c.Before.engineFiles(), sync.OnceValue(c.Before.subdirs)}
 	after := engineSide{c.After, c.After.engineFiles(), sync.OnceValue(c.After.subdirs)}
 	dirs := map[string]bool{}
@@ -76,10 +76,10 @@ func (c *Comparison) engine(opt diff.CompareOptions, version string) ([]diff.Par
 		}
 		// A cluster may have its own directory on one side and share one on the other.
 		if a == nil {
-			a = sibling(before.files, dir)
+			a = siblingFiles(before.files, dir)
 		}
 		if b == nil {
-			b = sibling(after.files, dir)
+			b = siblingFiles(after.files, dir)
 		}
 		old, err := before.state(after, a, dir, introduced)
 		if err != nil {
@@ -101,9 +101,9 @@ func (c *Comparison) engine(opt diff.CompareOptions, version string) ([]diff.Par
 	return parts, nil
 }
 
-// sibling returns the files of the first directory that clusters share, if dir is a directory of
+// siblingFiles returns the files of the first directory that clusters share, if dir is a directory of
 // pieces. Otherwise it returns nil.
-func sibling(files map[string][]diff.File, dir string) []diff.File {
+func siblingFiles(files map[string][]diff.File, dir string) []diff.File {
 	if path.Dir(dir) != layout.Pieces {
 		return nil
 	}

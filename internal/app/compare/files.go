@@ -56,8 +56,8 @@ type disk struct {
 	out   string // directory of the tree
 	pool  pool
 
-	types map[string]fs.FileMode // types of all files in out, a cache; nil: unknown
-	have  map[string][]byte      // contents of the manifests in out
+	types    map[string]fs.FileMode // types of all files in out, a cache; nil: unknown
+	contents map[string][]byte      // contents of the manifests in out
 }
 
 // isAbsent reports whether a path does not exist according to d.types.
@@ -68,7 +68,7 @@ func (d disk) isAbsent(name string) bool {
 
 // ReadFile reads a regular file. A symbolic link in its path is an error.
 func (d disk) ReadFile(name string) ([]byte, error) {
-	if data, known := d.have[name]; known {
+	if data, known := d.contents[name]; known {
 		return data, nil
 	}
 	if d.isAbsent(name) {
@@ -103,7 +103,7 @@ func (d disk) walk() (disk, []diff.File, error) {
 		return d, nil, nil
 	}
 	var names []string
-	d.types, d.have = map[string]fs.FileMode{}, map[string][]byte{}
+	d.types, d.contents = map[string]fs.FileMode{}, map[string][]byte{}
 	err := fs.WalkDir(d.fsys, d.out, func(name string, e fs.DirEntry, err error) error {
 		if err == nil {
 			d.types[name] = e.Type()
@@ -132,7 +132,7 @@ func (d disk) walk() (disk, []diff.File, error) {
 			return d, nil, err
 		}
 		files[i].Data = d.pool.addHashed(hashes[i], files[i].Data)
-		d.have[files[i].Path] = files[i].Data
+		d.contents[files[i].Path] = files[i].Data
 	}
 	return d, files, nil
 }
@@ -149,7 +149,7 @@ func readTree(prefix string, d disk) (*tree, error) {
 	}
 	t, err := newTree(prefix, d.out, nil, d)
 	if err == nil {
-		t.manifests = t.withShownPaths(files)
+		t.manifests = t.withDisplayPaths(files)
 	}
 	return t, err
 }

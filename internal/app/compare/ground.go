@@ -47,7 +47,7 @@ func (g *baseCache) layer(asIs []string) *layer {
 	}
 	given := map[string]bool{}
 	for _, dir := range asIs {
-		given[g.side.shown(path.Join(g.side.out, dir))] = true
+		given[g.side.displayPath(path.Join(g.side.out, dir))] = true
 	}
 	l := &layer{listable: map[string][]diff.Object{}, listableOperators: map[string]bool{}, listings: map[string]*listing{}}
 	for _, o := range g.state.Objects {
@@ -89,7 +89,7 @@ func (g *baseCache) listing(l *layer, o *overlay.Overlay) (*listing, error) {
 	files := o.All()
 	x := &listing{simple: true, indexes: map[k8s.Key]int{}}
 	for _, name := range o.Resources() {
-		shown := g.side.shown(name)
+		shown := g.side.displayPath(name)
 		objects := l.listable[shown]
 		if objects == nil {
 			var err error

@@ -46,7 +46,7 @@ func (opt Selection) open(ctx context.Context, p *workspace.Project) (*Compariso
 		if err := in.Hold(opt.Observed...); err != nil {
 			return nil, err
 		}
-		return upgrade(ctx, p, opt.From, in)
+		return compareUpgrade(ctx, p, opt.From, in)
 	default:
 		names := strings.Join(opt.Names, "")
 		if !strings.Contains(names, "..") { // the second side is the work tree

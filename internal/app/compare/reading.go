@@ -34,7 +34,7 @@ func (c *Comparison) readings(ctx context.Context) ([]diff.Reading, error) {
 	}
 	for _, key := range before {
 		if b[key] == nil || a[key] == nil {
-			c.notes = append(c.notes, "changelogs of "+key+": a bundle of it could not be read")
+			c.notes = append(c.notes, "changelogs of "+key+" unknown: cannot read one of its bundles")
 			delete(b, key)
 		}
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Report compares the two sides, and applies the policy. now decides which waivers have
-// expired.
+// Report compares the two sides, and applies the policy. Waivers that expired before now do not
+// apply.
 func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, error) {
 	if err := c.ensureTrees(ctx); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 	if err != nil {
 		return nil, err
 	}
-	if opt.Settings, err = c.loosened(); err != nil {
+	if opt.Settings, err = c.compareSettings(); err != nil {
 		return nil, err
 	}
 	opt.OnlyPolicy = c.changesOnlyPolicy(opt.Settings)
@@ -137,7 +137,7 @@ func severities(w *settings.Workspace) (map[string]diff.Severity, error) {
 // policy of the side after applies.
 func (c *Comparison) policyBase() *workspace.Project {
 	switch {
-	case c.Before.rev == nil || c.Before.project == c.After.project || !c.Before.exists():
+	case c.Before.rev == nil || c.Before.project == c.After.project || !c.Before.hasWorkspace():
 		return nil
 	case c.target != nil:
 		return c.target
@@ -195,7 +195,7 @@ func (c *Comparison) Files(ctx context.Context) ([]FilePair, error) {
 	if err != nil {
 		return nil, c.After.wrapName(err)
 	}
-	a = moveFiles(a, c.Before.shown(c.Before.out), c.After.shown(c.After.out))
+	a = moveFiles(a, c.Before.displayPath(c.Before.out), c.After.displayPath(c.After.out))
 	var out []FilePair
 	for name, data := range b {
 		if old := a[name]; old != data {
@@ -239,7 +239,7 @@ func (s *Side) allFiles() (map[string]string, error) {
 		errs = append(errs, err)
 		for _, o := range x.overlays {
 			for name, data := range o.All() {
-				out[s.shown(name)] = string(data)
+				out[s.displayPath(name)] = string(data)
 			}
 		}
 	}
@@ -304,7 +304,7 @@ func (c *Comparison) ensureTrees(ctx context.Context) error {
 			continue
 		}
 		upToDate := d.isUpToDate()
-		if c.from == Auto && upToDate && (d == c.Before || !c.settingsChanged()) {
+		if c.from == Auto && upToDate && (d == c.Before || !c.clusterSettingsDiffer()) {
 			continue
 		}
 		switch {
@@ -455,7 +455,7 @@ func (s *Side) usesOverlays() bool {
 // usedOverlays returns the names of the overlays used by the tree, by cluster.
 func (s *Side) usedOverlays() map[string]map[string]bool {
 	out := map[string]map[string]bool{}
-	for name, data := range s.generated() {
+	for name, data := range s.clusterFiles() {
 		cluster, _, _ := strings.Cut(name, "/")
 		if path.Base(name) != layout.Kustomization {
 			continue
@@ -497,11 +497,11 @@ func (s *Side) needsOverlay(cluster, name string) bool {
 	return false
 }
 
-// settingsChanged reports whether the settings of clusters differ between the sides while their
+// clusterSettingsDiffer reports whether the settings of clusters differ between the sides while their
 // rendered files are equal.
-func (c *Comparison) settingsChanged() bool {
+func (c *Comparison) clusterSettingsDiffer() bool {
 	a, b := c.Before, c.After
-	return !reflect.DeepEqual(a.project.Settings.Clusters, b.project.Settings.Clusters) && maps.EqualFunc(a.generated(), b.generated(), bytes.Equal)
+	return !reflect.DeepEqual(a.project.Settings.Clusters, b.project.Settings.Clusters) && maps.EqualFunc(a.clusterFiles(), b.clusterFiles(), bytes.Equal)
 }
 
 // hasNoOverlays reports whether the workspace has no overlays. With overlays, all operators must

@@ -11,12 +11,12 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// ForEachGroup calls each for every group of clusters that get the same objects, with the state of
+// ForEachGroup calls visit for every group of clusters that get the same objects, with the state of
 // the group, which includes the user's custom resources. names selects the clusters; without names,
 // all clusters are selected. An unknown name is an error. If the tree has no clusters, ForEachGroup
-// calls each once, with no clusters and the base state. It uses the tree on disk if that is up to
+// calls visit once, with no clusters and the base state. It uses the tree on disk if that is up to
 // date with the lock, or else the rendered lock, and writes nothing.
-func ForEachGroup(ctx context.Context, p *workspace.Project, lock *lockfile.File, names []string, each func(clusters []string, s diff.State) error) error {
+func ForEachGroup(ctx context.Context, p *workspace.Project, lock *lockfile.File, names []string, visit func(clusters []string, s diff.State) error) error {
 	have := p.Clusters()
 	for _, name := range names {
 		if !slices.Contains(have, name) {
@@ -45,12 +45,12 @@ func ForEachGroup(ctx context.Context, p *workspace.Project, lock *lockfile.File
 		return err
 	}
 	if len(clusters) == 0 {
-		return each(nil, base)
+		return visit(nil, base)
 	}
 	if len(names) > 0 {
 		clusters = slices.DeleteFunc(clusters, func(name string) bool { return !slices.Contains(names, name) })
 	}
-	return c.forEachGroup(s, clusters, base, func(got groupState) error { return each(got.clusters, got.state) })
+	return c.forEachGroup(s, clusters, base, func(got groupState) error { return visit(got.clusters, got.state) })
 }
 
 // RenderBase renders a lock, and returns its state without overlays. It ignores the tree on

@@ -171,14 +171,14 @@ func openRevisions(p *workspace.Project, from TreeSource, base, revisions string
 // checkNotEmpty returns an error if neither side has a workspace. There would never be a
 // difference, and a check with a wrong path would always pass.
 func (c *Comparison) checkNotEmpty() error {
-	if c.Before.exists() || c.After.exists() {
+	if c.Before.hasWorkspace() || c.After.hasWorkspace() {
 		return nil
 	}
 	return cmp.Or(c.After.project.SuggestWorkspaces(), fmt.Errorf("no workspace in %s: neither %s nor %s on either side", c.project.Location(), settings.FileName, workspace.LockFile))
 }
 
-// exists reports whether the side has a workspace.
-func (s *Side) exists() bool {
+// hasWorkspace reports whether the side has a workspace.
+func (s *Side) hasWorkspace() bool {
 	return s.lock != nil || len(s.manifests) > 0 || s.project.Configured()
 }
 
@@ -234,7 +234,7 @@ func (c *Comparison) defaultBase(base string) (*gitrepo.Revision, error) {
 	return c.mergeBase(tip, head)
 }
 
-// mergeBase returns the merge base of b and the revision tip, the tip of a branch. It also sets
+// mergeBase returns the merge base of b and tip, which is the tip of a branch. It also sets
 // c.target to the workspace at tip. If a shallow clone, as in CI, lacks the merge base, it logs a
 // warning and returns tip.
 func (c *Comparison) mergeBase(tip, b *gitrepo.Revision) (*gitrepo.Revision, error) {
@@ -438,11 +438,11 @@ func compareLocks(p *workspace.Project, from TreeSource, before, after string) (
 	if err != nil {
 		return nil, err
 	}
-	return c.locks([2]string{before, after}, locks[0], locks[1])
+	return c.setLocks([2]string{before, after}, locks[0], locks[1])
 }
 
-// locks sets the sides to two locks of the workspace, with the given names.
-func (c *Comparison) locks(names [2]string, before, after *lockfile.File) (*Comparison, error) {
+// setLocks sets the sides to two locks of the workspace, with the given names.
+func (c *Comparison) setLocks(names [2]string, before, after *lockfile.File) (*Comparison, error) {
 	own, err := c.readUserManifests()
 	if err != nil {
 		return nil, err
@@ -456,8 +456,8 @@ func (c *Comparison) locks(names [2]string, before, after *lockfile.File) (*Comp
 	return c, nil
 }
 
-// upgrade compares the lock with its upgraded version.
-func upgrade(ctx context.Context, p *workspace.Project, from TreeSource, in *workspace.Inputs) (*Comparison, error) {
+// compareUpgrade compares the lock with its upgraded version.
+func compareUpgrade(ctx context.Context, p *workspace.Project, from TreeSource, in *workspace.Inputs) (*Comparison, error) {
 	if in.Lock == nil {
 		_, err := p.NeedLock()
 		return nil, err
@@ -478,7 +478,7 @@ func upgrade(ctx context.Context, p *workspace.Project, from TreeSource, in *wor
 	if err != nil {
 		return nil, err
 	}
-	return c.locks([2]string{workspace.LockFile, "upgrade"}, c.withRepoPaths(in.Lock), c.withRepoPaths(next))
+	return c.setLocks([2]string{workspace.LockFile, "upgrade"}, c.withRepoPaths(in.Lock), c.withRepoPaths(next))
 }
 
 // Locks compares two locks of the workspace, with the given names; before may be nil.
@@ -490,5 +490,5 @@ func Locks(p *workspace.Project, from TreeSource, names [2]string, before, after
 	if err != nil {
 		return nil, err
 	}
-	return c.locks(names, before, after)
+	return c.setLocks(names, before, after)
 }

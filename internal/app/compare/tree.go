@@ -17,7 +17,7 @@ type tree struct {
 	prefix    string            // prefix of displayed paths
 	out       string            // directory of the tree
 	reader    overlay.Source    // reads the files of the tree and of the repository
-	have      map[string][]byte // manifests and lists of the tree, by path
+	contents  map[string][]byte // manifests and lists of the tree, by path
 	manifests []diff.File       // manifests, with displayed paths
 	layout    *layout.Tree      // has no clusters if quayside did not write the tree
 	overlays  *overlay.Files
@@ -27,10 +27,10 @@ type tree struct {
 // newTree returns the tree of files, which reader must also contain. An invalid list of clusters
 // is an error.
 func newTree(prefix, out string, files []diff.File, reader overlay.Source) (*tree, error) {
-	t := &tree{prefix: prefix, out: out, reader: reader, have: map[string][]byte{}, overlays: overlay.New(reader), inputs: map[string]clusterInputs{}}
+	t := &tree{prefix: prefix, out: out, reader: reader, contents: map[string][]byte{}, overlays: overlay.New(reader), inputs: map[string]clusterInputs{}}
 	inside := map[string][]byte{}
 	for _, f := range files {
-		t.have[f.Path] = f.Data
+		t.contents[f.Path] = f.Data
 		if t.contains(f.Path) {
 			inside[strings.TrimPrefix(f.Path, out+"/")] = f.Data
 		}
@@ -38,23 +38,23 @@ func newTree(prefix, out string, files []diff.File, reader overlay.Source) (*tre
 	var err error
 	t.layout, err = layout.Read(maps.Keys(inside), func(name string) ([]byte, bool) { text, there := inside[name]; return text, there })
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.shown(out), err)
+		return nil, fmt.Errorf("%s: %w", t.displayPath(out), err)
 	}
-	t.manifests = diff.BaseFiles(t.shown(out), t.withShownPaths(files))
+	t.manifests = diff.BaseFiles(t.displayPath(out), t.withDisplayPaths(files))
 	return t, nil
 }
 
 // contains reports whether a path is inside the tree.
 func (t *tree) contains(name string) bool { return t.out == "." || strings.HasPrefix(name, t.out+"/") }
 
-// shown returns the displayed path of a file.
-func (t *tree) shown(name string) string { return path.Join(t.prefix, name) }
+// displayPath returns the displayed path of a file.
+func (t *tree) displayPath(name string) string { return path.Join(t.prefix, name) }
 
-// withShownPaths returns files with displayed paths.
-func (t *tree) withShownPaths(files []diff.File) []diff.File {
+// withDisplayPaths returns files with displayed paths.
+func (t *tree) withDisplayPaths(files []diff.File) []diff.File {
 	out := make([]diff.File, len(files))
 	for i, f := range files {
-		out[i] = diff.File{Path: t.shown(f.Path), Data: f.Data}
+		out[i] = diff.File{Path: t.displayPath(f.Path), Data: f.Data}
 	}
 	return out
 }
@@ -68,11 +68,11 @@ func (t *tree) clusters() []string {
 	return names
 }
 
-// generated returns the files of the tree for single clusters, by path in the clusters
+// clusterFiles returns the files of the tree for single clusters, by path in the clusters
 // directory.
-func (t *tree) generated() map[string][]byte {
+func (t *tree) clusterFiles() map[string][]byte {
 	out := map[string][]byte{}
-	for name, data := range t.have {
+	for name, data := range t.contents {
 		if rest, inside := strings.CutPrefix(name, path.Join(t.out, layout.Clusters)+"/"); inside {
 			out[rest] = data
 		}

@@ -22,20 +22,20 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// loosening collects findings about settings that are less strict after than before.
-type loosening struct {
+// settingsComparer collects findings about settings that are less strict after than before.
+type settingsComparer struct {
 	c             *Comparison
 	before, after *workspace.Project
 	found         []diff.Finding
 }
 
-// loosened returns findings about settings that are less strict on the side after. It returns none
+// compareSettings returns findings about settings that are less strict on the side after. It returns none
 // if policyBase returns nil.
-func (c *Comparison) loosened() ([]diff.Finding, error) {
+func (c *Comparison) compareSettings() ([]diff.Finding, error) {
 	if c.policyBase() == nil {
 		return nil, nil
 	}
-	l := &loosening{c: c, before: c.Before.project, after: c.After.project}
+	l := &settingsComparer{c: c, before: c.Before.project, after: c.After.project}
 	l.compareTrust()
 	l.compareCatalogs()
 	if err := l.compareMirrors(); err != nil {
@@ -61,7 +61,7 @@ func (c *Comparison) loosened() ([]diff.Finding, error) {
 }
 
 // comparePromotion compares the requirements for a promotion into this environment.
-func (l *loosening) comparePromotion() {
+func (l *settingsComparer) comparePromotion() {
 	from, to := l.before.Settings.Follows, l.after.Settings.Follows
 	if from != "" && from != to {
 		l.add("settings.promotion", "spec.follows", from, to, "versions are promoted from another environment")
@@ -91,7 +91,7 @@ func (l *loosening) comparePromotion() {
 }
 
 // compareAutomerge compares the pull requests that are merged automatically.
-func (l *loosening) compareAutomerge() {
+func (l *settingsComparer) compareAutomerge() {
 	automerge := func(p *settings.Propose) *settings.Automerge {
 		if p == nil {
 			return nil
@@ -119,7 +119,7 @@ func (l *loosening) compareAutomerge() {
 }
 
 // add records a finding about a field in the settings of the side after.
-func (l *loosening) add(rule, field, before, after, message string, severity ...diff.Severity) {
+func (l *settingsComparer) add(rule, field, before, after, message string, severity ...diff.Severity) {
 	f := diff.Finding{Rule: rule, Field: field, Before: before, After: after, Message: message}
 	f.Place.Path = l.c.InRepo(settings.FileName)
 	w := l.after.Settings
@@ -133,7 +133,7 @@ func (l *loosening) add(rule, field, before, after, message string, severity ...
 }
 
 // compareTrust compares the signers for every pattern in spec.trust of either side.
-func (l *loosening) compareTrust() {
+func (l *settingsComparer) compareTrust() {
 	old, now := l.before.Settings.Trust, l.after.Settings.Trust
 	seen := map[string]bool{}
 	for _, t := range slices.Concat(old, now) {
@@ -208,7 +208,7 @@ func joinSigners(s map[string]string) string {
 }
 
 // compareCatalogs compares the sources of catalogs in quayside.yaml and in declarations.
-func (l *loosening) compareCatalogs() {
+func (l *settingsComparer) compareCatalogs() {
 	was := map[model.ID]cache.Catalog{}
 	for _, c := range l.catalogsOf(l.c.Before) {
 		was[c.ID] = c
@@ -228,10 +228,10 @@ func (l *loosening) compareCatalogs() {
 	}
 }
 
-func (l *loosening) catalogsOf(s *Side) []cache.Catalog {
+func (l *settingsComparer) catalogsOf(s *Side) []cache.Catalog {
 	set, err := s.project.Declarations()
 	if err != nil {
-		l.c.notes = append(l.c.notes, fmt.Sprintf("sources of declared catalogs: %v", s.wrapName(err)))
+		l.c.notes = append(l.c.notes, fmt.Sprintf("sources of declared catalogs not compared: %v", s.wrapName(err)))
 		set = &declare.Set{}
 	}
 	return s.project.Catalogs(set)
@@ -247,7 +247,7 @@ func repositoryOf(ref source.Ref) string {
 	return r.Registry + "/" + r.Repository
 }
 
-func (l *loosening) compareMirrors() error {
+func (l *settingsComparer) compareMirrors() error {
 	before, err := l.before.Mirrors()
 	if err != nil {
 		return l.c.Before.wrapName(err)
@@ -269,7 +269,7 @@ func (l *loosening) compareMirrors() error {
 }
 
 // comparePolicy compares the policies of both sides.
-func (l *loosening) comparePolicy() error {
+func (l *settingsComparer) comparePolicy() error {
 	before, err := policyOf(l.before)
 	if err != nil {
 		return l.c.Before.wrapName(err)
@@ -311,7 +311,7 @@ func (l *loosening) comparePolicy() error {
 
 // compareLevels compares spec.policy.failOn, which is the default for clusters, and the level that
 // applies to each cluster.
-func (l *loosening) compareLevels(before, after diff.Policy) {
+func (l *settingsComparer) compareLevels(before, after diff.Policy) {
 	looser := func(a, b diff.Severity) bool { return a != diff.Off && (b == diff.Off || b > a) }
 	if looser(before.FailOn, after.FailOn) {
 		l.add(diff.SettingsPolicy, "spec.policy.failOn", before.FailOn.String(), after.FailOn.String(), "more findings are accepted")
@@ -327,7 +327,7 @@ func (l *loosening) compareLevels(before, after diff.Policy) {
 }
 
 // compareSeverities compares the severity of every rule.
-func (l *loosening) compareSeverities() error {
+func (l *settingsComparer) compareSeverities() error {
 	before, err := severities(l.before.Settings)
 	if err != nil {
 		return err
@@ -362,7 +362,7 @@ func (c *Comparison) changesOnlyPolicy(found []diff.Finding) bool {
 	}) &&
 		bytes.Equal(otherSettings(c.Before.project.Settings), otherSettings(c.After.project.Settings)) &&
 		bytes.Equal(lockfile.Format(c.Before.lock), lockfile.Format(c.After.lock)) &&
-		maps.EqualFunc(c.Before.have, c.After.have, bytes.Equal)
+		maps.EqualFunc(c.Before.contents, c.After.contents, bytes.Equal)
 }
 
 // otherSettings returns the effective settings except for the policy and trust.

@@ -14,19 +14,20 @@ import (
 	"github.com/quayside/quayside/internal/base/terminal"
 )
 
-// Action is the change of a run to a branch and its pull request.
+// Action is the effect of a run on a branch and its pull request.
 type Action string
 
 // The actions.
 const (
 	Open      Action = "open"      // the branch is new
-	Update    Action = "update"    // the branch has an earlier upgrade, or one of another commit
-	Unchanged Action = "unchanged" // the branch has this upgrade of this commit
-	Keep      Action = "keep"      // the branch is left as it is
+	Update    Action = "update"    // the branch has another upgrade, or another parent commit
+	Unchanged Action = "unchanged" // the branch already has this upgrade of this commit
+	Keep      Action = "keep"      // the branch is not changed
 	Close     Action = "close"     // the branch is obsolete
 )
 
-// branches are the tips of the existing branches with the name of the option or below it.
+// branches are the tips of the existing branches that are named ProposalOptions.Branch or are below
+// it.
 type branches struct {
 	local  map[string][]*gitrepo.Revision // also remote-tracking ones, unless remote is known
 	remote map[string]*gitrepo.Revision   // nil without a push
@@ -54,9 +55,9 @@ func (h *branches) tips(branch string) []*gitrepo.Revision {
 	return out
 }
 
-// judged returns the tips of the branches that may have pull requests: with a push, those of the
+// candidates returns the tips of the branches that may have pull requests: with a push, those of the
 // remote.
-func (h *branches) judged() map[string][]*gitrepo.Revision {
+func (h *branches) candidates() map[string][]*gitrepo.Revision {
 	if h.remote == nil {
 		return maps.Clone(h.local)
 	}
@@ -80,12 +81,12 @@ func (h *branches) remoteHash(branch string) string {
 	return ""
 }
 
-// actionFor returns the action for the branch of a proposal, and the reason if it is Keep: a branch
-// with commits by others is not changed.
+// actionFor returns the action for the branch of a proposal, and the reason for Keep: a branch with
+// commits by others is not changed.
 func (b *proposal) actionFor(branch string) (action Action, reason string, err error) {
 	action = Open
 	for _, tip := range b.branches.tips(branch) {
-		if reason := b.personReason(tip); reason != "" {
+		if reason := b.foreignCommitReason(tip); reason != "" {
 			b.clone.Project.Log.Note("branch %s: %s", branch, reason)
 			return Keep, reason, nil
 		}
@@ -103,16 +104,17 @@ func (b *proposal) actionFor(branch string) (action Action, reason string, err e
 	return action, "", nil
 }
 
-// personReason returns the reason to leave a branch to the person who committed to it, or "".
-func (b *Proposer) personReason(tip *gitrepo.Revision) string {
+// foreignCommitReason returns the reason not to change a branch with commits by others, or "" if it has
+// none.
+func (b *Proposer) foreignCommitReason(tip *gitrepo.Revision) string {
 	if b.clone.Repo.IsGenerated(tip, b.head) {
 		return ""
 	}
 	return "not changed: it has commits by others, the last by " + sanitize.Line(tip.Author())
 }
 
-// isCommitted reports whether a branch, which IsGenerated, has the commit of a proposal, as far as
-// that is known without a commit.
+// isCommitted reports whether the tip of a generated branch is the commit of the proposal: it has
+// the same message and parent, and contains the changes.
 func (b *proposal) isCommitted(tip *gitrepo.Revision) (bool, error) {
 	if tip.Message() != b.message() || tip.Hash() == b.head.Hash() || !tip.HasParent(b.head) {
 		return false, nil
@@ -133,18 +135,18 @@ func (b *proposal) isCommitted(tip *gitrepo.Revision) (bool, error) {
 	return true, nil
 }
 
-// close deletes an obsolete branch of the remote, and thereby closes its pull request. It leaves a
+// close deletes an obsolete branch of the remote, and thereby closes its pull request. It keeps a
 // branch with commits by others.
 func (b *Proposer) close(ctx context.Context, branch string) error {
 	if b.opt.Check {
 		return nil
 	}
 	log, tip := b.clone.Project.Log, b.branches.remote[branch]
-	if tip == nil || b.personReason(tip) != "" {
+	if tip == nil || b.foreignCommitReason(tip) != "" {
 		log.Note("branch %s has no upgrades left: close its pull request and delete it", sanitize.Line(branch))
 		return nil
 	}
-	if err := b.clone.Repo.DeleteRemote(ctx, b.opt.Remote, branch, b.token(), tip.Hash()); err != nil {
+	if err := b.clone.Repo.DeleteRemoteBranch(ctx, b.opt.Remote, branch, b.token(), tip.Hash()); err != nil {
 		return err
 	}
 	log.Note("deleted branch %s, which has no upgrades left", sanitize.Line(branch))
@@ -159,7 +161,7 @@ type BranchRow struct {
 
 // Row returns the row of a proposal.
 func (p *PublishedProposal) Row() BranchRow {
-	return BranchRow{p.Action, p.Branch, cmp.Or(p.left, p.title)}
+	return BranchRow{p.Action, p.Branch, cmp.Or(p.keepReason, p.title)}
 }
 
 // Rows returns the rows of the branches.

@@ -22,7 +22,8 @@ import (
 // An upgrade can also be missing in this run because of an unreadable catalog, an unhealthy operator,
 // or because other operators were named. Such a branch is kept.
 
-// KeptBranch is a branch of an earlier run that this run does not propose and that may be merged.
+// KeptBranch is a branch of an earlier run that this run does not propose, but that can still be
+// merged.
 type KeptBranch struct {
 	Branch string `json:"branch"`
 	Reason string `json:"reason"`
@@ -31,8 +32,8 @@ type KeptBranch struct {
 // judgeBranches sets Obsolete and Kept from the existing branches of the environment that are not
 // proposed, and deletes the obsolete ones of the remote.
 func (b *Proposer) judgeBranches(ctx context.Context, s *PublishedProposals, in *workspace.Inputs) error {
-	top := b.branchBelow(b.opt.Branch)
-	have := b.branches.judged()
+	top := b.environmentBranch(b.opt.Branch)
+	have := b.branches.candidates()
 	proposed := map[string]string{} // branches by operator
 	for _, p := range s.PullRequests {
 		delete(have, p.Branch)
@@ -60,12 +61,12 @@ func (b *Proposer) judgeBranches(ctx context.Context, s *PublishedProposals, in 
 }
 
 // JudgePromotion judges the branch of an earlier promotion to the environment if this run promotes
-// nothing. It returns the branch and the reason to keep it, which is empty if the branch is obsolete;
-// then it is deleted in the remote. why returns the reason why this run does not promote an operator.
-// Without a branch, both are empty.
+// nothing. It returns the branch and the reason to keep it. Without a reason, the branch is obsolete,
+// and JudgePromotion deletes it in the remote. Without a branch, the result is empty. why returns the
+// reason why this run does not promote an operator.
 func (b *Proposer) JudgePromotion(ctx context.Context, in *workspace.Inputs, why func(operator string) string) (KeptBranch, error) {
-	branch := b.branchBelow(b.opt.Branch)
-	tips := b.branches.judged()[branch]
+	branch := b.environmentBranch(b.opt.Branch)
+	tips := b.branches.candidates()[branch]
 	if tips == nil {
 		return KeptBranch{}, nil
 	}
@@ -80,7 +81,7 @@ func (b *Proposer) JudgePromotion(ctx context.Context, in *workspace.Inputs, why
 func (b *Proposer) keepReason(tips []*gitrepo.Revision, proposed map[string]string, in *workspace.Inputs, why func(operator string) string) string {
 	reason := ""
 	for _, tip := range tips {
-		if cause, err := b.liveReason(tip, proposed, in, why); err != nil {
+		if cause, err := b.tipKeepReason(tip, proposed, in, why); err != nil {
 			reason = cmp.Or(reason, "its lock cannot be compared: "+err.Error())
 		} else {
 			reason = cmp.Or(reason, cause)
@@ -89,9 +90,9 @@ func (b *Proposer) keepReason(tips []*gitrepo.Revision, proposed map[string]stri
 	return reason
 }
 
-// liveReason returns the reason to keep a branch, or "" if each of its changes to operators is
-// proven to be obsolete.
-func (b *Proposer) liveReason(tip *gitrepo.Revision, proposed map[string]string, in *workspace.Inputs, why func(operator string) string) (string, error) {
+// tipKeepReason returns the reason to keep a branch with this tip, or "" if each of its changes to
+// operators is proven to be obsolete.
+func (b *Proposer) tipKeepReason(tip *gitrepo.Revision, proposed map[string]string, in *workspace.Inputs, why func(operator string) string) (string, error) {
 	start, err := b.clone.Repo.MergeBase(b.head, tip)
 	if err != nil {
 		return "", err
@@ -132,8 +133,8 @@ func (b *Proposer) liveReason(tip *gitrepo.Revision, proposed map[string]string,
 }
 
 // hasConflict reports whether Git cannot merge the lock of a branch, which changes some operators
-// since start, with the lock of main: main has other changes to one of them, or between the same
-// blocks.
+// since start, with the lock of main. This is the case if main has a different change to one of these
+// operators, or a change between the same blocks.
 func hasConflict(operators map[string]bool, start, main, branch *lockfile.File) bool {
 	both := false
 	for _, c := range lockfile.Diff(start, main) {
@@ -143,7 +144,7 @@ func hasConflict(operators map[string]bool, start, main, branch *lockfile.File) 
 		}
 		both = both || operators[operator]
 	}
-	return !both && !lockfile.Apart(start, main, branch)
+	return !both && !lockfile.CanMerge(start, main, branch)
 }
 
 // lockAt returns the lock of the workspace in a revision, or an empty one if there is none.
@@ -159,17 +160,17 @@ func (b *Proposer) lockAt(rev *gitrepo.Revision) (*lockfile.File, error) {
 	return lockfile.Parse(rev.Name()+":"+name, data)
 }
 
-// isSettled reports whether the change of a branch to an operator since start has no effect on main
-// any more: main has the bundle that the branch upgrades to, the same block or a higher version, or
-// does not have the operator or, if the branch ends a removal, its leftover objects. Blocks with the
-// same bundle can differ in the record of the catalog.
+// isSettled reports whether the change of a branch to an operator since start is obsolete on main.
+// It is if main has a higher version, the bundle that the branch upgrades to, or an equal block. It
+// also is if main does not have the operator; if the branch ends a removal, main must not have the
+// leftover objects, either. Blocks with the same bundle can differ in the record of the catalog.
 func isSettled(main, start, branch *lockfile.File, operator string) bool {
 	ns, pkg, _ := strings.Cut(operator, "/")
 	now, pinned := main.Pin(ns, pkg)
 	before, _ := start.Pin(ns, pkg)
 	then, changed := branch.Pin(ns, pkg)
-	_, left := start.Leaves(operator)
-	_, leaves := main.Leaves(operator)
+	_, left := start.LeavingOperator(operator)
+	_, leaves := main.LeavingOperator(operator)
 	switch {
 	case !pinned:
 		return !left || !leaves

@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// environment returns the value of Base.Environment.
+// environment returns the value of Proposer.Environment.
 func (b *Proposer) environment() (string, error) {
 	entries, err := b.head.List(".")
 	if err != nil {
@@ -43,14 +43,14 @@ func workspaceName(name, dir string) string {
 	}
 }
 
-// branchBelow returns the branch name "<name>/<environment>".
-func (b *Proposer) branchBelow(name string) string {
+// environmentBranch returns the branch name "<name>/<environment>".
+func (b *Proposer) environmentBranch(name string) string {
 	return path.Join(name, cleanRefPart(b.Environment))
 }
 
 // branchFor returns the branch name for the upgrade of one operator (namespace/package).
 func (b *Proposer) branchFor(operator string) string {
-	return path.Join(b.branchBelow(b.opt.Branch), cleanRefPart(operator))
+	return path.Join(b.environmentBranch(b.opt.Branch), cleanRefPart(operator))
 }
 
 // cleanRefPart converts s to a valid part of a branch name.

@@ -36,7 +36,7 @@ type Proposer struct {
 	head       *gitrepo.Revision
 	forge      *forge.Client // for pull requests; nil without them
 	branches   *branches
-	unreadable map[string]error // errors of the bundles of HEAD's lock that cannot be opened; nil: see findUnreadable
+	unreadable map[string]error // errors of the bundles of HEAD's lock that cannot be opened, by operator; nil before findUnreadable
 }
 
 // proposal is a rendered upgrade, with the file changes for a commit on HEAD.
@@ -46,8 +46,8 @@ type proposal struct {
 	changes []gitrepo.FileEdit
 }
 
-// OpenProposer returns the Base of a workspace. It returns an error if the work
-// tree has uncommitted changes to inputs of the lock.
+// OpenProposer returns the Proposer of a workspace. It returns an error if the work tree has
+// uncommitted changes to inputs of the lock.
 func OpenProposer(ctx context.Context, p *workspace.Project, opt ProposalOptions) (*Proposer, error) {
 	clone, err := p.Clone()
 	if errors.Is(err, gitrepo.ErrNone) || err == nil && clone.Repo.Root() == "" {
@@ -89,7 +89,7 @@ func (b *Proposer) RevertReason(ctx context.Context, from, to lockfile.Pin) (str
 }
 
 func (b *Proposer) render(ctx context.Context, upgrade workspace.Upgrade) (*proposal, error) {
-	changes, err := b.files(ctx, upgrade.Lock)
+	changes, err := b.renderEdits(ctx, upgrade.Lock)
 	return &proposal{Proposer: b, upgrade: upgrade, changes: changes}, err
 }
 
@@ -152,10 +152,11 @@ func (b *Proposer) neededUnreadable(operator string, locks ...*lockfile.File) st
 	return ""
 }
 
-// tree renders lock. If a bundle cannot be opened whose pin is unchanged since HEAD, its files stay
-// as in have, the tree of HEAD. It returns the error of the bundle if a changed operator requires that
-// operator in HEAD's lock or in lock, because files of one refer to the other.
-func (b *Proposer) tree(ctx context.Context, lock *lockfile.File, have *filetree.Tree) (*filetree.Tree, error) {
+// renderTree renders lock. If the bundle of a pin that is unchanged since HEAD cannot be opened, the
+// files of its operator stay as in have, the tree of HEAD. renderTree returns the error of the bundle
+// if a changed operator requires that operator in HEAD's lock or in lock, because files of one refer
+// to the other.
+func (b *Proposer) renderTree(ctx context.Context, lock *lockfile.File, have *filetree.Tree) (*filetree.Tree, error) {
 	p := b.clone.Project
 	res, cause := p.Render(ctx, lock)
 	if cause == nil {
@@ -203,8 +204,8 @@ func readmes(tree *filetree.Tree) []string {
 	return out
 }
 
-// files renders lock, and returns the changes from HEAD.
-func (b *Proposer) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEdit, error) {
+// renderEdits renders lock, and returns the changes from HEAD.
+func (b *Proposer) renderEdits(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEdit, error) {
 	have := filetree.New()
 	output := b.clone.Path(b.clone.Project.Settings.Output)
 	entries, err := b.head.List(output)
@@ -220,7 +221,7 @@ func (b *Proposer) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.Fi
 			return nil, err
 		}
 	}
-	tree, err := b.tree(ctx, lock, have)
+	tree, err := b.renderTree(ctx, lock, have)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +245,7 @@ func (b *Proposer) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.Fi
 
 // body returns the text of a pull request in Markdown: the preface, the report of the comparison
 // of the locks, and the operators that are held back at their versions. If the text is too long for a
-// forge, body returns only the report. It configures the pull request by the report.
+// forge, body returns only the report. It also configures pull for the report.
 func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs, now time.Time, pull *forge.Pull) ([]byte, error) {
 	names := [2]string{cmp.Or(b.clone.Repo.HeadBranch(), "HEAD"), branch}
 	report, err := b.report(ctx, names, in.Lock, now)
@@ -291,15 +292,15 @@ func (b *proposal) report(ctx context.Context, names [2]string, before *lockfile
 }
 
 // heldSection returns the section with the operators that are held back, or "".
-func heldSection(left []workspace.HeldUpgrade) string {
-	if len(left) == 0 {
+func heldSection(held []workspace.HeldUpgrade) string {
+	if len(held) == 0 {
 		return ""
 	}
 	const longest = 400
 	var text strings.Builder
-	text.WriteString("\nLeft at their versions by this run:\n\n")
-	for _, l := range left {
-		fmt.Fprintf(&text, "- %s: %s\n", sanitize.Markdown(l.Operator), sanitize.Markdown(sanitize.Truncate(l.Reason, longest)))
+	text.WriteString("\nHeld back at their versions by this run:\n\n")
+	for _, h := range held {
+		fmt.Fprintf(&text, "- %s: %s\n", sanitize.Markdown(h.Operator), sanitize.Markdown(sanitize.Truncate(h.Reason, longest)))
 	}
 	return text.String()
 }

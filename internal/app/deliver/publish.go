@@ -34,15 +34,15 @@ type ProposalOptions struct {
 // PublishedProposal is one published upgrade.
 type PublishedProposal struct {
 	Branch string `json:"branch"`
-	Action Action `json:"action" form:"enum=open|update|unchanged|keep" doc:"of this run, or with --check of a run without it; keep: the branch has commits by others"`
+	Action Action `json:"action" form:"enum=open|update|unchanged|keep" doc:"by this run; with --check: by a run without it; keep: the branch has commits by others"`
 	Commit string `json:"commit,omitempty" doc:"absent with --check"`
 	Pushed string `json:"pushed,omitempty"`
 
 	Request *forge.RequestResult `json:"pullRequest,omitempty" doc:"with --pull-request"`
 
-	sent  bool   // whether the push added the commit to the remote
-	left  string // reason for Keep
-	title string
+	sent       bool   // whether the push added the commit to the remote
+	keepReason string // reason for Keep
+	title      string
 }
 
 // Propose renders an upgrade and publishes it. With several environments, the names of the branch
@@ -54,7 +54,7 @@ func (b *Proposer) Propose(ctx context.Context, upgrade workspace.Upgrade, in *w
 	}
 	branch, body := b.opt.Branch, b.opt.Body
 	if several {
-		branch = b.branchBelow(branch)
+		branch = b.environmentBranch(branch)
 		body = b.bodyFile(branch)
 	}
 	return rendered.publish(ctx, branch, body, in)
@@ -73,7 +73,7 @@ func (b *Proposer) bodyFile(branch string) string {
 func (b *proposal) publish(ctx context.Context, branch, file string, in *workspace.Inputs) (*PublishedProposal, error) {
 	out := &PublishedProposal{Branch: branch, title: b.title()}
 	var err error
-	if out.Action, out.left, err = b.actionFor(branch); err != nil || out.Action == Keep || b.opt.Check {
+	if out.Action, out.keepReason, err = b.actionFor(branch); err != nil || out.Action == Keep || b.opt.Check {
 		return out, err
 	}
 	var text []byte
@@ -119,13 +119,13 @@ func (b *proposal) publish(ctx context.Context, branch, file string, in *workspa
 		if pull.Automerge != nil {
 			pull.Automerge.Now, pull.Automerge.Commit = now, out.Commit
 		}
-		out.Request, err = b.request(ctx, pull)
+		out.Request, err = b.openPullRequest(ctx, pull)
 	}
 	return out, err
 }
 
-// request creates or updates the pull request of a pushed branch.
-func (b *proposal) request(ctx context.Context, p forge.Pull) (*forge.RequestResult, error) {
+// openPullRequest creates or updates the pull request of a pushed branch.
+func (b *proposal) openPullRequest(ctx context.Context, p forge.Pull) (*forge.RequestResult, error) {
 	result, err := b.forge.Propose(ctx, p)
 	if err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ type PullRequest struct {
 	Commit    string               `json:"commit,omitempty" doc:"absent with --check"`
 	Pushed    string               `json:"pushed,omitempty" doc:"remote that has the commit"`
 	Updated   bool                 `json:"updated" doc:"whether this run pushed the commit"`
-	Action    Action               `json:"action" form:"enum=open|update|unchanged" doc:"of this run, or with --check of a run without it"`
+	Action    Action               `json:"action" form:"enum=open|update|unchanged" doc:"by this run; with --check: by a run without it"`
 	Title     string               `json:"title"`
 	Body      string               `json:"body,omitempty" doc:"the file with the text"`
 	Operators []string             `json:"operators" doc:"upgraded operators; the branch is named after the first"`
@@ -192,8 +192,8 @@ type PullRequest struct {
 	Request   *forge.RequestResult `json:"pullRequest,omitempty" doc:"with --pull-request"`
 }
 
-// renderEach renders each upgrade. It leaves out, with a reason in in.Left, upgrades that cannot be
-// rendered although the lock of HEAD can.
+// renderEach renders each upgrade. It leaves out an upgrade that cannot be rendered although the lock
+// of HEAD can, and records its operators as held back.
 func (b *Proposer) renderEach(ctx context.Context, upgrades []workspace.Upgrade, in *workspace.Inputs) ([]*proposal, error) {
 	var out []*proposal
 	for _, u := range upgrades {
@@ -202,7 +202,7 @@ func (b *Proposer) renderEach(ctx context.Context, upgrades []workspace.Upgrade,
 			out = append(out, rendered)
 			continue
 		}
-		if _, fault := b.files(ctx, in.Lock); fault != nil || len(u.Operators) == 0 {
+		if _, fault := b.renderEdits(ctx, in.Lock); fault != nil || len(u.Operators) == 0 {
 			return nil, err
 		}
 		for _, operator := range u.Operators {
@@ -236,7 +236,7 @@ func (b *Proposer) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade
 			return nil, err
 		}
 		if out.Action == Keep {
-			s.Kept = append(s.Kept, KeptBranch{branch, out.left})
+			s.Kept = append(s.Kept, KeptBranch{branch, out.keepReason})
 			continue
 		}
 		s.PullRequests = append(s.PullRequests, PullRequest{
@@ -250,8 +250,8 @@ func (b *Proposer) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade
 	return s, b.judgeBranches(ctx, s, in)
 }
 
-// migrationBranch takes the place of the operator in the name of the branch that migrates the lock
-// to a newer schema. It is not a valid Kubernetes name, so no operator can have it.
+// migrationBranch replaces the operator in the name of the branch that migrates the lock to a newer
+// schema. It is not a valid Kubernetes name, so it differs from every operator.
 const migrationBranch = "quayside.lock/_schema"
 
 // Print prints each pull request with its changes, or for a check the table of branches.

@@ -33,7 +33,7 @@ type PushResult struct {
 	Digest    string    `json:"digest"`
 	Bytes     int64     `json:"bytes" doc:"of the manifest and its blobs"`
 	Signed    string    `json:"signed,omitempty" form:"enum=signed|present" doc:"With --sign: whether it was signed now, or was before."`
-	State     PushState `json:"state" doc:"sent; tagged: the repository held it, and the tag was set; present: the tag named it already"`
+	State     PushState `json:"state" doc:"sent: pushed by this run; tagged: the repository already had it, and the tag was set; present: the tag already named it"`
 	Files     int       `json:"files"`
 	Clusters  []string  `json:"clusters,omitempty" doc:"target clusters; absent: all clusters of the environment"`
 	Source    string    `json:"source,omitempty"`
@@ -163,13 +163,13 @@ func (d *push) attachBOM(ctx context.Context, ref string) (*inventory.BOM, error
 // Log logs the result.
 func (s *PushResult) Log(log workspace.Logger) {
 	formats := map[PushState]string{
-		"sent": "pushed %s (%s, %s)", "tagged": "%s already exists (%s, %s): nothing pushed", "present": "%s already exists (%s, %s): nothing pushed",
+		"sent": "pushed %s (%s, %s)", "tagged": "tagged %s (%s, %s), which already exists", "present": "%s already exists (%s, %s): nothing pushed",
 	}
 	log.Note(formats[s.State], sanitize.Line(s.to.String()), diag.Count(s.Files, "file"), sanitize.Line(s.Revision))
 	switch s.Signed {
 	case "signed":
-		log.Note("signed it")
+		log.Note("signed the artifact")
 	case "present":
-		log.Note("signed already")
+		log.Note("the artifact is already signed")
 	}
 }

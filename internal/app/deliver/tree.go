@@ -117,13 +117,13 @@ func newTreeLoader(ctx context.Context, p *workspace.Project, opt LoadOptions) (
 		}
 	}
 	l.out = clone.Path(l.project.Settings.Output)
-	l.root, err = l.top()
+	l.root, err = l.artifactRoot()
 	return l, err
 }
 
-// top returns the repository directory at the top of the artifact. In this directory, the tree
+// artifactRoot returns the repository directory at the top of the artifact. In this directory, the tree
 // is at spec.gitops.path.
-func (l *treeLoader) top() (string, error) {
+func (l *treeLoader) artifactRoot() (string, error) {
 	w := l.project.Settings
 	dir := w.Output
 	if w.GitOps != nil {
@@ -189,7 +189,7 @@ func (l *treeLoader) checkUpToDate(ctx context.Context, c *Tree) error {
 		return err
 	}
 	n := len(filetree.Diff(have, res.Tree))
-	for _, name := range filetree.Foreign(have, res.Tree) {
+	for _, name := range filetree.UserFiles(have, res.Tree) {
 		if workspace.GitOpsEffect(name, res.Tree) != "" {
 			n++
 		}
@@ -284,7 +284,7 @@ func (l *treeLoader) checkCommitted(ctx context.Context, files []string) error {
 	if len(files) == 0 {
 		return nil
 	}
-	unclean, _, err := l.clone.Repo.Unclean(ctx, files)
+	unclean, _, err := l.clone.Repo.DirtyFiles(ctx, files)
 	if err == nil && len(unclean) > 0 {
 		err = fmt.Errorf("uncommitted changes: %s: commit or undo them first, or specify a revision with --at", strings.Join(unclean[:min(len(unclean), 5)], ", "))
 	}
@@ -300,7 +300,7 @@ func (l *treeLoader) fill(tree *filetree.Tree, files, clusters []string) error {
 		if l.root != "." {
 			var inside bool
 			if at, inside = strings.CutPrefix(name, l.root+"/"); !inside {
-				faults.Addf(diag.Pos{File: name}, "an overlay includes this, but the artifact starts at %s: set spec.gitops.path to %q, to start at the top of the repository, and render again", l.root, l.out)
+				faults.Addf(diag.Pos{File: name}, "an overlay includes this file, but the artifact starts at %s: set spec.gitops.path to %q, to start at the top of the repository, and render again", l.root, l.out)
 				continue
 			}
 		}

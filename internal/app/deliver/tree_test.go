@@ -208,7 +208,7 @@ func TestLoadTreeRefuses(t *testing.T) {
 			f.write("ops/rendered/crds/etcd/other.yaml", "kind: A\n")
 			f.commit()
 		}, LoadOptions{}, "run 'quayside render'"},
-		"top":       {func(f treeFixture) { f.editSettings("path: ops/rendered", "path: .") }, two, `shared/kustomization.yaml: an overlay includes this, but the artifact starts at ops/rendered`},
+		"top":       {func(f treeFixture) { f.editSettings("path: ops/rendered", "path: .") }, two, `shared/kustomization.yaml: an overlay includes this file, but the artifact starts at ops/rendered`},
 		"elsewhere": {func(f treeFixture) { f.editSettings("path: ops/rendered", "path: some/where") }, LoadOptions{}, "ops/quayside.yaml:9:"},
 		"link": {func(f treeFixture) {
 			f.check(os.Rename(filepath.Join(f.dir, "shared"), filepath.Join(f.dir, "other")))

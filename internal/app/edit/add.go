@@ -29,7 +29,7 @@ type AddOptions struct {
 	Config    *string          // config of the operator's pods, as YAML; nil: unchanged
 	To        string           // entry of spec.declarations to write to; empty: the default
 
-	Choose Chooser // nil: do not ask
+	Choose Chooser // asks the user for a choice; nil: use defaults, or return an error
 }
 
 // Add declares operators. In existing declarations it sets the given channels, versions and other
@@ -119,7 +119,7 @@ func Destination(ctx context.Context, p *workspace.Project, to string, choose Ch
 	return candidates[slices.Index(paths, chosen)], nil
 }
 
-// ChooseNone is a [Chooser] that always returns an error, for commands that cannot ask.
+// ChooseNone is a [Chooser] that always returns an error, for commands that cannot prompt.
 func ChooseNone(_ context.Context, _ string, paths []string) (string, error) {
 	return "", fmt.Errorf("several paths of spec.declarations can hold new declarations (%s): set spec.newDeclarations", strings.Join(paths, ", "))
 }
@@ -146,7 +146,7 @@ type adder struct {
 	fresh   bool             // whether to read the tags of catalogs again
 }
 
-// place is the position of a new declaration in the draft, with its argument.
+// place is the position of a new declaration in the draft, with the argument that added it.
 type place struct {
 	file string
 	line int
@@ -197,15 +197,15 @@ func (a *adder) add(ctx context.Context, text string) error {
 		return err
 	}
 	o := operator{writer: a.writer, Declaration: declare.Declaration{Name: name, Package: name}}
-	if id := pkg.Catalog().ID(); a.writer.Fits(id) && (len(a.index.CatalogsWith(name)) > 1 || a.writer.NamesCatalog) {
+	if id := pkg.Catalog().ID(); a.writer.CanName(id) && (len(a.index.CatalogsWith(name)) > 1 || a.writer.NamesCatalog) {
 		o.Catalog = id
-	} else if !a.writer.Fits(id) {
+	} else if !a.writer.CanName(id) {
 		o.writer = declare.AnyCatalog()
 		if len(a.index.CatalogsWith(name)) > 1 {
 			o.Catalog = id
 		}
 	}
-	b, err := a.version(ctx, &o, pkg, at)
+	b, err := a.setVersion(ctx, &o, pkg, at)
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (a *adder) add(ctx context.Context, text string) error {
 	if have := a.declared(name, o.Namespace); len(have) > 0 {
 		return a.change(ctx, have[0], at, text)
 	}
-	if err := a.watch(&o, b); err != nil {
+	if err := a.setWatch(&o, b); err != nil {
 		return err
 	}
 	if o.Approval = a.options.Approval; o.Approval != "" && !o.writer.HasApproval {
@@ -224,18 +224,18 @@ func (a *adder) add(ctx context.Context, text string) error {
 	}
 	o.Config = a.config
 	a.wanted = append(a.wanted, o)
-	return a.place(o, text)
+	return a.addToFile(o, text)
 }
 
-// declared returns the declarations of a package in a namespace, or in all if it is empty.
+// declared returns the declarations of a package in a namespace, or in all namespaces if it is empty.
 func (a *adder) declared(name, namespace string) []declare.Subscription {
 	return slices.DeleteFunc(slices.Clone(a.set.Subscriptions), func(s declare.Subscription) bool {
 		return s.Package != name || namespace != "" && s.Namespace != namespace
 	})
 }
 
-// change sets the fields of an existing declaration that the argument and the flags give. An exact
-// version is also a target of the resolution.
+// change sets the fields of an existing declaration to the values of the argument and the flags. An
+// exact version is also a target of the resolution.
 func (a *adder) change(ctx context.Context, s declare.Subscription, at, text string) error {
 	values, err := a.values(ctx, s, at, text)
 	if err != nil {
@@ -252,7 +252,7 @@ func (a *adder) change(ctx context.Context, s declare.Subscription, at, text str
 	return a.draft.change(s, values)
 }
 
-// values returns the values of the fields of a declaration that the argument and the flags give.
+// values returns the values of the argument and the flags for a declaration, by field.
 func (a *adder) values(ctx context.Context, s declare.Subscription, at, text string) (map[declare.Field][]string, error) {
 	out := map[declare.Field][]string{}
 	catalog := a.options.Catalog
@@ -289,7 +289,7 @@ func (a *adder) values(ctx context.Context, s declare.Subscription, at, text str
 		return nil, newByHandError(s, "as an object of "+string(s.Dialect))
 	}
 	o := operator{writer: declare.Writers()[i]}
-	b, err := a.version(ctx, &o, pkg, at, s.Channels...)
+	b, err := a.setVersion(ctx, &o, pkg, at, s.Channels...)
 	switch {
 	case err != nil:
 		return nil, err
@@ -302,12 +302,12 @@ func (a *adder) values(ctx context.Context, s declare.Subscription, at, text str
 	if _, isChannel := pkg.Channel(at); isChannel || len(s.Channels) > 0 && !inChannel {
 		out[declare.FieldChannel] = []string{o.Channel}
 	}
-	return out, a.aim(s, b, &o, text)
+	return out, a.addTarget(s, b, &o, text)
 }
 
-// aim makes a version a target of the resolution if it is exact, or if the pinned one is not within
-// the range.
-func (a *adder) aim(s declare.Subscription, b *model.Bundle, o *operator, text string) error {
+// addTarget adds the version of o to the targets of the resolution if it is exact, or if the pinned
+// version is not within its range.
+func (a *adder) addTarget(s declare.Subscription, b *model.Bundle, o *operator, text string) error {
 	lock, err := a.project.LockIfAny()
 	if err != nil || lock == nil || o.Version == "" && o.Start == "" {
 		return err
@@ -321,8 +321,8 @@ func (a *adder) aim(s declare.Subscription, b *model.Bundle, o *operator, text s
 	return nil
 }
 
-// pick returns the package with a name from a catalog, or from any if it is empty. It is an error
-// if no catalog or several catalogs have it.
+// pick returns the package with a name from a catalog, or from any catalog if it is empty. It
+// returns an error if no catalog or several catalogs have the package.
 func (a *adder) pick(name, catalog string) (*model.Package, error) {
 	var found []*model.Package
 	var names, have []string
@@ -350,9 +350,9 @@ func (a *adder) pick(name, catalog string) (*model.Package, error) {
 	return nil, fmt.Errorf("no package %q in the catalogs%s", name, hint)
 }
 
-// version sets the channel and the version of o, and returns the matching bundle, from one of the
-// declared channels if these have one. at is the text after "package@".
-func (a *adder) version(ctx context.Context, o *operator, pkg *model.Package, at string, declared ...string) (*model.Bundle, error) {
+// setVersion sets the channel and the version of o, and returns the matching bundle, preferably from
+// one of the declared channels. at is the text after "package@".
+func (a *adder) setVersion(ctx context.Context, o *operator, pkg *model.Package, at string, declared ...string) (*model.Bundle, error) {
 	channel, ok := pkg.Channel(cmp.Or(at, pkg.DefaultChannel()))
 	if ok && at == "" && a.options.Choose != nil && len(pkg.Channels()) > 1 {
 		others := slices.DeleteFunc(pkg.ChannelNames(), func(name string) bool { return name == pkg.DefaultChannel() })
@@ -395,8 +395,8 @@ func (a *adder) version(ctx context.Context, o *operator, pkg *model.Package, at
 }
 
 // newestBundle returns the bundle with the highest matching version, and its channel, preferably
-// the default channel. It returns nil if no version matches. With names of channels, it searches only
-// these.
+// the default channel. It searches only the named channels, or all without names. It returns nil if
+// no version matches.
 func newestBundle(pkg *model.Package, within func(version string) bool, channels ...string) (best *model.Bundle, in *model.Channel) {
 	for _, c := range pkg.Channels() {
 		for _, e := range c.Entries() {
@@ -416,8 +416,8 @@ func newestBundle(pkg *model.Package, within func(version string) bool, channels
 	return best, in
 }
 
-// watch sets the watched namespaces of o.
-func (a *adder) watch(o *operator, b *model.Bundle) error {
+// setWatch sets the watched namespaces of o.
+func (a *adder) setWatch(o *operator, b *model.Bundle) error {
 	modes := b.Metadata().InstallModes
 	groups := a.set.OperatorGroupsIn(o.Namespace)
 	switch {
@@ -460,9 +460,9 @@ func FormatModes(modes []model.InstallMode) string {
 	return strings.Join(names, ", ")
 }
 
-// place adds a declaration to the destination file, or to a new file in the destination
+// addToFile adds a declaration to the destination file, or to a new file in the destination
 // directory.
-func (a *adder) place(o operator, text string) error {
+func (a *adder) addToFile(o operator, text string) error {
 	names := []string{a.to.Path}
 	if !a.to.IsFile {
 		names = []string{path.Join(a.to.Path, o.Name+".yaml"), path.Join(a.to.Path, o.Namespace+"-"+o.Name+".yaml")}

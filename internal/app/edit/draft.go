@@ -13,32 +13,32 @@ import (
 	setting "github.com/quayside/quayside/internal/settings"
 )
 
-// Draft is a set of YAML documents to append to files of declarations.
+// Draft is a set of changes to files of declarations: appended YAML documents and changed fields.
 type Draft struct {
 	project *workspace.Project
-	files   map[string]*addition // by path
+	files   map[string]*draftFile // by path
 	changed []declare.Subscription
 }
 
 // NewDraft returns an empty draft.
-func NewDraft(p *workspace.Project) *Draft { return &Draft{project: p, files: map[string]*addition{}} }
+func NewDraft(p *workspace.Project) *Draft { return &Draft{project: p, files: map[string]*draftFile{}} }
 
-// addition is a file with the text to append.
-type addition struct {
-	old   []byte // nil: new file; with the changes of declarations
+// draftFile is a changed file.
+type draftFile struct {
+	old   []byte // content without added, but with changed fields; nil: new file
 	added []byte
 	names []string // names of the added objects
 }
 
 // lines returns the number of lines before the added text.
-func (f *addition) lines() int {
+func (f *draftFile) lines() int {
 	if f.old == nil {
 		return 0
 	}
 	return bytes.Count(yamlnode.Append(f.old, nil), []byte{'\n'})
 }
 
-// exists reports whether a file exists, or has additions in this draft.
+// exists reports whether a file exists, or is in the draft.
 func (d *Draft) exists(name string) (bool, error) {
 	if _, ours := d.files[name]; ours {
 		return true, nil
@@ -47,7 +47,7 @@ func (d *Draft) exists(name string) (bool, error) {
 	return old != nil, err
 }
 
-// IsEmpty reports whether the draft has no additions.
+// IsEmpty reports whether the draft changes no file.
 func (d *Draft) IsEmpty() bool { return len(d.files) == 0 }
 
 // Add adds objects to a file, and returns the line of the first one.
@@ -64,12 +64,12 @@ func (d *Draft) Add(name string, objects ...k8s.Object) (line int, err error) {
 	return line, nil
 }
 
-// file returns the additions to a file.
-func (d *Draft) file(name string) (f *addition, err error) {
+// file returns the file of the draft with a path, and adds it if necessary.
+func (d *Draft) file(name string) (f *draftFile, err error) {
 	if f, ours := d.files[name]; ours {
 		return f, nil
 	}
-	f = &addition{}
+	f = &draftFile{}
 	if f.old, err = readIfAny(d.project, name); err == nil {
 		d.files[name] = f
 	}
@@ -82,7 +82,7 @@ func (d *Draft) change(s declare.Subscription, values map[declare.Field][]string
 	if err != nil {
 		return err
 	}
-	if set, err := declare.Parse(s.Pos.File, f.old); err == nil { // the positions after other changes of the file
+	if set, err := declare.Parse(s.Pos.File, f.old); err == nil { // earlier changes may have moved s
 		for _, now := range set.Subscriptions {
 			if now.Dialect == s.Dialect && now.Key() == s.Key() {
 				s = now

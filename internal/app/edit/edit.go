@@ -151,9 +151,9 @@ func usualWriter(set *declare.Set) declare.Writer {
 	return best
 }
 
-// declaredAs returns the subscriptions that match want: the package, "namespace/package", or the
-// name of the Subscription.
-func declaredAs(set *declare.Set, want string) []declare.Subscription {
+// matchSubscriptions returns the subscriptions that match want: the package, "namespace/package", or
+// the name of the Subscription, with or without its namespace.
+func matchSubscriptions(set *declare.Set, want string) []declare.Subscription {
 	var out []declare.Subscription
 	for _, s := range set.Subscriptions {
 		if slices.Contains([]string{s.Package, s.Namespace + "/" + s.Package, s.Name, s.Key()}, want) {

@@ -62,7 +62,7 @@ func Remove(ctx context.Context, p *workspace.Project, operators []string) (*Edi
 // isUndeclared reports whether an operator is in the lock although it is neither declared nor required:
 // an earlier run removed the declaration and was interrupted.
 func isUndeclared(set *declare.Set, lock *lockfile.File, want string) bool {
-	if lock == nil || len(declaredAs(set, want)) > 0 {
+	if lock == nil || len(matchSubscriptions(set, want)) > 0 {
 		return false
 	}
 	found := false
@@ -77,9 +77,9 @@ func isUndeclared(set *declare.Set, lock *lockfile.File, want string) bool {
 	return found
 }
 
-// findSubscription returns the only subscription that matches want: see declaredAs.
+// findSubscription returns the only subscription that matches want: see matchSubscriptions.
 func findSubscription(set *declare.Set, want string) (declare.Subscription, error) {
-	found := declaredAs(set, want)
+	found := matchSubscriptions(set, want)
 	switch len(found) {
 	case 1:
 		return found[0], nil
@@ -124,7 +124,7 @@ func (r *remover) removeGroups(namespace string) {
 		return
 	}
 	for _, g := range r.set.OperatorGroupsIn(namespace) {
-		if r.untouchable(g.Pos.File) == "" {
+		if r.noEditReason(g.Pos.File) == "" {
 			r.cuts[g.Pos.File] = append(r.cuts[g.Pos.File], cut{line: g.Pos.Line})
 			r.set.OperatorGroups = slices.DeleteFunc(slices.Clone(r.set.OperatorGroups), func(o declare.OperatorGroup) bool { return o.Pos == g.Pos })
 		}
@@ -136,8 +136,8 @@ func (r *remover) removeGroups(namespace string) {
 	}
 }
 
-// untouchable returns the reason why a file must not be edited, or "".
-func (r *remover) untouchable(file string) string {
+// noEditReason returns the reason why a file must not be edited, or "".
+func (r *remover) noEditReason(file string) string {
 	if r.project.IsKustomized(file) {
 		return "which a kustomization builds"
 	}
@@ -149,7 +149,7 @@ func (r *remover) rewrite() error {
 	for _, file := range slices.Sorted(maps.Keys(r.cuts)) {
 		cuts := r.cuts[file]
 		for _, c := range cuts {
-			if why := r.untouchable(file); c.subscription.Name != "" && why != "" {
+			if why := r.noEditReason(file); c.subscription.Name != "" && why != "" {
 				return newByHandError(c.subscription, why)
 			}
 		}
@@ -161,13 +161,13 @@ func (r *remover) rewrite() error {
 		for _, c := range cuts {
 			lines = append(lines, c.line)
 		}
-		left := deleteLines(text, lines)
-		if !r.hasSameRest(file, text, left, cuts) {
+		rest := deleteLines(text, lines)
+		if !r.hasSameRest(file, text, rest, cuts) {
 			i := slices.IndexFunc(cuts, func(c cut) bool { return c.subscription.Name != "" })
 			return newByHandError(cuts[max(i, 0)].subscription, "in a document with other objects")
 		}
-		f := File{Path: file, Change: Changed, text: left}
-		if isEmpty(left) {
+		f := File{Path: file, Change: Changed, text: rest}
+		if isEmpty(rest) {
 			f.Change, f.text = Removed, nil
 		}
 		r.files = append(r.files, f)
@@ -175,13 +175,13 @@ func (r *remover) rewrite() error {
 	return nil
 }
 
-// hasSameRest reports whether left has the same declarations as text, except the removed ones.
-func (r *remover) hasSameRest(file string, text, left []byte, cuts []cut) bool {
+// hasSameRest reports whether rest has the same declarations as text, except the removed ones.
+func (r *remover) hasSameRest(file string, text, rest []byte, cuts []cut) bool {
 	before, err := declare.Parse(file, text)
 	if err != nil {
 		return false
 	}
-	after, err := declare.Parse(file, left)
+	after, err := declare.Parse(file, rest)
 	if err != nil {
 		return false
 	}

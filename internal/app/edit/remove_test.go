@@ -79,7 +79,7 @@ func TestDraftsAreRead(t *testing.T) {
 			d.Watch = rapid.SampledFrom([][]string{nil, {"a"}}).Draw(t, "watch")
 		}
 		draft := NewDraft(nil)
-		draft.files["a.yaml"] = &addition{}
+		draft.files["a.yaml"] = &draftFile{}
 		if _, err := draft.Add("a.yaml", w.Objects(d)...); err != nil {
 			t.Fatal(err)
 		}

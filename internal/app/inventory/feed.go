@@ -30,11 +30,11 @@ func NewFeed(x *model.Index, ages []resolve.Age) (*filetree.Tree, error) {
 	t := filetree.New()
 	packages := map[string]bool{}
 	for _, a := range ages {
-		f := feedFile{Releases: []feedRelease{{Version: a.Pinned, IsDeprecated: len(a.Deprecated) > 0, SupportedUntil: a.Lifecycle.Ends()}}}
+		f := feedFile{Releases: []feedRelease{{Version: a.Pinned, IsDeprecated: len(a.Deprecated) > 0, SupportedUntil: a.Lifecycle.LastDay()}}}
 		if a.Next != "" && isOffered(a) {
 			next := feedRelease{Version: a.Next}
 			if b := findBundle(x, a.Package, a.Next); b != nil {
-				next.SupportedUntil, f.SourceURL = b.Lifecycle().Ends(), sanitize.URL(b.Metadata().Annotations["repository"])
+				next.SupportedUntil, f.SourceURL = b.Lifecycle().LastDay(), sanitize.URL(b.Metadata().Annotations["repository"])
 			}
 			f.Releases = append(f.Releases, next)
 		}
@@ -91,7 +91,7 @@ func newChannelFiles(x *model.Index, pkg string) map[string]feedFile {
 		for _, c := range p.Channels() {
 			f := out[c.Name()]
 			for _, e := range slices.Backward(c.Walk()) {
-				r := feedRelease{Version: e.Bundle().Version().String(), IsDeprecated: e.Bundle().Deprecated() || e.Bundle().Deprecation() != "", SupportedUntil: e.Bundle().Lifecycle().Ends()}
+				r := feedRelease{Version: e.Bundle().Version().String(), IsDeprecated: e.Bundle().Deprecated() || e.Bundle().Deprecation() != "", SupportedUntil: e.Bundle().Lifecycle().LastDay()}
 				if !slices.ContainsFunc(f.Releases, func(have feedRelease) bool { return have.Version == r.Version }) {
 					f.Releases = append(f.Releases, r)
 				}

@@ -127,8 +127,8 @@ func (p *Copier) listSignatures(ctx context.Context, ref string) ([]oci.Vendored
 func (p *Copier) copyManifest(ctx context.Context, c *ImageCopy, im oci.VendoredImage, to string) error {
 	if p.to != "" {
 		report, err := p.client.Vendor(ctx, filetree.OpenUserDir(p.to), []oci.VendoredImage{im}, oci.VendorOptions{Mirror: true})
-		if err == nil && report.New > 0 {
-			c.State, c.Bytes = CopyDone, c.Bytes+report.New
+		if err == nil && report.NewBytes > 0 {
+			c.State, c.Bytes = CopyDone, c.Bytes+report.NewBytes
 		}
 		return err
 	}

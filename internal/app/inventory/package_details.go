@@ -59,7 +59,7 @@ func newPackageDetails(p *model.Package, today string) PackageDetails {
 	if c, ok := p.Channel(p.DefaultChannel()); ok {
 		if b := c.Head().Bundle(); b != nil {
 			v.addBundle(b)
-			v.head, v.Support = b.Lifecycle(), b.Lifecycle().On(today)
+			v.head, v.Support = b.Lifecycle(), b.Lifecycle().SupportOn(today)
 		}
 	}
 	if err := p.LifecycleFaults(); err != nil {
@@ -125,7 +125,7 @@ func newChannelEntries(c *model.Channel, today string) []ChannelEntry {
 		if b := e.Bundle(); b != nil {
 			v.Version, v.Release, v.Image = b.Version().String(), b.Release(), b.Image()
 			v.Deprecation, v.Unusable = b.Deprecation(), b.Unusable()
-			v.Support = b.Lifecycle().On(today)
+			v.Support = b.Lifecycle().SupportOn(today)
 		}
 		views = append(views, v)
 	}

@@ -151,14 +151,15 @@ func (p *forestBuilder) addNode(t explain.Node, needed bool) *treeNode {
 	return n
 }
 
-// addOrphan adds an operator that the missing operator by requires, unless a tree has it.
-func (p *forestBuilder) addOrphan(t explain.Node, by string) {
+// addOrphan adds an operator, unless a tree already has it. parent is the missing operator that
+// requires it.
+func (p *forestBuilder) addOrphan(t explain.Node, parent string) {
 	key := t.Namespace + "/" + t.Package
 	if p.nodes[key] == nil {
 		p.addTree(t)
 	}
 	if n := p.nodes[key]; n != nil {
-		n.neededBy = append(n.neededBy, by)
+		n.neededBy = append(n.neededBy, parent)
 	}
 }
 

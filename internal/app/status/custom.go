@@ -13,8 +13,8 @@ import (
 
 // Limits for the custom resources of one kind.
 const (
-	mostCustom  = 100 // read from the cluster
-	namedCustom = 10  // listed in the status
+	maxCustomResources = 100 // read from the cluster
+	maxListedResources = 10  // listed in the status
 )
 
 // CustomKind is a kind that an operator defines, with its custom resources.
@@ -73,7 +73,7 @@ func (l *observer) countCustomResources(ctx context.Context, out *Status, object
 // version, or else in its first served version. It returns false if no version is served.
 func newListOptions(definition map[string]any) (cluster.ListOptions, bool) {
 	d := k8s.ParseCRD(definition)
-	opt := cluster.ListOptions{Limit: mostCustom, Kind: d.Kind}
+	opt := cluster.ListOptions{Limit: maxCustomResources, Kind: d.Kind}
 	for _, v := range d.Versions {
 		if v.Served && (opt.APIVersion == "" || v.Storage) {
 			opt.APIVersion = d.Group + "/" + v.Name
@@ -100,5 +100,5 @@ func judgeResources(objects []map[string]any, now time.Time) ([]v1alpha1.ObjectH
 		}
 	}
 	all := append(bad, good...)
-	return all[:min(len(all), namedCustom)], len(bad)
+	return all[:min(len(all), maxListedResources)], len(bad)
 }

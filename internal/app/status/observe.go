@@ -1,8 +1,8 @@
 // Package status observes a cluster: the rendered objects and their health, and the status
 // written by the reporter.
 //
-// It only reads, with the permissions of its user, and does not fetch the content of Secrets and
-// ConfigMaps. The health package judges the observations, as in the reporter. An unreachable
+// The package only reads, with the permissions of its user, and does not fetch the content of Secrets
+// and ConfigMaps. The health package judges the observations, as in the reporter. An unreachable
 // cluster is an error; a forbidden object is a result.
 //
 // Start from [Expect] and [Observe].
@@ -85,8 +85,8 @@ type ObserveOptions struct {
 	Progress func(format string, args ...any)
 }
 
-// Observe observes a cluster until it is healthy or opt.Wait is over. After the first observation,
-// it tolerates an unreachable cluster until then.
+// Observe observes a cluster until it is healthy or opt.Wait has passed. If the cluster becomes
+// unreachable after the first observation, Observe tries again until then.
 func Observe(ctx context.Context, c *cluster.Client, want *Expected, opt ObserveOptions) (*Status, error) {
 	l := &observer{c: c, want: want}
 	opt.Progress("reading cluster %s", c.Server)
@@ -115,7 +115,7 @@ func Observe(ctx context.Context, c *cluster.Client, want *Expected, opt Observe
 		err = l.countCustomResources(ctx, got, objects)
 	}
 	if err == nil && opt.Supply {
-		got.APIs, got.Classes, err = l.supply(ctx)
+		got.APIs, got.Classes, err = l.listSupply(ctx)
 		got.Summary.APIs, got.Summary.Classes = got.APIs, got.Classes
 	}
 	return got, err
@@ -185,7 +185,7 @@ func (l *observer) observe(ctx context.Context) (*Status, []v1alpha1.Observed, e
 		found = append(found, there.unpinned(l.want.Installations)...)
 	}
 	summary := health.Summarize(l.want.Lock, found, now)
-	if err := l.failInstalled(ctx, &summary); err != nil {
+	if err := l.failOLMInstalls(ctx, &summary); err != nil {
 		return nil, nil, err
 	}
 	summary.Environment, summary.Cluster = l.want.Environment, l.want.Cluster
@@ -195,9 +195,9 @@ func (l *observer) observe(ctx context.Context) (*Status, []v1alpha1.Observed, e
 	return l.newStatus(summary, details), objects, nil
 }
 
-// supply returns the APIs and classes of the cluster, except built-in APIs. Without permission, the
-// lists are empty.
-func (l *observer) supply(ctx context.Context) (apis, classes []string, err error) {
+// listSupply returns the APIs and classes of the cluster, except built-in APIs. Without permission,
+// the lists are empty.
+func (l *observer) listSupply(ctx context.Context) (apis, classes []string, err error) {
 	var status *apierrors.StatusError
 	if apis, err = l.c.APIs(ctx); err != nil && !errors.As(err, &status) {
 		return nil, nil, err
@@ -241,7 +241,7 @@ func (l *observer) readInstallations(ctx context.Context) (*reporterState, error
 	r := &reporterState{wanted: l.want.Reporter}
 	switch found.Reason {
 	case "":
-	case v1alpha1.ReasonForbidden: // listing all namespaces; reading single Installations may be permitted
+	case v1alpha1.ReasonForbidden: // reading single Installations may still be permitted
 		var refs []v1alpha1.ObjectReference
 		for _, in := range l.want.Installations {
 			refs = append(refs, v1alpha1.ObjectReference{APIVersion: api, Kind: v1alpha1.Kind, Namespace: in.Namespace, Name: in.Name})

@@ -58,8 +58,8 @@ func findPin(lock *lockfile.File, namespace, pkg string) int {
 	return i
 }
 
-// failInstalled sets the state of the operators that OLM installs as well to Failed.
-func (l *observer) failInstalled(ctx context.Context, s *health.Summary) error {
+// failOLMInstalls sets the state of operators that OLM also installs to Failed.
+func (l *observer) failOLMInstalls(ctx context.Context, s *health.Summary) error {
 	found, _, err := listOLMInstalls(ctx, l.c, l.want.Lock)
 	for _, in := range found {
 		for i := range s.Operators {
@@ -71,9 +71,9 @@ func (l *observer) failInstalled(ctx context.Context, s *health.Summary) error {
 	return err
 }
 
-// CheckOLM returns an error for each operator of the lock that OLM installs in the cluster as well,
-// because OLM and the GitOps tool would own the same objects. A list that cannot be read is a
-// warning.
+// CheckOLM returns an error for each operator of the lock that OLM also installs in the cluster,
+// because OLM and the GitOps tool would own the same objects. It returns a warning for each list
+// that cannot be read.
 func CheckOLM(ctx context.Context, c *cluster.Client, lock *lockfile.File, waive func([]diag.Warning) []diag.Warning) ([]diag.Warning, error) {
 	found, unread, err := listOLMInstalls(ctx, c, lock)
 	if err != nil {

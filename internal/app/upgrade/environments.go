@@ -41,8 +41,8 @@ func LoadEnvironments(dirs []string, open func(dir string) (*workspace.Project, 
 	return out, faults.Err()
 }
 
-// fault adds a fault with the position of spec.follows to faults.
-func (e *Environment) fault(faults *diag.List, format string, args ...any) {
+// addErrorf adds a fault with the position of spec.follows to faults.
+func (e *Environment) addErrorf(faults *diag.List, format string, args ...any) {
 	faults.Add(diag.Pos{}, diag.PrefixPositions(e.Dir, diag.Errorf(e.Settings.At("spec.follows"), "spec.follows: "+format, args...)))
 }
 
@@ -90,7 +90,7 @@ func (es Environments) Steps() ([]PromotionStep, error) {
 		}
 		from, err := es.Find(name)
 		if err != nil {
-			e.fault(&faults, "%w", err)
+			e.addErrorf(&faults, "%w", err)
 			continue
 		}
 		upstream[e] = from
@@ -106,7 +106,7 @@ func (es Environments) Steps() ([]PromotionStep, error) {
 		for at := from; at != nil && len(chain) <= len(es)+1; at = upstream[at] {
 			chain = append(chain, at.Title)
 			if at == e {
-				e.fault(&faults, "the environments form a cycle: %s", strings.Join(chain, " follows "))
+				e.addErrorf(&faults, "the environments form a cycle: %s", strings.Join(chain, " follows "))
 				break
 			}
 		}

@@ -35,7 +35,7 @@ type Problem struct {
 	Rule     string       `json:"rule" doc:"minKubeVersion, olm.maxOpenShiftVersion, or a rule of quayside diff."`
 	Blocks   bool         `json:"blocks" doc:"Whether it blocks the upgrade. Otherwise a later version will."`
 	Operator string       `json:"operator,omitempty" doc:"namespace/package of the pin. Absent for objects of the user."`
-	Object   *diff.Ref    `json:"object,omitempty" doc:"The object. Absent where it is about the pin itself."`
+	Object   *diff.Ref    `json:"object,omitempty" doc:"The object. Absent for a problem of the pin itself."`
 	Message  string       `json:"message" doc:"Problem, in one line."`
 	Place    *diff.Region `json:"location,omitempty" doc:"Location."`
 	Clusters []string     `json:"clusters,omitempty" doc:"Affected clusters. Absent: all checked clusters."`
@@ -60,7 +60,7 @@ type OperatorVerdict struct {
 
 // Judgement is the verdicts and problems of one lock.
 type Judgement struct {
-	Supported bool              `json:"supported" doc:"Whether nothing blocks it."`
+	Supported bool              `json:"supported" doc:"Whether nothing blocks the upgrade."`
 	Operators []OperatorVerdict `json:"operators" doc:"Every pin, by namespace and package."`
 	Problems  []Problem         `json:"problems" doc:"Blocking entries first, then by operator and object."`
 }

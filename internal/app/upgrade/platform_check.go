@@ -19,7 +19,7 @@ type PlatformReport struct {
 	Judgement
 	Upgrades []PlatformStep `json:"upgrades" doc:"Minimal set of upgrades after which no operator is blocked. Empty if there is none, or none is needed."`
 	Command  string         `json:"command,omitempty" doc:"The command that makes the upgrades."`
-	Why      []string       `json:"reasons" doc:"Why no upgrades help, or not alone."`
+	Why      []string       `json:"reasons" doc:"Why no upgrades help, or why upgrades are not sufficient."`
 	Notes    []string       `json:"notes" doc:"Checks that were not possible."`
 }
 

@@ -39,16 +39,16 @@ func (c *platformChecker) judge(ctx context.Context, lock *lockfile.File, j *Jud
 	if err != nil {
 		return nil, err
 	}
-	c.addConversions(ctx, lock, findings)
+	c.lowerConverted(ctx, lock, findings)
 	checked := lock.With(slices.DeleteFunc(slices.Clone(lock.Pins), func(p lockfile.Pin) bool { return !installed[p.Key()] }))
 	misfits, unknown := resolve.FindIncompatible(c.in.Index, checked, c.target.Kubernetes, c.target.OpenShift)
 	*j = JudgePlatform(checked.Pins, func(p lockfile.Pin) *model.SupportedVersion { return resolve.LifecycleOf(c.in.Index, p) }, c.target, misfits, findings)
 	return unknown, nil
 }
 
-// addConversions lowers the severity of findings on removed APIs if rendering with the target
+// lowerConverted lowers the severity of findings on removed APIs if rendering with the target
 // version in quayside.yaml converts the object to a served API.
-func (c *platformChecker) addConversions(ctx context.Context, lock *lockfile.File, seen []PlatformFinding) {
+func (c *platformChecker) lowerConverted(ctx context.Context, lock *lockfile.File, seen []PlatformFinding) {
 	removed := map[string]map[diff.Ref]bool{} // results of removedObjects, by operator
 	for _, s := range seen {
 		for i := range s.Findings {

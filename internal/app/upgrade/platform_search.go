@@ -103,8 +103,8 @@ func (c *platformChecker) dropNeedless(ctx context.Context, r *PlatformReport, o
 	return lock, nil
 }
 
-// try returns the lock resolved with opt, or nil if it is no improvement.
-func (c *platformChecker) try(ctx context.Context, r *PlatformReport, opt resolve.Options) (*lockfile.File, error) {
+// tryResolve returns the lock resolved with opt, or nil if it is no improvement.
+func (c *platformChecker) tryResolve(ctx context.Context, r *PlatformReport, opt resolve.Options) (*lockfile.File, error) {
 	lock, err := c.resolve(ctx, c.lock, opt)
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func isImprovement(before *PlatformReport, after Judgement) bool {
 	})
 }
 
-// explain adds the reasons why upgrades do not unblock the operators in must, according to the
+// explain adds the reasons why upgrades do not unblock the operators in blocked, according to the
 // last attempt.
 func (c *platformChecker) explain(r *PlatformReport, blocked []resolve.Target, last attempt) {
 	ages := c.in.Outdated("")

@@ -44,7 +44,7 @@ func (c *platformChecker) steps(to *lockfile.File) []PlatformStep {
 func (c *platformChecker) addCommand(ctx context.Context, r *PlatformReport) error {
 	named := stepTargets(r.Upgrades)
 	var conflicts explain.Conflicts
-	again, err := c.try(ctx, r, resolve.Options{Named: named, Hops: -1})
+	again, err := c.tryResolve(ctx, r, resolve.Options{Named: named, Hops: -1})
 	if err != nil && !errors.As(err, &conflicts) {
 		return err
 	}

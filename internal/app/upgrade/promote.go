@@ -21,10 +21,10 @@ import (
 
 // PromotionOptions are the options for a promotion.
 type PromotionOptions struct {
-	Only []string          // operators to promote, as namespace/package; empty: all
-	Rule *gate.Rule        // required observations; nil: none
-	Seen []*health.Summary // observations in any environment
-	Now  time.Time
+	Only     []string          // operators to promote, as namespace/package; empty: all
+	Rule     *gate.Rule        // required observations; nil: none
+	Observed []*health.Summary // observations in any environment
+	Now      time.Time
 
 	kept map[string]keptReason // operators to keep at their versions
 }
@@ -66,7 +66,7 @@ type PromotionRow struct {
 	From     string           `json:"upstream,omitempty" doc:"version in the upstream environment"`                   // upstream version; empty if not pinned
 	Have     string           `json:"current,omitempty" doc:"version in the target environment before the promotion"` // target version before the promotion; empty if not pinned
 	Outcome  PromotionOutcome `json:"outcome" form:"enum=upgraded|added|unchanged|kept|held"`
-	Reason   PromotionReason  `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|older|hold|range|cluster|catalog|content|conflict|gate|reverted|dependency" doc:"reason why it is unchanged or held"`
+	Reason   PromotionReason  `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|older|hold|range|cluster|catalog|content|conflict|gate|reverted|dependency" doc:"reason why it is kept or held"`
 	Message  string           `json:"message,omitempty"`                                                 // Reason as text
 	Verdict  *gate.Verdict    `json:"observed,omitempty" doc:"observations in the upstream environment"` // nil without a rule
 }
@@ -97,9 +97,9 @@ type promotion struct {
 	from     *lockfile.File
 	in       *workspace.Inputs
 	declared *declare.Set
-	asked    map[string]bool       // operators to promote; nil: all
-	stays    map[string]keptReason // operators of from that fail the gate
-	others   map[string]keptReason // operators of from with different content in the target catalog
+	selected map[string]bool       // operators to promote; nil: all
+	held     map[string]keptReason // operators of from that are in opt.kept or fail the gate
+	differs  map[string]keptReason // operators of from with different content in the target catalog
 	contents map[*model.Bundle]model.Digest
 	verdicts map[string]*gate.Verdict
 	seen     []gate.Observation
@@ -109,7 +109,7 @@ type promotion struct {
 // the operators of both environments. It returns an error if a pin would change to a bundle that
 // the upstream environment does not have.
 func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*PromotionStepReport, error) {
-	p := &promotion{PromotionStep: s, opt: opt, stays: map[string]keptReason{}, others: map[string]keptReason{}, contents: map[*model.Bundle]model.Digest{}, verdicts: map[string]*gate.Verdict{}}
+	p := &promotion{PromotionStep: s, opt: opt, held: map[string]keptReason{}, differs: map[string]keptReason{}, contents: map[*model.Bundle]model.Digest{}, verdicts: map[string]*gate.Verdict{}}
 	var err error
 	if p.from, err = s.From.NeedLock(); err != nil {
 		return nil, err
@@ -120,10 +120,10 @@ func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*Prom
 		return nil, err
 	}
 	p.declared = p.in.Declared
-	if err := p.prepare(); err != nil {
+	if err := p.selectOperators(); err != nil {
 		return nil, err
 	}
-	if err := p.judge(); err != nil {
+	if err := p.applyGate(); err != nil {
 		return nil, err
 	}
 	res, err := p.resolve(ctx)
@@ -134,14 +134,14 @@ func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*Prom
 		From: s.From.Title, To: s.To.Title, Directory: s.To.Dir, Gate: opt.Rule, Operators: append([]PromotionRow{}, p.rows(res)...),
 		Changes: []workspace.Change{}, Warnings: []diag.Warning{}, Step: s, Inputs: p.in, opt: opt,
 	}
-	if out.promoted() > 0 {
+	if out.countPromoted() > 0 {
 		out.Resolution, out.Changes, out.Warnings = res, append(out.Changes, res.Changes...), append(out.Warnings, res.Warnings...)
 	}
 	return out, nil
 }
 
-// have returns the pin of an operator in the target environment.
-func (p *promotion) have(key string) (lockfile.Pin, bool) { return findPin(p.in.Read, key) }
+// targetPin returns the pin of an operator in the target environment.
+func (p *promotion) targetPin(key string) (lockfile.Pin, bool) { return findPin(p.in.Read, key) }
 
 func findPin(f *lockfile.File, key string) (lockfile.Pin, bool) {
 	if f == nil {
@@ -156,8 +156,8 @@ func isSamePin(a, b lockfile.Pin) bool {
 	return a.Bundle == b.Bundle && a.BundleDigest() == b.BundleDigest()
 }
 
-// prepare selects the operators in opt.Only, and their dependencies in the upstream lock.
-func (p *promotion) prepare() error {
+// selectOperators selects the operators in opt.Only, and their dependencies in the upstream lock.
+func (p *promotion) selectOperators() error {
 	if len(p.opt.Only) == 0 {
 		return nil
 	}
@@ -166,19 +166,19 @@ func (p *promotion) prepare() error {
 		known = append(known, pin.Key())
 	}
 	var faults diag.List
-	p.asked = map[string]bool{}
+	p.selected = map[string]bool{}
 	for _, key := range p.opt.Only {
 		if _, ok := findPin(p.from, key); !ok {
 			faults.Addf(diag.Pos{}, "%s does not pin %s%s", p.From.Title, key, diag.DidYouMean(key, known))
 		}
-		p.asked[key] = true
+		p.selected[key] = true
 	}
 	for more := true; more; {
 		more = false
 		for _, pin := range p.from.Pins {
 			for _, r := range pin.Requires {
-				if p.asked[pin.Key()] && !p.asked[r.Pin] {
-					p.asked[r.Pin], more = true, true
+				if p.selected[pin.Key()] && !p.selected[r.Pin] {
+					p.selected[r.Pin], more = true, true
 				}
 			}
 		}
@@ -186,17 +186,17 @@ func (p *promotion) prepare() error {
 	return faults.Err()
 }
 
-// judge holds back the operators that fail the gate.
-func (p *promotion) judge() error {
+// applyGate holds back the operators that fail the gate.
+func (p *promotion) applyGate() error {
 	if p.opt.Rule != nil && p.opt.Rule.Signed {
-		if err := p.To.VerifyObserved(p.opt.Seen); err != nil {
+		if err := p.To.VerifyObserved(p.opt.Observed); err != nil {
 			return err
 		}
 	}
-	maps.Copy(p.stays, p.opt.kept)
-	p.seen = health.Observations(p.opt.Seen)
+	maps.Copy(p.held, p.opt.kept)
+	p.seen = health.Observations(p.opt.Observed)
 	for _, pin := range p.from.Pins {
-		if now, ok := p.have(pin.Key()); p.opt.Rule == nil || p.opt.kept[pin.Key()] != (keptReason{}) || ok && isSamePin(now, pin) {
+		if now, ok := p.targetPin(pin.Key()); p.opt.Rule == nil || p.opt.kept[pin.Key()] != (keptReason{}) || ok && isSamePin(now, pin) {
 			continue
 		}
 		v, err := p.verdict(pin)
@@ -205,9 +205,9 @@ func (p *promotion) judge() error {
 		}
 		p.verdicts[pin.Key()] = v
 		if !v.Pass {
-			p.stays[pin.Key()] = keptReason{ReasonGate, v.Text(*p.opt.Rule, p.From.Title)}
-		} else if text := p.gateRefusal(pin); text != "" {
-			p.stays[pin.Key()] = keptReason{ReasonGate, "in " + p.To.Title + " " + text}
+			p.held[pin.Key()] = keptReason{ReasonGate, v.Text(*p.opt.Rule, p.From.Title)}
+		} else if text := p.notUpgradeableReason(pin); text != "" {
+			p.held[pin.Key()] = keptReason{ReasonGate, "in " + p.To.Title + " " + text}
 		}
 	}
 	return nil
@@ -215,7 +215,7 @@ func (p *promotion) judge() error {
 
 // verdict returns the gate's verdict on a pin of the upstream environment.
 func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
-	clusters, err := p.From.installedIn(pin.Key())
+	clusters, err := p.From.clustersWith(pin.Key())
 	if err != nil {
 		return nil, err
 	}
@@ -225,11 +225,11 @@ func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
 	return &v, nil
 }
 
-// gateRefusal returns the reason why the operator reports Upgradeable=False in a target cluster,
+// notUpgradeableReason returns the reason why the operator reports Upgradeable=False in a target cluster,
 // or "".
-func (p *promotion) gateRefusal(pin lockfile.Pin) string {
-	clusters, err := p.To.installedIn(pin.Key())
-	now, ok := p.have(pin.Key())
+func (p *promotion) notUpgradeableReason(pin lockfile.Pin) string {
+	clusters, err := p.To.clustersWith(pin.Key())
+	now, ok := p.targetPin(pin.Key())
 	if err != nil || !ok {
 		return ""
 	}
@@ -242,8 +242,8 @@ func (p *promotion) gateRefusal(pin lockfile.Pin) string {
 	return ""
 }
 
-// installedIn returns the clusters of an environment that get an operator.
-func (e *Environment) installedIn(operator string) ([]string, error) {
+// clustersWith returns the clusters of an environment that get an operator.
+func (e *Environment) clustersWith(operator string) ([]string, error) {
 	return profile.ClustersThatGet(operator, e.Settings.Clusters)
 }
 
@@ -258,7 +258,7 @@ func (p *promotion) resolve(ctx context.Context) (*workspace.Resolution, error) 
 	if res.Failed != nil {
 		return nil, res.Failed
 	}
-	return res, p.check(res)
+	return res, p.checkBundles(res)
 }
 
 // refusal returns the reason for rejecting a bundle, or "". A promotion installs only content
@@ -266,7 +266,7 @@ func (p *promotion) resolve(ctx context.Context) (*workspace.Resolution, error) 
 func (p *promotion) refusal(ctx context.Context, namespace string, to *model.Bundle) string {
 	key := namespace + "/" + to.Package().Name()
 	theirs, there := findPin(p.from, key)
-	switch s, stays := p.stays[key]; {
+	switch s, stays := p.held[key]; {
 	case !there:
 		return "is not pinned in " + p.From.Title
 	case theirs.Bundle != to.Name():
@@ -287,24 +287,24 @@ func (p *promotion) refusal(ctx context.Context, namespace string, to *model.Bun
 	if content == theirs.BundleDigest() {
 		return ""
 	}
-	p.others[key] = keptReason{ReasonContent, fmt.Sprintf("%s has %s with %s, %s with %s", p.From.Title, to.Name(), theirs.BundleDigest().Short(), p.To.Title, content.Short())}
-	return "blocked: " + p.others[key].text
+	p.differs[key] = keptReason{ReasonContent, fmt.Sprintf("%s has %s with %s, %s with %s", p.From.Title, to.Name(), theirs.BundleDigest().Short(), p.To.Title, content.Short())}
+	return "blocked: " + p.differs[key].text
 }
 
 // reasonToKeep returns the reason why an operator of the upstream environment is not promoted, if
 // there is one.
 func (p *promotion) reasonToKeep(key string) (keptReason, bool) {
-	if s, ok := p.stays[key]; ok {
+	if s, ok := p.held[key]; ok {
 		return s, true
 	}
-	s, ok := p.others[key]
+	s, ok := p.differs[key]
 	return s, ok
 }
 
 // isPromoted reports whether the promotion may change an operator of the upstream environment.
 func (p *promotion) isPromoted(key string) bool {
-	_, stays := p.stays[key]
-	return !stays && (p.asked == nil || p.asked[key])
+	_, stays := p.held[key]
+	return !stays && (p.selected == nil || p.selected[key])
 }
 
 // upstreamLock returns the upstream lock with only the pins to promote.
@@ -318,12 +318,13 @@ func (p *promotion) upstreamLock() *lockfile.File {
 	return p.from.With(pins)
 }
 
-// check returns a fault for each pin that would change to a bundle that is not the upstream one.
-func (p *promotion) check(res *workspace.Resolution) error {
+// checkBundles returns a fault for each pin that would change to another bundle than the upstream
+// one.
+func (p *promotion) checkBundles(res *workspace.Resolution) error {
 	var faults diag.List
 	for _, pin := range res.Lock.Pins {
 		theirs, there := findPin(p.from, pin.Key())
-		if old, ok := p.have(pin.Key()); ok && isSamePin(old, pin) || there && isSamePin(theirs, pin) {
+		if old, ok := p.targetPin(pin.Key()); ok && isSamePin(old, pin) || there && isSamePin(theirs, pin) {
 			continue
 		}
 		faults.Addf(diag.Pos{}, "%s: %s would become %s, which differs from the version observed in %s: run 'quayside resolve' in %s first",
@@ -350,7 +351,7 @@ func (p *promotion) rows(res *workspace.Resolution) []PromotionRow {
 	}
 	var out []PromotionRow
 	for key := range keys {
-		if p.asked != nil && !p.asked[key] {
+		if p.selected != nil && !p.selected[key] {
 			continue
 		}
 		out = append(out, p.row(key, res))
@@ -361,7 +362,7 @@ func (p *promotion) rows(res *workspace.Resolution) []PromotionRow {
 
 func (p *promotion) row(key string, res *workspace.Resolution) PromotionRow {
 	theirs, there := findPin(p.from, key)
-	old, had := p.have(key)
+	old, had := p.targetPin(key)
 	now, has := findPin(res.Lock, key)
 	row := PromotionRow{Operator: key, From: theirs.Version, Have: old.Version, Verdict: p.verdicts[key], Outcome: OutcomeKept}
 	s, stays := p.reasonToKeep(key)
@@ -400,7 +401,7 @@ func (p *promotion) explain(key string, theirs lockfile.Pin, res *workspace.Reso
 		return keptReason{ReasonConflict, fmt.Sprintf("%s pins %s, which conflicts with other pins", p.From.Title, theirs.Bundle)}
 	}
 	reasons := map[resolve.HeldBack]PromotionReason{
-		resolve.HeldByHold: ReasonHold, resolve.HeldByVersions: ReasonOlder, resolve.HeldByRange: ReasonRange, resolve.HeldByCluster: ReasonCluster,
+		resolve.HeldByHold: ReasonHold, resolve.HeldByDowngrade: ReasonOlder, resolve.HeldByRange: ReasonRange, resolve.HeldByCluster: ReasonCluster,
 		resolve.HeldByInstallMode: ReasonCluster, resolve.HeldByCatalog: ReasonCatalog, resolve.HeldByWithdrawal: ReasonCatalog,
 	}
 	if reason, ok := reasons[res.HeldPromotions[i].HeldBack]; ok {

@@ -169,7 +169,7 @@ func TestPromotionIsMaximal(t *testing.T) {
 		to := d.environment(d.to, declares).open(t, base, "stage")
 		opt := upgrade.PromotionOptions{Now: now()}
 		if len(d.unhealthy) > 0 {
-			opt.Rule, opt.Seen = defaultRule(), newObservation(t, from, d.unhealthy...)
+			opt.Rule, opt.Observed = defaultRule(), newObservation(t, from, d.unhealthy...)
 		}
 		got, err := upgrade.PromotionStep{From: from, To: to}.Promote(context.Background(), opt)
 		if err != nil {

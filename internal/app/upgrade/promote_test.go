@@ -330,7 +330,7 @@ func TestPromotionRows(t *testing.T) {
 			from, to := c.from.open(t, base, "dev"), c.to.open(t, base, "stage")
 			opt := upgrade.PromotionOptions{Only: c.only, Now: now()}
 			if c.unhealthy != nil {
-				opt.Rule, opt.Seen = defaultRule(), newObservation(t, from, c.unhealthy...)
+				opt.Rule, opt.Observed = defaultRule(), newObservation(t, from, c.unhealthy...)
 			}
 			got, err := upgrade.PromotionStep{From: from, To: to}.Promote(context.Background(), opt)
 			if err != nil {

@@ -20,13 +20,13 @@ const (
 	maxDepth = 8
 )
 
-// Observed reads a file with observations, or all .json, .yaml and .yml files below a directory.
-// Observations without a cluster get it from the name of the file or of its directory, and
-// the environment from the directory above (see splitFileName). It returns a warning for each
-// unknown cluster, and the faults of all files.
-func (es Environments) Observed(f source.File) ([]*health.Summary, []diag.Warning, error) {
+// ReadObservations reads a file with observations, or all .json, .yaml and .yml files below a
+// directory. For observations without a cluster, the file name selects the cluster and the
+// environment (see splitFileName). It returns a warning for each unknown cluster, and the faults of
+// all files.
+func (es Environments) ReadObservations(f source.File) ([]*health.Summary, []diag.Warning, error) {
 	if f.Name != "" {
-		return es.read(f)
+		return es.readFile(f)
 	}
 	var out []*health.Summary
 	var warnings []diag.Warning
@@ -44,7 +44,7 @@ func (es Environments) Observed(f source.File) ([]*health.Summary, []diag.Warnin
 		if files++; files > maxFiles {
 			return fmt.Errorf("%s: more than %d files", f.DisplayPath, maxFiles)
 		}
-		seen, ws, err := es.read(source.File{FS: f.FS, Name: name, DisplayPath: path.Join(f.DisplayPath, name)})
+		seen, ws, err := es.readFile(source.File{FS: f.FS, Name: name, DisplayPath: path.Join(f.DisplayPath, name)})
 		faults.Add(diag.Pos{}, err)
 		out, warnings = append(out, seen...), append(warnings, ws...)
 		return nil
@@ -56,7 +56,7 @@ func (es Environments) Observed(f source.File) ([]*health.Summary, []diag.Warnin
 	return out, warnings, faults.Err()
 }
 
-func (es Environments) read(f source.File) ([]*health.Summary, []diag.Warning, error) {
+func (es Environments) readFile(f source.File) ([]*health.Summary, []diag.Warning, error) {
 	seen, err := workspace.ReadObserved(f)
 	if err != nil {
 		return nil, nil, err
@@ -67,7 +67,7 @@ func (es Environments) read(f source.File) ([]*health.Summary, []diag.Warning, e
 		if s.Cluster == "" {
 			s.Environment, s.Cluster = cmp.Or(s.Environment, environment, es.environmentWith(cluster)), cluster
 		}
-		if es.has(s.Environment, s.Cluster) || len(s.Operators) == 0 {
+		if es.hasCluster(s.Environment, s.Cluster) || len(s.Operators) == 0 {
 			continue
 		}
 		of := "any environment"
@@ -89,7 +89,7 @@ func (es Environments) splitFileName(file string) (environment, cluster string) 
 	parts := strings.Split(path.Clean(file), "/")
 	last := len(parts) - 1
 	parts[last] = strings.TrimSuffix(parts[last], path.Ext(parts[last]))
-	if last > 0 && !es.has("", parts[last]) && es.has("", parts[last-1]) {
+	if last > 0 && !es.hasCluster("", parts[last]) && es.hasCluster("", parts[last-1]) {
 		last--
 	}
 	if last > 0 && slices.ContainsFunc(es, func(e *Environment) bool { return e.Title == parts[last-1] }) {
@@ -102,7 +102,7 @@ func (es Environments) splitFileName(file string) (environment, cluster string) 
 func (es Environments) environmentWith(cluster string) string {
 	title := ""
 	for _, e := range es {
-		if (Environments{e}).has("", cluster) {
+		if (Environments{e}).hasCluster("", cluster) {
 			if title != "" {
 				return ""
 			}
@@ -112,8 +112,8 @@ func (es Environments) environmentWith(cluster string) string {
 	return title
 }
 
-// has reports whether an environment has a cluster. An empty environment means any environment.
-func (es Environments) has(environment, cluster string) bool {
+// hasCluster reports whether an environment has a cluster. An empty environment means any environment.
+func (es Environments) hasCluster(environment, cluster string) bool {
 	return slices.ContainsFunc(es, func(e *Environment) bool {
 		if environment != "" && e.Title != environment {
 			return false

@@ -82,7 +82,7 @@ func Promote(ctx context.Context, steps []PromotionStep, opt PromotionOptions, r
 		r.Steps = append(r.Steps, *s)
 		for _, row := range s.Operators {
 			if row.Outcome == OutcomeHeld && slices.Contains(opt.Only, row.Operator) {
-				refused = append(refused, fmt.Sprintf("%s is held: %s", row.Operator, row.Message))
+				refused = append(refused, fmt.Sprintf("%s is held back: %s", row.Operator, row.Message))
 			}
 		}
 	}
@@ -108,16 +108,16 @@ func (r *PromotionReport) Branches() []deliver.BranchRow {
 	return out
 }
 
-// Count sets Promoted.
-func (r *PromotionReport) Count() {
+// CountPromoted sets Promoted.
+func (r *PromotionReport) CountPromoted() {
 	r.Promoted = 0
 	for _, s := range r.Steps {
-		r.Promoted += s.promoted()
+		r.Promoted += s.countPromoted()
 	}
 }
 
-// promoted returns the number of upgraded and added operators.
-func (s *PromotionStepReport) promoted() (n int) {
+// countPromoted returns the number of upgraded and added operators.
+func (s *PromotionStepReport) countPromoted() (n int) {
 	for _, r := range s.Operators {
 		if r.isPromoted() {
 			n++
@@ -138,20 +138,20 @@ func (s *PromotionStepReport) upgrade() workspace.Upgrade {
 	return u
 }
 
-// Propose proposes the promotion, as [deliver.Proposer.Propose] does. It keeps the operators whose
-// promotion a person reverted, unless the user named them. If the tree cannot be rendered, it keeps
-// those whose installed bundles cannot be opened, and those that require them. If nothing is promoted,
-// it judges the branch of an earlier run.
-func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Proposer, several bool) error {
-	kept, err := s.reverted(ctx, base)
+// Propose proposes the promotion, as [deliver.Proposer.Propose] does. It does not promote operators
+// whose promotion a person reverted, unless the user named them. If the tree cannot be rendered, it
+// does not promote operators whose installed bundles cannot be opened, or that require such an
+// operator. If nothing is promoted, it judges the branch of an earlier run.
+func (s *PromotionStepReport) Propose(ctx context.Context, proposer *deliver.Proposer, several bool) error {
+	kept, err := s.findReverted(ctx, proposer)
 	if err == nil && len(kept) > 0 {
 		err = s.promoteAgain(ctx, kept)
 	}
 	if err != nil {
 		return err
 	}
-	if err := s.propose(ctx, base, several); err != nil {
-		unreadable := base.Unreadable(s.Resolution.Lock)
+	if err := s.propose(ctx, proposer, several); err != nil {
+		unreadable := proposer.Unreadable(s.Resolution.Lock)
 		if len(unreadable) == 0 {
 			return err
 		}
@@ -161,14 +161,14 @@ func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Propose
 		if err := s.promoteAgain(ctx, kept); err != nil {
 			return err
 		}
-		if err := s.propose(ctx, base, several); err != nil {
+		if err := s.propose(ctx, proposer, several); err != nil {
 			return err
 		}
 	}
 	if s.Resolution != nil {
 		return nil
 	}
-	branch, err := base.JudgePromotion(ctx, s.Inputs, s.whyNotPromoted)
+	branch, err := proposer.JudgePromotion(ctx, s.Inputs, s.whyNotPromoted)
 	switch {
 	case err != nil || branch.Branch == "":
 	case branch.Reason == "":
@@ -179,8 +179,8 @@ func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Propose
 	return err
 }
 
-// reverted returns the promoted operators whose promotion a person reverted.
-func (s *PromotionStepReport) reverted(ctx context.Context, base *deliver.Proposer) (map[string]keptReason, error) {
+// findReverted returns the operators of the promotion whose earlier promotion a person reverted.
+func (s *PromotionStepReport) findReverted(ctx context.Context, proposer *deliver.Proposer) (map[string]keptReason, error) {
 	kept := map[string]keptReason{}
 	for _, op := range s.Operators {
 		if op.Outcome != OutcomeUpgraded || slices.Contains(s.opt.Only, op.Operator) {
@@ -188,7 +188,7 @@ func (s *PromotionStepReport) reverted(ctx context.Context, base *deliver.Propos
 		}
 		from, _ := findPin(s.Inputs.Read, op.Operator)
 		to, _ := findPin(s.Resolution.Lock, op.Operator)
-		reason, err := base.RevertReason(ctx, from, to)
+		reason, err := proposer.RevertReason(ctx, from, to)
 		if err != nil {
 			return nil, err
 		}
@@ -199,7 +199,7 @@ func (s *PromotionStepReport) reverted(ctx context.Context, base *deliver.Propos
 	return kept, nil
 }
 
-// promoteAgain promotes without some operators.
+// promoteAgain repeats the promotion without the operators in kept.
 func (s *PromotionStepReport) promoteAgain(ctx context.Context, kept map[string]keptReason) error {
 	opt := s.opt
 	opt.kept = kept
@@ -211,9 +211,9 @@ func (s *PromotionStepReport) promoteAgain(ctx context.Context, kept map[string]
 }
 
 // propose proposes the promotion, if there is one.
-func (s *PromotionStepReport) propose(ctx context.Context, base *deliver.Proposer, several bool) (err error) {
+func (s *PromotionStepReport) propose(ctx context.Context, proposer *deliver.Proposer, several bool) (err error) {
 	if s.Resolution != nil {
-		s.Proposed, err = base.Propose(ctx, s.upgrade(), s.Inputs, several)
+		s.Proposed, err = proposer.Propose(ctx, s.upgrade(), s.Inputs, several)
 	}
 	return err
 }
@@ -249,13 +249,13 @@ func (r *PromotionReport) Print(out *terminal.Terminal, log workspace.Logger) {
 		if s.Rendered != nil {
 			s.Rendered.Print(out, log)
 		}
-		s.note(log)
+		s.logResult(log)
 	}
 }
 
-// note logs the result of a step.
-func (s *PromotionStepReport) note(log workspace.Logger) {
-	from, to, promoted := sanitize.Line(s.From), sanitize.Line(s.To), s.promoted()
+// logResult logs the result of a step.
+func (s *PromotionStepReport) logResult(log workspace.Logger) {
+	from, to, promoted := sanitize.Line(s.From), sanitize.Line(s.To), s.countPromoted()
 	if s.Gate == nil {
 		log.Note("no health evidence required in %s: %s has no spec.promotion", from, to)
 	}

@@ -65,14 +65,14 @@ func (p *Project) errUnreadDeclarations() error {
 		"nothing is declared here, but the repository has declarations in %s", strings.Join(dirs, ", "))
 }
 
-// stillApplied returns a warning for each object or kustomization in the repository that applies
+// findStillApplied returns a warning for each object or kustomization in the repository that applies
 // declarations of pinned operators, because OLM would install these operators as well. The warning
 // is a fault if an object of a GitOps tool applies declarations of this workspace to a cluster that
 // may be one of its clusters. Otherwise it is a note: the operators were adopted from OLM, perhaps
 // nothing applies the kustomization, this workspace does not read the declarations, or the target
 // is another cluster. If the repository has several workspaces, declarations that this workspace
 // does not read are skipped.
-func (p *Project) stillApplied(lock *lockfile.File) (faults, notes []diag.Warning, err error) {
+func (p *Project) findStillApplied(lock *lockfile.File) (faults, notes []diag.Warning, err error) {
 	if !p.OnDisk() {
 		return nil, nil, nil
 	}
@@ -91,7 +91,7 @@ func (p *Project) stillApplied(lock *lockfile.File) (faults, notes []diag.Warnin
 	certain, possible := map[applier][]string{}, map[applier][]string{}
 	for _, a := range s.Applied(declared[p.repoPath()], slices.Concat(slices.Collect(maps.Values(declared))...), p.isForeign()) {
 		i := slices.IndexFunc(lock.Pins, func(pin lockfile.Pin) bool {
-			return pin.Package == a.Of.Package && (a.Of.Namespace == "" || a.Of.Namespace == pin.Namespace)
+			return pin.Package == a.Request.Package && (a.Request.Namespace == "" || a.Request.Namespace == pin.Namespace)
 		})
 		if i < 0 || len(declared) > 1 && !a.Declared {
 			continue

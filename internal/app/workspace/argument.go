@@ -103,7 +103,7 @@ func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) 
 		out.Catalog, err = model.New(content)
 	}
 	if err == nil {
-		err = out.Catalog.Strict()
+		err = out.Catalog.StrictFaults()
 	}
 	if err != nil {
 		err = diag.PrefixPositions(prefix, err)

@@ -28,9 +28,9 @@ func (p *Project) Artifact(ctx context.Context, ref string) (*Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
-	var signed *trust.Verified
+	var signed *trust.Verification
 	a, err := artifact.Open(ctx, client, ref, func(digest string) (err error) {
-		signed, err = p.Verified(ctx, ref, model.Digest(digest), trust.Provenance)
+		signed, err = p.Verify(ctx, ref, model.Digest(digest), trust.Provenance)
 		return err
 	})
 	p.Log.Done()

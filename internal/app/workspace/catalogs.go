@@ -112,8 +112,8 @@ func (p *Project) logCatalog(cat cache.Catalog, phase cache.Phase) {
 
 // OpenCatalogs opens catalogs. An unreadable catalog is marked as broken in the result; the
 // resolver decides whether it is needed. Except in an unattended run, a missing signature that
-// quayside.yaml requires is an error. OpenCatalogs resolves tags to the digests in locked, which may be nil. It computes the
-// digests of directories only if digests is true.
+// quayside.yaml requires is an error. OpenCatalogs resolves tags to the digests in locked, which may
+// be nil. It computes the digests of directories only if digests is true.
 func (p *Project) OpenCatalogs(ctx context.Context, cats []cache.Catalog, locked *lockfile.File, digests bool) (*cache.CatalogSet, error) {
 	indexes, err := p.indexes()
 	if err != nil {

@@ -54,7 +54,7 @@ func (c *Clone) CheckClean(ctx context.Context) error {
 	for _, d := range c.Project.Settings.Declarations {
 		inputs = append(inputs, c.Path(d.Path))
 	}
-	changed, absent, err := c.Repo.Unclean(ctx, inputs)
+	changed, absent, err := c.Repo.DirtyFiles(ctx, inputs)
 	if err != nil {
 		return err
 	}

@@ -176,7 +176,7 @@ func SuggestedNamespace(annotations map[string]string) string {
 
 // withDirectBundles returns a copy of set in which each subscription that names a bundle has the
 // package, namespace and catalog of that bundle. The error is a diag.List with each subscription
-// that becomes a duplicate of another by this.
+// that thereby duplicates another one.
 func withDirectBundles(set *declare.Set, ds []directBundle) (*declare.Set, error) {
 	if len(ds) == 0 {
 		return set, nil

@@ -21,8 +21,8 @@ type DiffersError struct{ Msg string }
 // Error returns the message.
 func (e *DiffersError) Error() string { return e.Msg }
 
-// Differing returns the faults in err, each as a *DiffersError with its position.
-func Differing(err error) error {
+// AsDiffersErrors returns the faults in err, each as a *DiffersError with its position.
+func AsDiffersErrors(err error) error {
 	var faults diag.List
 	faults.Add(diag.Pos{}, err)
 	for i, f := range faults {

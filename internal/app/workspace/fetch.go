@@ -21,8 +21,8 @@ import (
 // maxManifestSize limits the size of one manifest read from the store.
 const maxManifestSize = 64 << 20
 
-// fileRecords is the kind of those records in the store that have the file names of a bundle's
-// manifests, for messages. Each line of a record has a digest, a space and a path.
+// fileRecords is the kind of the records in the store with the file names of a bundle's manifests,
+// which messages contain. Each line of a record has a digest, a space and a path.
 const fileRecords = "bundle-files"
 
 // Contents opens the content of pinned bundles.
@@ -118,7 +118,7 @@ func previousPin(before *lockfile.File, p lockfile.Pin) (lockfile.Pin, bool) {
 
 // readEmbedded reads a bundle's manifests from its pinned catalog.
 func (c *Contents) readEmbedded(ctx context.Context, p lockfile.Pin) ([]bundle.Manifest, error) {
-	cat, err := c.catalog(ctx, p.Catalog)
+	cat, err := c.openCatalog(ctx, p.Catalog)
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +132,8 @@ func (c *Contents) readEmbedded(ctx context.Context, p lockfile.Pin) ([]bundle.M
 	return bundle.Manifests(fsys)
 }
 
-// catalog opens a locked catalog on the first call, and returns the same result afterwards.
-func (c *Contents) catalog(ctx context.Context, locked lockfile.Catalog) (*cache.Contents, error) {
+// openCatalog opens a locked catalog on the first call, and returns the same result afterwards.
+func (c *Contents) openCatalog(ctx context.Context, locked lockfile.Catalog) (*cache.Contents, error) {
 	if locked.Source == "" {
 		return nil, fmt.Errorf("catalog %q has no source in the lock: run 'quayside resolve'", locked.ID)
 	}

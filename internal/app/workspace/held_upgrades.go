@@ -125,8 +125,8 @@ func (in *Inputs) heldUpgradeWarnings() []diag.Warning {
 	return out
 }
 
-// withoutHeldWarnings returns ws without the warnings "held" and "dropped" of operators that are held back,
-// because the warning of leftWarnings has the reason.
+// withoutHeldWarnings returns ws without the warnings "held" and "dropped" of operators that are held
+// back, because heldUpgradeWarnings returns the reason.
 func (in *Inputs) withoutHeldWarnings(ws []diag.Warning) []diag.Warning {
 	return slices.DeleteFunc(slices.Clone(ws), func(w diag.Warning) bool {
 		return (w.Code == "held" || w.Code == "dropped") && in.isHeld(w.Subject)
@@ -153,16 +153,16 @@ func (in *Inputs) namedError(conflicts []*explain.Conflict) error {
 	if len(named) > 0 {
 		errs = append(errs, in.blameCatalogs(named))
 	}
-	left := slices.DeleteFunc(in.HeldUpgrades(), func(l HeldUpgrade) bool { return !isNamed(l.Operator) || explained[l.Operator] })
-	if len(left) > 0 {
-		errs = append(errs, &HeldUpgradesError{left})
+	held := slices.DeleteFunc(in.HeldUpgrades(), func(l HeldUpgrade) bool { return !isNamed(l.Operator) || explained[l.Operator] })
+	if len(held) > 0 {
+		errs = append(errs, &HeldUpgradesError{held})
 	}
 	return errors.Join(errs...)
 }
 
-// failure returns the error of a resolution with conflicts. In an unattended run, it records the
+// conflictError returns the error of a resolution with conflicts. In an unattended run, it records the
 // operators of the conflicts as held back, and returns only the error for operators that the user named.
-func (in *Inputs) failure(conflicts []*explain.Conflict) error {
+func (in *Inputs) conflictError(conflicts []*explain.Conflict) error {
 	if in.project.unattended {
 		in.recordConflicts(conflicts)
 		return in.namedError(conflicts)
@@ -182,8 +182,8 @@ func (in *Inputs) failure(conflicts []*explain.Conflict) error {
 
 // holdUnreadable holds back the operators whose next bundle cannot be fetched or verified, and
 // removes the declarations of new operators with such a bundle. It reports whether there are any.
-// Rendering needs the bundles, so an unattended run opens them; otherwise only bundles without any
-// content count.
+// An unattended run opens each bundle, because rendering needs it. Other runs only search for bundles
+// that their catalog no longer contains.
 func (in *Inputs) holdUnreadable(ctx context.Context, next *lockfile.File) (bool, error) {
 	c, err := in.project.Contents()
 	if err != nil {
@@ -301,8 +301,8 @@ func (in *Inputs) WhyNotProposed(operator string) string {
 			return operator + " is held back: " + h.Reason
 		}
 	}
-	if _, leaves := in.Read.Leaves(operator); leaves {
-		return operator + ": not every cluster was observed without it"
+	if _, leaves := in.Read.LeavingOperator(operator); leaves {
+		return operator + ": its removal was not observed in every cluster"
 	}
 	pin, pinned := in.pin(operator)
 	switch {
@@ -313,12 +313,12 @@ func (in *Inputs) WhyNotProposed(operator string) string {
 	case pin.Hold != "":
 		return operator + " is held by its declaration: " + pin.Hold
 	case pin.Approval == string(declare.Manual):
-		return operator + " is upgraded only if it is named: installPlanApproval: Manual"
+		return operator + " is upgraded only if it is named, because of installPlanApproval: Manual"
 	}
 	for _, w := range in.pending.Warnings {
 		if w.Subject == operator {
 			return operator + ": " + w.Msg
 		}
 	}
-	return fmt.Sprintf("%s: catalog %s has no upgrade from %s now", operator, pin.Catalog.ID, pin.VersionText())
+	return fmt.Sprintf("%s: catalog %s currently has no upgrade from %s", operator, pin.Catalog.ID, pin.VersionText())
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // Hold holds back each pinned operator that must not be upgraded according to an observation file.
-// There is one file for each cluster; the first file that forbids the upgrade gives the reason. An
+// There is one file for each cluster; the reason is from the first file that forbids the upgrade. An
 // operator without an observation is not held back. If a held-back upgrade was requested by name,
 // the error is a [*PolicyError].
 func (in *Inputs) Hold(files ...*health.Summary) error {
@@ -78,7 +78,7 @@ func (in *Inputs) AllowRemovals(files []*health.Summary, all bool) {
 	if in.Read == nil {
 		return
 	}
-	in.Options.Removed = append(in.Options.Removed, in.uninstalled(files)...)
+	in.Options.Removed = append(in.Options.Removed, in.findUninstalled(files)...)
 	for _, p := range in.Read.Pins {
 		reported, ready := 0, 0
 		for _, f := range files {
@@ -96,9 +96,9 @@ func (in *Inputs) AllowRemovals(files []*health.Summary, all bool) {
 	}
 }
 
-// uninstalled returns the keys of the operators being uninstalled that no cluster has any more.
+// findUninstalled returns the keys of the operators being uninstalled that no cluster has any more.
 // Each cluster that gets such an operator must have a valid observation without the operator.
-func (in *Inputs) uninstalled(files []*health.Summary) []string {
+func (in *Inputs) findUninstalled(files []*health.Summary) []string {
 	var out []string
 	for _, l := range in.Read.Leaving {
 		if l.ReplacedBy != "" {

@@ -15,9 +15,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// A manually resolved merge conflict can leave a valid lock that has lost an upgrade of one side.
-// Therefore, the pins of the lock are compared with the locks of the commits that a merge, rebase
-// or cherry-pick combined. See docs/lock.md for the rules.
+// After a manually resolved merge conflict, a valid lock may lack an upgrade of one side. Therefore,
+// the pins of the lock are compared with the locks of the commits that a merge, rebase or
+// cherry-pick combined. See docs/lock.md for the rules.
 
 // WithMergeRepair returns a copy of p whose Inputs repair the lock after a merge. Pins that the
 // merge lost are restored. A pin that the merge downgraded is replaced with the higher pin of the
@@ -47,7 +47,7 @@ func (in *Inputs) repairMerge(declared *declare.Set) {
 		if target := findTarget(in.Options, l.Pin); target != nil && (target.Version == l.Higher.Version || target.Version == l.Higher.Bundle) {
 			pins[i], in.restored[l.Pin.Key()] = l.Higher, l.Side
 		} else if in.Options.AllowDowngrade {
-			pins[i] = l.Accepted()
+			pins[i] = l.AllowedPin()
 		} else {
 			in.downgrades = append(in.downgrades, l)
 		}
@@ -56,7 +56,7 @@ func (in *Inputs) repairMerge(declared *declare.Set) {
 		wanted := slices.ContainsFunc(declared.Subscriptions, func(s declare.Subscription) bool {
 			return s.Namespace == l.Higher.Namespace && s.Package == l.Higher.Package
 		})
-		if _, uninstalled := lock.Leaves(l.Higher.Key()); wanted && !uninstalled {
+		if _, uninstalled := lock.LeavingOperator(l.Higher.Key()); wanted && !uninstalled {
 			pins, in.restored[l.Higher.Key()] = append(pins, l.Higher), l.Side
 		}
 	}
@@ -185,8 +185,8 @@ func downgradeReasons(lowered []lockfile.Downgrade) []resolve.Reason {
 	return out
 }
 
-// rejectDowngrades returns an error for each pin in in.lowered that still has a lower version in next
-// than on the other side of the merge.
+// rejectDowngrades returns an error for each pin in in.downgrades that still has a lower version in
+// next than on the other side of the merge.
 func (in *Inputs) rejectDowngrades(next *lockfile.File) error {
 	var faults diag.List
 	for _, r := range downgradeReasons(slices.DeleteFunc(slices.Clone(in.downgrades), func(l lockfile.Downgrade) bool {

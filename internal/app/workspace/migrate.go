@@ -47,7 +47,7 @@ func (m *Migration) Err() error {
 // clusters/<cluster>/kustomization.yaml, and reporter/ below it.
 func earlierOverlays(have *filetree.Tree) []string {
 	var out []string
-	for _, name := range filetree.Foreign(have, filetree.New()) {
+	for _, name := range filetree.UserFiles(have, filetree.New()) {
 		parts := strings.Split(name, "/")
 		if n := len(parts); parts[0] == layout.Clusters && parts[n-1] == layout.Kustomization && (n == 3 || n == 4 && parts[2] == layout.Reporter) {
 			out = append(out, name)
@@ -74,7 +74,7 @@ func (p *Project) Migrate(ctx context.Context) (*Migration, error) {
 	}
 	var faults diag.List
 	for _, name := range found {
-		faults.Add(diag.Pos{File: path.Join(p.Settings.Output, name)}, m.add(name))
+		faults.Add(diag.Pos{File: path.Join(p.Settings.Output, name)}, m.addOverlay(name))
 	}
 	if err := faults.Err(); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (m *migrator) plan(out *Migration) error {
 		out.files[to], out.Moves = text, append(out.Moves, Move{from, to})
 	}
 	for _, top := range m.overlays {
-		m.move(top, top.dir, top.to, func(file string) bool { return m.newPaths[file] == nil }) // the files that nothing refers to
+		m.planMove(top, top.dir, top.to, func(file string) bool { return m.newPaths[file] == nil }) // the files that nothing refers to
 	}
 	for _, places := range m.newPaths {
 		slices.Sort(places)

@@ -169,16 +169,16 @@ func (m *migrator) split(top *earlierOverlay, dirs []string) error {
 			return diag.Errorf(diag.Pos{File: top.file}, "cannot move overlay: %w", err)
 		}
 		for _, ref := range refs {
-			m.move(top, path.Join(top.dir, ref), path.Join(top.to, dir), func(string) bool { return true })
+			m.planMove(top, path.Join(top.dir, ref), path.Join(top.to, dir), func(string) bool { return true })
 		}
 		top.docs[dir], top.comments = text, nil
 	}
 	return nil
 }
 
-// move plans the moves of a file, or of the files in a directory. It moves only files of the
+// planMove plans the moves of a file, or of the files in a directory. It moves only files of the
 // overlay top for which selected returns true, and leaves out the kustomizations in m.overlays.
-func (m *migrator) move(top *earlierOverlay, name, to string, selected func(file string) bool) {
+func (m *migrator) planMove(top *earlierOverlay, name, to string, selected func(file string) bool) {
 	for file := range m.teamFiles {
 		isTop := slices.ContainsFunc(m.overlays, func(t *earlierOverlay) bool { return t.file == file })
 		if isBelow(file, name) && isBelow(file, top.dir) && !isTop && selected(file) {

@@ -39,7 +39,7 @@ type objects map[k8s.Key]string
 
 func (p *Project) newMigrator(ctx context.Context, have *filetree.Tree) (*migrator, error) {
 	m := &migrator{Project: p, teamFiles: map[string][]byte{}, newPaths: map[string][]string{}}
-	for _, name := range filetree.Foreign(have, filetree.New()) {
+	for _, name := range filetree.UserFiles(have, filetree.New()) {
 		m.teamFiles[path.Join(p.Settings.Output, name)], _ = have.Get(name)
 	}
 	var err error
@@ -69,8 +69,8 @@ func renderedFiles(res *render.Result, dir string) (map[string][]byte, *layout.T
 	return files, tree, err
 }
 
-// add plans the move of a kustomization of the earlier layout.
-func (m *migrator) add(name string) error {
+// addOverlay plans the move of a kustomization of the earlier layout.
+func (m *migrator) addOverlay(name string) error {
 	parts := strings.Split(path.Dir(name), "/")[1:]
 	top := &earlierOverlay{file: path.Join(m.Settings.Output, name), to: path.Join(m.OverlaysDir(), path.Join(parts...)), cluster: parts[0], reporter: len(parts) > 1}
 	top.dir = path.Dir(top.file)
@@ -167,7 +167,7 @@ func (o *owners) find(x entry) (string, error) {
 		return "", err
 	}
 	found := map[string]bool{}
-	for _, key := range with.changed(without) {
+	for _, key := range with.changedKeys(without) {
 		if piece, rendered := o.pieces[key]; rendered {
 			found[piece] = true
 		} else if !isGenerator(x) {
@@ -249,8 +249,8 @@ func (o *owners) build(has func(entry) bool) (objects, error) {
 	return o.buildDirs(files, "", o.top.dir)
 }
 
-// changed returns the keys of the objects that differ between a and b, sorted.
-func (a objects) changed(b objects) []k8s.Key {
+// changedKeys returns the keys of the objects that differ between a and b, sorted.
+func (a objects) changedKeys(b objects) []k8s.Key {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	maps.DeleteFunc(all, func(key k8s.Key, _ string) bool { return a[key] == b[key] })
@@ -308,7 +308,7 @@ func (m *migrator) verify(ctx context.Context, out *Migration) error {
 	}
 	var faults diag.List
 	for _, top := range m.overlays {
-		faults.Add(diag.Pos{File: top.file}, m.compare(top, files, tree))
+		faults.Add(diag.Pos{File: top.file}, m.checkSameObjects(top, files, tree))
 	}
 	return faults.Err()
 }
@@ -344,8 +344,8 @@ func (m *migrator) renderMoved(ctx context.Context, out *Migration) (map[string]
 	return files, tree, err
 }
 
-// compare returns an error if a cluster would get other objects than before.
-func (m *migrator) compare(top *earlierOverlay, files map[string][]byte, tree *layout.Tree) error {
+// checkSameObjects returns an error if a cluster would get other objects than before.
+func (m *migrator) checkSameObjects(top *earlierOverlay, files map[string][]byte, tree *layout.Tree) error {
 	before, err := m.buildDirs(m.oldFiles, "", top.dir)
 	if err != nil {
 		return err
@@ -354,7 +354,7 @@ func (m *migrator) compare(top *earlierOverlay, files map[string][]byte, tree *l
 	if err != nil {
 		return diag.Errorf(diag.Pos{File: top.file}, "cannot move overlay: the result does not build: %w", err)
 	}
-	if changed := before.changed(after); len(changed) > 0 {
+	if changed := before.changedKeys(after); len(changed) > 0 {
 		return diag.Hintf(diag.Pos{File: top.file}, "make the changes independent of their order: overlays of single operators are applied before the overlay of the cluster",
 			"cannot move overlay: %s would change, such as %s", diag.Count(len(changed), "object"), changed[0])
 	}

@@ -49,7 +49,7 @@ func (p *Project) unmetNeeds(lock *lockfile.File, res *render.Result) (faults di
 	}
 	for _, n := range unmet {
 		w := n.warning()
-		w.Pos, w.Subject, w.Msg = declarationOf(n.pin, declared, lock), n.pin.Key(), n.pin.Key()+" "+w.Msg+p.inClusters(n)
+		w.Pos, w.Subject, w.Msg = declarationPos(n.pin, declared, lock), n.pin.Key(), n.pin.Key()+" "+w.Msg+p.formatClusters(n)
 		w = p.Waive([]diag.Warning{w})[0]
 		switch {
 		case n.Kind == needs.Config:
@@ -73,9 +73,9 @@ func (p *Project) CheckNeeds(res *render.Result) error {
 	return errors.Join(err, faults.Err())
 }
 
-// declarationOf returns the position of the declaration of an operator or, if there is none, of its
+// declarationPos returns the position of the declaration of an operator or, if there is none, of its
 // pin.
-func declarationOf(pin lockfile.Pin, declared *declare.Set, lock *lockfile.File) diag.Pos {
+func declarationPos(pin lockfile.Pin, declared *declare.Set, lock *lockfile.File) diag.Pos {
 	for _, s := range declared.Subscriptions {
 		if s.Namespace == pin.Namespace && s.Package == pin.Package {
 			return s.Pos
@@ -131,7 +131,7 @@ func (p *Project) findUnmetIn(c profile.Cluster, res *render.Result, known map[s
 	if err != nil {
 		return nil, err
 	}
-	supply, err := p.supply(c)
+	supply, err := p.clusterSupply(c)
 	if err != nil {
 		return nil, err
 	}
@@ -157,9 +157,9 @@ func (p *Project) findUnmetIn(c profile.Cluster, res *render.Result, known map[s
 
 func (p *Project) isOpenShift() bool { return p.Settings.OpenShiftVersion != "" }
 
-// supply returns everything that a cluster has without the rendered tree: the lists of the settings,
+// clusterSupply returns everything that a cluster has without the rendered tree: the lists of the settings,
 // its observation, and the objects in the files of its overlays.
-func (p *Project) supply(c profile.Cluster) (*needs.Supply, error) {
+func (p *Project) clusterSupply(c profile.Cluster) (*needs.Supply, error) {
 	s := needs.NewSupply(p.isOpenShift())
 	s.AddAPIs(slices.Concat(p.Settings.Provides.APIs, c.Provides.APIs)...)
 	objects := slices.Concat(p.Settings.Provides.Objects, c.Provides.Objects)
@@ -213,9 +213,9 @@ func (p *Project) addOverlayObjects(s *needs.Supply, cluster string) error {
 	})
 }
 
-// inClusters returns the clusters of a need as the end of a message, or "" if they are all clusters
+// formatClusters returns the clusters of a need as the end of a message, or "" if they are all clusters
 // that get the operator.
-func (p *Project) inClusters(n unmetNeed) string {
+func (p *Project) formatClusters(n unmetNeed) string {
 	if all, err := profile.ClustersThatGet(n.pin.Key(), p.Settings.Clusters); err == nil && len(n.clusters) == len(all) {
 		return ""
 	}

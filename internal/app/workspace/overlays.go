@@ -22,11 +22,11 @@ import (
 // OverlaysDir returns the directory of the user's overlays, next to the rendered tree.
 func (p *Project) OverlaysDir() string { return path.Join(p.Settings.Output, "..", layout.Overlays) }
 
-// Overlays returns the overlay directories of each cluster, in the format of profile.Cluster: ""
-// for the overlay of all pieces, "resources", or the name of a piece; and warnings about their
-// kustomizations. A directory of an unknown
-// cluster is an error, because a renamed cluster would silently lose its changes. However, such a
-// directory is ignored if another overlay uses it.
+// Overlays returns the overlay directories of each cluster, and warnings about their kustomizations.
+// The directories are in the format of profile.Cluster: "" for the overlay of all pieces,
+// "resources", or the name of a piece. A directory of an unknown cluster is an error, because a
+// renamed cluster would silently lose its changes. However, such a directory is ignored if another
+// overlay uses it.
 func (p *Project) Overlays() (map[string][]string, []diag.Warning, error) {
 	dir, err := p.lookup(p.OverlaysDir())
 	if errors.Is(err, fs.ErrNotExist) {

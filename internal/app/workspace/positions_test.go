@@ -127,7 +127,7 @@ func catalogFaults(p *workspace.Project) []*diag.Error {
 
 // vendorFaults returns the faults and warnings of listing the images to vendor.
 func vendorFaults(p *workspace.Project) []*diag.Error {
-	_, warnings, err := p.Vendored(context.Background(), &lockfile.File{}, workspace.VendorOptions{})
+	_, warnings, err := p.ImagesToVendor(context.Background(), &lockfile.File{}, workspace.VendorOptions{})
 	out := faultsOf(err)
 	for _, w := range warnings {
 		out = append(out, &diag.Error{Pos: w.Pos, Msg: w.Msg})

@@ -301,7 +301,7 @@ func (p *Project) checkDirs() error {
 
 // Waive marks the warnings that a waiver in quayside.yaml accepts.
 func (p *Project) Waive(ws []diag.Warning) []diag.Warning {
-	return diag.Warnings(ws, p.Settings.Policy.Waivers, p.Today)
+	return diag.MarkWaived(ws, p.Settings.Policy.Waivers, p.Today)
 }
 
 // reviewWaivers returns warnings about the waivers for a step. ws are all warnings of that step.

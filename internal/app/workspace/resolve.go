@@ -45,7 +45,7 @@ type Inputs struct {
 	observed     []*health.Summary            // observations of clusters
 	migrations   map[string]*lockfile.Storage // migration steps before upgrades, by namespace/package
 	notChecked   []diag.Warning               // upgrades with unknown storage versions
-	downgrades   []lockfile.Downgrade         // pins downgraded by a merge or another join
+	downgrades   []lockfile.Downgrade         // pins downgraded by a merge, rebase or cherry-pick
 	restored     map[string]string            // commits of the pins restored by repairMerge, by namespace/package
 	notCompared  []diag.Warning               // commits with locks that cannot be compared
 	named        []resolve.Target             // Options.Named as requested
@@ -115,7 +115,7 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	if in.Declared, err = resolve.Namespaced(in.Index, in.Declared, in.Read, opt); err != nil {
 		return nil, err
 	}
-	if err := checkTwice(in.Declared); err != nil {
+	if err := checkDuplicates(in.Declared); err != nil {
 		return nil, err
 	}
 	in.Options.Named, err = withNamespaces(named, in.Read, in.Declared)
@@ -123,9 +123,9 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	return in, err
 }
 
-// checkTwice returns an error for each two declarations of one package in one namespace, because
-// only one of them can decide about the operator.
-func checkTwice(set *declare.Set) error {
+// checkDuplicates returns an error for each second declaration of a package in a namespace, because
+// only one declaration can control the operator.
+func checkDuplicates(set *declare.Set) error {
 	var faults diag.List
 	first := map[string]declare.Subscription{}
 	for _, s := range set.Subscriptions {
@@ -160,7 +160,7 @@ func checkMisspelled(set *declare.Set, lock *lockfile.File) error {
 // DeclarationWarnings returns warnings about the declarations. Waived warnings are marked.
 func (in *Inputs) DeclarationWarnings() []diag.Warning {
 	out := slices.Clone(in.Declared.Warnings)
-	if line := in.Declared.Ignored(); line != "" {
+	if line := in.Declared.IgnoredSummary(); line != "" {
 		out = append(out, diag.Warning{Code: "other-kinds", Msg: line})
 	}
 	if in.Read != nil && len(in.Read.Pins) > 0 && len(in.Declared.Subscriptions) == 0 {
@@ -216,7 +216,7 @@ func (in *Inputs) Resolve(ctx context.Context) (*Resolution, error) {
 func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result, waiting ...string) (*Resolution, error) {
 	var err error
 	out := &Resolution{Conflicts: res.Conflicts, HeldPromotions: res.HeldPromotions, Warnings: res.Warnings}
-	out.Failed = in.failure(res.Conflicts)
+	out.Failed = in.conflictError(res.Conflicts)
 	out.HeldUpgrades = in.HeldUpgrades()
 	out.Warnings = in.allWarnings(out.Warnings)
 	if res.Lock != nil {

@@ -42,7 +42,7 @@ func Dir(dir string, allowed ...string) Root {
 		if !filepath.IsAbs(shown) {
 			shown = filepath.Join(dir, shown)
 		}
-		if _, inside := r.disk.Find(name); inside {
+		if _, inside := r.disk.PathInRoot(name); inside {
 			return source.FileIn(r.disk, name, shown)
 		}
 		for _, other := range allowed {

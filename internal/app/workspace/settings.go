@@ -119,8 +119,9 @@ func matchesOperator(pattern string, operators []string) bool {
 	})
 }
 
-// MatchesElsewhere reports whether match accepts another workspace of the repository whose settings
-// come from a file, which is named as in positions. Settings at a revision are not judged.
+// MatchesElsewhere reports whether match accepts another workspace of the repository that has
+// settings from file. The name of file is as in positions. In a workspace at a revision, no other
+// workspace is opened, and the result is true for every inherited file.
 func (p *Project) MatchesElsewhere(file string, match func(*Project) bool) bool {
 	if p.name != "" {
 		return file != p.Settings.File

@@ -91,6 +91,6 @@ func (p *Project) isSigned(ctx context.Context, client *oci.Client, ref string, 
 	if found, err := client.Signatures(ctx, ref); err != nil || len(found) == 0 {
 		return false
 	}
-	got, err := p.Verified(ctx, ref, model.Digest(imageref.DigestIn(ref)), statements...)
+	got, err := p.Verify(ctx, ref, model.Digest(imageref.DigestIn(ref)), statements...)
 	return err == nil && got != nil
 }

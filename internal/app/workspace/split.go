@@ -24,8 +24,8 @@ type Upgrade struct {
 // upgrades of that part. A lock that is out of date with the declarations is an error, as in Check,
 // because the difference would be in every part. For a lock of an older schema, Split returns a
 // single part without operators, which migrates the lock: the migration rewrites every block. An
-// unattended run has no parts for the operators in Left. Removals that observations confirm are a
-// part of their own.
+// unattended run has no parts for the operators that it holds back. Removals that observations
+// confirm form a separate part.
 func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
 	confirmed := in.Options
 	in.Options.Settled, in.Options.Removed = nil, nil
@@ -82,8 +82,8 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
 	return slices.Concat(out, removal, migrations), nil
 }
 
-// removalPart returns the part without the leftover objects that the options no longer keep, if
-// there are any. If Git could not merge it with each of the other parts, it waits for a later run.
+// removalPart returns the part that removes the leftover objects that the options no longer keep. It
+// returns nil if there are none, or if Git could not merge the part with each of the other parts.
 func (in *Inputs) removalPart(ctx context.Context, opt resolve.Options, parts []resolve.Part, trees *treeComparer) ([]Upgrade, error) {
 	if len(in.Lock.Leaving) == 0 {
 		return nil, nil
@@ -96,7 +96,7 @@ func (in *Inputs) removalPart(ctx context.Context, opt resolve.Options, parts []
 	lock := in.Lock.With(in.Lock.Pins)
 	var removed []string
 	lock.Leaving = slices.DeleteFunc(slices.Clone(lock.Leaving), func(l lockfile.Leaving) bool {
-		_, remains := res.Partial.Leaves(l.Key())
+		_, remains := res.Partial.LeavingOperator(l.Key())
 		if !remains {
 			removed = append(removed, l.Key())
 		}
@@ -110,7 +110,7 @@ func (in *Inputs) removalPart(ctx context.Context, opt resolve.Options, parts []
 	}
 	for _, p := range parts {
 		other := p.Result.Partial
-		if !lockfile.Apart(in.Lock, other, lock) || !trees.CanMerge(other, lock) || !trees.MergeEquals(lockfile.Merge(in.Lock, other, lock), []*lockfile.File{other, lock}) {
+		if !lockfile.CanMerge(in.Lock, other, lock) || !trees.CanMerge(other, lock) || !trees.MergeEquals(lockfile.Merge(in.Lock, other, lock), []*lockfile.File{other, lock}) {
 			return nil, trees.err
 		}
 	}

@@ -94,7 +94,7 @@ func (t *treeComparer) sharedNames(lock *lockfile.File, res *render.Result) map[
 // CanMerge implements [resolve.TreeComparer].
 func (t *treeComparer) CanMerge(a, b *lockfile.File) bool {
 	x, y := t.part(a), t.part(b)
-	return x == nil || y == nil || x.edits.Apart(y.edits)
+	return x == nil || y == nil || x.edits.MergesCleanly(y.edits)
 }
 
 // Overlap implements [resolve.TreeComparer].
@@ -126,7 +126,7 @@ func (t *treeComparer) MergeEquals(merged *lockfile.File, of []*lockfile.File) b
 	holds, known := t.holds[names.String()]
 	if !known {
 		res := t.render(merged)
-		holds = res != nil && filetree.EditsOf(t.base().Tree, res.Tree).Are(edits...)
+		holds = res != nil && filetree.EditsOf(t.base().Tree, res.Tree).EqualsUnion(edits...)
 		t.holds[names.String()] = holds
 	}
 	return holds

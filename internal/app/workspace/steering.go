@@ -26,7 +26,7 @@ const foreignHint = "move or delete it; put your own objects and patches in over
 func GitOpsEffect(name string, want *filetree.Tree) string {
 	dir, base := path.Split(name)
 	top, _, _ := strings.Cut(name, "/")
-	if _, engine := profile.AboutDirectory(top); engine || layout.AppliedAsIs(name) {
+	if _, engine := profile.AboutDirectory(top); engine || layout.IsAppliedAsIs(name) {
 		return "applied with its directory"
 	}
 	if tool := profile.ToolOfFile(base); tool != "" {

@@ -24,10 +24,10 @@ import (
 // bundle, because only that bundle is known to have both versions and their conversion
 // webhook. See docs/stored-versions.md.
 
-// solve resolves, and holds back the operators whose next bundle drops a stored version, in an
-// unattended run those whose upgrade a person reverted, and with KeepGoing those whose next bundle
-// cannot be fetched. It resolves again after each hold, because the newest pin of a package over all
-// namespaces decides which versions are dropped.
+// solve resolves, and holds back the operators whose next bundle drops a stored version. In an
+// unattended run, it also holds back those whose upgrade a person reverted, and with KeepGoing those
+// whose next bundle cannot be fetched. It resolves again after each hold, because the newest pin of a
+// package in all namespaces determines the dropped versions.
 func (in *Inputs) solve(ctx context.Context) (*resolve.Result, error) {
 	for {
 		res, err := resolve.Resolve(in.Index, in.Declared, in.Lock, in.Options)
@@ -54,7 +54,7 @@ func (in *Inputs) solve(ctx context.Context) (*resolve.Result, error) {
 }
 
 // packageUpgrade is the upgrade of one package between two locks. The newest pin in each lock
-// decides which CRDs a cluster has.
+// determines the CRDs of a cluster.
 type packageUpgrade struct {
 	before, after lockfile.Pin   // newest pins of the package
 	upgraded      []lockfile.Pin // pins of the old lock that are upgraded to the bundle of after
@@ -248,7 +248,7 @@ func (in *Inputs) nextStorage(s packageUpgrade, removed []lockfile.StoredVersion
 			have = pin.Storage
 		}
 	}
-	out := &lockfile.Storage{State: lockfile.StorageMigrate, Objects: removed}
+	out := &lockfile.Storage{Stage: lockfile.StorageMigrate, Objects: removed}
 	if have != nil { // migrated CRDs keep their storage version
 		for _, o := range have.Objects {
 			if !slices.ContainsFunc(removed, func(l lockfile.StoredVersions) bool { return l.Definition == o.Definition }) {
@@ -261,8 +261,8 @@ func (in *Inputs) nextStorage(s packageUpgrade, removed []lockfile.StoredVersion
 		known := have != nil && slices.Contains(have.Objects, o)
 		return !known && !(ok && v.Name == o.To)
 	})
-	if needsStore || have != nil && have.State == lockfile.StorageStore && !in.isStoring(s, have) {
-		out.State = lockfile.StorageStore
+	if needsStore || have != nil && have.Stage == lockfile.StorageStore && !in.isStoring(s, have) {
+		out.Stage = lockfile.StorageStore
 	}
 	return out
 }
@@ -276,8 +276,8 @@ func holdReason(s packageUpgrade, removed []lockfile.StoredVersions, next *lockf
 	text := fmt.Sprintf("%s no longer has %s, which may be a stored version: ", s.after.Bundle, diag.Some(versions, 3))
 	switch {
 	case next == nil:
-		return text + fmt.Sprintf("and %s does not have the new storage version, so no CRD has both; see docs/stored-versions.md", s.before.Bundle)
-	case next.State == lockfile.StorageStore:
+		return text + fmt.Sprintf("%s does not have the new storage version, so no CRD has both; see docs/stored-versions.md", s.before.Bundle)
+	case next.Stage == lockfile.StorageStore:
 		return text + "with this lock, new objects are stored in the new version; continue with --observed once every cluster is Ready with it"
 	default:
 		return text + "with this lock, objects are rewritten in the new version; continue with --observed once no cluster has the old one in status.storedVersions"

@@ -220,7 +220,7 @@ func tamperings() []tampering {
 		}),
 		pin("adopted", "nothing", func(p *lockfile.Pin) { p.Adopted = &lockfile.Adopted{Condition: "app.v3.0.0"} }),
 		pin("storage", "nothing", func(p *lockfile.Pin) {
-			p.Storage = &lockfile.Storage{State: lockfile.StorageStore, Objects: []lockfile.StoredVersions{{Definition: "a.example.com", From: "v1", To: "v2"}}}
+			p.Storage = &lockfile.Storage{Stage: lockfile.StorageStore, Objects: []lockfile.StoredVersions{{Definition: "a.example.com", From: "v1", To: "v2"}}}
 		}),
 		pin("declarationDigest", "stale", func(p *lockfile.Pin) { p.Declaration = otherDigest }),
 	}

@@ -32,7 +32,7 @@ type TreeReport struct {
 	earlier       []string       // overlays of an earlier layout
 	edited        []string       // files edited by hand
 	foreignFaults []string       // faults of foreign files, see checkForeign
-	applied       []diag.Warning // objects that make OLM install rendered operators, see stillApplied
+	applied       []diag.Warning // objects that make OLM install rendered operators, see findStillApplied
 	unmet         diag.List      // needs of operators that a cluster does not meet, see unmetNeeds
 }
 
@@ -43,7 +43,7 @@ const foreign = "foreign"
 // rendered tree. It logs the migration of an older schema.
 func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool) (written bool, r *TreeReport, err error) {
 	if written, err = p.WriteFile(LockFile, lockfile.Format(lock)); err == nil {
-		p.noteMigration()
+		p.logMigration()
 	}
 	if err == nil && tree {
 		r, err = p.ReloadAndRender(ctx)
@@ -51,8 +51,8 @@ func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool)
 	return written, r, err
 }
 
-// noteMigration logs that the lock was migrated, if the lock of p has an older schema.
-func (p *Project) noteMigration() {
+// logMigration logs that the lock was migrated, if the lock of p has an older schema.
+func (p *Project) logMigration() {
 	if before, err := p.LockIfAny(); err == nil && before.IsOlder() {
 		p.Log.Note("migrated %s from schema %d to %d", LockFile, before.ReadSchema, lockfile.Schema)
 	}
@@ -126,7 +126,7 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 		if err != nil {
 			return nil, err
 		}
-		names := slices.Sorted(slices.Values(append(links, filetree.Foreign(have, res.Tree)...)))
+		names := slices.Sorted(slices.Values(append(links, filetree.UserFiles(have, res.Tree)...)))
 		for _, name := range names {
 			r.Changes = append(r.Changes, filetree.FileChange{Path: name, Kind: foreign})
 		}
@@ -134,7 +134,7 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 			return nil, err
 		}
 		var notes []diag.Warning
-		if r.applied, notes, err = p.stillApplied(lock); err != nil {
+		if r.applied, notes, err = p.findStillApplied(lock); err != nil {
 			return nil, err
 		}
 		var expected []diag.Warning
@@ -222,7 +222,7 @@ func (r *TreeReport) errApplied() error {
 	return faults.Err()
 }
 
-const appliedHint = "take these declarations out of its path; if OLM runs the operators, see docs/adopt.md; or add a waiver for still-applied"
+const appliedHint = "remove these declarations from its path; if OLM runs the operators, see docs/adopt.md; or add a waiver for still-applied"
 
 // maxListed is the maximum number of written files to list individually.
 const maxListed = 40

@@ -23,7 +23,7 @@ import (
 // signatures caches the images that satisfy the trust rules of quayside.yaml.
 type signatures struct {
 	mu   sync.Mutex
-	seen map[string]*trust.Verified // by reference and required statements; only successes
+	seen map[string]*trust.Verification // by reference and required statements; only successes
 }
 
 // readPolicy reads the trust policy and the files named in spec.trust. It returns nil if
@@ -62,10 +62,10 @@ func (p *Project) readPolicy() (*trust.Policy, error) {
 	return trust.New(rules)
 }
 
-// Verified verifies an image at a digest, and returns its signers and their statements. Statements
+// Verify verifies an image at a digest, and returns its signers and their statements. Statements
 // of the given types are required. It returns nil if quayside.yaml requires no signature, or if ref
 // is not in a registry.
-func (p *Project) Verified(ctx context.Context, ref string, digest model.Digest, statements ...string) (*trust.Verified, error) {
+func (p *Project) Verify(ctx context.Context, ref string, digest model.Digest, statements ...string) (*trust.Verification, error) {
 	policy, err := p.policy()
 	if err != nil || policy == nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (p *Project) Verified(ctx context.Context, ref string, digest model.Digest,
 	if known != nil {
 		return known, nil
 	}
-	required, err := policy.Demands(ref)
+	required, err := policy.RequiresSignature(ref)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (p *Project) Verified(ctx context.Context, ref string, digest model.Digest,
 	p.signatures.mu.Lock()
 	defer p.signatures.mu.Unlock()
 	if p.signatures.seen == nil {
-		p.signatures.seen = map[string]*trust.Verified{}
+		p.signatures.seen = map[string]*trust.Verification{}
 	}
 	p.signatures.seen[key] = got
 	return got, nil
@@ -140,16 +140,16 @@ func (p *Project) openImage(ctx context.Context, ref string) (*image.Image, erro
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.Verified(ctx, ref, im.Digest()); err != nil {
+	if _, err := p.Verify(ctx, ref, im.Digest()); err != nil {
 		return nil, errors.Join(err, im.Close())
 	}
 	return im, nil
 }
 
-// identity returns the signer of an image to record in the lock, or "" if no signature is required.
+// chooseSigner returns the signer of an image to record in the lock, or "" if no signature is required.
 // If the image has several valid signers, it prefers before, the recorded signer.
-func (p *Project) identity(ctx context.Context, ref string, digest model.Digest, before string) (string, error) {
-	got, err := p.Verified(ctx, ref, digest)
+func (p *Project) chooseSigner(ctx context.Context, ref string, digest model.Digest, before string) (string, error) {
+	got, err := p.Verify(ctx, ref, digest)
 	switch {
 	case err != nil || got == nil:
 		return "", err
@@ -162,7 +162,7 @@ func (p *Project) identity(ctx context.Context, ref string, digest model.Digest,
 
 // addSigners returns lock with the signers of its catalogs and bundles. It keeps the signers
 // recorded in before, which may be nil, if they are still valid. In an unattended run, it also keeps
-// those that cannot be verified: unchanged pins stay valid as they are recorded.
+// the recorded signers of unchanged pins if the signatures cannot be verified.
 func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File) (*lockfile.File, error) {
 	if before == nil {
 		before = &lockfile.File{}
@@ -177,7 +177,7 @@ func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File) (
 		id, known := signers[c]
 		if source.Ref(c.Source).IsRemote() && !known {
 			var err error
-			id, err = p.identity(ctx, c.Source, c.Digest, c.Identity)
+			id, err = p.chooseSigner(ctx, c.Source, c.Digest, c.Identity)
 			if p.unattended && err != nil && old.Catalog == c && c.Identity != "" {
 				id, err = c.Identity, nil
 			}
@@ -192,7 +192,7 @@ func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File) (
 			continue
 		}
 		var err error
-		pins[i].Identity, err = p.identity(ctx, "image:"+pin.Image, model.Digest(imageref.DigestIn(pin.Image)), old.Identity)
+		pins[i].Identity, err = p.chooseSigner(ctx, "image:"+pin.Image, model.Digest(imageref.DigestIn(pin.Image)), old.Identity)
 		if p.unattended && err != nil && old.Image == pin.Image && old.Identity != "" {
 			pins[i].Identity, err = old.Identity, nil
 		}

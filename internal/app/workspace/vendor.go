@@ -46,7 +46,7 @@ func (p *Project) Vendor(ctx context.Context, lock *lockfile.File, opt VendorOpt
 	if err != nil {
 		return nil, err
 	}
-	images, warnings, err := p.Vendored(ctx, lock, opt)
+	images, warnings, err := p.ImagesToVendor(ctx, lock, opt)
 	p.Log.Done()
 	p.Log.Warn(warnings)
 	if err != nil {
@@ -73,10 +73,10 @@ func (p *Project) Vendor(ctx context.Context, lock *lockfile.File, opt VendorOpt
 	return v, nil
 }
 
-// Vendored returns the images needed for resolving and rendering, with required signatures:
+// ImagesToVendor returns the images needed for resolving and rendering, with required signatures:
 // catalogs and bundles in the lock, and catalogs without pins. If a catalog without pins is
 // unavailable, it returns a warning, as in resolve.
-func (p *Project) Vendored(ctx context.Context, lock *lockfile.File, opt VendorOptions) ([]oci.VendoredImage, []diag.Warning, error) {
+func (p *Project) ImagesToVendor(ctx context.Context, lock *lockfile.File, opt VendorOptions) ([]oci.VendoredImage, []diag.Warning, error) {
 	var out []oci.VendoredImage
 	for _, im := range inventory.ListImages(lock, nil) {
 		if !slices.Contains(im.Roles, inventory.RoleCatalog) && !slices.Contains(im.Roles, inventory.RoleBundle) {
@@ -123,7 +123,7 @@ func (p *Project) Vendored(ctx context.Context, lock *lockfile.File, opt VendorO
 // withSignatures returns an image and, if quayside.yaml requires signatures, its signatures.
 func (p *Project) withSignatures(ctx context.Context, src oci.Source, digest string) ([]oci.VendoredImage, error) {
 	out := []oci.VendoredImage{{Name: src.String(), Digest: digest}}
-	got, err := p.Verified(ctx, "image:"+src.String(), model.Digest(digest))
+	got, err := p.Verify(ctx, "image:"+src.String(), model.Digest(digest))
 	if err != nil || got == nil {
 		return out, err
 	}

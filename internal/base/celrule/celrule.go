@@ -19,10 +19,10 @@ import (
 
 // Limits of rules: maxLength in bytes, costs in steps of about 50 ns.
 const (
-	maxLength = 10_000
-	onceCost  = 100_000    // one evaluation
-	ruleCost  = 6_000_000  // one rule, over all its evaluations
-	runCost   = 30_000_000 // all rules of a budget
+	maxLength       = 10_000
+	evaluationLimit = 100_000    // one evaluation
+	ruleLimit       = 6_000_000  // one rule, over all its evaluations
+	budgetLimit     = 30_000_000 // all rules of a budget
 
 	byteCost  = 50 // to compile one byte
 	startCost = 50 // to begin an evaluation
@@ -32,18 +32,18 @@ const (
 var ErrCost = errors.New("the rule takes too long to evaluate")
 
 // Budget is the cost limit of all rules of a run together. It is not safe for concurrent use.
-type Budget struct{ left, each uint64 }
+type Budget struct{ remaining, perRule uint64 }
 
 // NewBudget returns an unused budget.
-func NewBudget() *Budget { return &Budget{left: runCost, each: ruleCost} }
+func NewBudget() *Budget { return &Budget{remaining: budgetLimit, perRule: ruleLimit} }
 
 // Rule is a compiled CEL rule.
 type Rule struct {
-	ast    *cel.Ast
-	run    cel.Program
-	budget *Budget
-	left   uint64
-	over   bool
+	ast       *cel.Ast
+	run       cel.Program
+	budget    *Budget
+	remaining uint64
+	exceeded  bool
 }
 
 // Compile compiles a rule that yields a boolean. Names of fields are checked during the
@@ -62,11 +62,11 @@ func (b *Budget) Compile(env *cel.Env, rule string) (*Rule, error) {
 	if t := checked.OutputType(); t != cel.BoolType && t != cel.DynType {
 		return nil, fmt.Errorf("expression must return bool, got %s", t)
 	}
-	run, err := env.Program(checked, cel.CostLimit(onceCost), cel.CostTracking(estimator{}), cel.CustomDecoratorV2(withCostLimits))
+	run, err := env.Program(checked, cel.CostLimit(evaluationLimit), cel.CostTracking(estimator{}), cel.CustomDecoratorV2(withCostLimits))
 	if err != nil {
 		return nil, err
 	}
-	return &Rule{ast: checked, run: run, budget: b, left: b.each}, nil
+	return &Rule{ast: checked, run: run, budget: b, remaining: b.perRule}, nil
 }
 
 // Fields returns the fields of a variable that the rule selects, as in variable.field, sorted.
@@ -76,8 +76,8 @@ func (r *Rule) Fields(variable string) []string {
 		if e.Kind() != ast.SelectKind {
 			return
 		}
-		of := e.AsSelect().Operand()
-		if of.Kind() == ast.IdentKind && of.AsIdent() == variable && !e.AsSelect().IsTestOnly() {
+		operand := e.AsSelect().Operand()
+		if operand.Kind() == ast.IdentKind && operand.AsIdent() == variable && !e.AsSelect().IsTestOnly() {
 			out = append(out, e.AsSelect().FieldName())
 		}
 	}))
@@ -92,15 +92,15 @@ func firstLine(s string) string {
 
 // take subtracts cost from the budget and reports whether the budget was sufficient.
 func (b *Budget) take(cost uint64) bool {
-	enough := cost <= b.left
-	b.left -= min(cost, b.left)
+	enough := cost <= b.remaining
+	b.remaining -= min(cost, b.remaining)
 	return enough
 }
 
 // Holds evaluates the rule. After ErrCost, all later calls return ErrCost.
 func (r *Rule) Holds(vars map[string]any) (bool, error) {
-	if r.over || r.budget.left == 0 {
-		r.over = true
+	if r.exceeded || r.budget.remaining == 0 {
+		r.exceeded = true
 		return false, ErrCost
 	}
 	out, details, err := r.run.Eval(vars)
@@ -109,13 +109,13 @@ func (r *Rule) Holds(vars map[string]any) (bool, error) {
 		cost += *spent
 	}
 	var cancelled interpreter.EvalCancelledError
-	r.over = errors.As(err, &cancelled) || cost > r.left
-	r.left -= min(cost, r.left)
+	r.exceeded = errors.As(err, &cancelled) || cost > r.remaining
+	r.remaining -= min(cost, r.remaining)
 	if !r.budget.take(cost) {
-		r.over = true
+		r.exceeded = true
 	}
 	switch {
-	case r.over:
+	case r.exceeded:
 		return false, ErrCost
 	case err != nil:
 		return false, err

@@ -86,14 +86,14 @@ func TestCostly(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := r.Holds(variables()); !errors.Is(err, ErrCost) {
-			t.Errorf("%.80s: got %v with %d left", rule, err, b.left)
+			t.Errorf("%.80s: got %v with %d left", rule, err, b.remaining)
 		}
 	}
 }
 
 // TestBudget exhausts the limit of single rules, and then the whole budget.
 func TestBudget(t *testing.T) {
-	b := &Budget{left: 250_000, each: 100_000}
+	b := &Budget{remaining: 250_000, perRule: 100_000}
 	few := map[string]any{"list": []any{1, 2, 3}, "long": ""}
 	often := func() (n int) {
 		r, err := b.Compile(environment(t), `list.all(a, a > 0)`)
@@ -113,7 +113,7 @@ func TestBudget(t *testing.T) {
 	if first < 500 || second != first || third < 100 || third >= first {
 		t.Errorf("three rules were evaluated %d, %d and %d times, want two of the same and what is left", first, second, third)
 	}
-	if _, err := b.Compile(environment(t), "true"); b.left != 0 || !errors.Is(err, ErrCost) {
-		t.Errorf("%d left, and another rule: %v", b.left, err)
+	if _, err := b.Compile(environment(t), "true"); b.remaining != 0 || !errors.Is(err, ErrCost) {
+		t.Errorf("%d left, and another rule: %v", b.remaining, err)
 	}
 }

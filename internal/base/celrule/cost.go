@@ -16,17 +16,17 @@ import (
 type estimator struct{}
 
 const (
-	bytesPerStep = 16
-	callCost     = 2
-	partCost     = 4    // to visit one value in a list or a map
-	startRegexp  = 100  // to compile a pattern and start the match
-	repeated     = 1000 // maximum repetitions of a part of a pattern
+	bytesPerStep   = 16
+	callCost       = 2
+	partCost       = 4    // to visit one value in a list or a map
+	startRegexp    = 100  // to compile a pattern and start the match
+	maxRepetitions = 1000 // maximum repetitions of a part of a pattern
 )
 
 // CallCost returns the cost of a call that has returned.
 func (estimator) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
-	cost := callCost + textLength(result)/bytesPerStep
-	if long, ok := mayTakeLong(function); ok {
+	cost := callCost + valueLength(result)/bytesPerStep
+	if long, ok := expensiveCall(function); ok {
 		cost += long.cost(args[0], args[1])
 		return &cost
 	}
@@ -34,22 +34,22 @@ func (estimator) CallCost(function, _ string, args []ref.Val, result ref.Val) *u
 		args = args[1:]
 	}
 	for _, a := range args {
-		cost += textCost(a) / bytesPerStep
+		cost += byteLength(a) / bytesPerStep
 	}
 	return &cost
 }
 
 // patternCost returns the cost of matching a text against a pattern.
 func patternCost(v, pattern ref.Val) uint64 {
-	size := textCost(pattern)
+	size := byteLength(pattern)
 	if s, ok := pattern.(types.String); ok && strings.Contains(string(s), "{") {
-		size *= repeated
+		size *= maxRepetitions
 	}
-	return (startRegexp + textCost(v)) * size / bytesPerStep
+	return (startRegexp + byteLength(v)) * size / bytesPerStep
 }
 
-// textCost returns the length of a string in bytes, or 0 for any other value.
-func textCost(v ref.Val) uint64 {
+// byteLength returns the length of a string in bytes, or 0 for any other value.
+func byteLength(v ref.Val) uint64 {
 	switch v := v.(type) {
 	case types.String:
 		return uint64(len(v))
@@ -59,21 +59,21 @@ func textCost(v ref.Val) uint64 {
 	return 0
 }
 
-// textLength returns the length of a string or of a list.
-func textLength(v ref.Val) uint64 {
+// valueLength returns the length of a string or of a list.
+func valueLength(v ref.Val) uint64 {
 	if list, ok := v.(traits.Lister); ok {
 		if n, ok := list.Size().(types.Int); ok {
 			return uint64(max(n, 0))
 		}
 	}
-	return textCost(v)
+	return byteLength(v)
 }
 
 // valueCost returns the number of steps to visit all of v, or some number above limit if
 // they are more than limit. The limit is necessary because a list may contain the same list
 // any number of times.
 func valueCost(v ref.Val, limit uint64) uint64 {
-	sum := textCost(v) / bytesPerStep
+	sum := byteLength(v) / bytesPerStep
 	add := func(part ref.Val) {
 		if sum <= limit {
 			sum += partCost + valueCost(part, limit-sum)
@@ -81,7 +81,7 @@ func valueCost(v ref.Val, limit uint64) uint64 {
 	}
 	switch v := v.(type) {
 	case traits.Lister:
-		for i, n := uint64(0), textLength(v); i < n && sum <= limit; i++ {
+		for i, n := uint64(0), valueLength(v); i < n && sum <= limit; i++ {
 			add(v.Get(types.Int(i)))
 		}
 	case traits.Mapper:
@@ -94,35 +94,35 @@ func valueCost(v ref.Val, limit uint64) uint64 {
 	return sum
 }
 
-// bounded is an expensive call. It is not started if it costs more than the limit of one
+// boundedCall is an expensive call. It is not started if it costs more than the limit of one
 // evaluation: CEL counts the cost only after a call returns, and a call on nested lists may
 // take years.
-type bounded struct {
+type boundedCall struct {
 	interpreter.InterpretableCall
 	cost func(x, y ref.Val) uint64
 	call func(x, y ref.Val) ref.Val
 }
 
-// mayTakeLong returns the cost and the implementation of a function whose time may exceed
-// the length of its arguments, or false for any other function.
-func mayTakeLong(function string) (bounded, bool) {
+// expensiveCall returns the cost and the implementation of a function that may take more than
+// linear time in the size of its arguments, or false for any other function.
+func expensiveCall(function string) (boundedCall, bool) {
 	switch function {
 	case operators.Equals:
-		return bounded{cost: comparisonCost, call: types.Equal}, true
+		return boundedCall{cost: comparisonCost, call: types.Equal}, true
 	case operators.NotEquals:
-		return bounded{cost: comparisonCost, call: func(x, y ref.Val) ref.Val { return types.Bool(types.Equal(x, y) != types.True) }}, true
+		return boundedCall{cost: comparisonCost, call: func(x, y ref.Val) ref.Val { return types.Bool(types.Equal(x, y) != types.True) }}, true
 	case operators.In:
-		return bounded{cost: searchCost, call: listContains}, true
+		return boundedCall{cost: searchCost, call: listContains}, true
 	case overloads.Matches:
-		return bounded{cost: patternCost, call: matchesPattern}, true
+		return boundedCall{cost: patternCost, call: matchesPattern}, true
 	}
-	return bounded{}, false
+	return boundedCall{}, false
 }
 
 // withCostLimits replaces expensive calls by bounded ones.
 func withCostLimits(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	if call, ok := i.(interpreter.InterpretableCall); ok {
-		if long, ok := mayTakeLong(call.Function()); ok {
+		if long, ok := expensiveCall(call.Function()); ok {
 			long.InterpretableCall = call
 			return long, nil
 		}
@@ -130,9 +130,11 @@ func withCostLimits(i interpreter.InterpretableV2) (interpreter.InterpretableV2,
 	return i, nil
 }
 
-func comparisonCost(x, y ref.Val) uint64 { return min(valueCost(x, onceCost), valueCost(y, onceCost)) }
+func comparisonCost(x, y ref.Val) uint64 {
+	return min(valueCost(x, evaluationLimit), valueCost(y, evaluationLimit))
+}
 
-func searchCost(_, list ref.Val) uint64 { return valueCost(list, onceCost) }
+func searchCost(_, list ref.Val) uint64 { return valueCost(list, evaluationLimit) }
 
 func listContains(x, list ref.Val) ref.Val {
 	if all, ok := list.(traits.Container); ok {
@@ -149,10 +151,12 @@ func matchesPattern(x, pattern ref.Val) ref.Val {
 }
 
 // Eval evaluates the call.
-func (b bounded) Eval(vars interpreter.Activation) ref.Val { return b.Exec(interpreter.AsFrame(vars)) }
+func (b boundedCall) Eval(vars interpreter.Activation) ref.Val {
+	return b.Exec(interpreter.AsFrame(vars))
+}
 
 // Exec evaluates the call.
-func (b bounded) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+func (b boundedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	args := b.Args()
 	x, y := args[0].Exec(frame), args[1].Exec(frame)
 	for _, v := range []ref.Val{x, y} {
@@ -160,7 +164,7 @@ func (b bounded) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 			return v
 		}
 	}
-	if b.cost(x, y) > onceCost {
+	if b.cost(x, y) > evaluationLimit {
 		panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: ErrCost.Error()})
 	}
 	return b.call(x, y)

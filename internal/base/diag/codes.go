@@ -1,20 +1,20 @@
 package diag
 
-// Step is the step of a command after which the warnings of some kinds are complete.
+// Step is the part of a command that reports all warnings of a kind.
 type Step string
 
 // The steps. Unused waivers of warnings without a step cannot be detected.
 const (
 	Resolving Step = "resolve" // declarations, catalogs and lock
 	Rendering Step = "render"  // the tree of a lock
-	Otherwise Step = ""        // any other action of a command
+	OtherStep Step = ""        // any other action of a command
 )
 
 // Code is a kind of warning.
 type Code struct {
-	ID   string // "no-operatorgroup"; stable
-	Step Step
-	What string // meaning, for a table
+	ID      string // "no-operatorgroup"; stable
+	Step    Step
+	Meaning string // meaning, for a table
 }
 
 // Codes returns every kind of warning, by step, then by ID.
@@ -86,25 +86,25 @@ func Codes() []Code {
 		{"unknown-field-dropped", Rendering, "A CSV has an unknown field, which is dropped."},
 		{"webhook-name", Rendering, "Two webhooks of a bundle have the same name."},
 
-		{"annotation-name", Otherwise, "An annotation of a CSV is misspelled."},
-		{"bundle-unusable", Otherwise, "A bundle of a catalog can never be chosen."},
-		{"catalog-left-out", Otherwise, "A catalog is neither vendored nor reachable."},
-		{"examples", Otherwise, "The examples in a CSV are invalid, or not of its own APIs."},
-		{"missing-api", Otherwise, "Objects of an operator use an API that the cluster does not have: an error."},
-		{"missing-config", Otherwise, "Pods of an operator refer to a Secret or ConfigMap that nothing in the tree creates."},
-		{"missing-object", Otherwise, "Pods or claims of an operator refer to another object that the cluster does not have: an error."},
-		{"missing-olm", Otherwise, "An operator cannot run without OLM: an error."},
-		{"not-checked", Otherwise, "A comparison was skipped: a catalog, the network or a commit is unavailable."},
-		{"olm-stopped", Otherwise, "A plan for leaving OLM stopped OLM and did not restart it."},
-		{"pod-security", Otherwise, "A rendered Namespace rejects pods of an operator: an error."},
-		{"properties", Otherwise, "A CSV has an annotation that should be in metadata/properties.yaml."},
-		{"related-image", Otherwise, "A related image is not a valid reference."},
-		{"service-account-twice", Otherwise, "A bundle contains a ServiceAccount that is also generated from its CSV."},
-		{"shallow-clone", Otherwise, "The commit to compare with is missing in the clone: another one is used."},
-		{"still-applied", Otherwise, "A GitOps tool applies the Subscription of an operator that quayside renders, or a cluster has it."},
-		{"unknown-cluster", Otherwise, "An observed cluster is not in the environment."},
-		{"waiver-expired", Otherwise, "A waiver has expired. It cannot be waived itself."},
-		{"waiver-expiring", Otherwise, "A waiver expires within 14 days. It cannot be waived itself."},
-		{"waiver-unused", Otherwise, "A waiver matches no finding or warning. It cannot be waived itself."},
+		{"annotation-name", OtherStep, "An annotation of a CSV is misspelled."},
+		{"bundle-unusable", OtherStep, "A bundle of a catalog can never be chosen."},
+		{"catalog-left-out", OtherStep, "A catalog is neither vendored nor reachable."},
+		{"examples", OtherStep, "The examples in a CSV are invalid, or not of its own APIs."},
+		{"missing-api", OtherStep, "Objects of an operator use an API that the cluster does not have: an error."},
+		{"missing-config", OtherStep, "Pods of an operator refer to a Secret or ConfigMap that nothing in the tree creates."},
+		{"missing-object", OtherStep, "Pods or claims of an operator refer to another object that the cluster does not have: an error."},
+		{"missing-olm", OtherStep, "An operator cannot run without OLM: an error."},
+		{"not-checked", OtherStep, "A comparison was skipped: a catalog, the network or a commit is unavailable."},
+		{"olm-stopped", OtherStep, "A plan for leaving OLM stopped OLM and did not restart it."},
+		{"pod-security", OtherStep, "A rendered Namespace rejects pods of an operator: an error."},
+		{"properties", OtherStep, "A CSV has an annotation that should be in metadata/properties.yaml."},
+		{"related-image", OtherStep, "A related image is not a valid reference."},
+		{"service-account-twice", OtherStep, "A bundle contains a ServiceAccount that is also generated from its CSV."},
+		{"shallow-clone", OtherStep, "The commit to compare with is missing in the clone: another one is used."},
+		{"still-applied", OtherStep, "A GitOps tool applies the Subscription of an operator that quayside renders, or a cluster has it."},
+		{"unknown-cluster", OtherStep, "An observed cluster is not in the environment."},
+		{"waiver-expired", OtherStep, "A waiver has expired. It cannot be waived itself."},
+		{"waiver-expiring", OtherStep, "A waiver expires within 14 days. It cannot be waived itself."},
+		{"waiver-unused", OtherStep, "A waiver matches no finding or warning. It cannot be waived itself."},
 	}
 }

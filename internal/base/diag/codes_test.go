@@ -8,10 +8,10 @@ import (
 // TestCodes checks that codes are unique and sorted by step and ID.
 func TestCodes(t *testing.T) {
 	seen := map[string]bool{}
-	steps := []Step{Resolving, Rendering, Otherwise}
+	steps := []Step{Resolving, Rendering, OtherStep}
 	last := Code{Step: Resolving}
 	for _, c := range Codes() {
-		if seen[c.ID] || c.ID == "" || c.What == "" || !slices.Contains(steps, c.Step) {
+		if seen[c.ID] || c.ID == "" || c.Meaning == "" || !slices.Contains(steps, c.Step) {
 			t.Errorf("%+v", c)
 		}
 		seen[c.ID] = true

@@ -46,7 +46,7 @@ func (p Pos) String() string {
 	return b.String()
 }
 
-// MarshalText returns what String returns.
+// MarshalText returns the result of String.
 func (p Pos) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // Compare orders by file, line, column.
@@ -135,7 +135,7 @@ func (l *List) Add(pos Pos, err error) {
 	if err == nil {
 		return
 	}
-	if one, ok := err.(*Error); ok { //nolint:errorlint // an error that wraps a fault is added as one error
+	if one, ok := err.(*Error); ok { //nolint:errorlint // an error that wraps an *Error is added as one error
 		*l = append(*l, one)
 		return
 	}
@@ -202,12 +202,12 @@ func (w Warning) String() string {
 	return w.Pos.String() + ": " + w.Msg
 }
 
-// Line returns w in the format of compilers: "file: warning: message [code]".
+// Line returns w in the format of compilers, as [Fault.Line] does.
 func (w Warning) Line(label string) string {
 	return Fault{Position: w.Pos.String(), Code: w.Code, Message: w.Msg}.Line(label)
 }
 
-// Fault is an error or a warning as part of a document.
+// Fault is an error or a warning as part of an output document.
 type Fault struct {
 	Position string `json:"position,omitempty"`
 	Code     string `json:"code,omitempty"`
@@ -217,14 +217,15 @@ type Fault struct {
 
 // FaultOf returns the fault of err, with the position separate from the message.
 func FaultOf(err error) Fault {
-	one, ok := err.(*Error) //nolint:errorlint // an error that wraps a fault keeps its message
+	one, ok := err.(*Error) //nolint:errorlint // an error that wraps an *Error keeps its message
 	if !ok {
 		return Fault{Message: err.Error()}
 	}
 	return Fault{Position: one.Pos.String(), Message: (&Error{Msg: one.Msg, Err: one.Err}).Error(), Hint: sanitize.Line(one.Hint)}
 }
 
-// Line returns f in the format of compilers: "file: fault: message [code]".
+// Line returns f in the format of compilers, "position: message [code]", with label, such as
+// "warning: ", before the message.
 func (f Fault) Line(label string) string {
 	text := label + sanitize.Line(f.Message)
 	if f.Position != "" {

@@ -20,16 +20,16 @@ const (
 // Like returns the likeness of name to word. An empty word is unlike any name.
 func Like(word, name string) Likeness {
 	word, name = strings.ToLower(word), strings.ToLower(name)
-	asked, have := strings.FieldsFunc(word, isSeparator), strings.FieldsFunc(name, isSeparator)
-	joined := strings.Join(asked, "-")
-	switch whole := strings.Join(have, "-"); {
+	queryWords, nameWords := strings.FieldsFunc(word, isSeparator), strings.FieldsFunc(name, isSeparator)
+	joined := strings.Join(queryWords, "-")
+	switch whole := strings.Join(nameWords, "-"); {
 	case joined == "":
 		return Unlike
 	case joined == whole:
 		return Same
 	case strings.HasPrefix(whole, joined):
 		return Begins
-	case inOrder(asked, have):
+	case inOrder(queryWords, nameWords):
 		return Words
 	case strings.Contains(whole, joined):
 		return Part
@@ -40,12 +40,12 @@ func Like(word, name string) Likeness {
 
 func isSeparator(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
-// inOrder reports whether the words of asked are prefixes of words of have, in this order.
-func inOrder(asked, have []string) bool {
-	for _, h := range have {
-		if len(asked) > 0 && strings.HasPrefix(h, asked[0]) {
-			asked = asked[1:]
+// inOrder reports whether queryWords are prefixes of words in nameWords, in this order.
+func inOrder(queryWords, nameWords []string) bool {
+	for _, h := range nameWords {
+		if len(queryWords) > 0 && strings.HasPrefix(h, queryWords[0]) {
+			queryWords = queryWords[1:]
 		}
 	}
-	return len(asked) == 0
+	return len(queryWords) == 0
 }

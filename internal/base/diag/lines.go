@@ -9,7 +9,7 @@ type Lines struct {
 	Text []byte
 	Line int // number of the first line
 
-	first             int // start of the first line: before Text after a call of Drop
+	first             int // offset of the start of the first line; may be negative after Drop
 	at, start, breaks int // last offset, the start of its line, and line breaks before
 }
 
@@ -29,8 +29,8 @@ func (l *Lines) Pos(at int) Pos {
 	return Pos{File: l.File, Line: l.Line + l.breaks, Col: at - l.start + 1}
 }
 
-// Drop removes the first n bytes of Text and moves the rest to their place, for a text that
-// is read piece by piece. Offsets count from the new beginning.
+// Drop removes the first n bytes of Text and moves the rest to the front, for a text that is
+// read piece by piece. Later offsets count from the new beginning.
 func (l *Lines) Drop(n int) {
 	l.Line = l.Pos(n).Line
 	l.first = l.start - n

@@ -15,8 +15,8 @@ const minLike = 3
 
 // Nearest returns the names in among that are most similar to word, best first, at most three.
 // If a name differs only in case, only such names are returned. The order is: names that begin
-// with word, names that differ in few letters, names whose first words do, and names that
-// contain the words of word, see [Like]. The result is nil if no name is similar.
+// with word, names that differ in few letters, names whose first words differ in few letters,
+// and names that contain the words of word, see [Like]. The result is nil if no name is similar.
 func Nearest(word string, among []string) []string {
 	type scored struct {
 		name       string

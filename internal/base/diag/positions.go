@@ -19,9 +19,9 @@ func MapPositions(err error, move func(Pos) Pos) error {
 	}
 	out := make(List, len(list))
 	for i, e := range list {
-		there := *e
-		there.Pos = move(there.Pos)
-		out[i] = &there
+		moved := *e
+		moved.Pos = move(moved.Pos)
+		out[i] = &moved
 	}
 	return out
 }

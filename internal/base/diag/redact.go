@@ -2,8 +2,8 @@ package diag
 
 import "regexp"
 
-// Redact hides the user names and passwords of URLs in a text: either may be a token. All
-// output is redacted here.
+// Redact hides the user names and passwords of URLs in a text, because either may be a token.
+// All output passes through it.
 func Redact(s string) string {
 	return regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*:/{2,}|^//)[^/?#\s"'<>]*@`).ReplaceAllString(s, "${1}***@")
 }

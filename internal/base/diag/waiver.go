@@ -110,8 +110,8 @@ func daysLeft(expires, today string) int {
 	return int(last.Sub(now).Hours() / 24)
 }
 
-// Warnings returns a copy of ws with Waived set for warnings that a current waiver selects.
-func Warnings(ws []Warning, waivers []Waiver, today string) []Warning {
+// MarkWaived returns a copy of ws with Waived set for warnings that a current waiver selects.
+func MarkWaived(ws []Warning, waivers []Waiver, today string) []Warning {
 	out := slices.Clone(ws)
 	for i, w := range out {
 		out[i].Waived = w.Waived || slices.ContainsFunc(waivers, func(v Waiver) bool { return !v.Expired(today) && v.Selects(warningSubject(w)) })
@@ -129,7 +129,7 @@ func ReviewWarnings(step Step, ws []Warning, waivers []Waiver, today string) []W
 		if i < 0 {
 			continue
 		}
-		anyStep := step == Resolving && Codes()[i].Step == Otherwise
+		anyStep := step == Resolving && Codes()[i].Step == OtherStep
 		if anyStep || Codes()[i].Step == step {
 			own = append(own, v)
 			used = append(used, anyStep || slices.ContainsFunc(ws, func(w Warning) bool { return v.Selects(warningSubject(w)) }))

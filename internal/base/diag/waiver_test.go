@@ -72,11 +72,11 @@ func TestWarnings(t *testing.T) {
 		"error/no wildcard": {Waiver{Rule: "orphan", Object: "*/etcd", Expires: "2027-11-23"}, false},
 	} {
 		ws := []Warning{w}
-		got := Warnings(ws, []Waiver{c.waiver}, "2026-11-23")
+		got := MarkWaived(ws, []Waiver{c.waiver}, "2026-11-23")
 		if got[0].Waived != c.want || ws[0].Waived {
 			t.Errorf("%s: got %v, and the argument %v", name, got[0].Waived, ws[0].Waived)
 		}
-		if again := Warnings(got, nil, ""); again[0].Waived != c.want {
+		if again := MarkWaived(got, nil, ""); again[0].Waived != c.want {
 			t.Errorf("%s: a waived warning is no longer waived", name)
 		}
 		if named := len(ReviewWarnings(Resolving, ws, []Waiver{c.waiver}, "2026-11-23")) > 0; named == c.want {

@@ -114,13 +114,13 @@ func (d Dir) String() string { return d.name }
 
 // Sub returns a directory by its name.
 func (d Dir) Sub(name string) (Dir, error) {
-	full, err := d.full(name)
-	return Dir{d.root, full, d.shown(name)}, err
+	full, err := d.resolveName(name)
+	return Dir{d.root, full, d.displayPath(name)}, err
 }
 
-// Find returns the path in the root of a name, which may be absolute. It returns false for a
+// PathInRoot returns the path in the root of a name, which may be absolute. It returns false for a
 // name outside of the root.
-func (d Dir) Find(name string) (full string, inside bool) {
+func (d Dir) PathInRoot(name string) (full string, inside bool) {
 	name = filepath.FromSlash(name)
 	if filepath.IsAbs(name) {
 		rel, err := filepath.Rel(d.root.dir, name)
@@ -130,16 +130,16 @@ func (d Dir) Find(name string) (full string, inside bool) {
 	return full, fs.ValidPath(full)
 }
 
-func (d Dir) full(name string) (string, error) {
-	full, inside := d.Find(name)
+func (d Dir) resolveName(name string) (string, error) {
+	full, inside := d.PathInRoot(name)
 	if !inside {
 		return full, fmt.Errorf("%s is outside of the %s", name, d.root.kind)
 	}
 	return full, nil
 }
 
-// shown returns the path of a name for messages.
-func (d Dir) shown(name string) string {
+// displayPath returns the path of a name for messages.
+func (d Dir) displayPath(name string) string {
 	if name = filepath.FromSlash(name); filepath.IsAbs(name) {
 		return name
 	}
@@ -152,19 +152,19 @@ func (d Dir) FS() fs.FS { return dirFS(d) }
 // Lookup finds a file or a directory. For a directory it returns its files, for a file those of
 // its directory and the base name.
 func (d Dir) Lookup(name string) (files fs.FS, base string, err error) {
-	full, err := d.full(name)
+	full, err := d.resolveName(name)
 	if err != nil {
 		return nil, "", err
 	}
 	top := d.Root()
 	info, err := fs.Stat(top.FS(), full)
 	if err != nil {
-		return nil, "", &fs.PathError{Op: "stat", Path: d.shown(name), Err: causeOf(err)}
+		return nil, "", &fs.PathError{Op: "stat", Path: d.displayPath(name), Err: causeOf(err)}
 	}
 	if !info.IsDir() {
 		full, base = path.Dir(full), path.Base(full)
 	}
-	return Dir{d.root, full, d.shown(name)}.FS(), base, nil
+	return Dir{d.root, full, d.displayPath(name)}.FS(), base, nil
 }
 
 // LookupIn returns a function like [Dir.Lookup] for paths named by the user, relative to dir.
@@ -194,12 +194,12 @@ func (d Dir) Open(perm fs.FileMode) (*os.Root, error) {
 			return dir, nil
 		}
 	}
-	return nil, d.root.explain("open", d.name, d.in, err)
+	return nil, d.root.wrapError("open", d.name, d.in, err)
 }
 
 // CheckLinks returns an error if a symbolic link on the path of a name leads out of the root.
 func (d Dir) CheckLinks(name string) error {
-	full, err := d.full(name)
+	full, err := d.resolveName(name)
 	if err == nil {
 		_, err = d.root.resolveLinks(full)
 	}
@@ -208,7 +208,7 @@ func (d Dir) CheckLinks(name string) error {
 
 // Remove removes a file.
 func (d Dir) Remove(name string) error {
-	full, err := d.full(name)
+	full, err := d.resolveName(name)
 	if err != nil {
 		return err
 	}
@@ -216,12 +216,12 @@ func (d Dir) Remove(name string) error {
 	if err == nil {
 		err = top.Remove(full)
 	}
-	return d.root.explain("remove", d.shown(name), full, err)
+	return d.root.wrapError("remove", d.displayPath(name), full, err)
 }
 
-// explain adds the shown path to an error. If a symbolic link on the path leads out of the root,
+// wrapError adds the display path to an error. If a symbolic link on the path leads out of the root,
 // the result reports the link as the cause.
-func (r *root) explain(op, shown, full string, err error) error {
+func (r *root) wrapError(op, shown, full string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -298,8 +298,8 @@ func ResolveLinks(name string, readLink func(string) (string, error), kind strin
 // dirFS is the files of a directory.
 type dirFS Dir
 
-// at returns the root and the path in it of a name.
-func (d dirFS) at(op, name string) (*os.Root, string, error) {
+// resolveName returns the root and the path of a name in it.
+func (d dirFS) resolveName(op, name string) (*os.Root, string, error) {
 	if !fs.ValidPath(name) {
 		return nil, "", &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
 	}
@@ -312,59 +312,59 @@ func (d dirFS) at(op, name string) (*os.Root, string, error) {
 
 // Open opens a file or a directory.
 func (d dirFS) Open(name string) (fs.File, error) {
-	top, full, err := d.at("open", name)
+	top, full, err := d.resolveName("open", name)
 	if err != nil {
 		return nil, err
 	}
 	f, err := top.Open(full)
 	if err != nil {
-		return nil, d.root.explain("open", name, full, err)
+		return nil, d.root.wrapError("open", name, full, err)
 	}
 	return f, nil
 }
 
 // Stat returns the file info of a file or of the target of a link.
 func (d dirFS) Stat(name string) (fs.FileInfo, error) {
-	top, full, err := d.at("stat", name)
+	top, full, err := d.resolveName("stat", name)
 	if err != nil {
 		return nil, err
 	}
 	info, err := top.Stat(full)
-	return info, d.root.explain("stat", name, full, err)
+	return info, d.root.wrapError("stat", name, full, err)
 }
 
 // Lstat returns the file info of a file or a link.
 func (d dirFS) Lstat(name string) (fs.FileInfo, error) {
-	top, full, err := d.at("lstat", name)
+	top, full, err := d.resolveName("lstat", name)
 	if err != nil {
 		return nil, err
 	}
 	info, err := top.Lstat(full)
-	return info, d.root.explain("lstat", name, full, err)
+	return info, d.root.wrapError("lstat", name, full, err)
 }
 
 // ReadLink returns the target of a link.
 func (d dirFS) ReadLink(name string) (string, error) {
-	top, full, err := d.at("readlink", name)
+	top, full, err := d.resolveName("readlink", name)
 	if err != nil {
 		return "", err
 	}
 	to, err := top.Readlink(full)
-	return to, d.root.explain("readlink", name, full, err)
+	return to, d.root.wrapError("readlink", name, full, err)
 }
 
 // ReadFile reads a file.
 func (d dirFS) ReadFile(name string) ([]byte, error) {
-	top, full, err := d.at("open", name)
+	top, full, err := d.resolveName("open", name)
 	if err != nil {
 		return nil, err
 	}
 	data, err := top.ReadFile(full)
-	return data, d.root.explain("open", name, full, err)
+	return data, d.root.wrapError("open", name, full, err)
 }
 
 // Sub returns the files of a directory.
 func (d dirFS) Sub(name string) (fs.FS, error) {
-	_, full, err := d.at("sub", name)
+	_, full, err := d.resolveName("sub", name)
 	return dirFS{d.root, full, path.Join(d.name, name)}, err
 }

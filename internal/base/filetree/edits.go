@@ -58,11 +58,11 @@ func (e *Edits) addGaps(base *Tree) {
 	}
 }
 
-// Apart reports whether Git can merge the two edited trees, with their indices, without a
+// MergesCleanly reports whether Git can merge the two edited trees, with their indices, without a
 // conflict. Both edits start from the same tree. No file may have different edits in e and o,
 // and no gap different additions or removals. A file removed in both is also a conflict: Git may
 // treat it as renamed in one of them.
-func (e *Edits) Apart(o *Edits) bool {
+func (e *Edits) MergesCleanly(o *Edits) bool {
 	for name, data := range e.files {
 		if other, both := o.files[name]; both && (data == nil || !sameFile(data, other)) {
 			return false
@@ -76,8 +76,8 @@ func (e *Edits) Apart(o *Edits) bool {
 	return true
 }
 
-// Are reports whether e equals the union of several other edits.
-func (e *Edits) Are(several ...*Edits) bool {
+// EqualsUnion reports whether e equals the union of several other edits.
+func (e *Edits) EqualsUnion(several ...*Edits) bool {
 	all := map[string][]byte{}
 	for _, o := range several {
 		maps.Copy(all, o.files)
@@ -88,10 +88,11 @@ func (e *Edits) Are(several ...*Edits) bool {
 // sameFile reports whether two edits of a file are equal; nil is a removal.
 func sameFile(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 
-// Apply returns the files that quayside wrote to have, without indices, with the edits. It returns
-// an error if an edited file differs between have and base, the tree that the edits start from.
+// Apply applies the edits to have and returns the files written by quayside, without indices. It
+// returns an error if an edited file differs between have and base, the tree that the edits start
+// from.
 func (e *Edits) Apply(base, have *Tree) (*Tree, error) {
-	own, err := have.own()
+	own, err := have.indexEntries()
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func TestEdits(t *testing.T) {
 		"emptied in both":         {map[string]string{"e/a": ""}, map[string]string{"e/a": ""}, true},
 	} {
 		a, b := EditsOf(base, with(c.a)), EditsOf(base, with(c.b))
-		if got := []bool{a.Apart(b), b.Apart(a)}; got[0] != c.apart || got[1] != c.apart {
+		if got := []bool{a.MergesCleanly(b), b.MergesCleanly(a)}; got[0] != c.apart || got[1] != c.apart {
 			t.Errorf("%s: got %v, want %v", name, got, c.apart)
 		}
 		both := map[string]string{}
@@ -51,10 +51,10 @@ func TestEdits(t *testing.T) {
 			}
 		}
 		merged := EditsOf(base, with(both))
-		if c.apart && !merged.Are(a, b) {
+		if c.apart && !merged.EqualsUnion(a, b) {
 			t.Errorf("%s: merged, they are something else", name)
 		}
-		if both["e/b"] = "1"; EditsOf(base, with(both)).Are(a, b) {
+		if both["e/b"] = "1"; EditsOf(base, with(both)).EqualsUnion(a, b) {
 			t.Errorf("%s: a file more is no difference", name)
 		}
 	}

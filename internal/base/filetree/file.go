@@ -15,7 +15,7 @@ import (
 // one, and its owner and group if permitted. After an error the old file is unchanged. Missing
 // directories on the way are created.
 func (d Dir) WriteFile(name string, data []byte) (written bool, err error) {
-	full, err := d.full(name)
+	full, err := d.resolveName(name)
 	if err != nil {
 		return false, err
 	}
@@ -28,7 +28,7 @@ func (d Dir) WriteFile(name string, data []byte) (written bool, err error) {
 		written, err = replaceFile(top, real, data)
 	}
 	if err != nil {
-		return false, fmt.Errorf("writing %s: %w", d.shown(name), causeOf(err))
+		return false, fmt.Errorf("writing %s: %w", d.displayPath(name), causeOf(err))
 	}
 	return written, nil
 }

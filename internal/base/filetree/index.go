@@ -28,8 +28,8 @@ const (
 
 // entry is the entry of a file in an index.
 type entry struct {
-	digest string // "" if unknown
-	users  bool   // written by an earlier version: becomes the user's file if it is edited
+	digest     string // "" if unknown
+	handedOver bool   // handed over by an earlier version: the user's file once it is edited
 }
 
 // edited reports whether data differs from the content recorded by Write.
@@ -71,8 +71,8 @@ func sum(data []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// own returns the entries of the tree's indices.
-func (t *Tree) own() (index, error) {
+// indexEntries returns the entries of the tree's indices.
+func (t *Tree) indexEntries() (index, error) {
 	return readIndexes(maps.Keys(t.files), func(name string) ([]byte, error) { return t.files[name], nil })
 }
 
@@ -138,8 +138,8 @@ func parseIndex(file string, data []byte) (list index, root bool, err error) {
 		if !fs.ValidPath(name) || name == "." || isIndex(name) {
 			return nil, root, fmt.Errorf("%s:%d: %q is not a valid path", file, i+1, name)
 		}
-		e.users = e.digest != "" && old
-		if before, twice := list[name]; !e.users && (conflict || twice && before != e) {
+		e.handedOver = e.digest != "" && old
+		if before, twice := list[name]; !e.handedOver && (conflict || twice && before != e) {
 			e.digest = ""
 		}
 		list[name] = e
@@ -151,11 +151,11 @@ func parseIndex(file string, data []byte) (list index, root bool, err error) {
 type state int
 
 const (
-	users   state = iota // the user's, kept
-	claimed              // the user's, but the wanted tree has the same path
-	edited               // the program's, edited since
-	stale                // the program's, to be replaced or removed
-	same                 // the program's, equal to the wanted file
+	userOwned state = iota // the user's, kept
+	claimed                // the user's, but the wanted tree has the same path
+	edited                 // the program's, edited since
+	stale                  // the program's, to be replaced or removed
+	same                   // the program's, equal to the wanted file
 )
 
 // stateOf returns the state of a file with content data. data may be nil for a file that
@@ -164,8 +164,8 @@ func (x index) stateOf(name string, data []byte, want *Tree) state {
 	e, listed := x[name]
 	wanted, keeps := want.files[name]
 	switch {
-	case !listed && !keeps, e.users && !keeps && e.edited(data):
-		return users
+	case !listed && !keeps, e.handedOver && !keeps && e.edited(data):
+		return userOwned
 	case keeps && bytes.Equal(data, wanted):
 		return same
 	case !listed:
@@ -208,9 +208,9 @@ type FileChange struct {
 // Diff returns the changes by Write from have to want, sorted by path. It ignores the
 // user's files: those of have that are neither in its indices nor in want. The result
 // includes an index only if no other file of its directory changes. If have has no index,
-// it is no result of Write, and Diff compares all files in both directions.
+// Write did not write it, and Diff compares all files in both directions.
 func Diff(have, want *Tree) []FileChange {
-	own, err := have.own()
+	own, err := have.indexEntries()
 	written := err != nil || len(own) > 0
 	if written {
 		want = want.withIndexes()
@@ -224,9 +224,9 @@ func Diff(have, want *Tree) []FileChange {
 	for name, data := range have.files {
 		_, wanted := want.files[name]
 		switch state := own.stateOf(name, data, want); {
-		case wanted && state != same && state != users:
+		case wanted && state != same && state != userOwned:
 			changes[name] = Modified
-		case !wanted && (!written || state != users):
+		case !wanted && (!written || state != userOwned):
 			changes[name] = Extra
 		}
 	}

@@ -129,7 +129,7 @@ func TestRandom(t *testing.T) {
 			if changes := Diff(have, want); len(changes) > 0 {
 				t.Fatalf("written, but differs: %v", changes)
 			}
-			if d := cmp.Diff(slices.Sorted(maps.Keys(foreign)), Foreign(have, want)); d != "" {
+			if d := cmp.Diff(slices.Sorted(maps.Keys(foreign)), UserFiles(have, want)); d != "" {
 				t.Fatalf("foreign: %s", d)
 			}
 		}

@@ -6,10 +6,10 @@ import (
 	"io/fs"
 )
 
-// Replaceable returns an error if a directory must not be replaced: it is not empty and does
-// not contain the regular file mark. The error uses what as the expected kind of directory,
-// for example "an OCI layout". A missing directory is replaceable.
-func Replaceable(dir fs.FS, mark, what string) error {
+// CheckReplaceable returns an error if a directory must not be replaced: it is not empty and does
+// not contain the regular file mark. kind is the expected kind of directory, for the message:
+// "an OCI layout". A missing directory is replaceable.
+func CheckReplaceable(dir fs.FS, mark, kind string) error {
 	entries, err := fs.ReadDir(dir, ".")
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil
@@ -18,7 +18,7 @@ func Replaceable(dir fs.FS, mark, what string) error {
 		return err
 	}
 	if info, err := fs.Lstat(dir, mark); err != nil || !info.Mode().IsRegular() {
-		return fmt.Errorf("the directory is not empty and not %s", what)
+		return fmt.Errorf("the directory is not empty and not %s", kind)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestReplaceable(t *testing.T) {
+func TestCheckReplaceable(t *testing.T) {
 	for name, c := range map[string]struct {
 		make func(dir string) error
 		want string // "": replaceable
@@ -24,7 +24,7 @@ func TestReplaceable(t *testing.T) {
 			if err := c.make(dir); err != nil {
 				t.Fatal(err)
 			}
-			err := Replaceable(os.DirFS(dir), "SUMS", "a release")
+			err := CheckReplaceable(os.DirFS(dir), "SUMS", "a release")
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}

@@ -9,7 +9,7 @@ import (
 // indices, and the user's files. It does not modify its arguments. Like Write, it rejects
 // user files at wanted paths, and edited files with an [*EditedError].
 func SimulateWrite(have, want *Tree) (*Tree, error) {
-	own, err := have.own()
+	own, err := have.indexEntries()
 	if err != nil {
 		return nil, err
 	}
@@ -18,7 +18,7 @@ func SimulateWrite(have, want *Tree) (*Tree, error) {
 	var edits []string
 	for name, data := range have.All() {
 		switch own.stateOf(name, data, want) {
-		case users:
+		case userOwned:
 			out.files[name] = data
 		case claimed:
 			return nil, fmt.Errorf("%s was not written by quayside: move it away or delete it", name)

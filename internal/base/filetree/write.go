@@ -64,18 +64,18 @@ func (e *EditedError) Error() string {
 
 // plan is the plan of one Write.
 type plan struct {
-	dir    string // for messages
-	root   *os.Root
-	self   *os.File // the directory itself
-	want   *Tree    // with its indices
-	force  bool
-	disk   map[string]fs.FileMode // path → type and permissions
-	users  []string               // the user's files
-	same   map[string]bool        // own files with the wanted content
-	remove []string               // own files that are not wanted, sorted, indices last
-	left   []string               // temporary files of an interrupted Write
-	lists  map[string][]byte      // indices on disk that need an update
-	done   bool                   // nothing to do
+	dir       string // for messages
+	root      *os.Root
+	self      *os.File // the directory itself
+	want      *Tree    // with its indices
+	force     bool
+	disk      map[string]fs.FileMode // path → type and permissions
+	users     []string               // the user's files
+	same      map[string]bool        // own files with the wanted content
+	remove    []string               // own files that are not wanted, sorted, indices last
+	leftovers []string               // temporary files of an interrupted Write
+	lists     map[string][]byte      // indices on disk that need an update
+	done      bool                   // nothing to do
 }
 
 // newPlan opens and locks a directory, and compares it with the wanted files. The caller
@@ -124,23 +124,23 @@ func (p *plan) compare() error {
 	if err := p.scan(); err != nil {
 		return fmt.Errorf("reading %s: %w", p.dir, err)
 	}
-	own, err := p.own()
+	own, err := p.indexEntries()
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", p.dir, err)
 	}
-	edits, err := p.sort(own)
+	edits, err := p.classify(own)
 	if err != nil {
 		return err
 	}
-	if err := p.conflicts(own); err != nil {
+	if err := p.checkConflicts(own); err != nil {
 		return err
 	}
 	if len(edits) > 0 && !p.force {
 		slices.Sort(edits)
 		return &EditedError{edits}
 	}
-	p.done = len(p.remove)+len(p.left) == 0 && len(p.same) == p.want.Len()
-	return p.writable()
+	p.done = len(p.remove)+len(p.leftovers) == 0 && len(p.same) == p.want.Len()
+	return p.checkWritable()
 }
 
 // scan lists the files and directories on disk.
@@ -167,8 +167,8 @@ func (p *plan) read(name string) ([]byte, error) {
 	return p.root.ReadFile(name)
 }
 
-// own returns the entries of the indices on disk.
-func (p *plan) own() (index, error) {
+// indexEntries returns the entries of the indices on disk.
+func (p *plan) indexEntries() (index, error) {
 	return readIndexes(func(yield func(string) bool) {
 		for name, mode := range p.disk {
 			if mode.IsRegular() && !yield(name) {
@@ -178,9 +178,9 @@ func (p *plan) own() (index, error) {
 	}, p.read)
 }
 
-// sort separates the user's files from the program's own files, and returns the own files
+// classify separates the user's files from the program's own files, and returns the own files
 // that were edited.
-func (p *plan) sort(own index) (edits []string, err error) {
+func (p *plan) classify(own index) (edits []string, err error) {
 	dirs := map[string]bool{".": true} // directories of own files, present or wanted
 	for _, name := range slices.AppendSeq(slices.Collect(maps.Keys(own)), p.want.Names()) {
 		for dir := path.Dir(name); !dirs[dir]; dir = path.Dir(dir) {
@@ -192,7 +192,7 @@ func (p *plan) sort(own index) (edits []string, err error) {
 			continue
 		}
 		if isTemporary(name) && mode.IsRegular() && dirs[path.Dir(name)] {
-			p.left = append(p.left, name)
+			p.leftovers = append(p.leftovers, name)
 			continue
 		}
 		_, listed := own[name]
@@ -205,7 +205,7 @@ func (p *plan) sort(own index) (edits []string, err error) {
 		}
 		state := own.stateOf(name, data, p.want)
 		switch state {
-		case users:
+		case userOwned:
 			p.users = append(p.users, name)
 		case same:
 			p.same[name] = true
@@ -216,7 +216,7 @@ func (p *plan) sort(own index) (edits []string, err error) {
 		if listed && wanted && isIndex(name) {
 			p.lists[name] = data
 		}
-		if !wanted && state != users {
+		if !wanted && state != userOwned {
 			p.remove = append(p.remove, name)
 		}
 	}
@@ -224,9 +224,9 @@ func (p *plan) sort(own index) (edits []string, err error) {
 	return edits, nil
 }
 
-// conflicts returns an error for each of the user's files or directories in the place of
+// checkConflicts returns an error for each of the user's files or directories in the place of
 // a wanted file or directory.
-func (p *plan) conflicts(own index) error {
+func (p *plan) checkConflicts(own index) error {
 	var errs []error
 	blocked := map[string]bool{}
 	at := func(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
@@ -254,13 +254,13 @@ func (p *plan) hasUserFiles(dir string) bool {
 	return slices.ContainsFunc(p.users, func(name string) bool { return strings.HasPrefix(name, dir+"/") })
 }
 
-// writable returns an error if a directory with changes is read-only, even if the process
+// checkWritable returns an error if a directory with changes is read-only, even if the process
 // could write to it.
-func (p *plan) writable() error {
+func (p *plan) checkWritable() error {
 	changed := slices.DeleteFunc(slices.Collect(p.want.Names()), func(name string) bool { return p.same[name] })
 	for _, name := range append(changed, p.remove...) {
 		if mode, there := p.disk[path.Dir(name)]; there && mode.IsDir() && mode.Perm()&0o200 == 0 {
-			return p.named(name, fs.ErrPermission)
+			return p.wrapError(name, fs.ErrPermission)
 		}
 	}
 	return nil
@@ -280,7 +280,7 @@ func (p *plan) run() error {
 			for _, name := range temporaries {
 				_ = p.root.Remove(name) // the next run removes any leftover
 			}
-			return p.named(s.name, err)
+			return p.wrapError(s.name, err)
 		}
 	}
 	return nil
@@ -292,19 +292,19 @@ func (p *plan) run() error {
 // the old and the new files.
 func (p *plan) steps() (steps []step, temporaries []string) {
 	add := func(name string, do func(root *os.Root) error) { steps = append(steps, step{name, do}) }
-	var placed []step
-	made := map[string]bool{".": true} // directories
+	var placements []step
+	created := map[string]bool{".": true} // directories
 	write := func(name string, data []byte) {
-		temporary := path.Join(p.existing(path.Dir(name)), fmt.Sprintf("%s.%d", Index, len(temporaries)))
+		temporary := path.Join(p.nearestExisting(path.Dir(name)), fmt.Sprintf("%s.%d", Index, len(temporaries)))
 		temporaries = append(temporaries, temporary)
 		add(name, func(root *os.Root) error { return p.write(root, temporary, name, data) })
-		if dir := path.Dir(name); !made[dir] && !p.disk[dir].IsDir() {
-			made[dir] = true
-			placed = append(placed, step{name, func(root *os.Root) error { return root.MkdirAll(dir, 0o755) }})
+		if dir := path.Dir(name); !created[dir] && !p.disk[dir].IsDir() {
+			created[dir] = true
+			placements = append(placements, step{name, func(root *os.Root) error { return root.MkdirAll(dir, 0o755) }})
 		}
-		placed = append(placed, step{name, func(root *os.Root) error { return root.Rename(temporary, name) }})
+		placements = append(placements, step{name, func(root *os.Root) error { return root.Rename(temporary, name) }})
 	}
-	for _, name := range p.left {
+	for _, name := range p.leftovers {
 		add(name, func(root *os.Root) error { return ignoreMissing(root.Remove(name)) })
 	}
 	names := slices.DeleteFunc(slices.Collect(p.want.Names()), func(name string) bool { return p.same[name] })
@@ -323,17 +323,17 @@ func (p *plan) steps() (steps []step, temporaries []string) {
 	}
 	flush := func(*os.Root) error { return syncTree(p.self) }
 	add(".", flush)
-	blocking := p.inTheWay(names)
+	blocking := p.blockingPaths(names)
 	for _, name := range blocking {
 		add(name, func(root *os.Root) error { return ignoreMissing(root.Remove(name)) })
 	}
-	steps = append(steps, placed[:len(placed)-len(last)]...)
+	steps = append(steps, placements[:len(placements)-len(last)]...)
 	for _, name := range p.remove {
 		if !slices.Contains(blocking, name) {
 			add(name, func(root *os.Root) error { return removeFile(root, name) })
 		}
 	}
-	steps = append(steps, placed[len(placed)-len(last):]...)
+	steps = append(steps, placements[len(placements)-len(last):]...)
 	add(".", flush)
 	return steps, temporaries
 }
@@ -356,8 +356,8 @@ func compareIndicesLast(a, b string) int {
 // isTemporary reports whether name is a temporary file of Write.
 func isTemporary(name string) bool { return strings.HasPrefix(path.Base(name), Index+".") }
 
-// existing returns dir or its nearest parent that exists on disk.
-func (p *plan) existing(dir string) string {
+// nearestExisting returns dir or its nearest parent that exists on disk.
+func (p *plan) nearestExisting(dir string) string {
 	for dir != "." && !p.disk[dir].IsDir() {
 		dir = path.Dir(dir)
 	}
@@ -382,10 +382,10 @@ func (p *plan) write(root *os.Root, temporary, name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// inTheWay returns files in the place of wanted directories, and directories in the place
+// blockingPaths returns files in the place of wanted directories, and directories in the place
 // of wanted files, with their content. The order is files, indices, directories, with
 // subdirectories before their parents.
-func (p *plan) inTheWay(names []string) []string {
+func (p *plan) blockingPaths(names []string) []string {
 	found := map[string]bool{}
 	for _, name := range names {
 		if p.disk[name].IsDir() {
@@ -401,7 +401,7 @@ func (p *plan) inTheWay(names []string) []string {
 			}
 		}
 	}
-	for _, name := range p.left {
+	for _, name := range p.leftovers {
 		delete(found, name)
 	}
 	out := slices.Sorted(maps.Keys(found))
@@ -434,7 +434,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// named adds the path of the unwritten file to err.
-func (p *plan) named(name string, err error) error {
+// wrapError adds the path of the unwritten file to err.
+func (p *plan) wrapError(name string, err error) error {
 	return fmt.Errorf("writing %s: %w", filepath.Join(p.dir, filepath.FromSlash(name)), causeOf(err))
 }

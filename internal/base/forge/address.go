@@ -18,9 +18,9 @@ type Address struct {
 }
 
 // Locate returns the address of the repository behind a Git remote. kind is one of
-// [Kinds]; if it is empty, it follows from the host name of a public server or from the
-// variables of a CI job, which getenv returns. A remote that is not a server address means
-// the repository of the job.
+// [Kinds]; if it is empty, Locate derives it from the host name of a public server or from the
+// variables of a CI job, which getenv returns. For a remote that is not a server address, it
+// returns the repository of the job.
 func Locate(kind, repository string, getenv func(string) string) (Address, error) {
 	at, known := remote.Parse(repository)
 	for _, k := range forgeKinds() {
@@ -42,14 +42,14 @@ func Locate(kind, repository string, getenv func(string) string) (Address, error
 		return Address{}, fmt.Errorf("%s is not a server address: --pull-request needs a GitHub, GitLab or Gitea remote", diag.Redact(repository))
 	}
 	for _, k := range forgeKinds() {
-		if kind != k.name && (kind != "" || at.Public() != remote.Forge(k.name)) {
+		if kind != k.name && (kind != "" || at.PublicForge() != remote.Forge(k.name)) {
 			continue
 		}
 		if !strings.Contains(at.Project, "/") {
 			return Address{}, fmt.Errorf("%s contains no repository", diag.Redact(repository))
 		}
 		api := at.Server().JoinPath(k.api).String()
-		if k.publicAPI != "" && at.Public() == remote.Forge(k.name) {
+		if k.publicAPI != "" && at.PublicForge() == remote.Forge(k.name) {
 			api = k.publicAPI
 		}
 		return Address{k.name, api, at.Project}, nil

@@ -50,7 +50,7 @@ func decorateHub(ctx context.Context, c *Client, number int64, p Pull) error {
 	return c.do(ctx, http.MethodPost, fmt.Sprintf("%s/pulls/%d/requested_reviewers", top, number), body, nil)
 }
 
-// decorateGitLab sets labels and reviewers on GitLab, which wants the numbers of users.
+// decorateGitLab sets labels and reviewers on GitLab, which identifies users by number.
 func decorateGitLab(ctx context.Context, c *Client, number int64, p Pull) error {
 	body := map[string]any{}
 	if len(p.Labels) > 0 {
@@ -65,7 +65,7 @@ func decorateGitLab(ctx context.Context, c *Client, number int64, p Pull) error 
 			return err
 		}
 		if len(found) != 1 {
-			return fmt.Errorf("no user %q to review", name)
+			return fmt.Errorf("no user %q to request a review from", name)
 		}
 		ids = append(ids, found[0].ID)
 	}
@@ -132,7 +132,7 @@ func (c *Client) mutate(ctx context.Context, query string, variables map[string]
 }
 
 // mergeGitLab requires a pipeline of the commit that did not fail, because GitLab merges at once
-// without one. Versions before 17.11 have the older name of auto_merge.
+// without one. merge_when_pipeline_succeeds is the name of auto_merge before version 17.11.
 func mergeGitLab(ctx context.Context, c *Client, p pull, commit string) error {
 	var got struct {
 		Pipeline *struct {
@@ -179,7 +179,7 @@ func cancelGitea(ctx context.Context, c *Client, p pull) error {
 	err := c.do(ctx, http.MethodDelete, c.kind.pull(c.at.Project, p.number())+"/merge", nil, nil)
 	var refused *statusError
 	if errors.As(err, &refused) && refused.code == http.StatusNotFound {
-		return nil // it was off
+		return nil // already off
 	}
 	return err
 }

@@ -46,7 +46,7 @@ type Pull struct {
 // Automerge is the condition for the automatic merge of a pull request.
 type Automerge struct {
 	Allowed bool          // whether the content allows it
-	After   time.Duration // minimum time since a pull request has its title
+	After   time.Duration // minimum time since the current title was set
 	Now     time.Time
 	Commit  string // the commit to merge
 }
@@ -58,7 +58,7 @@ type RequestResult struct {
 	Outcome Outcome `json:"outcome" form:"enum=opened|updated|unchanged"` // "" if there is no comment and none is wanted
 
 	Automerge bool   `json:"automerge,omitempty" doc:"whether the forge merges it when its requirements are met"`
-	Refusal   string `json:"automergeRefused,omitempty" doc:"reason why the forge does not"`
+	Refusal   string `json:"automergeRefused,omitempty" doc:"reason why the forge refused the automatic merge"`
 	NotSet    string `json:"notSet,omitempty" doc:"reason why the labels or reviewers of a new pull request were not set"`
 }
 
@@ -98,7 +98,8 @@ func (c *Client) Propose(ctx context.Context, p Pull) (RequestResult, error) {
 	return result, nil
 }
 
-// proposedMark begins the last line of a text, which has the time since the title is proposed.
+// proposedMark begins the last line of the body of a pull request, which contains the time when the
+// current title was set.
 const proposedMark = "<!-- quayside:proposed "
 
 func (c *Client) propose(ctx context.Context, p Pull) (RequestResult, error) {
@@ -132,7 +133,7 @@ func (c *Client) update(ctx context.Context, p Pull, have pull) (RequestResult, 
 	result := RequestResult{Number: have.number(), URL: have.url(), Outcome: Unchanged}
 	mark, title := c.kind.splitTitle(have.Title)
 	if title == p.Title {
-		p.Body = keepProposed(p.Body, have.body())
+		p.Body = keepProposedLine(p.Body, have.body())
 	}
 	if title != p.Title || !isSameText(have.body(), p.Body) {
 		result.Outcome = Updated
@@ -145,8 +146,8 @@ func (c *Client) update(ctx context.Context, p Pull, have pull) (RequestResult, 
 	return result, c.automerge(ctx, p, have, &result)
 }
 
-// keepProposed returns body with the time of have, if both have one.
-func keepProposed(body, have string) string {
+// keepProposedLine returns body with the line of proposedMark from have, if both have one.
+func keepProposedLine(body, have string) string {
 	i, j := strings.LastIndex(body, proposedMark), strings.LastIndex(have, proposedMark)
 	if i < 0 || j < 0 {
 		return body
@@ -155,7 +156,7 @@ func keepProposed(body, have string) string {
 	return body[:i] + strings.TrimRight(line, "\r") + "\n"
 }
 
-// automerge switches the automatic merge on if a pull request is old enough. A refusal by the forge is
+// automerge enables the automatic merge if a pull request is old enough. A refusal by the forge is
 // part of the result.
 func (c *Client) automerge(ctx context.Context, p Pull, have pull, result *RequestResult) error {
 	a := p.Automerge
@@ -180,7 +181,7 @@ func (c *Client) automerge(ctx context.Context, p Pull, have pull, result *Reque
 	return err
 }
 
-// CancelAutomerge switches the automatic merge of an open pull request off, so that a new commit is not
+// CancelAutomerge disables the automatic merge of an open pull request, so that a new commit is not
 // merged by an earlier decision.
 func (c *Client) CancelAutomerge(ctx context.Context, p Pull) error {
 	operation := fmt.Sprintf("cancelling the automatic merge of %s in %s", p.Head, c.at.Project)
@@ -261,7 +262,7 @@ func (c *Client) comment(ctx context.Context, number int64, marker, want string,
 			result.Outcome = Unchanged
 			return result, nil
 		}
-		err := c.do(ctx, c.kind.edit, c.kind.one(c.at.Project, number, have.ID), map[string]string{"body": want}, nil)
+		err := c.do(ctx, c.kind.edit, c.kind.comment(c.at.Project, number, have.ID), map[string]string{"body": want}, nil)
 		var refused *statusError
 		if errors.As(err, &refused) && (refused.code == http.StatusForbidden || refused.code == http.StatusNotFound) {
 			continue

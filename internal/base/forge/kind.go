@@ -32,12 +32,12 @@ type kind struct {
 	find       func(project string, p Pull) string           // query that finds p
 	write      func(p Pull, open bool) map[string]any        // body of the request to open or to change
 	comments   func(project string, number int64) string     // path of the comments of a pull request
-	one        func(project string, number, id int64) string // path of a comment
+	comment    func(project string, number, id int64) string // path of a comment
 
 	draft    string                                                            // prefix of the title of a draft; empty: a field
 	decorate func(ctx context.Context, c *Client, number int64, p Pull) error  // sets labels and reviewers
-	merge    func(ctx context.Context, c *Client, p pull, commit string) error // switches the automatic merge on
-	cancel   func(ctx context.Context, c *Client, p pull) error                // switches it off
+	merge    func(ctx context.Context, c *Client, p pull, commit string) error // enables the automatic merge
+	cancel   func(ctx context.Context, c *Client, p pull) error                // disables it
 }
 
 // splitTitle returns the prefix of a draft, and the rest of a title.
@@ -48,7 +48,7 @@ func (k kind) splitTitle(title string) (mark, rest string) {
 	return "", title
 }
 
-// forgeKinds returns the forges in the order of CI detection: Gitea comes before GitHub
+// forgeKinds returns the forges in the order of CI detection: Gitea precedes GitHub
 // because its runner sets GitHub's variables too.
 func forgeKinds() []kind {
 	hub := kind{
@@ -76,7 +76,7 @@ func forgeKinds() []kind {
 		comments: func(project string, n int64) string {
 			return fmt.Sprintf("repos/%s/issues/%d/comments", pathSegments(project), n)
 		},
-		one: func(project string, _, id int64) string {
+		comment: func(project string, _, id int64) string {
 			return fmt.Sprintf("repos/%s/issues/comments/%d", pathSegments(project), id)
 		},
 		decorate: decorateHub, merge: mergeGitHub, cancel: cancelGitHub,
@@ -120,7 +120,7 @@ func gitlabKind() kind {
 		},
 		draft: "Draft: ", decorate: decorateGitLab, merge: mergeGitLab, cancel: cancelGitLab,
 		comments: func(p string, n int64) string { return fmt.Sprintf("%s/merge_requests/%d/notes", project(p), n) },
-		one: func(p string, n, id int64) string {
+		comment: func(p string, n, id int64) string {
 			return fmt.Sprintf("%s/merge_requests/%d/notes/%d", project(p), n, id)
 		},
 	}

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	patience  = time.Minute // for one request
-	maxAnswer = 32 << 20    // a page of pull requests with their texts
-	maxPages  = 100
+	requestTimeout = time.Minute // for one request
+	maxResponse    = 32 << 20    // a page of pull requests with their texts
+	maxPages       = 100
 )
 
 // Open returns a client for the repository behind a Git remote, see [Locate], with the
@@ -57,7 +57,7 @@ func New(at Address, token string) (*Client, error) {
 		return nil, errors.New("GIT_TOKEN contains invalid characters, such as a line break")
 	}
 	return &Client{at: at, kind: forgeKinds()[i], token: token, http: &http.Client{
-		Timeout: patience,
+		Timeout: requestTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse // the token is not sent to other hosts
 		},
@@ -124,12 +124,12 @@ func (c *Client) send(ctx context.Context, method, path string, body, out any) (
 		return nil, c.withoutSecrets(err)
 	}
 	defer answer.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	data, err := io.ReadAll(io.LimitReader(answer.Body, maxResponse+1))
 	switch {
 	case err != nil:
 		return nil, c.withoutSecrets(err)
-	case len(data) > maxAnswer:
-		return nil, fmt.Errorf("%s %s: the response is larger than %d MiB", method, path, maxAnswer>>20)
+	case len(data) > maxResponse:
+		return nil, fmt.Errorf("%s %s: the response is larger than %d MiB", method, path, maxResponse>>20)
 	case answer.StatusCode < 200 || answer.StatusCode > 299:
 		return nil, c.responseError(method, path, answer, data)
 	case out == nil:

@@ -16,7 +16,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// FileEdit is one file of a commit.
+// FileEdit is the change of one file in a commit.
 type FileEdit struct {
 	Path    string // from the top of the repository
 	Data    []byte
@@ -102,7 +102,7 @@ func (r *Repo) branch(ctx context.Context, name string, parent *Revision, c Comm
 	return hash, err
 }
 
-// IsGenerated reports whether tip is a commit by [Repo.Branch] or one that head contains. A commit by
+// IsGenerated reports whether tip is a commit by [Repo.Branch], or is contained in head. A commit by
 // Branch has the time of its parent; commits that a person makes, amends or rebases do not.
 func (r *Repo) IsGenerated(tip, head *Revision) bool {
 	c := tip.commit
@@ -172,14 +172,14 @@ func (p *program) commit(ctx context.Context, parent string, c Commit) (hash str
 		return "", err
 	}
 	when := fmt.Sprintf("@%d %s", c.When.Unix(), c.When.Format("-0700"))
-	var who []string
+	var identity []string
 	for _, role := range []string{"AUTHOR", "COMMITTER"} {
-		who = append(who, "GIT_"+role+"_NAME="+c.Author.Name, "GIT_"+role+"_EMAIL="+c.Author.Email, "GIT_"+role+"_DATE="+when)
+		identity = append(identity, "GIT_"+role+"_NAME="+c.Author.Name, "GIT_"+role+"_EMAIL="+c.Author.Email, "GIT_"+role+"_DATE="+when)
 	}
-	if _, err := in.run(ctx, who, strings.NewReader(c.Message), "-c", "maintenance.auto=false", "-c", "gc.auto=0", "commit", "--quiet", "--allow-empty", "--cleanup=verbatim", "--file=-"); err != nil {
+	if _, err := in.run(ctx, identity, strings.NewReader(c.Message), "-c", "maintenance.auto=false", "-c", "gc.auto=0", "commit", "--quiet", "--allow-empty", "--cleanup=verbatim", "--file=-"); err != nil {
 		return "", err
 	}
-	return in.line(ctx, "rev-parse", "HEAD")
+	return in.runLine(ctx, "rev-parse", "HEAD")
 }
 
 // stage writes changes to the work tree and the index. Files keep their mode in the index.

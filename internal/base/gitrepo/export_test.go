@@ -1,4 +1,4 @@
 package gitrepo
 
-// TakesToken is takesToken.
-func TakesToken(remote string) (bool, error) { return takesToken(remote) }
+// TakesToken is acceptsToken.
+func TakesToken(remote string) (bool, error) { return acceptsToken(remote) }

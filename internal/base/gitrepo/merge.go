@@ -18,13 +18,13 @@ type Merge struct {
 	Open  bool        // an uncommitted merge, rebase, cherry-pick or revert
 }
 
-// Merges returns the merges that led to the current work tree. If a merge is open, it is the
-// only one. Otherwise the result is at most one finished join with a base, then HEAD alone
-// without a base. A finished join has the two parents of a merge commit at HEAD, or the
-// branch before its last rebase and the branch it was rebased onto. Merges returns nil
-// before the first commit.
+// Merges returns the merges that led to the current work tree. An uncommitted merge is the only
+// one. Otherwise the result is the completed merge that led to HEAD, if there is one and it has a
+// base, then HEAD alone without a base. The sides of a completed merge are the two parents of a
+// merge commit at HEAD, or the branch before its last rebase and the branch it was rebased onto.
+// Merges returns nil before the first commit.
 func (r *Repo) Merges() ([]Merge, error) {
-	head, err := r.named("HEAD", "HEAD")
+	head, err := r.findRevision("HEAD", "HEAD")
 	if head == nil || err != nil {
 		return nil, err
 	}
@@ -43,20 +43,20 @@ func (r *Repo) Merges() ([]Merge, error) {
 	return out, err
 }
 
-// uncommittedMerge returns the uncommitted join; nil if there is none.
+// uncommittedMerge returns the uncommitted merge; nil if there is none.
 func (r *Repo) uncommittedMerge(head *Revision) (*Merge, error) {
-	theirs, err := r.named("MERGE_HEAD", "MERGE_HEAD")
+	theirs, err := r.findRevision("MERGE_HEAD", "MERGE_HEAD")
 	if theirs == nil && err == nil {
-		theirs, err = r.squashed()
+		theirs, err = r.squashedCommit()
 	}
 	if theirs != nil && err == nil {
 		return r.newMerge(true, head, theirs)
 	}
 	for _, name := range []string{"REBASE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"} {
-		if name == "REBASE_HEAD" && !r.has("rebase-merge") && !r.has("rebase-apply") {
+		if name == "REBASE_HEAD" && !r.hasStateFile("rebase-merge") && !r.hasStateFile("rebase-apply") {
 			continue // Git may leave this file behind
 		}
-		picked, err := r.named(name, name)
+		picked, err := r.findRevision(name, name)
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +65,7 @@ func (r *Repo) uncommittedMerge(head *Revision) (*Merge, error) {
 		}
 		var parent *Revision
 		if picked.commit.NumParents() > 0 {
-			if parent, err = r.called(name+"^", picked.commit.ParentHashes[0].String()); err != nil {
+			if parent, err = r.resolveRevision(name+"^", picked.commit.ParentHashes[0].String()); err != nil {
 				return &Merge{Sides: []*Revision{head, picked}, Open: true}, nil //nolint:nilerror // the history of the clone ends here
 			}
 		}
@@ -77,26 +77,26 @@ func (r *Repo) uncommittedMerge(head *Revision) (*Merge, error) {
 	return nil, err
 }
 
-// completedMerge returns the finished merge that resulted in HEAD; nil if there is none, or if it
-// is missing in the clone.
+// completedMerge returns the completed merge that resulted in HEAD; nil if there is none, or if its
+// commits are missing in the clone.
 func (r *Repo) completedMerge(head *Revision) (*Merge, error) {
 	if head.commit.NumParents() == 2 {
-		ours, err := r.called("HEAD^1", head.commit.ParentHashes[0].String())
+		ours, err := r.resolveRevision("HEAD^1", head.commit.ParentHashes[0].String())
 		if err != nil {
 			return nil, nil //nolint:nilerror // the history of the clone ends here
 		}
-		theirs, err := r.called("HEAD^2", head.commit.ParentHashes[1].String())
+		theirs, err := r.resolveRevision("HEAD^2", head.commit.ParentHashes[1].String())
 		if err != nil {
 			return nil, nil //nolint:nilerror // the history of the clone ends here
 		}
 		return r.newMerge(false, ours, theirs)
 	}
-	before, err := r.named("ORIG_HEAD", "ORIG_HEAD")
+	before, err := r.findRevision("ORIG_HEAD", "ORIG_HEAD")
 	if before == nil || err != nil || r.contains(head, before) {
 		return nil, err
 	}
-	for _, name := range r.upstreams() {
-		onto, err := r.named(name.Short(), string(name))
+	for _, name := range r.rebaseTargets() {
+		onto, err := r.findRevision(name.Short(), string(name))
 		if err == nil && onto != nil && onto.Hash() != head.Hash() && r.contains(head, onto) {
 			return r.newMerge(false, before, onto)
 		}
@@ -119,9 +119,9 @@ func (r *Repo) contains(v, ancestor *Revision) bool {
 	return err == nil && base != nil && base.Hash == ancestor.commit.Hash
 }
 
-// squashed returns the commit of an uncommitted squash merge; nil if there is none.
-func (r *Repo) squashed() (*Revision, error) {
-	data, err := os.ReadFile(filepath.Join(r.own, "SQUASH_MSG"))
+// squashedCommit returns the commit of an uncommitted squash merge; nil if there is none.
+func (r *Repo) squashedCommit() (*Revision, error) {
+	data, err := os.ReadFile(filepath.Join(r.gitDir, "SQUASH_MSG"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -129,12 +129,12 @@ func (r *Repo) squashed() (*Revision, error) {
 	if err != nil || first == nil {
 		return nil, err
 	}
-	return r.called(shortHash(string(first[1])), string(first[1]))
+	return r.resolveRevision(shortHash(string(first[1])), string(first[1]))
 }
 
-// upstreams returns the full names of the likely targets of a rebase of the current branch:
+// rebaseTargets returns the full names of the likely targets of a rebase of the current branch:
 // its upstream branch and the default branch.
-func (r *Repo) upstreams() []plumbing.ReferenceName {
+func (r *Repo) rebaseTargets() []plumbing.ReferenceName {
 	var out []plumbing.ReferenceName
 	if set, err := r.git.Config(); err == nil {
 		if branch := set.Branches[r.HeadBranch()]; branch == nil || branch.Remote == "" {
@@ -154,13 +154,13 @@ func (r *Repo) upstreams() []plumbing.ReferenceName {
 	return out
 }
 
-// named returns the commit with the full name in Git, for example MERGE_HEAD, as a Revision
-// called name. It returns nil if there is no such commit.
-func (r *Repo) named(name, full string) (*Revision, error) {
-	if full == strings.ToUpper(full) && !r.has(full) {
+// findRevision returns the commit with the full name in Git, for example MERGE_HEAD, as a Revision
+// with the given name. It returns nil if there is no such commit.
+func (r *Repo) findRevision(name, full string) (*Revision, error) {
+	if full == strings.ToUpper(full) && !r.hasStateFile(full) {
 		return nil, nil
 	}
-	v, err := r.lookUp(name, full)
+	v, err := r.lookUpRevision(name, full)
 	if errors.Is(err, plumbing.ErrReferenceNotFound) {
 		return nil, nil
 	}
@@ -170,8 +170,8 @@ func (r *Repo) named(name, full string) (*Revision, error) {
 	return v, nil
 }
 
-// has reports whether Git's directory of the work tree contains a file or directory name.
-func (r *Repo) has(name string) bool {
-	_, err := os.Stat(filepath.Join(r.own, name))
+// hasStateFile reports whether Git's directory of the work tree contains a file or directory name.
+func (r *Repo) hasStateFile(name string) bool {
+	_, err := os.Stat(filepath.Join(r.gitDir, name))
 	return err == nil
 }

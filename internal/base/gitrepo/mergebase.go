@@ -22,22 +22,22 @@ const (
 
 // walk traverses the history from two commits at once, youngest commit first.
 type walk struct {
-	git   *git.Repository
-	marks map[plumbing.Hash]mark
-	ends  map[plumbing.Hash]bool // commits without parents in a shallow clone
-	queue commits
+	git     *git.Repository
+	marks   map[plumbing.Hash]mark
+	shallow map[plumbing.Hash]bool // commits without parents in a shallow clone
+	queue   commits
 }
 
 // base returns the best common ancestor of two commits; nil if there is none. It walks back
 // only as far as necessary. A shallow clone limits the history.
 func (r *Repo) base(a, b *object.Commit) (*object.Commit, error) {
-	w := walk{git: r.git, marks: map[plumbing.Hash]mark{}, ends: map[plumbing.Hash]bool{}}
+	w := walk{git: r.git, marks: map[plumbing.Hash]mark{}, shallow: map[plumbing.Hash]bool{}}
 	ends, err := r.git.Storer.Shallow()
 	if err != nil {
 		return nil, err
 	}
 	for _, h := range ends {
-		w.ends[h] = true
+		w.shallow[h] = true
 	}
 	return w.base(a, b)
 }
@@ -46,23 +46,23 @@ func (w *walk) base(a, b *object.Commit) (*object.Commit, error) {
 	w.reach(a, fromA)
 	w.reach(b, fromB)
 	var found []*object.Commit
-	for w.fresh() {
+	for w.hasFresh() {
 		c := heap.Pop(&w.queue).(*object.Commit)
 		m := w.marks[c.Hash]
 		if m&both == both && m&stale == 0 {
 			found = append(found, c)
 			m |= stale
 		}
-		if err := w.parents(c, m); err != nil {
+		if err := w.visitParents(c, m); err != nil {
 			return nil, err
 		}
 	}
-	return w.best(found)
+	return w.pickBest(found)
 }
 
-// best returns the youngest found commit that is no ancestor of another; nil if there is
+// pickBest returns the youngest found commit that is no ancestor of another; nil if there is
 // none. Wrong clocks can put an ancestor before its descendant.
-func (w *walk) best(found []*object.Commit) (*object.Commit, error) {
+func (w *walk) pickBest(found []*object.Commit) (*object.Commit, error) {
 	found = slices.DeleteFunc(found, func(c *object.Commit) bool { return w.marks[c.Hash]&stale != 0 })
 	for _, c := range found {
 		redundant := false
@@ -70,7 +70,7 @@ func (w *walk) best(found []*object.Commit) (*object.Commit, error) {
 			if c.Hash == d.Hash || redundant {
 				continue
 			}
-			back := walk{git: w.git, marks: map[plumbing.Hash]mark{}, ends: w.ends}
+			back := walk{git: w.git, marks: map[plumbing.Hash]mark{}, shallow: w.shallow}
 			var err error
 			if redundant, err = back.reaches(d, c.Hash); err != nil {
 				return nil, err
@@ -90,15 +90,15 @@ func (w *walk) reaches(from *object.Commit, target plumbing.Hash) (bool, error) 
 		if w.marks[target] != 0 {
 			return true, nil
 		}
-		if err := w.parents(heap.Pop(&w.queue).(*object.Commit), fromA); err != nil {
+		if err := w.visitParents(heap.Pop(&w.queue).(*object.Commit), fromA); err != nil {
 			return false, err
 		}
 	}
 	return w.marks[target] != 0, nil
 }
 
-// fresh reports whether the queue contains a commit that is not stale.
-func (w *walk) fresh() bool {
+// hasFresh reports whether the queue contains a commit that is not stale.
+func (w *walk) hasFresh() bool {
 	for _, c := range w.queue {
 		if w.marks[c.Hash]&stale == 0 {
 			return true
@@ -107,8 +107,8 @@ func (w *walk) fresh() bool {
 	return false
 }
 
-func (w *walk) parents(c *object.Commit, m mark) error {
-	if w.ends[c.Hash] {
+func (w *walk) visitParents(c *object.Commit, m mark) error {
+	if w.shallow[c.Hash] {
 		return nil
 	}
 	for _, h := range c.ParentHashes {
@@ -116,7 +116,7 @@ func (w *walk) parents(c *object.Commit, m mark) error {
 			continue
 		}
 		p, err := w.git.CommitObject(h)
-		if errors.Is(err, plumbing.ErrObjectNotFound) && len(w.ends) > 0 {
+		if errors.Is(err, plumbing.ErrObjectNotFound) && len(w.shallow) > 0 {
 			continue
 		}
 		if err != nil {

@@ -34,7 +34,7 @@ func TestWithoutGit(t *testing.T) {
 	_, branchErr := r.Branch(t.Context(), "topic", head, commitOf("2"))
 	_, pushErr := r.Push(t.Context(), "origin", "main", "", "")
 	_, authorErr := r.Author(t.Context(), os.Getenv)
-	_, _, uncleanErr := r.Unclean(t.Context(), []string{"a"})
+	_, _, uncleanErr := r.DirtyFiles(t.Context(), []string{"a"})
 	for _, err := range []error{branchErr, pushErr, authorErr, uncleanErr} {
 		if err == nil || !strings.HasSuffix(err.Error(), "git is not installed: needed to compare the work tree, commit and push") {
 			t.Errorf("got %v", err)
@@ -52,7 +52,7 @@ func TestBareInClone(t *testing.T) {
 	git(t, bare, "config", "core.bare", "false")
 	git(t, bare, "config", "core.worktree", dir)
 	r := open(t, bare)
-	if _, _, err := r.Unclean(t.Context(), []string{"."}); err == nil || !strings.Contains(err.Error(), "a bare repository has no work tree") {
+	if _, _, err := r.DirtyFiles(t.Context(), []string{"."}); err == nil || !strings.Contains(err.Error(), "a bare repository has no work tree") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := r.Branch(t.Context(), "topic", revision(t, r, "main"), commitOf("2")); err == nil {

@@ -46,8 +46,8 @@ func (p *program) run(ctx context.Context, env []string, stdin io.Reader, args .
 	return out.Bytes(), nil
 }
 
-// line runs a git command and returns its output without surrounding white space.
-func (p *program) line(ctx context.Context, args ...string) (string, error) {
+// runLine runs a git command and returns its output without surrounding white space.
+func (p *program) runLine(ctx context.Context, args ...string) (string, error) {
 	out, err := p.run(ctx, nil, nil, args...)
 	return strings.TrimSpace(string(out)), err
 }
@@ -56,22 +56,22 @@ func (p *program) line(ctx context.Context, args ...string) (string, error) {
 // repository or an index, because hooks set them. It makes paths literal, disables prompts
 // and optional locks, and sets the language of messages to English.
 func gitEnvironment() []string {
-	place := []string{
+	repositoryVars := []string{
 		"GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
 		"GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_SHALLOW_FILE", "GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE", "GIT_NO_REPLACE_OBJECTS",
 		"GIT_QUARANTINE_PATH", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
 	}
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool {
 		name, _, _ := strings.Cut(s, "=")
-		return slices.Contains(place, name)
+		return slices.Contains(repositoryVars, name)
 	})
 	return append(env, "GIT_LITERAL_PATHSPECS=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LANGUAGE=en")
 }
 
-// Unclean returns the files in and below paths that differ from HEAD: changed, new, ignored
+// DirtyFiles returns the files in and below paths that differ from HEAD: changed, new, ignored
 // or deleted files, compared after Git's filters. absent lists the files that a sparse
 // checkout omits. paths are relative to the work tree.
-func (r *Repo) Unclean(ctx context.Context, paths []string) (differ, absent []string, err error) {
+func (r *Repo) DirtyFiles(ctx context.Context, paths []string) (differ, absent []string, err error) {
 	git, err := r.program()
 	if err != nil {
 		return nil, nil, err
@@ -99,10 +99,10 @@ func (r *Repo) Unclean(ctx context.Context, paths []string) (differ, absent []st
 
 // runsHooks reports whether the repository has hooks for commits.
 func (p *program) runsHooks(ctx context.Context) (bool, error) {
-	if set, _ := p.line(ctx, "config", "--name-only", "--get-regexp", `^hook\.`); set != "" { // fails if there are none
+	if set, _ := p.runLine(ctx, "config", "--name-only", "--get-regexp", `^hook\.`); set != "" { // fails if there are none
 		return true, nil
 	}
-	dir, err := p.line(ctx, "rev-parse", "--git-path", "hooks")
+	dir, err := p.runLine(ctx, "rev-parse", "--git-path", "hooks")
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(p.dir, dir)
 	}

@@ -251,14 +251,14 @@ func TestPush(t *testing.T) {
 	git(t, person, "clone", "-q", "-b", "topic/a", remote, ".")
 	git(t, person, "commit", "-q", "--allow-empty", "-m", "mine")
 	git(t, person, "push", "-q", "origin", "topic/a", "topic/a:other")
-	if err := r.DeleteRemote(t.Context(), "origin", "topic/a", "", two); err == nil {
+	if err := r.DeleteRemoteBranch(t.Context(), "origin", "topic/a", "", two); err == nil {
 		t.Error("the commit of a person was deleted")
 	}
 	mine := listed()["topic/a"] // fetched, without a reference
 	if mine != git(t, person, "rev-parse", "HEAD") {
 		t.Errorf("the remote has %s", mine)
 	}
-	check(r.DeleteRemote(t.Context(), "origin", "topic/a", "", mine))
+	check(r.DeleteRemoteBranch(t.Context(), "origin", "topic/a", "", mine))
 	if got := listed(); len(got) != 0 {
 		t.Errorf("left: %v", got)
 	}

@@ -20,37 +20,37 @@ import (
 // empty. Over https, Push uses the credentials of the URL, or token if not empty, or Git's
 // configuration. Over ssh, it uses Git's configuration. Over plain http, it sends token only to
 // this machine ([Confidential]), and credentials in the URL of another machine are an error.
-func (r *Repo) Push(ctx context.Context, remote, branch, token, old string) (moved bool, err error) {
+func (r *Repo) Push(ctx context.Context, remote, branch, token, old string) (changed bool, err error) {
 	ref := string(plumbing.NewBranchReferenceName(branch))
-	if moved, err = r.push(ctx, remote, token, ref+":"+ref, old); err != nil {
+	if changed, err = r.push(ctx, remote, token, ref+":"+ref, old); err != nil {
 		err = fmt.Errorf("pushing %s to %s: %w", branch, diag.Redact(remote), err)
 	}
-	return moved, err
+	return changed, err
 }
 
-// DeleteRemote deletes a branch of a remote, as [Repo.Push] changes it.
-func (r *Repo) DeleteRemote(ctx context.Context, remote, branch, token, old string) error {
+// DeleteRemoteBranch deletes a branch of a remote. Its parameters are those of [Repo.Push].
+func (r *Repo) DeleteRemoteBranch(ctx context.Context, remote, branch, token, old string) error {
 	if _, err := r.push(ctx, remote, token, ":"+string(plumbing.NewBranchReferenceName(branch)), old); err != nil {
 		return fmt.Errorf("deleting %s in %s: %w", branch, diag.Redact(remote), err)
 	}
 	return nil
 }
 
-func (r *Repo) push(ctx context.Context, remote, token, spec, old string) (moved bool, err error) {
+func (r *Repo) push(ctx context.Context, remote, token, spec, old string) (changed bool, err error) {
 	_, ref, _ := strings.Cut(spec, ":")
-	out, err := r.contact(ctx, remote, token, true, "push", "--porcelain", "--force-with-lease="+ref+":"+old, "--", "", spec)
+	out, err := r.runRemote(ctx, remote, token, true, "push", "--porcelain", "--force-with-lease="+ref+":"+old, "--", "", spec)
 	if bytes.Contains(out, []byte("\n!\t")) && bytes.Contains(out, []byte("[rejected]")) {
 		return false, errors.New("the remote branch was changed during this run: run the command again")
 	}
 	return err == nil && !bytes.Contains(out, []byte("\n=\t")), err
 }
 
-// RemoteBranches returns the tips of the branches of a remote with a name or below it ("up",
-// "up/…"), by branch, with the credentials of [Repo.Push]. It fetches the commits, as loose objects
-// for go-git, and creates no references.
+// RemoteBranches returns the tips of the remote branch below and of those below it ("up", "up/…"),
+// by branch. It uses the credentials of [Repo.Push]. It fetches the commits, as loose objects for
+// go-git, and creates no references.
 func (r *Repo) RemoteBranches(ctx context.Context, remote, below, token string) (map[string]*Revision, error) {
 	head := string(plumbing.NewBranchReferenceName(below))
-	list, err := r.contact(ctx, remote, token, false, "ls-remote", "--", "", head, head+"/*")
+	list, err := r.runRemote(ctx, remote, token, false, "ls-remote", "--", "", head, head+"/*")
 	if err != nil {
 		return nil, fmt.Errorf("listing branches of %s: %w", diag.Redact(remote), err)
 	}
@@ -68,7 +68,7 @@ func (r *Repo) RemoteBranches(ctx context.Context, remote, below, token string) 
 		}
 	}
 	if fetch[len(fetch)-1] != "" {
-		if _, err := r.contact(ctx, remote, token, false, fetch...); err != nil {
+		if _, err := r.runRemote(ctx, remote, token, false, fetch...); err != nil {
 			return nil, fmt.Errorf("fetching branches of %s: %w", diag.Redact(remote), err)
 		}
 	}
@@ -83,10 +83,10 @@ func (r *Repo) RemoteBranches(ctx context.Context, remote, below, token string) 
 	return out, nil
 }
 
-// contact runs a git command that accesses a remote, whose name takes the place of the empty
-// argument. pushes selects the URLs for pushes. The token is passed only to the hosts of the URLs,
-// and never on the command line.
-func (r *Repo) contact(ctx context.Context, remote, token string, pushes bool, args ...string) ([]byte, error) {
+// runRemote runs a git command that accesses a remote. The remote's name replaces the empty
+// argument. If pushes is true, the command uses the remote's push URLs. The token is passed only to
+// the hosts of the URLs, and never on the command line.
+func (r *Repo) runRemote(ctx context.Context, remote, token string, pushes bool, args ...string) ([]byte, error) {
 	p, err := r.program()
 	if err != nil {
 		return nil, err
@@ -102,13 +102,13 @@ func (r *Repo) contact(ctx context.Context, remote, token string, pushes bool, a
 			get = append(get, "--push")
 		}
 		name = remote
-		if urls, err = p.line(ctx, append(get, "--", remote)...); err != nil {
+		if urls, err = p.runLine(ctx, append(get, "--", remote)...); err != nil {
 			return nil, err
 		}
 	}
 	var env, helpers []string
 	for to := range strings.SplitSeq(urls, "\n") {
-		takes, err := takesToken(to)
+		takes, err := acceptsToken(to)
 		if err != nil {
 			return nil, err
 		}
@@ -137,9 +137,9 @@ func (r *Repo) contact(ctx context.Context, remote, token string, pushes bool, a
 	}
 }
 
-// takesToken reports whether a push to a URL can use a token. Credentials in a URL without
+// acceptsToken reports whether a push to a URL can use a token. Credentials in a URL without
 // a confidential connection are an error.
-func takesToken(remote string) (bool, error) {
+func acceptsToken(remote string) (bool, error) {
 	u, err := url.Parse(remote)
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http":

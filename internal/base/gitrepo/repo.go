@@ -41,7 +41,7 @@ type Repo struct {
 	git     *git.Repository
 	objects *filesystem.Storage // of git
 	root    string              // of the work tree, absolute, symbolic links resolved; empty for a bare repository
-	own     string              // Git's directory of the work tree
+	gitDir  string              // Git's directory of the work tree
 }
 
 // Open opens the repository that contains dir: a clone, a linked work tree or a bare
@@ -96,8 +96,8 @@ func open(state, root string) (*Repo, error) {
 		}
 	}
 	files := filesystem.NewStorage(dotgit.NewRepositoryFilesystem(osfs.New(state), osfs.New(common)), cache.NewObjectLRUDefault())
-	opened, err := git.Open(tolerant{files}, nil)
-	return &Repo{git: opened, objects: files, root: root, own: state}, err
+	opened, err := git.Open(tolerantStorage{files}, nil)
+	return &Repo{git: opened, objects: files, root: root, gitDir: state}, err
 }
 
 // resolveState returns Git's directory of a work tree: .git, or the directory in that file.
@@ -125,13 +125,13 @@ func StateDir(top string) (string, error) {
 	return resolveState(state, top)
 }
 
-// tolerant is a storage that hides irrelevant repository extensions from go-git:
+// tolerantStorage is a storage that hides irrelevant repository extensions from go-git:
 // worktreeConfig, relativeWorktrees, preciousObjects and partialClone. Missing objects of
 // a partial clone result in an error on reading.
-type tolerant struct{ *filesystem.Storage }
+type tolerantStorage struct{ *filesystem.Storage }
 
 // Config returns the repository's configuration without the irrelevant extensions.
-func (t tolerant) Config() (*config.Config, error) {
+func (t tolerantStorage) Config() (*config.Config, error) {
 	c, err := t.Storage.Config()
 	if err == nil && c.Raw.HasSection("extensions") {
 		for _, name := range []string{"worktreeConfig", "relativeWorktrees", "preciousObjects", "partialClone"} {
@@ -192,8 +192,8 @@ func (r *Repo) HeadBranch() string {
 	return head.Target().Short()
 }
 
-// Branches returns the tips of the branches with a name or below it ("up", "up/…"), by branch. With
-// tracking, it includes remote-tracking branches, so that a branch can have several tips.
+// Branches returns the tips of the branch below and of those below it ("up", "up/…"), by branch.
+// With tracking, it includes remote-tracking branches, so that a branch can have several tips.
 func (r *Repo) Branches(below string, tracking bool) (map[string][]*Revision, error) {
 	refs, err := r.git.References()
 	if err != nil {
@@ -209,7 +209,7 @@ func (r *Repo) Branches(below string, tracking bool) (map[string][]*Revision, er
 		if !found || name != below && !strings.HasPrefix(name, below+"/") {
 			return nil
 		}
-		tip, err := r.called(name, string(ref.Name()))
+		tip, err := r.resolveRevision(name, string(ref.Name()))
 		if err == nil {
 			out[name] = append(out[name], tip)
 		}
@@ -223,14 +223,14 @@ func (r *Repo) Branches(below string, tracking bool) (map[string][]*Revision, er
 func (r *Repo) DefaultBranch() (*Revision, error) {
 	head, err := r.git.Reference(plumbing.NewRemoteHEADReferenceName("origin"), false)
 	if err == nil && strings.HasPrefix(string(head.Target()), "refs/remotes/origin/") {
-		return r.called(head.Target().Short(), string(head.Target()))
+		return r.resolveRevision(head.Target().Short(), string(head.Target()))
 	}
 	if _, err := r.git.Remote("origin"); err == nil {
 		return nil, errors.New("the default branch of origin is unknown: run 'git remote set-head origin --auto', or specify the branch with --base")
 	}
 	for _, name := range localDefaults() {
 		if _, err := r.git.Reference(name, true); err == nil {
-			return r.called(name.Short(), string(name))
+			return r.resolveRevision(name.Short(), string(name))
 		} else if !errors.Is(err, plumbing.ErrReferenceNotFound) {
 			return nil, err
 		}

@@ -57,13 +57,13 @@ func (r *Repo) Revision(name string) (*Revision, error) {
 	full, err := r.fullNames(start)
 	switch {
 	case err != nil:
-		return nil, r.unresolved(name, err)
+		return nil, r.resolveError(name, err)
 	case len(full) > 1:
 		return nil, diag.Hintf(diag.Pos{}, "write the full name, such as "+full[len(full)-1], "revision %q is ambiguous: %s", name, strings.Join(full, ", "))
 	case len(full) == 0:
-		return nil, r.unresolved(name, plumbing.ErrReferenceNotFound)
+		return nil, r.resolveError(name, plumbing.ErrReferenceNotFound)
 	}
-	v, err := r.called(name, full[0])
+	v, err := r.resolveRevision(name, full[0])
 	if err != nil || steps == "" {
 		return v, err
 	}
@@ -72,35 +72,36 @@ func (r *Repo) Revision(name string) (*Revision, error) {
 		return nil, fmt.Errorf("no revision %q: the history ends before it%s", name, r.fetchHint())
 	}
 	if err != nil {
-		return nil, r.unresolved(name, err)
+		return nil, r.resolveError(name, err)
 	}
-	return r.called(name, hash.String())
+	return r.resolveRevision(name, hash.String())
 }
 
 // Head returns the current commit.
-func (r *Repo) Head() (*Revision, error) { return r.called("HEAD", "HEAD") }
+func (r *Repo) Head() (*Revision, error) { return r.resolveRevision("HEAD", "HEAD") }
 
-// called returns the commit with a full name, as in lookUp, as a Revision called name.
-// Errors include name and a hint for shallow clones.
-func (r *Repo) called(name, full string) (*Revision, error) {
-	v, err := r.lookUp(name, full)
+// resolveRevision returns the commit with a full name, as in lookUpRevision, as a Revision with the
+// given name.
+// Errors include that name and a hint for shallow clones.
+func (r *Repo) resolveRevision(name, full string) (*Revision, error) {
+	v, err := r.lookUpRevision(name, full)
 	if err != nil {
-		return nil, r.unresolved(name, err)
+		return nil, r.resolveError(name, err)
 	}
 	return v, nil
 }
 
-// unresolved returns the error for a name that go-git cannot resolve.
-func (r *Repo) unresolved(name string, err error) error {
+// resolveError returns the error for a name that go-git cannot resolve.
+func (r *Repo) resolveError(name string, err error) error {
 	if errors.Is(err, plumbing.ErrReferenceNotFound) {
 		return fmt.Errorf("no revision %q in this repository%s", name, r.fetchHint())
 	}
 	return fmt.Errorf("revision %q: %w%s", name, err, r.fetchHint())
 }
 
-// lookUp is like called, but returns the errors of go-git. full is a whole hash, a reference
+// lookUpRevision is like resolveRevision, but returns the errors of go-git. full is a whole hash, a reference
 // such as "refs/heads/main", or a name such as HEAD.
-func (r *Repo) lookUp(name, full string) (*Revision, error) {
+func (r *Repo) lookUpRevision(name, full string) (*Revision, error) {
 	hash := plumbing.NewHash(full)
 	if !plumbing.IsHash(full) {
 		ref, err := r.git.Reference(plumbing.ReferenceName(full), true)
@@ -147,7 +148,7 @@ func (r *Repo) LastChange(ctx context.Context, file, text string) (change, befor
 	if err != nil {
 		return nil, nil, err
 	}
-	hash, err := p.line(ctx, "log", "--max-count=1", "--format=%H", "-S", text, "HEAD", "--", file)
+	hash, err := p.runLine(ctx, "log", "--max-count=1", "--format=%H", "-S", text, "HEAD", "--", file)
 	if err != nil || hash == "" {
 		return nil, nil, err
 	}

@@ -47,7 +47,7 @@ func (v *Revision) List(dir string) ([]Entry, error) {
 		if top, err = v.find(dir); errors.Is(err, fs.ErrNotExist) || err == nil && top.Mode != filemode.Dir {
 			return nil, nil
 		} else if err != nil {
-			return nil, v.fault(dir, err)
+			return nil, v.wrapError(dir, err)
 		}
 	}
 	var out []Entry
@@ -111,16 +111,16 @@ func (v *Revision) dir(hash plumbing.Hash) ([]object.TreeEntry, error) {
 // list appends the files below the tree at the path prefix to out.
 func (v *Revision) list(hash plumbing.Hash, prefix string, depth int, out *[]Entry) error {
 	if depth > maxDepth {
-		return v.fault(prefix, fmt.Errorf("directories nested deeper than %d levels", maxDepth))
+		return v.wrapError(prefix, fmt.Errorf("directories nested deeper than %d levels", maxDepth))
 	}
 	tree, err := v.repo.git.TreeObject(hash)
 	if err != nil {
-		return v.fault(prefix, err)
+		return v.wrapError(prefix, err)
 	}
 	for _, e := range tree.Entries {
 		name := prefix + e.Name
 		if !fs.ValidPath(name) || strings.ContainsAny(e.Name, "/\\\x00") || e.Name == ".git" {
-			return v.fault(prefix, fmt.Errorf("%q is not a file name", e.Name))
+			return v.wrapError(prefix, fmt.Errorf("%q is not a file name", e.Name))
 		}
 		switch e.Mode {
 		case filemode.Dir:
@@ -129,7 +129,7 @@ func (v *Revision) list(hash plumbing.Hash, prefix string, depth int, out *[]Ent
 			}
 		case filemode.Regular, filemode.Deprecated, filemode.Executable:
 			if len(*out) >= maxEntries {
-				return v.fault(prefix, fmt.Errorf("more than %d files", maxEntries))
+				return v.wrapError(prefix, fmt.Errorf("more than %d files", maxEntries))
 			}
 			*out = append(*out, Entry{Path: name, Hash: e.Hash.String()})
 		default: // skip symbolic links and submodules
@@ -143,10 +143,10 @@ func (v *Revision) list(hash plumbing.Hash, prefix string, depth int, out *[]Ent
 func (v *Revision) Read(name string) ([]byte, error) {
 	e, err := v.find(name)
 	if err != nil {
-		return nil, v.fault(name, err)
+		return nil, v.wrapError(name, err)
 	}
 	if !e.Mode.IsFile() || e.Mode == filemode.Symlink {
-		return nil, v.fault(name, errors.New("not a regular file"))
+		return nil, v.wrapError(name, errors.New("not a regular file"))
 	}
 	return v.ReadEntry(Entry{Path: name, Hash: e.Hash.String()})
 }
@@ -166,7 +166,7 @@ func (v *Revision) Link(name string) (target string, is bool) {
 func (v *Revision) Size(e Entry) (int64, error) {
 	size, err := v.repo.git.Storer.EncodedObjectSize(plumbing.NewHash(e.Hash))
 	if err != nil {
-		return 0, v.fault(e.Path, err)
+		return 0, v.wrapError(e.Path, err)
 	}
 	return size, nil
 }
@@ -178,14 +178,14 @@ func (v *Revision) ReadEntry(e Entry) ([]byte, error) {
 		return nil, err
 	}
 	if size > maxFile {
-		return nil, v.fault(e.Path, fmt.Errorf("%d bytes exceed the limit of %d", size, int64(maxFile)))
+		return nil, v.wrapError(e.Path, fmt.Errorf("%d bytes exceed the limit of %d", size, int64(maxFile)))
 	}
 	data, err := v.blob(plumbing.NewHash(e.Hash), size)
 	if err != nil {
-		return nil, v.fault(e.Path, err)
+		return nil, v.wrapError(e.Path, err)
 	}
 	if int64(len(data)) != size {
-		return nil, v.fault(e.Path, errors.New("its size differs from the recorded size"))
+		return nil, v.wrapError(e.Path, errors.New("the size differs from the recorded size"))
 	}
 	return data, nil
 }
@@ -258,16 +258,16 @@ func (f revisionFS) Open(name string) (fs.File, error) {
 // Sub returns the files below dir. It lists no other files.
 func (f revisionFS) Sub(dir string) (fs.FS, error) { return f.rev.FS(path.Join(f.dir, dir)), nil }
 
-// fault adds the revision and the path of the file to err.
-func (v *Revision) fault(name string, err error) error {
+// wrapError adds the revision and the path of the file to err.
+func (v *Revision) wrapError(name string, err error) error {
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
 		err = errors.New("a Git object is missing: the clone is partial or broken")
 	}
 	return fmt.Errorf("%s:%s: %w", v.name, strings.TrimSuffix(name, "/"), err)
 }
 
-// Submodules returns the sorted paths in the content of a .gitmodules file. Git fetches no
-// submodule that this file does not name.
+// Submodules returns the sorted paths in the content of a .gitmodules file. Git fetches only
+// the submodules in this file.
 func Submodules(data []byte) ([]string, error) {
 	modules := config.NewModules()
 	if err := modules.Unmarshal(data); err != nil {

@@ -22,9 +22,9 @@ import (
 
 // Docker's registry is the default of a reference without a registry.
 const (
-	dockerHub   = "docker.io"
-	dockerAlias = name.DefaultRegistry // alias, used for requests
-	official    = "library/"           // path of images without a path
+	dockerHub      = "docker.io"
+	dockerAlias    = name.DefaultRegistry // alias, used for requests
+	officialPrefix = "library/"           // path of images without a path
 )
 
 // dockerNames returns the other names of Docker's registry: its first public name, the host
@@ -33,8 +33,8 @@ func dockerNames() []string {
 	return []string{dockerAlias, "registry-1.docker.io", "registry.hub.docker.com"}
 }
 
-// pathPart is the pattern of one segment of a repository's path.
-const pathPart = `[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*`
+// segmentPattern is the pattern of one segment of a repository's path.
+const segmentPattern = `[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*`
 
 // Ref is a parsed reference, with default parts added.
 type Ref struct {
@@ -58,7 +58,7 @@ func Split(s string) Ref {
 	}
 	r.Registry, r.Repository = Host(host), repository
 	if r.Registry == dockerHub && !strings.Contains(repository, "/") {
-		r.Repository = official + repository
+		r.Repository = officialPrefix + repository
 	}
 	return r
 }
@@ -116,11 +116,11 @@ func IsDelimiter(r rune) bool { return strings.ContainsRune(" \t\n\"',=;()[]{}",
 
 // Valid reports whether a container runtime accepts s as a reference. A pod with any other
 // reference never starts.
-func Valid(s string) bool { return len(s) <= 512 && valid().MatchString(s) }
+func Valid(s string) bool { return len(s) <= 512 && referencePattern().MatchString(s) }
 
-var valid = compilePattern(`^(?:` + host + `)?` + pathPart + `(?:/` + pathPart + `)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?$`) //nolint:gochecknoglobals // compiled once
+var referencePattern = compilePattern(`^(?:` + hostPattern + `)?` + segmentPattern + `(?:/` + segmentPattern + `)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?$`) //nolint:gochecknoglobals // compiled once
 
-const host = `(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/`
+const hostPattern = `(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/`
 
 // IsDigest reports whether s is "sha256:" and 64 hexadecimal digits in lower
 // case, the only form of digest that quayside verifies.
@@ -170,7 +170,7 @@ func CutPrefix(ref, prefix string) (rest string, ok bool) {
 		return "", false
 	}
 	if host == dockerHub && remainder != "" && !strings.Contains(remainder, "/") {
-		remainder = official + remainder
+		remainder = officialPrefix + remainder
 	}
 	if !deeper {
 		if remainder != "" {

@@ -16,7 +16,7 @@ import (
 // client resolves to the same image: the registry in lower case, by its usual name and
 // without the default port; library/ before Docker's own images; only the digest if there
 // is one, otherwise the tag, by default latest. The case of repositories and tags is
-// significant and remains.
+// significant and kept.
 //
 // It returns an error for a reference with an ambiguous registry or path: a host name with
 // a final dot, a % or non-ASCII characters; an IP address that is not in its shortest form;
@@ -29,9 +29,9 @@ func Normal(s string) (Ref, error) {
 	}
 	r.Registry = host
 	if host == dockerHub && !strings.Contains(r.Repository, "/") {
-		r.Repository = official + r.Repository
+		r.Repository = officialPrefix + r.Repository
 	}
-	if !normalPath().MatchString(r.Repository) {
+	if !repositoryPattern().MatchString(r.Repository) {
 		return Ref{}, fmt.Errorf("image reference %q has no canonical form: the path %q may only contain lower-case letters and digits, separated by single dots, underscores or dashes", s, r.Repository)
 	}
 	switch {
@@ -129,7 +129,7 @@ func normalHost(s string) (string, error) {
 // isDomain reports whether a lower-case name is a domain name. A name that ends in a number is
 // not, because some resolvers parse it as an IPv4 address.
 func isDomain(host string) bool {
-	return len(host) <= 253 && domain().MatchString(host) && !number().MatchString(host)
+	return len(host) <= 253 && domainPattern().MatchString(host) && !numericPattern().MatchString(host)
 }
 
 // The patterns are compiled once, on first use: a tree has thousands of images, and some
@@ -137,12 +137,12 @@ func isDomain(host string) bool {
 //
 //nolint:gochecknoglobals // they never change
 var (
-	normalPath = compilePattern(`^` + pathPart + `(?:/` + pathPart + `)*$`)
-	domain     = compilePattern(`^(?:` + label + `\.)*` + label + `$`)
-	number     = compilePattern(`(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$`)
+	repositoryPattern = compilePattern(`^` + segmentPattern + `(?:/` + segmentPattern + `)*$`)
+	domainPattern     = compilePattern(`^(?:` + labelPattern + `\.)*` + labelPattern + `$`)
+	numericPattern    = compilePattern(`(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$`)
 )
 
-const label = `[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?`
+const labelPattern = `[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?`
 
 func compilePattern(s string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })

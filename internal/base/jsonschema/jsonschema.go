@@ -107,25 +107,25 @@ func (m *schemaBuilder) field(f reflect.StructField) map[string]any {
 		}
 		s["default"] = v
 	}
-	where := s // a rule on a list applies to its members
+	target := s // a rule on a list applies to its members
 	if items, ok := s["items"].(map[string]any); ok {
-		where = items
+		target = items
 	}
 	if f.Tag.Get("yamlnode") == "open" {
-		where["additionalProperties"] = true
+		target["additionalProperties"] = true
 	}
 	for _, rule := range strings.Fields(f.Tag.Get("form")) {
 		key, value, _ := strings.Cut(rule, "=")
 		switch key {
 		case "required":
 		case "nonempty":
-			where["minLength"] = 1
+			target["minLength"] = 1
 		case "enum":
-			where["enum"] = strings.Split(value, "|")
+			target["enum"] = strings.Split(value, "|")
 		case "const":
-			where["const"] = value
+			target["const"] = value
 		case "pattern", "format":
-			where[key] = value
+			target[key] = value
 		default:
 			panic(fmt.Sprintf("jsonschema: rule %q of field %s", rule, f.Name))
 		}

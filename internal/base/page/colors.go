@@ -40,8 +40,8 @@ func Colors() string {
 		"@media (prefers-color-scheme: dark) { :root {" + cssProperties(Color.dark) + " } }\n"
 }
 
-// paperColor returns the palette for printing, which is always light.
-func paperColor() string {
+// printColors returns the palette for printing, which is always light.
+func printColors() string {
 	return "@media print { :root { color-scheme: light;" + cssProperties(Color.light) + " } }\n"
 }
 
@@ -49,10 +49,10 @@ func (c Color) light() string { return c.Light }
 func (c Color) dark() string  { return c.Dark }
 
 // cssProperties returns the custom properties, each after a blank.
-func cssProperties(of func(Color) string) string {
+func cssProperties(value func(Color) string) string {
 	var b strings.Builder
 	for _, c := range Palette() {
-		fmt.Fprintf(&b, " --%s: %s;", c.Name, of(c))
+		fmt.Fprintf(&b, " --%s: %s;", c.Name, value(c))
 	}
 	return b.String()
 }

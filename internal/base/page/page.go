@@ -3,7 +3,7 @@
 // their hashes.
 //
 // A picture is a list of rows with lines on their left side from row to row, as in the log of a
-// repository. The index of a row is its position, and each line takes the first free column, so
+// repository. The index of a row is its position, and each line uses the first free column, so
 // no layout is computed. The same rows give the same bytes.
 //
 // Start from [Page.HTML] and [Picture.SVG]; both take their colors from [Colors].
@@ -32,18 +32,18 @@ type Page struct {
 }
 
 //go:embed page.css
-var style string
+var pageStyle string
 
 // HTML returns the page. Text in Data is escaped for its context, and so are invisible
-// characters ([sanitize.Lines]). An error comes from the template or the type of Data, never
-// from its text.
+// characters ([sanitize.Lines]). Only the template or the type of Data can cause an error, not
+// the text in Data.
 func (p Page) HTML() ([]byte, error) {
 	body, err := template.New("body").Parse(p.Body)
 	if err != nil {
 		return nil, fmt.Errorf("reading the template of a page: %w", err)
 	}
 	var b bytes.Buffer
-	p.head(&b)
+	p.writeHead(&b)
 	if err := body.Execute(&b, p.Data); err != nil {
 		return nil, fmt.Errorf("writing a page: %w", err)
 	}
@@ -54,12 +54,12 @@ func (p Page) HTML() ([]byte, error) {
 	return []byte(sanitize.Lines(b.String())), nil
 }
 
-// head writes the document up to the start of the body.
-func (p Page) head(b *bytes.Buffer) {
-	css := "\n" + Colors() + paperColor() + style + p.Style
-	policy := "default-src 'none'; style-src " + hash(css) + "; base-uri 'none'; form-action 'none'"
+// writeHead writes the document up to the start of the body.
+func (p Page) writeHead(b *bytes.Buffer) {
+	css := "\n" + Colors() + printColors() + pageStyle + p.Style
+	policy := "default-src 'none'; style-src " + cspHash(css) + "; base-uri 'none'; form-action 'none'"
 	if p.Script != "" {
-		policy += "; script-src " + hash(p.Script)
+		policy += "; script-src " + cspHash(p.Script)
 	}
 	b.WriteString("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
 	fmt.Fprintf(b, "<meta http-equiv=\"Content-Security-Policy\" content=\"%s\">\n", policy)
@@ -67,8 +67,8 @@ func (p Page) head(b *bytes.Buffer) {
 	fmt.Fprintf(b, "<title>%s</title>\n<style>%s</style>\n</head>\n<body>\n", template.HTMLEscapeString(strings.TrimSpace(sanitize.Line(p.Title))), css)
 }
 
-// hash returns the source expression of a content security policy for an inline element.
-func hash(text string) string {
+// cspHash returns the source expression of a content security policy for an inline element.
+func cspHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }

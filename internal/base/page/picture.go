@@ -66,8 +66,8 @@ const (
 	maxDepth   = 8
 )
 
-// truncated returns the picture with at most maxRows rows, and a note on the rest.
-func (p Picture) truncated() Picture {
+// truncateRows returns the picture with at most maxRows rows, and a note on the rest.
+func (p Picture) truncateRows() Picture {
 	if n := len(p.Rows) - maxRows; n > 0 {
 		p.Rows = p.Rows[:maxRows]
 		p.Notes = append(slices.Clone(p.Notes), diag.Count(n, "more row")+": too many to draw")

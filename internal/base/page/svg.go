@@ -11,14 +11,14 @@ import (
 
 // The measures, in pixels.
 const (
-	widest = 468 // wider notes are wrapped, so that a phone shows a picture whole
-	margin = 12
-	line   = 20 // height of a line of text
-	gap    = 6  // between rows
-	dot    = 5  // radius
-	nameAt = 16 // from the left edge of a dot to the name
-	track  = 7  // from column to column
-	indent = 20
+	maxNoteWidth = 468 // wider notes are wrapped, so that a phone shows a picture whole
+	margin       = 12
+	lineHeight   = 20 // height of a line of text
+	rowGap       = 6  // between rows
+	dotRadius    = 5
+	nameOffset   = 16 // from the left edge of a dot to the name
+	columnWidth  = 7  // from column to column
+	indent       = 20
 )
 
 const pictureStyle = `.picture { background: var(--ground); }
@@ -45,7 +45,7 @@ func (p Picture) SVG() []byte {
 // Page returns a page with the picture and, collapsed, its text version.
 func (p Picture) Page(text string) ([]byte, error) {
 	return Page{
-		Title: p.Title, Body: body,
+		Title: p.Title, Body: pictureBody,
 		Style: pictureStyle + ".picture { display: block; } .wide { overflow-x: auto; } summary { cursor: pointer; min-height: 24px; } details { margin-top: 1rem; }\n",
 		Data: struct {
 			Title, Text string
@@ -54,7 +54,7 @@ func (p Picture) Page(text string) ([]byte, error) {
 	}.HTML()
 }
 
-const body = `<main>
+const pictureBody = `<main>
 <h1 class="unseen">{{.Title}}</h1>
 <div class="wide" tabindex="0" role="region" aria-label="{{.Title}}">{{.Picture}}</div>
 <details><summary>The same as text</summary>
@@ -68,26 +68,26 @@ type canvas struct {
 	right, bottom int
 }
 
-// text writes a name and, after it, a note, in as many lines as it needs. The name stays
-// in one line.
-func (c *canvas) text(x int, class, name, noteClass, note string) {
+// writeText writes a name and, after it, a note, in as many lines as needed. The name stays in one
+// line.
+func (c *canvas) writeText(x int, class, name, noteClass, note string) {
 	name = sanitize.Truncate(sanitize.Line(name), maxText)
-	fmt.Fprintf(c, "<text class=\"%s\" x=\"%d\" y=\"%d\">%s", class, x, c.bottom+line-6, html.EscapeString(name))
+	fmt.Fprintf(c, "<text class=\"%s\" x=\"%d\" y=\"%d\">%s", class, x, c.bottom+lineHeight-6, html.EscapeString(name))
 	at := x + textWidth(name, class)
-	first, rest := wrap(sanitize.Line(note), widest-margin-at-8, widest-margin-x)
+	first, rest := wrap(sanitize.Line(note), maxNoteWidth-margin-at-8, maxNoteWidth-margin-x)
 	if first != "" {
 		fmt.Fprintf(c, "<tspan class=\"%s\" dx=\"8\">%s</tspan>", noteClass, html.EscapeString(first))
 		at += 8 + textWidth(first, noteClass)
 	}
 	c.WriteString("</text>\n")
-	c.right, c.bottom = max(c.right, at), c.bottom+line
+	c.right, c.bottom = max(c.right, at), c.bottom+lineHeight
 	for _, s := range rest {
-		c.text(x, noteClass, s, "", "")
+		c.writeText(x, noteClass, s, "", "")
 	}
 }
 
 // endRow ends a row of text.
-func (c *canvas) endRow() { c.bottom += gap }
+func (c *canvas) endRow() { c.bottom += rowGap }
 
 // wrap returns the words that fit into the first line, which may be none, and the other
 // lines. A word that is wider than a line stays whole.
@@ -110,46 +110,46 @@ type point struct{ x, y int }
 
 // draw returns the picture as an svg element.
 func (p Picture) draw(style string) string {
-	p = p.truncated()
+	p = p.truncateRows()
 	rails, columns, undrawn := p.rails()
-	left := margin + columns*track
+	left := margin + columns*columnWidth
 	if columns > 0 {
-		left += 2 * track // for arrows
+		left += 2 * columnWidth // for arrows
 	}
 	c := canvas{bottom: margin}
-	c.text(margin, "b", p.Title, "", "")
+	c.writeText(margin, "b", p.Title, "", "")
 	c.endRow()
 	points := make([]point, len(p.Rows))
 	var above [maxDepth + 1]point // last dot, by depth
 	for i, r := range p.Rows {
 		depth := min(r.Depth, maxDepth)
-		at := point{left + depth*indent + dot, c.bottom + line/2}
+		at := point{left + depth*indent + dotRadius, c.bottom + lineHeight/2}
 		points[i], above[depth] = at, at
 		if r.Style == Heading {
-			first, rest := wrap(r.Text, widest-margin-left, widest-margin-left)
+			first, rest := wrap(r.Text, maxNoteWidth-margin-left, maxNoteWidth-margin-left)
 			for _, s := range append([]string{first}, rest...) {
-				c.text(left, "b", s, "", "")
+				c.writeText(left, "b", s, "", "")
 			}
 			c.endRow()
 			continue
 		}
 		if up := above[max(depth-1, 0)]; depth > 0 && r.Depth <= maxDepth {
-			fmt.Fprintf(&c, "<path d=\"M%d %dV%dH%d\"/>\n", up.x, up.y+dot, at.y, at.x-dot)
+			fmt.Fprintf(&c, "<path d=\"M%d %dV%dH%d\"/>\n", up.x, up.y+dotRadius, at.y, at.x-dotRadius)
 		}
-		fmt.Fprintf(&c, "<circle class=\"%s\" cx=\"%d\" cy=\"%d\" r=\"%d\"/>\n", [...]string{"plain", "", "strong", "way", "faint"}[r.Style], at.x, at.y, dot)
-		c.text(at.x-dot+nameAt, map[RowStyle]string{Strong: "b", Faint: "d"}[r.Style], r.Text, map[bool]string{false: "d", true: "w"}[r.Warn], r.Note)
+		fmt.Fprintf(&c, "<circle class=\"%s\" cx=\"%d\" cy=\"%d\" r=\"%d\"/>\n", [...]string{"plain", "", "strong", "way", "faint"}[r.Style], at.x, at.y, dotRadius)
+		c.writeText(at.x-dotRadius+nameOffset, map[RowStyle]string{Strong: "b", Faint: "d"}[r.Style], r.Text, map[bool]string{false: "d", true: "w"}[r.Warn], r.Note)
 		c.endRow()
 	}
 	for _, r := range rails {
 		c.WriteString(r.svg(points, left))
 	}
 	for _, s := range p.legend(rails) {
-		y := c.bottom + line/2
+		y := c.bottom + lineHeight/2
 		c.WriteString(rail{Link: Link{Stroke: s}}.path(fmt.Sprintf("M%d %dh24", margin, y), margin+32, y))
-		c.text(margin+40, "d", p.Legend[s], "", "")
+		c.writeText(margin+40, "d", p.Legend[s], "", "")
 	}
 	for _, note := range p.notes(undrawn) {
-		c.text(margin, "d", "", "d", note)
+		c.writeText(margin, "d", "", "d", note)
 	}
 	w, h := c.right+margin, c.bottom+margin
 	head := fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" role=\"img\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n<title>%s</title>\n<desc>%s</desc>\n%s",
@@ -160,20 +160,20 @@ func (p Picture) draw(style string) string {
 	return head + c.String() + "</svg>"
 }
 
-// svg returns the line between the dots, with the columns to the left of an edge.
+// svg returns the line between the dots. left is the left edge of the rows.
 func (r rail) svg(points []point, left int) string {
-	x := left - 2*track - r.column*track
+	x := left - 2*columnWidth - r.column*columnWidth
 	leave, enter := -3, 3 // upwards: sources at the top of their dots, the target at its bottom
 	if !r.leadsUp() {
 		leave, enter = enter, leave
 	}
 	var d strings.Builder
 	for _, from := range r.from {
-		fmt.Fprintf(&d, "M%d %dH%d", points[from].x-dot+1, points[from].y+leave, x)
+		fmt.Fprintf(&d, "M%d %dH%d", points[from].x-dotRadius+1, points[from].y+leave, x)
 	}
 	to := points[r.To]
-	fmt.Fprintf(&d, "V%dH%d", to.y+enter, to.x-dot-8)
-	return r.path(d.String(), to.x-dot, to.y+enter)
+	fmt.Fprintf(&d, "V%dH%d", to.y+enter, to.x-dotRadius-8)
+	return r.path(d.String(), to.x-dotRadius, to.y+enter)
 }
 
 // path returns a line with an arrow to the right, ending at (x, y).

@@ -24,7 +24,7 @@ func NewLineLinks(repository string) LineLinks {
 	if page := r.Page(); sanitize.URL(page) != page {
 		return LineLinks{}
 	}
-	return LineLinks{r.Lines()}
+	return LineLinks{r.LinePattern()}
 }
 
 // ParseLinks parses a user's setting for links: the address of a repository on a known

@@ -105,7 +105,7 @@ func forgeTable() []forgeEntry {
 	}
 }
 
-// Forges returns the names of the forges for people, in the order of the table.
+// Forges returns the display names of the forges, in the order of the table.
 func Forges() []string {
 	var out []string
 	for _, l := range forgeTable() {
@@ -114,10 +114,10 @@ func Forges() []string {
 	return out
 }
 
-// Public returns the forge of a public server, or "" for any other server.
-func (r Remote) Public() Forge {
+// PublicForge returns the forge of a public server, or "" for any other server.
+func (r Remote) PublicForge() Forge {
 	for _, l := range forgeTable() {
-		if slices.Contains(l.public, r.name()) {
+		if slices.Contains(l.public, r.hostname()) {
 			return l.forge
 		}
 	}
@@ -127,9 +127,9 @@ func (r Remote) Public() Forge {
 // guessForge returns the forge suggested by the name of a server, or the zero value. A guess is
 // sufficient for links, but not for sending a token.
 func (r Remote) guessForge() forgeEntry {
-	public := r.Public()
+	public := r.PublicForge()
 	for _, l := range forgeTable() {
-		if slices.ContainsFunc(l.prefixes, func(s string) bool { return strings.HasPrefix(r.name(), s) }) {
+		if slices.ContainsFunc(l.prefixes, func(s string) bool { return strings.HasPrefix(r.hostname(), s) }) {
 			return l
 		}
 	}
@@ -141,9 +141,9 @@ func (r Remote) guessForge() forgeEntry {
 	return forgeEntry{}
 }
 
-// Lines returns the pattern of addresses of a line of a file, with {commit}, {path} and
+// LinePattern returns the pattern of addresses of a line of a file, with {commit}, {path} and
 // {line}, or "" for an unknown forge.
-func (r Remote) Lines() string {
+func (r Remote) LinePattern() string {
 	if l := r.guessForge(); l.lines != "" {
 		return r.Page() + l.lines
 	}
@@ -159,5 +159,5 @@ func (r Remote) Compare(a, b string) string {
 	return r.Page() + l.compare + url.PathEscape(a) + "..." + url.PathEscape(b)
 }
 
-// name returns the host without its port.
-func (r Remote) name() string { return r.Server().Hostname() }
+// hostname returns the host without its port.
+func (r Remote) hostname() string { return r.Server().Hostname() }

@@ -50,7 +50,7 @@ func TestParse(t *testing.T) {
 		got := ""
 		if ok {
 			got = r.Page()
-			for _, forge := range []remote.Forge{r.Public(), linkForge(r)} {
+			for _, forge := range []remote.Forge{r.PublicForge(), linkForge(r)} {
 				if forge == "" {
 					forge = "-"
 				}
@@ -65,7 +65,7 @@ func TestParse(t *testing.T) {
 
 // linkForge returns the forge that the pattern of a remote's line links belongs to.
 func linkForge(r remote.Remote) remote.Forge {
-	switch rest := strings.TrimPrefix(r.Lines(), r.Page()); {
+	switch rest := strings.TrimPrefix(r.LinePattern(), r.Page()); {
 	case strings.HasPrefix(rest, "/blob/"):
 		return remote.GitHub
 	case strings.HasPrefix(rest, "/-/blob/"):

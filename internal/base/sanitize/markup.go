@@ -31,9 +31,9 @@ func Markdown(s string) string {
 	return b.String()
 }
 
-// isAutolink reports whether a forge would create a link because rest, the text after before,
-// begins with the end of an address or a reference: "https://", "www.", "GH-1". rest must not be
-// empty.
+// isAutolink reports whether a forge would create a link from the end of before and the start of
+// rest: an address or a reference such as "https" + "://", "www" + "." or "GH" + "-1". rest must
+// not be empty.
 func isAutolink(before, rest string) bool {
 	after := func(word string) bool {
 		return len(before) >= len(word) && strings.EqualFold(before[len(before)-len(word):], word)

@@ -21,12 +21,12 @@ func Lock(name string, wait time.Duration) (unlock func(), err error) {
 // LockFile locks an open directory or file, against other processes and other callers in this
 // process, until unlock is called or the process dies. It returns an error if the lock is
 // still held after wait. It creates no file. On file systems without locks it locks nothing.
-// The file is closed by unlock, or with the error.
+// unlock closes the file; LockFile closes it before returning an error.
 func LockFile(f *os.File, wait time.Duration) (unlock func(), err error) {
 	unlock = func() { unlockAndClose(f) }
 	for until := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
 		switch err := tryLock(f); {
-		case !errors.Is(err, errBusyLock):
+		case !errors.Is(err, errLockHeld):
 			return unlock, nil
 		case time.Now().After(until):
 			unlock()
@@ -48,8 +48,8 @@ func (s *Store) OpenLock(name string) (*os.File, error) {
 }
 
 // ShareDir marks an open directory as in use until release is called or the process dies. If no
-// other process uses the directory, it first calls tidy to remove leftover files. The directory
-// is closed by release, or with the error.
+// other process uses the directory, it first calls tidy to remove leftover files. release closes
+// the directory; ShareDir closes it before returning an error.
 func ShareDir(f *os.File, tidy func() error) (release func(), err error) {
 	if tryLock(f) == nil {
 		err = tidy()

@@ -16,8 +16,8 @@ func tryLock(*os.File) error { return errNoLock }
 // unlockFile does nothing: see tryLock.
 func unlockFile(*os.File) {}
 
-// errBusyLock is never returned here: directories are not locked.
-var errBusyLock = errors.New("locked by another process")
+// errLockHeld is never returned here: directories are not locked.
+var errLockHeld = errors.New("locked by another process")
 
 // lockShared does nothing: see tryLock.
 func lockShared(*os.File) error { return nil }

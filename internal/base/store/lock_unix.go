@@ -16,9 +16,9 @@ func tryLock(f *os.File) error {
 // unlockFile unlocks an open file, also if other processes have it open.
 func unlockFile(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
 
-// errBusyLock is the error of tryLock for a lock held elsewhere. Any other error means a file
+// errLockHeld is the error of tryLock for a lock held elsewhere. Any other error means a file
 // system without locks.
-const errBusyLock = syscall.EWOULDBLOCK
+const errLockHeld = syscall.EWOULDBLOCK
 
 // lockShared converts the lock on f to a shared one, or waits for a shared lock. It returns
 // nil on file systems without locks.

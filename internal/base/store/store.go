@@ -33,7 +33,7 @@ type Store struct {
 
 const (
 	dirPerm  = 0o700
-	staleAge = 24 * time.Hour // age of temporary files left by dead processes
+	staleAge = 24 * time.Hour // minimum age of leftover temporary files
 )
 
 // Open returns the store in dir. The directory need not exist: the first write creates it,
@@ -55,9 +55,9 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// Absent returns a store without content. Reads and writes fail with why as the cause;
-// callers without need for a store continue.
-func Absent(why error) *Store { return &Store{fault: absent{why}} }
+// Absent returns a store without content. Its reads and writes fail with cause, so that only
+// callers that use the store are affected.
+func Absent(cause error) *Store { return &Store{fault: absent{cause}} }
 
 // absent is the reason for an absent store. It also matches [fs.ErrNotExist].
 type absent struct{ error }
@@ -274,7 +274,7 @@ func (s *Store) blobPath(digest string) (string, error) {
 // openRegular opens the regular file at path. It rejects any other file, and also symbolic
 // links. If a concurrent writer replaces the file in the meantime, it tries again.
 func openRegular(path string) (*os.File, error) {
-	for range maxReplaced {
+	for range maxOpenAttempts {
 		before, err := os.Lstat(path)
 		if err != nil {
 			return nil, err
@@ -294,8 +294,8 @@ func openRegular(path string) (*os.File, error) {
 	return nil, fmt.Errorf("%q changed while it was opened: %w", path, fs.ErrNotExist)
 }
 
-// maxReplaced is the maximum number of attempts to open a file that is being replaced.
-const maxReplaced = 100
+// maxOpenAttempts is the maximum number of attempts to open a file that is being replaced.
+const maxOpenAttempts = 100
 
 // syncDir makes a rename durable if the system supports it.
 func syncDir(dir string) {
@@ -310,7 +310,7 @@ func NewContextReader(ctx context.Context, r io.Reader) io.Reader { return ctxRe
 
 // ctxReader stops reading once ctx is done.
 type ctxReader struct {
-	ctx context.Context //nolint:containedctx // the reader lives no longer than the call with ctx
+	ctx context.Context //nolint:containedctx // the reader is used only during the call with ctx
 	r   io.Reader
 }
 

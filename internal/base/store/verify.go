@@ -28,7 +28,7 @@ func (e *MismatchError) Error() string {
 	case e.WantSize >= 0 && e.GotSize < e.WantSize:
 		return fmt.Sprintf("truncated: %d of %d bytes", e.GotSize, e.WantSize)
 	case e.WantSize >= 0 && e.GotSize > e.WantSize:
-		return fmt.Sprintf("longer than its %d bytes", e.WantSize)
+		return fmt.Sprintf("longer than %d bytes", e.WantSize)
 	default:
 		return "digest mismatch: the content is " + e.Got
 	}
@@ -70,8 +70,8 @@ func NewVerifier(r io.ReadCloser, digest string, size int64) *Verifier {
 // caller must verify the result.
 func NewUnverified(r io.ReadCloser) *Verifier { return &Verifier{r: r, size: -1} }
 
-// Explain sets the function that returns the error for a mismatch, and returns v.
-func (v *Verifier) Explain(f func(*MismatchError) error) *Verifier {
+// OnMismatch sets the function that returns the error for a mismatch, and returns v.
+func (v *Verifier) OnMismatch(f func(*MismatchError) error) *Verifier {
 	v.onMismatch = f
 	return v
 }

@@ -20,7 +20,7 @@ type Logger struct {
 	shown   bool      // a line of progress is shown
 	waived  int       // number of waived warnings
 	warned  bool      // a warning that a waiver can silence was printed
-	pulls   pulls
+	pulls   transfers
 }
 
 // NewLogger returns a logger whose time starts now.
@@ -40,7 +40,7 @@ func (t *Logger) Progress(format string, args ...any) {
 	t.shown = true
 }
 
-// Done wipes the line of progress.
+// Done erases the line of progress.
 func (t *Logger) Done() {
 	if t.shown {
 		fmt.Fprint(t.Device, "\r\x1b[K")

@@ -10,8 +10,8 @@ import (
 // progress is the transfer state of a blob, in bytes.
 type progress struct{ done, total int64 }
 
-// pulls tracks the transfer of images.
-type pulls struct {
+// transfers tracks the transfer of images.
+type transfers struct {
 	mu   sync.Mutex // also guards the terminal while images are fetched
 	done map[string]map[string]progress
 	last string
@@ -41,7 +41,7 @@ func (t *Logger) Pull(image, digest string, done, total int64) {
 
 // line returns the progress line of an image. The numbers come first because a narrow
 // terminal cuts off the end.
-func (p *pulls) line(image string) string {
+func (p *transfers) line(image string) string {
 	var done, total int64
 	layers := 0
 	for _, b := range p.done[image] {

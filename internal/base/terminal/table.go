@@ -31,7 +31,7 @@ func (t *Table) Add(cells ...string) {
 // Paint sets the color of the last row; "" means none.
 func (t *Table) Paint(color string) { t.colors[len(t.colors)-1] = color }
 
-// Write prints the table to the device that term describes.
+// Write prints the table to term.
 func (t *Table) Write(term *Terminal) {
 	if len(t.Rows) == 0 {
 		return

@@ -27,7 +27,7 @@ type Terminal struct {
 	Failed    error     // first write error
 }
 
-// Write takes any text, and keeps the first error.
+// Write writes any text, and records the first error in Failed.
 func (t *Terminal) Write(p []byte) (int, error) {
 	n, err := t.Writer.Write(p)
 	if t.Failed == nil {

@@ -23,7 +23,7 @@ func Canonical(raw []byte) ([]byte, error) {
 		return nil, r.err
 	case more:
 		return nil, errors.New("more than one JSON value")
-	case w.twice:
+	case w.duplicate:
 		return nil, errors.New("duplicate name in a JSON object")
 	}
 	return w.out, nil

@@ -41,10 +41,10 @@ func newColumns(data []byte) *columns {
 	return c
 }
 
-func (c *columns) fix(ns []*yaml.Node) {
+func (c *columns) fixNodes(ns []*yaml.Node) {
 	for _, n := range ns {
 		c.fixNode(n)
-		c.fix(n.Content)
+		c.fixNodes(n.Content)
 	}
 }
 

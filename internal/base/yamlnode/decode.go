@@ -18,9 +18,9 @@ import (
 
 // Decode fills the struct that into points to, by its json tags. An unknown field and a
 // value of the wrong type are faults. The error is a diag.List of all faults, up to
-// [MaxFaults]. Null leaves a field unchanged. A json.RawMessage takes any value as
-// canonical JSON, a *yaml.Node takes the node, an encoding.TextUnmarshaler takes a string,
-// and a struct with a [ShortForm] also takes a string. Inside a field tagged
+// [MaxFaults]. Null does not change a field. A json.RawMessage accepts any value as
+// canonical JSON, a *yaml.Node accepts any node, an encoding.TextUnmarshaler accepts a string,
+// and a struct with a [ShortForm] also accepts a string. Inside a field tagged
 // `yamlnode:"open"` unknown fields are ignored.
 func Decode(file string, n *yaml.Node, into any) error { return decode(file, n, into, false) }
 

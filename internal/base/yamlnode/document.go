@@ -16,8 +16,8 @@ import (
 // value.
 type Filter struct {
 	Open  func()                                      // called at the start of a mapping or sequence; may be nil
-	Field func(name []byte) (of *Filter, wanted bool) // nil: every field is wanted whole
-	Items *Filter                                     // nil: every field is wanted as a whole
+	Field func(name []byte) (of *Filter, wanted bool) // nil: selects every field as a whole
+	Items *Filter                                     // nil: selects every item as a whole
 	Text  func(s []byte) []byte                       // returns the replacement of a string; may be nil
 }
 
@@ -61,8 +61,7 @@ type Document struct {
 // offset, or the index of a node.
 type origin struct{ offset, at int }
 
-// Pos returns the position in YAML of the value or key at an offset of JSON. The offset may
-// be inside it.
+// Pos returns the position in YAML of the value or key that contains an offset of JSON.
 func (t *Document) Pos(offset int) diag.Pos {
 	next := sort.Search(len(t.places), func(i int) bool { return t.places[i].offset > offset })
 	at := t.places[max(next, 1)-1].at
@@ -87,10 +86,9 @@ type Reader struct {
 	one    [1]Document
 }
 
-// Read returns the parts of the documents in text that filter selects, in the form of
-// [JSON], without null documents. A text cut from a [Stream] has one document at most. The
-// result is valid until the next call. line is the line of file where text begins. The
-// error is a diag.List.
+// Read returns the documents in text, reduced to the parts that filter selects, in the form of
+// [JSON]. It omits null documents. A text from a [Stream] has one document at most. The result is
+// valid until the next call. line is the line of file where text begins. The error is a diag.List.
 func (r *Reader) Read(file string, line int, text []byte, lim Limits, filter *Filter) ([]Document, error) {
 	lim = lim.orDefaults()
 	if !r.Slow && len(text) <= lim.Bytes {
@@ -145,11 +143,11 @@ func shiftError(err error, file string, lines int) error {
 
 // writer is a sink that writes the parts selected by a filter as canonical JSON.
 type writer struct {
-	out    []byte
-	places []origin
-	twice  bool    // a mapping has two equal keys
-	next   *Filter // for the next value in a mapping
-	stack  []frame
+	out       []byte
+	places    []origin
+	duplicate bool    // a mapping has two equal keys
+	next      *Filter // for the next value in a mapping
+	stack     []frame
 
 	members []span // of the mappings in stack
 	keys    []byte // names of the members
@@ -282,7 +280,7 @@ func (w *writer) sort(f frame) {
 	for i, m := range members {
 		if i > 0 {
 			w.sorted = append(w.sorted, ',')
-			w.twice = w.twice || bytes.Equal(w.key(members[i-1]), w.key(m))
+			w.duplicate = w.duplicate || bytes.Equal(w.key(members[i-1]), w.key(m))
 		}
 		by := f.start + len(w.sorted) - m.from
 		for _, p := range w.places[m.placed:m.placedTo] {

@@ -11,8 +11,8 @@ import (
 const MaxDocuments = 100_000
 
 // condense returns YAML without the empty documents between two markers, at the cost of one
-// scan of the lines. It replaces all but the first of these markers with blanks, and the
-// rest keeps its position. It does not modify data. More than [MaxDocuments] remaining
+// scan of the lines. It replaces all but the first of these markers with blanks, so that all
+// other text keeps its position. It does not modify data. More than [MaxDocuments] remaining
 // documents are an error.
 func condense(data []byte) ([]byte, error) {
 	if !bytes.HasPrefix(data, []byte("---")) && !bytes.Contains(data, []byte("\n---")) && !bytes.Contains(data, []byte("\n...")) {

@@ -15,7 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
-// Encode returns v as block YAML: sorted keys, lists as deep as their key, no folded lines.
+// Encode returns v as block YAML: sorted keys, lists indented like their key, no folded lines.
 // v is a value that encoding/json can decode into an any, or a map type of such values.
 // Strings that a YAML 1.1 or 1.2 reader could take for another type are quoted. Equal
 // values give equal bytes, and both kinds of reader return the same value.
@@ -221,8 +221,8 @@ func isLiteral(s string) bool {
 	return utf8.ValidString(s)
 }
 
-// isPrintable excludes invisible characters and those that some reader drops or treats as a line
-// break.
+// isPrintable reports whether r is visible, and every reader keeps it and does not treat it as a
+// line break.
 func isPrintable(r rune) bool {
 	return r >= ' ' && r < 0x7f || r > 0xa0 && r != utf8.RuneError && unicode.IsPrint(r) && !sanitize.IsInvisible(r)
 }

@@ -117,7 +117,7 @@ func (e *expander) merge(n *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		if isMerge(k) {
-			merged = append(merged, e.sources(k, v)...)
+			merged = append(merged, e.mergeSources(k, v)...)
 			continue
 		}
 		text, err := keyText(k)
@@ -155,8 +155,8 @@ func isMerge(k *yaml.Node) bool {
 	return k.Kind == yaml.ScalarNode && k.Value == "<<" && k.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) == 0
 }
 
-// sources returns the mappings of a merge key.
-func (e *expander) sources(k, v *yaml.Node) []*yaml.Node {
+// mergeSources returns the mappings of a merge key.
+func (e *expander) mergeSources(k, v *yaml.Node) []*yaml.Node {
 	switch v.Kind {
 	case yaml.MappingNode:
 		return []*yaml.Node{v}

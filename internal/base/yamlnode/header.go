@@ -10,13 +10,13 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// Header checks the apiVersion and kind of a quayside document. It returns false if a newer
+// CheckHeader checks the apiVersion and kind of a quayside document. It returns false if a newer
 // program wrote the document: its other fields cannot be checked, and the fault names both
 // versions.
 //
 // The schema number of such a document is its apiVersion, in the order of Kubernetes API
 // versions. Optional fields may be added to a schema; any other change needs a new one.
-func Header(file string, n *yaml.Node, apiVersion, kind string, errs *diag.List) bool {
+func CheckHeader(file string, n *yaml.Node, apiVersion, kind string, errs *diag.List) bool {
 	for _, want := range [][2]string{{"apiVersion", apiVersion}, {"kind", kind}} {
 		_, v := Field(n, want[0])
 		if v == nil {
@@ -38,7 +38,7 @@ func Header(file string, n *yaml.Node, apiVersion, kind string, errs *diag.List)
 
 // isNewer reports whether apiVersion is a later version of the same group than known.
 func isNewer(apiVersion, known string) bool {
-	group, reads, _ := strings.Cut(known, "/")
+	group, supported, _ := strings.Cut(known, "/")
 	got, ok := strings.CutPrefix(apiVersion, group+"/")
-	return ok && regexp.MustCompile(`^v[1-9][0-9]{0,3}((alpha|beta)[1-9][0-9]{0,3})?$`).MatchString(got) && version.CompareKubeAwareVersionStrings(got, reads) > 0
+	return ok && regexp.MustCompile(`^v[1-9][0-9]{0,3}((alpha|beta)[1-9][0-9]{0,3})?$`).MatchString(got) && version.CompareKubeAwareVersionStrings(got, supported) > 0
 }

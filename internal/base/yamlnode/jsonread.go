@@ -57,8 +57,8 @@ func (r *jsonReader) more() bool {
 	return false
 }
 
-// value passes the next value, at nesting level depth, to the sink. The error wraps
-// errNotJSON or is a limitError, and stays in r.err.
+// value passes the next value, at nesting level depth, to the sink. The error, also in r.err,
+// wraps errNotJSON or is a limitError.
 func (r *jsonReader) value(depth int) error {
 	kind := r.dec.PeekKind()
 	at := r.next()

@@ -105,12 +105,12 @@ func beginsJSON(data []byte) bool {
 
 // objects is a sink that builds objects.
 type objects struct {
-	unique bool              // the sink must reject a repeated key itself
-	names  map[string]string // interned keys
-	root   any
-	stack  []collection // open collections, the innermost last
-	wrong  bool
-	list   []map[string]any
+	unique  bool              // the sink must reject a repeated key itself
+	names   map[string]string // interned keys
+	root    any
+	stack   []collection // open collections, the innermost last
+	invalid bool
+	list    []map[string]any
 }
 
 // collection is an open mapping or sequence.
@@ -127,7 +127,7 @@ func (v *objects) next() bool {
 	if isObject {
 		v.list = append(v.list, root)
 	}
-	ok := !v.wrong && (isObject || v.root == nil) && len(v.list) <= MaxDocuments
+	ok := !v.invalid && (isObject || v.root == nil) && len(v.list) <= MaxDocuments
 	v.root = nil
 	return ok
 }
@@ -142,7 +142,7 @@ func (v *objects) Key(name []byte, _ int) bool {
 	in := &v.stack[len(v.stack)-1]
 	if v.unique {
 		_, repeated := in.fields[key]
-		v.wrong = v.wrong || repeated
+		v.invalid = v.invalid || repeated
 	}
 	in.key = key
 	return true

@@ -48,7 +48,7 @@ func (l Limits) orDefaults() Limits {
 }
 
 // Documents returns the root mapping of each document in data, in order. Empty documents
-// are left out; at most [MaxDocuments] others are allowed. Input that begins with a brace
+// are omitted; at most [MaxDocuments] others are allowed. Input that begins with a brace
 // is parsed as a stream of JSON objects if it is one. Aliases and merge keys (<<) are
 // expanded: a node may occur several times in the tree, with the position of its anchor,
 // and must not be modified. The error is a diag.List.
@@ -105,7 +105,7 @@ func parse(file string, data []byte, lim Limits) ([]*yaml.Node, error) {
 		}
 		roots = append(roots, &n)
 	}
-	newColumns(data).fix(roots)
+	newColumns(data).fixNodes(roots)
 	return roots, nil
 }
 

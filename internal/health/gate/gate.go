@@ -45,17 +45,17 @@ type Cause string
 
 // The causes, in reporting order.
 const (
-	NotUpgradeable Cause = "notUpgradeable" // the operator blocks upgrades
-	NotObserved    Cause = "notObserved"    // there is no observation, or the latest one is without the operator
-	Unidentified   Cause = "unidentified"   // the latest observation does not name its cluster
-	Duplicate      Cause = "duplicate"      // it is an observation of another cluster, by UID
-	Unsigned       Cause = "unsigned"       // it is not signed as required
-	TooOld         Cause = "tooOld"         // the latest observation is too old
-	OtherBundle    Cause = "otherBundle"    // the cluster has another bundle
-	Unhealthy      Cause = "unhealthy"      // the bundle matches, but is unhealthy
-	NotSoaked      Cause = "notSoaked"      // healthy, but not for long enough
-	TooFew         Cause = "tooFew"         // the environment has fewer clusters than required
-	Left           Cause = "left"           // observed since the evidence began, but no longer gets the operator
+	NotUpgradeable    Cause = "notUpgradeable" // the operator blocks upgrades
+	NotObserved       Cause = "notObserved"    // there is no observation, or the latest one is without the operator
+	Unidentified      Cause = "unidentified"   // the latest observation does not name its cluster
+	Duplicate         Cause = "duplicate"      // another cluster has the same UID
+	Unsigned          Cause = "unsigned"       // the latest observation is not signed as required
+	TooOld            Cause = "tooOld"         // the latest observation is too old
+	OtherBundle       Cause = "otherBundle"    // the cluster has another bundle
+	Unhealthy         Cause = "unhealthy"      // the bundle matches, but is unhealthy
+	NotSoaked         Cause = "notSoaked"      // healthy, but not for long enough
+	TooFew            Cause = "tooFew"         // the environment has fewer clusters than required
+	NoLongerInstalled Cause = "left"           // the cluster was recently observed with the operator, but no longer gets it
 )
 
 // Reason is a cause and the affected clusters.
@@ -83,27 +83,27 @@ type Verdict struct {
 //
 // seen may contain observations of any operator and environment, in any order. For each cluster, the
 // latest observation counts, or the worst one if several have the same time. Earlier observations
-// only determine how long the cluster has been healthy. Observations after now only count if they
-// are against an upgrade.
+// only determine how long the cluster has been healthy. Observations dated after now count only if
+// they block upgrades.
 //
 // A cluster counts as healthy if its latest observation is evidence by the rule, matches the pin's
 // bundle, and has been healthy for the soak time. The operator passes if the share and the number of
 // healthy clusters are sufficient and no cluster blocks upgrades. A cluster that no longer gets the
-// operator is a reason; it also blocks if the operator was unhealthy or not upgradeable there.
+// operator is listed as a reason; it blocks if the operator was unhealthy or not upgradeable there.
 func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
-	of := map[string][]Observation{}
+	byCluster := map[string][]Observation{}
 	for _, o := range seen {
 		if o.Operator == pin.Operator && (o.Environment == "" || o.Environment == pin.Environment) {
-			of[o.Cluster] = append(of[o.Cluster], o)
+			byCluster[o.Cluster] = append(byCluster[o.Cluster], o)
 		}
 	}
 	v := Verdict{Clusters: len(pin.Clusters), Reasons: []Reason{}}
-	by := map[Cause][]ClusterNote{}
+	byCause := map[Cause][]ClusterNote{}
 	names := map[string]string{} // by UID
 	for _, name := range pin.Clusters {
-		c := judgeCluster(rule, pin, name, of[name], now)
+		c := judgeCluster(rule, pin, name, byCluster[name], now)
 		if c.refusal != "" {
-			by[NotUpgradeable] = append(by[NotUpgradeable], ClusterNote{name, c.refusal})
+			byCause[NotUpgradeable] = append(byCause[NotUpgradeable], ClusterNote{name, c.refusal})
 		}
 		if first, known := names[c.uid]; known && c.cause == "" {
 			c.cause, c.note = Duplicate, "has the UID of "+first
@@ -112,7 +112,7 @@ func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
 			names[c.uid] = name
 		}
 		if c.cause != "" {
-			by[c.cause] = append(by[c.cause], ClusterNote{name, c.note})
+			byCause[c.cause] = append(byCause[c.cause], ClusterNote{name, c.note})
 			continue
 		}
 		v.Healthy++
@@ -120,28 +120,28 @@ func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
 			v.Since = c.since
 		}
 	}
-	left, blocked := judgeLeft(rule, pin, of, now)
-	if len(left) > 0 {
-		by[Left] = left
+	removed, blocked := judgeRemoved(rule, pin, byCluster, now)
+	if len(removed) > 0 {
+		byCause[NoLongerInstalled] = removed
 	}
-	v.Pass = v.Healthy >= rule.Clusters && v.Healthy*int(whole) >= int(rule.Healthy)*v.Clusters && len(by[NotUpgradeable]) == 0 && !blocked
+	v.Pass = v.Healthy >= rule.Clusters && v.Healthy*int(fullShare) >= int(rule.Healthy)*v.Clusters && len(byCause[NotUpgradeable]) == 0 && !blocked
 	if v.Clusters < rule.Clusters {
-		by[TooFew] = newClusters(pin.Clusters)
+		byCause[TooFew] = newClusterNotes(pin.Clusters)
 	}
-	for _, cause := range []Cause{NotUpgradeable, NotObserved, Unidentified, Duplicate, Unsigned, TooOld, OtherBundle, Unhealthy, NotSoaked, TooFew, Left} {
-		if list, ok := by[cause]; ok {
+	for _, cause := range []Cause{NotUpgradeable, NotObserved, Unidentified, Duplicate, Unsigned, TooOld, OtherBundle, Unhealthy, NotSoaked, TooFew, NoLongerInstalled} {
+		if list, ok := byCause[cause]; ok {
 			v.Reasons = append(v.Reasons, Reason{cause, list})
 		}
 	}
 	return v
 }
 
-// judgeLeft returns the clusters of the environment that were observed with the operator since the
-// evidence began and no longer get it, and whether one of them blocks the promotion.
-func judgeLeft(rule Rule, pin Pin, of map[string][]Observation, now time.Time) (left []ClusterNote, blocked bool) {
+// judgeRemoved returns the clusters of the environment that were observed with the operator within
+// rule.Within plus rule.Soak and no longer get it, and whether one of them blocks the promotion.
+func judgeRemoved(rule Rule, pin Pin, byCluster map[string][]Observation, now time.Time) (removed []ClusterNote, blocked bool) {
 	began := now.Add(-time.Duration(rule.Within + rule.Soak))
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		list := slices.DeleteFunc(of[name], func(o Observation) bool {
+	for _, name := range slices.Sorted(maps.Keys(byCluster)) {
+		list := slices.DeleteFunc(byCluster[name], func(o Observation) bool {
 			return o.Environment == "" || o.Absent || !o.At.IsZero() && o.At.Before(began)
 		})
 		if slices.Contains(pin.Clusters, name) || len(list) == 0 {
@@ -153,12 +153,12 @@ func judgeLeft(rule Rule, pin Pin, of map[string][]Observation, now time.Time) (
 			note = "unhealthy: " + c.note
 		}
 		blocked = blocked || note != ""
-		left = append(left, ClusterNote{name, note})
+		removed = append(removed, ClusterNote{name, note})
 	}
-	return left, blocked
+	return removed, blocked
 }
 
-func newClusters(names []string) []ClusterNote {
+func newClusterNotes(names []string) []ClusterNote {
 	out := make([]ClusterNote, len(names))
 	for i, name := range names {
 		out[i].Name = name
@@ -216,7 +216,7 @@ func judgeCluster(rule Rule, pin Pin, name string, seen []Observation, now time.
 		return f
 	}
 	seen = slices.DeleteFunc(seen, func(o Observation) bool {
-		cause, _ := rule.identify(pin.Environment, []string{name}, o)
+		cause, _ := rule.checkIdentity(pin.Environment, []string{name}, o)
 		return cause != "" && pin.matches(o) && o.Healthy
 	})
 	if f.since = healthySince(rule, pin, seen); last.At.Sub(f.since) < time.Duration(rule.Soak) {
@@ -225,9 +225,9 @@ func judgeCluster(rule Rule, pin Pin, name string, seen []Observation, now time.
 	return f
 }
 
-// upgradeRefusal returns the operator's latest reason to block upgrades, or "". Only newer evidence of
-// the same cluster that it is upgradeable withdraws one: an observation without the condition does
-// not. seen is sorted by time.
+// upgradeRefusal returns the operator's latest reason to block upgrades, or "". A reason is valid
+// until newer evidence of the same cluster reports the operator as upgradeable; an observation
+// without the condition is no such evidence. seen is sorted by time.
 func upgradeRefusal(seen []Observation, problem func(Observation) (Cause, string)) string {
 	isWithdrawn := func(o Observation) bool {
 		return !o.At.IsZero() && slices.ContainsFunc(seen, func(later Observation) bool {
@@ -249,9 +249,9 @@ func upgradeRefusal(seen []Observation, problem func(Observation) (Cause, string
 }
 
 // Problem returns the reason why an observation is no evidence of the clusters of an environment at
-// a time, or "". Every command judges observations by it.
+// time now, or "". All commands use it to reject observations.
 func (r Rule) Problem(environment string, clusters []string, o Observation, now time.Time) (cause Cause, note string) {
-	switch cause, note = r.identify(environment, clusters, o); {
+	switch cause, note = r.checkIdentity(environment, clusters, o); {
 	case cause != "":
 		return cause, note
 	case o.At.IsZero():
@@ -264,8 +264,8 @@ func (r Rule) Problem(environment string, clusters []string, o Observation, now 
 	return "", ""
 }
 
-// identify is Problem without regard to time.
-func (r Rule) identify(environment string, clusters []string, o Observation) (cause Cause, note string) {
+// checkIdentity is [Rule.Problem] without the checks of the time.
+func (r Rule) checkIdentity(environment string, clusters []string, o Observation) (cause Cause, note string) {
 	var missing []string
 	for _, f := range [][3]string{{"environment", o.Environment, environment}, {"cluster", o.Cluster, "any"}, {"UID of kube-system", o.ClusterUID, "any"}} {
 		if f[1] == "" && f[2] != "" && r.Identified {
@@ -285,8 +285,8 @@ func (r Rule) identify(environment string, clusters []string, o Observation) (ca
 	return "", ""
 }
 
-// checkObservation returns the reason why evidence is not good, apart from
-// the soak time.
+// checkObservation returns the reason why a cluster is not healthy according to an observation,
+// apart from the soak time, or "".
 func checkObservation(pin Pin, o Observation) (cause Cause, note string) {
 	switch {
 	case o.Absent:
@@ -311,8 +311,8 @@ func (p Pin) matches(o Observation) bool {
 
 // healthySince returns the time since which a cluster has been healthy with the pin without
 // interruption. seen is sorted, and the last observation is healthy. The time between two
-// observations counts if the later one contains its start in Since, or if it is at most
-// rule.Within.
+// observations counts as healthy if Since of the later one is not after the earlier one. If Since
+// is unknown, the time must not exceed rule.Within.
 func healthySince(rule Rule, pin Pin, seen []Observation) time.Time {
 	last := seen[len(seen)-1]
 	out, first := last.At, last.At

@@ -258,10 +258,10 @@ func TestLeft(t *testing.T) {
 		want string
 		pass bool
 	}{
-		"healthy":                 {func(*gate.Observation) {}, "observed, but no longer gets it: c2", true},
-		"unhealthy":               {func(o *gate.Observation) { o.Healthy, o.Message = false, "no pods" }, "observed, but no longer gets it: c2 (unhealthy: no pods)", false},
-		"not upgradeable":         {func(o *gate.Observation) { o.Upgradeable = "False" }, "observed, but no longer gets it: c2 (Upgradeable=False)", false},
-		"undated, unupgradeable":  {func(o *gate.Observation) { o.At, o.Upgradeable = time.Time{}, "False" }, "observed, but no longer gets it: c2 (Upgradeable=False)", false},
+		"healthy":                 {func(*gate.Observation) {}, "observed with the operator, but no longer gets it: c2", true},
+		"unhealthy":               {func(o *gate.Observation) { o.Healthy, o.Message = false, "no pods" }, "observed with the operator, but no longer gets it: c2 (unhealthy: no pods)", false},
+		"not upgradeable":         {func(o *gate.Observation) { o.Upgradeable = "False" }, "observed with the operator, but no longer gets it: c2 (Upgradeable=False)", false},
+		"undated, unupgradeable":  {func(o *gate.Observation) { o.At, o.Upgradeable = time.Time{}, "False" }, "observed with the operator, but no longer gets it: c2 (Upgradeable=False)", false},
 		"before it began":         {func(o *gate.Observation) { o.At, o.Upgradeable = hours(-300), "False" }, "", true},
 		"of another environment":  {func(o *gate.Observation) { o.Environment, o.Upgradeable = "lab", "False" }, "", true},
 		"of no known environment": {func(o *gate.Observation) { o.Environment, o.Upgradeable = "", "False" }, "", true},

@@ -27,14 +27,14 @@ type Rule struct {
 
 // DefaultRule returns the rule for an environment without a configured rule.
 func DefaultRule() Rule {
-	return Rule{Healthy: whole, Clusters: 1, Within: Span(24 * time.Hour)}
+	return Rule{Healthy: fullShare, Clusters: 1, Within: Span(24 * time.Hour)}
 }
 
 // Share is a fraction in thousandths of a percent.
 type Share int
 
-// whole is 100%.
-const whole Share = 100_000
+// fullShare is 100%.
+const fullShare Share = 100_000
 
 // ParseShare parses a percentage such as 99% or 99.5%. It must be greater than 0% and at most 100%,
 // with up to three decimals.
@@ -43,7 +43,7 @@ func ParseShare(s string) (Share, error) {
 	before, after, dotted := strings.Cut(number, ".")
 	digits := before + (after + "000")[:3]
 	n, err := strconv.ParseUint(digits, 10, 20)
-	if !percent || err != nil || before == "" || dotted && after == "" || len(after) > 3 || n == 0 || n > uint64(whole) {
+	if !percent || err != nil || before == "" || dotted && after == "" || len(after) > 3 || n == 0 || n > uint64(fullShare) {
 		return 0, fmt.Errorf("%q is not a percentage such as 99%% or 99.5%%, above 0%% and at most 100%%", s)
 	}
 	return Share(n), nil

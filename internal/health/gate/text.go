@@ -15,7 +15,7 @@ func (r Reason) String() string {
 	words := map[Cause]string{
 		NotUpgradeable: "upgrade blocked by the operator", NotObserved: "not observed", Unidentified: "unidentified observation", Duplicate: "observation of another cluster", Unsigned: "unsigned observation", TooOld: "observation too old", OtherBundle: "not at the pinned version",
 		Unhealthy: "unhealthy", NotSoaked: "healthy for too short a time", TooFew: "too few clusters",
-		Left: "observed, but no longer gets it",
+		NoLongerInstalled: "observed with the operator, but no longer gets it",
 	}
 	var names []string
 	for _, c := range r.Clusters[:min(len(r.Clusters), maxNamed)] {

@@ -37,7 +37,7 @@ type Kind struct {
 	status   map[string]bool // versions with a status subresource
 	storage  string          // the version that objects are stored in
 	stored   version         // version used for storage, served or not
-	converts bool            // a webhook converts between versions
+	converts bool            // a conversion webhook converts between versions
 	budget   *Budget
 }
 
@@ -85,14 +85,14 @@ const (
 
 // Budget is the total CEL cost allowed for the rules of CRDs. It is not safe for
 // concurrent use.
-type Budget struct{ left int64 }
+type Budget struct{ remaining int64 }
 
 // NewBudget returns an unused budget.
-func NewBudget() *Budget { return &Budget{left: runBudget} }
+func NewBudget() *Budget { return &Budget{remaining: runBudget} }
 
 // Open parses a CRD (apiextensions.k8s.io/v1), as decoded from JSON. It ignores versions that
 // are neither served nor stored. The error names the version with a schema that the API server
-// would reject. The cost of the rules is subtracted from b.
+// would reject. Evaluations of the rules by Write are charged to b.
 func Open(crd map[string]any, b *Budget) (*Kind, error) {
 	ext, err := decodeDefinition(crd)
 	if err != nil {
@@ -146,8 +146,8 @@ func openVersion(v *apiextensionsv1.CustomResourceDefinitionVersion) (version, e
 // ErrNotServed is returned if the CRD does not serve the object's version.
 var ErrNotServed = errors.New("version is not served")
 
-// Write simulates a create request for the object, which is not modified. The
-// error is ErrNotServed, or means that the object is not valid JSON.
+// Write simulates a create request for the object, which is not modified. The error is ErrNotServed,
+// or reports that the object cannot be converted to JSON.
 func (k *Kind) Write(apiVersion string, object map[string]any) (Result, error) {
 	v, ok := k.versions[apiVersion]
 	if !ok {
@@ -189,7 +189,7 @@ func (v version) prune(obj map[string]any) []string {
 	return pruning.PruneWithOptions(obj, v.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 }
 
-// toPlainJSON copies an object, or a struct of one, into the types that the API server's code
+// toPlainJSON converts an object, given as a map or a struct, to the types that the API server's code
 // expects.
 func toPlainJSON(object any) (map[string]any, error) {
 	data, err := json.Marshal(object)
@@ -211,11 +211,11 @@ func (v version) validate(obj map[string]any, b *Budget) ([]Fault, bool) {
 	if v.cel == nil || len(faults) > 0 {
 		return sortFaults(faults), false
 	}
-	if b.left <= 0 {
+	if b.remaining <= 0 {
 		return nil, true
 	}
 	found, left := v.cel.Validate(ctx, nil, v.structural, obj, nil, costBudget)
-	b.left -= costBudget - max(left, 0)
+	b.remaining -= costBudget - max(left, 0)
 	return sortFaults(found), false
 }
 

@@ -94,7 +94,7 @@ func TestOpenRefuses(t *testing.T) {
 
 // TestBudget validates objects until the budget for rules is exhausted.
 func TestBudget(t *testing.T) {
-	b := &Budget{left: 1}
+	b := &Budget{remaining: 1}
 	k, err := Open(load(t, definition), b)
 	if err != nil {
 		t.Fatal(err)

@@ -24,14 +24,14 @@ type Shape struct {
 // Check compares an object with the type of its kind, as the API server's strict decoding does.
 // For kinds that are not built in, it checks only the metadata, which all kinds share.
 func (t *Types) Check(object map[string]any) Shape {
-	w := walk{types: t}
+	w := typeChecker{types: t}
 	of := t.kind(k8s.Text(object, "apiVersion"), k8s.Text(object, "kind"))
 	if of == nil {
-		w.value(reflect.TypeFor[metav1.ObjectMeta](), object["metadata"], "metadata")
+		w.checkValue(reflect.TypeFor[metav1.ObjectMeta](), object["metadata"], "metadata")
 	} else {
-		w.value(of, object, "")
+		w.checkValue(of, object, "")
 	}
-	return w.sorted()
+	return w.sortedShape()
 }
 
 // Prune returns an object without the unknown fields that [Types.Check] finds.
@@ -41,41 +41,41 @@ func (t *Types) Prune(object map[string]any) map[string]any {
 		return object
 	}
 	object = k8s.Copy(object)
-	(&walk{types: t, prune: true}).value(of, object, "")
+	(&typeChecker{types: t, prune: true}).checkValue(of, object, "")
 	return object
 }
 
 // PrunePart compares the value at a path with the type of a part, and returns it without unknown
 // fields. If there are none, it returns the value itself.
 func PrunePart[V any](t *Types, part Part, value V, at string) (V, Shape) {
-	w := walk{types: t}
-	w.value(part.of, value, at)
+	w := typeChecker{types: t}
+	w.checkValue(part.of, value, at)
 	if len(w.Unknown) > 0 {
 		value = k8s.Copy(value)
-		(&walk{types: t, prune: true}).value(part.of, value, at)
+		(&typeChecker{types: t, prune: true}).checkValue(part.of, value, at)
 	}
-	return value, w.sorted()
+	return value, w.sortedShape()
 }
 
-// walk compares a value with its type.
-type walk struct {
+// typeChecker compares values with their types.
+type typeChecker struct {
 	Shape
 	types         *Types
 	prune         bool // unknown fields are deleted
 	ignoreUnknown int  // unknown fields are ignored if positive
 }
 
-func (w *walk) sorted() Shape {
+func (w *typeChecker) sortedShape() Shape {
 	slices.Sort(w.Unknown)
 	slices.SortFunc(w.Wrong, Fault.compare)
 	return w.Shape
 }
 
-func (w *walk) addTypeFault(at, want string, got any) {
+func (w *typeChecker) addTypeFault(at, want string, got any) {
 	w.Wrong = append(w.Wrong, Fault{at, "expected " + want + ", got " + k8s.TypeName(got)})
 }
 
-func (w *walk) value(of reflect.Type, v any, at string) {
+func (w *typeChecker) checkValue(of reflect.Type, v any, at string) {
 	if v == nil {
 		return // the API server decodes null as the zero value
 	}
@@ -88,23 +88,23 @@ func (w *walk) value(of reflect.Type, v any, at string) {
 	}
 	switch of.Kind() {
 	case reflect.Struct:
-		w.object(of, v, at)
+		w.checkObject(of, v, at)
 	case reflect.Map:
 		m, ok := v.(map[string]any)
 		if !ok {
 			w.addTypeFault(at, "an object", v)
 		}
 		for key, e := range m {
-			w.value(of.Elem(), e, fmt.Sprintf("%s[%s]", at, key))
+			w.checkValue(of.Elem(), e, fmt.Sprintf("%s[%s]", at, key))
 		}
 	case reflect.Slice:
-		w.list(of, v, at)
+		w.checkList(of, v, at)
 	default:
-		w.scalar(of.Kind(), v, at)
+		w.checkScalar(of.Kind(), v, at)
 	}
 }
 
-func (w *walk) object(of reflect.Type, v any, at string) {
+func (w *typeChecker) checkObject(of reflect.Type, v any, at string) {
 	m, ok := v.(map[string]any)
 	if !ok {
 		w.addTypeFault(at, "an object", v)
@@ -119,7 +119,7 @@ func (w *walk) object(of reflect.Type, v any, at string) {
 		inner, known := fields[key]
 		switch {
 		case known:
-			w.value(inner, e, here)
+			w.checkValue(inner, e, here)
 		case w.ignoreUnknown > 0:
 		case w.prune:
 			delete(m, key)
@@ -129,7 +129,7 @@ func (w *walk) object(of reflect.Type, v any, at string) {
 	}
 }
 
-func (w *walk) list(of reflect.Type, v any, at string) {
+func (w *typeChecker) checkList(of reflect.Type, v any, at string) {
 	if of.Elem().Kind() == reflect.Uint8 {
 		text, ok := v.(string)
 		if !ok {
@@ -144,11 +144,11 @@ func (w *walk) list(of reflect.Type, v any, at string) {
 		w.addTypeFault(at, "a list", v)
 	}
 	for i, e := range list {
-		w.value(of.Elem(), e, fmt.Sprintf("%s[%d]", at, i))
+		w.checkValue(of.Elem(), e, fmt.Sprintf("%s[%d]", at, i))
 	}
 }
 
-func (w *walk) scalar(kind reflect.Kind, v any, at string) {
+func (w *typeChecker) checkScalar(kind reflect.Kind, v any, at string) {
 	switch kind {
 	case reflect.String:
 		if _, ok := v.(string); !ok {
@@ -169,7 +169,7 @@ func (w *walk) scalar(kind reflect.Kind, v any, at string) {
 	}
 }
 
-func (w *walk) checkInteger(small bool, v any, at string) {
+func (w *typeChecker) checkInteger(small bool, v any, at string) {
 	var n float64
 	switch v := v.(type) {
 	case int64:
@@ -185,9 +185,8 @@ func (w *walk) checkInteger(small bool, v any, at string) {
 	}
 }
 
-// checkCustom checks a value with a type that decodes JSON itself. The content of such a type is
-// not decoded strictly.
-func (w *walk) checkCustom(of reflect.Type, v any, at string) {
+// checkCustom checks a value whose type has its own JSON decoding, which is not strict.
+func (w *typeChecker) checkCustom(of reflect.Type, v any, at string) {
 	schema := reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()
 	w.ignoreUnknown++
 	defer func() { w.ignoreUnknown-- }()
@@ -195,9 +194,9 @@ func (w *walk) checkCustom(of reflect.Type, v any, at string) {
 	switch list, isList := v.([]any); {
 	case of == reflect.TypeFor[apiextensionsv1.JSON]():
 	case isObject && (of == reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]() || of == reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]() || of == reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray]()):
-		w.value(schema, object, at)
+		w.checkValue(schema, object, at)
 	case isList && of == reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]():
-		w.value(reflect.SliceOf(schema), list, at)
+		w.checkValue(reflect.SliceOf(schema), list, at)
 	default:
 		data, err := json.Marshal(v)
 		if err == nil {

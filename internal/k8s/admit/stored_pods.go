@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	readable     = int32(0o644) // default mode of files in volumes
-	tokenSeconds = int64(3600)  // lifetime of a projected token
+	defaultFileMode = int32(0o644) // default mode of files in volumes
+	tokenSeconds    = int64(3600)  // lifetime of a projected token
 )
 
 // podDefaults sets the defaults of the pods of a template. Some defaults apply only to pods
@@ -94,23 +94,23 @@ func volumeDefaults(v *corev1.VolumeSource) {
 		v.EmptyDir = &corev1.EmptyDirVolumeSource{}
 	}
 	if v.Secret != nil {
-		setPointerDefault(&v.Secret.DefaultMode, readable)
+		setPointerDefault(&v.Secret.DefaultMode, defaultFileMode)
 	}
 	if v.ConfigMap != nil {
-		setPointerDefault(&v.ConfigMap.DefaultMode, readable)
+		setPointerDefault(&v.ConfigMap.DefaultMode, defaultFileMode)
 	}
 	if v.HostPath != nil {
 		setPointerDefault(&v.HostPath.Type, corev1.HostPathUnset)
 	}
 	if v.DownwardAPI != nil {
-		setPointerDefault(&v.DownwardAPI.DefaultMode, readable)
+		setPointerDefault(&v.DownwardAPI.DefaultMode, defaultFileMode)
 		downwardDefaults(v.DownwardAPI.Items)
 	}
 	if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
 		setPointerDefault(&v.Ephemeral.VolumeClaimTemplate.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 	}
 	if v.Projected != nil {
-		setPointerDefault(&v.Projected.DefaultMode, readable)
+		setPointerDefault(&v.Projected.DefaultMode, defaultFileMode)
 		for _, source := range v.Projected.Sources {
 			if source.DownwardAPI != nil {
 				downwardDefaults(source.DownwardAPI.Items)

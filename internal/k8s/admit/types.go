@@ -108,16 +108,16 @@ func (t *Types) fieldsOf(of reflect.Type) map[string]reflect.Type {
 	return out
 }
 
-// Part is a typed part of an object or a CSV.
+// Part is the type of a part of an object or a CSV.
 type Part struct{ of reflect.Type }
 
 // Fields returns the names of the part's fields, sorted.
 func (p Part) Fields() []string { return slices.Sorted(maps.Keys(NewTypes().fieldsOf(p.of))) }
 
-// Affinity is the part for the affinity of a pod.
+// Affinity returns the Part for the affinity of a pod.
 func Affinity() Part { return Part{reflect.TypeFor[corev1.Affinity]()} }
 
-// Config is OLM's SubscriptionConfig.
+// Config returns the Part for OLM's SubscriptionConfig.
 func Config() Part {
 	return Part{reflect.TypeFor[struct {
 		Selector     *metav1.LabelSelector        `json:"selector"`
@@ -136,25 +136,25 @@ func Config() Part {
 // EnvVarSource returns the Part for valueFrom of an environment variable.
 func EnvVarSource() Part { return Part{reflect.TypeFor[corev1.EnvVarSource]()} }
 
-// Resources is the part for the resources of a container.
+// Resources returns the Part for the resources of a container.
 func Resources() Part { return Part{reflect.TypeFor[corev1.ResourceRequirements]()} }
 
-// FieldPath returns the path of a field in a fault as positions have it: "requests.cpu" for
+// FieldPath converts the field of a Fault to the format of positions: "requests.cpu" for
 // "requests[cpu]".
 func FieldPath(field string) string {
 	return regexp.MustCompile(`\[([^\]]*[^\]0-9][^\]]*)\]`).ReplaceAllString(field, ".$1")
 }
 
-// Volume is a volume of a pod.
+// Volume returns the Part for a volume of a pod.
 func Volume() Part { return Part{reflect.TypeFor[corev1.Volume]()} }
 
-// DeploymentSpec is the spec of a Deployment.
+// DeploymentSpec returns the Part for the spec of a Deployment.
 func DeploymentSpec() Part { return Part{reflect.TypeFor[appsv1.DeploymentSpec]()} }
 
-// PolicyRule is a rule of a Role.
+// PolicyRule returns the Part for a rule of a Role.
 func PolicyRule() Part { return Part{reflect.TypeFor[rbacv1.PolicyRule]()} }
 
-// Webhook is the part for a webhook in a CSV, with OLM's own fields and those of the API.
+// Webhook returns the Part for a webhook in a CSV, with OLM's own fields and those of the API.
 func Webhook(mutating bool) Part {
 	if mutating {
 		return Part{reflect.TypeFor[struct {

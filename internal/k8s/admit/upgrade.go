@@ -26,13 +26,13 @@ func NeedsApproval(group string) bool { return apihelpers.IsProtectedCommunityGr
 
 // Upgrade converts the spec of a CRD from v1beta1 to v1: it copies the fields that all versions
 // share into each version, makes schemas structural if that keeps their meaning, and keeps the
-// setting that preserves unknown fields. Parts that API servers reject in v1beta1 too remain
+// setting that preserves unknown fields. Parts that API servers also reject in v1beta1 remain
 // unchanged.
 //
-// left lists the omitted fields, in order: those without an equivalent in v1, and the schema of
+// omitted lists the omitted fields, in order: those without an equivalent in v1, and the schema of
 // metadata except its names. The error lists the fields with a wrong type, and everything that
 // no structural schema can express. The argument is not changed.
-func Upgrade(spec map[string]any) (out map[string]any, left []string, err error) {
+func Upgrade(spec map[string]any) (out map[string]any, omitted []string, err error) {
 	data, err := json.Marshal(spec)
 	if err != nil {
 		return nil, nil, err
@@ -47,7 +47,7 @@ func Upgrade(spec map[string]any) (out map[string]any, left []string, err error)
 	}
 	for _, v := range listDefaulted("spec", known, spec) {
 		if hasMeaning(v.Value) {
-			left = append(left, v.Field)
+			omitted = append(omitted, v.Field)
 		}
 	}
 	names, conversion := old.Names, old.Conversion
@@ -65,13 +65,13 @@ func Upgrade(spec map[string]any) (out map[string]any, left []string, err error)
 	if err != nil {
 		return nil, nil, err
 	}
-	left = append(left, restricted...)
+	omitted = append(omitted, restricted...)
 	var current apiextensionsv1.CustomResourceDefinitionSpec
 	if err := apiextensionsv1.Convert_apiextensions_CustomResourceDefinitionSpec_To_v1_CustomResourceDefinitionSpec(&hub, &current, nil); err != nil {
 		return nil, nil, err
 	}
 	out, err = toPlainJSON(current)
-	return out, left, err
+	return out, omitted, err
 }
 
 // hasMeaning reports whether a value differs from its zero value and from an
@@ -90,7 +90,7 @@ func hasMeaning(v any) bool {
 
 // makeStructural gives every version its own structural schema and its own copy
 // of shared fields. It returns the omitted fields.
-func makeStructural(spec *apiextensions.CustomResourceDefinitionSpec) (left []string, err error) {
+func makeStructural(spec *apiextensions.CustomResourceDefinitionSpec) (omitted []string, err error) {
 	s := structurer{keepUnknown: *spec.PreserveUnknownFields}
 	for i := range spec.Versions {
 		v := &spec.Versions[i]
@@ -100,15 +100,15 @@ func makeStructural(spec *apiextensions.CustomResourceDefinitionSpec) (left []st
 		if len(v.AdditionalPrinterColumns) == 0 {
 			v.AdditionalPrinterColumns = spec.AdditionalPrinterColumns
 		}
-		if s.root(v.Schema.OpenAPIV3Schema) {
-			left = append(left, fmt.Sprintf("properties.metadata of the schema of version %s", v.Name))
+		if s.convertRoot(v.Schema.OpenAPIV3Schema) {
+			omitted = append(omitted, fmt.Sprintf("properties.metadata of the schema of version %s", v.Name))
 		}
 	}
 	spec.Validation, spec.Subresources, spec.AdditionalPrinterColumns, spec.PreserveUnknownFields = nil, nil, nil, nil
 	if len(s.errs) > 0 {
 		return nil, errors.New(strings.Join(s.errs, "; "))
 	}
-	return left, nil
+	return omitted, nil
 }
 
 type schemaProps = apiextensions.JSONSchemaProps
@@ -119,7 +119,7 @@ type structurer struct {
 	errs        []string // schemas without a structural form, unique
 }
 
-func (c *structurer) fault(at, what string) {
+func (c *structurer) addFault(at, what string) {
 	text := fmt.Sprintf("%s: %s inside anyOf, oneOf, allOf or not, which a structural schema does not allow", at, what)
 	if !slices.Contains(c.errs, text) { // versions can share a schema
 		c.errs = append(c.errs, text)
@@ -132,15 +132,15 @@ func (c *structurer) anySchema() schemaProps {
 	return schemaProps{XPreserveUnknownFields: &yes, Nullable: c.keepUnknown}
 }
 
-// items returns the schema of a list of arbitrary values.
-func (c *structurer) items() *apiextensions.JSONSchemaPropsOrArray {
+// anyItems returns the schema of a list of arbitrary values.
+func (c *structurer) anyItems() *apiextensions.JSONSchemaPropsOrArray {
 	any := c.anySchema()
 	return &apiextensions.JSONSchemaPropsOrArray{Schema: &any}
 }
 
-// root makes the schema of an object structural. It reports whether the schema restricted metadata
+// convertRoot makes the schema of an object structural. It reports whether the schema restricted metadata
 // in a way that v1 does not permit.
-func (c *structurer) root(s *schemaProps) (restricted bool) {
+func (c *structurer) convertRoot(s *schemaProps) (restricted bool) {
 	s.Type = cmp.Or(s.Type, "object")
 	for _, name := range []string{"apiVersion", "kind"} {
 		if p, ok := s.Properties[name]; ok && p.Type == "" {
@@ -150,14 +150,14 @@ func (c *structurer) root(s *schemaProps) (restricted bool) {
 	}
 	meta, described := s.Properties["metadata"]
 	delete(s.Properties, "metadata")
-	c.node(s, "")
+	c.convertNode(s, "")
 	if !described {
 		return false
 	}
 	names := map[string]schemaProps{}
 	for _, name := range []string{"name", "generateName"} {
 		if p, ok := meta.Properties[name]; ok {
-			c.node(&p, "metadata."+name)
+			c.convertNode(&p, "metadata."+name)
 			names[name] = p
 			delete(meta.Properties, name)
 		}
@@ -169,12 +169,12 @@ func (c *structurer) root(s *schemaProps) (restricted bool) {
 	return restricted || len(meta.Required) > 0
 }
 
-// node makes the schema of the field at a path structural, including nested
+// convertNode makes the schema of the field at a path structural, including nested
 // ones.
-func (c *structurer) node(s *schemaProps, at string) {
-	c.junctors(s, at)
+func (c *structurer) convertNode(s *schemaProps, at string) {
+	c.convertJunctors(s, at)
 	yes, extra := true, s.AdditionalProperties
-	if extra != nil && extra.Allows && extra.Schema == nil { // this would keep the field, but prune its content
+	if extra != nil && extra.Allows && extra.Schema == nil { // v1 would keep the field, but prune its content
 		s.XPreserveUnknownFields, s.AdditionalProperties, extra = &yes, nil, nil
 	}
 	switch {
@@ -183,25 +183,25 @@ func (c *structurer) node(s *schemaProps, at string) {
 	case s.Type == "":
 		s.XPreserveUnknownFields = &yes
 	case s.Type == "array" && s.Items == nil:
-		s.Items = c.items()
+		s.Items = c.anyItems()
 	case s.Type == "object" && c.keepUnknown && extra == nil:
 		s.XPreserveUnknownFields = &yes
 	}
 	for name, p := range s.Properties {
-		c.node(&p, strings.TrimPrefix(at+"."+name, "."))
+		c.convertNode(&p, strings.TrimPrefix(at+"."+name, "."))
 		s.Properties[name] = p
 	}
 	if s.Items != nil && s.Items.Schema != nil {
-		c.node(s.Items.Schema, at+"[*]")
+		c.convertNode(s.Items.Schema, at+"[*]")
 	}
 	if extra != nil && extra.Schema != nil {
-		c.node(extra.Schema, at+".*")
+		c.convertNode(extra.Schema, at+".*")
 	}
 }
 
-// junctors moves the parts that a structural schema needs out of anyOf, oneOf, allOf and not, if
-// that keeps the meaning. A schema without a type becomes nullable, because it accepts null.
-func (c *structurer) junctors(s *schemaProps, at string) {
+// convertJunctors moves the parts that a structural schema needs out of anyOf, oneOf, allOf and not,
+// if that keeps the meaning. A schema without a type becomes nullable, because it accepts null.
+func (c *structurer) convertJunctors(s *schemaProps, at string) {
 	s.Nullable = s.Nullable || c.keepUnknown && s.Type == ""
 	for _, list := range []*[]schemaProps{&s.AnyOf, &s.OneOf} {
 		if s.Type == "" && intOrString(*list) {
@@ -223,13 +223,13 @@ func (c *structurer) junctors(s *schemaProps, at string) {
 			}
 			only.Description, only.Title, only.Nullable = cmp.Or(s.Description, only.Description), cmp.Or(s.Title, only.Title), s.Nullable
 			*s = only
-			c.junctors(s, at)
+			c.convertJunctors(s, at)
 			return
 		}
 	}
 	s.Type = cmp.Or(s.Type, commonType(s.AnyOf), commonType(s.OneOf))
 	for _, b := range listBranches(s) {
-		c.branch(b, s, at, false)
+		c.reduceBranch(b, s, at, false)
 	}
 }
 
@@ -279,20 +279,20 @@ func listBranches(s *schemaProps) []*schemaProps {
 	return out
 }
 
-// branch reduces b, a part of a junctor of outer. It removes descriptions and everything that
+// reduceBranch reduces b, a part of a junctor of outer. It removes descriptions and everything that
 // outer already requires, and declares in outer every field that b restricts. within means that
 // outer is itself such a part.
-func (c *structurer) branch(b, outer *schemaProps, at string, within bool) {
+func (c *structurer) reduceBranch(b, outer *schemaProps, at string, within bool) {
 	b.Title, b.Description, b.Default, b.Example, b.ExternalDocs = "", "", nil, nil, nil
 	if b.Type == outer.Type && !(within && outer.Nullable) {
 		b.Type = ""
 	}
 	switch {
 	case b.Type != "":
-		c.fault(at, "type "+b.Type)
+		c.addFault(at, "type "+b.Type)
 		return
 	case b.AdditionalProperties != nil:
-		c.fault(at, "additionalProperties")
+		c.addFault(at, "additionalProperties")
 		return
 	}
 	b.Nullable = false
@@ -300,12 +300,12 @@ func (c *structurer) branch(b, outer *schemaProps, at string, within bool) {
 		there, ok := outer.Properties[name]
 		switch extra := outer.AdditionalProperties; {
 		case !ok && extra != nil && (!extra.Allows || extra.Schema != nil):
-			c.fault(at, "a field in a map with additionalProperties")
+			c.addFault(at, "a field in a map with additionalProperties")
 			continue
 		case !ok:
 			there = c.anySchema()
 		}
-		c.branch(&p, &there, strings.TrimPrefix(at+"."+name, "."), true)
+		c.reduceBranch(&p, &there, strings.TrimPrefix(at+"."+name, "."), true)
 		b.Properties[name] = p
 		if outer.Properties == nil {
 			outer.Properties = map[string]schemaProps{}
@@ -314,13 +314,13 @@ func (c *structurer) branch(b, outer *schemaProps, at string, within bool) {
 	}
 	if b.Items != nil && b.Items.Schema != nil {
 		if outer.Items == nil {
-			outer.Items = c.items()
+			outer.Items = c.anyItems()
 		}
 		if outer.Items.Schema != nil {
-			c.branch(b.Items.Schema, outer.Items.Schema, at+"[*]", true)
+			c.reduceBranch(b.Items.Schema, outer.Items.Schema, at+"[*]", true)
 		}
 	}
 	for _, nested := range listBranches(b) {
-		c.branch(nested, outer, at, within)
+		c.reduceBranch(nested, outer, at, within)
 	}
 }

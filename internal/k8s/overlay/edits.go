@@ -62,17 +62,17 @@ func parseTargets(patches []types.Patch) []Edit {
 func (o *Overlay) Edits() ([]Edit, bool) {
 	var out []Edit
 	plain := true
-	o.inOrder(map[*Overlay]bool{}, func(k *Overlay) {
-		if !plain || k.lists {
+	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) {
+		if !plain || k.onlyLists {
 			return
 		}
-		if plain = k.targets != nil && k.files == o.files; !plain {
+		if plain = k.targets != nil && k.fileCount == o.fileCount; !plain {
 			return
 		}
 		for _, e := range k.targets {
 			text := []byte(e.patch.Patch)
 			if e.patch.Path != "" {
-				text = k.own[k.path(e.patch.Path)]
+				text = k.ownFiles[k.path(e.patch.Path)]
 			}
 			var ok bool
 			e.ops, ok = parseOperations(text)
@@ -175,20 +175,20 @@ func isFraction(v any) bool {
 	return false
 }
 
-// containsValue reports whether the function is returns true for v or for a value inside it.
-func containsValue(v any, is func(any) bool) bool {
-	if is(v) {
+// containsValue reports whether the predicate is true for v or for a value inside v.
+func containsValue(v any, predicate func(any) bool) bool {
+	if predicate(v) {
 		return true
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		for _, e := range v {
-			if containsValue(e, is) {
+			if containsValue(e, predicate) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(v, func(e any) bool { return containsValue(e, is) })
+		return slices.ContainsFunc(v, func(e any) bool { return containsValue(e, predicate) })
 	}
 	return false
 }

@@ -21,7 +21,7 @@ func (o *Overlay) flatten() map[string][]byte {
 	files := o.All()
 	all := o.Kustomizations()
 	for k := range all {
-		if len(k.k.BuildMetadata)+len(k.links) > 0 { // objects get origin annotations, or paths depend on links
+		if len(k.kustomization.BuildMetadata)+len(k.links) > 0 { // objects get origin annotations, or paths depend on links
 			return files
 		}
 	}
@@ -33,8 +33,8 @@ func (o *Overlay) flatten() map[string][]byte {
 	return files
 }
 
-// BuildTree is [Overlay.Build] for a tree of rendered files. It does not run kustomize if o only lists
-// files for which rendered returns true, and makes simple edits.
+// BuildTree is [Overlay.Build] for a tree of rendered files. If o only lists files for which rendered
+// returns true and makes simple edits, it does not run kustomize.
 func (o *Overlay) BuildTree(rendered func(name string) bool) ([][]byte, error) {
 	if !slices.ContainsFunc(o.Resources(), func(name string) bool { return !rendered(name) }) {
 		if built, ok := o.buildListed(); ok {
@@ -44,11 +44,11 @@ func (o *Overlay) BuildTree(rendered func(name string) bool) ([][]byte, error) {
 	return o.Build()
 }
 
-// buildListed returns the objects of Build without running kustomize, if all resources have the form
-// of yamlnode.Encode. It returns false if o does more than list objects and make simple edits.
+// buildListed returns the objects of Build without running kustomize. All resources must have the
+// format of yamlnode.Encode. It returns false if o does more than list objects and make simple edits.
 func (o *Overlay) buildListed() ([][]byte, bool) {
 	for k := range o.Kustomizations() {
-		if len(k.k.BuildMetadata)+len(k.links) > 0 {
+		if len(k.kustomization.BuildMetadata)+len(k.links) > 0 {
 			return nil, false
 		}
 	}
@@ -74,7 +74,7 @@ func (o *Overlay) buildListed() ([][]byte, bool) {
 	return out, true
 }
 
-// editsByKey returns the edits by object. It returns false as Edits does.
+// editsByKey returns the edits by object. It returns false if Edits does.
 func (o *Overlay) editsByKey() (map[k8s.Key][]Edit, bool) {
 	edits, ok := o.Edits()
 	out := map[k8s.Key][]Edit{}
@@ -84,7 +84,8 @@ func (o *Overlay) editsByKey() (map[k8s.Key][]Edit, bool) {
 	return out, ok
 }
 
-// encodeEdited returns an edited object as JSON, or false if only kustomize can determine the result.
+// encodeEdited returns an edited object as JSON. It returns false if only kustomize can determine the
+// result.
 func encodeEdited(object map[string]any, edits []Edit) ([]byte, bool) {
 	for _, e := range edits {
 		edited, ok := e.Apply(object)
@@ -164,8 +165,8 @@ func (o *Overlay) editedTexts() ([][]byte, bool) {
 // appendTexts appends the documents of o's resource files to out, in kustomize's load order.
 func (o *Overlay) appendTexts(out [][]byte) [][]byte {
 	children := o.children
-	for _, name := range o.k.Resources {
-		if data, isFile := o.own[o.path(name)]; isFile {
+	for _, name := range o.kustomization.Resources {
+		if data, isFile := o.ownFiles[o.path(name)]; isFile {
 			out = append(out, splitDocuments(data)...)
 		} else {
 			out, children = children[0].appendTexts(out), children[1:]

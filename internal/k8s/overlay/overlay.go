@@ -3,8 +3,8 @@
 //
 // All input is collected first, from the references of each kustomization, and
 // kustomize sees nothing else. As a result, the digest of an [Overlay] covers
-// all of its input, a build opens no sockets and starts no programs, and its
-// size is known in advance.
+// all of its input, the size of the input is known before a build, and a build
+// opens no sockets and starts no programs.
 //
 // Start from [New], [Files.Open] and [Overlay.Build].
 package overlay
@@ -35,14 +35,14 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// maxLoaded is the maximum number of bytes that a build loads. A file counts once per reference,
-// and each kustomization adds perVisit, because if each level includes the next one twice, the
-// size doubles with every level. maxDepth is the maximum number of levels, because each level of
-// kustomize processes all objects below it again.
+// maxLoaded is the maximum number of bytes that a build loads. A file counts once per reference, and
+// each kustomization adds bytesPerKustomization: if each level includes the next one twice, the size
+// doubles with every level. maxDepth is the maximum number of levels, because each level of kustomize
+// processes all objects below it again.
 const (
-	maxLoaded = 64 << 20
-	perVisit  = 1 << 10
-	maxDepth  = 100
+	maxLoaded             = 64 << 20
+	bytesPerKustomization = 1 << 10
+	maxDepth              = 100
 )
 
 // Files opens kustomizations from a source and caches them.
@@ -50,8 +50,8 @@ type Files struct {
 	source   Source
 	plain    map[string]bool // paths that are not links
 	nodes    map[string]*Overlay
-	parsed   map[string]*parsed // kustomizations, by their text
-	depth    int                // nesting of the current Open
+	parsed   map[string]*parsedKustomization // kustomizations, by their text
+	depth    int                             // nesting of the current Open
 	remote   *regexp.Regexp
 	types    *admit.Types
 	previous *Files            // files with reusable overlays; nil if there are none
@@ -61,7 +61,7 @@ type Files struct {
 // New returns the files of a source.
 func New(source Source) *Files {
 	return &Files{
-		source: source, plain: map[string]bool{}, nodes: map[string]*Overlay{}, parsed: map[string]*parsed{}, types: admit.NewTypes(), changed: map[*Overlay]bool{},
+		source: source, plain: map[string]bool{}, nodes: map[string]*Overlay{}, parsed: map[string]*parsedKustomization{}, types: admit.NewTypes(), changed: map[*Overlay]bool{},
 		// remote matches references that kustomize treats as the address of a file or a
 		// repository.
 		remote: regexp.MustCompile(`(?i)^(git::)*(ssh://|https?:|file://|[a-z][a-z0-9-]*@|github\.com[/:])`),
@@ -73,26 +73,26 @@ type Overlay struct {
 	Dir    string   // "rendered/clusters/prod"
 	File   string   // "rendered/clusters/prod/kustomization.yaml"
 	Digest [32]byte // of all input of a build
-	Plain  bool     // it only lists files and directories, and so do these directories
+	Plain  bool     // it and all listed directories only list files and directories
 
-	k                types.Kustomization
-	lists            bool              // it only lists resources
+	kustomization    types.Kustomization
+	onlyLists        bool              // the kustomization itself only lists resources
 	hasOptionalFiles bool              // a plugin may refer to optional files
-	own              map[string][]byte // File and the files that it refers to, by path
+	ownFiles         map[string][]byte // File and the files that it refers to, by path
 	links            map[string]string // targets of references, by path
-	list             []string          // paths of the files among the resources, in order
+	listedFiles      []string          // paths of the files among the resources, in order
 	children         []*Overlay        // referenced directories
 	targets          []Edit            // targets of its patches, if it only lists and patches single objects
-	files            int               // number of files listed in it and below, with repetitions
+	fileCount        int               // number of files listed in it and below, with repetitions
 	types            *admit.Types
-	loaded           int // bytes
+	loadedBytes      int // bytes
 	depth            int // levels, including this one
 }
 
 // ErrNone is returned for a directory without a kustomization.
 var ErrNone = errors.New("no kustomization.yaml")
 
-var errDeep = fmt.Errorf("kustomizations are nested deeper than %d levels", maxDepth)
+var errTooDeep = fmt.Errorf("kustomizations are nested deeper than %d levels", maxDepth)
 
 // Open collects the input of the build of a directory. Errors have the position
 // of an invalid reference: one to a missing file, to a file outside of the
@@ -109,7 +109,7 @@ func (f *Files) Open(dir string) (*Overlay, error) {
 		return o, nil
 	}
 	if f.depth >= maxDepth {
-		return nil, errDeep
+		return nil, errTooDeep
 	}
 	if o := f.findReusable(dir); o != nil {
 		return o, nil
@@ -127,8 +127,8 @@ func (f *Files) Open(dir string) (*Overlay, error) {
 }
 
 func (f *Files) open(dir string) (*Overlay, error) {
-	o := &Overlay{Dir: dir, types: f.types, own: map[string][]byte{}}
-	data, err := f.kustomization(o)
+	o := &Overlay{Dir: dir, types: f.types, ownFiles: map[string][]byte{}}
+	data, err := f.readKustomization(o)
 	if err != nil {
 		return nil, err
 	}
@@ -136,52 +136,52 @@ func (f *Files) open(dir string) (*Overlay, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.k, o.lists, o.Plain, o.targets = parsedFile.k, parsedFile.lists, parsedFile.lists, parsedFile.targets
-	o.loaded, o.depth = perVisit+len(data), 1
+	o.kustomization, o.onlyLists, o.Plain, o.targets = parsedFile.kustomization, parsedFile.onlyLists, parsedFile.onlyLists, parsedFile.targets
+	o.loadedBytes, o.depth = bytesPerKustomization+len(data), 1
 	var faults diag.List
 	for _, r := range parsedFile.references {
 		if err := f.addReference(o, r); err != nil {
 			faults.Add(o.position(r.field), err)
 		}
 	}
-	if len(o.k.HelmCharts) > 0 {
+	if len(o.kustomization.HelmCharts) > 0 {
 		faults.Addf(o.position("helmCharts"), "helmCharts is not supported, because it runs a program: render the chart to a file and list the file as a resource")
 	}
-	if o.loaded > maxLoaded {
+	if o.loadedBytes > maxLoaded {
 		faults.Addf(diag.Pos{File: o.File}, "the input of the build exceeds the limit of %d MiB", maxLoaded>>20)
 	}
-	o.digest()
+	o.setDigest()
 	return o, faults.Err()
 }
 
-// parsed is the content of a kustomization. It is shared and must not be
+// parsedKustomization is the content of a kustomization. It is shared and must not be
 // modified.
-type parsed struct {
-	k          types.Kustomization
-	lists      bool
-	references []reference
-	targets    []Edit // targets of its patches, if it only lists resources and patches single objects
+type parsedKustomization struct {
+	kustomization types.Kustomization
+	onlyLists     bool
+	references    []reference
+	targets       []Edit // targets of its patches, if it only lists resources and patches single objects
 }
 
 // parse parses a kustomization. It caches the result by the text.
-func (f *Files) parse(file string, data []byte) (*parsed, error) {
+func (f *Files) parse(file string, data []byte) (*parsedKustomization, error) {
 	if known, is := f.parsed[string(data)]; is {
 		return known, nil
 	}
 	if _, err := yamlnode.Documents(file, data, yamlnode.Limits{}); err != nil {
 		return nil, err
 	}
-	p := &parsed{}
-	if err := p.k.Unmarshal(data); err != nil {
+	p := &parsedKustomization{}
+	if err := p.kustomization.Unmarshal(data); err != nil {
 		return nil, diag.Errorf(diag.Pos{File: file}, "%w", err)
 	}
-	k := types.Kustomization{TypeMeta: p.k.TypeMeta, MetaData: p.k.MetaData, Resources: p.k.Resources} // metadata has no effect on the build
-	p.lists = reflect.DeepEqual(p.k, k)
-	if k.Patches = p.k.Patches; reflect.DeepEqual(p.k, k) {
+	k := types.Kustomization{TypeMeta: p.kustomization.TypeMeta, MetaData: p.kustomization.MetaData, Resources: p.kustomization.Resources} // metadata has no effect on the build
+	p.onlyLists = reflect.DeepEqual(p.kustomization, k)
+	if k.Patches = p.kustomization.Patches; reflect.DeepEqual(p.kustomization, k) {
 		p.targets = parseTargets(k.Patches)
 	}
-	p.k.FixKustomization()
-	p.references = listReferences(p.k)
+	p.kustomization.FixKustomization()
+	p.references = listReferences(p.kustomization)
 	f.parsed[string(data)] = p
 	return p, nil
 }
@@ -193,15 +193,15 @@ func (o *Overlay) position(field string) diag.Pos {
 
 // positions returns the positions of the fields of File.
 func (o *Overlay) positions() diag.Fields {
-	docs, err := yamlnode.Documents(o.File, o.own[o.File], yamlnode.Limits{})
+	docs, err := yamlnode.Documents(o.File, o.ownFiles[o.File], yamlnode.Limits{})
 	if err != nil || len(docs) != 1 {
 		return nil
 	}
 	return yamlnode.Positions(o.File, docs[0])
 }
 
-// digest sets o.Digest, which covers every file, link and directory with its path relative to o.
-func (o *Overlay) digest() {
+// setDigest sets o.Digest, which covers every file, link and directory with its path relative to o.
+func (o *Overlay) setDigest() {
 	sum := sha256.New()
 	var line []byte
 	note := func(name string, digest [32]byte) {
@@ -210,7 +210,7 @@ func (o *Overlay) digest() {
 		sum.Write(line)
 	}
 	for _, name := range o.Files() {
-		note(name, sha256.Sum256(o.own[name]))
+		note(name, sha256.Sum256(o.ownFiles[name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.links)) {
 		note(name, sha256.Sum256([]byte(filetree.Relative(o.Dir, o.links[name]))))
@@ -221,8 +221,8 @@ func (o *Overlay) digest() {
 	sum.Sum(o.Digest[:0])
 }
 
-// kustomization reads the kustomization file of a directory and sets o.File.
-func (f *Files) kustomization(o *Overlay) ([]byte, error) {
+// readKustomization reads the kustomization file of a directory and sets o.File.
+func (f *Files) readKustomization(o *Overlay) ([]byte, error) {
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
 		at, err := f.resolveReference(o, name)
 		if err != nil {
@@ -238,12 +238,12 @@ func (f *Files) kustomization(o *Overlay) ([]byte, error) {
 			return nil, fmt.Errorf("%s contains both %s and %s", o.Dir, path.Base(o.File), name)
 		}
 		o.File = at
-		o.own[o.File] = data
+		o.ownFiles[o.File] = data
 	}
 	if o.File == "" {
 		return nil, fmt.Errorf("%s: %w", o.Dir, ErrNone)
 	}
-	return o.own[o.File], nil
+	return o.ownFiles[o.File], nil
 }
 
 // addReference adds the target of a reference to o.
@@ -252,9 +252,9 @@ func (f *Files) addReference(o *Overlay, r reference) error {
 	switch {
 	case f.remote.MatchString(r.name):
 		return fmt.Errorf("%q is not a local file: remote resources are not fetched", r.name)
-	case r.inline() && r.kind == plugin:
+	case r.isInline() && r.kind == plugin:
 		return f.addPlugins(o, o.File, []byte(r.name))
-	case r.inline():
+	case r.isInline():
 		return nil
 	case path.IsAbs(r.name) || !fs.ValidPath(name):
 		return fmt.Errorf("%q is outside of the repository", r.name)
@@ -294,10 +294,10 @@ func (f *Files) addReference(o *Overlay, r reference) error {
 func (o *Overlay) addDirectory(sub *Overlay) error {
 	o.children = append(o.children, sub)
 	o.Plain = o.Plain && sub.Plain
-	o.files = min(o.files+sub.files, maxLoaded)
-	o.loaded = min(o.loaded+sub.loaded, maxLoaded+1)
+	o.fileCount = min(o.fileCount+sub.fileCount, maxLoaded)
+	o.loadedBytes = min(o.loadedBytes+sub.loadedBytes, maxLoaded+1)
 	if o.depth = max(o.depth, sub.depth+1); o.depth > maxDepth {
-		return errDeep
+		return errTooDeep
 	}
 	return nil
 }
@@ -305,10 +305,10 @@ func (o *Overlay) addDirectory(sub *Overlay) error {
 // addFile adds a file to the input of a build. YAML with anchors must be within
 // the limits of yamlnode, because kustomize has none.
 func (o *Overlay) addFile(name string, data []byte, kind kind) error {
-	o.own[name] = data
-	o.loaded = min(o.loaded+len(data), maxLoaded+1)
+	o.ownFiles[name] = data
+	o.loadedBytes = min(o.loadedBytes+len(data), maxLoaded+1)
 	if kind == resource {
-		o.list, o.files = append(o.list, name), min(o.files+1, maxLoaded)
+		o.listedFiles, o.fileCount = append(o.listedFiles, name), min(o.fileCount+1, maxLoaded)
 	}
 	if kind == content || !mayHaveAnchor(data) {
 		return nil
@@ -341,24 +341,24 @@ func isLetter(b byte) bool {
 func (o *Overlay) All() map[string][]byte {
 	out := map[string][]byte{}
 	for k := range o.Kustomizations() {
-		maps.Copy(out, k.own)
+		maps.Copy(out, k.ownFiles)
 	}
 	return out
 }
 
 // Files returns the paths of File and of the files that it refers to, sorted.
-func (o *Overlay) Files() []string { return slices.Sorted(maps.Keys(o.own)) }
+func (o *Overlay) Files() []string { return slices.Sorted(maps.Keys(o.ownFiles)) }
 
 // Data returns the content of a file that o itself refers to.
-func (o *Overlay) Data(name string) []byte { return o.own[name] }
+func (o *Overlay) Data(name string) []byte { return o.ownFiles[name] }
 
 // Listing returns a key of the files listed in o and below. If two overlays of the same files
 // have equal keys, they list the same files.
 func (o *Overlay) Listing() string {
-	if len(o.list) == 0 && len(o.children) == 1 {
+	if len(o.listedFiles) == 0 && len(o.children) == 1 {
 		return o.children[0].Listing()
 	}
-	parts := slices.Clone(o.list)
+	parts := slices.Clone(o.listedFiles)
 	for _, sub := range o.children {
 		parts = append(parts, "in "+sub.Dir)
 	}
@@ -367,25 +367,25 @@ func (o *Overlay) Listing() string {
 }
 
 // Changes reports whether o itself does more than list resources.
-func (o *Overlay) Changes() bool { return !o.lists }
+func (o *Overlay) Changes() bool { return !o.onlyLists }
 
 // IsComponent reports whether o is a component, which cannot be built alone.
-func (o *Overlay) IsComponent() bool { return o.k.Kind == types.ComponentKind }
+func (o *Overlay) IsComponent() bool { return o.kustomization.Kind == types.ComponentKind }
 
 // Count returns the number of objects that a build of o loads, each as often as
 // it is referenced. The error has the position of a file without objects.
 func (o *Overlay) Count() (int, error) {
 	known := map[*Overlay]int{}
 	var faults diag.List
-	o.inOrder(map[*Overlay]bool{}, func(k *Overlay) {
-		n := len(k.k.ConfigMapGenerator) + len(k.k.SecretGenerator)
-		for _, name := range k.list {
-			docs, err := yamlnode.Documents(name, k.own[name], yamlnode.Limits{})
+	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) {
+		n := len(k.kustomization.ConfigMapGenerator) + len(k.kustomization.SecretGenerator)
+		for _, name := range k.listedFiles {
+			docs, err := yamlnode.Documents(name, k.ownFiles[name], yamlnode.Limits{})
 			faults.Add(diag.Pos{File: name}, err)
 			n += len(flattenLists(docs))
 		}
-		for _, text := range k.k.Generators {
-			data, isFile := k.own[k.path(text)]
+		for _, text := range k.kustomization.Generators {
+			data, isFile := k.ownFiles[k.path(text)]
 			if !isFile {
 				data = []byte(text)
 			}
@@ -401,15 +401,15 @@ func (o *Overlay) Count() (int, error) {
 	return known[o], faults.Err()
 }
 
-// inOrder calls visit once for each kustomization of the build of o that is not in seen, after
-// the kustomizations that it refers to.
-func (o *Overlay) inOrder(seen map[*Overlay]bool, visit func(*Overlay)) {
+// visitChildrenFirst calls visit once for each kustomization of the build of o that is not in seen,
+// after the kustomizations that it refers to.
+func (o *Overlay) visitChildrenFirst(seen map[*Overlay]bool, visit func(*Overlay)) {
 	if seen[o] {
 		return
 	}
 	seen[o] = true
 	for _, sub := range o.children {
-		sub.inOrder(seen, visit)
+		sub.visitChildrenFirst(seen, visit)
 	}
 	visit(o)
 }
@@ -418,7 +418,7 @@ func (o *Overlay) inOrder(seen map[*Overlay]bool, visit func(*Overlay)) {
 // each once.
 func (o *Overlay) Kustomizations() map[*Overlay]bool {
 	seen := map[*Overlay]bool{}
-	o.inOrder(seen, func(*Overlay) {})
+	o.visitChildrenFirst(seen, func(*Overlay) {})
 	return seen
 }
 
@@ -427,7 +427,7 @@ func (o *Overlay) Kustomizations() map[*Overlay]bool {
 func (o *Overlay) Resources() []string {
 	var out []string
 	for k := range o.Kustomizations() {
-		out = append(out, k.list...)
+		out = append(out, k.listedFiles...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -31,18 +31,18 @@ func (o *Overlay) Patches(include func(file string) bool) ([]Patch, error) {
 	files := o.flatten()
 	var out []Patch
 	for _, k := range o.sortedKustomizations() {
-		if !include(k.File) || !slices.ContainsFunc(k.k.Patches, func(p types.Patch) bool { return p.Target != nil }) {
+		if !include(k.File) || !slices.ContainsFunc(k.kustomization.Patches, func(p types.Patch) bool { return p.Target != nil }) {
 			continue
 		}
-		marked := k.k
+		marked := k.kustomization
 		marked.Patches = nil
-		for i, p := range k.k.Patches {
+		for i, p := range k.kustomization.Patches {
 			if p.Target != nil {
 				mark := fmt.Sprintf("{apiVersion: v1, kind: Any, metadata: {name: any, annotations: {%q: \"\"}}}", hitAnnotation(len(out)))
 				marked.Patches = append(marked.Patches, types.Patch{Patch: mark, Target: p.Target})
 				out = append(out, Patch{Pos: k.position(fmt.Sprintf("patches[%d].target", i)), Target: *p.Target})
 			}
-			if text := p.Patch + string(k.own[k.path(p.Path)]); !strings.Contains(text, "$patch") { // deleting an object would also delete its mark
+			if text := p.Patch + string(k.ownFiles[k.path(p.Path)]); !strings.Contains(text, "$patch") { // deleting an object would also delete its mark
 				marked.Patches = append(marked.Patches, p)
 			}
 		}
@@ -74,7 +74,7 @@ func (o *Overlay) HasTargets(include func(file string) bool, objects []k8s.Key) 
 		if !include(k.File) {
 			continue
 		}
-		for _, p := range k.k.Patches {
+		for _, p := range k.kustomization.Patches {
 			for _, target := range k.targetsOf(p) {
 				regex, err := types.NewSelectorRegex(&target)
 				if err != nil || target.LabelSelector+target.AnnotationSelector != "" || !slices.ContainsFunc(objects, func(key k8s.Key) bool {
@@ -96,7 +96,7 @@ func (o *Overlay) targetsOf(p types.Patch) []types.Selector {
 		return []types.Selector{target}
 	}
 	var out []types.Selector
-	docs, _ := yamlnode.Objects(o.path(p.Path), append([]byte(p.Patch), o.own[o.path(p.Path)]...), yamlnode.Limits{}) // the build reports invalid YAML
+	docs, _ := yamlnode.Objects(o.path(p.Path), append([]byte(p.Patch), o.ownFiles[o.path(p.Path)]...), yamlnode.Limits{}) // the build reports invalid YAML
 	for _, d := range docs {
 		key := k8s.Object(d).Key()
 		out = append(out, types.Selector{ResId: resid.ResId{Gvk: resid.Gvk{Group: key.Group, Kind: key.Kind}, Name: regexp.QuoteMeta(key.Name), Namespace: regexp.QuoteMeta(key.Namespace)}})
@@ -118,8 +118,8 @@ func (o *Overlay) sortedKustomizations() []*Overlay {
 // the kustomization being built, or else of o's file.
 func (o *Overlay) patchPosition(message string) diag.Pos {
 	for _, k := range o.sortedKustomizations() {
-		for i, p := range k.k.Patches {
-			file, text := k.path(p.Path), k.own[k.path(p.Path)]
+		for i, p := range k.kustomization.Patches {
+			file, text := k.path(p.Path), k.ownFiles[k.path(p.Path)]
 			if p.Path == "" {
 				file, text = k.File, []byte(p.Patch)
 			}
@@ -141,7 +141,7 @@ func (o *Overlay) patchPosition(message string) diag.Pos {
 			}
 		}
 	}
-	if m := accumulated.FindAllStringSubmatch(message, -1); m != nil {
+	if m := accumulationPath.FindAllStringSubmatch(message, -1); m != nil {
 		for _, k := range o.sortedKustomizations() {
 			if k.Dir == m[len(m)-1][1] {
 				return diag.Pos{File: k.File}
@@ -151,9 +151,9 @@ func (o *Overlay) patchPosition(message string) diag.Pos {
 	return diag.Pos{File: o.File}
 }
 
-// accumulated matches the nested directories that kustomize was processing when it failed. The
+// accumulationPath matches the nested directories that kustomize was processing when it failed. The
 // last match is the innermost directory.
-var accumulated = regexp.MustCompile(`accumulation of path '/([^']+)'`)
+var accumulationPath = regexp.MustCompile(`accumulation of path '/([^']+)'`)
 
 // DescribeTarget returns the fields of a target for a message.
 func DescribeTarget(target types.Selector) string {

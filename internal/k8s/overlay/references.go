@@ -34,9 +34,9 @@ type reference struct {
 	kind  kind
 }
 
-// inline reports whether the value is the text itself. kustomize treats text
-// that it cannot parse as objects as a path, which then does not exist.
-func (r reference) inline() bool {
+// isInline reports whether the value is a configuration or a patch, instead of
+// the path of one.
+func (r reference) isInline() bool {
 	return (r.kind == plugin || r.kind == patch) && strings.ContainsAny(r.name, "\n{")
 }
 
@@ -49,7 +49,7 @@ func Paths(text []byte) (map[string]string, error) {
 	}
 	out := map[string]string{}
 	for _, r := range listReferences(k) {
-		if !r.inline() {
+		if !r.isInline() {
 			out[r.field] = r.name
 		}
 	}
@@ -57,7 +57,7 @@ func Paths(text []byte) (map[string]string, error) {
 }
 
 // listReferences returns everything that a kustomization refers to: the fields of
-// types.Kustomization that kustomize hands to its loader.
+// types.Kustomization that kustomize passes to its loader.
 func listReferences(k types.Kustomization) []reference {
 	var out []reference
 	add := func(kind kind, field string, names ...string) {
@@ -108,8 +108,9 @@ func listReferences(k types.Kustomization) []reference {
 	return out
 }
 
-// addPlugins adds the references in plugin configurations, which are in file.
-// Only kustomize's own plugins are allowed, because others are programs.
+// addPlugins adds the files that plugin configurations refer to. data are the
+// configurations in file. Only kustomize's own plugins are allowed, because
+// others are programs.
 func (f *Files) addPlugins(o *Overlay, file string, data []byte) error {
 	o.hasOptionalFiles = true
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
@@ -125,12 +126,12 @@ func (f *Files) addPlugins(o *Overlay, file string, data []byte) error {
 		if err := json.Unmarshal(text, &object); err != nil {
 			return err
 		}
-		what := k8s.Text(object, "kind")
+		kindName := k8s.Text(object, "kind")
 		switch {
-		case k8s.Text(object, "apiVersion") != "builtin" || strings.HasPrefix(what, "Helm"):
-			return fmt.Errorf("plugin %s %s is not supported, because it runs a program: use only plugins of kustomize itself (apiVersion: builtin)", k8s.Text(object, "apiVersion"), what)
+		case k8s.Text(object, "apiVersion") != "builtin" || strings.HasPrefix(kindName, "Helm"):
+			return fmt.Errorf("plugin %s %s is not supported, because it runs a program: use only plugins of kustomize itself (apiVersion: builtin)", k8s.Text(object, "apiVersion"), kindName)
 		case k8s.Text(object, "metadata", "name") == "":
-			return fmt.Errorf("%s: metadata.name is missing", what)
+			return fmt.Errorf("%s: metadata.name is missing", kindName)
 		}
 		if err := f.addPluginFiles(o, object); err != nil {
 			return err

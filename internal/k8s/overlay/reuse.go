@@ -10,8 +10,8 @@ import (
 )
 
 // ReuseFrom makes f reuse the overlays of other if all their input is equal in f.
-// Most revisions of many clusters are equal, and comparing them is faster than
-// opening them.
+// Two revisions usually differ in few overlays, and comparing the input is faster
+// than opening the overlay.
 func (f *Files) ReuseFrom(other *Files) { f.previous = other }
 
 // findReusable returns the overlay of a directory from the other files if all
@@ -38,7 +38,7 @@ func (f *Files) reuse(o *Overlay) bool {
 }
 
 func (f *Files) isUnchanged(o *Overlay) bool {
-	leads := func(name, to string) bool {
+	resolvesTo := func(name, to string) bool {
 		at, err := f.resolveLinks(name)
 		return err == nil && at == to
 	}
@@ -46,7 +46,7 @@ func (f *Files) isUnchanged(o *Overlay) bool {
 		return false
 	}
 	for name, to := range o.links {
-		if !leads(name, to) {
+		if !resolvesTo(name, to) {
 			return false
 		}
 	}
@@ -55,8 +55,8 @@ func (f *Files) isUnchanged(o *Overlay) bool {
 			return false
 		}
 	}
-	for name, data := range o.own {
-		if !leads(name, name) {
+	for name, data := range o.ownFiles {
+		if !resolvesTo(name, name) {
 			return false
 		}
 		if got, err := f.source.ReadFile(name); err != nil || !bytes.Equal(got, data) {
@@ -65,7 +65,7 @@ func (f *Files) isUnchanged(o *Overlay) bool {
 	}
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
 		at := o.path(name)
-		if !leads(path.Join(o.Dir, name), at) {
+		if !resolvesTo(path.Join(o.Dir, name), at) {
 			return false
 		}
 		if _, err := f.source.ReadFile(at); at != o.File && !errors.Is(err, fs.ErrNotExist) {

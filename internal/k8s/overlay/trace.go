@@ -30,11 +30,11 @@ type Trace struct {
 // the two builds differ, no origin is known.
 func (o *Overlay) Trace() *Trace {
 	t := &Trace{top: o, docs: map[string][]*yaml.Node{}}
-	o.inOrder(map[*Overlay]bool{}, func(k *Overlay) { t.order = append(t.order, k) })
+	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) { t.order = append(t.order, k) })
 	for _, k := range t.order {
 		t.patches = append(t.patches, k.patchTexts()...)
 	}
-	marked := o.k
+	marked := o.kustomization
 	marked.BuildMetadata = append(slices.Clone(marked.BuildMetadata), types.OriginAnnotations)
 	data, err := json.Marshal(marked)
 	if err != nil {
@@ -56,28 +56,28 @@ func (o *Overlay) Trace() *Trace {
 	return t
 }
 
-// Places returns the origins of the keys and values of an object. Its keys are positions in n,
-// which is object i of Build, parsed as if it were in o.File. The origin of a value is its
-// position in the file of the resource if it is unchanged there, or else the patch that sets it,
-// or else the namespace field of a kustomization. Other values have no origin.
+// Places returns the origins of the keys and values of an object, by position in n. n is object i of
+// Build, parsed as if it were in the file of the overlay. The origin of a value is its position in
+// the file of the resource if it is unchanged there, or else the patch that sets it, or else the
+// namespace field of a kustomization. Other values have no origin.
 func (t *Trace) Places(i int, n *yaml.Node) map[diag.Pos]diag.Pos {
-	p := places{file: t.top.File, at: map[diag.Pos]diag.Pos{}}
+	p := valueOrigins{file: t.top.File, origins: map[diag.Pos]diag.Pos{}}
 	origin, file := t.origin(i, n)
 	if origin != nil {
 		p.walk(n, origin, func(n *yaml.Node) diag.Pos { return yamlnode.At(file, n) })
 	}
 	for _, patch := range slices.Backward(t.patches) {
 		if patch.matches(n, origin) {
-			patch.places(p, n)
+			patch.recordOrigins(p, n)
 		}
 	}
 	_, namespace := yamlnode.Field(findField(n, "metadata"), "namespace")
 	for _, k := range slices.Backward(t.order) {
-		if pos, ok := k.positions()["namespace"]; ok && namespace != nil && k.k.Namespace == namespace.Value {
-			p.note(namespace, pos)
+		if pos, ok := k.positions()["namespace"]; ok && namespace != nil && k.kustomization.Namespace == namespace.Value {
+			p.record(namespace, pos)
 		}
 	}
-	return p.at
+	return p.origins
 }
 
 // origin returns the source document of an object and its file, or nil if unknown.
@@ -92,13 +92,13 @@ func (t *Trace) origin(i int, n *yaml.Node) (doc *yaml.Node, file string) {
 		docs = flattenLists(docs)
 		t.docs[file] = docs
 	}
-	now := headOf(n)
+	now := objectIDOf(n)
 	var named, renamed []*yaml.Node
 	for _, doc := range docs {
-		switch was := headOf(doc); {
+		switch was := objectIDOf(doc); {
 		case was == now:
 			named = append(named, doc)
-		case now.mayRename(was):
+		case now.mayBeRenamed(was):
 			renamed = append(renamed, doc)
 		}
 	}
@@ -116,7 +116,7 @@ func (t *Trace) origin(i int, n *yaml.Node) (doc *yaml.Node, file string) {
 func flattenLists(docs []*yaml.Node) []*yaml.Node {
 	var out []*yaml.Node
 	for _, doc := range docs {
-		if items := findField(doc, "items"); strings.HasSuffix(headOf(doc).kind, "List") && items != nil && items.Kind == yaml.SequenceNode {
+		if items := findField(doc, "items"); strings.HasSuffix(objectIDOf(doc).kind, "List") && items != nil && items.Kind == yaml.SequenceNode {
 			out = append(out, flattenLists(items.Content)...)
 		} else {
 			out = append(out, doc)
@@ -130,56 +130,56 @@ func findField(n *yaml.Node, name string) *yaml.Node {
 	return v
 }
 
-// head identifies an object within one file.
-type head struct{ apiVersion, kind, name string }
+// objectID identifies an object within one file.
+type objectID struct{ apiVersion, kind, name string }
 
-func headOf(n *yaml.Node) (h head) {
+func objectIDOf(n *yaml.Node) (h objectID) {
 	h.apiVersion, _ = yamlnode.Text(findField(n, "apiVersion"))
 	h.kind, _ = yamlnode.Text(findField(n, "kind"))
 	h.name, _ = yamlnode.Text(findField(findField(n, "metadata"), "name"))
 	return h
 }
 
-// mayRename reports whether h can result from was by adding a prefix and a suffix to its name.
-func (h head) mayRename(was head) bool {
+// mayBeRenamed reports whether h can result from was by adding a prefix and a suffix to the name.
+func (h objectID) mayBeRenamed(was objectID) bool {
 	return h.apiVersion == was.apiVersion && h.kind == was.kind && strings.Contains(h.name, was.name)
 }
 
-// places holds the origins of the parts of one object.
-type places struct {
-	file string
-	at   map[diag.Pos]diag.Pos
+// valueOrigins holds the origins of the parts of one object.
+type valueOrigins struct {
+	file    string
+	origins map[diag.Pos]diag.Pos
 }
 
-// note records the position of n, unless one is recorded already.
-func (p places) note(n *yaml.Node, pos diag.Pos) {
-	if _, known := p.at[yamlnode.At(p.file, n)]; !known {
-		p.at[yamlnode.At(p.file, n)] = pos
+// record sets the origin of n, unless it is already set.
+func (p valueOrigins) record(n *yaml.Node, pos diag.Pos) {
+	if _, known := p.origins[yamlnode.At(p.file, n)]; !known {
+		p.origins[yamlnode.At(p.file, n)] = pos
 	}
 }
 
 // walk records the positions of the parts of an object that also appear in source. at returns
 // the position of a node of source.
-func (p places) walk(n, source *yaml.Node, at func(*yaml.Node) diag.Pos) {
+func (p valueOrigins) walk(n, source *yaml.Node, at func(*yaml.Node) diag.Pos) {
 	switch {
 	case n.Kind != source.Kind:
 	case n.Kind == yaml.MappingNode:
-		p.note(n, at(source))
+		p.record(n, at(source))
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if key, value := yamlnode.Field(source, n.Content[i].Value); key != nil {
-				p.note(n.Content[i], at(key))
+				p.record(n.Content[i], at(key))
 				p.walk(n.Content[i+1], value, at)
 			}
 		}
 	case n.Kind == yaml.SequenceNode:
-		p.note(n, at(source))
+		p.record(n, at(source))
 		for i, item := range n.Content {
 			if of := findCounterpart(item, source.Content, i); of != nil {
 				p.walk(item, of, at)
 			}
 		}
 	case equalScalars(n, source):
-		p.note(n, at(source))
+		p.record(n, at(source))
 	}
 }
 
@@ -214,39 +214,39 @@ type patchText struct {
 	at     func(*yaml.Node) diag.Pos
 }
 
-// patchTexts returns the patches of k, in the order of its fields.
+// patchTexts returns the patches of o, in the order of its fields.
 func (o *Overlay) patchTexts() []patchText {
 	var out []patchText
 	add := func(target *types.Selector, field, file, text string) {
 		var p patchText
 		if file != "" {
-			p = readPatch(o.path(file), o.own[o.path(file)], func(pos diag.Pos) diag.Pos { return pos })
+			p = parsePatch(o.path(file), o.ownFiles[o.path(file)], func(pos diag.Pos) diag.Pos { return pos })
 		} else {
-			p = readPatch(o.File, []byte(text), o.inlinePosition(field, text))
+			p = parsePatch(o.File, []byte(text), o.inlinePosition(field, text))
 		}
 		p.target = target
 		out = append(out, p)
 	}
-	for i, text := range o.k.PatchesStrategicMerge { //nolint:staticcheck // kustomize still supports it
+	for i, text := range o.kustomization.PatchesStrategicMerge { //nolint:staticcheck // kustomize still supports it
 		field := fmt.Sprintf("patchesStrategicMerge[%d]", i)
-		if (reference{name: string(text), kind: patch}).inline() {
+		if (reference{name: string(text), kind: patch}).isInline() {
 			add(nil, field, "", string(text))
 		} else {
 			add(nil, field, string(text), "")
 		}
 	}
-	for i, p := range o.k.Patches {
+	for i, p := range o.kustomization.Patches {
 		add(p.Target, fmt.Sprintf("patches[%d].patch", i), p.Path, p.Patch)
 	}
-	for i, p := range o.k.PatchesJson6902 { //nolint:staticcheck // kustomize still supports it
+	for i, p := range o.kustomization.PatchesJson6902 { //nolint:staticcheck // kustomize still supports it
 		add(p.Target, fmt.Sprintf("patchesJson6902[%d].patch", i), p.Path, p.Patch)
 	}
 	return out
 }
 
-// readPatch parses the text of a patch that kustomize accepted. A JSON patch is a list, which
+// parsePatch parses the text of a patch that kustomize accepted. A JSON patch is a list, which
 // [yamlnode.Documents] does not accept.
-func readPatch(file string, text []byte, move func(diag.Pos) diag.Pos) patchText {
+func parsePatch(file string, text []byte, move func(diag.Pos) diag.Pos) patchText {
 	p := patchText{at: func(n *yaml.Node) diag.Pos { return move(yamlnode.At(file, n)) }}
 	docs, err := yamlnode.Documents(file, text, yamlnode.Limits{})
 	if err == nil {
@@ -271,7 +271,7 @@ func readPatch(file string, text []byte, move func(diag.Pos) diag.Pos) patchText
 // file: exactly if the text is a literal block, or else to the start of the field.
 func (o *Overlay) inlinePosition(field, text string) func(diag.Pos) diag.Pos {
 	whole := o.position(field)
-	lines := strings.Split(string(o.own[o.File]), "\n")
+	lines := strings.Split(string(o.ownFiles[o.File]), "\n")
 	textLines := strings.Split(text, "\n")
 	return func(pos diag.Pos) diag.Pos {
 		at := whole.Line + pos.Line // line after the one with the block indicator
@@ -295,9 +295,9 @@ func (p patchText) matches(n, origin *yaml.Node) bool {
 		heads = append(heads, origin)
 	}
 	return slices.ContainsFunc(heads, func(of *yaml.Node) bool {
-		h := headOf(of)
+		h := objectIDOf(of)
 		if p.target == nil {
-			return slices.ContainsFunc(p.docs, func(doc *yaml.Node) bool { return headOf(doc) == h })
+			return slices.ContainsFunc(p.docs, func(doc *yaml.Node) bool { return objectIDOf(doc) == h })
 		}
 		selects, err := types.NewSelectorRegex(p.target)
 		if err != nil {
@@ -309,8 +309,8 @@ func (p patchText) matches(n, origin *yaml.Node) bool {
 	})
 }
 
-// places records the positions of the parts of an object that a patch sets.
-func (p patchText) places(of places, n *yaml.Node) {
+// recordOrigins records the positions of the parts of an object that a patch sets.
+func (p patchText) recordOrigins(of valueOrigins, n *yaml.Node) {
 	for _, doc := range p.docs {
 		for _, part := range []string{"metadata", "spec"} {
 			if value := findField(doc, part); value != nil && findField(n, part) != nil {
@@ -326,7 +326,7 @@ func (p patchText) places(of places, n *yaml.Node) {
 			continue
 		}
 		if key != nil {
-			of.note(key, p.at(value))
+			of.record(key, p.at(value))
 		}
 		of.walk(at, value, p.at)
 	}

@@ -25,13 +25,13 @@ type Services struct {
 
 // Retries and timeout of requests to services.
 const (
-	attempts = 2
-	patience = 30 * time.Second
+	maxAttempts    = 2
+	requestTimeout = 30 * time.Second
 )
 
-// maxAnswer is the maximum size of a response in bytes. Log entries contain only hashes and an
+// maxResponse is the maximum size of a response in bytes. Log entries contain only hashes and an
 // inclusion proof.
-const maxAnswer = 1 << 20
+const maxResponse = 1 << 20
 
 // Keyless returns a signer with a temporary key. It requests a certificate on first use. If
 // there is a log, all signatures are published in it.
@@ -46,7 +46,7 @@ func Keyless(s Services) (*Signer, error) {
 	for _, service := range append(optional, s.Fulcio) {
 		u, err := url.Parse(service)
 		if err == nil {
-			err = checkPrivate(u)
+			err = checkConfidential(u)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("service %q: %w", service, err)
@@ -57,7 +57,7 @@ func Keyless(s Services) (*Signer, error) {
 		return nil, err
 	}
 	out := &Signer{pair: pair}
-	out.options.CertificateProvider = &certificates{from: sign.NewFulcio(&sign.FulcioOptions{BaseURL: s.Fulcio, Retries: attempts, Transport: guardedTransport{}})}
+	out.options.CertificateProvider = &certificates{from: sign.NewFulcio(&sign.FulcioOptions{BaseURL: s.Fulcio, Retries: maxAttempts, Transport: guardedTransport{}})}
 	out.options.CertificateProviderOptions = &sign.CertificateProviderOptions{IDToken: s.Token}
 	if s.Rekor != "" {
 		client, err := newRekor(s.Rekor)
@@ -68,7 +68,7 @@ func Keyless(s Services) (*Signer, error) {
 	}
 	if s.Timestamp != "" {
 		out.options.TimestampAuthorities = []*sign.TimestampAuthority{
-			sign.NewTimestampAuthority(&sign.TimestampAuthorityOptions{URL: s.Timestamp, Retries: attempts, Transport: guardedTransport{}}),
+			sign.NewTimestampAuthority(&sign.TimestampAuthorityOptions{URL: s.Timestamp, Retries: maxAttempts, Transport: guardedTransport{}}),
 		}
 	}
 	return out, nil
@@ -94,12 +94,12 @@ func (c *certificates) GetCertificate(ctx context.Context, pair sign.Keypair, op
 }
 
 // guardedTransport prevents sending a token unencrypted, including after redirects,
-// and limits responses to maxAnswer bytes.
+// and limits responses to maxResponse bytes.
 type guardedTransport struct{}
 
 // RoundTrip implements http.RoundTripper.
 func (guardedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := checkPrivate(r.URL); err != nil {
+	if err := checkConfidential(r.URL); err != nil {
 		return nil, err
 	}
 	resp, err := http.DefaultTransport.RoundTrip(r)
@@ -109,12 +109,12 @@ func (guardedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp.Body = struct {
 		io.Reader
 		io.Closer
-	}{io.LimitReader(resp.Body, maxAnswer), resp.Body}
+	}{io.LimitReader(resp.Body, maxResponse), resp.Body}
 	return resp, nil
 }
 
-// checkPrivate checks that a URL uses TLS or a loopback address.
-func checkPrivate(u *url.URL) error {
+// checkConfidential checks that a URL uses TLS or a loopback address.
+func checkConfidential(u *url.URL) error {
 	ip := net.ParseIP(u.Hostname())
 	local := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	if u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !local) {

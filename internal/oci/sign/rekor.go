@@ -24,7 +24,7 @@ func newRekor(service string) (rekor, error) {
 	}
 	client := retryablehttp.NewClient()
 	client.HTTPClient = &http.Client{Transport: guardedTransport{}}
-	client.RetryMax = attempts
+	client.RetryMax = maxAttempts
 	client.ErrorHandler = retryablehttp.PassthroughErrorHandler
 	client.Logger = nil
 	transport := runtime.NewWithClient(u.Host, cmp.Or(u.Path, "/"), []string{u.Scheme}, client.StandardClient())

@@ -3,7 +3,7 @@
 //
 // A signature is stored in both formats of cosign, because verifiers support
 // only one of them: as a simple signature under a tag, and as a sigstore
-// bundle that refers to the image. A statement is a bundle. Signatures with a
+// bundle that refers to the image. A statement is stored as a bundle only. Signatures with a
 // key are deterministic, and existing ones are not sent again.
 //
 // Start from [NewKey] or [Keyless], and [Signer.Sign].
@@ -65,9 +65,9 @@ func (s *Signer) Sign(ctx context.Context, c *oci.Client, ref string) (bool, err
 	return simple || bundled, err
 }
 
-// Blob returns a sigstore bundle with a signature of data, like 'cosign
+// SignBlob returns a sigstore bundle with a signature of data, like 'cosign
 // sign-blob --bundle'. It sends nothing to a registry.
-func (s *Signer) Blob(ctx context.Context, data []byte) ([]byte, error) {
+func (s *Signer) SignBlob(ctx context.Context, data []byte) ([]byte, error) {
 	b, err := s.bundle(ctx, &sign.PlainData{Data: data})
 	if err != nil {
 		return nil, err

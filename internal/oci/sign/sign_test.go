@@ -56,7 +56,7 @@ func image(t *testing.T, server *ocitest.Server) (*oci.Client, string) {
 
 // verified verifies an image with these signers. The store is empty, so the signatures come from
 // the registry.
-func verified(t *testing.T, ref string, r trust.Rule) (*trust.Verified, error) {
+func verified(t *testing.T, ref string, r trust.Rule) (*trust.Verification, error) {
 	t.Helper()
 	r.Match, r.Where = "*", "quayside.yaml:3:5"
 	p, err := trust.New([]trust.Rule{r})
@@ -180,11 +180,11 @@ func TestBlob(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			bundle, err := s.Blob(t.Context(), []byte("text"))
+			bundle, err := s.SignBlob(t.Context(), []byte("text"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if again, err := s.Blob(t.Context(), []byte("text")); err != nil || !bytes.Equal(again, bundle) {
+			if again, err := s.SignBlob(t.Context(), []byte("text")); err != nil || !bytes.Equal(again, bundle) {
 				t.Errorf("signed again, it differs: %v", err)
 			}
 			mine, theirs := trust.Key{Name: "mine", PEM: s.PublicKey()}, trust.Key{Name: "theirs", PEM: stranger.PublicKey()}

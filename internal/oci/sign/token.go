@@ -10,25 +10,25 @@ import (
 	"strings"
 )
 
-// Token returns an identity token: SIGSTORE_ID_TOKEN, as set by GitLab and others, or in a
-// GitHub job with the permission, a token that it requests from GitHub.
+// Token returns an identity token: SIGSTORE_ID_TOKEN, as set by GitLab and others, or a token that
+// it requests from GitHub, in a GitHub job with the permission 'id-token: write'.
 func Token(ctx context.Context, getenv func(string) string) (string, error) {
 	if token := getenv("SIGSTORE_ID_TOKEN"); token != "" {
 		return token, nil
 	}
-	where := getenv("ACTIONS_ID_TOKEN_REQUEST_URL")
-	if where == "" {
+	tokenURL := getenv("ACTIONS_ID_TOKEN_REQUEST_URL")
+	if tokenURL == "" {
 		return "", errors.New("no identity token: set SIGSTORE_ID_TOKEN, specify a file with --identity-token, or grant the GitHub job the permission 'id-token: write'")
 	}
-	token, err := askGitHub(ctx, where, getenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN"))
+	token, err := requestGitHubToken(ctx, tokenURL, getenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN"))
 	if err != nil {
 		return "", fmt.Errorf("requesting a token from GitHub: %w", err)
 	}
 	return token, nil
 }
 
-func askGitHub(ctx context.Context, where, secret string) (string, error) {
-	u, err := url.Parse(where)
+func requestGitHubToken(ctx context.Context, tokenURL, secret string) (string, error) {
+	u, err := url.Parse(tokenURL)
 	if err != nil {
 		return "", errors.New("ACTIONS_ID_TOKEN_REQUEST_URL is not a URL")
 	}
@@ -40,7 +40,7 @@ func askGitHub(ctx context.Context, where, secret string) (string, error) {
 		return "", err
 	}
 	req.Header.Set("Authorization", "Bearer "+secret)
-	client := http.Client{Transport: guardedTransport{}, Timeout: patience}
+	client := http.Client{Transport: guardedTransport{}, Timeout: requestTimeout}
 	resp, err := client.Do(req)
 	if err != nil {
 		return "", err

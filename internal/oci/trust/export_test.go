@@ -8,16 +8,16 @@ import (
 
 // Check verifies one signature of an image in a repository.
 func Check(p *Policy, repository, digest string, s oci.Signature) (string, error) {
-	r, ok, err := p.rule(repository + "@" + digest)
+	r, ok, err := p.matchingRule(repository + "@" + digest)
 	if err != nil || !ok {
 		return "", fmt.Errorf("no rule is for %s: %w", repository, err)
 	}
 	f, err := r.check.check(digest, s)
-	return f.by, err
+	return f.signer, err
 }
 
 // RuleFor returns the position of the first rule that matches an image.
 func RuleFor(p *Policy, ref string) (string, error) {
-	r, _, err := p.rule(ref)
+	r, _, err := p.matchingRule(ref)
 	return r.Where, err
 }

@@ -40,7 +40,7 @@ type identityChecker struct {
 func newIdentityChecker(r Rule) (*identityChecker, error) {
 	trusted, err := root.NewTrustedRootFromJSON(r.TrustRoot)
 	if err != nil {
-		return nil, fmt.Errorf("trust root: %s", sanitize.TruncateLine(err.Error(), longest))
+		return nil, fmt.Errorf("trust root: %s", sanitize.TruncateLine(err.Error(), maxText))
 	}
 	switch {
 	case len(trusted.FulcioCertificateAuthorities()) == 0:
@@ -59,16 +59,16 @@ func newIdentityChecker(r Rule) (*identityChecker, error) {
 	if c.verifier, err = verify.NewVerifier(trusted, opts...); err != nil {
 		return nil, err
 	}
-	whole := ""
+	anchored := ""
 	c.wanted = fmt.Sprintf("%q at issuer %q", r.Identity, r.Issuer)
 	if r.IdentityRegexp != "" {
 		if _, err := regexp.Compile(r.IdentityRegexp); err != nil {
 			return nil, fmt.Errorf("identityRegexp: %w", err)
 		}
-		whole = "^(?:" + r.IdentityRegexp + ")$"
+		anchored = "^(?:" + r.IdentityRegexp + ")$"
 		c.wanted = fmt.Sprintf("an identity matching %q at issuer %q", r.IdentityRegexp, r.Issuer)
 	}
-	c.identity, err = verify.NewShortCertificateIdentity(r.Issuer, "", r.Identity, whole)
+	c.identity, err = verify.NewShortCertificateIdentity(r.Issuer, "", r.Identity, anchored)
 	return c, err
 }
 
@@ -76,7 +76,7 @@ func (c *identityChecker) signerName() string { return c.wanted }
 
 // check verifies a signature and returns the identity and its issuer.
 func (c *identityChecker) check(digest string, s oci.Signature) (finding, error) {
-	b, artifact, err := c.entity(digest, s)
+	b, artifact, err := c.bundleAndPolicy(digest, s)
 	if err != nil {
 		return finding{}, fmt.Errorf("%s: %w", s.Manifest, err)
 	}
@@ -104,17 +104,17 @@ func (c *identityChecker) verify(b *bundle.Bundle, artifact verify.ArtifactPolic
 		return finding{}, errors.New("not signed with a certificate")
 	}
 	cert := res.Signature.Certificate
-	return finding{sanitize.TruncateLine(cert.SubjectAlternativeName+" ("+cert.Issuer+")", longest), verifiedType(res)}, nil
+	return finding{sanitize.TruncateLine(cert.SubjectAlternativeName+" ("+cert.Issuer+")", maxText), verifiedType(res)}, nil
 }
 
-// entity returns a signature as a bundle, and the policy for its subject.
-func (c *identityChecker) entity(digest string, s oci.Signature) (*bundle.Bundle, verify.ArtifactPolicyOption, error) {
+// bundleAndPolicy returns a signature as a bundle, and the policy for its subject.
+func (c *identityChecker) bundleAndPolicy(digest string, s oci.Signature) (*bundle.Bundle, verify.ArtifactPolicyOption, error) {
 	if s.Bundle != nil {
 		b, err := parseBundle(s.Bundle)
 		if err != nil {
 			return nil, nil, err
 		}
-		artifact, err := artifactOf(digest)
+		artifact, err := subjectPolicy(digest)
 		return b, artifact, err
 	}
 	if err := checkPayload(digest, s.Payload); err != nil {
@@ -125,8 +125,8 @@ func (c *identityChecker) entity(digest string, s oci.Signature) (*bundle.Bundle
 	return b, verify.WithArtifactDigest("sha256", sum[:]), err
 }
 
-// artifactOf returns a policy that requires a bundle for the image.
-func artifactOf(digest string) (verify.ArtifactPolicyOption, error) {
+// subjectPolicy returns a policy that requires a bundle for the image.
+func subjectPolicy(digest string) (verify.ArtifactPolicyOption, error) {
 	raw, err := rawDigest(digest)
 	return verify.WithArtifactDigest("sha256", raw), err
 }

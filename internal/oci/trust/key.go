@@ -96,7 +96,7 @@ func (c *keyChecker) check(digest string, s oci.Signature) (finding, error) {
 		return c.checkBundle(digest, s)
 	}
 	k, err := c.checkSimple(digest, s)
-	return finding{by: "key " + k.id}, err
+	return finding{signer: "key " + k.id}, err
 }
 
 // checkSimple returns the key that signed a simple document about the image.
@@ -136,7 +136,7 @@ func checkPayload(digest string, text []byte) error {
 // checkBundle returns the key that signed a bundle about the image, and the type
 // of its statement.
 func (c *keyChecker) checkBundle(digest string, s oci.Signature) (finding, error) {
-	artifact, err := artifactOf(digest)
+	artifact, err := subjectPolicy(digest)
 	if err != nil {
 		return finding{}, err
 	}
@@ -148,7 +148,7 @@ func (c *keyChecker) checkBundle(digest string, s oci.Signature) (finding, error
 }
 
 // VerifyBlob verifies a sigstore bundle with a signature of data by any of the keys, as created
-// by 'cosign sign-blob --bundle' or [sign.Signer.Blob].
+// by 'cosign sign-blob --bundle' or [sign.Signer.SignBlob].
 func VerifyBlob(keys []Key, data, bundle []byte) error {
 	c, err := newKeyChecker(keys)
 	if err != nil {

@@ -17,8 +17,8 @@ func verifiedType(res *verify.VerificationResult) string {
 	return res.Statement.GetPredicateType()
 }
 
-// unknown is the predicate type of an unreadable bundle.
-const unknown = "?"
+// unknownType is the predicate type of an unreadable bundle.
+const unknownType = "?"
 
 // claimedType returns the unverified predicate type of a bundle: "" for an image signature,
 // unknown for an unreadable bundle. It only classifies errors.
@@ -30,7 +30,7 @@ func claimedType(s oci.Signature) string {
 	case signPredicate:
 		return ""
 	case "":
-		return unknown
+		return unknownType
 	default:
 		return kind
 	}

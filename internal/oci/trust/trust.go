@@ -68,7 +68,7 @@ type checker interface {
 
 // finding is the result of verifying one signature.
 type finding struct {
-	by        string
+	signer    string
 	predicate string // predicate type of the statement; empty for an image signature
 }
 
@@ -102,8 +102,8 @@ func newChecker(r Rule) (checker, error) {
 	return newIdentityChecker(r)
 }
 
-// normalMatch normalizes a pattern like repository names. It rejects a pattern that cannot match
-// any name, because such a rule would silently have no effect.
+// normalMatch returns the normal form of a pattern, like that of repository names. It rejects a
+// pattern that matches no name, because such a rule would silently have no effect.
 func normalMatch(pattern string) (string, error) {
 	if pattern == "*" {
 		return pattern, nil
@@ -137,7 +137,7 @@ func (p *Policy) VerifyObservation(data, bundle []byte) error {
 		}
 		faults = append(faults, err.Error())
 	}
-	return errors.New(sanitize.TruncateLine(strings.Join(faults, "; "), longest))
+	return errors.New(sanitize.TruncateLine(strings.Join(faults, "; "), maxText))
 }
 
 // Matches reports whether a pattern matches a repository
@@ -149,14 +149,14 @@ func Matches(pattern, repository string) bool {
 	return pattern == repository
 }
 
-// Demands reports whether a rule matches an image ("quay.io/org/name@sha256:…"), in any spelling
+// RequiresSignature reports whether a rule matches an image ("quay.io/org/name@sha256:…"), in any spelling
 // of its registry. It returns an error if the reference has no normal form.
-func (p *Policy) Demands(ref string) (bool, error) {
-	_, ok, err := p.rule(ref)
+func (p *Policy) RequiresSignature(ref string) (bool, error) {
+	_, ok, err := p.matchingRule(ref)
 	return ok, err
 }
 
-func (p *Policy) rule(ref string) (rule, bool, error) {
+func (p *Policy) matchingRule(ref string) (rule, bool, error) {
 	if p == nil {
 		return rule{}, false, nil
 	}
@@ -178,8 +178,8 @@ func (p *Policy) rule(ref string) (rule, bool, error) {
 	return p.rules[i], true, nil
 }
 
-// Verified is the result of verifying an image with a rule.
-type Verified struct {
+// Verification is the result of verifying an image with a rule.
+type Verification struct {
 	Identities []string        // trusted signers, sorted; never empty
 	Signatures []oci.Signature // valid signatures
 	Statements []Statement     // required statements, in registry order
@@ -199,8 +199,8 @@ const Provenance = "https://slsa.dev/provenance/v1"
 // that the rule accepts. It checks the store and the vendored layout before the registry. It
 // returns an [*Error] if a valid signature or statement is missing, or if signatures are not
 // available offline.
-func (p *Policy) Verify(ctx context.Context, c *oci.Client, ref string, statements ...string) (*Verified, error) {
-	r, ok, err := p.rule(ref)
+func (p *Policy) Verify(ctx context.Context, c *oci.Client, ref string, statements ...string) (*Verification, error) {
+	r, ok, err := p.matchingRule(ref)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -208,7 +208,7 @@ func (p *Policy) Verify(ctx context.Context, c *oci.Client, ref string, statemen
 	if digest == "" {
 		return nil, fmt.Errorf("image %q: signatures can only be looked up by digest", ref)
 	}
-	known, err := c.KnownSignatures(ctx, ref)
+	known, err := c.LocalSignatures(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -229,27 +229,27 @@ func (p *Policy) Verify(ctx context.Context, c *oci.Client, ref string, statemen
 
 // checkSignatures returns the valid signatures and statements of an image. If a required one is
 // missing, the error contains the requirement and the faults of the invalid ones.
-func (r rule) checkSignatures(digest string, sigs []oci.Signature, statements []string) (*Verified, *Error) {
-	var got Verified
+func (r rule) checkSignatures(digest string, sigs []oci.Signature, statements []string) (*Verification, *Error) {
+	var got Verification
 	faults := map[string][]string{} // by the type of the missing statement; "": a signature
 	for _, s := range sigs {
 		f, err := r.check.check(digest, s)
 		switch {
 		case err != nil:
 			for _, wanted := range append(statements, "") {
-				if claimed := claimedType(s); claimed == wanted || claimed == unknown || wanted == "" {
-					faults[wanted] = append(faults[wanted], sanitize.TruncateLine(err.Error(), longest))
+				if claimed := claimedType(s); claimed == wanted || claimed == unknownType || wanted == "" {
+					faults[wanted] = append(faults[wanted], sanitize.TruncateLine(err.Error(), maxText))
 				}
 			}
 		case f.predicate == "":
-			got.Identities = append(got.Identities, f.by)
+			got.Identities = append(got.Identities, f.signer)
 			got.Signatures = append(got.Signatures, s)
 		case slices.Contains(statements, f.predicate):
 			got.Statements = append(got.Statements, Statement{Type: f.predicate, Predicate: statementPredicate(s)})
 			got.Signatures = append(got.Signatures, s)
 			fallthrough
 		default:
-			faults[""] = append(faults[""], sanitize.TruncateLine(fmt.Sprintf("%s: contains a statement of type %q, not a signature", s.Manifest, f.predicate), longest))
+			faults[""] = append(faults[""], sanitize.TruncateLine(fmt.Sprintf("%s: contains a statement of type %q, not a signature", s.Manifest, f.predicate), maxText))
 		}
 	}
 	if len(got.Identities) == 0 {
@@ -313,5 +313,5 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// longest is the maximum number of bytes of untrusted text in a message.
-const longest = 400
+// maxText is the maximum number of bytes of untrusted text in a message.
+const maxText = 400

@@ -72,7 +72,7 @@ func keyless(root []byte) trust.Rule {
 	return trust.Rule{Match: "*", Where: "quayside.yaml:3:5", Identity: identity, Issuer: issuer, TrustRoot: root}
 }
 
-func verify(ctx context.Context, i *image, r trust.Rule) (*trust.Verified, error) {
+func verify(ctx context.Context, i *image, r trust.Rule) (*trust.Verification, error) {
 	p, err := trust.New([]trust.Rule{r})
 	if err != nil {
 		return nil, err
@@ -329,14 +329,14 @@ func TestNoNormalForm(t *testing.T) {
 	}
 	for _, name := range []string{"quay\u3002io/org/x", "\uff51uay.io/org/x", "quay.io/x/../org/x", "quay.io/./org/x", "quay.io//org/x", "quay..io/org/x", "quay.io./org/x", "quay.io:/org/x", "quay.io:00443/org/x"} {
 		ref := name + "@sha256:" + strings.Repeat("1", 64)
-		if demanded, err := p.Demands(ref); demanded || err == nil {
+		if demanded, err := p.RequiresSignature(ref); demanded || err == nil {
 			t.Errorf("%s: %v, %v, want an error", ref, demanded, err)
 		}
 		if got, err := p.Verify(t.Context(), &oci.Client{}, ref); got != nil || err == nil {
 			t.Errorf("%s is verified: %v, %v", ref, got, err)
 		}
 		var none *trust.Policy
-		if demanded, err := none.Demands(ref); demanded || err != nil {
+		if demanded, err := none.RequiresSignature(ref); demanded || err != nil {
 			t.Errorf("%s without rules: %v, %v", ref, demanded, err)
 		}
 	}
@@ -368,7 +368,7 @@ func TestVerifyHostileRegistry(t *testing.T) {
 		with string
 		want string
 	}{
-		"other bytes for the payload":  {"/blobs/", strings.Repeat("not what the digest names", 20), "longer than its "},
+		"other bytes for the payload":  {"/blobs/", strings.Repeat("not what the digest names", 20), "longer than "},
 		"a page for the manifest":      {"/manifests/sha256-", "<html>", "invalid character"},
 		"a huge manifest":              {"/manifests/sha256-", strings.Repeat(" ", 5<<20), "exceeds the limit of 4194304 bytes"},
 		"a page for the referrers":     {"/referrers/", "<html>", ""},

@@ -45,8 +45,8 @@ type Provider interface {
 	// InjectAnnotations returns the annotations that request a CA from the provider's controller.
 	InjectAnnotations() []string
 
-	// CanRun reports whether that controller can run in the clusters. openshift means that they
-	// are OpenShift clusters.
+	// CanRun reports whether the provider's controller can run in the clusters. openshift means
+	// that they are OpenShift clusters.
 	CanRun(openshift bool) bool
 
 	// Issues reports whether objects of a kind are certificates or issuers of the provider.
@@ -131,7 +131,7 @@ func Names() []string {
 }
 
 // Default returns the default provider: the first one or, on OpenShift, the first one that runs only
-// there.
+// on OpenShift.
 func Default(openshift bool) Name {
 	all := providerTable()
 	i := slices.IndexFunc(all, func(l entry) bool {
@@ -185,9 +185,9 @@ func Injector(o k8s.Object) Name {
 	return ""
 }
 
-// Injected reports whether a controller in the clusters injects the CA that an object requests.
+// IsInjected reports whether a controller in the clusters injects the CA that an object requests.
 // This is the controller of the chosen provider, or of another provider that can run there.
-func Injected(o k8s.Object, chosen Name, openshift bool) bool {
+func IsInjected(o k8s.Object, chosen Name, openshift bool) bool {
 	by := Injector(o)
 	for _, l := range providerTable() {
 		if l.name == by {
@@ -198,9 +198,8 @@ func Injected(o k8s.Object, chosen Name, openshift bool) bool {
 }
 
 // Issues reports whether objects of a kind are certificates or issuers. The operator that provides
-// the API must run before operators that need certificates. Callers do not check whether any
-// installed operator needs certificates, because the order of an operator must not depend on the
-// other installed operators.
+// the API must run before operators that need certificates. Its position in the order does not depend
+// on whether an installed operator needs certificates.
 func Issues(group, kind string) bool {
 	return slices.ContainsFunc(providerTable(), func(l entry) bool { return l.provider(ProviderSettings{}).Issues(group, kind) })
 }

@@ -37,8 +37,8 @@ func secretOf(s ProviderSettings) secret {
 	return secret{SecretSettings: s.CertificateSecret, ca: s.Contents[fieldCAFile]}
 }
 
-// OfCA returns the provider of certificates in existing Secrets. pem is the CA that signed them.
-func OfCA(pem []byte) Provider { return secret{ca: pem} }
+// FromCA returns the provider of certificates in existing Secrets that a CA has signed. pem is the CA.
+func FromCA(pem []byte) Provider { return secret{ca: pem} }
 
 func (s secret) Check() error {
 	if len(s.ca) == 0 && s.CASecret == "" {

@@ -86,7 +86,7 @@ func New(objects ...k8s.Object) *Cluster {
 func (c *Cluster) Put(o k8s.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o, err := c.defaulted(k8s.Copy(o))
+	o, err := c.withDefaults(k8s.Copy(o))
 	if err != nil {
 		panic(fmt.Sprintf("runtest: %s: %v", k8s.RefTo(o), err))
 	}
@@ -375,7 +375,7 @@ func (c *Cluster) Apply(ctx context.Context, o k8s.Object, manager string, force
 		if err != nil {
 			return err
 		}
-		out, err = c.put(old, merged, manager, dryRun)
+		out, err = c.storeResult(old, merged, manager, dryRun)
 		return err
 	})
 	return k8s.Copy(out), err
@@ -389,9 +389,9 @@ func (c *Cluster) checkNamespace(ref k8s.Ref) error {
 	return nil
 }
 
-// put stores the result of a request; old is nil for a new object.
-func (c *Cluster) put(old, o k8s.Object, by string, dryRun bool) (k8s.Object, error) {
-	o, err := c.defaulted(o)
+// storeResult stores the result of a request; old is nil for a new object.
+func (c *Cluster) storeResult(old, o k8s.Object, by string, dryRun bool) (k8s.Object, error) {
+	o, err := c.withDefaults(o)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
@@ -407,8 +407,8 @@ func (c *Cluster) put(old, o k8s.Object, by string, dryRun bool) (k8s.Object, er
 	return c.store(o, by), nil
 }
 
-// defaulted returns an object with the API server's defaults.
-func (c *Cluster) defaulted(o k8s.Object) (k8s.Object, error) {
+// withDefaults returns an object with the API server's defaults.
+func (c *Cluster) withDefaults(o k8s.Object) (k8s.Object, error) {
 	if k8s.IsCRD(o) {
 		return o, nil
 	}
@@ -442,7 +442,7 @@ func (c *Cluster) Patch(ctx context.Context, ref k8s.Ref, patch cluster.Patch, d
 		if o, err = c.fields.update(old, o, run.Manager); err != nil {
 			return err
 		}
-		out, err = c.put(old, o, run.Manager, dryRun)
+		out, err = c.storeResult(old, o, run.Manager, dryRun)
 		return err
 	})
 	return k8s.Copy(out), err
@@ -497,7 +497,7 @@ func (c *Cluster) Create(ctx context.Context, o k8s.Object, dryRun bool) (out k8
 		if err != nil {
 			return err
 		}
-		out, err = c.put(nil, made, run.Manager, dryRun)
+		out, err = c.storeResult(nil, made, run.Manager, dryRun)
 		return err
 	})
 	return k8s.Copy(out), err

@@ -45,35 +45,35 @@ func newFields() fieldTracker {
 	}
 }
 
-// as simulates an API server's version conversion for kinds with only one version.
-type as struct{ kind schema.GroupVersionKind }
+// singleVersion simulates an API server's version conversion for kinds with only one version.
+type singleVersion struct{ kind schema.GroupVersionKind }
 
-func (as) Convert(any, any, any) error { return errors.New("not converted") }
+func (singleVersion) Convert(any, any, any) error { return errors.New("not converted") }
 
-func (as) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+func (singleVersion) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
 	return in, nil
 }
 
-func (as) ConvertFieldLabel(schema.GroupVersionKind, string, string) (string, string, error) {
+func (singleVersion) ConvertFieldLabel(schema.GroupVersionKind, string, string) (string, string, error) {
 	return "", "", errors.New("no field labels")
 }
 
-func (as) Default(runtime.Object) {}
+func (singleVersion) Default(runtime.Object) {}
 
-func (a as) New(schema.GroupVersionKind) (runtime.Object, error) { return a.empty(), nil }
+func (a singleVersion) New(schema.GroupVersionKind) (runtime.Object, error) { return a.empty(), nil }
 
-func (a as) empty() *unstructured.Unstructured {
+func (a singleVersion) empty() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(a.kind)
 	return u
 }
 
-func (f fieldTracker) manager(o k8s.Object) (*managedfields.FieldManager, as, error) {
+func (f fieldTracker) manager(o k8s.Object) (*managedfields.FieldManager, singleVersion, error) {
 	version, err := schema.ParseGroupVersion(o.APIVersion())
 	if err != nil {
-		return nil, as{}, err
+		return nil, singleVersion{}, err
 	}
-	of := as{version.WithKind(o.Kind())}
+	of := singleVersion{version.WithKind(o.Kind())}
 	if m := f.managers[of.kind]; m != nil {
 		return m, of, nil
 	}
@@ -117,7 +117,7 @@ func (f fieldTracker) update(old, o k8s.Object, manager string) (k8s.Object, err
 	return out.(*unstructured.Unstructured).Object, nil
 }
 
-func (fieldTracker) live(of as, old k8s.Object) runtime.Object {
+func (fieldTracker) live(of singleVersion, old k8s.Object) runtime.Object {
 	if old == nil {
 		return of.empty()
 	}

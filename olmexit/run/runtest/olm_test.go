@@ -65,7 +65,7 @@ func TestAPIServices(t *testing.T) {
 				scale(c, 0)
 			}
 			forget(t, c, csv)
-			c.Pass(time.Hour)
+			c.AdvanceTime(time.Hour)
 			if c.Object(api) == nil || c.Object(copied) == nil {
 				t.Errorf("live %v: deleted without a start of OLM", live)
 			}
@@ -73,11 +73,11 @@ func TestAPIServices(t *testing.T) {
 				scale(c, 0)
 			}
 			scale(c, 1)
-			c.Pass(time.Second)
+			c.AdvanceTime(time.Second)
 			if c.Object(api) == nil || c.Object(copied) == nil {
 				t.Errorf("live %v: deleted before OLM has processed every object", live)
 			}
-			c.Pass(5 * time.Second)
+			c.AdvanceTime(5 * time.Second)
 			if deleted := c.Object(api) == nil; deleted != labelled || c.Object(copied) != nil {
 				t.Errorf("live %v, labelled %v: deleted %v; the copy is %v", live, labelled, deleted, c.Object(copied))
 			}
@@ -94,7 +94,7 @@ func TestOperator(t *testing.T) {
 			c.Edit(crd, func(o k8s.Object) { delete(o["metadata"].(map[string]any), "labels") })
 		}
 		c.Remove(operator)
-		c.Pass(time.Second)
+		c.AdvanceTime(time.Second)
 		if exists := c.Object(operator) != nil; exists != labelled {
 			t.Errorf("labelled %v: the Operator exists: %v", labelled, exists)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/olmexit/run"
 )
 
-// Clock is a fake clock that advances in Sleep, in the cluster, too.
+// Clock is a fake clock. Sleep advances it and the time of the cluster.
 type Clock struct {
 	Cluster *Cluster
 
@@ -32,7 +32,7 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	c.mu.Lock()
 	c.now = c.now.Add(d)
 	c.mu.Unlock()
-	c.Cluster.Pass(d)
+	c.Cluster.AdvanceTime(d)
 	return ctx.Err()
 }
 

@@ -23,8 +23,8 @@ import (
 )
 
 // Serve starts an API server on loopback for the objects of a cluster, and returns a kubeconfig.
-// The server is closed at the end of the test. After every change, the
-// controllers have time to act.
+// The server is closed at the end of the test. After every change, the time of the cluster advances,
+// so that the controllers can act.
 func Serve(t testing.TB, c *Cluster) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler{c})
@@ -41,7 +41,7 @@ type object = map[string]any
 
 // ServeHTTP implements http.Handler.
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	out, err := h.answer(r)
+	out, err := h.handle(r)
 	var status *apierrors.StatusError
 	switch {
 	case errors.As(err, &status):
@@ -64,8 +64,8 @@ func write(w http.ResponseWriter, code int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
 }
 
-// answer handles a request; nil means not found.
-func (h handler) answer(r *http.Request) (any, error) {
+// handle handles a request; nil means not found.
+func (h handler) handle(r *http.Request) (any, error) {
 	if r.Header.Get("Authorization") != "Bearer "+clustertest.Token {
 		return nil, apierrors.NewUnauthorized("Unauthorized")
 	}
@@ -110,7 +110,7 @@ func (h handler) request(r *http.Request, at k8s.Ref, body []byte) (any, error) 
 	ctx, query := r.Context(), r.URL.Query()
 	dryRun := query.Get("dryRun") == "All" || len(k8s.List(sent, "dryRun")) > 0
 	if r.Method != http.MethodGet && !dryRun {
-		defer h.c.Pass(syncDelay)
+		defer h.c.AdvanceTime(syncDelay)
 	}
 	switch r.Method + " " + r.Header.Get("Content-Type") {
 	case "GET ":

@@ -17,10 +17,11 @@ const syncDelay = 4 * time.Second
 
 // Settle runs the controllers of the cluster until nothing changes: OLM, if c.OLM is set and
 // olm-operator has replicas, the Deployment controller and the garbage collector. No time passes.
-func (c *Cluster) Settle() { c.Pass(0) }
+func (c *Cluster) Settle() { c.AdvanceTime(0) }
 
-// Pass runs the controllers until nothing changes, before and after some time.
-func (c *Cluster) Pass(d time.Duration) {
+// AdvanceTime advances the time of the cluster, and runs the controllers until nothing changes,
+// before and afterwards.
+func (c *Cluster) AdvanceTime(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settle()
@@ -153,8 +154,8 @@ type olmProcess struct {
 	synced bool // whether it has processed every object since its start
 }
 
-// olmPod identifies the running process of olm-operator: a restart changes the olmPod template. It is
-// empty if OLM is not running.
+// olmPod identifies the running process of olm-operator by the annotations of its pod template, which a
+// restart changes. It returns "" if OLM is not running.
 func (c *Cluster) olmPod() string {
 	for k, o := range c.objects {
 		if k.Kind == "Deployment" && k.Name == "olm-operator" && c.OLM && plan.Replicas(o) > 0 {
@@ -165,7 +166,8 @@ func (c *Cluster) olmPod() string {
 }
 
 // runOLM simulates the observed behavior of OLM. A new process does nothing at first, then processes
-// every object, and afterwards reacts to changes. The first process of a cluster is an old one.
+// every object, and afterwards reacts to changes. The first process of a cluster counts as having
+// processed every object.
 func (c *Cluster) runOLM() {
 	if pod := c.olmPod(); pod != c.process.pod || !c.seen {
 		c.process, c.seen = olmProcess{pod: pod, since: c.now, synced: !c.seen}, true
@@ -175,7 +177,7 @@ func (c *Cluster) runOLM() {
 	}
 	if !c.process.synced {
 		c.process.synced = true
-		c.sync()
+		c.deleteUnowned()
 	}
 	c.install()
 	c.createOperators()
@@ -185,22 +187,22 @@ func (c *Cluster) runOLM() {
 			continue
 		}
 		finalizers := k8s.List(o, "metadata", "finalizers")
-		held := slices.Contains(finalizers, any(finalizer))
+		hasFinalizer := slices.Contains(finalizers, any(finalizer))
 		dying := k8s.At(o, "metadata", "deletionTimestamp") != nil
 		switch {
-		case dying && held:
+		case dying && hasFinalizer:
 			c.cleanUp(k)
 			rest := slices.DeleteFunc(slices.Clone(finalizers), func(f any) bool { return f == finalizer })
 			c.change(o, k8s.With(o, any(rest), "metadata", "finalizers"), "olm")
-		case !dying && !held:
+		case !dying && !hasFinalizer:
 			c.change(o, k8s.With(o, any(append(slices.Clone(finalizers), finalizer)), "metadata", "finalizers"), "olm")
 		}
 	}
 }
 
-// sync deletes what OLM deletes after its start: copies without an original, and APIServices with labels
-// that name a missing ClusterServiceVersion.
-func (c *Cluster) sync() {
+// deleteUnowned deletes the objects that OLM deletes after its start: copies without an original, and
+// APIServices with labels that name a missing ClusterServiceVersion.
+func (c *Cluster) deleteUnowned() {
 	for _, k := range c.keys() {
 		o := c.objects[k]
 		labels := k8s.TextMap(o, "metadata", "labels")

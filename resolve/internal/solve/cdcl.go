@@ -54,7 +54,7 @@ func (s *sat) decide(assume []lit) (done, satisfiable bool) {
 		if s.value[a] != 0 {
 			continue
 		}
-		l := negative(a)
+		l := negativeLit(a)
 		if s.phase[a] && !s.isSelector(a) {
 			l = positiveLit(a)
 		}

@@ -8,10 +8,10 @@ type lit int32
 const noLit lit = -1
 
 func positiveLit(atom int) lit { return lit(atom << 1) }
-func negative(atom int) lit    { return lit(atom<<1 | 1) }
+func negativeLit(atom int) lit { return lit(atom<<1 | 1) }
 func (l lit) not() lit         { return l ^ 1 }
 func (l lit) atom() int        { return int(l >> 1) }
-func (l lit) negative() bool   { return l&1 == 1 }
+func (l lit) isNegative() bool { return l&1 == 1 }
 
 // reason is the cause of an assignment by propagation: a clause, or a true member of an at-most-one
 // group.
@@ -82,14 +82,14 @@ func (s *sat) newVar() int {
 
 // val returns 1 if l is true, -1 if it is false, and 0 if it has no value.
 func (s *sat) val(l lit) int8 {
-	if l.negative() {
+	if l.isNegative() {
 		return -s.value[l.atom()]
 	}
 	return s.value[l.atom()]
 }
 
-// add adds a clause. It must not be called after the first decision.
-func (s *sat) add(lits ...lit) {
+// addClause adds a clause. It must not be called after the first decision.
+func (s *sat) addClause(lits ...lit) {
 	lits = slices.Clone(lits)
 	slices.Sort(lits)
 	lits = slices.Compact(lits)
@@ -124,8 +124,8 @@ func (s *sat) attach(lits []lit) int32 {
 	return i
 }
 
-// group adds an at-most-one group. It applies only if sel is true, or always if sel is noLit.
-func (s *sat) group(lits []lit, sel lit) {
+// addGroup adds an at-most-one group. It applies only if sel is true, or always if sel is noLit.
+func (s *sat) addGroup(lits []lit, sel lit) {
 	lits = slices.Clone(lits)
 	slices.Sort(lits)
 	lits = slices.Compact(lits)
@@ -146,7 +146,7 @@ func (s *sat) group(lits []lit, sel lit) {
 
 func (s *sat) assign(l lit, why reason) {
 	a := l.atom()
-	if l.negative() {
+	if l.isNegative() {
 		s.value[a] = -1
 	} else {
 		s.value[a] = 1
@@ -164,7 +164,7 @@ func (s *sat) propagate() []lit {
 		if bad := s.propagateClauses(l.not()); bad != nil {
 			return bad
 		}
-		if l.negative() {
+		if l.isNegative() {
 			continue
 		}
 		if bad := s.propagateGroups(l); bad != nil {

@@ -2,29 +2,29 @@ package solve
 
 // queue holds the choices in the order of their resolution.
 type queue struct {
-	p      *Problem
-	wait   []Choice
-	have   []bool
-	chosen []int
+	p       *Problem
+	pending []Choice
+	have    []bool
+	chosen  []int
 }
 
 func newQueue(p *Problem) *queue {
-	return &queue{p: p, wait: append([]Choice(nil), p.Roots...), have: make([]bool, p.Atoms+1)}
+	return &queue{p: p, pending: append([]Choice(nil), p.Roots...), have: make([]bool, p.Atoms+1)}
 }
 
 // next returns the first choice that no chosen atom satisfies yet.
 func (q *queue) next() (Choice, bool) {
-	for len(q.wait) > 0 {
-		c := q.wait[0]
-		q.wait = q.wait[1:]
-		if !q.met(c) {
+	for len(q.pending) > 0 {
+		c := q.pending[0]
+		q.pending = q.pending[1:]
+		if !q.isMet(c) {
 			return c, true
 		}
 	}
 	return Choice{}, false
 }
 
-func (q *queue) met(c Choice) bool {
+func (q *queue) isMet(c Choice) bool {
 	for _, a := range c.Of {
 		if q.have[a] {
 			return true
@@ -38,12 +38,12 @@ func (q *queue) met(c Choice) bool {
 	return false
 }
 
-// take records that atom is chosen, and adds its needs to the queue.
-func (q *queue) take(atom int) {
+// choose records that atom is chosen, and adds its needs to the queue.
+func (q *queue) choose(atom int) {
 	q.have[atom] = true
 	q.chosen = append(q.chosen, atom)
 	if atom < len(q.p.Needs) {
-		q.wait = append(q.wait, q.p.Needs[atom]...)
+		q.pending = append(q.pending, q.p.Needs[atom]...)
 	}
 }
 
@@ -58,7 +58,7 @@ func solveGreedily(p *Problem, s *sat) ([]int, bool) {
 		atom, found := firstPossible(c, func(a int) bool { return s.try(positiveLit(a)) })
 		switch {
 		case found:
-			q.take(atom)
+			q.choose(atom)
 		case !c.Soft:
 			return nil, false
 		}
@@ -93,7 +93,7 @@ func solveExactly(p *Problem, s *sat) ([]int, bool, error) {
 		switch {
 		case found:
 			taken = append(taken, positiveLit(atom))
-			q.take(atom)
+			q.choose(atom)
 		case fault != nil || !c.Soft:
 			return nil, false, fault
 		}
@@ -125,23 +125,23 @@ func load(p *Problem, selectors bool) *sat {
 	}
 	b.s.clauses = make([][]lit, 0, rules)
 	for _, l := range p.Links {
-		b.s.add(negative(l.From), positiveLit(l.To))
+		b.s.addClause(negativeLit(l.From), positiveLit(l.To))
 	}
 	for _, c := range p.Roots {
 		if !c.Soft {
-			b.add(c.Tag, 0, c)
+			b.addChoice(c.Tag, 0, c)
 		}
 	}
 	for atom, needs := range p.Needs {
 		for _, c := range needs {
-			b.add(c.Tag, atom, c)
+			b.addChoice(c.Tag, atom, c)
 		}
 	}
 	for _, g := range p.Groups {
-		b.s.group(positiveLits(g.Of), b.selector(g.Tag))
+		b.s.addGroup(positiveLits(g.Of), b.selector(g.Tag))
 	}
 	for _, ban := range p.Bans {
-		b.s.add(b.withSelector(ban.Tag, negative(ban.Atom))...)
+		b.s.addClause(b.withSelector(ban.Tag, negativeLit(ban.Atom))...)
 	}
 	b.s.tagOf = b.tagOf
 	return b.s
@@ -178,14 +178,14 @@ func (b *loader) withSelector(tag int, lits ...lit) []lit {
 	return lits
 }
 
-func (b *loader) add(tag, atom int, c Choice) {
+func (b *loader) addChoice(tag, atom int, c Choice) {
 	lits := make([]lit, 0, len(c.Of)+len(c.Also)+2)
 	if atom != 0 {
-		lits = append(lits, negative(atom))
+		lits = append(lits, negativeLit(atom))
 	}
 	lits = append(lits, positiveLits(c.Of)...)
 	lits = append(lits, positiveLits(c.Also)...)
-	b.s.add(b.withSelector(tag, lits...)...)
+	b.s.addClause(b.withSelector(tag, lits...)...)
 }
 
 func positiveLits(atoms []int) []lit {

@@ -47,9 +47,9 @@ func run(args []string) error {
 	case "repo-server":
 		c = repositories.NewCommand()
 	case "kustomize":
-		return kustomized(args)
+		return runKustomize(args)
 	case "redis":
-		return redis(args)
+		return serveRedis(args)
 	default:
 		return fmt.Errorf("no component %q", name)
 	}
@@ -57,8 +57,8 @@ func run(args []string) error {
 	return c.Execute()
 }
 
-// kustomized implements the kustomize commands that the repo server calls: build and version.
-func kustomized(args []string) error {
+// runKustomize implements the kustomize commands that the repo server calls: build and version.
+func runKustomize(args []string) error {
 	if len(args) > 0 && args[0] == "version" {
 		fmt.Println("v5.7.1")
 		return nil
@@ -68,8 +68,8 @@ func kustomized(args []string) error {
 	return c.Execute()
 }
 
-// redis serves until the process receives a signal to end.
-func redis(args []string) error {
+// serveRedis serves a Redis until the process receives a signal to end.
+func serveRedis(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	server := miniredis.NewMiniRedis()

@@ -1,5 +1,5 @@
-// Command gitea is Gitea, linked without C: its database is SQLite as Go reads it,
-// under the name that Gitea looks for.
+// Command gitea is Gitea, linked without C. It registers a SQLite driver in Go under the name that
+// Gitea expects.
 //
 //	gitea COMMAND [FLAGS]
 package main

@@ -43,7 +43,7 @@ type Applied struct {
 // manager.
 func NewApplier(config *rest.Config, manager string) (*Applier, error) {
 	config = rest.CopyConfig(config)
-	config.WarningHandlerWithContext = toContext{}
+	config.WarningHandlerWithContext = warningHandler{}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -102,15 +102,15 @@ func (a *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured) (A
 	if err != nil {
 		return Applied{}, err
 	}
-	said := new(warnings)
+	collected := new(warnings)
 	force := true
-	after, err := a.scoped(mapping, o.GetNamespace()).Patch(said.withContext(ctx), o.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{
+	after, err := a.scoped(mapping, o.GetNamespace()).Patch(collected.withContext(ctx), o.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{
 		FieldManager: a.manager, FieldValidation: metav1.FieldValidationStrict, Force: &force,
 	})
 	if err != nil {
 		return Applied{}, err
 	}
-	return Applied{Object: after, Warnings: said.all(), Changed: before != after.GetResourceVersion()}, nil
+	return Applied{Object: after, Warnings: collected.all(), Changed: before != after.GetResourceVersion()}, nil
 }
 
 // version returns the object's resourceVersion, or "" if the object does not exist.
@@ -196,8 +196,8 @@ func isCRD(o *unstructured.Unstructured) bool {
 
 // warnings collects the warnings of the server for one request.
 type warnings struct {
-	mu   sync.Mutex
-	said []string
+	mu    sync.Mutex
+	texts []string
 }
 
 type warningsKey struct{}
@@ -209,21 +209,21 @@ func (w *warnings) withContext(ctx context.Context) context.Context {
 func (w *warnings) all() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.said
+	return w.texts
 }
 
-// toContext passes a warning to the collector of its request, if there is one.
-type toContext struct{}
+// warningHandler passes a warning to the collector of its request, if there is one.
+type warningHandler struct{}
 
 // HandleWarningHeaderWithContext implements the client's interface for warnings.
-func (toContext) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
+func (warningHandler) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
 	w, ok := ctx.Value(warningsKey{}).(*warnings)
 	if !ok || code != 299 {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.said = append(w.said, text)
+	w.texts = append(w.texts, text)
 }
 
 func sleepContext(ctx context.Context, d time.Duration) error {

@@ -27,8 +27,8 @@ import (
 	"github.com/quayside/quayside/test/cluster/process"
 )
 
-// Mode is the environment variable for servers that are not built: "always" fails the test,
-// "never" skips every test of this package; "auto" and "" skip the test with a message.
+// Mode is the environment variable that controls the tests. If the servers are not built, "always"
+// fails a test, and "auto" and "" skip it with a message. "never" skips every test with a cluster.
 const Mode = "QUAYSIDE_CLUSTER_TEST"
 
 // Options configures a cluster. The zero value is a complete one with one node, at the newest API
@@ -113,7 +113,8 @@ func launchCluster(ctx context.Context, bin, dir string, opt Options) (*Cluster,
 	}
 }
 
-// launchOnce always returns the cluster, so that the caller can stop the started servers.
+// launchOnce starts the servers. It returns the cluster even with an error, so that the caller can
+// stop the started servers.
 func launchOnce(ctx context.Context, bin, dir string, opt Options) (*Cluster, error) {
 	c := &Cluster{dir: dir, bin: bin, opt: opt}
 	steps := []func(context.Context) error{c.prepare, c.startAPI}

@@ -32,7 +32,7 @@ func Objects(stream []byte) ([]*unstructured.Unstructured, error) {
 			continue
 		}
 		if o.GetKind() == "" || o.GetAPIVersion() == "" {
-			return nil, fmt.Errorf("document %d: an object has a kind and an apiVersion", n)
+			return nil, fmt.Errorf("document %d: the object lacks a kind or an apiVersion", n)
 		}
 		objects = append(objects, o)
 	}

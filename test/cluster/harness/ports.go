@@ -25,8 +25,8 @@ func freePorts() (ports, error) {
 	return ports{api: n[0], etcd: n[1], peer: n[2]}, nil
 }
 
-// given holds the ports already returned, because their servers may not listen yet.
-var given struct {
+// returnedPorts holds the ports already returned, because their servers may not listen yet.
+var returnedPorts struct {
 	sync.Mutex
 	ports map[int]bool
 }
@@ -34,10 +34,10 @@ var given struct {
 // FreePorts returns n different loopback ports that were free a moment ago, for servers that
 // cannot select one themselves. It returns no port twice.
 func FreePorts(n int) ([]int, error) {
-	given.Lock()
-	defer given.Unlock()
-	if given.ports == nil {
-		given.ports = map[int]bool{}
+	returnedPorts.Lock()
+	defer returnedPorts.Unlock()
+	if returnedPorts.ports == nil {
+		returnedPorts.ports = map[int]bool{}
 	}
 	var free []int
 	for len(free) < n {
@@ -46,8 +46,8 @@ func FreePorts(n int) ([]int, error) {
 			return nil, err
 		}
 		defer l.Close() // held until all are chosen, so that they differ
-		if port := l.Addr().(*net.TCPAddr).Port; !given.ports[port] {
-			given.ports[port] = true
+		if port := l.Addr().(*net.TCPAddr).Port; !returnedPorts.ports[port] {
+			returnedPorts.ports[port] = true
 			free = append(free, port)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 func (a *Applier) Await(ctx context.Context, objects []*unstructured.Unstructured) error {
 	reasons := make([]string, len(objects)) // "" once the object has been ready
 	for i := range reasons {
-		reasons[i] = "not asked for yet"
+		reasons[i] = "not checked yet"
 	}
 	for {
 		for i, o := range objects {
@@ -82,7 +82,7 @@ func (a *Applier) unreadyReason(ctx context.Context, o *unstructured.Unstructure
 		return "", err
 	}
 	if observed, has, _ := unstructured.NestedInt64(live.Object, "status", "observedGeneration"); has && observed < live.GetGeneration() {
-		return "its controller has not seen it yet", nil
+		return "its controller has not observed the latest change", nil
 	}
 	want, must := readyCondition(o)
 	status, message, has := Condition(live, want)

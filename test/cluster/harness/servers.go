@@ -110,7 +110,8 @@ func (c *Cluster) apiFlags() []string {
 	return flags
 }
 
-// egressConfig makes the API server call Services through a proxy, which listens on a Unix socket.
+// egressConfig returns the configuration with which the API server calls Services through a proxy at a
+// Unix socket.
 func egressConfig(socket string) string {
 	return fmt.Sprintf(`
 apiVersion: apiserver.k8s.io/v1beta1

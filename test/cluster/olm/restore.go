@@ -48,7 +48,7 @@ func Restore(ctx context.Context, config *rest.Config, services *Services, objec
 		services: services, uids: map[string]string{},
 	}
 	for _, o := range objects {
-		if !createdByKubernetes(o) {
+		if !isCreatedByKubernetes(o) {
 			r.todo = append(r.todo, o.DeepCopy())
 		}
 	}
@@ -68,8 +68,8 @@ type restorer struct {
 	uids map[string]string // by the UID in the dump; "" if the object does not exist yet
 }
 
-// createdByKubernetes reports whether Kubernetes itself creates the object.
-func createdByKubernetes(o *unstructured.Unstructured) bool {
+// isCreatedByKubernetes reports whether Kubernetes itself creates the object.
+func isCreatedByKubernetes(o *unstructured.Unstructured) bool {
 	return o.GetKind() == "ReplicaSet" || o.GetName() == "kube-root-ca.crt" || o.GetName() == "extension-apiserver-authentication" ||
 		o.GetKind() == "Service" && o.GetName() == "kubernetes"
 }
@@ -199,7 +199,7 @@ func (r *restorer) createOne(ctx context.Context, o *unstructured.Unstructured) 
 	return nil
 }
 
-var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+var uidPattern = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // withNewUIDs returns an object with references to the new UIDs of created objects.
 func (r *restorer) withNewUIDs(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -208,7 +208,7 @@ func (r *restorer) withNewUIDs(o *unstructured.Unstructured) (*unstructured.Unst
 		return nil, err
 	}
 	r.mu.Lock()
-	data = uid.ReplaceAllFunc(data, func(old []byte) []byte {
+	data = uidPattern.ReplaceAllFunc(data, func(old []byte) []byte {
 		if now := r.uids[string(old)]; now != "" {
 			return []byte(now)
 		}

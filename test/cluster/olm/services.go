@@ -32,8 +32,8 @@ import (
 type Services struct {
 	Socket string // receives the API server's calls to Services
 
-	calls    handedListener
-	answerer *http.Server
+	calls  hijackedListener
+	server *http.Server
 
 	mu     sync.Mutex
 	cas    map[string]*ca              // by namespace
@@ -59,13 +59,13 @@ func NewServices(t testing.TB) *Services {
 		t.Fatal(err)
 	}
 	proxy := &http.Server{Handler: http.HandlerFunc(s.connect), ReadHeaderTimeout: 10 * time.Second}
-	s.calls = handedListener{make(chan net.Conn), proxied.Addr(), make(chan struct{})}
+	s.calls = hijackedListener{make(chan net.Conn), proxied.Addr(), make(chan struct{})}
 	go func() { _ = proxy.Serve(proxied) }()
 	listener := tls.NewListener(s.calls, &tls.Config{GetCertificate: s.certificate, MinVersion: tls.VersionTLS12})
-	s.answerer = &http.Server{Handler: http.HandlerFunc(answerRequest), ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = s.answerer.Serve(listener) }()
+	s.server = &http.Server{Handler: http.HandlerFunc(answerRequest), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = s.server.Serve(listener) }()
 	t.Cleanup(func() {
-		_ = s.answerer.Close()
+		_ = s.server.Close()
 		_ = proxy.Close()
 		_ = os.RemoveAll(dir)
 	})
@@ -93,15 +93,15 @@ func (s *Services) connect(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// handedListener is a listener that returns connections that were already accepted.
-type handedListener struct {
+// hijackedListener is a listener that returns connections that were already accepted.
+type hijackedListener struct {
 	conns  chan net.Conn
 	addr   net.Addr
 	closed chan struct{}
 }
 
 // Accept returns the next connection.
-func (h handedListener) Accept() (net.Conn, error) {
+func (h hijackedListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-h.conns:
 		return c, nil
@@ -111,16 +111,16 @@ func (h handedListener) Accept() (net.Conn, error) {
 }
 
 // Close makes Accept return an error.
-func (h handedListener) Close() error { close(h.closed); return nil }
+func (h hijackedListener) Close() error { close(h.closed); return nil }
 
 // Addr returns the address at which the connections were accepted.
-func (h handedListener) Addr() net.Addr { return h.addr }
+func (h hijackedListener) Addr() net.Addr { return h.addr }
 
 // certificate returns the certificate for a host name: "webhook.my-etcd.svc".
 func (s *Services) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	parts := strings.Split(hello.ServerName, ".")
 	if len(parts) < 3 || parts[2] != "svc" {
-		return nil, fmt.Errorf("%q is no Service", hello.ServerName)
+		return nil, fmt.Errorf("%q is not the host name of a Service", hello.ServerName)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

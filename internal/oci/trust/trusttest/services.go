@@ -129,9 +129,9 @@ func (s *Services) trustedRoot() error {
 }
 
 // serveJSON returns a handler that serves the result of a function as JSON.
-func serveJSON(of func(r *http.Request) (any, error)) http.HandlerFunc {
+func serveJSON(handle func(r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		out, err := of(r)
+		out, err := handle(r)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
@@ -168,18 +168,18 @@ func (s *Services) issueCertificate(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var who struct{ Email, Iss string }
-	var asked struct {
+	var identity struct{ Email, Iss string }
+	var request struct {
 		PublicKeyRequest struct{ PublicKey struct{ Content string } }
 	}
-	if err := errors.Join(json.Unmarshal(claims, &who), json.NewDecoder(r.Body).Decode(&asked)); err != nil {
+	if err := errors.Join(json.Unmarshal(claims, &identity), json.NewDecoder(r.Body).Decode(&request)); err != nil {
 		return nil, err
 	}
-	pub, err := cryptoutils.UnmarshalPEMToPublicKey([]byte(asked.PublicKeyRequest.PublicKey.Content))
+	pub, err := cryptoutils.UnmarshalPEMToPublicKey([]byte(request.PublicKeyRequest.PublicKey.Content))
 	if err != nil {
 		return nil, err
 	}
-	cert, err := ca.GenerateLeafCert(who.Email, who.Iss, time.Now().Add(-time.Minute), publicOnly{pub}, s.issuer, s.key)
+	cert, err := ca.GenerateLeafCert(identity.Email, identity.Iss, time.Now().Add(-time.Minute), publicOnly{pub}, s.issuer, s.key)
 	if err != nil {
 		return nil, err
 	}
@@ -233,10 +233,10 @@ func (s *Services) issueTimestamp(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked, err := timestamp.ParseRequest(data)
+	request, err := timestamp.ParseRequest(data)
 	if err != nil {
 		return nil, err
 	}
-	t := timestamp.Timestamp{HashAlgorithm: asked.HashAlgorithm, HashedMessage: asked.HashedMessage, Time: time.Now(), Policy: []int{1, 2, 3}}
+	t := timestamp.Timestamp{HashAlgorithm: request.HashAlgorithm, HashedMessage: request.HashedMessage, Time: time.Now(), Policy: []int{1, 2, 3}}
 	return t.CreateResponseWithOpts(s.timestampCert, s.timestampKey, crypto.SHA256)
 }

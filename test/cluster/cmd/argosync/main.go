@@ -41,7 +41,7 @@ import (
 // Outcome is the outcome of the operation.
 type Outcome struct {
 	Started   time.Time // when it began, to the second
-	Phase     string    // "Succeeded"; "Running" where it waits for a person
+	Phase     string    // "Succeeded"; "Running" if it waits for a confirmation
 	Message   string    // the engine's message for the operation
 	Synced    []Synced  // objects that were out of sync, in the order of application
 	Unhealthy []string  // unhealthy objects with reasons, sorted
@@ -50,7 +50,7 @@ type Outcome struct {
 // Synced is one object that was applied or pruned.
 type Synced struct {
 	Object  string // "apps/Deployment/my-etcd/etcd-operator"
-	Wave    int    // 0 for one that was pruned
+	Wave    int    // 0 if the object was pruned
 	Status  string // "Synced" or "Pruned"
 	Message string
 }
@@ -62,10 +62,10 @@ const waiting = "waiting for pruning confirmation of "
 const tracking = "argocd.argoproj.io/tracking-id"
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "who applies, and where")
-	file := flag.String("application", "", "manifest of the Application: it owns what was applied in its name")
-	started := flag.String("started", "", "when the operation began that is to go on (RFC 3339); it begins now where it is empty")
-	timeout := flag.Duration("timeout", time.Minute, "for the operation and for health together")
+	kubeconfig := flag.String("kubeconfig", "", "kubeconfig `FILE` of the cluster")
+	file := flag.String("application", "", "`FILE` with the manifest of the Application, which owns the applied objects")
+	started := flag.String("started", "", "continue the operation that started at this `TIME` (RFC 3339); empty: start a new one")
+	timeout := flag.Duration("timeout", time.Minute, "timeout of the operation and of the health check together")
 	flag.Parse()
 	ctx, cancel := context.WithTimeout(context.Background(), *timeout)
 	outcome, err := run(ctx, *kubeconfig, *file, *started, flag.Arg(0))
@@ -263,7 +263,7 @@ func (a *application) awaitHealth(ctx context.Context) ([]string, error) {
 // object is healthy, or if the engine has no rule for it.
 func unhealthyReason(o *unstructured.Unstructured) (string, error) {
 	if o == nil {
-		return "not there", nil
+		return "not found", nil
 	}
 	status, err := health.GetResourceHealth(o, nil)
 	if err != nil || status == nil || status.Status == health.HealthStatusHealthy {

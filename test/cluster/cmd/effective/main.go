@@ -1,15 +1,13 @@
 //go:build ignore
 
 // Command effective evaluates quayside's own model of RBAC. It reads a JSON list of Kubernetes
-// objects, and prints a JSON list of questions with the model's answers: the permissions of each
-// ServiceAccount in the arguments (namespace/name), including permissions that only others of them
-// have.
+// objects, and prints a JSON list of questions with the model's answers: for each ServiceAccount in
+// the arguments (namespace/name), whether it has each permission that any of them has.
 //
 // Without arguments it reads a JSON list of sets of objects in a new cluster, each with questions,
 // and prints the lists of answers.
 //
-// It belongs to the program's module, because it uses internal packages, and is built there by its
-// file name.
+// It is built in the main module, by its file name, because it uses internal packages.
 package main
 
 import (
@@ -36,7 +34,7 @@ func main() {
 	}
 }
 
-// questions are about the permissions that a set of objects gives in a new cluster.
+// questions holds questions about the permissions that a set of objects grants in a new cluster.
 type questions struct {
 	Objects   []map[string]any
 	Questions []answer

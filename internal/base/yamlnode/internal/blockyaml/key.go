@@ -31,7 +31,7 @@ func (p *parser) key() bool {
 	}
 	p.next = i + 1
 	c := p.data[p.off]
-	return c == '"' || c == '\'' || isCertain(p.name)
+	return c == '"' || c == '\'' || isCertainString(p.name)
 }
 
 // names tracks the keys of one mapping. The keys themselves are on the parser's stack,
@@ -78,8 +78,8 @@ func isKeyByte(c byte) bool {
 	return c|0x20-'a' < 26 || c-'0' < 10 || c == '-' || c == '_' || c == '.' || c == '/' || c == '$'
 }
 
-// isCertain reports whether a plain scalar can only be a string.
-func isCertain(s []byte) bool {
+// isCertainString reports whether a plain scalar can only be a string.
+func isCertainString(s []byte) bool {
 	c := s[0]
 	switch {
 	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':

@@ -162,7 +162,7 @@ func commentStart(line []byte) int {
 func (p *parser) resolve(s []byte, at int) {
 	wanted := p.skim == 0
 	switch {
-	case isCertain(s):
+	case isCertainString(s):
 		if wanted {
 			p.sink.Text(s, at)
 		}
@@ -183,7 +183,7 @@ func (p *parser) resolve(s []byte, at int) {
 		}
 		return
 	}
-	if bytes.HasPrefix(s, []byte("---")) || bytes.HasPrefix(s, []byte("...")) { // on a line of its own, this is a document marker
+	if bytes.HasPrefix(s, []byte("---")) || bytes.HasPrefix(s, []byte("...")) { // alone on a line, this is a document marker
 		p.fail()
 		return
 	}

@@ -65,7 +65,7 @@ func hasSpecial(text []byte) bool {
 		hasFollowing(text, 0xef, func(next []byte) bool { return next[0] == 0xbb || next[0] == 0xbf })
 }
 
-// hasFollowing reports whether odd matches the bytes after any byte lead.
+// hasFollowing reports whether odd matches the bytes after any occurrence of lead.
 func hasFollowing(text []byte, lead byte, odd func(next []byte) bool) bool {
 	for {
 		i := bytes.IndexByte(text, lead)

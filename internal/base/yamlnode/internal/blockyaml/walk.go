@@ -32,7 +32,7 @@ type Sink interface {
 // Walker reads documents. It reuses its memory for the next document.
 type Walker struct {
 	Depth int // maximum nesting of a document
-	Nodes int // values and keys left; each document uses some
+	Nodes int // remaining values and keys; Walk subtracts those of a document
 
 	p parser
 }
@@ -85,8 +85,8 @@ type parser struct {
 	tabs  bool     // the text has a tab
 	added bool     // the last line break is not in the text
 	skim  int      // number of unwanted values around the cursor
-	depth int      // levels left
-	nodes int      // values and keys left
+	depth int      // remaining levels
+	nodes int      // remaining values and keys
 	next  int      // offset after the last key
 	name  []byte   // the last key
 	keys  [][]byte // of the mappings around the cursor
@@ -170,7 +170,7 @@ func (p *parser) block(parent int) {
 	}
 }
 
-// count counts a value or a key. It gives up on too many of them and on too many levels.
+// count counts a value or a key. Beyond the limits of values, keys or levels, it fails the walk.
 func (p *parser) count() {
 	if p.nodes--; p.nodes < 0 || p.depth < 1 {
 		p.fail()
