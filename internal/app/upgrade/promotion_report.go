@@ -129,7 +129,7 @@ func (s *PromotionStepReport) promoted() (n int) {
 // upgrade returns the resolution with the observations of the promoted operators, for a pull
 // request.
 func (s *PromotionStepReport) upgrade() workspace.Upgrade {
-	u := workspace.Upgrade{Resolution: s.Resolution}
+	u := workspace.Upgrade{Resolution: s.Resolution, Named: len(s.opt.Only) > 0}
 	for _, op := range s.Operators {
 		if op.isPromoted() && op.Verdict != nil {
 			u.Observations = append(u.Observations, op.Operator+" "+op.From+" in "+s.From+": "+op.Verdict.Text(*s.Gate, ""))
@@ -139,7 +139,7 @@ func (s *PromotionStepReport) upgrade() workspace.Upgrade {
 }
 
 // Propose proposes the promotion, as [deliver.Proposer.Propose] does. It keeps the operators whose
-// promotion a person reverted, unless the user named them. If the tree cannot be rendered, it keeps
+// promotion a person declined, unless the user named them. If the tree cannot be rendered, it keeps
 // those whose installed bundles cannot be opened, and those that require them. If nothing is promoted,
 // it judges the branch of an earlier run.
 func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Proposer, several bool) error {
@@ -162,6 +162,16 @@ func (s *PromotionStepReport) Propose(ctx context.Context, base *deliver.Propose
 			return err
 		}
 		if err := s.propose(ctx, base, several); err != nil {
+			return err
+		}
+	}
+	if reason := s.Proposed.Declined(); reason != "" {
+		for _, op := range s.Operators {
+			if op.isPromoted() {
+				kept[op.Operator] = keptReason{ReasonDeclined, reason}
+			}
+		}
+		if err := s.promoteAgain(ctx, kept); err != nil {
 			return err
 		}
 	}
@@ -193,7 +203,7 @@ func (s *PromotionStepReport) reverted(ctx context.Context, base *deliver.Propos
 			return nil, err
 		}
 		if reason != "" {
-			kept[op.Operator] = keptReason{ReasonReverted, reason}
+			kept[op.Operator] = keptReason{ReasonDeclined, reason}
 		}
 	}
 	return kept, nil
