@@ -54,7 +54,7 @@ func TestStoredVersions(t *testing.T) {
 	sum := Summarize(&lockfile.File{Pins: []lockfile.Pin{pin}}, []OperatorObservation{{Namespace: "ops", Package: "demo", Status: status}}, noon())
 	sum.Cluster = "prod"
 	text := FormatObserved(sum)
-	if line := "  - {crd: widgets.demo.io, versions: [v1, v1beta1]}\n"; !strings.Contains(string(text), line) {
+	if line := "  - crd: widgets.demo.io\n    versions:\n    - v1\n    - v1beta1\n"; !strings.Contains(string(text), line) {
 		t.Errorf("no %q in\n%s", line, text)
 	}
 	f, err := readOne("observed.yaml", text)

@@ -131,27 +131,27 @@ func TestApplied(t *testing.T) {
 
 const observedText = `# Written by quayside status, for --observed.
 apiVersion: quayside.dev/v1alpha1
-kind: Observed
-observedAt: "2026-01-01T00:00:00Z"
-environment: dev
 cluster: c1
 clusterUID: u1
+environment: dev
+kind: Observed
+observedAt: "2026-01-01T00:00:00Z"
 operators:
-- namespace: a
-  package: zz
-  version: 1.0.0
-  pin: ` + digestA + `
+- applied:
+  - "1.0.0"
   bundleDigest: ` + digestB + `
+  namespace: a
+  package: zz
+  pin: ` + digestA + `
+  readySince: "2025-12-31T00:00:00Z"
   state: Ready
-  readySince: 2025-12-31T00:00:00Z
-  upgradeable: "False"
   upgradeMessage: "a backup runs: wait"
-  applied:
-  - 1.0.0
-- namespace: b
+  upgradeable: "False"
+  version: "1.0.0"
+- message: the cluster has it
+  namespace: b
   package: old
   state: Unpinned
-  message: the cluster has it
 `
 
 // readOne reads a file with one summary.
@@ -201,15 +201,15 @@ func TestParseObservedErrors(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"empty":         {"", "f: empty: " + supportedInput},
 		"header":        {"kind: Observed\n", "f:1:1: no apiVersion (expected quayside.dev/v1alpha1)"},
-		"unknown field": {edit("upgradeable:", "upgradable:"), `f:16:3: unknown field "upgradable" (did you mean "upgradeable"?)`},
-		"state":         {edit("state: Ready", "state: Fine"), `f:14:10: state: "Fine": must be one of Failed, Missing, OutOfSync, Unpinned, Progressing, Unknown, Ready`},
-		"upgradeable":   {edit(`"False"`, "perhaps"), `f:16:16: upgradeable: "perhaps": must be one of True, False, Unknown`},
-		"pin":           {edit(digestA, "sha256:x"), `f:12:8: pin: "sha256:x" is not a checksum`},
-		"time":          {edit("2026-01-01T00:00:00Z", "yesterday"), `f:4:13: observedAt: "yesterday" is not a time such as 2026-01-31T12:00:00Z`},
+		"unknown field": {edit("upgradeable:", "upgradable:"), `f:18:3: unknown field "upgradable" (did you mean "upgradeable"?)`},
+		"state":         {edit("state: Ready", "state: Fine"), `f:16:10: state: "Fine": must be one of Failed, Missing, OutOfSync, Unpinned, Progressing, Unknown, Ready`},
+		"upgradeable":   {edit(`"False"`, "perhaps"), `f:18:16: upgradeable: "perhaps": must be one of True, False, Unknown`},
+		"pin":           {edit(digestA, "sha256:x"), `f:14:8: pin: "sha256:x" is not a checksum`},
+		"time":          {edit("2026-01-01T00:00:00Z", "yesterday"), `f:7:13: observedAt: "yesterday" is not a time such as 2026-01-31T12:00:00Z`},
 		"twice":         {edit("namespace: b\n  package: old", "namespace: a\n  package: zz"), `f:20:3: duplicate operator "a/zz": first at f:9:3`},
 		"nameless":      {edit("  package: zz\n", ""), `f:9:3: operator "a/": no package`},
 		"class":         {edit("operators:", "classes: [Class/x]\noperators:"), `f:8:10: classes: "Class/x" is not an object such as Secret/ns/name or StorageClass//fast`},
-		"two faults":    {edit("state: Ready", "state: Fine") + "- {}\n", "f:14:10: state: \"Fine\": must be one of Failed, Missing, OutOfSync, Unpinned, Progressing, Unknown, Ready\nf:24:3: operator \"/\": no namespace\nf:24:3: operator \"/\": no package\nf:24:3: operator \"/\": no state"},
+		"two faults":    {edit("state: Ready", "state: Fine") + "- {}\n", "f:16:10: state: \"Fine\": must be one of Failed, Missing, OutOfSync, Unpinned, Progressing, Unknown, Ready\nf:24:3: operator \"/\": no namespace\nf:24:3: operator \"/\": no package\nf:24:3: operator \"/\": no state"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := readOne("f", []byte(c.in))

@@ -167,10 +167,10 @@ func (f *fleet) checkObsolete(branch, tip, env string, proposed map[string]strin
 
 // checkMoves checks that every operator that may be upgraded is, and that the others are named.
 func (f *fleet) checkMoves(with faults, seen observations, got proposals, main *lockfile.File, proposed map[string]string) {
-	left, unreadable, reverted := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	left, unreadable, declined := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, l := range got.Left {
 		left[l.Operator] = true
-		reverted[l.Operator] = l.Code == "reverted"
+		declined[l.Operator] = l.Code == "declined"
 		unreadable[l.Operator] = l.Code == "not-rendered" && strings.Contains(l.Reason, "opening bundle")
 	}
 	waits := map[string]bool{}
@@ -199,7 +199,7 @@ func (f *fleet) checkMoves(with faults, seen observations, got proposals, main *
 		case len(next) == 0 || proposed[key] != "":
 		case unreadable[key]: // the content that is in the tree is lost, and so is that of another operator
 			f.seen["operators with lost content"]++
-		case reverted[key]:
+		case declined[key]:
 			f.seen["nights after a revert"]++
 		case f.h.isCoupled(pin.Package) && (left[key] || waits[key]):
 			f.seen["coupled operators that wait"]++

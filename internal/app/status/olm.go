@@ -63,7 +63,7 @@ func (l *observer) failOLMInstalls(ctx context.Context, s *health.Summary) error
 	found, _, err := listOLMInstalls(ctx, l.c, l.want.Lock)
 	for _, in := range found {
 		for i := range s.Operators {
-			if o := &s.Operators[i]; o.Namespace+"/"+o.Package == in.operator {
+			if o := &s.Operators[i]; o.Key() == in.operator {
 				o.State, o.Message = health.StateFailed, "OLM installs it as well: "+in.object
 			}
 		}

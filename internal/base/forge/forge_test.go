@@ -83,6 +83,64 @@ func TestPropose(t *testing.T) {
 	})
 }
 
+// TestDeclined finds the pull request that was closed without merging it, by branches and proposal, also
+// on the third page and after its branch was deleted.
+func TestDeclined(t *testing.T) {
+	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
+		p := forge.Pull{Head: "upgrade/a", Title: "Update a", Body: "text\n", Proposal: "sha256:1"}
+		propose := func(want int64) {
+			t.Helper()
+			got, err := c.Propose(t.Context(), p)
+			if err != nil || got.Number != want {
+				t.Fatalf("got %+v, %v, want number %d", got, err, want)
+			}
+		}
+		declined := func(step string, p forge.Pull, want int64) {
+			t.Helper()
+			if got, err := c.Declined(t.Context(), p); err != nil || got != want {
+				t.Errorf("%s: got %d, %v, want %d", step, got, err, want)
+			}
+		}
+		declined("none", p, 0)
+		propose(1)
+		declined("open", p, 0)
+		s.Change(1, func(p *forgetest.Pull) { p.Closed, p.Gone = true, true })
+		for range 5 { // on the third page of those that are closed
+			s.Have([]forgetest.Pull{{From: "mallory/fleet", Head: "upgrade/a", Base: "main", Title: "from a fork", Body: s.Pulls()[0].Body, Closed: true}}, nil)
+		}
+		declined("closed", p, 1)
+		other := p
+		other.Proposal = "sha256:12"
+		declined("another proposal", other, 0)
+		other = p
+		other.Base = "release"
+		declined("into another branch", other, 0)
+		other = p
+		other.Head = "upgrade/b"
+		declined("another branch", other, 0)
+
+		propose(7)
+		declined("open again", p, 0)
+		s.Change(7, func(p *forgetest.Pull) { p.Closed, p.Merged = true, true })
+		s.Change(1, func(p *forgetest.Pull) { p.Merged = true })
+		declined("merged", p, 0)
+
+		// The deletion of a branch by the program is no decision of a person.
+		propose(8)
+		s.Writes()
+		for _, writes := range []int{1, 0} {
+			if err := c.Withdraw(t.Context(), p); err != nil || len(s.Writes()) != writes {
+				t.Errorf("withdrawn: %v, want %d writes", err, writes)
+			}
+		}
+		s.Change(8, func(p *forgetest.Pull) { p.Closed = true })
+		declined("withdrawn", p, 0)
+		if got := s.Pulls()[7]; got.Title != p.Title || !strings.HasPrefix(got.Body, "text\n") {
+			t.Errorf("withdrawn: %+v", got)
+		}
+	})
+}
+
 // TestDecorations sets labels, reviewers and the draft only when the pull request is opened.
 func TestDecorations(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {

@@ -99,6 +99,27 @@ func TestForge(t *testing.T) {
 		t.Error("the branch does not stand on what was merged since")
 	}
 
+	// A pull request that a person closed, and whose branch is gone, is opened again only by name.
+	declined := func() {
+		t.Helper()
+		out := w.must(t, bot, "propose", "--offline", "--branch", "upgrade", "--push", "origin", "--pull-request", "--forge", "gitea", "-o", "json")
+		if !strings.Contains(out, `"pullRequests": []`) || !strings.Contains(out, `"code": "declined"`) {
+			t.Fatalf("proposed: %s", out)
+		}
+	}
+	f.must(t, owner, http.MethodPatch, "repos/fleet-owner/fleet/pulls/1", map[string]any{"state": "closed"}, nil)
+	declined()
+	f.must(t, owner, http.MethodDelete, "repos/fleet-owner/fleet/branches/"+strings.ReplaceAll(head, "/", "%2F"), nil, nil)
+	w.git(t, "branch", "-q", "-D", head)
+	declined()
+	var open []pull
+	w.must(t, bot, "propose", "memcached-operator-system/memcached-operator", "--offline", "--branch", "upgrade", "--push", "origin", "--pull-request", "--forge", "gitea")
+	if f.must(t, owner, http.MethodGet, "repos/fleet-owner/fleet/pulls?state=open", nil, &open); len(open) != 1 || open[0].Number != 2 {
+		t.Fatalf("named, these are open: %+v", open)
+	}
+	f.must(t, owner, http.MethodPatch, "repos/fleet-owner/fleet/pulls/2", map[string]any{"state": "closed"}, nil)
+	f.must(t, owner, http.MethodPatch, "repos/fleet-owner/fleet/pulls/1", map[string]any{"state": "open"}, nil)
+
 	// Another user has already written a comment with the marker of quayside's comment.
 	f.must(t, mallory, http.MethodPost, "repos/fleet-owner/fleet/issues/1/comments", map[string]any{"body": "<!-- quayside:diff -->\nnothing to see here"}, nil)
 	w.git(t, "checkout", "-q", head)
