@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -254,6 +255,48 @@ func Builder(p *workspace.Project, res *render.Result) (func(dir string) ([][]by
 		}
 		return o.BuildTree(func(name string) bool { return !s.isUserFile(name) })
 	}, err
+}
+
+// Patched returns a function that applies the user's overlay of a cluster to rendered objects. It builds
+// only the objects that the overlay selects. An overlay that does not build changes nothing, because
+// CheckOverlays returns its error.
+func Patched(p *workspace.Project, res *render.Result) (func(cluster string) workspace.Patch, error) {
+	_, s, err := renderLock(p, nil, res)
+	known := map[[32]byte]workspace.Patch{}
+	return func(cluster string) workspace.Patch {
+		out := workspace.Patch{}
+		x, err := s.clusterInputs(cluster)
+		for _, o := range x.overlays {
+			if err != nil || !s.usesUserFiles(o) {
+				continue
+			}
+			part, ok := known[o.Digest]
+			if !ok {
+				part = workspace.Patch{}
+				if before, built, err := o.BuildSelected(s.isUserFile); err == nil {
+					part = newPatch(o.File, before, built)
+				}
+				known[o.Digest] = part
+			}
+			maps.Copy(out, part)
+		}
+		return out
+	}, err
+}
+
+// newPatch returns the changes from the objects before to the objects that a kustomization built.
+func newPatch(file string, before []k8s.Key, built [][]byte) workspace.Patch {
+	out := workspace.Patch{}
+	for _, key := range before {
+		out[key] = nil
+	}
+	for _, data := range built {
+		objects, _ := yamlnode.Objects(file, data, yamlnode.Limits{}) // kustomize has written valid JSON
+		for _, object := range objects {
+			out[k8s.Object(object).Key()] = object
+		}
+	}
+	return out
 }
 
 // renderLock returns a side with a rendered lock in place of the tree on disk.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -193,17 +195,109 @@ func (o *Overlay) HasTargets(include func(file string) bool, objects []k8s.Key, 
 				targets = append(targets, *target.Select)
 			}
 		}
-		for _, target := range targets {
-			target.Version = ""
-			regex, err := types.NewSelectorRegex(&target)
-			if err != nil || target.LabelSelector+target.AnnotationSelector != "" || !slices.ContainsFunc(objects, func(key k8s.Key) bool {
-				return regex.MatchGvk(resid.Gvk{Group: key.Group, Kind: key.Kind}) && regex.MatchName(key.Name) && regex.MatchNamespace(key.Namespace)
-			}) {
-				return false
-			}
+		if slices.ContainsFunc(targets, func(target types.Selector) bool {
+			found, known := selectsAny(target, objects)
+			return !found || !known
+		}) {
+			return false
 		}
 	}
 	return true
+}
+
+// BuildSelected builds o with only those of its resource files that have objects which the kustomizations
+// in the files that isUser accepts select. This is much faster than a build of all objects. before are the
+// objects in these files. Kustomizations that rename objects or run transformers are not built.
+func (o *Overlay) BuildSelected(isUser func(file string) bool) (before []k8s.Key, built [][]byte, err error) {
+	var targets []types.Selector
+	for k := range o.Kustomizations() {
+		if !isUser(k.File) {
+			continue
+		}
+		if !k.keepsNames() {
+			return nil, nil, nil
+		}
+		for _, p := range k.k.Patches {
+			targets = append(targets, k.targetsOf(p)...)
+		}
+		for _, r := range k.replacements() {
+			if r.Source != nil {
+				targets = append(targets, selectorOf(r.Source.Gvk, r.Source.Namespace, r.Source.Name))
+			}
+			for _, target := range r.Targets {
+				if target.Select != nil {
+					targets = append(targets, *target.Select)
+				}
+			}
+		}
+	}
+	part, files := o.k, map[string][]byte{}
+	part.Resources = nil
+	if len(targets) > 0 {
+		for k := range o.Kustomizations() {
+			for _, name := range k.list {
+				if isUser(name) {
+					continue
+				}
+				objects, _ := yamlnode.Objects(name, k.own[name], yamlnode.Limits{}) // the build reports invalid YAML
+				var keys []k8s.Key
+				for _, object := range objects {
+					keys = append(keys, k8s.Object(object).Key())
+				}
+				if slices.ContainsFunc(targets, func(target types.Selector) bool {
+					found, known := selectsAny(target, keys)
+					return found || !known
+				}) {
+					file := fmt.Sprintf("selected/%d.yaml", len(part.Resources))
+					part.Resources = append(part.Resources, file)
+					files[path.Join(o.Dir, file)] = k.own[name]
+					before = append(before, keys...)
+				}
+			}
+		}
+	}
+	for _, sub := range o.children {
+		if sub.IsComponent() {
+			maps.Copy(files, sub.All())
+		}
+	}
+	for name, data := range o.own {
+		if name != o.File && !slices.Contains(o.list, name) {
+			files[name] = data
+		}
+	}
+	if files[o.File], err = json.Marshal(part); err != nil {
+		return nil, nil, err
+	}
+	built, err = o.build(files)
+	return before, built, err
+}
+
+// keepsNames reports whether o patches, replaces, labels and adds objects only.
+func (o *Overlay) keepsNames() bool {
+	k := o.k
+	k.TypeMeta, k.MetaData, k.Resources, k.Components, k.Patches, k.Replacements, k.Replicas = types.TypeMeta{}, nil, nil, nil, nil, nil, nil
+	k.Labels, k.CommonLabels, k.CommonAnnotations, k.Images = nil, nil, nil, nil //nolint:staticcheck // users still have deprecated fields
+	k.ConfigMapGenerator, k.SecretGenerator, k.GeneratorOptions, k.SortOptions, k.BuildMetadata = nil, nil, nil, nil, nil
+	return reflect.DeepEqual(k, types.Kustomization{})
+}
+
+// selectorOf returns a selector for one object.
+func selectorOf(gvk resid.Gvk, namespace, name string) types.Selector {
+	return types.Selector{ResId: resid.ResId{Gvk: resid.Gvk{Group: gvk.Group, Kind: gvk.Kind}, Name: regexp.QuoteMeta(name), Namespace: regexp.QuoteMeta(namespace)}}
+}
+
+// selectsAny reports whether a target selects one of the objects by kind and name, and whether this is
+// known without its labels and annotations.
+func selectsAny(target types.Selector, objects []k8s.Key) (found, known bool) {
+	target.Version = ""
+	regex, err := types.NewSelectorRegex(&target)
+	if err != nil || target.LabelSelector+target.AnnotationSelector != "" {
+		return false, false
+	}
+	return slices.ContainsFunc(objects, func(key k8s.Key) bool {
+		return regex.MatchGvk(resid.Gvk{Group: key.Group, Kind: key.Kind}) && regex.MatchName(key.Name) && regex.MatchNamespace(key.Namespace)
+	}), true
 }
 
 // targetsOf returns the target of a patch or, without one, the objects in its text.
@@ -215,7 +309,7 @@ func (o *Overlay) targetsOf(p types.Patch) []types.Selector {
 	docs, _ := yamlnode.Objects(o.path(p.Path), append([]byte(p.Patch), o.own[o.path(p.Path)]...), yamlnode.Limits{}) // the build reports invalid YAML
 	for _, d := range docs {
 		key := k8s.Object(d).Key()
-		out = append(out, types.Selector{ResId: resid.ResId{Gvk: resid.Gvk{Group: key.Group, Kind: key.Kind}, Name: regexp.QuoteMeta(key.Name), Namespace: regexp.QuoteMeta(key.Namespace)}})
+		out = append(out, selectorOf(resid.Gvk{Group: key.Group, Kind: key.Kind}, key.Namespace, key.Name))
 	}
 	return out
 }
