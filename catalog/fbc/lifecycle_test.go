@@ -87,7 +87,7 @@ func TestLifecycleFaults(t *testing.T) {
 		},
 		{"platform twice", lifecycleDocument(release("phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}], platformCompatibility: [{name: a, versions: ['1.0']}, {name: a, versions: ['1.0']}]")), `15:136: versions[1].platformCompatibility[1]: "a" appears twice`},
 		{"platform without versions", lifecycleDocument(release("phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}], platformCompatibility: [{name: a, versions: []}]")), `15:106: versions[1].platformCompatibility[0]: versions is missing`},
-		{"two documents", lifecycleDocument("") + "---\n" + lifecycleDocument(""), `16:1: second document: first at f:1:1`},
+		{"two documents", lifecycleDocument("") + "---\n" + lifecycleDocument(""), `16:1: duplicate document: first at f:1:1`},
 		{"schema last", head[strings.Index(head, "\n")+1:] + "extra: 1\n" + "schema: io.openshift.operators.lifecycles.v1alpha1\n", `2:1: unknown field "extra"`},
 		{"of no package", strings.Replace(lifecycleDocument(""), "package: a\n", "", 1), `1:1: io.openshift.operators.lifecycles.v1alpha1 has no package`},
 		{"of another package", strings.Replace(lifecycleDocument(""), "package: a\n", "package: aa\n", 1), `1:1: io.openshift.operators.lifecycles.v1alpha1 is for package "aa", which has no olm.package (did you mean "a"?)`},

@@ -289,7 +289,7 @@ func TestRefused(t *testing.T) {
 	if err := o.run(context.Background(), []string{"ci"}); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {
 		t.Errorf("in somebody's directory: %v", err)
 	}
-	for args, want := range map[string]string{"": "missing argument: reporter or ci", "ci reporter": "missing argument: reporter or ci", "cj": "unknown image", "reporter": "leave out -base"} {
+	for args, want := range map[string]string{"": "missing argument: reporter or ci", "ci reporter": "missing argument: reporter or ci", "cj": "unknown image", "reporter": "omit -base"} {
 		if err := o.run(context.Background(), strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", args, err, want)
 		}

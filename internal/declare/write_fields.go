@@ -19,7 +19,7 @@ func SetFields(text []byte, s Subscription, values map[Field][]string) ([]byte, 
 	var fields []Field
 	for f := range values {
 		if fieldsOf(s.Dialect)[f] == "" {
-			return nil, fmt.Errorf("%s cannot set this field", s.Dialect)
+			return nil, fmt.Errorf("%s has no field for %s", s.Dialect, fieldsOf(Quayside)[f])
 		}
 		fields = append(fields, f)
 	}

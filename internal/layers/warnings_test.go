@@ -16,7 +16,7 @@ import (
 
 // warners returns the functions that make warnings, with the argument that is the code.
 func warners() map[string]int {
-	return map[string]int{"warnFor": 1, "warnf": 0, "warnRejectedf": 1, "warn": 2, "Leave": 1, "in.warn": 1, "in.note": 1}
+	return map[string]int{"warnFor": 1, "warnf": 0, "warnRejectedf": 1, "warn": 2, "RecordHeld": 1, "in.warn": 1, "in.note": 1}
 }
 
 // TestWarningsHaveCodes finds every place where a warning is made: it has a code of

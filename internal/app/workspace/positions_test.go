@@ -55,7 +55,7 @@ func positionCases(t *testing.T) []positionCase {
 	}
 	return []positionCase{
 		withMessage(unreachable, `hub": `, catalogFaults),
-		withMessage(unreachable, `hub" is left out: `, vendorFaults),
+		withMessage(unreachable, `hub" is omitted: `, vendorFaults),
 		{
 			message: "it is served at hub:50051, which is reachable only from inside a cluster", read: catalogFaults,
 			v0: v0Sub + sourceHead + "spec: {sourceType: grpc, address: ‸\"hub:50051\"}\n",
