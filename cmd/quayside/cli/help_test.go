@@ -102,7 +102,7 @@ func writeObservation(t *testing.T, dir, name string) {
 // the first.
 func writeEnvironments(t *testing.T, dir string) {
 	t.Helper()
-	seen := `{"environment": "dev", "cluster": "default", "observedAt": "2026-11-22T12:00:00Z", "operators": []}`
+	seen := `{"apiVersion": "quayside.dev/v1alpha1", "kind": "Observed", "environment": "dev", "cluster": "default", "observedAt": "2026-11-22T12:00:00Z", "operators": []}`
 	for _, name := range []string{"dev", "stage"} {
 		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS("../../../examples/quickstart")); err != nil {
 			t.Fatal(err)
