@@ -187,7 +187,7 @@ func TestArgoSidecar(t *testing.T) {
 			}
 			for name, mounted := range volumes {
 				if !mounted {
-					t.Errorf("nothing mounts the volume %s", name)
+					t.Errorf("unused volume %s", name)
 				}
 			}
 			for _, own := range pod.Containers {
@@ -255,7 +255,7 @@ func TestArgoInit(t *testing.T) {
 	}
 	out, err := exec.CommandContext(t.Context(), program, "version").CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), "quayside ") {
-		t.Errorf("what was fetched says %q, %v", out, err)
+		t.Errorf("the downloaded program prints %q, %v", out, err)
 	}
 	program, log, err = fetch(strings.Repeat("0", 64))
 	if _, found := os.Stat(program); err == nil || found == nil {

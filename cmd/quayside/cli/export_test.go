@@ -10,7 +10,7 @@ import (
 )
 
 // Update is the flag -update, which rewrites the golden files.
-var Update = flag.Bool("update", false, "write the golden files anew")
+var Update = flag.Bool("update", false, "rewrite the golden files")
 
 // Parts are the parts of the program.
 var Parts []Part //nolint:gochecknoglobals // set by the external tests, because this package must not import them

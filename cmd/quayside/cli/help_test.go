@@ -98,8 +98,8 @@ func writeObservation(t *testing.T, dir, name string) {
 	}
 }
 
-// writeEnvironments writes two environments to dir, of which one follows the other, and the observations of
-// the first.
+// writeEnvironments writes to dir an environment and its upstream environment, with observations of
+// the upstream.
 func writeEnvironments(t *testing.T, dir string) {
 	t.Helper()
 	seen := `{"environment": "dev", "cluster": "default", "observedAt": "2026-11-22T12:00:00Z", "operators": []}`
@@ -124,7 +124,7 @@ func writeEnvironments(t *testing.T, dir string) {
 	}
 }
 
-// pushTree pushes the tree of a workspace under several names.
+// pushTree pushes the tree of a workspace to several references.
 func pushTree(t *testing.T, dir string, refs ...string) {
 	t.Helper()
 	for _, ref := range refs {
@@ -207,7 +207,7 @@ func exampleLines(example string) []string {
 	return lines
 }
 
-// TestOtherWords checks that the suggestions for names of other tools are existing commands.
+// TestOtherWords checks that the suggestions for command names of other tools are existing commands.
 func TestOtherWords(t *testing.T) {
 	root := newTestRoot()
 	for _, in := range commands(root) {
@@ -241,7 +241,7 @@ func TestFlagsComplete(t *testing.T) {
 			seen++
 			offers, ok := cmd.GetFlagCompletionFunc(f.Name)
 			if !ok {
-				t.Errorf("%s --%s: nothing is offered for %s", cmd.CommandPath(), f.Name, f.Value.Type())
+				t.Errorf("%s --%s: no completions for %s", cmd.CommandPath(), f.Name, f.Value.Type())
 				return
 			}
 			if got, _ := offers(cmd, nil, ""); !slices.Equal(got, words) {
@@ -250,6 +250,6 @@ func TestFlagsComplete(t *testing.T) {
 		})
 	}
 	if seen < 20 {
-		t.Errorf("%d flags that take one of a few words", seen)
+		t.Errorf("got %d flags with a fixed set of values", seen)
 	}
 }

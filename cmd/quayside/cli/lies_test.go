@@ -30,9 +30,9 @@ func forgeries() []string {
 	}
 }
 
-// TestLies puts a lie into each field of a catalog, a bundle and a declaration, and runs the
-// commands that print them. Fields that reject the lie are tested alone, others together. With
-// -whole, each field gets every lie.
+// TestLies puts a forgery into each field of a catalog, a bundle and a declaration, and runs the
+// commands that print them. Fields that reject the forgery are tested alone, others together. With
+// -whole, each field gets every forgery.
 func TestLies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every command for every field of a bundle")
@@ -87,7 +87,7 @@ func TestLies(t *testing.T) {
 				})
 			}
 			if len(accepted) < len(fields)/8 || proposals == 0 {
-				t.Errorf("%d of %d fields take the lie, %d upgrades are proposed: the test is not about anything", len(accepted), len(fields), proposals)
+				t.Errorf("%d of %d fields accept the forgery, %d upgrades are proposed: the test covers too little", len(accepted), len(fields), proposals)
 			}
 		})
 	}
@@ -130,7 +130,7 @@ func checkProposal(t *testing.T, dir, cache string) int {
 	return 1
 }
 
-// TestLiesInTheLock puts each lie into each field of a lock with valid checksums, and runs the
+// TestLiesInTheLock puts each forgery into each field of a lock with valid checksums, and runs the
 // commands that print them.
 func TestLiesInTheLock(t *testing.T) {
 	if testing.Short() {
@@ -220,7 +220,7 @@ func printingCommands() []string {
 func checkHarmless(t *testing.T, what, text string) {
 	t.Helper()
 	if !utf8.ValidString(text) {
-		t.Errorf("%s: no UTF-8: %q", what, text)
+		t.Errorf("%s: invalid UTF-8: %q", what, text)
 	}
 	for _, r := range text {
 		if r != '\n' && r != '\t' && !unicode.IsGraphic(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
@@ -228,12 +228,12 @@ func checkHarmless(t *testing.T, what, text string) {
 			break
 		}
 	}
-	html := strings.HasPrefix(text, "<!doctype html>") || strings.HasPrefix(text, "<svg ") // where lines mean nothing
+	html := strings.HasPrefix(text, "<!doctype html>") || strings.HasPrefix(text, "<svg ") // line breaks have no meaning
 	for line := range strings.Lines(text) {
 		begin := strings.TrimLeft(line, " \t#")
 		forged := strings.HasPrefix(begin, "Signed-off-by:") || strings.HasPrefix(begin, "FORGED") || strings.HasPrefix(begin, "quayside: FORGED")
 		if strings.HasPrefix(begin, "::") || strings.Contains(line, "##[") || forged && !html {
-			t.Errorf("%s has the line %q", what, line)
+			t.Errorf("%s contains the line %q", what, line)
 		}
 	}
 }
@@ -271,7 +271,7 @@ func checkFormat(t *testing.T, c string, got outcome) {
 		script, _, _ := strings.Cut(rest, "</script>")
 		sum := sha256.Sum256([]byte(script))
 		if n := strings.Count(strings.ToLower(got.stdout), "<script"); n > 1 || n == 1 && (format == "svg" || !strings.Contains(policy, "; script-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'\"")) {
-			t.Errorf("%s: a script that the page's policy does not name\n%s", c, got.stdout)
+			t.Errorf("%s: the content security policy of the page does not list a script\n%s", c, got.stdout)
 		}
 	}
 }
@@ -288,7 +288,7 @@ func checkMarkdown(t *testing.T, text string) {
 		line = strings.ReplaceAll(spans.ReplaceAllString(line, ""), "&#8203;", "\x00")
 		line = regexp.MustCompile(`\[(?:\\.|[^]\\[])*\]\(https://(?:demo\.example\.com|github\.com/demo/demo)[^ )]*\)|</?(?:details|summary|b)(?: open)?>|<!-- quayside:diff -->|\\.`).ReplaceAllString(line, "")
 		if regexp.MustCompile(`[<\[]|[@#]\w|://|skip ci\]`).MatchString(line) {
-			t.Errorf("Markdown is left in %q", line)
+			t.Errorf("unescaped Markdown in %q", line)
 		}
 	}
 }

@@ -169,7 +169,7 @@ func TestPathsOutOfRepository(t *testing.T) {
 			replaceByLink(t, filepath.Join(top, "victim"), "catalog/oci-layout", "/etc/passwd")
 			replaceByLink(t, filepath.Join(top, "victim"), "catalog/index.json", "/etc/passwd")
 			if code, out := run(filepath.Join(top, "victim")); code != 2 || !strings.Contains(out, "symbolic link catalog/index.json points outside the directory") {
-				t.Errorf("a link out of what is allowed: exit code %d: %s", code, out)
+				t.Errorf("a link out of the permitted directories: exit code %d: %s", code, out)
 			}
 		})
 	}

@@ -139,7 +139,7 @@ func initAllocations(t *testing.T) map[string]int {
 		}
 	}
 	if len(got) < 100 {
-		t.Fatalf("the runtime told of %d packages:\n%.1000s", len(got), cmp.Or(trace.String(), "nothing"))
+		t.Fatalf("the runtime reported %d packages:\n%.1000s", len(got), cmp.Or(trace.String(), "nothing"))
 	}
 	return got
 }
