@@ -19,9 +19,9 @@ func withOwner(o, owner k8s.Object) k8s.Object {
 	}}), "metadata", "ownerReferences")
 }
 
-// TestClustersAsTheyAre inspects clusters with objects that a new installation does not have: objects
+// TestExistingClusters inspects clusters with objects that a new installation does not have: objects
 // of operators and users, objects of earlier versions, and objects of other versions of OLM.
-func TestClustersAsTheyAre(t *testing.T) {
+func TestExistingClusters(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io/v1"
 	csv, sub := newInstalled("ns", "Succeeded")[0], newInstalled("ns", "Succeeded")[1]
 	listed := map[string]string{olm + "/x.ns": ""}
@@ -93,8 +93,8 @@ func TestClustersAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestWithoutSubscription inspects an operator whose Subscription was deleted: import does not pin
-// it, so the reason has the remedy. If it is pinned nevertheless, it can be adopted.
+// TestWithoutSubscription inspects an operator without its Subscription, which import does not pin.
+// The reason must contain the remedy. A pinned operator can be adopted.
 func TestWithoutSubscription(t *testing.T) {
 	live := newDeployment("ns", "i", "x.v1")
 	seen := newSnapshot(t, newInstalled("ns", "Succeeded")[0], live)

@@ -129,7 +129,7 @@ func TestDiagnosis(t *testing.T) {
 			}
 			for _, s := range got.Signals {
 				if s.Loses == "" || s.Do == "" || s.Object == "" {
-					t.Errorf("%s does not say all: %+v", s.Code, s)
+					t.Errorf("%s is incomplete: %+v", s.Code, s)
 				}
 			}
 		})
@@ -162,7 +162,7 @@ func TestDiagnosesAgree(t *testing.T) {
 
 		order := map[needs.OLMNeed]int{needs.NeedsNone: 0, needs.MayNeed: 1, needs.InPart: 2, needs.NeedsOLM: 3}
 		if with := diagnoseTree(newBoundRole("a", append(some, more...)...)...); order[with.NeedsOLM] < order[here.NeedsOLM] {
-			t.Fatalf("%s with more rights, %s without", summarize(with), summarize(here))
+			t.Fatalf("%s with more permissions, %s without", summarize(with), summarize(here))
 		}
 
 		var rendered []render.Rendered
@@ -175,7 +175,7 @@ func TestDiagnosesAgree(t *testing.T) {
 			refused = refused || r.Code == "drives-olm"
 		}
 		if refused != (here.NeedsOLM == needs.NeedsOLM) {
-			t.Fatalf("%s, and inspect refuses: %v", summarize(here), refused)
+			t.Fatalf("%s, but inspect blocks: %v", summarize(here), refused)
 		}
 	})
 }
@@ -233,7 +233,7 @@ func TestDiagnosisOfCorpus(t *testing.T) {
 		got[op.NeedsOLM] = append(got[op.NeedsOLM], op.Namespace)
 	}
 	if len(got[needs.NeedsNone]) < 30 {
-		t.Errorf("only %d of %d operators do without OLM", len(got[needs.NeedsNone]), len(csvs))
+		t.Errorf("only %d of %d operators do not need OLM", len(got[needs.NeedsNone]), len(csvs))
 	}
 	delete(got, needs.NeedsNone)
 	want := map[needs.OLMNeed][]string{

@@ -69,7 +69,7 @@ func TestSigned(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 			if name == "two files wrong" && (err == nil || !strings.Contains(err.Error(), archive)) {
-				t.Errorf("only one of two is told: %v", err)
+				t.Errorf("the error names only one of two files: %v", err)
 			}
 		})
 	}

@@ -158,9 +158,9 @@ func read(t *testing.T, c *cluster.Client, refs []v1alpha1.ObjectReference) []v1
 	return got
 }
 
-// TestSecretsStayThere checks that only the metadata of Secrets and ConfigMaps is requested, and
+// TestSecretContentIsNotRead checks that only the metadata of Secrets and ConfigMaps is requested, and
 // that other content in the response is dropped.
-func TestSecretsStayThere(t *testing.T) {
+func TestSecretContentIsNotRead(t *testing.T) {
 	s := clustertest.New(t)
 	var refs []v1alpha1.ObjectReference
 	for _, kind := range []string{"Secret", "ConfigMap"} {
@@ -329,9 +329,9 @@ func TestReadFaults(t *testing.T) {
 	}
 }
 
-// TestLateAnswersEnd checks that the client stops fetching single objects of a kind after a few
+// TestLateResponsesEnd checks that the client stops fetching single objects of a kind after a few
 // timeouts.
-func TestLateAnswersEnd(t *testing.T) {
+func TestLateResponsesEnd(t *testing.T) {
 	s := clustertest.New(t)
 	var refs []v1alpha1.ObjectReference
 	for i := range 200 {
@@ -427,8 +427,8 @@ func TestListExpires(t *testing.T) {
 	}
 }
 
-// TestForget reads a kind that the server did not serve during the first discovery.
-func TestForget(t *testing.T) {
+// TestKindServedLater reads a kind that the server did not serve during the first discovery.
+func TestKindServedLater(t *testing.T) {
 	s := clustertest.New(t)
 	c := openClient(t, s, 0)
 	thing := managedObject("example.com/v1", "Thing", "ns", "one")

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/declare"
 )
 
-// TestAside checks the warnings about ignored objects and files.
-func TestAside(t *testing.T) {
+// TestIgnored checks the warnings about ignored objects and files.
+func TestIgnored(t *testing.T) {
 	const sub = "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: etcd, namespace: etcd}\nspec: {name: etcd, source: hub, sourceNamespace: olm}\n"
 	for name, c := range map[string]struct {
 		files fstest.MapFS
@@ -111,9 +111,9 @@ spec: {policy-templates: [{objectDefinition: {apiVersion: policy.open-cluster-ma
 	}
 }
 
-// TestEveryPlaceIsMoved builds an object of every kind, and checks that all positions are in source
+// TestPositionsAreInSourceFiles builds an object of every kind, and checks that all positions are in source
 // files instead of in built objects.
-func TestEveryPlaceIsMoved(t *testing.T) {
+func TestPositionsAreInSourceFiles(t *testing.T) {
 	fsys := files(`-- s/kustomization.yaml --
 namePrefix: p-
 resources: [all.yaml]

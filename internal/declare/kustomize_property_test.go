@@ -63,9 +63,9 @@ func repository(t *rapid.T) (fstest.MapFS, string) {
 	return fsys, dir
 }
 
-// TestKustomizeIsStock compares the declarations of a kustomization with those in the output of
+// TestKustomizeEqualsUpstream compares the declarations of a kustomization with those in the output of
 // kustomize, and their positions with the source files.
-func TestKustomizeIsStock(t *testing.T) {
+func TestKustomizeEqualsUpstream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fsys, dir := repository(t)
 		got, err := declare.LoadFS(fsys, declare.LoadOptions{Paths: paths(dir)})

@@ -294,9 +294,9 @@ wrong/kustomization.yaml:10:14: spec.name: "A_b" is not a Kubernetes name (lower
 	}
 }
 
-// TestKustomizeAround builds files outside of the workspace, in the same repository, and checks
+// TestKustomizeOutsideWorkspace builds files outside of the workspace, in the same repository, and checks
 // that positions are relative to the workspace.
-func TestKustomizeAround(t *testing.T) {
+func TestKustomizeOutsideWorkspace(t *testing.T) {
 	fsys := files(catalogLayout + `
 -- envs/prod/subscriptions/kustomization.yaml --
 resources: [../../../operators/etcd/overlays/alpha]

@@ -20,9 +20,9 @@ import (
 
 const policyHead = "apiVersion: policy.open-cluster-management.io/v1beta1\nkind: OperatorPolicy\nmetadata: {name: p}\n"
 
-// TestPolicySaysWhatItsControllerMakes draws policies and the objects that their controller
+// TestPolicyEqualsControllerOutput draws policies and the objects that their controller
 // creates, and checks that both declare the same.
-func TestPolicySaysWhatItsControllerMakes(t *testing.T) {
+func TestPolicyEqualsControllerOutput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(what string, from ...string) string { return rapid.SampledFrom(from).Draw(t, what) }
 		spec := "source: hub, sourceNamespace: olm, channel: " + pick("channel", "stable", "beta") + pick("start", "", ", startingCSV: a.v1") +
@@ -76,8 +76,8 @@ func TestPolicyOfPage(t *testing.T) {
 	}
 }
 
-// TestPolicyLeavesOut checks the defaults of optional fields of a policy, and its list of versions.
-func TestPolicyLeavesOut(t *testing.T) {
+// TestPolicyDefaults checks the defaults of optional fields of a policy, and its list of versions.
+func TestPolicyDefaults(t *testing.T) {
 	set := mustParse(t, policyHead+"spec:\n  remediationAction: Enforce\n  complianceType: musthave\n  upgradeApproval: Automatic\n"+
 		"  versions: ['a.v2, a.v1', ' ', a.v3]\n  subscription: {name: a, namespace: ops, startingCSV: a.v0}\n")
 	want := []declare.Subscription{{

@@ -447,8 +447,8 @@ func typed(s map[string]any, value string) any {
 	return value
 }
 
-// TestFieldsOfOLMAreTold generates the documentation page from the table.
-func TestFieldsOfOLMAreTold(t *testing.T) {
+// TestFieldsOfOLMPage generates the documentation page from the table.
+func TestFieldsOfOLMPage(t *testing.T) {
 	const file = "../../docs/olm-fields.md"
 	var b strings.Builder
 	b.WriteString(`# Fields of OLM's kinds

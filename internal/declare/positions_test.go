@@ -232,7 +232,7 @@ func marked(t *testing.T, text string) (string, diag.Pos) {
 	return before + after, diag.Pos{File: "d.yaml", Line: 1 + strings.Count(before, "\n"), Col: len(before) - strings.LastIndex(before, "\n")}
 }
 
-func TestFaultsStandAtTheirField(t *testing.T) {
+func TestFaultPositions(t *testing.T) {
 	for _, f := range fieldFaults() {
 		text, want := marked(t, f.text)
 		_, err := Parse("d.yaml", []byte(text))
@@ -262,9 +262,9 @@ func dialects() map[Dialect]string {
 	}
 }
 
-// TestEveryDialectSaysWhereItsFieldsAre checks the positions of all fields of each dialect. Only
+// TestFieldPositionsOfEveryDialect checks the positions of all fields of each dialect. Only
 // the field for a bundle is missing in the examples, because it excludes a package.
-func TestEveryDialectSaysWhereItsFieldsAre(t *testing.T) {
+func TestFieldPositionsOfEveryDialect(t *testing.T) {
 	for _, k := range knownKinds() {
 		if k.fields == nil {
 			continue

@@ -56,7 +56,7 @@ func TestCompute(t *testing.T) {
 	}
 }
 
-func TestComputeOfNothing(t *testing.T) {
+func TestComputeWithoutObject(t *testing.T) {
 	if got := Compute(nil, noon()).Status; got != v1alpha1.NotFound {
 		t.Errorf("nothing is %s", got)
 	}

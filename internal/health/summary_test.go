@@ -98,8 +98,8 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// TestSummarizeWhole has an operator without a pin, and a pin without an observation.
-func TestSummarizeWhole(t *testing.T) {
+// TestSummarizePins has an operator without a pin, and a pin without an observation.
+func TestSummarizePins(t *testing.T) {
 	lock := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "b", Package: "op", Version: "1.0.0"}, {Namespace: "a", Package: "zz", Version: "1.0.0"}}}
 	s := Summarize(lock, []OperatorObservation{
 		{Namespace: "b", Package: "old", Spec: &v1alpha1.InstallationSpec{Version: "0.1.0"}},

@@ -195,7 +195,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-func TestOfflineNamesWhatIsMissing(t *testing.T) {
+func TestOfflineNamesMissingBlob(t *testing.T) {
 	srv := ocitest.New(t)
 	p, ref := pushExample(t, srv)
 	c := newClient(t)
@@ -223,7 +223,7 @@ func TestOfflineNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestRetriesOnlyWhatMayPass(t *testing.T) {
+func TestRetriesOnlyTransientErrors(t *testing.T) {
 	for code, want := range map[int]int{401: 1, 403: 1, 404: 1, 429: 4, 503: 4} {
 		srv := ocitest.New(t)
 		_, ref := pushExample(t, srv)
@@ -249,7 +249,7 @@ func TestRetriesOnlyWhatMayPass(t *testing.T) {
 	}
 }
 
-func TestStalls(t *testing.T) {
+func TestStalledTransfer(t *testing.T) {
 	var mu sync.Mutex
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })

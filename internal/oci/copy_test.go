@@ -94,8 +94,8 @@ func storedBlobs(t *testing.T, c *oci.Client) []string {
 	return names
 }
 
-// TestUploadGoesOn interrupts an upload. The next one must send only the rest.
-func TestUploadGoesOn(t *testing.T) {
+// TestUploadResumes interrupts an upload. The next one must send only the rest.
+func TestUploadResumes(t *testing.T) {
 	from, to := ocitest.New(t), ocitest.New(t)
 	twoPlatforms(t, from, "org/tool")
 	uploads := 0
@@ -118,8 +118,8 @@ func TestUploadGoesOn(t *testing.T) {
 	}
 }
 
-// TestUploadTogether uploads images that share blobs concurrently with one client.
-func TestUploadTogether(t *testing.T) {
+// TestConcurrentUploads uploads images that share blobs concurrently with one client.
+func TestConcurrentUploads(t *testing.T) {
 	from, to := ocitest.New(t), ocitest.New(t)
 	p, ref := pushExample(t, from)
 	c := newClient(t)
@@ -228,8 +228,8 @@ func TestVendor(t *testing.T) {
 	}
 }
 
-// TestVendorHeals damages a vendored blob. It must be detected and fetched again.
-func TestVendorHeals(t *testing.T) {
+// TestVendorRepairs damages a vendored blob. It must be detected and fetched again.
+func TestVendorRepairs(t *testing.T) {
 	srv := ocitest.New(t)
 	p, ref := pushExample(t, srv)
 	dir := filepath.Join(t.TempDir(), "vendor")
@@ -270,7 +270,7 @@ func TestVendorHeals(t *testing.T) {
 	}
 }
 
-func TestVendorRefuses(t *testing.T) {
+func TestVendorFaults(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "main.go"), "package main", 0o644)
 	if _, err := newClient(t).Vendor(t.Context(), filetree.OpenUserDir(dir), nil, oci.VendorOptions{}); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {

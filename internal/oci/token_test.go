@@ -138,9 +138,9 @@ func TestTokenServer(t *testing.T) {
 	}
 }
 
-// TestTokenServerInTheOpen checks that a registry over HTTPS cannot make the client send the
+// TestTokenServerWithoutTLS checks that a registry over HTTPS cannot make the client send the
 // login over HTTP.
-func TestTokenServerInTheOpen(t *testing.T) {
+func TestTokenServerWithoutTLS(t *testing.T) {
 	tokens := newSpy(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"token":"x"}`) })
 	back := ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0)))
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -107,7 +107,7 @@ func observed(t *testing.T, w *watches) (v1alpha1.Observed, bool) {
 	return got[0], true
 }
 
-func TestForbiddenIsAVerdictAfterAWhile(t *testing.T) {
+func TestForbiddenIsReportedAfterDelay(t *testing.T) {
 	s := &fakeServer{answer: forbidden()}
 	runWatches(t, s, func(w *watches) {
 		if _, ok := observed(t, w); ok || len(w.starting(0)) != 1 {
@@ -139,7 +139,7 @@ func TestForbiddenIsAVerdictAfterAWhile(t *testing.T) {
 	}
 }
 
-func TestBriefRefusalSaysNothing(t *testing.T) {
+func TestBriefRefusalIsNoVerdict(t *testing.T) {
 	s := &fakeServer{}
 	runWatches(t, s, func(w *watches) {
 		s.setAnswer(forbidden())
@@ -157,7 +157,7 @@ func TestBriefRefusalSaysNothing(t *testing.T) {
 	})
 }
 
-func TestWatchThatResumesIsLeftAlone(t *testing.T) {
+func TestResumingWatchIsNotRestarted(t *testing.T) {
 	s := &fakeServer{}
 	runWatches(t, s, func(w *watches) {
 		for _, err := range []error{
@@ -174,7 +174,7 @@ func TestWatchThatResumesIsLeftAlone(t *testing.T) {
 	})
 }
 
-func TestNobodyWantsIt(t *testing.T) {
+func TestUnusedWatchIsClosed(t *testing.T) {
 	s := &fakeServer{}
 	runWatches(t, s, func(w *watches) {
 		kinds := []schema.GroupVersionKind{configMaps()}
@@ -227,7 +227,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-func TestStatesAreAllThere(t *testing.T) {
+func TestCountByStateListsAllStates(t *testing.T) {
 	w := newWatches(nil, nil, nil, logr.Discard())
 	want := []string{v1alpha1.ReasonError, v1alpha1.ReasonForbidden, v1alpha1.ReasonNoKind, stateStarting, stateWatched}
 	if got := slices.Sorted(maps.Keys(w.countByState())); !slices.Equal(got, want) {

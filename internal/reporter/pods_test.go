@@ -55,8 +55,8 @@ func pod(letter string) map[string]any {
 	})
 }
 
-// TestPodsAreListedWhenTheirWorkloadTurns counts the requests for pods.
-func TestPodsAreListedWhenTheirWorkloadTurns(t *testing.T) {
+// TestPodsAreListedOnWorkloadChange counts the requests for pods.
+func TestPodsAreListedOnWorkloadChange(t *testing.T) {
 	var asked []string
 	var answer error
 	r := podReader{list: func(_ context.Context, namespace string, selector labels.Selector) ([]map[string]any, error) {

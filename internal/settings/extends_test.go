@@ -245,9 +245,9 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestRelativeFieldsAreMoved compares the fields that the schema describes as relative with the
+// TestRelativeFieldsAreRebased compares the fields that the schema describes as relative with the
 // fields that are rebased.
-func TestRelativeFieldsAreMoved(t *testing.T) {
+func TestRelativeFieldsAreRebased(t *testing.T) {
 	var schema any
 	if err := json.Unmarshal(settings.Schema(), &schema); err != nil {
 		t.Fatal(err)

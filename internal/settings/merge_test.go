@@ -125,8 +125,8 @@ func TestMergingIsAssociative(t *testing.T) {
 	})
 }
 
-// TestMergedPlaces checks that the position of each merged value is in the last file that sets it.
-func TestMergedPlaces(t *testing.T) {
+// TestMergedPositions checks that the position of each merged value is in the last file that sets it.
+func TestMergedPositions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := merger{reset: map[*yaml.Node]bool{}}
 		merged := empty()

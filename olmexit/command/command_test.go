@@ -72,7 +72,7 @@ func installer(t *testing.T) clitest.Command {
 // TestHelpExamples runs every example in the --help of these commands, in a copy of the quickstart.
 func TestHelpExamples(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs every command, as the scripts do")
+		t.Skip("runs every command")
 	}
 	for _, cmd := range commands() {
 		t.Run(cmd.CommandPath(), func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestHelpExamples(t *testing.T) {
 					t.Errorf("%s: exit code %d\n%s", line, code, &stderr)
 				}
 				if stdout.Len() == 0 && stderr.Len() == 0 {
-					t.Errorf("%s: printed nothing", line)
+					t.Errorf("%s: no output", line)
 				}
 			}
 			if ran == 0 {

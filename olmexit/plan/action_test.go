@@ -39,6 +39,6 @@ func TestActionIsDone(t *testing.T) {
 	}
 	applied := object(map[string]any{"managedFields": writer("flux", "Apply")})
 	if !plan.AppliedBy(applied, "flux") || plan.AppliedBy(applied, "kubectl") || plan.AppliedBy(object(map[string]any{"managedFields": writer("flux", "Update")}), "flux") {
-		t.Error("an object is applied by the manager of an Apply, and by no other")
+		t.Error("an object counts as applied only with the manager of an Apply")
 	}
 }

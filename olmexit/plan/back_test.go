@@ -120,8 +120,8 @@ func TestMake(t *testing.T) {
 }
 
 // TestSubscribeInOrder checks that the Subscription of a required operator is created before that
-// of its dependent, whatever their names, because OLM would otherwise create a Subscription of its
-// own.
+// of its dependent, whatever their names. Otherwise OLM would create its own Subscription for the
+// required operator.
 func TestSubscribeInOrder(t *testing.T) {
 	ref := func(kind, name string) k8s.Ref {
 		return k8s.Ref{APIVersion: olm, Kind: kind, Namespace: "ops", Name: name}
@@ -166,7 +166,7 @@ func TestMakeBeforeDetach(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 	if way := plan.MakeRevert(plan.RevertInput{Plan: p}); len(way.Plan.Steps) > 0 {
-		t.Errorf("nothing was done, and there is %q to do", told(way.Plan))
+		t.Errorf("steps without executed actions: %q", told(way.Plan))
 	}
 }
 
@@ -175,6 +175,6 @@ func TestMakeAfterCleanUp(t *testing.T) {
 	p := livePlan()
 	way := plan.MakeRevert(plan.RevertInput{Plan: p, Executed: deeds(p, 6), Before: before()})
 	if len(way.Plan.Steps) > 0 || len(way.Plan.Skipped) != 1 || !strings.Contains(way.Plan.Skipped[0].Reasons[0], "startingCSV for each of etcd.v1") {
-		t.Errorf("%q, left %v", told(way.Plan), way.Plan.Skipped)
+		t.Errorf("%q, skipped %v", told(way.Plan), way.Plan.Skipped)
 	}
 }

@@ -171,7 +171,7 @@ func TestBentClusters(t *testing.T) {
 			if i := slices.IndexFunc(rep.Operators, func(op olmexit.Operator) bool {
 				return op.Namespace == taken.Namespace && op.Package == taken.Package
 			}); rep.Operators[i].State.StaysWithOLM() {
-				t.Fatalf("%v is blocked, and planned: %v", taken, rep.Operators[i].Reasons)
+				t.Fatalf("%v is blocked, but planned: %v", taken, rep.Operators[i].Reasons)
 			}
 		}
 		if _, err := plan.Parse("plan.yaml", plan.Format(p)); err != nil {
@@ -182,11 +182,11 @@ func TestBentClusters(t *testing.T) {
 		}
 	})
 	if states[olmexit.Adoptable] == 0 || states[olmexit.CannotLeave]+states[olmexit.NeedsDecision]+states[olmexit.MustWait]+states[olmexit.NotSelected] == 0 {
-		t.Errorf("%v: too much is bent, or too little", states)
+		t.Errorf("%v: too many or too few malformed objects", states)
 	}
 }
 
-// inOneClass checks that each object is in one class, and that the counts are right.
+// inOneClass checks that each object is in exactly one class, and that the counts match.
 func inOneClass(t *rapid.T, seen *snapshot.Snapshot, rep *olmexit.Report) {
 	all := slices.Clone(rep.Shared)
 	for _, op := range rep.Operators {
@@ -196,7 +196,7 @@ func inOneClass(t *rapid.T, seen *snapshot.Snapshot, rep *olmexit.Report) {
 	live := 0
 	for _, o := range all {
 		if told[o.Key] || o.Class == "" || (o.Class == olmexit.Added) != (seen.Get(o.Key) == nil) {
-			t.Fatalf("%s is %q, and told %v", o.Key, o.Class, told[o.Key])
+			t.Fatalf("%s is %q, but reported as %v", o.Key, o.Class, told[o.Key])
 		}
 		told[o.Key] = true
 		if o.Class != olmexit.Added {
@@ -219,18 +219,18 @@ func hasWhatItNeeds(t *rapid.T, seen *snapshot.Snapshot, tree []render.Rendered,
 				return csv.Namespace == op.Namespace && csv.Name == op.Pinned && csv.Phase == "Succeeded" && csv.CopiedFrom == ""
 			})
 			if sub.Namespace == op.Namespace && sub.Package == op.Package && !installed {
-				t.Fatalf("%s/%s is %s, and %s is not installed", op.Namespace, op.Package, op.State, op.Pinned)
+				t.Fatalf("%s/%s is %s, but %s is not installed", op.Namespace, op.Package, op.State, op.Pinned)
 			}
 		}
 		for _, r := range tree {
 			gone := strings.HasPrefix(r.Path, "operators/"+op.Namespace+"."+op.Package+"/") && seen.Get(r.Object.Key()) == nil
 			if gone && r.Object.Is("apps", "Deployment") {
-				t.Fatalf("%s/%s is %s, and %s is gone", op.Namespace, op.Package, op.State, r.Object.Key())
+				t.Fatalf("%s/%s is %s, but %s is missing", op.Namespace, op.Package, op.State, r.Object.Key())
 			}
 			for _, p := range seen.InstallPlans() {
 				for _, s := range p.Steps {
 					if gone && op.CSV != "" && p.Namespace == op.Namespace && s.CSV == op.Pinned && s.Kind == r.Object.Kind() && s.Name == r.Object.Name() {
-						t.Fatalf("%s/%s is %s, and %s of its InstallPlan is gone", op.Namespace, op.Package, op.State, r.Object.Key())
+						t.Fatalf("%s/%s is %s, but %s of its InstallPlan is missing", op.Namespace, op.Package, op.State, r.Object.Key())
 					}
 				}
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// honest returns the plan of a cluster with three operators and OLM itself.
+// honest returns the valid plan of a cluster with three operators and OLM.
 func honest(t *testing.T) *plan.Plan {
 	t.Helper()
 	live := []k8s.Object{k8s.With(k8s.New("v1", "Namespace", "", "kube-system"), any("system"), "metadata", "uid")}
@@ -49,12 +49,12 @@ func honest(t *testing.T) *plan.Plan {
 		t.Fatal(err)
 	}
 	if len(p.Operators) != 3 || len(p.Steps) < 8 {
-		t.Fatalf("a plan of %d operators and %d steps shows nothing: %+v", len(p.Operators), len(p.Steps), p.Skipped)
+		t.Fatalf("a plan of %d operators and %d steps is too small for the test: %+v", len(p.Operators), len(p.Steps), p.Skipped)
 	}
 	return p
 }
 
-// copied returns a plan that shares nothing with another one.
+// copied returns a deep copy of a plan.
 func copied(t *testing.T, p *plan.Plan) *plan.Plan {
 	t.Helper()
 	out, err := plan.Parse("plan.yaml", plan.Format(p))
@@ -64,8 +64,8 @@ func copied(t *testing.T, p *plan.Plan) *plan.Plan {
 	return out
 }
 
-// TestForgedActions adds actions to a plan that no plan can have, each to the step that looks most
-// like it.
+// TestForgedActions adds a forbidden action to a plan, in the most similar step. CheckLimits must
+// reject each.
 func TestForgedActions(t *testing.T) {
 	p := honest(t)
 	if err := p.CheckLimits(); err != nil {
@@ -114,8 +114,8 @@ func TestForgedActions(t *testing.T) {
 	}
 }
 
-// TestOnlyDerived changes a plan in every place, and wants it refused: an action added, removed,
-// doubled, moved or of another object, a check removed, and each word of it changed.
+// TestOnlyDerived changes an action, check, text or field of a plan. CheckDerived must reject every
+// plan that differs from the one derived from the cluster.
 func TestOnlyDerived(t *testing.T) {
 	p := honest(t)
 	if err := copied(t, p).CheckDerived(p); err != nil {
@@ -124,7 +124,7 @@ func TestOnlyDerived(t *testing.T) {
 	left := copied(t, p)
 	left.Skipped = append(left.Skipped, plan.SkippedOperator{Namespace: "other", Reasons: []string{"its namespace was not selected"}})
 	if err := left.CheckDerived(p); err != nil {
-		t.Errorf("what stays with OLM is of no matter: %v", err)
+		t.Errorf("another list of skipped operators is rejected: %v", err)
 	}
 	refused := func(name, want string, edit func(f *plan.Plan)) {
 		f := copied(t, p)
@@ -166,8 +166,8 @@ func TestOnlyDerived(t *testing.T) {
 	refused("OLM", "the plan differs from", func(f *plan.Plan) { f.OLM[0].Replicas = 9 })
 }
 
-// TestReturnOnlyNames takes an executed plan back, and puts another object into each action of the
-// return: the plan does not name it.
+// TestReturnOnlyNames replaces the object of each action in a revert plan. CheckRevert must reject
+// objects that the executed plan does not list.
 func TestReturnOnlyNames(t *testing.T) {
 	p := honest(t)
 	var executed []plan.ExecutedAction
@@ -203,7 +203,7 @@ func TestReturnOnlyNames(t *testing.T) {
 	}
 	for _, do := range []plan.Verb{plan.Restore, plan.Create, plan.Scale, plan.Annotate, plan.Orphan} {
 		if !verbs[do] {
-			t.Errorf("the return has no %s: the test shows nothing", do)
+			t.Errorf("the revert plan has no %s: the test is incomplete", do)
 		}
 	}
 }

@@ -133,6 +133,6 @@ func TestManaged(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 	if !plan.HasNewManager(live, before, "tool") || plan.HasNewManager(object(got...), before, "tool") {
-		t.Error("who manages the object is told wrongly")
+		t.Error("wrong managers of the object")
 	}
 }

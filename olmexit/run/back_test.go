@@ -20,7 +20,7 @@ func olmObject(o k8s.Object) bool {
 	return o.Is("operators.coreos.com", "ClusterServiceVersion") || o.Is("operators.coreos.com", "Subscription") || o.Is("operators.coreos.com", "InstallPlan")
 }
 
-// kept returns the objects that must be unchanged after the return, without owners and status: all
+// kept returns the objects that must be unchanged after a revert, without owners and status: all
 // except those that OLM recreates.
 func kept(c *runtest.Cluster) []k8s.Object {
 	var out []k8s.Object
@@ -38,8 +38,8 @@ func kept(c *runtest.Cluster) []k8s.Object {
 	return out
 }
 
-// newBackScene returns a scene in which the plan backs up all objects that it changes, OLM installs
-// Subscriptions, and the last step is a clean-up.
+// newBackScene returns a scene for reverts: the plan backs up all objects that it changes and ends
+// with a clean-up, and OLM installs Subscriptions.
 func newBackScene(t testing.TB) *scene {
 	t.Helper()
 	s := newScene(t)
@@ -68,7 +68,7 @@ func newBackScene(t testing.TB) *scene {
 	return s
 }
 
-// back starts or continues the return to OLM.
+// back starts or continues the revert.
 func (s *scene) back(t testing.TB) (*run.Result, error) {
 	t.Helper()
 	j, err := run.OpenJournal(s.files, s.plan)
@@ -103,11 +103,10 @@ func dead(do func()) (dead bool) {
 	return false
 }
 
-// TestBackFromAnywhere kills a run before its clean-up after any number of requests and writes, and
-// then returns to OLM, with further kills. All earlier objects must be unchanged with their UIDs,
-// nothing of the tree may remain, no pod may restart, OLM must run, and the Subscription must have
-// the running version.
-func TestBackFromAnywhere(t *testing.T) {
+// TestRevertAfterKill kills a run before its clean-up at a random request or write, and reverts it,
+// with further kills. The previous objects must be unchanged with their UIDs, no object of the tree
+// may remain, no pod may restart, and the Subscription must have the running version.
+func TestRevertAfterKill(t *testing.T) {
 	whole := newBackScene(t)
 	want := kept(whole.cluster)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -161,9 +160,9 @@ func (a *approver) ConfirmManualStep(_ context.Context, s plan.Step) (bool, erro
 	return false, nil
 }
 
-// TestBackNamesInstallPlan checks that the step to approve names the InstallPlan of the running
-// version, and no other.
-func TestBackNamesInstallPlan(t *testing.T) {
+// TestApproveNamesInstallPlan checks that the manual step for approval names only the InstallPlan of
+// the running version.
+func TestApproveNamesInstallPlan(t *testing.T) {
 	s := newBackScene(t)
 	for name, csv := range map[string]string{"install-now": csvName, "install-next": "etcd.v2.0.0"} {
 		o := k8s.New(olmV1alpha1, "InstallPlan", "ops", name)
@@ -176,7 +175,7 @@ func TestBackNamesInstallPlan(t *testing.T) {
 	s.plan = &way
 	asked := &approver{}
 	if _, err := s.run(t, func(in *run.Input) { in.Prompter = asked }); err == nil {
-		t.Fatal("the step was not asked for")
+		t.Fatal("the step was not confirmed, but the run succeeded")
 	}
 	want := `Approve it. Now: kubectl patch installplan install-now -n ops --type merge -p '{"spec":{"approved":true}}'`
 	if len(asked.texts) != 1 || asked.texts[0] != want {
@@ -184,9 +183,9 @@ func TestBackNamesInstallPlan(t *testing.T) {
 	}
 }
 
-// TestBackGivesFieldsUp stops between the transfer of fields and the apply of an object that a
-// GitOps tool had applied before. Afterwards OLM must have its fields again.
-func TestBackGivesFieldsUp(t *testing.T) {
+// TestRevertRestoresFieldManagers reverts a run that stopped between the transfer of fields and the
+// apply of an object. OLM must manage its fields again.
+func TestRevertRestoresFieldManagers(t *testing.T) {
 	s := newBackScene(t)
 	deploy := ref("apps/v1", "Deployment", "ops", "etcd")
 	if _, err := s.cluster.Apply(context.Background(), s.rendered[3], s.plan.Manager, true, false); err != nil {
@@ -231,8 +230,8 @@ func replace(t *testing.T, f *runtest.Files, name, old, now string) {
 	}
 }
 
-// TestForgedBackups alters, swaps and forges backups and the plan of a return, and removes the
-// digests from the journal: nothing is restored from them.
+// TestForgedBackups alters, swaps and forges backups and the revert plan, and removes the digests
+// from the journal. Each must be rejected before anything is restored.
 func TestForgedBackups(t *testing.T) {
 	s := newBackScene(t)
 	for n := 1; n <= 6; n++ {
@@ -277,11 +276,11 @@ func TestForgedBackups(t *testing.T) {
 	s.files = whole.Clone()
 	s.killAfter(3, true)
 	if !dead(func() { _, _ = s.back(t) }) {
-		t.Fatal("it was not killed on the way back")
+		t.Fatal("the revert was not killed")
 	}
 	s.killAfter(1000, true)
 	replace(t, s.files, "back/plan.yaml", "apps/v1 Deployment ops/etcd", "apps/v1 Deployment ops/other")
-	// the journal of the return is of the plan that was saved: the forger fits it
+	// The journal of the revert has the digest of the saved plan, so it is forged too.
 	text, _ := s.files.Read("back/plan.yaml")
 	forged, err := plan.Parse("plan.yaml", text)
 	if err != nil {
@@ -291,12 +290,12 @@ func TestForgedBackups(t *testing.T) {
 	old := strings.Split(strings.SplitN(string(log), `"plan":"`, 2)[1], `"`)[0]
 	replace(t, s.files, "back/log.jsonl", old, run.Digest(forged))
 	if err := open(t); err == nil || !strings.Contains(err.Error(), "the plan does not list apps/v1 Deployment ops/other for restore") {
-		t.Errorf("a forged plan of the return: %v", err)
+		t.Errorf("a forged revert plan: %v", err)
 	}
 }
 
-// TestForgedPlan runs a plan whose journal fits it, and that deletes a Namespace: nothing of it is
-// done.
+// TestForgedPlan runs a forged plan that deletes a Namespace, with a matching journal. It must be
+// rejected before its first action.
 func TestForgedPlan(t *testing.T) {
 	s := newScene(t)
 	before := state(s.cluster)

@@ -171,7 +171,7 @@ func TestFinalizerComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.cluster.Object(ref(rbacV1, "Role", "team-a", "etcd")) == nil || left > 0 {
-		t.Error("the finalizer did not come back")
+		t.Error("the finalizer was not restored")
 	}
 }
 

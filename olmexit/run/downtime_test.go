@@ -110,7 +110,8 @@ func TestDowntimeIsLimited(t *testing.T) {
 	}
 }
 
-// TestStopIsRefused checks that OLM stays stopped while a detach is unfinished, with the step.
+// TestStopIsRefused checks that OLM stays stopped while a detach is unfinished, and that the run
+// reports the step.
 func TestStopIsRefused(t *testing.T) {
 	s := newFleetScene(t)
 	s.cluster.Before = func(c runtest.Call) error {

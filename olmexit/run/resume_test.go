@@ -106,8 +106,8 @@ func TestKilledAnywhere(t *testing.T) {
 	})
 }
 
-// TestLostAnswers loses the response to any request, or makes the server busy. The run must succeed
-// without help.
+// TestLostAnswers loses the response to a random request, or makes the server busy. The run must
+// succeed without a restart.
 func TestLostAnswers(t *testing.T) {
 	whole := newScene(t)
 	if _, err := whole.run(t, nil); err != nil {

@@ -43,8 +43,8 @@ func findingCodes(found []verify.Finding) []string {
 	return slices.Compact(out)
 }
 
-// TestKept executes a plan step by step: all checks must pass, each separately and all together.
-func TestKept(t *testing.T) {
+// TestChecksPassDuringPlan executes a plan step by step: all checks must pass, each separately and all together.
+func TestChecksPassDuringPlan(t *testing.T) {
 	w := newWorld()
 	before := captureCluster(t, w.fakeCluster, w.plan)
 	text, err := before.Format()
@@ -52,7 +52,7 @@ func TestKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, _ := captureCluster(t, w.fakeCluster, w.plan).Format(); string(again) != string(text) {
-		t.Error("the same cluster gives other evidence")
+		t.Error("two captures of the same cluster differ")
 	}
 	if before, err = verify.Parse("evidence.json", text); err != nil {
 		t.Fatal(err)
@@ -247,7 +247,7 @@ func TestConditions(t *testing.T) {
 				return findingCodes(found)
 			}
 			if was := found(); len(was) > 0 && c.check != plan.SameVersion {
-				t.Errorf("as it is: %q", was)
+				t.Errorf("without the violation: %q", was)
 			}
 			c.do(w.fakeCluster)
 			got := found()
@@ -257,6 +257,6 @@ func TestConditions(t *testing.T) {
 		})
 	}
 	if _, err := verify.Check(context.Background(), newWorld(), newWorld().plan, plan.Step{Number: 3}, nil, plan.Check{Check: "odd"}); err == nil {
-		t.Error("a condition that is none is checked")
+		t.Error("an unknown condition is accepted")
 	}
 }

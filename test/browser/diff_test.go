@@ -39,8 +39,8 @@ func readContent(t *testing.T, p *browser.Page) pageContent {
 	return s
 }
 
-// TestDiffIsFiltered operates the filters with the keyboard only.
-func TestDiffIsFiltered(t *testing.T) {
+// TestDiffFilters operates the filters with the keyboard only.
+func TestDiffFilters(t *testing.T) {
 	b := browser.Start(t)
 	p := b.Open(t, browser.View{Width: 1400}, reports+"fleet.html", "")
 	if s := readContent(t, p); len(s.Rows) != 5 || len(s.Sections) != 5 || s.Shown != "5 findings" || !s.Form {

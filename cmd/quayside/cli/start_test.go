@@ -82,7 +82,7 @@ func linkedPackages(t *testing.T) map[string]bool {
 // at four megabytes if it were not delayed.
 const maxTotalBytes = 5 << 20
 
-func TestStartIsLight(t *testing.T) {
+func TestInitAllocations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector, which the short tests run with, has packages allocate more")
 	}

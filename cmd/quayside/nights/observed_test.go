@@ -35,7 +35,7 @@ func (f *fleet) clock() time.Time {
 	return time.Date(2025, 1, 1, 3, 0, 0, 0, time.UTC).AddDate(0, 0, f.night)
 }
 
-// observe writes what is observed tonight in each cluster.
+// observe writes the observed file of each cluster for this night.
 func (f *fleet) observe(calm bool) observations {
 	out := observations{held: map[string]bool{}, refused: map[string]bool{}}
 	check(f.t, os.RemoveAll(filepath.Join(f.dir, "tonight")))

@@ -105,7 +105,7 @@ func TestAliasBomb(t *testing.T) {
 	}
 }
 
-func TestCaps(t *testing.T) {
+func TestLimits(t *testing.T) {
 	lim := yamlnode.Limits{Bytes: 40, Nodes: 5}
 	for in, want := range map[string]string{
 		strings.Repeat("#", 41): "f: 41 bytes exceed the limit of 40",

@@ -118,8 +118,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestThousand evaluates 1,000 clusters, 1% of which are unhealthy.
-func TestThousand(t *testing.T) {
+// TestThousandClusters evaluates 1,000 clusters, 1% of which are unhealthy.
+func TestThousandClusters(t *testing.T) {
 	record := func(edits map[int]func(o *gate.Observation), missing ...int) (out []gate.Observation) {
 		for i := range 1000 {
 			edit := edits[i]

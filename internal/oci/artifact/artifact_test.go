@@ -34,9 +34,9 @@ func newTestClient(t *testing.T) *oci.Client {
 	return &oci.Client{Store: kept, Retry: oci.Retry{Attempts: 1}}
 }
 
-// TestWhatIsPushedIsReadBack checks that every tree is returned unchanged after a push, and that
+// TestPushRoundTrip checks that every tree is returned unchanged after a push, and that
 // equal trees have equal digests.
-func TestWhatIsPushedIsReadBack(t *testing.T) {
+func TestPushRoundTrip(t *testing.T) {
 	server := ocitest.New(t)
 	name := rapid.StringMatching(`[a-c]{1,2}(/[a-c]{1,2}){0,2}\.(yaml|json)`)
 	rapid.Check(t, func(r *rapid.T) {

@@ -92,9 +92,9 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// TestStatementsAreLookedForAgain checks that the registry is contacted if only the signature is
+// TestStatementsAreLookedUpAgain checks that the registry is contacted if only the signature is
 // stored, and that the error in offline mode names the missing statement.
-func TestStatementsAreLookedForAgain(t *testing.T) {
+func TestStatementsAreLookedUpAgain(t *testing.T) {
 	key := trusttest.NewKey(t)
 	im := newImage(t, ocitest.NewReferring(t))
 	im.simple(key.Simple(t, im.digest))

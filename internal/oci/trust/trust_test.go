@@ -208,9 +208,9 @@ func TestVerifyOffline(t *testing.T) {
 	}
 }
 
-// TestVerifyAsksAgain checks that the registry is contacted if the stored signatures are not
+// TestVerifyLooksUpAgain checks that the registry is contacted if the stored signatures are not
 // sufficient.
-func TestVerifyAsksAgain(t *testing.T) {
+func TestVerifyLooksUpAgain(t *testing.T) {
 	key, next := trusttest.NewKey(t), trusttest.NewKey(t)
 	im := newImage(t, ocitest.New(t))
 	im.simple(key.Simple(t, im.digest))

@@ -46,7 +46,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-func TestStopKillsTheDeaf(t *testing.T) {
+func TestStopKillsUnresponsiveProcess(t *testing.T) {
 	p := start(t, "trap '' TERM; echo deaf; while :; do sleep 0.1; done")
 	awaitLog(t, p, "deaf")
 	err := p.Stop(200 * time.Millisecond)
@@ -58,7 +58,7 @@ func TestStopKillsTheDeaf(t *testing.T) {
 	}
 }
 
-func TestEndedShowsLastWords(t *testing.T) {
+func TestEndedShowsLog(t *testing.T) {
 	p := start(t, "echo one; echo two; echo three; exit 3")
 	<-p.Done()
 	err := p.Ended()
