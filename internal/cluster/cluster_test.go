@@ -82,7 +82,7 @@ func TestRead(t *testing.T) {
 		s.Put(o)
 		refs = append(refs, refTo(o))
 	}
-	bare := managedObject("v1", "ServiceAccount", "ns0", "bare") // without labels, because somebody else applied it
+	bare := managedObject("v1", "ServiceAccount", "ns0", "bare") // without labels, as if applied by another tool
 	delete(bare["metadata"].(object), "labels")
 	s.Put(bare, managedObject("apps/v1", "Deployment", "ns0", "operator"))
 	refs = append(refs, refTo(bare), refTo(managedObject("v1", "ServiceAccount", "ns0", "gone")), refTo(managedObject("apps/v1", "Deployment", "ns0", "operator")),
@@ -385,7 +385,7 @@ func TestPages(t *testing.T) {
 	}
 	got, err := c.List(t.Context(), cluster.ListOptions{APIVersion: "v1", Kind: "Pod", Labels: "app=etcd"})
 	if err != nil || len(got.Objects) != 0 {
-		t.Errorf("%d objects have a label that none has, %v", len(got.Objects), err)
+		t.Errorf("%d objects match a label that no object has, %v", len(got.Objects), err)
 	}
 	got, err = c.List(t.Context(), cluster.ListOptions{APIVersion: "example.com/v1", Kind: "Thing"})
 	if want := (cluster.ListResult{Reason: v1alpha1.ReasonNoKind, Message: "the cluster serves no example.com/v1"}); err != nil || cmp.Diff(want, got) != "" {

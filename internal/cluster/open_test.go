@@ -100,7 +100,7 @@ func TestUnreachable(t *testing.T) {
 			}
 			for _, never := range []string{clustertest.Token, "hunter2", "user:"} {
 				if strings.Contains(text, never) {
-					t.Errorf("says %q: %s", never, text)
+					t.Errorf("contains %q: %s", never, text)
 				}
 			}
 		})

@@ -171,7 +171,7 @@ spec: {package: b}
 		if pos, is := v.Interface().(diag.Pos); is {
 			seen++
 			if pos.File != "s/all.yaml" && pos.File != "s/kustomization.yaml" || pos.Line > 35 || pos.File == "s/kustomization.yaml" && pos.Line != 0 {
-				t.Errorf("%s stands at %s", at, pos)
+				t.Errorf("position of %s: %s", at, pos)
 			}
 			return
 		}

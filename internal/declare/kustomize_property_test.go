@@ -98,7 +98,7 @@ func TestKustomizeEqualsUpstream(t *testing.T) {
 			pos := s.At(declare.FieldChannel)
 			said := strings.Trim(shown(t, fsys, "spec.channel", pos), "'")
 			if !strings.HasPrefix(said, s.Channels[0]) && !strings.Contains(said, "value: part") {
-				t.Fatalf("channel %s of %s at %s: there stands %q", s.Channels[0], s.Key(), pos, said)
+				t.Fatalf("channel %s of %s at %s: the line has %q", s.Channels[0], s.Key(), pos, said)
 			}
 		}
 	})
@@ -109,7 +109,7 @@ func shown(t *rapid.T, fsys fs.FS, field string, pos diag.Pos) string {
 	data, err := fs.ReadFile(fsys, pos.File)
 	lines := strings.Split(string(data), "\n")
 	if err != nil || pos.Line > len(lines) || pos.Line > 0 && pos.Col > len(lines[pos.Line-1]) {
-		t.Fatalf("%s stands at %s: %v", field, pos, err)
+		t.Fatalf("position of %s: %s: %v", field, pos, err)
 	}
 	if pos.Line == 0 {
 		return ""

@@ -306,7 +306,7 @@ resources: [../../../operators/etcd/overlays/alpha]
 		t.Fatal(err)
 	}
 	if got, want := set.Subscriptions[0].At(declare.FieldChannel).String(), "../../operators/etcd/overlays/alpha/channel.yaml:3:10"; got != want {
-		t.Errorf("the channel stands at %s, want %s", got, want)
+		t.Errorf("position of the channel: got %s, want %s", got, want)
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 
 const policyHead = "apiVersion: policy.open-cluster-management.io/v1beta1\nkind: OperatorPolicy\nmetadata: {name: p}\n"
 
-// TestPolicyEqualsControllerOutput draws policies and the objects that their controller
-// creates, and checks that both declare the same.
+// TestPolicyEqualsControllerOutput checks that a random policy declares the same as the objects that
+// its controller would create.
 func TestPolicyEqualsControllerOutput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(what string, from ...string) string { return rapid.SampledFrom(from).Draw(t, what) }
@@ -38,7 +38,7 @@ func TestPolicyEqualsControllerOutput(t *testing.T) {
 			cmpopts.IgnoreTypes(diag.Pos{}, diag.Fields{}),
 		}
 		if d := cmp.Diff(mustParse(t, made), mustParse(t, policy), opts); d != "" {
-			t.Fatalf("%s-made +policy\n%s", policy, d)
+			t.Fatalf("%s-controller +policy\n%s", policy, d)
 		}
 	})
 }
@@ -61,7 +61,7 @@ func TestPolicyOfPage(t *testing.T) {
 	_, after, _ = strings.Cut(after, "```yaml\n")
 	example, _, found := strings.Cut(after, "```\n")
 	if !found {
-		t.Fatal("no example there")
+		t.Fatal("the page has no example")
 	}
 	set := mustParse(t, example)
 	want := []declare.Subscription{{
@@ -198,11 +198,11 @@ func TestPublishedPolicies(t *testing.T) {
 				t.Logf("%s: %v", filepath.Base(file), err)
 				for _, f := range faults {
 					if f.Pos.Line == 0 || f.Pos.Line > strings.Count(doc, "\n")+1 || !strings.HasPrefix(f.Msg, "spec.") {
-						t.Errorf("%s: %v points at no field", file, f)
+						t.Errorf("%s: %v has no position of a field", file, f)
 					}
 				}
 			default:
-				t.Errorf("%s: %v, and nothing is said of it", file, set)
+				t.Errorf("%s: %v, but neither complete nor rejected", file, set)
 			}
 		}
 	}

@@ -279,7 +279,7 @@ func (p probe) prove() {
 		differ = differ || !cmp.Equal(sets[0], set, cmpopts.IgnoreTypes(diag.Pos{}, diag.Fields{}), cmpopts.EquateEmpty())
 	}
 	if differ != (p.row.is == isRead) {
-		p.t.Errorf("%s %s: %s, and what is declared differs: %v", p.row.kind, p.leaf.path, p.row.is, differ)
+		p.t.Errorf("%s %s: %s, but the declaration changed: %v", p.row.kind, p.leaf.path, p.row.is, differ)
 	}
 	if p.row.is != isChecked {
 		return
@@ -310,7 +310,7 @@ func (p probe) refused(text string, err error) {
 	}
 	line, _ := strconv.Atoi(m[1])
 	if lines := strings.Split(text, "\n"); !strings.Contains(strings.Join(lines[max(0, line-2):line], "\n"), name+":") {
-		p.t.Errorf("%s %s: the refusal points at line %d, where %q is not\n%s", p.row.kind, p.leaf.path, line, name, text)
+		p.t.Errorf("%s %s: the error has line %d, which does not contain %q\n%s", p.row.kind, p.leaf.path, line, name, text)
 	}
 }
 

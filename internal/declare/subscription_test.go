@@ -101,7 +101,7 @@ func TestParseDialects(t *testing.T) {
 		t.Errorf("-want +got\n%s", d)
 	}
 	if got, want := set.Subscriptions[3].At(declare.FieldChannel), (diag.Pos{File: "s.yaml", Line: 9, Col: 12}); got != want {
-		t.Errorf("spec.channel stands at %v, want %v", got, want)
+		t.Errorf("position of spec.channel: got %v, want %v", got, want)
 	}
 }
 
@@ -200,7 +200,7 @@ status: {installedCSV: a.v2}
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(apis, two.CSVs[0].Properties); d != "" {
-		t.Errorf("two packages call the CSV installed, so none is inferred: -want +got\n%s", d)
+		t.Errorf("the CSV is installed by two packages, so no package is inferred: -want +got\n%s", d)
 	}
 }
 

@@ -46,7 +46,8 @@ const (
 
 func none(string) bool { return false }
 
-// TestSurvey finds what is applied, and what no workspace reads.
+// TestSurvey finds the declarations that a GitOps tool applies, and the directories that no workspace
+// reads.
 func TestSurvey(t *testing.T) {
 	own := "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: x, namespace: ops}\nspec: {package: own}\n"
 	extension := "apiVersion: olm.operatorframework.io/v1\nkind: ClusterExtension\nmetadata: {name: x}\nspec: {namespace: ops, source: {sourceType: Catalog, catalog: {packageName: ext}}}\n"

@@ -309,13 +309,13 @@ func checkStatus(t *testing.T, s v1alpha1.InstallationStatus) {
 	t.Helper()
 	n := s.Summary
 	if n.Total != n.Current+n.InProgress+n.NotFound+n.Failed+n.Terminating+n.Forbidden+n.Unknown {
-		t.Errorf("the counts do not add up: %+v", n)
+		t.Errorf("the counts do not match: %+v", n)
 	}
 	if int(n.Total-n.Current) != len(s.Objects)+int(s.MoreObjects) {
-		t.Errorf("%d objects are listed and %d more counted, of %d that are not Current", len(s.Objects), s.MoreObjects, n.Total-n.Current)
+		t.Errorf("%d objects are listed and %d more counted, want %d that are not Current", len(s.Objects), s.MoreObjects, n.Total-n.Current)
 	}
 	if !slices.IsSortedFunc(s.Objects, func(a, b v1alpha1.ObjectHealth) int { return severityRank(a.Health) - severityRank(b.Health) }) {
-		t.Errorf("not the worst first: %+v", s.Objects)
+		t.Errorf("not sorted by severity: %+v", s.Objects)
 	}
 	have := map[string]metav1.ConditionStatus{}
 	for _, c := range s.Conditions {
@@ -386,7 +386,7 @@ func TestReadySince(t *testing.T) {
 		s := Judge(spec, 1, prev, got, nil, hour(at))
 		switch {
 		case want.IsZero() && s.ReadySince != nil:
-			t.Errorf("hour %d: Ready since %s, want nothing", at, s.ReadySince)
+			t.Errorf("hour %d: Ready since %s, want empty", at, s.ReadySince)
 		case !want.IsZero() && (s.ReadySince == nil || !s.ReadySince.Time.Equal(want)):
 			t.Errorf("hour %d: Ready since %s, want %s", at, s.ReadySince, want)
 		}
@@ -401,7 +401,7 @@ func TestReadySince(t *testing.T) {
 	next.BundleDigest = "sha256:b"
 	s = step(s, next, got, 3, hour(3))
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.Ready); !c.LastTransitionTime.Time.Equal(hour(0)) {
-		t.Errorf("Ready turned at %s: the test shows nothing", c.LastTransitionTime)
+		t.Errorf("Ready changed at %s: the test proves nothing", c.LastTransitionTime)
 	}
 	delete(objects, "ClusterRole")
 	broken := step(s, next, observe(next, objects), 4, time.Time{})

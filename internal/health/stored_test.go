@@ -78,7 +78,7 @@ func TestStoredVersions(t *testing.T) {
 	}
 }
 
-// TestStoredVersionsBound has more CRDs than a status lists.
+// TestStoredVersionsBound judges more CRDs than a status lists.
 func TestStoredVersionsBound(t *testing.T) {
 	var spec v1alpha1.InstallationSpec
 	var got []v1alpha1.Observed
@@ -92,7 +92,7 @@ func TestStoredVersionsBound(t *testing.T) {
 	}
 }
 
-// TestStoredVersionsFaults has observed files with incomplete stored versions.
+// TestStoredVersionsFaults parses observed files with incomplete stored versions.
 func TestStoredVersionsFaults(t *testing.T) {
 	for _, item := range []string{"{crd: a}", "{versions: [v1]}", "{crd: a, versions: []}", `{crd: a, versions: [""]}`} {
 		text := "apiVersion: quayside.dev/v1alpha1\nkind: Observed\nobservedAt: \"2026-01-01T00:00:00Z\"\noperators:\n- namespace: ops\n  package: demo\n  state: Ready\n  storedVersions:\n  - " + item + "\n"

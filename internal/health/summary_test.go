@@ -92,13 +92,13 @@ func TestSummarize(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 			if s.IsHealthy() != (o.State == StateReady) || string(o.Pin) != own || o.Version != "0.9.4" {
-				t.Errorf("well: %v, %+v", s.IsHealthy(), o)
+				t.Errorf("healthy: %v, %+v", s.IsHealthy(), o)
 			}
 		})
 	}
 }
 
-// TestSummarizePins has an operator without a pin, and a pin without an observation.
+// TestSummarizePins summarizes an operator without a pin, and a pin without an observation.
 func TestSummarizePins(t *testing.T) {
 	lock := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "b", Package: "op", Version: "1.0.0"}, {Namespace: "a", Package: "zz", Version: "1.0.0"}}}
 	s := Summarize(lock, []OperatorObservation{
@@ -179,11 +179,11 @@ func TestObserved(t *testing.T) {
 		t.Errorf("%+v at %s", o, o.Pos)
 	}
 	if _, ok := f.Operator("a", "old"); ok {
-		t.Error("a/old is there")
+		t.Error("unexpected a/old")
 	}
 	odd, err := readOne("f", []byte(strings.Replace(observedText, `"a backup runs: wait"`, `"a\e[31mb\n::error::c"`, 1)))
 	if err != nil || odd.Operators[0].UpgradeMessage != `a\u001b[31mb ::error::c` {
-		t.Errorf("what an operator says reaches the terminal: %+v, %v", odd, err)
+		t.Errorf("a message of an operator is not sanitized: %+v, %v", odd, err)
 	}
 	empty, err := readOne("f", FormatObserved(Summary{At: noon()}))
 	if err != nil || len(empty.Operators) != 0 || !empty.At.Equal(noon()) {

@@ -238,7 +238,7 @@ func TestRedirect(t *testing.T) {
 				t.Error(err)
 			}
 			if asked == 0 || len(leaked) > 0 {
-				t.Errorf("asked %d times, with %q", asked, leaked)
+				t.Errorf("%d requests, with %q", asked, leaked)
 			}
 			other.Close() // the error then contains the redirect's URL
 			c = newClient(t)
@@ -321,9 +321,9 @@ func TestTLS(t *testing.T) {
 
 	c := newClient(t)
 	if err := c.Push(t.Context(), ref, example(t).Packed); err == nil {
-		t.Error("a certificate that nobody vouches for was accepted")
+		t.Error("an untrusted certificate was accepted")
 	} else if text := err.Error(); !strings.Contains(text, "x509: ") || !strings.Contains(text, "certs.d/"+host+"/ca.crt") || strings.Contains(text, "400") {
-		t.Errorf("a certificate that nobody vouches for: %s", text)
+		t.Errorf("error for an untrusted certificate: %s", text)
 	}
 	c.CertDirs = []string{filepath.Join(certs, "missing"), certs}
 	if err := c.Push(t.Context(), ref, example(t).Packed); err != nil {

@@ -191,7 +191,7 @@ func TestRegistry(t *testing.T) {
 		}
 	}
 	if got := srv.Requests(); len(got) != 0 {
-		t.Errorf("what the store holds was asked for: %q", got)
+		t.Errorf("requests for stored content: %q", got)
 	}
 }
 
@@ -244,7 +244,7 @@ func TestRetriesOnlyTransientErrors(t *testing.T) {
 			}
 		}
 		if n != want {
-			t.Errorf("%d: asked %d times, want %d", code, n, want)
+			t.Errorf("%d: %d requests, want %d", code, n, want)
 		}
 	}
 }
@@ -390,7 +390,7 @@ func TestTwoClients(t *testing.T) {
 	wg.Wait()
 	left, err := os.ReadDir(filepath.Join(dir, "tmp"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("leftover files: %v, %v", left, err)
 	}
 }
 
@@ -461,7 +461,7 @@ func TestSend(t *testing.T) {
 		}
 		asked := srv.Requests()
 		if all := strings.Join(asked, "\n"); got.Exists && strings.Contains(all, "/blobs/") {
-			t.Errorf("%s: what is held is asked for by its parts:\n%s", tag, all)
+			t.Errorf("%s: requests for the parts of an existing image:\n%s", tag, all)
 		}
 		return got, slices.DeleteFunc(asked, func(line string) bool {
 			return strings.HasPrefix(line, "GET ") || strings.HasPrefix(line, "HEAD ")

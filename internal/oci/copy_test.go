@@ -76,7 +76,7 @@ func TestUpload(t *testing.T) {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 	if asked := from.Requests(); len(asked) > 0 {
-		t.Errorf("what is there was asked for: %q", asked)
+		t.Errorf("requests for existing content: %q", asked)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestVendor(t *testing.T) {
 
 	missing, err := c.Vendor(t.Context(), filetree.OpenUserDir(dir), images, oci.VendorOptions{Check: true})
 	if err != nil || len(missing.Added) != 9 || !missing.Changed() {
-		t.Errorf("check of nothing: %+v, %v", missing, err)
+		t.Errorf("check without images: %+v, %v", missing, err)
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Fatal("a check writes")
@@ -189,7 +189,7 @@ func TestVendor(t *testing.T) {
 	}
 	first := tree(t, dir)
 	if _, ok := first.Get("blobs/sha256/" + arm[7:]); ok {
-		t.Error("the other platform is there")
+		t.Error("the other platform was copied")
 	}
 
 	// Another client and another order give the same bytes.
@@ -224,7 +224,7 @@ func TestVendor(t *testing.T) {
 		t.Errorf("got %+v, %v", less, err)
 	}
 	if asked := srv.Requests(); len(asked) > 0 {
-		t.Errorf("offline, yet asked %q", asked)
+		t.Errorf("requests while offline: %q", asked)
 	}
 }
 

@@ -181,7 +181,7 @@ func TestHostile(t *testing.T) {
 				t.Error("the layer is in the store")
 			}
 			if asked := srv.Requests(); len(asked) > 20 {
-				t.Errorf("asked %d times: %q", len(asked), asked)
+				t.Errorf("%d requests: %q", len(asked), asked)
 			}
 		})
 	}

@@ -181,7 +181,7 @@ func TestPullFromMirror(t *testing.T) {
 		t.Errorf("from the mirror: %v", err)
 	}
 	if got := source.Requests(); len(got) != 0 {
-		t.Errorf("the source was asked: %q", got)
+		t.Errorf("requests to the source: %q", got)
 	}
 	near.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if strings.Contains(r.URL.Path, "/blobs/") {

@@ -75,17 +75,17 @@ func TestPodsAreListedOnWorkloadChange(t *testing.T) {
 	}{
 		{ready: 0, asked: 1, pods: 1},
 		{ready: 0, asked: 1, pods: 1}, // no change
-		{ready: 1, answer: errors.New("the server is away"), fails: true, asked: 2, pods: 1},
+		{ready: 1, answer: errors.New("the server is unavailable"), fails: true, asked: 2, pods: 1},
 		{ready: 1, asked: 3, pods: 1}, // listed again
 		{ready: 0, answer: apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil), asked: 4, pods: 0},
 	} {
 		answer = tt.answer
 		got, err := r.read(t.Context(), seen, []v1alpha1.Observed{plain, absent, deployment(tt.ready)})
 		if (err != nil) != tt.fails {
-			t.Errorf("step %d: got the error %v", step, err)
+			t.Errorf("step %d: got error %v", step, err)
 		}
 		if err != nil && !strings.Contains(err.Error(), "listing the pods of Deployment ns/operator") {
-			t.Errorf("step %d: %v does not say of what", step, err)
+			t.Errorf("step %d: %v does not name the Deployment", step, err)
 		}
 		if seen = got; len(asked) != tt.asked || len(seen.pods) != tt.pods {
 			t.Errorf("step %d: %d requests, %d pods; want %d and %d", step, len(asked), len(seen.pods), tt.asked, tt.pods)

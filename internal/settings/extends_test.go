@@ -131,11 +131,11 @@ spec:
 		"metadata.name":                          "quayside.yaml:3:18",
 	} {
 		if got := w.Fields[field].String(); got != want {
-			t.Errorf("%s stands at %s, want %s", field, got, want)
+			t.Errorf("position of %s: got %s, want %s", field, got, want)
 		}
 	}
 	if _, set := w.Fields["spec.openshiftVersion"]; set {
-		t.Error("a field that null takes back has a place")
+		t.Error("a field that null removes has a position")
 	}
 }
 

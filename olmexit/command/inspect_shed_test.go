@@ -211,7 +211,7 @@ func (a adoptedCluster) checkCluster(t *testing.T, p *plan.Plan, c *runtest.Clus
 	named, goes := map[string]bool{}, map[k8s.Key]bool{}
 	for _, op := range p.Operators {
 		if !op.Detached {
-			t.Errorf("%s/%s is not forgotten", op.Namespace, op.Package)
+			t.Errorf("%s/%s did not leave OLM", op.Namespace, op.Package)
 		}
 		for _, name := range op.Restarts {
 			named[op.Namespace+"/"+name] = true

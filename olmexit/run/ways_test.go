@@ -71,14 +71,13 @@ func disturbances() map[string]disturbance {
 	}
 }
 
-// TestNoDeadEnd disturbs the cluster before each step, or declines the step. From every state in which
-// the run stops, it must name ways to go on, and each of them must work: to continue after the
-// disturbance was undone, to skip, and to return to OLM.
+// TestNoDeadEnd disturbs the cluster before each step, or declines the step. A stopped run must list
+// the ways to continue, and each must work: to undo the disturbance, to skip, and to revert.
 func TestNoDeadEnd(t *testing.T) {
 	stops := 0
 	for name, d := range disturbances() {
 		for number := range thePlan().Steps {
-			if number == 0 || thePlan().Steps[number-1].Manual != "" || number == 1 && strings.Contains(name, "permissions") { // these are then not new
+			if number == 0 || thePlan().Steps[number-1].Manual != "" || number == 1 && strings.Contains(name, "permissions") { // granted before the first observation
 				continue
 			}
 			stop := func() (*scene, []run.Way, error) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestEdits checks that edits are apart if Git can merge them, and that the edits of the merged
-// tree are then the union of both.
+// TestEdits checks that edits are disjoint if Git can merge them, and that the edits of the merged
+// tree are their union.
 func TestEdits(t *testing.T) {
 	base := tree(t, map[string]string{"d/b": "1", "d/d": "1", "d/f": "1", "e/a": "1"})
 	with := func(changes map[string]string) *Tree {
@@ -52,7 +52,7 @@ func TestEdits(t *testing.T) {
 		}
 		merged := EditsOf(base, with(both))
 		if c.apart && !merged.EqualsUnion(a, b) {
-			t.Errorf("%s: merged, they are something else", name)
+			t.Errorf("%s: the merged edits differ from both", name)
 		}
 		if both["e/b"] = "1"; EditsOf(base, with(both)).EqualsUnion(a, b) {
 			t.Errorf("%s: a file more is no difference", name)

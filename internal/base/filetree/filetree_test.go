@@ -218,6 +218,6 @@ func TestReadLike(t *testing.T) {
 		t.Errorf("-as it is +as it was read:\n%s", d)
 	}
 	if &got.files["same"][0] != &like.files["same"][0] {
-		t.Error("what is the same is held twice")
+		t.Error("equal content is not shared")
 	}
 }

@@ -224,7 +224,7 @@ func TestDisjoint(t *testing.T) {
 				t.Errorf("both change %s", name)
 			}
 			if !one[path.Join(path.Dir(name), Index)] {
-				t.Errorf("%s changes, its index does not", name)
+				t.Errorf("%s changes, but not its index", name)
 			}
 		}
 	})

@@ -305,7 +305,7 @@ func checkRefusal(t *testing.T, err error, token string, says ...string) {
 	}
 	for _, say := range says {
 		if !strings.Contains(err.Error(), say) {
-			t.Errorf("%q does not say %q", err, say)
+			t.Errorf("%q does not contain %q", err, say)
 		}
 	}
 }
@@ -314,7 +314,7 @@ func checkRefusal(t *testing.T, err error, token string, says ...string) {
 // host.
 func TestHostileServer(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("asked elsewhere, with %q", r.Header.Get("Authorization"))
+		t.Errorf("request to another host, with %q", r.Header.Get("Authorization"))
 	}))
 	t.Cleanup(elsewhere.Close)
 	for name, answer := range map[string]http.HandlerFunc{

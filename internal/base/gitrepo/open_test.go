@@ -56,7 +56,7 @@ func TestBareInClone(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := r.Branch(t.Context(), "topic", revision(t, r, "main"), commitOf("2")); err == nil {
-		t.Error("a branch was made")
+		t.Error("a branch was created")
 	}
 	if _, err := os.Stat(ran); err == nil {
 		t.Error("a program of the repository was run")

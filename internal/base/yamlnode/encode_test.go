@@ -25,14 +25,14 @@ func checkEncoding(t interface {
 	t.Helper()
 	data := yamlnode.Encode(v)
 	if shown, err := yamltest.Decode([]byte(sanitize.Lines(string(data)))); err != nil || !k8s.Equal(shown, any(v)) {
-		t.Fatalf("as it is shown it is something else: %v\n%s", err, data)
+		t.Fatalf("the sanitized text decodes to another value: %v\n%s", err, data)
 	}
 	got, err := yamltest.Decode(data)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, data)
 	}
 	if !k8s.Equal(got, any(v)) {
-		t.Fatalf("read by yaml.v3 it is something else:\n%s", data)
+		t.Fatalf("kustomize decodes another value:\n%s", data)
 	}
 	text, err := yaml.YAMLToJSON(data)
 	if err != nil {
@@ -45,7 +45,7 @@ func checkEncoding(t interface {
 		t.Fatalf("%v", err)
 	}
 	if !k8s.Equal(yamltest.Plain(again), any(v)) {
-		t.Fatalf("read by the API server's reader it is something else:\n%s", data)
+		t.Fatalf("the API server decodes another value:\n%s", data)
 	}
 }
 
@@ -91,7 +91,7 @@ func FuzzEncode(f *testing.F) {
 	f.Add("=", " a\n\tb")
 	f.Fuzz(func(t *testing.T, key, value string) {
 		if strings.ToValidUTF8(key, "") != key || strings.ToValidUTF8(value, "") != value || len(key) > 500 || key == "<<" {
-			t.Skip("not what a parser yields")
+			t.Skip("no result of a JSON parser")
 		}
 		checkEncoding(t, map[string]any{key: value, "l": []any{value}})
 	})

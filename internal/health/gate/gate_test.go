@@ -113,7 +113,7 @@ func TestJudge(t *testing.T) {
 		}
 		slices.Reverse(seen)
 		if again := gate.Judge(rule, pin(2), seen, noon()); all(again) != all(v) || again.Pass != v.Pass {
-			t.Errorf("%s: in another order %q, not %q", name, all(again), all(v))
+			t.Errorf("%s: got %q in another order, want %q", name, all(again), all(v))
 		}
 	}
 }
@@ -200,8 +200,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestEvidence forges what is seen of one of two clusters, where the rule demands that evidence
-// names them and is signed: alone, and after the operator said that it upgrade blocked by the operator.
+// TestEvidence forges the observation of one of two clusters, under a rule that requires identified
+// and signed observations: alone, and together with an observation of a blocked upgrade.
 func TestEvidence(t *testing.T) {
 	rule := gate.Rule{Healthy: 100_000, Soak: gate.Span(4 * time.Hour), Clusters: 1, Within: gate.Span(6 * time.Hour), Identified: true, Signed: true}
 	full := func(cluster, uid string, edit func(o *gate.Observation)) gate.Observation {
@@ -234,7 +234,7 @@ func TestEvidence(t *testing.T) {
 		}
 		v := gate.Judge(rule, p, []gate.Observation{refuses, forged, second}, noon())
 		if hidden := !strings.Contains(all(v), "upgrade blocked by the operator: c1"); hidden != (name == "nothing") {
-			t.Errorf("%s: a refusal is hidden: %t, %q", name, hidden, all(v))
+			t.Errorf("%s: the blocked upgrade is hidden: %t, %q", name, hidden, all(v))
 		}
 	}
 	rebuilt := full("c1", "u3", func(o *gate.Observation) { o.At, o.Since = noon(), time.Time{} })
@@ -245,11 +245,11 @@ func TestEvidence(t *testing.T) {
 	unsigned := full("c1", "u1", func(o *gate.Observation) { o.Unsigned = "no signature" })
 	signed := full("c1", "u1", func(o *gate.Observation) { o.At, o.Since = noon(), time.Time{} })
 	if v := gate.Judge(rule, p, []gate.Observation{unsigned, signed, second}, noon()); v.Pass {
-		t.Errorf("what is not signed proves that it soaked: %q", all(v))
+		t.Errorf("an unsigned observation counts for the soak time: %q", all(v))
 	}
 }
 
-// TestLeft takes clusters and operators out of an environment after they were seen.
+// TestLeft judges observations of a cluster that is no longer in the environment.
 func TestLeft(t *testing.T) {
 	p := pin(1)
 	p.Environment = "dev"

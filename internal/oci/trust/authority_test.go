@@ -82,7 +82,7 @@ func issue(tb testing.TB, template, parent *x509.Certificate, pub crypto.PublicK
 	return cert
 }
 
-// signing describes who signs, and when.
+// signing describes the signer and the times of a signature.
 type signing struct {
 	identity string    // an e-mail address
 	issuer   string    // an URL

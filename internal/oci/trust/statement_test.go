@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
-// TestStatements requires provenance in addition to a signature, and attacks it: only statements
-// of accepted signers about this image count.
+// TestStatements requires provenance in addition to a signature, and forges it. Only statements
+// about this image by accepted signers may be used.
 func TestStatements(t *testing.T) {
 	key, another := trusttest.NewKey(t), trusttest.NewKey(t)
 	trusted := newAuthority(t)
@@ -72,7 +72,7 @@ func TestStatements(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := p.Verify(t.Context(), im.client, im.ref()); err != nil {
-				t.Fatalf("it is signed: %v", err)
+				t.Fatalf("unexpected error for the signature: %v", err)
 			}
 			got, err := p.Verify(t.Context(), im.client, im.ref(), trust.Provenance)
 			if strings.HasPrefix(c.name, "ok/") {

@@ -201,10 +201,10 @@ func TestVerifyOffline(t *testing.T) {
 		t.Errorf("got %v, %v: want both signatures", got, err)
 	}
 	if n := server.Requests(); len(n) > 0 {
-		t.Errorf("asked the registry: %s", n)
+		t.Errorf("request to the registry: %s", n)
 	}
 	if _, err := verify(t.Context(), im, keyed(trusttest.NewKey(t))); err == nil || !strings.Contains(err.Error(), "not signed with this key") {
-		t.Errorf("what is stored is trusted: %v", err)
+		t.Errorf("stored signatures are accepted without verification: %v", err)
 	}
 }
 
