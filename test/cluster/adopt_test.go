@@ -33,7 +33,7 @@ import (
 // apply. TestLeavingOLM does the same with the earlier clusters.
 func TestPredicted(t *testing.T) {
 	if os.Getenv(leavingVariable) != "all" {
-		t.Skipf("%s is not all: TestLeavingOLM looks at some", leavingVariable)
+		t.Skipf("%s is not \"all\": TestLeavingOLM tests a sample", leavingVariable)
 	}
 	t.Parallel() // has its own servers
 	ctx := within(t, 6*time.Minute)
@@ -46,7 +46,7 @@ func readClusters(t *testing.T) olm.Clusters {
 	t.Helper()
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if corpus == "" {
-		t.Skip("QUAYSIDE_CORPUS is not set: no clusters that OLM ran in")
+		t.Skip("QUAYSIDE_CORPUS is not set: no clusters with OLM")
 	}
 	all, err := olm.Read(corpus)
 	if err != nil {

@@ -52,10 +52,10 @@ func TestEdits(t *testing.T) {
 		}
 		merged := EditsOf(base, with(both))
 		if c.apart && !merged.EqualsUnion(a, b) {
-			t.Errorf("%s: the merged edits differ from both", name)
+			t.Errorf("%s: the merged edits are not the union of both", name)
 		}
 		if both["e/b"] = "1"; EditsOf(base, with(both)).EqualsUnion(a, b) {
-			t.Errorf("%s: a file more is no difference", name)
+			t.Errorf("%s: an additional file is no difference", name)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func TestPolicy(t *testing.T) {
 		})
 	}
 	if strings.Contains(html(t, page.Page{}), "script") {
-		t.Error("the policy of a page without a script allows one")
+		t.Error("a page without a script mentions scripts")
 	}
 }
 

@@ -26,7 +26,7 @@ func awaitLog(t *testing.T, p *process.Process, text string) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Fatalf("the log never said %q but:\n%s", text, p.Tail(10))
+	t.Fatalf("the log does not contain %q:\n%s", text, p.Tail(10))
 }
 
 func TestStop(t *testing.T) {
@@ -51,7 +51,7 @@ func TestStopKillsUnresponsiveProcess(t *testing.T) {
 	awaitLog(t, p, "deaf")
 	err := p.Stop(200 * time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "did not end within") {
-		t.Errorf("got error %v, want one that says it did not end", err)
+		t.Errorf("got error %v, want \"did not end\"", err)
 	}
 	if p.Ended() == nil {
 		t.Error("it runs still")
