@@ -93,10 +93,10 @@ func TestKustomizeEqualsUpstream(t *testing.T) {
 		}
 		for _, s := range got.Subscriptions {
 			for field, pos := range s.Fields {
-				shown(t, fsys, field, pos)
+				lineAt(t, fsys, field, pos)
 			}
 			pos := s.At(declare.FieldChannel)
-			said := strings.Trim(shown(t, fsys, "spec.channel", pos), "'")
+			said := strings.Trim(lineAt(t, fsys, "spec.channel", pos), "'")
 			if !strings.HasPrefix(said, s.Channels[0]) && !strings.Contains(said, "value: part") {
 				t.Fatalf("channel %s of %s at %s: the line has %q", s.Channels[0], s.Key(), pos, said)
 			}
@@ -104,8 +104,8 @@ func TestKustomizeEqualsUpstream(t *testing.T) {
 	})
 }
 
-// shown returns the rest of the line at a position, and fails if there is none.
-func shown(t *rapid.T, fsys fs.FS, field string, pos diag.Pos) string {
+// lineAt returns the rest of the line at a position, and fails if there is none.
+func lineAt(t *rapid.T, fsys fs.FS, field string, pos diag.Pos) string {
 	data, err := fs.ReadFile(fsys, pos.File)
 	lines := strings.Split(string(data), "\n")
 	if err != nil || pos.Line > len(lines) || pos.Line > 0 && pos.Col > len(lines[pos.Line-1]) {

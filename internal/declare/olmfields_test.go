@@ -365,7 +365,7 @@ func fill(s map[string]any, v any, path []string, value any) any {
 	for _, r := range required {
 		name, _ := r.(string)
 		if _, has := m[name]; !has && name != "metadata" && name != "spec" {
-			m[name] = whole(mapOf(props[name]))
+			m[name] = exampleOf(mapOf(props[name]))
 		}
 	}
 	if props["key"] != nil && props["operator"] != nil && props["values"] != nil && path[0] != "operator" { // a requirement of a label selector
@@ -394,16 +394,16 @@ func cmpOr(v, other any) any {
 	return other
 }
 
-// whole returns an example for a schema with the required fields.
-func whole(s map[string]any) any {
+// exampleOf returns an example for a schema with the required fields.
+func exampleOf(s map[string]any) any {
 	switch {
 	case s["type"] == "array":
-		return []any{whole(mapOf(s["items"]))}
+		return []any{exampleOf(mapOf(s["items"]))}
 	case s["properties"] != nil:
 		m := map[string]any{}
 		required, _ := s["required"].([]any)
 		for _, r := range required {
-			m[r.(string)] = whole(mapOf(mapOf(s["properties"])[r.(string)]))
+			m[r.(string)] = exampleOf(mapOf(mapOf(s["properties"])[r.(string)]))
 		}
 		return m
 	}

@@ -112,8 +112,8 @@ func set(o map[string]any, v any, path ...string) {
 	o[path[len(path)-1]] = v
 }
 
-// said formats conditions as "Type=Status Reason: Message".
-func said(s v1alpha1.InstallationStatus) []string {
+// formatConditions formats conditions as "Type=Status Reason: Message".
+func formatConditions(s v1alpha1.InstallationStatus) []string {
 	var out []string
 	for _, c := range s.Conditions {
 		out = append(out, strings.TrimSuffix(fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message), ": "))
@@ -293,7 +293,7 @@ func TestJudge(t *testing.T) {
 				c.read(got)
 			}
 			s := Judge(spec, 7, v1alpha1.InstallationStatus{}, got, pods(t, c.pods...), noon())
-			if d := cmp.Diff(c.want, said(s)); d != "" {
+			if d := cmp.Diff(c.want, formatConditions(s)); d != "" {
 				t.Errorf("conditions (-want +got):\n%s", d)
 			}
 			if s.ObservedGeneration != 7 || s.Pin != digestA || s.Version != "0.9.4" {
@@ -443,7 +443,7 @@ func TestJudgeManyObjects(t *testing.T) {
 		t.Errorf("no image is by digest, and still %+v", c)
 	}
 	none := Judge(v1alpha1.InstallationSpec{}, 1, v1alpha1.InstallationStatus{}, nil, nil, noon())
-	if d := cmp.Diff([]string{"Ready=Unknown NoObjects: no objects expected"}, said(none)); d != "" {
+	if d := cmp.Diff([]string{"Ready=Unknown NoObjects: no objects expected"}, formatConditions(none)); d != "" {
 		t.Error(d)
 	}
 }

@@ -267,8 +267,8 @@ func newBackend(t *testing.T) func(http.ResponseWriter, *http.Request, *ocitest.
 	}
 }
 
-// redirected returns a request as the result of a redirect of from.
-func redirected(from, to *http.Request) *http.Request {
+// newRedirect returns request to as it is after a redirect of from.
+func newRedirect(from, to *http.Request) *http.Request {
 	to.Response = &http.Response{Request: from}
 	return to
 }
@@ -296,13 +296,13 @@ func TestRedirectRules(t *testing.T) {
 		{"https://10.0.0.5/v2/", "https://10.0.0.6/x", true},
 	}
 	for _, tt := range tests {
-		if err := oci.CheckRedirect(redirected(request(tt.from), request(tt.to))); (err == nil) != tt.ok {
+		if err := oci.CheckRedirect(newRedirect(request(tt.from), request(tt.to))); (err == nil) != tt.ok {
 			t.Errorf("%s to %s: %v", tt.from, tt.to, err)
 		}
 	}
 	last := request("https://quay.io/")
 	for range oci.MaxRedirects + 1 {
-		last = redirected(last, request("https://quay.io/"))
+		last = newRedirect(last, request("https://quay.io/"))
 	}
 	if err := oci.CheckRedirect(last); err == nil {
 		t.Error("redirected for ever")

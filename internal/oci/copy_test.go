@@ -155,7 +155,7 @@ func TestUploadFaults(t *testing.T) {
 	}
 	t.Run("wrong bytes", func(t *testing.T) {
 		other := ocitest.New(t)
-		srv.Intercept(scramble)
+		srv.Intercept(sendScrambled)
 		defer srv.Intercept(nil)
 		if _, err := newClient(t).Upload(t.Context(), ref, other.Host+"/a/b:v1"); err == nil || !strings.Contains(err.Error(), "digest mismatch: the content is sha256:") {
 			t.Errorf("got %v", err)

@@ -187,8 +187,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// truncate sends the first 1000 bytes of any large blob as a complete response.
-func truncate(w http.ResponseWriter, r *http.Request, next http.Handler) {
+// sendTruncated sends the first 1000 bytes of any large blob as a complete response.
+func sendTruncated(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	data := blobOf(r, next)
 	if len(data) < 10_000 {
 		next.ServeHTTP(w, r)
@@ -201,7 +201,7 @@ func truncate(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	_, _ = w.Write(data[:1000])
 }
 
-func scramble(w http.ResponseWriter, r *http.Request, next http.Handler) {
+func sendScrambled(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	data := blobOf(r, next)
 	if len(data) >= 10_000 {
 		data[5000] ^= 1
@@ -209,7 +209,7 @@ func scramble(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	_, _ = w.Write(data)
 }
 
-func lengthen(w http.ResponseWriter, r *http.Request, next http.Handler) {
+func sendLengthened(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	data := blobOf(r, next)
 	_, _ = w.Write(append(data, bytes.Repeat([]byte("x"), 1<<20)...))
 }

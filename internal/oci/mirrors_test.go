@@ -185,7 +185,7 @@ func TestPullFromMirror(t *testing.T) {
 	}
 	near.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if strings.Contains(r.URL.Path, "/blobs/") {
-			scramble(w, r, next)
+			sendScrambled(w, r, next)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// honest returns the valid plan of a cluster with three operators and OLM.
-func honest(t *testing.T) *plan.Plan {
+// newPlan returns the valid plan of a cluster with three operators and OLM.
+func newPlan(t *testing.T) *plan.Plan {
 	t.Helper()
 	live := []k8s.Object{k8s.With(k8s.New("v1", "Namespace", "", "kube-system"), any("system"), "metadata", "uid")}
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
@@ -25,7 +25,7 @@ func honest(t *testing.T) *plan.Plan {
 	var tree []render.Rendered
 	var pins []lockfile.Pin
 	for _, at := range [][2]string{{"a", "x"}, {"a", "y"}, {"b", "z"}} {
-		objects, rendered := whole(at[0], at[1])
+		objects, rendered := newOperator(at[0], at[1])
 		live, tree = append(live, objects...), append(tree, rendered...)
 		live = append(live, k8s.With(k8s.New("v1", "Namespace", "", at[0]), any(at[0]), "metadata", "uid"))
 		pins = append(pins, lockfile.Pin{Namespace: at[0], Package: at[1], Bundle: at[1] + ".v1", Version: "1.0.0"})
@@ -54,8 +54,8 @@ func honest(t *testing.T) *plan.Plan {
 	return p
 }
 
-// copied returns a deep copy of a plan.
-func copied(t *testing.T, p *plan.Plan) *plan.Plan {
+// clonePlan returns a deep copy of a plan.
+func clonePlan(t *testing.T, p *plan.Plan) *plan.Plan {
 	t.Helper()
 	out, err := plan.Parse("plan.yaml", plan.Format(p))
 	if err != nil {
@@ -67,7 +67,7 @@ func copied(t *testing.T, p *plan.Plan) *plan.Plan {
 // TestForgedActions adds a forbidden action to a plan, in the most similar step. CheckLimits must
 // reject each.
 func TestForgedActions(t *testing.T) {
-	p := honest(t)
+	p := newPlan(t)
 	if err := p.CheckLimits(); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestForgedActions(t *testing.T) {
 		"a restored Deployment":  {plan.Tree, plan.Action{Do: plan.Restore, Object: thing("apps/v1", "Deployment")}},
 		"one in a manual step":   {plan.Suspend, plan.Action{Do: plan.Apply, Object: thing("apps/v1", "Deployment")}},
 	} {
-		forged := copied(t, p)
+		forged := clonePlan(t, p)
 		forged.Steps = append(forged.Steps, plan.Step{Number: len(p.Steps) + 1, Name: c.step, Namespace: "a", Actions: []plan.Action{c.action}})
 		if err := forged.CheckLimits(); err == nil || !strings.Contains(err.Error(), c.action.Object.String()+" is refused") {
 			t.Errorf("%s: %v", name, err)
@@ -117,17 +117,17 @@ func TestForgedActions(t *testing.T) {
 // TestOnlyDerived changes an action, check, text or field of a plan. CheckDerived must reject every
 // plan that differs from the one derived from the cluster.
 func TestOnlyDerived(t *testing.T) {
-	p := honest(t)
-	if err := copied(t, p).CheckDerived(p); err != nil {
+	p := newPlan(t)
+	if err := clonePlan(t, p).CheckDerived(p); err != nil {
 		t.Fatal(err)
 	}
-	left := copied(t, p)
+	left := clonePlan(t, p)
 	left.Skipped = append(left.Skipped, plan.SkippedOperator{Namespace: "other", Reasons: []string{"its namespace was not selected"}})
 	if err := left.CheckDerived(p); err != nil {
 		t.Errorf("another list of skipped operators is rejected: %v", err)
 	}
 	refused := func(name, want string, edit func(f *plan.Plan)) {
-		f := copied(t, p)
+		f := clonePlan(t, p)
 		edit(f)
 		if err := f.CheckDerived(p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
@@ -169,7 +169,7 @@ func TestOnlyDerived(t *testing.T) {
 // TestReturnOnlyNames replaces the object of each action in a revert plan. CheckRevert must reject
 // objects that the executed plan does not list.
 func TestReturnOnlyNames(t *testing.T) {
-	p := honest(t)
+	p := newPlan(t)
 	var executed []plan.ExecutedAction
 	before := map[k8s.Ref]k8s.Object{}
 	for _, s := range p.Steps {
@@ -194,7 +194,7 @@ func TestReturnOnlyNames(t *testing.T) {
 	for n, s := range way.Steps {
 		for i, a := range s.Actions {
 			verbs[a.Do] = true
-			forged := copied(t, way)
+			forged := clonePlan(t, way)
 			forged.Steps[n].Actions[i].Object.Name += "-other"
 			if err := p.CheckRevert(forged); err == nil || !strings.Contains(err.Error(), "the plan does not list") {
 				t.Errorf("%s %s of another name: %v", a.Do, a.Object, err)

@@ -20,9 +20,9 @@ func olmObject(o k8s.Object) bool {
 	return o.Is("operators.coreos.com", "ClusterServiceVersion") || o.Is("operators.coreos.com", "Subscription") || o.Is("operators.coreos.com", "InstallPlan")
 }
 
-// kept returns the objects that must be unchanged after a revert, without owners and status: all
-// except those that OLM recreates.
-func kept(c *runtest.Cluster) []k8s.Object {
+// comparableObjects returns the objects that must be unchanged after a revert, without owners and
+// status: all except those that OLM recreates.
+func comparableObjects(c *runtest.Cluster) []k8s.Object {
 	var out []k8s.Object
 	for _, o := range state(c) {
 		if olmObject(o) {
@@ -89,8 +89,8 @@ func (s *scene) back(t testing.TB) (*run.Result, error) {
 	return run.Run(context.Background(), run.Input{Plan: way.Plan, Rendered: objects, Cluster: s.cluster, Journal: log, Clock: s.clock, Prompter: &quiet{manual: true}})
 }
 
-// dead reports whether do was killed.
-func dead(do func()) (dead bool) {
+// wasKilled reports whether do was killed.
+func wasKilled(do func()) (dead bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			if _, ok := r.(killed); !ok {
@@ -108,12 +108,12 @@ func dead(do func()) (dead bool) {
 // may remain, no pod may restart, and the Subscription must have the running version.
 func TestRevertAfterKill(t *testing.T) {
 	whole := newBackScene(t)
-	want := kept(whole.cluster)
+	want := comparableObjects(whole.cluster)
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newBackScene(t)
 		last := rapid.IntRange(1, 9).Draw(rt, "last step")
 		s.killAfter(rapid.IntRange(0, 60).Draw(rt, "requests"), rapid.Bool().Draw(rt, "taken"))
-		dead(func() {
+		wasKilled(func() {
 			for n := 1; n <= last; n++ {
 				if _, err := s.run(t, func(in *run.Input) { in.Only = n }); err != nil {
 					rt.Fatal(err)
@@ -126,7 +126,7 @@ func TestRevertAfterKill(t *testing.T) {
 		for {
 			s.killAfter(rapid.IntRange(0, 40).Draw(rt, "requests back"), rapid.Bool().Draw(rt, "taken back"))
 			var err error
-			if !dead(func() { _, err = s.back(t) }) {
+			if !wasKilled(func() { _, err = s.back(t) }) {
 				if err != nil {
 					rt.Fatal(err)
 				}
@@ -134,7 +134,7 @@ func TestRevertAfterKill(t *testing.T) {
 			}
 		}
 		s.cluster.Settle()
-		if d := cmp.Diff(want, kept(s.cluster)); d != "" {
+		if d := cmp.Diff(want, comparableObjects(s.cluster)); d != "" {
 			rt.Fatalf("(-before +after):\n%s", d)
 		}
 		for _, o := range []k8s.Ref{ref(olmV1alpha1, "Subscription", "ops", "etcd"), ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName)} {
@@ -275,7 +275,7 @@ func TestForgedBackups(t *testing.T) {
 
 	s.files = whole.Clone()
 	s.killAfter(3, true)
-	if !dead(func() { _, _ = s.back(t) }) {
+	if !wasKilled(func() { _, _ = s.back(t) }) {
 		t.Fatal("the revert was not killed")
 	}
 	s.killAfter(1000, true)

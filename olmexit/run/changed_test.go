@@ -287,7 +287,7 @@ func TestDryRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !k8s.Equal(anys(before), anys(s.cluster.Objects())) || len(s.cluster.Events()) > 0 {
+	if !k8s.Equal(asValues(before), asValues(s.cluster.Objects())) || len(s.cluster.Events()) > 0 {
 		t.Error("the cluster was changed")
 	}
 	if data, err := s.files.Read("log.jsonl"); data != nil || err != nil {
@@ -307,7 +307,7 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-func anys(objects []k8s.Object) []any {
+func asValues(objects []k8s.Object) []any {
 	var out []any
 	for _, o := range objects {
 		out = append(out, map[string]any(o))

@@ -81,7 +81,7 @@ type change struct {
 	want []string // codes of the expected findings
 }
 
-func changes() []change {
+func unplannedChanges() []change {
 	d := k8s.Key{Group: "apps", Kind: "Deployment", Namespace: "op", Name: "d"}
 	crd := k8s.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "xs.example"}
 	unreached := k8s.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "ys.example"}
@@ -138,11 +138,11 @@ func TestCompare(t *testing.T) {
 	w := newWorld()
 	before := captureCluster(t, w.fakeCluster, w.plan)
 	rapid.Check(t, func(t *rapid.T) {
-		all := rapid.SliceOfNDistinct(rapid.IntRange(0, len(changes())-1), 1, 4, rapid.ID).Draw(t, "changes")
+		all := rapid.SliceOfNDistinct(rapid.IntRange(0, len(unplannedChanges())-1), 1, 4, rapid.ID).Draw(t, "changes")
 		slices.Sort(all) // relevant changes come last, and are not undone by others
 		now, want := w.copy(), []string{}
 		for _, i := range all {
-			c := changes()[i]
+			c := unplannedChanges()[i]
 			t.Log(c.name)
 			c.do(now)
 			want = append(want, c.want...)
@@ -176,7 +176,7 @@ func TestConditions(t *testing.T) {
 	csv := k8s.Key{Group: olm, Kind: "ClusterServiceVersion", Namespace: "op", Name: "x.v1"}
 	controller := k8s.Key{Group: "apps", Kind: "Deployment", Namespace: "olm", Name: "olm-operator"}
 	by := func(name string) func(*fakeCluster) {
-		for _, c := range changes() {
+		for _, c := range unplannedChanges() {
 			if c.name == name {
 				return c.do
 			}

@@ -315,13 +315,13 @@ func disagreements(changed []string, said inspectedObject) []string {
 // maintains. Items with names are identified by name.
 func changedPaths(before, after map[string]any) []string {
 	var out []string
-	differ(&out, "", before, after)
+	collectDifferences(&out, "", before, after)
 	return slices.DeleteFunc(out, func(path string) bool {
 		return path == "metadata.generation" || path == "metadata.resourceVersion" || strings.HasPrefix(path, "metadata.managedFields")
 	})
 }
 
-func differ(out *[]string, at string, before, after any) {
+func collectDifferences(out *[]string, at string, before, after any) {
 	x, isMap := before.(map[string]any)
 	y, isMapToo := after.(map[string]any)
 	if isMap && isMapToo {
@@ -337,7 +337,7 @@ func differ(out *[]string, at string, before, after any) {
 			if strings.HasSuffix(path, "metadata.labels") || strings.HasSuffix(path, "metadata.annotations") {
 				was, is = orNone(was), orNone(is) // these are listed individually
 			}
-			differ(out, path, was, is)
+			collectDifferences(out, path, was, is)
 		}
 		return
 	}
@@ -347,7 +347,7 @@ func differ(out *[]string, at string, before, after any) {
 	case isList && isListToo && itemsByName(a) != nil && itemsByName(b) != nil:
 		m, n := itemsByName(a), itemsByName(b)
 		for _, name := range slices.Compact(slices.Sorted(slices.Values(append(namesIn(a), namesIn(b)...)))) {
-			differ(out, at+"["+name+"]", m[name], n[name])
+			collectDifferences(out, at+"["+name+"]", m[name], n[name])
 		}
 		same := func(names []string, other map[string]any) []string {
 			return slices.DeleteFunc(names, func(n string) bool { return other[n] == nil })

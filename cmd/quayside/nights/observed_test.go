@@ -57,7 +57,7 @@ func (f *fleet) observe(calm bool) observations {
 				good := goodHealth(pin)
 				o := good
 				if f.chance(40) {
-					o = spoil(o, fault)
+					o = spoilHealth(o, fault)
 				}
 				s.Operators = append(s.Operators, o)
 				contradiction.Operators = append(contradiction.Operators, []health.OperatorHealth{o, o, good}[f.rand.IntN(3)])
@@ -85,8 +85,8 @@ func goodHealth(pin lockfile.Pin) health.OperatorHealth {
 	}
 }
 
-// spoil returns the health of an operator with a fault.
-func spoil(o health.OperatorHealth, fault clusterFault) health.OperatorHealth {
+// spoilHealth returns the health of an operator with a fault in its cluster.
+func spoilHealth(o health.OperatorHealth, fault clusterFault) health.OperatorHealth {
 	switch fault {
 	case unhealthy:
 		o.State, o.Message = health.StateFailed, "a pod crashes"

@@ -211,7 +211,7 @@ func TestDisjoint(t *testing.T) {
 				}
 			}
 			next = next.withIndexes()
-			for name := range maps.Keys(merged(base.files, next.files)) {
+			for name := range maps.Keys(mergeFiles(base.files, next.files)) {
 				if string(base.files[name]) != string(next.files[name]) {
 					out[name] = true
 				}
@@ -230,7 +230,7 @@ func TestDisjoint(t *testing.T) {
 	})
 }
 
-func merged(a, b map[string][]byte) map[string][]byte {
+func mergeFiles(a, b map[string][]byte) map[string][]byte {
 	out := maps.Clone(a)
 	maps.Copy(out, b)
 	return out

@@ -29,35 +29,35 @@ func TestStatements(t *testing.T) {
 		sign func(*image)
 		want string
 	}{
-		{"ok/key", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.digest, trust.Provenance)) }, "key sha256:"},
-		{"ok/key, beside another's and another", keyed(key), func(i *image) {
+		{"ok/key", keyRule(key), func(i *image) { i.bundle(key.Bundle(t, i.digest, trust.Provenance)) }, "key sha256:"},
+		{"ok/key, beside another's and another", keyRule(key), func(i *image) {
 			i.bundle(another.Bundle(t, i.digest, trust.Provenance))
 			i.bundle(key.Bundle(t, i.digest, "https://cyclonedx.org/bom"))
 			i.bundle(key.Bundle(t, i.digest, trust.Provenance))
 		}, "key sha256:"},
-		{"ok/identity", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trust.Provenance, usual)) }, identity},
-		{"ok/beside what is too long to be read", keyed(key), func(i *image) {
+		{"ok/identity", keylessRule(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trust.Provenance, usual)) }, identity},
+		{"ok/beside what is too long to be read", keyRule(key), func(i *image) {
 			i.bundle(key.Bundle(t, i.digest, trust.Provenance))
 			i.bundle([]byte(strings.Repeat(" ", 2<<20)))
 		}, "key sha256:"},
 
-		{"error/missing", keyed(key), func(*image) {}, none},
-		{"error/another type", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.digest, "https://cyclonedx.org/bom")) }, none},
-		{"error/another key", keyed(key), func(i *image) { i.bundle(another.Bundle(t, i.digest, trust.Provenance)) }, "the only one is not accepted"},
-		{"error/another identity", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trust.Provenance, mallory)) }, "mallory@example.com"},
-		{"error/another image's", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.other, trust.Provenance)) }, "does not match"},
-		{"error/another image's, by identity", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.other, trust.Provenance, usual)) }, "does not match"},
-		{"error/another image's, rewritten", keyed(key), func(i *image) {
+		{"error/missing", keyRule(key), func(*image) {}, none},
+		{"error/another type", keyRule(key), func(i *image) { i.bundle(key.Bundle(t, i.digest, "https://cyclonedx.org/bom")) }, none},
+		{"error/another key", keyRule(key), func(i *image) { i.bundle(another.Bundle(t, i.digest, trust.Provenance)) }, "the only one is not accepted"},
+		{"error/another identity", keylessRule(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trust.Provenance, mallory)) }, "mallory@example.com"},
+		{"error/another image's", keyRule(key), func(i *image) { i.bundle(key.Bundle(t, i.other, trust.Provenance)) }, "does not match"},
+		{"error/another image's, by identity", keylessRule(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.other, trust.Provenance, usual)) }, "does not match"},
+		{"error/another image's, rewritten", keyRule(key), func(i *image) {
 			a := base64.StdEncoding.EncodeToString(trusttest.Statement(i.other, trust.Provenance))
 			b := base64.StdEncoding.EncodeToString(trusttest.Statement(i.digest, trust.Provenance))
 			i.bundle([]byte(strings.Replace(string(key.Bundle(t, i.other, trust.Provenance)), a, b, 1)))
 		}, "the only one is not accepted"},
-		{"error/another statement, said to be this", keyed(key), func(i *image) {
+		{"error/another statement, said to be this", keyRule(key), func(i *image) {
 			a := base64.StdEncoding.EncodeToString(trusttest.Statement(i.digest, "https://slsa.dev/provenance/v0"))
 			b := base64.StdEncoding.EncodeToString(trusttest.Statement(i.digest, trust.Provenance))
 			i.bundle([]byte(strings.Replace(string(key.Bundle(t, i.digest, "https://slsa.dev/provenance/v0")), a, b, 1)))
 		}, "the only one is not accepted"},
-		{"error/no bundle", keyed(key), func(i *image) { i.bundle([]byte("<html>")) }, "not a sigstore bundle"},
+		{"error/no bundle", keyRule(key), func(i *image) { i.bundle([]byte("<html>")) }, "not a sigstore bundle"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			im := newImage(t, ocitest.NewReferring(t))
@@ -98,7 +98,7 @@ func TestStatementsAreLookedUpAgain(t *testing.T) {
 	key := trusttest.NewKey(t)
 	im := newImage(t, ocitest.NewReferring(t))
 	im.simple(key.Simple(t, im.digest))
-	p, err := trust.New([]trust.Rule{keyed(key)})
+	p, err := trust.New([]trust.Rule{keyRule(key)})
 	if err != nil {
 		t.Fatal(err)
 	}
