@@ -43,15 +43,15 @@ func TestLies(t *testing.T) {
 	mustRun(t, honest, "resolve", "--offline", "--upgrade=demo/demo@1.0.0")
 	mustRun(t, honest, "render", "--offline")
 	cache := t.TempDir()
-	// told runs commands in a workspace with a lie in fields. It returns whether all succeeded,
+	// runAll runs commands in a workspace with a forgery in fields. It returns whether all succeeded,
 	// and the workspace.
-	told := func(t *testing.T, lie string, fields []int, commands []string) (well bool, dir string) {
+	runAll := func(t *testing.T, lie string, fields []int, commands []string) (succeeded bool, dir string) {
 		w := newWorld()
 		all := w.fields()
 		for _, i := range fields {
 			all[i].set(lie)
 		}
-		well, dir = true, t.TempDir()
+		succeeded, dir = true, t.TempDir()
 		check(t, os.CopyFS(dir, os.DirFS(honest)))
 		w.write(t, dir)
 		for _, c := range commands {
@@ -59,9 +59,9 @@ func TestLies(t *testing.T) {
 			checkHarmless(t, c, got.stdout)
 			checkHarmless(t, c, got.stderr)
 			checkFormat(t, c, got)
-			well = well && got.code == 0
+			succeeded = succeeded && got.code == 0
 		}
-		return well, dir
+		return succeeded, dir
 	}
 	fields := newWorld().fields()
 	for n, lie := range forgeries() {
@@ -74,15 +74,15 @@ func TestLies(t *testing.T) {
 					continue
 				}
 				t.Run(f.path, func(t *testing.T) {
-					if well, _ := told(t, lie, []int{i}, []string{"resolve --upgrade --offline", "render --offline"}); well {
+					if well, _ := runAll(t, lie, []int{i}, []string{"resolve --upgrade --offline", "render --offline"}); well {
 						accepted = append(accepted, i)
 					}
 				})
 			}
 			for some := range slices.Chunk(accepted, 24) {
 				t.Run(fields[some[0]].path+" and more", func(t *testing.T) {
-					told(t, lie, some, printingCommands())
-					_, dir := told(t, lie, some, nil)
+					runAll(t, lie, some, printingCommands())
+					_, dir := runAll(t, lie, some, nil)
 					proposals += checkProposal(t, dir, cache)
 				})
 			}
