@@ -132,7 +132,7 @@ func TestKustomize(t *testing.T) {
 			more:  "-- all/kustomization.yaml --\nresources: [../operators/etcd/overlays/alpha]\n",
 			want:  "etcd/etcd etcd [alpha] [] at operators/etcd/base/subscription.yaml:2:1, channel at operators/etcd/overlays/alpha/channel.yaml:3:10\n" + around,
 		},
-		"an overlay replaces what an earlier path declares": {
+		"an overlay replaces a declaration of an earlier path": {
 			paths: "flat prod",
 			more: `-- flat/kafka.yaml --
 apiVersion: operators.coreos.com/v1alpha1
@@ -166,7 +166,7 @@ spec: {name: kafka, channel: new, source: hub, sourceNamespace: olm}
 `,
 			want: `flat/kafka.yaml:1:1: subscription "kafka/kafka" is declared twice, first at prod/kafka.yaml:1:1: to override it, set overrides: true on the later path of spec.declarations`,
 		},
-		"files beside a kustomization": {
+		"files next to a kustomization": {
 			paths: "mixed",
 			more: `-- mixed/flat.yaml --
 apiVersion: v1

@@ -56,7 +56,7 @@ func TestSurvey(t *testing.T) {
 		declared        []string
 		applied, unread []string
 	}{
-		"nothing applies it": {
+		"not applied": {
 			files: map[string]string{"subs/a.yaml": request("a")}, unread: []string{"subs"},
 		},
 		"Application": {
@@ -110,7 +110,7 @@ func TestSurvey(t *testing.T) {
 			files:    map[string]string{"chart/Chart.yaml": "name: x\n", "chart/a.yaml": request("a"), "x.yaml": fmt.Sprintf(argo, "x", "", "chart", false)},
 			declared: []string{"chart"},
 		},
-		"kustomization of its own": {
+		"nested kustomization": {
 			files: map[string]string{
 				"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": request("a"), "lab/kustomization.yaml": "resources: [../base]\n",
 				"prod/kustomization.yaml": "resources: [../base]\n",

@@ -198,7 +198,7 @@ func TestJudge(t *testing.T) {
 				"ImagesMatch=Unknown NotReported: 1 of 1 containers cannot be compared yet",
 			},
 		},
-		"container gone, another there": {
+		"container replaced": {
 			change: func(o map[string]map[string]any) {
 				set(o["Deployment"], []any{map[string]any{"name": "other", "image": "x"}}, "spec", "template", "spec", "containers")
 			},
@@ -208,7 +208,7 @@ func TestJudge(t *testing.T) {
 				"ImagesMatch=Unknown NotReported: 1 of 1 containers cannot be compared yet",
 			},
 		},
-		"ok/a sidecar is nobody's business": {
+		"ok/sidecars are ignored": {
 			change: func(o map[string]map[string]any) {
 				set(o["Deployment"], []any{
 					map[string]any{"name": "mesh", "image": "x"}, map[string]any{"name": "operator", "image": "quay.io/coreos/etcd-operator@" + digestA},
@@ -265,7 +265,7 @@ func TestJudge(t *testing.T) {
 			pods: ok,
 			want: []string{"Ready=Unknown Unreadable: CustomResourceDefinition etcdclusters.etcd.database.coreos.com: timeout", same},
 		},
-		"other digest is said and does no harm": {
+		"another digest is reported, but harmless": {
 			pods: []string{"quay.io/coreos/etcd-operator@" + digestB},
 			want: []string{
 				well, `ImagesMatch=False Different: container "operator" of Deployment my-etcd/etcd-operator runs ` + digestB + ", but the lock contains " + digestA,

@@ -149,7 +149,7 @@ func TestHostile(t *testing.T) {
 		{"another configuration", answer("config", func(w http.ResponseWriter, data []byte) { _, _ = w.Write(changed(data)) }), "digest"},
 		{"an empty manifest", answer("manifest", func(http.ResponseWriter, []byte) {}), "manifest"},
 		{"an empty layer", answer("layer", func(http.ResponseWriter, []byte) {}), "truncated: 0 of"},
-		{"a part that nobody asked for", answer("layer", func(w http.ResponseWriter, data []byte) {
+		{"a range that was not requested", answer("layer", func(w http.ResponseWriter, data []byte) {
 			w.Header().Set("Content-Range", fmt.Sprintf("bytes 0-999/%d", len(data)))
 			w.WriteHeader(http.StatusPartialContent)
 			_, _ = w.Write(data[:1000])

@@ -69,8 +69,8 @@ func TestOf(t *testing.T) {
 		want  []string
 		none  bool // whether the image has no scan
 	}{
-		{"nobody looked", []string{"a.json", trivyReport("app", digest("b"))}, nil, true},
-		{"nothing found", []string{"a.json", trivyReport("app", digest("a"))}, nil, false},
+		{"not scanned", []string{"a.json", trivyReport("app", digest("b"))}, nil, true},
+		{"no vulnerabilities", []string{"a.json", trivyReport("app", digest("a"))}, nil, false},
 		{"trivy", []string{"a.json", trivyReport("app", digest("a"), inTrivy(cve, "zlib", "HIGH"))}, []string{"high CVE-2026-0001 zlib 1.0"}, false},
 		{"grype", []string{"a.json", grypeReport(digest("a"), digest("c"), inGrype(cve, "zlib", "Negligible"))}, []string{"negligible CVE-2026-0001 zlib 1.0"}, false},
 		{"by its name alone", []string{"a.json", `{"SchemaVersion": 2, "ArtifactName": "demo/app:v1@` + digest("a") + `"}`}, nil, false},
@@ -110,7 +110,7 @@ func TestOf(t *testing.T) {
 			[]string{"a.json", grypeReport(digest("a"), digest("c")), "b.json", grypeReport(digest("b"), digest("c")), "c.json", trivyReport("app", digest("b"), inTrivy(cve, "zlib", "HIGH"))},
 			nil, false,
 		},
-		{"a platform that nobody ties to it", []string{"b.json", trivyReport("app", digest("c"), inTrivy(cve, "zlib", "HIGH"))}, nil, true},
+		{"an unrelated platform", []string{"b.json", trivyReport("app", digest("c"), inTrivy(cve, "zlib", "HIGH"))}, nil, true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

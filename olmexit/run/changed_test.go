@@ -51,7 +51,7 @@ func TestChangedByOthers(t *testing.T) {
 		want    string
 		stopped bool // whether OLM is stopped afterwards: it is started again unless a detach is unfinished
 	}{
-		{"made again", plan.Guard, func(c *runtest.Cluster) { again(c, sub) }, "ops/etcd was deleted and recreated: UID u-sub, now another", false},
+		{"recreated", plan.Guard, func(c *runtest.Cluster) { again(c, sub) }, "ops/etcd was deleted and recreated: UID u-sub, now another", false},
 		{"gone", plan.Guard, func(c *runtest.Cluster) { c.Remove(sub) }, "Subscription.operators.coreos.com ops/etcd no longer exists\n\thint: undo the change in the cluster", false},
 		{"another role of that name", plan.Prepare, func(c *runtest.Cluster) {
 			c.Put(k8s.New(rbacV1, "Role", "team-a", "etcd"))
@@ -66,7 +66,7 @@ func TestChangedByOthers(t *testing.T) {
 		}, "InstallPlan.operators.coreos.com ops/install-1 is Installing", false},
 		{"more replicas", plan.Stop, func(c *runtest.Cluster) { scale(c, 2) }, "has 2 replicas, but had 1 when the plan was made", false},
 		{"OLM runs again", plan.Detach, func(c *runtest.Cluster) { scale(c, 1) }, "olm-operator has 1 replicas", false},
-		{"made again, late", plan.Detach, func(c *runtest.Cluster) { again(c, csv) }, "was deleted and recreated", false},
+		{"recreated, late", plan.Detach, func(c *runtest.Cluster) { again(c, csv) }, "was deleted and recreated", false},
 		{"being deleted", plan.Detach, func(c *runtest.Cluster) {
 			c.Edit(csv, func(o k8s.Object) {
 				o["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"

@@ -99,8 +99,8 @@ func unplannedChanges() []change {
 		{"a label", field(d, "v", "metadata", "labels", "l"), nil},
 		{"a status", field(d, int64(0), "status", "readyReplicas"), nil},
 		{"a generation", field(d, int64(9), "metadata", "generation"), nil},
-		{"what is none of it", func(c *fakeCluster) { c.put(object("v1", "ConfigMap", "op", "other", nil)) }, nil},
-		{"somebody else's right", func(c *fakeCluster) {
+		{"unrelated object", func(c *fakeCluster) { c.put(object("v1", "ConfigMap", "op", "other", nil)) }, nil},
+		{"permission of another account", func(c *fakeCluster) {
 			for _, o := range newRole("c", "other", newRule("", "pods", "get")) {
 				if o.Kind() == "RoleBinding" {
 					o["subjects"] = []any{map[string]any{"kind": "User", "name": "jo"}}

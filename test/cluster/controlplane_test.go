@@ -44,7 +44,7 @@ func TestControlPlane(t *testing.T) {
 	t.Run("a Deployment becomes available", func(t *testing.T) { testAvailable(t, cluster) })
 	t.Run("unknown fields are refused", func(t *testing.T) { testStrict(t, cluster) })
 	t.Run("authorization denies and allows", func(t *testing.T) { testAuthorization(t, cluster) })
-	t.Run("pruning removes what went and no more", func(t *testing.T) { testPrune(t, cluster) })
+	t.Run("pruning deletes only removed objects", func(t *testing.T) { testPrune(t, cluster) })
 	t.Run("data survive a restart of the API server", func(t *testing.T) { testRestart(t, cluster) })
 }
 

@@ -47,15 +47,15 @@ func TestReporter(t *testing.T) {
 		{"it is ready once everything is", testBecomesReady},
 		{"a deleted object", testDeleted},
 		{"a changed image", testChangedImage},
-		{"a CRD whose names are taken", testNamesTaken},
+		{"names of a CRD in use", testNamesTaken},
 		{"a webhook without a CA", testWithoutCA},
 		{"connections that break", testBrokenConnections},
-		{"a right that is taken away", testForbidden},
-		{"an API server that starts anew", testServerRestart},
-		{"a reporter that starts anew", testReporterRestart},
-		{"a reporter that stands by", testStandby},
-		{"what it says of itself", testMetrics},
-		{"an Installation that goes", testGone},
+		{"a revoked permission", testForbidden},
+		{"a restart of the API server", testServerRestart},
+		{"a restart of the reporter", testReporterRestart},
+		{"a standby reporter", testStandby},
+		{"metrics and events", testMetrics},
+		{"a deleted Installation", testGone},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.test(within(t, time.Minute), t, l) }) {
 			showEvents(t, cluster, "beacon")

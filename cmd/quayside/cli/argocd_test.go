@@ -152,8 +152,8 @@ func TestArgoSidecar(t *testing.T) {
 		inits         int
 		path          string
 	}{
-		"with a release":           {"namespace: argocd\nresources: [argocd.yaml]\ncomponents: [quayside]\n", 2, "/quayside:/usr/bin:/bin"},
-		"with an image of its own": {yamlBlock(t, "ci.md", "$patch: delete"), 1, "/usr/local/bin:/usr/bin:/bin"},
+		"with a release":        {"namespace: argocd\nresources: [argocd.yaml]\ncomponents: [quayside]\n", 2, "/quayside:/usr/bin:/bin"},
+		"with a separate image": {yamlBlock(t, "ci.md", "$patch: delete"), 1, "/usr/local/bin:/usr/bin:/bin"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, settings := buildSidecar(t, c.kustomization)

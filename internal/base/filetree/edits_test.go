@@ -23,22 +23,22 @@ func TestEdits(t *testing.T) {
 		a, b  map[string]string
 		apart bool
 	}{
-		"neighbours":              {map[string]string{"d/b": "2"}, map[string]string{"d/d": "2"}, true},
-		"the same file":           {map[string]string{"d/b": "2"}, map[string]string{"d/b": "3"}, false},
-		"the same file, alike":    {map[string]string{"d/b": "2"}, map[string]string{"d/b": "2"}, true},
-		"added in one place":      {map[string]string{"d/c": "2"}, map[string]string{"d/ca": "2"}, false},
-		"added alike":             {map[string]string{"d/c": "2"}, map[string]string{"d/c": "2"}, true},
-		"added alike, and more":   {map[string]string{"d/c": "2"}, map[string]string{"d/c": "2", "d/ca": "2"}, false},
-		"added in two places":     {map[string]string{"d/a": "2"}, map[string]string{"d/c": "2"}, true},
-		"added in two new places": {map[string]string{"x/a": "2"}, map[string]string{"y/a": "2"}, true},
-		"added beside a change":   {map[string]string{"d/c": "2"}, map[string]string{"d/b": "2", "d/d": "2"}, true},
-		"removed beside added":    {map[string]string{"d/b": "-"}, map[string]string{"d/c": "2"}, false},
-		"removed beside a change": {map[string]string{"d/b": "-"}, map[string]string{"d/d": "2"}, true},
-		"neighbours removed":      {map[string]string{"d/b": "-"}, map[string]string{"d/d": "-"}, false},
-		"others removed":          {map[string]string{"d/b": "-"}, map[string]string{"d/f": "-"}, true},
-		"removed in both":         {map[string]string{"e/a": "-"}, map[string]string{"e/a": "-"}, false},
-		"removed and changed":     {map[string]string{"e/a": "-"}, map[string]string{"e/a": ""}, false},
-		"emptied in both":         {map[string]string{"e/a": ""}, map[string]string{"e/a": ""}, true},
+		"neighbours":                    {map[string]string{"d/b": "2"}, map[string]string{"d/d": "2"}, true},
+		"the same file":                 {map[string]string{"d/b": "2"}, map[string]string{"d/b": "3"}, false},
+		"the same file, alike":          {map[string]string{"d/b": "2"}, map[string]string{"d/b": "2"}, true},
+		"added in one place":            {map[string]string{"d/c": "2"}, map[string]string{"d/ca": "2"}, false},
+		"added alike":                   {map[string]string{"d/c": "2"}, map[string]string{"d/c": "2"}, true},
+		"added alike, and more":         {map[string]string{"d/c": "2"}, map[string]string{"d/c": "2", "d/ca": "2"}, false},
+		"added in two places":           {map[string]string{"d/a": "2"}, map[string]string{"d/c": "2"}, true},
+		"added in two new places":       {map[string]string{"x/a": "2"}, map[string]string{"y/a": "2"}, true},
+		"added next to a change":        {map[string]string{"d/c": "2"}, map[string]string{"d/b": "2", "d/d": "2"}, true},
+		"removed next to an added file": {map[string]string{"d/b": "-"}, map[string]string{"d/c": "2"}, false},
+		"removed next to a change":      {map[string]string{"d/b": "-"}, map[string]string{"d/d": "2"}, true},
+		"neighbours removed":            {map[string]string{"d/b": "-"}, map[string]string{"d/d": "-"}, false},
+		"others removed":                {map[string]string{"d/b": "-"}, map[string]string{"d/f": "-"}, true},
+		"removed in both":               {map[string]string{"e/a": "-"}, map[string]string{"e/a": "-"}, false},
+		"removed and changed":           {map[string]string{"e/a": "-"}, map[string]string{"e/a": ""}, false},
+		"emptied in both":               {map[string]string{"e/a": ""}, map[string]string{"e/a": ""}, true},
 	} {
 		a, b := EditsOf(base, with(c.a)), EditsOf(base, with(c.b))
 		if got := []bool{a.MergesCleanly(b), b.MergesCleanly(a)}; got[0] != c.apart || got[1] != c.apart {

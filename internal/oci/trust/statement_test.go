@@ -30,13 +30,13 @@ func TestStatements(t *testing.T) {
 		want string
 	}{
 		{"ok/key", keyRule(key), func(i *image) { i.bundle(key.Bundle(t, i.digest, trust.Provenance)) }, "key sha256:"},
-		{"ok/key, beside another's and another", keyRule(key), func(i *image) {
+		{"ok/key, among foreign and other statements", keyRule(key), func(i *image) {
 			i.bundle(another.Bundle(t, i.digest, trust.Provenance))
 			i.bundle(key.Bundle(t, i.digest, "https://cyclonedx.org/bom"))
 			i.bundle(key.Bundle(t, i.digest, trust.Provenance))
 		}, "key sha256:"},
 		{"ok/identity", keylessRule(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trust.Provenance, usual)) }, identity},
-		{"ok/beside what is too long to be read", keyRule(key), func(i *image) {
+		{"ok/next to a statement that is too large", keyRule(key), func(i *image) {
 			i.bundle(key.Bundle(t, i.digest, trust.Provenance))
 			i.bundle([]byte(strings.Repeat(" ", 2<<20)))
 		}, "key sha256:"},
