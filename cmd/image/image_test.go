@@ -287,7 +287,7 @@ func TestRefused(t *testing.T) {
 	o.base = "oci:" + writeBase(t, "usr/bin/git")
 	writeFile(t, filepath.Join(o.layout, "thesis"))
 	if err := o.run(context.Background(), []string{"ci"}); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {
-		t.Errorf("in somebody's directory: %v", err)
+		t.Errorf("in a directory with other files: %v", err)
 	}
 	for args, want := range map[string]string{"": "missing argument: reporter or ci", "ci reporter": "missing argument: reporter or ci", "cj": "unknown image", "reporter": "omit -base"} {
 		if err := o.run(context.Background(), strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {

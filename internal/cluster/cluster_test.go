@@ -187,7 +187,7 @@ func TestSecretContentIsNotRead(t *testing.T) {
 	}
 }
 
-func TestDefinitionsLoseTheirSchemas(t *testing.T) {
+func TestCRDSchemasAreDropped(t *testing.T) {
 	s := clustertest.New(t)
 	o := managedObject("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.com")
 	o["spec"] = object{

@@ -111,8 +111,8 @@ spec: {policy-templates: [{objectDefinition: {apiVersion: policy.open-cluster-ma
 	}
 }
 
-// TestPositionsAreInSourceFiles builds an object of every kind, and checks that all positions are in source
-// files instead of in built objects.
+// TestPositionsAreInSourceFiles builds an object of every kind, and checks that all positions are in
+// source files instead of built objects.
 func TestPositionsAreInSourceFiles(t *testing.T) {
 	fsys := files(`-- s/kustomization.yaml --
 namePrefix: p-

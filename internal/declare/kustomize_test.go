@@ -294,8 +294,8 @@ wrong/kustomization.yaml:10:14: spec.name: "A_b" is not a Kubernetes name (lower
 	}
 }
 
-// TestKustomizeOutsideWorkspace builds files outside of the workspace, in the same repository, and checks
-// that positions are relative to the workspace.
+// TestKustomizeOutsideWorkspace builds files outside of the workspace, in the same repository, and
+// checks that positions are relative to the workspace.
 func TestKustomizeOutsideWorkspace(t *testing.T) {
 	fsys := files(catalogLayout + `
 -- envs/prod/subscriptions/kustomization.yaml --

@@ -107,7 +107,7 @@ func TestFaults(t *testing.T) {
 				t.Errorf("status: got %+v, want %d", e, tt.status)
 			}
 			if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "\n") {
-				t.Errorf("the registry's words came through: %v", err)
+				t.Errorf("the error contains text from the registry: %v", err)
 			}
 		})
 	}

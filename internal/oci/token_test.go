@@ -185,8 +185,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestRetryAfterIsHonoured checks that the client waits as long as requested, up to a limit.
-func TestRetryAfterIsHonoured(t *testing.T) {
+// TestClientWaitsForRetryAfter checks that the client waits as long as requested, up to a limit.
+func TestClientWaitsForRetryAfter(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		after func() string

@@ -96,8 +96,8 @@ func TestPodsAreListedOnWorkloadChange(t *testing.T) {
 	}
 }
 
-// TestDigestsOfPodsAreJudged follows digests from pods to the condition.
-func TestDigestsOfPodsAreJudged(t *testing.T) {
+// TestPodDigestsSetImagesMatch follows digests from pods to the condition.
+func TestPodDigestsSetImagesMatch(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		pods []map[string]any
@@ -115,7 +115,7 @@ func TestDigestsOfPodsAreJudged(t *testing.T) {
 			status := health.Judge(spec, 1, v1alpha1.InstallationStatus{}, []v1alpha1.Observed{o}, tt.pods, time.Unix(0, 0))
 			c := meta.FindStatusCondition(status.Conditions, v1alpha1.ImagesMatch)
 			if c == nil || c.Status != tt.want || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.Ready) {
-				t.Errorf("got %+v, want ImagesMatch %s beside Ready", status.Conditions, tt.want)
+				t.Errorf("got %+v, want Ready and ImagesMatch %s", status.Conditions, tt.want)
 			}
 		})
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// TestStrippedIsJudgedTheSame checks that complete and stripped objects get the same verdict.
-func TestStrippedIsJudgedTheSame(t *testing.T) {
+// TestStrippedObjectsHaveSameHealth checks that complete and stripped objects get the same verdict.
+func TestStrippedObjectsHaveSameHealth(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, text := range map[string]string{
 		"a rollout": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, generation: 2}, spec: {replicas: 2, progressDeadlineSeconds: 60},

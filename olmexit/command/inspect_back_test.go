@@ -77,7 +77,7 @@ type manualOperator struct {
 	cluster *runtest.Cluster
 }
 
-// Manual performs a manual step that stops or starts OLM.
+// ConfirmManualStep performs a manual step that stops or starts OLM.
 func (o manualOperator) ConfirmManualStep(_ context.Context, s plan.Step) (bool, error) {
 	switch s.Name {
 	case plan.Stop:

@@ -90,8 +90,9 @@ func drawCluster(t *rapid.T) []k8s.Object {
 	return rapid.Permutation(out).Draw(t, "order")
 }
 
-// TestEveryInstallationIsReported checks that every object that describes an installation is either declared or
-// skipped with a reason, that the declarations parse, and that the order of objects does not matter.
+// TestEveryInstallationIsReported checks that every object that describes an installation is either
+// declared or skipped with a reason, that the declarations parse, and that the order of objects has
+// no effect.
 func TestEveryInstallationIsReported(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects := drawCluster(t)

@@ -43,7 +43,8 @@ func findingCodes(found []verify.Finding) []string {
 	return slices.Compact(out)
 }
 
-// TestChecksPassDuringPlan executes a plan step by step: all checks must pass, each separately and all together.
+// TestChecksPassDuringPlan executes a plan step by step. All checks must pass, separately and
+// together.
 func TestChecksPassDuringPlan(t *testing.T) {
 	w := newWorld()
 	before := captureCluster(t, w.fakeCluster, w.plan)

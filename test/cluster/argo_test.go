@@ -72,7 +72,7 @@ func TestArgoCD(t *testing.T) {
 	a.checkUninstall(ctx, t, applier, repository)
 	awaitRendered(ctx, t, applier, a.q.rendered(t), only(installed, holdsData))
 	if got := deployedImages(ctx, t, a.cluster, "memcached-operator-system"); got != after {
-		t.Errorf("beside the uninstall another operator was upgraded to %q, but has %q", after, got)
+		t.Errorf("the operator upgraded in the commit of the uninstall: want %q, got %q", after, got)
 	}
 	if _, err := applier.Get(ctx, objects(t, database)[0]); err != nil {
 		t.Errorf("the database after its operator was uninstalled: %v", err)

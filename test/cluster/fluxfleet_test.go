@@ -67,7 +67,7 @@ func TestFluxHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := gocmp.Diff(before, identities(ctx, t, atOther)); d != "" {
-		t.Errorf("a cluster that was taken out changed (-before +after):\n%s", d)
+		t.Errorf("a removed cluster changed (-before +after):\n%s", d)
 	}
 	awaitRendered(ctx, t, atHub, q.renderedFor(t, "near"), nil)
 }
@@ -129,7 +129,7 @@ func TestFluxClusters(t *testing.T) {
 		}
 	}
 	if d := gocmp.Diff(before, identities(ctx, t, appliers["far"])); d != "" {
-		t.Errorf("a cluster that was taken out changed (-before +after):\n%s", d)
+		t.Errorf("a removed cluster changed (-before +after):\n%s", d)
 	}
 }
 

@@ -107,7 +107,7 @@ func (w *restoredCluster) leaveOLM(ctx context.Context, t *testing.T) {
 	done := w.finishPlan(t)
 	took := time.Since(begun)
 	watched.end()
-	t.Logf("%d operators left in %s and %d kills; %d rights and %d custom resources asked about %d times", len(p.Operators), took.Round(time.Second), kills, len(rights.sampled(3)), len(written), watched.rounds)
+	t.Logf("%d operators left in %s and %d kills; %d permissions and %d custom resources checked %d times", len(p.Operators), took.Round(time.Second), kills, len(rights.sampled(3)), len(written), watched.rounds)
 	for _, s := range done.Steps {
 		if s.State != "already-done" && s.State != "done" && s.Name != "certificates" && s.Name != "uninstall" {
 			t.Errorf("step %d (%s %s) is %s", s.Number, s.Name, s.Namespace, s.State)

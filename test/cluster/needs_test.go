@@ -210,7 +210,7 @@ func (c *needCheck) await(ctx context.Context, t *testing.T, o *unstructured.Uns
 	wait, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	if err := c.applier.Await(wait, []*unstructured.Unstructured{o}); err != nil {
-		t.Errorf("%s does not become ready, and nothing was reported: %v", harness.Name(o), err)
+		t.Errorf("%s does not become ready, without a reported need: %v", harness.Name(o), err)
 		showEvents(t, c.cluster, o.GetNamespace())
 	}
 }

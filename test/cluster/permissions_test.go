@@ -206,7 +206,7 @@ func drawRoleSet(r *rand.Rand, n int) roleSet {
 	return s
 }
 
-//nolint:gochecknoglobals // the words that sets and questions are drawn from; the first of some is a wildcard
+//nolint:gochecknoglobals // values of random sets and questions; the first of some is a wildcard
 var (
 	verbs       = []string{"*", "get", "list", "create", "patch", "bind", "impersonate"}
 	groups      = []string{"*", "", "apps", "rbac.authorization.k8s.io"}

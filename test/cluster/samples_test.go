@@ -232,7 +232,7 @@ func (l *life) checkSurvival(ctx context.Context, t *testing.T, s *sample, said 
 	err = l.applier.TryUpdate(ctx, live)
 	switch {
 	case err != nil && len(warned) == 0:
-		t.Errorf("diff reports nothing, but the stored object is rejected: %v", err)
+		t.Errorf("diff reports no finding, but the stored object is rejected: %v", err)
 	case len(warned) > 0:
 		t.Logf("%s: diff reports %q; writing the stored object: %v", harness.Name(live), warned, err)
 	}

@@ -32,6 +32,6 @@ func golden(t *testing.T, file string, got []byte) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(want), string(got)); d != "" {
-		t.Errorf("%s is not up to date, run make golden (-committed +made):\n%s", file, d)
+		t.Errorf("%s is out of date: run make golden (-committed +new):\n%s", file, d)
 	}
 }

@@ -82,7 +82,7 @@ func TestHelpExamples(t *testing.T) {
 					t.Errorf("%s: exit code %d\n%s", line, code, &stderr)
 				}
 				if stdout.Len() == 0 && stderr.Len() == 0 {
-					t.Errorf("%s: printed nothing", line)
+					t.Errorf("%s: no output", line)
 				}
 			}
 		})
@@ -135,8 +135,8 @@ func pushTree(t *testing.T, dir string, refs ...string) {
 	}
 }
 
-// prepareSigning writes a key without a password to dir, pushes a catalog, and starts sigstore services. It
-// returns the addresses of the services and an identity token.
+// prepareSigning writes a key without a password to dir, pushes a catalog, and starts sigstore
+// services. It returns the addresses of the services and an identity token.
 func prepareSigning(t *testing.T, dir string, server *ocitest.Server) (places []string, token string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, "cosign.key"), trusttest.NewKey(t).Private(t, ""), 0o600); err != nil {

@@ -276,8 +276,8 @@ func checkFormat(t *testing.T, c string, got outcome) {
 	}
 }
 
-// checkMarkdown fails the test if a Markdown report has markup that is not the program's own. Text outside
-// of code spans must be escaped.
+// checkMarkdown fails the test if a Markdown report has markup from input. Text outside of code spans
+// must be escaped.
 func checkMarkdown(t *testing.T, text string) {
 	t.Helper()
 	spans := regexp.MustCompile("(?s)(`+)[^`].*?[^`]?(`+)")

@@ -184,7 +184,7 @@ func TestIndex(t *testing.T) {
 	for name := range all {
 		dir := path.Dir(name)
 		if (dir == "docs" || dir == "docs/contributing") && name != "docs/README.md" && listed[name] != 1 {
-			t.Errorf("%[1]s is listed %[2]d times: docs/README.md wants one line of the form\n- [Title](%[3]s): what a reader finds there", name, listed[name], strings.TrimPrefix(name, "docs/"))
+			t.Errorf("%[1]s is listed %[2]d times: docs/README.md wants one line of the form\n- [Title](%[3]s): content of the page", name, listed[name], strings.TrimPrefix(name, "docs/"))
 		}
 	}
 }

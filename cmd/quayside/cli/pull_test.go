@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
-// newPushedWorkspace returns a resolved and rendered quickstart with its catalog and bundles in a registry,
-// below /shop.
+// newPushedWorkspace returns a resolved and rendered quickstart, with its catalog and bundles in a
+// registry below /shop.
 func newPushedWorkspace(t *testing.T, server *ocitest.Server, cache string) string {
 	t.Helper()
 	dir, repo := quickstart(t), server.Host+"/shop/"

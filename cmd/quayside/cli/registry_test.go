@@ -80,9 +80,9 @@ func TestCatalogFromRegistry(t *testing.T) {
 	}
 }
 
-// TestTagMoves pushes another catalog with the same tag. The locked digest must be used until
+// TestMovedTag pushes another catalog with the same tag. The locked digest must be used until
 // --upgrade.
-func TestTagMoves(t *testing.T) {
+func TestMovedTag(t *testing.T) {
 	server := ocitest.New(t)
 	dir := pushQuickstart(t, server.Host)
 	mustRun(t, dir, "resolve")

@@ -118,7 +118,7 @@ func readSoFar(t testing.TB) int {
 	return n
 }
 
-func TestIndexAnswersLikeTheCatalog(t *testing.T) {
+func TestIndexEqualsCatalog(t *testing.T) {
 	dir, cache := newShop(t, 60, 20), t.TempDir()
 	want := catalogOutput(t, dir, t.TempDir())
 	if d := cmp.Diff(want, catalogOutput(t, dir, cache)); d != "" {
@@ -205,8 +205,8 @@ func TestIndexDamaged(t *testing.T) {
 	}
 }
 
-// TestIndexWithoutAStore reads catalogs with an unwritable store.
-func TestIndexWithoutAStore(t *testing.T) {
+// TestIndexWithoutStore reads catalogs with an unwritable store.
+func TestIndexWithoutStore(t *testing.T) {
 	dir, cache := newShop(t, 22, 2), t.TempDir()
 	want := catalogOutput(t, dir, t.TempDir())
 	put(t, cache, "quayside/tmp", "in the way")

@@ -154,7 +154,7 @@ func TestTrustOffline(t *testing.T) {
 	s.run(0, "resolve", "--offline")
 	s.run(0, "vendor", "--offline")
 	if n := s.server.Requests(); len(n) > 0 {
-		t.Errorf("asked the registry: %s", n)
+		t.Errorf("request to the registry: %s", n)
 	}
 
 	s.cache = t.TempDir()
@@ -168,7 +168,7 @@ func TestTrustOffline(t *testing.T) {
 		t.Error("the lock differs")
 	}
 	if n := s.server.Requests(); len(n) > 0 {
-		t.Errorf("asked the registry: %s", n)
+		t.Errorf("request to the registry: %s", n)
 	}
 
 	// A layout without signatures, and an empty store.

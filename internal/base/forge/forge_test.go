@@ -174,9 +174,9 @@ func TestAutomerge(t *testing.T) {
 	})
 }
 
-// TestProposeAtOnce simulates two concurrent runs: the second finds the pull request of the
+// TestConcurrentPropose simulates two concurrent runs: the second finds the pull request of the
 // first.
-func TestProposeAtOnce(t *testing.T) {
+func TestConcurrentPropose(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		s.Race(forgetest.Pull{From: forgetest.Project, Head: "a", Base: "main", Title: "other"})
 		got, err := c.Propose(t.Context(), forge.Pull{Head: "a", Base: "main", Title: "mine"})

@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/internal/base/gitrepo"
 )
 
-// newLongRepository creates a packed repository: n commits on main, and a branch topic with 5 commits that
-// starts 20 commits before the end of main.
+// newLongRepository creates a packed repository with n commits on main, and a branch topic with 5
+// commits that starts 20 commits before the end of main.
 func newLongRepository(b *testing.B, n int) string {
 	b.Helper()
 	if _, err := exec.LookPath("git"); err != nil {

@@ -77,7 +77,7 @@ func TestMissing(t *testing.T) {
 			t.Errorf("%s: %v", lost, err)
 		}
 		if got, err := v.Read("a/one.yaml"); err != nil || string(got) != "1" {
-			t.Errorf("beside %s: %q, %v", lost, got, err)
+			t.Errorf("with %s missing: %q, %v", lost, got, err)
 		}
 	}
 	v := revision(t, open(t, dir), "HEAD")

@@ -118,7 +118,7 @@ func TestPutRefuses(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 			if got := files(t, s); len(got) != 0 {
-				t.Errorf("left behind: %q", got)
+				t.Errorf("leftover files: %q", got)
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func TestSymbolicLinks(t *testing.T) {
 		t.Error("Get followed a symbolic link")
 	}
 	if s.Has(digest) {
-		t.Error("Has took a symbolic link for the blob")
+		t.Error("Has accepts a symbolic link")
 	}
 
 	other := open(t)
@@ -185,7 +185,7 @@ func TestSymbolicLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := other.Put(t.Context(), digest, strings.NewReader("hello"), 10); err == nil {
-		t.Error("Put went through a symbolic link")
+		t.Error("Put wrote through a symbolic link")
 	}
 }
 
@@ -206,7 +206,7 @@ func TestConcurrentPuts(t *testing.T) {
 	}
 	wg.Wait()
 	if got := files(t, s); len(got) != 1 {
-		t.Errorf("left behind: %q", got)
+		t.Errorf("leftover files: %q", got)
 	}
 }
 

@@ -108,7 +108,7 @@ func jsonTexts() []string {
 	}
 }
 
-func TestQuickReadsAsTheFullParser(t *testing.T) {
+func TestQuickEqualsFullParser(t *testing.T) {
 	for _, text := range slices.Concat(yamlTexts(), moreTexts(), jsonTexts()) {
 		checkFastPath(t, []byte(text))
 	}
