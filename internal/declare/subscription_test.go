@@ -105,7 +105,7 @@ func TestParseDialects(t *testing.T) {
 	}
 }
 
-func TestParseAround(t *testing.T) {
+func TestParseOtherKinds(t *testing.T) {
 	set, err := declare.Parse("s.json", []byte(`{"apiVersion":"v1","kind":"List","items":[
 {"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","metadata":{"name":"hub","namespace":"olm"},"spec":{"sourceType":"grpc","image":"quay.io/x/y:latest","priority":-5,"updateStrategy":{"registryPoll":{"interval":"10m"}}}},
 {"apiVersion":"olm.operatorframework.io/v1","kind":"ClusterCatalog","metadata":{"name":"c","labels":{"tier":"gold"}},"spec":{"source":{"type":"Image","image":{"ref":"quay.io/x/z:1"}},"priority":3,"availabilityMode":"Unavailable"}},

@@ -149,7 +149,7 @@ func TestMergeKeys(t *testing.T) {
 	}
 }
 
-func TestPlaces(t *testing.T) {
+func TestOffsetPositions(t *testing.T) {
 	docs, err := (&yamlnode.Reader{}).Read("f", 1, []byte("b: x\na:\n- 1\n-  {c: é}\n"), yamlnode.Limits{}, nil)
 	if err != nil || len(docs) != 1 || string(docs[0].JSON) != `{"a":[1,{"c":"é"}],"b":"x"}` {
 		t.Fatalf("got %v, %v", docs, err)
