@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// judged returns a status in the form of Judge's result.
-func judged(ready metav1.ConditionStatus, message string, n v1alpha1.ObjectCounts, more ...metav1.Condition) v1alpha1.InstallationStatus {
+// statusOf returns a status in the form of Judge's result.
+func statusOf(ready metav1.ConditionStatus, message string, n v1alpha1.ObjectCounts, more ...metav1.Condition) v1alpha1.InstallationStatus {
 	return v1alpha1.InstallationStatus{
 		Summary:    n,
 		Conditions: append([]metav1.Condition{{Type: v1alpha1.Ready, Status: ready, Message: message}}, more...),
@@ -25,7 +25,7 @@ func judged(ready metav1.ConditionStatus, message string, n v1alpha1.ObjectCount
 func TestSummarize(t *testing.T) {
 	pin := lockfile.Pin{Namespace: "ns", Package: "op", Version: "0.9.4", Bundle: "op.v0.9.4"}
 	own := string(pin.Checksum())
-	well := judged(metav1.ConditionTrue, "2 objects as locked", v1alpha1.ObjectCounts{Total: 2, Current: 2})
+	well := statusOf(metav1.ConditionTrue, "2 objects as locked", v1alpha1.ObjectCounts{Total: 2, Current: 2})
 	installed := func(version, pin string) *v1alpha1.InstallationSpec {
 		return &v1alpha1.InstallationSpec{Package: "op", Version: version, Pin: pin}
 	}
@@ -38,30 +38,30 @@ func TestSummarize(t *testing.T) {
 		"ok/of the reporter alone": {OperatorObservation{Status: well, Spec: installed("0.9.4", own)}, "Ready [0.9.4]"},
 		"never looked at":          {OperatorObservation{}, "Missing []: none of its objects exists in the cluster"},
 		"nothing there": {
-			OperatorObservation{Status: judged(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, NotFound: 2})}, "Missing []: none of its objects exists in the cluster",
+			OperatorObservation{Status: statusOf(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, NotFound: 2})}, "Missing []: none of its objects exists in the cluster",
 		},
 		"half there": {
-			OperatorObservation{Status: judged(metav1.ConditionFalse, "Role x: it does not exist", v1alpha1.ObjectCounts{Total: 2, NotFound: 1, Current: 1}), Applied: []string{"0.9.4"}},
+			OperatorObservation{Status: statusOf(metav1.ConditionFalse, "Role x: it does not exist", v1alpha1.ObjectCounts{Total: 2, NotFound: 1, Current: 1}), Applied: []string{"0.9.4"}},
 			"Progressing [0.9.4]: Role x: it does not exist",
 		},
 		"failed": {
-			OperatorObservation{Status: judged(metav1.ConditionFalse, "Deployment x: stuck", v1alpha1.ObjectCounts{Total: 2, Failed: 1, InProgress: 1}), Applied: []string{"0.9.2", "0.9.4"}},
+			OperatorObservation{Status: statusOf(metav1.ConditionFalse, "Deployment x: stuck", v1alpha1.ObjectCounts{Total: 2, Failed: 1, InProgress: 1}), Applied: []string{"0.9.2", "0.9.4"}},
 			"Failed [0.9.2 0.9.4]: Deployment x: stuck",
 		},
 		"unreadable": {
-			OperatorObservation{Status: judged(metav1.ConditionUnknown, "Role x: not permitted to read it", v1alpha1.ObjectCounts{Total: 2, Forbidden: 1, Current: 1})},
+			OperatorObservation{Status: statusOf(metav1.ConditionUnknown, "Role x: not permitted to read it", v1alpha1.ObjectCounts{Total: 2, Forbidden: 1, Current: 1})},
 			"Unknown []: Role x: not permitted to read it",
 		},
 		"behind": {
-			OperatorObservation{Status: judged(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.9.2"}, Spec: installed("0.9.2", digestB)},
+			OperatorObservation{Status: statusOf(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.9.2"}, Spec: installed("0.9.2", digestB)},
 			"OutOfSync [0.9.2]: behind: the cluster has 0.9.2 (pin sha256:bbbbbbbbbbbb), the lock 0.9.4",
 		},
 		"behind, no reporter": {
-			OperatorObservation{Status: judged(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.9.2"}},
+			OperatorObservation{Status: statusOf(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.9.2"}},
 			"OutOfSync [0.9.2]: behind: the cluster has 0.9.2, the lock 0.9.4",
 		},
 		"ahead": {
-			OperatorObservation{Status: judged(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.10.0"}},
+			OperatorObservation{Status: statusOf(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.10.0"}},
 			"OutOfSync [0.10.0]: ahead: the cluster has 0.10.0, the lock 0.9.4",
 		},
 		"another pin": {
@@ -69,7 +69,7 @@ func TestSummarize(t *testing.T) {
 			"OutOfSync [0.9.4]: behind: the cluster has another pin of 0.9.4 (pin sha256:aaaaaaaaaaaa), the lock " + own[:len("sha256:")+12],
 		},
 		"not upgradeable": {
-			OperatorObservation{Applied: []string{"0.9.4"}, Status: judged(metav1.ConditionTrue, "", v1alpha1.ObjectCounts{Total: 1, Current: 1},
+			OperatorObservation{Applied: []string{"0.9.4"}, Status: statusOf(metav1.ConditionTrue, "", v1alpha1.ObjectCounts{Total: 1, Current: 1},
 				metav1.Condition{Type: v1alpha1.Upgradeable, Status: metav1.ConditionFalse, Message: "a backup runs"})},
 			"Ready [0.9.4], upgradeable False: a backup runs",
 		},
@@ -92,14 +92,14 @@ func TestSummarize(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 			if s.IsHealthy() != (o.State == StateReady) || string(o.Pin) != own || o.Version != "0.9.4" {
-				t.Errorf("well: %v, %+v", s.IsHealthy(), o)
+				t.Errorf("healthy: %v, %+v", s.IsHealthy(), o)
 			}
 		})
 	}
 }
 
-// TestSummarizeWhole has an operator without a pin, and a pin without an observation.
-func TestSummarizeWhole(t *testing.T) {
+// TestSummarizePins summarizes an operator without a pin, and a pin without an observation.
+func TestSummarizePins(t *testing.T) {
 	lock := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "b", Package: "op", Version: "1.0.0"}, {Namespace: "a", Package: "zz", Version: "1.0.0"}}}
 	s := Summarize(lock, []OperatorObservation{
 		{Namespace: "b", Package: "old", Spec: &v1alpha1.InstallationSpec{Version: "0.1.0"}},
@@ -179,11 +179,11 @@ func TestObserved(t *testing.T) {
 		t.Errorf("%+v at %s", o, o.Pos)
 	}
 	if _, ok := f.Operator("a", "old"); ok {
-		t.Error("a/old is there")
+		t.Error("unexpected a/old")
 	}
 	odd, err := readOne("f", []byte(strings.Replace(observedText, `"a backup runs: wait"`, `"a\e[31mb\n::error::c"`, 1)))
 	if err != nil || odd.Operators[0].UpgradeMessage != `a\u001b[31mb ::error::c` {
-		t.Errorf("what an operator says reaches the terminal: %+v, %v", odd, err)
+		t.Errorf("a message of an operator is not sanitized: %+v, %v", odd, err)
 	}
 	empty, err := readOne("f", FormatObserved(Summary{At: noon()}))
 	if err != nil || len(empty.Operators) != 0 || !empty.At.Equal(noon()) {

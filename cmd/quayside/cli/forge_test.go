@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/internal/base/forge/forgetest"
 )
 
-// inJob runs quayside like a job of a forge, with the token in GIT_TOKEN. It fails the test if the
-// output contains the token.
+// inJob runs quayside like a CI job of a forge, with the token in GIT_TOKEN. It fails the test if
+// the output contains the token.
 func inJob(t *testing.T, s *forgetest.Server, dir string, args ...string) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -74,7 +74,7 @@ func TestPullRequests(t *testing.T) {
 			}
 			pulls := s.Pulls()
 			if len(pulls) != want {
-				t.Fatalf("there are %d pull requests, want %d", len(pulls), want)
+				t.Fatalf("got %d pull requests, want %d", len(pulls), want)
 			}
 			for _, p := range pulls {
 				commit := gitIn(t, bare, "log", "-1", "--format=%s", p.Head)
@@ -235,7 +235,7 @@ func TestProposeSettings(t *testing.T) {
 		}
 		pulls := s.Pulls()
 		if len(pulls) != 2 {
-			t.Fatalf("%s: there are %d pull requests", c.automerge, len(pulls))
+			t.Fatalf("%s: got %d pull requests", c.automerge, len(pulls))
 		}
 		for _, p := range pulls {
 			if !slices.Equal(p.Labels, []string{"operators"}) || !slices.Equal(p.Reviewers, []string{"alice", "sre"}) {
@@ -269,7 +269,7 @@ func TestDiffComments(t *testing.T) {
 	}
 	run(0)
 	if all := s.Comments(); len(all) != 0 {
-		t.Errorf("nothing differs, and there are the comments %+v", all)
+		t.Errorf("unexpected comments without differences: %+v", all)
 	}
 	dir := ""
 	for name := range environments() {
@@ -286,10 +286,10 @@ func TestDiffComments(t *testing.T) {
 	gitIn(t, work, "checkout", "-q", ".")
 	run(0, "comment on pull request 1: updated")
 	if all := s.Comments(); len(all) != 1 || !strings.Contains(all[0].Body, "no differences") {
-		t.Errorf("nothing differs any more, and the comments are %+v", all)
+		t.Errorf("comments after the differences were removed: %+v", all)
 	}
 
-	// The error of the policy comes before that of the forge.
+	// The exit code of the policy takes precedence over the error of the forge.
 	mustRun(t, filepath.Join(work, dir), "remove", "vault/vault", "--render", "--offline")
 	s.Refuse(func(string, string) int { return 403 })
 	run(4, "GIT_TOKEN lacks permission", "refused by the policy")

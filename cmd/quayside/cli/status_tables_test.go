@@ -30,7 +30,7 @@ func TestUnhealthyMessage(t *testing.T) {
 		}
 	}
 	if got := unhealthyMessage(&status.Status{Healthy: true}); got != "" {
-		t.Errorf("all is well: %q", got)
+		t.Errorf("message without unhealthy operators: %q", got)
 	}
 }
 

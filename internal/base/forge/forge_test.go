@@ -232,9 +232,9 @@ func TestAutomerge(t *testing.T) {
 	})
 }
 
-// TestProposeAtOnce simulates two concurrent runs: the second finds the pull request of the
+// TestConcurrentPropose simulates two concurrent runs: the second finds the pull request of the
 // first.
-func TestProposeAtOnce(t *testing.T) {
+func TestConcurrentPropose(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		s.Race(forgetest.Pull{From: forgetest.Project, Head: "a", Base: "main", Title: "other"})
 		got, err := c.Propose(t.Context(), forge.Pull{Head: "a", Base: "main", Title: "mine"})
@@ -363,7 +363,7 @@ func checkRefusal(t *testing.T, err error, token string, says ...string) {
 	}
 	for _, say := range says {
 		if !strings.Contains(err.Error(), say) {
-			t.Errorf("%q does not say %q", err, say)
+			t.Errorf("%q does not contain %q", err, say)
 		}
 	}
 }
@@ -372,7 +372,7 @@ func checkRefusal(t *testing.T, err error, token string, says ...string) {
 // host.
 func TestHostileServer(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("asked elsewhere, with %q", r.Header.Get("Authorization"))
+		t.Errorf("request to another host, with %q", r.Header.Get("Authorization"))
 	}))
 	t.Cleanup(elsewhere.Close)
 	for name, answer := range map[string]http.HandlerFunc{
@@ -380,7 +380,7 @@ func TestHostileServer(t *testing.T) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		},
 		"not JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>\x1b[2J")) },
-		"another form": func(w http.ResponseWriter, _ *http.Request) {
+		"unexpected JSON": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`{"default_branch": 7}`))
 		},
 		"no branch": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{}`)) },
@@ -435,14 +435,14 @@ func TestLocate(t *testing.T) {
 		{"over ssh", "", "git@github.com:acme/fleet.git", nil, "github https://api.github.com acme/fleet"},
 		{"by ssh URL", "", "ssh://git@gitlab.com:22/group/sub/fleet.git", nil, "gitlab https://gitlab.com/api/v4 group/sub/fleet"},
 		{"codeberg", "", "https://user:pass@codeberg.org/acme/fleet", nil, "gitea https://codeberg.org/api/v1 acme/fleet"},
-		{"said", "gitea", "https://git.example.com:3000/acme/fleet.git", nil, "gitea https://git.example.com:3000/api/v1 acme/fleet"},
+		{"by flag", "gitea", "https://git.example.com:3000/acme/fleet.git", nil, "gitea https://git.example.com:3000/api/v1 acme/fleet"},
 		{"an enterprise's", "github", "https://ghe.example.com/acme/fleet.git", nil, "github https://ghe.example.com/api/v3 acme/fleet"},
 		{"the job's", "", "https://ghe.example.com/acme/other.git", enterprise, "github https://ghe.example.com/api/v3 acme/other"},
 		{"the job's, below a path", "", "https://git.example.com/code/acme/other", forgejo, "gitea https://git.example.com/code/api/v1 acme/other"},
 		{"the job's, in groups", "", "https://gitlab-ci-token:x@lab.example.com/gitlab/group/sub/fleet.git", lab, "gitlab https://lab.example.com/gitlab/api/v4 group/sub/fleet"},
-		{"another than the job's", "", "https://gitlab.com/a/b", actions, "gitlab https://gitlab.com/api/v4 a/b"},
+		{"remote differs from the job", "", "https://gitlab.com/a/b", actions, "gitlab https://gitlab.com/api/v4 a/b"},
 		{"a path in a job", "", "/srv/fleet.git", actions, "github https://api.github.com acme/fleet"},
-		{"said otherwise than the job", "gitea", "https://github.com/a/b", actions, "gitea https://github.com/api/v1 a/b"},
+		{"flag differs from the job", "gitea", "https://github.com/a/b", actions, "gitea https://github.com/api/v1 a/b"},
 		{"a path", "", "../fleet.git", nil, "../fleet.git is not a server address: --pull-request needs a GitHub, GitLab or Gitea remote"},
 		{"unknown", "", "https://git.example.com/acme/fleet", actions, "unknown forge at git.example.com: set --forge to gitea, github, gitlab"},
 		{"a host alone", "", "https://user:pass@github.com/", nil, "https://***@github.com/ contains no repository"},
