@@ -115,7 +115,7 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	checkAgreements(t, table, rows, count.skipped)
-	t.Logf("%d namespaces: %d agreed, %d differ for a reason, %d mismatches, %d skipped for want of QUAYSIDE_CORPUS",
+	t.Logf("%d namespaces: %d agreed, %d differ for a reason, %d mismatches, %d skipped without QUAYSIDE_CORPUS",
 		count.namespaces, count.agreed, count.differs, count.mismatched, count.skipped)
 }
 
@@ -143,12 +143,12 @@ func readProblems(t *testing.T, file string) []problem {
 }
 
 // asAnswer returns OLM's result in the form of an answer. An installed bundle that OLM plans again
-// is no move.
+// is not a change.
 func (e *expectation) asAnswer(p *problem) answer {
 	a := answer{Outcome: e.Outcome, Installed: []string{}}
 	for _, i := range e.Installed {
 		if len(i.Subscriptions) == 0 {
-			continue // without a subscription, hence without a pin
+			continue // bundles without a subscription have no pin
 		}
 		subs := slices.Clone(i.Subscriptions)
 		slices.Sort(subs)
