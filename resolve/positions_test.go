@@ -252,16 +252,16 @@ func (p positionCase) check(t *testing.T, text string) {
 	s.decl.Subscriptions = set.Subscriptions
 	s.decl.OperatorGroups = append(s.decl.OperatorGroups, set.OperatorGroups...)
 
-	var found []string
+	var positions []string
 	for _, l := range p.messages(t, s) {
 		if strings.Contains(l.Text, p.text) {
 			if l.At == want.String() {
 				return
 			}
-			found = append(found, l.At)
+			positions = append(positions, l.At)
 		}
 	}
-	t.Errorf("%q is reported at %q, want %s of\n%s", p.text, found, want, text)
+	t.Errorf("%q is reported at %q, want %s of\n%s", p.text, positions, want, text)
 }
 
 // messages returns all messages with their positions.
