@@ -185,7 +185,7 @@ func TestPageOfOneOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(page), "<form") || strings.Contains(string(page), "<nav") {
-		t.Error("one operator with one severity is filtered")
+		t.Error("the page of one operator with one severity has filters")
 	}
 }
 
