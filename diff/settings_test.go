@@ -57,7 +57,7 @@ func TestOnlyPolicy(t *testing.T) {
 	}
 }
 
-// TestJudgeByBase checks that a branch cannot weaken the policy of its base.
+// TestJudgeByBase checks that the policies of both the branch and its base must accept a finding.
 func TestJudgeByBase(t *testing.T) {
 	waivers := func(reason string) []diag.Waiver { return []diag.Waiver{{Rule: "crd.*", Reason: reason}} }
 	rules := func(expr string) []CELRule { return []CELRule{{Name: "mine", Expression: expr}} }
