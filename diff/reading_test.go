@@ -87,10 +87,10 @@ func TestReadingIsBounded(t *testing.T) {
 	markdownReading(&list, r.Reading)
 	shown := strings.Count(list.String(), "`ops/demo-")
 	if note := fmt.Sprintf("%d operators are not shown here", 5000-shown); shown == 0 || !strings.Contains(list.String(), note) {
-		t.Errorf("%d operators are shown, and it does not say %q", shown, note)
+		t.Errorf("%d operators are shown, but the text does not contain %q", shown, note)
 	}
 	if left := newHTMLPage(r).Omitted; len(left) != 1 || !strings.HasPrefix(left[0], fmt.Sprint(5000-len(htmlReading(r.Reading)))+" ") {
-		t.Errorf("%d operators fit on the page, and it says %q", len(htmlReading(r.Reading)), left)
+		t.Errorf("%d operators fit on the page, omitted: %q", len(htmlReading(r.Reading)), left)
 	}
 	if md := string(Markdown(r)); len(md) >= MaxComment || !strings.Contains(md, "operators are not shown here: see the JSON report.") {
 		t.Errorf("Markdown of %d bytes", len(md))
@@ -144,11 +144,11 @@ func TestReadingIsText(t *testing.T) {
 	}
 	for what, got := range map[string]string{"text": text, "Markdown": md, "HTML": string(page)} {
 		if strings.Contains(got, "\u202e") {
-			t.Errorf("%s turns the line:\n%s", what, got)
+			t.Errorf("%s is not escaped:\n%s", what, got)
 		}
 	}
 	if strings.Contains(string(page), "<script>alert") || strings.Contains(string(page), `href="javascript`) {
-		t.Error("the page holds markup of a bundle")
+		t.Error("the page contains markup of a bundle")
 	}
 	for _, want := range []string{
 		"  - [support](https://a.example/%29%5Bx%5D%28https://b.example)\n",

@@ -39,7 +39,7 @@ type zeroReader struct{}
 func (zeroReader) Read(p []byte) (int, error) { return len(p), nil }
 
 // newWebhookBundle returns a bundle with a conversion webhook, an admission webhook, and pods that
-// mount the author's certificate at the path where OLM mounts its own.
+// mount the author's certificate at the path of OLM's certificate.
 func newWebhookBundle() fstest.MapFS {
 	b := newBundle("x", "1.0.0", "v1")
 	csv := string(b["manifests/csv.yaml"].Data)

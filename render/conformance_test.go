@@ -92,7 +92,7 @@ func decodeOne(t testing.TB, doc []byte) Object {
 //
 //	rule 1  objects that only one side generates are compared in other tests:
 //	        OperatorConditions, roles of provided APIs and of OperatorGroups
-//	rule 1  a manifest of a known kind without apiVersion gets the one that v0 assumes
+//	rule 1  a manifest of a known kind without apiVersion gets the apiVersion that v0 assumes
 //	rule 2  a missing protocol of a container port is TCP; zero, false and empty values
 //	        and the status of a CRD remain if they are in the file, although the types
 //	        of the reference drop them

@@ -28,7 +28,7 @@ func (p *problem) demandingRule(t *testing.T, e expectation, got answer) int {
 	case e.Nondeterministic && p.isPreferred(e, got):
 		return 3 // sound, and preferred to all answers of OLM
 	case p.followsDocumentedOrder(e, got) && e.Nondeterministic:
-		return 3 // a dependency comes from the catalog and channel that its first dependent prefers
+		return 3 // a dependency is from the catalog and channel that its first dependent prefers
 	case p.followsDocumentedOrder(e, got):
 		return 15 // a preference that OLM loses
 	}
@@ -127,7 +127,7 @@ func (p *problem) needsDowngrade(t *testing.T, e expectation) bool {
 }
 
 // followsDocumentedOrder reports whether got differs from OLM's answer only in the channels and
-// catalogs of generated subscriptions, and each different one comes first in the documented order.
+// catalogs of generated subscriptions, and each different one is the first in the documented order.
 func (p *problem) followsDocumentedOrder(e expectation, got answer) bool {
 	want := e.asAnswer(p)
 	versions := p.versions()

@@ -240,9 +240,9 @@ func (e *expectation) check(p *problem, got answer) string {
 	return e.asAnswer(p).differs(got)
 }
 
-// checkAlternatives returns the fault of an answer to a problem for which OLM's answer depends on
-// chance, or "". Subscriptions are known of only one of OLM's runs, and are compared only if the
-// bundles are the same.
+// checkAlternatives returns the fault of an answer to a problem for which OLM's answer is not
+// deterministic, or "". The subscriptions of only one of OLM's runs are known. They are compared only if
+// the bundles are equal.
 func (e *expectation) checkAlternatives(p *problem, got answer) string {
 	want := e.asAnswer(p)
 	want.Rounds = got.Rounds

@@ -195,8 +195,8 @@ func unreadable(p model.Property) bool {
 	return false
 }
 
-// malformed reports whether a constraint, or one inside of it, has not exactly one known kind, a
-// malformed range, or a rule that is no boolean CEL expression.
+// malformed reports whether a constraint or one inside of it does not have exactly one known kind, or
+// has a malformed range or a rule that is not a boolean CEL expression.
 func malformed(constraint json.RawMessage) bool {
 	var c map[string]json.RawMessage
 	if json.Unmarshal(constraint, &c) != nil {

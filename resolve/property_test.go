@@ -316,7 +316,7 @@ func TestFollowedLock(t *testing.T) {
 	}
 }
 
-// isReported reports whether a warning says that p differs from the followed lock.
+// isReported reports whether there is a warning that p differs from the followed lock.
 func isReported(res *resolve.Result, p lockfile.Pin) bool {
 	for _, w := range res.Warnings {
 		if w.Code == "not-followed" && strings.Contains(w.Msg, " is held back at "+p.Bundle) && strings.Contains(w.Msg, p.Namespace+"/") {
@@ -326,7 +326,7 @@ func isReported(res *resolve.Result, p lockfile.Pin) bool {
 	return false
 }
 
-// TestAllHopsReachTheEnd checks that nothing is left to upgrade after all hops.
+// TestAllHopsReachTheEnd checks that no upgrades remain after all hops.
 func TestAllHopsReachTheEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)

@@ -141,7 +141,7 @@ func TestPartsMergeInAnyOrder(t *testing.T) {
 			}
 			for i, b := range chosen {
 				merged := mergeFile(t, git, dir, main, b.base, b.lock)
-				if merges%20 == 0 { // git merge takes a dozen times as long as git merge-file
+				if merges%20 == 0 { // git merge is twelve times slower than git merge-file
 					if whole := mergeBranches(t, git, dir, main, b.base, b.lock); !bytes.Equal(whole, merged) {
 						t.Fatalf("git merge and git merge-file differ: %s", cmp.Diff(string(merged), string(whole)))
 					}

@@ -43,7 +43,7 @@ const strictProblem = `{"id": "strict", "globalCatalogNamespace": "olm", "catalo
 // for the difference, or 0.
 func TestConformanceIsStrict(t *testing.T) {
 	cat, more := model.ID{Namespace: "olm", Name: "cat"}, model.ID{Namespace: "olm", Name: "more"}
-	from := func(a *answer, id model.ID, channel string) { // b from elsewhere
+	from := func(a *answer, id model.ID, channel string) { // pins b from another catalog or channel
 		b := &a.pins[slices.IndexFunc(a.pins, func(p lockfile.Pin) bool { return p.Package == "b" })]
 		b.Catalog, b.Channel, b.RequestedBy = lockfile.Catalog{ID: id}, channel, nil
 		a.Installed[1] = formatPin(*b)

@@ -365,8 +365,8 @@ func TestHiddenObjects(t *testing.T) {
 	}
 }
 
-// TestDirectives checks that exactly those annotations and labels cause a warning that control a tool
-// that applies the bundle.
+// TestDirectives checks which annotations and labels cause a warning: those that control a tool that
+// applies the bundle.
 func TestDirectives(t *testing.T) {
 	b, err := Load(newBundleDir(map[string]string{
 		"manifests/x.yaml": `{kind: Secret, apiVersion: v1, metadata: {name: s, annotations: {config.kubernetes.io/local-config: "true", Internal.config.kubernetes.io/needsHashSuffix: enabled, notconfig.kubernetes.io/a: b, config.kubernetes.io: c}, labels: {kustomize.config.k8s.io/behavior: merge, a: b}}}`,
