@@ -11,7 +11,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-func judged(t *testing.T, p Policy, today string) *Report {
+// judgeTypeChange judges a report about the changed type of a field.
+func judgeTypeChange(t *testing.T, p Policy, today string) *Report {
 	t.Helper()
 	r, err := Judge(compareManifests(t, widget("{type: string}"), widget("{type: integer}")), p, today)
 	if err != nil {
@@ -52,14 +53,14 @@ func TestJudge(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			r := judged(t, c.policy, "2026-11-21")
+			r := judgeTypeChange(t, c.policy, "2026-11-21")
 			n := 0
 			for _, f := range r.Findings {
 				if f.Waiver != "" {
 					n++
 				}
 			}
-			got := []any{r.Verdict.Fail, n, reviewed(r, "waiver-expired"), reviewed(r, "waiver-unused")}
+			got := []any{r.Verdict.Fail, n, countWaiverWarnings(r, "waiver-expired"), countWaiverWarnings(r, "waiver-unused")}
 			if d := cmp.Diff([]any{c.fail, c.waived, c.expired, c.unused}, got); d != "" {
 				t.Errorf("fail, waived, expired, unused: -want +got\n%s", d)
 			}
@@ -67,8 +68,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// reviewed returns the number of warnings about waivers with the code.
-func reviewed(r *Report, code string) int {
+// countWaiverWarnings returns the number of warnings about waivers with the code.
+func countWaiverWarnings(r *Report, code string) int {
 	n := 0
 	for _, w := range r.Verdict.Waivers {
 		if w.Code == code {
@@ -192,8 +193,8 @@ func TestWaivedInSomeClusters(t *testing.T) {
 				t.Errorf("%s: no operator for %q", c.name, word)
 			}
 		}
-		if !slices.Equal(words, c.want) || len(got.Verdict.Faults) != fails || reviewed(got, "waiver-unused") != c.unused {
-			t.Errorf("%s: %q, %d faults, %d unused; want %q", c.name, words, len(got.Verdict.Faults), reviewed(got, "waiver-unused"), c.want)
+		if !slices.Equal(words, c.want) || len(got.Verdict.Faults) != fails || countWaiverWarnings(got, "waiver-unused") != c.unused {
+			t.Errorf("%s: %q, %d faults, %d unused; want %q", c.name, words, len(got.Verdict.Faults), countWaiverWarnings(got, "waiver-unused"), c.want)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func TestJudgeByBase(t *testing.T) {
 		"a base may have only a level": {Policy{FailOn: Off}, Policy{Clusters: []Level{{[]string{"prd"}, High}}}, 0, ""},
 	} {
 		c.branch.Base = &c.base
-		r := judged(t, c.branch, "2026-11-21")
+		r := judgeTypeChange(t, c.branch, "2026-11-21")
 		if len(r.Verdict.Faults) != c.refused || r.Verdict.Fail != (c.refused > 0) || r.Findings[0].Waiver != c.waiver {
 			t.Errorf("%s: rejected %v, waiver %q; want %d, %q", name, r.Verdict.Faults, r.Findings[0].Waiver, c.refused, c.waiver)
 		}

@@ -351,7 +351,7 @@ func TestLocksAreSound(t *testing.T) {
 		opt.SharedDependencies = false
 		opt.KeepGoing = rapid.Bool().Draw(t, "keep going")
 		x := u.index(t)
-		lock := soundRounds(t, x, &u.decl, nil, opt)
+		lock := checkRounds(t, x, &u.decl, nil, opt)
 		var names []string
 		for _, p := range u.cats[0].Packages {
 			names = append(names, p.Name)
@@ -363,13 +363,13 @@ func TestLocksAreSound(t *testing.T) {
 			one := rapid.SampledFrom(s).Draw(t, "named")
 			opt.Named = []resolve.Target{{Namespace: one.Namespace, Package: one.Package}}
 		}
-		soundRounds(t, x, &decl, lock, opt)
+		checkRounds(t, x, &decl, lock, opt)
 	})
 }
 
-// soundRounds resolves and checks the lock of every round, even if there are conflicts, and returns
+// checkRounds resolves and checks the lock of every round, even if there are conflicts, and returns
 // the last one.
-func soundRounds(t *rapid.T, x *model.Index, decl *declare.Set, prev *lockfile.File, opt resolve.Options) *lockfile.File {
+func checkRounds(t *rapid.T, x *model.Index, decl *declare.Set, prev *lockfile.File, opt resolve.Options) *lockfile.File {
 	all := opt.Hops
 	for hop := 1; ; hop++ {
 		opt.Hops = hop

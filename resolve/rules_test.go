@@ -30,7 +30,7 @@ func TestRules(t *testing.T) {
 			t.Fatal(err)
 		}
 		table += f.Doc.Text()
-		maps.Copy(comments, documented(f))
+		maps.Copy(comments, docComments(f))
 	}
 	row := regexp.MustCompile(`(?m)^\t([ \d]\d) .*?  +(\S.*)$`)
 	rows := row.FindAllStringSubmatch(table, -1)
@@ -58,8 +58,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// documented returns the comments of functions, methods, types, constants and fields, by name.
-func documented(f *ast.File) map[string]string {
+// docComments returns the comments of functions, methods, types, constants and fields, by name.
+func docComments(f *ast.File) map[string]string {
 	out := map[string]string{}
 	for _, d := range f.Decls {
 		switch d := d.(type) {
