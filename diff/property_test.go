@@ -130,10 +130,10 @@ func TestSchemaMirrors(t *testing.T) {
 		slices.Sort(came)
 		slices.Sort(went)
 		if d := cmp.Diff(came, removed(back)); d != "" {
-			t.Fatalf("added, but not removed in the other direction: %s", d)
+			t.Fatalf("added by before → after, but not removed by after → before: %s", d)
 		}
 		if d := cmp.Diff(went, removed(there)); d != "" {
-			t.Fatalf("removed, but not added in the other direction: %s", d)
+			t.Fatalf("added by after → before, but not removed by before → after: %s", d)
 		}
 		for _, l := range there {
 			rule, at, _ := strings.Cut(l, " ")

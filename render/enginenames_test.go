@@ -144,9 +144,9 @@ func fluxObjects(t testingT, res *Result, cluster string) []engineObject {
 	return out
 }
 
-// TestEnginesApplyWhatClustersGet draws fleets: an engine must apply each directory of a cluster's
+// TestEnginesApplyClusterLayouts draws fleets: an engine must apply each directory of a cluster's
 // layout exactly once, no others, and all must exist.
-func TestEnginesApplyWhatClustersGet(t *testing.T) {
+func TestEnginesApplyClusterLayouts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bundles, needs := newIndependentBundles(t, rapid.IntRange(1, 4).Draw(t, "operators"))
 		opt := drawFleet(t)
