@@ -16,7 +16,7 @@ import (
 
 const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v}\n"
 
-// files returns files in memory: those that all cases share, and more.
+// files returns files in memory: common files of all cases, and more.
 func files(more map[string]string) *overlay.Files {
 	all := map[string]string{
 		"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": object,
@@ -152,19 +152,19 @@ func TestDigest(t *testing.T) {
 		}
 	}
 	if again, _ := digest(""); again != want {
-		t.Error("the digest differs from one reading to the next")
+		t.Error("opening the same files again gives another digest")
 	}
 	for _, name := range []string{"base/a.yaml", "top/c/generated/kustomization.yaml"} {
 		whole[name] = map[string]string{"base/a.yaml": object, "top/c/generated/kustomization.yaml": "resources: [../../../base]\n"}[name]
 	}
 	for name := range whole {
 		if got, _ := digest(name); got == want {
-			t.Errorf("%s changes, and the digest does not", name)
+			t.Errorf("the digest does not depend on %s", name)
 		}
 	}
 }
 
-// TestNone opens a directory without a kustomization.
+// TestNone checks the error for a directory without a kustomization.
 func TestNone(t *testing.T) {
 	if _, err := files(nil).Open("top/none"); !errors.Is(err, overlay.ErrNone) {
 		t.Errorf("got %v", err)
