@@ -79,7 +79,7 @@ func TestAPITable(t *testing.T) {
 	seen := 0
 	for gvk := range scheme.AllKnownTypes() {
 		object, err := scheme.New(gvk)
-		// Lists, options, reviews and discovery objects are not applied.
+		// Lists, options, reviews and discovery objects are never applied.
 		spoken := gvk.Group == "admission.k8s.io" || gvk.Group == "apidiscovery.k8s.io"
 		if err != nil || spoken || strings.HasSuffix(gvk.Kind, "List") || strings.HasSuffix(gvk.Kind, "Options") {
 			continue
@@ -106,6 +106,6 @@ func TestAPITable(t *testing.T) {
 		}
 	}
 	if seen < 50 {
-		t.Errorf("only %d types with an end", seen)
+		t.Errorf("only %d types with a removal release", seen)
 	}
 }

@@ -18,8 +18,8 @@ func TestBlame(t *testing.T) {
 	}{
 		"the field with its value":  {"3", field, []File{{Path: "a.yaml", Data: []byte(patch)}}, Region{Path: "a.yaml", Line: 5, Column: 3, EndLine: 5, EndCol: 14}},
 		"the field without a value": {"", field, []File{{Path: "a.yaml", Data: []byte(patch)}}, Region{Path: "a.yaml", Line: 3, Column: 3, EndLine: 3, EndCol: 17}},
-		"the name alone":            {"", nil, []File{{Path: "a.yaml", Data: []byte(patch)}}, Region{Path: "a.yaml", Line: 3, Column: 3, EndLine: 3, EndCol: 17}},
-		"nothing, so the first file": {
+		"only the name":             {"", nil, []File{{Path: "a.yaml", Data: []byte(patch)}}, Region{Path: "a.yaml", Line: 3, Column: 3, EndLine: 3, EndCol: 17}},
+		"no match, so the first file": {
 			"7", stepPath("spec", "paused"),
 			[]File{{Path: "a.yaml", Data: []byte("images: []\n")}, {Path: "b.yaml", Data: []byte("labels: []\n")}},
 			Region{Path: "a.yaml"},

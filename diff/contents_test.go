@@ -36,7 +36,7 @@ func parseFully(data []byte) ([]map[string]any, error) {
 	return out, nil
 }
 
-// compareParsers fails the test if parseContents and the full parser differ.
+// compareParsers reports an error if parseContents and the full parser differ.
 func compareParsers(t *testing.T, name string, data []byte) {
 	t.Helper()
 	got, fault := parseContents(File{Path: "x.yaml", Data: data})
@@ -56,8 +56,8 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestExamplesTakeTheFastPath checks that files in quayside's format are parsed by the fast path.
-func TestExamplesTakeTheFastPath(t *testing.T) {
+// TestExamplesUseTheFastPath checks that files in quayside's format are parsed by the fast path.
+func TestExamplesUseTheFastPath(t *testing.T) {
 	taken, total := 0, 0
 	err := filepath.WalkDir("../examples", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || !strings.Contains(name, "/rendered/") || filepath.Ext(name) != ".yaml" {
@@ -88,7 +88,7 @@ func TestExamplesTakeTheFastPath(t *testing.T) {
 		}
 	})
 	if err != nil || total < 100 || taken*20 < total*19 {
-		t.Errorf("%d of %d files are read in the fast way, %v", taken, total, err)
+		t.Errorf("%d of %d files use the fast path, %v", taken, total, err)
 	}
 }
 

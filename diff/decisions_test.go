@@ -37,30 +37,30 @@ func TestDecisions(t *testing.T) {
 		want                []string
 	}{
 		{
-			"a version that is stored and not served decides what is kept", widgetOf(versionEntry("v1", "served: true, storage: false", object), versionEntry("v0", stored, object)),
+			"a version that is stored but not served determines the stored fields", widgetOf(versionEntry("v1", "served: true, storage: false", object), versionEntry("v0", stored, object)),
 			widgetOf(versionEntry("v1", "served: true, storage: false", object), versionEntry("v0", stored, without)),
 			[]string{"low crd.field-removed v0 spec.x: string → -"},
 		},
 		{
-			"a version that is served no longer, and changes", widgetOf(versionEntry("v2", "served: true, storage: true", object), versionEntry("v1", "served: true, storage: false", object)),
+			"a version that is no longer served, and changes", widgetOf(versionEntry("v2", "served: true, storage: true", object), versionEntry("v1", "served: true, storage: false", object)),
 			widgetOf(versionEntry("v2", "served: true, storage: true", object), versionEntry("v1", "served: false, storage: false", without)),
 			[]string{"high crd.field-removed v1 spec.x: string → -", "high crd.version-unserved v1: served → not served"},
 		},
-		{"a short name goes", named("shortNames: [w]"), named("shortNames: [v]"), []string{`low crd.names-changed spec.names.shortNames: ["w"] → ["v"]`}},
+		{"a short name is removed", named("shortNames: [w]"), named("shortNames: [v]"), []string{`low crd.names-changed spec.names.shortNames: ["w"] → ["v"]`}},
 		{"scale reads another field", scale(".spec.x"), scale(".spec.y"), []string{`low crd.scale-subresource-changed v1 scale: {"specReplicasPath":".spec.x"} → {"specReplicasPath":".spec.y"}`}},
 		{"replicas", deployment("{containers: []}"), strings.Replace(deployment("{containers: []}"), "replicas: 1", "replicas: 2", 1), []string{"info pods.replicas spec.replicas: 1 → 2"}},
 		{
-			"a container comes, another goes", deployment("{containers: [{name: a, image: q.io/a:1}]}"), deployment("{containers: [{name: b, image: q.io/a:1}]}"),
+			"a container is added, another removed", deployment("{containers: [{name: a, image: q.io/a:1}]}"), deployment("{containers: [{name: b, image: q.io/a:1}]}"),
 			[]string{"low pods.container containers.a: q.io/a:1 → -", "low pods.container containers.b: - → q.io/a:1"},
 		},
 		{"the global default", priority("false"), priority("true"), []string{"medium priority.class globalDefault"}},
 		{"an external address", service("{externalIPs: [1.1.1.1]}"), service("{externalIPs: [1.1.1.1, 2.2.2.2]}"), []string{"medium objects.exposed spec.externalIPs: - → 2.2.2.2", `info objects.changed: spec.externalIPs=["1.1.1.1"] → spec.externalIPs=["1.1.1.1","2.2.2.2"]`}},
 		{"side effects", hook(", sideEffects: None"), hook(", sideEffects: NoneOnDryRun"), []string{"low webhook.side-effects a.b.c sideEffects: None → NoneOnDryRun"}},
 		{"match policy", hook(""), hook(", matchPolicy: Exact"), []string{"low webhook.side-effects a.b.c matchPolicy: Equivalent → Exact"}},
-		{"the match policy that is meant", hook(""), hook(", matchPolicy: Equivalent"), nil},
+		{"the default match policy", hook(""), hook(", matchPolicy: Equivalent"), nil},
 		{"reinvocation", hook(""), hook(", reinvocationPolicy: IfNeeded"), []string{"low webhook.side-effects a.b.c reinvocationPolicy: Never → IfNeeded"}},
-		{"an empty clusterIP is given out", service("{clusterIP: ''}"), service("{clusterIP: 10.0.0.1}"), []string{"info objects.changed: - → spec.clusterIP=10.0.0.1"}},
-		{"a clusterIP is kept", service("{clusterIP: 10.0.0.1}"), service("{clusterIP: 10.0.0.2}"), []string{"high immutable.field-changed spec.clusterIP: 10.0.0.1 → 10.0.0.2"}},
+		{"an empty clusterIP may be set", service("{clusterIP: ''}"), service("{clusterIP: 10.0.0.1}"), []string{"info objects.changed: - → spec.clusterIP=10.0.0.1"}},
+		{"a clusterIP is immutable", service("{clusterIP: 10.0.0.1}"), service("{clusterIP: 10.0.0.2}"), []string{"high immutable.field-changed spec.clusterIP: 10.0.0.1 → 10.0.0.2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if d := cmp.Diff(append([]string{}, c.want...), lines(compareManifests(t, c.before, c.after))); d != "" {

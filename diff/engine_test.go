@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// TestEngineObjects compares the objects of GitOps tools.
 func TestEngineObjects(t *testing.T) {
 	objects := func(path, data string) []Object {
 		out, err := EngineObjects([]File{{Path: path, Data: []byte(data)}})
@@ -25,7 +26,7 @@ func TestEngineObjects(t *testing.T) {
 		{"another server", list("https://a.example.com"), list("https://b.example.com"), []string{"critical objects.changed data.prod.server: https://a.example.com → https://b.example.com"}},
 		{"the same server", list("https://a.example.com"), list("https://a.example.com"), nil},
 		{
-			"what its directories say", list("https://a.example.com"),
+			"the parameters of directories", list("https://a.example.com"),
 			State{Objects: objects("rendered/clusters.yaml", "- cluster: prod\n  overlays: true\n  prefix: clusters/prod/\n  server: https://a.example.com\n")},
 			nil,
 		},
@@ -63,15 +64,15 @@ func TestEngineSeverity(t *testing.T) {
 		{"needs another operator", kustomization("prune: true"), kustomization("prune: true, dependsOn: [{name: y}]"), Low},
 		{"prunes", kustomization("prune: false"), kustomization("prune: true"), High},
 		{"differs from others", kustomization("path: ./r/pieces/_shared"), kustomization("path: ./r/pieces/prod"), Low},
-		{"goes elsewhere", kustomization("path: ./r/pieces/_shared"), kustomization("path: ./evil/pieces/_shared"), High},
+		{"another repository path", kustomization("path: ./r/pieces/_shared"), kustomization("path: ./evil/pieces/_shared"), High},
 		{"gets CRDs", set(own), set(crd + ", " + own), Low},
-		{"gets CRDs from elsewhere", set(own), set("{repoURL: 'https://b.example.com', path: crds/etcd}, " + own), High},
+		{"gets CRDs from another repository", set(own), set("{repoURL: 'https://b.example.com', path: crds/etcd}, " + own), High},
 		{"gets more", set(own), set("{repoURL: 'https://a.example.com', path: evil}, " + own), High},
 		{"selects other clusters", kustomization("selector: {matchLabels: {env: dev}}"), kustomization("selector: {matchLabels: {env: prod}}"), High},
 		{"begins to leave", set(crd + ", " + own), set("{repoURL: 'https://a.example.com', path: rendered/leaving/ops.etcd}"), Low},
-		{"leaves to another tree", set(crd + ", " + own), set("{repoURL: 'https://a.example.com', path: evil/leaving/ops.etcd}"), High},
-		{"leaves to another host", set(crd + ", " + own), set("{repoURL: 'https://b.example.com', path: rendered/leaving/ops.etcd}"), High},
-		{"moves to another host", set(own), set("{repoURL: 'https://b.example.com', path: rendered/operators/ops.etcd}"), Critical},
+		{"leaves with a path outside of the tree", set(crd + ", " + own), set("{repoURL: 'https://a.example.com', path: evil/leaving/ops.etcd}"), High},
+		{"leaves with another repository", set(crd + ", " + own), set("{repoURL: 'https://b.example.com', path: rendered/leaving/ops.etcd}"), High},
+		{"another repository", set(own), set("{repoURL: 'https://b.example.com', path: rendered/operators/ops.etcd}"), Critical},
 	} {
 		r := compare(t, State{Objects: parsed(t, "", "x.yaml", c.before)}, State{Objects: parsed(t, "", "x.yaml", c.after)})
 		if len(r.Findings) != 1 || r.Findings[0].Severity != c.want {

@@ -30,7 +30,7 @@ func TestPermissions(t *testing.T) {
 		before, after []string
 		want          []string
 	}{
-		{"nothing but order", []string{clusterRole(pods, rule("apps", "deployments", "get")), binding, account}, []string{account, binding, clusterRole(rule("apps", "deployments", "get"), pods)}, nil},
+		{"only another order", []string{clusterRole(pods, rule("apps", "deployments", "get")), binding, account}, []string{account, binding, clusterRole(rule("apps", "deployments", "get"), pods)}, nil},
 		{
 			"the same by another role",
 			[]string{clusterRole(pods), binding, account},
@@ -51,7 +51,7 @@ func TestPermissions(t *testing.T) {
 		},
 		{"every resource of a group", []string{clusterRole(), binding, account}, []string{clusterRole(rule("apps", "'*'", "get")), binding, account}, []string{"high rbac.wildcard *.apps: - → get"}},
 		{
-			"a wildcard covers what was there",
+			"a wildcard covers the previous permissions",
 			[]string{clusterRole(rule("''", "'*'", "'*'")), binding, account},
 			[]string{clusterRole(rule("''", "secrets", "get")), binding, account},
 			[]string{"info rbac.lost all namespaces: use all verbs on * → -"},
@@ -88,8 +88,8 @@ func TestPermissions(t *testing.T) {
 			[]string{clusterRole(rule("certificates.k8s.io", "certificatesigningrequests/approval", "update")), binding, account},
 			[]string{"high rbac.csr-approve certificatesigningrequests/approval.certificates.k8s.io: - → update"},
 		},
-		{"pods anywhere", []string{clusterRole(), binding, account}, []string{clusterRole(rule("''", "pods", "create")), binding, account}, []string{"high rbac.workload-write pods: - → create"}},
-		{"pods at home", []string{clusterRole(), local, account}, []string{clusterRole(rule("''", "pods", "create")), local, account}, []string{"low rbac.gained pods: - → create"}},
+		{"pods in all namespaces", []string{clusterRole(), binding, account}, []string{clusterRole(rule("''", "pods", "create")), binding, account}, []string{"high rbac.workload-write pods: - → create"}},
+		{"pods in the install namespace", []string{clusterRole(), local, account}, []string{clusterRole(rule("''", "pods", "create")), local, account}, []string{"low rbac.gained pods: - → create"}},
 		{
 			"definitions",
 			[]string{clusterRole(), binding, account},
@@ -160,7 +160,7 @@ func named(groups, resources, verbs, names string) string {
 	return strings.TrimSuffix(rule(groups, resources, verbs), "}") + ", resourceNames: [" + names + "]}"
 }
 
-// TestNamedPermissions: a permission on one name is as strong as what has the name.
+// TestNamedPermissions checks that a permission for one name is as severe as the named object.
 func TestNamedPermissions(t *testing.T) {
 	const authz = "rbac.authorization.k8s.io"
 	strong := doc(
@@ -214,7 +214,8 @@ func TestNamedPermissions(t *testing.T) {
 	}
 }
 
-// TestRolesOfOthers: what is added to roles whose bindings are in the cluster.
+// TestRolesOfOthers checks rules that are added to roles of other tools or of Kubernetes, whose
+// bindings are not in the tree.
 func TestRolesOfOthers(t *testing.T) {
 	role := func(name, rest string, rules ...string) string {
 		return rbacHead + "kind: ClusterRole\nmetadata: {name: '" + name + "'" + rest + "}\nrules: [" + strings.Join(rules, ", ") + "]"
@@ -236,8 +237,8 @@ func TestRolesOfOthers(t *testing.T) {
 		{"another tool's name, everything", account, doc(account, role("crossplane", "", rule("'*'", "'*'", "'*'"))), []string{"critical rbac.cluster-admin *.*: - → *"}},
 		{"another tool's name, bound here", account, doc(account, role("argocd-server", "", widgets), strings.ReplaceAll(binding, "ClusterRole, name: demo", "ClusterRole, name: argocd-server")), []string{"low rbac.gained widgets.demo.io: - → get"}},
 		{"no tool's name", account, doc(account, role("argocdish", "", widgets)), nil},
-		{"the API that OLM adds to everybody's roles", account, doc(account, role("x", ", labels: {rbac.authorization.k8s.io/aggregate-to-view: 'true', olm.opgroup.permissions/aggregate-to-a1-view: 'true'}", widgets)), []string{"low rbac.aggregated widgets.demo.io: - → get"}},
-		{"a role of Kubernetes, which everybody has", account, doc(account, role("system:basic-user", "", secrets)), []string{"high objects.reserved-name metadata.name: - → system:basic-user", "high rbac.secrets secrets: - → get"}},
+		{"the API that OLM adds to the default roles", account, doc(account, role("x", ", labels: {rbac.authorization.k8s.io/aggregate-to-view: 'true', olm.opgroup.permissions/aggregate-to-a1-view: 'true'}", widgets)), []string{"low rbac.aggregated widgets.demo.io: - → get"}},
+		{"a role of Kubernetes that all users have", account, doc(account, role("system:basic-user", "", secrets)), []string{"high objects.reserved-name metadata.name: - → system:basic-user", "high rbac.secrets secrets: - → get"}},
 		{"a cycle", account, doc(account, selects("a", "a", "b"), selects("b", "b", "a")), []string{"critical rbac.aggregation-cycle aggregationRule: - → a, b"}},
 		{"one that selects itself", account, doc(account, selects("a", "a", "a")), nil},
 		{"rules through two roles", doc(account, binding, selects("demo", "a", "b"), selects("b", "b", "c")), doc(account, binding, selects("demo", "a", "b"), selects("b", "b", "c"), role("c", ", labels: {c: 'true'}", secrets)), []string{"high rbac.secrets secrets: - → get"}},
@@ -247,7 +248,7 @@ func TestRolesOfOthers(t *testing.T) {
 			t.Errorf("%s: -want +got\n%s", c.name, d)
 		}
 	}
-	// Whoever may view gets what edit has.
+	// The role view gets the permissions of edit.
 	got := lines(compareManifests(t, account, doc(account, selects("a", "rbac.authorization.k8s.io/aggregate-to-view", "rbac.authorization.k8s.io/aggregate-to-edit"))))
 	if len(got) == 0 || got[0] != "critical rbac.aggregation-cycle aggregationRule: - → a, view" || !slices.Contains(got, "critical rbac.tokens serviceaccounts/token: - → create") {
 		t.Errorf("a cycle with a role of Kubernetes: %v", got)
@@ -281,13 +282,13 @@ func TestWorkloads(t *testing.T) {
 		},
 		{"repository", []string{img("quay.io/a/b@sha256:1")}, []string{img("quay.io/a/c@sha256:1")}, []string{"medium images.repository-changed container m: quay.io/a/b@sha256:1 → quay.io/a/c@sha256:1"}},
 		{
-			"digest lost",
+			"digest removed",
 			[]string{img("quay.io/a/b@sha256:1")},
 			[]string{img("quay.io/a/b:v1")},
 			[]string{"medium images.digest-lost container m: quay.io/a/b@sha256:1 → quay.io/a/b:v1", "info images.changed container m: quay.io/a/b@sha256:1 → quay.io/a/b:v1"},
 		},
 		{"tag moved", []string{img("quay.io/a/b:v1@sha256:1")}, []string{img("quay.io/a/b:v1@sha256:2")}, []string{"low images.same-tag container m: quay.io/a/b:v1@sha256:1 → quay.io/a/b:v1@sha256:2"}},
-		{"docker.io is spelt out", []string{img("nginx:1")}, []string{img("docker.io/library/nginx:1")}, []string{"info objects.changed"}[:0]},
+		{"docker.io made explicit", []string{img("nginx:1")}, []string{img("docker.io/library/nginx:1")}, []string{"info objects.changed"}[:0]},
 		{"related image and argument", []string{container("")}, []string{container(", env: [{name: RELATED_IMAGE_X, value: 'quay.io/x/x:1'}], args: ['--img=quay.io/y/y@sha256:3']")}, []string{
 			"low images.new argument --img: - → quay.io/y/y@sha256:3", "low images.new env RELATED_IMAGE_X: - → quay.io/x/x:1", "low images.not-by-digest env RELATED_IMAGE_X: - → quay.io/x/x:1",
 		}},
@@ -296,15 +297,15 @@ func TestWorkloads(t *testing.T) {
 			"high pods.host-ipc hostIPC: - → true", "high pods.host-network hostNetwork: - → true", "high pods.host-path volumes.v: - → /", "high pods.host-pid hostPID: - → true", "high pods.privileged m securityContext.privileged: - → true",
 			"medium pods.host-port m ports: - → 80", "medium pods.level-raised spec: baseline → privileged",
 		}},
-		{"hardening lost", []string{container(", securityContext: {runAsNonRoot: true, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, seccompProfile: {type: RuntimeDefault}}")}, []string{container(", securityContext: {runAsNonRoot: true}")}, []string{
+		{"hardening removed", []string{container(", securityContext: {runAsNonRoot: true, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, seccompProfile: {type: RuntimeDefault}}")}, []string{container(", securityContext: {runAsNonRoot: true}")}, []string{
 			"medium pods.hardening-lost m securityContext.allowPrivilegeEscalation: false → -", "medium pods.hardening-lost m securityContext.capabilities.drop: ALL → -",
 			"medium pods.hardening-lost m securityContext.seccompProfile: RuntimeDefault → -", "medium pods.level-raised spec: restricted → baseline",
 		}},
 		{"refused before as well", []string{ns("restricted"), container("")}, []string{ns("restricted"), container(", securityContext: {runAsUser: 7}")}, nil},
-		{"a new one that needs everything", nil, []string{container(", securityContext: {privileged: true}")}, []string{
+		{"a new privileged workload", nil, []string{container(", securityContext: {privileged: true}")}, []string{
 			"high pods.privileged m securityContext.privileged: - → true", "medium pods.level-raised spec: - → privileged", "low images.new container m: - → quay.io/a/b@sha256:1",
 		}},
-		{"a new one that needs no privilege", nil, []string{container("")}, []string{"low images.new container m: - → quay.io/a/b@sha256:1"}},
+		{"a new workload without privileges", nil, []string{container("")}, []string{"low images.new container m: - → quay.io/a/b@sha256:1"}},
 		{"refused by the namespace", []string{ns("restricted")}, []string{ns("restricted"), container("")}, []string{"high pods.level-refused spec: - → baseline"}},
 		{"allowed by the namespace", []string{ns("baseline")}, []string{ns("baseline"), container("")}, []string{"low images.new container m: - → quay.io/a/b@sha256:1"}[:0]},
 		{"namespace tightened", []string{ns("baseline"), container("")}, []string{ns("restricted"), container("")}, []string{
@@ -319,9 +320,9 @@ func TestWorkloads(t *testing.T) {
 			[]string{container(", ports: [{name: http, containerPort: 80}]")},
 			[]string{`info objects.changed: - → spec.template.spec.containers[m].ports=[{"containerPort":80,"name":"http"}]`},
 		},
-		{"capability given back", []string{container(", securityContext: {capabilities: {add: [CHOWN]}}")}, []string{container("")}, []string{"info pods.capability-removed m securityContext.capabilities.add: CHOWN → -"}},
+		{"capability removed", []string{container(", securityContext: {capabilities: {add: [CHOWN]}}")}, []string{container("")}, []string{"info pods.capability-removed m securityContext.capabilities.add: CHOWN → -"}},
 		{"no seccomp profile", []string{container("")}, []string{container(", securityContext: {seccompProfile: {type: Unconfined}}")}, []string{"high pods.unconfined securityContext.seccompProfile.type: - → Unconfined", "medium pods.level-raised spec: baseline → privileged"}},
-		{"a Secret of nobody", []string{container("")}, []string{container(", envFrom: [{secretRef: {name: others}}]")}, []string{"medium pods.secret containers.m: - → others"}},
+		{"a Secret of no operator", []string{container("")}, []string{container(", envFrom: [{secretRef: {name: others}}]")}, []string{"medium pods.secret containers.m: - → others"}},
 		{"account", []string{container("")}, []string{deployment("{serviceAccountName: z, containers: [{name: m, image: 'quay.io/a/b@sha256:1'}]}")}, []string{"high pods.account-changed serviceAccountName: default → z"}},
 		{"priority", []string{container("")}, []string{deployment("{priorityClassName: system-cluster-critical, containers: [{name: m, image: 'quay.io/a/b@sha256:1'}]}")}, []string{"high priority.class priorityClassName: - → system-cluster-critical"}},
 		{"selector", []string{container("")}, []string{strings.ReplaceAll(container(""), "app: demo}}", "app: other}}")}, []string{
@@ -366,10 +367,10 @@ func TestWebhooks(t *testing.T) {
 		{"to Ignore", hook(own), hook(own + ", failurePolicy: Ignore"), []string{"high webhook.failure-policy-loosened v.demo.io failurePolicy: Fail → Ignore"}},
 		{"widened", hook(own), hook(strings.ReplaceAll(own, "[CREATE]", "['*']")), []string{"medium webhook.rules-widened v.demo.io rules: create widgets.demo.io/v1 → * widgets.demo.io/v1"}},
 		{"narrowed", hook(strings.ReplaceAll(own, "[widgets]", "['*']")), hook(own), []string{"info webhook.rules-narrowed v.demo.io rules: create *.demo.io/v1 → create widgets.demo.io/v1"}},
-		{"selector lost", hook(own + sel), hook(own), []string{`high webhook.selector-lost v.demo.io namespaceSelector: {"matchLabels":{"a":"b"}} → -`}},
+		{"selector removed", hook(own + sel), hook(own), []string{`high webhook.selector-lost v.demo.io namespaceSelector: {"matchLabels":{"a":"b"}} → -`}},
 		{"another selector", hook(own + sel), hook(own + strings.Replace(sel, "a: b", "a: c", 1)), []string{`medium webhook.selector-changed v.demo.io namespaceSelector: {"matchLabels":{"a":"b"}} → {"matchLabels":{"a":"c"}}`}},
-		{"selector won", hook(own), hook(own + sel), []string{`info webhook.selector-added v.demo.io namespaceSelector: - → {"matchLabels":{"a":"b"}}`}},
-		{"defaults spelt out", hook(own), hook(own + ", failurePolicy: Fail, timeoutSeconds: 10, matchPolicy: Equivalent, namespaceSelector: {}"), nil},
+		{"selector added", hook(own), hook(own + sel), []string{`info webhook.selector-added v.demo.io namespaceSelector: - → {"matchLabels":{"a":"b"}}`}},
+		{"defaults made explicit", hook(own), hook(own + ", failurePolicy: Fail, timeoutSeconds: 10, matchPolicy: Equivalent, namespaceSelector: {}"), nil},
 		{"timeout", hook(own), hook(own + ", timeoutSeconds: 30"), []string{"low webhook.timeout v.demo.io timeoutSeconds: 10 → 30"}},
 		{"conditions", hook(own + ", matchConditions: [{name: a, expression: 'true'}]"), hook(own), []string{`high webhook.conditions-changed v.demo.io matchConditions: [{"expression":"true","name":"a"}] → -`}},
 	}
@@ -402,7 +403,7 @@ func TestData(t *testing.T) {
 			[]string{`high immutable.field-changed roleRef: {"kind":"Role","name":"a"} → {"kind":"Role","name":"b"}`},
 		},
 		{
-			"type of a secret, and nothing of its content", obj("v1", "Secret", "immutable: true\ndata: {a: c2VjcmV0}"), obj("v1", "Secret", "immutable: true\ndata: {a: b3RoZXI=}"),
+			"type of a Secret, without its content", obj("v1", "Secret", "immutable: true\ndata: {a: c2VjcmV0}"), obj("v1", "Secret", "immutable: true\ndata: {a: b3RoZXI=}"),
 			[]string{"high immutable.field-changed data", "low objects.changed"},
 		},
 		{
@@ -417,13 +418,13 @@ func TestData(t *testing.T) {
 			"load balancer", obj("v1", "Service", "spec: {ports: []}"), obj("v1", "Service", "spec: {type: LoadBalancer, ports: []}"),
 			[]string{"medium objects.exposed spec.type: - → LoadBalancer"},
 		},
-		{"role of the cluster's own", "", rbacHead + "kind: ClusterRole\nmetadata: {name: 'system:node'}\nrules: []\n", []string{"high objects.reserved-name metadata.name: - → system:node"}},
-		{"namespace of the cluster's own", "", "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system, labels: {quayside.dev/install-namespace: ops, quayside.dev/package: demo}}\n", []string{"high objects.reserved-name metadata.name: - → kube-system", "info namespace.added"}},
+		{"reserved role", "", rbacHead + "kind: ClusterRole\nmetadata: {name: 'system:node'}\nrules: []\n", []string{"high objects.reserved-name metadata.name: - → system:node"}},
+		{"reserved namespace", "", "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system, labels: {quayside.dev/install-namespace: ops, quayside.dev/package: demo}}\n", []string{"high objects.reserved-name metadata.name: - → kube-system", "info namespace.added"}},
 		{"namespace that the user chose", "", "apiVersion: v1\nkind: Namespace\nmetadata: {name: openshift-demo, labels: {quayside.dev/install-namespace: openshift-demo}}\n", []string{"info namespace.added"}},
-		{"API of the cluster's own", "", "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.apps}\nspec: {group: apps, version: v1}\n", []string{"critical objects.added", "high objects.reserved-name metadata.name: - → v1.apps"}},
+		{"reserved API", "", "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.apps}\nspec: {group: apps, version: v1}\n", []string{"critical objects.added", "high objects.reserved-name metadata.name: - → v1.apps"}},
 		{"clusterIP filled in", obj("v1", "Service", "spec: {}"), obj("v1", "Service", "spec: {clusterIP: None}"), []string{"info objects.changed: - → spec.clusterIP=None"}},
 		{"priority class", "", "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: demo}\nvalue: 7\n", []string{"low priority.class: - → 7"}},
-		{"owner labels are quayside's own", obj("v1", "ConfigMap", ""), strings.Replace(obj("v1", "ConfigMap", ""), "name: demo,", "name: demo, labels: {quayside.dev/version: '2'},", 1), nil},
+		{"owner labels are ignored", obj("v1", "ConfigMap", ""), strings.Replace(obj("v1", "ConfigMap", ""), "name: demo,", "name: demo, labels: {quayside.dev/version: '2'},", 1), nil},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -438,7 +439,7 @@ func TestData(t *testing.T) {
 	}
 }
 
-// TestOddValuesOfFixedFields checks that values of unexpected types are compared.
+// TestOddValuesOfFixedFields compares immutable fields with values of unexpected types.
 func TestOddValuesOfFixedFields(t *testing.T) {
 	secret := func(kind string) string {
 		return "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ops}\ntype: " + kind

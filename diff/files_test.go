@@ -44,9 +44,9 @@ func TestBaseAndOwn(t *testing.T) {
 	}
 }
 
-// TestBaseHoldsTheReporter checks that the reporter's role is compared like any other, and that
+// TestBaseContainsTheReporter checks that the reporter's role is compared like any other, and that
 // Installations are ignored.
-func TestBaseHoldsTheReporter(t *testing.T) {
+func TestBaseContainsTheReporter(t *testing.T) {
 	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: quayside-reporter, labels: {quayside.dev/package: quayside-reporter, quayside.dev/install-namespace: qs}}\nrules: [{apiGroups: [''], resources: [RESOURCE], verbs: [get]}]\n"
 	const program = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: quayside-reporter, namespace: qs, labels: {quayside.dev/package: quayside-reporter, quayside.dev/install-namespace: qs}}\n---\n" +
 		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: quayside-reporter}\nroleRef: {kind: ClusterRole, name: quayside-reporter}\nsubjects: [{kind: ServiceAccount, name: quayside-reporter, namespace: qs}]\n"

@@ -32,7 +32,7 @@ func FuzzRead(f *testing.F) {
 			t.Error(err)
 		}
 		if bytes.Equal(before, after) && !r.Empty() {
-			t.Errorf("with itself: %v", lines(r))
+			t.Errorf("a state differs from itself: %v", lines(r))
 		}
 	})
 }

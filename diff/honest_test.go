@@ -23,7 +23,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-var whole = flag.Bool("whole", false, "take every upgrade and object of the corpus, not a few") //nolint:gochecknoglobals // a flag
+var whole = flag.Bool("whole", false, "test every upgrade and object of the corpus, not only some") //nolint:gochecknoglobals // a flag
 
 // beforeCompleteness is the number of findings of at least high severity in all published upgrades,
 // before diff reported every change.
@@ -35,8 +35,8 @@ type honest struct {
 	objects           [][]byte
 }
 
-// published keeps the result of honestVersions, because to unpack the archives takes most of the
-// time of a test that uses a part of them.
+// published caches the result of honestVersions, because unpacking the archives takes most of the time
+// of the tests.
 var published []*honest //nolint:gochecknoglobals // shared by two tests
 
 // honestVersions returns the versions in the archives of charts and releases, sorted by operator
@@ -146,7 +146,7 @@ func TestHonestUpgrades(t *testing.T) {
 	if *whole {
 		golden(t, filepath.Join("testdata", "honest.txt"), []byte(out.String()))
 		if n := counts["critical"] + counts["high"]; n > beforeCompleteness*115/100 {
-			t.Errorf("%d findings at high or above", n)
+			t.Errorf("%d findings of at least high severity", n)
 		}
 	} else if upgrades == 0 {
 		t.Error("no upgrades")

@@ -86,11 +86,11 @@ func TestZeroIsNotRed(t *testing.T) {
 	text := string(page)
 	for _, want := range []string{`<li class="critical"><b>1</b> critical</li>`, `<li class="none"><b>0</b> high</li>`, `<td class="n critical"><b>1</b><span> critical</span></td>`, `<td class="n high"></td>`} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the page lacks %s", want)
+			t.Errorf("the page does not contain %s", want)
 		}
 	}
 	if red := regexp.MustCompile(`<\w+ class="[^"]*\b(critical|high|medium|low|info)\b[^"]*"><b>0`).FindString(text); red != "" {
-		t.Errorf("a zero in colour: %s", red)
+		t.Errorf("a colored zero: %s", red)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestPageFits(t *testing.T) {
 			}
 			for _, what := range []string{"operators", "findings", "notes", "uninstall plans"} {
 				if !regexp.MustCompile(`<p class="left">\d+ ` + what + ` are omitted to keep this page short: use -o json for everything.</p>`).MatchString(got) {
-					t.Errorf("it does not say how many %s are left out", what)
+					t.Errorf("the page does not contain the number of omitted %s", what)
 				}
 			}
 			p := newHTMLPage(r)
@@ -135,7 +135,7 @@ func TestPageFits(t *testing.T) {
 				"operators": {len(p.Operators), len(r.Operators)}, "uninstall plans": {len(p.Removals), len(r.Removals)},
 			} {
 				if note := fmt.Sprintf(">%d %s are omitted ", c.all-c.shown, what); !strings.Contains(got, note) {
-					t.Errorf("of %d %s %d are shown, and it does not say %q", c.all, what, c.shown, note)
+					t.Errorf("of %d %s, %d are shown, but the page does not contain %q", c.all, what, c.shown, note)
 				}
 			}
 			for _, tag := range []string{"details", "section", "ul", "li", "table", "dl", "p"} {
@@ -154,7 +154,7 @@ func TestPlanOfManyLinesFits(t *testing.T) {
 	got := space.steps([]Step{{Title: "First", Lines: lines}})
 	n := len(got[0].Lines) - 1
 	if n < 5 || n > 10 || !slices.Equal(got[0].Lines[:n], lines[:n]) || !strings.Contains(got[0].Lines[n], fmt.Sprint(50-n)+" ") {
-		t.Errorf("%d lines, the last one is %q", n, got[0].Lines[n])
+		t.Errorf("%d lines, the last is %q", n, got[0].Lines[n])
 	}
 }
 
@@ -168,7 +168,7 @@ func TestEscapedLength(t *testing.T) {
 			most = max(most, len(url.PathEscape(s)))
 		}
 		if got := escapedLength(s); got < most {
-			t.Errorf("%q: got %d, escaped it has %d bytes", s, got, most)
+			t.Errorf("%q: got %d, escaped length %d", s, got, most)
 		}
 	}
 	for s, want := range map[string]int{"azAZ09": 6, "a b-c": 5, "@`[{/:": 6*3 + 3, "\xff": 12, "é": 6} {
@@ -185,7 +185,7 @@ func TestPageOfOneOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(page), "<form") || strings.Contains(string(page), "<nav") {
-		t.Error("one operator with one severity is filtered")
+		t.Error("the page of one operator with one severity has filters")
 	}
 }
 
@@ -223,7 +223,7 @@ func FuzzHTML(f *testing.F) {
 		}
 		got, plain := page(t, text), page(t, "x")
 		if strings.Contains(got, `href="javascript:`) || attributes.MatchString(quoted.ReplaceAllString(got, `""`)) {
-			t.Fatalf("%q is run", text)
+			t.Fatalf("%q is an active URL or script", text)
 		}
 		if strings.Count(got, `"`) != strings.Count(plain, `"`) {
 			t.Fatalf("%q: a quote is not escaped", text)

@@ -66,9 +66,9 @@ func crdKinds(t testing.TB) []k8s.Ref {
 	return out
 }
 
-// TestEveryKindIsTold adds, changes and removes an object of every kind of the API server and of 60
+// TestEveryKindIsReported adds, changes and removes an object of every kind of the API server and of 60
 // CRDs in the corpus, and checks that each change has a finding.
-func TestEveryKindIsTold(t *testing.T) {
+func TestEveryKindIsReported(t *testing.T) {
 	var kinds []k8s.Ref
 	for gvk := range scheme.Scheme.AllKnownTypes() {
 		if gvk.Version != "__internal" && !strings.HasSuffix(gvk.Kind, "Options") && !strings.HasSuffix(gvk.Kind, "List") {
@@ -96,7 +96,7 @@ func TestEveryKindIsTold(t *testing.T) {
 			"added": {base, with}, "removed": {with, base}, "changed": {with, with.with(key, object(", zzz: 1"))}, "status": {with, with.with(key, object(", statusOfIt: 1"))},
 		} {
 			if text, is := findingsText(t, states[0], states[1]); !is {
-				t.Errorf("%s %s: nothing is told of it: %s", k, what, text)
+				t.Errorf("%s %s: no finding: %s", k, what, text)
 			}
 		}
 	}

@@ -37,24 +37,24 @@ func TestLifecycles(t *testing.T) {
 	}{
 		{"installed after its end", nil, pin("1.1.0", ended), "", "", today, []string{"high lifecycle.end-of-life support: - → ended 2026-05-31"}, 0},
 		{"on its last day", nil, pin("1.1.0", ended), "", "", "2026-05-31", []string{"low lifecycle.ends-soon support: - → 2026-05-31 (Maintenance support)"}, 0},
-		{"no day", nil, pin("1.1.0", ended), "", "", "", nil, 0},
-		{"from nothing said to ended", pin("1.0.0", nil), pin("1.1.0", ended), "", "", today, []string{"high lifecycle.end-of-life support: - → ended 2026-05-31"}, 0},
+		{"without the current date", nil, pin("1.1.0", ended), "", "", "", nil, 0},
+		{"from unknown to ended", pin("1.0.0", nil), pin("1.1.0", ended), "", "", today, []string{"high lifecycle.end-of-life support: - → ended 2026-05-31"}, 0},
 		{"from supported to ended", pin("1.2.0", soonEnds), pin("1.1.0", ended), "", "", today, []string{"high lifecycle.end-of-life support: 2026-08-29 (Maintenance support) → ended 2026-05-31"}, 0},
 		{"from ended to ended", pin("1.0.0", until("1.0", "2026-03-31")), pin("1.1.0", ended), "", "", today, []string{"medium lifecycle.end-of-life support: ended 2026-03-31 → ended 2026-05-31"}, 0},
-		{"within what has ended", pin("1.1.0", ended), pin("1.1.1", ended), "", "", today, []string{"medium lifecycle.end-of-life support: ended 2026-05-31 → ended 2026-05-31"}, 0},
-		{"nothing moved", pin("1.1.0", ended), pin("1.1.0", ended), "", "", today, nil, 0},
-		{"no longer said", pin("1.1.0", ended), pin("1.1.0", nil), "", "", today, nil, 0},
-		{"to nothing said", pin("1.1.0", ended), pin("1.2.0", nil), "", "", today, nil, 0},
+		{"within an ended version", pin("1.1.0", ended), pin("1.1.1", ended), "", "", today, []string{"medium lifecycle.end-of-life support: ended 2026-05-31 → ended 2026-05-31"}, 0},
+		{"unchanged version", pin("1.1.0", ended), pin("1.1.0", ended), "", "", today, nil, 0},
+		{"support becomes unknown", pin("1.1.0", ended), pin("1.1.0", nil), "", "", today, nil, 0},
+		{"upgrade to unknown support", pin("1.1.0", ended), pin("1.2.0", nil), "", "", today, nil, 0},
 		{"ends soon", pin("1.1.0", until("1.1", "2027-01-31")), pin("1.2.0", soonEnds), "", "", today, []string{"low lifecycle.ends-soon support: 2027-01-31 (Maintenance support) → 2026-08-29 (Maintenance support)"}, 0},
 		{"ends in 90 days", pin("1.2.0", soonEnds), pin("1.3.0", good), "", "", today, nil, 0},
 		{"supported again", pin("1.1.0", ended), pin("1.3.0", good), "", "", today, []string{"info lifecycle.supported support: ended 2026-05-31 → 2026-08-30 (Maintenance support)"}, 0},
-		{"not begun", nil, pin("1.3.0", good), "", "", "2024-01-01", nil, 0},
+		{"support not begun", nil, pin("1.3.0", good), "", "", "2024-01-01", nil, 0},
 		{"fits", nil, pin("1.3.0", until("1.3", "2027-05-31", "4.18", "4.20")), "", "4.20.3", today, nil, 0},
-		{"does not fit", nil, pin("1.3.0", until("1.3", "2027-05-31", "4.18", "4.20")), "", "4.19", today, []string{"high lifecycle.platform openshift: - → 4.18, 4.20"}, 0},
-		{"still does not fit", pin("1.2.0", until("1.2", "2027-05-31", "4.16")), pin("1.3.0", until("1.3", "2027-05-31", "4.18")), "4.19", "4.19", today, []string{"medium lifecycle.platform openshift: 4.16 → 4.18"}, 0},
-		{"did not fit, and nothing moved", pin("1.2.0", until("1.2", "2027-05-31", "4.16")), pin("1.2.0", until("1.2", "2027-05-31", "4.16")), "4.19", "4.19", today, nil, 0},
-		{"OpenShift moved", pin("1.2.0", until("1.2", "2027-05-31", "4.18")), pin("1.2.0", until("1.2", "2027-05-31", "4.18")), "4.18", "4.19", today, []string{"high lifecycle.platform openshift: 4.18 → 4.18"}, 0},
-		{"nothing said of OpenShift", nil, pin("1.3.0", good), "", "4.19", today, nil, 0},
+		{"unsupported platform", nil, pin("1.3.0", until("1.3", "2027-05-31", "4.18", "4.20")), "", "4.19", today, []string{"high lifecycle.platform openshift: - → 4.18, 4.20"}, 0},
+		{"platform still unsupported", pin("1.2.0", until("1.2", "2027-05-31", "4.16")), pin("1.3.0", until("1.3", "2027-05-31", "4.18")), "4.19", "4.19", today, []string{"medium lifecycle.platform openshift: 4.16 → 4.18"}, 0},
+		{"did not fit before, unchanged", pin("1.2.0", until("1.2", "2027-05-31", "4.16")), pin("1.2.0", until("1.2", "2027-05-31", "4.16")), "4.19", "4.19", today, nil, 0},
+		{"OpenShift upgraded", pin("1.2.0", until("1.2", "2027-05-31", "4.18")), pin("1.2.0", until("1.2", "2027-05-31", "4.18")), "4.18", "4.19", today, []string{"high lifecycle.platform openshift: 4.18 → 4.18"}, 0},
+		{"platforms unknown", nil, pin("1.3.0", good), "", "4.19", today, nil, 0},
 		{"no OpenShift", nil, pin("1.3.0", until("1.3", "2027-05-31", "4.18")), "", "", today, nil, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestLifecycles(t *testing.T) {
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("-want +got\n%s", d)
 			}
-			if n := len(r.Notes); n != c.notes+1 { // one note is about the Kubernetes version
+			if n := len(r.Notes); n != c.notes+1 { // there is always a note about the Kubernetes version
 				t.Errorf("notes: %q", r.Notes)
 			}
 		})

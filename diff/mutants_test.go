@@ -135,7 +135,7 @@ func value(t testing.TB, text string) any {
 	return normalizeNumbers(v)
 }
 
-// TestMutants checks that the default policy refuses the dangerous changes in the table.
+// TestMutants checks that the default policy rejects the dangerous changes in the table.
 func TestMutants(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "mutants", "table.txt"))
 	if err != nil {
@@ -206,7 +206,7 @@ type mutation struct {
 func mutations(content map[string]any, path []string) []mutation {
 	whole := strings.Join(path, ".")
 	if slices.Contains([]string{"apiVersion", "kind", "metadata.name", "metadata.namespace"}, whole) {
-		return nil // it would be another object
+		return nil // a changed identity makes it another object
 	}
 	var v any = content
 	for _, p := range path {
@@ -318,9 +318,9 @@ func mustView(t testing.TB, s State) *view {
 	return v
 }
 
-// TestEveryFieldIsTold changes, removes and adds each field of each object. Each report must have a
+// TestEveryFieldIsReported changes, removes and adds each field of each object. Each report must have a
 // finding and differ from the report of any other change.
-func TestEveryFieldIsTold(t *testing.T) {
+func TestEveryFieldIsReported(t *testing.T) {
 	base := mutantBase(t)
 	tried := 0
 	var all []string
@@ -328,14 +328,15 @@ func TestEveryFieldIsTold(t *testing.T) {
 		n, out := unreportedChanges(t, base, o.Key(), 1)
 		tried, all = tried+n, append(all, out...)
 	}
-	t.Logf("%d changes, %d untold", tried, len(all))
+	t.Logf("%d changes, %d unreported", tried, len(all))
 	for _, line := range all {
 		t.Error(line)
 	}
 }
 
-// TestOrderIsTold checks changes of order that a comparison by name or as a set would miss.
-func TestOrderIsTold(t *testing.T) {
+// TestOrderIsReported checks unusual changes, also of order, which a comparison by name or as a set
+// would not detect.
+func TestOrderIsReported(t *testing.T) {
 	base := mutantBase(t)
 	const manager = "Deployment demo spec.template.spec.containers.0."
 	for _, line := range []string{
@@ -354,7 +355,7 @@ func TestOrderIsTold(t *testing.T) {
 		"set Deployment demo metadata.labels {app.kubernetes.io/version: 6.6.6}",
 	} {
 		if _, is := findingsText(t, base, base.mutant(t, line)); !is {
-			t.Errorf("nothing is told of %s", line)
+			t.Errorf("no finding for %s", line)
 		}
 	}
 	// Containers in another order, and an argument that moves to the command.
@@ -364,17 +365,17 @@ func TestOrderIsTold(t *testing.T) {
 	two := base.with(base.Objects[i].Key(), edit(base.Objects[i].Content, []string{"spec", "template", "spec", "containers"}, []any{one, other}, false).(map[string]any))
 	reversed := base.with(base.Objects[i].Key(), edit(base.Objects[i].Content, []string{"spec", "template", "spec", "containers"}, []any{other, one}, false).(map[string]any))
 	if _, is := findingsText(t, two, reversed); !is {
-		t.Error("nothing is told of the order of containers")
+		t.Error("no finding for another order of containers")
 	}
 	moved := base.mutant(t, "set "+manager+"command [/manager, --leader-elect]").mutant(t, "set "+manager+"args [--metrics=:8080, --zone, a]")
 	if _, is := findingsText(t, base, moved); !is {
-		t.Error("nothing is told of an argument that moved")
+		t.Error("no finding for an argument that moves to the command")
 	}
 }
 
-// TestEveryRealFieldIsTold is TestEveryFieldIsTold for real operators. Without -whole, it tests
-// only some operators and fields.
-func TestEveryRealFieldIsTold(t *testing.T) {
+// TestEveryRealFieldIsReported does the same for real operators. Without -whole, it tests only some
+// operators and fields.
+func TestEveryRealFieldIsReported(t *testing.T) {
 	seen, tried := map[string]int{}, 0
 	var all []string
 	for i, h := range honestVersions(t) {
@@ -396,7 +397,7 @@ func TestEveryRealFieldIsTold(t *testing.T) {
 			tried, all = tried+n, append(all, out...)
 		}
 	}
-	t.Logf("%d kinds, %d changes, %d untold", len(seen), tried, len(all))
+	t.Logf("%d kinds, %d changes, %d unreported", len(seen), tried, len(all))
 	for _, line := range all[:min(len(all), 100)] {
 		t.Error(line)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-func judged(t *testing.T, p Policy, today string) *Report {
+// judgeTypeChange judges a report about the changed type of a field.
+func judgeTypeChange(t *testing.T, p Policy, today string) *Report {
 	t.Helper()
 	r, err := Judge(compareManifests(t, widget("{type: string}"), widget("{type: integer}")), p, today)
 	if err != nil {
@@ -44,22 +45,22 @@ func TestJudge(t *testing.T) {
 		{"another rule", waive(diag.Waiver{Rule: "crd.scope-changed", Reason: "r"}), true, 0, 0, 1},
 		{"last day", waive(diag.Waiver{Rule: "crd.*", Reason: "r", Expires: "2026-11-21"}), false, 1, 0, 0},
 		{"day after", waive(diag.Waiver{Rule: "crd.*", Reason: "r", Expires: "2026-11-20"}), true, 0, 1, 0},
-		{"CEL holds", rule(`finding.rule == "crd.type-changed" && finding.rank >= 4 && finding.name.endsWith(".demo.io")`), true, 0, 0, 0},
-		{"CEL does not hold", rule(`finding.family == "rbac"`), false, 0, 0, 0},
-		{"a waiver of the finding leaves CEL alone", Policy{Rules: []CELRule{{Name: "mine", Expression: "true"}}, Waivers: []diag.Waiver{{Rule: "crd.*", Reason: "r"}}}, true, 1, 0, 0},
-		{"a waiver of CEL", Policy{Rules: []CELRule{{Name: "mine", Expression: "true"}}, Waivers: []diag.Waiver{{Rule: "mine", Reason: "r"}}}, false, 0, 0, 0},
-		{"a waiver of CEL leaves the level alone", Policy{FailOn: High, Rules: []CELRule{{Name: "mine", Expression: "true"}}, Waivers: []diag.Waiver{{Rule: "mine", Reason: "r"}}}, true, 0, 0, 0},
+		{"CEL expression is true", rule(`finding.rule == "crd.type-changed" && finding.rank >= 4 && finding.name.endsWith(".demo.io")`), true, 0, 0, 0},
+		{"CEL expression is false", rule(`finding.family == "rbac"`), false, 0, 0, 0},
+		{"a waiver of the finding does not affect CEL rules", Policy{Rules: []CELRule{{Name: "mine", Expression: "true"}}, Waivers: []diag.Waiver{{Rule: "crd.*", Reason: "r"}}}, true, 1, 0, 0},
+		{"a waiver of a CEL rule", Policy{Rules: []CELRule{{Name: "mine", Expression: "true"}}, Waivers: []diag.Waiver{{Rule: "mine", Reason: "r"}}}, false, 0, 0, 0},
+		{"a waiver of a CEL rule does not affect the level", Policy{FailOn: High, Rules: []CELRule{{Name: "mine", Expression: "true"}}, Waivers: []diag.Waiver{{Rule: "mine", Reason: "r"}}}, true, 0, 0, 0},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			r := judged(t, c.policy, "2026-11-21")
+			r := judgeTypeChange(t, c.policy, "2026-11-21")
 			n := 0
 			for _, f := range r.Findings {
 				if f.Waiver != "" {
 					n++
 				}
 			}
-			got := []any{r.Verdict.Fail, n, reviewed(r, "waiver-expired"), reviewed(r, "waiver-unused")}
+			got := []any{r.Verdict.Fail, n, countWaiverWarnings(r, "waiver-expired"), countWaiverWarnings(r, "waiver-unused")}
 			if d := cmp.Diff([]any{c.fail, c.waived, c.expired, c.unused}, got); d != "" {
 				t.Errorf("fail, waived, expired, unused: -want +got\n%s", d)
 			}
@@ -67,8 +68,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// reviewed returns the number of warnings about waivers with a code.
-func reviewed(r *Report, code string) int {
+// countWaiverWarnings returns the number of warnings about waivers with the code.
+func countWaiverWarnings(r *Report, code string) int {
 	n := 0
 	for _, w := range r.Verdict.Waivers {
 		if w.Code == code {
@@ -78,7 +79,8 @@ func reviewed(r *Report, code string) int {
 	return n
 }
 
-func TestJudgeLeavesTheReport(t *testing.T) {
+// TestJudgeDoesNotModifyTheReport checks that waivers are set only in the returned report.
+func TestJudgeDoesNotModifyTheReport(t *testing.T) {
 	r := compareManifests(t, widget("{type: string}"), widget("{type: integer}"))
 	if _, err := Judge(r, Policy{FailOn: Info, Waivers: []diag.Waiver{{Rule: "crd.*", Reason: "r"}}}, "2026-11-21"); err != nil || r.Findings[0].Waiver != "" || r.Verdict != nil {
 		t.Errorf("%v, %+v", err, r.Findings[0])
@@ -191,15 +193,15 @@ func TestWaivedInSomeClusters(t *testing.T) {
 				t.Errorf("%s: no operator for %q", c.name, word)
 			}
 		}
-		if !slices.Equal(words, c.want) || len(got.Verdict.Faults) != fails || reviewed(got, "waiver-unused") != c.unused {
-			t.Errorf("%s: %q, %d faults, %d unused; want %q", c.name, words, len(got.Verdict.Faults), reviewed(got, "waiver-unused"), c.want)
+		if !slices.Equal(words, c.want) || len(got.Verdict.Faults) != fails || countWaiverWarnings(got, "waiver-unused") != c.unused {
+			t.Errorf("%s: %q, %d faults, %d unused; want %q", c.name, words, len(got.Verdict.Faults), countWaiverWarnings(got, "waiver-unused"), c.want)
 		}
 	}
 }
 
-// TestFailOnByCluster applies levels that differ by cluster to a finding. It is refused only in the
-// clusters whose level it reaches. The fault lists these clusters if they are not all of the
-// finding's clusters.
+// TestFailOnByCluster applies different levels of clusters to a finding, which is rejected only in the
+// clusters whose level it reaches. The fault lists these clusters unless they are all clusters of the
+// finding.
 func TestFailOnByCluster(t *testing.T) {
 	all := []string{"dev", "prod-1", "prod-2", "stage"}
 	strict := []Level{{[]string{"prod-2"}, Off}, {[]string{"prod-*", "stage"}, High}}
@@ -210,12 +212,12 @@ func TestFailOnByCluster(t *testing.T) {
 		fails    bool
 		in       []string
 	}{
-		{"everywhere, some are strict", Policy{FailOn: Critical, Clusters: strict}, nil, true, []string{"prod-1", "stage"}},
-		{"in one that is strict", Policy{FailOn: Critical, Clusters: strict}, []string{"prod-1"}, true, []string{"prod-1"}},
+		{"in all clusters, some are strict", Policy{FailOn: Critical, Clusters: strict}, nil, true, []string{"prod-1", "stage"}},
+		{"in a strict one", Policy{FailOn: Critical, Clusters: strict}, []string{"prod-1"}, true, []string{"prod-1"}},
 		{"the first entry decides", Policy{FailOn: High, Clusters: strict}, []string{"prod-2"}, false, nil},
-		{"in none that is strict", Policy{FailOn: Critical, Clusters: strict}, []string{"dev", "prod-2"}, false, nil},
-		{"in one that is strict and one that is not", Policy{FailOn: Critical, Clusters: strict}, []string{"dev", "stage"}, true, []string{"stage"}},
-		{"everywhere, all are strict", Policy{FailOn: Off, Clusters: []Level{{[]string{"*"}, Low}}}, nil, true, nil},
+		{"in no strict one", Policy{FailOn: Critical, Clusters: strict}, []string{"dev", "prod-2"}, false, nil},
+		{"in a strict one and another", Policy{FailOn: Critical, Clusters: strict}, []string{"dev", "stage"}, true, []string{"stage"}},
+		{"in all clusters, all are strict", Policy{FailOn: Off, Clusters: []Level{{[]string{"*"}, Low}}}, nil, true, nil},
 		{"no levels", Policy{FailOn: High}, []string{"dev"}, true, []string{"dev"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

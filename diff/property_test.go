@@ -22,8 +22,8 @@ func TestItself(t *testing.T) {
 	}
 }
 
-// TestOrderSaysNothing checks that the order of objects, resources and pins has no effect.
-func TestOrderSaysNothing(t *testing.T) {
+// TestOrderHasNoEffect checks that a report does not depend on the order of objects, resources and pins.
+func TestOrderHasNoEffect(t *testing.T) {
 	before, after := demo(t)
 	want, err := indentJSON(compare(t, before, after).Document())
 	if err != nil {
@@ -47,8 +47,8 @@ func TestOrderSaysNothing(t *testing.T) {
 	}
 }
 
-// TestArgumentsStay checks that Compare does not modify its arguments.
-func TestArgumentsStay(t *testing.T) {
+// TestArgumentsAreUnmodified checks that Compare does not modify its arguments.
+func TestArgumentsAreUnmodified(t *testing.T) {
 	before, after := demo(t)
 	b2, a2 := demo(t)
 	compare(t, before, after)
@@ -114,7 +114,7 @@ func TestSchemaMirrors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := schemaOf(t, 3), schemaOf(t, 3)
 		if found, added := walk(a, a); len(found)+len(added) > 0 {
-			t.Fatalf("with itself: %v %v", found, added)
+			t.Fatalf("a schema differs from itself: %v %v", found, added)
 		}
 		there, came := walk(a, b)
 		back, went := walk(b, a)
@@ -130,10 +130,10 @@ func TestSchemaMirrors(t *testing.T) {
 		slices.Sort(came)
 		slices.Sort(went)
 		if d := cmp.Diff(came, removed(back)); d != "" {
-			t.Fatalf("added there is not removed on the way back: %s", d)
+			t.Fatalf("added by before → after, but not removed by after → before: %s", d)
 		}
 		if d := cmp.Diff(went, removed(there)); d != "" {
-			t.Fatalf("added on the way back is not removed there: %s", d)
+			t.Fatalf("added by after → before, but not removed by before → after: %s", d)
 		}
 		for _, l := range there {
 			rule, at, _ := strings.Cut(l, " ")
@@ -171,7 +171,7 @@ func TestPermissionsMirror(t *testing.T) {
 		}
 		there, back := compareManifests(t, a, b), compareManifests(t, b, a)
 		if (count(there, false) > 0) != (count(back, true) > 0) || (count(there, true) > 0) != (count(back, false) > 0) {
-			rt.Fatalf("there %v, back %v", lines(there), lines(back))
+			rt.Fatalf("before → after: %v; after → before: %v", lines(there), lines(back))
 		}
 	})
 }
@@ -203,7 +203,7 @@ func FuzzDefinitions(f *testing.F) {
 			t.Error(err)
 		}
 		if self, err := Compare(State{Objects: x}, State{Objects: x}, CompareOptions{}); err != nil || !self.Empty() {
-			t.Errorf("with itself: %v, %v", lines(self), err)
+			t.Errorf("a CRD differs from itself: %v, %v", lines(self), err)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// drawGrant draws a grant that dangers are about, or a neighbour of one.
+// drawGrant draws a grant that matches a rule of dangerRules, or a similar one.
 func drawGrant(t *rapid.T) k8s.Grant {
 	pick := func(what string, from ...string) string { return rapid.SampledFrom(from).Draw(t, what) }
 	g := k8s.Grant{Namespace: pick("namespace", "", "", "ops", "kube-system")}
@@ -46,7 +46,7 @@ func widen(t *rapid.T, g k8s.Grant) k8s.Grant {
 	return g
 }
 
-// TestWiderIsWorse: no grant is rated lower than one that it covers.
+// TestWiderIsWorse checks that no grant has a lower severity than a grant that it covers.
 func TestWiderIsWorse(t *testing.T) {
 	c := &comparison{rules: rulesByID()}
 	_, objects := k8s.DefaultRBAC()
@@ -68,7 +68,7 @@ func TestWiderIsWorse(t *testing.T) {
 		}
 		_, low := r.rate(of, narrow, maxDepth)
 		if rule, high := r.rate(of, wide, maxDepth); high < low {
-			t.Fatalf("%+v is %s, and %+v is %s (%s)", narrow, low, wide, high, rule)
+			t.Fatalf("%+v is %s, but the wider %+v is %s (%s)", narrow, low, wide, high, rule)
 		}
 	})
 }
@@ -82,7 +82,7 @@ func objectsOf(t testing.TB, docs string) []map[string]any {
 	return out
 }
 
-// TestWiderRulesAreWorse: a report about a role with a wider rule is not milder.
+// TestWiderRulesAreWorse checks that a wider rule in a role does not result in a lower severity.
 func TestWiderRulesAreWorse(t *testing.T) {
 	text := func(g k8s.Grant) string {
 		if g.URL != "" {
@@ -104,7 +104,7 @@ func TestWiderRulesAreWorse(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		a, b := drawGrant(rt), drawGrant(rt)
 		if low, high := worst(text(a), text(b)), worst(text(widen(rt, a)), text(b)); high < low {
-			rt.Fatalf("from %s to %s", low, high)
+			rt.Fatalf("narrow rule: %s, wide rule: %s", low, high)
 		}
 	})
 }

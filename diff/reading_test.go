@@ -11,7 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/bundle"
 )
 
-func said(version string, annotations map[string]string, description string, links ...bundle.Link) map[string]*bundle.CSV {
+// newCSVs returns the CSV of a version of ops/demo, as a map by operator.
+func newCSVs(version string, annotations map[string]string, description string, links ...bundle.Link) map[string]*bundle.CSV {
 	return map[string]*bundle.CSV{"ops/demo": {Name: "demo.v" + version, Version: version, Annotations: annotations, Description: description, Links: links}}
 }
 
@@ -23,26 +24,26 @@ func TestReadings(t *testing.T) {
 		before, after map[string]*bundle.CSV
 		want          []Reading
 	}{
-		"nothing said":   {said("1.0.0", nil, "Text."), said("1.1.0", nil, "Text."), nil},
-		"the same pages": {said("1.0.0", forge, "Text.", docs), said("1.1.0", forge, "Text.", docs), []Reading{{Operator: "ops/demo", Links: []ReadingLink{changes}}}},
-		"a new operator": {nil, said("1.1.0", forge, "Text.", docs), []Reading{{Operator: "ops/demo", Links: []ReadingLink{
+		"unchanged":      {newCSVs("1.0.0", nil, "Text."), newCSVs("1.1.0", nil, "Text."), nil},
+		"the same pages": {newCSVs("1.0.0", forge, "Text.", docs), newCSVs("1.1.0", forge, "Text.", docs), []Reading{{Operator: "ops/demo", Links: []ReadingLink{changes}}}},
+		"a new operator": {nil, newCSVs("1.1.0", forge, "Text.", docs), []Reading{{Operator: "ops/demo", Links: []ReadingLink{
 			{What: "repository", URL: "https://github.com/org/demo"}, {What: "support", URL: "https://a.example/help"}, {What: "link", Text: "Docs", URL: "https://docs.example/v1"},
 		}}}},
-		"other pages": {said("1.0.0", nil, "", docs), said("1.1.0", map[string]string{"support": "https://a.example/help"}, "", bundle.Link{Name: "Docs", URL: "https://docs.example/v2"}), []Reading{{Operator: "ops/demo", Links: []ReadingLink{
+		"other pages": {newCSVs("1.0.0", nil, "", docs), newCSVs("1.1.0", map[string]string{"support": "https://a.example/help"}, "", bundle.Link{Name: "Docs", URL: "https://docs.example/v2"}), []Reading{{Operator: "ops/demo", Links: []ReadingLink{
 			{What: "support", URL: "https://a.example/help"}, {What: "link", Text: "Docs", URL: "https://docs.example/v2", Before: "https://docs.example/v1"},
 		}}}},
 		"a sentence and a line": {
-			said("1.0.0", nil, "It runs. It walks.\n\n## Install\nApply it.\n"), said("1.1.0", nil, "It runs. It flies.\n\n## Install\nApply it.\nBack up first.\n"),
+			newCSVs("1.0.0", nil, "It runs. It walks.\n\n## Install\nApply it.\n"), newCSVs("1.1.0", nil, "It runs. It flies.\n\n## Install\nApply it.\nBack up first.\n"),
 			[]Reading{{Operator: "ops/demo", Texts: []ReadingText{{Name: "description", Lines: []string{"- It walks.", "+ It flies.", "+ Back up first."}}}}},
 		},
-		"annotations for who installs it": {
-			said("1.0.0", map[string]string{"operatorframework.io/suggested-namespace": "demo", "createdAt": "2025", "capabilities": "Basic Install"}, ""),
-			said("1.1.0", map[string]string{"operatorframework.io/suggested-namespace": "demo-system", "createdAt": "2026"}, ""),
+		"annotations for the installation": {
+			newCSVs("1.0.0", map[string]string{"operatorframework.io/suggested-namespace": "demo", "createdAt": "2025", "capabilities": "Basic Install"}, ""),
+			newCSVs("1.1.0", map[string]string{"operatorframework.io/suggested-namespace": "demo-system", "createdAt": "2026"}, ""),
 			[]Reading{{Operator: "ops/demo", Texts: []ReadingText{
 				{Name: "capabilities", Lines: []string{"- Basic Install"}}, {Name: "operatorframework.io/suggested-namespace", Lines: []string{"- demo", "+ demo-system"}},
 			}}},
 		},
-		"no pages": {said("1.0.0", nil, ""), said("1.1.0", map[string]string{"repository": "javascript:alert(1)", "support": "Example, Inc."}, "", bundle.Link{Name: "x", URL: "data:text/html,x"}), []Reading{
+		"no pages": {newCSVs("1.0.0", nil, ""), newCSVs("1.1.0", map[string]string{"repository": "javascript:alert(1)", "support": "Example, Inc."}, "", bundle.Link{Name: "x", URL: "data:text/html,x"}), []Reading{
 			{Operator: "ops/demo", Texts: []ReadingText{{Name: "support", Lines: []string{"+ Example, Inc."}}}},
 		}},
 	} {
@@ -54,7 +55,7 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// TestReadingIsBounded has a text in which every sentence changes, a text of one very long line,
+// TestReadingIsBounded checks the limits with a text in which every sentence changes, a very long line,
 // and very many operators.
 func TestReadingIsBounded(t *testing.T) {
 	var was, is strings.Builder
@@ -62,14 +63,14 @@ func TestReadingIsBounded(t *testing.T) {
 		fmt.Fprintf(&was, "Old %d. ", i)
 		fmt.Fprintf(&is, "New %d. ", i)
 	}
-	got := Readings(said("1.0.0", nil, was.String()), said("1.1.0", nil, is.String()+strings.Repeat("x", 1<<20)))
+	got := Readings(newCSVs("1.0.0", nil, was.String()), newCSVs("1.1.0", nil, is.String()+strings.Repeat("x", 1<<20)))
 	text := got[0].Texts[0]
 	if len(text.Lines) != maxSentences || text.Omitted == 0 {
-		t.Errorf("%d lines, %d left", len(text.Lines), text.Omitted)
+		t.Errorf("%d lines, %d omitted", len(text.Lines), text.Omitted)
 	}
 	few := changedText(strings.Repeat("Old. ", 30), strings.Repeat("New. ", 35))
 	if len(few.Lines)+few.Omitted != 65 {
-		t.Errorf("%d lines and %d left of 65 changes", len(few.Lines), few.Omitted)
+		t.Errorf("%d lines and %d omitted of 65 changes", len(few.Lines), few.Omitted)
 	}
 	for _, line := range text.Lines {
 		if len(line) > maxSentence+2 {
@@ -86,10 +87,10 @@ func TestReadingIsBounded(t *testing.T) {
 	markdownReading(&list, r.Reading)
 	shown := strings.Count(list.String(), "`ops/demo-")
 	if note := fmt.Sprintf("%d operators are not shown here", 5000-shown); shown == 0 || !strings.Contains(list.String(), note) {
-		t.Errorf("%d operators are shown, and it does not say %q", shown, note)
+		t.Errorf("%d operators are shown, but the text does not contain %q", shown, note)
 	}
 	if left := newHTMLPage(r).Omitted; len(left) != 1 || !strings.HasPrefix(left[0], fmt.Sprint(5000-len(htmlReading(r.Reading)))+" ") {
-		t.Errorf("%d operators fit on the page, and it says %q", len(htmlReading(r.Reading)), left)
+		t.Errorf("%d operators fit on the page, omitted: %q", len(htmlReading(r.Reading)), left)
 	}
 	if md := string(Markdown(r)); len(md) >= MaxComment || !strings.Contains(md, "operators are not shown here: see the JSON report.") {
 		t.Errorf("Markdown of %d bytes", len(md))
@@ -132,10 +133,10 @@ func TestReadingIsCounted(t *testing.T) {
 	}
 }
 
-// TestReadingIsText has a bundle with markup in its texts.
+// TestReadingIsText checks that markup in the texts of a bundle is escaped.
 func TestReadingIsText(t *testing.T) {
 	lie := "<script>alert(1)</script> [here](javascript:alert(1)) ``` @team \u202eback"
-	r := &Report{Before: "a", After: "b", Reading: Readings(said("1.0.0", nil, "Text."), said("1.1.0", map[string]string{"support": "https://a.example/)[x](https://b.example"}, lie, bundle.Link{Name: lie, URL: "https://docs.example"}))}
+	r := &Report{Before: "a", After: "b", Reading: Readings(newCSVs("1.0.0", nil, "Text."), newCSVs("1.1.0", map[string]string{"support": "https://a.example/)[x](https://b.example"}, lie, bundle.Link{Name: lie, URL: "https://docs.example"}))}
 	text, md := string(Text(r, false)), string(Markdown(r))
 	page, err := HTML(r)
 	if err != nil {
@@ -143,11 +144,11 @@ func TestReadingIsText(t *testing.T) {
 	}
 	for what, got := range map[string]string{"text": text, "Markdown": md, "HTML": string(page)} {
 		if strings.Contains(got, "\u202e") {
-			t.Errorf("%s turns the line:\n%s", what, got)
+			t.Errorf("%s is not escaped:\n%s", what, got)
 		}
 	}
 	if strings.Contains(string(page), "<script>alert") || strings.Contains(string(page), `href="javascript`) {
-		t.Error("the page holds markup of a bundle")
+		t.Error("the page contains markup of a bundle")
 	}
 	for _, want := range []string{
 		"  - [support](https://a.example/%29%5Bx%5D%28https://b.example)\n",

@@ -93,7 +93,7 @@ func TestReports(t *testing.T) {
 	dec := json.NewDecoder(strings.NewReader(string(data)))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&d); err != nil || len(d.Findings) != len(r.Findings) {
-		t.Errorf("reading the JSON again: %v, %d findings", err, len(d.Findings))
+		t.Errorf("decoding the JSON: %v, %d findings", err, len(d.Findings))
 	}
 }
 
@@ -134,7 +134,7 @@ func TestMarkdownFits(t *testing.T) {
 		}
 		for _, line := range strings.Split(got, "\n") {
 			if strings.HasPrefix(line, "# ") || outside(line, "<script>") || outside(line, "@everyone") {
-				t.Fatalf("text left its place: %.200q", line)
+				t.Fatalf("text outside of code spans: %.200q", line)
 			}
 		}
 		if opens, closes := strings.Count(got, "\n<details"), strings.Count(got, "\n</details>"); opens != closes {
@@ -179,11 +179,11 @@ func TestCodeQuality(t *testing.T) {
 	}
 	for _, s := range Severities() {
 		if qualitySeverity(s) == "" {
-			t.Errorf("GitLab has no word for %s", s)
+			t.Errorf("no GitLab severity for %s", s)
 		}
 	}
 	if data, err = CodeQuality(&Report{}, "x"); err != nil || strings.TrimSpace(string(data)) != "[]" {
-		t.Errorf("nothing is %q, %v", data, err)
+		t.Errorf("a report without findings is %q, %v", data, err)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestComment(t *testing.T) {
 			t.Errorf("%.60q: %d bytes, begins %q", dir, len(whole), text[:min(60, len(text))])
 		}
 		if dir == "." && marker+"\n"+text != string(Markdown(r)) {
-			t.Error("at the top of a repository the comment is not the report")
+			t.Error("the comment for the root directory differs from the report")
 		}
 	}
 }
@@ -247,7 +247,7 @@ func TestTextIsSafe(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	if !strings.Contains(string(Text(r, true)), "\x1b[31mHIGH\x1b[0m") {
-		t.Error("no color where it was asked for")
+		t.Error("no color although it is enabled")
 	}
 }
 
@@ -260,12 +260,12 @@ func TestBrokenStates(t *testing.T) {
 	}
 	_, err = Objects([]File{{Path: "x.yaml", Data: []byte("a: [")}, {Path: "y.yaml", Data: []byte("a: {")}, {Path: "kustomization.yaml", Data: []byte("}")}}, nil)
 	if err == nil || strings.Count(err.Error(), "\n") != 1 {
-		t.Errorf("both broken files, each on a line: %v", err)
+		t.Errorf("want both broken files, one per line: %v", err)
 	}
 }
 
-// TestObjectsShareWhatIsEqual checks that equal files are parsed only once.
-func TestObjectsShareWhatIsEqual(t *testing.T) {
+// TestEqualFilesAreParsedOnce checks that objects of equal files are reused.
+func TestEqualFilesAreParsedOnce(t *testing.T) {
 	files := []File{{Path: "a.yaml", Data: []byte(account)}, {Path: "b.yaml", Data: []byte(binding)}}
 	first, err := collectObjects(files, nil, nil, nil)
 	if err != nil {
@@ -299,8 +299,8 @@ func TestRemovalPlan(t *testing.T) {
 	}
 }
 
-// TestDefinitionStays checks that Argo CD never prunes a CRD, regardless of its annotations.
-func TestDefinitionStays(t *testing.T) {
+// TestCRDIsNeverPruned checks that Argo CD never prunes a CRD, regardless of its annotations.
+func TestCRDIsNeverPruned(t *testing.T) {
 	for annotation, keeps := range map[string]bool{`, annotations: {argocd.argoproj.io/sync-options: "Prune=confirm,PruneLast=true"}`: false, "": true} {
 		crd := parsed(t, "gone/demo", "a.yaml", `
 apiVersion: apiextensions.k8s.io/v1
@@ -316,8 +316,8 @@ spec: {group: example.com, scope: Namespaced, names: {kind: Thing, plural: thing
 	}
 }
 
-// TestLeftBehind checks that an operator is left behind exactly if its piece is removed although it
-// is not leaving.
+// TestLeftBehind checks that an operator is reported as left behind only if its piece is removed
+// although it is not leaving.
 func TestLeftBehind(t *testing.T) {
 	objects := parsed(t, "ns/demo", "a.yaml", `
 {apiVersion: v1, kind: Namespace, metadata: {name: ns}}
@@ -354,9 +354,9 @@ func TestLeftBehind(t *testing.T) {
 	}
 }
 
-// TestWhatGoes compares the finding about a removed object with the uninstall plan: both must agree
-// whether it is deleted.
-func TestWhatGoes(t *testing.T) {
+// TestRemovedObject checks that the finding about a removed object and the uninstall plan agree whether
+// it is deleted.
+func TestRemovedObject(t *testing.T) {
 	const head = "apiVersion: v1\nkind: Namespace\nmetadata: {name: gone"
 	for annotations, want := range map[string]string{
 		"": "it is deleted, and everything in it",

@@ -16,8 +16,8 @@ func custom(version, spec string) string {
 	return "apiVersion: demo.io/" + version + "\nkind: Widget\nmetadata: {name: mine, namespace: team}\nspec: " + spec
 }
 
-// TestResources writes custom resources of the repository with both CRDs. The expectations are
-// based on apiextensions-apiserver.
+// TestResources validates custom resources of the repository with the CRDs before and after. The
+// expectations are based on apiextensions-apiserver.
 func TestResources(t *testing.T) {
 	cases := []struct {
 		name, before, after, resource string
@@ -27,17 +27,17 @@ func TestResources(t *testing.T) {
 		{"too long", "{type: string}", "{type: string, maxLength: 3}", "{x: abcd}", []string{"high resources.rejected spec.x: abcd → -"}},
 		{"wrong type", "{type: string}", "{type: integer}", "{x: a}", []string{"high resources.rejected spec.x: a → -"}},
 		{"required", "{type: object, properties: {a: {type: string}}}", "{type: object, required: [a], properties: {a: {type: string}}}", "{x: {}}", []string{"high resources.rejected spec.x.a"}},
-		{"value gone", "{type: string, enum: [a, b]}", "{type: string, enum: [a]}", "{x: b}", []string{"high resources.rejected spec.x: b → -"}},
+		{"value removed", "{type: string, enum: [a, b]}", "{type: string, enum: [a]}", "{x: b}", []string{"high resources.rejected spec.x: b → -"}},
 		{"CEL", "{type: integer}", "{type: integer, x-kubernetes-validations: [{rule: self > 3, message: too small}]}", "{x: 2}", []string{"high resources.rejected spec.x: 2 → -"}},
 		{"not in a set twice", "{type: array, items: {type: string}}", "{type: array, x-kubernetes-list-type: set, items: {type: string}}", "{x: [a, a]}", []string{`high resources.rejected spec.x[1]: a → -`}},
-		{"refused before", "{type: string, maxLength: 3}", "{type: string, maxLength: 3, minLength: 1}", "{x: abcd}", []string{"low resources.already-rejected spec.x: abcd → -"}},
+		{"rejected before", "{type: string, maxLength: 3}", "{type: string, maxLength: 3, minLength: 1}", "{x: abcd}", []string{"low resources.already-rejected spec.x: abcd → -"}},
 		{"dropped", "{type: object, properties: {a: {type: string}, b: {type: string}}}", "{type: object, properties: {a: {type: string}}}", "{x: {a: '1', b: '2'}}", []string{"high resources.field-dropped spec.x.b: 2 → -"}},
 		{"dropped before", "{type: object, properties: {a: {type: string}}}", "{type: object, properties: {a: {type: string, maxLength: 9}}}", "{x: {b: '2'}}", nil},
 		{"defaulted", "{type: object, properties: {a: {type: string}}}", "{type: object, properties: {a: {type: string, default: z}}}", "{x: {}}", []string{"low resources.field-defaulted spec.x.a: - → z"}},
 		{"another default", "{type: object, properties: {a: {type: integer, default: 1}}}", "{type: object, properties: {a: {type: integer, default: 2}}}", "{x: {}}", []string{"low resources.field-defaulted spec.x.a: 1 → 2"}},
-		{"default gone", "{type: object, properties: {a: {type: integer, default: 1}}}", "{type: object, properties: {a: {type: integer}}}", "{x: {}}", []string{"low resources.field-defaulted spec.x.a: 1 → -"}},
-		{"set, so the default says nothing", "{type: object, properties: {a: {type: integer}}}", "{type: object, properties: {a: {type: integer, default: 2}}}", "{x: {a: 1}}", nil},
-		{"a schema that cannot be", "{type: string}", "{properties: {a: {}}}", "{x: {a: z}}", []string{"high resources.schema-invalid"}},
+		{"default removed", "{type: object, properties: {a: {type: integer, default: 1}}}", "{type: object, properties: {a: {type: integer}}}", "{x: {}}", []string{"low resources.field-defaulted spec.x.a: 1 → -"}},
+		{"set, so the default has no effect", "{type: object, properties: {a: {type: integer}}}", "{type: object, properties: {a: {type: integer, default: 2}}}", "{x: {a: 1}}", nil},
+		{"an invalid schema", "{type: string}", "{properties: {a: {}}}", "{x: {a: z}}", []string{"high resources.schema-invalid"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -86,16 +86,16 @@ func TestResourceVersions(t *testing.T) {
 	}
 	overlaid := compare(t, State{Objects: slices.Concat(parsed(t, "ops/demo", "a.yaml", both), mine)}, State{Objects: mine})
 	if d := cmp.Diff(lines(r), lines(overlaid)); d != "" {
-		t.Errorf("what an overlay lists is other than what lies beside it: -beside +listed\n%s", d)
+		t.Errorf("findings (-resource in another directory +resource in an overlay):\n%s", d)
 	}
 	if d := cmp.Diff(r.Removals, overlaid.Removals); d != "" || len(overlaid.Removals) != 1 || len(overlaid.Removals[0].Resources) != 1 {
-		t.Errorf("the plan: -beside +listed\n%s", d)
+		t.Errorf("uninstall plan (-resource in another directory +resource in an overlay):\n%s", d)
 	}
 }
 
-// TestStorageForgets checks that without conversion, fields missing in the storage version are
-// lost, regardless of the version of the object.
-func TestStorageForgets(t *testing.T) {
+// TestStorageDropsFields checks that without conversion, fields that the storage version does not have
+// are lost, regardless of the version of the object.
+func TestStorageDropsFields(t *testing.T) {
 	const (
 		wide   = "{type: object, properties: {spec: {type: object, properties: {x: {type: string}}}}}"
 		narrow = "{type: object, properties: {spec: {type: object}}}"
@@ -129,11 +129,11 @@ func TestAPIs(t *testing.T) {
 		before, after State
 		want          []string
 	}{
-		{"new and gone", state("1.34", ""), state("1.34", budget), []string{"high api.removed apiVersion: - → policy/v1beta1"}},
+		{"new and removed", state("1.34", ""), state("1.34", budget), []string{"high api.removed apiVersion: - → policy/v1beta1"}},
 		{"new and deprecated", state("1.24", ""), state("1.24", budget), []string{"low api.deprecated apiVersion: - → policy/v1beta1"}},
-		{"target moves", state("1.24", budget), state("1.25", budget), []string{"high api.removed apiVersion: policy/v1beta1 → policy/v1beta1"}},
+		{"Kubernetes upgraded", state("1.24", budget), state("1.25", budget), []string{"high api.removed apiVersion: policy/v1beta1 → policy/v1beta1"}},
 		{"as before", state("1.25", budget), state("1.26", budget), nil},
-		{"deprecated for ever", state("1.32", endpoints), state("1.33", endpoints), []string{"low api.deprecated apiVersion: v1 → v1"}},
+		{"deprecated without removal", state("1.32", endpoints), state("1.33", endpoints), []string{"low api.deprecated apiVersion: v1 → v1"}},
 		{"mended", state("1.34", budget), state("1.34", strings.Replace(budget, "v1beta1", "v1", 1)), nil},
 	}
 	for _, c := range cases {
@@ -212,8 +212,8 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// TestQuaysidesOwn checks that quayside's own objects are not reported as a removed operator.
-func TestQuaysidesOwn(t *testing.T) {
+// TestOwnObjects checks that quayside's own objects are not reported as a removed operator.
+func TestOwnObjects(t *testing.T) {
 	r := compare(t, State{Objects: parsed(t, "quayside", "crds/quayside/x.yaml", widget("{type: string}"))}, State{})
 	if d := cmp.Diff([]string{"low data.crd-removed: v1 → -"}, lines(r)); d != "" || len(r.Removals) > 0 {
 		t.Errorf("-want +got\n%s%v", d, r.Removals)
@@ -223,7 +223,7 @@ func TestQuaysidesOwn(t *testing.T) {
 	}
 }
 
-// TestCostlyResources has so many objects of a kind that the time limit for validation rules is
+// TestCostlyResources validates so many objects of a kind that the limit for validation rules is
 // exceeded.
 func TestCostlyResources(t *testing.T) {
 	const rule = "{type: array, items: {type: string}, x-kubernetes-validations: [{rule: 'self.all(a, self.all(b, self.all(c, true)))'}]}"

@@ -78,7 +78,7 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// TestMirrors has added images in and outside of the mirror.
+// TestMirrors checks the findings about new images in and outside of the mirror.
 func TestMirrors(t *testing.T) {
 	for mirror, want := range map[string][]string{
 		"quay.io/demo": {"low images.new container c0: - → " + image("a")},

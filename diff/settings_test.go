@@ -18,7 +18,7 @@ func settingFindings() []Finding {
 	return append(out, Finding{Rule: "settings.catalogs", Field: "spec.y", After: "c", Severity: Low})
 }
 
-// TestSettings adds findings about settings. They belong to no cluster and have the higher of two
+// TestSettings checks findings about settings: they belong to no cluster, and have the higher of two
 // severities.
 func TestSettings(t *testing.T) {
 	demo := stateRunning(t, "1.0.0", image("a"))
@@ -52,12 +52,12 @@ func TestOnlyPolicy(t *testing.T) {
 		opt := CompareOptions{Settings: []Finding{{Rule: SettingsWaiver}}, OnlyPolicy: c.only}
 		r, err := Judge(Join([]Part{{nil, compare(t, demo, c.after)}}, Fleet{}, opt), Policy{FailOn: High, Rules: []CELRule{{Name: "all", Expression: "true"}}}, "2026-11-21")
 		if err != nil || r.Verdict.Fail != c.want || r.Empty() {
-			t.Errorf("%v, %v: refused %v, %v", c.only, c.want, r.Verdict.Faults, err)
+			t.Errorf("%v, %v: rejected %v, %v", c.only, c.want, r.Verdict.Faults, err)
 		}
 	}
 }
 
-// TestJudgeByBase applies two policies with different waivers.
+// TestJudgeByBase checks that the policies of both the branch and its base must accept a finding.
 func TestJudgeByBase(t *testing.T) {
 	waivers := func(reason string) []diag.Waiver { return []diag.Waiver{{Rule: "crd.*", Reason: reason}} }
 	rules := func(expr string) []CELRule { return []CELRule{{Name: "mine", Expression: expr}} }
@@ -80,9 +80,9 @@ func TestJudgeByBase(t *testing.T) {
 		"a base may have only a level": {Policy{FailOn: Off}, Policy{Clusters: []Level{{[]string{"prd"}, High}}}, 0, ""},
 	} {
 		c.branch.Base = &c.base
-		r := judged(t, c.branch, "2026-11-21")
+		r := judgeTypeChange(t, c.branch, "2026-11-21")
 		if len(r.Verdict.Faults) != c.refused || r.Verdict.Fail != (c.refused > 0) || r.Findings[0].Waiver != c.waiver {
-			t.Errorf("%s: refused %v, waiver %q; want %d, %q", name, r.Verdict.Faults, r.Findings[0].Waiver, c.refused, c.waiver)
+			t.Errorf("%s: rejected %v, waiver %q; want %d, %q", name, r.Verdict.Faults, r.Findings[0].Waiver, c.refused, c.waiver)
 		}
 	}
 }

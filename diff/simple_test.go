@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// TestSimple distinguishes files that kustomize loads unchanged from files that it splits, omits or
+// TestSimple distinguishes files that kustomize loads unchanged from files that it splits, or omits or
 // rejects in part.
 func TestSimple(t *testing.T) {
 	const a, b = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: b\n"
@@ -31,9 +31,8 @@ func TestSimple(t *testing.T) {
 	}
 }
 
-// TestOneFileHoldsOneKeyTwice checks that a file must not contain two different objects with the
-// same key.
-func TestOneFileHoldsOneKeyTwice(t *testing.T) {
+// TestDuplicateKeyInFile checks that a file must not contain two different objects with the same key.
+func TestDuplicateKeyInFile(t *testing.T) {
 	const a = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 	for text, want := range map[string]bool{a + "---\n" + a: true, a + "---\n" + a + "data: {x: y}\n": false} {
 		objects, err := Objects([]File{{Path: "a.yaml", Data: []byte(text)}}, nil)

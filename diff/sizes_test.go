@@ -33,11 +33,11 @@ func TestMeasure(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(plain, lines(&Report{Findings: before})); d != "" || before[0].BytesAfter != 0 {
-		t.Errorf("what was measured was modified:\n%s", d)
+		t.Errorf("the argument was modified:\n%s", d)
 	}
 }
 
-// TestMeasureOneSide has images of which only one size is known, or none.
+// TestMeasureOneSide checks the messages if only one size is known, or none.
 func TestMeasureOneSide(t *testing.T) {
 	for want, sizes := range map[string]map[string]int64{
 		"new digest":                             nil,

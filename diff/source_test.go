@@ -58,10 +58,10 @@ func TestReadHead(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", name, o, ok)
 		}
 		if o.definedKind() != (k8s.Key{Group: "demo.io", Kind: "Widget"}) || k8s.At(o.Content, "spec", "versions") != nil {
-			t.Errorf("%s: the head is %v", name, o.Content)
+			t.Errorf("%s: the parsed head is %v", name, o.Content)
 		}
 		if len(k8s.ParseCRD(o.Whole()).Versions) != 1 {
-			t.Errorf("%s: the rest cannot be had", name)
+			t.Errorf("%s: the full object cannot be loaded", name)
 		}
 	}
 	for name, edit := range map[string][2]string{
@@ -70,7 +70,7 @@ func TestReadHead(t *testing.T) {
 		"in a text": {"metadata:\n", "metadata:\n  x: \"\n  versions:\n  \"\n"}, "other kind": {"CustomResourceDefinition\n", "Custom # kind: CustomResourceDefinition\n"},
 	} {
 		if o, ok := parseHead(File{Path: "x.yaml", Data: []byte(strings.Replace(blockCRD, edit[0], edit[1], 1))}, pins); ok {
-			t.Errorf("%s: took %+v", name, o)
+			t.Errorf("%s: accepted as %+v", name, o)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestReadAgreesWithObjects(t *testing.T) {
 			}
 			for _, s := range []State{before, after} {
 				if o := s.Objects[0]; o.headOnly != c.cut || o.Operator != "ops/demo" {
-					t.Errorf("%s: the definition is %+v", s.Name, o)
+					t.Errorf("%s: the CRD is %+v", s.Name, o)
 				}
 			}
 			r, err := Compare(before, after, CompareOptions{})
@@ -129,7 +129,7 @@ func TestReadAgreesWithObjects(t *testing.T) {
 			got, _ := indentJSON(r.Document())
 			want, _ := indentJSON(whole.Document())
 			if d := cmp.Diff(string(want), string(got)); d != "" {
-				t.Errorf("-whole +by its heads\n%s", d)
+				t.Errorf("-parsed in full +parsed heads\n%s", d)
 			}
 		})
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestStored removes a version, with different observations of stored versions.
+// TestStored removes a version, with different observed status.storedVersions.
 func TestStored(t *testing.T) {
 	const name, plain = "widgets.demo.io", "{type: object}"
 	v1 := versionEntry("v1", "served: true, storage: true", plain)
@@ -16,8 +16,8 @@ func TestStored(t *testing.T) {
 		stored map[string][]string
 		want   []string // findings with messages
 	}{
-		"nothing is known": {widgetOf(v1, beta), nil, []string{"high crd.served-version-removed v1beta1: served → -", "version v1beta1 is removed"}},
-		"another definition is known": {
+		"unknown": {widgetOf(v1, beta), nil, []string{"high crd.served-version-removed v1beta1: served → -", "version v1beta1 is removed"}},
+		"known only of another CRD": {
 			widgetOf(v1, beta),
 			map[string][]string{"gadgets.demo.io": {"v1beta1"}},
 			[]string{"high crd.served-version-removed v1beta1: served → -", "version v1beta1 is removed"},
@@ -32,7 +32,7 @@ func TestStored(t *testing.T) {
 			map[string][]string{name: {"v1", "v1beta1"}},
 			[]string{"critical crd.stored-version-removed v1beta1: storage version → -", "storage version v1beta1 is removed; the clusters' status.storedVersions contain it, so they will refuse the CRD"},
 		},
-		"stored, and long out of the definition": {
+		"stored, but not in the CRD": {
 			widgetOf(v1, versionEntry("v2", "served: true, storage: false", plain)),
 			map[string][]string{name: {"v1", "v1alpha1"}},
 			[]string{

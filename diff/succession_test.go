@@ -9,9 +9,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestFollowed checks that an operator with a successor is not reported as removed, and that the
+// TestSuccessor checks that an operator with a successor is not reported as removed, and that the
 // removal of its leftover objects has no uninstall plan.
-func TestFollowed(t *testing.T) {
+func TestSuccessor(t *testing.T) {
 	object := func(kind, name, pkg string) Object {
 		return parsed(t, "", "x.yaml", "apiVersion: v1\nkind: "+kind+"\nmetadata: {name: "+name+", namespace: ops, labels: {quayside.dev/package: "+pkg+", quayside.dev/install-namespace: ops}}")[0]
 	}
@@ -36,20 +36,20 @@ func TestFollowed(t *testing.T) {
 	}
 	for _, f := range r.Findings {
 		if f.Rule == "upgrade.followed" && !strings.HasSuffix(f.Message, "is replaced by ops/new 2.0.0; 2 objects are now managed by the successor, 1 is kept until the successor is observed ready") {
-			t.Errorf("it says: %s", f.Message)
+			t.Errorf("got message %s", f.Message)
 		}
 	}
 	if len(r.Removals) > 0 {
-		t.Errorf("a plan to remove %+v", r.Removals)
+		t.Errorf("unexpected uninstall plan %+v", r.Removals)
 	}
 	r = compare(t, beside, after)
 	if d := cmp.Diff([]string{"low upgrade.leftovers-removed: 1.0.0 → -"}, lines(r)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 	if got := r.Findings[0].Message; !strings.HasPrefix(got, "1 leftover object of ops/old removed") {
-		t.Errorf("it says: %s", got)
+		t.Errorf("got message %s", got)
 	}
 	if len(r.Removals) > 0 {
-		t.Errorf("a plan to remove %+v", r.Removals)
+		t.Errorf("unexpected uninstall plan %+v", r.Removals)
 	}
 }

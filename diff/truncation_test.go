@@ -34,7 +34,7 @@ func TestNothingImportantIsCut(t *testing.T) {
 	}
 	for i := range 60 {
 		if !strings.Contains(string(doc), fmt.Sprintf(`"name": "flood-%d"`, i)) {
-			t.Errorf("JSON has no flood-%d", i)
+			t.Errorf("the JSON does not contain flood-%d", i)
 		}
 	}
 
@@ -49,7 +49,7 @@ func TestNothingImportantIsCut(t *testing.T) {
 	r = compare(t, base, many)
 	text := string(Markdown(r))
 	if len(text) >= MaxComment || !strings.Contains(text, "- high pods.host-path: ") && !strings.Contains(text, `- high pods\.host\-path: `) {
-		t.Errorf("%d bytes, without the group of what does not fit:\n%s", len(text), text[max(0, len(text)-1500):])
+		t.Errorf("%d bytes, without the number of omitted findings:\n%s", len(text), text[max(0, len(text)-1500):])
 	}
 }
 
@@ -75,7 +75,7 @@ func TestRulesSeeObjects(t *testing.T) {
 			t.Errorf("%s: %+v", expression, got.Verdict.Faults)
 		}
 		if strings.Contains(expression, `"b"`) && got.Verdict.Faults[0].Subject != "ConfigMap ops/b" {
-			t.Errorf("%s: it is about %s", expression, got.Verdict.Faults[0].Subject)
+			t.Errorf("%s: the fault is about %s", expression, got.Verdict.Faults[0].Subject)
 		}
 	}
 	judge, err := Policy{Rules: []CELRule{{Name: "mine", Tree: true, Expression: `object.group == "security.openshift.io" && object.name == "demo-scc"`}}}.OnTree(base, "2026-11-27")
@@ -86,6 +86,6 @@ func TestRulesSeeObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	if refused, _ := judge.Verdict(); len(refused) != 1 {
-		t.Errorf("the tree: %v", refused)
+		t.Errorf("objects of the tree: %v", refused)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestUnservedDefinitions checks that invalid CRDs that render did not check are reported once, at
+// TestUnservedDefinitions checks that invalid CRDs that render did not validate are reported once, at
 // the line of the fault.
 func TestUnservedDefinitions(t *testing.T) {
 	good := `apiVersion: apiextensions.k8s.io/v1
@@ -36,12 +36,12 @@ spec:
 		overlaid                       bool
 		want                           []string
 	}{
-		{name: "one's own, in order", text: good},
-		{name: "one's own", text: bad, want: []string{"resources.schema-invalid high mine.yaml:16: " + field}},
-		{name: "a bundle's, looked at when it was rendered", operator: "ops/demo", text: bad},
-		{name: "a bundle's, that an overlay changes", operator: "ops/demo", text: bad, overlaid: true, want: []string{"resources.schema-invalid high mine.yaml:16: " + field}},
+		{name: "the user's own, valid", text: good},
+		{name: "the user's own, invalid", text: bad, want: []string{"resources.schema-invalid high mine.yaml:16: " + field}},
+		{name: "of a bundle, validated by render", operator: "ops/demo", text: bad},
+		{name: "of a bundle, changed by an overlay", operator: "ops/demo", text: bad, overlaid: true, want: []string{"resources.schema-invalid high mine.yaml:16: " + field}},
 		{name: "with a custom resource", text: bad, resource: widget, want: []string{"resources.schema-invalid high mine.yaml:16: " + field}},
-		{name: "at an API that is gone", text: strings.Replace(bad, "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1", 1), want: []string{"api.removed high mine.yaml:1: "}},
+		{name: "with a removed API version", text: strings.Replace(bad, "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1", 1), want: []string{"api.removed high mine.yaml:1: "}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := State{Objects: parsed(t, c.operator, "mine.yaml", c.text)}

@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// image returns an image reference. Its digest consists of one letter.
+// image returns an image reference with a digest of one repeated letter.
 func image(letter string) string { return "quay.io/demo/app@sha256:" + strings.Repeat(letter, 64) }
 
 // scans returns scan results. Each text is the letter of an image and its vulnerabilities, such as
@@ -74,7 +74,7 @@ func TestScans(t *testing.T) {
 	}{
 		{"the same images", []string{"a"}, []string{"a"}, []string{"b CVE-1/zlib/HIGH"}, []string{}},
 		{
-			"added, gone and stayed",
+			"added, removed and unchanged",
 			[]string{"a"},
 			[]string{"b"},
 			[]string{"a CVE-1/zlib/HIGH CVE-2/zlib/LOW CVE-9/x/CRITICAL", "b CVE-1/zlib/HIGH CVE-3/zlib/CRITICAL"},
@@ -91,14 +91,14 @@ func TestScans(t *testing.T) {
 			[]string{"high vulnerabilities.added " + at + "CVE-1: libz 1.0, zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title*"},
 		},
 		{
-			"the worst first", nil,
+			"the most severe first", nil,
 			[]string{"a", "b"},
 			[]string{"a CVE-1/zlib/HIGH", "b CVE-1/zlib/LOW"},
 			[]string{"high vulnerabilities.added " + at + "CVE-1: zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title*"},
 		},
 		{"unrated", nil, []string{"a"}, []string{"a CVE-1/zlib/UNKNOWN"}, []string{"medium vulnerabilities.added " + at + "CVE-1: zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title*"}},
 		{
-			"nobody looked at the new one",
+			"the new image was not scanned",
 			[]string{"a"},
 			[]string{"b"},
 			[]string{"a CVE-1/zlib/HIGH"},
@@ -108,7 +108,7 @@ func TestScans(t *testing.T) {
 			},
 		},
 		{
-			"nobody looked at the old one",
+			"the old image was not scanned",
 			[]string{"a"},
 			[]string{"b"},
 			[]string{"b CVE-1/zlib/HIGH"},
@@ -139,8 +139,8 @@ func TestScans(t *testing.T) {
 	}
 }
 
-// TestScansByOtherNames has a vulnerability with different IDs before and after, which the scanner
-// reports as related.
+// TestScansByOtherNames checks that a vulnerability is recognized by an alias if its ID differs before
+// and after.
 func TestScansByOtherNames(t *testing.T) {
 	file := func(letter, id, related string) *fstest.MapFile {
 		return &fstest.MapFile{Data: fmt.Appendf(nil, `{"matches": [{"vulnerability": {"id": %q, "severity": "High"}, "artifact": {"name": "zlib"}, "relatedVulnerabilities": [%s]}], "source": {"target": {"userInput": %q}}}`, id, related, image(letter))}
@@ -163,7 +163,7 @@ func TestScansByOtherNames(t *testing.T) {
 	}
 }
 
-// TestScansByTag has an image without a digest, to which no scan can be assigned.
+// TestScansByTag checks that no scan is assigned to an image without a digest.
 func TestScansByTag(t *testing.T) {
 	r, err := Compare(stateRunning(t, "1.0.0", image("a")), stateRunning(t, "1.1.0", "quay.io/demo/app:v2"), CompareOptions{Scans: scans(t, "a")})
 	if err != nil {
@@ -189,14 +189,14 @@ func TestJudgeScans(t *testing.T) {
 		faults          []string
 		expired, unused int
 	}{
-		{"as every finding", Policy{FailOn: High}, []string{"failOn CVE-1"}, 0, 0},
-		{"milder than every finding", Policy{FailOn: Medium, Vulnerabilities: []string{"critical"}}, nil, 0, 0},
+		{"the level of all findings", Policy{FailOn: High}, []string{"failOn CVE-1"}, 0, 0},
+		{"a higher level than for other findings", Policy{FailOn: Medium, Vulnerabilities: []string{"critical"}}, nil, 0, 0},
 		{"none", Policy{FailOn: Low, Vulnerabilities: []string{}}, nil, 0, 0},
 		{"a list", Policy{Vulnerabilities: []string{"high", "unknown"}}, []string{"vulnerabilities.added CVE-1", "vulnerabilities.added CVE-3"}, 0, 0},
 		{"waived", Policy{Vulnerabilities: []string{"high", "medium"}, Waivers: []diag.Waiver{waive("CVE-1", "2026-11-21")}}, []string{"vulnerabilities.added CVE-2"}, 0, 0},
 		{"waived until yesterday", Policy{FailOn: High, Waivers: []diag.Waiver{waive("CVE-1", "2026-11-20")}}, []string{"failOn CVE-1"}, 1, 0},
 		{"another one waived", Policy{FailOn: High, Waivers: []diag.Waiver{waive("CVE-4", "")}}, []string{"failOn CVE-1"}, 0, 1},
-		{"what is mended, by a rule", Policy{Rules: []CELRule{{Name: "mended", Expression: `finding.vulnerabilities.exists(v, v.fixed != "" && v.severity == "medium")`}}}, []string{"mended CVE-2"}, 0, 0},
+		{"fixed vulnerabilities, by a rule", Policy{Rules: []CELRule{{Name: "mended", Expression: `finding.vulnerabilities.exists(v, v.fixed != "" && v.severity == "medium")`}}}, []string{"mended CVE-2"}, 0, 0},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestJudgeScans(t *testing.T) {
 			for _, f := range got.Verdict.Faults {
 				faults = append(faults, f.Policy+" "+f.Subject[strings.LastIndexByte(f.Subject, ' ')+1:])
 			}
-			if d := cmp.Diff([]any{c.faults, c.expired, c.unused}, []any{faults, reviewed(got, "waiver-expired"), reviewed(got, "waiver-unused")}); d != "" {
+			if d := cmp.Diff([]any{c.faults, c.expired, c.unused}, []any{faults, countWaiverWarnings(got, "waiver-expired"), countWaiverWarnings(got, "waiver-unused")}); d != "" {
 				t.Errorf("faults, expired, unused (-want +got):\n%s", d)
 			}
 		})
@@ -223,7 +223,7 @@ func TestJudgeScans(t *testing.T) {
 	}
 }
 
-// TestScansOfClusters has two clusters that run different images.
+// TestScansOfClusters compares scans if two clusters run different images.
 func TestScansOfClusters(t *testing.T) {
 	opt := CompareOptions{Scans: scans(t, "a", "b CVE-1/zlib/HIGH", "c CVE-2/zlib/HIGH")}
 	var parts []Part

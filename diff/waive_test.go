@@ -19,7 +19,7 @@ type atom struct {
 	rule, operator, object, field, container, vulnerability, also, cluster string
 }
 
-// hides is the specification of waivers: all its selectors match, and it has not expired.
+// hides is the specification of waivers: w hides a if all its selectors match and it has not expired.
 func hides(w diag.Waiver, a atom, today string) bool {
 	like := func(pattern, s string) bool {
 		if strings.HasSuffix(pattern, "*") {
@@ -140,9 +140,9 @@ func randomWaiver(r *rand.Rand) diag.Waiver {
 	return w
 }
 
-// TestWaiverHidesWhatItSelects applies random waivers to random findings, and compares the waived
-// atoms with the specification.
-func TestWaiverHidesWhatItSelects(t *testing.T) {
+// TestWaiverHidesItsSelection applies random waivers to random findings, and compares the waived atoms
+// with the specification.
+func TestWaiverHidesItsSelection(t *testing.T) {
 	const today = "2026-11-21"
 	clusters := []string{"c1", "c2", "d1", "d2"}
 	split := 0
@@ -184,7 +184,7 @@ func TestWaiverHidesWhatItSelects(t *testing.T) {
 		}
 	}
 	if split < 100 {
-		t.Errorf("%d of 3000 reports had a finding split: the test shows nothing", split)
+		t.Errorf("%d of 3000 reports have a split finding: the test is ineffective", split)
 	}
 }
 
@@ -213,17 +213,17 @@ func TestPartlyWaived(t *testing.T) {
 	}
 }
 
-// TestUnlistedVulnerabilitiesArePart splits findings whose counts exceed their lists, and checks
-// that the counts of the parts add up.
-func TestUnlistedVulnerabilitiesArePart(t *testing.T) {
+// TestUnlistedVulnerabilities splits findings whose counts exceed their lists, and checks that the
+// counts of the parts add up.
+func TestUnlistedVulnerabilities(t *testing.T) {
 	f := Finding{Rule: vulnerabilitiesStayed, Counts: map[string]int{"high": 3, "critical": 2}, Vulnerabilities: []Vulnerability{{ID: "CVE-1", Severity: "critical"}, {ID: "CVE-2", Severity: "high"}}}
 	if n := len(f.parts()); n != 3 {
-		t.Fatalf("%d parts, want two that are listed and the others", n)
+		t.Fatalf("%d parts, want two listed vulnerabilities and the rest", n)
 	}
 	for first := range 3 {
 		one, rest := f.withParts([]int{first}), f.withParts(slices.DeleteFunc([]int{0, 1, 2}, func(i int) bool { return i == first }))
 		if n := len(one.Vulnerabilities) + len(rest.Vulnerabilities); n != 2 {
-			t.Errorf("part %d: %d are listed", first, n)
+			t.Errorf("part %d: %d vulnerabilities are listed", first, n)
 		}
 		for severity, want := range f.Counts {
 			if got := one.Counts[severity] + rest.Counts[severity]; got != want {
@@ -236,12 +236,11 @@ func TestUnlistedVulnerabilitiesArePart(t *testing.T) {
 	}
 	f.Counts = map[string]int{"high": 1, "critical": 1}
 	if n := len(f.parts()); n != 2 {
-		t.Errorf("%d parts where all are listed, want 2", n)
+		t.Errorf("%d parts if all are listed, want 2", n)
 	}
 }
 
-// TestPlacesOfAPart selects some locations of a finding, and checks the number of locations in the
-// message.
+// TestPlacesOfAPart selects some locations of a finding, and checks the number in the message.
 func TestPlacesOfAPart(t *testing.T) {
 	f := Finding{Rule: "images.changed"}
 	for _, name := range []string{"x", "y", "z"} {

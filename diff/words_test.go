@@ -29,7 +29,7 @@ func TestWords(t *testing.T) {
 		{"a patch and a plus", minors("1.34+") + minors("v1.34.2"), strings.Repeat(fmt.Sprint(minor{1, 34}, true), 2)},
 		{"no major 0", minors("0.9"), fmt.Sprint(minor{0, 9}, false)},
 		{"no scheme", fileURI("a:b/c"), "./a:b/c"},
-		{"what ends a path", fileURI("a?b#c%d"), "a%3Fb%23c%25d"},
+		{"delimiters of a path", fileURI("a?b#c%d"), "a%3Fb%23c%25d"},
 		{"other bytes", fileURI("é "), "%C3%A9%20"},
 	} {
 		if c.got != c.want {
@@ -70,12 +70,12 @@ func TestFieldsOfTheAPIServer(t *testing.T) {
 		`spec.labels["a.b/c"]`: "dotted", ".spec.labels.app": "web", "spec.labels.app.x": "",
 	} {
 		if got := formatValue(valueAt(content, field)); got != want {
-			t.Errorf("%s is %q, want %q", field, got, want)
+			t.Errorf("%s: got %q, want %q", field, got, want)
 		}
 	}
 }
 
-// TestHoldLifted compares pins that are held on one side or on both.
+// TestHoldLifted checks which changes of a hold are reported.
 func TestHoldLifted(t *testing.T) {
 	for _, c := range []struct {
 		was, is string
@@ -86,7 +86,7 @@ func TestHoldLifted(t *testing.T) {
 		}
 		found := slices.Contains(lines(compare(t, of(c.was), of(c.is))), "low upgrade.hold-lifted hold: broken → -")
 		if found != c.want {
-			t.Errorf("hold %q becomes %q: lifted is %v", c.was, c.is, found)
+			t.Errorf("hold %q becomes %q: hold-lifted reported: %v", c.was, c.is, found)
 		}
 	}
 }
@@ -101,14 +101,14 @@ func TestKindMoves(t *testing.T) {
 	} {
 		r := compareManifests(t, widget("{type: string}"), after)
 		if got := strings.Contains(fmt.Sprint(r.Findings), "exists in group new.io now"); got != want {
-			t.Errorf("after\n%s\nsaid is %v", after, got)
+			t.Errorf("after\n%s\ngot %v", after, got)
 		}
 	}
 }
 
-// TestWhatIsOpen checks which operators are expanded: all if there are few, otherwise those with a
-// finding of at least high severity.
-func TestWhatIsOpen(t *testing.T) {
+// TestExpandedOperators checks which operators are expanded: all if there are few, otherwise those with
+// a finding of at least high severity.
+func TestExpandedOperators(t *testing.T) {
 	for n, want := range map[int]int{3: 3, 4: 1} {
 		r := &Report{}
 		for i := range n {
@@ -121,10 +121,10 @@ func TestWhatIsOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := len(regexp.MustCompile(`<details class="operator"[^>]* open>`).FindAll(page, -1)); got != want {
-			t.Errorf("%d of %d operators are open, want %d", got, n, want)
+			t.Errorf("%d of %d operators are expanded, want %d", got, n, want)
 		}
 		if got := len(regexp.MustCompile(`<details class="group"[^>]* open>`).FindAll(page, -1)); got != 3 {
-			t.Errorf("%d groups of findings are open, want 3: all but those of severity info", got)
+			t.Errorf("%d groups of findings are expanded, want 3: all but those of severity info", got)
 		}
 	}
 }

@@ -41,6 +41,6 @@ func TestAdopted(t *testing.T) {
 	}
 	f.Pins[1].Adopted = &lockfile.Adopted{Certificates: []string{"Zm9v"}}
 	if _, err := lockfile.Parse("quayside.lock", lockfile.Format(f)); err == nil || !strings.Contains(err.Error(), "adopted requires operatorCondition") {
-		t.Errorf("without the name of a condition: %v", err)
+		t.Errorf("without a condition name: %v", err)
 	}
 }

@@ -6,8 +6,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestMoves checks that a change is Moved if the name or the version of the bundle differs, and not
-// otherwise.
+// TestMoves checks that a change is Moved only if the name or the version of the bundle differs.
 func TestMoves(t *testing.T) {
 	was := lockfile.Pin{Namespace: "ops", Package: "a", Bundle: "a.v1", Version: "1.0.0"}
 	for name, tt := range map[string]struct {
@@ -20,7 +19,7 @@ func TestMoves(t *testing.T) {
 	} {
 		got := lockfile.Diff(lockfile.New([]lockfile.Pin{was}), lockfile.New([]lockfile.Pin{tt.now}))
 		if len(got) != 1 || got[0].Kind != tt.want || got[0].From != "1.0.0" || got[0].To != tt.now.Version {
-			t.Errorf("%s: %+v, want one that is %s", name, got, tt.want)
+			t.Errorf("%s: %+v, want one change of kind %s", name, got, tt.want)
 		}
 	}
 }

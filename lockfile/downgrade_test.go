@@ -22,8 +22,8 @@ func (v minorVersions) lock() *lockfile.File {
 	return lockfile.New(pins)
 }
 
-// drawMoves returns versions in which some operators changed by at least from and less than to, were
-// added or, if from is negative, removed.
+// drawMoves returns a copy of v in which some versions changed by an amount between from and to, and
+// some operators were added or, if from is negative, removed.
 func drawMoves(t *rapid.T, v minorVersions, name string, from, to int) minorVersions {
 	out := minorVersions{}
 	for _, pkg := range operators() {
@@ -59,20 +59,21 @@ func loweredOperators(settled, base minorVersions, sides ...minorVersions) []str
 	return out
 }
 
-// TestLoweringsOfSide settles on a side that includes the changes of the other: nothing is lowered.
+// TestLoweringsOfSide checks that nothing is lowered if the settled lock is the side that includes the
+// changes of the other.
 func TestLoweringsOfSide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base := drawMoves(t, nil, "base", 1, 20)
 		ours := drawMoves(t, base, "ours", -5, 5)
 		theirs := drawMoves(t, ours, "theirs", 0, 5)
 		if got := loweredOperators(theirs, base, ours, theirs); got != nil {
-			t.Errorf("base %v, ours %v, theirs %v, taken: %v", base, ours, theirs, got)
+			t.Errorf("base %v, ours %v, theirs %v: lowered: %v", base, ours, theirs, got)
 		}
 	})
 }
 
-// TestLoweringsOfCleanMerge merges sides that upgrade or downgrade different operators: nothing is
-// lowered.
+// TestLoweringsOfCleanMerge checks that nothing is lowered if the sides upgrade or downgrade different
+// operators.
 func TestLoweringsOfCleanMerge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base := drawMoves(t, nil, "base", 1, 20)
@@ -89,13 +90,13 @@ func TestLoweringsOfCleanMerge(t *testing.T) {
 			}
 		}
 		if got := loweredOperators(merged, base, ours, theirs); got != nil {
-			t.Errorf("base %v, ours %v, theirs %v, merged %v: %v", base, ours, theirs, merged, got)
+			t.Errorf("base %v, ours %v, theirs %v, merged %v: lowered: %v", base, ours, theirs, merged, got)
 		}
 	})
 }
 
-// TestLoweringsOfAny compares Lowerings with its definition, operator by operator. After all are
-// accepted, nothing is lowered.
+// TestLoweringsOfAny compares Lowerings with its definition for each operator, and checks that nothing
+// is lowered after all were accepted.
 func TestLoweringsOfAny(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base := drawMoves(t, nil, "base", 1, 20)
@@ -123,7 +124,7 @@ func TestLoweringsOfAny(t *testing.T) {
 			pins[i] = l.AllowedPin()
 		}
 		if again := lockfile.Downgrades(f.With(pins), base.lock(), sides...); again != nil {
-			t.Errorf("accepted, and still lowered: %+v", again)
+			t.Errorf("still lowered after acceptance: %+v", again)
 		}
 	})
 }

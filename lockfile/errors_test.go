@@ -71,13 +71,13 @@ func TestEveryEditIsFound(t *testing.T) {
 		edited[i] ^= 1
 		got, err := lockfile.Parse("quayside.lock", edited)
 		if err == nil && !cmp.Equal(want, got, ignorePos(), cmpopts.EquateEmpty()) {
-			t.Errorf("byte %d (%q to %q) changed the lock unseen: %s", i, text[i], edited[i], cmp.Diff(want, got, ignorePos()))
+			t.Errorf("byte %d (%q to %q): undetected change of the lock: %s", i, text[i], edited[i], cmp.Diff(want, got, ignorePos()))
 		}
 	}
 }
 
-// TestEdited edits the versions of pins, and then changes each byte in turn: if the result still
-// parses, ParseEdited must return the original lock, and the edits that the text contains.
+// TestEdited edits the versions of pins and then changes each byte in turn: if ParseEdited accepts the
+// text, it must return the original lock and the edits in the text.
 func TestEdited(t *testing.T) {
 	want := sampleLock()
 	text := strings.Replace(string(lockfile.Format(want)), "version: 0.9.4\n", "version: 0.10.0-rc.1+x\n", 1)
@@ -89,7 +89,7 @@ func TestEdited(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(want, got, ignorePos(), cmpopts.EquateEmpty()); d != "" {
-		t.Errorf("the lock as it was (-want +got):\n%s", d)
+		t.Errorf("the original lock (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff([]lockfile.Edit{asked}, edits); d != "" {
 		t.Errorf("edits (-want +got):\n%s", d)
@@ -102,20 +102,20 @@ func TestEdited(t *testing.T) {
 			continue
 		}
 		if d := cmp.Diff(want, got, ignorePos(), cmpopts.EquateEmpty()); d != "" {
-			t.Errorf("byte %d (%q to %q) changed the lock unseen: %s", i, text[i], edited[i], d)
+			t.Errorf("byte %d (%q to %q): undetected change of the lock: %s", i, text[i], edited[i], d)
 		}
 		for _, e := range edits {
 			if !strings.Contains(string(edited), "version: "+e.Version+"\n") && !strings.Contains(string(edited), "version: \""+e.Version+"\"\n") {
-				t.Errorf("byte %d (%q to %q): %+v is not what is written", i, text[i], edited[i], e)
+				t.Errorf("byte %d (%q to %q): edit %+v is not in the text", i, text[i], edited[i], e)
 			}
 		}
 	}
 	if _, edits, err := lockfile.ParseEdited("quayside.lock", lockfile.Format(want)); err != nil || edits != nil {
-		t.Errorf("not edited: %v, %v", edits, err)
+		t.Errorf("without edits: %v, %v", edits, err)
 	}
 	other := strings.Replace(text, "operatorGroup: og", "operatorGroup: other", 1)
 	if _, _, err := lockfile.ParseEdited("quayside.lock", []byte(other)); err == nil || !strings.Contains(err.Error(), "does not match its checksum") {
-		t.Errorf("another edit beside: %v", err)
+		t.Errorf("with an edit of another field: %v", err)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestPin(t *testing.T) {
 		t.Errorf("got %v, %v", p.Version, ok)
 	}
 	if _, ok := f.Pin("apps", "etcd"); ok {
-		t.Error("found a package in a namespace it is not pinned in")
+		t.Error("found a package in a namespace without its pin")
 	}
 	if cats := f.Catalogs(); len(cats) != 2 || cats[0].ID.Name != "cluster" || cats[1].Source != "oci:catalogs/hub" {
 		t.Errorf("got %v", cats)
@@ -150,7 +150,7 @@ func TestPin(t *testing.T) {
 	}
 }
 
-func TestNewLeavesItsArguments(t *testing.T) {
+func TestNewDoesNotModifyItsArguments(t *testing.T) {
 	pins := []lockfile.Pin{{Namespace: "b", Package: "x", WatchNamespaces: []string{"z", "a"}, Properties: []model.Property{{Type: "t", Value: []byte(`{"b":1, "a":2}`)}}}, {Namespace: "a", Package: "y"}}
 	lockfile.New(pins)
 	if pins[0].Package != "x" || pins[0].WatchNamespaces[0] != "z" || string(pins[0].Properties[0].Value) != `{"b":1, "a":2}` {
@@ -187,7 +187,7 @@ func TestDiff(t *testing.T) {
 func TestBranchesMerge(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip("git is not installed: nothing to merge with")
+		t.Skip("git is not installed")
 	}
 	pin := func(ns, version string) lockfile.Pin {
 		return lockfile.Pin{Namespace: ns, Package: "p", Version: version, Bundle: "p.v" + version, Approval: "Automatic", RequestedBy: []string{ns + "/p"}}
@@ -236,7 +236,7 @@ func FuzzParse(f *testing.F) {
 			errors.As(err, &faults)
 			for _, e := range faults {
 				if e.Pos.Line > len(lines) || e.Pos.Line > 0 && e.Pos.Col > len(lines[e.Pos.Line-1])+1 {
-					t.Errorf("%v is outside of the file", e)
+					t.Errorf("%v: the position is outside of the file", e)
 				}
 			}
 			return

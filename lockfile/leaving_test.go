@@ -18,7 +18,7 @@ func lockWithLeaving() *lockfile.File {
 	return f
 }
 
-// TestLeaving fixes the format of a replaced operator: its last pin, in a separate list.
+// TestLeaving fixes the format of a replaced operator, whose last pin is in a separate list.
 func TestLeaving(t *testing.T) {
 	f := lockWithLeaving()
 	text := string(lockfile.Format(f))
@@ -31,7 +31,7 @@ func TestLeaving(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(f.Leaving[0].Pin, got.Leaving[0].Pin, ignorePos()); d != "" {
-		t.Errorf("not what was written\n%s", d)
+		t.Errorf("the parsed lock differs from the formatted one\n%s", d)
 	}
 	if again := string(lockfile.Format(got.With(got.Pins))); again != text {
 		t.Errorf("not canonical: %s", cmp.Diff(text, again))
@@ -52,7 +52,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// TestLeaves finds each leaving operator, and no other.
+// TestLeaves checks that exactly the leaving operators are found.
 func TestLeaves(t *testing.T) {
 	f := lockWithLeaving()
 	second := f.Leaving[0]
@@ -65,7 +65,7 @@ func TestLeaves(t *testing.T) {
 	}
 	for _, pin := range f.Pins {
 		if got, ok := f.LeavingOperator(pin.Key()); ok {
-			t.Errorf("%s is pinned: got %+v", pin.Key(), got)
+			t.Errorf("%s is not leaving: got %+v", pin.Key(), got)
 		}
 	}
 }

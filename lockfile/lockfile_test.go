@@ -64,7 +64,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestText fixes the canonical bytes: a change of the format would change every committed lock.
+// TestText fixes the canonical bytes, because a change of the format would change every committed lock.
 func TestText(t *testing.T) {
 	const file = "testdata/sample.lock"
 	got := lockfile.Format(sampleLock())
@@ -94,7 +94,7 @@ func TestPositions(t *testing.T) {
 		for _, field := range []string{"namespace", "package", "version", "bundle", "catalog", "installMode", "checksum"} {
 			at := pin.Fields[field]
 			if at.Line == 0 {
-				t.Errorf("%s: no position of %s", pin.Key(), field)
+				t.Errorf("%s: %s has no position", pin.Key(), field)
 				continue
 			}
 			if line := lines[at.Line-1]; !strings.HasPrefix(line[at.Col-1:], field+":") {

@@ -54,7 +54,7 @@ func TestNamespaces(t *testing.T) {
 		t.Errorf("got %v %s", got.Namespaces, d)
 	}
 	if rest := got.With(nil); len(rest.Namespaces) != 2 || len(rest.Pins) != 0 {
-		t.Errorf("With loses the Namespaces: %v", rest)
+		t.Errorf("With lost the Namespaces: %v", rest)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestNamespaceFaults(t *testing.T) {
 	}
 }
 
-// TestEveryEditOfANamespaceIsFound changes each byte of the blocks in turn.
+// TestEveryEditOfANamespaceIsFound changes each byte of the Namespace blocks in turn.
 func TestEveryEditOfANamespaceIsFound(t *testing.T) {
 	text := lockfile.Format(lockWithNamespaces())
 	want, err := lockfile.Parse("quayside.lock", text)
@@ -91,7 +91,7 @@ func TestEveryEditOfANamespaceIsFound(t *testing.T) {
 		edited[i] ^= 1
 		got, err := lockfile.Parse("quayside.lock", edited)
 		if err == nil && !cmp.Equal(want, got, ignorePos(), cmpopts.EquateEmpty()) {
-			t.Errorf("byte %d (%q to %q) changed the lock unseen: %s", i, text[i], edited[i], cmp.Diff(want, got, ignorePos()))
+			t.Errorf("byte %d (%q to %q): undetected change of the lock: %s", i, text[i], edited[i], cmp.Diff(want, got, ignorePos()))
 		}
 	}
 }
@@ -114,12 +114,11 @@ func TestDiffOfNamespaces(t *testing.T) {
 	}
 }
 
-// TestNamespacesMerge merges two branches with Git, each of which declares a Namespace and labels
-// another.
+// TestNamespacesMerge merges two branches with Git. Each declares a Namespace and labels another.
 func TestNamespacesMerge(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip("git is not installed: nothing to merge with")
+		t.Skip("git is not installed")
 	}
 	lock := func(labels map[string]string, names ...string) *lockfile.File {
 		f := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "b", Package: "p", Version: "1.0.0", Bundle: "p.v1.0.0", Catalog: lockfile.Catalog{ID: model.ID{Name: "c"}}}}}

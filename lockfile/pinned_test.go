@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestNoNoise checks that a block that cannot be parsed has only one error, and none about its checksum.
+// TestNoNoise checks that an invalid block has only one error, and none about its checksum.
 func TestNoNoise(t *testing.T) {
 	text := string(lockfile.Format(lockWithNamespaces()))
 	for what, edit := range map[string][2]string{
@@ -27,7 +27,7 @@ func TestNoNoise(t *testing.T) {
 	}
 }
 
-// TestMoved checks that a change of only the bundle or only the version is a Moved change.
+// TestMoved checks that a change of only the bundle name or only the version is of kind Moved.
 func TestMoved(t *testing.T) {
 	for what, change := range map[string]func(*lockfile.Pin){
 		"version": func(p *lockfile.Pin) { p.Version = "9.9.9" },

@@ -20,7 +20,8 @@ import (
 )
 
 // TestSchemas parses a lock of every released schema. The -update flag does not rewrite these files: an
-// incompatible change of the format needs a migration, and the migrated file next to the original.
+// incompatible change of the format needs a migration, and the migrated lock in a file next to the
+// original.
 func TestSchemas(t *testing.T) {
 	for schema := 1; schema <= Schema; schema++ {
 		file := fmt.Sprintf("testdata/schema-%d.lock", schema)
@@ -42,12 +43,12 @@ func TestSchemas(t *testing.T) {
 			}
 		}
 		if got := Format(f); string(got) != string(want) {
-			t.Errorf("%s is written as\n%s", file, got)
+			t.Errorf("%s is formatted as\n%s", file, got)
 		}
 		shown := regexp.MustCompile(`(?m)^(?:- |  )(\w+):`).FindAllStringSubmatch(string(text), -1)
 		for _, field := range yamlnode.Fields(reflect.TypeFor[Pin]()) {
 			if !slices.ContainsFunc(shown, func(m []string) bool { return m[1] == field.Name }) && schema == Schema {
-				t.Errorf("%s has no %s: a lock of a schema shows every field: before the first release add it there, later with a new schema", file, field.Name)
+				t.Errorf("%s does not set %s, but must set every field: before the first release, add it there; later, add a new schema", file, field.Name)
 			}
 		}
 	}
@@ -73,8 +74,8 @@ func renameField(block *yaml.Node, from, to string) {
 	}
 }
 
-// TestMigration parses a lock of an older schema, whose checksums are those of the old values, and
-// detects an edit in it.
+// TestMigration parses a lock of an older schema, with checksums of its old values, and checks that an
+// edit in it is detected.
 func TestMigration(t *testing.T) {
 	f := New([]Pin{
 		{Namespace: "a", Package: "p", Version: "1.0.0", Bundle: "p.v1", Hold: "broken", OperatorGroup: "og"},
@@ -119,8 +120,7 @@ func updateChecksums(t *testing.T, text string) string {
 	return text
 }
 
-// TestChecksumIsOfValues rewrites random locks with other quotes, key order and line wrapping: they must
-// still parse as the same locks.
+// TestChecksumIsOfValues checks that checksums do not depend on quotes, key order and line wrapping.
 func TestChecksumIsOfValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SampledFrom([]string{"a", "no", "1.0", "a: b", "ünï", "x\ny", "1e3", "~", "\"", "0x1F", "😀"})
@@ -184,7 +184,7 @@ func TestLargeIntegers(t *testing.T) {
 		sums[(Pin{Config: []byte(`{"n":` + n + `}`)}).Checksum()] = true
 	}
 	if len(sums) != 4 {
-		t.Errorf("%d checksums of four integers", len(sums))
+		t.Errorf("%d different checksums of four integers", len(sums))
 	}
 	for n, asText := range map[string]bool{
 		"0": false, "-1": false, "9007199254740991": false, "-9007199254740991": false,
@@ -192,10 +192,10 @@ func TestLargeIntegers(t *testing.T) {
 	} {
 		number, text := Pin{Config: []byte(`{"n":` + n + `}`)}, Pin{Config: []byte(`{"n":"` + n + `"}`)}
 		if got := number.Checksum() == text.Checksum(); got != asText {
-			t.Errorf("%s has the checksum of its text: %v", n, got)
+			t.Errorf("the checksum of %s equals that of the same string: %v", n, got)
 		}
 	}
 	if !regexp.MustCompile(`^sha256:`).MatchString(string((Pin{}).Checksum())) {
-		t.Error("a checksum of nothing is no digest")
+		t.Error("the checksum of an empty value is not a digest")
 	}
 }

@@ -19,9 +19,9 @@ func withOwner(o, owner k8s.Object) k8s.Object {
 	}}), "metadata", "ownerReferences")
 }
 
-// TestClustersAsTheyAre inspects clusters with objects that a new installation does not have: objects
+// TestExistingClusters inspects clusters with objects that a new installation does not have: objects
 // of operators and users, objects of earlier versions, and objects of other versions of OLM.
-func TestClustersAsTheyAre(t *testing.T) {
+func TestExistingClusters(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io/v1"
 	csv, sub := newInstalled("ns", "Succeeded")[0], newInstalled("ns", "Succeeded")[1]
 	listed := map[string]string{olm + "/x.ns": ""}
@@ -45,21 +45,21 @@ func TestClustersAsTheyAre(t *testing.T) {
 		more []k8s.Object
 		want string // the state, the reasons, and the outcome of each additional object, in order
 	}{
-		"made by the operator, for as long as it is installed":  {[]k8s.Object{withOwner(newObject("v1", "ConfigMap", "ns", "own", nil), csv)}, "Adoptable; olm never"},
-		"made by the operator, listed by OLM":                   {[]k8s.Object{newObject("v1", "Secret", "ns", "own", listed)}, "Adoptable; olm never"},
-		"a workload of the operator's own":                      {[]k8s.Object{withOwner(newObject("apps/v1", "StatefulSet", "ns", "own", listed), csv)}, "Adoptable; olm never"},
-		"made by people":                                        {[]k8s.Object{newObject("networking.k8s.io/v1", "NetworkPolicy", "ns", "n", nil), newObject("v1", "ResourceQuota", "ns", "q", nil), newObject("monitoring.coreos.com/v1", "ServiceMonitor", "ns", "m", nil)}, "Adoptable; - - -"},
-		"shipped by a version before":                           {[]k8s.Object{done, newObject(rbac, "Role", "ns", "shipped", managed)}, "Adoptable; olm clean-up olm never"},
-		"by others, under a name that a version before shipped": {[]k8s.Object{done, newObject(rbac, "Role", "ns", "shipped", nil)}, "Adoptable; olm clean-up -"},
-		"rights of a version before":                            {[]k8s.Object{newObject(rbac, "ClusterRole", "", "x.v0-8hT3", of("x.v0", "ns")), newObject(rbac, "RoleBinding", "ns", "x.v0-sa-8hT3", of("x.v0", "ns"))}, "Adoptable; olm clean-up olm clean-up"},
-		"a webhook of a version before":                         {[]k8s.Object{newObject("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "v-x8k2p", of("x.v0", "ns"))}, "Adoptable; olm clean-up"},
-		"rights of an operator that is gone":                    {[]k8s.Object{newObject(rbac, "ClusterRole", "", "gone.v1-8hT3", of("gone.v1", "ns"))}, "Adoptable; -"},
-		"names with random ends":                                {[]k8s.Object{newObject(rbac, "Role", "ns", "x.v1-sa-7f9xk", of("x.v1", "ns")), newObject(rbac, "ClusterRole", "", "og-admin", og)}, "Adoptable; olm clean-up olm clean-up"},
-		"what serves webhooks, without OLM's later marks":       {[]k8s.Object{reader("extension-apiserver-authentication-reader"), withOwner(newObject(rbac, "Role", "ns", "d-service-cert", nil), csv), withOwner(newObject("v1", "Secret", "ns", "d-service-cert", nil), csv)}, "Adoptable; olm clean-up olm clean-up olm never"},
-		"names that OLM would take, by others":                  {[]k8s.Object{reader("view"), newObject(rbac, "Role", "ns", "d-service-cert", nil), newObject("v1", "Secret", "ns", "d-service-cert", nil)}, "Adoptable; - - -"},
-		"a plan that waits for approval":                        {[]k8s.Object{waiting}, "Adoptable; olm clean-up"},
-		"subscribed to twice":                                   {[]k8s.Object{second}, "NeedsDecision several-subscriptions; olm detach"},
-		"OLM's marks on what OLM does not make":                 {[]k8s.Object{newObject("apps/v1", "StatefulSet", "ns", "odd", of("x.v1", "ns"))}, "NeedsDecision unknown-object; unknown"},
+		"created by the operator, with an owner":           {[]k8s.Object{withOwner(newObject("v1", "ConfigMap", "ns", "own", nil), csv)}, "Adoptable; olm never"},
+		"created by the operator, with OLM's label":        {[]k8s.Object{newObject("v1", "Secret", "ns", "own", listed)}, "Adoptable; olm never"},
+		"a workload of the operator's own":                 {[]k8s.Object{withOwner(newObject("apps/v1", "StatefulSet", "ns", "own", listed), csv)}, "Adoptable; olm never"},
+		"created by users":                                 {[]k8s.Object{newObject("networking.k8s.io/v1", "NetworkPolicy", "ns", "n", nil), newObject("v1", "ResourceQuota", "ns", "q", nil), newObject("monitoring.coreos.com/v1", "ServiceMonitor", "ns", "m", nil)}, "Adoptable; - - -"},
+		"shipped by a version before":                      {[]k8s.Object{done, newObject(rbac, "Role", "ns", "shipped", managed)}, "Adoptable; olm clean-up olm never"},
+		"foreign, with a name of a previous version":       {[]k8s.Object{done, newObject(rbac, "Role", "ns", "shipped", nil)}, "Adoptable; olm clean-up -"},
+		"rights of a version before":                       {[]k8s.Object{newObject(rbac, "ClusterRole", "", "x.v0-8hT3", of("x.v0", "ns")), newObject(rbac, "RoleBinding", "ns", "x.v0-sa-8hT3", of("x.v0", "ns"))}, "Adoptable; olm clean-up olm clean-up"},
+		"a webhook of a version before":                    {[]k8s.Object{newObject("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "v-x8k2p", of("x.v0", "ns"))}, "Adoptable; olm clean-up"},
+		"permissions of a removed operator":                {[]k8s.Object{newObject(rbac, "ClusterRole", "", "gone.v1-8hT3", of("gone.v1", "ns"))}, "Adoptable; -"},
+		"names with random ends":                           {[]k8s.Object{newObject(rbac, "Role", "ns", "x.v1-sa-7f9xk", of("x.v1", "ns")), newObject(rbac, "ClusterRole", "", "og-admin", og)}, "Adoptable; olm clean-up olm clean-up"},
+		"objects for webhooks, without OLM's newer labels": {[]k8s.Object{reader("extension-apiserver-authentication-reader"), withOwner(newObject(rbac, "Role", "ns", "d-service-cert", nil), csv), withOwner(newObject("v1", "Secret", "ns", "d-service-cert", nil), csv)}, "Adoptable; olm clean-up olm clean-up olm never"},
+		"foreign, with names that OLM generates":           {[]k8s.Object{reader("view"), newObject(rbac, "Role", "ns", "d-service-cert", nil), newObject("v1", "Secret", "ns", "d-service-cert", nil)}, "Adoptable; - - -"},
+		"a plan that waits for approval":                   {[]k8s.Object{waiting}, "Adoptable; olm clean-up"},
+		"subscribed to twice":                              {[]k8s.Object{second}, "NeedsDecision several-subscriptions; olm detach"},
+		"OLM's labels on objects that OLM does not create": {[]k8s.Object{newObject("apps/v1", "StatefulSet", "ns", "odd", of("x.v1", "ns"))}, "NeedsDecision unknown-object; unknown"},
 	} {
 		live := newDeployment("ns", "i", "x.v1")
 		seen := newSnapshot(t, append([]k8s.Object{csv, sub, live}, c.more...)...)
@@ -93,8 +93,8 @@ func TestClustersAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestWithoutSubscription inspects an operator whose Subscription was deleted: import does not pin
-// it, so the reason has the remedy. If it is pinned nevertheless, it can be adopted.
+// TestWithoutSubscription inspects an operator without its Subscription, which import does not pin.
+// The reason must contain the remedy. A pinned operator can be adopted.
 func TestWithoutSubscription(t *testing.T) {
 	live := newDeployment("ns", "i", "x.v1")
 	seen := newSnapshot(t, newInstalled("ns", "Succeeded")[0], live)

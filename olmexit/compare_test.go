@@ -31,9 +31,9 @@ func objectVariants() []string {
 	}
 }
 
-// TestAlikeHidesNothing draws a live and a rendered object: omitting their equal fields before the
-// comparison must not change the differences.
-func TestAlikeHidesNothing(t *testing.T) {
+// TestOmittingEqualFieldsKeepsDifferences draws a live and a rendered object. Omitting their equal
+// fields before the comparison must not change the differences.
+func TestOmittingEqualFieldsKeepsDifferences(t *testing.T) {
 	var all []map[string]any
 	for _, text := range objectVariants() {
 		var o map[string]any
@@ -70,7 +70,7 @@ func TestAlikeHidesNothing(t *testing.T) {
 		}
 		want := slices.DeleteFunc(compare(withoutAssigned(a, b), withoutAssigned(b, b)), func(f Field) bool { return f.Kind == OnlyLive && f.Path == "spec.ports[0].nodePort" })
 		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("(-all +without what is alike):\n%s", d)
+			t.Errorf("(-all fields +without equal fields):\n%s", d)
 		}
 	})
 }

@@ -86,15 +86,15 @@ func TestDiagnosis(t *testing.T) {
 		objects []k8s.Object
 		want    string
 	}{
-		"nothing":          {nil, "no [] "},
-		"others' rights":   {newBoundRole("a", newRule("apps", "subscriptions", "*")), "no [] "},
-		"its condition":    {newBoundRole("a", newRule(olm, "operatorconditions operatorconditions/status", "get list watch update")), "no [] "},
-		"not bound":        {unbound, "no [] "},
-		"bound to people":  {people, "no [] "},
-		"subscribes":       {newBoundRole("a", newRule(olm, "subscriptions", "create get")), "yes [installs: may create subscriptions] "},
-		"approves":         {newBoundRole("a", newRule(olm, "installplans", "patch")), "yes [installs: may patch installplans] "},
-		"installs with v1": {newBoundRole("a", newRule("olm.operatorframework.io", "clusterextensions", "create")), "yes [installs: may create clusterextensions] "},
-		"removes":          {newBoundRole("a", newRule(olm, "clusterserviceversions", "delete update list")), "yes [installs: may delete clusterserviceversions] "},
+		"nothing":               {nil, "no [] "},
+		"permissions of others": {newBoundRole("a", newRule("apps", "subscriptions", "*")), "no [] "},
+		"its condition":         {newBoundRole("a", newRule(olm, "operatorconditions operatorconditions/status", "get list watch update")), "no [] "},
+		"not bound":             {unbound, "no [] "},
+		"bound to people":       {people, "no [] "},
+		"subscribes":            {newBoundRole("a", newRule(olm, "subscriptions", "create get")), "yes [installs: may create subscriptions] "},
+		"approves":              {newBoundRole("a", newRule(olm, "installplans", "patch")), "yes [installs: may patch installplans] "},
+		"installs with v1":      {newBoundRole("a", newRule("olm.operatorframework.io", "clusterextensions", "create")), "yes [installs: may create clusterextensions] "},
+		"removes":               {newBoundRole("a", newRule(olm, "clusterserviceversions", "delete update list")), "yes [installs: may delete clusterserviceversions] "},
 		"all of OLM's": {
 			newBoundRole("a", newRule(olm, "*", "*")),
 			"yes [installs: may all verbs on clusterserviceversions, all verbs on installplans, all verbs on subscriptions] " +
@@ -107,17 +107,17 @@ func TestDiagnosis(t *testing.T) {
 		"prepares":            {newBoundRole("a", newRule(olm, "operatorgroups", "create")), "partly [prepares: may create operatorgroups] "},
 		"looks for packages":  {newBoundRole("a", newRule("packages.operators.coreos.com", "packagemanifests", "get")), "partly [packages: may get packagemanifests] "},
 		"may all":             {newBoundRole("a", newRule("*", "*", "*")), "unknown [everything: may all verbs on all objects] "},
-		"may all of a name":   {newBoundRole("a", newRule("*", "deployments", "*")), "no [] "},
+		"all API groups":      {newBoundRole("a", newRule("*", "deployments", "*")), "no [] "},
 		"cluster-admin":       {[]k8s.Object{root}, "unknown [everything: may all verbs on all objects] "},
 		"admin":               {[]k8s.Object{admin}, "unknown [everything: may all verbs on the permissions of ClusterRole admin, which OLM extends with its own kinds] "},
 		"ships":               {[]k8s.Object{k8s.New(olm+"/v1alpha1", "Subscription", "a", "s")}, "yes [ships: uses OLM's API] "},
 		"ships its condition": {[]k8s.Object{k8s.New(olm+"/v2", "OperatorCondition", "a", "x")}, "no [] "},
-		"is asked":            {[]k8s.Object{hook}, "partly [webhook: is queried about subscriptions of operators.coreos.com] "},
+		"webhook":             {[]k8s.Object{hook}, "partly [webhook: is queried about subscriptions of operators.coreos.com] "},
 		"has a template":      {[]k8s.Object{text}, "unknown [mentions: embeds an object of OLM in template] "},
-		"is told":             {[]k8s.Object{env("USE_OLM", "true")}, "unknown [mentions: sets USE_OLM] "},
-		"is told nothing":     {[]k8s.Object{env("USE_OLM", "")}, "no [] "},
+		"setting":             {[]k8s.Object{env("USE_OLM", "true")}, "unknown [mentions: sets USE_OLM] "},
+		"empty setting":       {[]k8s.Object{env("USE_OLM", "")}, "no [] "},
 		"its condition's":     {[]k8s.Object{env("OPERATOR_CONDITION_NAME", "x")}, "no [] "},
-		"another word":        {[]k8s.Object{env("AZURE_SUBSCRIPTION_ID", "x"), env("COLMAR", "x")}, "no [] "},
+		"similar names":       {[]k8s.Object{env("AZURE_SUBSCRIPTION_ID", "x"), env("COLMAR", "x")}, "no [] "},
 		"has a flag":          {[]k8s.Object{workload(map[string]any{"name": "c", "args": k8s.Values("--olm-deployment=true")})}, "unknown [mentions: runs with --olm-deployment] "},
 		"its namespaces":      {[]k8s.Object{reads("olm.targetNamespaces")}, "no [] "},
 		"its certificate":     {[]k8s.Object{k8s.With(reads("olmcahash"), any("x"), "spec", "template", "metadata", "annotations", "olmcahash")}, "partly [annotation: reads the annotation olmcahash of its pods] "},
@@ -129,7 +129,7 @@ func TestDiagnosis(t *testing.T) {
 			}
 			for _, s := range got.Signals {
 				if s.Loses == "" || s.Do == "" || s.Object == "" {
-					t.Errorf("%s does not say all: %+v", s.Code, s)
+					t.Errorf("%s is incomplete: %+v", s.Code, s)
 				}
 			}
 		})
@@ -162,7 +162,7 @@ func TestDiagnosesAgree(t *testing.T) {
 
 		order := map[needs.OLMNeed]int{needs.NeedsNone: 0, needs.MayNeed: 1, needs.InPart: 2, needs.NeedsOLM: 3}
 		if with := diagnoseTree(newBoundRole("a", append(some, more...)...)...); order[with.NeedsOLM] < order[here.NeedsOLM] {
-			t.Fatalf("%s with more rights, %s without", summarize(with), summarize(here))
+			t.Fatalf("%s with more permissions, %s without", summarize(with), summarize(here))
 		}
 
 		var rendered []render.Rendered
@@ -175,7 +175,7 @@ func TestDiagnosesAgree(t *testing.T) {
 			refused = refused || r.Code == "drives-olm"
 		}
 		if refused != (here.NeedsOLM == needs.NeedsOLM) {
-			t.Fatalf("%s, and inspect refuses: %v", summarize(here), refused)
+			t.Fatalf("%s, but inspect blocks: %v", summarize(here), refused)
 		}
 	})
 }
@@ -233,7 +233,7 @@ func TestDiagnosisOfCorpus(t *testing.T) {
 		got[op.NeedsOLM] = append(got[op.NeedsOLM], op.Namespace)
 	}
 	if len(got[needs.NeedsNone]) < 30 {
-		t.Errorf("only %d of %d operators do without OLM", len(got[needs.NeedsNone]), len(csvs))
+		t.Errorf("only %d of %d operators do not need OLM", len(got[needs.NeedsNone]), len(csvs))
 	}
 	delete(got, needs.NeedsNone)
 	want := map[needs.OLMNeed][]string{

@@ -138,7 +138,7 @@ func TestPartition(t *testing.T) {
 		for _, op := range rep.Operators {
 			for _, o := range live {
 				if _, marked := k8s.Map(o, "metadata", "labels")[olm+"/"+op.Package+"."+op.Namespace]; marked && told[o.Key()] == "" {
-					t.Fatalf("nothing is said of %s", o.Key())
+					t.Fatalf("%s is not reported", o.Key())
 				}
 			}
 		}

@@ -33,13 +33,13 @@ func certificate(t *testing.T) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// zeroReader is a source of randomness for keys that need not be secret.
+// zeroReader is a random source of zeros, for keys that need not be secret.
 type zeroReader struct{}
 
 func (zeroReader) Read(p []byte) (int, error) { return len(p), nil }
 
 // newWebhookBundle returns a bundle with a conversion webhook, an admission webhook, and pods that
-// mount the author's certificate at the path where OLM mounts its own.
+// mount the author's certificate at the path of OLM's certificate.
 func newWebhookBundle() fstest.MapFS {
 	b := newBundle("x", "1.0.0", "v1")
 	csv := string(b["manifests/csv.yaml"].Data)
@@ -81,7 +81,7 @@ func renderAdopted(t *testing.T, adopted *lockfile.Adopted) map[string]Object {
 	return out
 }
 
-// TestAdopted checks which details of OLM an adopted operator keeps, and that other operators have
+// TestAdopted checks which of OLM's details an adopted operator keeps, and that other operators have
 // none of them.
 func TestAdopted(t *testing.T) {
 	ca := certificate(t)
@@ -125,16 +125,16 @@ func TestAdopted(t *testing.T) {
 		"CustomResourceDefinition/things.x.io": {"spec", "conversion", "webhook", "clientConfig", "caBundle"},
 	} {
 		if k8s.Text(got[key], path...) != bundle {
-			t.Errorf("%s has another CA", key)
+			t.Errorf("%s does not have the adopted CA", key)
 		}
 	}
 	hook := got["ValidatingWebhookConfiguration/ns.x.v.x.io"]
 	if k8s.Text(k8s.Items(hook, "webhooks")[0], "clientConfig", "caBundle") != bundle {
-		t.Errorf("the webhook has another CA: %v", hook)
+		t.Errorf("the webhook does not have the adopted CA: %v", hook)
 	}
 	for _, key := range []string{"Certificate/d-service-cert", "CustomResourceDefinition/" + conditionCRD} {
 		if got[key] != nil || plain[key] == nil {
-			t.Errorf("%s: adopted %v, else %v", key, got[key] != nil, plain[key] != nil)
+			t.Errorf("%s: exists if adopted: %v, otherwise: %v", key, got[key] != nil, plain[key] != nil)
 		}
 	}
 	for key, wanted := range map[string]bool{
@@ -142,13 +142,13 @@ func TestAdopted(t *testing.T) {
 		"ClusterRoleBinding/ns.x.default.auth-delegator": true, "RoleBinding/ns.x.default.auth-reader": true,
 	} {
 		if (got[key] != nil) != wanted || (plain[key] != nil) == wanted {
-			t.Errorf("%s: adopted %v, else %v", key, got[key] != nil, plain[key] != nil)
+			t.Errorf("%s: exists if adopted: %v, otherwise: %v", key, got[key] != nil, plain[key] != nil)
 		}
 	}
 }
 
-// TestAdoptedCertificates checks that other data than certificates is rejected, especially private
-// keys, which would be written to the tree.
+// TestAdoptedCertificates checks that only certificates are accepted, especially no private keys, which
+// would be written to the tree.
 func TestAdoptedCertificates(t *testing.T) {
 	for _, text := range []string{"%", base64.StdEncoding.EncodeToString([]byte("key"))} {
 		lock := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "ns", Package: "x", Bundle: "x.v1.0.0", Version: "1.0.0", InstallMode: "AllNamespaces", Adopted: &lockfile.Adopted{Condition: "x.v1.0.0", Certificates: []string{text}}}}}

@@ -98,7 +98,8 @@ func openBundles(bundles map[string]fstest.MapFS) func(lockfile.Pin) (fs.FS, err
 	}
 }
 
-func TestAllNamesEveryBundleThatIsMissing(t *testing.T) {
+// TestAllReportsEveryMissingBundle checks that the error names all bundles that cannot be opened.
+func TestAllReportsEveryMissingBundle(t *testing.T) {
 	lock := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "a", Package: "x", Bundle: "x.v1"}, {Namespace: "b", Package: "y", Bundle: "y.v2"}}}
 	_, err := All(lock, Options{}, func(lockfile.Pin) (fs.FS, error) { return nil, fs.ErrNotExist })
 	if err == nil || !strings.Contains(err.Error(), `"x.v1" of a/x`) || !strings.Contains(err.Error(), `"y.v2" of b/y`) || !errors.Is(err, fs.ErrNotExist) {
@@ -106,6 +107,7 @@ func TestAllNamesEveryBundleThatIsMissing(t *testing.T) {
 	}
 }
 
+// TestAllErrors checks the errors of All for invalid bundles and options.
 func TestAllErrors(t *testing.T) {
 	config := func(v string) string {
 		return "{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: p}, value: " + v + "}"
@@ -115,15 +117,15 @@ func TestAllErrors(t *testing.T) {
 		opt     Options
 		want    []string
 	}{
-		"error/two ship one object": {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", config("1")), "b/y": newBundle("y", "1.0.0", "v1", config("2"))}, Options{}, []string{"a/x and b/y both contain PriorityClass.scheduling.k8s.io p"}},
-		"error/old version needed":  {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1alpha1"), "b/x": newBundle("x", "2.0.0", "v1")}, Options{}, []string{"a/x (x.v1.0.0) needs version v1alpha1 of CustomResourceDefinition things.x.io, but b/x (x.v2.0.0) provides the CRD without it"}},
-		"error/no successor":        {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", "{kind: PodSecurityPolicy, apiVersion: policy/v1beta1, metadata: {name: p}}")}, Options{}, []string{"manifests/x0.yaml", "policy/v1beta1", "1.25"}},
-		"error/no apiVersion":       {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", "{kind: Widget, metadata: {name: w}}")}, Options{}, []string{"manifests/x0.yaml", `Widget "w": apiVersion is missing`}},
-		"error/all bundles at once": {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", "{kind: Widget, metadata: {name: w}}"), "b/y": newBundle("y", "1.0.0", "v9", "{kind: Secret, apiVersion: v1, metadata: {name: A_}}")}, Options{}, []string{"a/x", "b/y"}},
-		"error/cluster name":        {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")}, Options{Clusters: []profile.Cluster{{Name: "../up"}}}, []string{`"../up"`}},
-		"error/glob":                {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")}, Options{Clusters: []profile.Cluster{{Name: "c", Operators: []string{"["}}}}, []string{`cluster "c"`, `"["`}},
-		"error/gitops":              {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")}, Options{Profile: profile.ArgoCD, GitOps: &profile.GitOps{Path: "p"}}, []string{"gitops.repoURL", "gitops.project"}},
-		"error/flux gitops":         {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")}, Options{Profile: profile.Flux, GitOps: &profile.GitOps{Path: "p"}}, []string{"gitops.sourceRef.kind"}},
+		"error/same object in two bundles": {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", config("1")), "b/y": newBundle("y", "1.0.0", "v1", config("2"))}, Options{}, []string{"a/x and b/y both contain PriorityClass.scheduling.k8s.io p"}},
+		"error/old version needed":         {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1alpha1"), "b/x": newBundle("x", "2.0.0", "v1")}, Options{}, []string{"a/x (x.v1.0.0) needs version v1alpha1 of CustomResourceDefinition things.x.io, but b/x (x.v2.0.0) provides the CRD without it"}},
+		"error/removed API":                {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", "{kind: PodSecurityPolicy, apiVersion: policy/v1beta1, metadata: {name: p}}")}, Options{}, []string{"manifests/x0.yaml", "policy/v1beta1", "1.25"}},
+		"error/no apiVersion":              {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", "{kind: Widget, metadata: {name: w}}")}, Options{}, []string{"manifests/x0.yaml", `Widget "w": apiVersion is missing`}},
+		"error/all bundles at once":        {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", "{kind: Widget, metadata: {name: w}}"), "b/y": newBundle("y", "1.0.0", "v9", "{kind: Secret, apiVersion: v1, metadata: {name: A_}}")}, Options{}, []string{"a/x", "b/y"}},
+		"error/cluster name":               {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")}, Options{Clusters: []profile.Cluster{{Name: "../up"}}}, []string{`"../up"`}},
+		"error/glob":                       {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")}, Options{Clusters: []profile.Cluster{{Name: "c", Operators: []string{"["}}}}, []string{`cluster "c"`, `"["`}},
+		"error/gitops":                     {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")}, Options{Profile: profile.ArgoCD, GitOps: &profile.GitOps{Path: "p"}}, []string{"gitops.repoURL", "gitops.project"}},
+		"error/flux gitops":                {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")}, Options{Profile: profile.Flux, GitOps: &profile.GitOps{Path: "p"}}, []string{"gitops.sourceRef.kind"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -154,9 +156,9 @@ func TestEqualObjectsAreRenderedOnce(t *testing.T) {
 	}
 }
 
-// TestBindingsOfOnePackageAreJoined checks that a ClusterRoleBinding has the accounts of both installs
-// of a package, and in a cluster that gets one install only its account. Bindings of two packages, or
-// to two roles, are still a conflict.
+// TestBindingsOfOnePackageAreJoined installs a package twice: a ClusterRoleBinding has the accounts of
+// both installs, or only one in a cluster with one install. Bindings of different packages or to
+// different roles are an error.
 func TestBindingsOfOnePackageAreJoined(t *testing.T) {
 	binding := func(role string) string {
 		return "{kind: ClusterRoleBinding, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: " + role +
@@ -186,7 +188,7 @@ func TestBindingsOfOnePackageAreJoined(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	if got := at("clusters/second/operators/b.x/clusterrolebinding-b.yaml"); !slices.Equal(got, []string{"b/sa", "/g"}) {
-		t.Errorf("in a cluster with the second: got %v", got)
+		t.Errorf("in a cluster with only the second install: got %v", got)
 	}
 	for name, other := range map[string]map[string]fstest.MapFS{
 		"a/x and b/y": {"a/x": newBundle("x", "1.0.0", "v1", binding("view")), "b/y": newBundle("y", "1.0.0", "v1", binding("view"))},
@@ -216,12 +218,12 @@ func TestShippedServiceKeepsItsSelector(t *testing.T) {
 		t.Errorf("-want +got\n%s", d)
 	}
 	if k8s.Text(res.Objects[i].Object, "metadata", "annotations", "service.beta.openshift.io/serving-cert-secret-name") == "" {
-		t.Errorf("without its certificate: %v", res.Objects[i].Object)
+		t.Errorf("the Service lacks the annotation for its certificate: %v", res.Objects[i].Object)
 	}
 }
 
 // TestSecondInstall renders a package in two namespaces: the CRD is rendered once, from the newer
-// bundle, and names of the first install neither change nor repeat.
+// bundle, and the names of the first install do not change and are not used twice.
 func TestSecondInstall(t *testing.T) {
 	one, err := renderBundles(map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")}, nil, Options{})
 	if err != nil {
@@ -243,7 +245,7 @@ func TestSecondInstall(t *testing.T) {
 	}
 	for _, r := range one.Objects {
 		if !seen[r.Object.Key()] {
-			t.Errorf("%s is gone", r.Object.Key())
+			t.Errorf("%s is missing with the second install", r.Object.Key())
 		}
 	}
 	for _, want := range []Key{
@@ -267,9 +269,9 @@ func TestNoPins(t *testing.T) {
 	}
 }
 
-// TestNoPinsAnyMore removes the last operator: every directory that a GitOps tool or the user's own
-// kustomization refers to must still exist, and be empty.
-func TestNoPinsAnyMore(t *testing.T) {
+// TestLastOperatorRemoved removes the last operator: every directory to which a GitOps tool or the
+// user's kustomization refers must still exist, without objects.
+func TestLastOperatorRemoved(t *testing.T) {
 	for name, dir := range map[profile.Name]string{profile.Plain: ".", profile.Flux: "flux/lab", profile.ArgoCD: "argocd"} {
 		for _, granularity := range []string{profile.PerOperator, profile.PerCluster} {
 			opt := Options{Profile: name, HealthChecks: true, Clusters: []profile.Cluster{{Name: "lab"}}, GitOps: &profile.GitOps{
@@ -286,7 +288,7 @@ func TestNoPinsAnyMore(t *testing.T) {
 				"crds": name != profile.Plain && whole, "pieces": name == profile.ArgoCD && !whole, "pieces/_shared": name == profile.Flux && !whole,
 			} {
 				if _, there := files[kept+"/README.md"]; there != want {
-					t.Errorf("%s by %s: %s is kept: %v", name, granularity, kept, there)
+					t.Errorf("%s by %s: %s exists: %v", name, granularity, kept, there)
 				}
 			}
 			built := []string{"all"}
@@ -328,8 +330,8 @@ func TestNoPinsAnyMore(t *testing.T) {
 	}
 }
 
-// TestArgumentsAreLeftAsTheyWere renders golden cases and checks that the bundles are unmodified.
-func TestArgumentsAreLeftAsTheyWere(t *testing.T) {
+// TestArgumentsAreUnmodified renders golden cases and checks that All does not modify the bundles.
+func TestArgumentsAreUnmodified(t *testing.T) {
 	for _, dir := range goldenCases(t) {
 		lock, opt, _ := goldenLock(t, dir)
 		content := filepath.Join(filepath.Dir(dir), "bundle")
@@ -340,11 +342,11 @@ func TestArgumentsAreLeftAsTheyWere(t *testing.T) {
 			}
 		}
 		if !reflect.DeepEqual(b.CSV, fresh.CSV) {
-			t.Errorf("%s: the CSV was changed", dir)
+			t.Errorf("%s: the CSV was modified", dir)
 		}
 		for i := range b.Objects {
 			if !k8s.Equal(b.Objects[i].Object, fresh.Objects[i].Object) {
-				t.Errorf("%s: %s was changed", dir, b.Objects[i])
+				t.Errorf("%s: %s was modified", dir, b.Objects[i])
 			}
 		}
 	}
@@ -367,7 +369,7 @@ func TestObjectsOnly(t *testing.T) {
 	for name, text := range whole.Tree.All() {
 		got, there := only.Tree.Get(name)
 		if object := slices.ContainsFunc(whole.Objects, func(r Rendered) bool { return r.Path == name }); !there || object != (len(got) == 0) {
-			t.Errorf("%s has %d bytes, and %d with objects alone", name, len(text), len(got))
+			t.Errorf("%s has %d bytes, and %d with ObjectsOnly", name, len(text), len(got))
 		}
 	}
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-var whole = flag.Bool("whole", false, "take every bundle of the corpus and of its archives, not some of them") //nolint:gochecknoglobals // as flags are
+var whole = flag.Bool("whole", false, "test every bundle of the corpus and of its archives, not only some") //nolint:gochecknoglobals // as flags are
 
 // TestArchives renders the bundles of the corpus archives (one in forty without -whole) in all their
 // install modes. Each must be rejected with the names of its files, or give objects that the API
@@ -54,7 +54,7 @@ func archivedBundles(t *testing.T, archive string) map[string]fstest.MapFS {
 	t.Helper()
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if corpus == "" || testing.Short() {
-		t.Skip("QUAYSIDE_CORPUS is not set, or the tests are to be short")
+		t.Skip("QUAYSIDE_CORPUS is not set, or -short is set")
 	}
 	f, err := os.Open(filepath.Join(corpus, archive+".tar.zst"))
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *bundleTest) test() {
 		for _, r := range res.Objects {
 			key := r.Object.Key()
 			if k8s.IsCRD(r.Object) && i > 0 {
-				continue // the same in all modes
+				continue // CRDs are equal in all modes
 			}
 			s.checkAccepted(r.Object, loose[key.String()] || loose[Key{Group: key.Group, Kind: key.Kind, Name: key.Name}.String()])
 		}
@@ -146,15 +146,15 @@ func (s *bundleTest) checkRefusal(how string, err error) {
 			continue
 		}
 		if !regexp.MustCompile(`^(manifests|metadata)/[^:]+:.*\S`).MatchString(why) {
-			s.t.Errorf("refused without a file: %s", why)
+			s.t.Errorf("rejected without a file: %s", why)
 		}
 		s.t.Log(why)
 	}
 	s.seen[how]++
 }
 
-// checkAccepted checks that the API server's decoder accepts an object, and also its validation for
-// kinds with a library.
+// checkAccepted checks that the API server's decoder accepts an object, and for kinds whose validation
+// is available as a library, that this accepts it, too.
 func (s *bundleTest) checkAccepted(o Object, loose bool) {
 	data, err := json.Marshal(o)
 	if err != nil {

@@ -32,8 +32,8 @@ type testingT interface {
 }
 
 // checkBuiltIsRendered checks the property on which all others depend: the objects that kustomize
-// builds from the directories of a tree, and those in directories that no tool builds, are exactly
-// Result.Objects, with the same content. The same applies to the list of everything, if there is one.
+// builds from the directories of a tree, with those in directories without a kustomization, are exactly
+// Result.Objects. The same applies to the kustomization of the whole tree, if there is one.
 func checkBuiltIsRendered(t testingT, res *Result) {
 	t.Helper()
 	files := filesOf(res.Tree, nil)
@@ -86,7 +86,7 @@ func checkClusterBuilds(t testingT, res *Result) {
 		checkSameObjects(t, "cluster "+c.Name, canonicals(t, got.operators()), want)
 		if dir := path.Join(".", res.tree.prefix(c)); files[path.Join(dir, layout.Kustomization)] != nil {
 			if d := cmp.Diff(canonicals(t, got.all()), slices.Sorted(slices.Values(buildCanonical(t, files, dir)))); d != "" {
-				t.Errorf("cluster %s: the pieces are not what is built of all (-pieces +all):\n%s", c.Name, d)
+				t.Errorf("cluster %s: the pieces differ from a build of the whole cluster (-pieces +all):\n%s", c.Name, d)
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func checkSameObjects(t testingT, dir string, built []string, rendered []Object)
 		want[i] = canonical(t, o)
 	}
 	if d := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(built))); d != "" {
-		t.Errorf("%s: kustomize builds what was not rendered, or does not build what was (-rendered +built):\n%s", dir, d)
+		t.Errorf("%s: kustomize builds other objects than rendered (-rendered +built):\n%s", dir, d)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestBuiltIsRendered(t *testing.T) {
 // TestBuiltIsRenderedInCorpus checks the property with real operators.
 func TestBuiltIsRenderedInCorpus(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a build of every bundle takes long")
+		t.Skip("builds every bundle")
 	}
 	for _, dir := range sampleBundles(t) {
 		t.Run(filepath.Base(filepath.Dir(dir))+"_"+filepath.Base(dir), func(t *testing.T) {
@@ -169,9 +169,9 @@ func TestBuiltIsRenderedInCorpus(t *testing.T) {
 	}
 }
 
-// TestExamplesBuildWhatLiesThere compares the objects that kustomize builds from each example's tree
-// with the documents in its files.
-func TestExamplesBuildWhatLiesThere(t *testing.T) {
+// TestExamplesBuildTheirFiles compares the objects that kustomize builds from each example's tree with
+// the documents in its files.
+func TestExamplesBuildTheirFiles(t *testing.T) {
 	dirs, err := filepath.Glob("../examples/*/rendered")
 	if err != nil || len(dirs) == 0 {
 		t.Fatalf("no examples: %v", err)
@@ -261,6 +261,7 @@ func renderHostile(t testingT, manifest string) *Result {
 	return res
 }
 
+// TestSmuggledIsRefusedOrRendered checks that each hostile manifest is rejected or built as rendered.
 func TestSmuggledIsRefusedOrRendered(t *testing.T) {
 	for name, manifest := range hostileManifests() {
 		t.Run(name, func(t *testing.T) {
@@ -287,7 +288,7 @@ func FuzzBuiltIsRendered(f *testing.F) {
 // TestHostileObjectsAreBuiltAsRendered combines objects with random fields.
 func TestHostileObjectsAreBuiltAsRendered(t *testing.T) {
 	if testing.Short() {
-		t.Skip("kustomize takes a tenth of a second for each")
+		t.Skip("each kustomize build takes a tenth of a second")
 	}
 	key := rapid.SampledFrom([]string{
 		"a", "config.kubernetes.io/local-config", "internal.config.kubernetes.io/needsHashSuffix", "internal.config.kubernetes.io/previousNames",
@@ -334,8 +335,8 @@ func TestHostileObjectsAreBuiltAsRendered(t *testing.T) {
 	})
 }
 
-// TestListsAreTakenApart checks that objects in a List are rendered like other objects of the bundle.
-func TestListsAreTakenApart(t *testing.T) {
+// TestListsAreSplit checks that the objects in a List are rendered like other objects of the bundle.
+func TestListsAreSplit(t *testing.T) {
 	for name, manifest := range hostileManifests() {
 		res, err := renderBundles(map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", manifest)}, nil, Options{})
 		_, invalid := bundle.Load(newBundle("x", "1.0.0", "v1", manifest))
@@ -354,9 +355,9 @@ func TestListsAreTakenApart(t *testing.T) {
 	}
 }
 
-// TestBundlesDoNotSteer ships objects with annotations and labels that control a GitOps tool: on
-// objects in files, on generated objects and on the suggested Namespace. None may be rendered, each
-// must be in a warning, and those of the profile must remain.
+// TestBundlesDoNotSteer ships annotations and labels that control a GitOps tool, on objects in files, on
+// generated objects and on the suggested Namespace. None may be rendered, each must be in a warning,
+// and those of the profile must remain.
 func TestBundlesDoNotSteer(t *testing.T) {
 	keys := []string{
 		"kustomize.toolkit.fluxcd.io/substitute", "kustomize.toolkit.fluxcd.io/reconcile", "kustomize.toolkit.fluxcd.io/prune", "kustomize.toolkit.fluxcd.io/force",
@@ -389,30 +390,30 @@ func TestBundlesDoNotSteer(t *testing.T) {
 		}
 		for file, data := range res.Tree.All() {
 			if strings.Contains(string(data), "SMUGGLED") {
-				t.Errorf("%s: %s is steered:\n%s", name, file, data)
+				t.Errorf("%s: %s controls the tool:\n%s", name, file, data)
 			}
 		}
 		var said []string
 		for _, w := range res.Warnings {
 			said = append(said, w.Msg)
 		}
-		for _, key := range keys { // on three objects, in two places each, and on the Deployment
+		for _, key := range keys { // two in each of three objects, and on the Deployment
 			at := fmt.Sprintf("CustomResourceDefinition things.x.io: metadata.annotations: %q ignored", key)
 			if !slices.ContainsFunc(said, func(s string) bool {
 				return strings.HasPrefix(s, at) && strings.HasSuffix(s, "(also in 6 more places)")
 			}) {
-				t.Errorf("%s: nothing is said of %s: %q", name, key, said)
+				t.Errorf("%s: no warning about %s: %q", name, key, said)
 			}
 		}
 		if !strings.Contains(strings.Join(said, "\n"), `suggested-namespace-template: "argocd.argoproj.io/sync-wave" ignored`) {
-			t.Errorf("%s: nothing is said of the template", name)
+			t.Errorf("%s: no warning about the template", name)
 		}
 		for _, r := range res.Objects {
 			if wave := r.Object.Name() == "c" && strings.Contains(canonical(t, r.Object), "argocd.argoproj.io/sync-wave"); r.Object.Name() == "c" && wave != (name == string(profile.ArgoCD)) {
-				t.Errorf("%s: what the profile sets is lost or left: %s", name, canonical(t, r.Object))
+				t.Errorf("%s: wrong annotations of the profile: %s", name, canonical(t, r.Object))
 			}
 			if r.Object.Name() == "c" && !strings.Contains(canonical(t, r.Object), `"helm.sh/chart":"kept"`) {
-				t.Errorf("%s: what steers nobody is lost", name)
+				t.Errorf("%s: an annotation that controls no tool was removed", name)
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestNewestProvider chooses the same provider in every order of the installs.
+// TestNewestProvider checks that the choice of a provider does not depend on the order of installs.
 func TestNewestProvider(t *testing.T) {
 	crd := Object{"kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "as.x.io"}}
 	provide := func(namespace, version string, owns bool) provider {
@@ -21,10 +21,10 @@ func TestNewestProvider(t *testing.T) {
 		}
 		return provider{in: &operator{pin: lockfile.Pin{Namespace: namespace, Package: "a", Version: version}, b: &bundle.Bundle{CSV: csv}}, crd: crd}
 	}
-	for name, all := range map[string][]provider{ // the first one is chosen
-		"an owner, not a newer one that only ships it": {provide("one", "1.0.0", true), provide("two", "2.0.0", false)},
-		"the newest owner":              {provide("two", "1.10.0", true), provide("one", "1.9.0", true), provide("three", "3.0.0", false)},
-		"the newest, if nobody owns it": {provide("two", "2.0.0", false), provide("one", "1.0.0", false)},
+	for name, all := range map[string][]provider{ // the first provider is expected
+		"an owner, not a newer bundle that only ships it": {provide("one", "1.0.0", true), provide("two", "2.0.0", false)},
+		"the newest owner":                 {provide("two", "1.10.0", true), provide("one", "1.9.0", true), provide("three", "3.0.0", false)},
+		"the newest, if there is no owner": {provide("two", "2.0.0", false), provide("one", "1.0.0", false)},
 	} {
 		want := all[0].in.name()
 		for range all {
@@ -40,7 +40,7 @@ func TestNewestProvider(t *testing.T) {
 	}
 	first := []provider{provide("one", "1.0.0", true), provide("two", "1.0.0", true)}
 	if got, err := newestProvider(first); err != nil || got.in.name() != "one/a" {
-		t.Errorf("of equal versions: got %s, %v, want the first", got.in.name(), err)
+		t.Errorf("equal versions: got %s, %v, want the first", got.in.name(), err)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestNamesFillTheirLimits(t *testing.T) {
 			t.Errorf("a deployment name of %d bytes: %s, of %d bytes", n, got, len(got))
 		}
 		if dir := path.Join("rendered", deployment); len(path.Join(dir, strings.Repeat("f", maxFileName(dir)))) != maxPath {
-			t.Errorf("%d bytes in a directory name of %d", maxFileName(dir), len(dir))
+			t.Errorf("maximum of %d bytes for a file name in a directory with a name of %d bytes", maxFileName(dir), len(dir))
 		}
 	}
 	if got := joinedName([]string{"b/y", "c/z", "a/x"}); !strings.HasPrefix(got, "a.x-and-2-") {
@@ -62,8 +62,7 @@ func TestNamesFillTheirLimits(t *testing.T) {
 	}
 }
 
-// TestPieceNeeds lists the pieces of the operators that a piece requires, each once, and
-// never the piece itself.
+// TestPieceNeeds checks that the requirements of a piece are listed once, and without the piece itself.
 func TestPieceNeeds(t *testing.T) {
 	member := func(name string, requires ...string) *operator {
 		o := &operator{pin: lockfile.Pin{Namespace: "ops", Package: name}}

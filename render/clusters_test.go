@@ -16,7 +16,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestClustersAreRenderedAsIfAlone draws clusters, many of them equal: each must get the same files as
+// TestClustersAreRenderedAsIfAlone draws clusters, many of them equal: each must have the same files as
 // if it were the only one.
 func TestClustersAreRenderedAsIfAlone(t *testing.T) {
 	lock, opt, open := goldenLock(t, path.Join("testdata", "lantern", "own-plain"))
@@ -42,13 +42,13 @@ func TestClustersAreRenderedAsIfAlone(t *testing.T) {
 			}
 		}
 		if len(together) > 0 {
-			t.Fatalf("these are rendered together, and alone not: %v", together)
+			t.Fatalf("these files are rendered only with other clusters: %v", together)
 		}
 	})
 }
 
-// clusterFiles returns the files of all clusters, by path, without their lists of CRDs: these exist
-// only if some cluster gets only a part of the CRDs.
+// clusterFiles returns the files of all clusters by path, without their lists of CRDs, which exist only
+// if some cluster gets only a part of the CRDs.
 func clusterFiles(t *rapid.T, lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error)) map[string]string {
 	t.Helper()
 	res, err := All(lock, opt, open)
@@ -64,7 +64,7 @@ func clusterFiles(t *rapid.T, lock *lockfile.File, opt Options, open func(lockfi
 	return out
 }
 
-// withoutForeignOverlays returns a cluster without overlays of operators that it does not get.
+// withoutForeignOverlays returns a copy of c without overlays of operators that c does not get.
 func withoutForeignOverlays(t testingT, c profile.Cluster) profile.Cluster {
 	c.Overlays = slices.DeleteFunc(c.Overlays, func(name string) bool {
 		got, err := c.Gets(strings.Replace(name, ".", "/", 1))

@@ -28,14 +28,15 @@ func decodeYAML(t *testing.T, text string) map[string]any {
 	return m
 }
 
+// TestConfigMerge applies a Subscription's config to pods, as OLM does.
 func TestConfigMerge(t *testing.T) {
 	cases := map[string]struct{ pod, config, want string }{
-		"ok/env in place, new ones after": {
+		"ok/env is replaced in place, new variables are appended": {
 			"containers: [{name: a, env: [{name: X, value: '1'}, {name: Y, value: '2'}]}, {name: b}]",
 			"env: [{name: Z, value: z}, {name: X, value: x}, {name: Z, value: zz}]",
 			"containers: [{name: a, env: [{name: X, value: x}, {name: Y, value: '2'}, {name: Z, value: zz}]}, {name: b, env: [{name: Z, value: zz}, {name: X, value: x}]}]",
 		},
-		"ok/init containers are left alone": {
+		"ok/init containers are ignored": {
 			"containers: [{name: a}]\ninitContainers: [{name: i}]", "env: [{name: X, value: x}]\nresources: {limits: {cpu: 1}}",
 			"containers: [{name: a, env: [{name: X, value: x}], resources: {limits: {cpu: 1}}}]\ninitContainers: [{name: i}]",
 		},
@@ -57,7 +58,7 @@ func TestConfigMerge(t *testing.T) {
 			"containers: [{name: a, resources: {limits: {cpu: 1}, requests: {cpu: 1}}}]\nnodeSelector: {a: b}", "resources: {limits: {memory: 1Gi}}\nnodeSelector: {}",
 			"containers: [{name: a, resources: {limits: {memory: 1Gi}}}]\nnodeSelector: {}",
 		},
-		"ok/nothing given, nothing changed": {
+		"ok/unset fields change nothing": {
 			"containers: [{name: a, resources: {limits: {cpu: 1}}}]\naffinity: {nodeAffinity: {x: [1]}}", "selector: {matchLabels: {a: b}}\naffinity: null\nresources: null",
 			"containers: [{name: a, resources: {limits: {cpu: 1}}}]\naffinity: {nodeAffinity: {x: [1]}}",
 		},
@@ -90,7 +91,8 @@ func TestConfigMerge(t *testing.T) {
 	}
 }
 
-func TestConfigAnnotationsGiveWay(t *testing.T) {
+// TestConfigAnnotationsDoNotOverride checks that existing annotations take precedence over the config.
+func TestConfigAnnotationsDoNotOverride(t *testing.T) {
 	cfg, err := parseConfig([]byte(`{"annotations":{"a":"config","b":"config"}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +137,7 @@ func TestMirrors(t *testing.T) {
 	}
 }
 
-// TestDockerMirrors uses Docker Hub images without the parts of the name that have a default.
+// TestDockerMirrors applies mirrors to short names of Docker Hub images.
 func TestDockerMirrors(t *testing.T) {
 	mirrors := []Mirror{{Source: "docker.io", Mirror: "m.io/hub"}, {Source: "docker.io/library/redis", Mirror: "m.io/redis"}, {Source: "docker.io/busybox", Mirror: "m.io/wrong"}}
 	at := "@sha256:" + strings.Repeat("0", 64)
@@ -163,9 +165,9 @@ func TestDockerMirrors(t *testing.T) {
 	}
 }
 
-// TestMountOfNoVolume mounts a missing volume: the error has the line in the lock, or the name of the
-// cluster if the mount is in its config. A volume of the bundle can be mounted.
-func TestMountOfNoVolume(t *testing.T) {
+// TestMountOfMissingVolume checks the error for a missing volume: it has the line in the lock, or the
+// name of the cluster if the mount is in the config of a cluster. Volumes of the bundle can be mounted.
+func TestMountOfMissingVolume(t *testing.T) {
 	dir := filepath.Join("testdata", "lantern", "bundle")
 	lock := &lockfile.File{Pins: []lockfile.Pin{pinOf(loadBundle(t, dir), "op-ns")}}
 	open := func(lockfile.Pin) (fs.FS, error) { return os.DirFS(dir), nil }

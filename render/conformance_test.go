@@ -87,12 +87,12 @@ func decodeOne(t testing.TB, doc []byte) Object {
 	return v.(map[string]any)
 }
 
-// normalise normalizes the objects of both sides before they are compared. These intended differences
-// are removed, by their rule in the specification of rendering:
+// normalise prepares objects for the comparison with a reference. It removes these intended
+// differences, by their rule in the specification of rendering:
 //
 //	rule 1  objects that only one side generates are compared in other tests:
 //	        OperatorConditions, roles of provided APIs and of OperatorGroups
-//	rule 1  a manifest of a known kind without apiVersion gets the one that v0 assumes
+//	rule 1  a manifest of a known kind without apiVersion gets the apiVersion that v0 assumes
 //	rule 2  a missing protocol of a container port is TCP; zero, false and empty values
 //	        and the status of a CRD remain if they are in the file, although the types
 //	        of the reference drop them
@@ -316,8 +316,7 @@ func expectedDifferences(t *testing.T, reference string) map[string]map[string]b
 	return out
 }
 
-// reportDifferences reports an error for each difference that is not listed, and for each listed one
-// that does not exist.
+// reportDifferences reports each unlisted difference, and each listed difference that does not exist.
 func reportDifferences(t *testing.T, got map[string]string, listed map[string]bool) {
 	t.Helper()
 	for _, key := range slices.Sorted(maps.Keys(got)) {
@@ -327,11 +326,12 @@ func reportDifferences(t *testing.T, got map[string]string, listed map[string]bo
 	}
 	for _, key := range slices.Sorted(maps.Keys(listed)) {
 		if _, ok := got[key]; !ok {
-			t.Errorf("%s: listed as a difference and is none", key)
+			t.Errorf("%s: listed as a difference, but equal", key)
 		}
 	}
 }
 
+// TestConformsToV1 compares rendered objects with those of OLM v1.
 func TestConformsToV1(t *testing.T) {
 	root, cases := conformanceCases(t)
 	listed := expectedDifferences(t, "v1")
@@ -361,6 +361,7 @@ func TestConformsToV1(t *testing.T) {
 	}
 }
 
+// TestConformsToV0WhereV1IsSilent compares the objects that only OLM v0 generates.
 func TestConformsToV0WhereV1IsSilent(t *testing.T) {
 	root, cases := conformanceCases(t)
 	listed := expectedDifferences(t, "v0")

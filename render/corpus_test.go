@@ -48,7 +48,7 @@ func loadBundle(tb testing.TB, dir string) *bundle.Bundle {
 	return b
 }
 
-// pinOf returns a pin of a bundle in a namespace. It watches all namespaces if the bundle supports
+// pinOf returns a pin of a bundle in a namespace, which watches all namespaces if the bundle supports
 // that, otherwise its own.
 func pinOf(b *bundle.Bundle, namespace string) lockfile.Pin {
 	pin := lockfile.Pin{

@@ -111,7 +111,7 @@ func TestOldCRD(t *testing.T) {
 		}}}}
 	}
 	b := crd(map[string]any{"type": "array", "x-one": "1", "x-two": "2", "x-three": "3", "x-four": "4"})
-	for _, version := range []string{"1.16", "1.21"} { // these serve both versions
+	for _, version := range []string{"1.16", "1.21"} { // versions that serve v1beta1 and v1
 		objects, _, err := Manifests(b, pinOf(b, "op-ns"), Options{KubernetesVersion: version})
 		if err != nil {
 			t.Fatalf("Kubernetes %s: %v", version, err)
@@ -128,7 +128,7 @@ func TestOldCRD(t *testing.T) {
 		t.Errorf("approval %q", approval)
 	}
 	if k8s.Text(got, "metadata", "odd") != "" || got["status"] != nil {
-		t.Errorf("what is not the spec: got %v", got)
+		t.Errorf("outside of the spec: got %v", got)
 	}
 	const at = "spec.validation.openAPIV3Schema.properties.spec."
 	want := "CustomResourceDefinition as.keda.k8s.io: fields without an equivalent in apiextensions.k8s.io/v1 omitted: " +

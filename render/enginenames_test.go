@@ -28,8 +28,7 @@ type engineObject struct {
 }
 
 // engineObjects returns the objects with which an engine applies a cluster, parsed from the files: the
-// parent, the objects that it applies, and with Argo CD the Applications that ApplicationSets
-// generate.
+// parent, its children, and for Argo CD the Applications that ApplicationSets generate.
 func engineObjects(t testingT, res *Result, cluster string) []engineObject {
 	t.Helper()
 	if res.tree.opt.Profile == profile.Flux {
@@ -100,7 +99,7 @@ func generatorParams(generator map[string]any, cluster string, member map[string
 // executeTemplate executes a template of an ApplicationSet with the parameters of a cluster.
 func executeTemplate(t testingT, text string, known map[string]any) string {
 	t.Helper()
-	// These equal the functions of sprig, all of which Argo CD's templates have.
+	// The subset of sprig's functions that the templates use. Argo CD provides all of sprig.
 	functions := template.FuncMap{
 		"get": func(m map[string]any, key string) any { return m[key] }, "contains": func(part, s string) bool { return strings.Contains(s, part) },
 	}
@@ -145,9 +144,9 @@ func fluxObjects(t testingT, res *Result, cluster string) []engineObject {
 	return out
 }
 
-// TestEnginesApplyWhatClustersGet draws fleets: an engine must apply each directory of a cluster's
+// TestEnginesApplyClusterLayouts draws fleets: an engine must apply each directory of a cluster's
 // layout exactly once, no others, and all must exist.
-func TestEnginesApplyWhatClustersGet(t *testing.T) {
+func TestEnginesApplyClusterLayouts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bundles, needs := newIndependentBundles(t, rapid.IntRange(1, 4).Draw(t, "operators"))
 		opt := drawFleet(t)
@@ -166,7 +165,7 @@ func TestEnginesApplyWhatClustersGet(t *testing.T) {
 				want = append(want, path.Join(here.Prefix, layout.Installations))
 			}
 			if built != "" {
-				t.Errorf("cluster %s has a list of definitions: %s", c.Name, built)
+				t.Errorf("cluster %s has its own list of CRDs: %s", c.Name, built)
 			}
 			got := map[string]int{}
 			for _, o := range engineObjects(t, res, c.Name) {
@@ -178,15 +177,15 @@ func TestEnginesApplyWhatClustersGet(t *testing.T) {
 			}
 			for _, dir := range want {
 				if got[dir] == 0 {
-					t.Errorf("cluster %s: nothing applies %s", c.Name, dir)
+					t.Errorf("cluster %s: no object applies %s", c.Name, dir)
 				}
 				if got[dir] > 1 && !strings.HasPrefix(dir, layout.CRDs) {
-					t.Errorf("cluster %s: %s is applied by %d", c.Name, dir, got[dir])
+					t.Errorf("cluster %s: %s is applied by %d objects", c.Name, dir, got[dir])
 				}
 				delete(got, dir)
 			}
 			if len(got) > 0 {
-				t.Errorf("cluster %s: the layout does not have %v", c.Name, slices.Sorted(maps.Keys(got)))
+				t.Errorf("cluster %s: applied directories that are not in the layout: %v", c.Name, slices.Sorted(maps.Keys(got)))
 			}
 		}
 	})
@@ -242,10 +241,10 @@ func checkEngineNames(t *rapid.T, part *rapid.Generator[string]) {
 			own := map[string]bool{}
 			for _, o := range engineObjects(t, res, cluster) {
 				if len(o.name) > k8s.MaxLabel || len(validation.IsDNS1123Subdomain(o.name)) > 0 {
-					t.Errorf("%d bytes: %q of cluster %q in %q", len(o.name), o.name, cluster, environment)
+					t.Errorf("invalid name of %d bytes: %q of cluster %q in %q", len(o.name), o.name, cluster, environment)
 				}
 				if own[o.name] {
-					t.Errorf("%q is twice in cluster %q", o.name, cluster)
+					t.Errorf("duplicate name %q in cluster %q", o.name, cluster)
 				}
 				own[o.name] = true
 				is := owner{environment, cluster, o.name}
@@ -253,7 +252,7 @@ func checkEngineNames(t *rapid.T, part *rapid.Generator[string]) {
 					is.cluster = ""
 				}
 				if other, taken := seen[o.name]; taken && other != is {
-					t.Errorf("%q is of %v and of %v", o.name, other, is)
+					t.Errorf("duplicate name %q: of %v and of %v", o.name, other, is)
 				}
 				seen[o.name] = is
 			}
@@ -265,12 +264,12 @@ func checkEngineNames(t *rapid.T, part *rapid.Generator[string]) {
 			}
 			o := fileDocuments(t, text)[0].head
 			if sets[o.Name()] || len(o.Name()) > k8s.MaxLabel || len(validation.IsDNS1123Subdomain(o.Name())) > 0 {
-				t.Errorf("%s %q is there twice, too long or not legal", o.Kind(), o.Name())
+				t.Errorf("%s %q: duplicate, too long or invalid name", o.Kind(), o.Name())
 			}
 			sets[o.Name()] = true
 			of := owner{environment: environment, what: o.Kind()}
 			if other, taken := seen[o.Kind()+" "+o.Name()]; taken && other != of {
-				t.Errorf("%s is of %v and of %v", o.Name(), other, of)
+				t.Errorf("duplicate name %s: of %v and of %v", o.Name(), other, of)
 			}
 			seen[o.Kind()+" "+o.Name()] = of
 		}

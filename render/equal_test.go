@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestEqualClusters renders for one cluster and for a thousand equal clusters: each adds only the
-// objects that the user applies once.
+// TestEqualClusters renders for one cluster and for a thousand equal ones: each additional cluster adds
+// only the objects that the user applies once.
 func TestEqualClusters(t *testing.T) {
 	bundles := newManyBundles(t, 43, 14)
 	for tool, each := range map[profile.Name]int{profile.ArgoCD: 0, profile.Flux: 2} {
@@ -36,7 +36,7 @@ func TestEqualClusters(t *testing.T) {
 			}
 			t.Logf("%s, hub %v: %d files of %d bytes for one cluster, %d of %d for 1,000", tool, hub, sizes[1][0], sizes[1][1], sizes[1000][0], sizes[1000][1])
 			if more := sizes[1000][0] - sizes[1][0]; more != 999*each {
-				t.Errorf("%s, hub %v: 999 clusters add %d files, want %d each", tool, hub, more, each)
+				t.Errorf("%s, hub %v: 999 clusters add %d files, want %d for each", tool, hub, more, each)
 			}
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// TestPatchFiles checks that file names of patches are readable if there is room, and never too long.
+// TestPatchFiles checks that file names of patches are readable if the limit allows it, and never too
+// long.
 func TestPatchFiles(t *testing.T) {
 	for _, c := range []struct {
 		room            int
@@ -28,7 +29,7 @@ func TestPatchFiles(t *testing.T) {
 	} {
 		n := naming{maxLength: c.room, namespace: "ns", pkg: "pkg"}
 		if got := n.patchFile(k8s.New("apps/v1", "Deployment", c.namespace, c.name)); got != c.want || len(got) > c.room {
-			t.Errorf("%s/%s in %d: %s, want %s", c.namespace, c.name, c.room, got, c.want)
+			t.Errorf("%s/%s, at most %d bytes: %s, want %s", c.namespace, c.name, c.room, got, c.want)
 		}
 	}
 }
@@ -67,7 +68,7 @@ func TestFileNames(t *testing.T) {
 		}
 	}
 	if got[len(got)-1] == got[len(got)-2] {
-		t.Errorf("%q twice", got[len(got)-1])
+		t.Errorf("duplicate file name %q", got[len(got)-1])
 	}
 }
 
@@ -97,14 +98,14 @@ func TestFileNamesProperties(t *testing.T) {
 		for i, o := range objects {
 			folded := strings.ToLower(names[i])
 			if other, twice := seen[folded]; twice {
-				t.Errorf("%s and %s are both in %s", other, o.Key(), folded)
+				t.Errorf("%s and %s have the same file name %s", other, o.Key(), folded)
 			}
 			seen[folded] = o.Key()
 			if at := path.Join(dir, names[i]); len(at) > maxPath || fileName(strings.ReplaceAll(names[i], "_", "-")) != strings.ReplaceAll(names[i], "_", "-") {
 				t.Errorf("%s: %d bytes: %s", o.Key(), len(at), at)
 			}
 			if alone := fileNames(n, []Object{o}); alone[0] != names[i] {
-				t.Errorf("%s is in %s, and alone in %s", o.Key(), names[i], alone[0])
+				t.Errorf("the file name of %s is %s, but without the other objects %s", o.Key(), names[i], alone[0])
 			}
 		}
 	})

@@ -23,7 +23,7 @@ func FuzzConfig(f *testing.F) {
 		}
 		c.applyInPlace(o)
 		if _, err := yamlnode.Documents("x", yamlnode.Encode(o), yamlnode.Limits{}); err != nil {
-			t.Errorf("what it made cannot be read: %v", err)
+			t.Errorf("the result cannot be parsed: %v", err)
 		}
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/bundle"
 )
 
-// renderManifest renders a bundle into a tree and validates it in every install mode. It returns the
-// errors and warnings of both.
+// renderManifest renders a bundle into a tree, and validates it in every install mode. It checks that
+// both give the same errors and warnings, and returns them.
 func renderManifest(t *testing.T, fsys fstest.MapFS) string {
 	t.Helper()
 	res, err := renderBundles(map[string]fstest.MapFS{"ns/x": fsys}, nil, Options{})
@@ -24,7 +24,7 @@ func renderManifest(t *testing.T, fsys fstest.MapFS) string {
 	if err != nil {
 		want := strings.TrimPrefix(err.Error(), "rendering ns/x (x.v1.0.0):\n")
 		if everyMode == nil || strings.ReplaceAll(everyMode.Error(), " operators/", " ns/") != want {
-			t.Errorf("render says %v, and validate %v", err, everyMode)
+			t.Errorf("All returns %v, validation %v", err, everyMode)
 		}
 		return want
 	}
@@ -36,7 +36,7 @@ func renderManifest(t *testing.T, fsys fstest.MapFS) string {
 		said = append(said, strings.ReplaceAll(w.String(), " operators/", " ns/"))
 	}
 	if d := cmp.Diff(saidInTree, said); d != "" || everyMode != nil {
-		t.Errorf("in a tree and in every mode something else is said (%v):\n%s", everyMode, d)
+		t.Errorf("warnings (-rendered +validated; error of the validation: %v):\n%s", everyMode, d)
 	}
 	return strings.Join(said, "\n")
 }
@@ -101,20 +101,20 @@ func TestConfigIsTyped(t *testing.T) {
 	}
 }
 
-// memoryCRDs is an AcceptedCRDs in memory, with the number of calls of Add.
+// memoryCRDs is an AcceptedCRDs in memory. It counts the calls of Add.
 type memoryCRDs map[string]int
 
 func (n memoryCRDs) Contains(text []byte) bool { return n[string(text)] > 0 }
 func (n memoryCRDs) Add(text []byte)           { n[string(text)]++ }
 
-// TestTaken checks that accepted CRDs are cached once, rejected ones never, and that cached ones are
-// not checked again.
-func TestTaken(t *testing.T) {
+// TestAcceptedCRDs checks that accepted CRDs are added once to the cache, rejected ones never, and that
+// CRDs in the cache are not validated again.
+func TestAcceptedCRDs(t *testing.T) {
 	known := memoryCRDs{}
 	bad := newBundle("x", "1.0.0", "v1")
 	bad["manifests/crd.yaml"].Data = []byte(strings.Replace(string(bad["manifests/crd.yaml"].Data), "type: object", "type: objekt", 1))
 	if _, err := renderBundles(map[string]fstest.MapFS{"ns/x": bad}, nil, Options{AcceptedCRDs: known}); err == nil || len(known) != 0 {
-		t.Fatalf("got %v, and %d notes", err, len(known))
+		t.Fatalf("got %v, and %d cached CRDs", err, len(known))
 	}
 	for range 2 {
 		res, err := renderBundles(map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1")}, nil, Options{AcceptedCRDs: known})
@@ -129,6 +129,6 @@ func TestTaken(t *testing.T) {
 		known[strings.Replace(text, "type: object", "type: objekt", 1)] = 1
 	}
 	if _, err := renderBundles(map[string]fstest.MapFS{"ns/x": bad}, nil, Options{AcceptedCRDs: known}); err != nil {
-		t.Errorf("what is known to be taken is looked at: %v", err)
+		t.Errorf("a CRD in the cache was validated: %v", err)
 	}
 }

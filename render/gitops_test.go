@@ -69,8 +69,8 @@ func TestClusterGetsItsCRDs(t *testing.T) {
 		operators []string
 		want      []string
 	}{
-		"all alike": {"one": {nil, everything}, "two": {[]string{"*/*"}, everything}},
-		"one":       {"one": {[]string{"b/*"}, []string{conditions, "things.x.io", "things.y.io"}}},
+		"same operators": {"one": {nil, everything}, "two": {[]string{"*/*"}, everything}},
+		"one":            {"one": {[]string{"b/*"}, []string{conditions, "things.x.io", "things.y.io"}}},
 		"several": {
 			"one": {[]string{"b/*"}, []string{conditions, "things.x.io", "things.y.io"}}, "two": {nil, everything},
 			"three": {[]string{"a/x"}, []string{"mores.x.io", conditions, "things.x.io"}}, "none": {[]string{"q/q"}, []string{conditions}},
@@ -88,7 +88,7 @@ func TestClusterGetsItsCRDs(t *testing.T) {
 			for cluster, c := range globs {
 				dir := sourceOfCRDs(t, res, tool, cluster)
 				if got := crdNames(t, res, dir); !slices.Equal(got, c.want) {
-					t.Errorf("%s: %s gives %s, from %s, %v; want %v", name, tool, cluster, dir, got, c.want)
+					t.Errorf("%s: with %s, %s gets from %s %v; want %v", name, tool, cluster, dir, got, c.want)
 				}
 				stream, err := StreamOverlay(res, builder(res, nil), cluster)
 				if err != nil {
@@ -120,7 +120,7 @@ func sourceOfCRDs(t *testing.T, res *Result, tool profile.Name, cluster string) 
 	dir := strings.TrimPrefix(k8s.Text(source, "path"), "out/")
 	dir = strings.ReplaceAll(dir, "{{.name}}", cluster)
 	if _, kustomized := res.Tree.Get(path.Join(dir, layout.Kustomization)); kustomized == k8s.True(source, "directory", "recurse") {
-		t.Errorf("%s is read as a plain directory and has a kustomization: %v", dir, kustomized)
+		t.Errorf("plain directory %s: has a kustomization: %v", dir, kustomized)
 	}
 	return dir
 }
@@ -157,9 +157,9 @@ func newIssuerBundles() map[string]fstest.MapFS {
 	return bundles
 }
 
-// TestIssuerComesFirst checks that the certificate issuer is applied before objects that wait for
-// certificates, in Argo CD's sync waves and in Flux's Kustomizations.
-func TestIssuerComesFirst(t *testing.T) {
+// TestIssuerIsAppliedFirst checks that the certificate issuer is applied before objects that wait for
+// certificates, by Argo CD's sync waves and Flux's Kustomizations.
+func TestIssuerIsAppliedFirst(t *testing.T) {
 	res, err := renderBundles(newIssuerBundles(), nil, asOneUnit(engineOptions(profile.ArgoCD)))
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestIssuerComesFirst(t *testing.T) {
 	} {
 		before, after := waves[pair[0]], waves[pair[1]]
 		if len(before) == 0 || len(after) == 0 || slices.Max(before) >= slices.Min(after) {
-			t.Errorf("%s in waves %v does not come before %s in %v", pair[0], before, pair[1], after)
+			t.Errorf("%s in waves %v is not applied before %s in waves %v", pair[0], before, pair[1], after)
 		}
 	}
 }

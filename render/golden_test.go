@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// goldenCase is a case's pin.yaml.
+// goldenCase is the content of a case's pin.yaml.
 type goldenCase struct {
 	Pins []struct {
 		Namespace, OperatorGroup string
@@ -66,6 +66,7 @@ func goldenCases(t *testing.T) []string {
 	return files
 }
 
+// TestGolden compares rendered trees with the golden files in testdata.
 func TestGolden(t *testing.T) {
 	for _, dir := range goldenCases(t) {
 		t.Run(strings.TrimPrefix(filepath.ToSlash(dir), "testdata/"), func(t *testing.T) {
@@ -80,7 +81,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(contents(res.Tree), contents(again.Tree)); d != "" {
-				t.Errorf("the order of the pins matters:\n%s", d)
+				t.Errorf("the result depends on the order of pins:\n%s", d)
 			}
 			var warnings strings.Builder
 			for _, w := range res.Warnings {
@@ -106,7 +107,7 @@ func TestGolden(t *testing.T) {
 			}
 			expected := contents(have)
 			if d := cmp.Diff(expected, contents(res.Tree)); d != "" {
-				t.Errorf("run with -update and look at the difference:\n%s", d)
+				t.Errorf("out of date: run with -update and check the difference:\n%s", d)
 			}
 		})
 	}

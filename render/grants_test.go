@@ -16,7 +16,7 @@ type grant struct {
 	account                     string
 	verb, group, resource, name string
 	nonResource                 string
-	namespace                   string // empty: the whole cluster
+	namespace                   string // empty: all namespaces
 }
 
 func (g grant) compare(h grant) int {
@@ -96,12 +96,12 @@ func compareGrants(t *testing.T, namespace string, got, want []Object) {
 	g, w := grants(got), grants(want)
 	for _, x := range slices.SortedFunc(maps.Keys(w), grant.compare) {
 		if !g[x] {
-			t.Errorf("not granted: %+v", x)
+			t.Errorf("granted only by the reference: %+v", x)
 		}
 	}
 	for _, x := range slices.SortedFunc(maps.Keys(g), grant.compare) {
 		if !w[x] && x.namespace != namespace && !(x.group == conditionGroup && x.resource == "operatorconditions") {
-			t.Errorf("granted beyond: %+v", x)
+			t.Errorf("granted only by quayside: %+v", x)
 		}
 	}
 }

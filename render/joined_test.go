@@ -58,8 +58,8 @@ func readByEngine(t testingT, res *Result, dir string, overlays map[string]strin
 	return withoutOrder(t, docs)
 }
 
-// TestJoinedPieces makes operators require each other in a cycle: they become one piece with a new name
-// and directory, different from those of the separate pieces. Other pieces keep their names.
+// TestJoinedPieces checks that operators that require each other become one piece with a new name and
+// directory, and that other pieces keep their names.
 func TestJoinedPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bundles := map[string]fstest.MapFS{}
@@ -91,17 +91,17 @@ func TestJoinedPieces(t *testing.T) {
 		for _, name := range names {
 			alone := strings.Replace(name, "/", ".", 1)
 			if in := slices.Contains(circle, name); in != (of[name] != alone) || in && of[name] != of[circle[0]] {
-				t.Errorf("%s is of piece %s, in the circle %v", name, of[name], circle)
+				t.Errorf("%s is in piece %s, in the cycle %v", name, of[name], circle)
 			}
 		}
 		dirs, before := engineRoots(t, joined), engineRoots(t, parted)
 		for _, name := range circle {
 			if dir := path.Join(layout.Operators, strings.Replace(name, "/", ".", 1)); dirs[dir] || !before[dir] {
-				t.Errorf("an engine reads %s joined: %v, apart: %v", dir, dirs[dir], before[dir])
+				t.Errorf("an engine applies %s: joined: %v, separate: %v", dir, dirs[dir], before[dir])
 			}
 		}
 		if dir := path.Join(layout.Operators, of[circle[0]]); !dirs[dir] || before[dir] {
-			t.Errorf("an engine reads %s joined: %v, apart: %v", dir, dirs[dir], before[dir])
+			t.Errorf("an engine applies %s: joined: %v, separate: %v", dir, dirs[dir], before[dir])
 		}
 		for _, dir := range differentRoots(t, joined, parted, nil) {
 			if dir != layout.Pieces && path.Dir(dir) != layout.Pieces { // not the directories of the engine's own objects
@@ -113,7 +113,7 @@ func TestJoinedPieces(t *testing.T) {
 			pieces[p.name] = true
 		}
 		if want := len(names) + 1; len(pieces) != want {
-			t.Errorf("%d names of pieces, want %d: %v", len(pieces), want, slices.Sorted(maps.Keys(pieces)))
+			t.Errorf("%d pieces, want %d: %v", len(pieces), want, slices.Sorted(maps.Keys(pieces)))
 		}
 		checkClusterBuilds(t, joined)
 	})
@@ -136,9 +136,9 @@ func TestShareOfJoinedPiece(t *testing.T) {
 	}
 }
 
-// TestGranularityChangesNoRoot draws fleets, applied by piece and by cluster: all directories that an
-// engine applies must exist, and a directory that it applies in both cases must have the same objects.
-// Otherwise an engine whose own objects are not updated yet would prune the missing objects.
+// TestGranularityChangesNoRoot renders fleets by piece and by cluster: all directories that an engine
+// applies must exist, and those in both trees must have the same objects. Otherwise an engine whose own
+// objects are not updated yet would prune the missing objects.
 func TestGranularityChangesNoRoot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bundles, needs := newIndependentBundles(t, rapid.IntRange(1, 4).Draw(t, "operators"))
@@ -164,12 +164,12 @@ func TestGranularityChangesNoRoot(t *testing.T) {
 		for granularity, res := range map[string]*Result{profile.PerOperator: pieces, profile.PerCluster: whole} {
 			for dir := range engineRoots(t, res) {
 				if there := slices.ContainsFunc(slices.Collect(maps.Keys(contents(res.Tree))), func(name string) bool { return strings.HasPrefix(name, dir+"/") }); !there {
-					t.Errorf("by %s an engine reads %s, which is missing", granularity, dir)
+					t.Errorf("by %s, an engine applies %s, which is missing", granularity, dir)
 				}
 			}
 		}
 		for _, dir := range differentRoots(t, pieces, whole, team) {
-			t.Errorf("%s has other objects by another granularity:\n%s", dir, cmp.Diff(readByEngine(t, pieces, dir, team), readByEngine(t, whole, dir, team)))
+			t.Errorf("%s: the objects depend on the granularity:\n%s", dir, cmp.Diff(readByEngine(t, pieces, dir, team), readByEngine(t, whole, dir, team)))
 		}
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// newIndependentBundles returns operators without common objects, each in its own namespace, and the
-// requirements of each: some of the operators before it.
+// newIndependentBundles returns operators without common objects, each in its own namespace, and their
+// requirements. Each may require earlier operators.
 func newIndependentBundles(t *rapid.T, n int) (map[string]fstest.MapFS, map[string][]string) {
 	bundles, needs := map[string]fstest.MapFS{}, map[string][]string{}
 	var names []string
@@ -99,10 +99,9 @@ func drawFleet(t *rapid.T) Options {
 	return opt
 }
 
-// TestOneOperatorChangesItsOwnFiles adds one operator to others, or removes it: only its own files may
-// change, for all engines, clusters and their overlays. The objects that the user applies once, and
-// the list of clusters, depend only on settings. The first operator always remains, so that each
-// cluster has one.
+// TestOneOperatorChangesItsOwnFiles compares trees with and without one operator: only its own files may
+// differ, for all engines, clusters and overlays. The objects that the user applies once and the list of
+// clusters depend only on settings. The first operator always remains, so that no cluster is empty.
 func TestOneOperatorChangesItsOwnFiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bundles, needs := newIndependentBundles(t, rapid.IntRange(2, 6).Draw(t, "operators"))
@@ -122,7 +121,7 @@ func TestOneOperatorChangesItsOwnFiles(t *testing.T) {
 		one := rapid.SampledFrom(names[1:]).Draw(t, "one")
 		add(one)
 		for _, name := range names {
-			if slices.Contains(needs[name], one) { // it cannot be installed without it
+			if slices.Contains(needs[name], one) { // it cannot be installed without one
 				delete(some, name)
 				for _, other := range names {
 					if slices.Contains(needs[other], name) {
@@ -131,7 +130,7 @@ func TestOneOperatorChangesItsOwnFiles(t *testing.T) {
 				}
 			}
 		}
-		for changed := true; changed; { // nor can operators that require those
+		for changed := true; changed; { // neither can operators that require these
 			changed = false
 			for name := range some {
 				for _, other := range needs[name] {
@@ -177,16 +176,15 @@ func TestOneOperatorChangesItsOwnFiles(t *testing.T) {
 			differs := len(c.Overlays) > 0 || len(string(c.Config)) > 2 || !slices.Contains([]string{"", "*/*"}, strings.Join(c.Operators, " ")) || opt.GitOps.Clusters != nil && len(opt.Clusters) > 1
 			for name := range with.Tree.All() {
 				if own := strings.HasPrefix(name, layout.Clusters+"/"+c.Name+"/") || strings.HasPrefix(name, layout.Pieces+"/"+c.Name+"/"); own && !differs {
-					t.Errorf("%s differs in nothing and owns %s", c.Name, name)
+					t.Errorf("%s has no changes to the base, but has the file %s", c.Name, name)
 				}
 			}
 		}
 	})
 }
 
-// TestWhatMerges lists the files that two operators share in the tree: adding one operator changes
-// exactly these files in addition to its own.
-func TestWhatMerges(t *testing.T) {
+// TestSharedFiles adds an operator with common objects, and checks which files of the others change.
+func TestSharedFiles(t *testing.T) {
 	binding := "{kind: ClusterRoleBinding, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}, subjects: [{kind: ServiceAccount, name: sa, namespace: x}]}"
 	class := "{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: all}, value: 1}"
 	for name, c := range map[string]struct {
@@ -196,7 +194,7 @@ func TestWhatMerges(t *testing.T) {
 		needs map[string][]string
 		want  []string
 	}{
-		"definitions of a package that is installed twice": {
+		"CRDs of a package that is installed twice": {
 			map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")},
 			"b/x", newBundle("x", "1.1.0", "v1"), nil,
 			[]string{"installations/a.x.yaml"}, // its Installation no longer has the version of the CRD
@@ -212,7 +210,7 @@ func TestWhatMerges(t *testing.T) {
 			"a/x", newBundle("x", "1.0.0", "v1", class), nil,
 			[]string{"operators/b.y/kustomization.yaml", "operators/b.y/priorityclass-all.yaml"},
 		},
-		"a circle of requirements": {
+		"a cycle of requirements": {
 			map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1"), "b/y": newBundle("y", "1.0.0", "v1")},
 			"c/z", newBundle("z", "1.0.0", "v1"),
 			map[string][]string{"a/x": {"b/y"}, "b/y": {"c/z"}, "c/z": {"a/x"}},

@@ -38,7 +38,8 @@ func newNeighborBundle(pkg string) fstest.MapFS {
 	return b
 }
 
-func TestNamespacesThatAreNotOurs(t *testing.T) {
+// TestUnmanagedNamespaces checks which Namespaces are not rendered.
+func TestUnmanagedNamespaces(t *testing.T) {
 	bundles := map[string]fstest.MapFS{}
 	for i, ns := range []string{"default", "kube-public", "openshift-monitoring", "declared", "mine"} {
 		pkg := fmt.Sprintf("p%d", i)
@@ -98,14 +99,14 @@ func TestDeclaredNamespaces(t *testing.T) {
 			map[string]any{"note": "m"},
 			"",
 		},
-		"ok/template that cannot be read": {
+		"ok/malformed template": {
 			map[string]fstest.MapFS{"a/x": template("{")},
 			nil, "namespaces/a/namespace.yaml",
 			map[string]any{k8s.LabelManagedBy: k8s.Manager, k8s.LabelPackage: "x", k8s.LabelNamespace: "a"},
 			map[string]any(nil),
 			"namespace-template: annotation operatorframework.io/suggested-namespace-template ignored: not a Namespace in JSON: unexpected end of JSON input",
 		},
-		"ok/template with labels that are none": {
+		"ok/template with invalid labels": {
 			map[string]fstest.MapFS{"a/x": template(`{"metadata":{"labels":{"team":"a b"},"annotations":{"note":"m"}}}`)},
 			nil, "namespaces/a/namespace.yaml",
 			map[string]any{k8s.LabelManagedBy: k8s.Manager, k8s.LabelPackage: "x", k8s.LabelNamespace: "a"},
@@ -128,7 +129,7 @@ func TestDeclaredNamespaces(t *testing.T) {
 			map[string]any(nil),
 			"",
 		},
-		"ok/the vendor's": {
+		"ok/suggested by the vendor": {
 			nil,
 			[]lockfile.Namespace{{Name: "openshift-logging", Labels: map[string]string{"openshift.io/cluster-monitoring": "true"}}},
 			"namespaces/openshift-logging/namespace.yaml",
@@ -144,7 +145,7 @@ func TestDeclaredNamespaces(t *testing.T) {
 			map[string]any{"note": "n", k8s.LabelVersion: "ours"},
 			"",
 		},
-		"ok/the cluster's": {
+		"ok/reserved": {
 			nil,
 			[]lockfile.Namespace{{Name: "kube-system", Labels: map[string]string{"team": "one"}}},
 			"", nil, nil,
@@ -171,9 +172,9 @@ func TestDeclaredNamespaces(t *testing.T) {
 	}
 }
 
-// TestDeclaringChangesNoPlace declares each rendered Namespace in turn: its path in the base and in
+// TestDeclaringChangesNoPath declares each rendered Namespace in turn: its path in the base and in
 // clusters must not change.
-func TestDeclaringChangesNoPlace(t *testing.T) {
+func TestDeclaringChangesNoPath(t *testing.T) {
 	bundles := map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1"), "b/y": newBundle("y", "1.0.0", "v1"), "b/z": newNeighborBundle("z")}
 	for _, name := range []profile.Name{profile.Plain, profile.ArgoCD, profile.Flux} {
 		opt := Options{Profile: name, Clusters: []profile.Cluster{{Name: "all"}, {Name: "some", Operators: []string{"b/y"}}}}
@@ -189,7 +190,7 @@ func TestDeclaringChangesNoPlace(t *testing.T) {
 			for name, data := range before.Tree.All() {
 				now, there := after.Tree.Get(name)
 				if !there {
-					t.Errorf("%s: declaring %s takes %s away", name, ns, name)
+					t.Errorf("%s: declaring %s removes %s", name, ns, name)
 				}
 				if name == "namespaces/"+ns+"/namespace.yaml" {
 					now = []byte(strings.Replace(string(now), "    team: one\n", "", 1))

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestOrder compares the order of operators with their requirements: a required operator comes before
-// its dependents unless both are in one cycle, and the order has no cycles.
+// TestOrder checks the order of operators: a required operator is before its dependents unless both are
+// in one cycle, and the order has no cycles.
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		names := strings.Split("abcdefgh", "")[:rapid.IntRange(1, 8).Draw(r, "operators")]
@@ -35,19 +35,19 @@ func TestOrder(t *testing.T) {
 					longest = max(longest, o.level[b]+1)
 				}
 				if leads(a, b) && leads(b, a) && o.level[a] != o.level[b] {
-					r.Errorf("%s and %s need each other and stand at %d and %d", a, b, o.level[a], o.level[b])
+					r.Errorf("%s and %s need each other, but have levels %d and %d", a, b, o.level[a], o.level[b])
 				}
 			}
 			if o.level[a] != longest {
-				r.Errorf("%s is at level %d, after a row of %d", a, o.level[a], longest)
+				r.Errorf("%s has level %d, after a chain of %d", a, o.level[a], longest)
 			}
 		}
 	})
 }
 
-// TestOperatorOrder renders operators that require each other, also in cycles, ship custom resources
-// of each other's APIs, share objects and wait for certificates: no sync wave may wait for an object
-// that becomes healthy only after a later wave.
+// TestOperatorOrder renders operators with requirements, also in cycles, custom resources of each
+// other's APIs, shared objects and certificates: no sync wave may wait for an object that becomes
+// healthy only after a later wave.
 func TestOperatorOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		names := strings.Split("abcde", "")
@@ -109,21 +109,21 @@ func TestOperatorOrder(t *testing.T) {
 		for _, name := range names {
 			for before := range order.before[name] {
 				if slices.Min(all[name]) <= runs[before] {
-					r.Errorf("%s begins in wave %d and comes after %s, which runs in wave %d", name, slices.Min(all[name]), before, runs[before])
+					r.Errorf("%s begins in wave %d, but depends on %s, which runs in wave %d", name, slices.Min(all[name]), before, runs[before])
 				}
 			}
 			if runs["trust"] >= slices.Min(all[name]) {
-				r.Errorf("%s begins in wave %d, certificates are issued in wave %d", name, slices.Min(all[name]), runs["trust"])
+				r.Errorf("%s begins in wave %d, but certificates are issued in wave %d", name, slices.Min(all[name]), runs["trust"])
 			}
 			if slices.Max(all["shared"]) > runs[name] {
-				r.Errorf("%s runs in wave %d, what it shares is there from wave %d", name, runs[name], slices.Max(all["shared"]))
+				r.Errorf("%s runs in wave %d, but its shared objects are applied in wave %d", name, runs[name], slices.Max(all["shared"]))
 			}
 			for of, wave := range objects[name] {
 				switch {
 				case wave < runs[of]:
-					r.Errorf("%s has an object of %s in wave %d, before that runs in wave %d", name, of, wave, runs[of])
+					r.Errorf("%s has an object of %s in wave %d, but %[2]s runs only in wave %[4]d", name, of, wave, runs[of])
 				case order.before[name][of] && wave != runs[name]:
-					r.Errorf("%s has an object of %s in wave %d, and not beside its program in wave %d", name, of, wave, runs[name])
+					r.Errorf("%s has an object of %s in wave %d, not in wave %d of its Deployment", name, of, wave, runs[name])
 				}
 			}
 		}

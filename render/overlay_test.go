@@ -12,8 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// TestEveryLevelBuilds builds each kustomization of the golden trees with
-// kustomize's own library.
+// TestEveryLevelBuilds builds each kustomization of the golden trees with kustomize's library.
 func TestEveryLevelBuilds(t *testing.T) {
 	for _, dir := range goldenCases(t) {
 		lock, opt, open := goldenLock(t, dir)
@@ -32,7 +31,7 @@ func TestEveryLevelBuilds(t *testing.T) {
 			}
 		}
 		if _, ok := files["crds/"+layout.Kustomization]; ok {
-			t.Errorf("%s: the CRDs' directory has a kustomization", dir)
+			t.Errorf("%s: the directory of CRDs has a kustomization", dir)
 		}
 	}
 }
@@ -87,11 +86,11 @@ func TestStreamOverlay(t *testing.T) {
 	}
 	crd, deployment := bytes.Index(data, []byte("\nkind: CustomResourceDefinition")), bytes.Index(data, []byte("\nkind: Deployment"))
 	if crd > deployment {
-		t.Error("the CRDs come after the Deployments")
+		t.Error("the CRDs are after the Deployments")
 	}
 	prod, err := StreamOverlay(res, builder(res, nil), "prod")
 	if err != nil || bytes.Contains(prod, []byte("1Gi")) {
-		t.Errorf("prod has what is lab's, %v", err)
+		t.Errorf("prod has the changes of lab, %v", err)
 	}
 	if _, err := StreamOverlay(res, builder(res, nil), "dev"); err == nil || !strings.Contains(err.Error(), `no cluster "dev" (available: lab, prod)`) {
 		t.Errorf("got %v", err)

@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestABumpTouchesLittle renders two versions of a bundle that differ only in the version number: only
-// objects with the version may change, even if the bundle sets version labels itself.
-func TestABumpTouchesLittle(t *testing.T) {
+// TestVersionChangesFewObjects renders two versions of a bundle that differ only in the version number:
+// only objects with the version may change, even if the bundle sets version labels itself.
+func TestVersionChangesFewObjects(t *testing.T) {
 	render := func(version string) *Result {
 		res, err := renderBundles(map[string]fstest.MapFS{"ns/x": newBundle("x", version, "v1",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: forged, labels: {quayside.dev/version: "+version+"}, annotations: {a: b, quayside.dev/version: "+version+"}}}")},
@@ -43,8 +43,8 @@ func TestABumpTouchesLittle(t *testing.T) {
 	}
 }
 
-// TestAggregatedRoles checks that NoAggregatedRoles omits exactly the roles for an operator's APIs.
-// Otherwise they share a file, sorted by key.
+// TestAggregatedRoles checks that NoAggregatedRoles omits exactly the roles for an operator's APIs, and
+// that these share a file otherwise, sorted by key.
 func TestAggregatedRoles(t *testing.T) {
 	bundles := map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1")}
 	with, err := renderBundles(bundles, nil, Options{})
@@ -64,7 +64,7 @@ func TestAggregatedRoles(t *testing.T) {
 	for _, r := range with.Objects {
 		aggregates := strings.Contains(strings.Join(labelKeys(r.Object), " "), "aggregate-to-")
 		if kept[r.Path] == aggregates {
-			t.Errorf("%s is kept: %v, aggregates: %v", r.Path, kept[r.Path], aggregates)
+			t.Errorf("%s is rendered: %v, aggregated: %v", r.Path, kept[r.Path], aggregates)
 		}
 		if aggregates {
 			gone++
@@ -76,7 +76,7 @@ func TestAggregatedRoles(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if gone != 4 {
-		t.Errorf("%d roles aggregate, want 4", gone)
+		t.Errorf("%d aggregated roles, want 4", gone)
 	}
 }
 
@@ -88,8 +88,7 @@ func labelKeys(o Object) []string {
 	return out
 }
 
-// TestWithoutUnset checks that only null or empty fields are removed, and that the argument is not
-// modified.
+// TestWithoutUnset checks which null or empty fields are removed, and that the argument is not modified.
 func TestWithoutUnset(t *testing.T) {
 	for in, want := range map[string]string{
 		"{apiVersion: v1, kind: Service, metadata: {name: s, creationTimestamp: null}, spec: {clusterIP: '', selector: {}}, status: {loadBalancer: {}}}":                                                              "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: '', selector: {}}}",

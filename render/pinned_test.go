@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// TestPortsAreMerged checks that a port without a protocol counts as TCP, and that several ports get
+// TestPortsAreMerged checks that a port without a protocol counts as TCP, and that several ports have
 // names.
 func TestPortsAreMerged(t *testing.T) {
 	plain, tcp, udp := map[string]any{"port": int64(53)}, map[string]any{"port": int64(53), "protocol": "TCP"}, map[string]any{"port": int64(53), "protocol": "UDP"}

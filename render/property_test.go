@@ -29,7 +29,7 @@ func TestNoFieldIsLost(t *testing.T) {
 			}
 			for i, o := range b.Objects {
 				if !k8s.Equal(map[string]any(before[i]), o.Object) {
-					t.Errorf("%s was changed in place", o)
+					t.Errorf("%s was modified", o)
 				}
 			}
 			rendered := map[string]Object{}
@@ -97,7 +97,7 @@ func compareField(t *testing.T, object, at string, got, want any) {
 				value, ok = map[string]any{}, true // kustomize drops empty objects
 			}
 			if !ok {
-				t.Errorf("%s: %s.%s is lost", object, at, key)
+				t.Errorf("%s: %s.%s is missing", object, at, key)
 				continue
 			}
 			compareField(t, object, at+"."+key, value, w[key])

@@ -17,7 +17,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// refereeCase is one of operator-controller's own golden cases, from its
+// refereeCase is a golden case of operator-controller, from its
 // test/regression/convert/generate-manifests.go.
 type refereeCase struct {
 	bundle, options  string
@@ -68,7 +68,7 @@ func TestGoldensOfV1(t *testing.T) {
 	listed := expectedDifferences(t, "goldens")
 	found, err := filepath.Glob(filepath.Join(dir, "render-v1", "expected-manifests", "*", "*"))
 	if err != nil || len(found) != len(refereeCases()) {
-		t.Errorf("%d renderings, and %d cases: %v", len(found), len(refereeCases()), err)
+		t.Errorf("%d golden directories, but %d cases: %v", len(found), len(refereeCases()), err)
 	}
 	var objects, differ, agreed int
 	for _, c := range refereeCases() {
@@ -112,14 +112,14 @@ func TestGoldensOfV1(t *testing.T) {
 		})
 	}
 	for name := range listed {
-		t.Errorf("goldens.tsv: %s is no case", name)
+		t.Errorf("goldens.tsv: there is no case %s", name)
 	}
 	cases := len(refereeCases())
 	row := fmt.Sprintf("| %d | %d | %d | `render/testdata/conformance/goldens.tsv` |", cases, agreed, cases-agreed)
 	if page, err := os.ReadFile("../docs/contributing/developing.md"); err != nil || !strings.Contains(string(page), row) {
-		t.Errorf("docs/contributing/developing.md does not say %q: %v", row, err)
+		t.Errorf("docs/contributing/developing.md does not contain %q: %v", row, err)
 	}
-	t.Logf("%d renderings of %d objects in all; %d fields differ for a reason", len(refereeCases()), objects, differ)
+	t.Logf("%d cases with %d objects; %d fields differ for a reason", len(refereeCases()), objects, differ)
 }
 
 // unpackArchive unpacks an archive and returns the directory.

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRefused ships custom resources, some of which their own CRD rejects.
+// TestRefused checks the warnings about custom resources that their CRD in the same bundle rejects.
 func TestRefused(t *testing.T) {
 	fsys := newBundle("x", "1.0.0", "v1",
 		"apiVersion: x.io/v1\nkind: Thing\nmetadata: {name: good}\nspec: {size: 3}\n",
@@ -54,13 +54,13 @@ spec:
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	noted := map[string]bool{}
+	refused := map[string]bool{}
 	for _, r := range res.Objects {
 		if r.Refused != "" {
-			noted[r.Object.Name()] = true
+			refused[r.Object.Name()] = true
 		}
 	}
-	if d := cmp.Diff(map[string]bool{"huge": true, "odd": true, "early": true}, noted); d != "" {
-		t.Errorf("noted as refused, -want +got:\n%s", d)
+	if d := cmp.Diff(map[string]bool{"huge": true, "odd": true, "early": true}, refused); d != "" {
+		t.Errorf("marked as refused, -want +got:\n%s", d)
 	}
 }

@@ -46,7 +46,7 @@ func renderings(t *testing.T, corpus bool) []rendering {
 		lock, opt, open := goldenLock(t, dir)
 		out = append(out, rendering{dir, lock, opt, open})
 	}
-	// The same bundle twice, and a cluster for each: common objects are in the directory of one
+	// The same bundle twice, and a cluster for each. Common objects are in the directory of one
 	// install.
 	twice := newBundle("x", "1.0.0+b1", "v1",
 		"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: first}\nvalue: 1\n",
@@ -68,7 +68,7 @@ func renderings(t *testing.T, corpus bool) []rendering {
 	})
 
 	if !corpus || os.Getenv("QUAYSIDE_CORPUS") == "" || testing.Short() {
-		t.Log("without the bundles of a corpus")
+		t.Log("QUAYSIDE_CORPUS is not set: only golden cases")
 		return out
 	}
 	for _, dir := range sampleBundles(t) {
@@ -163,7 +163,7 @@ func checkExpected(t *testing.T, r clusterResult) {
 	for _, in := range all {
 		i := slices.IndexFunc(r.lock.Pins, func(p lockfile.Pin) bool { return p.Namespace == in.Namespace && p.Package == in.Spec.Package })
 		if i < 0 {
-			t.Fatalf("an Installation %s/%s without a pin", in.Namespace, in.Spec.Package)
+			t.Fatalf("Installation %s/%s has no pin", in.Namespace, in.Spec.Package)
 		}
 		pin := r.lock.Pins[i]
 		content, err := r.open(pin)
@@ -197,7 +197,7 @@ func checkExpected(t *testing.T, r clusterResult) {
 	}
 	for _, o := range r.operators {
 		if !covered[o.Key()] {
-			t.Errorf("nobody expects %s", o.Key())
+			t.Errorf("no Installation expects %s", o.Key())
 		}
 	}
 }
@@ -290,7 +290,7 @@ func checkPermissions(t *testing.T, r clusterResult) {
 		}
 		resource, known := resourceNames()[o.Group()+"/"+o.Kind()]
 		if !known {
-			t.Errorf("what is the resource of %s?", o.Key())
+			t.Errorf("unknown resource of %s: add it to resourceNames", o.Key())
 		}
 		for _, verb := range []string{"get", "list", "watch"} {
 			want[verb+" "+o.Group()+"/"+resource] = true
@@ -303,7 +303,7 @@ func checkPermissions(t *testing.T, r clusterResult) {
 		}
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("rights (-want +got):\n%s", d)
+		t.Errorf("permissions (-want +got):\n%s", d)
 	}
 }
 
@@ -313,7 +313,7 @@ func addPermissions(t *testing.T, role Object, into map[string]bool) {
 	for _, rule := range k8s.Items(role, "rules") {
 		for key := range rule {
 			if !slices.Contains([]string{"apiGroups", "resources", "verbs"}, key) {
-				t.Errorf("a rule with %s", key)
+				t.Errorf("unexpected field %s in a rule", key)
 			}
 		}
 		for _, group := range rule["apiGroups"].([]any) {
@@ -326,9 +326,8 @@ func addPermissions(t *testing.T, role Object, into map[string]bool) {
 	}
 }
 
-// TestReporterChangesNothingElse renders with and without the reporter. It adds files and changes only
-// clusters.yaml, the lists of everything, the list of quayside's CRDs, and the objects that apply a
-// whole cluster.
+// TestReporterChangesNothingElse renders with and without the reporter, which may only add files and
+// entries of kustomizations.
 func TestReporterChangesNothingElse(t *testing.T) {
 	for _, r := range renderings(t, false) {
 		r.opt.Reporter = nil
@@ -357,7 +356,7 @@ func TestReporterChangesNothingElse(t *testing.T) {
 		}
 		for name := range after {
 			if !strings.Contains(name, "reporter") && !strings.Contains(name, "installations") {
-				t.Errorf("%s: the reporter brings %s", r.name, name)
+				t.Errorf("%s: the reporter adds %s", r.name, name)
 			}
 		}
 	}
@@ -390,7 +389,7 @@ func checkWritten(t *testing.T, r clusterResult) {
 		}
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("written (-want +got):\n%s", d)
+		t.Errorf("Installations in the files (-want +got):\n%s", d)
 	}
 }
 
@@ -415,8 +414,7 @@ func TestSpecFields(t *testing.T) {
 	}
 }
 
-// TestReporterIsRefused configures the reporter without an image, and with the namespace of an
-// operator.
+// TestReporterIsRefused checks the errors for an invalid configuration of the reporter.
 func TestReporterIsRefused(t *testing.T) {
 	lock, opt, open := goldenLock(t, filepath.Join("testdata", "lantern", "own-plain"))
 	for want, r := range map[string]Reporter{
@@ -436,7 +434,7 @@ func TestReporterIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, ok := res.Tree.Get("reporter/namespace-" + ns + ".yaml"); ok {
-			t.Errorf("%s is rendered, and is not ours", ns)
+			t.Errorf("the unmanaged Namespace %s is rendered", ns)
 		}
 	}
 }

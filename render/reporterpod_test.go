@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestReporterPod checks the reporter's pod with the API server's own code: the pod security level of
-// its namespace admits it, with every profile.
+// TestReporterPod checks, with code of the API server, that the pod security level of its namespace
+// admits the reporter's pod, with every profile.
 func TestReporterPod(t *testing.T) {
 	lock, opt, open := goldenLock(t, filepath.Join("testdata", "lantern", "own-plain"))
 	for _, elect := range []bool{false, true} {

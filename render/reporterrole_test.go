@@ -126,7 +126,7 @@ func FuzzReporterRole(f *testing.F) {
 			for _, r := range res.Objects {
 				if dir := path.Dir(r.Path); r.Object.Is(rbacGroup, "ClusterRole") && (dir == layout.Reporter || dir == layout.Installations) {
 					if more := findExcess(r.Object); more != nil {
-						t.Errorf("rendered, the reporter may %v", more)
+						t.Errorf("rendered: the reporter may %v", more)
 					}
 				}
 			}
@@ -144,7 +144,7 @@ func FuzzReporterRole(f *testing.F) {
 			}
 		}
 		if more := findExcess(newReporterRole(crds, refs...)); more != nil {
-			t.Errorf("unchecked, the reporter may %v", more)
+			t.Errorf("without validation: the reporter may %v", more)
 		}
 	})
 }

@@ -39,13 +39,14 @@ func TestReservedNames(t *testing.T) {
 			continue
 		}
 		if !slices.ContainsFunc(res.Objects, func(r Rendered) bool { return r.Object.Kind()+"/"+r.Object.Name() == id }) {
-			t.Errorf("%s is allowed, and not rendered", id)
+			t.Errorf("%s is allowed, but not rendered", id)
 		}
 	}
 }
 
-// TestElsewhere ships objects in namespaces of the cluster: they are rendered in the install namespace.
-func TestElsewhere(t *testing.T) {
+// TestShippedNamespaces checks that objects that a bundle ships in other namespaces are rendered in the
+// install namespace.
+func TestShippedNamespaces(t *testing.T) {
 	res, err := renderBundles(map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}",
 		"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: b, namespace: kube-system}, roleRef: {kind: Role, name: c}, subjects: [{kind: ServiceAccount, name: sa, namespace: kube-system}]}",
@@ -55,7 +56,7 @@ func TestElsewhere(t *testing.T) {
 	}
 	for _, r := range res.Objects {
 		if ns := r.Object.Namespace(); ns != "" && ns != "ns" {
-			t.Errorf("%s lies in %s", r.Object.Key(), ns)
+			t.Errorf("%s is in namespace %s", r.Object.Key(), ns)
 		}
 		for _, s := range k8s.Items(r.Object, "subjects") {
 			if k8s.Text(s, "namespace") != "ns" {
@@ -82,8 +83,8 @@ func TestShippedWebhookRules(t *testing.T) {
 	}
 }
 
-// TestReporterIsAlone ships an object with the name of a reporter's object.
-func TestReporterIsAlone(t *testing.T) {
+// TestReporterNamesAreReserved ships an object with the name of a reporter's object.
+func TestReporterNamesAreReserved(t *testing.T) {
 	bundles := map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1", "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: quayside-reporter}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]}")}
 	_, err := renderBundles(bundles, nil, Options{Reporter: reporterOptions()})
 	const want = "spec.reporter: ClusterRole.rbac.authorization.k8s.io quayside-reporter belongs to the reporter, but is also in operators/ns.x/clusterrole-quayside-reporter.yaml"
@@ -106,7 +107,7 @@ func TestOpenShift(t *testing.T) {
 			return slices.ContainsFunc(res.Objects, func(r Rendered) bool { return r.Object.Kind() == kind && r.Object.Name() == name })
 		}
 		if has("CustomResourceDefinition", conditionCRD) == platform || !has("OperatorCondition", "x") || !has("CustomResourceDefinition", "things.x.io") {
-			t.Errorf("OpenShift %v: the OperatorCondition has its definition: %v", platform, has("CustomResourceDefinition", conditionCRD))
+			t.Errorf("OpenShift %v: the CRD of OperatorConditions is rendered: %v", platform, has("CustomResourceDefinition", conditionCRD))
 		}
 		all, err := res.Installations("default")
 		if err != nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestConfigsShareADeployment draws a Deployment and the configs of clusters, with mirrors: each config
-// gives the same result as with a separate copy, the patch describes exactly this change, and the
-// Deployment is not modified.
+// TestConfigsShareADeployment applies configs of clusters to one Deployment: each gives the same result
+// as with a separate copy, the patch contains exactly this change, and the Deployment is not modified.
 func TestConfigsShareADeployment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := &tree{}
@@ -47,7 +46,7 @@ func TestConfigsShareADeployment(t *testing.T) {
 				t.Fatalf("config %s: the patch: -alone +shared\n%s", text, d)
 			}
 			if d := cmp.Diff(before, o); d != "" {
-				t.Fatalf("config %s changed what it was for: -before +after\n%s", text, d)
+				t.Fatalf("config %s modified the Deployment: -before +after\n%s", text, d)
 			}
 		}
 	})
@@ -64,7 +63,7 @@ func drawJSON(t *rapid.T, what string, of ...string) any {
 	return v
 }
 
-// withoutNil removes the nil fields, which were not drawn.
+// withoutNil removes fields with the value nil, which drawJSON returns for "".
 func withoutNil(fields map[string]any) map[string]any {
 	for key, v := range fields {
 		if v == nil {

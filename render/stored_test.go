@@ -48,8 +48,8 @@ func newStoredVersions(definition, from string) lockfile.StoredVersions {
 	return lockfile.StoredVersions{Definition: definition + ".example.com", From: from, To: "v1"}
 }
 
-// TestStates renders an operator in each stage of storage migration.
-func TestStates(t *testing.T) {
+// TestStorageStages renders an operator in each stage of storage migration.
+func TestStorageStages(t *testing.T) {
 	both := []lockfile.StoredVersions{newStoredVersions("widgets", "v1alpha1"), newStoredVersions("widgets", "v1alpha2"), newStoredVersions("gadgets", "v1alpha1")}
 	names := []string{"gadgets.example.com-without-v1alpha1", "widgets.example.com-without-v1alpha1-v1alpha2"}
 	one := []profile.Cluster{{Name: "one"}}
@@ -64,13 +64,13 @@ func TestStates(t *testing.T) {
 		"stored in the other version": {lockfile.StorageStore, both, Options{KubernetesVersion: "1.37", Clusters: one}, map[string]string{"widgets.example.com": "v1", "gadgets.example.com": "v1"}, nil, ""},
 		"one of two definitions":      {lockfile.StorageStore, both[:1], Options{}, map[string]string{"widgets.example.com": "v1", "gadgets.example.com": "v1alpha1"}, nil, ""},
 		"migrated":                    {lockfile.StorageMigrate, both, Options{KubernetesVersion: "1.37", Clusters: one}, map[string]string{"widgets.example.com": "v1", "gadgets.example.com": "v1"}, names, "v1"},
-		"by a newer one":              {lockfile.StorageMigrate, both, Options{KubernetesVersion: "1.40.1", Clusters: one}, nil, names, "v1"},
-		"by the cluster's version":    {lockfile.StorageMigrate, both, Options{Clusters: []profile.Cluster{{Name: "one", KubernetesVersion: "1.37"}}}, nil, names, "v1"},
+		"newer Kubernetes":            {lockfile.StorageMigrate, both, Options{KubernetesVersion: "1.40.1", Clusters: one}, nil, names, "v1"},
+		"version of the cluster":      {lockfile.StorageMigrate, both, Options{Clusters: []profile.Cluster{{Name: "one", KubernetesVersion: "1.37"}}}, nil, names, "v1"},
 		"a cluster without the API":   {lockfile.StorageMigrate, both, Options{KubernetesVersion: "1.37", Clusters: []profile.Cluster{{Name: "one"}, {Name: "two", KubernetesVersion: "1.36"}}}, nil, nil, ""},
-		"too old":                     {lockfile.StorageMigrate, both, Options{KubernetesVersion: "1.36", Clusters: one}, nil, nil, ""},
-		"not said":                    {lockfile.StorageMigrate, both, Options{Clusters: one}, nil, nil, ""},
-		"said not to have it":         {lockfile.StorageMigrate, both, Options{KubernetesVersion: "1.37", StorageMigration: "none", Clusters: one}, nil, nil, ""},
-		"said to have the beta":       {lockfile.StorageMigrate, both, Options{KubernetesVersion: "1.36", StorageMigration: "v1beta1", Clusters: one}, nil, names, "v1beta1"},
+		"Kubernetes too old":          {lockfile.StorageMigrate, both, Options{KubernetesVersion: "1.36", Clusters: one}, nil, nil, ""},
+		"Kubernetes unknown":          {lockfile.StorageMigrate, both, Options{Clusters: one}, nil, nil, ""},
+		"API set to none":             {lockfile.StorageMigrate, both, Options{KubernetesVersion: "1.37", StorageMigration: "none", Clusters: one}, nil, nil, ""},
+		"API set to the beta":         {lockfile.StorageMigrate, both, Options{KubernetesVersion: "1.36", StorageMigration: "v1beta1", Clusters: one}, nil, names, "v1beta1"},
 	} {
 		t.Run(about, func(t *testing.T) {
 			res, err := All(newStorageLock(c.state, c.objects...), c.opt, func(lockfile.Pin) (fs.FS, error) { return newWidgetBundle(), nil })
@@ -83,7 +83,7 @@ func TestStates(t *testing.T) {
 				if k8s.IsCRD(o) && c.stores[o.Name()] != "" {
 					checkInstallable(t, o)
 					if v, _ := k8s.ParseCRD(o).Stored(); v.Name != c.stores[o.Name()] {
-						t.Errorf("%s is stored in %s", o.Name(), v.Name)
+						t.Errorf("the storage version of %s is %s", o.Name(), v.Name)
 					}
 				}
 				if o.Kind() != "StorageVersionMigration" {
@@ -103,8 +103,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestStatesOfOthers has pins with CRDs or versions that the bundle does not have.
-func TestStatesOfOthers(t *testing.T) {
+// TestStorageOfMissingCRDs checks the error for CRDs or versions that the bundle does not have.
+func TestStorageOfMissingCRDs(t *testing.T) {
 	for _, s := range []lockfile.StoredVersions{
 		newStoredVersions("others", "v1alpha1"), newStoredVersions("widgets", "v0"), {Definition: "widgets.example.com", From: "v1alpha1", To: "v2"},
 	} {

@@ -47,8 +47,8 @@ func successionLocks(bundles map[string]fstest.MapFS, old, follower string, need
 	return [3]*lockfile.File{before, beside, after}
 }
 
-// TestSuccession draws an operator and its successor, in the same or different namespaces, with common
-// objects, and with or without a requirement. It checks that nothing is lost between the three trees.
+// TestSuccession replaces an operator by its successor, in the same or another namespace, with common
+// objects and requirements. No object that is still needed may be deleted between the three trees.
 func TestSuccession(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		files := func(label string) []string {
@@ -117,7 +117,7 @@ func findRecreated(before, after map[Key]Object) []string {
 		now, stays := after[key]
 		kept := k8s.Text(o, "metadata", "annotations", "kustomize.toolkit.fluxcd.io/prune") == "disabled"
 		if stays && stage(now) > stage(o) && !kept {
-			out = append(out, fmt.Sprintf("%s comes later than before, and is deleted first", key))
+			out = append(out, fmt.Sprintf("%s is applied in a later stage than before, and deleted first", key))
 		}
 	}
 	return out
@@ -137,7 +137,7 @@ func findBothRunning(tree map[Key]Object, opt Options) []string {
 		}
 		wave, err := strconv.Atoi(k8s.Text(o, "metadata", "annotations", "argocd.argoproj.io/sync-wave"))
 		if first := k8s.Text(o, "metadata", "annotations", "quayside.dev/stage") == "first"; ordered && !first && (err != nil || wave >= 0) {
-			out = append(out, fmt.Sprintf("%s stops no sooner than its follower starts", key))
+			out = append(out, fmt.Sprintf("%s does not stop before its successor starts", key))
 		}
 	}
 	return out
@@ -153,8 +153,8 @@ func object(t *testing.T, text string) Object {
 	return Object(v.(map[string]any))
 }
 
-// TestLeftoversDoNotWork checks how each kind of workload is stopped or removed.
-func TestLeftoversDoNotWork(t *testing.T) {
+// TestLeftoversAreStopped checks how leftover objects of each kind are stopped or removed.
+func TestLeftoversAreStopped(t *testing.T) {
 	works := []string{
 		"{kind: ValidatingWebhookConfiguration, apiVersion: admissionregistration.k8s.io/v1, metadata: {name: v}, webhooks: [{name: a.b.c, failurePolicy: Fail}, {name: d.e.f}]}",
 		"{kind: HorizontalPodAutoscaler, apiVersion: autoscaling/v2, metadata: {name: h}, spec: {maxReplicas: 2, scaleTargetRef: {kind: Deployment, name: d-old}}}",
@@ -175,7 +175,7 @@ func TestLeftoversDoNotWork(t *testing.T) {
 		got[o.Kind()] = o
 	}
 	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, []string{"Deployment", "Secret", "ValidatingWebhookConfiguration"}) {
-		t.Errorf("left are %v", names)
+		t.Errorf("remaining objects: %v", names)
 	}
 	if n := k8s.At(got["Deployment"], "spec", "replicas"); n != int64(0) {
 		t.Errorf("%v replicas", n)
@@ -187,8 +187,8 @@ func TestLeftoversDoNotWork(t *testing.T) {
 	}
 }
 
-// TestSuccessionRefused draws the two cases in which CRDs would be removed: a successor without the
-// CRDs, and a cluster without the successor.
+// TestSuccessionRefused checks the errors of the two cases in which CRDs would be removed: a successor
+// without the CRDs, and a cluster without the successor.
 func TestSuccessionRefused(t *testing.T) {
 	bundles := map[string]fstest.MapFS{"ops/old": newBundle("old", "1.0.0", "v1"), "ops/new": newSuccessorBundle("new"), "ops/stranger": newBundle("stranger", "1.0.0", "v1"), "other/base": newBundle("base", "1.0.0", "v1")}
 	for _, c := range []struct {
@@ -208,9 +208,9 @@ func TestSuccessionRefused(t *testing.T) {
 	}
 }
 
-// TestLeftoversGoWhereTheyWere checks that clusters get leftover objects only of operators that they
-// had, and that no directory is empty.
-func TestLeftoversGoWhereTheyWere(t *testing.T) {
+// TestLeftoversOfClusters checks that clusters have leftover objects only of their previous operators,
+// and that no directory is empty.
+func TestLeftoversOfClusters(t *testing.T) {
 	bundles := map[string]fstest.MapFS{
 		"ops/old": newBundle("old", "1.0.0", "v1", "{kind: ConfigMap, apiVersion: v1, metadata: {name: a}}"), "ops/new": newSuccessorBundle("new"), "other/base": newBundle("base", "1.0.0", "v1"),
 	}
@@ -224,10 +224,10 @@ func TestLeftoversGoWhereTheyWere(t *testing.T) {
 			return k8s.Text(d.head, "metadata", "labels", k8s.LabelPackage) == "old"
 		})
 		if got != want {
-			t.Errorf("cluster %s has what is left: %v, want %v", name, got, want)
+			t.Errorf("cluster %s has leftover objects: %v, want %v", name, got, want)
 		}
 	}
 	if in, err := res.Installations("all"); err != nil || slices.ContainsFunc(in, func(i Installation) bool { return i.Spec.Package == "old" }) {
-		t.Errorf("what is left is expected to be healthy: %v", err)
+		t.Errorf("an Installation expects leftover objects: %v", err)
 	}
 }

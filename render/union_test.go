@@ -39,7 +39,7 @@ func withoutOrder(t testingT, docs []document) map[Key]string {
 			t.Fatalf("%v", err)
 		}
 		if _, twice := out[d.head.Key()]; twice {
-			t.Errorf("%s is there twice", d.head.Key())
+			t.Errorf("duplicate object %s", d.head.Key())
 		}
 		out[d.head.Key()] = data
 	}
@@ -58,8 +58,8 @@ func canonicalObject(d document) (string, error) {
 	return string(data), err
 }
 
-// checkUnion renders a lock in pieces and as one unit, and compares the union of each cluster's pieces
-// with the single build. The reporter is a separate piece in both cases.
+// checkUnion renders a lock by piece and by cluster, and checks that the union of a cluster's pieces
+// equals the single build. The reporter is a separate piece in both cases.
 func checkUnion(t testingT, lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error), overlays map[string]string) {
 	t.Helper()
 	pieces, err := All(lock, opt, open)
@@ -73,10 +73,10 @@ func checkUnion(t testingT, lock *lockfile.File, opt Options, open func(lockfile
 	for _, c := range pieces.tree.opt.Clusters {
 		parted, one := partsOf(t, pieces, overlays, c.Name), partsOf(t, whole, overlays, c.Name)
 		if dirs := slices.DeleteFunc(slices.Collect(maps.Keys(one.pieces)), func(dir string) bool { return path.Base(dir) == layout.Reporter }); len(dirs) != 1 {
-			t.Errorf("cluster %s: one build is of %v", c.Name, slices.Sorted(maps.Keys(one.pieces)))
+			t.Errorf("cluster %s: the single build has several pieces: %v", c.Name, slices.Sorted(maps.Keys(one.pieces)))
 		}
 		if d := cmp.Diff(withoutOrder(t, one.operators()), withoutOrder(t, parted.operators())); d != "" {
-			t.Errorf("cluster %s: the pieces are not what one build gives (-one +pieces):\n%s", c.Name, d)
+			t.Errorf("cluster %s: the pieces differ from the single build (-one +pieces):\n%s", c.Name, d)
 		}
 	}
 }

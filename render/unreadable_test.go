@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
-// builtByKustomize returns an object after kustomize built it and its output was decoded.
+// builtByKustomize returns an object as decoded from the output of a kustomize build.
 func builtByKustomize(o map[string]any) (map[string]any, error) {
 	fsys := filesys.MakeFsInMemory()
 	if err := fsys.WriteFile("/kustomization.yaml", []byte("resources: [a.yaml]\n")); err != nil {
@@ -39,7 +39,8 @@ func newConfigMap(key, value string) map[string]any {
 	return map[string]any{"apiVersion": "x.io/v1", "kind": "Any", "metadata": map[string]any{"name": "x"}, "spec": map[string]any{"list": []any{map[string]any{key: value}}}}
 }
 
-// TestEveryByteIsBuilt draws keys and values: kustomize builds them unchanged, or render rejects them.
+// TestEveryByteIsBuilt checks that kustomize builds any keys and values unchanged, unless render rejects
+// them.
 func TestEveryByteIsBuilt(t *testing.T) {
 	odd := []rune{0x7f, 0x80, 0x84, 0x85, 0x86, 0x9f, 0xa0, 0xad, 0x2028, 0x2029, 0xfeff, 0xfffe, 0xffff, 0xfffd, '\n', '\t', '\r', 0, 7, 0x1b, ' ', ':', '#', '-', '"', '\'', '\\', '|', '%', '&', '*', '!', 0x10ffff, 0x1f600}
 	char := rapid.OneOf(rapid.SampledFrom(odd), rapid.Rune(), rapid.RuneFrom([]rune("abyn019")))

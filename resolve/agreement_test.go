@@ -149,7 +149,7 @@ func checkAgreements(t *testing.T, table map[string]agreement, rows []agreement,
 	}
 	switch {
 	case *update && skipped > 0:
-		t.Fatalf("%s is written of all problems: QUAYSIDE_CORPUS is needed", agreements)
+		t.Fatalf("%s can only be updated with all problems: set QUAYSIDE_CORPUS", agreements)
 	case *update:
 		if err := os.WriteFile(agreements, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
 			t.Fatal(err)
@@ -160,7 +160,7 @@ func checkAgreements(t *testing.T, table map[string]agreement, rows []agreement,
 		}
 		for key := range table {
 			if !strings.HasPrefix(key, "#") && !there(key) {
-				t.Errorf("%s: %s is no problem", agreements, key)
+				t.Errorf("%s: there is no problem %s", agreements, key)
 			}
 		}
 		requireText(t, "../docs/contributing/developing.md", fmt.Sprintf("| %d | %d | %d | `resolve/%s` |", len(rows), count[agreed], count[differs], agreements))

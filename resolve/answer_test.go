@@ -15,16 +15,16 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// answer is the result of quayside for one namespace.
+// answer is quayside's result for one namespace.
 type answer struct {
 	Outcome   string     `json:"outcome"` // "fixpoint" or "conflict"
 	Installed []string   `json:"installed"`
 	Rounds    [][]string `json:"rounds,omitempty"`
 	Generated []string   `json:"generated,omitempty"`
-	fault     string     // a fault that does not depend on OLM's answer; empty: none
+	fault     string     // a fault regardless of OLM's answer, or ""
 	pins      []lockfile.Pin
 	conflicts []*explain.Conflict
-	free      []presentBundle // ClusterServiceVersions without a subscription that nothing has replaced
+	free      []presentBundle // ClusterServiceVersions without a subscription that were not replaced
 }
 
 // declarations returns the declarations of a problem and the options to solve it.
@@ -50,8 +50,8 @@ func (p *problem) declarations(t *testing.T) (*declare.Set, resolve.Options) {
 	return decl, opt
 }
 
-// solve returns quayside's answer for each namespace after all rounds. It checks that one hop gives
-// the first of these rounds.
+// solve returns quayside's answer for each namespace after all rounds. It checks that the first round
+// equals the result of a single hop.
 func (p *problem) solve(t *testing.T, x *model.Index) map[string]answer {
 	t.Helper()
 	decl, opt := p.declarations(t)

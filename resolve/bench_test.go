@@ -126,7 +126,7 @@ func findElevenHops(b *testing.B, x *model.Index) (*declare.Set, *lockfile.File)
 			}
 		}
 	}
-	b.Fatal("no way of eleven hops")
+	b.Fatal("no upgrade path of eleven hops")
 	return nil, nil
 }
 

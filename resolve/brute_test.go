@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// TestBruteForceAgrees compares a fresh resolution with a naive search that implements only the
-// documented order.
+// TestBruteForceAgrees compares a resolution without a previous lock with a naive search that
+// implements only the documented order.
 func TestBruteForceAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u := drawUniverse(t)
@@ -22,7 +22,7 @@ func TestBruteForceAgrees(t *testing.T) {
 		res, err := resolve.Resolve(u.index(t), &u.decl, nil, opt)
 		want, ok := u.solveNaively()
 		if ok != (err == nil) {
-			t.Fatalf("brute force finds a solution: %v, Resolve: %v", ok, err)
+			t.Fatalf("brute force found a solution: %v, Resolve: %v", ok, err)
 		}
 		if !ok {
 			return
@@ -39,7 +39,7 @@ func TestBruteForceAgrees(t *testing.T) {
 	})
 }
 
-// node is one channel entry in the naive search.
+// node is a channel entry in the naive search.
 type node struct {
 	cat, pkg, channel string
 	prio              int

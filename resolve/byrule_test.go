@@ -28,9 +28,9 @@ func (p *problem) demandingRule(t *testing.T, e expectation, got answer) int {
 	case e.Nondeterministic && p.isPreferred(e, got):
 		return 3 // sound, and preferred to all answers of OLM
 	case p.followsDocumentedOrder(e, got) && e.Nondeterministic:
-		return 3 // a dependency comes from the catalog and channel that its first dependent prefers
+		return 3 // a dependency is from the catalog and channel that its first dependent prefers
 	case p.followsDocumentedOrder(e, got):
-		return 15 // a preference that OLM has lost
+		return 15 // a preference that OLM loses
 	}
 	return 0
 }
@@ -63,7 +63,7 @@ func (p *problem) replaced(ns string) map[string]bool {
 		current[s.Status.InstalledCSV] = true
 	}
 	gone := map[string]bool{}
-	for range csvs { // down the chain
+	for range csvs { // follow the chain of replaces
 		for _, by := range csvs {
 			old := by.Spec.Replaces
 			there := slices.ContainsFunc(csvs, func(c object) bool { return c.Metadata.Name == old })
@@ -127,7 +127,7 @@ func (p *problem) needsDowngrade(t *testing.T, e expectation) bool {
 }
 
 // followsDocumentedOrder reports whether got differs from OLM's answer only in the channels and
-// catalogs of generated subscriptions, and each different one comes first in the documented order.
+// catalogs of generated subscriptions, and each different one is the first in the documented order.
 func (p *problem) followsDocumentedOrder(e expectation, got answer) bool {
 	want := e.asAnswer(p)
 	versions := p.versions()
@@ -158,8 +158,8 @@ func (p *problem) followsDocumentedOrder(e expectation, got answer) bool {
 		(e.Nondeterministic || slices.EqualFunc(want.Rounds, got.Rounds, slices.Equal))
 }
 
-// rank returns the rank of a catalog and channel for a dependency in the documented order, for its
-// first dependent. A lower rank is preferred.
+// rank returns the rank of a catalog and channel for a dependency in the documented order of its first
+// dependent. A lower rank is preferred.
 func (p *problem) rank(got answer, pin lockfile.Pin, id model.ID, channel string) []string {
 	var by []lockfile.Pin
 	for _, r := range lockfile.New(got.pins).RequiredBy(pin) {

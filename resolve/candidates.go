@@ -116,12 +116,13 @@ func (w *world) options(s *want) options {
 	return w.upgradeCandidates(s, pkgs, how)
 }
 
-// isEdited reports whether the declaration of s has changed since its installed bundle was pinned,
+// isEdited reports whether the declaration of s is new or changed since its installed bundle was pinned,
 // and requests another package, channel or catalog. If that is missing, the mistake is in the
 // declaration: the catalog has not changed.
 func (w *world) isEdited(s *want) bool {
 	pin := s.current.pin
-	if s.decl == nil || pin.Declaration == "" || !slices.Equal(pin.RequestedBy, []string{s.key()}) || pin.Declaration == w.declarationDigest(s.ns, []*want{s}) {
+	isNew := !slices.Contains(pin.RequestedBy, s.key()) // pinned for others, such as a dependency
+	if s.decl == nil || !isNew && (pin.Declaration == "" || len(pin.RequestedBy) > 1 || pin.Declaration == w.declarationDigest(s.ns, []*want{s})) {
 		return false
 	}
 	return s.pkg != "" && s.pkg != pin.Package || len(s.channels) > 0 && !slices.Contains(s.channels, pin.Channel) || s.cat != nil && *s.cat != pin.Catalog.ID

@@ -62,7 +62,7 @@ func workspace(t *testing.T, a *txtar.Archive) (*model.Index, *declare.Set) {
 func TestConflictReports(t *testing.T) {
 	files, err := filepath.Glob("testdata/conflict/*.txtar")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no reports: %v", err)
+		t.Fatalf("no test cases for reports: %v", err)
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
@@ -78,7 +78,7 @@ func TestConflictReports(t *testing.T) {
 				t.Fatalf("Resolve: %v, want Conflicts", err)
 			}
 			if res.Lock != nil {
-				t.Error("a lock to write beside a conflict")
+				t.Error("Resolve returned both a lock and a conflict")
 			}
 			golden := strings.TrimSuffix(file, ".txtar") + ".golden"
 			got := err.Error() + "\n"

@@ -115,7 +115,7 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	checkAgreements(t, table, rows, count.skipped)
-	t.Logf("%d namespaces: %d agreed, %d differ for a reason, %d mismatches, %d skipped for want of QUAYSIDE_CORPUS",
+	t.Logf("%d namespaces: %d agreed, %d differ for a reason, %d mismatches, %d skipped without QUAYSIDE_CORPUS",
 		count.namespaces, count.agreed, count.differs, count.mismatched, count.skipped)
 }
 
@@ -143,12 +143,12 @@ func readProblems(t *testing.T, file string) []problem {
 }
 
 // asAnswer returns OLM's result in the form of an answer. An installed bundle that OLM plans again
-// is no move.
+// is not a change.
 func (e *expectation) asAnswer(p *problem) answer {
 	a := answer{Outcome: e.Outcome, Installed: []string{}}
 	for _, i := range e.Installed {
 		if len(i.Subscriptions) == 0 {
-			continue // without a subscription, hence without a pin
+			continue // bundles without a subscription have no pin
 		}
 		subs := slices.Clone(i.Subscriptions)
 		slices.Sort(subs)
@@ -240,9 +240,9 @@ func (e *expectation) check(p *problem, got answer) string {
 	return e.asAnswer(p).differs(got)
 }
 
-// checkAlternatives returns the fault of an answer to a problem for which OLM's answer depends on
-// chance, or "". Subscriptions are known of only one of OLM's runs, and are compared only if the
-// bundles are the same.
+// checkAlternatives returns the fault of an answer to a problem for which OLM's answer is not
+// deterministic, or "". The subscriptions of only one of OLM's runs are known. They are compared only if
+// the bundles are equal.
 func (e *expectation) checkAlternatives(p *problem, got answer) string {
 	want := e.asAnswer(p)
 	want.Rounds = got.Rounds

@@ -18,8 +18,8 @@ import (
 )
 
 // findMisplaced returns the first fault in the origins of a namespace's pins, or "": a subscription
-// without a pin or a conflict; a catalog or channel that is not the declared one, is not visible,
-// or does not contain the bundle; or a generated name that differs from OLM's.
+// with neither a pin nor a conflict, a catalog or channel that is not the declared one, is not visible
+// or does not contain the bundle, or a generated name that differs from OLM's.
 func (p *problem) findMisplaced(a answer, decl *declare.Set, ns string) string {
 	declared := map[string]declare.Subscription{}
 	for _, s := range decl.Subscriptions {
@@ -39,10 +39,10 @@ func (p *problem) findMisplaced(a answer, decl *declare.Set, ns string) string {
 				return fmt.Sprintf("%s ought to be called %s", pin.Subscription(), name)
 			}
 		} else if s := declared[pin.Subscription()]; s.Package != pin.Package || s.Catalog != nil && *s.Catalog != from || len(s.Channels) > 0 && !slices.Contains(s.Channels, pin.Channel) {
-			return fmt.Sprintf("%s is from channel %s of %s, which %s does not ask for", pin.Bundle, pin.Channel, from, pin.Subscription())
+			return fmt.Sprintf("%s is from channel %s of %s, which %s does not declare", pin.Bundle, pin.Channel, from, pin.Subscription())
 		}
 		if from.Namespace != ns && from.Namespace != p.GlobalCatalogNamespace {
-			return fmt.Sprintf("%s cannot be seen from %s", from, ns)
+			return fmt.Sprintf("%s is not visible in %s", from, ns)
 		}
 		if !p.wasInstalled(ns, pin.Bundle) && p.Catalogs[from.Name].Corpus == "" && !slices.Contains(p.entries(from, pin.Package, pin.Channel), pin.Bundle) {
 			return fmt.Sprintf("%s is not in channel %q of %s", pin.Bundle, pin.Channel, from)
@@ -113,9 +113,9 @@ var (
 	csvNamed          = regexp.MustCompile(`clusterserviceversion (\S+) exists`)
 )
 
-// checkConflict returns the fault of the conflicts if OLM finds no solution, or "". At least one
-// subscription or ClusterServiceVersion in OLM's error must take part in one of our conflicts. The
-// others need not, because OLM's set is one of several, and not minimal.
+// checkConflict returns the fault of got if OLM finds no solution, or "". At least one subscription or
+// ClusterServiceVersion of OLM's error must be in a conflict. Not all must be, because OLM reports one
+// of several sets, which is not minimal.
 func (e *expectation) checkConflict(got answer) string {
 	said := strings.Join(append(e.ErrorsSeen, e.Error), ", ")
 	for _, c := range got.conflicts {
@@ -133,9 +133,9 @@ func (e *expectation) checkConflict(got answer) string {
 	return "a conflict of others than OLM's"
 }
 
-// checkError returns the fault of the conflicts if OLM fails with an error, or "". Only the
-// subscriptions that cause the error may be in a conflict (rule 4), and those whose package is
-// already installed without a subscription.
+// checkError returns the fault of got if OLM fails with an error, or "". Only subscriptions that cause
+// the error may be in a conflict (rule 4), and subscriptions to a package that is already installed
+// without a subscription.
 func (e *expectation) checkError(p *problem, got answer) string {
 	groups := len(p.objects(e.Namespace, "OperatorGroup"))
 	blamed := map[string]bool{}
@@ -162,14 +162,13 @@ func (e *expectation) checkError(p *problem, got answer) string {
 	}
 	for _, c := range got.conflicts {
 		if !slices.ContainsFunc(c.Subscriptions, func(s string) bool { return blamed[s] }) {
-			return "a conflict without any whose fault it is: " + c.Title()
+			return "a conflict without a subscription that causes the error: " + c.Title()
 		}
 	}
 	return ""
 }
 
-// unusable reports whether all bundles of a channel, and whether any of them, have a malformed
-// requirement.
+// unusable reports whether all and whether any of the bundles of a channel have a malformed requirement.
 func (p *problem) unusable(id model.ID, pkg, channel string) (all, any bool) {
 	all = true
 	for _, has := range p.packages(id) {
@@ -184,7 +183,7 @@ func (p *problem) unusable(id model.ID, pkg, channel string) (all, any bool) {
 	return all && any, any
 }
 
-// unreadable reports whether a requirement has a malformed range, or is a malformed constraint.
+// unreadable reports whether a requirement has a malformed range or is a malformed constraint.
 func unreadable(p model.Property) bool {
 	switch p.Type {
 	case "olm.package.required":
@@ -196,8 +195,8 @@ func unreadable(p model.Property) bool {
 	return false
 }
 
-// malformed reports whether a constraint, or one inside of it, has not exactly one known kind, a
-// malformed range, or a rule that is no boolean CEL expression.
+// malformed reports whether a constraint or one inside of it does not have exactly one known kind, or
+// has a malformed range or a rule that is not a boolean CEL expression.
 func malformed(constraint json.RawMessage) bool {
 	var c map[string]json.RawMessage
 	if json.Unmarshal(constraint, &c) != nil {

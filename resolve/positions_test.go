@@ -237,7 +237,7 @@ func TestPositions(t *testing.T) {
 func (p positionCase) check(t *testing.T, text string) {
 	before, after, found := strings.Cut(text, "‸")
 	if !found {
-		t.Fatal("nothing is marked")
+		t.Fatal("no marked position")
 	}
 	want := diag.Pos{File: "d.yaml", Line: 1 + strings.Count(before, "\n"), Col: len(before) - strings.LastIndex(before, "\n")}
 	set, err := declare.Parse("d.yaml", []byte(before+after))
@@ -252,16 +252,16 @@ func (p positionCase) check(t *testing.T, text string) {
 	s.decl.Subscriptions = set.Subscriptions
 	s.decl.OperatorGroups = append(s.decl.OperatorGroups, set.OperatorGroups...)
 
-	var said []string
+	var positions []string
 	for _, l := range p.messages(t, s) {
 		if strings.Contains(l.Text, p.text) {
 			if l.At == want.String() {
 				return
 			}
-			said = append(said, l.At)
+			positions = append(positions, l.At)
 		}
 	}
-	t.Errorf("%q is said of %q, want it at %s of\n%s", p.text, said, want, text)
+	t.Errorf("%q is reported at %q, want %s of\n%s", p.text, positions, want, text)
 }
 
 // messages returns all messages with their positions.

@@ -25,9 +25,8 @@ type universe struct {
 	decl declare.Set
 }
 
-// drawUniverse draws up to five packages of up to five versions in up to three
-// catalogs, with edges of every sort, dependencies by package and by API, and
-// subscriptions to some of them.
+// drawUniverse draws up to five packages of up to five versions in up to three catalogs, with edges of
+// all kinds, dependencies by package and by API, and subscriptions to some packages.
 func drawUniverse(t *rapid.T) universe {
 	names := []string{"a", "b", "c", "d", "e"}[:rapid.IntRange(1, 5).Draw(t, "packages")]
 	var u universe
@@ -138,7 +137,7 @@ func (u universe) index(t *rapid.T) *model.Index {
 	return x
 }
 
-// shuffled returns u with all lists in another order, without a change of meaning.
+// shuffled returns u with all lists in another order, which is insignificant.
 func (u universe) shuffled(t *rapid.T) universe {
 	v := universe{cats: rapid.Permutation(u.cats).Draw(t, "catalogs"), decl: u.decl}
 	for i := range v.cats {
@@ -191,7 +190,8 @@ func TestShuffledInputGivesTheSameLock(t *testing.T) {
 	})
 }
 
-func TestOwnResultStays(t *testing.T) {
+// TestResolveIsIdempotent resolves again from a resulting lock: nothing may change.
+func TestResolveIsIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)
 		x := u.index(t)
@@ -206,7 +206,7 @@ func TestOwnResultStays(t *testing.T) {
 			t.Fatalf("lock (-first +again):\n%s", diff)
 		}
 		if len(again.PinChanges) > 0 {
-			t.Fatalf("moves: %v", again.PinChanges)
+			t.Fatalf("changes: %v", again.PinChanges)
 		}
 		if err := check(x, &u.decl, first.Lock, plain); err != nil {
 			t.Fatal(err)
@@ -242,9 +242,9 @@ func TestHeldBackStays(t *testing.T) {
 			held, hops := ages[i].HeldBack, resolve.UpgradePath(x, &u.decl, first.Lock, p, opt)
 			switch q, _ := next.Lock.Pin(p.Namespace, p.Package); {
 			case held != "" && q.Bundle != p.Bundle:
-				t.Fatalf("%s is held back (%s), and moved from %s to %s", p.Key(), held, p.Bundle, q.Bundle)
+				t.Fatalf("%s is held back (%s), but was upgraded from %s to %s", p.Key(), held, p.Bundle, q.Bundle)
 			case held == "" && len(hops) > 0 && q.Bundle == p.Bundle:
-				t.Fatalf("%s stays at %s before %s, and nothing is said to hold it back", p.Key(), p.Bundle, hops)
+				t.Fatalf("%s remains at %s although %s are available, and is not reported as held back", p.Key(), p.Bundle, hops)
 			case held != "":
 				stayed++
 			case q.Bundle != p.Bundle:
@@ -253,7 +253,7 @@ func TestHeldBackStays(t *testing.T) {
 		}
 	})
 	if stayed == 0 || moved == 0 {
-		t.Errorf("%d stayed, %d moved: the test shows nothing", stayed, moved)
+		t.Errorf("%d held back, %d upgraded: the test is ineffective", stayed, moved)
 	}
 }
 
@@ -290,13 +290,13 @@ func TestFollowedLock(t *testing.T) {
 			switch {
 			case !pinned:
 			case is.Bundle != was.Bundle && both && is.Bundle != theirs.Bundle:
-				t.Fatalf("%s went from %s to %s, and the other lock pins %s", was.Key(), was.Bundle, is.Bundle, theirs.Bundle)
+				t.Fatalf("%s changed from %s to %s, but the other lock pins %s", was.Key(), was.Bundle, is.Bundle, theirs.Bundle)
 			case is.Bundle != was.Bundle && !opt.AllowDowngrade && is.Version < was.Version:
-				t.Fatalf("%s went down from %s to %s", was.Key(), was.Bundle, is.Bundle)
+				t.Fatalf("%s was downgraded from %s to %s", was.Key(), was.Bundle, is.Bundle)
 			case both && is.Bundle != theirs.Bundle && len(res.Conflicts) == 0:
 				stayed++
 				if !isReported(res, is) {
-					t.Fatalf("%s stays at %s, the other lock pins %s, and nothing is said of it:\n%v", was.Key(), is.Bundle, theirs.Bundle, res.Warnings)
+					t.Fatalf("%s remains at %s, the other lock pins %s, and no warning reports it:\n%v", was.Key(), is.Bundle, theirs.Bundle, res.Warnings)
 				}
 			case is.Bundle != was.Bundle:
 				moved++
@@ -308,15 +308,15 @@ func TestFollowedLock(t *testing.T) {
 		opt.Hops = -1
 		end := mustResolve(t, x, &u.decl, res.Lock, opt)
 		if again := mustResolve(t, x, &u.decl, end.Partial, opt); len(end.Conflicts) == 0 && len(again.PinChanges) > 0 {
-			t.Fatalf("moves again: %v", again.PinChanges)
+			t.Fatalf("changes again: %v", again.PinChanges)
 		}
 	})
 	if moved == 0 || stayed == 0 && !testing.Short() { // -short draws only a few cases
-		t.Errorf("%d moved, %d stayed: the test shows nothing", moved, stayed)
+		t.Errorf("%d changed, %d unchanged: the test is ineffective", moved, stayed)
 	}
 }
 
-// isReported reports whether a warning says that p differs from the followed lock.
+// isReported reports whether there is a warning that p differs from the followed lock.
 func isReported(res *resolve.Result, p lockfile.Pin) bool {
 	for _, w := range res.Warnings {
 		if w.Code == "not-followed" && strings.Contains(w.Msg, " is held back at "+p.Bundle) && strings.Contains(w.Msg, p.Namespace+"/") {
@@ -326,7 +326,8 @@ func isReported(res *resolve.Result, p lockfile.Pin) bool {
 	return false
 }
 
-func TestAllHopsEndWhereNothingChanges(t *testing.T) {
+// TestAllHopsReachTheEnd checks that no upgrades remain after all hops.
+func TestAllHopsReachTheEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)
 		opt.Upgrade, opt.Hops = true, -1
@@ -337,7 +338,7 @@ func TestAllHopsEndWhereNothingChanges(t *testing.T) {
 		}
 		again := mustResolve(t, x, &u.decl, first.Lock, opt)
 		if len(again.PinChanges) > 0 {
-			t.Fatalf("moves: %v", again.PinChanges)
+			t.Fatalf("changes: %v", again.PinChanges)
 		}
 	})
 }
@@ -350,7 +351,7 @@ func TestLocksAreSound(t *testing.T) {
 		opt.SharedDependencies = false
 		opt.KeepGoing = rapid.Bool().Draw(t, "keep going")
 		x := u.index(t)
-		lock := soundRounds(t, x, &u.decl, nil, opt)
+		lock := checkRounds(t, x, &u.decl, nil, opt)
 		var names []string
 		for _, p := range u.cats[0].Packages {
 			names = append(names, p.Name)
@@ -362,13 +363,13 @@ func TestLocksAreSound(t *testing.T) {
 			one := rapid.SampledFrom(s).Draw(t, "named")
 			opt.Named = []resolve.Target{{Namespace: one.Namespace, Package: one.Package}}
 		}
-		soundRounds(t, x, &decl, lock, opt)
+		checkRounds(t, x, &decl, lock, opt)
 	})
 }
 
-// soundRounds resolves and checks the lock of every round, even if there are conflicts, and returns
+// checkRounds resolves and checks the lock of every round, even if there are conflicts, and returns
 // the last one.
-func soundRounds(t *rapid.T, x *model.Index, decl *declare.Set, prev *lockfile.File, opt resolve.Options) *lockfile.File {
+func checkRounds(t *rapid.T, x *model.Index, decl *declare.Set, prev *lockfile.File, opt resolve.Options) *lockfile.File {
 	all := opt.Hops
 	for hop := 1; ; hop++ {
 		opt.Hops = hop
@@ -404,8 +405,8 @@ func requestedPins(pins []lockfile.Pin) []lockfile.Pin {
 	return slices.DeleteFunc(slices.Clone(pins), func(p lockfile.Pin) bool { return !in[p.Key()] })
 }
 
-// TestConflictsAreTrueAndMinimal checks that each core has no solution, that it has one without any
-// one of its tags, and that the subscriptions of the conflict have no solution without the others.
+// TestConflictsAreTrueAndMinimal checks that a core has no solution unless any one of its tags is
+// removed, and that the subscriptions of the conflict alone have no solution.
 func TestConflictsAreTrueAndMinimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)
@@ -422,12 +423,12 @@ func TestConflictsAreTrueAndMinimal(t *testing.T) {
 			in[tag] = true
 		}
 		if ok, err := isSatisfiable(p, in); ok || err != nil {
-			t.Fatalf("the core %v can hold (%v)", core, err)
+			t.Fatalf("the core %v has a solution (%v)", core, err)
 		}
 		for _, tag := range core {
 			in[tag] = false
 			if ok, err := isSatisfiable(p, in); !ok || err != nil {
-				t.Fatalf("the core %v does not need %d (%v)", core, tag, err)
+				t.Fatalf("the core %v is not minimal: %d is unnecessary (%v)", core, tag, err)
 			}
 			in[tag] = true
 		}
@@ -435,7 +436,7 @@ func TestConflictsAreTrueAndMinimal(t *testing.T) {
 		_, err = resolve.Resolve(x, &u.decl, nil, opt)
 		var conflicts explain.Conflicts
 		if !errors.As(err, &conflicts) {
-			t.Fatalf("a core and no conflict: %v", err)
+			t.Fatalf("there is a core, but no conflict: %v", err)
 		}
 		checkFailsAlone(t, x, &u.decl, conflicts[0], opt)
 	})
@@ -462,7 +463,7 @@ func checkFailsAlone(t *rapid.T, x *model.Index, decl *declare.Set, c *explain.C
 		return !slices.Contains(c.Subscriptions, s.Key())
 	})
 	if strings.Contains(c.Error(), ", which has no candidate") {
-		return // it rests on another conflict
+		return // it depends on another conflict
 	}
 	opt.Upgrade = false
 	if _, err := resolve.Resolve(x, &alone, nil, opt); err == nil {
@@ -496,7 +497,7 @@ func pinSummaries(f *lockfile.File) []string {
 	return out
 }
 
-// without returns u without one package, or without the oldest entry of a package, that has no pin.
+// without returns u without a package, or without the oldest entry of a channel, that has no pin.
 func (u universe) without(t *rapid.T, lock *lockfile.File) universe {
 	v := universe{decl: u.decl, cats: slices.Clone(u.cats)}
 	i := rapid.IntRange(0, len(v.cats)-1).Draw(t, "catalog")
@@ -542,7 +543,7 @@ func FuzzResolve(f *testing.F) {
 		}
 		again := mustResolve(t, x, &u.decl, first.Lock, resolve.Options{KeepGoing: true, AllowOverlap: opt.AllowOverlap, SharedDependencies: opt.SharedDependencies})
 		if !bytes.Equal(lockfile.Format(first.Lock), lockfile.Format(again.Lock)) {
-			t.Fatal("its own result as the previous lock changes something")
+			t.Fatal("resolving again from the resulting lock changes it")
 		}
 	}))
 }

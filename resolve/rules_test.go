@@ -30,7 +30,7 @@ func TestRules(t *testing.T) {
 			t.Fatal(err)
 		}
 		table += f.Doc.Text()
-		maps.Copy(comments, documented(f))
+		maps.Copy(comments, docComments(f))
 	}
 	row := regexp.MustCompile(`(?m)^\t([ \d]\d) .*?  +(\S.*)$`)
 	rows := row.FindAllStringSubmatch(table, -1)
@@ -43,24 +43,23 @@ func TestRules(t *testing.T) {
 		for _, name := range strings.Split(r[2], ", ") {
 			listed[name+" "+rule] = true
 			if says, ok := comments[name]; !ok {
-				t.Errorf("%s, which is to keep r%s, is missing", name, rule)
+				t.Errorf("%s, which the table lists for r%s, does not exist", name, rule)
 			} else if !regexp.MustCompile(rule + `\b`).MatchString(says) {
-				t.Errorf("%s does not say that it keeps r%s", name, rule)
+				t.Errorf("the comment of %s does not mention r%s", name, rule)
 			}
 		}
 	}
 	for name, says := range comments {
 		for _, rule := range regexp.MustCompile(`\bRule (\d+)\b`).FindAllStringSubmatch(says, -1) {
 			if !listed[fmt.Sprintf("%s ule %s", name, rule[1])] {
-				t.Errorf("%s says that it keeps rule %s, and is not in the table", name, rule[1])
+				t.Errorf("the comment of %s mentions rule %s, but the table does not list it", name, rule[1])
 			}
 		}
 	}
 }
 
-// documented returns the comments of functions, methods, types, constants and
-// fields by name.
-func documented(f *ast.File) map[string]string {
+// docComments returns the comments of functions, methods, types, constants and fields, by name.
+func docComments(f *ast.File) map[string]string {
 	out := map[string]string{}
 	for _, d := range f.Decls {
 		switch d := d.(type) {

@@ -155,7 +155,7 @@ func (s *scenario) bundle(args []string, rest string) {
 	case "message":
 		s.messages[name] = text
 	default:
-		s.t.Fatalf("bundle %s: no such word", args[1])
+		s.t.Fatalf("bundle %s: unknown word", args[1])
 	}
 }
 

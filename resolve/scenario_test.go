@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// TestScenarios runs testdata/scenarios/*.txt, each a list of scenarios in a
-// line language. A line that begins with "== " names the next scenario.
+// TestScenarios runs the scenarios in testdata/scenarios/*.txt. A line that begins with "== " names
+// the next scenario. The other lines are:
 //
 //	catalog hi 10 [ns]         the following lines are in this catalog (default: cat, priority 0, in olm); "catalog none hi" removes it
 //	stable: a1 a2<a1-a0~<2.0.0 a channel of package a; the first channel of a package is its default;
@@ -100,7 +100,7 @@ func (s *scenario) run(script string) {
 			continue
 		}
 		if words[0] != "|" && len(s.shown) > 0 {
-			s.t.Fatalf("line %d: nothing expects %q", n+1, s.shown)
+			s.t.Fatalf("line %d: unexpected output %q", n+1, s.shown)
 		}
 		s.line(n+1, words, strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), words[0])))
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-var whole = flag.Bool("whole", false, "solve every problem of the conformance data from a part of its catalogs, not some of them") //nolint:gochecknoglobals // as flags are
+var whole = flag.Bool("whole", false, "solve every problem of the conformance data from a part of its catalogs, not only some") //nolint:gochecknoglobals // as flags are
 
 // reduceIndex returns the part of x that want contains, written to and read from an index file, and
 // the number of packages left out. held caches the index files by the result of name, unless that
@@ -133,12 +133,12 @@ func TestPartOfTheIndexIsEnough(t *testing.T) {
 		same(res.Lock, opt)
 	})
 	if left == 0 {
-		t.Error("nothing was ever left out: the test shows nothing")
+		t.Error("no package was ever left out: the test is ineffective")
 	}
 }
 
-// constrain gives some bundles labels and requirements of the other kinds, and may add a
-// subscription to a missing package.
+// constrain adds labels and other kinds of requirements to some bundles, and may add a subscription to
+// a missing package.
 func (u *universe) constrain(t *rapid.T) {
 	gvk := func() map[string]any {
 		return map[string]any{"gvk": api(rapid.SampledFrom([]string{"A", "B", "C"}).Draw(t, "kind"))}
@@ -185,8 +185,7 @@ func (u *universe) constrain(t *rapid.T) {
 	}
 }
 
-// TestPartOfTheIndexIsEnoughForProblems does the same for the problems of
-// QUAYSIDE_CONFORMANCE.
+// TestPartOfTheIndexIsEnoughForProblems does the same for the problems of QUAYSIDE_CONFORMANCE.
 func TestPartOfTheIndexIsEnoughForProblems(t *testing.T) {
 	dir := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if dir == "" {
@@ -213,7 +212,7 @@ func TestPartOfTheIndexIsEnoughForProblems(t *testing.T) {
 		}
 	}
 	if left == 0 {
-		t.Error("nothing was ever left out: the test shows nothing")
+		t.Error("no package was ever left out: the test is ineffective")
 	}
 	t.Logf("%d problems; %d packages left out", solved, left)
 }

@@ -16,8 +16,7 @@ import (
 )
 
 // findUnsound returns the first fault of the pins of one namespace, or "": an unmet requirement, two
-// bundles of a package, two providers of an API, or a downgrade. It parses the properties with its
-// own code and shares none with the resolver.
+// bundles of a package, two providers of an API, or a downgrade. It shares no code with the resolver.
 func findUnsound(pins []lockfile.Pin, decl *declare.Set, ns string) string {
 	there := presentBundles(pins, decl, ns)
 	owner := map[string]string{}
@@ -98,8 +97,8 @@ func fields(raw json.RawMessage) map[string]string {
 	return out
 }
 
-// requirementTest returns the predicate for the bundles that meet a requirement. It returns nil for
-// properties that are no requirement or unknown to this checker.
+// requirementTest returns the predicate for the bundles that meet a requirement, or nil if the property
+// is not a requirement or of an unknown type.
 func requirementTest(p model.Property) func(presentBundle) bool {
 	v := fields(p.Value)
 	switch p.Type {

@@ -56,7 +56,7 @@ func TestOperatorGroups(t *testing.T) {
 			watch: []string{"one", "two"},
 			mode:  model.MultiNamespace,
 		},
-		"ok/service account is not honoured": {
+		"ok/service account is ignored": {
 			groups: []declare.OperatorGroup{{Namespace: "ops", Name: "og", ServiceAccountName: "sa"}},
 			mode:   model.AllNamespaces,
 			warn:   "service-account",
@@ -105,11 +105,11 @@ func TestBrokenCatalogs(t *testing.T) {
 	decl.OperatorGroups = []declare.OperatorGroup{{Namespace: "ops", Name: "og"}}
 	res, err := resolve.Resolve(x.WithBroken(model.ID{Namespace: "olm", Name: "bad"}, errors.New("no head")), decl, nil, resolve.Options{})
 	if err != nil || len(res.Lock.Pins) != 1 || len(res.Warnings) != 1 || res.Warnings[0].Code != "broken-catalog" {
-		t.Errorf("a catalog that nothing uses: %v, %v", res, err)
+		t.Errorf("an unused broken catalog: %v, %v", res, err)
 	}
 	_, err = resolve.Resolve(x.WithBroken(model.ID{Namespace: "olm", Name: "cat"}, errors.New("no head")), decl, nil, resolve.Options{})
 	if err == nil || !strings.Contains(err.Error(), "catalog olm/cat cannot be used: no head") {
-		t.Errorf("the catalog of a subscription: %v", err)
+		t.Errorf("the broken catalog of a subscription: %v", err)
 	}
 }
 

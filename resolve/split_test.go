@@ -21,11 +21,10 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// TestPartsHoldAlone splits the upgrade of a random universe: the lock of every part is sound and
+// TestEachPartIsSound splits the upgrade of a random universe: the lock of each part is sound and
 // satisfies the declarations, its operators are upgraded, and every available upgrade is in a part
-// or waits. After any one part is merged, the next split returns the remaining upgrades, until none
-// is left.
-func TestPartsHoldAlone(t *testing.T) {
+// or reported as waiting. Merging one part after the other ends without available upgrades.
+func TestEachPartIsSound(t *testing.T) {
 	several, together, left := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		u := drawOutdated(t)
@@ -40,7 +39,7 @@ func TestPartsHoldAlone(t *testing.T) {
 		lock := first.Lock
 		for round := 0; ; round++ {
 			if round > 100 {
-				t.Fatal("there is no end to the parts")
+				t.Fatal("more than 100 rounds of parts")
 			}
 			parts, waiting, err := resolve.Split(x, &u.decl, lock, opt, nil)
 			if err != nil {
@@ -48,7 +47,7 @@ func TestPartsHoldAlone(t *testing.T) {
 			}
 			if len(parts) == 0 {
 				if all := mustResolve(t, x, &u.decl, lock, opt); len(all.PinChanges) > 0 {
-					t.Fatalf("no parts, and an upgrade moves %v", all.PinChanges)
+					t.Fatalf("no parts, but an upgrade changes %v", all.PinChanges)
 				}
 				return
 			}
@@ -63,7 +62,7 @@ func TestPartsHoldAlone(t *testing.T) {
 				}
 				for _, key := range p.Operators {
 					if !slices.Contains(movedOperators(p), key) {
-						t.Fatalf("%v: %s does not move", p.Operators, key)
+						t.Fatalf("%v: %s is not upgraded", p.Operators, key)
 					}
 				}
 				if len(p.Operators) > 1 {
@@ -74,7 +73,7 @@ func TestPartsHoldAlone(t *testing.T) {
 				key := m.Namespace + "/" + m.Package
 				waits := slices.ContainsFunc(waiting, func(w diag.Warning) bool { return strings.Contains(w.Msg, key) })
 				if m.From != "" && !waits && !slices.ContainsFunc(parts, func(p resolve.Part) bool { return slices.Contains(movedOperators(p), key) }) {
-					t.Fatalf("%v moves in an upgrade, and in no part", m)
+					t.Fatalf("%v is upgraded in a full upgrade, but in no part", m)
 				}
 			}
 			if len(parts) > 1 {
@@ -87,17 +86,17 @@ func TestPartsHoldAlone(t *testing.T) {
 		}
 	})
 	if several == 0 || together == 0 || left == 0 {
-		t.Errorf("%d splits have several parts, %d parts several operators, %d parts were left: the test shows nothing", several, together, left)
+		t.Errorf("%d splits have several parts, %d parts several operators, %d splits follow another: the test is ineffective", several, together, left)
 	}
 }
 
-// TestPartsHoldTogether splits upgrades night after night: whichever open parts Git merges, in any
-// order, the resulting lock satisfies the declarations. A part stays open for the next night if its
-// upgrades are still the same.
-func TestPartsHoldTogether(t *testing.T) {
+// TestPartsMergeInAnyOrder splits upgrades on several nights: after Git merged any open parts in any
+// order, the lock satisfies the declarations. A part may stay open for the next night if its upgrades
+// are still the same.
+func TestPartsMergeInAnyOrder(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip("git is not installed: nothing to merge with")
+		t.Skip("git is not installed")
 	}
 	dir := t.TempDir()
 	if out, err := exec.Command(git, "init", "-q", dir).CombinedOutput(); err != nil {
@@ -142,7 +141,7 @@ func TestPartsHoldTogether(t *testing.T) {
 			}
 			for i, b := range chosen {
 				merged := mergeFile(t, git, dir, main, b.base, b.lock)
-				if merges%20 == 0 { // git merge takes a dozen times as long as git merge-file
+				if merges%20 == 0 { // git merge is twelve times slower than git merge-file
 					if whole := mergeBranches(t, git, dir, main, b.base, b.lock); !bytes.Equal(whole, merged) {
 						t.Fatalf("git merge and git merge-file differ: %s", cmp.Diff(string(merged), string(whole)))
 					}
@@ -160,11 +159,11 @@ func TestPartsHoldTogether(t *testing.T) {
 	})
 	t.Logf("%d merges, %d of them of older nights, %d parts of several operators, %d parts waited", merges, older, joined, waited)
 	if merges == 0 || waited == 0 || joined == 0 || older == 0 {
-		t.Error("the test shows nothing")
+		t.Error("some case did not occur: the test is ineffective")
 	}
 }
 
-// branch is a part with the base for which it was proposed.
+// branch is a part with the lock that it is based on.
 type branch struct {
 	operators  []string
 	base, lock *lockfile.File
@@ -290,9 +289,9 @@ func movedOperators(p resolve.Part) []string {
 	return out
 }
 
-// TestPartsSayWhy splits the upgrade of an application that requires the next version of a database,
-// and of an unrelated operator.
-func TestPartsSayWhy(t *testing.T) {
+// TestPartReasons checks the reasons of parts: an application requires the next version of a database,
+// and another operator is unrelated.
+func TestPartReasons(t *testing.T) {
 	bundle := func(name, version string, more ...model.Property) model.BundleData {
 		b := model.BundleData{Name: name + ".v" + version, Image: "quay.io/example/" + name + "@sha256:" + model.DigestOf([]byte(name+version)).Hex(), Properties: more}
 		b.Properties = append(b.Properties, property("olm.package", map[string]string{"packageName": name, "version": version}))

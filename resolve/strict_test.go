@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// strictProblem has a package a that requires b, which is in two catalogs. The namespace still has
-// the older ClusterServiceVersion of a that was replaced.
+// strictProblem is a problem in which package a requires b, which is in two catalogs, and in which the
+// replaced ClusterServiceVersion of a still exists.
 const strictProblem = `{"id": "strict", "globalCatalogNamespace": "olm", "catalogs": {
   "cat": {"namespace": "olm", "fbc": [
     {"schema": "olm.package", "name": "a", "defaultChannel": "stable"},
@@ -43,7 +43,7 @@ const strictProblem = `{"id": "strict", "globalCatalogNamespace": "olm", "catalo
 // for the difference, or 0.
 func TestConformanceIsStrict(t *testing.T) {
 	cat, more := model.ID{Namespace: "olm", Name: "cat"}, model.ID{Namespace: "olm", Name: "more"}
-	from := func(a *answer, id model.ID, channel string) { // b from elsewhere
+	from := func(a *answer, id model.ID, channel string) { // pins b from another catalog or channel
 		b := &a.pins[slices.IndexFunc(a.pins, func(p lockfile.Pin) bool { return p.Package == "b" })]
 		b.Catalog, b.Channel, b.RequestedBy = lockfile.Catalog{ID: id}, channel, nil
 		a.Installed[1] = formatPin(*b)
@@ -65,41 +65,41 @@ func TestConformanceIsStrict(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		spoil func(*expectation, *answer)
-		fault string // a part of it; empty: none
+		fault string // part of the fault; empty: none
 		rule  int
 	}{
 		{"nothing", func(*expectation, *answer) {}, "", 0},
 		{"another channel", func(_ *expectation, a *answer) { from(a, cat, "other") }, "another end", 0},
 		{"another catalog", func(_ *expectation, a *answer) { from(a, more, "stable") }, "another end", 0},
-		{"the catalog of a generated one alone", func(_ *expectation, a *answer) { a.Generated[0] = "b-stable-cat-olm b stable olm/more" }, "other generated", 0},
-		{"OLM lost a channel", func(e *expectation, _ *answer) { olmFrom(e, cat, "other") }, "another end", 15},
-		{"OLM lost a catalog", func(e *expectation, _ *answer) { olmFrom(e, more, "stable") }, "another end", 15},
-		{"OLM lost a catalog, and other rounds", func(e *expectation, a *answer) { olmFrom(e, more, "stable"); a.Rounds = nil }, "another end", 0},
+		{"only the catalog of a generated subscription", func(_ *expectation, a *answer) { a.Generated[0] = "b-stable-cat-olm b stable olm/more" }, "other generated", 0},
+		{"OLM loses a preferred channel", func(e *expectation, _ *answer) { olmFrom(e, cat, "other") }, "another end", 15},
+		{"OLM loses a preferred catalog", func(e *expectation, _ *answer) { olmFrom(e, more, "stable") }, "another end", 15},
+		{"OLM loses a preferred catalog, and other rounds", func(e *expectation, a *answer) { olmFrom(e, more, "stable"); a.Rounds = nil }, "another end", 0},
 		{"another round after the first", func(_ *expectation, a *answer) { a.Rounds = append(a.Rounds, []string{"a.v3.0.0"}) }, "other rounds", 0},
-		{"the replaced one is in OLM's way", func(e *expectation, _ *answer) {
+		{"OLM still counts the replaced bundle", func(e *expectation, _ *answer) {
 			e.Outcome, e.Error = "unsat", "clusterserviceversion a.v1.0.0 exists"
 			e.Installed = append(e.Installed, install{CSV: "a.v1.0.0"})
 		}, "no conflict", 8},
-		{"the replaced one is in OLM's way, and another answer", func(e *expectation, a *answer) {
+		{"OLM still counts the replaced bundle, and another answer", func(e *expectation, a *answer) {
 			e.Outcome = "unsat"
 			e.Installed = append(e.Installed, install{CSV: "a.v1.0.0"})
 			from(a, more, "stable")
 		}, "no conflict", 0},
-		{"OLM goes down", func(e *expectation, _ *answer) { down(e) }, "another end", 5},
-		{"OLM goes down, and another dependency", func(e *expectation, a *answer) { down(e); from(a, more, "stable") }, "another end", 0},
-		{"OLM goes down for ever", func(e *expectation, _ *answer) { down(e); e.Outcome = "cycle" }, "", 0},
-		{"OLM goes down for ever, and another first round", func(e *expectation, a *answer) { down(e); e.Outcome, a.Rounds = "cycle", nil }, "other rounds", 0},
+		{"OLM downgrades", func(e *expectation, _ *answer) { down(e) }, "another end", 5},
+		{"OLM downgrades, and another dependency", func(e *expectation, a *answer) { down(e); from(a, more, "stable") }, "another end", 0},
+		{"OLM downgrades in a cycle", func(e *expectation, _ *answer) { down(e); e.Outcome = "cycle" }, "", 0},
+		{"OLM downgrades in a cycle, and another first round", func(e *expectation, a *answer) { down(e); e.Outcome, a.Rounds = "cycle", nil }, "other rounds", 0},
 		{"OLM's conflict", func(e *expectation, a *answer) {
 			e.Outcome, e.Error = "unsat", "subscription a exists"
 			conflictOf(a, "a")
 		}, "", 0},
-		{"a conflict of others", func(e *expectation, a *answer) {
+		{"a conflict of other subscriptions", func(e *expectation, a *answer) {
 			e.Outcome, e.Error = "unsat", "subscription a exists"
 			conflictOf(a, "z")
 		}, "a conflict of others", 0},
-		{"an accident that spreads", func(e *expectation, a *answer) { e.Outcome = "error"; conflictOf(a, "a") }, "whose fault it is", 0},
-		{"chance, and another channel", func(e *expectation, a *answer) { e.Nondeterministic = true; from(a, cat, "other") }, "another end", 0},
-		{"chance, and OLM's is another channel", func(e *expectation, _ *answer) { e.Nondeterministic = true; olmFrom(e, cat, "other") }, "another end", 3},
+		{"a failure that is not isolated", func(e *expectation, a *answer) { e.Outcome = "error"; conflictOf(a, "a") }, "without a subscription that causes the error", 0},
+		{"nondeterministic, and another channel", func(e *expectation, a *answer) { e.Nondeterministic = true; from(a, cat, "other") }, "another end", 0},
+		{"nondeterministic, and OLM has another channel", func(e *expectation, _ *answer) { e.Nondeterministic = true; olmFrom(e, cat, "other") }, "another end", 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var p problem
@@ -114,7 +114,7 @@ func TestConformanceIsStrict(t *testing.T) {
 				t.Errorf("fault %q, want %q", fault, c.fault)
 			}
 			if rule := p.demandingRule(t, want, got); fault != "" && rule != c.rule {
-				t.Errorf("rule %d demands it, want %d", rule, c.rule)
+				t.Errorf("rule %d demands the difference, want %d", rule, c.rule)
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func TestNeedsDowngrade(t *testing.T) {
 	}
 }
 
-// TestMalformed checks which constraints OLM cannot read.
+// TestMalformed checks which constraints are malformed.
 func TestMalformed(t *testing.T) {
 	for text, bad := range map[string]bool{
 		`{"failureMessage": "x", "gvk": {"group": "a", "version": "v1", "kind": "A"}}`:                                      false,
@@ -178,7 +178,8 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestMisplaced changes the origin of a pin, which the list of installed bundles does not contain.
+// TestMisplaced checks that findMisplaced detects changed origins of pins, which are not part of the
+// list of installed bundles.
 func TestMisplaced(t *testing.T) {
 	var p problem
 	if err := json.Unmarshal([]byte(strictProblem), &p); err != nil {
@@ -188,8 +189,8 @@ func TestMisplaced(t *testing.T) {
 	decl, _ := p.declarations(t)
 	for fault, spoil := range map[string]func(*answer){
 		"a has no pin":               func(a *answer) { a.Installed = a.Installed[1:] },
-		"does not ask for":           func(a *answer) { a.pins[0].Channel = "other" },
-		"cannot be seen":             func(a *answer) { a.pins[1].Catalog.ID.Namespace = "dev" },
+		"does not declare":           func(a *answer) { a.pins[0].Channel = "other" },
+		"is not visible":             func(a *answer) { a.pins[1].Catalog.ID.Namespace = "dev" },
 		"is not in channel \"none\"": func(a *answer) { a.pins[1].Channel = "none" },
 	} {
 		a := p.solve(t, x)["ops"]
@@ -203,7 +204,7 @@ func TestMisplaced(t *testing.T) {
 	a := p.solve(t, x)["ops"]
 	a.pins[0].Properties = nil
 	if findUnsound(a.pins[:1], decl, "ops") != "" {
-		t.Error("a bundle without requirements misses one")
+		t.Error("a bundle without requirements has an unmet one")
 	}
 	whole := p.solve(t, x)["ops"].pins
 	if fault := findUnsound(whole[:1], decl, "ops"); !strings.Contains(fault, "a.v3.0.0 misses olm.constraint") {

@@ -17,9 +17,9 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// TestWhatIsSuggestedWorks parses and applies each suggested change of each conflict, and resolves
-// again: the conflict must be resolved. If it was the only one, no conflict may be left.
-func TestWhatIsSuggestedWorks(t *testing.T) {
+// TestSuggestionsResolveConflicts applies each suggested change of each conflict and resolves again:
+// that conflict must not occur again, and if it was the only one, no other.
+func TestSuggestionsResolveConflicts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)
 		x := u.index(t)
@@ -53,7 +53,7 @@ func TestWhatIsSuggestedWorks(t *testing.T) {
 				d.decl.Subscriptions = slices.Clone(d.decl.Subscriptions)
 				for _, part := range strings.Split(change.At+": "+change.Text, ", and: ") {
 					if !d.applyLine(strings.TrimPrefix(part, ": ")) {
-						t.Fatalf("what is %q?", part)
+						t.Fatalf("unknown suggestion %q", part)
 					}
 				}
 				_, err := resolve.Resolve(x, &d.decl, d.prev, d.opt)

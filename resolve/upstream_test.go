@@ -13,16 +13,16 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// verdict is the comparison of quayside with one of OLM's own tests.
+// verdict is the comparison of quayside's result with that of one of OLM's own tests.
 type verdict struct {
 	olm, here []string // after each round: bundles, "conflict" or "error"
 	because   string   // the reason for a difference
 	none      string   // the reason why the test cannot be compared
 }
 
-// TestUpstream runs the tests of OLM's resolver, transcribed to testdata/conformance/upstream.txt,
-// and compares the results with upstream.tsv. A difference without a reason is a fault, and so is a
-// reason without a difference.
+// TestUpstream runs the tests of OLM's resolver, transcribed to testdata/conformance/upstream.txt, and
+// compares the results with upstream.tsv. Each difference must have a reason, and each reason a
+// difference.
 func TestUpstream(t *testing.T) {
 	data, err := os.ReadFile("testdata/conformance/upstream.txt")
 	if err != nil {
@@ -34,19 +34,19 @@ func TestUpstream(t *testing.T) {
 	for _, part := range strings.Split("\n"+string(data), "\n== ")[1:] {
 		name, script, _ := strings.Cut(part, "\n")
 		if seen[name] {
-			t.Errorf("%s stands there twice", name)
+			t.Errorf("duplicate test %s", name)
 		}
 		seen[name] = true
 		t.Run(name, func(t *testing.T) {
 			s := newScenario(t)
 			s.run(script)
-			said, fault := s.upstream.judge()
+			outcome, fault := s.upstream.judge()
 			if fault != "" {
 				t.Errorf("OLM: %q, quayside: %q: %s", s.upstream.olm, s.upstream.here, fault)
 			}
-			count[said]++
+			count[outcome]++
 			reason := s.upstream.because + s.upstream.none
-			table = append(table, strings.Join([]string{name, strings.Join(s.upstream.olm, ", then "), strings.Join(s.upstream.here, ", then "), said, reason}, "\t"))
+			table = append(table, strings.Join([]string{name, strings.Join(s.upstream.olm, ", then "), strings.Join(s.upstream.here, ", then "), outcome, reason}, "\t"))
 		})
 	}
 	compareGolden(t, "testdata/conformance/upstream.tsv", strings.Join(table, "\n")+"\n")
@@ -55,7 +55,7 @@ func TestUpstream(t *testing.T) {
 }
 
 // judge returns "agreed", "differs" or "none", and the fault of the test case, or "".
-func (v verdict) judge() (said, fault string) {
+func (v verdict) judge() (outcome, fault string) {
 	equal := slices.Equal(v.olm, v.here)
 	switch {
 	case len(v.olm) == 0 && v.none == "":
@@ -74,7 +74,7 @@ func (v verdict) judge() (said, fault string) {
 	return "differs", ""
 }
 
-// round resolves one more round with OLM's behavior, and records both answers.
+// round resolves another round with OLM's behavior, and records both answers.
 func (s *scenario) round(olm string) {
 	s.resolve([]string{"upgrade", "hops=1", "warn", "overlap"})
 	here := strings.Join(s.pins(), " ")
@@ -114,6 +114,6 @@ func requireText(t *testing.T, file, text string) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(data), text) {
-		t.Errorf("%s does not say %q", file, text)
+		t.Errorf("%s does not contain %q", file, text)
 	}
 }

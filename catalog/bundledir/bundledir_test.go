@@ -53,6 +53,7 @@ func formatGraph(p model.PackageData) string {
 	return b.String()
 }
 
+// TestGraph checks the upgrade edges and warnings that LoadFS derives from bundles, also with gaps.
 func TestGraph(t *testing.T) {
 	type in struct{ version, replaces, skips string }
 	for _, tt := range []struct {
@@ -62,20 +63,20 @@ func TestGraph(t *testing.T) {
 		warns   string
 	}{
 		{"ok/as declared", []in{{"1", "", ""}, {"3", "2", ""}, {"2", "1", ""}}, "c: v3<v2 v2<v1 v1\n", ""},
-		{"ok/tail replaces an absent one", []in{{"2", "1", ""}}, "c: v2<v1\n", ""},
+		{"ok/tail replaces a missing bundle", []in{{"2", "1", ""}}, "c: v2<v1\n", ""},
 		{"ok/skips", []in{{"3", "1", "2"}, {"2", "1", ""}, {"1", "", ""}}, "c: v3<v1+v2 v2<v1 v1\n", ""},
 		{
-			"gap/absent between",
+			"gap/missing version",
 			[]in{{"4", "3", ""}, {"2", "1", ""}, {"1", "", ""}},
 			"c: v4<v2+v3 v2<v1 v1\n", `"v4" replaces "v2"`,
 		},
 		{
-			"gap/nothing replaces anything",
+			"gap/no replaces at all",
 			[]in{{"3", "", ""}, {"1", "", ""}, {"2", "", ""}},
 			"c: v3<v2 v2<v1 v1\n", `"v3" replaces "v2", "v2" replaces "v1"`,
 		},
 		{
-			"gap/two branches do not go down",
+			"gap/two branches to one version",
 			[]in{{"4", "1", ""}, {"3", "2", ""}, {"2", "1", ""}, {"1", "", ""}},
 			"c: v4<v3 v3<v2 v2<v1 v1\n", `"v4" replaces "v3"`,
 		},
@@ -85,7 +86,7 @@ func TestGraph(t *testing.T) {
 			"c: v3<v2 v2<v1 v1\n", `"v1" replaces nothing`,
 		},
 		{
-			"gap/skipped ones stay out",
+			"gap/skipped versions are ignored",
 			[]in{{"5", "4", "3"}, {"3", "5", ""}, {"2", "", ""}},
 			"c: v5<v2+v3+v4 v3 v2\n", `"v5" replaces "v2", "v3" replaces nothing`,
 		},
@@ -112,7 +113,7 @@ func TestGraph(t *testing.T) {
 			warns := ""
 			for _, w := range c.Warnings {
 				if w.Subject != "a" || !strings.HasSuffix(w.Pos.File, "/manifests/csv.yaml") {
-					t.Errorf("of %q at %s: %s", w.Subject, w.Pos, w.Msg)
+					t.Errorf("warning about %q at %s: %s", w.Subject, w.Pos, w.Msg)
 				}
 				_, changes, _ := strings.Cut(w.Msg, "one graph: ")
 				warns += changes
@@ -127,6 +128,7 @@ func TestGraph(t *testing.T) {
 	}
 }
 
+// TestDefaultChannel checks which bundle determines the default channel.
 func TestDefaultChannel(t *testing.T) {
 	type in struct{ version, channels, def string }
 	for _, tt := range []struct {
@@ -136,12 +138,12 @@ func TestDefaultChannel(t *testing.T) {
 		warns   int
 	}{
 		{"the newest decides", []in{{"1.0.0", "a,b", "a"}, {"2.0.0", "a,b", "b"}}, "b", 0},
-		{"the newest with an opinion", []in{{"1.0.0", "a,b", "a"}, {"2.0.0", "a,b", ""}}, "a", 0},
-		{"a prerelease is older", []in{{"1.0.0-x", "a,b", "a"}, {"1.0.0", "a,b", "b"}}, "b", 0},
+		{"the newest that names one", []in{{"1.0.0", "a,b", "a"}, {"2.0.0", "a,b", ""}}, "a", 0},
+		{"a prerelease is older than its release", []in{{"1.0.0-x", "a,b", "a"}, {"1.0.0", "a,b", "b"}}, "b", 0},
 		{"the only channel", []in{{"1.0.0", "a", ""}}, "a", 0},
 		{"none named", []in{{"1.0.0", "a", ""}, {"2.0.0", "c,b", ""}}, "b", 1},
-		{"absent", []in{{"1.0.0", "a", "gone"}}, "a", 1},
-		{"absent, an older one's exists", []in{{"1.0.0", "a,b", "b"}, {"2.0.0", "a", "gone"}}, "b", 1},
+		{"missing", []in{{"1.0.0", "a", "gone"}}, "a", 1},
+		{"missing, the one of an older bundle exists", []in{{"1.0.0", "a,b", "b"}, {"2.0.0", "a", "gone"}}, "b", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			fsys := fstest.MapFS{}
@@ -158,7 +160,7 @@ func TestDefaultChannel(t *testing.T) {
 			}
 			for _, w := range c.Warnings {
 				if w.Subject != "p" || w.Pos.File == "" {
-					t.Errorf("of %q at %s: %s", w.Subject, w.Pos, w.Msg)
+					t.Errorf("warning about %q at %s: %s", w.Subject, w.Pos, w.Msg)
 				}
 			}
 			if got := c.Packages[0].DefaultChannel; got != tt.want || len(c.Warnings) != tt.warns {
@@ -248,7 +250,7 @@ func TestBundle(t *testing.T) {
 		t.Errorf("metadata: -want +got\n%s", d)
 	}
 	if !b.Embedded || !json.Valid(b.Properties[0].Value) || b.Pos.File != "deep/down/a/manifests/csv.yaml" {
-		t.Errorf("bundle is embedded: %t, stands at %s", b.Embedded, b.Pos)
+		t.Errorf("bundle is embedded: %t, position %s", b.Embedded, b.Pos)
 	}
 	found, err := Find(fsys, "a", "a.v1")
 	if err != nil {
@@ -277,7 +279,7 @@ func TestFaults(t *testing.T) {
 		`three/metadata/annotations.yaml: annotations["operators.operatorframework.io.bundle.package.v1"] is missing: it must contain the package name`,
 	} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("got\n%v\nwant in it\n%s", err, want)
+			t.Errorf("got\n%v\nwant it to contain\n%s", err, want)
 		}
 	}
 	fsys["four"] = &fstest.MapFile{Data: []byte("one"), Mode: fs.ModeSymlink}

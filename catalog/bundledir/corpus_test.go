@@ -43,14 +43,14 @@ func TestCorpus(t *testing.T) {
 				t.Errorf("%s is unusable: %s", b.Name(), b.Unusable())
 			}
 			if _, ok := dirs[Ref{p.Name(), b.Name()}]; !ok {
-				t.Errorf("Dirs lacks %s", b.Name())
+				t.Errorf("%s is missing from Dirs", b.Name())
 			}
 		}
 		for _, ch := range p.Channels() {
 			walk := ch.Walk()
 			for i := 1; i < len(walk); i++ {
 				if walk[i-1].Bundle().Version().LT(walk[i].Bundle().Version()) {
-					t.Errorf("%s %s: %s stands above %s", p.Name(), ch.Name(), walk[i-1].Name(), walk[i].Name())
+					t.Errorf("%s %s: %s is above %s", p.Name(), ch.Name(), walk[i-1].Name(), walk[i].Name())
 				}
 			}
 		}

@@ -75,7 +75,7 @@ func TestPackagesFaults(t *testing.T) {
 		{"unknown field", "lamp/lamp.package.yaml", "packageName: lamp\nchanels: []\n", `lamp/lamp.package.yaml:2:1: unknown field "chanels"`},
 		{"channel without a name", "lamp/lamp.package.yaml", "packageName: lamp\nchannels:\n- {currentCSV: lamp.v1}\n", "channels[0].name is missing"},
 		{"malformed manifest", "lamp/2/lamps.crd.yaml", "a: [\n", "lamp/2/lamps.crd.yaml:"},
-		{"the same twice", "lamp/5/x.yaml", string(oldCSV("lamp.v1", "1.0.0", "").Data), `duplicate ClusterServiceVersion "lamp.v1" in package "lamp": first in lamp/1`},
+		{"duplicate ClusterServiceVersion", "lamp/5/x.yaml", string(oldCSV("lamp.v1", "1.0.0", "").Data), `duplicate ClusterServiceVersion "lamp.v1" in package "lamp": first in lamp/1`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			fsys := oldPackage()
@@ -87,7 +87,7 @@ func TestPackagesFaults(t *testing.T) {
 		})
 	}
 	if _, err := Packages(fstest.MapFS{"a.yaml": {Data: []byte("a: b\n")}}); err == nil {
-		t.Error("no package: no error")
+		t.Error("a directory without packages: no error")
 	}
 }
 

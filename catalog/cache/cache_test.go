@@ -95,14 +95,14 @@ func indexFile(t *testing.T, kept string) string {
 	return found[0]
 }
 
-// TestDamaged damages every part of an index. The answers must not change.
+// TestDamaged damages every part of an index. The results of queries must not change.
 func TestDamaged(t *testing.T) {
 	dir, kept := t.TempDir(), t.TempDir()
 	writeCatalog(t, filepath.Join(dir, "shop"), 5)
 	c := open(t, dir, kept)
 	want, indexed := queryAll(t, c)
 	if !indexed {
-		t.Fatal("there is no index: the test shows nothing")
+		t.Fatal("no index was stored: the test is ineffective")
 	}
 	file := indexFile(t, kept)
 	whole, err := os.ReadFile(file)
@@ -120,16 +120,16 @@ func TestDamaged(t *testing.T) {
 			t.Fatalf("damage %d (-want +got):\n%s", i, d)
 		}
 		if left, err := os.ReadFile(file); err != nil || !bytes.Equal(left, whole) && !bytes.Equal(left, bad) {
-			t.Fatalf("damage %d: the index is neither whole again nor as it was (%v)", i, err)
+			t.Fatalf("damage %d: the index was neither repaired nor kept unchanged (%v)", i, err)
 		}
 	}
 }
 
-// TestNoIndex checks states of a catalog without an index: it cannot be stored, or must not be.
+// TestNoIndex checks catalogs whose index cannot or must not be stored.
 func TestNoIndex(t *testing.T) {
 	for name, spoil := range map[string]func(dir, kept string) error{
-		"a store that is in the way": func(_, kept string) error { return os.WriteFile(filepath.Join(kept, "tmp"), nil, 0o666) },
-		"a file of this very moment": func(dir, _ string) error {
+		"a file in place of a directory of the store": func(_, kept string) error { return os.WriteFile(filepath.Join(kept, "tmp"), nil, 0o666) },
+		"a file modified in the future": func(dir, _ string) error {
 			now := time.Now().Add(time.Hour)
 			return os.Chtimes(filepath.Join(dir, "shop/p1/catalog.json"), now, now)
 		},
@@ -147,17 +147,18 @@ func TestNoIndex(t *testing.T) {
 			want, _ := queryAll(t, open(t, dir, kept))
 			got, indexed := queryAll(t, open(t, dir, kept))
 			if indexed {
-				t.Error("an index was kept")
+				t.Error("an index was stored")
 			}
 			if d := cmp.Diff(want, got); d != "" {
-				t.Errorf("answers (-first +second):\n%s", d)
+				t.Errorf("results (-first +second):\n%s", d)
 			}
 		})
 	}
 }
 
-// TestFollows changes files of a catalog without changing their sizes and modification times.
-func TestFollows(t *testing.T) {
+// TestUpdatedFile changes a file of a catalog, but not its size and modification time. Queries must
+// return the new content.
+func TestUpdatedFile(t *testing.T) {
 	dir, kept := t.TempDir(), t.TempDir()
 	writeCatalog(t, filepath.Join(dir, "shop"), 5)
 	c := open(t, dir, kept)
@@ -168,15 +169,15 @@ func TestFollows(t *testing.T) {
 	overwrite(t, name, bytes.Replace(text, []byte("Package 3"), []byte("Package E"), 1))
 	after, _ := queryAll(t, c)
 	if after == before || !strings.Contains(after, "Package E") {
-		t.Errorf("the change is not seen:\n%s", after)
+		t.Errorf("the change is not detected:\n%s", after)
 	}
 	again, indexed := queryAll(t, c)
 	if d := cmp.Diff(after, again); d != "" || !indexed {
-		t.Errorf("from an index: %v (-first +second):\n%s", indexed, d)
+		t.Errorf("second query: from an index: %v (-first +second):\n%s", indexed, d)
 	}
 	fresh, _ := queryAll(t, open(t, dir, t.TempDir()))
 	if d := cmp.Diff(fresh, again); d != "" {
-		t.Errorf("without what was known before (-without +with):\n%s", d)
+		t.Errorf("(-new cache +existing cache):\n%s", d)
 	}
 }
 
@@ -190,17 +191,17 @@ func TestNoIndexOfFreshFiles(t *testing.T) {
 	c.Now = func() time.Time { return written }
 	for _, when := range []string{"at first", "again"} {
 		if _, indexed := queryAll(t, c); indexed {
-			t.Errorf("%s: an index was kept", when)
+			t.Errorf("%s: an index was stored", when)
 		}
 	}
 	c.Now = laterClock
 	queryAll(t, c)
 	if _, indexed := queryAll(t, c); !indexed {
-		t.Error("no index was kept of files that are old enough")
+		t.Error("no index was stored for files that are old enough")
 	}
 }
 
-// TestVersions checks that a program ignores the index of another version.
+// TestVersions checks that an index of another program version is replaced.
 func TestVersions(t *testing.T) {
 	dir, kept := t.TempDir(), t.TempDir()
 	writeCatalog(t, filepath.Join(dir, "shop"), 2)
@@ -211,7 +212,7 @@ func TestVersions(t *testing.T) {
 	c.Version = "next"
 	c.Open(t.Context(), cats(), false).Close()
 	if second, err := os.ReadFile(indexFile(t, kept)); err != nil || bytes.Equal(first, second) {
-		t.Errorf("the index was not written anew (%v)", err)
+		t.Errorf("the index was not replaced (%v)", err)
 	}
 }
 
@@ -252,7 +253,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// changing is a file system that changes after a number of reads of one file.
+// changing is a file system that changes after a number of reads of a file.
 type changing struct {
 	fs.FS
 	reads  int

@@ -112,6 +112,7 @@ func open(t testing.TB, data []byte) *cache.Index {
 	return f
 }
 
+// TestRoundTrip checks that an index returns the content, summaries and search texts of its catalog.
 func TestRoundTrip(t *testing.T) {
 	c := sample(3)
 	f := open(t, write(t, c))
@@ -145,10 +146,11 @@ func TestRoundTrip(t *testing.T) {
 		t.Errorf("search (-want +got):\n%s", d)
 	}
 	if !bytes.Equal(write(t, c), write(t, c)) {
-		t.Error("the same catalog gives different bytes")
+		t.Error("equal catalogs have different indexes")
 	}
 }
 
+// TestLoad checks which packages are loaded for given needs, with the packages that they require.
 func TestLoad(t *testing.T) {
 	one, two := sample(4), model.Content{Packages: sample(6).Packages[5:6]} // p05 requires an API of p00
 	for _, tc := range []struct {
@@ -157,14 +159,14 @@ func TestLoad(t *testing.T) {
 		got  []string
 	}{
 		{"nothing", model.Needs{}, nil},
-		{"a name like no other", model.Needs{Packages: []string{"kafka"}}, nil},
-		{"a name of another", model.Needs{Packages: []string{"Z"}}, []string{"z"}},
-		{"what a name is nearly like", model.Needs{Packages: []string{"x"}}, []string{"z"}},
+		{"an unknown name", model.Needs{Packages: []string{"kafka"}}, nil},
+		{"a name in another case", model.Needs{Packages: []string{"Z"}}, []string{"z"}},
+		{"an unknown name similar to a package", model.Needs{Packages: []string{"x"}}, []string{"z"}},
 		{"another version of an API", model.Needs{APIs: []model.GVK{{Group: "p05.example.com", Version: "v2", Kind: "Thing"}}}, []string{"p00", "p01", "p02", "p03", "p05"}},
 		{"another kind", model.Needs{APIs: []model.GVK{{Group: "p05.example.com", Version: "v1", Kind: "Think"}}}, nil},
-		{"alone", model.Needs{Packages: []string{"z"}}, []string{"z"}},
+		{"without requirements", model.Needs{Packages: []string{"z"}}, []string{"z"}},
 		{"by name, then by API", model.Needs{Packages: []string{"p02"}}, []string{"p00", "p01", "p02", "p03"}},
-		{"from one catalog to the other", model.Needs{Labels: []string{"p05"}}, []string{"p00", "p01", "p02", "p03", "p05"}},
+		{"requirements in the other catalog", model.Needs{Labels: []string{"p05"}}, []string{"p00", "p01", "p02", "p03", "p05"}},
 		{"by API", model.Needs{APIs: []model.GVK{{Group: "p05.example.com", Version: "v1", Kind: "Thing"}}}, []string{"p00", "p01", "p02", "p03", "p05"}},
 		{"anything", model.Needs{Anything: true}, []string{"p00", "p01", "p02", "p03", "z", "p05"}},
 	} {
@@ -193,7 +195,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// counting counts the bytes read.
+// counting is an io.ReaderAt that counts the bytes read.
 type counting struct {
 	io.ReaderAt
 	n int
@@ -258,11 +260,11 @@ func TestFlippedBits(t *testing.T) {
 		case err != nil:
 			t.Fatalf("byte %d of %d damaged: error %v", i, len(data), err)
 		case fmt.Sprintf("%+v %+v", contents, found) != want:
-			t.Fatalf("byte %d of %d damaged: no error, and another answer", i, len(data))
+			t.Fatalf("byte %d of %d damaged: no error, but other content", i, len(data))
 		}
 	}
 	if faults < len(data)/2 {
-		t.Errorf("%d of %d damages were found", faults, len(data))
+		t.Errorf("%d of %d damages were detected", faults, len(data))
 	}
 }
 
@@ -368,7 +370,7 @@ func TestHugeEntry(t *testing.T) {
 func TestSwapped(t *testing.T) {
 	entries := unpack(t, write(t, sample(2)))
 	if _, _, err := queryIndex(pack(t, entries), "key"); err != nil {
-		t.Fatalf("as it was: %v", err)
+		t.Fatalf("undamaged: %v", err)
 	}
 	for name, spoil := range map[string]func(map[string][]byte){
 		"contains package":  func(e map[string][]byte) { e["packages/p00"] = e["packages/p01"] },

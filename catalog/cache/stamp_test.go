@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-func TestStampTellsChanges(t *testing.T) {
+// TestStampDetectsChanges checks that each change of a directory changes its stamp.
+func TestStampDetectsChanges(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "sub", "a")
 	must(t, os.Mkdir(filepath.Join(dir, "sub"), 0o777))
@@ -22,34 +23,36 @@ func TestStampTellsChanges(t *testing.T) {
 		t.Error("the same files have different stamps")
 	}
 	for _, c := range []struct {
-		name   string
-		change func() error
-		unseen bool // undetected without inodes
+		name        string
+		change      func() error
+		needsInodes bool // cannot be detected without inodes
 	}{
 		{"size", func() error { return os.WriteFile(name, []byte("longer"), 0o666) }, false},
 		{"time", func() error { return os.Chtimes(name, old, old.Add(1)) }, false},
-		{"a file more", func() error { return os.WriteFile(name+"b", nil, 0o666) }, false},
+		{"added file", func() error { return os.WriteFile(name+"b", nil, 0o666) }, false},
 		{"name", func() error { return os.Rename(name+"b", name+"c") }, false},
-		{"a file less", func() error { return os.Remove(name + "c") }, false},
-		{"content alone", func() error {
+		{"removed file", func() error { return os.Remove(name + "c") }, false},
+		{"only content", func() error {
 			overwrite(t, name, []byte("LONGER"))
 			return nil
 		}, runtime.GOOS != "linux"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.unseen {
-				t.Skip("the system's inodes are not looked at")
+			if c.needsInodes {
+				t.Skip("inodes are not used on this system")
 			}
 			must(t, c.change())
 			after := newStamp(t, dir)
 			if after.sum() == before.sum() {
-				t.Error("the change is not seen")
+				t.Error("the change is not detected")
 			}
 			before = after
 		})
 	}
 }
 
+// TestStampSettled checks that a stamp is settled if the newest file is old enough to detect every
+// later change.
 func TestStampSettled(t *testing.T) {
 	now := time.Unix(2_000_000_000, 7)
 	for _, c := range []struct {
@@ -59,19 +62,19 @@ func TestStampSettled(t *testing.T) {
 	}{
 		{"long ago", stamp{taken: now, newest: now.Add(-time.Hour)}, true},
 		{"just now", stamp{taken: now, newest: now.Add(-time.Millisecond)}, false},
-		{"to come", stamp{taken: now, newest: now.Add(time.Hour)}, false},
+		{"in the future", stamp{taken: now, newest: now.Add(time.Hour)}, false},
 		{"a second ago", stamp{taken: now, newest: now.Add(-time.Second)}, true},
 		{"a second ago, in whole seconds", stamp{taken: now, newest: now.Add(-time.Second), coarse: true}, false},
-		{"at no time", stamp{taken: now}, false}, // a file system without times
+		{"without times", stamp{taken: now}, false}, // a file system without modification times
 		{"symbolic links", stamp{taken: now, newest: now.Add(-time.Hour), links: true}, false},
 	} {
 		if got := c.stamp.isSettled(); got != c.want {
-			t.Errorf("%s: settled %v", c.name, got)
+			t.Errorf("%s: isSettled returns %v", c.name, got)
 		}
 	}
 	s, err := stampOf(fstest.MapFS{"link": {Mode: fs.ModeSymlink, Data: []byte("elsewhere")}}, "", now)
 	if err != nil || s.isSettled() {
-		t.Errorf("a symbolic link counts as settled (%v)", err)
+		t.Errorf("a directory with a symbolic link is settled (%v)", err)
 	}
 }
 
@@ -98,7 +101,7 @@ func overwrite(t *testing.T, name string, content []byte) {
 			return
 		}
 	}
-	t.Fatalf("the time of the inode of %s does not change", name)
+	t.Fatalf("the change time of the inode of %s does not change", name)
 }
 
 func must(t *testing.T, err error) {

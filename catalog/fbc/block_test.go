@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// checkBothPaths decodes text with and without the fast path and compares the results. It returns the
-// number of documents for which the fast path was used.
+// checkBothPaths compares the results of decoding text with and without the fast path. It returns the
+// number of documents that were decoded by the fast path.
 func checkBothPaths(t *testing.T, text []byte) (fast int) {
 	t.Helper()
 	var contents [2]model.Content
@@ -28,10 +28,10 @@ func checkBothPaths(t *testing.T, text []byte) (fast int) {
 		fast, contents[i], faults[i] = b.yaml.Quick, c, faults[i]+"\n"+fmt.Sprint(err)
 	}
 	if faults[0] != faults[1] {
-		t.Errorf("the full parser says %s\nthe block parser %s\nof\n%.2000s", faults[0], faults[1], text)
+		t.Errorf("full parser: %s\nblock parser: %s\nfor\n%.2000s", faults[0], faults[1], text)
 	}
 	if d := cmp.Diff(contents[0], contents[1]); d != "" {
-		t.Errorf("content (-full +block):\n%s\nof\n%.2000s", d, text)
+		t.Errorf("content (-full +block):\n%s\nfor\n%.2000s", d, text)
 	}
 	return fast
 }
@@ -51,15 +51,17 @@ func blockSeeds() []string {
 	}
 }
 
-func TestBlockDocumentsAreReadAsByTheFullParser(t *testing.T) {
+// TestBlockParserAgreesWithFullParser compares the block parser with the full parser.
+func TestBlockParserAgreesWithFullParser(t *testing.T) {
 	for _, seed := range blockSeeds() {
 		checkBothPaths(t, []byte(seed))
 	}
 	if fast := checkBothPaths(t, []byte(blockSeeds()[0])); fast != 2 {
-		t.Errorf("%d of 2 plain documents take the fast path", fast)
+		t.Errorf("%d of 2 plain documents use the fast path", fast)
 	}
 }
 
+// TestBlockReadsTheCorpus compares both parsers with catalogs of the corpus.
 func TestBlockReadsTheCorpus(t *testing.T) {
 	fsys := corpusCatalog(t, "community-v4.20.tar.zst")
 	all, fast, files := 0, 0, 0
@@ -81,9 +83,9 @@ func TestBlockReadsTheCorpus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d of %d documents take the fast path", fast, all)
+	t.Logf("%d of %d documents use the fast path", fast, all)
 	if all == 0 || fast < all*9/10 {
-		t.Errorf("only %d of %d documents take the fast path", fast, all)
+		t.Errorf("only %d of %d documents use the fast path", fast, all)
 	}
 }
 

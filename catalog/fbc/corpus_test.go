@@ -19,7 +19,7 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-var whole = flag.Bool("whole", false, "read every file of the corpus both ways, not some of them") //nolint:gochecknoglobals // a flag
+var whole = flag.Bool("whole", false, "decode every file of the corpus in both ways, not only some") //nolint:gochecknoglobals // a flag
 
 // isSampled reports whether to test item n of the corpus: every item with -whole, otherwise one of
 // every of items.

@@ -127,7 +127,7 @@ func TestDecode(t *testing.T) {
 		{"deprecation", p.Deprecations[0].Pos, diag.Pos{File: "c.json", Line: 23, Col: 3}},
 	} {
 		if tt.got != tt.want {
-			t.Errorf("%s stands at %s, want %s", tt.what, tt.got, tt.want)
+			t.Errorf("%s: position %s, want %s", tt.what, tt.got, tt.want)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func TestEncodeDecode(t *testing.T) {
 	}
 	lost := errors.New("lost")
 	if err := Encode(&second, want, func(string, string) ([][]byte, error) { return nil, lost }); !errors.Is(err, lost) {
-		t.Errorf("error of objects: got %v", err)
+		t.Errorf("failing manifests: got %v, want the same error", err)
 	}
 }
 
@@ -219,10 +219,9 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestMetadataToTheLetter sets each field of olm.csv.metadata in operator-registry
-// (alpha/property, CSVMetadata) in turn. It checks which fields are decoded, with exactly these
-// names.
-func TestMetadataToTheLetter(t *testing.T) {
+// TestMetadataFields sets each field of olm.csv.metadata, as defined in operator-registry
+// (alpha/property, CSVMetadata), and checks which fields are decoded.
+func TestMetadataFields(t *testing.T) {
 	for _, f := range []struct {
 		name, value string
 		read        bool
@@ -250,7 +249,7 @@ func TestMetadataToTheLetter(t *testing.T) {
 			t.Fatalf("%s: %v", f.name, err)
 		}
 		if got := !cmp.Equal(c.Packages[0].Bundles[0].Metadata, model.Metadata{Known: true}); got != f.read {
-			t.Errorf("%s: read %v, want %v: %+v", f.name, got, f.read, c.Packages[0].Bundles[0].Metadata)
+			t.Errorf("%s: decoded %v, want %v: %+v", f.name, got, f.read, c.Packages[0].Bundles[0].Metadata)
 		}
 	}
 }
@@ -283,20 +282,20 @@ func TestMetadata(t *testing.T) {
 		}
 		b := c.Packages[0].Bundles[0]
 		if d := cmp.Diff(tt.want, b.Metadata); d != "" {
-			t.Errorf("of %s: -want +got\n%s", tt.properties, d)
+			t.Errorf("%s: -want +got\n%s", tt.properties, d)
 		}
 		if b.Embedded != tt.embedded || (b.Span.Size == int64(len(text))) != tt.embedded || !tt.embedded && b.Span.Size > 0 {
-			t.Errorf("of %s: embedded %t, at %v", tt.properties, b.Embedded, b.Span)
+			t.Errorf("%s: embedded %t, position %v", tt.properties, b.Embedded, b.Span)
 		}
 		var out strings.Builder
 		if err := Encode(&out, c, func(_, _ string) ([][]byte, error) { return [][]byte{[]byte("x")}, nil }); err != nil || strings.Contains(out.String(), "olm.csv.metadata") {
-			t.Errorf("written with manifests, %v:\n%s", err, out.String())
+			t.Errorf("encoded with manifests, %v:\n%s", err, out.String())
 		}
 	}
 }
 
-// TestObjectsOfNamesakes distinguishes bundles of the same name in different packages, in any
-// order of files and fields.
+// TestObjectsOfNamesakes checks that bundles with the same name in different packages are
+// distinguished, in any order of files and fields.
 func TestObjectsOfNamesakes(t *testing.T) {
 	manifest := func(pkg string) string { return "kind: Service # of " + pkg + "\n" }
 	one := func(pkg string) []string {
@@ -318,18 +317,18 @@ func TestObjectsOfNamesakes(t *testing.T) {
 			for _, pkg := range []string{"a", "b"} {
 				got, err := Objects(files, pkg, "x.v1")
 				if err != nil || len(got) != 1 || string(got[0]) != manifest(pkg) {
-					t.Errorf("of package %q: got %q, %v, from %v", pkg, got, err, files)
+					t.Errorf("package %q: got %q, %v, from %v", pkg, got, err, files)
 				}
 			}
 			if got, err := Objects(files, "c", "x.v1"); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("of a package without it: got %q, %v", got, err)
+				t.Errorf("package without the bundle: got %q, %v", got, err)
 			}
 		}
 	}
 }
 
-// TestObjectsOf finds every bundle by its position in a file without other valid content, and by
-// a search if the position is wrong.
+// TestObjectsOf checks that a bundle is found by its position, even in a file without other valid
+// content, and by a search if the position is wrong.
 func TestObjectsOf(t *testing.T) {
 	const one = "schema: olm.bundle\nname: c.v1\npackage: c\nimage: x\nproperties:\n- type: olm.package\n  value: {packageName: c, version: 1.0.0}\n- type: olm.bundle.object\n  value: {data: eHg=}\n"
 	const rest = "---\nschema: olm.package\nname: c\ndefaultChannel: d\n---\nschema: olm.channel\npackage: c\nname: d\nentries:\n- name: c.v1\n"
@@ -338,13 +337,13 @@ func TestObjectsOf(t *testing.T) {
 		file   string
 		bundle string
 	}{
-		"JSON":                  {plain, "a.v1"},
-		"JSON in one line":      {strings.ReplaceAll(plain, "\n", ""), "a.v1"},
-		"JSON with a mark":      {"\uFEFF" + plain, "a.v1"},
-		"YAML":                  {"# c\n" + rest + "---\n" + one, "c.v1"},
-		"YAML first":            {one + rest, "c.v1"},
-		"YAML with a mark":      {"\uFEFF" + one + rest, "c.v1"},
-		"YAML of another style": {rest + "--- {schema: olm.bundle, name: c.v1, package: c, image: x, properties: [{type: olm.package, value: {packageName: c, version: 1.0.0}}, {type: olm.bundle.object, value: {data: eHg=}}]}\n", "c.v1"},
+		"JSON":                        {plain, "a.v1"},
+		"JSON in one line":            {strings.ReplaceAll(plain, "\n", ""), "a.v1"},
+		"JSON with a byte order mark": {"\uFEFF" + plain, "a.v1"},
+		"YAML":                        {"# c\n" + rest + "---\n" + one, "c.v1"},
+		"YAML first":                  {one + rest, "c.v1"},
+		"YAML with a byte order mark": {"\uFEFF" + one + rest, "c.v1"},
+		"YAML of another style":       {rest + "--- {schema: olm.bundle, name: c.v1, package: c, image: x, properties: [{type: olm.package, value: {packageName: c, version: 1.0.0}}, {type: olm.bundle.object, value: {data: eHg=}}]}\n", "c.v1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fsys := fstest.MapFS{"x/file": {Data: []byte(tt.file)}}
@@ -379,7 +378,7 @@ func TestObjectsOf(t *testing.T) {
 			}
 			moved := fstest.MapFS{"x/file": {Data: []byte("\n\n")}, "y": {Data: []byte(tt.file)}}
 			if got, err = ObjectsOf(moved, b); err != nil || !cmp.Equal(want, got) {
-				t.Errorf("elsewhere: got %q, %v", got, err)
+				t.Errorf("wrong position: got %q, %v", got, err)
 			}
 		})
 	}
@@ -394,10 +393,10 @@ func TestFaults(t *testing.T) {
 		{"ok/empty", map[string]string{"a.json": "", "b.yaml": "\n---\n# nothing\n"}, ""},
 		{"ok/byte order mark", map[string]string{"a.json": "\uFEFF {\"schema\":\"x\"}{\"schema\":\"y\"}", "b.yaml": "\uFEFFschema: x\n---\nschema: z\n"}, ""},
 		{"ok/directives", map[string]string{"b.yaml": "%YAML 1.1\n# c\n---\nschema: x\n...\n%YAML 1.1\n---\nschema: z\n"}, ""},
-		{"ok/line ends of Windows", map[string]string{"b.yaml": "---\r\nschema: x\r\n---\r\nschema: z\r\n"}, ""},
+		{"ok/Windows line endings", map[string]string{"b.yaml": "---\r\nschema: x\r\n---\r\nschema: z\r\n"}, ""},
 		{"ok/text after the marker", map[string]string{"b.yaml": "--- {schema: x}\n--- # c\nschema: z\n---"}, ""},
 		{
-			"error/all at once",
+			"error/several faults",
 			map[string]string{
 				"b.json": "{\"schema\":\"olm.package\",\n \"name\": 7}\n{\"name\":\"x\"}\n[1]\n{\"schema\":\"olm.bundle\",\"name\":\"b\"",
 				"a.yaml": "schema: olm.channel\nname: c\nentries: [{name: x, skips: none}]\n---\nname: x\n---\na: [}\nb: 1\n",
@@ -417,7 +416,7 @@ b.json:5:34: malformed JSON: the file ends inside an object`,
 			`a.json:2:12: malformed JSON: name "name" appears twice in one object`,
 		},
 		{
-			"error/deprecations of no package",
+			"error/deprecations without a package",
 			map[string]string{"a.json": `{"schema":"olm.deprecations","entries":[{"reference":{"schema":"olm.package"},"message":"m"}]}`},
 			`a.json:1:1: olm.deprecations "" has no field package`,
 		},
@@ -466,8 +465,8 @@ func TestSymlink(t *testing.T) {
 	}
 }
 
-// TestIgnore checks the semantics of .indexignore in operator-registry, which also uses go-git.
-// There, only "^" negates a character class.
+// TestIgnore checks that .indexignore is interpreted as by operator-registry, which also uses go-git:
+// only "^" negates a character class.
 func TestIgnore(t *testing.T) {
 	for _, tt := range []struct {
 		rules, name string

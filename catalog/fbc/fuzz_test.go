@@ -29,7 +29,7 @@ func FuzzDecodeJSON(f *testing.F) {
 		}
 		checkDecode(t, data)
 		if _, err := Decode("f", bytes.NewReader(data)); err == nil && !json.Valid(asArray(data)) {
-			t.Fatalf("accepted what is no JSON: %q", data)
+			t.Fatalf("accepted invalid JSON: %q", data)
 		}
 	})
 }
@@ -44,9 +44,8 @@ func FuzzDecodeYAML(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkDecode(t, data) })
 }
 
-// checkDecode decodes data and checks properties of any result: positions of faults are in the
-// input, reading byte by byte gives the same result, and the content can be encoded and decoded
-// again.
+// checkDecode decodes data and checks the result: positions of faults are in the input, reading byte
+// by byte gives the same result, and encoded content can be decoded again.
 func checkDecode(t *testing.T, data []byte) {
 	t.Helper()
 	c, err := Decode("f", bytes.NewReader(data))
@@ -73,7 +72,7 @@ func checkDecode(t *testing.T, data []byte) {
 	}
 	back, err := Decode("f", bytes.NewReader(out.Bytes()))
 	if err != nil {
-		t.Fatalf("decoding what was encoded: %v\n%s", err, out.Bytes())
+		t.Fatalf("decoding the encoded content: %v\n%s", err, out.Bytes())
 	}
 	again.Packages = slices.DeleteFunc(again.Packages, func(p model.PackageData) bool { return p.Undeclared && hasOnlyFaultyLifecycles(p) })
 	for i := range again.Packages {
@@ -126,7 +125,7 @@ func checkLifecycle(t *testing.T, data []byte, l model.LifecycleData) {
 			}
 		}
 		if err != nil || len(v.Phases) == 0 {
-			t.Fatalf("taken without a fault: %d phases, %v", len(v.Phases), err)
+			t.Fatalf("accepted without a fault: %d phases, %v", len(v.Phases), err)
 		}
 	}
 }

@@ -29,7 +29,7 @@ properties: [{type: olm.package, value: {packageName: a, version: 1.2.7}}]
 ---
 `
 
-// lifecycleDocument returns a lifecycle document, with another version in more.
+// lifecycleDocument returns a lifecycle document of one version, with more appended.
 func lifecycleDocument(more string) string {
 	return `schema: io.openshift.operators.lifecycles.v1alpha1
 package: a
@@ -56,7 +56,7 @@ func TestLifecycleFaults(t *testing.T) {
 	head := "schema: io.openshift.operators.lifecycles.v1alpha1\npackage: a\n"
 	for _, tt := range []struct{ name, text, want string }{
 		{"right", lifecycleDocument(""), ""},
-		{"right with one more", lifecycleDocument(phase("name: f, startDate: 2025-01-01, endDate: 2025-01-02")), ""},
+		{"valid, with another phase", lifecycleDocument(phase("name: f, startDate: 2025-01-01, endDate: 2025-01-02")), ""},
 		{"unknown field", lifecycleDocument("") + "extra: 1\n", `15:1: unknown field "extra"`},
 		{"unknown field of a version", lifecycleDocument(release("more: 1, phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]")), `15:17: unknown field "versions[1].more"`},
 		{"unknown field of a phase", lifecycleDocument(phase("name: f, startDate: 2025-01-01, endDate: 2025-01-02, x: []")), `15:80: unknown field "versions[1].phases[0].x"`},
@@ -72,16 +72,16 @@ func TestLifecycleFaults(t *testing.T) {
 		{"version without a name", lifecycleDocument("- phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]\n"), `15:3: versions[1]: name is missing`},
 		{"no phases", lifecycleDocument("- name: '1.3'\n"), `15:3: versions[1]: phases is missing`},
 		{"phase without a day", lifecycleDocument(phase("name: f, startDate: 2025-01-01")), `15:26: versions[1].phases[0]: endDate is missing`},
-		{"day that there is not", lifecycleDocument(phase("name: f, startDate: 2025-02-29, endDate: 2025-03-01")), `15:47: versions[1].phases[0].startDate: day "2025-02-29": must be a date such as 2027-01-31`},
+		{"nonexistent day", lifecycleDocument(phase("name: f, startDate: 2025-02-29, endDate: 2025-03-01")), `15:47: versions[1].phases[0].startDate: day "2025-02-29": must be a date such as 2027-01-31`},
 		{"time of a day", lifecycleDocument(phase("name: f, startDate: 2025-02-28T00:00:00Z, endDate: 2025-03-01")), `15:47: versions[1].phases[0].startDate: day "2025-02-28T00:00:00Z": must be a date such as 2027-01-31`},
-		{"phase backwards", lifecycleDocument(phase("name: f, startDate: 2025-03-01, endDate: 2025-03-01")), `15:26: versions[1].phases[0]: phase "f" begins on 2025-03-01 and ends on 2025-03-01: the end must be later`},
+		{"phase that ends before it begins", lifecycleDocument(phase("name: f, startDate: 2025-03-01, endDate: 2025-03-01")), `15:26: versions[1].phases[0]: phase "f" begins on 2025-03-01 and ends on 2025-03-01: the end must be later`},
 		{
 			"gap",
 			lifecycleDocument("- name: '1.3'\n  phases:\n  - {name: f, startDate: 2025-03-01, endDate: 2025-03-31}\n  - {name: g, startDate: 2025-04-02, endDate: 2025-04-30}\n"),
 			`18:5: versions[1].phases[1]: phase "g" begins on 2025-04-02: expected 2025-04-01, the day after phase "f" ends`,
 		},
 		{
-			"all at once",
+			"several faults",
 			lifecycleDocument("- name: x\n  phases:\n  - {name: '', startDate: 1, endDate: 2025-03-31}\n- {}\n"),
 			"15:9: versions[1].name: version \"x\": must be MAJOR.MINOR, such as 4.12\n17:27: versions[1].phases[0].startDate: expected a string, got a number\n18:3: versions[2]: name is missing",
 		},
@@ -89,8 +89,8 @@ func TestLifecycleFaults(t *testing.T) {
 		{"platform without versions", lifecycleDocument(release("phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}], platformCompatibility: [{name: a, versions: []}]")), `15:106: versions[1].platformCompatibility[0]: versions is missing`},
 		{"two documents", lifecycleDocument("") + "---\n" + lifecycleDocument(""), `16:1: duplicate document: first at f:1:1`},
 		{"schema last", head[strings.Index(head, "\n")+1:] + "extra: 1\n" + "schema: io.openshift.operators.lifecycles.v1alpha1\n", `2:1: unknown field "extra"`},
-		{"of no package", strings.Replace(lifecycleDocument(""), "package: a\n", "", 1), `1:1: io.openshift.operators.lifecycles.v1alpha1 has no package`},
-		{"of another package", strings.Replace(lifecycleDocument(""), "package: a\n", "package: aa\n", 1), `1:1: io.openshift.operators.lifecycles.v1alpha1 is for package "aa", which has no olm.package (did you mean "a"?)`},
+		{"no package", strings.Replace(lifecycleDocument(""), "package: a\n", "", 1), `1:1: io.openshift.operators.lifecycles.v1alpha1 has no package`},
+		{"missing package", strings.Replace(lifecycleDocument(""), "package: a\n", "package: aa\n", 1), `1:1: io.openshift.operators.lifecycles.v1alpha1 is for package "aa", which has no olm.package (did you mean "a"?)`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, err := LoadFS(fstest.MapFS{"a": {Data: []byte(owner)}, "f": {Data: []byte(tt.text)}})
@@ -114,8 +114,8 @@ func TestLifecycleFaults(t *testing.T) {
 			}
 			p, _ := cat.Package("a")
 			b, _ := p.Bundle("a.v1")
-			if said := b.Lifecycle() != nil; said != (tt.want == "") {
-				t.Errorf("something is said of the bundle: %t", said)
+			if found := b.Lifecycle() != nil; found != (tt.want == "") {
+				t.Errorf("the bundle has a lifecycle: %t", found)
 			}
 		})
 	}
@@ -148,7 +148,7 @@ func TestLifecycleLimits(t *testing.T) {
 		}
 		for _, f := range faults {
 			if len(f.Msg) > 4*maxName {
-				t.Errorf("%s: a fault of %d bytes", name, len(f.Msg))
+				t.Errorf("%s: the message of a fault has %d bytes", name, len(f.Msg))
 			}
 		}
 	}

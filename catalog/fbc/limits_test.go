@@ -25,7 +25,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestHostile checks that input designed to exhaust resources is rejected soon.
+// TestHostile checks that input designed to exhaust resources is rejected early.
 func TestHostile(t *testing.T) {
 	bomb := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
 	for i := 1; i < 12; i++ {
@@ -74,8 +74,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestLargeYAML decodes a file larger than the limit of one document. It must use little memory
-// and know the last line.
+// TestLargeYAML decodes a file larger than the limit for one document. Memory use must be small, and
+// the fault in the last line must have the correct position.
 func TestLargeYAML(t *testing.T) {
 	if testing.Short() {
 		t.Skip("more than 128 MiB of YAML")
@@ -87,7 +87,7 @@ func TestLargeYAML(t *testing.T) {
 	_, err := Decode("f", io.MultiReader(io.LimitReader(&endless{text: doc}, count*int64(len(doc))), strings.NewReader("name: [\n")))
 	runtime.ReadMemStats(&after)
 	if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 48 {
-		t.Errorf("%d MiB of memory were taken to read %d documents of 1 MiB", used, count)
+		t.Errorf("%d MiB of memory were used to decode %d documents of 1 MiB", used, count)
 	}
 	want := fmt.Sprintf("f:%d: malformed YAML: did not find expected node content", count*3+2)
 	if err == nil || err.Error() != want {

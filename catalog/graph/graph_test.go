@@ -52,7 +52,7 @@ func TestPrinters(t *testing.T) {
 	}
 }
 
-// TestWithoutAPin checks that nothing is marked without a pin, and that a pin without a channel
+// TestWithoutAPin checks that without a pin no node is marked, and that a pin without a channel
 // marks its path in all channels.
 func TestWithoutAPin(t *testing.T) {
 	marked := func(pin *lockfile.Pin) (nodes int) {
@@ -66,10 +66,10 @@ func TestWithoutAPin(t *testing.T) {
 		return nodes
 	}
 	if n := marked(nil); n != 0 {
-		t.Errorf("%d marked without a pin", n)
+		t.Errorf("%d nodes are marked without a pin", n)
 	}
 	if n := marked(&lockfile.Pin{Bundle: "a.v3"}); n != 2 {
-		t.Errorf("%d marked, want one in each channel", n)
+		t.Errorf("%d nodes are marked, want one in each channel", n)
 	}
 }
 

@@ -34,7 +34,7 @@ func golden(t *testing.T, file string, got []byte) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(want, got) {
-		t.Errorf("%s is not what it was; -update writes it anew", file)
+		t.Errorf("%s is out of date: run with -update", file)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestShort checks which parts are omitted.
+// TestShort checks which versions are omitted from a short graph.
 func TestShort(t *testing.T) {
 	for _, c := range []struct {
 		name, channel string
@@ -184,16 +184,16 @@ func TestShort(t *testing.T) {
 		{"a chain", chain("1.0", 3), marks{}, "1.0.2 <replaces 1.0.1; 1.0.1 <replaces 1.0.0; 1.0.0"},
 		{"from the pin", chain("1.0", 5), pinned("c", "1.0.2", hops("1.0", 3, 4)...), "1.0.4 <replaces 1.0.3; 1.0.3 <replaces 1.0.2; 1.0.2; 2 versions below"},
 		{"at the head", chain("1.0", 3), pinned("c", "1.0.2"), "1.0.2; 2 versions below"},
-		{"passed over", "1.0.0 1.0.1 1.0.2 1.1.0<1.0.0!1.0.1,1.0.2", pinned("c", "1.0.1", "1.1.0"), "1.1.0 <skips 1.0.1 <skips 1.0.2; 1.0.2 <replaces 1.0.1; 1.0.1; 1 version below"},
+		{"skipped", "1.0.0 1.0.1 1.0.2 1.1.0<1.0.0!1.0.1,1.0.2", pinned("c", "1.0.1", "1.1.0"), "1.1.0 <skips 1.0.1 <skips 1.0.2; 1.0.2 <replaces 1.0.1; 1.0.1; 1 version below"},
 		{"a range", "1.0.0 1.0.1 1.0.2 1.1.0~>=1.0.0_<1.1.0", pinned("c", "1.0.1", "1.1.0"), "1.1.0 <replaces 1.0.2 <skipRange 1.0.1; 1.0.2 <replaces 1.0.1; 1.0.1; 1 version below"},
-		{"from elsewhere", "1.0.0<0.9.0 1.0.1", pinned("c", "1.0.0", "1.0.1"), "1.0.1 <replaces 1.0.0; 1.0.0; 1 version below"},
+		{"from outside of the channel", "1.0.0<0.9.0 1.0.1", pinned("c", "1.0.0", "1.0.1"), "1.0.1 <replaces 1.0.0; 1.0.0; 1 version below"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			whole := newMarkedGraph(newLantern(t, channel(t, "c", c.channel)), c.marks)
 			before, _ := json.Marshal(whole)
 			short := whole.Short()
 			if after, _ := json.Marshal(whole); !bytes.Equal(before, after) {
-				t.Error("the whole graph was changed")
+				t.Error("Short modified its receiver")
 			}
 			var got []string
 			for _, n := range short.Channels[0].Nodes {
@@ -256,7 +256,7 @@ func TestOrder(t *testing.T) {
 			r.Shuffle(len(ch.Entries), func(i, j int) { ch.Entries[i], ch.Entries[j] = ch.Entries[j], ch.Entries[i] })
 		}
 		if got := printAll(t, p); got != want {
-			t.Fatalf("seed %d: another order gives another picture", seed)
+			t.Fatalf("seed %d: the output depends on the order", seed)
 		}
 	}
 }
@@ -303,7 +303,7 @@ func TestBounds(t *testing.T) {
 		{"5,000 versions", whole, true, "3001 more rows: too many to draw"},
 		{"5,000 versions, short", whole, false, "4970 versions more"},
 		{"10,000 channels", []graph.Graph{many}, true, "18000 more rows: too many to draw"},
-		{"a circle", []graph.Graph{circle}, true, "circle"},
+		{"a cycle", []graph.Graph{circle}, true, "circle"},
 		{"nothing", []graph.Graph{{Package: "empty"}}, true, "empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/oci"
 )
 
-// BenchmarkFS reads a catalog of 64 MB below an irrelevant layer of the same size.
+// BenchmarkFS reads a catalog of 64 MB in an image with an irrelevant layer of the same size.
 func BenchmarkFS(b *testing.B) {
 	var catalog, other []file
 	for i := range 64 {

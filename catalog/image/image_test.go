@@ -153,26 +153,26 @@ func TestLayers(t *testing.T) {
 		want   map[string]string
 	}{
 		{"one layer", layers{{dir("configs/"), {Name: "configs/a/catalog.json", Data: "a"}, {Name: "etc/passwd", Data: "x"}}}, map[string]string{"a/catalog.json": "a"}},
-		{"written in other ways", layers{{{Name: "./configs/a", Data: "a"}, {Name: "/configs/b", Data: "b"}, {Name: "configs//./c", Data: "c"}}}, map[string]string{"a": "a", "b": "b", "c": "c"}},
-		{"a name like it", layers{{{Name: "configs/a", Data: "a"}, {Name: "configs2/b", Data: "b"}, {Name: "configs.json", Data: "c"}}}, map[string]string{"a": "a"}},
+		{"other spellings of paths", layers{{{Name: "./configs/a", Data: "a"}, {Name: "/configs/b", Data: "b"}, {Name: "configs//./c", Data: "c"}}}, map[string]string{"a": "a", "b": "b", "c": "c"}},
+		{"similar names", layers{{{Name: "configs/a", Data: "a"}, {Name: "configs2/b", Data: "b"}, {Name: "configs.json", Data: "c"}}}, map[string]string{"a": "a"}},
 		{"an empty catalog", layers{{dir("configs")}}, map[string]string{}},
 		{"upper layer wins", layers{{{Name: "configs/a", Data: "old"}}, {{Name: "configs/a", Data: "new"}}}, map[string]string{"a": "new"}},
 		{"later entry wins", layers{{{Name: "configs/a", Data: "old"}, {Name: "configs/a", Data: "new"}}}, map[string]string{"a": "new"}},
 		{"whiteout", layers{{{Name: "configs/a", Data: "a"}, {Name: "configs/b", Data: "b"}}, {{Name: "configs/.wh.a"}}}, map[string]string{"b": "b"}},
 		{"whiteout of a directory", layers{{{Name: "configs/d/a", Data: "a"}, {Name: "configs/b", Data: "b"}}, {{Name: "configs/.wh.d"}}}, map[string]string{"b": "b"}},
-		{"whiteout of all", layers{{{Name: "configs/a", Data: "a"}}, {{Name: ".wh.configs"}, {Name: "configs/b", Data: "b"}}}, map[string]string{"b": "b"}},
-		{"whiteout spares its own layer", layers{{{Name: "configs/a", Data: "old"}}, {{Name: "configs/a", Data: "new"}, {Name: "configs/.wh.a"}}}, map[string]string{"a": "new"}},
+		{"whiteout of the whole directory", layers{{{Name: "configs/a", Data: "a"}}, {{Name: ".wh.configs"}, {Name: "configs/b", Data: "b"}}}, map[string]string{"b": "b"}},
+		{"whiteout does not affect its own layer", layers{{{Name: "configs/a", Data: "old"}}, {{Name: "configs/a", Data: "new"}, {Name: "configs/.wh.a"}}}, map[string]string{"a": "new"}},
 		{"opaque", layers{{{Name: "configs/d/a", Data: "a"}, {Name: "configs/b", Data: "b"}}, {{Name: "configs/d/c", Data: "c"}, {Name: "configs/d/.wh..wh..opq"}}}, map[string]string{"b": "b", "d/c": "c"}},
 		{"opaque root", layers{{{Name: "configs/a", Data: "a"}}, {{Name: ".wh..wh..opq"}, {Name: "configs/b", Data: "b"}}}, map[string]string{"b": "b"}},
 		{"whiteout of nothing", layers{{{Name: "configs/a", Data: "a"}}, {{Name: "configs/.wh.zzz"}, {Name: "x/.wh..wh..opq"}, {Name: "configs/.wh..wh.plnk"}}}, map[string]string{"a": "a"}},
-		{"whiteout does not reach up", layers{{{Name: "configs/.wh.a"}}, {{Name: "configs/a", Data: "a"}}}, map[string]string{"a": "a"}},
+		{"whiteout does not affect upper layers", layers{{{Name: "configs/.wh.a"}}, {{Name: "configs/a", Data: "a"}}}, map[string]string{"a": "a"}},
 		{"file over directory", layers{{{Name: "configs/d/a", Data: "a"}}, {{Name: "configs/d", Data: "file"}}}, map[string]string{"d": "file"}},
 		{"directory over file", layers{{{Name: "configs/d", Data: "file"}}, {{Name: "configs/d/a", Data: "a"}}}, map[string]string{"d/a": "a"}},
 		{"write through a link replaces it", layers{{symlink("configs/d", "/etc")}, {{Name: "configs/d/passwd", Data: "mine"}}}, map[string]string{"d/passwd": "mine"}},
 		{"symbolic link", layers{{{Name: "configs/d/a", Data: "a"}, symlink("configs/b", "d/a"), symlink("configs/d/c", "../b"), symlink("configs/e", "/configs/d/a")}}, map[string]string{"d/a": "a", "b": "a", "d/c": "a", "e": "a"}},
 		{"hard link", layers{{{Name: "configs/a", Data: "a"}}, {hardlink("configs/b", "configs/a"), {Name: "configs/a", Data: "new"}}}, map[string]string{"a": "new", "b": "a"}},
-		{"devices are passed over", layers{{{Name: "configs/a", Data: "a"}, special("configs/null", tar.TypeChar), special("configs/disk", tar.TypeBlock), special("configs/pipe", tar.TypeFifo)}}, map[string]string{"a": "a"}},
-		{"links elsewhere are nobody's business", layers{{symlink("etc/x", "../../.."), hardlink("bin/y", "/bin/z"), {Name: "configs/a", Data: "a"}}}, map[string]string{"a": "a"}},
+		{"devices are ignored", layers{{{Name: "configs/a", Data: "a"}, special("configs/null", tar.TypeChar), special("configs/disk", tar.TypeBlock), special("configs/pipe", tar.TypeFifo)}}, map[string]string{"a": "a"}},
+		{"links outside of the directory are ignored", layers{{symlink("etc/x", "../../.."), hardlink("bin/y", "/bin/z"), {Name: "configs/a", Data: "a"}}}, map[string]string{"a": "a"}},
 		{"the directory is a link", layers{{{Name: "var/lib/a", Data: "a"}, symlink("configs", "var/lib")}}, map[string]string{"a": "a"}},
 		{"the directory is a link to a link", layers{{{Name: "data/x/a", Data: "a"}}, {symlink("configs", "/var/c"), symlink("var", "data"), symlink("data/c", "x")}}, map[string]string{"a": "a"}},
 	}
@@ -213,18 +213,18 @@ func TestHostileLayers(t *testing.T) {
 		want   string
 	}{
 		{"traversal", [][]file{{{Name: "configs/../../etc/passwd"}}}, `entry "configs/../../etc/passwd": path "configs/../../etc/passwd" points outside the image`},
-		{"a name that is not seen", [][]file{{{Name: "configs/a\n::error::x"}}}, "contains the character U+000A"},
+		{"an unprintable name", [][]file{{{Name: "configs/a\n::error::x"}}}, "contains the character U+000A"},
 		{"traversal elsewhere", [][]file{{{Name: "../x"}}}, "points outside the image"},
 		{"traversal by whiteout", [][]file{{{Name: "configs/../.wh.x"}}}, "points outside the image"},
 		{"symbolic link escape", [][]file{{symlink("configs/x", "../../../../etc/passwd")}}, `symbolic link "/configs/x" to "../../../../etc/passwd": it points outside of "/configs"`},
 		{"absolute symbolic link escape", [][]file{{symlink("configs/x", "/etc/passwd")}}, `it points outside of "/configs"`},
-		{"symbolic link next door", [][]file{{{Name: "configs2/x"}, symlink("configs/x", "../configs2/x")}}, `it points outside of "/configs"`},
+		{"symbolic link to a sibling directory", [][]file{{{Name: "configs2/x"}, symlink("configs/x", "../configs2/x")}}, `it points outside of "/configs"`},
 		{"symbolic link loop", [][]file{{symlink("configs/x", "y"), symlink("configs/y", "x")}}, "too many symbolic links"},
 		{"symbolic link to nothing", [][]file{{symlink("configs/x", "y")}}, "its target is missing"},
 		{"symbolic link to a directory", [][]file{{dir("configs/d"), symlink("configs/x", "d")}}, "points to a directory"},
 		{"the directory is a link to itself", [][]file{{symlink("configs", "configs")}}, "the symbolic link points to itself"},
 		{"the directory is a loop", [][]file{{symlink("configs", "a"), symlink("a", "configs")}}, "too many symbolic links"},
-		{"the directory leads out", [][]file{{symlink("configs", "../../etc")}}, "points outside the image"},
+		{"the directory is a link out of the image", [][]file{{symlink("configs", "../../etc")}}, "points outside the image"},
 		{"hard link escape", [][]file{{{Name: "etc/passwd"}, hardlink("configs/x", "etc/passwd")}}, `entry "configs/x": hard link to "etc/passwd", which is outside of /configs`},
 		{"hard link traversal", [][]file{{hardlink("configs/x", "../../etc/passwd")}}, "points outside the image"},
 		{"hard link to nothing", [][]file{{hardlink("configs/x", "configs/y")}}, "which is not a file"},
@@ -236,9 +236,9 @@ func TestHostileLayers(t *testing.T) {
 		{"a long link", [][]file{{symlink("configs/x", strings.Repeat("y", 101))}}, "path longer than 100 bytes"},
 		{"a large file", [][]file{{{Name: "configs/x", Data: strings.Repeat("x", 1001)}}}, "1001 bytes exceed the limit of 1000"},
 		{"many large files", [][]file{{{Name: "configs/x", Data: strings.Repeat("x", 1000)}, {Name: "configs/x", Data: strings.Repeat("x", 1000)}}}, "the files exceed the limit of 1500 bytes"},
-		{"too much elsewhere", [][]file{{{Name: "x", Data: strings.Repeat("x", 1<<19)}}, {{Name: "x", Data: strings.Repeat("x", 1<<19)}}}, "too large"},
+		{"too much outside of the directory", [][]file{{{Name: "x", Data: strings.Repeat("x", 1<<19)}}, {{Name: "x", Data: strings.Repeat("x", 1<<19)}}}, "too large"},
 		{"no such directory", [][]file{{{Name: "etc/x"}}}, `no directory "/configs"`},
-		{"a file instead", [][]file{{{Name: "configs"}}}, `no directory "/configs"`},
+		{"a file instead of the directory", [][]file{{{Name: "configs"}}}, `no directory "/configs"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -255,10 +255,10 @@ func TestHostileLayers(t *testing.T) {
 				t.Fatalf("got %v, %v, want %q", got, err, tt.want)
 			}
 			if !strings.HasPrefix(err.Error(), fmt.Sprintf("image %q: ", "oci:"+d)) {
-				t.Errorf("the image is not named: %v", err)
+				t.Errorf("the error does not name the image: %v", err)
 			}
 			if left := listTempFiles(t); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
+				t.Errorf("temporary files not removed: %q", left)
 			}
 		})
 	}
@@ -276,7 +276,7 @@ func listTempFiles(t *testing.T) []string {
 // TestZipBomb reads a small layer of 10 GB of uncompressed data.
 func TestZipBomb(t *testing.T) {
 	if testing.Short() {
-		t.Skip("unpacks gigabytes: left out of the short tests")
+		t.Skip("unpacks gigabytes")
 	}
 	header := func(name string) []byte {
 		var buf bytes.Buffer
@@ -288,8 +288,8 @@ func TestZipBomb(t *testing.T) {
 	// A gzip stream may consist of many streams: repeat 1 MiB of zeros.
 	zeros := zip(t, make([]byte, 1<<20))
 	for name, tt := range map[string]struct{ entry, want string }{
-		"wanted":    {"configs/bomb", "10737418240 bytes exceed the limit of 1073741824"},
-		"elsewhere": {"bomb", "too large"},
+		"in the directory": {"configs/bomb", "10737418240 bytes exceed the limit of 1073741824"},
+		"outside":          {"bomb", "too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			layer := zip(t, header(tt.entry))
@@ -316,7 +316,7 @@ func TestBrokenLayers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := read(t, layout(t, catalogLabels(), layer), OpenOptions{})
 			if err == nil || !strings.Contains(err.Error(), "layer "+store.DigestOf(layer)+": ") {
-				t.Errorf("got %v, want the layer named", err)
+				t.Errorf("got %v, want an error that names the layer", err)
 			}
 		})
 	}
@@ -344,7 +344,7 @@ func TestFileSystem(t *testing.T) {
 			io.ReaderAt
 			io.Seeker
 		}); !ok {
-			t.Errorf("%T cannot be read at any place", f)
+			t.Errorf("%T does not support ReadAt", f)
 		}
 		if again, err := im.FS(t.Context()); err != nil || len(list(t, again)) != 3 {
 			t.Errorf("the second call: %v", err)
@@ -385,7 +385,7 @@ func TestSpool(t *testing.T) {
 	}
 	broken := newSpool(1, func() (spoolFile, error) { return nil, errors.New("disk full") })
 	if _, err := broken.append(strings.NewReader("ab"), 2); err == nil {
-		t.Error("a temporary file that cannot be made: no error")
+		t.Error("no error, although no temporary file can be created")
 	}
 }
 
@@ -397,9 +397,9 @@ func TestBundle(t *testing.T) {
 		labels map[string]string
 		layer  []byte
 	}{
-		"usual":     {map[string]string{labelManifests: "manifests/", labelMetadata: "metadata/"}, files},
-		"unnamed":   {nil, files},
-		"elsewhere": {map[string]string{labelManifests: "/a/b/", labelMetadata: "/c"}, moved},
+		"usual":             {map[string]string{labelManifests: "manifests/", labelMetadata: "metadata/"}, files},
+		"no labels":         {nil, files},
+		"other directories": {map[string]string{labelManifests: "/a/b/", labelMetadata: "/c"}, moved},
 	} {
 		d := layout(t, tt.labels, tt.layer)
 		got, err := read(t, d, OpenOptions{})
@@ -504,7 +504,7 @@ func TestRegistry(t *testing.T) {
 	}
 	left, err := os.ReadDir(filepath.Join(s.Dir(), "tmp"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("temporary files not removed: %v, %v", left, err)
 	}
 	c.Offline = true
 	im, err := Open(t.Context(), c, srv.Host+"/org/catalog@"+packed.Digest(), OpenOptions{})
@@ -557,7 +557,7 @@ func FuzzLayer(f *testing.F) {
 			t.Errorf("%d nodes, counted %d", n, x.tree.count)
 		}
 		if x.tree.spool.size > 1<<16 {
-			t.Errorf("%d bytes kept", x.tree.spool.size)
+			t.Errorf("%d bytes are stored", x.tree.spool.size)
 		}
 		if x.tree.resolveLinks(x.wanted) != nil {
 			return

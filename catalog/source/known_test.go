@@ -22,7 +22,7 @@ func TestFindKnown(t *testing.T) {
 			t.Errorf("%s on %q: %q, %v, %v", c.text, c.openshift, ref, known, err)
 		}
 		if known && k.ID.Name == "" {
-			t.Errorf("%s has no name in a cluster", c.text)
+			t.Errorf("%s has no catalog name on a cluster", c.text)
 		}
 	}
 }

@@ -44,7 +44,7 @@ type example struct {
 	// file fault.
 	put       func(t *testing.T, dir, edition string) (rest string)
 	fault     string // path below the directory of the catalog; empty if rest names the file
-	wrong     string // an invalid path: "" for a file instead of a directory, or the other way round
+	wrong     string // an invalid path; empty for a file instead of a directory, or vice versa
 	image     bool
 	fileBased bool
 	claimed   bool // the directory is recognized without its scheme
@@ -52,7 +52,7 @@ type example struct {
 
 const broken = "broken"
 
-// examples returns an example of every scheme.
+// examples returns the example of every scheme.
 func examples(t *testing.T) map[string]example {
 	server := ocitest.New(t)
 	return map[string]example{
@@ -224,7 +224,7 @@ func (ex example) try(t *testing.T, scheme string) {
 	rest := ex.put(t, dir, "first")
 	ref := source.Ref(scheme + ":" + rest)
 
-	t.Run("written", func(t *testing.T) { ex.checkSyntax(t, ref, rest) })
+	t.Run("syntax", func(t *testing.T) { ex.checkSyntax(t, ref, rest) })
 	t.Run("argument", func(t *testing.T) { ex.checkDirRef(t, dir, ref, rest) })
 	t.Run("content", func(t *testing.T) {
 		c := open(t, dir, ref)
@@ -241,11 +241,11 @@ func (ex example) try(t *testing.T, scheme string) {
 	t.Run("digest", func(t *testing.T) {
 		first := digest(t, dir, ref)
 		if again := digest(t, dir, ref); again != first {
-			t.Errorf("digest %s, and %s of the same", first, again)
+			t.Errorf("digest %s, and %s of the same content", first, again)
 		}
 		other := t.TempDir()
 		if changed := digest(t, other, source.Ref(scheme+":"+ex.put(t, other, "second"))); changed == first {
-			t.Error("another content has the same digest")
+			t.Error("other content has the same digest")
 		}
 	})
 	t.Run("index", func(t *testing.T) { checkIndexed(t, dir, ref) })
@@ -267,12 +267,12 @@ func (ex example) try(t *testing.T, scheme string) {
 		}
 		err := loadError(t, dir, source.Ref(scheme+":"+nowhere))
 		if err != nil && !strings.Contains(err.Error(), "nowhere") {
-			t.Errorf("%v: want the name of what is missing", err)
+			t.Errorf("%v: want the missing location in the error", err)
 		}
 	})
-	t.Run("something else", func(t *testing.T) {
+	t.Run("wrong type", func(t *testing.T) {
 		wrong := ex.wrong
-		if wrong == "" { // a file instead of a directory, or the other way round
+		if wrong == "" { // a file instead of a directory, or vice versa
 			wrong = "else"
 			if info, err := os.Stat(filepath.Join(dir, rest)); err == nil && info.IsDir() {
 				check(t, os.WriteFile(filepath.Join(dir, wrong), []byte("a file"), 0o666))
@@ -294,7 +294,7 @@ func (ex example) checkSyntax(t *testing.T, ref source.Ref, rest string) {
 	}
 	moved := ref.MapPath(func(p string) string { return "moved/" + p })
 	if _, is := ref.Path(); is == ref.IsRemote() || (moved == source.Ref(scheme+":moved/"+rest)) != is || !is && moved != ref {
-		t.Errorf("%s: moved %s", ref, moved)
+		t.Errorf("%s: mapped to %s", ref, moved)
 	}
 	if is, ok := ref.Directory(); ok && (is != rest || ex.image) {
 		t.Errorf("%s: directory %q", ref, is)
@@ -306,7 +306,7 @@ func (ex example) checkSyntax(t *testing.T, ref source.Ref, rest string) {
 	}
 	d := model.DigestOf(nil)
 	if at := ref.AtDigest(d); ref.IsRemote() != (at != ref) || at != ref && at != source.ImageRef(strings.TrimSuffix(rest, ":v1")+"@"+string(d)) {
-		t.Errorf("%s at a digest is %s", ref, at)
+		t.Errorf("%s with a digest is %s", ref, at)
 	}
 }
 
@@ -315,12 +315,12 @@ func (ex example) checkDirRef(t *testing.T, dir string, ref source.Ref, rest str
 	info, err := os.Stat(filepath.Join(dir, rest))
 	if err != nil || !info.IsDir() {
 		if ex.claimed {
-			t.Errorf("%s is no directory", rest)
+			t.Errorf("%s is not a directory", rest)
 		}
 		return
 	}
 	if got, err := source.DirRef(os.DirFS(filepath.Join(dir, rest)), rest); err != nil || (got == ref) != ex.claimed {
-		t.Errorf("%s is taken for %s (%v)", ref, got, err)
+		t.Errorf("DirRef of %s returns %s (%v)", ref, got, err)
 	}
 }
 
@@ -374,7 +374,7 @@ func checkIndexed(t *testing.T, dir string, ref source.Ref) {
 		}
 	}
 	if part := pick(cache.PickNames()); len(part.Packages()) != 0 || !slices.Equal(part.Names(), []string{"lamp"}) {
-		t.Error("the catalog was read: there is no index")
+		t.Error("the catalog was loaded without its index")
 	}
 	contents, err := c.OpenContents(t.Context(), ref)
 	check(t, err)
@@ -413,22 +413,21 @@ func TestRefs(t *testing.T) {
 		_ = loadError(t, t.TempDir(), ref)
 		dir, image := ref.Argument()
 		if _, is := ref.Path(); is || dir+image+ref.Prefix() != "" || ref.IsRemote() || ref.MapPath(strings.ToUpper) != ref {
-			t.Errorf("%q means something", ref)
+			t.Errorf("%q is accepted", ref)
 		}
 	}
 	at := source.ImageRef("quay.io/x/y@" + string(model.DigestOf(nil)))
 	if got := at.AtDigest(model.DigestOf([]byte("other"))); got != at {
-		t.Errorf("%s at another digest is %s", at, got)
+		t.Errorf("%s with another digest is %s", at, got)
 	}
 	for bundle, want := range map[string]source.Ref{"dir:x": "bundles:x", "oci:x": "oci:x", "image:quay.io/x": "image:quay.io/x"} {
 		if got := source.BundleRef(bundle); got != want {
-			t.Errorf("the bundle %s is the catalog %s", bundle, got)
+			t.Errorf("bundle %s is accepted as catalog %s", bundle, got)
 		}
 	}
 }
 
-// TestBundles checks that every scheme which a declaration accepts for a bundle is a scheme for
-// bundles.
+// TestBundles checks that every scheme that a declaration accepts for a bundle is a scheme for bundles.
 func TestBundles(t *testing.T) {
 	accepted := 0
 	for _, s := range source.Schemes() {
@@ -438,11 +437,11 @@ func TestBundles(t *testing.T) {
 			accepted++
 		}
 		if dir, image := source.Ref(s.Name + ":x").Argument(); err == nil && dir+image == "" {
-			t.Errorf("a bundle may be %s:, which no bundle is", s.Name)
+			t.Errorf("declarations accept %s: for a bundle, but it is not a scheme for bundles", s.Name)
 		}
 	}
 	if accepted == 0 {
-		t.Error("nothing is accepted: the test shows nothing")
+		t.Error("no scheme is accepted: the test is ineffective")
 	}
 }
 
@@ -486,7 +485,7 @@ func loadError(t *testing.T, dir string, ref source.Ref) error {
 		_, err = c.Content(t.Context())
 	}
 	if err == nil {
-		t.Errorf("%s is read", ref)
+		t.Errorf("%s is loaded without an error", ref)
 	}
 	return err
 }
@@ -501,7 +500,7 @@ func faultsOf(t *testing.T, dir string, ref source.Ref) (faults diag.List) {
 		err = diag.PrefixPositions(ref.Prefix(), err)
 	}
 	if !errors.As(err, &faults) {
-		t.Errorf("%v: no list of faults", err)
+		t.Errorf("%v: not a list of faults", err)
 	}
 	return faults
 }

@@ -129,6 +129,7 @@ func formatContent(c model.Content) string {
 	return b.String()
 }
 
+// TestNewest loads a database with the latest schema.
 func TestNewest(t *testing.T) {
 	fsys := createDatabase(t, newest)
 	c, err := LoadFS(t.Context(), fsys, "index.db")
@@ -181,11 +182,11 @@ func TestObjects(t *testing.T) {
 		t.Errorf("got %s, %v", got[1], err)
 	}
 	if got, err := Objects(t.Context(), fsys, "index.db", "lamp", "lamp.v1"); err != nil || len(got) != 0 {
-		t.Errorf("a bundle that is an image: %d objects, %v", len(got), err)
+		t.Errorf("a bundle without embedded manifests: %d objects, %v", len(got), err)
 	}
 	broken := createDatabase(t, newest+`UPDATE operatorbundle SET bundle = '{"kind"' WHERE name = 'oil.v1';`)
 	if _, err := Objects(t.Context(), broken, "index.db", "oil", "oil.v1"); err == nil || !strings.Contains(err.Error(), `bundle "oil.v1"`) {
-		t.Errorf("cut manifests: %v", err)
+		t.Errorf("truncated manifests: %v", err)
 	}
 	for _, of := range [][2]string{{"oil", "oil.v2"}, {"lamp", "oil.v1"}} {
 		if _, err := Objects(t.Context(), fsys, "index.db", of[0], of[1]); !errors.Is(err, fs.ErrNotExist) {
@@ -194,6 +195,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+// TestOldest loads a database with the first schema.
 func TestOldest(t *testing.T) {
 	c, err := LoadFS(t.Context(), createDatabase(t, oldest), "index.db")
 	if err != nil {
@@ -218,7 +220,7 @@ bundle lamp.v3 example.com/lamp:3
 func TestFaults(t *testing.T) {
 	for _, tt := range []struct{ name, script, want string }{
 		{"not a catalog", "CREATE TABLE x (y TEXT);", `index.db: reading the database: not a catalog: it has no table "package"`},
-		{"a view", "CREATE TABLE t (name TEXT); CREATE VIEW package AS SELECT * FROM t;", `no table "package"`},
+		{"a view instead of a table", "CREATE TABLE t (name TEXT); CREATE VIEW package AS SELECT * FROM t;", `no table "package"`},
 		{"broken property", newest + `INSERT INTO properties (operatorbundle_name, type, value) VALUES ('lamp.v1', 'olm.gvk', '{');`, `bundle "lamp.v1": property "olm.gvk": "{" is not JSON`},
 		{"broken dependency", newest + `INSERT INTO dependencies (operatorbundle_name, type, value) VALUES ('lamp.v1', 'olm.gvk', '[]');`, `bundle "lamp.v1": dependency "olm.gvk":`},
 		{"channel without a package", newest + `INSERT INTO channel VALUES ('x', 'gone', 'y');`, `channel "x" belongs to a missing package, "gone"`},
@@ -254,8 +256,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// TestComputed checks that a schema that computes too many rows or bytes results in an error,
-// soon.
+// TestComputed checks that a schema that computes too many rows or bytes is rejected early.
 func TestComputed(t *testing.T) {
 	const rows = ` WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) `
 	for _, tt := range []struct {
@@ -299,7 +300,7 @@ func TestLimits(t *testing.T) {
 	var heap int64
 	err = d.conn.QueryRowContext(t.Context(), "PRAGMA hard_heap_limit").Scan(&heap)
 	if err := errors.Join(err, d.close()); err != nil || heap != maxHeap {
-		t.Errorf("the library may take %d bytes, want %d: %v", heap, maxHeap, err)
+		t.Errorf("the library may use %d bytes, want %d: %v", heap, maxHeap, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -329,14 +330,14 @@ func TestDamaged(t *testing.T) {
 		}
 		for _, size := range []int{0, 1, 99, 100, 512, 4096, len(data) / 2} {
 			if _, err := LoadFS(t.Context(), fstest.MapFS{"index.db": {Data: data[:size]}}, "index.db"); err == nil {
-				t.Errorf("cut to %d bytes: no error", size)
+				t.Errorf("truncated to %d bytes: no error", size)
 			}
 		}
 	}
 }
 
-// TestBomb makes a page the child of many pages. A few levels of this result in an endless
-// number of rows.
+// TestBomb loads a database with a page that refers to one child many times. With several such levels,
+// the number of rows would grow exponentially.
 func TestBomb(t *testing.T) {
 	fsys := createDatabase(t, newest+`
 		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
@@ -358,7 +359,7 @@ func TestBomb(t *testing.T) {
 	page := data[(root-1)*size : root*size]
 	cells := int(binary.BigEndian.Uint16(page[3:]))
 	if page[0] != 5 || cells < 2 {
-		t.Fatalf("page %d is no interior page with children", root)
+		t.Fatalf("page %d is not an interior page with children", root)
 	}
 	first := page[binary.BigEndian.Uint16(page[12:]):][:4]
 	for i := range cells {

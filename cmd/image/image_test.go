@@ -115,7 +115,7 @@ func TestImageForCI(t *testing.T) {
 		t.Errorf("written twice, it differs: %v", d)
 	}
 	if entries, err := os.ReadDir(filepath.Dir(o.layout)); err != nil || len(entries) != 1 {
-		t.Errorf("something is left: %v, %v", entries, err)
+		t.Errorf("leftover files: %v, %v", entries, err)
 	}
 	image, err := (&oci.Client{Platform: "linux/arm64"}).Open(t.Context(), "oci:"+o.layout)
 	if err != nil {
@@ -279,7 +279,7 @@ func TestRefused(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 			if d := filetree.Diff(before, readTree(t, o.layout)); len(d) > 0 {
-				t.Errorf("the image that was there differs: %v", d)
+				t.Errorf("the existing image changed: %v", d)
 			}
 		})
 	}
@@ -287,7 +287,7 @@ func TestRefused(t *testing.T) {
 	o.base = "oci:" + writeBase(t, "usr/bin/git")
 	writeFile(t, filepath.Join(o.layout, "thesis"))
 	if err := o.run(context.Background(), []string{"ci"}); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {
-		t.Errorf("in somebody's directory: %v", err)
+		t.Errorf("in a directory with other files: %v", err)
 	}
 	for args, want := range map[string]string{"": "missing argument: reporter or ci", "ci reporter": "missing argument: reporter or ci", "cj": "unknown image", "reporter": "omit -base"} {
 		if err := o.run(context.Background(), strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {

@@ -33,7 +33,7 @@ func testPages(t *testing.T) map[string][]byte {
 func TestManualPages(t *testing.T) {
 	pages := testPages(t)
 	if !reflect.DeepEqual(pages, testPages(t)) {
-		t.Error("made twice, they differ")
+		t.Error("a second build gives other pages")
 	}
 	for _, cmd := range listCommands(cli.Commands(parts.All())) {
 		name := "man1/" + strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
@@ -114,7 +114,7 @@ func TestRoff(t *testing.T) {
 	for _, reader := range [][]string{{"groff", "-man", "-Tutf8", "-ww", "-z"}, {"mandoc", "-Tlint", "-Werror"}} {
 		t.Run(reader[0], func(t *testing.T) {
 			if _, err := exec.LookPath(reader[0]); err != nil {
-				t.Skipf("there is no %s here, which reads manual pages", reader[0])
+				t.Skipf("%s is not installed", reader[0])
 			}
 			for _, file := range files {
 				if out, err := exec.Command(reader[0], append(reader[1:], file)...).CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {

@@ -45,7 +45,7 @@ func newRelease(t *testing.T) map[string][]byte {
 func TestRelease(t *testing.T) {
 	files := newRelease(t)
 	if !reflect.DeepEqual(files, newRelease(t)) {
-		t.Error("made twice, it differs")
+		t.Error("a second build gives another release")
 	}
 	listed := map[string]string{}
 	for line := range strings.Lines(string(files[sumsName])) {

@@ -48,7 +48,7 @@ func TestSigned(t *testing.T) {
 		"an archive":      {map[string]string{archive: "forged"}, archive + " has checksum " + sum([]byte("forged"))},
 		"a missing file":  {map[string]string{"krew.yaml": ""}, "krew.yaml: no such file"},
 		"the checksums":   {map[string]string{archive: "forged", sumsName: forged}, "not signed with key cosign.pub, or altered"},
-		"another's key":   {map[string]string{archive: "forged", sumsName: forged, bundleName: string(theirs)}, "not signed with key cosign.pub, or altered"},
+		"foreign key":     {map[string]string{archive: "forged", sumsName: forged, bundleName: string(theirs)}, "not signed with key cosign.pub, or altered"},
 		"no signature":    {map[string]string{bundleName: ""}, "the checksums are not signed"},
 		"no such bundle":  {map[string]string{bundleName: "{}"}, "not a sigstore bundle"},
 		"two files wrong": {map[string]string{archive: "forged", "krew.yaml": ""}, "krew.yaml: no such file"},
@@ -69,7 +69,7 @@ func TestSigned(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 			if name == "two files wrong" && (err == nil || !strings.Contains(err.Error(), archive)) {
-				t.Errorf("only one of two is told: %v", err)
+				t.Errorf("the error names only one of two files: %v", err)
 			}
 		})
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestImages checks that references which a container runtime rejects are faults.
+// TestImages checks that image references that a container runtime rejects are faults.
 func TestImages(t *testing.T) {
 	image := func(spec string) map[string]string {
 		return map[string]string{"manifests/csv.yaml": strings.Replace(csv, "containers: []", spec, 1)}
@@ -27,8 +27,8 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestConventions checks that bundles which OLM installs but operator-framework's validators
-// reject cause one warning each, with its file.
+// TestConventions checks bundles that OLM installs but operator-framework's validators reject: each
+// causes one warning, with its file.
 func TestConventions(t *testing.T) {
 	annotated := func(text string) string {
 		return strings.Replace(csv, "metadata: {name: lamp.v1.0.0}", "metadata: {name: lamp.v1.0.0, annotations: {"+text+"}}", 1)
@@ -43,18 +43,18 @@ func TestConventions(t *testing.T) {
 		files map[string]string
 		want  string // the warning; empty: none
 	}{
-		"nothing":               {nil, ""},
-		"long name":             {in(strings.ReplaceAll(csv, "lamp.v1.0.0", strings.Repeat("lamp", 16)+".v1.0.0")), "csv.yaml: metadata.name: "},
-		"related image":         {in(strings.Replace(csv, "  version: 1.0.0\n", "  version: 1.0.0\n  relatedImages: [{name: a, image: quay.io/a/b}, {name: b, image: 'oci://quay.io/a'}]\n", 1)), `csv.yaml: spec.relatedImages[1].image: "oci://quay.io/a" is not an image reference`},
-		"service account":       {map[string]string{"manifests/csv.yaml": strings.Replace(csv, "      deployments:", "      permissions: [{serviceAccountName: lamp, rules: []}]\n      deployments:", 1), "manifests/sa.yaml": "{apiVersion: v1, kind: ServiceAccount, metadata: {name: lamp}}"}, "sa.yaml: ServiceAccount lamp is also generated from the CSV's permissions"},
-		"other service account": {map[string]string{"manifests/sa.yaml": "{apiVersion: v1, kind: ServiceAccount, metadata: {name: lamp}}"}, ""},
-		"not owned":             {map[string]string{"manifests/csv.yaml": owned, "manifests/crd.yaml": crd}, "crd.yaml: CustomResourceDefinition beams.lamp.io: the CSV does not own version v2"},
-		"spelling":              {in(annotated("olm.skiprange: '>=1.0.0'")), `"olm.skiprange" is a misspelling of "olm.skipRange"`},
-		"range":                 {in(annotated("olm.skipRange: ^1")), "invalid olm.skipRange: "},
-		"properties":            {in(annotated("olm.properties: '[]'")), "should be in metadata/properties.yaml"},
-		"no examples":           {in(annotated("alm-examples: '{'")), "alm-examples is not a list"},
-		"example":               {in(example("lamp.io/v1")), ""},
-		"another's example":     {in(example("lamp.io/v2")), "alm-examples has a lamp.io/v2 Beam, which the CSV does not own"},
+		"nothing":                {nil, ""},
+		"long name":              {in(strings.ReplaceAll(csv, "lamp.v1.0.0", strings.Repeat("lamp", 16)+".v1.0.0")), "csv.yaml: metadata.name: "},
+		"related image":          {in(strings.Replace(csv, "  version: 1.0.0\n", "  version: 1.0.0\n  relatedImages: [{name: a, image: quay.io/a/b}, {name: b, image: 'oci://quay.io/a'}]\n", 1)), `csv.yaml: spec.relatedImages[1].image: "oci://quay.io/a" is not an image reference`},
+		"service account":        {map[string]string{"manifests/csv.yaml": strings.Replace(csv, "      deployments:", "      permissions: [{serviceAccountName: lamp, rules: []}]\n      deployments:", 1), "manifests/sa.yaml": "{apiVersion: v1, kind: ServiceAccount, metadata: {name: lamp}}"}, "sa.yaml: ServiceAccount lamp is also generated from the CSV's permissions"},
+		"other service account":  {map[string]string{"manifests/sa.yaml": "{apiVersion: v1, kind: ServiceAccount, metadata: {name: lamp}}"}, ""},
+		"not owned":              {map[string]string{"manifests/csv.yaml": owned, "manifests/crd.yaml": crd}, "crd.yaml: CustomResourceDefinition beams.lamp.io: the CSV does not own version v2"},
+		"spelling":               {in(annotated("olm.skiprange: '>=1.0.0'")), `"olm.skiprange" is a misspelling of "olm.skipRange"`},
+		"range":                  {in(annotated("olm.skipRange: ^1")), "invalid olm.skipRange: "},
+		"properties":             {in(annotated("olm.properties: '[]'")), "should be in metadata/properties.yaml"},
+		"no examples":            {in(annotated("alm-examples: '{'")), "alm-examples is not a list"},
+		"example":                {in(example("lamp.io/v1")), ""},
+		"example of another API": {in(example("lamp.io/v2")), "alm-examples has a lamp.io/v2 Beam, which the CSV does not own"},
 	} {
 		b, err := Load(newBundleDir(c.files))
 		if err != nil {

@@ -86,7 +86,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-func TestYAMLMeansWhatTheAPIServerReads(t *testing.T) {
+// TestYAMLAsInAPIServer checks that YAML scalars have the same types as for the API server.
+func TestYAMLAsInAPIServer(t *testing.T) {
 	got, err := decodeDocuments("f.yaml", []byte("a: y\nb: 'y'\nc: =\nd: 0777\ne: 1e3\nf: 2001-01-01\ng: ~\nh: {1: x, true: y}\ni: 0x1F\nj: 1_000\nk: 12345678901234567890\nl: 5.0\nm: &x [1]\nz: *x\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -144,8 +145,8 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// TestCSVVersion loads CSVs with a wrong apiVersion, as OLM v1 does, with a warning. If there is
-// a CSV of OLM's group, the same kind in other groups is an ordinary object.
+// TestCSVVersion checks that a CSV with a wrong apiVersion is accepted with a warning, as in OLM v1,
+// unless there is also one with OLM's group.
 func TestCSVVersion(t *testing.T) {
 	for version, warns := range map[string]bool{"operators.coreos.com/v1alpha1": false, "operators.coreos.com/v1": true, "operator.coreos.com/v1alpha1": true, "operators.coreos.io/v1alpha1": true} {
 		b, err := Load(newBundleDir(map[string]string{"manifests/csv.yaml": strings.Replace(csv, "operators.coreos.com/v1alpha1", version, 1)}))
@@ -159,7 +160,7 @@ func TestCSVVersion(t *testing.T) {
 	}
 	b, err := Load(newBundleDir(map[string]string{"manifests/a.yaml": "{apiVersion: other.io/v1, kind: ClusterServiceVersion, metadata: {name: a}}"}))
 	if err != nil || b.CSV.Name != "lamp.v1.0.0" || len(b.Warnings) != 0 {
-		t.Errorf("beside a proper one: %v, %v", b, err)
+		t.Errorf("in addition to a valid CSV: %v, %v", b, err)
 	}
 }
 
@@ -253,8 +254,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestCSVIsTyped checks that unknown fields in the CSV's parts of API objects are dropped with a
-// warning, and that values of a wrong type are faults with their field.
+// TestCSVIsTyped checks that unknown fields in API objects inside a CSV are dropped with a warning, and
+// that values of a wrong type are faults with their field.
 func TestCSVIsTyped(t *testing.T) {
 	typed := func(deployment, rule, webhook string) map[string]string {
 		text := strings.Replace(csv, "containers: []", "containers: [{name: c, "+deployment+"}]", 1)
@@ -297,7 +298,8 @@ manifests/csv.yaml: spec.webhookdefinitions[0].sideEffects: expected a string, g
 	}
 }
 
-func TestReferencesThatNobodyMeets(t *testing.T) {
+// TestUnmetReferences checks the warning about a Secret that the bundle does not contain.
+func TestUnmetReferences(t *testing.T) {
 	spec := "spec: {volumes: [{name: a, secret: {secretName: mine}}, {name: b, secret: {secretName: other, optional: true}}, {name: c, configMap: {name: there}}], containers: []"
 	b, err := Load(newBundleDir(map[string]string{
 		"manifests/csv.yaml": strings.Replace(csv, "spec: {containers: []", spec, 1),
@@ -332,8 +334,8 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// TestHiddenObjects checks that lists of any kind are split, and that manifests with objects
-// that some decoder would not find are rejected, with file and field.
+// TestHiddenObjects checks that lists of any kind are split, and that manifests with objects that some
+// decoders would not find are rejected, with file and field.
 func TestHiddenObjects(t *testing.T) {
 	const secret = `{kind: Secret, apiVersion: v1, metadata: {name: s}}`
 	for text, want := range map[string]string{
@@ -363,8 +365,8 @@ func TestHiddenObjects(t *testing.T) {
 	}
 }
 
-// TestDirectives checks that exactly the annotations and labels which control a tool that
-// applies the bundle cause a warning.
+// TestDirectives checks which annotations and labels cause a warning: those that control a tool that
+// applies the bundle.
 func TestDirectives(t *testing.T) {
 	b, err := Load(newBundleDir(map[string]string{
 		"manifests/x.yaml": `{kind: Secret, apiVersion: v1, metadata: {name: s, annotations: {config.kubernetes.io/local-config: "true", Internal.config.kubernetes.io/needsHashSuffix: enabled, notconfig.kubernetes.io/a: b, config.kubernetes.io: c}, labels: {kustomize.config.k8s.io/behavior: merge, a: b}}}`,
@@ -392,8 +394,8 @@ func TestDirectives(t *testing.T) {
 	}
 }
 
-// TestDirectivesAreToldOnce checks that a label of many objects causes only one warning.
-func TestDirectivesAreToldOnce(t *testing.T) {
+// TestDirectivesAreReportedOnce checks that a label of many objects causes only one warning.
+func TestDirectivesAreReportedOnce(t *testing.T) {
 	files := map[string]string{}
 	for _, name := range []string{"a", "b", "c"} {
 		files["manifests/"+name+".yaml"] = `{kind: Secret, apiVersion: v1, metadata: {name: ` + name + `, labels: {app.kubernetes.io/instance: x}, annotations: {helm.sh/hook: pre-install}}}`
@@ -417,9 +419,8 @@ func TestDirectivesAreToldOnce(t *testing.T) {
 	}
 }
 
-// TestDroppedLabelsThatFind checks which warnings name an object whose selector no longer
-// matches after a label is dropped. Selectors of pods, and selectors that never matched, are not
-// named.
+// TestDroppedLabelsThatFind checks which warnings name an object whose selector no longer matches after
+// a label is dropped. Selectors of pods and selectors that never matched are not named.
 func TestDroppedLabelsThatFind(t *testing.T) {
 	const service = `{kind: Service, apiVersion: v1, metadata: {name: s, labels: {app.kubernetes.io/instance: x, a: b}}, spec: {selector: {app.kubernetes.io/instance: x}}}`
 	at := `manifests/s.yaml: Service s: metadata.labels: "app.kubernetes.io/instance" ignored: bundles must not control Argo CD`

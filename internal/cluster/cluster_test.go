@@ -82,7 +82,7 @@ func TestRead(t *testing.T) {
 		s.Put(o)
 		refs = append(refs, refTo(o))
 	}
-	bare := managedObject("v1", "ServiceAccount", "ns0", "bare") // without labels, because somebody else applied it
+	bare := managedObject("v1", "ServiceAccount", "ns0", "bare") // without labels, as if applied by another tool
 	delete(bare["metadata"].(object), "labels")
 	s.Put(bare, managedObject("apps/v1", "Deployment", "ns0", "operator"))
 	refs = append(refs, refTo(bare), refTo(managedObject("v1", "ServiceAccount", "ns0", "gone")), refTo(managedObject("apps/v1", "Deployment", "ns0", "operator")),
@@ -158,9 +158,9 @@ func read(t *testing.T, c *cluster.Client, refs []v1alpha1.ObjectReference) []v1
 	return got
 }
 
-// TestSecretsStayThere checks that only the metadata of Secrets and ConfigMaps is requested, and
+// TestSecretContentIsNotRead checks that only the metadata of Secrets and ConfigMaps is requested, and
 // that other content in the response is dropped.
-func TestSecretsStayThere(t *testing.T) {
+func TestSecretContentIsNotRead(t *testing.T) {
 	s := clustertest.New(t)
 	var refs []v1alpha1.ObjectReference
 	for _, kind := range []string{"Secret", "ConfigMap"} {
@@ -187,7 +187,7 @@ func TestSecretsStayThere(t *testing.T) {
 	}
 }
 
-func TestDefinitionsLoseTheirSchemas(t *testing.T) {
+func TestCRDSchemasAreDropped(t *testing.T) {
 	s := clustertest.New(t)
 	o := managedObject("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.com")
 	o["spec"] = object{
@@ -329,9 +329,9 @@ func TestReadFaults(t *testing.T) {
 	}
 }
 
-// TestLateAnswersEnd checks that the client stops fetching single objects of a kind after a few
+// TestLateResponsesEnd checks that the client stops fetching single objects of a kind after a few
 // timeouts.
-func TestLateAnswersEnd(t *testing.T) {
+func TestLateResponsesEnd(t *testing.T) {
 	s := clustertest.New(t)
 	var refs []v1alpha1.ObjectReference
 	for i := range 200 {
@@ -385,7 +385,7 @@ func TestPages(t *testing.T) {
 	}
 	got, err := c.List(t.Context(), cluster.ListOptions{APIVersion: "v1", Kind: "Pod", Labels: "app=etcd"})
 	if err != nil || len(got.Objects) != 0 {
-		t.Errorf("%d objects have a label that none has, %v", len(got.Objects), err)
+		t.Errorf("%d objects match a label that no object has, %v", len(got.Objects), err)
 	}
 	got, err = c.List(t.Context(), cluster.ListOptions{APIVersion: "example.com/v1", Kind: "Thing"})
 	if want := (cluster.ListResult{Reason: v1alpha1.ReasonNoKind, Message: "the cluster serves no example.com/v1"}); err != nil || cmp.Diff(want, got) != "" {
@@ -427,8 +427,8 @@ func TestListExpires(t *testing.T) {
 	}
 }
 
-// TestForget reads a kind that the server did not serve during the first discovery.
-func TestForget(t *testing.T) {
+// TestKindServedLater reads a kind that the server did not serve during the first discovery.
+func TestKindServedLater(t *testing.T) {
 	s := clustertest.New(t)
 	c := openClient(t, s, 0)
 	thing := managedObject("example.com/v1", "Thing", "ns", "one")

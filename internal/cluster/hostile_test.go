@@ -36,7 +36,7 @@ func TestDiscoveryFails(t *testing.T) {
 	}
 	asked := slices.DeleteFunc(s.Requests(), func(r string) bool { return !strings.HasPrefix(r, "GET /apis/packages.example.com/") })
 	if len(asked) != 4 {
-		t.Errorf("%d attempts at a group that is unavailable, want 4", len(asked))
+		t.Errorf("%d requests for an unavailable group, want 4", len(asked))
 	}
 }
 

@@ -42,7 +42,7 @@ func TestOpen(t *testing.T) {
 		want string
 	}{
 		{"ok/file", cluster.Options{File: good}, ""},
-		{"ok/first that is there", cluster.Options{Files: []string{absent, good}}, ""},
+		{"ok/first existing file", cluster.Options{Files: []string{absent, good}}, ""},
 		{"error/absent file", cluster.Options{File: absent}, "no such file"},
 		{"error/nothing there", cluster.Options{Files: []string{absent}}, "no kubeconfig with a context (tried " + absent + "): specify one with --kubeconfig"},
 		{"error/in no cluster", cluster.Options{Files: []string{absent}, InCluster: true}, "unable to load in-cluster configuration"},
@@ -100,7 +100,7 @@ func TestUnreachable(t *testing.T) {
 			}
 			for _, never := range []string{clustertest.Token, "hunter2", "user:"} {
 				if strings.Contains(text, never) {
-					t.Errorf("says %q: %s", never, text)
+					t.Errorf("contains %q: %s", never, text)
 				}
 			}
 		})

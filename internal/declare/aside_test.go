@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/declare"
 )
 
-// TestAside checks the warnings about ignored objects and files.
-func TestAside(t *testing.T) {
+// TestIgnored checks the warnings about ignored objects and files.
+func TestIgnored(t *testing.T) {
 	const sub = "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: etcd, namespace: etcd}\nspec: {name: etcd, source: hub, sourceNamespace: olm}\n"
 	for name, c := range map[string]struct {
 		files fstest.MapFS
@@ -111,9 +111,9 @@ spec: {policy-templates: [{objectDefinition: {apiVersion: policy.open-cluster-ma
 	}
 }
 
-// TestEveryPlaceIsMoved builds an object of every kind, and checks that all positions are in source
-// files instead of in built objects.
-func TestEveryPlaceIsMoved(t *testing.T) {
+// TestPositionsAreInSourceFiles builds an object of every kind, and checks that all positions are in
+// source files instead of built objects.
+func TestPositionsAreInSourceFiles(t *testing.T) {
 	fsys := files(`-- s/kustomization.yaml --
 namePrefix: p-
 resources: [all.yaml]
@@ -171,7 +171,7 @@ spec: {package: b}
 		if pos, is := v.Interface().(diag.Pos); is {
 			seen++
 			if pos.File != "s/all.yaml" && pos.File != "s/kustomization.yaml" || pos.Line > 35 || pos.File == "s/kustomization.yaml" && pos.Line != 0 {
-				t.Errorf("%s stands at %s", at, pos)
+				t.Errorf("position of %s: %s", at, pos)
 			}
 			return
 		}

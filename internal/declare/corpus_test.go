@@ -8,10 +8,10 @@ import (
 	"github.com/quayside/quayside/internal/declare"
 )
 
-// TestCorpusIsPassedOver parses real bundles as declarations. Their objects are of other kinds or
+// TestCorpusIsIgnored parses real bundles as declarations. Their objects are of other kinds or
 // are ignored because they have no namespace. With a namespace, every ClusterServiceVersion is
 // accepted.
-func TestCorpusIsPassedOver(t *testing.T) {
+func TestCorpusIsIgnored(t *testing.T) {
 	dir := os.Getenv("QUAYSIDE_CORPUS")
 	if dir == "" {
 		t.Skip("QUAYSIDE_CORPUS is unset: no real bundles to read")

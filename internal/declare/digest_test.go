@@ -6,9 +6,9 @@ import (
 	"github.com/quayside/quayside/internal/declare"
 )
 
-// TestDigestsStay checks the digests of declarations. If they changed, every committed lock would
+// TestDigestsAreStable checks the digests of declarations. If they changed, every committed lock would
 // be out of date.
-func TestDigestsStay(t *testing.T) {
+func TestDigestsAreStable(t *testing.T) {
 	for _, c := range [][2]string{
 		{`{"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "metadata": {"name": "etcd", "namespace": "ops"},
 		  "spec": {"name": "etcd", "source": "hub", "sourceNamespace": "olm", "channel": "alpha", "startingCSV": "etcd.v1", "config": {"env": [{"name": "A", "value": "<1>"}]}}}`, "sha256:934d1efc8a4c6bd60dd3188b566b67a925c8a5245b1c78ec9cf115c2a19e76fa"},

@@ -127,7 +127,7 @@ func TestLegalPairs(t *testing.T) {
 	}
 }
 
-func TestPassedOverWithWarning(t *testing.T) {
+func TestIgnoredWithWarning(t *testing.T) {
 	state, err := declare.Parse("f.yaml", []byte("apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: c}\n"))
 	if err != nil || len(state.CSVs) != 0 || len(state.Warnings) != 1 || state.Warnings[0].Code != "no-state" {
 		t.Errorf("a bundle's manifest: %v, %+v", err, state)

@@ -138,21 +138,20 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) {
 		l.parts = append(l.parts, part{set: r.set, sources: r.sources, entry: d.entry, built: o, raw: raw})
 	}
 	if declares {
-		l.checkTargets(o, d)
+		l.checkTargets(o, d, objects)
 	}
 }
 
-// checkTargets adds a fault for each patch in the file of a kustomization that selects nothing,
-// because kustomize ignores such a patch. It does not check included kustomizations, whose patches
-// may be meant for other builds.
-func (l *loader) checkTargets(o *overlay.Overlay, d candidate) {
-	patches, err := o.Patches(func(file string) bool { return file == o.File })
+// checkTargets adds a fault for each selector of a kustomization that selects nothing, because
+// kustomize ignores it. Selectors of the kustomizations that it includes may be for others.
+func (l *loader) checkTargets(o *overlay.Overlay, d candidate, built [][]byte) {
+	selectors, err := o.Selectors(func(file string) bool { return file == o.File }, built)
 	if err != nil {
 		l.addFaults(d, err)
 	}
-	for _, p := range patches {
-		if p.Hits == 0 {
-			l.errs.Addf(l.displayPos(p.Pos), "the target of this patch does not exist: %s", overlay.DescribeTarget(p.Target))
+	for _, s := range selectors {
+		if s.Hits == 0 {
+			l.errs.Addf(l.displayPos(s.Pos), "%s", s.Unmatched(built))
 		}
 	}
 }

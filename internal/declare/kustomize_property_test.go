@@ -63,9 +63,9 @@ func repository(t *rapid.T) (fstest.MapFS, string) {
 	return fsys, dir
 }
 
-// TestKustomizeIsStock compares the declarations of a kustomization with those in the output of
+// TestKustomizeEqualsUpstream compares the declarations of a kustomization with those in the output of
 // kustomize, and their positions with the source files.
-func TestKustomizeIsStock(t *testing.T) {
+func TestKustomizeEqualsUpstream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fsys, dir := repository(t)
 		got, err := declare.LoadFS(fsys, declare.LoadOptions{Paths: paths(dir)})
@@ -93,23 +93,23 @@ func TestKustomizeIsStock(t *testing.T) {
 		}
 		for _, s := range got.Subscriptions {
 			for field, pos := range s.Fields {
-				shown(t, fsys, field, pos)
+				lineAt(t, fsys, field, pos)
 			}
 			pos := s.At(declare.FieldChannel)
-			said := strings.Trim(shown(t, fsys, "spec.channel", pos), "'")
+			said := strings.Trim(lineAt(t, fsys, "spec.channel", pos), "'")
 			if !strings.HasPrefix(said, s.Channels[0]) && !strings.Contains(said, "value: part") {
-				t.Fatalf("channel %s of %s at %s: there stands %q", s.Channels[0], s.Key(), pos, said)
+				t.Fatalf("channel %s of %s at %s: the line has %q", s.Channels[0], s.Key(), pos, said)
 			}
 		}
 	})
 }
 
-// shown returns the rest of the line at a position, and fails if there is none.
-func shown(t *rapid.T, fsys fs.FS, field string, pos diag.Pos) string {
+// lineAt returns the rest of the line at a position, and fails if there is none.
+func lineAt(t *rapid.T, fsys fs.FS, field string, pos diag.Pos) string {
 	data, err := fs.ReadFile(fsys, pos.File)
 	lines := strings.Split(string(data), "\n")
 	if err != nil || pos.Line > len(lines) || pos.Line > 0 && pos.Col > len(lines[pos.Line-1]) {
-		t.Fatalf("%s stands at %s: %v", field, pos, err)
+		t.Fatalf("position of %s: %s: %v", field, pos, err)
 	}
 	if pos.Line == 0 {
 		return ""

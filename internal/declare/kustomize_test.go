@@ -132,7 +132,7 @@ func TestKustomize(t *testing.T) {
 			more:  "-- all/kustomization.yaml --\nresources: [../operators/etcd/overlays/alpha]\n",
 			want:  "etcd/etcd etcd [alpha] [] at operators/etcd/base/subscription.yaml:2:1, channel at operators/etcd/overlays/alpha/channel.yaml:3:10\n" + around,
 		},
-		"an overlay replaces what an earlier path declares": {
+		"an overlay replaces a declaration of an earlier path": {
 			paths: "flat prod",
 			more: `-- flat/kafka.yaml --
 apiVersion: operators.coreos.com/v1alpha1
@@ -166,7 +166,7 @@ spec: {name: kafka, channel: new, source: hub, sourceNamespace: olm}
 `,
 			want: `flat/kafka.yaml:1:1: subscription "kafka/kafka" is declared twice, first at prod/kafka.yaml:1:1: to override it, set overrides: true on the later path of spec.declarations`,
 		},
-		"files beside a kustomization": {
+		"files next to a kustomization": {
 			paths: "mixed",
 			more: `-- mixed/flat.yaml --
 apiVersion: v1
@@ -294,9 +294,9 @@ wrong/kustomization.yaml:10:14: spec.name: "A_b" is not a Kubernetes name (lower
 	}
 }
 
-// TestKustomizeAround builds files outside of the workspace, in the same repository, and checks
-// that positions are relative to the workspace.
-func TestKustomizeAround(t *testing.T) {
+// TestKustomizeOutsideWorkspace builds files outside of the workspace, in the same repository, and
+// checks that positions are relative to the workspace.
+func TestKustomizeOutsideWorkspace(t *testing.T) {
 	fsys := files(catalogLayout + `
 -- envs/prod/subscriptions/kustomization.yaml --
 resources: [../../../operators/etcd/overlays/alpha]
@@ -306,7 +306,7 @@ resources: [../../../operators/etcd/overlays/alpha]
 		t.Fatal(err)
 	}
 	if got, want := set.Subscriptions[0].At(declare.FieldChannel).String(), "../../operators/etcd/overlays/alpha/channel.yaml:3:10"; got != want {
-		t.Errorf("the channel stands at %s, want %s", got, want)
+		t.Errorf("position of the channel: got %s, want %s", got, want)
 	}
 }
 

@@ -85,7 +85,7 @@ func TestLoadFSErrors(t *testing.T) {
 	}
 }
 
-func TestDeclarationWhereItIsApplied(t *testing.T) {
+func TestAppliedDeclaration(t *testing.T) {
 	for name, c := range map[string]struct {
 		fsys fstest.MapFS
 		opt  declare.LoadOptions

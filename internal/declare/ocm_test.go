@@ -20,9 +20,9 @@ import (
 
 const policyHead = "apiVersion: policy.open-cluster-management.io/v1beta1\nkind: OperatorPolicy\nmetadata: {name: p}\n"
 
-// TestPolicySaysWhatItsControllerMakes draws policies and the objects that their controller
-// creates, and checks that both declare the same.
-func TestPolicySaysWhatItsControllerMakes(t *testing.T) {
+// TestPolicyEqualsControllerOutput checks that a random policy declares the same as the objects that
+// its controller would create.
+func TestPolicyEqualsControllerOutput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(what string, from ...string) string { return rapid.SampledFrom(from).Draw(t, what) }
 		spec := "source: hub, sourceNamespace: olm, channel: " + pick("channel", "stable", "beta") + pick("start", "", ", startingCSV: a.v1") +
@@ -38,7 +38,7 @@ func TestPolicySaysWhatItsControllerMakes(t *testing.T) {
 			cmpopts.IgnoreTypes(diag.Pos{}, diag.Fields{}),
 		}
 		if d := cmp.Diff(mustParse(t, made), mustParse(t, policy), opts); d != "" {
-			t.Fatalf("%s-made +policy\n%s", policy, d)
+			t.Fatalf("%s-controller +policy\n%s", policy, d)
 		}
 	})
 }
@@ -61,7 +61,7 @@ func TestPolicyOfPage(t *testing.T) {
 	_, after, _ = strings.Cut(after, "```yaml\n")
 	example, _, found := strings.Cut(after, "```\n")
 	if !found {
-		t.Fatal("no example there")
+		t.Fatal("the page has no example")
 	}
 	set := mustParse(t, example)
 	want := []declare.Subscription{{
@@ -76,8 +76,8 @@ func TestPolicyOfPage(t *testing.T) {
 	}
 }
 
-// TestPolicyLeavesOut checks the defaults of optional fields of a policy, and its list of versions.
-func TestPolicyLeavesOut(t *testing.T) {
+// TestPolicyDefaults checks the defaults of optional fields of a policy, and its list of versions.
+func TestPolicyDefaults(t *testing.T) {
 	set := mustParse(t, policyHead+"spec:\n  remediationAction: Enforce\n  complianceType: musthave\n  upgradeApproval: Automatic\n"+
 		"  versions: ['a.v2, a.v1', ' ', a.v3]\n  subscription: {name: a, namespace: ops, startingCSV: a.v0}\n")
 	want := []declare.Subscription{{
@@ -137,7 +137,7 @@ func TestPolicyGroups(t *testing.T) {
 		"the same":               {policy("x", "name: og, targetNamespaces: [a, b]") + policy("z", "name: og, namespace: ops, targetNamespaces: [b, a]"), ""},
 		"the same as an object":  {object + policy("x", "name: og, targetNamespaces: [a, b]"), ""},
 		"other namespaces":       {policy("x", "name: og") + policy("z", "name: og, targetNamespaces: [a]"), `d.yaml:9:72: OperatorGroup "ops/og" is declared twice, first at d.yaml:4:72`},
-		"another than an object": {policy("x", "name: og") + object, `d.yaml:6:1: OperatorGroup "ops/og" is declared twice, first at d.yaml:4:72`},
+		"differs from an object": {policy("x", "name: og") + object, `d.yaml:6:1: OperatorGroup "ops/og" is declared twice, first at d.yaml:4:72`},
 		"the same operator":      {policy("x", "name: og") + policy("x", "name: og"), `d.yaml:6:1: subscription "ops/x" is declared twice, first at d.yaml:1:1`},
 	} {
 		set, err := declare.Parse("d.yaml", []byte(c.text))
@@ -198,11 +198,11 @@ func TestPublishedPolicies(t *testing.T) {
 				t.Logf("%s: %v", filepath.Base(file), err)
 				for _, f := range faults {
 					if f.Pos.Line == 0 || f.Pos.Line > strings.Count(doc, "\n")+1 || !strings.HasPrefix(f.Msg, "spec.") {
-						t.Errorf("%s: %v points at no field", file, f)
+						t.Errorf("%s: %v has no position of a field", file, f)
 					}
 				}
 			default:
-				t.Errorf("%s: %v, and nothing is said of it", file, set)
+				t.Errorf("%s: %v, but neither complete nor rejected", file, set)
 			}
 		}
 	}

@@ -279,7 +279,7 @@ func (p probe) prove() {
 		differ = differ || !cmp.Equal(sets[0], set, cmpopts.IgnoreTypes(diag.Pos{}, diag.Fields{}), cmpopts.EquateEmpty())
 	}
 	if differ != (p.row.is == isRead) {
-		p.t.Errorf("%s %s: %s, and what is declared differs: %v", p.row.kind, p.leaf.path, p.row.is, differ)
+		p.t.Errorf("%s %s: %s, but the declaration changed: %v", p.row.kind, p.leaf.path, p.row.is, differ)
 	}
 	if p.row.is != isChecked {
 		return
@@ -310,7 +310,7 @@ func (p probe) refused(text string, err error) {
 	}
 	line, _ := strconv.Atoi(m[1])
 	if lines := strings.Split(text, "\n"); !strings.Contains(strings.Join(lines[max(0, line-2):line], "\n"), name+":") {
-		p.t.Errorf("%s %s: the refusal points at line %d, where %q is not\n%s", p.row.kind, p.leaf.path, line, name, text)
+		p.t.Errorf("%s %s: the error has line %d, which does not contain %q\n%s", p.row.kind, p.leaf.path, line, name, text)
 	}
 }
 
@@ -365,7 +365,7 @@ func fill(s map[string]any, v any, path []string, value any) any {
 	for _, r := range required {
 		name, _ := r.(string)
 		if _, has := m[name]; !has && name != "metadata" && name != "spec" {
-			m[name] = whole(mapOf(props[name]))
+			m[name] = exampleOf(mapOf(props[name]))
 		}
 	}
 	if props["key"] != nil && props["operator"] != nil && props["values"] != nil && path[0] != "operator" { // a requirement of a label selector
@@ -394,16 +394,16 @@ func cmpOr(v, other any) any {
 	return other
 }
 
-// whole returns an example for a schema with the required fields.
-func whole(s map[string]any) any {
+// exampleOf returns an example for a schema with the required fields.
+func exampleOf(s map[string]any) any {
 	switch {
 	case s["type"] == "array":
-		return []any{whole(mapOf(s["items"]))}
+		return []any{exampleOf(mapOf(s["items"]))}
 	case s["properties"] != nil:
 		m := map[string]any{}
 		required, _ := s["required"].([]any)
 		for _, r := range required {
-			m[r.(string)] = whole(mapOf(mapOf(s["properties"])[r.(string)]))
+			m[r.(string)] = exampleOf(mapOf(mapOf(s["properties"])[r.(string)]))
 		}
 		return m
 	}
@@ -447,8 +447,8 @@ func typed(s map[string]any, value string) any {
 	return value
 }
 
-// TestFieldsOfOLMAreTold generates the documentation page from the table.
-func TestFieldsOfOLMAreTold(t *testing.T) {
+// TestFieldsOfOLMPage generates the documentation page from the table.
+func TestFieldsOfOLMPage(t *testing.T) {
 	const file = "../../docs/olm-fields.md"
 	var b strings.Builder
 	b.WriteString(`# Fields of OLM's kinds

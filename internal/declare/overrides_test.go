@@ -147,7 +147,7 @@ func TestOverridesProperty(t *testing.T) {
 				at, _ := said.In(environment)
 				lines := strings.Split(string(fsys[at].Data), "\n")
 				if line := lines[s.At(declare.FieldChannel).Line-1]; !strings.HasSuffix(line, s.Channels[0]+"}") {
-					t.Fatalf("%s of %s is not said at %s: %s", s.Channels[0], s.Name, s.At(declare.FieldChannel), line)
+					t.Fatalf("%s of %s is not at %s: %s", s.Channels[0], s.Name, s.At(declare.FieldChannel), line)
 				}
 			}
 			if d := cmp.Diff(want, got); d != "" {

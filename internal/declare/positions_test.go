@@ -26,7 +26,7 @@ func TestEveryCheckHasARow(t *testing.T) {
 	checks := checks(t)
 	for _, c := range checks {
 		if !slices.Contains(rows, c) {
-			t.Errorf("%s: no row of fieldFaults shows where its fault stands", c)
+			t.Errorf("%s: no row of fieldFaults has its position", c)
 		}
 	}
 	for _, r := range rows {
@@ -227,12 +227,12 @@ func marked(t *testing.T, text string) (string, diag.Pos) {
 	t.Helper()
 	before, after, found := strings.Cut(text, "‸")
 	if !found {
-		t.Fatalf("nothing is marked in\n%s", text)
+		t.Fatalf("no mark in\n%s", text)
 	}
 	return before + after, diag.Pos{File: "d.yaml", Line: 1 + strings.Count(before, "\n"), Col: len(before) - strings.LastIndex(before, "\n")}
 }
 
-func TestFaultsStandAtTheirField(t *testing.T) {
+func TestFaultPositions(t *testing.T) {
 	for _, f := range fieldFaults() {
 		text, want := marked(t, f.text)
 		_, err := Parse("d.yaml", []byte(text))
@@ -262,9 +262,9 @@ func dialects() map[Dialect]string {
 	}
 }
 
-// TestEveryDialectSaysWhereItsFieldsAre checks the positions of all fields of each dialect. Only
+// TestFieldPositionsOfEveryDialect checks the positions of all fields of each dialect. Only
 // the field for a bundle is missing in the examples, because it excludes a package.
-func TestEveryDialectSaysWhereItsFieldsAre(t *testing.T) {
+func TestFieldPositionsOfEveryDialect(t *testing.T) {
 	for _, k := range knownKinds() {
 		if k.fields == nil {
 			continue
@@ -296,11 +296,11 @@ func TestEveryDialectSaysWhereItsFieldsAre(t *testing.T) {
 			case has != marked && f != FieldBundle:
 				t.Errorf("%s: field %d: in the table %v, in the declaration %v", k.group, f, has, marked)
 			case marked && s.At(f) != pos:
-				t.Errorf("%s: field %d stands at %v, want %v", k.group, f, s.At(f), pos)
+				t.Errorf("%s: position of field %d: got %v, want %v", k.group, f, s.At(f), pos)
 			case !has && s.At(f) != s.Pos:
-				t.Errorf("%s: field %d, which it does not have, stands at %v", k.group, f, s.At(f))
+				t.Errorf("%s: position of the missing field %d: %v", k.group, f, s.At(f))
 			case marked && s.At(FieldBundle, f) != pos:
-				t.Errorf("%s: beside a field that is not said, field %d stands at %v", k.group, f, s.At(FieldBundle, f))
+				t.Errorf("%s: position of field %d after a missing field: %v", k.group, f, s.At(FieldBundle, f))
 			}
 		}
 	}

@@ -101,11 +101,11 @@ func TestParseDialects(t *testing.T) {
 		t.Errorf("-want +got\n%s", d)
 	}
 	if got, want := set.Subscriptions[3].At(declare.FieldChannel), (diag.Pos{File: "s.yaml", Line: 9, Col: 12}); got != want {
-		t.Errorf("spec.channel stands at %v, want %v", got, want)
+		t.Errorf("position of spec.channel: got %v, want %v", got, want)
 	}
 }
 
-func TestParseAround(t *testing.T) {
+func TestParseOtherKinds(t *testing.T) {
 	set, err := declare.Parse("s.json", []byte(`{"apiVersion":"v1","kind":"List","items":[
 {"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","metadata":{"name":"hub","namespace":"olm"},"spec":{"sourceType":"grpc","image":"quay.io/x/y:latest","priority":-5,"updateStrategy":{"registryPoll":{"interval":"10m"}}}},
 {"apiVersion":"olm.operatorframework.io/v1","kind":"ClusterCatalog","metadata":{"name":"c","labels":{"tier":"gold"}},"spec":{"source":{"type":"Image","image":{"ref":"quay.io/x/z:1"}},"priority":3,"availabilityMode":"Unavailable"}},
@@ -200,7 +200,7 @@ status: {installedCSV: a.v2}
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(apis, two.CSVs[0].Properties); d != "" {
-		t.Errorf("two packages call the CSV installed, so none is inferred: -want +got\n%s", d)
+		t.Errorf("the CSV is installed by two packages, so no package is inferred: -want +got\n%s", d)
 	}
 }
 

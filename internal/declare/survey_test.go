@@ -46,7 +46,8 @@ const (
 
 func none(string) bool { return false }
 
-// TestSurvey finds what is applied, and what no workspace reads.
+// TestSurvey finds the declarations that a GitOps tool applies, and the directories that no workspace
+// reads.
 func TestSurvey(t *testing.T) {
 	own := "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: x, namespace: ops}\nspec: {package: own}\n"
 	extension := "apiVersion: olm.operatorframework.io/v1\nkind: ClusterExtension\nmetadata: {name: x}\nspec: {namespace: ops, source: {sourceType: Catalog, catalog: {packageName: ext}}}\n"
@@ -55,7 +56,7 @@ func TestSurvey(t *testing.T) {
 		declared        []string
 		applied, unread []string
 	}{
-		"nothing applies it": {
+		"not applied": {
 			files: map[string]string{"subs/a.yaml": request("a")}, unread: []string{"subs"},
 		},
 		"Application": {
@@ -109,7 +110,7 @@ func TestSurvey(t *testing.T) {
 			files:    map[string]string{"chart/Chart.yaml": "name: x\n", "chart/a.yaml": request("a"), "x.yaml": fmt.Sprintf(argo, "x", "", "chart", false)},
 			declared: []string{"chart"},
 		},
-		"kustomization of its own": {
+		"nested kustomization": {
 			files: map[string]string{
 				"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": request("a"), "lab/kustomization.yaml": "resources: [../base]\n",
 				"prod/kustomization.yaml": "resources: [../base]\n",

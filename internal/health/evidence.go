@@ -42,7 +42,7 @@ func Observations(list []*Summary) []gate.Observation {
 			operators[c] = map[string]bool{}
 		}
 		for _, o := range s.Operators {
-			operators[c][o.Namespace+"/"+o.Package] = true
+			operators[c][o.Key()] = true
 		}
 	}
 	var out []gate.Observation

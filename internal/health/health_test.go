@@ -56,12 +56,12 @@ func TestCompute(t *testing.T) {
 	}
 }
 
-func TestComputeOfNothing(t *testing.T) {
+func TestComputeWithoutObject(t *testing.T) {
 	if got := Compute(nil, noon()).Status; got != v1alpha1.NotFound {
-		t.Errorf("nothing is %s", got)
+		t.Errorf("health without an object: %s", got)
 	}
 	if got := Compute(map[string]any{}, noon()).Status; got != v1alpha1.Current {
-		t.Errorf("an object without a kind is %s", got)
+		t.Errorf("health of an object without a kind: %s", got)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestShort(t *testing.T) {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
 	if got := clipMessage("red \x1b[31m\u202eand\u2028back\u0085\a"); got != "red \\u001b[31m\\u202eand back \\u0007" {
-		t.Errorf("short lets a terminal do something: %q", got)
+		t.Errorf("short keeps control characters: %q", got)
 	}
 	if got := clipMessage("as it is"); got != "as it is" {
 		t.Errorf("got %q", got)

@@ -112,8 +112,8 @@ func set(o map[string]any, v any, path ...string) {
 	o[path[len(path)-1]] = v
 }
 
-// said formats conditions as "Type=Status Reason: Message".
-func said(s v1alpha1.InstallationStatus) []string {
+// formatConditions formats conditions as "Type=Status Reason: Message".
+func formatConditions(s v1alpha1.InstallationStatus) []string {
 	var out []string
 	for _, c := range s.Conditions {
 		out = append(out, strings.TrimSuffix(fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message), ": "))
@@ -198,7 +198,7 @@ func TestJudge(t *testing.T) {
 				"ImagesMatch=Unknown NotReported: 1 of 1 containers cannot be compared yet",
 			},
 		},
-		"container gone, another there": {
+		"container replaced": {
 			change: func(o map[string]map[string]any) {
 				set(o["Deployment"], []any{map[string]any{"name": "other", "image": "x"}}, "spec", "template", "spec", "containers")
 			},
@@ -208,7 +208,7 @@ func TestJudge(t *testing.T) {
 				"ImagesMatch=Unknown NotReported: 1 of 1 containers cannot be compared yet",
 			},
 		},
-		"ok/a sidecar is nobody's business": {
+		"ok/sidecars are ignored": {
 			change: func(o map[string]map[string]any) {
 				set(o["Deployment"], []any{
 					map[string]any{"name": "mesh", "image": "x"}, map[string]any{"name": "operator", "image": "quay.io/coreos/etcd-operator@" + digestA},
@@ -265,7 +265,7 @@ func TestJudge(t *testing.T) {
 			pods: ok,
 			want: []string{"Ready=Unknown Unreadable: CustomResourceDefinition etcdclusters.etcd.database.coreos.com: timeout", same},
 		},
-		"other digest is said and does no harm": {
+		"another digest is reported, but harmless": {
 			pods: []string{"quay.io/coreos/etcd-operator@" + digestB},
 			want: []string{
 				well, `ImagesMatch=False Different: container "operator" of Deployment my-etcd/etcd-operator runs ` + digestB + ", but the lock contains " + digestA,
@@ -293,7 +293,7 @@ func TestJudge(t *testing.T) {
 				c.read(got)
 			}
 			s := Judge(spec, 7, v1alpha1.InstallationStatus{}, got, pods(t, c.pods...), noon())
-			if d := cmp.Diff(c.want, said(s)); d != "" {
+			if d := cmp.Diff(c.want, formatConditions(s)); d != "" {
 				t.Errorf("conditions (-want +got):\n%s", d)
 			}
 			if s.ObservedGeneration != 7 || s.Pin != digestA || s.Version != "0.9.4" {
@@ -309,13 +309,13 @@ func checkStatus(t *testing.T, s v1alpha1.InstallationStatus) {
 	t.Helper()
 	n := s.Summary
 	if n.Total != n.Current+n.InProgress+n.NotFound+n.Failed+n.Terminating+n.Forbidden+n.Unknown {
-		t.Errorf("the counts do not add up: %+v", n)
+		t.Errorf("the counts do not match: %+v", n)
 	}
 	if int(n.Total-n.Current) != len(s.Objects)+int(s.MoreObjects) {
-		t.Errorf("%d objects are listed and %d more counted, of %d that are not Current", len(s.Objects), s.MoreObjects, n.Total-n.Current)
+		t.Errorf("%d objects are listed and %d more counted, want %d that are not Current", len(s.Objects), s.MoreObjects, n.Total-n.Current)
 	}
 	if !slices.IsSortedFunc(s.Objects, func(a, b v1alpha1.ObjectHealth) int { return severityRank(a.Health) - severityRank(b.Health) }) {
-		t.Errorf("not the worst first: %+v", s.Objects)
+		t.Errorf("not sorted by severity: %+v", s.Objects)
 	}
 	have := map[string]metav1.ConditionStatus{}
 	for _, c := range s.Conditions {
@@ -386,7 +386,7 @@ func TestReadySince(t *testing.T) {
 		s := Judge(spec, 1, prev, got, nil, hour(at))
 		switch {
 		case want.IsZero() && s.ReadySince != nil:
-			t.Errorf("hour %d: Ready since %s, want nothing", at, s.ReadySince)
+			t.Errorf("hour %d: Ready since %s, want empty", at, s.ReadySince)
 		case !want.IsZero() && (s.ReadySince == nil || !s.ReadySince.Time.Equal(want)):
 			t.Errorf("hour %d: Ready since %s, want %s", at, s.ReadySince, want)
 		}
@@ -401,7 +401,7 @@ func TestReadySince(t *testing.T) {
 	next.BundleDigest = "sha256:b"
 	s = step(s, next, got, 3, hour(3))
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.Ready); !c.LastTransitionTime.Time.Equal(hour(0)) {
-		t.Errorf("Ready turned at %s: the test shows nothing", c.LastTransitionTime)
+		t.Errorf("Ready changed at %s: the test proves nothing", c.LastTransitionTime)
 	}
 	delete(objects, "ClusterRole")
 	broken := step(s, next, observe(next, objects), 4, time.Time{})
@@ -443,7 +443,7 @@ func TestJudgeManyObjects(t *testing.T) {
 		t.Errorf("no image is by digest, and still %+v", c)
 	}
 	none := Judge(v1alpha1.InstallationSpec{}, 1, v1alpha1.InstallationStatus{}, nil, nil, noon())
-	if d := cmp.Diff([]string{"Ready=Unknown NoObjects: no objects expected"}, said(none)); d != "" {
+	if d := cmp.Diff([]string{"Ready=Unknown NoObjects: no objects expected"}, formatConditions(none)); d != "" {
 		t.Error(d)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/health"
 )
 
-// TestObjects has more unhealthy objects than a status lists. JudgeObjects returns all of them, the
-// first ones like the status.
+// TestObjects judges more unhealthy objects than a status lists. JudgeObjects must return all of
+// them, in the order of the status.
 func TestObjects(t *testing.T) {
 	var spec v1alpha1.InstallationSpec
 	var got []v1alpha1.Observed

@@ -1,7 +1,6 @@
 package health
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,74 +27,18 @@ const (
 // SystemNamespace is the Namespace whose UID identifies a cluster.
 const SystemNamespace = "kube-system"
 
-// FormatObserved encodes a summary as an observed file, in canonical form.
+// FormatObserved encodes a summary as an observed file: the output of quayside status without the
+// details.
 func FormatObserved(s Summary) []byte {
-	var b bytes.Buffer
-	b.WriteString("# Written by quayside status, for --observed.\n")
-	fmt.Fprintf(&b, "apiVersion: %s\nkind: %s\nobservedAt: %q\n", APIVersion, Kind, s.At.UTC().Format(time.RFC3339))
-	for _, f := range [][2]string{{"environment", s.Environment}, {"cluster", s.Cluster}, {"clusterUID", s.ClusterUID}} {
-		if f[1] != "" {
-			fmt.Fprintf(&b, "%s: %s\n", f[0], yamlnode.Quote(f[1]))
-		}
+	s.APIVersion, s.Kind, s.Operators = APIVersion, Kind, append([]OperatorHealth{}, s.Operators...)
+	for i := range s.Operators {
+		s.Operators[i].Details = nil
 	}
-	for _, f := range []struct {
-		name string
-		list []string
-	}{{"apis", s.APIs}, {"classes", s.Classes}} {
-		if len(f.list) > 0 {
-			fmt.Fprintf(&b, "%s:\n", f.name)
-		}
-		for _, v := range f.list {
-			fmt.Fprintf(&b, "- %s\n", yamlnode.Quote(v))
-		}
+	data, err := yamlnode.Marshal(s)
+	if err != nil {
+		panic(fmt.Sprintf("health: observed file: %v", err)) // the types have no values without a JSON form
 	}
-	if len(s.Operators) == 0 {
-		b.WriteString("operators: []\n")
-		return b.Bytes()
-	}
-	b.WriteString("operators:\n")
-	for _, o := range s.Operators {
-		sep := "- "
-		field := func(name, value string) {
-			if value != "" {
-				fmt.Fprintf(&b, "%s%s: %s\n", sep, name, yamlnode.Quote(value))
-				sep = "  "
-			}
-		}
-		field("namespace", o.Namespace)
-		field("package", o.Package)
-		field("version", o.Version)
-		field("pin", string(o.Pin))
-		field("bundleDigest", string(o.Bundle))
-		field("state", string(o.State))
-		field("message", o.Message)
-		if !o.ReadySince.IsZero() {
-			field("readySince", o.ReadySince.UTC().Format(time.RFC3339))
-		}
-		field("upgradeable", string(o.Upgradeable))
-		field("upgradeMessage", o.UpgradeMessage)
-		if len(o.Applied) > 0 {
-			b.WriteString("  applied:\n")
-			for _, v := range o.Applied {
-				fmt.Fprintf(&b, "  - %s\n", yamlnode.Quote(v))
-			}
-		}
-		formatStored(&b, o.StoredVersions)
-	}
-	return b.Bytes()
-}
-
-func formatStored(b *bytes.Buffer, list []v1alpha1.StoredVersions) {
-	if len(list) > 0 {
-		b.WriteString("  storedVersions:\n")
-	}
-	for _, s := range list {
-		quoted := make([]string, len(s.Versions))
-		for i, v := range s.Versions {
-			quoted[i] = yamlnode.Quote(v)
-		}
-		fmt.Fprintf(b, "  - {crd: %s, versions: [%s]}\n", yamlnode.Quote(s.Definition), strings.Join(quoted, ", "))
-	}
+	return append([]byte("# Written by quayside status, for --observed.\n"), data...)
 }
 
 type wireFile struct {
@@ -108,6 +51,11 @@ type wireFile struct {
 	APIs        []string     `json:"apis"`
 	Classes     []string     `json:"classes"`
 	Operators   []*yaml.Node `json:"operators"`
+
+	// In output alone, and ignored.
+	Context *yaml.Node `json:"context"`
+	Server  *yaml.Node `json:"server"`
+	Healthy *yaml.Node `json:"healthy"`
 }
 
 type wireOperator struct {
@@ -123,6 +71,7 @@ type wireOperator struct {
 	UpgradeMessage string       `json:"upgradeMessage"`
 	Applied        []string     `json:"applied"`
 	StoredVersions []wireStored `json:"storedVersions"`
+	Details        *yaml.Node   `json:"details"` // in output alone, and ignored
 }
 
 type wireStored struct {
@@ -130,7 +79,7 @@ type wireStored struct {
 	Versions   []string `json:"versions"`
 }
 
-// parseObserved parses an observed file as written by FormatObserved; nil after a fault.
+// parseObserved parses an observed file or the output of quayside status; nil after a fault.
 func (r *reader) parseObserved(n *yaml.Node) *Summary {
 	var w wireFile
 	before := len(r.errs)
@@ -140,7 +89,7 @@ func (r *reader) parseObserved(n *yaml.Node) *Summary {
 	if len(r.errs) > before {
 		return nil
 	}
-	out := &Summary{At: r.parseTime(n, "observedAt", w.ObservedAt), Environment: clipMessage(w.Environment), Cluster: clipMessage(w.Cluster), ClusterUID: clipMessage(w.ClusterUID), APIs: w.APIs, Classes: w.Classes}
+	out := &Summary{At: r.parseOptionalTime(n, "observedAt", w.ObservedAt), Environment: clipMessage(w.Environment), Cluster: clipMessage(w.Cluster), ClusterUID: clipMessage(w.ClusterUID), APIs: w.APIs, Classes: w.Classes}
 	r.checkClasses(n, w.Classes)
 	for _, n := range w.Operators {
 		var w wireOperator

@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// shapes returns the objects in testdata/health as JSON.
-func shapes(tb testing.TB) [][]byte {
+// goldenObjects returns the objects in testdata/health as JSON.
+func goldenObjects(tb testing.TB) [][]byte {
 	tb.Helper()
 	files, err := filepath.Glob("testdata/health/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -37,8 +37,8 @@ func shapes(tb testing.TB) [][]byte {
 	return out
 }
 
-// decoded returns a new object on each call, so that modifications can be detected.
-func decoded(t *rapid.T, data []byte) map[string]any {
+// decodeObject returns a new object on each call, so that modifications can be detected.
+func decodeObject(t *rapid.T, data []byte) map[string]any {
 	var o map[string]any
 	if err := json.Unmarshal(data, &o); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ type drawn struct {
 func draw(t *rapid.T, shapes [][]byte) drawn {
 	var d drawn
 	for i := range rapid.IntRange(0, 12).Draw(t, "objects") {
-		o := decoded(t, rapid.SampledFrom(shapes).Draw(t, "shape"))
+		o := decodeObject(t, rapid.SampledFrom(shapes).Draw(t, "shape"))
 		ref := v1alpha1.ObjectReference{
 			APIVersion: k8s.Text(o, "apiVersion"), Kind: k8s.Text(o, "kind"), Namespace: "n", Name: fmt.Sprint("o", i),
 			Version: rapid.SampledFrom([]string{"", "0.9.4"}).Draw(t, "version"),
@@ -92,7 +92,7 @@ func draw(t *rapid.T, shapes [][]byte) drawn {
 // TestJudgeProperties draws installations and checks that the order of observations has no effect,
 // that arguments are not modified, and that the result is stable.
 func TestJudgeProperties(t *testing.T) {
-	all := shapes(t)
+	all := goldenObjects(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		d := draw(rt, all)
 		before := jsonOf(t, []any{d.spec, d.got, d.pods})
@@ -113,7 +113,7 @@ func TestJudgeProperties(t *testing.T) {
 
 // FuzzCompute evaluates arbitrary objects.
 func FuzzCompute(f *testing.F) {
-	for _, data := range shapes(f) {
+	for _, data := range goldenObjects(f) {
 		f.Add(data)
 	}
 	for _, data := range []string{

@@ -20,10 +20,10 @@ func parseLimits() yamlnode.Limits {
 	return yamlnode.Limits{Bytes: 64 << 20, Depth: 50, Nodes: 3_000_000}
 }
 
-// Read parses observations: files of 'quayside status --save', the output of 'quayside status
-// -o json' or -o yaml, with or without --all, and Installations as printed by kubectl, in any
-// number of documents. Installations do not name their cluster; its UID is that of the Namespace
-// kube-system in the same file. The error is a diag.List of all faults with their positions.
+// Read parses observations: files and output of 'quayside status', with or without --all, and
+// Installations as printed by kubectl, in any number of documents. Installations do not name their
+// cluster; its UID is that of the Namespace kube-system in the same file. The error is a diag.List of
+// all faults with their positions.
 func Read(file string, data []byte) ([]*Summary, error) {
 	docs, err := yamlnode.Documents(file, data, parseLimits())
 	if err != nil {
@@ -73,12 +73,13 @@ func (r *reader) readDocument(n *yaml.Node) {
 		r.errs.Addf(yamlnode.At(r.file, n), "kind %q: "+supportedInput, kind)
 	case hasField(n, "environments"):
 		for _, e := range r.listField(n, "environments") {
-			if _, doc := yamlnode.Field(e, "document"); doc != nil && hasField(doc, "operators") {
-				r.readStatus(doc)
+			if _, doc := yamlnode.Field(e, "document"); doc != nil {
+				r.readDocument(doc)
 			}
 		}
-	case hasField(n, "operators") && hasField(n, "cluster"):
-		r.readStatus(n)
+	case hasField(n, "operators"):
+		at := yamlnode.At(r.file, n)
+		r.errs.Add(at, diag.Hintf(at, "write a new file with 'quayside status --save FILE'", "no kind: an older quayside printed this observation"))
 	case hasField(n, "errors") && hasField(n, "conflicts"):
 		// quayside status prints this document for an unreachable cluster
 	default:
@@ -105,7 +106,7 @@ func (r *reader) add(s *Summary) {
 	slices.SortStableFunc(s.Operators, compareOperators)
 	for i, o := range s.Operators {
 		if i > 0 && o.Package != "" && compareOperators(s.Operators[i-1], o) == 0 {
-			r.errs.Addf(o.Pos, "duplicate operator %q: first at %s", o.Namespace+"/"+o.Package, s.Operators[i-1].Pos)
+			r.errs.Addf(o.Pos, "duplicate operator %q: first at %s", o.Key(), s.Operators[i-1].Pos)
 		}
 	}
 	r.out = append(r.out, s)
@@ -139,70 +140,12 @@ func (r *reader) listField(n *yaml.Node, field string) []*yaml.Node {
 	return v.Content
 }
 
-// wireStatus has the decoded fields of a status document.
-type wireStatus struct {
-	Environment string       `json:"environment"`
-	Cluster     string       `json:"cluster"`
-	ClusterUID  string       `json:"clusterUID"`
-	ObservedAt  string       `json:"observedAt"`
-	APIs        []string     `json:"apis"`
-	Classes     []string     `json:"classes"`
-	Operators   []*yaml.Node `json:"operators"`
-}
-
-// wireStatusOperator has the decoded fields of an operator in a status document.
-type wireStatusOperator struct {
-	Operator       string       `json:"operator"`
-	Version        string       `json:"version"`
-	Pin            string       `json:"pin"`
-	BundleDigest   string       `json:"bundleDigest"`
-	Applied        []string     `json:"applied"`
-	State          string       `json:"state"`
-	Message        string       `json:"message"`
-	Upgradeable    string       `json:"upgradeable"`
-	UpgradeMessage string       `json:"upgradeMessage"`
-	StoredVersions []wireStored `json:"storedVersions"`
-	Reporter       struct {
-		State      string `json:"state"`
-		ReadySince string `json:"readySince"`
-	} `json:"reporter"`
-}
-
 // decodeOpen decodes a node into a struct and ignores unknown fields. It returns false if it added
 // a fault.
 func (r *reader) decodeOpen(n *yaml.Node, into any) bool {
 	before := len(r.errs)
 	r.errs.Add(yamlnode.At(r.file, n), yamlnode.DecodeOpen(r.file, n, into))
 	return len(r.errs) == before
-}
-
-func (r *reader) readStatus(n *yaml.Node) {
-	var w wireStatus
-	if !r.decodeOpen(n, &w) {
-		return
-	}
-	if w.Cluster == "" {
-		r.errs.Addf(yamlnode.At(r.file, n), "no cluster: "+supportedInput)
-	}
-	s := &Summary{At: r.parseOptionalTime(n, "observedAt", w.ObservedAt), Environment: clipMessage(w.Environment), Cluster: clipMessage(w.Cluster), ClusterUID: clipMessage(w.ClusterUID)}
-	s.APIs, s.Classes = w.APIs, w.Classes
-	r.checkClasses(n, w.Classes)
-	for _, node := range w.Operators {
-		var op wireStatusOperator
-		if !r.decodeOpen(node, &op) {
-			continue
-		}
-		wire := wireOperator{
-			Version: op.Version, Pin: op.Pin, BundleDigest: op.BundleDigest, State: op.State, Message: op.Message,
-			Upgradeable: op.Upgradeable, UpgradeMessage: op.UpgradeMessage, Applied: op.Applied, StoredVersions: op.StoredVersions,
-		}
-		wire.Namespace, wire.Package = r.splitName(node, op.Operator)
-		if op.Reporter.State == "current" {
-			wire.ReadySince = op.Reporter.ReadySince
-		}
-		s.Operators = append(s.Operators, r.newOperator(node, wire))
-	}
-	r.add(s)
 }
 
 // splitName splits namespace/package.

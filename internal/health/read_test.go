@@ -15,13 +15,12 @@ import (
 )
 
 const statusText = `{
-  "context": "c", "server": "https://c1", "environment": "dev", "cluster": "c1", "clusterUID": "u1", "observedAt": "2026-11-22T11:00:00Z", "well": false, "later": {"a": 1},
+  "apiVersion": "quayside.dev/v1alpha1", "kind": "Observed", "context": "c", "server": "https://c1", "environment": "dev", "cluster": "c1", "clusterUID": "u1", "observedAt": "2026-11-22T11:00:00Z", "healthy": false,
   "operators": [
-    {"operator": "ops/db", "version": "2.0.0", "pin": "` + digestA + `", "bundleDigest": "` + digestB + `", "state": "Ready", "upgradeable": "True",
-     "applied": ["2.0.0"], "reporter": {"state": "current", "ready": "True", "readySince": "2026-11-21T09:00:00+01:00"}},
-    {"operator": "ops/cache", "version": "1.0.0", "bundleDigest": "` + digestA + `", "state": "Failed", "message": "no pods", "upgradeable": "False", "upgradeMessage": "busy",
-     "reporter": {"state": "current", "readySince": "2026-11-21T08:00:00Z"}},
-    {"operator": "ops/queue", "version": "1.0.0", "bundleDigest": "` + digestA + `", "state": "Ready", "reporter": {"state": "stale", "readySince": "2026-11-21T08:00:00Z"}}
+    {"namespace": "ops", "package": "db", "version": "2.0.0", "pin": "` + digestA + `", "bundleDigest": "` + digestB + `", "state": "Ready", "upgradeable": "True", "readySince": "2026-11-21T09:00:00+01:00",
+     "applied": ["2.0.0"], "details": {"reporter": {"state": "current", "ready": "True"}, "conditions": [], "objects": [{"kind": 1}]}},
+    {"namespace": "ops", "package": "cache", "version": "1.0.0", "bundleDigest": "` + digestA + `", "state": "Failed", "message": "no pods", "upgradeable": "False", "upgradeMessage": "busy", "readySince": "2026-11-21T08:00:00Z"},
+    {"namespace": "ops", "package": "queue", "version": "1.0.0", "bundleDigest": "` + digestA + `", "state": "Ready", "details": {"reporter": {"state": "stale"}}}
   ]
 }
 `
@@ -73,7 +72,7 @@ func TestRead(t *testing.T) {
 			{ClusterUID: "u1", Operator: "ops/cache", At: eleven, Version: "1.0.0", Bundle: digestA, Checksum: digestB, Message: "Unknown: its reporter has not reported this pin yet"},
 			{ClusterUID: "u1", Operator: "ops/queue", Version: "1.0.0", Checksum: digestB, Message: "Unknown: its reporter has not reported this pin yet"},
 		}},
-		"all": {`{"environments": [{"directory": "dev", "exitCode": 0, "document": {"environment": "dev", "cluster": "c1", "observedAt": "2026-11-22T11:00:00Z", "operators": [{"operator": "ops/db", "state": "Ready"}]}},
+		"all": {`{"environments": [{"directory": "dev", "exitCode": 0, "document": {"apiVersion": "quayside.dev/v1alpha1", "kind": "Observed", "environment": "dev", "cluster": "c1", "observedAt": "2026-11-22T11:00:00Z", "operators": [{"namespace": "ops", "package": "db", "state": "Ready"}]}},
 			{"directory": "prod", "exitCode": 2, "document": {"conflicts": [], "errors": [{"message": "no"}]}}]}`, []gate.Observation{
 			{Environment: "dev", Cluster: "c1", Operator: "ops/db", At: eleven, Healthy: true, Message: "Ready"},
 		}},
@@ -108,9 +107,9 @@ func TestReadFaults(t *testing.T) {
 		"no list":        {"kind: List\nitems: {}\n", "f:2:8: items: expected a list"},
 		"another's":      {"kind: Installation\napiVersion: operator.tigera.io/v1\n", `f:2:13: an Installation of "operator.tigera.io/v1" does not belong to quayside: use installations.quayside.dev`},
 		"no name":        {"kind: Installation\nmetadata: {namespace: ops}\n", "f:1:1: operator \"ops/\": must be namespace/package\n" + `f:1:1: operator "ops/": no package`},
-		"no cluster":     {"cluster: \"\"\noperators: []\n", "f:1:1: no cluster" + wanted},
-		"time":           {"cluster: c\nobservedAt: noon\noperators: []\n", `f:2:13: observedAt: "noon" is not a time such as 2026-01-31T12:00:00Z`},
-		"every one":      {"cluster: c\noperators:\n- {operator: a/b/c}\n- {operator: a/b, pin: x, upgradeable: maybe}\n", "f:3:3: operator \"a/b/c\": must be namespace/package\nf:3:3: operator \"a/b/c\": no state\nf:4:3: operator \"a/b\": no state\nf:4:24: pin: \"x\" is not a checksum\nf:4:40: upgradeable: \"maybe\": must be one of True, False, Unknown"},
+		"older output":   {"cluster: c\nenvironment: dev\noperators:\n- {operator: a/b, state: Ready}\n", "f:1:1: no kind: an older quayside printed this observation\n  hint: write a new file with 'quayside status --save FILE'"},
+		"older of all":   {"environments:\n- {document: {cluster: c, operators: []}}\n", "f:2:14: no kind: an older quayside printed this observation\n  hint: write a new file with 'quayside status --save FILE'"},
+		"every one":      {"apiVersion: quayside.dev/v1alpha1\nkind: Observed\noperators:\n- {namespace: a, package: b, pin: x, upgradeable: maybe}\n", "f:4:3: operator \"a/b\": no state\nf:4:35: pin: \"x\" is not a checksum\nf:4:51: upgradeable: \"maybe\": must be one of True, False, Unknown"},
 		"wrong type":     {"kind: Installation\nmetadata: {namespace: [ops]}\n", "f:2:23: metadata.namespace: expected a scalar, got a list"},
 		"not UTF-8":      {"\xff", "f:1:1: not UTF-8"},
 		"not quite YAML": {"a: [\n", "f:2: malformed YAML: did not find expected node content"},

@@ -54,7 +54,7 @@ func TestStoredVersions(t *testing.T) {
 	sum := Summarize(&lockfile.File{Pins: []lockfile.Pin{pin}}, []OperatorObservation{{Namespace: "ops", Package: "demo", Status: status}}, noon())
 	sum.Cluster = "prod"
 	text := FormatObserved(sum)
-	if line := "  - {crd: widgets.demo.io, versions: [v1, v1beta1]}\n"; !strings.Contains(string(text), line) {
+	if line := "  - crd: widgets.demo.io\n    versions:\n    - v1\n    - v1beta1\n"; !strings.Contains(string(text), line) {
 		t.Errorf("no %q in\n%s", line, text)
 	}
 	f, err := readOne("observed.yaml", text)
@@ -62,23 +62,23 @@ func TestStoredVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(want, f.Operators[0].StoredVersions); d != "" || f.Cluster != "prod" {
-		t.Errorf("read back, of cluster %q (-want +got):\n%s", f.Cluster, d)
+		t.Errorf("parsed, cluster %q (-want +got):\n%s", f.Cluster, d)
 	}
 
 	other := &Summary{Operators: []OperatorHealth{{StoredVersions: []v1alpha1.StoredVersions{{Definition: "gadgets.demo.io", Versions: []string{"v1alpha1", "v1"}}}}}}
 	all := map[string][]string{"gadgets.demo.io": {"v1", "v1alpha1"}, "widgets.demo.io": {"v1", "v1beta1"}}
 	for _, files := range [][]*Summary{{f, other}, {other, f}} {
 		if d := cmp.Diff(all, StoredVersions(files)); d != "" {
-			t.Errorf("of two clusters (-want +got):\n%s", d)
+			t.Errorf("two clusters (-want +got):\n%s", d)
 		}
 	}
 	other.Problem = "at 2025-01-01T00:00:00Z"
 	if d := cmp.Diff(map[string][]string{"gadgets.demo.io": {"v1"}, "widgets.demo.io": {"v1", "v1beta1"}}, StoredVersions([]*Summary{f, other})); d != "" {
-		t.Errorf("one is no evidence (-want +got):\n%s", d)
+		t.Errorf("with an unusable file (-want +got):\n%s", d)
 	}
 }
 
-// TestStoredVersionsBound has more CRDs than a status lists.
+// TestStoredVersionsBound judges more CRDs than a status lists.
 func TestStoredVersionsBound(t *testing.T) {
 	var spec v1alpha1.InstallationSpec
 	var got []v1alpha1.Observed
@@ -92,7 +92,7 @@ func TestStoredVersionsBound(t *testing.T) {
 	}
 }
 
-// TestStoredVersionsFaults has observed files with incomplete stored versions.
+// TestStoredVersionsFaults parses observed files with incomplete stored versions.
 func TestStoredVersionsFaults(t *testing.T) {
 	for _, item := range []string{"{crd: a}", "{versions: [v1]}", "{crd: a, versions: []}", `{crd: a, versions: [""]}`} {
 		text := "apiVersion: quayside.dev/v1alpha1\nkind: Observed\nobservedAt: \"2026-01-01T00:00:00Z\"\noperators:\n- namespace: ops\n  package: demo\n  state: Ready\n  storedVersions:\n  - " + item + "\n"

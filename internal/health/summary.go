@@ -45,21 +45,23 @@ func States() []State {
 	return []State{StateFailed, StateMissing, StateOutOfDate, StateUnpinned, StateProgressing, StateUnknown, StateReady}
 }
 
-// Summary compares the operators of a lock with those of a cluster. An observed file
-// keeps it for later: quayside status saves it, and --observed of every command reads it.
+// Summary compares the operators of a lock with those of a cluster. Its JSON form is the one format
+// of observations: quayside status prints and saves it, and --observed of every command reads it.
 type Summary struct {
-	At          time.Time        // time of the observation, in whole seconds, UTC; zero if unknown
-	Environment string           // of the cluster; may be empty
-	Cluster     string           // name of the cluster in quayside.yaml; may be empty
-	ClusterUID  string           // of its SystemNamespace; may be empty
-	Operators   []OperatorHealth // by namespace, then package
-	APIs        []string         // group and version of the served APIs, sorted; nil if unknown
-	Classes     []string         // classes in the format of spec.provides.objects, sorted; nil if unknown
-	Combined    bool             // each operator has its own time, and At is the latest
+	APIVersion  string           `json:"apiVersion" form:"const=quayside.dev/v1alpha1"`
+	Kind        string           `json:"kind" form:"const=Observed"`
+	At          time.Time        `json:"observedAt,omitzero" form:"format=date-time"` // in whole seconds, UTC; zero if unknown
+	Environment string           `json:"environment,omitempty" doc:"name of the workspace; absent for an unnamed one at the top of the repository"`
+	Cluster     string           `json:"cluster,omitempty" doc:"as quayside.yaml names it"`
+	ClusterUID  string           `json:"clusterUID,omitempty" doc:"UID of the Namespace kube-system; absent without permission to get it"`
+	APIs        []string         `json:"apis,omitempty" doc:"group and version of the served APIs, sorted"`
+	Classes     []string         `json:"classes,omitempty" doc:"StorageClasses, PriorityClasses and RuntimeClasses, in the format of spec.provides.objects"`
+	Operators   []OperatorHealth `json:"operators" doc:"by namespace, then package"`
+	Combined    bool             `json:"-"` // the operators have times of their own, and At is the latest
 
-	File     *SavedFile // file that the summary was read from
-	Unsigned string     // reason why File is not signed as required; not part of the observed file
-	Problem  string     // reason why the summary is no evidence; not part of the observed file
+	File     *SavedFile `json:"-"` // file that the summary was read from
+	Unsigned string     `json:"-"` // reason why File is not signed as required
+	Problem  string     `json:"-"` // reason why the summary is no evidence
 }
 
 // SavedFile is a file with observations, and the sigstore bundle beside it.
@@ -67,21 +69,57 @@ type SavedFile struct{ Data, Signature []byte }
 
 // OperatorHealth is the result for one operator.
 type OperatorHealth struct {
-	Namespace, Package string
-	Version            string       // pinned version; empty if unpinned
-	Pin                model.Digest // checksum of the pin; empty if unpinned
-	Bundle             model.Digest // of the pinned bundle; empty if unpinned or unknown
-	Applied            []string     // versions in the cluster, sorted
-	State              State
-	Message            string                 // reason for the state; empty if Ready
-	ReadySince         time.Time              // Ready since, without interruption, according to the reporter; zero if unknown
-	At                 time.Time              // time of its observation in a combined summary; zero if unknown
-	Upgradeable        metav1.ConditionStatus // as reported by the operator; may be empty
-	UpgradeMessage     string
-	StoredVersions     []v1alpha1.StoredVersions   // of CRDs with several versions, by name
-	Status             v1alpha1.InstallationStatus // result of Judge; not part of an observed file
-	Pos                diag.Pos                    // position in the observed file
+	Namespace      string                    `json:"namespace"`
+	Package        string                    `json:"package"`
+	Version        string                    `json:"version,omitempty" doc:"in the lock; absent if unpinned"`
+	Pin            model.Digest              `json:"pin,omitempty" doc:"checksum of the pin; absent if unpinned"`
+	Bundle         model.Digest              `json:"bundleDigest,omitempty" doc:"of the bundle that the lock pins"`
+	Applied        []string                  `json:"applied,omitempty" doc:"versions in the cluster, sorted"`
+	State          State                     `json:"state"`
+	Message        string                    `json:"message,omitempty" doc:"reason for the state"`
+	ReadySince     time.Time                 `json:"readySince,omitzero" form:"format=date-time" doc:"Ready without interruption since then, according to the reporter"`
+	Upgradeable    metav1.ConditionStatus    `json:"upgradeable,omitempty" doc:"True, False or Unknown, as the operator reports; absent if not reported"`
+	UpgradeMessage string                    `json:"upgradeMessage,omitempty"`
+	StoredVersions []v1alpha1.StoredVersions `json:"storedVersions,omitempty" doc:"CRDs with more than one version, and the versions in which objects may be stored"`
+	Details        *Details                  `json:"details,omitempty" doc:"not in a saved file, and ignored by --observed"`
+
+	At     time.Time                   `json:"-"` // time of its observation in a combined summary; zero if unknown
+	Status v1alpha1.InstallationStatus `json:"-"` // result of Judge
+	Pos    diag.Pos                    `json:"-"` // position in the observed file
 }
+
+// Details are what quayside status prints about an operator and does not save.
+type Details struct {
+	Conditions      []metav1.Condition      `json:"conditions"`
+	Summary         v1alpha1.ObjectCounts   `json:"summary"`
+	Objects         []v1alpha1.ObjectHealth `json:"objects"`
+	Images          []v1alpha1.RunningImage `json:"images"`
+	CustomResources []CustomKind            `json:"customResources"`
+	Reporter        *Reporter               `json:"reporter,omitempty"`
+	Notes           []string                `json:"notes,omitempty"`
+}
+
+// CustomKind is a kind that an operator defines, with its custom resources.
+type CustomKind struct {
+	APIVersion string                  `json:"apiVersion"`
+	Kind       string                  `json:"kind"`
+	Count      int                     `json:"count"`
+	AtLeast    bool                    `json:"atLeast,omitempty"` // whether Count is a lower bound
+	NotReady   int                     `json:"notReady"`
+	Resources  []v1alpha1.ObjectHealth `json:"resources"`         // the first few, those that are not ready first
+	Message    string                  `json:"message,omitempty"` // error of the list request
+}
+
+// Reporter is the status of an operator according to the reporter.
+type Reporter struct {
+	State      string    `json:"state"` // absent, pending, stale, current
+	Ready      string    `json:"ready,omitempty"`
+	Message    string    `json:"message,omitempty"`
+	ReadySince time.Time `json:"-"` // of the pinned bundle; zero if unknown
+}
+
+// Key returns namespace/package.
+func (o OperatorHealth) Key() string { return o.Namespace + "/" + o.Package }
 
 // Operator returns the health of an operator, and whether the summary contains it.
 func (s *Summary) Operator(namespace, pkg string) (OperatorHealth, bool) {
@@ -110,7 +148,7 @@ func (s Summary) IsHealthy() bool {
 // Summarize compares each pin of the lock with its observation, and adds the observed operators
 // without a pin. It does not modify its arguments.
 func Summarize(lock *lockfile.File, got []OperatorObservation, now time.Time) Summary {
-	out := Summary{At: now.UTC().Truncate(time.Second)}
+	out := Summary{APIVersion: APIVersion, Kind: Kind, At: now.UTC().Truncate(time.Second), Operators: []OperatorHealth{}}
 	found := map[[2]string]OperatorObservation{}
 	for _, o := range got {
 		found[[2]string{o.Namespace, o.Package}] = o

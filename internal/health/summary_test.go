@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// judged returns a status in the form of Judge's result.
-func judged(ready metav1.ConditionStatus, message string, n v1alpha1.ObjectCounts, more ...metav1.Condition) v1alpha1.InstallationStatus {
+// statusOf returns a status in the form of Judge's result.
+func statusOf(ready metav1.ConditionStatus, message string, n v1alpha1.ObjectCounts, more ...metav1.Condition) v1alpha1.InstallationStatus {
 	return v1alpha1.InstallationStatus{
 		Summary:    n,
 		Conditions: append([]metav1.Condition{{Type: v1alpha1.Ready, Status: ready, Message: message}}, more...),
@@ -25,7 +25,7 @@ func judged(ready metav1.ConditionStatus, message string, n v1alpha1.ObjectCount
 func TestSummarize(t *testing.T) {
 	pin := lockfile.Pin{Namespace: "ns", Package: "op", Version: "0.9.4", Bundle: "op.v0.9.4"}
 	own := string(pin.Checksum())
-	well := judged(metav1.ConditionTrue, "2 objects as locked", v1alpha1.ObjectCounts{Total: 2, Current: 2})
+	well := statusOf(metav1.ConditionTrue, "2 objects as locked", v1alpha1.ObjectCounts{Total: 2, Current: 2})
 	installed := func(version, pin string) *v1alpha1.InstallationSpec {
 		return &v1alpha1.InstallationSpec{Package: "op", Version: version, Pin: pin}
 	}
@@ -38,30 +38,30 @@ func TestSummarize(t *testing.T) {
 		"ok/of the reporter alone": {OperatorObservation{Status: well, Spec: installed("0.9.4", own)}, "Ready [0.9.4]"},
 		"never looked at":          {OperatorObservation{}, "Missing []: none of its objects exists in the cluster"},
 		"nothing there": {
-			OperatorObservation{Status: judged(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, NotFound: 2})}, "Missing []: none of its objects exists in the cluster",
+			OperatorObservation{Status: statusOf(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, NotFound: 2})}, "Missing []: none of its objects exists in the cluster",
 		},
 		"half there": {
-			OperatorObservation{Status: judged(metav1.ConditionFalse, "Role x: it does not exist", v1alpha1.ObjectCounts{Total: 2, NotFound: 1, Current: 1}), Applied: []string{"0.9.4"}},
+			OperatorObservation{Status: statusOf(metav1.ConditionFalse, "Role x: it does not exist", v1alpha1.ObjectCounts{Total: 2, NotFound: 1, Current: 1}), Applied: []string{"0.9.4"}},
 			"Progressing [0.9.4]: Role x: it does not exist",
 		},
 		"failed": {
-			OperatorObservation{Status: judged(metav1.ConditionFalse, "Deployment x: stuck", v1alpha1.ObjectCounts{Total: 2, Failed: 1, InProgress: 1}), Applied: []string{"0.9.2", "0.9.4"}},
+			OperatorObservation{Status: statusOf(metav1.ConditionFalse, "Deployment x: stuck", v1alpha1.ObjectCounts{Total: 2, Failed: 1, InProgress: 1}), Applied: []string{"0.9.2", "0.9.4"}},
 			"Failed [0.9.2 0.9.4]: Deployment x: stuck",
 		},
 		"unreadable": {
-			OperatorObservation{Status: judged(metav1.ConditionUnknown, "Role x: not permitted to read it", v1alpha1.ObjectCounts{Total: 2, Forbidden: 1, Current: 1})},
+			OperatorObservation{Status: statusOf(metav1.ConditionUnknown, "Role x: not permitted to read it", v1alpha1.ObjectCounts{Total: 2, Forbidden: 1, Current: 1})},
 			"Unknown []: Role x: not permitted to read it",
 		},
 		"behind": {
-			OperatorObservation{Status: judged(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.9.2"}, Spec: installed("0.9.2", digestB)},
+			OperatorObservation{Status: statusOf(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.9.2"}, Spec: installed("0.9.2", digestB)},
 			"OutOfSync [0.9.2]: behind: the cluster has 0.9.2 (pin sha256:bbbbbbbbbbbb), the lock 0.9.4",
 		},
 		"behind, no reporter": {
-			OperatorObservation{Status: judged(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.9.2"}},
+			OperatorObservation{Status: statusOf(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.9.2"}},
 			"OutOfSync [0.9.2]: behind: the cluster has 0.9.2, the lock 0.9.4",
 		},
 		"ahead": {
-			OperatorObservation{Status: judged(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.10.0"}},
+			OperatorObservation{Status: statusOf(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.10.0"}},
 			"OutOfSync [0.10.0]: ahead: the cluster has 0.10.0, the lock 0.9.4",
 		},
 		"another pin": {
@@ -69,7 +69,7 @@ func TestSummarize(t *testing.T) {
 			"OutOfSync [0.9.4]: behind: the cluster has another pin of 0.9.4 (pin sha256:aaaaaaaaaaaa), the lock " + own[:len("sha256:")+12],
 		},
 		"not upgradeable": {
-			OperatorObservation{Applied: []string{"0.9.4"}, Status: judged(metav1.ConditionTrue, "", v1alpha1.ObjectCounts{Total: 1, Current: 1},
+			OperatorObservation{Applied: []string{"0.9.4"}, Status: statusOf(metav1.ConditionTrue, "", v1alpha1.ObjectCounts{Total: 1, Current: 1},
 				metav1.Condition{Type: v1alpha1.Upgradeable, Status: metav1.ConditionFalse, Message: "a backup runs"})},
 			"Ready [0.9.4], upgradeable False: a backup runs",
 		},
@@ -92,14 +92,14 @@ func TestSummarize(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 			if s.IsHealthy() != (o.State == StateReady) || string(o.Pin) != own || o.Version != "0.9.4" {
-				t.Errorf("well: %v, %+v", s.IsHealthy(), o)
+				t.Errorf("healthy: %v, %+v", s.IsHealthy(), o)
 			}
 		})
 	}
 }
 
-// TestSummarizeWhole has an operator without a pin, and a pin without an observation.
-func TestSummarizeWhole(t *testing.T) {
+// TestSummarizePins summarizes an operator without a pin, and a pin without an observation.
+func TestSummarizePins(t *testing.T) {
 	lock := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "b", Package: "op", Version: "1.0.0"}, {Namespace: "a", Package: "zz", Version: "1.0.0"}}}
 	s := Summarize(lock, []OperatorObservation{
 		{Namespace: "b", Package: "old", Spec: &v1alpha1.InstallationSpec{Version: "0.1.0"}},
@@ -131,27 +131,27 @@ func TestApplied(t *testing.T) {
 
 const observedText = `# Written by quayside status, for --observed.
 apiVersion: quayside.dev/v1alpha1
-kind: Observed
-observedAt: "2026-01-01T00:00:00Z"
-environment: dev
 cluster: c1
 clusterUID: u1
+environment: dev
+kind: Observed
+observedAt: "2026-01-01T00:00:00Z"
 operators:
-- namespace: a
-  package: zz
-  version: 1.0.0
-  pin: ` + digestA + `
+- applied:
+  - "1.0.0"
   bundleDigest: ` + digestB + `
+  namespace: a
+  package: zz
+  pin: ` + digestA + `
+  readySince: "2025-12-31T00:00:00Z"
   state: Ready
-  readySince: 2025-12-31T00:00:00Z
-  upgradeable: "False"
   upgradeMessage: "a backup runs: wait"
-  applied:
-  - 1.0.0
-- namespace: b
+  upgradeable: "False"
+  version: "1.0.0"
+- message: the cluster has it
+  namespace: b
   package: old
   state: Unpinned
-  message: the cluster has it
 `
 
 // readOne reads a file with one summary.
@@ -179,11 +179,11 @@ func TestObserved(t *testing.T) {
 		t.Errorf("%+v at %s", o, o.Pos)
 	}
 	if _, ok := f.Operator("a", "old"); ok {
-		t.Error("a/old is there")
+		t.Error("unexpected a/old")
 	}
 	odd, err := readOne("f", []byte(strings.Replace(observedText, `"a backup runs: wait"`, `"a\e[31mb\n::error::c"`, 1)))
 	if err != nil || odd.Operators[0].UpgradeMessage != `a\u001b[31mb ::error::c` {
-		t.Errorf("what an operator says reaches the terminal: %+v, %v", odd, err)
+		t.Errorf("a message of an operator is not sanitized: %+v, %v", odd, err)
 	}
 	empty, err := readOne("f", FormatObserved(Summary{At: noon()}))
 	if err != nil || len(empty.Operators) != 0 || !empty.At.Equal(noon()) {
@@ -201,15 +201,15 @@ func TestParseObservedErrors(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"empty":         {"", "f: empty: " + supportedInput},
 		"header":        {"kind: Observed\n", "f:1:1: no apiVersion (expected quayside.dev/v1alpha1)"},
-		"unknown field": {edit("upgradeable:", "upgradable:"), `f:16:3: unknown field "upgradable" (did you mean "upgradeable"?)`},
-		"state":         {edit("state: Ready", "state: Fine"), `f:14:10: state: "Fine": must be one of Failed, Missing, OutOfSync, Unpinned, Progressing, Unknown, Ready`},
-		"upgradeable":   {edit(`"False"`, "perhaps"), `f:16:16: upgradeable: "perhaps": must be one of True, False, Unknown`},
-		"pin":           {edit(digestA, "sha256:x"), `f:12:8: pin: "sha256:x" is not a checksum`},
-		"time":          {edit("2026-01-01T00:00:00Z", "yesterday"), `f:4:13: observedAt: "yesterday" is not a time such as 2026-01-31T12:00:00Z`},
+		"unknown field": {edit("upgradeable:", "upgradable:"), `f:18:3: unknown field "upgradable" (did you mean "upgradeable"?)`},
+		"state":         {edit("state: Ready", "state: Fine"), `f:16:10: state: "Fine": must be one of Failed, Missing, OutOfSync, Unpinned, Progressing, Unknown, Ready`},
+		"upgradeable":   {edit(`"False"`, "perhaps"), `f:18:16: upgradeable: "perhaps": must be one of True, False, Unknown`},
+		"pin":           {edit(digestA, "sha256:x"), `f:14:8: pin: "sha256:x" is not a checksum`},
+		"time":          {edit("2026-01-01T00:00:00Z", "yesterday"), `f:7:13: observedAt: "yesterday" is not a time such as 2026-01-31T12:00:00Z`},
 		"twice":         {edit("namespace: b\n  package: old", "namespace: a\n  package: zz"), `f:20:3: duplicate operator "a/zz": first at f:9:3`},
 		"nameless":      {edit("  package: zz\n", ""), `f:9:3: operator "a/": no package`},
 		"class":         {edit("operators:", "classes: [Class/x]\noperators:"), `f:8:10: classes: "Class/x" is not an object such as Secret/ns/name or StorageClass//fast`},
-		"two faults":    {edit("state: Ready", "state: Fine") + "- {}\n", "f:14:10: state: \"Fine\": must be one of Failed, Missing, OutOfSync, Unpinned, Progressing, Unknown, Ready\nf:24:3: operator \"/\": no namespace\nf:24:3: operator \"/\": no package\nf:24:3: operator \"/\": no state"},
+		"two faults":    {edit("state: Ready", "state: Fine") + "- {}\n", "f:16:10: state: \"Fine\": must be one of Failed, Missing, OutOfSync, Unpinned, Progressing, Unknown, Ready\nf:24:3: operator \"/\": no namespace\nf:24:3: operator \"/\": no package\nf:24:3: operator \"/\": no state"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := readOne("f", []byte(c.in))

@@ -33,11 +33,11 @@ func TestBuiltin(t *testing.T) {
 	for _, group := range slices.Compact(groups) {
 		namespaced, cluster, own := builtinKinds(group)
 		if !own {
-			t.Errorf("group %q is Kubernetes' own, and not in the table", group)
+			t.Errorf("group %q of Kubernetes is not in the table", group)
 		}
 		for _, kind := range slices.Concat(namespaced, cluster) {
 			if !want[kind+"."+group] {
-				t.Errorf("%s.%s is in the table, and not in Kubernetes", kind, group)
+				t.Errorf("%s.%s is in the table, but not in Kubernetes", kind, group)
 			}
 			delete(want, kind+"."+group)
 			guess, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: group, Kind: kind})
@@ -150,7 +150,7 @@ func TestDefinitionFaults(t *testing.T) {
 	}
 }
 
-// TestDefine parses a v1beta1 CRD, whose versions share schema and subresources, and a v1 CRD.
+// TestDefine parses a v1 CRD and a v1beta1 CRD, whose versions share schema and subresources.
 func TestDefine(t *testing.T) {
 	schema, status := map[string]any{"type": "object"}, map[string]any{"status": map[string]any{}}
 	old := crd("things.example.com", "example.com", "things", "Thing", "v2")
@@ -232,7 +232,7 @@ func TestReserved(t *testing.T) {
 			t.Errorf("%s: got %v", o.Key(), got)
 		}
 		if c.want && !IsReservedName(c.kind+"/"+c.name) {
-			t.Errorf("%s/%s cannot be allowed", c.kind, c.name)
+			t.Errorf("%s/%s is not accepted as a reserved name", c.kind, c.name)
 		}
 	}
 	for group, want := range map[string]bool{
@@ -247,7 +247,7 @@ func TestReserved(t *testing.T) {
 	}
 	for _, id := range []string{"", "ClusterRole", "ClusterRole/", "/admin", "Role/admin", "clusterrole/admin", "Namespace/mine"} {
 		if IsReservedName(id) {
-			t.Errorf("%q can be allowed, and nothing needs it", id)
+			t.Errorf("%q is accepted as a reserved name", id)
 		}
 	}
 }

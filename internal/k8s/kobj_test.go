@@ -46,8 +46,8 @@ func path() *rapid.Generator[[]string] {
 	return rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 4)
 }
 
-// TestReadersAgree compares every getter with At, and At with a loop over the path.
-func TestReadersAgree(t *testing.T) {
+// TestGettersAgree compares every getter with At, and At with a loop over the path.
+func TestGettersAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, p := mapping(3).Draw(t, "m"), path().Draw(t, "path")
 		var want any = m
@@ -62,7 +62,7 @@ func TestReadersAgree(t *testing.T) {
 		list, _ := want.([]any)
 		child, _ := want.(map[string]any)
 		if k8s.Text(m, p...) != text || k8s.True(m, p...) != (want == true) || !k8s.Equal(k8s.List(m, p...), list) || !k8s.Equal(k8s.Map(m, p...), child) {
-			t.Fatalf("the readers do not agree about %v", want)
+			t.Fatalf("the getters differ for %v", want)
 		}
 		for _, item := range k8s.Items(m, p...) {
 			if !slices.ContainsFunc(list, func(v any) bool { return k8s.Equal(v, item) }) {
@@ -79,13 +79,12 @@ func TestReadersAgree(t *testing.T) {
 			}
 		}
 		if len(k8s.Texts(m, p...)) != strings || len(k8s.Items(m, p...)) != mappings || len(k8s.TextMap(m, p...)) != len(child) {
-			t.Fatalf("Texts, Items and TextMap of %v lose or add something", want)
+			t.Fatalf("Texts, Items or TextMap of %v have missing or additional elements", want)
 		}
 	})
 }
 
-// TestChangesAreCopies checks that every function that changes an object returns the change and
-// does not modify the original.
+// TestChangesAreCopies checks that With and Without return modified copies, and that Copy shares nothing.
 func TestChangesAreCopies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, p := mapping(3).Draw(t, "m"), path().Draw(t, "path")
@@ -96,20 +95,20 @@ func TestChangesAreCopies(t *testing.T) {
 		}
 		gone := k8s.Without(with, p...)
 		if _, there := k8s.Map(gone, p[:len(p)-1]...)[p[len(p)-1]]; there {
-			t.Fatal("Without leaves the value")
+			t.Fatal("Without did not remove the value")
 		}
 		for key := range maps.Keys(m) {
 			if key != p[0] && !k8s.Equal(m[key], gone[key]) {
-				t.Fatalf("%s was changed too", key)
+				t.Fatalf("another field, %s, was changed", key)
 			}
 		}
 		if !k8s.Equal(k8s.Without(m, "d"), m) || !k8s.Equal(m, before) {
-			t.Fatalf("the argument was changed: %s", cmp.Diff(before, m))
+			t.Fatalf("the argument was modified: %s", cmp.Diff(before, m))
 		}
 		deep := k8s.Copy(m)
 		k8s.Ensure(deep, p...)["x"] = "y"
 		if k8s.Text(deep, append(slices.Clone(p), "x")...) != "y" || !k8s.Equal(m, before) {
-			t.Fatal("Ensure does not give the object's own mapping, or Copy shares it")
+			t.Fatal("Ensure returns a copy of the mapping, or Copy shares it")
 		}
 	})
 }

@@ -24,7 +24,7 @@ func TestPool(t *testing.T) {
 				t.Fatalf("%v and %v, want %v and %v", a, b, wantA, wantB)
 			}
 			if x, y := reflect.ValueOf(a["x"]), reflect.ValueOf(k8s.List(b, "z")[0]); x.Pointer() != y.Pointer() {
-				t.Fatalf("%v is there twice", common)
+				t.Fatalf("%v is stored twice", common)
 			}
 		}
 	})

@@ -79,7 +79,7 @@ func TestModel(t *testing.T) {
 			"x: * *.apps",
 		}},
 		{"role of another namespace is not found", []string{role, bind("RoleBinding", "x", "kind: Role, name: r", sa)}, []string{"x: Role r"}},
-		{"cluster-admin stays what it is, whoever ships another", []string{head + "kind: ClusterRole\nmetadata: {name: cluster-admin}\nrules: []", bind("ClusterRoleBinding", "", "kind: ClusterRole, name: cluster-admin", sa)}, []string{"*: * *", "*: * *.*"}},
+		{"a shipped cluster-admin does not change the built-in one", []string{head + "kind: ClusterRole\nmetadata: {name: cluster-admin}\nrules: []", bind("ClusterRoleBinding", "", "kind: ClusterRole, name: cluster-admin", sa)}, []string{"*: * *", "*: * *.*"}},
 		{"cluster-admin is known", []string{bind("ClusterRoleBinding", "", "kind: ClusterRole, name: cluster-admin", sa)}, []string{"*: * *", "*: * *.*"}},
 		{"unknown role", []string{bind("ClusterRoleBinding", "", "kind: ClusterRole, name: view", sa)}, []string{"*: ClusterRole view"}},
 		{"aggregation, through two levels and a cycle", []string{
@@ -88,14 +88,14 @@ func TestModel(t *testing.T) {
 			head + "kind: ClusterRole\nmetadata: {name: leaf, labels: {b: 'y'}}\nrules: [{apiGroups: [''], resources: [nodes], verbs: [get]}]",
 			bind("ClusterRoleBinding", "", "kind: ClusterRole, name: top", sa),
 		}, []string{"*: get nodes."}},
-		{"aggregation of every role there is", []string{
+		{"aggregation of every role", []string{
 			head + "kind: ClusterRole\nmetadata: {name: c}\naggregationRule: {clusterRoleSelectors: [{}]}", bind("ClusterRoleBinding", "", "kind: ClusterRole, name: c", sa),
 		}, []string{"*: * *", "*: * *.*"}},
-		{"aggregation of what the API server makes", []string{
+		{"aggregation of built-in roles", []string{
 			head + "kind: ClusterRole\nmetadata: {name: c}\naggregationRule: {clusterRoleSelectors: [{matchLabels: {a: x}}, {matchLabels: {kubernetes.io/bootstrapping: rbac-defaults}}]}",
 			bind("RoleBinding", "ops", "kind: ClusterRole, name: c", sa),
 		}, []string{"ops: * *.*"}},
-		{"wide grants swallow narrow ones", []string{
+		{"wide grants replace narrow ones", []string{
 			head + "kind: ClusterRole\nmetadata: {name: c}\nrules: [{apiGroups: [''], resources: [secrets], verbs: [get, '*']}, {apiGroups: ['*'], resources: [secrets], resourceNames: [a], verbs: [get]}, {apiGroups: [''], resources: [secrets], resourceNames: [b], verbs: [list]}]",
 			bind("ClusterRoleBinding", "", "kind: ClusterRole, name: c", sa),
 		}, []string{"*: * secrets.", "*: get secrets.* a"}},
@@ -157,7 +157,7 @@ func TestGainedMirrors(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := GainedGrants(a, a); len(got) != 0 {
-		t.Errorf("a set gained %v over itself", got)
+		t.Errorf("a set differs from itself by %v", got)
 	}
 }
 
@@ -223,14 +223,14 @@ func TestSetAgrees(t *testing.T) {
 		}
 		have, want := draw("have "), draw("want ")
 		if a, b := have.Covers(want), NewGrantSet([]Grant{have}).Covers(want); a != b {
-			t.Fatalf("%+v covers %+v: %v, by the set %v", have, want, a, b)
+			t.Fatalf("%+v covers %+v: %v, as a set: %v", have, want, a, b)
 		}
 	})
 }
 
-// TestModelAgrees holds the model, which expands roles to grants, against the API server's way:
-// the controller copies rules between aggregated roles until nothing changes, and the authorizer
-// looks for a rule. The cluster test TestRandomRoleSets asks a real API server.
+// TestModelAgrees compares the model, which expands roles to grants, with the algorithm of the API
+// server: a controller copies rules between aggregated roles until nothing changes, and the authorizer
+// searches for a rule. The cluster test TestRandomRoleSets uses a real API server.
 func TestModelAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(from ...string) string { return rapid.SampledFrom(from).Draw(t, "word") }
@@ -292,7 +292,7 @@ func TestModelAgrees(t *testing.T) {
 
 func agree(t *rapid.T, objects []map[string]any, may GrantSet, g Grant) {
 	if got, want := may.Covers(g), authorized(objects, g); got != want {
-		t.Fatalf("%+v: the model says %v, the authorizer %v: %v", g, got, want, objects)
+		t.Fatalf("%+v: model: %v, authorizer: %v: %v", g, got, want, objects)
 	}
 }
 

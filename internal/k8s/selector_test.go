@@ -65,12 +65,12 @@ func TestOfAgrees(t *testing.T) {
 		have := rapid.MapOf(word, word).Draw(t, "have")
 		set, ok := k8s.SelectorOf(object{"matchLabels": match, "matchExpressions": list})
 		if got, want := ok && set.Matches(labelSet(have)), typed.Matches(have); got != want {
-			t.Fatalf("%+v of %v: %v in an object, %v as a value", typed, have, got, want)
+			t.Fatalf("%+v for labels %v: selector of an object: %v, typed selector: %v", typed, have, got, want)
 		}
 		for _, r := range typed.MatchExpressions {
 			refused := r.Operator == "Gt" || len(r.Values) == 0 && slices.Contains([]string{"In", "NotIn"}, r.Operator)
 			if refused && (ok || typed.Matches(have)) {
-				t.Fatalf("%+v is taken", r)
+				t.Fatalf("invalid %+v is accepted", r)
 			}
 		}
 	})
@@ -84,10 +84,10 @@ func (s labelSet) Lookup(label string) (string, bool) { v, ok := s[label]; retur
 
 func TestOf(t *testing.T) {
 	if _, ok := k8s.SelectorOf(nil); ok {
-		t.Error("a selector that is missing is one")
+		t.Error("a missing selector is accepted")
 	}
 	if s, ok := k8s.SelectorOf(object{}); !ok || !s.Empty() || !s.Matches(labelSet{"a": "b"}) {
-		t.Error("an empty selector selects everything")
+		t.Error("an empty selector does not select everything")
 	}
 }
 

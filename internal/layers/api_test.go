@@ -20,12 +20,12 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// publicPackages returns the packages whose exported names are covered by the promise of
+// publicPackages returns the packages with the compatibility promise of
 // docs/contributing/library.md.
 func publicPackages() []string { return []string{"lockfile", "api/v1alpha1"} }
 
-// TestAPI compares the exported names of the public packages with docs/api, so that
-// a change of them is part of the difference that is reviewed.
+// TestAPI compares the exported declarations of the public packages with docs/api, so that API
+// changes are visible in reviews.
 func TestAPI(t *testing.T) {
 	for _, dir := range publicPackages() {
 		got, file := listAPI(t, filepath.Join("../..", dir)), "../../docs/api/"+path.Base(dir)+".txt"
@@ -40,7 +40,7 @@ func TestAPI(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(string(want), string(got)); d != "" {
-			t.Errorf("the API of %s changed; if it should, run make golden (-docs/api +sources):\n%s", dir, d)
+			t.Errorf("the API of %s changed: if this is intended, run make golden (-docs/api +sources):\n%s", dir, d)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func parsePackage(t *testing.T, dir string) (*token.FileSet, []*ast.File) {
 	return fset, files
 }
 
-// TestLibraryPage wants docs/contributing/library.md to quote every example of the public packages.
+// TestLibraryPage checks that docs/contributing/library.md quotes every example of the public packages.
 func TestLibraryPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/contributing/library.md")
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 
 const module = "github.com/quayside/quayside"
 
-// levels returns the rooms of the tree, from the lowest level to the highest. A room
-// is a folder with all below it that is no room of its own. A package imports its own
-// room and rooms of lower levels, so that no two rooms import each other.
+// levels returns the areas of the tree, from the lowest level to the highest. An area is a folder
+// with all subfolders that are not listed as areas themselves. A package may import its own area
+// and areas of lower levels, so that no two areas import each other.
 func levels() [][]string {
 	return [][]string{
 		{"internal/base", "internal/gobuild", "internal/layers", "api", "cmd/quayside/garbage", "examples"},
@@ -39,14 +39,14 @@ func levels() [][]string {
 	}
 }
 
-// besides returns the imports that the levels forbid, and that are made anyway: at most
-// five.
-func besides() map[string][]string {
+// exceptions returns the allowed imports of areas that are not of a lower level. TestImports allows
+// at most five.
+func exceptions() map[string][]string {
 	return nil
 }
 
-// nevers returns what a room must not import though it lies below.
-func nevers() map[string][]string {
+// forbidden returns areas of lower levels that an area must nevertheless not import.
+func forbidden() map[string][]string {
 	return map[string][]string{
 		"resolve":          {"internal/bundle", "internal/oci", "internal/base/filetree", "internal/base/store"},
 		"render":           {"internal/declare", "internal/oci", "internal/base/store"},
@@ -56,9 +56,9 @@ func nevers() map[string][]string {
 	}
 }
 
-// outside returns the packages that reach outside the program, and by which parts of
-// the standard library, each by its whole name.
-func outside() map[string][]string {
+// ioImports returns the packages with access to the outside of the program, and the packages of
+// the standard library that they import for it.
+func ioImports() map[string][]string {
 	return map[string][]string{
 		"catalog/cache":                 {"os", "context", "syscall", "time"},
 		"catalog/image":                 {"os", "context", "time"},
@@ -108,23 +108,22 @@ func outside() map[string][]string {
 	}
 }
 
-// outward returns the parts of the standard library that a pure package stays
-// away from, with all that lies below them.
-func outward() []string {
+// ioPackages returns the packages of the standard library, with their subpackages, that a pure
+// package must not import.
+func ioPackages() []string {
 	return []string{
 		"os", "net", "time", "log", "math/rand", "crypto/rand", "syscall", "context", "plugin", "unsafe",
 	}
 }
 
-// pure returns what any package may use of one that reaches outside: functions
-// of their arguments, and names.
-func pure() map[string][]string {
+// pureNames returns the names in ioPackages that any package may use: pure functions and
+// constants.
+func pureNames() map[string][]string {
 	return map[string][]string{"time": {"Parse", "DateOnly", "RFC3339"}, "net/netip": {"ParseAddr"}}
 }
 
-// owned returns third-party modules that one package alone may import, and
-// parts of them that more may.
-func owned() map[string][]string {
+// owners returns the packages that may import a third-party module, or a part of one.
+func owners() map[string][]string {
 	return map[string][]string{
 		"github.com/go-git/go-git/v5/plumbing/format/gitignore": {"internal/base/gitrepo", "catalog/fbc"},
 
@@ -139,28 +138,30 @@ func owned() map[string][]string {
 	}
 }
 
+// TestImports checks the imports of all packages against the tables above.
 func TestImports(t *testing.T) {
 	root := os.DirFS("../..")
-	for _, fault := range faults(root, rules{levels(), besides(), nevers(), outside()}) {
+	for _, fault := range faults(root, rules{levels(), exceptions(), forbidden(), ioImports()}) {
 		t.Error(fault)
 	}
-	if n := len(besides()); n > 5 {
+	if n := len(exceptions()); n > 5 {
 		t.Errorf("%d exceptions, want at most 5", n)
 	}
 	var named []string
 	for _, level := range levels() {
 		named = append(named, level...)
 	}
-	for _, table := range []map[string][]string{besides(), nevers(), outside()} {
+	for _, table := range []map[string][]string{exceptions(), forbidden(), ioImports()} {
 		named = slices.AppendSeq(named, maps.Keys(table))
 	}
 	for _, folder := range named {
 		if _, err := fs.Stat(root, folder); err != nil {
-			t.Errorf("%s: in a table, but not in the tree", folder)
+			t.Errorf("%s is in a table of internal/layers, but does not exist", folder)
 		}
 	}
 }
 
+// TestImportsFindsFaults checks that each forbidden import is found.
 func TestImportsFindsFaults(t *testing.T) {
 	file := func(imports ...string) *fstest.MapFile {
 		src := "package p\n"
@@ -183,48 +184,48 @@ func TestImportsFindsFaults(t *testing.T) {
 		"pure/renamed.go":   {Data: []byte("package p\nimport t \"time\"\nvar _, _ = t.Parse(t.DateOnly, \"\")\n")},
 	}
 	got := faults(tree, rules{
-		levels:  [][]string{{"low", "twin", "pure"}, {"high"}, {"high/room"}},
-		besides: map[string][]string{"twin": {"low"}},
-		nevers:  map[string][]string{"high": {"twin"}},
-		outside: map[string][]string{"high": {"net"}, "high/part": {"net/http"}},
+		levels:     [][]string{{"low", "twin", "pure"}, {"high"}, {"high/room"}},
+		exceptions: map[string][]string{"twin": {"low"}},
+		forbidden:  map[string][]string{"high": {"twin"}},
+		ioImports:  map[string][]string{"high": {"net"}, "high/part": {"net/http"}},
 	})
 	want := []string{
-		"fresh/a.go: fresh is in no room of internal/layers",
-		"high/a.go: imports github.com/google/go-containerregistry/pkg/name, which is for OWNERS alone",
-		"high/a.go: imports net/http, which reaches outside the program",
-		"high/a.go: imports twin, which high must not",
+		"fresh/a.go: fresh is in no area of internal/layers",
+		"high/a.go: imports github.com/google/go-containerregistry/pkg/name, which only OWNERS may import",
+		"high/a.go: imports net/http, which only packages in ioImports may import",
+		"high/a.go: imports twin, which is forbidden for high",
 		"low/a.go: imports high (level 1) from level 0",
-		"pure/clock.go: imports time, which reaches outside the program",
-		"pure/renamed.go: imports time, which reaches outside the program",
-		"twin/a.go: imports math/rand/v2, which reaches outside the program",
+		"pure/clock.go: imports time, which only packages in ioImports may import",
+		"pure/renamed.go: imports time, which only packages in ioImports may import",
+		"twin/a.go: imports math/rand/v2, which only packages in ioImports may import",
 	}
-	want[1] = strings.Replace(want[1], "OWNERS", strings.Join(owned()["github.com/google/go-containerregistry"], " and "), 1)
+	want[1] = strings.Replace(want[1], "OWNERS", strings.Join(owners()["github.com/google/go-containerregistry"], " and "), 1)
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("faults (-want +got):\n%s", d)
 	}
 }
 
-// rules are the tables that the tree is held against.
+// rules holds the tables of import rules.
 type rules struct {
-	levels                   [][]string
-	besides, nevers, outside map[string][]string
+	levels                           [][]string
+	exceptions, forbidden, ioImports map[string][]string
 }
 
-// room returns the room of a package and its level, and "" where it is in none.
-func (r rules) room(pkg string) (string, int) {
+// area returns the area of a package and its level, or "" if it is in none.
+func (r rules) area(pkg string) (string, int) {
 	best, at := "", 0
-	for level, rooms := range r.levels {
-		for _, room := range rooms {
-			if within(pkg, []string{room}) && len(room) > len(best) {
-				best, at = room, level
+	for level, areas := range r.levels {
+		for _, area := range areas {
+			if within(pkg, []string{area}) && len(area) > len(best) {
+				best, at = area, level
 			}
 		}
 	}
 	return best, at
 }
 
-// faults returns every breach of rules in the Go files below fsys, sorted.
-// Tests, testdata and nested modules are not looked at.
+// faults returns all violations of the rules in the Go files below fsys, sorted. It ignores tests,
+// testdata and nested modules.
 func faults(fsys fs.FS, r rules) []string {
 	var out []string
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
@@ -236,7 +237,7 @@ func faults(fsys fs.FS, r rules) []string {
 		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 			return nil
 		}
-		found, err := r.file(fsys, name)
+		found, err := r.checkFile(fsys, name)
 		out = append(out, found...)
 		return err
 	})
@@ -247,6 +248,7 @@ func faults(fsys fs.FS, r rules) []string {
 	return slices.Compact(out)
 }
 
+// skip returns fs.SkipDir for testdata, hidden directories and nested modules.
 func skip(fsys fs.FS, name string, d fs.DirEntry) error {
 	if name == "." {
 		return nil
@@ -260,8 +262,8 @@ func skip(fsys fs.FS, name string, d fs.DirEntry) error {
 	return nil
 }
 
-// file returns the breaches in one file.
-func (r rules) file(fsys fs.FS, name string) ([]string, error) {
+// checkFile returns the violations in one file.
+func (r rules) checkFile(fsys fs.FS, name string) ([]string, error) {
 	src, err := fs.ReadFile(fsys, name)
 	if err != nil {
 		return nil, err
@@ -271,8 +273,8 @@ func (r rules) file(fsys fs.FS, name string) ([]string, error) {
 		return nil, err
 	}
 	pkg := path.Dir(name)
-	if room, _ := r.room(pkg); room == "" {
-		return []string{name + ": " + pkg + " is in no room of internal/layers"}, nil
+	if area, _ := r.area(pkg); area == "" {
+		return []string{name + ": " + pkg + " is in no area of internal/layers"}, nil
 	}
 	var out []string
 	for _, spec := range f.Imports {
@@ -280,17 +282,17 @@ func (r rules) file(fsys fs.FS, name string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if allowed, ok := pure()[imported]; ok && spec.Name == nil && onlyUses(f, imported, allowed) {
+		if allowed, ok := pureNames()[imported]; ok && spec.Name == nil && onlyUses(f, imported, allowed) {
 			continue
 		}
-		if why := r.breach(pkg, imported); why != "" {
+		if why := r.violation(pkg, imported); why != "" {
 			out = append(out, name+": imports "+why)
 		}
 	}
 	return out, nil
 }
 
-// onlyUses reports whether a file takes nothing from a package but these names.
+// onlyUses reports whether a file uses no other names of a package.
 func onlyUses(f *ast.File, pkg string, names []string) bool {
 	only := true
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -303,42 +305,43 @@ func onlyUses(f *ast.File, pkg string, names []string) bool {
 	return only
 }
 
-// breach returns what is wrong with an import, or "".
-func (r rules) breach(pkg, imported string) string {
+// violation returns the description of a forbidden import, or "".
+func (r rules) violation(pkg, imported string) string {
 	if own, ok := strings.CutPrefix(imported, module+"/"); ok {
-		return r.inner(pkg, own)
+		return r.internalViolation(pkg, own)
 	}
-	if within(imported, outward()) && imported != "net/url" && !slices.Contains(r.outside[pkg], imported) {
-		return imported + ", which reaches outside the program"
+	if within(imported, ioPackages()) && imported != "net/url" && !slices.Contains(r.ioImports[pkg], imported) {
+		return imported + ", which only packages in ioImports may import"
 	}
 	owner := ""
-	for mod := range owned() {
+	for mod := range owners() {
 		if within(imported, []string{mod}) && len(mod) > len(owner) {
 			owner = mod
 		}
 	}
-	if users := owned()[owner]; owner != "" && !slices.Contains(users, pkg) {
-		return imported + ", which is for " + strings.Join(users, " and ") + " alone"
+	if users := owners()[owner]; owner != "" && !slices.Contains(users, pkg) {
+		return imported + ", which only " + strings.Join(users, " and ") + " may import"
 	}
 	return ""
 }
 
-func (r rules) inner(pkg, own string) string {
-	from, level := r.room(pkg)
-	to, below := r.room(own)
+// internalViolation is violation for packages of this module.
+func (r rules) internalViolation(pkg, own string) string {
+	from, level := r.area(pkg)
+	to, below := r.area(own)
 	switch {
 	case to == "":
-		return own + ", which is in no room"
-	case within(own, r.nevers[from]):
-		return own + ", which " + from + " must not"
-	case to == from, below < level, slices.Contains(r.besides[from], to):
+		return own + ", which is in no area"
+	case within(own, r.forbidden[from]):
+		return own + ", which is forbidden for " + from
+	case to == from, below < level, slices.Contains(r.exceptions[from], to):
 		return ""
 	default:
 		return fmt.Sprintf("%s (level %d) from level %d", own, below, level)
 	}
 }
 
-// within reports whether imported is one of roots or lies below one.
+// within reports whether imported is one of roots or a subpackage of one.
 func within(imported string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool {
 		return imported == root || strings.HasPrefix(imported, root+"/")

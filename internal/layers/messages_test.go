@@ -23,9 +23,8 @@ type message struct {
 	places []string // file:line, sorted
 }
 
-// TestMessages checks the form of all messages, and compares them with testdata/messages.txt:
-// a changed message is a visible difference there, next to its near-copies; ×N counts the
-// places of a text.
+// TestMessages checks the form of all messages, and compares them with testdata/messages.txt, which
+// shows near-copies of a message next to each other. ×N is the number of places of a text.
 func TestMessages(t *testing.T) {
 	all := messages(t)
 	var list strings.Builder
@@ -50,7 +49,7 @@ func TestMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(want) != list.String() {
-		t.Errorf("%s is out of date: run 'go test ./internal/layers -run TestMessages -update' and read its difference", golden)
+		t.Errorf("%s is out of date: run 'go test ./internal/layers -run TestMessages -update' and check the differences", golden)
 	}
 }
 
@@ -100,7 +99,7 @@ func messages(t *testing.T) []message {
 	return all
 }
 
-// writesMessage reports whether call makes an error, a fault or a warning.
+// writesMessage reports whether call creates an error, a fault or a warning.
 func writesMessage(call *ast.CallExpr) bool {
 	name := ""
 	switch f := call.Fun.(type) {
@@ -125,7 +124,7 @@ func stringLiteral(e ast.Expr) (string, bool) {
 	return text, err == nil
 }
 
-// verbs are the placeholders of a format.
+// verbs matches the placeholders of a format.
 var verbs = regexp.MustCompile(`%(\[\d+\])?[+#]?\.?\d*[a-zA-Z]`)
 
 // constantText returns the words of a message without placeholders and punctuation.
@@ -141,10 +140,10 @@ func messageFaults(text string) []string {
 		out = append(out, "ends with punctuation")
 	}
 	if m := oddWords.FindString(text); m != "" {
-		out = append(out, strconv.Quote(m)+" is not a word of the field")
+		out = append(out, strconv.Quote(m)+" must not be used in messages")
 	}
 	return out
 }
 
-// oddWords are words and idioms that CONTRIBUTING.md rules out in messages.
+// oddWords matches words and idioms that must not be used in messages.
 var oddWords = regexp.MustCompile(`(?i)\b(failed to|who|whom|stands|mended|taken over|dialects?|out of step|in step|left alone|in the way|nobody|nothing asks|is no longer there|is there already|goes with|lies in|lies outside|heldBack|remainingHops)\b`)

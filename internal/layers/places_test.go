@@ -16,9 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// most is how many places one may have to touch to add something, by the
-// heading of docs/contributing/developing.md.
-func most() map[string]int {
+// maxSteps returns the maximum number of steps under each heading of
+// docs/contributing/developing.md.
+func maxSteps() map[string]int {
 	return map[string]int{
 		"The life of one command: resolve": 10,
 		"Adding a field to the lock":       3,
@@ -31,8 +31,8 @@ func most() map[string]int {
 	}
 }
 
-// TestPlacesOfArchitecture looks up what docs/contributing/architecture.md names. Each row of its
-// table of variants names the function that returns a table.
+// TestPlacesOfArchitecture checks that the paths and names in docs/contributing/architecture.md exist,
+// and that each row of its table of variants names a function.
 func TestPlacesOfArchitecture(t *testing.T) {
 	page, err := os.ReadFile("../../docs/contributing/architecture.md")
 	if err != nil {
@@ -50,11 +50,12 @@ func TestPlacesOfArchitecture(t *testing.T) {
 		}
 	}
 	if strings.Count(table, "\n") < 7 {
-		t.Errorf("docs/contributing/architecture.md: the table of variants has %d rows", strings.Count(table, "\n")+1)
+		t.Errorf("docs/contributing/architecture.md: the table of variants has %d rows, want at least 6", strings.Count(table, "\n")+1)
 	}
 }
 
-// TestPlacesExist looks up what docs/contributing/developing.md names, and counts its steps.
+// TestPlacesExist checks that the paths and names in docs/contributing/developing.md exist, and that
+// no heading has too many steps.
 func TestPlacesExist(t *testing.T) {
 	page, err := os.ReadFile("../../docs/contributing/developing.md")
 	if err != nil {
@@ -64,18 +65,17 @@ func TestPlacesExist(t *testing.T) {
 	for _, f := range faults {
 		t.Errorf("docs/contributing/developing.md: %s", f)
 	}
-	for heading, limit := range most() {
+	for heading, limit := range maxSteps() {
 		if n := steps[heading]; n == 0 || n > limit {
-			t.Errorf("docs/contributing/developing.md: %q has %d steps, want at most %d and one", heading, n, limit)
+			t.Errorf("docs/contributing/developing.md: %q has %d steps, want 1 to %d", heading, n, limit)
 		}
 	}
-	if len(steps) != len(most()) {
-		t.Errorf("docs/contributing/developing.md has steps below %d headings, want %d", len(steps), len(most()))
+	if len(steps) != len(maxSteps()) {
+		t.Errorf("docs/contributing/developing.md has steps under %d headings, want %d", len(steps), len(maxSteps()))
 	}
 }
 
-// TestAttacksAreTested looks up the tests that docs/security.md names: one in
-// each row at least.
+// TestAttacksAreTested checks that each row of docs/security.md names a test, and that these exist.
 func TestAttacksAreTested(t *testing.T) {
 	page, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
@@ -91,14 +91,15 @@ func TestAttacksAreTested(t *testing.T) {
 			continue
 		}
 		if rows++; !strings.Contains(line, "_test.go`: `") {
-			t.Errorf("docs/security.md: no test shows %s", line)
+			t.Errorf("docs/security.md: no test in the row %s", line)
 		}
 	}
 	if rows < 10 {
-		t.Errorf("docs/security.md: %d rows", rows)
+		t.Errorf("docs/security.md: %d rows, want at least 10", rows)
 	}
 }
 
+// TestPlacesFindsFaults checks the step counts and the faults of a page.
 func TestPlacesFindsFaults(t *testing.T) {
 	tree := fstest.MapFS{
 		"a/x.go":  {Data: []byte("package a\n\nconst C = 1\n\ntype T struct{}\n\nfunc (T) M() {}\n\nfunc F() { g := 1; _ = g }\n")},
@@ -115,9 +116,9 @@ func TestPlacesFindsFaults(t *testing.T) {
 	}
 }
 
-// places reads a page. It returns the number of its numbered steps by heading,
-// and what of the things named in backquotes is not there: paths, and the names
-// that follow the path of a Go file and a colon.
+// places parses a page. It returns the number of numbered steps by heading, and a fault for each
+// missing path in backquotes and for each name that is not declared in the Go file before it, as in
+// `file.go`: `Name`.
 func places(root fs.FS, page string) (steps map[string]int, faults []string) {
 	steps = map[string]int{}
 	heading := ""
@@ -145,7 +146,7 @@ func places(root fs.FS, page string) (steps map[string]int, faults []string) {
 	return steps, faults
 }
 
-// declared returns the names that a Go file declares at its top, methods too.
+// declared returns the names of the top-level declarations of a Go file, methods included.
 func declared(root fs.FS, file string) []string {
 	data, err := fs.ReadFile(root, file)
 	if err != nil {
@@ -176,8 +177,8 @@ func declared(root fs.FS, file string) []string {
 	return names
 }
 
-// TestTopLevelIsExplained wants each directory at the top in
-// docs/contributing/architecture.md, with the reason for it.
+// TestTopLevelIsExplained checks that docs/contributing/architecture.md mentions each top-level
+// directory.
 func TestTopLevelIsExplained(t *testing.T) {
 	page, err := os.ReadFile("../../docs/contributing/architecture.md")
 	if err != nil {
@@ -191,7 +192,7 @@ func TestTopLevelIsExplained(t *testing.T) {
 	}
 	for _, e := range entries {
 		if name := e.Name(); e.IsDir() && !strings.HasPrefix(name, ".") && name != "bin" && name != "dist" && !strings.Contains(section, "`"+name+"`") {
-			t.Errorf("docs/contributing/architecture.md does not say why there is %s", name)
+			t.Errorf("docs/contributing/architecture.md does not mention the directory %s", name)
 		}
 	}
 }

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// TestSeedsAreFixed holds that a package with property tests fixes their seed,
-// so that a run of the tests depends on nothing but the sources. `make
-// properties` takes fresh ones.
+// TestSeedsAreFixed checks that packages with property tests fix their seed, so that test results
+// depend only on the sources. `make properties` uses random seeds.
 func TestSeedsAreFixed(t *testing.T) {
 	root := os.DirFS("../..")
 	draws, fixes := map[string]bool{}, map[string]bool{}
@@ -35,7 +34,7 @@ func TestSeedsAreFixed(t *testing.T) {
 	}
 	for pkg, yes := range draws {
 		if yes && !fixes[pkg] {
-			t.Errorf("%s: its property tests take another seed each time; fix it in TestMain", pkg)
+			t.Errorf("%s: the property tests use a random seed: set a fixed one in TestMain", pkg)
 		}
 	}
 }

@@ -24,30 +24,29 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// kept returns what no program reaches and that stays, with the reason. What it
-// needs stays with it.
+// kept returns unreachable declarations that are kept, with the reason. Everything that they use
+// counts as reachable.
 func kept() map[string]string {
 	return map[string]string{
-		"internal/oci.rawManifest.MediaType": "asked for by remote.Write, through an interface without a name",
+		"internal/oci.rawManifest.MediaType": "remote.Write calls it through an unnamed interface",
 
-		// Tests look at what programs only pass on.
-		"internal/base/diag.Code.Meaning": "docs/warnings.md is made of it",
-		"diff.exemption.description":      "docs/diff-rules.md is made of it",
-		"diff.exemption.reason":           "docs/diff-rules.md is made of it",
-		"internal/base/store.Store.Dir":   "where what is stored lies on disk",
+		// Only tests use these.
+		"internal/base/diag.Code.Meaning": "docs/warnings.md is generated from it",
+		"diff.exemption.description":      "docs/diff-rules.md is generated from it",
+		"diff.exemption.reason":           "docs/diff-rules.md is generated from it",
+		"internal/base/store.Store.Dir":   "the directory of the store",
 	}
 }
 
-// TestUnused names every function, method, type, constant, variable and field
-// that no program reaches: nothing uses it, or tests alone. Packages for tests
-// (their names end in "test") are not looked at, and what only they use is
-// unused.
+// TestUnused finds every function, method, type, constant, variable and field that is not reachable
+// from a main function. Tests, and packages whose names end in "test", do not count as uses, and
+// declarations of these packages are not checked.
 //
-// It is sound with Go's cache of test results: the sources are read here, and
-// the go command is asked for nothing but what they import.
+// Cached results of this test are valid: it reads the sources itself, and uses the go command only
+// for imported packages.
 func TestUnused(t *testing.T) {
 	if testing.Short() {
-		t.Skip("checks the types of the whole program")
+		t.Skip("type-checks the whole program")
 	}
 	p, err := loadProgram(filepath.Join("..", ".."))
 	if err != nil {
@@ -58,6 +57,7 @@ func TestUnused(t *testing.T) {
 	}
 }
 
+// TestUnusedFindsAll runs the check on a module with unused declarations of every kind.
 func TestUnusedFindsAll(t *testing.T) {
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "unused.txtar"))
 	if err != nil {
@@ -86,26 +86,27 @@ func TestUnusedFindsAll(t *testing.T) {
 	}
 }
 
-// program is the module's own packages, with their types.
+// program holds the type-checked packages of the module.
 type program struct {
 	root     string
 	fset     *token.FileSet
-	packages []*checked
-	declared []types.Object                // what may be unused, in the order of the sources
-	uses     map[types.Object][]use        // what the declaration of an object mentions
-	owner    map[types.Object]types.Object // of a method or a field: its type
+	packages []*checkedPackage
+	declared []types.Object                // candidates, in the order of the sources
+	uses     map[types.Object][]use        // objects and names that the declaration of an object uses
+	owner    map[types.Object]types.Object // the type of a method or a field
 	roots    []use
-	ifaces   map[string][]*types.Interface // by the name of a method
+	ifaces   map[string][]*types.Interface // by method name
 	compared map[types.Object]bool         // fields of structs that are compared as a whole
 }
 
-// use is one mention: of an object, or of whatever has a name in a template.
+// use is a use of an object, or of a name in a template, which may be any object of that name.
 type use struct {
 	object types.Object
 	name   string
 }
 
-type checked struct {
+// checkedPackage is a package as listed by go list, with the results of the type check.
+type checkedPackage struct {
 	Dir, ImportPath, Name, Export string
 	GoFiles                       []string
 	Module                        *struct{ Main bool }
@@ -115,15 +116,15 @@ type checked struct {
 	info  *types.Info
 }
 
-// loadProgram checks the types of all packages of the module in dir. What they
-// import from elsewhere comes from the compiler.
+// loadProgram type-checks all packages of the module in dir. For packages of other modules, it uses
+// the export data of the compiler.
 func loadProgram(dir string) (*program, error) {
 	cmd := exec.Command("go", "list", "-tags", "kustomize_disable_go_plugin_support", "-deps", "-export", "-json=Dir,ImportPath,Name,Export,GoFiles,Module", "./...")
-	var complaint bytes.Buffer
-	cmd.Dir, cmd.Stderr = dir, &complaint
+	var stderr bytes.Buffer
+	cmd.Dir, cmd.Stderr = dir, &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w\n%s", err, complaint.String())
+		return nil, fmt.Errorf("go list: %w\n%s", err, stderr.String())
 	}
 	root, err := filepath.Abs(dir)
 	if err != nil {
@@ -136,7 +137,7 @@ func loadProgram(dir string) (*program, error) {
 	exported, own := map[string]string{}, ownImporter{}
 	own.other = importer.ForCompiler(p.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exported[path]) })
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
-		pkg := &checked{}
+		pkg := &checkedPackage{}
 		if err := dec.Decode(pkg); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
@@ -162,7 +163,7 @@ func loadProgram(dir string) (*program, error) {
 	return p, nil
 }
 
-// ownImporter hands out the packages that were checked already.
+// ownImporter imports packages of the module that were already checked, and others by export data.
 type ownImporter struct {
 	own   map[string]*types.Package
 	other types.Importer
@@ -175,7 +176,8 @@ func (i *ownImporter) Import(path string) (*types.Package, error) {
 	return i.other.Import(path)
 }
 
-func (p *program) check(pkg *checked, imports *ownImporter) error {
+// check parses and type-checks a package.
+func (p *program) check(pkg *checkedPackage, imports *ownImporter) error {
 	for _, name := range pkg.GoFiles {
 		f, err := parser.ParseFile(p.fset, filepath.Join(pkg.Dir, name), nil, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
@@ -199,8 +201,7 @@ func (p *program) check(pkg *checked, imports *ownImporter) error {
 	return nil
 }
 
-// interfaces collects every interface that a value of the program may be
-// handed over as.
+// interfaces collects all interfaces that values of the program may be converted to.
 func (p *program) interfaces() {
 	add := func(t types.Type) {
 		iface, ok := t.Underlying().(*types.Interface)
@@ -211,7 +212,7 @@ func (p *program) interfaces() {
 	}
 	add(types.Universe.Lookup("error").Type())
 	for _, name := range []string{"Unwrap", "Is", "As"} {
-		p.ifaces[name] = append(p.ifaces[name], types.NewInterfaceType(nil, nil)) // package errors asks for them
+		p.ifaces[name] = append(p.ifaces[name], types.NewInterfaceType(nil, nil)) // package errors uses unnamed interfaces
 	}
 	seen := map[*types.Package]bool{}
 	for _, pkg := range p.packages {
@@ -236,8 +237,8 @@ func (p *program) interfaces() {
 	}
 }
 
-// comparisons finds the structs that are told apart by all of their fields: keys
-// of maps, operands of ==, type arguments that have to be comparable.
+// comparisons finds the structs that are compared by all fields: keys of maps, operands of ==, and
+// type arguments with a comparable constraint.
 func (p *program) comparisons() {
 	var whole func(t types.Type)
 	whole = func(t types.Type) {
@@ -269,8 +270,8 @@ func (p *program) comparisons() {
 	}
 }
 
-// declare takes down what one declaration declares and mentions.
-func (p *program) declare(pkg *checked, d ast.Decl) {
+// declare records the objects of a declaration, and the objects that it uses.
+func (p *program) declare(pkg *checkedPackage, d ast.Decl) {
 	if f, ok := d.(*ast.FuncDecl); ok {
 		o := pkg.info.Defs[f.Name].(*types.Func)
 		p.uses[o] = p.mentions(pkg, f)
@@ -292,7 +293,7 @@ func (p *program) declare(pkg *checked, d ast.Decl) {
 			p.fields(pkg, o, s.Type)
 		case *ast.ValueSpec:
 			mentioned := p.mentions(pkg, s)
-			if doc := d.(*ast.GenDecl).Doc; doc != nil { // of a variable that stands alone
+			if doc := d.(*ast.GenDecl).Doc; doc != nil { // of a single variable
 				mentioned = append(mentioned, p.mentions(pkg, doc)...)
 			}
 			for _, name := range s.Names {
@@ -309,8 +310,8 @@ func (p *program) declare(pkg *checked, d ast.Decl) {
 			}
 		}
 	}
-	// The values of an enumeration stand together: one that nobody names still
-	// keeps its place.
+	// The use of one value of an enumeration is a use of all, because each determines the values of
+	// those after it.
 	for _, one := range enumeration {
 		if d.(*ast.GenDecl).Tok == token.CONST {
 			p.uses[one.object] = append(slices.Clone(p.uses[one.object]), enumeration...)
@@ -328,9 +329,9 @@ func mentionsIota(e ast.Expr) bool {
 	return found
 }
 
-// fields declares those of a struct that have a name of their own. One with a
-// tag is read by its name.
-func (p *program) fields(pkg *checked, owner types.Object, t ast.Expr) {
+// fields records the fields of a struct, except embedded fields and fields with a tag, which
+// encoders find by name.
+func (p *program) fields(pkg *checkedPackage, owner types.Object, t ast.Expr) {
 	ast.Inspect(t, func(n ast.Node) bool {
 		f, ok := n.(*ast.Field)
 		if !ok || f.Tag != nil {
@@ -348,9 +349,8 @@ func (p *program) fields(pkg *checked, owner types.Object, t ast.Expr) {
 
 var templateField = regexp.MustCompile(`\.([A-Z]\w*)`)
 
-// mentions returns what a piece of source speaks of. To set a field is not to
-// speak of it.
-func (p *program) mentions(pkg *checked, n ast.Node) []use {
+// mentions returns the uses in a piece of source. Setting a field is not a use of it.
+func (p *program) mentions(pkg *checkedPackage, n ast.Node) []use {
 	var out []use
 	set := map[*ast.Ident]bool{}
 	ast.Inspect(n, func(n ast.Node) bool {
@@ -373,14 +373,14 @@ func (p *program) mentions(pkg *checked, n ast.Node) []use {
 			}
 		case *ast.BasicLit:
 			if n.Kind == token.STRING && strings.Contains(n.Value, "{{") {
-				out = append(out, named(n.Value)...)
+				out = append(out, templateUses(n.Value)...)
 			}
-		case *ast.Comment: // a template may stand in a file of its own
+		case *ast.Comment: // an embedded file may be a template
 			files, ok := strings.CutPrefix(n.Text, "//go:embed ")
 			for _, name := range strings.Fields(files) {
 				text, err := os.ReadFile(filepath.Join(filepath.Dir(p.fset.Position(n.Pos()).Filename), name))
 				if ok && err == nil && strings.Contains(string(text), "{{") {
-					out = append(out, named(string(text))...)
+					out = append(out, templateUses(string(text))...)
 				}
 			}
 		}
@@ -389,8 +389,8 @@ func (p *program) mentions(pkg *checked, n ast.Node) []use {
 	return out
 }
 
-// named returns what a template names.
-func named(template string) []use {
+// templateUses returns the names that a template uses.
+func templateUses(template string) []use {
 	var out []use
 	for _, m := range templateField.FindAllStringSubmatch(template, -1) {
 		out = append(out, use{name: m[1]})
@@ -398,7 +398,7 @@ func named(template string) []use {
 	return out
 }
 
-// origin returns the declaration behind an instance of something generic.
+// origin returns the generic declaration of an instance.
 func origin(o types.Object) types.Object {
 	switch o := o.(type) {
 	case *types.Func:
@@ -416,9 +416,8 @@ func typeName(t types.Type) types.Object {
 	return types.Unalias(t).(*types.Named).Obj()
 }
 
-// unused returns a line for everything that no program reaches, in packages that
-// are not for tests, and for every entry of kept that does without one. What
-// belongs to a type that is unused is not named beside it.
+// unused returns a line for each unreachable declaration outside of test packages, and for each
+// unnecessary entry of kept. Fields and methods of an unreachable type are not listed.
 func (p *program) unused(kept map[string]string) []string {
 	var out []string
 	roots, ids := p.roots, map[string]bool{}
@@ -453,7 +452,7 @@ func (p *program) unused(kept map[string]string) []string {
 	return out
 }
 
-// id names an object: "diff.Report.Of".
+// id returns the identifier of an object: "diff.Report.Of".
 func (p *program) id(o types.Object) string {
 	id := o.Name()
 	if owner := p.owner[o]; owner != nil {
@@ -462,9 +461,8 @@ func (p *program) id(o types.Object) string {
 	return strings.TrimPrefix(o.Pkg().Path(), module+"/") + "." + id
 }
 
-// reach follows the mentions from roots, the programs' main functions. Methods
-// that an interface asks for are reached with a type that has them, if only by
-// embedding another.
+// reach returns the objects that are reachable from roots, and the names that reachable templates
+// use. Methods of a reachable type are reachable if some interface of the program requires them.
 func (p *program) reach(roots []use) (reached map[types.Object]bool, named map[string]bool) {
 	reached, named = map[types.Object]bool{}, map[string]bool{}
 	for todo := slices.Clone(roots); len(todo) > 0; {
@@ -484,7 +482,7 @@ func (p *program) reach(roots []use) (reached map[types.Object]bool, named map[s
 			continue
 		}
 		for m := range types.NewMethodSet(types.NewPointer(t.Type())).Methods() {
-			if f := origin(m.Obj()).(*types.Func); p.asked(f, t.Type()) {
+			if f := origin(m.Obj()).(*types.Func); p.isRequired(f, t.Type()) {
 				todo = append(todo, use{object: f})
 			}
 		}
@@ -492,8 +490,8 @@ func (p *program) reach(roots []use) (reached map[types.Object]bool, named map[s
 	return reached, named
 }
 
-// asked reports whether some interface that t implements has the method.
-func (p *program) asked(m *types.Func, t types.Type) bool {
+// isRequired reports whether an interface that t implements has the method.
+func (p *program) isRequired(m *types.Func, t types.Type) bool {
 	named, _ := types.Unalias(t).(*types.Named)
 	generic := named != nil && named.TypeParams().Len() > 0
 	return slices.ContainsFunc(p.ifaces[m.Name()], func(i *types.Interface) bool {

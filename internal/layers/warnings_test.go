@@ -14,13 +14,13 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// warners returns the functions that make warnings, with the argument that is the code.
+// warners returns the functions that create warnings, with the index of the code in their arguments.
 func warners() map[string]int {
 	return map[string]int{"warnFor": 1, "warnf": 0, "warnRejectedf": 1, "warn": 2, "RecordHeld": 1, "in.warn": 1, "warnMinor": 1, "in.note": 1}
 }
 
-// TestWarningsHaveCodes finds every place where a warning is made: it has a code of
-// the table, and each of the table is made somewhere.
+// TestWarningsHaveCodes checks that each warning in the sources has a code of diag.Codes, and that
+// each of these codes is used.
 func TestWarningsHaveCodes(t *testing.T) {
 	codes := map[string]int{}
 	for _, c := range diag.Codes() {
@@ -75,11 +75,11 @@ func TestWarningsHaveCodes(t *testing.T) {
 		})
 	}
 	if made < 30 {
-		t.Errorf("only %d warnings are made: the test looks for them in a way that nobody writes them any more", made)
+		t.Errorf("found only %d warnings: this test does not recognize the current form of warnings", made)
 	}
 	for code, n := range codes {
 		if n == 0 {
-			t.Errorf("nothing makes the warning %q of diag.Codes", code)
+			t.Errorf("no warning has the code %q of diag.Codes", code)
 		}
 	}
 }
@@ -105,8 +105,8 @@ func sources(t *testing.T) []string {
 	return out
 }
 
-// warningsIn returns the warnings that n makes: itself, or those of a list. In
-// package diag the type has no package before it.
+// warningsIn returns the literals of warnings in n: n itself, or the elements of a list. It also
+// recognizes the unqualified type name of package diag.
 func warningsIn(n *ast.CompositeLit) []*ast.CompositeLit {
 	is := func(e ast.Expr) bool {
 		if sel, ok := e.(*ast.SelectorExpr); ok {
@@ -132,6 +132,7 @@ func warningsIn(n *ast.CompositeLit) []*ast.CompositeLit {
 	return out
 }
 
+// field returns the value of a field of a struct literal, or nil.
 func field(lit *ast.CompositeLit, name string) ast.Expr {
 	for _, e := range lit.Elts {
 		if kv, ok := e.(*ast.KeyValueExpr); ok {
@@ -143,8 +144,8 @@ func field(lit *ast.CompositeLit, name string) ast.Expr {
 	return nil
 }
 
-// literals returns the texts that e can be: itself, or what a variable of that name
-// is set to in the file.
+// literals returns the possible values of e: a literal itself, or all literals that the file assigns
+// to a variable of that name.
 func literals(e ast.Expr, file *ast.File) []string {
 	if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 		text, err := strconv.Unquote(lit.Value)

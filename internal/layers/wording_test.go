@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// wordingRules are the habits that make comments hard to read, with the number of
-// times that each may occur in 1,000 words.
+// wordingRules returns patterns that make comments hard to read, with the allowed number of
+// occurrences in 1,000 words.
 func wordingRules() []wordingRule {
 	return []wordingRule{
 		{regexp.MustCompile(`(?i)\b(what|who|whom|whose|whoever|whatever)\b`), 2, "name the thing instead of a clause with what or who"},
@@ -26,7 +26,7 @@ type wordingRule struct {
 	advice   string
 }
 
-// addedComment is a comment of a line that a branch adds.
+// addedComment is the comment of a line that a branch adds.
 type addedComment struct {
 	place, text string
 }
@@ -47,7 +47,7 @@ func TestWording(t *testing.T) {
 	}
 }
 
-// mergeBase returns the commit that the checked out branch left main at, or "".
+// mergeBase returns the merge base of the current branch and main, or "".
 func mergeBase() string {
 	for _, main := range []string{"origin/main", "main"} {
 		if out, err := exec.Command("git", "merge-base", "HEAD", main).Output(); err == nil {
@@ -57,7 +57,7 @@ func mergeBase() string {
 	return ""
 }
 
-// addedComments returns the comments of the lines that a diff without context adds.
+// addedComments returns the comments in the added lines of a diff without context.
 func addedComments(diff string) []addedComment {
 	hunk := regexp.MustCompile(`^@@ -\S+ \+(\d+)`)
 	comment := regexp.MustCompile(`(?:^|\s)//\s?(.*)$`)
@@ -85,8 +85,7 @@ func addedComments(diff string) []addedComment {
 	return out
 }
 
-// wordingFaults lists the comments that break a rule, for each rule that is broken
-// more often than it allows.
+// wordingFaults returns the comments that match a rule, for each rule with too many matches.
 func wordingFaults(comments []addedComment) []string {
 	const free = 2
 	words := 0

@@ -103,6 +103,7 @@ func entryNames(es []*Entry) string {
 	return strings.Join(names, " ")
 }
 
+// TestWalk checks the order of Walk, which follows replaces from the head, and of Entries.
 func TestWalk(t *testing.T) {
 	for _, tt := range []struct{ name, in, walk, entries string }{
 		{
@@ -111,17 +112,17 @@ func TestWalk(t *testing.T) {
 			"a.v3 a.v2 a.v1", "a.v3 a.v2 a.v1",
 		},
 		{
-			"ok/skipped and replaced is left out",
+			"ok/an entry that is replaced and skipped is omitted",
 			"c: a.v3 replaces=a.v2 skips=a.v2,a.v1\nc: a.v2 replaces=a.v1\nc: a.v1 replaces=a.v0",
 			"a.v3", "a.v3 a.v2 a.v1",
 		},
 		{
-			"ok/skipped off the chain",
+			"ok/a skipped entry outside of the chain",
 			"c: a.v3 replaces=a.v1 skips=a.v2\nc: a.v1\nc: a.v2",
 			"a.v3 a.v1", "a.v3 a.v1 a.v2",
 		},
 		{
-			"ok/cycle below what is skipped does not hang",
+			"ok/a cycle below skipped entries ends",
 			"c: a.v4 replaces=a.v3 skips=a.v3,a.v2\nc: a.v3 replaces=a.v2\nc: a.v2 replaces=a.v3",
 			"a.v4", "a.v4 a.v3 a.v2",
 		},

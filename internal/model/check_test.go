@@ -10,10 +10,11 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
+// TestNewFaults checks the faults of catalogs in the short notation of contentOf.
 func TestNewFaults(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"ok/one entry", "package a default=c\nc: a.v1", ""},
-		{"ok/tail replaces an absent bundle", "package a default=c\nc: a.v1 replaces=a.v0", ""},
+		{"ok/tail replaces a missing bundle", "package a default=c\nc: a.v1 replaces=a.v0", ""},
 		{"ok/slash in a channel's name, equal bundle names in two packages", "package a default=c/d\nc/d: x.v1\npackage b default=c\nc: x.v1", ""},
 		{"ok/versions that differ in build metadata", "package a default=c\nc: a.v2 replaces=a.v1\nc: a.v1\na.v2 1.0.0+2\na.v1 1.0.0+1", ""},
 		{"ok/prerelease", "package a default=c\nc: a.v1\na.v1 1.0.0-rc.1", ""},
@@ -24,7 +25,7 @@ func TestNewFaults(t *testing.T) {
 			`default channel "stabel" of package "a" does not exist (did you mean "stable"?)`,
 		},
 		{
-			"error/default channel missing, nothing near", "package a default=x\nstable: a.v1\nalpha: a.v1",
+			"error/default channel missing, no similar name", "package a default=x\nstable: a.v1\nalpha: a.v1",
 			`default channel "x" of package "a" does not exist (available: alpha, stable)`,
 		},
 		{"error/empty channel", "package a default=c\nc:", `channel "c" of package "a" has no entry`},
@@ -45,11 +46,11 @@ func TestNewFaults(t *testing.T) {
 			`channel "c" of package "a" has a cycle: a.v2 replaces a.v1 replaces a.v2`,
 		},
 		{
-			"error/stranded below a skipped entry", "package a default=c\nc: a.v3 replaces=a.v2 skips=a.v2\nc: a.v2 replaces=a.v1\nc: a.v1",
+			"error/unreachable below a skipped entry", "package a default=c\nc: a.v3 replaces=a.v2 skips=a.v2\nc: a.v2 replaces=a.v1\nc: a.v1",
 			`channel "c" of package "a": replaces chain from head "a.v3" does not reach "a.v1"`,
 		},
 		{
-			"error/stranded cycle", "package a default=c\nc: a.v3\nc: a.v2 replaces=a.v1\nc: a.v1 replaces=a.v2",
+			"error/unreachable cycle", "package a default=c\nc: a.v3\nc: a.v2 replaces=a.v1\nc: a.v1 replaces=a.v2",
 			`channel "c" of package "a": replaces chain from head "a.v3" does not reach "a.v1", "a.v2"`,
 		},
 		{
@@ -86,7 +87,7 @@ func TestNewFaults(t *testing.T) {
 			`bundle "a.v1" of package "a" has 2 olm.package properties: expected exactly one`,
 		},
 		{
-			"error/olm.package of another", "package a default=c\nc: a.v1\n" + `a.v1 - olm.package={"packageName":"b","version":"1.0.0"}`,
+			"error/olm.package of another package", "package a default=c\nc: a.v1\n" + `a.v1 - olm.package={"packageName":"b","version":"1.0.0"}`,
 			`bundle "a.v1" of package "a": property olm.package has package "b"`,
 		},
 		{
@@ -106,7 +107,7 @@ deprecation of olm.package "" in package "a" has no message
 deprecation of unknown schema "olm.what" in package "a"`,
 		},
 		{
-			"error/all at once", "package a default=c\nc: a.v1\nc: a.v2\npackage b\nc: b.v1",
+			"error/several faults", "package a default=c\nc: a.v1\nc: a.v2\npackage b\nc: b.v1",
 			`channel "c" of package "a" has 2 heads: "a.v1", "a.v2"` + "\n" + `package "b" has no default channel`,
 		},
 	} {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// lampCatalog returns a catalog with a package of two versions in one channel, changed by change.
+// lampCatalog returns a catalog with a package of two versions in one channel, modified by change.
 func lampCatalog(t *testing.T, change func(*PackageData)) *Catalog {
 	t.Helper()
 	bundle := func(name, version string) BundleData {
@@ -73,7 +73,7 @@ func TestDiff(t *testing.T) {
 		{"lifecycles", lampCatalog(t, supported(lived1, lived2)), lampCatalog(t, supported(shuffled, longer)), []CatalogChange{
 			{Kind: Changed, Part: PartLifecycle, Package: "lamp", Version: "2.0", From: "Full 2026-01-01 to 2026-12-31", To: "Full 2026-01-01 to 2027-12-31"},
 		}},
-		{"lifecycle said, and no longer", lampCatalog(t, supported(lived1)), lampCatalog(t, supported(lived2)), []CatalogChange{
+		{"lifecycle added and removed", lampCatalog(t, supported(lived1)), lampCatalog(t, supported(lived2)), []CatalogChange{
 			{Kind: Removed, Part: PartLifecycle, Package: "lamp", Version: "1.0", From: "Full 2025-01-01 to 2025-12-31; openshift 4.16; openshift 4.18"},
 			{Kind: Added, Part: PartLifecycle, Package: "lamp", Version: "2.0", To: "Full 2026-01-01 to 2026-12-31"},
 		}},

@@ -44,7 +44,7 @@ func TestIndex(t *testing.T) {
 		t.Errorf("broken catalogs: have %v, broken %v", y.Catalogs(), y.Broken())
 	}
 	if c, ok := x.Catalog(ID{"ns", "two"}); !ok || c != two || len(x.Broken()) != 0 {
-		t.Error("WithBroken changed the index it was called on")
+		t.Error("WithBroken modified its receiver")
 	}
 }
 
@@ -76,7 +76,7 @@ x: a.v2
 	}
 }
 
-// shuffle shuffles everything in c whose order is insignificant.
+// shuffle shuffles all lists in c whose order is insignificant.
 func shuffle(c Content, rnd *rand.Rand) {
 	rnd.Shuffle(len(c.Packages), func(i, j int) { c.Packages[i], c.Packages[j] = c.Packages[j], c.Packages[i] })
 	for _, p := range c.Packages {
@@ -146,7 +146,7 @@ c: a.v1`)
 	for _, tt := range []struct{ of, version, want string }{
 		{"a.v1", "1.0.0", "a.v2:replaces"},
 		{"a.v2", "2.0.0", "a.v5:skipRange a.v3:replaces"},
-		{"a.v4", "4.0.0", "a.v5:replaces"}, // although it is in the skipRange
+		{"a.v4", "4.0.0", "a.v5:replaces"}, // replaces takes precedence over the skipRange
 		{"a.v5", "5.0.0", ""},
 		{"other.v1", "0.1.0", "a.v4:skips"},
 		{"gone.v3", "3.1.0", "a.v5:skipRange"},
@@ -173,7 +173,7 @@ c: a.v1`)
 	}
 }
 
-// TestCopies checks that callers may modify the results of accessors.
+// TestCopies checks that modifying the result of an accessor does not change the catalog.
 func TestCopies(t *testing.T) {
 	cat := mustNew(t, ID{Name: "c"}, "package a default=c\nc: a.v2 replaces=a.v1 skips=x\nc: a.v1\n"+`a.v2 2.0.0 olm.gvk={"group":"g","version":"v1","kind":"K"}`)
 	p, _ := cat.Package("a")
@@ -193,7 +193,7 @@ func TestCopies(t *testing.T) {
 	if entryNames(ch.Entries()) != "a.v2 a.v1" || entryNames(ch.Walk()) != "a.v2 a.v1" || ch.Head().Skips()[0] != "x" ||
 		cat.Packages()[0] != p || cat.Channels()[0] != ch || p.Channels()[0] != ch || p.Bundles()[0] != b || b.Entries()[0] != ch.Head() ||
 		b.Provides()[0].Kind != "K" || b.Properties()[0].Type != "olm.package" || cat.Providers(GVK{Group: "g", Version: "v1", Kind: "K"})[0] != ch.Head() {
-		t.Error("a change to what an accessor returned shows in the catalog")
+		t.Error("modifying the result of an accessor changed the catalog")
 	}
 }
 
@@ -208,6 +208,6 @@ func TestWarnings(t *testing.T) {
 		t.Errorf("Warnings() = %v, want a and b", got)
 	}
 	if c.Warnings[0].Code != "b" {
-		t.Error("New sorted the caller's warnings")
+		t.Error("New modified its argument")
 	}
 }

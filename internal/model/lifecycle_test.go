@@ -21,7 +21,8 @@ func phases(days ...string) []model.SupportPhase {
 	return out
 }
 
-func TestOn(t *testing.T) {
+// TestSupportOn checks the support on days in, before and after the phases.
+func TestSupportOn(t *testing.T) {
 	v := &model.SupportedVersion{Name: "1.2", Phases: phases("2025-01-01", "2025-06-30", "2025-07-01", "2026-02-28")}
 	for _, c := range []struct{ day, want string }{
 		{"2024-12-31", "upcoming  2026-02-28 (from 2025-01-01)"},
@@ -37,13 +38,13 @@ func TestOn(t *testing.T) {
 		}
 	}
 	if s := (*model.SupportedVersion)(nil).SupportOn("2025-01-01"); s != nil || s.String() != "" {
-		t.Errorf("nothing is said, got %v", s)
+		t.Errorf("no lifecycle: got %v", s)
 	}
 	if end, none := v.LastDay(), (*model.SupportedVersion)(nil).LastDay()+(&model.SupportedVersion{}).LastDay(); end != "2026-02-28" || none != "" {
-		t.Errorf("ends %q, and where nothing is said %q", end, none)
+		t.Errorf("last day %q, without phases %q", end, none)
 	}
 	if s := v.SupportOn("soon"); s != nil {
-		t.Errorf("no day: got %v", s)
+		t.Errorf("invalid day: got %v", s)
 	}
 }
 
@@ -128,8 +129,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestPhases draws lifecycles without gaps and checks each day: exactly one phase contains it, and
-// phases are in order. A gap or overlap of one day between two phases is a fault.
+// TestPhases checks that each day of a lifecycle without gaps is in exactly one phase, in order, and that
+// a gap or overlap of one day is a fault.
 func TestPhases(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := model.SupportedVersion{Name: "1.2"}
@@ -159,7 +160,7 @@ func TestPhases(t *testing.T) {
 			}
 			if s.State == model.Supported {
 				if s.Phase < last {
-					t.Fatalf("%s: phase %s comes after %s", day, s.Phase, last)
+					t.Fatalf("%s: phase %s is after phase %s", day, s.Phase, last)
 				}
 				last = s.Phase
 			}
@@ -172,14 +173,14 @@ func TestPhases(t *testing.T) {
 			torn := model.SupportedVersion{Name: v.Name, Phases: slices.Clone(v.Phases)}
 			torn.Phases[i].Start = model.AddDays(torn.Phases[i].Start, by)
 			if check(&torn) == nil {
-				t.Fatalf("a gap or an overlap before phase %d is not seen", i)
+				t.Fatalf("a gap or overlap before phase %d is not detected", i)
 			}
 		}
 	})
 }
 
-// check returns the faults of v: an invalid name, invalid phases, phases that do not begin on the
-// day after the previous one ends, or invalid platforms.
+// check returns the faults of v: an invalid name, invalid phases or platforms, or a phase that does not
+// begin on the day after the previous one ends.
 func check(v *model.SupportedVersion) error {
 	errs := []error{model.CheckMinor(v.Name)}
 	if len(v.Phases) == 0 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestManagedNamespace has the cases of operator-controller's own tests.
+// TestManagedNamespace checks the cases of operator-controller's tests.
 func TestManagedNamespace(t *testing.T) {
 	for _, c := range []struct{ template, name, want, fault string }{
 		{want: "lamp-system"},

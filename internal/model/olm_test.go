@@ -24,8 +24,8 @@ func TestDependency(t *testing.T) {
 	}
 }
 
-// TestWritten checks that written properties can be decoded.
-func TestWritten(t *testing.T) {
+// TestProperties checks that constructed properties can be decoded.
+func TestProperties(t *testing.T) {
 	g := GVK{Group: "g<>.io", Version: "v1", Kind: "K"}
 	need, err := Dependency(Property{Type: TypePackage, Value: PackageProperty("b", "<2.0.0").Value})
 	if err != nil {
@@ -54,7 +54,7 @@ func TestDepthOfConstraints(t *testing.T) {
 	}
 }
 
-// TestUnreadable checks which invalid values cause an error.
+// TestUnreadable checks which invalid values of properties cause an error.
 func TestUnreadable(t *testing.T) {
 	r := NewReader()
 	var f Facts
@@ -82,7 +82,7 @@ func FuzzParseRange(f *testing.F) {
 		r, err := ParseRange(text)
 		if err != nil {
 			if r.Contains(Version{}) {
-				t.Fatalf("range %q cannot be read and holds 0.0.0", text)
+				t.Fatalf("invalid range %q contains 0.0.0", text)
 			}
 			return
 		}
@@ -113,7 +113,7 @@ func FuzzParseConstraint(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := parseConstraint(data)
 		if (r == nil) == (err == nil) {
-			t.Fatalf("got %v and %v: want one of them", r, err)
+			t.Fatalf("got requirement %v and error %v, want exactly one", r, err)
 		}
 		if r != nil {
 			checkRequirement(t, *r, 1)
@@ -156,6 +156,6 @@ func TestParseVersions(t *testing.T) {
 		}
 	}
 	if _, err := ParseVersions("stable"); err == nil {
-		t.Error(`"stable" is a range`)
+		t.Error(`"stable" is accepted as a range`)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReleases has the cases of operator-registry's own tests. Each release is higher than the
-// previous one.
+// TestReleases checks the order of releases with the cases of operator-registry's tests: each release is
+// higher than the previous one.
 func TestReleases(t *testing.T) {
 	order := []string{"", "0", "1", "2", "10", "10.1", "10.2", "10.11", "10.11.0", "10.a", "10.a.b", "a", "a.1", "alpha", "alpha.beta", "beta"}
 	for i, a := range order {
@@ -24,7 +24,7 @@ func TestReleases(t *testing.T) {
 	}
 	for _, bad := range []string{"01", "1..2", ".", "a_b", "1.", strings.Repeat("1", 21), "é"} {
 		if r, err := ParseRelease(bad); err == nil {
-			t.Errorf("%q is read as %v", bad, r)
+			t.Errorf("%q is parsed as %v", bad, r)
 		}
 	}
 }
@@ -42,21 +42,21 @@ func TestLegacyReleases(t *testing.T) {
 	}
 }
 
-// TestReleasesAreSaid checks that properties preserve a missing release, an empty release and any
-// other release.
-func TestReleasesAreSaid(t *testing.T) {
+// TestReleasesArePreserved checks that properties distinguish a missing release, an empty release and
+// other releases.
+func TestReleasesArePreserved(t *testing.T) {
 	if got, want := string(PackageReleaseProperty("a", "1.0.0", "").Value), `{"packageName":"a","version":"1.0.0"}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	ps := []Property{PackageReleaseProperty("a", "1.0.0", "1.b")}
 	if got := Read(ps).Release; got == nil || *got != "1.b" || ReleaseOf(ps) != "1.b" {
-		t.Errorf("%s: read as %v, %q", ps[0].Value, got, ReleaseOf(ps))
+		t.Errorf("%s: decoded as %v, %q", ps[0].Value, got, ReleaseOf(ps))
 	}
 	if got := Read([]Property{{TypePackage, []byte(`{"packageName":"a","version":"1.0.0","release":""}`)}}).Release; got == nil || *got != "" {
-		t.Errorf("an empty release is not said: %v", got)
+		t.Errorf("an empty release is decoded as %v", got)
 	}
 	if got := Read([]Property{PackageProperty("a", "1.0.0")}).Release; got != nil {
-		t.Errorf("none is %q", *got)
+		t.Errorf("a missing release is decoded as %q", *got)
 	}
 	for _, c := range []struct {
 		a, release, b, other string

@@ -45,7 +45,7 @@ func TestAttach(t *testing.T) {
 						t.Fatalf("sent %t, %v, want %t", sent, err, !again)
 					}
 					if asked := strings.Join(server.Requests(), "\n"); again && (strings.Contains(asked, "PUT") || strings.Contains(asked, "POST")) {
-						t.Errorf("what is there is sent again:\n%s", asked)
+						t.Errorf("an existing artifact is sent again:\n%s", asked)
 					}
 					seen[digest] = true
 				}
@@ -81,7 +81,7 @@ func TestAddSignature(t *testing.T) {
 		t.Fatalf("%v, %v, want three signatures", sigs, err)
 	}
 	if s := sigs[1]; string(s.Payload) != "one" || s.Annotations["signature"] != "b" {
-		t.Errorf("the second one is %q with %v", s.Payload, s.Annotations)
+		t.Errorf("the second signature is %q with %v", s.Payload, s.Annotations)
 	}
 }
 
@@ -109,6 +109,6 @@ func TestAttachFaults(t *testing.T) {
 		}
 	}
 	if asked := strings.Join(server.Requests(), "\n"); strings.Contains(asked, "PUT") || strings.Contains(asked, "POST") {
-		t.Errorf("something was sent:\n%s", asked)
+		t.Errorf("requests:\n%s", asked)
 	}
 }

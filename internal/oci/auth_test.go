@@ -238,7 +238,7 @@ func TestRedirect(t *testing.T) {
 				t.Error(err)
 			}
 			if asked == 0 || len(leaked) > 0 {
-				t.Errorf("asked %d times, with %q", asked, leaked)
+				t.Errorf("%d requests, with %q", asked, leaked)
 			}
 			other.Close() // the error then contains the redirect's URL
 			c = newClient(t)
@@ -267,8 +267,8 @@ func newBackend(t *testing.T) func(http.ResponseWriter, *http.Request, *ocitest.
 	}
 }
 
-// redirected returns a request as the result of a redirect of from.
-func redirected(from, to *http.Request) *http.Request {
+// newRedirect returns request to as it is after a redirect of from.
+func newRedirect(from, to *http.Request) *http.Request {
 	to.Response = &http.Response{Request: from}
 	return to
 }
@@ -296,13 +296,13 @@ func TestRedirectRules(t *testing.T) {
 		{"https://10.0.0.5/v2/", "https://10.0.0.6/x", true},
 	}
 	for _, tt := range tests {
-		if err := oci.CheckRedirect(redirected(request(tt.from), request(tt.to))); (err == nil) != tt.ok {
+		if err := oci.CheckRedirect(newRedirect(request(tt.from), request(tt.to))); (err == nil) != tt.ok {
 			t.Errorf("%s to %s: %v", tt.from, tt.to, err)
 		}
 	}
 	last := request("https://quay.io/")
 	for range oci.MaxRedirects + 1 {
-		last = redirected(last, request("https://quay.io/"))
+		last = newRedirect(last, request("https://quay.io/"))
 	}
 	if err := oci.CheckRedirect(last); err == nil {
 		t.Error("redirected for ever")
@@ -321,9 +321,9 @@ func TestTLS(t *testing.T) {
 
 	c := newClient(t)
 	if err := c.Push(t.Context(), ref, example(t).Packed); err == nil {
-		t.Error("a certificate that nobody vouches for was accepted")
+		t.Error("an untrusted certificate was accepted")
 	} else if text := err.Error(); !strings.Contains(text, "x509: ") || !strings.Contains(text, "certs.d/"+host+"/ca.crt") || strings.Contains(text, "400") {
-		t.Errorf("a certificate that nobody vouches for: %s", text)
+		t.Errorf("error for an untrusted certificate: %s", text)
 	}
 	c.CertDirs = []string{filepath.Join(certs, "missing"), certs}
 	if err := c.Push(t.Context(), ref, example(t).Packed); err != nil {

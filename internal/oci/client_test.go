@@ -191,11 +191,11 @@ func TestRegistry(t *testing.T) {
 		}
 	}
 	if got := srv.Requests(); len(got) != 0 {
-		t.Errorf("what the store holds was asked for: %q", got)
+		t.Errorf("requests for stored content: %q", got)
 	}
 }
 
-func TestOfflineNamesWhatIsMissing(t *testing.T) {
+func TestOfflineNamesMissingBlob(t *testing.T) {
 	srv := ocitest.New(t)
 	p, ref := pushExample(t, srv)
 	c := newClient(t)
@@ -223,7 +223,7 @@ func TestOfflineNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestRetriesOnlyWhatMayPass(t *testing.T) {
+func TestRetriesOnlyTransientErrors(t *testing.T) {
 	for code, want := range map[int]int{401: 1, 403: 1, 404: 1, 429: 4, 503: 4} {
 		srv := ocitest.New(t)
 		_, ref := pushExample(t, srv)
@@ -244,12 +244,12 @@ func TestRetriesOnlyWhatMayPass(t *testing.T) {
 			}
 		}
 		if n != want {
-			t.Errorf("%d: asked %d times, want %d", code, n, want)
+			t.Errorf("%d: %d requests, want %d", code, n, want)
 		}
 	}
 }
 
-func TestStalls(t *testing.T) {
+func TestStalledTransfer(t *testing.T) {
 	var mu sync.Mutex
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })
@@ -390,7 +390,7 @@ func TestTwoClients(t *testing.T) {
 	wg.Wait()
 	left, err := os.ReadDir(filepath.Join(dir, "tmp"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("leftover files: %v, %v", left, err)
 	}
 }
 
@@ -461,7 +461,7 @@ func TestSend(t *testing.T) {
 		}
 		asked := srv.Requests()
 		if all := strings.Join(asked, "\n"); got.Exists && strings.Contains(all, "/blobs/") {
-			t.Errorf("%s: what is held is asked for by its parts:\n%s", tag, all)
+			t.Errorf("%s: requests for the parts of an existing image:\n%s", tag, all)
 		}
 		return got, slices.DeleteFunc(asked, func(line string) bool {
 			return strings.HasPrefix(line, "GET ") || strings.HasPrefix(line, "HEAD ")

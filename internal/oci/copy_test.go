@@ -76,7 +76,7 @@ func TestUpload(t *testing.T) {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 	if asked := from.Requests(); len(asked) > 0 {
-		t.Errorf("what is there was asked for: %q", asked)
+		t.Errorf("requests for existing content: %q", asked)
 	}
 }
 
@@ -94,8 +94,8 @@ func storedBlobs(t *testing.T, c *oci.Client) []string {
 	return names
 }
 
-// TestUploadGoesOn interrupts an upload. The next one must send only the rest.
-func TestUploadGoesOn(t *testing.T) {
+// TestUploadResumes interrupts an upload. The next one must send only the rest.
+func TestUploadResumes(t *testing.T) {
 	from, to := ocitest.New(t), ocitest.New(t)
 	twoPlatforms(t, from, "org/tool")
 	uploads := 0
@@ -118,8 +118,8 @@ func TestUploadGoesOn(t *testing.T) {
 	}
 }
 
-// TestUploadTogether uploads images that share blobs concurrently with one client.
-func TestUploadTogether(t *testing.T) {
+// TestConcurrentUploads uploads images that share blobs concurrently with one client.
+func TestConcurrentUploads(t *testing.T) {
 	from, to := ocitest.New(t), ocitest.New(t)
 	p, ref := pushExample(t, from)
 	c := newClient(t)
@@ -155,7 +155,7 @@ func TestUploadFaults(t *testing.T) {
 	}
 	t.Run("wrong bytes", func(t *testing.T) {
 		other := ocitest.New(t)
-		srv.Intercept(scramble)
+		srv.Intercept(sendScrambled)
 		defer srv.Intercept(nil)
 		if _, err := newClient(t).Upload(t.Context(), ref, other.Host+"/a/b:v1"); err == nil || !strings.Contains(err.Error(), "digest mismatch: the content is sha256:") {
 			t.Errorf("got %v", err)
@@ -178,7 +178,7 @@ func TestVendor(t *testing.T) {
 
 	missing, err := c.Vendor(t.Context(), filetree.OpenUserDir(dir), images, oci.VendorOptions{Check: true})
 	if err != nil || len(missing.Added) != 9 || !missing.Changed() {
-		t.Errorf("check of nothing: %+v, %v", missing, err)
+		t.Errorf("check without images: %+v, %v", missing, err)
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Fatal("a check writes")
@@ -189,7 +189,7 @@ func TestVendor(t *testing.T) {
 	}
 	first := tree(t, dir)
 	if _, ok := first.Get("blobs/sha256/" + arm[7:]); ok {
-		t.Error("the other platform is there")
+		t.Error("the other platform was copied")
 	}
 
 	// Another client and another order give the same bytes.
@@ -224,12 +224,12 @@ func TestVendor(t *testing.T) {
 		t.Errorf("got %+v, %v", less, err)
 	}
 	if asked := srv.Requests(); len(asked) > 0 {
-		t.Errorf("offline, yet asked %q", asked)
+		t.Errorf("requests while offline: %q", asked)
 	}
 }
 
-// TestVendorHeals damages a vendored blob. It must be detected and fetched again.
-func TestVendorHeals(t *testing.T) {
+// TestVendorRepairs damages a vendored blob. It must be detected and fetched again.
+func TestVendorRepairs(t *testing.T) {
 	srv := ocitest.New(t)
 	p, ref := pushExample(t, srv)
 	dir := filepath.Join(t.TempDir(), "vendor")
@@ -270,7 +270,7 @@ func TestVendorHeals(t *testing.T) {
 	}
 }
 
-func TestVendorRefuses(t *testing.T) {
+func TestVendorFaults(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "main.go"), "package main", 0o644)
 	if _, err := newClient(t).Vendor(t.Context(), filetree.OpenUserDir(dir), nil, oci.VendorOptions{}); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {

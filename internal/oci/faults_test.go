@@ -66,9 +66,9 @@ func TestFaults(t *testing.T) {
 		{"500 then fine", status(500, 1), "", 0},
 		{"503 of a blob then fine", blobs(status(503, 3)), "", 0},
 		{"429 of a blob then fine", blobs(status(429, 2, "Retry-After", "0")), "", 0},
-		{"truncated layer", blobs(truncate), "truncated: 1000 of", 0},
-		{"wrong bytes", blobs(scramble), "digest mismatch: the content is sha256:", 0},
-		{"longer than it says", blobs(lengthen), "longer than", 0},
+		{"truncated layer", blobs(sendTruncated), "truncated: 1000 of", 0},
+		{"wrong bytes", blobs(sendScrambled), "digest mismatch: the content is sha256:", 0},
+		{"longer than declared", blobs(sendLengthened), "longer than", 0},
 		{"dropped once mid-layer", blobs(dropOnce(1)), "", 0},
 		{"dropped three times mid-layer", blobs(dropOnce(3)), "", 0},
 		{"dropped for ever", blobs(dropOnce(forever)), "was interrupted 4 times", 0},
@@ -107,7 +107,7 @@ func TestFaults(t *testing.T) {
 				t.Errorf("status: got %+v, want %d", e, tt.status)
 			}
 			if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "\n") {
-				t.Errorf("the registry's words came through: %v", err)
+				t.Errorf("the error contains text from the registry: %v", err)
 			}
 		})
 	}
@@ -149,7 +149,7 @@ func TestHostile(t *testing.T) {
 		{"another configuration", answer("config", func(w http.ResponseWriter, data []byte) { _, _ = w.Write(changed(data)) }), "digest"},
 		{"an empty manifest", answer("manifest", func(http.ResponseWriter, []byte) {}), "manifest"},
 		{"an empty layer", answer("layer", func(http.ResponseWriter, []byte) {}), "truncated: 0 of"},
-		{"a part that nobody asked for", answer("layer", func(w http.ResponseWriter, data []byte) {
+		{"a range that was not requested", answer("layer", func(w http.ResponseWriter, data []byte) {
 			w.Header().Set("Content-Range", fmt.Sprintf("bytes 0-999/%d", len(data)))
 			w.WriteHeader(http.StatusPartialContent)
 			_, _ = w.Write(data[:1000])
@@ -181,14 +181,14 @@ func TestHostile(t *testing.T) {
 				t.Error("the layer is in the store")
 			}
 			if asked := srv.Requests(); len(asked) > 20 {
-				t.Errorf("asked %d times: %q", len(asked), asked)
+				t.Errorf("%d requests: %q", len(asked), asked)
 			}
 		})
 	}
 }
 
-// truncate sends the first 1000 bytes of any large blob as a complete response.
-func truncate(w http.ResponseWriter, r *http.Request, next http.Handler) {
+// sendTruncated sends the first 1000 bytes of any large blob as a complete response.
+func sendTruncated(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	data := blobOf(r, next)
 	if len(data) < 10_000 {
 		next.ServeHTTP(w, r)
@@ -201,7 +201,7 @@ func truncate(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	_, _ = w.Write(data[:1000])
 }
 
-func scramble(w http.ResponseWriter, r *http.Request, next http.Handler) {
+func sendScrambled(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	data := blobOf(r, next)
 	if len(data) >= 10_000 {
 		data[5000] ^= 1
@@ -209,7 +209,7 @@ func scramble(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	_, _ = w.Write(data)
 }
 
-func lengthen(w http.ResponseWriter, r *http.Request, next http.Handler) {
+func sendLengthened(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	data := blobOf(r, next)
 	_, _ = w.Write(append(data, bytes.Repeat([]byte("x"), 1<<20)...))
 }

@@ -78,7 +78,7 @@ func FuzzLogins(f *testing.F) {
 		}
 		said := strings.ReplaceAll(login.note, path, "")
 		if strings.Contains(said, "hunter2") || len(data) > 20 && strings.Contains(said, string(data)) {
-			t.Errorf("it tells: %s", said)
+			t.Errorf("the error contains the secret: %s", said)
 		}
 	})
 }
@@ -98,7 +98,7 @@ func FuzzLayout(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, tag string) {
 		l := &layout{files: anyFiles(data), limit: 1 << 16}
 		if digest, text, err := l.root(t.Context(), Source{Tag: tag}); err == nil && store.DigestOf(text) != digest {
-			t.Errorf("%s is %d bytes of something else", digest, len(text))
+			t.Errorf("%s has %d bytes of other content", digest, len(text))
 		}
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "index.json"), data, 0o600); err != nil {

@@ -129,7 +129,7 @@ func TestLayout(t *testing.T) {
 	}
 	left, _ := filepath.Glob(filepath.Join(os.TempDir(), "quayside-archive-*"))
 	if len(left) > 0 {
-		t.Errorf("left behind: %q", left)
+		t.Errorf("leftover files: %q", left)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
+		t.Errorf("leftover files: %q", left)
 	}
 }
 

@@ -155,6 +155,6 @@ func TestReferrersFallback(t *testing.T) {
 		t.Errorf("unsigned: got %v, %v", got, err)
 	}
 	if !slices.ContainsFunc(srv.Requests(), func(r string) bool { return strings.HasSuffix(r, ".sig") }) {
-		t.Error("the tag of a signature was not asked for")
+		t.Error("the tag of a signature was not requested")
 	}
 }

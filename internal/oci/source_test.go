@@ -70,7 +70,7 @@ func FuzzParseSource(f *testing.F) {
 		}
 		again, err := oci.ParseSource(src.String())
 		if err != nil || again != src {
-			t.Errorf("%q reads as %+v, and its text %q as %+v, %v", s, src, src.String(), again, err)
+			t.Errorf("%q parses as %+v, but its String %q as %+v, %v", s, src, src.String(), again, err)
 		}
 	})
 }

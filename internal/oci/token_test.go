@@ -123,13 +123,13 @@ func TestTokenServer(t *testing.T) {
 				t.Error(err)
 			}
 			if err != nil && (strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), login)) {
-				t.Errorf("shows credentials: %v", err)
+				t.Errorf("the error contains credentials: %v", err)
 			}
 			if tokens.asked == 0 || len(tokens.leaked) == 0 {
-				t.Error("the token server was sent no login: the test shows nothing")
+				t.Error("no login was sent to the token server: the test proves nothing")
 			}
 			if len(elsewhere.leaked) > 0 {
-				t.Errorf("sent on: %q", elsewhere.leaked)
+				t.Errorf("sent to another host: %q", elsewhere.leaked)
 			}
 			if err == nil { // otherwise the store is empty and has no directory
 				checkNotStored(t, c.Store.Dir(), secret)
@@ -138,9 +138,9 @@ func TestTokenServer(t *testing.T) {
 	}
 }
 
-// TestTokenServerInTheOpen checks that a registry over HTTPS cannot make the client send the
+// TestTokenServerWithoutTLS checks that a registry over HTTPS cannot make the client send the
 // login over HTTP.
-func TestTokenServerInTheOpen(t *testing.T) {
+func TestTokenServerWithoutTLS(t *testing.T) {
 	tokens := newSpy(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"token":"x"}`) })
 	back := ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0)))
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -160,7 +160,7 @@ func TestTokenServerInTheOpen(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if tokens.asked > 0 {
-		t.Errorf("asked %d times", tokens.asked)
+		t.Errorf("%d requests", tokens.asked)
 	}
 }
 
@@ -185,8 +185,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestRetryAfterIsHonoured checks that the client waits as long as requested, up to a limit.
-func TestRetryAfterIsHonoured(t *testing.T) {
+// TestClientWaitsForRetryAfter checks that the client waits as long as requested, up to a limit.
+func TestClientWaitsForRetryAfter(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		after func() string
@@ -226,10 +226,10 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if !tt.fails && again.Sub(refused) < tt.least {
-				t.Errorf("asked again after %v, want %v", again.Sub(refused), tt.least)
+				t.Errorf("second request after %v, want %v", again.Sub(refused), tt.least)
 			}
 			if tt.fails && !again.IsZero() {
-				t.Error("asked again")
+				t.Error("unexpected second request")
 			}
 		})
 	}

@@ -42,7 +42,7 @@ func TestKeeps(t *testing.T) {
 				t.Errorf("%q: %s has syncPolicy %v", removed, o.Key(), policy)
 			}
 			if got := k8s.Texts(o, "spec", "preservedFields", "annotations"); !slices.Contains(got, "argocd.argoproj.io/deletion-approved") {
-				t.Errorf("%s takes a person's confirmation away", o.Key())
+				t.Errorf("%s removes a manual confirmation", o.Key())
 			}
 		}
 		for _, o := range all(applied(t, profile.Flux, tree)) {
@@ -55,7 +55,7 @@ func TestKeeps(t *testing.T) {
 		tree.Clusters = tree.Clusters[:1]
 		for _, o := range applied(t, profile.ArgoCD, tree)["argocd"] {
 			if single := o.Kind() == "Application"; single != keep || single && len(k8s.Texts(o, "metadata", "finalizers")) > 0 {
-				t.Errorf("%q: of one cluster: %s with finalizers %v", removed, o.Key(), k8s.Texts(o, "metadata", "finalizers"))
+				t.Errorf("%q: one cluster: %s with finalizers %v", removed, o.Key(), k8s.Texts(o, "metadata", "finalizers"))
 			}
 		}
 	}
@@ -83,7 +83,7 @@ func TestEnvironments(t *testing.T) {
 		one, two := names(p, "stage", a), names(p, "stage", a, b)
 		for _, name := range one {
 			if !slices.Contains(two, name) {
-				t.Errorf("%s: %s goes when there is another cluster: %v", p, name, two)
+				t.Errorf("%s: %s is missing with another cluster: %v", p, name, two)
 			}
 		}
 		for _, name := range append(two, names(p, "stage-with-a-name-as-long-as-a-label-in-kubernetes-may-be-at-most", a, b)...) {
@@ -123,7 +123,7 @@ func TestNames(t *testing.T) {
 			first, second := of(e1, c1, tool), of(e2, c2, tool)
 			for key, name := range first {
 				if second[key] != "" && (e1 != e2 || c1 != c2) {
-					r.Errorf("%s: %s is of %s in %s and of %s in %s", tool, key, c1, e1, c2, e2)
+					r.Errorf("%s: duplicate %s: of %s in %s and of %s in %s", tool, key, c1, e1, c2, e2)
 				}
 				if !strings.HasPrefix(name, e1) || !strings.Contains(name, c1) {
 					r.Errorf("%s: %s of %s in %s", tool, key, c1, e1)
@@ -135,7 +135,7 @@ func TestNames(t *testing.T) {
 		}
 		listed, registered := argoNames(t, e1, c1, nil), argoNames(t, e1, c1, &profile.Registered{})
 		if single := slices.Sorted(maps.Values(of(e1, c1, profile.ArgoCD))); !slices.Equal(listed, single) || !slices.Equal(registered, single) {
-			r.Errorf("%s in %s: an Application is called %q, from a list %q, from Argo CD's own %q", c1, e1, single, listed, registered)
+			r.Errorf("%s in %s: names of Applications differ: %q, from a list %q, from registered clusters %q", c1, e1, single, listed, registered)
 		}
 	})
 }
@@ -153,7 +153,7 @@ func argoNames(t *testing.T, environment, cluster string, r *profile.Registered)
 		if r == nil {
 			known, _ = k8s.List(k8s.Items(set, "spec", "generators")[0], "list", "elements")[0].(map[string]any)
 		}
-		// The function contains of sprig, which Argo CD provides to templates.
+		// Argo CD provides sprig's function contains to templates.
 		contains := func(part, s string) bool { return strings.Contains(s, part) }
 		name, err := template.New("").Funcs(template.FuncMap{"contains": contains}).Parse(k8s.Text(set, "spec", "template", "metadata", "name"))
 		if err != nil {
@@ -169,8 +169,8 @@ func argoNames(t *testing.T, environment, cluster string, r *profile.Registered)
 	return out
 }
 
-// TestRenamed checks that each Application has a source that is removed when the environment is
-// renamed. A remaining Application of the old name then fails instead of reverting the new ones.
+// TestRenamed checks that each Application has a source that is removed when the environment is renamed,
+// so that an Application with the old name fails instead of reverting changes of the new one.
 func TestRenamed(t *testing.T) {
 	p, err := profile.Lookup(profile.ArgoCD)
 	if err != nil {
@@ -195,11 +195,11 @@ func TestRenamed(t *testing.T) {
 				}
 			}
 			if all := len(k8s.Items(app, "spec", "sources")); there != all-1 {
-				t.Errorf("%s: %d of %d sources are there under another name", o.Key(), there, all)
+				t.Errorf("%s: %d of %d sources exist after renaming, want all but one", o.Key(), there, all)
 			}
 		}
 		if _, there := beside["argocd/renamed/README.md"]; !there || len(own["argocd"]) != 2 {
-			t.Errorf("%d objects; beside them lies %v", len(own["argocd"]), beside)
+			t.Errorf("%d objects, additional files %v", len(own["argocd"]), beside)
 		}
 	}
 }
@@ -231,7 +231,7 @@ func TestDestinations(t *testing.T) {
 		}
 		spec := k8s.Map(set, "spec", "template", "spec")
 		if got := k8s.Text(k8s.Items(spec, "sources")[1], "path"); got != "rendered/"+dir || k8s.Text(spec, "destination", "server") != "{{.server}}" {
-			t.Errorf("%d overlays: %s goes to %v", clusters, got, k8s.Map(spec, "destination"))
+			t.Errorf("%d overlays: %s has destination %v", clusters, got, k8s.Map(spec, "destination"))
 		}
 	}
 }
@@ -269,7 +269,7 @@ func TestSyncPolicy(t *testing.T) {
 	tree.GitOps.SyncPolicy = profile.SyncPolicy{}
 	policy := k8s.Map(applied(t, profile.ArgoCD, tree)["argocd"][0], "spec", "template", "spec", "syncPolicy")
 	if policy["automated"] != nil || k8s.At(policy, "retry", "limit") != int64(5) {
-		t.Errorf("without a word of it: %v", policy)
+		t.Errorf("without these settings: %v", policy)
 	}
 }
 
@@ -319,13 +319,13 @@ func TestOrder(t *testing.T) {
 	order = append(order, []int{wave("example.com/v1", "Thing", foreign), wave("monitoring.coreos.com/v1", "ServiceMonitor", profile.ApplyPosition{Level: 7, Provider: profile.OtherOperator})})
 	for i, waves := range order {
 		if slices.Min(waves) != slices.Max(waves) || i > 0 && waves[0] <= order[i-1][0] {
-			t.Errorf("place %d has waves %v, the one before it %v", i, waves, order[max(i-1, 0)])
+			t.Errorf("position %d has waves %v, the previous one %v", i, waves, order[max(i-1, 0)])
 		}
 	}
 }
 
-// TestFluxClusters checks that each cluster has its own directory, and that its Kustomizations
-// depend on one another in order.
+// TestFluxClusters checks that each cluster has its own directory, and that each of its Kustomizations
+// depends on the previous one.
 func TestFluxClusters(t *testing.T) {
 	tree := clusterTree()
 	tree.Clusters = []profile.Cluster{{Name: "a"}, {Name: "b", FluxCluster: profile.FluxCluster{KubeConfig: "b-kubeconfig"}, Prefix: "clusters/b/"}}

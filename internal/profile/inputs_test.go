@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestInputs checks that the inputs of a cluster contain the same values as its Applications, and
-// nothing about other clusters.
+// TestInputs checks that the inputs of a cluster have the same values as its Applications, and no values
+// of other clusters.
 func TestInputs(t *testing.T) {
 	tree := clusterTree()
 	tree.GitOps.IgnoreDifferences = []profile.IgnoreDifference{{Kind: "Secret", JSONPointers: []string{"/data"}}}

@@ -29,6 +29,6 @@ func TestPhases(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if phase("node.k8s.io/v1 RuntimeClass") != phase("apps/v1 Deployment") {
-		t.Error("what the API server serves and no line names does not belong to the workloads")
+		t.Error("an unlisted kind of Kubernetes is not in the phase of workloads")
 	}
 }

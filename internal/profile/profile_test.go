@@ -39,8 +39,8 @@ func clusterTree() profile.Tree {
 	}
 }
 
-// pieceTree returns a tree with granularity operator: a Namespace, an operator that requires another
-// one, that operator, and the reporter.
+// pieceTree returns a tree with granularity operator: a Namespace, two operators of which one requires
+// the other, and the reporter.
 func pieceTree() profile.Tree {
 	tree := clusterTree()
 	tree.GitOps.Granularity = ""
@@ -68,14 +68,14 @@ func TestProfiles(t *testing.T) {
 				before := k8s.Copy(o)
 				once := p.Annotate(o, at)
 				if !k8s.Equal(o, before) {
-					t.Errorf("%s was changed", o.Key())
+					t.Errorf("Annotate modified %s", o.Key())
 				}
 				if !k8s.Equal(once, p.Annotate(once, at)) {
-					t.Errorf("%s is another after the second time", o.Key())
+					t.Errorf("annotating %s twice gives another result", o.Key())
 				}
 				stripped := k8s.Without(k8s.With(once, k8s.Map(o, "metadata", "annotations"), "metadata", "annotations"), "metadata", "annotations")
 				if !k8s.Equal(stripped, k8s.Without(o, "metadata", "annotations")) {
-					t.Errorf("%s: more than annotations was changed", o.Key())
+					t.Errorf("%s: Annotate changed more than annotations", o.Key())
 				}
 				for key, value := range k8s.TextMap(o, "metadata", "annotations") {
 					if k8s.Text(once, "metadata", "annotations", key) != value {
@@ -85,38 +85,38 @@ func TestProfiles(t *testing.T) {
 			}
 			in := k8s.New("quayside.dev/v1alpha1", "Installation", "ns", "x")
 			if k8s.Text(p.AnnotateInstallation(in), "metadata", "name") != "x" || k8s.Map(in, "metadata", "annotations") != nil {
-				t.Error("an Installation was changed in place, or is another")
+				t.Error("AnnotateInstallation modified its argument, or returned another object")
 			}
-			for _, told := range []func() profile.Tree{clusterTree, pieceTree} {
-				checkApplied(t, p, told)
+			for _, newTree := range []func() profile.Tree{clusterTree, pieceTree} {
+				checkApplied(t, p, newTree)
 			}
 		})
 	}
 }
 
-// checkApplied checks the objects that apply a tree: they are unique and of the tool's kinds, every
-// directory of the tree is applied, and additional files are not applied.
-func checkApplied(t *testing.T, p profile.Profile, told func() profile.Tree) {
+// checkApplied checks the objects that apply a tree: they are unique and of the tool's kinds, and apply
+// every directory of the tree, but no additional files.
+func checkApplied(t *testing.T, p profile.Profile, newTree func() profile.Tree) {
 	t.Helper()
-	own, beside := p.Apply(told())
+	own, beside := p.Apply(newTree())
 	if (p.About().Kind == "") != (len(own) == 0) || (p.About().Kind == "") != (p.About().Namespace == "") {
 		t.Errorf("Kind is %q, Namespace %q, of %d objects", p.About().Kind, p.About().Namespace, len(own))
 	}
 	seen := map[k8s.Key]bool{}
 	for _, o := range all(own) {
 		if seen[o.Key()] || o.Namespace() != "gitops" || !strings.HasSuffix(p.About().Kind, strings.TrimSuffix(o.Kind(), "Set")) {
-			t.Errorf("%s stands twice, or is none of the tool's own", o.Key())
+			t.Errorf("%s: duplicate, or not a kind of the tool", o.Key())
 		}
 		seen[o.Key()] = true
 	}
 	for file := range beside {
 		kept := strings.HasSuffix(path.Dir(file), "/env") // file of the environment's directory
 		if path.Clean("/"+file) != "/"+file || path.Base(file) == "kustomization.yaml" || path.Ext(file) == ".yaml" && file != "argocd/argocd-cm-patch.yaml" || path.Ext(file) != ".yaml" && !kept {
-			t.Errorf("%s does not lie beside the objects", file)
+			t.Errorf("unexpected additional file %s", file)
 		}
 	}
 	dirs := []string{"crds", "all", "reporter", "installations"}
-	if pieces := told().Pieces; pieces != nil {
+	if pieces := newTree().Pieces; pieces != nil {
 		dirs = nil
 		for _, piece := range pieces {
 			dirs = append(append(dirs, piece.Dir), piece.CRDs...)
@@ -128,12 +128,12 @@ func checkApplied(t *testing.T, p profile.Profile, told func() profile.Tree) {
 	}
 	for _, dir := range dirs {
 		if len(own) > 0 && !slices.Contains(paths, "rendered/"+dir) {
-			t.Errorf("nothing applies %s: %q", dir, paths)
+			t.Errorf("no object applies %s: %q", dir, paths)
 		}
 	}
-	again, _ := p.Apply(told())
+	again, _ := p.Apply(newTree())
 	if d := cmp.Diff(own, again); d != "" {
-		t.Errorf("the second time it is something else: %s", d)
+		t.Errorf("the second call returns other objects: %s", d)
 	}
 }
 
@@ -237,12 +237,13 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func TestOf(t *testing.T) {
+// TestLookup checks an unknown name and the default profile.
+func TestLookup(t *testing.T) {
 	if _, err := profile.Lookup("argo"); err == nil || err.Error() != `unknown profile "argo": must be one of `+strings.Join(profile.Names(), ", ") {
 		t.Errorf("got %v", err)
 	}
 	if p, err := profile.Lookup(""); err != nil || p.About().Kind != "" {
-		t.Errorf("an empty name is not the plain one: %v", err)
+		t.Errorf("the default is not the plain profile: %v", err)
 	}
 }
 

@@ -9,14 +9,13 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestShared changes each setting of a cluster. Clusters share pieces only if the changed setting
-// does not affect their content. Embedded settings of a tool never do. New settings of Cluster are
-// expected to.
+// TestShared changes each setting of a cluster: clusters share pieces only if the setting does not
+// affect their content. The test expects that new settings do, except embedded settings of a tool.
 func TestShared(t *testing.T) {
 	for _, f := range yamlnode.Fields(reflect.TypeFor[profile.Cluster]()) {
 		var c profile.Cluster
 		v := reflect.ValueOf(&c).Elem().FieldByIndex(f.Index)
-		switch v.Kind() { //nolint:exhaustive // a setting of another kind fails below
+		switch v.Kind() { //nolint:exhaustive // other kinds fail below
 		case reflect.String:
 			v.SetString("x")
 		case reflect.Slice:
@@ -28,14 +27,15 @@ func TestShared(t *testing.T) {
 			v.SetMapIndex(reflect.ValueOf("a"), reflect.ValueOf("b"))
 		}
 		if v.IsZero() {
-			t.Fatalf("%s: a %s, which this test does not set", f.Name, v.Type())
+			t.Fatalf("%s: this test cannot set a %s", f.Name, v.Type())
 		}
 		if shared := c.Shared() == (profile.Cluster{}).Shared(); shared != (len(f.Index) > 1 || slices.Contains([]string{"name", "values", "provides"}, f.Name)) {
-			t.Errorf("%s: clusters that differ in it share pieces: %v", f.Name, shared)
+			t.Errorf("%s: clusters with different values share pieces: %v", f.Name, shared)
 		}
 	}
 }
 
+// TestGets checks which patterns match an operator.
 func TestGets(t *testing.T) {
 	for _, c := range []struct {
 		globs []string
@@ -54,6 +54,6 @@ func TestGets(t *testing.T) {
 		}
 	}
 	if _, err := profile.ClustersThatGet("ns/pkg", []profile.Cluster{{Name: "a"}, {Name: "b", Operators: []string{"["}}}); err == nil {
-		t.Error("a pattern that is none is taken")
+		t.Error("an invalid pattern is accepted")
 	}
 }

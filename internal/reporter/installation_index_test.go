@@ -40,7 +40,7 @@ func namesOf(names []types.NamespacedName) []string {
 	return out
 }
 
-func TestRoster(t *testing.T) {
+func TestInstallationIndex(t *testing.T) {
 	r := newInstallationIndex()
 	shared, own := [2]string{"ConfigMap", "shared"}, [2]string{"Secret", "own"}
 	who := func(o [2]string) []string {

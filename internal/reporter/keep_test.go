@@ -107,31 +107,31 @@ func observed(t *testing.T, w *watches) (v1alpha1.Observed, bool) {
 	return got[0], true
 }
 
-func TestForbiddenIsAVerdictAfterAWhile(t *testing.T) {
+func TestForbiddenIsReportedAfterDelay(t *testing.T) {
 	s := &fakeServer{answer: forbidden()}
 	runWatches(t, s, func(w *watches) {
 		if _, ok := observed(t, w); ok || len(w.starting(0)) != 1 {
-			t.Error("the first refusal is taken for the last word")
+			t.Error("the first refusal is reported")
 		}
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
 		if o, ok := observed(t, w); !ok || o.Reason != v1alpha1.ReasonForbidden || s.settled.Load() != 1 {
-			t.Errorf("after 4 s: %+v, %v, told %d times", o, ok, s.settled.Load())
+			t.Errorf("after 4 s: %+v, %v, settled %d times", o, ok, s.settled.Load())
 		}
 		before := s.opened.Load()
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if asked := s.opened.Load() - before; asked > 20 || asked < 10 {
-			t.Errorf("asked %d times in an hour", asked)
+			t.Errorf("%d watches were opened in an hour", asked)
 		}
 		if s.settled.Load() != 1 {
-			t.Errorf("told %d times of the same", s.settled.Load())
+			t.Errorf("settled %d times, want 1", s.settled.Load())
 		}
 		s.setAnswer(nil)
 		w.retry(func(schema.GroupVersionKind) bool { return true })
 		synctest.Wait()
 		if o, ok := observed(t, w); !ok || o.Reason != "" || o.Object == nil || s.settled.Load() != 2 {
-			t.Errorf("once permitted: %+v, %v, told %d times", o, ok, s.settled.Load())
+			t.Errorf("once permitted: %+v, %v, settled %d times", o, ok, s.settled.Load())
 		}
 	})
 	if s.closed.Load() != s.opened.Load() {
@@ -139,25 +139,25 @@ func TestForbiddenIsAVerdictAfterAWhile(t *testing.T) {
 	}
 }
 
-func TestBriefRefusalSaysNothing(t *testing.T) {
+func TestBriefRefusalIsNoVerdict(t *testing.T) {
 	s := &fakeServer{}
 	runWatches(t, s, func(w *watches) {
 		s.setAnswer(forbidden())
 		s.fault(forbidden()) // the server is starting, and briefly refuses requests
 		synctest.Wait()
 		if _, ok := observed(t, w); ok {
-			t.Error("what was read before is still shown")
+			t.Error("the previous observation is still returned")
 		}
 		s.setAnswer(nil)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if o, ok := observed(t, w); !ok || o.Reason != "" {
-			t.Errorf("after it: %+v, %v", o, ok)
+			t.Errorf("after the refusal: %+v, %v", o, ok)
 		}
 	})
 }
 
-func TestWatchThatResumesIsLeftAlone(t *testing.T) {
+func TestResumingWatchIsNotRestarted(t *testing.T) {
 	s := &fakeServer{}
 	runWatches(t, s, func(w *watches) {
 		for _, err := range []error{
@@ -169,12 +169,12 @@ func TestWatchThatResumesIsLeftAlone(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if o, ok := observed(t, w); !ok || o.Reason != "" || s.opened.Load() != 1 || s.settled.Load() != 1 {
-			t.Errorf("%+v, %v, opened %d times, told %d times", o, ok, s.opened.Load(), s.settled.Load())
+			t.Errorf("%+v, %v, opened %d times, settled %d times", o, ok, s.opened.Load(), s.settled.Load())
 		}
 	})
 }
 
-func TestNobodyWantsIt(t *testing.T) {
+func TestUnusedWatchIsClosed(t *testing.T) {
 	s := &fakeServer{}
 	runWatches(t, s, func(w *watches) {
 		kinds := []schema.GroupVersionKind{configMaps()}
@@ -182,7 +182,7 @@ func TestNobodyWantsIt(t *testing.T) {
 		w.release(kinds)
 		synctest.Wait()
 		if s.closed.Load() != 0 {
-			t.Error("one who wants it is left, and it is closed")
+			t.Error("the watch was closed while still in use")
 		}
 		w.release(kinds)
 		synctest.Wait()
@@ -192,7 +192,7 @@ func TestNobodyWantsIt(t *testing.T) {
 		w.acquire(kinds)
 		synctest.Wait()
 		if s.opened.Load() != 2 || w.countByState()[stateWatched] != 1 {
-			t.Errorf("wanted again: opened %d times, states %v", s.opened.Load(), w.countByState())
+			t.Errorf("acquired again: opened %d times, states %v", s.opened.Load(), w.countByState())
 		}
 	})
 }
@@ -227,7 +227,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-func TestStatesAreAllThere(t *testing.T) {
+func TestCountByStateListsAllStates(t *testing.T) {
 	w := newWatches(nil, nil, nil, logr.Discard())
 	want := []string{v1alpha1.ReasonError, v1alpha1.ReasonForbidden, v1alpha1.ReasonNoKind, stateStarting, stateWatched}
 	if got := slices.Sorted(maps.Keys(w.countByState())); !slices.Equal(got, want) {

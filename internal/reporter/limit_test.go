@@ -43,13 +43,13 @@ func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("it never came to be")
+			t.Fatal("timeout")
 		}
 	}
 }
 
-// TestKindsAreBounded has an Installation that expects more kinds than the limit: the excess kinds are
-// reported as unread, and are watched when others are released.
+// TestKindsAreBounded acquires more kinds than the limit. The excess kinds must have an error, and be
+// watched after others are released.
 func TestKindsAreBounded(t *testing.T) {
 	const beyond = 7
 	var kinds []schema.GroupVersionKind
@@ -65,7 +65,7 @@ func TestKindsAreBounded(t *testing.T) {
 	last := v1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: kinds[len(kinds)-1].Kind, Name: "x"}
 	got, all, err := w.observe(t.Context(), []v1alpha1.ObjectReference{last})
 	if err != nil || !all || got[0].Reason != v1alpha1.ReasonError || got[0].Message != tooManyKinds {
-		t.Errorf("beyond the bound: %+v, %v, %v", got, all, err)
+		t.Errorf("above the limit: %+v, %v, %v", got, all, err)
 	}
 	w.release(kinds[:beyond])
 	eventually(t, func() bool {
@@ -73,10 +73,10 @@ func TestKindsAreBounded(t *testing.T) {
 	})
 	got, _, err = w.observe(t.Context(), []v1alpha1.ObjectReference{last})
 	if err != nil || got[0].Reason != "" || got[0].Object != nil || got[0].Message != missingMessage {
-		t.Errorf("with room: %+v, %v", got, err)
+		t.Errorf("after the release: %+v, %v", got, err)
 	}
 	w.release(kinds[beyond:])
 	if w.count != 0 || len(w.kinds) != 0 {
-		t.Errorf("%d watches of %d kinds are left", w.count, len(w.kinds))
+		t.Errorf("%d watches of %d kinds remain", w.count, len(w.kinds))
 	}
 }

@@ -50,7 +50,7 @@ func TestMetrics(t *testing.T) {
 	f.forget(types.NamespacedName{Namespace: "ns", Name: "etcd"})
 	f.forget(types.NamespacedName{Namespace: "ns", Name: "zz"})
 	if got := gatherMetrics(t, registry); len(got) != 2 {
-		t.Errorf("an Installation that is gone has series: %v", got)
+		t.Errorf("a deleted Installation has series: %v", got)
 	}
 }
 

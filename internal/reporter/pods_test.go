@@ -55,8 +55,8 @@ func pod(letter string) map[string]any {
 	})
 }
 
-// TestPodsAreListedWhenTheirWorkloadTurns counts the requests for pods.
-func TestPodsAreListedWhenTheirWorkloadTurns(t *testing.T) {
+// TestPodsAreListedOnWorkloadChange counts the requests for pods.
+func TestPodsAreListedOnWorkloadChange(t *testing.T) {
 	var asked []string
 	var answer error
 	r := podReader{list: func(_ context.Context, namespace string, selector labels.Selector) ([]map[string]any, error) {
@@ -75,17 +75,17 @@ func TestPodsAreListedWhenTheirWorkloadTurns(t *testing.T) {
 	}{
 		{ready: 0, asked: 1, pods: 1},
 		{ready: 0, asked: 1, pods: 1}, // no change
-		{ready: 1, answer: errors.New("the server is away"), fails: true, asked: 2, pods: 1},
+		{ready: 1, answer: errors.New("the server is unavailable"), fails: true, asked: 2, pods: 1},
 		{ready: 1, asked: 3, pods: 1}, // listed again
 		{ready: 0, answer: apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil), asked: 4, pods: 0},
 	} {
 		answer = tt.answer
 		got, err := r.read(t.Context(), seen, []v1alpha1.Observed{plain, absent, deployment(tt.ready)})
 		if (err != nil) != tt.fails {
-			t.Errorf("step %d: got the error %v", step, err)
+			t.Errorf("step %d: got error %v", step, err)
 		}
 		if err != nil && !strings.Contains(err.Error(), "listing the pods of Deployment ns/operator") {
-			t.Errorf("step %d: %v does not say of what", step, err)
+			t.Errorf("step %d: %v does not name the Deployment", step, err)
 		}
 		if seen = got; len(asked) != tt.asked || len(seen.pods) != tt.pods {
 			t.Errorf("step %d: %d requests, %d pods; want %d and %d", step, len(asked), len(seen.pods), tt.asked, tt.pods)
@@ -96,8 +96,8 @@ func TestPodsAreListedWhenTheirWorkloadTurns(t *testing.T) {
 	}
 }
 
-// TestDigestsOfPodsAreJudged follows digests from pods to the condition.
-func TestDigestsOfPodsAreJudged(t *testing.T) {
+// TestPodDigestsSetImagesMatch follows digests from pods to the condition.
+func TestPodDigestsSetImagesMatch(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		pods []map[string]any
@@ -115,7 +115,7 @@ func TestDigestsOfPodsAreJudged(t *testing.T) {
 			status := health.Judge(spec, 1, v1alpha1.InstallationStatus{}, []v1alpha1.Observed{o}, tt.pods, time.Unix(0, 0))
 			c := meta.FindStatusCondition(status.Conditions, v1alpha1.ImagesMatch)
 			if c == nil || c.Status != tt.want || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.Ready) {
-				t.Errorf("got %+v, want ImagesMatch %s beside Ready", status.Conditions, tt.want)
+				t.Errorf("got %+v, want Ready and ImagesMatch %s", status.Conditions, tt.want)
 			}
 		})
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// TestStrippedIsJudgedTheSame checks that complete and stripped objects get the same verdict.
-func TestStrippedIsJudgedTheSame(t *testing.T) {
+// TestStrippedObjectsHaveSameHealth checks that complete and stripped objects get the same verdict.
+func TestStrippedObjectsHaveSameHealth(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, text := range map[string]string{
 		"a rollout": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, generation: 2}, spec: {replicas: 2, progressDeadlineSeconds: 60},
@@ -43,10 +43,10 @@ func TestStrippedIsJudgedTheSame(t *testing.T) {
 			}
 			want, got := health.Compute(o.Object, now), health.Compute(kept.(*unstructured.Unstructured).Object, now)
 			if d := cmp.Diff(want, got); d != "" {
-				t.Errorf("judged otherwise once stripped (-whole +stripped):\n%s", d)
+				t.Errorf("health of the stripped object (-complete +stripped):\n%s", d)
 			}
 			if again, _ := newStripper().strip(kept); !equalWhereJudged(kept, again) {
-				t.Error("stripping it twice changes it")
+				t.Error("stripping twice changes the object")
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func TestMetadataAreShared(t *testing.T) {
 		t.Errorf("kept %+v", a)
 	}
 	if !equalWhereJudged(a, keep("a", "2")) {
-		t.Error("another resourceVersion alone is a change")
+		t.Error("a new resourceVersion counts as a change")
 	}
 	got := metadataObject(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, a)
 	want := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{

@@ -21,7 +21,7 @@ func files(pairs ...string) fstest.MapFS {
 	return out
 }
 
-func trivy(name, digest string, found ...string) string {
+func trivyReport(name, digest string, found ...string) string {
 	return fmt.Sprintf(`{"SchemaVersion": 2, "ArtifactName": %q, "ArtifactType": "container_image", "Metadata": {"OS": {"Family": "alpine"}, "RepoDigests": ["quay.io/demo/app@%s"]},
  "Results": [{"Target": "app", "Class": "os-pkgs", "Packages": [{"ID": "a"}], "Vulnerabilities": [%s]}, {"Target": "bin", "Vulnerabilities": null}]}`, name, digest, strings.Join(found, ", "))
 }
@@ -30,7 +30,7 @@ func inTrivy(id, pkg, severity string) string {
 	return fmt.Sprintf(`{"VulnerabilityID": %q, "PkgName": %q, "InstalledVersion": "1.0", "FixedVersion": "1.1", "Severity": %q, "Title": "a title", "PrimaryURL": "https://example.com/%s", "Layer": {"DiffID": "x"}}`, id, pkg, severity, id)
 }
 
-func grype(index, manifest string, found ...string) string {
+func grypeReport(index, manifest string, found ...string) string {
 	return fmt.Sprintf(`{"matches": [%s], "source": {"type": "image", "target": {"userInput": "quay.io/demo/app:v1", "imageID": "sha256:x", "manifestDigest": %q, "tags": [], "repoDigests": ["quay.io/demo/app@%s"]}}, "descriptor": {"name": "grype"}}`,
 		strings.Join(found, ", "), manifest, index)
 }
@@ -69,48 +69,48 @@ func TestOf(t *testing.T) {
 		want  []string
 		none  bool // whether the image has no scan
 	}{
-		{"nobody looked", []string{"a.json", trivy("app", digest("b"))}, nil, true},
-		{"nothing found", []string{"a.json", trivy("app", digest("a"))}, nil, false},
-		{"trivy", []string{"a.json", trivy("app", digest("a"), inTrivy(cve, "zlib", "HIGH"))}, []string{"high CVE-2026-0001 zlib 1.0"}, false},
-		{"grype", []string{"a.json", grype(digest("a"), digest("c"), inGrype(cve, "zlib", "Negligible"))}, []string{"negligible CVE-2026-0001 zlib 1.0"}, false},
+		{"not scanned", []string{"a.json", trivyReport("app", digest("b"))}, nil, true},
+		{"no vulnerabilities", []string{"a.json", trivyReport("app", digest("a"))}, nil, false},
+		{"trivy", []string{"a.json", trivyReport("app", digest("a"), inTrivy(cve, "zlib", "HIGH"))}, []string{"high CVE-2026-0001 zlib 1.0"}, false},
+		{"grype", []string{"a.json", grypeReport(digest("a"), digest("c"), inGrype(cve, "zlib", "Negligible"))}, []string{"negligible CVE-2026-0001 zlib 1.0"}, false},
 		{"by its name alone", []string{"a.json", `{"SchemaVersion": 2, "ArtifactName": "demo/app:v1@` + digest("a") + `"}`}, nil, false},
-		{"unrated", []string{"a.json", trivy("app", digest("a"), inTrivy(cve, "zlib", ""))}, []string{"unknown CVE-2026-0001 zlib 1.0"}, false},
+		{"unrated", []string{"a.json", trivyReport("app", digest("a"), inTrivy(cve, "zlib", ""))}, []string{"unknown CVE-2026-0001 zlib 1.0"}, false},
 		{
 			"both scanners, under two names",
-			[]string{"b.json", trivy("app", digest("a"), inTrivy(cve, "x/net", "MEDIUM")), "a.json", grype(digest("a"), digest("c"), inGrype("GHSA-aaaa-bbbb-cccc", "x/net", "High", cve))},
+			[]string{"b.json", trivyReport("app", digest("a"), inTrivy(cve, "x/net", "MEDIUM")), "a.json", grypeReport(digest("a"), digest("c"), inGrype("GHSA-aaaa-bbbb-cccc", "x/net", "High", cve))},
 			[]string{"high CVE-2026-0001 x/net 1.0 GHSA-aaaa-bbbb-cccc"},
 			false,
 		},
 		{
 			"both scanners, the milder one first",
-			[]string{"b.json", trivy("app", digest("a"), inTrivy(cve, "x/net", "CRITICAL")), "a.json", grype(digest("a"), digest("c"), inGrype(cve, "x/net", "Low"))},
+			[]string{"b.json", trivyReport("app", digest("a"), inTrivy(cve, "x/net", "CRITICAL")), "a.json", grypeReport(digest("a"), digest("c"), inGrype(cve, "x/net", "Low"))},
 			[]string{"critical CVE-2026-0001 x/net 1.0"},
 			false,
 		},
 		{
 			"in two packages",
-			[]string{"a.json", trivy("app", digest("a"), inTrivy(cve, "b", "LOW"), inTrivy(cve, "a", "CRITICAL"), inTrivy(cve, "a", "LOW"))},
+			[]string{"a.json", trivyReport("app", digest("a"), inTrivy(cve, "b", "LOW"), inTrivy(cve, "a", "CRITICAL"), inTrivy(cve, "a", "LOW"))},
 			[]string{"critical CVE-2026-0001 a 1.0", "low CVE-2026-0001 b 1.0"},
 			false,
 		},
 		{
 			"an advisory of several",
-			[]string{"a.json", grype(digest("a"), "", inGrype("ALAS-1", "zlib", "High", cve, "CVE-2026-0002"))},
+			[]string{"a.json", grypeReport(digest("a"), "", inGrype("ALAS-1", "zlib", "High", cve, "CVE-2026-0002"))},
 			[]string{"high ALAS-1 zlib 1.0 CVE-2026-0001 CVE-2026-0002"},
 			false,
 		},
 		{
 			"a platform, by its own digest",
-			[]string{"a.json", grype(digest("a"), digest("c")), "b.json", trivy("app", digest("c"), inTrivy(cve, "zlib", "HIGH"))},
+			[]string{"a.json", grypeReport(digest("a"), digest("c")), "b.json", trivyReport("app", digest("c"), inTrivy(cve, "zlib", "HIGH"))},
 			[]string{"high CVE-2026-0001 zlib 1.0"},
 			false,
 		},
 		{
 			"a platform of another index too",
-			[]string{"a.json", grype(digest("a"), digest("c")), "b.json", grype(digest("b"), digest("c")), "c.json", trivy("app", digest("b"), inTrivy(cve, "zlib", "HIGH"))},
+			[]string{"a.json", grypeReport(digest("a"), digest("c")), "b.json", grypeReport(digest("b"), digest("c")), "c.json", trivyReport("app", digest("b"), inTrivy(cve, "zlib", "HIGH"))},
 			nil, false,
 		},
-		{"a platform that nobody ties to it", []string{"b.json", trivy("app", digest("c"), inTrivy(cve, "zlib", "HIGH"))}, nil, true},
+		{"an unrelated platform", []string{"b.json", trivyReport("app", digest("c"), inTrivy(cve, "zlib", "HIGH"))}, nil, true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -124,13 +124,13 @@ func TestOf(t *testing.T) {
 
 // TestDetails checks all fields of a vulnerability.
 func TestDetails(t *testing.T) {
-	got, _ := load(t, "a.json", grype(digest("a"), "", inGrype("CVE-1", "zlib", "High"))).Vulnerabilities(digest("a"))
+	got, _ := load(t, "a.json", grypeReport(digest("a"), "", inGrype("CVE-1", "zlib", "High"))).Vulnerabilities(digest("a"))
 	want := []Vulnerability{{ID: "CVE-1", Severity: High, Package: "zlib", Installed: "1.0", Fixed: "1.1, 1.2", Title: "First line.", Link: "https://example.com/CVE-1"}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("grype (-want +got):\n%s", d)
 	}
 	hostile := strings.Replace(inTrivy("CVE-1", "zlib", "HIGH"), "https://example.com/CVE-1", "javascript:alert(1)", 1)
-	got, _ = load(t, "a.json", trivy("app", digest("a"), hostile)).Vulnerabilities(digest("a"))
+	got, _ = load(t, "a.json", trivyReport("app", digest("a"), hostile)).Vulnerabilities(digest("a"))
 	want = []Vulnerability{{ID: "CVE-1", Severity: High, Package: "zlib", Installed: "1.0", Fixed: "1.1", Title: "a title"}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("trivy (-want +got):\n%s", d)
@@ -138,7 +138,7 @@ func TestDetails(t *testing.T) {
 }
 
 func TestNearAndLoose(t *testing.T) {
-	r := load(t, "a/x.json", trivy("quay.io/demo/app:v1", digest("c")), "b.JSON", trivy("quay.io/demo/app:v2", digest("a")), "c.json", `{"SchemaVersion": 2, "ArtifactName": "app:ci"}`, "notes.txt", "not read")
+	r := load(t, "a/x.json", trivyReport("quay.io/demo/app:v1", digest("c")), "b.JSON", trivyReport("quay.io/demo/app:v2", digest("a")), "c.json", `{"SchemaVersion": 2, "ArtifactName": "app:ci"}`, "notes.txt", "not read")
 	if d := cmp.Diff([]string{digest("c")}, r.OtherDigests("quay.io/demo/app", digest("a"))); d != "" {
 		t.Error(d)
 	}
@@ -161,11 +161,11 @@ func TestFaults(t *testing.T) {
 		"no object":         {`{"matches": [3]}`, "a.json:1:14: expected an object"},
 		"no list":           {`{"matches": {}}`, "a.json:1:13: expected a list"},
 		"a list too deep":   {deep, "a.json:1:10011: malformed JSON: "},
-		"no text":           {trivy("app", digest("a"), `{"VulnerabilityID": 7}`), "a.json:2:119: expected a string"},
+		"no text":           {trivyReport("app", digest("a"), `{"VulnerabilityID": 7}`), "a.json:2:119: expected a string"},
 		"no digest":         {"{\"SchemaVersion\": 2, \"Metadata\": {\"RepoDigests\": [\n\"app:v1\"]}}", `a.json:2:1: "app:v1" has no digest such as app@sha256:…`},
-		"no ID":             {trivy("app", digest("a"), `{"PkgName": "x"}`), `a.json:2:99: "" is not a vulnerability ID`},
-		"a hostile ID":      {trivy("app", digest("a"), inTrivy("<b>", "x", "HIGH")), `a.json:2:119: "<b>" is not a vulnerability ID`},
-		"of no package":     {trivy("app", digest("a"), inTrivy("CVE-1", "", "HIGH")), "a.json:2:119: CVE-1: package name is missing"},
+		"no ID":             {trivyReport("app", digest("a"), `{"PkgName": "x"}`), `a.json:2:99: "" is not a vulnerability ID`},
+		"a hostile ID":      {trivyReport("app", digest("a"), inTrivy("<b>", "x", "HIGH")), `a.json:2:119: "<b>" is not a vulnerability ID`},
+		"of no package":     {trivyReport("app", digest("a"), inTrivy("CVE-1", "", "HIGH")), "a.json:2:119: CVE-1: package name is missing"},
 		"a severity":        {`{"matches": [{"vulnerability": {"severity": "awful"}}]}`, `a.json:1:45: severity "awful": must be one of critical, high`},
 		"a manifest":        {`{"source": {"target": {"manifestDigest": "sha256:x"}}, "matches": []}`, `a.json:1:42: "sha256:x" is not a digest`},
 		"a name in related": {`{"matches": [{"relatedVulnerabilities": [{"id": "a b"}]}]}`, `a.json:1:49: "a b" is not a vulnerability ID`},
@@ -188,7 +188,7 @@ func TestFaults(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	room := 1
-	text := trivy("app", digest("a"), inTrivy("CVE-1", "a", "LOW"), inTrivy("CVE-2", "a", "LOW"))
+	text := trivyReport("app", digest("a"), inTrivy("CVE-1", "a", "LOW"), inTrivy("CVE-2", "a", "LOW"))
 	if _, err := decodeScan("a.json", []byte(text), &room); err == nil || !strings.Contains(err.Error(), "more than 1000000 vulnerabilities") {
 		t.Error(err)
 	}
@@ -211,8 +211,8 @@ func TestSeverities(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte(trivy("app", digest("a"), inTrivy("CVE-1", "a", "LOW"))))
-	f.Add([]byte(grype(digest("a"), digest("b"), inGrype("GHSA-1", "a", "High", "CVE-1"))))
+	f.Add([]byte(trivyReport("app", digest("a"), inTrivy("CVE-1", "a", "LOW"))))
+	f.Add([]byte(grypeReport(digest("a"), digest("b"), inGrype("GHSA-1", "a", "High", "CVE-1"))))
 	f.Add([]byte(`{"matches":[{"vulnerability":{"id":"x"}}],"source":null}`))
 	f.Add([]byte(`{"SchemaVersion":2,"Results":null} []`))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -131,11 +131,11 @@ spec:
 		"metadata.name":                          "quayside.yaml:3:18",
 	} {
 		if got := w.Fields[field].String(); got != want {
-			t.Errorf("%s stands at %s, want %s", field, got, want)
+			t.Errorf("position of %s: got %s, want %s", field, got, want)
 		}
 	}
 	if _, set := w.Fields["spec.openshiftVersion"]; set {
-		t.Error("a field that null takes back has a place")
+		t.Error("a field that null removes has a position")
 	}
 }
 
@@ -245,9 +245,9 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestRelativeFieldsAreMoved compares the fields that the schema describes as relative with the
+// TestRelativeFieldsAreRebased compares the fields that the schema describes as relative with the
 // fields that are rebased.
-func TestRelativeFieldsAreMoved(t *testing.T) {
+func TestRelativeFieldsAreRebased(t *testing.T) {
 	var schema any
 	if err := json.Unmarshal(settings.Schema(), &schema); err != nil {
 		t.Fatal(err)

@@ -125,8 +125,8 @@ func TestMergingIsAssociative(t *testing.T) {
 	})
 }
 
-// TestMergedPlaces checks that the position of each merged value is in the last file that sets it.
-func TestMergedPlaces(t *testing.T) {
+// TestMergedPositions checks that the position of each merged value is in the last file that sets it.
+func TestMergedPositions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := merger{reset: map[*yaml.Node]bool{}}
 		merged := empty()
@@ -141,16 +141,16 @@ func TestMergedPlaces(t *testing.T) {
 		merged = m.prune(merged)
 		scalars(merged, func(n *yaml.Node) {
 			if strings.HasPrefix(n.Value, "f") && n.Value != fmt.Sprintf("f%d", n.Line/lineSpan) {
-				t.Fatalf("%s has the place of file %d\n%s", n.Value, n.Line/lineSpan, show(merged))
+				t.Fatalf("%s has a position in file %d\n%s", n.Value, n.Line/lineSpan, show(merged))
 			}
 		})
 		for i := 0; i < len(merged.Content); i += 2 {
 			if file := merged.Content[i+1].Line / lineSpan; file != last[merged.Content[i].Value] {
-				t.Fatalf("%s has the place of file %d, not of %d", merged.Content[i].Value, file, last[merged.Content[i].Value])
+				t.Fatalf("%s has a position in file %d, want %d", merged.Content[i].Value, file, last[merged.Content[i].Value])
 			}
 		}
 		if _, output := yamlnode.Field(merged, "output"); output != nil && slices.Contains([]string{"", "~"}, output.Value) && last["output"] > 1 && m.reset[output] {
-			t.Fatal("a null that takes a field back is left")
+			t.Fatal("a null that removes a field remains")
 		}
 	})
 }

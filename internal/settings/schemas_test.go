@@ -68,7 +68,7 @@ func TestV1Alpha1(t *testing.T) {
 	}
 	for _, field := range schemaFields("", schema) {
 		if !set[field] {
-			t.Errorf("no file of testdata/v1alpha1 sets %s: before the first release, set it in argocd.yaml, flux.yaml or hub.yaml there, and in the .json file beside it", field)
+			t.Errorf("no file of testdata/v1alpha1 sets %s: before the first release, set it in argocd.yaml, flux.yaml or hub.yaml there, and in the .json file next to it", field)
 		}
 	}
 }

@@ -135,7 +135,7 @@ func TestParse(t *testing.T) {
 		"nowhere":                   "quayside.yaml",
 	} {
 		if got := got.At(field).String(); got != want {
-			t.Errorf("%s stands at %s, want %s", field, got, want)
+			t.Errorf("position of %s: got %s, want %s", field, got, want)
 		}
 	}
 }
@@ -160,7 +160,6 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestErrors checks the message and the position of each fault.
 // TestOpenShift checks the defaults of OpenShift, and that set values remain.
 func TestOpenShift(t *testing.T) {
 	const head = "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n"
@@ -187,6 +186,7 @@ func TestOpenShift(t *testing.T) {
 	}
 }
 
+// TestErrors checks the message and the position of each fault.
 func TestErrors(t *testing.T) {
 	const head = "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n"
 	var schemes string
@@ -298,7 +298,7 @@ func FuzzParse(f *testing.F) {
 			errors.As(err, &faults)
 			for _, e := range faults {
 				if e.Pos.Line > len(lines) || e.Pos.Line > 0 && e.Pos.Col > len(lines[e.Pos.Line-1])+1 {
-					t.Errorf("%v is outside of the file", e)
+					t.Errorf("%v has a position outside of the file", e)
 				}
 			}
 			return
@@ -330,6 +330,6 @@ func TestDays(t *testing.T) {
 	}
 	_, err := settings.Parse("quayside.yaml", []byte(src.String()))
 	if err == nil || strings.Count(err.Error(), "is not a day such as 2027-01-01") != wrong {
-		t.Errorf("want %d days refused, got %v", wrong, err)
+		t.Errorf("want %d invalid days, got %v", wrong, err)
 	}
 }

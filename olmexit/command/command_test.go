@@ -72,15 +72,15 @@ func installer(t *testing.T) clitest.Command {
 // TestHelpExamples runs every example in the --help of these commands, in a copy of the quickstart.
 func TestHelpExamples(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs every command, as the scripts do")
+		t.Skip("runs every command")
 	}
 	for _, cmd := range commands() {
 		t.Run(cmd.CommandPath(), func(t *testing.T) {
 			dir, cache := quickstart(t), t.TempDir()
 			check(t, os.MkdirAll(filepath.Join(dir, "must-gather.local.4711", "namespaces"), 0o755))
-			env := []string{"XDG_CACHE_HOME=" + cache, "KUBECONFIG=" + applied(t, dir)}
+			env := []string{"XDG_CACHE_HOME=" + cache, "KUBECONFIG=" + startAppliedCluster(t, dir)}
 			if strings.Contains(cmd.Example, "adopt-plan.yaml") || strings.Contains(cmd.Example, "adopt run") {
-				planned(t, dir)
+				writeManualPlan(t, dir)
 			}
 			if strings.Contains(cmd.Example, "quayside import") {
 				writeDump(t, dir)
@@ -98,7 +98,7 @@ func TestHelpExamples(t *testing.T) {
 					t.Errorf("%s: exit code %d\n%s", line, code, &stderr)
 				}
 				if stdout.Len() == 0 && stderr.Len() == 0 {
-					t.Errorf("%s: printed nothing", line)
+					t.Errorf("%s: no output", line)
 				}
 			}
 			if ran == 0 {
@@ -119,8 +119,8 @@ func commands() []*cobra.Command {
 	return out
 }
 
-// documented returns command lines for every command that has a schema.
-func documented() map[string][]string {
+// documentCommands returns command lines for every command that has a schema.
+func documentCommands() map[string][]string {
 	return map[string][]string{
 		"adopt-inspect": {"adopt inspect DIR/cluster.json", "adopt inspect DIR/absent.json"},
 		"adopt-plan":    {"adopt plan DIR/cluster.json", "adopt plan DIR/absent.json"},
@@ -135,7 +135,7 @@ func documented() map[string][]string {
 // TestDocuments runs every command with JSON and YAML output in valid and invalid workspaces, and
 // validates the output against the schema.
 func TestDocuments(t *testing.T) {
-	lines := documented()
+	lines := documentCommands()
 	without := clitest.Documented(nil)
 	have := slices.DeleteFunc(clitest.Documented(parts()), func(name string) bool { return slices.Contains(without, name) })
 	if d := cmp.Diff(have, slices.Sorted(maps.Keys(lines))); d != "" {
@@ -208,8 +208,8 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// planned writes a plan with only manual steps to dir, of which one has begun.
-func planned(t *testing.T, dir string) {
+// writeManualPlan writes a plan with only manual steps to dir, of which one has begun.
+func writeManualPlan(t *testing.T, dir string) {
 	t.Helper()
 	ws, err := workspace.Open(workspace.Dir(dir), workspace.Env{Getenv: func(string) string { return "" }, Log: terminal.NewLogger(terminal.New(io.Discard, nil))})
 	if err != nil {
@@ -255,9 +255,9 @@ func writeDump(t *testing.T, dir string) {
 	}
 }
 
-// applied starts an API server with all rendered objects of the workspace at dir, and returns the
-// name of a kubeconfig for it.
-func applied(t *testing.T, dir string) string {
+// startAppliedCluster starts an API server with all rendered objects of the workspace at dir, and
+// returns the path of its kubeconfig.
+func startAppliedCluster(t *testing.T, dir string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	if code := cli.Main(parts(), []string{"render", "--stdout", "-C", dir}, nil, &stdout, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()}); code != 0 {

@@ -58,7 +58,7 @@ func TestImportDumps(t *testing.T) {
 				t.Errorf("installed and pinned:\n%s", d)
 			}
 			mustRun(t, dir, cache, "resolve", "--check", "--offline")
-			provide(t, dir)
+			provideAPIs(t, dir)
 			mustRun(t, dir, cache, "render", "--offline")
 			mustRun(t, dir, cache, "import", dump, "--offline", "--check")
 			operators += len(got)
@@ -70,8 +70,8 @@ func TestImportDumps(t *testing.T) {
 	}
 }
 
-// provide adds the APIs that operators of the corpus need from a cluster to the settings.
-func provide(t *testing.T, dir string) {
+// provideAPIs adds the APIs that operators of the corpus need from a cluster to the settings.
+func provideAPIs(t *testing.T, dir string) {
 	t.Helper()
 	file := filepath.Join(dir, "quayside.yaml")
 	text, err := os.ReadFile(file)

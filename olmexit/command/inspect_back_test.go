@@ -45,13 +45,13 @@ func checkReverts(t *testing.T, all fstest.MapFS) dumpCheck {
 			return
 		}
 		if err := s.revert(); err != nil {
-			t.Errorf("%s: going back: %v", file, err)
+			t.Errorf("%s: revert: %v", file, err)
 			return
 		}
 		ways++
 		s.cluster.Settle()
 		if diff := cmp.Diff(before, comparableObjects(s.cluster)); diff != "" {
-			t.Errorf("%s: after going back (-before +after):\n%s", file, diff)
+			t.Errorf("%s: after the revert (-before +after):\n%s", file, diff)
 		}
 		for _, op := range p.Operators {
 			csv := k8s.Ref{APIVersion: snapshot.OLM + "/v1alpha1", Kind: "ClusterServiceVersion", Namespace: op.Namespace, Name: op.CSV}
@@ -60,7 +60,7 @@ func checkReverts(t *testing.T, all fstest.MapFS) dumpCheck {
 			}
 		}
 	}
-	return dumpCheck{each, func() { t.Log(ways, "clusters went back") }}
+	return dumpCheck{each, func() { t.Log(ways, "clusters reverted") }}
 }
 
 // runToStep executes the steps up to last, until n writing requests were sent.
@@ -77,7 +77,7 @@ type manualOperator struct {
 	cluster *runtest.Cluster
 }
 
-// Manual performs a manual step that stops or starts OLM.
+// ConfirmManualStep performs a manual step that stops or starts OLM.
 func (o manualOperator) ConfirmManualStep(_ context.Context, s plan.Step) (bool, error) {
 	switch s.Name {
 	case plan.Stop:

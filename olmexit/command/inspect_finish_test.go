@@ -33,7 +33,7 @@ func checkFinish(t *testing.T, _ fstest.MapFS) dumpCheck {
 		got, err := inspect.Finish(context.Background(), d.stand.open(t), nil)
 		check(t, err)
 		if string(lockfile.Format(got.Lock)) != string(lockfile.Format(d.lock)) {
-			t.Errorf("%s: the lock is not the one of before", file)
+			t.Errorf("%s: the lock differs from the previous one", file)
 		}
 		var served []string
 		for _, op := range got.Operators {
@@ -45,11 +45,11 @@ func checkFinish(t *testing.T, _ fstest.MapFS) dumpCheck {
 				t.Errorf("%s: %s needs %q", file, op.Package, op.Needs)
 			}
 			for _, o := range op.Objects {
-				// OLM generates these bindings for accounts that serve webhooks or APIs, the tree
+				// OLM generates these bindings for accounts that serve webhooks or APIs; the tree has them
 				// only for those that serve APIs.
 				asks := strings.HasSuffix(o.Name, ".auth-delegator") || strings.HasSuffix(o.Name, ".auth-reader")
 				if o.Change == "removed" && o.Kind != "OperatorCondition" && !asks {
-					t.Errorf("%s: %s goes", file, o.Key)
+					t.Errorf("%s: %s is removed", file, o.Key)
 				}
 			}
 		}

@@ -46,13 +46,13 @@ func checkPlans(t *testing.T, _ fstest.MapFS) dumpCheck {
 				again, err := plan.Make(in)
 				check(t, err)
 				if diff := cmp.Diff(p, again); diff != "" {
-					t.Errorf("%s: another plan the second time:\n%s", name, diff)
+					t.Errorf("%s: a second plan differs:\n%s", name, diff)
 				}
 				text := plan.Format(p)
 				back, err := plan.Parse("plan.yaml", text)
 				check(t, err)
 				if diff := cmp.Diff(p, back); diff != "" {
-					t.Errorf("%s: another plan when it was read:\n%s", name, diff)
+					t.Errorf("%s: the parsed plan differs:\n%s", name, diff)
 				}
 				check(t, p.CheckLimits())
 				checkRules(t, name, p, d.found.Rendered)
@@ -68,7 +68,7 @@ func checkPlans(t *testing.T, _ fstest.MapFS) dumpCheck {
 			}
 		}
 	}
-	return dumpCheck{each, func() { t.Log(operators, "operators are taken over by", actions) }}
+	return dumpCheck{each, func() { t.Log(operators, "operators adopted, actions:", actions) }}
 }
 
 // checkRules checks that the RBAC rules of a plan permit each of its actions, and have no wildcards.
@@ -104,7 +104,7 @@ func checkRules(t *testing.T, name string, p *plan.Plan, rendered []render.Rende
 			resource := k8s.Resource(key.Group, key.Kind)
 			if !given[fmt.Sprint(stdcmp.Or(verb, "patch"), key.Namespace, key.Group, resource, "/", key.Name)] ||
 				a.Do == plan.Apply && a.UID == "" && !given[fmt.Sprint("create", key.Namespace, key.Group, resource)] {
-				t.Errorf("%s: no rule lets %s %s", name, a.Do, a.Object)
+				t.Errorf("%s: no rule permits %s %s", name, a.Do, a.Object)
 			}
 		}
 	}
@@ -150,15 +150,15 @@ func checkPlan(t *testing.T, name string, d clusterDump, in plan.Input, p *plan.
 			}
 			deletes := a.Do == plan.Delete || a.Do == plan.Orphan
 			if deletes && tree[key] && (p.Mode != plan.Live || key.Kind != "OperatorCondition") {
-				t.Errorf("%s: %s is deleted, and the tree has it", name, a.Object)
+				t.Errorf("%s: %s is deleted, but in the tree", name, a.Object)
 			}
 			if deletes && live != nil && slices.ContainsFunc(live.Owners, func(by snapshot.Owner) bool {
 				return tree[k8s.Key{Group: k8s.Group(by.APIVersion), Kind: by.Kind, Namespace: live.Namespace, Name: by.Name}] && by.Kind == "OperatorCondition"
 			}) {
-				t.Errorf("%s: %s is deleted, and OLM makes it again for the OperatorCondition", name, a.Object)
+				t.Errorf("%s: %s is deleted, but OLM recreates it for the OperatorCondition", name, a.Object)
 			}
 			if deletes && live != nil && live.Labels["app.kubernetes.io/managed-by"] == "quayside" {
-				t.Errorf("%s: %s is deleted, and is quayside's", name, a.Object)
+				t.Errorf("%s: %s is deleted, but belongs to quayside", name, a.Object)
 			}
 		}
 	}
@@ -176,7 +176,7 @@ func checkPlan(t *testing.T, name string, d clusterDump, in plan.Input, p *plan.
 		lists[key] = op.Objects
 		asked := len(in.Namespaces) == 0 || slices.Contains(in.Namespaces, op.Namespace)
 		if taken[key] == left[key] && op.State != olmexit.NotOLM || taken[key] != (op.State == olmexit.Adoptable && asked) {
-			t.Errorf("%s: %s is %s, taken: %v, left: %v", name, key, op.State, taken[key], left[key])
+			t.Errorf("%s: %s is %s, planned: %v, skipped: %v", name, key, op.State, taken[key], left[key])
 		}
 	}
 	refused := map[k8s.Key]bool{}
@@ -199,24 +199,24 @@ func checkPlan(t *testing.T, name string, d clusterDump, in plan.Input, p *plan.
 			applied = slices.DeleteFunc(applied, func(x plannedAction) bool { return x.step.Name == plan.Fields })
 			switch {
 			case !some && len(by[key]) > 0 && !onlyAnnotated(by[key]):
-				t.Errorf("%s: %s of %q is touched: %v", name, key, whose, by[key][0].Do)
+				t.Errorf("%s: %s of %q is changed: %v", name, key, whose, by[key][0].Do)
 			case (o.RemovedAt == olmexit.AtDetach || o.RemovedAt == olmexit.AtCleanUp) && all != (len(deleted) == 1):
-				t.Errorf("%s: %s goes (%s), and is deleted %d times", name, key, o.RemovedAt, len(deleted))
+				t.Errorf("%s: %s is to be removed (%s), but deleted %d times", name, key, o.RemovedAt, len(deleted))
 			case o.RemovedAt == olmexit.Never && len(deleted) > 0:
-				t.Errorf("%s: %s stays, and is deleted", name, key)
+				t.Errorf("%s: %s is to be kept, but deleted", name, key)
 			case o.Class == olmexit.Added && (some && !refused[key]) != (len(applied) == 1):
-				t.Errorf("%s: %s is new, and is applied %d times", name, key, len(applied))
+				t.Errorf("%s: %s is new, but applied %d times", name, key, len(applied))
 			case (o.Class == olmexit.Equal || o.Class == olmexit.Changed) && all != (len(applied) == 1):
-				t.Errorf("%s: %s is there, and is applied %d times", name, key, len(applied))
+				t.Errorf("%s: %s exists, but is applied %d times", name, key, len(applied))
 			}
 			for _, x := range applied {
 				if want := map[bool]plan.StepKind{true: plan.Prepare, false: plan.Tree}[o.Class == olmexit.Added]; x.step.Name != want || x.Force != (want == plan.Tree) {
-					t.Errorf("%s: %s is %s, and applied in %s", name, key, o.Class, x.step.Name)
+					t.Errorf("%s: %s is %s, but applied in %s", name, key, o.Class, x.step.Name)
 				}
 			}
 			for _, x := range deleted {
 				if kept := count(key, plan.Save); !strings.Contains(labelOf(d, key), "copy") && (len(kept) != 1 || kept[0].at > x.at) {
-					t.Errorf("%s: %s is deleted, and not written down before", name, key)
+					t.Errorf("%s: %s is deleted without a backup", name, key)
 				}
 			}
 		}
@@ -228,7 +228,7 @@ func checkPlan(t *testing.T, name string, d clusterDump, in plan.Input, p *plan.
 			gone := count(o.Key, plan.Delete, plan.Orphan)
 			freed := slices.ContainsFunc(count(o.Key, plan.Unlabel), func(x plannedAction) bool { return slices.Contains(x.Unset, label) })
 			if bears && len(gone) == 0 && !freed {
-				t.Errorf("%s: %s keeps the label %s, for which OLM makes the Operator again", name, o.Key, label)
+				t.Errorf("%s: %s keeps the label %s, for which OLM recreates the Operator", name, o.Key, label)
 			}
 		}
 	}
@@ -275,18 +275,18 @@ func checkOrder(t *testing.T, name string, d clusterDump, p *plan.Plan, taken ma
 						fed = fed || strings.HasPrefix(label, "olm.opgroup.permissions/aggregate-to-")
 					}
 					if fed && k8s.At(live.Body(), "aggregationRule") != nil {
-						t.Errorf("%s: step %d: %s goes after what it aggregates, and may be made again", name, s.Number, a.Object)
+						t.Errorf("%s: step %d: %s is deleted after the objects that it aggregates, and may be recreated", name, s.Number, a.Object)
 					}
 				}
 				if operator = operator || a.Object.Kind == "Operator"; operator && a.Object.Kind != "Operator" {
-					t.Errorf("%s: step %d: %s comes after the Operator", name, s.Number, a.Object)
+					t.Errorf("%s: step %d: %s is deleted after the Operator", name, s.Number, a.Object)
 				}
 			}
 		}
 		for _, a := range s.Actions {
 			n++
 			if prepared[s.Namespace] && s.Name == plan.Prepare && len(forgotten) > 0 && forgottenIn(forgotten, s.Namespace) {
-				t.Errorf("%s: step %d brings %s when OLM has forgotten operators of %s", name, s.Number, a.Object, s.Namespace)
+				t.Errorf("%s: step %d creates %s after operators of %s left OLM", name, s.Number, a.Object, s.Namespace)
 			}
 			if a.Do == plan.Orphan && a.Object.Kind == "ClusterServiceVersion" {
 				forgotten[a.Object.Key()] = n
@@ -302,7 +302,7 @@ func checkOrder(t *testing.T, name string, d clusterDump, p *plan.Plan, taken ma
 		parent := key
 		parent.Namespace = from
 		if before := forgotten[parent]; before > at || before == 0 && d.seen.Get(parent) != nil {
-			t.Errorf("%s: the copy %s goes before its original", name, key)
+			t.Errorf("%s: the copy %s is deleted before its original", name, key)
 		}
 	}
 	for _, pin := range d.found.Lock.Pins {
@@ -315,7 +315,7 @@ func checkOrder(t *testing.T, name string, d clusterDump, p *plan.Plan, taken ma
 				return forgotten[k8s.Key{Group: snapshot.OLM, Kind: "ClusterServiceVersion", Namespace: pin.Namespace, Name: name}]
 			}
 			if csv(other.Bundle) > csv(pin.Bundle) {
-				t.Errorf("%s: %s goes before %s, which requires it", name, pin.Key(), r.Pin)
+				t.Errorf("%s: %s leaves OLM before %s, which requires it", name, pin.Key(), r.Pin)
 			}
 		}
 	}
@@ -355,7 +355,7 @@ func checkDerivation(t *testing.T, all fstest.MapFS) dumpCheck {
 			uid := p.Steps[0].Actions[0].UID
 			changed := fstest.MapFS{file: {Data: bytes.ReplaceAll(all[file].Data, []byte(uid), []byte("another"))}}
 			if err := inspect.CheckPlan(t.Context(), project, p, read(changed, p.Namespaces()...)); err == nil {
-				t.Errorf("%s: %s: an object was made again after the plan, and it is still the plan", file, namespace)
+				t.Errorf("%s: %s: the plan is still valid after an object was recreated", file, namespace)
 			}
 			break
 		}

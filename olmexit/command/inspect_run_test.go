@@ -52,11 +52,11 @@ func checkRuns(t *testing.T, all fstest.MapFS) dumpCheck {
 			check(t, err)
 		}
 		if diff := cmp.Diff(want, comparableState(s.cluster)); diff != "" {
-			t.Errorf("%s: killed and resumed, another cluster:\n%s", file, diff)
+			t.Errorf("%s: the cluster differs after kills:\n%s", file, diff)
 		}
 		s.checkResult(t, file, rep)
 	}
-	return dumpCheck{each, func() { t.Log(operators, "operators taken over, in runs that were killed", kills, "times") }}
+	return dumpCheck{each, func() { t.Log(operators, "operators adopted,", kills, "kills") }}
 }
 
 // planRun is the execution of a plan in a fake cluster.
@@ -155,7 +155,7 @@ func (s *planRun) checkResult(t *testing.T, file string, rep *olmexit.Report) {
 	for _, o := range s.rendered {
 		key := o.Key()
 		if was := s.before[key]; was != "" && now[key] != was {
-			t.Errorf("%s: %s had the UID %s, and has %q", file, key, was, now[key])
+			t.Errorf("%s: %s had the UID %s, now %q", file, key, was, now[key])
 		}
 	}
 	for key := range goes {
@@ -177,7 +177,7 @@ func (s *planRun) checkResult(t *testing.T, file string, rep *olmexit.Report) {
 	}
 	for key := range lost {
 		if o := known[key]; o.RemovedAt != olmexit.AtCleanUp && o.RemovedAt != olmexit.AtDetach {
-			t.Errorf("%s: the garbage collector took %s (%s %s)", file, key, o.Class, o.RemovedAt)
+			t.Errorf("%s: the garbage collector deleted %s (%s %s)", file, key, o.Class, o.RemovedAt)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func checkFinishedCleanUp(t *testing.T, all fstest.MapFS) dumpCheck {
 			operators += a.cleanUp(t, file+", upgraded", lock, random)
 		}
 	}
-	return dumpCheck{each, func() { t.Log(operators, "operators shed what was OLM's") }}
+	return dumpCheck{each, func() { t.Log(operators, "operators cleaned up") }}
 }
 
 // adoptedCluster is a cluster with adopted operators, with its workspace.
@@ -122,7 +122,7 @@ func (a adoptedCluster) cleanUp(t *testing.T, name string, lock *lockfile.File, 
 	p := a.open(t, lock)
 	made, found := planCleanUp(t, p, a.objects)
 	if len(made.Operators) == 0 {
-		t.Fatal("nothing is left of OLM's")
+		t.Fatal("no leftover OLM objects")
 	}
 	restarts, actions := 0, 0
 	for _, op := range made.Operators {
@@ -144,11 +144,11 @@ func (a adoptedCluster) cleanUp(t *testing.T, name string, lock *lockfile.File, 
 		}
 	}
 	if diff := cmp.Diff(comparableState(first.cluster), comparableState(second.cluster)); diff != "" {
-		t.Errorf("killed and resumed, another cluster:\n%s", diff)
+		t.Errorf("the cluster differs after kills:\n%s", diff)
 	}
 	again, after := planCleanUp(t, p, first.cluster.Objects())
 	if len(again.Operators) > 0 || len(again.Steps) > 0 || len(again.Skipped) > 0 {
-		t.Errorf("something is left of OLM's: %+v", again)
+		t.Errorf("leftover OLM objects: %+v", again)
 	}
 	for _, list := range append([][]olmexit.Object{after.Report.Shared}, objectsOf(after.Report)...) {
 		for _, o := range list {
@@ -188,7 +188,7 @@ func planCleanUp(t *testing.T, p *workspace.Project, objects []k8s.Object) (*pla
 	lock, err := p.NeedLock()
 	check(t, err)
 	if !bytes.Equal(lockfile.Format(lock), lockfile.Format(found.Lock)) {
-		t.Error("the lock is to keep something of OLM's again")
+		t.Error("the lock has OLM settings to keep again")
 	}
 	made, err := plan.Make(plan.Input{Snapshot: seen, Report: found.Report, Lock: lock, Rendered: found.Rendered, Manager: "kustomize-controller"})
 	check(t, err)
@@ -211,7 +211,7 @@ func (a adoptedCluster) checkCluster(t *testing.T, p *plan.Plan, c *runtest.Clus
 	named, goes := map[string]bool{}, map[k8s.Key]bool{}
 	for _, op := range p.Operators {
 		if !op.Detached {
-			t.Errorf("%s/%s is not forgotten", op.Namespace, op.Package)
+			t.Errorf("%s/%s did not leave OLM", op.Namespace, op.Package)
 		}
 		for _, name := range op.Restarts {
 			named[op.Namespace+"/"+name] = true
@@ -235,7 +235,7 @@ func (a adoptedCluster) checkCluster(t *testing.T, p *plan.Plan, c *runtest.Clus
 			t.Errorf("%s still exists", o.Key())
 		case o.Is(snapshot.OLM, "OperatorCondition"), len(k8s.List(o, "metadata", "ownerReferences")) > 0:
 		case goes[o.Key()] != (uid == ""), uid != "" && uid != k8s.Text(o, "metadata", "uid"):
-			t.Errorf("%s: its UID was %s, and is %q", o.Key(), k8s.Text(o, "metadata", "uid"), uid)
+			t.Errorf("%s: the UID was %s, now %q", o.Key(), k8s.Text(o, "metadata", "uid"), uid)
 		}
 	}
 	delete(sets, "")
@@ -273,7 +273,7 @@ func (a adoptedCluster) revert(t *testing.T, p *plan.Plan, found *inspect.Inspec
 	after := comparableState(s.cluster)
 	maps.DeleteFunc(after, func(key k8s.Key, _ k8s.Object) bool { return key.Kind == "ReplicaSet" && before[key] == nil }) // remains without pods
 	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("after going back (-before +after):\n%s", diff)
+		t.Errorf("after the revert (-before +after):\n%s", diff)
 	}
 	for _, o := range a.objects {
 		live := s.cluster.Object(k8s.RefTo(o))
@@ -281,7 +281,7 @@ func (a adoptedCluster) revert(t *testing.T, p *plan.Plan, found *inspect.Inspec
 			return slices.ContainsFunc(k8s.Items(o, "metadata", "managedFields"), plan.IsWrittenByOLM)
 		}
 		if olms(o) != olms(live) {
-			t.Errorf("after going back OLM manages fields of %s: %v, before: %v", o.Key(), olms(live), olms(o))
+			t.Errorf("after the revert, OLM manages fields of %s: %v, before: %v", o.Key(), olms(live), olms(o))
 		}
 	}
 }

@@ -31,7 +31,7 @@ import (
 	"github.com/quayside/quayside/render/needs"
 )
 
-var whole = flag.Bool("whole", false, "lead every dump and every namespace through its plan, not some") //nolint:gochecknoglobals // as flags are
+var whole = flag.Bool("whole", false, "test the plans of every dump and namespace, instead of a sample") //nolint:gochecknoglobals // a flag
 
 // dumpFiles returns the files of the corpus's cluster dumps.
 func dumpFiles(tb testing.TB) fstest.MapFS {
@@ -246,7 +246,7 @@ func checkPodsUnchanged(t *testing.T, _ fstest.MapFS) dumpCheck {
 		if len(same) < 20 {
 			t.Errorf("only %d Deployments were compared", len(same))
 		}
-		t.Logf("%d Deployments are as they were", len(same))
+		t.Logf("%d Deployments are unchanged", len(same))
 	}}
 }
 
@@ -302,16 +302,16 @@ func checkAllObjectsClassified(t *testing.T, _ fstest.MapFS) dumpCheck {
 				case olmexit.OLMOnly:
 					counted.OLM++
 				case olmexit.Unknown:
-					t.Errorf("%s: nobody knows why %s is there", file, o.Key)
+					t.Errorf("%s: %s has no reason", file, o.Key)
 				}
 			}
 		}
 		if counted != rep.Counts || counted.Live != counted.Equal+counted.Changed+counted.OLM {
-			t.Errorf("%s: counted %+v, told %+v", file, counted, rep.Counts)
+			t.Errorf("%s: counted %+v, reported %+v", file, counted, rep.Counts)
 		}
 		for _, o := range d.seen.All() {
 			if whose := markedOperator(d, o); told[o.Key] == "" && whose != "" {
-				t.Errorf("%s: %s is %s's, and nothing is said of it", file, o.Key, whose)
+				t.Errorf("%s: %s of %s is not reported", file, o.Key, whose)
 			}
 		}
 	}
@@ -413,7 +413,7 @@ func checkDifferences(t *testing.T, all fstest.MapFS) dumpCheck {
 					if got := of(o.Kind, f); o.Kind != "Namespace" && !ours(got) {
 						found[got] = true
 						if want[got] == "" {
-							t.Errorf("%s: %s %s/%s: %+v was not seen", file, o.Kind, o.Namespace, o.Name, f)
+							t.Errorf("%s: %s %s/%s: %+v was not found", file, o.Kind, o.Namespace, o.Name, f)
 						}
 					}
 				}

@@ -75,7 +75,7 @@ func checkVerification(t *testing.T, _ fstest.MapFS) dumpCheck {
 	return dumpCheck{each, func() {
 		t.Logf("%d accounts, %d reviews, %d notes", accounts, asked, len(notes))
 		if accounts < 10 || asked < 500 {
-			t.Error("too little was compared")
+			t.Error("too few permissions were compared")
 		}
 	}}
 }

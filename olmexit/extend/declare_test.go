@@ -90,9 +90,10 @@ func drawCluster(t *rapid.T) []k8s.Object {
 	return rapid.Permutation(out).Draw(t, "order")
 }
 
-// TestNothingIsLeftOut checks that every object that describes an installation is either declared or
-// skipped with a reason, that the declarations parse, and that the order of objects does not matter.
-func TestNothingIsLeftOut(t *testing.T) {
+// TestEveryInstallationIsReported checks that every object that describes an installation is either
+// declared or skipped with a reason, that the declarations parse, and that the order of objects has
+// no effect.
+func TestEveryInstallationIsReported(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects := drawCluster(t)
 		look := func(objects []k8s.Object) (*extend.Cluster, []extend.Declaration, []string) {
@@ -115,7 +116,7 @@ func TestNothingIsLeftOut(t *testing.T) {
 			var names []string
 			for _, l := range append(left, others...) {
 				if l.Reason == "" {
-					t.Fatalf("%v is left without a reason", l)
+					t.Fatalf("%v is skipped without a reason", l)
 				}
 				names = append(names, k8s.Key{Kind: l.Kind, Namespace: l.Namespace, Name: l.Name}.String())
 			}
@@ -131,7 +132,7 @@ func TestNothingIsLeftOut(t *testing.T) {
 			switch d.Object.Kind() {
 			case "Namespace":
 				if d.Object.Name() == "kube-system" {
-					t.Fatal("a namespace of the cluster itself is declared")
+					t.Fatal("a system namespace is declared")
 				}
 			default:
 				o := d.Object

@@ -24,8 +24,8 @@ func TestActionIsDone(t *testing.T) {
 		"set to another value":       {annotate, map[string]any{"annotations": map[string]any{"a": "2"}}, false},
 		"not removed yet":            {annotate, map[string]any{"annotations": map[string]any{"a": "1", "b": ""}}, false},
 		"a label of the name":        {annotate, map[string]any{"labels": map[string]any{"a": "1"}}, false},
-		"no label left":              {plan.Action{Do: plan.Unlabel, Unset: []string{"b"}}, map[string]any{"annotations": map[string]any{"b": "1"}}, true},
-		"a label left":               {plan.Action{Do: plan.Unlabel, Unset: []string{"b"}}, map[string]any{"labels": map[string]any{"b": "1"}}, false},
+		"label removed":              {plan.Action{Do: plan.Unlabel, Unset: []string{"b"}}, map[string]any{"annotations": map[string]any{"b": "1"}}, true},
+		"label still set":            {plan.Action{Do: plan.Unlabel, Unset: []string{"b"}}, map[string]any{"labels": map[string]any{"b": "1"}}, false},
 		"another finalizer":          {unfinalize, map[string]any{"finalizers": []any{"orphan"}}, true},
 		"the finalizer":              {unfinalize, map[string]any{"finalizers": []any{"orphan", held}}, false},
 		"the finalizer's annotation": {unfinalize, map[string]any{"annotations": map[string]any{"b": ""}}, false},
@@ -39,6 +39,6 @@ func TestActionIsDone(t *testing.T) {
 	}
 	applied := object(map[string]any{"managedFields": writer("flux", "Apply")})
 	if !plan.AppliedBy(applied, "flux") || plan.AppliedBy(applied, "kubectl") || plan.AppliedBy(object(map[string]any{"managedFields": writer("flux", "Update")}), "flux") {
-		t.Error("an object is applied by the manager of an Apply, and by no other")
+		t.Error("an object counts as applied only with the manager of an Apply")
 	}
 }

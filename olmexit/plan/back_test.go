@@ -63,8 +63,8 @@ func before() map[k8s.Ref]k8s.Object {
 	return map[k8s.Ref]k8s.Object{sub(): s, namespace("ops"): n, condition(): k8s.New("operators.coreos.com/v2", "OperatorCondition", "ops", "etcd.v1")}
 }
 
-// deeds returns all actions of the steps up to last, as executed.
-func deeds(p *plan.Plan, last int) []plan.ExecutedAction {
+// executedActions returns all actions of the steps up to last, as executed.
+func executedActions(p *plan.Plan, last int) []plan.ExecutedAction {
 	var out []plan.ExecutedAction
 	for _, s := range p.Steps[:last] {
 		for i, a := range s.Actions {
@@ -78,8 +78,8 @@ func deeds(p *plan.Plan, last int) []plan.ExecutedAction {
 	return out
 }
 
-// told summarizes the steps of a plan.
-func told(p *plan.Plan) []string {
+// summarizeSteps summarizes the steps of a plan.
+func summarizeSteps(p *plan.Plan) []string {
 	var out []string
 	for _, s := range p.Steps {
 		line := string(s.Name)
@@ -96,7 +96,7 @@ func told(p *plan.Plan) []string {
 
 func TestMake(t *testing.T) {
 	p := livePlan()
-	way := plan.MakeRevert(plan.RevertInput{Plan: p, Executed: deeds(p, 5), Before: before()})
+	way := plan.MakeRevert(plan.RevertInput{Plan: p, Executed: executedActions(p, 5), Before: before()})
 	want := []string{
 		"suspend (manual)",
 		"detach; orphan Subscription s; remove-finalizer ClusterServiceVersion v; orphan ClusterServiceVersion v",
@@ -106,7 +106,7 @@ func TestMake(t *testing.T) {
 		"withdraw; delete ValidatingWebhookConfiguration made-ops.etcdValidatingWebhookConfiguration; delete Role made-ops.etcdRole",
 		"unguard; annotate Namespace n",
 	}
-	if d := cmp.Diff(want, told(way.Plan)); d != "" {
+	if d := cmp.Diff(want, summarizeSteps(way.Plan)); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 	undo := way.Plan.Steps[6].Actions[0]
@@ -120,8 +120,8 @@ func TestMake(t *testing.T) {
 }
 
 // TestSubscribeInOrder checks that the Subscription of a required operator is created before that
-// of its dependent, whatever their names, because OLM would otherwise create a Subscription of its
-// own.
+// of its dependent, whatever their names. Otherwise OLM would create its own Subscription for the
+// required operator.
 func TestSubscribeInOrder(t *testing.T) {
 	ref := func(kind, name string) k8s.Ref {
 		return k8s.Ref{APIVersion: olm, Kind: kind, Namespace: "ops", Name: name}
@@ -140,7 +140,7 @@ func TestSubscribeInOrder(t *testing.T) {
 		}
 		p.Steps = []plan.Step{detach}
 		var got []string
-		for _, s := range plan.MakeRevert(plan.RevertInput{Plan: p, Executed: deeds(p, 1), Before: had}).Plan.Steps {
+		for _, s := range plan.MakeRevert(plan.RevertInput{Plan: p, Executed: executedActions(p, 1), Before: had}).Plan.Steps {
 			if s.Name == plan.Subscribe {
 				for _, a := range s.Actions {
 					got = append(got, a.Object.Name)
@@ -156,25 +156,25 @@ func TestSubscribeInOrder(t *testing.T) {
 // TestMakeBeforeDetach returns to OLM without a reinstallation by OLM.
 func TestMakeBeforeDetach(t *testing.T) {
 	p := livePlan()
-	way := plan.MakeRevert(plan.RevertInput{Plan: p, Executed: deeds(p, 3), Before: before()})
+	way := plan.MakeRevert(plan.RevertInput{Plan: p, Executed: executedActions(p, 3), Before: before()})
 	want := []string{
 		"suspend (manual)",
 		"withdraw; delete ValidatingWebhookConfiguration made-ops.etcdValidatingWebhookConfiguration; delete Role made-ops.etcdRole",
 		"unguard; annotate Namespace n",
 	}
-	if d := cmp.Diff(want, told(way.Plan)); d != "" {
+	if d := cmp.Diff(want, summarizeSteps(way.Plan)); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 	if way := plan.MakeRevert(plan.RevertInput{Plan: p}); len(way.Plan.Steps) > 0 {
-		t.Errorf("nothing was done, and there is %q to do", told(way.Plan))
+		t.Errorf("steps without executed actions: %q", summarizeSteps(way.Plan))
 	}
 }
 
 // TestMakeAfterCleanUp checks the instructions if an object of OLM was already deleted.
 func TestMakeAfterCleanUp(t *testing.T) {
 	p := livePlan()
-	way := plan.MakeRevert(plan.RevertInput{Plan: p, Executed: deeds(p, 6), Before: before()})
+	way := plan.MakeRevert(plan.RevertInput{Plan: p, Executed: executedActions(p, 6), Before: before()})
 	if len(way.Plan.Steps) > 0 || len(way.Plan.Skipped) != 1 || !strings.Contains(way.Plan.Skipped[0].Reasons[0], "startingCSV for each of etcd.v1") {
-		t.Errorf("%q, left %v", told(way.Plan), way.Plan.Skipped)
+		t.Errorf("%q, skipped %v", summarizeSteps(way.Plan), way.Plan.Skipped)
 	}
 }

@@ -22,8 +22,8 @@ const (
 	rbacV1   = "rbac.authorization.k8s.io/v1"
 )
 
-// whole returns objects of all kinds of an operator installed by OLM, and its part of the tree.
-func whole(ns, pkg string) (live []k8s.Object, tree []render.Rendered) {
+// newOperator returns objects of all kinds of an operator installed by OLM, and its part of the tree.
+func newOperator(ns, pkg string) (live []k8s.Object, tree []render.Rendered) {
 	version := pkg + ".v1"
 	add := func(apiVersion, kind, namespace, name string, labels map[string]string, fields map[string]any, owners ...k8s.Object) k8s.Object {
 		o := k8s.Label(k8s.With(k8s.New(apiVersion, kind, namespace, name), any(kind+"/"+namespace+"/"+name), "metadata", "uid"), labels)
@@ -78,29 +78,29 @@ func whole(ns, pkg string) (live []k8s.Object, tree []render.Rendered) {
 	return live, tree
 }
 
-// odd generates values of any type.
-func odd() *rapid.Generator[any] {
+// oddValues generates values of any type.
+func oddValues() *rapid.Generator[any] {
 	return rapid.SampledFrom([]any{nil, "", "x", strings.Repeat("a", 300), true, int64(-1), 1.5, []any{}, []any{nil}, []any{"x", map[string]any{}}, map[string]any{}, map[string]any{"a": nil}})
 }
 
-// spoiled returns a copy of a value with a part replaced by a value of another type.
-func spoiled(t *rapid.T, v any) any {
+// spoilValue returns a copy of a value with a part replaced by a value of another type.
+func spoilValue(t *rapid.T, v any) any {
 	m, ok := v.(map[string]any)
 	if list, isList := v.([]any); isList && len(list) > 0 && rapid.Bool().Draw(t, "below") {
 		out := slices.Clone(list)
 		i := rapid.IntRange(0, len(list)-1).Draw(t, "item")
-		out[i] = spoiled(t, list[i])
+		out[i] = spoilValue(t, list[i])
 		return out
 	}
 	if !ok || len(m) == 0 || !rapid.Bool().Draw(t, "below") {
-		return odd().Draw(t, "odd")
+		return oddValues().Draw(t, "odd")
 	}
 	key := rapid.SampledFrom(slices.Sorted(maps.Keys(m))).Draw(t, "key")
-	return k8s.With(m, spoiled(t, m[key]), key)
+	return k8s.With(m, spoilValue(t, m[key]), key)
 }
 
-// bend changes objects in ways that no API server permits, or that occur in edited dumps.
-func bend(t *rapid.T, live []k8s.Object) []k8s.Object {
+// bendObjects changes objects in ways that no API server permits, or that occur in edited dumps.
+func bendObjects(t *rapid.T, live []k8s.Object) []k8s.Object {
 	live = slices.Clone(live)
 	for range rapid.IntRange(0, 6).Draw(t, "bends") {
 		i, j := rapid.IntRange(0, len(live)-1).Draw(t, "one"), rapid.IntRange(0, len(live)-1).Draw(t, "other")
@@ -125,7 +125,7 @@ func bend(t *rapid.T, live []k8s.Object) []k8s.Object {
 			continue
 		default:
 			key := rapid.SampledFrom(slices.Sorted(maps.Keys(o))).Draw(t, "field")
-			o = k8s.With(o, spoiled(t, o[key]), key)
+			o = k8s.With(o, spoilValue(t, o[key]), key)
 		}
 		live[i] = o
 	}
@@ -142,11 +142,11 @@ func TestBentClusters(t *testing.T) {
 		var tree []render.Rendered
 		var pins []lockfile.Pin
 		for _, at := range [][2]string{{"a", "x"}, {"a", "y"}, {"b", "z"}} {
-			objects, rendered := whole(at[0], at[1])
+			objects, rendered := newOperator(at[0], at[1])
 			live, tree = append(live, objects...), append(tree, rendered...)
 			pins = append(pins, lockfile.Pin{Namespace: at[0], Package: at[1], Bundle: at[1] + ".v1", Version: "1.0.0"})
 		}
-		text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": bend(t, live)})
+		text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": bendObjects(t, live)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +171,7 @@ func TestBentClusters(t *testing.T) {
 			if i := slices.IndexFunc(rep.Operators, func(op olmexit.Operator) bool {
 				return op.Namespace == taken.Namespace && op.Package == taken.Package
 			}); rep.Operators[i].State.StaysWithOLM() {
-				t.Fatalf("%v is blocked, and planned: %v", taken, rep.Operators[i].Reasons)
+				t.Fatalf("%v is blocked, but planned: %v", taken, rep.Operators[i].Reasons)
 			}
 		}
 		if _, err := plan.Parse("plan.yaml", plan.Format(p)); err != nil {
@@ -182,11 +182,11 @@ func TestBentClusters(t *testing.T) {
 		}
 	})
 	if states[olmexit.Adoptable] == 0 || states[olmexit.CannotLeave]+states[olmexit.NeedsDecision]+states[olmexit.MustWait]+states[olmexit.NotSelected] == 0 {
-		t.Errorf("%v: too much is bent, or too little", states)
+		t.Errorf("%v: too many or too few malformed objects", states)
 	}
 }
 
-// inOneClass checks that each object is in one class, and that the counts are right.
+// inOneClass checks that each object is in exactly one class, and that the counts match.
 func inOneClass(t *rapid.T, seen *snapshot.Snapshot, rep *olmexit.Report) {
 	all := slices.Clone(rep.Shared)
 	for _, op := range rep.Operators {
@@ -196,7 +196,7 @@ func inOneClass(t *rapid.T, seen *snapshot.Snapshot, rep *olmexit.Report) {
 	live := 0
 	for _, o := range all {
 		if told[o.Key] || o.Class == "" || (o.Class == olmexit.Added) != (seen.Get(o.Key) == nil) {
-			t.Fatalf("%s is %q, and told %v", o.Key, o.Class, told[o.Key])
+			t.Fatalf("%s is %q, but reported as %v", o.Key, o.Class, told[o.Key])
 		}
 		told[o.Key] = true
 		if o.Class != olmexit.Added {
@@ -219,18 +219,18 @@ func hasWhatItNeeds(t *rapid.T, seen *snapshot.Snapshot, tree []render.Rendered,
 				return csv.Namespace == op.Namespace && csv.Name == op.Pinned && csv.Phase == "Succeeded" && csv.CopiedFrom == ""
 			})
 			if sub.Namespace == op.Namespace && sub.Package == op.Package && !installed {
-				t.Fatalf("%s/%s is %s, and %s is not installed", op.Namespace, op.Package, op.State, op.Pinned)
+				t.Fatalf("%s/%s is %s, but %s is not installed", op.Namespace, op.Package, op.State, op.Pinned)
 			}
 		}
 		for _, r := range tree {
 			gone := strings.HasPrefix(r.Path, "operators/"+op.Namespace+"."+op.Package+"/") && seen.Get(r.Object.Key()) == nil
 			if gone && r.Object.Is("apps", "Deployment") {
-				t.Fatalf("%s/%s is %s, and %s is gone", op.Namespace, op.Package, op.State, r.Object.Key())
+				t.Fatalf("%s/%s is %s, but %s is missing", op.Namespace, op.Package, op.State, r.Object.Key())
 			}
 			for _, p := range seen.InstallPlans() {
 				for _, s := range p.Steps {
 					if gone && op.CSV != "" && p.Namespace == op.Namespace && s.CSV == op.Pinned && s.Kind == r.Object.Kind() && s.Name == r.Object.Name() {
-						t.Fatalf("%s/%s is %s, and %s of its InstallPlan is gone", op.Namespace, op.Package, op.State, r.Object.Key())
+						t.Fatalf("%s/%s is %s, but %s of its InstallPlan is missing", op.Namespace, op.Package, op.State, r.Object.Key())
 					}
 				}
 			}

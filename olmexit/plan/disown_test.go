@@ -92,7 +92,7 @@ func makePlan(t *testing.T, mode plan.Mode, live, tree []k8s.Object, namespaces 
 		t.Fatal(err)
 	}
 	if len(p.Operators) != len(namespaces) {
-		t.Fatalf("left to OLM: %+v", p.Skipped)
+		t.Fatalf("skipped operators: %+v", p.Skipped)
 	}
 	return p
 }
@@ -138,13 +138,13 @@ func TestState(t *testing.T) {
 	}
 	live[1] = k8s.With(live[1], any("beta"), "spec", "channel")
 	if err := p.CheckDerived(makePlan(t, plan.Stopped, live, nil, "a")); err == nil {
-		t.Error("the plan is accepted with another channel")
+		t.Error("the plan is accepted after the channel changed")
 	}
 }
 
-// TestUninstallNamesTheRest checks that the step to uninstall OLM names the catalogs,
+// TestUninstallNamesRemainingObjects checks that the step to uninstall OLM names the catalogs,
 // OperatorGroups and settings that remain, and not the OperatorGroup that the plan deletes.
-func TestUninstallNamesTheRest(t *testing.T) {
+func TestUninstallNamesRemainingObjects(t *testing.T) {
 	const v1, v1alpha1 = "operators.coreos.com/v1", "operators.coreos.com/v1alpha1"
 	p := makePlan(t, plan.Stopped, slices.Concat(newInstallation("a"), newOLM(), []k8s.Object{
 		k8s.New(v1, "OperatorGroup", "a", "og"), k8s.New(v1, "OperatorGroup", "olm", "rest"), k8s.New(v1alpha1, "CatalogSource", "olm", "c"), k8s.New(v1, "OLMConfig", "", "cluster"),

@@ -91,8 +91,8 @@ func plans() *rapid.Generator[*plan.Plan] {
 	})
 }
 
-// TestFormatIsReadBack formats random plans and parses them again.
-func TestFormatIsReadBack(t *testing.T) {
+// TestFormatRoundTrip formats random plans and parses them again.
+func TestFormatRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := plans().Draw(t, "plan")
 		text := plan.Format(p)

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// honest returns the plan of a cluster with three operators and OLM itself.
-func honest(t *testing.T) *plan.Plan {
+// newPlan returns the valid plan of a cluster with three operators and OLM.
+func newPlan(t *testing.T) *plan.Plan {
 	t.Helper()
 	live := []k8s.Object{k8s.With(k8s.New("v1", "Namespace", "", "kube-system"), any("system"), "metadata", "uid")}
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
@@ -25,7 +25,7 @@ func honest(t *testing.T) *plan.Plan {
 	var tree []render.Rendered
 	var pins []lockfile.Pin
 	for _, at := range [][2]string{{"a", "x"}, {"a", "y"}, {"b", "z"}} {
-		objects, rendered := whole(at[0], at[1])
+		objects, rendered := newOperator(at[0], at[1])
 		live, tree = append(live, objects...), append(tree, rendered...)
 		live = append(live, k8s.With(k8s.New("v1", "Namespace", "", at[0]), any(at[0]), "metadata", "uid"))
 		pins = append(pins, lockfile.Pin{Namespace: at[0], Package: at[1], Bundle: at[1] + ".v1", Version: "1.0.0"})
@@ -49,13 +49,13 @@ func honest(t *testing.T) *plan.Plan {
 		t.Fatal(err)
 	}
 	if len(p.Operators) != 3 || len(p.Steps) < 8 {
-		t.Fatalf("a plan of %d operators and %d steps shows nothing: %+v", len(p.Operators), len(p.Steps), p.Skipped)
+		t.Fatalf("a plan of %d operators and %d steps is too small for the test: %+v", len(p.Operators), len(p.Steps), p.Skipped)
 	}
 	return p
 }
 
-// copied returns a plan that shares nothing with another one.
-func copied(t *testing.T, p *plan.Plan) *plan.Plan {
+// clonePlan returns a deep copy of a plan.
+func clonePlan(t *testing.T, p *plan.Plan) *plan.Plan {
 	t.Helper()
 	out, err := plan.Parse("plan.yaml", plan.Format(p))
 	if err != nil {
@@ -64,10 +64,10 @@ func copied(t *testing.T, p *plan.Plan) *plan.Plan {
 	return out
 }
 
-// TestForgedActions adds actions to a plan that no plan can have, each to the step that looks most
-// like it.
+// TestForgedActions adds a forbidden action to a plan, in the most similar step. CheckLimits must
+// reject each.
 func TestForgedActions(t *testing.T) {
-	p := honest(t)
+	p := newPlan(t)
 	if err := p.CheckLimits(); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestForgedActions(t *testing.T) {
 		"a restored Deployment":  {plan.Tree, plan.Action{Do: plan.Restore, Object: thing("apps/v1", "Deployment")}},
 		"one in a manual step":   {plan.Suspend, plan.Action{Do: plan.Apply, Object: thing("apps/v1", "Deployment")}},
 	} {
-		forged := copied(t, p)
+		forged := clonePlan(t, p)
 		forged.Steps = append(forged.Steps, plan.Step{Number: len(p.Steps) + 1, Name: c.step, Namespace: "a", Actions: []plan.Action{c.action}})
 		if err := forged.CheckLimits(); err == nil || !strings.Contains(err.Error(), c.action.Object.String()+" is refused") {
 			t.Errorf("%s: %v", name, err)
@@ -114,20 +114,20 @@ func TestForgedActions(t *testing.T) {
 	}
 }
 
-// TestOnlyDerived changes a plan in every place, and wants it refused: an action added, removed,
-// doubled, moved or of another object, a check removed, and each word of it changed.
+// TestOnlyDerived changes an action, check, text or field of a plan. CheckDerived must reject every
+// plan that differs from the one derived from the cluster.
 func TestOnlyDerived(t *testing.T) {
-	p := honest(t)
-	if err := copied(t, p).CheckDerived(p); err != nil {
+	p := newPlan(t)
+	if err := clonePlan(t, p).CheckDerived(p); err != nil {
 		t.Fatal(err)
 	}
-	left := copied(t, p)
+	left := clonePlan(t, p)
 	left.Skipped = append(left.Skipped, plan.SkippedOperator{Namespace: "other", Reasons: []string{"its namespace was not selected"}})
 	if err := left.CheckDerived(p); err != nil {
-		t.Errorf("what stays with OLM is of no matter: %v", err)
+		t.Errorf("another list of skipped operators is rejected: %v", err)
 	}
 	refused := func(name, want string, edit func(f *plan.Plan)) {
-		f := copied(t, p)
+		f := clonePlan(t, p)
 		edit(f)
 		if err := f.CheckDerived(p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
@@ -166,10 +166,10 @@ func TestOnlyDerived(t *testing.T) {
 	refused("OLM", "the plan differs from", func(f *plan.Plan) { f.OLM[0].Replicas = 9 })
 }
 
-// TestReturnOnlyNames takes an executed plan back, and puts another object into each action of the
-// return: the plan does not name it.
+// TestReturnOnlyNames replaces the object of each action in a revert plan. CheckRevert must reject
+// objects that the executed plan does not list.
 func TestReturnOnlyNames(t *testing.T) {
-	p := honest(t)
+	p := newPlan(t)
 	var executed []plan.ExecutedAction
 	before := map[k8s.Ref]k8s.Object{}
 	for _, s := range p.Steps {
@@ -194,7 +194,7 @@ func TestReturnOnlyNames(t *testing.T) {
 	for n, s := range way.Steps {
 		for i, a := range s.Actions {
 			verbs[a.Do] = true
-			forged := copied(t, way)
+			forged := clonePlan(t, way)
 			forged.Steps[n].Actions[i].Object.Name += "-other"
 			if err := p.CheckRevert(forged); err == nil || !strings.Contains(err.Error(), "the plan does not list") {
 				t.Errorf("%s %s of another name: %v", a.Do, a.Object, err)
@@ -203,7 +203,7 @@ func TestReturnOnlyNames(t *testing.T) {
 	}
 	for _, do := range []plan.Verb{plan.Restore, plan.Create, plan.Scale, plan.Annotate, plan.Orphan} {
 		if !verbs[do] {
-			t.Errorf("the return has no %s: the test shows nothing", do)
+			t.Errorf("the revert plan has no %s: the test is incomplete", do)
 		}
 	}
 }

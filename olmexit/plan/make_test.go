@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// TestUninstallKeepsWhatIsWatched checks that the uninstall step names OLM's CRDs that must remain,
+// TestUninstallKeepsWatchedCRDs checks that the uninstall step names OLM's CRDs that must remain,
 // because an operator watches them.
-func TestUninstallKeepsWhatIsWatched(t *testing.T) {
+func TestUninstallKeepsWatchedCRDs(t *testing.T) {
 	const olm, rbac = "operators.coreos.com", "rbac.authorization.k8s.io/v1"
 	live := func(apiVersion, kind, namespace, name string) k8s.Object {
 		return k8s.With(k8s.New(apiVersion, kind, namespace, name), any(kind+name), "metadata", "uid")
@@ -55,15 +55,15 @@ func TestUninstallKeepsWhatIsWatched(t *testing.T) {
 	}
 	const definition = "clusterserviceversions." + olm
 	if text := uninstall("watch"); !strings.Contains(text, definition) {
-		t.Errorf("%s is watched, and it says: %s", definition, text)
+		t.Errorf("the text does not keep the watched %s: %s", definition, text)
 	}
 	if text := uninstall("get"); strings.Contains(text, definition) {
-		t.Errorf("%s is not watched, and it says: %s", definition, text)
+		t.Errorf("the text keeps %s, which is not watched: %s", definition, text)
 	}
 }
 
-// TestUnreadIsNoPlan checks that a cluster that was not read completely gives an error.
-func TestUnreadIsNoPlan(t *testing.T) {
+// TestIncompleteSnapshotIsRejected checks that Make returns an error if a kind could not be read.
+func TestIncompleteSnapshotIsRejected(t *testing.T) {
 	seen, err := snapshot.Read("dump", strings.NewReader(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}`), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -78,10 +78,10 @@ func TestUnreadIsNoPlan(t *testing.T) {
 	}
 }
 
-// TestGuardOutlivesTheTree checks that a Namespace that Argo CD applies from other files keeps its
-// guard when the tree is applied, whatever the tree's prune setting. Until Argo CD applies the
-// Namespace from the tree, it would ask for confirmation to delete it.
-func TestGuardOutlivesTheTree(t *testing.T) {
+// TestGuardIsKeptByTree checks that a Namespace that Argo CD applies from other files keeps its
+// guard when the tree is applied. Otherwise Argo CD would ask for confirmation to delete it until it
+// applies the Namespace from the tree.
+func TestGuardIsKeptByTree(t *testing.T) {
 	const options, tracking = "argocd.argoproj.io/sync-options", "argocd.argoproj.io/tracking-id"
 	live := func(apiVersion, kind, namespace, name string) k8s.Object {
 		return k8s.With(k8s.New(apiVersion, kind, namespace, name), any(kind+name), "metadata", "uid")
@@ -126,7 +126,7 @@ func TestGuardOutlivesTheTree(t *testing.T) {
 				if a.Do == plan.Apply && a.Object.Kind == "Namespace" {
 					found = true
 					if a.Set[options] != c.want || len(a.Set) > 1 {
-						t.Errorf("the tree says %q, and %q applies it: got %v, want %q", c.says, c.mark, a.Set, c.want)
+						t.Errorf("the tree has %q, applied by %q: got %v, want %q", c.says, c.mark, a.Set, c.want)
 					}
 				}
 			}

@@ -41,28 +41,28 @@ func writtenBack(m map[string]any) map[string]any {
 	return out
 }
 
-// overlaid returns a mapping with the values of over in it.
-func overlaid(under, over map[string]any) map[string]any {
+// overlay returns a copy of under with the values of over.
+func overlay(under, over map[string]any) map[string]any {
 	out := k8s.Copy(under)
 	for key, v := range over {
 		above, ok := v.(map[string]any)
 		below, there := out[key].(map[string]any)
 		if ok && there {
-			v = overlaid(below, above)
+			v = overlay(below, above)
 		}
 		out[key] = k8s.Copy(v)
 	}
 	return out
 }
 
-// without returns a mapping without the fields that are in fields.
-func without(m, fields map[string]any) map[string]any {
+// withoutFields returns a copy of m without the fields in fields.
+func withoutFields(m, fields map[string]any) map[string]any {
 	out := k8s.Copy(m)
 	for key, v := range fields {
 		above, isMap := v.(map[string]any)
 		below, there := out[key].(map[string]any)
 		if isMap && there {
-			out[key] = without(below, above)
+			out[key] = withoutFields(below, above)
 		} else {
 			delete(out, key)
 		}
@@ -81,7 +81,7 @@ func TestRestored(t *testing.T) {
 
 		applied := map[string]any{"deep": spec("applied"), "new": "x", "mixed": map[string]any{"ours": "x"}}
 		live := k8s.Copy(before)
-		live["spec"] = overlaid(without(k8s.Map(before, "spec"), map[string]any{"deep": spec("removed")}), applied)
+		live["spec"] = overlay(withoutFields(k8s.Map(before, "spec"), map[string]any{"deep": spec("removed")}), applied)
 		live["spec"].(map[string]any)["kept"] = int64(5)
 		live["status"] = map[string]any{"ready": true}
 		live = k8s.With(live, any(true), "spec", "mixed", "theirs")
@@ -133,6 +133,6 @@ func TestManaged(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 	if !plan.HasNewManager(live, before, "tool") || plan.HasNewManager(object(got...), before, "tool") {
-		t.Error("who manages the object is told wrongly")
+		t.Error("wrong managers of the object")
 	}
 }

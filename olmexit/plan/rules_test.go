@@ -85,8 +85,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRulesOfDerivation adds lists alone for a plan that has not begun, and those of Secrets and
-// ConfigMaps in the namespaces of its operators.
+// TestRulesOfDerivation checks that the rules for a plan that has not begun add only the verb list,
+// and list Secrets and ConfigMaps only in the namespaces of its operators.
 func TestRulesOfDerivation(t *testing.T) {
 	p, rendered := small()
 	p.Operators = []plan.Operator{{Namespace: "a", Package: "x"}}
@@ -110,7 +110,7 @@ func TestRulesOfDerivation(t *testing.T) {
 				continue
 			}
 			if added++; !strings.HasSuffix(line, "||list") {
-				t.Errorf("more than a list: %s", line)
+				t.Errorf("a verb other than list: %s", line)
 			}
 			if strings.Contains(line, "|secrets|") || strings.Contains(line, "|configmaps|") {
 				confidential = append(confidential, line)

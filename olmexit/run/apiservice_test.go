@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/olmexit/plan"
 )
 
-// without returns a plan without steps of some kinds.
-func without(p *plan.Plan, names ...plan.StepKind) *plan.Plan {
+// withoutSteps returns a plan without steps of some kinds.
+func withoutSteps(p *plan.Plan, names ...plan.StepKind) *plan.Plan {
 	out := *p
 	out.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool { return slices.Contains(names, s.Name) })
 	for i := range out.Steps {
@@ -29,7 +29,7 @@ func TestAPIServices(t *testing.T) {
 		for _, disowned := range []bool{false, true} {
 			s := newScene(t)
 			if s.plan.Mode = mode; mode == plan.Live {
-				s.plan = without(s.plan, plan.Stop, plan.Start)
+				s.plan = withoutSteps(s.plan, plan.Stop, plan.Start)
 			}
 			for i, step := range s.plan.Steps {
 				s.plan.Steps[i].Before = slices.DeleteFunc(slices.Clone(step.Before), func(c plan.Check) bool { return mode == plan.Live && c.Check == plan.IsStopped })

@@ -20,9 +20,9 @@ func olmObject(o k8s.Object) bool {
 	return o.Is("operators.coreos.com", "ClusterServiceVersion") || o.Is("operators.coreos.com", "Subscription") || o.Is("operators.coreos.com", "InstallPlan")
 }
 
-// kept returns the objects that must be unchanged after the return, without owners and status: all
-// except those that OLM recreates.
-func kept(c *runtest.Cluster) []k8s.Object {
+// comparableObjects returns the objects that must be unchanged after a revert, without owners and
+// status: all except those that OLM recreates.
+func comparableObjects(c *runtest.Cluster) []k8s.Object {
 	var out []k8s.Object
 	for _, o := range state(c) {
 		if olmObject(o) {
@@ -38,8 +38,8 @@ func kept(c *runtest.Cluster) []k8s.Object {
 	return out
 }
 
-// newBackScene returns a scene in which the plan backs up all objects that it changes, OLM installs
-// Subscriptions, and the last step is a clean-up.
+// newBackScene returns a scene for reverts: the plan backs up all objects that it changes and ends
+// with a clean-up, and OLM installs Subscriptions.
 func newBackScene(t testing.TB) *scene {
 	t.Helper()
 	s := newScene(t)
@@ -68,7 +68,7 @@ func newBackScene(t testing.TB) *scene {
 	return s
 }
 
-// back starts or continues the return to OLM.
+// back starts or continues the revert.
 func (s *scene) back(t testing.TB) (*run.Result, error) {
 	t.Helper()
 	j, err := run.OpenJournal(s.files, s.plan)
@@ -89,8 +89,8 @@ func (s *scene) back(t testing.TB) (*run.Result, error) {
 	return run.Run(context.Background(), run.Input{Plan: way.Plan, Rendered: objects, Cluster: s.cluster, Journal: log, Clock: s.clock, Prompter: &quiet{manual: true}})
 }
 
-// dead reports whether do was killed.
-func dead(do func()) (dead bool) {
+// wasKilled reports whether do was killed.
+func wasKilled(do func()) (dead bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			if _, ok := r.(killed); !ok {
@@ -103,18 +103,17 @@ func dead(do func()) (dead bool) {
 	return false
 }
 
-// TestBackFromAnywhere kills a run before its clean-up after any number of requests and writes, and
-// then returns to OLM, with further kills. All earlier objects must be unchanged with their UIDs,
-// nothing of the tree may remain, no pod may restart, OLM must run, and the Subscription must have
-// the running version.
-func TestBackFromAnywhere(t *testing.T) {
+// TestRevertAfterKill kills a run before its clean-up at a random request or write, and reverts it,
+// with further kills. The previous objects must be unchanged with their UIDs, no object of the tree
+// may remain, no pod may restart, and the Subscription must have the running version.
+func TestRevertAfterKill(t *testing.T) {
 	whole := newBackScene(t)
-	want := kept(whole.cluster)
+	want := comparableObjects(whole.cluster)
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newBackScene(t)
 		last := rapid.IntRange(1, 9).Draw(rt, "last step")
 		s.killAfter(rapid.IntRange(0, 60).Draw(rt, "requests"), rapid.Bool().Draw(rt, "taken"))
-		dead(func() {
+		wasKilled(func() {
 			for n := 1; n <= last; n++ {
 				if _, err := s.run(t, func(in *run.Input) { in.Only = n }); err != nil {
 					rt.Fatal(err)
@@ -127,7 +126,7 @@ func TestBackFromAnywhere(t *testing.T) {
 		for {
 			s.killAfter(rapid.IntRange(0, 40).Draw(rt, "requests back"), rapid.Bool().Draw(rt, "taken back"))
 			var err error
-			if !dead(func() { _, err = s.back(t) }) {
+			if !wasKilled(func() { _, err = s.back(t) }) {
 				if err != nil {
 					rt.Fatal(err)
 				}
@@ -135,7 +134,7 @@ func TestBackFromAnywhere(t *testing.T) {
 			}
 		}
 		s.cluster.Settle()
-		if d := cmp.Diff(want, kept(s.cluster)); d != "" {
+		if d := cmp.Diff(want, comparableObjects(s.cluster)); d != "" {
 			rt.Fatalf("(-before +after):\n%s", d)
 		}
 		for _, o := range []k8s.Ref{ref(olmV1alpha1, "Subscription", "ops", "etcd"), ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName)} {
@@ -161,9 +160,9 @@ func (a *approver) ConfirmManualStep(_ context.Context, s plan.Step) (bool, erro
 	return false, nil
 }
 
-// TestBackNamesInstallPlan checks that the step to approve names the InstallPlan of the running
-// version, and no other.
-func TestBackNamesInstallPlan(t *testing.T) {
+// TestApproveNamesInstallPlan checks that the manual step for approval names only the InstallPlan of
+// the running version.
+func TestApproveNamesInstallPlan(t *testing.T) {
 	s := newBackScene(t)
 	for name, csv := range map[string]string{"install-now": csvName, "install-next": "etcd.v2.0.0"} {
 		o := k8s.New(olmV1alpha1, "InstallPlan", "ops", name)
@@ -176,7 +175,7 @@ func TestBackNamesInstallPlan(t *testing.T) {
 	s.plan = &way
 	asked := &approver{}
 	if _, err := s.run(t, func(in *run.Input) { in.Prompter = asked }); err == nil {
-		t.Fatal("the step was not asked for")
+		t.Fatal("the step was not confirmed, but the run succeeded")
 	}
 	want := `Approve it. Now: kubectl patch installplan install-now -n ops --type merge -p '{"spec":{"approved":true}}'`
 	if len(asked.texts) != 1 || asked.texts[0] != want {
@@ -184,9 +183,9 @@ func TestBackNamesInstallPlan(t *testing.T) {
 	}
 }
 
-// TestBackGivesFieldsUp stops between the transfer of fields and the apply of an object that a
-// GitOps tool had applied before. Afterwards OLM must have its fields again.
-func TestBackGivesFieldsUp(t *testing.T) {
+// TestRevertRestoresFieldManagers reverts a run that stopped between the transfer of fields and the
+// apply of an object. OLM must manage its fields again.
+func TestRevertRestoresFieldManagers(t *testing.T) {
 	s := newBackScene(t)
 	deploy := ref("apps/v1", "Deployment", "ops", "etcd")
 	if _, err := s.cluster.Apply(context.Background(), s.rendered[3], s.plan.Manager, true, false); err != nil {
@@ -231,8 +230,8 @@ func replace(t *testing.T, f *runtest.Files, name, old, now string) {
 	}
 }
 
-// TestForgedBackups alters, swaps and forges backups and the plan of a return, and removes the
-// digests from the journal: nothing is restored from them.
+// TestForgedBackups alters, swaps and forges backups and the revert plan, and removes the digests
+// from the journal. Each must be rejected before anything is restored.
 func TestForgedBackups(t *testing.T) {
 	s := newBackScene(t)
 	for n := 1; n <= 6; n++ {
@@ -276,12 +275,12 @@ func TestForgedBackups(t *testing.T) {
 
 	s.files = whole.Clone()
 	s.killAfter(3, true)
-	if !dead(func() { _, _ = s.back(t) }) {
-		t.Fatal("it was not killed on the way back")
+	if !wasKilled(func() { _, _ = s.back(t) }) {
+		t.Fatal("the revert was not killed")
 	}
 	s.killAfter(1000, true)
 	replace(t, s.files, "back/plan.yaml", "apps/v1 Deployment ops/etcd", "apps/v1 Deployment ops/other")
-	// the journal of the return is of the plan that was saved: the forger fits it
+	// The journal of the revert has the digest of the saved plan, so it is forged too.
 	text, _ := s.files.Read("back/plan.yaml")
 	forged, err := plan.Parse("plan.yaml", text)
 	if err != nil {
@@ -291,12 +290,12 @@ func TestForgedBackups(t *testing.T) {
 	old := strings.Split(strings.SplitN(string(log), `"plan":"`, 2)[1], `"`)[0]
 	replace(t, s.files, "back/log.jsonl", old, run.Digest(forged))
 	if err := open(t); err == nil || !strings.Contains(err.Error(), "the plan does not list apps/v1 Deployment ops/other for restore") {
-		t.Errorf("a forged plan of the return: %v", err)
+		t.Errorf("a forged revert plan: %v", err)
 	}
 }
 
-// TestForgedPlan runs a plan whose journal fits it, and that deletes a Namespace: nothing of it is
-// done.
+// TestForgedPlan runs a forged plan that deletes a Namespace, with a matching journal. It must be
+// rejected before its first action.
 func TestForgedPlan(t *testing.T) {
 	s := newScene(t)
 	before := state(s.cluster)

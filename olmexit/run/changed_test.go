@@ -51,7 +51,7 @@ func TestChangedByOthers(t *testing.T) {
 		want    string
 		stopped bool // whether OLM is stopped afterwards: it is started again unless a detach is unfinished
 	}{
-		{"made again", plan.Guard, func(c *runtest.Cluster) { again(c, sub) }, "ops/etcd was deleted and recreated: UID u-sub, now another", false},
+		{"recreated", plan.Guard, func(c *runtest.Cluster) { again(c, sub) }, "ops/etcd was deleted and recreated: UID u-sub, now another", false},
 		{"gone", plan.Guard, func(c *runtest.Cluster) { c.Remove(sub) }, "Subscription.operators.coreos.com ops/etcd no longer exists\n\thint: undo the change in the cluster", false},
 		{"another role of that name", plan.Prepare, func(c *runtest.Cluster) {
 			c.Put(k8s.New(rbacV1, "Role", "team-a", "etcd"))
@@ -66,7 +66,7 @@ func TestChangedByOthers(t *testing.T) {
 		}, "InstallPlan.operators.coreos.com ops/install-1 is Installing", false},
 		{"more replicas", plan.Stop, func(c *runtest.Cluster) { scale(c, 2) }, "has 2 replicas, but had 1 when the plan was made", false},
 		{"OLM runs again", plan.Detach, func(c *runtest.Cluster) { scale(c, 1) }, "olm-operator has 1 replicas", false},
-		{"made again, late", plan.Detach, func(c *runtest.Cluster) { again(c, csv) }, "was deleted and recreated", false},
+		{"recreated, late", plan.Detach, func(c *runtest.Cluster) { again(c, csv) }, "was deleted and recreated", false},
 		{"being deleted", plan.Detach, func(c *runtest.Cluster) {
 			c.Edit(csv, func(o k8s.Object) {
 				o["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -171,7 +171,7 @@ func TestFinalizerComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.cluster.Object(ref(rbacV1, "Role", "team-a", "etcd")) == nil || left > 0 {
-		t.Error("the finalizer did not come back")
+		t.Error("the finalizer was not restored")
 	}
 }
 
@@ -287,7 +287,7 @@ func TestDryRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !k8s.Equal(anys(before), anys(s.cluster.Objects())) || len(s.cluster.Events()) > 0 {
+	if !k8s.Equal(asValues(before), asValues(s.cluster.Objects())) || len(s.cluster.Events()) > 0 {
 		t.Error("the cluster was changed")
 	}
 	if data, err := s.files.Read("log.jsonl"); data != nil || err != nil {
@@ -307,7 +307,7 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-func anys(objects []k8s.Object) []any {
+func asValues(objects []k8s.Object) []any {
 	var out []any
 	for _, o := range objects {
 		out = append(out, map[string]any(o))

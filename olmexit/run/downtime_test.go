@@ -21,18 +21,18 @@ func newFleetScene(t testing.TB) *scene {
 	owned := deployment("db", "etcd", 1, map[string]any{"app": "etcd"}, csvName)
 	owned["metadata"].(map[string]any)["ownerReferences"] = ownedBy(csvName, "u-csv-db")
 	for _, o := range []k8s.Object{
-		made("v1", "Namespace", "", "db", "u-db", nil),
-		made(olmV1alpha1, "Subscription", "db", "etcd", "u-sub-db", nil),
-		made(olmV1alpha1, "ClusterServiceVersion", "db", csvName, "u-csv-db", map[string]any{
+		newObject("v1", "Namespace", "", "db", "u-db", nil),
+		newObject(olmV1alpha1, "Subscription", "db", "etcd", "u-sub-db", nil),
+		newObject(olmV1alpha1, "ClusterServiceVersion", "db", csvName, "u-csv-db", map[string]any{
 			"metadata": map[string]any{"finalizers": []any{cleanup}}, "status": map[string]any{"phase": "Succeeded"},
 		}),
-		made("apps/v1", "Deployment", "db", "etcd", "u-deploy-db", owned),
+		newObject("apps/v1", "Deployment", "db", "etcd", "u-deploy-db", owned),
 	} {
 		s.cluster.Put(o)
 	}
 	s.cluster.Settle()
 	s.cluster.Events()
-	s.rendered = append(s.rendered, k8s.Without(made("apps/v1", "Deployment", "db", "etcd", "", fields), "metadata", "uid"))
+	s.rendered = append(s.rendered, k8s.Without(newObject("apps/v1", "Deployment", "db", "etcd", "", fields), "metadata", "uid"))
 	s.plan.Operators = append(s.plan.Operators, plan.Operator{Namespace: "db", Package: "etcd", CSV: csvName})
 	var steps []plan.Step
 	for _, step := range s.plan.Steps {
@@ -60,8 +60,8 @@ func newFleetScene(t testing.TB) *scene {
 	return s
 }
 
-// starts counts how often OLM was started.
-func starts(s *scene) *int {
+// countStarts returns a counter of the starts of OLM from now on.
+func countStarts(s *scene) *int {
 	n := 0
 	s.cluster.Before = func(c runtest.Call) error {
 		if c.Verb == "patch" && c.Object.Name == "olm-operator" && plan.Replicas(s.cluster.Object(c.Object)) == 0 {
@@ -75,7 +75,7 @@ func starts(s *scene) *int {
 // TestOneStop checks that OLM is stopped once for two namespaces, and that its down time is measured.
 func TestOneStop(t *testing.T) {
 	s := newFleetScene(t)
-	n := starts(s)
+	n := countStarts(s)
 	res, err := s.run(t, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestDowntimeIsLimited(t *testing.T) {
 			s.plan.Steps[i].After = append([]plan.Check{{Check: plan.IsReady, Objects: []k8s.Ref{deploy}}}, step.After...)
 		}
 	}
-	n, slow := starts(s), &slowPods{s.cluster, s.clock, s.clock.Now().Add(5 * time.Minute)}
+	n, slow := countStarts(s), &slowPods{s.cluster, s.clock, s.clock.Now().Add(5 * time.Minute)}
 	res, err := s.run(t, func(in *run.Input) { in.Cluster = slow })
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,8 @@ func TestDowntimeIsLimited(t *testing.T) {
 	}
 }
 
-// TestStopIsRefused checks that OLM stays stopped while a detach is unfinished, with the step.
+// TestStopIsRefused checks that OLM stays stopped while a detach is unfinished, and that the run
+// reports the step.
 func TestStopIsRefused(t *testing.T) {
 	s := newFleetScene(t)
 	s.cluster.Before = func(c runtest.Call) error {

@@ -17,7 +17,7 @@ import (
 func TestJournalOnDisk(t *testing.T) {
 	s, dir := newScene(t), filepath.Join(t.TempDir(), "plan.journal")
 	secret := ref("v1", "Secret", "ops", "etcd-cert")
-	s.cluster.Put(k8s.With(made("v1", "Secret", "ops", "etcd-cert", "u-secret", nil), any("c2VjcmV0"), "data", "password"))
+	s.cluster.Put(k8s.With(newObject("v1", "Secret", "ops", "etcd-cert", "u-secret", nil), any("c2VjcmV0"), "data", "password"))
 	s.plan.Steps[0].Actions = append(s.plan.Steps[0].Actions, plan.Action{Do: plan.Save, Object: secret, UID: "u-secret"})
 	again := func(only int) *run.Journal {
 		t.Helper()

@@ -104,9 +104,9 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// TestNeverAll checks that a request without a name is not sent, and that only the metadata of a
+// TestRequestsNeedName checks that a request without a name is not sent, and that only the metadata of a
 // Secret is read.
-func TestNeverAll(t *testing.T) {
+func TestRequestsNeedName(t *testing.T) {
 	values := runtest.New(k8s.New("v1", "Namespace", "", "ns"), k8s.With(k8s.New("v1", "Secret", "ns", "s"), any("c2VjcmV0"), "data", "password"))
 	c, ctx := writer(t, runtest.Serve(t, values)), t.Context()
 	for _, name := range []string{"", ".", ".."} {
@@ -125,9 +125,9 @@ func TestNeverAll(t *testing.T) {
 	}
 }
 
-// TestPatience counts the requests to a server that is busy, fails or disconnects. A request that
+// TestRetries counts the requests to a server that is busy, fails or disconnects. A request that
 // may have been executed must not be repeated.
-func TestPatience(t *testing.T) {
+func TestRetries(t *testing.T) {
 	read := func(c run.Cluster) error {
 		_, err := c.Get(t.Context(), k8s.RefTo(configMap("a", "")))
 		return err

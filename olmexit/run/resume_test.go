@@ -59,8 +59,8 @@ func (s *scene) killAfter(n int, taken bool) {
 	s.files.Before = func(string) error { count(); return nil }
 }
 
-// times returns how often each object had this event.
-func times(events []runtest.Event, what string) map[k8s.Key]int {
+// countEvents returns how often each object had this event.
+func countEvents(events []runtest.Event, what string) map[k8s.Key]int {
 	out := map[k8s.Key]int{}
 	for _, e := range events {
 		if e.What == what && e.Key.Namespace != "olm" {
@@ -99,15 +99,15 @@ func TestKilledAnywhere(t *testing.T) {
 			rt.Fatalf("another cluster (-want +got):\n%s", d)
 		}
 		for _, what := range []string{"deleted", "created"} {
-			if d := cmp.Diff(times(wanted, what), times(events, what)); d != "" {
+			if d := cmp.Diff(countEvents(wanted, what), countEvents(events, what)); d != "" {
 				rt.Fatalf("%s (-want +got):\n%s", what, d)
 			}
 		}
 	})
 }
 
-// TestLostAnswers loses the response to any request, or makes the server busy. The run must succeed
-// without help.
+// TestLostAnswers loses the response to a random request, or makes the server busy. The run must
+// succeed without a restart.
 func TestLostAnswers(t *testing.T) {
 	whole := newScene(t)
 	if _, err := whole.run(t, nil); err != nil {

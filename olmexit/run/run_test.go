@@ -37,7 +37,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("%v", d["metadata"])
 	}
 	if labels := k8s.Map(s.cluster.Object(ref("v1", "ServiceAccount", "ops", "etcd")), "metadata", "labels"); labels["olm.managed"] != "true" || len(labels) != 1 {
-		t.Errorf("of OLM's labels %v are left", labels)
+		t.Errorf("leftover OLM labels: %v", labels)
 	}
 	if o := s.cluster.Object(ref(rbacV1, "Role", "team-a", "etcd")); o == nil {
 		t.Error("the role of the tree is missing")
@@ -47,7 +47,7 @@ func TestRun(t *testing.T) {
 	}
 	for _, e := range s.cluster.Events() {
 		if e.By == "gc" && e.What == "deleted" {
-			t.Errorf("the garbage collector took %s", e.Key)
+			t.Errorf("the garbage collector deleted %s", e.Key)
 		}
 	}
 }
@@ -78,8 +78,8 @@ func TestGuardIsApplied(t *testing.T) {
 	}
 }
 
-// TestCleanUpIsAskedFor checks that a run ends before the clean-up unless it is requested.
-func TestCleanUpIsAskedFor(t *testing.T) {
+// TestCleanUpIsOptional checks that a run ends before the clean-up unless CleanUp is set.
+func TestCleanUpIsOptional(t *testing.T) {
 	s := newScene(t)
 	for _, asked := range []bool{false, false, true} {
 		res, err := s.run(t, func(in *run.Input) { in.CleanUp = asked })
@@ -88,10 +88,10 @@ func TestCleanUpIsAskedFor(t *testing.T) {
 		}
 		want := map[bool]run.State{false: run.Waiting, true: run.Done}[asked]
 		if got := res.Steps[9].State; got != want || res.Steps[9].Name != plan.CleanUp {
-			t.Errorf("asked: %v; %s is %s, want %s", asked, res.Steps[9].Name, got, want)
+			t.Errorf("CleanUp %v: %s is %s, want %s", asked, res.Steps[9].Name, got, want)
 		}
 		if there := s.cluster.Object(ref(rbacV1, "ClusterRole", "", "olm-etcd-cluster")) != nil; there == asked {
-			t.Errorf("asked: %v; what OLM left is there: %v", asked, there)
+			t.Errorf("CleanUp %v: the leftover object exists: %v", asked, there)
 		}
 	}
 }

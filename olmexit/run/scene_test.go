@@ -20,8 +20,8 @@ const (
 	csvName     = "etcd.v1.0.0"
 )
 
-// made returns an object of a kind with additional fields.
-func made(apiVersion, kind, namespace, name, uid string, fields map[string]any) k8s.Object {
+// newObject returns an object of a kind with additional fields.
+func newObject(apiVersion, kind, namespace, name, uid string, fields map[string]any) k8s.Object {
 	o := k8s.New(apiVersion, kind, namespace, name)
 	o = k8s.With(o, any(uid), "metadata", "uid")
 	for k, v := range fields {
@@ -62,7 +62,7 @@ func byOLM(apiVersion string, fields map[string]any) []any {
 	return []any{map[string]any{"manager": "olm", "operation": "Update", "apiVersion": apiVersion, "fieldsType": "FieldsV1", "fieldsV1": fields, "time": "2026-01-01T00:00:00Z"}}
 }
 
-func has(below ...string) map[string]any {
+func ownedFields(below ...string) map[string]any {
 	out := map[string]any{}
 	for i := len(below) - 1; i >= 0; i-- {
 		out = map[string]any{"f:" + below[i]: out}
@@ -99,37 +99,37 @@ func newScene(t testing.TB) *scene {
 	ownedByCopy := map[string]any{"ownerReferences": ownedBy(csvName, "u-copy"), "labels": map[string]any{"olm.copiedFrom": "ops"}}
 	live := deployment("ops", "etcd", 1, map[string]any{"olm.managed": "true", "app": "etcd"}, csvName)
 	live["metadata"].(map[string]any)["ownerReferences"] = ownedBy(csvName, "u-csv")
-	fields := has("metadata", "labels", "olm.managed")
+	fields := ownedFields("metadata", "labels", "olm.managed")
 	fields["f:spec"] = map[string]any{"f:template": map[string]any{"f:spec": map[string]any{"f:containers": map[string]any{`k:{"name":"main"}`: map[string]any{
 		".": map[string]any{}, "f:name": map[string]any{}, "f:image": map[string]any{},
 	}}}}}
 	live["metadata"].(map[string]any)["managedFields"] = byOLM("apps/v1", fields)
 
 	c := runtest.New(
-		made("v1", "Namespace", "", "kube-system", "u-kube", nil),
-		made("v1", "Namespace", "", "olm", "u-olm", nil),
-		made("v1", "Namespace", "", "ops", "u-ops", nil),
-		made("v1", "Namespace", "", "team-a", "u-team", nil),
-		made("apps/v1", "Deployment", "olm", "olm-operator", "u-oo", deployment("olm", "olm-operator", 1, nil, "")),
-		made("apps/v1", "Deployment", "olm", "catalog-operator", "u-co", deployment("olm", "catalog-operator", 1, nil, "")),
-		made(olmV1alpha1, "Subscription", "ops", "etcd", "u-sub", map[string]any{"spec": map[string]any{"name": "etcd", "channel": "stable"}}),
-		made(olmV1alpha1, "ClusterServiceVersion", "ops", csvName, "u-csv", map[string]any{
+		newObject("v1", "Namespace", "", "kube-system", "u-kube", nil),
+		newObject("v1", "Namespace", "", "olm", "u-olm", nil),
+		newObject("v1", "Namespace", "", "ops", "u-ops", nil),
+		newObject("v1", "Namespace", "", "team-a", "u-team", nil),
+		newObject("apps/v1", "Deployment", "olm", "olm-operator", "u-oo", deployment("olm", "olm-operator", 1, nil, "")),
+		newObject("apps/v1", "Deployment", "olm", "catalog-operator", "u-co", deployment("olm", "catalog-operator", 1, nil, "")),
+		newObject(olmV1alpha1, "Subscription", "ops", "etcd", "u-sub", map[string]any{"spec": map[string]any{"name": "etcd", "channel": "stable"}}),
+		newObject(olmV1alpha1, "ClusterServiceVersion", "ops", csvName, "u-csv", map[string]any{
 			"metadata": map[string]any{"finalizers": []any{cleanup}, "annotations": map[string]any{"olm.operatorGroup": "og"}},
 			"status":   map[string]any{"phase": "Succeeded"},
 		}),
-		made(olmV1alpha1, "ClusterServiceVersion", "team-a", csvName, "u-copy", map[string]any{
+		newObject(olmV1alpha1, "ClusterServiceVersion", "team-a", csvName, "u-copy", map[string]any{
 			"metadata": map[string]any{"labels": map[string]any{"olm.copiedFrom": "ops"}},
 			"status":   map[string]any{"phase": "Succeeded", "reason": "Copied"},
 		}),
-		made("v1", "ServiceAccount", "ops", "etcd", "u-sa", with(nil, owned)),
-		made("apps/v1", "Deployment", "ops", "etcd", "u-deploy", live),
-		made(rbacV1, "Role", "team-a", "olm-etcd", "u-role", with(role, ownedByCopy)),
-		made(rbacV1, "RoleBinding", "team-a", "olm-etcd", "u-binding", with(binding("olm-etcd"), ownedByCopy)),
-		made(rbacV1, "ClusterRole", "", "olm-etcd-cluster", "u-cr", with(role, map[string]any{"labels": map[string]any{
+		newObject("v1", "ServiceAccount", "ops", "etcd", "u-sa", with(nil, owned)),
+		newObject("apps/v1", "Deployment", "ops", "etcd", "u-deploy", live),
+		newObject(rbacV1, "Role", "team-a", "olm-etcd", "u-role", with(role, ownedByCopy)),
+		newObject(rbacV1, "RoleBinding", "team-a", "olm-etcd", "u-binding", with(binding("olm-etcd"), ownedByCopy)),
+		newObject(rbacV1, "ClusterRole", "", "olm-etcd-cluster", "u-cr", with(role, map[string]any{"labels": map[string]any{
 			"olm.owner": csvName, "olm.owner.namespace": "ops", "olm.owner.kind": "ClusterServiceVersion",
 		}})),
 	)
-	c.Put(made("apiregistration.k8s.io/v1", "APIService", "", "v1.etcd.example.com", "u-api", map[string]any{
+	c.Put(newObject("apiregistration.k8s.io/v1", "APIService", "", "v1.etcd.example.com", "u-api", map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"olm.managed": "true", "olm.owner": csvName, "olm.owner.namespace": "ops", "olm.owner.kind": "ClusterServiceVersion"}},
 		"status":   map[string]any{"conditions": []any{map[string]any{"type": "Available", "status": "True"}}},
 	}))
@@ -138,10 +138,10 @@ func newScene(t testing.TB) *scene {
 	c.Events()
 	s := &scene{cluster: c, files: &runtest.Files{}, clock: &runtest.Clock{Cluster: c}}
 	s.rendered = []k8s.Object{
-		made(rbacV1, "Role", "team-a", "etcd", "", role),
-		made(rbacV1, "RoleBinding", "team-a", "etcd", "", binding("etcd")),
-		made("v1", "ServiceAccount", "ops", "etcd", "", nil),
-		made("apps/v1", "Deployment", "ops", "etcd", "", deployment("ops", "etcd", 1, map[string]any{"app": "etcd"}, csvName)),
+		newObject(rbacV1, "Role", "team-a", "etcd", "", role),
+		newObject(rbacV1, "RoleBinding", "team-a", "etcd", "", binding("etcd")),
+		newObject("v1", "ServiceAccount", "ops", "etcd", "", nil),
+		newObject("apps/v1", "Deployment", "ops", "etcd", "", deployment("ops", "etcd", 1, map[string]any{"app": "etcd"}, csvName)),
 	}
 	for i, o := range s.rendered {
 		s.rendered[i] = k8s.Without(o, "metadata", "uid")

@@ -71,14 +71,13 @@ func disturbances() map[string]disturbance {
 	}
 }
 
-// TestNoDeadEnd disturbs the cluster before each step, or declines the step. From every state in which
-// the run stops, it must name ways to go on, and each of them must work: to continue after the
-// disturbance was undone, to skip, and to return to OLM.
+// TestNoDeadEnd disturbs the cluster before each step, or declines the step. A stopped run must list
+// the ways to continue, and each must work: to undo the disturbance, to skip, and to revert.
 func TestNoDeadEnd(t *testing.T) {
 	stops := 0
 	for name, d := range disturbances() {
 		for number := range thePlan().Steps {
-			if number == 0 || thePlan().Steps[number-1].Manual != "" || number == 1 && strings.Contains(name, "permissions") { // which are then previous ones
+			if number == 0 || thePlan().Steps[number-1].Manual != "" || number == 1 && strings.Contains(name, "permissions") { // granted before the first observation
 				continue
 			}
 			stop := func() (*scene, []run.Way, error) {
@@ -102,7 +101,7 @@ func TestNoDeadEnd(t *testing.T) {
 				ways = slices.DeleteFunc(ways, func(w run.Way) bool { return w == run.Continue && name != "OLM was started" })
 			}
 			if len(ways) == 0 {
-				t.Errorf("%s: no way to go on: %v", where, err)
+				t.Errorf("%s: no way to continue: %v", where, err)
 			}
 			for _, way := range ways {
 				s, _, first := stop()
@@ -138,15 +137,15 @@ func TestNoDeadEnd(t *testing.T) {
 	}
 }
 
-// TestSkipIsRecorded checks that a skipped finding stops neither this run nor later ones, that the
-// journal has the reason, and that the findings of the next step stop the run still.
+// TestSkipIsRecorded checks that a skipped finding stops neither this run nor later ones, that its
+// reason is in the journal, and that findings of the next step still stop the run.
 func TestSkipIsRecorded(t *testing.T) {
 	account, deploy := ref("v1", "ServiceAccount", "ops", "etcd"), ref("apps/v1", "Deployment", "ops", "etcd")
 	s := newBackScene(t)
 	if _, err := s.run(t, func(in *run.Input) {
 		in.Prompter = &meddler{at: plan.Restart, do: func() { s.cluster.Remove(account) }}
 	}); err == nil || !strings.Contains(err.Error(), "ServiceAccount ops/etcd no longer exists") {
-		t.Fatalf("the missing account was not noticed: %v", err)
+		t.Fatalf("the missing account was not detected: %v", err)
 	}
 	res, err := s.run(t, func(in *run.Input) {
 		in.Skip = "not used"
@@ -166,8 +165,8 @@ func TestSkipIsRecorded(t *testing.T) {
 	}
 }
 
-// TestSkipIsOfOnePermission checks that a skipped permission does not hide another one that the same
-// account gets later.
+// TestSkipIsOfOnePermission checks that skipping a gained permission does not skip another one that
+// the same account gains later.
 func TestSkipIsOfOnePermission(t *testing.T) {
 	s := newBackScene(t)
 	grant := func(verb string) func() {

@@ -82,7 +82,7 @@ func TestForms(t *testing.T) {
 			}
 			for _, o := range s.All() {
 				if o.Pos.Line == 0 || s.Get(o.Key) != o || s.ByUID(o.UID) != o {
-					t.Fatalf("%s: %v is not to be found", name, o)
+					t.Fatalf("%s: %v is missing", name, o)
 				}
 				for _, path := range [][]string{nil, {"spec"}, {"spec", "a"}, {"spec", "list"}, {"metadata", "name"}, {"spec", "y", "items"}, {"gone", "a"}} {
 					if got, want := o.At(path...), k8s.At(o.Body(), path...); !k8s.Equal(got, want) {
@@ -201,7 +201,7 @@ func TestFaults(t *testing.T) {
 	}
 	_, err := snapshot.Load(fstest.MapFS{}, "dump", "../", snapshot.Options{})
 	if err == nil || !strings.HasPrefix(err.Error(), "../dump: ") {
-		t.Errorf("of no file: %v", err)
+		t.Errorf("a missing file: %v", err)
 	}
 }
 
@@ -322,11 +322,11 @@ func TestLive(t *testing.T) {
 		t.Error(d)
 	}
 	if k8s.Items(s.Kind("apiextensions.k8s.io", "CustomResourceDefinition")[0].Body(), "spec", "versions")[0]["schema"] == nil {
-		t.Error("a definition without its schema")
+		t.Error("a CRD without its schema")
 	}
 	for _, line := range server.Requests() {
 		if !strings.HasPrefix(line, "GET ") {
-			t.Errorf("not only read: %s", line)
+			t.Errorf("a request other than a read: %s", line)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestWithoutEvidence(t *testing.T) {
 	}
 	w.plan.ClusterUID = "other"
 	if _, err := verify.Verify(context.Background(), w, w.plan, verify.KnownProgress{}); err == nil {
-		t.Error("another cluster is verified")
+		t.Error("a plan for another cluster is accepted")
 	}
 }
 

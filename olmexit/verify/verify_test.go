@@ -43,8 +43,9 @@ func findingCodes(found []verify.Finding) []string {
 	return slices.Compact(out)
 }
 
-// TestKept executes a plan step by step: all checks must pass, each separately and all together.
-func TestKept(t *testing.T) {
+// TestChecksPassDuringPlan executes a plan step by step. All checks must pass, separately and
+// together.
+func TestChecksPassDuringPlan(t *testing.T) {
 	w := newWorld()
 	before := captureCluster(t, w.fakeCluster, w.plan)
 	text, err := before.Format()
@@ -52,7 +53,7 @@ func TestKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, _ := captureCluster(t, w.fakeCluster, w.plan).Format(); string(again) != string(text) {
-		t.Error("the same cluster gives other evidence")
+		t.Error("two captures of the same cluster differ")
 	}
 	if before, err = verify.Parse("evidence.json", text); err != nil {
 		t.Fatal(err)
@@ -81,7 +82,7 @@ type change struct {
 	want []string // codes of the expected findings
 }
 
-func changes() []change {
+func unplannedChanges() []change {
 	d := k8s.Key{Group: "apps", Kind: "Deployment", Namespace: "op", Name: "d"}
 	crd := k8s.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "xs.example"}
 	unreached := k8s.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "ys.example"}
@@ -99,8 +100,8 @@ func changes() []change {
 		{"a label", field(d, "v", "metadata", "labels", "l"), nil},
 		{"a status", field(d, int64(0), "status", "readyReplicas"), nil},
 		{"a generation", field(d, int64(9), "metadata", "generation"), nil},
-		{"what is none of it", func(c *fakeCluster) { c.put(object("v1", "ConfigMap", "op", "other", nil)) }, nil},
-		{"somebody else's right", func(c *fakeCluster) {
+		{"unrelated object", func(c *fakeCluster) { c.put(object("v1", "ConfigMap", "op", "other", nil)) }, nil},
+		{"permission of another account", func(c *fakeCluster) {
 			for _, o := range newRole("c", "other", newRule("", "pods", "get")) {
 				if o.Kind() == "RoleBinding" {
 					o["subjects"] = []any{map[string]any{"kind": "User", "name": "jo"}}
@@ -138,11 +139,11 @@ func TestCompare(t *testing.T) {
 	w := newWorld()
 	before := captureCluster(t, w.fakeCluster, w.plan)
 	rapid.Check(t, func(t *rapid.T) {
-		all := rapid.SliceOfNDistinct(rapid.IntRange(0, len(changes())-1), 1, 4, rapid.ID).Draw(t, "changes")
+		all := rapid.SliceOfNDistinct(rapid.IntRange(0, len(unplannedChanges())-1), 1, 4, rapid.ID).Draw(t, "changes")
 		slices.Sort(all) // relevant changes come last, and are not undone by others
 		now, want := w.copy(), []string{}
 		for _, i := range all {
-			c := changes()[i]
+			c := unplannedChanges()[i]
 			t.Log(c.name)
 			c.do(now)
 			want = append(want, c.want...)
@@ -176,7 +177,7 @@ func TestConditions(t *testing.T) {
 	csv := k8s.Key{Group: olm, Kind: "ClusterServiceVersion", Namespace: "op", Name: "x.v1"}
 	controller := k8s.Key{Group: "apps", Kind: "Deployment", Namespace: "olm", Name: "olm-operator"}
 	by := func(name string) func(*fakeCluster) {
-		for _, c := range changes() {
+		for _, c := range unplannedChanges() {
 			if c.name == name {
 				return c.do
 			}
@@ -247,7 +248,7 @@ func TestConditions(t *testing.T) {
 				return findingCodes(found)
 			}
 			if was := found(); len(was) > 0 && c.check != plan.SameVersion {
-				t.Errorf("as it is: %q", was)
+				t.Errorf("without the violation: %q", was)
 			}
 			c.do(w.fakeCluster)
 			got := found()
@@ -257,6 +258,6 @@ func TestConditions(t *testing.T) {
 		})
 	}
 	if _, err := verify.Check(context.Background(), newWorld(), newWorld().plan, plan.Step{Number: 3}, nil, plan.Check{Check: "odd"}); err == nil {
-		t.Error("a condition that is none is checked")
+		t.Error("an unknown condition is accepted")
 	}
 }

@@ -53,8 +53,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// unmetAlone returns the unmet needs of a bundle in a cluster of its own, which has cert-manager
-// unless it is OpenShift.
+// unmetAlone returns the unmet needs of a bundle as the only operator of a cluster, either OpenShift or
+// Kubernetes with cert-manager.
 func unmetAlone(fsys fs.FS, openshift bool) ([]needs.Need, error) {
 	b, err := bundle.Load(fsys)
 	if err != nil {

@@ -181,7 +181,7 @@ func TestParseObject(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		} else if back := needs.FormatObject(key); back != text {
-			t.Errorf("%s becomes %s", text, back)
+			t.Errorf("%s is formatted as %s", text, back)
 		}
 		if got != want {
 			t.Errorf("%s: got %q, want %q", text, got, want)

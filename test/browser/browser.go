@@ -46,7 +46,7 @@ func Start(t testing.TB) *Browser {
 		if os.Getenv("QUAYSIDE_LOOK") == "always" {
 			t.Fatal("no Chromium is installed, and QUAYSIDE_LOOK=always")
 		}
-		t.Skip("no Chromium is installed (apt-get install chromium; CHROMIUM names another): page tests are skipped")
+		t.Skip("no Chromium is installed (apt-get install chromium, or set CHROMIUM to its path)")
 	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(program),

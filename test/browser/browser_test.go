@@ -9,9 +9,9 @@ import (
 	"github.com/quayside/quayside/test/browser"
 )
 
-// TestFaultsAreSeen checks that each fault is detected, with one page per fault, and that a page
+// TestFaultsAreDetected checks that each fault is detected, with one page per fault, and that a page
 // without faults passes.
-func TestFaultsAreSeen(t *testing.T) {
+func TestFaultsAreDetected(t *testing.T) {
 	b := browser.Start(t)
 	const head = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>x</title>` +
 		`<style>:root { color-scheme: light dark } body { font: 16px/1.5 sans-serif } @media (prefers-color-scheme: dark) { .dim { color: #666 } }</style></head><body>`

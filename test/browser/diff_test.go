@@ -39,12 +39,12 @@ func readContent(t *testing.T, p *browser.Page) pageContent {
 	return s
 }
 
-// TestDiffIsFiltered operates the filters with the keyboard only.
-func TestDiffIsFiltered(t *testing.T) {
+// TestDiffFilters uses the filters with only the keyboard.
+func TestDiffFilters(t *testing.T) {
 	b := browser.Start(t)
 	p := b.Open(t, browser.View{Width: 1400}, reports+"fleet.html", "")
 	if s := readContent(t, p); len(s.Rows) != 5 || len(s.Sections) != 5 || s.Shown != "5 findings" || !s.Form {
-		t.Fatalf("at first: %+v", s)
+		t.Fatalf("initially: %+v", s)
 	}
 	// The first control selects an operator; its second option is reached by typing its first
 	// letters.
@@ -55,23 +55,23 @@ func TestDiffIsFiltered(t *testing.T) {
 	}
 	p.Press(t, kb.Tab+"c05")
 	if s := readContent(t, p); len(s.Rows) != 1 || s.Fragment != "#operator=databases/etcd&cluster=c05" || s.Shown != "2 of 5 findings" {
-		t.Errorf("and one cluster: %+v", s)
+		t.Errorf("one operator and one cluster: %+v", s)
 	}
 	// The third checkbox is for critical findings. None is left, so clearing it changes nothing.
 	p.Press(t, kb.Tab+" ")
 	if s := readContent(t, p); s.Shown != "2 of 5 findings" || !strings.HasSuffix(s.Fragment, "&severity=medium,info,waived") {
-		t.Errorf("and not the critical: %+v", s)
+		t.Errorf("without critical findings: %+v", s)
 	}
 	p.Press(t, kb.Tab+" ")
 	if s := readContent(t, p); s.Shown != "1 of 5 findings" || !slices.Equal(s.Groups, []string{"info"}) {
-		t.Errorf("nor the medium: %+v", s)
+		t.Errorf("without critical and medium findings: %+v", s)
 	}
 	for _, fault := range p.Figures(t).Faults(browser.Limits{}) {
 		t.Error(fault)
 	}
 }
 
-// TestDiffFromALink opens a link with filters, and a link to an operator.
+// TestDiffFromALink opens a link with filters, and a link to an operator, which must be open.
 func TestDiffFromALink(t *testing.T) {
 	b := browser.Start(t)
 	for fragment, want := range map[string]struct {
@@ -94,7 +94,8 @@ func TestDiffFromALink(t *testing.T) {
 	}
 }
 
-// TestDiffWithoutItsScript shows everything, and no controls, if scripts are disabled.
+// TestDiffWithoutItsScript checks that everything is visible, without controls, if scripts are
+// disabled.
 func TestDiffWithoutItsScript(t *testing.T) {
 	b := browser.Start(t)
 	p := b.Open(t, browser.View{Width: 400, NoScript: true}, reports+"fleet.html", "")
@@ -103,7 +104,8 @@ func TestDiffWithoutItsScript(t *testing.T) {
 	}
 }
 
-// TestDiffOnPaper prints closed sections too, dark on light.
+// TestDiffOnPaper checks that a printed page has all sections open, with dark text on a light
+// background.
 func TestDiffOnPaper(t *testing.T) {
 	b := browser.Start(t)
 	p := b.Open(t, browser.View{Width: 700, Dark: true, Print: true}, reports+"fleet.html", "")

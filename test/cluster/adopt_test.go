@@ -33,7 +33,7 @@ import (
 // apply. TestLeavingOLM does the same with the earlier clusters.
 func TestPredicted(t *testing.T) {
 	if os.Getenv(leavingVariable) != "all" {
-		t.Skipf("%s is not all: TestLeavingOLM looks at some", leavingVariable)
+		t.Skipf("%s is not \"all\": TestLeavingOLM tests a sample", leavingVariable)
 	}
 	t.Parallel() // has its own servers
 	ctx := within(t, 6*time.Minute)
@@ -46,7 +46,7 @@ func readClusters(t *testing.T) olm.Clusters {
 	t.Helper()
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if corpus == "" {
-		t.Skip("QUAYSIDE_CORPUS is not set: no clusters that OLM ran in")
+		t.Skip("QUAYSIDE_CORPUS is not set: no clusters with OLM")
 	}
 	all, err := olm.Read(corpus)
 	if err != nil {
@@ -315,13 +315,13 @@ func disagreements(changed []string, said inspectedObject) []string {
 // maintains. Items with names are identified by name.
 func changedPaths(before, after map[string]any) []string {
 	var out []string
-	differ(&out, "", before, after)
+	collectDifferences(&out, "", before, after)
 	return slices.DeleteFunc(out, func(path string) bool {
 		return path == "metadata.generation" || path == "metadata.resourceVersion" || strings.HasPrefix(path, "metadata.managedFields")
 	})
 }
 
-func differ(out *[]string, at string, before, after any) {
+func collectDifferences(out *[]string, at string, before, after any) {
 	x, isMap := before.(map[string]any)
 	y, isMapToo := after.(map[string]any)
 	if isMap && isMapToo {
@@ -337,7 +337,7 @@ func differ(out *[]string, at string, before, after any) {
 			if strings.HasSuffix(path, "metadata.labels") || strings.HasSuffix(path, "metadata.annotations") {
 				was, is = orNone(was), orNone(is) // these are listed individually
 			}
-			differ(out, path, was, is)
+			collectDifferences(out, path, was, is)
 		}
 		return
 	}
@@ -347,7 +347,7 @@ func differ(out *[]string, at string, before, after any) {
 	case isList && isListToo && itemsByName(a) != nil && itemsByName(b) != nil:
 		m, n := itemsByName(a), itemsByName(b)
 		for _, name := range slices.Compact(slices.Sorted(slices.Values(append(namesIn(a), namesIn(b)...)))) {
-			differ(out, at+"["+name+"]", m[name], n[name])
+			collectDifferences(out, at+"["+name+"]", m[name], n[name])
 		}
 		same := func(names []string, other map[string]any) []string {
 			return slices.DeleteFunc(names, func(n string) bool { return other[n] == nil })

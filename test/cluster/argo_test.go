@@ -62,7 +62,7 @@ func TestArgoCD(t *testing.T) {
 	awaitRendered(ctx, t, applier, a.q.rendered(t), nil)
 	after := deployedImages(ctx, t, a.cluster, "memcached-operator-system")
 	if after == "" || after == before {
-		t.Errorf("after the upgrade the images are %q, before it %q; want others", after, before)
+		t.Errorf("images after the upgrade: %q, before: %q; want different ones", after, before)
 	}
 
 	repository.revert(t, a.q.dir)
@@ -72,7 +72,7 @@ func TestArgoCD(t *testing.T) {
 	a.checkUninstall(ctx, t, applier, repository)
 	awaitRendered(ctx, t, applier, a.q.rendered(t), only(installed, holdsData))
 	if got := deployedImages(ctx, t, a.cluster, "memcached-operator-system"); got != after {
-		t.Errorf("beside the uninstall another operator was upgraded to %q, but has %q", after, got)
+		t.Errorf("the operator upgraded in the commit of the uninstall: want %q, got %q", after, got)
 	}
 	if _, err := applier.Get(ctx, objects(t, database)[0]); err != nil {
 		t.Errorf("the database after its operator was uninstalled: %v", err)
@@ -163,7 +163,7 @@ func (a *argo) checkInstall(ctx context.Context, t *testing.T) {
 	}
 	for i, s := range o.Synced {
 		if i > 0 && s.Wave < o.Synced[i-1].Wave {
-			t.Errorf("%s of wave %d came after %s of wave %d", s.Object, s.Wave, o.Synced[i-1].Object, o.Synced[i-1].Wave)
+			t.Errorf("%s of wave %d was applied after %s of wave %d", s.Object, s.Wave, o.Synced[i-1].Object, o.Synced[i-1].Wave)
 		}
 	}
 }
@@ -172,7 +172,7 @@ func (a *argo) checkInstall(ctx context.Context, t *testing.T) {
 func (a *argo) checkInSync(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for _, s := range a.syncToEnd(ctx, t).Synced {
-		t.Errorf("%s was out of sync the second time: %s", s.Object, s.Message)
+		t.Errorf("%s was out of sync in the second operation: %s", s.Object, s.Message)
 	}
 }
 
@@ -186,12 +186,12 @@ func (a *argo) checkUninstall(ctx context.Context, t *testing.T, applier *harnes
 	repository.commit(t, a.q.dir, "uninstall two, upgrade another")
 	o := a.sync(ctx, t, a.manifest(), "")
 	if o.Phase != "Running" || !strings.HasPrefix(o.Message, "waiting for pruning confirmation") {
-		t.Errorf("the operation is %s: %s; want it to wait for a person", o.Phase, o.Message)
+		t.Errorf("the operation is %s: %s; want it to wait for confirmation", o.Phase, o.Message)
 	}
 	a.started = o.Started.Format(time.RFC3339)
-	// Another operation is still waiting, whatever was done in between.
+	// The continued operation still waits without the confirmation.
 	if o = a.sync(ctx, t, a.manifest(), a.started); o.Phase != "Running" {
-		t.Errorf("nobody confirmed, and yet the operation is %s: %s", o.Phase, o.Message)
+		t.Errorf("the unconfirmed operation is %s: %s", o.Phase, o.Message)
 	}
 	crds := only(a.q.rendered(t), isCRD)
 	for _, crd := range crds {
@@ -200,7 +200,7 @@ func (a *argo) checkUninstall(ctx context.Context, t *testing.T, applier *harnes
 			t.Fatal(err)
 		}
 		if got, want := live.GetLabels()["quayside.dev/version"], crd.GetLabels()["quayside.dev/version"]; got != want {
-			t.Errorf("%s waits for the confirmation of others: it is of version %q, want %q", harness.Name(crd), got, want)
+			t.Errorf("%s was held back by the confirmation for other objects: version %q, want %q", harness.Name(crd), got, want)
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (a *argo) confirmDeletion(ctx context.Context, t *testing.T) {
 		t.Fatal(err)
 	}
 	if o := a.sync(ctx, t, file, a.started); o.Phase != "Succeeded" {
-		t.Errorf("confirmed, and yet the operation is %s: %s", o.Phase, o.Message)
+		t.Errorf("the confirmed operation is %s: %s", o.Phase, o.Message)
 	}
 }
 
@@ -246,7 +246,7 @@ func readManifests(t *testing.T, dir string) []byte {
 	return all.Bytes()
 }
 
-// runKustomize returns what kustomize builds from dir.
+// runKustomize returns the output of kustomize build for dir.
 func runKustomize(t *testing.T, dir string) []byte {
 	t.Helper()
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)

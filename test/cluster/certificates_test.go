@@ -43,7 +43,7 @@ func TestArgoCDCertificates(t *testing.T) {
 	h.await(ctx, t, "lab-default-operators", commit, "settled", isSettled)
 	certificates := only(q.rendered(t), func(o *unstructured.Unstructured) bool { return o.GetKind() == "Certificate" })
 	if len(certificates) == 0 {
-		t.Error("nothing here waits for a certificate")
+		t.Error("no object waits for a certificate")
 	}
 	awaitRendered(ctx, t, h.Applier, q.rendered(t), others)
 }
@@ -106,7 +106,7 @@ func TestPieceCertificates(t *testing.T) {
 			f.settle(ctx, t)
 			f.logDuration(t, "first sync")
 			if len(only(f.tree.manifestsOf(t, "operators"), func(o *unstructured.Unstructured) bool { return o.GetKind() == "Certificate" })) == 0 {
-				t.Error("nothing here waits for a certificate")
+				t.Error("no object waits for a certificate")
 			}
 		})
 	}

@@ -44,7 +44,7 @@ func TestControlPlane(t *testing.T) {
 	t.Run("a Deployment becomes available", func(t *testing.T) { testAvailable(t, cluster) })
 	t.Run("unknown fields are refused", func(t *testing.T) { testStrict(t, cluster) })
 	t.Run("authorization denies and allows", func(t *testing.T) { testAuthorization(t, cluster) })
-	t.Run("pruning removes what went and no more", func(t *testing.T) { testPrune(t, cluster) })
+	t.Run("pruning deletes only removed objects", func(t *testing.T) { testPrune(t, cluster) })
 	t.Run("data survive a restart of the API server", func(t *testing.T) { testRestart(t, cluster) })
 }
 
@@ -56,7 +56,7 @@ func testAvailable(t *testing.T, cluster *harness.Cluster) {
 	}
 	for _, a := range first {
 		if !a.Changed || len(a.Warnings) > 0 {
-			t.Errorf("%s: changed %v, warnings %q; want it made without a word", harness.Name(a.Object), a.Changed, a.Warnings)
+			t.Errorf("%s: changed %v, warnings %q; want it created without warnings", harness.Name(a.Object), a.Changed, a.Warnings)
 		}
 	}
 	if err := applier.Await(ctx, objects); err != nil {
@@ -75,7 +75,7 @@ func testAvailable(t *testing.T, cluster *harness.Cluster) {
 	}
 	for _, a := range second {
 		if a.Changed {
-			t.Errorf("%s changed when it was applied again", harness.Name(a.Object))
+			t.Errorf("%s changed when applied again", harness.Name(a.Object))
 		}
 	}
 }
@@ -117,19 +117,19 @@ func testAuthorization(t *testing.T, cluster *harness.Cluster) {
 		t.Fatal(err)
 	}
 	if _, err := ann.CoreV1().ConfigMaps("rights").List(ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Fatalf("before she has a role: got error %v, want forbidden", err)
+		t.Fatalf("without a role: got error %v, want forbidden", err)
 	}
 	if _, err := applier(t, cluster).Apply(ctx, objects(t, reader)); err != nil {
 		t.Fatal(err)
 	}
 	if !allowed(ctx, t, cluster, "ann", "list", "rights", true) {
-		t.Error("her role allows nothing")
+		t.Error("the role grants nothing")
 	}
 	if allowed(ctx, t, cluster, "ann", "delete", "rights", false) || allowed(ctx, t, cluster, "ann", "list", "default", false) {
-		t.Error("her role allows more than it says")
+		t.Error("the role grants more than its rules")
 	}
 	if _, err := ann.CoreV1().ConfigMaps("rights").List(ctx, metav1.ListOptions{}); err != nil {
-		t.Errorf("with her role: %v", err)
+		t.Errorf("with the role: %v", err)
 	}
 }
 
@@ -192,6 +192,6 @@ func TestEmulatedVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if version.Major != "1" || version.Minor != "36" || version.EmulationMinor != "34" {
-		t.Errorf("serves %s.%s as %s.%s, want 1.36 as 1.34", version.Major, version.Minor, version.EmulationMajor, version.EmulationMinor)
+		t.Errorf("version %s.%s emulates %s.%s, want 1.36 and 1.34", version.Major, version.Minor, version.EmulationMajor, version.EmulationMinor)
 	}
 }

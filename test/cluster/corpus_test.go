@@ -79,7 +79,7 @@ spec: {package: %q}
 	switch code {
 	case 0:
 	case 3:
-		t.Skipf("it does not stand alone:\n%s", stderr)
+		t.Skipf("the operator has dependencies:\n%s", stderr)
 	default:
 		t.Fatalf("quayside resolve: exit code %d\n%s", code, stderr)
 	}
@@ -136,7 +136,7 @@ func (i *installation) checkFirstApply(ctx context.Context, t *testing.T) {
 			if strings.Contains(w, "unknown field") || strings.Contains(w, "duplicate field") {
 				t.Errorf("%s: %s", harness.Name(o), w)
 			} else {
-				t.Logf("%s: the server says: %s", harness.Name(o), w)
+				t.Logf("%s: warning of the server: %s", harness.Name(o), w)
 			}
 		}
 		accepted = append(accepted, o)
@@ -145,7 +145,7 @@ func (i *installation) checkFirstApply(ctx context.Context, t *testing.T) {
 }
 
 // checkSecondApply applies all objects again and checks that nothing changes. It deletes the
-// webhooks after applying them, because no operator runs that could answer.
+// webhooks after applying them, because no operator runs to answer requests.
 func (i *installation) checkSecondApply(ctx context.Context, t *testing.T) {
 	hooks := only(i.objects, isWebhook)
 	for _, o := range hooks {
@@ -169,14 +169,14 @@ func (i *installation) checkUnchanged(ctx context.Context, t *testing.T, o *unst
 	for range 3 {
 		done, err := i.applier.Apply(ctx, []*unstructured.Unstructured{o})
 		if err != nil {
-			t.Errorf("the second time: %v", err)
+			t.Errorf("second apply: %v", err)
 			return
 		}
 		if !done[0].Changed {
 			return
 		}
 	}
-	t.Errorf("%s changes whenever it is applied", harness.Name(o))
+	t.Errorf("%s changes with every apply", harness.Name(o))
 }
 
 // remove deletes the operator without waiting, so that its webhooks do not affect the next one.

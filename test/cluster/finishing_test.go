@@ -77,7 +77,7 @@ func TestFinishing(t *testing.T) {
 		}
 	}
 	if len(restarts) != 4 {
-		t.Errorf("these restart: %v", restarts)
+		t.Errorf("restarts: %v", restarts)
 	}
 	before := w.takeCensus(ctx, t)
 	w.must(t, "adopt", "run", "finish.yaml", "--kubeconfig", w.runner, "--offline", "--yes", "--clean-up")
@@ -94,7 +94,7 @@ func TestFinishing(t *testing.T) {
 	gone, anew := before.lost(after)
 	gone = slices.DeleteFunc(gone, func(id string) bool { return goes[id] || strings.HasPrefix(id, "ReplicaSet.apps ") }) // old ones beyond the history limit are deleted
 	if len(gone)+len(anew) > 0 {
-		t.Errorf("lost: %v; made anew: %v", gone, anew)
+		t.Errorf("lost: %v; recreated: %v", gone, anew)
 	}
 	for id := range after {
 		if name, ok := strings.CutPrefix(id, "ReplicaSet.apps "); ok && before[id] == "" {
@@ -106,7 +106,7 @@ func TestFinishing(t *testing.T) {
 	}
 	w.checkMatchesTree(t)
 	if out := w.must(t, "adopt", "plan", "--kubeconfig", w.cluster.Kubeconfig, "--offline", "--file", "again.yaml", "-o", "json"); !strings.Contains(out, `"steps": []`) {
-		t.Errorf("something is left:\n%s", out)
+		t.Errorf("leftover OLM objects:\n%s", out)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestArgoCDFleet(t *testing.T) {
 	f.commit = f.repository.revert(t, f.q.dir)
 	f.awaitSettled(ctx, t)
 	if d := cmp.Diff(before, f.images(ctx, t)); d != "" {
-		t.Errorf("the images before the upgrade and after it was reverted (-want +got):\n%s", d)
+		t.Errorf("images before the upgrade and after its revert (-want +got):\n%s", d)
 	}
 
 	f.q.remove(t, "subscriptions/etcd.yaml", "subscriptions/vault.yaml")
@@ -84,7 +84,7 @@ func TestArgoCDFleet(t *testing.T) {
 	f.commit = f.repository.commit(t, f.q.dir, "uninstall two, upgrade another")
 	f.checkUninstall(ctx, t, installed)
 	if d := cmp.Diff(after, f.images(ctx, t)); d != "" {
-		t.Errorf("beside the uninstall another operator was to be upgraded (-want +got):\n%s", d)
+		t.Errorf("images after the uninstall with the upgrade of another operator (-want +got):\n%s", d)
 	}
 }
 
@@ -153,7 +153,7 @@ stringData: {name: %[1]s, server: %[2]q, config: %[3]q}
 `, m.name, login.Host, config))[0]
 }
 
-// rootApplication applies argocd/ of the tree, and is written by the team.
+// rootApplication is the team's own Application, which applies argocd/ of the tree.
 const rootApplication = `
 apiVersion: argoproj.io/v1alpha1
 kind: Application
@@ -272,7 +272,7 @@ func (f *argoFleet) checkForcedSync(ctx context.Context, t *testing.T) {
 		f.await(ctx, t, name, "settled once more", func(app *unstructured.Unstructured) bool { return isSettled(app) && operationEnd(app) != at })
 	}
 	if d := cmp.Diff(before, f.stableContents(ctx, t)); d != "" {
-		t.Errorf("a second sync wrote (-before +after):\n%s", d)
+		t.Errorf("a second sync changed objects (-before +after):\n%s", d)
 	}
 }
 
@@ -293,7 +293,7 @@ func (f *argoFleet) stableContents(ctx context.Context, t *testing.T) contents {
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
-			t.Fatal("somebody writes to what operators consist of all the time")
+			t.Fatal("objects of operators keep changing")
 		}
 		later := f.readContents(ctx, t)
 		if maps.Equal(now, later) {
@@ -338,7 +338,7 @@ func (f *argoFleet) settleWithoutLoss(ctx context.Context, t *testing.T, message
 			name, own := strings.CutPrefix(key, c.name+": ")
 			gone := f.listed(c) && !slices.Contains(rendered, name) && !strings.HasPrefix(name, "EtcdCluster")
 			if own && !gone && after[key][0] != o[0] {
-				t.Errorf("%s: %s was deleted: its UID was %s and is %q", message, key, o[0], after[key][0])
+				t.Errorf("%s: %s was deleted: the UID was %s, now %q", message, key, o[0], after[key][0])
 			}
 		}
 	}
@@ -372,11 +372,11 @@ func (f *argoFleet) checkOldApplication(ctx context.Context, t *testing.T, old *
 		select {
 		case <-time.After(500 * time.Millisecond):
 		case <-ctx.Done():
-			t.Fatalf("%s still finds something to do:\n%s", old.GetName(), unsettledReason(live))
+			t.Fatalf("%s is still not settled:\n%s", old.GetName(), unsettledReason(live))
 		}
 	}
 	if d := cmp.Diff(before, f.stableContents(ctx, t)); d != "" {
-		t.Errorf("an Application of the old name wrote (-before +after):\n%s", d)
+		t.Errorf("an Application of the old name changed objects (-before +after):\n%s", d)
 	}
 	f.awaitSettled(ctx, t)
 }

@@ -53,13 +53,13 @@ func TestFlux(t *testing.T) {
 	awaitRendered(ctx, t, applier, q.rendered(t), nil)
 	after := deployedImages(ctx, t, cluster, "memcached-operator-system")
 	if after == "" || after == before {
-		t.Errorf("after the upgrade the images are %q, before it %q; want others", after, before)
+		t.Errorf("images after the upgrade: %q, before: %q; want different ones", after, before)
 	}
 
 	reconcile(ctx, t, applier, list, repository.revert(t, q.dir))
 	awaitRendered(ctx, t, applier, installed, nil)
 	if got := deployedImages(ctx, t, cluster, "memcached-operator-system"); got != before {
-		t.Errorf("after the revert the images are %q, want %q as before the upgrade", got, before)
+		t.Errorf("images after the revert: %q, want %q as before the upgrade", got, before)
 	}
 
 	q.remove(t, "subscriptions/etcd.yaml", "subscriptions/vault.yaml")
@@ -95,7 +95,7 @@ func awaitRendered(ctx context.Context, t *testing.T, applier *harness.Applier, 
 	for {
 		live, err := applier.List(ctx, "quayside.dev/package")
 		if err != nil {
-			t.Fatalf("%v; last the cluster differed from what is rendered (-want +got):\n%s", err, difference)
+			t.Fatalf("%v; last difference from the rendered objects (-want +got):\n%s", err, difference)
 		}
 		// Controllers copy a Service's labels to its endpoints. Objects that are being deleted do
 		// not count.
@@ -109,7 +109,7 @@ func awaitRendered(ctx context.Context, t *testing.T, applier *harness.Applier, 
 		select {
 		case <-time.After(200 * time.Millisecond): // Flux prunes asynchronously
 		case <-ctx.Done():
-			t.Fatalf("the cluster differs from what is rendered (-want +got):\n%s", difference)
+			t.Fatalf("the cluster differs from the rendered objects (-want +got):\n%s", difference)
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// The clusters of the tests below. The first has operators without dependencies; the second an
-// operator whose dependency the first one has too.
+// The clusters of the tests below. The first has operators without dependencies. The second has an
+// operator that requires one of them.
 const (
 	near = `{name: near, operators: [at-operator/*, my-etcd/*]}`
 	far  = `{name: far, operators: [memcached-operator-system/*, vault/*]}`
@@ -67,7 +67,7 @@ func TestFluxHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := gocmp.Diff(before, identities(ctx, t, atOther)); d != "" {
-		t.Errorf("a cluster that was taken out changed (-before +after):\n%s", d)
+		t.Errorf("a removed cluster changed (-before +after):\n%s", d)
 	}
 	awaitRendered(ctx, t, atHub, q.renderedFor(t, "near"), nil)
 }
@@ -124,12 +124,12 @@ func TestFluxClusters(t *testing.T) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("far's own sync does not say that its directory is gone: %v", live.Object["status"])
+			t.Fatalf("the Kustomization of far does not report the missing directory: %v", live.Object["status"])
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
 	if d := gocmp.Diff(before, identities(ctx, t, appliers["far"])); d != "" {
-		t.Errorf("a cluster that was taken out changed (-before +after):\n%s", d)
+		t.Errorf("a removed cluster changed (-before +after):\n%s", d)
 	}
 }
 
@@ -204,7 +204,7 @@ func checkCreationOrder(ctx context.Context, t *testing.T, applier *harness.Appl
 			continue
 		}
 		if last, next := slices.MaxFunc(first, compare), slices.MinFunc(then, compare); next.Before(&last) {
-			t.Errorf("the last %s was made at %s, after the first %s at %s", pair[0], last, pair[1], next)
+			t.Errorf("the last %s was created at %s, after the first %s at %s", pair[0], last, pair[1], next)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func checkRanBefore(ctx context.Context, t *testing.T, applier *harness.Applier,
 	for _, c := range conditions {
 		fields, _ := c.(map[string]any)
 		if since, _ := fields["lastTransitionTime"].(string); fields["type"] == "Available" && (fields["status"] != "True" || since > made) {
-			t.Errorf("%s was made at %s, and %s is available: %v", by, made, required, fields)
+			t.Errorf("%s was created at %s, but %s is available: %v", by, made, required, fields)
 		}
 	}
 }

@@ -58,7 +58,7 @@ spec:
 	}
 	app := hub.await(ctx, t, "stage-one-operators", commit, "settled", isSettled)
 	if region := app.GetLabels()["region"]; region != "north" {
-		t.Errorf("the Application has the region %q, want that of the values", region)
+		t.Errorf("the region of the Application is %q, want that of the values", region)
 	}
 	awaitRendered(ctx, t, hub.Applier, q.rendered(t), nil)
 }

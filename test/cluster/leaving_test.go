@@ -107,7 +107,7 @@ func (w *restoredCluster) leaveOLM(ctx context.Context, t *testing.T) {
 	done := w.finishPlan(t)
 	took := time.Since(begun)
 	watched.end()
-	t.Logf("%d operators left in %s and %d kills; %d rights and %d custom resources asked about %d times", len(p.Operators), took.Round(time.Second), kills, len(rights.sampled(3)), len(written), watched.rounds)
+	t.Logf("%d operators left in %s and %d kills; %d permissions and %d custom resources checked %d times", len(p.Operators), took.Round(time.Second), kills, len(rights.sampled(3)), len(written), watched.rounds)
 	for _, s := range done.Steps {
 		if s.State != "already-done" && s.State != "done" && s.Name != "certificates" && s.Name != "uninstall" {
 			t.Errorf("step %d (%s %s) is %s", s.Number, s.Name, s.Namespace, s.State)
@@ -122,7 +122,7 @@ func (w *restoredCluster) leaveOLM(ctx context.Context, t *testing.T) {
 	}
 	for _, s := range w.finishPlan(t).Steps {
 		if len(s.Actions) > 0 {
-			t.Errorf("the second run does something in step %d", s.Number)
+			t.Errorf("the second run executes actions in step %d", s.Number)
 		}
 	}
 }
@@ -237,7 +237,7 @@ func (w *restoredCluster) runAndKill(ctx context.Context, t *testing.T, said str
 		}
 	}
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() > 1 {
-		t.Errorf("a run that was to be killed: %v", err)
+		t.Errorf("killed run: %v", err)
 	}
 	if cmd.ProcessState.ExitCode() == -1 {
 		return 1
@@ -287,14 +287,14 @@ func (w *restoredCluster) checkKept(ctx context.Context, t *testing.T, p planOut
 		t.Errorf("%s is lost", name)
 	}
 	for _, name := range anew {
-		t.Errorf("%s was made anew", name)
+		t.Errorf("%s was recreated", name)
 	}
 	for name := range after {
 		if strings.HasPrefix(name, "ReplicaSet.apps ") && before[name] == "" && !strings.HasPrefix(name, "ReplicaSet.apps olm/") { // OLM is restarted
 			t.Errorf("%s is new: pods restarted", name)
 		}
 	}
-	t.Logf("%d objects before, %d of them gone as planned, of %d that were to go; %d after", len(before), planned, len(goes), len(after))
+	t.Logf("%d objects before, %d of them deleted of %d planned; %d after", len(before), planned, len(goes), len(after))
 }
 
 // fromPlan converts the plan's "apps/v1 Deployment ns/name" to an object ID.
@@ -331,7 +331,7 @@ func (w *restoredCluster) awaitDeployments(ctx context.Context, t *testing.T) {
 	}
 }
 
-// census maps object IDs to UIDs, without objects that come and go by themselves.
+// census maps object IDs to UIDs, without transient objects.
 type census map[string]types.UID
 
 // takeCensus takes the census.
@@ -399,7 +399,7 @@ func (w *restoredCluster) checkPlainDeletion(ctx context.Context, t *testing.T, 
 	remove(resource("clusterserviceversions"), namespace)
 	left, err := csvs.Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil || len(left.Items) != 1 || left.Items[0].GetDeletionTimestamp() == nil {
-		t.Fatalf("without OLM a ClusterServiceVersion hangs on its finalizer; got %d of them, %v", len(left.Items), err)
+		t.Fatalf("without OLM, a ClusterServiceVersion waits for its finalizer; got %d, %v", len(left.Items), err)
 	}
 	if _, err := csvs.Namespace(namespace).Patch(ctx, left.Items[0].GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
@@ -408,11 +408,11 @@ func (w *restoredCluster) checkPlainDeletion(ctx context.Context, t *testing.T, 
 	gone := w.awaitLosses(ctx, t, before, namespace, want)
 	for _, name := range gone {
 		if strings.HasPrefix(name, "ClusterRole") {
-			t.Errorf("the naive way: %s went without OLM", name)
+			t.Errorf("plain deletion: %s was deleted without OLM", name)
 		}
 	}
 	if lost := rights.lostRights(ctx, t, client(t, w.cluster)); len(lost) == 0 {
-		t.Error("the naive way lost no right")
+		t.Error("plain deletion lost no permission")
 	}
 	before = w.takeCensus(ctx, t)
 	remove(resource("clusterserviceversions"), target)
@@ -429,11 +429,11 @@ func (w *restoredCluster) awaitLosses(ctx context.Context, t *testing.T, before 
 			return slices.ContainsFunc(gone, func(name string) bool { return strings.HasPrefix(name, kind+" "+namespace+"/") })
 		})
 		if len(missing) == 0 {
-			t.Logf("the naive way lost %d objects of %s: %v", len(gone), namespace, gone)
+			t.Logf("plain deletion lost %d objects of %s: %v", len(gone), namespace, gone)
 			return gone
 		}
 		if time.Now().After(limit) {
-			t.Fatalf("the naive way: no %v of %s was lost, but %v", missing, namespace, gone)
+			t.Fatalf("plain deletion: no %v of %s was lost, but %v", missing, namespace, gone)
 		}
 	}
 }
@@ -441,8 +441,8 @@ func (w *restoredCluster) awaitLosses(ctx context.Context, t *testing.T, before 
 // permissions is a list of permissions of ServiceAccounts: questions with the answer yes.
 type permissions []answer
 
-// operatorRights returns some permissions of the operators' ServiceAccounts in some namespaces, for
-// each account and each namespace with permissions.
+// operatorRights returns a sample of the permissions of the operators' ServiceAccounts in some
+// namespaces, for each account and each namespace with permissions.
 func (w *restoredCluster) operatorRights(ctx context.Context, t *testing.T, namespaces []string) permissions {
 	t.Helper()
 	list, err := client(t, w.cluster).AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
@@ -618,7 +618,7 @@ func (w *restoredCluster) createSamples(ctx context.Context, t *testing.T) []*un
 			out = append(out, o)
 			return true
 		}
-		t.Logf("%s cannot be made: %v", idOf(o), err)
+		t.Logf("%s cannot be created: %v", idOf(o), err)
 		return false
 	}
 	csvs, err := w.client.Resource(schema.GroupVersionResource{Group: "operators.coreos.com", Version: "v1alpha1", Resource: "clusterserviceversions"}).List(ctx, metav1.ListOptions{})

@@ -33,7 +33,7 @@ func operatorLives() []life {
 // revert, uninstall, and confirm the deletion of what remains. Custom resources are created from
 // the samples of the oldest version, and are in the repository too, so that the output of `quayside
 // diff` for each step can be compared with the behaviour of the API server. Webhooks are rendered
-// and applied, but not called, because no operator runs that could answer.
+// and applied, but not called, because no operator runs to answer requests.
 func TestLife(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
@@ -136,7 +136,7 @@ func (l *life) test(t *testing.T) {
 	}
 
 	if l.breaks && l.broken == 0 {
-		t.Error("no custom resource was broken by an upgrade that is known to break one: nothing was compared")
+		t.Error("the upgrade known to break a custom resource broke none")
 	}
 
 	l.repository.revert(t, l.dir)
@@ -149,7 +149,7 @@ func (l *life) test(t *testing.T) {
 	l.commit(t, "uninstall")
 	l.stepAndCompare(ctx, t, "", said)
 	if len(l.applied) > 0 {
-		t.Errorf("of an operator that nothing asks for %v is rendered", names(l.applied))
+		t.Errorf("%v is rendered without a declaration", names(l.applied))
 	}
 
 	if err := l.deleteUnpruned(ctx); err != nil {
@@ -174,7 +174,7 @@ func (l *life) stepAndCompare(ctx context.Context, t *testing.T, version string,
 	l.applyStep(ctx, t, version)
 	for _, rule := range rejectionRules() {
 		for _, f := range said.withRule(rule) {
-			t.Errorf("the API server took what the diff says it refuses: %s: %s %s: %s", rule, f.Object.Kind, f.Object.Name, f.Message)
+			t.Errorf("the API server accepted an object that diff reports as rejected: %s: %s %s: %s", rule, f.Object.Kind, f.Object.Name, f.Message)
 		}
 	}
 	l.checkRemovals(t, said, before)
@@ -189,7 +189,7 @@ func (l *life) applyStep(ctx context.Context, t *testing.T, version string) {
 	for _, o := range next {
 		versioned := o.GetKind() == "Deployment" || isCRD(o)
 		if got := o.GetLabels()["quayside.dev/version"]; versioned && got != version && o.GetLabels()["quayside.dev/package"] == l.pkg {
-			t.Fatalf("%s is of version %q, want %q", harness.Name(o), got, version)
+			t.Fatalf("%s has version %q, want %q", harness.Name(o), got, version)
 		}
 	}
 	done, err := l.applier.Apply(ctx, next)
@@ -261,8 +261,8 @@ func storageVersion(crd *unstructured.Unstructured) string {
 	return ""
 }
 
-// deleteUnpruned deletes the remaining objects of the operator, as a person does who no longer
-// needs its data.
+// deleteUnpruned deletes the remaining objects of the operator, like a person who confirms the loss
+// of its data.
 func (l *life) deleteUnpruned(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -116,11 +116,11 @@ func TestLoop(t *testing.T) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("Flux takes %s, which another key signed: %s: %s", pushed, verified, message)
+			t.Fatalf("Flux accepts %s, signed with another key: %s: %s", pushed, verified, message)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
 	if got := deployedImages(ctx, t, clusters["prod"], "memcached-operator-system"); got != images["prod"] {
-		t.Errorf("prod runs %q after somebody else's artifact, want %q as before", got, images["prod"])
+		t.Errorf("prod runs %q after the artifact of another signer, want %q as before", got, images["prod"])
 	}
 }

@@ -35,9 +35,9 @@ var refusedBundles = map[string]string{
 	"v1beta1/oadp-operator/0.2.6":           "a rule of a Role has no API groups",
 }
 
-// TestNeeds installs published bundles, each alone in a cluster that has only Kubernetes, and compares
-// what the API server rejects and what pods wait for with the messages of render. It installs a
-// tenth of them, or all if QUAYSIDE_NEEDS is "all".
+// TestNeeds installs published bundles, each alone in a plain Kubernetes cluster, and compares
+// rejected objects and waiting pods with the messages of render. It installs a tenth of the bundles,
+// or all if QUAYSIDE_NEEDS is "all".
 func TestNeeds(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
@@ -67,9 +67,9 @@ func TestNeeds(t *testing.T) {
 			})
 		}
 	}
-	t.Logf("%d operators, %d missing APIs, %d missing objects, %d operators with needs that were not one", total.operators, total.apis, total.objects, total.wrong)
+	t.Logf("%d operators, %d missing APIs, %d missing objects, %d operators with wrong reports", total.operators, total.apis, total.objects, total.wrong)
 	if total.wrong*50 > total.operators {
-		t.Errorf("%d of %d operators have errors for what they do not need, more than 2 %%", total.wrong, total.operators)
+		t.Errorf("more than 2 %% of the operators have errors for unneeded APIs or objects: %d of %d", total.wrong, total.operators)
 	}
 }
 
@@ -148,7 +148,7 @@ func (c *needCheck) test(t *testing.T) {
 			c.expect(t, used, o.GetAPIVersion(), fmt.Sprintf("%s was not applied: %v", harness.Name(o), err))
 		case strings.Contains(c.stderr, "will reject "+harness.Name(o)+","),
 			strings.Contains(c.stderr, ": "+strings.Replace(harness.Name(o), o.GetNamespace()+"/", "", 1)+": ") && strings.Contains(c.stderr, "the API server rejects the object"):
-			t.Logf("%s: rejected, as render says: %v", harness.Name(o), err)
+			t.Logf("%s: rejected as reported: %v", harness.Name(o), err)
 		default:
 			t.Errorf("%s: not reported: %v", harness.Name(o), err)
 		}
@@ -174,8 +174,8 @@ func (c *needCheck) expect(t *testing.T, used map[string]bool, need, fault strin
 	used[need] = true
 }
 
-// checkWorkloads checks that the workloads become ready, and that everything their pods refer to
-// exists, except what was reported.
+// checkWorkloads checks that the workloads become ready, and that the objects their pods refer to
+// exist or were reported.
 func (c *needCheck) checkWorkloads(ctx context.Context, t *testing.T, used map[string]bool, accepted []*unstructured.Unstructured) {
 	workloads := only(accepted, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == "apps" })
 	secrets := map[string]bool{} // of Certificates
@@ -210,7 +210,7 @@ func (c *needCheck) await(ctx context.Context, t *testing.T, o *unstructured.Uns
 	wait, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	if err := c.applier.Await(wait, []*unstructured.Unstructured{o}); err != nil {
-		t.Errorf("%s does not become ready, and nothing was reported: %v", harness.Name(o), err)
+		t.Errorf("%s does not become ready, without a reported need: %v", harness.Name(o), err)
 		showEvents(t, c.cluster, o.GetNamespace())
 	}
 }

@@ -61,7 +61,7 @@ func TestFluxOCI(t *testing.T) {
 	reconcile(ctx, t, applier, list, artifact.push(t, q))
 	awaitRendered(ctx, t, applier, q.rendered(t), nil)
 	if _, err := applier.Get(ctx, objects(t, database)[0]); err != nil {
-		t.Errorf("what depends on the operators, once they are ready: %v", err)
+		t.Errorf("objects that depend on ready operators: %v", err)
 	}
 	before := deployedImages(ctx, t, cluster, "memcached-operator-system")
 
@@ -71,13 +71,13 @@ func TestFluxOCI(t *testing.T) {
 	upgraded := q.rendered(t)
 	awaitRendered(ctx, t, applier, upgraded, nil)
 	if after := deployedImages(ctx, t, cluster, "memcached-operator-system"); after == "" || after == before {
-		t.Errorf("after the upgrade the images are %q, before it %q; want others", after, before)
+		t.Errorf("images after the upgrade: %q, before: %q; want different ones", after, before)
 	}
 
 	q.remove(t, "subscriptions/at.yaml", "subscriptions/etcd.yaml", subscription)
 	q.resolveAndRender(t)
 	if left := q.rendered(t); len(left) > 0 {
-		t.Errorf("of operators that nothing asks for %v is rendered", names(left))
+		t.Errorf("%v is rendered without declarations", names(left))
 	}
 	reconcile(ctx, t, applier, list, artifact.push(t, q))
 	awaitRendered(ctx, t, applier, nil, only(upgraded, holdsData))
@@ -150,7 +150,7 @@ func checkHeldBack(ctx context.Context, t *testing.T, applier *harness.Applier, 
 		}
 	}
 	if _, err := applier.Get(ctx, objects(t, database)[0]); !apierrors.IsNotFound(err) {
-		t.Errorf("what depends on the operators, while one is not ready: got error %v, want not found", err)
+		t.Errorf("objects that depend on unready operators: got error %v, want not found", err)
 	}
 }
 

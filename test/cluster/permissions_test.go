@@ -27,9 +27,9 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-var update = flag.Bool("update", false, "write internal/k8s/defaults.json anew")
+var update = flag.Bool("update", false, "rewrite internal/k8s/defaults.json")
 
-// TestDefaultRBAC: the roles and bindings that quayside knows are those of a new API server.
+// TestDefaultRBAC compares internal/k8s/defaults.json with the roles and bindings of a new API server.
 func TestDefaultRBAC(t *testing.T) {
 	t.Parallel()
 	cluster := harness.Start(t, harness.Options{APIOnly: true})
@@ -90,7 +90,7 @@ func TestDefaultRBAC(t *testing.T) {
 	}
 }
 
-// roleSet is a random set of roles and bindings. Its names, namespace and labels are its own.
+// roleSet is a random set of roles and bindings. No other set has its names, namespace and labels.
 type roleSet struct {
 	Objects   []map[string]any
 	Questions []answer
@@ -149,7 +149,7 @@ func drawRoleSet(r *rand.Rand, n int) roleSet {
 	for i := range r.IntN(4) { // some select each other
 		roles = append(roles, name("aggregated", i))
 		content := map[string]any{"labels": map[string]any{"set": set, "l": label()}}
-		if i == 0 { // nobody selects it, so that nobody copies its rules before they are replaced
+		if i == 0 { // selected by no other role, which could copy its rules before they are replaced
 			content["labels"], content["rules"] = map[string]any{}, rules(true)
 		}
 		selectors := []any{map[string]any{"matchLabels": map[string]any{"set": set, "l": label()}}}
@@ -206,7 +206,7 @@ func drawRoleSet(r *rand.Rand, n int) roleSet {
 	return s
 }
 
-//nolint:gochecknoglobals // the words that sets and questions are drawn from; the first of some is a wildcard
+//nolint:gochecknoglobals // values of random sets and questions; the first of some is a wildcard
 var (
 	verbs       = []string{"*", "get", "list", "create", "patch", "bind", "impersonate"}
 	groups      = []string{"*", "", "apps", "rbac.authorization.k8s.io"}
@@ -216,8 +216,8 @@ var (
 	urlPatterns = []string{"*", "/metrics/*", "/debug*"}
 )
 
-// TestRandomRoleSets: of random sets of roles and bindings, the model and the API server give
-// everybody the same permissions.
+// TestRandomRoleSets checks that the model and the API server derive the same permissions from random
+// sets of roles and bindings.
 func TestRandomRoleSets(t *testing.T) {
 	t.Parallel()
 	cluster := harness.Start(t, harness.Options{})
@@ -255,14 +255,14 @@ func TestRandomRoleSets(t *testing.T) {
 			}
 			if got != a.Allowed && wrong.Add(1) <= 10 {
 				set, _ := json.Marshal(sets[i].Objects)
-				t.Errorf("set %d: %s %+v: the API server says %v, the model %v: %s", i, a.Account, a.Grant, got, a.Allowed, set)
+				t.Errorf("set %d: %s %+v: API server %v, model %v: %s", i, a.Account, a.Grant, got, a.Allowed, set)
 			}
 		}
 	})
 	all := roleSets * questionsEach
 	t.Logf("%d of %d allowed, %d wrong", allowed.Load(), all, wrong.Load())
 	if n := int(allowed.Load()); n < all/10 || n > all*9/10 {
-		t.Errorf("%d of %d questions are allowed: the sets show little", n, all)
+		t.Errorf("%d of %d questions are allowed: the sets are not balanced", n, all)
 	}
 }
 

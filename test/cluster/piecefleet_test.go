@@ -151,7 +151,7 @@ func (f *pieceFleet) desired(t *testing.T, keys ...string) []*unstructured.Unstr
 	}))
 }
 
-// unsettledState describes what is not settled yet.
+// unsettledState describes the unsettled engine objects, or returns "".
 func (f *pieceFleet) unsettledState(ctx context.Context, t *testing.T, except []string) string {
 	t.Helper()
 	want, out := f.engine.engineObjects(t, f), ""
@@ -159,7 +159,7 @@ func (f *pieceFleet) unsettledState(ctx context.Context, t *testing.T, except []
 		piece, known := want[o.GetName()]
 		delete(want, o.GetName())
 		if !known {
-			out += o.GetName() + " is left\n"
+			out += o.GetName() + " still exists\n"
 		} else if !slices.Contains(except, piece) || piece == "" {
 			out += f.engine.unsettled(o, f.commit)
 		}
@@ -257,7 +257,7 @@ func identifyAt(ctx context.Context, t *testing.T, live *harness.Applier, list [
 		select {
 		case <-time.After(2 * time.Second):
 		case <-ctx.Done():
-			t.Fatal("objects are written to all the time")
+			t.Fatal("objects keep changing")
 		}
 		later := look()
 		if maps.Equal(now, later) {
@@ -280,7 +280,7 @@ func uids(all map[string]liveIdentity) map[string]string {
 func checkUntouched(t *testing.T, what string, before, after map[string]liveIdentity) {
 	t.Helper()
 	if d := cmp.Diff(before, after); d != "" {
-		t.Errorf("%s: objects were written to (-before +after):\n%s", what, d)
+		t.Errorf("%s: objects were changed (-before +after):\n%s", what, d)
 	}
 }
 
@@ -288,7 +288,7 @@ func checkUntouched(t *testing.T, what string, before, after map[string]liveIden
 func checkUIDs(t *testing.T, what string, before, after map[string]liveIdentity) {
 	t.Helper()
 	if d := cmp.Diff(uids(before), uids(after)); d != "" {
-		t.Errorf("%s: objects were deleted or made anew (-before +after):\n%s", what, d)
+		t.Errorf("%s: objects were deleted or recreated (-before +after):\n%s", what, d)
 	}
 }
 

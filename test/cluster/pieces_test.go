@@ -350,7 +350,7 @@ func movesFile(ctx context.Context, t *testing.T, f *pieceFleet) {
 	f.upgrade(ctx, t, "move a definition", next)
 	renames := f.repository.git(t, f.dir, "diff", "--find-renames", "--diff-filter=R", "--name-status", "HEAD~1", "HEAD")
 	if !strings.Contains(renames, "\trendered/crds/a/") || !strings.Contains(renames, "\trendered/crds/b/") {
-		t.Fatalf("the commit renames %q, want the definition", renames)
+		t.Fatalf("the commit renames %q, want the CRD", renames)
 	}
 	f.awaitOwner(ctx, t, b.key(), definitions[0])
 	checkUIDs(t, "move a definition", before, f.identify(ctx, t, definitions))
@@ -388,7 +388,7 @@ func keepsInjected(ctx context.Context, t *testing.T, f *pieceFleet) {
 			t.Fatal(err)
 		}
 		if config := clientConfig(live); config != nil && config["caBundle"] != f.injectedCA() {
-			t.Errorf("%s: the CA that was filled in is gone: %v", harness.Name(o), config)
+			t.Errorf("%s: the injected CA was removed: %v", harness.Name(o), config)
 		}
 	}
 }
@@ -422,7 +422,7 @@ func (f *pieceFleet) injectCA(ctx context.Context, t *testing.T, list []*unstruc
 		filled++
 	}
 	if filled != 2 {
-		t.Fatalf("a CA is filled into %d objects, want a CRD and a webhook", filled)
+		t.Fatalf("a CA was injected into %d objects, want a CRD and a webhook", filled)
 	}
 }
 

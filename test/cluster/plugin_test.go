@@ -20,8 +20,8 @@ import (
 )
 
 // TestArgoCDPlugin renders a workspace of a repository with Argo CD's own plugin server and
-// ci/argocd/plugin.yaml, called like the repo server calls it. The output must be what quayside
-// renders for the cluster named by the parameter or the variable.
+// ci/argocd/plugin.yaml, called like by the repo server. The output must equal that of quayside
+// render for the cluster named by the parameter or the variable.
 func TestArgoCDPlugin(t *testing.T) {
 	t.Parallel() // mostly waits
 	p, q, root := startPlugin(t), newLockedWorkspace(t), t.TempDir()
@@ -43,7 +43,7 @@ func TestArgoCDPlugin(t *testing.T) {
 		}
 	}
 	if _, said, err := p.generate(t, root, "envs/stage", "PARAM_OVERLAY=nowhere"); err == nil || !strings.Contains(said, "nowhere") {
-		t.Errorf("a cluster that is not there: %v\n%s", err, said)
+		t.Errorf("an unknown cluster: %v\n%s", err, said)
 	}
 	if _, said, err := p.generate(t, root, "envs/none"); err == nil || !strings.Contains(said, "could not find plugin supporting the given repository") {
 		t.Errorf("a directory without a lock: %v\n%s", err, said)

@@ -221,7 +221,7 @@ func (r *reporter) memory(t *testing.T) (now, peak int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.process.Pid()))
 	if err != nil {
-		t.Skipf("how much memory a program has is read from /proc: %v", err)
+		t.Skipf("cannot read the memory of a process from /proc: %v", err)
 	}
 	for line := range strings.Lines(string(text)) {
 		_, _ = fmt.Sscanf(line, "VmRSS: %d", &now)

@@ -42,11 +42,11 @@ func TestReporterScale(t *testing.T) {
 
 	began := time.Now()
 	r := startReporter(ctx, t, cluster, program)
-	t.Logf("everything is read after %s", time.Since(began).Round(10*time.Millisecond))
+	t.Logf("all objects read after %s", time.Since(began).Round(10*time.Millisecond))
 	eventually(ctx, t, "all but one are ready", func() string { return checkReadyCount(ctx, t, cluster, manyInstallations-1) })
-	t.Logf("everything is judged after %s", time.Since(began).Round(10*time.Millisecond))
+	t.Logf("all Installations evaluated after %s", time.Since(began).Round(10*time.Millisecond))
 	if s, _ := statusOf(ctx, t, cluster, "many-0", "operator-0"); s.objectStatus("ConfigMap", "operator-0-0").Health != "NotFound" || s.Summary["current"] != objectsEach-1 {
-		t.Errorf("of the one that lacks an object it says %+v", s)
+		t.Errorf("status of the Installation with a missing object: %+v", s)
 	}
 	checkMemory(t, r)
 	checkIdle(ctx, t, r)
@@ -56,7 +56,7 @@ func TestReporterScale(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(ctx, t, "all are ready", func() string { return checkReadyCount(ctx, t, cluster, manyInstallations) })
-	t.Logf("one object more is seen after %s", time.Since(changed).Round(10*time.Millisecond))
+	t.Logf("one more object observed after %s", time.Since(changed).Round(10*time.Millisecond))
 	checkMemory(t, r)
 	checkWrites(t, cluster.Requests(t, time.Time{}))
 }
@@ -187,12 +187,12 @@ func checkIdle(ctx context.Context, t *testing.T, r *reporter) {
 		if r.Verb == "watch" {
 			watches++
 		} else {
-			t.Errorf("at rest: request %s", r)
+			t.Errorf("idle: request %s", r)
 		}
 	}
 	perMinute := float64(watches) * float64(time.Minute) / float64(span)
-	t.Logf("at rest: %.0f requests a minute", perMinute)
+	t.Logf("idle: %.0f requests a minute", perMinute)
 	if perMinute > 10 {
-		t.Errorf("at rest: %.0f requests a minute to keep watches open: %v", perMinute, asked)
+		t.Errorf("idle: %.0f requests a minute to keep watches open: %v", perMinute, asked)
 	}
 }

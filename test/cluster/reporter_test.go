@@ -47,15 +47,15 @@ func TestReporter(t *testing.T) {
 		{"it is ready once everything is", testBecomesReady},
 		{"a deleted object", testDeleted},
 		{"a changed image", testChangedImage},
-		{"a CRD whose names are taken", testNamesTaken},
+		{"names of a CRD in use", testNamesTaken},
 		{"a webhook without a CA", testWithoutCA},
 		{"connections that break", testBrokenConnections},
-		{"a right that is taken away", testForbidden},
-		{"an API server that starts anew", testServerRestart},
-		{"a reporter that starts anew", testReporterRestart},
-		{"a reporter that stands by", testStandby},
-		{"what it says of itself", testMetrics},
-		{"an Installation that goes", testGone},
+		{"a revoked permission", testForbidden},
+		{"a restart of the API server", testServerRestart},
+		{"a restart of the reporter", testReporterRestart},
+		{"a standby reporter", testStandby},
+		{"metrics and events", testMetrics},
+		{"a deleted Installation", testGone},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.test(within(t, time.Minute), t, l) }) {
 			showEvents(t, cluster, "beacon")
@@ -142,10 +142,10 @@ func testBecomesReady(ctx context.Context, t *testing.T, l *reporterTest) {
 		return fmt.Sprintf("%+v", s)
 	})
 	if got := s.condition("Ready").Status; got != metav1.ConditionFalse {
-		t.Errorf("Ready is %s with nothing there", got)
+		t.Errorf("Ready is %s without any object", got)
 	}
 	if monitor := s.objectStatus("ServiceMonitor", "beacon"); !strings.Contains(monitor.Message, "kind") && !strings.Contains(monitor.Message, "serve") {
-		t.Errorf("of an object whose kind is missing it says %+v", monitor)
+		t.Errorf("status of an object of a missing kind: %+v", monitor)
 	}
 	rest := only(l.rendered, func(o *unstructured.Unstructured) bool { return !isOfReporter(o) && o.GetKind() != "ServiceMonitor" })
 	l.apply(ctx, t, rest...)
@@ -157,7 +157,7 @@ func testBecomesReady(ctx context.Context, t *testing.T, l *reporterTest) {
 		return fmt.Sprintf("%+v", s)
 	})
 	if s.condition("Ready").Status != metav1.ConditionFalse || s.condition("Reconciling").Status != metav1.ConditionTrue {
-		t.Errorf("with something missing the conditions are %+v", s.Conditions)
+		t.Errorf("conditions with a missing object: %+v", s.Conditions)
 	}
 	l.apply(ctx, t, append(objects(t, monitorCRD), l.find(t, "ServiceMonitor", "beacon"))...)
 	l.awaitReadyStatus(ctx, t)
@@ -253,7 +253,7 @@ func testWithoutCA(ctx context.Context, t *testing.T, l *reporterTest) {
 	name := l.find(t, "ValidatingWebhookConfiguration", "").GetName()
 	s := l.awaitUnhealthy(ctx, t, "ValidatingWebhookConfiguration", name, "InProgress")
 	if got := s.objectStatus("ValidatingWebhookConfiguration", name); !strings.Contains(got.Message, "CA") {
-		t.Errorf("it says %q", got.Message)
+		t.Errorf("message %q", got.Message)
 	}
 	l.injectCA(ctx, t)
 	l.awaitReadyStatus(ctx, t)
@@ -263,7 +263,7 @@ func testWithoutCA(ctx context.Context, t *testing.T, l *reporterTest) {
 func testBrokenConnections(ctx context.Context, t *testing.T, l *reporterTest) {
 	settings := l.find(t, "ConfigMap", "beacon-settings")
 	if n := l.reporter.proxy.Cut(); n == 0 {
-		t.Error("there was no connection to break")
+		t.Error("no open connection to break")
 	}
 	if err := l.applier.Delete(ctx, settings); err != nil {
 		t.Fatal(err)
@@ -317,7 +317,7 @@ func testForbidden(ctx context.Context, t *testing.T, l *reporterTest) {
 	}
 	s = l.awaitUnhealthy(ctx, t, "ServiceAccount", "beacon-operator", "NotFound")
 	if s.objectStatus("ConfigMap", "beacon-settings").Health != "Forbidden" {
-		t.Errorf("the rest is judged, and of the ConfigMap it says %+v", s.objectStatus("ConfigMap", "beacon-settings"))
+		t.Errorf("status of the ConfigMap after the others were evaluated: %+v", s.objectStatus("ConfigMap", "beacon-settings"))
 	}
 	l.apply(ctx, t, account, role)
 	l.awaitReadyStatus(ctx, t)
@@ -336,7 +336,7 @@ func testServerRestart(ctx context.Context, t *testing.T, l *reporterTest) {
 	}
 	s := l.awaitUnhealthy(ctx, t, "ConfigMap", "beacon-settings", "NotFound")
 	if bad := s.Summary["total"] - s.Summary["current"]; bad != 1 {
-		t.Errorf("%d objects are said to be bad: %+v", bad, s.Objects)
+		t.Errorf("%d unhealthy objects: %+v", bad, s.Objects)
 	}
 	wrote := slices.DeleteFunc(l.cluster.Requests(t, began), func(r harness.Request) bool {
 		return r.Resource != "installations.quayside.dev/status"
@@ -356,11 +356,11 @@ func testReporterRestart(ctx context.Context, t *testing.T, l *reporterTest) {
 	l.reporter.awaitReady(ctx, t)
 	time.Sleep(500 * time.Millisecond) // any write would happen immediately
 	if _, after := statusOf(ctx, t, l.cluster, "beacon", "beacon"); after.GetResourceVersion() != before.GetResourceVersion() {
-		t.Errorf("it wrote %v over %v", after.Object["status"], before.Object["status"])
+		t.Errorf("the status changed to %v from %v", after.Object["status"], before.Object["status"])
 	}
 	for _, r := range l.cluster.Requests(t, began) {
 		if r.Verb != "get" && r.Verb != "list" && r.Verb != "watch" {
-			t.Errorf("request %s, want none that writes", r)
+			t.Errorf("unexpected write request %s", r)
 		}
 	}
 }
@@ -387,7 +387,7 @@ func testStandby(ctx context.Context, t *testing.T, l *reporterTest) {
 	one.awaitReady(ctx, t)
 	two := l.reporter.startAnother(ctx, t, "two", flags...)
 	if _, text := two.get(two.metrics, "/metrics"); strings.Contains(text, "quayside_installation_ready") {
-		t.Error("both judge at once")
+		t.Error("both reporters are active")
 	}
 	if err := one.process.Stop(10 * time.Second); err != nil {
 		t.Fatal(err)
@@ -411,7 +411,7 @@ func testMetrics(ctx context.Context, t *testing.T, l *reporterTest) {
 		"rest_client_requests_total{",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the metrics lack %s", want)
+			t.Errorf("missing metric %s", want)
 		}
 	}
 	list, err := client(t, l.cluster).EventsV1().Events("beacon").List(ctx, metav1.ListOptions{})
@@ -425,7 +425,7 @@ func testMetrics(ctx context.Context, t *testing.T, l *reporterTest) {
 		}
 	}
 	if !told["Ready"] || !told["NotReady"] {
-		t.Errorf("events tell of %v, want Ready and NotReady", slices.Collect(maps.Keys(told)))
+		t.Errorf("events have %v, want Ready and NotReady", slices.Collect(maps.Keys(told)))
 	}
 }
 
@@ -463,6 +463,6 @@ func checkWrites(t *testing.T, requests []harness.Request) {
 		}
 	}
 	if len(requests) == 0 {
-		t.Error("no request was written down")
+		t.Error("no request was logged")
 	}
 }

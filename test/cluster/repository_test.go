@@ -17,7 +17,7 @@ type repository struct{ dir, url string }
 func inWorkspace(t *testing.T, q quayside) repository {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed: it keeps the workspace")
+		t.Skip("git is not installed")
 	}
 	r := repository{dir: filepath.Join(q.dir, ".git")}
 	r.git(t, "", "init", "--quiet", "--initial-branch=main", q.dir)
@@ -29,7 +29,7 @@ func newRepository(t *testing.T) repository {
 	t.Helper()
 	git, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip("git is not installed: it serves the repository")
+		t.Skip("git is not installed")
 	}
 	root := t.TempDir()
 	r := repository{dir: filepath.Join(root, "fleet.git")}

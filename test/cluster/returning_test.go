@@ -23,13 +23,12 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestReturningToOLM stops the migration of operators out of OLM after each step in turn, and takes
-// it back: the previous objects must be unchanged, with their UIDs and pods, and nothing of
-// quayside may remain. OLM itself does not run; once a Subscription exists again and OLM's
-// controllers are scaled up, the test recreates the ClusterServiceVersion as OLM would.
+// TestReturningToOLM stops the migration of operators out of OLM after each step in turn, and
+// reverts it: the previous objects must be unchanged, with their UIDs and pods, and no object of
+// quayside may remain. OLM does not run; simulateOLM recreates ClusterServiceVersions in its place.
 func TestReturningToOLM(t *testing.T) {
 	if os.Getenv(leavingVariable) != "all" {
-		t.Skipf("%s is not all: make leaving-test leads operators back", leavingVariable)
+		t.Skipf("%s is not \"all\": run make leaving-test to test reverts", leavingVariable)
 	}
 	t.Parallel() // has its own servers
 	ctx := within(t, 15*time.Minute)
@@ -48,8 +47,8 @@ func TestReturningToOLM(t *testing.T) {
 	}
 }
 
-// runAndReturn runs the steps of a namespace's plan up to one, and takes them back. It reports
-// whether that step exists and precedes the clean-up.
+// runAndReturn runs the steps of a namespace's plan up to step last, and reverts them. It returns
+// false if there is no such step before the clean-up.
 func (w *restoredCluster) runAndReturn(ctx context.Context, t *testing.T, namespace, file string, last int) bool {
 	t.Helper()
 	cluster := []string{"--kubeconfig", w.cluster.Kubeconfig, "--offline"}
@@ -84,25 +83,25 @@ func (w *restoredCluster) runAndReturn(ctx context.Context, t *testing.T, namesp
 		switch is, there := after[id]; {
 		case restarted(id):
 		case !there:
-			t.Errorf("back from step %d (%s) of %s: %s is gone", last, name, namespace, id)
+			t.Errorf("revert from step %d (%s) of %s: %s is missing", last, name, namespace, id)
 		case !isRecreatedByOLM(id) && uids[id] != now[id]:
-			t.Errorf("back from step %d (%s) of %s: %s was made anew", last, name, namespace, id)
+			t.Errorf("revert from step %d (%s) of %s: %s was recreated", last, name, namespace, id)
 		case !reflect.DeepEqual(was, is):
 			a, _ := json.Marshal(was)
 			b, _ := json.Marshal(is)
-			t.Errorf("back from step %d (%s) of %s: %s differs\n%s\n%s", last, name, namespace, id, a, b)
+			t.Errorf("revert from step %d (%s) of %s: %s differs\n%s\n%s", last, name, namespace, id, a, b)
 		}
 	}
 	for id := range after {
 		if _, there := before[id]; !there && !restarted(id) {
-			t.Errorf("back from step %d (%s) of %s: %s is left", last, name, namespace, id)
+			t.Errorf("revert from step %d (%s) of %s: leftover %s", last, name, namespace, id)
 		}
 	}
-	t.Logf("back from step %d (%s) of %s", last, name, namespace)
+	t.Logf("reverted from step %d (%s) of %s", last, name, namespace)
 	return true
 }
 
-// revertPlan takes the plan back, and marks manual steps as done.
+// revertPlan reverts the plan, and confirms manual steps as done.
 func (w *restoredCluster) revertPlan(t *testing.T, file string) {
 	t.Helper()
 	args := []string{"adopt", "revert", file, "--yes", "-o", "json", "--kubeconfig", w.cluster.Kubeconfig}
@@ -121,10 +120,10 @@ func (w *restoredCluster) revertPlan(t *testing.T, file string) {
 		}
 		args = append(args, "--done", strconv.Itoa(r.Steps[waits].Number))
 	}
-	t.Fatal("quayside adopt revert does not come to an end")
+	t.Fatal("quayside adopt revert does not finish")
 }
 
-// isRecreatedByOLM reports whether OLM recreates an object when it takes an operator back.
+// isRecreatedByOLM reports whether OLM recreates an object when it manages an operator again.
 func isRecreatedByOLM(id string) bool {
 	return strings.HasPrefix(id, "Subscription.operators.coreos.com ") || strings.HasPrefix(id, "ClusterServiceVersion.operators.coreos.com ")
 }
@@ -207,7 +206,7 @@ func (w *restoredCluster) simulateOLM(ctx context.Context, t *testing.T) {
 			_, err = csvs.Namespace(o.GetNamespace()).UpdateStatus(ctx, made, metav1.UpdateOptions{FieldManager: "olm"})
 		}
 		if err != nil && !apierrors.IsAlreadyExists(err) && ctx.Err() == nil {
-			t.Errorf("playing OLM: %v", err)
+			t.Errorf("simulating OLM: %v", err)
 		}
 	}
 	go func() {

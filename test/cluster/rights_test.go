@@ -50,7 +50,7 @@ func checkRights(ctx context.Context, t *testing.T, cluster *harness.Cluster, ef
 			continue // the permissions of a missing role are unknown
 		}
 		if got := review(ctx, t, asking, answers[i]); got != answers[i].Allowed {
-			t.Errorf("%s %+v: the API server says %v, the model %v", answers[i].Account, answers[i].Grant, got, answers[i].Allowed)
+			t.Errorf("%s %+v: API server %v, model %v", answers[i].Account, answers[i].Grant, got, answers[i].Allowed)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func modelAnswers(ctx context.Context, t *testing.T, cluster *harness.Cluster, e
 		t.Fatal(err)
 	}
 	if len(answers) == 0 {
-		t.Error("the model grants nothing to anybody")
+		t.Error("the model grants no permission")
 	}
 	return answers
 }

@@ -110,7 +110,7 @@ func (l *life) createSamples(ctx context.Context, t *testing.T) {
 		}
 		l.write(t, fmt.Sprintf("uses/%02d-%s.yaml", i, strings.ToLower(s.object.GetKind())), string(text))
 		if refusal := l.refusal(ctx, t, s); refusal != nil {
-			t.Logf("the sample %s does not fit its own definition: %v", harness.Name(s.object), refusal)
+			t.Logf("the sample %s is invalid according to its CRD: %v", harness.Name(s.object), refusal)
 		} else {
 			s.valid = true
 		}
@@ -125,7 +125,7 @@ func (l *life) createSamples(ctx context.Context, t *testing.T) {
 		made++
 	}
 	if made == 0 {
-		t.Errorf("none of %d samples could be made", len(l.data))
+		t.Errorf("none of %d samples could be created", len(l.data))
 	}
 }
 
@@ -148,11 +148,11 @@ func (l *life) checkRemovals(t *testing.T, said findings, before []*unstructured
 	went := only(l.unpruned, func(o *unstructured.Unstructured) bool { return !slices.Contains(names(before), harness.Name(o)) })
 	for _, o := range went {
 		if len(said.forObject(o).withRule("data.crd-removed"))+len(said.forObject(o).withRule("data.namespace-removed")) == 0 {
-			t.Errorf("%s went, and the diff did not say so", harness.Name(o))
+			t.Errorf("diff does not report the removal of %s", harness.Name(o))
 		}
 	}
 	if got := len(said.withRule("data.crd-removed")) + len(said.withRule("data.namespace-removed")); got != len(went) {
-		t.Errorf("the diff says that %d definitions and Namespaces go, want %v", got, names(went))
+		t.Errorf("diff reports the removal of %d CRDs and Namespaces, want %v", got, names(went))
 	}
 }
 
@@ -169,7 +169,7 @@ func (l *life) compareSamples(ctx context.Context, t *testing.T, said findings) 
 		s.judged = crd != nil
 		if crd == nil {
 			if len(said.withRule("data.crd-removed")) > 0 && len(said.forObject(s.object).withRule("data.resource-orphaned")) == 0 {
-				t.Errorf("the diff does not say that %s loses its definition", harness.Name(s.object))
+				t.Errorf("diff does not report that the CRD of %s is removed", harness.Name(s.object))
 			}
 			continue
 		}
@@ -183,11 +183,11 @@ func (l *life) compareSamples(ctx context.Context, t *testing.T, said findings) 
 		switch {
 		case !judged:
 		case was && !s.valid && !breaks:
-			t.Errorf("the diff does not say that %s is refused now: %v", harness.Name(s.object), refusal)
+			t.Errorf("diff does not report that %s is rejected now: %v", harness.Name(s.object), refusal)
 		case was && s.valid && breaks:
-			t.Errorf("the API server takes %s, of which the diff says: %+v", harness.Name(s.object), about)
+			t.Errorf("the API server accepts %s, but diff reports: %+v", harness.Name(s.object), about)
 		case !was && !s.valid && apierrors.IsInvalid(refusal) && len(about.withRule("resources.already-rejected")) == 0:
-			t.Errorf("the diff does not say that %s is refused as before: %v; it says: %+v", harness.Name(s.object), refusal, about)
+			t.Errorf("diff does not report that %s is still rejected: %v; it reports: %+v", harness.Name(s.object), refusal, about)
 		}
 	}
 }
@@ -214,10 +214,10 @@ func (l *life) checkSurvival(ctx context.Context, t *testing.T, s *sample, said 
 		return
 	}
 	if live.GetUID() != s.made.GetUID() {
-		t.Errorf("%s was made anew", harness.Name(live))
+		t.Errorf("%s was recreated", harness.Name(live))
 	}
 	if lost := missingField(s.made.Object["spec"], live.Object["spec"], "spec"); lost != "" && len(said.forObject(s.object).withRule("resources.field-dropped")) == 0 {
-		t.Errorf("%s lost %s, and the diff did not say so", harness.Name(live), lost)
+		t.Errorf("diff does not report that %s lost %s", harness.Name(live), lost)
 	}
 	crd := l.definition(s.object)
 	if crd == nil {
@@ -232,9 +232,9 @@ func (l *life) checkSurvival(ctx context.Context, t *testing.T, s *sample, said 
 	err = l.applier.TryUpdate(ctx, live)
 	switch {
 	case err != nil && len(warned) == 0:
-		t.Errorf("the diff warns of nothing, but what is stored is refused: %v", err)
+		t.Errorf("diff reports no finding, but the stored object is rejected: %v", err)
 	case len(warned) > 0:
-		t.Logf("%s: the diff warns of %q; writing what is stored: %v", harness.Name(live), warned, err)
+		t.Logf("%s: diff reports %q; writing the stored object: %v", harness.Name(live), warned, err)
 	}
 }
 

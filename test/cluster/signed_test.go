@@ -103,7 +103,7 @@ func TestFluxSigned(t *testing.T) {
 		}
 		taken, message := awaitVerdict(ctx, t, applier, source[0])
 		if taken != (c.flux == "") || !strings.Contains(message, c.flux) {
-			t.Errorf("%s: taken by Flux: %t: %q, want %q", c.repository, taken, message, c.flux)
+			t.Errorf("%s: accepted by Flux: %t: %q, want %q", c.repository, taken, message, c.flux)
 		}
 		_, stderr, code := q.run(t, "verify", "oci://"+s.host+"/"+c.repository+":main")
 		if (code == 0) != (c.quayside == "") || !strings.Contains(stderr, c.quayside) {
@@ -146,7 +146,7 @@ func TestArgoCDOCI(t *testing.T) {
 	q.commit(t, "upgrade")
 	next := s.push(t, q, "fleet", "--sign", key)
 	if next == digest {
-		t.Fatal("the upgrade is the same artifact")
+		t.Fatal("the upgrade has the same digest")
 	}
 	settle(next)
 }
@@ -353,7 +353,7 @@ func awaitVerdict(ctx context.Context, t *testing.T, applier *harness.Applier, s
 			return true, message
 		case "False":
 			if has {
-				t.Errorf("%s is refused, and there to be applied: %s", harness.Name(source), message)
+				t.Errorf("%s is rejected, but has an artifact: %s", harness.Name(source), message)
 			}
 			return false, message
 		}

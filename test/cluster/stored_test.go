@@ -269,7 +269,7 @@ func (s *storageFleet) checkRejected(ctx context.Context, t *testing.T) {
 		for _, o := range objects(t, d.definitions("v1 served stored")) {
 			_, err := s.applier.Apply(ctx, []*unstructured.Unstructured{o})
 			if !apierrors.IsInvalid(err) || !strings.Contains(fmt.Sprint(err), "status.storedVersions") {
-				t.Errorf("%s, applied plainly: %v", harness.Name(o), err)
+				t.Errorf("%s, applied directly: %v", harness.Name(o), err)
 			}
 		}
 	}

@@ -122,7 +122,7 @@ func (s *toolStorageFleet) checkStable(ctx context.Context, t *testing.T, stored
 	before := written()
 	s.tool.syncAll(ctx, t)
 	if d := cmp.Diff(before, written()); d != "" {
-		t.Errorf("another sync wrote to definitions (-before +after):\n%s", d)
+		t.Errorf("another sync changed CRDs (-before +after):\n%s", d)
 	}
 	for _, crd := range s.definitions(ctx, t) {
 		got, _, _ := unstructured.NestedStringSlice(crd.Object, "status", "storedVersions")
@@ -130,12 +130,12 @@ func (s *toolStorageFleet) checkStable(ctx context.Context, t *testing.T, stored
 			t.Errorf("%s: stored versions (-want +got):\n%s", crd.GetName(), d)
 		}
 		if string(crd.GetUID()) != s.identities[crd.GetName()] {
-			t.Errorf("%s was made anew", crd.GetName())
+			t.Errorf("%s was recreated", crd.GetName())
 		}
 		versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 		for _, v := range versions {
 			if v := v.(map[string]any); v["storage"] != (v["name"] == "v1") {
-				t.Errorf("%s: storing objects in %s is %v", crd.GetName(), v["name"], v["storage"])
+				t.Errorf("%s: storage of version %s is %v", crd.GetName(), v["name"], v["storage"])
 			}
 		}
 	}
@@ -161,7 +161,7 @@ func TestStoredVersionsByHand(t *testing.T) {
 	s.rewrite(ctx, t)
 	for name, version := range s.resourceVersions(ctx, t) {
 		if version == was[name] {
-			t.Errorf("%s is not stored anew", name)
+			t.Errorf("%s was not rewritten", name)
 		}
 	}
 	s.nextState(t, "")
@@ -193,7 +193,7 @@ func (s *storageFleet) rewrite(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for _, command := range []string{"kubectl", "jq"} {
 		if _, err := exec.LookPath(command); err != nil {
-			t.Logf("%s is not installed: what it would do is done without", command)
+			t.Logf("%s is not installed: the test rewrites the objects itself", command)
 			s.rewriteWithout(ctx, t)
 			return
 		}

@@ -26,7 +26,7 @@ func TestSuccession(t *testing.T) {
 	for name, tool := range tools() {
 		t.Run(name, func(t *testing.T) {
 			skipIfShort(t, name)
-			t.Parallel() // each has servers of its own, and mostly waits
+			t.Parallel() // mostly waits; each test has its own servers
 			newSuccession(t, tool, "caches").runSteps(t)
 		})
 	}
@@ -42,7 +42,7 @@ func TestSuccession(t *testing.T) {
 func skipIfShort(t *testing.T, name string) {
 	t.Helper()
 	if testing.Short() && name != "flux" {
-		t.Skip("-short: Flux has done the same")
+		t.Skip("-short: tested with Flux")
 	}
 }
 
@@ -125,7 +125,7 @@ func (s *succession) install(ctx context.Context, t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.resize(ctx, t); !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "vcache.example.com") {
-		t.Errorf("changing a custom resource, with a webhook that nobody answers: %v", err)
+		t.Errorf("changing a custom resource while its webhook does not answer: %v", err)
 	}
 }
 
@@ -224,7 +224,7 @@ func (s *succession) checkHandedOver(ctx context.Context, t *testing.T, before m
 	for name, identity := range before {
 		stays := slices.Contains(is, name) || strings.Contains(name, ".example.com ")
 		if stays && now[name] != identity {
-			t.Errorf("%s was %s, and is %q", name, identity, now[name])
+			t.Errorf("%s was %s, now %q", name, identity, now[name])
 		}
 		if stays {
 			kept++
@@ -236,7 +236,7 @@ func (s *succession) checkHandedOver(ctx context.Context, t *testing.T, before m
 	}
 	for _, name := range both {
 		if before[name] == "" || !slices.Contains(is, name) {
-			t.Errorf("%s is not what both have", name)
+			t.Errorf("%s is not a shared object", name)
 		}
 	}
 	for _, o := range only(rendered, func(o *unstructured.Unstructured) bool {
@@ -247,10 +247,10 @@ func (s *succession) checkHandedOver(ctx context.Context, t *testing.T, before m
 			t.Fatal(err)
 		}
 		if got := live.GetLabels()["quayside.dev/package"]; got != "data-operator" {
-			t.Errorf("%s is of %s, want data-operator", harness.Name(o), got)
+			t.Errorf("%s belongs to %s, want data-operator", harness.Name(o), got)
 		}
 	}
-	t.Logf("%d of %d objects stayed", kept, len(before))
+	t.Logf("%d of %d objects kept", kept, len(before))
 }
 
 // checkStopOrder checks that the replaced operator stopped before the successor started, and that
@@ -260,13 +260,13 @@ func (s *succession) checkStopOrder(ctx context.Context, t *testing.T, order []s
 	stops := slices.Index(order, "cache-operator 0")
 	starts := slices.Index(order, "data-operator 1")
 	if stops < 0 || starts < stops {
-		t.Errorf("the operator that is followed is to stop before the other one starts; Deployments in order: %q", order)
+		t.Errorf("the replaced operator must stop before its successor starts; Deployments in order: %q", order)
 	}
 	if last := order[max(stops, 0):]; slices.Contains(last, "cache-operator 1") {
-		t.Errorf("what was stopped runs again: %q", order)
+		t.Errorf("the stopped operator runs again: %q", order)
 	}
 	if err := s.resize(ctx, t); err != nil {
-		t.Errorf("changing a custom resource beside what is left: %v", err)
+		t.Errorf("changing a custom resource after the handover: %v", err)
 	}
 }
 
@@ -284,7 +284,7 @@ func (s *succession) checkLeftoversGone(ctx context.Context, t *testing.T, besid
 	is := names(append(s.q.rendered(t), s.keptNamespace(t)...))
 	left := only(beside, func(o *unstructured.Unstructured) bool { return !slices.Contains(is, harness.Name(o)) })
 	if len(left) == 0 || !slices.ContainsFunc(left, func(o *unstructured.Unstructured) bool { return o.GetName() == "cache-tuning" }) {
-		t.Errorf("nothing was left of the operator that is followed: %q", names(left))
+		t.Errorf("no leftover objects of the replaced operator: %q", names(left))
 	}
 	if err := s.AwaitGone(ctx, left); err != nil {
 		t.Error(err)
@@ -294,7 +294,7 @@ func (s *succession) checkLeftoversGone(ctx context.Context, t *testing.T, besid
 		t.Fatal(err)
 	}
 	for _, o := range only(of, func(o *unstructured.Unstructured) bool { return !slices.Contains(is, harness.Name(o)) }) {
-		t.Errorf("%s is left", harness.Name(o))
+		t.Errorf("leftover %s", harness.Name(o))
 	}
 	for i, want := range []int64{4, 5} {
 		live, err := s.Get(ctx, objects(t, data)[i+1])

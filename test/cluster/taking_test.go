@@ -19,9 +19,9 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestTakingTheTree applies the tree of operators that left OLM with Flux and then Argo CD, in one
-// cluster. Each tool had applied the declarations of some of them before. A tool may write only its
-// own bookkeeping, and only once.
+// TestTakingTheTree applies the tree of operators that left OLM: with Flux and then with Argo CD, in
+// one cluster. Each tool had applied the OLM declarations of some of them. A tool may write only its
+// bookkeeping fields, and only once.
 func TestTakingTheTree(t *testing.T) {
 	t.Parallel() // has its own servers
 	fluxHas, argoHas := []string{"argocd", "grafana"}, []string{"aggregated", "rabbitmq", "windup"}
@@ -148,7 +148,7 @@ func (w *restoredCluster) checkTakeover(t *testing.T, k takeover, p planOutput) 
 	}
 	slices.Sort(leave)
 	if d := gocmp.Diff(k.namespaces, slices.Compact(leave)); d != "" {
-		t.Errorf("the namespaces that leave OLM (-want +got):\n%s", d)
+		t.Errorf("namespaces that leave OLM (-want +got):\n%s", d)
 	}
 	for _, s := range p.Steps {
 		if s.Name == "suspend" {
@@ -156,7 +156,7 @@ func (w *restoredCluster) checkTakeover(t *testing.T, k takeover, p planOutput) 
 		}
 	}
 	if d := gocmp.Diff(k.appliedBefore, suspended); d != "" {
-		t.Errorf("the namespaces whose declarations somebody has to suspend (-want +got):\n%s", d)
+		t.Errorf("namespaces whose declarations must be suspended (-want +got):\n%s", d)
 	}
 }
 
@@ -193,7 +193,7 @@ func (w *restoredCluster) mergeTree(ctx context.Context, t *testing.T, k takeove
 	k.tool.awaitCommit(ctx, t, "declared", commit)
 	unguarded := w.unguarded(t, k.appliedBefore)
 	if err := applier(t, w.cluster).AwaitGone(ctx, unguarded); err != nil {
-		t.Errorf("what nobody guards is not pruned: %v", err)
+		t.Errorf("an unguarded object is not pruned: %v", err)
 	}
 	for _, o := range unguarded {
 		delete(was, idOf(o))
@@ -201,13 +201,13 @@ func (w *restoredCluster) mergeTree(ctx context.Context, t *testing.T, k takeove
 	w.checkBookkeeping(t, k.tool, was, w.objectsWithoutStatus(ctx, t), noFields, "without the declarations")
 	k.tool.follow(ctx, t, "root", "rendered/"+k.tool.profile(), commit)
 	n := w.checkBookkeeping(t, k.tool, was, w.objectsWithoutStatus(ctx, t), k.tool.ownFields, "with the tree")
-	t.Logf("%s took the tree: %d objects bear its mark, %d others were pruned with the declarations", k.tool.profile(), n, len(unguarded))
+	t.Logf("%s applied the tree: %d objects have its mark, %d others were pruned with the declarations", k.tool.profile(), n, len(unguarded))
 	if want := len(only(w.rendered(t), k.tool.isMarked)); n < want {
-		t.Errorf("%d objects bear the mark of %s, want %d", n, k.tool.profile(), want)
+		t.Errorf("%d objects have the mark of %s, want %d", n, k.tool.profile(), want)
 	}
 }
 
-// noFields returns no fields: a tool whose declarations were removed may write none.
+// noFields returns no fields, because a tool whose declarations were removed may write none.
 func noFields(string) []string { return nil }
 
 // checkBookkeeping checks that only the tool's own bookkeeping has changed, and returns the number
@@ -221,7 +221,7 @@ func (w *restoredCluster) checkBookkeeping(t *testing.T, tool taker, was, is map
 			continue
 		}
 		if after == nil || after.GetUID() != before.GetUID() {
-			t.Errorf("%s: %s is gone, or another one", when, id)
+			t.Errorf("%s: %s was deleted or recreated", when, id)
 			continue
 		}
 		written := false
@@ -259,7 +259,7 @@ func (w *restoredCluster) checkForcedSync(ctx context.Context, t *testing.T, too
 	is := w.objectsWithoutStatus(ctx, t)
 	for id := range after {
 		if before[id] != after[id] {
-			t.Errorf("a second sync wrote %s (-before +after):\n%s", id, gocmp.Diff(was[id], is[id]))
+			t.Errorf("a second sync changed %s (-before +after):\n%s", id, gocmp.Diff(was[id], is[id]))
 		}
 	}
 	for id := range before {
@@ -291,7 +291,7 @@ func (w *restoredCluster) stableVersions(ctx context.Context, t *testing.T, tool
 	}
 	for now := versions(); ; {
 		if err := sleep(ctx, time.Second); err != nil {
-			t.Fatal("somebody writes all the time")
+			t.Fatal("objects keep changing")
 		}
 		later := versions()
 		if maps.Equal(now, later) {
@@ -318,7 +318,7 @@ func (w *restoredCluster) objectsWithoutStatus(ctx context.Context, t *testing.T
 	return out
 }
 
-// isTransient reports whether an object comes, goes and changes by itself.
+// isTransient reports whether Kubernetes creates, changes and deletes an object at any time.
 func isTransient(o *unstructured.Unstructured) bool {
 	switch o.GetKind() {
 	case "Event", "Lease", "Pod", "EndpointSlice", "Endpoints", "IPAddress", "Job", "PodMetrics", "Node": // Jobs that unpack bundles are eventually deleted
@@ -346,8 +346,8 @@ type tool interface {
 	// follow makes the tool apply and prune a directory of the repository under a name, and waits
 	// until it is at a commit.
 	follow(ctx context.Context, t *testing.T, name, directory, commit string)
-	// awaitCommit waits until what the tool applies under that name, and in the tree below it, is
-	// at a commit.
+	// awaitCommit waits until the tool's object with that name, and the objects for the tree that
+	// it applies, are at a commit.
 	awaitCommit(ctx context.Context, t *testing.T, name, commit string)
 	// syncAll synchronizes everything once more.
 	syncAll(ctx context.Context, t *testing.T)
@@ -557,8 +557,8 @@ func (a *argoTaker) applications(ctx context.Context, t *testing.T) []*unstructu
 	return only(list, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Application" })
 }
 
-// syncAll synchronizes only what is out of sync, like the Applications. A forced apply would add
-// kubectl's annotation to objects that have none, including the current status.
+// syncAll synchronizes only objects that are out of sync, like the Applications. A forced apply would
+// add kubectl's annotation, with the current status, to objects that have none.
 func (a *argoTaker) syncAll(ctx context.Context, t *testing.T) {
 	t.Helper()
 	list := a.applications(ctx, t)

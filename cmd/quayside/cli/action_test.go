@@ -105,12 +105,12 @@ func TestActionMetadata(t *testing.T) {
 	all := strings.Join(texts, " ")
 	for _, m := range regexp.MustCompile(`inputs\.([\w-]+)`).FindAllStringSubmatch(all, -1) {
 		if _, ok := a.Inputs[m[1]]; !ok {
-			t.Errorf("there is no input %s", m[1])
+			t.Errorf("unknown input %s", m[1])
 		}
 	}
 	for name := range a.Inputs {
 		if !regexp.MustCompile(`inputs\.` + name + `\b`).MatchString(all) {
-			t.Errorf("nothing uses the input %s", name)
+			t.Errorf("unused input %s", name)
 		}
 	}
 }
@@ -368,7 +368,7 @@ func TestAction(t *testing.T) {
 				t.Errorf("used: %q, want %q; %v", j.used, c.used, j.context)
 			}
 			if _, err := os.Stat(filepath.Join(j.temp, "quayside-auth.json")); err == nil {
-				t.Error("the login was left behind")
+				t.Error("the login was not removed")
 			}
 		})
 	}

@@ -152,8 +152,8 @@ func TestArgoSidecar(t *testing.T) {
 		inits         int
 		path          string
 	}{
-		"with a release":           {"namespace: argocd\nresources: [argocd.yaml]\ncomponents: [quayside]\n", 2, "/quayside:/usr/bin:/bin"},
-		"with an image of its own": {yamlBlock(t, "ci.md", "$patch: delete"), 1, "/usr/local/bin:/usr/bin:/bin"},
+		"with a release":        {"namespace: argocd\nresources: [argocd.yaml]\ncomponents: [quayside]\n", 2, "/quayside:/usr/bin:/bin"},
+		"with a separate image": {yamlBlock(t, "ci.md", "$patch: delete"), 1, "/usr/local/bin:/usr/bin:/bin"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, settings := buildSidecar(t, c.kustomization)
@@ -187,7 +187,7 @@ func TestArgoSidecar(t *testing.T) {
 			}
 			for name, mounted := range volumes {
 				if !mounted {
-					t.Errorf("nothing mounts the volume %s", name)
+					t.Errorf("unused volume %s", name)
 				}
 			}
 			for _, own := range pod.Containers {
@@ -255,7 +255,7 @@ func TestArgoInit(t *testing.T) {
 	}
 	out, err := exec.CommandContext(t.Context(), program, "version").CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), "quayside ") {
-		t.Errorf("what was fetched says %q, %v", out, err)
+		t.Errorf("the downloaded program prints %q, %v", out, err)
 	}
 	program, log, err = fetch(strings.Repeat("0", 64))
 	if _, found := os.Stat(program); err == nil || found == nil {

@@ -30,8 +30,8 @@ func argumentFiles() map[string]string {
 	}
 }
 
-// TestArguments checks that errors of the command line name the argument, for each kind of
-// argument, and name no position in a file without faults.
+// TestArguments checks that command-line errors name the invalid argument, and no position in a
+// valid file.
 func TestArguments(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()
 	for name, text := range argumentFiles() {
@@ -68,7 +68,7 @@ func TestArguments(t *testing.T) {
 	} {
 		for _, command := range c.commands {
 			t.Run(c.what+": "+fmt.Sprintf(command, c.operator), func(t *testing.T) {
-				argument := c.operator // as in errors, with its flag
+				argument := c.operator // with its flag, as in errors
 				for word := range strings.FieldsSeq(command) {
 					if strings.HasSuffix(word, "=%s") {
 						argument = fmt.Sprintf(word, c.operator)
@@ -82,11 +82,11 @@ func TestArguments(t *testing.T) {
 					t.Errorf("no line begins with %s", argument)
 				}
 				if !regexp.MustCompile(c.said).MatchString(got.stderr) {
-					t.Errorf("%q is not said", c.said)
+					t.Errorf("the output does not contain %q", c.said)
 				}
 				for line := range strings.Lines(got.stderr) {
 					if at := regexp.MustCompile(`[a-z]+/[a-z]+\.yaml:[0-9]+:`); at.MatchString(line) && (c.places == "" || !regexp.MustCompile(c.places).MatchString(line)) {
-						t.Errorf("points at a file with nothing wrong in it: %s", line)
+						t.Errorf("the error names a valid file: %s", line)
 					}
 				}
 				if t.Failed() {

@@ -52,7 +52,7 @@ func TestCIExamples(t *testing.T) {
 			}
 		}
 		if len(workflow.Permissions) == 0 {
-			t.Errorf("%s says nothing of permissions", name)
+			t.Errorf("%s does not set permissions", name)
 		}
 	}
 	const checkout = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1"
@@ -81,7 +81,7 @@ func TestCIExamples(t *testing.T) {
 		}
 	}
 	if len(lab.Include) != 1 {
-		t.Error("nothing is included")
+		t.Error("no component is included")
 	}
 }
 
@@ -148,7 +148,7 @@ func TestRenovateRecipe(t *testing.T) {
 	for _, command := range recipe.PackageRules[0].PostUpgradeTasks.Commands {
 		args := strings.Fields(command)
 		if args[0] != "quayside" || strings.Contains(command, "{{") {
-			t.Errorf("%q is no command of quayside's as it stands: what strangers name would go through a shell", command)
+			t.Errorf("%q is not a constant quayside command: untrusted names could reach a shell", command)
 		}
 		mustRun(t, work, append(args[1:], "--offline")...)
 	}

@@ -40,10 +40,10 @@ type solvedProblem struct {
 	}
 }
 
-// TestConformanceOfCommand resolves the problems of QUAYSIDE_CONFORMANCE with the command line: its
-// locks must have the answers of package resolve in resolve/testdata/conformance/problems.tsv. The
-// differences are in testdata/conformance.tsv, with the rules from which they follow. Without
-// -whole, it takes all problems of nights, and a tenth of the others.
+// TestConformanceOfCommand resolves the problems of QUAYSIDE_CONFORMANCE with the command line. The
+// locks must match resolve/testdata/conformance/problems.tsv, except for the differences and their
+// reasons in testdata/conformance.tsv. Without -whole, it tests all problems of nights, and a tenth
+// of the others.
 func TestConformanceOfCommand(t *testing.T) {
 	root := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if root == "" {
@@ -111,8 +111,8 @@ func readSolved(t *testing.T, name string) []solvedProblem {
 	return out
 }
 
-// compare resolves p and compares the lock with the answers. It returns the reason for a difference
-// that a rule demands, or a fault.
+// compare resolves p and compares the lock with the answers. It returns the rule that explains a
+// difference, or a fault.
 func (p *solvedProblem) compare(t *testing.T, answers map[string][]string) (reason, fault string) {
 	dir := t.TempDir()
 	var catalogs []map[string]any

@@ -22,7 +22,7 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-var wholeCorpus = flag.Bool("whole", false, "build all of the tree over the corpus' operators and put every lie in every field, not some") //nolint:gochecknoglobals // a flag
+var wholeCorpus = flag.Bool("whole", false, "build the whole tree of the corpus' operators, and put every lie into every field, instead of a sample") //nolint:gochecknoglobals // a flag
 
 // subscribeToAll writes a workspace with the bundles of the corpus as its catalog, and a
 // subscription to every solvable package, each in its own namespace. It returns the packages.
@@ -84,7 +84,7 @@ func solvable(t testing.TB, root string) []string {
 		dropped = false
 		for _, pkg := range slices.Sorted(maps.Keys(heads)) {
 			if r := findUnmet(heads[pkg], heads); r != "" {
-				t.Logf("left out: %s requires %s, which nothing else here provides", pkg, r)
+				t.Logf("skipped %s: no other operator provides the required %s", pkg, r)
 				delete(heads, pkg)
 				dropped = true
 			}
@@ -115,8 +115,8 @@ func findUnmet(b *model.Bundle, heads map[string]*model.Bundle) string {
 }
 
 // TestCorpus resolves and renders a quarter of the real operators without a network, and builds
-// parts of the tree, or all of them and all of it with -whole. It repeats this in the same workspace, and in another workspace with a
-// different order of declarations.
+// parts of the tree; with -whole, it tests all operators and the whole tree. It repeats this in the
+// same workspace, and in another one with a different order of declarations.
 func TestCorpus(t *testing.T) {
 	parent := t.TempDir()
 	first, second := filepath.Join(parent, "first"), filepath.Join(parent, "second")
@@ -155,7 +155,7 @@ func TestCorpus(t *testing.T) {
 		measureCommand(t, prefix, cache, first, command)
 	}
 	if read(t, first, "quayside.lock") != lock || snapshot(t, filepath.Join(first, "rendered")) != tree {
-		t.Error("the second run changed something")
+		t.Error("the second run changed the workspace")
 	}
 
 	var all []string
@@ -229,7 +229,7 @@ func buildAll(t *testing.T, dirs []string) {
 	wait.Wait()
 }
 
-// usage is the resources that a run of the program used.
+// usage contains the resources used by a run of the program.
 type usage struct {
 	cpu  float64 // seconds, user and system
 	peak int64   // bytes resident
@@ -251,8 +251,8 @@ func measureCommand(t testing.TB, prefix []string, cache, dir, command string) u
 	return u
 }
 
-// withoutNetwork returns the prefix of a command that runs it in an empty network namespace, or nil
-// if that is not permitted.
+// withoutNetwork returns a command prefix that runs the command in an empty network namespace, or
+// nil if the user may not create one.
 func withoutNetwork(t testing.TB) []string {
 	t.Helper()
 	if err := exec.Command("unshare", "-n", "true").Run(); err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestKilledRender kills render at many moments. Every file must have its content from before or
-// after, and a completed run must write the whole tree.
+// TestKilledRender kills render at many moments. Every file must have its old or its new content,
+// and a completed run must write the whole tree.
 func TestKilledRender(t *testing.T) {
 	dir := quickstart(t)
 	before := snapshot(t, filepath.Join(dir, "rendered"))
@@ -58,7 +58,7 @@ func TestKilledRender(t *testing.T) {
 	}
 }
 
-// foreignLine returns the first line of a snapshot that neither before nor after has, or "". It
+// foreignLine returns the first line of now that is neither in before nor in after, or "". It
 // ignores temporary files.
 func foreignLine(now, before, after string) string {
 	known := map[string]bool{}
@@ -81,7 +81,7 @@ func checkNoTemporaryFiles(t *testing.T, dir string) {
 	check(t, err)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") && e.Name() != ".cache" {
-			t.Errorf("left behind: %s", e.Name())
+			t.Errorf("leftover temporary file %s", e.Name())
 		}
 	}
 }

@@ -72,7 +72,7 @@ func TestSchemas(t *testing.T) {
 	}
 	for _, cmd := range commands(a.root) {
 		if f := cmd.Flags().Lookup("output"); f != nil && len(a.documents[cmd]) == 0 {
-			t.Errorf("%s: takes --output, and does not say what it prints", cmd.CommandPath())
+			t.Errorf("%s has --output, but no schema for its output", cmd.CommandPath())
 		}
 	}
 }
@@ -241,7 +241,7 @@ code. A waived warning is not printed (` + "`--verbose`" + ` prints their number
 	seen := map[string]bool{}
 	for _, c := range diag.Codes() {
 		if seen[c.ID] {
-			t.Errorf("%s stands in the table twice", c.ID)
+			t.Errorf("the table has %s twice", c.ID)
 		}
 		seen[c.ID] = true
 		if c.Step != step {

@@ -97,8 +97,8 @@ func TestDocuments(t *testing.T) {
 	})
 }
 
-// TestNothingIsLostInSilence checks that an error of stdout is reported.
-func TestNothingIsLostInSilence(t *testing.T) {
+// TestStdoutError checks that a failed write to stdout is reported.
+func TestStdoutError(t *testing.T) {
 	dir := quickstart(t)
 	for _, line := range []string{
 		"catalog list", "catalog show etcd", "catalog graph vault", "catalog graph vault -o dot", "catalog graph vault -o svg", "tree -o html",

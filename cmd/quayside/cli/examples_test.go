@@ -34,8 +34,8 @@ func TestExampleQuickstart(t *testing.T) {
 	}
 }
 
-// TestExampleFleet renders the trees of the fleet from its locks, which answer the declarations,
-// and follows its README.
+// TestExampleFleet checks that the locks of the fleet are up to date with the declarations, renders
+// their trees, and runs the commands of its README.
 func TestExampleFleet(t *testing.T) {
 	const examples = "../../../examples"
 	top := t.TempDir()

@@ -10,7 +10,7 @@ import (
 )
 
 // Update is the flag -update, which rewrites the golden files.
-var Update = flag.Bool("update", false, "write the golden files anew")
+var Update = flag.Bool("update", false, "rewrite the golden files")
 
 // Parts are the parts of the program.
 var Parts []Part //nolint:gochecknoglobals // set by the external tests, because this package must not import them
@@ -32,6 +32,6 @@ func golden(t *testing.T, file string, got []byte) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(want), string(got)); d != "" {
-		t.Errorf("%s is not up to date, run make golden (-committed +made):\n%s", file, d)
+		t.Errorf("%s is out of date: run make golden (-committed +new):\n%s", file, d)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/internal/base/forge/forgetest"
 )
 
-// inJob runs quayside like a job of a forge, with the token in GIT_TOKEN. It fails the test if the
-// output contains the token.
+// inJob runs quayside like a CI job of a forge, with the token in GIT_TOKEN. It fails the test if
+// the output contains the token.
 func inJob(t *testing.T, s *forgetest.Server, dir string, args ...string) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -74,7 +74,7 @@ func TestPullRequests(t *testing.T) {
 			}
 			pulls := s.Pulls()
 			if len(pulls) != want {
-				t.Fatalf("there are %d pull requests, want %d", len(pulls), want)
+				t.Fatalf("got %d pull requests, want %d", len(pulls), want)
 			}
 			for _, p := range pulls {
 				commit := gitIn(t, bare, "log", "-1", "--format=%s", p.Head)
@@ -113,6 +113,105 @@ func TestPullRequests(t *testing.T) {
 	}
 }
 
+// TestDeclinedPullRequests checks that a pull request that a person closed is opened again only if a
+// person names its operator, and that the others are not affected.
+func TestDeclinedPullRequests(t *testing.T) {
+	for _, kind := range []string{"github", "gitlab", "gitea"} {
+		s := forgetest.New(t, kind)
+		bare, work := newFleet(t)
+		gitIn(t, work, "remote", "add", "origin", bare)
+		dir := filepath.Join(work, slices.Sorted(maps.Keys(environments()))[0])
+		run := func(code int, args ...string) outcome {
+			t.Helper()
+			got := inJob(t, s, dir, append([]string{"propose", "--offline", "--push", "origin", "--pull-request"}, args...)...)
+			if got.code != code {
+				t.Fatalf("%s: %q: exit code %d, want %d:\n%s", kind, args, got.code, code, got.stderr)
+			}
+			return got
+		}
+		run(0)
+		first := s.Pulls()[0]
+		operator := strings.Join(strings.Split(first.Head, "/")[2:], "/")
+		s.Change(1, func(p *forgetest.Pull) { p.Closed, p.Gone = true, true })
+		gitIn(t, bare, "branch", "-D", first.Head)
+		gitIn(t, work, "branch", "-D", first.Head)
+		for range 2 {
+			got := run(0)
+			if n := len(s.Pulls()); n != 2 || !strings.Contains(got.stderr, ": pull request 1 was closed without merging: reopen it, or name the operator to propose it again [declined]") {
+				t.Fatalf("%s: there are %d pull requests:\n%s", kind, n, got.stderr)
+			}
+			if heads := gitIn(t, bare, "branch", "--format=%(refname:short)"); strings.Contains(heads, first.Head) {
+				t.Errorf("%s: the branch is pushed again:\n%s", kind, heads)
+			}
+		}
+		if got := run(0, "--check"); !strings.Contains(got.stdout, "keep\t"+first.Head+"\tpull request 1 was closed without merging: reopen it, or name the operator to propose it again [declined]\n") {
+			t.Errorf("%s: the table is\n%s", kind, got.stdout)
+		}
+		if got := run(0, "-o", "json"); !strings.Contains(got.stdout, `"code": "declined"`) {
+			t.Errorf("%s: the output is\n%s", kind, got.stdout)
+		}
+		run(0, operator)
+		if pulls := s.Pulls(); len(pulls) != 3 || pulls[2].Head != first.Head || pulls[2].Title != first.Title {
+			t.Fatalf("%s: named, there are %+v", kind, pulls)
+		}
+		if got := run(0); strings.Contains(got.stderr, "declined") || len(s.Pulls()) != 3 {
+			t.Errorf("%s: after it was named:\n%s", kind, got.stderr)
+		}
+
+		// One branch with all is another proposal, on another branch.
+		run(0, "--one-branch")
+		s.Change(4, func(p *forgetest.Pull) { p.Closed = true })
+		if got := run(0, "--one-branch", "-o", "json"); len(s.Pulls()) != 4 || !strings.Contains(got.stdout, `"action": "keep"`) || !strings.Contains(got.stdout, `"code": "declined"`) {
+			t.Errorf("%s: one branch:\n%s", kind, got.stdout)
+		}
+
+		// A branch that the run itself deletes is not declined.
+		mustRun(t, dir, "resolve", "--upgrade", "--render", "--offline")
+		commitAll(t, work, "by hand")
+		if got := run(0); strings.Count(got.stderr, "deleted branch ") != 2 || !strings.Contains(s.Pulls()[2].Body, "<!-- quayside:withdrawn ") {
+			t.Errorf("%s: obsolete: %s\n%s", kind, s.Pulls()[2].Body, got.stderr)
+		}
+	}
+}
+
+// TestDeclinedPromotion checks that a promotion whose pull request a person closed is kept, until a
+// person names its operators.
+func TestDeclinedPromotion(t *testing.T) {
+	s := forgetest.New(t, "github")
+	bare, work := newFleet(t)
+	gitIn(t, work, "remote", "add", "origin", bare)
+	dirs := slices.Sorted(maps.Keys(environments()))
+	put(t, filepath.Join(work, dirs[1]), "quayside.yaml", strings.Replace(read(t, filepath.Join(work, dirs[1]), "quayside.yaml"), "\nspec:", "\nspec:\n  follows: dev", 1))
+	mustRun(t, filepath.Join(work, dirs[0]), "resolve", "--upgrade", "--render", "--offline")
+	commitAll(t, work, "upgrade")
+	run := func(args ...string) outcome {
+		t.Helper()
+		got := inJob(t, s, work, slices.Concat([]string{"propose", "--promote"}, args, []string{"--offline", "--push", "origin", "--pull-request"})...)
+		if got.code != 0 {
+			t.Fatalf("%q: exit code %d:\n%s", args, got.code, got.stderr)
+		}
+		return got
+	}
+	run()
+	if n := len(s.Pulls()); n != 1 {
+		t.Fatalf("there are %d pull requests", n)
+	}
+	s.Change(1, func(p *forgetest.Pull) { p.Closed = true })
+	got := run("-o", "json")
+	for _, want := range []string{`"promoted": 0`, `"reason": "declined"`, `"branch": "` + s.Pulls()[0].Head + `"`} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("%s is not in\n%s", want, got.stdout)
+		}
+	}
+	if n := len(s.Pulls()); n != 1 {
+		t.Errorf("there are %d pull requests", n)
+	}
+	run("./"+dirs[0], "./"+dirs[1], "memcached-operator-system/memcached-operator", "--branch", "again")
+	if n := len(s.Pulls()); n != 2 {
+		t.Errorf("named, there are %d pull requests", n)
+	}
+}
+
 // TestProposeSettings checks that spec.propose configures new pull requests, and that the automatic
 // merge depends on the worst finding.
 func TestProposeSettings(t *testing.T) {
@@ -136,7 +235,7 @@ func TestProposeSettings(t *testing.T) {
 		}
 		pulls := s.Pulls()
 		if len(pulls) != 2 {
-			t.Fatalf("%s: there are %d pull requests", c.automerge, len(pulls))
+			t.Fatalf("%s: got %d pull requests", c.automerge, len(pulls))
 		}
 		for _, p := range pulls {
 			if !slices.Equal(p.Labels, []string{"operators"}) || !slices.Equal(p.Reviewers, []string{"alice", "sre"}) {
@@ -170,7 +269,7 @@ func TestDiffComments(t *testing.T) {
 	}
 	run(0)
 	if all := s.Comments(); len(all) != 0 {
-		t.Errorf("nothing differs, and there are the comments %+v", all)
+		t.Errorf("unexpected comments without differences: %+v", all)
 	}
 	dir := ""
 	for name := range environments() {
@@ -187,10 +286,10 @@ func TestDiffComments(t *testing.T) {
 	gitIn(t, work, "checkout", "-q", ".")
 	run(0, "comment on pull request 1: updated")
 	if all := s.Comments(); len(all) != 1 || !strings.Contains(all[0].Body, "no differences") {
-		t.Errorf("nothing differs any more, and the comments are %+v", all)
+		t.Errorf("comments after the differences were removed: %+v", all)
 	}
 
-	// The error of the policy comes before that of the forge.
+	// The exit code of the policy takes precedence over the error of the forge.
 	mustRun(t, filepath.Join(work, dir), "remove", "vault/vault", "--render", "--offline")
 	s.Refuse(func(string, string) int { return 403 })
 	run(4, "GIT_TOKEN lacks permission", "refused by the policy")

@@ -85,14 +85,14 @@ func (c component) with(t *testing.T, inputs map[string]string) (map[string]labJ
 		name := strings.TrimSuffix(strings.TrimPrefix(s, "$[[ inputs."), " ]]")
 		in, ok := c.inputs[name]
 		if !ok {
-			t.Errorf("there is no input %s", name)
+			t.Errorf("unknown input %s", name)
 		}
 		value, given := inputs[name]
 		if !given {
 			value = cmp.Or(in.Default, required[name])
 		}
 		if in.Regex != "" && !regexp.MustCompile(in.Regex).MatchString(value) || in.Options != nil && !slices.Contains(in.Options, value) {
-			refused = fmt.Errorf("%s: %q does not fit", name, value)
+			refused = fmt.Errorf("%s: invalid value %q", name, value)
 		}
 		return value
 	})
@@ -114,7 +114,7 @@ func TestComponentInputs(t *testing.T) {
 		for line := range strings.Lines(c.jobs) {
 			outside := regexp.MustCompile(`^  (stage|image): `).MatchString(line)
 			if strings.Contains(line, "inputs."+name+" ") && !outside && in.Options == nil && !(strings.HasPrefix(in.Regex, "^") && strings.HasSuffix(in.Regex, "$")) {
-				t.Errorf("input %s goes unchecked into %q", name, line)
+				t.Errorf("input %s is used without validation in %q", name, line)
 			}
 		}
 		for _, bad := range []string{"a b", "$(x)", "`x`", "a;b", `a"b`, "a'b", "a&b", "a\nb", ""} {
@@ -124,7 +124,7 @@ func TestComponentInputs(t *testing.T) {
 		}
 	}
 	if _, err := c.with(t, map[string]string{"version": "1.2.3", "sha256": "x"}); err == nil {
-		t.Error("a digest that is none is taken")
+		t.Error("an invalid digest is accepted")
 	}
 	jobs, err := c.with(t, nil)
 	if err != nil {
@@ -132,7 +132,7 @@ func TestComponentInputs(t *testing.T) {
 	}
 	for name, j := range jobs {
 		if len(j.Image.Entrypoint) != 1 || j.Image.Entrypoint[0] != "" || j.Image.Name == "" {
-			t.Errorf("%s: %+v: an image whose entrypoint is a program runs no script", name, j.Image)
+			t.Errorf("%s: %+v: scripts do not run in an image with an entrypoint", name, j.Image)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func runLab(t *testing.T, s *forgetest.Server, bare, branch, token string, input
 	}
 	for _, path := range append(j.Artifacts.Paths, j.Artifacts.Reports.Codequality) {
 		if _, e := os.Stat(filepath.Join(dir, path)); e != nil && err == nil {
-			t.Errorf("there is no artifact %s", path)
+			t.Errorf("missing artifact %s", path)
 		}
 	}
 	return dir, out.String(), err

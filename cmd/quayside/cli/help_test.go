@@ -82,7 +82,7 @@ func TestHelpExamples(t *testing.T) {
 					t.Errorf("%s: exit code %d\n%s", line, code, &stderr)
 				}
 				if stdout.Len() == 0 && stderr.Len() == 0 {
-					t.Errorf("%s: printed nothing", line)
+					t.Errorf("%s: no output", line)
 				}
 			}
 		})
@@ -98,11 +98,11 @@ func writeObservation(t *testing.T, dir, name string) {
 	}
 }
 
-// writeEnvironments writes two environments to dir, of which one follows the other, and the observations of
-// the first.
+// writeEnvironments writes to dir an environment and its upstream environment, with observations of
+// the upstream.
 func writeEnvironments(t *testing.T, dir string) {
 	t.Helper()
-	seen := `{"environment": "dev", "cluster": "default", "observedAt": "2026-11-22T12:00:00Z", "operators": []}`
+	seen := `{"apiVersion": "quayside.dev/v1alpha1", "kind": "Observed", "environment": "dev", "cluster": "default", "observedAt": "2026-11-22T12:00:00Z", "operators": []}`
 	for _, name := range []string{"dev", "stage"} {
 		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS("../../../examples/quickstart")); err != nil {
 			t.Fatal(err)
@@ -124,7 +124,7 @@ func writeEnvironments(t *testing.T, dir string) {
 	}
 }
 
-// pushTree pushes the tree of a workspace under several names.
+// pushTree pushes the tree of a workspace to several references.
 func pushTree(t *testing.T, dir string, refs ...string) {
 	t.Helper()
 	for _, ref := range refs {
@@ -135,8 +135,8 @@ func pushTree(t *testing.T, dir string, refs ...string) {
 	}
 }
 
-// prepareSigning writes a key without a password to dir, pushes a catalog, and starts sigstore services. It
-// returns the addresses of the services and an identity token.
+// prepareSigning writes a key without a password to dir, pushes a catalog, and starts sigstore
+// services. It returns the addresses of the services and an identity token.
 func prepareSigning(t *testing.T, dir string, server *ocitest.Server) (places []string, token string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, "cosign.key"), trusttest.NewKey(t).Private(t, ""), 0o600); err != nil {
@@ -207,7 +207,7 @@ func exampleLines(example string) []string {
 	return lines
 }
 
-// TestOtherWords checks that the suggestions for names of other tools are existing commands.
+// TestOtherWords checks that the suggestions for command names of other tools are existing commands.
 func TestOtherWords(t *testing.T) {
 	root := newTestRoot()
 	for _, in := range commands(root) {
@@ -241,7 +241,7 @@ func TestFlagsComplete(t *testing.T) {
 			seen++
 			offers, ok := cmd.GetFlagCompletionFunc(f.Name)
 			if !ok {
-				t.Errorf("%s --%s: nothing is offered for %s", cmd.CommandPath(), f.Name, f.Value.Type())
+				t.Errorf("%s --%s: no completions for %s", cmd.CommandPath(), f.Name, f.Value.Type())
 				return
 			}
 			if got, _ := offers(cmd, nil, ""); !slices.Equal(got, words) {
@@ -250,6 +250,6 @@ func TestFlagsComplete(t *testing.T) {
 		})
 	}
 	if seen < 20 {
-		t.Errorf("%d flags that take one of a few words", seen)
+		t.Errorf("got %d flags with a fixed set of values", seen)
 	}
 }

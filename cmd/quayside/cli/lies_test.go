@@ -30,9 +30,9 @@ func forgeries() []string {
 	}
 }
 
-// TestLies puts a lie into each field of a catalog, a bundle and a declaration, and runs the
-// commands that print them. Fields that reject the lie are tested alone, others together. With
-// -whole, each field gets every lie.
+// TestLies puts a forgery into each field of a catalog, a bundle and a declaration, and runs the
+// commands that print them. Fields that reject the forgery are tested alone, others together. With
+// -whole, each field gets every forgery.
 func TestLies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every command for every field of a bundle")
@@ -43,15 +43,15 @@ func TestLies(t *testing.T) {
 	mustRun(t, honest, "resolve", "--offline", "--upgrade=demo/demo@1.0.0")
 	mustRun(t, honest, "render", "--offline")
 	cache := t.TempDir()
-	// told runs commands in a workspace with a lie in fields. It returns whether all succeeded,
+	// runAll runs commands in a workspace with a forgery in fields. It returns whether all succeeded,
 	// and the workspace.
-	told := func(t *testing.T, lie string, fields []int, commands []string) (well bool, dir string) {
+	runAll := func(t *testing.T, lie string, fields []int, commands []string) (succeeded bool, dir string) {
 		w := newWorld()
 		all := w.fields()
 		for _, i := range fields {
 			all[i].set(lie)
 		}
-		well, dir = true, t.TempDir()
+		succeeded, dir = true, t.TempDir()
 		check(t, os.CopyFS(dir, os.DirFS(honest)))
 		w.write(t, dir)
 		for _, c := range commands {
@@ -59,9 +59,9 @@ func TestLies(t *testing.T) {
 			checkHarmless(t, c, got.stdout)
 			checkHarmless(t, c, got.stderr)
 			checkFormat(t, c, got)
-			well = well && got.code == 0
+			succeeded = succeeded && got.code == 0
 		}
-		return well, dir
+		return succeeded, dir
 	}
 	fields := newWorld().fields()
 	for n, lie := range forgeries() {
@@ -74,20 +74,20 @@ func TestLies(t *testing.T) {
 					continue
 				}
 				t.Run(f.path, func(t *testing.T) {
-					if well, _ := told(t, lie, []int{i}, []string{"resolve --upgrade --offline", "render --offline"}); well {
+					if well, _ := runAll(t, lie, []int{i}, []string{"resolve --upgrade --offline", "render --offline"}); well {
 						accepted = append(accepted, i)
 					}
 				})
 			}
 			for some := range slices.Chunk(accepted, 24) {
 				t.Run(fields[some[0]].path+" and more", func(t *testing.T) {
-					told(t, lie, some, printingCommands())
-					_, dir := told(t, lie, some, nil)
+					runAll(t, lie, some, printingCommands())
+					_, dir := runAll(t, lie, some, nil)
 					proposals += checkProposal(t, dir, cache)
 				})
 			}
 			if len(accepted) < len(fields)/8 || proposals == 0 {
-				t.Errorf("%d of %d fields take the lie, %d upgrades are proposed: the test is not about anything", len(accepted), len(fields), proposals)
+				t.Errorf("%d of %d fields accept the forgery, %d upgrades are proposed: the test covers too little", len(accepted), len(fields), proposals)
 			}
 		})
 	}
@@ -130,7 +130,7 @@ func checkProposal(t *testing.T, dir, cache string) int {
 	return 1
 }
 
-// TestLiesInTheLock puts each lie into each field of a lock with valid checksums, and runs the
+// TestLiesInTheLock puts each forgery into each field of a lock with valid checksums, and runs the
 // commands that print them.
 func TestLiesInTheLock(t *testing.T) {
 	if testing.Short() {
@@ -220,7 +220,7 @@ func printingCommands() []string {
 func checkHarmless(t *testing.T, what, text string) {
 	t.Helper()
 	if !utf8.ValidString(text) {
-		t.Errorf("%s: no UTF-8: %q", what, text)
+		t.Errorf("%s: invalid UTF-8: %q", what, text)
 	}
 	for _, r := range text {
 		if r != '\n' && r != '\t' && !unicode.IsGraphic(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
@@ -228,12 +228,12 @@ func checkHarmless(t *testing.T, what, text string) {
 			break
 		}
 	}
-	html := strings.HasPrefix(text, "<!doctype html>") || strings.HasPrefix(text, "<svg ") // where lines mean nothing
+	html := strings.HasPrefix(text, "<!doctype html>") || strings.HasPrefix(text, "<svg ") // line breaks have no meaning
 	for line := range strings.Lines(text) {
 		begin := strings.TrimLeft(line, " \t#")
 		forged := strings.HasPrefix(begin, "Signed-off-by:") || strings.HasPrefix(begin, "FORGED") || strings.HasPrefix(begin, "quayside: FORGED")
 		if strings.HasPrefix(begin, "::") || strings.Contains(line, "##[") || forged && !html {
-			t.Errorf("%s has the line %q", what, line)
+			t.Errorf("%s contains the line %q", what, line)
 		}
 	}
 }
@@ -271,13 +271,13 @@ func checkFormat(t *testing.T, c string, got outcome) {
 		script, _, _ := strings.Cut(rest, "</script>")
 		sum := sha256.Sum256([]byte(script))
 		if n := strings.Count(strings.ToLower(got.stdout), "<script"); n > 1 || n == 1 && (format == "svg" || !strings.Contains(policy, "; script-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'\"")) {
-			t.Errorf("%s: a script that the page's policy does not name\n%s", c, got.stdout)
+			t.Errorf("%s: the content security policy of the page does not list a script\n%s", c, got.stdout)
 		}
 	}
 }
 
-// checkMarkdown fails the test if a Markdown report has markup that is not the program's own. Text outside
-// of code spans must be escaped.
+// checkMarkdown fails the test if a Markdown report has markup from input. Text outside of code spans
+// must be escaped.
 func checkMarkdown(t *testing.T, text string) {
 	t.Helper()
 	spans := regexp.MustCompile("(?s)(`+)[^`].*?[^`]?(`+)")
@@ -288,7 +288,7 @@ func checkMarkdown(t *testing.T, text string) {
 		line = strings.ReplaceAll(spans.ReplaceAllString(line, ""), "&#8203;", "\x00")
 		line = regexp.MustCompile(`\[(?:\\.|[^]\\[])*\]\(https://(?:demo\.example\.com|github\.com/demo/demo)[^ )]*\)|</?(?:details|summary|b)(?: open)?>|<!-- quayside:diff -->|\\.`).ReplaceAllString(line, "")
 		if regexp.MustCompile(`[<\[]|[@#]\w|://|skip ci\]`).MatchString(line) {
-			t.Errorf("Markdown is left in %q", line)
+			t.Errorf("unescaped Markdown in %q", line)
 		}
 	}
 }

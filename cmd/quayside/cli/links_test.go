@@ -16,8 +16,8 @@ import (
 // secret is the content of files outside of the repository.
 const secret = "c2VjcmV0LW91dHNpZGU="
 
-// newAttackedRepo writes a repository with the quickstart in envs/dev, and outside of it a directory victim
-// with the same files and a Secret.
+// newAttackedRepo writes a repository with the quickstart in envs/dev, and outside of the repository
+// a directory victim with the same files and a Secret.
 func newAttackedRepo(t *testing.T, settings string) (top, dir string) {
 	t.Helper()
 	top = t.TempDir()
@@ -169,7 +169,7 @@ func TestPathsOutOfRepository(t *testing.T) {
 			replaceByLink(t, filepath.Join(top, "victim"), "catalog/oci-layout", "/etc/passwd")
 			replaceByLink(t, filepath.Join(top, "victim"), "catalog/index.json", "/etc/passwd")
 			if code, out := run(filepath.Join(top, "victim")); code != 2 || !strings.Contains(out, "symbolic link catalog/index.json points outside the directory") {
-				t.Errorf("a link out of what is allowed: exit code %d: %s", code, out)
+				t.Errorf("a link out of the permitted directories: exit code %d: %s", code, out)
 			}
 		})
 	}

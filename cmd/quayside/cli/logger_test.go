@@ -10,15 +10,14 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/cli"
 )
 
-// TestTalkChangesNoData runs every command with a document in three copies of a workspace, without
-// flags, with --quiet and with --verbose; every second one as JSON. Stdout and the exit code must be
-// equal. On success, --quiet must log nothing, and otherwise a subset of the default log. --verbose
-// must log a superset.
-func TestTalkChangesNoData(t *testing.T) {
+// TestLogFlags runs every command that prints a document, half of them with -o json, without log
+// flags, with --quiet and with --verbose. Stdout and the exit code must be equal. --quiet must log
+// nothing on success and otherwise a subset of the default log, and --verbose a superset.
+func TestLogFlags(t *testing.T) {
 	cache := t.TempDir()
 	spoken := 0
 	if testing.Short() {
-		t.Skip("runs every command three times and more")
+		t.Skip("runs every command three times")
 	}
 	commands := documentCommands()
 	for n, name := range slices.Sorted(maps.Keys(commands)) {
@@ -40,24 +39,24 @@ func TestTalkChangesNoData(t *testing.T) {
 			t.Errorf("%s -o %s: exit codes %d, %d, %d; with --quiet:\n%s\nwith --verbose:\n%s\nwith neither:\n%s", line, format, plain.code, quiet.code, verbose.code, quiet.data, verbose.data, plain.data)
 		}
 		if quiet.code == 0 && quiet.log != "" {
-			t.Errorf("%s -o %s --quiet says:\n%s", line, format, quiet.log)
+			t.Errorf("%s -o %s --quiet logs:\n%s", line, format, quiet.log)
 		}
 		if quiet.code > 1 && quiet.log == "" {
-			t.Errorf("%s -o %s --quiet does not say what went wrong", line, format)
+			t.Errorf("%s -o %s --quiet does not log the error", line, format)
 		}
 		for said := range strings.Lines(quiet.log) {
 			if !strings.Contains(plain.log, said) {
-				t.Errorf("%s -o %s: only --quiet says %s", line, format, said)
+				t.Errorf("%s -o %s: only --quiet logs %s", line, format, said)
 			}
 		}
 		for said := range strings.Lines(plain.log) {
 			if !strings.Contains(verbose.log, said) {
-				t.Errorf("%s -o %s --verbose does not say %s", line, format, said)
+				t.Errorf("%s -o %s --verbose does not log %s", line, format, said)
 			}
 		}
 		spoken += strings.Count(verbose.log, "s] ")
 	}
 	if spoken < 100 {
-		t.Errorf("--verbose told %d things in all", spoken)
+		t.Errorf("--verbose logs only %d steps", spoken)
 	}
 }

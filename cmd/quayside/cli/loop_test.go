@@ -19,9 +19,9 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
-// TestLoop runs examples/loop/loop.sh, which promotes a release through three environments. Instead
-// of Flux, the test applies the tree of an environment to a cluster when its signed artifact is in
-// the registry.
+// TestLoop runs examples/loop/loop.sh, which promotes a release through three environments. In place
+// of Flux, the test applies the tree of an environment as soon as the registry has its signed
+// artifact.
 func TestLoop(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
@@ -84,12 +84,12 @@ func TestLoop(t *testing.T) {
 	}
 	for _, said := range []string{"0.0.2 in dev: healthy in 1 of 1 cluster", "0.0.2 in stage: healthy in 1 of 1 cluster"} {
 		if !strings.Contains(string(out), said) {
-			t.Errorf("no pull request says %q", said)
+			t.Errorf("no pull request contains %q", said)
 		}
 	}
 }
 
-// applyArtifacts puts the objects of want into a cluster each time that the tag main of a repository changes
+// applyArtifacts puts the objects of want into a cluster whenever the tag main of a repository moves
 // to another signed artifact.
 func applyArtifacts(ctx context.Context, c *clustertest.Server, repository string, want func() []clustertest.Object) {
 	for at := ""; ; {

@@ -33,7 +33,7 @@ func meaningExemptions() []struct{ pattern, reason string } {
 	}
 }
 
-// mutant is one file of a sound repository with one mistake.
+// mutant is a file of a valid repository with one mistake.
 type mutant struct {
 	title string // "quayside.yaml:7: profile: argocd → argocdx"
 	file  string
@@ -69,7 +69,7 @@ func mutants(file, text string) []mutant {
 	return out
 }
 
-// wrongValue returns another value that is well-formed where the old one is.
+// wrongValue returns another value with the same syntax.
 func wrongValue(old string) string {
 	for _, pair := range [][2]string{
 		{"Manual", "Automatic"},
@@ -95,9 +95,9 @@ func wrongValue(old string) string {
 	return old + "x"
 }
 
-// TestMeaning changes sound repositories by one mistake each. Every mutant ends in an error, a
-// warning, or a difference that diff reports: no operator is removed, or is held back for good,
-// without a word. With -whole it takes every mutant, otherwise a sample.
+// TestMeaning makes one mistake at a time in valid repositories. Each must cause an error, a warning
+// or a difference in diff, so that no operator is removed or held back silently. With -whole it
+// tests every mutant, otherwise a sample.
 func TestMeaning(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs four commands for every mutant")
@@ -194,7 +194,7 @@ func copyCorpus(t *testing.T, archive *txtar.Archive, dir string) bool {
 }
 
 // isNoticed reports whether resolve, render, verify or diff reports the mistake in a workspace.
-// sound and outdated are the outputs for the sound workspace.
+// sound and outdated are the results of verify and outdated in the workspace without the mistake.
 func isNoticed(t *testing.T, dir, cache string, sound, outdated outcome) bool {
 	t.Helper()
 	for _, command := range []string{"resolve --offline", "render --offline", "verify --offline", "diff HEAD --offline"} {

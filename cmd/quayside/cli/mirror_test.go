@@ -50,7 +50,7 @@ func TestMirrorCarriesSignatures(t *testing.T) {
 			mirror("present", "--from", layout, far.Host+"/copy")
 			mirror("copied", "--from", layout, "oci:"+layout+"-2")
 			if asked := s.server.Requests(); len(asked) > 0 {
-				t.Errorf("--from a layout, and asked: %q", asked)
+				t.Errorf("requests with --from a layout: %q", asked)
 			}
 
 			put(t, s.dir, "quayside.yaml", plain+"  mirrors: [mirrors.yaml]\n")

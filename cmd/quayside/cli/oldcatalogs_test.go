@@ -73,8 +73,8 @@ func TestDatabaseCatalog(t *testing.T) {
 	}
 }
 
-// TestOldCatalogIndex reads catalogs of old formats from their index. The results must be equal to
-// those of the catalog, without reading it, and must follow its changes.
+// TestOldCatalogIndex reads catalogs of old formats from their index. The results must be those of
+// the catalog, which must be read again only after a change.
 func TestOldCatalogIndex(t *testing.T) {
 	filler := strings.Repeat("filler ", 300_000)
 	for source, c := range map[string]struct {
@@ -145,7 +145,7 @@ func TestOldCatalogIndex(t *testing.T) {
 			before = readSoFar(t)
 			got := quaysideIn(t, dir, cache, "catalog", "show", "lamp")
 			if n := readSoFar(t) - before; n < 2<<20 {
-				t.Errorf("read %d bytes: the change was not seen", n)
+				t.Errorf("read %d bytes: the change was not detected", n)
 			}
 			if archive := strings.HasPrefix(source, "docker-archive:"); (got.code == 0) == archive { // an archive has a digest
 				t.Errorf("exit code %d: %s", got.code, got.stderr)
@@ -200,7 +200,7 @@ spec: {name: etcd, channel: singlenamespace-alpha, source: old, sourceNamespace:
 		}
 		for _, crd := range crds {
 			if text := read(t, "", crd); !strings.Contains(text, "apiVersion: apiextensions.k8s.io/v1\n") {
-				t.Errorf("%s is not of the current version", crd)
+				t.Errorf("%s does not have the current version", crd)
 			}
 		}
 		if lock := read(t, dir, "quayside.lock"); !strings.Contains(lock, "etcdoperator.v0.9.4") {

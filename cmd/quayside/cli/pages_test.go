@@ -157,7 +157,7 @@ func TestPageLinks(t *testing.T) {
 			if strings.HasPrefix(target, "../") {
 				t.Errorf("%s: %s leads outside of the repository", name, to)
 			} else if _, err := os.Stat(filepath.Join(top, target)); err != nil {
-				t.Errorf("%s: %s: there is no %s", name, to, target)
+				t.Errorf("%s: %s: missing %s", name, to, target)
 			} else if n := all[target].anchors()[heading]; named && n != 1 {
 				t.Errorf("%s: %s: %s has %d headings that are called so", name, to, target, n)
 			} else if strings.Contains(heading, "--") || strings.Trim(heading, "-") != heading {
@@ -184,7 +184,7 @@ func TestIndex(t *testing.T) {
 	for name := range all {
 		dir := path.Dir(name)
 		if (dir == "docs" || dir == "docs/contributing") && name != "docs/README.md" && listed[name] != 1 {
-			t.Errorf("%[1]s is listed %[2]d times: docs/README.md wants one line of the form\n- [Title](%[3]s): what a reader finds there", name, listed[name], strings.TrimPrefix(name, "docs/"))
+			t.Errorf("%[1]s is listed %[2]d times: docs/README.md wants one line of the form\n- [Title](%[3]s): content of the page", name, listed[name], strings.TrimPrefix(name, "docs/"))
 		}
 	}
 }
@@ -272,8 +272,8 @@ func TestPageOutput(t *testing.T) {
 	}
 }
 
-// skippedPages returns the pages whose commands TestPageCommands skips: those that another test runs,
-// by the name of the test, and generated pages.
+// skippedPages returns the pages that TestPageCommands skips, with the reason: the name of the test
+// that runs their commands, or that they are generated.
 func skippedPages() map[string]string {
 	return map[string]string{
 		"docs/tutorial.md":                  "TestTutorial",
@@ -296,14 +296,13 @@ func otherNames() map[string]*strings.Replacer {
 	}
 }
 
-// TestPageCommands wants every command that a page shows to stand in a script of
-// testdata/script, all of which TestScripts runs, and to succeed there: word for word
-// but for flags that tests need and for names; or to be marked by a line before its
-// block:
+// TestPageCommands checks that every command on a page is also a line of a script of
+// testdata/script, which TestScripts runs. Flags for tests and names may differ. A block of
+// commands that cannot run in a test has a comment before it:
 //
-//	<!-- not run: why -->
+//	<!-- not run: reason -->
 //
-// What make can make, but for the demo, is for the Makefile to have.
+// For make commands except the demo, the Makefile must have the target.
 func TestPageCommands(t *testing.T) {
 	ran, targets := scriptCommands(t), makeTargets(t)
 	seen, marked, targeted := 0, 0, 0
@@ -316,7 +315,7 @@ func TestPageCommands(t *testing.T) {
 		for _, b := range blocks {
 			shown := b.commands()
 			if b.reason != "" && len(shown) == 0 {
-				t.Errorf("%s:%d: there is no command in what is not run", name, b.line)
+				t.Errorf("%s:%d: a block without commands is marked as not run", name, b.line)
 			}
 			for _, c := range shown {
 				seen++
@@ -448,7 +447,7 @@ func TestNamedCommands(t *testing.T) {
 			seen++
 			cmd, rest, err := root.Find(words[1:])
 			if err != nil || cmd == root && !strings.HasPrefix(words[1], "-") {
-				t.Errorf("%s: %s: there is no such command", name, span)
+				t.Errorf("%s: %s: unknown command", name, span)
 				continue
 			}
 			for _, word := range rest {
@@ -491,7 +490,7 @@ func TestTroubleshooting(t *testing.T) {
 		seen++
 		message = strings.Trim(message, "`")
 		if !strings.Contains(string(script), "\ntold '"+strings.ReplaceAll(message, "'", "''")+"'\n") {
-			t.Errorf("no script tells %q", message)
+			t.Errorf("no script expects %q", message)
 		}
 	}
 	if seen < 15 {

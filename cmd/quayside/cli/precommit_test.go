@@ -15,7 +15,7 @@ import (
 func TestPreCommit(t *testing.T) {
 	program, err := exec.LookPath("pre-commit")
 	if err != nil {
-		t.Skip("pre-commit is not installed: nobody runs its hooks")
+		t.Skip("pre-commit is not installed")
 	}
 	hooks := read(t, "../../..", ".pre-commit-hooks.yaml")
 	var all []struct {

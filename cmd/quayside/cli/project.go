@@ -51,7 +51,7 @@ func (a *app) open() (*workspace.Project, error) {
 	}
 	p, err := workspace.Open(workspace.Dir(dir, a.allowedDirs()...), workspace.Env{
 		Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Log: a.log,
-		Today: time.Now().UTC().Format(time.DateOnly), CheckObjects: compare.CheckTargets,
+		Today: time.Now().UTC().Format(time.DateOnly), CheckObjects: compare.CheckTargets, Patched: compare.Patched,
 	})
 	if err == nil {
 		err = a.lockWriter(p)

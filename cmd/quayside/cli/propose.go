@@ -49,7 +49,8 @@ func newPropose(a *app) *cobra.Command {
 
 			A later run updates the branches, and with --push deletes those that are merged or
 			superseded; that closes their pull requests. A branch with commits by others is not
-			changed.
+			changed. A pull request that a person closed stays closed until its upgrade differs,
+			or until you name the operator.
 
 			--edited proposes the versions that you, or a bot such as Renovate, wrote into
 			quayside.lock. --prune also removes operators that nothing requires. Both use one
@@ -215,6 +216,7 @@ func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, i
 		if r.Proposed, err = proposer.Propose(ctx, workspace.Upgrade{Resolution: res}, in, o.all); err != nil {
 			return nil, nil, err
 		}
+		r.HeldUpgrades = append([]workspace.HeldUpgrade{}, in.HeldUpgrades()...)
 	}
 	return r, res.Failed, nil
 }

@@ -58,7 +58,7 @@ func (s *signedArtifact) attach(bundle []byte) {
 // verify and diff must reject it with the reason.
 func TestProvenanceAttacks(t *testing.T) {
 	if testing.Short() {
-		t.Skip("tells every attack by two commands")
+		t.Skip("runs two commands for every attack")
 	}
 	pair, stranger := trusttest.NewKey(t), trusttest.NewKey(t)
 	signer := func(k *trusttest.Key) *sign.Signer {

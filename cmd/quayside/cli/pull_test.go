@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
-// newPushedWorkspace returns a resolved and rendered quickstart with its catalog and bundles in a registry,
-// below /shop.
+// newPushedWorkspace returns a resolved and rendered quickstart, with its catalog and bundles in a
+// registry below /shop.
 func newPushedWorkspace(t *testing.T, server *ocitest.Server, cache string) string {
 	t.Helper()
 	dir, repo := quickstart(t), server.Host+"/shop/"
@@ -117,7 +117,7 @@ func TestSecretsStayInside(t *testing.T) {
 	run(0, "render")
 	run(0, "vendor", "-o", "json")
 	if read(t, dir, "quayside.lock") != lock {
-		t.Error("the lock differs from that without a login")
+		t.Error("the lock differs from the one without a login")
 	}
 	for _, root := range []string{dir, filepath.Join(cache, "quayside")} {
 		check(t, filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
@@ -134,7 +134,7 @@ func TestSecretsStayInside(t *testing.T) {
 	run(2, "resolve", "--upgrade")
 	run(2, "images", "--inspect")
 	if seen.Load() == 0 {
-		t.Fatal("no login was sent: the test shows nothing")
+		t.Fatal("no login was sent: the test proves nothing")
 	}
 	checkContains(t, said.String(), "invalid credentials of ")
 	checkNoLeak(t, "what was said", said.String(), secret, login)
@@ -181,7 +181,7 @@ func TestPullTwoProcesses(t *testing.T) {
 		}
 	}
 	if left, err := os.ReadDir(filepath.Join(cache, "quayside/tmp")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("leftover temporary files: %v, %v", left, err)
 	}
 }
 
@@ -228,6 +228,6 @@ func TestPullDamagedStore(t *testing.T) {
 	server.Requests()
 	answers("--offline")
 	if n := server.Requests(); len(n) > 0 {
-		t.Errorf("asked the registry: %s", n)
+		t.Errorf("request to the registry: %s", n)
 	}
 }

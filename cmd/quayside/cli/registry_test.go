@@ -66,7 +66,7 @@ func TestCatalogFromRegistry(t *testing.T) {
 		}
 	}
 	if n := server.Requests(); len(n) > 0 {
-		t.Errorf("--offline asked the registry: %s", n)
+		t.Errorf("request to the registry with --offline: %s", n)
 	}
 
 	// With an empty store, the error names the missing content, and nothing is written.
@@ -80,9 +80,9 @@ func TestCatalogFromRegistry(t *testing.T) {
 	}
 }
 
-// TestTagMoves pushes another catalog with the same tag. The locked digest must be used until
+// TestMovedTag pushes another catalog with the same tag. The locked digest must be used until
 // --upgrade.
-func TestTagMoves(t *testing.T) {
+func TestMovedTag(t *testing.T) {
 	server := ocitest.New(t)
 	dir := pushQuickstart(t, server.Host)
 	mustRun(t, dir, "resolve")
@@ -95,10 +95,10 @@ func TestTagMoves(t *testing.T) {
 	mustRun(t, dir, "resolve")
 	mustRun(t, dir, "resolve", "--check")
 	if got := read(t, dir, "quayside.lock"); got != lock {
-		t.Error("the lock followed the tag without --upgrade")
+		t.Error("the digest of the tag was updated without --upgrade")
 	}
 	if got := quayside(t, dir, "resolve", "--upgrade"); got.code == 0 {
-		t.Error("--upgrade did not look the tag up again")
+		t.Error("--upgrade did not update the digest of the tag")
 	}
 }
 
@@ -144,7 +144,7 @@ func TestRegistryFaults(t *testing.T) {
 			}
 			for _, want := range []string{c.want, server.Host + "/quickstart/catalog:v1"} {
 				if !strings.Contains(got.stderr, want) {
-					t.Errorf("the message does not say %q:\n%s", want, got.stderr)
+					t.Errorf("the message does not contain %q:\n%s", want, got.stderr)
 				}
 			}
 			if after := snapshot(t, dir); after != before {

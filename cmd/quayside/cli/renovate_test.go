@@ -107,7 +107,7 @@ func TestEditedLocks(t *testing.T) {
 		}
 	}
 	if after["envs/dev"] != untouched {
-		t.Error("envs/dev: nobody edited that lock, and it changed")
+		t.Error("envs/dev: an unedited lock changed")
 	}
 	mustRun(t, work, "verify", "--all", "--offline")
 }
@@ -131,7 +131,7 @@ func editVersion(t *testing.T, dir, operator, version string) {
 func TestRenovate(t *testing.T) {
 	program := os.Getenv("QUAYSIDE_RENOVATE")
 	if program == "" {
-		t.Skip("QUAYSIDE_RENOVATE does not name the executable of Renovate")
+		t.Skip("QUAYSIDE_RENOVATE, the path of Renovate, is not set")
 	}
 	operators := []string{"memcached-operator-system/memcached-operator", "my-etcd/etcd"}
 	next := map[string]map[string]string{}

@@ -33,17 +33,18 @@ func runHelper(run func(args []string) error) {
 	}
 }
 
-// TestScripts runs testdata/script/<command>_<case>.txtar. Beside the commands of
-// clitest.Scripts there are:
+// TestScripts runs testdata/script/<command>_<case>.txtar. In addition to the commands of
+// clitest.Scripts, the scripts have:
 //
 //	fixture name [dir]      copy a directory of the repository's testdata
 //	build dir...            build the kustomizations in and below dirs
 //	unpack layout tag dir   write the files of an artifact in an OCI layout into dir
 //	renamed layout from to file
-//	                        give an artifact in an OCI layout the commit that a file names
-//	alone program args...   run a program without a network, where that is allowed
-//	told message            fail unless quayside just said that; … stands for anything
-//	forge kind              be in a job of a forge with seven pull requests, whose API is served
+//	                        copy an artifact in an OCI layout, with the commit in file
+//	alone program args...   run a program without a network, if permitted
+//	told message            fail unless the last output contains message; … matches any text
+//	forge kind              start a forge with seven pull requests, and set the variables of
+//	                        its CI jobs
 //
 // $REGISTRY is a local registry that all scripts share.
 //
@@ -75,7 +76,7 @@ func told(ts *testscript.TestScript, _ bool, args []string) {
 	for part := range strings.SplitSeq(args[0], "…") {
 		_, after, ok := strings.Cut(rest, part)
 		if !ok {
-			ts.Fatalf("%q was not said (there is no %q):\n%s", args[0], part, said)
+			ts.Fatalf("the output does not contain %q (no %q):\n%s", args[0], part, said)
 		}
 		rest = after
 	}

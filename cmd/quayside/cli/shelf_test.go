@@ -109,7 +109,7 @@ func readSoFar(t testing.TB) int {
 	t.Helper()
 	data, err := os.ReadFile("/proc/self/io")
 	if err != nil {
-		t.Skipf("cannot tell what a process reads: %v", err)
+		t.Skipf("cannot measure the bytes that a process reads: %v", err)
 	}
 	_, rest, _ := strings.Cut(string(data), "rchar: ")
 	line, _, _ := strings.Cut(rest, "\n")
@@ -118,7 +118,7 @@ func readSoFar(t testing.TB) int {
 	return n
 }
 
-func TestIndexAnswersLikeTheCatalog(t *testing.T) {
+func TestIndexEqualsCatalog(t *testing.T) {
 	dir, cache := newShop(t, 60, 20), t.TempDir()
 	want := catalogOutput(t, dir, t.TempDir())
 	if d := cmp.Diff(want, catalogOutput(t, dir, cache)); d != "" {
@@ -136,7 +136,8 @@ func TestIndexAnswersLikeTheCatalog(t *testing.T) {
 	}
 }
 
-// TestIndexFollowsTheCatalog changes a file, but not its size and modification time.
+// TestIndexFollowsTheCatalog changes the content of a file, but not its size and modification time.
+// The index must be updated.
 func TestIndexFollowsTheCatalog(t *testing.T) {
 	dir, cache := newShop(t, 22, 2), t.TempDir()
 	name := filepath.Join(dir, "catalog/p20/catalog.json")
@@ -159,7 +160,7 @@ func TestIndexFollowsTheCatalog(t *testing.T) {
 	mustRun("Ship 20")
 	check(t, os.Remove(filepath.Join(dir, "catalog/p3/catalog.json")))
 	if got := quaysideIn(t, dir, cache, "catalog", "show", "p3"); got.code == 0 {
-		t.Errorf("a package that is gone is still shown:\n%s", got.stdout)
+		t.Errorf("a removed package is still listed:\n%s", got.stdout)
 	}
 }
 
@@ -186,7 +187,7 @@ func TestIndexDamaged(t *testing.T) {
 		case bytes.Equal(got, data):
 			untouched++ // no command reads this package
 		default:
-			t.Fatalf("%s: the index is neither mended nor as it was", what)
+			t.Fatalf("%s: the index is neither repaired nor unchanged", what)
 		}
 	}
 	for i := 0; i < len(whole); i += 1 + len(whole)/20 {
@@ -200,20 +201,20 @@ func TestIndexDamaged(t *testing.T) {
 	old[len(old)-12]-- // the version in the trailer
 	damage("of an older version", old)
 	if mended <= untouched {
-		t.Errorf("mended %d times, %d times not", mended, untouched)
+		t.Errorf("repaired %d times, unchanged %d times", mended, untouched)
 	}
 }
 
-// TestIndexWithoutAStore reads catalogs with an unwritable store.
-func TestIndexWithoutAStore(t *testing.T) {
+// TestIndexWithoutStore reads catalogs with an unwritable store.
+func TestIndexWithoutStore(t *testing.T) {
 	dir, cache := newShop(t, 22, 2), t.TempDir()
 	want := catalogOutput(t, dir, t.TempDir())
 	put(t, cache, "quayside/tmp", "in the way")
 	if d := cmp.Diff(want, catalogOutput(t, dir, cache)); d != "" {
-		t.Errorf("answers (-with a store +without):\n%s", d)
+		t.Errorf("output (-with +without store):\n%s", d)
 	}
 	if indexFile(t, cache) != "" {
-		t.Error("an index was written after all: the test shows nothing")
+		t.Error("an index was written: the test proves nothing")
 	}
 }
 
@@ -255,7 +256,7 @@ func TestIndexTwoProcesses(t *testing.T) {
 		t.Error("no index was written")
 	}
 	if d := cmp.Diff(want, mustLock(t, dir, cache)); d != "" {
-		t.Errorf("lock (-without index +with the index they left):\n%s", d)
+		t.Errorf("lock (-without +with the existing index):\n%s", d)
 	}
 }
 
@@ -301,7 +302,7 @@ func TestIndexKilled(t *testing.T) {
 		}
 	}
 	if killed == 0 || unfinished == 0 {
-		t.Errorf("killed %d times, %d before there was an index: the test shows nothing", killed, unfinished)
+		t.Errorf("killed %d times, %d times before the index existed: the test proves nothing", killed, unfinished)
 	}
 	if d := cmp.Diff(want, mustLock(t, dir, cache)); d != "" {
 		t.Errorf("in the end (-want +got):\n%s", d)
@@ -338,7 +339,7 @@ func TestDigestOnDemand(t *testing.T) {
 	list(cache)
 	got := lock(cache)
 	if got == want {
-		t.Error("the lock holds the digest of files that are gone")
+		t.Error("the lock has the digest of the previous files")
 	}
 	if d := cmp.Diff(lock(t.TempDir()), got); d != "" {
 		t.Errorf("after a change (-want +got):\n%s", d)

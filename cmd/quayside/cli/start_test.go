@@ -78,11 +78,11 @@ func linkedPackages(t *testing.T) map[string]bool {
 	return out
 }
 
-// maxTotalBytes is the maximum allocation of all packages together, in bytes. Garbage collection would start
-// at four megabytes if it were not delayed.
+// maxTotalBytes is the maximum allocation of all packages together, in bytes. Without the delay by
+// package garbage, garbage collection starts at four megabytes.
 const maxTotalBytes = 5 << 20
 
-func TestStartIsLight(t *testing.T) {
+func TestInitAllocations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector, which the short tests run with, has packages allocate more")
 	}
@@ -102,7 +102,7 @@ func TestStartIsLight(t *testing.T) {
 		total += n
 		switch limit, ok := known[pkg]; {
 		case !ok && n > maxPackageBytes:
-			t.Errorf("%s allocates %d bytes when it is initialized: find out what imports it (go mod why, go list -deps), and a lighter package that does the same", pkg, n)
+			t.Errorf("%s allocates %d bytes during initialization: find its importer (go mod why, go list -deps), and use a lighter package", pkg, n)
 		case ok && n > 2*limit.bytes: // the allocation of some packages depends on the machine
 			t.Errorf("%s allocates %d bytes when it is initialized: it was borne (%s) at %d", pkg, n, limit.why, limit.bytes)
 		}
@@ -139,7 +139,7 @@ func initAllocations(t *testing.T) map[string]int {
 		}
 	}
 	if len(got) < 100 {
-		t.Fatalf("the runtime told of %d packages:\n%.1000s", len(got), cmp.Or(trace.String(), "nothing"))
+		t.Fatalf("the runtime reported %d packages:\n%.1000s", len(got), cmp.Or(trace.String(), "no trace"))
 	}
 	return got
 }

@@ -72,9 +72,9 @@ func newStatus(a *app) *cobra.Command {
 			  Unknown       some objects could not be read
 
 			--save writes the observations to a file, with environment, cluster and the UID of
-			kube-system. --observed of other commands reads it, or the output of -o json, to hold
-			back or to promote operators. --sign also signs the file: the signature is in
-			FILE.sigstore.json.
+			kube-system. --observed of other commands reads it to hold back or to promote
+			operators. -o json prints the same format, with details. --sign also signs the file:
+			the signature is in FILE.sigstore.json.
 
 			Exit codes: 0 every operator is Ready; 1 one is not; 2 an error, such as a cluster that
 			does not answer.`),

@@ -36,7 +36,7 @@ func unhealthyMessage(v *status.Status) string {
 	var names []string
 	for _, op := range v.Operators {
 		if op.State != health.StateReady {
-			names = append(names, fmt.Sprintf("%s (%s)", op.Operator, op.State))
+			names = append(names, fmt.Sprintf("%s (%s)", op.Key(), op.State))
 		}
 	}
 	const most = 5
@@ -50,7 +50,7 @@ func unhealthyMessage(v *status.Status) string {
 func statusTable(v *status.Status) *terminal.Table {
 	t := &terminal.Table{Uncut: true, Head: []string{"operator", "lock", "cluster", "status", "upgradeable", "message"}}
 	for _, op := range v.Operators {
-		t.Add(op.Operator, terminal.Dash(op.Version), terminal.Dash(strings.Join(op.Applied, ",")), string(op.State), terminal.Dash(op.Upgradeable), op.Message)
+		t.Add(op.Key(), terminal.Dash(op.Version), terminal.Dash(strings.Join(op.Applied, ",")), string(op.State), terminal.Dash(string(op.Upgradeable)), op.Message)
 		t.Paint(stateColor(op.State))
 	}
 	return t
@@ -60,17 +60,17 @@ func statusTable(v *status.Status) *terminal.Table {
 func notesTable(v *status.Status) *terminal.Table {
 	t := &terminal.Table{Uncut: true, Head: []string{"operator", "note"}}
 	for _, op := range v.Operators {
-		if op.Upgradeable != "" && op.Upgradeable != string(metav1.ConditionTrue) {
-			t.Add(op.Operator, fmt.Sprintf("Upgradeable=%s: %s", op.Upgradeable, op.UpgradeMessage))
+		if op.Upgradeable != "" && op.Upgradeable != metav1.ConditionTrue {
+			t.Add(op.Key(), fmt.Sprintf("Upgradeable=%s: %s", op.Upgradeable, op.UpgradeMessage))
 		}
-		if c := meta.FindStatusCondition(op.Conditions, v1alpha1.ImagesMatch); c != nil && c.Status == metav1.ConditionFalse {
-			t.Add(op.Operator, c.Message)
+		if c := meta.FindStatusCondition(op.Details.Conditions, v1alpha1.ImagesMatch); c != nil && c.Status == metav1.ConditionFalse {
+			t.Add(op.Key(), c.Message)
 		}
-		if op.Reporter != nil && op.Reporter.Message != "" {
-			t.Add(op.Operator, "reporter "+op.Reporter.State+": "+op.Reporter.Message)
+		if op.Details.Reporter != nil && op.Details.Reporter.Message != "" {
+			t.Add(op.Key(), "reporter "+op.Details.Reporter.State+": "+op.Details.Reporter.Message)
 		}
-		for _, n := range op.Notes {
-			t.Add(op.Operator, n)
+		for _, n := range op.Details.Notes {
+			t.Add(op.Key(), n)
 		}
 	}
 	return t
@@ -82,7 +82,7 @@ func objectsTable(v *status.Status) *terminal.Table {
 	seen := map[[4]string]bool{}
 	for _, healthy := range []bool{false, true} {
 		for _, op := range v.Operators {
-			for _, o := range op.Objects {
+			for _, o := range op.Details.Objects {
 				key := [4]string{o.APIVersion, o.Kind, o.Namespace, o.Name}
 				if (o.Health == v1alpha1.Current) == healthy && !seen[key] {
 					seen[key] = true
@@ -98,13 +98,13 @@ func objectsTable(v *status.Status) *terminal.Table {
 func imagesTable(v *status.Status) *terminal.Table {
 	t := &terminal.Table{Uncut: true, Head: []string{"operator", "workload", "container", "image", "running"}}
 	for _, op := range v.Operators {
-		for _, im := range op.Images {
+		for _, im := range op.Details.Images {
 			var digests []string
 			for _, d := range im.Digests {
 				digests = append(digests, model.Digest(d).Short())
 			}
 			running := cmp.Or(im.Have, strings.Join(digests, ","))
-			t.Add(op.Operator, im.Kind+"/"+im.Name, im.Container, im.Want, terminal.Dash(running))
+			t.Add(op.Key(), im.Kind+"/"+im.Name, im.Container, im.Want, terminal.Dash(running))
 		}
 	}
 	return t
@@ -115,7 +115,7 @@ func customTable(v *status.Status) *terminal.Table {
 	t := &terminal.Table{Uncut: true, Head: []string{"kind", "count", "name", "namespace", "status", "message"}}
 	seen := map[[2]string]bool{}
 	for _, op := range v.Operators {
-		for _, k := range op.CustomResources {
+		for _, k := range op.Details.CustomResources {
 			key := [2]string{k.APIVersion, k.Kind}
 			if seen[key] || k.Count == 0 && k.Message == "" {
 				continue

@@ -18,19 +18,19 @@ import (
 // replaces a single operator.
 func TestUnhealthyMessage(t *testing.T) {
 	for n, want := range map[int]string{
-		0: "unhealthy: ", 1: "unhealthy: a (Failed)", 6: "unhealthy: a (Failed), b (Failed), c (Failed), d (Failed), e (Failed), f (Failed)",
-		7: "unhealthy: a (Failed), b (Failed), c (Failed), d (Failed), e (Failed), and 2 more",
+		0: "unhealthy: ", 1: "unhealthy: ops/a (Failed)", 6: "unhealthy: ops/a (Failed), ops/b (Failed), ops/c (Failed), ops/d (Failed), ops/e (Failed), ops/f (Failed)",
+		7: "unhealthy: ops/a (Failed), ops/b (Failed), ops/c (Failed), ops/d (Failed), ops/e (Failed), and 2 more",
 	} {
-		v := status.Status{Operators: []status.OperatorStatus{{Operator: "good", State: health.StateReady}}}
+		v := status.Status{Summary: health.Summary{Operators: []health.OperatorHealth{{Namespace: "ops", Package: "good", State: health.StateReady}}}}
 		for i := range n {
-			v.Operators = append(v.Operators, status.OperatorStatus{Operator: string(rune('a' + i)), State: health.StateFailed})
+			v.Operators = append(v.Operators, health.OperatorHealth{Namespace: "ops", Package: string(rune('a' + i)), State: health.StateFailed})
 		}
 		if got := unhealthyMessage(&v); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
 	}
 	if got := unhealthyMessage(&status.Status{Healthy: true}); got != "" {
-		t.Errorf("all is well: %q", got)
+		t.Errorf("message without unhealthy operators: %q", got)
 	}
 }
 
@@ -39,17 +39,19 @@ func TestUnhealthyMessage(t *testing.T) {
 func TestWriteStatus(t *testing.T) {
 	bad := v1alpha1.ObjectHealth{APIVersion: "v1", Kind: "Service", Namespace: "ops", Name: "z", Health: v1alpha1.Failed, Message: "x\nforged"}
 	good := v1alpha1.ObjectHealth{APIVersion: "v1", Kind: "Namespace", Name: "a", Health: v1alpha1.Current}
-	kind := status.CustomKind{APIVersion: "g/v1", Kind: "Light", Count: 100, AtLeast: true, NotReady: 2}
-	v := status.Status{Operators: []status.OperatorStatus{
+	kind := health.CustomKind{APIVersion: "g/v1", Kind: "Light", Count: 100, AtLeast: true, NotReady: 2}
+	v := status.Status{Summary: health.Summary{Operators: []health.OperatorHealth{
 		{
-			Operator: "ops/lamp", Version: "1.0.0", Applied: []string{"0.9.0", "1.0.0"}, State: health.StateFailed, Message: "m", Upgradeable: "False", UpgradeMessage: "wait",
-			Conditions: []metav1.Condition{{Type: v1alpha1.ImagesMatch, Status: "False", Message: "another image"}},
-			Objects:    []v1alpha1.ObjectHealth{good, bad}, CustomResources: []status.CustomKind{kind, {Kind: "Empty"}},
-			Images:   []v1alpha1.RunningImage{{Kind: "Deployment", Name: "lamp", Container: "c", Want: "x", Digests: []string{"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}}},
-			Reporter: &status.Reporter{State: "stale", Message: "old"}, Notes: []string{"note"},
+			Namespace: "ops", Package: "lamp", Version: "1.0.0", Applied: []string{"0.9.0", "1.0.0"}, State: health.StateFailed, Message: "m", Upgradeable: "False", UpgradeMessage: "wait",
+			Details: &health.Details{
+				Conditions: []metav1.Condition{{Type: v1alpha1.ImagesMatch, Status: "False", Message: "another image"}},
+				Objects:    []v1alpha1.ObjectHealth{good, bad}, CustomResources: []health.CustomKind{kind, {Kind: "Empty"}},
+				Images:   []v1alpha1.RunningImage{{Kind: "Deployment", Name: "lamp", Container: "c", Want: "x", Digests: []string{"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}}},
+				Reporter: &health.Reporter{State: "stale", Message: "old"}, Notes: []string{"note"},
+			},
 		},
-		{Operator: "ops/tin", State: health.StateReady, Upgradeable: "True", Objects: []v1alpha1.ObjectHealth{good}, CustomResources: []status.CustomKind{kind}},
-	}}
+		{Namespace: "ops", Package: "tin", State: health.StateReady, Upgradeable: "True", Details: &health.Details{Objects: []v1alpha1.ObjectHealth{good}, CustomResources: []health.CustomKind{kind}}},
+	}}}
 	var out bytes.Buffer
 	writeStatus(terminal.New(&out, nil), &v)
 	want := strings.ReplaceAll(`OPERATOR|LOCK|CLUSTER|STATUS|UPGRADEABLE|MESSAGE

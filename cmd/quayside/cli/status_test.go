@@ -38,7 +38,7 @@ func TestStatusOnlyReads(t *testing.T) {
 	objects := 0
 	for _, r := range asked {
 		if !strings.HasPrefix(r, "GET ") || seen[r] {
-			t.Errorf("%s: not a GET, or a second time", r)
+			t.Errorf("%s: not a GET, or a repeated request", r)
 		}
 		seen[r] = true
 	}

@@ -104,7 +104,7 @@ func TestTrust(t *testing.T) {
 	checkContains(t, s.run(1, "verify"), "which quayside.yaml does not require: run 'quayside resolve'")
 	s.run(0, "resolve")
 	if read(t, s.dir, "quayside.lock") != unsigned {
-		t.Error("without the demand the lock is another than before it")
+		t.Error("the lock without required signatures differs from the original one")
 	}
 	put(t, s.dir, "quayside.yaml", yaml)
 	put(t, s.dir, "cosign.pub", string(trusttest.NewKey(t).Public))
@@ -154,7 +154,7 @@ func TestTrustOffline(t *testing.T) {
 	s.run(0, "resolve", "--offline")
 	s.run(0, "vendor", "--offline")
 	if n := s.server.Requests(); len(n) > 0 {
-		t.Errorf("asked the registry: %s", n)
+		t.Errorf("request to the registry: %s", n)
 	}
 
 	s.cache = t.TempDir()
@@ -168,7 +168,7 @@ func TestTrustOffline(t *testing.T) {
 		t.Error("the lock differs")
 	}
 	if n := s.server.Requests(); len(n) > 0 {
-		t.Errorf("asked the registry: %s", n)
+		t.Errorf("request to the registry: %s", n)
 	}
 
 	// A layout without signatures, and an empty store.

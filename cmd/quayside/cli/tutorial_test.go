@@ -38,7 +38,7 @@ func tutorial(t *testing.T) []string {
 }
 
 // TestTutorial runs the commands of the tutorial with an empty directory and an empty cache. A copy
-// of the quickstart takes the place of the cloned repository.
+// of the quickstart replaces the cloned repository.
 func TestTutorial(t *testing.T) {
 	top := t.TempDir()
 	check(t, os.CopyFS(filepath.Join(top, "quayside/examples/quickstart"), os.DirFS(quickstart(t))))
@@ -55,8 +55,9 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
-// TestThreeCommands renders a tree with three commands, and upgrades it. It uses a published catalog
-// in a local mirror of the real registries and, in its place, the catalog of the quickstart.
+// TestThreeCommands renders a tree with three commands, and upgrades it: once with a published
+// catalog in a local mirror of the real registries, and once with the catalog of the quickstart
+// under the same name.
 func TestThreeCommands(t *testing.T) {
 	const first = `quayside init --mirrors ../registries.conf --openshift 4.20 --kubernetes 1.33 --catalog community --repo https://git.example.com/fleet.git
 quayside add rabbitmq-cluster-operator@2.22.2 rabbitmq-messaging-topology-operator multicluster-global-hub-operator

@@ -76,7 +76,7 @@ func withVariants(t *testing.T) string {
 			}
 			before, rest, found := cutLine(texts[name], after)
 			if !found {
-				t.Fatalf("%s: the line %q stands there never, or several times", name, after)
+				t.Fatalf("%s does not contain the line %q exactly once", name, after)
 			}
 			texts[name] = before + v.lines[place] + "\n" + rest
 		}

@@ -57,7 +57,7 @@ func TestOneWriter(t *testing.T) {
 	}
 	all.Wait()
 	if snapshot(t, filepath.Dir(dir)) != before {
-		t.Error("written beside another command")
+		t.Error("files were written while another command had the lock")
 	}
 	time.AfterFunc(time.Second, release)
 	mustRunIn(t, dir, cache, "remove", "vault/vault")

@@ -29,7 +29,7 @@ func Conforms(parts []cli.Part, args []string, stdout []byte) error {
 		return nil
 	}
 	if len(stdout) == 0 {
-		return fmt.Errorf("-o %s: nothing was printed", *format)
+		return fmt.Errorf("-o %s: no output", *format)
 	}
 	data, err := yaml.YAMLToJSON(stdout)
 	if err != nil {

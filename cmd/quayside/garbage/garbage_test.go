@@ -15,10 +15,11 @@ func percent() int {
 	return int(s[0].Value.Uint64())
 }
 
-func TestOneCollectionIsPutOff(t *testing.T) {
+// TestDelayCollection checks that the first collection is delayed, and GOGC is restored after it.
+func TestDelayCollection(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(usual))
 	if !delayCollection() {
-		t.Fatal("nothing was done")
+		t.Fatal("the collection was not delayed")
 	}
 	if got := percent(); got != early && got != usual { // usual after an early collection
 		t.Fatalf("got %d percent, want %d", got, early)
@@ -30,15 +31,16 @@ func TestOneCollectionIsPutOff(t *testing.T) {
 	}
 }
 
-func TestTheUserWins(t *testing.T) {
+// TestUserSettingIsKept checks that a GOGC set by the user is not changed.
+func TestUserSettingIsKept(t *testing.T) {
 	const set = 50
 	defer debug.SetGCPercent(debug.SetGCPercent(set))
 	if delayCollection() || percent() != set {
-		t.Errorf("got %d percent, want %d as told", percent(), set)
+		t.Errorf("got %d percent, want the %d set by the user", percent(), set)
 	}
 }
 
-func TestSpare(t *testing.T) {
+func TestCollectMore(t *testing.T) {
 	for before, after := range map[int]int{usual: sparse, early: early, 33: 33} {
 		old := debug.SetGCPercent(before)
 		CollectMore()

@@ -78,7 +78,7 @@ func (f *fleet) publish(with faults) {
 	}
 }
 
-// publishFile writes a file of a catalog, unless it has this text. Without text, it removes it.
+// publishFile writes a file of a catalog if its text changed, or removes it if text is empty.
 func (f *fleet) publishFile(file, text string) {
 	if f.published[file] == text {
 		return

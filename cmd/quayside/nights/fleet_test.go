@@ -35,7 +35,7 @@ func environments() []string { return []string{"dev", "stage", "prod"} }
 //	desk         the clone of a person
 //	probe        the clone in which merges are verified
 //	catalogs     the catalogs of the night
-//	observed     what was observed in the clusters
+//	observed     the observed files of the clusters
 //	cache        the cache of people, which still has the bundles that catalogs have withdrawn
 //	cold         the cache of the nightly job, which is sometimes empty
 type fleet struct {
@@ -54,7 +54,7 @@ type fleet struct {
 	forks     map[string]int         // branches of a person, and the night in which they are merged
 	files     []string               // observed files, oldest first
 	reverted  map[string]string      // versions of dev that a person has reverted tonight, by operator
-	seen      map[string]int         // what happened, for the log
+	seen      map[string]int         // number of events by kind, for the log
 }
 
 // declaration is the declaration of a package.
@@ -64,13 +64,13 @@ type declaration struct {
 	config       int // changes with every edit
 }
 
-// fatalf ends the test with a message that says how to repeat it.
+// fatalf fails the test with the message and the seed to repeat it.
 func (f *fleet) fatalf(format string, args ...any) {
 	f.t.Helper()
 	f.t.Fatalf("seed %d, %d operators, %d nights, night %d: %s", f.seed, len(f.h.packages), f.h.nights, f.night, fmt.Sprintf(format, args...))
 }
 
-// chance returns true in so many of a hundred cases.
+// chance returns true with a probability of percent.
 func (f *fleet) chance(percent int) bool { return f.rand.IntN(100) < percent }
 
 // newFleet makes the repository, with every package installed in every environment.

@@ -58,8 +58,8 @@ func newHistory(r *rand.Rand, packages, nights int) *history {
 	return h
 }
 
-// readHistory reads the history of those packages of the corpus with the most events in a number of
-// nights that ends on the last day of history.tsv.
+// readHistory reads the history of the packages of the corpus with the most events in the last
+// nights of history.tsv.
 func readHistory(t *testing.T, corpus string, packages, nights int) *history {
 	t.Helper()
 	f, err := os.Open(filepath.Join(corpus, "catalogs/history.tsv"))

@@ -70,8 +70,8 @@ func (f *fleet) playNight(with faults, seen observations, all bool) {
 	f.mergeSome(all)
 }
 
-// end removes what holds operators back, plays nights until nothing changes, and compares the
-// environments with the ones that a run without a past gives.
+// end removes the reasons for which operators are held back, plays nights until nothing changes,
+// and compares the environments with newly resolved ones.
 func (f *fleet) end() {
 	f.publish(faults{})
 	f.git("desk", "fetch", "-q", "origin")
@@ -89,7 +89,7 @@ func (f *fleet) end() {
 	before := ""
 	for quiet := 0; quiet < 5; f.night++ { // the longest soak time has three nights
 		if f.night > f.h.nights+60 {
-			f.fatalf("the fleet does not come to rest")
+			f.fatalf("the fleet does not become stable")
 		}
 		f.playNight(faults{}, f.observe(true), true)
 		quiet++
@@ -106,6 +106,6 @@ func (f *fleet) end() {
 	}
 	f.mustRun("probe", "resolve", "--all", "--render", "--offline")
 	if d := f.git("probe", "diff", "--", "envs/dev/rendered", "envs/stage/rendered", "envs/prod/rendered"); d != "" {
-		f.fatalf("the trees differ from those of a run without a past:\n%s", d)
+		f.fatalf("the trees differ from those of a new resolution:\n%s", d)
 	}
 }

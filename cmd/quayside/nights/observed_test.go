@@ -35,7 +35,7 @@ func (f *fleet) clock() time.Time {
 	return time.Date(2025, 1, 1, 3, 0, 0, 0, time.UTC).AddDate(0, 0, f.night)
 }
 
-// observe writes what is observed tonight in each cluster.
+// observe writes the observed file of each cluster for this night.
 func (f *fleet) observe(calm bool) observations {
 	out := observations{held: map[string]bool{}, refused: map[string]bool{}}
 	check(f.t, os.RemoveAll(filepath.Join(f.dir, "tonight")))
@@ -57,7 +57,7 @@ func (f *fleet) observe(calm bool) observations {
 				good := goodHealth(pin)
 				o := good
 				if f.chance(40) {
-					o = spoil(o, fault)
+					o = spoilHealth(o, fault)
 				}
 				s.Operators = append(s.Operators, o)
 				contradiction.Operators = append(contradiction.Operators, []health.OperatorHealth{o, o, good}[f.rand.IntN(3)])
@@ -85,8 +85,8 @@ func goodHealth(pin lockfile.Pin) health.OperatorHealth {
 	}
 }
 
-// spoil returns the health of an operator with a fault.
-func spoil(o health.OperatorHealth, fault clusterFault) health.OperatorHealth {
+// spoilHealth returns the health of an operator with a fault in its cluster.
+func spoilHealth(o health.OperatorHealth, fault clusterFault) health.OperatorHealth {
 	switch fault {
 	case unhealthy:
 		o.State, o.Message = health.StateFailed, "a pod crashes"

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// act does what people do in a day: a person edits declarations, reverts a merge, upgrades by hand,
-// or copies a branch to merge it days later.
+// act simulates a day of a team: somebody edits declarations, reverts a merge, upgrades by hand, or
+// copies a branch to merge it days later.
 func (f *fleet) act() {
 	f.reverted = map[string]string{}
 	f.git("desk", "fetch", "-q", "--prune", "origin")
@@ -117,7 +117,7 @@ func (f *fleet) upgradeByHand() {
 	f.commit("upgrade of " + pkg)
 }
 
-// mergeFork merges a person's copy of a branch. The person settles conflicts as docs/lock.md says.
+// mergeFork merges a person's copy of a branch, and resolves conflicts as described in docs/lock.md.
 func (f *fleet) mergeFork(fork string) {
 	delete(f.forks, fork)
 	f.git("desk", "fetch", "-q", "origin")
@@ -136,7 +136,7 @@ func (f *fleet) mergeFork(fork string) {
 	f.seen["forks merged"]++
 }
 
-// settle settles a conflict in dev, and commits the merge.
+// settle resolves a conflict in dev, and commits the merge.
 func (f *fleet) settle() {
 	f.seen["conflicts settled"]++
 	const lock = "envs/dev/quayside.lock"

@@ -111,7 +111,7 @@ func (f *fleet) checkProposals(with faults, seen observations, before map[string
 	}
 	for branch := range open {
 		if !named[branch] {
-			f.fatalf("branch %s is open, and the output does not mention it\n%+v\n%+v", branch, got, promoted)
+			f.fatalf("the output does not mention the open branch %s\n%+v\n%+v", branch, got, promoted)
 		}
 	}
 	f.checkMoves(with, seen, got, main, proposed)
@@ -137,7 +137,7 @@ func (f *fleet) checkHops(with faults, seen observations, main, next *lockfile.F
 	}
 }
 
-// checkObsolete checks that nothing of an obsolete branch is left to do.
+// checkObsolete checks that an obsolete branch has no upgrade that is still missing elsewhere.
 func (f *fleet) checkObsolete(branch, tip, env string, proposed map[string]string) {
 	if _, conflicts := f.mergeTree("main", tip, "try"); conflicts != "" {
 		return
@@ -165,12 +165,13 @@ func (f *fleet) checkObsolete(branch, tip, env string, proposed map[string]strin
 	}
 }
 
-// checkMoves checks that every operator that may be upgraded is, and that the others are named.
+// checkMoves checks that every operator with a possible upgrade has a branch, and that the output
+// lists the others.
 func (f *fleet) checkMoves(with faults, seen observations, got proposals, main *lockfile.File, proposed map[string]string) {
-	left, unreadable, reverted := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	left, unreadable, declined := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, l := range got.Left {
 		left[l.Operator] = true
-		reverted[l.Operator] = l.Code == "reverted"
+		declined[l.Operator] = l.Code == "declined"
 		unreadable[l.Operator] = l.Code == "not-rendered" && strings.Contains(l.Reason, "opening bundle")
 	}
 	waits := map[string]bool{}
@@ -185,7 +186,7 @@ func (f *fleet) checkMoves(with faults, seen observations, got proposals, main *
 		}
 		if len(offered) == 0 {
 			if !left[key] {
-				f.fatalf("%s has no catalog tonight, and the output does not say that it is left: %+v", key, got)
+				f.fatalf("%s has no catalog tonight, but the output does not list it as skipped: %+v", key, got)
 			}
 			continue
 		}
@@ -197,15 +198,15 @@ func (f *fleet) checkMoves(with faults, seen observations, got proposals, main *
 		}
 		switch {
 		case len(next) == 0 || proposed[key] != "":
-		case unreadable[key]: // the content that is in the tree is lost, and so is that of another operator
+		case unreadable[key]: // the content of this or another operator in the tree is lost
 			f.seen["operators with lost content"]++
-		case reverted[key]:
+		case declined[key]:
 			f.seen["nights after a revert"]++
 		case f.h.isCoupled(pin.Package) && (left[key] || waits[key]):
 			f.seen["coupled operators that wait"]++
 		case slices.Contains(next, with.empty[pin.Package]):
 			if !left[key] {
-				f.fatalf("%s cannot be fetched, and the output does not say that it is left: %+v", key, got)
+				f.fatalf("%s cannot be fetched, but the output does not list it as skipped: %+v", key, got)
 			}
 		default:
 			f.fatalf("%s is at %s and may be upgraded to %v, and no branch does: %+v", key, pin.Version, next, got)
@@ -256,7 +257,7 @@ func (f *fleet) checkAgain(seen observations, got proposals, promoted promotions
 	a, _ := json.Marshal([]any{got, promoted})
 	b, _ := json.Marshal([]any{again, promotedAgain})
 	if string(a) != string(b) {
-		f.fatalf("a second run prints something else:\n%s\n%s", a, b)
+		f.fatalf("the output of a second run differs:\n%s\n%s", a, b)
 	}
 }
 

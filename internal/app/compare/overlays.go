@@ -1,12 +1,10 @@
 package compare
 
 import (
-	"encoding/json"
+	"maps"
 	"path"
 	"slices"
 	"strings"
-
-	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/app/workspace"
@@ -21,14 +19,15 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// CheckTargets returns the errors of CheckOverlays if a patch or a setting selects none of the
-// rendered objects. Otherwise it builds nothing, because a build takes seconds.
+// CheckTargets returns the errors of CheckOverlays if a selector of a kustomization or a setting selects
+// none of the rendered objects. Otherwise it builds nothing, because a build takes seconds.
 func CheckTargets(p *workspace.Project, res *render.Result) error {
 	overlays, _, err := p.Overlays()
 	if err != nil || len(overlays) == 0 && !hasSelectors(p.Settings) {
 		return err
 	}
 	var keys []k8s.Key
+	var images []string
 	for _, cluster := range p.Clusters() {
 		operators, shared, err := res.ClusterObjects(cluster)
 		if err != nil {
@@ -39,6 +38,9 @@ func CheckTargets(p *workspace.Project, res *render.Result) error {
 		}
 		for _, o := range shared {
 			keys = append(keys, o.Key())
+			for _, container := range k8s.Containers(k8s.PodSpec(o)) {
+				images = append(images, k8s.Text(container, "image"))
+			}
 		}
 	}
 	_, s, err := renderLock(p, nil, res)
@@ -48,7 +50,7 @@ func CheckTargets(p *workspace.Project, res *render.Result) error {
 	allSelect := !hasSelectors(p.Settings) || len(p.Settings.Tool().Unmatched(*p.Settings.GitOps, keys)) == 0
 	for _, name := range s.clusters() {
 		x, err := s.clusterInputs(name)
-		allSelect = allSelect && err == nil && !slices.ContainsFunc(x.overlays, func(o *overlay.Overlay) bool { return !o.HasTargets(s.isUserFile, keys) })
+		allSelect = allSelect && err == nil && !slices.ContainsFunc(x.overlays, func(o *overlay.Overlay) bool { return !o.HasTargets(s.isUserFile, keys, images) })
 	}
 	if allSelect {
 		return nil
@@ -57,15 +59,15 @@ func CheckTargets(p *workspace.Project, res *render.Result) error {
 }
 
 // CheckOverlays builds the overlays of all clusters with the rendered lock. It returns an error for
-// each overlay that does not build, each patch without a target in any cluster (kustomize ignores
-// these), each custom resource without its CRD in a cluster, and each setting that selects no object.
+// each overlay that does not build, each selector of a kustomization that selects nothing in any cluster,
+// each custom resource without its CRD in a cluster, and each setting that selects no object.
 func CheckOverlays(p *workspace.Project, res *render.Result) error {
 	c, s, err := renderLock(p, nil, res)
 	if err != nil {
 		return err
 	}
 	var faults diag.List
-	unmatched, matched, seen := map[diag.Pos]string{}, map[diag.Pos]bool{}, map[[32]byte]bool{}
+	unmatched, matched, seen := map[overlay.Selector]string{}, map[overlay.Selector]bool{}, map[[32]byte]bool{}
 	for _, name := range s.clusters() {
 		x, err := s.clusterInputs(name)
 		faults.Add(diag.Pos{}, err)
@@ -78,20 +80,22 @@ func CheckOverlays(p *workspace.Project, res *render.Result) error {
 				continue
 			}
 			seen[o.Digest] = true
-			patches, err := o.Patches(s.isUserFile)
+			selectors, err := o.Selectors(s.isUserFile, built)
 			if err != nil {
 				return err
 			}
-			for _, p := range patches {
-				if matched[p.Pos] = matched[p.Pos] || p.Hits > 0; p.Hits == 0 {
-					unmatched[p.Pos] = describeTarget(p.Target, built)
+			for _, key := range selectors {
+				hits := key.Hits
+				key.Hits = 0
+				if matched[key] = matched[key] || hits > 0; hits == 0 {
+					unmatched[key] = key.Unmatched(built)
 				}
 			}
 		}
 	}
-	for pos, target := range unmatched {
-		if !matched[pos] {
-			faults.Addf(pos, "the target of this patch no longer exists: %s", target)
+	for key, message := range unmatched {
+		if !matched[key] {
+			faults.Addf(key.Pos, "%s", message)
 		}
 	}
 	if len(faults) == 0 {
@@ -253,6 +257,48 @@ func Builder(p *workspace.Project, res *render.Result) (func(dir string) ([][]by
 	}, err
 }
 
+// Patched returns a function that applies the user's overlay of a cluster to rendered objects. It builds
+// only the objects that the overlay selects. An overlay that does not build changes nothing, because
+// CheckOverlays returns its error.
+func Patched(p *workspace.Project, res *render.Result) (func(cluster string) workspace.Patch, error) {
+	_, s, err := renderLock(p, nil, res)
+	known := map[[32]byte]workspace.Patch{}
+	return func(cluster string) workspace.Patch {
+		out := workspace.Patch{}
+		x, err := s.clusterInputs(cluster)
+		for _, o := range x.overlays {
+			if err != nil || !s.usesUserFiles(o) {
+				continue
+			}
+			part, ok := known[o.Digest]
+			if !ok {
+				part = workspace.Patch{}
+				if before, built, err := o.BuildSelected(s.isUserFile); err == nil {
+					part = newPatch(o.File, before, built)
+				}
+				known[o.Digest] = part
+			}
+			maps.Copy(out, part)
+		}
+		return out
+	}, err
+}
+
+// newPatch returns the changes from the objects before to the objects that a kustomization built.
+func newPatch(file string, before []k8s.Key, built [][]byte) workspace.Patch {
+	out := workspace.Patch{}
+	for _, key := range before {
+		out[key] = nil
+	}
+	for _, data := range built {
+		objects, _ := yamlnode.Objects(file, data, yamlnode.Limits{}) // kustomize has written valid JSON
+		for _, object := range objects {
+			out[k8s.Object(object).Key()] = object
+		}
+	}
+	return out
+}
+
 // renderLock returns a side with a rendered lock in place of the tree on disk.
 func renderLock(p *workspace.Project, lock *lockfile.File, res *render.Result) (*Comparison, *Side, error) {
 	c, err := newComparison(p, Lock)
@@ -281,17 +327,4 @@ func (s *Side) usesUserFiles(o *overlay.Overlay) bool {
 		}
 	}
 	return false
-}
-
-// describeTarget describes the target of a patch, and suggests an object of the same kind with
-// a similar name.
-func describeTarget(target types.Selector, built [][]byte) string {
-	var names []string
-	for _, data := range built {
-		var object map[string]any
-		if json.Unmarshal(data, &object) == nil && k8s.Text(object, "kind") == target.Kind {
-			names = append(names, k8s.Text(object, "metadata", "name"))
-		}
-	}
-	return overlay.DescribeTarget(target) + diag.DidYouMean(target.Name, slices.Compact(slices.Sorted(slices.Values(names))))
 }

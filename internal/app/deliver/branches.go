@@ -2,13 +2,13 @@ package deliver
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"maps"
 	"slices"
 
+	"github.com/quayside/quayside/internal/base/forge"
 	"github.com/quayside/quayside/internal/base/gitrepo"
 	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/terminal"
@@ -146,6 +146,11 @@ func (b *Proposer) close(ctx context.Context, branch string) error {
 		log.Note("branch %s has no upgrades left: close its pull request and delete it", sanitize.Line(branch))
 		return nil
 	}
+	if b.forge != nil {
+		if err := b.forge.Withdraw(ctx, forge.Pull{Head: branch, Base: b.opt.Into}); err != nil {
+			return err
+		}
+	}
 	if err := b.clone.Repo.DeleteRemoteBranch(ctx, b.opt.Remote, branch, b.token(), tip.Hash()); err != nil {
 		return err
 	}
@@ -161,7 +166,10 @@ type BranchRow struct {
 
 // Row returns the row of a proposal.
 func (p *PublishedProposal) Row() BranchRow {
-	return BranchRow{p.Action, p.Branch, cmp.Or(p.keepReason, p.title)}
+	if p.Action == Keep {
+		return p.kept.Row()
+	}
+	return BranchRow{p.Action, p.Branch, p.title}
 }
 
 // Rows returns the rows of the branches.
@@ -185,7 +193,13 @@ func ObsoleteRow(branch string) BranchRow {
 }
 
 // Row returns the row of a branch that is kept.
-func (k KeptBranch) Row() BranchRow { return BranchRow{Keep, k.Branch, k.Reason} }
+func (k KeptBranch) Row() BranchRow {
+	text := k.Reason
+	if k.Code != "" {
+		text += " [" + k.Code + "]"
+	}
+	return BranchRow{Keep, k.Branch, text}
+}
 
 // PrintBranches prints a table of branches.
 func PrintBranches(out *terminal.Terminal, rows []BranchRow) {

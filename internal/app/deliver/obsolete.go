@@ -22,11 +22,11 @@ import (
 // An upgrade can also be missing in this run because of an unreadable catalog, an unhealthy operator,
 // or because other operators were named. Such a branch is kept.
 
-// KeptBranch is a branch of an earlier run that this run does not propose, but that can still be
-// merged.
+// KeptBranch is a branch that this run does not change.
 type KeptBranch struct {
 	Branch string `json:"branch"`
 	Reason string `json:"reason"`
+	Code   string `json:"code,omitempty" doc:"declined: a person closed its pull request without merging it"`
 }
 
 // judgeBranches sets Obsolete and Kept from the existing branches of the environment that are not
@@ -49,7 +49,7 @@ func (b *Proposer) judgeBranches(ctx context.Context, s *PublishedProposals, in 
 			continue
 		}
 		if reason := b.keepReason(have[branch], proposed, in, in.WhyNotProposed); reason != "" {
-			s.Kept = append(s.Kept, KeptBranch{branch, reason})
+			s.Kept = append(s.Kept, KeptBranch{Branch: branch, Reason: reason})
 			continue
 		}
 		s.Obsolete = append(s.Obsolete, branch)
@@ -70,7 +70,7 @@ func (b *Proposer) JudgePromotion(ctx context.Context, in *workspace.Inputs, why
 	if tips == nil {
 		return KeptBranch{}, nil
 	}
-	k := KeptBranch{branch, b.keepReason(tips, nil, in, why)}
+	k := KeptBranch{Branch: branch, Reason: b.keepReason(tips, nil, in, why)}
 	if k.Reason == "" {
 		return k, b.close(ctx, branch)
 	}

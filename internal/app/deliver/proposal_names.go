@@ -53,6 +53,14 @@ func (b *Proposer) branchFor(operator string) string {
 	return path.Join(b.environmentBranch(b.opt.Branch), cleanRefPart(operator))
 }
 
+// branchOf returns the branch name for an upgrade, which is named after its first operator.
+func (b *Proposer) branchOf(u workspace.Upgrade) string {
+	if len(u.Operators) == 0 {
+		return b.branchFor(migrationBranch)
+	}
+	return b.branchFor(u.Operators[0])
+}
+
 // cleanRefPart converts s to a valid part of a branch name.
 func cleanRefPart(s string) string {
 	var parts []string

@@ -34,28 +34,39 @@ type ProposalOptions struct {
 // PublishedProposal is one published upgrade.
 type PublishedProposal struct {
 	Branch string `json:"branch"`
-	Action Action `json:"action" form:"enum=open|update|unchanged|keep" doc:"by this run; with --check: by a run without it; keep: the branch has commits by others"`
+	Action Action `json:"action" form:"enum=open|update|unchanged|keep" doc:"of this run, or with --check of a run without it; keep: the branch has commits by others, or a person closed its pull request"`
 	Commit string `json:"commit,omitempty" doc:"absent with --check"`
 	Pushed string `json:"pushed,omitempty"`
 
 	Request *forge.RequestResult `json:"pullRequest,omitempty" doc:"with --pull-request"`
 
-	sent       bool   // whether the push added the commit to the remote
-	keepReason string // reason for Keep
-	title      string
+	sent  bool       // whether the push added the commit to the remote
+	kept  KeptBranch // for Keep
+	title string
+}
+
+// Declined returns the reason why a person declined the proposal, or "".
+func (p *PublishedProposal) Declined() string {
+	if p == nil || p.kept.Code != declined {
+		return ""
+	}
+	return p.kept.Reason
 }
 
 // Propose renders an upgrade and publishes it. With several environments, the names of the branch
 // and of the text file include the environment.
 func (b *Proposer) Propose(ctx context.Context, upgrade workspace.Upgrade, in *workspace.Inputs, several bool) (*PublishedProposal, error) {
-	rendered, err := b.render(ctx, upgrade)
-	if err != nil {
-		return nil, err
-	}
 	branch, body := b.opt.Branch, b.opt.Body
 	if several {
 		branch = b.environmentBranch(branch)
 		body = b.bodyFile(branch)
+	}
+	if kept, err := b.declined(ctx, upgrade, branch, in); err != nil || kept.Reason != "" {
+		return &PublishedProposal{Branch: branch, Action: Keep, kept: kept}, err
+	}
+	rendered, err := b.render(ctx, upgrade)
+	if err != nil {
+		return nil, err
 	}
 	return rendered.publish(ctx, branch, body, in)
 }
@@ -73,12 +84,13 @@ func (b *Proposer) bodyFile(branch string) string {
 func (b *proposal) publish(ctx context.Context, branch, file string, in *workspace.Inputs) (*PublishedProposal, error) {
 	out := &PublishedProposal{Branch: branch, title: b.title()}
 	var err error
-	if out.Action, out.keepReason, err = b.actionFor(branch); err != nil || out.Action == Keep || b.opt.Check {
+	out.kept.Branch = branch
+	if out.Action, out.kept.Reason, err = b.actionFor(branch); err != nil || out.Action == Keep || b.opt.Check {
 		return out, err
 	}
 	var text []byte
 	now := time.Now()
-	pull := forge.Pull{Head: branch, Base: b.opt.Into, Title: b.title()}
+	pull := forge.Pull{Head: branch, Base: b.opt.Into, Title: b.title(), Proposal: proposalID(b.upgrade)}
 	if file != "" || b.opt.Request {
 		if text, err = b.body(ctx, branch, in, now, &pull); err != nil {
 			return nil, err
@@ -214,7 +226,11 @@ func (b *Proposer) renderEach(ctx context.Context, upgrades []workspace.Upgrade,
 
 // ProposeEach publishes each upgrade on its own branch.
 func (b *Proposer) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade, in *workspace.Inputs) (*PublishedProposals, error) {
-	s := &PublishedProposals{Environment: b.Environment, PullRequests: []PullRequest{}, Obsolete: []string{}, Kept: []KeptBranch{}, check: b.opt.Check}
+	s := &PublishedProposals{Environment: b.Environment, PullRequests: []PullRequest{}, Obsolete: []string{}, check: b.opt.Check}
+	var err error
+	if upgrades, s.Kept, err = b.withoutDeclined(ctx, upgrades, in); err != nil {
+		return nil, err
+	}
 	proposals, err := b.renderEach(ctx, upgrades, in)
 	if err != nil {
 		return nil, err
@@ -222,10 +238,7 @@ func (b *Proposer) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade
 	var branches []string
 	for _, rendered := range proposals {
 		u := rendered.upgrade
-		branch := b.branchFor(migrationBranch)
-		if len(u.Operators) > 0 {
-			branch = b.branchFor(u.Operators[0])
-		}
+		branch := b.branchOf(u)
 		if slices.Contains(branches, branch) {
 			return nil, fmt.Errorf("two upgrades need the same branch %q: use --one-branch", branch)
 		}
@@ -236,7 +249,7 @@ func (b *Proposer) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade
 			return nil, err
 		}
 		if out.Action == Keep {
-			s.Kept = append(s.Kept, KeptBranch{branch, out.keepReason})
+			s.Kept = append(s.Kept, out.kept)
 			continue
 		}
 		s.PullRequests = append(s.PullRequests, PullRequest{

@@ -17,17 +17,6 @@ const (
 	maxListedResources = 10  // listed in the status
 )
 
-// CustomKind is a kind that an operator defines, with its custom resources.
-type CustomKind struct {
-	APIVersion string                  `json:"apiVersion"`
-	Kind       string                  `json:"kind"`
-	Count      int                     `json:"count"`
-	AtLeast    bool                    `json:"atLeast,omitempty"` // whether Count is a lower bound
-	NotReady   int                     `json:"notReady"`
-	Resources  []v1alpha1.ObjectHealth `json:"resources"`         // the first few, those that are not ready first
-	Message    string                  `json:"message,omitempty"` // error of the list request
-}
-
 // countCustomResources adds the custom resources of the operators' CRDs to a status. objects are
 // the observed objects of all installations, in order. A CRD of several operators is listed once.
 func (l *observer) countCustomResources(ctx context.Context, out *Status, objects []v1alpha1.Observed) error {
@@ -58,11 +47,11 @@ func (l *observer) countCustomResources(ctx context.Context, out *Status, object
 	}
 	now := time.Now()
 	for i, f := range found {
-		k := CustomKind{APIVersion: lists[i].APIVersion, Kind: lists[i].Kind, Message: f.Message, Count: len(f.Objects), AtLeast: f.More > 0}
+		k := health.CustomKind{APIVersion: lists[i].APIVersion, Kind: lists[i].Kind, Message: f.Message, Count: len(f.Objects), AtLeast: f.More > 0}
 		k.Resources, k.NotReady = judgeResources(f.Objects, now)
 		for j := range out.Operators {
-			if op := &out.Operators[j]; slices.Contains(owners[i], op.Operator) {
-				op.CustomResources = append(op.CustomResources, k)
+			if op := &out.Operators[j]; slices.Contains(owners[i], op.Key()) {
+				op.Details.CustomResources = append(op.Details.CustomResources, k)
 			}
 		}
 	}

@@ -116,7 +116,6 @@ func Observe(ctx context.Context, c *cluster.Client, want *Expected, opt Observe
 	}
 	if err == nil && opt.Supply {
 		got.APIs, got.Classes, err = l.listSupply(ctx)
-		got.Summary.APIs, got.Summary.Classes = got.APIs, got.Classes
 	}
 	return got, err
 }
@@ -132,7 +131,7 @@ func waitReason(got *Status, err error) string {
 		case op.State == health.StateReady:
 			ready++
 		case first == "":
-			first = op.Operator + ": " + op.Message
+			first = op.Key() + ": " + op.Message
 		}
 	}
 	return fmt.Sprintf("%d of %d ready; %s", ready, len(got.Operators), first)
@@ -164,7 +163,7 @@ func (l *observer) observe(ctx context.Context) (*Status, []v1alpha1.Observed, e
 		return nil, nil, err
 	}
 	now := time.Now()
-	details := map[string]OperatorStatus{}
+	details := map[string]health.Details{}
 	var found []health.OperatorObservation
 	rest := objects
 	for _, in := range l.want.Installations {
@@ -177,7 +176,7 @@ func (l *observer) observe(ctx context.Context) (*Status, []v1alpha1.Observed, e
 		}
 		op.Status = health.Judge(in.Spec, 0, v1alpha1.InstallationStatus{}, own, pods.byNamespace[in.Namespace], now)
 		found = append(found, op)
-		details[in.Namespace+"/"+in.Spec.Package] = OperatorStatus{
+		details[in.Namespace+"/"+in.Spec.Package] = health.Details{
 			Objects: health.JudgeObjects(in.Spec, own, now), Reporter: there.compare(inst, op.Status), Notes: pods.faults[in.Namespace],
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/cluster/clustertest"
+	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
@@ -143,13 +144,13 @@ func TestObserve(t *testing.T) {
 				t.Fatal(err)
 			}
 			var states []string
-			for _, op := range got.Summary.Operators {
+			for _, op := range got.Operators {
 				states = append(states, op.Package+" "+string(op.State))
 			}
 			if d := cmp.Diff(c.states, strings.Join(states, ", ")); d != "" {
 				t.Errorf("-want +got:\n%s", d)
 			}
-			if notes := strings.Join(got.Operators[0].Notes, "; "); !strings.HasPrefix(notes, c.notes) || (notes == "") != (c.notes == "") {
+			if notes := strings.Join(got.Operators[0].Details.Notes, "; "); !strings.HasPrefix(notes, c.notes) || (notes == "") != (c.notes == "") {
 				t.Errorf("notes are %q, want %q", notes, c.notes)
 			}
 		})
@@ -203,7 +204,7 @@ func TestCustom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lights := []CustomKind{{
+	lights := []health.CustomKind{{
 		APIVersion: "example.com/v1", Kind: "Light", Count: 2, NotReady: 1,
 		Resources: []v1alpha1.ObjectHealth{
 			{APIVersion: "example.com/v1", Kind: "Light", Namespace: "ops", Name: "z", Health: v1alpha1.InProgress, Message: "no oil"},
@@ -211,8 +212,8 @@ func TestCustom(t *testing.T) {
 		},
 	}}
 	for _, op := range got.Operators {
-		if d := cmp.Diff(lights, op.CustomResources); d != "" {
-			t.Errorf("%s (-want +got):\n%s", op.Operator, d)
+		if d := cmp.Diff(lights, op.Details.CustomResources); d != "" {
+			t.Errorf("%s (-want +got):\n%s", op.Key(), d)
 		}
 	}
 	s.Requests()
@@ -232,7 +233,7 @@ func TestSupply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	apis, classes := strings.Join(got.Summary.APIs, " "), strings.Join(got.Summary.Classes, " ")
+	apis, classes := strings.Join(got.APIs, " "), strings.Join(got.Classes, " ")
 	if !strings.Contains(apis, "example.com/v1 example.com/v1alpha1") || strings.Contains(apis, "apps/v1") || classes != "PriorityClass//high" {
 		t.Errorf("APIs %s, classes %s", apis, classes)
 	}
@@ -285,19 +286,19 @@ func TestReporter(t *testing.T) {
 	for name, c := range map[string]struct {
 		of   reporterState
 		inst *v1alpha1.Installation
-		want *Reporter
+		want *health.Reporter
 	}{
 		"none":             {reporterState{}, nil, nil},
 		"may not be read":  {reporterState{absent: "forbidden"}, nil, nil},
-		"wanted":           {reporterState{wanted: true}, nil, &Reporter{State: "absent", Message: "Installation missing"}},
-		"wanted, no kind":  {reporterState{wanted: true, absent: "no such kind"}, nil, &Reporter{State: "absent", Message: "no such kind"}},
-		"others are there": {reporterState{objects: one}, nil, &Reporter{State: "absent", Message: "Installation missing"}},
-		"agrees":           {reporterState{}, told(nil), &Reporter{State: "current", Ready: "True", ReadySince: since}},
-		"another bundle":   {reporterState{}, told(func(in *v1alpha1.Installation) { in.Status.BundleDigest = "e" }), &Reporter{State: "current", Ready: "True"}},
-		"disagrees":        {reporterState{}, told(func(in *v1alpha1.Installation) { in.Status.Conditions = ready("False") }), &Reporter{State: "current", Ready: "False", ReadySince: since, Message: "it reports Ready=False: m"}},
-		"has not looked":   {reporterState{}, told(func(in *v1alpha1.Installation) { in.Status.Conditions = nil }), &Reporter{State: "pending", Message: "no report yet"}},
-		"old generation":   {reporterState{}, told(func(in *v1alpha1.Installation) { in.Generation = 3 }), &Reporter{State: "stale", Ready: "True", Message: "its report is for version 1.0.0, generation 2 of 3"}},
-		"another pin":      {reporterState{}, told(func(in *v1alpha1.Installation) { in.Status.Pin = "q" }), &Reporter{State: "stale", Ready: "True", Message: "its report is for version 1.0.0, generation 2 of 2"}},
+		"wanted":           {reporterState{wanted: true}, nil, &health.Reporter{State: "absent", Message: "Installation missing"}},
+		"wanted, no kind":  {reporterState{wanted: true, absent: "no such kind"}, nil, &health.Reporter{State: "absent", Message: "no such kind"}},
+		"others are there": {reporterState{objects: one}, nil, &health.Reporter{State: "absent", Message: "Installation missing"}},
+		"agrees":           {reporterState{}, told(nil), &health.Reporter{State: "current", Ready: "True", ReadySince: since.Time}},
+		"another bundle":   {reporterState{}, told(func(in *v1alpha1.Installation) { in.Status.BundleDigest = "e" }), &health.Reporter{State: "current", Ready: "True"}},
+		"disagrees":        {reporterState{}, told(func(in *v1alpha1.Installation) { in.Status.Conditions = ready("False") }), &health.Reporter{State: "current", Ready: "False", ReadySince: since.Time, Message: "it reports Ready=False: m"}},
+		"has not looked":   {reporterState{}, told(func(in *v1alpha1.Installation) { in.Status.Conditions = nil }), &health.Reporter{State: "pending", Message: "no report yet"}},
+		"old generation":   {reporterState{}, told(func(in *v1alpha1.Installation) { in.Generation = 3 }), &health.Reporter{State: "stale", Ready: "True", Message: "its report is for version 1.0.0, generation 2 of 3"}},
+		"another pin":      {reporterState{}, told(func(in *v1alpha1.Installation) { in.Status.Pin = "q" }), &health.Reporter{State: "stale", Ready: "True", Message: "its report is for version 1.0.0, generation 2 of 2"}},
 	} {
 		if d := cmp.Diff(c.want, c.of.compare(c.inst, judged)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)

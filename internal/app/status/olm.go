@@ -20,8 +20,8 @@ type olmInstall struct {
 	object   string
 }
 
-// listOLMInstalls lists the Subscriptions and ClusterExtensions in a cluster that install packages
-// of the lock, in the order of their names. It leaves out operators that are being adopted from OLM.
+// listOLMInstalls lists the objects in a cluster by which OLM installs packages of the lock, in the order of
+// their names: Subscriptions, ClusterExtensions, and ClusterServiceVersions without a Subscription. It leaves out operators that are being adopted from OLM.
 // unread explains which lists could not be read.
 func listOLMInstalls(ctx context.Context, c *cluster.Client, lock *lockfile.File) (found []olmInstall, unread []string, err error) {
 	for _, kind := range []struct {
@@ -45,6 +45,24 @@ func listOLMInstalls(ctx context.Context, c *cluster.Client, lock *lockfile.File
 			}
 		}
 	}
+	// OLM copies ClusterServiceVersions to watched namespaces; the copies install nothing.
+	list, err := c.List(ctx, cluster.ListOptions{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Labels: "!olm.copiedFrom"})
+	if err != nil {
+		return nil, nil, err
+	}
+	if list.Reason != "" && list.Reason != v1alpha1.ReasonNoKind {
+		unread = append(unread, "ClusterServiceVersion: "+list.Message)
+	}
+	for _, o := range list.Objects {
+		labels, namespace := k8s.TextMap(o, "metadata", "labels"), k8s.Text(o, "metadata", "namespace")
+		for _, pin := range lock.Pins {
+			_, labeled := labels["operators.coreos.com/"+pin.Package+"."+namespace]
+			known := slices.ContainsFunc(found, func(in olmInstall) bool { return in.operator == pin.Key() })
+			if (labeled || k8s.Text(o, "metadata", "name") == pin.Bundle) && namespace == pin.Namespace && pin.Adopted == nil && !known {
+				found = append(found, olmInstall{pin.Key(), k8s.Object(o).Key().String()})
+			}
+		}
+	}
 	slices.SortFunc(found, func(a, b olmInstall) int { return strings.Compare(a.object, b.object) })
 	return found, unread, nil
 }
@@ -63,7 +81,7 @@ func (l *observer) failOLMInstalls(ctx context.Context, s *health.Summary) error
 	found, _, err := listOLMInstalls(ctx, l.c, l.want.Lock)
 	for _, in := range found {
 		for i := range s.Operators {
-			if o := &s.Operators[i]; o.Namespace+"/"+o.Package == in.operator {
+			if o := &s.Operators[i]; o.Key() == in.operator {
 				o.State, o.Message = health.StateFailed, "OLM installs it as well: "+in.object
 			}
 		}

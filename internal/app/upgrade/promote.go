@@ -56,7 +56,7 @@ const (
 	ReasonContent     PromotionReason = "content"     // the target catalog has a different bundle with the same name
 	ReasonConflict    PromotionReason = "conflict"    // it conflicts with another operator
 	ReasonGate        PromotionReason = "gate"        // insufficient observations
-	ReasonReverted    PromotionReason = "reverted"    // a person reverted its promotion
+	ReasonDeclined    PromotionReason = "declined"    // a person reverted its promotion, or closed its pull request
 	ReasonNeeds       PromotionReason = "dependency"  // it requires an operator that is not promoted
 )
 
@@ -66,7 +66,7 @@ type PromotionRow struct {
 	From     string           `json:"upstream,omitempty" doc:"version in the upstream environment"`                   // upstream version; empty if not pinned
 	Have     string           `json:"current,omitempty" doc:"version in the target environment before the promotion"` // target version before the promotion; empty if not pinned
 	Outcome  PromotionOutcome `json:"outcome" form:"enum=upgraded|added|unchanged|kept|held"`
-	Reason   PromotionReason  `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|older|hold|range|cluster|catalog|content|conflict|gate|reverted|dependency" doc:"reason why it is kept or held"`
+	Reason   PromotionReason  `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|older|hold|range|cluster|catalog|content|conflict|gate|declined|dependency" doc:"reason why it is unchanged or held"`
 	Message  string           `json:"message,omitempty"`                                                 // Reason as text
 	Verdict  *gate.Verdict    `json:"observed,omitempty" doc:"observations in the upstream environment"` // nil without a rule
 }
@@ -378,7 +378,7 @@ func (p *promotion) row(key string, res *workspace.Resolution) PromotionRow {
 		row.Outcome = OutcomeUpgraded
 	case has && isSamePin(now, theirs):
 		row.Outcome = OutcomeAdded
-	case stays && (has || p.isDeclared(key) || s.reason == ReasonContent || s.reason == ReasonReverted):
+	case stays && (has || p.isDeclared(key) || s.reason == ReasonContent || s.reason == ReasonDeclined):
 		row.Outcome, row.Reason, row.Message = s.reason.outcome(), s.reason, s.text
 	case !has && !p.isDeclared(key):
 		row.Reason, row.Message = ReasonNotDeclared, "it is not requested in "+p.To.Title

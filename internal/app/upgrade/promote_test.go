@@ -194,9 +194,9 @@ func newObservation(tb fataler, e *upgrade.Environment, unhealthy ...string) []*
 		if slices.Contains(unhealthy, p.Package) {
 			state = "Failed"
 		}
-		ops = append(ops, fmt.Sprintf(`{"operator": %q, "version": %q, "bundleDigest": %q, "state": %q}`, p.Key(), p.Version, p.BundleDigest(), state))
+		ops = append(ops, fmt.Sprintf(`{"namespace": %q, "package": %q, "version": %q, "bundleDigest": %q, "state": %q}`, p.Namespace, p.Package, p.Version, p.BundleDigest(), state))
 	}
-	out, err := health.Read("seen.json", []byte(fmt.Sprintf(`{"environment": %q, "cluster": "default", "observedAt": "2026-11-22T11:00:00Z", "operators": [%s]}`, e.Title, strings.Join(ops, ","))))
+	out, err := health.Read("seen.json", []byte(fmt.Sprintf(`{"apiVersion": "quayside.dev/v1alpha1", "kind": "Observed", "environment": %q, "cluster": "default", "observedAt": "2026-11-22T11:00:00Z", "operators": [%s]}`, e.Title, strings.Join(ops, ","))))
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}

@@ -129,7 +129,7 @@ func (s *PromotionStepReport) countPromoted() (n int) {
 // upgrade returns the resolution with the observations of the promoted operators, for a pull
 // request.
 func (s *PromotionStepReport) upgrade() workspace.Upgrade {
-	u := workspace.Upgrade{Resolution: s.Resolution}
+	u := workspace.Upgrade{Resolution: s.Resolution, Named: len(s.opt.Only) > 0}
 	for _, op := range s.Operators {
 		if op.isPromoted() && op.Verdict != nil {
 			u.Observations = append(u.Observations, op.Operator+" "+op.From+" in "+s.From+": "+op.Verdict.Text(*s.Gate, ""))
@@ -138,10 +138,10 @@ func (s *PromotionStepReport) upgrade() workspace.Upgrade {
 	return u
 }
 
-// Propose proposes the promotion, as [deliver.Proposer.Propose] does. It does not promote operators
-// whose promotion a person reverted, unless the user named them. If the tree cannot be rendered, it
-// does not promote operators whose installed bundles cannot be opened, or that require such an
-// operator. If nothing is promoted, it judges the branch of an earlier run.
+// Propose proposes the promotion, as [deliver.Proposer.Propose] does. It keeps the operators whose
+// promotion a person declined, unless the user named them. If the tree cannot be rendered, it keeps
+// those whose installed bundles cannot be opened, and those that require them. If nothing is promoted,
+// it judges the branch of an earlier run.
 func (s *PromotionStepReport) Propose(ctx context.Context, proposer *deliver.Proposer, several bool) error {
 	kept, err := s.findReverted(ctx, proposer)
 	if err == nil && len(kept) > 0 {
@@ -162,6 +162,16 @@ func (s *PromotionStepReport) Propose(ctx context.Context, proposer *deliver.Pro
 			return err
 		}
 		if err := s.propose(ctx, proposer, several); err != nil {
+			return err
+		}
+	}
+	if reason := s.Proposed.Declined(); reason != "" {
+		for _, op := range s.Operators {
+			if op.isPromoted() {
+				kept[op.Operator] = keptReason{ReasonDeclined, reason}
+			}
+		}
+		if err := s.promoteAgain(ctx, kept); err != nil {
 			return err
 		}
 	}
@@ -193,7 +203,7 @@ func (s *PromotionStepReport) findReverted(ctx context.Context, proposer *delive
 			return nil, err
 		}
 		if reason != "" {
-			kept[op.Operator] = keptReason{ReasonReverted, reason}
+			kept[op.Operator] = keptReason{ReasonDeclined, reason}
 		}
 	}
 	return kept, nil

@@ -206,32 +206,44 @@ func (in *Inputs) holdUnreadable(ctx context.Context, next *lockfile.File) (bool
 		if in.isHeld(pin.Key()) {
 			return false, fmt.Errorf("bundle %q of %s: %w", pin.Bundle, pin.Key(), err)
 		}
-		in.holdBundle(next, pin, err.Error())
+		if err := in.holdBundle(next, pin, err); err != nil {
+			return false, err
+		}
 		found = true
 	}
 	return found, nil
 }
 
 // holdBundle holds back the operators of next that cannot be upgraded or installed without the
-// bundle of pin.
-func (in *Inputs) holdBundle(next *lockfile.File, pin lockfile.Pin, why string) {
-	why = fmt.Sprintf("bundle %s cannot be fetched: %s", pin.Bundle, why)
+// bundle of pin. It returns an error if one of them is not pinned, but rendered: the lock would be
+// without it, and the GitOps tool would remove an operator that runs.
+func (in *Inputs) holdBundle(next *lockfile.File, pin lockfile.Pin, cause error) error {
+	why := fmt.Sprintf("bundle %s cannot be fetched: %v", pin.Bundle, cause)
 	in.RecordHeld(pin.Key(), "not-fetched", why)
 	if old, pinned := in.pin(pin.Key()); pinned {
 		in.holdPin(old, why)
-		return
+		return nil
 	}
 	for _, p := range next.Pins {
 		old, pinned := in.pin(p.Key())
 		switch {
 		case p.Key() != pin.Key() && !next.Needed(p.Key())[pin.Key()]:
 		case !pinned:
+			rendered, err := in.project.isRendered(p)
+			if err != nil {
+				return err
+			}
+			if rendered {
+				return diag.Hintf(diag.Pos{}, "restore its pin in quayside.lock, or add the InstallPlan of the cluster to the declarations: it names the image of the bundle",
+					"%s is rendered, but cannot be pinned: bundle %q of %s: %w", p.Key(), pin.Bundle, pin.Key(), cause)
+			}
 			in.dropOperator(p)
 		case old.Bundle != p.Bundle:
 			in.RecordHeld(p.Key(), "not-fetched", why)
 			in.holdPin(old, why)
 		}
 	}
+	return nil
 }
 
 // dropOperator removes the subscriptions of an operator that is not pinned. Its installed

@@ -97,6 +97,12 @@ func (p *Project) findUnmet(res *render.Result) ([]unmetNeed, error) {
 	places := map[string]int{}         // in out
 	known := map[string][]needs.Need{} // by operator and config
 	equal := map[string][]int{}        // unmet needs of equal clusters
+	var patched func(cluster string) Patch
+	if p.Patched != nil && len(overlays) > 0 {
+		if patched, err = p.Patched(p, res); err != nil {
+			return nil, err
+		}
+	}
 	for _, c := range p.Settings.Clusters {
 		key := c.Shared() + fmt.Sprintf("%q", c.Provides)
 		if len(overlays[c.Name]) > 0 || p.observation(c) != nil {
@@ -104,7 +110,11 @@ func (p *Project) findUnmet(res *render.Result) ([]unmetNeed, error) {
 		}
 		unmet, seen := equal[key]
 		if !seen {
-			found, err := p.findUnmetIn(c, res, known)
+			inCluster, patch := known, Patch{}
+			if patched != nil && len(overlays[c.Name]) > 0 {
+				inCluster, patch = map[string][]needs.Need{}, patched(c.Name)
+			}
+			found, err := p.findUnmetIn(c, res, patch, inCluster)
 			if err != nil {
 				return nil, err
 			}
@@ -125,11 +135,16 @@ func (p *Project) findUnmet(res *render.Result) ([]unmetNeed, error) {
 	return out, nil
 }
 
-// findUnmetIn returns the unmet needs in a cluster. It adds the needs of each operator to known.
-func (p *Project) findUnmetIn(c profile.Cluster, res *render.Result, known map[string][]needs.Need) ([]unmetNeed, error) {
+// findUnmetIn returns the unmet needs in a cluster, whose overlay patch applies. It adds the needs of each
+// operator to known.
+func (p *Project) findUnmetIn(c profile.Cluster, res *render.Result, patch Patch, known map[string][]needs.Need) ([]unmetNeed, error) {
 	operators, shared, err := res.ClusterObjects(c.Name)
 	if err != nil {
 		return nil, err
+	}
+	shared = patch.Apply(shared)
+	for i := range operators {
+		operators[i].Objects = patch.Apply(operators[i].Objects)
 	}
 	supply, err := p.clusterSupply(c)
 	if err != nil {
@@ -137,6 +152,11 @@ func (p *Project) findUnmetIn(c profile.Cluster, res *render.Result, known map[s
 	}
 	if res.RunsOLM() {
 		supply.AddAPIs(needs.OLMAPIs()...)
+	}
+	for _, o := range patch { // with generated objects
+		if o != nil {
+			supply.AddObjects(o)
+		}
 	}
 	supply.AddObjects(shared...)
 	for _, o := range operators {
@@ -251,7 +271,7 @@ func (n unmetNeed) hint(code string) string {
 	case needs.OLM:
 		return fmt.Sprintf("leave the operator to OLM (docs/adopt.md), list operators.coreos.com/v1alpha1 in spec.provides.apis of %s if OLM runs there, %s", settings.FileName, waiver)
 	case needs.PodSecurity:
-		return "lower the label pod-security.kubernetes.io/enforce of the declared Namespace, install the operator into another namespace, or patch the pods in an overlay and add a waiver for pod-security"
+		return "lower the label pod-security.kubernetes.io/enforce of the declared Namespace, install the operator into another namespace, or patch the pods in an overlay"
 	default:
 		return fmt.Sprintf("add it to overlays/<cluster>/resources, list %s in spec.provides.objects of %s, %s", needs.FormatObject(n.Object), settings.FileName, waiver)
 	}

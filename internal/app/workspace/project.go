@@ -26,6 +26,7 @@ import (
 	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/internal/health"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/oci/trust"
 	setting "github.com/quayside/quayside/internal/settings"
@@ -52,6 +53,27 @@ type Env struct {
 	// CheckObjects returns the errors of a result with the user's overlays, before it is written.
 	// Nil: it is written without this check.
 	CheckObjects func(*Project, *render.Result) error
+
+	// Patched returns a function that returns the changes of rendered objects by the user's overlay of a
+	// cluster. Nil: overlays change nothing.
+	Patched func(*Project, *render.Result) (func(cluster string) Patch, error)
+}
+
+// Patch contains the changed and added objects of an overlay, and nil for removed objects.
+type Patch map[k8s.Key]k8s.Object
+
+// Apply returns the objects with the changes. It leaves out added objects.
+func (p Patch) Apply(objects []k8s.Object) []k8s.Object {
+	var out []k8s.Object
+	for _, o := range objects {
+		if changed, ok := p[o.Key()]; ok {
+			o = changed
+		}
+		if o != nil {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // Logger receives progress and messages of long operations.

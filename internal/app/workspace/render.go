@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
@@ -86,6 +87,20 @@ func (p *Project) Rendered(want *filetree.Tree) (*filetree.Tree, error) {
 
 // Tree reads a directory of the workspace. The tree of a missing directory is empty.
 func (p *Project) Tree(name string) (*filetree.Tree, error) { return p.readTree(name, filetree.New()) }
+
+// isRendered reports whether the tree has the directory of an operator.
+func (p *Project) isRendered(pin lockfile.Pin) (bool, error) {
+	tree, err := p.Tree(p.Settings.Output)
+	if err != nil {
+		return false, err
+	}
+	for name := range tree.Names() {
+		if slices.Contains(strings.Split(path.Dir(name), "/"), pin.Namespace+"."+pin.Package) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
 
 func (p *Project) readTree(name string, like *filetree.Tree) (*filetree.Tree, error) {
 	dir, err := p.lookup(name)

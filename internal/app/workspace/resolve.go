@@ -221,6 +221,7 @@ func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result, waitin
 	out.Warnings = in.allWarnings(out.Warnings)
 	if res.Lock != nil {
 		out.Warnings = append(out.Warnings, in.project.reviewWaivers(diag.Resolving, in.DeclarationWarnings(), out.Warnings)...)
+		out.Warnings = append(out.Warnings, in.project.waiverWarnings(res.Lock)...)
 	}
 	out.Warnings = in.project.Waive(out.Warnings)
 	if res.Lock == nil { // without digests, changes of other fields are unknown

@@ -54,9 +54,9 @@ func (r Root) fromWorkspace(name string) string {
 	return filepath.ToSlash(rel)
 }
 
-// checkOperators returns an error for each name or pattern of operators in the settings that matches
-// nothing in lock. A pattern may also match in another workspace with the same settings. A waiver may
-// name an operator that is being removed, so only a misspelled name is an error.
+// checkOperators returns an error for each pattern of spec.clusters that matches no operator of lock,
+// and for each misspelled operator of a waiver. A pattern may also match in another workspace with the
+// same settings.
 func (p *Project) checkOperators(lock *lockfile.File) error {
 	w := p.Settings
 	have := operatorKeys(lock)
@@ -78,20 +78,54 @@ func (p *Project) checkOperators(lock *lockfile.File) error {
 			if len(c.Operators) == 1 {
 				hint = "delete the cluster, or name its operators: without a pattern it gets all of them"
 			}
-			faults.Add(at, diag.Hintf(at, hint, "%s: no operator %q in %s%s", field, pattern, LockFile, suggestOperator(pattern, have)))
+			faults.Add(at, diag.Hintf(at, hint, "%s", noOperator(field, pattern, have)))
 		}
 	}
-	for i, v := range w.Policy.Waivers {
-		field := diag.Item("spec.policy.waivers", i) + ".operator"
-		at, meant := w.At(field), suggestOperator(v.Operator, have)
-		if v.Operator != "" && meant != "" && !anyMatches(v.Operator, have) && !p.MatchesElsewhere(at.File, func(other *Project) bool {
-			lock, err := other.Lock()
-			return err != nil || anyMatches(v.Operator, operatorKeys(lock))
-		}) {
-			faults.Addf(at, "%s: no operator %q in %s%s", field, v.Operator, LockFile, meant)
+	for field, v := range p.unmatchedWaivers(have) {
+		if suggestOperator(v.Operator, have) != "" {
+			faults.Addf(w.At(field), "%s", noOperator(field, v.Operator, have))
 		}
 	}
 	return faults.Err()
+}
+
+// unmatchedWaivers returns the waivers whose operator is not in have, by the field of the operator. An
+// inherited waiver may be for another workspace.
+func (p *Project) unmatchedWaivers(have []string) map[string]diag.Waiver {
+	out := map[string]diag.Waiver{}
+	for i, v := range p.Settings.Policy.Waivers {
+		field := diag.Item("spec.policy.waivers", i) + ".operator"
+		if v.Operator != "" && !anyMatches(v.Operator, have) && !p.MatchesElsewhere(p.Settings.At(field).File, func(other *Project) bool {
+			lock, err := other.Lock()
+			return err != nil || anyMatches(v.Operator, operatorKeys(lock))
+		}) {
+			out[field] = v
+		}
+	}
+	return out
+}
+
+// waiverWarnings returns a warning for each waiver of an operator that lock does not have. It is no
+// error: a waiver is merged before the branch that adds or removes its operator. Misspelled operators
+// are errors of checkOperators.
+func (p *Project) waiverWarnings(lock *lockfile.File) []diag.Warning {
+	var out []diag.Warning
+	have := operatorKeys(lock)
+	for field, v := range p.unmatchedWaivers(have) {
+		if suggestOperator(v.Operator, have) == "" {
+			out = append(out, diag.Warning{Pos: p.Settings.At(field), Code: "waiver-unused", Msg: noOperator(field, v.Operator, have)})
+		}
+	}
+	return diag.SortWarnings(out)
+}
+
+// noOperator returns the message for a field that names an operator that the lock does not have.
+func noOperator(field, name string, have []string) string {
+	hint := suggestOperator(name, have)
+	if hint == "" && len(have) > 0 {
+		hint = " (available: " + diag.Some(have, 5) + ")"
+	}
+	return fmt.Sprintf("%s: no operator %q in %s%s", field, name, LockFile, hint)
 }
 
 // anyMatches reports whether a name or pattern of the policy matches one of the names.

@@ -18,6 +18,7 @@ type Upgrade struct {
 	Operators    []string // namespace/package of the upgraded operators: see resolve.Part
 	Bonds        []resolve.Bond
 	Observations []string // observations in other environments, a line each
+	Named        bool     // the user named its operators, so it is proposed although a person declined it
 }
 
 // Split returns the pending upgrades in parts. The lock of a part is the current lock with only the

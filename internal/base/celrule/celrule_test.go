@@ -86,7 +86,7 @@ func TestCostly(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := r.Holds(variables()); !errors.Is(err, ErrCost) {
-			t.Errorf("%.80s: got %v with %d left", rule, err, b.remaining)
+			t.Errorf("%.80s: got %v, remaining budget %d", rule, err, b.remaining)
 		}
 	}
 }
@@ -111,9 +111,9 @@ func TestBudget(t *testing.T) {
 	}
 	first, second, third := often(), often(), often()
 	if first < 500 || second != first || third < 100 || third >= first {
-		t.Errorf("three rules were evaluated %d, %d and %d times, want two of the same and what is left", first, second, third)
+		t.Errorf("three rules were evaluated %d, %d and %d times, want two equal numbers and a lower one", first, second, third)
 	}
 	if _, err := b.Compile(environment(t), "true"); b.remaining != 0 || !errors.Is(err, ErrCost) {
-		t.Errorf("%d left, and another rule: %v", b.remaining, err)
+		t.Errorf("remaining budget %d, another rule: %v", b.remaining, err)
 	}
 }

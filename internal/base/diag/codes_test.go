@@ -16,7 +16,7 @@ func TestCodes(t *testing.T) {
 		}
 		seen[c.ID] = true
 		if slices.Index(steps, c.Step) < slices.Index(steps, last.Step) || c.Step == last.Step && c.ID <= last.ID {
-			t.Errorf("%q stands behind %q", c.ID, last.ID)
+			t.Errorf("%q is listed after %q", c.ID, last.ID)
 		}
 		last = c
 	}

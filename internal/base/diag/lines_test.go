@@ -6,9 +6,9 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// TestLinesAreTheLists checks that an error is one line, whatever its text, and that a nested
+// TestErrorIsOneLine checks that an error is one line, whatever its text, and that a nested
 // list keeps its lines.
-func TestLinesAreTheLists(t *testing.T) {
+func TestErrorIsOneLine(t *testing.T) {
 	at := diag.Pos{File: "a\n::error::x", Line: 3}
 	one := diag.Errorf(at, "name %s\nb:1: forged\x1b[2J", "\u202e")
 	want := `a ::error::x:3: name \u202e b:1: forged\u001b[2J`

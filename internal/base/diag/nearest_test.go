@@ -41,6 +41,6 @@ func TestDidYouMean(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := DidYouMean("kafka", []string{"etcd"}); got != "" {
-		t.Errorf("got %q, want nothing", got)
+		t.Errorf("got %q, want no suggestion", got)
 	}
 }

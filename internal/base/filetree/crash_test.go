@@ -171,7 +171,7 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
-func TestFullDiskLeavesTheOldTree(t *testing.T) {
+func TestFullDiskKeepsOldTree(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	if err := Write(dir, generationTree(0)); err != nil {
 		t.Fatal(err)

@@ -48,13 +48,13 @@ func TestEdited(t *testing.T) {
 		"edited":                         {"2", "", map[string]string{"d/x": "1"}, true},
 		"edited, another version wanted": {"2", "", map[string]string{"d/x": "3"}, true},
 		"edited, no longer wanted":       {"2", "", map[string]string{"y": "1"}, true},
-		"edited to what is wanted":       {"2", "", map[string]string{"d/x": "2"}, false},
+		"edited to the wanted content":   {"2", "", map[string]string{"d/x": "2"}, false},
 		"emptied by hand":                {"", "", map[string]string{"d/x": "1"}, true},
 		"removed":                        {"-", "", map[string]string{"d/x": "1"}, false},
 		"another version wanted":         {"1", "", map[string]string{"d/x": "2"}, false},
 		"merged: a line of the other":    {"2", list(line("1")), map[string]string{"d/x": "2"}, false},
 		"merged: a conflict":             {"4", list("<<<<<<< a", line("2"), "=======", line("3"), ">>>>>>> b"), map[string]string{"d/x": "5"}, false},
-		"merged: a conflict beside":      {"4", list("<<<<<<< a", "w "+sum(nil), "=======", ">>>>>>> b", line("1")), map[string]string{"d/x": "5"}, true},
+		"merged: a conflict next to it":  {"4", list("<<<<<<< a", "w "+sum(nil), "=======", ">>>>>>> b", line("1")), map[string]string{"d/x": "5"}, true},
 		"merged: both lines":             {"4", list(line("2"), line("3")), map[string]string{"d/x": "5"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

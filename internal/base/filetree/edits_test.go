@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestEdits checks that edits are apart if Git can merge them, and that the edits of the merged
-// tree are then the union of both.
+// TestEdits checks that edits are disjoint if Git can merge them, and that the edits of the merged
+// tree are their union.
 func TestEdits(t *testing.T) {
 	base := tree(t, map[string]string{"d/b": "1", "d/d": "1", "d/f": "1", "e/a": "1"})
 	with := func(changes map[string]string) *Tree {
@@ -23,22 +23,22 @@ func TestEdits(t *testing.T) {
 		a, b  map[string]string
 		apart bool
 	}{
-		"neighbours":              {map[string]string{"d/b": "2"}, map[string]string{"d/d": "2"}, true},
-		"the same file":           {map[string]string{"d/b": "2"}, map[string]string{"d/b": "3"}, false},
-		"the same file, alike":    {map[string]string{"d/b": "2"}, map[string]string{"d/b": "2"}, true},
-		"added in one place":      {map[string]string{"d/c": "2"}, map[string]string{"d/ca": "2"}, false},
-		"added alike":             {map[string]string{"d/c": "2"}, map[string]string{"d/c": "2"}, true},
-		"added alike, and more":   {map[string]string{"d/c": "2"}, map[string]string{"d/c": "2", "d/ca": "2"}, false},
-		"added in two places":     {map[string]string{"d/a": "2"}, map[string]string{"d/c": "2"}, true},
-		"added in two new places": {map[string]string{"x/a": "2"}, map[string]string{"y/a": "2"}, true},
-		"added beside a change":   {map[string]string{"d/c": "2"}, map[string]string{"d/b": "2", "d/d": "2"}, true},
-		"removed beside added":    {map[string]string{"d/b": "-"}, map[string]string{"d/c": "2"}, false},
-		"removed beside a change": {map[string]string{"d/b": "-"}, map[string]string{"d/d": "2"}, true},
-		"neighbours removed":      {map[string]string{"d/b": "-"}, map[string]string{"d/d": "-"}, false},
-		"others removed":          {map[string]string{"d/b": "-"}, map[string]string{"d/f": "-"}, true},
-		"removed in both":         {map[string]string{"e/a": "-"}, map[string]string{"e/a": "-"}, false},
-		"removed and changed":     {map[string]string{"e/a": "-"}, map[string]string{"e/a": ""}, false},
-		"emptied in both":         {map[string]string{"e/a": ""}, map[string]string{"e/a": ""}, true},
+		"neighbours":                    {map[string]string{"d/b": "2"}, map[string]string{"d/d": "2"}, true},
+		"the same file":                 {map[string]string{"d/b": "2"}, map[string]string{"d/b": "3"}, false},
+		"the same file, alike":          {map[string]string{"d/b": "2"}, map[string]string{"d/b": "2"}, true},
+		"added in one place":            {map[string]string{"d/c": "2"}, map[string]string{"d/ca": "2"}, false},
+		"added alike":                   {map[string]string{"d/c": "2"}, map[string]string{"d/c": "2"}, true},
+		"added alike, and more":         {map[string]string{"d/c": "2"}, map[string]string{"d/c": "2", "d/ca": "2"}, false},
+		"added in two places":           {map[string]string{"d/a": "2"}, map[string]string{"d/c": "2"}, true},
+		"added in two new places":       {map[string]string{"x/a": "2"}, map[string]string{"y/a": "2"}, true},
+		"added next to a change":        {map[string]string{"d/c": "2"}, map[string]string{"d/b": "2", "d/d": "2"}, true},
+		"removed next to an added file": {map[string]string{"d/b": "-"}, map[string]string{"d/c": "2"}, false},
+		"removed next to a change":      {map[string]string{"d/b": "-"}, map[string]string{"d/d": "2"}, true},
+		"neighbours removed":            {map[string]string{"d/b": "-"}, map[string]string{"d/d": "-"}, false},
+		"others removed":                {map[string]string{"d/b": "-"}, map[string]string{"d/f": "-"}, true},
+		"removed in both":               {map[string]string{"e/a": "-"}, map[string]string{"e/a": "-"}, false},
+		"removed and changed":           {map[string]string{"e/a": "-"}, map[string]string{"e/a": ""}, false},
+		"emptied in both":               {map[string]string{"e/a": ""}, map[string]string{"e/a": ""}, true},
 	} {
 		a, b := EditsOf(base, with(c.a)), EditsOf(base, with(c.b))
 		if got := []bool{a.MergesCleanly(b), b.MergesCleanly(a)}; got[0] != c.apart || got[1] != c.apart {
@@ -52,10 +52,10 @@ func TestEdits(t *testing.T) {
 		}
 		merged := EditsOf(base, with(both))
 		if c.apart && !merged.EqualsUnion(a, b) {
-			t.Errorf("%s: merged, they are something else", name)
+			t.Errorf("%s: the merged edits are not the union of both", name)
 		}
 		if both["e/b"] = "1"; EditsOf(base, with(both)).EqualsUnion(a, b) {
-			t.Errorf("%s: a file more is no difference", name)
+			t.Errorf("%s: an additional file is no difference", name)
 		}
 	}
 }

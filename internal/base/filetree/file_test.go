@@ -50,7 +50,7 @@ func TestWriteFile(t *testing.T) {
 	}
 	entries, err := os.ReadDir(filepath.Dir(name))
 	if err != nil || len(entries) != 2 {
-		t.Errorf("left behind: %v, %v", entries, err)
+		t.Errorf("leftover files: %v, %v", entries, err)
 	}
 }
 

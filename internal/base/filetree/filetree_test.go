@@ -86,7 +86,7 @@ func TestFS(t *testing.T) {
 	}
 }
 
-func TestWriteKeepsWhatIsTheUsers(t *testing.T) {
+func TestWriteKeepsUserFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	if err := Write(dir, tree(t, map[string]string{"a/x": "1", "a/y": "2", "c/gone": "g", "d/only": "3"})); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestWriteKeepsWhatIsTheUsers(t *testing.T) {
 	}
 }
 
-func TestWriteLeavesAloneWhatIsEqual(t *testing.T) {
+func TestWriteSkipsEqualFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	want := tree(t, map[string]string{"a/x": "1", "s": "1"})
 	if err := Write(dir, want); err != nil {
@@ -194,7 +194,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-func TestReadLeavesLinksOut(t *testing.T) {
+func TestReadSkipsLinks(t *testing.T) {
 	got, err := Read(fstest.MapFS{"a": {Data: []byte("1")}, "l": {Mode: fs.ModeSymlink, Data: []byte("a")}})
 	if err != nil || got.Len() != 1 {
 		t.Errorf("got %d files, %v", got.Len(), err)
@@ -218,6 +218,6 @@ func TestReadLike(t *testing.T) {
 		t.Errorf("-as it is +as it was read:\n%s", d)
 	}
 	if &got.files["same"][0] != &like.files["same"][0] {
-		t.Error("what is the same is held twice")
+		t.Error("equal content is not shared")
 	}
 }

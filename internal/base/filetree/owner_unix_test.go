@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// access returns the mode, owner and group of dir and everything below it.
-func access(t *testing.T, dir string) map[string]string {
+// listAccess returns the mode, owner and group of dir and everything below it.
+func listAccess(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
@@ -34,8 +34,8 @@ func access(t *testing.T, dir string) map[string]string {
 	return got
 }
 
-// grant changes owner and group, unless they are negative, and then the mode.
-func grant(t *testing.T, name string, uid, gid int, mode fs.FileMode) {
+// setAccess changes owner and group, unless they are negative, and then the mode.
+func setAccess(t *testing.T, name string, uid, gid int, mode fs.FileMode) {
 	t.Helper()
 	if err := os.Lchown(name, uid, gid); err != nil {
 		t.Fatal(err)
@@ -58,22 +58,22 @@ func TestWriteKeepsAccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	putFile(t, dir, "mine", "m")
-	grant(t, dir, uid, gid, fs.ModeSetgid|0o775)
-	grant(t, filepath.Join(dir, "d"), uid, gid, fs.ModeSetgid|0o750)
-	grant(t, filepath.Join(dir, "d", "e"), uid, gid, fs.ModeSticky|0o777)
-	grant(t, filepath.Join(dir, "a"), uid, gid, 0o640)
-	grant(t, filepath.Join(dir, "secret"), uid, gid, 0)
-	grant(t, filepath.Join(dir, "d", "same"), uid, gid, 0o664)
-	want := access(t, dir)
-	own := access(t, t.TempDir())
+	setAccess(t, dir, uid, gid, fs.ModeSetgid|0o775)
+	setAccess(t, filepath.Join(dir, "d"), uid, gid, fs.ModeSetgid|0o750)
+	setAccess(t, filepath.Join(dir, "d", "e"), uid, gid, fs.ModeSticky|0o777)
+	setAccess(t, filepath.Join(dir, "a"), uid, gid, 0o640)
+	setAccess(t, filepath.Join(dir, "secret"), uid, gid, 0)
+	setAccess(t, filepath.Join(dir, "d", "same"), uid, gid, 0o664)
+	want := listAccess(t, dir)
+	own := listAccess(t, t.TempDir())
 	if os.Getuid() != 0 {
-		grant(t, filepath.Join(dir, "secret"), uid, gid, 0o600) // otherwise it cannot be read
-		want = access(t, dir)
+		setAccess(t, filepath.Join(dir, "secret"), uid, gid, 0o600) // otherwise it cannot be read
+		want = listAccess(t, dir)
 	}
 	if err := Write(dir, tree(t, map[string]string{"a": "2", "d/x": "2", "d/e/y": "2", "d/same": "1", "secret": "2", "d/new/z": "2"})); err != nil {
 		t.Fatal(err)
 	}
-	got := access(t, dir)
+	got := listAccess(t, dir)
 	if gid < 0 {
 		gid = os.Getgid()
 	}
@@ -88,7 +88,7 @@ func TestWriteKeepsAccess(t *testing.T) {
 	if _, err := WriteFile(file, []byte("3")); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(want, access(t, dir)); d != "" {
+	if d := cmp.Diff(want, listAccess(t, dir)); d != "" {
 		t.Errorf("WriteFile (-want +got)\n%s", d)
 	}
 }
@@ -100,14 +100,14 @@ func TestNewTreeInSharedDirectory(t *testing.T) {
 	if os.Getuid() == 0 {
 		gid = 5678
 	}
-	grant(t, parent, -1, gid, fs.ModeSetgid|0o775)
+	setAccess(t, parent, -1, gid, fs.ModeSetgid|0o775)
 	dir := filepath.Join(parent, "out")
 	if err := Write(dir, tree(t, map[string]string{"d/x": "1"})); err != nil {
 		t.Fatal(err)
 	}
 	of := func(mode fs.FileMode) string { return fmt.Sprint(mode, os.Getuid(), gid) }
 	folder, file := of(fs.ModeDir|fs.ModeSetgid|0o755), of(0o644)
-	if d := cmp.Diff(map[string]string{".": folder, "d": folder, "d/x": file, Index: file, "d/" + Index: file}, access(t, dir)); d != "" {
+	if d := cmp.Diff(map[string]string{".": folder, "d": folder, "d/x": file, Index: file, "d/" + Index: file}, listAccess(t, dir)); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 }
@@ -123,15 +123,15 @@ func TestDirectoryOfAnother(t *testing.T) {
 	if err := Write(dir, generationTree(1)); err != nil {
 		t.Fatal(err)
 	}
-	want := access(t, dir)
+	want := listAccess(t, dir)
 	for name := range want {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.IsDir() {
-			grant(t, filepath.Join(dir, name), -1, 5678, fs.ModeSetgid|0o777)
+			setAccess(t, filepath.Join(dir, name), -1, 5678, fs.ModeSetgid|0o777)
 		}
 	}
-	grant(t, parent, -1, -1, 0o777)
-	grant(t, filepath.Dir(parent), -1, -1, 0o755)
-	want = access(t, dir)
+	setAccess(t, parent, -1, -1, 0o777)
+	setAccess(t, filepath.Dir(parent), -1, -1, 0o755)
+	want = listAccess(t, dir)
 	cmd := childCommand(t, dir, "FILETREE_ONCE=1")
 	exe := filepath.Join(parent, "exe") // the test binary is in a directory that only its user can read
 	if data, err := os.ReadFile(cmd.Path); err != nil || os.WriteFile(exe, data, 0o755) != nil {
@@ -142,7 +142,7 @@ func TestDirectoryOfAnother(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	got := access(t, dir)
+	got := listAccess(t, dir)
 	for name := range want {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.IsDir() && got[name] != want[name] {
 			t.Errorf("%s is %s, want %s", name, got[name], want[name])

@@ -161,7 +161,7 @@ func TestRandom(t *testing.T) {
 			},
 			"merge": func(t *rapid.T) {
 				if len(edits) > 0 || removed {
-					t.Skip("not as written")
+					t.Skip("the tree was edited")
 				}
 				base := snapshot(t, dir)
 				side := func(name string) map[string]string {
@@ -211,7 +211,7 @@ func TestDisjoint(t *testing.T) {
 				}
 			}
 			next = next.withIndexes()
-			for name := range maps.Keys(merged(base.files, next.files)) {
+			for name := range maps.Keys(mergeFiles(base.files, next.files)) {
 				if string(base.files[name]) != string(next.files[name]) {
 					out[name] = true
 				}
@@ -224,13 +224,13 @@ func TestDisjoint(t *testing.T) {
 				t.Errorf("both change %s", name)
 			}
 			if !one[path.Join(path.Dir(name), Index)] {
-				t.Errorf("%s changes, its index does not", name)
+				t.Errorf("%s changes, but not its index", name)
 			}
 		}
 	})
 }
 
-func merged(a, b map[string][]byte) map[string][]byte {
+func mergeFiles(a, b map[string][]byte) map[string][]byte {
 	out := maps.Clone(a)
 	maps.Copy(out, b)
 	return out

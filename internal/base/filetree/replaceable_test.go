@@ -15,7 +15,7 @@ func TestCheckReplaceable(t *testing.T) {
 		"not there":             {func(string) error { return nil }, ""},
 		"empty":                 {func(dir string) error { return os.Mkdir(dir, 0o755) }, ""},
 		"ours":                  {func(dir string) error { return os.CopyFS(dir, os.DirFS(marked(t, "SUMS"))) }, ""},
-		"somebody's":            {func(dir string) error { return os.CopyFS(dir, os.DirFS(marked(t, "thesis"))) }, "the directory is not empty and not a release"},
+		"user files":            {func(dir string) error { return os.CopyFS(dir, os.DirFS(marked(t, "thesis"))) }, "the directory is not empty and not a release"},
 		"a directory as a mark": {func(dir string) error { return os.MkdirAll(filepath.Join(dir, "SUMS"), 0o755) }, "the directory is not empty and not a release"},
 		"a file":                {func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, "not a directory"},
 	} {

@@ -36,6 +36,9 @@ type Pull struct {
 	Title string
 	Body  string // in Markdown
 
+	// Proposal identifies the proposed changes, in a comment at the end of the text; see Declined.
+	Proposal string
+
 	// Labels, Reviewers and Draft apply to a new pull request. A reviewer "team/x" is a team.
 	Labels, Reviewers []string
 	Draft             bool
@@ -72,14 +75,15 @@ type Client struct {
 
 // Propose opens a pull request from p.Head into p.Base, or updates the title and the text
 // of the open one. It ignores pull requests from forks, also with the same branch name. A
-// closed pull request stays closed, and a new one is opened.
+// closed pull request stays closed, and a new one is opened; see [Client.Declined].
 func (c *Client) Propose(ctx context.Context, p Pull) (RequestResult, error) {
 	operation := fmt.Sprintf("proposing %s in %s", p.Head, c.at.Project)
-	if p.Base == "" {
-		var err error
-		if p.Base, err = c.defaultBranch(ctx); err != nil {
-			return RequestResult{}, fmt.Errorf("%s: %w", operation, err)
-		}
+	p, err := c.withBase(ctx, p)
+	if err != nil {
+		return RequestResult{}, fmt.Errorf("%s: %w", operation, err)
+	}
+	if p.Proposal != "" {
+		p.Body += "\n" + proposalMark + p.Proposal + " -->\n"
 	}
 	if a := p.Automerge; a != nil {
 		p.Body += "\n" + proposedMark + a.Now.UTC().Format(time.RFC3339) + " -->\n"
@@ -98,9 +102,71 @@ func (c *Client) Propose(ctx context.Context, p Pull) (RequestResult, error) {
 	return result, nil
 }
 
-// proposedMark begins the last line of the body of a pull request, which contains the time when the
-// current title was set.
-const proposedMark = "<!-- quayside:proposed "
+const (
+	proposalMark  = "<!-- quayside:proposal "  // begins a line of a text, which identifies the proposal
+	withdrawnMark = "<!-- quayside:withdrawn " // begins that line after Withdraw
+	proposedMark  = "<!-- quayside:proposed "  // begins the last line of a text, which has the time since the title is proposed
+)
+
+// withBase returns p with the default branch as its base, if it has none.
+func (c *Client) withBase(ctx context.Context, p Pull) (Pull, error) {
+	var err error
+	if p.Base == "" {
+		p.Base, err = c.defaultBranch(ctx)
+	}
+	return p, err
+}
+
+// maxClosedPages is the number of pages to search for a closed pull request. Only Gitea cannot list the
+// pull requests of one branch.
+const maxClosedPages = 20
+
+// Declined returns the number of a pull request with the branches and the proposal of p that was closed
+// without merging it, or 0 if there is none or one is open.
+func (c *Client) Declined(ctx context.Context, p Pull) (number int64, err error) {
+	operation := fmt.Sprintf("looking up closed pull requests of %s in %s", p.Head, c.at.Project)
+	p, err = c.withBase(ctx, p)
+	var open *pull
+	if err == nil {
+		open, err = c.open(ctx, p)
+	}
+	if err == nil && open == nil {
+		pages := 0
+		err = list(ctx, c, c.kind.pulls(c.at.Project)+"?"+c.kind.find(c.at.Project, p, "closed"), func(all []pull) bool {
+			pages++
+			for _, have := range all {
+				if have.hasBranches(c.at.Project, p) && have.MergedAt == "" && strings.Contains(have.body(), proposalMark+p.Proposal+" ") {
+					number = have.number()
+					return false
+				}
+			}
+			return pages < maxClosedPages
+		})
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", operation, err)
+	}
+	return number, nil
+}
+
+// Withdraw marks the open pull request of p's branches, if there is one, before its branch is deleted, so
+// that Declined does not return it.
+func (c *Client) Withdraw(ctx context.Context, p Pull) error {
+	operation := fmt.Sprintf("withdrawing %s in %s", p.Head, c.at.Project)
+	p, err := c.withBase(ctx, p)
+	var have *pull
+	if err == nil {
+		have, err = c.open(ctx, p)
+	}
+	if err == nil && have != nil && strings.Contains(have.body(), proposalMark) {
+		p.Title, p.Body = have.Title, strings.ReplaceAll(have.body(), proposalMark, withdrawnMark)
+		err = c.do(ctx, c.kind.edit, c.kind.pull(c.at.Project, have.number()), c.kind.write(p, false), nil)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", operation, err)
+	}
+	return nil
+}
 
 func (c *Client) propose(ctx context.Context, p Pull) (RequestResult, error) {
 	open, err := c.open(ctx, p)
@@ -185,10 +251,7 @@ func (c *Client) automerge(ctx context.Context, p Pull, have pull, result *Reque
 // merged by an earlier decision.
 func (c *Client) CancelAutomerge(ctx context.Context, p Pull) error {
 	operation := fmt.Sprintf("cancelling the automatic merge of %s in %s", p.Head, c.at.Project)
-	var err error
-	if p.Base == "" {
-		p.Base, err = c.defaultBranch(ctx)
-	}
+	p, err := c.withBase(ctx, p)
 	var have *pull
 	if err == nil {
 		have, err = c.open(ctx, p)
@@ -205,7 +268,7 @@ func (c *Client) CancelAutomerge(ctx context.Context, p Pull) error {
 // open returns the open pull request of the repository's own branch, or nil.
 func (c *Client) open(ctx context.Context, p Pull) (*pull, error) {
 	var found *pull
-	err := list(ctx, c, c.kind.pulls(c.at.Project)+"?"+c.kind.find(c.at.Project, p), func(all []pull) bool {
+	err := list(ctx, c, c.kind.pulls(c.at.Project)+"?"+c.kind.find(c.at.Project, p, "open"), func(all []pull) bool {
 		i := slices.IndexFunc(all, func(have pull) bool { return have.hasBranches(c.at.Project, p) })
 		if i >= 0 {
 			found = &all[i]

@@ -83,6 +83,64 @@ func TestPropose(t *testing.T) {
 	})
 }
 
+// TestDeclined finds the pull request that was closed without merging it, by branches and proposal, also
+// on the third page and after its branch was deleted.
+func TestDeclined(t *testing.T) {
+	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
+		p := forge.Pull{Head: "upgrade/a", Title: "Update a", Body: "text\n", Proposal: "sha256:1"}
+		propose := func(want int64) {
+			t.Helper()
+			got, err := c.Propose(t.Context(), p)
+			if err != nil || got.Number != want {
+				t.Fatalf("got %+v, %v, want number %d", got, err, want)
+			}
+		}
+		declined := func(step string, p forge.Pull, want int64) {
+			t.Helper()
+			if got, err := c.Declined(t.Context(), p); err != nil || got != want {
+				t.Errorf("%s: got %d, %v, want %d", step, got, err, want)
+			}
+		}
+		declined("none", p, 0)
+		propose(1)
+		declined("open", p, 0)
+		s.Change(1, func(p *forgetest.Pull) { p.Closed, p.Gone = true, true })
+		for range 5 { // on the third page of those that are closed
+			s.Have([]forgetest.Pull{{From: "mallory/fleet", Head: "upgrade/a", Base: "main", Title: "from a fork", Body: s.Pulls()[0].Body, Closed: true}}, nil)
+		}
+		declined("closed", p, 1)
+		other := p
+		other.Proposal = "sha256:12"
+		declined("another proposal", other, 0)
+		other = p
+		other.Base = "release"
+		declined("into another branch", other, 0)
+		other = p
+		other.Head = "upgrade/b"
+		declined("another branch", other, 0)
+
+		propose(7)
+		declined("open again", p, 0)
+		s.Change(7, func(p *forgetest.Pull) { p.Closed, p.Merged = true, true })
+		s.Change(1, func(p *forgetest.Pull) { p.Merged = true })
+		declined("merged", p, 0)
+
+		// The deletion of a branch by the program is no decision of a person.
+		propose(8)
+		s.Writes()
+		for _, writes := range []int{1, 0} {
+			if err := c.Withdraw(t.Context(), p); err != nil || len(s.Writes()) != writes {
+				t.Errorf("withdrawn: %v, want %d writes", err, writes)
+			}
+		}
+		s.Change(8, func(p *forgetest.Pull) { p.Closed = true })
+		declined("withdrawn", p, 0)
+		if got := s.Pulls()[7]; got.Title != p.Title || !strings.HasPrefix(got.Body, "text\n") {
+			t.Errorf("withdrawn: %+v", got)
+		}
+	})
+}
+
 // TestDecorations sets labels, reviewers and the draft only when the pull request is opened.
 func TestDecorations(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
@@ -174,9 +232,9 @@ func TestAutomerge(t *testing.T) {
 	})
 }
 
-// TestProposeAtOnce simulates two concurrent runs: the second finds the pull request of the
+// TestConcurrentPropose simulates two concurrent runs: the second finds the pull request of the
 // first.
-func TestProposeAtOnce(t *testing.T) {
+func TestConcurrentPropose(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		s.Race(forgetest.Pull{From: forgetest.Project, Head: "a", Base: "main", Title: "other"})
 		got, err := c.Propose(t.Context(), forge.Pull{Head: "a", Base: "main", Title: "mine"})
@@ -305,7 +363,7 @@ func checkRefusal(t *testing.T, err error, token string, says ...string) {
 	}
 	for _, say := range says {
 		if !strings.Contains(err.Error(), say) {
-			t.Errorf("%q does not say %q", err, say)
+			t.Errorf("%q does not contain %q", err, say)
 		}
 	}
 }
@@ -314,7 +372,7 @@ func checkRefusal(t *testing.T, err error, token string, says ...string) {
 // host.
 func TestHostileServer(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("asked elsewhere, with %q", r.Header.Get("Authorization"))
+		t.Errorf("request to another host, with %q", r.Header.Get("Authorization"))
 	}))
 	t.Cleanup(elsewhere.Close)
 	for name, answer := range map[string]http.HandlerFunc{
@@ -322,7 +380,7 @@ func TestHostileServer(t *testing.T) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		},
 		"not JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>\x1b[2J")) },
-		"another form": func(w http.ResponseWriter, _ *http.Request) {
+		"unexpected JSON": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`{"default_branch": 7}`))
 		},
 		"no branch": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{}`)) },
@@ -377,14 +435,14 @@ func TestLocate(t *testing.T) {
 		{"over ssh", "", "git@github.com:acme/fleet.git", nil, "github https://api.github.com acme/fleet"},
 		{"by ssh URL", "", "ssh://git@gitlab.com:22/group/sub/fleet.git", nil, "gitlab https://gitlab.com/api/v4 group/sub/fleet"},
 		{"codeberg", "", "https://user:pass@codeberg.org/acme/fleet", nil, "gitea https://codeberg.org/api/v1 acme/fleet"},
-		{"said", "gitea", "https://git.example.com:3000/acme/fleet.git", nil, "gitea https://git.example.com:3000/api/v1 acme/fleet"},
+		{"by flag", "gitea", "https://git.example.com:3000/acme/fleet.git", nil, "gitea https://git.example.com:3000/api/v1 acme/fleet"},
 		{"an enterprise's", "github", "https://ghe.example.com/acme/fleet.git", nil, "github https://ghe.example.com/api/v3 acme/fleet"},
 		{"the job's", "", "https://ghe.example.com/acme/other.git", enterprise, "github https://ghe.example.com/api/v3 acme/other"},
 		{"the job's, below a path", "", "https://git.example.com/code/acme/other", forgejo, "gitea https://git.example.com/code/api/v1 acme/other"},
 		{"the job's, in groups", "", "https://gitlab-ci-token:x@lab.example.com/gitlab/group/sub/fleet.git", lab, "gitlab https://lab.example.com/gitlab/api/v4 group/sub/fleet"},
-		{"another than the job's", "", "https://gitlab.com/a/b", actions, "gitlab https://gitlab.com/api/v4 a/b"},
+		{"remote differs from the job", "", "https://gitlab.com/a/b", actions, "gitlab https://gitlab.com/api/v4 a/b"},
 		{"a path in a job", "", "/srv/fleet.git", actions, "github https://api.github.com acme/fleet"},
-		{"said otherwise than the job", "gitea", "https://github.com/a/b", actions, "gitea https://github.com/api/v1 a/b"},
+		{"flag differs from the job", "gitea", "https://github.com/a/b", actions, "gitea https://github.com/api/v1 a/b"},
 		{"a path", "", "../fleet.git", nil, "../fleet.git is not a server address: --pull-request needs a GitHub, GitLab or Gitea remote"},
 		{"unknown", "", "https://git.example.com/acme/fleet", actions, "unknown forge at git.example.com: set --forge to gitea, github, gitlab"},
 		{"a host alone", "", "https://user:pass@github.com/", nil, "https://***@github.com/ contains no repository"},

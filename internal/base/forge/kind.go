@@ -27,12 +27,12 @@ type kind struct {
 	isAuthor func(author person, me string) bool
 
 	repository func(project string) string
-	pulls      func(project string) string                   // path to list and open pull requests
-	pull       func(project string, number int64) string     // path to change a pull request
-	find       func(project string, p Pull) string           // query that finds p
-	write      func(p Pull, open bool) map[string]any        // body of the request to open or to change
-	comments   func(project string, number int64) string     // path of the comments of a pull request
-	comment    func(project string, number, id int64) string // path of a comment
+	pulls      func(project string) string                       // path to list and open pull requests
+	pull       func(project string, number int64) string         // path to change a pull request
+	find       func(project string, p Pull, state string) string // query that finds p among open or closed ones
+	write      func(p Pull, open bool) map[string]any            // body of the request to open or to change
+	comments   func(project string, number int64) string         // path of the comments of a pull request
+	comment    func(project string, number, id int64) string     // path of a comment
 
 	draft    string                                                            // prefix of the title of a draft; empty: a field
 	decorate func(ctx context.Context, c *Client, number int64, p Pull) error  // sets labels and reviewers
@@ -59,9 +59,9 @@ func forgeKinds() []kind {
 		pull: func(project string, n int64) string {
 			return fmt.Sprintf("repos/%s/pulls/%d", pathSegments(project), n)
 		},
-		find: func(project string, p Pull) string {
+		find: func(project string, p Pull, state string) string {
 			owner, _, _ := strings.Cut(project, "/")
-			return url.Values{"state": {"open"}, "head": {owner + ":" + p.Head}, "base": {p.Base}, "per_page": {"100"}}.Encode()
+			return url.Values{"state": {state}, "head": {owner + ":" + p.Head}, "base": {p.Base}, "per_page": {"100"}}.Encode()
 		},
 		write: func(p Pull, open bool) map[string]any {
 			out := map[string]any{"title": p.Title, "body": p.Body}
@@ -83,8 +83,8 @@ func forgeKinds() []kind {
 	}
 	gitea, github := hub, hub
 	gitea.name, gitea.api, gitea.ci = string(remote.Gitea), "api/v1", giteaJob
-	gitea.find = func(_ string, p Pull) string { // Gitea has no head filter, and limit instead of per_page
-		return url.Values{"state": {"open"}, "base_branch": {p.Base}, "limit": {"50"}}.Encode()
+	gitea.find = func(_ string, p Pull, state string) string { // Gitea has no head filter, and limit instead of per_page
+		return url.Values{"state": {state}, "base_branch": {p.Base}, "sort": {"recentupdate"}, "limit": {"50"}}.Encode()
 	}
 	gitea.draft, gitea.merge, gitea.cancel = "WIP: ", mergeGitea, cancelGitea
 	github.isAuthor = func(author person, me string) bool { // the token of a job cannot look up its bot user
@@ -108,8 +108,11 @@ func gitlabKind() kind {
 		repository: project,
 		pulls:      func(p string) string { return project(p) + "/merge_requests" },
 		pull:       func(p string, n int64) string { return fmt.Sprintf("%s/merge_requests/%d", project(p), n) },
-		find: func(_ string, p Pull) string {
-			return url.Values{"state": {"opened"}, "source_branch": {p.Head}, "target_branch": {p.Base}, "per_page": {"100"}}.Encode()
+		find: func(_ string, p Pull, state string) string {
+			if state == "open" {
+				state = "opened"
+			}
+			return url.Values{"state": {state}, "source_branch": {p.Head}, "target_branch": {p.Base}, "per_page": {"100"}}.Encode()
 		},
 		write: func(p Pull, open bool) map[string]any {
 			out := map[string]any{"title": p.Title, "description": p.Body}
@@ -156,7 +159,8 @@ func pathSegments(path string) string { return (&url.URL{Path: path}).EscapedPat
 
 // pull is a pull request as decoded from the API of any forge.
 type pull struct {
-	Title string `json:"title"`
+	Title    string `json:"title"`
+	MergedAt string `json:"merged_at"` // "" if it is not merged
 
 	// GitHub and Gitea
 	Number  int64  `json:"number"`
@@ -179,8 +183,9 @@ type pull struct {
 }
 
 type side struct {
-	Ref  string `json:"ref"`
-	Repo *struct {
+	Ref   string `json:"ref"`
+	Label string `json:"label"` // of Gitea: the branch, also if it was deleted
+	Repo  *struct {
 		FullName string `json:"full_name"`
 	} `json:"repo"` // null if the fork was deleted
 }
@@ -197,7 +202,7 @@ func (p pull) hasBranches(project string, want Pull) bool {
 	if p.Head == nil || p.Base == nil {
 		return p.Source == want.Head && p.Target == want.Base && p.SourceID == p.TargetID && p.IID != 0
 	}
-	return p.Head.Ref == want.Head && p.Base.Ref == want.Base && p.Head.Repo != nil && strings.EqualFold(p.Head.Repo.FullName, project)
+	return slices.Contains([]string{p.Head.Ref, p.Head.Label}, want.Head) && p.Base.Ref == want.Base && p.Head.Repo != nil && strings.EqualFold(p.Head.Repo.FullName, project)
 }
 
 // comment is a comment as decoded from the API of any forge.

@@ -15,12 +15,12 @@ import (
 	"github.com/quayside/quayside/internal/base/gitrepo"
 )
 
-// newLongRepository creates a packed repository: n commits on main, and a branch topic with 5 commits that
-// starts 20 commits before the end of main.
+// newLongRepository creates a packed repository with n commits on main, and a branch topic with 5
+// commits that starts 20 commits before the end of main.
 func newLongRepository(b *testing.B, n int) string {
 	b.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
-		b.Skip("git is not installed: nothing to make a history with")
+		b.Skip("git is not installed")
 	}
 	dir := b.TempDir()
 	run := func(stdin string, args ...string) {
@@ -74,7 +74,7 @@ func BenchmarkMergeBase(b *testing.B) {
 		}
 		took[1] += time.Since(start)
 		if own != library {
-			b.Fatalf("%s is not %s", own, library)
+			b.Fatalf("got %s, go-git %s", own, library)
 		}
 	}
 	b.ReportMetric(took[0].Seconds()/took[1].Seconds(), "of-library")
@@ -123,7 +123,7 @@ func baseByLibrary(dir string) (string, error) {
 		return "", err
 	}
 	if len(found) != 1 {
-		return "", errors.New("not one merge base")
+		return "", errors.New("no unique merge base")
 	}
 	return found[0].Hash.String(), nil
 }

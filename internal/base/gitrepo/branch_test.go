@@ -39,7 +39,7 @@ func checkRepository(t *testing.T, dir string) {
 	}
 	git(t, dir, "gc", "--quiet", "--prune=now")
 	if left, _ := filepath.Glob(filepath.Join(dir, ".git", "*", "tmp_*")); left != nil {
-		t.Errorf("left behind: %q", left)
+		t.Errorf("leftover files: %q", left)
 	}
 }
 

@@ -34,7 +34,7 @@ func git(t *testing.T, dir string, args ...string) string {
 func newRepository(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed: nothing to compare with")
+		t.Skip("git is not installed")
 	}
 	dir := t.TempDir()
 	git(t, dir, "init", "-q", "-b", "main")
@@ -221,7 +221,7 @@ func TestBranch(t *testing.T) {
 	}
 	for _, path := range []string{"../x", "/x", "", "."} {
 		if _, err := r.Branch(t.Context(), "y", revision(t, r, "HEAD"), gitrepo.Commit{Changes: []gitrepo.FileEdit{{Path: path}}}); err == nil {
-			t.Errorf("path %q was taken", path)
+			t.Errorf("path %q was accepted", path)
 		}
 	}
 }

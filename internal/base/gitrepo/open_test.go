@@ -56,7 +56,7 @@ func TestBareInClone(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := r.Branch(t.Context(), "topic", revision(t, r, "main"), commitOf("2")); err == nil {
-		t.Error("a branch was made")
+		t.Error("a branch was created")
 	}
 	if _, err := os.Stat(ran); err == nil {
 		t.Error("a program of the repository was run")
@@ -77,7 +77,7 @@ func TestMissing(t *testing.T) {
 			t.Errorf("%s: %v", lost, err)
 		}
 		if got, err := v.Read("a/one.yaml"); err != nil || string(got) != "1" {
-			t.Errorf("beside %s: %q, %v", lost, got, err)
+			t.Errorf("with %s missing: %q, %v", lost, got, err)
 		}
 	}
 	v := revision(t, open(t, dir), "HEAD")

@@ -129,7 +129,7 @@ func TestCommit(t *testing.T) {
 			}
 			if c.err == "" {
 				if again != v || againErr != nil {
-					t.Errorf("the second time it is %v, %v, not %s", again, againErr, v)
+					t.Errorf("a second call gives %v, %v, want %s", again, againErr, v)
 				}
 				if got := git(t, dir, "ls-tree", "-r", "--format=%(objectmode) %(path)", "topic", "a/run.yaml", "a/b"); got != "100755 a/run.yaml" {
 					t.Errorf("the tree is %q", got)
@@ -143,7 +143,7 @@ func TestCommit(t *testing.T) {
 			}
 			for _, where := range []string{at, os.TempDir()} {
 				if left, _ := os.ReadDir(where); len(left) != 0 {
-					t.Errorf("left behind: %v", left)
+					t.Errorf("leftover files: %v", left)
 				}
 			}
 			checkRepository(t, dir)
@@ -260,7 +260,7 @@ func TestPush(t *testing.T) {
 	}
 	check(r.DeleteRemoteBranch(t.Context(), "origin", "topic/a", "", mine))
 	if got := listed(); len(got) != 0 {
-		t.Errorf("left: %v", got)
+		t.Errorf("remaining branches: %v", got)
 	}
 }
 

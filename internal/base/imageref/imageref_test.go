@@ -152,7 +152,7 @@ func FuzzRef(f *testing.F) {
 		split := Split(s)
 		if parsed, err := Parse(s); err == nil {
 			if split.Name() != parsed.Name() || split.Digest != parsed.Digest {
-				t.Errorf("%q splits into %+v, but is asked for as %+v", s, split, parsed)
+				t.Errorf("%q splits into %+v, but parses as %+v", s, split, parsed)
 			}
 			if again, err := Parse(parsed.String()); err != nil || again != parsed {
 				t.Errorf("%q: %+v reads as %+v, %v", s, parsed, again, err)

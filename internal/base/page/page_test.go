@@ -24,7 +24,7 @@ func TestPolicy(t *testing.T) {
 				t.Fatalf("the policy is %q", policy)
 			}
 			if before, _, _ := strings.Cut(got, policy[0]); strings.Contains(before, "<style") || strings.Contains(before, "<title") {
-				t.Error("something stands before the policy, to which it does not apply")
+				t.Error("the policy does not apply to elements before it")
 			}
 			inside := regexp.MustCompile(`(?s)<(style|script)>(.*?)</(?:style|script)>`).FindAllStringSubmatch(got, -1)
 			if want := 1 + strings.Count(name, "script"); len(inside) != want || strings.Count(policy[1], "sha256-") != want {
@@ -33,13 +33,13 @@ func TestPolicy(t *testing.T) {
 			for _, element := range inside {
 				sum := sha256.Sum256([]byte(element[2]))
 				if named := element[1] + "-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; !strings.Contains(policy[1], named) {
-					t.Errorf("%s is not named by %s", named, policy[1])
+					t.Errorf("%s is not in %s", named, policy[1])
 				}
 			}
 		})
 	}
 	if strings.Contains(html(t, page.Page{}), "script") {
-		t.Error("a page without a script names one")
+		t.Error("a page without a script mentions scripts")
 	}
 }
 

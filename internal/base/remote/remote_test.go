@@ -92,7 +92,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q is %+v", text, r)
 		}
 		if strings.HasSuffix(r.Project, ".git") {
-			return // another one would be taken off
+			return // parsing would remove another suffix
 		}
 		if again, ok := remote.Parse(r.Page()); !ok || again != r {
 			t.Errorf("%q is %+v, its page %q %+v", text, r, r.Page(), again)

@@ -69,7 +69,7 @@ func TestName(t *testing.T) {
 	}
 	for _, bad := range []string{" a", "a\t", "a\nb", "a\x1b[m", "a\u202eb", "a\u2028b", "a\u200db", "\xff", "a\u00a0"} {
 		if sanitize.CheckName(bad) == nil {
-			t.Errorf("%q is taken for a name", bad)
+			t.Errorf("%q is accepted as a name", bad)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func FuzzInert(f *testing.F) {
 		}
 		var before, after string
 		if json.Unmarshal(whole, &before) != nil || json.Unmarshal([]byte(sanitize.Lines(string(whole))), &after) != nil || before != after {
-			t.Errorf("JSON of %q says something else: %q", s, after)
+			t.Errorf("the JSON of %q decodes as %q", s, after)
 		}
 	})
 }

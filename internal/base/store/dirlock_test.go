@@ -39,7 +39,7 @@ func checkLocked(t *testing.T, dir string) {
 	again()
 }
 
-// TestShareDir checks that a directory is tidied only if nobody else uses it.
+// TestShareDir checks that a directory is tidied only if no other process uses it.
 func TestShareDir(t *testing.T) {
 	dir, tidied := t.TempDir(), 0
 	use := func() func() {

@@ -14,7 +14,7 @@ import (
 func TestFiles(t *testing.T) {
 	s := open(t)
 	if _, _, err := s.OpenFile("thing", "a"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("nothing there: error %v", err)
+		t.Errorf("missing file: error %v", err)
 	}
 	fill := func(text string) func(*os.File) error {
 		return func(f *os.File) error {
@@ -46,7 +46,7 @@ func TestFiles(t *testing.T) {
 		f.Close()
 	}
 	if left := files(t, s); len(left) != 1 {
-		t.Errorf("files %q: want one", left)
+		t.Errorf("got files %q, want one", left)
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestLetGo releases a lock on a file that another process still has open, as a child process
-// does between fork and exec.
-func TestLetGo(t *testing.T) {
+// TestUnlockWithInheritedFile releases a lock while its file has another open descriptor, like that
+// of a child process between fork and exec.
+func TestUnlockWithInheritedFile(t *testing.T) {
 	dir := t.TempDir()
 	f, err := os.Open(dir)
 	if err != nil {

@@ -56,7 +56,7 @@ func files(t *testing.T, s *Store) []string {
 func TestPutGet(t *testing.T) {
 	s := open(t)
 	if _, err := os.Stat(s.Dir()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("Open made the directory: %v", err)
+		t.Errorf("Open created the directory: %v", err)
 	}
 	digest := put(t, s, "hello")
 	got, err := s.Read(digest, 10)
@@ -77,7 +77,7 @@ func TestPutGet(t *testing.T) {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	if err := s.Put(t.Context(), digest, failing{}, 10); err != nil {
-		t.Errorf("Put of what is there reads: %v", err)
+		t.Errorf("Put of an existing blob reads: %v", err)
 	}
 	if err := s.Remove(digest); err != nil || s.Has(digest) {
 		t.Errorf("Remove: %v", err)
@@ -118,7 +118,7 @@ func TestPutRefuses(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 			if got := files(t, s); len(got) != 0 {
-				t.Errorf("left behind: %q", got)
+				t.Errorf("leftover files: %q", got)
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func TestSymbolicLinks(t *testing.T) {
 		t.Error("Get followed a symbolic link")
 	}
 	if s.Has(digest) {
-		t.Error("Has took a symbolic link for the blob")
+		t.Error("Has accepts a symbolic link")
 	}
 
 	other := open(t)
@@ -185,7 +185,7 @@ func TestSymbolicLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := other.Put(t.Context(), digest, strings.NewReader("hello"), 10); err == nil {
-		t.Error("Put went through a symbolic link")
+		t.Error("Put wrote through a symbolic link")
 	}
 }
 
@@ -206,7 +206,7 @@ func TestConcurrentPuts(t *testing.T) {
 	}
 	wg.Wait()
 	if got := files(t, s); len(got) != 1 {
-		t.Errorf("left behind: %q", got)
+		t.Errorf("leftover files: %q", got)
 	}
 }
 
@@ -283,7 +283,7 @@ func TestKilled(t *testing.T) {
 	runUntilMiddle(t, "TestKilled", "STORE_TEST_WRITER="+s.Dir())()
 
 	if s.Has(digest) {
-		t.Error("half a blob is taken for a whole one")
+		t.Error("half a blob is accepted")
 	}
 	left := files(t, s)
 	if len(left) != 1 || !strings.HasPrefix(left[0], "tmp/") {
@@ -369,7 +369,7 @@ func TestUnusable(t *testing.T) {
 		_, getErr := s.Get(digest)
 		_, recordErr := s.Record("tag", "x")
 		if getErr == nil || recordErr == nil || s.Has(digest) || s.Remove(digest) != nil {
-			t.Errorf("%s: something is there: %v, %v", dir, getErr, recordErr)
+			t.Errorf("%s: unexpected content: %v, %v", dir, getErr, recordErr)
 		}
 		for _, err := range []error{s.Put(t.Context(), digest, strings.NewReader("x"), 1), s.PutRecord("tag", "x", nil)} {
 			if err == nil || !strings.Contains(err.Error(), dir) {

@@ -48,7 +48,7 @@ func TestTableNarrow(t *testing.T) {
 	b.Reset()
 	(&Table{Head: tbl.Head}).Write(term)
 	if b.Len() > 0 {
-		t.Errorf("without a row: %q", b.String())
+		t.Errorf("without rows: %q", b.String())
 	}
 }
 

@@ -23,7 +23,7 @@ func TestEmptyDocuments(t *testing.T) {
 				}
 			})
 		}
-		if few, many := allocations(10), allocations(50_000); many > few+1000 { // the lists of lines grow now and then
+		if few, many := allocations(10), allocations(50_000); many > few+1000 { // the list of lines is reallocated sometimes
 			t.Errorf("%q: %v allocations for 10, %v for 50000", empty, few, many)
 		}
 	}

@@ -25,14 +25,14 @@ func checkEncoding(t interface {
 	t.Helper()
 	data := yamlnode.Encode(v)
 	if shown, err := yamltest.Decode([]byte(sanitize.Lines(string(data)))); err != nil || !k8s.Equal(shown, any(v)) {
-		t.Fatalf("as it is shown it is something else: %v\n%s", err, data)
+		t.Fatalf("the sanitized text decodes to another value: %v\n%s", err, data)
 	}
 	got, err := yamltest.Decode(data)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, data)
 	}
 	if !k8s.Equal(got, any(v)) {
-		t.Fatalf("read by yaml.v3 it is something else:\n%s", data)
+		t.Fatalf("kustomize decodes another value:\n%s", data)
 	}
 	text, err := yaml.YAMLToJSON(data)
 	if err != nil {
@@ -45,11 +45,11 @@ func checkEncoding(t interface {
 		t.Fatalf("%v", err)
 	}
 	if !k8s.Equal(yamltest.Plain(again), any(v)) {
-		t.Fatalf("read by the API server's reader it is something else:\n%s", data)
+		t.Fatalf("the API server decodes another value:\n%s", data)
 	}
 }
 
-func TestEncodeIsReadBack(t *testing.T) {
+func TestEncodeRoundTrip(t *testing.T) {
 	hard := []string{
 		"", " ", "y", "N", "on", "Off", "true", "~", "null", "=", "<<", "0777", "0o17", "1e3", "1_000", ".5", "+1", "-", "--", "---", "- a", "-a",
 		"1:30", "2001-01-01", "2001-01-01T00:00:00Z", ".inf", "0x1F", "a: b", "a:", ":a", "a #b", "#a", "'a", "\"", "*a", "&a", "!a", "%a", "@a", "`a", "|", ">", "{a}", "[a]", "a, b",
@@ -64,7 +64,7 @@ func TestEncodeIsReadBack(t *testing.T) {
 	}
 }
 
-func TestEncodeIsReadBackWhateverItIs(t *testing.T) {
+func TestEncodeRoundTripRandom(t *testing.T) {
 	scalar := rapid.OneOf(
 		rapid.Map(rapid.String(), func(s string) any { return s }),
 		rapid.Map(rapid.StringMatching(`[-+.:0-9a-fxoeETZ_ #'"\n\t]{0,12}`), func(s string) any { return s }),
@@ -91,7 +91,7 @@ func FuzzEncode(f *testing.F) {
 	f.Add("=", " a\n\tb")
 	f.Fuzz(func(t *testing.T, key, value string) {
 		if strings.ToValidUTF8(key, "") != key || strings.ToValidUTF8(value, "") != value || len(key) > 500 || key == "<<" {
-			t.Skip("not what a parser yields")
+			t.Skip("no parser returns this value")
 		}
 		checkEncoding(t, map[string]any{key: value, "l": []any{value}})
 	})

@@ -56,9 +56,9 @@ func anyMapping(t *rapid.T, depth int) map[string]any {
 	return m
 }
 
-// TestQuickReadsWhatEmittersWrite draws values and checks the fast path on the output of
+// TestQuickReadsEmitterOutput draws values and checks the fast path on the output of
 // emitters.
-func TestQuickReadsWhatEmittersWrite(t *testing.T) {
+func TestQuickReadsEmitterOutput(t *testing.T) {
 	all, taken := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		value := anyMapping(t, 4)
@@ -73,9 +73,9 @@ func TestQuickReadsWhatEmittersWrite(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("%d of %d documents are taken", taken, all)
+	t.Logf("the fast path supports %d of %d documents", taken, all)
 	if taken < all/4 {
-		t.Errorf("only %d of %d documents are taken", taken, all)
+		t.Errorf("the fast path supports only %d of %d documents", taken, all)
 	}
 }
 
@@ -145,9 +145,9 @@ func (w *author) text(s, pad string) {
 	}
 }
 
-// TestQuickReadsWhatPeopleWrite draws values and checks the fast path on hand-written YAML,
+// TestQuickReadsHandwrittenYAML draws values and checks the fast path on hand-written YAML,
 // sometimes with an error.
-func TestQuickReadsWhatPeopleWrite(t *testing.T) {
+func TestQuickReadsHandwrittenYAML(t *testing.T) {
 	taken, all := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := author{T: t}
@@ -162,15 +162,15 @@ func TestQuickReadsWhatPeopleWrite(t *testing.T) {
 			taken++
 		}
 	})
-	t.Logf("%d of %d documents are taken", taken, all)
+	t.Logf("the fast path supports %d of %d documents", taken, all)
 	if taken < all/20 {
-		t.Errorf("only %d of %d documents are taken", taken, all)
+		t.Errorf("the fast path supports only %d of %d documents", taken, all)
 	}
 }
 
-// TestStringsAreSpelledAsByTheStandardLibrary compares strings with encoding/json, because
+// TestStringsAreEncodedLikeEncodingJSON compares strings with encoding/json, because
 // earlier checksums cover its output.
-func TestStringsAreSpelledAsByTheStandardLibrary(t *testing.T) {
+func TestStringsAreEncodedLikeEncodingJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.OneOf(rapid.String(), rapid.SampledFrom(words())).Draw(t, "s")
 		var want strings.Builder

@@ -32,19 +32,19 @@ func checkFastPath(t tester, text []byte) bool {
 	}
 	got, taken := read(nil)
 	if _, some := read(&Filter{Field: func([]byte) (*Filter, bool) { return nil, false }}); taken && !some {
-		t.Errorf("not taken without its fields: %.2000s", text)
+		t.Errorf("not supported with a filter: %.2000s", text)
 	}
 	if !taken || got.JSON[0] != '{' {
 		return false
 	}
 	docs, err := (&Reader{Slow: true}).Read("", 1, text, lim, nil)
 	if err != nil || len(docs) != 1 {
-		t.Errorf("the full parser finds %d documents, %v, the fast one %s in\n%.2000s", len(docs), err, got.JSON, text)
+		t.Errorf("full parser: %d documents, %v; fast path: %s; text:\n%.2000s", len(docs), err, got.JSON, text)
 		return true
 	}
 	want := &docs[0]
 	if !bytes.Equal(want.JSON, got.JSON) {
-		t.Errorf("the full parser\n%s\nthe fast one\n%s\nof\n%.2000s", want.JSON, got.JSON, text)
+		t.Errorf("full parser:\n%s\nfast path:\n%s\ntext:\n%.2000s", want.JSON, got.JSON, text)
 		return true
 	}
 	if len(want.places) != len(got.places) {
@@ -52,7 +52,7 @@ func checkFastPath(t tester, text []byte) bool {
 	}
 	for _, p := range want.places {
 		if want, got := want.Pos(p.offset), got.Pos(p.offset); want != got {
-			t.Errorf("%.40s stands at %v, by the fast parser %v, in\n%.2000s", docs[0].JSON[p.offset:], want, got, text)
+			t.Errorf("position of %.40s: full parser %v, fast path %v; text:\n%.2000s", docs[0].JSON[p.offset:], want, got, text)
 			break
 		}
 	}
@@ -72,7 +72,7 @@ func checkFastObjects(t tester, text []byte) bool {
 		all = true
 		want, err := slowObjects("", text, lim)
 		if err != nil || len(want)+len(got) > 0 && !reflect.DeepEqual(want, got) {
-			t.Errorf("the full parser: %v\n%#v\nthe fast one\n%#v\nof\n%.2000s", err, want, got, text)
+			t.Errorf("full parser: %v\n%#v\nfast path:\n%#v\ntext:\n%.2000s", err, want, got, text)
 		}
 	}
 	return all
@@ -108,13 +108,13 @@ func jsonTexts() []string {
 	}
 }
 
-func TestQuickReadsAsTheFullParser(t *testing.T) {
+func TestQuickEqualsFullParser(t *testing.T) {
 	for _, text := range slices.Concat(yamlTexts(), moreTexts(), jsonTexts()) {
 		checkFastPath(t, []byte(text))
 	}
 	for _, text := range []string{yamlTexts()[0], "z: {}\na:\n- 1\n- b: c\n"} {
 		if !checkFastPath(t, []byte(text)) {
-			t.Errorf("%q is not taken", text)
+			t.Errorf("%q is not supported by the fast path", text)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestQuickTypesScalars(t *testing.T) {
 		}
 	}
 	if all := 11 * len(words()); taken < all*2/3 {
-		t.Errorf("%d of %d are taken", taken, all)
+		t.Errorf("the fast path supports %d of %d", taken, all)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestQuickObjects(t *testing.T) {
 		`{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}": false,
 	} {
 		if got := checkFastObjects(t, []byte(text)); got != want {
-			t.Errorf("%.80q: taken %t, want %t", text, got, want)
+			t.Errorf("%.80q: supported %t, want %t", text, got, want)
 		}
 	}
 }

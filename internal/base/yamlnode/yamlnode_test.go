@@ -105,7 +105,7 @@ func TestAliasBomb(t *testing.T) {
 	}
 }
 
-func TestCaps(t *testing.T) {
+func TestLimits(t *testing.T) {
 	lim := yamlnode.Limits{Bytes: 40, Nodes: 5}
 	for in, want := range map[string]string{
 		strings.Repeat("#", 41): "f: 41 bytes exceed the limit of 40",
@@ -149,14 +149,14 @@ func TestMergeKeys(t *testing.T) {
 	}
 }
 
-func TestPlaces(t *testing.T) {
+func TestOffsetPositions(t *testing.T) {
 	docs, err := (&yamlnode.Reader{}).Read("f", 1, []byte("b: x\na:\n- 1\n-  {c: é}\n"), yamlnode.Limits{}, nil)
 	if err != nil || len(docs) != 1 || string(docs[0].JSON) != `{"a":[1,{"c":"é"}],"b":"x"}` {
 		t.Fatalf("got %v, %v", docs, err)
 	}
 	for offset, want := range map[int][2]int{0: {1, 1}, 1: {2, 1}, 5: {3, 1}, 6: {3, 3}, 8: {4, 4}, 9: {4, 5}, 13: {4, 8}, 20: {1, 1}, 24: {1, 4}} {
 		if got := docs[0].Pos(offset); got != (diag.Pos{File: "f", Line: want[0], Col: want[1]}) {
-			t.Errorf("%s stands at %v, want %v", docs[0].JSON[offset:], got, want)
+			t.Errorf("position of %s: got %v, want %v", docs[0].JSON[offset:], got, want)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func TestPositions(t *testing.T) {
 		for path, char := range map[string]string{"spec.channels[0]": "a", "spec.channels[1]": "b"} {
 			p := got[path]
 			if p == (diag.Pos{}) || !strings.HasPrefix(strings.TrimPrefix(lines[p.Line-1][p.Col-1:], `"`), char) {
-				t.Errorf("%s: %s stands at %v", in, path, p)
+				t.Errorf("%s: position of %s: %v", in, path, p)
 			}
 		}
 	}
@@ -264,7 +264,7 @@ func FuzzDocuments(f *testing.F) {
 			}
 			again, err := yamlnode.Documents("f", b, yamlnode.Limits{})
 			if err != nil || len(again) != 1 {
-				t.Fatalf("%s does not read back: %v", b, err)
+				t.Fatalf("%s cannot be parsed again: %v", b, err)
 			}
 			if b2, err := yamlnode.JSON(again[0]); err != nil || string(b2) != string(b) {
 				t.Errorf("canonical %s became %s, %v", b, b2, err)

@@ -65,46 +65,46 @@ func TestJudge(t *testing.T) {
 		seen []gate.Observation
 		want string // the reasons; empty if the pin passes
 	}{
-		"good":                 {row(nil), ""},
-		"exactly old enough":   {row(func(o *gate.Observation) { o.At, o.Since = hours(-6), hours(-30) }), ""},
-		"too old":              {row(func(o *gate.Observation) { o.At = hours(-6.01) }), "observation too old: c1 (at 2026-11-22T05:59:24Z)"},
-		"no time":              {row(func(o *gate.Observation) { o.At = time.Time{} }), "observation too old: c1 (no observation time)"},
-		"never":                {nil, "not observed: c1"},
-		"another operator":     {row(func(o *gate.Observation) { o.Operator = "ops/cache" }), "not observed: c1"},
-		"later than now":       {row(at(0.1)), "not observed: c1"},
-		"later than now, too":  {row(at(0.1), nil), ""},
-		"old bundle":           {row(func(o *gate.Observation) { o.Version, o.Bundle = "1.0.0", bundleA }), "not at the pinned version: c1 (1.0.0 sha256:aaaaaaaaaaaa)"},
-		"same name, other":     {row(func(o *gate.Observation) { o.Bundle = bundleA }), "not at the pinned version: c1 (2.0.0 sha256:aaaaaaaaaaaa)"},
-		"no digest":            {row(func(o *gate.Observation) { o.Bundle = "" }), "not at the pinned version: c1 (2.0.0 without the digest of its bundle)"},
-		"by checksum":          {row(func(o *gate.Observation) { o.Bundle, o.Checksum = "", bundleA }), ""},
-		"digest over checksum": {row(func(o *gate.Observation) { o.Bundle, o.Checksum = bundleA, bundleA }), "not at the pinned version: c1 (2.0.0 sha256:aaaaaaaaaaaa)"},
-		"unhealthy":            {row(bad(-1)), "unhealthy: c1 (Failed: no pods)"},
-		"not soaked":           {row(func(o *gate.Observation) { o.Since = hours(-24.5) }), "healthy for too short a time: c1 (since 2026-11-21T11:30:00Z)"},
-		"seen once":            {row(at(-1)), "healthy for too short a time: c1 (since 2026-11-22T11:00:00Z)"},
-		"seen again and again": {row(at(-25), at(-19), at(-13), at(-7), at(-1)), ""},
-		"a gap":                {row(at(-25), at(-18), at(-13), at(-7), at(-1)), "healthy for too short a time: c1 (since 2026-11-21T18:00:00Z)"},
-		"over the gap":         {row(at(-25), at(-18), at(-13), func(o *gate.Observation) { o.At, o.Since = hours(-7), hours(-26) }, at(-1)), ""},
-		"a break":              {row(at(-25), at(-19), bad(-14), at(-13), at(-7), at(-1)), "healthy for too short a time: c1 (since 2026-11-21T23:00:00Z)"},
-		"a break that is said": {row(func(o *gate.Observation) { o.At, o.Since = hours(-2), hours(-30) }, func(o *gate.Observation) { o.Since = hours(-1.5) }), "healthy for too short a time: c1 (since 2026-11-22T10:30:00Z)"},
-		"not what was seen":    {row(bad(-3), at(-2), func(o *gate.Observation) { o.Since = hours(-30) }), "healthy for too short a time: c1 (since 2026-11-22T10:00:00Z)"},
-		"other before":         {row(func(o *gate.Observation) { at(-3)(o); o.Bundle = bundleA }, nil), "healthy for too short a time: c1 (since 2026-11-22T11:00:00Z)"},
-		"recovered":            {row(bad(-26), nil), ""},
-		"both at once":         {row(nil, func(o *gate.Observation) { o.Healthy = false }), "unhealthy: c1"},
-		"not upgradeable":      {row(func(o *gate.Observation) { o.Upgradeable, o.UpgradeMessage = "False", "migrating" }), "upgrade blocked by the operator: c1 (Upgradeable=False: migrating)"},
-		"unknown":              {row(func(o *gate.Observation) { o.Upgradeable = "Unknown" }), "upgrade blocked by the operator: c1 (Upgradeable=Unknown)"},
-		"says nothing":         {row(func(o *gate.Observation) { o.Upgradeable = "" }), ""},
-		"no longer said":       {row(func(o *gate.Observation) { at(-2)(o); o.Upgradeable = "False" }, nil), ""},
-		"a field is missing":   {row(func(o *gate.Observation) { at(-2)(o); o.Upgradeable = "False" }, func(o *gate.Observation) { o.Upgradeable = "" }), "upgrade blocked by the operator: c1 (Upgradeable=False, observed at 2026-11-22T10:00:00Z)"},
-		"said without a time":  {row(func(o *gate.Observation) { o.At, o.Upgradeable = time.Time{}, "False" }, nil), "upgrade blocked by the operator: c1 (Upgradeable=False, observed at an unknown time)"},
-		"said in the future":   {row(nil, func(o *gate.Observation) { o.At, o.Upgradeable = hours(9), "False" }), "upgrade blocked by the operator: c1 (Upgradeable=False)"},
-		"taken back in future": {row(func(o *gate.Observation) { o.Upgradeable = "False" }, func(o *gate.Observation) { o.At = hours(9) }), "upgrade blocked by the operator: c1 (Upgradeable=False, observed at 2026-11-22T11:00:00Z)"},
-		"taken back undated":   {row(func(o *gate.Observation) { o.Upgradeable = "False" }, func(o *gate.Observation) { o.At = time.Time{} }), "upgrade blocked by the operator: c1 (Upgradeable=False)"},
-		"taken back long ago":  {row(func(o *gate.Observation) { at(-9002)(o); o.Upgradeable = "False" }, at(-9001), func(o *gate.Observation) { o.Upgradeable = "" }), "upgrade blocked by the operator: c1 (Upgradeable=False, observed at 2025-11-12T10:00:00Z)"},
-		"elsewhere":            {row(func(o *gate.Observation) { o.Upgradeable = "False" }, func(o *gate.Observation) { o.At, o.Environment = noon(), "other" }), "upgrade blocked by the operator: c1 (Upgradeable=False)"},
+		"good":                       {row(nil), ""},
+		"exactly old enough":         {row(func(o *gate.Observation) { o.At, o.Since = hours(-6), hours(-30) }), ""},
+		"too old":                    {row(func(o *gate.Observation) { o.At = hours(-6.01) }), "observation too old: c1 (at 2026-11-22T05:59:24Z)"},
+		"no time":                    {row(func(o *gate.Observation) { o.At = time.Time{} }), "observation too old: c1 (no observation time)"},
+		"never":                      {nil, "not observed: c1"},
+		"another operator":           {row(func(o *gate.Observation) { o.Operator = "ops/cache" }), "not observed: c1"},
+		"later than now":             {row(at(0.1)), "not observed: c1"},
+		"later than now, too":        {row(at(0.1), nil), ""},
+		"old bundle":                 {row(func(o *gate.Observation) { o.Version, o.Bundle = "1.0.0", bundleA }), "not at the pinned version: c1 (1.0.0 sha256:aaaaaaaaaaaa)"},
+		"same name, other":           {row(func(o *gate.Observation) { o.Bundle = bundleA }), "not at the pinned version: c1 (2.0.0 sha256:aaaaaaaaaaaa)"},
+		"no digest":                  {row(func(o *gate.Observation) { o.Bundle = "" }), "not at the pinned version: c1 (2.0.0 without the digest of its bundle)"},
+		"by checksum":                {row(func(o *gate.Observation) { o.Bundle, o.Checksum = "", bundleA }), ""},
+		"digest over checksum":       {row(func(o *gate.Observation) { o.Bundle, o.Checksum = bundleA, bundleA }), "not at the pinned version: c1 (2.0.0 sha256:aaaaaaaaaaaa)"},
+		"unhealthy":                  {row(bad(-1)), "unhealthy: c1 (Failed: no pods)"},
+		"not soaked":                 {row(func(o *gate.Observation) { o.Since = hours(-24.5) }), "healthy for too short a time: c1 (since 2026-11-21T11:30:00Z)"},
+		"seen once":                  {row(at(-1)), "healthy for too short a time: c1 (since 2026-11-22T11:00:00Z)"},
+		"seen again and again":       {row(at(-25), at(-19), at(-13), at(-7), at(-1)), ""},
+		"a gap":                      {row(at(-25), at(-18), at(-13), at(-7), at(-1)), "healthy for too short a time: c1 (since 2026-11-21T18:00:00Z)"},
+		"over the gap":               {row(at(-25), at(-18), at(-13), func(o *gate.Observation) { o.At, o.Since = hours(-7), hours(-26) }, at(-1)), ""},
+		"a break":                    {row(at(-25), at(-19), bad(-14), at(-13), at(-7), at(-1)), "healthy for too short a time: c1 (since 2026-11-21T23:00:00Z)"},
+		"reported interruption":      {row(func(o *gate.Observation) { o.At, o.Since = hours(-2), hours(-30) }, func(o *gate.Observation) { o.Since = hours(-1.5) }), "healthy for too short a time: c1 (since 2026-11-22T10:30:00Z)"},
+		"contradicts an observation": {row(bad(-3), at(-2), func(o *gate.Observation) { o.Since = hours(-30) }), "healthy for too short a time: c1 (since 2026-11-22T10:00:00Z)"},
+		"other before":               {row(func(o *gate.Observation) { at(-3)(o); o.Bundle = bundleA }, nil), "healthy for too short a time: c1 (since 2026-11-22T11:00:00Z)"},
+		"recovered":                  {row(bad(-26), nil), ""},
+		"both at once":               {row(nil, func(o *gate.Observation) { o.Healthy = false }), "unhealthy: c1"},
+		"not upgradeable":            {row(func(o *gate.Observation) { o.Upgradeable, o.UpgradeMessage = "False", "migrating" }), "upgrade blocked by the operator: c1 (Upgradeable=False: migrating)"},
+		"unknown":                    {row(func(o *gate.Observation) { o.Upgradeable = "Unknown" }), "upgrade blocked by the operator: c1 (Upgradeable=Unknown)"},
+		"Upgradeable not reported":   {row(func(o *gate.Observation) { o.Upgradeable = "" }), ""},
+		"Upgradeable again":          {row(func(o *gate.Observation) { at(-2)(o); o.Upgradeable = "False" }, nil), ""},
+		"a field is missing":         {row(func(o *gate.Observation) { at(-2)(o); o.Upgradeable = "False" }, func(o *gate.Observation) { o.Upgradeable = "" }), "upgrade blocked by the operator: c1 (Upgradeable=False, observed at 2026-11-22T10:00:00Z)"},
+		"blocked, undated":           {row(func(o *gate.Observation) { o.At, o.Upgradeable = time.Time{}, "False" }, nil), "upgrade blocked by the operator: c1 (Upgradeable=False, observed at an unknown time)"},
+		"blocked, in the future":     {row(nil, func(o *gate.Observation) { o.At, o.Upgradeable = hours(9), "False" }), "upgrade blocked by the operator: c1 (Upgradeable=False)"},
+		"unblocked, in the future":   {row(func(o *gate.Observation) { o.Upgradeable = "False" }, func(o *gate.Observation) { o.At = hours(9) }), "upgrade blocked by the operator: c1 (Upgradeable=False, observed at 2026-11-22T11:00:00Z)"},
+		"unblocked, undated":         {row(func(o *gate.Observation) { o.Upgradeable = "False" }, func(o *gate.Observation) { o.At = time.Time{} }), "upgrade blocked by the operator: c1 (Upgradeable=False)"},
+		"unblocked long ago":         {row(func(o *gate.Observation) { at(-9002)(o); o.Upgradeable = "False" }, at(-9001), func(o *gate.Observation) { o.Upgradeable = "" }), "upgrade blocked by the operator: c1 (Upgradeable=False, observed at 2025-11-12T10:00:00Z)"},
+		"elsewhere":                  {row(func(o *gate.Observation) { o.Upgradeable = "False" }, func(o *gate.Observation) { o.At, o.Environment = noon(), "other" }), "upgrade blocked by the operator: c1 (Upgradeable=False)"},
 		"without the operator": {row(at(-2), func(o *gate.Observation) {
 			*o = gate.Observation{Cluster: "c1", Operator: "ops/db", At: hours(-1), Absent: true}
 		}), "not observed: c1 (without the operator at 2026-11-22T11:00:00Z)"},
-		"said long ago": {row(func(o *gate.Observation) { at(-60)(o); o.Upgradeable = "False" }), "upgrade blocked by the operator: c1 (Upgradeable=False); observation too old: c1 (at 2026-11-20T00:00:00Z)"},
+		"blocked long ago": {row(func(o *gate.Observation) { at(-60)(o); o.Upgradeable = "False" }), "upgrade blocked by the operator: c1 (Upgradeable=False); observation too old: c1 (at 2026-11-20T00:00:00Z)"},
 	} {
 		seen := append(slices.Clone(c.seen), good("c2", nil))
 		v := gate.Judge(rule, pin(2), seen, noon())
@@ -113,13 +113,13 @@ func TestJudge(t *testing.T) {
 		}
 		slices.Reverse(seen)
 		if again := gate.Judge(rule, pin(2), seen, noon()); all(again) != all(v) || again.Pass != v.Pass {
-			t.Errorf("%s: in another order %q, not %q", name, all(again), all(v))
+			t.Errorf("%s: got %q in another order, want %q", name, all(again), all(v))
 		}
 	}
 }
 
-// TestThousand evaluates 1,000 clusters, 1% of which are unhealthy.
-func TestThousand(t *testing.T) {
+// TestThousandClusters evaluates 1,000 clusters, 1% of which are unhealthy.
+func TestThousandClusters(t *testing.T) {
 	record := func(edits map[int]func(o *gate.Observation), missing ...int) (out []gate.Observation) {
 		for i := range 1000 {
 			edit := edits[i]
@@ -166,7 +166,7 @@ func TestThousand(t *testing.T) {
 		"one that upgrade blocked by the operator": {
 			50_000, record(map[int]func(o *gate.Observation){8: refuses}), false, 990, "upgrade blocked by the operator: c9 (Upgradeable=False); " + unhealthy,
 		},
-		"nothing at all": {1, nil, false, 0, "not observed: c1, c2, c3, c4, c5, and 995 more"},
+		"no observations": {1, nil, false, 0, "not observed: c1, c2, c3, c4, c5, and 995 more"},
 	} {
 		rule := gate.Rule{Healthy: c.healthy, Soak: gate.Span(24 * time.Hour), Clusters: 10, Within: gate.Span(24 * time.Hour)}
 		v := gate.Judge(rule, pin(1000), c.seen, noon())
@@ -200,8 +200,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestEvidence forges what is seen of one of two clusters, where the rule demands that evidence
-// names them and is signed: alone, and after the operator said that it upgrade blocked by the operator.
+// TestEvidence forges the observation of one of two clusters, under a rule that requires identified
+// and signed observations: alone, and together with an observation of a blocked upgrade.
 func TestEvidence(t *testing.T) {
 	rule := gate.Rule{Healthy: 100_000, Soak: gate.Span(4 * time.Hour), Clusters: 1, Within: gate.Span(6 * time.Hour), Identified: true, Signed: true}
 	full := func(cluster, uid string, edit func(o *gate.Observation)) gate.Observation {
@@ -234,7 +234,7 @@ func TestEvidence(t *testing.T) {
 		}
 		v := gate.Judge(rule, p, []gate.Observation{refuses, forged, second}, noon())
 		if hidden := !strings.Contains(all(v), "upgrade blocked by the operator: c1"); hidden != (name == "nothing") {
-			t.Errorf("%s: a refusal is hidden: %t, %q", name, hidden, all(v))
+			t.Errorf("%s: the blocked upgrade is hidden: %t, %q", name, hidden, all(v))
 		}
 	}
 	rebuilt := full("c1", "u3", func(o *gate.Observation) { o.At, o.Since = noon(), time.Time{} })
@@ -245,11 +245,11 @@ func TestEvidence(t *testing.T) {
 	unsigned := full("c1", "u1", func(o *gate.Observation) { o.Unsigned = "no signature" })
 	signed := full("c1", "u1", func(o *gate.Observation) { o.At, o.Since = noon(), time.Time{} })
 	if v := gate.Judge(rule, p, []gate.Observation{unsigned, signed, second}, noon()); v.Pass {
-		t.Errorf("what is not signed proves that it soaked: %q", all(v))
+		t.Errorf("an unsigned observation counts for the soak time: %q", all(v))
 	}
 }
 
-// TestLeft takes clusters and operators out of an environment after they were seen.
+// TestLeft judges observations of a cluster that is no longer in the environment.
 func TestLeft(t *testing.T) {
 	p := pin(1)
 	p.Environment = "dev"

@@ -130,7 +130,7 @@ func TestRollouts(t *testing.T) {
 				}
 				v := gate.Judge(rule, gate.Pin{Operator: "ops/db", Bundle: from.pin, Clusters: from.names()}, from.seen, hours(float64(hour)))
 				if want := from.suffices(rule, from.pin, hour); v.Pass != want {
-					t.Fatalf("hour %d, ring %d: pass %t, the model says %t: %s", hour, i, v.Pass, want, v.Text(rule, ""))
+					t.Fatalf("hour %d, ring %d: pass %t, model %t: %s", hour, i, v.Pass, want, v.Text(rule, ""))
 				}
 				if !v.Pass {
 					held++
@@ -145,7 +145,7 @@ func TestRollouts(t *testing.T) {
 		}
 	})
 	if runs >= 100 && (promoted == 0 || held == 0) {
-		t.Errorf("%d promoted, %d held: the test shows nothing", promoted, held)
+		t.Errorf("%d promoted, %d held: the test proves nothing", promoted, held)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestMonotone(t *testing.T) {
 		if worse.Upgradeable == "True" {
 			check("one more bad one", gate.Judge(rule, p, append(slices.Clone(seen), worse), noon()), false)
 		} else if v := gate.Judge(rule, p, append(slices.Clone(seen), worse), noon()); v.Pass {
-			t.Fatalf("it passes though it upgrade blocked by the operator: %s", v.Text(rule, ""))
+			t.Fatalf("the pin passes, but the observed operator blocks upgrades: %s", v.Text(rule, ""))
 		}
 		less := rule
 		less.Healthy, less.Soak, less.Clusters = max(rule.Healthy-10_000, 1), rule.Soak/2, 1
@@ -209,8 +209,8 @@ func TestMonotone(t *testing.T) {
 	})
 }
 
-// TestRefusalIsNotHidden adds any observations to one in which the operator upgrade blocked by the operator:
-// it is held unless one of them is newer, recent evidence that it is upgradeable.
+// TestRefusalIsNotHidden adds random observations to one of a blocked upgrade (Upgradeable=False).
+// The pin must not pass unless a newer, recent observation has Upgradeable=True.
 func TestRefusalIsNotHidden(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rule, p, seen := drawRule(t), pin(3), drawSeen(t)

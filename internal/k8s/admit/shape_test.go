@@ -23,12 +23,12 @@ func TestCheck(t *testing.T) {
 		name, object string
 		want         Shape
 	}{
-		{"all is known", deployment + `{name: c, args: [a], ports: [{containerPort: 80}], livenessProbe: {httpGet: {port: http}}, resources: {limits: {cpu: 1, memory: 1Gi}}}]}}}`, Shape{}},
+		{"only known fields", deployment + `{name: c, args: [a], ports: [{containerPort: 80}], livenessProbe: {httpGet: {port: http}}, resources: {limits: {cpu: 1, memory: 1Gi}}}]}}}`, Shape{}},
 		{"null is the zero value", deployment + `{name: null, args: [null], resources: null}, null]}}}`, Shape{}},
 		{"unknown, deep", deployment + `{name: c, arg: [a], Name: c}], restart: Always}}}`, Shape{Unknown: []string{
 			"spec.template.spec.containers[0].Name", "spec.template.spec.containers[0].arg", "spec.template.spec.restart",
 		}}},
-		{"a string for a list, and the other way round", deployment + `{name: [c], args: a, ports: {}}]}}}`, Shape{Wrong: []Fault{
+		{"a string instead of a list, and vice versa", deployment + `{name: [c], args: a, ports: {}}]}}}`, Shape{Wrong: []Fault{
 			{"spec.template.spec.containers[0].args", "expected a list, got a string"},
 			{"spec.template.spec.containers[0].name", "expected a string, got a list"},
 			{"spec.template.spec.containers[0].ports", "expected a list, got an object"},
@@ -39,7 +39,7 @@ func TestCheck(t *testing.T) {
 			{"spec.template.spec.containers[0].ports[2].containerPort", "expected a whole number in the range of the field, got 3e+09"},
 			{"spec.template.spec.containers[0].tty", "expected a boolean, got a string"},
 		}}},
-		{"a type that reads itself", deployment + `{resources: {limits: {cpu: one}}}]}}}`, Shape{Wrong: []Fault{
+		{"a type with its own decoder", deployment + `{resources: {limits: {cpu: one}}}]}}}`, Shape{Wrong: []Fault{
 			{"spec.template.spec.containers[0].resources.limits[cpu]", `quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`},
 		}}},
 		{"bytes", "apiVersion: v1\nkind: Secret\ndata: {a: YQ==, b: '%', c: 1}", Shape{Wrong: []Fault{
@@ -61,8 +61,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestRead checks that PrunePart omits unknown fields, and only these, in a copy.
-func TestRead(t *testing.T) {
+// TestPrunePart checks that PrunePart returns a copy without the unknown fields.
+func TestPrunePart(t *testing.T) {
 	spec := load(t, `{replicas: 1, strateg: x, template: {spec: {containers: [{name: c, env: [], tolerations: [{a: b}]}]}}}`)
 	before := k8s.Copy(spec)
 	got, shape := PrunePart(NewTypes(), DeploymentSpec(), spec, "at")
@@ -73,7 +73,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("-want +got\n%s", d)
 	}
 	if !k8s.Equal(before, spec) {
-		t.Error("the argument was changed")
+		t.Error("the argument was modified")
 	}
 }
 
@@ -128,9 +128,9 @@ func damage(t *rapid.T, v any) any {
 	return strange()
 }
 
-// TestCheckIsTheServersDecoder compares Check with the decoder of the API server: both report
-// the same unknown fields, and Check reports values of a wrong type if the decoder fails.
-func TestCheckIsTheServersDecoder(t *testing.T) {
+// TestCheckAgreesWithAPIServer compares Check with the decoder of the API server: both report the same
+// unknown fields, and Check reports values of a wrong type if and only if the decoder fails.
+func TestCheckAgreesWithAPIServer(t *testing.T) {
 	all, types := samples(t), NewTypes()
 	rapid.Check(t, func(t *rapid.T) {
 		object := k8s.Copy(rapid.SampledFrom(all).Draw(t, "object"))
@@ -152,17 +152,17 @@ func TestCheckIsTheServersDecoder(t *testing.T) {
 		slices.Sort(want)
 		got := types.Check(object)
 		if (err != nil) != (len(got.Wrong) > 0) {
-			t.Fatalf("%s\ngot %v, the API server says %v", data, got.Wrong, err)
+			t.Fatalf("%s\ngot %v, API server: %v", data, got.Wrong, err)
 		}
 		if err == nil && !slices.Equal(got.Unknown, want) {
-			t.Fatalf("%s\ngot %v, the API server says %v", data, got.Unknown, want)
+			t.Fatalf("%s\ngot %v, API server: %v", data, got.Unknown, want)
 		}
 	})
 }
 
-// TestKindsAreTheSchemes checks that all kinds of the listed versions are known, and all stable
-// versions listed.
-func TestKindsAreTheSchemes(t *testing.T) {
+// TestKinds checks that all kinds of the listed versions are known, and that all stable versions are
+// listed.
+func TestKinds(t *testing.T) {
 	types := NewTypes()
 	for version := range apiVersions() {
 		gv, err := schema.ParseGroupVersion(version)
@@ -177,13 +177,12 @@ func TestKindsAreTheSchemes(t *testing.T) {
 	}
 	for _, gv := range scheme.Scheme.PrioritizedVersionsAllGroups() {
 		if served := !strings.Contains(gv.Version, "alpha") && !strings.Contains(gv.Version, "beta"); served && apiVersions()[gv.String()] == nil && !isTransient(gv.Group) {
-			t.Errorf("%s is missing", gv)
+			t.Errorf("version %s is not listed", gv)
 		}
 	}
 }
 
-// isTransient reports whether objects of a group are not persistent, or are only written by the
-// cluster itself.
+// isTransient reports whether objects of a group are not stored, or only written by the cluster itself.
 func isTransient(group string) bool {
 	return slices.Contains([]string{"authentication.k8s.io", "authorization.k8s.io", "events.k8s.io", "storagemigration.k8s.io"}, group)
 }
@@ -191,7 +190,7 @@ func isTransient(group string) bool {
 func TestDefine(t *testing.T) {
 	taken := strings.Replace(definition, "  - {name: v0, served: false, storage: false}\n", "", 1)
 	if faults := CheckCRD(load(t, taken)); faults != nil {
-		t.Fatalf("a definition is refused: %v", faults)
+		t.Fatalf("a valid CRD is rejected: %v", faults)
 	}
 	for _, c := range []struct{ old, now, field string }{
 		{"name: widgets.demo.io", "name: things.demo.io", "metadata.name"},

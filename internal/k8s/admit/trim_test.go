@@ -117,8 +117,8 @@ func with(crd map[string]any, all ...set) map[string]any {
 	return crd
 }
 
-// TestTrimHidesNothing sets fields on the nodes of a schema. It checks that a CRD is valid if
-// its trimmed form is.
+// TestTrimHidesNothing sets fields on the nodes of a schema, and checks that the CRD is valid if its
+// trimmed form is valid.
 func TestTrimHidesNothing(t *testing.T) {
 	crd := load(t, schemas)
 	if faults := slices.Concat(validateDefinition(crd), validateDefinition(trimDefinition(crd))); faults != nil {
@@ -129,7 +129,7 @@ func TestTrimHidesNothing(t *testing.T) {
 		return n
 	}
 	if whole, left := count(crd), count(trimDefinition(crd)); left >= whole {
-		t.Errorf("%d of %d nodes are left", left, whole)
+		t.Errorf("%d of %d nodes remain after trimming", left, whole)
 	}
 	for _, one := range sets(t) {
 		changed := with(crd, one)
@@ -137,7 +137,7 @@ func TestTrimHidesNothing(t *testing.T) {
 			continue
 		}
 		if faults := validateDefinition(changed); faults != nil {
-			t.Errorf("%+v: the gist is taken: %v", one, faults)
+			t.Errorf("%+v: only the trimmed form is valid: %v", one, faults)
 		}
 	}
 }

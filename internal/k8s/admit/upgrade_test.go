@@ -27,7 +27,7 @@ func oldSpec(schema map[string]any) map[string]any {
 	}
 }
 
-// rejections returns the reasons of the API server to reject a CRD with the spec.
+// rejections returns the faults for which the API server would reject a CRD with the spec.
 func rejections(spec map[string]any) []Fault {
 	return CheckCRD(map[string]any{"metadata": map[string]any{"name": "widgets.demo.io"}, "spec": spec})
 }
@@ -40,7 +40,7 @@ func TestUpgradeServicePort(t *testing.T) {
 	spec["conversion"] = load(t, "{strategy: Webhook, webhookClientConfig: {service: {name: a, namespace: b}}}")
 	got, left, err := Upgrade(spec)
 	if err != nil || left != nil {
-		t.Fatalf("%v, left %v", err, left)
+		t.Fatalf("error %v, left out: %v", err, left)
 	}
 	if port := k8s.At(got, "conversion", "webhook", "clientConfig", "service", "port"); port != int64(443) {
 		t.Errorf("port %v", port)
@@ -59,16 +59,16 @@ func TestUpgradeForms(t *testing.T) {
 		{"no type, enum", "{enum: [1, x]}", "{enum: [1, x], nullable: true, " + open + "}"},
 		{"no items", "{type: array}", "{type: array, items: {nullable: true, " + open + "}}"},
 		{"items without type", "{type: array, items: {}}", "{type: array, items: {nullable: true, " + open + "}}"},
-		{"an object keeps what it does not know", "{type: object}", "{type: object, " + open + "}"},
-		{"a map does not", "{type: object, additionalProperties: {type: string}}", "{type: object, additionalProperties: {type: string}}"},
+		{"an object keeps unknown fields", "{type: object}", "{type: object, " + open + "}"},
+		{"a map has no unknown fields", "{type: object, additionalProperties: {type: string}}", "{type: object, additionalProperties: {type: string}}"},
 		{"a map of anything", "{type: object, additionalProperties: true}", "{type: object, " + open + "}"},
 		{"fields and anything", "{type: object, properties: {a: {type: string}}, additionalProperties: true}", "{type: object, properties: {a: {type: string}}, " + open + "}"},
 		{"integer or string", "{anyOf: [{type: string, description: d}, {type: integer}], pattern: a}", "{anyOf: [{type: integer}, {type: string}], nullable: true, pattern: a, x-kubernetes-int-or-string: true}"},
 		{"one of integer and string", "{oneOf: [{type: integer}, {type: string}]}", "{anyOf: [{type: integer}, {type: string}], nullable: true, x-kubernetes-int-or-string: true}"},
-		{"the types again", "{type: string, anyOf: [{type: string, format: ipv4, description: d}, {type: string, format: ipv6}]}", "{type: string, anyOf: [{format: ipv4}, {format: ipv6}]}"},
+		{"the same types inside", "{type: string, anyOf: [{type: string, format: ipv4, description: d}, {type: string, format: ipv6}]}", "{type: string, anyOf: [{format: ipv4}, {format: ipv6}]}"},
 		{"one type inside only", "{oneOf: [{type: string, format: ipv4}, {type: string, format: ipv6}]}", "{type: string, nullable: true, oneOf: [{format: ipv4}, {format: ipv6}]}"},
 		{"a single part", "{description: d, allOf: [{type: object, properties: {a: {type: string}}}]}", "{description: d, nullable: true, type: object, properties: {a: {type: string}}, " + open + "}"},
-		{"a type that nothing has", "{anyOf: [{type: nullable}, {type: array, items: {type: string}}]}", "{type: array, nullable: true, items: {type: string}}"},
+		{"a nonexistent type", "{anyOf: [{type: nullable}, {type: array, items: {type: string}}]}", "{type: array, nullable: true, items: {type: string}}"},
 		{
 			"fields inside only", "{type: object, anyOf: [{required: [a], properties: {a: {minLength: 1}}}, {properties: {b: {items: {maximum: 3}}}}]}",
 			"{type: object, anyOf: [{required: [a], properties: {a: {minLength: 1}}}, {properties: {b: {items: {maximum: 3}}}}], properties: {a: {nullable: true, " + open +
@@ -81,11 +81,11 @@ func TestUpgradeForms(t *testing.T) {
 			before, _ := json.Marshal(spec)
 			got, left, err := Upgrade(spec)
 			if err != nil || left != nil {
-				t.Fatalf("%v, left %v", err, left)
+				t.Fatalf("error %v, left out: %v", err, left)
 			}
 			after, _ := json.Marshal(spec)
 			if string(before) != string(after) {
-				t.Error("the argument was changed")
+				t.Error("the argument was modified")
 			}
 			v1 := got["versions"].([]any)[0].(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
 			want := map[string]any{"type": "object", "properties": map[string]any{"f": decodeWanted(t, c.want)}, "x-kubernetes-preserve-unknown-fields": true}
@@ -190,9 +190,9 @@ func TestUpgradeRefuses(t *testing.T) {
 	}
 }
 
-// TestUpgradeKeepsWhatWasTaken draws schemas and objects. It checks that v1 accepts every object
-// that v1beta1 accepts, and stores it unchanged.
-func TestUpgradeKeepsWhatWasTaken(t *testing.T) {
+// TestUpgradeKeepsAcceptedObjects draws schemas and objects, and checks that v1 accepts every object that
+// v1beta1 accepts, and stores it unchanged.
+func TestUpgradeKeepsAcceptedObjects(t *testing.T) {
 	taken, upgraded := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		spec := oldSpec(map[string]any{"properties": map[string]any{"f": drawSchema(3, "").Draw(t, "schema")}})
@@ -232,7 +232,7 @@ func TestUpgradeKeepsWhatWasTaken(t *testing.T) {
 	})
 	t.Logf("%d schemas, %d objects", upgraded, taken)
 	if upgraded < 5 || taken < 50 { // with -short, only a fifth is drawn
-		t.Errorf("%d schemas and %d objects say too little", upgraded, taken)
+		t.Errorf("only %d schemas and %d objects were tested", upgraded, taken)
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// FuzzMayAlias checks that a text without a possible anchor has none, because its size in a
-// build is not limited.
+// FuzzMayAlias checks that a text in which mayHaveAnchor finds no anchor has none, because the size of
+// such a text is not limited in a build.
 func FuzzMayAlias(f *testing.F) {
 	for _, text := range []string{
 		"a: &b c\n", "&a b: *a\n", "[&a b, *a]", "{\"a\":&b c, d: *b}", "- &a [x]\n- *a\n", "a:\n&b\n", "!!str &a b", "? &a b\n", "\ufeff&a b",
@@ -27,7 +27,7 @@ func FuzzMayAlias(f *testing.F) {
 				return
 			}
 			if hasAnchor(&doc) {
-				t.Fatalf("%q holds an anchor", data)
+				t.Fatalf("%q has an anchor", data)
 			}
 		}
 	})

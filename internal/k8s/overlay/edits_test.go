@@ -20,8 +20,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s/overlay"
 )
 
-// editedFiles returns three objects, a kustomization that lists them, and another one above it, which
-// may change them.
+// editedFiles returns three objects, a kustomization that lists them, and a second one that builds on it
+// and may change them.
 func editedFiles() map[string]string {
 	deployment := func(name string) string {
 		return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: " + name + ", namespace: ns, annotations: {a: b}}\n" +
@@ -85,8 +85,8 @@ func entry(target, patch string) string {
 	return fmt.Sprintf("- target: %s\n  patch: %q\n", target, patch)
 }
 
-// TestEdits draws patches and checks that kustomize builds the same objects as Edits and Apply,
-// for patches that these support.
+// TestEdits draws patches and checks that kustomize builds the same objects as Edits and Apply, if these
+// support the patches.
 func TestEdits(t *testing.T) {
 	told := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -112,7 +112,7 @@ func TestEdits(t *testing.T) {
 		told++
 		built, err := o.Build()
 		if err != nil {
-			t.Fatalf("kustomize refuses it: %v", err)
+			t.Fatalf("kustomize rejects the patch: %v", err)
 		}
 		want := map[string]any{}
 		for _, data := range built {
@@ -121,11 +121,11 @@ func TestEdits(t *testing.T) {
 			want[k8s.Text(content, "metadata", "name")] = content
 		}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Fatalf("kustomize builds (-), and is told (+):\n%s", d)
+			t.Fatalf("(-kustomize +Edits):\n%s", d)
 		}
 	})
 	if told == 0 {
-		t.Error("none was told")
+		t.Error("Edits supported no patch: the test is ineffective")
 	}
 }
 
@@ -194,10 +194,10 @@ func TestBuildIsKustomizes(t *testing.T) {
 			}
 		}
 		if (err == nil) != (stockErr == nil) {
-			t.Fatalf("got %v, and kustomize %v", err, stockErr)
+			t.Fatalf("Build: %v, kustomize: %v", err, stockErr)
 		}
 		if d := cmp.Diff(want, got); d != "" && err == nil {
-			t.Fatalf("kustomize builds (-), and what is built here (+):\n%s", d)
+			t.Fatalf("(-kustomize +Build):\n%s", d)
 		}
 	})
 }
@@ -249,11 +249,11 @@ func TestBuildListed(t *testing.T) {
 			want = append(want, data)
 		}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Fatalf("kustomize builds (-), and BuildListed (+):\n%s", d)
+			t.Fatalf("(-kustomize +BuildListed):\n%s", d)
 		}
 	})
 	if listed == 0 {
-		t.Error("none was listed")
+		t.Error("BuildListed supported no case: the test is ineffective")
 	}
 }
 
@@ -267,9 +267,8 @@ func stockBuild(fsys filesys.FileSystem) (built resmap.ResMap, err error) {
 	return krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, "/top/c")
 }
 
-// TestBuildSurvivesKustomize removes the name of an object and then selects it, which makes
-// kustomize panic.
-func TestBuildSurvivesKustomize(t *testing.T) {
+// TestBuildSurvivesPanic removes the name of an object and then selects it, for which kustomize panics.
+func TestBuildSurvivesPanic(t *testing.T) {
 	tree := editedFiles()
 	tree["top/c/generated/kustomization.yaml"] = "resources: [../../../base]\npatches:\n" +
 		entry(`{group: apps, version: v1, kind: Deployment, name: x\.y, namespace: ns}`, "- {op: add, path: /metadata/name, value: null}") +

@@ -1,4 +1,4 @@
 package overlay
 
-// BuildListed returns the objects of BuildTree, or false if only kustomize can determine them.
+// BuildListed exports buildListed.
 func (o *Overlay) BuildListed() ([][]byte, bool) { return o.buildListed() }

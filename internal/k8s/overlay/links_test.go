@@ -17,28 +17,28 @@ import (
 	"github.com/quayside/quayside/internal/k8s/overlay"
 )
 
-// TestLinks follows symbolic links to files and directories, and rejects links that lead out of
-// the files or to a file that kustomize rejects.
+// TestLinks checks that symbolic links to files and directories are followed, unless they lead out of
+// the repository or to a file that kustomize rejects.
 func TestLinks(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		more map[string]string
 		want string // the error, or empty if the build contains k: w
 	}{
-		{"a file beside it", map[string]string{"top/c/kustomization.yaml": "resources: [generated]\npatches: [{path: link.yaml}]\n", "top/c/link.yaml": "-> deep/p.yaml"}, ""},
+		{"a file in a subdirectory", map[string]string{"top/c/kustomization.yaml": "resources: [generated]\npatches: [{path: link.yaml}]\n", "top/c/link.yaml": "-> deep/p.yaml"}, ""},
 		{"a directory elsewhere", map[string]string{"top/c/kustomization.yaml": "resources: [generated]\ncomponents: [link]\n", "top/c/link": "-> ../../shared"}, ""},
 		{"a link to a link", map[string]string{"top/c/kustomization.yaml": "resources: [generated]\ncomponents: [link]\n", "top/c/link": "-> ../two", "top/two": "-> ../shared"}, ""},
 		{"below a link", map[string]string{"top/c/kustomization.yaml": "resources: [generated]\npatches: [{path: link/p.yaml}]\n", "top/c/link": "-> deep"}, ""},
-		{"the file itself", map[string]string{"top/c/kustomization.yaml": "-> deep/k.yaml", "top/c/deep/k.yaml": "resources: [generated]\npatches: [{path: deep/p.yaml}]\n"}, ""},
+		{"the kustomization itself", map[string]string{"top/c/kustomization.yaml": "-> deep/k.yaml", "top/c/deep/k.yaml": "resources: [generated]\npatches: [{path: deep/p.yaml}]\n"}, ""},
 		{"out of the repository", map[string]string{"top/c/kustomization.yaml": "resources: [generated, link.yaml]\n", "top/c/link.yaml": "-> ../../../x.yaml"}, "top/c/kustomization.yaml:1:24: symbolic link top/c/link.yaml points outside the repository, to ../../../x.yaml"},
 		{"out of the repository, by a directory", map[string]string{"top/c/kustomization.yaml": "resources: [generated]\ncomponents: [link/x]\n", "top/c/link": "-> ../../.."}, "top/c/kustomization.yaml:2:14: symbolic link top/c/link points outside the repository, to ../../.."},
 		{"an absolute one", map[string]string{"top/c/kustomization.yaml": "resources: [generated, link.yaml]\n", "top/c/link.yaml": "-> /etc/passwd"}, "top/c/kustomization.yaml:1:24: symbolic link top/c/link.yaml points outside the repository, to /etc/passwd"},
 		{"named by a plugin", map[string]string{
 			"top/c/kustomization.yaml": "resources: [generated]\ntransformers: [\"apiVersion: builtin\\nkind: PatchTransformer\\nmetadata: {name: x}\\npath: link.yaml\\n\"]\n", "top/c/link.yaml": "-> /etc/passwd",
 		}, "top/c/kustomization.yaml:2:16: symbolic link top/c/link.yaml points outside the repository, to /etc/passwd"},
-		{"a file that lies above", map[string]string{"top/c/kustomization.yaml": "resources: [generated, link.yaml]\n", "top/c/link.yaml": "-> ../../base/a.yaml"}, "top/c/kustomization.yaml:1:24: \"link.yaml\" resolves to base/a.yaml, but kustomize only reads files below top/c"},
-		{"a circle", map[string]string{"top/c/kustomization.yaml": "resources: [generated, link.yaml]\n", "top/c/link.yaml": "-> link.yaml"}, "top/c/link.yaml has a chain of more than 40 symbolic links"},
-		{"to nothing", map[string]string{"top/c/kustomization.yaml": "resources: [generated, link.yaml]\n", "top/c/link.yaml": "-> none.yaml"}, "\"link.yaml\": file does not exist"},
+		{"a file above", map[string]string{"top/c/kustomization.yaml": "resources: [generated, link.yaml]\n", "top/c/link.yaml": "-> ../../base/a.yaml"}, "top/c/kustomization.yaml:1:24: \"link.yaml\" resolves to base/a.yaml, but kustomize only reads files below top/c"},
+		{"a cycle", map[string]string{"top/c/kustomization.yaml": "resources: [generated, link.yaml]\n", "top/c/link.yaml": "-> link.yaml"}, "top/c/link.yaml has a chain of more than 40 symbolic links"},
+		{"a missing target", map[string]string{"top/c/kustomization.yaml": "resources: [generated, link.yaml]\n", "top/c/link.yaml": "-> none.yaml"}, "\"link.yaml\": file does not exist"},
 		{"to itself", map[string]string{"top/c/kustomization.yaml": "resources: [generated, link]\n", "top/c/link": "-> ../c"}, "includes itself"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -116,10 +116,10 @@ func TestLinksAsKustomizeFollowsThem(t *testing.T) {
 			}
 		}
 		if (err == nil) != (stockErr == nil) {
-			t.Fatalf("got %v, and kustomize %v", err, stockErr)
+			t.Fatalf("Build: %v, kustomize: %v", err, stockErr)
 		}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Fatalf("kustomize builds (-), and what is built here (+):\n%s", d)
+			t.Fatalf("(-kustomize +Build):\n%s", d)
 		}
 	})
 }

@@ -2,17 +2,21 @@ package overlay_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/overlay"
 )
 
 const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v}\n"
 
-// files returns files in memory: those that all cases share, and more.
+// files returns files in memory: common files of all cases, and more.
 func files(more map[string]string) *overlay.Files {
 	all := map[string]string{
 		"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": object,
@@ -148,47 +152,84 @@ func TestDigest(t *testing.T) {
 		}
 	}
 	if again, _ := digest(""); again != want {
-		t.Error("the digest differs from one reading to the next")
+		t.Error("opening the same files again gives another digest")
 	}
 	for _, name := range []string{"base/a.yaml", "top/c/generated/kustomization.yaml"} {
 		whole[name] = map[string]string{"base/a.yaml": object, "top/c/generated/kustomization.yaml": "resources: [../../../base]\n"}[name]
 	}
 	for name := range whole {
 		if got, _ := digest(name); got == want {
-			t.Errorf("%s changes, and the digest does not", name)
+			t.Errorf("the digest does not depend on %s", name)
 		}
 	}
 }
 
-// TestNone opens a directory without a kustomization.
+// TestNone checks the error for a directory without a kustomization.
 func TestNone(t *testing.T) {
 	if _, err := files(nil).Open("top/none"); !errors.Is(err, overlay.ErrNone) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestPatches counts the objects that each patch selects.
-func TestPatches(t *testing.T) {
+// TestSelectors counts the objects that each selector of a kustomization selects.
+func TestSelectors(t *testing.T) {
+	const top, pod = "top/c/kustomization.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: p, labels: {a: b}}\nspec: {containers: [{name: c, image: 'example.com/app:v1', env: [{name: X, value: example.com/operand}]}]}\n"
 	o, err := files(map[string]string{
-		"top/c/kustomization.yaml": "resources: [generated]\nnamePrefix: x-\npatches:\n" +
+		top: "resources: [generated, pod.yaml]\nnamePrefix: x-\npatches:\n" +
 			"- target: {kind: ConfigMap, name: a}\n  patch: '[{\"op\": \"add\", \"path\": \"/data/x\", \"value\": \"y\"}]'\n" +
 			"- target: {kind: ConfigMap, name: gone}\n  path: p.yaml\n" +
-			"- target: {kind: ConfigMap}\n  patch: |-\n    $patch: delete\n    kind: ConfigMap\n    metadata: {name: any}\n",
-		"top/c/p.yaml": "- {op: add, path: /data/x, value: y}\n",
+			"- target: {kind: ConfigMap}\n  patch: |-\n    $patch: delete\n    kind: ConfigMap\n    metadata: {name: any}\n" +
+			"replacements:\n" +
+			"- sourceValue: v\n  targets:\n  - select: {kind: Pod, name: p}\n    fieldPaths: [metadata.labels.a]\n  - select: {kind: Pod, name: q}\n    fieldPaths: [metadata.labels.a]\n" +
+			"- path: one.yaml\n- path: list.yaml\n" +
+			"images:\n- {name: example.com/app, newName: example.org/app}\n- {name: example.org/app, newTag: v2}\n" +
+			"- {name: example.com/operand, newName: example.org/operand}\n- {name: example.com/ap, newTag: v2}\n",
+		"top/c/p.yaml":    "- {op: add, path: /data/x, value: y}\n",
+		"top/c/pod.yaml":  pod,
+		"top/c/one.yaml":  "sourceValue: v\ntargets:\n- select: {kind: Pod}\n  reject: [{name: p}]\n  fieldPaths: [metadata.labels.a]\n",
+		"top/c/list.yaml": "- sourceValue: v\n  targets:\n  - select: {labelSelector: a=v}\n    fieldPaths: [metadata.labels.a]\n",
 	}).Open("top/c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	patches, err := o.Patches(func(string) bool { return true })
-	if err != nil || len(patches) != 3 {
-		t.Fatalf("%d patches, %v", len(patches), err)
+	built, err := o.Build()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i, hits := range []int{1, 0, 1} {
-		if patches[i].Hits != hits {
-			t.Errorf("%s: %d hits, want %d", patches[i].Pos, patches[i].Hits, hits)
+	selectors, err := o.Selectors(func(string) bool { return true }, built)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range selectors {
+		got = append(got, fmt.Sprintf("%d %d", s.Pos.Line, s.Hits))
+		if s.Hits == 0 {
+			got[len(got)-1] += " " + s.Unmatched(built)
 		}
 	}
-	if got := patches[1].Pos.String(); got != "top/c/kustomization.yaml:6:11" {
-		t.Errorf("the second is at %s", got)
+	want := []string{
+		"4 1",
+		`6 0 the target of this patch does not exist: kind "ConfigMap", name "gone"`,
+		"8 1",
+		"16 1",
+		`18 0 the target of this replacement does not exist: kind "Pod", name "q"`,
+		`20 0 the target of this replacement does not exist: kind "Pod"`,
+		"21 1",
+		"23 1",
+		"24 1",
+		`25 0 no container has the image "example.com/operand" of this entry (available: example.org/app)`,
+		`26 0 no container has the image "example.com/ap" of this entry (did you mean "example.org/app"?)`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("selectors (-want +got):\n%s", diff)
+	}
+	pods := []k8s.Key{{Kind: "Pod", Name: "p"}}
+	single, err := files(map[string]string{"top/c/kustomization.yaml": "resources: [pod.yaml]\nreplacements: [{sourceValue: v, targets: [{select: {kind: Pod}, fieldPaths: [metadata.labels.a]}]}]\nimages: [{name: example.com/app, newTag: v2}]\n", "top/c/pod.yaml": pod}).Open("top/c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	always := func(string) bool { return true }
+	if !single.HasTargets(always, pods, []string{"example.com/app@sha256:12"}) || single.HasTargets(always, pods, []string{"example.com/apps"}) || single.HasTargets(always, nil, []string{"example.com/app"}) {
+		t.Error("HasTargets judges images or replacements wrongly")
 	}
 }

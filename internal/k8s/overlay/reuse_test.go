@@ -61,14 +61,14 @@ func TestLike(t *testing.T) {
 					delete(after, name)
 				}
 			}
-			openedAlike(t, before, after, rapid.Permutation([]string{"top/c", "top/c/deep", "base", "shared", "top/c/component"}).Draw(t, "dirs"))
+			checkReuse(t, before, after, rapid.Permutation([]string{"top/c", "top/c/deep", "base", "shared", "top/c/component"}).Draw(t, "dirs"))
 		}
 	})
 }
 
-// openedAlike opens directories of the second files with and without reuse of the first, and
-// compares the results.
-func openedAlike(t *rapid.T, before, after map[string]string, dirs []string) {
+// checkReuse opens directories of the second revision with and without reuse of the first, and compares
+// the results.
+func checkReuse(t *rapid.T, before, after map[string]string, dirs []string) {
 	t.Helper()
 	first, second, alone := files(before), files(after), files(after)
 	for _, dir := range dirs {
@@ -88,7 +88,7 @@ func openedAlike(t *rapid.T, before, after map[string]string, dirs []string) {
 			t.Fatalf("%s: got %s %x, want %s %x", dir, got.File, got.Digest, want.File, want.Digest)
 		}
 		if d := cmp.Diff(want.All(), got.All()); d != "" {
-			t.Fatalf("%s: what goes into it alone (-) and beside the first (+):\n%s", dir, d)
+			t.Fatalf("%s: inputs (-without reuse +with reuse):\n%s", dir, d)
 		}
 	}
 }

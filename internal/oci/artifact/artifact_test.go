@@ -34,9 +34,9 @@ func newTestClient(t *testing.T) *oci.Client {
 	return &oci.Client{Store: kept, Retry: oci.Retry{Attempts: 1}}
 }
 
-// TestWhatIsPushedIsReadBack checks that every tree is returned unchanged after a push, and that
-// equal trees have equal digests.
-func TestWhatIsPushedIsReadBack(t *testing.T) {
+// TestPushRoundTrip pushes random trees and reads them again. They must be unchanged, and equal trees
+// must have equal digests.
+func TestPushRoundTrip(t *testing.T) {
 	server := ocitest.New(t)
 	name := rapid.StringMatching(`[a-c]{1,2}(/[a-c]{1,2}){0,2}\.(yaml|json)`)
 	rapid.Check(t, func(r *rapid.T) {
@@ -65,7 +65,7 @@ func TestWhatIsPushedIsReadBack(t *testing.T) {
 		again, err := Pack(got.Files.FS(), got.Meta)
 		check(t, err)
 		if again.Digest() != packed.Digest() {
-			r.Fatalf("packed again it is %s, not %s", again.Digest(), packed.Digest())
+			r.Fatalf("packed again: got %s, want %s", again.Digest(), packed.Digest())
 		}
 	})
 }

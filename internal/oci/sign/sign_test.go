@@ -159,7 +159,7 @@ func TestKeys(t *testing.T) {
 						t.Fatal(err)
 					}
 					if len(got.Signatures) != 2 || got.Signatures[0].Bundle != nil || got.Signatures[1].Bundle == nil {
-						t.Errorf("the good signatures are %v, want a simple one and a bundle", got.Signatures)
+						t.Errorf("valid signatures: %v, want a simple one and a bundle", got.Signatures)
 					}
 				}
 			}
@@ -185,17 +185,17 @@ func TestBlob(t *testing.T) {
 				t.Fatal(err)
 			}
 			if again, err := s.SignBlob(t.Context(), []byte("text")); err != nil || !bytes.Equal(again, bundle) {
-				t.Errorf("signed again, it differs: %v", err)
+				t.Errorf("a second signature differs: %v", err)
 			}
 			mine, theirs := trust.Key{Name: "mine", PEM: s.PublicKey()}, trust.Key{Name: "theirs", PEM: stranger.PublicKey()}
 			if err := trust.VerifyBlob([]trust.Key{theirs, mine}, []byte("text"), bundle); err != nil {
 				t.Error(err)
 			}
 			if err := trust.VerifyBlob([]trust.Key{mine}, []byte("other"), bundle); err == nil {
-				t.Error("the signature counts for other bytes")
+				t.Error("the signature is valid for other data")
 			}
 			if err := trust.VerifyBlob([]trust.Key{theirs}, []byte("text"), bundle); err == nil {
-				t.Error("the signature counts for another key")
+				t.Error("the signature is valid for another key")
 			}
 		})
 	}
@@ -257,7 +257,7 @@ func TestKeyless(t *testing.T) {
 			}
 			asked := services.Requests()
 			if n := len(slices.DeleteFunc(slices.Clone(asked), func(l string) bool { return !strings.HasSuffix(l, "signingCert") })); n != 1 {
-				t.Errorf("asked for %d certificates, want one:\n%s", n, strings.Join(asked, "\n"))
+				t.Errorf("%d requests for certificates, want one:\n%s", n, strings.Join(asked, "\n"))
 			}
 			rule := trust.Rule{Identity: identity, Issuer: issuer, TrustRoot: services.Root}
 			got, err := verified(t, ref, rule)
@@ -269,7 +269,7 @@ func TestKeyless(t *testing.T) {
 			}
 			rule.Identity = "mallory@example.com"
 			if _, err := verified(t, ref, rule); err == nil {
-				t.Error("it counts for another identity")
+				t.Error("the signature is valid for another identity")
 			}
 		})
 	}
@@ -359,7 +359,7 @@ func TestKeylessFaults(t *testing.T) {
 				t.Errorf("sent:\n%s", asked)
 			}
 			if sent := sent.Load(); sent >= 64<<20 {
-				t.Errorf("%d bytes of an answer are read", sent)
+				t.Errorf("read %d bytes of a response", sent)
 			}
 		})
 	}

@@ -39,12 +39,12 @@ func newAuthority(tb testing.TB) *authority {
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, NotBefore: from, NotAfter: to,
 		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true,
 	}
-	a.cert = issue(tb, authority, authority, a.key.Public(), a.key)
+	a.cert = issueCertificate(tb, authority, authority, a.key.Public(), a.key)
 	stamping, err := asn1.Marshal([]asn1.ObjectIdentifier{{1, 3, 6, 1, 5, 5, 7, 3, 8}})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	a.tsaCert = issue(tb, &x509.Certificate{
+	a.tsaCert = issueCertificate(tb, &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "test clock"}, NotBefore: from, NotAfter: to,
 		KeyUsage:        x509.KeyUsageDigitalSignature,
 		ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 37}, Critical: true, Value: stamping}},
@@ -69,7 +69,7 @@ func trustedRoot(tb testing.TB, ca root.CertificateAuthority, tsa root.Timestamp
 	return data
 }
 
-func issue(tb testing.TB, template, parent *x509.Certificate, pub crypto.PublicKey, by *ecdsa.PrivateKey) *x509.Certificate {
+func issueCertificate(tb testing.TB, template, parent *x509.Certificate, pub crypto.PublicKey, by *ecdsa.PrivateKey) *x509.Certificate {
 	tb.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, pub, by)
 	if err != nil {
@@ -82,7 +82,7 @@ func issue(tb testing.TB, template, parent *x509.Certificate, pub crypto.PublicK
 	return cert
 }
 
-// signing describes who signs, and when.
+// signing describes the signer and the times of a signature.
 type signing struct {
 	identity string    // an e-mail address
 	issuer   string    // an URL
@@ -96,7 +96,7 @@ func (a *authority) leaf(tb testing.TB, s signing, key *trusttest.Key) []byte {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return issue(tb, &x509.Certificate{
+	return issueCertificate(tb, &x509.Certificate{
 		SerialNumber: big.NewInt(3), EmailAddresses: []string{s.identity}, NotBefore: s.issued, NotAfter: s.issued.Add(10 * time.Minute),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
 		ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 1}, Value: []byte(s.issuer)}},

@@ -10,7 +10,7 @@ import (
 func Check(p *Policy, repository, digest string, s oci.Signature) (string, error) {
 	r, ok, err := p.matchingRule(repository + "@" + digest)
 	if err != nil || !ok {
-		return "", fmt.Errorf("no rule is for %s: %w", repository, err)
+		return "", fmt.Errorf("no rule matches %s: %w", repository, err)
 	}
 	f, err := r.check.check(digest, s)
 	return f.signer, err

@@ -34,13 +34,13 @@ func newLogged(tb testing.TB) *logged {
 	}
 	authority, stamps := v.FulcioCertificateAuthorities()[0], v.TimestampingAuthorities()[0]
 	l := &logged{sigstore: v}
-	l.root = trustedRoot(tb, authority, stamps, nil, known(tb, v.RekorLogs()))
-	l.rootWithCT = trustedRoot(tb, authority, stamps, known(tb, v.CTLogs()), known(tb, v.RekorLogs()))
+	l.root = trustedRoot(tb, authority, stamps, nil, renameLogs(tb, v.RekorLogs()))
+	l.rootWithCT = trustedRoot(tb, authority, stamps, renameLogs(tb, v.CTLogs()), renameLogs(tb, v.RekorLogs()))
 	return l
 }
 
-// known changes the identities of logs to those in a trust root.
-func known(tb testing.TB, logs map[string]*root.TransparencyLog) map[string]*root.TransparencyLog {
+// renameLogs changes the identities of logs to those in a trust root.
+func renameLogs(tb testing.TB, logs map[string]*root.TransparencyLog) map[string]*root.TransparencyLog {
 	out := maps.Clone(logs)
 	for id, log := range out {
 		raw, err := hex.DecodeString(id)

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
-// TestStatements requires provenance in addition to a signature, and attacks it: only statements
-// of accepted signers about this image count.
+// TestStatements requires provenance in addition to a signature, and forges it. Only statements
+// about this image by accepted signers may be used.
 func TestStatements(t *testing.T) {
 	key, another := trusttest.NewKey(t), trusttest.NewKey(t)
 	trusted := newAuthority(t)
@@ -29,35 +29,35 @@ func TestStatements(t *testing.T) {
 		sign func(*image)
 		want string
 	}{
-		{"ok/key", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.digest, trust.Provenance)) }, "key sha256:"},
-		{"ok/key, beside another's and another", keyed(key), func(i *image) {
+		{"ok/key", keyRule(key), func(i *image) { i.bundle(key.Bundle(t, i.digest, trust.Provenance)) }, "key sha256:"},
+		{"ok/key, among foreign and other statements", keyRule(key), func(i *image) {
 			i.bundle(another.Bundle(t, i.digest, trust.Provenance))
 			i.bundle(key.Bundle(t, i.digest, "https://cyclonedx.org/bom"))
 			i.bundle(key.Bundle(t, i.digest, trust.Provenance))
 		}, "key sha256:"},
-		{"ok/identity", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trust.Provenance, usual)) }, identity},
-		{"ok/beside what is too long to be read", keyed(key), func(i *image) {
+		{"ok/identity", keylessRule(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trust.Provenance, usual)) }, identity},
+		{"ok/next to a statement that is too large", keyRule(key), func(i *image) {
 			i.bundle(key.Bundle(t, i.digest, trust.Provenance))
 			i.bundle([]byte(strings.Repeat(" ", 2<<20)))
 		}, "key sha256:"},
 
-		{"error/missing", keyed(key), func(*image) {}, none},
-		{"error/another type", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.digest, "https://cyclonedx.org/bom")) }, none},
-		{"error/another key", keyed(key), func(i *image) { i.bundle(another.Bundle(t, i.digest, trust.Provenance)) }, "the only one is not accepted"},
-		{"error/another identity", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trust.Provenance, mallory)) }, "mallory@example.com"},
-		{"error/another image's", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.other, trust.Provenance)) }, "does not match"},
-		{"error/another image's, by identity", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.other, trust.Provenance, usual)) }, "does not match"},
-		{"error/another image's, rewritten", keyed(key), func(i *image) {
+		{"error/missing", keyRule(key), func(*image) {}, none},
+		{"error/another type", keyRule(key), func(i *image) { i.bundle(key.Bundle(t, i.digest, "https://cyclonedx.org/bom")) }, none},
+		{"error/another key", keyRule(key), func(i *image) { i.bundle(another.Bundle(t, i.digest, trust.Provenance)) }, "the only one is not accepted"},
+		{"error/another identity", keylessRule(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trust.Provenance, mallory)) }, "mallory@example.com"},
+		{"error/another image's", keyRule(key), func(i *image) { i.bundle(key.Bundle(t, i.other, trust.Provenance)) }, "does not match"},
+		{"error/another image's, by identity", keylessRule(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.other, trust.Provenance, usual)) }, "does not match"},
+		{"error/another image's, rewritten", keyRule(key), func(i *image) {
 			a := base64.StdEncoding.EncodeToString(trusttest.Statement(i.other, trust.Provenance))
 			b := base64.StdEncoding.EncodeToString(trusttest.Statement(i.digest, trust.Provenance))
 			i.bundle([]byte(strings.Replace(string(key.Bundle(t, i.other, trust.Provenance)), a, b, 1)))
 		}, "the only one is not accepted"},
-		{"error/another statement, said to be this", keyed(key), func(i *image) {
+		{"error/another statement, said to be this", keyRule(key), func(i *image) {
 			a := base64.StdEncoding.EncodeToString(trusttest.Statement(i.digest, "https://slsa.dev/provenance/v0"))
 			b := base64.StdEncoding.EncodeToString(trusttest.Statement(i.digest, trust.Provenance))
 			i.bundle([]byte(strings.Replace(string(key.Bundle(t, i.digest, "https://slsa.dev/provenance/v0")), a, b, 1)))
 		}, "the only one is not accepted"},
-		{"error/no bundle", keyed(key), func(i *image) { i.bundle([]byte("<html>")) }, "not a sigstore bundle"},
+		{"error/no bundle", keyRule(key), func(i *image) { i.bundle([]byte("<html>")) }, "not a sigstore bundle"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			im := newImage(t, ocitest.NewReferring(t))
@@ -72,7 +72,7 @@ func TestStatements(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := p.Verify(t.Context(), im.client, im.ref()); err != nil {
-				t.Fatalf("it is signed: %v", err)
+				t.Fatalf("unexpected error for the signature: %v", err)
 			}
 			got, err := p.Verify(t.Context(), im.client, im.ref(), trust.Provenance)
 			if strings.HasPrefix(c.name, "ok/") {
@@ -92,13 +92,13 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// TestStatementsAreLookedForAgain checks that the registry is contacted if only the signature is
+// TestStatementsAreLookedUpAgain checks that the registry is contacted if only the signature is
 // stored, and that the error in offline mode names the missing statement.
-func TestStatementsAreLookedForAgain(t *testing.T) {
+func TestStatementsAreLookedUpAgain(t *testing.T) {
 	key := trusttest.NewKey(t)
 	im := newImage(t, ocitest.NewReferring(t))
 	im.simple(key.Simple(t, im.digest))
-	p, err := trust.New([]trust.Rule{keyed(key)})
+	p, err := trust.New([]trust.Rule{keyRule(key)})
 	if err != nil {
 		t.Fatal(err)
 	}

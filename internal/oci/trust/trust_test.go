@@ -60,7 +60,7 @@ func newImage(t *testing.T, server *ocitest.Server) *image {
 func (i *image) simple(sigs ...trusttest.Simple) { trusttest.PushSimple(i, i.repo, i.digest, sigs...) }
 func (i *image) bundle(data []byte)              { trusttest.PushBundle(i, i.repo, i.digest, data) }
 
-func keyed(keys ...*trusttest.Key) trust.Rule {
+func keyRule(keys ...*trusttest.Key) trust.Rule {
 	r := trust.Rule{Match: "*", Where: "quayside.yaml:3:5"}
 	for _, k := range keys {
 		r.Keys = append(r.Keys, trust.Key{Name: "cosign.pub", PEM: k.Public})
@@ -68,7 +68,7 @@ func keyed(keys ...*trusttest.Key) trust.Rule {
 	return r
 }
 
-func keyless(root []byte) trust.Rule {
+func keylessRule(root []byte) trust.Rule {
 	return trust.Rule{Match: "*", Where: "quayside.yaml:3:5", Identity: identity, Issuer: issuer, TrustRoot: root}
 }
 
@@ -96,7 +96,7 @@ func TestVerify(t *testing.T) {
 	undated := altered(func(s *signing) { s.stamped = time.Time{} })
 	mallory := altered(func(s *signing) { s.identity = "mallory@example.com" })
 	elsewhere := altered(func(s *signing) { s.issuer = "https://accounts.example.org" })
-	pattern := keyless(trusted.root)
+	pattern := keylessRule(trusted.root)
 	pattern.Identity, pattern.IdentityRegexp = "", `.*@example\.com`
 	prefix := pattern
 	prefix.IdentityRegexp = "release"
@@ -107,49 +107,49 @@ func TestVerify(t *testing.T) {
 		sign func(*image)
 		want string // part of the error, or the signer
 	}{
-		{"ok/key, simple", keyed(key), func(i *image) { i.simple(key.Simple(t, i.digest)) }, "key sha256:"},
-		{"ok/key, second key and second signature", keyed(another, key), func(i *image) { i.simple(trusttest.NewKey(t).Simple(t, i.digest), key.Simple(t, i.digest)) }, "key sha256:"},
-		{"ok/key, bundle", keyed(another, key), func(i *image) { i.bundle(key.Bundle(t, i.digest, trusttest.SignPredicate)) }, "key sha256:"},
-		{"ok/identity, simple, certificate expired since", keyless(trusted.root), func(i *image) { i.simple(trusted.simple(t, i.digest, usual)) }, identity + " (" + issuer + ")"},
-		{"ok/identity, bundle, certificate expired since", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, identity + " (" + issuer + ")"},
+		{"ok/key, simple", keyRule(key), func(i *image) { i.simple(key.Simple(t, i.digest)) }, "key sha256:"},
+		{"ok/key, second key and second signature", keyRule(another, key), func(i *image) { i.simple(trusttest.NewKey(t).Simple(t, i.digest), key.Simple(t, i.digest)) }, "key sha256:"},
+		{"ok/key, bundle", keyRule(another, key), func(i *image) { i.bundle(key.Bundle(t, i.digest, trusttest.SignPredicate)) }, "key sha256:"},
+		{"ok/identity, simple, certificate expired since", keylessRule(trusted.root), func(i *image) { i.simple(trusted.simple(t, i.digest, usual)) }, identity + " (" + issuer + ")"},
+		{"ok/identity, bundle, certificate expired since", keylessRule(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, identity + " (" + issuer + ")"},
 		{"ok/identity by pattern", pattern, func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, identity + " (" + issuer + ")"},
-		{"ok/log, bundle", keyless(log.root), func(i *image) { i.bundle(log.bundle(t, i.digest, identity, issuer, now.Add(time.Minute))) }, identity},
-		{"ok/log, simple", keyless(log.root), func(i *image) { i.simple(log.simple(t, i.digest, identity, issuer)) }, identity},
+		{"ok/log, bundle", keylessRule(log.root), func(i *image) { i.bundle(log.bundle(t, i.digest, identity, issuer, now.Add(time.Minute))) }, identity},
+		{"ok/log, simple", keylessRule(log.root), func(i *image) { i.simple(log.simple(t, i.digest, identity, issuer)) }, identity},
 
-		{"error/missing", keyed(key), func(*image) {}, "requires a signature by key cosign.pub, but the image has none: sign the image, or change the rule"},
-		{"error/missing identity", keyless(trusted.root), func(*image) {}, `requires a signature by "release@example.com" at issuer "https://accounts.example.com", but the image has none`},
-		{"error/wrong key", keyed(key), func(i *image) { i.simple(another.Simple(t, i.digest)) }, "not signed with this key"},
-		{"error/wrong key, bundle", keyed(key), func(i *image) { i.bundle(another.Bundle(t, i.digest, trusttest.SignPredicate)) }, "the only one is not accepted"},
-		{"error/other digest", keyed(key), func(i *image) { i.simple(key.Simple(t, i.other)) }, `the signature is for another image, "sha256:1111`},
-		{"error/other digest, bundle", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.other, trusttest.SignPredicate)) }, "does not match"},
-		{"error/tampered payload", keyed(key), func(i *image) {
+		{"error/missing", keyRule(key), func(*image) {}, "requires a signature by key cosign.pub, but the image has none: sign the image, or change the rule"},
+		{"error/missing identity", keylessRule(trusted.root), func(*image) {}, `requires a signature by "release@example.com" at issuer "https://accounts.example.com", but the image has none`},
+		{"error/wrong key", keyRule(key), func(i *image) { i.simple(another.Simple(t, i.digest)) }, "not signed with this key"},
+		{"error/wrong key, bundle", keyRule(key), func(i *image) { i.bundle(another.Bundle(t, i.digest, trusttest.SignPredicate)) }, "the only one is not accepted"},
+		{"error/other digest", keyRule(key), func(i *image) { i.simple(key.Simple(t, i.other)) }, `the signature is for another image, "sha256:1111`},
+		{"error/other digest, bundle", keyRule(key), func(i *image) { i.bundle(key.Bundle(t, i.other, trusttest.SignPredicate)) }, "does not match"},
+		{"error/tampered payload", keyRule(key), func(i *image) {
 			s := key.Simple(t, i.other)
 			s.Payload = trusttest.Payload(i.digest)
 			i.simple(s)
 		}, "the signed content was altered"},
-		{"error/tampered statement", keyed(key), func(i *image) {
+		{"error/tampered statement", keyRule(key), func(i *image) {
 			a := base64.StdEncoding.EncodeToString(trusttest.Statement(i.other, trusttest.SignPredicate))
 			b := base64.StdEncoding.EncodeToString(trusttest.Statement(i.digest, trusttest.SignPredicate))
 			i.bundle([]byte(strings.Replace(string(key.Bundle(t, i.other, trusttest.SignPredicate)), a, b, 1)))
 		}, "the only one is not accepted"},
-		{"error/an attestation is no signature", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.digest, "https://slsa.dev/provenance/v1")) }, `contains a statement of type "https://slsa.dev/provenance/v1", not a signature`},
-		{"error/no signature in it", keyed(key), func(i *image) { i.simple(trusttest.Simple{Payload: trusttest.Payload(i.digest)}) }, "contains no signature"},
-		{"error/not a bundle", keyed(key), func(i *image) { i.bundle([]byte("<html>\x1b[31m")) }, "not a sigstore bundle"},
-		{"error/identity wanted, key found", keyless(trusted.root), func(i *image) { i.simple(key.Simple(t, i.digest)) }, "signed with a key instead of a certificate"},
-		{"error/key wanted, identity found", keyed(key), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, "expected key signature, not certificate"},
-		{"error/wrong identity", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, mallory)) }, "mallory@example.com"},
-		{"error/wrong identity, simple", keyless(trusted.root), func(i *image) { i.simple(trusted.simple(t, i.digest, mallory)) }, "mallory@example.com"},
+		{"error/an attestation is no signature", keyRule(key), func(i *image) { i.bundle(key.Bundle(t, i.digest, "https://slsa.dev/provenance/v1")) }, `contains a statement of type "https://slsa.dev/provenance/v1", not a signature`},
+		{"error/no signature in it", keyRule(key), func(i *image) { i.simple(trusttest.Simple{Payload: trusttest.Payload(i.digest)}) }, "contains no signature"},
+		{"error/not a bundle", keyRule(key), func(i *image) { i.bundle([]byte("<html>\x1b[31m")) }, "not a sigstore bundle"},
+		{"error/identity wanted, key found", keylessRule(trusted.root), func(i *image) { i.simple(key.Simple(t, i.digest)) }, "signed with a key instead of a certificate"},
+		{"error/key wanted, identity found", keyRule(key), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, "expected key signature, not certificate"},
+		{"error/wrong identity", keylessRule(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, mallory)) }, "mallory@example.com"},
+		{"error/wrong identity, simple", keylessRule(trusted.root), func(i *image) { i.simple(trusted.simple(t, i.digest, mallory)) }, "mallory@example.com"},
 		{"error/pattern for a part", prefix, func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, `an identity matching "release"`},
-		{"error/wrong issuer", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, elsewhere)) }, "https://accounts.example.org"},
-		{"error/another authority", keyless(stranger.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, "the only one is not accepted"},
-		{"error/expired, stamped later", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, late)) }, "leaf certificate"},
-		{"error/expired, without timestamp", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, undated)) }, "timestamp"},
-		{"error/expired, without timestamp, simple", keyless(trusted.root), func(i *image) { i.simple(trusted.simple(t, i.digest, undated)) }, "timestamp"},
-		{"error/other digest, identity", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.other, trusttest.SignPredicate, usual)) }, "does not match"},
-		{"error/attestation by identity", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, "https://spdx.dev/Document", usual)) }, "not a signature"},
-		{"error/log, logged after the certificate expired", keyless(log.root), func(i *image) { i.bundle(log.bundle(t, i.digest, identity, issuer, now.Add(30*time.Minute))) }, "integrated time outside certificate validity"},
-		{"error/log wanted, not logged", keyless(log.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, "log"},
-		{"error/certificate in no log", keyless(log.rootWithCT), func(i *image) { i.bundle(log.bundle(t, i.digest, identity, issuer, now.Add(time.Minute))) }, "signed certificate timestamp"},
+		{"error/wrong issuer", keylessRule(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, elsewhere)) }, "https://accounts.example.org"},
+		{"error/another authority", keylessRule(stranger.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, "the only one is not accepted"},
+		{"error/expired, stamped later", keylessRule(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, late)) }, "leaf certificate"},
+		{"error/expired, without timestamp", keylessRule(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, undated)) }, "timestamp"},
+		{"error/expired, without timestamp, simple", keylessRule(trusted.root), func(i *image) { i.simple(trusted.simple(t, i.digest, undated)) }, "timestamp"},
+		{"error/other digest, identity", keylessRule(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.other, trusttest.SignPredicate, usual)) }, "does not match"},
+		{"error/attestation by identity", keylessRule(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, "https://spdx.dev/Document", usual)) }, "not a signature"},
+		{"error/log, logged after the certificate expired", keylessRule(log.root), func(i *image) { i.bundle(log.bundle(t, i.digest, identity, issuer, now.Add(30*time.Minute))) }, "integrated time outside certificate validity"},
+		{"error/log wanted, not logged", keylessRule(log.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, "log"},
+		{"error/certificate in no log", keylessRule(log.rootWithCT), func(i *image) { i.bundle(log.bundle(t, i.digest, identity, issuer, now.Add(time.Minute))) }, "signed certificate timestamp"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, server := range []*ocitest.Server{ocitest.New(t), ocitest.NewReferring(t)} {
@@ -184,41 +184,41 @@ func TestVerifyOffline(t *testing.T) {
 	server := ocitest.NewReferring(t)
 	im := newImage(t, server)
 	im.client.Offline = true
-	_, err := verify(t.Context(), im, keyed(key))
+	_, err := verify(t.Context(), im, keyRule(key))
 	if err == nil || !strings.Contains(err.Error(), "--offline allows no download") {
 		t.Errorf("got %v", err)
 	}
 	im.client.Offline = false
 	im.simple(key.Simple(t, im.digest))
 	im.bundle(key.Bundle(t, im.digest, trusttest.SignPredicate))
-	if _, err := verify(t.Context(), im, keyed(key)); err != nil {
+	if _, err := verify(t.Context(), im, keyRule(key)); err != nil {
 		t.Fatal(err)
 	}
 	im.client.Offline = true
 	server.Requests()
-	got, err := verify(t.Context(), im, keyed(key))
+	got, err := verify(t.Context(), im, keyRule(key))
 	if err != nil || len(got.Signatures) != 2 {
 		t.Errorf("got %v, %v: want both signatures", got, err)
 	}
 	if n := server.Requests(); len(n) > 0 {
-		t.Errorf("asked the registry: %s", n)
+		t.Errorf("request to the registry: %s", n)
 	}
-	if _, err := verify(t.Context(), im, keyed(trusttest.NewKey(t))); err == nil || !strings.Contains(err.Error(), "not signed with this key") {
-		t.Errorf("what is stored is trusted: %v", err)
+	if _, err := verify(t.Context(), im, keyRule(trusttest.NewKey(t))); err == nil || !strings.Contains(err.Error(), "not signed with this key") {
+		t.Errorf("stored signatures are accepted without verification: %v", err)
 	}
 }
 
-// TestVerifyAsksAgain checks that the registry is contacted if the stored signatures are not
+// TestVerifyLooksUpAgain checks that the registry is contacted if the stored signatures are not
 // sufficient.
-func TestVerifyAsksAgain(t *testing.T) {
+func TestVerifyLooksUpAgain(t *testing.T) {
 	key, next := trusttest.NewKey(t), trusttest.NewKey(t)
 	im := newImage(t, ocitest.New(t))
 	im.simple(key.Simple(t, im.digest))
-	if _, err := verify(t.Context(), im, keyed(key)); err != nil {
+	if _, err := verify(t.Context(), im, keyRule(key)); err != nil {
 		t.Fatal(err)
 	}
 	im.simple(key.Simple(t, im.digest), next.Simple(t, im.digest))
-	if _, err := verify(t.Context(), im, keyed(next)); err != nil {
+	if _, err := verify(t.Context(), im, keyRule(next)); err != nil {
 		t.Error(err)
 	}
 }
@@ -234,7 +234,7 @@ func TestVerifyRegistryFault(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusForbidden)
 	})
-	_, err := verify(t.Context(), im, keyed(trusttest.NewKey(t)))
+	_, err := verify(t.Context(), im, keyRule(trusttest.NewKey(t)))
 	var e *oci.Error
 	if !errors.As(err, &e) || e.Status != http.StatusForbidden || !strings.Contains(err.Error(), "looking up its signatures") {
 		t.Errorf("got %v", err)
@@ -245,11 +245,11 @@ func TestVerifyRegistryFault(t *testing.T) {
 func TestNew(t *testing.T) {
 	key := trusttest.NewKey(t)
 	with := func(match string) trust.Rule {
-		r := keyed(key)
+		r := keyRule(key)
 		r.Match = match
 		return r
 	}
-	badKey, private, badRoot := keyed(key), keyed(key), keyless([]byte("{}"))
+	badKey, private, badRoot := keyRule(key), keyRule(key), keylessRule([]byte("{}"))
 	badKey.Keys = []trust.Key{{Name: "cosign.pub", PEM: []byte("no key")}}
 	private.Keys = []trust.Key{{Name: "cosign.key", PEM: []byte("-----BEGIN PRIVATE KEY-----")}}
 	for name, c := range map[string]struct {
@@ -267,8 +267,8 @@ func TestNew(t *testing.T) {
 		"error/key":          {badKey, "key cosign.pub: not a PEM public key"},
 		"error/private key":  {private, "key cosign.key: this is a private key: use the public key"},
 		"error/trust root":   {badRoot, "trust root: "},
-		"error/broken root":  {keyless([]byte("<")), "trust root: "},
-		"error/without root": {keyless(nil), "trust root: "},
+		"error/broken root":  {keylessRule([]byte("<")), "trust root: "},
+		"error/without root": {keylessRule(nil), "trust root: "},
 	} {
 		_, err := trust.New([]trust.Rule{c.rule})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), "quayside.yaml:3:5: ") || !strings.Contains(err.Error(), c.want)) {
@@ -283,7 +283,7 @@ func TestSpellings(t *testing.T) {
 	key := trusttest.NewKey(t)
 	digest := "@sha256:" + strings.Repeat("1", 64)
 	at := func(match, where string) trust.Rule {
-		r := keyed(key)
+		r := keyRule(key)
 		r.Match, r.Where = match, where
 		return r
 	}
@@ -321,7 +321,7 @@ func TestSpellings(t *testing.T) {
 // TestNoNormalForm checks that ambiguous references are rejected if a rule may match them, and
 // accepted if there are no rules.
 func TestNoNormalForm(t *testing.T) {
-	r := keyed(trusttest.NewKey(t))
+	r := keyRule(trusttest.NewKey(t))
 	r.Match = "quay.io/org/*"
 	p, err := trust.New([]trust.Rule{r})
 	if err != nil {
@@ -385,7 +385,7 @@ func TestVerifyHostileRegistry(t *testing.T) {
 				}
 				next.ServeHTTP(w, r)
 			})
-			got, err := verify(t.Context(), im, keyed(key))
+			got, err := verify(t.Context(), im, keyRule(key))
 			if c.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -419,7 +419,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add([]byte(nil), "", "", "", "", stranger.bundle(f, digest, trusttest.SignPredicate, usual))
 	f.Add([]byte(nil), "", "", "", "", trusttest.NewKey(f).Bundle(f, digest, trusttest.SignPredicate))
 	var policies []*trust.Policy
-	for _, r := range []trust.Rule{keyed(key), keyless(trusted.root)} {
+	for _, r := range []trust.Rule{keyRule(key), keylessRule(trusted.root)} {
 		p, err := trust.New([]trust.Rule{r})
 		if err != nil {
 			f.Fatal(err)

@@ -27,24 +27,24 @@ func TestProviders(t *testing.T) {
 			}
 			service := k8s.New("v1", "Service", "ns", "d-service")
 			if got := p.Serve(service); got.Key() != service.Key() || k8s.Map(service, "metadata", "annotations") != nil {
-				t.Errorf("%s: the Service was changed in place, or is another", name)
+				t.Errorf("%s: Serve modified its argument, or returned another object", name)
 			}
 			if p.Secret("d-service") == "" || strings.Contains(p.Secret("d-service"), "%") {
 				t.Errorf("%s: Secret %q", name, p.Secret("d-service"))
 			}
 			for _, o := range p.Issue("ns", "d-service") {
 				if o.Namespace() != "ns" || o.Is("", "Secret") {
-					t.Errorf("%s: makes %s", name, o.Key())
+					t.Errorf("%s: issues by %s", name, o.Key())
 				}
 				if o.Kind() == "Certificate" && k8s.Text(o, "spec", "secretName") != p.Secret("d-service") {
-					t.Errorf("%s: the certificate goes into another Secret than the pods mount", name)
+					t.Errorf("%s: the certificate is stored in another Secret than the pods mount", name)
 				}
 			}
 			for _, o := range webhookClients() {
 				before := k8s.Copy(o)
 				got := p.Trust(o, "ns", "d-service")
 				if !k8s.Equal(o, before) {
-					t.Errorf("%s: %s was changed", name, o.Key())
+					t.Errorf("%s: Trust modified %s", name, o.Key())
 				}
 				// The CA is either part of the object or injected by a controller.
 				if (certificates.Injector(got) != "") == strings.Contains(strings.Join(bundles(got), ""), "cGVt") {
@@ -71,8 +71,7 @@ func bundles(o k8s.Object) []string {
 	return out
 }
 
-// TestInjector checks that a controller is only found for annotation values that request an
-// injection.
+// TestInjector checks that only annotation values that request an injection have an injector.
 func TestInjector(t *testing.T) {
 	for annotation, want := range map[string]certificates.Name{
 		"cert-manager.io/inject-ca-from=ns/c": certificates.CertManager, "cert-manager.io/inject-ca-from-secret=ns/c": certificates.Secret,
@@ -88,8 +87,8 @@ func TestInjector(t *testing.T) {
 	}
 }
 
-// TestWithoutCA checks that only the CA is removed, also from lists with invalid webhooks, and that
-// the argument is not modified.
+// TestWithoutCA checks that only the CA is removed, even from lists with invalid webhooks, and that the
+// argument is not modified.
 func TestWithoutCA(t *testing.T) {
 	for _, want := range webhookClients() {
 		if k8s.Items(want, "webhooks") != nil {
@@ -106,22 +105,23 @@ func TestWithoutCA(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", o.Key(), got, want)
 		}
 		if !k8s.Equal(o, before) {
-			t.Errorf("%s: the argument was changed", o.Key())
+			t.Errorf("%s: the argument was modified", o.Key())
 		}
 	}
 }
 
-func TestOf(t *testing.T) {
+// TestNewProvider checks unknown names, the default and settings without a CA.
+func TestNewProvider(t *testing.T) {
 	if _, err := certificates.NewProvider("vault", certificates.ProviderSettings{}); err == nil || err.Error() != `certificates: "vault": must be one of cert-manager, openshift-service-ca, secret` {
 		t.Errorf("got %v", err)
 	}
 	p, err := certificates.NewProvider("", certificates.ProviderSettings{})
 	if err != nil || len(p.Issue("ns", "s")) == 0 {
-		t.Errorf("an empty name is not cert-manager: %v", err)
+		t.Errorf("the default is not cert-manager: %v", err)
 	}
 	s, err := certificates.NewProvider(certificates.Secret, certificates.ProviderSettings{})
 	if err != nil || s.Check() == nil || s.Secret("s") != "s-cert" {
-		t.Errorf("a Secret without a CA is taken, or has another name: %v", err)
+		t.Errorf("a Secret without a CA is accepted, or has another name: %v", err)
 	}
 }
 

@@ -28,8 +28,8 @@ func newCluster() (c *runtest.Cluster, csv, api k8s.Ref) {
 	return c, k8s.RefTo(one), k8s.RefTo(service)
 }
 
-// forget deletes the ClusterServiceVersion without OLM's finalizer and without its dependents.
-func forget(t *testing.T, c *runtest.Cluster, csv k8s.Ref) {
+// deleteCSV deletes the ClusterServiceVersion without OLM's finalizer and without its dependents.
+func deleteCSV(t *testing.T, c *runtest.Cluster, csv k8s.Ref) {
 	t.Helper()
 	if _, err := c.Patch(t.Context(), csv, cluster.Patch{JSON: []cluster.Operation{{Op: "remove", Path: "/metadata/finalizers"}}}, false); err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestAPIServices(t *testing.T) {
 			if !live {
 				scale(c, 0)
 			}
-			forget(t, c, csv)
+			deleteCSV(t, c, csv)
 			c.AdvanceTime(time.Hour)
 			if c.Object(api) == nil || c.Object(copied) == nil {
 				t.Errorf("live %v: deleted without a start of OLM", live)

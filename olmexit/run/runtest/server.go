@@ -144,7 +144,7 @@ func (h handler) request(r *http.Request, at k8s.Ref, body []byte) (any, error) 
 		}
 		return h.c.Patch(ctx, at, cluster.Patch{JSON: ops}, dryRun)
 	}
-	return nil, errors.New("this is not served")
+	return nil, errors.New("not implemented by the test server")
 }
 
 func (h handler) review(r *http.Request, sent object) (any, error) {

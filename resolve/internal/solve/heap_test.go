@@ -21,7 +21,7 @@ func TestHeapPopsByWeight(t *testing.T) {
 		popped := func() {
 			got, ok := h.pop()
 			if ok != (len(members) > 0) {
-				t.Fatalf("members %v: popped one: %v", members, ok)
+				t.Fatalf("members %v: pop returned a member: %v", members, ok)
 			}
 			if !ok {
 				return
@@ -62,8 +62,8 @@ func TestHeapPopsByWeight(t *testing.T) {
 	})
 }
 
-// TestHeapNeverOverflows decays until the weights were scaled down often: the order must still
-// follow the most recent conflicts.
+// TestHeapNeverOverflows decays the weights until they were scaled down many times: the order must
+// still depend on the most recent conflicts.
 func TestHeapNeverOverflows(t *testing.T) {
 	var h heap
 	h.grow(4)
@@ -78,7 +78,7 @@ func TestHeapNeverOverflows(t *testing.T) {
 	}
 	for a, w := range h.weight {
 		if math.IsInf(w, 0) || math.IsNaN(w) || w <= 0 {
-			t.Errorf("atom %d weighs %v", a, w)
+			t.Errorf("atom %d has weight %v", a, w)
 		}
 	}
 	for _, a := range []int{1, 2, 3} {

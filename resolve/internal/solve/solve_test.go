@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// TestSolvePrefersInOrder checks which candidates are chosen if there are several solutions.
 func TestSolvePrefersInOrder(t *testing.T) {
 	tests := map[string]struct {
 		p    Problem
@@ -29,39 +30,39 @@ func TestSolvePrefersInOrder(t *testing.T) {
 			},
 			want: []int{1, 3, 4},
 		},
-		"another way to meet a need before another root": { // 1 prefers 3, which needs a banned atom
+		"another candidate of a need before another root": { // 1 prefers 3, which needs a banned atom
 			p: Problem{
 				Atoms: 5, Roots: []Choice{{Of: []int{1, 2}}},
 				Needs: [][]Choice{1: {{Of: []int{3, 4}}}, 3: {{Of: []int{5}}}}, Bans: []Ban{{Atom: 5}},
 			},
 			want: []int{1, 4},
 		},
-		"a soft root is left where nothing can meet it, and met where something can": {
+		"a soft root is skipped only if nothing can meet it": {
 			p: Problem{
 				Atoms: 4, Roots: []Choice{{Of: []int{1}}, {Of: []int{2}, Soft: true}, {Of: []int{4}, Soft: true}},
 				Needs: [][]Choice{1: {{Of: []int{3}}}}, Groups: []Group{{Of: []int{2, 3}}},
 			},
 			want: []int{1, 4, 3},
 		},
-		"a root gives way when nothing else can": {
+		"a root's preference yields if nothing else can": {
 			p: Problem{
 				Atoms: 3, Roots: []Choice{{Of: []int{1, 2}}},
 				Needs: [][]Choice{1: {{Of: []int{3}}}}, Bans: []Ban{{Atom: 3}},
 			},
 			want: []int{2},
 		},
-		"the earlier root keeps its wish": {
+		"the earlier root keeps its preference": {
 			p: Problem{
 				Atoms: 4, Roots: []Choice{{Of: []int{1, 2}}, {Of: []int{3, 4}}},
 				Groups: []Group{{Of: []int{1, 3}}},
 			},
 			want: []int{1, 4},
 		},
-		"also counts, and comes last": {
+		"Also is allowed, with the lowest preference": {
 			p:    Problem{Atoms: 3, Roots: []Choice{{Of: []int{1}}, {Of: []int{2}, Also: []int{1}}}},
 			want: []int{1},
 		},
-		"facts clash": {
+		"conflicting facts": {
 			p: Problem{
 				Atoms: 3, Aux: 2, Roots: []Choice{{Of: []int{1}}, {Of: []int{2, 3}}},
 				Links: []Link{{1, 4}, {2, 5}}, Groups: []Group{{Of: []int{4, 5}}},
@@ -90,7 +91,8 @@ func TestSolvePrefersInOrder(t *testing.T) {
 	}
 }
 
-func TestSolveNamesAMinimalCore(t *testing.T) {
+// TestSolveReturnsMinimalCore checks the core of problems without a solution.
+func TestSolveReturnsMinimalCore(t *testing.T) {
 	p := Problem{
 		Atoms: 5,
 		Roots: []Choice{{Of: []int{1, 2}, Tag: 1}, {Of: []int{3}, Tag: 2}, {Of: []int{5}, Tag: 3}},
@@ -147,7 +149,7 @@ func drawProblem(t *rapid.T) Problem {
 	return p
 }
 
-// brute walks the queue depth first, as the package comment describes it.
+// brute searches depth first, in the order of the package comment.
 func brute(p *Problem, wait []Choice, have map[int]bool, chosen []int) ([]int, bool) {
 	for len(wait) > 0 && anyOf(have, wait[0]) {
 		wait = wait[1:]
@@ -230,7 +232,7 @@ func TestSolveAgreesWithBruteForce(t *testing.T) {
 
 func checkCore(t *rapid.T, p Problem, core []int) {
 	if len(core) == 0 {
-		t.Fatal("no answer and no core")
+		t.Fatal("neither a solution nor a core")
 	}
 	all := map[int]bool{}
 	for _, tag := range core {
@@ -238,16 +240,16 @@ func checkCore(t *rapid.T, p Problem, core []int) {
 	}
 	q := keepTags(p, all)
 	if _, ok := brute(&q, q.Roots, map[int]bool{}, nil); ok {
-		t.Fatalf("core %v can hold", core)
+		t.Fatalf("core %v has a solution", core)
 	}
 	for _, tag := range core {
 		all[tag] = false
 		q := keepTags(p, all)
 		if _, ok := brute(&q, q.Roots, map[int]bool{}, nil); !ok {
-			t.Fatalf("core %v is not minimal: %d can be dropped", core, tag)
+			t.Fatalf("core %v is not minimal: %d is unnecessary", core, tag)
 		}
 		if ok, err := satisfiable(p, all); !ok || err != nil {
-			t.Fatalf("satisfiable without %d: %v, %v", tag, ok, err)
+			t.Fatalf("without %d: satisfiable: %v, %v", tag, ok, err)
 		}
 		all[tag] = true
 	}
@@ -281,13 +283,14 @@ func TestShrinkCoreIsMinimal(t *testing.T) {
 		}
 		for i := range core {
 			if rest := slices.Delete(slices.Clone(core), i, i+1); found(rest) != nil {
-				t.Errorf("cores %v: %v is not minimal, %d can be dropped", cores, core, core[i])
+				t.Errorf("cores %v: %v is not minimal: %d is unnecessary", cores, core, core[i])
 			}
 		}
 	})
 }
 
-func TestCarefulEqualsGreedyWhereBothAnswer(t *testing.T) {
+// TestExactEqualsGreedy checks that solveExactly returns the solution of solveGreedily, if there is one.
+func TestExactEqualsGreedy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		s := load(&p, false)
@@ -300,10 +303,10 @@ func TestCarefulEqualsGreedyWhereBothAnswer(t *testing.T) {
 		}
 		slow, ok, err := solveExactly(&p, load(&p, false))
 		if !ok || err != nil {
-			t.Fatalf("careful: %v, %v", ok, err)
+			t.Fatalf("solveExactly: %v, %v", ok, err)
 		}
 		if diff := cmp.Diff(fast, slow); diff != "" {
-			t.Fatalf("(-greedy +careful):\n%s", diff)
+			t.Fatalf("(-greedy +exact):\n%s", diff)
 		}
 	})
 }
@@ -312,7 +315,7 @@ func TestCarefulEqualsGreedyWhereBothAnswer(t *testing.T) {
 // kind of search cannot decide in reasonable time.
 func TestSolveGivesUp(t *testing.T) {
 	if testing.Short() {
-		t.Skip("counts to the limit of conflicts")
+		t.Skip("takes long: searches up to the limit of conflicts")
 	}
 	const holes = 12
 	p := Problem{Atoms: (holes + 1) * holes}

@@ -67,7 +67,7 @@ func TestSolveAgreesWithGophersat(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := gophersatSolves(&p); want != (got.Core == nil) {
-			t.Fatalf("satisfiable: gophersat says %v, the core is %v", want, got.Core)
+			t.Fatalf("satisfiable according to gophersat: %v, core: %v", want, got.Core)
 		}
 	})
 }

@@ -32,7 +32,7 @@ type Target struct {
 	Package string // "./cmd/testcluster", or an import path
 
 	module  string   // directory of the module that it is built in, below this one: "."
-	version string   // module whose version the program calls its own; "" for none
+	version string   // module whose version the program reports as its own; "" for none
 	setters []string // linker variables that take the version: "…/version.gitVersion"
 	assets  []asset  // files of other modules that the tests need in addition to the program
 }

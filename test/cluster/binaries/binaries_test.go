@@ -92,6 +92,6 @@ func TestFindNothing(t *testing.T) {
 func TestRootOutsideTheModule(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if _, err := Root(); err == nil {
-		t.Error("found a module where none is")
+		t.Error("found a module outside of one")
 	}
 }

@@ -74,21 +74,21 @@ func TestForge(t *testing.T) {
 		var all []pull
 		f.must(t, owner, http.MethodGet, "repos/fleet-owner/fleet/pulls?state=all", nil, &all)
 		if len(all) != 1 {
-			t.Fatalf("there are %d pull requests", len(all))
+			t.Fatalf("got %d pull requests", len(all))
 		}
 		p := all[0]
 		if p.Head.Ref != head || p.Head.SHA != commit || p.Base.Ref != "main" || p.User.Login != "quayside-bot" {
 			t.Errorf("the pull request is %+v, want %s at %s", p, head, commit)
 		}
 		if want := "Update memcached-operator-system/memcached-operator from 0.0.1 to 0.0.2"; p.Title != want || !strings.Contains(p.Body, "memcached-operator") {
-			t.Errorf("it is called %q, want %q, and says %q", p.Title, want, p.Body)
+			t.Errorf("the title is %q, want %q; the body is %q", p.Title, want, p.Body)
 		}
 		return p
 	}
 
 	first := check("opened")
 	if second := check("unchanged"); second != first {
-		t.Errorf("a second run made of it %+v, which was %+v", second, first)
+		t.Errorf("after a second run: %+v, before: %+v", second, first)
 	}
 	f.must(t, owner, http.MethodPatch, "repos/fleet-owner/fleet/pulls/1", map[string]any{"title": "Something else"}, nil)
 	check("updated")
@@ -96,8 +96,29 @@ func TestForge(t *testing.T) {
 	w.commit(t, "go on")
 	w.git(t, "push", "-q", strings.Replace(w.remote, "://", "://fleet-owner:"+owner+"@", 1), "main")
 	if moved := check("unchanged"); moved.Head.SHA == first.Head.SHA {
-		t.Error("the branch does not stand on what was merged since")
+		t.Error("the branch is not based on the new main branch")
 	}
+
+	// A pull request that a person closed, and whose branch is gone, is opened again only by name.
+	declined := func() {
+		t.Helper()
+		out := w.must(t, bot, "propose", "--offline", "--branch", "upgrade", "--push", "origin", "--pull-request", "--forge", "gitea", "-o", "json")
+		if !strings.Contains(out, `"pullRequests": []`) || !strings.Contains(out, `"code": "declined"`) {
+			t.Fatalf("proposed: %s", out)
+		}
+	}
+	f.must(t, owner, http.MethodPatch, "repos/fleet-owner/fleet/pulls/1", map[string]any{"state": "closed"}, nil)
+	declined()
+	f.must(t, owner, http.MethodDelete, "repos/fleet-owner/fleet/branches/"+strings.ReplaceAll(head, "/", "%2F"), nil, nil)
+	w.git(t, "branch", "-q", "-D", head)
+	declined()
+	var open []pull
+	w.must(t, bot, "propose", "memcached-operator-system/memcached-operator", "--offline", "--branch", "upgrade", "--push", "origin", "--pull-request", "--forge", "gitea")
+	if f.must(t, owner, http.MethodGet, "repos/fleet-owner/fleet/pulls?state=open", nil, &open); len(open) != 1 || open[0].Number != 2 {
+		t.Fatalf("named, these are open: %+v", open)
+	}
+	f.must(t, owner, http.MethodPatch, "repos/fleet-owner/fleet/pulls/2", map[string]any{"state": "closed"}, nil)
+	f.must(t, owner, http.MethodPatch, "repos/fleet-owner/fleet/pulls/1", map[string]any{"state": "open"}, nil)
 
 	// Another user has already written a comment with the marker of quayside's comment.
 	f.must(t, mallory, http.MethodPost, "repos/fleet-owner/fleet/issues/1/comments", map[string]any{"body": "<!-- quayside:diff -->\nnothing to see here"}, nil)
@@ -127,7 +148,7 @@ func TestForge(t *testing.T) {
 	w.commit(t, "remove vault")
 	// The policy of the example denies the upgrade; the comment is written anyway.
 	if after := comment("updated", 4); after == before {
-		t.Error("the comment does not say what the branch changes now")
+		t.Error("the comment does not have the current changes of the branch")
 	}
 
 	// Insufficient tokens give an error message; the exit code of the policy takes precedence.
@@ -265,7 +286,7 @@ func start(t *testing.T) server {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Fatalf("gitea does not answer:\n%s", p.Tail(30))
+	t.Fatalf("no response from gitea:\n%s", p.Tail(30))
 	return f
 }
 
@@ -432,7 +453,7 @@ func (w *work) run(t *testing.T, token string, args ...string) (stdout, stderr s
 	}
 	for _, text := range []string{out.String(), talk.String(), string(kept)} {
 		if slices.ContainsFunc(w.secrets, func(secret string) bool { return strings.Contains(text, secret) }) {
-			t.Errorf("quayside %q shows a token", args)
+			t.Errorf("the output of quayside %q contains a token", args)
 		}
 	}
 	return out.String(), talk.String(), cmd.ProcessState.ExitCode()

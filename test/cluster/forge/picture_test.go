@@ -22,7 +22,7 @@ func TestPicture(t *testing.T) {
 	pictures := os.Getenv("QUAYSIDE_PICTURES")
 	chromium, err := exec.LookPath(cmp.Or(os.Getenv("CHROMIUM"), "chromium"))
 	if pictures == "" || err != nil {
-		t.Skip("QUAYSIDE_PICTURES names no directory, or Chromium is not installed")
+		t.Skip("QUAYSIDE_PICTURES is not set, or Chromium is not installed")
 	}
 	const title = "Update memcached-operator from 0.0.1 to 0.0.2"
 	f := start(t)
@@ -63,7 +63,7 @@ func TestPicture(t *testing.T) {
 	w.git(t, "push", "-q", strings.Replace(w.remote, "://", "://quayside-bot:"+bot+"@", 1), "upgrade")
 	f.must(t, bot, http.MethodPost, "repos/platform/fleet/pulls", map[string]any{"title": title, "head": "upgrade", "base": "main"}, nil)
 	if _, talk, code := w.run(t, bot, "diff", "--base", "main", "--exit-zero", "--comment", "1", "--forge", "gitea"); code != 4 {
-		t.Fatalf("exit code %d, want 4: the policy refuses a critical finding\n%s", code, talk)
+		t.Fatalf("exit code %d, want 4, because the policy denies a critical finding\n%s", code, talk)
 	}
 
 	got, err := http.Get(f.url + "/platform/fleet/pulls/1")

@@ -26,7 +26,7 @@ func awaitLog(t *testing.T, p *process.Process, text string) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Fatalf("the log never said %q but:\n%s", text, p.Tail(10))
+	t.Fatalf("the log does not contain %q:\n%s", text, p.Tail(10))
 }
 
 func TestStop(t *testing.T) {
@@ -46,19 +46,19 @@ func TestStop(t *testing.T) {
 	}
 }
 
-func TestStopKillsTheDeaf(t *testing.T) {
+func TestStopKillsUnresponsiveProcess(t *testing.T) {
 	p := start(t, "trap '' TERM; echo deaf; while :; do sleep 0.1; done")
 	awaitLog(t, p, "deaf")
 	err := p.Stop(200 * time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "did not end within") {
-		t.Errorf("got error %v, want one that says it did not end", err)
+		t.Errorf("got error %v, want \"did not end\"", err)
 	}
 	if p.Ended() == nil {
 		t.Error("it runs still")
 	}
 }
 
-func TestEndedShowsLastWords(t *testing.T) {
+func TestEndedShowsLog(t *testing.T) {
 	p := start(t, "echo one; echo two; echo three; exit 3")
 	<-p.Done()
 	err := p.Ended()

@@ -26,7 +26,8 @@ const Project = "acme/fleet"
 type Pull struct {
 	Number                        int
 	From, Head, Base, Title, Body string
-	Closed                        bool
+	Closed, Merged                bool
+	Gone                          bool // its branch was deleted
 	Labels, Reviewers             []string
 	Draft                         bool
 	Auto                          string // the commit that is merged automatically, if any
@@ -112,6 +113,13 @@ func (s *Server) Have(pulls []Pull, comments []Comment) {
 		c.ID = len(s.comments) + 1
 		s.comments = append(s.comments, c)
 	}
+}
+
+// Change changes a pull request, as a person does.
+func (s *Server) Change(number int, change func(*Pull)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.pulls[number-1])
 }
 
 // Refuse makes the server answer with the status code of the function unless it is zero.
@@ -245,10 +253,19 @@ func (s *Server) listPulls(w http.ResponseWriter, r *http.Request) {
 	var all []any
 	for _, p := range s.pulls {
 		owner, _, _ := strings.Cut(p.From, "/")
-		fits := !p.Closed
+		state := "open"
+		switch {
+		case p.Merged && s.kind == "gitlab":
+			state = "merged"
+		case p.Closed || p.Merged:
+			state = "closed"
+		case s.kind == "gitlab":
+			state = "opened"
+		}
+		fits := q.Get("state") == state
 		switch s.kind {
 		case "gitlab":
-			fits = fits && q.Get("state") == "opened" && p.Head == q.Get("source_branch") && p.Base == q.Get("target_branch")
+			fits = fits && p.Head == q.Get("source_branch") && p.Base == q.Get("target_branch")
 		case "github":
 			fits = fits && owner+":"+p.Head == q.Get("head") && p.Base == q.Get("base")
 		}
@@ -423,13 +440,18 @@ func (s *Server) editComment(w http.ResponseWriter, r *http.Request, id string) 
 
 func (s *Server) pull(p Pull) map[string]any {
 	at := fmt.Sprintf("%s/%s/pull/%d", s.URL, Project, p.Number)
+	var merged any
+	if p.Merged {
+		merged = "2026-01-01T00:00:00Z"
+	}
 	if s.kind == "gitlab" {
 		source := 3
 		if p.From != Project {
 			source = 4
 		}
 		return map[string]any{
-			"id": 1000 + p.Number, "iid": p.Number, "web_url": at, "title": p.Title, "description": p.Body,
+			"merged_at": merged,
+			"id":        1000 + p.Number, "iid": p.Number, "web_url": at, "title": p.Title, "description": p.Body,
 			"source_branch": p.Head, "target_branch": p.Base, "source_project_id": source, "target_project_id": 3,
 			"merge_when_pipeline_succeeds": p.Auto != "",
 		}
@@ -438,12 +460,17 @@ func (s *Server) pull(p Pull) map[string]any {
 	if p.From == "" {
 		head["repo"] = nil // a deleted fork
 	}
+	if s.kind == "gitea" {
+		if head["label"] = p.Head; p.Gone {
+			head["ref"] = fmt.Sprintf("refs/pull/%d/head", p.Number)
+		}
+	}
 	var auto any
 	if p.Auto != "" && s.kind == "github" {
 		auto = map[string]any{"merge_method": "squash"}
 	}
 	return map[string]any{
-		"node_id": fmt.Sprintf("PR_%d", p.Number), "auto_merge": auto,
+		"merged_at": merged, "node_id": fmt.Sprintf("PR_%d", p.Number), "auto_merge": auto,
 		"id": 1000 + p.Number, "number": p.Number, "html_url": at, "title": p.Title, "body": p.Body, "head": head,
 		"base": map[string]any{"ref": p.Base, "repo": map[string]any{"full_name": Project}},
 	}

@@ -10,7 +10,7 @@ package main
 import (
 	"fmt"
 	"os"
-	_ "time/tzdata" // CronJobs name time zones, and a test machine may have no files for them
+	_ "time/tzdata" // time zones of CronJobs, because a test machine may have no files for them
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// recorder is a Sink that records its calls. It wants all keys except those that begin with x.
+// recorder is a Sink that records its calls. It wants all keys that do not begin with x.
 type recorder struct{ strings.Builder }
 
 func (s *recorder) Open(kind byte, at int)   { fmt.Fprintf(s, "%c%d ", kind, at) }
@@ -132,7 +132,7 @@ func FuzzWalk(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		all, some := walker().Walk(text, &recorder{}), walker().Walk(text, passer{})
 		if all != some {
-			t.Errorf("taken: %t, and without its fields: %t", all, some)
+			t.Errorf("accepted: %t, without wanted keys: %t", all, some)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func (in *Inputs) holdReverted(ctx context.Context, next *lockfile.File) (bool, 
 			in.notReverted[upgrade] = true
 			continue
 		}
-		in.RecordHeld(pin.Key(), "reverted", reason)
+		in.RecordHeld(pin.Key(), "declined", reason)
 		in.holdPin(old, reason)
 		found = true
 	}
