@@ -18,9 +18,9 @@ type CompareOptions struct {
 	Severity map[string]Severity // overrides by rule ID; Off disables the rule
 	// BaseSeverity contains the overrides of the state before. If it is not nil, the higher
 	// severity of both applies.
-	BaseSeverity map[string]Severity
-	Settings     []Finding // findings about loosened settings; their severity is an upper limit for that of the rule
-	OnlyPolicy   bool      // settings, locks and trees differ only in the policy and trust settings
+	BaseSeverity     map[string]Severity
+	Settings         []Finding // findings about loosened settings; their severity is an upper limit for that of the rule
+	PolicyOnlyChange bool      // settings, locks and trees differ only in the policy and trust settings
 
 	Mirrors []string      // prefixes of mirrored images, such as "quay.io/org"; nil skips the check
 	Today   string        // day for the check of support, such as "2027-01-31"; empty skips the check

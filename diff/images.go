@@ -27,10 +27,10 @@ func imageRules() []Rule {
 // imageUse is the use of an image at one location in an object or in the lock.
 type imageUse struct {
 	imageref.Ref
-	in    string // kind and name of the object, such as "Deployment manager"
-	at    string // location in the object, such as "container manager"; like in, it is the same in all versions
-	where *Object
-	steps []step
+	in            string // kind and name of the object, such as "Deployment manager"
+	at            string // location in the object, such as "container manager"; like in, it is the same in all versions
+	where         *Object
+	containerPath []step
 
 	container string
 	field     []step // path of the field that contains the image, which a finding explains
@@ -264,7 +264,7 @@ func imageChange(a, b imageref.Ref) string {
 // report adds the finding of a rule about images a and b. u is the first location.
 func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
 	uses := d.locations[rule+"\n"+a.String()+"\n"+b.String()]
-	f := Finding{Operator: d.operator, Field: u.at, Container: u.container, where: u.where, steps: u.steps, covers: [][]step{u.field}}
+	f := Finding{Operator: d.operator, Field: u.at, Container: u.container, where: u.where, steps: u.containerPath, covers: [][]step{u.field}}
 	if a != (imageref.Ref{}) {
 		f.Before = a.String()
 	}
@@ -303,7 +303,7 @@ func formatLocationCount(n int) string {
 
 // location returns the location of an image use.
 func (c *comparison) location(u imageUse) location {
-	s := location{Field: u.at, Container: u.container, where: u.where, steps: u.steps, covers: [][]step{u.field}}
+	s := location{Field: u.at, Container: u.container, where: u.where, steps: u.containerPath, covers: [][]step{u.field}}
 	if u.where != nil {
 		s.Object, s.Place = u.where.Ref(), Region{Path: u.where.Path, Removed: c.isBefore(u.where)}
 	}

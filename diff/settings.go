@@ -23,7 +23,7 @@ func settingRules() []Rule {
 
 // addSettings adds the findings in opt.Settings.
 func (r *Report) addSettings(opt CompareOptions) {
-	r.onlyPolicy = opt.OnlyPolicy && r.Empty()
+	r.onlyPolicy = opt.PolicyOnlyChange && r.Empty()
 	c := &comparison{opt: opt, rules: rulesByID()}
 	for _, f := range opt.Settings {
 		if f.Severity == Off {

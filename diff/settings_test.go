@@ -49,7 +49,7 @@ func TestOnlyPolicy(t *testing.T) {
 		only  bool
 		want  bool
 	}{{demo, true, false}, {demo, false, true}, {next, true, true}} {
-		opt := CompareOptions{Settings: []Finding{{Rule: SettingsWaiver}}, OnlyPolicy: c.only}
+		opt := CompareOptions{Settings: []Finding{{Rule: SettingsWaiver}}, PolicyOnlyChange: c.only}
 		r, err := Judge(Join([]Part{{nil, compare(t, demo, c.after)}}, Fleet{}, opt), Policy{FailOn: High, Rules: []CELRule{{Name: "all", Expression: "true"}}}, "2026-11-21")
 		if err != nil || r.Verdict.Fail != c.want || r.Empty() {
 			t.Errorf("%v, %v: rejected %v, %v", c.only, c.want, r.Verdict.Faults, err)

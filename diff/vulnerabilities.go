@@ -174,7 +174,7 @@ func (d scanDiff) compare() {
 
 // add adds a finding at the location of an image, or at the pin if the image is only in the lock.
 func (d scanDiff) add(rule string, at imageUse, f Finding, capped ...Severity) {
-	f.Operator, f.steps = d.operator, at.steps
+	f.Operator, f.steps = d.operator, at.containerPath
 	if at.where == nil {
 		f.Place = d.pin.region()
 	}

@@ -133,7 +133,7 @@ func TestOldCRD(t *testing.T) {
 	const at = "spec.validation.openAPIV3Schema.properties.spec."
 	want := "CustomResourceDefinition as.keda.k8s.io: fields without an equivalent in apiextensions.k8s.io/v1 omitted: " +
 		at + "x-four; " + at + "x-one; " + at + "x-three; and 1 more"
-	removed := "CustomResourceDefinition.apiextensions.k8s.io as.keda.k8s.io: removed, because apiextensions.k8s.io/v1 has no such field: metadata.odd"
+	removed := "CustomResourceDefinition.apiextensions.k8s.io as.keda.k8s.io: removed fields that apiextensions.k8s.io/v1 does not have: metadata.odd"
 	for _, want := range []string{want, removed} {
 		if !slices.ContainsFunc(warnings, func(w diag.Warning) bool { return w.Msg == want && w.Pos.File == "manifests/a.yaml" }) {
 			t.Errorf("got %v, want %q", warnings, want)

@@ -20,7 +20,7 @@ import (
 func (in *install) checkTypes(pos diag.Pos, o Object) (Object, error) {
 	shape := in.opt.types.Check(o)
 	if k8s.IsCRD(o) && len(shape.Unknown) > 0 {
-		in.warn(pos, "unknown-field", "%s: removed, because %s has no such field: %s", o.Key(), o.APIVersion(), formatFirst(shape.Unknown))
+		in.warn(pos, "unknown-field", "%s: removed fields that %s does not have: %s", o.Key(), o.APIVersion(), formatFirst(shape.Unknown))
 		o, shape.Unknown = Object(in.opt.types.Prune(o)), nil
 	}
 	for _, field := range shape.Unknown {

@@ -68,7 +68,7 @@ func copyObjects(objects []bundle.Object) []Object {
 	return out
 }
 
-// compareField reports the fields of want that are missing from got.
+// compareField reports the fields of want that are missing or different in got.
 func compareField(t *testing.T, object, at string, got, want any) {
 	t.Helper()
 	for _, allowed := range []string{

@@ -37,7 +37,7 @@ type Bundle struct {
 	Objects        []Object         // all objects except the CSV, ordered by file name, then document
 	Warnings       []diag.Warning   // about ignored files
 
-	dropped []diag.Warning // warnings about unknown fields of the CSV, for Validate
+	fieldWarnings []diag.Warning // warnings about unknown fields of the CSV, for Validate
 }
 
 // Object is one Kubernetes object of a bundle. Its values are string, bool, int64, float64,
@@ -100,7 +100,7 @@ func (b *Bundle) splitCSV(objects []Object, dir string, errs *diag.List) {
 		default:
 			csv, dropped, err := readCSV(o)
 			errs.Add(o.Pos(), err)
-			b.CSV, b.dropped = csv, dropped
+			b.CSV, b.fieldWarnings = csv, dropped
 			if is := o.APIVersion(); is != "" && is != csvVersion {
 				b.Warnings = append(b.Warnings, diag.Warning{Pos: o.Pos(), Code: "csv-version", Msg: fmt.Sprintf("ClusterServiceVersion %s has apiVersion %s: treated as %s", o.Name(), is, csvVersion)})
 			}

@@ -137,7 +137,7 @@ func readCSV(o Object) (*CSV, []diag.Warning, error) {
 	r.objects(spec, "spec", "relatedImages", func(at string, m map[string]any) {
 		c.RelatedImages = append(c.RelatedImages, model.RelatedImage{Name: r.str(m, at, "name"), Image: r.str(m, at, "image")})
 	})
-	return c, r.dropped, errs.Err()
+	return c, r.fieldWarnings, errs.Err()
 }
 
 // scalarText returns a string field. It also accepts a value that YAML decodes as another

@@ -13,10 +13,10 @@ import (
 // reader returns typed values from decoded maps. It reports a value of a wrong type as a fault
 // with file and field, and continues with the zero value.
 type reader struct {
-	file    string
-	errs    *diag.List
-	types   *admit.Types
-	dropped []diag.Warning // warnings about unknown fields, from readTyped
+	file          string
+	errs          *diag.List
+	types         *admit.Types
+	fieldWarnings []diag.Warning // warnings about unknown fields, from readTyped
 }
 
 func (r *reader) pos() diag.Pos { return diag.Pos{File: r.file} }
@@ -96,7 +96,7 @@ func readTyped[V any](r *reader, part admit.Part, value V, at string) V {
 		r.errs.Addf(r.pos(), "%s: %s", f.Field, f.Message)
 	}
 	for _, field := range shape.Unknown {
-		r.dropped = append(r.dropped, diag.Warning{Pos: r.pos(), Code: "unknown-field-dropped", Msg: fmt.Sprintf(
+		r.fieldWarnings = append(r.fieldWarnings, diag.Warning{Pos: r.pos(), Code: "unknown-field-dropped", Msg: fmt.Sprintf(
 			"%s is dropped: neither the API nor OLM has this field", field)})
 	}
 	return value

@@ -32,7 +32,7 @@ func Validate(b *Bundle) ([]diag.Warning, error) {
 	for _, validate := range objectValidators() {
 		validate(c)
 	}
-	return diag.SortWarnings(slices.Concat(c.warnings, b.Warnings, b.dropped)), c.errs.Err()
+	return diag.SortWarnings(slices.Concat(c.warnings, b.Warnings, b.fieldWarnings)), c.errs.Err()
 }
 
 // checker collects the faults and warnings of the validators.

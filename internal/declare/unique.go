@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// checkContradictions adds a fault for each two subscriptions to one package in one namespace that
-// no catalog can satisfy. The set must be sorted.
+// checkContradictions adds a fault for each pair of contradictory subscriptions to one package in one
+// namespace. The set must be sorted.
 //
 // The resolver checks channels, versions and starting bundles, because two channels may share a
 // bundle. It also checks catalogs and approvals of OLM v0's Subscriptions, because OLM accepts

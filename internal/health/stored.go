@@ -9,7 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Limits of stored versions. The versions of omitted CRDs are unknown.
+// Limits of the reported stored versions. CRDs beyond a limit are omitted, so their versions are
+// unknown.
 const (
 	maxDefinitions = 500
 	maxVersions    = 50

@@ -29,7 +29,7 @@ type Permissions struct {
 }
 
 // ObjectGrants holds the grants of one object to one subject. The object is a binding,
-// or a ClusterRole that is aggregated into a role of the cluster.
+// or a ClusterRole that a role outside of the set aggregates.
 type ObjectGrants struct {
 	To     Subject
 	Grants []Grant // not reduced; must not be modified

@@ -95,7 +95,7 @@ func Read(names iter.Seq[string], read func(name string) ([]byte, bool)) (*Tree,
 	}
 	for _, c := range t.Clusters {
 		if c.Name == "" || c.Name != path.Base(c.Name) || c.Prefix != "" && c.Prefix != Clusters+"/"+c.Name+"/" {
-			return nil, fmt.Errorf("%s: cluster %q with prefix %q was not written by quayside", ClustersFile, c.Name, c.Prefix)
+			return nil, fmt.Errorf("%s: invalid entry: cluster %q with prefix %q", ClustersFile, c.Name, c.Prefix)
 		}
 	}
 	slices.SortFunc(t.Clusters, func(a, b Cluster) int { return strings.Compare(a.Name, b.Name) })

@@ -160,7 +160,7 @@ func TestUnusable(t *testing.T) {
 		{`olm.constraint={"teapot":{}}`, `olm.constraint: unknown field "teapot"`},
 		{`olm.constraint={"all":{"constraints":[{}]}}`, `olm.constraint: constraint is empty`},
 		{`olm.constraint={"package":{"packageName":"b","versionRange":"1.0"}}`, `olm.constraint: package "b": version range "1.0"`},
-		{`olm.constraint=` + strings.Repeat(`{"not":{"constraints":[`, 40) + `{"gvk":{}}` + strings.Repeat(`]}}`, 40), `olm.constraint: constraint nested deeper than 32`},
+		{`olm.constraint=` + strings.Repeat(`{"not":{"constraints":[`, 40) + `{"gvk":{}}` + strings.Repeat(`]}}`, 40), `olm.constraint: constraint nested deeper than 32 levels`},
 		{`olm.constraint={"failureMessage":"` + strings.Repeat("x", 2<<16) + `"}`, `olm.constraint: constraint of 131093 bytes`},
 	} {
 		cat, err := New(contentOf(t, "package a default=c\nc: a.v2 replaces=a.v1\nc: a.v1\na.v2 2.0.0 "+tt.prop))

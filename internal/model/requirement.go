@@ -123,7 +123,7 @@ func parseConstraint(value []byte) (*Requirement, error) {
 
 func (c *constraint) requirement(depth int) (*Requirement, error) {
 	if depth > maxConstraintDepth {
-		return nil, fmt.Errorf("constraint nested deeper than %d", maxConstraintDepth)
+		return nil, fmt.Errorf("constraint nested deeper than %d levels", maxConstraintDepth)
 	}
 	r, err := c.convert(depth)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 func TestImportDumps(t *testing.T) {
 	top, cache := t.TempDir(), t.TempDir()
 	clitest.Unpack(t, filepath.Join(clitest.Corpus(t), "olm-clusters.tar.zst"), top)
-	check(t, os.Mkdir(filepath.Join(top, ".git"), 0o755)) // the catalogs are in the repository
+	check(t, os.Mkdir(filepath.Join(top, ".git"), 0o755)) // the repository: workspaces may use its catalogs
 	old := time.Now().Add(-time.Hour)                     // so that the catalogs are read only once
 	check(t, filepath.WalkDir(top, func(path string, _ fs.DirEntry, err error) error {
 		check(t, err)

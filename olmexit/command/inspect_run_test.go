@@ -129,7 +129,7 @@ func (s *planRun) runRequests(n int) (err error) {
 		return err
 	}
 	_, err = run.Run(context.Background(), run.Input{
-		Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: &runtest.Clock{Cluster: s.cluster}, Prompter: s.say, CleanUp: true, Sync: 15 * time.Second,
+		Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: &runtest.Clock{Cluster: s.cluster}, Prompter: s.say, CleanUp: true, SyncDelay: 15 * time.Second,
 	})
 	return err
 }

@@ -226,7 +226,7 @@ func (o *adoptRunOptions) runInput(p *plan.Plan, journal *run.Journal, cluster r
 	return &run.Input{
 		Plan: p, Cluster: cluster, Journal: journal, Clock: wallClock{},
 		Prompter: &terminalPrompter{Host: o.Host, yes: o.yes || o.check, kubectl: o.kubectl, plan: p},
-		Only:     o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.check, Sync: o.sync, MaxDowntime: o.maxDown, Skip: o.skip,
+		Only:     o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.check, SyncDelay: o.sync, MaxDowntime: o.maxDown, Skip: o.skip,
 	}
 }
 

@@ -165,7 +165,7 @@ func (im *importer) configure(contents []CatalogContent) error {
 		hidden := slices.DeleteFunc(slices.Clone(global), func(ns string) bool { return slices.Contains(im.settings.GlobalCatalogs, ns) })
 		if len(hidden) > 0 {
 			at := im.settings.At("spec.globalCatalogNamespaces")
-			return diag.Hintf(at, "add "+strings.Join(hidden, ", ")+" to spec.globalCatalogNamespaces, and import again", "catalogs of %s serve all namespaces of the cluster, but not of the workspace", strings.Join(hidden, ", "))
+			return diag.Hintf(at, "add "+strings.Join(hidden, ", ")+" to spec.globalCatalogNamespaces, and import again", "global catalog namespaces of the cluster are missing from the workspace: %s", strings.Join(hidden, ", "))
 		}
 		if len(missing) > 0 {
 			return fmt.Errorf("%s does not declare the source of %s: add this under spec.catalogs, and import again\n%s",

@@ -30,7 +30,7 @@ func TestSharedCRD(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = run.Run(context.Background(), run.Input{
-		Plan: p, Rendered: append(accounts([]string{"a", "b"}), crd), Cluster: c, Journal: journal, Clock: &runtest.Clock{Cluster: c}, Prompter: yes{}, CleanUp: true, Sync: 15 * time.Second,
+		Plan: p, Rendered: append(accounts([]string{"a", "b"}), crd), Cluster: c, Journal: journal, Clock: &runtest.Clock{Cluster: c}, Prompter: yes{}, CleanUp: true, SyncDelay: 15 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)

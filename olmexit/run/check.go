@@ -111,7 +111,7 @@ func (r *runner) awaitPostconditions(ctx context.Context, s plan.Step) error {
 	synced := !slices.Contains([]plan.StepKind{plan.Start, plan.Restart, plan.CleanUp}, s.Name)
 	for _, c := range s.After {
 		if !synced && c.Check != plan.IsReady {
-			if err := r.Clock.Sleep(ctx, r.Sync); err != nil {
+			if err := r.Clock.Sleep(ctx, r.SyncDelay); err != nil {
 				return err
 			}
 			synced, begun = true, r.Clock.Now()

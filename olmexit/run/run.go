@@ -29,7 +29,7 @@ type Input struct {
 	Skip    string // reason to skip the findings that stop the first step of this run; empty: none is skipped
 	DryRun  bool   // send everything as dry run; the journal is not changed
 
-	Sync        time.Duration // time that OLM needs after a start until it has processed every object
+	SyncDelay   time.Duration // time that OLM needs after a start until it has processed every object
 	MaxDowntime time.Duration // after this time, OLM is started again wherever this is safe; 0: only by its step
 }
 
@@ -172,7 +172,7 @@ func (r *runner) run(ctx context.Context) error {
 				return err
 			}
 			if len(r.Journal.Stopped(r.Plan)) < stopped { // give OLM time to work
-				if err := r.Clock.Sleep(ctx, r.Sync); err != nil {
+				if err := r.Clock.Sleep(ctx, r.SyncDelay); err != nil {
 					return err
 				}
 			}

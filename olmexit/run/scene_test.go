@@ -254,7 +254,7 @@ func (s *scene) run(t testing.TB, change func(*run.Input)) (*run.Result, error) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := run.Input{Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Prompter: &quiet{}, CleanUp: true, Sync: 15 * time.Second, MaxDowntime: time.Minute}
+	in := run.Input{Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Prompter: &quiet{}, CleanUp: true, SyncDelay: 15 * time.Second, MaxDowntime: time.Minute}
 	if change != nil {
 		change(&in)
 	}

@@ -41,7 +41,7 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 	if opt.Settings, err = c.compareSettings(); err != nil {
 		return nil, err
 	}
-	opt.OnlyPolicy = c.changesOnlyPolicy(opt.Settings)
+	opt.PolicyOnlyChange = c.changesOnlyPolicy(opt.Settings)
 	report := diff.Join(parts, c.fleet(), opt)
 	if c.ImageSizes {
 		if err := c.addSizes(ctx, report); err != nil {

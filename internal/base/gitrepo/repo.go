@@ -157,7 +157,7 @@ func (r *Repo) Path(dir string) (string, error) {
 	}
 	rel, err := filepath.Rel(r.root, abs)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
-		return "", fmt.Errorf("%s is not in %s", dir, r.root)
+		return "", fmt.Errorf("%s is outside of the repository %s", dir, r.root)
 	}
 	return filepath.ToSlash(rel), nil
 }
