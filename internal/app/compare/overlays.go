@@ -26,8 +26,7 @@ func CheckTargets(p *workspace.Project, res *render.Result) error {
 	if err != nil || len(overlays) == 0 && !hasSelectors(p.Settings) {
 		return err
 	}
-	var keys []k8s.Key
-	var images []string
+	keys, images := map[k8s.Key]bool{}, map[string]bool{} // of all clusters, which are mostly equal
 	for _, cluster := range p.Clusters() {
 		operators, shared, err := res.ClusterObjects(cluster)
 		if err != nil {
@@ -37,20 +36,21 @@ func CheckTargets(p *workspace.Project, res *render.Result) error {
 			shared = append(shared, o.Objects...)
 		}
 		for _, o := range shared {
-			keys = append(keys, o.Key())
+			keys[o.Key()] = true
 			for _, container := range k8s.Containers(k8s.PodSpec(o)) {
-				images = append(images, k8s.Text(container, "image"))
+				images[k8s.Text(container, "image")] = true
 			}
 		}
 	}
+	allKeys, allImages := slices.Collect(maps.Keys(keys)), slices.Collect(maps.Keys(images))
 	_, s, err := renderLock(p, nil, res)
 	if err != nil {
 		return err
 	}
-	allSelect := !hasSelectors(p.Settings) || len(p.Settings.Tool().Unmatched(*p.Settings.GitOps, keys)) == 0
+	allSelect := !hasSelectors(p.Settings) || len(p.Settings.Tool().Unmatched(*p.Settings.GitOps, allKeys)) == 0
 	for _, name := range s.clusters() {
 		x, err := s.clusterInputs(name)
-		allSelect = allSelect && err == nil && !slices.ContainsFunc(x.overlays, func(o *overlay.Overlay) bool { return !o.HasTargets(s.isUserFile, keys, images) })
+		allSelect = allSelect && err == nil && !slices.ContainsFunc(x.overlays, func(o *overlay.Overlay) bool { return !o.HasTargets(s.isUserFile, allKeys, allImages) })
 	}
 	if allSelect {
 		return nil
