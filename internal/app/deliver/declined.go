@@ -10,7 +10,6 @@ import (
 	"github.com/quayside/quayside/internal/base/forge"
 	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/model"
-	"github.com/quayside/quayside/resolve"
 )
 
 // declined is the code of an upgrade that a person reverted, or whose pull request a person closed.
@@ -29,10 +28,7 @@ func proposalID(u workspace.Upgrade) string {
 // declined returns the branch of an upgrade with a reason if a person closed its pull request without
 // merging it, and records its operators as held. Naming an operator proposes the upgrade again.
 func (b *Proposer) declined(ctx context.Context, u workspace.Upgrade, branch string, in *workspace.Inputs) (KeptBranch, error) {
-	isNamed := func(c workspace.Change) bool {
-		return slices.ContainsFunc(in.Requested(), func(t resolve.Target) bool { return t.Namespace+"/"+t.Package == c.Operator })
-	}
-	if b.forge == nil || u.Named || slices.ContainsFunc(u.Changes, isNamed) {
+	if b.forge == nil || u.Named || slices.ContainsFunc(u.Changes, func(c workspace.Change) bool { return in.IsNamed(c.Operator) }) {
 		return KeptBranch{}, nil
 	}
 	number, err := b.forge.Declined(ctx, forge.Pull{Head: branch, Base: b.opt.Into, Proposal: proposalID(u)})

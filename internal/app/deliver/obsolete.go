@@ -12,7 +12,6 @@ import (
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/gitrepo"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/resolve"
 )
 
 // A branch of an earlier run that this run does not propose is obsolete only if the locks prove it:
@@ -109,9 +108,9 @@ func (b *Proposer) tipKeepReason(tip *gitrepo.Revision, proposed map[string]stri
 			operators[c.Namespace+"/"+c.Package] = true
 		}
 	}
-	if len(in.Requested()) > 0 {
-		for operator := range operators {
-			if !slices.ContainsFunc(in.Requested(), func(t resolve.Target) bool { return t.Namespace+"/"+t.Package == operator }) {
+	if !in.IncludesAll() {
+		for _, operator := range slices.Sorted(maps.Keys(operators)) {
+			if !in.IsNamed(operator) {
 				return operator + " was not named", nil
 			}
 		}

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/quayside/quayside/internal/base/gitrepo"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/resolve"
 )
 
 // holdReverted holds back the operators whose upgrade in next a person reverted, unless the user named
@@ -24,9 +22,8 @@ func (in *Inputs) holdReverted(ctx context.Context, next *lockfile.File) (bool, 
 	found := false
 	for _, pin := range next.Pins {
 		old, pinned := in.pin(pin.Key())
-		isNamed := slices.ContainsFunc(in.named, func(t resolve.Target) bool { return t.Namespace == pin.Namespace && t.Package == pin.Package })
 		upgrade := pin.Key() + " " + pin.Bundle
-		if !pinned || isNamed || in.notReverted[upgrade] || in.isHeld(pin.Key()) || old.CompareVersions(pin) >= 0 {
+		if !pinned || in.IsNamed(pin.Key()) || in.notReverted[upgrade] || in.isHeld(pin.Key()) || old.CompareVersions(pin) >= 0 {
 			continue
 		}
 		reason, err := clone.RevertReason(ctx, old, pin)

@@ -137,12 +137,9 @@ func (in *Inputs) withoutHeldWarnings(ws []diag.Warning) []diag.Warning {
 // versions, or nil. It contains the conflicts of these operators.
 func (in *Inputs) namedError(conflicts []*explain.Conflict) error {
 	var named explain.Conflicts
-	isNamed := func(operator string) bool {
-		return slices.ContainsFunc(in.named, func(t resolve.Target) bool { return t.Namespace+"/"+t.Package == operator })
-	}
 	explained := map[string]bool{}
 	for _, c := range conflicts {
-		if of := in.operatorsOf(c); slices.ContainsFunc(of, isNamed) {
+		if of := in.operatorsOf(c); slices.ContainsFunc(of, in.IsNamed) {
 			named = append(named, c)
 			for _, operator := range of {
 				explained[operator] = true
@@ -153,7 +150,7 @@ func (in *Inputs) namedError(conflicts []*explain.Conflict) error {
 	if len(named) > 0 {
 		errs = append(errs, in.blameCatalogs(named))
 	}
-	held := slices.DeleteFunc(in.HeldUpgrades(), func(l HeldUpgrade) bool { return !isNamed(l.Operator) || explained[l.Operator] })
+	held := slices.DeleteFunc(in.HeldUpgrades(), func(l HeldUpgrade) bool { return !in.IsNamed(l.Operator) || explained[l.Operator] })
 	if len(held) > 0 {
 		errs = append(errs, &HeldUpgradesError{held})
 	}
@@ -298,8 +295,13 @@ func WithoutPins(lock, base *lockfile.File, operators map[string]error) *lockfil
 	}))
 }
 
-// Requested returns the operators that the user named, or nil if the run includes all.
-func (in *Inputs) Requested() []resolve.Target { return in.named }
+// IncludesAll reports whether the user named no operator, so that the run includes all.
+func (in *Inputs) IncludesAll() bool { return len(in.named) == 0 }
+
+// IsNamed reports whether the user named an operator.
+func (in *Inputs) IsNamed(operator string) bool {
+	return slices.ContainsFunc(in.named, func(t resolve.Target) bool { return t.Namespace+"/"+t.Package == operator })
+}
 
 // WhyNotProposed returns the reason why a run has no upgrade of a pinned operator.
 func (in *Inputs) WhyNotProposed(operator string) string {

@@ -62,7 +62,7 @@ type Env struct {
 // Patch contains the changed and added objects of an overlay, and nil for removed objects.
 type Patch map[k8s.Key]k8s.Object
 
-// Apply returns the objects with the changes. It leaves out added objects.
+// Apply returns the objects with the changes. It omits added objects.
 func (p Patch) Apply(objects []k8s.Object) []k8s.Object {
 	var out []k8s.Object
 	for _, o := range objects {
