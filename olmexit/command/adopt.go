@@ -98,7 +98,6 @@ func newAdoptInspect(h cli.Host) *cobra.Command {
 			until the operator's next version.
 
 			See also: docs/adopt.md
-
 			Exit codes: 0 no operator is CannotLeave, NeedsDecision or MustWait; 1 some are; 2 an
 			error.`),
 		Example: cli.Examples(`

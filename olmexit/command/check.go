@@ -43,7 +43,6 @@ func newAdoptCheck(h cli.Host) *cobra.Command {
 			  does not need it        quayside found no sign of OLM
 
 			See also: docs/adopt.md
-
 			Exit codes: 0 no operator needs OLM or loses something; 1 some do; 2 an error.`),
 		Example: cli.Examples(`
 			# the operators in the lock

@@ -52,7 +52,6 @@ func newImport(h cli.Host) *cobra.Command {
 			installed versions.
 
 			See also: docs/adopt.md
-
 			Exit codes: 0 the workspace has every operator of the cluster; 1 some are missing, or
 			with --check, there is something to write; 2 an error.`),
 		Example: cli.Examples(`

@@ -60,8 +60,8 @@ func newAdoptPlan(h cli.Host) *cobra.Command {
 			now, and those that are tied to them, stay with OLM; the output gives the reason.
 
 			The plan stops OLM's two controllers once for some seconds, and restarts them once. If
-			you cannot stop them, use --mode live: OperatorConditions are then deleted and created again, without
-			the conditions that the operators reported.
+			you cannot stop them, use --mode live: OperatorConditions are then deleted and created
+			again, without the conditions that the operators reported.
 
 			For operators that have left OLM and whose settings of OLM are no longer in the lock
 			('quayside adopt run --finish', or their next version), the plan removes OLM's remaining
@@ -73,7 +73,6 @@ func newAdoptPlan(h cli.Host) *cobra.Command {
 			account to grant these roles (escalate, bind).
 
 			See also: docs/adopt.md
-
 			Exit codes: 0 the plan has every requested operator; 1 some are missing; 2 an error.`),
 		Example: cli.Examples(`
 			# plan one namespace first

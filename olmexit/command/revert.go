@@ -39,7 +39,6 @@ func newAdoptRevert(h cli.Host) *cobra.Command {
 			and prints your options. Afterwards make a new plan: the old one cannot be used again.
 
 			See also: docs/adopt.md
-
 			Exit codes: 0 done; 1 a namespace cannot be reverted, a condition failed, an object was
 			changed by somebody else, or a manual step is not done; 2 an error.`),
 		Example: cli.Examples(`

@@ -56,30 +56,24 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 
 			Before the first step, quayside derives the plan again from the cluster, the lock and
 			the inspection, and refuses a plan that differs. Later, the journal decides.
-
 			Manual steps are yours, even with --yes: do the step, and confirm it when asked, or with
-			--done NUMBER.
+			--done NUMBER. A clean-up cannot be reverted: the run ends before the first one, until
+			you set --clean-up.
 
-			A clean-up cannot be reverted. The run ends before the first one, until you set
-			--clean-up.
-
-			quayside records each action, and each object in its former state, in PLAN.journal. If
-			a run ends early, quayside starts OLM again unless an operator is being detached, and
-			prints the commands that are possible. Repeated, the command continues. After Ctrl-C,
-			the current action is finished first.
-
-			With --check, the API server validates every change and stores none.
+			quayside records each action, and each object in its former state, in PLAN.journal. If a
+			run ends early, quayside starts OLM again unless an operator is being detached, and
+			prints the possible commands. Repeated, the command continues. After Ctrl-C, the current
+			action is finished first.
 
 			--finish changes quayside.lock, and no cluster. It removes OLM's settings, such as pod
-			annotations and certificates, of the adopted operators that you name, or of all.
-			quayside lists the changes. Run 'quayside render' afterwards; pods restart once when the new tree
-			is applied. If webhooks use OLM's certificates, install the provider in
-			spec.certificates in the cluster first. An operator's next version has the same effect.
+			annotations and certificates, of the adopted operators that you name, or of all, and
+			lists the changes. Then run 'quayside render'; pods restart once when the new tree is
+			applied. If webhooks use OLM's certificates, install the provider in spec.certificates
+			in the cluster first. An operator's next version has the same effect.
 
 			See also: docs/adopt.md
-
-			Exit codes: 0 done; 1 a condition failed, an object was changed by somebody else, a
-			manual step is not done, or with --check, steps remain; 2 an error.`),
+			Exit codes: 0 done; 1 a condition failed, others changed an object, a manual step is not
+			done, or with --check, steps remain; 2 an error.`),
 		Example: cli.Examples(`
 			# let the API server validate the changes; then execute the plan
 			quayside adopt run adopt-plan.yaml --context prod --check

@@ -44,7 +44,6 @@ func newAdoptVerify(h cli.Host) *cobra.Command {
 			expects the changes of all steps up to this one.
 
 			See also: docs/adopt.md
-
 			Exit codes: 0 no check failed; 1 a check failed; 2 an error.`),
 		Example: cli.Examples(`
 			# the cluster of the current context, or of another one

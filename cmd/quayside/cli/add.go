@@ -39,18 +39,16 @@ func newAdd(a *app) *cobra.Command {
 			asks on a terminal.
 
 			quayside writes the kind of declaration that most of the existing ones have: OLM's
-			Subscription with its OperatorGroup, a ClusterExtension, or quayside's own
-			Subscription, which is the default. Each declaration is a new file in the directory of
-			--to, else of spec.newDeclarations, else in the only directory of spec.declarations
-			(default: subscriptions/). If there are several directories, quayside asks on a
-			terminal. If --to names a file, the declaration is appended. If other environments read
-			the same directory, quayside lists them.
+			Subscription with its OperatorGroup, a ClusterExtension, or quayside's own Subscription,
+			which is the default. Each declaration is a new file in the directory of --to, else of
+			spec.newDeclarations, else in the only directory of spec.declarations (default:
+			subscriptions/). If --to names a file, the declaration is appended. If other
+			environments read the same directory, quayside lists them.
 
 			An operator that is declared already is changed: 'quayside add etcd@0.9.4' sets the
 			version in its declaration and upgrades to it, also along several edges of the upgrade
-			graph, and in another channel if the declared one does not have it. A channel,
-			--catalog, --approval, --config and --watch are set in the same way. Comments and the
-			rest of the file are preserved.
+			graph, or in another channel. A channel, --catalog, --approval, --config and --watch are
+			set in the same way. Comments are preserved.
 
 			The namespace is that of -n, else the one that the operator suggests, else the name of
 			the package. The operator watches all namespaces if it supports this, else its own;
@@ -71,9 +69,7 @@ func newAdd(a *app) *cobra.Command {
 			quayside add memcached-operator@0.0.2
 			quayside add memcached-operator --approval Manual
 			quayside add memcached-operator --config '{resources: {limits: {memory: 64Mi}}}'
-
-			# into one of several directories of spec.declarations
-			quayside add etcd@singlenamespace-alpha -n team-c --to subscriptions`),
+`),
 		Args: someArgs("package"),
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			return matchingWords(cmd, func(ctx context.Context, prefix string) []string {

@@ -44,9 +44,8 @@ func newDiff(a *app) *cobra.Command {
 		Short: "Show the changes of an upgrade, by operator and risk",
 		Long: Doc(`
 			Compare two states of the workspace and report the risks of the changes, by operator:
-			CRDs, custom resources in the repository that the API server would reject or prune,
-			permissions, images, webhooks, removed APIs, Pod Security, and deletions that lose
-			data. Nothing is written.
+			CRDs, custom resources that the API server would reject or prune, permissions, images,
+			webhooks, removed APIs, Pod Security, and deletions that lose data.
 
 			  quayside diff                 the merge base with the default branch, and the work tree
 			  quayside diff REV             a revision, and the work tree
@@ -61,12 +60,10 @@ func newDiff(a *app) *cobra.Command {
 			quayside reads the committed tree of each side if it is up to date with its lock; else
 			it renders the lock. spec.policy in quayside.yaml refuses findings.
 
-			-o html prints a page for a browser, with links to the files at GitHub, GitLab, Forgejo
-			or Bitbucket. --text prints the lines that differ, or runs the program in
-			KUBECTL_EXTERNAL_DIFF.
+			-o html prints a page with links to the files in the forge. --text prints the lines that
+			differ, or runs the program in KUBECTL_EXTERNAL_DIFF.
 
 			See also: docs/diff.md, docs/diff-rules.md
-
 			Exit codes: 0 no differences; 1 differences; 2 an error; 3 with --upgrade, the
 			declarations have no solution; 4 refused by the policy.`),
 		Example: Examples(`
@@ -87,9 +84,7 @@ func newDiff(a *app) *cobra.Command {
 
 			# compare two artifacts before a promotion
 			quayside diff oci://registry.example.com/fleet/prod:main oci://registry.example.com/fleet/prod:next
-
-			# print lines instead of risks
-			quayside diff --upgrade --offline --text --exit-zero`),
+`),
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			args, err := o.upgradeTargets(cmd, args)

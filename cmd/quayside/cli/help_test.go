@@ -253,3 +253,22 @@ func TestFlagsComplete(t *testing.T) {
 		t.Errorf("got %d flags with a fixed set of values", seen)
 	}
 }
+
+// TestHelpLength checks that the help of each command has at most 40 lines before its flags.
+func TestHelpLength(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := strings.Split(string(page), "\n## quayside ")[1:]
+	if len(sections) < 30 {
+		t.Fatalf("%d commands", len(sections))
+	}
+	for _, section := range sections {
+		name, text, _ := strings.Cut(section, "\n\n```\n")
+		help, _, _ := strings.Cut(text, "\n\nFlags:\n")
+		if n := strings.Count(help, "\n") + 1; n > 40 {
+			t.Errorf("quayside %s: %d lines before the flags", name, n)
+		}
+	}
+}

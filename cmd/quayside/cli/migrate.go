@@ -35,7 +35,6 @@ func newMigrate(a *app) *cobra.Command {
 			it finds no location for a change, it reports the file and the line, and moves nothing.
 
 			See also: docs/gitops.md
-
 			Exit codes: 0 done; 1 with --check, there are files to move; 2 an error.`),
 		Example: Examples(`
 			# list the files to move, in every workspace of the repository

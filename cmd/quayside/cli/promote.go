@@ -64,7 +64,6 @@ func newPromote(a *app) *cobra.Command {
 			The output lists each operator of both environments with the result and the reason.
 
 			See also: docs/promotion.md
-
 			Exit codes: 0 done, or nothing to promote; 1 with --check, there is something to
 			promote; 2 an error; 3 the declarations have no solution; 4 an operator that you
 			named is held.`),

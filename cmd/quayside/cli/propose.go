@@ -36,50 +36,41 @@ func newPropose(a *app) *cobra.Command {
 		Use:   "propose {[[NAMESPACE/]PACKAGE[@VERSION]]... | --edited | --promote [FROM TO [NAMESPACE/PACKAGE]...]}",
 		Short: "Commit upgrades to branches and open pull requests",
 		Long: Doc(`
-			Commit upgrades to branches, with the lock and the rendered tree. The work tree does
-			not change. --push pushes the branches, --pull-request opens a pull request for each.
+			Commit upgrades to branches, with the lock and the rendered tree; the work tree does not
+			change. Without arguments, quayside proposes every upgrade that 'quayside resolve
+			--upgrade' would make; with arguments, those of these operators. --push pushes the
+			branches, --pull-request opens a pull request for each.
 
-			Without arguments, quayside proposes every upgrade that 'quayside resolve --upgrade'
-			would make; with arguments, the upgrades of these operators.
-
-			Each operator has its own branch, NAME/ENVIRONMENT/NAMESPACE/PACKAGE. Operators that
-			must be upgraded together share one. You can merge the branches in any order: quayside
-			checks this, and omits an upgrade, with a warning, if it cannot prove it.
-			--one-branch commits everything to the branch NAME, or with --all to NAME/ENVIRONMENT.
+			Each operator has its own branch, NAME/ENVIRONMENT/NAMESPACE/PACKAGE; operators that
+			must be upgraded together share one. The branches can be merged in any order: an upgrade
+			for which quayside cannot prove this is omitted, with a warning. --one-branch commits
+			everything to the branch NAME, or with --all to NAME/ENVIRONMENT.
 
 			A later run updates the branches, and with --push deletes those that are merged or
-			superseded; that closes their pull requests. A branch with commits by others is not
-			changed. A pull request that a person closed stays closed until its upgrade differs,
+			superseded, which closes their pull requests. It does not change branches with commits
+			by others. A pull request that a person closed stays closed until its upgrade differs,
 			or until you name the operator.
 
 			--edited proposes the versions that you, or a bot such as Renovate, wrote into
-			quayside.lock. --prune also removes operators that nothing requires. Both use one
-			branch. --promote proposes what 'quayside promote' would write, with a branch for each
-			environment.
+			quayside.lock; --prune also removes operators that nothing requires. Both use one
+			branch. --promote proposes a promotion, with a branch for each environment.
 
-			An operator that cannot be upgraded because of a fault is held back, with a
-			warning, and the others are upgraded. Such faults are a withdrawn package, an unreadable
-			catalog, and a bundle that cannot be fetched or verified. The output and the text of
-			each pull request list these operators. --strict exits with 3 if there are any.
-
-			--observed holds back operators that a cluster reports as unhealthy or not
-			upgradeable; 'quayside status --save' writes these files. With --promote, the files
-			are those of 'quayside promote'.
+			An operator with a fault, such as a withdrawn package, an unreadable catalog or a bundle
+			that cannot be fetched or verified, is held back; the output and each pull request list
+			it. --strict exits with 3 then. --observed also holds back operators that a cluster
+			reports as unhealthy or not upgradeable, in files of 'quayside status --save'. With
+			--promote, see 'quayside promote'.
 
 			See also: docs/ci.md
-
-			Exit codes: 0 done, or nothing to propose; 1 with --check, a branch would be opened,
-			updated or closed; 2 an error; 3 an operator that you named cannot be upgraded, or with --strict
-			any operator; 4 an operator that you named is held.`),
+			Exit codes: 0 done; 1 with --check, a branch would be opened, updated or closed; 2 an
+			error; 3 an operator that you named cannot be upgraded, or with --strict any operator; 4
+			an operator that you named is held.`),
 		Example: Examples(`
 			# every night, in every environment: a pull request for each operator
 			quayside propose --all --push origin --pull-request
 
 			# one upgrade on a branch, with the text for its pull request
 			quayside propose my-etcd/etcd --branch etcd --one-branch --pr-body body.md
-
-			# promotions along every spec.follows
-			quayside propose --promote --observed observed/ --push origin --pr-body bodies
 
 			# list the branches to open, update and close, and write nothing
 			quayside propose --all --push origin --check`),

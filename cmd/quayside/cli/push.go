@@ -52,7 +52,6 @@ func newPush(a *app) *cobra.Command {
 			Credentials are those of 'podman login' and 'docker login'.
 
 			See also: docs/artifacts.md
-
 			Exit codes: 0 done; 1 the tree is out of date with its lock; 2 an error.`),
 		Example: Examples(`
 			quayside push oci://registry.example.com/fleet/stage:main

@@ -50,7 +50,6 @@ func newRender(a *app) *cobra.Command {
 			then the other objects.
 
 			See also: docs/needs.md
-
 			Exit codes: 0 done; 1 with --check, the tree is out of date; 2 an error.`),
 		Example: Examples(`
 			# write the tree

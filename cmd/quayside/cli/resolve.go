@@ -54,9 +54,8 @@ func newResolve(a *app) *cobra.Command {
 			quayside.lock. Declarations are read from subscriptions/, or from spec.declarations of
 			quayside.yaml.
 
-			Valid pins do not change: without --upgrade, quayside adds missing pins and replaces
-			those that the declarations no longer allow. A new release in a catalog changes
-			nothing.
+			Valid pins do not change, also after a new release in a catalog: without --upgrade,
+			quayside adds missing pins and replaces those that the declarations no longer allow.
 
 			--upgrade upgrades each operator by one hop along the upgrade graph of its channel.
 			An operator with installPlanApproval: Manual is upgraded only if you name it. --edited
@@ -72,7 +71,6 @@ func newResolve(a *app) *cobra.Command {
 			'quayside resolve'.
 
 			See also: docs/resolving.md, docs/lock.md, docs/succession.md, docs/stored-versions.md
-
 			Exit codes: 0 done; 1 with --check, the lock is out of date; 2 an error, such as a
 			downgrade without --allow-downgrade; 3 the declarations have no solution; 4
 			--observed holds back an upgrade that you requested by name.`),
@@ -92,9 +90,7 @@ func newResolve(a *app) *cobra.Command {
 
 			# remove operators that nothing requires
 			quayside resolve --prune
-
-			# in CI: check that the lock is up to date
-			quayside resolve --check`),
+`),
 		Args:              resolveArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -248,9 +248,9 @@ func Doc(s string) string {
 	return strings.TrimRight(strings.Join(lines, "\n"), "\t\n ")
 }
 
-// Examples is like Doc, and indents the lines by two columns.
+// Examples is like Doc, omits empty lines and indents the others by two columns.
 func Examples(s string) string {
-	return "  " + strings.ReplaceAll(Doc(s), "\n", "\n  ")
+	return "  " + strings.ReplaceAll(strings.ReplaceAll(Doc(s), "\n\n", "\n"), "\n", "\n  ")
 }
 
 // someArgs requires at least one positional argument. Error messages show the name.

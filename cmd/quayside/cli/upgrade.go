@@ -39,7 +39,6 @@ func newUpgrade(a *app) *cobra.Command {
 			is written.
 
 			See also: docs/cluster-upgrades.md
-
 			Exit codes: 0 done; 1 with --check, there is something to upgrade, or the cluster
 			version is not supported; 2 an error; 3 the declarations have no solution.`),
 		Example: Examples(`

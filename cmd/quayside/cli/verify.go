@@ -57,7 +57,6 @@ func newVerify(a *app) *cobra.Command {
 			provenance.
 
 			See also: docs/artifacts.md, docs/needs.md
-
 			Exit codes: 0 up to date; 1 out of date; 2 an error; 4 refused by the policy.`),
 		Example: Examples(`
 			quayside verify --offline
