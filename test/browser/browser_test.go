@@ -23,7 +23,7 @@ func TestFaultsAreDetected(t *testing.T) {
 	}{
 		{"sound", head + `<h1>A title</h1><p>Some <b>text</b>, <code>code</code>.</p><details><summary>More</summary><pre>` + wide + `</pre></details>`, browser.View{Width: 400}, nil},
 		{"sound in the dark", head + `<h1>A title</h1>`, browser.View{Width: 400, Dark: true}, nil},
-		{"empty", head, browser.View{Width: 400}, []string{"nothing is written"}},
+		{"empty", head, browser.View{Width: 400}, []string{"the page has no text"}},
 		{"wide pre", head + `<pre>` + wide + `</pre>`, browser.View{Width: 400}, []string{"it scrolls sideways", "leaves the window", "is wider than its box"}},
 		{"wide pre in a box that scrolls", head + `<pre style="overflow-x: auto">` + wide + `</pre>`, browser.View{Width: 400}, []string{"scrolls sideways"}},
 		{"wide pre that is cut off", head + `<pre style="overflow: hidden">` + wide + `</pre>`, browser.View{Width: 400}, []string{"is cut off"}},
