@@ -17,6 +17,13 @@ MEMORY = $(shell [ -w /dev/shm ] && ! grep -q ' /dev/shm .*noexec' /proc/mounts 
 # their time.
 IN_MEMORY = $(if $(MEMORY),-exec 'env TMPDIR=$(MEMORY) GOTMPDIR=$(MEMORY) GOGC=400 GOMEMLIMIT=3GiB')
 
+# All targets build with the same flags, so that they share compiled packages in Go's build
+# cache, also with other clones. Without cgo the program is one static file and needs half
+# the memory at the start. Without kustomize's Go plugins, which are never used, the linker
+# can remove unused functions.
+export CGO_ENABLED = 0
+export GOFLAGS := $(GOFLAGS) -trimpath -tags=kustomize_disable_go_plugin_support
+
 # Test packages with golden files: those that define -update.
 # The tests of test/cluster are in a module of their own.
 GOLDEN = $(sort $(dir $(filter-out ./test/%,$(shell grep -rl --include='*_test.go' 'flag.Bool."update"' . 2>/dev/null))))
@@ -30,19 +37,15 @@ MUTATED ?= ./lockfile ./catalog/fbc ./resolve ./render ./diff ./internal/cluster
 help: ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
-# Without cgo the program is one static file and needs half the memory at the start.
-# Without kustomize's Go plugins, which are never used, the linker can remove unused
-# functions.
 build: ## Build bin/quayside.
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -tags kustomize_disable_go_plugin_support -o $(BIN)/quayside ./cmd/quayside
+	$(GO) build -ldflags='-s -w' -o $(BIN)/quayside ./cmd/quayside
 
 demo: build ## Resolve, render and diff the bundled example, offline, in a copy.
 	@examples/quickstart/demo.sh $(BIN)/quayside
 
-# There are seventy test programs. Without debug information, linking one takes two
-# thirds of the time, and without kustomize's Go plugins two thirds of that. make lint
+# Without debug information, linking a test program takes two thirds of the time. make lint
 # runs vet.
-FAST = -vet=off -ldflags='-s -w' -tags kustomize_disable_go_plugin_support
+FAST = -vet=off -ldflags='-s -w'
 test: ## Run the tests.
 	$(if $(MEMORY),GOGC=400) $(GO) test $(IN_MEMORY) $(FAST) -timeout 20m ./...
 
