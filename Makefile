@@ -32,7 +32,7 @@ GOLDEN = $(sort $(dir $(filter-out ./test/%,$(shell grep -rl --include='*_test.g
 # mutant is a rule without a test.
 MUTATED ?= ./lockfile ./catalog/fbc ./resolve ./render ./diff ./internal/cluster
 
-.PHONY: help demo build test race lint fmt fuzz fuzz-targets fuzz-little properties mutate bench corpus nights golden tidy examples docs man image image-ci dist dist-twice look cluster-test leaving-test forge-test without-olmexit verify clean
+.PHONY: help demo build test race lint fmt fuzz fuzz-targets fuzz-little properties mutate bench corpus nights golden tidy examples docs man image image-ci dist dist-twice look cluster-test leaving-test forge-test without-olmexit check verify clean
 
 help: ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -203,8 +203,10 @@ leaving-test: ## Adopt every operator of the corpus's clusters from OLM on a rea
 # go.sum is not compared, because the sums that go mod tidy lists depend on the modules
 # available from the proxy. Without a necessary sum, the build fails. The tests compare the
 # golden files and the examples.
-verify: test fmt tidy lint race look ## Run the tests and all other checks of CI.
+check: fmt tidy lint race look ## Run the checks of CI, except the tests.
 	git diff --exit-code -- . ':!go.sum'
+
+verify: test check ## Run the tests and all other checks of CI.
 
 clean: ## Remove build results.
 	rm -rf $(BIN) dist
