@@ -156,15 +156,15 @@ func Scripts(t *testing.T, parts []cli.Part, update bool, files, environ []strin
 	})
 }
 
-// setHome sets a home directory in which Git commands start no maintenance, which would take a tenth
-// of the time of the tests.
+// setHome sets a home directory with an author for commits. Git runs no maintenance, which would take
+// a tenth of the time of the tests.
 func setHome(env *testscript.Env) error {
 	home := filepath.Join(env.WorkDir, ".home")
 	env.Setenv("HOME", home)
 	if err := os.MkdirAll(home, 0o777); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(home, ".gitconfig"), []byte("[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"), 0o666)
+	return os.WriteFile(filepath.Join(home, ".gitconfig"), []byte("[user]\n\tname = Test\n\temail = test@example.com\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"), 0o666)
 }
 
 // quickstartCommand copies the quickstart example of the repository into the work directory.
