@@ -301,6 +301,11 @@ func isLocked(lock *lockfile.File, op Operator) bool {
 	return ok && pin.Bundle == op.Bundle && pin.Subscription() == op.Name
 }
 
+// IsPinned reports whether a lock pins every operator of the cluster at the installed bundle.
+func (c *Cluster) IsPinned(lock *lockfile.File) bool {
+	return !slices.ContainsFunc(c.Operators, func(op Operator) bool { return !isLocked(lock, op) })
+}
+
 // findEntry returns the catalog entry of an installed operator, or nil and the reason.
 func findEntry(x *model.Index, op Operator) (*model.Entry, string) {
 	catalogs := x.CatalogsWith(op.Package)
