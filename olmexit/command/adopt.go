@@ -54,7 +54,7 @@ func newAdopt(h cli.Host) *cobra.Command {
 			quayside adopt inspect --context prod
 
 			# prepare one namespace
-			quayside adopt start vault --context prod`),
+			quayside adopt start my-etcd --context prod`),
 		RunE: cli.Group,
 	}
 	cmd.AddCommand(newAdoptCheck(h), newAdoptStart(h), newAdoptInspect(h), newAdoptPlan(h), newAdoptRun(h), newAdoptVerify(h), newAdoptRevert(h))

@@ -21,6 +21,7 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/olmexit"
 	"github.com/quayside/quayside/olmexit/extend"
 	"github.com/quayside/quayside/olmexit/inspect"
 	"github.com/quayside/quayside/olmexit/plan"
@@ -51,25 +52,21 @@ func newAdoptStart(h cli.Host) *cobra.Command {
 			lists the other operators that OLM does not manage.
 
 			quayside computes all files first, and shows and writes them only if there is no error.
-			It asks before it writes; --yes skips the question, and is required without a terminal.
+			It asks before it writes; --yes skips the question. Without a terminal and without --yes
+			it writes nothing.
 			You can repeat the command until the plan is started.
 
 			See also: docs/adopt.md
-			Exit codes: 0 the plan has every operator of the namespace; 1 some are missing, or you
-			declined; 2 an error.`),
+			Exit codes: 0 the plan has every operator of the namespace; 1 some are missing, or
+			nothing was written; 2 an error.`),
 		Example: cli.Examples(`
 			# the first namespace of a cluster that quayside.yaml does not have yet
-			quayside adopt start vault --context prod --cluster prod
+			quayside adopt start my-etcd --context prod --cluster prod
 
 			# another namespace, without questions
-			quayside adopt start vault --context prod --yes`),
+			quayside adopt start my-etcd --context prod --yes`),
 		Args: cli.WantArgs("NAMESPACE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !o.yes && !o.Prompt.IsInteractive() {
-				return cli.Usagef(cmd, "the command writes files and needs a confirmation, but there is no terminal: run it with --yes")
-			}
-			return o.run(cmd.Context(), args[0])
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()
 	o.login = o.AddLogin(cmd)
@@ -90,6 +87,8 @@ type preparation struct {
 	settings []byte   // quayside.yaml; nil: unchanged
 	project  *workspace.Project // with all changes
 	found    *inspect.Inspection
+	report   *olmexit.Report        // of the whole namespace
+	skipped  []plan.SkippedOperator // likewise
 	tree     *workspace.TreeReport // nil: the plan has no operators
 	plan     *plan.Plan
 }
@@ -112,27 +111,23 @@ func (o *adoptStartOptions) run(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
+	shown := *ready.plan
+	shown.Skipped = ready.skipped
 	if len(ready.plan.Operators) == 0 {
 		o.show(ready)
-		planner.show(o.Out, adoptPlanView{Plan: ready.plan})
+		planner.show(o.Out, adoptPlanView{Plan: &shown})
+		if !slices.ContainsFunc(shown.Skipped, func(s plan.SkippedOperator) bool { return s.Namespace == namespace }) {
+			o.Log.Note("OLM manages no operator of namespace %s", sanitize.Line(namespace))
+			return nil
+		}
 		return &workspace.DiffersError{Msg: sanitize.Line("no operator of namespace " + namespace + " can leave OLM now: nothing was written")}
 	}
 	o.show(ready)
-	planner.show(o.Out, adoptPlanView{Plan: ready.plan, File: planner.file})
-	if !planner.isWritten(p, ready.plan) || ready.isChanged(p) {
-		if !o.yes {
-			if yes, err := o.Prompt.Confirm(ctx, "Write these files?"); err != nil || !yes {
-				return cmp.Or(err, error(&workspace.DiffersError{Msg: "aborted by user: nothing was written"}))
-			}
-		}
-		if err := ready.write(ctx, p); err != nil {
-			return err
-		}
-		if _, err := planner.write(p, ready.plan); err != nil {
-			return err
-		}
-	} else {
+	planner.show(o.Out, adoptPlanView{Plan: &shown, File: planner.file})
+	if planner.isWritten(p, ready.plan) && !ready.isChanged(p) {
 		o.Log.Note("every file is up to date")
+	} else if err := o.write(ctx, p, ready, planner); err != nil {
+		return err
 	}
 	for _, line := range []string{
 		"next: commit the changed files to a branch, and open a pull request; do not merge it yet",
@@ -140,7 +135,24 @@ func (o *adoptStartOptions) run(ctx context.Context, namespace string) error {
 	} {
 		o.Log.Note("%s", sanitize.Line(line))
 	}
-	return planner.resultError(ready.plan, ready.found.Report)
+	return planner.resultError(&shown, ready.report)
+}
+
+// write asks, and writes the files.
+func (o *adoptStartOptions) write(ctx context.Context, p *workspace.Project, ready *preparation, planner *adoptPlanOptions) error {
+	if !o.yes && !o.Prompt.IsInteractive() {
+		return &workspace.DiffersError{Msg: "nothing was written, because there is no terminal for the confirmation: repeat the command with --yes"}
+	}
+	if !o.yes {
+		if yes, err := o.Prompt.Confirm(ctx, "Write these files?"); err != nil || !yes {
+			return cmp.Or(err, error(&workspace.DiffersError{Msg: "aborted by user: nothing was written"}))
+		}
+	}
+	if err := ready.write(ctx, p); err != nil {
+		return err
+	}
+	_, err := planner.write(p, ready.plan)
+	return err
 }
 
 // prepare computes the new content of the workspace. If some operators of the namespace cannot leave
@@ -194,6 +206,9 @@ func (o *adoptStartOptions) prepare(ctx context.Context, p *workspace.Project, s
 			return nil, err
 		}
 		left := slices.ContainsFunc(out.plan.Skipped, func(s plan.SkippedOperator) bool { return s.Namespace == namespace })
+		if out.report == nil {
+			out.report, out.skipped = out.found.Report, out.plan.Skipped
+		}
 		if len(out.plan.Operators) == 0 || !left || !slices.Contains(out.patterns, namespace+"/*") {
 			break
 		}
@@ -225,7 +240,7 @@ func (o *adoptStartOptions) chooseCluster(ctx context.Context, out *preparation,
 		return err
 	}
 	out.cluster = cmp.Or(o.cluster, current.Clusters[0].Name)
-	if o.cluster == "" && !o.yes {
+	if o.cluster == "" && !o.yes && o.Prompt.IsInteractive() {
 		name, err := o.Prompt.Line(ctx, "name of the cluster in quayside.yaml ["+out.cluster+"]:")
 		out.cluster = cmp.Or(name, out.cluster)
 		return err
@@ -335,8 +350,8 @@ func (o *adoptStartOptions) show(r *preparation) {
 	if r.patterns != nil {
 		line("~", settings.FileName+": operators of cluster "+r.cluster+": "+strings.Join(r.patterns, ", "))
 	}
-	if r.found != nil {
-		r.found.Report.WriteText(o.Out, false)
+	if r.report != nil {
+		r.report.WriteText(o.Out, false)
 	}
 	if r.tree != nil && len(r.treeChanges()) > 0 {
 		line("~", r.tree.Output+": "+diag.Count(len(r.treeChanges()), "file"))

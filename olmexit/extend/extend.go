@@ -574,5 +574,6 @@ func (im *importer) finish(a *attempt) (*edit.Edit, *Report, error) {
 	}
 	r.Changes = append(r.Changes, workspace.Changes(im.before, lock, pinChanges)...)
 	r.Warnings = append(r.Warnings, im.project.Waive(diag.SortWarnings(slices.Concat(a.declared.Warnings, a.resolution.Warnings)))...)
+	r.Warnings = slices.DeleteFunc(r.Warnings, func(w diag.Warning) bool { return a.added > 0 && w.Code == "no-declarations" })
 	return e, r, nil
 }
