@@ -201,3 +201,4 @@ func (sayYes) ConfirmManualStep(context.Context, plan.Step) (bool, error) { retu
 func (sayYes) ReportAction(plan.Step, run.ActionResult)                   {}
 func (sayYes) ReportWaiting(plan.Step, []verify.Finding)                  {}
 func (sayYes) ReportOLM(plan.Step, bool)                                  {}
+func (sayYes) ReportProbing(time.Duration)                                {}

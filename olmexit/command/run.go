@@ -41,6 +41,8 @@ type adoptRunOptions struct {
 	skip       string // reason
 	sync       time.Duration
 	maxDown    time.Duration
+	watch      time.Duration
+	report     string
 }
 
 func newAdoptRun(h cli.Host) *cobra.Command {
@@ -109,10 +111,12 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 	f.BoolVar(&o.cleanUp, "clean-up", false, "also execute the clean-up steps, which cannot be reverted")
 	f.DurationVar(&o.sync, "olm-sync", 15*time.Second, "wait for this `DURATION` after OLM has started, before the postconditions are checked: OLM then has processed every object")
 	f.DurationVar(&o.maxDown, "max-olm-downtime", time.Minute, "start OLM again after this `DURATION`, as soon as no operator is being detached, and stop it again for the next one")
+	f.DurationVar(&o.watch, "watch", 5*time.Minute, "probe permissions, webhooks, conversion, APIs, pods and custom resources during the run, and until OLM has run for this `DURATION` again; 0 means no probes")
+	f.StringVar(&o.report, "report", "", "write a report of all runs of the plan to this `FILE`: Markdown if it ends in .md, otherwise JSON")
 	f.BoolVar(o.Offline, "offline", false, "fetch no bundles; list missing ones")
 	f.BoolVar(&o.finishOnly, "finish", false, "stop keeping OLM's settings for adopted operators: write quayside.lock; no cluster is changed")
 	h.AddOutput(cmd, run.Result{}, inspect.FinishResult{})
-	for _, flag := range []string{"context", "kubeconfig", "done", "yes", "kubectl", "step", "clean-up", "skip", "olm-sync", "max-olm-downtime"} {
+	for _, flag := range []string{"context", "kubeconfig", "done", "yes", "kubectl", "step", "clean-up", "skip", "olm-sync", "max-olm-downtime", "watch", "report"} {
 		cmd.MarkFlagsMutuallyExclusive("finish", flag)
 	}
 	return cmd
@@ -220,7 +224,7 @@ func (o *adoptRunOptions) runInput(p *plan.Plan, journal *run.Journal, cluster r
 	return &run.Input{
 		Plan: p, Cluster: cluster, Journal: journal, Clock: wallClock{},
 		Prompter: &terminalPrompter{Host: o.Host, yes: o.yes || o.check, kubectl: o.kubectl, plan: p},
-		Only:     o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.check, SyncDelay: o.sync, MaxDowntime: o.maxDown, Skip: o.skip,
+		Only:     o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.check, SyncDelay: o.sync, MaxDowntime: o.maxDown, Watch: o.watch, Skip: o.skip,
 	}
 }
 
@@ -352,6 +356,11 @@ func (s *terminalPrompter) ReportOLM(step plan.Step, started bool) {
 		return
 	}
 	s.Log.Note("OLM stays stopped until step %d (%s, %s) is done: an earlier start would delete objects of the operators", step.Number, step.Name, sanitize.Line(step.Namespace))
+}
+
+// ReportProbing reports that the probes continue after the last step.
+func (s *terminalPrompter) ReportProbing(left time.Duration) {
+	s.Log.Note("the steps are done; probing for another %s (--watch); Ctrl-C ends it", left.Round(time.Second))
 }
 
 // wallClock implements the clock of a run with real time.

@@ -83,13 +83,13 @@ type preparation struct {
 	imported *extend.Report // nil: every operator is declared and pinned
 	edit     *edit.Edit     // of the declarations and the lock; nil: none
 	cluster  string
-	patterns []string // to add to the cluster's operators
-	settings []byte   // quayside.yaml; nil: unchanged
+	patterns []string           // to add to the cluster's operators
+	settings []byte             // quayside.yaml; nil: unchanged
 	project  *workspace.Project // with all changes
 	found    *inspect.Inspection
 	report   *olmexit.Report        // of the whole namespace
 	skipped  []plan.SkippedOperator // likewise
-	tree     *workspace.TreeReport // nil: the plan has no operators
+	tree     *workspace.TreeReport  // nil: the plan has no operators
 	plan     *plan.Plan
 }
 
