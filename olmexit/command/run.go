@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/cli"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/base/terminal"
@@ -67,6 +69,10 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 			prints the possible commands. Repeated, the command continues. After Ctrl-C, the current
 			action is finished first.
 
+			From before its first step until OLM has run for --watch again, quayside probes what
+			users depend on, and prints the numbers of probes and failures and the longest gap.
+			--report writes all of it to a file for the change ticket.
+
 			--finish changes quayside.lock, and no cluster. It removes OLM's settings, such as pod
 			annotations and certificates, of the adopted operators that you name, or of all, and
 			lists the changes. Then run 'quayside render'; pods restart once when the new tree is
@@ -79,7 +85,7 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 		Example: cli.Examples(`
 			# let the API server validate the changes; then execute the plan
 			quayside adopt run adopt-plan.yaml --context prod --check
-			quayside adopt run adopt-plan.yaml --context prod --yes
+			quayside adopt run adopt-plan.yaml --context prod --yes --report adopt-plan.md
 
 			# continue after a manual step
 			quayside adopt run adopt-plan.yaml --context prod --yes --done 3
@@ -170,10 +176,37 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 		s := res.Steps[left]
 		o.Log.Note("step %d (clean-up, %s) remains: when the pull request is merged and the operators are healthy, continue with 'quayside adopt run %s --clean-up'; it cannot be reverted", s.Number, sanitize.Line(s.Namespace), sanitize.Line(file))
 	}
-	if err := o.Print(res, func(w io.Writer) { fmt.Fprintln(w, resultSummary(res)) }); err != nil {
+	if o.report != "" {
+		err = errors.Join(err, o.writeReport(run.NewReport(in.Plan, in.Journal, res)))
+	}
+	if err := o.Print(res, func(w io.Writer) { fmt.Fprintln(w, resultSummary(res)); printProbes(w, res.Probes) }); err != nil {
 		return err
 	}
 	return o.resultError(res, err)
+}
+
+// writeReport writes the report of a plan in the format of the file's extension.
+func (o *adoptRunOptions) writeReport(r *run.Report) error {
+	text := r.JSON()
+	if filepath.Ext(o.report) == ".md" {
+		text = r.Markdown()
+	}
+	_, err := filetree.WriteFile(o.Path(o.report), text)
+	return err
+}
+
+// printProbes prints the figures of probes.
+func printProbes(w io.Writer, probes []verify.ProbeResult) {
+	for _, p := range probes {
+		text := fmt.Sprintf("    %-11s %s of %s, %d failed", p.Kind, diag.Count(p.Probes, "probe"), diag.Count(p.Targets, "target"), p.Failures)
+		if p.Failures > 0 {
+			text += fmt.Sprintf(", longest gap %s: %s", (time.Duration(p.LongestGap) * time.Millisecond).Round(100*time.Millisecond), p.Failure)
+		}
+		if p.Unprobed > 0 {
+			text += fmt.Sprintf("; %d not probed", p.Unprobed)
+		}
+		fmt.Fprintln(w, sanitize.Line(text))
+	}
 }
 
 // collectInput reads the plan, its journal and the rendered tree, and returns the input of a run.

@@ -63,13 +63,13 @@ func (p *probing) beginStep(s plan.Step) {
 	}
 }
 
-// endProbes ends the probes and records their figures. After a run without an error that started OLM, it
-// first waits until OLM has run for Input.Watch. The last probe shows the state at the end.
+// endProbes ends the probes and records their figures. After a run of all steps without an error that
+// started OLM, it first waits until OLM has run for Input.Watch. The last probe shows the state at the end.
 func (r *runner) endProbes(ctx context.Context, begun time.Time, failed bool) error {
 	if r.probes == nil {
 		return nil
 	}
-	if left := r.Watch - r.Clock.Now().Sub(r.Journal.lastStart(r.Plan, begun)); !failed && left > 0 && left <= r.Watch {
+	if left := r.Watch - r.Clock.Now().Sub(r.Journal.lastStart(r.Plan, begun)); !failed && r.Only == 0 && left > 0 && left <= r.Watch {
 		r.Prompter.ReportProbing(left)
 		_ = r.Clock.Sleep(ctx, left) // an interruption ends only the probes
 	}

@@ -208,12 +208,9 @@ func (p *Prober) addResources(ctx context.Context, crd k8s.Object, webhooks []k8
 		}
 	}
 	found, err := p.reader.First(ctx, cmp.Or(storage, other), kind, maxListedResources)
-	if apierrors.IsForbidden(err) {
+	if err != nil { // no permission, or the conversion is broken already
 		p.results[ProbeObjects].Unprobed++
-		return nil
-	}
-	if err != nil {
-		return err
+		return context.Cause(ctx)
 	}
 	slices.SortStableFunc(found, func(a, b k8s.Object) int {
 		return strings.Compare(k8s.Text(a, "metadata", "creationTimestamp"), k8s.Text(b, "metadata", "creationTimestamp"))
