@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -77,8 +76,8 @@ type probeTarget struct {
 	failed    time.Time // of the first failure after the last success; zero: none
 }
 
-// errUnprobed reports a target that cannot be probed.
-type errUnprobed struct{ error }
+// unprobedError reports a target that cannot be probed.
+type unprobedError struct{ error }
 
 // NewProber returns a prober for the namespaces of a plan. It reads the state to compare with.
 func NewProber(ctx context.Context, r ProbeReader, p *plan.Plan) (*Prober, error) {
@@ -261,8 +260,8 @@ func webhookError(err error) error {
 	case err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || strings.Contains(err.Error(), "denied the request"):
 		return nil
 	case apierrors.IsForbidden(err), strings.Contains(err.Error(), "does not support dry run"):
-		return errUnprobed{err}
-	case errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError:
+		return unprobedError{err}
+	case errors.As(err, &status) && status.Status().Code < 500:
 		return nil
 	}
 	return err
@@ -288,7 +287,7 @@ func (p *Prober) Probe(ctx context.Context, step func() int, now func() time.Tim
 	}
 	left := p.targets[:0:0]
 	for i, t := range p.targets {
-		var unprobed errUnprobed
+		var unprobed unprobedError
 		if (apierrors.IsForbidden(errs[i]) || errors.As(errs[i], &unprobed)) && !t.succeeded && t.failed.IsZero() {
 			p.results[t.kind].Targets--
 			p.results[t.kind].Unprobed++
