@@ -172,7 +172,7 @@ func (o *adoptStartOptions) prepare(ctx context.Context, p *workspace.Project, s
 	}
 	out, current := &preparation{}, p.Settings
 	if c := extend.Read(snap); !c.IsPinned(lock) {
-		if out.edit, out.imported, err = extend.Import(ctx, p, c, nil); err != nil {
+		if out.edit, out.imported, err = extend.Import(ctx, p, c, nil, false); err != nil {
 			return nil, err
 		}
 		o.Log.Warn(out.imported.Warnings)
