@@ -284,6 +284,9 @@ func (r *preparation) selectOperators(config []byte, current *settings.Workspace
 	default:
 		return &w, nil
 	}
+	if at, isSet := w.Fields["spec.clusters"]; isSet && at.File != w.File {
+		return nil, diag.Hintf(at, "add "+strings.Join(r.patterns, ", ")+" to the operators of cluster "+r.cluster+" there", "spec.clusters is inherited, and quayside edits only %s", settings.FileName)
+	}
 	have.Name = r.cluster
 	w.Clusters = slices.Clone(w.Clusters)
 	w.Clusters[i] = have
