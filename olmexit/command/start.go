@@ -113,17 +113,19 @@ func (o *adoptStartOptions) run(ctx context.Context, namespace string) error {
 	}
 	shown := *ready.plan
 	shown.Skipped = ready.skipped
-	if len(ready.plan.Operators) == 0 {
-		o.show(ready)
-		planner.show(o.Out, adoptPlanView{Plan: &shown})
+	view := adoptPlanView{Plan: &shown}
+	if len(shown.Operators) > 0 {
+		view.File = planner.file
+	}
+	o.show(ready)
+	planner.show(o.Out, view)
+	if len(shown.Operators) == 0 {
 		if !slices.ContainsFunc(shown.Skipped, func(s plan.SkippedOperator) bool { return s.Namespace == namespace }) {
 			o.Log.Note("OLM manages no operator of namespace %s", sanitize.Line(namespace))
 			return nil
 		}
 		return &workspace.DiffersError{Msg: sanitize.Line("no operator of namespace " + namespace + " can leave OLM now: nothing was written")}
 	}
-	o.show(ready)
-	planner.show(o.Out, adoptPlanView{Plan: &shown, File: planner.file})
 	if planner.isWritten(p, ready.plan) && !ready.isChanged(p) {
 		o.Log.Note("every file is up to date")
 	} else if err := o.write(ctx, p, ready, planner); err != nil {
@@ -209,7 +211,7 @@ func (o *adoptStartOptions) prepare(ctx context.Context, p *workspace.Project, s
 		if out.report == nil {
 			out.report, out.skipped = out.found.Report, out.plan.Skipped
 		}
-		if len(out.plan.Operators) == 0 || !left || !slices.Contains(out.patterns, namespace+"/*") {
+		if len(out.plan.Operators) == 0 || !left || names[0] != namespace+"/*" {
 			break
 		}
 		names = nil
