@@ -167,7 +167,7 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 	res, err := run.Run(ctx, *in)
 	o.Log.Done()
 	if res.Downtime > 0 {
-		o.Log.Note("the plan has stopped OLM for %s so far", (time.Duration(res.Downtime) * time.Millisecond).Round(100*time.Millisecond))
+		o.Log.Note("the plan has stopped OLM for %s so far", run.FormatMilliseconds(res.Downtime))
 	}
 	o.warnStopped(res, fmt.Sprintf("continue with 'quayside adopt run %s', or revert with 'quayside adopt revert %s'", file, file))
 	o.printWays(res, file)
@@ -200,7 +200,7 @@ func printProbes(w io.Writer, probes []verify.ProbeResult) {
 	for _, p := range probes {
 		text := fmt.Sprintf("    %-11s %s of %s, %d failed", p.Kind, diag.Count(p.Probes, "probe"), diag.Count(p.Targets, "target"), p.Failures)
 		if p.Failures > 0 {
-			text += fmt.Sprintf(", longest gap %s: %s", (time.Duration(p.LongestGap) * time.Millisecond).Round(100*time.Millisecond), p.Failure)
+			text += fmt.Sprintf(", longest gap %s: %s", run.FormatMilliseconds(p.LongestGap), p.Failure)
 		}
 		if p.Unprobed > 0 {
 			text += fmt.Sprintf("; %d not probed", p.Unprobed)

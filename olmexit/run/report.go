@@ -103,7 +103,7 @@ func (r *Report) Markdown() []byte {
 		}
 		fmt.Fprintf(&b, format+"\n", args...)
 	}
-	line("# Operators leave OLM\n\n- Plan: %s\n- Cluster: %s (UID of Namespace kube-system)\n- OLM was stopped for %s", r.Plan, r.ClusterUID, milliseconds(r.Downtime))
+	line("# Operators leave OLM\n\n- Plan: %s\n- Cluster: %s (UID of Namespace kube-system)\n- OLM was stopped for %s", r.Plan, r.ClusterUID, FormatMilliseconds(r.Downtime))
 	if len(r.Stopped) > 0 {
 		line("- **OLM is still stopped**")
 	}
@@ -128,7 +128,7 @@ func (r *Report) Markdown() []byte {
 		line("| Kind | Targets | Not probed | Probes | Failures | Longest gap | First failure |\n| --- | ---: | ---: | ---: | ---: | ---: | --- |")
 	}
 	for _, p := range r.Probes {
-		line("| %s | %d | %d | %d | %d | %s | %s |", string(p.Kind), p.Targets, p.Unprobed, p.Probes, p.Failures, milliseconds(p.LongestGap), p.Failure)
+		line("| %s | %d | %d | %d | %d | %s | %s |", string(p.Kind), p.Targets, p.Unprobed, p.Probes, p.Failures, FormatMilliseconds(p.LongestGap), p.Failure)
 	}
 	line("\n## Findings\n")
 	none := true
@@ -148,7 +148,8 @@ func (r *Report) Markdown() []byte {
 	return []byte(b.String())
 }
 
-func milliseconds(n int64) string {
+// FormatMilliseconds returns a duration for users: "1m2.3s".
+func FormatMilliseconds(n int64) string {
 	return (time.Duration(n) * time.Millisecond).Round(100 * time.Millisecond).String()
 }
 
