@@ -64,14 +64,10 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 			--done NUMBER. A clean-up cannot be reverted: the run ends before the first one, until
 			you set --clean-up.
 
-			quayside records each action, and each object in its former state, in PLAN.journal. If a
-			run ends early, quayside starts OLM again unless an operator is being detached, and
-			prints the possible commands. Repeated, the command continues. After Ctrl-C, the current
-			action is finished first.
-
-			From before its first step until OLM has run for --watch again, quayside probes what
-			users depend on, and prints the numbers of probes and failures and the longest gap.
-			--report writes all of it to a file for the change ticket.
+			quayside records each action, and each object in its former state, in PLAN.journal, and
+			probes what users depend on until OLM has run for --watch again. If a run ends early,
+			quayside starts OLM again unless an operator is being detached, and prints the possible
+			commands. Repeated, the command continues. After Ctrl-C, the current action is finished.
 
 			--finish changes quayside.lock, and no cluster. It removes OLM's settings, such as pod
 			annotations and certificates, of the adopted operators that you name, or of all, and

@@ -53,8 +53,7 @@ func newAdoptStart(h cli.Host) *cobra.Command {
 
 			quayside computes all files first, and shows and writes them only if there is no error.
 			It asks before it writes; --yes skips the question. Without a terminal and without --yes
-			it writes nothing.
-			You can repeat the command until the plan is started.
+			it writes nothing. You can repeat the command until the plan is started.
 
 			See also: docs/adopt.md
 			Exit codes: 0 the plan has every operator of the namespace; 1 some are missing, or
