@@ -138,7 +138,17 @@ func newKind(apiVersion, name string) *kind {
 // List returns the objects of a kind with these labels, in all namespaces if namespace is empty.
 // It returns nil if the kind is not served, and only the metadata of Secrets.
 func (w *Writer) List(ctx context.Context, apiVersion, kind, namespace, labels string) ([]k8s.Object, error) {
-	found, err := w.client.List(ctx, ListOptions{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Labels: labels, WithContent: newKind(apiVersion, kind).content})
+	return w.list(ctx, ListOptions{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Labels: labels})
+}
+
+// First is like List for all namespaces, but returns at most limit objects.
+func (w *Writer) First(ctx context.Context, apiVersion, kind string, limit int) ([]k8s.Object, error) {
+	return w.list(ctx, ListOptions{APIVersion: apiVersion, Kind: kind, Limit: limit})
+}
+
+func (w *Writer) list(ctx context.Context, opt ListOptions) ([]k8s.Object, error) {
+	opt.WithContent = newKind(opt.APIVersion, opt.Kind).content
+	found, err := w.client.List(ctx, opt)
 	switch {
 	case err != nil:
 		return nil, err
@@ -149,7 +159,7 @@ func (w *Writer) List(ctx context.Context, apiVersion, kind, namespace, labels s
 		if found.Reason == v1alpha1.ReasonForbidden {
 			code = http.StatusForbidden
 		}
-		return nil, &RequestError{"list", k8s.Ref{APIVersion: apiVersion, Kind: kind, Namespace: namespace}, newStatusError(code, found.Message)}
+		return nil, &RequestError{"list", k8s.Ref{APIVersion: opt.APIVersion, Kind: opt.Kind, Namespace: opt.Namespace}, newStatusError(code, found.Message)}
 	}
 	out := make([]k8s.Object, len(found.Objects))
 	for i, o := range found.Objects {

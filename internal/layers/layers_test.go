@@ -104,7 +104,7 @@ func ioImports() map[string][]string {
 		"olmexit/run":                   {"context", "os", "time"},
 		"olmexit/run/runtest":           {"context", "log", "net/http", "net/http/httptest", "time"},
 		"olmexit/snapshot":              {"context"},
-		"olmexit/verify":                {"context"},
+		"olmexit/verify":                {"context", "time"},
 	}
 }
 

@@ -43,17 +43,21 @@ func newAdopt(h cli.Host) *cobra.Command {
 			Adopt operators that OLM installed in a cluster: from then on they are upgraded from
 			Git, without OLM. Their pods keep running and their custom resources do not change.
 
-			Run the subcommands in this order: check, inspect, plan, run, verify. 'revert' returns
-			operators to OLM until the clean-up. Only 'run' and 'revert' write to the cluster.
+			Run the subcommands in this order: check, start, run, verify. 'start' includes 'quayside
+			import', inspect, 'quayside render' and plan. 'revert' returns operators to OLM until the
+			clean-up. Only 'run' and 'revert' write to the cluster.
 
 			See also: docs/adopt.md`),
 		Example: cli.Examples(`
 			# check which operators need OLM, and which can be adopted
 			quayside adopt check --context prod
-			quayside adopt inspect --context prod`),
+			quayside adopt inspect --context prod
+
+			# prepare one namespace
+			quayside adopt start my-etcd --context prod`),
 		RunE: cli.Group,
 	}
-	cmd.AddCommand(newAdoptCheck(h), newAdoptInspect(h), newAdoptPlan(h), newAdoptRun(h), newAdoptVerify(h), newAdoptRevert(h))
+	cmd.AddCommand(newAdoptCheck(h), newAdoptStart(h), newAdoptInspect(h), newAdoptPlan(h), newAdoptRun(h), newAdoptVerify(h), newAdoptRevert(h))
 	return cmd
 }
 

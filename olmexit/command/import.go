@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 type importOptions struct {
 	cli.Host
 	check    bool
+	update   bool
 	login    *cli.Login
 	catalogs []string
 }
@@ -46,8 +48,9 @@ func newImport(h cli.Host) *cobra.Command {
 			InstallPlan names. --catalog gives the content of a catalog that only the cluster can
 			reach.
 
-			In an existing workspace, quayside adds declarations and never changes existing ones; it
-			lists those that differ from the cluster. Objects that are not imported are listed with
+			In an existing workspace, quayside adds declarations, and lists those that differ from the
+			cluster. It changes existing ones only with --update, and then only the channel, the
+			approval and the config of Subscriptions. Objects that are not imported are listed with
 			the reason. quayside writes nothing unless the declarations resolve to exactly the
 			installed versions.
 
@@ -82,6 +85,7 @@ func newImport(h cli.Host) *cobra.Command {
 	f := cmd.Flags()
 	o.login = o.AddLogin(cmd)
 	f.StringArrayVar(&o.catalogs, "catalog", nil, "the content of a catalog of the cluster: `NAMESPACE/NAME=SOURCE`, as in quayside.yaml; may be given several times")
+	f.BoolVar(&o.update, "update", false, "change the channel, the approval and the config of declared Subscriptions to those in the cluster")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if anything would be written")
 	f.BoolVar(o.Offline, "offline", false, "no network access; list missing content")
 	h.AddOutput(cmd, extend.Report{})
@@ -114,7 +118,7 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 	if err != nil {
 		return err
 	}
-	e, r, err := extend.Import(ctx, p, extend.Read(s), contents)
+	e, r, err := extend.Import(ctx, p, extend.Read(s), contents, o.update)
 	o.Log.Done()
 	if err != nil {
 		return err
@@ -135,7 +139,7 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 	case r.Written:
 		o.Log.Note("wrote %s with %s", workspace.LockFile, diag.Count(len(r.Operators), "operator")+" of the cluster")
 	case o.check && e != nil:
-		return &workspace.DiffersError{Msg: "the workspace lacks operators of the cluster: run 'quayside import'"}
+		return &workspace.DiffersError{Msg: "the workspace differs from the cluster: run the command without --check"}
 	}
 	if !r.IsComplete() {
 		return &workspace.DiffersError{Msg: "some operators of the cluster are not in the workspace: see above"}
@@ -147,11 +151,11 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 func (o *importOptions) show(w io.Writer, r *extend.Report) {
 	line := func(sign, text string) { fmt.Fprintln(w, o.Out.Sign(sign)+" "+sanitize.Line(text)) }
 	for _, f := range r.Files {
-		text := f.Path
 		if len(f.Objects) > 0 {
-			text += ": " + strings.Join(f.Objects, ", ")
+			line("+", f.Path+": "+strings.Join(f.Objects, ", "))
+		} else {
+			line(f.Change.Symbol(), f.Path)
 		}
-		line("+", text)
 	}
 	for _, op := range r.Operators {
 		text := op.Namespace + "/" + op.Name + ": " + op.Bundle
@@ -164,6 +168,14 @@ func (o *importOptions) show(w io.Writer, r *extend.Report) {
 		for _, note := range op.Notes {
 			fmt.Fprintln(w, "      "+sanitize.Line(note))
 		}
+	}
+	for _, u := range r.Updates {
+		from, to := cmp.Or(u.From, "not set"), cmp.Or(u.To, "not set")
+		text := u.Object + " at " + u.Position + ": " + u.Field + " was " + from + ", now " + to + " as in the cluster"
+		if !o.update {
+			text = u.Object + " at " + u.Position + ": " + u.Field + " is " + from + ", but " + to + " in the cluster: --update changes it"
+		}
+		line("~", text)
 	}
 	for _, c := range r.Conflicts {
 		line("~", c.Object+" is declared differently at "+c.Position+", unchanged: "+c.Reason)

@@ -25,7 +25,7 @@ import (
 // cluster.
 func checkRuns(t *testing.T, all fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(3, 4))
-	operators, kills := 0, 0
+	operators, kills, targets := 0, 0, map[verify.ProbeKind]int{}
 	each := func(file string, d clusterDump, rep *olmexit.Report) {
 		p, err := plan.Make(plan.Input{
 			Snapshot: d.seen, Report: rep, Lock: d.found.Lock, Rendered: d.found.Rendered, Manager: "kustomize-controller", Namespaces: d.sampleNamespaces(random),
@@ -39,6 +39,11 @@ func checkRuns(t *testing.T, all fstest.MapFS) dumpCheck {
 		if err := s.runRequests(0); err != nil {
 			t.Errorf("%s: %v", file, err)
 			return
+		}
+		for _, r := range s.probes {
+			if targets[r.Kind] += r.Targets; r.Failures > 0 {
+				t.Errorf("%s: %+v", file, r)
+			}
 		}
 		s.checkResult(t, file, rep)
 		want := comparableState(s.cluster)
@@ -56,7 +61,7 @@ func checkRuns(t *testing.T, all fstest.MapFS) dumpCheck {
 		}
 		s.checkResult(t, file, rep)
 	}
-	return dumpCheck{each, func() { t.Log(operators, "operators adopted,", kills, "kills") }}
+	return dumpCheck{each, func() { t.Log(operators, "operators adopted,", kills, "kills, probed:", targets) }}
 }
 
 // planRun is the execution of a plan in a fake cluster.
@@ -67,6 +72,7 @@ type planRun struct {
 	files    *runtest.Files
 	before   map[k8s.Key]string // UIDs
 	say      run.Prompter
+	probes   []verify.ProbeResult // of a run without kills
 }
 
 func newPlanRun(t *testing.T, dump []byte, d clusterDump, p *plan.Plan) *planRun {
@@ -128,9 +134,16 @@ func (s *planRun) runRequests(n int) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = run.Run(context.Background(), run.Input{
+	in := run.Input{
 		Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: &runtest.Clock{Cluster: s.cluster}, Prompter: s.say, CleanUp: true, SyncDelay: 15 * time.Second,
-	})
+	}
+	if n == 0 {
+		in.Watch, in.ProbeInterval = time.Minute, time.Millisecond
+	}
+	res, err := run.Run(context.Background(), in)
+	if n == 0 && err == nil {
+		s.probes = res.Probes
+	}
 	return err
 }
 
@@ -201,3 +214,4 @@ func (sayYes) ConfirmManualStep(context.Context, plan.Step) (bool, error) { retu
 func (sayYes) ReportAction(plan.Step, run.ActionResult)                   {}
 func (sayYes) ReportWaiting(plan.Step, []verify.Finding)                  {}
 func (sayYes) ReportOLM(plan.Step, bool)                                  {}
+func (sayYes) ReportProbing(time.Duration)                                {}

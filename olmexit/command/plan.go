@@ -207,22 +207,38 @@ func (o *adoptPlanOptions) planPath(p *workspace.Project) (name, shown string) {
 	return p.Path(planFile), planFile
 }
 
-// write writes the plan file and returns its name in messages. It refuses to replace the
-// plan with another one if a journal exists.
+// write writes the plan file and returns its name in messages.
 func (o *adoptPlanOptions) write(p *workspace.Project, pl *plan.Plan) (string, error) {
 	name, shown := o.planPath(p)
 	text := plan.Format(pl)
-	journal, err := journalOf(name)
-	if err != nil {
+	if err := o.checkNotStarted(p, text); err != nil {
 		return "", err
 	}
-	if _, err := os.Stat(journal); err == nil {
-		if have, err := filetree.ReadFile(name); err != nil || string(have) != string(text) {
-			return "", fmt.Errorf("%s was started, and its journal is in %s: finish it or revert it with 'quayside adopt revert', and move both files away, or choose another file with --file", shown, filepath.Base(journal))
-		}
-	}
-	_, err = filetree.WriteFile(name, text)
+	_, err := filetree.WriteFile(name, text)
 	return shown, err
+}
+
+// isWritten reports whether the plan file has this plan.
+func (o *adoptPlanOptions) isWritten(p *workspace.Project, pl *plan.Plan) bool {
+	name, _ := o.planPath(p)
+	have, err := filetree.ReadFile(name)
+	return err == nil && bytes.Equal(have, plan.Format(pl))
+}
+
+// checkNotStarted returns an error if the plan file has a journal, and another content than text.
+func (o *adoptPlanOptions) checkNotStarted(p *workspace.Project, text []byte) error {
+	name, shown := o.planPath(p)
+	journal, err := journalOf(name)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(journal); err != nil {
+		return nil //nolint:nilerr // it has no journal
+	}
+	if have, err := filetree.ReadFile(name); err != nil || string(have) != string(text) {
+		return fmt.Errorf("%s was started, and its journal is in %s: finish it or revert it with 'quayside adopt revert', and move both files away, or choose another file with --file", shown, filepath.Base(journal))
+	}
+	return nil
 }
 
 // journalOf returns the journal directory of a plan file, which is next to the file.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/cli"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/base/terminal"
@@ -41,6 +43,8 @@ type adoptRunOptions struct {
 	skip       string // reason
 	sync       time.Duration
 	maxDown    time.Duration
+	watch      time.Duration
+	report     string
 }
 
 func newAdoptRun(h cli.Host) *cobra.Command {
@@ -60,10 +64,10 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 			--done NUMBER. A clean-up cannot be reverted: the run ends before the first one, until
 			you set --clean-up.
 
-			quayside records each action, and each object in its former state, in PLAN.journal. If a
-			run ends early, quayside starts OLM again unless an operator is being detached, and
-			prints the possible commands. Repeated, the command continues. After Ctrl-C, the current
-			action is finished first.
+			quayside records each action, and each object in its former state, in PLAN.journal, and
+			probes what users depend on until OLM has run for --watch again. If a run ends early,
+			quayside starts OLM again unless an operator is being detached, and prints the possible
+			commands. Repeated, the command continues. After Ctrl-C, the current action is finished.
 
 			--finish changes quayside.lock, and no cluster. It removes OLM's settings, such as pod
 			annotations and certificates, of the adopted operators that you name, or of all, and
@@ -77,7 +81,7 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 		Example: cli.Examples(`
 			# let the API server validate the changes; then execute the plan
 			quayside adopt run adopt-plan.yaml --context prod --check
-			quayside adopt run adopt-plan.yaml --context prod --yes
+			quayside adopt run adopt-plan.yaml --context prod --yes --report adopt-plan.md
 
 			# continue after a manual step
 			quayside adopt run adopt-plan.yaml --context prod --yes --done 3
@@ -109,10 +113,12 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 	f.BoolVar(&o.cleanUp, "clean-up", false, "also execute the clean-up steps, which cannot be reverted")
 	f.DurationVar(&o.sync, "olm-sync", 15*time.Second, "wait for this `DURATION` after OLM has started, before the postconditions are checked: OLM then has processed every object")
 	f.DurationVar(&o.maxDown, "max-olm-downtime", time.Minute, "start OLM again after this `DURATION`, as soon as no operator is being detached, and stop it again for the next one")
+	f.DurationVar(&o.watch, "watch", 5*time.Minute, "probe permissions, webhooks, conversion, APIs, pods and custom resources during the run, and until OLM has run for this `DURATION` again; 0 means no probes")
+	f.StringVar(&o.report, "report", "", "write a report of all runs of the plan to this `FILE`: Markdown if it ends in .md, otherwise JSON")
 	f.BoolVar(o.Offline, "offline", false, "fetch no bundles; list missing ones")
 	f.BoolVar(&o.finishOnly, "finish", false, "stop keeping OLM's settings for adopted operators: write quayside.lock; no cluster is changed")
 	h.AddOutput(cmd, run.Result{}, inspect.FinishResult{})
-	for _, flag := range []string{"context", "kubeconfig", "done", "yes", "kubectl", "step", "clean-up", "skip", "olm-sync", "max-olm-downtime"} {
+	for _, flag := range []string{"context", "kubeconfig", "done", "yes", "kubectl", "step", "clean-up", "skip", "olm-sync", "max-olm-downtime", "watch", "report"} {
 		cmd.MarkFlagsMutuallyExclusive("finish", flag)
 	}
 	return cmd
@@ -157,7 +163,7 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 	res, err := run.Run(ctx, *in)
 	o.Log.Done()
 	if res.Downtime > 0 {
-		o.Log.Note("the plan has stopped OLM for %s so far", (time.Duration(res.Downtime) * time.Millisecond).Round(100*time.Millisecond))
+		o.Log.Note("the plan has stopped OLM for %s so far", run.FormatMilliseconds(res.Downtime))
 	}
 	o.warnStopped(res, fmt.Sprintf("continue with 'quayside adopt run %s', or revert with 'quayside adopt revert %s'", file, file))
 	o.printWays(res, file)
@@ -166,10 +172,37 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 		s := res.Steps[left]
 		o.Log.Note("step %d (clean-up, %s) remains: when the pull request is merged and the operators are healthy, continue with 'quayside adopt run %s --clean-up'; it cannot be reverted", s.Number, sanitize.Line(s.Namespace), sanitize.Line(file))
 	}
-	if err := o.Print(res, func(w io.Writer) { fmt.Fprintln(w, resultSummary(res)) }); err != nil {
+	if o.report != "" {
+		err = errors.Join(err, o.writeReport(run.NewReport(in.Plan, in.Journal, res)))
+	}
+	if err := o.Print(res, func(w io.Writer) { fmt.Fprintln(w, resultSummary(res)); printProbes(w, res.Probes) }); err != nil {
 		return err
 	}
 	return o.resultError(res, err)
+}
+
+// writeReport writes the report of a plan in the format of the file's extension.
+func (o *adoptRunOptions) writeReport(r *run.Report) error {
+	text := r.JSON()
+	if filepath.Ext(o.report) == ".md" {
+		text = r.Markdown()
+	}
+	_, err := filetree.WriteFile(o.Path(o.report), text)
+	return err
+}
+
+// printProbes prints the figures of probes.
+func printProbes(w io.Writer, probes []verify.ProbeResult) {
+	for _, p := range probes {
+		text := fmt.Sprintf("    %-11s %s of %s, %d failed", p.Kind, diag.Count(p.Probes, "probe"), diag.Count(p.Targets, "target"), p.Failures)
+		if p.Failures > 0 {
+			text += fmt.Sprintf(", longest gap %s: %s", run.FormatMilliseconds(p.LongestGap), p.Failure)
+		}
+		if p.Unprobed > 0 {
+			text += fmt.Sprintf("; %d not probed", p.Unprobed)
+		}
+		fmt.Fprintln(w, sanitize.Line(text))
+	}
 }
 
 // collectInput reads the plan, its journal and the rendered tree, and returns the input of a run.
@@ -220,7 +253,7 @@ func (o *adoptRunOptions) runInput(p *plan.Plan, journal *run.Journal, cluster r
 	return &run.Input{
 		Plan: p, Cluster: cluster, Journal: journal, Clock: wallClock{},
 		Prompter: &terminalPrompter{Host: o.Host, yes: o.yes || o.check, kubectl: o.kubectl, plan: p},
-		Only:     o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.check, SyncDelay: o.sync, MaxDowntime: o.maxDown, Skip: o.skip,
+		Only:     o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.check, SyncDelay: o.sync, MaxDowntime: o.maxDown, Watch: o.watch, Skip: o.skip,
 	}
 }
 
@@ -352,6 +385,11 @@ func (s *terminalPrompter) ReportOLM(step plan.Step, started bool) {
 		return
 	}
 	s.Log.Note("OLM stays stopped until step %d (%s, %s) is done: an earlier start would delete objects of the operators", step.Number, step.Name, sanitize.Line(step.Namespace))
+}
+
+// ReportProbing reports that the probes continue after the last step.
+func (s *terminalPrompter) ReportProbing(left time.Duration) {
+	s.Log.Note("the steps are done; probing for another %s (--watch); Ctrl-C ends it", left.Round(time.Second))
 }
 
 // wallClock implements the clock of a run with real time.

@@ -179,6 +179,35 @@ func (im *importer) findConflict(o k8s.Object, set *declare.Set) (*Conflict, boo
 	return nil, false
 }
 
+// updateDeclaration adds the fields of a Subscription's declaration that differ from the cluster to the
+// plan, and changes them if im.update is set. set is the declaration of the object in the cluster.
+func (im *importer) updateDeclaration(pl *plan, o k8s.Object, set *declare.Set) error {
+	for _, want := range set.Subscriptions {
+		i := slices.IndexFunc(im.existing.Subscriptions, func(s declare.Subscription) bool {
+			return s.Key() == want.Key() && s.Dialect == want.Dialect && s.Dialect != declare.V1
+		})
+		if i < 0 {
+			continue
+		}
+		have, values := im.existing.Subscriptions[i], map[declare.Field][]string{}
+		for f, name := range map[declare.Field]string{declare.FieldChannel: "channel", declare.FieldApproval: "approval", declare.FieldConfig: "config"} {
+			from, to := have.Values(f), want.Values(f)
+			if slices.Equal(from, to) || f == declare.FieldChannel && len(to) == 0 {
+				continue
+			}
+			values[f] = to
+			pl.updates = append(pl.updates, Update{edit.NameOf(o), have.At(f).String(), name, strings.Join(from, ", "), strings.Join(to, ", ")})
+		}
+		slices.SortFunc(pl.updates, func(a, b Update) int {
+			return cmp.Or(strings.Compare(a.Object, b.Object), strings.Compare(a.Field, b.Field))
+		})
+		if len(values) > 0 && im.update {
+			return pl.draft.Change(have, values)
+		}
+	}
+	return nil
+}
+
 // declarationDifference describes the difference between a declaration and the installed
 // operator.
 func declarationDifference(have declare.Subscription, op Operator, before *lockfile.File) string {

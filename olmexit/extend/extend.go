@@ -40,6 +40,7 @@ type Report struct {
 	Files     []edit.File        `json:"files"`
 	Operators []Imported         `json:"operators"`
 	Conflicts []Conflict         `json:"conflicts" doc:"declarations that differ and are not changed"`
+	Updates   []Update           `json:"updates" doc:"fields of declarations that differ in the cluster, and that --update changes"`
 	Skipped   []Skipped          `json:"skipped" doc:"objects that are not imported"`
 	Unread    []snapshot.Unread  `json:"unreadable" doc:"kinds that could not be read"`
 	Changes   []workspace.Change `json:"changes" doc:"to the lock"`
@@ -68,6 +69,15 @@ type Conflict struct {
 	Operator bool   `json:"operator"` // it is a Subscription or a ClusterExtension
 }
 
+// Update is a field of a declaration that has another value in the cluster.
+type Update struct {
+	Object   string `json:"object"` // "Subscription my-etcd/etcd"
+	Position string `json:"position"`
+	Field    string `json:"field" form:"enum=channel|approval|config"`
+	From     string `json:"from"` // in the declaration; empty: not set
+	To       string `json:"to"`   // in the cluster
+}
+
 // Counts holds the numbers of objects that describe installations. Found is the sum of the other
 // numbers.
 type Counts struct {
@@ -87,11 +97,11 @@ func (r *Report) IsComplete() bool {
 // Import declares the operators installed in a cluster and pins the installed versions. contents
 // lists the sources of catalogs that only the cluster can reach.
 //
-// Import only adds declarations. Existing declarations are unchanged; those that differ from the
-// cluster are reported as conflicts. An operator that cannot be pinned at the installed bundle is
+// Import adds declarations. With update, it also changes the channel, the approval and the config of
+// existing ones; other differences from the cluster are reported as conflicts. An operator that cannot be pinned at the installed bundle is
 // skipped and reported with the reason. The Edit is nil if nothing changes.
-func Import(ctx context.Context, p *workspace.Project, c *Cluster, contents []CatalogContent) (*edit.Edit, *Report, error) {
-	im := importer{project: p, cluster: c, operators: slices.Clone(c.Operators), skipped: slices.Clone(c.Skipped)}
+func Import(ctx context.Context, p *workspace.Project, c *Cluster, contents []CatalogContent, update bool) (*edit.Edit, *Report, error) {
+	im := importer{project: p, cluster: c, update: update, operators: slices.Clone(c.Operators), skipped: slices.Clone(c.Skipped)}
 	var err error
 	if im.existing, err = p.DeclarationsIfAny(); err != nil {
 		return nil, nil, err
@@ -127,6 +137,7 @@ type importer struct {
 	project  *workspace.Project
 	to       workspace.DeclarationPath
 	cluster  *Cluster
+	update   bool // whether to change existing declarations
 	existing *declare.Set
 	before   *lockfile.File // nil if there is none
 
@@ -301,6 +312,11 @@ func isLocked(lock *lockfile.File, op Operator) bool {
 	return ok && pin.Bundle == op.Bundle && pin.Subscription() == op.Name
 }
 
+// IsPinned reports whether a lock pins every operator of the cluster at the installed bundle.
+func (c *Cluster) IsPinned(lock *lockfile.File) bool {
+	return !slices.ContainsFunc(c.Operators, func(op Operator) bool { return !isLocked(lock, op) })
+}
+
 // findEntry returns the catalog entry of an installed operator, or nil and the reason.
 func findEntry(x *model.Index, op Operator) (*model.Entry, string) {
 	catalogs := x.CatalogsWith(op.Package)
@@ -416,6 +432,7 @@ type plan struct {
 	declared  *declare.Set // including the existing declarations
 	skipped   []Skipped
 	conflicts []Conflict
+	updates   []Update
 	added     int // objects that describe installations
 	unchanged int // likewise
 }
@@ -442,6 +459,9 @@ func (im *importer) plan() (*plan, error) {
 			pl.added += installationCount(d.Object.Kind())
 		default:
 			pl.unchanged += installationCount(d.Object.Kind())
+			if err := im.updateDeclaration(pl, d.Object, set); err != nil {
+				return nil, err
+			}
 		}
 	}
 	var err error
@@ -536,7 +556,7 @@ func (im *importer) finish(a *attempt) (*edit.Edit, *Report, error) {
 	slices.SortFunc(left, Skipped.Compare)
 	r := &Report{
 		Files: append([]edit.File{}, e.Files...), Operators: []Imported{}, Conflicts: append([]Conflict{}, conflicts...), Skipped: append([]Skipped{}, left...),
-		Unread: append([]snapshot.Unread{}, im.cluster.Unread...), Changes: []workspace.Change{}, Warnings: []diag.Warning{},
+		Unread: append([]snapshot.Unread{}, im.cluster.Unread...), Updates: append([]Update{}, a.updates...), Changes: []workspace.Change{}, Warnings: []diag.Warning{},
 		Counts: Counts{Found: im.cluster.Total, Added: a.added, Unchanged: a.unchanged, Skipped: len(left)},
 	}
 	for _, c := range conflicts {
@@ -569,5 +589,6 @@ func (im *importer) finish(a *attempt) (*edit.Edit, *Report, error) {
 	}
 	r.Changes = append(r.Changes, workspace.Changes(im.before, lock, pinChanges)...)
 	r.Warnings = append(r.Warnings, im.project.Waive(diag.SortWarnings(slices.Concat(a.declared.Warnings, a.resolution.Warnings)))...)
+	r.Warnings = slices.DeleteFunc(r.Warnings, func(w diag.Warning) bool { return a.added > 0 && w.Code == "no-declarations" })
 	return e, r, nil
 }

@@ -314,7 +314,7 @@ func importCluster(t *testing.T, dir string, cluster []fields) (*edit.Edit, *Rep
 		return map[string]string{"HOME": dir, "XDG_CACHE_HOME": filepath.Join(dir, ".cache")}[name]
 	}})
 	check(t, err)
-	e, r, err := Import(t.Context(), p, Read(s), nil)
+	e, r, err := Import(t.Context(), p, Read(s), nil, false)
 	check(t, err)
 	return e, r
 }

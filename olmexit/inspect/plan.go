@@ -32,10 +32,15 @@ func Plan(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, opt P
 	if !bytes.Equal(lockfile.Format(lock), lockfile.Format(found.Lock)) {
 		return nil, nil, errors.New("the lock lacks settings of OLM that prevent pods from restarting: run 'quayside adopt inspect --record' on this cluster, then 'quayside render'")
 	}
-	in := plan.Input{Snapshot: s, Report: found.Report, Lock: lock, Rendered: found.Rendered, Mode: opt.Mode, Namespaces: opt.Namespaces, Manager: p.Settings.Tool().About().Manager}
+	pl, err := MakePlan(p, s, found, opt)
+	return pl, found, err
+}
+
+// MakePlan returns the plan for an inspection, with its lock.
+func MakePlan(p *workspace.Project, s *snapshot.Snapshot, found *Inspection, opt PlanOptions) (*plan.Plan, error) {
+	in := plan.Input{Snapshot: s, Report: found.Report, Lock: found.Lock, Rendered: found.Rendered, Mode: opt.Mode, Namespaces: opt.Namespaces, Manager: p.Settings.Tool().About().Manager}
 	if len(p.Clusters()) > 1 {
 		in.Cluster = opt.Cluster
 	}
-	pl, err := plan.Make(in)
-	return pl, found, err
+	return plan.Make(in)
 }

@@ -54,3 +54,4 @@ func (yes) ConfirmManualStep(context.Context, plan.Step) (bool, error) { return 
 func (yes) ReportAction(plan.Step, run.ActionResult)                   {}
 func (yes) ReportWaiting(plan.Step, []verify.Finding)                  {}
 func (yes) ReportOLM(plan.Step, bool)                                  {}
+func (yes) ReportProbing(time.Duration)                                {}

@@ -115,7 +115,7 @@ func TestChangedSincePlan(t *testing.T) {
 				in.Prompter = &meddler{at: at, do: func() { change(s.cluster); s.cluster.Settle(); s.cluster.Events() }}
 			})
 			var step *run.StepError
-			if !errors.As(err, &step) || !step.Differs() || step.Step.Name != at || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "hint: undo the change in the cluster; or make it in the workspace, too, and run 'quayside resolve'") {
+			if !errors.As(err, &step) || !step.Differs() || step.Step.Name != at || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "hint: undo the change in the cluster; or keep it: run 'quayside import --update'") {
 				t.Errorf("%s: want %s, got %v", at, want, err)
 			}
 			for _, e := range s.cluster.Events() {

@@ -13,7 +13,7 @@ import (
 // Cluster reads and changes a cluster. If the argument dryRun of a method is true, the API server
 // validates the request, but stores nothing.
 type Cluster interface {
-	verify.Reader
+	verify.ProbeReader
 
 	// Apply applies an object server-side and returns the result. Without force, it returns a
 	// conflict if it would change a field of another manager.

@@ -39,6 +39,7 @@ const (
 	Did     Event = "did"     // an action is done
 	Ended   Event = "ended"   // a step is done: its postconditions hold
 	Failed  Event = "failed"  // a step stopped; Message is the reason
+	Probed  Event = "probed"  // a run with probes ended; Probes has the figures
 	Skipped Event = "skipped" // Finding does not stop the plan; Message is the reason that a person gave
 )
 
@@ -71,7 +72,8 @@ type Entry struct {
 	Outcome Outcome   `json:"outcome,omitempty"`
 	Message string    `json:"message,omitempty"`
 
-	Finding *verify.Finding `json:"finding,omitempty"` // Skipped
+	Finding *verify.Finding      `json:"finding,omitempty"` // Skipped
+	Probes  []verify.ProbeResult `json:"probes,omitempty"`  // Probed
 }
 
 // logName is the name of the file with a journal's entries.

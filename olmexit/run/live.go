@@ -28,6 +28,12 @@ func (l liveCluster) Allowed(ctx context.Context, r verify.Review) (bool, error)
 	return k8s.True(o, "status", "allowed"), err
 }
 
+// TryUpdate implements verify.ProbeReader.
+func (l liveCluster) TryUpdate(ctx context.Context, ref k8s.Ref) error {
+	_, err := l.Patch(ctx, ref, cluster.Patch{Merge: map[string]any{}}, true)
+	return err
+}
+
 // accountGroups returns the groups of a ServiceAccount.
 func accountGroups(account string) []any {
 	out := k8s.Values("system:authenticated")

@@ -30,7 +30,10 @@ type Input struct {
 	DryRun  bool   // send everything as dry run; the journal is not changed
 
 	SyncDelay   time.Duration // time that OLM needs after a start until it has processed every object
+	Watch       time.Duration // probe during the run, and until OLM has run for this time again; 0: no probes
 	MaxDowntime time.Duration // after this time, OLM is started again wherever this is safe; 0: only by its step
+
+	ProbeInterval time.Duration // pause between two rounds of probes; 0: one second
 }
 
 // Clock provides the time. Sleep returns early, with an error, when ctx ends.
@@ -52,15 +55,18 @@ type Prompter interface {
 	// ReportOLM reports that OLM was started before its step, or that it stays stopped until step s
 	// is done.
 	ReportOLM(s plan.Step, started bool)
+	// ReportProbing reports that the steps are done, and that the probes continue for some time.
+	ReportProbing(left time.Duration)
 }
 
 // Result is the result of a run for every step of a plan.
 type Result struct {
-	Steps    []StepResult `json:"steps" doc:"Result of each step, in order."`
-	Stopped  []k8s.Ref    `json:"stopped" doc:"OLM's controllers that the plan has stopped and not started again yet."`
-	Ways     []Way        `json:"ways" form:"enum=continue|skip|revert|new-plan" doc:"Ways to go on if the run ended early. continue: repeat the command, after a cause outside of the plan is fixed; skip: repeat it with --skip and a reason; revert: return to OLM; new-plan: make a new plan, because no step has begun."`
-	Downtime int64        `json:"olmDowntime,omitempty" doc:"Milliseconds for which the plan has stopped OLM so far."`
-	Error    string       `json:"error,omitempty" doc:"Reason why the run ended early."`
+	Steps    []StepResult         `json:"steps" doc:"Result of each step, in order."`
+	Stopped  []k8s.Ref            `json:"stopped" doc:"OLM's controllers that the plan has stopped and not started again yet."`
+	Ways     []Way                `json:"ways" form:"enum=continue|skip|revert|new-plan" doc:"Ways to go on if the run ended early. continue: repeat the command, after a cause outside of the plan is fixed; skip: repeat it with --skip and a reason; revert: return to OLM; new-plan: make a new plan, because no step has begun."`
+	Downtime int64                `json:"olmDowntime,omitempty" doc:"Milliseconds for which the plan has stopped OLM so far."`
+	Probes   []verify.ProbeResult `json:"probes,omitempty" doc:"Figures of the probes of this run, by kind. Absent without probes."`
+	Error    string               `json:"error,omitempty" doc:"Reason why the run ended early."`
 }
 
 // StepResult is the result of a step.
@@ -112,12 +118,16 @@ func Run(ctx context.Context, in Input) (*Result, error) {
 		}
 		r.result.Steps = append(r.result.Steps, StepResult{Number: s.Number, Name: s.Name, Namespace: s.Namespace, State: state})
 	}
+	begun := in.Clock.Now()
 	err := r.run(ctx)
 	var step *StepError // other errors mean that the plan or the journal does not match the cluster
 	if errors.As(err, &step) && in.MaxDowntime > 0 && in.Only == 0 && !in.DryRun {
 		if startErr := r.startOLMEarly(context.WithoutCancel(ctx)); startErr != nil {
 			err = errors.Join(err, startErr)
 		}
+	}
+	if lost := r.endProbes(ctx, begun, err != nil); lost != nil {
+		err = errors.Join(err, lost)
 	}
 	down, _ := in.Journal.downtime(in.Plan, in.Clock.Now())
 	r.result.Downtime = down.Milliseconds()
@@ -136,6 +146,7 @@ type runner struct {
 	result      *Result
 	reportedOLM bool // whether it was reported that OLM stays stopped
 	firstStep   int  // number of the first step of this run
+	probes      *probing
 }
 
 func (r *runner) run(ctx context.Context) error {
@@ -175,6 +186,11 @@ func (r *runner) run(ctx context.Context) error {
 				if err := r.Clock.Sleep(ctx, r.SyncDelay); err != nil {
 					return err
 				}
+			}
+		}
+		if s.Manual == "" {
+			if err := r.startProbes(ctx); err != nil {
+				return err
 			}
 		}
 		if err := r.stopOLMAgain(ctx, s); err != nil {
@@ -254,6 +270,7 @@ func (r *runner) executeStep(ctx context.Context, s plan.Step, out *StepResult) 
 			return err
 		}
 	}
+	r.probes.beginStep(s)
 	if err := r.runActions(ctx, s, out); err != nil {
 		return err
 	}

@@ -241,6 +241,7 @@ func (q *quiet) ConfirmStep(_ context.Context, s plan.Step) (bool, error) {
 func (q *quiet) ConfirmManualStep(context.Context, plan.Step) (bool, error) { return q.manual, nil }
 func (*quiet) ReportAction(plan.Step, run.ActionResult)                     {}
 func (*quiet) ReportWaiting(plan.Step, []verify.Finding)                    {}
+func (*quiet) ReportProbing(time.Duration)                                  {}
 func (q *quiet) ReportOLM(s plan.Step, started bool) {
 	if !started {
 		q.held = append(q.held, s.Name)

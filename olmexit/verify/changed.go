@@ -15,7 +15,7 @@ import (
 )
 
 // ChangedHint is the remedy for changes after the plan.
-const ChangedHint = "\thint: undo the change in the cluster; or make it in the workspace, too, and run 'quayside resolve', 'quayside adopt inspect --record', 'quayside render' and 'quayside adopt plan' with another --file"
+const ChangedHint = "\thint: undo the change in the cluster; or keep it: run 'quayside import --update' for a Subscription, or edit the declaration, spec.config or an overlay; then run 'quayside resolve', and 'quayside adopt start NAMESPACE' with another --file"
 
 // DescribeChanges returns a text with the findings of FindChanges and the remedy.
 func DescribeChanges(found []Finding) string {

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -102,17 +103,10 @@ func checkSucceeded(ctx context.Context, c *checker) ([]Finding, error) {
 		case o == nil:
 			return newFindings(NotFound, ref, "is missing"), nil
 		case phase != "Succeeded":
-			return newFindings(WrongPhase, ref, "is %s, not Succeeded: %s", formatPhase(phase), k8s.Text(o, "status", "message")), nil
+			return newFindings(WrongPhase, ref, "is %s, not Succeeded: %s", cmp.Or(phase, "without a phase"), k8s.Text(o, "status", "message")), nil
 		}
 		return nil, nil
 	})
-}
-
-func formatPhase(phase string) string {
-	if phase == "" {
-		return "without a phase"
-	}
-	return phase
 }
 
 func checkNoPlan(ctx context.Context, c *checker) ([]Finding, error) {
@@ -121,7 +115,7 @@ func checkNoPlan(ctx context.Context, c *checker) ([]Finding, error) {
 	for _, o := range plans {
 		phase := k8s.Text(o, "status", "phase")
 		if slices.Contains([]string{"", "Planning", "Installing"}, phase) {
-			out = append(out, newFindings(InFlight, k8s.RefTo(o), "is %s: OLM is working", formatPhase(phase))...)
+			out = append(out, newFindings(InFlight, k8s.RefTo(o), "is %s: OLM is working", cmp.Or(phase, "without a phase"))...)
 		}
 	}
 	slices.SortFunc(out, func(a, b Finding) int { return a.Object.Key().Compare(b.Object.Key()) })

@@ -19,21 +19,29 @@ const (
 // objects, and some that must be denied. If there are too many, it selects reviews evenly distributed
 // over accounts and namespaces.
 func buildReviews(e *Evidence) []Review {
-	var granted, denied []Review
+	var denied []Review
 	for _, a := range e.Accounts {
 		had := k8s.NewGrantSet(a.Permissions)
-		for _, g := range a.Permissions {
-			if g.Role == "" {
-				granted = append(granted, reviewOf(a, g))
-			}
-		}
 		for _, g := range probeGrants(a, e.Targets) {
 			if !had.Covers(g) {
 				denied = append(denied, reviewOf(a, g))
 			}
 		}
 	}
-	return append(limitReviews(granted, maxGranted), limitReviews(denied, maxDenied)...)
+	return append(limitReviews(e.grantedReviews(), maxGranted), limitReviews(denied, maxDenied)...)
+}
+
+// grantedReviews returns a review for each permission of the accounts.
+func (e *Evidence) grantedReviews() []Review {
+	var out []Review
+	for _, a := range e.Accounts {
+		for _, g := range a.Permissions {
+			if g.Role == "" {
+				out = append(out, reviewOf(a, g))
+			}
+		}
+	}
+	return out
 }
 
 func reviewOf(a Account, g k8s.Grant) Review {

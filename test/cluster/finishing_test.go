@@ -80,7 +80,7 @@ func TestFinishing(t *testing.T) {
 		t.Errorf("restarts: %v", restarts)
 	}
 	before := w.takeCensus(ctx, t)
-	w.must(t, "adopt", "run", "finish.yaml", "--kubeconfig", w.runner, "--offline", "--yes", "--clean-up")
+	w.must(t, "adopt", "run", "finish.yaml", "--kubeconfig", w.runner, "--offline", "--yes", "--clean-up", "--watch", "1s")
 	w.must(t, "adopt", "verify", "finish.yaml", "--kubeconfig", w.runner)
 	w.awaitDeployments(ctx, t)
 

@@ -72,7 +72,14 @@ type planOutput struct {
 }
 
 // runOutput mirrors the output of `adopt run -o json`.
-type runOutput struct{ Steps []runStep }
+type runOutput struct {
+	Steps  []runStep
+	Probes []struct {
+		Kind, Failure             string
+		Targets, Probes, Unprobed int
+		Failures                  int
+	}
+}
 
 type runStep struct {
 	Number                 int
@@ -105,6 +112,11 @@ func (w *restoredCluster) leaveOLM(ctx context.Context, t *testing.T) {
 	begun := time.Now()
 	kills := w.runWithKills(ctx, t, p)
 	done := w.finishPlan(t)
+	for _, p := range done.Probes {
+		if t.Logf("probes: %+v", p); p.Failures > 0 {
+			t.Errorf("a probe of %s failed: %s", p.Kind, p.Failure)
+		}
+	}
 	took := time.Since(begun)
 	watched.end()
 	t.Logf("%d operators left in %s and %d kills; %d permissions and %d custom resources checked %d times", len(p.Operators), took.Round(time.Second), kills, len(rights.sampled(3)), len(written), watched.rounds)
@@ -246,7 +258,7 @@ func (w *restoredCluster) runAndKill(ctx context.Context, t *testing.T, said str
 }
 
 func (w *restoredCluster) runArguments() []string {
-	return []string{"adopt", "run", "adopt-plan.yaml", "--kubeconfig", w.runner, "--offline", "--yes", "--clean-up", "--olm-sync", "1s"}
+	return []string{"adopt", "run", "adopt-plan.yaml", "--kubeconfig", w.runner, "--offline", "--yes", "--clean-up", "--olm-sync", "1s", "--watch", "3s"}
 }
 
 // finishPlan continues the plan to its end.

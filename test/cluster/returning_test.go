@@ -72,7 +72,7 @@ func (w *restoredCluster) runAndReturn(ctx context.Context, t *testing.T, namesp
 	}
 	before, uids := w.contents(ctx, t)
 	for step := 1; step <= last; step++ {
-		w.must(t, append([]string{"adopt", "run", file, "--yes", "--olm-sync", "1s", "--step", strconv.Itoa(step)}, cluster...)...)
+		w.must(t, append([]string{"adopt", "run", file, "--yes", "--olm-sync", "1s", "--watch", "1s", "--step", strconv.Itoa(step)}, cluster...)...)
 	}
 	w.revertPlan(t, file)
 	after, now := w.contents(ctx, t)

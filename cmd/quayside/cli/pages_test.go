@@ -348,7 +348,7 @@ var (
 	failing = regexp.MustCompile(`^(code 2|!) `)
 	prefix  = regexp.MustCompile(`^((code \d+|exec|alone) )+`)
 	shell   = regexp.MustCompile(`^sh -c '(.*)'$`)
-	beside  = regexp.MustCompile(` (--offline|--yes|--mirrors \S+|-C \.)( |$)`)
+	beside  = regexp.MustCompile(` (--offline|--yes|--olm-sync \S+|--watch \S+|--mirrors \S+|-C \.)( |$)`)
 )
 
 // scriptCommands returns the set of commands in the scripts.

@@ -246,10 +246,7 @@ func (a *adder) change(ctx context.Context, s declare.Subscription, at, text str
 		a.notes = append(a.notes, fmt.Sprintf("%s/%s is already declared at %s", s.Namespace, s.Package, s.Pos))
 		return nil
 	}
-	if a.project.IsKustomized(s.Pos.File) {
-		return newByHandError(s, "which a kustomization builds")
-	}
-	return a.draft.change(s, values)
+	return a.draft.Change(s, values)
 }
 
 // values returns the values of the argument and the flags for a declaration, by field.

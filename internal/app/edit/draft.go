@@ -76,8 +76,11 @@ func (d *Draft) file(name string) (f *draftFile, err error) {
 	return f, err
 }
 
-// change sets fields of an existing declaration.
-func (d *Draft) change(s declare.Subscription, values map[declare.Field][]string) error {
+// Change sets fields of an existing declaration.
+func (d *Draft) Change(s declare.Subscription, values map[declare.Field][]string) error {
+	if d.project.IsKustomized(s.Pos.File) {
+		return newByHandError(s, "which a kustomization builds")
+	}
 	f, err := d.file(s.Pos.File)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
@@ -119,6 +120,14 @@ func (e *Edit) Write(ctx context.Context, tree bool) (r *workspace.TreeReport, e
 		err = e.project.WritePrepared(r, false)
 	}
 	return r, err
+}
+
+// Settings returns the content of a new quayside.yaml, or nil if the edit has none.
+func (e *Edit) Settings() []byte {
+	if len(e.Files) > 0 && e.Files[0].Path == settings.FileName {
+		return e.Files[0].text
+	}
+	return nil
 }
 
 // steps returns the file changes in order. Each change is atomic.

@@ -308,6 +308,18 @@ func (c *Cluster) List(ctx context.Context, apiVersion, kind, namespace, selecto
 	return out, err
 }
 
+// First implements verify.ProbeReader.
+func (c *Cluster) First(ctx context.Context, apiVersion, kind string, limit int) ([]k8s.Object, error) {
+	out, err := c.List(ctx, apiVersion, kind, "", "")
+	return out[:min(limit, len(out))], err
+}
+
+// TryUpdate implements verify.ProbeReader.
+func (c *Cluster) TryUpdate(ctx context.Context, ref k8s.Ref) error {
+	_, err := c.Patch(ctx, ref, cluster.Patch{Merge: map[string]any{}}, true)
+	return err
+}
+
 // Allowed implements verify.Reader.
 func (c *Cluster) Allowed(ctx context.Context, r verify.Review) (allowed bool, err error) {
 	err = c.call(ctx, Call{Verb: "review"}, func() error {
