@@ -115,11 +115,19 @@ func formatPhase(phase string) string {
 	return phase
 }
 
+// checkNoPlan ignores an InstallPlan without a phase if a later one exists: OLM never processes it.
 func checkNoPlan(ctx context.Context, c *checker) ([]Finding, error) {
 	plans, err := c.List(ctx, snapshot.OLM+"/v1alpha1", "InstallPlan", c.at.Namespace, "")
 	var out []Finding
+	newest := map[string]int64{} // by namespace
+	for _, o := range plans {
+		newest[o.Namespace()] = max(newest[o.Namespace()], numberAt(o, "spec", "generation"))
+	}
 	for _, o := range plans {
 		phase := k8s.Text(o, "status", "phase")
+		if phase == "" && numberAt(o, "spec", "generation") < newest[o.Namespace()] {
+			continue
+		}
 		if slices.Contains([]string{"", "Planning", "Installing"}, phase) {
 			out = append(out, newFindings(InFlight, k8s.RefTo(o), "is %s: OLM is working", formatPhase(phase))...)
 		}
