@@ -53,7 +53,7 @@ func newAdopt(h cli.Host) *cobra.Command {
 			quayside adopt inspect --context prod`),
 		RunE: cli.Group,
 	}
-	cmd.AddCommand(newAdoptCheck(h), newAdoptInspect(h), newAdoptPlan(h), newAdoptRun(h), newAdoptVerify(h), newAdoptRevert(h))
+	cmd.AddCommand(newAdoptCheck(h), newAdoptInspect(h), newAdoptPlan(h), newAdoptRun(h), newAdoptVerify(h), newAdoptRevert(h), newAdoptUninstall(h))
 	return cmd
 }
 

@@ -61,6 +61,7 @@ func conditionTable() map[plan.Condition]conditionFunc {
 		plan.Prepared:    checkPrepared,
 		plan.NoRestart:   sameAsBefore(checkNoRestart),
 		plan.SameVersion: checkSameVersion,
+		plan.IsUnused:    checkUnused,
 	}
 }
 
@@ -215,6 +216,29 @@ func checkDeleted(ctx context.Context, c *checker) ([]Finding, error) {
 			return newFindings(StillExists, ref, "still exists, waiting for %s", strings.Join(finalizers, ", ")), nil
 		}
 		return newFindings(StillExists, ref, "still exists"), nil
+	})
+}
+
+// checkUnused returns the custom resources of the CRDs. It ignores packageserver, a part of OLM.
+func checkUnused(ctx context.Context, c *checker) ([]Finding, error) {
+	return c.checkEach(ctx, c.refs, func(ctx context.Context, _ k8s.Ref, crd k8s.Object) ([]Finding, error) {
+		if crd == nil {
+			return nil, nil
+		}
+		version := ""
+		for _, v := range k8s.Items(crd, "spec", "versions") {
+			if v["served"] == true {
+				version = k8s.Text(v, "name")
+			}
+		}
+		list, err := c.List(ctx, k8s.Text(crd, "spec", "group")+"/"+version, k8s.Text(crd, "spec", "names", "kind"), "", "")
+		var out []Finding
+		for _, o := range list {
+			if o.Name() != snapshot.Packageserver {
+				out = append(out, newFindings(StillExists, k8s.RefTo(o), "still exists")...)
+			}
+		}
+		return out, err
 	})
 }
 
