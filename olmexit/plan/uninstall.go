@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ func MakeUninstall(in Input, crds bool) (*Plan, error) {
 		return nil, err
 	}
 	if m.plan.OLM = m.findControllers(); len(m.plan.OLM) == 0 || m.isOpenShift() {
-		return nil, fmt.Errorf("the Deployments olm-operator and catalog-operator were not found, or OLM is part of the platform (OpenShift): it cannot be uninstalled")
+		return nil, errors.New("the Deployments olm-operator and catalog-operator were not found, or OLM is part of the platform (OpenShift): it cannot be uninstalled")
 	}
 	if by := m.usesOfOLM(); len(by) > 0 {
 		return nil, &NeededError{by}
@@ -57,7 +58,8 @@ func MakeUninstall(in Input, crds bool) (*Plan, error) {
 			definitions = append(definitions, crd)
 		}
 	}
-	m.addStep(Step{Name: Backup, Title: "Back up OLM's objects to files", Actions: m.liveActions(Save, append(deleted, definitions...))})
+	m.addReleaseStep(append(slices.Clone(deleted), definitions...))
+	m.addStep(Step{Name: Backup, Title: "Back up OLM's objects to files", Actions: m.liveActions(Save, append(slices.Clone(deleted), definitions...))})
 	m.addDeleteStep("Delete OLM's declarations and packageserver", declarations,
 		Check{Check: IsReady, Objects: m.controllerRefs()}, Check{Check: IsUnused, Objects: []k8s.Ref{olmCRD("clusterserviceversions"), olmCRD("subscriptions")}})
 	m.addDeleteStep("Delete OLM's programs and permissions", programs)
@@ -225,21 +227,28 @@ func liveRefs(objects []*snapshot.Object) []k8s.Ref {
 	return out
 }
 
-// addDeleteStep adds a step that deletes objects of OLM itself. A GitOps tool that applies them must be
-// suspended before.
-func (m *planBuilder) addDeleteStep(title string, objects []*snapshot.Object, before ...Check) {
+// addReleaseStep adds a manual step if a GitOps tool applies OLM's objects.
+func (m *planBuilder) addReleaseStep(objects []*snapshot.Object) {
 	var appliers []string
 	for _, o := range objects {
 		if by := profile.ApplierOf(o.Body()); by != "" && !slices.Contains(appliers, by) {
 			appliers = append(appliers, by)
 		}
 	}
-	if len(appliers) > 0 {
-		slices.Sort(appliers)
-		m.addStep(Step{
-			Name: Suspend, Title: "Remove OLM's manifests from Git",
-			Manual: "Remove the manifests of OLM and its catalogs from Git, or suspend the GitOps tool that applies them, otherwise it creates them again: " + strings.Join(appliers, "; ") + ".",
-		})
+	if len(appliers) == 0 {
+		return
+	}
+	slices.Sort(appliers)
+	m.addStep(Step{
+		Name: Suspend, Title: "Remove OLM's manifests from Git",
+		Manual: "Remove the manifests of OLM and its catalogs from Git, or suspend the GitOps tool that applies them, otherwise it creates them again: " + strings.Join(appliers, "; ") + ".",
+	})
+}
+
+// addDeleteStep adds a step that deletes objects of OLM itself.
+func (m *planBuilder) addDeleteStep(title string, objects []*snapshot.Object, before ...Check) {
+	if len(objects) == 0 {
+		return
 	}
 	m.addStep(Step{Name: Uninstall, Title: title, Before: before, Actions: m.liveActions(Delete, objects), After: []Check{{Check: Deleted, Objects: liveRefs(objects)}}})
 }
