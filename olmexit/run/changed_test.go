@@ -138,6 +138,8 @@ func TestChangeUndone(t *testing.T) {
 		s.cluster.Edit(ref(olmV1alpha1, "Subscription", "ops", "etcd"), func(o k8s.Object) { k8s.Map(o, "spec")["channel"] = channel })
 		s.cluster.Settle()
 	}
+	set("beta")
+	set("stable") // it has a generation
 	if _, err := s.run(t, func(in *run.Input) { in.Prompter = &meddler{at: plan.Backup, do: func() { set("beta") }} }); err == nil {
 		t.Fatal("the change was not noticed")
 	}
