@@ -57,7 +57,7 @@ func newAdopt(h cli.Host) *cobra.Command {
 			quayside adopt start my-etcd --context prod`),
 		RunE: cli.Group,
 	}
-	cmd.AddCommand(newAdoptCheck(h), newAdoptStart(h), newAdoptInspect(h), newAdoptPlan(h), newAdoptRun(h), newAdoptVerify(h), newAdoptRevert(h))
+	cmd.AddCommand(newAdoptCheck(h), newAdoptStart(h), newAdoptInspect(h), newAdoptPlan(h), newAdoptRun(h), newAdoptVerify(h), newAdoptRevert(h), newAdoptUninstall(h))
 	return cmd
 }
 

@@ -241,7 +241,11 @@ func checkDerived(ctx context.Context, h cli.Host, ws *workspace.Project, p *pla
 	if journal.HasStarted() {
 		return nil, nil
 	}
-	snap, err := readCluster(ctx, h, dump, login, snapshot.Options{ManagedFields: true, Namespaces: p.Namespaces()})
+	opt := snapshot.Options{ManagedFields: true, Namespaces: p.Namespaces()}
+	if p.Mode == plan.Removal {
+		opt.Keep = plan.IsReadForUninstall
+	}
+	snap, err := readCluster(ctx, h, dump, login, opt)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,27 @@ type PlanOptions struct {
 	Namespaces []string // of the operators to adopt; empty: all
 }
 
+// PlanUninstall returns the plan to uninstall OLM, with crds also its unused CRDs.
+func PlanUninstall(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, cluster string, crds bool) (*plan.Plan, error) {
+	lock, err := p.NeedLock()
+	if err != nil {
+		return nil, err
+	}
+	res, err := p.Render(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := res.ObjectsIn(cluster)
+	if err != nil {
+		return nil, err
+	}
+	in := plan.Input{Snapshot: s, Lock: lock, Rendered: rendered, Manager: p.Settings.Tool().About().Manager}
+	if len(p.Clusters()) > 1 {
+		in.Cluster = cluster
+	}
+	return plan.MakeUninstall(in, crds)
+}
+
 // Plan returns the plan to adopt the operators of a cluster from OLM, with the inspection.
 // The lock must already contain the OLM settings to keep.
 func Plan(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, opt PlanOptions) (*plan.Plan, *Inspection, error) {

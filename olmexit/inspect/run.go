@@ -27,7 +27,12 @@ func CheckPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan, s *snap
 	if err != nil {
 		return err
 	}
-	derived, _, err := Plan(ctx, p, s, PlanOptions{Cluster: cluster, Mode: pl.Mode, Namespaces: pl.Namespaces()})
+	var derived *plan.Plan
+	if pl.Mode == plan.Removal {
+		derived, err = PlanUninstall(ctx, p, s, cluster, pl.DeletesCRDs())
+	} else {
+		derived, _, err = Plan(ctx, p, s, PlanOptions{Cluster: cluster, Mode: pl.Mode, Namespaces: pl.Namespaces()})
+	}
 	if err != nil {
 		return fmt.Errorf("deriving the plan from the cluster again: %w", err)
 	}

@@ -135,7 +135,7 @@ func TestFaults(t *testing.T) {
 	for _, c := range [][3]string{
 		{"kind: AdoptionPlan", "kind: Plan", `p.yaml:2:7: kind: "Plan": must be AdoptionPlan`},
 		{"clusterUID: u", "", "p.yaml:1:1: clusterUID: missing"},
-		{"mode: stopped", "mode: stoped", `p.yaml:4:7: mode: "stoped": must be one of stopped, live (did you mean "stopped"?)`},
+		{"mode: stopped", "mode: stoped", `p.yaml:4:7: mode: "stoped": must be one of stopped, live, uninstall (did you mean "stopped"?)`},
 		{"mode: stopped", "mod: stopped", `p.yaml:4:1: unknown field "mod" (did you mean "mode"?)`},
 		{"number: 1", "number: 2", "p.yaml:12:11: steps[0].number: the step has number 2, expected 1"},
 		{"name: detach", "name: detahc", `p.yaml:13:9: steps[0].name: "detahc": must be one of `},

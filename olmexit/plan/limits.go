@@ -30,6 +30,7 @@ func stepVerbs() map[StepKind][]Verb {
 		Subscribe: {Create},
 		Withdraw:  {Delete},
 		Unguard:   {Annotate},
+		Uninstall: {Delete},
 	}
 }
 
@@ -97,6 +98,9 @@ func (p *Plan) actionFault(step StepKind, a Action) string {
 			return "its CA certificate would be lost"
 		}
 	case Delete:
+		if step == Uninstall {
+			return p.uninstallFault(kind, a.Object)
+		}
 		return deleteFault(step, kind, a.Object)
 	}
 	return ""

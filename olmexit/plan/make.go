@@ -37,6 +37,24 @@ const (
 // Skipped, with the reasons. It returns an error if the snapshot is incomplete, and does not
 // modify its input.
 func Make(in Input) (*Plan, error) {
+	m, err := newBuilder(in)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.chooseOperators(); err != nil {
+		return nil, err
+	}
+	m.assignObjects()
+	m.recordState()
+	m.addSteps()
+	if m.missingUID != nil {
+		return nil, fmt.Errorf("%s has no UID, which identifies an object: export the objects with 'kubectl get -o json' or '-o yaml'", m.missingUID)
+	}
+	return m.plan, nil
+}
+
+// newBuilder returns a builder with an empty plan for the cluster of the snapshot.
+func newBuilder(in Input) (*planBuilder, error) {
 	m := &planBuilder{Input: in, tree: map[k8s.Key]k8s.Object{}, refused: map[k8s.Key]string{}}
 	m.plan = &Plan{
 		APIVersion: APIVersion, Kind: Kind, Cluster: in.Cluster, Mode: cmp.Or(in.Mode, Stopped), Manager: in.Manager,
@@ -56,16 +74,7 @@ func Make(in Input) (*Plan, error) {
 		return nil, errors.New("missing Namespace kube-system, whose UID identifies the cluster: include Namespaces")
 	}
 	m.plan.ClusterUID = system.UID
-	if err := m.chooseOperators(); err != nil {
-		return nil, err
-	}
-	m.assignObjects()
-	m.recordState()
-	m.addSteps()
-	if m.missingUID != nil {
-		return nil, fmt.Errorf("%s has no UID, which identifies an object: export the objects with 'kubectl get -o json' or '-o yaml'", m.missingUID)
-	}
-	return m.plan, nil
+	return m, nil
 }
 
 // checkComplete returns an error if the snapshot lacks kinds that could not be listed, because

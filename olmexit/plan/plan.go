@@ -20,7 +20,7 @@ type Plan struct {
 	Kind       string            `json:"kind" form:"required const=AdoptionPlan" doc:"AdoptionPlan"`
 	Cluster    string            `json:"cluster,omitempty" doc:"Cluster of quayside.yaml whose objects are applied. Absent if there is only one."`
 	ClusterUID string            `json:"clusterUID" form:"required" doc:"UID of the Namespace kube-system: the plan is for no other cluster."`
-	Mode       Mode              `json:"mode" form:"required enum=stopped|live" doc:"stopped: OLM's controllers are stopped while an operator is detached; live: they keep running, and the losses are listed."`
+	Mode       Mode              `json:"mode" form:"required enum=stopped|live|uninstall" doc:"stopped: OLM's controllers are stopped while an operator is detached; live: they keep running, and the losses are listed; uninstall: OLM itself is deleted."`
 	Lock       string            `json:"lock" form:"required" doc:"Digest of the lock that is rendered."`
 	Tree       string            `json:"tree" form:"required" doc:"Digest of the tree rendered for the cluster."`
 	Manager    string            `json:"manager" form:"required" doc:"Field manager of applied objects: that of the GitOps tool that applies the tree later."`
@@ -46,8 +46,9 @@ type Mode string
 
 // The modes.
 const (
-	Stopped Mode = "stopped" // mode A
-	Live    Mode = "live"    // mode B
+	Stopped Mode = "stopped"   // mode A
+	Live    Mode = "live"      // mode B
+	Removal Mode = "uninstall" // no operator is left: OLM itself is deleted
 )
 
 // Workload is a Deployment with the number of its replicas.
@@ -110,7 +111,7 @@ const (
 	Fields       StepKind = "fields"       // transfer the fields that OLM wrote
 	CleanUp      StepKind = "clean-up"     // delete OLM's leftover objects
 	Certificates StepKind = "certificates" // replace OLM's certificates before they expire
-	Uninstall    StepKind = "uninstall"    // uninstall OLM, or keep it without operators
+	Uninstall    StepKind = "uninstall"    // delete OLM, or keep it without operators
 )
 
 // The kinds of steps of a return to OLM, in addition to stop, detach and start.
@@ -218,7 +219,7 @@ const (
 // Check is a condition on objects. A condition on unchanged state compares the objects with the
 // state that verify.Capture returned before the first step of the namespace.
 type Check struct {
-	Check   Condition `json:"check" form:"required enum=available|conversion|deleted|no-owner|no-install-plan|no-restart|prepared|ready|permissions|same-version|stopped|succeeded|uid"`
+	Check   Condition `json:"check" form:"required enum=available|conversion|deleted|no-owner|no-install-plan|no-restart|prepared|ready|permissions|same-version|stopped|succeeded|uid|unused"`
 	Objects []k8s.Ref `json:"objects,omitempty" doc:"Scope. Absent: all objects of the namespace's operators."`
 }
 
@@ -240,4 +241,5 @@ const (
 	Prepared    Condition = "prepared"        // the tree's own roles grant each ServiceAccount all its permissions
 	NoRestart   Condition = "no-restart"      // no pod restarted without being named in the plan
 	SameVersion Condition = "same-version"    // each object still has its UID and generation
+	IsUnused    Condition = "unused"          // no custom resource of each CRD exists, except packageserver
 )

@@ -130,6 +130,25 @@ func TestChangedSincePlan(t *testing.T) {
 	}
 }
 
+// TestChangeUndone changes a declaration when OLM has stopped, and undoes the change, which is not the
+// object's earlier generation. The run must continue.
+func TestChangeUndone(t *testing.T) {
+	s := newScene(t)
+	set := func(channel string) {
+		s.cluster.Edit(ref(olmV1alpha1, "Subscription", "ops", "etcd"), func(o k8s.Object) { k8s.Map(o, "spec")["channel"] = channel })
+		s.cluster.Settle()
+	}
+	set("beta")
+	set("stable") // it has a generation
+	if _, err := s.run(t, func(in *run.Input) { in.Prompter = &meddler{at: plan.Backup, do: func() { set("beta") }} }); err == nil {
+		t.Fatal("the change was not noticed")
+	}
+	set("stable")
+	if _, err := s.run(t, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestOLMStartedMeanwhile scales OLM up between two deletions. The run must stop before the next
 // one; repeated, it stops OLM again and continues without losses.
 func TestOLMStartedMeanwhile(t *testing.T) {

@@ -85,7 +85,7 @@ func (r *runner) startOLMEarly(ctx context.Context) error {
 func (r *runner) stopOLMAgain(ctx context.Context, s plan.Step) error {
 	stop := r.firstStepOfKind(plan.Stop)
 	needed := slices.ContainsFunc(s.Before, func(c plan.Check) bool { return c.Check == plan.IsStopped })
-	if !needed || r.Plan.Mode != plan.Stopped || stop == nil || r.DryRun || r.Only != 0 || !r.Journal.HasEnded(stop.Number) {
+	if !needed || r.Plan.Mode != plan.Stopped || stop == nil || r.DryRun || !r.Journal.HasEnded(stop.Number) {
 		return nil
 	}
 	stopped := true

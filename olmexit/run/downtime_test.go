@@ -146,3 +146,32 @@ func (s *slowPods) Get(ctx context.Context, at k8s.Ref) (k8s.Object, error) {
 	}
 	return o, err
 }
+
+// TestDowntimeOfSingleSteps executes each step by itself, slowly: OLM must be stopped again for the second
+// namespace.
+func TestDowntimeOfSingleSteps(t *testing.T) {
+	s := newFleetScene(t)
+	n := countStarts(s)
+	for _, step := range s.plan.Steps {
+		if _, err := s.run(t, func(in *run.Input) { in.Only, in.MaxDowntime, in.Done = step.Number, time.Minute, manualSteps(s.plan) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.clock.Sleep(t.Context(), 2*time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if *n < 2 {
+		t.Errorf("OLM was started %d times", *n)
+	}
+}
+
+// manualSteps returns the numbers of the manual steps.
+func manualSteps(p *plan.Plan) []int {
+	var out []int
+	for _, s := range p.Steps {
+		if s.Manual != "" {
+			out = append(out, s.Number)
+		}
+	}
+	return out
+}

@@ -148,7 +148,7 @@ func (r *runner) approvalCommands(ctx context.Context, s plan.Step) (string, err
 		}
 	}
 	if len(commands) == 0 {
-		return " OLM has not created it yet.", nil
+		return " None waits for approval: it is approved, or OLM has not created it yet.", nil
 	}
 	return " Now: " + strings.Join(commands, "; "), nil
 }

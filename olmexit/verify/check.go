@@ -62,6 +62,7 @@ func conditionTable() map[plan.Condition]conditionFunc {
 		plan.Prepared:    checkPrepared,
 		plan.NoRestart:   sameAsBefore(checkNoRestart),
 		plan.SameVersion: checkSameVersion,
+		plan.IsUnused:    checkUnused,
 	}
 }
 
@@ -109,11 +110,19 @@ func checkSucceeded(ctx context.Context, c *checker) ([]Finding, error) {
 	})
 }
 
+// checkNoPlan ignores an InstallPlan without a phase if a later one exists: OLM never processes it.
 func checkNoPlan(ctx context.Context, c *checker) ([]Finding, error) {
 	plans, err := c.List(ctx, snapshot.OLM+"/v1alpha1", "InstallPlan", c.at.Namespace, "")
 	var out []Finding
+	newest := map[string]int64{} // by namespace
+	for _, o := range plans {
+		newest[o.Namespace()] = max(newest[o.Namespace()], numberAt(o, "spec", "generation"))
+	}
 	for _, o := range plans {
 		phase := k8s.Text(o, "status", "phase")
+		if phase == "" && numberAt(o, "spec", "generation") < newest[o.Namespace()] {
+			continue
+		}
 		if slices.Contains([]string{"", "Planning", "Installing"}, phase) {
 			out = append(out, newFindings(InFlight, k8s.RefTo(o), "is %s: OLM is working", cmp.Or(phase, "without a phase"))...)
 		}
@@ -204,6 +213,29 @@ func checkDeleted(ctx context.Context, c *checker) ([]Finding, error) {
 	})
 }
 
+// checkUnused returns the custom resources of the CRDs. It ignores packageserver, a part of OLM.
+func checkUnused(ctx context.Context, c *checker) ([]Finding, error) {
+	return c.checkEach(ctx, c.refs, func(ctx context.Context, _ k8s.Ref, crd k8s.Object) ([]Finding, error) {
+		if crd == nil {
+			return nil, nil
+		}
+		version := ""
+		for _, v := range k8s.Items(crd, "spec", "versions") {
+			if v["served"] == true {
+				version = k8s.Text(v, "name")
+			}
+		}
+		list, err := c.List(ctx, k8s.Text(crd, "spec", "group")+"/"+version, k8s.Text(crd, "spec", "names", "kind"), "", "")
+		var out []Finding
+		for _, o := range list {
+			if o.Name() != snapshot.Packageserver {
+				out = append(out, newFindings(StillExists, k8s.RefTo(o), "still exists")...)
+			}
+		}
+		return out, err
+	})
+}
+
 // sameAsBefore returns a condition that captures the objects in the earlier evidence again, and
 // applies a rule to the earlier and the current state of each.
 func sameAsBefore(r compareRule) conditionFunc {
@@ -277,6 +309,7 @@ func checkSameVersion(ctx context.Context, c *checker) ([]Finding, error) {
 			return newFindings(NotFound, ref, "no longer exists"), nil
 		case planned != now.UID:
 			return newFindings(NotAsPlanned, ref, "was deleted and recreated: UID %s, now %s", planned, now.UID), nil
+		case slices.ContainsFunc(c.plan.State, func(s plan.State) bool { return s.Object == ref }): // FindChanges compares its content: a change that was undone does not count
 		case was != nil && was.Pods == nil && was.Generation != 0 && was.Generation != now.Generation:
 			return newFindings(NotAsPlanned, ref, "was changed: generation %d, now %d", was.Generation, now.Generation), nil
 		}

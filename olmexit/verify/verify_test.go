@@ -196,6 +196,11 @@ func TestConditions(t *testing.T) {
 		"in flight": {plan.NoPlan, prepare, func(c *fakeCluster) {
 			c.put(object(olm+"/v1alpha1", "InstallPlan", "op", "i", map[string]any{"status": map[string]any{"phase": "Installing"}}))
 		}, "in-flight InstallPlan.operators.coreos.com op/i"},
+		"in flight after one without a phase": {plan.NoPlan, prepare, func(c *fakeCluster) { // OLM never processes i
+			for name, generation := range map[string]int64{"i": 1, "j": 2} {
+				c.put(object(olm+"/v1alpha1", "InstallPlan", "op", name, map[string]any{"spec": map[string]any{"generation": generation}}))
+			}
+		}, "in-flight InstallPlan.operators.coreos.com op/j"},
 		"started again": {plan.IsStopped, stop, func(c *fakeCluster) { c.set(controller, int64(1), "spec", "replicas") }, "running Deployment.apps olm/olm-operator"},
 		"not yet":       {plan.IsStopped, stop, func(c *fakeCluster) { c.set(controller, int64(1), "status", "replicas") }, "running Deployment.apps olm/olm-operator"},
 		"not seen yet":  {plan.IsStopped, stop, func(c *fakeCluster) { c.set(controller, int64(2), "metadata", "generation") }, "running Deployment.apps olm/olm-operator"},

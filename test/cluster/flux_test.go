@@ -217,20 +217,24 @@ type gitops struct {
 	namespace string // namespace of the tool's own objects; "" means flux-system
 
 	automated bool // Argo CD applies changes automatically
+	pieces    bool // each operator has its own Application or Kustomization
 }
 
 // settings returns its part of quayside.yaml.
 func (g gitops) settings() string {
-	policy := ""
+	policy, granularity := "", "cluster"
+	if g.pieces {
+		granularity = "operator"
+	}
 	if g.automated {
 		policy = ", syncPolicy: {automated: {prune: true, selfHeal: true}}"
 	}
 	return fmt.Sprintf(`
   profile: %s
   gitops:
-    {repoURL: %q, revision: main, path: %q, namespace: %s, granularity: cluster, project: default, sourceRef: {kind: %s, name: fleet}%s}
+    {repoURL: %q, revision: main, path: %q, namespace: %s, granularity: %s, project: default, sourceRef: {kind: %s, name: fleet}%s}
   clusters: [%s]
-`, g.profile, g.url, cmp.Or(g.path, "rendered"), cmp.Or(g.namespace, "flux-system"), cmp.Or(g.kind, "GitRepository"), policy, cmp.Or(g.clusters, "{name: default}"))
+`, g.profile, g.url, cmp.Or(g.path, "rendered"), cmp.Or(g.namespace, "flux-system"), granularity, cmp.Or(g.kind, "GitRepository"), policy, cmp.Or(g.clusters, "{name: default}"))
 }
 
 // quickstart returns a copy of the example's workspace, configured for a GitOps tool.

@@ -20,8 +20,8 @@ import (
 )
 
 // TestTakingTheTree applies the tree of operators that left OLM: with Flux and then with Argo CD, in
-// one cluster. Each tool had applied the OLM declarations of some of them. A tool may write only its
-// bookkeeping fields, and only once.
+// one cluster, with one Application or Kustomization for each operator. Each tool had applied the OLM
+// declarations of some of them. A tool may write only its bookkeeping fields, and only once.
 func TestTakingTheTree(t *testing.T) {
 	t.Parallel() // has its own servers
 	fluxHas, argoHas := []string{"argocd", "grafana"}, []string{"aggregated", "rabbitmq", "windup"}
@@ -58,7 +58,7 @@ func (w *restoredCluster) takeTree(ctx context.Context, t *testing.T, k takeover
 	k.tool.start(ctx, t, w.cluster, repository.url)
 	operators := "[" + strings.Join(k.namespaces, "/*, ") + "/*]"
 	own := &restoredCluster{cluster: w.cluster, config: w.config, client: w.client}
-	own.importWorkspace(t, readClusters(t), gitops{profile: k.tool.profile(), url: repository.url, namespace: k.tool.at(), automated: k.tool.profile() == "argocd"})
+	own.importWorkspace(t, readClusters(t), gitops{profile: k.tool.profile(), url: repository.url, namespace: k.tool.at(), automated: k.tool.profile() == "argocd", pieces: true})
 	own.write(t, ".gitignore", ".cache/\ncatalogs/\n*.journal/\n")
 	settings, err := os.ReadFile(filepath.Join(own.dir, "quayside.yaml"))
 	if err != nil {
