@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
@@ -22,6 +25,7 @@ func (p *Project) ResolveOptions() resolve.Options {
 	w := p.Settings
 	return resolve.Options{
 		KubernetesVersion:  w.KubernetesVersion,
+		Clusters:           clusterVersions(w),
 		OpenShiftVersion:   w.OpenShiftVersion,
 		Requirements:       w.Requirements,
 		AllowOverlap:       w.AllowOverlap,
@@ -29,6 +33,27 @@ func (p *Project) ResolveOptions() resolve.Options {
 		GlobalNamespaces:   append([]string{}, w.GlobalCatalogs...),
 		Command:            "quayside resolve",
 	}
+}
+
+// clusterVersions returns the clusters with their versions, or nil if none has a version of its own.
+// Clusters with equal versions and operators are returned once.
+func clusterVersions(w *settings.Workspace) []resolve.Cluster {
+	if !slices.ContainsFunc(w.Clusters, func(c profile.Cluster) bool { return c.KubernetesVersion != "" }) {
+		return nil
+	}
+	var out []resolve.Cluster
+	known := map[string]bool{}
+	for _, c := range w.Clusters {
+		version := cmp.Or(c.KubernetesVersion, w.KubernetesVersion)
+		if key := fmt.Sprintf("%q", append([]string{version}, c.Operators...)); !known[key] {
+			known[key] = true
+			out = append(out, resolve.Cluster{Name: c.Name, KubernetesVersion: version, Gets: func(operator string) bool {
+				gets, err := c.Gets(operator)
+				return err != nil || gets // render reports the error
+			}})
+		}
+	}
+	return out
 }
 
 // Inputs is the inputs of a resolution.
