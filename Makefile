@@ -17,6 +17,13 @@ MEMORY = $(shell [ -w /dev/shm ] && ! grep -q ' /dev/shm .*noexec' /proc/mounts 
 # their time.
 IN_MEMORY = $(if $(MEMORY),-exec 'env TMPDIR=$(MEMORY) GOTMPDIR=$(MEMORY) GOGC=400 GOMEMLIMIT=3GiB')
 
+# All targets build with the same flags, so that they share compiled packages in Go's build
+# cache, also with other clones. Without cgo the program is one static file and needs half
+# the memory at the start. Without kustomize's Go plugins, which are never used, the linker
+# can remove unused functions.
+export CGO_ENABLED = 0
+export GOFLAGS := $(GOFLAGS) -trimpath -tags=kustomize_disable_go_plugin_support
+
 # Test packages with golden files: those that define -update.
 # The tests of test/cluster are in a module of their own.
 GOLDEN = $(sort $(dir $(filter-out ./test/%,$(shell grep -rl --include='*_test.go' 'flag.Bool."update"' . 2>/dev/null))))
@@ -25,33 +32,32 @@ GOLDEN = $(sort $(dir $(filter-out ./test/%,$(shell grep -rl --include='*_test.g
 # mutant is a rule without a test.
 MUTATED ?= ./lockfile ./catalog/fbc ./resolve ./render ./diff ./internal/cluster
 
-.PHONY: help demo build test race lint fmt fuzz fuzz-targets fuzz-little properties mutate bench corpus nights golden tidy examples docs man image image-ci dist dist-twice look cluster-test leaving-test forge-test without-olmexit verify clean
+.PHONY: help demo build test race lint fmt fuzz fuzz-targets fuzz-little properties mutate bench corpus nights golden tidy examples docs man image image-ci dist dist-twice look cluster-test leaving-test forge-test without-olmexit check verify clean
 
 help: ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
-# Without cgo the program is one static file and needs half the memory at the start.
-# Without kustomize's Go plugins, which are never used, the linker can remove unused
-# functions.
 build: ## Build bin/quayside.
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -tags kustomize_disable_go_plugin_support -o $(BIN)/quayside ./cmd/quayside
+	$(GO) build -ldflags='-s -w' -o $(BIN)/quayside ./cmd/quayside
 
 demo: build ## Resolve, render and diff the bundled example, offline, in a copy.
 	@examples/quickstart/demo.sh $(BIN)/quayside
 
-# There are seventy test programs. Without debug information, linking one takes two
-# thirds of the time, and without kustomize's Go plugins two thirds of that. make lint
+# Without debug information, linking a test program takes two thirds of the time. make lint
 # runs vet.
-FAST = -vet=off -ldflags='-s -w' -tags kustomize_disable_go_plugin_support
+FAST = -vet=off -ldflags='-s -w'
 test: ## Run the tests.
 	$(if $(MEMORY),GOGC=400) $(GO) test $(IN_MEMORY) $(FAST) -timeout 20m ./...
 
-race: ## Run the tests with the race detector, except those that use the corpus, check pages or run every command.
-	QUAYSIDE_CORPUS= QUAYSIDE_CONFORMANCE= $(GO) test $(IN_MEMORY) -race -short -timeout 30m ./...
+# A race needs two goroutines. These packages, or their tests, start some.
+RACED ?= $(sort $(dir $(filter-out ./test/%,$(shell grep -rlwE --include='*.go' 'go (func|[a-z.]+\(.*\))|\w+\.Go|t\.Parallel' . 2>/dev/null))))
+race: export CGO_ENABLED = 1
+race: ## Run the tests of packages that start goroutines with the race detector (RACED=./...: of all), except those that use the corpus, check pages or run every command.
+	QUAYSIDE_CORPUS= QUAYSIDE_CONFORMANCE= $(GO) test $(IN_MEMORY) $(FAST) -race -short -timeout 30m $(RACED)
 
 lint: ## Run the linters of .golangci.yml, report unreachable code, and check the wording of changed comments.
 	$(LINT) run ./...
-	$(GO) test ./internal/layers -run 'TestUnused|TestWording'
+	$(GO) test $(FAST) ./internal/layers -run 'TestUnused|TestWording'
 
 fmt: ## Format the sources.
 	$(LINT) fmt ./...
@@ -110,30 +116,30 @@ nights: ## Replay a year of nightly runs of propose with faults, with three envi
 # The migration from OLM is an optional part of the program. This target removes it from a
 # copy: the folder, its line in the table of parts, its rows in the table of layers, its
 # warning, schemas and page, and the lines about its commands in other pages. It then
-# updates the lists of commands and messages.
+# updates the lists of commands and messages. Only the packages in cmd/quayside depend on the
+# part: go list compiles the other tests, which make test runs.
 OLMEXIT = olmexit
-without-olmexit: export GOFLAGS := $(GOFLAGS) -trimpath
 without-olmexit: ## Remove the migration from OLM from a copy of the sources, and build and test the rest (-short).
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; git ls-files -z | tar --null -T - -cf - | tar -xf - -C "$$dir"; cd "$$dir"; \
 	rm -r $(OLMEXIT) docs/adopt.md schema/adopt*.json schema/import.schema.json; \
 	sed -i '/olmexit/d' cmd/quayside/parts/parts.go; sed -i '/"olm-stopped"/d' internal/base/diag/*.go; \
 	sed -i -e '/^\t\t{*"$(OLMEXIT)[/"]/d' -e 's,\, "$(OLMEXIT)/[a-z/]*",,g' -e 's,"$(OLMEXIT)/[a-z/]*"\, ,,g' internal/layers/*_test.go; \
 	find . -name '*.md' -exec sed -i '/adopt\.md\|quayside adopt\|quayside import/d' {} +; sed -i '/$(OLMEXIT)/d' docs/security.md; \
-	$(GO) build ./...; $(GO) vet ./...; \
-	$(GO) test ./cmd/quayside/cli -run 'Test(Command|Field|Schema|Warning)Reference' -update >/dev/null; \
-	$(GO) test ./internal/layers -run TestMessages -update >/dev/null; \
-	$(GO) test $(IN_MEMORY) $(FAST) -short ./cmd/quayside/... ./internal/layers ./internal/app/workspace ./internal/app/edit
+	$(GO) build ./...; $(GO) list -test -deps -export ./... >/dev/null; \
+	$(GO) test $(FAST) ./cmd/quayside/cli -run 'Test(Command|Field|Schema|Warning)Reference' -update >/dev/null; \
+	$(GO) test $(FAST) ./internal/layers -run TestMessages -update >/dev/null; \
+	$(GO) test $(IN_MEMORY) $(FAST) -short ./cmd/quayside/... ./internal/layers
 
 # Runs only tests that compare with golden files: those that use the flag, or a function
-# that does. make verify leaves out the tests that make test runs.
+# that does.
 golden: ## Update the golden files.
 	@set -e; for dir in $(GOLDEN); do \
 	  tests=$$(awk -F'[ (]' '/^func / {name = $$2} /\*update|\*Update|golden\(/ && name ~ /^Test/ {print name}' $$dir*_test.go | sort -u | paste -sd '|'); \
-	  $(GO) test -short $$dir -run "^($$tests)\$$" -skip '$(NOT_GOLDEN)' -update; \
+	  $(GO) test $(FAST) -short $$dir -run "^($$tests)\$$" -update; \
 	done
 
 examples: ## Update the catalogs, locks and trees of the examples.
-	$(GO) test ./cmd/quayside/cli -run '^TestExample' -update
+	$(GO) test $(FAST) ./cmd/quayside/cli -run '^TestExample' -update
 
 # Links from a page to files outside of docs/ become links to the repository. The index
 # defines the navigation.
@@ -195,10 +201,12 @@ leaving-test: ## Adopt every operator of the corpus's clusters from OLM on a rea
 	cd test/cluster && $(GO) run ./cmd/build && $(GO) test -count=1 -timeout 90m -run 'TestLeavingOLM|TestReturningToOLM|TestPredicted' -v .
 
 # go.sum is not compared, because the sums that go mod tidy lists depend on the modules
-# available from the proxy. Without a necessary sum, the build fails.
-verify: NOT_GOLDEN = ^TestScripts$$
-verify: fmt tidy golden examples lint race look ## Run all checks of CI.
+# available from the proxy. Without a necessary sum, the build fails. The tests compare the
+# golden files and the examples.
+check: fmt tidy lint race look ## Run the checks of CI, except the tests.
 	git diff --exit-code -- . ':!go.sum'
+
+verify: test check ## Run the tests and all other checks of CI.
 
 clean: ## Remove build results.
 	rm -rf $(BIN) dist

@@ -121,7 +121,7 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 	}
 	o.Log.Warn(r.Warnings)
 	if !o.check && e != nil {
-		if err := e.Write(); err != nil {
+		if _, err := e.Write(ctx, false); err != nil {
 			return err
 		}
 		r.Written = true

@@ -286,7 +286,8 @@ func TestImport(t *testing.T) {
 			if e == nil {
 				return
 			}
-			check(t, e.Write())
+			_, err := e.Write(t.Context(), false)
+			check(t, err)
 			if e, r := importCluster(t, dir, c.cluster); e != nil {
 				t.Errorf("a second import writes %v", summarize(e, r))
 			}

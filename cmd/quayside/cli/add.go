@@ -177,15 +177,10 @@ func (o *editOptions) run(ctx context.Context, edits func(context.Context, *work
 		Warnings: append([]diag.Warning{}, res.Warnings...), Conflicts: append([]*explain.Conflict{}, res.Conflicts...),
 	}
 	if res.Lock != nil && !o.check {
-		if err := e.Write(); err != nil {
+		if r.Rendered, err = e.Write(ctx, o.render); err != nil {
 			return err
 		}
 		r.Written = true
-		if o.render {
-			if r.Rendered, err = p.ReloadAndRender(ctx); err != nil {
-				return err
-			}
-		}
 	}
 	if err := o.print(r, func(w io.Writer) { o.show(w, e, r) }); err != nil || res.Failed != nil {
 		return errors.Join(err, res.Failed)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/quayside/quayside/internal/app/compare"
 	"github.com/quayside/quayside/internal/app/workspace"
-	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/render"
 )
 
@@ -109,7 +108,7 @@ func (o *renderOptions) run(ctx context.Context) error {
 	if o.check {
 		r, err = p.CheckTree(ctx, false)
 	} else {
-		r, err = p.WriteTree(ctx, filetree.Force(o.force))
+		r, err = p.WriteTree(ctx, o.force)
 	}
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ type Edit struct {
 	SharedWith []string              // directories of other workspaces that use some of Files
 
 	project *workspace.Project
+	edited  *workspace.Project // project with the changed declarations
 }
 
 // File is a changed file of declarations.
@@ -76,7 +77,7 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 	if len(o.targets) > 0 {
 		opt.Hops = -1
 	}
-	e := &Edit{Files: files, project: p}
+	e := &Edit{Files: files, project: p, edited: edited}
 	if e.Inputs, err = edited.Inputs(ctx, opt, o.fresh); err != nil {
 		return nil, err
 	}
@@ -97,18 +98,27 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 	return e, err
 }
 
-// Write writes the declarations, and then the lock. Without a solution it writes nothing, and
-// returns the error of the resolution. After an interruption, the same edit can be made again.
-func (e *Edit) Write() error {
+// Write writes the declarations, then the lock and, with tree, the rendered tree. Without a solution,
+// or if the tree cannot be written, it writes nothing. The result is nil without tree. After an
+// interruption, the same edit can be made again.
+func (e *Edit) Write(ctx context.Context, tree bool) (r *workspace.TreeReport, err error) {
 	if e.Resolution.Lock == nil {
-		return e.Resolution.Failed
+		return nil, e.Resolution.Failed
+	}
+	if tree {
+		if r, err = e.edited.WithLock(e.Resolution.Lock).PrepareTree(ctx, false); err != nil {
+			return nil, err
+		}
 	}
 	for _, step := range e.steps() {
 		if err := step(); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	if tree {
+		err = e.project.WritePrepared(r, false)
+	}
+	return r, err
 }
 
 // steps returns the file changes in order. Each change is atomic.

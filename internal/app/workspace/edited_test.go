@@ -39,7 +39,7 @@ func TestEditedFile(t *testing.T) {
 	if d := cmp.Diff([]filetree.FileChange{{Path: name, Kind: filetree.Modified}}, report.Changes); d != "" {
 		t.Errorf("check: %s", d)
 	}
-	_, err = p.WriteTree(t.Context())
+	_, err = p.WriteTree(t.Context(), false)
 	var refused *workspace.EditedError
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "rendered/"+name) || !strings.Contains(err.Error(), "overlays/<cluster>/") {
 		t.Errorf("got %v", err)
@@ -50,7 +50,7 @@ func TestEditedFile(t *testing.T) {
 	if got, err := os.ReadFile(file); err != nil || string(got) == string(before) {
 		t.Errorf("refused, but the file was written: %v", err)
 	}
-	_, err = p.WriteTree(t.Context(), filetree.Force(true))
+	_, err = p.WriteTree(t.Context(), true)
 	check(t, err)
 	if got, err := os.ReadFile(file); err != nil || string(got) != string(before) {
 		t.Errorf("forced, but not written: %v", err)

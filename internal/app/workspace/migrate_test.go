@@ -157,7 +157,7 @@ func TestMigrateBuildsTheSame(t *testing.T) {
 			t.Fatalf("seed %d: %v\n%s", seed, err, text)
 		}
 		check(t, m.Write())
-		_, err = p.WriteTree(t.Context())
+		_, err = p.WriteTree(t.Context(), false)
 		check(t, err)
 		dirs := buildPieces(t, p, func(*filetree.Tree, []string) {})
 		if d := cmp.Diff(want, kustomizeBuild(t, dirs...)); d != "" {

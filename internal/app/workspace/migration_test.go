@@ -55,7 +55,7 @@ func TestOlderSchema(t *testing.T) {
 
 	file := filepath.Join(dir, workspace.LockFile)
 	check(t, os.WriteFile(file, []byte("older"), 0o600))
-	_, err = older.WriteTree(t.Context())
+	_, err = older.WriteTree(t.Context(), false)
 	check(t, err)
 	if got, err := os.ReadFile(file); err != nil || string(got) != string(want) {
 		t.Errorf("the lock was not migrated: %v\n%s", err, got)

@@ -175,6 +175,12 @@ func (p *Project) With(settings *setting.Workspace, set *declare.Set, lock *lock
 	there := *p
 	there.Settings = settings
 	there.Declarations = func() (*declare.Set, error) { return set, nil }
+	return there.WithLock(lock)
+}
+
+// WithLock returns a copy of p with another lock, which may be nil.
+func (p *Project) WithLock(lock *lockfile.File) *Project {
+	there := *p
 	there.Lock = func() (*lockfile.File, error) {
 		if lock == nil {
 			return nil, fmt.Errorf("%s: %w", LockFile, fs.ErrNotExist)

@@ -67,7 +67,11 @@ func (p *Project) render(ctx context.Context, lock *lockfile.File, opt render.Op
 	defer c.Close()
 	res, err := render.All(lock, opt, func(pin lockfile.Pin) (fs.FS, error) {
 		p.Log.Progress("reading bundle %s", pin.Bundle)
-		return c.Open(ctx, pin)
+		fsys, err := c.Open(ctx, pin)
+		if dropped := new(NoContentError); errors.As(err, &dropped) {
+			return nil, diag.Hintf(diag.Pos{}, "restore it there, upgrade or remove the operator, or use the cache of a machine that has rendered it", "%w", err)
+		}
+		return fsys, err
 	})
 	p.Log.Done()
 	if err != nil {

@@ -30,7 +30,7 @@ type TreeReport struct {
 	Result        *render.Result `json:"-"`
 	fold          bool           // group many changes by directory
 	earlier       []string       // overlays of an earlier layout
-	edited        []string       // files edited by hand
+	refused       error          // why the tree cannot be written, such as files edited by hand
 	foreignFaults []string       // faults of foreign files, see checkForeign
 	applied       []diag.Warning // objects that make OLM install rendered operators, see findStillApplied
 	unmet         diag.List      // needs of operators that a cluster does not meet, see unmetNeeds
@@ -40,13 +40,20 @@ type TreeReport struct {
 const foreign = "foreign"
 
 // WriteLock writes a lock, and reports whether the file changed. With tree it also writes the
-// rendered tree. It logs the migration of an older schema.
+// rendered tree; if the tree cannot be written, the lock is not written either. It logs the migration
+// of an older schema.
 func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool) (written bool, r *TreeReport, err error) {
-	if written, err = p.WriteFile(LockFile, lockfile.Format(lock)); err == nil {
-		p.logMigration()
+	if tree {
+		if r, err = p.WithLock(lock).PrepareTree(ctx, false); err != nil {
+			return false, nil, err
+		}
 	}
-	if err == nil && tree {
-		r, err = p.ReloadAndRender(ctx)
+	if written, err = p.WriteFile(LockFile, lockfile.Format(lock)); err != nil {
+		return false, nil, err
+	}
+	p.logMigration()
+	if tree {
+		err = p.WritePrepared(r, false)
 	}
 	return written, r, err
 }
@@ -58,18 +65,26 @@ func (p *Project) logMigration() {
 	}
 }
 
-// ReloadAndRender reads the workspace again, and writes the rendered tree.
-func (p *Project) ReloadAndRender(ctx context.Context) (*TreeReport, error) {
-	again, err := Open(p.Root, p.Env)
+// WriteTree writes the rendered tree, and migrates a lock of an older schema. It returns an
+// [*EditedError] if files were edited, unless force is set: then it overwrites them.
+func (p *Project) WriteTree(ctx context.Context, force bool) (*TreeReport, error) {
+	r, err := p.PrepareTree(ctx, force)
 	if err != nil {
 		return nil, err
 	}
-	return again.WriteTree(ctx)
+	if err := p.WritePrepared(r, force); err != nil {
+		return nil, err
+	}
+	if lock, err := p.NeedLock(); err == nil && lock.IsOlder() {
+		if _, _, err := p.WriteLock(ctx, lock, false); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
-// WriteTree writes the rendered tree, and migrates a lock of an older schema. It returns an
-// [*EditedError] if files were edited, unless opts has [filetree.Force].
-func (p *Project) WriteTree(ctx context.Context, opts ...filetree.Option) (*TreeReport, error) {
+// PrepareTree renders the lock and returns every error of WriteTree, without writing.
+func (p *Project) PrepareTree(ctx context.Context, force bool) (*TreeReport, error) {
 	r, err := p.CheckTree(ctx, true)
 	if err != nil {
 		return nil, err
@@ -81,17 +96,20 @@ func (p *Project) WriteTree(ctx context.Context, opts ...filetree.Option) (*Tree
 	if err != nil {
 		return nil, err
 	}
-	r.Changes = slices.DeleteFunc(r.Changes, func(c filetree.FileChange) bool { return c.Kind == foreign })
-	if err := p.WriteDir(r.Output, r.Result.Tree, opts...); err != nil {
-		return nil, p.TreeError(err)
+	if !force && r.refused != nil {
+		return nil, p.TreeError(r.refused)
 	}
-	if lock, err := p.NeedLock(); err == nil && lock.IsOlder() {
-		if _, _, err := p.WriteLock(ctx, lock, false); err != nil {
-			return nil, err
-		}
+	return r, nil
+}
+
+// WritePrepared writes the tree of PrepareTree.
+func (p *Project) WritePrepared(r *TreeReport, force bool) error {
+	r.Changes = slices.DeleteFunc(r.Changes, func(c filetree.FileChange) bool { return c.Kind == foreign })
+	if err := p.WriteDir(r.Output, r.Result.Tree, filetree.Force(force)); err != nil {
+		return p.TreeError(err)
 	}
 	r.fold, r.Written = true, len(r.Changes) > 0
-	return r, nil
+	return nil
 }
 
 // CheckTree compares the tree with the rendered lock. With all it also lists files not
@@ -117,10 +135,7 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 		earlier: earlierOverlays(have),
 		Changes: append([]filetree.FileChange{}, filetree.Diff(have, res.Tree)...), Warnings: append([]diag.Warning{}, res.Warnings...),
 	}
-	var edited *filetree.EditedError
-	if _, err := filetree.SimulateWrite(have, res.Tree); errors.As(err, &edited) {
-		r.edited = edited.Paths
-	}
+	_, r.refused = filetree.SimulateWrite(have, res.Tree)
 	if all {
 		links, err := p.listLinks()
 		if err != nil {
@@ -188,6 +203,7 @@ func errEarlierOverlays() error {
 }
 
 func (r *TreeReport) errDiffers() error {
+	var edited *filetree.EditedError
 	ours := 0
 	for _, c := range r.Changes {
 		if c.Kind != foreign {
@@ -195,8 +211,8 @@ func (r *TreeReport) errDiffers() error {
 		}
 	}
 	switch {
-	case len(r.edited) > 0:
-		return &DiffersError{Msg: fmt.Sprintf("%s is out of date with %s (%s, %d edited by hand)\n  hint: %s", r.Output, LockFile, diag.Count(ours, "file"), len(r.edited), editedHint)}
+	case errors.As(r.refused, &edited):
+		return &DiffersError{Msg: fmt.Sprintf("%s is out of date with %s (%s, %d edited by hand)\n  hint: %s", r.Output, LockFile, diag.Count(ours, "file"), len(edited.Paths), editedHint)}
 	case ours > 0:
 		return &DiffersError{Msg: fmt.Sprintf("%s is out of date with %s (%s): run 'quayside render'", r.Output, LockFile, diag.Count(ours, "file"))}
 	}
