@@ -21,7 +21,6 @@ func meaningExemptions() []struct{ pattern, reason string } {
 		{`kustomize.txtar quayside.yaml:4: .*name: prod`, "the name of the environment is only in observations"},
 		{`operators/vault.yaml:5: .*namespace: default`, "the kustomization sets the namespace"},
 		{`envs.txtar operators/(base/memcached.yaml|prod/kustomization.yaml:6)`, "own/memcached.yaml overrides it"},
-		{`requirements: enforce → warn`, "no operator here fails a requirement"},
 		{`policy.txtar policies/etcd.yaml:4`, "the Subscription is named after the package"},
 		{`at-installer`, "only OLM v1 uses the ServiceAccount"},
 		{`without apiVersion: kustomize`, "kustomize has a default for it"},

@@ -90,7 +90,7 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	if in.Read, err = p.LockIfAny(); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(p.checkPatterns(), checkMisspelled(set, in.Read)); err != nil {
+	if err := errors.Join(p.checkPatterns(), checkMisspelled(set, in.Read), p.checkDroppedPaths(ctx, set, in.Read)); err != nil {
 		return nil, err
 	}
 	if len(set.Subscriptions) == 0 && (in.Read == nil || len(in.Read.Pins) == 0) {
@@ -180,6 +180,54 @@ func checkMisspelled(set *declare.Set, lock *lockfile.File) error {
 		}
 	}
 	return faults.Err()
+}
+
+// checkDroppedPaths returns an error for each declaration of a pinned operator that still exists, but
+// that spec.declarations no longer includes since the commit of the pin, because resolving would
+// remove the operator. Without such a commit, it returns nil.
+func (p *Project) checkDroppedPaths(ctx context.Context, set *declare.Set, lock *lockfile.File) error {
+	clone, err := p.Clone()
+	if lock == nil || err != nil {
+		return nil //nolint:nilerr // without a repository, earlier settings are unknown
+	}
+	isDeclared := func(key string) bool {
+		return slices.ContainsFunc(set.Subscriptions, func(s declare.Subscription) bool { return s.Key() == key })
+	}
+	var faults diag.List
+	for _, pin := range lock.Pins {
+		if len(pin.RequestedBy) == 0 || slices.ContainsFunc(pin.RequestedBy, isDeclared) {
+			continue
+		}
+		commit, _, err := clone.Repo.LastChange(ctx, clone.Path(LockFile), "checksum: "+string(pin.Checksum()))
+		if err != nil || commit == nil {
+			continue
+		}
+		before, err := clone.At(commit)
+		if err != nil {
+			continue
+		}
+		for _, s := range p.loadPaths(before.Settings.Declarations) {
+			if slices.Contains(pin.RequestedBy, s.Key()) {
+				hint := "restore its path in spec.declarations; to remove the operator, delete this declaration"
+				faults.Add(s.Pos, diag.Hintf(s.Pos, hint, "spec.declarations has no longer the path of this declaration, but %s is pinned for it", pin.Key()))
+			}
+		}
+	}
+	return faults.Err()
+}
+
+// loadPaths returns the declarations in those of the paths that exist, or nil if they are invalid.
+func (p *Project) loadPaths(paths []declare.Path) []declare.Subscription {
+	files, dir := p.Repository()
+	opt := declare.LoadOptions{Dir: dir, Paths: slices.DeleteFunc(slices.Clone(paths), func(d declare.Path) bool { return !p.exists(d.Path) }), Output: p.Settings.Output}
+	if len(opt.Paths) == 0 {
+		return nil // LoadFS would read the whole workspace
+	}
+	set, err := declare.LoadFS(files, opt)
+	if err != nil {
+		return nil
+	}
+	return set.Subscriptions
 }
 
 // DeclarationWarnings returns warnings about the declarations. Waived warnings are marked.
