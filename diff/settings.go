@@ -16,6 +16,8 @@ func settingRules() []Rule {
 		{"settings.catalogs", High, "source of a catalog or mirror changed", "bundles and images come from another source under a familiar name"},
 		{"settings.promotion", High, "promotion requirement loosened", "versions reach this environment that the base would hold back"},
 		{"settings.automerge", High, "automatic merge extended", "pull requests are merged without a reviewer, unless the forge requires one"},
+		{"settings.requirements", High, "requirement of operators loosened", "versions may be installed that the platform or other operators exclude"},
+		{"settings.output", High, "output directory changed", "the GitOps tool may still apply the old directory, which is no longer updated"},
 		{"settings.names", High, "reserved object name allowed", "a bundle may then replace an object of the cluster, such as its administrator's role"},
 		{"settings.extends", High, "inherited settings changed", "settings are inherited from another file, possibly with other reviewers"},
 	}

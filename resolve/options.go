@@ -22,6 +22,7 @@ type Options struct {
 	Held               []Hold         // operators not to upgrade, in addition to declared holds
 	Lenient            bool           // omit a declared operator without a pin if it cannot be installed, instead of a conflict
 	KubernetesVersion  string         // "1.34"; empty: minKubeVersion is not checked
+	Clusters           []Cluster      // clusters with versions of their own; empty: all have KubernetesVersion
 	OpenShiftVersion   string         // "4.20"; empty: olm.maxOpenShiftVersion is not checked
 	Requirements       string         // "enforce" (or empty): exclude candidates that cannot run; "warn": only warn
 	AllowOverlap       bool           // report the same API from two overlapping installs as a warning, not an error
@@ -42,6 +43,13 @@ type Options struct {
 	Command string
 
 	fresh bool // update the catalog fields of every pin from the current catalogs
+}
+
+// Cluster is a cluster that runs some of the operators.
+type Cluster struct {
+	Name              string
+	KubernetesVersion string
+	Gets              func(operator string) bool // operator is "namespace/package"
 }
 
 // Target names an operator to upgrade.

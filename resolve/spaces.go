@@ -54,13 +54,30 @@ func (w *world) cannotRun(a *atom) ban {
 		return ban{kind: banInstallMode, text: fmt.Sprintf("does not support install mode %s, which watching %s needs (it supports %s)",
 			model.ModeFor(a.ns, a.watch), formatWatched(a.watch), can)}
 	}
-	if text := platformMismatch(m.MinKubeVersion, "", w.opt.KubernetesVersion, ""); text != "" {
-		return ban{banCluster, fmt.Sprintf("%s, the workspace has %s", text, w.opt.KubernetesVersion), m.MinKubeVersion}
+	for _, c := range w.clusters(a.ns + "/" + a.facts.pkg) {
+		if text := platformMismatch(m.MinKubeVersion, "", c.KubernetesVersion, ""); text != "" {
+			return ban{banCluster, fmt.Sprintf("%s, %s has %s", text, c.Name, c.KubernetesVersion), m.MinKubeVersion}
+		}
 	}
 	if text := platformMismatch("", b.MaxOpenShiftVersion(), "", w.opt.OpenShiftVersion); text != "" {
 		return ban{kind: banCluster, text: fmt.Sprintf("%s, the workspace has %s", text, w.opt.OpenShiftVersion)}
 	}
 	return ban{}
+}
+
+// clusters returns the clusters that get an operator ("namespace/package"), with names for messages. If
+// the clusters have the same version, the result is the workspace.
+func (w *world) clusters(operator string) []Cluster {
+	if len(w.opt.Clusters) == 0 {
+		return []Cluster{{Name: "the workspace", KubernetesVersion: w.opt.KubernetesVersion}}
+	}
+	var out []Cluster
+	for _, c := range w.opt.Clusters {
+		if c.Gets(operator) {
+			out = append(out, Cluster{Name: fmt.Sprintf("cluster %q", c.Name), KubernetesVersion: c.KubernetesVersion})
+		}
+	}
+	return out
 }
 
 func formatWatched(ns []string) string {

@@ -377,6 +377,21 @@ func (t *explainer) pinnedTargets() []Target {
 	return out
 }
 
+// versionField returns the setting with the version of Kubernetes that excludes an operator that needs
+// version v: that of the workspace, or those of clusters.
+func (t *explainer) versionField(operator, v string) string {
+	if len(t.b.w.opt.Clusters) == 0 {
+		return "spec.kubernetesVersion"
+	}
+	var below []string
+	for _, c := range t.b.w.clusters(operator) {
+		if isBelow(c.KubernetesVersion, v) {
+			below = append(below, c.Name)
+		}
+	}
+	return "kubernetesVersion of " + diag.Some(below, 3)
+}
+
 // addSettings adds remedies that change a setting of quayside.yaml.
 func (t *explainer) addSettings() {
 	addSetting := func(text string, change func(*inputs)) {
@@ -394,7 +409,7 @@ func (t *explainer) addSettings() {
 		switch c := x.cause.(type) {
 		case banCause:
 			if v := c.why.kube; v != "" {
-				addSetting("upgrade the cluster, and set spec.kubernetesVersion: \""+v+"\"", func(in *inputs) { in.opt.KubernetesVersion = v })
+				addSetting("upgrade the cluster, and set "+t.versionField(c.ns+"/"+c.pkg, v)+": \""+v+"\"", func(in *inputs) { in.opt.KubernetesVersion, in.opt.Clusters = v, nil })
 			}
 			if c.why.kind == banInstallMode || c.why.kind == banCluster {
 				addSetting("install it anyway: set spec.requirements: warn", func(in *inputs) { in.opt.Requirements = "warn" })

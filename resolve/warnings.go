@@ -250,17 +250,18 @@ func (w *world) reportUnchecked(st *state) {
 			continue
 		}
 		minimum := i.entry.Bundle().Metadata().MinKubeVersion
-		if minimum != "" {
+		clusters := w.clusters(i.ns + "/" + i.pkg())
+		if minimum != "" && slices.ContainsFunc(clusters, func(c Cluster) bool { return c.KubernetesVersion == "" }) {
 			kube++
 		}
-		if have := w.opt.KubernetesVersion; needsPatch(have, minimum) {
-			w.warn(diag.Warning{Code: "unchecked", Subject: i.ns + "/" + i.pkg(), Msg: fmt.Sprintf("%s/%s needs Kubernetes %s: kubernetesVersion %s is taken as its newest patch", i.ns, i.pkg(), minimum, have)})
+		if at := slices.IndexFunc(clusters, func(c Cluster) bool { return needsPatch(c.KubernetesVersion, minimum) }); at >= 0 {
+			w.warn(diag.Warning{Code: "unchecked", Subject: i.ns + "/" + i.pkg(), Msg: fmt.Sprintf("%s/%s needs Kubernetes %s: kubernetesVersion %s is taken as its newest patch", i.ns, i.pkg(), minimum, clusters[at].KubernetesVersion)})
 		}
 		if i.entry.Bundle().MaxOpenShiftVersion() != "" {
 			shift++
 		}
 	}
-	if kube > 0 && w.opt.KubernetesVersion == "" {
+	if kube > 0 {
 		w.warn(diag.Warning{Code: "unchecked", Subject: "kubernetesVersion", Msg: "kubernetesVersion is not set in quayside.yaml: minKubeVersion of " + diag.Count(kube, "operator") + " is not checked"})
 	}
 	if shift > 0 && w.opt.OpenShiftVersion == "" {

@@ -140,6 +140,7 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	o.log.Warn(p.Waive(seen.Warnings))
 	if o.save != "" {
 		if err := o.writeObserved(ctx, p, seen); err != nil {
 			return err

@@ -57,6 +57,7 @@ func (c *Comparison) compareSettings() ([]diff.Finding, error) {
 	}
 	l.comparePromotion()
 	l.compareAutomerge()
+	l.compareRequirements()
 	return l.found, l.comparePolicy()
 }
 
@@ -87,6 +88,25 @@ func (l *settingsComparer) comparePromotion() {
 				l.add("settings.promotion", "spec.promotion."+f.name, fmt.Sprint(f.before), fmt.Sprint(f.after), "versions are promoted with less observed health")
 			}
 		}
+	}
+}
+
+// compareRequirements compares the requirements of operators that limit their versions, and the
+// output directory.
+func (l *settingsComparer) compareRequirements() {
+	a, b := l.before.Settings, l.after.Settings
+	const rule = "settings.requirements"
+	if a.Requirements != b.Requirements && b.Requirements != "enforce" {
+		l.add(rule, "spec.requirements", a.Requirements, b.Requirements, "versions that do not support the platform may be installed")
+	}
+	if b.AllowOverlap && !a.AllowOverlap {
+		l.add(rule, "spec.allowOverlap", "false", "true", "two operators with the same API may watch the same namespace")
+	}
+	if b.SharedDependencies && !a.SharedDependencies {
+		l.add(rule, "spec.sharedDependencies", "false", "true", "dependencies are satisfied by operators in other namespaces")
+	}
+	if a.Output != b.Output {
+		l.add("settings.output", "spec.output", a.Output, b.Output, "the tree has another directory")
 	}
 }
 
@@ -216,6 +236,9 @@ func (l *settingsComparer) compareCatalogs() {
 	for _, c := range l.catalogsOf(l.c.After) {
 		b, known := was[c.ID]
 		before, after := string(b.Source), string(c.Source)
+		if known && b.Priority != c.Priority {
+			l.add("settings.catalogs", "catalog "+c.ID.String(), fmt.Sprint("priority ", b.Priority), fmt.Sprint("priority ", c.Priority), "dependencies are preferred from another catalog")
+		}
 		switch {
 		case before == after:
 		case !known:

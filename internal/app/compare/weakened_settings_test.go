@@ -15,8 +15,8 @@ func TestEverySettingIsJudged(t *testing.T) {
 	judged := map[string]string{
 		"extends": "settings.extends", "declarations": inLock, "newDeclarations": "only for new declarations",
 		"catalogs": "settings.catalogs", "globalCatalogNamespaces": "settings.catalogs",
-		"kubernetesVersion": inLock, "openshiftVersion": inLock, "requirements": inLock, "sharedDependencies": inLock, "allowOverlap": inLock,
-		"allowNames": "settings.names", "output": inTree, "profile": inTree, "certificates": inTree, "cert-manager": inTree,
+		"kubernetesVersion": inLock, "openshiftVersion": inLock, "requirements": "settings.requirements", "sharedDependencies": "settings.requirements", "allowOverlap": "settings.requirements",
+		"allowNames": "settings.names", "output": "settings.output", "profile": inTree, "certificates": inTree, "cert-manager": inTree,
 		"provides": "names what clusters have; verify still checks the tree", "proxy": inTree, "mirrors": "settings.catalogs",
 		"trust": "settings.trust", "imagePullSecrets": inTree, "csvAnnotations": inTree, "aggregatedRoles": inTree, "healthChecks": inTree,
 		"gitops": inTree, "storageMigration": inTree, "clusters": inTree, "reporter": inTree,

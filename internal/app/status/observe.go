@@ -184,14 +184,17 @@ func (l *observer) observe(ctx context.Context) (*Status, []v1alpha1.Observed, e
 		found = append(found, there.unpinned(l.want.Installations)...)
 	}
 	summary := health.Summarize(l.want.Lock, found, now)
-	if err := l.failOLMInstalls(ctx, &summary); err != nil {
+	unread, err := l.failOLMInstalls(ctx, &summary)
+	if err != nil {
 		return nil, nil, err
 	}
 	summary.Environment, summary.Cluster = l.want.Environment, l.want.Cluster
 	if summary.ClusterUID, err = l.clusterUID(ctx); err != nil {
 		return nil, nil, err
 	}
-	return l.newStatus(summary, details), objects, nil
+	out := l.newStatus(summary, details)
+	out.Warnings = unread
+	return out, objects, nil
 }
 
 // listSupply returns the APIs and classes of the cluster, except built-in APIs. Without permission,

@@ -22,8 +22,8 @@ type olmInstall struct {
 
 // listOLMInstalls lists the objects in a cluster by which OLM installs packages of the lock, in the order of
 // their names: Subscriptions, ClusterExtensions, and ClusterServiceVersions without a Subscription. It leaves out operators that are being adopted from OLM.
-// unread explains which lists could not be read.
-func listOLMInstalls(ctx context.Context, c *cluster.Client, lock *lockfile.File) (found []olmInstall, unread []string, err error) {
+// unread has a warning for each list that could not be read.
+func listOLMInstalls(ctx context.Context, c *cluster.Client, lock *lockfile.File) (found []olmInstall, unread []diag.Warning, err error) {
 	for _, kind := range []struct {
 		api, kind          string
 		pkg, installedInto []string // fields
@@ -36,7 +36,7 @@ func listOLMInstalls(ctx context.Context, c *cluster.Client, lock *lockfile.File
 			return nil, nil, err
 		}
 		if list.Reason != "" && list.Reason != v1alpha1.ReasonNoKind {
-			unread = append(unread, kind.kind+": "+list.Message)
+			unread = append(unread, unreadOLM(kind.kind, list.Message))
 		}
 		for _, o := range list.Objects {
 			i := findPin(lock, k8s.Text(o, kind.installedInto...), k8s.Text(o, kind.pkg...))
@@ -51,7 +51,7 @@ func listOLMInstalls(ctx context.Context, c *cluster.Client, lock *lockfile.File
 		return nil, nil, err
 	}
 	if list.Reason != "" && list.Reason != v1alpha1.ReasonNoKind {
-		unread = append(unread, "ClusterServiceVersion: "+list.Message)
+		unread = append(unread, unreadOLM("ClusterServiceVersion", list.Message))
 	}
 	for _, o := range list.Objects {
 		labels, namespace := k8s.TextMap(o, "metadata", "labels"), k8s.Text(o, "metadata", "namespace")
@@ -67,6 +67,11 @@ func listOLMInstalls(ctx context.Context, c *cluster.Client, lock *lockfile.File
 	return found, unread, nil
 }
 
+// unreadOLM returns a warning about a list of OLM's objects that could not be read.
+func unreadOLM(kind, cause string) diag.Warning {
+	return diag.Warning{Code: "not-checked", Msg: fmt.Sprintf("objects of OLM in the cluster cannot be read: %s: %s", kind, cause)}
+}
+
 // findPin returns the index of the pin of a package, preferably in a namespace, or -1.
 func findPin(lock *lockfile.File, namespace, pkg string) int {
 	i := slices.IndexFunc(lock.Pins, func(p lockfile.Pin) bool { return p.Package == pkg && p.Namespace == namespace })
@@ -76,9 +81,10 @@ func findPin(lock *lockfile.File, namespace, pkg string) int {
 	return i
 }
 
-// failOLMInstalls sets the state of operators that OLM also installs to Failed.
-func (l *observer) failOLMInstalls(ctx context.Context, s *health.Summary) error {
-	found, _, err := listOLMInstalls(ctx, l.c, l.want.Lock)
+// failOLMInstalls sets the state of operators that OLM also installs to Failed. It returns a warning
+// for each list that cannot be read.
+func (l *observer) failOLMInstalls(ctx context.Context, s *health.Summary) ([]diag.Warning, error) {
+	found, unread, err := listOLMInstalls(ctx, l.c, l.want.Lock)
 	for _, in := range found {
 		for i := range s.Operators {
 			if o := &s.Operators[i]; o.Key() == in.operator {
@@ -86,7 +92,7 @@ func (l *observer) failOLMInstalls(ctx context.Context, s *health.Summary) error
 			}
 		}
 	}
-	return err
+	return unread, err
 }
 
 // CheckOLM returns an error for each operator of the lock that OLM also installs in the cluster,
@@ -97,10 +103,6 @@ func CheckOLM(ctx context.Context, c *cluster.Client, lock *lockfile.File, waive
 	if err != nil {
 		return nil, err
 	}
-	var notes []diag.Warning
-	for _, text := range unread {
-		notes = append(notes, diag.Warning{Code: "not-checked", Msg: "objects of OLM in the cluster cannot be read: " + text})
-	}
 	var faults diag.List
 	for _, in := range found {
 		w := diag.Warning{Code: "still-applied", Subject: in.operator, Msg: fmt.Sprintf("%s in the cluster installs %s through OLM, and quayside renders it", in.object, in.operator)}
@@ -108,5 +110,5 @@ func CheckOLM(ctx context.Context, c *cluster.Client, lock *lockfile.File, waive
 			faults.Add(diag.Pos{}, diag.Hintf(diag.Pos{}, "leave OLM first (docs/adopt.md), or delete the object if OLM has not installed anything yet", "%s [%s]", w.Msg, w.Code))
 		}
 	}
-	return waive(notes), faults.Err()
+	return waive(unread), faults.Err()
 }

@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/health"
 )
 
@@ -13,6 +14,8 @@ type Status struct {
 	Context string `json:"context"`
 	Server  string `json:"server"`
 	Healthy bool   `json:"healthy" doc:"whether every operator is Ready"`
+
+	Warnings []diag.Warning `json:"-"` // objects of OLM that could not be listed
 }
 
 // newStatus returns the status for a summary. details has the objects, reporter results and notes

@@ -17,8 +17,8 @@ import (
 )
 
 // survey searches the workspace's repository for declarations and for manifests that apply them. It
-// skips rendered trees and catalog directories.
-func (p *Project) survey() (*declare.Survey, error) {
+// skips rendered trees and catalog directories. trees are the directories of the rendered trees.
+func (p *Project) survey() (s *declare.Survey, trees []string, err error) {
 	repo, prefix := p.Repository()
 	var skipped []string
 	for _, c := range p.Settings.Catalogs {
@@ -26,13 +26,17 @@ func (p *Project) survey() (*declare.Survey, error) {
 			skipped = append(skipped, path.Join(prefix, dir))
 		}
 	}
-	return declare.NewSurvey(repo, func(dir string) bool {
+	s, err = declare.NewSurvey(repo, func(dir string) bool {
 		if dir == prefix || filetree.Within(prefix, dir) {
 			return false
 		}
 		_, err := fs.Stat(repo, path.Join(dir, filetree.Index))
+		if err == nil {
+			trees = append(trees, dir)
+		}
 		return err == nil || slices.Contains(skipped, dir) || dir == path.Join(prefix, p.Settings.Output)
 	})
+	return s, trees, err
 }
 
 // UnreadDeclarationDirs returns the directories of the repository with OLM declarations that are
@@ -41,7 +45,7 @@ func (p *Project) UnreadDeclarationDirs() ([]string, error) {
 	if !p.OnDisk() {
 		return nil, nil
 	}
-	s, err := p.survey()
+	s, _, err := p.survey()
 	if err != nil {
 		return nil, err
 	}
@@ -71,12 +75,12 @@ func (p *Project) errUnreadDeclarations() error {
 // may be one of its clusters. Otherwise it is a note: the operators were adopted from OLM, perhaps
 // nothing applies the kustomization, this workspace does not read the declarations, or the target
 // is another cluster. If the repository has several workspaces, declarations that this workspace
-// does not read are skipped.
+// does not read are skipped. It also returns the faults and notes of findAbandonedTrees.
 func (p *Project) findStillApplied(lock *lockfile.File) (faults, notes []diag.Warning, err error) {
 	if !p.OnDisk() {
 		return nil, nil, nil
 	}
-	s, err := p.survey()
+	s, trees, err := p.survey()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,7 +117,36 @@ func (p *Project) findStillApplied(lock *lockfile.File) (faults, notes []diag.Wa
 		}
 		return p.Waive(diag.SortWarnings(out))
 	}
-	return warnings(certain), warnings(possible), nil
+	abandoned, err := p.findAbandonedTrees(trees)
+	return warnings(certain), append(warnings(possible), abandoned...), err
+}
+
+// findAbandonedTrees returns a warning for each rendered tree in this workspace that no workspace
+// writes, such as that of an earlier spec.output. It is an error if spec.gitops.path names the tree.
+func (p *Project) findAbandonedTrees(trees []string) ([]diag.Warning, error) {
+	var below []string
+	for _, dir := range p.WorkspacesBelow() {
+		below = append(below, path.Join(p.repoPath(), dir))
+	}
+	output := path.Join(p.repoPath(), p.Settings.Output)
+	var faults diag.List
+	var out []diag.Warning
+	for _, dir := range trees {
+		inside := func(top string) bool { return filetree.Within(dir, top) }
+		if !inside(p.repoPath()) || inside(output) || slices.ContainsFunc(below, inside) {
+			continue
+		}
+		if g := p.Settings.GitOps; g != nil && path.Clean(g.Path) == dir {
+			at := p.Settings.At("spec.gitops.path")
+			faults.Add(at, diag.Hintf(at, fmt.Sprintf("set it to %s", output), "spec.gitops.path names %s, but spec.output is %s: the GitOps tool would apply a tree that is never updated", dir, p.Settings.Output))
+			continue
+		}
+		out = append(out, diag.Warning{
+			Pos: p.Settings.At("spec.output"), Code: "abandoned-tree",
+			Msg: fmt.Sprintf("%s is a rendered tree that is never updated, because spec.output is %s: delete it when nothing applies it", filetree.Relative(p.repoPath(), dir), p.Settings.Output),
+		})
+	}
+	return p.Waive(out), faults.Err()
 }
 
 // mayBeCluster reports whether the target of an Application or Kustomization may be a cluster of

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
@@ -22,6 +25,7 @@ func (p *Project) ResolveOptions() resolve.Options {
 	w := p.Settings
 	return resolve.Options{
 		KubernetesVersion:  w.KubernetesVersion,
+		Clusters:           clusterVersions(w),
 		OpenShiftVersion:   w.OpenShiftVersion,
 		Requirements:       w.Requirements,
 		AllowOverlap:       w.AllowOverlap,
@@ -29,6 +33,27 @@ func (p *Project) ResolveOptions() resolve.Options {
 		GlobalNamespaces:   append([]string{}, w.GlobalCatalogs...),
 		Command:            "quayside resolve",
 	}
+}
+
+// clusterVersions returns the clusters with their versions, or nil if none has a version of its own.
+// Clusters with equal versions and operators are returned once.
+func clusterVersions(w *settings.Workspace) []resolve.Cluster {
+	if !slices.ContainsFunc(w.Clusters, func(c profile.Cluster) bool { return c.KubernetesVersion != "" }) {
+		return nil
+	}
+	var out []resolve.Cluster
+	known := map[string]bool{}
+	for _, c := range w.Clusters {
+		version := cmp.Or(c.KubernetesVersion, w.KubernetesVersion)
+		if key := fmt.Sprintf("%q", append([]string{version}, c.Operators...)); !known[key] {
+			known[key] = true
+			out = append(out, resolve.Cluster{Name: c.Name, KubernetesVersion: version, Gets: func(operator string) bool {
+				gets, err := c.Gets(operator)
+				return err != nil || gets // render reports the error
+			}})
+		}
+	}
+	return out
 }
 
 // Inputs is the inputs of a resolution.
@@ -65,7 +90,7 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	if in.Read, err = p.LockIfAny(); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(p.checkPatterns(), checkMisspelled(set, in.Read)); err != nil {
+	if err := errors.Join(p.checkPatterns(), checkMisspelled(set, in.Read), p.checkDroppedPaths(ctx, set, in.Read)); err != nil {
 		return nil, err
 	}
 	if len(set.Subscriptions) == 0 && (in.Read == nil || len(in.Read.Pins) == 0) {
@@ -155,6 +180,54 @@ func checkMisspelled(set *declare.Set, lock *lockfile.File) error {
 		}
 	}
 	return faults.Err()
+}
+
+// checkDroppedPaths returns an error for each declaration of a pinned operator that still exists, but
+// that spec.declarations no longer includes since the commit of the pin, because resolving would
+// remove the operator. Without such a commit, it returns nil.
+func (p *Project) checkDroppedPaths(ctx context.Context, set *declare.Set, lock *lockfile.File) error {
+	clone, err := p.Clone()
+	if lock == nil || err != nil {
+		return nil //nolint:nilerr // without a repository, earlier settings are unknown
+	}
+	isDeclared := func(key string) bool {
+		return slices.ContainsFunc(set.Subscriptions, func(s declare.Subscription) bool { return s.Key() == key })
+	}
+	var faults diag.List
+	for _, pin := range lock.Pins {
+		if len(pin.RequestedBy) == 0 || slices.ContainsFunc(pin.RequestedBy, isDeclared) {
+			continue
+		}
+		commit, _, err := clone.Repo.LastChange(ctx, clone.Path(LockFile), "checksum: "+string(pin.Checksum()))
+		if err != nil || commit == nil {
+			continue
+		}
+		before, err := clone.At(commit)
+		if err != nil {
+			continue
+		}
+		for _, s := range p.loadPaths(before.Settings.Declarations) {
+			if slices.Contains(pin.RequestedBy, s.Key()) {
+				hint := "restore its path in spec.declarations; to remove the operator, delete this declaration"
+				faults.Add(s.Pos, diag.Hintf(s.Pos, hint, "spec.declarations has no longer the path of this declaration, but %s is pinned for it", pin.Key()))
+			}
+		}
+	}
+	return faults.Err()
+}
+
+// loadPaths returns the declarations in those of the paths that exist, or nil if they are invalid.
+func (p *Project) loadPaths(paths []declare.Path) []declare.Subscription {
+	files, dir := p.Repository()
+	opt := declare.LoadOptions{Dir: dir, Paths: slices.DeleteFunc(slices.Clone(paths), func(d declare.Path) bool { return !p.exists(d.Path) }), Output: p.Settings.Output}
+	if len(opt.Paths) == 0 {
+		return nil // LoadFS would read the whole workspace
+	}
+	set, err := declare.LoadFS(files, opt)
+	if err != nil {
+		return nil
+	}
+	return set.Subscriptions
 }
 
 // DeclarationWarnings returns warnings about the declarations. Waived warnings are marked.

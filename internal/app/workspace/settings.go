@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
@@ -224,5 +226,39 @@ func (p *Project) checkPatterns() error {
 	for i, v := range w.Policy.Waivers {
 		check(diag.Item("spec.policy.waivers", i)+".clusters", v.Clusters)
 	}
+	faults.Add(diag.Pos{}, p.checkFollows())
 	return faults.Err()
+}
+
+// checkFollows returns an error if spec.follows names no workspace of the Git repository. Promotions
+// report ambiguous names and cycles.
+func (p *Project) checkFollows() error {
+	w := p.Settings
+	if clone, err := p.Clone(); w.Follows == "" || err != nil || clone.Repo == nil {
+		return nil //nolint:nilerr // without a repository, the other workspaces are unknown
+	}
+	dirs, err := Workspaces(p.Top())
+	if err != nil {
+		return err
+	}
+	var have []string
+	for _, dir := range dirs {
+		if dir == p.repoPath() {
+			continue
+		}
+		other, err := Dir(filepath.Join(p.Top(), filepath.FromSlash(dir))).ReadSettings()
+		if err != nil {
+			return nil //nolint:nilerr // its own commands report the error
+		}
+		name := cmp.Or(other.Name, path.Base(dir))
+		if w.FollowsPath() {
+			name = filetree.Relative(p.repoPath(), dir)
+		}
+		have = append(have, name)
+	}
+	if slices.Contains(have, w.Follows) {
+		return nil
+	}
+	at := w.At("spec.follows")
+	return diag.Errorf(at, "spec.follows: no environment %q (available: %s)%s", w.Follows, cmp.Or(strings.Join(have, ", "), "none"), diag.DidYouMean(w.Follows, have))
 }

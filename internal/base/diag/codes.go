@@ -86,6 +86,7 @@ func Codes() []Code {
 		{"unknown-field-dropped", Rendering, "A CSV has an unknown field, which is dropped."},
 		{"webhook-name", Rendering, "Two webhooks of a bundle have the same name."},
 
+		{"abandoned-tree", OtherStep, "The workspace has a rendered tree that spec.output does not name."},
 		{"annotation-name", OtherStep, "An annotation of a CSV is misspelled."},
 		{"bundle-unusable", OtherStep, "A bundle of a catalog can never be chosen."},
 		{"catalog-left-out", OtherStep, "A catalog is neither vendored nor reachable."},

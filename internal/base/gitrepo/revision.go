@@ -142,7 +142,7 @@ func (r *Repo) fetchHint() string {
 var ErrNoBase = errors.New("no common ancestor")
 
 // LastChange returns the newest commit in the history of HEAD that adds or removes a text in a file, and
-// its first parent. Both are nil if there is none.
+// its first parent. Both are nil if there is no such commit; the parent is nil if the clone lacks it.
 func (r *Repo) LastChange(ctx context.Context, file, text string) (change, before *Revision, err error) {
 	p, err := r.program()
 	if err != nil {
@@ -153,17 +153,21 @@ func (r *Repo) LastChange(ctx context.Context, file, text string) (change, befor
 		return nil, nil, err
 	}
 	commit, err := r.commitAt(plumbing.NewHash(hash))
-	if err != nil || commit.NumParents() == 0 {
+	if err != nil {
 		return nil, nil, err
+	}
+	change = &Revision{repo: r, name: shortHash(hash), commit: commit}
+	if commit.NumParents() == 0 {
+		return change, nil, nil
 	}
 	parent, err := commit.Parent(0)
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return nil, nil, nil // a shallow clone
+		return change, nil, nil // a shallow clone
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	return &Revision{repo: r, name: shortHash(hash), commit: commit}, &Revision{repo: r, name: shortHash(parent.Hash.String()), commit: parent}, nil
+	return change, &Revision{repo: r, name: shortHash(parent.Hash.String()), commit: parent}, nil
 }
 
 // MergeBase returns the best common ancestor of two revisions, the youngest of several
