@@ -85,6 +85,9 @@ func TestHelpExamples(t *testing.T) {
 			if strings.Contains(cmd.Example, "quayside import") {
 				writeDump(t, dir)
 			}
+			if cmd.Name() == "uninstall-olm" {
+				env = []string{"XDG_CACHE_HOME=" + cache, "KUBECONFIG=" + startOLM(t)}
+			}
 			ran := 0
 			for line := range strings.Lines(cmd.Example) {
 				words := strings.Fields(line)
@@ -122,13 +125,14 @@ func commands() []*cobra.Command {
 // documentCommands returns command lines for every command that has a schema.
 func documentCommands() map[string][]string {
 	return map[string][]string{
-		"adopt-inspect": {"adopt inspect DIR/cluster.json", "adopt inspect DIR/absent.json"},
-		"adopt-plan":    {"adopt plan DIR/cluster.json", "adopt plan DIR/absent.json"},
-		"adopt-revert":  {"adopt revert absent.yaml --yes", "adopt revert quayside.yaml --check"},
-		"adopt-check":   {"adopt check", "adopt check DIR/cluster.json", "adopt check DIR/absent.json"},
-		"adopt-run":     {"adopt run --finish", "adopt run --finish no/such", "adopt run absent.yaml --yes", "adopt run quayside.yaml --check"},
-		"adopt-verify":  {"adopt verify absent.yaml", "adopt verify quayside.yaml DIR/cluster.json"},
-		"import":        {"import subscriptions", "import subscriptions --check --catalog nothing=dir:catalog", "import absent"},
+		"adopt-inspect":       {"adopt inspect DIR/cluster.json", "adopt inspect DIR/absent.json"},
+		"adopt-plan":          {"adopt plan DIR/cluster.json", "adopt plan DIR/absent.json"},
+		"adopt-revert":        {"adopt revert absent.yaml --yes", "adopt revert quayside.yaml --check"},
+		"adopt-check":         {"adopt check", "adopt check DIR/cluster.json", "adopt check DIR/absent.json"},
+		"adopt-run":           {"adopt run --finish", "adopt run --finish no/such", "adopt run absent.yaml --yes", "adopt run quayside.yaml --check"},
+		"adopt-verify":        {"adopt verify absent.yaml", "adopt verify quayside.yaml DIR/cluster.json"},
+		"adopt-uninstall-olm": {"adopt uninstall-olm DIR/cluster.json", "adopt uninstall-olm DIR/absent.json"},
+		"import":              {"import subscriptions", "import subscriptions --check --catalog nothing=dir:catalog", "import absent"},
 	}
 }
 
@@ -253,6 +257,26 @@ func writeDump(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// startOLM starts an API server with OLM's controllers only, and returns the path of its kubeconfig.
+func startOLM(t *testing.T) string {
+	t.Helper()
+	var namespaces []k8s.Object
+	for _, name := range []string{"kube-system", "olm"} {
+		namespaces = append(namespaces, k8s.Object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}})
+	}
+	c := runtest.New(namespaces...)
+	for _, name := range []string{"olm-operator", "catalog-operator"} {
+		c.Put(k8s.Object{
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": name, "namespace": "olm", "labels": map[string]any{"app": name}},
+			"spec": map[string]any{"replicas": int64(1)}, "status": map[string]any{"replicas": int64(1), "readyReplicas": int64(1)},
+		})
+	}
+	c.Settle()
+	name := filepath.Join(t.TempDir(), "kubeconfig")
+	check(t, os.WriteFile(name, []byte(strings.ReplaceAll(runtest.Serve(t, c), `"test"`, `"prod"`)), 0o600))
+	return name
 }
 
 // startAppliedCluster starts an API server with all rendered objects of the workspace at dir, and

@@ -39,9 +39,9 @@ func newAdoptUninstall(h cli.Host) *cobra.Command {
 			See also: docs/adopt.md
 			Exit codes: 0 the plan is written; 1 OLM is still needed; 2 an error.`),
 		Example: cli.Examples(`
-			# plan, review, execute
+			# plan, and try the plan
 			quayside adopt uninstall-olm --context prod
-			quayside adopt run uninstall-olm.yaml --context prod`),
+			quayside adopt run uninstall-olm.yaml --context prod --check`),
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
