@@ -234,7 +234,7 @@ func (p *Project) checkPatterns() error {
 // report ambiguous names and cycles.
 func (p *Project) checkFollows() error {
 	w := p.Settings
-	if clone, err := p.Clone(); w.Follows == "" || err != nil || clone.Repo == nil {
+	if clone, err := p.Clone(); w.Follows == "" || !p.OnDisk() || err != nil || clone.Repo == nil {
 		return nil //nolint:nilerr // without a repository, the other workspaces are unknown
 	}
 	dirs, err := Workspaces(p.Top())
