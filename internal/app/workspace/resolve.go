@@ -193,6 +193,9 @@ func (p *Project) checkDroppedPaths(ctx context.Context, set *declare.Set, lock 
 	isDeclared := func(key string) bool {
 		return slices.ContainsFunc(set.Subscriptions, func(s declare.Subscription) bool { return s.Key() == key })
 	}
+	isRead := func(key string) bool { // also if a command is about to remove it
+		return slices.ContainsFunc(p.loadPaths(p.Settings.Declarations), func(s declare.Subscription) bool { return s.Key() == key })
+	}
 	var faults diag.List
 	for _, pin := range lock.Pins {
 		if len(pin.RequestedBy) == 0 || slices.ContainsFunc(pin.RequestedBy, isDeclared) {
@@ -207,7 +210,7 @@ func (p *Project) checkDroppedPaths(ctx context.Context, set *declare.Set, lock 
 			continue
 		}
 		for _, s := range p.loadPaths(before.Settings.Declarations) {
-			if slices.Contains(pin.RequestedBy, s.Key()) {
+			if slices.Contains(pin.RequestedBy, s.Key()) && !isRead(s.Key()) {
 				hint := "restore its path in spec.declarations; to remove the operator, delete this declaration"
 				faults.Add(s.Pos, diag.Hintf(s.Pos, hint, "spec.declarations has no longer the path of this declaration, but %s is pinned for it", pin.Key()))
 			}
