@@ -148,9 +148,12 @@ func TestUninstallIsLimited(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ref := range []k8s.Ref{
-		{APIVersion: "v1", Kind: "Namespace", Name: "olm"}, {APIVersion: "v1", Kind: "Service", Namespace: "a", Name: "x"},
-		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "olm", Name: "x"}, {APIVersion: olmGroup + "/v1alpha1", Kind: "ClusterServiceVersion", Namespace: "a", Name: "x.v1"},
-		{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "xs.example.com"}, {APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService", Name: "v1.example.com"},
+		{APIVersion: "v1", Kind: "Namespace", Name: "olm"},
+		{APIVersion: "v1", Kind: "Service", Namespace: "a", Name: "x"},
+		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "olm", Name: "x"},
+		{APIVersion: olmGroup + "/v1alpha1", Kind: "ClusterServiceVersion", Namespace: "a", Name: "x.v1"},
+		{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "xs.example.com"},
+		{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService", Name: "v1.example.com"},
 	} {
 		forged := *p
 		forged.Steps = []plan.Step{{Number: 1, Name: plan.Uninstall, Actions: []plan.Action{{Do: plan.Delete, Object: ref, UID: "u"}}}}
