@@ -123,6 +123,9 @@ func (w *Workspace) fillPromotion() {
 	}
 }
 
+// Title returns the name of the workspace in a directory: metadata.name, or the name of the directory.
+func (w *Workspace) Title(dir string) string { return cmp.Or(w.Name, path.Base(dir)) }
+
 // FollowsPath reports whether Follows is a directory instead of a name.
 func (w *Workspace) FollowsPath() bool {
 	return strings.Contains(w.Follows, "/") || w.Follows == "." || w.Follows == ".."

@@ -32,11 +32,7 @@ func LoadEnvironments(dirs []string, open func(dir string) (*workspace.Project, 
 			faults.Add(diag.Pos{}, diag.PrefixPositions(dir, err))
 			continue
 		}
-		title := p.Settings.Name
-		if title == "" {
-			title = path.Base(dir)
-		}
-		out = append(out, &Environment{Project: p, Title: title, Dir: dir})
+		out = append(out, &Environment{Project: p, Title: p.Settings.Title(dir), Dir: dir})
 	}
 	return out, faults.Err()
 }

@@ -186,21 +186,27 @@ func checkMisspelled(set *declare.Set, lock *lockfile.File) error {
 // that spec.declarations no longer includes since the commit of the pin, because resolving would
 // remove the operator. Without such a commit, it returns nil.
 func (p *Project) checkDroppedPaths(ctx context.Context, set *declare.Set, lock *lockfile.File) error {
+	if lock == nil {
+		return nil
+	}
+	isIn := func(all []declare.Subscription) func(key string) bool {
+		return func(key string) bool {
+			return slices.ContainsFunc(all, func(s declare.Subscription) bool { return s.Key() == key })
+		}
+	}
+	undeclared := slices.DeleteFunc(slices.Clone(lock.Pins), func(pin lockfile.Pin) bool {
+		return len(pin.RequestedBy) == 0 || slices.ContainsFunc(pin.RequestedBy, isIn(set.Subscriptions))
+	})
+	if len(undeclared) == 0 {
+		return nil
+	}
 	clone, err := p.Clone()
-	if lock == nil || err != nil {
+	if err != nil {
 		return nil //nolint:nilerr // without a repository, earlier settings are unknown
 	}
-	isDeclared := func(key string) bool {
-		return slices.ContainsFunc(set.Subscriptions, func(s declare.Subscription) bool { return s.Key() == key })
-	}
-	isRead := func(key string) bool { // also if a command is about to remove it
-		return slices.ContainsFunc(p.loadPaths(p.Settings.Declarations), func(s declare.Subscription) bool { return s.Key() == key })
-	}
+	isRead := isIn(p.loadPaths(p.Settings.Declarations)) // also if a command is about to remove it
 	var faults diag.List
-	for _, pin := range lock.Pins {
-		if len(pin.RequestedBy) == 0 || slices.ContainsFunc(pin.RequestedBy, isDeclared) {
-			continue
-		}
+	for _, pin := range undeclared {
 		commit, _, err := clone.Repo.LastChange(ctx, clone.Path(LockFile), "checksum: "+string(pin.Checksum()))
 		if err != nil || commit == nil {
 			continue
@@ -212,7 +218,7 @@ func (p *Project) checkDroppedPaths(ctx context.Context, set *declare.Set, lock 
 		for _, s := range p.loadPaths(before.Settings.Declarations) {
 			if slices.Contains(pin.RequestedBy, s.Key()) && !isRead(s.Key()) {
 				hint := "restore its path in spec.declarations; to remove the operator, delete this declaration"
-				faults.Add(s.Pos, diag.Hintf(s.Pos, hint, "spec.declarations has no longer the path of this declaration, but %s is pinned for it", pin.Key()))
+				faults.Add(s.Pos, diag.Hintf(s.Pos, hint, "spec.declarations no longer includes this declaration, but %s is pinned for it", pin.Key()))
 			}
 		}
 	}

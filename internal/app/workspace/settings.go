@@ -230,15 +230,18 @@ func (p *Project) checkPatterns() error {
 	return faults.Err()
 }
 
-// checkFollows returns an error if spec.follows names no workspace of the Git repository. Promotions
-// report ambiguous names and cycles.
+// checkFollows returns an error if spec.follows names no other workspace of the Git repository.
+// Promotions report ambiguous names and cycles.
 func (p *Project) checkFollows() error {
 	w := p.Settings
-	if clone, err := p.Clone(); w.Follows == "" || !p.OnDisk() || err != nil || clone.Repo == nil {
+	if w.Follows == "" {
+		return nil
+	}
+	if _, err := p.Clone(); err != nil {
 		return nil //nolint:nilerr // without a repository, the other workspaces are unknown
 	}
 	dirs, err := Workspaces(p.Top())
-	if err != nil {
+	if err != nil || w.FollowsPath() && slices.Contains(dirs, path.Join(p.repoPath(), w.Follows)) {
 		return err
 	}
 	var have []string
@@ -246,18 +249,19 @@ func (p *Project) checkFollows() error {
 		if dir == p.repoPath() {
 			continue
 		}
+		if w.FollowsPath() {
+			have = append(have, filetree.Relative(p.repoPath(), dir))
+			continue
+		}
 		other, err := Dir(filepath.Join(p.Top(), filepath.FromSlash(dir))).ReadSettings()
 		if err != nil {
 			return nil //nolint:nilerr // its own commands report the error
 		}
-		name := cmp.Or(other.Name, path.Base(dir))
-		if w.FollowsPath() {
-			name = filetree.Relative(p.repoPath(), dir)
+		name := other.Title(dir)
+		if name == w.Follows {
+			return nil
 		}
 		have = append(have, name)
-	}
-	if slices.Contains(have, w.Follows) {
-		return nil
 	}
 	at := w.At("spec.follows")
 	return diag.Errorf(at, "spec.follows: no environment %q (available: %s)%s", w.Follows, cmp.Or(strings.Join(have, ", "), "none"), diag.DidYouMean(w.Follows, have))
