@@ -16,7 +16,6 @@ import (
 	"github.com/quayside/quayside/internal/app/edit"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/settings"
@@ -194,7 +193,7 @@ func (o *adoptStartOptions) prepare(ctx context.Context, p *workspace.Project, s
 		o.show(out)
 		return nil, fmt.Errorf("no operator of namespace %s could be imported%s", namespace, diag.DidYouMean(namespace, pinNamespaces(lock)))
 	}
-	if err := o.chooseCluster(ctx, out, current); err != nil {
+	if err := o.chooseCluster(ctx, p, out, current); err != nil {
 		return nil, err
 	}
 	names := []string{namespace + "/*"}
@@ -235,9 +234,9 @@ func pinNamespaces(lock *lockfile.File) []string {
 }
 
 // chooseCluster sets the name of the cluster. A workspace without spec.clusters can get any name.
-func (o *adoptStartOptions) chooseCluster(ctx context.Context, out *preparation, current *settings.Workspace) (err error) {
+func (o *adoptStartOptions) chooseCluster(ctx context.Context, p *workspace.Project, out *preparation, current *settings.Workspace) (err error) {
 	if _, isSet := current.Fields["spec.clusters"]; isSet {
-		out.cluster, err = (&workspace.Project{Settings: current}).Cluster(o.cluster, "--cluster")
+		out.cluster, err = p.With(current, nil, nil).Cluster(o.cluster, "--cluster")
 		return err
 	}
 	out.cluster = cmp.Or(o.cluster, current.Clusters[0].Name)
@@ -309,18 +308,13 @@ func (r *preparation) makePlan(ctx context.Context, p *workspace.Project, snap *
 
 // isChanged reports whether a file of the workspace must be written, other than the plan.
 func (r *preparation) isChanged(p *workspace.Project) bool {
-	return r.edit != nil || r.settings != nil || r.isRecorded(p) || len(r.treeChanges()) > 0
+	return r.edit != nil || r.settings != nil || r.isRecorded(p) || len(r.tree.OwnChanges()) > 0
 }
 
 // isRecorded reports whether the lock changes without a change of the declarations.
 func (r *preparation) isRecorded(p *workspace.Project) bool {
 	before, err := p.Read(workspace.LockFile)
 	return r.edit == nil && (err != nil || !bytes.Equal(before, lockfile.Format(r.found.Lock)))
-}
-
-// treeChanges returns the files of the tree to write or remove.
-func (r *preparation) treeChanges() []filetree.FileChange {
-	return slices.DeleteFunc(slices.Clone(r.tree.Changes), func(c filetree.FileChange) bool { return c.Kind == workspace.Foreign })
 }
 
 // write writes the files of the workspace, of which the lock is complete. After an interruption, the
@@ -331,8 +325,7 @@ func (r *preparation) write(ctx context.Context, p *workspace.Project) error {
 		if _, err := r.edit.Write(ctx, false); err != nil {
 			return err
 		}
-	}
-	if _, err := p.WriteFile(workspace.LockFile, lockfile.Format(r.found.Lock)); err != nil {
+	} else if _, err := p.WriteFile(workspace.LockFile, lockfile.Format(r.found.Lock)); err != nil {
 		return err
 	}
 	if r.settings != nil {
@@ -357,7 +350,7 @@ func (o *adoptStartOptions) show(r *preparation) {
 	if r.report != nil {
 		r.report.WriteText(o.Out, false)
 	}
-	if r.tree != nil && len(r.treeChanges()) > 0 {
-		line("~", r.tree.Output+": "+diag.Count(len(r.treeChanges()), "file"))
+	if r.tree != nil && len(r.tree.OwnChanges()) > 0 {
+		line("~", r.tree.Output+": "+diag.Count(len(r.tree.OwnChanges()), "file"))
 	}
 }

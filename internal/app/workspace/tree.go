@@ -36,8 +36,13 @@ type TreeReport struct {
 	unmet         diag.List      // needs of operators that a cluster does not meet, see unmetNeeds
 }
 
-// Foreign is the change kind of files not written by quayside, mostly the user's patches.
-const Foreign = "foreign"
+// foreign is the change kind of files not written by quayside, mostly the user's patches.
+const foreign = "foreign"
+
+// OwnChanges returns the changes of quayside's files.
+func (r *TreeReport) OwnChanges() []filetree.FileChange {
+	return slices.DeleteFunc(slices.Clone(r.Changes), func(c filetree.FileChange) bool { return c.Kind == foreign })
+}
 
 // WriteLock writes a lock, and reports whether the file changed. With tree it also writes the
 // rendered tree; if the tree cannot be written, the lock is not written either. It logs the migration
@@ -104,7 +109,7 @@ func (p *Project) PrepareTree(ctx context.Context, force bool) (*TreeReport, err
 
 // WritePrepared writes the tree of PrepareTree.
 func (p *Project) WritePrepared(r *TreeReport, force bool) error {
-	r.Changes = slices.DeleteFunc(r.Changes, func(c filetree.FileChange) bool { return c.Kind == Foreign })
+	r.Changes = r.OwnChanges()
 	if err := p.WriteDir(r.Output, r.Result.Tree, filetree.Force(force)); err != nil {
 		return p.TreeError(err)
 	}
@@ -143,7 +148,7 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 		}
 		names := slices.Sorted(slices.Values(append(links, filetree.UserFiles(have, res.Tree)...)))
 		for _, name := range names {
-			r.Changes = append(r.Changes, filetree.FileChange{Path: name, Kind: Foreign})
+			r.Changes = append(r.Changes, filetree.FileChange{Path: name, Kind: foreign})
 		}
 		if r.foreignFaults, err = p.checkForeign(names, res.Tree); err != nil {
 			return nil, err
@@ -204,12 +209,7 @@ func errEarlierOverlays() error {
 
 func (r *TreeReport) errDiffers() error {
 	var edited *filetree.EditedError
-	ours := 0
-	for _, c := range r.Changes {
-		if c.Kind != Foreign {
-			ours++
-		}
-	}
+	ours := len(r.OwnChanges())
 	switch {
 	case errors.As(r.refused, &edited):
 		return &DiffersError{Msg: fmt.Sprintf("%s is out of date with %s (%s, %d edited by hand)\n  hint: %s", r.Output, LockFile, diag.Count(ours, "file"), len(edited.Paths), editedHint)}
@@ -255,7 +255,7 @@ func (r *TreeReport) Print(out *terminal.Terminal, log Logger) {
 	}
 	theirs := 0
 	for _, c := range changes {
-		if c.Kind == Foreign {
+		if c.Kind == foreign {
 			fmt.Fprintf(out, "? %s (not quayside's)\n", sanitize.Line(c.Path))
 			theirs++
 			continue
@@ -278,7 +278,7 @@ func printCounts(out *terminal.Terminal, dir string, changes []filetree.FileChan
 		count[c.Kind]++
 	}
 	for _, kind := range slices.Sorted(maps.Keys(count)) {
-		if kind != Foreign {
+		if kind != foreign {
 			fmt.Fprintf(out, "%s %s (%s)\n", out.Sign(kind.Sign()), sanitize.Line(dir), diag.Count(count[kind], "file"))
 		}
 	}
