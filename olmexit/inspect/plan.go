@@ -20,23 +20,22 @@ type PlanOptions struct {
 
 // PlanUninstall returns the plan to uninstall OLM, with crds also its unused CRDs.
 func PlanUninstall(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, cluster string, crds bool) (*plan.Plan, error) {
-	lock, err := p.NeedLock()
+	lock, rendered, err := renderFor(ctx, p, cluster)
 	if err != nil {
 		return nil, err
 	}
-	res, err := p.Render(ctx, lock)
-	if err != nil {
-		return nil, err
-	}
-	rendered, err := res.ObjectsIn(cluster)
-	if err != nil {
-		return nil, err
-	}
-	in := plan.Input{Snapshot: s, Lock: lock, Rendered: rendered, Manager: p.Settings.Tool().About().Manager}
+	in := newInput(p, s, cluster)
+	in.Lock, in.Rendered = lock, rendered
+	return plan.MakeUninstall(in, crds)
+}
+
+// newInput returns the input of a plan for a cluster, without lock and tree.
+func newInput(p *workspace.Project, s *snapshot.Snapshot, cluster string) plan.Input {
+	in := plan.Input{Snapshot: s, Manager: p.Settings.Tool().About().Manager}
 	if len(p.Clusters()) > 1 {
 		in.Cluster = cluster
 	}
-	return plan.MakeUninstall(in, crds)
+	return in
 }
 
 // Plan returns the plan to adopt the operators of a cluster from OLM, with the inspection.
@@ -59,9 +58,7 @@ func Plan(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, opt P
 
 // MakePlan returns the plan for an inspection, with its lock.
 func MakePlan(p *workspace.Project, s *snapshot.Snapshot, found *Inspection, opt PlanOptions) (*plan.Plan, error) {
-	in := plan.Input{Snapshot: s, Report: found.Report, Lock: found.Lock, Rendered: found.Rendered, Mode: opt.Mode, Namespaces: opt.Namespaces, Manager: p.Settings.Tool().About().Manager}
-	if len(p.Clusters()) > 1 {
-		in.Cluster = opt.Cluster
-	}
+	in := newInput(p, s, opt.Cluster)
+	in.Report, in.Lock, in.Rendered, in.Mode, in.Namespaces = found.Report, found.Lock, found.Rendered, opt.Mode, opt.Namespaces
 	return plan.Make(in)
 }

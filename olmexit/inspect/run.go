@@ -6,9 +6,11 @@ import (
 
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/olmexit/plan"
 	"github.com/quayside/quayside/olmexit/snapshot"
 	"github.com/quayside/quayside/olmexit/verify"
+	"github.com/quayside/quayside/render"
 )
 
 // CheckPlan derives a plan again from the cluster, and returns an error if it differs.
@@ -39,22 +41,28 @@ func CheckPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan, s *snap
 	return pl.CheckDerived(derived)
 }
 
+// renderFor returns the lock and its rendered objects in a cluster.
+func renderFor(ctx context.Context, p *workspace.Project, cluster string) (*lockfile.File, []render.Rendered, error) {
+	lock, err := p.NeedLock()
+	if err != nil {
+		return nil, nil, err
+	}
+	res, err := p.Render(ctx, lock)
+	if err != nil {
+		return nil, nil, err
+	}
+	rendered, err := res.ObjectsIn(cluster)
+	return lock, rendered, err
+}
+
 // RenderForPlan renders the lock for a plan's cluster. It returns an error if the lock or the
 // rendered tree has changed since the plan was made.
 func RenderForPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan) ([]k8s.Object, error) {
-	lock, err := p.NeedLock()
-	if err != nil {
-		return nil, err
-	}
 	cluster, err := p.Cluster(pl.Cluster, "cluster in the plan")
 	if err != nil {
 		return nil, err
 	}
-	res, err := p.Render(ctx, lock)
-	if err != nil {
-		return nil, err
-	}
-	rendered, err := res.ObjectsIn(cluster)
+	lock, rendered, err := renderFor(ctx, p, cluster)
 	if err != nil {
 		return nil, err
 	}

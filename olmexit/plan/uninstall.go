@@ -42,7 +42,8 @@ func MakeUninstall(in Input, crds bool) (*Plan, error) {
 	if m.plan.OLM = m.findControllers(); len(m.plan.OLM) == 0 || m.isOpenShift() {
 		return nil, errors.New("the Deployments olm-operator and catalog-operator were not found, or OLM is part of the platform (OpenShift): it cannot be uninstalled")
 	}
-	if by := m.usesOfOLM(); len(by) > 0 {
+	diagnosis := olmexit.DiagnoseTree(m.Lock, m.Rendered)
+	if by := m.usesOfOLM(diagnosis); len(by) > 0 {
 		return nil, &NeededError{by}
 	}
 	declarations, programs := m.olmDeclarations(), m.olmPrograms()
@@ -50,7 +51,7 @@ func MakeUninstall(in Input, crds bool) (*Plan, error) {
 	var definitions []*snapshot.Object
 	kept := ""
 	for _, crd := range m.olmCRDs() {
-		switch why := m.keepReason(crd, deleted); {
+		switch why := m.keepReason(crd, diagnosis, deleted); {
 		case !crds:
 		case why != "":
 			kept += " " + crd.Name + " stays: " + why + "."
@@ -83,7 +84,7 @@ func (p *Plan) DeletesCRDs() bool {
 }
 
 // usesOfOLM returns the operators and declarations that need OLM.
-func (m *planBuilder) usesOfOLM() []string {
+func (m *planBuilder) usesOfOLM(d *olmexit.Diagnosis) []string {
 	var out []string
 	for _, csv := range m.Snapshot.CSVs() {
 		if csv.CopiedFrom == "" && csv.Name != snapshot.Packageserver {
@@ -93,7 +94,7 @@ func (m *planBuilder) usesOfOLM() []string {
 	for _, o := range m.Snapshot.Kind(snapshot.OLM, "Subscription") {
 		out = append(out, "Subscription "+o.Namespace+"/"+o.Name)
 	}
-	for _, op := range olmexit.DiagnoseTree(m.Lock, m.Rendered).Operators {
+	for _, op := range d.Operators {
 		if op.NeedsOLM == needs.NeedsOLM {
 			out = append(out, "operator "+op.Key()+" of the lock")
 		}
@@ -194,11 +195,11 @@ func olmCRD(plural string) k8s.Ref {
 }
 
 // keepReason returns the reason why a CRD of OLM must stay, or "".
-func (m *planBuilder) keepReason(crd *snapshot.Object, deleted []*snapshot.Object) string {
+func (m *planBuilder) keepReason(crd *snapshot.Object, d *olmexit.Diagnosis, deleted []*snapshot.Object) string {
 	if m.tree[crd.Key] != nil {
 		return "the tree has it"
 	}
-	for _, op := range olmexit.DiagnoseTree(m.Lock, m.Rendered).Operators {
+	for _, op := range d.Operators {
 		if slices.Contains(op.Definitions, crd.Name) {
 			return op.Key() + " watches its objects"
 		}
