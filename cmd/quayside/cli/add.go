@@ -68,8 +68,7 @@ func newAdd(a *app) *cobra.Command {
 			# change the declaration of an operator: its version, or its approval
 			quayside add memcached-operator@0.0.2
 			quayside add memcached-operator --approval Manual
-			quayside add memcached-operator --config '{resources: {limits: {memory: 64Mi}}}'
-`),
+			quayside add memcached-operator --config '{resources: {limits: {memory: 64Mi}}}'`),
 		Args: someArgs("package"),
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			return matchingWords(cmd, func(ctx context.Context, prefix string) []string {

@@ -83,8 +83,7 @@ func newDiff(a *app) *cobra.Command {
 			quayside diff --upgrade --observed observed.yaml --exit-zero
 
 			# compare two artifacts before a promotion
-			quayside diff oci://registry.example.com/fleet/prod:main oci://registry.example.com/fleet/prod:next
-`),
+			quayside diff oci://registry.example.com/fleet/prod:main oci://registry.example.com/fleet/prod:next`),
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			args, err := o.upgradeTargets(cmd, args)

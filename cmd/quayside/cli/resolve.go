@@ -89,8 +89,7 @@ func newResolve(a *app) *cobra.Command {
 			quayside resolve --edited --render --all
 
 			# remove operators that nothing requires
-			quayside resolve --prune
-`),
+			quayside resolve --prune`),
 		Args:              resolveArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
