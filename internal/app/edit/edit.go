@@ -107,7 +107,7 @@ func (e *Edit) Write(ctx context.Context, tree bool) (r *workspace.TreeReport, e
 		return nil, e.Resolution.Failed
 	}
 	if tree {
-		if r, err = e.edited.WithLock(e.Resolution.Lock).PrepareTree(ctx, false); err != nil {
+		if r, err = e.edited.PrepareLock(ctx, e.Resolution.Lock); err != nil {
 			return nil, err
 		}
 	}

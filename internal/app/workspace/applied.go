@@ -143,7 +143,7 @@ func (p *Project) findAbandonedTrees(trees []string) ([]diag.Warning, error) {
 		}
 		out = append(out, diag.Warning{
 			Pos: p.Settings.At("spec.output"), Code: "abandoned-tree",
-			Msg: fmt.Sprintf("%s is a rendered tree that is never updated, because spec.output is %s: delete it when nothing applies it", filetree.Relative(p.repoPath(), dir), p.Settings.Output),
+			Msg: fmt.Sprintf("the rendered tree in %s is never updated, because spec.output is %s: delete it when nothing applies it", filetree.Relative(p.repoPath(), dir), p.Settings.Output),
 		})
 	}
 	return p.Waive(out), faults.Err()

@@ -49,7 +49,7 @@ func (r *TreeReport) OwnChanges() []filetree.FileChange {
 // of an older schema.
 func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool) (written bool, r *TreeReport, err error) {
 	if tree {
-		if r, err = p.WithLock(lock).PrepareTree(ctx, false); err != nil {
+		if r, err = p.PrepareLock(ctx, lock); err != nil {
 			return false, nil, err
 		}
 	}
@@ -105,6 +105,16 @@ func (p *Project) PrepareTree(ctx context.Context, force bool) (*TreeReport, err
 		return nil, p.TreeError(r.refused)
 	}
 	return r, nil
+}
+
+// PrepareLock is like PrepareTree for a lock that is not written yet. If the tree cannot be written, it
+// notes that nothing was written.
+func (p *Project) PrepareLock(ctx context.Context, lock *lockfile.File) (*TreeReport, error) {
+	r, err := p.WithLock(lock).PrepareTree(ctx, false)
+	if err != nil {
+		p.Log.Note("nothing was written, because the tree cannot be rendered")
+	}
+	return r, err
 }
 
 // WritePrepared writes the tree of PrepareTree.
