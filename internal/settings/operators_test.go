@@ -1,8 +1,11 @@
 package settings
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/quayside/quayside/internal/profile"
 )
 
 // TestAddOperators adds operators to a cluster in files of several styles, which otherwise keep their
@@ -20,6 +23,7 @@ func TestAddOperators(t *testing.T) {
 		"ok/block list":     {"spec:\n  clusters:\n  - name: prod\n    operators:\n    - x/y # first\n    config: {}\n", "spec:\n  clusters:\n  - name: prod\n    operators:\n    - x/y # first\n+    - \"a/*\"\n+    - b/c\n    config: {}\n"},
 		"error/flow spec":   {"spec: {profile: flux}\n", ""},
 		"error/other names": {"spec:\n  clusters: [{name: test}]\n", ""},
+		"error/empty list":  {"spec:\n  clusters:\n  - name: prod\n    operators: []\n", ""},
 		"error/anchor":      {"spec:\n  clusters:\n  - name: test\n    operators: &all [x/y]\n  - name: prod\n    operators: *all\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,4 +43,37 @@ func TestAddOperators(t *testing.T) {
 	if got, err := AddOperators(Draft{}.Text(), "prod", []string{"a/*"}); err != nil || !strings.HasSuffix(string(got), "\n  clusters:\n  - name: prod\n    operators: [\"a/*\"]\n") {
 		t.Errorf("%v\n%s", err, got)
 	}
+}
+
+// FuzzAddOperators checks that the result is a file with the operators, and that nothing was removed.
+func FuzzAddOperators(f *testing.F) {
+	for _, text := range []string{
+		"", "spec: {}\n", "spec:\n  clusters: []\n", "spec:\n  clusters:\n  - name: prod\n    operators: []\n", "spec:\n  clusters: [{name: prod, operators: [x/y]}]\n",
+		"spec:\n  clusters:\n  - name: \"prod\"\n    operators:\n    - 'x/y' # first\n", "spec:\n  clusters:\n  - operators: [\n      x/y]\n    name: >-\n      prod\n",
+	} {
+		f.Add(text, "prod", "a/*")
+	}
+	f.Fuzz(func(t *testing.T, text, cluster, pattern string) {
+		const head = "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n"
+		got, err := AddOperators([]byte(head+text), cluster, []string{pattern})
+		if err != nil {
+			return
+		}
+		w, err := Parse(FileName, got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(w.Clusters, func(c profile.Cluster) bool { return c.Name == cluster })
+		if i < 0 || !slices.Contains(w.Clusters[i].Operators, pattern) {
+			t.Errorf("the cluster lacks the pattern:\n%s", got)
+		}
+		rest := string(got)
+		for _, c := range text {
+			_, after, found := strings.Cut(rest, string(c))
+			if !found {
+				t.Fatalf("%q was removed:\n%s", c, got)
+			}
+			rest = after
+		}
+	})
 }
