@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/quayside/quayside/test/cluster/binaries"
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
@@ -70,6 +71,45 @@ func TestNeeds(t *testing.T) {
 	t.Logf("%d operators, %d missing APIs, %d missing objects, %d operators with wrong reports", total.operators, total.apis, total.objects, total.wrong)
 	if total.wrong*50 > total.operators {
 		t.Errorf("more than 2 %% of the operators have errors for unneeded APIs or objects: %d of %d", total.wrong, total.operators)
+	}
+}
+
+// TestTutorialNeedsNothing installs the operators of docs/tutorial.md in a plain Kubernetes cluster:
+// render reports no need, and every pod becomes ready.
+func TestTutorialNeedsNothing(t *testing.T) {
+	t.Parallel()
+	cluster := harness.Start(t, harness.Options{})
+	root, err := binaries.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := filepath.Join(root, "..", "..", "examples", "quickstart")
+	memcached, err := os.ReadFile(filepath.Join(example, "subscriptions", "memcached.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := newWorkspace(t, build(t), map[string]string{
+		"quayside.yaml": fmt.Sprintf(`
+apiVersion: quayside.dev/v1alpha1
+kind: Workspace
+spec:
+  catalogs: [{name: quickstart, namespace: olm, source: %q}]
+  kubernetesVersion: "1.36"
+  profile: plain
+`, "oci:"+filepath.Join(example, "catalog")),
+		"subscriptions/memcached.yaml": string(memcached),
+	})
+	if _, stderr, code := q.run(t, "add", "vault", "--offline"); code != 0 {
+		t.Fatal(stderr)
+	}
+	c := needCheck{cluster: cluster, applier: applier(t, cluster), reported: map[string]string{}}
+	c.render(t, q)
+	if len(c.reported) > 0 || strings.Contains(c.stderr, "[missing-") || strings.Contains(c.stderr, "[pod-security]") {
+		t.Errorf("needs were reported:\n%s", c.stderr)
+	}
+	c.test(t)
+	if n := len(only(c.objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })); n != 3 || c.counts != (needCounts{operators: 1}) {
+		t.Errorf("got %d Deployments and %+v, want 3 without needs", n, c.counts)
 	}
 }
 
