@@ -80,12 +80,14 @@ func (c *clusterState) caCertificates(op *operator) []string {
 
 // Record completes Begin: begun is the result of Begin for the lock before, and rendered is its rendered
 // tree. Record adds the pod annotations of the cluster that differ from the tree, and returns the lock
-// and its rendered tree. Pins that were already adopted before remain unchanged. Record does not modify
-// its arguments.
+// and its rendered tree. Pins that were already adopted before remain unchanged, and so do pins that the
+// tree does not install in this cluster: their annotations are unknown until it does. Record does not
+// modify its arguments.
 func Record(s *snapshot.Snapshot, before, begun *lockfile.File, rendered []render.Rendered) (*lockfile.File, []render.Rendered) {
-	found := map[string][]lockfile.Annotation{}
+	found, installed := map[string][]lockfile.Annotation{}, map[string]bool{}
 	out := slices.Clone(rendered)
 	for i, r := range rendered {
+		installed[operatorOf(r)] = true
 		pin, adopted := pinOf(begun, r)
 		was, _ := before.Pin(pin.Namespace, pin.Package)
 		live := s.Get(r.Object.Key())
@@ -102,6 +104,9 @@ func Record(s *snapshot.Snapshot, before, begun *lockfile.File, rendered []rende
 	}
 	pins := slices.Clone(begun.Pins)
 	for i, p := range pins {
+		if was, _ := before.Pin(p.Namespace, p.Package); !installed[p.Key()] {
+			pins[i].Adopted = was.Adopted
+		}
 		if more := found[p.Key()]; more != nil {
 			kept := *p.Adopted
 			kept.Annotations = append(slices.Clone(kept.Annotations), more...)
