@@ -80,18 +80,20 @@ func (c *clusterState) caCertificates(op *operator) []string {
 
 // Record completes Begin: begun is the result of Begin for the lock before, and rendered is its rendered
 // tree. Record adds the pod annotations of the cluster that differ from the tree, and returns the lock
-// and its rendered tree. Pins that were already adopted before remain unchanged, and so do pins that the
-// tree does not install in this cluster: their annotations are unknown until it does. Record does not
-// modify its arguments.
+// and its rendered tree. Pins that were already adopted before remain unchanged, unless they have no
+// annotations and OLM still manages the operator: the tree may not have installed it in this cluster
+// before. Record does not modify its arguments.
 func Record(s *snapshot.Snapshot, before, begun *lockfile.File, rendered []render.Rendered) (*lockfile.File, []render.Rendered) {
-	found, installed := map[string][]lockfile.Annotation{}, map[string]bool{}
-	out := slices.Clone(rendered)
+	found := map[string][]lockfile.Annotation{}
+	c, out := newCluster(s, before), slices.Clone(rendered)
 	for i, r := range rendered {
-		installed[operatorOf(r)] = true
 		pin, adopted := pinOf(begun, r)
 		was, _ := before.Pin(pin.Namespace, pin.Package)
 		live := s.Get(r.Object.Key())
-		if !adopted || was.Adopted != nil || live == nil || !r.Object.Is("apps", "Deployment") {
+		if !adopted || live == nil || !r.Object.Is("apps", "Deployment") {
+			continue
+		}
+		if was.Adopted != nil && (len(was.Adopted.Annotations) > 0 || !c.isFromOLM(c.byKey[pin.Key()])) {
 			continue
 		}
 		for _, a := range differingAnnotations(live.Body(), r.Object, pin) {
@@ -104,9 +106,6 @@ func Record(s *snapshot.Snapshot, before, begun *lockfile.File, rendered []rende
 	}
 	pins := slices.Clone(begun.Pins)
 	for i, p := range pins {
-		if was, _ := before.Pin(p.Namespace, p.Package); !installed[p.Key()] {
-			pins[i].Adopted = was.Adopted
-		}
 		if more := found[p.Key()]; more != nil {
 			kept := *p.Adopted
 			kept.Annotations = append(slices.Clone(kept.Annotations), more...)
