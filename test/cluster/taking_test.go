@@ -15,6 +15,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quayside/quayside/test/cluster/harness"
 )
@@ -527,9 +528,29 @@ func (a *argoTaker) awaitCommit(ctx context.Context, t *testing.T, name, commit 
 		return
 	}
 	a.await(ctx, t, name, commit, "settled", isSettled)
-	for _, app := range a.applications(ctx, t) {
-		if app.GetName() != "declared" {
-			a.await(ctx, t, app.GetName(), commit, "settled", isSettled)
+	settled := map[string]bool{"declared": true, name: true}
+	for { // an Application can apply ApplicationSets, which create Applications
+		waiting, again := map[types.UID]string{}, false // ApplicationSets without an Application
+		list := a.argoObjects(ctx, t)
+		for _, o := range list {
+			switch {
+			case o.GetKind() == "ApplicationSet":
+				waiting[o.GetUID()] = o.GetName()
+			case o.GetKind() == "Application" && !settled[o.GetName()]:
+				a.await(ctx, t, o.GetName(), commit, "settled", isSettled)
+				settled[o.GetName()], again = true, true
+			}
+		}
+		for _, o := range list {
+			for _, owner := range o.GetOwnerReferences() {
+				delete(waiting, owner.UID)
+			}
+		}
+		if !again && len(waiting) == 0 {
+			return
+		}
+		if err := sleep(ctx, 500*time.Millisecond); err != nil {
+			t.Fatalf("no Application of %v: %v", waiting, err)
 		}
 	}
 }
@@ -547,13 +568,18 @@ func (a *argoTaker) refresh(ctx context.Context, t *testing.T, name string) {
 	}
 }
 
-func (a *argoTaker) applications(ctx context.Context, t *testing.T) []*unstructured.Unstructured {
+func (a *argoTaker) argoObjects(ctx context.Context, t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	list, err := a.ListGroup(ctx, "argoproj.io")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return only(list, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Application" })
+	return only(list, a.isOwn)
+}
+
+func (a *argoTaker) applications(ctx context.Context, t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	return only(a.argoObjects(ctx, t), func(o *unstructured.Unstructured) bool { return o.GetKind() == "Application" })
 }
 
 // syncAll synchronizes only objects that are out of sync, like the Applications. A forced apply would
