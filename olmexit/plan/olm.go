@@ -146,7 +146,7 @@ func (m *planBuilder) addUninstallStep() {
 	}
 	m.addStep(Step{
 		Name: Uninstall, Title: "Uninstall OLM, or leave it without operators",
-		Manual: "OLM manages no operator any more. Uninstall it with 'quayside adopt uninstall-olm', which names everything that it deletes, or keep it.",
+		Manual: "OLM manages no operator of this plan any more. After the clean-up, 'quayside adopt uninstall-olm' checks that nothing needs OLM, and writes the plan that deletes it: do not delete OLM's CRDs yourself, because the tree has objects of their kinds. Confirm that you have noted this.",
 	})
 }
 
