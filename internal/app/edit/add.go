@@ -511,7 +511,7 @@ func (a *adder) replacePositions(res *workspace.Resolution) {
 		res.Warnings[i].Pos = a.argumentPos(res.Warnings[i].Pos)
 	}
 	for _, c := range res.Conflicts {
-		c.Changes = slices.DeleteFunc(c.Changes, func(change explain.Change) bool {
+		c.Changes = slices.DeleteFunc(c.Changes, func(change explain.Remedy) bool {
 			_, isNew := a.argumentAt(change.At)
 			return isNew && strings.HasPrefix(change.Text, "remove subscription ")
 		})
