@@ -41,6 +41,11 @@ func controllerNames(blocks []*block) string {
 // hasExtension reports whether OLM v1 manages the operators of a block.
 func (b *block) hasExtension() bool { return len(b.extensions()) > 0 }
 
+// extensionBlocks returns the blocks whose operators OLM v1 manages.
+func (m *planBuilder) extensionBlocks() []*block {
+	return slices.DeleteFunc(slices.Clone(m.blocks), func(b *block) bool { return !b.hasExtension() })
+}
+
 // extensions returns the ClusterExtensions that the detach of a block deletes.
 func (b *block) extensions() []k8s.Ref {
 	return itemRefs(b.itemsWhere(func(i item) bool { return i.live != nil && i.Is("ClusterExtension."+snapshot.OLMv1) }))

@@ -18,11 +18,9 @@ const rbacGroup = "rbac.authorization.k8s.io"
 // addSteps adds all steps: first those that detach the operators, with one stop of OLM for all
 // namespaces, then the remaining work after all operators have left.
 func (m *planBuilder) addSteps() {
-	m.plan.OLM = m.findControllers()
-	for _, b := range m.blocks {
-		if b.hasExtension() {
-			m.plan.OLM = m.findExtensionController()
-		}
+	isForExtensions := len(m.extensionBlocks()) > 0
+	if m.plan.OLM = m.findControllers(); isForExtensions {
+		m.plan.OLM = m.findExtensionController()
 	}
 	m.addUnmanageStep()
 	leaving := slices.DeleteFunc(slices.Clone(m.blocks), func(b *block) bool { return b.hasLeftovers })
@@ -43,10 +41,14 @@ func (m *planBuilder) addSteps() {
 	if m.stopsOLM() {
 		m.addStartStep(leaving)
 	}
-	m.addRestartStep(leaving)
+	if !isForExtensions { // OLM v1 forgets everything at its stop, and kubectl cannot transfer fields
+		m.addRestartStep(leaving)
+	}
 	m.addManageStep()
 	for _, b := range leaving {
-		m.addTransferStep(b)
+		if !isForExtensions {
+			m.addTransferStep(b)
+		}
 		m.addCleanUpStep(b)
 	}
 	for _, b := range m.blocks[len(leaving):] {

@@ -95,9 +95,10 @@ func (s *Snapshot) ListedKinds() []ListedKind {
 }
 
 // extensionKinds returns the further kinds that OLM v1 can install. Their objects, and those of kinds
-// whose objects are listed by OLM v0's labels, have a label of OLM v1.
+// whose objects are listed by OLM v0's labels, have a label of OLM v1. Secrets with Helm releases have
+// another one.
 func extensionKinds() []kindSelector {
-	var out []kindSelector
+	out := []kindSelector{{"v1", "Secret", "owner=operator-controller"}}
 	for apiVersion, kinds := range map[string]string{
 		"v1":                       "ConfigMap Secret",
 		"autoscaling.k8s.io/v1":    "VerticalPodAutoscaler",
@@ -111,7 +112,7 @@ func extensionKinds() []kindSelector {
 		}
 	}
 	slices.SortFunc(out, func(x, y kindSelector) int {
-		return cmp.Or(strings.Compare(x.apiVersion, y.apiVersion), strings.Compare(x.kind, y.kind))
+		return cmp.Or(strings.Compare(x.apiVersion, y.apiVersion), strings.Compare(x.kind, y.kind), strings.Compare(x.labels, y.labels))
 	})
 	return out
 }
