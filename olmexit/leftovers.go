@@ -87,16 +87,10 @@ func extensionLeftover(o *snapshot.Object) (Stage, string) {
 		return AtCleanUp, "OLM's webhook: the tree has its own"
 	case o.Is("CustomResourceDefinition.apiextensions.k8s.io"):
 		return Never, "a CRD that is not in the tree: it is kept, because deleting it would delete its custom resources"
-	case o.Is("Secret") && isRecordOfOLMv1(o):
+	case o.Is("Secret") && (o.Labels["owner"] == "operator-controller" || o.Labels[snapshot.OLMv1+"/revision-name"] != ""):
 		return AtCleanUp, "OLM's record of the installed manifests: until it is deleted, a ClusterExtension of the same name takes over the objects again"
 	}
 	return Never, "installed by OLM from this or an earlier bundle, but not in the tree: it is kept without an owner, and nothing manages it"
-}
-
-// isRecordOfOLMv1 reports whether a Secret contains a Helm release or the objects of a revision.
-func isRecordOfOLMv1(o *snapshot.Object) bool {
-	kind, _ := o.At("type").(string)
-	return strings.HasPrefix(kind, "operatorframework.io/") || strings.HasPrefix(kind, snapshot.OLMv1+"/")
 }
 
 // rbacLeftover is like leftoverStage, for roles and bindings.

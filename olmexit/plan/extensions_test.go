@@ -55,8 +55,7 @@ func newExtension(revisions bool) (live []k8s.Object, tree []render.Rendered) {
 		"conditions": []any{map[string]any{"type": "Installed", "status": "True"}, map[string]any{"type": "Progressing", "status": "True", "reason": "Succeeded"}},
 	}
 	owners := []k8s.Object{put(ext)}
-	record := k8s.New("v1", "Secret", "olmv1-system", "sh.helm.release.v1.widget.v1")
-	record["type"] = "operatorframework.io/index.v1"
+	record := k8s.Label(k8s.New("v1", "Secret", "olmv1-system", "sh.helm.release.v1.widget.v1"), map[string]string{"owner": "operator-controller", "type": "index"})
 	if revisions {
 		owners = nil
 		for n, state := range []string{"Archived", "Active"} {
@@ -67,7 +66,7 @@ func newExtension(revisions bool) (live []k8s.Object, tree []render.Rendered) {
 			set["spec"] = map[string]any{"lifecycleState": state, "revision": int64(n + 1)}
 			owners = append(owners, put(set))
 		}
-		record["metadata"], record["type"] = map[string]any{"name": "widget-2-0a1b", "namespace": "olmv1-system"}, "olm.operatorframework.io/object-data"
+		record = k8s.Label(k8s.New("v1", "Secret", "olmv1-system", "widget-2-0a1b"), map[string]string{"olm.operatorframework.io/owner-name": "widget", "olm.operatorframework.io/revision-name": "widget-2"})
 	}
 	last := owners[len(owners)-1]
 	put(ownedBy(record, last, true))
