@@ -19,6 +19,7 @@ import (
 	"github.com/quayside/quayside/olmexit/run"
 	"github.com/quayside/quayside/olmexit/run/runtest"
 	"github.com/quayside/quayside/olmexit/snapshot"
+	"github.com/quayside/quayside/olmexit/verify"
 	"github.com/quayside/quayside/render"
 )
 
@@ -170,12 +171,10 @@ func TestExtensionLeaves(t *testing.T) {
 		if len(p.Operators) != 1 || p.Operators[0].Extension != "widget" {
 			t.Fatalf("operators %+v, skipped %+v", p.Operators, p.Skipped)
 		}
-		for n := range 3 {
-			resource := k8s.New("example.com/v1", "Widget", "widgets", fmt.Sprintf("w%d", n))
-			live = append(live, k8s.With(resource, any("u-"+resource.Name()), "metadata", "uid"))
-		}
+		live = append(live, newWidgets()...)
 		c := runtest.New(live...)
 		c.Settle()
+		check := newVerifier(t, c, p)
 		rendered := map[k8s.Key]k8s.Object{}
 		for _, r := range tree {
 			rendered[r.Object.Key()] = r.Object
@@ -191,6 +190,9 @@ func TestExtensionLeaves(t *testing.T) {
 				}
 				kubectl(t, c, p, a, rendered[a.Object.Key()])
 			}
+			if found := check(); len(found) > 0 {
+				t.Errorf("revisions %v: step %d (%s): %v", revisions, s.Number, s.Name, found)
+			}
 		}
 		for _, was := range live {
 			o := c.Object(k8s.RefTo(was))
@@ -201,6 +203,71 @@ func TestExtensionLeaves(t *testing.T) {
 			if owners := k8s.Items(o, "metadata", "ownerReferences"); len(owners) > 0 {
 				t.Errorf("revisions %v: %s has the owners %v", revisions, was.Key(), owners)
 			}
+		}
+	}
+}
+
+// newWidgets returns custom resources of the operator.
+func newWidgets() []k8s.Object {
+	var out []k8s.Object
+	for n := range 3 {
+		o := k8s.New("example.com/v1", "Widget", "widgets", fmt.Sprintf("w%d", n))
+		out = append(out, k8s.With(o, any("u-"+o.Name()), "metadata", "uid"))
+	}
+	return out
+}
+
+// newVerifier records the state of a cluster, and returns a function that returns what adopt verify finds.
+func newVerifier(t *testing.T, c *runtest.Cluster, p *plan.Plan) func() []string {
+	t.Helper()
+	before, err := verify.Capture(context.Background(), c, p, "widgets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() []string {
+		rep, err := verify.Verify(context.Background(), c, p, verify.KnownProgress{Before: map[string]*verify.Evidence{"widgets": before}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, v := range rep.Namespaces[0].Verdicts {
+			for _, f := range v.Findings {
+				if v.State == verify.Failed {
+					out = append(out, string(v.Check)+" "+f.Message)
+				}
+			}
+		}
+		return out
+	}
+}
+
+// TestLostResourcesAreFound deletes a ClusterExtension as kubectl does by default, with which everything
+// is deleted that OLM v1 installed, and all custom resources.
+func TestLostResourcesAreFound(t *testing.T) {
+	live, tree := newExtension(true)
+	p, err := plan.Make(inspectExtension(t, live, tree))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := runtest.New(append(live, newWidgets()...)...)
+	c.Settle()
+	check := newVerifier(t, c, p)
+	if found := check(); len(found) > 0 {
+		t.Fatal(found)
+	}
+	for _, o := range live {
+		if o.Group() == "olm.operatorframework.io" {
+			c.Edit(k8s.RefTo(o), func(o k8s.Object) { delete(k8s.Map(o, "metadata"), "finalizers") })
+		}
+	}
+	if err := c.Delete(context.Background(), k8s.Ref{APIVersion: extensions, Kind: "ClusterExtension", Name: "widget"}, cluster.DeleteOptions{}, false); err != nil {
+		t.Fatal(err)
+	}
+	c.Settle()
+	found := strings.Join(check(), "\n")
+	for _, want := range []string{"CustomResourceDefinition.apiextensions.k8s.io widgets.example.com no longer exists", "Widget.example.com widgets/w0 no longer exists", "Deployment.apps widgets/widget-operator no longer exists"} {
+		if !strings.Contains(found, "uid "+want) {
+			t.Errorf("%s: not found in\n%s", want, found)
 		}
 	}
 }
@@ -277,6 +344,20 @@ func checkOwners(t *testing.T, p *plan.Plan, live []k8s.Object, tree []render.Re
 	}
 	if deleted < 4 {
 		t.Errorf("only %d objects are deleted", deleted)
+	}
+}
+
+// TestExtensionWebhooks checks that a plan names the webhooks of the tree that have no CA at first.
+func TestExtensionWebhooks(t *testing.T) {
+	live, tree := newExtension(false)
+	hook := k8s.New("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "widgets.widget.v")
+	hook["webhooks"] = []any{map[string]any{"name": "v.example.com", "clientConfig": map[string]any{"service": map[string]any{"namespace": "widgets", "name": "widget-operator-service"}}}}
+	p, err := plan.Make(inspectExtension(t, live, append(tree, render.Rendered{Object: hook, Path: "operators/widgets.widget/webhook.yaml"})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Operators[0].Losses; len(got) != 1 || !strings.Contains(got[0], "widgets.widget.v") {
+		t.Errorf("got %v, skipped %+v", got, p.Skipped)
 	}
 }
 
