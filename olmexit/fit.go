@@ -80,16 +80,20 @@ func (c *clusterState) caCertificates(op *operator) []string {
 
 // Record completes Begin: begun is the result of Begin for the lock before, and rendered is its rendered
 // tree. Record adds the pod annotations of the cluster that differ from the tree, and returns the lock
-// and its rendered tree. Pins that were already adopted before remain unchanged. Record does not modify
-// its arguments.
+// and its rendered tree. Pins that were already adopted before remain unchanged, unless they have no
+// annotations and OLM still manages the operator: the tree may not have installed it in this cluster
+// before. Record does not modify its arguments.
 func Record(s *snapshot.Snapshot, before, begun *lockfile.File, rendered []render.Rendered) (*lockfile.File, []render.Rendered) {
 	found := map[string][]lockfile.Annotation{}
-	out := slices.Clone(rendered)
+	c, out := newCluster(s, before), slices.Clone(rendered)
 	for i, r := range rendered {
 		pin, adopted := pinOf(begun, r)
 		was, _ := before.Pin(pin.Namespace, pin.Package)
 		live := s.Get(r.Object.Key())
-		if !adopted || was.Adopted != nil || live == nil || !r.Object.Is("apps", "Deployment") {
+		if !adopted || live == nil || !r.Object.Is("apps", "Deployment") {
+			continue
+		}
+		if was.Adopted != nil && (len(was.Adopted.Annotations) > 0 || !c.isFromOLM(c.byKey[pin.Key()])) {
 			continue
 		}
 		for _, a := range differingAnnotations(live.Body(), r.Object, pin) {

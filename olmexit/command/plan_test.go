@@ -1,12 +1,16 @@
 package command
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/run"
+	"github.com/quayside/quayside/olmexit/verify"
 )
 
 func TestJournalOf(t *testing.T) {
@@ -18,6 +22,19 @@ func TestJournalOf(t *testing.T) {
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: got %q, %v", file, got, err)
 		}
+	}
+}
+
+// TestFailedProbes returns the exit code of runs whose steps are done: failed probes are differences.
+func TestFailedProbes(t *testing.T) {
+	o := &adoptRunOptions{}
+	if err := o.resultError(&run.Result{Probes: []verify.ProbeResult{{Probes: 9}}}, nil); err != nil {
+		t.Error(err)
+	}
+	var differs *workspace.DiffersError
+	err := o.resultError(&run.Result{Probes: []verify.ProbeResult{{Probes: 9, Failures: 2}, {Probes: 9, Failures: 1}}}, nil)
+	if !errors.As(err, &differs) || !strings.Contains(err.Error(), "3 probes failed") {
+		t.Errorf("got error %v", err)
 	}
 }
 

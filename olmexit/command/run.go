@@ -77,7 +77,7 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 
 			See also: docs/adopt.md
 			Exit codes: 0 done; 1 a condition failed, others changed an object, a manual step is not
-			done, or with --check, steps remain; 2 an error.`),
+			done, probes failed though the steps are done, or with --check, steps remain; 2 an error.`),
 		Example: cli.Examples(`
 			# let the API server validate the changes; then execute the plan
 			quayside adopt run adopt-plan.yaml --context prod --check
@@ -304,6 +304,13 @@ func (o *adoptRunOptions) resultError(res *run.Result, err error) error {
 	var step *run.StepError
 	if errors.As(err, &step) && step.Differs() {
 		return &workspace.DiffersError{Msg: err.Error()}
+	}
+	failed := 0
+	for _, p := range res.Probes {
+		failed += p.Failures
+	}
+	if err == nil && failed > 0 {
+		return &workspace.DiffersError{Msg: diag.Count(failed, "probe") + " failed, although the steps of this run are done; nothing was undone\n  hint: compare the cluster with its earlier state: 'quayside adopt verify'"}
 	}
 	return err
 }

@@ -138,45 +138,8 @@ func (m *planBuilder) addUninstallStep() {
 	}
 	m.addStep(Step{
 		Name: Uninstall, Title: "Uninstall OLM, or leave it without operators",
-		Manual: "OLM manages no operator of this plan any more. Before uninstalling it, check that 'kubectl get clusterserviceversions -A' lists only packageserver. Then delete OLM's Deployments, the APIService v1.packages.operators.coreos.com and the ClusterServiceVersion packageserver, and OLM's CRDs. Keep operatorconditions.operators.coreos.com: deleting it would delete the operators' OperatorConditions, which are in the tree." + m.watchedCRDs() + m.remainingObjects(),
+		Manual: "OLM manages no operator of this plan any more. After the clean-up, 'quayside adopt uninstall-olm' checks that nothing needs OLM, and writes the plan that deletes it: do not delete OLM's CRDs yourself, because the tree has objects of their kinds. Confirm that you have noted this.",
 	})
-}
-
-// watchedCRDs returns a sentence that lists the CRDs of OLM that operators watch, and that they may
-// need to start. It returns "" if there are none.
-func (m *planBuilder) watchedCRDs() string {
-	var names []string
-	for _, op := range olmexit.DiagnoseTree(m.Lock, m.Rendered).Operators {
-		names = append(names, op.Definitions...)
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	if len(names) == 0 {
-		return ""
-	}
-	return " Also keep these, because operators watch them and may not start without them: " + strings.Join(names, ", ") + " (see 'quayside adopt check' for the operators)."
-}
-
-// remainingObjects returns a sentence that lists OLM's objects that the plan does not delete, and that
-// must be deleted before OLM's CRDs. It returns "" if there are none.
-func (m *planBuilder) remainingObjects() string {
-	deleted := func(o *snapshot.Object) bool {
-		return slices.ContainsFunc(m.blocks, func(b *block) bool {
-			return slices.ContainsFunc(b.items, func(i item) bool { return i.Key == o.Key && m.needsCleanUp(i) })
-		})
-	}
-	var names []string
-	for _, kind := range []string{"CatalogSource", "OperatorGroup", "OLMConfig"} {
-		for _, o := range m.Snapshot.Kind(snapshot.OLM, kind) {
-			if !deleted(o) {
-				names = append(names, kind+" "+strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"))
-			}
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return " Before you delete the CRDs, delete the remaining objects: " + strings.Join(names, ", ") + ". The ConfigMaps and Jobs of unpacked bundles are deleted with their CatalogSource."
 }
 
 // removesCSV reports whether the plan removes a ClusterServiceVersion.

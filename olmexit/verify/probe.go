@@ -49,7 +49,7 @@ type ProbeResult struct {
 	Failures   int       `json:"failures" doc:"Number of failed probes."`
 	LongestGap int64     `json:"longestGap" doc:"Milliseconds from the first failed probe of a target to its next successful one, or to the end."`
 	Failure    string    `json:"failure,omitempty" doc:"The first failure."`
-	Unprobed   int       `json:"unprobed,omitempty" doc:"Number of targets that could not be probed: no permission, no custom resource, or a webhook without dry run."`
+	Unprobed   int       `json:"unprobed,omitempty" doc:"Number of targets that could not be probed: no permission, no custom resource, a webhook without dry run, or an error before the first step."`
 }
 
 // Limits of the probes.
@@ -268,7 +268,8 @@ func webhookError(err error) error {
 }
 
 // Probe probes every target once. step returns the number of the last step that has begun: objects that
-// the steps up to this one remove do not fail.
+// the steps up to this one remove do not fail. A target with an error before any step is not probed
+// again, because the steps are not the cause.
 func (p *Prober) Probe(ctx context.Context, step func() int, now func() time.Time) {
 	r := &cachedReader{Reader: p.reader, entries: map[string]*cacheEntry{}}
 	problems, errs, times := make([]string, len(p.targets)), make([]error, len(p.targets)), make([]time.Time, len(p.targets))
@@ -288,7 +289,8 @@ func (p *Prober) Probe(ctx context.Context, step func() int, now func() time.Tim
 	left := p.targets[:0:0]
 	for i, t := range p.targets {
 		var unprobed unprobedError
-		if (apierrors.IsForbidden(errs[i]) || errors.As(errs[i], &unprobed)) && !t.succeeded && t.failed.IsZero() {
+		isFirst := !t.succeeded && t.failed.IsZero()
+		if isFirst && (apierrors.IsForbidden(errs[i]) || errors.As(errs[i], &unprobed) || errs[i] != nil && step() == 0) {
 			p.results[t.kind].Targets--
 			p.results[t.kind].Unprobed++
 			continue
