@@ -164,16 +164,16 @@ func kubectl(t *testing.T, c *runtest.Cluster, p *plan.Plan, a plan.Action, obje
 func TestExtensionLeaves(t *testing.T) {
 	for _, revisions := range []bool{false, true} {
 		live, tree := newExtension(revisions)
-		p, err := plan.Make(inspectExtension(t, live, tree))
+		live = append(live, newWidgets()...)
+		c := runtest.New(live...)
+		c.Settle()
+		p, err := plan.Make(inspectExtension(t, c.Objects(), tree))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(p.Operators) != 1 || p.Operators[0].Extension != "widget" {
 			t.Fatalf("operators %+v, skipped %+v", p.Operators, p.Skipped)
 		}
-		live = append(live, newWidgets()...)
-		c := runtest.New(live...)
-		c.Settle()
 		check := newVerifier(t, c, p)
 		rendered := map[k8s.Key]k8s.Object{}
 		for _, r := range tree {
@@ -245,12 +245,12 @@ func newVerifier(t *testing.T, c *runtest.Cluster, p *plan.Plan) func() []string
 // is deleted that OLM v1 installed, and all custom resources.
 func TestLostResourcesAreFound(t *testing.T) {
 	live, tree := newExtension(true)
-	p, err := plan.Make(inspectExtension(t, live, tree))
+	c := runtest.New(append(live, newWidgets()...)...)
+	c.Settle()
+	p, err := plan.Make(inspectExtension(t, c.Objects(), tree))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := runtest.New(append(live, newWidgets()...)...)
-	c.Settle()
 	check := newVerifier(t, c, p)
 	if found := check(); len(found) > 0 {
 		t.Fatal(found)
