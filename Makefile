@@ -46,8 +46,8 @@ demo: build ## Resolve, render and diff the bundled example, offline, in a copy.
 # Without debug information, linking a test program takes two thirds of the time. make lint
 # runs vet.
 FAST = -vet=off -ldflags='-s -w'
-test: ## Run the tests.
-	$(if $(MEMORY),GOGC=400) $(GO) test $(IN_MEMORY) $(FAST) -timeout 20m ./...
+test: ## Run the tests (FULL=1, as in CI: also those that use the corpus, check pages, run every command or build programs).
+	$(if $(MEMORY),GOGC=400) $(GO) test $(IN_MEMORY) $(FAST) $(if $(FULL),,-short) -timeout 20m ./...
 
 # A race needs two goroutines. These packages, or their tests, start some.
 RACED ?= $(sort $(dir $(filter-out ./test/%,$(shell grep -rlwE --include='*.go' 'go (func|[a-z.]+\(.*\))|\w+\.Go|t\.Parallel' . 2>/dev/null))))
@@ -206,7 +206,8 @@ leaving-test: ## Adopt every operator of the corpus's clusters from OLM on a rea
 check: fmt tidy lint race look ## Run the checks of CI, except the tests.
 	git diff --exit-code -- . ':!go.sum'
 
-verify: test check ## Run the tests and all other checks of CI.
+verify: export FULL = 1
+verify: test check ## Run all tests and all other checks of CI.
 
 clean: ## Remove build results.
 	rm -rf $(BIN) dist

@@ -27,8 +27,9 @@ type operator struct {
 	OperatorKey
 	pin                *lockfile.Pin // nil: not in the lock
 	subscription       *snapshot.Subscription
-	otherSubscriptions []string           // names of other Subscriptions to the package
-	csvs               []snapshot.CSV     // originals
+	otherSubscriptions []string       // names of other Subscriptions to the package
+	csvs               []snapshot.CSV // originals
+	extensions         []snapshot.ClusterExtension
 	members            []*snapshot.Object // its objects in the cluster
 
 	tree      []k8s.Object          // its objects in the tree
@@ -98,6 +99,12 @@ func newCluster(s *snapshot.Snapshot, lock *lockfile.File) *clusterState {
 		if csv.CopiedFrom == "" && csv.Name != snapshot.Packageserver {
 			op := c.operator(csv.Namespace, c.packageOf(csv))
 			op.csvs = append(op.csvs, csv)
+		}
+	}
+	for _, e := range s.ClusterExtensions() {
+		if e.InstallNamespace != "" && e.Package != "" {
+			op := c.operator(e.InstallNamespace, e.Package)
+			op.extensions = append(op.extensions, e)
 		}
 	}
 	c.index()
@@ -325,6 +332,12 @@ func (c *clusterState) operatorsByLabel(o *snapshot.Object) []*operator {
 		}
 		out = append(out, c.operatorOfVersion(namespace, owner))
 	}
+	if name := o.Labels[snapshot.OwnerNameV1]; name != "" {
+		out = append(out, c.operatorOfExtension(name))
+	}
+	if o.Group == snapshot.OLMv1 && o.Kind == "ClusterExtension" {
+		out = append(out, c.operatorOfExtension(o.Name))
+	}
 	if o.Group != snapshot.OLM {
 		return out
 	}
@@ -350,6 +363,16 @@ func (c *clusterState) operatorsByLabel(o *snapshot.Object) []*operator {
 		}
 	}
 	return out
+}
+
+// operatorOfExtension returns the operator that a ClusterExtension installed, or nil.
+func (c *clusterState) operatorOfExtension(name string) *operator {
+	for _, op := range c.operators {
+		if slices.ContainsFunc(op.extensions, func(e snapshot.ClusterExtension) bool { return e.Name == name }) {
+			return op
+		}
+	}
+	return nil
 }
 
 func keyOf(op *operator) string {
@@ -387,7 +410,8 @@ func (c *clusterState) operatorsByOwner(o *snapshot.Object) []*operator {
 				out = append(out, c.byCSV[[2]string{namespace, ref.Name}])
 				continue
 			}
-		case snapshot.OLM + "/operatorcondition", snapshot.OLM + "/subscription":
+		case snapshot.OLM + "/operatorcondition", snapshot.OLM + "/subscription",
+			snapshot.OLMv1 + "/clusterextension", snapshot.OLMv1 + "/clusterextensionrevision", snapshot.OLMv1 + "/clusterobjectset":
 		case "apiextensions.k8s.io/customresourcedefinition", "apiregistration.k8s.io/apiservice":
 			if o.Kind != "ClusterRole" {
 				continue

@@ -45,7 +45,7 @@ func (f Field) isMark() bool {
 			continue
 		}
 		for _, own := range []string{
-			k8s.LabelManagedBy, "quayside.dev/", "olm.", prefixComponent, "operatorframework.io/installed-alongside-",
+			k8s.LabelManagedBy, "quayside.dev/", "olm.", prefixComponent, "operatorframework.io/installed-alongside-", "meta.helm.sh/release-",
 		} {
 			if strings.HasPrefix(key, own) {
 				return true
@@ -67,6 +67,12 @@ func (x *inspector) addPodReasons(op *operator, live *snapshot.Object, ours k8s.
 		return
 	}
 	name := ours.Key().String()
+	if len(op.extensions) > 0 { // OLM v1 reverts changes to its objects, so the Deployment is that of the bundle
+		if restarts := fieldsBelow(spec, "spec.template."); len(restarts) > 0 {
+			op.addReason(Reason{Code: "restart", Object: name, Fields: restarts, Message: "the tree changes the pods of " + name + ": " + fieldPaths(restarts)})
+		}
+		return
+	}
 	theirs, err := x.compareGenerated(op, live)
 	if err != nil {
 		op.addReason(Reason{Code: "unreadable", Object: name, Message: "OLM's version of " + name + " cannot be determined: " + err.Error()})
@@ -173,6 +179,9 @@ func (x *inspector) reportOperator(op *operator) Operator {
 	if op.pin != nil {
 		out.Pinned = op.pin.Bundle
 	}
+	if len(op.extensions) > 0 {
+		out.Extension = op.extensions[0].Name
+	}
 	out.State, out.Reasons = x.adoptionState(op)
 	return out
 }
@@ -182,6 +191,8 @@ func (x *inspector) adoptionState(op *operator) (State, []Reason) {
 	reasons := []Reason{}
 	if op.subscription != nil || len(op.csvs) > 0 {
 		reasons = x.blockingReasons(op)
+	} else if len(op.extensions) > 0 {
+		reasons = op.extensionReasons()
 	} else if state := op.detachedState(); state != Adoptable {
 		return state, reasons
 	}
@@ -286,6 +297,30 @@ func (x *inspector) blockingReasons(op *operator) []Reason {
 	}
 	if permissions := op.installPermissions(); len(permissions) > 0 {
 		block("drives-olm", "the operator uses OLM itself: %s; these functions stop with OLM (see 'quayside adopt check')", strings.Join(permissions, "; "))
+	}
+	return out
+}
+
+// extensionReasons returns the reasons in the state of a ClusterExtension that block an adoption.
+func (op *operator) extensionReasons() []Reason {
+	out := []Reason{}
+	block := func(code, format string, args ...any) {
+		out = append(out, Reason{Code: code, Message: fmt.Sprintf(format, args...)})
+	}
+	e := op.extensions[0]
+	switch {
+	case e.Bundle == "":
+		block("not-installed", "ClusterExtension %s has no installed version: wait until OLM has installed one, or delete the ClusterExtension", e.Name)
+	case op.pin == nil:
+		block("not-pinned", "not in the lock: run 'quayside import'")
+	case e.Bundle != op.pin.Bundle:
+		block("other-version", "the lock pins %s, but %s is installed: run 'quayside import', and pin the version in the ClusterExtension", op.pin.Bundle, e.Bundle)
+	}
+	if e.Progress == "RollingOut" {
+		block("replacing", "ClusterExtension %s is being rolled out: %s", e.Name, e.Message)
+	}
+	if len(op.extensions) > 1 {
+		block("several-subscriptions", "ClusterExtension %s is for the same package in the same namespace: delete the one that installed nothing", op.extensions[1].Name)
 	}
 	return out
 }

@@ -24,6 +24,9 @@ func (c *clusterState) leftoverStage(o *snapshot.Object) (Stage, string) {
 			return stage, why
 		}
 	}
+	if o.Labels[snapshot.OwnerNameV1] != "" || slices.ContainsFunc(o.Owners, isOwnerV1) || o.Is("ClusterExtension."+snapshot.OLMv1) {
+		return extensionLeftover(o)
+	}
 	if o.Group == rbacGroup {
 		if stage, why := rbacLeftover(o); stage != "" {
 			return stage, why
@@ -67,6 +70,27 @@ func olmLeftover(o *snapshot.Object) (Stage, string) {
 		return AtCleanUp, "OLM's OperatorCondition: replaced by the tree's"
 	}
 	return "", ""
+}
+
+func isOwnerV1(by snapshot.Owner) bool { return snapshot.IsOwnerInOLMv1(by.APIVersion, by.Kind) }
+
+// extensionLeftover is like leftoverStage, for objects of OLM v1.
+func extensionLeftover(o *snapshot.Object) (Stage, string) {
+	switch {
+	case o.Kind == "ClusterExtension":
+		return AtDetach, "OLM's upgrade settings: deleted with Orphan, when no object names it as an owner and its finalizers are removed"
+	case snapshot.IsOwnerInOLMv1(o.APIVersion, o.Kind):
+		return AtDetach, "OLM's revision of the operator: deleted with Orphan, when no object names it as an owner and its finalizer is removed"
+	case o.Group == rbacGroup:
+		return AtCleanUp, "the operator's permissions under OLM's name: the tree has them under its own"
+	case o.Is("ValidatingWebhookConfiguration.admissionregistration.k8s.io", "MutatingWebhookConfiguration.admissionregistration.k8s.io"):
+		return AtCleanUp, "OLM's webhook: the tree has its own"
+	case o.Is("CustomResourceDefinition.apiextensions.k8s.io"):
+		return Never, "a CRD that is not in the tree: it is kept, because deleting it would delete its custom resources"
+	case o.Is("Secret") && (o.Labels["owner"] == "operator-controller" || o.Labels[snapshot.OLMv1+"/revision-name"] != ""):
+		return AtCleanUp, "OLM's record of the installed manifests: until it is deleted, a ClusterExtension of the same name takes over the objects again"
+	}
+	return Never, "installed by OLM from this or an earlier bundle, but not in the tree: it is kept without an owner, and nothing manages it"
 }
 
 // rbacLeftover is like leftoverStage, for roles and bindings.

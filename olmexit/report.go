@@ -28,12 +28,13 @@ func (k OperatorKey) Key() string { return k.Namespace + "/" + k.Package }
 // Operator is the report entry of one operator.
 type Operator struct {
 	OperatorKey
-	CSV     string   `json:"csv,omitempty" doc:"Name of the installed ClusterServiceVersion. Absent if there is none."`
-	Pinned  string   `json:"pinned,omitempty" doc:"Name of the bundle in the lock. Absent where the lock does not have the operator."`
-	State   State    `json:"state" form:"enum=Adoptable|AdoptableWithRestart|CannotLeave|NeedsDecision|MustWait|NotSelected|AlreadyAdopted|NotOLM" doc:"State of the adoption."`
-	Reasons []Reason `json:"reasons" doc:"Reasons why it stays with OLM or restarts."`
-	Counts  Counts   `json:"counts" doc:"Of its objects."`
-	Objects []Object `json:"objects" doc:"Objects that belong only to this operator, by kind, group, namespace and name."`
+	CSV       string   `json:"csv,omitempty" doc:"Name of the installed ClusterServiceVersion. Absent if there is none."`
+	Pinned    string   `json:"pinned,omitempty" doc:"Name of the bundle in the lock. Absent where the lock does not have the operator."`
+	Extension string   `json:"clusterExtension,omitempty" doc:"Name of the ClusterExtension of OLM v1 that installed it."`
+	State     State    `json:"state" form:"enum=Adoptable|AdoptableWithRestart|CannotLeave|NeedsDecision|MustWait|NotSelected|AlreadyAdopted|NotOLM" doc:"State of the adoption."`
+	Reasons   []Reason `json:"reasons" doc:"Reasons why it stays with OLM or restarts."`
+	Counts    Counts   `json:"counts" doc:"Of its objects."`
+	Objects   []Object `json:"objects" doc:"Objects that belong only to this operator, by kind, group, namespace and name."`
 }
 
 // State is the adoption state of an operator.

@@ -70,7 +70,7 @@ func commonClusterKinds(group string) []string {
 		"machineconfiguration.openshift.io": "MachineConfig MachineConfigPool KubeletConfig ContainerRuntimeConfig",
 		"config.openshift.io":               "APIServer Authentication ClusterOperator ClusterVersion Console DNS FeatureGate Image ImageDigestMirrorSet ImageTagMirrorSet Infrastructure Ingress Network Node OAuth OperatorHub Project Proxy Scheduler",
 		"operators.coreos.com":              "Operator OLMConfig",
-		"olm.operatorframework.io":          "ClusterExtension ClusterCatalog",
+		"olm.operatorframework.io":          "ClusterExtension ClusterExtensionRevision ClusterObjectSet ClusterCatalog",
 		"external-secrets.io":               "ClusterSecretStore ClusterExternalSecret",
 		"kyverno.io":                        "ClusterPolicy",
 		"apiserver.openshift.io":            "APIRequestCount",

@@ -59,6 +59,10 @@ func newAdoptPlan(h cli.Host) *cobra.Command {
 			Start with one unimportant namespace (--namespace). Operators that cannot leave OLM
 			now, and those that are tied to them, stay with OLM; the output gives the reason.
 
+			The steps for operators of OLM v1 (ClusterExtensions) are yours: 'quayside adopt run' refuses
+			such a plan. Record the state with 'quayside adopt verify --record', and run the commands
+			that --kubectl prints.
+
 			The plan stops OLM's two controllers once for some seconds, and restarts them once. If
 			you cannot stop them, use --mode live: OperatorConditions are then deleted and created
 			again, without the conditions that the operators reported.
@@ -310,7 +314,14 @@ func operatorNotes(op plan.Operator) []string {
 	if len(op.Restarts) > 0 {
 		out = append(out, "the pods of "+strings.Join(op.Restarts, ", ")+" restart")
 	}
-	if len(op.Losses) > 0 {
+	if op.Extension != "" {
+		out = append(out, "managed by OLM v1 (ClusterExtension "+op.Extension+"): the steps are yours ('quayside adopt plan --kubectl')")
+	}
+	switch {
+	case len(op.Losses) == 0:
+	case op.Extension != "":
+		out = append(out, "the API server refuses the requests of these webhooks until cert-manager has injected the CA: "+strings.Join(op.Losses, ", "))
+	default:
 		out = append(out, "deleted and recreated: "+strings.Join(op.Losses, ", "))
 	}
 	if op.Certificates != "" {

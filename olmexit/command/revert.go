@@ -67,6 +67,9 @@ func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
+	if err := p.CheckExecutable(); err != nil {
+		return err
+	}
 	if p.Mode == plan.Removal {
 		return fmt.Errorf("%s uninstalls OLM, which cannot be reverted: install OLM again; the deleted objects are in the backup of the journal", file)
 	}

@@ -211,6 +211,9 @@ func (o *adoptRunOptions) collectInput(ctx context.Context, file string) (*run.I
 	if err != nil {
 		return nil, err
 	}
+	if err := p.CheckExecutable(); err != nil {
+		return nil, err
+	}
 	if back, err := journal.IsReverting(); back || err != nil {
 		return nil, cmp.Or(err, fmt.Errorf("%s is being reverted or was reverted: finish with 'quayside adopt revert', and make a new plan", file))
 	}

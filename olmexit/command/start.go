@@ -129,9 +129,12 @@ func (o *adoptStartOptions) run(ctx context.Context, namespace string) error {
 	} else if err := o.write(ctx, p, ready, planner); err != nil {
 		return err
 	}
+	then := "then: try the plan with 'quayside adopt run " + planner.file + " --check', and execute it without --check"
+	if ready.plan.IsForExtensions() {
+		then = "then: run 'quayside adopt verify " + planner.file + " --record', and carry out the steps that 'quayside adopt plan --namespace " + namespace + " --kubectl' prints"
+	}
 	for _, line := range []string{
-		"next: commit the changed files to a branch, and open a pull request; do not merge it yet",
-		"then: try the plan with 'quayside adopt run " + planner.file + " --check', and execute it without --check",
+		"next: commit the changed files to a branch, and open a pull request; do not merge it yet", then,
 	} {
 		o.Log.Note("%s", sanitize.Line(line))
 	}
@@ -267,6 +270,8 @@ func (r *preparation) selectOperators(config []byte, current *settings.Workspace
 		}
 		isManaged := slices.ContainsFunc(snap.Subscriptions(), func(s snapshot.Subscription) bool {
 			return s.Namespace == pin.Namespace && s.Package == pin.Package
+		}) || slices.ContainsFunc(snap.ClusterExtensions(), func(e snapshot.ClusterExtension) bool {
+			return e.InstallNamespace == pin.Namespace && e.Package == pin.Package
 		})
 		needed = needed || isChosen && !isThere
 		others = others || isManaged && !isChosen

@@ -18,8 +18,9 @@ import (
 
 type adoptVerifyOptions struct {
 	cli.Host
-	login *cli.Login
-	step  int
+	login  *cli.Login
+	step   int
+	record bool
 }
 
 func newAdoptVerify(h cli.Host) *cobra.Command {
@@ -29,7 +30,7 @@ func newAdoptVerify(h cli.Host) *cobra.Command {
 		Short: "Verify that no required object was lost while operators leave OLM",
 		Long: cli.Doc(`
 			Verify that a cluster has lost nothing while operators leave OLM, and report the current
-			step of each namespace. Run it at any time; nothing is written.
+			step of each namespace. Run it at any time; nothing is written to the cluster.
 
 			quayside reads the live cluster of --context, by default the kubeconfig's current one.
 			The second argument can name a file with the output of 'kubectl get -o json' or '-o
@@ -38,7 +39,8 @@ func newAdoptVerify(h cli.Host) *cobra.Command {
 			quayside compares the cluster with the state that 'quayside adopt run' recorded in
 			PLAN.journal before the first step of each namespace: UIDs, owners, pods of Deployments,
 			conversion of custom resources, APIs, and the permissions of every ServiceAccount.
-			Without a journal it compares only UIDs, and reports the rest as unknown.
+			Without a journal it compares only UIDs, and reports the rest as unknown. If you carry out
+			the steps by hand, record this state first, with --record.
 
 			quayside derives the current step from the cluster. --step overrides it: quayside then
 			expects the changes of all steps up to this one.
@@ -48,7 +50,10 @@ func newAdoptVerify(h cli.Host) *cobra.Command {
 		Example: cli.Examples(`
 			# the cluster of the current context, or of another one
 			quayside adopt verify adopt-plan.yaml
-			quayside adopt verify adopt-plan.yaml --context prod --step 2`),
+			quayside adopt verify adopt-plan.yaml --context prod --step 2
+
+			# before the first step of a plan that you carry out by hand
+			quayside adopt verify adopt-plan.yaml --context prod --record`),
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,6 +65,7 @@ func newAdoptVerify(h cli.Host) *cobra.Command {
 	}
 	o.login = o.AddLogin(cmd)
 	cmd.Flags().IntVar(&o.step, "step", 0, "treat the steps up to this `NUMBER` as done, regardless of the cluster")
+	cmd.Flags().BoolVar(&o.record, "record", false, "first record the state before the first step in PLAN.journal, for a plan that you carry out by hand")
 	h.AddOutput(cmd, verify.Report{})
 	return cmd
 }
@@ -80,6 +86,11 @@ func (o *adoptVerifyOptions) run(ctx context.Context, file string, args []string
 	if err != nil {
 		return err
 	}
+	if o.record {
+		if before, err = recordEvidence(ctx, r, p, journal); err != nil {
+			return err
+		}
+	}
 	rep, err := verify.Verify(ctx, r, p, verify.KnownProgress{Before: before, Ended: journal.HasEnded, Step: o.step})
 	o.Log.Done()
 	if err != nil {
@@ -92,6 +103,30 @@ func (o *adoptVerifyOptions) run(ctx context.Context, file string, args []string
 		return &workspace.DiffersError{Msg: diag.Count(n, "check") + " failed"}
 	}
 	return nil
+}
+
+// recordEvidence records the state of the cluster before the first step of a plan in its journal, and
+// returns it by namespace. It returns an error if a step has begun.
+func recordEvidence(ctx context.Context, r verify.Reader, p *plan.Plan, journal *run.Journal) (map[string]*verify.Evidence, error) {
+	rep, err := verify.Verify(ctx, r, p, verify.KnownProgress{})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]*verify.Evidence{}
+	for _, ns := range rep.Namespaces {
+		if journal.HasStarted() || ns.Step > 0 || ns.Partly {
+			return nil, fmt.Errorf("--record: a step of namespace %s has begun, so the state before it cannot be recorded", ns.Namespace)
+		}
+		if out[ns.Namespace], err = verify.Capture(ctx, r, p, ns.Namespace); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range out {
+		if err := journal.SaveEvidence(e); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // openPlan reads a plan and opens its journal.

@@ -26,6 +26,7 @@ func (m *planBuilder) chooseOperators() error {
 		}
 	}
 	m.addTies()
+	m.separateExtensions()
 	for _, op := range m.operators {
 		switch {
 		case len(op.reasons) > 0:
@@ -80,7 +81,16 @@ func (m *planBuilder) refusalReasons(op *operator) []string {
 	if op.hasLeftovers {
 		return m.unservedReasons(op)
 	}
+	if op.Extension != "" && m.isOpenShift() {
+		return append(out, "OLM v1 manages it by ClusterExtension "+op.Extension+", and OpenShift's version operator starts OLM v1 again at any time: a plan is not possible on OpenShift")
+	}
+	if op.Extension != "" && m.plan.Mode == Live {
+		return append(out, "OLM v1 manages it by ClusterExtension "+op.Extension+", and restores the owners of its objects while it runs: make the plan without --mode live")
+	}
 	for _, ref := range m.untrustedObjects(op) {
+		if op.Extension != "" {
+			continue // the provider injects the CA: see newOperator
+		}
 		out = append(out, ref.String()+" lacks the CA of OLM's certificate, so the API server would reject the certificate: run 'quayside adopt inspect --record', which reads the CA from the cluster, and 'quayside render'")
 	}
 	for _, o := range m.Report.Shared {
@@ -94,6 +104,20 @@ func (m *planBuilder) refusalReasons(op *operator) []string {
 		}
 	}
 	return out
+}
+
+// separateExtensions adds a reason to the operators of OLM v1 if the plan also adopts operators from OLM
+// v0: adopt run executes the plans of OLM v0 alone.
+func (m *planBuilder) separateExtensions() {
+	isAdopted := func(op *operator) bool { return op.adopted && len(op.reasons) == 0 }
+	if !slices.ContainsFunc(m.operators, func(op *operator) bool { return isAdopted(op) && op.Extension == "" }) {
+		return
+	}
+	for _, op := range m.operators {
+		if isAdopted(op) && op.Extension != "" {
+			op.reasons = []string{"OLM v1 manages it by ClusterExtension " + op.Extension + ", and this plan is for OLM v0: make a plan for it alone, when the other operators of its namespace have left OLM ('quayside adopt plan --namespace " + op.Namespace + "')"}
+		}
+	}
 }
 
 // addTies adds a reason to each operator that must leave OLM together with an operator that is not
@@ -187,7 +211,12 @@ func (m *planBuilder) sortDependentsFirst(ops []*operator) []*operator {
 
 // newOperator returns the plan's entry for an operator.
 func (m *planBuilder) newOperator(op *operator) Operator {
-	out := Operator{Namespace: op.Namespace, Package: op.Package, CSV: cmp.Or(op.CSV, op.Pinned), Detached: op.hasLeftovers}
+	out := Operator{Namespace: op.Namespace, Package: op.Package, CSV: cmp.Or(op.CSV, op.Pinned), Extension: op.Extension, Detached: op.hasLeftovers}
+	if op.Extension != "" {
+		for _, ref := range m.untrustedObjects(op) {
+			out.Losses = append(out.Losses, ref.String())
+		}
+	}
 	for _, o := range op.Objects {
 		for _, r := range op.Reasons {
 			if r.Code == "restart" && r.Object == o.String() {

@@ -32,8 +32,8 @@ func TreeDigest(rendered []render.Rendered) string {
 	return string(model.DigestOf([]byte(strings.Join(lines, "\n"))))
 }
 
-// recordState records the state of the Subscriptions, OperatorGroups, catalogs and Deployments of the
-// operators that leave OLM.
+// recordState records the state of the Subscriptions, ClusterExtensions, OperatorGroups, catalogs and
+// Deployments of the operators that leave OLM.
 func (m *planBuilder) recordState() {
 	found := map[k8s.Ref]State{}
 	add := func(o *snapshot.Object) {
@@ -49,11 +49,11 @@ func (m *planBuilder) recordState() {
 		found[s.Object] = s
 	}
 	for _, b := range m.blocks {
-		if len(b.installedCSVs()) == 0 {
+		if !b.isInstalled() {
 			continue
 		}
 		for _, i := range b.items {
-			if i.Is("Subscription."+snapshot.OLM) || i.Is("Deployment.apps") && i.ours != nil {
+			if i.Is("Subscription."+snapshot.OLM, "ClusterExtension."+snapshot.OLMv1) || i.Is("Deployment.apps") && i.ours != nil {
 				add(i.live)
 			}
 			if i.Is("Subscription." + snapshot.OLM) {

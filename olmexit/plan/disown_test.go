@@ -142,19 +142,6 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestUninstallNamesRemainingObjects checks that the step to uninstall OLM names the catalogs,
-// OperatorGroups and settings that remain, and not the OperatorGroup that the plan deletes.
-func TestUninstallNamesRemainingObjects(t *testing.T) {
-	const v1, v1alpha1 = "operators.coreos.com/v1", "operators.coreos.com/v1alpha1"
-	p := makePlan(t, plan.Stopped, slices.Concat(newInstallation("a"), newOLM(), []k8s.Object{
-		k8s.New(v1, "OperatorGroup", "a", "og"), k8s.New(v1, "OperatorGroup", "olm", "rest"), k8s.New(v1alpha1, "CatalogSource", "olm", "c"), k8s.New(v1, "OLMConfig", "", "cluster"),
-	}), nil, "a")
-	text := step(t, p, plan.Uninstall, "").Manual
-	if !strings.Contains(text, "delete the remaining objects: CatalogSource olm/c, OperatorGroup olm/rest, OLMConfig cluster.") {
-		t.Error(text)
-	}
-}
-
 // TestAPIServicesAreDisowned checks that the labels of an APIService that name its
 // ClusterServiceVersion are removed before the ClusterServiceVersion, and that OLM is restarted after
 // all operators left.

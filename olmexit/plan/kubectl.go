@@ -106,6 +106,15 @@ func kubectlUnfinalize(_ *Plan, a Action, _ k8s.Object) string {
 	return kubectlPatch(a, "json", patch)
 }
 
+func kubectlDisown(_ *Plan, a Action, _ k8s.Object) string {
+	at := fmt.Sprintf("/metadata/ownerReferences/%d", a.Index)
+	return kubectlPatch(a, "json", []any{
+		map[string]any{"op": "test", "path": "/metadata/uid", "value": a.UID},
+		map[string]any{"op": "test", "path": at + "/uid", "value": a.Owner},
+		map[string]any{"op": "remove", "path": at},
+	})
+}
+
 // noKubectl returns a comment for an action without a kubectl command.
 func noKubectl(why string) func(*Plan, Action, k8s.Object) string {
 	return func(_ *Plan, a Action, _ k8s.Object) string { return "# " + a.Object.String() + ": " + why }
@@ -148,13 +157,13 @@ func writeChecks(b *strings.Builder, when string, checks []Check) {
 // Describe describes a fulfilled condition.
 func (c Condition) Describe() string {
 	return map[Condition]string{
-		Succeeded:   "the ClusterServiceVersions are Succeeded",
+		Succeeded:   "the ClusterServiceVersions are Succeeded, and the ClusterExtensions installed",
 		NoPlan:      "no InstallPlan is in progress",
 		IsStopped:   "OLM's controllers are stopped",
 		IsReady:     "the Deployments' pods are ready",
 		Deleted:     "the objects to delete are deleted",
 		SameUID:     "every previous object exists, with its UID",
-		NoOwner:     "no object is owned by a removed ClusterServiceVersion",
+		NoOwner:     "no object is owned by a removed object of OLM",
 		Conversion:  "custom resources are converted as before",
 		Available:   "aggregated APIs are available",
 		Permissions: "ServiceAccounts have their previous permissions, and no more",

@@ -45,7 +45,7 @@ func hasOLMMarks(i item) bool {
 	}
 	return slices.ContainsFunc(i.Fields, func(f olmexit.Field) bool {
 		key, label := strings.CutPrefix(f.Path, "metadata.labels.")
-		return label && f.Kind == olmexit.OnlyLive && (strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, snapshot.OLM+"/"))
+		return label && f.Kind == olmexit.OnlyLive && !strings.HasPrefix(key, snapshot.OLMv1+"/") && (strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, snapshot.OLM+"/"))
 	})
 }
 

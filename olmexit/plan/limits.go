@@ -20,7 +20,7 @@ func stepVerbs() map[StepKind][]Verb {
 		Prepare:   {Apply},
 		Stop:      {Scale},
 		Backup:    {Save},
-		Detach:    {Unlabel, Unfinalize, Orphan, Delete},
+		Detach:    {Unlabel, Disown, Unfinalize, Orphan, Delete},
 		Tree:      {Apply},
 		Start:     {Scale},
 		Restart:   {RestartPods},
@@ -38,6 +38,9 @@ func stepVerbs() map[StepKind][]Verb {
 // in the wrong kind of step, a verb for an object that it must not affect, or a change of other
 // metadata than OLM's and the guard's. It is called before a plan is executed.
 func (p *Plan) CheckLimits() error {
+	if err := p.CheckExecutable(); err != nil {
+		return err
+	}
 	var faults []error
 	for _, s := range p.Steps {
 		for i, a := range s.Actions {
@@ -53,6 +56,18 @@ func (p *Plan) CheckLimits() error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// CheckExecutable returns an error if OLM v1 manages an operator of the plan: quayside does not detach
+// such operators.
+func (p *Plan) CheckExecutable() error {
+	i := slices.IndexFunc(p.Operators, func(op Operator) bool { return op.Extension != "" })
+	if i < 0 {
+		return nil
+	}
+	op := p.Operators[i]
+	return fmt.Errorf("quayside does not execute plans for OLM v1, which manages %s/%s by ClusterExtension %s: carry out the steps that 'quayside adopt plan --namespace %s --kubectl' prints, and check each with 'quayside adopt verify'",
+		op.Namespace, op.Package, op.Extension, op.Namespace)
 }
 
 // actionFault returns the reason why an action is not allowed, or "". The verb itself must be

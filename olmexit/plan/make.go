@@ -174,6 +174,9 @@ func (m *planBuilder) assignObjects() {
 		for _, name := range o.Operators {
 			stays = stays || m.staysWithOLM(name)
 		}
+		if len(o.Operators) == 0 && o.Class == olmexit.Added && o.Is("CustomResourceDefinition.apiextensions.k8s.io") {
+			blocks = m.extensionBlocks() // that of OperatorConditions, which a cluster without OLM v0 lacks
+		}
 		switch {
 		case len(blocks) == 0:
 		case o.Class == olmexit.Added:

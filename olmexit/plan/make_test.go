@@ -13,55 +13,6 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// TestUninstallKeepsWatchedCRDs checks that the uninstall step names OLM's CRDs that must remain,
-// because an operator watches them.
-func TestUninstallKeepsWatchedCRDs(t *testing.T) {
-	const olm, rbac = "operators.coreos.com", "rbac.authorization.k8s.io/v1"
-	live := func(apiVersion, kind, namespace, name string) k8s.Object {
-		return k8s.With(k8s.New(apiVersion, kind, namespace, name), any(kind+name), "metadata", "uid")
-	}
-	csv := live(olm+"/v1alpha1", "ClusterServiceVersion", "a", "x.v1")
-	csv["status"] = map[string]any{"phase": "Succeeded"}
-	sub := live(olm+"/v1alpha1", "Subscription", "a", "x")
-	sub["spec"], sub["status"] = map[string]any{"name": "x"}, map[string]any{"installedCSV": "x.v1"}
-	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{csv, sub, live("v1", "Namespace", "", "kube-system")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lock := (&lockfile.File{}).With([]lockfile.Pin{{Namespace: "a", Package: "x", Bundle: "x.v1", Version: "1.0.0"}})
-	uninstall := func(verb string) string {
-		role, binding := k8s.New(rbac, "ClusterRole", "", "r"), k8s.New(rbac, "ClusterRoleBinding", "", "r")
-		role["rules"] = []any{map[string]any{"apiGroups": k8s.Values(olm), "resources": k8s.Values("clusterserviceversions"), "verbs": k8s.Values(verb)}}
-		binding["roleRef"] = map[string]any{"kind": "ClusterRole", "name": "r"}
-		binding["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": "a", "name": "sa"}}
-		in := plan.Input{Snapshot: seen, Lock: lock, Manager: "m"}
-		for _, o := range []k8s.Object{role, binding} {
-			in.Rendered = append(in.Rendered, render.Rendered{Object: o, Path: "operators/a.x/" + o.Kind() + ".yaml"})
-		}
-		in.Report = olmexit.Inspect(olmexit.Input{Snapshot: seen, Lock: lock, Rendered: in.Rendered})
-		p, err := plan.Make(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		last := p.Steps[len(p.Steps)-1]
-		if last.Name != plan.Uninstall {
-			t.Fatalf("the last step is %s: %+v", last.Name, p.Skipped)
-		}
-		return last.Manual
-	}
-	const definition = "clusterserviceversions." + olm
-	if text := uninstall("watch"); !strings.Contains(text, definition) {
-		t.Errorf("the text does not keep the watched %s: %s", definition, text)
-	}
-	if text := uninstall("get"); strings.Contains(text, definition) {
-		t.Errorf("the text keeps %s, which is not watched: %s", definition, text)
-	}
-}
-
 // TestIncompleteSnapshotIsRejected checks that Make returns an error if a kind could not be read.
 func TestIncompleteSnapshotIsRejected(t *testing.T) {
 	seen, err := snapshot.Read("dump", strings.NewReader(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}`), snapshot.Options{})

@@ -40,17 +40,9 @@ func (m *planBuilder) controllerRefs() []k8s.Ref {
 // addStopStep adds the step that stops OLM's controllers for all blocks. If the controllers were
 // not found in the cluster, it is a manual step.
 func (m *planBuilder) addStopStep(blocks []*block) {
-	s := Step{Name: Stop, Title: "Stop OLM's controllers"}
-	var csvs []k8s.Ref
-	for _, b := range blocks {
-		csvs = append(csvs, b.installedCSVs()...)
-	}
-	if len(csvs) > 0 {
-		s.Before = []Check{{Check: Succeeded, Objects: csvs}, {Check: NoPlan}}
-	}
-	s.Before = append(s.Before, Check{Check: SameVersion})
+	s := Step{Name: Stop, Title: "Stop OLM's controllers", Before: append(succeededChecks(blocks...), Check{Check: SameVersion})}
 	if len(m.plan.OLM) == 0 {
-		s.Manual = "Stop OLM's controllers, olm-operator and catalog-operator, which were not found in the cluster (on hosted control planes they run elsewhere), and wait until none of their pods is left."
+		s.Manual = "Stop OLM's controllers, " + controllerNames(blocks) + ", which were not found in the cluster (on hosted control planes they run elsewhere), and wait until none of their pods is left."
 	}
 	for _, w := range m.plan.OLM {
 		s.Actions = append(s.Actions, Action{Do: Scale, Object: w.Object, UID: w.UID, From: w.Replicas, To: 0})
@@ -85,7 +77,7 @@ func (m *planBuilder) addRestartStep(blocks []*block) {
 	}
 	s := Step{Name: Restart, Title: "Restart OLM's controllers once, to show that nothing depends on OLM", After: m.unchangedChecks(blocks...)}
 	if len(m.plan.OLM) == 0 {
-		s.Manual = "Restart OLM's controllers, olm-operator and catalog-operator, and wait until their new pods are ready."
+		s.Manual = "Restart OLM's controllers, " + controllerNames(blocks) + ", and wait until their new pods are ready."
 	} else {
 		s.After = append([]Check{{Check: IsReady, Objects: m.controllerRefs()}}, s.After...)
 	}
@@ -136,7 +128,7 @@ func (m *planBuilder) addManageStep() {
 // addUninstallStep adds a manual step to uninstall OLM if the plan detaches OLM's last operators. It
 // adds none on OpenShift, where OLM is part of the platform.
 func (m *planBuilder) addUninstallStep() {
-	if !slices.ContainsFunc(m.blocks, func(b *block) bool { return !b.hasLeftovers }) || m.isOpenShift() {
+	if !slices.ContainsFunc(m.blocks, func(b *block) bool { return !b.hasLeftovers && !b.hasExtension() }) || m.isOpenShift() {
 		return
 	}
 	for _, csv := range m.Snapshot.CSVs() {

@@ -41,6 +41,11 @@ func (p *Plan) Namespaces() []string {
 	return slices.Compact(out)
 }
 
+// IsForExtensions reports whether OLM v1 manages the operators of the plan.
+func (p *Plan) IsForExtensions() bool {
+	return slices.ContainsFunc(p.Operators, func(op Operator) bool { return op.Extension != "" })
+}
+
 // Mode is the handling of OLM's controllers during the detach.
 type Mode string
 
@@ -69,10 +74,11 @@ type State struct {
 type Operator struct {
 	Namespace    string   `json:"namespace"`
 	Package      string   `json:"package"`
-	CSV          string   `json:"csv" doc:"Its ClusterServiceVersion, or its bundle if it is detached from OLM."`
+	CSV          string   `json:"csv" doc:"Its ClusterServiceVersion, or its bundle if it has none."`
+	Extension    string   `json:"clusterExtension,omitempty" doc:"Its ClusterExtension, if OLM v1 manages it: adopt run refuses the plan, whose steps are carried out by hand."`
 	Detached     bool     `json:"detached,omitempty" doc:"Detached from OLM, and the lock keeps no settings of OLM: the plan removes OLM's remaining fields from its objects."`
 	Restarts     []string `json:"restarts,omitempty" doc:"Deployments that the tree changes, so that their pods restart."`
-	Losses       []string `json:"losses,omitempty" doc:"Losses while OLM's controllers run."`
+	Losses       []string `json:"losses,omitempty" doc:"Losses while OLM's controllers run; with OLM v1, webhooks that refuse requests until the provider has injected the CA."`
 	Certificates string   `json:"certificates,omitempty" doc:"The day on which OLM's certificates expire (2028-07-01); they are not renewed."`
 }
 
@@ -126,7 +132,7 @@ const (
 
 // Action is one change of one object, or its backup.
 type Action struct {
-	Do     Verb    `json:"verb" form:"required enum=annotate|apply|backup|create|delete|orphan|restart|restore|scale|transfer-fields|remove-finalizer|remove-labels"`
+	Do     Verb    `json:"verb" form:"required enum=annotate|apply|backup|create|delete|orphan|restart|restore|scale|transfer-fields|remove-finalizer|remove-labels|remove-owner"`
 	Object k8s.Ref `json:"object" form:"required"`
 	UID    string  `json:"uid,omitempty" doc:"UID that the object must have. Absent if the object does not exist yet."`
 
@@ -136,6 +142,8 @@ type Action struct {
 	From      int64             `json:"from,omitempty" doc:"scale: replicas before."`
 	To        int64             `json:"to,omitempty" doc:"scale: replicas afterwards."`
 	Finalizer string            `json:"finalizer,omitempty" doc:"remove-finalizer: the finalizer to remove."`
+	Owner     string            `json:"owner,omitempty" doc:"remove-owner: UID of the owner."`
+	Index     int64             `json:"index,omitempty" doc:"remove-owner: position in the ownerReferences, from 0."`
 }
 
 // Applied returns a rendered object with the annotations in Set, which is the object to apply. It
@@ -148,7 +156,7 @@ func (a Action) Applied(rendered k8s.Object) k8s.Object {
 }
 
 // IsDone reports whether an existing object has the changes of an action that changes only its
-// metadata: annotate, remove-labels, remove-finalizer or transfer-fields.
+// metadata: annotate, remove-labels, remove-finalizer, remove-owner or transfer-fields.
 func (a Action) IsDone(o k8s.Object) bool {
 	has := func(field string) bool {
 		have := k8s.TextMap(o, "metadata", field)
@@ -166,6 +174,8 @@ func (a Action) IsDone(o k8s.Object) bool {
 		return has("labels")
 	case Unfinalize:
 		return !slices.Contains(k8s.Texts(o, "metadata", "finalizers"), a.Finalizer) && has("annotations")
+	case Disown:
+		return !slices.ContainsFunc(k8s.Items(o, "metadata", "ownerReferences"), func(by map[string]any) bool { return k8s.Text(by, "uid") == a.Owner })
 	case TransferFields:
 		return !slices.ContainsFunc(k8s.Items(o, "metadata", "managedFields"), IsWrittenByOLM)
 	}
@@ -214,6 +224,7 @@ const (
 	TransferFields Verb = "transfer-fields"  // transfer the fields of OLM's managers to the plan's manager
 	Unfinalize     Verb = "remove-finalizer" // remove a finalizer and annotations by a patch that tests the UID
 	Unlabel        Verb = "remove-labels"    // remove labels, by a merge patch
+	Disown         Verb = "remove-owner"     // remove an ownerReference by a patch that tests the UIDs
 )
 
 // Check is a condition on objects. A condition on unchanged state compares the objects with the

@@ -18,7 +18,10 @@ const rbacGroup = "rbac.authorization.k8s.io"
 // addSteps adds all steps: first those that detach the operators, with one stop of OLM for all
 // namespaces, then the remaining work after all operators have left.
 func (m *planBuilder) addSteps() {
-	m.plan.OLM = m.findControllers()
+	isForExtensions := len(m.extensionBlocks()) > 0
+	if m.plan.OLM = m.findControllers(); isForExtensions {
+		m.plan.OLM = m.findExtensionController()
+	}
 	m.addUnmanageStep()
 	leaving := slices.DeleteFunc(slices.Clone(m.blocks), func(b *block) bool { return b.hasLeftovers })
 	for _, b := range leaving {
@@ -38,10 +41,14 @@ func (m *planBuilder) addSteps() {
 	if m.stopsOLM() {
 		m.addStartStep(leaving)
 	}
-	m.addRestartStep(leaving)
+	if !isForExtensions { // OLM v1 forgets everything at its stop, and kubectl cannot transfer fields
+		m.addRestartStep(leaving)
+	}
 	m.addManageStep()
 	for _, b := range leaving {
-		m.addTransferStep(b)
+		if !isForExtensions {
+			m.addTransferStep(b)
+		}
 		m.addCleanUpStep(b)
 	}
 	for _, b := range m.blocks[len(leaving):] {
@@ -68,7 +75,7 @@ func (m *planBuilder) addBackupStep(b *block) {
 		Name: Backup, Namespace: b.namespace, Title: "Back up OLM's objects of " + b.namespace + ", and the objects to change, to files",
 		Actions: m.actionsFor(Save, b.backedUpItems()),
 	}
-	if len(b.installedCSVs()) > 0 {
+	if b.isInstalled() {
 		s.Before = append(m.stoppedChecks(), Check{Check: SameVersion}) // detects changes until OLM was stopped
 	}
 	m.addStep(s)
@@ -124,8 +131,9 @@ func (b *block) existingItems() []item {
 func (b *block) detachedItems() []item {
 	all := b.itemsWhere(func(i item) bool { return i.RemovedAt == olmexit.AtDetach })
 	turn := func(i item) int {
-		if i.Kind == "Subscription" {
-			return 0
+		switch {
+		case i.Kind == "Subscription", i.Group == snapshot.OLMv1 && i.Kind != "ClusterExtension":
+			return 0 // the revisions before the ClusterExtension that owns them
 		}
 		for n, op := range b.operators {
 			if i.Name == op.CSV && (i.Namespace == op.Namespace || i.live.Labels[snapshot.CopiedFrom] == op.Namespace) {
@@ -155,7 +163,7 @@ func isCopy(o *snapshot.Object) bool { return o.Labels[snapshot.CopiedFrom] != "
 // needsGuard reports whether a GitOps tool could prune an object after its declaration was removed from
 // Git.
 func (b *block) needsGuard(i item) bool {
-	return i.live != nil && !isCopy(i.live) && (i.Is("Subscription."+snapshot.OLM) || i.Is("OperatorGroup."+snapshot.OLM))
+	return i.live != nil && !isCopy(i.live) && i.Is("Subscription."+snapshot.OLM, "OperatorGroup."+snapshot.OLM, "ClusterExtension."+snapshot.OLMv1)
 }
 
 // backedUpItems returns the items to back up: those that will be deleted, and those that the tree
@@ -168,7 +176,9 @@ func (b *block) backedUpItems() []item {
 		case i.ours != nil || i.RemovedAt == olmexit.AtDetach || i.RemovedAt == olmexit.AtCleanUp:
 			return true
 		}
-		return slices.ContainsFunc(i.live.Owners, func(o snapshot.Owner) bool { return o.Kind == "ClusterServiceVersion" })
+		return slices.ContainsFunc(i.live.Owners, func(o snapshot.Owner) bool {
+			return o.Kind == "ClusterServiceVersion" || snapshot.IsOwnerInOLMv1(o.APIVersion, o.Kind)
+		})
 	})
 }
 
@@ -205,7 +215,7 @@ func (m *planBuilder) addGuardSteps(b *block) {
 func (m *planBuilder) addSuspendStep(b *block, items []item) {
 	var appliers []string
 	for _, i := range items {
-		if by := profile.ApplierOf(i.live.Body()); by != "" && i.Group == snapshot.OLM && !slices.Contains(appliers, by) {
+		if by := profile.ApplierOf(i.live.Body()); by != "" && (i.Group == snapshot.OLM || i.Group == snapshot.OLMv1) && !slices.Contains(appliers, by) {
 			appliers = append(appliers, by)
 		}
 	}
@@ -215,7 +225,7 @@ func (m *planBuilder) addSuspendStep(b *block, items []item) {
 	slices.Sort(appliers)
 	m.addStep(Step{
 		Name: Suspend, Namespace: b.namespace, Title: "Suspend the GitOps tool that applies the declarations of " + b.namespace,
-		Manual: "Suspend the GitOps tool that applies the Subscriptions and OperatorGroups of namespace " + b.namespace + ", otherwise it recreates them after their deletion, and OLM installs again: " +
+		Manual: "Suspend the GitOps tool that applies the " + b.declarationKinds() + " of namespace " + b.namespace + ", otherwise it recreates them after their deletion, and OLM installs again: " +
 			strings.Join(appliers, "; ") + ". Resume it when the pull request that removes them from Git and adds the tree is merged, and it has fetched that commit: otherwise it applies the previous commit again.",
 	})
 }
@@ -223,12 +233,29 @@ func (m *planBuilder) addSuspendStep(b *block, items []item) {
 // healthyChecks returns the checks that OLM has no pending work for a block's operators, and that
 // nothing has changed since the plan was made.
 func (m *planBuilder) healthyChecks(b *block) []Check {
-	csvs := b.installedCSVs()
-	if len(csvs) == 0 {
+	if !b.isInstalled() {
 		return nil
 	}
-	return []Check{{Check: Succeeded, Objects: csvs}, {Check: NoPlan}, {Check: SameVersion}}
+	return append(succeededChecks(b), Check{Check: SameVersion})
 }
+
+// succeededChecks returns the checks that OLM has no pending work for the blocks' operators.
+func succeededChecks(blocks ...*block) []Check {
+	var csvs, extensions []k8s.Ref
+	for _, b := range blocks {
+		csvs, extensions = append(csvs, b.installedCSVs()...), append(extensions, b.extensions()...)
+	}
+	switch {
+	case len(extensions) > 0:
+		return []Check{{Check: Succeeded, Objects: extensions}}
+	case len(csvs) > 0:
+		return []Check{{Check: Succeeded, Objects: csvs}, {Check: NoPlan}}
+	}
+	return nil
+}
+
+// isInstalled reports whether OLM manages the operators of a block.
+func (b *block) isInstalled() bool { return len(b.installedCSVs())+len(b.extensions()) > 0 }
 
 // installedCSVs returns the ClusterServiceVersions that the detach of a block deletes, without copies.
 func (b *block) installedCSVs() []k8s.Ref {
@@ -279,7 +306,9 @@ func (m *planBuilder) addDetachStep(b *block, detached []item) {
 	}
 	disown := m.disownActions(b)
 	s.Actions = append(s.Actions, disown...)
+	s.Actions = append(s.Actions, m.releaseActions(b)...)
 	for _, i := range detached {
+		s.Actions = append(s.Actions, m.finalizerActions(i)...)
 		if i.Kind == "ClusterServiceVersion" && !isCopy(i.live) {
 			a := m.newAction(Unfinalize, i)
 			if a.Finalizer = finalizer; m.plan.Mode == Live {

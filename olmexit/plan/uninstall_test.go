@@ -52,7 +52,8 @@ func newRemovableOLM() (live, kept []k8s.Object) {
 	return live, kept
 }
 
-func planUninstall(t *testing.T, live []k8s.Object, crds bool) (*plan.Plan, error) {
+// planUninstall returns the plan for a lock with the operator a/x, whose tree has the rendered objects.
+func planUninstall(t *testing.T, live []k8s.Object, crds bool, rendered ...k8s.Object) (*plan.Plan, error) {
 	t.Helper()
 	items := []any{}
 	for _, o := range live {
@@ -66,7 +67,32 @@ func planUninstall(t *testing.T, live []k8s.Object, crds bool) (*plan.Plan, erro
 	if err != nil {
 		t.Fatal(err)
 	}
-	return plan.MakeUninstall(plan.Input{Snapshot: seen, Manager: "m", Lock: &lockfile.File{}, Rendered: []render.Rendered{}}, crds)
+	in := plan.Input{Snapshot: seen, Manager: "m", Lock: (&lockfile.File{}).With([]lockfile.Pin{{Namespace: "a", Package: "x", Bundle: "x.v1", Version: "1.0.0"}})}
+	for _, o := range rendered {
+		in.Rendered = append(in.Rendered, render.Rendered{Object: o, Path: "operators/a.x/" + o.Kind() + ".yaml"})
+	}
+	return plan.MakeUninstall(in, crds)
+}
+
+// TestUninstallKeepsWatchedCRDs checks that a CRD of OLM stays if an operator of the tree watches its
+// objects.
+func TestUninstallKeepsWatchedCRDs(t *testing.T) {
+	olm, kept := newRemovableOLM()
+	live := withUIDs(slices.Concat(olm, kept))
+	for verb, want := range map[string]bool{"watch": true, "get": false} {
+		role, binding := k8s.New(rbacV1, "ClusterRole", "", "r"), k8s.New(rbacV1, "ClusterRoleBinding", "", "r")
+		role["rules"] = []any{map[string]any{"apiGroups": k8s.Values(olmGroup), "resources": k8s.Values("catalogsources"), "verbs": k8s.Values(verb)}}
+		binding["roleRef"] = map[string]any{"kind": "ClusterRole", "name": "r"}
+		binding["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": "a", "name": "sa"}}
+		p, err := planUninstall(t, live, true, role, binding)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const stays = "catalogsources." + olmGroup + " stays: a/x watches its objects."
+		if text := p.Steps[len(p.Steps)-1].Manual; strings.Contains(text, stays) != want {
+			t.Errorf("%s: %s", verb, text)
+		}
+	}
 }
 
 // TestUninstall deletes OLM from a cluster, with and without its CRDs, and nothing else.

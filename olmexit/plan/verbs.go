@@ -29,6 +29,7 @@ func verbTable() []verb {
 		{do: Scale, optional: []string{"from", "to"}, permissions: change, kubectl: kubectlScale},
 		{do: TransferFields, permissions: change, kubectl: noKubectl("kubectl has no command for taking ownership of OLM's fields; without it OLM's labels stay")},
 		{do: Unfinalize, required: []string{"finalizer"}, optional: []string{"unset"}, permissions: change, kubectl: kubectlUnfinalize},
+		{do: Disown, required: []string{"owner"}, optional: []string{"index"}, permissions: change, kubectl: kubectlDisown},
 		{do: Unlabel, required: []string{"unset"}, permissions: change, kubectl: kubectlMetadata},
 	}
 }

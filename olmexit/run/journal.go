@@ -257,7 +257,8 @@ func (j *Journal) AllEvidence(p *plan.Plan) (map[string]*verify.Evidence, error)
 	return out, nil
 }
 
-func (j *Journal) saveEvidence(e *verify.Evidence) error {
+// SaveEvidence records the state of a namespace before its first step.
+func (j *Journal) SaveEvidence(e *verify.Evidence) error {
 	data, err := e.Format()
 	if err != nil {
 		return err

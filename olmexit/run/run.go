@@ -339,7 +339,7 @@ func (r *runner) loadEvidence(ctx context.Context, namespace string) (*verify.Ev
 		return nil, fmt.Errorf("reading namespace %s: %w", namespace, err)
 	}
 	r.before[namespace] = e
-	return e, r.Journal.saveEvidence(e)
+	return e, r.Journal.SaveEvidence(e)
 }
 
 // recordEntry writes an entry to the journal.

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -34,6 +35,8 @@ func snapshotKinds() []kindSelector {
 		{OLM + "/v2", "OperatorCondition", ""},
 		{OLMv1 + "/v1", "ClusterExtension", ""},
 		{OLMv1 + "/v1", "ClusterCatalog", ""},
+		{OLMv1 + "/v1", "ClusterExtensionRevision", ""},
+		{OLMv1 + "/v1", "ClusterObjectSet", ""},
 		{"config.openshift.io/v1", "ClusterVersion", ""},
 		{"v1", "ServiceAccount", ""},
 		{"v1", "Service", ""},
@@ -91,7 +94,31 @@ func (s *Snapshot) ListedKinds() []ListedKind {
 	return out
 }
 
-// plannedKinds returns the kinds in InstallPlans that are not in snapshotKinds.
+// extensionKinds returns the further kinds that OLM v1 can install. Their objects, and those of kinds
+// whose objects are listed by OLM v0's labels, have a label of OLM v1. Secrets with Helm releases have
+// another one.
+func extensionKinds() []kindSelector {
+	out := []kindSelector{{"v1", "Secret", "owner=operator-controller"}}
+	for apiVersion, kinds := range map[string]string{
+		"v1":                       "ConfigMap Secret",
+		"autoscaling.k8s.io/v1":    "VerticalPodAutoscaler",
+		"cert-manager.io/v1":       "Certificate Issuer",
+		"console.openshift.io/v1":  "ConsoleCLIDownload ConsoleLink ConsolePlugin ConsoleQuickStart ConsoleYAMLSample",
+		"monitoring.coreos.com/v1": "PodMonitor PrometheusRule ServiceMonitor",
+		"networking.k8s.io/v1":     "NetworkPolicy",
+	} {
+		for _, kind := range strings.Fields(kinds) {
+			out = append(out, kindSelector{apiVersion, kind, OwnerNameV1})
+		}
+	}
+	slices.SortFunc(out, func(x, y kindSelector) int {
+		return cmp.Or(strings.Compare(x.apiVersion, y.apiVersion), strings.Compare(x.kind, y.kind), strings.Compare(x.labels, y.labels))
+	})
+	return out
+}
+
+// plannedKinds returns the kinds in InstallPlans that are not in snapshotKinds, and the kinds of
+// ClusterExtensions if there are any.
 func (b *builder) plannedKinds() []kindSelector {
 	s := &Snapshot{objects: nil}
 	for _, o := range b.byKey {
@@ -104,6 +131,10 @@ func (b *builder) plannedKinds() []kindSelector {
 func (s *Snapshot) plannedKinds() []kindSelector {
 	known := snapshotKinds()
 	var out []kindSelector
+	if len(s.Kind(OLMv1, "ClusterExtension")) > 0 {
+		out = extensionKinds()
+		known = append(known, out...)
+	}
 	for _, p := range s.InstallPlans() {
 		for _, step := range p.Steps {
 			w := kindSelector{apiVersion: strings.TrimPrefix(step.Group+"/"+step.Version, "/"), kind: step.Kind}

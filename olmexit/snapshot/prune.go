@@ -75,6 +75,8 @@ func (b *builder) unusedFields(o *Object) *fieldFilter {
 			c.with("spec", dropFields("icon", "description"))
 		}
 		return c.with("status", onlyFields("phase", "reason", "message"))
+	case OLMv1 + "/ClusterExtensionRevision", OLMv1 + "/ClusterObjectSet":
+		return c.with("spec", dropFields("phases")) // the manifests of the objects
 	case "operators.coreos.com/InstallPlan":
 		step := dropFields().with("resource", dropFields("manifest"))
 		return c.with("status", dropFields().with("plan", step).with("bundleLookups", dropFields("properties", "conditions")))

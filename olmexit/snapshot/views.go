@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/model"
 )
 
@@ -185,6 +186,52 @@ func (s *Snapshot) CatalogSources() []CatalogSource {
 		return CatalogSource{Object: o, Image: body.Spec.Image, Address: body.Spec.Address, Priority: body.Spec.Priority}
 	})
 }
+
+// ClusterExtension is a ClusterExtension of OLM v1.
+type ClusterExtension struct {
+	*Object
+	InstallNamespace string
+	Package          string
+	Bundle           string // installed bundle; empty: none
+	Progress         string // reason of the condition Progressing: "Succeeded", "RollingOut", "Retrying"
+	Message          string // of that condition
+}
+
+// ClusterExtensions returns the ClusterExtensions by name.
+func (s *Snapshot) ClusterExtensions() []ClusterExtension {
+	return view(s, OLMv1, "ClusterExtension", func(o *Object) ClusterExtension {
+		var body struct {
+			Spec struct {
+				Namespace string
+				Source    struct{ Catalog struct{ PackageName string } }
+			}
+			Status struct {
+				Install    struct{ Bundle struct{ Name string } }
+				Conditions []struct{ Type, Reason, Message string }
+			}
+		}
+		o.decode(&body)
+		e := ClusterExtension{
+			Object: o, InstallNamespace: body.Spec.Namespace, Package: body.Spec.Source.Catalog.PackageName,
+			Bundle: body.Status.Install.Bundle.Name,
+		}
+		for _, c := range body.Status.Conditions {
+			if c.Type == "Progressing" {
+				e.Progress, e.Message = c.Reason, c.Message
+			}
+		}
+		return e
+	})
+}
+
+// IsOwnerInOLMv1 reports whether objects of a kind own the objects that OLM v1 installs:
+// ClusterExtensions, and their revisions in the versions of OLM v1 that have them.
+func IsOwnerInOLMv1(apiVersion, kind string) bool {
+	return k8s.Group(apiVersion) == OLMv1 && slices.Contains([]string{"ClusterExtension", "ClusterObjectSet", "ClusterExtensionRevision"}, kind)
+}
+
+// OwnerNameV1 is the label with the name of the ClusterExtension, on every object that OLM v1 installs.
+const OwnerNameV1 = OLMv1 + "/owner-name"
 
 // view returns the results of convert for the objects of a kind.
 func view[T any](s *Snapshot, group, kind string, convert func(*Object) T) []T {

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -9,6 +10,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/plan"
@@ -18,7 +20,8 @@ import (
 // Capture returns the current state of the operators of a namespace. It gets the objects in the plan
 // by name. It lists OperatorGroups in the namespace, ReplicaSets and pods in the namespaces of the
 // Deployments among these objects, and Roles, ClusterRoles and their bindings in the whole cluster.
-// If pods cannot be listed, Capture reports this in Unread; it returns all other errors.
+// For OLM v1 it also lists the custom resources of the CRDs, of which it keeps the oldest 100 each. If
+// pods or custom resources cannot be listed, Capture reports this in Unread; it returns all other errors.
 func Capture(ctx context.Context, r Reader, p *plan.Plan, namespace string) (*Evidence, error) {
 	var refs []k8s.Ref
 	for _, h := range trackedObjects(p, namespace) {
@@ -27,6 +30,11 @@ func Capture(ctx context.Context, r Reader, p *plan.Plan, namespace string) (*Ev
 	e, bodies, err := captureObjects(ctx, r, namespace, refs)
 	if err != nil {
 		return nil, err
+	}
+	if p.IsForExtensions() {
+		if err := captureResources(ctx, r, e, bodies); err != nil {
+			return nil, err
+		}
 	}
 	if e.Targets, err = targetNamespaces(ctx, r, namespace); err != nil {
 		return nil, err
@@ -62,6 +70,39 @@ func captureObjects(ctx context.Context, r Reader, namespace string, refs []k8s.
 		}
 	}
 	return e, bodies, readPods(ctx, r, e)
+}
+
+// maxResources is the maximum number of custom resources of one CRD in evidence.
+const maxResources = 100
+
+// captureResources adds the UIDs of the oldest custom resources of each CRD to e.
+func captureResources(ctx context.Context, r Reader, e *Evidence, bodies []k8s.Object) error {
+	for _, crd := range bodies {
+		if !k8s.IsCRD(crd) {
+			continue
+		}
+		version := ""
+		for _, v := range k8s.Items(crd, "spec", "versions") {
+			if k8s.True(v, "served") && (version == "" || k8s.True(v, "storage")) {
+				version = k8s.Text(v, "name")
+			}
+		}
+		list, err := r.List(ctx, k8s.Text(crd, "spec", "group")+"/"+version, k8s.Text(crd, "spec", "names", "kind"), "", "")
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			e.Unread = append(e.Unread, fmt.Sprintf("custom resources of %s: %v", crd.Name(), err))
+		}
+		list = slices.SortedStableFunc(slices.Values(list), func(a, b k8s.Object) int {
+			return cmp.Or(strings.Compare(k8s.Text(a, "metadata", "creationTimestamp"), k8s.Text(b, "metadata", "creationTimestamp")), a.Key().Compare(b.Key()))
+		})
+		for _, o := range list[:min(len(list), maxResources)] {
+			e.Objects = append(e.Objects, Object{Ref: k8s.RefTo(o), UID: k8s.Text(o, "metadata", "uid")})
+		}
+	}
+	slices.SortFunc(e.Objects, func(a, b Object) int { return a.Ref.Key().Compare(b.Ref.Key()) })
+	return nil
 }
 
 func newObject(ref k8s.Ref, o k8s.Object) Object {

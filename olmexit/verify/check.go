@@ -93,7 +93,11 @@ func checkSucceeded(ctx context.Context, c *checker) ([]Finding, error) {
 	refs := c.objects(func() []k8s.Ref {
 		var out []k8s.Ref
 		for _, op := range c.plan.Operators {
-			if op.Namespace == c.at.Namespace {
+			switch {
+			case op.Namespace != c.at.Namespace:
+			case op.Extension != "":
+				out = append(out, k8s.Ref{APIVersion: snapshot.OLMv1 + "/v1", Kind: "ClusterExtension", Name: op.Extension})
+			default:
 				out = append(out, k8s.Ref{APIVersion: snapshot.OLM + "/v1alpha1", Kind: "ClusterServiceVersion", Namespace: op.Namespace, Name: op.CSV})
 			}
 		}
@@ -103,6 +107,13 @@ func checkSucceeded(ctx context.Context, c *checker) ([]Finding, error) {
 		switch phase := k8s.Text(o, "status", "phase"); {
 		case o == nil:
 			return newFindings(NotFound, ref, "is missing"), nil
+		case o.Group() == snapshot.OLMv1:
+			if !slices.ContainsFunc(k8s.Items(o, "status", "conditions"), func(c map[string]any) bool {
+				return k8s.Text(c, "type") == "Installed" && k8s.Text(c, "status") == "True"
+			}) {
+				return newFindings(WrongPhase, ref, "is not Installed"), nil
+			}
+			return nil, nil
 		case phase != "Succeeded":
 			return newFindings(WrongPhase, ref, "is %s, not Succeeded: %s", cmp.Or(phase, "without a phase"), k8s.Text(o, "status", "message")), nil
 		}

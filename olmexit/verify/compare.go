@@ -27,7 +27,7 @@ const (
 	Lost              Code = "missing"            // an object no longer exists
 	UIDChanged        Code = "uid"                // an object was deleted and recreated
 	Deleting          Code = "deleting"           // an object is being deleted
-	HasOwner          Code = "owner"              // an object is still owned by a ClusterServiceVersion
+	HasOwner          Code = "owner"              // an object is still owned by a removed object of OLM
 	ConversionChanged Code = "conversion"         // the conversion of custom resources changed or is broken
 	Unavailable       Code = "unavailable"        // an aggregated API is unavailable
 	Template          Code = "template"           // the pod template changed
@@ -99,7 +99,7 @@ func checkNoOwner(c *comparison, _ Object, is *Object) []Finding {
 	}
 	for _, w := range is.Owners {
 		if c.removed.csvs[w.UID] {
-			return newFindings(HasOwner, is.Ref, "has an ownerReference to ClusterServiceVersion %s, and is deleted with it", w.Name)
+			return newFindings(HasOwner, is.Ref, "has an ownerReference to %s %s, and is deleted with it", w.Kind, w.Name)
 		}
 	}
 	return nil

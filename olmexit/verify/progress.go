@@ -96,7 +96,7 @@ func actionProgress(p *plan.Plan, a plan.Action, o k8s.Object) observedProgress 
 		return is(o != nil && plan.Replicas(o) == a.To)
 	case plan.Save, plan.Restore, plan.RestartPods:
 		return notVisible
-	case plan.Annotate, plan.Unfinalize, plan.Unlabel, plan.TransferFields:
+	case plan.Annotate, plan.Disown, plan.Unfinalize, plan.Unlabel, plan.TransferFields:
 		if gone {
 			return notVisible
 		}

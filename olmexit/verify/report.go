@@ -147,7 +147,11 @@ func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 	var out []plan.Check
 	has := func(is func(plan.Step) bool) bool { return slices.ContainsFunc(stepsOf(p, last.Namespace), is) }
 	if has(func(s plan.Step) bool { return s.Name == plan.Detach }) && !begins(plan.Detach) {
-		out = append(out, plan.Check{Check: plan.Succeeded}, plan.Check{Check: plan.NoPlan})
+		due := plan.NoPlan
+		if p.IsForExtensions() {
+			due = plan.SameVersion // no run checks it before the detach
+		}
+		out = append(out, plan.Check{Check: plan.Succeeded}, plan.Check{Check: due})
 	}
 	out = append(out, plan.Check{Check: plan.SameUID})
 	if passed(plan.Detach) {

@@ -20,6 +20,7 @@ type Logger struct {
 	shown   bool      // a line of progress is shown
 	waived  int       // number of waived warnings
 	warned  bool      // a warning that a waiver can silence was printed
+	hinted  bool      // the hint was printed
 	pulls   transfers
 }
 
@@ -58,6 +59,7 @@ func (t *Logger) Detail(format string, args ...any) {
 // Note prints a line unless --quiet is set.
 func (t *Logger) Note(format string, args ...any) {
 	if !t.Quiet {
+		t.Hint()
 		t.Say(format, args...)
 	}
 }
@@ -95,10 +97,12 @@ func (t *Logger) Warn(ws []diag.Warning) {
 	}
 }
 
-// Hint explains once, after the warnings, how to silence them.
+// Hint explains once, after warnings, how to silence them. Note calls it, so that it is not printed
+// after lines about something else.
 func (t *Logger) Hint() {
-	if t.warned {
-		t.Note("  hint: fix the cause of a warning, or silence it with a waiver for its [code]: docs/warnings.md")
+	if t.warned && !t.hinted {
+		t.hinted = true
+		t.Say("  hint: fix the cause of a warning, or silence it with a waiver for its [code]: docs/warnings.md")
 	}
 }
 

@@ -16,18 +16,19 @@ func TestWarn(t *testing.T) {
 		warnings       []diag.Warning
 		want           string
 	}{
-		{"ok/hint", false, false, []diag.Warning{{Code: "a", Msg: "x"}, {Code: "b", Msg: "y"}}, "warning: x [a]\nwarning: y [b]\n" + hint},
+		{"ok/hint", false, false, []diag.Warning{{Code: "a", Msg: "x"}, {Code: "b", Msg: "y"}}, "warning: x [a]\nwarning: y [b]\n" + hint + "wrote\n"},
 		{"ok/quiet", true, false, []diag.Warning{{Code: "a", Msg: "x"}}, ""},
-		{"ok/waived", false, true, []diag.Warning{{Code: "a", Msg: "x", Waived: true}}, ""},
-		{"ok/minor", false, false, []diag.Warning{minor}, ""},
-		{"ok/minor-verbose", false, true, []diag.Warning{minor}, "warning: converted [manifest-converted]\n" + hint},
-		{"ok/about-a-waiver", false, false, []diag.Warning{{Code: "waiver-unused", Msg: "x"}}, "warning: x [waiver-unused]\n"},
+		{"ok/waived", false, true, []diag.Warning{{Code: "a", Msg: "x", Waived: true}}, "wrote\n"},
+		{"ok/minor", false, false, []diag.Warning{minor}, "wrote\n"},
+		{"ok/minor-verbose", false, true, []diag.Warning{minor}, "warning: converted [manifest-converted]\n" + hint + "wrote\n"},
+		{"ok/about-a-waiver", false, false, []diag.Warning{{Code: "waiver-unused", Msg: "x"}}, "warning: x [waiver-unused]\nwrote\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var b bytes.Buffer
 			log := NewLogger(New(&b, nil))
 			log.Quiet, log.Verbose = c.quiet, c.verbose
 			log.Warn(c.warnings)
+			log.Note("wrote")
 			log.Hint()
 			if got := b.String(); got != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)

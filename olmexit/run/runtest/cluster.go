@@ -182,12 +182,23 @@ func (c *Cluster) dropCachedPermissions(o k8s.Object) {
 	}
 }
 
+// drop removes an object, and with a CRD its custom resources.
 func (c *Cluster) drop(key k8s.Key, by string) {
-	if o := c.objects[key]; o != nil {
-		delete(c.objects, key)
-		c.sorted = nil
-		c.dropCachedPermissions(o)
-		c.log = append(c.log, Event{key, k8s.Text(o, "metadata", "uid"), "deleted", by})
+	o := c.objects[key]
+	if o == nil {
+		return
+	}
+	delete(c.objects, key)
+	c.sorted = nil
+	c.dropCachedPermissions(o)
+	c.log = append(c.log, Event{key, k8s.Text(o, "metadata", "uid"), "deleted", by})
+	if !k8s.IsCRD(o) {
+		return
+	}
+	for _, k := range slices.Clone(c.keys()) {
+		if k.Group == k8s.Text(o, "spec", "group") && k.Kind == k8s.Text(o, "spec", "names", "kind") {
+			c.drop(k, by)
+		}
 	}
 }
 
