@@ -48,7 +48,7 @@ func (b *builder) newExplainer(p solve.Problem, core []int) *explainer {
 
 // conflict returns the unsatisfiable core as a Conflict without remedies.
 func (t *explainer) conflict() *explain.Conflict {
-	c := &explain.Conflict{Subscriptions: []string{}, Changes: []explain.Change{}}
+	c := &explain.Conflict{Subscriptions: []string{}, Changes: []explain.Remedy{}}
 	targetPos := ""
 	for _, x := range t.causes {
 		c.Namespace = cmp.Or(c.Namespace, x.about().ns)

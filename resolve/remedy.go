@@ -51,7 +51,7 @@ func (in *inputs) setGroup(g declare.OperatorGroup) {
 
 // remedy is a change that may resolve a conflict.
 type remedy struct {
-	explain.Change
+	explain.Remedy
 	apply   func(*inputs)
 	removes bool // it removes a declared or installed operator
 }
@@ -98,20 +98,20 @@ func (w *world) suggest(r *round, from *lockfile.File) {
 // tryRemedies tries at most limit remedies or pairs of remedies. It returns the changes that work
 // alone, at most maxSuggested of them, the least invasive first. If none works alone, it returns
 // the first pair that works. The removals that work come last.
-func tryRemedies(remedies []remedy, limit int, solves func([]remedy) bool) (changes []explain.Change, tried int) {
+func tryRemedies(remedies []remedy, limit int, solves func([]remedy) bool) (changes []explain.Remedy, tried int) {
 	works := func(rs ...remedy) bool {
 		tried++
 		return solves(rs)
 	}
-	changes = []explain.Change{}
-	var removals []explain.Change
+	changes = []explain.Remedy{}
+	var removals []explain.Remedy
 	for _, r := range remedies {
 		switch {
 		case tried >= limit || len(changes) >= maxSuggested && !r.removes || !works(r):
 		case r.removes:
-			removals = append(removals, r.Change)
+			removals = append(removals, r.Remedy)
 		default:
-			changes = append(changes, r.Change)
+			changes = append(changes, r.Remedy)
 		}
 	}
 	pairs := slices.DeleteFunc(slices.Clone(remedies), func(r remedy) bool { return r.removes })
@@ -122,7 +122,7 @@ func tryRemedies(remedies []remedy, limit int, solves func([]remedy) bool) (chan
 		}
 		for _, s := range pairs[i+1:] {
 			if tried < limit && works(r, s) {
-				changes = append(changes, explain.Change{At: r.At, Text: r.Text + ", and: " + s.String()})
+				changes = append(changes, explain.Remedy{At: r.At, Text: r.Text + ", and: " + s.String()})
 				break
 			}
 		}

@@ -206,7 +206,7 @@ func successionConflict(d *declare.Subscription, text, change string) *explain.C
 	at := d.At(declare.FieldReplaces).String()
 	return &explain.Conflict{
 		Namespace: d.Namespace, Subscriptions: []string{d.Key()}, At: at,
-		Chain: []explain.Link{{At: at, Text: text}}, Changes: []explain.Change{{At: at, Text: change}}, Tried: 1,
+		Chain: []explain.Link{{At: at, Text: text}}, Changes: []explain.Remedy{{At: at, Text: change}}, Tried: 1,
 	}
 }
 

@@ -30,7 +30,7 @@ func (t *explainer) remedies() []remedy {
 		if t.unknownTarget(s) != nil || t.b.w.boundTarget(s) != nil {
 			continue // the declaration is not at fault
 		}
-		t.add(remedy{Change: explain.Change{At: s.pos().String(), Text: "remove subscription " + s.key()}, removes: true, apply: func(in *inputs) {
+		t.add(remedy{Remedy: explain.Remedy{At: s.pos().String(), Text: "remove subscription " + s.key()}, removes: true, apply: func(in *inputs) {
 			in.decl.Subscriptions = slices.DeleteFunc(in.decl.Subscriptions, func(d declare.Subscription) bool { return d.Key() == s.key() })
 		}})
 	}
@@ -75,7 +75,7 @@ func (t *explainer) addUnmanaged() {
 				t.addEdit(s, s.pos(declare.FieldInstalled), "adopt it: set status.installedCSV: "+name, func(d *declare.Subscription) { d.InstalledCSV = name })
 			}
 		}
-		t.add(remedy{Change: explain.Change{At: c.position(), Text: "delete " + name}, removes: true, apply: func(in *inputs) {
+		t.add(remedy{Remedy: explain.Remedy{At: c.position(), Text: "delete " + name}, removes: true, apply: func(in *inputs) {
 			in.decl.CSVs = slices.DeleteFunc(slices.Clone(in.decl.CSVs), func(csv declare.ClusterServiceVersion) bool { return csv.Namespace == c.ns && csv.Name == name })
 		}})
 	}
@@ -83,14 +83,14 @@ func (t *explainer) addUnmanaged() {
 
 // add adds a remedy unless it is already listed.
 func (t *explainer) add(r remedy) {
-	if !slices.ContainsFunc(t.suggested, func(have remedy) bool { return have.Change == r.Change }) {
+	if !slices.ContainsFunc(t.suggested, func(have remedy) bool { return have.Remedy == r.Remedy }) {
 		t.suggested = append(t.suggested, r)
 	}
 }
 
 // addEdit adds a remedy that changes a declaration.
 func (t *explainer) addEdit(s *want, at diag.Pos, text string, change func(*declare.Subscription)) {
-	t.add(remedy{Change: explain.Change{At: at.String(), Text: text}, apply: func(in *inputs) { change(in.subscription(s.key())) }})
+	t.add(remedy{Remedy: explain.Remedy{At: at.String(), Text: text}, apply: func(in *inputs) { change(in.subscription(s.key())) }})
 }
 
 // declaredWants returns the declared subscriptions that take part in the conflict.
@@ -149,7 +149,7 @@ func (t *explainer) addDeclaredVersion(s *want) bool {
 	}
 	isDeclared := slices.ContainsFunc(channels, func(name string) bool { return len(s.channels) == 0 || slices.Contains(s.channels, name) })
 	t.add(remedy{
-		Change: explain.Change{At: s.pos(declare.FieldRange, declare.FieldChannel).String(), Text: fmt.Sprintf("run 'quayside add %s@%s -n %s'", s.pkg, target.Version, s.ns)},
+		Remedy: explain.Remedy{At: s.pos(declare.FieldRange, declare.FieldChannel).String(), Text: fmt.Sprintf("run 'quayside add %s@%s -n %s'", s.pkg, target.Version, s.ns)},
 		apply: func(in *inputs) {
 			d := in.subscription(s.key())
 			if in.opt.Hops = -1; d.Range != "" {
@@ -253,7 +253,7 @@ func (t *explainer) addWatches() {
 		if len(groups) > 1 {
 			for i, g := range groups {
 				rest := append(slices.Clone(groups[:i]), groups[i+1:]...)
-				t.add(remedy{Change: explain.Change{At: rest[0].Pos.String(), Text: "keep only OperatorGroup " + g.Name + " in namespace " + ns}, apply: func(in *inputs) { in.setGroup(g) }})
+				t.add(remedy{Remedy: explain.Remedy{At: rest[0].Pos.String(), Text: "keep only OperatorGroup " + g.Name + " in namespace " + ns}, apply: func(in *inputs) { in.setGroup(g) }})
 			}
 			continue
 		}
@@ -261,7 +261,7 @@ func (t *explainer) addWatches() {
 			for _, to := range [][]string{{ns}, nil} {
 				next := g
 				next.TargetNamespaces, next.Selector = to, nil
-				t.add(remedy{Change: explain.Change{At: g.At("spec.targetNamespaces").String(), Text: "make OperatorGroup " + g.Name + " watch " + formatWatched(to)}, apply: func(in *inputs) { in.setGroup(next) }})
+				t.add(remedy{Remedy: explain.Remedy{At: g.At("spec.targetNamespaces").String(), Text: "make OperatorGroup " + g.Name + " watch " + formatWatched(to)}, apply: func(in *inputs) { in.setGroup(next) }})
 			}
 		}
 	}
@@ -282,7 +282,7 @@ func (t *explainer) addFlags() {
 		if command := t.b.w.opt.Command; command != "" {
 			text = fmt.Sprintf("run '%s %s'", command, flag)
 		}
-		t.add(remedy{Change: explain.Change{Text: text}, apply: change})
+		t.add(remedy{Remedy: explain.Remedy{Text: text}, apply: change})
 	}
 	for _, s := range t.declaredWants() {
 		if key := (Target{Namespace: s.ns, Package: s.pkg}); s.current != nil && s.approval == declare.Manual && t.b.w.targetOf(s) == nil {
@@ -337,18 +337,18 @@ func (t *explainer) addOtherTargets(s *want) {
 	}
 	written := target.At.Line > 0 // from an edited lock, not from the command line
 	addTarget := func(version, text string) {
-		other, change := *target, explain.Change{Text: "request " + s.ns + "/" + s.pkg + text}
+		other, change := *target, explain.Remedy{Text: "request " + s.ns + "/" + s.pkg + text}
 		if other.Version = version; written {
-			change = explain.Change{At: target.At.String(), Text: "write " + version}
+			change = explain.Remedy{At: target.At.String(), Text: "write " + version}
 		}
-		t.add(remedy{Change: change, apply: func(in *inputs) { in.setTarget(other) }})
+		t.add(remedy{Remedy: change, apply: func(in *inputs) { in.setTarget(other) }})
 	}
 	for _, v := range near {
 		addTarget(v, "@"+v)
 	}
 	if written {
 		same := func(n Target) bool { return n.Namespace == target.Namespace && n.Package == target.Package }
-		t.add(remedy{Change: explain.Change{At: target.At.String(), Text: "undo the edit"}, apply: func(in *inputs) {
+		t.add(remedy{Remedy: explain.Remedy{At: target.At.String(), Text: "undo the edit"}, apply: func(in *inputs) {
 			in.opt.Named = slices.DeleteFunc(slices.Clone(in.opt.Named), same)
 		}})
 		return
@@ -395,7 +395,7 @@ func (t *explainer) versionField(operator, v string) string {
 // addSettings adds remedies that change a setting of quayside.yaml.
 func (t *explainer) addSettings() {
 	addSetting := func(text string, change func(*inputs)) {
-		t.add(remedy{Change: explain.Change{Text: text + " in quayside.yaml"}, apply: change})
+		t.add(remedy{Remedy: explain.Remedy{Text: text + " in quayside.yaml"}, apply: change})
 	}
 	addGlobal := func(ns string, id model.ID, offer string) {
 		if t.b.w.isVisible(ns, id) {
@@ -440,7 +440,7 @@ func (t *explainer) addSettings() {
 func (t *explainer) addNamespaces() {
 	for _, s := range t.declaredWants() {
 		addMove := func(ns, text string, change func(*inputs)) {
-			t.add(remedy{Change: explain.Change{At: s.pos(declare.FieldNamespace).String(), Text: text}, apply: func(in *inputs) {
+			t.add(remedy{Remedy: explain.Remedy{At: s.pos(declare.FieldNamespace).String(), Text: text}, apply: func(in *inputs) {
 				in.subscription(s.key()).Namespace = ns
 				change(in)
 			}})

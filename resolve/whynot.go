@@ -109,7 +109,7 @@ func (q *question) answer() (*explain.Obstacles, error) {
 	first := q.entries[0]
 	q.out = &explain.Obstacles{
 		Namespace: q.target.Namespace, Package: q.target.Package, Version: first.Bundle().Version().String(), Bundle: first.Name(),
-		Reasons: []string{}, Changes: []explain.Change{},
+		Reasons: []string{}, Changes: []explain.Remedy{},
 	}
 	if q.want.current != nil && q.want.current.bundle == first.Name() {
 		q.out.Pinned = true
@@ -224,7 +224,7 @@ func (q *question) availableChanges() []remedy {
 	key := q.target.Namespace + "/" + q.target.Package
 	var out []remedy
 	add := func(at diag.Pos, text string, change func(*inputs)) {
-		r := remedy{Change: explain.Change{Text: text}, apply: change}
+		r := remedy{Remedy: explain.Remedy{Text: text}, apply: change}
 		if !at.IsZero() {
 			r.At = at.String()
 		}

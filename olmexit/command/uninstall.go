@@ -2,13 +2,11 @@ package command
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/cmd/quayside/cli"
-	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/olmexit/inspect"
 	"github.com/quayside/quayside/olmexit/plan"
 	"github.com/quayside/quayside/olmexit/snapshot"
@@ -77,10 +75,6 @@ func (o *adoptPlanOptions) uninstall(ctx context.Context, args []string, crds bo
 	}
 	v := adoptPlanView{}
 	v.Plan, err = inspect.PlanUninstall(ctx, p, snap, cluster, crds)
-	var needed *plan.NeededError
-	if errors.As(err, &needed) {
-		return &workspace.DiffersError{Msg: err.Error()}
-	}
 	if err != nil {
 		return err
 	}

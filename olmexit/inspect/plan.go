@@ -18,7 +18,8 @@ type PlanOptions struct {
 	Namespaces []string // of the operators to adopt; empty: all
 }
 
-// PlanUninstall returns the plan to uninstall OLM, with crds also its unused CRDs.
+// PlanUninstall returns the plan to uninstall OLM, with crds also its unused CRDs. The error is a
+// *workspace.DiffersError if anything still needs OLM.
 func PlanUninstall(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, cluster string, crds bool) (*plan.Plan, error) {
 	lock, rendered, err := renderFor(ctx, p, cluster)
 	if err != nil {
@@ -26,7 +27,12 @@ func PlanUninstall(ctx context.Context, p *workspace.Project, s *snapshot.Snapsh
 	}
 	in := newInput(p, s, cluster)
 	in.Lock, in.Rendered = lock, rendered
-	return plan.MakeUninstall(in, crds)
+	out, err := plan.MakeUninstall(in, crds)
+	var needed *plan.NeededError
+	if errors.As(err, &needed) {
+		return nil, &workspace.DiffersError{Msg: err.Error()}
+	}
+	return out, err
 }
 
 // newInput returns the input of a plan for a cluster, without lock and tree.

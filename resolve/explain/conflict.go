@@ -17,7 +17,7 @@ type Conflict struct {
 	Subscriptions []string `json:"subscriptions"`      // "ns/name" of the subscriptions that take part, sorted; may be empty
 	At            string   `json:"position,omitempty"` // position of a requested version ("--upgrade=a@1.2.3"), otherwise of the first subscription: "subscriptions/a.yaml:9:12"
 	Chain         []Link   `json:"chain"`              // requirements, from the subscription down
-	Changes       []Change `json:"changes"`            // proven solutions, each sufficient by itself; the least invasive first
+	Changes       []Remedy `json:"changes"`            // proven solutions, each sufficient by itself; the least invasive first
 	Tried         int      `json:"tried"`              // the number of tried changes
 
 	UnreadableCatalogs []model.ID `json:"-"` // unreadable catalogs that its subscriptions need
@@ -30,14 +30,14 @@ type Link struct {
 	Text  string `json:"text"` // "a.v1.0.0 requires the API b.example.com/v1 B"
 }
 
-// Change is one action that resolves a conflict.
-type Change struct {
+// Remedy is one action that resolves a conflict.
+type Remedy struct {
 	At   string `json:"position,omitempty"`
 	Text string `json:"text"`
 }
 
 // String returns the text with its position.
-func (c Change) String() string { return positionPrefix(c.At) + c.Text }
+func (c Remedy) String() string { return positionPrefix(c.At) + c.Text }
 
 // IsBetween reports whether the conflict is between these subscriptions ("ns/name", sorted).
 func (c *Conflict) IsBetween(namespace string, subscriptions []string) bool {
@@ -80,7 +80,7 @@ func (c *Conflict) Error() string {
 
 // formatAdvice renders changes as lines. If there are none, the line contains the number of changes
 // that were tried.
-func formatAdvice(verb string, changes []Change, tried int) []string {
+func formatAdvice(verb string, changes []Remedy, tried int) []string {
 	switch len(changes) {
 	case 0:
 		return []string{"none of the alternatives tried " + verb + " it (" + diag.Count(tried, "change") + ")"}

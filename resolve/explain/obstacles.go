@@ -15,7 +15,7 @@ type Obstacles struct {
 	Pinned    bool      `json:"pinned"`             // already pinned
 	Reasons   []string  `json:"against"`            // empty: no obstacles
 	Conflict  *Conflict `json:"conflict,omitempty"` // if there is no solution with it
-	Changes   []Change  `json:"changes"`            // each sufficient by itself, proven; the least invasive first
+	Changes   []Remedy  `json:"changes"`            // each sufficient by itself, proven; the least invasive first
 	Tried     int       `json:"tried"`              // the number of tried changes
 }
 

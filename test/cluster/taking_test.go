@@ -26,10 +26,9 @@ func TestTakingTheTree(t *testing.T) {
 	t.Parallel() // has its own servers
 	fluxHas, argoHas := []string{"argocd", "grafana"}, []string{"aggregated", "rabbitmq", "windup"}
 	w := restoreFor(t, append(slices.Clone(fluxHas), argoHas...))
-	ctx := within(t, 10*time.Minute)
-	w.awaitDeployments(ctx, t)
-	w.takeTree(ctx, t, takeover{tool: &fluxTaker{}, namespaces: fluxHas, appliedBefore: fluxHas[1:]})
-	w.takeTree(ctx, t, takeover{tool: &argoTaker{}, namespaces: argoHas, appliedBefore: argoHas[1:], cleanedUpFirst: true})
+	w.awaitDeployments(within(t, 10*time.Minute), t)
+	w.takeTree(within(t, 10*time.Minute), t, takeover{tool: &fluxTaker{}, namespaces: fluxHas, appliedBefore: fluxHas[1:]})
+	w.takeTree(within(t, 10*time.Minute), t, takeover{tool: &argoTaker{}, namespaces: argoHas, appliedBefore: argoHas[1:], cleanedUpFirst: true})
 }
 
 // restoreFor restores some of the corpus's clusters in one cluster.

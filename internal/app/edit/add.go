@@ -17,6 +17,7 @@ import (
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 // AddOptions selects the operators to declare.
@@ -490,20 +491,33 @@ func (a *adder) argumentPos(p diag.Pos) diag.Pos {
 	return p
 }
 
+// argumentAt returns the argument of a new declaration at a position, as text, in the draft.
+func (a *adder) argumentAt(at string) (diag.Pos, bool) {
+	file, rest, _ := strings.Cut(at, ":")
+	row, _, _ := strings.Cut(rest, ":")
+	line, err := strconv.Atoi(row)
+	if err != nil {
+		return diag.Pos{}, false
+	}
+	p := a.argumentPos(diag.Pos{File: file, Line: line})
+	return p, p.Line == 0
+}
+
 // replacePositions replaces positions in the draft with arguments, in warnings and conflicts. The
-// position of a conflict is the first argument in its chain, because the argument caused it.
+// position of a conflict is the first argument in its chain, because the argument caused it. Not
+// adding a new declaration is not advice.
 func (a *adder) replacePositions(res *workspace.Resolution) {
 	for i := range res.Warnings {
 		res.Warnings[i].Pos = a.argumentPos(res.Warnings[i].Pos)
 	}
 	for _, c := range res.Conflicts {
+		c.Changes = slices.DeleteFunc(c.Changes, func(change explain.Remedy) bool {
+			_, isNew := a.argumentAt(change.At)
+			return isNew && strings.HasPrefix(change.Text, "remove subscription ")
+		})
 		c.MapPositions(func(at string) string {
-			file, rest, _ := strings.Cut(at, ":")
-			row, _, _ := strings.Cut(rest, ":")
-			if line, err := strconv.Atoi(row); err == nil {
-				if p := a.argumentPos(diag.Pos{File: file, Line: line}); p.Line == 0 {
-					return p.String()
-				}
+			if p, ok := a.argumentAt(at); ok {
+				return p.String()
 			}
 			return at
 		})
