@@ -255,6 +255,10 @@ func TestLostResourcesAreFound(t *testing.T) {
 	if found := check(); len(found) > 0 {
 		t.Fatal(found)
 	}
+	c.Edit(k8s.Ref{APIVersion: extensions, Kind: "ClusterExtension", Name: "widget"}, func(o k8s.Object) { k8s.Items(o, "status", "conditions")[0]["status"] = "False" })
+	if found := check(); len(found) != 1 || found[0] != "installed ClusterExtension.olm.operatorframework.io widget is not installed" {
+		t.Errorf("got %v", found)
+	}
 	for _, o := range live {
 		if o.Group() == "olm.operatorframework.io" {
 			c.Edit(k8s.RefTo(o), func(o k8s.Object) { delete(k8s.Map(o, "metadata"), "finalizers") })

@@ -157,7 +157,8 @@ func writeChecks(b *strings.Builder, when string, checks []Check) {
 // Describe describes a fulfilled condition.
 func (c Condition) Describe() string {
 	return map[Condition]string{
-		Succeeded:   "the ClusterServiceVersions are Succeeded, and the ClusterExtensions installed",
+		Succeeded:   "the ClusterServiceVersions are Succeeded",
+		Installed:   "the ClusterExtensions are installed",
 		NoPlan:      "no InstallPlan is in progress",
 		IsStopped:   "OLM's controllers are stopped",
 		IsReady:     "the Deployments' pods are ready",

@@ -230,7 +230,7 @@ const (
 // Check is a condition on objects. A condition on unchanged state compares the objects with the
 // state that verify.Capture returned before the first step of the namespace.
 type Check struct {
-	Check   Condition `json:"check" form:"required enum=available|conversion|deleted|no-owner|no-install-plan|no-restart|prepared|ready|permissions|same-version|stopped|succeeded|uid|unused"`
+	Check   Condition `json:"check" form:"required enum=available|conversion|deleted|installed|no-owner|no-install-plan|no-restart|prepared|ready|permissions|same-version|stopped|succeeded|uid|unused"`
 	Objects []k8s.Ref `json:"objects,omitempty" doc:"Scope. Absent: all objects of the namespace's operators."`
 }
 
@@ -240,6 +240,7 @@ type Condition string
 // The conditions of checks.
 const (
 	Succeeded   Condition = "succeeded"       // each ClusterServiceVersion is Succeeded
+	Installed   Condition = "installed"       // each ClusterExtension is installed
 	NoPlan      Condition = "no-install-plan" // no InstallPlan of the namespace is in flight
 	IsStopped   Condition = "stopped"         // each Deployment has no replica left
 	IsReady     Condition = "ready"           // each Deployment has its replicas

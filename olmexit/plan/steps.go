@@ -247,7 +247,7 @@ func succeededChecks(blocks ...*block) []Check {
 	}
 	switch {
 	case len(extensions) > 0:
-		return []Check{{Check: Succeeded, Objects: extensions}}
+		return []Check{{Check: Installed, Objects: extensions}}
 	case len(csvs) > 0:
 		return []Check{{Check: Succeeded, Objects: csvs}, {Check: NoPlan}}
 	}

@@ -50,6 +50,7 @@ type conditionFunc func(ctx context.Context, c *checker) ([]Finding, error)
 func conditionTable() map[plan.Condition]conditionFunc {
 	return map[plan.Condition]conditionFunc{
 		plan.Succeeded:   checkSucceeded,
+		plan.Installed:   checkInstalled,
 		plan.NoPlan:      checkNoPlan,
 		plan.IsStopped:   checkStopped,
 		plan.IsReady:     checkReady,
@@ -93,11 +94,7 @@ func checkSucceeded(ctx context.Context, c *checker) ([]Finding, error) {
 	refs := c.objects(func() []k8s.Ref {
 		var out []k8s.Ref
 		for _, op := range c.plan.Operators {
-			switch {
-			case op.Namespace != c.at.Namespace:
-			case op.Extension != "":
-				out = append(out, k8s.Ref{APIVersion: snapshot.OLMv1 + "/v1", Kind: "ClusterExtension", Name: op.Extension})
-			default:
+			if op.Namespace == c.at.Namespace {
 				out = append(out, k8s.Ref{APIVersion: snapshot.OLM + "/v1alpha1", Kind: "ClusterServiceVersion", Namespace: op.Namespace, Name: op.CSV})
 			}
 		}
@@ -107,15 +104,32 @@ func checkSucceeded(ctx context.Context, c *checker) ([]Finding, error) {
 		switch phase := k8s.Text(o, "status", "phase"); {
 		case o == nil:
 			return newFindings(NotFound, ref, "is missing"), nil
-		case o.Group() == snapshot.OLMv1:
-			if !slices.ContainsFunc(k8s.Items(o, "status", "conditions"), func(c map[string]any) bool {
-				return k8s.Text(c, "type") == "Installed" && k8s.Text(c, "status") == "True"
-			}) {
-				return newFindings(WrongPhase, ref, "is not Installed"), nil
-			}
-			return nil, nil
 		case phase != "Succeeded":
 			return newFindings(WrongPhase, ref, "is %s, not Succeeded: %s", cmp.Or(phase, "without a phase"), k8s.Text(o, "status", "message")), nil
+		}
+		return nil, nil
+	})
+}
+
+func checkInstalled(ctx context.Context, c *checker) ([]Finding, error) {
+	refs := c.objects(func() []k8s.Ref {
+		var out []k8s.Ref
+		for _, op := range c.plan.Operators {
+			if op.Namespace == c.at.Namespace && op.Extension != "" {
+				out = append(out, k8s.Ref{APIVersion: snapshot.OLMv1 + "/v1", Kind: "ClusterExtension", Name: op.Extension})
+			}
+		}
+		return out
+	})
+	return c.checkEach(ctx, refs, func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
+		installed := slices.ContainsFunc(k8s.Items(o, "status", "conditions"), func(c map[string]any) bool {
+			return k8s.Text(c, "type") == "Installed" && k8s.Text(c, "status") == "True"
+		})
+		switch {
+		case o == nil:
+			return newFindings(NotFound, ref, "is missing"), nil
+		case !installed:
+			return newFindings(WrongPhase, ref, "is not installed"), nil
 		}
 		return nil, nil
 	})

@@ -147,11 +147,13 @@ func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 	var out []plan.Check
 	has := func(is func(plan.Step) bool) bool { return slices.ContainsFunc(stepsOf(p, last.Namespace), is) }
 	if has(func(s plan.Step) bool { return s.Name == plan.Detach }) && !begins(plan.Detach) {
-		due := plan.NoPlan
+		due := []plan.Condition{plan.Succeeded, plan.NoPlan}
 		if p.IsForExtensions() {
-			due = plan.SameVersion // no run checks it before the detach
+			due = []plan.Condition{plan.Installed, plan.SameVersion} // no run checks these before the detach
 		}
-		out = append(out, plan.Check{Check: plan.Succeeded}, plan.Check{Check: due})
+		for _, c := range due {
+			out = append(out, plan.Check{Check: c})
+		}
 	}
 	out = append(out, plan.Check{Check: plan.SameUID})
 	if passed(plan.Detach) {
