@@ -2,6 +2,7 @@ package yamlnode
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -10,7 +11,26 @@ import (
 // go-yaml write these characters but cannot parse them in any form. With such a character, a
 // kustomize build fails or changes the text, because kustomize parses its own output.
 func FindUnreadable(v map[string]any) (field string, char rune, found bool) {
+	if !hasUnreadable(v) { // in any order, without sorting
+		return "", 0, false
+	}
 	return findUnreadable(v, "")
+}
+
+func hasUnreadable(v any) bool {
+	found := false
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			_, inKey := firstUnreadable(key)
+			found = found || inKey || hasUnreadable(value)
+		}
+	case []any:
+		found = slices.ContainsFunc(v, hasUnreadable)
+	case string:
+		_, found = firstUnreadable(v)
+	}
+	return found
 }
 
 func findUnreadable(v any, at string) (string, rune, bool) {
