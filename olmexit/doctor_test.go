@@ -198,7 +198,7 @@ func TestNotSelected(t *testing.T) {
 	for state, want := range map[olmexit.State]int{
 		olmexit.Adoptable: 0, olmexit.NotSelected: 0, olmexit.AlreadyAdopted: 0, olmexit.CannotLeave: 1, olmexit.NeedsDecision: 1, olmexit.MustWait: 1,
 	} {
-		rep := olmexit.Report{Operators: []olmexit.Operator{{State: state}}}
+		rep := olmexit.Inspection{Operators: []olmexit.Operator{{State: state}}}
 		if got := len(rep.Blocked()); got != want {
 			t.Errorf("%s: %d blocked", state, got)
 		}

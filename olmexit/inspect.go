@@ -35,7 +35,7 @@ type Input struct {
 
 // Inspect reports for every operator of the cluster and of the lock whether it can be adopted, and
 // classifies all objects of these operators. It modifies nothing.
-func Inspect(in Input) *Report {
+func Inspect(in Input) *Inspection {
 	x := &inspector{
 		Input: in, clusterState: newCluster(in.Snapshot, in.Lock), comparer: comparer{admit.NewTypes()},
 		ours: map[k8s.Key]render.Rendered{}, shared: []Object{},
@@ -50,7 +50,7 @@ func Inspect(in Input) *Report {
 		}
 	}
 	x.classifyAll()
-	rep := &Report{Operators: []Operator{}, Shared: x.shared, Unread: append([]snapshot.Unread{}, in.Snapshot.Unread...)}
+	rep := &Inspection{Operators: []Operator{}, Shared: x.shared, Unread: append([]snapshot.Unread{}, in.Snapshot.Unread...)}
 	rep.Counts = countObjects(x.shared)
 	for _, op := range x.operators {
 		one := x.reportOperator(op)

@@ -28,7 +28,7 @@ func newSnapshot(t fataler, objects ...k8s.Object) *snapshot.Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Options{})
+	s, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// Report lists the operators that OLM installed and those that the lock pins, with their objects.
-type Report struct {
+// Inspection lists the operators that OLM installed and those that the lock pins, with their objects.
+type Inspection struct {
 	Operators []Operator        `json:"operators" doc:"By namespace and package."`
 	Shared    []Object          `json:"shared" doc:"Objects of several operators, and objects of the tree that belong to no operator."`
 	Counts    Counts            `json:"counts" doc:"Of all objects."`

@@ -12,7 +12,7 @@ import (
 )
 
 // Blocked returns the operators in the tree that cannot leave OLM now, as namespace/package.
-func (rep *Report) Blocked() (names []string) {
+func (rep *Inspection) Blocked() (names []string) {
 	for _, op := range rep.Operators {
 		if op.State.StaysWithOLM() && op.State != NotSelected {
 			names = append(names, op.Key())
@@ -22,7 +22,7 @@ func (rep *Report) Blocked() (names []string) {
 }
 
 // WriteText writes each operator with its reasons and, if objects is true, its objects.
-func (rep *Report) WriteText(w io.Writer, objects bool) {
+func (rep *Inspection) WriteText(w io.Writer, objects bool) {
 	for _, op := range rep.Operators {
 		name := op.Key()
 		if op.CSV != "" {

@@ -127,7 +127,7 @@ func newAdoptInspect(h cli.Host) *cobra.Command {
 	f.BoolVar(&o.record, "record", false, "record in the lock which of OLM's settings to keep to avoid restarts")
 	f.BoolVar(&o.objects, "objects", false, "list every object with its outcome")
 	f.BoolVar(o.Offline, "offline", false, "fetch no bundles; list missing ones")
-	h.AddOutput(cmd, olmexit.Report{})
+	h.AddOutput(cmd, olmexit.Inspection{})
 	return cmd
 }
 
@@ -147,7 +147,7 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	snap, err := readCluster(ctx, o.Host, args, o.login, snapshot.Options{})
+	snap, err := readCluster(ctx, o.Host, args, o.login, snapshot.Selection{})
 	if err != nil {
 		return err
 	}

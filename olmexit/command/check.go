@@ -82,7 +82,7 @@ func (o *adoptCheckOptions) run(ctx context.Context, args []string) error {
 
 func (o *adoptCheckOptions) diagnose(ctx context.Context, args []string) (*olmexit.Diagnosis, error) {
 	if len(args) > 0 || o.login.Given() {
-		s, err := readCluster(ctx, o.Host, args, o.login, snapshot.Options{Keep: olmexit.IsRelevant})
+		s, err := readCluster(ctx, o.Host, args, o.login, snapshot.Selection{Keep: olmexit.IsRelevant})
 		if err != nil {
 			return nil, err
 		}

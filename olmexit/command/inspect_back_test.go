@@ -22,7 +22,7 @@ import (
 func checkReverts(t *testing.T, all fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(5, 6))
 	ways := 0
-	each := func(file string, d clusterDump, rep *olmexit.Report) {
+	each := func(file string, d clusterDump, rep *olmexit.Inspection) {
 		p, err := plan.Make(plan.Input{
 			Snapshot: d.seen, Report: rep, Lock: d.found.Lock, Rendered: d.found.Rendered, Manager: "kustomize-controller", Namespaces: d.sampleNamespaces(random),
 		})

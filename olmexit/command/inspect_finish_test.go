@@ -23,7 +23,7 @@ func checkFinish(t *testing.T, _ fstest.MapFS) dumpCheck {
 		"grafana/before.json":   {},
 		"rabbitmq/before.json":  {"rabbitmq/rabbitmq-cluster-operator-service", "rabbitmq/messaging-topology-operator-service"},
 	}
-	each := func(file string, d clusterDump, _ *olmexit.Report) {
+	each := func(file string, d clusterDump, _ *olmexit.Inspection) {
 		services, asked := serve[file]
 		if !asked {
 			return

@@ -28,7 +28,7 @@ import (
 func checkPlans(t *testing.T, _ fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(1, 2))
 	operators, actions := 0, map[plan.Verb]int{}
-	each := func(file string, d clusterDump, rep *olmexit.Report) {
+	each := func(file string, d clusterDump, rep *olmexit.Inspection) {
 		namespaces := d.namespaces()
 		for _, mode := range []plan.Mode{plan.Stopped, plan.Live} {
 			choices := [][]string{nil}
@@ -334,11 +334,11 @@ func forgottenIn(forgotten map[k8s.Key]int, namespace string) bool {
 // Secrets of other namespaces, and not once an object of the plan was recreated.
 func checkDerivation(t *testing.T, all fstest.MapFS) dumpCheck {
 	derived := 0
-	each := func(file string, d clusterDump, _ *olmexit.Report) {
+	each := func(file string, d clusterDump, _ *olmexit.Inspection) {
 		d.stand.write(t, workspace.LockFile, lockfile.Format(d.found.Lock))
 		project := d.stand.open(t)
 		read := func(fsys fs.FS, namespaces ...string) *snapshot.Snapshot {
-			seen, err := snapshot.Load(fsys, file, "", snapshot.Options{ManagedFields: true, Namespaces: namespaces})
+			seen, err := snapshot.Load(fsys, file, "", snapshot.Selection{ManagedFields: true, Namespaces: namespaces})
 			check(t, err)
 			return seen
 		}

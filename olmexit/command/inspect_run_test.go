@@ -26,7 +26,7 @@ import (
 func checkRuns(t *testing.T, all fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(3, 4))
 	operators, kills, targets := 0, 0, map[verify.ProbeKind]int{}
-	each := func(file string, d clusterDump, rep *olmexit.Report) {
+	each := func(file string, d clusterDump, rep *olmexit.Inspection) {
 		p, err := plan.Make(plan.Input{
 			Snapshot: d.seen, Report: rep, Lock: d.found.Lock, Rendered: d.found.Rendered, Manager: "kustomize-controller", Namespaces: d.sampleNamespaces(random),
 		})
@@ -148,7 +148,7 @@ func (s *planRun) runRequests(n int) (err error) {
 }
 
 // checkResult compares the cluster after a plan with the classes of objects in the report.
-func (s *planRun) checkResult(t *testing.T, file string, rep *olmexit.Report) {
+func (s *planRun) checkResult(t *testing.T, file string, rep *olmexit.Inspection) {
 	t.Helper()
 	goes := map[k8s.Key]bool{}
 	for _, step := range s.plan.Steps {

@@ -38,7 +38,7 @@ func checkFinishedCleanUp(t *testing.T, all fstest.MapFS) dumpCheck {
 		files = files[2:3]
 	}
 	operators := 0
-	each := func(file string, d clusterDump, _ *olmexit.Report) {
+	each := func(file string, d clusterDump, _ *olmexit.Inspection) {
 		if !slices.Contains(files, file) {
 			return
 		}
@@ -181,7 +181,7 @@ func planCleanUp(t *testing.T, p *workspace.Project, objects []k8s.Object) (*pla
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 	check(t, err)
-	seen, err := snapshot.Read("cluster", bytes.NewReader(text), snapshot.Options{ManagedFields: true})
+	seen, err := snapshot.Read("cluster", bytes.NewReader(text), snapshot.Selection{ManagedFields: true})
 	check(t, err)
 	found, err := inspect.Inspect(context.Background(), p, seen, "default")
 	check(t, err)

@@ -133,7 +133,7 @@ func (s testWorkspace) open(tb testing.TB) *workspace.Project {
 // the cluster.
 func (s testWorkspace) inspectDump(t testing.TB, file string) clusterDump {
 	t.Helper()
-	seen, err := snapshot.Load(s.all, file, "", snapshot.Options{})
+	seen, err := snapshot.Load(s.all, file, "", snapshot.Selection{})
 	check(t, err)
 	var declared []any
 	for _, kind := range []string{"OperatorGroup", "Subscription"} {
@@ -212,7 +212,7 @@ func TestDumps(t *testing.T) {
 
 // dumpCheck is a check: each is called for every dump, end after the last one.
 type dumpCheck struct {
-	each func(file string, d clusterDump, rep *olmexit.Report)
+	each func(file string, d clusterDump, rep *olmexit.Inspection)
 	end  func()
 }
 
@@ -221,7 +221,7 @@ type dumpCheck struct {
 func checkPodsUnchanged(t *testing.T, _ fstest.MapFS) dumpCheck {
 	absent := []string{"ack/ack-ecs-controller", "konflux/konflux-operator-controller-manager"}
 	same := map[string]bool{}
-	each := func(file string, _ clusterDump, rep *olmexit.Report) {
+	each := func(file string, _ clusterDump, rep *olmexit.Inspection) {
 		for _, op := range rep.Operators {
 			for _, o := range op.Objects {
 				name := o.Namespace + "/" + o.Name
@@ -259,7 +259,7 @@ func checkStates(t *testing.T, _ fstest.MapFS) dumpCheck {
 		"pelorus/pelorus-operator": "drives-olm",
 	}
 	counts := map[olmexit.State]int{}
-	each := func(file string, _ clusterDump, rep *olmexit.Report) {
+	each := func(file string, _ clusterDump, rep *olmexit.Inspection) {
 		for _, op := range rep.Operators {
 			counts[op.State]++
 			var codes []string
@@ -277,7 +277,7 @@ func checkStates(t *testing.T, _ fstest.MapFS) dumpCheck {
 // checkAllObjectsClassified checks that every object of the dumps with any mark of OLM has exactly one
 // class, and that the counts match.
 func checkAllObjectsClassified(t *testing.T, _ fstest.MapFS) dumpCheck {
-	each := func(file string, d clusterDump, rep *olmexit.Report) {
+	each := func(file string, d clusterDump, rep *olmexit.Inspection) {
 		told, counted := map[k8s.Key]olmexit.Class{}, olmexit.Counts{}
 		lists := [][]olmexit.Object{rep.Shared}
 		for _, op := range rep.Operators {
@@ -337,7 +337,7 @@ func markedOperator(d clusterDump, o *snapshot.Object) string {
 // checkDiagnoses checks that the diagnoses of every operator from the cluster and from the tree are
 // equal, and that exactly one operator needs OLM.
 func checkDiagnoses(t *testing.T, _ fstest.MapFS) dumpCheck {
-	each := func(file string, d clusterDump, _ *olmexit.Report) {
+	each := func(file string, d clusterDump, _ *olmexit.Inspection) {
 		tree, err := inspect.Diagnose(context.Background(), d.p)
 		check(t, err)
 		there := map[string]olmexit.Dependence{}
@@ -400,7 +400,7 @@ func checkDifferences(t *testing.T, all fstest.MapFS) dumpCheck {
 		return out
 	}
 	found, there := map[fact]bool{}, map[string]bool{}
-	each := func(file string, d clusterDump, _ *olmexit.Report) {
+	each := func(file string, d clusterDump, _ *olmexit.Inspection) {
 		res, err := d.p.Render(context.Background(), d.lock)
 		check(t, err)
 		rendered, err := res.ObjectsIn("default")
@@ -437,7 +437,7 @@ func checkDifferences(t *testing.T, all fstest.MapFS) dumpCheck {
 	}}
 }
 
-func objectsOf(rep *olmexit.Report) [][]olmexit.Object {
+func objectsOf(rep *olmexit.Inspection) [][]olmexit.Object {
 	var out [][]olmexit.Object
 	for _, op := range rep.Operators {
 		out = append(out, op.Objects)

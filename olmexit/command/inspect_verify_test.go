@@ -23,7 +23,7 @@ func checkVerification(t *testing.T, _ fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(7, 8))
 	ctx := context.Background()
 	accounts, asked, notes := 0, 0, map[string]bool{}
-	each := func(file string, d clusterDump, rep *olmexit.Report) {
+	each := func(file string, d clusterDump, rep *olmexit.Inspection) {
 		p, err := plan.Make(plan.Input{
 			Snapshot: d.seen, Report: rep, Lock: d.found.Lock, Rendered: d.found.Rendered, Manager: "argocd-controller", Namespaces: d.sampleNamespaces(random),
 		})

@@ -133,7 +133,7 @@ func (o *adoptPlanOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	snap, err := readCluster(ctx, o.Host, args, o.login, snapshot.Options{ManagedFields: true})
+	snap, err := readCluster(ctx, o.Host, args, o.login, snapshot.Selection{ManagedFields: true})
 	if err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func journalOf(file string) (string, error) {
 }
 
 // resultError returns the error that determines the exit code.
-func (o *adoptPlanOptions) resultError(pl *plan.Plan, rep *olmexit.Report) error {
+func (o *adoptPlanOptions) resultError(pl *plan.Plan, rep *olmexit.Inspection) error {
 	var names []string
 	for _, l := range pl.Skipped {
 		selected := !slices.ContainsFunc(rep.Operators, func(op olmexit.Operator) bool {

@@ -182,7 +182,7 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 }
 
 // writeReport writes the report of a plan in the format of the file's extension.
-func (o *adoptRunOptions) writeReport(r *run.Report) error {
+func (o *adoptRunOptions) writeReport(r *run.Record) error {
 	text := r.JSON()
 	if filepath.Ext(o.report) == ".md" {
 		text = r.Markdown()
@@ -244,7 +244,7 @@ func checkDerived(ctx context.Context, h cli.Host, ws *workspace.Project, p *pla
 	if journal.HasStarted() {
 		return nil, nil
 	}
-	opt := snapshot.Options{ManagedFields: true, Namespaces: p.Namespaces()}
+	opt := snapshot.Selection{ManagedFields: true, Namespaces: p.Namespaces()}
 	if p.Mode == plan.Removal {
 		opt.Keep = plan.IsReadForUninstall
 	}
@@ -256,7 +256,7 @@ func checkDerived(ctx context.Context, h cli.Host, ws *workspace.Project, p *pla
 }
 
 // runInput returns the input of a run with the options from the flags.
-func (o *adoptRunOptions) runInput(p *plan.Plan, journal *run.Journal, cluster run.Cluster) *run.Input {
+func (o *adoptRunOptions) runInput(p *plan.Plan, journal *run.Journal, cluster run.Client) *run.Input {
 	return &run.Input{
 		Plan: p, Cluster: cluster, Journal: journal, Clock: wallClock{},
 		Prompter: &terminalPrompter{Host: o.Host, yes: o.yes || o.check, kubectl: o.kubectl, plan: p},

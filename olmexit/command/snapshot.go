@@ -22,7 +22,7 @@ func checkSource(cmd *cobra.Command, args []string, login *cli.Login) error {
 
 // readCluster reads the cluster dump named by the argument, or the live cluster if there is
 // none.
-func readCluster(ctx context.Context, h cli.Host, args []string, login *cli.Login, opt snapshot.Options) (*snapshot.Snapshot, error) {
+func readCluster(ctx context.Context, h cli.Host, args []string, login *cli.Login, opt snapshot.Selection) (*snapshot.Snapshot, error) {
 	defer h.Log.Done()
 	if len(args) == 0 {
 		client, err := login.Open()

@@ -78,14 +78,14 @@ func newAdoptStart(h cli.Host) *cobra.Command {
 
 // preparation is the new content of the workspace.
 type preparation struct {
-	imported *extend.Report // nil: every operator is declared and pinned
+	imported *extend.Result // nil: every operator is declared and pinned
 	edit     *edit.Edit     // of the declarations and the lock; nil: none
 	cluster  string
 	patterns []string           // to add to the cluster's operators
 	settings []byte             // quayside.yaml; nil: unchanged
 	project  *workspace.Project // with all changes
 	found    *inspect.Inspection
-	report   *olmexit.Report        // of the whole namespace
+	report   *olmexit.Inspection        // of the whole namespace
 	skipped  []plan.SkippedOperator // likewise
 	tree     *workspace.TreeReport  // nil: the plan has no operators
 	plan     *plan.Plan
@@ -100,7 +100,7 @@ func (o *adoptStartOptions) run(ctx context.Context, namespace string) error {
 	if err := planner.checkNotStarted(p, nil); err != nil {
 		return err
 	}
-	snap, err := readCluster(ctx, o.Host, nil, o.login, snapshot.Options{ManagedFields: true})
+	snap, err := readCluster(ctx, o.Host, nil, o.login, snapshot.Selection{ManagedFields: true})
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func TestSelectOperators(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			snap, err := snapshot.Read("dump", strings.NewReader(`{"kind": "List", "apiVersion": "v1", "items": [`+strings.Join(tc.subs, ",")+`]}`), snapshot.Options{})
+			snap, err := snapshot.Read("dump", strings.NewReader(`{"kind": "List", "apiVersion": "v1", "items": [`+strings.Join(tc.subs, ",")+`]}`), snapshot.Selection{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -69,7 +69,7 @@ func (o *adoptPlanOptions) uninstall(ctx context.Context, args []string, crds bo
 	if err != nil {
 		return err
 	}
-	snap, err := readCluster(ctx, o.Host, args, o.login, snapshot.Options{ManagedFields: true, Keep: plan.IsReadForUninstall})
+	snap, err := readCluster(ctx, o.Host, args, o.login, snapshot.Selection{ManagedFields: true, Keep: plan.IsReadForUninstall})
 	if err != nil {
 		return err
 	}

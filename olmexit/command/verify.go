@@ -151,7 +151,7 @@ func openPlan(h cli.Host, file string) (*plan.Plan, *run.Journal, error) {
 // if there is none.
 func (o *adoptVerifyOptions) reader(ctx context.Context, args []string) (verify.Reader, error) {
 	if len(args) > 0 {
-		s, err := readCluster(ctx, o.Host, args, o.login, snapshot.Options{ManagedFields: true})
+		s, err := readCluster(ctx, o.Host, args, o.login, snapshot.Selection{ManagedFields: true})
 		if err != nil {
 			return nil, err
 		}

@@ -51,8 +51,8 @@ type Catalog struct {
 	Priority int32
 }
 
-// Cluster lists the installations found in a cluster.
-type Cluster struct {
+// Installations lists the installations found in a cluster.
+type Installations struct {
 	Operators []Operator        // by namespace and name
 	Skipped   []Skipped         // objects that are not imported; unordered
 	Catalogs  []Catalog         // catalogs in the cluster and those named by its Subscriptions
@@ -64,9 +64,9 @@ type Cluster struct {
 }
 
 // Read returns the installations of a cluster.
-func Read(s *snapshot.Snapshot) *Cluster {
-	c := &Cluster{Catalogs: listCatalogs(s), Unread: s.Unread, s: s, groups: map[string]snapshot.OperatorGroup{}}
-	r := clusterReader{Cluster: c, originals: map[k8s.Key]snapshot.CSV{}, copies: map[k8s.Key]bool{}, images: bundleImages(s)}
+func Read(s *snapshot.Snapshot) *Installations {
+	c := &Installations{Catalogs: listCatalogs(s), Unread: s.Unread, s: s, groups: map[string]snapshot.OperatorGroup{}}
+	r := clusterReader{Installations: c, originals: map[k8s.Key]snapshot.CSV{}, copies: map[k8s.Key]bool{}, images: bundleImages(s)}
 	for _, csv := range s.CSVs() {
 		if csv.CopiedFrom == "" {
 			r.originals[csv.Key] = csv
@@ -120,7 +120,7 @@ func listCatalogs(s *snapshot.Snapshot) []Catalog {
 
 // globalCatalogNamespaces returns the namespaces with catalogs from which OLM installed operators
 // in other namespaces, sorted. OLM does that only from its global catalog namespace.
-func (c *Cluster) globalCatalogNamespaces() []string {
+func (c *Installations) globalCatalogNamespaces() []string {
 	var out []string
 	for _, op := range c.Operators {
 		if op.Kind == "Subscription" && op.Catalog.Namespace != op.Namespace && op.Catalog.Namespace != "" {
@@ -154,7 +154,7 @@ func isPinned(image string) bool { return strings.Contains(image, "@sha256:") }
 
 // clusterReader collects the operators of a cluster.
 type clusterReader struct {
-	*Cluster
+	*Installations
 	originals map[k8s.Key]snapshot.CSV
 	copies    map[k8s.Key]bool
 	images    map[k8s.Key]string

@@ -31,7 +31,7 @@ func newSnapshot(t interface{ Fatal(args ...any) }, objects []k8s.Object) *snaps
 			t.Fatal(err)
 		}
 	}
-	s, err := snapshot.Read("dump", &text, snapshot.Options{})
+	s, err := snapshot.Read("dump", &text, snapshot.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func drawCluster(t *rapid.T) []k8s.Object {
 func TestEveryInstallationIsReported(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects := drawCluster(t)
-		look := func(objects []k8s.Object) (*extend.Cluster, []extend.Declaration, []string) {
+		look := func(objects []k8s.Object) (*extend.Installations, []extend.Declaration, []string) {
 			c := extend.Read(newSnapshot(t, objects))
 			var ops []extend.Operator
 			left := c.Skipped

@@ -34,8 +34,8 @@ type CatalogContent struct {
 	Source  source.Ref
 }
 
-// Report is the result of an import.
-type Report struct {
+// Result is the result of an import.
+type Result struct {
 	Written   bool               `json:"written"` // false: nothing to write, or a check only
 	Files     []edit.File        `json:"files"`
 	Operators []Imported         `json:"operators"`
@@ -89,7 +89,7 @@ type Counts struct {
 }
 
 // IsComplete reports whether every operator of the cluster is pinned at the installed bundle.
-func (r *Report) IsComplete() bool {
+func (r *Result) IsComplete() bool {
 	return !slices.ContainsFunc(r.Skipped, func(l Skipped) bool { return l.Operator }) &&
 		!slices.ContainsFunc(r.Conflicts, func(c Conflict) bool { return c.Operator }) && len(r.Unread) == 0
 }
@@ -100,7 +100,7 @@ func (r *Report) IsComplete() bool {
 // Import adds declarations. With update, it also changes the channel, the approval and the config of
 // existing ones; other differences from the cluster are reported as conflicts. An operator that cannot be pinned at the installed bundle is
 // skipped and reported with the reason. The Edit is nil if nothing changes.
-func Import(ctx context.Context, p *workspace.Project, c *Cluster, contents []CatalogContent, update bool) (*edit.Edit, *Report, error) {
+func Import(ctx context.Context, p *workspace.Project, c *Installations, contents []CatalogContent, update bool) (*edit.Edit, *Result, error) {
 	im := importer{project: p, cluster: c, update: update, operators: slices.Clone(c.Operators), skipped: slices.Clone(c.Skipped)}
 	var err error
 	if im.existing, err = p.DeclarationsIfAny(); err != nil {
@@ -136,7 +136,7 @@ func Import(ctx context.Context, p *workspace.Project, c *Cluster, contents []Ca
 type importer struct {
 	project  *workspace.Project
 	to       workspace.DeclarationPath
-	cluster  *Cluster
+	cluster  *Installations
 	update   bool // whether to change existing declarations
 	existing *declare.Set
 	before   *lockfile.File // nil if there is none
@@ -313,7 +313,7 @@ func isLocked(lock *lockfile.File, op Operator) bool {
 }
 
 // IsPinned reports whether a lock pins every operator of the cluster at the installed bundle.
-func (c *Cluster) IsPinned(lock *lockfile.File) bool {
+func (c *Installations) IsPinned(lock *lockfile.File) bool {
 	return !slices.ContainsFunc(c.Operators, func(op Operator) bool { return !isLocked(lock, op) })
 }
 
@@ -550,11 +550,11 @@ func (im *importer) operator(key string) *Operator {
 }
 
 // finish returns the edit and the report.
-func (im *importer) finish(a *attempt) (*edit.Edit, *Report, error) {
+func (im *importer) finish(a *attempt) (*edit.Edit, *Result, error) {
 	e := a.draft.Edit(im.config, a.inputs, a.resolution)
 	conflicts, left := slices.Concat(im.conflicts, a.conflicts), slices.Concat(im.skipped, a.skipped)
 	slices.SortFunc(left, Skipped.Compare)
-	r := &Report{
+	r := &Result{
 		Files: append([]edit.File{}, e.Files...), Operators: []Imported{}, Conflicts: append([]Conflict{}, conflicts...), Skipped: append([]Skipped{}, left...),
 		Unread: append([]snapshot.Unread{}, im.cluster.Unread...), Updates: append([]Update{}, a.updates...), Changes: []workspace.Change{}, Warnings: []diag.Warning{},
 		Counts: Counts{Found: im.cluster.Total, Added: a.added, Unchanged: a.unchanged, Skipped: len(left)},

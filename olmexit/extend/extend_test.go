@@ -302,13 +302,13 @@ func check(t *testing.T, err error) {
 	}
 }
 
-func importCluster(t *testing.T, dir string, cluster []fields) (*edit.Edit, *Report) {
+func importCluster(t *testing.T, dir string, cluster []fields) (*edit.Edit, *Result) {
 	t.Helper()
 	var text strings.Builder
 	for _, o := range cluster {
 		check(t, json.NewEncoder(&text).Encode(o))
 	}
-	s, err := snapshot.Read("dump", strings.NewReader(text.String()), snapshot.Options{})
+	s, err := snapshot.Read("dump", strings.NewReader(text.String()), snapshot.Selection{})
 	check(t, err)
 	p, err := workspace.Open(workspace.Dir(dir), workspace.Env{Offline: true, Getenv: func(name string) string {
 		return map[string]string{"HOME": dir, "XDG_CACHE_HOME": filepath.Join(dir, ".cache")}[name]
@@ -320,7 +320,7 @@ func importCluster(t *testing.T, dir string, cluster []fields) (*edit.Edit, *Rep
 }
 
 // summarize returns the result of an import, one fact per line.
-func summarize(e *edit.Edit, r *Report) []string {
+func summarize(e *edit.Edit, r *Result) []string {
 	var out []string
 	for _, f := range r.Files {
 		for _, o := range f.Objects {

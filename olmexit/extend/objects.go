@@ -25,7 +25,7 @@ const clusterFile = "cluster-scoped.yaml"
 // Objects returns the declarations of operators and their related objects, sorted by file, kind and
 // name. The second result lists the OperatorGroups and catalogs that it does not declare. The
 // function configuredBy returns the file that already configures a catalog, or "".
-func (c *Cluster) Objects(ops []Operator, configuredBy func(model.ID) string) ([]Declaration, []Skipped) {
+func (c *Installations) Objects(ops []Operator, configuredBy func(model.ID) string) ([]Declaration, []Skipped) {
 	m := declarationBuilder{s: c.s, groups: c.groups, configuredBy: configuredBy, namespaces: map[string]bool{}}
 	for _, op := range ops {
 		m.namespaces[op.Namespace] = true

@@ -23,7 +23,7 @@ import (
 
 // Inspection is the result of Inspect.
 type Inspection struct {
-	Report   *olmexit.Report
+	Report   *olmexit.Inspection
 	Lock     *lockfile.File    // lock with the OLM settings that avoid pod restarts
 	Rendered []render.Rendered // rendered tree of Lock for the cluster
 }

@@ -150,7 +150,7 @@ func TestBentClusters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Options{})
+		seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Selection{})
 		if err != nil {
 			return // an invalid object is reported
 		}
@@ -187,7 +187,7 @@ func TestBentClusters(t *testing.T) {
 }
 
 // inOneClass checks that each object is in exactly one class, and that the counts match.
-func inOneClass(t *rapid.T, seen *snapshot.Snapshot, rep *olmexit.Report) {
+func inOneClass(t *rapid.T, seen *snapshot.Snapshot, rep *olmexit.Inspection) {
 	all := slices.Clone(rep.Shared)
 	for _, op := range rep.Operators {
 		all = append(all, op.Objects...)
@@ -209,7 +209,7 @@ func inOneClass(t *rapid.T, seen *snapshot.Snapshot, rep *olmexit.Report) {
 }
 
 // hasWhatItNeeds checks that adoptable operators are installed completely.
-func hasWhatItNeeds(t *rapid.T, seen *snapshot.Snapshot, tree []render.Rendered, rep *olmexit.Report) {
+func hasWhatItNeeds(t *rapid.T, seen *snapshot.Snapshot, tree []render.Rendered, rep *olmexit.Inspection) {
 	for _, op := range rep.Operators {
 		if op.State != olmexit.Adoptable && op.State != olmexit.WithRestart {
 			continue

@@ -66,7 +66,7 @@ func makePlan(t *testing.T, mode plan.Mode, live, tree []k8s.Object, namespaces 
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Options{ManagedFields: true})
+	seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Selection{ManagedFields: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func inspectExtension(t interface{ Fatal(args ...any) }, live []k8s.Object, tree
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Options{ManagedFields: true})
+	seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Selection{ManagedFields: true})
 	if err != nil {
 		t.Fatal(err)
 	}

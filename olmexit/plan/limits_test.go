@@ -37,7 +37,7 @@ func newPlan(t *testing.T) *plan.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Options{})
+	seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 // Input is the input of Make.
 type Input struct {
 	Snapshot *snapshot.Snapshot
-	Report   *olmexit.Report   // result of olmexit.Inspect for Snapshot, Lock and Rendered
+	Report   *olmexit.Inspection   // result of olmexit.Inspect for Snapshot, Lock and Rendered
 	Lock     *lockfile.File    // from olmexit.Record
 	Rendered []render.Rendered // Lock rendered for the cluster
 

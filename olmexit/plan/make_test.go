@@ -15,11 +15,11 @@ import (
 
 // TestIncompleteSnapshotIsRejected checks that Make returns an error if a kind could not be read.
 func TestIncompleteSnapshotIsRejected(t *testing.T) {
-	seen, err := snapshot.Read("dump", strings.NewReader(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}`), snapshot.Options{})
+	seen, err := snapshot.Read("dump", strings.NewReader(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}`), snapshot.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := plan.Input{Snapshot: seen, Report: &olmexit.Report{}, Lock: &lockfile.File{}, Manager: "m"}
+	in := plan.Input{Snapshot: seen, Report: &olmexit.Inspection{}, Lock: &lockfile.File{}, Manager: "m"}
 	if _, err := plan.Make(in); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestGuardIsKeptByTree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Options{})
+		seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Selection{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,7 +63,7 @@ func planUninstall(t *testing.T, live []k8s.Object, crds bool, rendered ...k8s.O
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Options{ManagedFields: true, Keep: plan.IsReadForUninstall})
+	seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Selection{ManagedFields: true, Keep: plan.IsReadForUninstall})
 	if err != nil {
 		t.Fatal(err)
 	}

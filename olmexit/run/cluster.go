@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// Cluster reads and changes a cluster. If the argument dryRun of a method is true, the API server
+// Client reads and changes a cluster. If the argument dryRun of a method is true, the API server
 // validates the request, but stores nothing.
-type Cluster interface {
+type Client interface {
 	verify.ProbeReader
 
 	// Apply applies an object server-side and returns the result. Without force, it returns a

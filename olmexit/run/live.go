@@ -10,7 +10,7 @@ import (
 )
 
 // NewLiveCluster returns a Cluster that sends its requests through a client.
-func NewLiveCluster(c *cluster.Client) Cluster { return liveCluster{cluster.NewWriter(c, Manager)} }
+func NewLiveCluster(c *cluster.Client) Client { return liveCluster{cluster.NewWriter(c, Manager)} }
 
 type liveCluster struct{ *cluster.Writer }
 

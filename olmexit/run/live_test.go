@@ -21,7 +21,7 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-func writer(t testing.TB, kubeconfig string) run.Cluster {
+func writer(t testing.TB, kubeconfig string) run.Client {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
@@ -128,16 +128,16 @@ func TestRequestsNeedName(t *testing.T) {
 // TestRetries counts the requests to a server that is busy, fails or disconnects. A request that
 // may have been executed must not be repeated.
 func TestRetries(t *testing.T) {
-	read := func(c run.Cluster) error {
+	read := func(c run.Client) error {
 		_, err := c.Get(t.Context(), k8s.RefTo(configMap("a", "")))
 		return err
 	}
-	remove := func(c run.Cluster) error {
+	remove := func(c run.Client) error {
 		return c.Delete(t.Context(), k8s.RefTo(configMap("a", "")), cluster.DeleteOptions{UID: "u"}, false)
 	}
 	for _, tc := range []struct {
 		name string
-		do   func(run.Cluster) error
+		do   func(run.Client) error
 		code int
 		want int // number of requests
 		ok   bool

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// Report is the record of all runs of a plan, for a change ticket.
-type Report struct {
+// Record is the record of all runs of a plan, for a change ticket.
+type Record struct {
 	Plan       string                 `json:"plan"` // digest
 	ClusterUID string                 `json:"clusterUID"`
 	Operators  []plan.Operator        `json:"operators"`
@@ -46,8 +46,8 @@ type AcceptedFinding struct {
 }
 
 // NewReport returns the report after a run.
-func NewReport(p *plan.Plan, j *Journal, res *Result) *Report {
-	out := &Report{
+func NewReport(p *plan.Plan, j *Journal, res *Result) *Record {
+	out := &Record{
 		Plan: Digest(p), ClusterUID: p.ClusterUID, Operators: p.Operators, Skipped: p.Skipped, Steps: []StepReport{}, Downtime: res.Downtime,
 		Stopped: res.Stopped, Probes: []verify.ProbeResult{}, Accepted: []AcceptedFinding{}, Ways: res.Ways, Error: res.Error,
 	}
@@ -84,7 +84,7 @@ func NewReport(p *plan.Plan, j *Journal, res *Result) *Report {
 }
 
 // JSON returns the report as JSON.
-func (r *Report) JSON() []byte {
+func (r *Record) JSON() []byte {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		panic(err) // impossible: plain values
@@ -93,7 +93,7 @@ func (r *Report) JSON() []byte {
 }
 
 // Markdown returns the report as Markdown.
-func (r *Report) Markdown() []byte {
+func (r *Record) Markdown() []byte {
 	var b strings.Builder
 	line := func(format string, args ...any) {
 		for i, a := range args {

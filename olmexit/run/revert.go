@@ -36,7 +36,7 @@ func (b subdirectory) Append(name string, data []byte) error {
 // journal of the return. Once that journal has entries, PlanRevert uses the saved plan instead of
 // the derived one. If the journal of p does not record the UID of a created object, because the
 // response was lost, the UID is read from the cluster. PlanRevert writes nothing.
-func (j *Journal) PlanRevert(ctx context.Context, c Cluster, p *plan.Plan) (*plan.Revert, *Journal, error) {
+func (j *Journal) PlanRevert(ctx context.Context, c Client, p *plan.Plan) (*plan.Revert, *Journal, error) {
 	in, err := j.executedActions(ctx, c, p)
 	if err != nil {
 		return nil, nil, err
@@ -75,7 +75,7 @@ func (j *Journal) IsReverting() (bool, error) {
 }
 
 // executedActions returns the executed part of a plan, with the backups.
-func (j *Journal) executedActions(ctx context.Context, c Cluster, p *plan.Plan) (*plan.RevertInput, error) {
+func (j *Journal) executedActions(ctx context.Context, c Client, p *plan.Plan) (*plan.RevertInput, error) {
 	in := &plan.RevertInput{Plan: p, Before: map[k8s.Ref]k8s.Object{}, Stopped: len(j.Stopped(p)) > 0}
 	for _, s := range p.Steps {
 		for i, a := range s.Actions {
@@ -104,7 +104,7 @@ func (j *Journal) executedActions(ctx context.Context, c Cluster, p *plan.Plan) 
 
 // createdUID returns the UID of the object that an action created. If the journal does not record
 // it, createdUID reads the live object, and returns "" unless the plan's manager applied it.
-func (j *Journal) createdUID(ctx context.Context, c Cluster, p *plan.Plan, step, action int) (string, error) {
+func (j *Journal) createdUID(ctx context.Context, c Client, p *plan.Plan, step, action int) (string, error) {
 	if did := j.lastEntry(step, action, Did); did != nil {
 		return did.UID, nil
 	}

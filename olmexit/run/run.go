@@ -18,7 +18,7 @@ import (
 type Input struct {
 	Plan     *plan.Plan
 	Rendered []k8s.Object // the lock rendered for the cluster
-	Cluster  Cluster
+	Cluster  Client
 	Journal  *Journal
 	Clock    Clock
 	Prompter Prompter

@@ -60,7 +60,7 @@ func snapshotKinds() []kindSelector {
 
 // ReadLive reads the objects of a live cluster. Kinds that are not served are omitted. Kinds that
 // cannot be read are listed in Unread. The error is one of [cluster.Client.ListAll] or a diag.List.
-func ReadLive(ctx context.Context, c *cluster.Client, opt Options) (*Snapshot, error) {
+func ReadLive(ctx context.Context, c *cluster.Client, opt Selection) (*Snapshot, error) {
 	b := newBuilder(opt)
 	if err := b.readKinds(ctx, c, snapshotKinds()); err != nil {
 		return nil, err

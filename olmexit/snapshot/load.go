@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
-// Options selects the data that a snapshot contains.
-type Options struct {
+// Selection selects the data that a snapshot contains.
+type Selection struct {
 	Keep          func(group, kind string) bool // whether to keep objects of a kind; nil: all except kinds like Event and Pod
 	ManagedFields bool                          // keep metadata.managedFields too
 	Namespaces    []string                      // of Secrets and ConfigMaps to read; empty: all
@@ -36,7 +36,7 @@ const (
 // directories namespaces and cluster-scoped-resources. Hidden files and directories are
 // skipped. Positions start with prefix. If an object occurs several times, the newest one is
 // kept. The error is a diag.List of all faults.
-func Load(fsys fs.FS, name, prefix string, opt Options) (*Snapshot, error) {
+func Load(fsys fs.FS, name, prefix string, opt Selection) (*Snapshot, error) {
 	l := loader{builder: newBuilder(opt), fsys: fsys, prefix: prefix}
 	info, err := fs.Stat(fsys, name)
 	switch {
@@ -61,7 +61,7 @@ func Load(fsys fs.FS, name, prefix string, opt Options) (*Snapshot, error) {
 
 // Read reads the objects of one cluster from r, as Load does from a file. Positions use name
 // as the file name.
-func Read(name string, r io.Reader, opt Options) (*Snapshot, error) {
+func Read(name string, r io.Reader, opt Selection) (*Snapshot, error) {
 	b := newBuilder(opt)
 	b.readStream(name, r)
 	return b.snapshot()

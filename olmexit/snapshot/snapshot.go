@@ -114,7 +114,7 @@ func (s *Snapshot) ByUID(uid string) *Object { return s.byUID[uid] }
 
 // builder collects the objects of one cluster.
 type builder struct {
-	opt     Options
+	opt     Selection
 	unread  []Unread
 	byKey   map[k8s.Key]*Object
 	bytes   int64
@@ -124,7 +124,7 @@ type builder struct {
 	errs    diag.List
 }
 
-func newBuilder(opt Options) *builder {
+func newBuilder(opt Selection) *builder {
 	return &builder{opt: opt, byKey: map[k8s.Key]*Object{}}
 }
 

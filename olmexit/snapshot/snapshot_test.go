@@ -28,7 +28,7 @@ type object = map[string]any
 // readText returns the snapshot of one text.
 func readText(t testing.TB, text string) *snapshot.Snapshot {
 	t.Helper()
-	s, err := snapshot.Read("dump", strings.NewReader(text), snapshot.Options{})
+	s, err := snapshot.Read("dump", strings.NewReader(text), snapshot.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestForms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := objects(t)
 		form := func(name string, fsys fstest.MapFS, path string) []k8s.Object {
-			s, err := snapshot.Load(fsys, path, "", snapshot.Options{})
+			s, err := snapshot.Load(fsys, path, "", snapshot.Selection{})
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -192,14 +192,14 @@ func TestFaults(t *testing.T) {
 		{"error/two clusters", "kind: Namespace\napiVersion: v1\nmetadata: {name: a, uid: u1}\n---\nkind: Namespace\napiVersion: v1\nmetadata: {name: a, uid: u2}\n", "dump:5:1: Namespace a has a different UID at dump:1:1: the input has objects of two clusters; read one cluster at a time"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := snapshot.Read("dump", strings.NewReader(c.text), snapshot.Options{})
+			_, err := snapshot.Read("dump", strings.NewReader(c.text), snapshot.Selection{})
 			var list diag.List
 			if !errors.As(err, &list) || err.Error() != c.want {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
 		})
 	}
-	_, err := snapshot.Load(fstest.MapFS{}, "dump", "../", snapshot.Options{})
+	_, err := snapshot.Load(fstest.MapFS{}, "dump", "../", snapshot.Selection{})
 	if err == nil || !strings.HasPrefix(err.Error(), "../dump: ") {
 		t.Errorf("a missing file: %v", err)
 	}
@@ -276,7 +276,7 @@ func TestPruned(t *testing.T) {
 		})
 	}
 	s, err := snapshot.Read("dump", strings.NewReader(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a","managedFields":[{"manager":"x"}]}}{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`),
-		snapshot.Options{ManagedFields: true, Keep: func(_, kind string) bool { return kind == "Service" }})
+		snapshot.Selection{ManagedFields: true, Keep: func(_, kind string) bool { return kind == "Service" }})
 	if err != nil || len(k8s.List(bodies(s)[0], "metadata", "managedFields")) != 1 || len(s.All()) != 1 {
 		t.Errorf("%v, %v", bodies(s), err)
 	}
@@ -306,7 +306,7 @@ func TestLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := snapshot.ReadLive(t.Context(), c, snapshot.Options{})
+	s, err := snapshot.ReadLive(t.Context(), c, snapshot.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +342,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := snapshot.Read("dump", strings.NewReader(text), snapshot.Options{})
+		s, err := snapshot.Read("dump", strings.NewReader(text), snapshot.Selection{})
 		if err != nil {
 			var list diag.List
 			if !errors.As(err, &list) {

@@ -70,7 +70,7 @@ type Event struct {
 	By   string // the field manager, "gc", "orphan" (garbage collector without dependents), "olm", "deployment-controller"
 }
 
-var _ run.Cluster = (*Cluster)(nil)
+var _ run.Client = (*Cluster)(nil)
 
 // New returns a cluster with these objects. They keep their UIDs.
 func New(objects ...k8s.Object) *Cluster {
