@@ -173,7 +173,7 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 		o.Log.Note("step %d (clean-up, %s) remains: when the pull request is merged and the operators are healthy, continue with 'quayside adopt run %s --clean-up'; it cannot be reverted", s.Number, sanitize.Line(s.Namespace), sanitize.Line(file))
 	}
 	if o.report != "" {
-		err = errors.Join(err, o.writeReport(run.NewReport(in.Plan, in.Journal, res)))
+		err = errors.Join(err, o.writeReport(run.NewRecord(in.Plan, in.Journal, res)))
 	}
 	if err := o.Print(res, func(w io.Writer) { fmt.Fprintln(w, resultSummary(res)); printProbes(w, res.Probes) }); err != nil {
 		return err

@@ -85,7 +85,7 @@ type preparation struct {
 	settings []byte             // quayside.yaml; nil: unchanged
 	project  *workspace.Project // with all changes
 	found    *inspect.Inspection
-	report   *olmexit.Inspection        // of the whole namespace
+	report   *olmexit.Inspection    // of the whole namespace
 	skipped  []plan.SkippedOperator // likewise
 	tree     *workspace.TreeReport  // nil: the plan has no operators
 	plan     *plan.Plan

@@ -34,7 +34,7 @@ type CatalogContent struct {
 	Source  source.Ref
 }
 
-// Result is the result of an import.
+// Result lists what an import found and wrote.
 type Result struct {
 	Written   bool               `json:"written"` // false: nothing to write, or a check only
 	Files     []edit.File        `json:"files"`

@@ -17,9 +17,9 @@ import (
 // Input is the input of Make.
 type Input struct {
 	Snapshot *snapshot.Snapshot
-	Report   *olmexit.Inspection   // result of olmexit.Inspect for Snapshot, Lock and Rendered
-	Lock     *lockfile.File    // from olmexit.Record
-	Rendered []render.Rendered // Lock rendered for the cluster
+	Report   *olmexit.Inspection // result of olmexit.Inspect for Snapshot, Lock and Rendered
+	Lock     *lockfile.File      // from olmexit.Record
+	Rendered []render.Rendered   // Lock rendered for the cluster
 
 	Cluster    string   // name of the cluster in quayside.yaml; empty if there is only one
 	Mode       Mode     // empty: Stopped

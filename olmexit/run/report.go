@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// Record is the record of all runs of a plan, for a change ticket.
+// Record lists the results of all runs of a plan, for a change ticket.
 type Record struct {
 	Plan       string                 `json:"plan"` // digest
 	ClusterUID string                 `json:"clusterUID"`
@@ -45,8 +45,8 @@ type AcceptedFinding struct {
 	Reason  string         `json:"reason"`
 }
 
-// NewReport returns the report after a run.
-func NewReport(p *plan.Plan, j *Journal, res *Result) *Record {
+// NewRecord returns the record after a run.
+func NewRecord(p *plan.Plan, j *Journal, res *Result) *Record {
 	out := &Record{
 		Plan: Digest(p), ClusterUID: p.ClusterUID, Operators: p.Operators, Skipped: p.Skipped, Steps: []StepReport{}, Downtime: res.Downtime,
 		Stopped: res.Stopped, Probes: []verify.ProbeResult{}, Accepted: []AcceptedFinding{}, Ways: res.Ways, Error: res.Error,

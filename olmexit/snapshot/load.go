@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/base/sanitize"
 )
 
-// Selection selects the data that a snapshot contains.
+// Selection is the data that a snapshot contains.
 type Selection struct {
 	Keep          func(group, kind string) bool // whether to keep objects of a kind; nil: all except kinds like Event and Pod
 	ManagedFields bool                          // keep metadata.managedFields too

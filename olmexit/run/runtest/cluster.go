@@ -382,7 +382,7 @@ func (r *permissionCache) permissionsOf(objects map[k8s.Key]k8s.Object, s k8s.Su
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
-// Apply implements run.Cluster.
+// Apply implements run.Client.
 func (c *Cluster) Apply(ctx context.Context, o k8s.Object, manager string, force, dryRun bool) (out k8s.Object, err error) {
 	ref := k8s.RefTo(o)
 	err = c.call(ctx, Call{"apply", ref, dryRun}, func() error {
@@ -446,7 +446,7 @@ func (c *Cluster) withDefaults(o k8s.Object) (k8s.Object, error) {
 	return stored, nil
 }
 
-// Patch implements run.Cluster.
+// Patch implements run.Client.
 func (c *Cluster) Patch(ctx context.Context, ref k8s.Ref, patch cluster.Patch, dryRun bool) (out k8s.Object, err error) {
 	err = c.call(ctx, Call{"patch", ref, dryRun}, func() error {
 		old := c.objects[ref.Key()]
@@ -471,7 +471,7 @@ func (c *Cluster) Patch(ctx context.Context, ref k8s.Ref, patch cluster.Patch, d
 	return k8s.Copy(out), err
 }
 
-// Delete implements run.Cluster.
+// Delete implements run.Client.
 func (c *Cluster) Delete(ctx context.Context, ref k8s.Ref, opt cluster.DeleteOptions, dryRun bool) error {
 	return c.call(ctx, Call{"delete", ref, dryRun}, func() error {
 		o := c.objects[ref.Key()]
@@ -506,7 +506,7 @@ func (c *Cluster) remove(o k8s.Object, orphan bool, by string) {
 	c.store(k8s.With(o, any(finalizers), "metadata", "finalizers"), by)
 }
 
-// Create implements run.Cluster.
+// Create implements run.Client.
 func (c *Cluster) Create(ctx context.Context, o k8s.Object, dryRun bool) (out k8s.Object, err error) {
 	ref := k8s.RefTo(o)
 	err = c.call(ctx, Call{"create", ref, dryRun}, func() error {
