@@ -317,7 +317,7 @@ func (w *world) do(s plan.Step) {
 			w.set(key, []any{}, "metadata", "finalizers")
 		case plan.Orphan, plan.Delete:
 			w.remove(key, a.Do == plan.Orphan)
-		case plan.Save, plan.Create, plan.RestartPods, plan.Restore, plan.TransferFields, plan.Unlabel:
+		case plan.Save, plan.Create, plan.RestartPods, plan.Restore, plan.TransferFields, plan.Unlabel, plan.Disown:
 		}
 	}
 	w.updatePermissions()
