@@ -48,9 +48,8 @@ func newAdoptPlan(h cli.Host) *cobra.Command {
 			Write a plan for adopting the operators that OLM installed in a cluster: numbered steps,
 			by namespace, each with its actions on objects, its preconditions and its
 			postconditions. Nothing is written to the cluster. Review and commit the plan; 'quayside
-			adopt run' executes it.
-
-			Before you plan, run 'quayside adopt inspect --record' and 'quayside render'.
+			adopt run' executes it. Before you plan, run 'quayside adopt inspect --record' and
+			'quayside render'.
 
 			The argument is a file with the output of 'kubectl get -o json' or '-o yaml' ('-' for
 			standard input), a directory of such files, or a must-gather. Without an argument,
@@ -58,18 +57,15 @@ func newAdoptPlan(h cli.Host) *cobra.Command {
 
 			Start with one unimportant namespace (--namespace). Operators that cannot leave OLM
 			now, and those that are tied to them, stay with OLM; the output gives the reason.
-
-			The steps for operators of OLM v1 (ClusterExtensions) are yours: 'quayside adopt run' refuses
-			such a plan. Record the state with 'quayside adopt verify --record', and run the commands
+			'quayside adopt run' refuses a plan for OLM v1 (ClusterExtensions): run the commands
 			that --kubectl prints.
 
 			The plan stops OLM's two controllers once for some seconds, and restarts them once. If
 			you cannot stop them, use --mode live: OperatorConditions are then deleted and created
 			again, without the conditions that the operators reported.
 
-			For operators that have left OLM and whose settings of OLM are no longer in the lock
-			('quayside adopt run --finish', or their next version), the plan removes OLM's remaining
-			fields from their objects. Their pods restart once.
+			Of operators whose settings of OLM have left the lock ('quayside adopt run --finish', or
+			their next version), the plan removes OLM's remaining fields. Their pods restart once.
 
 			--rbac prints a ClusterRole and Roles with exactly the permissions for run, verify and
 			revert of the plan in --file, which must match the cluster's current state. Bind
