@@ -310,7 +310,7 @@ func (op *operator) extensionReasons() []Reason {
 	e := op.extensions[0]
 	switch {
 	case e.Bundle == "":
-		block("not-installed", "ClusterExtension %s has no installed version: wait until OLM has installed one, or delete the ClusterExtension", e.Name)
+		block("not-installed", "ClusterExtension %s has no installed version: wait until OLM has installed one", e.Name)
 	case op.pin == nil:
 		block("not-pinned", "not in the lock: run 'quayside import'")
 	case e.Bundle != op.pin.Bundle:
