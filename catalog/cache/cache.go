@@ -179,7 +179,7 @@ type Summary struct {
 }
 
 // Search returns the packages whose search text passes match, sorted by name, then by catalog. A
-// nil match selects all packages.
+// nil match selects all packages. The error is one of reading a catalog.
 func (set *CatalogSet) Search(ctx context.Context, match func(text string) bool) ([]Summary, error) {
 	var out []Summary
 	for _, b := range set.readers {
@@ -188,7 +188,9 @@ func (set *CatalogSet) Search(ctx context.Context, match func(text string) bool)
 			if err := b.readAll(ctx); err != nil {
 				return nil, err
 			}
-			found, _ = b.search(match)
+			if found, err = b.search(match); err != nil {
+				return nil, err
+			}
 		}
 		for _, s := range found {
 			out = append(out, Summary{s, b.ID})

@@ -13,7 +13,7 @@ import (
 )
 
 // propertiesAnnotation is an annotation with all properties of a ClusterServiceVersion. If it is
-// present, no properties are derived from the spec (resolution.md section 3.2).
+// present, no properties are derived from the spec (OLM, pkg/controller/registry/resolver/projection).
 const propertiesAnnotation = "operatorframework.io/properties"
 
 // csv holds the fields of a ClusterServiceVersion that are decoded. The object is exported from a
