@@ -110,6 +110,7 @@ func (g *gapPrompter) ConfirmStep(_ context.Context, s plan.Step) (bool, error) 
 			g.down.Store(down)
 			for <-g.reads != down {
 			}
+			<-g.reads // the next round: the time of the one before is taken
 			_ = g.scene.clock.Sleep(context.Background(), 3*time.Second)
 			for range 3 { // full rounds after the change
 				<-g.reads
