@@ -81,6 +81,9 @@ func newFleet(t *testing.T, seed uint64, h *history) *fleet {
 	}
 	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	for key, value := range map[string]string{"COUNT": "1", "KEY_0": "gc.autoDetach", "VALUE_0": "false"} {
+		t.Setenv("GIT_CONFIG_"+key, value) // clone cannot copy objects that a gc in the background packs
+	}
 	for _, role := range []string{"AUTHOR", "COMMITTER"} {
 		t.Setenv("GIT_"+role+"_NAME", "Test")
 		t.Setenv("GIT_"+role+"_EMAIL", "test@example.com")
