@@ -2,7 +2,6 @@ package yamlnode
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -11,39 +10,24 @@ import (
 // go-yaml write these characters but cannot parse them in any form. With such a character, a
 // kustomize build fails or changes the text, because kustomize parses its own output.
 func FindUnreadable(v map[string]any) (field string, char rune, found bool) {
-	if !hasUnreadable(v) { // in any order, without sorting
-		return "", 0, false
-	}
 	return findUnreadable(v, "")
-}
-
-func hasUnreadable(v any) bool {
-	found := false
-	switch v := v.(type) {
-	case map[string]any:
-		for key, value := range v {
-			_, inKey := firstUnreadable(key)
-			found = found || inKey || hasUnreadable(value)
-		}
-	case []any:
-		found = slices.ContainsFunc(v, hasUnreadable)
-	case string:
-		_, found = firstUnreadable(v)
-	}
-	return found
 }
 
 func findUnreadable(v any, at string) (string, rune, bool) {
 	switch v := v.(type) {
 	case map[string]any:
-		for _, key := range sortedKeys(v) {
-			if char, found := firstUnreadable(key); found {
-				return strings.TrimPrefix(fmt.Sprintf("%s[%q]", at, key), "."), char, true
+		field, char, found, first := "", rune(0), false, ""
+		for key, value := range v { // without sorting, because hardly any value has such a character
+			if found && key > first {
+				continue
 			}
-			if field, char, found := findUnreadable(v[key], ""); found {
-				return joinField(at, key, field), char, true
+			if c, inKey := firstUnreadable(key); inKey {
+				field, char, found, first = strings.TrimPrefix(fmt.Sprintf("%s[%q]", at, key), "."), c, true, key
+			} else if f, c, below := findUnreadable(value, ""); below {
+				field, char, found, first = joinField(at, key, f), c, true, key
 			}
 		}
+		return field, char, found
 	case []any:
 		for i, item := range v {
 			if field, char, found := findUnreadable(item, ""); found {
