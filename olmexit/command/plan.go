@@ -316,7 +316,7 @@ func operatorNotes(op plan.Operator) []string {
 	switch {
 	case len(op.Losses) == 0:
 	case op.Extension != "":
-		out = append(out, "the API server refuses the requests of these webhooks until cert-manager has injected the CA: "+strings.Join(op.Losses, ", "))
+		out = append(out, "the API server refuses the requests of these webhooks until the certificate provider has injected the CA: "+strings.Join(op.Losses, ", "))
 	default:
 		out = append(out, "deleted and recreated: "+strings.Join(op.Losses, ", "))
 	}

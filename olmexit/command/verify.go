@@ -121,8 +121,8 @@ func recordEvidence(ctx context.Context, r verify.Reader, p *plan.Plan, journal 
 			return nil, err
 		}
 	}
-	for _, e := range out {
-		if err := journal.SaveEvidence(e); err != nil {
+	for _, ns := range rep.Namespaces {
+		if err := journal.SaveEvidence(out[ns.Namespace]); err != nil {
 			return nil, err
 		}
 	}

@@ -98,7 +98,7 @@ func checkNoOwner(c *comparison, _ Object, is *Object) []Finding {
 		return nil
 	}
 	for _, w := range is.Owners {
-		if c.removed.csvs[w.UID] {
+		if c.removed.owners[w.UID] {
 			return newFindings(HasOwner, is.Ref, "has an ownerReference to %s %s, and is deleted with it", w.Kind, w.Name)
 		}
 	}

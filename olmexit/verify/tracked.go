@@ -56,11 +56,11 @@ func trackedObjects(p *plan.Plan, namespace string) []trackedObject {
 // removedObjects describes the objects that the steps of a plan up to a number remove, including owned
 // objects.
 type removedObjects struct {
-	keys  map[k8s.Key]bool
-	owned map[string]bool  // by the owner's UID: true if owned objects are deleted too
-	csvs  map[string]bool  // UIDs of removed ClusterServiceVersions, ClusterExtensions and revisions
-	later map[k8s.Key]bool // objects that later steps delete, of operators that OLM no longer managed when the plan was made
-	live  map[string]bool  // namespaces that are detached while OLM is running, which deletes their OperatorConditions
+	keys   map[k8s.Key]bool
+	owned  map[string]bool  // by the owner's UID: true if owned objects are deleted too
+	owners map[string]bool  // UIDs of removed ClusterServiceVersions, ClusterExtensions and revisions
+	later  map[k8s.Key]bool // objects that later steps delete, of operators that OLM no longer managed when the plan was made
+	live   map[string]bool  // namespaces that are detached while OLM is running, which deletes their OperatorConditions
 }
 
 // removedBy returns the objects that the steps of a plan up to a number remove.
@@ -85,7 +85,7 @@ func removedBy(p *plan.Plan, number int) removedObjects {
 			g.keys[a.Object.Key()] = true
 			if a.UID != "" {
 				g.owned[a.UID] = a.Do == plan.Delete
-				g.csvs[a.UID] = a.Object.Kind == "ClusterServiceVersion" || snapshot.IsOwnerInOLMv1(a.Object.APIVersion, a.Object.Kind)
+				g.owners[a.UID] = a.Object.Kind == "ClusterServiceVersion" || snapshot.IsOwnerInOLMv1(a.Object.APIVersion, a.Object.Kind)
 			}
 		}
 	}
