@@ -14,7 +14,6 @@ import (
 	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/forge"
 	"github.com/quayside/quayside/internal/base/sanitize"
-	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/internal/scan"
 	"github.com/quayside/quayside/resolve"
 )
@@ -266,23 +265,3 @@ func (b *Proposer) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade
 // migrationBranch replaces the operator in the name of the branch that migrates the lock to a newer
 // schema. It is not a valid Kubernetes name, so it differs from every operator.
 const migrationBranch = "quayside.lock/_schema"
-
-// Print prints each pull request with its changes, or for a check the table of branches.
-func (s *PublishedProposals) Print(out *terminal.Terminal, log workspace.Logger) {
-	if s.check {
-		PrintBranches(out, s.Rows())
-		return
-	}
-	for _, p := range s.PullRequests {
-		fmt.Fprintf(out, "%s: %s\n", p.Branch, sanitize.Line(p.Title))
-		for _, c := range p.Changes {
-			fmt.Fprintln(out, "  "+out.Sign(c.Sign())+" "+sanitize.Line(c.String()))
-		}
-		for _, b := range p.Bonds {
-			fmt.Fprintf(out, "  %s cannot be upgraded without %s\n", sanitize.Line(b.Operator), sanitize.Line(b.With))
-		}
-	}
-	if len(s.PullRequests) == 0 {
-		log.Note("no upgrades left")
-	}
-}
