@@ -185,7 +185,6 @@ type PublishedProposals struct {
 	Obsolete     []string      `json:"obsolete" doc:"branches of earlier runs whose upgrades are all merged, superseded or no longer wanted; --push deletes them"`
 	Kept         []KeptBranch  `json:"kept" doc:"other branches of earlier runs that this run does not propose, and branches with commits by others"`
 
-	check bool
 }
 
 // PullRequest is one branch with its upgrade.
@@ -225,7 +224,7 @@ func (b *Proposer) renderEach(ctx context.Context, upgrades []workspace.Upgrade,
 
 // ProposeEach publishes each upgrade on its own branch.
 func (b *Proposer) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade, in *workspace.Inputs) (*PublishedProposals, error) {
-	s := &PublishedProposals{Environment: b.Environment, PullRequests: []PullRequest{}, Obsolete: []string{}, check: b.opt.Check}
+	s := &PublishedProposals{Environment: b.Environment, PullRequests: []PullRequest{}, Obsolete: []string{}}
 	var err error
 	if upgrades, s.Kept, err = b.withoutDeclined(ctx, upgrades, in); err != nil {
 		return nil, err
