@@ -430,12 +430,9 @@ func boundRoles(c *comparison) map[k8s.Subject][]k8s.Key {
 			switch {
 			case key.Group != "rbac.authorization.k8s.io":
 			case strings.HasSuffix(key.Kind, "RoleBinding"):
-				role := k8s.Key{Group: key.Group, Kind: k8s.Text(o.Content, "roleRef", "kind"), Name: k8s.Text(o.Content, "roleRef", "name")}
-				if role.Kind == "Role" {
-					role.Namespace = key.Namespace
-				}
+				role := k8s.BoundRole(o.Content)
 				for _, m := range k8s.Items(o.Content, "subjects") {
-					add(subjectOf(key.Namespace, m), role)
+					add(k8s.SubjectIn(key.Namespace, m), role)
 				}
 			case key.Kind == "ClusterRole":
 				for _, into := range append(aggregatesTo(o), key.Name) {

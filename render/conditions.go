@@ -109,7 +109,7 @@ func apiRule(group, resource, name string, verbs []string) map[string]any {
 }
 
 func (in *install) apiRole(p providedAPI, a accessLevel, suffix string, rule map[string]any) Object {
-	o := k8s.New(rbacGroup+"/v1", "ClusterRole", "", k8s.Fit(in.pin.Namespace+"."+p.Name+"."+p.Group+"-"+p.Version+"-"+suffix, k8s.MaxSubdomain))
+	o := k8s.New(k8s.RBACGroup+"/v1", "ClusterRole", "", k8s.Fit(in.pin.Namespace+"."+p.Name+"."+p.Group+"-"+p.Version+"-"+suffix, k8s.MaxSubdomain))
 	o["rules"] = []any{rule}
 	return k8s.Label(o, map[string]string{
 		"rbac.authorization.k8s.io/aggregate-to-" + a.suffix: "true",
@@ -132,7 +132,7 @@ func operatorGroupRoles(in *install) ([]Object, error) {
 	}
 	var out []Object
 	for _, a := range accessLevels() {
-		o := k8s.New(rbacGroup+"/v1", "ClusterRole", "", in.globalName("og."+in.pin.OperatorGroup+"."+a.suffix))
+		o := k8s.New(k8s.RBACGroup+"/v1", "ClusterRole", "", in.globalName("og."+in.pin.OperatorGroup+"."+a.suffix))
 		o["rules"] = []any{}
 		if selectors := aggregationSelectors(in.b.CSV, a.suffix); len(selectors) > 0 {
 			o["aggregationRule"] = map[string]any{"clusterRoleSelectors": selectors}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/model"
 )
@@ -175,7 +176,7 @@ func manifestFiles(fsys fs.FS, dir string) ([]string, []diag.Warning, error) {
 }
 
 func isManifest(name string) bool {
-	return !strings.HasPrefix(name, ".") && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+	return !strings.HasPrefix(name, ".") && yamlnode.HasExtension(name)
 }
 
 // readFile reads a regular file of at most maxFileBytes.

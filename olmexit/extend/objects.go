@@ -1,6 +1,7 @@
 package extend
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -38,13 +39,11 @@ func (c *Installations) Objects(ops []Operator, configuredBy func(model.ID) stri
 	}
 	rank := []string{"Namespace", "CatalogSource", "ClusterCatalog", "OperatorGroup", "Subscription", "ClusterExtension"}
 	slices.SortStableFunc(m.out, func(a, b Declaration) int {
-		if by := strings.Compare(a.File, b.File); by != 0 {
-			return by
-		}
-		if by := slices.Index(rank, a.Object.Kind()) - slices.Index(rank, b.Object.Kind()); by != 0 {
-			return by
-		}
-		return strings.Compare(a.Object.Name(), b.Object.Name())
+		return cmp.Or(
+			strings.Compare(a.File, b.File),
+			slices.Index(rank, a.Object.Kind())-slices.Index(rank, b.Object.Kind()),
+			strings.Compare(a.Object.Name(), b.Object.Name()),
+		)
 	})
 	return m.out, m.skipped
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/app/deliver"
+	"github.com/quayside/quayside/internal/app/edit"
 	"github.com/quayside/quayside/internal/app/upgrade"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
@@ -87,7 +88,7 @@ func newPropose(a *app) *cobra.Command {
 			return nil
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			return matchingWords(cmd, a.versionCompletions, prefix)
+			return matchingWords(cmd, a.completions(edit.Completer.Versions), prefix)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.checkProposal(cmd); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/app/deliver"
+	"github.com/quayside/quayside/internal/app/edit"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/sanitize"
@@ -118,10 +119,10 @@ func newResolve(a *app) *cobra.Command {
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, resolveReport{}, lockReport{})
 	addAll(cmd, a)
-	a.offer(cmd, "reinstall", a.pinnedCompletions)
-	a.offer(cmd, "unpin", a.pinnedCompletions)
+	a.offer(cmd, "reinstall", a.completions(edit.Completer.Pinned))
+	a.offer(cmd, "unpin", a.completions(edit.Completer.Pinned))
 	a.complete(cmd, "hops", []string{"1", "all"})
-	a.offer(cmd, "upgrade", a.versionCompletions)
+	a.offer(cmd, "upgrade", a.completions(edit.Completer.Versions))
 	addWriter(cmd, a, "check")
 	return cmd
 }
