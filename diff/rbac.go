@@ -310,7 +310,7 @@ func joinClauses(single []clause) []clause {
 // isOwnResource reports whether the CRD of the resource of g belongs to the subject's operator.
 func (d rbacDiff) isOwnResource(g k8s.Grant) bool {
 	resource, _, _ := strings.Cut(g.Resource, "/")
-	crd := d.c.after.byKey[k8s.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: resource + "." + g.Group}]
+	crd := d.c.after.byKey[k8s.Key{Group: k8s.CRDGroup, Kind: "CustomResourceDefinition", Name: resource + "." + g.Group}]
 	return crd != nil && d.object != nil && crd.Operator == d.object.Operator
 }
 

@@ -117,7 +117,7 @@ const csvVersion = "operators.coreos.com/v1alpha1"
 func isCSV(o Object) bool { return o.Kind() == "ClusterServiceVersion" }
 
 // inOLMGroup reports whether the API group of an object is OLM's or empty.
-func inOLMGroup(o Object) bool { return o.Group() == "" || o.Group() == "operators.coreos.com" }
+func inOLMGroup(o Object) bool { return o.Group() == "" || o.Group() == k8s.OLMGroup }
 
 // readManifests decodes every manifest in dir, in the order of file names.
 func readManifests(fsys fs.FS, dir string) ([]Object, []diag.Warning, error) {

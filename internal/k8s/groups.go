@@ -8,7 +8,7 @@ const (
 	AdmissionGroup  = "admissionregistration.k8s.io"
 	CRDGroup        = "apiextensions.k8s.io"
 	APIServiceGroup = "apiregistration.k8s.io"
-	OLMGroup        = "operators.coreos.com"      // OLM v0
+	OLMGroup        = "operators.coreos.com"     // OLM v0
 	OLMv1Group      = "olm.operatorframework.io" // OLM v1
 )
 

@@ -71,7 +71,7 @@ func (m *declarationBuilder) skip(o *snapshot.Object, format string, args ...any
 func isGeneratedKey(key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")
 	switch prefix {
-	case "operators.coreos.com", "olm.operatorgroup.uid", "quayside.dev":
+	case k8s.OLMGroup, "olm.operatorgroup.uid", "quayside.dev":
 		return true
 	}
 	return profile.IsToolKey(key) || slices.Contains([]string{

@@ -82,7 +82,7 @@ func newExtension(revisions bool) (live []k8s.Object, tree []render.Rendered) {
 	role := func(name string) []k8s.Object {
 		r, b := k8s.New(rbacV1, "ClusterRole", "", name), k8s.New(rbacV1, "ClusterRoleBinding", "", name)
 		r["rules"] = []any{map[string]any{"apiGroups": k8s.Values("example.com"), "resources": k8s.Values("widgets"), "verbs": k8s.Values("get")}}
-		b["roleRef"] = map[string]any{"k8s.APIServiceGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+		b["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
 		b["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": "widgets", "name": "widget"}}
 		return []k8s.Object{r, b}
 	}

@@ -74,7 +74,7 @@ func (m *planBuilder) unservedReasons(op *operator) []string {
 			return k8s.IsCRD(crd) && k8s.Text(crd, "spec", "group") == group && k8s.Text(crd, "spec", "names", "kind") == kind
 		}
 		return k8s.IsBuiltinGroup(group) || slices.ContainsFunc(m.itemsOf(op.Operator), func(i item) bool { return defines(i.ours) }) ||
-			slices.ContainsFunc(m.Snapshot.Kind("apiextensions.k8s.io", "CustomResourceDefinition"), func(o *snapshot.Object) bool {
+			slices.ContainsFunc(m.Snapshot.Kind(k8s.CRDGroup, "CustomResourceDefinition"), func(o *snapshot.Object) bool {
 				return strings.HasSuffix(o.Name, "."+group) && defines(o.Body())
 			})
 	}

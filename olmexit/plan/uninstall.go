@@ -175,7 +175,7 @@ func isRoleOfOLM(o *snapshot.Object) bool {
 
 // olmCRDs returns OLM's CRDs.
 func (m *planBuilder) olmCRDs() []*snapshot.Object {
-	return slices.DeleteFunc(m.Snapshot.Kind("apiextensions.k8s.io", "CustomResourceDefinition"), func(o *snapshot.Object) bool { return !isOLMCRD(o.Name) })
+	return slices.DeleteFunc(m.Snapshot.Kind(k8s.CRDGroup, "CustomResourceDefinition"), func(o *snapshot.Object) bool { return !isOLMCRD(o.Name) })
 }
 
 func isOLMCRD(name string) bool {

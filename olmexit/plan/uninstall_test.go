@@ -23,7 +23,7 @@ import (
 func newRemovableOLM() (live, kept []k8s.Object) {
 	bind := func(kind, namespace, name, account, role string) k8s.Object {
 		o := k8s.New(rbacV1, kind, namespace, name)
-		o["roleRef"] = map[string]any{"k8s.APIServiceGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+		o["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
 		o["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": "olm", "name": account}}
 		return o
 	}

@@ -59,7 +59,7 @@ func probeGrants(a Account, targets []string) []k8s.Grant {
 		{Verb: "*", Group: "*", Resource: "*"},
 		{Verb: "impersonate", Resource: "users"},
 		{Verb: "escalate", Group: k8s.RBACGroup, Resource: "clusterroles"},
-		{Verb: "delete", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
+		{Verb: "delete", Group: k8s.CRDGroup, Resource: "customresourcedefinitions"},
 		{Verb: "delete", Resource: "nodes"},
 		{Verb: "delete", Resource: "namespaces"},
 	}

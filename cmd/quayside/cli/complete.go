@@ -78,7 +78,9 @@ func (a *app) workspaceCompletions(ctx context.Context, in, prefix string, words
 
 // completions completes words of the workspace.
 func (a *app) completions(words func(edit.Completer, context.Context, string) []string) func(context.Context, string) []string {
-	return func(ctx context.Context, prefix string) []string { return a.workspaceCompletions(ctx, "", prefix, words) }
+	return func(ctx context.Context, prefix string) []string {
+		return a.workspaceCompletions(ctx, "", prefix, words)
+	}
 }
 
 func (a *app) requestCompletions(ctx context.Context, in, prefix string) []string {
