@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -94,6 +95,19 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 		text += " although " + h.offered + " is available"
 	}
 	w.warnFor(s, code, text+": "+h.reason+w.upgradeFlag(s, h, lock))
+	if h.by == HeldByHold {
+		w.reportedHolds = append(w.reportedHolds, s.held)
+	}
+}
+
+// reportOtherHolds warns about the elements of Options.Held that reportHeld has not reported, because
+// no upgrade was requested or available.
+func (w *world) reportOtherHolds() {
+	for i := range w.opt.Held {
+		if h := &w.opt.Held[i]; !slices.Contains(w.reportedHolds, h) {
+			w.warn(diag.Warning{Pos: h.At, Code: "held", Subject: h.Operator, Msg: h.Operator + " is held back: " + h.Reason})
+		}
+	}
 }
 
 // staysInstalled reports whether the installed bundle of s was chosen again.

@@ -237,7 +237,7 @@ func (s *splitter) bonds(p *draftPart, key string) ([]Bond, error) {
 		}
 		opt := s.opt
 		opt.Named = []Target{p.targets[slices.IndexFunc(p.targets, func(t Target) bool { return t.key() == key })]}
-		opt.Held = append(slices.Clone(opt.Held), Hold{Namespace: m.Namespace, Package: m.Package, Reason: "left unchanged"})
+		opt.Held = append(slices.Clone(opt.Held), Hold{Operator: with, Reason: "left unchanged"})
 		res, err := Resolve(s.x, s.decl, s.prev, opt)
 		if err != nil {
 			return nil, err

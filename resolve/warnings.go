@@ -141,6 +141,7 @@ func (w *world) reportResult(r *round, st *state, res *Result) {
 			w.reportHeld(r, root, res.Partial)
 		}
 	}
+	w.reportOtherHolds()
 	w.heldPromotions = append(w.heldPromotions, r.missingPromotions()...)
 	w.reportOrphans(st)
 	for _, i := range st.installed {

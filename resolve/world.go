@@ -24,6 +24,7 @@ type world struct {
 	successors     map[string]*declare.Subscription // by operator: the declaration that replaces it
 	warnings       []diag.Warning
 	heldPromotions []HeldPromotion
+	reportedHolds  []*Hold                  // elements of Options.Held with a warning
 	forced         map[*want][]*model.Entry // for WhyNot: the only candidates, regardless of edges
 	quiet          bool                     // a trial: no reports and no suggestions
 }

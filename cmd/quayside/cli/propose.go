@@ -12,6 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/app/upgrade"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/resolve"
 )
 
 type proposeOptions struct {
@@ -207,7 +208,7 @@ func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, i
 		if r.Proposed, err = proposer.Propose(ctx, workspace.Upgrade{Resolution: res}, in, o.all); err != nil {
 			return nil, nil, err
 		}
-		r.HeldUpgrades = append([]workspace.HeldUpgrade{}, in.HeldUpgrades()...)
+		r.HeldUpgrades = append([]resolve.Hold{}, in.HeldUpgrades()...)
 	}
 	return r, res.Failed, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/health"
+	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
 )
 
@@ -326,7 +327,7 @@ type resolveReport struct {
 	Changes      []workspace.Change          `json:"changes"`
 	Warnings     []diag.Warning              `json:"warnings"`
 	Conflicts    []*explain.Conflict         `json:"conflicts"`
-	HeldUpgrades []workspace.HeldUpgrade     `json:"left"` // operators that `quayside propose` holds back at their versions, with the reason
+	HeldUpgrades []resolve.Hold              `json:"left"` // operators that `quayside propose` holds back at their versions, with the reason
 }
 
 // newResolveReport returns the report of a resolution. about are warnings about the declarations.
@@ -334,7 +335,7 @@ func newResolveReport(res *workspace.Resolution, about []diag.Warning) *resolveR
 	return &resolveReport{
 		Lock: workspace.LockFile, Pins: res.Pins, Changes: append([]workspace.Change{}, res.Changes...),
 		Warnings: append(append([]diag.Warning{}, about...), res.Warnings...), Conflicts: append([]*explain.Conflict{}, res.Conflicts...),
-		HeldUpgrades: append([]workspace.HeldUpgrade{}, res.HeldUpgrades...),
+		HeldUpgrades: append([]resolve.Hold{}, res.HeldUpgrades...),
 	}
 }
 

@@ -223,7 +223,7 @@ func (f *fleet) declare() {
 }
 
 // split returns the available upgrades of an unattended run, and the operators that it left.
-func (f *fleet) split() ([]workspace.Upgrade, []workspace.HeldUpgrade, error) {
+func (f *fleet) split() ([]workspace.Upgrade, []resolve.Hold, error) {
 	p := f.project(f.main.lock).Unattended()
 	opt := p.ResolveOptions()
 	opt.Upgrade = true

@@ -21,6 +21,7 @@ import (
 	"github.com/quayside/quayside/internal/base/gitrepo"
 	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
 )
 
 // Proposer proposes upgrades of a workspace, as commits on HEAD.
@@ -292,7 +293,7 @@ func (b *proposal) report(ctx context.Context, names [2]string, before *lockfile
 }
 
 // heldSection returns the section with the operators that are held back, or "".
-func heldSection(held []workspace.HeldUpgrade) string {
+func heldSection(held []resolve.Hold) string {
 	if len(held) == 0 {
 		return ""
 	}
