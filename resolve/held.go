@@ -76,7 +76,7 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 		return
 	}
 	if pin := w.pinToReach(s); pin != nil {
-		r.reportHeldPromotion(s, pin, root.opts, lock)
+		r.reportHeldPromotion(s, pin, root.opts)
 		return
 	}
 	h, code := w.holdReason(s, root.opts, func() *round { return r }), "held"
@@ -238,7 +238,7 @@ func (w *world) strandedReason(s *want) heldUpgrade {
 }
 
 // upgradeFlag returns the end of a message that suggests the flags which upgrade s to h.to, or ""
-// if there are none. It implements Rule 13.
+// if there are none. It resolves once from lock to prove the suggestion. It implements Rule 13.
 func (w *world) upgradeFlag(s *want, h heldUpgrade, lock *lockfile.File) string {
 	if h.to == nil {
 		return ""
@@ -255,30 +255,18 @@ func (w *world) upgradeFlag(s *want, h heldUpgrade, lock *lockfile.File) string 
 	}
 	opt := upgradeOptions(w.opt)
 	opt.Upgrade, opt.Named, opt.AllowDowngrade = false, []Target{at}, down
-	if w.nextBundle(s, opt, lock) != h.to.Name() {
+	as := w.forTrial(w.decl, opt)
+	as.successors = w.successors
+	r, err := as.runRound(as.stateBefore(lock))
+	if err != nil || !slices.ContainsFunc(r.next.wants, func(n *want) bool {
+		return n.key() == s.key() && n.current != nil && n.current.bundle == h.to.Name()
+	}) {
 		return ""
 	}
 	if w.opt.Command != "" {
 		flags = fmt.Sprintf("'%s %s'", w.opt.Command, flags)
 	}
 	return "; " + flags + effect
-}
-
-// nextBundle returns the installed bundle of s after one round from lock with opt, or "" if there is
-// none.
-func (w *world) nextBundle(s *want, opt Options, lock *lockfile.File) string {
-	as := w.forTrial(w.decl, opt)
-	as.successors = w.successors
-	r, err := as.runRound(as.stateBefore(lock))
-	if err != nil {
-		return ""
-	}
-	for _, n := range r.next.wants {
-		if n.key() == s.key() && n.current != nil {
-			return n.current.bundle
-		}
-	}
-	return ""
 }
 
 // namesBundle reports whether s names a bundle: its catalog contains only that bundle.

@@ -14,9 +14,10 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// TestJudge resolves with judges. The operators are "app", which requires "db" of at least its own
-// version, and "other".
-func TestJudge(t *testing.T) {
+// dependentCatalog returns the operators "app", which requires "db" of at least its own version, and
+// "other", and a function for their declarations.
+func dependentCatalog(t *testing.T) (*model.Index, func(name, start string) declare.Subscription) {
+	t.Helper()
 	id := model.ID{Namespace: "olm", Name: "c"}
 	pkg := func(name string, requires func(version string) string) model.PackageData {
 		p := model.PackageData{Name: name, DefaultChannel: "stable", Channels: []model.ChannelData{{Name: "stable"}}}
@@ -51,12 +52,17 @@ func TestJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	declared := func(name, start string) declare.Subscription {
+	return x, func(name, start string) declare.Subscription {
 		return declare.Subscription{
 			Dialect: declare.V0, Name: name, Namespace: "ops", Package: name, Channels: []string{"stable"}, Approval: declare.Automatic,
 			Policy: declare.CatalogProvided, Catalog: &id, StartingCSV: start,
 		}
 	}
+}
+
+// TestJudge resolves with judges that refuse bundles.
+func TestJudge(t *testing.T) {
+	x, declared := dependentCatalog(t)
 	decl := &declare.Set{
 		OperatorGroups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}},
 		Subscriptions:  []declare.Subscription{declared("app", "app.v1.0.0"), declared("db", "db.v1.0.0")},
@@ -129,5 +135,34 @@ func TestJudge(t *testing.T) {
 	_, err = resolve.Resolve(x, decl, first.Lock, resolve.Options{Judge: judge("db.v2.0.0")})
 	if err == nil || err.Error() != "ops/db cannot be held back, because another operator requires its upgrade: refused" {
 		t.Errorf("want an error about ops/db, got %v", err)
+	}
+}
+
+// TestBondOfDependency splits an upgrade of an operator that requires an upgrade of its dependency,
+// which is not declared.
+func TestBondOfDependency(t *testing.T) {
+	x, declared := dependentCatalog(t)
+	decl := &declare.Set{OperatorGroups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}}}
+	decl.Subscriptions = []declare.Subscription{declared("app", "app.v1.0.0"), declared("db", "db.v1.0.0")}
+	lock, err := resolve.Resolve(x, decl, nil, resolve.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decl.Subscriptions = decl.Subscriptions[:1]
+	if lock, err = resolve.Resolve(x, decl, lock.Lock, resolve.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	parts, _, err := resolve.Split(x, decl, lock.Lock, resolve.Options{Upgrade: true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []resolve.Bond
+	for _, p := range parts {
+		got = append(got, p.Bonds...)
+	}
+	want := []resolve.Bond{{Operator: "ops/app", With: "ops/db", Why: "subscription ops/app requests package app, channel stable, from catalog olm/c: only app.v2.0.0 matches; " +
+		"app.v2.0.0 requires package db >=2.0.0: only db.v2.0.0 meets it; namespace ops can have only one bundle of package db, not db.v1.0.0 and db.v2.0.0"}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
 	}
 }

@@ -133,6 +133,7 @@ type PinChange struct {
 	Namespace, Package string
 	From, To           string   // bundles; empty From: newly installed; empty To: removed
 	Why                string   // "subscription my-etcd/etcd", "required by my-app/app: the API …"
+	Along              string   // why it is upgraded along with others although its own upgrade was not requested; empty: it was
 	Remaining          []string // bundles from To up to the head that upgrades can reach, nearest first
 }
 

@@ -33,16 +33,11 @@ func (w *world) pinToReach(s *want) *lockfile.Pin {
 }
 
 // reportHeldPromotion records that s was not promoted to its pin in the upstream lock, and warns
-// about it with the reason. The suggested flag is for a run that starts from lock.
-func (r *round) reportHeldPromotion(s *want, pin *lockfile.Pin, opts options, lock *lockfile.File) {
+// about it with the reason.
+func (r *round) reportHeldPromotion(s *want, pin *lockfile.Pin, opts options) {
 	w := r.b.w
 	by, why, refused := r.notPromotedReason(s, pin, opts)
 	w.heldPromotions = append(w.heldPromotions, HeldPromotion{Namespace: s.ns, Package: s.pkg, HeldBack: by, Text: pin.Bundle + why, Refused: refused})
-	lower := w.opt
-	lower.AllowDowngrade = true
-	if by == HeldByDowngrade && w.nextBundle(s, lower, lock) == pin.Bundle {
-		why += "; allow it with --allow-downgrade"
-	}
 	w.warnFor(s, "not-followed", s.title()+" is held back at "+s.current.bundle+": the upstream lock pins "+pin.Bundle+why)
 }
 

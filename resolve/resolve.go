@@ -133,6 +133,9 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	}
 	res.Conflicts = uniqueConflicts(append(res.Conflicts, successionConflicts...))
 	res.PinChanges = withDropped(w.listPinChanges(first, st), prev, res.Partial)
+	for i, c := range res.PinChanges {
+		res.PinChanges[i].Along = w.along[c.Namespace+"/"+c.Package]
+	}
 	if !w.quiet {
 		w.reportResult(last, st, res)
 		w.reportSuccessions(prev, res.Partial)
