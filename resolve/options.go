@@ -137,15 +137,6 @@ type PinChange struct {
 	Remaining          []string // bundles from To up to the head that upgrades can reach, nearest first
 }
 
-// HeldPromotion is an operator that could not be promoted to its version in Options.From. With
-// Options.Lenient, it can also be an operator that could not be installed from Options.From.
-type HeldPromotion struct {
-	Namespace, Package string
-	HeldBack           HeldBack
-	Text               string   // the bundle and the reason: "kafka.v1.0.0, which is older"
-	Refused            []string // dependencies (namespace/package) whose bundles Options.Objection refused; sorted
-}
-
 // Result is the outcome of Resolve.
 type Result struct {
 	Lock           *lockfile.File      // nil if Resolve returns an error
@@ -153,7 +144,7 @@ type Result struct {
 	Warnings       []diag.Warning      // sorted
 	Conflicts      []*explain.Conflict // sorted by namespace, then subscription
 	Held           []Hold              // the holds of the options and of Options.Judge
-	HeldPromotions []HeldPromotion     // in the order of the declarations
+	HeldPromotions []HeldUpgrade       // operators that could not be promoted to their versions in Options.From or, with Options.Lenient, not installed from it; in the order of the declarations
 	PinChanges     []PinChange         // sorted by namespace, then package
 	Rounds         [][]PinChange       // the changes of each hop
 }

@@ -23,7 +23,7 @@ type world struct {
 	entries        map[entriesKey][]*model.Entry
 	successors     map[string]*declare.Subscription // by operator: the declaration that replaces it
 	warnings       []diag.Warning
-	heldPromotions []HeldPromotion
+	heldPromotions []HeldUpgrade
 	along          map[string]string        // by operator: PinChange.Along
 	reportedHolds  []*Hold                  // elements of Options.Held with a warning
 	forced         map[*want][]*model.Entry // for WhyNot: the only candidates, regardless of edges

@@ -260,7 +260,7 @@ func (r *resolveReport) branches() []deliver.BranchRow {
 
 // promote proposes promotions, and judges the branches of earlier runs.
 func (o *proposeOptions) promote(cmd *cobra.Command, args []string) error {
-	p := &promoteOptions{app: o.app, observed: o.observed, now: o.now}
+	p := &promoteOptions{app: o.app, observed: o.observed, now: o.now, proposes: true}
 	r, err := p.run(cmd, args, func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error {
 		if s.Resolution == nil && !several {
 			return nil

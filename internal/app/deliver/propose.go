@@ -83,12 +83,6 @@ func OpenProposer(ctx context.Context, p *workspace.Project, opt ProposalOptions
 	return b, err
 }
 
-// RevertReason returns the reason why an upgrade must not be proposed again, or "": see
-// [workspace.Clone.RevertReason].
-func (b *Proposer) RevertReason(ctx context.Context, from, to lockfile.Pin) (string, error) {
-	return b.clone.RevertReason(ctx, from, to)
-}
-
 func (b *Proposer) render(ctx context.Context, upgrade workspace.Upgrade) (*proposal, error) {
 	changes, err := b.renderEdits(ctx, upgrade.Lock)
 	return &proposal{Proposer: b, upgrade: upgrade, changes: changes}, err

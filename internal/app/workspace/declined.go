@@ -14,10 +14,7 @@ import (
 // user named them.
 func (j *judge) findReverted(ctx context.Context, res *resolve.Result) ([]resolve.Hold, error) {
 	clone, err := j.project.Clone()
-	if errors.Is(err, gitrepo.ErrNone) {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, gitrepo.ErrNone) {
 		return nil, err
 	}
 	var holds []resolve.Hold
@@ -42,8 +39,12 @@ func (j *judge) findReverted(ctx context.Context, res *resolve.Result) ([]resolv
 
 // RevertReason returns the reason why the upgrade from one pin to another must not be proposed again,
 // or "": the last change to the pin in the history of HEAD was from the bundle of the upgrade to a lower
-// version. Any later change, such as an edit of the declaration, permits the upgrade.
+// version. Any later change, such as an edit of the declaration, permits the upgrade. Without a
+// repository, there is no reason.
 func (c *Clone) RevertReason(ctx context.Context, from, to lockfile.Pin) (string, error) {
+	if c.Repo == nil {
+		return "", nil
+	}
 	name := c.Path(LockFile)
 	change, before, err := c.Repo.LastChange(ctx, name, "checksum: "+string(from.Checksum()))
 	if err != nil || before == nil {
