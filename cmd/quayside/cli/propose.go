@@ -177,8 +177,8 @@ func (o *proposeOptions) proposeUpgrades(cmd *cobra.Command, args []string) erro
 	if err != nil {
 		return err
 	}
-	if failed == nil && o.strict && len(report.HeldUpgrades) > 0 {
-		failed = &workspace.HeldUpgradesError{Upgrades: report.HeldUpgrades}
+	if failed == nil && o.strict && len(report.Holds) > 0 {
+		failed = &workspace.HeldError{Holds: report.Holds}
 	}
 	err = o.print(report, func(w io.Writer) { o.printProposed(w, report) })
 	if o.check && err == nil {
@@ -208,7 +208,7 @@ func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, i
 		if r.Proposed, err = proposer.Propose(ctx, workspace.Upgrade{Resolution: res}, in, o.all); err != nil {
 			return nil, nil, err
 		}
-		r.HeldUpgrades = append([]resolve.Hold{}, in.HeldUpgrades()...)
+		r.Holds = append([]resolve.Hold{}, in.Holds()...)
 	}
 	return r, res.Failed, nil
 }

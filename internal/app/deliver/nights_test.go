@@ -230,7 +230,7 @@ func (f *fleet) split() ([]workspace.Upgrade, []resolve.Hold, error) {
 	in, err := p.Inputs(f.Context(), opt, false)
 	f.check(err)
 	upgrades, err := in.Split(f.Context())
-	return upgrades, in.HeldUpgrades(), err
+	return upgrades, in.Holds(), err
 }
 
 // pending returns the operators with an upgrade. If splitting fails, it returns nil.

@@ -261,7 +261,7 @@ func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs
 		return nil, err
 	}
 	marker, rest, _ := bytes.Cut(text, []byte("\n"))
-	full := slices.Concat(marker, []byte("\n"+b.summary(report)+head+"\n"), rest, []byte(heldSection(in.HeldUpgrades())))
+	full := slices.Concat(marker, []byte("\n"+b.summary(report)+head+"\n"), rest, []byte(heldSection(in.Holds())))
 	if len(full) >= diff.MaxComment {
 		return text, nil
 	}

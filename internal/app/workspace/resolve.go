@@ -63,16 +63,16 @@ type Inputs struct {
 	Lock     *lockfile.File // Read, changed by refreshDirect and repairMerge; may be nil
 	Read     *lockfile.File // lock as in its file; may be nil
 
-	project      *Project
-	catalogs     []cache.Catalog      // as declared
-	stale        []resolve.Reason     // differences between Lock and Read
-	observed     []*health.Summary    // observations of clusters
-	downgrades   []lockfile.Downgrade // pins downgraded by a merge, rebase or cherry-pick
-	restored     map[string]string    // commits of the pins restored by repairMerge, by namespace/package
-	notCompared  []diag.Warning       // commits with locks that cannot be compared
-	named        []resolve.Target     // Options.Named as requested
-	heldUpgrades []resolve.Hold       // operators that an unattended run holds back at their versions, with codes
-	pending      resolve.Result       // all upgrades, from Split
+	project     *Project
+	catalogs    []cache.Catalog      // as declared
+	stale       []resolve.Reason     // differences between Lock and Read
+	observed    []*health.Summary    // observations of clusters
+	downgrades  []lockfile.Downgrade // pins downgraded by a merge, rebase or cherry-pick
+	restored    map[string]string    // commits of the pins restored by repairMerge, by namespace/package
+	notCompared []diag.Warning       // commits with locks that cannot be compared
+	named       []resolve.Target     // Options.Named as requested
+	holds       []resolve.Hold       // operators that an unattended run holds back at their versions, with codes
+	pending     resolve.Result       // all upgrades, from Split
 }
 
 // Inputs reads the declarations, the lock, and the parts of the catalogs needed to resolve
@@ -268,7 +268,7 @@ type Resolution struct {
 	Lock           *lockfile.File // with content digests for all pins; nil if there is no solution
 	Conflicts      []*explain.Conflict
 	Failed         error                 // the conflicts, or the unreadable catalogs; nil on success. In an unattended run, those of named operators
-	HeldUpgrades   []resolve.Hold        // operators that an unattended run holds back at their versions
+	Holds          []resolve.Hold        // operators that an unattended run holds back at their versions
 	Pins           int                   // number of resolved pins
 	Changes        []Change              // changes of the pins; set even if Lock is nil
 	HeldPromotions []resolve.HeldUpgrade // operators that could not be promoted as in Options.From
@@ -298,7 +298,7 @@ func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result) (*Reso
 	var err error
 	out := &Resolution{Conflicts: res.Conflicts, HeldPromotions: res.HeldPromotions, Warnings: res.Warnings}
 	out.Failed = in.conflictError(res.Conflicts)
-	out.HeldUpgrades = in.HeldUpgrades()
+	out.Holds = in.Holds()
 	out.Warnings = in.allWarnings(out.Warnings)
 	if res.Lock != nil {
 		out.Warnings = append(out.Warnings, in.project.reviewWaivers(diag.Resolving, in.DeclarationWarnings(), out.Warnings)...)
@@ -331,7 +331,7 @@ func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result) (*Reso
 
 // allWarnings returns the warnings of the resolver with those of in, sorted.
 func (in *Inputs) allWarnings(ws []diag.Warning) []diag.Warning {
-	return diag.SortWarnings(slices.Concat(in.withoutHeldWarnings(ws), in.heldUpgradeWarnings(), in.notCompared))
+	return diag.SortWarnings(slices.Concat(in.withoutHeldWarnings(ws), in.holdWarnings(), in.notCompared))
 }
 
 // addDigests returns lock with content digests and signers for all pins. It reuses the digests

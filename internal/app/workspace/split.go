@@ -62,7 +62,7 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
 		var unfetched *fetchError
 		if errors.As(err, &unfetched) {
 			for _, operator := range p.Operators {
-				in.RecordHeld(operator, "not-fetched", err.Error())
+				in.RecordHold(resolve.Hold{Operator: operator, Code: "not-fetched", Reason: err.Error()})
 			}
 			continue
 		}
@@ -80,7 +80,7 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
 		return nil, err
 	}
 	in.recordConflicts(all.Conflicts)
-	in.heldUpgrades = slices.DeleteFunc(in.heldUpgrades, func(l resolve.Hold) bool { return slices.Contains(upgraded, l.Operator) })
+	in.holds = slices.DeleteFunc(in.holds, func(l resolve.Hold) bool { return slices.Contains(upgraded, l.Operator) })
 	all.Warnings = append(all.Warnings, waiting...)
 	in.pending = *all
 	return slices.Concat(out, removal, migrations), nil
@@ -128,7 +128,7 @@ func (in *Inputs) removalPart(ctx context.Context, opt resolve.Options, parts []
 // changes.
 func (in *Inputs) Pending() *Resolution {
 	return &Resolution{
-		Pins: len(in.Lock.Pins), Conflicts: in.pending.Conflicts, Failed: in.namedError(in.pending.Conflicts), HeldUpgrades: in.HeldUpgrades(),
+		Pins: len(in.Lock.Pins), Conflicts: in.pending.Conflicts, Failed: in.namedError(in.pending.Conflicts), Holds: in.Holds(),
 		Warnings: in.project.Waive(in.allWarnings(in.pending.Warnings)),
 	}
 }

@@ -18,36 +18,37 @@ import (
 // catalog dropped, an unreadable catalog, or a bundle that cannot be fetched. Such an operator is
 // held back at its version, with a warning.
 
-// HeldUpgradesError is returned if operators are held back although the user requires or names their
+// HeldError is returned if operators are held back although the user requires or names their
 // upgrades.
-type HeldUpgradesError struct{ Upgrades []resolve.Hold }
+type HeldError struct{ Holds []resolve.Hold }
 
 // Error lists the operators.
-func (e *HeldUpgradesError) Error() string {
+func (e *HeldError) Error() string {
 	var names []string
-	for _, l := range e.Upgrades {
+	for _, l := range e.Holds {
 		names = append(names, l.Operator)
 	}
 	return "operators held back at their versions: " + strings.Join(names, ", ")
 }
 
 // Unattended returns a copy of p for runs without a user. A fault of one operator or one catalog
-// does not hold back other operators: see [Inputs.HeldUpgrades].
+// does not hold back other operators: see [Inputs.Holds].
 func (p *Project) Unattended() *Project {
 	out := *p
 	out.unattended = true
 	return &out
 }
 
-// HeldUpgrades returns the operators that are held back at their versions, sorted.
-func (in *Inputs) HeldUpgrades() []resolve.Hold {
-	return slices.SortedFunc(slices.Values(in.heldUpgrades), func(a, b resolve.Hold) int { return strings.Compare(a.Operator, b.Operator) })
+// Holds returns the operators that are held back at their versions, sorted.
+func (in *Inputs) Holds() []resolve.Hold {
+	return slices.SortedFunc(slices.Values(in.holds), func(a, b resolve.Hold) int { return strings.Compare(a.Operator, b.Operator) })
 }
 
-// RecordHeld records that an operator is held back at its version. Only the first reason counts.
-func (in *Inputs) RecordHeld(operator, code, reason string) {
-	if !isHeld(in.heldUpgrades, operator) {
-		in.heldUpgrades = append(in.heldUpgrades, resolve.Hold{Operator: operator, Code: code, Reason: strings.Join(strings.Fields(reason), " ")})
+// RecordHold records that an operator is held back at its version. Only its first hold counts.
+func (in *Inputs) RecordHold(h resolve.Hold) {
+	if !isHeld(in.holds, h.Operator) {
+		h.Reason = strings.Join(strings.Fields(h.Reason), " ")
+		in.holds = append(in.holds, h)
 	}
 }
 
@@ -55,7 +56,7 @@ func (in *Inputs) RecordHeld(operator, code, reason string) {
 func (in *Inputs) recordHolds(holds []resolve.Hold) {
 	for _, h := range holds {
 		if h.Code != "" {
-			in.RecordHeld(h.Operator, h.Code, h.Reason)
+			in.RecordHold(h)
 		}
 	}
 }
@@ -75,7 +76,7 @@ func (in *Inputs) recordConflicts(conflicts []*explain.Conflict) {
 			case in.isWithdrawn(operator):
 				code = "withdrawn"
 			}
-			in.RecordHeld(operator, code, strings.TrimPrefix(c.Reason(), "subscription "+operator+": "))
+			in.RecordHold(resolve.Hold{Operator: operator, Code: code, Reason: strings.TrimPrefix(c.Reason(), "subscription "+operator+": ")})
 		}
 	}
 }
@@ -114,10 +115,10 @@ func (in *Inputs) pin(operator string) (lockfile.Pin, bool) {
 	return in.Lock.Pin(ns, pkg)
 }
 
-// heldUpgradeWarnings returns a warning for each operator that is held back.
-func (in *Inputs) heldUpgradeWarnings() []diag.Warning {
+// holdWarnings returns a warning for each operator that is held back.
+func (in *Inputs) holdWarnings() []diag.Warning {
 	var out []diag.Warning
-	for _, l := range in.HeldUpgrades() {
+	for _, l := range in.Holds() {
 		text := l.Operator + " is not pinned: "
 		if pin, ok := in.pin(l.Operator); ok {
 			text = l.Operator + " is held back at " + pin.Version + ": "
@@ -128,10 +129,10 @@ func (in *Inputs) heldUpgradeWarnings() []diag.Warning {
 }
 
 // withoutHeldWarnings returns ws without the warnings "held" and "dropped" of operators that are held
-// back, because heldUpgradeWarnings returns the reason.
+// back, because holdWarnings returns the reason.
 func (in *Inputs) withoutHeldWarnings(ws []diag.Warning) []diag.Warning {
 	return slices.DeleteFunc(slices.Clone(ws), func(w diag.Warning) bool {
-		return (w.Code == "held" || w.Code == "dropped") && isHeld(in.heldUpgrades, w.Subject)
+		return (w.Code == "held" || w.Code == "dropped") && isHeld(in.holds, w.Subject)
 	})
 }
 
@@ -152,9 +153,9 @@ func (in *Inputs) namedError(conflicts []*explain.Conflict) error {
 	if len(named) > 0 {
 		errs = append(errs, in.blameCatalogs(named))
 	}
-	held := slices.DeleteFunc(in.HeldUpgrades(), func(l resolve.Hold) bool { return !in.IsNamed(l.Operator) || explained[l.Operator] })
+	held := slices.DeleteFunc(in.Holds(), func(l resolve.Hold) bool { return !in.IsNamed(l.Operator) || explained[l.Operator] })
 	if len(held) > 0 {
-		errs = append(errs, &HeldUpgradesError{held})
+		errs = append(errs, &HeldError{held})
 	}
 	return errors.Join(errs...)
 }
@@ -170,8 +171,8 @@ func (in *Inputs) conflictError(conflicts []*explain.Conflict) error {
 	if len(conflicts) > 0 {
 		errs = append(errs, in.blameCatalogs(explain.Conflicts(conflicts)))
 	}
-	if len(in.heldUpgrades) > 0 {
-		errs = append(errs, &HeldUpgradesError{in.HeldUpgrades()})
+	if len(in.holds) > 0 {
+		errs = append(errs, &HeldError{in.Holds()})
 	}
 	if len(errs) == 1 {
 		return errs[0]
@@ -281,7 +282,7 @@ func (in *Inputs) IsNamed(operator string) bool {
 
 // WhyNotProposed returns the reason why a run has no upgrade of a pinned operator.
 func (in *Inputs) WhyNotProposed(operator string) string {
-	for _, l := range in.heldUpgrades {
+	for _, l := range in.holds {
 		if l.Operator == operator {
 			return operator + ": " + l.Reason
 		}
