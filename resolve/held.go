@@ -30,13 +30,12 @@ const (
 	HeldByConflict    HeldBack = "conflict"       // the next bundle conflicts with another operator or a requirement
 )
 
-// HeldUpgrade is an operator that is not upgraded, with the reason. The zero value means that the bundle
-// is upgraded, or that there is no upgrade.
+// HeldUpgrade is the reason why an operator is not upgraded. The zero value means that it is upgraded, or
+// that there is no upgrade.
 type HeldUpgrade struct {
-	Operator string // namespace/package; empty: the one of the subscription
-	By       HeldBack
-	Text     string   // By as text; empty: no message
-	Refused  []string // dependencies (namespace/package) whose bundles Options.Objection refused; sorted
+	By      HeldBack
+	Text    string   // By as text; empty: no message
+	Refused []string // dependencies (namespace/package) whose bundles Options.Objection refused; sorted
 
 	offered string       // the next bundle; empty: none
 	to      *model.Entry // the bundle that a flag could install; nil: none

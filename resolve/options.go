@@ -139,12 +139,12 @@ type PinChange struct {
 
 // Result is the outcome of Resolve.
 type Result struct {
-	Lock           *lockfile.File      // nil if Resolve returns an error
-	Partial        *lockfile.File      // the part without conflicts; equal to Lock if there are none
-	Warnings       []diag.Warning      // sorted
-	Conflicts      []*explain.Conflict // sorted by namespace, then subscription
-	Held           []Hold              // the holds of the options and of Options.Judge
-	HeldPromotions []HeldUpgrade       // operators that could not be promoted to their versions in Options.From or, with Options.Lenient, not installed from it; in the order of the declarations
-	PinChanges     []PinChange         // sorted by namespace, then package
-	Rounds         [][]PinChange       // the changes of each hop
+	Lock           *lockfile.File         // nil if Resolve returns an error
+	Partial        *lockfile.File         // the part without conflicts; equal to Lock if there are none
+	Warnings       []diag.Warning         // sorted
+	Conflicts      []*explain.Conflict    // sorted by namespace, then subscription
+	Held           []Hold                 // the holds of the options and of Options.Judge
+	HeldPromotions map[string]HeldUpgrade // by operator: those not promoted to their versions in Options.From or, with Options.Lenient, not installed from it
+	PinChanges     []PinChange            // sorted by namespace, then package
+	Rounds         [][]PinChange          // the changes of each hop
 }

@@ -37,20 +37,20 @@ func (w *world) pinToReach(s *want) *lockfile.Pin {
 func (r *round) reportHeldPromotion(s *want, pin *lockfile.Pin, opts options) {
 	w := r.b.w
 	h := r.notPromotedReason(s, pin, opts)
-	h.Operator, h.Text = s.operator(), pin.Bundle+h.Text
-	w.heldPromotions = append(w.heldPromotions, h)
+	h.Text = pin.Bundle + h.Text
+	w.heldPromotions[s.operator()] = h
 	w.warnFor(s, "not-followed", s.title()+" is held back at "+s.current.bundle+": the upstream lock pins "+h.Text)
 }
 
-// missingPromotions returns the declared operators that could not be installed from the upstream lock.
-func (r *round) missingPromotions() []HeldUpgrade {
-	var out []HeldUpgrade
+// recordMissingPromotions records the declared operators that could not be installed from the upstream
+// lock.
+func (r *round) recordMissingPromotions() {
 	for _, s := range r.b.st.wants {
 		pin := r.b.w.upstreamPin(s.ns, s.pkg)
 		if _, ok := r.picks[s]; ok || pin == nil || !r.b.isOptional(s) {
 			continue
 		}
-		h := HeldUpgrade{Operator: s.operator(), By: HeldByConflict}
+		h := HeldUpgrade{By: HeldByConflict}
 		i := slices.IndexFunc(r.b.roots, func(x root) bool {
 			return x.want == s && slices.ContainsFunc(x.choice.Of, func(id int) bool { return r.b.atoms[id].bundle() == pin.Bundle })
 		})
@@ -65,9 +65,8 @@ func (r *round) missingPromotions() []HeldUpgrade {
 			h.By, h.Text = r.b.w.reasonNotOffered(s, pin.Bundle)
 		}
 		h.Text = pin.Bundle + ", " + h.Text
-		out = append(out, h)
+		r.b.w.heldPromotions[s.operator()] = h
 	}
-	return out
 }
 
 // notPromotedReason returns the reason why s is not promoted to the pin. Its text is the end of a

@@ -143,7 +143,7 @@ func (w *world) reportResult(r *round, st *state, res *Result) {
 		}
 	}
 	w.reportOtherHolds()
-	w.heldPromotions = append(w.heldPromotions, r.missingPromotions()...)
+	r.recordMissingPromotions()
 	w.reportOrphans(st)
 	for _, i := range st.installed {
 		wants := st.wantsOf(i)

@@ -414,11 +414,10 @@ func (p *promotion) isDeclared(key string) bool {
 
 // explain returns the reason why an operator is not promoted.
 func (p *promotion) explain(key string, theirs lockfile.Pin, res *workspace.Resolution) resolve.HeldUpgrade {
-	i := slices.IndexFunc(res.HeldPromotions, func(h resolve.HeldUpgrade) bool { return h.Operator == key })
-	if i < 0 {
+	held, found := res.HeldPromotions[key]
+	if !found {
 		return resolve.HeldUpgrade{By: resolve.HeldByConflict, Text: fmt.Sprintf("%s pins %s, which conflicts with other pins", p.From.Title, theirs.Bundle)}
 	}
-	held := res.HeldPromotions[i]
 	if held.By == resolve.HeldByConflict {
 		if needed, ok := p.findRefused(theirs, held.Refused); ok {
 			s, _ := p.reasonToKeep(needed.Key())

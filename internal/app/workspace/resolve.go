@@ -267,12 +267,12 @@ func (in *Inputs) Hops(pin lockfile.Pin) []string {
 type Resolution struct {
 	Lock           *lockfile.File // with content digests for all pins; nil if there is no solution
 	Conflicts      []*explain.Conflict
-	Failed         error                 // the conflicts, or the unreadable catalogs; nil on success. In an unattended run, those of named operators
-	Holds          []resolve.Hold        // operators that an unattended run holds back at their versions
-	Pins           int                   // number of resolved pins
-	Changes        []Change              // changes of the pins; set even if Lock is nil
-	HeldPromotions []resolve.HeldUpgrade // operators that could not be promoted as in Options.From
-	Warnings       []diag.Warning        // without DeclarationWarnings
+	Failed         error                          // the conflicts, or the unreadable catalogs; nil on success. In an unattended run, those of named operators
+	Holds          []resolve.Hold                 // operators that an unattended run holds back at their versions
+	Pins           int                            // number of resolved pins
+	Changes        []Change                       // changes of the pins; set even if Lock is nil
+	HeldPromotions map[string]resolve.HeldUpgrade // operators that could not be promoted as in Options.From
+	Warnings       []diag.Warning                 // without DeclarationWarnings
 }
 
 // Resolve resolves the inputs to a lock. Together with an error, it may return a resolution
