@@ -1,37 +1,11 @@
-package workspace
+package workspace_test
 
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/filetree"
 )
-
-func TestFolded(t *testing.T) {
-	got := foldChanges([]filetree.FileChange{
-		{Path: "clusters/default/operators/ns.etcd/kustomization.yaml", Kind: "missing"},
-		{Path: "clusters/default/all/kustomization.yaml", Kind: "differs"},
-		{Path: "crds/etcd/a.yaml", Kind: "missing"},
-		{Path: "crds/etcd/b.yaml", Kind: "missing"},
-		{Path: "kustomization.yaml", Kind: "differs"},
-		{Path: "operators/ns.etcd/a.yaml", Kind: "extra"},
-		{Path: "pieces/ns.etcd.yaml", Kind: "missing"},
-		{Path: "operators/ns.vault/a.yaml", Kind: "extra"},
-		{Path: "operators/ns.vault/b.yaml", Kind: "extra"},
-	})
-	want := []filetree.FileChange{
-		{Path: "clusters/default/ (2 files)", Kind: "differs"},
-		{Path: "crds/etcd/ (2 files)", Kind: "missing"},
-		{Path: "kustomization.yaml", Kind: "differs"},
-		{Path: "operators/ns.etcd/a.yaml", Kind: "extra"},
-		{Path: "pieces/ns.etcd.yaml", Kind: "missing"},
-		{Path: "operators/ns.vault/ (2 files)", Kind: "extra"},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
 
 // TestSteers checks that a foreign file has an effect only if a GitOps tool applies or reads it.
 func TestSteers(t *testing.T) {
@@ -49,7 +23,7 @@ func TestSteers(t *testing.T) {
 		"operators/n.p/kustomization.yml": kustomize, "operators/n.p/Kustomization": kustomize, "kustomization.yaml": kustomize,
 		"operators/n.p/Chart.yaml": argo, ".argocd-source.yaml": argo, "operators/n.p/.argocd-source-etcd.yaml": argo, "operators/.sourceignore": flux,
 	} {
-		if got := GitOpsEffect(name, want); got != how {
+		if got := workspace.GitOpsEffect(name, want); got != how {
 			t.Errorf("%s: %q, want %q", name, got, how)
 		}
 	}
