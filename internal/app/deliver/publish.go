@@ -215,7 +215,7 @@ func (b *Proposer) renderEach(ctx context.Context, upgrades []workspace.Upgrade,
 			return nil, err
 		}
 		for _, operator := range u.Operators {
-			in.RecordHeld(operator, "not-rendered", err.Error())
+			in.RecordHold(resolve.Hold{Operator: operator, Code: "not-rendered", Reason: err.Error()})
 		}
 	}
 	return out, nil
