@@ -351,7 +351,7 @@ func TestConformsToV1(t *testing.T) {
 				shipped["ServiceAccount "+p.Account()] = true
 			}
 			beside := func(o Object) bool {
-				return o.Is(conditionGroup, "OperatorCondition") || hasGeneratedName(o, shipped) || o.Is("", "ServiceAccount") && !shipped["ServiceAccount "+o.Name()]
+				return o.Is(k8s.OLMGroup, "OperatorCondition") || hasGeneratedName(o, shipped) || o.Is("", "ServiceAccount") && !shipped["ServiceAccount "+o.Name()]
 			}
 			reportDifferences(t, compareObjects(
 				normalise(slices.DeleteFunc(slices.Clone(got), beside)),
@@ -378,7 +378,7 @@ func TestConformsToV0WhereV1IsSilent(t *testing.T) {
 			for _, x := range slices.SortedFunc(maps.Keys(grants(withoutServing(want))), grant.compare) {
 				everywhere := x
 				everywhere.namespace = ""
-				if !g[x] && !g[everywhere] && x.group != conditionGroup {
+				if !g[x] && !g[everywhere] && x.group != k8s.OLMGroup {
 					t.Errorf("not granted: %+v", x)
 				}
 			}
@@ -403,7 +403,7 @@ func v0Silent(b *bundle.Bundle, objects []Object) map[Key]Object {
 		})
 		name := strings.TrimPrefix(o.Name(), conformanceNamespace+".")
 		switch {
-		case o.Is(conditionGroup, "OperatorCondition"):
+		case o.Is(k8s.OLMGroup, "OperatorCondition"):
 			name = "condition"
 			delete(k8s.Map(o, "spec"), "serviceAccounts")
 		case o.Is(k8s.RBACGroup, "ClusterRole") && strings.HasPrefix(name, b.Package+".og.og."):

@@ -100,7 +100,7 @@ func compareGrants(t *testing.T, namespace string, got, want []Object) {
 		}
 	}
 	for _, x := range slices.SortedFunc(maps.Keys(g), grant.compare) {
-		if !w[x] && x.namespace != namespace && !(x.group == conditionGroup && x.resource == "operatorconditions") {
+		if !w[x] && x.namespace != namespace && !(x.group == k8s.OLMGroup && x.resource == "operatorconditions") {
 			t.Errorf("granted only by quayside: %+v", x)
 		}
 	}
