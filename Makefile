@@ -166,8 +166,8 @@ image: ## Build the reporter's image into dist/ without Docker; PUSH=registry/im
 image-ci: ## Build quayside's image for CI into dist/ on BASE, an image with git: oci:DIR, or a registry image by digest (SNAPSHOT=1: with uncommitted changes; PUSH= as above).
 	@$(GO) run ./cmd/image $(if $(BASE),-base $(BASE)) $(if $(SNAPSHOT),-snapshot) $(if $(PUSH),-push $(PUSH)) ci
 
-# This is not goreleaser, which has 370 modules and needs a newer Go, and would replace
-# three hundred lines. Releases are published with the command of the forge.
+# Why this is not goreleaser: docs/contributing/exceptions.md. Releases are published with the
+# command of the forge.
 dist: ## Build the files of a release into dist/release, without publishing (SNAPSHOT=1: with uncommitted changes; SIGN_KEY=cosign.key: sign).
 	@$(GO) run ./cmd/release $(if $(SNAPSHOT),-snapshot) $(if $(SIGN_KEY),-sign $(SIGN_KEY))
 
