@@ -43,14 +43,14 @@ func Main(m *testing.M, parts []cli.Part, more map[string]func()) {
 		},
 	}
 	maps.Copy(programs, more)
-	if program, ok := programs[filepath.Base(os.Args[0])]; ok {
-		program()
-		return
-	}
 	// Little of the heap survives a command, so collecting garbage only near a limit saves a tenth
 	// of the time.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(1 << 30)
+	if program, ok := programs[filepath.Base(os.Args[0])]; ok {
+		program()
+		return
+	}
 	code, err := withPrograms(m.Run, slices.Collect(maps.Keys(programs)))
 	if err != nil {
 		panic(err)
