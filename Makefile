@@ -46,8 +46,8 @@ demo: build ## Resolve, render and diff the bundled example, offline, in a copy.
 # Without debug information, linking a test program takes two thirds of the time. make lint
 # runs vet.
 FAST = -vet=off -ldflags='-s -w'
-test: ## Run the tests (FULL=1, as in CI: also those that use the corpus, check pages, run every command or build programs).
-	$(if $(MEMORY),GOGC=400) $(GO) test $(IN_MEMORY) $(FAST) $(if $(FULL),,-short) -timeout 20m ./...
+test: ## Run the tests (FULL=1, as in CI: also those that use real operators or referees, check pages, run every command or build programs).
+	$(if $(MEMORY),GOGC=400) $(if $(FULL),,QUAYSIDE_CORPUS= QUAYSIDE_CONFORMANCE=) $(GO) test $(IN_MEMORY) $(FAST) $(if $(FULL),,-short) -timeout 20m ./...
 
 # A race needs two goroutines. These packages, or their tests, start some.
 RACED ?= $(sort $(dir $(filter-out ./test/%,$(shell grep -rlwE --include='*.go' 'go (func|[a-z.]+\(.*\))|\w+\.Go|t\.Parallel' . 2>/dev/null))))
@@ -99,7 +99,7 @@ mutate: ## Mutate MUTATED (the pure core), and fail if less than 85 % of the mut
 bench: build ## Run the benchmarks; those with real operators need QUAYSIDE_CORPUS.
 	$(GO) test ./... -run '^$$' -bench . -benchmem
 
-corpus: ## Test with all real operators: render every bundle in every install mode, apply overlays, build the tree, and adopt every cluster from OLM and return it (QUAYSIDE_CORPUS; 10 minutes; make test uses a part).
+corpus: ## Test with all real operators: render every bundle in every install mode, apply overlays, build the tree, and adopt every cluster from OLM and return it (QUAYSIDE_CORPUS; 10 minutes; make test FULL=1 uses a part).
 	$(GO) test ./render -run '^(TestArchives|TestBuiltIsRenderedInCorpus|TestReporter|TestNoFieldIsLost|TestUnionOfPiecesInCorpus)$$' -timeout 60m -v -whole
 	$(GO) test ./catalog/fbc ./internal/bundle ./resolve -run '^(TestBlock|TestRewriter|TestCorpusIsRead|TestPartOfTheIndex)' -timeout 60m -v -whole
 	$(GO) test ./internal/app -run '^TestWhatAClusterGetsOfRealOperators$$' -timeout 60m -v -whole
@@ -110,7 +110,7 @@ corpus: ## Test with all real operators: render every bundle in every install mo
 nights: export QUAYSIDE_NIGHTS = $(or $(NIGHTS),365)
 nights: export QUAYSIDE_OPERATORS = $(or $(OPERATORS),12)
 nights: export QUAYSIDE_SEED = $(or $(SEED),1)
-nights: ## Replay a year of nightly runs of propose with faults, with three environments of 12 operators (NIGHTS, OPERATORS, SEED; QUAYSIDE_CORPUS: real release dates; make test plays some nights).
+nights: ## Replay a year of nightly runs of propose with faults, with three environments of 12 operators (NIGHTS, OPERATORS, SEED; QUAYSIDE_CORPUS: real release dates; make test FULL=1 plays some nights).
 	$(GO) test $(IN_MEMORY) $(FAST) ./cmd/quayside/nights -count=1 -v -timeout 24h
 
 # The migration from OLM is an optional part of the program. This target removes it from a

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"flag"
+	"os"
 	"testing"
 )
 
@@ -15,4 +16,5 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	m.Run()
+	_ = os.RemoveAll(repository.dir)
 }
