@@ -7,4 +7,6 @@
 // graph, the channel is sorted by version instead, with a warning.
 //
 // Start from [LoadFS], [Find] and [Dirs].
+//
+// There is no compatibility promise yet: exported names may change in any release.
 package bundledir

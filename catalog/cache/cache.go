@@ -5,6 +5,8 @@
 // than its catalog. A failure to write an index only makes the next run slower.
 //
 // Start from [Cache], [Cache.Open] and [CatalogSet.Pick]. [Index] is the file format.
+//
+// There is no compatibility promise yet: exported names may change in any release.
 package cache
 
 import (

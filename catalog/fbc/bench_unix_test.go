@@ -39,7 +39,11 @@ func BenchmarkLoad(b *testing.B) {
 	}
 	each := (cpuTime(b) - start) / time.Duration(b.N)
 	b.ReportMetric(each.Seconds(), "cpu-s/op")
-	b.ReportMetric(float64(each)/float64(yardstick), "of-yardstick")
+	share := float64(each) / float64(yardstick)
+	b.ReportMetric(share, "of-yardstick")
+	if share > 0.25 {
+		b.Errorf("reading takes %.2f of the yardstick, want at most 0.25", share)
+	}
 	b.ReportMetric(float64(heapBytes()-before)/(1<<20), "MB-held")
 	runtime.KeepAlive(held)
 	runtime.KeepAlive(fsys)

@@ -8,4 +8,6 @@
 // again. The rules of upgrade graphs are in model.New.
 //
 // Start from [LoadFS], [Objects] and [Encode].
+//
+// There is no compatibility promise yet: exported names may change in any release.
 package fbc

@@ -7,6 +7,8 @@
 // The edges come from model.Entry; the caller passes the pin and its upgrade path.
 //
 // Start from [New] and [Graph].
+//
+// There is no compatibility promise yet: exported names may change in any release.
 package graph
 
 import (

@@ -7,6 +7,8 @@
 // The package does not interpret the content of catalogs and bundles.
 //
 // Start from [Open], [Image.FS] and [Limits].
+//
+// There is no compatibility promise yet: exported names may change in any release.
 package image
 
 import (

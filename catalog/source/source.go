@@ -6,6 +6,8 @@
 // caches catalogs.
 //
 // Start from [Ref], [Find] and [Catalog].
+//
+// There is no compatibility promise yet: exported names may change in any release.
 package source
 
 import (

@@ -7,4 +7,6 @@
 // limited.
 //
 // Start from [LoadFS] and [Objects].
+//
+// There is no compatibility promise yet: exported names may change in any release.
 package sqlite

@@ -53,6 +53,7 @@ func forbidden() map[string][]string {
 		"diff":             {"internal/declare", "internal/oci", "internal/base/store"},
 		"internal/health":  {"internal/bundle", "internal/oci", "internal/base/filetree", "internal/base/store"},
 		"cmd/quayside/cli": {"internal/reporter"},
+		"internal/app":     {"internal/base/terminal"}, // the command line prints
 	}
 }
 

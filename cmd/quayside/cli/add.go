@@ -205,7 +205,7 @@ func (o *editOptions) show(w io.Writer, e *edit.Edit, r editReport) {
 		o.log.Note("%s", sanitize.Line(note))
 	}
 	if r.Rendered != nil {
-		defer r.Rendered.Print(o.out, o.log)
+		defer o.printRendered(r.Rendered)
 	}
 	if r.Written {
 		o.log.Note("wrote %s (%s)", r.Lock, diag.Count(r.Pins, "operator"))

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/app/build"
 	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/terminal"
 )
 
 func newBundleValidate(a *app) *cobra.Command {
@@ -47,7 +49,7 @@ func (a *app) runValidate(validate func(ctx context.Context, p, here *workspace.
 		if err != nil {
 			return err
 		}
-		if err := a.print(v, func(io.Writer) { v.Write(a.out) }); err != nil {
+		if err := a.print(v, func(io.Writer) { printValidation(a.out, v) }); err != nil {
 			return err
 		}
 		if !v.Valid {
@@ -55,5 +57,17 @@ func (a *app) runValidate(validate func(ctx context.Context, p, here *workspace.
 		}
 		a.log.Note("%s", v)
 		return nil
+	}
+}
+
+// printValidation prints the faults, and the warnings without a waiver.
+func printValidation(w *terminal.Terminal, v *build.Validation) {
+	for _, f := range v.Faults {
+		fmt.Fprintln(w, f.Line(w.Paint(terminal.Red, "fault:")+" "))
+	}
+	for _, warning := range v.Warnings {
+		if !warning.Waived {
+			fmt.Fprintln(w, warning.Line(w.Paint(terminal.Yellow, "warning:")+" "))
+		}
 	}
 }

@@ -24,7 +24,7 @@ func newCatalogGraph(a *app) *cobra.Command {
 
 			If the package is in the lock, quayside shows its channel from the pinned version to the
 			head, and marks the remaining hops. Otherwise it shows the newest versions of every
-			channel. --all shows every version. JSON and YAML always have the whole graph.`),
+			channel. --all-versions shows every version. JSON and YAML always have the whole graph.`),
 		Example: Examples(`
 			quayside catalog graph memcached-operator
 			quayside catalog graph etcd --namespace my-etcd -o mermaid
@@ -35,7 +35,7 @@ func newCatalogGraph(a *app) *cobra.Command {
 	}
 	o.addFlags(cmd, graphView{}, "dot", "mermaid", "svg", "html")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "mark the version installed in this `NAMESPACE` (default: the only one)")
-	cmd.Flags().BoolVar(&all, "all", false, "show every version of every channel")
+	cmd.Flags().BoolVar(&all, "all-versions", false, "show every version of every channel")
 	a.offer(cmd, "namespace", a.namespaceCompletions)
 	return cmd
 }

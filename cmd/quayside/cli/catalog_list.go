@@ -1,8 +1,10 @@
 package cli
 
 import (
-	"github.com/quayside/quayside/internal/app/inventory"
 	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/internal/app/inventory"
+	"github.com/quayside/quayside/internal/base/terminal"
 )
 
 func newCatalogList(a *app) *cobra.Command {
@@ -21,9 +23,18 @@ func newCatalogList(a *app) *cobra.Command {
 				return err
 			}
 			l := inventory.ListPackages(found)
-			return o.printTable(l, l.Table())
+			return o.printTable(l, packageTable(l))
 		},
 	}
 	o.addFlags(cmd, inventory.PackageList{})
 	return cmd
+}
+
+// packageTable returns the list as a table.
+func packageTable(l inventory.PackageList) *terminal.Table {
+	t := &terminal.Table{Head: []string{"package", "version", "channel", "catalog", "description"}}
+	for _, r := range l.Packages {
+		t.Add(r.Package, r.Version, r.DefaultChannel, r.Catalog, r.Description)
+	}
+	return t
 }

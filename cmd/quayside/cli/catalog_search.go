@@ -38,7 +38,7 @@ func newCatalogSearch(a *app) *cobra.Command {
 			if len(l.Packages) == 0 {
 				o.log.Note("no package mentions %s", sanitize.Line(strings.Join(words, " and ")))
 			}
-			return o.printTable(l, l.Table())
+			return o.printTable(l, packageTable(l))
 		},
 	}
 	o.addFlags(cmd, inventory.PackageList{})

@@ -3,12 +3,15 @@ package cli
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/app/compare"
 	"github.com/quayside/quayside/internal/app/inventory"
 	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -81,7 +84,7 @@ func (o *imagesOptions) run(ctx context.Context) error {
 	case "cyclonedx":
 		data, err = encodeBOM(s, lock, images)
 	default:
-		return o.printTable(l, l.Table())
+		return o.printTable(l, imageTable(&l))
 	}
 	if err != nil {
 		return err
@@ -110,4 +113,27 @@ func collectBOM(ctx context.Context, p *workspace.Project, lock *lockfile.File) 
 
 func makeBOM(p *workspace.Project, lock *lockfile.File, images []inventory.Image) (*inventory.BOM, error) {
 	return inventory.NewBOM(cmp.Or(p.Settings.Name, "quayside"), lock, images)
+}
+
+// imageTable returns the list as a table.
+func imageTable(l *inventory.ImageList) *terminal.Table {
+	t := &terminal.Table{Head: []string{"image", "role", "operators"}}
+	hasClusters := slices.ContainsFunc(l.Images, func(im inventory.Image) bool { return im.Clusters != nil })
+	if hasClusters {
+		t.Head = append(t.Head, "clusters")
+	}
+	if l.Inspected {
+		t.Head = append(t.Head, "digest", "platforms")
+	}
+	for _, im := range l.Images {
+		row := []string{im.Image, strings.Join(im.Roles, ","), strings.Join(im.Operators, ",")}
+		if hasClusters {
+			row = append(row, strings.Join(im.Clusters, ","))
+		}
+		if l.Inspected {
+			row = append(row, im.Digest, strings.Join(im.Platforms, ","))
+		}
+		t.Add(row...)
+	}
+	return t
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/app/upgrade"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/health/gate"
 )
@@ -207,7 +210,7 @@ func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx c
 		}
 	}
 	r.CountPromoted()
-	return r, errors.Join(err, o.print(r, func(io.Writer) { r.Print(o.out, o.log) }))
+	return r, errors.Join(err, o.print(r, func(io.Writer) { o.printPromotion(r) }))
 }
 
 // environments opens all workspaces of the repository.
@@ -251,4 +254,46 @@ func (o *promoteOptions) write(ctx context.Context, s *upgrade.PromotionStepRepo
 		s.Rendered, err = s.Step.To.WriteTree(ctx, false)
 	}
 	return err
+}
+
+// printPromotion prints a table for each step, and logs the results.
+func (a *app) printPromotion(r *upgrade.PromotionReport) {
+	for i, s := range r.Steps {
+		if len(r.Steps) > 1 {
+			if i > 0 {
+				fmt.Fprintln(a.out)
+			}
+			fmt.Fprintf(a.out, "%s → %s:\n", sanitize.Line(s.From), sanitize.Line(s.To))
+		}
+		t := &terminal.Table{Uncut: true, Head: []string{"operator", s.From, s.To, "result", "why"}}
+		for _, op := range s.Operators {
+			why := op.Message
+			if why == "" && op.Verdict != nil {
+				why = op.Verdict.Text(*s.Gate, "")
+			}
+			t.Add(op.Operator, terminal.Dash(op.From), terminal.Dash(op.Have), string(op.Outcome), terminal.Dash(why))
+		}
+		t.Write(a.out)
+		if s.Rendered != nil {
+			a.printRendered(s.Rendered)
+		}
+		a.logPromotion(&s)
+	}
+}
+
+// logPromotion logs the result of a step.
+func (a *app) logPromotion(s *upgrade.PromotionStepReport) {
+	from, to, promoted := sanitize.Line(s.From), sanitize.Line(s.To), s.CountPromoted()
+	if s.Gate == nil {
+		a.log.Note("no health evidence required in %s: %s has no spec.promotion", from, to)
+	}
+	n := diag.Count(promoted, "operator")
+	switch {
+	case promoted == 0:
+		a.log.Note("nothing to promote from %s to %s", from, to)
+	case s.Written:
+		a.log.Note("wrote %s of %s (%s promoted)", workspace.LockFile, to, n)
+	case s.Proposed == nil:
+		a.log.Note("%s to promote from %s to %s: nothing written", n, from, to)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/app/upgrade"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/base/terminal"
 )
 
 type proposeOptions struct {
@@ -234,7 +237,7 @@ func (o *proposeOptions) proposeEach(ctx context.Context, p *workspace.Project, 
 // printProposed prints the proposals.
 func (o *proposeOptions) printProposed(w io.Writer, r *resolveReport) {
 	if r.Split != nil {
-		r.Split.Print(o.out, o.log)
+		o.printProposals(r.Split)
 		return
 	}
 	if r.Proposed == nil {
@@ -242,7 +245,7 @@ func (o *proposeOptions) printProposed(w io.Writer, r *resolveReport) {
 	}
 	o.printChanges(w, r)
 	if o.check {
-		deliver.PrintBranches(o.out, r.branches())
+		printBranches(o.out, r.branches())
 	}
 }
 
@@ -274,7 +277,7 @@ func (o *proposeOptions) promote(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if o.output == "text" {
-		deliver.PrintBranches(o.out, r.Branches())
+		printBranches(o.out, r.Branches())
 	}
 	return checkBranches(r.Branches())
 }
@@ -285,4 +288,35 @@ func checkBranches(rows []deliver.BranchRow) error {
 		return &workspace.DiffersError{Msg: diag.Count(n, "pull request") + " to open, update or close"}
 	}
 	return nil
+}
+
+// printProposals prints each pull request with its changes, or for a check the table of branches.
+func (o *proposeOptions) printProposals(s *deliver.PublishedProposals) {
+	if o.check {
+		printBranches(o.out, s.Rows())
+		return
+	}
+	for _, p := range s.PullRequests {
+		fmt.Fprintf(o.out, "%s: %s\n", p.Branch, sanitize.Line(p.Title))
+		for _, c := range p.Changes {
+			fmt.Fprintln(o.out, "  "+o.out.Sign(c.Sign())+" "+sanitize.Line(c.String()))
+		}
+		for _, b := range p.Bonds {
+			fmt.Fprintf(o.out, "  %s cannot be upgraded without %s\n", sanitize.Line(b.Operator), sanitize.Line(b.With))
+		}
+	}
+	if len(s.PullRequests) == 0 {
+		o.log.Note("no upgrades left")
+	}
+}
+
+// printBranches prints a table of branches.
+func printBranches(out *terminal.Terminal, rows []deliver.BranchRow) {
+	t := &terminal.Table{Uncut: true, Head: []string{"action", "branch", "why"}}
+	for _, r := range rows {
+		t.Add(string(r.Action), sanitize.Line(r.Branch), sanitize.Line(r.Text))
+	}
+	if len(rows) > 0 {
+		t.Write(out)
+	}
 }

@@ -3,12 +3,20 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/app/compare"
 	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/render"
 )
 
@@ -113,7 +121,7 @@ func (o *renderOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = o.print(r, func(io.Writer) { r.Print(o.out, o.log) })
+	err = o.print(r, func(io.Writer) { o.printRendered(r) })
 	if err == nil && o.check {
 		err = r.Err()
 	}
@@ -136,4 +144,80 @@ func (o *renderOptions) stream(p *workspace.Project, res *render.Result) error {
 	}
 	_, err = o.out.Write(text)
 	return err
+}
+
+// maxListed is the maximum number of written files to list individually.
+const maxListed = 40
+
+// printRendered lists the differences, and logs the result.
+func (a *app) printRendered(r *workspace.TreeReport) {
+	changes := r.Changes
+	if a.out.Brief {
+		printCounts(a.out, r.Output, changes)
+		return
+	}
+	if r.Written && len(changes) > maxListed {
+		changes = foldChanges(changes)
+	}
+	for _, c := range changes {
+		if c.Kind == workspace.Foreign {
+			fmt.Fprintf(a.out, "? %s (not quayside's)\n", sanitize.Line(c.Path))
+			continue
+		}
+		fmt.Fprintf(a.out, "%s %s\n", a.out.Sign(c.Kind.Sign()), sanitize.Line(c.Path))
+	}
+	has := diag.Count(r.Operators, "operator") + ", " + diag.Count(r.Files, "file")
+	switch {
+	case r.Written:
+		a.log.Note("wrote %s (%s)", r.Output, has)
+	case r.IsUpToDate():
+		a.log.Note("%s is up to date (%s)", r.Output, has)
+	}
+}
+
+// printCounts prints the number of files of each kind of change.
+func printCounts(out *terminal.Terminal, dir string, changes []filetree.FileChange) {
+	count := map[filetree.Kind]int{}
+	for _, c := range changes {
+		count[c.Kind]++
+	}
+	for _, kind := range slices.Sorted(maps.Keys(count)) {
+		if kind != workspace.Foreign {
+			fmt.Fprintf(out, "%s %s (%s)\n", out.Sign(kind.Sign()), sanitize.Line(dir), diag.Count(count[kind], "file"))
+		}
+	}
+}
+
+// foldChanges combines the changes in each directory of an operator, of the CRDs of a package,
+// or at the top into one.
+func foldChanges(changes []filetree.FileChange) []filetree.FileChange {
+	var dirs []string
+	files := map[string][]filetree.FileChange{}
+	for _, c := range changes {
+		parts := strings.Split(c.Path, "/")
+		depth := 1 // pieces/, argocd/
+		switch parts[0] {
+		case "operators", "crds", "clusters":
+			depth = 2
+		}
+		dir := strings.Join(parts[:min(depth, len(parts)-1)], "/")
+		if files[dir] == nil {
+			dirs = append(dirs, dir)
+		}
+		files[dir] = append(files[dir], c)
+	}
+	var out []filetree.FileChange
+	for _, dir := range dirs {
+		all := files[dir]
+		if dir == "" || len(all) == 1 {
+			out = append(out, all...)
+			continue
+		}
+		kind := all[0].Kind
+		if slices.ContainsFunc(all, func(c filetree.FileChange) bool { return c.Kind != kind }) {
+			kind = filetree.Modified
+		}
+		out = append(out, filetree.FileChange{Path: fmt.Sprintf("%s/ (%s)", dir, diag.Count(len(all), "file")), Kind: kind})
+	}
+	return out
 }

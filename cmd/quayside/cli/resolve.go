@@ -354,7 +354,7 @@ func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) {
 		o.log.Note("%s", sanitize.Line(line))
 	}
 	if r.Rendered != nil {
-		defer r.Rendered.Print(o.out, o.log)
+		defer o.printRendered(r.Rendered)
 	}
 	switch {
 	case r.Written:

@@ -110,7 +110,7 @@ func (o *verifyOptions) run(ctx context.Context) error {
 	r.Warnings = append(r.AllWarnings, r.Warnings...)
 	printed := o.print(r, func(io.Writer) {
 		if compared {
-			r.Print(o.out, o.log)
+			o.printRendered(&r.TreeReport)
 		}
 	})
 	if err != nil && o.comment > 0 {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/terminal"
 )
 
 // Validation is the result of validating a bundle or a catalog.
@@ -30,18 +29,6 @@ func (v *Validation) setResult(err error, warnings []diag.Warning) {
 	v.Valid, v.Faults, v.Warnings = len(faults) == 0, []diag.Fault{}, append([]diag.Warning{}, warnings...)
 	for _, f := range faults {
 		v.Faults = append(v.Faults, diag.FaultOf(f))
-	}
-}
-
-// Write prints the faults, and the warnings without a waiver.
-func (v *Validation) Write(w *terminal.Terminal) {
-	for _, f := range v.Faults {
-		fmt.Fprintln(w, f.Line(w.Paint(terminal.Red, "fault:")+" "))
-	}
-	for _, warning := range v.Warnings {
-		if !warning.Waived {
-			fmt.Fprintln(w, warning.Line(w.Paint(terminal.Yellow, "warning:")+" "))
-		}
 	}
 }
 

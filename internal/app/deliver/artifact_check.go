@@ -17,8 +17,6 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/gitrepo"
-	"github.com/quayside/quayside/internal/base/sanitize"
-	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/internal/k8s/overlay"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/oci"
@@ -76,27 +74,6 @@ func CheckArtifact(ctx context.Context, p *workspace.Project, a *workspace.Artif
 	r.UpToDate = err == nil
 	r.Add(err)
 	return r, err
-}
-
-// Write prints the differences, and logs the signers, the provenance and the result.
-func (r *ArtifactReport) Write(w *terminal.Terminal, log *terminal.Logger) {
-	for _, c := range r.Changes {
-		fmt.Fprintf(w, "%s %s\n", w.Sign(c.Kind.Sign()), sanitize.Line(c.Path))
-	}
-	for _, who := range r.SignedBy {
-		log.Note("signed by %s", sanitize.Line(who))
-	}
-	if m := r.Provenance; m != nil {
-		log.Note("from %s of %s, lock %s (%s, %s)", sanitize.Line(m.Workspace), sanitize.Line(m.Revision), m.Lock,
-			diag.Count(len(m.Operators), "operator"), diag.Count(len(m.Catalogs), "catalog"))
-	}
-	if r.UpToDate {
-		result := "content verified"
-		if len(r.Unchecked) > 0 {
-			result = "complete; its overlays build"
-		}
-		log.Note("%s (%s) %s (%s)", sanitize.Line(r.Reference), r.Digest, result, diag.Count(r.Files, "file"))
-	}
 }
 
 // compare sets the differences from the commit, or the reason why they are unchecked.

@@ -11,7 +11,6 @@ import (
 	"github.com/quayside/quayside/internal/base/forge"
 	"github.com/quayside/quayside/internal/base/gitrepo"
 	"github.com/quayside/quayside/internal/base/sanitize"
-	"github.com/quayside/quayside/internal/base/terminal"
 )
 
 // Action is the effect of a run on a branch and its pull request.
@@ -199,17 +198,6 @@ func (k KeptBranch) Row() BranchRow {
 		text += " [" + k.Code + "]"
 	}
 	return BranchRow{Keep, k.Branch, text}
-}
-
-// PrintBranches prints a table of branches.
-func PrintBranches(out *terminal.Terminal, rows []BranchRow) {
-	t := &terminal.Table{Uncut: true, Head: []string{"action", "branch", "why"}}
-	for _, r := range rows {
-		t.Add(string(r.Action), sanitize.Line(r.Branch), sanitize.Line(r.Text))
-	}
-	if len(rows) > 0 {
-		t.Write(out)
-	}
 }
 
 // CountChanges returns the number of branches that change.

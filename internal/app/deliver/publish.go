@@ -14,7 +14,6 @@ import (
 	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/forge"
 	"github.com/quayside/quayside/internal/base/sanitize"
-	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/internal/scan"
 	"github.com/quayside/quayside/resolve"
 )
@@ -186,7 +185,6 @@ type PublishedProposals struct {
 	Obsolete     []string      `json:"obsolete" doc:"branches of earlier runs whose upgrades are all merged, superseded or no longer wanted; --push deletes them"`
 	Kept         []KeptBranch  `json:"kept" doc:"other branches of earlier runs that this run does not propose, and branches with commits by others"`
 
-	check bool
 }
 
 // PullRequest is one branch with its upgrade.
@@ -226,7 +224,7 @@ func (b *Proposer) renderEach(ctx context.Context, upgrades []workspace.Upgrade,
 
 // ProposeEach publishes each upgrade on its own branch.
 func (b *Proposer) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade, in *workspace.Inputs) (*PublishedProposals, error) {
-	s := &PublishedProposals{Environment: b.Environment, PullRequests: []PullRequest{}, Obsolete: []string{}, check: b.opt.Check}
+	s := &PublishedProposals{Environment: b.Environment, PullRequests: []PullRequest{}, Obsolete: []string{}}
 	var err error
 	if upgrades, s.Kept, err = b.withoutDeclined(ctx, upgrades, in); err != nil {
 		return nil, err
@@ -266,23 +264,3 @@ func (b *Proposer) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade
 // migrationBranch replaces the operator in the name of the branch that migrates the lock to a newer
 // schema. It is not a valid Kubernetes name, so it differs from every operator.
 const migrationBranch = "quayside.lock/_schema"
-
-// Print prints each pull request with its changes, or for a check the table of branches.
-func (s *PublishedProposals) Print(out *terminal.Terminal, log workspace.Logger) {
-	if s.check {
-		PrintBranches(out, s.Rows())
-		return
-	}
-	for _, p := range s.PullRequests {
-		fmt.Fprintf(out, "%s: %s\n", p.Branch, sanitize.Line(p.Title))
-		for _, c := range p.Changes {
-			fmt.Fprintln(out, "  "+out.Sign(c.Sign())+" "+sanitize.Line(c.String()))
-		}
-		for _, b := range p.Bonds {
-			fmt.Fprintf(out, "  %s cannot be upgraded without %s\n", sanitize.Line(b.Operator), sanitize.Line(b.With))
-		}
-	}
-	if len(s.PullRequests) == 0 {
-		log.Note("no upgrades left")
-	}
-}

@@ -29,8 +29,8 @@ func newChannels(p *model.Package) []Channel {
 	return rows
 }
 
-// note returns the deprecation message, or "default" for the default channel.
-func (r Channel) note() string {
+// Note returns the deprecation message, or "default" for the default channel.
+func (r Channel) Note() string {
 	switch {
 	case r.Deprecation != "":
 		return "deprecated: " + r.Deprecation

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/sanitize"
-	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/internal/model"
 )
 
@@ -30,7 +28,7 @@ type PackageDetails struct {
 	Lifecycle      []model.SupportedVersion `json:"lifecycle,omitempty"`      // of all versions
 	LifecycleError string                   `json:"lifecycleError,omitempty"` // errors in the lifecycle of the catalog
 
-	head *model.SupportedVersion // lifecycle of the head
+	Head *model.SupportedVersion `json:"-"` // lifecycle of the head; nil if unknown
 }
 
 // ChannelDetails is a channel with its versions.
@@ -59,7 +57,7 @@ func newPackageDetails(p *model.Package, today string) PackageDetails {
 	if c, ok := p.Channel(p.DefaultChannel()); ok {
 		if b := c.Head().Bundle(); b != nil {
 			v.addBundle(b)
-			v.head, v.Support = b.Lifecycle(), b.Lifecycle().SupportOn(today)
+			v.Head, v.Support = b.Lifecycle(), b.Lifecycle().SupportOn(today)
 		}
 	}
 	if err := p.LifecycleFaults(); err != nil {
@@ -140,103 +138,4 @@ func DescribePackages(pkgs []*model.Package, today string) PackageDescriptions {
 		s.Packages[i] = newPackageDetails(p, today)
 	}
 	return s
-}
-
-// Write prints the details as text.
-func (s PackageDescriptions) Write(w *terminal.Terminal) {
-	for i, v := range s.Packages {
-		if i > 0 {
-			fmt.Fprintln(w)
-		}
-		v.write(w)
-	}
-}
-
-func (v *PackageDetails) write(w *terminal.Terminal) {
-	field := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(w, "%-15s %s\n", name+":", sanitize.Line(value))
-		}
-	}
-	field("package", v.Package.Package)
-	field("catalog", v.Catalog)
-	field("name", v.DisplayName)
-	field("description", v.Description)
-	field("provider", v.Provider)
-	field("deprecated", v.Deprecation)
-	field("install modes", strings.Join(v.InstallModes, ", "))
-	if v.MinKube != "" {
-		field("Kubernetes", v.MinKube+" or newer")
-	}
-	field("provides", strings.Join(v.Provides, ", "))
-	field("requires", strings.Join(v.Requires, ", "))
-	if v.LifecycleError != "" {
-		field("support", "not known: "+v.LifecycleError)
-	} else {
-		field("support", formatSupport(v.Support))
-	}
-	if v.head != nil {
-		field("phases", formatPhases(v.head))
-		field("platforms", formatPlatforms(v.head))
-	}
-	for _, c := range v.Channels {
-		note := c.note()
-		if note != "" {
-			note = " (" + note + ")"
-		}
-		fmt.Fprintf(w, "\nchannel %s%s\n", w.Paint(terminal.Bold, sanitize.Line(c.Channel.Channel)), sanitize.Line(note))
-		for _, e := range c.Versions {
-			fmt.Fprintln(w, "  "+sanitize.Line(e.format()))
-		}
-	}
-}
-
-// format returns the entry in one line: "0.9.4  etcdoperator.v0.9.4, replaces …".
-func (e ChannelEntry) format() string {
-	line := fmt.Sprintf("%-10s %s", model.VersionText(e.Version, e.Release), e.Bundle)
-	if e.Replaces != "" {
-		line += ", replaces " + e.Replaces
-	}
-	if len(e.Skips) > 0 {
-		line += ", skips " + strings.Join(e.Skips, ", ")
-	}
-	if e.SkipRange != "" {
-		line += ", skips range " + e.SkipRange
-	}
-	if e.Deprecation != "" {
-		line += ", deprecated: " + e.Deprecation
-	}
-	if e.Unusable != "" {
-		line += ", unusable: " + e.Unusable
-	}
-	if e.Support != nil {
-		line += ", support " + formatSupport(e.Support)
-	}
-	return line
-}
-
-// formatSupport returns the end of support: "until 2026-12-31 (Maintenance support)".
-func formatSupport(s *model.Support) string {
-	if s == nil || s.State == model.Ended {
-		return s.String()
-	}
-	return "until " + s.String()
-}
-
-// formatPhases lists the support phases of a version with their first and last days.
-func formatPhases(v *model.SupportedVersion) string {
-	var out []string
-	for _, p := range v.Phases {
-		out = append(out, fmt.Sprintf("%s %s to %s", p.Name, p.Start, p.End))
-	}
-	return strings.Join(out, ", ")
-}
-
-// formatPlatforms lists the supported platforms of a version.
-func formatPlatforms(v *model.SupportedVersion) string {
-	var out []string
-	for _, p := range v.Platforms {
-		out = append(out, p.Name+" "+p.Version)
-	}
-	return strings.Join(out, ", ")
 }

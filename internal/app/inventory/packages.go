@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog/cache"
-	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/internal/model"
 )
 
@@ -51,15 +50,6 @@ func newPackage(s model.Summary, id model.ID) Package {
 		Description:    s.Description,
 		Deprecation:    s.Deprecation,
 	}
-}
-
-// Table returns the list as a table.
-func (l PackageList) Table() *terminal.Table {
-	t := &terminal.Table{Head: []string{"package", "version", "channel", "catalog", "description"}}
-	for _, r := range l.Packages {
-		t.Add(r.Package, r.Version, r.DefaultChannel, r.Catalog, r.Description)
-	}
-	return t
 }
 
 // MatchWords returns a predicate that reports whether a lower-case text contains every

@@ -134,7 +134,7 @@ func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*Prom
 		From: s.From.Title, To: s.To.Title, Directory: s.To.Dir, Gate: opt.Rule, Operators: append([]PromotionRow{}, p.rows(res)...),
 		Changes: []workspace.Change{}, Warnings: []diag.Warning{}, Step: s, Inputs: p.in, opt: opt,
 	}
-	if out.countPromoted() > 0 {
+	if out.CountPromoted() > 0 {
 		out.Resolution, out.Changes, out.Warnings = res, append(out.Changes, res.Changes...), append(out.Warnings, res.Warnings...)
 	}
 	return out, nil

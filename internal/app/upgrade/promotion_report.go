@@ -10,8 +10,6 @@ import (
 	"github.com/quayside/quayside/internal/app/deliver"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/sanitize"
-	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/internal/health/gate"
 )
 
@@ -112,12 +110,12 @@ func (r *PromotionReport) Branches() []deliver.BranchRow {
 func (r *PromotionReport) CountPromoted() {
 	r.Promoted = 0
 	for _, s := range r.Steps {
-		r.Promoted += s.countPromoted()
+		r.Promoted += s.CountPromoted()
 	}
 }
 
-// countPromoted returns the number of upgraded and added operators.
-func (s *PromotionStepReport) countPromoted() (n int) {
+// CountPromoted returns the number of upgraded and added operators.
+func (s *PromotionStepReport) CountPromoted() (n int) {
 	for _, r := range s.Operators {
 		if r.isPromoted() {
 			n++
@@ -236,46 +234,4 @@ func (s *PromotionStepReport) whyNotPromoted(operator string) string {
 		}
 	}
 	return operator + ": its promotion is neither merged nor superseded"
-}
-
-// Print prints a table for each step, and logs the results.
-func (r *PromotionReport) Print(out *terminal.Terminal, log workspace.Logger) {
-	for i, s := range r.Steps {
-		if len(r.Steps) > 1 {
-			if i > 0 {
-				fmt.Fprintln(out)
-			}
-			fmt.Fprintf(out, "%s → %s:\n", sanitize.Line(s.From), sanitize.Line(s.To))
-		}
-		t := &terminal.Table{Uncut: true, Head: []string{"operator", s.From, s.To, "result", "why"}}
-		for _, op := range s.Operators {
-			why := op.Message
-			if why == "" && op.Verdict != nil {
-				why = op.Verdict.Text(*s.Gate, "")
-			}
-			t.Add(op.Operator, terminal.Dash(op.From), terminal.Dash(op.Have), string(op.Outcome), terminal.Dash(why))
-		}
-		t.Write(out)
-		if s.Rendered != nil {
-			s.Rendered.Print(out, log)
-		}
-		s.logResult(log)
-	}
-}
-
-// logResult logs the result of a step.
-func (s *PromotionStepReport) logResult(log workspace.Logger) {
-	from, to, promoted := sanitize.Line(s.From), sanitize.Line(s.To), s.countPromoted()
-	if s.Gate == nil {
-		log.Note("no health evidence required in %s: %s has no spec.promotion", from, to)
-	}
-	n := diag.Count(promoted, "operator")
-	switch {
-	case promoted == 0:
-		log.Note("nothing to promote from %s to %s", from, to)
-	case s.Written:
-		log.Note("wrote %s of %s (%s promoted)", workspace.LockFile, to, n)
-	case s.Proposed == nil:
-		log.Note("%s to promote from %s to %s: nothing written", n, from, to)
-	}
 }

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/sanitize"
-	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
@@ -28,7 +25,6 @@ type TreeReport struct {
 	Warnings  []diag.Warning        `json:"warnings"`
 
 	Result        *render.Result `json:"-"`
-	fold          bool           // group many changes by directory
 	earlier       []string       // overlays of an earlier layout
 	refused       error          // why the tree cannot be written, such as files edited by hand
 	foreignFaults []string       // faults of foreign files, see checkForeign
@@ -36,12 +32,12 @@ type TreeReport struct {
 	unmet         diag.List      // needs of operators that a cluster does not meet, see unmetNeeds
 }
 
-// foreign is the change kind of files not written by quayside, mostly the user's patches.
-const foreign = "foreign"
+// Foreign is the change kind of files not written by quayside, mostly the user's patches.
+const Foreign = "foreign"
 
 // OwnChanges returns the changes of quayside's files.
 func (r *TreeReport) OwnChanges() []filetree.FileChange {
-	return slices.DeleteFunc(slices.Clone(r.Changes), func(c filetree.FileChange) bool { return c.Kind == foreign })
+	return slices.DeleteFunc(slices.Clone(r.Changes), func(c filetree.FileChange) bool { return c.Kind == Foreign })
 }
 
 // WriteLock writes a lock, and reports whether the file changed. With tree it also writes the
@@ -123,7 +119,7 @@ func (p *Project) WritePrepared(r *TreeReport, force bool) error {
 	if err := p.WriteDir(r.Output, r.Result.Tree, filetree.Force(force)); err != nil {
 		return p.TreeError(err)
 	}
-	r.fold, r.Written = true, len(r.Changes) > 0
+	r.Written = len(r.Changes) > 0
 	return nil
 }
 
@@ -158,7 +154,7 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 		}
 		names := slices.Sorted(slices.Values(append(links, filetree.UserFiles(have, res.Tree)...)))
 		for _, name := range names {
-			r.Changes = append(r.Changes, filetree.FileChange{Path: name, Kind: foreign})
+			r.Changes = append(r.Changes, filetree.FileChange{Path: name, Kind: Foreign})
 		}
 		if r.foreignFaults, err = p.checkForeign(names, res.Tree); err != nil {
 			return nil, err
@@ -229,6 +225,9 @@ func (r *TreeReport) errDiffers() error {
 	return nil
 }
 
+// IsUpToDate reports whether the tree has no difference, and no foreign file affects it.
+func (r *TreeReport) IsUpToDate() bool { return len(r.OwnChanges()) == 0 && len(r.foreignFaults) == 0 }
+
 // errForeign returns a *DiffersError that lists the faults of foreign files.
 func (r *TreeReport) errForeign() error {
 	if len(r.foreignFaults) == 0 {
@@ -249,81 +248,3 @@ func (r *TreeReport) errApplied() error {
 }
 
 const appliedHint = "remove these declarations from its path; if OLM runs the operators, see docs/adopt.md; or add a waiver for still-applied"
-
-// maxListed is the maximum number of written files to list individually.
-const maxListed = 40
-
-// Print lists the differences, and logs the result.
-func (r *TreeReport) Print(out *terminal.Terminal, log Logger) {
-	changes := r.Changes
-	if out.Brief {
-		printCounts(out, r.Output, changes)
-		return
-	}
-	if r.fold && len(changes) > maxListed {
-		changes = foldChanges(changes)
-	}
-	theirs := 0
-	for _, c := range changes {
-		if c.Kind == foreign {
-			fmt.Fprintf(out, "? %s (not quayside's)\n", sanitize.Line(c.Path))
-			theirs++
-			continue
-		}
-		fmt.Fprintf(out, "%s %s\n", out.Sign(c.Kind.Sign()), sanitize.Line(c.Path))
-	}
-	has := diag.Count(r.Operators, "operator") + ", " + diag.Count(r.Files, "file")
-	switch {
-	case r.Written:
-		log.Note("wrote %s (%s)", r.Output, has)
-	case len(changes) == theirs && len(r.foreignFaults) == 0:
-		log.Note("%s is up to date (%s)", r.Output, has)
-	}
-}
-
-// printCounts prints the number of files of each kind of change.
-func printCounts(out *terminal.Terminal, dir string, changes []filetree.FileChange) {
-	count := map[filetree.Kind]int{}
-	for _, c := range changes {
-		count[c.Kind]++
-	}
-	for _, kind := range slices.Sorted(maps.Keys(count)) {
-		if kind != foreign {
-			fmt.Fprintf(out, "%s %s (%s)\n", out.Sign(kind.Sign()), sanitize.Line(dir), diag.Count(count[kind], "file"))
-		}
-	}
-}
-
-// foldChanges combines the changes in each directory of an operator, of the CRDs of a package,
-// or at the top into one.
-func foldChanges(changes []filetree.FileChange) []filetree.FileChange {
-	var dirs []string
-	files := map[string][]filetree.FileChange{}
-	for _, c := range changes {
-		parts := strings.Split(c.Path, "/")
-		depth := 1 // pieces/, argocd/
-		switch parts[0] {
-		case "operators", "crds", "clusters":
-			depth = 2
-		}
-		dir := strings.Join(parts[:min(depth, len(parts)-1)], "/")
-		if files[dir] == nil {
-			dirs = append(dirs, dir)
-		}
-		files[dir] = append(files[dir], c)
-	}
-	var out []filetree.FileChange
-	for _, dir := range dirs {
-		all := files[dir]
-		if dir == "" || len(all) == 1 {
-			out = append(out, all...)
-			continue
-		}
-		kind := all[0].Kind
-		if slices.ContainsFunc(all, func(c filetree.FileChange) bool { return c.Kind != kind }) {
-			kind = filetree.Modified
-		}
-		out = append(out, filetree.FileChange{Path: fmt.Sprintf("%s/ (%s)", dir, diag.Count(len(all), "file")), Kind: kind})
-	}
-	return out
-}
