@@ -1,4 +1,4 @@
-package explain_test
+package resolve_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package needs_test
+package render_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package nights_test
+package cli_test
 
 import (
 	"os"
@@ -16,7 +16,7 @@ type faults struct {
 }
 
 // drawFaults draws the faults of a night. Most nights have one or none.
-func (f *fleet) drawFaults() faults {
+func (f *nightFleet) drawFaults() faults {
 	out := faults{dropped: map[string]bool{}, renamed: map[string]bool{}, installed: map[string]string{}, empty: map[string]string{}}
 	if f.chance(40) {
 		return out
@@ -46,7 +46,7 @@ func (f *fleet) drawFaults() faults {
 }
 
 // offered returns the entries of a package on this night with faults.
-func (f *fleet) offered(pkg string, with faults) []entry {
+func (f *nightFleet) offered(pkg string, with faults) []channelEntry {
 	if with.dropped[pkg] || with.renamed[pkg] || with.broken == f.h.catalogOf(pkg) {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (f *fleet) offered(pkg string, with faults) []entry {
 }
 
 // publish writes the catalogs of this night with faults.
-func (f *fleet) publish(with faults) {
+func (f *nightFleet) publish(with faults) {
 	if with.cold {
 		check(f.t, os.RemoveAll(filepath.Join(f.dir, "cold")))
 	}
@@ -79,7 +79,7 @@ func (f *fleet) publish(with faults) {
 }
 
 // publishFile writes a file of a catalog if its text changed, or removes it if text is empty.
-func (f *fleet) publishFile(file, text string) {
+func (f *nightFleet) publishFile(file, text string) {
 	if f.published[file] == text {
 		return
 	}

@@ -1,4 +1,4 @@
-package nights_test
+package cli_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 
 // act simulates a day of a team: somebody edits declarations, reverts a merge, upgrades by hand, or
 // copies a branch to merge it days later.
-func (f *fleet) act() {
+func (f *nightFleet) act() {
 	f.reverted = map[string]string{}
 	f.git("desk", "fetch", "-q", "--prune", "origin")
 	f.git("desk", "checkout", "-q", "-B", "main", "origin/main")
@@ -37,27 +37,27 @@ func (f *fleet) act() {
 }
 
 // commit commits the work of a person to the main branch.
-func (f *fleet) commit(what string) {
+func (f *nightFleet) commit(what string) {
 	f.git("desk", "add", "-A")
 	f.git("desk", "commit", "-q", "--allow-empty", "-m", what)
 	f.verify(f.push(), "a person's "+what)
 }
 
 // push pushes the main branch of the desk, and returns its commit.
-func (f *fleet) push() string {
+func (f *nightFleet) push() string {
 	f.git("desk", "push", "-q", "origin", "main")
 	return f.git("desk", "rev-parse", "HEAD")
 }
 
 // undo drops the work of a person.
-func (f *fleet) undo(why string) {
+func (f *nightFleet) undo(why string) {
 	f.git("desk", "reset", "-q", "--hard", "origin/main")
 	f.git("desk", "clean", "-q", "-fd")
 	f.seen[why]++
 }
 
 // edit changes the declaration of one package, resolves and renders.
-func (f *fleet) edit() {
+func (f *nightFleet) edit() {
 	pkg := f.h.packages[f.rand.IntN(len(f.h.packages))]
 	before := f.declared[pkg]
 	d, what := before, ""
@@ -85,7 +85,7 @@ func (f *fleet) edit() {
 }
 
 // revert reverts the last merge of an upgrade of dev.
-func (f *fleet) revert() {
+func (f *nightFleet) revert() {
 	before := f.lockAt("main", "dev")
 	if _, err := f.tryGit("desk", "revert", "--no-edit", "-m", "1", f.merged); err != nil {
 		f.undo("reverts with conflicts")
@@ -106,7 +106,7 @@ func (f *fleet) revert() {
 }
 
 // upgradeByHand upgrades one operator of dev on the main branch.
-func (f *fleet) upgradeByHand() {
+func (f *nightFleet) upgradeByHand() {
 	pkg := f.h.packages[f.rand.IntN(len(f.h.packages))]
 	got := f.run("desk/envs/dev", "resolve", "--upgrade="+f.h.operator(pkg), "--render", "--offline")
 	if got.code != 0 {
@@ -118,7 +118,7 @@ func (f *fleet) upgradeByHand() {
 }
 
 // mergeFork merges a person's copy of a branch, and resolves conflicts as described in docs/lock.md.
-func (f *fleet) mergeFork(fork string) {
+func (f *nightFleet) mergeFork(fork string) {
 	delete(f.forks, fork)
 	f.git("desk", "fetch", "-q", "origin")
 	before := f.lockAt("main", "dev")
@@ -137,7 +137,7 @@ func (f *fleet) mergeFork(fork string) {
 }
 
 // settle resolves a conflict in dev, and commits the merge.
-func (f *fleet) settle() {
+func (f *nightFleet) settle() {
 	f.seen["conflicts settled"]++
 	const lock = "envs/dev/quayside.lock"
 	if strings.Contains(f.git("desk", "diff", "--name-only", "--diff-filter=U"), lock) {

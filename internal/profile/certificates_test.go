@@ -1,4 +1,4 @@
-package certificates_test
+package profile_test
 
 import (
 	"strings"

@@ -1,6 +1,4 @@
-// Package nights_test plays many nights of 'quayside propose' on a repository with three environments.
-// Catalogs, bundles, clusters and people have faults, all of them random with a fixed seed.
-package nights_test
+package cli_test
 
 import (
 	"math/rand/v2"
@@ -11,8 +9,9 @@ import (
 	"time"
 )
 
-// TestNights plays nights with a random history of catalogs, or with QUAYSIDE_NIGHTS and
-// QUAYSIDE_CORPUS with the history of real ones.
+// TestNights plays many nights of propose on a repository with three environments. Catalogs, bundles,
+// clusters and people have faults, all of them random with a fixed seed. The history of the catalogs
+// is random, or with QUAYSIDE_NIGHTS and QUAYSIDE_CORPUS that of real ones.
 func TestNights(t *testing.T) {
 	nights, operators, seed := setting(t, "QUAYSIDE_NIGHTS", 0), setting(t, "QUAYSIDE_OPERATORS", 12), uint64(setting(t, "QUAYSIDE_SEED", 1))
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
@@ -45,7 +44,7 @@ func setting(t *testing.T, name string, preset int) int {
 // play plays the nights of a history, and then nights without faults until nothing changes.
 func play(t *testing.T, seed uint64, h *history) {
 	start := time.Now()
-	f := newFleet(t, seed, h)
+	f := newNightFleet(t, seed, h)
 	for f.night = 1; f.night < h.nights; f.night++ {
 		f.publish(faults{})
 		f.act()
@@ -58,7 +57,7 @@ func play(t *testing.T, seed uint64, h *history) {
 }
 
 // playNight proposes, and checks and merges the branches.
-func (f *fleet) playNight(with faults, seen observations, all bool) {
+func (f *nightFleet) playNight(with faults, seen observations, all bool) {
 	before := f.branches("upgrade/", "promote/")
 	got, promoted := f.propose(seen)
 	f.checkProposals(with, seen, before, got, promoted)
@@ -72,7 +71,7 @@ func (f *fleet) playNight(with faults, seen observations, all bool) {
 
 // end removes the reasons for which operators are held back, plays nights until nothing changes,
 // and compares the environments with newly resolved ones.
-func (f *fleet) end() {
+func (f *nightFleet) end() {
 	f.publish(faults{})
 	f.git("desk", "fetch", "-q", "origin")
 	f.git("desk", "checkout", "-q", "-B", "main", "origin/main")
@@ -100,7 +99,7 @@ func (f *fleet) end() {
 	f.checkout("main")
 	f.mustRun("probe", "resolve", "--all", "--render", "--prune", "--offline") // dependencies of earlier versions
 	f.git("probe", "add", "-A")
-	for _, env := range environments() {
+	for _, env := range rings() {
 		check(f.t, os.RemoveAll(filepath.Join(f.dir, "probe/envs", env, "rendered")))
 		check(f.t, os.Remove(filepath.Join(f.dir, "probe/envs", env, "quayside.lock")))
 	}

@@ -1,4 +1,4 @@
-package nights_test
+package cli_test
 
 import (
 	"bufio"
@@ -18,17 +18,10 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// rings are the rings, each with two clusters.
+func rings() []string { return []string{"dev", "stage", "prod"} }
 
-// environments are the rings, each with two clusters.
-func environments() []string { return []string{"dev", "stage", "prod"} }
-
-// fleet is a repository with an environment for each ring. Its directory has:
+// nightFleet is a repository with an environment for each ring. Its directory has:
 //
 //	origin.git   the repository, with the branches that are open
 //	ci           the clone of the nightly job, new every night
@@ -38,7 +31,7 @@ func environments() []string { return []string{"dev", "stage", "prod"} }
 //	observed     the observed files of the clusters
 //	cache        the cache of people, which still has the bundles that catalogs have withdrawn
 //	cold         the cache of the nightly job, which is sometimes empty
-type fleet struct {
+type nightFleet struct {
 	t    *testing.T
 	seed uint64
 	rand *rand.Rand
@@ -65,17 +58,17 @@ type declaration struct {
 }
 
 // fatalf fails the test with the message and the seed to repeat it.
-func (f *fleet) fatalf(format string, args ...any) {
+func (f *nightFleet) fatalf(format string, args ...any) {
 	f.t.Helper()
 	f.t.Fatalf("seed %d, %d operators, %d nights, night %d: %s", f.seed, len(f.h.packages), f.h.nights, f.night, fmt.Sprintf(format, args...))
 }
 
 // chance returns true with a probability of percent.
-func (f *fleet) chance(percent int) bool { return f.rand.IntN(100) < percent }
+func (f *nightFleet) chance(percent int) bool { return f.rand.IntN(100) < percent }
 
-// newFleet makes the repository, with every package installed in every environment.
-func newFleet(t *testing.T, seed uint64, h *history) *fleet {
-	f := &fleet{
+// newNightFleet makes the repository, with every package installed in every environment.
+func newNightFleet(t *testing.T, seed uint64, h *history) *nightFleet {
+	f := &nightFleet{
 		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), h: h, dir: t.TempDir(), published: map[string]string{}, declared: map[string]declaration{},
 		postponed: map[string]int{}, forks: map[string]int{}, reverted: map[string]string{}, seen: map[string]int{},
 	}
@@ -127,7 +120,7 @@ spec:
 }
 
 // declare writes the declaration of a package at the desk.
-func (f *fleet) declare(pkg string, d declaration) {
+func (f *nightFleet) declare(pkg string, d declaration) {
 	f.declared[pkg] = d
 	name := "desk/operators/" + pkg + ".yaml"
 	if d.absent {
@@ -147,24 +140,24 @@ func (f *fleet) declare(pkg string, d declaration) {
 	f.put(name, text)
 }
 
-func (f *fleet) put(name, text string) {
+func (f *nightFleet) put(name, text string) {
 	name = filepath.Join(f.dir, name)
 	check(f.t, os.MkdirAll(filepath.Dir(name), 0o777))
 	check(f.t, os.WriteFile(name, []byte(text), 0o666))
 }
 
-// outcome is the result of one run of the program.
-type outcome struct {
+// nightOutcome is the result of one run of the program.
+type nightOutcome struct {
 	code           int
 	stdout, stderr string
 }
 
-func (o outcome) String() string {
+func (o nightOutcome) String() string {
 	return fmt.Sprintf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
 }
 
 // run runs quayside in a directory.
-func (f *fleet) run(dir string, args ...string) outcome {
+func (f *nightFleet) run(dir string, args ...string) nightOutcome {
 	var stdout, stderr bytes.Buffer
 	cache := "cache"
 	if strings.HasPrefix(dir, "ci") {
@@ -172,11 +165,11 @@ func (f *fleet) run(dir string, args ...string) outcome {
 	}
 	env := []string{"XDG_CACHE_HOME=" + filepath.Join(f.dir, cache), "HOME=" + f.dir, "QUAYSIDE_ALLOW_OUTSIDE=" + filepath.Join(f.dir, "catalogs")}
 	code := cli.Main(parts.All(), append([]string{"-C", filepath.Join(f.dir, dir)}, args...), nil, &stdout, &stderr, env)
-	return outcome{code, stdout.String(), stderr.String()}
+	return nightOutcome{code, stdout.String(), stderr.String()}
 }
 
 // mustRun is like run, and fails the test unless the exit code is 0.
-func (f *fleet) mustRun(dir string, args ...string) outcome {
+func (f *nightFleet) mustRun(dir string, args ...string) nightOutcome {
 	f.t.Helper()
 	got := f.run(dir, args...)
 	if got.code != 0 {
@@ -186,7 +179,7 @@ func (f *fleet) mustRun(dir string, args ...string) outcome {
 }
 
 // mustDecode runs quayside, which must exit with 0, and decodes its JSON.
-func (f *fleet) mustDecode(into any, dir string, args ...string) outcome {
+func (f *nightFleet) mustDecode(into any, dir string, args ...string) nightOutcome {
 	f.t.Helper()
 	got := f.mustRun(dir, append(args, "-o", "json")...)
 	if err := json.Unmarshal([]byte(got.stdout), into); err != nil {
@@ -196,14 +189,14 @@ func (f *fleet) mustDecode(into any, dir string, args ...string) outcome {
 }
 
 // tryGit runs git in a directory.
-func (f *fleet) tryGit(dir string, args ...string) (string, error) {
+func (f *nightFleet) tryGit(dir string, args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = filepath.Join(f.dir, dir)
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
-func (f *fleet) git(dir string, args ...string) string {
+func (f *nightFleet) git(dir string, args ...string) string {
 	f.t.Helper()
 	out, err := f.tryGit(dir, args...)
 	if err != nil {
@@ -213,7 +206,7 @@ func (f *fleet) git(dir string, args ...string) string {
 }
 
 // lockAt returns the lock of an environment in a commit of origin.
-func (f *fleet) lockAt(commit, env string) *lockfile.File {
+func (f *nightFleet) lockAt(commit, env string) *lockfile.File {
 	f.t.Helper()
 	if f.objects == nil {
 		f.objects = openObjects(f.t, filepath.Join(f.dir, "origin.git"))
@@ -265,7 +258,7 @@ func (o *objects) read(t *testing.T, name string) []byte {
 }
 
 // branches returns the branches of origin below some prefixes, with their commits.
-func (f *fleet) branches(prefixes ...string) map[string]string {
+func (f *nightFleet) branches(prefixes ...string) map[string]string {
 	out := map[string]string{}
 	args := []string{"for-each-ref", "--format=%(refname:short) %(objectname)"}
 	for _, prefix := range prefixes {
@@ -280,7 +273,7 @@ func (f *fleet) branches(prefixes ...string) map[string]string {
 }
 
 // mergeTree returns the commit that merges two commits of origin, or the conflicts.
-func (f *fleet) mergeTree(ours, theirs, message string) (commit, conflicts string) {
+func (f *nightFleet) mergeTree(ours, theirs, message string) (commit, conflicts string) {
 	out, err := f.tryGit("origin.git", "merge-tree", "--write-tree", ours, theirs)
 	if err != nil {
 		return "", out
@@ -289,13 +282,13 @@ func (f *fleet) mergeTree(ours, theirs, message string) (commit, conflicts strin
 }
 
 // checkout checks out a commit of origin in the probe.
-func (f *fleet) checkout(commit string) {
+func (f *nightFleet) checkout(commit string) {
 	f.t.Helper()
 	f.git("probe", "checkout", "-q", "-f", "--detach", f.git("origin.git", "rev-parse", commit))
 }
 
 // verify verifies a commit of origin in every environment.
-func (f *fleet) verify(commit, what string) {
+func (f *nightFleet) verify(commit, what string) {
 	f.t.Helper()
 	f.checkout(commit)
 	if got := f.run("probe", "verify", "--all", "--offline"); got.code != 0 {

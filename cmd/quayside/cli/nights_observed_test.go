@@ -1,4 +1,4 @@
-package nights_test
+package cli_test
 
 import (
 	"fmt"
@@ -31,15 +31,15 @@ const (
 )
 
 // clock returns the time of this night's job.
-func (f *fleet) clock() time.Time {
+func (f *nightFleet) clock() time.Time {
 	return time.Date(2025, 1, 1, 3, 0, 0, 0, time.UTC).AddDate(0, 0, f.night)
 }
 
 // observe writes the observed file of each cluster for this night.
-func (f *fleet) observe(calm bool) observations {
+func (f *nightFleet) observe(calm bool) observations {
 	out := observations{held: map[string]bool{}, refused: map[string]bool{}}
 	check(f.t, os.RemoveAll(filepath.Join(f.dir, "tonight")))
-	for _, env := range environments() {
+	for _, env := range rings() {
 		lock := f.lockAt("main", env)
 		for i := range 2 {
 			s := health.Summary{At: f.clock(), Environment: env, Cluster: fmt.Sprintf("%s-%d", env, i+1), ClusterUID: fmt.Sprintf("uid-%s-%d", env, i+1)}
@@ -100,7 +100,7 @@ func spoilHealth(o health.OperatorHealth, fault clusterFault) health.OperatorHea
 }
 
 // save adds an observed file, and removes the oldest ones.
-func (f *fleet) save(s health.Summary, suffix string) {
+func (f *nightFleet) save(s health.Summary, suffix string) {
 	name := fmt.Sprintf("observed/%s-%d-%s.yaml", s.Cluster, f.night, suffix)
 	f.put(name, string(health.FormatObserved(s)))
 	f.files = append(f.files, name)

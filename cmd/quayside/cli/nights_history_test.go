@@ -1,4 +1,4 @@
-package nights_test
+package cli_test
 
 import (
 	"bufio"
@@ -119,8 +119,8 @@ func (h *history) add(pkg string, list []release) {
 
 func semverOf(version string) semver.Version { return semver.MustParse(version) }
 
-// entry is an entry of a package's channel on a night.
-type entry struct {
+// channelEntry is an entry of a package's channel on a night.
+type channelEntry struct {
 	version, replaces string
 	skips             []string
 	below             bool // its skipRange has every lower version
@@ -128,15 +128,15 @@ type entry struct {
 
 // entries returns the entries of a package on a night without a dropped version, which may be empty.
 // Every version that was ever listed has an edge to one of them, unless it is the highest.
-func (h *history) entries(pkg string, night int, dropped string) []entry {
-	var out []entry
+func (h *history) entries(pkg string, night int, dropped string) []channelEntry {
+	var out []channelEntry
 	var skipped []string
 	for _, x := range h.releases[pkg] {
 		if night < x.from || night >= x.until || x.version == dropped {
 			skipped = append(skipped, x.version)
 			continue
 		}
-		e := entry{version: x.version, skips: skipped, below: slices.Index(h.packages, pkg)%4 == 1}
+		e := channelEntry{version: x.version, skips: skipped, below: slices.Index(h.packages, pkg)%4 == 1}
 		if len(out) > 0 {
 			e.replaces = out[len(out)-1].version
 		}
@@ -146,7 +146,7 @@ func (h *history) entries(pkg string, night int, dropped string) []entry {
 }
 
 // hasEdgeFrom reports whether a version can be upgraded to e.
-func (e entry) hasEdgeFrom(version string) bool {
+func (e channelEntry) hasEdgeFrom(version string) bool {
 	return e.replaces == version || slices.Contains(e.skips, version) || e.below && semverOf(version).LT(semverOf(e.version))
 }
 
@@ -194,7 +194,7 @@ func (h *history) requirement(pkg, version string) (other, lowest string) {
 
 // catalog returns the JSON of a package with some entries. The versions in empty have an image that
 // cannot be fetched in place of their content.
-func (h *history) catalog(pkg string, entries []entry, channel string, empty map[string]bool) string {
+func (h *history) catalog(pkg string, entries []channelEntry, channel string, empty map[string]bool) string {
 	var b strings.Builder
 	put := func(v any) {
 		data, err := json.Marshal(v)

@@ -1,4 +1,4 @@
-package nights_test
+package cli_test
 
 import (
 	"encoding/json"
@@ -40,7 +40,7 @@ type promotions struct {
 }
 
 // propose runs the nightly job in a new clone.
-func (f *fleet) propose(seen observations) (got proposals, promoted promotions) {
+func (f *nightFleet) propose(seen observations) (got proposals, promoted promotions) {
 	check(f.t, os.RemoveAll(filepath.Join(f.dir, "ci")))
 	f.git(".", "clone", "-q", "origin.git", "ci")
 	args := []string{"propose", "--offline", "--push", "origin", "--pr-body", filepath.Join(f.dir, "bodies")}
@@ -58,7 +58,7 @@ func (f *fleet) propose(seen observations) (got proposals, promoted promotions) 
 }
 
 // checkProposals checks the branches of a night.
-func (f *fleet) checkProposals(with faults, seen observations, before map[string]string, got proposals, promoted promotions) {
+func (f *nightFleet) checkProposals(with faults, seen observations, before map[string]string, got proposals, promoted promotions) {
 	main := f.lockAt("main", "dev")
 	open := f.branches("upgrade/", "promote/")
 	named := map[string]bool{}
@@ -119,7 +119,7 @@ func (f *fleet) checkProposals(with faults, seen observations, before map[string
 
 // checkHops checks that a branch upgrades along the edges of tonight's catalogs, and nothing that is
 // held back.
-func (f *fleet) checkHops(with faults, seen observations, main, next *lockfile.File, branch string) {
+func (f *nightFleet) checkHops(with faults, seen observations, main, next *lockfile.File, branch string) {
 	f.noLower("dev", main, next, branch)
 	for _, pin := range next.Pins {
 		old, had := main.Pin(pin.Namespace, pin.Package)
@@ -127,7 +127,7 @@ func (f *fleet) checkHops(with faults, seen observations, main, next *lockfile.F
 			continue
 		}
 		d := f.declared[pin.Package]
-		i := slices.IndexFunc(f.offered(pin.Package, with), func(e entry) bool { return e.version == pin.Version && e.hasEdgeFrom(old.Version) })
+		i := slices.IndexFunc(f.offered(pin.Package, with), func(e channelEntry) bool { return e.version == pin.Version && e.hasEdgeFrom(old.Version) })
 		if had && i < 0 {
 			f.fatalf("%s upgrades %s from %s to %s, which is no edge tonight", branch, pin.Key(), old.Version, pin.Version)
 		}
@@ -138,7 +138,7 @@ func (f *fleet) checkHops(with faults, seen observations, main, next *lockfile.F
 }
 
 // checkObsolete checks that an obsolete branch has no upgrade that is still missing elsewhere.
-func (f *fleet) checkObsolete(branch, tip, env string, proposed map[string]string) {
+func (f *nightFleet) checkObsolete(branch, tip, env string, proposed map[string]string) {
 	if _, conflicts := f.mergeTree("main", tip, "try"); conflicts != "" {
 		return
 	}
@@ -167,7 +167,7 @@ func (f *fleet) checkObsolete(branch, tip, env string, proposed map[string]strin
 
 // checkMoves checks that every operator with a possible upgrade has a branch, and that the output
 // lists the others.
-func (f *fleet) checkMoves(with faults, seen observations, got proposals, main *lockfile.File, proposed map[string]string) {
+func (f *nightFleet) checkMoves(with faults, seen observations, got proposals, main *lockfile.File, proposed map[string]string) {
 	left, unreadable, declined := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, l := range got.Left {
 		left[l.Operator] = true
@@ -215,7 +215,7 @@ func (f *fleet) checkMoves(with faults, seen observations, got proposals, main *
 }
 
 // noLower checks that no pin has a lower version, unless a person reverted it.
-func (f *fleet) noLower(env string, before, after *lockfile.File, what string) {
+func (f *nightFleet) noLower(env string, before, after *lockfile.File, what string) {
 	f.t.Helper()
 	for _, pin := range after.Pins {
 		old, ok := before.Pin(pin.Namespace, pin.Package)
@@ -226,7 +226,7 @@ func (f *fleet) noLower(env string, before, after *lockfile.File, what string) {
 }
 
 // snapshot returns all branches of origin and all texts.
-func (f *fleet) snapshot() string {
+func (f *nightFleet) snapshot() string {
 	out := fmt.Sprint(f.branches(""))
 	err := filepath.WalkDir(filepath.Join(f.dir, "bodies"), func(name string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -241,7 +241,7 @@ func (f *fleet) snapshot() string {
 }
 
 // checkAgain runs the job again, which must change nothing.
-func (f *fleet) checkAgain(seen observations, got proposals, promoted promotions) {
+func (f *nightFleet) checkAgain(seen observations, got proposals, promoted promotions) {
 	before := f.snapshot()
 	again, promotedAgain := f.propose(seen)
 	if after := f.snapshot(); after != before {
@@ -262,7 +262,7 @@ func (f *fleet) checkAgain(seen observations, got proposals, promoted promotions
 }
 
 // checkMerges checks that the open branches merge in any order, and that the result is verified.
-func (f *fleet) checkMerges(got proposals) {
+func (f *nightFleet) checkMerges(got proposals) {
 	open := f.branches("upgrade/", "promote/")
 	for _, branch := range got.Split.Obsolete {
 		if open[branch] != "" {
@@ -295,12 +295,12 @@ func (f *fleet) checkMerges(got proposals) {
 }
 
 // mergeSome merges some open branches, in random order. A branch may be left for a week.
-func (f *fleet) mergeSome(all bool) {
+func (f *nightFleet) mergeSome(all bool) {
 	open := f.branches("upgrade/", "promote/")
 	names := slices.Sorted(maps.Keys(open))
 	f.rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	before := map[string]*lockfile.File{}
-	for _, env := range environments() {
+	for _, env := range rings() {
 		before[env] = f.lockAt("main", env)
 	}
 	merged := 0
@@ -331,7 +331,7 @@ func (f *fleet) mergeSome(all bool) {
 	}
 	f.seen["merges"] += merged
 	f.verify("main", "the merges of a night")
-	for _, env := range environments() {
+	for _, env := range rings() {
 		f.noLower(env, before[env], f.lockAt("main", env), "merging "+strings.Join(names, ", "))
 	}
 }
