@@ -21,8 +21,9 @@ IN_MEMORY = $(if $(MEMORY),-exec 'env TMPDIR=$(MEMORY) GOTMPDIR=$(MEMORY) GOGC=4
 # cache, also with other clones. Without cgo the program is one static file and needs half
 # the memory at the start. Without kustomize's Go plugins, which are never used, the linker
 # can remove unused functions.
+TAGS := kustomize_disable_go_plugin_support
 export CGO_ENABLED = 0
-export GOFLAGS := $(GOFLAGS) -trimpath -tags=kustomize_disable_go_plugin_support
+export GOFLAGS := $(GOFLAGS) -trimpath -tags=$(TAGS)
 
 # Test packages with golden files: those that define -update.
 # The tests of test/cluster are in a module of their own.
@@ -55,8 +56,9 @@ race: export CGO_ENABLED = 1
 race: ## Run the tests of packages that start goroutines with the race detector (RACED=./...: of all), except those that use the corpus, check pages or run every command.
 	QUAYSIDE_CORPUS= QUAYSIDE_CONFORMANCE= $(GO) test $(IN_MEMORY) $(FAST) -race -short -timeout 30m $(RACED)
 
-lint: ## Run the linters of .golangci.yml, report unreachable code, and check the wording of changed comments.
+lint: ## Run the linters of .golangci.yml, report unreachable and unused code, and check the wording of changed comments.
 	$(LINT) run ./...
+	@dead=$$($(GO) tool -modfile=tools/go.mod deadcode -tags=$(TAGS) ./cmd/...) || exit 1; ! echo "$$dead" | grep -v 'test/[a-z_]*\.go:' | grep .
 	$(GO) test $(FAST) ./internal/layers -run 'TestUnused|TestWording'
 
 fmt: ## Format the sources.
