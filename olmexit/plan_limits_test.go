@@ -57,8 +57,12 @@ func newPlan(t *testing.T) *plan.Plan {
 // clonePlan returns a deep copy of a plan.
 func clonePlan(t *testing.T, p *plan.Plan) *plan.Plan {
 	t.Helper()
-	out, err := plan.Parse("plan.yaml", plan.Format(p))
+	text, err := json.Marshal(p)
 	if err != nil {
+		t.Fatal(err)
+	}
+	out := &plan.Plan{}
+	if err := json.Unmarshal(text, out); err != nil {
 		t.Fatal(err)
 	}
 	return out

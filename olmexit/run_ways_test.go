@@ -77,7 +77,7 @@ func TestNoDeadEnd(t *testing.T) {
 	stops := 0
 	for name, d := range disturbances() {
 		for number := range thePlan().Steps {
-			if number == 0 || thePlan().Steps[number-1].Manual != "" || number == 1 && strings.Contains(name, "permissions") { // granted before the first observation
+			if testing.Short() && number%2 == 1 || number == 0 || thePlan().Steps[number-1].Manual != "" || number == 1 && strings.Contains(name, "permissions") { // granted before the first observation
 				continue
 			}
 			stop := func() (*scene, []run.Way, error) {

@@ -121,7 +121,11 @@ func buildPieces(t *testing.T, p *workspace.Project, edit func(tree *filetree.Tr
 // TestMigrateBuildsTheSame migrates random overlays of the earlier layout, and checks that stock
 // kustomize builds the same objects before and after.
 func TestMigrateBuildsTheSame(t *testing.T) {
-	for seed := range uint64(4) {
+	seeds := uint64(4)
+	if testing.Short() {
+		seeds = 2 // every item, with each granularity
+	}
+	for seed := range seeds {
 		granularity := []string{profile.PerOperator, profile.PerCluster}[seed%2]
 		random := rand.New(rand.NewPCG(seed, 0))
 		text := "resources: [generated]\n"
