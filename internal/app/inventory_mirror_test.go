@@ -41,9 +41,9 @@ func TestListImages(t *testing.T) {
 // an image that is not in the lock.
 func TestListImagesOfClusters(t *testing.T) {
 	got := inventory.ListImages(exampleLock(), []inventory.ClusterImages{
-		{Clusters: []string{"c1", "c3"}, Operators: []string{"a/one", "b/two"}, Runs: []inventory.RunningImage{{"quay.io/org/app:v1", "a/one"}, {"nginx:1", ""}}},
-		{Clusters: []string{"c2"}, Operators: []string{"a/one"}, Runs: []inventory.RunningImage{{"quay.io/org/app:v1", "a/one"}, {"evil.example.com/app@" + imageDigest, "a/one"}, {"nginx:1", ""}}},
-		{Clusters: []string{"c4"}, Runs: []inventory.RunningImage{{"nginx:1", ""}}},
+		{Clusters: []string{"c1", "c3"}, Operators: []string{"a/one", "b/two"}, Runs: []inventory.RunningImage{{Image: "quay.io/org/app:v1", Operator: "a/one"}, {Image: "nginx:1", Operator: ""}}},
+		{Clusters: []string{"c2"}, Operators: []string{"a/one"}, Runs: []inventory.RunningImage{{Image: "quay.io/org/app:v1", Operator: "a/one"}, {Image: "evil.example.com/app@" + imageDigest, Operator: "a/one"}, {Image: "nginx:1", Operator: ""}}},
+		{Clusters: []string{"c4"}, Runs: []inventory.RunningImage{{Image: "nginx:1", Operator: ""}}},
 	})
 	want := []inventory.Image{
 		{Image: "evil.example.com/app@" + imageDigest, Digest: imageDigest, Roles: []string{"running"}, Operators: []string{"a/one"}, Clusters: []string{"c2"}},

@@ -29,8 +29,7 @@ func environments() map[string]string {
 func newFleet(t *testing.T) (bare, work string) {
 	t.Helper()
 	fleet.Do(func() {
-		dir, err := os.MkdirTemp(os.Getenv("HOME"), "fleet") // removed after all tests
-		check(t, err)
+		dir := filepath.Join(os.Getenv("HOME"), "fleet") // removed after all tests
 		makeFleet(t, dir)
 		fleet.dir = dir
 	})

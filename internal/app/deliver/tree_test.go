@@ -46,12 +46,7 @@ type treeFixture struct {
 func newTreeFixture(t *testing.T) treeFixture {
 	t.Helper()
 	repository.Do(func() {
-		dir, err := os.MkdirTemp("", "quayside-deliver-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		repository.dir = dir
-		writeRepository(treeFixture{t, filepath.Join(dir, "repository")})
+		writeRepository(treeFixture{t, filepath.Join(repository.dir, "repository")})
 	})
 	f := treeFixture{t, t.TempDir()}
 	f.check(os.CopyFS(f.dir, os.DirFS(filepath.Join(repository.dir, "repository"))))
@@ -60,7 +55,7 @@ func newTreeFixture(t *testing.T) treeFixture {
 }
 
 // repository is a directory with the repository that newTreeFixture copies, and a store. TestMain
-// removes it.
+// creates and removes it.
 var repository struct { //nolint:gochecknoglobals // rendering it takes longer than many tests
 	sync.Once
 	dir string
