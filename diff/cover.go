@@ -215,7 +215,7 @@ func comparedContent(o *Object) map[string]any {
 		list, set := k8s.List(content, "subjects"), map[string]any{}
 		for _, e := range list {
 			m := asMap(e)
-			set[subjectOf(key.Namespace, m).String()] = withoutFields(m, "kind", "namespace", "name")
+			set[k8s.SubjectIn(key.Namespace, m).String()] = withoutFields(m, "kind", "namespace", "name")
 		}
 		if len(set) == len(list) && len(list) > 0 {
 			return replace("subjects", set)
@@ -226,17 +226,6 @@ func comparedContent(o *Object) map[string]any {
 		}
 	}
 	return content
-}
-
-// subjectOf returns the subject m of a binding in a namespace.
-func subjectOf(namespace string, m map[string]any) k8s.Subject {
-	s := k8s.Subject{Kind: k8s.Text(m, "kind"), Name: k8s.Text(m, "name")}
-	if s.Kind == "ServiceAccount" {
-		if s.Namespace = k8s.Text(m, "namespace"); s.Namespace == "" {
-			s.Namespace = namespace
-		}
-	}
-	return s
 }
 
 func withoutFields(m map[string]any, fields ...string) map[string]any {

@@ -310,7 +310,7 @@ func joinClauses(single []clause) []clause {
 // isOwnResource reports whether the CRD of the resource of g belongs to the subject's operator.
 func (d rbacDiff) isOwnResource(g k8s.Grant) bool {
 	resource, _, _ := strings.Cut(g.Resource, "/")
-	crd := d.c.after.byKey[k8s.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: resource + "." + g.Group}]
+	crd := d.c.after.byKey[k8s.Key{Group: k8s.CRDGroup, Kind: "CustomResourceDefinition", Name: resource + "." + g.Group}]
 	return crd != nil && d.object != nil && crd.Operator == d.object.Operator
 }
 
@@ -430,12 +430,9 @@ func boundRoles(c *comparison) map[k8s.Subject][]k8s.Key {
 			switch {
 			case key.Group != "rbac.authorization.k8s.io":
 			case strings.HasSuffix(key.Kind, "RoleBinding"):
-				role := k8s.Key{Group: key.Group, Kind: k8s.Text(o.Content, "roleRef", "kind"), Name: k8s.Text(o.Content, "roleRef", "name")}
-				if role.Kind == "Role" {
-					role.Namespace = key.Namespace
-				}
+				role := k8s.BoundRole(o.Content)
 				for _, m := range k8s.Items(o.Content, "subjects") {
-					add(subjectOf(key.Namespace, m), role)
+					add(k8s.SubjectIn(key.Namespace, m), role)
 				}
 			case key.Kind == "ClusterRole":
 				for _, into := range append(aggregatesTo(o), key.Name) {

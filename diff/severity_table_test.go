@@ -135,7 +135,9 @@ func TestExemptChanges(t *testing.T) {
 				a, b = after, base
 			}
 			r := compare(t, a, b)
-			found := slices.ContainsFunc(r.Findings, func(f Finding) bool { return strings.HasPrefix(f.Rule, "objects.") || strings.HasPrefix(f.Rule, "crd.") })
+			found := slices.ContainsFunc(r.Findings, func(f Finding) bool {
+				return strings.HasPrefix(f.Rule, "objects.") || strings.HasPrefix(f.Rule, "crd.")
+			})
 			if found == c.exempt {
 				t.Errorf("%s, reversed %t: exempt %t, want %t: %q", c.line, reverse, !found, c.exempt, allLines(r))
 			}
@@ -152,8 +154,8 @@ func TestSchemaPath(t *testing.T) {
 		"properties properties properties items items format": "properties.items[] format",
 		"properties": "properties",
 		"properties a x-kubernetes-validations rule": "a x-kubernetes-validationsrule",
-		"type":  "type",
-		"items": "[]",
+		"type":                         "type",
+		"items":                        "[]",
 		"properties a enum properties": "a enumproperties",
 	} {
 		var path []step

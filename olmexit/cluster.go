@@ -19,7 +19,6 @@ const (
 	labelOwnerKind      = "olm.owner.kind"
 	labelOwnerNamespace = "olm.owner.namespace"
 	prefixComponent     = snapshot.OLM + "/"
-	rbacGroup           = "rbac.authorization.k8s.io"
 )
 
 // operator is an operator that is installed in the cluster or pinned in the lock.
@@ -253,11 +252,11 @@ func (c *clusterState) assignStep(plan snapshot.InstallPlan, step snapshot.Step)
 // roleRef, owner or labels.
 func (c *clusterState) assignServiceObjects(d *snapshot.Object, op *operator) {
 	service := d.Name + "-service"
-	reader := c.Get(k8s.Key{Group: rbacGroup, Kind: "RoleBinding", Namespace: "kube-system", Name: service + "-auth-reader"})
+	reader := c.Get(k8s.Key{Group: k8s.RBACGroup, Kind: "RoleBinding", Namespace: "kube-system", Name: service + "-auth-reader"})
 	if reader != nil && reader.At("roleRef", "name") == "extension-apiserver-authentication-reader" {
 		c.add(reader, op)
 	}
-	for _, key := range []k8s.Key{{Group: rbacGroup, Kind: "Role"}, {Group: rbacGroup, Kind: "RoleBinding"}, {Kind: "Secret"}} {
+	for _, key := range []k8s.Key{{Group: k8s.RBACGroup, Kind: "Role"}, {Group: k8s.RBACGroup, Kind: "RoleBinding"}, {Kind: "Secret"}} {
 		key.Namespace, key.Name = d.Namespace, service+"-cert"
 		if o := c.Get(key); o != nil && (isManaged(o) || hasOwnerOfKind(o, "ClusterServiceVersion")) {
 			c.add(o, op)
@@ -269,7 +268,7 @@ func (c *clusterState) assignServiceObjects(d *snapshot.Object, op *operator) {
 // its catalog.
 func (c *clusterState) assignUnpacked(l snapshot.Lookup, op *operator) {
 	name := unpackedName(l.Image)
-	for _, key := range []k8s.Key{{Kind: "ConfigMap"}, {Group: "batch", Kind: "Job"}, {Group: rbacGroup, Kind: "Role"}, {Group: rbacGroup, Kind: "RoleBinding"}} {
+	for _, key := range []k8s.Key{{Kind: "ConfigMap"}, {Group: "batch", Kind: "Job"}, {Group: k8s.RBACGroup, Kind: "Role"}, {Group: k8s.RBACGroup, Kind: "RoleBinding"}} {
 		key.Namespace, key.Name = l.Catalog.Namespace, name
 		c.unpackObjects[key] = true
 		c.add(c.Get(key), op)

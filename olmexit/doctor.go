@@ -62,7 +62,7 @@ func IsRelevant(group, kind string) bool {
 		return kind == "ConfigMap" || kind == "ServiceAccount"
 	case "apps":
 		return kind == "Deployment"
-	case rbacGroup, snapshot.OLM, snapshot.OLMv1:
+	case k8s.RBACGroup, snapshot.OLM, snapshot.OLMv1:
 		return true
 	case "admissionregistration.k8s.io":
 		return kind == "ValidatingWebhookConfiguration" || kind == "MutatingWebhookConfiguration"
@@ -100,9 +100,9 @@ func objectsOfCSV(csv k8s.Object) []k8s.Object {
 	}
 	for i, p := range append(k8s.Items(strategy, "permissions"), k8s.Items(strategy, "clusterPermissions")...) {
 		account := k8s.Text(p, "serviceAccountName")
-		role := k8s.New(rbacGroup+"/v1", "Role", csv.Namespace(), csv.Name()+":"+strconv.Itoa(i))
+		role := k8s.New(k8s.RBACGroup+"/v1", "Role", csv.Namespace(), csv.Name()+":"+strconv.Itoa(i))
 		role["rules"] = k8s.List(p, "rules")
-		binding := k8s.New(rbacGroup+"/v1", "RoleBinding", csv.Namespace(), role.Name())
+		binding := k8s.New(k8s.RBACGroup+"/v1", "RoleBinding", csv.Namespace(), role.Name())
 		binding["roleRef"] = map[string]any{"kind": "Role", "name": role.Name()}
 		binding["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "name": account}}
 		out = append(out, role, binding)

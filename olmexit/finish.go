@@ -180,7 +180,7 @@ func ClientConfigs(o k8s.Object) []map[string]any {
 		return out
 	case k8s.IsCRD(o):
 		return []map[string]any{k8s.Map(o, "spec", "conversion", "webhook", "clientConfig")}
-	case o.Is("apiregistration.k8s.io", "APIService"):
+	case o.Is(k8s.APIServiceGroup, "APIService"):
 		return []map[string]any{k8s.Map(o, "spec")}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/olmexit/snapshot"
@@ -131,14 +132,10 @@ const maxFields = 3
 
 func fieldPaths(fields []Field) string {
 	var out []string
-	for _, f := range fields[:min(maxFields, len(fields))] {
+	for _, f := range fields {
 		out = append(out, f.Path)
 	}
-	text := strings.Join(out, ", ")
-	if more := len(fields) - maxFields; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return diag.Some(out, maxFields)
 }
 
 // isLost reports whether OLM once created an object of the tree that is now missing from the
@@ -146,7 +143,7 @@ func fieldPaths(fields []Field) string {
 // a Service that OLM creates for that version. If OLM no longer manages the operator, only
 // Deployments and APIServices count.
 func (x *inspector) isLost(op *operator, o k8s.Object) bool {
-	runs := o.Is("apps", "Deployment") || o.Is("apiregistration.k8s.io", "APIService")
+	runs := o.Is("apps", "Deployment") || o.Is(k8s.APIServiceGroup, "APIService")
 	csv := op.csv()
 	if csv == nil && op.subscription == nil {
 		return runs

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
@@ -27,7 +28,7 @@ func (c *clusterState) leftoverStage(o *snapshot.Object) (Stage, string) {
 	if o.Labels[snapshot.OwnerNameV1] != "" || slices.ContainsFunc(o.Owners, isOwnerV1) || o.Is("ClusterExtension."+snapshot.OLMv1) {
 		return extensionLeftover(o)
 	}
-	if o.Group == rbacGroup {
+	if o.Group == k8s.RBACGroup {
 		if stage, why := rbacLeftover(o); stage != "" {
 			return stage, why
 		}
@@ -35,7 +36,7 @@ func (c *clusterState) leftoverStage(o *snapshot.Object) (Stage, string) {
 	switch {
 	case o.Is("Secret") && strings.HasSuffix(o.Name, "-service-cert"):
 		return Never, "the certificate that OLM issued: in use until another provider issues one, and no longer renewed"
-	case o.Is("ValidatingWebhookConfiguration.admissionregistration.k8s.io", "MutatingWebhookConfiguration.admissionregistration.k8s.io") && hasOwnerLabels(o, "ClusterServiceVersion"):
+	case o.IsWebhookConfig() && hasOwnerLabels(o, "ClusterServiceVersion"):
 		return AtCleanUp, "OLM's webhook: the tree has its own"
 	case c.unpackObjects[o.Key]:
 		return Never, "OLM's unpacked bundle: deleted with its CatalogSource"
@@ -81,9 +82,9 @@ func extensionLeftover(o *snapshot.Object) (Stage, string) {
 		return AtDetach, "OLM's upgrade settings: deleted with Orphan, when no object names it as an owner and its finalizers are removed"
 	case snapshot.IsOwnerInOLMv1(o.APIVersion, o.Kind):
 		return AtDetach, "OLM's revision of the operator: deleted with Orphan, when no object names it as an owner and its finalizer is removed"
-	case o.Group == rbacGroup:
+	case o.Group == k8s.RBACGroup:
 		return AtCleanUp, "the operator's permissions under OLM's name: the tree has them under its own"
-	case o.Is("ValidatingWebhookConfiguration.admissionregistration.k8s.io", "MutatingWebhookConfiguration.admissionregistration.k8s.io"):
+	case o.IsWebhookConfig():
 		return AtCleanUp, "OLM's webhook: the tree has its own"
 	case o.Is("CustomResourceDefinition.apiextensions.k8s.io"):
 		return Never, "a CRD that is not in the tree: it is kept, because deleting it would delete its custom resources"

@@ -202,14 +202,21 @@ func TestProbesIgnoreEarlierErrors(t *testing.T) {
 func TestProbesFindReplacement(t *testing.T) {
 	s := newProbedScene(t)
 	var broken atomic.Bool
+	probed := make(chan bool)
 	s.cluster.Before = func(c runtest.Call) error {
 		switch {
 		case c.Verb == "get" && c.Object.APIVersion == etcdV2 && broken.Load():
+			select {
+			case probed <- true:
+			default:
+			}
 			return apierrors.NewInternalError(errors.New("conversion webhook failed"))
 		case c.Verb == "delete" && c.Object.Kind == "Subscription":
 			broken.Store(true)
 			s.cluster.Remove(newRef(etcdV1, "Etcd", "team-a", "main"))
 			s.cluster.Put(newUIDObject(etcdV1, "Etcd", "team-a", "main", "u-other", nil))
+			<-probed
+			<-probed // the next round: the time of the failure is taken
 		}
 		return nil
 	}

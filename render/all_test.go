@@ -249,11 +249,11 @@ func TestSecondInstall(t *testing.T) {
 		}
 	}
 	for _, want := range []Key{
-		{Group: rbacGroup, Kind: "Role", Namespace: "a", Name: "x.sa"},
-		{Group: rbacGroup, Kind: "Role", Namespace: "b", Name: "x.sa"},
-		{Group: rbacGroup, Kind: "Role", Namespace: "a", Name: "b.x.sa"},
-		{Group: rbacGroup, Kind: "ClusterRole", Namespace: "", Name: "a.x.sa"},
-		{Group: rbacGroup, Kind: "ClusterRole", Namespace: "", Name: "b.x.sa"},
+		{Group: k8s.RBACGroup, Kind: "Role", Namespace: "a", Name: "x.sa"},
+		{Group: k8s.RBACGroup, Kind: "Role", Namespace: "b", Name: "x.sa"},
+		{Group: k8s.RBACGroup, Kind: "Role", Namespace: "a", Name: "b.x.sa"},
+		{Group: k8s.RBACGroup, Kind: "ClusterRole", Namespace: "", Name: "a.x.sa"},
+		{Group: k8s.RBACGroup, Kind: "ClusterRole", Namespace: "", Name: "b.x.sa"},
 		{Group: "", Kind: "ServiceAccount", Namespace: "a", Name: "other"},
 	} {
 		if !seen[want] {

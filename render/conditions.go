@@ -14,8 +14,7 @@ import (
 
 const (
 	conditionVariable = "OPERATOR_CONDITION_NAME"
-	conditionGroup    = "operators.coreos.com"
-	conditionCRD      = "operatorconditions." + conditionGroup
+	conditionCRD      = "operatorconditions." + k8s.OLMGroup
 )
 
 // conditionName returns the name of the install's OperatorCondition. The name is the same for all
@@ -41,9 +40,9 @@ func operatorConditions(in *install) ([]Object, error) {
 		accounts[deploymentAccount(d)] = true
 	}
 	sorted := slices.Sorted(maps.Keys(accounts))
-	o := k8s.New(conditionGroup+"/v2", "OperatorCondition", in.pin.Namespace, in.conditionName())
+	o := k8s.New(k8s.OLMGroup+"/v2", "OperatorCondition", in.pin.Namespace, in.conditionName())
 	o["spec"] = map[string]any{"deployments": k8s.Values(names...), "serviceAccounts": k8s.Values(sorted...)}
-	rule := apiRule(conditionGroup, "operatorconditions", in.conditionName(), []string{"get", "update", "patch"})
+	rule := apiRule(k8s.OLMGroup, "operatorconditions", in.conditionName(), []string{"get", "update", "patch"})
 	role := in.roleWithBinding("Role", in.pin.Namespace, in.localName("operator-condition"), []any{rule}, sorted...)
 	return append([]Object{o}, role...), nil
 }
@@ -74,7 +73,7 @@ func providedAPIRoles(in *install) ([]Object, error) {
 			out = append(out, in.apiRole(p, a, a.suffix, apiRule(p.Group, p.Name, "", a.verbs)))
 		}
 		if p.crd != "" {
-			out = append(out, in.apiRole(p, accessLevels()[2], "crdview", apiRule("apiextensions.k8s.io", "customresourcedefinitions", p.crd, []string{"get"})))
+			out = append(out, in.apiRole(p, accessLevels()[2], "crdview", apiRule(k8s.CRDGroup, "customresourcedefinitions", p.crd, []string{"get"})))
 		}
 	}
 	return out, nil
@@ -109,7 +108,7 @@ func apiRule(group, resource, name string, verbs []string) map[string]any {
 }
 
 func (in *install) apiRole(p providedAPI, a accessLevel, suffix string, rule map[string]any) Object {
-	o := k8s.New(rbacGroup+"/v1", "ClusterRole", "", k8s.Fit(in.pin.Namespace+"."+p.Name+"."+p.Group+"-"+p.Version+"-"+suffix, k8s.MaxSubdomain))
+	o := k8s.New(k8s.RBACGroup+"/v1", "ClusterRole", "", k8s.Fit(in.pin.Namespace+"."+p.Name+"."+p.Group+"-"+p.Version+"-"+suffix, k8s.MaxSubdomain))
 	o["rules"] = []any{rule}
 	return k8s.Label(o, map[string]string{
 		"rbac.authorization.k8s.io/aggregate-to-" + a.suffix: "true",
@@ -132,7 +131,7 @@ func operatorGroupRoles(in *install) ([]Object, error) {
 	}
 	var out []Object
 	for _, a := range accessLevels() {
-		o := k8s.New(rbacGroup+"/v1", "ClusterRole", "", in.globalName("og."+in.pin.OperatorGroup+"."+a.suffix))
+		o := k8s.New(k8s.RBACGroup+"/v1", "ClusterRole", "", in.globalName("og."+in.pin.OperatorGroup+"."+a.suffix))
 		o["rules"] = []any{}
 		if selectors := aggregationSelectors(in.b.CSV, a.suffix); len(selectors) > 0 {
 			o["aggregationRule"] = map[string]any{"clusterRoleSelectors": selectors}
@@ -205,7 +204,7 @@ func operatorConditionCRD() Object {
 	}
 	o := k8s.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", conditionCRD)
 	o["spec"] = map[string]any{
-		"group": conditionGroup,
+		"group": k8s.OLMGroup,
 		"names": map[string]any{
 			"kind": "OperatorCondition", "listKind": "OperatorConditionList", "plural": "operatorconditions", "singular": "operatorcondition",
 			"shortNames": k8s.Values("condition"), "categories": k8s.Values("olm"),

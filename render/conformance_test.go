@@ -145,7 +145,7 @@ func normalise(objects []Object) map[Key]Object {
 			dropEmpty(o)
 		case o.Is("", "Service"):
 			dropEmpty(o)
-		case o.Is(rbacGroup, "RoleBinding"), o.Is(rbacGroup, "ClusterRoleBinding"):
+		case o.Is(k8s.RBACGroup, "RoleBinding"), o.Is(k8s.RBACGroup, "ClusterRoleBinding"):
 			for _, s := range k8s.Items(o, "subjects") {
 				if k8s.Text(s, "kind") == "ServiceAccount" && accounts[k8s.Text(s, "name")] {
 					delete(s, "namespace")
@@ -218,7 +218,7 @@ func dropEmpty(m map[string]any) {
 
 // hasGeneratedName reports whether a role or binding is generated for the CSV, not from a file.
 func hasGeneratedName(o Object, shipped map[string]bool) bool {
-	return o.Group() == rbacGroup && !shipped[o.Kind()+" "+o.Name()]
+	return o.Group() == k8s.RBACGroup && !shipped[o.Kind()+" "+o.Name()]
 }
 
 // compareObjects compares two sets of objects field by field. It returns descriptions of the
@@ -351,7 +351,7 @@ func TestConformsToV1(t *testing.T) {
 				shipped["ServiceAccount "+p.Account()] = true
 			}
 			beside := func(o Object) bool {
-				return o.Is(conditionGroup, "OperatorCondition") || hasGeneratedName(o, shipped) || o.Is("", "ServiceAccount") && !shipped["ServiceAccount "+o.Name()]
+				return o.Is(k8s.OLMGroup, "OperatorCondition") || hasGeneratedName(o, shipped) || o.Is("", "ServiceAccount") && !shipped["ServiceAccount "+o.Name()]
 			}
 			reportDifferences(t, compareObjects(
 				normalise(slices.DeleteFunc(slices.Clone(got), beside)),
@@ -378,7 +378,7 @@ func TestConformsToV0WhereV1IsSilent(t *testing.T) {
 			for _, x := range slices.SortedFunc(maps.Keys(grants(withoutServing(want))), grant.compare) {
 				everywhere := x
 				everywhere.namespace = ""
-				if !g[x] && !g[everywhere] && x.group != conditionGroup {
+				if !g[x] && !g[everywhere] && x.group != k8s.OLMGroup {
 					t.Errorf("not granted: %+v", x)
 				}
 			}
@@ -403,15 +403,15 @@ func v0Silent(b *bundle.Bundle, objects []Object) map[Key]Object {
 		})
 		name := strings.TrimPrefix(o.Name(), conformanceNamespace+".")
 		switch {
-		case o.Is(conditionGroup, "OperatorCondition"):
+		case o.Is(k8s.OLMGroup, "OperatorCondition"):
 			name = "condition"
 			delete(k8s.Map(o, "spec"), "serviceAccounts")
-		case o.Is(rbacGroup, "ClusterRole") && strings.HasPrefix(name, b.Package+".og.og."):
+		case o.Is(k8s.RBACGroup, "ClusterRole") && strings.HasPrefix(name, b.Package+".og.og."):
 			name = "og-" + strings.TrimPrefix(name, b.Package+".og.og.")
-		case o.Is(rbacGroup, "ClusterRole") && strings.HasPrefix(name, "olm.og.og."):
+		case o.Is(k8s.RBACGroup, "ClusterRole") && strings.HasPrefix(name, "olm.og.og."):
 			name, _, _ = strings.Cut("og-"+strings.TrimPrefix(name, "olm.og.og."), "-6")
 			name = strings.Join(strings.SplitN(name, "-", 3)[:2], "-")
-		case o.Is(rbacGroup, "ClusterRole") && isAPIRole(labels):
+		case o.Is(k8s.RBACGroup, "ClusterRole") && isAPIRole(labels):
 		case o.Is("apiregistration.k8s.io", "APIService"):
 		default:
 			continue

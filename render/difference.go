@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/quayside/quayside/internal/k8s"
 )
@@ -24,7 +23,7 @@ func appendPatch(ops []any, at string, a, b any) []any {
 			return ops
 		}
 		for _, key := range keysOf(x, y) {
-			here := at + "/" + strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+			here := at + "/" + k8s.EscapePointer(key)
 			from, had := x[key]
 			to, has := y[key]
 			switch {

@@ -128,7 +128,7 @@ func isUnambiguousKind(o Object) bool {
 	return slices.Contains(map[string][]string{
 		"cert-manager.io":       {"Certificate", "ClusterIssuer", "Issuer"},
 		"monitoring.coreos.com": {"PodMonitor", "PrometheusRule", "ServiceMonitor"},
-		conditionGroup:          {"OperatorCondition"},
+		k8s.OLMGroup:            {"OperatorCondition"},
 	}[o.Group()], o.Kind())
 }
 

@@ -29,7 +29,7 @@ func grants(objects []Object) map[grant]bool {
 	rules := map[[2]string][]map[string]any{}
 	accounts := map[string]bool{"default": true}
 	for _, o := range objects {
-		if o.Is(rbacGroup, "Role") || o.Is(rbacGroup, "ClusterRole") {
+		if o.Is(k8s.RBACGroup, "Role") || o.Is(k8s.RBACGroup, "ClusterRole") {
 			rules[[2]string{o.Namespace(), o.Name()}] = k8s.Items(o, "rules")
 		}
 		if o.Is("", "ServiceAccount") {
@@ -38,7 +38,7 @@ func grants(objects []Object) map[grant]bool {
 	}
 	out := map[grant]bool{}
 	for _, o := range objects {
-		if !o.Is(rbacGroup, "RoleBinding") && !o.Is(rbacGroup, "ClusterRoleBinding") {
+		if !o.Is(k8s.RBACGroup, "RoleBinding") && !o.Is(k8s.RBACGroup, "ClusterRoleBinding") {
 			continue
 		}
 		ref := k8s.Map(o, "roleRef")
@@ -100,7 +100,7 @@ func compareGrants(t *testing.T, namespace string, got, want []Object) {
 		}
 	}
 	for _, x := range slices.SortedFunc(maps.Keys(g), grant.compare) {
-		if !w[x] && x.namespace != namespace && !(x.group == conditionGroup && x.resource == "operatorconditions") {
+		if !w[x] && x.namespace != namespace && !(x.group == k8s.OLMGroup && x.resource == "operatorconditions") {
 			t.Errorf("granted only by quayside: %+v", x)
 		}
 	}

@@ -135,7 +135,7 @@ func newInstallation(in *operator, adapt func(Object) Object, inCluster map[Key]
 		ref := objectReference(in, o)
 		ref.Images = templateImages(adapt(o))
 		spec.Objects = append(spec.Objects, ref)
-		if o.Is(conditionGroup, "OperatorCondition") && o.Namespace() == in.pin.Namespace {
+		if o.Is(k8s.OLMGroup, "OperatorCondition") && o.Namespace() == in.pin.Namespace {
 			spec.OperatorCondition = o.Name()
 			related = append(related, operatorConditionCRD().Key())
 		}

@@ -155,7 +155,7 @@ func (t *tree) pieceCRDs(p piece) []string {
 			dirs[t.crdDirs[o.Name()]] = true
 		}
 		for _, o := range in.objects {
-			if o.Is(conditionGroup, "OperatorCondition") {
+			if o.Is(k8s.OLMGroup, "OperatorCondition") {
 				dirs[t.crdDirs[operatorConditionCRD().Name()]] = true
 			}
 		}

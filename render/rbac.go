@@ -8,8 +8,6 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-const rbacGroup = "rbac.authorization.k8s.io"
-
 // serviceAccounts generates the ServiceAccounts with permissions in the CSV and those of its
 // Deployments, except "default", which always exists.
 func serviceAccounts(in *install) ([]Object, error) {
@@ -118,7 +116,7 @@ func mergeLists(list, more []any) []any {
 
 // roleWithBinding returns a Role or ClusterRole, and its binding to accounts of the install namespace.
 func (in *install) roleWithBinding(kind, namespace, name string, rules []any, accounts ...string) []Object {
-	role := k8s.New(rbacGroup+"/v1", kind, namespace, name)
+	role := k8s.New(k8s.RBACGroup+"/v1", kind, namespace, name)
 	role["rules"] = rules
 	return []Object{role, newBinding(kind, namespace, name, name, in.pin.Namespace, accounts...)}
 }
@@ -130,8 +128,8 @@ func newBinding(roleKind, namespace, name, role, accountNamespace string, accoun
 	if namespace == "" {
 		kind = "ClusterRoleBinding"
 	}
-	o := k8s.New(rbacGroup+"/v1", kind, namespace, name)
-	o["roleRef"] = map[string]any{"apiGroup": rbacGroup, "kind": roleKind, "name": role}
+	o := k8s.New(k8s.RBACGroup+"/v1", kind, namespace, name)
+	o["roleRef"] = map[string]any{"apiGroup": k8s.RBACGroup, "kind": roleKind, "name": role}
 	subjects := make([]any, len(accounts))
 	for i, account := range accounts {
 		subjects[i] = map[string]any{"kind": "ServiceAccount", "name": account, "namespace": accountNamespace}

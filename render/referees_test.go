@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -98,7 +99,7 @@ func TestGoldensOfV1(t *testing.T) {
 			for _, o := range b.Objects {
 				shipped[o.Kind()+" "+o.Name()] = true
 			}
-			generated := func(o Object) bool { return o.Is(conditionGroup, "OperatorCondition") || hasGeneratedName(o, shipped) }
+			generated := func(o Object) bool { return o.Is(k8s.OLMGroup, "OperatorCondition") || hasGeneratedName(o, shipped) }
 			differences := compareObjects(
 				normalise(slices.DeleteFunc(slices.Clone(got), generated)),
 				normalise(slices.DeleteFunc(slices.Clone(want), generated)))

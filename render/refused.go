@@ -26,7 +26,7 @@ func (t *tree) warnRejected() {
 	for _, in := range t.installs {
 		for _, o := range in.objects {
 			crd, ok := definitions[[2]string{o.Group(), o.Kind()}]
-			if !ok || o.Is(conditionGroup, "OperatorCondition") {
+			if !ok || o.Is(k8s.OLMGroup, "OperatorCondition") {
 				continue
 			}
 			kind, opened := kinds[crd.Name()]

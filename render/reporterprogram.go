@@ -41,7 +41,7 @@ func (t *tree) reporterObjects(r Reporter) ([]Object, error) {
 		out = append(out, namespace)
 	}
 	if r.LeaderElection {
-		lease := k8s.New(rbacGroup+"/v1", "Role", r.Namespace, reporterName)
+		lease := k8s.New(k8s.RBACGroup+"/v1", "Role", r.Namespace, reporterName)
 		leases := apiRule("coordination.k8s.io", "leases", "", []string{"create"})
 		own := apiRule("coordination.k8s.io", "leases", reporterName, []string{"get", "update", "patch"})
 		lease["rules"] = []any{leases, own}

@@ -12,7 +12,7 @@ import (
 // reporterRole returns the ClusterRole of the reporter: it reads Installations and pods, and writes
 // events and the status of Installations.
 func reporterRole() Object {
-	o := k8s.New(rbacGroup+"/v1", "ClusterRole", "", reporterName)
+	o := k8s.New(k8s.RBACGroup+"/v1", "ClusterRole", "", reporterName)
 	o["rules"] = []any{
 		apiRule("", "pods", "", []string{"get", "list", "watch"}),
 		map[string]any{"apiGroups": k8s.Values("", "events.k8s.io"), "resources": k8s.Values("events"), "verbs": k8s.Values("create", "patch")},
@@ -43,7 +43,7 @@ func (t *tree) reporterRoles(in Installation) []Object {
 		return nil
 	}
 	name := k8s.Fit(reporterName+"."+in.Namespace+"."+in.Spec.Package, k8s.MaxSubdomain)
-	o := k8s.New(rbacGroup+"/v1", "ClusterRole", "", name)
+	o := k8s.New(k8s.RBACGroup+"/v1", "ClusterRole", "", name)
 	var rules []any
 	for _, group := range slices.Sorted(maps.Keys(resources)) {
 		rules = append(rules, map[string]any{

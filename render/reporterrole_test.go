@@ -124,7 +124,7 @@ func FuzzReporterRole(f *testing.F) {
 		res, err := renderBundles(map[string]fstest.MapFS{"ns/x": content}, nil, Options{Reporter: reporterOptions()})
 		if err == nil {
 			for _, r := range res.Objects {
-				if dir := path.Dir(r.Path); r.Object.Is(rbacGroup, "ClusterRole") && (dir == layout.Reporter || dir == layout.Installations) {
+				if dir := path.Dir(r.Path); r.Object.Is(k8s.RBACGroup, "ClusterRole") && (dir == layout.Reporter || dir == layout.Installations) {
 					if more := findExcess(r.Object); more != nil {
 						t.Errorf("rendered: the reporter may %v", more)
 					}

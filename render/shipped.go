@@ -29,7 +29,7 @@ func shippedObjects(in *install) ([]Object, error) {
 			o = k8s.Without(o, "metadata", "namespace")
 		}
 		switch {
-		case o.Is(rbacGroup, "RoleBinding"), o.Is(rbacGroup, "ClusterRoleBinding"):
+		case o.Is(k8s.RBACGroup, "RoleBinding"), o.Is(k8s.RBACGroup, "ClusterRoleBinding"):
 			o = in.withOwnSubjects(file, o, accounts)
 		case o.Is("", "ServiceAccount"):
 			o = withPullSecrets(o, in.opt.ImagePullSecrets)
@@ -82,7 +82,7 @@ func (in *install) atServedVersion(file bundle.Object) (Object, error) {
 func olmKinds() map[string]string {
 	return map[string]string{
 		"Secret": "v1", "ConfigMap": "v1", "ServiceAccount": "v1", "Service": "v1",
-		"Role": rbacGroup + "/v1", "RoleBinding": rbacGroup + "/v1", "ClusterRole": rbacGroup + "/v1", "ClusterRoleBinding": rbacGroup + "/v1",
+		"Role": k8s.RBACGroup + "/v1", "RoleBinding": k8s.RBACGroup + "/v1", "ClusterRole": k8s.RBACGroup + "/v1", "ClusterRoleBinding": k8s.RBACGroup + "/v1",
 		"CustomResourceDefinition": "apiextensions.k8s.io/v1",
 	}
 }

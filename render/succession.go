@@ -59,12 +59,7 @@ func mustBeRemoved(o Object) bool {
 
 // isStoppable reports whether stopObject changes an object.
 func isStoppable(o Object) bool {
-	return o.Is("apps", "Deployment") || o.Is("apps", "StatefulSet") || isWebhook(o)
-}
-
-func isWebhook(o Object) bool {
-	const group = "admissionregistration.k8s.io"
-	return o.Is(group, "ValidatingWebhookConfiguration") || o.Is(group, "MutatingWebhookConfiguration")
+	return o.Is("apps", "Deployment") || o.Is("apps", "StatefulSet") || o.Key().IsWebhookConfig()
 }
 
 // stopObject returns an object in the form for a stopped operator: a workload without replicas, or a
@@ -73,7 +68,7 @@ func stopObject(o Object) Object {
 	switch {
 	case !isStoppable(o):
 		return o
-	case !isWebhook(o):
+	case !o.Key().IsWebhookConfig():
 		return k8s.With(o, any(int64(0)), "spec", "replicas")
 	}
 	var webhooks []any

@@ -263,7 +263,7 @@ func (t *tree) checkDistinct() error {
 // joinSubjects returns a ClusterRoleBinding with the subjects of a and b. It returns false unless a
 // is a ClusterRoleBinding and both have the same roleRef.
 func joinSubjects(a, b Object) (Object, bool) {
-	if !a.Is(rbacGroup, "ClusterRoleBinding") || !k8s.Equal(a["roleRef"], b["roleRef"]) {
+	if !a.Is(k8s.RBACGroup, "ClusterRoleBinding") || !k8s.Equal(a["roleRef"], b["roleRef"]) {
 		return nil, false
 	}
 	return k8s.With(a, any(mergeLists(k8s.List(a, "subjects"), k8s.List(b, "subjects"))), "subjects"), true

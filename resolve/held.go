@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -20,7 +21,8 @@ const (
 	HeldByHold        HeldBack = "hold"           // its declaration has a hold
 	HeldByRange       HeldBack = "range"          // its declaration does not allow the next version
 	HeldByDowngrade   HeldBack = "downgrade"      // the only edge leads to an older version
-	HeldByCatalog     HeldBack = "stranded"       // no upgrade edge
+	HeldByEdges       HeldBack = "stranded"       // no upgrade edge
+	HeldByCatalog     HeldBack = "catalog"        // in a promotion: no catalog of its declaration has the version
 	HeldByWithdrawal  HeldBack = "withdrawn"      // its catalog no longer has the version, channel or package
 	HeldByFault       HeldBack = "notJudged"      // its catalog cannot be read, or its declaration is invalid
 	HeldByInstallMode HeldBack = "installMode"    // the next bundle does not support the install mode of its OperatorGroup
@@ -28,13 +30,14 @@ const (
 	HeldByConflict    HeldBack = "conflict"       // the next bundle conflicts with another operator or a requirement
 )
 
-// heldUpgrade is the reason why an upgrade is held back. The zero value means that the bundle is
-// upgraded, or that there is no upgrade.
-type heldUpgrade struct {
-	by      HeldBack
+// HeldUpgrade is the reason why an operator is not upgraded. The zero value means that it is upgraded, or
+// that there is no upgrade.
+type HeldUpgrade struct {
+	By      HeldBack
+	Text    string   // By as text; empty: no message
+	Refused []string // dependencies (namespace/package) whose bundles Options.Objection refused; sorted
+
 	offered string       // the next bundle; empty: none
-	reason  string       // as text; empty: no message
-	refused []string     // operators whose bundles Options.Objection refused; sorted
 	to      *model.Entry // the bundle that a flag could install; nil: none
 }
 
@@ -47,8 +50,8 @@ func upgradeOptions(opt Options) Options {
 // holdReasons returns the state of lock, and the reason that would hold back each installed bundle
 // in an upgrade. The options of w must come from upgradeOptions. The solver runs only if an upgrade
 // is available.
-func (w *world) holdReasons(lock *lockfile.File) (*state, map[*want]heldUpgrade) {
-	st, out := w.stateBefore(lock), map[*want]heldUpgrade{}
+func (w *world) holdReasons(lock *lockfile.File) (*state, map[*want]HeldUpgrade) {
+	st, out := w.stateBefore(lock), map[*want]HeldUpgrade{}
 	var once *round
 	solved := func() *round {
 		if once == nil {
@@ -75,25 +78,38 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 		return
 	}
 	if pin := w.pinToReach(s); pin != nil {
-		r.reportHeldPromotion(s, pin, root.opts, lock)
+		r.reportHeldPromotion(s, pin, root.opts)
 		return
 	}
 	h, code := w.holdReason(s, root.opts, func() *round { return r }), "held"
-	switch h.by {
+	switch h.By {
 	case HeldByDowngrade:
 		code = "downgrade"
-	case HeldByCatalog, HeldByWithdrawal, HeldByFault:
+	case HeldByEdges, HeldByWithdrawal, HeldByFault:
 		code = "stranded"
 	default:
 	}
-	if h.reason == "" || code != "stranded" && !w.opt.Upgrade && w.targetOf(s) == nil {
+	if h.Text == "" || code != "stranded" && !w.opt.Upgrade && w.targetOf(s) == nil {
 		return
 	}
 	text := s.title() + " is held back at " + s.current.bundle
 	if h.offered != "" {
 		text += " although " + h.offered + " is available"
 	}
-	w.warnFor(s, code, text+": "+h.reason+w.upgradeFlag(s, h, lock))
+	w.warnFor(s, code, text+": "+h.Text+w.upgradeFlag(s, h, lock))
+	if h.By == HeldByHold {
+		w.reportedHolds = append(w.reportedHolds, s.held)
+	}
+}
+
+// reportOtherHolds warns about the elements of Options.Held that reportHeld has not reported, because
+// no upgrade was requested or available.
+func (w *world) reportOtherHolds() {
+	for i := range w.opt.Held {
+		if h := &w.opt.Held[i]; !slices.Contains(w.reportedHolds, h) {
+			w.warn(diag.Warning{Pos: h.At, Code: "held", Subject: h.Operator, Msg: h.Operator + " is held back: " + h.Reason})
+		}
+	}
 }
 
 // staysInstalled reports whether the installed bundle of s was chosen again.
@@ -104,7 +120,7 @@ func (r *round) staysInstalled(s *want) bool {
 
 // holdReason returns the reason why the upgrade of s is held back, given its candidates. It calls
 // solved only if opts contains an upgrade.
-func (w *world) holdReason(s *want, opts options, solved func() *round) heldUpgrade {
+func (w *world) holdReason(s *want, opts options, solved func() *round) HeldUpgrade {
 	how, stay := w.preference(s)
 	switch {
 	case cmp.Or(opts.fault, opts.keepFault) != nil:
@@ -115,28 +131,28 @@ func (w *world) holdReason(s *want, opts options, solved func() *round) heldUpgr
 	next := w.remaining(s.current, s, 1)
 	switch {
 	case how == onlyInstalled && len(next) > 0:
-		h := heldUpgrade{by: HeldByApproval, offered: next[0], reason: stay}
+		h := HeldUpgrade{By: HeldByApproval, offered: next[0], Text: stay}
 		if s.hold != "" {
-			h.by = HeldByHold
+			h.By = HeldByHold
 		}
 		return h
 	case len(opts.downgrades) > 0:
-		return heldUpgrade{by: HeldByDowngrade, reason: "the only candidate is older: " + opts.downgrades[0].Name(), to: opts.downgrades[0]}
+		return HeldUpgrade{By: HeldByDowngrade, Text: "the only candidate is older: " + opts.downgrades[0].Name(), to: opts.downgrades[0]}
 	case len(next) == 0:
 		if e := w.nextDisallowed(s); e != nil {
-			return heldUpgrade{by: HeldByRange, offered: e.Name(), reason: "it is not " + s.describeAllowed()}
+			return HeldUpgrade{By: HeldByRange, offered: e.Name(), Text: "it is not " + s.describeAllowed()}
 		}
 		return w.strandedReason(s)
 	}
-	return heldUpgrade{}
+	return HeldUpgrade{}
 }
 
 // faultReason returns the reason that a fault gives for an installed bundle.
-func (w *world) faultReason(s *want, f *fault) heldUpgrade {
+func (w *world) faultReason(s *want, f *fault) HeldUpgrade {
 	if f.withdrawn && s.current.pin != nil && !w.isEdited(s) {
-		return heldUpgrade{by: HeldByWithdrawal, reason: f.msg}
+		return HeldUpgrade{By: HeldByWithdrawal, Text: f.msg}
 	}
-	return heldUpgrade{by: HeldByFault, reason: f.msg}
+	return HeldUpgrade{By: HeldByFault, Text: f.msg}
 }
 
 // nextDisallowed returns the first higher entry that has an edge from the installed bundle and that s
@@ -163,9 +179,9 @@ func (w *world) nextDisallowed(s *want) *model.Entry {
 
 // conflictReason returns the reason why the installed bundle of s is chosen again although s has
 // other candidates. It returns the zero value if another bundle is chosen.
-func (r *round) conflictReason(s *want) heldUpgrade {
+func (r *round) conflictReason(s *want) HeldUpgrade {
 	if !r.staysInstalled(s) {
-		return heldUpgrade{}
+		return HeldUpgrade{}
 	}
 	root := r.b.roots[slices.IndexFunc(r.b.roots, func(x root) bool { return x.want == s })]
 	better := slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool {
@@ -173,10 +189,10 @@ func (r *round) conflictReason(s *want) heldUpgrade {
 		return a.entry == nil || a.bundle() == s.current.bundle
 	})
 	if len(better) == 0 { // relaxed together with the other parties of its conflict
-		return heldUpgrade{by: HeldByConflict}
+		return HeldUpgrade{By: HeldByConflict}
 	}
 	why := r.findObstacle(root, better)
-	return heldUpgrade{by: r.b.banReason(better), offered: r.b.atoms[better[0]].bundle(), reason: why.text, refused: why.refused}
+	return HeldUpgrade{By: r.b.banReason(better), offered: r.b.atoms[better[0]].bundle(), Text: why.text, Refused: why.refused}
 }
 
 // banReason returns the reason of the last atom, HeldByInstallMode or HeldByCluster, if every atom
@@ -197,16 +213,16 @@ func (b *builder) banReason(ids []int) HeldBack {
 
 // strandedReason returns the reason why the installed bundle has no upgrade path to the head. The
 // zero value means that it is not stranded. It implements Rule 14.
-func (w *world) strandedReason(s *want) heldUpgrade {
+func (w *world) strandedReason(s *want) HeldUpgrade {
 	pkgs, bad := w.packages(s)
 	if bad != nil || s.namesBundle() {
-		return heldUpgrade{}
+		return HeldUpgrade{}
 	}
 	var head *model.Entry
 	for _, p := range pkgs {
 		for _, ch := range s.channelsOf(p) {
 			if ch.Head().Name() == s.current.bundle {
-				return heldUpgrade{}
+				return HeldUpgrade{}
 			}
 			if head == nil {
 				head = ch.Head()
@@ -214,18 +230,18 @@ func (w *world) strandedReason(s *want) heldUpgrade {
 		}
 	}
 	if head == nil {
-		return heldUpgrade{}
+		return HeldUpgrade{}
 	}
-	h := heldUpgrade{by: HeldByCatalog, reason: "it has no upgrade path to " + head.Name(), to: head}
+	h := HeldUpgrade{By: HeldByEdges, Text: "it has no upgrade path to " + head.Name(), to: head}
 	if w.droppedBy(s.current) != "" {
-		h.by = HeldByWithdrawal
+		h.By = HeldByWithdrawal
 	}
 	return h
 }
 
 // upgradeFlag returns the end of a message that suggests the flags which upgrade s to h.to, or ""
-// if there are none. It implements Rule 13.
-func (w *world) upgradeFlag(s *want, h heldUpgrade, lock *lockfile.File) string {
+// if there are none. It resolves once from lock to prove the suggestion. It implements Rule 13.
+func (w *world) upgradeFlag(s *want, h HeldUpgrade, lock *lockfile.File) string {
 	if h.to == nil {
 		return ""
 	}
@@ -233,7 +249,7 @@ func (w *world) upgradeFlag(s *want, h heldUpgrade, lock *lockfile.File) string 
 	flags, effect := "--reinstall="+s.ns+"/"+s.pkg, " upgrades without an upgrade edge"
 	down := s.current.facts.hasVersion && s.current.facts.isAbove(h.to.Bundle())
 	switch {
-	case h.by == HeldByDowngrade:
+	case h.By == HeldByDowngrade:
 		flags, effect = "--allow-downgrade", " allows it"
 		at.Reinstall = w.targetOf(s) != nil && w.targetOf(s).Reinstall
 	case down:
@@ -241,30 +257,18 @@ func (w *world) upgradeFlag(s *want, h heldUpgrade, lock *lockfile.File) string 
 	}
 	opt := upgradeOptions(w.opt)
 	opt.Upgrade, opt.Named, opt.AllowDowngrade = false, []Target{at}, down
-	if w.nextBundle(s, opt, lock) != h.to.Name() {
+	as := w.forTrial(w.decl, opt)
+	as.successors = w.successors
+	r, err := as.runRound(as.stateBefore(lock))
+	if err != nil || !slices.ContainsFunc(r.next.wants, func(n *want) bool {
+		return n.key() == s.key() && n.current != nil && n.current.bundle == h.to.Name()
+	}) {
 		return ""
 	}
 	if w.opt.Command != "" {
 		flags = fmt.Sprintf("'%s %s'", w.opt.Command, flags)
 	}
 	return "; " + flags + effect
-}
-
-// nextBundle returns the installed bundle of s after one round from lock with opt, or "" if there is
-// none.
-func (w *world) nextBundle(s *want, opt Options, lock *lockfile.File) string {
-	as := w.forTrial(w.decl, opt)
-	as.successors = w.successors
-	r, err := as.runRound(as.stateBefore(lock))
-	if err != nil {
-		return ""
-	}
-	for _, n := range r.next.wants {
-		if n.key() == s.key() && n.current != nil {
-			return n.current.bundle
-		}
-	}
-	return ""
 }
 
 // namesBundle reports whether s names a bundle: its catalog contains only that bundle.

@@ -1,7 +1,11 @@
 package resolve
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve/explain"
@@ -19,7 +23,7 @@ type Options struct {
 	From               *lockfile.File // promote exactly the versions of this lock
 	Unpin              []Target       // operators whose previous pins are ignored
 	Prune              bool           // remove dependencies that nothing requires any more
-	Held               []Hold         // operators not to upgrade, in addition to declared holds
+	Held               []Hold         // in addition to declared holds
 	Lenient            bool           // omit a declared operator without a pin if it cannot be installed, instead of a conflict
 	KubernetesVersion  string         // "1.34"; empty: minKubeVersion is not checked
 	Clusters           []Cluster      // clusters with versions of their own; empty: all have KubernetesVersion
@@ -34,9 +38,15 @@ type Options struct {
 	Settled    []string // "namespace/package" of successors that were observed running, so that the lock drops their predecessors; "*": all
 
 	// Objection returns the reason why a bundle must not be newly installed in a namespace ("is not
-	// pinned in dev"), or "". It is called for candidates that are not installed. Nil means that
-	// there are no objections.
+	// pinned in dev"), or "". It is called for candidates that are not installed, before one is
+	// chosen, so that another candidate can be chosen instead. Nil means that there are no objections.
 	Objection func(namespace string, to *model.Bundle) string
+
+	// Judge returns the holds that a result with a lock needs in addition to its own, or nil to accept
+	// the result. Resolve resolves again with these holds. Unlike Objection, it decides on the bundles
+	// of all operators together, and only on chosen ones, so it may read their content. Nil accepts
+	// every result.
+	Judge func(*Result) ([]Hold, error)
 
 	// Command is the command of the flags in suggestions: "quayside resolve". Empty: the user's
 	// command, run again.
@@ -74,11 +84,48 @@ func (t Target) posOr(declared diag.Pos) diag.Pos {
 	return t.At
 }
 
-// Hold is a reason not to upgrade an operator.
+// Hold is a reason not to upgrade an operator. An operator that is not pinned is not installed.
 type Hold struct {
-	Namespace, Package string
-	Reason             string   // "OperatorCondition Upgradeable=False: migration running"
-	At                 diag.Pos // position of the observation; zero: none
+	Operator string            `json:"operator"`                                // namespace/package
+	Code     string            `json:"code" doc:"code of the warning about it"` // empty: "held"
+	Reason   string            `json:"reason"`                                  // "OperatorCondition Upgradeable=False: migration running"
+	At       diag.Pos          `json:"-"`                                       // position of the observation; zero: none
+	Storage  *lockfile.Storage `json:"-"`                                       // the migration step of its stored versions; nil: none
+}
+
+// isHeld reports whether one of the holds is of an operator.
+func isHeld(holds []Hold, operator string) bool {
+	return slices.ContainsFunc(holds, func(h Hold) bool { return h.Operator == operator })
+}
+
+// withHolds returns opt with the holds of further operators, and without their targets. It returns an
+// error if all operators are held already, because another operator requires the upgrade of one.
+func (opt Options) withHolds(holds []Hold) (Options, error) {
+	further := slices.DeleteFunc(slices.Clone(holds), func(h Hold) bool { return isHeld(opt.Held, h.Operator) })
+	if len(further) == 0 {
+		return opt, fmt.Errorf("%s cannot be held back, because another operator requires its upgrade: %s", holds[0].Operator, holds[0].Reason)
+	}
+	opt.Held = slices.Concat(opt.Held, further)
+	opt.Named = slices.DeleteFunc(slices.Clone(opt.Named), func(t Target) bool { return isHeld(further, t.key()) })
+	return opt, nil
+}
+
+// withoutHeld returns the declarations without those of held operators that are not pinned. The
+// installed ClusterServiceVersion of such an operator remains, so that no dependent installs another
+// version in its place.
+func withoutHeld(decl *declare.Set, prev *lockfile.File, held []Hold) *declare.Set {
+	if len(held) == 0 {
+		return decl
+	}
+	out := *decl
+	out.Subscriptions = slices.DeleteFunc(slices.Clone(out.Subscriptions), func(s declare.Subscription) bool {
+		pinned := false
+		if prev != nil {
+			_, pinned = prev.Pin(s.Namespace, s.Package)
+		}
+		return !pinned && isHeld(held, s.Namespace+"/"+s.Package)
+	})
+	return &out
 }
 
 // PinChange is one changed pin.
@@ -86,25 +133,18 @@ type PinChange struct {
 	Namespace, Package string
 	From, To           string   // bundles; empty From: newly installed; empty To: removed
 	Why                string   // "subscription my-etcd/etcd", "required by my-app/app: the API …"
+	Along              string   // why it is upgraded along with others although its own upgrade was not requested; empty: it was
 	Remaining          []string // bundles from To up to the head that upgrades can reach, nearest first
-}
-
-// HeldPromotion is an operator that could not be promoted to its version in Options.From. With
-// Options.Lenient, it can also be an operator that could not be installed from Options.From.
-type HeldPromotion struct {
-	Namespace, Package string
-	HeldBack           HeldBack
-	Text               string   // the bundle and the reason: "kafka.v1.0.0, which is older"
-	Refused            []string // dependencies (namespace/package) whose bundles Options.Objection refused; sorted
 }
 
 // Result is the outcome of Resolve.
 type Result struct {
-	Lock           *lockfile.File      // nil if Resolve returns an error
-	Partial        *lockfile.File      // the part without conflicts; equal to Lock if there are none
-	Warnings       []diag.Warning      // sorted
-	Conflicts      []*explain.Conflict // sorted by namespace, then subscription
-	HeldPromotions []HeldPromotion     // in the order of the declarations
-	PinChanges     []PinChange         // sorted by namespace, then package
-	Rounds         [][]PinChange       // the changes of each hop
+	Lock           *lockfile.File         // nil if Resolve returns an error
+	Partial        *lockfile.File         // the part without conflicts; equal to Lock if there are none
+	Warnings       []diag.Warning         // sorted
+	Conflicts      []*explain.Conflict    // sorted by namespace, then subscription
+	Held           []Hold                 // the holds of the options and of Options.Judge
+	HeldPromotions map[string]HeldUpgrade // by operator: those not promoted to their versions in Options.From or, with Options.Lenient, not installed from it
+	PinChanges     []PinChange            // sorted by namespace, then package
+	Rounds         [][]PinChange          // the changes of each hop
 }

@@ -65,7 +65,7 @@ func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Option
 			if s.current != nil && s.current.pin != nil && s.current.pin.Key() == p.Key() {
 				w.fillAge(&a, s, p.Version)
 				h := holds[s]
-				a.HeldBack, a.HeldBackReason = h.by, cmp.Or(h.reason+w.upgradeFlag(s, h, lock), a.HeldBackReason)
+				a.HeldBack, a.HeldBackReason = h.By, cmp.Or(h.Text+w.upgradeFlag(s, h, lock), a.HeldBackReason)
 				a.Dropped = w.droppedBy(s.current)
 				break
 			}

@@ -33,28 +33,24 @@ func (w *world) pinToReach(s *want) *lockfile.Pin {
 }
 
 // reportHeldPromotion records that s was not promoted to its pin in the upstream lock, and warns
-// about it with the reason. The suggested flag is for a run that starts from lock.
-func (r *round) reportHeldPromotion(s *want, pin *lockfile.Pin, opts options, lock *lockfile.File) {
+// about it with the reason.
+func (r *round) reportHeldPromotion(s *want, pin *lockfile.Pin, opts options) {
 	w := r.b.w
-	by, why, refused := r.notPromotedReason(s, pin, opts)
-	w.heldPromotions = append(w.heldPromotions, HeldPromotion{Namespace: s.ns, Package: s.pkg, HeldBack: by, Text: pin.Bundle + why, Refused: refused})
-	lower := w.opt
-	lower.AllowDowngrade = true
-	if by == HeldByDowngrade && w.nextBundle(s, lower, lock) == pin.Bundle {
-		why += "; allow it with --allow-downgrade"
-	}
-	w.warnFor(s, "not-followed", s.title()+" is held back at "+s.current.bundle+": the upstream lock pins "+pin.Bundle+why)
+	h := r.notPromotedReason(s, pin, opts)
+	h.Text = pin.Bundle + h.Text
+	w.heldPromotions[s.operator()] = h
+	w.warnFor(s, "not-followed", s.title()+" is held back at "+s.current.bundle+": the upstream lock pins "+h.Text)
 }
 
-// missingPromotions returns the declared operators that could not be installed from the upstream lock.
-func (r *round) missingPromotions() []HeldPromotion {
-	var out []HeldPromotion
+// recordMissingPromotions records the declared operators that could not be installed from the upstream
+// lock.
+func (r *round) recordMissingPromotions() {
 	for _, s := range r.b.st.wants {
 		pin := r.b.w.upstreamPin(s.ns, s.pkg)
 		if _, ok := r.picks[s]; ok || pin == nil || !r.b.isOptional(s) {
 			continue
 		}
-		held := HeldPromotion{Namespace: s.ns, Package: s.pkg, HeldBack: HeldByConflict, Text: pin.Bundle}
+		h := HeldUpgrade{By: HeldByConflict}
 		i := slices.IndexFunc(r.b.roots, func(x root) bool {
 			return x.want == s && slices.ContainsFunc(x.choice.Of, func(id int) bool { return r.b.atoms[id].bundle() == pin.Bundle })
 		})
@@ -62,38 +58,39 @@ func (r *round) missingPromotions() []HeldPromotion {
 			root := r.b.roots[i]
 			of := slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != pin.Bundle })
 			why := r.findObstacle(root, of)
-			held.HeldBack, held.Text, held.Refused = r.b.banReason(of), held.Text+", but "+why.text, why.refused
+			h.By, h.Text, h.Refused = r.b.banReason(of), "but "+why.text, why.refused
+		} else if text := r.b.w.namespace(s.ns).fault; text != "" {
+			h.Text = "but " + text
 		} else {
-			by, why := r.b.w.reasonNotOffered(s, pin.Bundle)
-			if text := r.b.w.namespace(s.ns).fault; text != "" {
-				by, why = HeldByConflict, "but "+text
-			}
-			held.HeldBack, held.Text = by, held.Text+", "+why
+			h.By, h.Text = r.b.w.reasonNotOffered(s, pin.Bundle)
 		}
-		out = append(out, held)
+		h.Text = pin.Bundle + ", " + h.Text
+		r.b.w.heldPromotions[s.operator()] = h
 	}
-	return out
 }
 
-// notPromotedReason returns the reason why s is not promoted to the pin, as a constant and as the
-// end of a sentence, and the dependencies that Options.Objection refused.
-func (r *round) notPromotedReason(s *want, pin *lockfile.Pin, opts options) (by HeldBack, why string, refused []string) {
+// notPromotedReason returns the reason why s is not promoted to the pin. Its text is the end of a
+// sentence.
+func (r *round) notPromotedReason(s *want, pin *lockfile.Pin, opts options) HeldUpgrade {
 	switch {
+	case s.held != nil:
+		return HeldUpgrade{By: HeldByHold, Text: ", but it is held: " + s.hold}
 	case s.hold != "":
-		return HeldByHold, ", but its declaration holds it: " + s.hold, nil
+		return HeldUpgrade{By: HeldByHold, Text: ", but its declaration holds it: " + s.hold}
 	case opts.keepReason != "":
-		return HeldByCatalog, ", and " + opts.keepReason, nil
+		return HeldUpgrade{By: HeldByCatalog, Text: ", and " + opts.keepReason}
 	case len(opts.downgrades) > 0:
-		return HeldByDowngrade, ", which is older", nil
+		return HeldUpgrade{By: HeldByDowngrade, Text: ", which is older"}
 	case slices.ContainsFunc(opts.list, func(o option) bool { return o.entry != nil && o.entry.Name() == pin.Bundle }):
 		h := r.conflictReason(s)
-		if h.reason != "" {
-			return h.by, ", but " + h.reason, h.refused
+		if h.Text == "" {
+			return HeldUpgrade{By: HeldByConflict}
 		}
-		return HeldByConflict, "", nil
+		h.Text = ", but " + h.Text
+		return h
 	}
-	by, why = r.b.w.reasonNotOffered(s, pin.Bundle)
-	return by, ", " + why, nil
+	by, why := r.b.w.reasonNotOffered(s, pin.Bundle)
+	return HeldUpgrade{By: by, Text: ", " + why}
 }
 
 // reasonNotOffered returns the reason why s has no candidate with the given bundle.

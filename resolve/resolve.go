@@ -59,7 +59,22 @@ const maxRounds = 1000
 // conflicts. In this case, Resolve also returns the result, and its Partial is the resolved part.
 // Resolve does not modify its arguments.
 func Resolve(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*Result, error) {
-	return runUntilStable(x, decl, opt, func(w *world) (*Result, error) { return w.resolve(prev) })
+	for {
+		res, err := runUntilStable(x, withoutHeld(decl, prev, opt.Held), opt, func(w *world) (*Result, error) { return w.resolve(prev) })
+		if opt.Judge == nil || res == nil || res.Lock == nil {
+			return res, err
+		}
+		holds, err := opt.Judge(res)
+		if err == nil && len(holds) == 0 {
+			return res, nil
+		}
+		if err == nil {
+			opt, err = opt.withHolds(holds)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 }
 
 func (w *world) resolve(prev *lockfile.File) (*Result, error) {
@@ -73,7 +88,7 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 		return nil, err
 	}
 	first := st
-	res := &Result{}
+	res := &Result{Held: opt.Held}
 	var last *round
 	seen := []*state{st}
 	for hop := 0; ; hop++ {
@@ -118,6 +133,9 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	}
 	res.Conflicts = uniqueConflicts(append(res.Conflicts, successionConflicts...))
 	res.PinChanges = withDropped(w.listPinChanges(first, st), prev, res.Partial)
+	for i, c := range res.PinChanges {
+		res.PinChanges[i].Along = w.along[c.Namespace+"/"+c.Package]
+	}
 	if !w.quiet {
 		w.reportResult(last, st, res)
 		w.reportSuccessions(prev, res.Partial)

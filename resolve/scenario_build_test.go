@@ -361,7 +361,7 @@ func (s *scenario) resolveIn(x *model.Index, args []string) {
 		case "from":
 			opt.From = s.saved[v]
 		case "held":
-			opt.Held = append(opt.Held, resolve.Hold{Namespace: "ops", Package: v, Reason: "not upgradeable"})
+			opt.Held = append(opt.Held, resolve.Hold{Operator: "ops/" + v, Reason: "not upgradeable"})
 		default:
 			s.t.Fatalf("run: %s", a)
 		}

@@ -174,9 +174,7 @@ func (s *scenario) line(n int, words []string, rest string) {
 		}
 	case "stay":
 		text := strings.TrimSpace(strings.TrimPrefix(rest, args[0]))
-		if !slices.ContainsFunc(s.res.HeldPromotions, func(r resolve.HeldPromotion) bool {
-			return r.Namespace+"/"+r.Package == args[0] && strings.Contains(r.Text, text)
-		}) {
+		if h, found := s.res.HeldPromotions[args[0]]; !found || !strings.Contains(h.Text, text) {
 			fatal("got %+v", s.res.HeldPromotions)
 		}
 	case "conflict":

@@ -24,7 +24,7 @@ type Part struct {
 type Bond struct {
 	Operator string `json:"operator"`
 	With     string `json:"with"`
-	Why      string `json:"reason,omitempty"` // why Operator is held back without With; empty: unknown
+	Why      string `json:"reason,omitempty"` // why With changes, too; empty: unknown
 }
 
 // TreeComparer compares the rendered trees of locks that have a common base.
@@ -72,8 +72,7 @@ func Split(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options, 
 	if err := s.resolveConflicts(); err != nil {
 		return nil, nil, err
 	}
-	parts, err := s.parts()
-	return parts, diag.SortWarnings(s.warnings), err
+	return s.parts(), diag.SortWarnings(s.warnings), nil
 }
 
 // upgradeTargets returns the upgrade targets with an available upgrade, in order.
@@ -191,7 +190,7 @@ func (s *splitter) overlappingDrafts() (a, b *draftPart) {
 }
 
 // parts converts the drafts to Parts with their bonds.
-func (s *splitter) parts() ([]Part, error) {
+func (s *splitter) parts() []Part {
 	declared := map[string]bool{}
 	for _, d := range s.decl.Subscriptions {
 		declared[d.Namespace+"/"+d.Package] = true
@@ -206,48 +205,28 @@ func (s *splitter) parts() ([]Part, error) {
 			return cmp.Or(compareBool(!declared[a], !declared[b]), strings.Compare(a, b))
 		})
 		for _, key := range part.Operators {
-			bonds, err := s.bonds(p, key)
-			if err != nil {
-				return nil, err
-			}
-			part.Bonds = append(part.Bonds, bonds...)
+			part.Bonds = append(part.Bonds, p.bonds(key)...)
 		}
 		out = append(out, part)
 	}
 	slices.SortStableFunc(out, func(a, b Part) int { return strings.Compare(a.Operators[0], b.Operators[0]) })
-	return out, nil
+	return out
 }
 
-// bonds returns the reasons why an operator cannot be upgraded alone. For each other operator that
-// changes along with it, bonds resolves again with a hold on that other operator, and takes the
-// reason from the resulting warning.
-func (s *splitter) bonds(p *draftPart, key string) ([]Bond, error) {
+// bonds returns the reasons why an operator cannot be upgraded alone: one for each other operator that
+// changes along with it.
+func (p *draftPart) bonds(key string) []Bond {
 	var out []Bond
-	moves := p.singleChanges[key]
-	for _, with := range slices.Sorted(maps.Keys(moves)) {
-		m := moves[with]
-		if with == key {
-			continue
+	changes := p.singleChanges[key]
+	for _, with := range slices.Sorted(maps.Keys(changes)) {
+		c := changes[with]
+		why := c.Along
+		if c.From == "" || c.To == "" {
+			why = c.Why
 		}
-		b := Bond{Operator: key, With: with}
-		if m.From == "" || m.To == "" {
-			b.Why = m.Why
-			out = append(out, b)
-			continue
+		if with != key {
+			out = append(out, Bond{Operator: key, With: with, Why: why})
 		}
-		opt := s.opt
-		opt.Named = []Target{p.targets[slices.IndexFunc(p.targets, func(t Target) bool { return t.key() == key })]}
-		opt.Held = append(slices.Clone(opt.Held), Hold{Namespace: m.Namespace, Package: m.Package, Reason: "left unchanged"})
-		res, err := Resolve(s.x, s.decl, s.prev, opt)
-		if err != nil {
-			return nil, err
-		}
-		for _, w := range res.Warnings {
-			if w.Code == "held" && w.Subject == key {
-				b.Why = w.Msg
-			}
-		}
-		out = append(out, b)
 	}
-	return out, nil
+	return out
 }

@@ -167,9 +167,9 @@ func (w *world) stateBefore(prev *lockfile.File) *state {
 	locked := w.addPins(st, prev)
 	w.adoptUnpinned(st, locked)
 	for _, s := range st.wants {
-		for _, h := range w.opt.Held {
-			if s.hold == "" && h.Namespace == s.ns && h.Package == s.pkg {
-				s.hold = h.Reason
+		for i, h := range w.opt.Held {
+			if s.hold == "" && h.Operator == s.operator() {
+				s.hold, s.held = h.Reason, &w.opt.Held[i]
 			}
 		}
 	}

@@ -16,6 +16,7 @@ type want struct {
 	starting  string
 	approval  declare.Approval
 	hold      string
+	held      *Hold      // the element of Options.Held with the reason in hold; nil: the declaration has it
 	current   *installed // the installed bundle of this operator; nil: not installed
 	generated bool
 }

@@ -26,8 +26,9 @@ func (w *world) reportRound(r *round) {
 			w.warnFor(s, "fallback", fmt.Sprintf("%s is resolved to %s, %s below %s: %s", s.title(), got.bundle(),
 				diag.Count(countSteps(root.opts.list, got.bundle()), "version"), first.entry.Name(), r.whyNotChosen(root, first.entry.Name())))
 		case first.current != nil && got.inst == nil && got.bundle() != s.current.bundle:
+			w.along[s.operator()] = r.whyNotChosen(root, s.current.bundle)
 			w.warnFor(s, "moved", fmt.Sprintf("%s is upgraded from %s to %s along with the requested upgrades: %s", s.title(), s.current.bundle, got.bundle(),
-				r.whyNotChosen(root, s.current.bundle)))
+				w.along[s.operator()]))
 		}
 		w.reportChannelHop(s, got)
 	}
@@ -141,7 +142,8 @@ func (w *world) reportResult(r *round, st *state, res *Result) {
 			w.reportHeld(r, root, res.Partial)
 		}
 	}
-	w.heldPromotions = append(w.heldPromotions, r.missingPromotions()...)
+	w.reportOtherHolds()
+	r.recordMissingPromotions()
 	w.reportOrphans(st)
 	for _, i := range st.installed {
 		wants := st.wantsOf(i)

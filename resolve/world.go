@@ -23,7 +23,9 @@ type world struct {
 	entries        map[entriesKey][]*model.Entry
 	successors     map[string]*declare.Subscription // by operator: the declaration that replaces it
 	warnings       []diag.Warning
-	heldPromotions []HeldPromotion
+	heldPromotions map[string]HeldUpgrade
+	along          map[string]string        // by operator: PinChange.Along
+	reportedHolds  []*Hold                  // elements of Options.Held with a warning
 	forced         map[*want][]*model.Entry // for WhyNot: the only candidates, regardless of edges
 	quiet          bool                     // a trial: no reports and no suggestions
 }
@@ -63,7 +65,7 @@ func newWorld(x *model.Index, decl *declare.Set, opt Options) *world {
 	w := &world{
 		x: x, decl: decl, opt: opt, facts: newReader(),
 		namespaces: map[string]*installNamespace{}, visible: map[string][]*model.Catalog{},
-		entries: map[entriesKey][]*model.Entry{},
+		entries: map[entriesKey][]*model.Entry{}, along: map[string]string{}, heldPromotions: map[string]HeldUpgrade{},
 	}
 	for _, s := range decl.Subscriptions {
 		w.namespace(s.Namespace)

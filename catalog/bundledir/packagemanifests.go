@@ -104,7 +104,7 @@ func (c *conversion) readPackages() []packageManifest {
 
 func isPackageFile(name string) bool {
 	stem, ok := strings.CutSuffix(strings.TrimSuffix(name, path.Ext(name)), ".package")
-	return ok && stem != "" && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+	return ok && stem != "" && yamlnode.HasExtension(name)
 }
 
 func (c *conversion) readPackageFile(name string) (packageManifest, bool) {
@@ -228,7 +228,7 @@ func (c *conversion) readVersion(dir, pkg string) (*version, error) {
 	found := false
 	for _, e := range entries {
 		name := e.Name()
-		if !e.Type().IsRegular() || strings.HasPrefix(name, ".") || isPackageFile(name) || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+		if !e.Type().IsRegular() || strings.HasPrefix(name, ".") || isPackageFile(name) || !yamlnode.HasExtension(name) {
 			continue
 		}
 		data, err := fs.ReadFile(c.fsys, path.Join(dir, name))

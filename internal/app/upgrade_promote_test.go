@@ -245,7 +245,7 @@ func TestPromotionRows(t *testing.T) {
 		},
 		"older": {
 			from: environment{plainBundles, "a@1 b@2", ""}, to: environment{plainBundles, "a@2 b@1", ""},
-			want: []string{"a kept older", "b upgraded"}, lock: "a@2 b@2",
+			want: []string{"a kept downgrade", "b upgraded"}, lock: "a@2 b@2",
 		},
 		"not declared": {
 			from: environment{plainBundles, "a@2 b@2", ""}, to: environment{plainBundles, "a@1", ""},
@@ -261,7 +261,7 @@ func TestPromotionRows(t *testing.T) {
 		},
 		"cluster": {
 			from: environment{plainBundles, "a@2 b@2", ""}, to: environment{"a@1\na@2 k8s=1.35.0\nb@1\nb@2", "a@1 b@1", ""},
-			want: []string{"a kept cluster", "b upgraded"}, lock: "a@1 b@2",
+			want: []string{"a kept clusterVersion", "b upgraded"}, lock: "a@1 b@2",
 		},
 		"content": {
 			from: environment{plainBundles, "a@2 b@2", ""}, to: environment{"a@1\na@2*\nb@1\nb@2", "a@1 b@1", ""},

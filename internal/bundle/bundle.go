@@ -22,6 +22,7 @@ import (
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/model"
 )
@@ -116,7 +117,7 @@ const csvVersion = "operators.coreos.com/v1alpha1"
 func isCSV(o Object) bool { return o.Kind() == "ClusterServiceVersion" }
 
 // inOLMGroup reports whether the API group of an object is OLM's or empty.
-func inOLMGroup(o Object) bool { return o.Group() == "" || o.Group() == "operators.coreos.com" }
+func inOLMGroup(o Object) bool { return o.Group() == "" || o.Group() == k8s.OLMGroup }
 
 // readManifests decodes every manifest in dir, in the order of file names.
 func readManifests(fsys fs.FS, dir string) ([]Object, []diag.Warning, error) {
@@ -175,7 +176,7 @@ func manifestFiles(fsys fs.FS, dir string) ([]string, []diag.Warning, error) {
 }
 
 func isManifest(name string) bool {
-	return !strings.HasPrefix(name, ".") && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+	return !strings.HasPrefix(name, ".") && yamlnode.HasExtension(name)
 }
 
 // readFile reads a regular file of at most maxFileBytes.

@@ -280,7 +280,7 @@ func (c *checker) checkWebhook(pos diag.Pos, field string, webhook map[string]an
 		at := diag.Item(field+".rules", i)
 		groups, resources := k8s.Texts(rule, "apiGroups"), k8s.Texts(rule, "resources")
 		for _, g := range groups {
-			if g == "*" || g == "operators.coreos.com" || g == "olm.operatorframework.io" {
+			if g == "*" || g == k8s.OLMGroup || g == k8s.OLMv1Group {
 				c.errs.Addf(pos, "%s.apiGroups: a webhook on group %q is not allowed", at, g)
 			}
 		}

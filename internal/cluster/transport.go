@@ -58,7 +58,7 @@ func (b *limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 		if !isRetryable(req.Method, resp.StatusCode) || pause >= 200*time.Millisecond<<(maxAttempts-1) {
 			return resp, nil
 		}
-		if err := sleep(ctx, min(max(pause, time.Duration(after)*time.Second), maxRetryWait)); err != nil {
+		if err := Sleep(ctx, min(max(pause, time.Duration(after)*time.Second), maxRetryWait)); err != nil {
 			return nil, err
 		}
 	}
@@ -107,8 +107,8 @@ func newStatusError(code int, message string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Message: message}}
 }
 
-// sleep waits for d. If ctx ends first, it returns the cause.
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits for d. If ctx ends first, it returns the cause.
+func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -229,14 +229,9 @@ func (l *loader) warnTemplates() []diag.Warning {
 	if len(names) == 0 {
 		return nil
 	}
-	const most = 10
-	more := ""
-	if n := len(names) - most; n > 0 {
-		names, more = names[:most], fmt.Sprintf(" and %d more", n)
-	}
 	return []diag.Warning{{
 		Code: "helm-templates",
-		Msg:  fmt.Sprintf("Helm templates are ignored: %s%s: run 'helm template' and add its output to spec.declarations", strings.Join(names, ", "), more),
+		Msg:  fmt.Sprintf("Helm templates are ignored: %s: run 'helm template' and add its output to spec.declarations", diag.Some(names, 10)),
 	}}
 }
 

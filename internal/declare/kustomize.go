@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/k8s/overlay"
@@ -255,14 +254,9 @@ func (l *loader) checkAmbiguous(key identity, parts []part) {
 	for _, p := range parts {
 		dirs = append(dirs, fmt.Sprintf("%q", l.displayPath(p.built.Dir)))
 	}
-	const most = 10
-	more := ""
-	if n := len(dirs) - most; n > 0 {
-		dirs, more = dirs[:most], fmt.Sprintf(" and %d more", n)
-	}
 	i := slices.IndexFunc(parts[0].set.identities(), func(d identity) bool { return d.key() == key })
 	d := parts[0].set.identities()[i]
-	l.errs.Addf(d.pos, "%s %q is built differently by %s%s: list only one of them in spec.declarations", d.kind, d.ID().String(), strings.Join(dirs, ", "), more)
+	l.errs.Addf(d.pos, "%s %q is built differently by %s: list only one of them in spec.declarations", d.kind, d.ID().String(), diag.Some(dirs, 10))
 }
 
 // warnUnlisted returns a warning for each file with declarations that lies in or below a directory

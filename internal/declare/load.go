@@ -14,6 +14,7 @@ import (
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/k8s/overlay"
 )
 
@@ -279,7 +280,7 @@ func (l *loader) findLink(name string) string {
 }
 
 func isManifest(name string) bool {
-	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+	return yamlnode.HasExtension(name)
 }
 
 // readFile parses the declarations of a file outside of kustomizations.

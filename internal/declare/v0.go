@@ -18,7 +18,7 @@ import (
 )
 
 // V0 is the dialect of OLM v0's Subscription.
-const V0 Dialect = "operators.coreos.com"
+const V0 Dialect = k8s.OLMGroup
 
 // The types below list every field of the published CRDs' specs. Other fields are reported as
 // unknown.

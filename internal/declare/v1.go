@@ -14,7 +14,7 @@ import (
 )
 
 // V1 is the dialect of OLM v1's ClusterExtension.
-const V1 Dialect = "olm.operatorframework.io"
+const V1 Dialect = k8s.OLMv1Group
 
 type specV1 struct {
 	Namespace      string `json:"namespace"`

@@ -80,8 +80,7 @@ func describeObjects(bad []v1alpha1.ObjectHealth) string {
 }
 
 const (
-	operatorConditionGroup = "operators.coreos.com"
-	operatorConditionKind  = "OperatorCondition"
+	operatorConditionKind = "OperatorCondition"
 )
 
 // upgradeableCondition returns the Upgradeable condition of the operator's OperatorCondition, and
@@ -116,7 +115,7 @@ func operatorCondition(spec v1alpha1.InstallationSpec, found map[k8s.Key]v1alpha
 	}
 	for _, ref := range spec.Objects {
 		k := keyOf(ref)
-		if k.Group == operatorConditionGroup && k.Kind == operatorConditionKind && k.Name == spec.OperatorCondition {
+		if k.Group == k8s.OLMGroup && k.Kind == operatorConditionKind && k.Name == spec.OperatorCondition {
 			return found[k].Object
 		}
 	}

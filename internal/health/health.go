@@ -73,7 +73,7 @@ func kstatusHealth(o map[string]any) Health {
 // explainMissingPods adds the reason why a Deployment or ReplicaSet has no pods
 // to its health. kstatus reports only their number.
 func explainMissingPods(o map[string]any, h Health) Health {
-	if c, ok := findCondition(o, "ReplicaFailure"); ok && k8s.Text(c, "status") == "True" && k8s.Text(c, "message") != "" {
+	if c := k8s.Condition(o, "ReplicaFailure"); k8s.Text(c, "status") == "True" && k8s.Text(c, "message") != "" {
 		h.Message = clipMessage(h.Message + "; " + k8s.Text(c, "message"))
 	}
 	return h
@@ -118,9 +118,9 @@ func availableHealth(o map[string]any, _ time.Time) Health { return conditionHea
 // conditionHealth returns Current if a condition is True, or else InProgress. A missing condition
 // is InProgress, because the controllers of these kinds always set it.
 func conditionHealth(o map[string]any, kind string) Health {
-	c, ok := findCondition(o, kind)
+	c := k8s.Condition(o, kind)
 	switch {
-	case !ok:
+	case c == nil:
 		return Health{v1alpha1.InProgress, "waiting for the condition " + kind}
 	case k8s.Text(c, "status") != "True":
 		return Health{v1alpha1.InProgress, conditionMessage(c, "not "+kind)}
@@ -132,24 +132,13 @@ func conditionHealth(o map[string]any, kind string) Health {
 // migrationHealth returns Current if all objects were rewritten. Failed migrations are not retried;
 // the user must examine and delete them.
 func migrationHealth(o map[string]any, _ time.Time) Health {
-	if c, ok := findCondition(o, "Failed"); ok && k8s.Text(c, "status") == "True" {
+	if c := k8s.Condition(o, "Failed"); k8s.Text(c, "status") == "True" {
 		return Health{v1alpha1.Failed, conditionMessage(c, "the migration failed")}
 	}
-	c, ok := findCondition(o, "Succeeded")
-	if ok && k8s.Text(c, "status") == "True" {
+	if k8s.HasCondition(o, "Succeeded") {
 		return Health{Status: v1alpha1.Current}
 	}
 	return Health{v1alpha1.InProgress, "objects are being rewritten"}
-}
-
-// findCondition returns the condition of a type in status.conditions.
-func findCondition(o map[string]any, kind string) (map[string]any, bool) {
-	for _, c := range k8s.Items(o, "status", "conditions") {
-		if k8s.Text(c, "type") == kind {
-			return c, true
-		}
-	}
-	return nil, false
 }
 
 // conditionMessage returns the message of a condition, or else its reason, or else other.
@@ -167,7 +156,7 @@ const noCA = "waiting for a CA"
 // crdHealth checks that the names of an established CRD are accepted, and that its conversion
 // webhook has a CA. kstatus depends on the order of the conditions.
 func crdHealth(o map[string]any, _ time.Time) Health {
-	if c, ok := findCondition(o, "NamesAccepted"); ok && k8s.Text(c, "status") == "False" {
+	if c := k8s.Condition(o, "NamesAccepted"); k8s.Text(c, "status") == "False" {
 		return Health{v1alpha1.Failed, conditionMessage(c, "its names conflict with another CRD")}
 	}
 	config := k8s.Map(o, "spec", "conversion", "webhook", "clientConfig")
@@ -218,7 +207,7 @@ func podHealth(o map[string]any, now time.Time) Health {
 	case "Running":
 		return runningPodHealth(o)
 	default:
-		c, _ := findCondition(o, "PodScheduled")
+		c := k8s.Condition(o, "PodScheduled")
 		if k8s.Text(c, "reason") != "Unschedulable" {
 			return Health{v1alpha1.InProgress, "the pod is not running yet"}
 		}
@@ -231,7 +220,7 @@ func podHealth(o map[string]any, now time.Time) Health {
 }
 
 func runningPodHealth(o map[string]any) Health {
-	if c, ok := findCondition(o, "Ready"); ok && k8s.Text(c, "status") == "True" {
+	if c := k8s.Condition(o, "Ready"); k8s.Text(c, "status") == "True" {
 		return Health{Status: v1alpha1.Current}
 	}
 	for _, c := range k8s.Items(o, "status", "containerStatuses") {

@@ -69,7 +69,7 @@ func NewPermissions(objects []map[string]any) (*Permissions, error) {
 		group, _, _ := strings.Cut(Text(o, "apiVersion"), "/")
 		kind := Text(o, "kind")
 		switch {
-		case kind == "ServiceAccount" && group == "v1":
+		case Object(o).Is("", "ServiceAccount"):
 			m.accounts = append(m.accounts, Subject{"ServiceAccount", Text(o, "metadata", "namespace"), Text(o, "metadata", "name")})
 		case group != "rbac.authorization.k8s.io":
 		case kind == "ClusterRole" || kind == "Role":
@@ -217,7 +217,7 @@ func (m *Permissions) Cycles() [][]string { return m.cycles }
 func (m *Permissions) bind(b map[string]any, total *int) error {
 	kind := Text(b, "kind")
 	grants, _ := m.expandRole(boundRole(b), bindingScope(b))
-	for _, s := range bindingSubjects(b) {
+	for _, s := range BindingSubjects(b) {
 		if *total += len(grants); *total > MaxGrants {
 			return fmt.Errorf("%s %q: %w", kind, Text(b, "metadata", "name"), ErrTooManyGrants)
 		}

@@ -49,7 +49,7 @@ func (o Object) Is(group, kind string) bool { return o.Kind() == kind && o.Group
 // IsCRD reports whether o is a CustomResourceDefinition. An empty apiVersion is accepted, because
 // OLM installs such a CRD.
 func IsCRD(o Object) bool {
-	return o.Kind() == "CustomResourceDefinition" && (o.Group() == "apiextensions.k8s.io" || o.APIVersion() == "")
+	return o.Kind() == "CustomResourceDefinition" && (o.Group() == CRDGroup || o.APIVersion() == "")
 }
 
 // Annotate returns a copy of o with additional annotations. Existing annotations take precedence.

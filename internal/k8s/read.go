@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -52,22 +53,34 @@ func newRule(m map[string]any) rule {
 	return r
 }
 
-// bindingSubjects returns the subjects of a binding. A ServiceAccount without a namespace is in the
-// namespace of the binding.
-func bindingSubjects(b map[string]any) []Subject {
+// BindingSubjects returns the subjects of a binding, each once.
+func BindingSubjects(b map[string]any) []Subject {
 	var out []Subject
 	for _, m := range Items(b, "subjects") {
-		s := Subject{Kind: Text(m, "kind"), Name: Text(m, "name")}
-		if s.Kind == "ServiceAccount" {
-			if s.Namespace = Text(m, "namespace"); s.Namespace == "" {
-				s.Namespace = Text(b, "metadata", "namespace")
-			}
-		}
-		if !slices.Contains(out, s) {
+		if s := SubjectIn(Text(b, "metadata", "namespace"), m); !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}
 	return out
+}
+
+// SubjectIn returns the subject m of a binding in a namespace. A ServiceAccount without a namespace is
+// in the namespace of the binding.
+func SubjectIn(namespace string, m map[string]any) Subject {
+	s := Subject{Kind: Text(m, "kind"), Name: Text(m, "name")}
+	if s.Kind == "ServiceAccount" {
+		s.Namespace = cmp.Or(Text(m, "namespace"), namespace)
+	}
+	return s
+}
+
+// BoundRole returns the role of a binding.
+func BoundRole(binding Object) Key {
+	role := Key{Group: RBACGroup, Kind: Text(binding, "roleRef", "kind"), Name: Text(binding, "roleRef", "name")}
+	if role.Kind == "Role" {
+		role.Namespace = binding.Namespace()
+	}
+	return role
 }
 
 // builtinRoleRules returns the rules of the roles that every API server has and that do not depend on

@@ -28,7 +28,7 @@ func (r Ref) Key() Key {
 // custom resources of a CRD, or the data of a claim.
 func (r Ref) HoldsOthers() bool {
 	key := r.Key()
-	return key.Group == "" && (key.Kind == "Namespace" || key.Kind == "PersistentVolumeClaim") || key.Group == "apiextensions.k8s.io" && key.Kind == "CustomResourceDefinition"
+	return key.Group == "" && (key.Kind == "Namespace" || key.Kind == "PersistentVolumeClaim") || key.Group == CRDGroup && key.Kind == "CustomResourceDefinition"
 }
 
 // String returns the reference as text.

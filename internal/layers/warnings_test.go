@@ -16,7 +16,7 @@ import (
 
 // warners returns the functions that create warnings, with the index of the code in their arguments.
 func warners() map[string]int {
-	return map[string]int{"warnFor": 1, "warnf": 0, "warnRejectedf": 1, "warn": 2, "RecordHeld": 1, "in.warn": 1, "warnMinor": 1, "in.note": 1}
+	return map[string]int{"warnFor": 1, "warnf": 0, "warnRejectedf": 1, "warn": 2, "in.warn": 1, "warnMinor": 1, "in.note": 1}
 }
 
 // TestWarningsHaveCodes checks that each warning in the sources has a code of diag.Codes, and that
@@ -44,6 +44,9 @@ func TestWarningsHaveCodes(t *testing.T) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CompositeLit:
+				if code := field(n, "Code"); code != nil && isHold(n.Type) {
+					used(set.Position(n.Pos()), code, file)
+				}
 				for _, lit := range warningsIn(n) {
 					if len(lit.Elts) == 0 {
 						continue
@@ -130,6 +133,12 @@ func warningsIn(n *ast.CompositeLit) []*ast.CompositeLit {
 		}
 	}
 	return out
+}
+
+// isHold reports whether e is the type of a hold, whose code becomes that of a warning.
+func isHold(e ast.Expr) bool {
+	sel, ok := e.(*ast.SelectorExpr)
+	return ok && sel.Sel.Name == "Hold"
 }
 
 // field returns the value of a field of a struct literal, or nil.

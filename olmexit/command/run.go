@@ -23,6 +23,7 @@ import (
 	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/base/terminal"
+	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/olmexit/inspect"
 	"github.com/quayside/quayside/olmexit/plan"
 	"github.com/quayside/quayside/olmexit/run"
@@ -413,13 +414,4 @@ type wallClock struct{}
 func (wallClock) Now() time.Time { return time.Now() }
 
 // Sleep waits for a duration or until ctx is done.
-func (wallClock) Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
+func (wallClock) Sleep(ctx context.Context, d time.Duration) error { return cluster.Sleep(ctx, d) }

@@ -1,6 +1,7 @@
 package extend
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -38,13 +39,11 @@ func (c *Installations) Objects(ops []Operator, configuredBy func(model.ID) stri
 	}
 	rank := []string{"Namespace", "CatalogSource", "ClusterCatalog", "OperatorGroup", "Subscription", "ClusterExtension"}
 	slices.SortStableFunc(m.out, func(a, b Declaration) int {
-		if by := strings.Compare(a.File, b.File); by != 0 {
-			return by
-		}
-		if by := slices.Index(rank, a.Object.Kind()) - slices.Index(rank, b.Object.Kind()); by != 0 {
-			return by
-		}
-		return strings.Compare(a.Object.Name(), b.Object.Name())
+		return cmp.Or(
+			strings.Compare(a.File, b.File),
+			slices.Index(rank, a.Object.Kind())-slices.Index(rank, b.Object.Kind()),
+			strings.Compare(a.Object.Name(), b.Object.Name()),
+		)
 	})
 	return m.out, m.skipped
 }
@@ -72,7 +71,7 @@ func (m *declarationBuilder) skip(o *snapshot.Object, format string, args ...any
 func isGeneratedKey(key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")
 	switch prefix {
-	case "operators.coreos.com", "olm.operatorgroup.uid", "quayside.dev":
+	case k8s.OLMGroup, "olm.operatorgroup.uid", "quayside.dev":
 		return true
 	}
 	return profile.IsToolKey(key) || slices.Contains([]string{

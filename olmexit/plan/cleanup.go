@@ -33,7 +33,7 @@ func deletionRank(o *snapshot.Object) int {
 		return slices.ContainsFunc(o.Owners, func(by snapshot.Owner) bool { return strings.EqualFold(by.Kind, kind) })
 	}
 	switch o.Group + "/" + o.Kind {
-	case admissionGroup + "/ValidatingWebhookConfiguration", admissionGroup + "/MutatingWebhookConfiguration":
+	case k8s.AdmissionGroup + "/ValidatingWebhookConfiguration", k8s.AdmissionGroup + "/MutatingWebhookConfiguration":
 		return rankWebhook
 	case snapshot.OLM + "/OperatorCondition":
 		return rankCondition
@@ -66,7 +66,7 @@ func (m *planBuilder) needsCleanUp(i item) bool {
 }
 
 // isRole reports whether an item is a role. Roles are deleted after their bindings.
-func isRole(i item) bool { return i.Is("Role."+rbacGroup) || i.Is("ClusterRole."+rbacGroup) }
+func isRole(i item) bool { return i.Is("Role."+k8s.RBACGroup) || i.Is("ClusterRole."+k8s.RBACGroup) }
 
 // addCleanUpStep adds the step that deletes the objects that OLM left behind for a block's operators.
 func (m *planBuilder) addCleanUpStep(b *block) {

@@ -94,14 +94,13 @@ func kubectlRestart(_ *Plan, a Action, _ k8s.Object) string {
 }
 
 func kubectlUnfinalize(_ *Plan, a Action, _ k8s.Object) string {
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	patch := []any{
 		map[string]any{"op": "test", "path": "/metadata/uid", "value": a.UID},
 		map[string]any{"op": "test", "path": "/metadata/finalizers/0", "value": a.Finalizer},
 		map[string]any{"op": "remove", "path": "/metadata/finalizers/0"},
 	}
 	for _, key := range a.Unset {
-		patch = append(patch, map[string]any{"op": "remove", "path": "/metadata/annotations/" + escape.Replace(key)})
+		patch = append(patch, map[string]any{"op": "remove", "path": "/metadata/annotations/" + k8s.EscapePointer(key)})
 	}
 	return kubectlPatch(a, "json", patch)
 }

@@ -37,7 +37,7 @@ func (m *planBuilder) itemsOf(op *olmexit.Operator) []item {
 // CRDs and APIServices, which would lose their CA, and for Namespaces, because OLM's webhooks
 // select by their labels.
 func hasOLMMarks(i item) bool {
-	if i.live == nil || i.ours == nil || k8s.IsCRD(i.ours) || i.Is("APIService."+apiGroup) || i.Is("Namespace") {
+	if i.live == nil || i.ours == nil || k8s.IsCRD(i.ours) || i.Is("APIService."+k8s.APIServiceGroup) || i.Is("Namespace") {
 		return false
 	}
 	if entries := k8s.Items(i.live.Body(), "metadata", "managedFields"); len(entries) > 0 {
@@ -74,7 +74,7 @@ func (m *planBuilder) unservedReasons(op *operator) []string {
 			return k8s.IsCRD(crd) && k8s.Text(crd, "spec", "group") == group && k8s.Text(crd, "spec", "names", "kind") == kind
 		}
 		return k8s.IsBuiltinGroup(group) || slices.ContainsFunc(m.itemsOf(op.Operator), func(i item) bool { return defines(i.ours) }) ||
-			slices.ContainsFunc(m.Snapshot.Kind("apiextensions.k8s.io", "CustomResourceDefinition"), func(o *snapshot.Object) bool {
+			slices.ContainsFunc(m.Snapshot.Kind(k8s.CRDGroup, "CustomResourceDefinition"), func(o *snapshot.Object) bool {
 				return strings.HasSuffix(o.Name, "."+group) && defines(o.Body())
 			})
 	}
@@ -127,11 +127,7 @@ func (b *block) changedItems() []item {
 		roles[i.Key] = differs(i)
 	}
 	return b.itemsWhere(func(i item) bool {
-		role := k8s.Key{Group: rbacGroup, Kind: k8s.Text(i.ours, "roleRef", "kind"), Name: k8s.Text(i.ours, "roleRef", "name")}
-		if role.Kind == "Role" {
-			role.Namespace = i.Namespace
-		}
-		return differs(i) || i.live != nil && i.ours != nil && roles[role]
+		return differs(i) || i.live != nil && i.ours != nil && roles[k8s.BoundRole(i.ours)]
 	})
 }
 
@@ -164,7 +160,7 @@ func (m *planBuilder) addSuspendTreeStep(b *block) {
 // Namespaces if permissions is true, otherwise the rest.
 func (b *block) addedItems(permissions bool) []item {
 	return b.itemsWhere(func(i item) bool {
-		isPermission := i.Group == rbacGroup || i.Is("OperatorCondition."+snapshot.OLM) || i.Is("Namespace")
+		isPermission := i.Group == k8s.RBACGroup || i.Is("OperatorCondition."+snapshot.OLM) || i.Is("Namespace")
 		return i.Class == olmexit.Added && i.ours != nil && isPermission == permissions
 	})
 }

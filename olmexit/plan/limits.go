@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -86,9 +87,7 @@ func (p *Plan) actionFault(step StepKind, a Action) string {
 		if kind != "Subscription."+snapshot.OLM {
 			return "only Subscriptions are created again"
 		}
-	case Scale:
-		return p.scaleFault(step, a)
-	case RestartPods:
+	case Scale, RestartPods:
 		return p.scaleFault(step, a)
 	case Orphan:
 		if kind != "Subscription."+snapshot.OLM && kind != "ClusterServiceVersion."+snapshot.OLM {
@@ -105,11 +104,11 @@ func (p *Plan) actionFault(step StepKind, a Action) string {
 		}) {
 			return "only OLM's labels are removed"
 		}
-		if step == Detach && kind != "APIService."+apiGroup {
+		if step == Detach && kind != "APIService."+k8s.APIServiceGroup {
 			return "only APIServices lose labels here"
 		}
 	case TransferFields:
-		if kind == "CustomResourceDefinition.apiextensions.k8s.io" || kind == "APIService."+apiGroup {
+		if kind == "CustomResourceDefinition.apiextensions.k8s.io" || kind == "APIService."+k8s.APIServiceGroup {
 			return "its CA certificate would be lost"
 		}
 	case Delete:
@@ -125,12 +124,7 @@ func (p *Plan) actionFault(step StepKind, a Action) string {
 // those of the guard, and "" otherwise.
 func guardFault(a Action) string {
 	guard := k8s.TextMap(profile.Guard(k8s.New("v1", "Namespace", "", "x")), "metadata", "annotations")
-	for key := range a.Set {
-		if _, ok := guard[key]; !ok {
-			return fmt.Sprintf("annotation %q does not protect from pruning", key)
-		}
-	}
-	for _, key := range a.Unset {
+	for _, key := range append(slices.Sorted(maps.Keys(a.Set)), a.Unset...) {
 		if _, ok := guard[key]; !ok {
 			return fmt.Sprintf("annotation %q does not protect from pruning", key)
 		}
@@ -162,9 +156,9 @@ func deleteFault(step StepKind, kind string, r k8s.Ref) string {
 			can = append(can, k+"."+snapshot.OLM)
 		}
 		for _, k := range []string{"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"} {
-			can = append(can, k+"."+rbacGroup)
+			can = append(can, k+"."+k8s.RBACGroup)
 		}
-		can = append(can, "ValidatingWebhookConfiguration."+admissionGroup, "MutatingWebhookConfiguration."+admissionGroup)
+		can = append(can, "ValidatingWebhookConfiguration."+k8s.AdmissionGroup, "MutatingWebhookConfiguration."+k8s.AdmissionGroup)
 	case Withdraw:
 		if !r.HoldsOthers() {
 			return ""

@@ -47,6 +47,11 @@ func Make(in Input) (*Plan, error) {
 	m.assignObjects()
 	m.recordState()
 	m.addSteps()
+	return m.result()
+}
+
+// result returns the plan, or an error if the snapshot has an object without UID.
+func (m *planBuilder) result() (*Plan, error) {
 	if m.missingUID != nil {
 		return nil, fmt.Errorf("%s has no UID, which identifies an object: export the objects with 'kubectl get -o json' or '-o yaml'", m.missingUID)
 	}

@@ -29,9 +29,10 @@ func (m *planBuilder) findControllers() []Workload {
 	return out
 }
 
-func (m *planBuilder) controllerRefs() []k8s.Ref {
+// ControllerRefs returns the Deployments of OLM's controllers.
+func (p *Plan) ControllerRefs() []k8s.Ref {
 	var out []k8s.Ref
-	for _, w := range m.plan.OLM {
+	for _, w := range p.OLM {
 		out = append(out, w.Object)
 	}
 	return out
@@ -48,7 +49,7 @@ func (m *planBuilder) addStopStep(blocks []*block) {
 		s.Actions = append(s.Actions, Action{Do: Scale, Object: w.Object, UID: w.UID, From: w.Replicas, To: 0})
 	}
 	if len(m.plan.OLM) > 0 {
-		s.After = []Check{{Check: IsStopped, Objects: m.controllerRefs()}}
+		s.After = []Check{{Check: IsStopped, Objects: m.plan.ControllerRefs()}}
 	}
 	m.addStep(s)
 }
@@ -60,7 +61,7 @@ func (m *planBuilder) addStartStep(blocks []*block) {
 	if len(m.plan.OLM) == 0 {
 		s.Manual = "Start OLM's controllers again, with their previous replicas."
 	} else {
-		s.After = append([]Check{{Check: IsReady, Objects: m.controllerRefs()}}, s.After...)
+		s.After = append([]Check{{Check: IsReady, Objects: m.plan.ControllerRefs()}}, s.After...)
 	}
 	for _, w := range m.plan.OLM {
 		s.Actions = append(s.Actions, Action{Do: Scale, Object: w.Object, UID: w.UID, From: 0, To: w.Replicas})
@@ -79,7 +80,7 @@ func (m *planBuilder) addRestartStep(blocks []*block) {
 	if len(m.plan.OLM) == 0 {
 		s.Manual = "Restart OLM's controllers, " + controllerNames(blocks) + ", and wait until their new pods are ready."
 	} else {
-		s.After = append([]Check{{Check: IsReady, Objects: m.controllerRefs()}}, s.After...)
+		s.After = append([]Check{{Check: IsReady, Objects: m.plan.ControllerRefs()}}, s.After...)
 	}
 	for _, w := range m.plan.OLM {
 		s.Actions = append(s.Actions, Action{Do: RestartPods, Object: w.Object, UID: w.UID})

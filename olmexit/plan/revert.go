@@ -256,7 +256,7 @@ func (m *revertBuilder) addRestoreStep(at *executedPart) {
 	for _, a := range at.changed {
 		s.Actions = append(s.Actions, a)
 		before := m.Before[a.Object]
-		if before.Is(apiGroup, "APIService") { // OLM would delete it at its start, before it has created the owner again
+		if before.Is(k8s.APIServiceGroup, "APIService") { // OLM would delete it at its start, before it has created the owner again
 			for _, key := range ownerLabels() {
 				before = k8s.Without(before, "metadata", "labels", key)
 			}

@@ -106,11 +106,11 @@ func (r permissionSet) addAction(a Action, rendered k8s.Object) {
 // addGrants adds the permission to grant the permissions of a role, or those of a binding's role.
 func (r permissionSet) addGrants(of scope, o k8s.Object) {
 	switch {
-	case of.group != rbacGroup:
+	case of.group != k8s.RBACGroup:
 	case of.resource == "roles", of.resource == "clusterroles":
 		r.add(of, "escalate")
 	default:
-		role := scope{of.namespace, rbacGroup, k8s.Resource(rbacGroup, k8s.Text(o, "roleRef", "kind")), k8s.Text(o, "roleRef", "name")}
+		role := scope{of.namespace, k8s.RBACGroup, k8s.Resource(k8s.RBACGroup, k8s.Text(o, "roleRef", "kind")), k8s.Text(o, "roleRef", "name")}
 		r.add(role, "bind")
 	}
 }
@@ -135,7 +135,7 @@ func (r permissionSet) addChecks(s Step) {
 	r.add(scope{s.Namespace, snapshot.OLM, "operatorgroups", ""}, "list")
 	r.add(scope{s.Namespace, snapshot.OLM, "installplans", ""}, "list")
 	for _, resource := range []string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"} {
-		r.add(scope{"", rbacGroup, resource, ""}, "list")
+		r.add(scope{"", k8s.RBACGroup, resource, ""}, "list")
 	}
 	r.add(scope{"", "authorization.k8s.io", "subjectaccessreviews", ""}, "create")
 }
@@ -180,7 +180,7 @@ func Roles(name string, rules []Rule) []k8s.Object {
 			if r.Namespace == "" {
 				kind = "ClusterRole"
 			}
-			out = append(out, k8s.New(rbacGroup+"/v1", kind, r.Namespace, name))
+			out = append(out, k8s.New(k8s.RBACGroup+"/v1", kind, r.Namespace, name))
 		}
 		rule := map[string]any{"apiGroups": k8s.Values(r.Group), "resources": k8s.Values(r.Resource), "verbs": k8s.Values(r.Verbs...)}
 		if len(r.Names) > 0 {

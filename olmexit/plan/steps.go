@@ -13,8 +13,6 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-const rbacGroup = "rbac.authorization.k8s.io"
-
 // addSteps adds all steps: first those that detach the operators, with one stop of OLM for all
 // namespaces, then the remaining work after all operators have left.
 func (m *planBuilder) addSteps() {
@@ -86,7 +84,7 @@ func (m *planBuilder) stoppedChecks() []Check {
 	if m.plan.Mode != Stopped || len(m.plan.OLM) == 0 {
 		return nil
 	}
-	return []Check{{Check: IsStopped, Objects: m.controllerRefs()}}
+	return []Check{{Check: IsStopped, Objects: m.plan.ControllerRefs()}}
 }
 
 // actionsFor returns one action for each item.
@@ -332,7 +330,7 @@ func (m *planBuilder) disownActions(b *block) []Action {
 		return nil
 	}
 	var out []Action
-	for _, i := range b.itemsWhere(func(i item) bool { return i.Is("APIService."+apiGroup) && i.live != nil }) {
+	for _, i := range b.itemsWhere(func(i item) bool { return i.Is("APIService."+k8s.APIServiceGroup) && i.live != nil }) {
 		a := m.newAction(Unlabel, i)
 		for _, key := range ownerLabels() {
 			if _, ok := i.live.Labels[key]; ok {
@@ -438,7 +436,7 @@ func (m *planBuilder) addTransferStep(b *block) {
 	var items []item
 	for _, op := range b.operators {
 		for _, o := range op.Objects {
-			if i := m.newItem(o); restarts[op.Package] && i.live != nil && i.ours != nil && !k8s.IsCRD(i.ours) && !i.Is("APIService."+apiGroup) {
+			if i := m.newItem(o); restarts[op.Package] && i.live != nil && i.ours != nil && !k8s.IsCRD(i.ours) && !i.Is("APIService."+k8s.APIServiceGroup) {
 				items = append(items, i)
 			}
 		}

@@ -11,16 +11,6 @@ import (
 	"github.com/quayside/quayside/olmexit"
 )
 
-const (
-	admissionGroup = "admissionregistration.k8s.io"
-	apiGroup       = "apiregistration.k8s.io"
-)
-
-// isWebhook reports whether an object configures admission webhooks.
-func isWebhook(o k8s.Object) bool {
-	return o.Is(admissionGroup, "ValidatingWebhookConfiguration") || o.Is(admissionGroup, "MutatingWebhookConfiguration")
-}
-
 // untrustedObjects returns the objects of the tree that would make the API server reject an operator's
 // certificates: webhooks without a CA, and objects with another CA than OLM's.
 func (m *planBuilder) untrustedObjects(op *operator) []k8s.Ref {
@@ -36,7 +26,7 @@ func (m *planBuilder) untrustedObjects(op *operator) []k8s.Ref {
 	for _, o := range op.Objects {
 		ours := m.tree[o.Key]
 		for _, c := range olmexit.ClientConfigs(ours) {
-			if !isTrusted(c, authorities[serviceOf(c)], isWebhook(ours)) {
+			if !isTrusted(c, authorities[serviceOf(c)], ours.Key().IsWebhookConfig()) {
 				out = append(out, k8s.RefTo(ours))
 				break
 			}

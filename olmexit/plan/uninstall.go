@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -62,7 +61,7 @@ func MakeUninstall(in Input, crds bool) (*Plan, error) {
 	m.addReleaseStep(append(slices.Clone(deleted), definitions...))
 	m.addStep(Step{Name: Backup, Title: "Back up OLM's objects to files", Actions: m.liveActions(Save, append(slices.Clone(deleted), definitions...))})
 	m.addDeleteStep("Delete OLM's declarations and packageserver", declarations,
-		Check{Check: IsReady, Objects: m.controllerRefs()}, Check{Check: IsUnused, Objects: []k8s.Ref{olmCRD("clusterserviceversions"), olmCRD("subscriptions")}})
+		Check{Check: IsReady, Objects: m.plan.ControllerRefs()}, Check{Check: IsUnused, Objects: []k8s.Ref{olmCRD("clusterserviceversions"), olmCRD("subscriptions")}})
 	m.addDeleteStep("Delete OLM's programs and permissions", programs)
 	m.addDeleteStep("Delete OLM's CRDs", definitions, Check{Check: IsUnused, Objects: liveRefs(definitions)})
 	namespace := m.plan.OLM[0].Object.Namespace
@@ -70,10 +69,7 @@ func MakeUninstall(in Input, crds bool) (*Plan, error) {
 		Name: Uninstall, Title: "Delete the namespace of OLM",
 		Manual: "Delete the Namespace " + namespace + ", and others that were created for OLM, if they contain nothing else that you need ('kubectl get all,configmaps,secrets -n " + namespace + "')." + kept,
 	})
-	if m.missingUID != nil {
-		return nil, fmt.Errorf("%s has no UID, which identifies an object: export the objects with 'kubectl get -o json' or '-o yaml'", m.missingUID)
-	}
-	return m.plan, nil
+	return m.result()
 }
 
 // DeletesCRDs reports whether the plan deletes CRDs.
@@ -152,23 +148,20 @@ func (m *planBuilder) olmPrograms() []*snapshot.Object {
 		mine := len(subjects) > 0 && !slices.ContainsFunc(subjects, func(s map[string]any) bool {
 			return k8s.Text(s, "kind") != "ServiceAccount" || k8s.Text(s, "namespace") != namespace || !accounts[k8s.Text(s, "name")]
 		})
-		role := k8s.Key{Group: rbacGroup, Kind: k8s.Text(body, "roleRef", "kind"), Name: k8s.Text(body, "roleRef", "name")}
-		if role.Kind == "Role" {
-			role.Namespace = o.Namespace
-		}
+		role := k8s.BoundRole(body)
 		others, seen := roles[role]
 		roles[role] = mine && (!seen || others)
 		return mine
 	}
-	add(rbacGroup, "ClusterRoleBinding", binding)
-	add(rbacGroup, "RoleBinding", binding)
+	add(k8s.RBACGroup, "ClusterRoleBinding", binding)
+	add(k8s.RBACGroup, "RoleBinding", binding)
 	role := func(o *snapshot.Object) bool {
 		_, isDefault := o.Labels["kubernetes.io/bootstrapping"]
 		ours := m.tree[o.Key] != nil || o.Labels[k8s.LabelManagedBy] == k8s.Manager
 		return !isDefault && !ours && (roles[o.Key] || isRoleOfOLM(o))
 	}
-	add(rbacGroup, "ClusterRole", role)
-	add(rbacGroup, "Role", role)
+	add(k8s.RBACGroup, "ClusterRole", role)
+	add(k8s.RBACGroup, "Role", role)
 	add(snapshot.OLM, "Operator", func(*snapshot.Object) bool { return true })
 	return out
 }
@@ -182,7 +175,7 @@ func isRoleOfOLM(o *snapshot.Object) bool {
 
 // olmCRDs returns OLM's CRDs.
 func (m *planBuilder) olmCRDs() []*snapshot.Object {
-	return slices.DeleteFunc(m.Snapshot.Kind("apiextensions.k8s.io", "CustomResourceDefinition"), func(o *snapshot.Object) bool { return !isOLMCRD(o.Name) })
+	return slices.DeleteFunc(m.Snapshot.Kind(k8s.CRDGroup, "CustomResourceDefinition"), func(o *snapshot.Object) bool { return !isOLMCRD(o.Name) })
 }
 
 func isOLMCRD(name string) bool {
@@ -277,7 +270,7 @@ func (p *Plan) uninstallFault(kind string, r k8s.Ref) string {
 			can = can || kind == k+"."+snapshot.OLM
 		}
 		for _, k := range []string{"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"} {
-			can = can || kind == k+"."+rbacGroup
+			can = can || kind == k+"."+k8s.RBACGroup
 		}
 	}
 	if p.Mode != Removal || !can {

@@ -338,7 +338,7 @@ func removeFinalizer(ctx context.Context, a *action, live k8s.Object) (k8s.Objec
 	}
 	for _, k := range a.Unset {
 		if k8s.At(live, "metadata", "annotations", k) != nil {
-			ops = append(ops, cluster.Operation{Op: "remove", Path: "/metadata/annotations/" + escapePointer(k)})
+			ops = append(ops, cluster.Operation{Op: "remove", Path: "/metadata/annotations/" + k8s.EscapePointer(k)})
 		}
 	}
 	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: ops}, a.DryRun)

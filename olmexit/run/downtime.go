@@ -30,7 +30,12 @@ func (j *Journal) downtime(p *plan.Plan, now time.Time) (total, current time.Dur
 
 // firstStepOfKind returns the first step of a kind with actions, or nil if there is none.
 func (r *runner) firstStepOfKind(name plan.StepKind) *plan.Step {
-	i := slices.IndexFunc(r.Plan.Steps, func(s plan.Step) bool { return s.Name == name && len(s.Actions) > 0 })
+	return r.findStep(func(s plan.Step) bool { return s.Name == name && len(s.Actions) > 0 })
+}
+
+// findStep returns the first step that matches, or nil.
+func (r *runner) findStep(matches func(plan.Step) bool) *plan.Step {
+	i := slices.IndexFunc(r.Plan.Steps, matches)
 	if i < 0 {
 		return nil
 	}
@@ -40,13 +45,9 @@ func (r *runner) firstStepOfKind(name plan.StepKind) *plan.Step {
 // unfinishedDetach returns the detach step that has begun and is not done, or nil if there is none.
 // OLM must not be started before this step is done.
 func (r *runner) unfinishedDetach() *plan.Step {
-	i := slices.IndexFunc(r.Plan.Steps, func(s plan.Step) bool {
+	return r.findStep(func(s plan.Step) bool {
 		return s.Name == plan.Detach && r.Journal.HasBegun(s.Number) && !r.Journal.HasEnded(s.Number)
 	})
-	if i < 0 {
-		return nil
-	}
-	return &r.Plan.Steps[i]
 }
 
 // limitDowntime starts OLM if it is stopped for longer than allowed, unless a detach is unfinished.

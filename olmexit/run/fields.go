@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"strings"
 
 	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/k8s"
@@ -59,13 +58,5 @@ func mergeFieldSets(a, b map[string]any) map[string]any {
 		have, _ := out[k].(map[string]any)
 		out[k] = mergeFieldSets(have, below)
 	}
-	if out == nil {
-		return map[string]any{}
-	}
 	return out
-}
-
-// escapePointer escapes a key for a JSON pointer.
-func escapePointer(key string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }

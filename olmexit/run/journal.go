@@ -176,12 +176,7 @@ func (j *Journal) HasEnded(step int) bool { return j.has(step, Ended) }
 func (j *Journal) HasBegun(step int) bool { return j.has(step, Began) }
 
 func (j *Journal) has(step int, event Event) bool {
-	for _, e := range j.entries {
-		if e.Step == step && e.Event == event {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.entries, func(e Entry) bool { return e.Step == step && e.Event == event })
 }
 
 // lastEntry returns the last entry for an event of an action, or nil if there is none.

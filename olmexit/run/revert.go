@@ -237,11 +237,11 @@ func diffMembers(at string, from, to map[string]any) []cluster.Operation {
 		is, has := to[key]
 		switch {
 		case !has:
-			ops = append(ops, cluster.Operation{Op: "remove", Path: at + escapePointer(key)})
+			ops = append(ops, cluster.Operation{Op: "remove", Path: at + k8s.EscapePointer(key)})
 		case !had:
-			ops = append(ops, cluster.Operation{Op: "add", Path: at + escapePointer(key), Value: is})
+			ops = append(ops, cluster.Operation{Op: "add", Path: at + k8s.EscapePointer(key), Value: is})
 		case !k8s.Equal(was, is):
-			ops = append(ops, cluster.Operation{Op: "replace", Path: at + escapePointer(key), Value: is})
+			ops = append(ops, cluster.Operation{Op: "replace", Path: at + k8s.EscapePointer(key), Value: is})
 		}
 	}
 	return ops

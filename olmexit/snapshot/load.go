@@ -10,6 +10,7 @@ import (
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
 // Selection is the data that a snapshot contains.
@@ -116,7 +117,7 @@ func (l *loader) walk(root string) {
 		switch {
 		case d.IsDir() && hidden:
 			return fs.SkipDir
-		case d.IsDir() || hidden || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(p)):
+		case d.IsDir() || hidden || !yamlnode.HasExtension(p):
 			return nil
 		}
 		if info, err := fs.Stat(l.fsys, p); err != nil || !info.Mode().IsRegular() {

@@ -10,8 +10,8 @@ import (
 
 // API groups of OLM kinds.
 const (
-	OLM   = "operators.coreos.com"
-	OLMv1 = "olm.operatorframework.io"
+	OLM   = k8s.OLMGroup
+	OLMv1 = k8s.OLMv1Group
 )
 
 // Packageserver is the name of the ClusterServiceVersion that is part of OLM itself.

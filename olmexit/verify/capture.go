@@ -118,10 +118,8 @@ func newObject(ref k8s.Ref, o k8s.Object) Object {
 		d.Pods = &Pods{Template: digest(k8s.At(o, "spec", "template")), ReplicaSets: []string{}}
 	case k8s.IsCRD(o):
 		d.Conversion = newConversion(o)
-	case o.Is("apiregistration.k8s.io", "APIService"):
-		up := slices.ContainsFunc(k8s.Items(o, "status", "conditions"), func(c map[string]any) bool {
-			return k8s.Text(c, "type") == "Available" && k8s.Text(c, "status") == "True"
-		})
+	case o.Is(k8s.APIServiceGroup, "APIService"):
+		up := k8s.HasCondition(o, "Available")
 		d.Available = &up
 	}
 	return d

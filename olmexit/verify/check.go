@@ -122,9 +122,7 @@ func checkInstalled(ctx context.Context, c *checker) ([]Finding, error) {
 		return out
 	})
 	return c.checkEach(ctx, refs, func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
-		installed := slices.ContainsFunc(k8s.Items(o, "status", "conditions"), func(c map[string]any) bool {
-			return k8s.Text(c, "type") == "Installed" && k8s.Text(c, "status") == "True"
-		})
+		installed := k8s.HasCondition(o, "Installed")
 		switch {
 		case o == nil:
 			return newFindings(NotFound, ref, "is missing"), nil
@@ -156,17 +154,8 @@ func checkNoPlan(ctx context.Context, c *checker) ([]Finding, error) {
 	return out, err
 }
 
-// controllers returns the Deployments of OLM's controllers.
-func (c *checker) controllers() []k8s.Ref {
-	var out []k8s.Ref
-	for _, w := range c.plan.OLM {
-		out = append(out, w.Object)
-	}
-	return out
-}
-
 func checkStopped(ctx context.Context, c *checker) ([]Finding, error) {
-	return c.checkEach(ctx, c.objects(c.controllers), func(ctx context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
+	return c.checkEach(ctx, c.objects(c.plan.ControllerRefs), func(ctx context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
 		if o == nil {
 			return nil, nil
 		}
@@ -194,7 +183,7 @@ func checkStopped(ctx context.Context, c *checker) ([]Finding, error) {
 }
 
 func checkReady(ctx context.Context, c *checker) ([]Finding, error) {
-	return c.checkEach(ctx, c.objects(c.controllers), func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
+	return c.checkEach(ctx, c.objects(c.plan.ControllerRefs), func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
 		if o == nil {
 			return newFindings(NotFound, ref, "is missing"), nil
 		}

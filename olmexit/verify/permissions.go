@@ -1,18 +1,16 @@
 package verify
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/plan"
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
-
-const rbacGroup = "rbac.authorization.k8s.io"
 
 // rbacObjects holds the Roles, ClusterRoles and bindings of a cluster.
 type rbacObjects struct{ objects []k8s.Object }
@@ -22,7 +20,7 @@ func readRBAC(ctx context.Context, r Reader) (rbacObjects, error) {
 	kinds := []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 	found := make([][]k8s.Object, len(kinds))
 	err := runParallel(ctx, len(kinds), func(ctx context.Context, i int) (err error) {
-		found[i], err = r.List(ctx, rbacGroup+"/v1", kinds[i], "", "")
+		found[i], err = r.List(ctx, k8s.RBACGroup+"/v1", kinds[i], "", "")
 		return err
 	})
 	return rbacObjects{slices.Concat(found...)}, err
@@ -85,21 +83,13 @@ func bindingFilter(subjects []k8s.Subject) func(k8s.Object) bool {
 	}
 }
 
-// boundSubjects returns the ServiceAccounts of a binding. A missing namespace defaults to that of the
-// binding.
+// boundSubjects returns the ServiceAccounts of a binding.
 func boundSubjects(binding k8s.Object) []k8s.Subject {
-	var out []k8s.Subject
-	for _, m := range k8s.Items(binding, "subjects") {
-		s := k8s.Subject{Kind: k8s.Text(m, "kind"), Namespace: cmp.Or(k8s.Text(m, "namespace"), binding.Namespace()), Name: k8s.Text(m, "name")}
-		if s.Kind == "ServiceAccount" {
-			out = append(out, s)
-		}
-	}
-	return out
+	return slices.DeleteFunc(k8s.BindingSubjects(binding), func(s k8s.Subject) bool { return s.Kind != "ServiceAccount" })
 }
 
 func isBinding(o k8s.Object) bool {
-	return o.Is(rbacGroup, "RoleBinding") || o.Is(rbacGroup, "ClusterRoleBinding")
+	return o.Is(k8s.RBACGroup, "RoleBinding") || o.Is(k8s.RBACGroup, "ClusterRoleBinding")
 }
 
 // subjectName returns the user name of a ServiceAccount in the API server.
@@ -195,11 +185,7 @@ func (c *comparison) lostByCleanUp(now rbacObjects, namespace string) ([]Finding
 	removed := removedBy(&plan.Plan{Steps: stepsOf(c.plan, namespace)}, len(c.plan.Steps))
 	remaining := now.filterObjects(func(o k8s.Object) bool { return !removed.has(newObject(k8s.RefTo(o), o)) })
 	isAffected := func(o k8s.Object) bool {
-		role := k8s.Key{Group: rbacGroup, Kind: k8s.Text(o, "roleRef", "kind"), Name: k8s.Text(o, "roleRef", "name")}
-		if role.Kind == "Role" {
-			role.Namespace = o.Namespace()
-		}
-		return removed.keys[role] || removed.has(newObject(k8s.RefTo(o), o))
+		return removed.keys[k8s.BoundRole(o)] || removed.has(newObject(k8s.RefTo(o), o))
 	}
 	var accounts []k8s.Subject
 	for _, o := range now.objects {
@@ -247,13 +233,10 @@ func groupFindings(code Code, s k8s.Subject, change string, grants []k8s.Grant) 
 			where = "in namespace " + ns
 		}
 		var parts []string
-		for _, g := range list[:min(len(list), maxListed)] {
+		for _, g := range list {
 			parts = append(parts, formatGrant(g))
 		}
-		text := strings.Join(parts, ", ")
-		if more := len(list) - maxListed; more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
-		}
+		text := diag.Some(parts, maxListed)
 		out = append(out, Finding{Code: code, Account: s.String(), Namespace: ns, Message: fmt.Sprintf("%s %s %s: %s", s, change, where, text)})
 	}
 	return out

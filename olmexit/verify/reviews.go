@@ -58,8 +58,8 @@ func probeGrants(a Account, targets []string) []k8s.Grant {
 	out := []k8s.Grant{
 		{Verb: "*", Group: "*", Resource: "*"},
 		{Verb: "impersonate", Resource: "users"},
-		{Verb: "escalate", Group: rbacGroup, Resource: "clusterroles"},
-		{Verb: "delete", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
+		{Verb: "escalate", Group: k8s.RBACGroup, Resource: "clusterroles"},
+		{Verb: "delete", Group: k8s.CRDGroup, Resource: "customresourcedefinitions"},
 		{Verb: "delete", Resource: "nodes"},
 		{Verb: "delete", Resource: "namespaces"},
 	}
@@ -71,7 +71,7 @@ func probeGrants(a Account, targets []string) []k8s.Grant {
 			k8s.Grant{Namespace: ns, Verb: "get", Resource: "secrets"},
 			k8s.Grant{Namespace: ns, Verb: "create", Resource: "pods"},
 			k8s.Grant{Namespace: ns, Verb: "delete", Group: "apps", Resource: "deployments"},
-			k8s.Grant{Namespace: ns, Verb: "create", Group: rbacGroup, Resource: "rolebindings"},
+			k8s.Grant{Namespace: ns, Verb: "create", Group: k8s.RBACGroup, Resource: "rolebindings"},
 		)
 	}
 	return out

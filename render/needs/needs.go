@@ -294,7 +294,7 @@ func (s *Supply) meets(n Need) bool {
 	case OLM:
 		for api := range s.apis {
 			// OperatorCondition is in every tree.
-			if group, _, _ := strings.Cut(api, "/"); (group == olmGroup || group == olmV1Group) && !strings.HasSuffix(api, "/OperatorCondition") {
+			if group, _, _ := strings.Cut(api, "/"); (group == k8s.OLMGroup || group == k8s.OLMv1Group) && !strings.HasSuffix(api, "/OperatorCondition") {
 				return true
 			}
 		}

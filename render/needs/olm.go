@@ -55,12 +55,8 @@ func signalCategories() []signalCategory {
 	}
 }
 
-// The API groups of OLM v0, OLM v1 and OLM's packageserver.
-const (
-	olmGroup      = "operators.coreos.com"
-	olmV1Group    = "olm.operatorframework.io"
-	packagesGroup = "packages.operators.coreos.com"
-)
+// packagesGroup is the API group of OLM's packageserver.
+const packagesGroup = "packages." + k8s.OLMGroup
 
 // olmAccess assigns a signal code to write access to an OLM resource.
 type olmAccess struct {
@@ -89,8 +85,8 @@ func olmAccesses() []olmAccess {
 // OperatorConditions are not included, because every tree has them.
 func olmResources() map[string][]string {
 	return map[string][]string{
-		olmGroup:   {"catalogsources", "clusterserviceversions", "installplans", "olmconfigs", "operatorgroups", "operators", "subscriptions"},
-		olmV1Group: {"clustercatalogs", "clusterextensions"},
+		k8s.OLMGroup:   {"catalogsources", "clusterserviceversions", "installplans", "olmconfigs", "operatorgroups", "operators", "subscriptions"},
+		k8s.OLMv1Group: {"clustercatalogs", "clusterextensions"},
 	}
 }
 
@@ -276,7 +272,7 @@ func newSignal(code, object, what string) Signal {
 
 // isOLMKind reports whether a kind belongs to OLM, except OperatorCondition, which every tree has.
 func isOLMKind(group, kind string) bool {
-	return (group == olmGroup || group == olmV1Group) && kind != "OperatorCondition"
+	return (group == k8s.OLMGroup || group == k8s.OLMv1Group) && kind != "OperatorCondition"
 }
 
 // olmEvidence returns the reasons why an operator cannot run without OLM, as text. They are the

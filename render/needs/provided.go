@@ -66,7 +66,7 @@ func Classes() []k8s.Ref {
 
 // OLMAPIs returns the APIs of OLM v0.
 func OLMAPIs() []string {
-	return []string{olmGroup + "/v1", olmGroup + "/v1alpha1", olmGroup + "/v2"}
+	return []string{k8s.OLMGroup + "/v1", k8s.OLMGroup + "/v1alpha1", k8s.OLMGroup + "/v2"}
 }
 
 // OpenShiftAPIs returns the APIs of every OpenShift cluster.

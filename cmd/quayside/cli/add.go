@@ -101,8 +101,8 @@ func newAdd(a *app) *cobra.Command {
 	a.complete(cmd, "approval", approval.known)
 	f.StringVar(&config, "config", "", "settings of the operator's pods, as in spec.config of a Subscription: `YAML`")
 	o.addFlags(cmd)
-	a.offer(cmd, "catalog", a.catalogCompletions)
-	a.offer(cmd, "namespace", a.namespaceCompletions)
+	a.offer(cmd, "catalog", a.completions(edit.Completer.Catalogs))
+	a.offer(cmd, "namespace", a.completions(edit.Completer.Namespaces))
 	addWriter(cmd, a, "check")
 	return cmd
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog/graph"
+	"github.com/quayside/quayside/internal/app/edit"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -36,7 +37,7 @@ func newCatalogGraph(a *app) *cobra.Command {
 	o.addFlags(cmd, graphView{}, "dot", "mermaid", "svg", "html")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "mark the version installed in this `NAMESPACE` (default: the only one)")
 	cmd.Flags().BoolVar(&all, "all-versions", false, "show every version of every channel")
-	a.offer(cmd, "namespace", a.namespaceCompletions)
+	a.offer(cmd, "namespace", a.completions(edit.Completer.Namespaces))
 	return cmd
 }
 

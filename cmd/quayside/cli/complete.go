@@ -76,28 +76,15 @@ func (a *app) workspaceCompletions(ctx context.Context, in, prefix string, words
 	return words(edit.Completer{Workspace: p, Here: a.root(), Catalog: in}, ctx, prefix)
 }
 
-func (a *app) pinnedCompletions(ctx context.Context, prefix string) []string {
-	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Pinned)
-}
-
-func (a *app) versionCompletions(ctx context.Context, prefix string) []string {
-	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Versions)
+// completions completes words of the workspace.
+func (a *app) completions(words func(edit.Completer, context.Context, string) []string) func(context.Context, string) []string {
+	return func(ctx context.Context, prefix string) []string {
+		return a.workspaceCompletions(ctx, "", prefix, words)
+	}
 }
 
 func (a *app) requestCompletions(ctx context.Context, in, prefix string) []string {
 	return a.workspaceCompletions(ctx, in, prefix, edit.Completer.Requests)
-}
-
-func (a *app) catalogCompletions(ctx context.Context, prefix string) []string {
-	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Catalogs)
-}
-
-func (a *app) clusterCompletions(ctx context.Context, prefix string) []string {
-	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Clusters)
-}
-
-func (a *app) namespaceCompletions(ctx context.Context, prefix string) []string {
-	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Namespaces)
 }
 
 // anyCatalogCompletions completes the catalogs of the workspace, if there is one, and well-known catalogs.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/app/compare"
+	"github.com/quayside/quayside/internal/app/edit"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/filetree"
 )
@@ -117,7 +118,7 @@ func newDiff(a *app) *cobra.Command {
 	from := &format{value: &o.rendered, known: []string{"auto", "tree", "lock"}}
 	f.Var(from, "from", "use the committed tree of each side, or its rendered lock; auto: the tree if it is up to date")
 	a.complete(cmd, "from", from.known)
-	a.offer(cmd, "upgrade", a.versionCompletions)
+	a.offer(cmd, "upgrade", a.completions(edit.Completer.Versions))
 	addOffline(cmd, o.app)
 	addOutput(cmd, o.app, compare.Formats(), diff.Document{})
 	addAllWithSearch(cmd, a, o.workspaces, "locks", "trees", "save")

@@ -73,7 +73,7 @@ func exitCode(err error) int {
 	var stale *resolve.StaleError
 	var conflict *explain.Conflict
 	var policy *workspace.PolicyError
-	var held *workspace.HeldUpgradesError
+	var held *workspace.HeldError
 	var dropped *workspace.NoContentError
 	switch {
 	case err == nil:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/internal/app/edit"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/internal/cluster"
@@ -67,7 +68,7 @@ func (h Host) AddChoice(cmd *cobra.Command, value *string, name, usage string, w
 // AddCluster adds the flag --cluster to cmd.
 func (h Host) AddCluster(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "cluster", "", "`NAME` of the cluster in quayside.yaml (default: the only one)")
-	h.offer(cmd, "cluster", h.clusterCompletions)
+	h.offer(cmd, "cluster", h.completions(edit.Completer.Clusters))
 }
 
 // Login holds the flags that select a live cluster.

@@ -27,6 +27,7 @@ type promoteOptions struct {
 	now      string
 	check    bool
 	render   bool
+	proposes bool // for 'quayside propose'
 }
 
 // ruleFlags override the required observations in spec.promotion.
@@ -197,7 +198,7 @@ func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx c
 	if err != nil {
 		return nil, Usagef(cmd, "--now: %q is not a time such as 2026-01-31T12:00:00Z", o.now)
 	}
-	r, err := upgrade.Promote(ctx, steps, upgrade.PromotionOptions{Only: only, Observed: seen, Now: now}, o.ruleFor)
+	r, err := upgrade.Promote(ctx, steps, upgrade.PromotionOptions{Only: only, Observed: seen, Now: now, Proposes: o.proposes}, o.ruleFor)
 	if r == nil {
 		return nil, err
 	}

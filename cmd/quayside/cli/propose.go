@@ -10,11 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/app/deliver"
+	"github.com/quayside/quayside/internal/app/edit"
 	"github.com/quayside/quayside/internal/app/upgrade"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/base/terminal"
+	"github.com/quayside/quayside/resolve"
 )
 
 type proposeOptions struct {
@@ -87,7 +89,7 @@ func newPropose(a *app) *cobra.Command {
 			return nil
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			return matchingWords(cmd, a.versionCompletions, prefix)
+			return matchingWords(cmd, a.completions(edit.Completer.Versions), prefix)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.checkProposal(cmd); err != nil {
@@ -179,8 +181,8 @@ func (o *proposeOptions) proposeUpgrades(cmd *cobra.Command, args []string) erro
 	if err != nil {
 		return err
 	}
-	if failed == nil && o.strict && len(report.HeldUpgrades) > 0 {
-		failed = &workspace.HeldUpgradesError{Upgrades: report.HeldUpgrades}
+	if failed == nil && o.strict && len(report.Holds) > 0 {
+		failed = &workspace.HeldError{Holds: report.Holds}
 	}
 	err = o.print(report, func(w io.Writer) { o.printProposed(w, report) })
 	if o.check && err == nil {
@@ -210,7 +212,7 @@ func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, i
 		if r.Proposed, err = proposer.Propose(ctx, workspace.Upgrade{Resolution: res}, in, o.all); err != nil {
 			return nil, nil, err
 		}
-		r.HeldUpgrades = append([]workspace.HeldUpgrade{}, in.HeldUpgrades()...)
+		r.Holds = append([]resolve.Hold{}, in.Holds()...)
 	}
 	return r, res.Failed, nil
 }
@@ -262,7 +264,7 @@ func (r *resolveReport) branches() []deliver.BranchRow {
 
 // promote proposes promotions, and judges the branches of earlier runs.
 func (o *proposeOptions) promote(cmd *cobra.Command, args []string) error {
-	p := &promoteOptions{app: o.app, observed: o.observed, now: o.now}
+	p := &promoteOptions{app: o.app, observed: o.observed, now: o.now, proposes: true}
 	r, err := p.run(cmd, args, func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error {
 		if s.Resolution == nil && !several {
 			return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/app/deliver"
+	"github.com/quayside/quayside/internal/app/edit"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/oci/sign"
@@ -103,7 +104,7 @@ func newPush(a *app) *cobra.Command {
 	addSigning(cmd, &o.Signing)
 	addBundleRepository(cmd, &o.repository)
 	cmd.MarkFlagsMutuallyExclusive("cluster", "environment")
-	a.offer(cmd, "cluster", a.clusterCompletions)
+	a.offer(cmd, "cluster", a.completions(edit.Completer.Clusters))
 	addOutput(cmd, a, nil, deliver.PushResult{}, imageView{})
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/app/compare"
+	"github.com/quayside/quayside/internal/app/edit"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
@@ -89,7 +90,7 @@ func newRender(a *app) *cobra.Command {
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, workspace.TreeReport{})
 	addAll(cmd, a, "stdout")
-	a.offer(cmd, "overlay", a.clusterCompletions)
+	a.offer(cmd, "overlay", a.completions(edit.Completer.Clusters))
 	addWriter(cmd, a, "check", "stdout")
 	return cmd
 }

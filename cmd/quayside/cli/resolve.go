@@ -13,10 +13,12 @@ import (
 
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/app/deliver"
+	"github.com/quayside/quayside/internal/app/edit"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/health"
+	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
 )
 
@@ -118,10 +120,10 @@ func newResolve(a *app) *cobra.Command {
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, resolveReport{}, lockReport{})
 	addAll(cmd, a)
-	a.offer(cmd, "reinstall", a.pinnedCompletions)
-	a.offer(cmd, "unpin", a.pinnedCompletions)
+	a.offer(cmd, "reinstall", a.completions(edit.Completer.Pinned))
+	a.offer(cmd, "unpin", a.completions(edit.Completer.Pinned))
 	a.complete(cmd, "hops", []string{"1", "all"})
-	a.offer(cmd, "upgrade", a.versionCompletions)
+	a.offer(cmd, "upgrade", a.completions(edit.Completer.Versions))
 	addWriter(cmd, a, "check")
 	return cmd
 }
@@ -317,16 +319,16 @@ func (o *resolveOptions) resolve(ctx context.Context, p *workspace.Project, in *
 
 // resolveReport is the output of `quayside resolve`, `upgrade` and `propose`.
 type resolveReport struct {
-	Lock         string                      `json:"lock"`
-	Written      bool                        `json:"written"`            // false: no changes, or no solution
-	Rendered     *workspace.TreeReport       `json:"rendered,omitempty"` // with --render
-	Proposed     *deliver.PublishedProposal  `json:"proposed,omitempty"` // the proposal on one branch
-	Split        *deliver.PublishedProposals `json:"split,omitempty"`    // the proposals on several branches
-	Pins         int                         `json:"pins"`
-	Changes      []workspace.Change          `json:"changes"`
-	Warnings     []diag.Warning              `json:"warnings"`
-	Conflicts    []*explain.Conflict         `json:"conflicts"`
-	HeldUpgrades []workspace.HeldUpgrade     `json:"left"` // operators that `quayside propose` holds back at their versions, with the reason
+	Lock      string                      `json:"lock"`
+	Written   bool                        `json:"written"`            // false: no changes, or no solution
+	Rendered  *workspace.TreeReport       `json:"rendered,omitempty"` // with --render
+	Proposed  *deliver.PublishedProposal  `json:"proposed,omitempty"` // the proposal on one branch
+	Split     *deliver.PublishedProposals `json:"split,omitempty"`    // the proposals on several branches
+	Pins      int                         `json:"pins"`
+	Changes   []workspace.Change          `json:"changes"`
+	Warnings  []diag.Warning              `json:"warnings"`
+	Conflicts []*explain.Conflict         `json:"conflicts"`
+	Holds     []resolve.Hold              `json:"left"` // operators that `quayside propose` holds back at their versions, with the reason
 }
 
 // newResolveReport returns the report of a resolution. about are warnings about the declarations.
@@ -334,7 +336,7 @@ func newResolveReport(res *workspace.Resolution, about []diag.Warning) *resolveR
 	return &resolveReport{
 		Lock: workspace.LockFile, Pins: res.Pins, Changes: append([]workspace.Change{}, res.Changes...),
 		Warnings: append(append([]diag.Warning{}, about...), res.Warnings...), Conflicts: append([]*explain.Conflict{}, res.Conflicts...),
-		HeldUpgrades: append([]workspace.HeldUpgrade{}, res.HeldUpgrades...),
+		Holds: append([]resolve.Hold{}, res.Holds...),
 	}
 }
 

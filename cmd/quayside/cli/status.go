@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/internal/app/edit"
 	"github.com/quayside/quayside/internal/app/status"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
@@ -114,7 +115,7 @@ func newStatus(a *app) *cobra.Command {
 	addOutput(cmd, a, nil, status.Status{}).hint = " (--save FILE writes observations for --observed)"
 	addAll(cmd, a, "save", "sign")
 	o.offer(cmd, "context", o.contexts)
-	o.offer(cmd, "cluster", a.clusterCompletions)
+	o.offer(cmd, "cluster", a.completions(edit.Completer.Clusters))
 	return cmd
 }
 

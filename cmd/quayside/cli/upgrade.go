@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/internal/app/edit"
 	"github.com/quayside/quayside/internal/app/upgrade"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
@@ -56,7 +57,7 @@ func newUpgrade(a *app) *cobra.Command {
 			quayside upgrade --check --kubernetes 1.37 --openshift 5.0 --offline -o json`),
 		Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			return matchingWords(cmd, a.versionCompletions, prefix)
+			return matchingWords(cmd, a.completions(edit.Completer.Versions), prefix)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.cluster != (upgrade.Platform{}) || len(o.clusters) > 0 {
@@ -76,7 +77,7 @@ func newUpgrade(a *app) *cobra.Command {
 	addOutput(cmd, a, nil, resolveReport{}, upgrade.PlatformReport{})
 	addAll(cmd, a, "cluster")
 	a.complete(cmd, "hops", []string{"1", "all"})
-	a.offer(cmd, "cluster", a.clusterCompletions)
+	a.offer(cmd, "cluster", a.completions(edit.Completer.Clusters))
 	addWriter(cmd, a, "check")
 	return cmd
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/internal/app/edit"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/resolve/explain"
 )
@@ -18,7 +19,7 @@ func newWhy(a *app) *cobra.Command {
 			quayside why vault
 			quayside why vault/etcd`),
 		Args:              WantArgs("an operator ([namespace/]package)"),
-		ValidArgsFunction: completeFirst(a.pinnedCompletions),
+		ValidArgsFunction: completeFirst(a.completions(edit.Completer.Pinned)),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.printReasons(cmd, args[0]) },
 	}
 	addOutput(cmd, a, nil, explain.Reasons{})

@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/internal/app/edit"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
@@ -20,7 +21,7 @@ func newWhyNot(a *app) *cobra.Command {
 			quayside why-not memcached-operator@0.0.2
 			quayside why-not my-etcd/vault`),
 		Args:              WantArgs("an operator ([namespace/]package[@version])"),
-		ValidArgsFunction: completeFirst(a.versionCompletions),
+		ValidArgsFunction: completeFirst(a.completions(edit.Completer.Versions)),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.printObstacles(cmd, args[0]) },
 	}
 	addOutput(cmd, a, nil, explain.Obstacles{})

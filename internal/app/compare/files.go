@@ -17,6 +17,7 @@ import (
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/gitrepo"
+	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/layout"
 )
 
@@ -280,5 +281,5 @@ func (c *Comparison) readCommit(rev *gitrepo.Revision, p *workspace.Project) (t 
 
 // isManifest reports whether a file may contain Kubernetes objects, by its extension.
 func isManifest(name string) bool {
-	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+	return yamlnode.HasExtension(name)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/base/forge"
 	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/resolve"
 )
 
 // declined is the code of an upgrade that a person reverted, or whose pull request a person closed.
@@ -38,7 +39,7 @@ func (b *Proposer) declined(ctx context.Context, u workspace.Upgrade, branch str
 	k := KeptBranch{Branch: branch, Reason: fmt.Sprintf("pull request %d was closed without merging: reopen it, or name the operator to propose it again", number), Code: declined}
 	for _, c := range u.Changes {
 		if c.Operator != "" {
-			in.RecordHeld(c.Operator, declined, k.Reason)
+			in.RecordHold(resolve.Hold{Operator: c.Operator, Code: declined, Reason: k.Reason})
 		}
 	}
 	b.clone.Project.Log.Note("branch %s: %s", sanitize.Line(branch), k.Reason)

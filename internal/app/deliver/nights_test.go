@@ -223,14 +223,14 @@ func (f *fleet) declare() {
 }
 
 // split returns the available upgrades of an unattended run, and the operators that it left.
-func (f *fleet) split() ([]workspace.Upgrade, []workspace.HeldUpgrade, error) {
+func (f *fleet) split() ([]workspace.Upgrade, []resolve.Hold, error) {
 	p := f.project(f.main.lock).Unattended()
 	opt := p.ResolveOptions()
 	opt.Upgrade = true
 	in, err := p.Inputs(f.Context(), opt, false)
 	f.check(err)
 	upgrades, err := in.Split(f.Context())
-	return upgrades, in.HeldUpgrades(), err
+	return upgrades, in.Holds(), err
 }
 
 // pending returns the operators with an upgrade. If splitting fails, it returns nil.

@@ -21,6 +21,7 @@ import (
 	"github.com/quayside/quayside/internal/base/gitrepo"
 	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
 )
 
 // Proposer proposes upgrades of a workspace, as commits on HEAD.
@@ -80,12 +81,6 @@ func OpenProposer(ctx context.Context, p *workspace.Project, opt ProposalOptions
 	}
 	b.branches, err = b.readBranches(ctx)
 	return b, err
-}
-
-// RevertReason returns the reason why an upgrade must not be proposed again, or "": see
-// [workspace.Clone.RevertReason].
-func (b *Proposer) RevertReason(ctx context.Context, from, to lockfile.Pin) (string, error) {
-	return b.clone.RevertReason(ctx, from, to)
 }
 
 func (b *Proposer) render(ctx context.Context, upgrade workspace.Upgrade) (*proposal, error) {
@@ -266,7 +261,7 @@ func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs
 		return nil, err
 	}
 	marker, rest, _ := bytes.Cut(text, []byte("\n"))
-	full := slices.Concat(marker, []byte("\n"+b.summary(report)+head+"\n"), rest, []byte(heldSection(in.HeldUpgrades())))
+	full := slices.Concat(marker, []byte("\n"+b.summary(report)+head+"\n"), rest, []byte(heldSection(in.Holds())))
 	if len(full) >= diff.MaxComment {
 		return text, nil
 	}
@@ -292,7 +287,7 @@ func (b *proposal) report(ctx context.Context, names [2]string, before *lockfile
 }
 
 // heldSection returns the section with the operators that are held back, or "".
-func heldSection(held []workspace.HeldUpgrade) string {
+func heldSection(held []resolve.Hold) string {
 	if len(held) == 0 {
 		return ""
 	}

@@ -184,7 +184,6 @@ type PublishedProposals struct {
 	PullRequests []PullRequest `json:"pullRequests" doc:"by their first operators"`
 	Obsolete     []string      `json:"obsolete" doc:"branches of earlier runs whose upgrades are all merged, superseded or no longer wanted; --push deletes them"`
 	Kept         []KeptBranch  `json:"kept" doc:"other branches of earlier runs that this run does not propose, and branches with commits by others"`
-
 }
 
 // PullRequest is one branch with its upgrade.
@@ -216,7 +215,7 @@ func (b *Proposer) renderEach(ctx context.Context, upgrades []workspace.Upgrade,
 			return nil, err
 		}
 		for _, operator := range u.Operators {
-			in.RecordHeld(operator, "not-rendered", err.Error())
+			in.RecordHold(resolve.Hold{Operator: operator, Code: "not-rendered", Reason: err.Error()})
 		}
 	}
 	return out, nil

@@ -89,8 +89,7 @@ func (c *platformChecker) dropNeedless(ctx context.Context, r *PlatformReport, o
 			continue
 		}
 		without := opt
-		t := operatorTargets([]string{s.Operator})[0]
-		without.held = append(slices.Clone(opt.held), resolve.Hold{Namespace: t.Namespace, Package: t.Package, Reason: "tried without this upgrade"})
+		without.held = append(slices.Clone(opt.held), resolve.Hold{Operator: s.Operator, Reason: "tried without this upgrade"})
 		got, _, err := c.findNearest(ctx, r, without)
 		var conflicts explain.Conflicts
 		if err != nil && !errors.As(err, &conflicts) {

@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/gitrepo"
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/health/gate"
@@ -25,8 +27,9 @@ type PromotionOptions struct {
 	Rule     *gate.Rule        // required observations; nil: none
 	Observed []*health.Summary // observations in any environment
 	Now      time.Time
+	Proposes bool // for a pull request: keep the operators whose earlier promotion a person reverted, unless Only has them
 
-	kept map[string]keptReason // operators to keep at their versions
+	kept map[string]resolve.HeldUpgrade // operators to keep at their versions
 }
 
 // PromotionOutcome is the outcome for one operator.
@@ -41,23 +44,14 @@ const (
 	OutcomeHeld      PromotionOutcome = "held"      // held back by the gate
 )
 
-// PromotionReason is the reason for OutcomeKept or OutcomeHeld.
-type PromotionReason string
-
-// The reasons.
+// The reasons for OutcomeKept or OutcomeHeld that do not come from the resolver.
 const (
-	ReasonNotInFrom   PromotionReason = "notInFrom"   // not pinned in the upstream environment
-	ReasonNotDeclared PromotionReason = "notDeclared" // not requested in the target environment
-	ReasonOlder       PromotionReason = "older"       // the upstream environment pins an older version
-	ReasonHold        PromotionReason = "hold"        // on hold in its declaration
-	ReasonRange       PromotionReason = "range"       // its declaration has other versions or channels
-	ReasonCluster     PromotionReason = "cluster"     // the target clusters do not support it
-	ReasonCatalog     PromotionReason = "catalog"     // in no catalog of the target environment
-	ReasonContent     PromotionReason = "content"     // the target catalog has a different bundle with the same name
-	ReasonConflict    PromotionReason = "conflict"    // it conflicts with another operator
-	ReasonGate        PromotionReason = "gate"        // insufficient observations
-	ReasonDeclined    PromotionReason = "declined"    // a person reverted its promotion, or closed its pull request
-	ReasonNeeds       PromotionReason = "dependency"  // it requires an operator that is not promoted
+	ReasonNotInFrom   resolve.HeldBack = "notInFrom"   // not pinned in the upstream environment
+	ReasonNotDeclared resolve.HeldBack = "notDeclared" // not requested in the target environment
+	ReasonContent     resolve.HeldBack = "content"     // the target catalog has a different bundle with the same name
+	ReasonGate        resolve.HeldBack = "gate"        // insufficient observations
+	ReasonDeclined    resolve.HeldBack = "declined"    // a person reverted its promotion, or closed its pull request
+	ReasonNeeds       resolve.HeldBack = "dependency"  // it requires an operator that is not promoted
 )
 
 // PromotionRow is the outcome for one operator with its versions.
@@ -66,7 +60,7 @@ type PromotionRow struct {
 	From     string           `json:"upstream,omitempty" doc:"version in the upstream environment"`                   // upstream version; empty if not pinned
 	Have     string           `json:"current,omitempty" doc:"version in the target environment before the promotion"` // target version before the promotion; empty if not pinned
 	Outcome  PromotionOutcome `json:"outcome" form:"enum=upgraded|added|unchanged|kept|held"`
-	Reason   PromotionReason  `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|older|hold|range|cluster|catalog|content|conflict|gate|declined|dependency" doc:"reason why it is unchanged or held"`
+	Reason   resolve.HeldBack `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|downgrade|hold|range|clusterVersion|installMode|catalog|content|conflict|gate|declined|dependency" doc:"reason why it is unchanged or held"`
 	Message  string           `json:"message,omitempty"`                                                 // Reason as text
 	Verdict  *gate.Verdict    `json:"observed,omitempty" doc:"observations in the upstream environment"` // nil without a rule
 }
@@ -76,15 +70,9 @@ func (r PromotionRow) isPromoted() bool {
 	return r.Outcome == OutcomeUpgraded || r.Outcome == OutcomeAdded
 }
 
-// keptReason is the reason why an operator of the upstream environment is not promoted.
-type keptReason struct {
-	reason PromotionReason
-	text   string
-}
-
-// outcome returns the outcome that belongs to a reason.
-func (r PromotionReason) outcome() PromotionOutcome {
-	if r == ReasonGate || r == ReasonNeeds {
+// outcomeOf returns the outcome that belongs to a reason.
+func outcomeOf(by resolve.HeldBack) PromotionOutcome {
+	if by == ReasonGate || by == ReasonNeeds {
 		return OutcomeHeld
 	}
 	return OutcomeKept
@@ -97,9 +85,9 @@ type promotion struct {
 	from     *lockfile.File
 	in       *workspace.Inputs
 	declared *declare.Set
-	selected map[string]bool       // operators to promote; nil: all
-	held     map[string]keptReason // operators of from that are in opt.kept or fail the gate
-	differs  map[string]keptReason // operators of from with different content in the target catalog
+	selected map[string]bool                // operators to promote; nil: all
+	held     map[string]resolve.HeldUpgrade // operators of from that are in opt.kept, fail the gate or were reverted
+	differs  map[string]resolve.HeldUpgrade // operators of from with different content in the target catalog
 	contents map[*model.Bundle]model.Digest
 	verdicts map[string]*gate.Verdict
 	seen     []gate.Observation
@@ -109,7 +97,7 @@ type promotion struct {
 // the operators of both environments. It returns an error if a pin would change to a bundle that
 // the upstream environment does not have.
 func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*PromotionStepReport, error) {
-	p := &promotion{PromotionStep: s, opt: opt, held: map[string]keptReason{}, differs: map[string]keptReason{}, contents: map[*model.Bundle]model.Digest{}, verdicts: map[string]*gate.Verdict{}}
+	p := &promotion{PromotionStep: s, opt: opt, held: map[string]resolve.HeldUpgrade{}, differs: map[string]resolve.HeldUpgrade{}, contents: map[*model.Bundle]model.Digest{}, verdicts: map[string]*gate.Verdict{}}
 	var err error
 	if p.from, err = s.From.NeedLock(); err != nil {
 		return nil, err
@@ -123,7 +111,7 @@ func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*Prom
 	if err := p.selectOperators(); err != nil {
 		return nil, err
 	}
-	if err := p.applyGate(); err != nil {
+	if err := p.applyGate(ctx); err != nil {
 		return nil, err
 	}
 	res, err := p.resolve(ctx)
@@ -186,31 +174,61 @@ func (p *promotion) selectOperators() error {
 	return faults.Err()
 }
 
-// applyGate holds back the operators that fail the gate.
-func (p *promotion) applyGate() error {
+// applyGate holds back the operators that fail the gate, or whose earlier promotion a person reverted.
+func (p *promotion) applyGate(ctx context.Context) error {
 	if p.opt.Rule != nil && p.opt.Rule.Signed {
 		if err := p.To.VerifyObserved(p.opt.Observed); err != nil {
+			return err
+		}
+	}
+	var clone *workspace.Clone
+	if p.opt.Proposes {
+		var err error
+		if clone, err = p.To.Clone(); err != nil && !errors.Is(err, gitrepo.ErrNone) {
 			return err
 		}
 	}
 	maps.Copy(p.held, p.opt.kept)
 	p.seen = health.Observations(p.opt.Observed)
 	for _, pin := range p.from.Pins {
-		if now, ok := p.targetPin(pin.Key()); p.opt.Rule == nil || p.opt.kept[pin.Key()] != (keptReason{}) || ok && isSamePin(now, pin) {
+		key := pin.Key()
+		now, pinned := p.targetPin(key)
+		if _, kept := p.held[key]; kept || pinned && isSamePin(now, pin) {
 			continue
 		}
-		v, err := p.verdict(pin)
+		by, text, err := p.gateReason(pin)
+		if err == nil && text == "" && pinned && clone != nil && !slices.Contains(p.opt.Only, key) {
+			by = ReasonDeclined
+			text, err = clone.RevertReason(ctx, now, pin)
+		}
 		if err != nil {
 			return err
 		}
-		p.verdicts[pin.Key()] = v
-		if !v.Pass {
-			p.held[pin.Key()] = keptReason{ReasonGate, v.Text(*p.opt.Rule, p.From.Title)}
-		} else if text := p.notUpgradeableReason(pin); text != "" {
-			p.held[pin.Key()] = keptReason{ReasonGate, "in " + p.To.Title + " " + text}
+		if text != "" {
+			p.held[key] = resolve.HeldUpgrade{By: by, Text: text}
 		}
 	}
 	return nil
+}
+
+// gateReason returns the reason why a pin of the upstream environment fails the gate, or "".
+func (p *promotion) gateReason(pin lockfile.Pin) (resolve.HeldBack, string, error) {
+	if p.opt.Rule == nil {
+		return "", "", nil
+	}
+	v, err := p.verdict(pin)
+	if err != nil {
+		return "", "", err
+	}
+	p.verdicts[pin.Key()] = v
+	if !v.Pass {
+		return ReasonGate, v.Text(*p.opt.Rule, p.From.Title), nil
+	}
+	text := p.notUpgradeableReason(pin)
+	if text != "" {
+		text = "in " + p.To.Title + " " + text
+	}
+	return ReasonGate, text, nil
 }
 
 // verdict returns the gate's verdict on a pin of the upstream environment.
@@ -272,7 +290,7 @@ func (p *promotion) refusal(ctx context.Context, namespace string, to *model.Bun
 	case theirs.Bundle != to.Name():
 		return "differs from the bundle pinned in " + p.From.Title + " (" + theirs.Bundle + ")"
 	case stays:
-		return "blocked: " + s.text
+		return "blocked: " + s.Text
 	case !p.isPromoted(key):
 		return "is not selected for promotion"
 	}
@@ -287,13 +305,13 @@ func (p *promotion) refusal(ctx context.Context, namespace string, to *model.Bun
 	if content == theirs.BundleDigest() {
 		return ""
 	}
-	p.differs[key] = keptReason{ReasonContent, fmt.Sprintf("%s has %s with %s, %s with %s", p.From.Title, to.Name(), theirs.BundleDigest().Short(), p.To.Title, content.Short())}
-	return "blocked: " + p.differs[key].text
+	p.differs[key] = resolve.HeldUpgrade{By: ReasonContent, Text: fmt.Sprintf("%s has %s with %s, %s with %s", p.From.Title, to.Name(), theirs.BundleDigest().Short(), p.To.Title, content.Short())}
+	return "blocked: " + p.differs[key].Text
 }
 
 // reasonToKeep returns the reason why an operator of the upstream environment is not promoted, if
 // there is one.
-func (p *promotion) reasonToKeep(key string) (keptReason, bool) {
+func (p *promotion) reasonToKeep(key string) (resolve.HeldUpgrade, bool) {
 	if s, ok := p.held[key]; ok {
 		return s, true
 	}
@@ -378,13 +396,13 @@ func (p *promotion) row(key string, res *workspace.Resolution) PromotionRow {
 		row.Outcome = OutcomeUpgraded
 	case has && isSamePin(now, theirs):
 		row.Outcome = OutcomeAdded
-	case stays && (has || p.isDeclared(key) || s.reason == ReasonContent || s.reason == ReasonDeclined):
-		row.Outcome, row.Reason, row.Message = s.reason.outcome(), s.reason, s.text
+	case stays && (has || p.isDeclared(key) || s.By == ReasonContent || s.By == ReasonDeclined):
+		row.Outcome, row.Reason, row.Message = outcomeOf(s.By), s.By, s.Text
 	case !has && !p.isDeclared(key):
 		row.Reason, row.Message = ReasonNotDeclared, "it is not requested in "+p.To.Title
 	default:
 		s := p.explain(key, theirs, res)
-		row.Outcome, row.Reason, row.Message = s.reason.outcome(), s.reason, s.text
+		row.Outcome, row.Reason, row.Message = outcomeOf(s.By), s.By, s.Text
 	}
 	return row
 }
@@ -395,29 +413,35 @@ func (p *promotion) isDeclared(key string) bool {
 }
 
 // explain returns the reason why an operator is not promoted.
-func (p *promotion) explain(key string, theirs lockfile.Pin, res *workspace.Resolution) keptReason {
-	i := slices.IndexFunc(res.HeldPromotions, func(s resolve.HeldPromotion) bool { return s.Namespace+"/"+s.Package == key })
-	if i < 0 {
-		return keptReason{ReasonConflict, fmt.Sprintf("%s pins %s, which conflicts with other pins", p.From.Title, theirs.Bundle)}
+func (p *promotion) explain(key string, theirs lockfile.Pin, res *workspace.Resolution) resolve.HeldUpgrade {
+	held, found := res.HeldPromotions[key]
+	if !found {
+		return resolve.HeldUpgrade{By: resolve.HeldByConflict, Text: fmt.Sprintf("%s pins %s, which conflicts with other pins", p.From.Title, theirs.Bundle)}
 	}
-	reasons := map[resolve.HeldBack]PromotionReason{
-		resolve.HeldByHold: ReasonHold, resolve.HeldByDowngrade: ReasonOlder, resolve.HeldByRange: ReasonRange, resolve.HeldByCluster: ReasonCluster,
-		resolve.HeldByInstallMode: ReasonCluster, resolve.HeldByCatalog: ReasonCatalog, resolve.HeldByWithdrawal: ReasonCatalog,
+	if held.By == resolve.HeldByConflict {
+		if needed, ok := p.findRefused(theirs, held.Refused); ok {
+			s, _ := p.reasonToKeep(needed.Key())
+			return resolve.HeldUpgrade{By: ReasonNeeds, Text: "it needs " + needed.Key() + " " + needed.Version + ", which is held back: " + s.Text}
+		}
 	}
-	if reason, ok := reasons[res.HeldPromotions[i].HeldBack]; ok {
-		return keptReason{reason, p.From.Title + " pins " + res.HeldPromotions[i].Text}
-	}
-	for todo, seen := []lockfile.Pin{theirs}, map[string]bool{key: true}; len(todo) > 0; todo = todo[1:] {
+	held.Text = p.From.Title + " pins " + held.Text
+	return held
+}
+
+// findRefused returns the first direct or indirect dependency of a pin in the upstream lock that is
+// refused and not promoted.
+func (p *promotion) findRefused(pin lockfile.Pin, refused []string) (lockfile.Pin, bool) {
+	for todo, seen := []lockfile.Pin{pin}, map[string]bool{pin.Key(): true}; len(todo) > 0; todo = todo[1:] {
 		for _, r := range todo[0].Requires {
 			below, there := findPin(p.from, r.Pin)
 			if !there || seen[r.Pin] {
 				continue
 			}
 			seen[r.Pin], todo = true, append(todo, below)
-			if s, ok := p.reasonToKeep(r.Pin); ok && slices.Contains(res.HeldPromotions[i].Refused, r.Pin) {
-				return keptReason{ReasonNeeds, "it needs " + r.Pin + " " + below.Version + ", which is held back: " + s.text}
+			if _, ok := p.reasonToKeep(r.Pin); ok && slices.Contains(refused, r.Pin) {
+				return below, true
 			}
 		}
 	}
-	return keptReason{ReasonConflict, p.From.Title + " pins " + res.HeldPromotions[i].Text}
+	return lockfile.Pin{}, false
 }

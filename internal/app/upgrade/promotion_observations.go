@@ -11,6 +11,7 @@ import (
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/health"
 )
 
@@ -38,7 +39,7 @@ func (es Environments) ReadObservations(f source.File) ([]*health.Summary, []dia
 			return err
 		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || strings.Count(name, "/") >= maxDepth):
 			return fs.SkipDir
-		case d.IsDir() || strings.HasSuffix(name, workspace.SignatureSuffix) || !slices.Contains([]string{".json", ".yaml", ".yml"}, path.Ext(name)):
+		case d.IsDir() || strings.HasSuffix(name, workspace.SignatureSuffix) || !yamlnode.HasExtension(name):
 			return nil
 		}
 		if files++; files > maxFiles {

@@ -11,6 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/health/gate"
+	"github.com/quayside/quayside/resolve"
 )
 
 // PromotionReport is the result of several promotion steps.
@@ -136,25 +137,19 @@ func (s *PromotionStepReport) upgrade() workspace.Upgrade {
 	return u
 }
 
-// Propose proposes the promotion, as [deliver.Proposer.Propose] does. It keeps the operators whose
-// promotion a person declined, unless the user named them. If the tree cannot be rendered, it keeps
-// those whose installed bundles cannot be opened, and those that require them. If nothing is promoted,
-// it judges the branch of an earlier run.
+// Propose proposes the promotion, as [deliver.Proposer.Propose] does. If the tree cannot be rendered, it
+// keeps the operators whose installed bundles cannot be opened, and those that require them. If a
+// person closed the pull request, it keeps all of them. If nothing is promoted, it judges the branch of an
+// earlier run.
 func (s *PromotionStepReport) Propose(ctx context.Context, proposer *deliver.Proposer, several bool) error {
-	kept, err := s.findReverted(ctx, proposer)
-	if err == nil && len(kept) > 0 {
-		err = s.promoteAgain(ctx, kept)
-	}
-	if err != nil {
-		return err
-	}
+	kept := map[string]resolve.HeldUpgrade{}
 	if err := s.propose(ctx, proposer, several); err != nil {
 		unreadable := proposer.Unreadable(s.Resolution.Lock)
 		if len(unreadable) == 0 {
 			return err
 		}
 		for key, why := range unreadable {
-			kept[key] = keptReason{ReasonContent, "it cannot be rendered: an installed bundle cannot be opened: " + why.Error()}
+			kept[key] = resolve.HeldUpgrade{By: ReasonContent, Text: "it cannot be rendered: an installed bundle cannot be opened: " + why.Error()}
 		}
 		if err := s.promoteAgain(ctx, kept); err != nil {
 			return err
@@ -166,7 +161,7 @@ func (s *PromotionStepReport) Propose(ctx context.Context, proposer *deliver.Pro
 	if reason := s.Proposed.Declined(); reason != "" {
 		for _, op := range s.Operators {
 			if op.isPromoted() {
-				kept[op.Operator] = keptReason{ReasonDeclined, reason}
+				kept[op.Operator] = resolve.HeldUpgrade{By: ReasonDeclined, Text: reason}
 			}
 		}
 		if err := s.promoteAgain(ctx, kept); err != nil {
@@ -187,28 +182,8 @@ func (s *PromotionStepReport) Propose(ctx context.Context, proposer *deliver.Pro
 	return err
 }
 
-// findReverted returns the operators of the promotion whose earlier promotion a person reverted.
-func (s *PromotionStepReport) findReverted(ctx context.Context, proposer *deliver.Proposer) (map[string]keptReason, error) {
-	kept := map[string]keptReason{}
-	for _, op := range s.Operators {
-		if op.Outcome != OutcomeUpgraded || slices.Contains(s.opt.Only, op.Operator) {
-			continue
-		}
-		from, _ := findPin(s.Inputs.Read, op.Operator)
-		to, _ := findPin(s.Resolution.Lock, op.Operator)
-		reason, err := proposer.RevertReason(ctx, from, to)
-		if err != nil {
-			return nil, err
-		}
-		if reason != "" {
-			kept[op.Operator] = keptReason{ReasonDeclined, reason}
-		}
-	}
-	return kept, nil
-}
-
 // promoteAgain repeats the promotion without the operators in kept.
-func (s *PromotionStepReport) promoteAgain(ctx context.Context, kept map[string]keptReason) error {
+func (s *PromotionStepReport) promoteAgain(ctx context.Context, kept map[string]resolve.HeldUpgrade) error {
 	opt := s.opt
 	opt.kept = kept
 	again, err := s.Step.Promote(ctx, opt)

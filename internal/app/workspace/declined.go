@@ -7,44 +7,44 @@ import (
 
 	"github.com/quayside/quayside/internal/base/gitrepo"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
 )
 
-// holdReverted holds back the operators whose upgrade in next a person reverted, unless the user named
-// them. It reports whether it held back any operator.
-func (in *Inputs) holdReverted(ctx context.Context, next *lockfile.File) (bool, error) {
-	clone, err := in.project.Clone()
-	if errors.Is(err, gitrepo.ErrNone) {
-		return false, nil
+// findReverted returns holds of the operators whose upgrade in a result a person reverted, unless the
+// user named them.
+func (j *judge) findReverted(ctx context.Context, res *resolve.Result) ([]resolve.Hold, error) {
+	clone, err := j.project.Clone()
+	if err != nil && !errors.Is(err, gitrepo.ErrNone) {
+		return nil, err
 	}
-	if err != nil {
-		return false, err
-	}
-	found := false
-	for _, pin := range next.Pins {
-		old, pinned := in.pin(pin.Key())
+	var holds []resolve.Hold
+	for _, pin := range res.Lock.Pins {
+		old, pinned := j.pin(pin.Key())
 		upgrade := pin.Key() + " " + pin.Bundle
-		if !pinned || in.IsNamed(pin.Key()) || in.notReverted[upgrade] || in.isHeld(pin.Key()) || old.CompareVersions(pin) >= 0 {
+		if !pinned || j.IsNamed(pin.Key()) || j.notReverted[upgrade] || isHeld(res.Held, pin.Key()) || old.CompareVersions(pin) >= 0 {
 			continue
 		}
 		reason, err := clone.RevertReason(ctx, old, pin)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		if reason == "" {
-			in.notReverted[upgrade] = true
+			j.notReverted[upgrade] = true
 			continue
 		}
-		in.RecordHeld(pin.Key(), "declined", reason)
-		in.holdPin(old, reason)
-		found = true
+		holds = append(holds, resolve.Hold{Operator: pin.Key(), Code: "declined", Reason: reason})
 	}
-	return found, nil
+	return holds, nil
 }
 
 // RevertReason returns the reason why the upgrade from one pin to another must not be proposed again,
 // or "": the last change to the pin in the history of HEAD was from the bundle of the upgrade to a lower
-// version. Any later change, such as an edit of the declaration, permits the upgrade.
+// version. Any later change, such as an edit of the declaration, permits the upgrade. Without a
+// repository, there is no reason.
 func (c *Clone) RevertReason(ctx context.Context, from, to lockfile.Pin) (string, error) {
+	if c.Repo == nil {
+		return "", nil
+	}
 	name := c.Path(LockFile)
 	change, before, err := c.Repo.LastChange(ctx, name, "checksum: "+string(from.Checksum()))
 	if err != nil || before == nil {

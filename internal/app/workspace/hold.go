@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/health/gate"
 	"github.com/quayside/quayside/lockfile"
@@ -34,7 +33,7 @@ func (in *Inputs) Hold(files ...*health.Summary) error {
 		if why == "" {
 			continue
 		}
-		in.Options.Held = append(in.Options.Held, resolve.Hold{Namespace: p.Namespace, Package: p.Package, Reason: why, At: o.Pos})
+		in.Options.Held = append(in.Options.Held, resolve.Hold{Operator: p.Key(), Reason: why, At: o.Pos})
 		if target := findTarget(in.Options, p); target != nil {
 			requested := ""
 			if !target.At.IsZero() {
@@ -152,18 +151,6 @@ func observationProblem(o health.OperatorHealth, pin lockfile.Pin) string {
 	default:
 		return ""
 	}
-}
-
-// heldWarnings returns a warning for each operator in Options.Held, unless the warnings of the
-// resolver already include one.
-func (in *Inputs) heldWarnings(warnings []diag.Warning) []diag.Warning {
-	var out []diag.Warning
-	for _, h := range in.Options.Held {
-		if !slices.ContainsFunc(warnings, func(w diag.Warning) bool { return w.Code == "held" && strings.HasSuffix(w.Msg, "held: "+h.Reason) }) {
-			out = append(out, diag.Warning{Pos: h.At, Code: "held", Subject: h.Namespace + "/" + h.Package, Msg: fmt.Sprintf("%s/%s is held back: %s", h.Namespace, h.Package, h.Reason)})
-		}
-	}
-	return out
 }
 
 // SignatureSuffix is the suffix of the file with the signature of an observed file.

@@ -218,7 +218,7 @@ func (p *Project) addOverlayObjects(s *needs.Supply, cluster string) error {
 		return err
 	}
 	return fs.WalkDir(dir.FS, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+		if err != nil || d.IsDir() || !yamlnode.HasExtension(name) {
 			return err
 		}
 		data, err := fs.ReadFile(dir.FS, name)

@@ -17,7 +17,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/quayside/quayside/diff"
@@ -351,12 +350,7 @@ func (p *Project) SuggestWorkspaces() error {
 	if len(below) == 0 {
 		return nil
 	}
-	const shown = 10
-	more := ""
-	if n := len(below) - shown; n > 0 {
-		below, more = below[:shown], fmt.Sprintf(" and %d more", n)
-	}
-	return fmt.Errorf("no workspace in %s (found below it: %s%s): choose one with -C", p.Location(), strings.Join(below, ", "), more)
+	return fmt.Errorf("no workspace in %s (found below it: %s): choose one with -C", p.Location(), diag.Some(below, 10))
 }
 
 // DeclarationsIfAny is like Declarations, but returns an empty set for ErrNoDeclarations.

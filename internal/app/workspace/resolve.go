@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/quayside/quayside/catalog/cache"
@@ -64,19 +63,16 @@ type Inputs struct {
 	Lock     *lockfile.File // Read, changed by refreshDirect and repairMerge; may be nil
 	Read     *lockfile.File // lock as in its file; may be nil
 
-	project      *Project
-	catalogs     []cache.Catalog              // as declared
-	stale        []resolve.Reason             // differences between Lock and Read
-	observed     []*health.Summary            // observations of clusters
-	migrations   map[string]*lockfile.Storage // migration steps before upgrades, by namespace/package
-	notChecked   []diag.Warning               // upgrades with unknown storage versions
-	downgrades   []lockfile.Downgrade         // pins downgraded by a merge, rebase or cherry-pick
-	restored     map[string]string            // commits of the pins restored by repairMerge, by namespace/package
-	notCompared  []diag.Warning               // commits with locks that cannot be compared
-	named        []resolve.Target             // Options.Named as requested
-	heldUpgrades []HeldUpgrade                // operators that an unattended run holds back at their versions
-	notReverted  map[string]bool              // upgrades that holdReverted has checked, as "namespace/package bundle"
-	pending      resolve.Result               // all upgrades, from Split
+	project     *Project
+	catalogs    []cache.Catalog      // as declared
+	stale       []resolve.Reason     // differences between Lock and Read
+	observed    []*health.Summary    // observations of clusters
+	downgrades  []lockfile.Downgrade // pins downgraded by a merge, rebase or cherry-pick
+	restored    map[string]string    // commits of the pins restored by repairMerge, by namespace/package
+	notCompared []diag.Warning       // commits with locks that cannot be compared
+	named       []resolve.Target     // Options.Named as requested
+	holds       []resolve.Hold       // operators that an unattended run holds back at their versions, with codes
+	pending     resolve.Result       // all upgrades, from Split
 }
 
 // Inputs reads the declarations, the lock, and the parts of the catalogs needed to resolve
@@ -86,7 +82,7 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	if err != nil {
 		return nil, err
 	}
-	in := &Inputs{project: p, migrations: map[string]*lockfile.Storage{}, notReverted: map[string]bool{}}
+	in := &Inputs{project: p}
 	if in.Read, err = p.LockIfAny(); err != nil {
 		return nil, err
 	}
@@ -271,12 +267,12 @@ func (in *Inputs) Hops(pin lockfile.Pin) []string {
 type Resolution struct {
 	Lock           *lockfile.File // with content digests for all pins; nil if there is no solution
 	Conflicts      []*explain.Conflict
-	Failed         error                   // the conflicts, or the unreadable catalogs; nil on success. In an unattended run, those of named operators
-	HeldUpgrades   []HeldUpgrade           // operators that an unattended run holds back at their versions
-	Pins           int                     // number of resolved pins
-	Changes        []Change                // changes of the pins; set even if Lock is nil
-	HeldPromotions []resolve.HeldPromotion // operators that could not be promoted as in Options.From
-	Warnings       []diag.Warning          // without DeclarationWarnings
+	Failed         error                          // the conflicts, or the unreadable catalogs; nil on success. In an unattended run, those of named operators
+	Holds          []resolve.Hold                 // operators that an unattended run holds back at their versions
+	Pins           int                            // number of resolved pins
+	Changes        []Change                       // changes of the pins; set even if Lock is nil
+	HeldPromotions map[string]resolve.HeldUpgrade // operators that could not be promoted as in Options.From
+	Warnings       []diag.Warning                 // without DeclarationWarnings
 }
 
 // Resolve resolves the inputs to a lock. Together with an error, it may return a resolution
@@ -290,16 +286,19 @@ func (in *Inputs) Resolve(ctx context.Context) (*Resolution, error) {
 	if res == nil {
 		return nil, err
 	}
-	return in.newResolution(ctx, res, slices.Collect(maps.Keys(in.migrations))...)
+	in.recordHolds(res.Held)
+	if res.Lock != nil {
+		res.Lock = withStorage(res.Lock, res.Held)
+	}
+	return in.newResolution(ctx, res)
 }
 
-// newResolution converts res to a Resolution, with content digests for all pins. It records the
-// migration steps of the operators in waiting.
-func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result, waiting ...string) (*Resolution, error) {
+// newResolution converts res to a Resolution, with content digests for all pins.
+func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result) (*Resolution, error) {
 	var err error
 	out := &Resolution{Conflicts: res.Conflicts, HeldPromotions: res.HeldPromotions, Warnings: res.Warnings}
 	out.Failed = in.conflictError(res.Conflicts)
-	out.HeldUpgrades = in.HeldUpgrades()
+	out.Holds = in.Holds()
 	out.Warnings = in.allWarnings(out.Warnings)
 	if res.Lock != nil {
 		out.Warnings = append(out.Warnings, in.project.reviewWaivers(diag.Resolving, in.DeclarationWarnings(), out.Warnings)...)
@@ -315,7 +314,7 @@ func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result, waitin
 	if err := errors.Join(in.rejectDowngrades(res.Lock), in.project.checkOperators(res.Lock)); err != nil {
 		return out, err
 	}
-	if out.Lock, err = in.addDigests(ctx, in.withStorage(res.Lock, waiting...)); err != nil {
+	if out.Lock, err = in.addDigests(ctx, res.Lock); err != nil {
 		if in.project.unattended {
 			err = &fetchError{err}
 		}
@@ -332,8 +331,7 @@ func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result, waitin
 
 // allWarnings returns the warnings of the resolver with those of in, sorted.
 func (in *Inputs) allWarnings(ws []diag.Warning) []diag.Warning {
-	ws = in.withoutHeldWarnings(slices.Concat(ws, in.heldWarnings(ws)))
-	return diag.SortWarnings(slices.Concat(ws, in.heldUpgradeWarnings(), in.notChecked, in.notCompared))
+	return diag.SortWarnings(slices.Concat(in.withoutHeldWarnings(ws), in.holdWarnings(), in.notCompared))
 }
 
 // addDigests returns lock with content digests and signers for all pins. It reuses the digests

@@ -58,31 +58,26 @@ func (p *Project) token(ctx context.Context, file string) (string, error) {
 // digest. Sign does not sign twice with the same key. Keyless signatures always differ, so
 // Sign skips images with a signature that quayside.yaml requires.
 func (p *Project) Sign(ctx context.Context, s *sign.Signer, ref string) (bool, error) {
-	client, err := p.Client()
-	if err != nil {
-		return false, err
-	}
-	if s.PublicKey() == nil && p.isSigned(ctx, client, ref) {
-		return false, nil
-	}
-	p.Log.Progress("signing %s", ref)
-	defer p.Log.Done()
-	return s.Sign(ctx, client, ref)
+	return p.signOnce(ctx, s, ref, nil, func(client *oci.Client) (bool, error) { return s.Sign(ctx, client, ref) })
 }
 
 // Attest attaches a signed statement to an image in a registry, and reports whether it added
 // one. ref must have a digest. Attest skips existing statements like Sign.
 func (p *Project) Attest(ctx context.Context, s *sign.Signer, ref, kind string, predicate any) (bool, error) {
+	return p.signOnce(ctx, s, ref, []string{kind}, func(client *oci.Client) (bool, error) { return s.Attest(ctx, client, ref, kind, predicate) })
+}
+
+func (p *Project) signOnce(ctx context.Context, s *sign.Signer, ref string, statements []string, add func(*oci.Client) (bool, error)) (bool, error) {
 	client, err := p.Client()
 	if err != nil {
 		return false, err
 	}
-	if s.PublicKey() == nil && p.isSigned(ctx, client, ref, kind) {
+	if s.PublicKey() == nil && p.isSigned(ctx, client, ref, statements...) {
 		return false, nil
 	}
 	p.Log.Progress("signing %s", ref)
 	defer p.Log.Done()
-	return s.Attest(ctx, client, ref, kind, predicate)
+	return add(client)
 }
 
 // isSigned reports whether quayside.yaml requires signatures for the image, and the image has them

@@ -44,8 +44,11 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
 		}
 		return nil, err
 	}
+	in.recordHolds(all.Held)
 	trees := in.newTreeComparer(ctx)
-	parts, waiting, err := resolve.Split(in.Index, in.Declared, in.Lock, in.Options, trees)
+	opt := in.Options
+	opt.Held, confirmed.Held = all.Held, all.Held
+	parts, waiting, err := resolve.Split(in.Index, in.Declared, in.Lock, opt, trees)
 	if err == nil {
 		err = trees.err
 	}
@@ -59,7 +62,7 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
 		var unfetched *fetchError
 		if errors.As(err, &unfetched) {
 			for _, operator := range p.Operators {
-				in.RecordHeld(operator, "not-fetched", err.Error())
+				in.RecordHold(resolve.Hold{Operator: operator, Code: "not-fetched", Reason: err.Error()})
 			}
 			continue
 		}
@@ -72,12 +75,12 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
 	if err != nil {
 		return nil, err
 	}
-	migrations, err := in.migrationParts(ctx)
+	migrations, err := in.migrationParts(ctx, all.Held)
 	if err != nil {
 		return nil, err
 	}
 	in.recordConflicts(all.Conflicts)
-	in.heldUpgrades = slices.DeleteFunc(in.heldUpgrades, func(l HeldUpgrade) bool { return slices.Contains(upgraded, l.Operator) })
+	in.holds = slices.DeleteFunc(in.holds, func(l resolve.Hold) bool { return slices.Contains(upgraded, l.Operator) })
 	all.Warnings = append(all.Warnings, waiting...)
 	in.pending = *all
 	return slices.Concat(out, removal, migrations), nil
@@ -125,33 +128,38 @@ func (in *Inputs) removalPart(ctx context.Context, opt resolve.Options, parts []
 // changes.
 func (in *Inputs) Pending() *Resolution {
 	return &Resolution{
-		Pins: len(in.Lock.Pins), Conflicts: in.pending.Conflicts, Failed: in.namedError(in.pending.Conflicts), HeldUpgrades: in.HeldUpgrades(),
+		Pins: len(in.Lock.Pins), Conflicts: in.pending.Conflicts, Failed: in.namedError(in.pending.Conflicts), Holds: in.Holds(),
 		Warnings: in.project.Waive(in.allWarnings(in.pending.Warnings)),
 	}
 }
 
-// migrationParts returns a part for each package with a new migration step: see
+// migrationParts returns a part for each package with a new migration step among the holds: see
 // [lockfile.Storage].
-func (in *Inputs) migrationParts(ctx context.Context) ([]Upgrade, error) {
-	var out []Upgrade
-	indexes := map[string]int{} // index in out, by package
+func (in *Inputs) migrationParts(ctx context.Context, holds []resolve.Hold) ([]Upgrade, error) {
+	var packages []string
+	changed := map[string][]resolve.Hold{} // by package
 	for _, p := range in.Read.Pins {
-		if next := in.migrations[p.Key()]; next == nil || reflect.DeepEqual(next, p.Storage) {
-			continue
+		for _, h := range holds {
+			if h.Operator != p.Key() || h.Storage == nil || reflect.DeepEqual(h.Storage, p.Storage) {
+				continue
+			}
+			if changed[p.Package] == nil {
+				packages = append(packages, p.Package)
+			}
+			changed[p.Package] = append(changed[p.Package], h)
 		}
-		i, known := indexes[p.Package]
-		if !known {
-			i = len(out)
-			indexes[p.Package], out = i, append(out, Upgrade{})
-		}
-		out[i].Operators = append(out[i].Operators, p.Key())
 	}
-	for i, u := range out {
-		lock, err := in.addDigests(ctx, in.withStorage(in.Lock, u.Operators...))
+	var out []Upgrade
+	for _, name := range packages {
+		lock, err := in.addDigests(ctx, withStorage(in.Lock, changed[name]))
 		if err != nil {
 			return nil, err
 		}
-		out[i].Resolution = &Resolution{Lock: lock, Pins: len(lock.Pins), Changes: Changes(in.Read, lock, nil)}
+		u := Upgrade{Resolution: &Resolution{Lock: lock, Pins: len(lock.Pins), Changes: Changes(in.Read, lock, nil)}}
+		for _, h := range changed[name] {
+			u.Operators = append(u.Operators, h.Operator)
+		}
+		out = append(out, u)
 	}
 	return out, nil
 }

@@ -35,7 +35,7 @@ type part struct {
 func (in *Inputs) newTreeComparer(ctx context.Context) *treeComparer {
 	t := &treeComparer{in: in, parts: map[*lockfile.File]*part{}, holds: map[string]bool{}}
 	t.render = func(lock *lockfile.File) *render.Result {
-		complete, err := in.addDigests(ctx, in.withStorage(lock))
+		complete, err := in.addDigests(ctx, lock)
 		if err != nil && !in.project.unattended {
 			t.err = err
 		}

@@ -24,33 +24,40 @@ import (
 // bundle, because only that bundle is known to have both versions and their conversion
 // webhook. See docs/stored-versions.md.
 
-// solve resolves, and holds back the operators whose next bundle drops a stored version. In an
-// unattended run, it also holds back those whose upgrade a person reverted, and with KeepGoing those
-// whose next bundle cannot be fetched. It resolves again after each hold, because the newest pin of a
-// package in all namespaces determines the dropped versions.
+// solve resolves, and holds back the operators that a judge finds.
 func (in *Inputs) solve(ctx context.Context) (*resolve.Result, error) {
-	for {
-		res, err := resolve.Resolve(in.Index, in.Declared, in.Lock, in.Options)
-		if res == nil || res.Lock == nil {
-			return res, err
-		}
-		held, holdErr := false, error(nil)
-		if in.Read != nil {
-			held, holdErr = in.holdStored(ctx, res.Lock)
-		}
-		if in.project.unattended && !held && holdErr == nil {
-			held, holdErr = in.holdReverted(ctx, res.Lock)
-		}
-		if in.Options.KeepGoing && !held && holdErr == nil {
-			held, holdErr = in.holdUnreadable(ctx, res.Lock)
-		}
-		if holdErr != nil {
-			return nil, holdErr
-		}
-		if !held {
-			return res, err
-		}
+	j := &judge{Inputs: in, notReverted: map[string]bool{}}
+	opt := in.Options
+	opt.Judge = func(res *resolve.Result) ([]resolve.Hold, error) { return j.findHolds(ctx, res) }
+	res, err := resolve.Resolve(in.Index, in.Declared, in.Lock, opt)
+	if res != nil {
+		res.Warnings = append(res.Warnings, j.notChecked...)
 	}
+	return res, err
+}
+
+// judge finds the holds that the results of one resolution need.
+type judge struct {
+	*Inputs
+	notChecked  []diag.Warning  // upgrades of the last result with unknown storage versions
+	notReverted map[string]bool // upgrades that findReverted has checked, as "namespace/package bundle"
+}
+
+// findHolds returns holds of the operators whose next bundle drops a stored version. In an unattended
+// run, it also returns those whose upgrade a person reverted, and with KeepGoing those whose next
+// bundle cannot be fetched. It returns the holds of one of these causes at a time, because the newest
+// pin of a package in all namespaces determines the dropped versions.
+func (j *judge) findHolds(ctx context.Context, res *resolve.Result) (holds []resolve.Hold, err error) {
+	if j.Read != nil {
+		holds, err = j.findStored(ctx, res.Lock)
+	}
+	if j.project.unattended && len(holds) == 0 && err == nil {
+		holds, err = j.findReverted(ctx, res)
+	}
+	if j.Options.KeepGoing && len(holds) == 0 && err == nil {
+		holds, err = j.findUnreadable(ctx, res)
+	}
+	return holds, err
 }
 
 // packageUpgrade is the upgrade of one package between two locks. The newest pin in each lock
@@ -60,36 +67,39 @@ type packageUpgrade struct {
 	upgraded      []lockfile.Pin // pins of the old lock that are upgraded to the bundle of after
 }
 
-// holdStored holds back the operators whose upgrade in next drops a stored version of a CRD. It
-// reports whether it held back any operator.
-func (in *Inputs) holdStored(ctx context.Context, next *lockfile.File) (bool, error) {
-	in.notChecked = nil
-	steps := in.packageUpgrades(next)
+// findStored returns holds of the operators whose upgrade in next drops a stored version of a CRD.
+func (j *judge) findStored(ctx context.Context, next *lockfile.File) ([]resolve.Hold, error) {
+	j.notChecked = nil
+	steps := j.packageUpgrades(next)
 	if len(steps) == 0 {
-		return false, nil
+		return nil, nil
 	}
-	c, err := in.project.Contents()
+	c, err := j.project.Contents()
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer c.Close()
-	held := false
+	var holds []resolve.Hold
 	for _, s := range steps {
-		before, err := in.readCRDs(ctx, c, s.before)
+		before, err := j.readCRDs(ctx, c, s.before)
 		var after map[string]k8s.CRD
 		if err == nil {
-			after, err = in.readCRDs(ctx, c, s.after)
+			after, err = j.readCRDs(ctx, c, s.after)
 		}
 		if err != nil {
-			in.notChecked = append(in.notChecked, diag.Warning{Code: "stored-versions", Subject: s.after.Key(), Msg: fmt.Sprintf("%s: dropped stored versions could not be checked: %v", s.after.Key(), err)})
+			j.notChecked = append(j.notChecked, diag.Warning{Code: "stored-versions", Subject: s.after.Key(), Msg: fmt.Sprintf("%s: dropped stored versions could not be checked: %v", s.after.Key(), err)})
 			continue
 		}
-		if removed := in.removedVersions(s, before, after); len(removed) > 0 {
-			in.holdUpgrade(s, removed, before)
-			held = true
+		removed := j.removedVersions(s, before, after)
+		if len(removed) == 0 {
+			continue
+		}
+		storage := j.nextStorage(s, removed, before)
+		for _, pin := range s.upgraded {
+			holds = append(holds, resolve.Hold{Operator: pin.Key(), Reason: holdReason(s, removed, storage), Storage: storage})
 		}
 	}
-	return held, nil
+	return holds, nil
 }
 
 // packageUpgrades returns the upgrades between in.Read and next. It leaves out reinstallations and
@@ -223,17 +233,6 @@ func (p *Project) clustersWith(pin lockfile.Pin) ([]string, error) {
 	return profile.ClustersThatGet(pin.Key(), p.Settings.Clusters)
 }
 
-// holdUpgrade holds back the operators of an upgrade and records their migration step.
-func (in *Inputs) holdUpgrade(s packageUpgrade, removed []lockfile.StoredVersions, before map[string]k8s.CRD) {
-	next := in.nextStorage(s, removed, before)
-	for _, pin := range s.upgraded {
-		in.holdPin(pin, holdReason(s, removed, next))
-		if next != nil {
-			in.migrations[pin.Key()] = next
-		}
-	}
-}
-
 // nextStorage returns the migration step that must finish before the upgrade. It returns nil
 // if no migration is possible, because the installed bundle lacks the new storage version.
 func (in *Inputs) nextStorage(s packageUpgrade, removed []lockfile.StoredVersions, before map[string]k8s.CRD) *lockfile.Storage {
@@ -284,12 +283,14 @@ func holdReason(s packageUpgrade, removed []lockfile.StoredVersions, next *lockf
 	}
 }
 
-// withStorage returns the lock with the migration steps of the named operators.
-func (in *Inputs) withStorage(lock *lockfile.File, operators ...string) *lockfile.File {
+// withStorage returns the lock with the migration steps of holds.
+func withStorage(lock *lockfile.File, holds []resolve.Hold) *lockfile.File {
 	pins := slices.Clone(lock.Pins)
 	for i, p := range pins {
-		if s := in.migrations[p.Key()]; s != nil && slices.Contains(operators, p.Key()) {
-			pins[i].Storage = s
+		for _, h := range holds {
+			if h.Operator == p.Key() && h.Storage != nil {
+				pins[i].Storage = h.Storage
+			}
 		}
 	}
 	return lock.With(pins)

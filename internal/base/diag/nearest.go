@@ -84,7 +84,7 @@ func DidYouMean(word string, among []string) string {
 // editDistance returns the number of insertions, deletions, replacements and swaps of
 // neighbors that turn a into b, or some number above limit if it exceeds limit.
 func editDistance(a, b string, limit int) int {
-	if abs(len(a)-len(b)) > limit {
+	if max(len(a), len(b))-min(len(a), len(b)) > limit {
 		return limit + 1
 	}
 	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
@@ -111,11 +111,4 @@ func editDistance(a, b string, limit int) int {
 		before, prev, row = prev, row, before
 	}
 	return prev[len(b)]
-}
-
-func abs(n int) int {
-	if n < 0 {
-		return -n
-	}
-	return n
 }

@@ -124,15 +124,12 @@ const maxClosedPages = 20
 // Declined returns the number of a pull request with the branches and the proposal of p that was closed
 // without merging it, or 0 if there is none or one is open.
 func (c *Client) Declined(ctx context.Context, p Pull) (number int64, err error) {
-	operation := fmt.Sprintf("looking up closed pull requests of %s in %s", p.Head, c.at.Project)
-	p, err = c.withBase(ctx, p)
-	var open *pull
-	if err == nil {
-		open, err = c.open(ctx, p)
-	}
-	if err == nil && open == nil {
+	err = c.withOpen(ctx, p, "looking up closed pull requests of", func(p Pull, open *pull) error {
+		if open != nil {
+			return nil
+		}
 		pages := 0
-		err = list(ctx, c, c.kind.pulls(c.at.Project)+"?"+c.kind.find(c.at.Project, p, "closed"), func(all []pull) bool {
+		return list(ctx, c, c.kind.pulls(c.at.Project)+"?"+c.kind.find(c.at.Project, p, "closed"), func(all []pull) bool {
 			pages++
 			for _, have := range all {
 				if have.hasBranches(c.at.Project, p) && have.MergedAt == "" && strings.Contains(have.body(), proposalMark+p.Proposal+" ") {
@@ -142,30 +139,40 @@ func (c *Client) Declined(ctx context.Context, p Pull) (number int64, err error)
 			}
 			return pages < maxClosedPages
 		})
-	}
+	})
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", operation, err)
+		return 0, err
 	}
 	return number, nil
+}
+
+// withOpen calls do with p, into the default branch if it names no other, and the open pull request of
+// its branches, or nil. The operation is the beginning of the error.
+func (c *Client) withOpen(ctx context.Context, p Pull, operation string, do func(p Pull, open *pull) error) error {
+	var open *pull
+	withBase, err := c.withBase(ctx, p)
+	if err == nil {
+		open, err = c.open(ctx, withBase)
+	}
+	if err == nil {
+		err = do(withBase, open)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s in %s: %w", operation, p.Head, c.at.Project, err)
+	}
+	return nil
 }
 
 // Withdraw marks the open pull request of p's branches, if there is one, before its branch is deleted, so
 // that Declined does not return it.
 func (c *Client) Withdraw(ctx context.Context, p Pull) error {
-	operation := fmt.Sprintf("withdrawing %s in %s", p.Head, c.at.Project)
-	p, err := c.withBase(ctx, p)
-	var have *pull
-	if err == nil {
-		have, err = c.open(ctx, p)
-	}
-	if err == nil && have != nil && strings.Contains(have.body(), proposalMark) {
-		p.Title, p.Body = have.Title, strings.ReplaceAll(have.body(), proposalMark, withdrawnMark)
-		err = c.do(ctx, c.kind.edit, c.kind.pull(c.at.Project, have.number()), c.kind.write(p, false), nil)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", operation, err)
-	}
-	return nil
+	return c.withOpen(ctx, p, "withdrawing", func(p Pull, open *pull) error {
+		if open == nil || !strings.Contains(open.body(), proposalMark) {
+			return nil
+		}
+		p.Title, p.Body = open.Title, strings.ReplaceAll(open.body(), proposalMark, withdrawnMark)
+		return c.do(ctx, c.kind.edit, c.kind.pull(c.at.Project, open.number()), c.kind.write(p, false), nil)
+	})
 }
 
 func (c *Client) propose(ctx context.Context, p Pull) (RequestResult, error) {
@@ -250,19 +257,12 @@ func (c *Client) automerge(ctx context.Context, p Pull, have pull, result *Reque
 // CancelAutomerge disables the automatic merge of an open pull request, so that a new commit is not
 // merged by an earlier decision.
 func (c *Client) CancelAutomerge(ctx context.Context, p Pull) error {
-	operation := fmt.Sprintf("cancelling the automatic merge of %s in %s", p.Head, c.at.Project)
-	p, err := c.withBase(ctx, p)
-	var have *pull
-	if err == nil {
-		have, err = c.open(ctx, p)
-	}
-	if err == nil && have != nil {
-		err = c.kind.cancel(ctx, c, *have)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", operation, err)
-	}
-	return nil
+	return c.withOpen(ctx, p, "cancelling the automatic merge of", func(_ Pull, open *pull) error {
+		if open == nil {
+			return nil
+		}
+		return c.kind.cancel(ctx, c, *open)
+	})
 }
 
 // open returns the open pull request of the repository's own branch, or nil.

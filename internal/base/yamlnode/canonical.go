@@ -32,26 +32,23 @@ func Canonical(raw []byte) ([]byte, error) {
 // FlowJSON writes a JSON value as flow YAML on one line, with sorted keys: {a: 1, b: [x, y]}.
 // Strings have the form of [Quote].
 func FlowJSON(b *bytes.Buffer, raw []byte) error {
-	v, err := fromCanonical(raw)
-	if err != nil {
-		return err
-	}
-	e := encoder{out: b.AvailableBuffer(), lock: true}
-	e.flow(v)
-	b.Write(e.out)
-	return nil
+	return encodeCanonical(b, raw, func(e *encoder, v any) { e.flow(v) })
 }
 
 // BlockJSON writes a JSON value as the YAML value of a key at column indent, starting after the
 // colon and ending with a line break. The format is that of [Encode], except that every string is a
 // single line, as returned by [Quote].
 func BlockJSON(b *bytes.Buffer, raw []byte, indent int) error {
+	return encodeCanonical(b, raw, func(e *encoder, v any) { e.value(v, indent) })
+}
+
+func encodeCanonical(b *bytes.Buffer, raw []byte, encode func(e *encoder, v any)) error {
 	v, err := fromCanonical(raw)
 	if err != nil {
 		return err
 	}
 	e := encoder{out: b.AvailableBuffer(), lock: true}
-	e.value(v, indent)
+	encode(&e, v)
 	b.Write(e.out)
 	return nil
 }

@@ -177,7 +177,7 @@ func (c *Cluster) store(o k8s.Object, by string) k8s.Object {
 
 // dropCachedPermissions invalidates the cached permissions if a changed object is an RBAC object.
 func (c *Cluster) dropCachedPermissions(o k8s.Object) {
-	if o.Group() == rbacGroup {
+	if o.Group() == k8s.RBACGroup {
 		c.permissions = permissionCache{}
 	}
 }
@@ -364,7 +364,7 @@ func (r *permissionCache) permissionsOf(objects map[k8s.Key]k8s.Object, s k8s.Su
 	if r.model == nil {
 		var all []map[string]any
 		for _, o := range objects {
-			if o.Group() == rbacGroup {
+			if o.Group() == k8s.RBACGroup {
 				all = append(all, o)
 			}
 		}
@@ -379,8 +379,6 @@ func (r *permissionCache) permissionsOf(objects map[k8s.Key]k8s.Object, s k8s.Su
 	}
 	return r.sets[s], nil
 }
-
-const rbacGroup = "rbac.authorization.k8s.io"
 
 // Apply implements run.Client.
 func (c *Cluster) Apply(ctx context.Context, o k8s.Object, manager string, force, dryRun bool) (out k8s.Object, err error) {

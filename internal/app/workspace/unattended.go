@@ -18,48 +18,51 @@ import (
 // catalog dropped, an unreadable catalog, or a bundle that cannot be fetched. Such an operator is
 // held back at its version, with a warning.
 
-// HeldUpgrade is an operator that an unattended run holds back at its version.
-type HeldUpgrade struct {
-	Operator string `json:"operator"`
-	Code     string `json:"code" doc:"code of the warning about it"`
-	Reason   string `json:"reason"`
-}
-
-// HeldUpgradesError is returned if operators are held back although the user requires or names their
+// HeldError is returned if operators are held back although the user requires or names their
 // upgrades.
-type HeldUpgradesError struct{ Upgrades []HeldUpgrade }
+type HeldError struct{ Holds []resolve.Hold }
 
 // Error lists the operators.
-func (e *HeldUpgradesError) Error() string {
+func (e *HeldError) Error() string {
 	var names []string
-	for _, l := range e.Upgrades {
+	for _, l := range e.Holds {
 		names = append(names, l.Operator)
 	}
 	return "operators held back at their versions: " + strings.Join(names, ", ")
 }
 
 // Unattended returns a copy of p for runs without a user. A fault of one operator or one catalog
-// does not hold back other operators: see [Inputs.HeldUpgrades].
+// does not hold back other operators: see [Inputs.Holds].
 func (p *Project) Unattended() *Project {
 	out := *p
 	out.unattended = true
 	return &out
 }
 
-// HeldUpgrades returns the operators that are held back at their versions, sorted.
-func (in *Inputs) HeldUpgrades() []HeldUpgrade {
-	return slices.SortedFunc(slices.Values(in.heldUpgrades), func(a, b HeldUpgrade) int { return strings.Compare(a.Operator, b.Operator) })
+// Holds returns the operators that are held back at their versions, sorted.
+func (in *Inputs) Holds() []resolve.Hold {
+	return slices.SortedFunc(slices.Values(in.holds), func(a, b resolve.Hold) int { return strings.Compare(a.Operator, b.Operator) })
 }
 
-// RecordHeld records that an operator is held back at its version. Only the first reason counts.
-func (in *Inputs) RecordHeld(operator, code, reason string) {
-	if !in.isHeld(operator) {
-		in.heldUpgrades = append(in.heldUpgrades, HeldUpgrade{operator, code, strings.Join(strings.Fields(reason), " ")})
+// RecordHold records that an operator is held back at its version. Only its first hold counts.
+func (in *Inputs) RecordHold(h resolve.Hold) {
+	if !isHeld(in.holds, h.Operator) {
+		h.Reason = strings.Join(strings.Fields(h.Reason), " ")
+		in.holds = append(in.holds, h)
 	}
 }
 
-func (in *Inputs) isHeld(operator string) bool {
-	return slices.ContainsFunc(in.heldUpgrades, func(l HeldUpgrade) bool { return l.Operator == operator })
+// recordHolds records the holds with a code.
+func (in *Inputs) recordHolds(holds []resolve.Hold) {
+	for _, h := range holds {
+		if h.Code != "" {
+			in.RecordHold(h)
+		}
+	}
+}
+
+func isHeld(holds []resolve.Hold, operator string) bool {
+	return slices.ContainsFunc(holds, func(h resolve.Hold) bool { return h.Operator == operator })
 }
 
 // recordConflicts records the operators that take part in conflicts.
@@ -73,7 +76,7 @@ func (in *Inputs) recordConflicts(conflicts []*explain.Conflict) {
 			case in.isWithdrawn(operator):
 				code = "withdrawn"
 			}
-			in.RecordHeld(operator, code, strings.TrimPrefix(c.Reason(), "subscription "+operator+": "))
+			in.RecordHold(resolve.Hold{Operator: operator, Code: code, Reason: strings.TrimPrefix(c.Reason(), "subscription "+operator+": ")})
 		}
 	}
 }
@@ -112,10 +115,10 @@ func (in *Inputs) pin(operator string) (lockfile.Pin, bool) {
 	return in.Lock.Pin(ns, pkg)
 }
 
-// heldUpgradeWarnings returns a warning for each operator that is held back.
-func (in *Inputs) heldUpgradeWarnings() []diag.Warning {
+// holdWarnings returns a warning for each operator that is held back.
+func (in *Inputs) holdWarnings() []diag.Warning {
 	var out []diag.Warning
-	for _, l := range in.HeldUpgrades() {
+	for _, l := range in.Holds() {
 		text := l.Operator + " is not pinned: "
 		if pin, ok := in.pin(l.Operator); ok {
 			text = l.Operator + " is held back at " + pin.Version + ": "
@@ -126,10 +129,10 @@ func (in *Inputs) heldUpgradeWarnings() []diag.Warning {
 }
 
 // withoutHeldWarnings returns ws without the warnings "held" and "dropped" of operators that are held
-// back, because heldUpgradeWarnings returns the reason.
+// back, because holdWarnings returns the reason.
 func (in *Inputs) withoutHeldWarnings(ws []diag.Warning) []diag.Warning {
 	return slices.DeleteFunc(slices.Clone(ws), func(w diag.Warning) bool {
-		return (w.Code == "held" || w.Code == "dropped") && in.isHeld(w.Subject)
+		return (w.Code == "held" || w.Code == "dropped") && isHeld(in.holds, w.Subject)
 	})
 }
 
@@ -150,9 +153,9 @@ func (in *Inputs) namedError(conflicts []*explain.Conflict) error {
 	if len(named) > 0 {
 		errs = append(errs, in.blameCatalogs(named))
 	}
-	held := slices.DeleteFunc(in.HeldUpgrades(), func(l HeldUpgrade) bool { return !in.IsNamed(l.Operator) || explained[l.Operator] })
+	held := slices.DeleteFunc(in.Holds(), func(l resolve.Hold) bool { return !in.IsNamed(l.Operator) || explained[l.Operator] })
 	if len(held) > 0 {
-		errs = append(errs, &HeldUpgradesError{held})
+		errs = append(errs, &HeldError{held})
 	}
 	return errors.Join(errs...)
 }
@@ -168,8 +171,8 @@ func (in *Inputs) conflictError(conflicts []*explain.Conflict) error {
 	if len(conflicts) > 0 {
 		errs = append(errs, in.blameCatalogs(explain.Conflicts(conflicts)))
 	}
-	if len(in.heldUpgrades) > 0 {
-		errs = append(errs, &HeldUpgradesError{in.HeldUpgrades()})
+	if len(in.holds) > 0 {
+		errs = append(errs, &HeldError{in.Holds()})
 	}
 	if len(errs) == 1 {
 		return errs[0]
@@ -177,94 +180,68 @@ func (in *Inputs) conflictError(conflicts []*explain.Conflict) error {
 	return errors.Join(errs...)
 }
 
-// holdUnreadable holds back the operators whose next bundle cannot be fetched or verified, and
-// removes the declarations of new operators with such a bundle. It reports whether there are any.
-// An unattended run opens each bundle, because rendering needs it. Other runs only search for bundles
-// that their catalog no longer contains.
-func (in *Inputs) holdUnreadable(ctx context.Context, next *lockfile.File) (bool, error) {
-	c, err := in.project.Contents()
+// findUnreadable returns holds of the operators of a result that cannot be upgraded or installed,
+// because a bundle cannot be fetched or verified. An unattended run opens each bundle, because rendering
+// needs it. Other runs only search for bundles that their catalog no longer contains.
+func (j *judge) findUnreadable(ctx context.Context, res *resolve.Result) ([]resolve.Hold, error) {
+	c, err := j.project.Contents()
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer c.Close()
-	found := false
-	for _, pin := range next.Pins {
-		if old, pinned := in.pin(pin.Key()); pinned && old.Bundle == pin.Bundle || pin.Image != "" && !in.project.unattended {
+	var holds []resolve.Hold
+	for _, pin := range res.Lock.Pins {
+		old, pinned := j.pin(pin.Key())
+		if pinned && old.Bundle == pin.Bundle || pin.Image != "" && !j.project.unattended || isHeld(holds, pin.Key()) {
 			continue
 		}
-		complete, err := c.AddDigest(ctx, pin, in.Lock)
-		if err == nil && in.project.unattended {
+		complete, err := c.AddDigest(ctx, pin, j.Lock)
+		if err == nil && j.project.unattended {
 			_, err = c.Open(ctx, complete)
 		}
 		var dropped *NoContentError
-		if err == nil || !in.project.unattended && !errors.As(err, &dropped) {
+		if err == nil || !j.project.unattended && !errors.As(err, &dropped) {
 			continue
 		}
-		if in.isHeld(pin.Key()) {
-			return false, fmt.Errorf("bundle %q of %s: %w", pin.Bundle, pin.Key(), err)
+		if isHeld(res.Held, pin.Key()) {
+			return nil, fmt.Errorf("bundle %q of %s: %w", pin.Bundle, pin.Key(), err)
 		}
-		if err := in.holdBundle(next, pin, err); err != nil {
-			return false, err
+		if holds, err = j.addUnreadable(holds, res.Lock, pin, err); err != nil {
+			return nil, err
 		}
-		found = true
 	}
-	return found, nil
+	return holds, nil
 }
 
-// holdBundle holds back the operators of next that cannot be upgraded or installed without the
+// addUnreadable adds holds of the operators of next that cannot be upgraded or installed without the
 // bundle of pin. It returns an error if one of them is not pinned, but rendered: the lock would be
 // without it, and the GitOps tool would remove an operator that runs.
-func (in *Inputs) holdBundle(next *lockfile.File, pin lockfile.Pin, cause error) error {
-	why := fmt.Sprintf("bundle %s cannot be fetched: %v", pin.Bundle, cause)
-	in.RecordHeld(pin.Key(), "not-fetched", why)
-	if old, pinned := in.pin(pin.Key()); pinned {
-		in.holdPin(old, why)
-		return nil
+func (j *judge) addUnreadable(holds []resolve.Hold, next *lockfile.File, pin lockfile.Pin, cause error) ([]resolve.Hold, error) {
+	hold := func(operator string) {
+		holds = append(holds, resolve.Hold{Operator: operator, Code: "not-fetched", Reason: fmt.Sprintf("bundle %s cannot be fetched: %v", pin.Bundle, cause)})
+	}
+	if _, pinned := j.pin(pin.Key()); pinned {
+		hold(pin.Key())
+		return holds, nil
 	}
 	for _, p := range next.Pins {
-		old, pinned := in.pin(p.Key())
-		switch {
-		case p.Key() != pin.Key() && !next.Needed(p.Key())[pin.Key()]:
-		case !pinned:
-			rendered, err := in.project.isRendered(p)
+		old, pinned := j.pin(p.Key())
+		if pinned && old.Bundle == p.Bundle || p.Key() != pin.Key() && !next.Needed(p.Key())[pin.Key()] {
+			continue
+		}
+		if !pinned {
+			rendered, err := j.project.isRendered(p)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if rendered {
-				return diag.Hintf(diag.Pos{}, "restore its pin in quayside.lock, or add the InstallPlan of the cluster to the declarations: it names the image of the bundle",
+				return nil, diag.Hintf(diag.Pos{}, "restore its pin in quayside.lock, or add the InstallPlan of the cluster to the declarations: it names the image of the bundle",
 					"%s is rendered, but cannot be pinned: bundle %q of %s: %w", p.Key(), pin.Bundle, pin.Key(), cause)
 			}
-			in.dropOperator(p)
-		case old.Bundle != p.Bundle:
-			in.RecordHeld(p.Key(), "not-fetched", why)
-			in.holdPin(old, why)
 		}
+		hold(p.Key())
 	}
-	return nil
-}
-
-// dropOperator removes the subscriptions of an operator that is not pinned. Its installed
-// ClusterServiceVersion remains, so that no dependent installs another version in its place.
-func (in *Inputs) dropOperator(pin lockfile.Pin) {
-	out := *in.Declared
-	out.Subscriptions = slices.DeleteFunc(slices.Clone(out.Subscriptions), func(s declare.Subscription) bool {
-		return s.Namespace == pin.Namespace && s.Package == pin.Package
-	})
-	in.Declared = &out
-	in.dropTarget(pin)
-}
-
-// holdPin holds back the upgrade of a pin.
-func (in *Inputs) holdPin(pin lockfile.Pin, reason string) {
-	in.Options.Held = append(in.Options.Held, resolve.Hold{Namespace: pin.Namespace, Package: pin.Package, Reason: reason})
-	in.dropTarget(pin)
-}
-
-// dropTarget removes the upgrade target of an operator.
-func (in *Inputs) dropTarget(pin lockfile.Pin) {
-	in.Options.Named = slices.DeleteFunc(slices.Clone(in.Options.Named), func(t resolve.Target) bool {
-		return t.Namespace == pin.Namespace && t.Package == pin.Package
-	})
+	return holds, nil
 }
 
 // Unreadable returns the pins of lock whose bundles cannot be opened, and the reasons, by
@@ -305,13 +282,13 @@ func (in *Inputs) IsNamed(operator string) bool {
 
 // WhyNotProposed returns the reason why a run has no upgrade of a pinned operator.
 func (in *Inputs) WhyNotProposed(operator string) string {
-	for _, l := range in.heldUpgrades {
+	for _, l := range in.holds {
 		if l.Operator == operator {
 			return operator + ": " + l.Reason
 		}
 	}
-	for _, h := range in.Options.Held {
-		if h.Namespace+"/"+h.Package == operator {
+	for _, h := range in.pending.Held {
+		if h.Operator == operator {
 			return operator + " is held back: " + h.Reason
 		}
 	}
