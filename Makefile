@@ -21,8 +21,9 @@ IN_MEMORY = $(if $(MEMORY),-exec 'env TMPDIR=$(MEMORY) GOTMPDIR=$(MEMORY) GOGC=4
 # cache, also with other clones. Without cgo the program is one static file and needs half
 # the memory at the start. Without kustomize's Go plugins, which are never used, the linker
 # can remove unused functions.
+TAGS := kustomize_disable_go_plugin_support
 export CGO_ENABLED = 0
-export GOFLAGS := $(GOFLAGS) -trimpath -tags=kustomize_disable_go_plugin_support
+export GOFLAGS := $(GOFLAGS) -trimpath -tags=$(TAGS)
 
 # Test packages with golden files: those that define -update.
 # The tests of test/cluster are in a module of their own.
@@ -46,8 +47,8 @@ demo: build ## Resolve, render and diff the bundled example, offline, in a copy.
 # Without debug information, linking a test program takes two thirds of the time. make lint
 # runs vet.
 FAST = -vet=off -ldflags='-s -w'
-test: ## Run the tests (FULL=1, as in CI: also those that use the corpus, check pages, run every command or build programs).
-	$(if $(MEMORY),GOGC=400) $(GO) test $(IN_MEMORY) $(FAST) $(if $(FULL),,-short) -timeout 20m ./...
+test: ## Run the tests (FULL=1, as in CI: also those that use real operators or referees, check pages, run every command or build programs).
+	$(if $(MEMORY),GOGC=400) $(if $(FULL),,QUAYSIDE_CORPUS= QUAYSIDE_CONFORMANCE=) $(GO) test $(IN_MEMORY) $(FAST) $(if $(FULL),,-short) -timeout 20m ./...
 
 # A race needs two goroutines. These packages, or their tests, start some.
 RACED ?= $(sort $(dir $(filter-out ./test/%,$(shell grep -rlwE --include='*.go' 'go (func|[a-z.]+\(.*\))|\w+\.Go|t\.Parallel' . 2>/dev/null))))
@@ -55,8 +56,9 @@ race: export CGO_ENABLED = 1
 race: ## Run the tests of packages that start goroutines with the race detector (RACED=./...: of all), except those that use the corpus, check pages or run every command.
 	QUAYSIDE_CORPUS= QUAYSIDE_CONFORMANCE= $(GO) test $(IN_MEMORY) $(FAST) -race -short -timeout 30m $(RACED)
 
-lint: ## Run the linters of .golangci.yml, report unreachable code, and check the wording of changed comments.
+lint: ## Run the linters of .golangci.yml, report unreachable and unused code, and check the wording of changed comments.
 	$(LINT) run ./...
+	@dead=$$($(GO) tool -modfile=tools/go.mod deadcode -tags=$(TAGS) ./cmd/...) || exit 1; ! echo "$$dead" | grep -v 'test/[a-z_]*\.go:' | grep .
 	$(GO) test $(FAST) ./internal/layers -run 'TestUnused|TestWording'
 
 fmt: ## Format the sources.
@@ -99,10 +101,10 @@ mutate: ## Mutate MUTATED (the pure core), and fail if less than 85 % of the mut
 bench: build ## Run the benchmarks; those with real operators need QUAYSIDE_CORPUS.
 	$(GO) test ./... -run '^$$' -bench . -benchmem
 
-corpus: ## Test with all real operators: render every bundle in every install mode, apply overlays, build the tree, and adopt every cluster from OLM and return it (QUAYSIDE_CORPUS; 10 minutes; make test uses a part).
+corpus: ## Test with all real operators: render every bundle in every install mode, apply overlays, build the tree, and adopt every cluster from OLM and return it (QUAYSIDE_CORPUS; 10 minutes; make test FULL=1 uses a part).
 	$(GO) test ./render -run '^(TestArchives|TestBuiltIsRenderedInCorpus|TestReporter|TestNoFieldIsLost|TestUnionOfPiecesInCorpus)$$' -timeout 60m -v -whole
 	$(GO) test ./catalog/fbc ./internal/bundle ./resolve -run '^(TestBlock|TestRewriter|TestCorpusIsRead|TestPartOfTheIndex)' -timeout 60m -v -whole
-	$(GO) test ./internal/app/compare -run '^TestWhatAClusterGetsOfRealOperators$$' -timeout 60m -v -whole
+	$(GO) test ./internal/app -run '^TestWhatAClusterGetsOfRealOperators$$' -timeout 60m -v -whole
 	$(GO) test ./diff -run '^(TestHonestUpgrades|TestEveryRealFieldIsReported)$$' -timeout 60m -v -whole
 	$(GO) test ./cmd/quayside/cli -run '^(TestCorpus|TestLies|TestMeaning|TestConformanceOfCommand)$$' -timeout 60m -v -whole
 	$(GO) test ./olmexit/command -run '^TestDumps$$' -timeout 60m -v -whole
@@ -110,8 +112,8 @@ corpus: ## Test with all real operators: render every bundle in every install mo
 nights: export QUAYSIDE_NIGHTS = $(or $(NIGHTS),365)
 nights: export QUAYSIDE_OPERATORS = $(or $(OPERATORS),12)
 nights: export QUAYSIDE_SEED = $(or $(SEED),1)
-nights: ## Replay a year of nightly runs of propose with faults, with three environments of 12 operators (NIGHTS, OPERATORS, SEED; QUAYSIDE_CORPUS: real release dates; make test plays some nights).
-	$(GO) test $(IN_MEMORY) $(FAST) ./cmd/quayside/nights -count=1 -v -timeout 24h
+nights: ## Replay a year of nightly runs of propose with faults, with three environments of 12 operators (NIGHTS, OPERATORS, SEED; QUAYSIDE_CORPUS: real release dates; make test FULL=1 plays some nights).
+	$(GO) test $(IN_MEMORY) $(FAST) ./cmd/quayside/cli -run '^TestNights$$' -count=1 -v -timeout 24h
 
 # The migration from OLM is an optional part of the program. This target removes it from a
 # copy: the folder, its line in the table of parts, its rows in the table of layers, its

@@ -1,4 +1,4 @@
-// The linter, the mutation tester and the keeper of the changelog: their requirements stay out of the program's go.mod.
+// The linters, the mutation tester and the keeper of the changelog: their requirements stay out of the program's go.mod.
 module github.com/quayside/quayside/tools
 
 go 1.26.0
@@ -7,6 +7,7 @@ tool (
 	github.com/go-gremlins/gremlins/cmd/gremlins
 	github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	github.com/miniscruff/changie
+	golang.org/x/tools/cmd/deadcode
 )
 
 require (
@@ -247,6 +248,7 @@ require (
 	golang.org/x/mod v0.42.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/telemetry v0.0.0-20261009151841-97e8ea77aa2a // indirect
 	golang.org/x/text v0.41.0 // indirect
 	golang.org/x/tools v0.52.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect

@@ -2,11 +2,6 @@ package declare
 
 import (
 	"errors"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,92 +9,10 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// TestEveryCheckHasARow finds all checked fields in the sources and compares them with the rows of
-// fieldFaults.
-func TestEveryCheckHasARow(t *testing.T) {
-	var rows []string
-	for _, f := range fieldFaults() {
-		if f.check != "" {
-			rows = append(rows, f.check)
-		}
-	}
-	checks := checks(t)
-	for _, c := range checks {
-		if !slices.Contains(rows, c) {
-			t.Errorf("%s: no row of fieldFaults has its position", c)
-		}
-	}
-	for _, r := range rows {
-		if !slices.Contains(checks, r) {
-			t.Errorf("%s: in the table, but not in the sources", r)
-		}
-	}
-}
-
-// checks returns the fields that methods of a checker receive by path, each as "file path".
-func checks(t *testing.T) []string {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok || len(call.Args) == 0 {
-				return true
-			}
-			sel, ok := call.Fun.(*ast.SelectorExpr)
-			if !ok {
-				return true
-			}
-			if x, ok := sel.X.(*ast.Ident); !ok || x.Name != "c" {
-				return true
-			}
-			if path, ok := pathOf(call.Args[0]); ok && !slices.Contains(out, file+" "+path) {
-				out = append(out, file+" "+path)
-			}
-			return true
-		})
-	}
-	return out
-}
-
-// pathOf returns the path in an expression of constants. An index becomes [].
-func pathOf(e ast.Expr) (string, bool) {
-	switch e := e.(type) {
-	case *ast.BasicLit:
-		s, err := strconv.Unquote(e.Value)
-		return s, err == nil && strings.Contains(s, ".")
-	case *ast.CallExpr:
-		if f, ok := e.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Item" {
-			s, ok := pathOf(e.Args[0])
-			return s + "[]", ok
-		}
-	case *ast.BinaryExpr:
-		x, ok := pathOf(e.X)
-		y, isLit := e.Y.(*ast.BasicLit)
-		if !isLit {
-			return x, ok
-		}
-		s, err := strconv.Unquote(y.Value)
-		return x + s, ok && err == nil
-	}
-	return "", false
-}
-
 // fieldFault is an invalid or missing value of a checked field.
 type fieldFault struct {
-	check string // as returned by checks; empty if another package checks the field
-	text  string // a declaration with ‸ before the expected position
-	says  string
+	text string // a declaration with ‸ before the expected position
+	says string
 }
 
 func fieldFaults() []fieldFault {
@@ -125,100 +38,100 @@ func fieldFaults() []fieldFault {
 		missing  = "missing"
 	)
 	return []fieldFault{
-		{"v0.go metadata.name", sub + "metadata: {name: ‸A, namespace: ns}\nspec: {" + hub + "}\n", name},
-		{"v0.go metadata.name", sub + "metadata: ‸{namespace: ns}\nspec: {" + hub + "}\n", missing},
-		{"v0.go metadata.namespace", sub + "metadata: {name: a, namespace: ‸A}\nspec: {" + hub + "}\n", space},
-		{"v0.go spec.name", sub + meta + "spec: {name: ‸A, source: hub, sourceNamespace: olm}\n", name},
-		{"v0.go spec.name", sub + meta + "spec: ‸{source: hub, sourceNamespace: olm}\n", missing},
-		{"v0.go spec.source", sub + meta + "spec: {name: a, source: ‸Hub, sourceNamespace: olm}\n", name},
-		{"v0.go spec.sourceNamespace", sub + meta + "spec: {name: a, source: hub, sourceNamespace: ‸Olm}\n", space},
-		{"v0.go spec.installPlanApproval", sub + meta + "spec: {" + hub + ", installPlanApproval: ‸manual}\n", not},
-		{"", sub + meta + "spec: {" + hub + ", config: {resources: {limits: {cpu: ‸.inf}}}}\n", "cannot be represented in JSON"},
-		{"", own + meta + "spec: {package: p, config: {volumes: [{x: ‸.inf}]}}\n", "cannot be represented in JSON"},
-		{"", sub + meta + "spec: {" + hub + ", config: {env: [‸{value: x}]}}\n", missing},
-		{"", sub + meta + "spec: {" + hub + ", config: {selector: {matchExpressions: [{key: a, operator: ‸Is}]}}}\n", not},
-		{"", sub + meta + "spec: {" + hub + ", config: {volumes: [{name: v, configmap: ‸{name: c}}]}}\n", "unknown field \"configmap\" in spec.config.volumes[0]"},
-		{"", own + meta + "spec: {package: p, config: {volumes: [{name: v, emptyDir: {}}, {name: ‸v, emptyDir: {}}]}}\n", "duplicate volume"},
-		{"", own + meta + "spec: {package: p, config: {affinity: {nodeAffinity: ‸[]}}}\n", "expected an object, got a list"},
-		{"v0.go spec.sourceType", source + "spec: {sourceType: ‸GRPC}\n", not},
-		{"v0.go spec.grpcPodConfig.affinity", source + "spec: {sourceType: grpc, grpcPodConfig: {affinity: {nodeaffinity: ‸{}}}}\n", "(did you mean \"nodeAffinity\"?)"},
-		{"", group + "spec: {upgradeStrategy: ‸Unsafe}\n", not},
-		{"", group + "spec: {targetNamespaces: [a, ‸B]}\n", space},
-		{"", group + "spec: {selector: {matchExpressions: [{key: k, operator: Exists, values: ‸[x]}]}}\n", "does not allow values"},
+		{sub + "metadata: {name: ‸A, namespace: ns}\nspec: {" + hub + "}\n", name},
+		{sub + "metadata: ‸{namespace: ns}\nspec: {" + hub + "}\n", missing},
+		{sub + "metadata: {name: a, namespace: ‸A}\nspec: {" + hub + "}\n", space},
+		{sub + meta + "spec: {name: ‸A, source: hub, sourceNamespace: olm}\n", name},
+		{sub + meta + "spec: ‸{source: hub, sourceNamespace: olm}\n", missing},
+		{sub + meta + "spec: {name: a, source: ‸Hub, sourceNamespace: olm}\n", name},
+		{sub + meta + "spec: {name: a, source: hub, sourceNamespace: ‸Olm}\n", space},
+		{sub + meta + "spec: {" + hub + ", installPlanApproval: ‸manual}\n", not},
+		{sub + meta + "spec: {" + hub + ", config: {resources: {limits: {cpu: ‸.inf}}}}\n", "cannot be represented in JSON"},
+		{own + meta + "spec: {package: p, config: {volumes: [{x: ‸.inf}]}}\n", "cannot be represented in JSON"},
+		{sub + meta + "spec: {" + hub + ", config: {env: [‸{value: x}]}}\n", missing},
+		{sub + meta + "spec: {" + hub + ", config: {selector: {matchExpressions: [{key: a, operator: ‸Is}]}}}\n", not},
+		{sub + meta + "spec: {" + hub + ", config: {volumes: [{name: v, configmap: ‸{name: c}}]}}\n", "unknown field \"configmap\" in spec.config.volumes[0]"},
+		{own + meta + "spec: {package: p, config: {volumes: [{name: v, emptyDir: {}}, {name: ‸v, emptyDir: {}}]}}\n", "duplicate volume"},
+		{own + meta + "spec: {package: p, config: {affinity: {nodeAffinity: ‸[]}}}\n", "expected an object, got a list"},
+		{source + "spec: {sourceType: ‸GRPC}\n", not},
+		{source + "spec: {sourceType: grpc, grpcPodConfig: {affinity: {nodeaffinity: ‸{}}}}\n", "(did you mean \"nodeAffinity\"?)"},
+		{group + "spec: {upgradeStrategy: ‸Unsafe}\n", not},
+		{group + "spec: {targetNamespaces: [a, ‸B]}\n", space},
+		{group + "spec: {selector: {matchExpressions: [{key: k, operator: Exists, values: ‸[x]}]}}\n", "does not allow values"},
 
-		{"csv.go metadata.name", csv + "metadata: {name: ‸A, namespace: ns}\n", name},
-		{"csv.go metadata.namespace", csv + "metadata: {name: a, namespace: ‸A}\n", space},
+		{csv + "metadata: {name: ‸A, namespace: ns}\n", name},
+		{csv + "metadata: {name: a, namespace: ‸A}\n", space},
 
-		{"v1.go metadata.name", ext + "metadata: {name: ‸A}\nspec: {" + of + "}\n", name},
-		{"v1.go spec.namespace", ext + named + "spec: {namespace: ‸A, source: {sourceType: Catalog, catalog: {packageName: p}}}\n", space},
-		{"v1.go spec.source.sourceType", ext + named + "spec: {namespace: ns, source: {sourceType: ‸catalog}}\n", not},
-		{"v1.go spec.source.ociImage", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p}, ociImage: ‸{ref: x}}}\n", "only with sourceType OCIImage"},
-		{"v1.go spec.source.ociImage.ref", ext + named + "spec: {namespace: ns, source: {sourceType: OCIImage, ociImage: ‸{}}}\n", missing},
-		{"v1.go spec.source.catalog", ext + named + "spec: {namespace: ns, source: ‸{sourceType: Catalog}}\n", missing},
-		{"v1.go spec.source.catalog", ext + named + "spec: {namespace: ns, source: {sourceType: OCIImage, ociImage: {ref: x}, catalog: ‸{packageName: p}}}\n", "only with sourceType Catalog"},
-		{"v1.go spec.source.catalog.packageName", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: ‸P}}}\n", name},
-		{"v1.go spec.source.catalog.version", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, version: ‸x.y}}}\n", versions},
-		{"v1.go spec.source.catalog.upgradeConstraintPolicy", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, upgradeConstraintPolicy: ‸None}}}\n", not},
-		{"v1.go spec.source.catalog.channels[]", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, channels: [a, ‸B]}}}\n", "is not a valid channel name"},
-		{"v1.go spec.source.catalog.selector", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, selector: {matchExpressions: [‸{operator: Exists}]}}}}\n", missing},
-		{"v1.go spec.install.preflight.crdUpgradeSafety.enforcement", ext + named + "spec: {" + of + ", install: {preflight: {crdUpgradeSafety: {enforcement: ‸Lax}}}}\n", not},
-		{"v1.go spec.namespace", ext + named + "spec: {namespace: ‸\"\", source: {sourceType: Catalog, catalog: {packageName: p}}}\n", missing},
-		{"v1.go spec.install.preflight.crdUpgradeSafety.enforcement", ext + named + "spec: {" + of + ", install: ‸{}}\n", missing},
-		{"v1.go spec.progressDeadlineMinutes", ext + named + "spec: {" + of + ", progressDeadlineMinutes: ‸9}\n", "is not between 10 and 720"},
-		{"v1.go spec.config.configType", ext + named + "spec: {" + of + ", config: {configType: ‸Ref, inline: {watchNamespace: w}}}\n", not},
-		{"v1.go spec.config.inline", ext + named + "spec: {" + of + ", config: ‸{configType: Inline}}\n", missing},
-		{"v1.go spec.config.inline", ext + named + "spec: {" + of + ", config: {configType: Inline, inline: ‸{}}}\n", "empty"},
-		{"v1.go spec.config.inline.deploymentConfig.selector", ext + named + "spec: {" + of + ", config: {configType: Inline, inline: {deploymentConfig: {selector: ‸{}}}}}\n", "not supported by OLM v1"},
-		{"v1.go spec.config.inline.watchNamespace", ext + named + "spec: {" + of + ", config: {configType: Inline, inline: {watchNamespace: ‸A}}}\n", space},
-		{"", ext + named + "spec: {" + of + ", config: {configType: Inline, inline: {deploymentConfig: {volumes: [{x: ‸.inf}]}}}}\n", "cannot be represented in JSON"},
-		{"v1.go spec.source.type", cat + "spec: {source: {type: ‸Git, image: {ref: x}}}\n", not},
-		{"v1.go spec.availabilityMode", cat + "spec: {source: {type: Image, image: {ref: x}}, availabilityMode: ‸Never}\n", not},
-		{"v1.go spec.source.image.pollIntervalMinutes", cat + "spec: {source: {type: Image, image: {ref: x, pollIntervalMinutes: ‸0}}}\n", "is less than 1"},
-		{"v1.go spec.source.image.pollIntervalMinutes", cat + "spec: {source: {type: Image, image: {ref: \"x@sha256:a\", pollIntervalMinutes: ‸5}}}\n", "never changes"},
-		{"v1.go spec.source.image.ref", cat + "spec: {source: {type: Image, image: ‸{}}}\n", missing},
+		{ext + "metadata: {name: ‸A}\nspec: {" + of + "}\n", name},
+		{ext + named + "spec: {namespace: ‸A, source: {sourceType: Catalog, catalog: {packageName: p}}}\n", space},
+		{ext + named + "spec: {namespace: ns, source: {sourceType: ‸catalog}}\n", not},
+		{ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p}, ociImage: ‸{ref: x}}}\n", "only with sourceType OCIImage"},
+		{ext + named + "spec: {namespace: ns, source: {sourceType: OCIImage, ociImage: ‸{}}}\n", missing},
+		{ext + named + "spec: {namespace: ns, source: ‸{sourceType: Catalog}}\n", missing},
+		{ext + named + "spec: {namespace: ns, source: {sourceType: OCIImage, ociImage: {ref: x}, catalog: ‸{packageName: p}}}\n", "only with sourceType Catalog"},
+		{ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: ‸P}}}\n", name},
+		{ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, version: ‸x.y}}}\n", versions},
+		{ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, upgradeConstraintPolicy: ‸None}}}\n", not},
+		{ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, channels: [a, ‸B]}}}\n", "is not a valid channel name"},
+		{ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, selector: {matchExpressions: [‸{operator: Exists}]}}}}\n", missing},
+		{ext + named + "spec: {" + of + ", install: {preflight: {crdUpgradeSafety: {enforcement: ‸Lax}}}}\n", not},
+		{ext + named + "spec: {namespace: ‸\"\", source: {sourceType: Catalog, catalog: {packageName: p}}}\n", missing},
+		{ext + named + "spec: {" + of + ", install: ‸{}}\n", missing},
+		{ext + named + "spec: {" + of + ", progressDeadlineMinutes: ‸9}\n", "is not between 10 and 720"},
+		{ext + named + "spec: {" + of + ", config: {configType: ‸Ref, inline: {watchNamespace: w}}}\n", not},
+		{ext + named + "spec: {" + of + ", config: ‸{configType: Inline}}\n", missing},
+		{ext + named + "spec: {" + of + ", config: {configType: Inline, inline: ‸{}}}\n", "empty"},
+		{ext + named + "spec: {" + of + ", config: {configType: Inline, inline: {deploymentConfig: {selector: ‸{}}}}}\n", "not supported by OLM v1"},
+		{ext + named + "spec: {" + of + ", config: {configType: Inline, inline: {watchNamespace: ‸A}}}\n", space},
+		{ext + named + "spec: {" + of + ", config: {configType: Inline, inline: {deploymentConfig: {volumes: [{x: ‸.inf}]}}}}\n", "cannot be represented in JSON"},
+		{cat + "spec: {source: {type: ‸Git, image: {ref: x}}}\n", not},
+		{cat + "spec: {source: {type: Image, image: {ref: x}}, availabilityMode: ‸Never}\n", not},
+		{cat + "spec: {source: {type: Image, image: {ref: x, pollIntervalMinutes: ‸0}}}\n", "is less than 1"},
+		{cat + "spec: {source: {type: Image, image: {ref: \"x@sha256:a\", pollIntervalMinutes: ‸5}}}\n", "never changes"},
+		{cat + "spec: {source: {type: Image, image: ‸{}}}\n", missing},
 
-		{"ocm.go metadata.name", policy + "metadata: {name: ‸A}\nspec: {" + must + inNS + "}\n", name},
-		{"ocm.go spec.complianceType", policy + named + "spec: {complianceType: ‸mustHave, upgradeApproval: None, subscription: " + inNS + "}\n", not},
-		{"ocm.go spec.complianceType", policy + named + "spec: {complianceType: ‸mustnothave, upgradeApproval: None, subscription: " + inNS + "}\n", "mustnothave declares no operator"},
-		{"ocm.go spec.upgradeApproval", policy + named + "spec: ‸{complianceType: musthave, subscription: " + inNS + "}\n", missing},
-		{"ocm.go spec.upgradeApproval", policy + named + "spec: {complianceType: musthave, upgradeApproval: ‸Manual, subscription: " + inNS + "}\n", not},
-		{"ocm.go spec.severity", policy + named + "spec: {severity: ‸urgent, " + must + inNS + "}\n", not},
-		{"ocm.go spec.remediationAction", policy + named + "spec: {remediationAction: ‸Enforced, " + must + inNS + "}\n", not},
-		{"ocm.go spec.", policy + named + "spec: {removalBehavior: {operatorGroups: ‸Delete}, " + must + inNS + "}\n", not},
-		{"ocm.go spec.", policy + named + "spec: {complianceConfig: {upgradesAvailable: ‸Maybe}, " + must + inNS + "}\n", not},
-		{"", policy + named + "spec: {removalBehavior: {‸operators: Delete}, " + must + inNS + "}\n", "unknown field \"operators\""},
-		{"ocm.go spec.subscription.name", policy + named + "spec: {" + must + "‸{namespace: ns}}\n", missing},
-		{"ocm.go spec.subscription.name", policy + named + "spec: {" + must + "{name: ‸a.b, namespace: ns}}\n", space},
-		{"ocm.go spec.subscription.namespace", policy + named + "spec: {" + must + "‸{name: p}}\n", "missing: set it"},
-		{"ocm.go spec.subscription.namespace", policy + named + "spec: {" + must + "{name: p, namespace: ‸A}}\n", space},
-		{"ocm.go spec.subscription.installPlanApproval", policy + named + "spec: {" + must + "{name: p, namespace: ns, installPlanApproval: ‸Automatic}}\n", "use spec.upgradeApproval"},
-		{"ocm.go spec.subscription.source", policy + named + "spec: {" + must + "‸{name: p, namespace: ns, sourceNamespace: olm}}\n", "missing: sourceNamespace is set"},
-		{"ocm.go spec.subscription.source", policy + named + "spec: {" + must + "{name: p, namespace: ns, source: ‸Hub, sourceNamespace: olm}}\n", name},
-		{"ocm.go spec.subscription.sourceNamespace", policy + named + "spec: {" + must + "‸{name: p, namespace: ns, source: hub}}\n", "missing: source is set"},
-		{"ocm.go spec.subscription.sourceNamespace", policy + named + "spec: {" + must + "{name: p, namespace: ns, source: hub, sourceNamespace: ‸Olm}}\n", space},
-		{"", policy + named + "spec: {" + must + "{name: p, namespace: ns, ‸chanel: x}}\n", "unknown field \"chanel\" in spec.subscription"},
-		{"", policy + named + "spec: {" + must + "{name: p, namespace: ns, config: {env: [‸{value: x}]}}}\n", missing},
-		{"ocm.go spec.versions[]", policy + named + "spec: {versions: [p.v1, ‸P V2], " + must + inNS + "}\n", "is not the name of a ClusterServiceVersion"},
-		{"ocm.go spec.operatorGroup.name", policy + named + "spec: {operatorGroup: ‸{namespace: ns}, " + must + inNS + "}\n", missing},
-		{"ocm.go spec.operatorGroup.namespace", policy + named + "spec: {operatorGroup: {name: g, namespace: ‸other}, " + must + inNS + "}\n", "is not the namespace of spec.subscription"},
-		{"", policy + named + "spec: {operatorGroup: {name: g, targetNamespaces: [a, ‸B]}, " + must + inNS + "}\n", space},
-		{"", policy + named + "spec: {operatorGroup: {name: g, ‸targetNamespace: a}, " + must + inNS + "}\n", "unknown field \"targetNamespace\" in spec.operatorGroup"},
+		{policy + "metadata: {name: ‸A}\nspec: {" + must + inNS + "}\n", name},
+		{policy + named + "spec: {complianceType: ‸mustHave, upgradeApproval: None, subscription: " + inNS + "}\n", not},
+		{policy + named + "spec: {complianceType: ‸mustnothave, upgradeApproval: None, subscription: " + inNS + "}\n", "mustnothave declares no operator"},
+		{policy + named + "spec: ‸{complianceType: musthave, subscription: " + inNS + "}\n", missing},
+		{policy + named + "spec: {complianceType: musthave, upgradeApproval: ‸Manual, subscription: " + inNS + "}\n", not},
+		{policy + named + "spec: {severity: ‸urgent, " + must + inNS + "}\n", not},
+		{policy + named + "spec: {remediationAction: ‸Enforced, " + must + inNS + "}\n", not},
+		{policy + named + "spec: {removalBehavior: {operatorGroups: ‸Delete}, " + must + inNS + "}\n", not},
+		{policy + named + "spec: {complianceConfig: {upgradesAvailable: ‸Maybe}, " + must + inNS + "}\n", not},
+		{policy + named + "spec: {removalBehavior: {‸operators: Delete}, " + must + inNS + "}\n", "unknown field \"operators\""},
+		{policy + named + "spec: {" + must + "‸{namespace: ns}}\n", missing},
+		{policy + named + "spec: {" + must + "{name: ‸a.b, namespace: ns}}\n", space},
+		{policy + named + "spec: {" + must + "‸{name: p}}\n", "missing: set it"},
+		{policy + named + "spec: {" + must + "{name: p, namespace: ‸A}}\n", space},
+		{policy + named + "spec: {" + must + "{name: p, namespace: ns, installPlanApproval: ‸Automatic}}\n", "use spec.upgradeApproval"},
+		{policy + named + "spec: {" + must + "‸{name: p, namespace: ns, sourceNamespace: olm}}\n", "missing: sourceNamespace is set"},
+		{policy + named + "spec: {" + must + "{name: p, namespace: ns, source: ‸Hub, sourceNamespace: olm}}\n", name},
+		{policy + named + "spec: {" + must + "‸{name: p, namespace: ns, source: hub}}\n", "missing: source is set"},
+		{policy + named + "spec: {" + must + "{name: p, namespace: ns, source: hub, sourceNamespace: ‸Olm}}\n", space},
+		{policy + named + "spec: {" + must + "{name: p, namespace: ns, ‸chanel: x}}\n", "unknown field \"chanel\" in spec.subscription"},
+		{policy + named + "spec: {" + must + "{name: p, namespace: ns, config: {env: [‸{value: x}]}}}\n", missing},
+		{policy + named + "spec: {versions: [p.v1, ‸P V2], " + must + inNS + "}\n", "is not the name of a ClusterServiceVersion"},
+		{policy + named + "spec: {operatorGroup: ‸{namespace: ns}, " + must + inNS + "}\n", missing},
+		{policy + named + "spec: {operatorGroup: {name: g, namespace: ‸other}, " + must + inNS + "}\n", "is not the namespace of spec.subscription"},
+		{policy + named + "spec: {operatorGroup: {name: g, targetNamespaces: [a, ‸B]}, " + must + inNS + "}\n", space},
+		{policy + named + "spec: {operatorGroup: {name: g, ‸targetNamespace: a}, " + must + inNS + "}\n", "unknown field \"targetNamespace\" in spec.operatorGroup"},
 
-		{"own.go metadata.name", own + "metadata: {name: ‸A, namespace: ns}\nspec: {package: p}\n", name},
-		{"own.go metadata.namespace", own + "metadata: {name: a, namespace: ‸A}\nspec: {package: p}\n", space},
-		{"own.go spec.package", own + meta + "spec: {package: ‸P}\n", name},
-		{"own.go spec.version", own + meta + "spec: {package: p, version: ‸x.y}\n", versions},
-		{"own.go spec.approval", own + meta + "spec: {package: p, approval: ‸manual}\n", not},
-		{"own.go spec.bundle", own + meta + "spec: {bundle: ‸quay.io/x}\n", "is not image:reference"},
-		{"own.go spec.", own + meta + "spec: {bundle: \"image:x\", channel: ‸c}\n", "conflicts with spec.bundle"},
-		{"own.go spec.catalog", own + meta + "spec: {package: p, catalog: ‸a/b/c}\n", "is not namespace/name"},
-		{"own.go spec.replaces", own + meta + "spec: {package: p, replaces: ‸other}\n", "is not namespace/package"},
-		{"own.go spec.replaces", own + meta + "spec: {package: p, replaces: ‸a/b/c}\n", "is not namespace/package"},
-		{"", own + meta + "spec: {package: p, replaces: ‸ns/p}\n", "cannot replace itself"},
-		{"", own + meta + "spec: {package: p, replaces: ns/o}\n---\n" + own + "metadata: {name: b, namespace: ns}\nspec: {package: q, replaces: ‸ns/o}\n", "can have only one successor: subscription \"ns/a\" at d.yaml:4:30 also replaces it"},
-		{"", own + meta + "spec: {package: p, replaces: ‸ns/o}\n---\n" + own + "metadata: {name: b, namespace: ns}\nspec: {package: o}\n", "is declared at d.yaml:6:1"},
-		{"own.go spec.watchNamespaces", own + meta + "spec: {package: p, watchNamespaces: ‸[]}\n", "empty"},
-		{"own.go spec.watchNamespaces[]", own + meta + "spec: {package: p, watchNamespaces: [a, ‸\"*\"]}\n", space},
+		{own + "metadata: {name: ‸A, namespace: ns}\nspec: {package: p}\n", name},
+		{own + "metadata: {name: a, namespace: ‸A}\nspec: {package: p}\n", space},
+		{own + meta + "spec: {package: ‸P}\n", name},
+		{own + meta + "spec: {package: p, version: ‸x.y}\n", versions},
+		{own + meta + "spec: {package: p, approval: ‸manual}\n", not},
+		{own + meta + "spec: {bundle: ‸quay.io/x}\n", "is not image:reference"},
+		{own + meta + "spec: {bundle: \"image:x\", channel: ‸c}\n", "conflicts with spec.bundle"},
+		{own + meta + "spec: {package: p, catalog: ‸a/b/c}\n", "is not namespace/name"},
+		{own + meta + "spec: {package: p, replaces: ‸other}\n", "is not namespace/package"},
+		{own + meta + "spec: {package: p, replaces: ‸a/b/c}\n", "is not namespace/package"},
+		{own + meta + "spec: {package: p, replaces: ‸ns/p}\n", "cannot replace itself"},
+		{own + meta + "spec: {package: p, replaces: ns/o}\n---\n" + own + "metadata: {name: b, namespace: ns}\nspec: {package: q, replaces: ‸ns/o}\n", "can have only one successor: subscription \"ns/a\" at d.yaml:4:30 also replaces it"},
+		{own + meta + "spec: {package: p, replaces: ‸ns/o}\n---\n" + own + "metadata: {name: b, namespace: ns}\nspec: {package: o}\n", "is declared at d.yaml:6:1"},
+		{own + meta + "spec: {package: p, watchNamespaces: ‸[]}\n", "empty"},
+		{own + meta + "spec: {package: p, watchNamespaces: [a, ‸\"*\"]}\n", space},
 	}
 }
 
@@ -238,7 +151,7 @@ func TestFaultPositions(t *testing.T) {
 		_, err := Parse("d.yaml", []byte(text))
 		var faults diag.List
 		if !errors.As(err, &faults) || len(faults) != 1 || faults[0].Pos != want || !strings.Contains(faults[0].Error(), f.says) {
-			t.Errorf("%s: got %v, want %q at %v", f.check, err, f.says, want)
+			t.Errorf("got %v, want %q at %v, in\n%s", err, f.says, want, f.text)
 		}
 	}
 }

@@ -24,23 +24,20 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// kept returns unreachable declarations that are kept, with the reason. Everything that they use
-// counts as reachable.
+// kept returns unused declarations that are kept, with the reason.
 func kept() map[string]string {
 	return map[string]string{
-		"internal/oci.rawManifest.MediaType": "remote.Write calls it through an unnamed interface",
-
 		// Only tests use these.
 		"internal/base/diag.Code.Meaning": "docs/warnings.md is generated from it",
 		"diff.exemption.description":      "docs/diff-rules.md is generated from it",
 		"diff.exemption.reason":           "docs/diff-rules.md is generated from it",
-		"internal/base/store.Store.Dir":   "the directory of the store",
 	}
 }
 
-// TestUnused finds every function, method, type, constant, variable and field that is not reachable
-// from a main function. Tests, and packages whose names end in "test", do not count as uses, and
-// declarations of these packages are not checked.
+// TestUnused finds every constant, variable, type and field that the program does not use. make lint
+// also runs deadcode, which finds unreachable functions and methods, but nothing else; the linter
+// unused does not look at exported names, and takes a field that is only written for used. Tests, and
+// packages whose names end in "test", do not count as uses.
 //
 // Cached results of this test are valid: it reads the sources itself, and uses the go command only
 // for imported packages.
@@ -80,7 +77,7 @@ func TestUnusedFindsAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := p.unused(map[string]string{"example.org/m/cli.Kept": "for a reason", "example.org/m/cli.Main": "is used", "example.org/m/cli.Gone": "is gone"})
+	got := p.unused(map[string]string{"example.org/m/cli.Kept": "for a reason", "example.org/m/cli.page": "is used", "example.org/m/cli.Gone": "is gone"})
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
@@ -92,17 +89,10 @@ type program struct {
 	fset     *token.FileSet
 	packages []*checkedPackage
 	declared []types.Object                // candidates, in the order of the sources
-	uses     map[types.Object][]use        // objects and names that the declaration of an object uses
-	owner    map[types.Object]types.Object // the type of a method or a field
-	roots    []use
-	ifaces   map[string][]*types.Interface // by method name
-	compared map[types.Object]bool         // fields of structs that are compared as a whole
-}
-
-// use is a use of an object, or of a name in a template, which may be any object of that name.
-type use struct {
-	object types.Object
-	name   string
+	owner    map[types.Object]types.Object // the type of a field
+	used     map[types.Object]bool
+	named    map[string]bool       // names in templates, which may be any object of that name
+	compared map[types.Object]bool // fields of structs that are compared as a whole
 }
 
 // checkedPackage is a package as listed by go list, with the results of the type check.
@@ -131,8 +121,8 @@ func loadProgram(dir string) (*program, error) {
 		return nil, err
 	}
 	p := &program{
-		root: root, fset: token.NewFileSet(), uses: map[types.Object][]use{}, owner: map[types.Object]types.Object{},
-		ifaces: map[string][]*types.Interface{}, compared: map[types.Object]bool{},
+		root: root, fset: token.NewFileSet(), owner: map[types.Object]types.Object{},
+		used: map[types.Object]bool{}, named: map[string]bool{}, compared: map[types.Object]bool{},
 	}
 	exported, own := map[string]string{}, ownImporter{}
 	own.other = importer.ForCompiler(p.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exported[path]) })
@@ -151,7 +141,6 @@ func loadProgram(dir string) (*program, error) {
 			return nil, err
 		}
 	}
-	p.interfaces()
 	p.comparisons()
 	for _, pkg := range p.packages {
 		for _, f := range pkg.files {
@@ -201,42 +190,6 @@ func (p *program) check(pkg *checkedPackage, imports *ownImporter) error {
 	return nil
 }
 
-// interfaces collects all interfaces that values of the program may be converted to.
-func (p *program) interfaces() {
-	add := func(t types.Type) {
-		iface, ok := t.Underlying().(*types.Interface)
-		for i := 0; ok && i < iface.NumMethods(); i++ {
-			name := iface.Method(i).Name()
-			p.ifaces[name] = append(p.ifaces[name], iface)
-		}
-	}
-	add(types.Universe.Lookup("error").Type())
-	for _, name := range []string{"Unwrap", "Is", "As"} {
-		p.ifaces[name] = append(p.ifaces[name], types.NewInterfaceType(nil, nil)) // package errors uses unnamed interfaces
-	}
-	seen := map[*types.Package]bool{}
-	for _, pkg := range p.packages {
-		for _, tv := range pkg.info.Types {
-			if tv.IsType() {
-				if _, named := tv.Type.(*types.Named); !named || tv.Type.(*types.Named).Obj().Pkg() == pkg.types {
-					add(tv.Type)
-				}
-			}
-		}
-		for _, from := range pkg.types.Imports() {
-			if seen[from] {
-				continue
-			}
-			seen[from] = true
-			for _, name := range from.Scope().Names() {
-				if t, ok := from.Scope().Lookup(name).(*types.TypeName); ok {
-					add(t.Type())
-				}
-			}
-		}
-	}
-}
-
 // comparisons finds the structs that are compared by all fields: keys of maps, operands of ==, and
 // type arguments with a comparable constraint.
 func (p *program) comparisons() {
@@ -272,49 +225,32 @@ func (p *program) comparisons() {
 
 // declare records the objects of a declaration, and the objects that it uses.
 func (p *program) declare(pkg *checkedPackage, d ast.Decl) {
-	if f, ok := d.(*ast.FuncDecl); ok {
-		o := pkg.info.Defs[f.Name].(*types.Func)
-		p.uses[o] = p.mentions(pkg, f)
-		if recv := o.Signature().Recv(); recv != nil {
-			p.owner[o] = typeName(recv.Type())
-		} else if o.Name() == "init" || o.Name() == "main" && pkg.Name == "main" {
-			p.roots = append(p.roots, use{object: o})
+	if f, ok := d.(*ast.FuncDecl); ok { // without its receiver
+		p.mention(pkg, f.Type, nil)
+		if f.Body != nil {
+			p.mention(pkg, f.Body, nil)
 		}
-		p.declared = append(p.declared, o)
 		return
 	}
-	var enumeration []use
+	if doc := d.(*ast.GenDecl).Doc; doc != nil { // of a single variable
+		p.mention(pkg, doc, nil)
+	}
 	for _, spec := range d.(*ast.GenDecl).Specs {
 		switch s := spec.(type) {
 		case *ast.TypeSpec:
 			o := pkg.info.Defs[s.Name]
-			p.uses[o] = p.mentions(pkg, s)
+			p.mention(pkg, s, o)
 			p.declared = append(p.declared, o)
 			p.fields(pkg, o, s.Type)
 		case *ast.ValueSpec:
-			mentioned := p.mentions(pkg, s)
-			if doc := d.(*ast.GenDecl).Doc; doc != nil { // of a single variable
-				mentioned = append(mentioned, p.mentions(pkg, doc)...)
-			}
+			p.mention(pkg, s, nil)
 			for _, name := range s.Names {
-				if name.Name == "_" {
-					p.roots = append(p.roots, mentioned...)
-					continue
-				}
-				o := pkg.info.Defs[name]
-				p.uses[o] = mentioned
-				p.declared = append(p.declared, o)
-				if len(s.Values) == 0 || mentionsIota(s.Values[0]) {
-					enumeration = append(enumeration, use{object: o})
+				// A value of an enumeration also determines the values after it.
+				isValue := d.(*ast.GenDecl).Tok == token.VAR || len(s.Values) > 0 && !mentionsIota(s.Values[0])
+				if name.Name != "_" && isValue {
+					p.declared = append(p.declared, pkg.info.Defs[name])
 				}
 			}
-		}
-	}
-	// The use of one value of an enumeration is a use of all, because each determines the values of
-	// those after it.
-	for _, one := range enumeration {
-		if d.(*ast.GenDecl).Tok == token.CONST {
-			p.uses[one.object] = append(slices.Clone(p.uses[one.object]), enumeration...)
 		}
 	}
 }
@@ -349,15 +285,15 @@ func (p *program) fields(pkg *checkedPackage, owner types.Object, t ast.Expr) {
 
 var templateField = regexp.MustCompile(`\.([A-Z]\w*)`)
 
-// mentions returns the uses in a piece of source. Setting a field is not a use of it.
-func (p *program) mentions(pkg *checkedPackage, n ast.Node) []use {
-	var out []use
+// mention records the uses in a piece of source, except those of self. Setting a field is not a use
+// of it.
+func (p *program) mention(pkg *checkedPackage, n ast.Node, self types.Object) {
 	set := map[*ast.Ident]bool{}
 	ast.Inspect(n, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.Ident:
-			if o := origin(pkg.info.Uses[n]); o != nil && !set[n] {
-				out = append(out, use{object: o})
+			if o := origin(pkg.info.Uses[n]); o != nil && o != self && !set[n] {
+				p.used[o] = true
 			}
 		case *ast.KeyValueExpr:
 			if key, ok := n.Key.(*ast.Ident); ok {
@@ -372,30 +308,30 @@ func (p *program) mentions(pkg *checkedPackage, n ast.Node) []use {
 				}
 			}
 		case *ast.BasicLit:
-			if n.Kind == token.STRING && strings.Contains(n.Value, "{{") {
-				out = append(out, templateUses(n.Value)...)
+			if n.Kind == token.STRING {
+				p.mentionInTemplate(n.Value)
 			}
 		case *ast.Comment: // an embedded file may be a template
 			files, ok := strings.CutPrefix(n.Text, "//go:embed ")
 			for _, name := range strings.Fields(files) {
 				text, err := os.ReadFile(filepath.Join(filepath.Dir(p.fset.Position(n.Pos()).Filename), name))
-				if ok && err == nil && strings.Contains(string(text), "{{") {
-					out = append(out, templateUses(string(text))...)
+				if ok && err == nil {
+					p.mentionInTemplate(string(text))
 				}
 			}
 		}
 		return true
 	})
-	return out
 }
 
-// templateUses returns the names that a template uses.
-func templateUses(template string) []use {
-	var out []use
-	for _, m := range templateField.FindAllStringSubmatch(template, -1) {
-		out = append(out, use{name: m[1]})
+// mentionInTemplate records the names that a template uses.
+func (p *program) mentionInTemplate(text string) {
+	if !strings.Contains(text, "{{") {
+		return
 	}
-	return out
+	for _, m := range templateField.FindAllStringSubmatch(text, -1) {
+		p.named[m[1]] = true
+	}
 }
 
 // origin returns the generic declaration of an instance.
@@ -409,45 +345,32 @@ func origin(o types.Object) types.Object {
 	return o
 }
 
-func typeName(t types.Type) types.Object {
-	if ptr, ok := t.(*types.Pointer); ok {
-		t = ptr.Elem()
-	}
-	return types.Unalias(t).(*types.Named).Obj()
-}
-
-// unused returns a line for each unreachable declaration outside of test packages, and for each
-// unnecessary entry of kept. Fields and methods of an unreachable type are not listed.
+// unused returns a line for each unused declaration outside of test packages, and for each unnecessary
+// entry of kept. Fields of an unused type are not listed.
 func (p *program) unused(kept map[string]string) []string {
 	var out []string
-	roots, ids := p.roots, map[string]bool{}
-	reached, _ := p.reach(roots)
+	ids := map[string]bool{}
 	for _, o := range p.declared {
-		id := p.id(o)
+		id, owner := p.id(o), p.owner[o]
 		ids[id] = true
-		if _, ok := kept[id]; ok && reached[o] {
-			out = append(out, id+" is kept for a reason, but a program reaches it")
-		} else if ok {
-			roots = append(roots, use{object: o})
+		isUsed := p.used[o] || p.compared[o] || owner != nil && (!p.used[owner] || p.named[o.Name()])
+		switch _, ok := kept[id]; {
+		case ok && isUsed:
+			out = append(out, id+" is kept for a reason, but is used")
+		case ok || isUsed || strings.HasSuffix(o.Pkg().Path(), "test"):
+		default:
+			at := p.fset.Position(o.Pos())
+			file, err := filepath.Rel(p.root, at.Filename)
+			if err != nil {
+				file = at.Filename
+			}
+			out = append(out, fmt.Sprintf("%s:%d: the program does not use %s", filepath.ToSlash(file), at.Line, id))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(kept)) {
 		if !ids[id] {
 			out = append(out, id+" is kept for a reason, but is gone")
 		}
-	}
-	reached, named := p.reach(roots)
-	for _, o := range p.declared {
-		owner := p.owner[o]
-		if reached[o] || p.compared[o] || owner != nil && (!reached[owner] || named[o.Name()]) || strings.HasSuffix(o.Pkg().Path(), "test") {
-			continue
-		}
-		at := p.fset.Position(o.Pos())
-		file, err := filepath.Rel(p.root, at.Filename)
-		if err != nil {
-			file = at.Filename
-		}
-		out = append(out, fmt.Sprintf("%s:%d: no program reaches %s", filepath.ToSlash(file), at.Line, p.id(o)))
 	}
 	return out
 }
@@ -459,42 +382,4 @@ func (p *program) id(o types.Object) string {
 		id = owner.Name() + "." + id
 	}
 	return strings.TrimPrefix(o.Pkg().Path(), module+"/") + "." + id
-}
-
-// reach returns the objects that are reachable from roots, and the names that reachable templates
-// use. Methods of a reachable type are reachable if some interface of the program requires them.
-func (p *program) reach(roots []use) (reached map[types.Object]bool, named map[string]bool) {
-	reached, named = map[types.Object]bool{}, map[string]bool{}
-	for todo := slices.Clone(roots); len(todo) > 0; {
-		u := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if u.object == nil {
-			named[u.name] = true
-			continue
-		}
-		if reached[u.object] {
-			continue
-		}
-		reached[u.object] = true
-		todo = append(todo, p.uses[u.object]...)
-		t, ok := u.object.(*types.TypeName)
-		if !ok || types.IsInterface(t.Type()) {
-			continue
-		}
-		for m := range types.NewMethodSet(types.NewPointer(t.Type())).Methods() {
-			if f := origin(m.Obj()).(*types.Func); p.isRequired(f, t.Type()) {
-				todo = append(todo, use{object: f})
-			}
-		}
-	}
-	return reached, named
-}
-
-// isRequired reports whether an interface that t implements has the method.
-func (p *program) isRequired(m *types.Func, t types.Type) bool {
-	named, _ := types.Unalias(t).(*types.Named)
-	generic := named != nil && named.TypeParams().Len() > 0
-	return slices.ContainsFunc(p.ifaces[m.Name()], func(i *types.Interface) bool {
-		return generic || types.Implements(types.NewPointer(t), i)
-	})
 }

@@ -40,9 +40,14 @@ func TestMain(m *testing.M) { clitest.Main(m, parts(), nil) }
 // and:
 //
 //	olm file...             start a writable API server with OLM and a garbage collector
+//
+// With -short, the script of a page is skipped.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/script/*.txtar")
 	check(t, err)
+	if testing.Short() {
+		files = slices.DeleteFunc(files, func(file string) bool { return strings.HasPrefix(filepath.Base(file), "pages_") })
+	}
 	server := ocitest.New(t)
 	clitest.Scripts(t, parts(), *update, files, []string{"REGISTRY=" + server.Host}, map[string]clitest.Command{"olm": installer(t)})
 }

@@ -326,7 +326,7 @@ func TestAction(t *testing.T) {
 		t.Fatalf("%v\n%s", err, offer.log.String())
 	}
 	pulls := s.Pulls()
-	if len(pulls) != 6 || !strings.Contains(read(t, "/", offer.context["steps.upgrade.outputs.upgrades"]), `"outcome": "opened"`) {
+	if len(pulls) != 4 || !strings.Contains(read(t, "/", offer.context["steps.upgrade.outputs.upgrades"]), `"outcome": "opened"`) {
 		t.Fatalf("the pull requests are %+v", pulls)
 	}
 	if !slices.Equal(offer.used, []string{"actions/cache ~/.cache/quayside"}) {

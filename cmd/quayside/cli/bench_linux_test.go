@@ -286,7 +286,7 @@ func BenchmarkGrowth(b *testing.B) {
 		}
 		check(b, all.Close())
 		put(b, space, "quayside.yaml", strings.Replace(read(b, space, "quayside.yaml"), "dir:catalog", "dir:one", 1))
-		time.Sleep(50 * time.Millisecond)
+		settleFiles()
 		ruler := runMeasured(b, cache, "tokens", filepath.Join(space, "one"))
 		measure(b, fmt.Sprintf("cold-%d", packages), ruler.cpu, func() resourceUsage {
 			check(b, os.RemoveAll(filepath.Join(cache, "quayside")))

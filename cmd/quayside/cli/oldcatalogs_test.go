@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	_ "modernc.org/sqlite"
@@ -109,7 +108,7 @@ func TestOldCatalogIndex(t *testing.T) {
 			c.make(dir)
 			put(t, dir, "quayside.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n  catalogs: [{name: old, source: \""+source+"\"}]\n")
 			put(t, dir, "subscriptions/lamp.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: lamp, namespace: lamps}\nspec: {package: lamp}\n")
-			time.Sleep(50 * time.Millisecond) // files that have just been written are not indexed
+			settleFiles()
 			ask := func() string {
 				t.Helper()
 				var all strings.Builder
@@ -141,7 +140,7 @@ func TestOldCatalogIndex(t *testing.T) {
 			check(t, err)
 			check(t, os.WriteFile(name, []byte(strings.Replace(read(t, "", name), "filler filler", "filled filler", 1)), 0o666))
 			check(t, os.Chtimes(name, info.ModTime(), info.ModTime()))
-			time.Sleep(50 * time.Millisecond)
+			settleFiles()
 			before = readSoFar(t)
 			got := quaysideIn(t, dir, cache, "catalog", "show", "lamp")
 			if n := readSoFar(t) - before; n < 2<<20 {

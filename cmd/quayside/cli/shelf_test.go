@@ -36,9 +36,14 @@ spec: {package: %s}
 	for i := range packages {
 		put(t, dir, fmt.Sprintf("catalog/p%d/catalog.json", i), shopPackage(i, packages, versions))
 	}
-	time.Sleep(50 * time.Millisecond) // files that have just been written are not indexed
+	settleFiles()
 	return dir
 }
+
+// settleFiles waits until all files are older than a tick of the clock of file times: files that have
+// just been written are not indexed. Setting their modification time is not enough, because the index
+// also compares the change time of the inode, which cannot be set.
+func settleFiles() { time.Sleep(25 * time.Millisecond) }
 
 func shopPackage(i, packages, versions int) string {
 	var b strings.Builder
@@ -156,7 +161,7 @@ func TestIndexFollowsTheCatalog(t *testing.T) {
 	check(t, os.WriteFile(name, []byte(data), 0o666))
 	check(t, os.Chtimes(name, info.ModTime(), info.ModTime()))
 	mustRun("Ship 20")
-	time.Sleep(50 * time.Millisecond)
+	settleFiles()
 	mustRun("Ship 20")
 	check(t, os.Remove(filepath.Join(dir, "catalog/p3/catalog.json")))
 	if got := quaysideIn(t, dir, cache, "catalog", "show", "p3"); got.code == 0 {
@@ -335,7 +340,7 @@ func TestDigestOnDemand(t *testing.T) {
 
 	// A change of white space changes the digest.
 	put(t, dir, "catalog/p3/catalog.json", read(t, dir, "catalog/p3/catalog.json")+"\n")
-	time.Sleep(50 * time.Millisecond)
+	settleFiles()
 	list(cache)
 	got := lock(cache)
 	if got == want {

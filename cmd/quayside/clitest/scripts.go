@@ -43,14 +43,14 @@ func Main(m *testing.M, parts []cli.Part, more map[string]func()) {
 		},
 	}
 	maps.Copy(programs, more)
-	if program, ok := programs[filepath.Base(os.Args[0])]; ok {
-		program()
-		return
-	}
 	// Little of the heap survives a command, so collecting garbage only near a limit saves a tenth
 	// of the time.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(1 << 30)
+	if program, ok := programs[filepath.Base(os.Args[0])]; ok {
+		program()
+		return
+	}
 	code, err := withPrograms(m.Run, slices.Collect(maps.Keys(programs)))
 	if err != nil {
 		panic(err)
@@ -62,7 +62,7 @@ func Main(m *testing.M, parts []cli.Part, more map[string]func()) {
 const nonconforming = 99
 
 // withPrograms runs the tests with the named programs in PATH, all of which are this binary. The
-// home directory has no configuration: the user's Git settings must not affect the tests.
+// home directory has only a configuration of Git: the user's settings must not affect the tests.
 func withPrograms(tests func() int, names []string) (code int, err error) {
 	bin, err := os.MkdirTemp("", "quayside-test-")
 	if err != nil {
@@ -77,6 +77,9 @@ func withPrograms(tests func() int, names []string) (code int, err error) {
 		if err := os.Symlink(self, filepath.Join(bin, name)); err != nil {
 			return 0, err
 		}
+	}
+	if err := writeGitConfig(bin); err != nil {
+		return 0, err
 	}
 	key, value := raceOptions()
 	env := map[string]string{"PATH": bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME": bin, "XDG_CONFIG_HOME": "", key: value}
@@ -164,7 +167,12 @@ func setHome(env *testscript.Env) error {
 	if err := os.MkdirAll(home, 0o777); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(home, ".gitconfig"), []byte("[user]\n\tname = Test\n\temail = test@example.com\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"), 0o666)
+	return writeGitConfig(home)
+}
+
+// writeGitConfig writes the Git configuration of a home directory.
+func writeGitConfig(home string) error {
+	return os.WriteFile(filepath.Join(home, ".gitconfig"), []byte("[user]\n\tname = Test\n\temail = test@example.com\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[core]\n\tfsync = none\n"), 0o666)
 }
 
 // quickstartCommand copies the quickstart example of the repository into the work directory.

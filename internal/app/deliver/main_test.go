@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"flag"
+	"os"
 	"testing"
 )
 
@@ -14,5 +15,10 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "6"); err != nil {
 		panic(err)
 	}
+	var err error
+	if repository.dir, err = os.MkdirTemp("", "quayside-deliver-"); err != nil {
+		panic(err)
+	}
 	m.Run()
+	_ = os.RemoveAll(repository.dir)
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,7 +45,25 @@ type treeFixture struct {
 
 func newTreeFixture(t *testing.T) treeFixture {
 	t.Helper()
+	repository.Do(func() {
+		writeRepository(treeFixture{t, filepath.Join(repository.dir, "repository")})
+	})
 	f := treeFixture{t, t.TempDir()}
+	f.check(os.CopyFS(f.dir, os.DirFS(filepath.Join(repository.dir, "repository"))))
+	f.git("update-index", "-q", "--refresh")
+	return f
+}
+
+// repository is a directory with the repository that newTreeFixture copies, and a store. TestMain
+// creates and removes it.
+var repository struct { //nolint:gochecknoglobals // rendering it takes longer than many tests
+	sync.Once
+	dir string
+}
+
+// writeRepository writes the repository of newTreeFixture.
+func writeRepository(f treeFixture) {
+	f.Helper()
 	ops := filepath.Join(f.dir, "ops")
 	f.check(os.CopyFS(ops, os.DirFS("../../../examples/quickstart")))
 	const component = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
@@ -54,7 +73,6 @@ func newTreeFixture(t *testing.T) treeFixture {
 	f.git("init", "-q")
 	f.render()
 	f.commit()
-	return f
 }
 
 func (f treeFixture) check(err error) {
@@ -98,8 +116,9 @@ func (f treeFixture) edit(name, old, with string) {
 
 func (f treeFixture) open() *workspace.Project {
 	f.Helper()
-	cache := f.TempDir()
-	getenv := func(key string) string { return map[string]string{"XDG_CACHE_HOME": cache}[key] }
+	getenv := func(key string) string {
+		return map[string]string{"XDG_CACHE_HOME": filepath.Join(repository.dir, "store")}[key]
+	}
 	p, err := workspace.Open(workspace.Dir(filepath.Join(f.dir, "ops")), workspace.Env{Getenv: getenv, Version: "test", Log: terminal.NewLogger(terminal.New(io.Discard, nil))})
 	f.check(err)
 	return p

@@ -1,7 +1,6 @@
 package edit
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -161,13 +161,13 @@ func (r *remover) rewrite() error {
 		for _, c := range cuts {
 			lines = append(lines, c.line)
 		}
-		rest := deleteLines(text, lines)
+		rest := yamlnode.DeleteDocuments(text, lines)
 		if !r.hasSameRest(file, text, rest, cuts) {
 			i := slices.IndexFunc(cuts, func(c cut) bool { return c.subscription.Name != "" })
 			return newByHandError(cuts[max(i, 0)].subscription, "in a document with other objects")
 		}
 		f := File{Path: file, Change: Changed, text: rest}
-		if isEmpty(rest) {
+		if !yamlnode.HasDocuments(rest) {
 			f.Change, f.text = Removed, nil
 		}
 		r.files = append(r.files, f)
@@ -213,41 +213,4 @@ func listObjects(set *declare.Set, removed func(diag.Pos) bool) []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-// deleteLines removes the YAML documents that contain any of lines, which count from 1.
-func deleteLines(text []byte, lines []int) []byte {
-	var out []byte
-	var doc []byte
-	first, n := 1, 0
-	flush := func() {
-		remove := slices.ContainsFunc(lines, func(line int) bool { return line >= first && line <= n })
-		if !remove {
-			out = append(out, doc...)
-		}
-		doc, first = nil, n+1
-	}
-	for line := range bytes.Lines(text) {
-		if n++; bytes.HasPrefix(line, []byte("---")) && (len(bytes.TrimSpace(line)) == 3 || line[3] == ' ') {
-			n--
-			flush()
-			n++
-		}
-		doc = append(doc, line...)
-	}
-	flush()
-	if rest, ok := bytes.CutPrefix(out, []byte("---\n")); ok && !bytes.HasPrefix(text, []byte("---\n")) {
-		return rest
-	}
-	return out
-}
-
-// isEmpty reports whether text has no YAML documents, only comments.
-func isEmpty(text []byte) bool {
-	for line := range bytes.Lines(text) {
-		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && string(line) != "---" {
-			return false
-		}
-	}
-	return true
 }

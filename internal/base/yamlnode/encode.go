@@ -324,3 +324,40 @@ func Append(stream, document []byte) []byte {
 	}
 	return append(append(out, "---\n"...), document...)
 }
+
+// DeleteDocuments removes the documents of a stream that contain any of lines, which count from 1.
+func DeleteDocuments(stream []byte, lines []int) []byte {
+	var out []byte
+	var doc []byte
+	first, n := 1, 0
+	flush := func() {
+		remove := slices.ContainsFunc(lines, func(line int) bool { return line >= first && line <= n })
+		if !remove {
+			out = append(out, doc...)
+		}
+		doc, first = nil, n+1
+	}
+	for line := range bytes.Lines(stream) {
+		if n++; bytes.HasPrefix(line, []byte("---")) && (len(bytes.TrimSpace(line)) == 3 || line[3] == ' ') {
+			n--
+			flush()
+			n++
+		}
+		doc = append(doc, line...)
+	}
+	flush()
+	if rest, ok := bytes.CutPrefix(out, []byte("---\n")); ok && !bytes.HasPrefix(stream, []byte("---\n")) {
+		return rest
+	}
+	return out
+}
+
+// HasDocuments reports whether a stream has documents, not only comments.
+func HasDocuments(stream []byte) bool {
+	for line := range bytes.Lines(stream) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && string(line) != "---" {
+			return true
+		}
+	}
+	return false
+}

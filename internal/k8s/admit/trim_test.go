@@ -131,7 +131,10 @@ func TestTrimHidesNothing(t *testing.T) {
 	if whole, left := count(crd), count(trimDefinition(crd)); left >= whole {
 		t.Errorf("%d of %d nodes remain after trimming", left, whole)
 	}
-	for _, one := range sets(t) {
+	for i, one := range sets(t) {
+		if testing.Short() && i%3 > 0 {
+			continue
+		}
 		changed := with(crd, one)
 		if validateDefinition(trimDefinition(changed)) != nil {
 			continue

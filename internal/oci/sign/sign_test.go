@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
@@ -98,20 +99,21 @@ func ecKey(curve elliptic.Curve) *ecdsa.PrivateKey {
 }
 
 // keys returns a private key of every kind, as file content.
-func keys(t *testing.T) map[string][]byte {
-	t.Helper()
+var keys = sync.OnceValue(makeKeys) //nolint:gochecknoglobals // encrypting them is slow by design
+
+func makeKeys() map[string][]byte {
 	ec := ecKey(elliptic.P256())
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	_, ed, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	ecDER, err := x509.MarshalECPrivateKey(ec)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	locked, lockedErr := encrypted.Encrypt(pkcs8(ec), []byte("secret"))
 	openssl, opensslErr := pkcs8pw.MarshalPrivateKey(ec, []byte("secret"), nil)
@@ -133,7 +135,7 @@ func keys(t *testing.T) map[string][]byte {
 // TestKeys signs with a key of every kind. Both formats must verify for the owner of the key,
 // and signing again must send nothing.
 func TestKeys(t *testing.T) {
-	for name, text := range keys(t) {
+	for name, text := range keys() {
 		t.Run(name, func(t *testing.T) {
 			s, err := sign.NewKey(text, "secret")
 			if err != nil {
@@ -170,11 +172,11 @@ func TestKeys(t *testing.T) {
 // TestBlob signs data with a key of every kind. The signature must be deterministic and verify
 // only with this key and data.
 func TestBlob(t *testing.T) {
-	stranger, err := sign.NewKey(keys(t)["P-521"], "")
+	stranger, err := sign.NewKey(block("PRIVATE KEY", pkcs8(ecKey(elliptic.P521())), nil), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range keys(t) {
+	for name, text := range keys() {
 		t.Run(name, func(t *testing.T) {
 			s, err := sign.NewKey(text, "secret")
 			if err != nil {
@@ -203,7 +205,7 @@ func TestBlob(t *testing.T) {
 
 // TestKeyFaults checks that invalid private keys are rejected, with a hint.
 func TestKeyFaults(t *testing.T) {
-	known := keys(t)
+	known := keys()
 	weak, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
 		t.Fatal(err)
@@ -368,11 +370,11 @@ func TestKeylessFaults(t *testing.T) {
 // TestAttacks alters the signatures of a key's owner, or attaches them to another image. They
 // must not verify.
 func TestAttacks(t *testing.T) {
-	owner, err := sign.NewKey(keys(t)["cosign"], "secret")
+	owner, err := sign.NewKey(keys()["cosign"], "secret")
 	if err != nil {
 		t.Fatal(err)
 	}
-	mallory, err := sign.NewKey(keys(t)["P-256"], "")
+	mallory, err := sign.NewKey(block("PRIVATE KEY", pkcs8(ecKey(elliptic.P256())), nil), "")
 	if err != nil {
 		t.Fatal(err)
 	}
