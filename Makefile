@@ -90,7 +90,7 @@ fuzz-little: fuzz-targets ## Run the fuzz targets of catalogs and files for 300 
 # Without the corpus, because its tests take long and would hide gaps in the others.
 mutate: export QUAYSIDE_CORPUS =
 mutate: export QUAYSIDE_CONFORMANCE =
-mutate: export GOFLAGS := $(GOFLAGS) -short -vet=off -ldflags=-s
+mutate: export GOFLAGS := $(GOFLAGS) -vet=off -ldflags=-s
 mutate: ## Mutate MUTATED (the pure core), and fail if less than 85 % of the mutants are killed (hours; MUTATED=./lockfile: minutes; reports in dist/mutants).
 	@mkdir -p dist/mutants; failed=; for dir in $(MUTATED); do \
 	  $(GO) tool -modfile=tools/go.mod gremlins unleash --workers 1 --test-cpu 2 --timeout-coefficient 10 --threshold-efficacy 85 \
