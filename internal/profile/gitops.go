@@ -83,7 +83,7 @@ func duplicateFaults(clusters []Cluster, address func(Cluster) (field, addr stri
 		case seen:
 			out = append(out, Fault{
 				fmt.Sprintf("clusters[%d].%s", i, field),
-				fmt.Sprintf("clusters %q and %[3]q have the same address %[2]s: each would prune the other's objects", c.Name, addr, before),
+				fmt.Sprintf("clusters %q and %q have the same address %s, so each would prune the other's objects: set %s of each cluster", c.Name, before, addr, field),
 			})
 		default:
 			first[addr] = c.Name
