@@ -93,20 +93,20 @@ type Hold struct {
 	Storage  *lockfile.Storage `json:"-"`                                       // the migration step of its stored versions; nil: none
 }
 
-// isHeld reports whether one of the holds is of an operator.
-func isHeld(holds []Hold, operator string) bool {
+// IsHeld reports whether one of the holds is of an operator.
+func IsHeld(holds []Hold, operator string) bool {
 	return slices.ContainsFunc(holds, func(h Hold) bool { return h.Operator == operator })
 }
 
 // withHolds returns opt with the holds of further operators, and without their targets. It returns an
 // error if all operators are held already, because another operator requires the upgrade of one.
 func (opt Options) withHolds(holds []Hold) (Options, error) {
-	further := slices.DeleteFunc(slices.Clone(holds), func(h Hold) bool { return isHeld(opt.Held, h.Operator) })
+	further := slices.DeleteFunc(slices.Clone(holds), func(h Hold) bool { return IsHeld(opt.Held, h.Operator) })
 	if len(further) == 0 {
 		return opt, fmt.Errorf("%s cannot be held back, because another operator requires its upgrade: %s", holds[0].Operator, holds[0].Reason)
 	}
 	opt.Held = slices.Concat(opt.Held, further)
-	opt.Named = slices.DeleteFunc(slices.Clone(opt.Named), func(t Target) bool { return isHeld(further, t.key()) })
+	opt.Named = slices.DeleteFunc(slices.Clone(opt.Named), func(t Target) bool { return IsHeld(further, t.key()) })
 	return opt, nil
 }
 
@@ -123,7 +123,7 @@ func withoutHeld(decl *declare.Set, prev *lockfile.File, held []Hold) *declare.S
 		if prev != nil {
 			_, pinned = prev.Pin(s.Namespace, s.Package)
 		}
-		return !pinned && isHeld(held, s.Namespace+"/"+s.Package)
+		return !pinned && IsHeld(held, s.Namespace+"/"+s.Package)
 	})
 	return &out
 }

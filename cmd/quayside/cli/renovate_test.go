@@ -19,7 +19,7 @@ import (
 )
 
 // environments returns the workspaces of the repository for Renovate, with the initial version of
-// etcd. Two of them have the same name.
+// etcd.
 func environments() map[string]string {
 	return map[string]string{"envs/dev": "0.9.2", "regions/eu/prod": "0.9.0"}
 }

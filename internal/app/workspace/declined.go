@@ -21,7 +21,7 @@ func (j *judge) findReverted(ctx context.Context, res *resolve.Result) ([]resolv
 	for _, pin := range res.Lock.Pins {
 		old, pinned := j.pin(pin.Key())
 		upgrade := pin.Key() + " " + pin.Bundle
-		if !pinned || j.IsNamed(pin.Key()) || j.notReverted[upgrade] || isHeld(res.Held, pin.Key()) || old.CompareVersions(pin) >= 0 {
+		if !pinned || j.IsNamed(pin.Key()) || j.notReverted[upgrade] || resolve.IsHeld(res.Held, pin.Key()) || old.CompareVersions(pin) >= 0 {
 			continue
 		}
 		reason, err := clone.RevertReason(ctx, old, pin)

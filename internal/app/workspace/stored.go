@@ -43,10 +43,10 @@ type judge struct {
 	notReverted map[string]bool // upgrades that findReverted has checked, as "namespace/package bundle"
 }
 
-// findHolds returns holds of the operators whose next bundle drops a stored version. In an unattended
-// run, it also returns those whose upgrade a person reverted, and with KeepGoing those whose next
-// bundle cannot be fetched. It returns the holds of one of these causes at a time, because the newest
-// pin of a package in all namespaces determines the dropped versions.
+// findHolds returns holds of the operators whose next bundle drops a stored version, or else, in an
+// unattended run, of those whose upgrade a person reverted, or else, with KeepGoing, of those whose next
+// bundle cannot be fetched. There is one cause at a time, because the newest pin of a package in all
+// namespaces determines the dropped versions.
 func (j *judge) findHolds(ctx context.Context, res *resolve.Result) (holds []resolve.Hold, err error) {
 	if j.Read != nil {
 		holds, err = j.findStored(ctx, res.Lock)

@@ -46,7 +46,7 @@ func (in *Inputs) Holds() []resolve.Hold {
 
 // RecordHold records that an operator is held back at its version. Only its first hold counts.
 func (in *Inputs) RecordHold(h resolve.Hold) {
-	if !isHeld(in.holds, h.Operator) {
+	if !resolve.IsHeld(in.holds, h.Operator) {
 		h.Reason = strings.Join(strings.Fields(h.Reason), " ")
 		in.holds = append(in.holds, h)
 	}
@@ -59,10 +59,6 @@ func (in *Inputs) recordHolds(holds []resolve.Hold) {
 			in.RecordHold(h)
 		}
 	}
-}
-
-func isHeld(holds []resolve.Hold, operator string) bool {
-	return slices.ContainsFunc(holds, func(h resolve.Hold) bool { return h.Operator == operator })
 }
 
 // recordConflicts records the operators that take part in conflicts.
@@ -132,7 +128,7 @@ func (in *Inputs) holdWarnings() []diag.Warning {
 // back, because holdWarnings returns the reason.
 func (in *Inputs) withoutHeldWarnings(ws []diag.Warning) []diag.Warning {
 	return slices.DeleteFunc(slices.Clone(ws), func(w diag.Warning) bool {
-		return (w.Code == "held" || w.Code == "dropped") && isHeld(in.holds, w.Subject)
+		return (w.Code == "held" || w.Code == "dropped") && resolve.IsHeld(in.holds, w.Subject)
 	})
 }
 
@@ -192,7 +188,7 @@ func (j *judge) findUnreadable(ctx context.Context, res *resolve.Result) ([]reso
 	var holds []resolve.Hold
 	for _, pin := range res.Lock.Pins {
 		old, pinned := j.pin(pin.Key())
-		if pinned && old.Bundle == pin.Bundle || pin.Image != "" && !j.project.unattended || isHeld(holds, pin.Key()) {
+		if pinned && old.Bundle == pin.Bundle || pin.Image != "" && !j.project.unattended || resolve.IsHeld(holds, pin.Key()) {
 			continue
 		}
 		complete, err := c.AddDigest(ctx, pin, j.Lock)
@@ -203,7 +199,7 @@ func (j *judge) findUnreadable(ctx context.Context, res *resolve.Result) ([]reso
 		if err == nil || !j.project.unattended && !errors.As(err, &dropped) {
 			continue
 		}
-		if isHeld(res.Held, pin.Key()) {
+		if resolve.IsHeld(res.Held, pin.Key()) {
 			return nil, fmt.Errorf("bundle %q of %s: %w", pin.Bundle, pin.Key(), err)
 		}
 		if holds, err = j.addUnreadable(holds, res.Lock, pin, err); err != nil {
