@@ -18,7 +18,7 @@ const (
 	labelOwner          = "olm.owner"
 	labelOwnerKind      = "olm.owner.kind"
 	labelOwnerNamespace = "olm.owner.namespace"
-	prefixComponent     = snapshot.OLM + "/"
+	prefixComponent     = k8s.OLMGroup + "/"
 )
 
 // operator is an operator that is installed in the cluster or pinned in the lock.
@@ -208,7 +208,7 @@ func (c *clusterState) add(o *snapshot.Object, ops ...*operator) {
 // assignListedObjects assigns the objects that OLM lists, and objects that are identified only by
 // their names.
 func (c *clusterState) assignListedObjects() {
-	for _, o := range c.Kind(snapshot.OLM, "Operator") {
+	for _, o := range c.Kind(k8s.OLMGroup, "Operator") {
 		op := c.byComponent[prefixComponent+o.Name]
 		for _, ref := range k8s.Items(o.Body(), "status", "components", "refs") {
 			c.add(c.Get(k8s.Key{Group: k8s.Group(k8s.Text(ref, "apiVersion")), Kind: k8s.Text(ref, "kind"), Namespace: k8s.Text(ref, "namespace"), Name: k8s.Text(ref, "name")}), op)
@@ -334,10 +334,10 @@ func (c *clusterState) operatorsByLabel(o *snapshot.Object) []*operator {
 	if name := o.Labels[snapshot.OwnerNameV1]; name != "" {
 		out = append(out, c.operatorOfExtension(name))
 	}
-	if o.Group == snapshot.OLMv1 && o.Kind == "ClusterExtension" {
+	if o.Group == k8s.OLMv1Group && o.Kind == "ClusterExtension" {
 		out = append(out, c.operatorOfExtension(o.Name))
 	}
-	if o.Group != snapshot.OLM {
+	if o.Group != k8s.OLMGroup {
 		return out
 	}
 	switch o.Kind {
@@ -400,7 +400,7 @@ func (c *clusterState) operatorsByOwner(o *snapshot.Object) []*operator {
 	for _, ref := range o.Owners {
 		owner := c.ByUID(ref.UID)
 		switch k8s.Group(ref.APIVersion) + "/" + strings.ToLower(ref.Kind) {
-		case snapshot.OLM + "/clusterserviceversion":
+		case k8s.OLMGroup + "/clusterserviceversion":
 			namespace := o.Namespace
 			if from := o.Labels[snapshot.CopiedFrom]; from != "" {
 				namespace = from
@@ -409,8 +409,8 @@ func (c *clusterState) operatorsByOwner(o *snapshot.Object) []*operator {
 				out = append(out, c.byCSV[[2]string{namespace, ref.Name}])
 				continue
 			}
-		case snapshot.OLM + "/operatorcondition", snapshot.OLM + "/subscription",
-			snapshot.OLMv1 + "/clusterextension", snapshot.OLMv1 + "/clusterextensionrevision", snapshot.OLMv1 + "/clusterobjectset":
+		case k8s.OLMGroup + "/operatorcondition", k8s.OLMGroup + "/subscription",
+			k8s.OLMv1Group + "/clusterextension", k8s.OLMv1Group + "/clusterextensionrevision", k8s.OLMv1Group + "/clusterobjectset":
 		case "apiextensions.k8s.io/customresourcedefinition", "apiregistration.k8s.io/apiservice":
 			if o.Kind != "ClusterRole" {
 				continue

@@ -45,7 +45,7 @@ func DiagnoseCluster(s *snapshot.Snapshot) *Diagnosis {
 		}
 		objects := objectsOfCSV(csv.Body())
 		for _, o := range op.members {
-			if IsRelevant(o.Group, o.Kind) && o.Group != snapshot.OLM && !c.unpackObjects[o.Key] {
+			if IsRelevant(o.Group, o.Kind) && o.Group != k8s.OLMGroup && !c.unpackObjects[o.Key] {
 				objects = append(objects, o.Body())
 			}
 		}
@@ -62,7 +62,7 @@ func IsRelevant(group, kind string) bool {
 		return kind == "ConfigMap" || kind == "ServiceAccount"
 	case "apps":
 		return kind == "Deployment"
-	case k8s.RBACGroup, snapshot.OLM, snapshot.OLMv1:
+	case k8s.RBACGroup, k8s.OLMGroup, k8s.OLMv1Group:
 		return true
 	case "admissionregistration.k8s.io":
 		return kind == "ValidatingWebhookConfiguration" || kind == "MutatingWebhookConfiguration"

@@ -133,7 +133,7 @@ func (x *inspector) classifyLive(o *snapshot.Object) Object {
 	out := x.classify(o)
 	for _, by := range o.Owners {
 		key := k8s.Key{Group: k8s.Group(by.APIVersion), Kind: by.Kind, Namespace: o.Namespace, Name: by.Name}
-		if _, wanted := x.ours[key]; wanted && out.RemovedAt == AtCleanUp && key.Group == snapshot.OLM && key.Kind == "OperatorCondition" {
+		if _, wanted := x.ours[key]; wanted && out.RemovedAt == AtCleanUp && key.Group == k8s.OLMGroup && key.Kind == "OperatorCondition" {
 			out.RemovedAt, out.Reason = Never, "the operator's permission to write its OperatorCondition: OLM generates it while it manages the operator; the tree has an equal one"
 		}
 	}

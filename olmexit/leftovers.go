@@ -20,12 +20,12 @@ func (c *clusterState) classify(o *snapshot.Object) Object {
 // leftoverStage returns the stage that removes an object that OLM created and that is not in the
 // tree, and the reason. It returns "" if OLM did not create the object.
 func (c *clusterState) leftoverStage(o *snapshot.Object) (Stage, string) {
-	if o.Group == snapshot.OLM {
+	if o.Group == k8s.OLMGroup {
 		if stage, why := olmLeftover(o); stage != "" {
 			return stage, why
 		}
 	}
-	if o.Labels[snapshot.OwnerNameV1] != "" || slices.ContainsFunc(o.Owners, isOwnerV1) || o.Is("ClusterExtension."+snapshot.OLMv1) {
+	if o.Labels[snapshot.OwnerNameV1] != "" || slices.ContainsFunc(o.Owners, isOwnerV1) || o.Is("ClusterExtension."+k8s.OLMv1Group) {
 		return extensionLeftover(o)
 	}
 	if o.Group == k8s.RBACGroup {
@@ -88,7 +88,7 @@ func extensionLeftover(o *snapshot.Object) (Stage, string) {
 		return AtCleanUp, "OLM's webhook: the tree has its own"
 	case o.Is("CustomResourceDefinition.apiextensions.k8s.io"):
 		return Never, "a CRD that is not in the tree: it is kept, because deleting it would delete its custom resources"
-	case o.Is("Secret") && (o.Labels["owner"] == "operator-controller" || o.Labels[snapshot.OLMv1+"/revision-name"] != ""):
+	case o.Is("Secret") && (o.Labels["owner"] == "operator-controller" || o.Labels[k8s.OLMv1Group+"/revision-name"] != ""):
 		return AtCleanUp, "OLM's record of the installed manifests: until it is deleted, a ClusterExtension of the same name takes over the objects again"
 	}
 	return Never, "installed by OLM from this or an earlier bundle, but not in the tree: it is kept without an owner, and nothing manages it"

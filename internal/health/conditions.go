@@ -79,9 +79,7 @@ func describeObjects(bad []v1alpha1.ObjectHealth) string {
 	return strings.Join(parts, "; ")
 }
 
-const (
-	operatorConditionKind = "OperatorCondition"
-)
+const operatorConditionKind = "OperatorCondition"
 
 // upgradeableCondition returns the Upgradeable condition of the operator's OperatorCondition, and
 // false if there is none. spec.overrides takes precedence over spec.conditions, and spec.conditions

@@ -106,3 +106,23 @@ func (k Key) Compare(l Key) int {
 	return cmp.Or(strings.Compare(k.Kind, l.Kind), strings.Compare(k.Group, l.Group),
 		strings.Compare(k.Namespace, l.Namespace), strings.Compare(k.Name, l.Name))
 }
+
+// EscapePointer escapes a key for a JSON pointer.
+func EscapePointer(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}
+
+// Condition returns the condition of a type in status.conditions, or nil.
+func Condition(o map[string]any, kind string) map[string]any {
+	for _, c := range Items(o, "status", "conditions") {
+		if Text(c, "type") == kind {
+			return c
+		}
+	}
+	return nil
+}
+
+// HasCondition reports whether the condition of a type is True.
+func HasCondition(o map[string]any, kind string) bool {
+	return Text(Condition(o, kind), "status") == "True"
+}

@@ -13,7 +13,6 @@ import (
 	"github.com/quayside/quayside/olmexit/plan"
 	"github.com/quayside/quayside/olmexit/run"
 	"github.com/quayside/quayside/olmexit/run/runtest"
-	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
 // checkReverts executes the plan of every dump up to some request before the first clean-up, and then
@@ -54,7 +53,7 @@ func checkReverts(t *testing.T, all fstest.MapFS) dumpCheck {
 			t.Errorf("%s: after the revert (-before +after):\n%s", file, diff)
 		}
 		for _, op := range p.Operators {
-			csv := k8s.Ref{APIVersion: snapshot.OLM + "/v1alpha1", Kind: "ClusterServiceVersion", Namespace: op.Namespace, Name: op.CSV}
+			csv := k8s.Ref{APIVersion: k8s.OLMGroup + "/v1alpha1", Kind: "ClusterServiceVersion", Namespace: op.Namespace, Name: op.CSV}
 			if k8s.Text(s.cluster.Object(csv), "status", "phase") != "Succeeded" {
 				t.Errorf("%s: %s is missing, or not Succeeded", file, csv)
 			}
@@ -123,7 +122,7 @@ func (s *planRun) revert() error {
 func comparableObjects(c *runtest.Cluster) map[k8s.Key]k8s.Object {
 	out := map[k8s.Key]k8s.Object{}
 	for _, o := range c.Objects() {
-		if o.Group() == snapshot.OLM && (o.Kind() == "ClusterServiceVersion" || o.Kind() == "Subscription" || o.Kind() == "InstallPlan") {
+		if o.Group() == k8s.OLMGroup && (o.Kind() == "ClusterServiceVersion" || o.Kind() == "Subscription" || o.Kind() == "InstallPlan") {
 			continue
 		}
 		for _, field := range []string{"resourceVersion", "managedFields", "creationTimestamp", "generation", "ownerReferences"} {

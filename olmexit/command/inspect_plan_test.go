@@ -312,7 +312,7 @@ func checkOrder(t *testing.T, name string, d clusterDump, p *plan.Plan, taken ma
 				continue
 			}
 			csv := func(name string) int {
-				return forgotten[k8s.Key{Group: snapshot.OLM, Kind: "ClusterServiceVersion", Namespace: pin.Namespace, Name: name}]
+				return forgotten[k8s.Key{Group: k8s.OLMGroup, Kind: "ClusterServiceVersion", Namespace: pin.Namespace, Name: name}]
 			}
 			if csv(other.Bundle) > csv(pin.Bundle) {
 				t.Errorf("%s: %s leaves OLM before %s, which requires it", name, pin.Key(), r.Pin)

@@ -231,9 +231,9 @@ func (a adoptedCluster) checkCluster(t *testing.T, p *plan.Plan, c *runtest.Clus
 		sets[owningDeployment(o)]--
 		uid := uids[o.Key()]
 		switch {
-		case o.Is(snapshot.OLM, "OperatorCondition") && strings.Contains(o.Name(), ".v") && uid != "":
+		case o.Is(k8s.OLMGroup, "OperatorCondition") && strings.Contains(o.Name(), ".v") && uid != "":
 			t.Errorf("%s still exists", o.Key())
-		case o.Is(snapshot.OLM, "OperatorCondition"), len(k8s.List(o, "metadata", "ownerReferences")) > 0:
+		case o.Is(k8s.OLMGroup, "OperatorCondition"), len(k8s.List(o, "metadata", "ownerReferences")) > 0:
 		case goes[o.Key()] != (uid == ""), uid != "" && uid != k8s.Text(o, "metadata", "uid"):
 			t.Errorf("%s: the UID was %s, now %q", o.Key(), k8s.Text(o, "metadata", "uid"), uid)
 		}

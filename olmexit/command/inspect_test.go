@@ -137,7 +137,7 @@ func (s testWorkspace) inspectDump(t testing.TB, file string) clusterDump {
 	check(t, err)
 	var declared []any
 	for _, kind := range []string{"OperatorGroup", "Subscription"} {
-		for _, o := range seen.Kind(snapshot.OLM, kind) {
+		for _, o := range seen.Kind(k8s.OLMGroup, kind) {
 			body := o.Body()
 			if installed := k8s.Text(body, "status", "installedCSV"); kind == "Subscription" {
 				if installed == "" {

@@ -81,11 +81,11 @@ func Read(s *snapshot.Snapshot) *Installations {
 		owned[csv] = true
 		r.addSubscription(sub, ambiguous[sub.Namespace])
 	}
-	for _, o := range s.Kind(snapshot.OLMv1, "ClusterExtension") {
+	for _, o := range s.Kind(k8s.OLMv1Group, "ClusterExtension") {
 		r.addExtension(o)
 	}
-	c.Total = len(s.Subscriptions()) + len(s.Kind(snapshot.OLMv1, "ClusterExtension")) + len(s.OperatorGroups()) +
-		len(s.CatalogSources()) + len(s.Kind(snapshot.OLMv1, "ClusterCatalog")) + r.addUnowned(owned)
+	c.Total = len(s.Subscriptions()) + len(s.Kind(k8s.OLMv1Group, "ClusterExtension")) + len(s.OperatorGroups()) +
+		len(s.CatalogSources()) + len(s.Kind(k8s.OLMv1Group, "ClusterCatalog")) + r.addUnowned(owned)
 	slices.SortFunc(c.Operators, func(a, b Operator) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Kind, b.Kind))
 	})
@@ -107,7 +107,7 @@ func listCatalogs(s *snapshot.Snapshot) []Catalog {
 	for _, c := range s.CatalogSources() {
 		out = append(out, Catalog{model.ID{Namespace: c.Namespace, Name: c.Name}, c.Priority})
 	}
-	for _, o := range s.Kind(snapshot.OLMv1, "ClusterCatalog") {
+	for _, o := range s.Kind(k8s.OLMv1Group, "ClusterCatalog") {
 		out = append(out, Catalog{ID: model.ID{Name: o.Name}})
 	}
 	for _, sub := range s.Subscriptions() {
@@ -132,7 +132,7 @@ func (c *Installations) globalCatalogNamespaces() []string {
 }
 
 func csvKey(namespace, name string) k8s.Key {
-	return k8s.Key{Group: snapshot.OLM, Kind: "ClusterServiceVersion", Namespace: namespace, Name: name}
+	return k8s.Key{Group: k8s.OLMGroup, Kind: "ClusterServiceVersion", Namespace: namespace, Name: name}
 }
 
 // bundleImages returns the images of the bundles that InstallPlans fetched, by ClusterServiceVersion.

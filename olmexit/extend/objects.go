@@ -246,7 +246,7 @@ func (m *declarationBuilder) addCatalogs(ops []Operator) {
 			m.add(c.Namespace+".yaml", newObject(c.Object, body, spec))
 		}
 	}
-	for _, o := range m.s.Kind(snapshot.OLMv1, "ClusterCatalog") {
+	for _, o := range m.s.Kind(k8s.OLMv1Group, "ClusterCatalog") {
 		switch place := m.configuredBy(model.ID{Name: o.Name}); {
 		case place != "":
 			m.skip(o, "its content is set by %s", place)

@@ -35,13 +35,13 @@ func deletionRank(o *snapshot.Object) int {
 	switch o.Group + "/" + o.Kind {
 	case k8s.AdmissionGroup + "/ValidatingWebhookConfiguration", k8s.AdmissionGroup + "/MutatingWebhookConfiguration":
 		return rankWebhook
-	case snapshot.OLM + "/OperatorCondition":
+	case k8s.OLMGroup + "/OperatorCondition":
 		return rankCondition
-	case snapshot.OLM + "/InstallPlan":
+	case k8s.OLMGroup + "/InstallPlan":
 		return rankPlan
-	case snapshot.OLM + "/OperatorGroup":
+	case k8s.OLMGroup + "/OperatorGroup":
 		return rankGroup
-	case snapshot.OLM + "/Operator":
+	case k8s.OLMGroup + "/Operator":
 		return rankOperator
 	}
 	switch {
@@ -61,7 +61,7 @@ func deletionRank(o *snapshot.Object) int {
 // tree and objects that quayside created are kept, except OperatorConditions that the tree no
 // longer has.
 func (m *planBuilder) needsCleanUp(i item) bool {
-	made := i.live != nil && i.live.Labels[k8s.LabelManagedBy] == k8s.Manager && !i.Is("OperatorCondition."+snapshot.OLM)
+	made := i.live != nil && i.live.Labels[k8s.LabelManagedBy] == k8s.Manager && !i.Is("OperatorCondition."+k8s.OLMGroup)
 	return i.RemovedAt == olmexit.AtCleanUp && i.live != nil && i.ours == nil && !made
 }
 

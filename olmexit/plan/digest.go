@@ -53,15 +53,15 @@ func (m *planBuilder) recordState() {
 			continue
 		}
 		for _, i := range b.items {
-			if i.Is("Subscription."+snapshot.OLM, "ClusterExtension."+snapshot.OLMv1) || i.Is("Deployment.apps") && i.ours != nil {
+			if i.Is("Subscription."+k8s.OLMGroup, "ClusterExtension."+k8s.OLMv1Group) || i.Is("Deployment.apps") && i.ours != nil {
 				add(i.live)
 			}
-			if i.Is("Subscription." + snapshot.OLM) {
+			if i.Is("Subscription." + k8s.OLMGroup) {
 				spec := k8s.Map(i.live.Body(), "spec")
-				add(m.Snapshot.Get(k8s.Key{Group: snapshot.OLM, Kind: "CatalogSource", Namespace: k8s.Text(spec, "sourceNamespace"), Name: k8s.Text(spec, "source")}))
+				add(m.Snapshot.Get(k8s.Key{Group: k8s.OLMGroup, Kind: "CatalogSource", Namespace: k8s.Text(spec, "sourceNamespace"), Name: k8s.Text(spec, "source")}))
 			}
 		}
-		for _, group := range m.Snapshot.Kind(snapshot.OLM, "OperatorGroup") {
+		for _, group := range m.Snapshot.Kind(k8s.OLMGroup, "OperatorGroup") {
 			if group.Namespace == b.namespace {
 				add(group)
 			}

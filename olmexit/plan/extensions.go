@@ -48,7 +48,7 @@ func (m *planBuilder) extensionBlocks() []*block {
 
 // extensions returns the ClusterExtensions that the detach of a block deletes.
 func (b *block) extensions() []k8s.Ref {
-	return itemRefs(b.itemsWhere(func(i item) bool { return i.live != nil && i.Is("ClusterExtension."+snapshot.OLMv1) }))
+	return itemRefs(b.itemsWhere(func(i item) bool { return i.live != nil && i.Is("ClusterExtension."+k8s.OLMv1Group) }))
 }
 
 // declarationKinds returns the kinds of a block's declarations, for messages.
@@ -77,7 +77,7 @@ func (m *planBuilder) releaseActions(b *block) []Action {
 			switch {
 			case i.Is("CustomResourceDefinition.apiextensions.k8s.io"):
 				return 0
-			case i.Group == snapshot.OLMv1: // a revision, whose owner is deleted after it
+			case i.Group == k8s.OLMv1Group: // a revision, whose owner is deleted after it
 				return 2
 			}
 			return 1
@@ -99,12 +99,12 @@ func (m *planBuilder) releaseActions(b *block) []Action {
 
 // finalizerActions returns the actions that remove OLM v1's finalizers from an object, in their order.
 func (m *planBuilder) finalizerActions(i item) []Action {
-	if i.Group != snapshot.OLMv1 {
+	if i.Group != k8s.OLMv1Group {
 		return nil
 	}
 	var out []Action
 	for _, name := range k8s.Texts(i.live.Body(), "metadata", "finalizers") {
-		if strings.HasPrefix(name, snapshot.OLMv1+"/") {
+		if strings.HasPrefix(name, k8s.OLMv1Group+"/") {
 			a := m.newAction(Unfinalize, i)
 			a.Finalizer = name
 			out = append(out, a)

@@ -45,7 +45,7 @@ func hasOLMMarks(i item) bool {
 	}
 	return slices.ContainsFunc(i.Fields, func(f olmexit.Field) bool {
 		key, label := strings.CutPrefix(f.Path, "metadata.labels.")
-		return label && f.Kind == olmexit.OnlyLive && !strings.HasPrefix(key, snapshot.OLMv1+"/") && (strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, snapshot.OLM+"/"))
+		return label && f.Kind == olmexit.OnlyLive && !strings.HasPrefix(key, k8s.OLMv1Group+"/") && (strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, k8s.OLMGroup+"/"))
 	})
 }
 
@@ -160,7 +160,7 @@ func (m *planBuilder) addSuspendTreeStep(b *block) {
 // Namespaces if permissions is true, otherwise the rest.
 func (b *block) addedItems(permissions bool) []item {
 	return b.itemsWhere(func(i item) bool {
-		isPermission := i.Group == k8s.RBACGroup || i.Is("OperatorCondition."+snapshot.OLM) || i.Is("Namespace")
+		isPermission := i.Group == k8s.RBACGroup || i.Is("OperatorCondition."+k8s.OLMGroup) || i.Is("Namespace")
 		return i.Class == olmexit.Added && i.ours != nil && isPermission == permissions
 	})
 }

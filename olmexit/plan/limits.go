@@ -10,7 +10,6 @@ import (
 
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/profile"
-	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
 // stepVerbs returns the verbs that are allowed in each kind of step. Other kinds of steps have no
@@ -77,30 +76,30 @@ func (p *Plan) actionFault(step StepKind, a Action) string {
 	kind := a.Object.Key().GroupKind()
 	switch a.Do { //nolint:exhaustive // the other verbs only read, or write objects whose digest is in the plan
 	case Annotate:
-		if !slices.Contains([]string{"Namespace", "Subscription." + snapshot.OLM, "OperatorGroup." + snapshot.OLM}, kind) {
+		if !slices.Contains([]string{"Namespace", "Subscription." + k8s.OLMGroup, "OperatorGroup." + k8s.OLMGroup}, kind) {
 			return "only declarations of OLM and Namespaces are protected from pruning"
 		}
 		return guardFault(a)
 	case Apply:
 		return guardFault(a)
 	case Create:
-		if kind != "Subscription."+snapshot.OLM {
+		if kind != "Subscription."+k8s.OLMGroup {
 			return "only Subscriptions are created again"
 		}
 	case Scale, RestartPods:
 		return p.scaleFault(step, a)
 	case Orphan:
-		if kind != "Subscription."+snapshot.OLM && kind != "ClusterServiceVersion."+snapshot.OLM {
+		if kind != "Subscription."+k8s.OLMGroup && kind != "ClusterServiceVersion."+k8s.OLMGroup {
 			return "only Subscriptions and ClusterServiceVersions are detached"
 		}
 	case Unfinalize:
 		annotations := []string{"olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces"}
-		if kind != "ClusterServiceVersion."+snapshot.OLM || a.Finalizer != finalizer || slices.ContainsFunc(a.Unset, func(key string) bool { return !slices.Contains(annotations, key) }) {
+		if kind != "ClusterServiceVersion."+k8s.OLMGroup || a.Finalizer != finalizer || slices.ContainsFunc(a.Unset, func(key string) bool { return !slices.Contains(annotations, key) }) {
 			return "only OLM's finalizer and annotations are removed, from ClusterServiceVersions"
 		}
 	case Unlabel:
 		if slices.ContainsFunc(a.Unset, func(key string) bool {
-			return !strings.HasPrefix(key, "olm.") && !strings.HasPrefix(key, snapshot.OLM+"/")
+			return !strings.HasPrefix(key, "olm.") && !strings.HasPrefix(key, k8s.OLMGroup+"/")
 		}) {
 			return "only OLM's labels are removed"
 		}
@@ -150,10 +149,10 @@ func deleteFault(step StepKind, kind string, r k8s.Ref) string {
 	var can []string
 	switch step { //nolint:exhaustive // no other step deletes
 	case Detach:
-		can = []string{"OperatorCondition." + snapshot.OLM}
+		can = []string{"OperatorCondition." + k8s.OLMGroup}
 	case CleanUp:
 		for _, k := range []string{"InstallPlan", "OperatorGroup", "Operator", "OperatorCondition"} {
-			can = append(can, k+"."+snapshot.OLM)
+			can = append(can, k+"."+k8s.OLMGroup)
 		}
 		for _, k := range []string{"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"} {
 			can = append(can, k+"."+k8s.RBACGroup)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
 // ExecutedAction identifies an action of a plan that was started, even if it was not completed.
@@ -297,7 +296,7 @@ func (m *revertBuilder) deletedSubscriptions(at *executedPart) []k8s.Object {
 	var out []k8s.Object
 	var csvs []string
 	for _, ref := range deletedRefs(at.detach) {
-		if o, ok := m.Before[ref]; ok && o.Is(snapshot.OLM, "Subscription") {
+		if o, ok := m.Before[ref]; ok && o.Is(k8s.OLMGroup, "Subscription") {
 			out = append(out, o)
 		}
 		if ref.Kind == "ClusterServiceVersion" && ref.Namespace == at.namespace {
@@ -320,7 +319,7 @@ func newSubscription(sub k8s.Object) k8s.Object {
 	}
 	var owners []any
 	for _, o := range k8s.Items(sub, "metadata", "ownerReferences") {
-		if k8s.Group(k8s.Text(o, "apiVersion")) != snapshot.OLM {
+		if k8s.Group(k8s.Text(o, "apiVersion")) != k8s.OLMGroup {
 			owners = append(owners, o)
 		}
 	}

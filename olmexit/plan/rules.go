@@ -132,8 +132,8 @@ func (r permissionSet) addChecks(s Step) {
 	}
 	r.add(scope{s.Namespace, "", "pods", ""}, "list")
 	r.add(scope{s.Namespace, "apps", "replicasets", ""}, "list")
-	r.add(scope{s.Namespace, snapshot.OLM, "operatorgroups", ""}, "list")
-	r.add(scope{s.Namespace, snapshot.OLM, "installplans", ""}, "list")
+	r.add(scope{s.Namespace, k8s.OLMGroup, "operatorgroups", ""}, "list")
+	r.add(scope{s.Namespace, k8s.OLMGroup, "installplans", ""}, "list")
 	for _, resource := range []string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"} {
 		r.add(scope{"", k8s.RBACGroup, resource, ""}, "list")
 	}

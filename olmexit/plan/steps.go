@@ -130,7 +130,7 @@ func (b *block) detachedItems() []item {
 	all := b.itemsWhere(func(i item) bool { return i.RemovedAt == olmexit.AtDetach })
 	turn := func(i item) int {
 		switch {
-		case i.Kind == "Subscription", i.Group == snapshot.OLMv1 && i.Kind != "ClusterExtension":
+		case i.Kind == "Subscription", i.Group == k8s.OLMv1Group && i.Kind != "ClusterExtension":
 			return 0 // the revisions before the ClusterExtension that owns them
 		}
 		for n, op := range b.operators {
@@ -161,7 +161,7 @@ func isCopy(o *snapshot.Object) bool { return o.Labels[snapshot.CopiedFrom] != "
 // needsGuard reports whether a GitOps tool could prune an object after its declaration was removed from
 // Git.
 func (b *block) needsGuard(i item) bool {
-	return i.live != nil && !isCopy(i.live) && i.Is("Subscription."+snapshot.OLM, "OperatorGroup."+snapshot.OLM, "ClusterExtension."+snapshot.OLMv1)
+	return i.live != nil && !isCopy(i.live) && i.Is("Subscription."+k8s.OLMGroup, "OperatorGroup."+k8s.OLMGroup, "ClusterExtension."+k8s.OLMv1Group)
 }
 
 // backedUpItems returns the items to back up: those that will be deleted, and those that the tree
@@ -184,7 +184,7 @@ func (b *block) backedUpItems() []item {
 // removes from Git, and the Namespace with everything in it.
 func (m *planBuilder) addGuardSteps(b *block) {
 	items := b.itemsWhere(b.needsGuard)
-	for _, group := range m.Snapshot.Kind(snapshot.OLM, "OperatorGroup") {
+	for _, group := range m.Snapshot.Kind(k8s.OLMGroup, "OperatorGroup") {
 		if group.Namespace == b.namespace && !slices.ContainsFunc(items, func(i item) bool { return i.live == group }) {
 			items = append(items, item{Object: olmexit.Object{Key: group.Key}, live: group})
 		}
@@ -213,7 +213,7 @@ func (m *planBuilder) addGuardSteps(b *block) {
 func (m *planBuilder) addSuspendStep(b *block, items []item) {
 	var appliers []string
 	for _, i := range items {
-		if by := profile.ApplierOf(i.live.Body()); by != "" && (i.Group == snapshot.OLM || i.Group == snapshot.OLMv1) && !slices.Contains(appliers, by) {
+		if by := profile.ApplierOf(i.live.Body()); by != "" && (i.Group == k8s.OLMGroup || i.Group == k8s.OLMv1Group) && !slices.Contains(appliers, by) {
 			appliers = append(appliers, by)
 		}
 	}
@@ -258,7 +258,7 @@ func (b *block) isInstalled() bool { return len(b.installedCSVs())+len(b.extensi
 // installedCSVs returns the ClusterServiceVersions that the detach of a block deletes, without copies.
 func (b *block) installedCSVs() []k8s.Ref {
 	return itemRefs(b.itemsWhere(func(i item) bool {
-		return i.Is("ClusterServiceVersion."+snapshot.OLM) && i.RemovedAt == olmexit.AtDetach && !isCopy(i.live)
+		return i.Is("ClusterServiceVersion."+k8s.OLMGroup) && i.RemovedAt == olmexit.AtDetach && !isCopy(i.live)
 	}))
 }
 
@@ -353,7 +353,7 @@ const finalizer = "operators.coreos.com/csv-cleanup"
 // isLostInLiveMode reports whether an object is lost if OLM runs during the detach: OLM rewrites the
 // owner of the OperatorCondition, and the deletion of that owner then deletes the OperatorCondition.
 func isLostInLiveMode(o olmexit.Object) bool {
-	return o.Group == snapshot.OLM && o.Kind == "OperatorCondition"
+	return o.Group == k8s.OLMGroup && o.Kind == "OperatorCondition"
 }
 
 func (b *block) packageNames() string {

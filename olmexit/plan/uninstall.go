@@ -14,7 +14,7 @@ import (
 )
 
 // packagesAPI is the APIService of OLM's packageserver.
-const packagesAPI = "v1.packages." + snapshot.OLM
+const packagesAPI = "v1.packages." + k8s.OLMGroup
 
 // NeededError reports that OLM cannot be uninstalled.
 type NeededError struct{ By []string }
@@ -87,7 +87,7 @@ func (m *planBuilder) usesOfOLM(d *olmexit.Diagnosis) []string {
 			out = append(out, "ClusterServiceVersion "+csv.Namespace+"/"+csv.Name)
 		}
 	}
-	for _, o := range m.Snapshot.Kind(snapshot.OLM, "Subscription") {
+	for _, o := range m.Snapshot.Kind(k8s.OLMGroup, "Subscription") {
 		out = append(out, "Subscription "+o.Namespace+"/"+o.Name)
 	}
 	for _, op := range d.Operators {
@@ -102,13 +102,13 @@ func (m *planBuilder) usesOfOLM(d *olmexit.Diagnosis) []string {
 // objects of OLM's kinds, all of which have no effect without operators.
 func (m *planBuilder) olmDeclarations() []*snapshot.Object {
 	var out []*snapshot.Object
-	for _, csv := range m.Snapshot.Kind(snapshot.OLM, "ClusterServiceVersion") {
+	for _, csv := range m.Snapshot.Kind(k8s.OLMGroup, "ClusterServiceVersion") {
 		if !isCopy(csv) {
 			out = append(out, csv)
 		}
 	}
 	for _, kind := range []string{"InstallPlan", "CatalogSource", "OperatorGroup", "OLMConfig"} {
-		out = append(out, m.Snapshot.Kind(snapshot.OLM, kind)...)
+		out = append(out, m.Snapshot.Kind(k8s.OLMGroup, kind)...)
 	}
 	return out
 }
@@ -162,7 +162,7 @@ func (m *planBuilder) olmPrograms() []*snapshot.Object {
 	}
 	add(k8s.RBACGroup, "ClusterRole", role)
 	add(k8s.RBACGroup, "Role", role)
-	add(snapshot.OLM, "Operator", func(*snapshot.Object) bool { return true })
+	add(k8s.OLMGroup, "Operator", func(*snapshot.Object) bool { return true })
 	return out
 }
 
@@ -179,12 +179,12 @@ func (m *planBuilder) olmCRDs() []*snapshot.Object {
 }
 
 func isOLMCRD(name string) bool {
-	plural, ok := strings.CutSuffix(name, "."+snapshot.OLM)
+	plural, ok := strings.CutSuffix(name, "."+k8s.OLMGroup)
 	return ok && slices.Contains([]string{"catalogsources", "clusterserviceversions", "installplans", "olmconfigs", "operatorconditions", "operatorgroups", "operators", "subscriptions"}, plural)
 }
 
 func olmCRD(plural string) k8s.Ref {
-	return k8s.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: plural + "." + snapshot.OLM}
+	return k8s.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: plural + "." + k8s.OLMGroup}
 }
 
 // keepReason returns the reason why a CRD of OLM must stay, or "".
@@ -197,7 +197,7 @@ func (m *planBuilder) keepReason(crd *snapshot.Object, d *olmexit.Diagnosis, del
 			return op.Key() + " watches its objects"
 		}
 	}
-	for _, o := range m.Snapshot.Kind(snapshot.OLM, k8s.Text(crd.Body(), "spec", "names", "kind")) {
+	for _, o := range m.Snapshot.Kind(k8s.OLMGroup, k8s.Text(crd.Body(), "spec", "names", "kind")) {
 		if !slices.Contains(deleted, o) && !isCopy(o) {
 			return o.String() + " exists"
 		}
@@ -255,7 +255,7 @@ func (p *Plan) uninstallFault(kind string, r k8s.Ref) string {
 	}
 	can := false
 	switch kind {
-	case "ClusterServiceVersion." + snapshot.OLM:
+	case "ClusterServiceVersion." + k8s.OLMGroup:
 		can = r.Name == snapshot.Packageserver
 	case "CustomResourceDefinition.apiextensions.k8s.io":
 		can = isOLMCRD(r.Name)
@@ -267,7 +267,7 @@ func (p *Plan) uninstallFault(kind string, r k8s.Ref) string {
 		can = r.Namespace == namespace
 	default:
 		for _, k := range []string{"InstallPlan", "CatalogSource", "OperatorGroup", "OLMConfig", "Operator"} {
-			can = can || kind == k+"."+snapshot.OLM
+			can = can || kind == k+"."+k8s.OLMGroup
 		}
 		for _, k := range []string{"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"} {
 			can = can || kind == k+"."+k8s.RBACGroup

@@ -10,7 +10,6 @@ import (
 	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/plan"
-	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
 // The names of the directory for the return to OLM, and of the plan file in it.
@@ -129,7 +128,7 @@ func (r *runner) approvalCommands(ctx context.Context, s plan.Step) (string, err
 		}
 	}
 	for begun := r.Clock.Now(); r.Clock.Now().Sub(begun) <= defaultTimeout; {
-		found, err := r.Cluster.List(ctx, snapshot.OLM+"/v1alpha1", "InstallPlan", s.Namespace, "")
+		found, err := r.Cluster.List(ctx, k8s.OLMGroup+"/v1alpha1", "InstallPlan", s.Namespace, "")
 		if err != nil {
 			return "", err
 		}

@@ -25,18 +25,18 @@ func snapshotKinds() []kindSelector {
 	const managed = "olm.managed=true"
 	return []kindSelector{
 		{"v1", "Namespace", ""},
-		{OLM + "/v1alpha1", "Subscription", ""},
-		{OLM + "/v1alpha1", "ClusterServiceVersion", ""},
-		{OLM + "/v1alpha1", "InstallPlan", ""},
-		{OLM + "/v1alpha1", "CatalogSource", ""},
-		{OLM + "/v1", "OperatorGroup", ""},
-		{OLM + "/v1", "Operator", ""},
-		{OLM + "/v1", "OLMConfig", ""},
-		{OLM + "/v2", "OperatorCondition", ""},
-		{OLMv1 + "/v1", "ClusterExtension", ""},
-		{OLMv1 + "/v1", "ClusterCatalog", ""},
-		{OLMv1 + "/v1", "ClusterExtensionRevision", ""},
-		{OLMv1 + "/v1", "ClusterObjectSet", ""},
+		{k8s.OLMGroup + "/v1alpha1", "Subscription", ""},
+		{k8s.OLMGroup + "/v1alpha1", "ClusterServiceVersion", ""},
+		{k8s.OLMGroup + "/v1alpha1", "InstallPlan", ""},
+		{k8s.OLMGroup + "/v1alpha1", "CatalogSource", ""},
+		{k8s.OLMGroup + "/v1", "OperatorGroup", ""},
+		{k8s.OLMGroup + "/v1", "Operator", ""},
+		{k8s.OLMGroup + "/v1", "OLMConfig", ""},
+		{k8s.OLMGroup + "/v2", "OperatorCondition", ""},
+		{k8s.OLMv1Group + "/v1", "ClusterExtension", ""},
+		{k8s.OLMv1Group + "/v1", "ClusterCatalog", ""},
+		{k8s.OLMv1Group + "/v1", "ClusterExtensionRevision", ""},
+		{k8s.OLMv1Group + "/v1", "ClusterObjectSet", ""},
 		{"config.openshift.io/v1", "ClusterVersion", ""},
 		{"v1", "ServiceAccount", ""},
 		{"v1", "Service", ""},
@@ -131,7 +131,7 @@ func (b *builder) plannedKinds() []kindSelector {
 func (s *Snapshot) plannedKinds() []kindSelector {
 	known := snapshotKinds()
 	var out []kindSelector
-	if len(s.Kind(OLMv1, "ClusterExtension")) > 0 {
+	if len(s.Kind(k8s.OLMv1Group, "ClusterExtension")) > 0 {
 		out = extensionKinds()
 		known = append(known, out...)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 // fieldFilter selects the fields of a value to drop, by name. For a list, it applies to each element.
@@ -75,7 +76,7 @@ func (b *builder) unusedFields(o *Object) *fieldFilter {
 			c.with("spec", dropFields("icon", "description"))
 		}
 		return c.with("status", onlyFields("phase", "reason", "message"))
-	case OLMv1 + "/ClusterExtensionRevision", OLMv1 + "/ClusterObjectSet":
+	case k8s.OLMv1Group + "/ClusterExtensionRevision", k8s.OLMv1Group + "/ClusterObjectSet":
 		return c.with("spec", dropFields("phases")) // the manifests of the objects
 	case "operators.coreos.com/InstallPlan":
 		step := dropFields().with("resource", dropFields("manifest"))

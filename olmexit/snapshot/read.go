@@ -368,7 +368,7 @@ func IsDeclaration(group, kind string) bool {
 	switch group {
 	case "":
 		return kind == "Namespace"
-	case OLM, OLMv1:
+	case k8s.OLMGroup, k8s.OLMv1Group:
 		return kind != "Operator" && kind != "OperatorCondition"
 	}
 	return false

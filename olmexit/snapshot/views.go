@@ -8,12 +8,6 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// API groups of OLM kinds.
-const (
-	OLM   = k8s.OLMGroup
-	OLMv1 = k8s.OLMv1Group
-)
-
 // Packageserver is the name of the ClusterServiceVersion that is part of OLM itself.
 const Packageserver = "packageserver"
 
@@ -29,7 +23,7 @@ type CSV struct {
 // CSVs returns the ClusterServiceVersions, including copies, by namespace and name. Copies
 // are identified only by OLM's label.
 func (s *Snapshot) CSVs() []CSV {
-	return view(s, OLM, "ClusterServiceVersion", func(o *Object) CSV {
+	return view(s, k8s.OLMGroup, "ClusterServiceVersion", func(o *Object) CSV {
 		var body struct {
 			Spec   struct{ Version string }
 			Status struct{ Phase, Message string }
@@ -57,7 +51,7 @@ type Subscription struct {
 
 // Subscriptions returns the Subscriptions by namespace and name.
 func (s *Snapshot) Subscriptions() []Subscription {
-	return view(s, OLM, "Subscription", func(o *Object) Subscription {
+	return view(s, k8s.OLMGroup, "Subscription", func(o *Object) Subscription {
 		var body struct {
 			Metadata struct{ Annotations map[string]string }
 			Spec     struct {
@@ -94,7 +88,7 @@ type OperatorGroup struct {
 
 // OperatorGroups returns the OperatorGroups by namespace and name.
 func (s *Snapshot) OperatorGroups() []OperatorGroup {
-	return view(s, OLM, "OperatorGroup", func(o *Object) OperatorGroup {
+	return view(s, k8s.OLMGroup, "OperatorGroup", func(o *Object) OperatorGroup {
 		var body struct {
 			Spec struct {
 				TargetNamespaces []string
@@ -136,7 +130,7 @@ type Step struct {
 
 // InstallPlans returns the InstallPlans by namespace and name.
 func (s *Snapshot) InstallPlans() []InstallPlan {
-	return view(s, OLM, "InstallPlan", func(o *Object) InstallPlan {
+	return view(s, k8s.OLMGroup, "InstallPlan", func(o *Object) InstallPlan {
 		var body struct {
 			Spec struct {
 				ClusterServiceVersionNames []string
@@ -175,7 +169,7 @@ type CatalogSource struct {
 
 // CatalogSources returns the CatalogSources by namespace and name.
 func (s *Snapshot) CatalogSources() []CatalogSource {
-	return view(s, OLM, "CatalogSource", func(o *Object) CatalogSource {
+	return view(s, k8s.OLMGroup, "CatalogSource", func(o *Object) CatalogSource {
 		var body struct {
 			Spec struct {
 				Image, Address string
@@ -199,7 +193,7 @@ type ClusterExtension struct {
 
 // ClusterExtensions returns the ClusterExtensions by name.
 func (s *Snapshot) ClusterExtensions() []ClusterExtension {
-	return view(s, OLMv1, "ClusterExtension", func(o *Object) ClusterExtension {
+	return view(s, k8s.OLMv1Group, "ClusterExtension", func(o *Object) ClusterExtension {
 		var body struct {
 			Spec struct {
 				Namespace string
@@ -227,11 +221,11 @@ func (s *Snapshot) ClusterExtensions() []ClusterExtension {
 // IsOwnerInOLMv1 reports whether objects of a kind own the objects that OLM v1 installs:
 // ClusterExtensions, and their revisions in the versions of OLM v1 that have them.
 func IsOwnerInOLMv1(apiVersion, kind string) bool {
-	return k8s.Group(apiVersion) == OLMv1 && slices.Contains([]string{"ClusterExtension", "ClusterObjectSet", "ClusterExtensionRevision"}, kind)
+	return k8s.Group(apiVersion) == k8s.OLMv1Group && slices.Contains([]string{"ClusterExtension", "ClusterObjectSet", "ClusterExtensionRevision"}, kind)
 }
 
 // OwnerNameV1 is the label with the name of the ClusterExtension, on every object that OLM v1 installs.
-const OwnerNameV1 = OLMv1 + "/owner-name"
+const OwnerNameV1 = k8s.OLMv1Group + "/owner-name"
 
 // view returns the results of convert for the objects of a kind.
 func view[T any](s *Snapshot, group, kind string, convert func(*Object) T) []T {

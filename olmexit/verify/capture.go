@@ -214,7 +214,7 @@ func isOwnedBy(o k8s.Object, uid string) bool {
 // targetNamespaces returns the namespaces that the operators of a namespace watch, sorted;
 // "" means all namespaces.
 func targetNamespaces(ctx context.Context, r Reader, namespace string) ([]string, error) {
-	groups, err := r.List(ctx, snapshot.OLM+"/v1", "OperatorGroup", namespace, "")
+	groups, err := r.List(ctx, k8s.OLMGroup+"/v1", "OperatorGroup", namespace, "")
 	out := []string{}
 	for _, g := range groups {
 		out = append(out, k8s.Texts(g, "status", "namespaces")...)

@@ -95,7 +95,7 @@ func checkSucceeded(ctx context.Context, c *checker) ([]Finding, error) {
 		var out []k8s.Ref
 		for _, op := range c.plan.Operators {
 			if op.Namespace == c.at.Namespace {
-				out = append(out, k8s.Ref{APIVersion: snapshot.OLM + "/v1alpha1", Kind: "ClusterServiceVersion", Namespace: op.Namespace, Name: op.CSV})
+				out = append(out, k8s.Ref{APIVersion: k8s.OLMGroup + "/v1alpha1", Kind: "ClusterServiceVersion", Namespace: op.Namespace, Name: op.CSV})
 			}
 		}
 		return out
@@ -116,7 +116,7 @@ func checkInstalled(ctx context.Context, c *checker) ([]Finding, error) {
 		var out []k8s.Ref
 		for _, op := range c.plan.Operators {
 			if op.Namespace == c.at.Namespace && op.Extension != "" {
-				out = append(out, k8s.Ref{APIVersion: snapshot.OLMv1 + "/v1", Kind: "ClusterExtension", Name: op.Extension})
+				out = append(out, k8s.Ref{APIVersion: k8s.OLMv1Group + "/v1", Kind: "ClusterExtension", Name: op.Extension})
 			}
 		}
 		return out
@@ -135,7 +135,7 @@ func checkInstalled(ctx context.Context, c *checker) ([]Finding, error) {
 
 // checkNoPlan ignores an InstallPlan without a phase if a later one exists: OLM never processes it.
 func checkNoPlan(ctx context.Context, c *checker) ([]Finding, error) {
-	plans, err := c.List(ctx, snapshot.OLM+"/v1alpha1", "InstallPlan", c.at.Namespace, "")
+	plans, err := c.List(ctx, k8s.OLMGroup+"/v1alpha1", "InstallPlan", c.at.Namespace, "")
 	var out []Finding
 	newest := map[string]int64{} // by namespace
 	for _, o := range plans {

@@ -9,7 +9,6 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/plan"
-	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
 // rbacObjects holds the Roles, ClusterRoles and bindings of a cluster.
@@ -129,8 +128,8 @@ func (g removedObjects) isIntended(have k8s.Grant) bool {
 	switch {
 	case have.Group == "" && have.Resource == "secrets":
 		return strings.HasSuffix(have.Name, "-service-cert")
-	case have.Group == snapshot.OLM && strings.HasPrefix(have.Resource, "operatorconditions"):
-		condition := k8s.Key{Group: snapshot.OLM, Kind: "OperatorCondition", Namespace: have.Namespace, Name: have.Name}
+	case have.Group == k8s.OLMGroup && strings.HasPrefix(have.Resource, "operatorconditions"):
+		condition := k8s.Key{Group: k8s.OLMGroup, Kind: "OperatorCondition", Namespace: have.Namespace, Name: have.Name}
 		return g.live[have.Namespace] || g.keys[condition] || g.later[condition]
 	}
 	return false

@@ -22,8 +22,8 @@ func trackedObjects(p *plan.Plan, namespace string) []trackedObject {
 	put := func(h trackedObject) {
 		key := h.ref.Key()
 		switch {
-		case key.Group == snapshot.OLM && (key.Kind == "InstallPlan" || key.Kind == "Operator"):
-		case key.Group == snapshot.OLM && key.Kind == "ClusterServiceVersion" && key.Namespace != namespace:
+		case key.Group == k8s.OLMGroup && (key.Kind == "InstallPlan" || key.Kind == "Operator"):
+		case key.Group == k8s.OLMGroup && key.Kind == "ClusterServiceVersion" && key.Namespace != namespace:
 		case found[key].uid == "":
 			found[key] = h
 		}
@@ -103,7 +103,7 @@ func (g removedObjects) has(o Object) bool {
 }
 
 func isOperatorCondition(apiVersion, kind string) bool {
-	return k8s.Group(apiVersion) == snapshot.OLM && kind == "OperatorCondition"
+	return k8s.Group(apiVersion) == k8s.OLMGroup && kind == "OperatorCondition"
 }
 
 // isRestarted reports whether the plan restarts the pods of a Deployment.

@@ -206,7 +206,7 @@ func (c *Cluster) deleteUnowned() {
 	for _, k := range c.keys() {
 		o := c.objects[k]
 		labels := k8s.TextMap(o, "metadata", "labels")
-		csv := k8s.Key{Group: snapshot.OLM, Kind: "ClusterServiceVersion", Namespace: labels["olm.owner.namespace"], Name: labels["olm.owner"]}
+		csv := k8s.Key{Group: k8s.OLMGroup, Kind: "ClusterServiceVersion", Namespace: labels["olm.owner.namespace"], Name: labels["olm.owner"]}
 		switch {
 		case k.Kind == csv.Kind && isCopied(o):
 			csv.Namespace, csv.Name = labels[snapshot.CopiedFrom], k.Name
@@ -227,8 +227,8 @@ func isCopied(csv k8s.Object) bool {
 func (c *Cluster) createOperators() {
 	for _, k := range c.keys() {
 		for label := range k8s.TextMap(c.objects[k], "metadata", "labels") {
-			name, ok := strings.CutPrefix(label, snapshot.OLM+"/")
-			operator := k8s.New(snapshot.OLM+"/v1", "Operator", "", name)
+			name, ok := strings.CutPrefix(label, k8s.OLMGroup+"/")
+			operator := k8s.New(k8s.OLMGroup+"/v1", "Operator", "", name)
 			if ok && c.objects[operator.Key()] == nil {
 				c.store(k8s.With(operator, any(c.uid()), "metadata", "uid"), "olm")
 			}
