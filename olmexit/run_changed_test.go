@@ -313,13 +313,13 @@ func TestDryRun(t *testing.T) {
 	if data, err := s.files.Read("log.jsonl"); data != nil || err != nil {
 		t.Errorf("a journal was written: %s", data)
 	}
-	outcomes := map[run.Outcome]int{}
+	outcomes := map[plan.Outcome]int{}
 	for _, step := range res.Steps {
 		for _, a := range step.Actions {
 			outcomes[a.Outcome]++
 		}
 	}
-	if outcomes[run.Created] != 2 || outcomes[run.Deleted] != 6 {
+	if outcomes[plan.DidCreate] != 2 || outcomes[plan.DidDelete] != 6 {
 		t.Errorf("%v", outcomes)
 	}
 	if changes := res.Steps[0].Actions[0].Changes; len(changes) != 1 || !strings.Contains(changes[0].Path, "kustomize.toolkit.fluxcd.io/prune") {

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -15,8 +14,36 @@ import (
 // apply follows in a here-document; if rendered is nil, the command reads it from standard
 // input. For an action without a kubectl command it returns a comment.
 func (p *Plan) Kubectl(a Action, rendered k8s.Object) string {
-	v, _ := verbOf(a.Do)
-	return v.kubectl(p, a, rendered)
+	v := verbs()[a.Do]
+	if v.kubectl != nil {
+		return v.kubectl(p, a, rendered)
+	}
+	q, _ := v.request(Attempt{Action: a, Plan: p, Live: a.unchanged()})
+	if q.Delete != nil {
+		out := "kubectl delete " + targetName(a.Object) + " --ignore-not-found"
+		if q.Delete.Orphan {
+			out += " --cascade=orphan"
+		}
+		return out
+	}
+	patchType := "merge"
+	if q.Patch.JSON != nil {
+		patchType = "json"
+	}
+	_, text, err := q.Patch.Encode()
+	if err != nil {
+		panic("plan: patch is invalid JSON: " + err.Error())
+	}
+	return "kubectl patch " + targetName(a.Object) + " --type=" + patchType + " --patch " + quoteValue(string(text))
+}
+
+// unchanged returns the metadata that an action expects in its object.
+func (a Action) unchanged() k8s.Object {
+	annotations := map[string]any{}
+	for _, key := range a.Unset {
+		annotations[key] = ""
+	}
+	return k8s.Object{"metadata": map[string]any{"uid": a.UID, "finalizers": []any{a.Finalizer}, "annotations": annotations}}
 }
 
 // targetName returns the kubectl arguments that address an object.
@@ -43,18 +70,6 @@ func quoteValue(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-func kubectlMetadata(_ *Plan, a Action, _ k8s.Object) string {
-	return kubectlPatch(a, "merge", a.MetadataPatch(a.UID))
-}
-
-func kubectlPatch(a Action, patchType string, patch any) string {
-	text, err := json.Marshal(patch)
-	if err != nil {
-		panic("plan: patch is invalid JSON: " + err.Error())
-	}
-	return "kubectl patch " + targetName(a.Object) + " --type=" + patchType + " --patch " + quoteValue(string(text))
-}
-
 func kubectlApply(p *Plan, a Action, rendered k8s.Object) string {
 	out := "kubectl apply --server-side --field-manager=" + quoteValue(p.Manager)
 	if a.Force {
@@ -77,41 +92,12 @@ func kubectlSave(_ *Plan, a Action, _ k8s.Object) string {
 	return out + " >" + quoteValue(strings.ReplaceAll(strings.ReplaceAll(a.Object.String(), " ", "_"), "/", "_")+".yaml")
 }
 
-func kubectlDelete(_ *Plan, a Action, _ k8s.Object) string {
-	return "kubectl delete " + targetName(a.Object) + " --ignore-not-found"
-}
-
-func kubectlOrphan(_ *Plan, a Action, _ k8s.Object) string {
-	return "kubectl delete " + targetName(a.Object) + " --ignore-not-found --cascade=orphan"
-}
-
 func kubectlScale(_ *Plan, a Action, _ k8s.Object) string {
 	return fmt.Sprintf("kubectl scale %s --current-replicas=%d --replicas=%d", targetName(a.Object), a.From, a.To)
 }
 
 func kubectlRestart(_ *Plan, a Action, _ k8s.Object) string {
 	return "kubectl rollout restart " + targetName(a.Object)
-}
-
-func kubectlUnfinalize(_ *Plan, a Action, _ k8s.Object) string {
-	patch := []any{
-		map[string]any{"op": "test", "path": "/metadata/uid", "value": a.UID},
-		map[string]any{"op": "test", "path": "/metadata/finalizers/0", "value": a.Finalizer},
-		map[string]any{"op": "remove", "path": "/metadata/finalizers/0"},
-	}
-	for _, key := range a.Unset {
-		patch = append(patch, map[string]any{"op": "remove", "path": "/metadata/annotations/" + k8s.EscapePointer(key)})
-	}
-	return kubectlPatch(a, "json", patch)
-}
-
-func kubectlDisown(_ *Plan, a Action, _ k8s.Object) string {
-	at := fmt.Sprintf("/metadata/ownerReferences/%d", a.Index)
-	return kubectlPatch(a, "json", []any{
-		map[string]any{"op": "test", "path": "/metadata/uid", "value": a.UID},
-		map[string]any{"op": "test", "path": at + "/uid", "value": a.Owner},
-		map[string]any{"op": "remove", "path": at},
-	})
 }
 
 // noKubectl returns a comment for an action without a kubectl command.

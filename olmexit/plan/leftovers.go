@@ -45,8 +45,13 @@ func hasOLMMarks(i item) bool {
 	}
 	return slices.ContainsFunc(i.Fields, func(f olmexit.Field) bool {
 		key, label := strings.CutPrefix(f.Path, "metadata.labels.")
-		return label && f.Kind == olmexit.OnlyLive && !strings.HasPrefix(key, k8s.OLMv1Group+"/") && (strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, k8s.OLMGroup+"/"))
+		return label && f.Kind == olmexit.OnlyLive && !strings.HasPrefix(key, k8s.OLMv1Group+"/") && isLabelOfOLM(key)
 	})
+}
+
+// isLabelOfOLM reports whether OLM sets a label.
+func isLabelOfOLM(key string) bool {
+	return strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, k8s.OLMGroup+"/")
 }
 
 // needsRestart reports whether the pods of a Deployment change when the tree is applied after OLM's

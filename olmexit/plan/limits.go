@@ -12,28 +12,6 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// stepVerbs returns the verbs that are allowed in each kind of step. Other kinds of steps have no
-// actions.
-func stepVerbs() map[StepKind][]Verb {
-	return map[StepKind][]Verb{
-		Guard:     {Save, Annotate},
-		Prepare:   {Apply},
-		Stop:      {Scale},
-		Backup:    {Save},
-		Detach:    {Unlabel, Disown, Unfinalize, Orphan, Delete},
-		Tree:      {Apply},
-		Start:     {Scale},
-		Restart:   {RestartPods},
-		Fields:    {TransferFields, Apply},
-		CleanUp:   {Unlabel, Delete},
-		HandBack:  {Restore},
-		Subscribe: {Create},
-		Withdraw:  {Delete},
-		Unguard:   {Annotate},
-		Uninstall: {Delete},
-	}
-}
-
 // CheckLimits returns an error if a plan has an action that is not allowed in any cluster: a verb
 // in the wrong kind of step, a verb for an object that it must not affect, or a change of other
 // metadata than OLM's and the guard's. It is called before a plan is executed.
@@ -44,11 +22,11 @@ func (p *Plan) CheckLimits() error {
 	var faults []error
 	for _, s := range p.Steps {
 		for i, a := range s.Actions {
-			why := ""
-			if !slices.Contains(stepVerbs()[s.Name], a.Do) {
+			why, v := "", verbs()[a.Do]
+			if !slices.Contains(v.steps, s.Name) {
 				why = fmt.Sprintf("a step %q does not %s", s.Name, a.Do)
-			} else {
-				why = p.actionFault(s.Name, a)
+			} else if v.fault != nil {
+				why = v.fault(p, s.Name, a)
 			}
 			if why != "" {
 				faults = append(faults, fmt.Errorf("step %d, action %d: %s %s is refused: %s", s.Number, i+1, a.Do, a.Object, why))
@@ -70,58 +48,16 @@ func (p *Plan) CheckExecutable() error {
 		op.Namespace, op.Package, op.Extension, op.Namespace)
 }
 
-// actionFault returns the reason why an action is not allowed, or "". The verb itself must be
-// allowed in the step.
-func (p *Plan) actionFault(step StepKind, a Action) string {
-	kind := a.Object.Key().GroupKind()
-	switch a.Do { //nolint:exhaustive // the other verbs only read, or write objects whose digest is in the plan
-	case Annotate:
-		if !slices.Contains([]string{"Namespace", "Subscription." + k8s.OLMGroup, "OperatorGroup." + k8s.OLMGroup}, kind) {
-			return "only declarations of OLM and Namespaces are protected from pruning"
-		}
-		return guardFault(a)
-	case Apply:
-		return guardFault(a)
-	case Create:
-		if kind != "Subscription."+k8s.OLMGroup {
-			return "only Subscriptions are created again"
-		}
-	case Scale, RestartPods:
-		return p.scaleFault(step, a)
-	case Orphan:
-		if kind != "Subscription."+k8s.OLMGroup && kind != "ClusterServiceVersion."+k8s.OLMGroup {
-			return "only Subscriptions and ClusterServiceVersions are detached"
-		}
-	case Unfinalize:
-		annotations := []string{"olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces"}
-		if kind != "ClusterServiceVersion."+k8s.OLMGroup || a.Finalizer != finalizer || slices.ContainsFunc(a.Unset, func(key string) bool { return !slices.Contains(annotations, key) }) {
-			return "only OLM's finalizer and annotations are removed, from ClusterServiceVersions"
-		}
-	case Unlabel:
-		if slices.ContainsFunc(a.Unset, func(key string) bool {
-			return !strings.HasPrefix(key, "olm.") && !strings.HasPrefix(key, k8s.OLMGroup+"/")
-		}) {
-			return "only OLM's labels are removed"
-		}
-		if step == Detach && kind != "APIService."+k8s.APIServiceGroup {
-			return "only APIServices lose labels here"
-		}
-	case TransferFields:
-		if kind == "CustomResourceDefinition.apiextensions.k8s.io" || kind == "APIService."+k8s.APIServiceGroup {
-			return "its CA certificate would be lost"
-		}
-	case Delete:
-		if step == Uninstall {
-			return p.uninstallFault(kind, a.Object)
-		}
-		return deleteFault(step, kind, a.Object)
+func annotateFault(p *Plan, step StepKind, a Action) string {
+	if !a.Object.Key().Is("Namespace", "Subscription."+k8s.OLMGroup, "OperatorGroup."+k8s.OLMGroup) {
+		return "only declarations of OLM and Namespaces are protected from pruning"
 	}
-	return ""
+	return guardFault(p, step, a)
 }
 
 // guardFault returns the reason why an action is not allowed if it changes annotations other than
-// those of the guard, and "" otherwise.
-func guardFault(a Action) string {
+// those of the guard.
+func guardFault(_ *Plan, _ StepKind, a Action) string {
 	guard := k8s.TextMap(profile.Guard(k8s.New("v1", "Namespace", "", "x")), "metadata", "annotations")
 	for _, key := range append(slices.Sorted(maps.Keys(a.Set)), a.Unset...) {
 		if _, ok := guard[key]; !ok {
@@ -131,12 +67,19 @@ func guardFault(a Action) string {
 	return ""
 }
 
-// scaleFault returns the reason why an action must not scale or restart an object, or "". A plan
+func createFault(_ *Plan, _ StepKind, a Action) string {
+	if !a.Object.Key().Is("Subscription." + k8s.OLMGroup) {
+		return "only Subscriptions are created again"
+	}
+	return ""
+}
+
+// scaleFault returns the reason why an action must not scale or restart an object. A plan
 // may only restart OLM's controllers, and scale them to 0 and back to their replicas in the plan.
-func (p *Plan) scaleFault(step StepKind, a Action) string {
+func scaleFault(p *Plan, step StepKind, a Action) string {
 	i := slices.IndexFunc(p.OLM, func(w Workload) bool { return w.Object == a.Object && w.UID == a.UID })
 	switch {
-	case i < 0 || a.Object.Key().GroupKind() != "Deployment.apps" || a.Object.Name != "olm-operator" && a.Object.Name != "catalog-operator":
+	case i < 0 || !a.Object.Key().Is("Deployment.apps") || a.Object.Name != "olm-operator" && a.Object.Name != "catalog-operator":
 		return "only OLM's controllers are scaled and restarted"
 	case step == Stop && (a.From != p.OLM[i].Replicas || a.To != 0) || step == Start && (a.From != 0 || a.To != p.OLM[i].Replicas):
 		return "controllers are stopped, and started with their replicas"
@@ -144,29 +87,59 @@ func (p *Plan) scaleFault(step StepKind, a Action) string {
 	return ""
 }
 
-// deleteFault returns the reason why a step must not delete an object, or "".
-func deleteFault(step StepKind, kind string, r k8s.Ref) string {
-	var can []string
-	switch step { //nolint:exhaustive // no other step deletes
-	case Detach:
-		can = []string{"OperatorCondition." + k8s.OLMGroup}
-	case CleanUp:
-		for _, k := range []string{"InstallPlan", "OperatorGroup", "Operator", "OperatorCondition"} {
-			can = append(can, k+"."+k8s.OLMGroup)
-		}
-		for _, k := range []string{"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"} {
-			can = append(can, k+"."+k8s.RBACGroup)
-		}
-		can = append(can, "ValidatingWebhookConfiguration."+k8s.AdmissionGroup, "MutatingWebhookConfiguration."+k8s.AdmissionGroup)
-	case Withdraw:
-		if !r.HoldsOthers() {
-			return ""
-		}
+func orphanFault(_ *Plan, _ StepKind, a Action) string {
+	if !a.Object.Key().Is("Subscription."+k8s.OLMGroup, "ClusterServiceVersion."+k8s.OLMGroup) {
+		return "only Subscriptions and ClusterServiceVersions are detached"
 	}
-	if slices.Contains(can, kind) {
+	return ""
+}
+
+func unfinalizeFault(_ *Plan, _ StepKind, a Action) string {
+	foreign := func(key string) bool { return !slices.Contains(operatorAnnotations(), key) }
+	if !a.Object.Key().Is("ClusterServiceVersion."+k8s.OLMGroup) || a.Finalizer != finalizer || slices.ContainsFunc(a.Unset, foreign) {
+		return "only OLM's finalizer and annotations are removed, from ClusterServiceVersions"
+	}
+	return ""
+}
+
+func unlabelFault(_ *Plan, step StepKind, a Action) string {
+	switch {
+	case slices.ContainsFunc(a.Unset, func(key string) bool { return !isLabelOfOLM(key) }):
+		return "only OLM's labels are removed"
+	case step == Detach && !a.Object.Key().Is("APIService."+k8s.APIServiceGroup):
+		return "only APIServices lose labels here"
+	}
+	return ""
+}
+
+func transferFault(_ *Plan, _ StepKind, a Action) string {
+	if a.Object.Key().Is("CustomResourceDefinition."+k8s.CRDGroup, "APIService."+k8s.APIServiceGroup) {
+		return "its CA certificate would be lost"
+	}
+	return ""
+}
+
+// deleteFault returns the reason why a step must not delete an object.
+func deleteFault(p *Plan, step StepKind, a Action) string {
+	kinds := map[StepKind]string{
+		Detach:    "OperatorCondition." + k8s.OLMGroup,
+		CleanUp:   listKinds(k8s.OLMGroup, "InstallPlan OperatorGroup Operator OperatorCondition") + listKinds(k8s.RBACGroup, rbacKinds) + listKinds(k8s.AdmissionGroup, "ValidatingWebhookConfiguration MutatingWebhookConfiguration"),
+		Uninstall: listKinds(k8s.OLMGroup, "InstallPlan CatalogSource OperatorGroup OLMConfig Operator") + listKinds(k8s.RBACGroup, rbacKinds),
+	}
+	switch {
+	case step == Uninstall && p.Mode != Removal:
+	case a.Object.Key().Is(strings.Fields(kinds[step])...), step == Withdraw && !a.Object.HoldsOthers(), step == Uninstall && p.isProgramOfOLM(a.Object):
 		return ""
 	}
 	return "no plan deletes an object of this kind here"
+}
+
+// rbacKinds are the kinds of roles and bindings.
+const rbacKinds = "Role RoleBinding ClusterRole ClusterRoleBinding"
+
+// listKinds returns kinds with their group.
+func listKinds(group, kinds string) string {
+	return strings.ReplaceAll(kinds+" ", " ", "."+group+" ")
 }
 
 // CheckDerived returns an error unless the plan equals derived, the plan that is made from the
@@ -213,37 +186,27 @@ func firstDifference(a, b string) string {
 	return "the end"
 }
 
-// CheckRevert returns an error if back, the plan for a return to OLM, has an action that does not
-// correspond to an action of p. It can restore the objects that p applies or whose fields p
-// transfers, delete those that p adds, create those that p detaches, and repeat or undo other actions
-// of p.
+// CheckRevert returns an error if back, the plan for a return to OLM, has an action that undoes no
+// action of p.
 func (p *Plan) CheckRevert(back *Plan) error {
-	named := map[Verb]map[k8s.Ref]bool{}
-	add := func(do Verb, r k8s.Ref) {
-		if named[do] == nil {
-			named[do] = map[k8s.Ref]bool{}
-		}
-		named[do][r] = true
-	}
+	undone := map[Verb]map[k8s.Ref]bool{}
 	for _, s := range p.Steps {
 		for _, a := range s.Actions {
-			switch {
-			case a.Do == Apply || a.Do == TransferFields:
-				add(Restore, a.Object)
-				if a.UID == "" {
-					add(Delete, a.Object)
+			undo := undos(a)
+			if s.Name == Detach && a.Do != Delete { // an interrupted detach is completed
+				undo = append(undo, a)
+			}
+			for _, undo := range undo {
+				if undone[undo.Do] == nil {
+					undone[undo.Do] = map[k8s.Ref]bool{}
 				}
-			case a.Do == Orphan:
-				add(Create, a.Object)
-				add(a.Do, a.Object)
-			case a.Do != Delete:
-				add(a.Do, a.Object)
+				undone[undo.Do][undo.Object] = true
 			}
 		}
 	}
 	for _, s := range back.Steps {
 		for i, a := range s.Actions {
-			if !named[a.Do][a.Object] {
+			if !undone[a.Do][a.Object] {
 				return fmt.Errorf("step %d, action %d of the revert: the plan does not list %s for %s", s.Number, i+1, a.Object, a.Do)
 			}
 		}

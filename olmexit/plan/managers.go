@@ -91,3 +91,36 @@ func (w writers) drops(f olmexit.Field) bool {
 	}
 	return len(w.mine)+len(w.others) == 0 || strings.Contains(f.Path, "[")
 }
+
+// transferFields returns managedFields with OLM's fields transferred to the manager.
+func transferFields(entries []any, manager, apiVersion string) []any {
+	var out []any
+	fields := map[string]any{}
+	newest := ""
+	for _, v := range entries {
+		e, _ := v.(map[string]any)
+		if own := isApply(e, manager) && k8s.Text(e, "subresource") == ""; !own && !IsWrittenByOLM(e) {
+			out = append(out, v)
+			continue
+		}
+		fields = mergeFieldSets(fields, k8s.Map(e, "fieldsV1"))
+		newest = max(newest, k8s.Text(e, "time"))
+	}
+	entry := map[string]any{"manager": manager, "operation": "Apply", "apiVersion": apiVersion, "fieldsType": "FieldsV1", "fieldsV1": fields}
+	if newest != "" {
+		entry["time"] = newest
+	}
+	return append(out, entry)
+}
+
+// mergeFieldSets merges two field sets in the format fieldsV1, which maps each field to the set of
+// fields below it.
+func mergeFieldSets(a, b map[string]any) map[string]any {
+	out := k8s.Copy(a)
+	for k, v := range b {
+		below, _ := v.(map[string]any)
+		have, _ := out[k].(map[string]any)
+		out[k] = mergeFieldSets(have, below)
+	}
+	return out
+}

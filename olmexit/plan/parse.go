@@ -133,7 +133,7 @@ func (v validator) checkStep(at string, i int, s Step) {
 	}
 	for j, a := range s.Actions {
 		here := at + ".actions[" + strconv.Itoa(j) + "]"
-		desc, known := verbOf(a.Do)
+		desc, known := verbs()[a.Do]
 		if !known {
 			continue
 		}

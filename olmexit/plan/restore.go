@@ -94,9 +94,9 @@ func HasNewManager(live, before k8s.Object, managers ...string) bool {
 	})
 }
 
-// HasLostOLMManager reports whether one of OLM's managers had fields of an object before, and has
+// hasLostOLMManager reports whether one of OLM's managers had fields of an object before, and has
 // none now.
-func HasLostOLMManager(live, before k8s.Object) bool {
+func hasLostOLMManager(live, before k8s.Object) bool {
 	has := fieldWriters(live)
 	return slices.ContainsFunc(k8s.Items(before, "metadata", "managedFields"), func(entry map[string]any) bool {
 		return IsWrittenByOLM(entry) && !has[writerOf(entry)]

@@ -74,7 +74,7 @@ type revertBuilder struct {
 type executedPart struct {
 	namespace string
 
-	guarded []Action // started Annotate actions
+	guarded []Action // Annotate actions that restore annotations
 	added   []Action // Delete actions for objects that the plan added, in reverse order
 	changed []Action // Restore actions for existing objects that the plan changed
 	detach  []Action // all actions of the detach except deletions with dependents; nil if none was started
@@ -114,17 +114,24 @@ func (m *revertBuilder) recordStep(at *executedPart, s *Step) {
 	begun := 0
 	for i := range s.Actions {
 		a := &s.Actions[i]
-		d, ok := m.done[a]
-		if !ok {
+		d, started := m.done[a]
+		if !started {
 			continue
 		}
 		begun++
-		switch a.Do {
+		undo := verbs()[a.Do].undo
+		if undo == nil {
+			continue
+		}
+		switch back, _ := undo(*a, d, m.Before[a.Object]); back.Do { //nolint:exhaustive // the rest belongs to a detach
 		case Annotate:
-			at.guarded = append(at.guarded, *a)
-		case Apply, TransferFields:
-			m.recordApplied(at, a, d)
-		default: // part of a detach or a clean-up, or without a change
+			at.guarded = append(at.guarded, back)
+		case Restore:
+			if !slices.ContainsFunc(at.changed, func(b Action) bool { return b.Object == a.Object }) {
+				at.changed = append(at.changed, back)
+			}
+		case Delete:
+			at.added = slices.Insert(at.added, 0, back)
 		}
 	}
 	switch {
@@ -136,21 +143,60 @@ func (m *revertBuilder) recordStep(at *executedPart, s *Step) {
 	}
 }
 
-// recordApplied records how to undo the application of an object: an object that existed before is
-// restored, even if it was deleted in the meantime; a new one is deleted, unless it contains other
-// objects.
-func (m *revertBuilder) recordApplied(at *executedPart, a *Action, d ExecutedAction) {
-	restore := Action{Do: Restore, Object: a.Object, UID: cmp.Or(a.UID, d.CreatedUID)}
-	_, there := m.Before[a.Object]
-	switch {
-	case restore.UID == "":
-	case there:
-		if !slices.ContainsFunc(at.changed, func(b Action) bool { return b.Object == a.Object }) {
-			at.changed = append(at.changed, restore)
+// undos returns the actions that can undo an action, depending on the earlier state of the object.
+func undos(a Action) []Action {
+	var out []Action
+	if undo := verbs()[a.Do].undo; undo != nil {
+		for _, before := range []k8s.Object{nil, {}} {
+			if back, ok := undo(a, ExecutedAction{CreatedUID: "any"}, before); ok {
+				out = append(out, back)
+			}
 		}
-	case a.UID == "" && !a.Object.HoldsOthers():
-		at.added = slices.Insert(at.added, 0, Action{Do: Delete, Object: a.Object, UID: d.CreatedUID})
 	}
+	return out
+}
+
+// undoAnnotate restores the annotations.
+func undoAnnotate(a Action, _ ExecutedAction, before k8s.Object) (Action, bool) {
+	was := k8s.TextMap(before, "metadata", "annotations")
+	undo := Action{Do: Annotate, Object: a.Object, UID: a.UID, Set: map[string]string{}}
+	for _, key := range slices.Sorted(maps.Keys(a.Set)) {
+		if value, ok := was[key]; ok && value != a.Set[key] {
+			undo.Set[key] = value
+		} else {
+			undo.Unset = append(undo.Unset, key)
+		}
+	}
+	return undo, true
+}
+
+// undoApply restores an object that existed before, even if it was deleted in the meantime, and deletes
+// a new one, unless it contains other objects.
+func undoApply(a Action, done ExecutedAction, before k8s.Object) (Action, bool) {
+	uid := cmp.Or(a.UID, done.CreatedUID)
+	switch {
+	case uid == "":
+	case before != nil:
+		return Action{Do: Restore, Object: a.Object, UID: uid}, true
+	case a.UID == "" && !a.Object.HoldsOthers():
+		return Action{Do: Delete, Object: a.Object, UID: uid}, true
+	}
+	return Action{}, false
+}
+
+func undoTransfer(a Action, _ ExecutedAction, before k8s.Object) (Action, bool) {
+	return Action{Do: Restore, Object: a.Object, UID: a.UID}, before != nil
+}
+
+// undoOrphan creates a Subscription again, from which OLM installs the operator.
+func undoOrphan(a Action, _ ExecutedAction, _ k8s.Object) (Action, bool) {
+	return Action{Do: Create, Object: a.Object}, a.Object.Kind == "Subscription"
+}
+
+// undoScale scales to the earlier number of replicas.
+func undoScale(a Action, _ ExecutedAction, _ k8s.Object) (Action, bool) {
+	a.From, a.To = a.To, a.From
+	return a, true
 }
 
 // skippedNamespace returns the reason why a namespace cannot return to OLM.
@@ -385,16 +431,7 @@ func (m *revertBuilder) addUnguardStep(at *executedPart) {
 		if slices.Contains(gone, a.Object) {
 			continue
 		}
-		before := k8s.TextMap(m.Before[a.Object], "metadata", "annotations")
-		undo := Action{Do: Annotate, Object: a.Object, UID: a.UID, Set: map[string]string{}}
-		for _, key := range slices.Sorted(maps.Keys(a.Set)) {
-			if was, ok := before[key]; ok && was != a.Set[key] {
-				undo.Set[key] = was
-			} else {
-				undo.Unset = append(undo.Unset, key)
-			}
-		}
-		s.Actions = append(s.Actions, undo)
+		s.Actions = append(s.Actions, a)
 	}
 	if len(s.Actions) > 0 {
 		m.addStep(s)

@@ -84,22 +84,20 @@ func (r permissionSet) addDerivation(p *Plan, seen *snapshot.Snapshot) {
 
 // addAction adds the permissions to execute and undo an action.
 func (r permissionSet) addAction(a Action, rendered k8s.Object) {
-	v, _ := verbOf(a.Do)
-	of := scopeOf(a.Object)
-	all := of
-	all.name = ""
+	of, v := scopeOf(a.Object), verbs()[a.Do]
 	r.add(of, v.permissions...)
-	switch {
-	case a.Do == Create, a.Do == Orphan && a.Object.Kind == "Subscription":
+	if v.canCreate && a.UID == "" {
+		all := of
+		all.name = ""
 		r.add(all, "create")
-	case a.Do == Apply && a.UID == "":
-		r.add(all, "create")
-		if !a.Object.HoldsOthers() {
-			r.add(of, "delete")
-		}
 	}
 	if a.Do == Apply || a.Do == Restore {
 		r.addGrants(of, rendered)
+	}
+	for _, undo := range undos(a) {
+		if undo.Do != a.Do {
+			r.addAction(undo, rendered)
+		}
 	}
 }
 

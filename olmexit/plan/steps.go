@@ -310,7 +310,7 @@ func (m *planBuilder) addDetachStep(b *block, detached []item) {
 		if i.Kind == "ClusterServiceVersion" && !isCopy(i.live) {
 			a := m.newAction(Unfinalize, i)
 			if a.Finalizer = finalizer; m.plan.Mode == Live {
-				a.Unset = []string{"olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces"}
+				a.Unset = operatorAnnotations()
 			}
 			s.Actions = append(s.Actions, a)
 		}
@@ -346,6 +346,11 @@ func (m *planBuilder) disownActions(b *block) []Action {
 
 // ownerLabels returns OLM's labels that name the owner of a cluster-scoped object.
 func ownerLabels() []string { return []string{"olm.owner", "olm.owner.kind", "olm.owner.namespace"} }
+
+// operatorAnnotations returns OLM's annotations that tie a ClusterServiceVersion to an OperatorGroup.
+func operatorAnnotations() []string {
+	return []string{"olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces"}
+}
 
 // finalizer is OLM's finalizer on ClusterServiceVersions.
 const finalizer = "operators.coreos.com/csv-cleanup"

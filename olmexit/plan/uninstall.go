@@ -117,7 +117,7 @@ func (m *planBuilder) olmDeclarations() []*snapshot.Object {
 // API of packageserver, and the objects that OLM created for itself.
 func (m *planBuilder) olmPrograms() []*snapshot.Object {
 	namespace := m.plan.OLM[0].Object.Namespace
-	names := []string{"catalog-operator", "olm-operator", snapshot.Packageserver}
+	names := programNames()
 	accounts := map[string]bool{}
 	var out []*snapshot.Object
 	add := func(group, kind string, is func(*snapshot.Object) bool) {
@@ -247,34 +247,25 @@ func (m *planBuilder) addDeleteStep(title string, objects []*snapshot.Object, be
 	m.addStep(Step{Name: Uninstall, Title: title, Before: before, Actions: m.liveActions(Delete, objects), After: []Check{{Check: Deleted, Objects: liveRefs(objects)}}})
 }
 
-// uninstallFault returns the reason why the plan must not delete an object when it uninstalls OLM, or "".
-func (p *Plan) uninstallFault(kind string, r k8s.Ref) string {
-	namespace := ""
-	if len(p.OLM) > 0 {
-		namespace = p.OLM[0].Object.Namespace
-	}
-	can := false
-	switch kind {
+// isProgramOfOLM reports whether an object is one of OLM's programs, their accounts or their APIs.
+func (p *Plan) isProgramOfOLM(r k8s.Ref) bool {
+	isThere := len(p.OLM) > 0 && r.Namespace == p.OLM[0].Object.Namespace
+	switch r.Key().GroupKind() {
 	case "ClusterServiceVersion." + k8s.OLMGroup:
-		can = r.Name == snapshot.Packageserver
-	case "CustomResourceDefinition.apiextensions.k8s.io":
-		can = isOLMCRD(r.Name)
-	case "APIService.apiregistration.k8s.io":
-		can = r.Name == packagesAPI
+		return r.Name == snapshot.Packageserver
+	case "CustomResourceDefinition." + k8s.CRDGroup:
+		return isOLMCRD(r.Name)
+	case "APIService." + k8s.APIServiceGroup:
+		return r.Name == packagesAPI
 	case "Deployment.apps":
-		can = r.Namespace == namespace && slices.Contains([]string{"catalog-operator", "olm-operator", snapshot.Packageserver}, r.Name)
+		return isThere && slices.Contains(programNames(), r.Name)
 	case "Service", "ServiceAccount":
-		can = r.Namespace == namespace
-	default:
-		for _, k := range []string{"InstallPlan", "CatalogSource", "OperatorGroup", "OLMConfig", "Operator"} {
-			can = can || kind == k+"."+k8s.OLMGroup
-		}
-		for _, k := range []string{"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"} {
-			can = can || kind == k+"."+k8s.RBACGroup
-		}
+		return isThere
 	}
-	if p.Mode != Removal || !can {
-		return "no plan deletes an object of this kind here"
-	}
-	return ""
+	return false
+}
+
+// programNames returns the names of OLM's programs.
+func programNames() []string {
+	return []string{"catalog-operator", "olm-operator", snapshot.Packageserver}
 }

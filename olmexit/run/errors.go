@@ -8,19 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/quayside/quayside/internal/base/sanitize"
-	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/plan"
 	"github.com/quayside/quayside/olmexit/verify"
 )
-
-// ChangedError reports an object that does not match the plan because another program or user
-// changed it.
-type ChangedError struct {
-	Object  k8s.Ref
-	Message string // the problem and its solution
-}
-
-func (e *ChangedError) Error() string { return fmt.Sprintf("%s %s", e.Object, e.Message) }
 
 // StepError reports a step that stopped a run.
 type StepError struct {
@@ -72,6 +62,6 @@ func (e *StepError) Unwrap() error { return e.Err }
 // Differs reports whether the step stopped because of the cluster's state or a user's decision,
 // and not because of a failure.
 func (e *StepError) Differs() bool {
-	var changed *ChangedError
+	var changed *plan.ChangedError
 	return len(e.Findings) > 0 || errors.As(e.Err, &changed) || errors.Is(e.Err, errDeclined) || errors.Is(e.Err, errManual)
 }

@@ -43,34 +43,21 @@ const (
 	Skipped Event = "skipped" // Finding does not stop the plan; Message is the reason that a person gave
 )
 
-// Outcome is the outcome of an action.
-type Outcome string
-
-// The outcomes of actions.
-const (
-	Created Outcome = "created"
-	Changed Outcome = "changed"
-	Deleted Outcome = "deleted"
-	Already Outcome = "unchanged" // the action was already done
-	Saved   Outcome = "saved"     // the object is in the backup
-	ByHand  Outcome = "by-hand"   // confirmed by a person
-)
-
 // Entry is one line of a journal.
 type Entry struct {
-	Time    time.Time `json:"time"`
-	Event   Event     `json:"event"`
-	Schema  int       `json:"schema,omitempty"` // schema version of the journal; only in the first entry
-	Plan    string    `json:"plan,omitempty"`   // digest of the plan; only in the first entry
-	Step    int       `json:"step,omitempty"`
-	Action  int       `json:"action,omitempty"` // number in the step, from 1
-	Do      plan.Verb `json:"verb,omitempty"`
-	Object  *k8s.Ref  `json:"object,omitempty"`
-	UID     string    `json:"uid,omitempty"`             // UID of the object: before the action (Intends), after it (Did)
-	Version string    `json:"resourceVersion,omitempty"` // resourceVersion of the object, at the same time as UID
-	Digest  string    `json:"digest,omitempty"`          // of the backup of the object
-	Outcome Outcome   `json:"outcome,omitempty"`
-	Message string    `json:"message,omitempty"`
+	Time    time.Time    `json:"time"`
+	Event   Event        `json:"event"`
+	Schema  int          `json:"schema,omitempty"` // schema version of the journal; only in the first entry
+	Plan    string       `json:"plan,omitempty"`   // digest of the plan; only in the first entry
+	Step    int          `json:"step,omitempty"`
+	Action  int          `json:"action,omitempty"` // number in the step, from 1
+	Do      plan.Verb    `json:"verb,omitempty"`
+	Object  *k8s.Ref     `json:"object,omitempty"`
+	UID     string       `json:"uid,omitempty"`             // UID of the object: before the action (Intends), after it (Did)
+	Version string       `json:"resourceVersion,omitempty"` // resourceVersion of the object, at the same time as UID
+	Digest  string       `json:"digest,omitempty"`          // of the backup of the object
+	Outcome plan.Outcome `json:"outcome,omitempty"`
+	Message string       `json:"message,omitempty"`
 
 	Finding *verify.Finding      `json:"finding,omitempty"` // Skipped
 	Probes  []verify.ProbeResult `json:"probes,omitempty"`  // Probed

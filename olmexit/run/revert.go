@@ -2,12 +2,10 @@ package run
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/plan"
 )
@@ -150,98 +148,4 @@ func (r *runner) approvalCommands(ctx context.Context, s plan.Step) (string, err
 		return " None waits for approval: it is approved, or OLM has not created it yet.", nil
 	}
 	return " Now: " + strings.Join(commands, "; "), nil
-}
-
-// isCreated reports whether an earlier run created the object.
-func isCreated(a *action, live k8s.Object) (bool, error) {
-	switch {
-	case a.rendered[a.Object.Key()] == nil:
-		return false, a.changedf("has no backup: create it by hand")
-	case live == nil || a.sent:
-		return live != nil, nil
-	}
-	return false, a.changedf("was recreated, but not by this plan: stop whatever applies it, and delete it (with --cascade=orphan)")
-}
-
-func create(ctx context.Context, a *action, _ k8s.Object) (k8s.Object, error) {
-	return a.Cluster.Create(ctx, a.rendered[a.Object.Key()], a.DryRun)
-}
-
-// isRestored reports whether an object has its earlier values, OLM's earlier field managers, and
-// no field manager that the adoption added. A missing or recreated object counts as restored, because
-// OLM recreates or changes it.
-func isRestored(a *action, live k8s.Object) (bool, error) {
-	before := a.rendered[a.Object.Key()]
-	switch {
-	case live == nil, a.UID != "" && k8s.Text(live, "metadata", "uid") != a.UID:
-		return true, nil
-	case before == nil:
-		return false, a.changedf("has no backup: compare it with its bundle")
-	}
-	restored := k8s.Equal(a.restoredObject(live), live) && !plan.HasNewManager(live, before, a.writers()...) && !plan.HasLostOLMManager(live, before)
-	return restored, a.checkSame(live)
-}
-
-// writers returns the field managers of the adoption. A restore removes the entries that they
-// added to managedFields.
-func (a *action) writers() []string { return []string{a.Plan.Manager, Manager} }
-
-func (a *action) restoredObject(live k8s.Object) k8s.Object {
-	return plan.RestoreValues(live, a.rendered[a.Object.Key()], a.writers()...)
-}
-
-// restore restores the earlier values of an object. A second patch then restores managedFields,
-// because the first one makes this program the manager of the restored fields.
-func restore(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
-	if ops := replaceOperations(live, a.restoredObject(live)); len(ops) > 0 {
-		var err error
-		if live, err = a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: append(testVersion(live), ops...)}, a.DryRun); err != nil || a.DryRun {
-			return live, err
-		}
-	}
-	managed := plan.RestoreManagedFields(live, a.rendered[a.Object.Key()], a.writers()...)
-	if len(managed) == 0 {
-		managed = []any{map[string]any{}} // the API server clears managedFields for this value
-	}
-	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: append(testVersion(live), cluster.Operation{Op: "replace", Path: "/metadata/managedFields", Value: managed})}, a.DryRun)
-}
-
-// testVersion returns a JSON patch test that fails if the object has changed since it was read.
-func testVersion(live k8s.Object) []cluster.Operation {
-	return []cluster.Operation{{Op: "test", Path: "/metadata/resourceVersion", Value: k8s.Text(live, "metadata", "resourceVersion")}}
-}
-
-// replaceOperations returns a JSON patch that changes one object to another. Of the metadata, it
-// changes only labels and annotations.
-func replaceOperations(from, to k8s.Object) []cluster.Operation {
-	ops := diffMembers("/", k8s.Without(from, "metadata"), k8s.Without(to, "metadata"))
-	pick := func(o k8s.Object) map[string]any {
-		out := map[string]any{}
-		for _, key := range []string{"labels", "annotations"} {
-			if v := k8s.At(o, "metadata", key); v != nil {
-				out[key] = v
-			}
-		}
-		return out
-	}
-	return append(ops, diffMembers("/metadata/", pick(from), pick(to))...)
-}
-
-func diffMembers(at string, from, to map[string]any) []cluster.Operation {
-	var ops []cluster.Operation
-	both := maps.Clone(from)
-	maps.Copy(both, to)
-	for _, key := range slices.Sorted(maps.Keys(both)) {
-		was, had := from[key]
-		is, has := to[key]
-		switch {
-		case !has:
-			ops = append(ops, cluster.Operation{Op: "remove", Path: at + k8s.EscapePointer(key)})
-		case !had:
-			ops = append(ops, cluster.Operation{Op: "add", Path: at + k8s.EscapePointer(key), Value: is})
-		case !k8s.Equal(was, is):
-			ops = append(ops, cluster.Operation{Op: "replace", Path: at + k8s.EscapePointer(key), Value: is})
-		}
-	}
-	return ops
 }

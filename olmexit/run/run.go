@@ -96,7 +96,7 @@ const (
 type ActionResult struct {
 	Do      plan.Verb       `json:"verb" doc:"As in the plan."`
 	Object  k8s.Ref         `json:"object" doc:"The object."`
-	Outcome Outcome         `json:"outcome" form:"enum=created|changed|deleted|unchanged|saved|skipped" doc:"created, changed, deleted, saved (in the backup); unchanged: nothing to do; skipped: an earlier action is required first."`
+	Outcome plan.Outcome    `json:"outcome" form:"enum=created|changed|deleted|unchanged|saved|skipped" doc:"created, changed, deleted, saved (in the backup); unchanged: nothing to do; skipped: an earlier action is required first."`
 	Changes []olmexit.Field `json:"changes,omitempty" doc:"In a dry run: the fields that would change."`
 }
 
@@ -257,7 +257,8 @@ func (r *runner) executeStep(ctx context.Context, s plan.Step, out *StepResult) 
 		return err
 	}
 	if r.DryRun {
-		return r.dryRunStep(ctx, s, out)
+		out.State = DryRun
+		return r.runActions(ctx, s, out)
 	}
 	if _, err := r.loadEvidence(ctx, s.Namespace); err != nil {
 		return err
@@ -313,7 +314,7 @@ func (r *runner) runManualStep(ctx context.Context, s plan.Step, out *StepResult
 		return err
 	}
 	out.State = Done
-	return r.recordEntry(Entry{Event: Ended, Step: s.Number, Outcome: ByHand})
+	return r.recordEntry(Entry{Event: Ended, Step: s.Number, Outcome: plan.ByHand})
 }
 
 // loadEvidence returns the state of a namespace that was captured before its first step. Until a
@@ -348,9 +349,9 @@ func (r *runner) recordEntry(e Entry) error {
 	return r.Journal.add(e)
 }
 
-// runActions executes the remaining actions of a step.
+// runActions executes the remaining actions of a step. A dry run tries all.
 func (r *runner) runActions(ctx context.Context, s plan.Step, out *StepResult) error {
-	again := r.Journal.HasEnded(s.Number)
+	again := r.DryRun || r.Journal.HasEnded(s.Number)
 	for i := range s.Actions {
 		if err := ctx.Err(); err != nil {
 			return err

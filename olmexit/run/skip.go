@@ -28,7 +28,7 @@ func canSkip(step plan.StepKind, c plan.Condition) bool {
 // canSkipChange reports whether an action can be skipped, or can replace an object, if another
 // program or user deleted or recreated the object.
 func canSkipChange(step plan.StepKind, do plan.Verb) bool {
-	return slices.Contains([]plan.Verb{plan.Save, plan.Annotate, plan.Apply, plan.TransferFields, plan.Unlabel}, do) && step != plan.Prepare
+	return do.CanSkip() && step != plan.Prepare
 }
 
 // skip returns the findings that stop the plan. With Input.Skip, it records the findings of the first
@@ -60,19 +60,19 @@ func (j *Journal) isSkipped(f verify.Finding) bool {
 // action, if that was skipped before or Input.Skip is set. An object of the tree is applied; other
 // actions count as done.
 func (a *action) skipChange(err error) (settled bool, _ error) {
-	var changed *ChangedError
-	if !errors.As(err, &changed) || !canSkipChange(a.step.Name, a.Do) {
+	var changed *plan.ChangedError
+	if a.DryRun || !errors.As(err, &changed) || !canSkipChange(a.Step.Name, a.Do) {
 		return false, err
 	}
 	lost := verify.Finding{Code: verify.Lost, Object: a.Object, Message: changed.Error()}
 	other := lost
 	other.Code = verify.UIDChanged
 	if !a.Journal.isSkipped(lost) && !a.Journal.isSkipped(other) {
-		if a.Skip == "" || a.firstStep != a.step.Number {
+		if a.Skip == "" || a.firstStep != a.Step.Number {
 			return false, err
 		}
 		for _, f := range []verify.Finding{lost, other} {
-			if err := a.recordEntry(Entry{Event: Skipped, Step: a.step.Number, Message: a.Skip, Finding: &f}); err != nil {
+			if err := a.recordEntry(Entry{Event: Skipped, Step: a.Step.Number, Message: a.Skip, Finding: &f}); err != nil {
 				return false, err
 			}
 		}
@@ -80,14 +80,14 @@ func (a *action) skipChange(err error) (settled bool, _ error) {
 	if a.Do != plan.Apply {
 		return true, nil
 	}
-	a.UID, a.sent = "", true
+	a.UID, a.Sent = "", true
 	return false, nil
 }
 
 // waysToContinue returns the ways to continue after an error.
 func (r *runner) waysToContinue(err error) []Way {
 	var step *StepError
-	var changed *ChangedError
+	var changed *plan.ChangedError
 	if !errors.As(err, &step) || r.DryRun {
 		return nil
 	}

@@ -210,7 +210,7 @@ func checkDeleted(ctx context.Context, c *checker) ([]Finding, error) {
 	refs := c.objects(func() []k8s.Ref {
 		var out []k8s.Ref
 		for _, a := range c.at.Actions {
-			if a.Do == plan.Delete || a.Do == plan.Orphan {
+			if a.Do.Deletes() {
 				out = append(out, a.Object)
 			}
 		}

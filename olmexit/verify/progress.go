@@ -3,9 +3,7 @@ package verify
 import (
 	"context"
 	"slices"
-	"strings"
 
-	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/plan"
 )
 
@@ -49,7 +47,7 @@ func findProgress(ctx context.Context, r Reader, p *plan.Plan, namespace string,
 
 // concernsOLM reports whether a step stops, starts or restarts OLM.
 func concernsOLM(s plan.Step) bool {
-	return slices.ContainsFunc(s.Actions, func(a plan.Action) bool { return a.Do == plan.Scale || a.Do == plan.RestartPods })
+	return slices.ContainsFunc(s.Actions, func(a plan.Action) bool { return a.Do.ConcernsOLM() })
 }
 
 // stepProgress returns the observed progress of a step.
@@ -57,7 +55,11 @@ func stepProgress(ctx context.Context, r Reader, p *plan.Plan, s plan.Step) (obs
 	states := make([]observedProgress, len(s.Actions))
 	err := runParallel(ctx, len(s.Actions), func(ctx context.Context, i int) error {
 		o, err := r.Get(ctx, s.Actions[i].Object)
-		states[i] = actionProgress(p, s.Actions[i], o)
+		if done, known := p.Shown(s.Actions[i], o); done && known {
+			states[i] = completed
+		} else if known {
+			states[i] = notStarted
+		}
 		return err
 	})
 	shown := slices.DeleteFunc(states, func(s observedProgress) bool { return s == notVisible })
@@ -70,51 +72,4 @@ func stepProgress(ctx context.Context, r Reader, p *plan.Plan, s plan.Step) (obs
 		return started, nil
 	}
 	return notStarted, nil
-}
-
-// actionProgress returns the observed progress of an action on an object; o is nil if the object
-// does not exist.
-func actionProgress(p *plan.Plan, a plan.Action, o k8s.Object) observedProgress {
-	is := func(ok bool) observedProgress {
-		if ok {
-			return completed
-		}
-		return notStarted
-	}
-	gone := o == nil || a.UID != "" && k8s.Text(o, "metadata", "uid") != a.UID
-	switch a.Do {
-	case plan.Delete, plan.Orphan:
-		return is(gone)
-	case plan.Create:
-		return is(o != nil)
-	case plan.Apply:
-		if gone && a.UID != "" {
-			return notVisible
-		}
-		return is(isAppliedBy(o, p.Manager))
-	case plan.Scale:
-		return is(o != nil && plan.Replicas(o) == a.To)
-	case plan.Save, plan.Restore, plan.RestartPods:
-		return notVisible
-	case plan.Annotate, plan.Disown, plan.Unfinalize, plan.Unlabel, plan.TransferFields:
-		if gone {
-			return notVisible
-		}
-		return is(a.IsDone(o))
-	}
-	return notVisible
-}
-
-// isAppliedBy reports whether a manager has applied an object. Without managedFields, it
-// reports whether the object has a label of the tree.
-func isAppliedBy(o k8s.Object, manager string) bool {
-	if len(k8s.Items(o, "metadata", "managedFields")) > 0 {
-		return plan.AppliedBy(o, manager)
-	}
-	for key := range k8s.TextMap(o, "metadata", "labels") {
-		if strings.HasPrefix(key, "quayside.dev/") {
-			return true
-		}
-	}
-	return false
 }

@@ -33,7 +33,7 @@ func trackedObjects(p *plan.Plan, namespace string) []trackedObject {
 			continue
 		}
 		for _, a := range s.Actions {
-			if a.Do != plan.Scale && a.Do != plan.RestartPods {
+			if !a.Do.ConcernsOLM() {
 				put(trackedObject{a.Object, a.UID})
 			}
 		}
@@ -79,7 +79,7 @@ func removedBy(p *plan.Plan, number int) removedObjects {
 			g.live[s.Namespace] = true
 		}
 		for _, a := range s.Actions {
-			if a.Do != plan.Delete && a.Do != plan.Orphan {
+			if !a.Do.Deletes() {
 				continue
 			}
 			g.keys[a.Object.Key()] = true

@@ -1,0 +1,228 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Action is one change of one object, or its backup.
+type Action struct {
+	Do     Verb    `json:"verb" form:"required enum=annotate|apply|backup|create|delete|orphan|restart|restore|scale|transfer-fields|remove-finalizer|remove-labels|remove-owner"`
+	Object k8s.Ref `json:"object" form:"required"`
+	UID    string  `json:"uid,omitempty" doc:"UID that the object must have. Absent if the object does not exist yet."`
+
+	Set       map[string]string `json:"set,omitempty" doc:"annotate: annotations to set; apply: guard annotations, which override those of the tree."`
+	Unset     []string          `json:"unset,omitempty" doc:"annotate and remove-finalizer: annotations to remove; remove-labels: labels."`
+	Force     bool              `json:"force,omitempty" doc:"apply: take fields from other managers, OLM's among them."`
+	From      int64             `json:"from,omitempty" doc:"scale: replicas before."`
+	To        int64             `json:"to,omitempty" doc:"scale: replicas afterwards."`
+	Finalizer string            `json:"finalizer,omitempty" doc:"remove-finalizer: the finalizer to remove."`
+	Owner     string            `json:"owner,omitempty" doc:"remove-owner: UID of the owner."`
+	Index     int64             `json:"index,omitempty" doc:"remove-owner: position in the ownerReferences, from 0."`
+}
+
+// Verb is the kind of an action.
+type Verb string
+
+// The verbs of actions.
+const (
+	Annotate       Verb = "annotate"         // set and remove annotations, by a merge patch
+	Apply          Verb = "apply"            // apply the tree's object server-side
+	Save           Verb = "backup"           // read the object and write it to a file
+	Create         Verb = "create"           // create the object from its backup, without fields that the API server sets
+	Delete         Verb = "delete"           // delete the object with its dependents
+	Orphan         Verb = "orphan"           // delete the object without its dependents
+	Restore        Verb = "restore"          // restore the object from its backup, as far as the plan's manager changed it
+	RestartPods    Verb = "restart"          // replace the pods of a Deployment
+	Scale          Verb = "scale"            // set spec.replicas
+	TransferFields Verb = "transfer-fields"  // transfer the fields of OLM's managers to the plan's manager
+	Unfinalize     Verb = "remove-finalizer" // remove a finalizer and annotations by a patch that tests the UID
+	Unlabel        Verb = "remove-labels"    // remove labels, by a merge patch
+	Disown         Verb = "remove-owner"     // remove an ownerReference by a patch that tests the UIDs
+)
+
+// Outcome is the outcome of an action.
+type Outcome string
+
+// The outcomes of actions.
+const (
+	DidCreate  Outcome = "created"
+	DidChange  Outcome = "changed"
+	DidDelete  Outcome = "deleted"
+	DidNothing Outcome = "unchanged" // the action was already done
+	DidSave    Outcome = "saved"     // the object is in the backup
+	ByHand     Outcome = "by-hand"   // confirmed by a person
+	Untried    Outcome = "skipped"   // in a dry run: earlier actions must be done first
+)
+
+// verb is everything that is known about one kind of action.
+type verb struct {
+	steps              []StepKind // the kinds of steps that may contain it
+	required, optional []string   // fields
+	canCreate          bool       // whether it can create an object
+	permissions        []string   // for an existing object
+	ofOLM              bool       // its object is a controller of OLM
+	detaches           bool       // OLM must not run meanwhile, if the plan stops it
+	canSkip            bool       // a person may skip it if others deleted or recreated the object
+	outcome            Outcome    // unless it created the object
+
+	// fault returns the reason why a plan must not have an action, or "". nil: every action is allowed.
+	fault func(p *Plan, step StepKind, a Action) string
+	// shown reports whether an object shows that an action is done, as Plan.Shown does. nil: no object does.
+	shown func(p *Plan, a Action, o k8s.Object) (done, known bool)
+	// isSettled reports whether nothing is left to do. The error explains why the action cannot be executed.
+	isSettled func(t Attempt) (bool, error)
+	// request returns the next request, and whether another one follows.
+	request func(t Attempt) (q Request, more bool)
+	// undo returns the action that undoes a started one; false or nil: none does.
+	undo func(a Action, done ExecutedAction, before k8s.Object) (Action, bool)
+	// kubectl returns the command. nil: that of the request.
+	kubectl func(p *Plan, a Action, rendered k8s.Object) string
+}
+
+// verbs returns the table of all kinds of actions.
+func verbs() map[Verb]verb {
+	change, remove := []string{"get", "patch"}, []string{"get", "delete"}
+	fromBackup := noKubectl("'quayside adopt revert' restores it from its file below backup/ in the plan's journal")
+	return map[Verb]verb{
+		Annotate: {
+			steps: []StepKind{Guard, Unguard}, optional: []string{"set", "unset"}, permissions: change, canSkip: true, outcome: DidChange,
+			fault: annotateFault, shown: hasMetadata, isSettled: isMetadataSettled, request: patchMetadata, undo: undoAnnotate,
+		},
+		Apply: {
+			steps: []StepKind{Prepare, Tree, Fields}, optional: []string{"force", "set"}, canCreate: true, permissions: change, canSkip: true, outcome: DidChange,
+			fault: guardFault, shown: isApplied, isSettled: isApplySettled, request: applyObject, undo: undoApply, kubectl: kubectlApply,
+		},
+		Save: {
+			steps: []StepKind{Guard, Backup}, permissions: []string{"get"}, canSkip: true, outcome: DidSave,
+			isSettled: isNeverSettled, request: saveObject, kubectl: kubectlSave,
+		},
+		Create: {
+			steps: []StepKind{Subscribe}, canCreate: true, permissions: []string{"get"}, outcome: DidCreate,
+			fault: createFault, shown: exists, isSettled: isCreateSettled, request: createObject, kubectl: fromBackup,
+		},
+		Delete: {
+			steps: []StepKind{Detach, CleanUp, Withdraw, Uninstall}, permissions: remove, outcome: DidDelete,
+			fault: deleteFault, shown: isDeleted, isSettled: isDeleteSettled, request: deleteObject,
+		},
+		Orphan: {
+			steps: []StepKind{Detach}, permissions: remove, detaches: true, outcome: DidDelete,
+			fault: orphanFault, shown: isDeleted, isSettled: isDeleteSettled, request: orphanDependents, undo: undoOrphan,
+		},
+		RestartPods: {
+			steps: []StepKind{Restart}, permissions: change, ofOLM: true, outcome: DidChange,
+			fault: scaleFault, isSettled: isNeverSettled, request: restartPods, kubectl: kubectlRestart,
+		},
+		Restore: {
+			steps: []StepKind{HandBack}, permissions: change, outcome: DidChange,
+			isSettled: isRestoreSettled, request: restoreObject, kubectl: fromBackup,
+		},
+		Scale: {
+			steps: []StepKind{Stop, Start}, optional: []string{"from", "to"}, permissions: change, ofOLM: true, outcome: DidChange,
+			fault: scaleFault, shown: isScaled, isSettled: isScaleSettled, request: scaleReplicas, undo: undoScale, kubectl: kubectlScale,
+		},
+		TransferFields: {
+			steps: []StepKind{Fields}, permissions: change, canSkip: true, outcome: DidChange,
+			fault: transferFault, shown: hasMetadata, isSettled: isTransferSettled, request: transferOwnership, undo: undoTransfer,
+			kubectl: noKubectl("kubectl has no command for taking ownership of OLM's fields; without it OLM's labels stay"),
+		},
+		Unfinalize: {
+			steps: []StepKind{Detach}, required: []string{"finalizer"}, optional: []string{"unset"}, permissions: change, detaches: true, outcome: DidChange,
+			fault: unfinalizeFault, shown: hasMetadata, isSettled: isUnfinalizeSettled, request: removeFinalizer,
+		},
+		Unlabel: {
+			steps: []StepKind{Detach, CleanUp}, required: []string{"unset"}, permissions: change, canSkip: true, outcome: DidChange,
+			fault: unlabelFault, shown: hasMetadata, isSettled: isMetadataSettled, request: patchMetadata,
+		},
+		Disown: { // of plans for OLM v1, whose steps are carried out by hand
+			steps: []StepKind{Detach}, required: []string{"owner"}, optional: []string{"index"}, permissions: change, outcome: DidChange,
+			shown: hasMetadata, isSettled: isMetadataSettled, request: removeOwner,
+		},
+	}
+}
+
+// ConcernsOLM reports whether the object of an action is a controller of OLM.
+func (v Verb) ConcernsOLM() bool { return verbs()[v].ofOLM }
+
+// Detaches reports whether OLM, if the plan stops it, must be stopped during an action.
+func (v Verb) Detaches() bool { return verbs()[v].detaches }
+
+// Deletes reports whether an action deletes its object.
+func (v Verb) Deletes() bool { return verbs()[v].outcome == DidDelete }
+
+// CanSkip reports whether a person may skip an action if others deleted or recreated its object.
+func (v Verb) CanSkip() bool { return verbs()[v].canSkip }
+
+// Outcome returns the outcome of an action that did not create its object.
+func (v Verb) Outcome() Outcome { return verbs()[v].outcome }
+
+// Shown reports whether an object shows that an action is done; o is nil if the object does not
+// exist. It is not known if no object shows that, or if a later deletion hides it.
+func (p *Plan) Shown(a Action, o k8s.Object) (done, known bool) {
+	shown := verbs()[a.Do].shown
+	if shown == nil {
+		return false, false
+	}
+	return shown(p, a, o)
+}
+
+// IsDone reports whether an existing object has the changes of an action that changes only its
+// metadata: annotate, remove-labels, remove-finalizer, remove-owner or transfer-fields.
+func (a Action) IsDone(o k8s.Object) bool {
+	field := "annotations"
+	if a.Do == Unlabel {
+		field = "labels"
+	}
+	have := k8s.TextMap(o, "metadata", field)
+	for key, value := range a.Set {
+		if have[key] != value {
+			return false
+		}
+	}
+	switch {
+	case slices.ContainsFunc(a.Unset, func(key string) bool { _, there := have[key]; return there }),
+		a.Finalizer != "" && slices.Contains(k8s.Texts(o, "metadata", "finalizers"), a.Finalizer),
+		a.Owner != "" && slices.ContainsFunc(k8s.Items(o, "metadata", "ownerReferences"), func(by map[string]any) bool { return k8s.Text(by, "uid") == a.Owner }):
+		return false
+	}
+	return a.Do != TransferFields || !slices.ContainsFunc(k8s.Items(o, "metadata", "managedFields"), IsWrittenByOLM)
+}
+
+func isGone(a Action, o k8s.Object) bool {
+	return o == nil || a.UID != "" && k8s.Text(o, "metadata", "uid") != a.UID
+}
+
+func hasMetadata(_ *Plan, a Action, o k8s.Object) (done, known bool) {
+	return a.IsDone(o), !isGone(a, o)
+}
+
+func isDeleted(_ *Plan, a Action, o k8s.Object) (done, known bool) { return isGone(a, o), true }
+
+func exists(_ *Plan, _ Action, o k8s.Object) (done, known bool) { return o != nil, true }
+
+func isScaled(_ *Plan, a Action, o k8s.Object) (done, known bool) {
+	return o != nil && Replicas(o) == a.To, true
+}
+
+// isApplied reports whether the plan's manager has applied an object. Without managedFields, it
+// reports whether the object has a label of the tree.
+func isApplied(p *Plan, a Action, o k8s.Object) (done, known bool) {
+	known = a.UID == "" || !isGone(a, o)
+	if len(k8s.Items(o, "metadata", "managedFields")) > 0 {
+		return AppliedBy(o, p.Manager), known
+	}
+	for key := range k8s.TextMap(o, "metadata", "labels") {
+		done = done || strings.HasPrefix(key, "quayside.dev/")
+	}
+	return done, known
+}
+
+// Replicas returns the desired number of replicas of a Deployment.
+func Replicas(o k8s.Object) int64 {
+	if n, ok := k8s.At(o, "spec", "replicas").(int64); ok {
+		return n
+	}
+	return 1 // the API server's default
+}
