@@ -8,11 +8,19 @@ import (
 	"github.com/quayside/quayside/olmexit"
 )
 
-// chooseOperators selects the operators to adopt, and records the reasons why others are skipped.
-func (m *planBuilder) chooseOperators() error {
-	if err := m.checkNamespaces(); err != nil {
-		return err
+// selectOperators selects the operators to adopt, with their objects, and records the reasons why others
+// are skipped.
+func (m *facts) selectOperators() (*selection, error) {
+	s := &selection{facts: m, planned: []Operator{}, skipped: []SkippedOperator{}}
+	if err := s.checkNamespaces(); err != nil {
+		return nil, err
 	}
+	s.chooseOperators()
+	s.assignObjects()
+	return s, nil
+}
+
+func (m *selection) chooseOperators() {
 	for i := range m.Report.Operators {
 		op := &operator{Operator: &m.Report.Operators[i], hasLeftovers: m.hasLeftovers(&m.Report.Operators[i])}
 		m.operators = append(m.operators, op)
@@ -31,22 +39,21 @@ func (m *planBuilder) chooseOperators() error {
 		switch {
 		case len(op.reasons) > 0:
 			op.adopted = false
-			m.plan.Skipped = append(m.plan.Skipped, SkippedOperator{Namespace: op.Namespace, Package: op.Package, Reasons: op.reasons})
+			m.skipped = append(m.skipped, SkippedOperator{Namespace: op.Namespace, Package: op.Package, Reasons: op.reasons})
 		case op.adopted:
 			b := m.blockFor(op)
 			b.operators = append(b.operators, op)
-			m.plan.Operators = append(m.plan.Operators, m.newOperator(op))
+			m.planned = append(m.planned, m.newOperator(op))
 		}
 	}
 	for _, b := range m.blocks {
 		b.operators = m.sortDependentsFirst(b.operators)
 	}
 	slices.SortStableFunc(m.blocks, func(x, y *block) int { return compareBool(x.hasLeftovers, y.hasLeftovers) })
-	return nil
 }
 
 // checkNamespaces returns an error if OLM has no operator in a requested namespace.
-func (m *planBuilder) checkNamespaces() error {
+func (m *selection) checkNamespaces() error {
 	for _, namespace := range m.Namespaces {
 		if !slices.ContainsFunc(m.Report.Operators, func(op olmexit.Operator) bool { return op.Namespace == namespace }) {
 			return fmt.Errorf("no operator is installed in namespace %q", namespace)
@@ -57,12 +64,12 @@ func (m *planBuilder) checkNamespaces() error {
 
 // isAdoptable reports whether OLM manages an operator, or leftovers of OLM remain: separate
 // objects, or fields and labels in the operator's objects.
-func (m *planBuilder) isAdoptable(op *operator) bool {
+func (m *selection) isAdoptable(op *operator) bool {
 	switch op.State {
 	case olmexit.Adoptable, olmexit.WithRestart, olmexit.CannotLeave, olmexit.NeedsDecision, olmexit.MustWait, olmexit.NotSelected:
 		return true
 	case olmexit.AlreadyAdopted:
-		return op.hasLeftovers || slices.ContainsFunc(op.Objects, func(o olmexit.Object) bool { return m.needsCleanUp(m.newItem(o)) })
+		return op.hasLeftovers || slices.ContainsFunc(op.Objects, func(o olmexit.Object) bool { return needsCleanUp(m.newItem(o)) })
 	case olmexit.NotOLM:
 		return op.hasLeftovers
 	}
@@ -71,7 +78,7 @@ func (m *planBuilder) isAdoptable(op *operator) bool {
 
 // refusalReasons returns the reasons why an operator cannot be adopted, without those that depend
 // on the adoption of other operators.
-func (m *planBuilder) refusalReasons(op *operator) []string {
+func (m *selection) refusalReasons(op *operator) []string {
 	var out []string
 	if op.State.StaysWithOLM() {
 		for _, r := range op.Reasons {
@@ -84,7 +91,7 @@ func (m *planBuilder) refusalReasons(op *operator) []string {
 	if op.Extension != "" && m.isOpenShift() {
 		return append(out, "OLM v1 manages it by ClusterExtension "+op.Extension+", and OpenShift's version operator starts OLM v1 again at any time: a plan is not possible on OpenShift")
 	}
-	if op.Extension != "" && m.plan.Mode == Live {
+	if op.Extension != "" && m.Mode == Live {
 		return append(out, "OLM v1 manages it by ClusterExtension "+op.Extension+", and restores the owners of its objects while it runs: make the plan without --mode live")
 	}
 	for _, ref := range m.untrustedObjects(op) {
@@ -108,7 +115,7 @@ func (m *planBuilder) refusalReasons(op *operator) []string {
 
 // separateExtensions adds a reason to the operators of OLM v1 if the plan also adopts operators from OLM
 // v0: adopt run executes the plans of OLM v0 alone.
-func (m *planBuilder) separateExtensions() {
+func (m *selection) separateExtensions() {
 	isAdopted := func(op *operator) bool { return op.adopted && len(op.reasons) == 0 }
 	if !slices.ContainsFunc(m.operators, func(op *operator) bool { return isAdopted(op) && op.Extension == "" }) {
 		return
@@ -122,7 +129,7 @@ func (m *planBuilder) separateExtensions() {
 
 // addTies adds a reason to each operator that must leave OLM together with an operator that is not
 // adopted.
-func (m *planBuilder) addTies() {
+func (m *selection) addTies() {
 	ties := m.ties()
 	for changed := true; changed; {
 		changed = false
@@ -146,7 +153,7 @@ type tie struct {
 
 // ties returns the pairs of operators that must leave OLM together, because one requires the other
 // in the same namespace, or both share an object of OLM that the detach deletes.
-func (m *planBuilder) ties() []tie {
+func (m *selection) ties() []tie {
 	var out []tie
 	add := func(a, b, why string) {
 		if x, y := m.find(a), m.find(b); x != nil && y != nil {
@@ -171,14 +178,14 @@ func (m *planBuilder) ties() []tie {
 }
 
 // staysWithOLM reports whether OLM still manages an operator after the plan.
-func (m *planBuilder) staysWithOLM(key string) bool {
+func (m *selection) staysWithOLM(key string) bool {
 	op := m.find(key)
 	return op != nil && !op.adopted && op.State != olmexit.NotOLM && op.State != olmexit.AlreadyAdopted
 }
 
 // sortDependentsFirst returns the operators in an order in which each precedes the operators that it
 // requires. The order within a cycle is undefined.
-func (m *planBuilder) sortDependentsFirst(ops []*operator) []*operator {
+func (m *selection) sortDependentsFirst(ops []*operator) []*operator {
 	needs := map[string][]string{}
 	for _, p := range m.Lock.Pins {
 		for _, r := range p.Requires {
@@ -210,7 +217,7 @@ func (m *planBuilder) sortDependentsFirst(ops []*operator) []*operator {
 }
 
 // newOperator returns the plan's entry for an operator.
-func (m *planBuilder) newOperator(op *operator) Operator {
+func (m *selection) newOperator(op *operator) Operator {
 	out := Operator{Namespace: op.Namespace, Package: op.Package, CSV: cmp.Or(op.CSV, op.Pinned), Extension: op.Extension, Detached: op.hasLeftovers}
 	if op.Extension != "" {
 		for _, ref := range m.untrustedObjects(op) {
@@ -226,7 +233,7 @@ func (m *planBuilder) newOperator(op *operator) Operator {
 		if out.Detached && m.needsRestart(m.newItem(o)) {
 			out.Restarts = append(out.Restarts, o.Name)
 		}
-		if m.plan.Mode == Live && isLostInLiveMode(o) {
+		if m.Mode == Live && isLostInLiveMode(o) {
 			out.Losses = append(out.Losses, o.String())
 		}
 	}

@@ -60,7 +60,7 @@ func deletionRank(o *snapshot.Object) int {
 // needsCleanUp reports whether the clean-up deletes an object as a leftover of OLM. Objects in the
 // tree and objects that quayside created are kept, except OperatorConditions that the tree no
 // longer has.
-func (m *planBuilder) needsCleanUp(i item) bool {
+func needsCleanUp(i item) bool {
 	made := i.live != nil && i.live.Labels[k8s.LabelManagedBy] == k8s.Manager && !i.Is("OperatorCondition."+k8s.OLMGroup)
 	return i.RemovedAt == olmexit.AtCleanUp && i.live != nil && i.ours == nil && !made
 }
@@ -70,13 +70,13 @@ func isRole(i item) bool { return i.Is("Role."+k8s.RBACGroup) || i.Is("ClusterRo
 
 // addCleanUpStep adds the step that deletes the objects that OLM left behind for a block's operators.
 func (m *planBuilder) addCleanUpStep(b *block) {
-	items := b.itemsWhere(m.needsCleanUp)
+	items := b.itemsWhere(needsCleanUp)
 	slices.SortStableFunc(items, func(x, y item) int {
 		return cmp.Or(cmp.Compare(deletionRank(x.live), deletionRank(y.live)), compareBool(isRole(x), isRole(y)), x.Compare(y.Key))
 	})
 	s := Step{
 		Name: CleanUp, Namespace: b.namespace, Title: "Delete OLM's leftovers in " + b.namespace,
-		Before: append([]Check{{Check: Deleted, Objects: itemRefs(b.detachedItems())}, {Check: Prepared}}, m.unchangedChecks(b)...),
+		Before: append([]Check{{Check: Deleted, Objects: itemRefs(b.detachedItems())}, {Check: Prepared}}, unchangedChecks(b)...),
 	}
 	if len(b.detachedItems()) == 0 {
 		s.Before = s.Before[1:]
@@ -86,11 +86,11 @@ func (m *planBuilder) addCleanUpStep(b *block) {
 		if deletionRank(i.live) > rankLabel {
 			s.Actions, labels = append(s.Actions, labels...), nil
 		}
-		s.Actions = append(s.Actions, m.newAction(Delete, i))
+		s.Actions = append(s.Actions, newAction(Delete, i))
 	}
 	s.Actions = append(s.Actions, labels...)
 	if len(items) > 0 {
-		s.After = append([]Check{{Check: Deleted, Objects: itemRefs(items)}}, m.unchangedChecks(b)...)
+		s.After = append([]Check{{Check: Deleted, Objects: itemRefs(items)}}, unchangedChecks(b)...)
 	}
 	m.addStep(s)
 }
@@ -99,9 +99,9 @@ func (m *planBuilder) addCleanUpStep(b *block) {
 // clean-up of the block does not delete.
 func (m *planBuilder) unlabelActions(b *block) []Action {
 	var out []Action
-	items := slices.DeleteFunc(slices.Clone(b.items), m.needsCleanUp)
+	items := slices.DeleteFunc(slices.Clone(b.items), needsCleanUp)
 	for _, i := range append(items, b.others...) {
-		if i.live == nil || i.RemovedAt == olmexit.AtDetach || m.plan.Mode == Live && isLostInLiveMode(i.Object) {
+		if i.live == nil || i.RemovedAt == olmexit.AtDetach || m.Mode == Live && isLostInLiveMode(i.Object) {
 			continue
 		}
 		var unset []string
@@ -112,7 +112,7 @@ func (m *planBuilder) unlabelActions(b *block) []Action {
 		}
 		if len(unset) > 0 {
 			slices.Sort(unset)
-			a := m.newAction(Unlabel, i)
+			a := newAction(Unlabel, i)
 			a.Unset = unset
 			out = append(out, a)
 		}
@@ -122,7 +122,7 @@ func (m *planBuilder) unlabelActions(b *block) []Action {
 
 // isComponentLabel reports whether a label is the component label of an operator in this block or an
 // earlier one.
-func (m *planBuilder) isComponentLabel(b *block, label string) bool {
+func (m *selection) isComponentLabel(b *block, label string) bool {
 	for _, other := range m.blocks {
 		for _, op := range other.operators {
 			if olmexit.ComponentLabel(op.Namespace, op.Package) == label {

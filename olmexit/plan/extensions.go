@@ -16,11 +16,11 @@ const extensionController = "operator-controller-controller-manager"
 
 // findExtensionController returns the Deployment of OLM v1's controller. It returns none unless it finds
 // exactly one.
-func (m *planBuilder) findExtensionController() []Workload {
+func (m *facts) findExtensionController() []Workload {
 	out := []Workload{}
 	for _, o := range m.Snapshot.Kind("apps", "Deployment") {
 		if o.Name == extensionController {
-			a := m.newAction(Scale, item{Object: olmexit.Object{Key: o.Key}, live: o})
+			a := newAction(Scale, item{Object: olmexit.Object{Key: o.Key}, live: o})
 			out = append(out, Workload{Object: a.Object, UID: a.UID, Replicas: Replicas(o.Body())})
 		}
 	}
@@ -42,7 +42,7 @@ func controllerNames(blocks []*block) string {
 func (b *block) hasExtension() bool { return len(b.extensions()) > 0 }
 
 // extensionBlocks returns the blocks whose operators OLM v1 manages.
-func (m *planBuilder) extensionBlocks() []*block {
+func (m *selection) extensionBlocks() []*block {
 	return slices.DeleteFunc(slices.Clone(m.blocks), func(b *block) bool { return !b.hasExtension() })
 }
 
@@ -62,7 +62,7 @@ func (b *block) declarationKinds() string {
 // releaseActions returns the actions that remove the ownerReferences to objects of OLM v1, CRDs first:
 // the deletion of an owner would delete the objects, and with a CRD all its custom resources. The
 // references of an object are removed from the last to the first, so that positions stay valid.
-func (m *planBuilder) releaseActions(b *block) []Action {
+func releaseActions(b *block) []Action {
 	if !b.hasExtension() {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (m *planBuilder) releaseActions(b *block) []Action {
 	for _, i := range items {
 		for n, by := range slices.Backward(i.live.Owners) {
 			if snapshot.IsOwnerInOLMv1(by.APIVersion, by.Kind) {
-				a := m.newAction(Disown, i)
+				a := newAction(Disown, i)
 				a.Owner, a.Index = by.UID, int64(n)
 				out = append(out, a)
 			}
@@ -98,14 +98,14 @@ func (m *planBuilder) releaseActions(b *block) []Action {
 }
 
 // finalizerActions returns the actions that remove OLM v1's finalizers from an object, in their order.
-func (m *planBuilder) finalizerActions(i item) []Action {
+func finalizerActions(i item) []Action {
 	if i.Group != k8s.OLMv1Group {
 		return nil
 	}
 	var out []Action
 	for _, name := range k8s.Texts(i.live.Body(), "metadata", "finalizers") {
 		if strings.HasPrefix(name, k8s.OLMv1Group+"/") {
-			a := m.newAction(Unfinalize, i)
+			a := newAction(Unfinalize, i)
 			a.Finalizer = name
 			out = append(out, a)
 		}

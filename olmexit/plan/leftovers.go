@@ -12,14 +12,14 @@ import (
 
 // hasLeftovers reports whether OLM no longer manages an operator, the lock has no OLM settings for
 // it, and its objects still have leftovers of OLM.
-func (m *planBuilder) hasLeftovers(op *olmexit.Operator) bool {
+func (m *facts) hasLeftovers(op *olmexit.Operator) bool {
 	pin, pinned := m.Lock.Pin(op.Namespace, op.Package)
 	forgotten := op.State == olmexit.AlreadyAdopted || op.State == olmexit.NotOLM
 	return pinned && pin.Adopted == nil && forgotten && slices.ContainsFunc(m.itemsOf(op), hasOLMMarks)
 }
 
 // itemsOf returns the objects of an operator, including shared ones.
-func (m *planBuilder) itemsOf(op *olmexit.Operator) []item {
+func (m *facts) itemsOf(op *olmexit.Operator) []item {
 	var out []item
 	for _, o := range op.Objects {
 		out = append(out, m.newItem(o))
@@ -56,11 +56,11 @@ func isLabelOfOLM(key string) bool {
 
 // needsRestart reports whether the pods of a Deployment change when the tree is applied after OLM's
 // fields were transferred to the manager.
-func (m *planBuilder) needsRestart(i item) bool {
+func (m *facts) needsRestart(i item) bool {
 	if !i.Is("Deployment.apps") || i.live == nil || i.ours == nil {
 		return false
 	}
-	by := writersOf(i.live.Body(), m.plan.Manager)
+	by := writersOf(i.live.Body(), m.Manager)
 	return slices.ContainsFunc(i.Fields, func(f olmexit.Field) bool {
 		return strings.HasPrefix(f.Path, "spec.template.") && (f.Kind != olmexit.OnlyLive || by.drops(f))
 	})
@@ -73,7 +73,7 @@ func isUpgraded(i item) bool {
 
 // unservedReasons returns the reasons why an operator's part of the tree cannot be applied: objects of
 // kinds that the cluster does not serve.
-func (m *planBuilder) unservedReasons(op *operator) []string {
+func (m *facts) unservedReasons(op *operator) []string {
 	served := func(group, kind string) bool {
 		defines := func(crd k8s.Object) bool {
 			return k8s.IsCRD(crd) && k8s.Text(crd, "spec", "group") == group && k8s.Text(crd, "spec", "names", "kind") == kind
@@ -103,19 +103,19 @@ func (m *planBuilder) addLeftoverSteps(b *block) {
 	changed := b.changedItems()
 	m.addStep(Step{
 		Name: Backup, Namespace: b.namespace, Title: "Back up the objects to change of " + b.namespace + " to files",
-		Actions: m.actionsFor(Save, append(b.itemsWhere(m.needsCleanUp), changed...)),
+		Actions: actionsFor(Save, append(b.itemsWhere(needsCleanUp), changed...)),
 	})
 	s := Step{
 		Name: Fields, Namespace: b.namespace, Title: "Take ownership of OLM's fields in " + b.namespace + ", and apply the tree: " + b.packageNames(),
-		After: m.readyChecks(b),
+		After: readyChecks(b),
 	}
 	for _, i := range sortByPhase(append(changed, slices.DeleteFunc(b.addedItems(false), func(i item) bool { return m.refused[i.Key] != "" })...)) {
 		if hasOLMMarks(i) {
-			s.Actions = append(s.Actions, m.newAction(TransferFields, i))
+			s.Actions = append(s.Actions, newAction(TransferFields, i))
 		}
-		a := m.newAction(Apply, i)
+		a := newAction(Apply, i)
 		if a.Force = i.live != nil; i.live != nil && i.Is("Namespace") {
-			a = m.newApplyAction(i)
+			a = newApplyAction(i)
 		}
 		s.Actions = append(s.Actions, a)
 	}

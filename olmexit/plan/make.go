@@ -37,34 +37,44 @@ const (
 // Skipped, with the reasons. It returns an error if the snapshot is incomplete, and does not
 // modify its input.
 func Make(in Input) (*Plan, error) {
-	m, err := newBuilder(in)
+	f, err := newFacts(in)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.chooseOperators(); err != nil {
+	chosen, err := f.selectOperators()
+	if err != nil {
 		return nil, err
 	}
-	m.assignObjects()
+	m := newBuilder(chosen)
 	m.recordState()
 	m.addSteps()
 	return m.result()
 }
 
-// result returns the plan, or an error if the snapshot has an object without UID.
+// result returns the plan, or an error if it changes an object without a UID.
 func (m *planBuilder) result() (*Plan, error) {
-	if m.missingUID != nil {
-		return nil, fmt.Errorf("%s has no UID, which identifies an object: export the objects with 'kubectl get -o json' or '-o yaml'", m.missingUID)
+	for _, s := range m.plan.Steps {
+		for _, a := range s.Actions {
+			if o := m.Snapshot.Get(a.Object.Key()); a.UID == "" && o != nil && o.UID == "" {
+				return nil, fmt.Errorf("%s has no UID, which identifies an object: export the objects with 'kubectl get -o json' or '-o yaml'", a.Object)
+			}
+		}
 	}
 	return m.plan, nil
 }
 
-// newBuilder returns a builder with an empty plan for the cluster of the snapshot.
-func newBuilder(in Input) (*planBuilder, error) {
-	m := &planBuilder{Input: in, tree: map[k8s.Key]k8s.Object{}, refused: map[k8s.Key]string{}}
-	m.plan = &Plan{
-		APIVersion: APIVersion, Kind: Kind, Cluster: in.Cluster, Mode: cmp.Or(in.Mode, Stopped), Manager: in.Manager,
-		Lock: LockDigest(in.Lock), Tree: TreeDigest(in.Rendered), OLM: []Workload{}, State: []State{}, Operators: []Operator{}, Skipped: []SkippedOperator{}, Steps: []Step{},
-	}
+// facts are the input of a plan, with the tree by object.
+type facts struct {
+	Input
+	clusterUID string
+	tree       map[k8s.Key]k8s.Object
+	refused    map[k8s.Key]string // why the cluster would reject the object
+}
+
+// newFacts returns the facts, or an error if the snapshot is incomplete.
+func newFacts(in Input) (*facts, error) {
+	in.Mode = cmp.Or(in.Mode, Stopped)
+	m := &facts{Input: in, tree: map[k8s.Key]k8s.Object{}, refused: map[k8s.Key]string{}}
 	for _, r := range in.Rendered {
 		m.tree[r.Object.Key()] = r.Object
 		if r.Refused != "" {
@@ -78,8 +88,23 @@ func newBuilder(in Input) (*planBuilder, error) {
 	if system == nil || system.UID == "" {
 		return nil, errors.New("missing Namespace kube-system, whose UID identifies the cluster: include Namespaces")
 	}
-	m.plan.ClusterUID = system.UID
+	m.clusterUID = system.UID
 	return m, nil
+}
+
+// planBuilder builds one plan.
+type planBuilder struct {
+	*selection
+	plan *Plan
+}
+
+// newBuilder returns a builder with a plan without steps.
+func newBuilder(chosen *selection) *planBuilder {
+	in := chosen.Input
+	return &planBuilder{selection: chosen, plan: &Plan{
+		APIVersion: APIVersion, Kind: Kind, Cluster: in.Cluster, ClusterUID: chosen.clusterUID, Mode: in.Mode, Manager: in.Manager,
+		Lock: LockDigest(in.Lock), Tree: TreeDigest(in.Rendered), OLM: []Workload{}, State: []State{}, Operators: chosen.planned, Skipped: chosen.skipped, Steps: []Step{},
+	}}
 }
 
 // checkComplete returns an error if the snapshot lacks kinds that could not be listed, because
@@ -95,27 +120,25 @@ func checkComplete(s *snapshot.Snapshot) error {
 	return fmt.Errorf("the cluster refused to list kinds that a plan needs: %s; use an account with permission to list them", strings.Join(kinds, "; "))
 }
 
-// planBuilder builds one plan.
-type planBuilder struct {
-	Input
-	plan       *Plan
-	tree       map[k8s.Key]k8s.Object
-	refused    map[k8s.Key]string // why the cluster would reject the object
-	operators  []*operator        // in the order of the report
-	blocks     []*block           // by namespace, those that leave OLM first
-	missingUID *k8s.Ref           // an object without a UID; nil if there is none
+// selection is the choice of the operators that the plan adopts.
+type selection struct {
+	*facts
+	operators []*operator       // in the order of the report
+	blocks    []*block          // by namespace, those that leave OLM first
+	planned   []Operator        // entries of the plan
+	skipped   []SkippedOperator // likewise
 }
 
 // operator is an operator of the report, with the decision about it.
 type operator struct {
 	*olmexit.Operator
-	hasLeftovers bool     // result of planBuilder.hasLeftovers
+	hasLeftovers bool     // result of facts.hasLeftovers
 	adopted      bool     // the plan adopts it
 	reasons      []string // why it is not adopted
 }
 
 // find returns an operator by its key; nil if there is none.
-func (m *planBuilder) find(key string) *operator {
+func (m *selection) find(key string) *operator {
 	for _, op := range m.operators {
 		if op.Key() == key {
 			return op
@@ -160,7 +183,7 @@ func refToLive(o *snapshot.Object) k8s.Ref {
 // others: they only remove OLM's labels from it, because OLM recreates an Operator while any object
 // has its label. If one of the object's operators stays with OLM, all such blocks have it in
 // others.
-func (m *planBuilder) assignObjects() {
+func (m *selection) assignObjects() {
 	for _, b := range m.blocks {
 		for _, op := range b.operators {
 			for _, o := range op.Objects {
@@ -203,7 +226,7 @@ func (m *planBuilder) assignObjects() {
 	}
 }
 
-func (m *planBuilder) newItem(o olmexit.Object) item {
+func (m *facts) newItem(o olmexit.Object) item {
 	return item{Object: o, live: m.Snapshot.Get(o.Key), ours: m.tree[o.Key]}
 }
 
@@ -213,7 +236,7 @@ func namespaceOf(operator string) string {
 }
 
 // blockFor returns the block of an operator, and creates it if necessary.
-func (m *planBuilder) blockFor(op *operator) *block {
+func (m *selection) blockFor(op *operator) *block {
 	for _, b := range m.blocks {
 		if b.namespace == op.Namespace && b.hasLeftovers == op.hasLeftovers {
 			return b

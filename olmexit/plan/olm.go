@@ -12,14 +12,14 @@ import (
 
 // findControllers returns the Deployments of OLM's two controllers. It returns none unless it finds
 // exactly these two, in one namespace.
-func (m *planBuilder) findControllers() []Workload {
+func (m *facts) findControllers() []Workload {
 	out := []Workload{}
 	for _, name := range []string{"catalog-operator", "olm-operator"} {
 		for _, o := range m.Snapshot.Kind("apps", "Deployment") {
 			if o.Name != name || o.Labels["app"] != name {
 				continue
 			}
-			a := m.newAction(Scale, item{Object: olmexit.Object{Key: o.Key}, live: o})
+			a := newAction(Scale, item{Object: olmexit.Object{Key: o.Key}, live: o})
 			out = append(out, Workload{Object: a.Object, UID: a.UID, Replicas: Replicas(o.Body())})
 		}
 	}
@@ -57,7 +57,7 @@ func (m *planBuilder) addStopStep(blocks []*block) {
 // addStartStep adds the step that starts OLM's controllers again. If the controllers were not found in
 // the cluster, it is a manual step.
 func (m *planBuilder) addStartStep(blocks []*block) {
-	s := Step{Name: Start, Title: "Start OLM's controllers again", After: m.unchangedChecks(blocks...)}
+	s := Step{Name: Start, Title: "Start OLM's controllers again", After: unchangedChecks(blocks...)}
 	if len(m.plan.OLM) == 0 {
 		s.Manual = "Start OLM's controllers again, with their previous replicas."
 	} else {
@@ -76,7 +76,7 @@ func (m *planBuilder) addRestartStep(blocks []*block) {
 	if !slices.ContainsFunc(blocks, func(b *block) bool { return len(b.detachedItems()) > 0 }) {
 		return
 	}
-	s := Step{Name: Restart, Title: "Restart OLM's controllers once, to show that nothing depends on OLM", After: m.unchangedChecks(blocks...)}
+	s := Step{Name: Restart, Title: "Restart OLM's controllers once, to show that nothing depends on OLM", After: unchangedChecks(blocks...)}
 	if len(m.plan.OLM) == 0 {
 		s.Manual = "Restart OLM's controllers, " + controllerNames(blocks) + ", and wait until their new pods are ready."
 	} else {
@@ -89,13 +89,13 @@ func (m *planBuilder) addRestartStep(blocks []*block) {
 }
 
 // isOpenShift reports whether the cluster is OpenShift, whose version operator keeps OLM running.
-func (m *planBuilder) isOpenShift() bool {
+func (m *facts) isOpenShift() bool {
 	return m.Snapshot.Get(k8s.Key{Group: "config.openshift.io", Kind: "ClusterVersion", Name: "version"}) != nil
 }
 
 // stopsOLM reports whether any step of the plan stops OLM.
 func (m *planBuilder) stopsOLM() bool {
-	return m.plan.Mode == Stopped && slices.ContainsFunc(m.blocks, func(b *block) bool { return len(b.detachedItems()) > 0 })
+	return m.Mode == Stopped && slices.ContainsFunc(m.blocks, func(b *block) bool { return len(b.detachedItems()) > 0 })
 }
 
 // addUnmanageStep adds a manual step that keeps OpenShift's version operator from starting OLM again.
@@ -144,7 +144,7 @@ func (m *planBuilder) addUninstallStep() {
 }
 
 // removesCSV reports whether the plan removes a ClusterServiceVersion.
-func (m *planBuilder) removesCSV(csv k8s.Key) bool {
+func (m *selection) removesCSV(csv k8s.Key) bool {
 	return slices.ContainsFunc(m.blocks, func(b *block) bool {
 		return slices.ContainsFunc(b.detachedItems(), func(i item) bool { return i.Key == csv })
 	})

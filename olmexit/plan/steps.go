@@ -71,7 +71,7 @@ func (m *planBuilder) addStep(s Step) {
 func (m *planBuilder) addBackupStep(b *block) {
 	s := Step{
 		Name: Backup, Namespace: b.namespace, Title: "Back up OLM's objects of " + b.namespace + ", and the objects to change, to files",
-		Actions: m.actionsFor(Save, b.backedUpItems()),
+		Actions: actionsFor(Save, b.backedUpItems()),
 	}
 	if b.isInstalled() {
 		s.Before = append(m.stoppedChecks(), Check{Check: SameVersion}) // detects changes until OLM was stopped
@@ -81,29 +81,26 @@ func (m *planBuilder) addBackupStep(b *block) {
 
 // stoppedChecks returns the check that OLM is stopped, if the plan stops it.
 func (m *planBuilder) stoppedChecks() []Check {
-	if m.plan.Mode != Stopped || len(m.plan.OLM) == 0 {
+	if m.Mode != Stopped || len(m.plan.OLM) == 0 {
 		return nil
 	}
 	return []Check{{Check: IsStopped, Objects: m.plan.ControllerRefs()}}
 }
 
 // actionsFor returns one action for each item.
-func (m *planBuilder) actionsFor(do Verb, items []item) []Action {
+func actionsFor(do Verb, items []item) []Action {
 	var out []Action
 	for _, i := range items {
-		out = append(out, m.newAction(do, i))
+		out = append(out, newAction(do, i))
 	}
 	return out
 }
 
 // newAction returns an action on an object in its live state.
-func (m *planBuilder) newAction(do Verb, i item) Action {
+func newAction(do Verb, i item) Action {
 	a := Action{Do: do, Object: i.ref()}
 	if i.live != nil {
 		a.UID = i.live.UID
-		if a.UID == "" && m.missingUID == nil {
-			m.missingUID = &a.Object
-		}
 	}
 	return a
 }
@@ -194,10 +191,10 @@ func (m *planBuilder) addGuardSteps(b *block) {
 	}
 	s := Step{
 		Name: Guard, Namespace: b.namespace, Title: "Prevent GitOps tools from pruning the declarations of " + b.namespace + ", and the Namespace",
-		Before: m.healthyChecks(b), Actions: m.actionsFor(Save, items),
+		Before: healthyChecks(b), Actions: actionsFor(Save, items),
 	}
 	for _, i := range items {
-		a := m.newAction(Annotate, i)
+		a := newAction(Annotate, i)
 		before, after := i.live.Body(), profile.Guard(i.live.Body())
 		a.Set = k8s.TextMap(after, "metadata", "annotations")
 		maps.DeleteFunc(a.Set, func(key, value string) bool { return k8s.Text(before, "metadata", "annotations", key) == value })
@@ -230,7 +227,7 @@ func (m *planBuilder) addSuspendStep(b *block, items []item) {
 
 // healthyChecks returns the checks that OLM has no pending work for a block's operators, and that
 // nothing has changed since the plan was made.
-func (m *planBuilder) healthyChecks(b *block) []Check {
+func healthyChecks(b *block) []Check {
 	if !b.isInstalled() {
 		return nil
 	}
@@ -285,7 +282,7 @@ func (m *planBuilder) addPrepareStep(b *block, added []item) {
 	}
 	m.addStep(Step{
 		Name: Prepare, Namespace: b.namespace, Title: title,
-		Before: m.healthyChecks(b), Actions: m.actionsFor(Apply, sortByPhase(applied)), After: []Check{{Check: Prepared}},
+		Before: healthyChecks(b), Actions: actionsFor(Apply, sortByPhase(applied)), After: []Check{{Check: Prepared}},
 	})
 }
 
@@ -300,38 +297,38 @@ func sortByPhase(items []item) []item {
 func (m *planBuilder) addDetachStep(b *block, detached []item) {
 	s := Step{
 		Name: Detach, Namespace: b.namespace, Title: "Make OLM forget the operators of " + b.namespace + ": " + b.packageNames(),
-		Before: append(m.healthyChecks(b), m.stoppedChecks()...), After: append([]Check{{Check: Deleted, Objects: itemRefs(detached)}}, m.unchangedChecks(b)...),
+		Before: append(healthyChecks(b), m.stoppedChecks()...), After: append([]Check{{Check: Deleted, Objects: itemRefs(detached)}}, unchangedChecks(b)...),
 	}
-	disown := m.disownActions(b)
+	disown := disownActions(b)
 	s.Actions = append(s.Actions, disown...)
-	s.Actions = append(s.Actions, m.releaseActions(b)...)
+	s.Actions = append(s.Actions, releaseActions(b)...)
 	for _, i := range detached {
-		s.Actions = append(s.Actions, m.finalizerActions(i)...)
+		s.Actions = append(s.Actions, finalizerActions(i)...)
 		if i.Kind == "ClusterServiceVersion" && !isCopy(i.live) {
-			a := m.newAction(Unfinalize, i)
-			if a.Finalizer = finalizer; m.plan.Mode == Live {
+			a := newAction(Unfinalize, i)
+			if a.Finalizer = finalizer; m.Mode == Live {
 				a.Unset = operatorAnnotations()
 			}
 			s.Actions = append(s.Actions, a)
 		}
-		s.Actions = append(s.Actions, m.newAction(Orphan, i))
+		s.Actions = append(s.Actions, newAction(Orphan, i))
 	}
-	if m.plan.Mode == Live {
+	if m.Mode == Live {
 		s.Actions = append(s.Actions, disown...) // OLM may have restored the labels before
-		s.Actions = append(s.Actions, m.actionsFor(Delete, b.itemsWhere(func(i item) bool { return i.ours != nil && i.live != nil && isLostInLiveMode(i.Object) }))...)
+		s.Actions = append(s.Actions, actionsFor(Delete, b.itemsWhere(func(i item) bool { return i.ours != nil && i.live != nil && isLostInLiveMode(i.Object) }))...)
 	}
 	m.addStep(s)
 }
 
 // disownActions returns actions that remove the labels from APIServices that name their
 // ClusterServiceVersion: OLM deletes APIServices whose ClusterServiceVersion is missing.
-func (m *planBuilder) disownActions(b *block) []Action {
+func disownActions(b *block) []Action {
 	if len(b.installedCSVs()) == 0 {
 		return nil
 	}
 	var out []Action
 	for _, i := range b.itemsWhere(func(i item) bool { return i.Is("APIService."+k8s.APIServiceGroup) && i.live != nil }) {
-		a := m.newAction(Unlabel, i)
+		a := newAction(Unlabel, i)
 		for _, key := range ownerLabels() {
 			if _, ok := i.live.Labels[key]; ok {
 				a.Unset = append(a.Unset, key)
@@ -371,7 +368,7 @@ func (b *block) packageNames() string {
 
 // unchangedChecks returns the checks that the workloads are unchanged. If the tree has another
 // version, it omits the checks of permissions and conversion, which can differ.
-func (m *planBuilder) unchangedChecks(blocks ...*block) []Check {
+func unchangedChecks(blocks ...*block) []Check {
 	if slices.ContainsFunc(blocks, func(b *block) bool { return b.hasLeftovers && slices.ContainsFunc(b.items, isUpgraded) }) {
 		return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Available}, {Check: NoRestart}}
 	}
@@ -382,25 +379,25 @@ func (m *planBuilder) unchangedChecks(blocks ...*block) []Check {
 func (m *planBuilder) addApplyStep(b *block) {
 	m.addStep(Step{
 		Name: Tree, Namespace: b.namespace, Title: "Apply the rest of the tree to " + b.namespace,
-		Actions: m.applyActions(b.existingItems()), After: m.readyChecks(b),
+		Actions: m.applyActions(b.existingItems()), After: readyChecks(b),
 	})
 }
 
 // readyChecks returns the checks for unchanged workloads with all pods ready.
-func (m *planBuilder) readyChecks(b *block) []Check {
+func readyChecks(b *block) []Check {
 	deployments := itemRefs(b.itemsWhere(func(i item) bool { return i.Is("Deployment.apps") && i.live != nil && i.ours != nil }))
 	if len(deployments) == 0 {
-		return m.unchangedChecks(b)
+		return unchangedChecks(b)
 	}
-	return append([]Check{{Check: IsReady, Objects: deployments}}, m.unchangedChecks(b)...)
+	return append([]Check{{Check: IsReady, Objects: deployments}}, unchangedChecks(b)...)
 }
 
 // applyActions returns the actions that apply existing objects.
 func (m *planBuilder) applyActions(items []item) []Action {
 	var out []Action
 	for _, i := range sortByPhase(items) {
-		a := m.newApplyAction(i)
-		if m.plan.Mode == Live && isLostInLiveMode(i.Object) {
+		a := newApplyAction(i)
+		if m.Mode == Live && isLostInLiveMode(i.Object) {
 			a.UID = "" // the detach deleted it
 		}
 		out = append(out, a)
@@ -412,8 +409,8 @@ func (m *planBuilder) applyActions(items []item) []Action {
 // from other files, the action keeps its guard instead of the tree's prune setting, until the tool
 // applies it from the tree. Otherwise, the merge would remove the object from the other files, and
 // a user might confirm its deletion.
-func (m *planBuilder) newApplyAction(i item) Action {
-	a := m.newAction(Apply, i)
+func newApplyAction(i item) Action {
+	a := newAction(Apply, i)
 	a.Force = true
 	if profile.ApplierOf(i.live.Body()) == "" {
 		return a
@@ -448,13 +445,13 @@ func (m *planBuilder) addTransferStep(b *block) {
 	}
 	s := Step{
 		Name: Fields, Namespace: b.namespace, Title: "Take ownership of OLM's fields in " + b.namespace + ", for operators that restarted: " + strings.Join(slices.Sorted(maps.Keys(restarts)), ", "),
-		After: m.unchangedChecks(b),
+		After: unchangedChecks(b),
 	}
 	for _, i := range sortByPhase(items) {
-		if m.plan.Mode == Live && isLostInLiveMode(i.Object) {
+		if m.Mode == Live && isLostInLiveMode(i.Object) {
 			continue
 		}
-		s.Actions = append(s.Actions, m.newAction(TransferFields, i), m.newApplyAction(i))
+		s.Actions = append(s.Actions, newAction(TransferFields, i), newApplyAction(i))
 	}
 	m.addStep(s)
 }

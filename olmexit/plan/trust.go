@@ -13,7 +13,7 @@ import (
 
 // untrustedObjects returns the objects of the tree that would make the API server reject an operator's
 // certificates: webhooks without a CA, and objects with another CA than OLM's.
-func (m *planBuilder) untrustedObjects(op *operator) []k8s.Ref {
+func (m *facts) untrustedObjects(op *operator) []k8s.Ref {
 	authorities := map[[2]string]map[string]bool{} // by the namespace and name of a Service
 	for _, o := range op.Objects {
 		if live := m.Snapshot.Get(o.Key); live != nil {
@@ -80,7 +80,7 @@ func mergeSets(a, b map[string]bool) map[string]bool {
 
 // certificateExpiry returns the earliest expiry date of the certificates that OLM issued for an
 // operator; empty if there are none.
-func (m *planBuilder) certificateExpiry(op *operator) string {
+func (m *facts) certificateExpiry(op *operator) string {
 	pin, _ := m.Lock.Pin(op.Namespace, op.Package)
 	if pin.Adopted == nil || len(pin.Adopted.Certificates) == 0 {
 		return ""

@@ -34,22 +34,24 @@ func IsReadForUninstall(group, kind string) bool {
 // does not modify its input.
 func MakeUninstall(in Input, crds bool) (*Plan, error) {
 	in.Mode = Removal
-	m, err := newBuilder(in)
+	f, err := newFacts(in)
 	if err != nil {
 		return nil, err
 	}
+	m := newBuilder(&selection{facts: f, planned: []Operator{}, skipped: []SkippedOperator{}})
 	if m.plan.OLM = m.findControllers(); len(m.plan.OLM) == 0 || m.isOpenShift() {
 		return nil, errors.New("the Deployments olm-operator and catalog-operator were not found, or OLM is part of the platform (OpenShift): it cannot be uninstalled")
 	}
 	diagnosis := olmexit.DiagnoseTree(m.Lock, m.Rendered)
-	if by := m.usesOfOLM(diagnosis); len(by) > 0 {
+	if by := usesOfOLM(m.Snapshot, diagnosis); len(by) > 0 {
 		return nil, &NeededError{by}
 	}
-	declarations, programs := m.olmDeclarations(), m.olmPrograms()
+	namespace := m.plan.OLM[0].Object.Namespace
+	declarations, programs := olmDeclarations(m.Snapshot), m.olmPrograms(namespace)
 	deleted := append(slices.Clone(declarations), programs...)
 	var definitions []*snapshot.Object
 	kept := ""
-	for _, crd := range m.olmCRDs() {
+	for _, crd := range olmCRDs(m.Snapshot) {
 		switch why := m.keepReason(crd, diagnosis, deleted); {
 		case !crds:
 		case why != "":
@@ -59,12 +61,11 @@ func MakeUninstall(in Input, crds bool) (*Plan, error) {
 		}
 	}
 	m.addReleaseStep(append(slices.Clone(deleted), definitions...))
-	m.addStep(Step{Name: Backup, Title: "Back up OLM's objects to files", Actions: m.liveActions(Save, append(slices.Clone(deleted), definitions...))})
+	m.addStep(Step{Name: Backup, Title: "Back up OLM's objects to files", Actions: liveActions(Save, append(slices.Clone(deleted), definitions...))})
 	m.addDeleteStep("Delete OLM's declarations and packageserver", declarations,
 		Check{Check: IsReady, Objects: m.plan.ControllerRefs()}, Check{Check: IsUnused, Objects: []k8s.Ref{olmCRD("clusterserviceversions"), olmCRD("subscriptions")}})
 	m.addDeleteStep("Delete OLM's programs and permissions", programs)
 	m.addDeleteStep("Delete OLM's CRDs", definitions, Check{Check: IsUnused, Objects: liveRefs(definitions)})
-	namespace := m.plan.OLM[0].Object.Namespace
 	m.addStep(Step{
 		Name: Uninstall, Title: "Delete the namespace of OLM",
 		Manual: "Delete the Namespace " + namespace + ", and others that were created for OLM, if they contain nothing else that you need ('kubectl get all,configmaps,secrets -n " + namespace + "')." + kept,
@@ -80,14 +81,14 @@ func (p *Plan) DeletesCRDs() bool {
 }
 
 // usesOfOLM returns the operators and declarations that need OLM.
-func (m *planBuilder) usesOfOLM(d *olmexit.Diagnosis) []string {
+func usesOfOLM(s *snapshot.Snapshot, d *olmexit.Diagnosis) []string {
 	var out []string
-	for _, csv := range m.Snapshot.CSVs() {
+	for _, csv := range s.CSVs() {
 		if csv.CopiedFrom == "" && csv.Name != snapshot.Packageserver {
 			out = append(out, "ClusterServiceVersion "+csv.Namespace+"/"+csv.Name)
 		}
 	}
-	for _, o := range m.Snapshot.Kind(k8s.OLMGroup, "Subscription") {
+	for _, o := range s.Kind(k8s.OLMGroup, "Subscription") {
 		out = append(out, "Subscription "+o.Namespace+"/"+o.Name)
 	}
 	for _, op := range d.Operators {
@@ -100,23 +101,22 @@ func (m *planBuilder) usesOfOLM(d *olmexit.Diagnosis) []string {
 
 // olmDeclarations returns the objects whose deletion OLM itself completes: packageserver and the
 // objects of OLM's kinds, all of which have no effect without operators.
-func (m *planBuilder) olmDeclarations() []*snapshot.Object {
+func olmDeclarations(s *snapshot.Snapshot) []*snapshot.Object {
 	var out []*snapshot.Object
-	for _, csv := range m.Snapshot.Kind(k8s.OLMGroup, "ClusterServiceVersion") {
+	for _, csv := range s.Kind(k8s.OLMGroup, "ClusterServiceVersion") {
 		if !isCopy(csv) {
 			out = append(out, csv)
 		}
 	}
 	for _, kind := range []string{"InstallPlan", "CatalogSource", "OperatorGroup", "OLMConfig"} {
-		out = append(out, m.Snapshot.Kind(k8s.OLMGroup, kind)...)
+		out = append(out, s.Kind(k8s.OLMGroup, kind)...)
 	}
 	return out
 }
 
 // olmPrograms returns OLM's own Deployments with their Services, ServiceAccounts and permissions, the
 // API of packageserver, and the objects that OLM created for itself.
-func (m *planBuilder) olmPrograms() []*snapshot.Object {
-	namespace := m.plan.OLM[0].Object.Namespace
+func (m *facts) olmPrograms(namespace string) []*snapshot.Object {
 	names := programNames()
 	accounts := map[string]bool{}
 	var out []*snapshot.Object
@@ -174,8 +174,8 @@ func isRoleOfOLM(o *snapshot.Object) bool {
 }
 
 // olmCRDs returns OLM's CRDs.
-func (m *planBuilder) olmCRDs() []*snapshot.Object {
-	return slices.DeleteFunc(m.Snapshot.Kind(k8s.CRDGroup, "CustomResourceDefinition"), func(o *snapshot.Object) bool { return !isOLMCRD(o.Name) })
+func olmCRDs(s *snapshot.Snapshot) []*snapshot.Object {
+	return slices.DeleteFunc(s.Kind(k8s.CRDGroup, "CustomResourceDefinition"), func(o *snapshot.Object) bool { return !isOLMCRD(o.Name) })
 }
 
 func isOLMCRD(name string) bool {
@@ -188,7 +188,7 @@ func olmCRD(plural string) k8s.Ref {
 }
 
 // keepReason returns the reason why a CRD of OLM must stay, or "".
-func (m *planBuilder) keepReason(crd *snapshot.Object, d *olmexit.Diagnosis, deleted []*snapshot.Object) string {
+func (m *facts) keepReason(crd *snapshot.Object, d *olmexit.Diagnosis, deleted []*snapshot.Object) string {
 	if m.tree[crd.Key] != nil {
 		return "the tree has it"
 	}
@@ -205,10 +205,10 @@ func (m *planBuilder) keepReason(crd *snapshot.Object, d *olmexit.Diagnosis, del
 	return ""
 }
 
-func (m *planBuilder) liveActions(do Verb, objects []*snapshot.Object) []Action {
+func liveActions(do Verb, objects []*snapshot.Object) []Action {
 	var out []Action
 	for _, o := range objects {
-		out = append(out, m.newAction(do, item{Object: olmexit.Object{Key: o.Key}, live: o}))
+		out = append(out, newAction(do, item{Object: olmexit.Object{Key: o.Key}, live: o}))
 	}
 	return out
 }
@@ -244,7 +244,7 @@ func (m *planBuilder) addDeleteStep(title string, objects []*snapshot.Object, be
 	if len(objects) == 0 {
 		return
 	}
-	m.addStep(Step{Name: Uninstall, Title: title, Before: before, Actions: m.liveActions(Delete, objects), After: []Check{{Check: Deleted, Objects: liveRefs(objects)}}})
+	m.addStep(Step{Name: Uninstall, Title: title, Before: before, Actions: liveActions(Delete, objects), After: []Check{{Check: Deleted, Objects: liveRefs(objects)}}})
 }
 
 // isProgramOfOLM reports whether an object is one of OLM's programs, their accounts or their APIs.
