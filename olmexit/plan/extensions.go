@@ -17,13 +17,7 @@ const extensionController = "operator-controller-controller-manager"
 // findExtensionController returns the Deployment of OLM v1's controller. It returns none unless it finds
 // exactly one.
 func (m *facts) findExtensionController() []Workload {
-	out := []Workload{}
-	for _, o := range m.Snapshot.Kind("apps", "Deployment") {
-		if o.Name == extensionController {
-			a := newAction(Scale, item{Object: olmexit.Object{Key: o.Key}, live: o})
-			out = append(out, Workload{Object: a.Object, UID: a.UID, Replicas: Replicas(o.Body())})
-		}
-	}
+	out := m.deploymentsNamed(extensionController, "")
 	if len(out) != 1 {
 		return []Workload{}
 	}

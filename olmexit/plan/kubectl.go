@@ -138,23 +138,3 @@ func writeChecks(b *strings.Builder, when string, checks []Check) {
 		b.WriteByte('\n')
 	}
 }
-
-// Describe describes a fulfilled condition.
-func (c Condition) Describe() string {
-	return map[Condition]string{
-		Succeeded:   "the ClusterServiceVersions are Succeeded",
-		Installed:   "the ClusterExtensions are installed",
-		NoPlan:      "no InstallPlan is in progress",
-		IsStopped:   "OLM's controllers are stopped",
-		IsReady:     "the Deployments' pods are ready",
-		Deleted:     "the objects to delete are deleted",
-		SameUID:     "every previous object exists, with its UID",
-		NoOwner:     "no object is owned by a removed object of OLM",
-		Conversion:  "custom resources are converted as before",
-		Available:   "aggregated APIs are available",
-		Permissions: "ServiceAccounts have their previous permissions, and no more",
-		Prepared:    "the tree's roles grant all permissions of OLM's roles",
-		NoRestart:   "no pods are replaced unless planned",
-		SameVersion: "every object is as planned",
-	}[c]
-}

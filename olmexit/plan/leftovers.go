@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/olmexit"
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
@@ -139,25 +138,19 @@ func (b *block) changedItems() []item {
 // addSuspendTreeStep adds a manual step to suspend the GitOps tools that apply the previous tree,
 // if the plan adds or changes objects of that tree.
 func (m *planBuilder) addSuspendTreeStep(b *block) {
-	var appliers []string
-	moves := false
-	for _, i := range b.items {
-		moves = moves || i.ours != nil && (i.live == nil || slices.ContainsFunc(i.Changes(), func(f olmexit.Field) bool { return f.Kind != olmexit.OnlyLive }))
-		if i.live == nil || i.live.Labels[k8s.LabelPackage] == "" || hasOLMMarks(i) || i.Is("Namespace") { // a bundle can contain the marks of tools
-			continue
-		}
-		if by := profile.ApplierOf(i.live.Body()); by != "" && !slices.Contains(appliers, by) {
-			appliers = append(appliers, by)
-		}
-	}
-	if !moves || len(appliers) == 0 {
+	moves := slices.ContainsFunc(b.items, func(i item) bool {
+		return i.ours != nil && (i.live == nil || slices.ContainsFunc(i.Changes(), func(f olmexit.Field) bool { return f.Kind != olmexit.OnlyLive }))
+	})
+	appliers := appliersOf(b.itemsWhere(func(i item) bool { return i.live != nil }), func(i item) bool { // a bundle can contain the marks of tools
+		return i.live.Labels[k8s.LabelPackage] != "" && !hasOLMMarks(i) && !i.Is("Namespace")
+	})
+	if !moves || appliers == "" {
 		return
 	}
-	slices.Sort(appliers)
 	m.addStep(Step{
 		Name: Suspend, Namespace: b.namespace, Title: "Suspend the GitOps tool for " + b.namespace,
 		Manual: "Suspend the GitOps tool that applies the previous tree to namespace " + b.namespace + ", otherwise it undoes the next steps, and pods restart more than once: " +
-			strings.Join(appliers, "; ") + ". Resume it when the pull request with the tree of this plan is merged and it has fetched that commit.",
+			appliers + ". Resume it when the pull request with the tree of this plan is merged and it has fetched that commit.",
 	})
 }
 

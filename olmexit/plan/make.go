@@ -230,6 +230,10 @@ func (m *facts) newItem(o olmexit.Object) item {
 	return item{Object: o, live: m.Snapshot.Get(o.Key), ours: m.tree[o.Key]}
 }
 
+func newLiveItem(o *snapshot.Object) item {
+	return item{Object: olmexit.Object{Key: o.Key}, live: o}
+}
+
 func namespaceOf(operator string) string {
 	namespace, _, _ := strings.Cut(operator, "/")
 	return namespace

@@ -13,18 +13,21 @@ import (
 // findControllers returns the Deployments of OLM's two controllers. It returns none unless it finds
 // exactly these two, in one namespace.
 func (m *facts) findControllers() []Workload {
-	out := []Workload{}
-	for _, name := range []string{"catalog-operator", "olm-operator"} {
-		for _, o := range m.Snapshot.Kind("apps", "Deployment") {
-			if o.Name != name || o.Labels["app"] != name {
-				continue
-			}
-			a := newAction(Scale, item{Object: olmexit.Object{Key: o.Key}, live: o})
-			out = append(out, Workload{Object: a.Object, UID: a.UID, Replicas: Replicas(o.Body())})
-		}
-	}
+	out := append(m.deploymentsNamed("catalog-operator", "catalog-operator"), m.deploymentsNamed("olm-operator", "olm-operator")...)
 	if len(out) != 2 || out[0].Object.Namespace != out[1].Object.Namespace {
 		return []Workload{}
+	}
+	return out
+}
+
+// deploymentsNamed returns the Deployments with a name, in all namespaces, and with a label app unless
+// that is empty.
+func (m *facts) deploymentsNamed(name, app string) []Workload {
+	out := []Workload{}
+	for _, o := range m.Snapshot.Kind("apps", "Deployment") {
+		if o.Name == name && (app == "" || o.Labels["app"] == app) {
+			out = append(out, Workload{Object: refToLive(o), UID: o.UID, Replicas: Replicas(o.Body())})
+		}
 	}
 	return out
 }
@@ -38,52 +41,43 @@ func (p *Plan) ControllerRefs() []k8s.Ref {
 	return out
 }
 
-// addStopStep adds the step that stops OLM's controllers for all blocks. If the controllers were
-// not found in the cluster, it is a manual step.
+// addStopStep adds the step that stops OLM's controllers for all blocks.
 func (m *planBuilder) addStopStep(blocks []*block) {
-	s := Step{Name: Stop, Title: "Stop OLM's controllers", Before: append(succeededChecks(blocks...), Check{Check: SameVersion})}
-	if len(m.plan.OLM) == 0 {
-		s.Manual = "Stop OLM's controllers, " + controllerNames(blocks) + ", which were not found in the cluster (on hosted control planes they run elsewhere), and wait until none of their pods is left."
-	}
-	for _, w := range m.plan.OLM {
-		s.Actions = append(s.Actions, Action{Do: Scale, Object: w.Object, UID: w.UID, From: w.Replicas, To: 0})
-	}
-	if len(m.plan.OLM) > 0 {
-		s.After = []Check{{Check: IsStopped, Objects: m.plan.ControllerRefs()}}
-	}
-	m.addStep(s)
+	m.addControllerStep(Step{Name: Stop, Title: "Stop OLM's controllers", Before: append(succeededChecks(blocks...), Check{Check: SameVersion})}, IsStopped,
+		"Stop OLM's controllers, "+controllerNames(blocks)+", which were not found in the cluster (on hosted control planes they run elsewhere), and wait until none of their pods is left.",
+		func(w Workload) Action { return Action{Do: Scale, From: w.Replicas, To: 0} })
 }
 
-// addStartStep adds the step that starts OLM's controllers again. If the controllers were not found in
-// the cluster, it is a manual step.
+// addStartStep adds the step that starts OLM's controllers again.
 func (m *planBuilder) addStartStep(blocks []*block) {
-	s := Step{Name: Start, Title: "Start OLM's controllers again", After: unchangedChecks(blocks...)}
-	if len(m.plan.OLM) == 0 {
-		s.Manual = "Start OLM's controllers again, with their previous replicas."
-	} else {
-		s.After = append([]Check{{Check: IsReady, Objects: m.plan.ControllerRefs()}}, s.After...)
-	}
-	for _, w := range m.plan.OLM {
-		s.Actions = append(s.Actions, Action{Do: Scale, Object: w.Object, UID: w.UID, From: 0, To: w.Replicas})
-	}
-	m.addStep(s)
+	m.addControllerStep(Step{Name: Start, Title: "Start OLM's controllers again", After: unchangedChecks(blocks...)}, IsReady,
+		"Start OLM's controllers again, with their previous replicas.",
+		func(w Workload) Action { return Action{Do: Scale, From: 0, To: w.Replicas} })
 }
 
 // addRestartStep adds the step that restarts OLM's controllers once, if the plan detaches operators:
-// objects that OLM deletes at its start must not be lost at a later, unexpected restart. If the
-// controllers were not found in the cluster, it is a manual step.
+// objects that OLM deletes at its start must not be lost at a later, unexpected restart.
 func (m *planBuilder) addRestartStep(blocks []*block) {
 	if !slices.ContainsFunc(blocks, func(b *block) bool { return len(b.detachedItems()) > 0 }) {
 		return
 	}
-	s := Step{Name: Restart, Title: "Restart OLM's controllers once, to show that nothing depends on OLM", After: unchangedChecks(blocks...)}
+	m.addControllerStep(Step{Name: Restart, Title: "Restart OLM's controllers once, to show that nothing depends on OLM", After: unchangedChecks(blocks...)}, IsReady,
+		"Restart OLM's controllers, "+controllerNames(blocks)+", and wait until their new pods are ready.",
+		func(Workload) Action { return Action{Do: RestartPods} })
+}
+
+// addControllerStep adds a step with an action on each of OLM's controllers, after which a condition
+// holds. If the controllers were not found in the cluster, it is a manual step.
+func (m *planBuilder) addControllerStep(s Step, is Condition, manual string, action func(Workload) Action) {
 	if len(m.plan.OLM) == 0 {
-		s.Manual = "Restart OLM's controllers, " + controllerNames(blocks) + ", and wait until their new pods are ready."
+		s.Manual = manual
 	} else {
-		s.After = append([]Check{{Check: IsReady, Objects: m.plan.ControllerRefs()}}, s.After...)
+		s.After = append([]Check{{Check: is, Objects: m.plan.ControllerRefs()}}, s.After...)
 	}
 	for _, w := range m.plan.OLM {
-		s.Actions = append(s.Actions, Action{Do: RestartPods, Object: w.Object, UID: w.UID})
+		a := action(w)
+		a.Object, a.UID = w.Object, w.UID
+		s.Actions = append(s.Actions, a)
 	}
 	m.addStep(s)
 }

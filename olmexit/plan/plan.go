@@ -129,32 +129,3 @@ const (
 	Withdraw  StepKind = "withdraw"  // delete objects that the tree added
 	Unguard   StepKind = "unguard"   // remove the annotations that prevent pruning
 )
-
-// Check is a condition on objects. A condition on unchanged state compares the objects with the
-// state that verify.Capture returned before the first step of the namespace.
-type Check struct {
-	Check   Condition `json:"check" form:"required enum=available|conversion|deleted|installed|no-owner|no-install-plan|no-restart|prepared|ready|permissions|same-version|stopped|succeeded|uid|unused"`
-	Objects []k8s.Ref `json:"objects,omitempty" doc:"Scope. Absent: all objects of the namespace's operators."`
-}
-
-// Condition is the condition of a check.
-type Condition string
-
-// The conditions of checks.
-const (
-	Succeeded   Condition = "succeeded"       // each ClusterServiceVersion is Succeeded
-	Installed   Condition = "installed"       // each ClusterExtension is installed
-	NoPlan      Condition = "no-install-plan" // no InstallPlan of the namespace is in flight
-	IsStopped   Condition = "stopped"         // each Deployment has no replica left
-	IsReady     Condition = "ready"           // each Deployment has its replicas
-	Deleted     Condition = "deleted"         // no object exists
-	SameUID     Condition = "uid"             // each earlier object exists, with its UID
-	NoOwner     Condition = "no-owner"        // no object has an ownerReference to a ClusterServiceVersion
-	Conversion  Condition = "conversion"      // each CRD converts as before
-	Available   Condition = "available"       // each APIService that was available exists and is available
-	Permissions Condition = "permissions"     // each ServiceAccount has the same permissions
-	Prepared    Condition = "prepared"        // the tree's own roles grant each ServiceAccount all its permissions
-	NoRestart   Condition = "no-restart"      // no pod restarted without being named in the plan
-	SameVersion Condition = "same-version"    // each object still has its UID and generation
-	IsUnused    Condition = "unused"          // no custom resource of each CRD exists, except packageserver
-)

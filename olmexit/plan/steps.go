@@ -183,11 +183,11 @@ func (m *planBuilder) addGuardSteps(b *block) {
 	items := b.itemsWhere(b.needsGuard)
 	for _, group := range m.Snapshot.Kind(k8s.OLMGroup, "OperatorGroup") {
 		if group.Namespace == b.namespace && !slices.ContainsFunc(items, func(i item) bool { return i.live == group }) {
-			items = append(items, item{Object: olmexit.Object{Key: group.Key}, live: group})
+			items = append(items, newLiveItem(group))
 		}
 	}
 	if namespace := m.Snapshot.Get(k8s.Key{Kind: "Namespace", Name: b.namespace}); namespace != nil {
-		items = append(items, item{Object: olmexit.Object{Key: namespace.Key}, live: namespace})
+		items = append(items, newLiveItem(namespace))
 	}
 	s := Step{
 		Name: Guard, Namespace: b.namespace, Title: "Prevent GitOps tools from pruning the declarations of " + b.namespace + ", and the Namespace",
@@ -208,21 +208,27 @@ func (m *planBuilder) addGuardSteps(b *block) {
 
 // addSuspendStep adds a manual step to suspend the GitOps tools that would recreate OLM's objects.
 func (m *planBuilder) addSuspendStep(b *block, items []item) {
-	var appliers []string
-	for _, i := range items {
-		if by := profile.ApplierOf(i.live.Body()); by != "" && (i.Group == k8s.OLMGroup || i.Group == k8s.OLMv1Group) && !slices.Contains(appliers, by) {
-			appliers = append(appliers, by)
-		}
-	}
-	if len(appliers) == 0 || len(b.detachedItems()) == 0 {
+	appliers := appliersOf(items, func(i item) bool { return i.Group == k8s.OLMGroup || i.Group == k8s.OLMv1Group })
+	if appliers == "" || len(b.detachedItems()) == 0 {
 		return
 	}
-	slices.Sort(appliers)
 	m.addStep(Step{
 		Name: Suspend, Namespace: b.namespace, Title: "Suspend the GitOps tool that applies the declarations of " + b.namespace,
 		Manual: "Suspend the GitOps tool that applies the " + b.declarationKinds() + " of namespace " + b.namespace + ", otherwise it recreates them after their deletion, and OLM installs again: " +
-			strings.Join(appliers, "; ") + ". Resume it when the pull request that removes them from Git and adds the tree is merged, and it has fetched that commit: otherwise it applies the previous commit again.",
+			appliers + ". Resume it when the pull request that removes them from Git and adds the tree is merged, and it has fetched that commit: otherwise it applies the previous commit again.",
 	})
+}
+
+// appliersOf returns the GitOps tools that apply the selected items.
+func appliersOf(items []item, selects func(item) bool) string {
+	var out []string
+	for _, i := range items {
+		if by := profile.ApplierOf(i.live.Body()); by != "" && selects(i) && !slices.Contains(out, by) {
+			out = append(out, by)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "; ")
 }
 
 // healthyChecks returns the checks that OLM has no pending work for a block's operators, and that

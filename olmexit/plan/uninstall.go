@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/olmexit"
 	"github.com/quayside/quayside/olmexit/snapshot"
 	"github.com/quayside/quayside/render/needs"
@@ -61,11 +60,11 @@ func MakeUninstall(in Input, crds bool) (*Plan, error) {
 		}
 	}
 	m.addReleaseStep(append(slices.Clone(deleted), definitions...))
-	m.addStep(Step{Name: Backup, Title: "Back up OLM's objects to files", Actions: liveActions(Save, append(slices.Clone(deleted), definitions...))})
+	m.addStep(Step{Name: Backup, Title: "Back up OLM's objects to files", Actions: actionsFor(Save, liveItems(append(slices.Clone(deleted), definitions...)))})
 	m.addDeleteStep("Delete OLM's declarations and packageserver", declarations,
 		Check{Check: IsReady, Objects: m.plan.ControllerRefs()}, Check{Check: IsUnused, Objects: []k8s.Ref{olmCRD("clusterserviceversions"), olmCRD("subscriptions")}})
 	m.addDeleteStep("Delete OLM's programs and permissions", programs)
-	m.addDeleteStep("Delete OLM's CRDs", definitions, Check{Check: IsUnused, Objects: liveRefs(definitions)})
+	m.addDeleteStep("Delete OLM's CRDs", definitions, Check{Check: IsUnused, Objects: itemRefs(liveItems(definitions))})
 	m.addStep(Step{
 		Name: Uninstall, Title: "Delete the namespace of OLM",
 		Manual: "Delete the Namespace " + namespace + ", and others that were created for OLM, if they contain nothing else that you need ('kubectl get all,configmaps,secrets -n " + namespace + "')." + kept,
@@ -205,37 +204,24 @@ func (m *facts) keepReason(crd *snapshot.Object, d *olmexit.Diagnosis, deleted [
 	return ""
 }
 
-func liveActions(do Verb, objects []*snapshot.Object) []Action {
-	var out []Action
+// liveItems returns objects of the cluster as items.
+func liveItems(objects []*snapshot.Object) []item {
+	var out []item
 	for _, o := range objects {
-		out = append(out, newAction(do, item{Object: olmexit.Object{Key: o.Key}, live: o}))
-	}
-	return out
-}
-
-func liveRefs(objects []*snapshot.Object) []k8s.Ref {
-	var out []k8s.Ref
-	for _, o := range objects {
-		out = append(out, refToLive(o))
+		out = append(out, newLiveItem(o))
 	}
 	return out
 }
 
 // addReleaseStep adds a manual step if a GitOps tool applies OLM's objects.
 func (m *planBuilder) addReleaseStep(objects []*snapshot.Object) {
-	var appliers []string
-	for _, o := range objects {
-		if by := profile.ApplierOf(o.Body()); by != "" && !slices.Contains(appliers, by) {
-			appliers = append(appliers, by)
-		}
-	}
-	if len(appliers) == 0 {
+	appliers := appliersOf(liveItems(objects), func(item) bool { return true })
+	if appliers == "" {
 		return
 	}
-	slices.Sort(appliers)
 	m.addStep(Step{
 		Name: Suspend, Title: "Remove OLM's manifests from Git",
-		Manual: "Remove the manifests of OLM and its catalogs from Git, or suspend the GitOps tool that applies them, otherwise it creates them again: " + strings.Join(appliers, "; ") + ".",
+		Manual: "Remove the manifests of OLM and its catalogs from Git, or suspend the GitOps tool that applies them, otherwise it creates them again: " + appliers + ".",
 	})
 }
 
@@ -244,7 +230,7 @@ func (m *planBuilder) addDeleteStep(title string, objects []*snapshot.Object, be
 	if len(objects) == 0 {
 		return
 	}
-	m.addStep(Step{Name: Uninstall, Title: title, Before: before, Actions: liveActions(Delete, objects), After: []Check{{Check: Deleted, Objects: liveRefs(objects)}}})
+	m.addStep(Step{Name: Uninstall, Title: title, Before: before, Actions: actionsFor(Delete, liveItems(objects)), After: []Check{{Check: Deleted, Objects: itemRefs(liveItems(objects))}}})
 }
 
 // isProgramOfOLM reports whether an object is one of OLM's programs, their accounts or their APIs.

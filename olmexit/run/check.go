@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -11,23 +10,9 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// checkTimeouts returns the timeouts of conditions that can take longer than the default timeout.
-// defaultTimeout only allows for the delay of the API server's caches.
-func checkTimeouts() map[plan.Condition]time.Duration {
-	return map[plan.Condition]time.Duration{
-		plan.IsStopped: 3 * time.Minute,
-		plan.IsReady:   10 * time.Minute,
-		plan.Deleted:   3 * time.Minute,
-		plan.NoOwner:   3 * time.Minute,
-		plan.Succeeded: 10 * time.Minute,
-		plan.Available: time.Minute,
-	}
-}
-
 const (
-	defaultTimeout = 15 * time.Second
-	firstPause     = 250 * time.Millisecond
-	maxPause       = 5 * time.Second
+	firstPause = 250 * time.Millisecond
+	maxPause   = 5 * time.Second
 )
 
 // checkPreconditions evaluates the preconditions of a step once, without waiting. It returns a
@@ -94,9 +79,8 @@ func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 	}
 	var out []plan.Check
 	for _, c := range s.Before {
-		whole := slices.Contains([]plan.Condition{plan.NoPlan, plan.IsStopped, plan.IsReady, plan.Permissions, plan.Prepared}, c.Check)
 		c.Objects = slices.DeleteFunc(slices.Clone(c.Objects), func(ref k8s.Ref) bool { return touched[ref.Key()] })
-		if whole || len(c.Objects) > 0 {
+		if c.Check.IsWhole() || len(c.Objects) > 0 {
 			out = append(out, c)
 		}
 	}
@@ -124,7 +108,7 @@ func (r *runner) awaitPostconditions(ctx context.Context, s plan.Step) error {
 			if len(findings) == 0 {
 				break
 			}
-			if r.Clock.Now().Sub(begun) > cmp.Or(checkTimeouts()[c.Check], defaultTimeout) {
+			if r.Clock.Now().Sub(begun) > time.Duration(c.Check.Seconds())*time.Second {
 				if findings, err = r.skip(s, c.Check, findings); err != nil {
 					return err
 				}

@@ -125,7 +125,7 @@ func (r *runner) approvalCommands(ctx context.Context, s plan.Step) (string, err
 			versions = append(versions, ref.Name)
 		}
 	}
-	for begun := r.Clock.Now(); r.Clock.Now().Sub(begun) <= defaultTimeout; {
+	for begun := r.Clock.Now(); r.Clock.Now().Sub(begun) <= 15*time.Second; {
 		found, err := r.Cluster.List(ctx, k8s.OLMGroup+"/v1alpha1", "InstallPlan", s.Namespace, "")
 		if err != nil {
 			return "", err

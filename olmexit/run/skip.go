@@ -19,12 +19,6 @@ const (
 	NewPlan  Way = "new-plan" // make a new plan: no step has begun
 )
 
-// canSkip reports whether a plan can continue although a condition of a step does not hold. It cannot
-// if OLM would act on the operators, or if the plan no longer matches the cluster.
-func canSkip(step plan.StepKind, c plan.Condition) bool {
-	return c == plan.Deleted && step == plan.CleanUp || slices.Contains([]plan.Condition{plan.SameUID, plan.Conversion, plan.Available, plan.Permissions, plan.Prepared, plan.NoRestart, plan.IsReady}, c)
-}
-
 // canSkipChange reports whether an action can be skipped, or can replace an object, if another
 // program or user deleted or recreated the object.
 func canSkipChange(step plan.StepKind, do plan.Verb) bool {
@@ -37,7 +31,7 @@ func (r *runner) skip(s plan.Step, c plan.Condition, findings []verify.Finding) 
 	controller := func(f verify.Finding) bool {
 		return slices.ContainsFunc(r.Plan.OLM, func(w plan.Workload) bool { return w.Object == f.Object })
 	}
-	if r.Skip == "" || r.firstStep != s.Number || !canSkip(s.Name, c) || slices.ContainsFunc(findings, controller) {
+	if r.Skip == "" || r.firstStep != s.Number || !c.CanSkip(s.Name) || slices.ContainsFunc(findings, controller) {
 		return findings, nil
 	}
 	for _, f := range findings {
@@ -96,7 +90,7 @@ func (r *runner) waysToContinue(err error) []Way {
 	if !isChange || step.Step.Name == plan.Stop || step.Step.Name == plan.Detach {
 		out = append(out, Continue)
 	}
-	skippable := canSkip(step.Step.Name, step.Check)
+	skippable := step.Check.CanSkip(step.Step.Name)
 	if isChange {
 		i := slices.IndexFunc(step.Step.Actions, func(a plan.Action) bool { return a.Object == changed.Object })
 		skippable = i >= 0 && canSkipChange(step.Step.Name, step.Step.Actions[i].Do)

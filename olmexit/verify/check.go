@@ -91,14 +91,8 @@ func (c *checker) checkEach(ctx context.Context, refs []k8s.Ref, do func(context
 }
 
 func checkSucceeded(ctx context.Context, c *checker) ([]Finding, error) {
-	refs := c.objects(func() []k8s.Ref {
-		var out []k8s.Ref
-		for _, op := range c.plan.Operators {
-			if op.Namespace == c.at.Namespace {
-				out = append(out, k8s.Ref{APIVersion: k8s.OLMGroup + "/v1alpha1", Kind: "ClusterServiceVersion", Namespace: op.Namespace, Name: op.CSV})
-			}
-		}
-		return out
+	refs := c.operatorRefs(func(op plan.Operator) k8s.Ref {
+		return k8s.Ref{APIVersion: k8s.OLMGroup + "/v1alpha1", Kind: "ClusterServiceVersion", Namespace: op.Namespace, Name: op.CSV}
 	})
 	return c.checkEach(ctx, refs, func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
 		switch phase := k8s.Text(o, "status", "phase"); {
@@ -111,22 +105,29 @@ func checkSucceeded(ctx context.Context, c *checker) ([]Finding, error) {
 	})
 }
 
-func checkInstalled(ctx context.Context, c *checker) ([]Finding, error) {
-	refs := c.objects(func() []k8s.Ref {
+// operatorRefs returns the objects of the check, or if it lists none, one of each operator of the
+// namespace. An empty name omits an operator.
+func (c *checker) operatorRefs(of func(plan.Operator) k8s.Ref) []k8s.Ref {
+	return c.objects(func() []k8s.Ref {
 		var out []k8s.Ref
 		for _, op := range c.plan.Operators {
-			if op.Namespace == c.at.Namespace && op.Extension != "" {
-				out = append(out, k8s.Ref{APIVersion: k8s.OLMv1Group + "/v1", Kind: "ClusterExtension", Name: op.Extension})
+			if ref := of(op); op.Namespace == c.at.Namespace && ref.Name != "" {
+				out = append(out, ref)
 			}
 		}
 		return out
 	})
+}
+
+func checkInstalled(ctx context.Context, c *checker) ([]Finding, error) {
+	refs := c.operatorRefs(func(op plan.Operator) k8s.Ref {
+		return k8s.Ref{APIVersion: k8s.OLMv1Group + "/v1", Kind: "ClusterExtension", Name: op.Extension}
+	})
 	return c.checkEach(ctx, refs, func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
-		installed := k8s.HasCondition(o, "Installed")
 		switch {
 		case o == nil:
 			return newFindings(NotFound, ref, "is missing"), nil
-		case !installed:
+		case !k8s.HasCondition(o, "Installed"):
 			return newFindings(WrongPhase, ref, "is not installed"), nil
 		}
 		return nil, nil

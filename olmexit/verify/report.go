@@ -183,7 +183,7 @@ func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 // captured.
 func evaluateCheck(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) (Verdict, error) {
 	v := Verdict{Check: c.Check, State: Passed}
-	if before == nil && slices.Contains([]plan.Condition{plan.Conversion, plan.Available, plan.Permissions, plan.NoRestart}, c.Check) {
+	if before == nil && c.Check.NeedsEvidence() {
 		v.State, v.Reason = Unknown, "no evidence was captured before the first step"
 		return v, nil
 	}

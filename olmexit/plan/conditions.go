@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"cmp"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Check is a condition on objects. A condition on unchanged state compares the objects with the
+// state that verify.Capture returned before the first step of the namespace.
+type Check struct {
+	Check   Condition `json:"check" form:"required enum=available|conversion|deleted|installed|no-owner|no-install-plan|no-restart|prepared|ready|permissions|same-version|stopped|succeeded|uid|unused"`
+	Objects []k8s.Ref `json:"objects,omitempty" doc:"Scope. Absent: all objects of the namespace's operators."`
+}
+
+// Condition is the condition of a check.
+type Condition string
+
+// The conditions of checks.
+const (
+	Succeeded   Condition = "succeeded"       // each ClusterServiceVersion is Succeeded
+	Installed   Condition = "installed"       // each ClusterExtension is installed
+	NoPlan      Condition = "no-install-plan" // no InstallPlan of the namespace is in flight
+	IsStopped   Condition = "stopped"         // each Deployment has no replica left
+	IsReady     Condition = "ready"           // each Deployment has its replicas
+	Deleted     Condition = "deleted"         // no object exists
+	SameUID     Condition = "uid"             // each earlier object exists, with its UID
+	NoOwner     Condition = "no-owner"        // no object has an ownerReference to a ClusterServiceVersion
+	Conversion  Condition = "conversion"      // each CRD converts as before
+	Available   Condition = "available"       // each APIService that was available exists and is available
+	Permissions Condition = "permissions"     // each ServiceAccount has the same permissions
+	Prepared    Condition = "prepared"        // the tree's own roles grant each ServiceAccount all its permissions
+	NoRestart   Condition = "no-restart"      // no pod restarted without being named in the plan
+	SameVersion Condition = "same-version"    // each object still has its UID and generation
+	IsUnused    Condition = "unused"          // no custom resource of each CRD exists, except packageserver
+)
+
+// condition is everything that is known about one condition, except how it is evaluated.
+type condition struct {
+	text          string // describes it where it holds
+	seconds       int    // time to wait for it after a step; 0: only for the caches of the API server
+	canSkip       bool   // a person may continue although it does not hold
+	isWhole       bool   // it is not about single objects
+	needsEvidence bool   // it compares with the state before the first step
+}
+
+// conditions returns the table of all conditions.
+func conditions() map[Condition]condition {
+	return map[Condition]condition{
+		Succeeded:   {text: "the ClusterServiceVersions are Succeeded", seconds: 600},
+		Installed:   {text: "the ClusterExtensions are installed"},
+		NoPlan:      {text: "no InstallPlan is in progress", isWhole: true},
+		IsStopped:   {text: "OLM's controllers are stopped", seconds: 180, isWhole: true},
+		IsReady:     {text: "the Deployments' pods are ready", seconds: 600, canSkip: true, isWhole: true},
+		Deleted:     {text: "the objects to delete are deleted", seconds: 180},
+		SameUID:     {text: "every previous object exists, with its UID", canSkip: true},
+		NoOwner:     {text: "no object is owned by a removed object of OLM", seconds: 180},
+		Conversion:  {text: "custom resources are converted as before", canSkip: true, needsEvidence: true},
+		Available:   {text: "aggregated APIs are available", seconds: 60, canSkip: true, needsEvidence: true},
+		Permissions: {text: "ServiceAccounts have their previous permissions, and no more", canSkip: true, isWhole: true, needsEvidence: true},
+		Prepared:    {text: "the tree's roles grant all permissions of OLM's roles", canSkip: true, isWhole: true},
+		NoRestart:   {text: "no pods are replaced unless planned", canSkip: true, needsEvidence: true},
+		SameVersion: {text: "every object is as planned"},
+		IsUnused:    {text: "no custom resource of the CRDs is left"},
+	}
+}
+
+// Describe describes a fulfilled condition.
+func (c Condition) Describe() string { return conditions()[c].text }
+
+// Seconds returns the time to wait for a condition after a step.
+func (c Condition) Seconds() int { return cmp.Or(conditions()[c].seconds, 15) }
+
+// CanSkip reports whether a plan can continue although a condition of a step does not hold. It cannot
+// if OLM would act on the operators, or if the plan no longer matches the cluster.
+func (c Condition) CanSkip(step StepKind) bool {
+	return conditions()[c].canSkip || c == Deleted && step == CleanUp
+}
+
+// IsWhole reports whether a condition is not about single objects.
+func (c Condition) IsWhole() bool { return conditions()[c].isWhole }
+
+// NeedsEvidence reports whether a condition compares with the state before the first step.
+func (c Condition) NeedsEvidence() bool { return conditions()[c].needsEvidence }
