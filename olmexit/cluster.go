@@ -29,10 +29,10 @@ type operator struct {
 	otherSubscriptions []string       // names of other Subscriptions to the package
 	csvs               []snapshot.CSV // originals
 	extensions         []snapshot.ClusterExtension
-	members            []*snapshot.Object // its objects in the cluster
+	members            []*snapshot.LiveObject // its objects in the cluster
 
 	tree      []k8s.Object          // its objects in the tree
-	objects   []Object              // classified objects that belong only to this operator
+	objects   []ClassifiedObject    // classified objects that belong only to this operator
 	reasons   []Reason              // collected during classification
 	generated map[string]k8s.Object // Deployments as OLM generates them, by name; nil: not computed yet
 }
@@ -193,7 +193,7 @@ func (c *clusterState) assignAll() {
 }
 
 // add assigns an object to operators.
-func (c *clusterState) add(o *snapshot.Object, ops ...*operator) {
+func (c *clusterState) add(o *snapshot.LiveObject, ops ...*operator) {
 	if o == nil {
 		return
 	}
@@ -221,7 +221,7 @@ func (c *clusterState) assignListedObjects() {
 			c.assignStep(plan, step)
 		}
 		for _, name := range plan.CSVs {
-			c.add(plan.Object, c.byCSV[[2]string{plan.Namespace, name}])
+			c.add(plan.LiveObject, c.byCSV[[2]string{plan.Namespace, name}])
 		}
 		for _, l := range plan.Lookups {
 			c.assignUnpacked(l, c.byCSV[[2]string{plan.Namespace, l.CSV}])
@@ -250,7 +250,7 @@ func (c *clusterState) assignStep(plan snapshot.InstallPlan, step snapshot.Step)
 // assignServiceObjects assigns the objects that OLM creates for the webhooks and APIs of a
 // Deployment. Some versions of OLM do not label them, so they are identified by name, and by their
 // roleRef, owner or labels.
-func (c *clusterState) assignServiceObjects(d *snapshot.Object, op *operator) {
+func (c *clusterState) assignServiceObjects(d *snapshot.LiveObject, op *operator) {
 	service := d.Name + "-service"
 	reader := c.Get(k8s.Key{Group: k8s.RBACGroup, Kind: "RoleBinding", Namespace: "kube-system", Name: service + "-auth-reader"})
 	if reader != nil && reader.At("roleRef", "name") == "extension-apiserver-authentication-reader" {
@@ -310,7 +310,7 @@ func csvBase(csv string) string {
 
 // operatorsByLabel returns the operators of an object by its labels, and by its name if it is an
 // object of OLM. The result can contain nil for an unknown operator.
-func (c *clusterState) operatorsByLabel(o *snapshot.Object) []*operator {
+func (c *clusterState) operatorsByLabel(o *snapshot.LiveObject) []*operator {
 	var out []*operator
 	for key := range o.Labels {
 		if strings.HasPrefix(key, prefixComponent) {
@@ -395,7 +395,7 @@ func (c *clusterState) operatorsIn(namespace string) []*operator {
 // operatorsByOwner returns the operators of an object according to its owner references. These can
 // refer to a ClusterServiceVersion or its copy, even to one that no longer exists, or to other
 // objects that OLM uses as owners.
-func (c *clusterState) operatorsByOwner(o *snapshot.Object) []*operator {
+func (c *clusterState) operatorsByOwner(o *snapshot.LiveObject) []*operator {
 	var out []*operator
 	for _, ref := range o.Owners {
 		owner := c.ByUID(ref.UID)

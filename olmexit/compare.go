@@ -183,7 +183,7 @@ type comparison struct {
 
 // compareAll compares each live object with its rendered counterpart. The result is empty
 // for an object that is not in the tree. It uses all processors.
-func (x *inspector) compareAll(live []*snapshot.Object) []comparison {
+func (x *inspector) compareAll(live []*snapshot.LiveObject) []comparison {
 	out := make([]comparison, len(live))
 	var next atomic.Int64
 	var work sync.WaitGroup

@@ -303,7 +303,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-func importCluster(t *testing.T, dir string, cluster []fields) (*edit.Edit, *extend.Result) {
+func importCluster(t *testing.T, dir string, cluster []fields) (*edit.Edit, *extend.ImportReport) {
 	t.Helper()
 	var text strings.Builder
 	for _, o := range cluster {
@@ -321,7 +321,7 @@ func importCluster(t *testing.T, dir string, cluster []fields) (*edit.Edit, *ext
 }
 
 // summarizeImport returns the result of an import, one fact per line.
-func summarizeImport(e *edit.Edit, r *extend.Result) []string {
+func summarizeImport(e *edit.Edit, r *extend.ImportReport) []string {
 	var out []string
 	for _, f := range r.Files {
 		for _, o := range f.Objects {

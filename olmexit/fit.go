@@ -35,14 +35,14 @@ func (c *clusterState) isFromOLM(op *operator) bool {
 	if csv := op.csv(); csv != nil {
 		return csv.Name == op.pin.Bundle
 	}
-	return slices.ContainsFunc(op.members, func(o *snapshot.Object) bool {
+	return slices.ContainsFunc(op.members, func(o *snapshot.LiveObject) bool {
 		return o.Group == "apps" && o.Kind == "Deployment" && o.Labels[labelOwner] == op.pin.Bundle && !isOurs(o)
 	})
 }
 
 // isOurs reports whether quayside rendered an object. It checks the package label, because bundles may
 // set the managed-by label.
-func isOurs(o *snapshot.Object) bool { return o.Labels[k8s.LabelPackage] != "" }
+func isOurs(o *snapshot.LiveObject) bool { return o.Labels[k8s.LabelPackage] != "" }
 
 // caCertificates returns the CA certificates that OLM created for an operator, from its Secrets and from
 // its webhook and API configurations. It omits malformed ones.

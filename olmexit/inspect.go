@@ -38,7 +38,7 @@ type Input struct {
 func Inspect(in Input) *Inspection {
 	x := &inspector{
 		Input: in, clusterState: newCluster(in.Snapshot, in.Lock), comparer: comparer{admit.NewTypes()},
-		ours: map[k8s.Key]render.Rendered{}, shared: []Object{},
+		ours: map[k8s.Key]render.Rendered{}, shared: []ClassifiedObject{},
 	}
 	for _, r := range in.Rendered {
 		x.ours[r.Object.Key()] = r
@@ -67,7 +67,7 @@ type inspector struct {
 	comparer
 
 	ours   map[k8s.Key]render.Rendered
-	shared []Object // objects of several operators, or of none
+	shared []ClassifiedObject // objects of several operators, or of none
 }
 
 // operatorsFor returns the operators of a rendered object.
@@ -108,7 +108,7 @@ func (x *inspector) classifyAll() {
 		if x.Get(r.Object.Key()) != nil {
 			continue
 		}
-		o := Object{Key: r.Object.Key(), Class: Added}
+		o := ClassifiedObject{Key: r.Object.Key(), Class: Added}
 		ops := x.operatorsFor(r)
 		if len(ops) == 1 && ops[0] != nil && x.isLost(ops[0], r.Object) {
 			ops[0].addReason(Reason{Code: "lost", Object: o.String(), Message: "OLM's object is missing: " + o.String() +
@@ -122,14 +122,14 @@ func (x *inspector) classifyAll() {
 	}
 }
 
-func sortByKey(objects []Object) {
-	slices.SortFunc(objects, func(a, b Object) int { return a.Compare(b.Key) })
+func sortByKey(objects []ClassifiedObject) {
+	slices.SortFunc(objects, func(a, b ClassifiedObject) int { return a.Compare(b.Key) })
 }
 
 // classifyLive classifies a live object that is not in the tree. Objects that OLM creates for an
 // OperatorCondition are not removed if the tree has that OperatorCondition, because OLM would recreate
 // them.
-func (x *inspector) classifyLive(o *snapshot.Object) Object {
+func (x *inspector) classifyLive(o *snapshot.LiveObject) ClassifiedObject {
 	out := x.classify(o)
 	for _, by := range o.Owners {
 		key := k8s.Key{Group: k8s.Group(by.APIVersion), Kind: by.Kind, Namespace: o.Namespace, Name: by.Name}
@@ -141,7 +141,7 @@ func (x *inspector) classifyLive(o *snapshot.Object) Object {
 }
 
 // addObject adds an object to its operator, or to the shared objects.
-func (x *inspector) addObject(o Object, ops []*operator) {
+func (x *inspector) addObject(o ClassifiedObject, ops []*operator) {
 	if len(ops) == 1 && ops[0] != nil {
 		ops[0].objects = append(ops[0].objects, o)
 		return

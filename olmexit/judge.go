@@ -16,8 +16,8 @@ import (
 )
 
 // classifyShared classifies a live object that is also in the tree.
-func (x *inspector) classifyShared(live *snapshot.Object, r render.Rendered, c comparison, ops []*operator) Object {
-	out := Object{Key: live.Key}
+func (x *inspector) classifyShared(live *snapshot.LiveObject, r render.Rendered, c comparison, ops []*operator) ClassifiedObject {
+	out := ClassifiedObject{Key: live.Key}
 	if c.err != nil {
 		out.Class = Unknown
 		for _, op := range ops {
@@ -62,7 +62,7 @@ func (f Field) isMark() bool {
 // addPodReasons adds a reason for differences in a Deployment's spec. A live Deployment that
 // differs from the bundle blocks the adoption. Otherwise the differences are due to settings of the
 // workspace, and those in the pod template restart the pods.
-func (x *inspector) addPodReasons(op *operator, live *snapshot.Object, ours k8s.Object, fields []Field) {
+func (x *inspector) addPodReasons(op *operator, live *snapshot.LiveObject, ours k8s.Object, fields []Field) {
 	spec := fieldsBelow(fields, "spec.")
 	if len(spec) == 0 || op.pin == nil {
 		return
@@ -91,7 +91,7 @@ func (x *inspector) addPodReasons(op *operator, live *snapshot.Object, ours k8s.
 
 // compareGenerated returns the fields in which a live Deployment differs from the one that OLM
 // generates for the operator's pin.
-func (x *inspector) compareGenerated(op *operator, live *snapshot.Object) ([]Field, error) {
+func (x *inspector) compareGenerated(op *operator, live *snapshot.LiveObject) ([]Field, error) {
 	if op.generated == nil {
 		pin := *op.pin
 		if op.subscription != nil {
@@ -169,7 +169,7 @@ func (x *inspector) isLost(op *operator, o k8s.Object) bool {
 
 // reportOperator returns the report entry of an operator.
 func (x *inspector) reportOperator(op *operator) Operator {
-	out := Operator{OperatorKey: op.OperatorKey, Objects: append([]Object{}, op.objects...), Counts: countObjects(op.objects)}
+	out := Operator{OperatorKey: op.OperatorKey, Objects: append([]ClassifiedObject{}, op.objects...), Counts: countObjects(op.objects)}
 	if csv := op.csv(); csv != nil {
 		out.CSV = csv.Name
 	}

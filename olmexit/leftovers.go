@@ -9,8 +9,8 @@ import (
 )
 
 // classify returns the class of a live object that is not in the tree.
-func (c *clusterState) classify(o *snapshot.Object) Object {
-	out := Object{Key: o.Key, Class: OLMOnly}
+func (c *clusterState) classify(o *snapshot.LiveObject) ClassifiedObject {
+	out := ClassifiedObject{Key: o.Key, Class: OLMOnly}
 	if out.RemovedAt, out.Reason = c.leftoverStage(o); out.RemovedAt == "" {
 		out.Class = Unknown
 	}
@@ -19,7 +19,7 @@ func (c *clusterState) classify(o *snapshot.Object) Object {
 
 // leftoverStage returns the stage that removes an object that OLM created and that is not in the
 // tree, and the reason. It returns "" if OLM did not create the object.
-func (c *clusterState) leftoverStage(o *snapshot.Object) (Stage, string) {
+func (c *clusterState) leftoverStage(o *snapshot.LiveObject) (Stage, string) {
 	if o.Group == k8s.OLMGroup {
 		if stage, why := olmLeftover(o); stage != "" {
 			return stage, why
@@ -53,7 +53,7 @@ func (c *clusterState) leftoverStage(o *snapshot.Object) (Stage, string) {
 }
 
 // olmLeftover is like leftoverStage, for objects of OLM's own kinds.
-func olmLeftover(o *snapshot.Object) (Stage, string) {
+func olmLeftover(o *snapshot.LiveObject) (Stage, string) {
 	switch {
 	case o.Kind == "ClusterServiceVersion" && o.Labels[snapshot.CopiedFrom] != "":
 		return AtDetach, "OLM's copy of the ClusterServiceVersion: deleted with Orphan after the original, because it owns the operator's permissions in this namespace"
@@ -76,7 +76,7 @@ func olmLeftover(o *snapshot.Object) (Stage, string) {
 func isOwnerV1(by snapshot.Owner) bool { return snapshot.IsOwnerInOLMv1(by.APIVersion, by.Kind) }
 
 // extensionLeftover is like leftoverStage, for objects of OLM v1.
-func extensionLeftover(o *snapshot.Object) (Stage, string) {
+func extensionLeftover(o *snapshot.LiveObject) (Stage, string) {
 	switch {
 	case o.Kind == "ClusterExtension":
 		return AtDetach, "OLM's upgrade settings: deleted with Orphan, when no object names it as an owner and its finalizers are removed"
@@ -95,7 +95,7 @@ func extensionLeftover(o *snapshot.Object) (Stage, string) {
 }
 
 // rbacLeftover is like leftoverStage, for roles and bindings.
-func rbacLeftover(o *snapshot.Object) (Stage, string) {
+func rbacLeftover(o *snapshot.LiveObject) (Stage, string) {
 	binding := o.Kind == "RoleBinding" || o.Kind == "ClusterRoleBinding"
 	switch {
 	case !binding && o.Kind != "Role" && o.Kind != "ClusterRole":
@@ -117,13 +117,13 @@ func rbacLeftover(o *snapshot.Object) (Stage, string) {
 }
 
 // hasOwnerLabels reports whether OLM's labels identify an owner of a kind.
-func hasOwnerLabels(o *snapshot.Object, kind string) bool {
+func hasOwnerLabels(o *snapshot.LiveObject, kind string) bool {
 	return o.Labels[labelOwner] != "" && o.Labels[labelOwnerKind] == kind && o.Labels[labelOwnerNamespace] != ""
 }
 
 // isManaged reports whether an object has an OLM label for installed objects or for
 // components of an operator.
-func isManaged(o *snapshot.Object) bool {
+func isManaged(o *snapshot.LiveObject) bool {
 	if o.Labels[labelManaged] == "true" {
 		return true
 	}
@@ -137,6 +137,6 @@ func isManaged(o *snapshot.Object) bool {
 
 // hasOwnerOfKind reports whether an object has an owner of a kind, ignoring case: OLM writes some
 // kinds in lower case.
-func hasOwnerOfKind(o *snapshot.Object, kind string) bool {
+func hasOwnerOfKind(o *snapshot.LiveObject, kind string) bool {
 	return slices.ContainsFunc(o.Owners, func(ref snapshot.Owner) bool { return strings.EqualFold(ref.Kind, kind) })
 }

@@ -91,7 +91,7 @@ func TestRulesOfDerivation(t *testing.T) {
 	p, rendered := small()
 	p.Operators = []plan.Operator{{Namespace: "a", Package: "x"}}
 	before := map[string]bool{}
-	flat := func(r plan.Rule) (out []string) {
+	flat := func(r plan.PermissionRule) (out []string) {
 		for _, verb := range r.Verbs {
 			out = append(out, strings.Join([]string{r.Namespace, r.Group, r.Resource, strings.Join(r.Names, ","), verb}, "|"))
 		}

@@ -10,10 +10,10 @@ import (
 
 // Inspection lists the operators that OLM installed and those that the lock pins, with their objects.
 type Inspection struct {
-	Operators []Operator        `json:"operators" doc:"By namespace and package."`
-	Shared    []Object          `json:"shared" doc:"Objects of several operators, and objects of the tree that belong to no operator."`
-	Counts    Counts            `json:"counts" doc:"Of all objects."`
-	Unread    []snapshot.Unread `json:"unreadable" doc:"Kinds whose objects could not be read; their results are incomplete."`
+	Operators []Operator         `json:"operators" doc:"By namespace and package."`
+	Shared    []ClassifiedObject `json:"shared" doc:"Objects of several operators, and objects of the tree that belong to no operator."`
+	Counts    Counts             `json:"counts" doc:"Of all objects."`
+	Unread    []snapshot.Unread  `json:"unreadable" doc:"Kinds whose objects could not be read; their results are incomplete."`
 }
 
 // OperatorKey identifies an installed operator.
@@ -28,13 +28,13 @@ func (k OperatorKey) Key() string { return k.Namespace + "/" + k.Package }
 // Operator is the report entry of one operator.
 type Operator struct {
 	OperatorKey
-	CSV       string   `json:"csv,omitempty" doc:"Name of the installed ClusterServiceVersion. Absent if there is none."`
-	Pinned    string   `json:"pinned,omitempty" doc:"Name of the bundle in the lock. Absent where the lock does not have the operator."`
-	Extension string   `json:"clusterExtension,omitempty" doc:"Name of the ClusterExtension of OLM v1 that installed it."`
-	State     State    `json:"state" form:"enum=Adoptable|AdoptableWithRestart|CannotLeave|NeedsDecision|MustWait|NotSelected|AlreadyAdopted|NotOLM" doc:"State of the adoption."`
-	Reasons   []Reason `json:"reasons" doc:"Reasons why it stays with OLM or restarts."`
-	Counts    Counts   `json:"counts" doc:"Of its objects."`
-	Objects   []Object `json:"objects" doc:"Objects that belong only to this operator, by kind, group, namespace and name."`
+	CSV       string             `json:"csv,omitempty" doc:"Name of the installed ClusterServiceVersion. Absent if there is none."`
+	Pinned    string             `json:"pinned,omitempty" doc:"Name of the bundle in the lock. Absent where the lock does not have the operator."`
+	Extension string             `json:"clusterExtension,omitempty" doc:"Name of the ClusterExtension of OLM v1 that installed it."`
+	State     State              `json:"state" form:"enum=Adoptable|AdoptableWithRestart|CannotLeave|NeedsDecision|MustWait|NotSelected|AlreadyAdopted|NotOLM" doc:"State of the adoption."`
+	Reasons   []Reason           `json:"reasons" doc:"Reasons why it stays with OLM or restarts."`
+	Counts    Counts             `json:"counts" doc:"Of its objects."`
+	Objects   []ClassifiedObject `json:"objects" doc:"Objects that belong only to this operator, by kind, group, namespace and name."`
 }
 
 // State is the adoption state of an operator.
@@ -80,8 +80,8 @@ type Reason struct {
 	Fields  []Field `json:"fields,omitempty" doc:"The affected fields of the object."`
 }
 
-// Object is an object of the cluster, the tree, or both.
-type Object struct {
+// ClassifiedObject is an object of the cluster, the tree, or both.
+type ClassifiedObject struct {
 	k8s.Key
 	Class     Class    `json:"class" form:"enum=equal|changed|added|olm|unknown" doc:"equal: same in the tree, except for ownership labels; changed: changed by the tree; added: only in the tree; olm: only for OLM; unknown: of unknown origin."`
 	Fields    []Field  `json:"fields,omitempty" doc:"Differences between the tree and the cluster."`
@@ -123,7 +123,7 @@ type Counts struct {
 	Unknown int `json:"unknown"`
 }
 
-func countObjects(objects []Object) Counts {
+func countObjects(objects []ClassifiedObject) Counts {
 	var n Counts
 	for _, o := range objects {
 		switch o.Class {
@@ -149,6 +149,6 @@ func (n Counts) plus(m Counts) Counts {
 
 // Changes returns the fields that differ between the tree and the cluster, except those that only
 // identify the owner or the manager of the object.
-func (o Object) Changes() []Field {
+func (o ClassifiedObject) Changes() []Field {
 	return slices.DeleteFunc(slices.Clone(o.Fields), Field.isMark)
 }

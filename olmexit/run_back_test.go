@@ -69,7 +69,7 @@ func newBackScene(t testing.TB) *scene {
 }
 
 // back starts or continues the revert.
-func (s *scene) back(t testing.TB) (*run.Result, error) {
+func (s *scene) back(t testing.TB) (*run.Progress, error) {
 	t.Helper()
 	j, err := run.OpenJournal(s.files, s.plan)
 	if err != nil {

@@ -134,7 +134,7 @@ func TestProbesFindGap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := run.NewRecord(s.plan, j, &run.Result{}); !strings.Contains(string(r.Markdown()), "| apis | 1 |") || len(r.Probes) == 0 {
+	if r := run.NewRecord(s.plan, j, &run.Progress{}); !strings.Contains(string(r.Markdown()), "| apis | 1 |") || len(r.Probes) == 0 {
 		t.Errorf("the report lacks the probes:\n%s", r.Markdown())
 	}
 }

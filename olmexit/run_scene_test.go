@@ -272,7 +272,7 @@ func (q *quiet) ReportOLM(s plan.Step, started bool) {
 }
 
 // run starts or continues the plan.
-func (s *scene) run(t testing.TB, change func(*run.Input)) (*run.Result, error) {
+func (s *scene) run(t testing.TB, change func(*run.Input)) (*run.Progress, error) {
 	t.Helper()
 	j, err := run.OpenJournal(s.files, s.plan)
 	if err != nil {

@@ -49,7 +49,7 @@ func formatCounts(n Counts) string {
 		diag.Count(n.Live, "object"), n.Equal, n.Changed, n.OLM, n.Unknown, n.Added)
 }
 
-func listObjects(w io.Writer, objects []Object) {
+func listObjects(w io.Writer, objects []ClassifiedObject) {
 	for _, x := range objects {
 		line := fmt.Sprintf("    %-8s %s", x.Class, x.Key)
 		if x.RemovedAt != "" {

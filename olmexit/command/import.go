@@ -88,7 +88,7 @@ func newImport(h cli.Host) *cobra.Command {
 	f.BoolVar(&o.update, "update", false, "change the channel, the approval and the config of declared Subscriptions to those in the cluster")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if anything would be written")
 	f.BoolVar(o.Offline, "offline", false, "no network access; list missing content")
-	h.AddOutput(cmd, extend.Result{})
+	h.AddOutput(cmd, extend.ImportReport{})
 	o.AddWriter(cmd, "check")
 	return cmd
 }
@@ -148,7 +148,7 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 }
 
 // show prints the result of an import.
-func (o *importOptions) show(w io.Writer, r *extend.Result) {
+func (o *importOptions) show(w io.Writer, r *extend.ImportReport) {
 	line := func(sign, text string) { fmt.Fprintln(w, o.Out.Sign(sign)+" "+sanitize.Line(text)) }
 	for _, f := range r.Files {
 		if len(f.Objects) > 0 {

@@ -170,7 +170,7 @@ func checkPlan(t *testing.T, name string, d clusterDump, in plan.Input, p *plan.
 		}
 		return all
 	}
-	lists := map[string][]olmexit.Object{"": in.Report.Shared}
+	lists := map[string][]olmexit.ClassifiedObject{"": in.Report.Shared}
 	for _, op := range in.Report.Operators {
 		key := op.Namespace + "/" + op.Package
 		lists[key] = op.Objects

@@ -182,8 +182,8 @@ func (s *planRun) checkResult(t *testing.T, file string, rep *olmexit.Inspection
 			lost[e.Key] = true
 		}
 	}
-	known := map[k8s.Key]olmexit.Object{}
-	for _, list := range append([][]olmexit.Object{rep.Shared}, objectsOf(rep)...) {
+	known := map[k8s.Key]olmexit.ClassifiedObject{}
+	for _, list := range append([][]olmexit.ClassifiedObject{rep.Shared}, objectsOf(rep)...) {
 		for _, o := range list {
 			known[o.Key] = o
 		}

@@ -150,7 +150,7 @@ func (a adoptedCluster) cleanUp(t *testing.T, name string, lock *lockfile.File, 
 	if len(again.Operators) > 0 || len(again.Steps) > 0 || len(again.Skipped) > 0 {
 		t.Errorf("leftover OLM objects: %+v", again)
 	}
-	for _, list := range append([][]olmexit.Object{after.Report.Shared}, objectsOf(after.Report)...) {
+	for _, list := range append([][]olmexit.ClassifiedObject{after.Report.Shared}, objectsOf(after.Report)...) {
 		for _, o := range list {
 			checkEqual(t, o)
 		}
@@ -164,7 +164,7 @@ func (a adoptedCluster) cleanUp(t *testing.T, name string, lock *lockfile.File, 
 
 // checkEqual checks that a live object equals that of the tree, except for the kinds that keep
 // fields of OLM.
-func checkEqual(t *testing.T, o olmexit.Object) {
+func checkEqual(t *testing.T, o olmexit.ClassifiedObject) {
 	t.Helper()
 	if o.Class != olmexit.Equal && o.Class != olmexit.Changed || slices.Contains([]string{"APIService", "CustomResourceDefinition", "Namespace"}, o.Kind) {
 		return

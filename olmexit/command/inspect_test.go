@@ -279,7 +279,7 @@ func checkStates(t *testing.T, _ fstest.MapFS) dumpCheck {
 func checkAllObjectsClassified(t *testing.T, _ fstest.MapFS) dumpCheck {
 	each := func(file string, d clusterDump, rep *olmexit.Inspection) {
 		told, counted := map[k8s.Key]olmexit.Class{}, olmexit.Counts{}
-		lists := [][]olmexit.Object{rep.Shared}
+		lists := [][]olmexit.ClassifiedObject{rep.Shared}
 		for _, op := range rep.Operators {
 			lists = append(lists, op.Objects)
 		}
@@ -320,7 +320,7 @@ func checkAllObjectsClassified(t *testing.T, _ fstest.MapFS) dumpCheck {
 
 // markedOperator returns the operator of an object according to any single label or owner reference, or
 // "" if there is none.
-func markedOperator(d clusterDump, o *snapshot.Object) string {
+func markedOperator(d clusterDump, o *snapshot.LiveObject) string {
 	for _, p := range d.lock.Pins {
 		_, component := o.Labels["operators.coreos.com/"+p.Package+"."+p.Namespace]
 		owned := o.Labels["olm.owner"] == p.Bundle && (o.Labels["olm.owner.namespace"] == p.Namespace || o.Labels["olm.copiedFrom"] == p.Namespace)
@@ -406,7 +406,7 @@ func checkDifferences(t *testing.T, all fstest.MapFS) dumpCheck {
 		rendered, err := res.ObjectsIn("default")
 		check(t, err)
 		rep := olmexit.Inspect(olmexit.Input{Snapshot: d.seen, Lock: d.lock, Rendered: rendered, GenerateDeployments: func(lockfile.Pin) ([]k8s.Object, error) { return nil, errors.New("not asked") }})
-		for _, list := range append([][]olmexit.Object{rep.Shared}, objectsOf(rep)...) {
+		for _, list := range append([][]olmexit.ClassifiedObject{rep.Shared}, objectsOf(rep)...) {
 			for _, o := range list {
 				there[strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")] = true
 				for _, f := range o.Fields {
@@ -437,8 +437,8 @@ func checkDifferences(t *testing.T, all fstest.MapFS) dumpCheck {
 	}}
 }
 
-func objectsOf(rep *olmexit.Inspection) [][]olmexit.Object {
-	var out [][]olmexit.Object
+func objectsOf(rep *olmexit.Inspection) [][]olmexit.ClassifiedObject {
+	var out [][]olmexit.ClassifiedObject
 	for _, op := range rep.Operators {
 		out = append(out, op.Objects)
 	}

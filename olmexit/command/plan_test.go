@@ -28,11 +28,11 @@ func TestJournalOf(t *testing.T) {
 // TestFailedProbes returns the exit code of runs whose steps are done: failed probes are differences.
 func TestFailedProbes(t *testing.T) {
 	o := &adoptRunOptions{}
-	if err := o.resultError(&run.Result{Probes: []verify.ProbeResult{{Probes: 9}}}, nil); err != nil {
+	if err := o.resultError(&run.Progress{Probes: []verify.ProbeResult{{Probes: 9}}}, nil); err != nil {
 		t.Error(err)
 	}
 	var differs *workspace.DiffersError
-	err := o.resultError(&run.Result{Probes: []verify.ProbeResult{{Probes: 9, Failures: 2}, {Probes: 9, Failures: 1}}}, nil)
+	err := o.resultError(&run.Progress{Probes: []verify.ProbeResult{{Probes: 9, Failures: 2}, {Probes: 9, Failures: 1}}}, nil)
 	if !errors.As(err, &differs) || !strings.Contains(err.Error(), "3 probes failed") {
 		t.Errorf("got error %v", err)
 	}

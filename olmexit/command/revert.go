@@ -58,8 +58,8 @@ func newAdoptRevert(h cli.Host) *cobra.Command {
 
 // adoptRevertView is the output of `quayside adopt revert`.
 type adoptRevertView struct {
-	run.Result `json:",inline"`
-	Skipped    []plan.SkippedOperator `json:"skipped" doc:"Changes that are not reverted, with reason and remedy."`
+	run.Progress `json:",inline"`
+	Skipped      []plan.SkippedOperator `json:"skipped" doc:"Changes that are not reverted, with reason and remedy."`
 }
 
 func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
@@ -90,7 +90,7 @@ func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
 			return err
 		}
 	}
-	res := &run.Result{Steps: []run.StepResult{}, Stopped: []k8s.Ref{}}
+	res := &run.Progress{Steps: []run.StepResult{}, Stopped: []k8s.Ref{}}
 	if in := o.runInput(rev.Plan, log, live); len(rev.Plan.Steps) > 0 {
 		in.Rendered = slices.SortedFunc(maps.Values(rev.Objects), func(x, y k8s.Object) int { return x.Key().Compare(y.Key()) })
 		res, err = run.Run(ctx, *in)
@@ -108,7 +108,7 @@ func (o *adoptRunOptions) reportReverted(v adoptRevertView, err error) error {
 	if err == nil && len(v.Skipped) > 0 {
 		return &workspace.DiffersError{Msg: "some namespaces cannot be returned to OLM: see above"}
 	}
-	return o.resultError(&v.Result, err)
+	return o.resultError(&v.Progress, err)
 }
 
 // checkSameLock returns an error if the lock has changed since the plan: the running versions may
@@ -133,5 +133,5 @@ func showReverted(w io.Writer, v adoptRevertView) {
 		fmt.Fprintln(w, "the plan has nothing to revert")
 		return
 	}
-	fmt.Fprintln(w, resultSummary(&v.Result))
+	fmt.Fprintln(w, resultSummary(&v.Progress))
 }

@@ -118,7 +118,7 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 	f.StringVar(&o.report, "report", "", "write a report of all runs of the plan to this `FILE`: Markdown if it ends in .md, otherwise JSON")
 	f.BoolVar(o.Offline, "offline", false, "fetch no bundles; list missing ones")
 	f.BoolVar(&o.finishOnly, "finish", false, "stop keeping OLM's settings for adopted operators: write quayside.lock; no cluster is changed")
-	h.AddOutput(cmd, run.Result{}, inspect.FinishResult{})
+	h.AddOutput(cmd, run.Progress{}, inspect.FinishResult{})
 	for _, flag := range []string{"context", "kubeconfig", "done", "yes", "kubectl", "step", "clean-up", "skip", "olm-sync", "max-olm-downtime", "watch", "report"} {
 		cmd.MarkFlagsMutuallyExclusive("finish", flag)
 	}
@@ -266,7 +266,7 @@ func (o *adoptRunOptions) runInput(p *plan.Plan, journal *run.Journal, cluster r
 }
 
 // warnStopped warns that OLM is stopped, with the command that continues.
-func (o *adoptRunOptions) warnStopped(res *run.Result, next string) {
+func (o *adoptRunOptions) warnStopped(res *run.Progress, next string) {
 	if len(res.Stopped) == 0 {
 		return
 	}
@@ -280,7 +280,7 @@ func (o *adoptRunOptions) warnStopped(res *run.Result, next string) {
 }
 
 // printWays prints the commands that are possible after a run that ended early.
-func (o *adoptRunOptions) printWays(res *run.Result, file string) {
+func (o *adoptRunOptions) printWays(res *run.Progress, file string) {
 	for _, way := range res.Ways {
 		o.Log.Note("%s", sanitize.Line(map[run.Way]string{
 			run.Continue: "to go on, fix the cause if there is one, and run 'quayside adopt run " + file + "'",
@@ -292,7 +292,7 @@ func (o *adoptRunOptions) printWays(res *run.Result, file string) {
 }
 
 // resultError returns the error that determines the exit code of a run.
-func (o *adoptRunOptions) resultError(res *run.Result, err error) error {
+func (o *adoptRunOptions) resultError(res *run.Progress, err error) error {
 	left := 0
 	for _, s := range res.Steps {
 		if s.State == run.DryRun || s.State == run.Waiting {
@@ -317,7 +317,7 @@ func (o *adoptRunOptions) resultError(res *run.Result, err error) error {
 }
 
 // resultSummary returns the number of steps per state in one line.
-func resultSummary(res *run.Result) string {
+func resultSummary(res *run.Progress) string {
 	count := map[run.State]int{}
 	for _, s := range res.Steps {
 		count[s.State]++

@@ -78,8 +78,8 @@ func newAdoptStart(h cli.Host) *cobra.Command {
 
 // preparation is the new content of the workspace.
 type preparation struct {
-	imported *extend.Result // nil: every operator is declared and pinned
-	edit     *edit.Edit     // of the declarations and the lock; nil: none
+	imported *extend.ImportReport // nil: every operator is declared and pinned
+	edit     *edit.Edit           // of the declarations and the lock; nil: none
 	cluster  string
 	patterns []string           // to add to the cluster's operators
 	settings []byte             // quayside.yaml; nil: unchanged

@@ -27,7 +27,7 @@ type Operator struct {
 	ByImage   bool     // it is declared by its image, not from a catalog
 	Notes     []string // remarks for the user
 
-	object *snapshot.Object
+	object *snapshot.LiveObject
 }
 
 // Key returns "namespace/name".
@@ -45,8 +45,8 @@ type Skipped struct {
 	Operator  bool   `json:"operator"` // an installed operator is missing without it
 }
 
-// Catalog is a catalog of the cluster.
-type Catalog struct {
+// ClusterCatalog is a catalog of the cluster.
+type ClusterCatalog struct {
 	model.ID
 	Priority int32
 }
@@ -55,7 +55,7 @@ type Catalog struct {
 type Installations struct {
 	Operators []Operator        // by namespace and name
 	Skipped   []Skipped         // objects that are not imported; unordered
-	Catalogs  []Catalog         // catalogs in the cluster and those named by its Subscriptions
+	Catalogs  []ClusterCatalog  // catalogs in the cluster and those named by its Subscriptions
 	Total     int               // number of objects that describe installations: each is declared or in Skipped
 	Unread    []snapshot.Unread // kinds that could not be read from the cluster
 
@@ -97,22 +97,22 @@ func (l Skipped) Compare(m Skipped) int {
 	return cmp.Or(strings.Compare(l.Kind, m.Kind), strings.Compare(l.Namespace, m.Namespace), strings.Compare(l.Name, m.Name))
 }
 
-func newSkipped(o *snapshot.Object, operator bool, format string, args ...any) Skipped {
+func newSkipped(o *snapshot.LiveObject, operator bool, format string, args ...any) Skipped {
 	return Skipped{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Operator: operator, Reason: fmt.Sprintf(format, args...)}
 }
 
 // listCatalogs returns the catalogs in a cluster and those named by its Subscriptions.
-func listCatalogs(s *snapshot.Snapshot) []Catalog {
-	var out []Catalog
+func listCatalogs(s *snapshot.Snapshot) []ClusterCatalog {
+	var out []ClusterCatalog
 	for _, c := range s.CatalogSources() {
-		out = append(out, Catalog{model.ID{Namespace: c.Namespace, Name: c.Name}, c.Priority})
+		out = append(out, ClusterCatalog{model.ID{Namespace: c.Namespace, Name: c.Name}, c.Priority})
 	}
 	for _, o := range s.Kind(k8s.OLMv1Group, "ClusterCatalog") {
-		out = append(out, Catalog{ID: model.ID{Name: o.Name}})
+		out = append(out, ClusterCatalog{ID: model.ID{Name: o.Name}})
 	}
 	for _, sub := range s.Subscriptions() {
-		if sub.Catalog.Name != "" && !slices.ContainsFunc(out, func(c Catalog) bool { return c.ID == sub.Catalog }) {
-			out = append(out, Catalog{ID: sub.Catalog})
+		if sub.Catalog.Name != "" && !slices.ContainsFunc(out, func(c ClusterCatalog) bool { return c.ID == sub.Catalog }) {
+			out = append(out, ClusterCatalog{ID: sub.Catalog})
 		}
 	}
 	return out
@@ -160,7 +160,7 @@ type clusterReader struct {
 	images    map[k8s.Key]string
 }
 
-func (r *clusterReader) skip(o *snapshot.Object, operator bool, format string, args ...any) {
+func (r *clusterReader) skip(o *snapshot.LiveObject, operator bool, format string, args ...any) {
 	r.Skipped = append(r.Skipped, newSkipped(o, operator, format, args...))
 }
 
@@ -213,19 +213,19 @@ func (r *clusterReader) addSubscription(sub snapshot.Subscription, ambiguous str
 	csv, there := r.originals[key]
 	switch {
 	case sub.InstalledCSV == "" && sub.State == "":
-		r.skip(sub.Object, false, "it has no installed version")
+		r.skip(sub.LiveObject, false, "it has no installed version")
 	case sub.InstalledCSV == "":
-		r.skip(sub.Object, false, "it has no installed version (state %s)", sub.State)
+		r.skip(sub.LiveObject, false, "it has no installed version (state %s)", sub.State)
 	case !there && r.copies[key]:
-		r.skip(sub.Object, true, "status.installedCSV is %s, a copy of one in another namespace", sub.InstalledCSV)
+		r.skip(sub.LiveObject, true, "status.installedCSV is %s, a copy of one in another namespace", sub.InstalledCSV)
 	case !there:
-		r.skip(sub.Object, true, "status.installedCSV is %s, which is not in the cluster", sub.InstalledCSV)
+		r.skip(sub.LiveObject, true, "status.installedCSV is %s, which is not in the cluster", sub.InstalledCSV)
 	case ambiguous != "":
-		r.skip(sub.Object, true, "%s", ambiguous)
+		r.skip(sub.LiveObject, true, "%s", ambiguous)
 	default:
 		op := Operator{
 			Kind: sub.Kind, Namespace: sub.Namespace, Name: sub.Name, Package: sub.Package, Bundle: sub.InstalledCSV, Version: csv.Version,
-			Catalog: sub.Catalog, Image: r.images[key], Generated: sub.GeneratedBy != "", Notes: subscriptionNotes(sub, csv), object: sub.Object,
+			Catalog: sub.Catalog, Image: r.images[key], Generated: sub.GeneratedBy != "", Notes: subscriptionNotes(sub, csv), object: sub.LiveObject,
 		}
 		if sub.Channel != "" {
 			op.Channels = []string{sub.Channel}
@@ -254,7 +254,7 @@ func subscriptionNotes(sub snapshot.Subscription, csv snapshot.CSV) []string {
 }
 
 // addExtension adds the operator that a ClusterExtension of OLM v1 installed.
-func (r *clusterReader) addExtension(o *snapshot.Object) {
+func (r *clusterReader) addExtension(o *snapshot.LiveObject) {
 	body := o.Body()
 	filter := k8s.Map(body, "spec", "source", "catalog")
 	op := Operator{
@@ -285,13 +285,13 @@ func (r *clusterReader) addUnowned(owned map[k8s.Key]bool) int {
 		switch {
 		case owned[key]:
 		case next[key] != "":
-			r.skip(csv.Object, false, "Subscription %s is being upgraded to it; its installedCSV is imported", next[key])
+			r.skip(csv.LiveObject, false, "Subscription %s is being upgraded to it; its installedCSV is imported", next[key])
 		case csv.Phase == "Replacing" || csv.Phase == "Deleting":
-			r.skip(csv.Object, false, "it is being deleted (%s)", csv.Phase)
+			r.skip(csv.LiveObject, false, "it is being deleted (%s)", csv.Phase)
 		case csv.Name == snapshot.Packageserver:
-			r.skip(csv.Object, false, "it is part of OLM itself")
+			r.skip(csv.LiveObject, false, "it is part of OLM itself")
 		default:
-			r.skip(csv.Object, true, "it has no Subscription: create one with startingCSV, and import again")
+			r.skip(csv.LiveObject, true, "it has no Subscription: create one with startingCSV, and import again")
 		}
 	}
 	return len(r.Skipped) - before

@@ -34,8 +34,8 @@ type CatalogContent struct {
 	Source  source.Ref
 }
 
-// Result lists what an import found and wrote.
-type Result struct {
+// ImportReport lists what an import found and wrote.
+type ImportReport struct {
 	Written   bool               `json:"written"` // false: nothing to write, or a check only
 	Files     []edit.File        `json:"files"`
 	Operators []Imported         `json:"operators"`
@@ -89,7 +89,7 @@ type Counts struct {
 }
 
 // IsComplete reports whether every operator of the cluster is pinned at the installed bundle.
-func (r *Result) IsComplete() bool {
+func (r *ImportReport) IsComplete() bool {
 	return !slices.ContainsFunc(r.Skipped, func(l Skipped) bool { return l.Operator }) &&
 		!slices.ContainsFunc(r.Conflicts, func(c Conflict) bool { return c.Operator }) && len(r.Unread) == 0
 }
@@ -100,7 +100,7 @@ func (r *Result) IsComplete() bool {
 // Import adds declarations. With update, it also changes the channel, the approval and the config of
 // existing ones; other differences from the cluster are reported as conflicts. An operator that cannot be pinned at the installed bundle is
 // skipped and reported with the reason. The Edit is nil if nothing changes.
-func Import(ctx context.Context, p *workspace.Project, c *Installations, contents []CatalogContent, update bool) (*edit.Edit, *Result, error) {
+func Import(ctx context.Context, p *workspace.Project, c *Installations, contents []CatalogContent, update bool) (*edit.Edit, *ImportReport, error) {
 	im := importer{project: p, cluster: c, update: update, operators: slices.Clone(c.Operators), skipped: slices.Clone(c.Skipped)}
 	var err error
 	if im.existing, err = p.DeclarationsIfAny(); err != nil {
@@ -195,9 +195,9 @@ func (im *importer) configure(contents []CatalogContent) error {
 }
 
 // identify returns the cluster's catalog with a name given by the user.
-func (im *importer) identify(name string) (Catalog, error) {
+func (im *importer) identify(name string) (ClusterCatalog, error) {
 	var have []string
-	var found []Catalog
+	var found []ClusterCatalog
 	for _, c := range im.cluster.Catalogs {
 		have = append(have, c.String())
 		if name == c.String() || name == c.Name {
@@ -209,9 +209,9 @@ func (im *importer) identify(name string) (Catalog, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return Catalog{}, fmt.Errorf("--catalog %s: the cluster has no such catalog (available: %s)%s", name, strings.Join(have, ", "), diag.DidYouMean(name, have))
+		return ClusterCatalog{}, fmt.Errorf("--catalog %s: the cluster has no such catalog (available: %s)%s", name, strings.Join(have, ", "), diag.DidYouMean(name, have))
 	default:
-		return Catalog{}, fmt.Errorf("--catalog %s: the cluster has several with this name: use namespace/%s", name, name)
+		return ClusterCatalog{}, fmt.Errorf("--catalog %s: the cluster has several with this name: use namespace/%s", name, name)
 	}
 }
 
@@ -550,11 +550,11 @@ func (im *importer) operator(key string) *Operator {
 }
 
 // finish returns the edit and the report.
-func (im *importer) finish(a *attempt) (*edit.Edit, *Result, error) {
+func (im *importer) finish(a *attempt) (*edit.Edit, *ImportReport, error) {
 	e := a.draft.Edit(im.config, a.inputs, a.resolution)
 	conflicts, left := slices.Concat(im.conflicts, a.conflicts), slices.Concat(im.skipped, a.skipped)
 	slices.SortFunc(left, Skipped.Compare)
-	r := &Result{
+	r := &ImportReport{
 		Files: append([]edit.File{}, e.Files...), Operators: []Imported{}, Conflicts: append([]Conflict{}, conflicts...), Skipped: append([]Skipped{}, left...),
 		Unread: append([]snapshot.Unread{}, im.cluster.Unread...), Updates: append([]Update{}, a.updates...), Changes: []workspace.Change{}, Warnings: []diag.Warning{},
 		Counts: Counts{Found: im.cluster.Total, Added: a.added, Unchanged: a.unchanged, Skipped: len(left)},

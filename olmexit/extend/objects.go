@@ -62,7 +62,7 @@ func (m *declarationBuilder) add(file string, o k8s.Object) {
 	m.out = append(m.out, Declaration{File: file, Object: o})
 }
 
-func (m *declarationBuilder) skip(o *snapshot.Object, format string, args ...any) {
+func (m *declarationBuilder) skip(o *snapshot.LiveObject, format string, args ...any) {
 	m.skipped = append(m.skipped, newSkipped(o, false, format, args...))
 }
 
@@ -82,7 +82,7 @@ func isGeneratedKey(key string) bool {
 
 // newObject returns an object of the same kind and name with the user's labels and annotations, and
 // with spec unless that is nil.
-func newObject(o *snapshot.Object, body k8s.Object, spec map[string]any) k8s.Object {
+func newObject(o *snapshot.LiveObject, body k8s.Object, spec map[string]any) k8s.Object {
 	out := k8s.New(o.APIVersion, o.Kind, o.Namespace, o.Name)
 	for _, field := range []string{"labels", "annotations"} {
 		kept := map[string]any{}
@@ -168,9 +168,9 @@ func (m *declarationBuilder) addOperatorGroups(ops []Operator) {
 	for _, g := range m.s.OperatorGroups() {
 		switch {
 		case !used[g.Namespace]:
-			m.skip(g.Object, "no operator is imported in its namespace")
+			m.skip(g.LiveObject, "no operator is imported in its namespace")
 		case m.groups[g.Namespace].Name != g.Name:
-			m.skip(g.Object, "the operators in its namespace were installed under OperatorGroup %s", m.groups[g.Namespace].Name)
+			m.skip(g.LiveObject, "the operators in its namespace were installed under OperatorGroup %s", m.groups[g.Namespace].Name)
 		default:
 			m.addOperatorGroup(g)
 		}
@@ -195,7 +195,7 @@ func (m *declarationBuilder) addOperatorGroup(g snapshot.OperatorGroup) {
 			}
 		}
 	}
-	m.add(g.Namespace+".yaml", newObject(g.Object, body, spec))
+	m.add(g.Namespace+".yaml", newObject(g.LiveObject, body, spec))
 }
 
 // selectedNamespaces returns the Namespaces that an OperatorGroup selects by labels. It returns false
@@ -233,17 +233,17 @@ func (m *declarationBuilder) addCatalogs(ops []Operator) {
 		place := m.configuredBy(id)
 		switch {
 		case place != "":
-			m.skip(c.Object, "its content is set by %s", place)
+			m.skip(c.LiveObject, "its content is set by %s", place)
 		case c.Image == "" && c.Address != "":
-			m.skip(c.Object, "it is served at %s, which is reachable only from inside the cluster: give its content with --catalog %s=SOURCE", c.Address, id)
+			m.skip(c.LiveObject, "it is served at %s, which is reachable only from inside the cluster: give its content with --catalog %s=SOURCE", c.Address, id)
 		case c.Image == "":
-			m.skip(c.Object, "it has no image: give its content with --catalog %s=SOURCE", id)
+			m.skip(c.LiveObject, "it has no image: give its content with --catalog %s=SOURCE", id)
 		case !used[id]:
-			m.skip(c.Object, "it contains no imported operator")
+			m.skip(c.LiveObject, "it contains no imported operator")
 		default:
 			body := c.Body()
 			spec := dropDefaults(k8s.Map(body, "spec"), map[string]any{"priority": int64(0), "icon": map[string]any{"base64data": "", "mediatype": ""}})
-			m.add(c.Namespace+".yaml", newObject(c.Object, body, spec))
+			m.add(c.Namespace+".yaml", newObject(c.LiveObject, body, spec))
 		}
 	}
 	for _, o := range m.s.Kind(k8s.OLMv1Group, "ClusterCatalog") {

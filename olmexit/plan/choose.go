@@ -69,7 +69,7 @@ func (m *selection) isAdoptable(op *operator) bool {
 	case olmexit.Adoptable, olmexit.WithRestart, olmexit.CannotLeave, olmexit.NeedsDecision, olmexit.MustWait, olmexit.NotSelected:
 		return true
 	case olmexit.AlreadyAdopted:
-		return op.hasLeftovers || slices.ContainsFunc(op.Objects, func(o olmexit.Object) bool { return needsCleanUp(m.newItem(o)) })
+		return op.hasLeftovers || slices.ContainsFunc(op.Objects, func(o olmexit.ClassifiedObject) bool { return needsCleanUp(m.newItem(o)) })
 	case olmexit.NotOLM:
 		return op.hasLeftovers
 	}

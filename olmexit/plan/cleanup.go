@@ -28,7 +28,7 @@ const (
 )
 
 // deletionRank returns the position of one of OLM's objects in the deletion order.
-func deletionRank(o *snapshot.Object) int {
+func deletionRank(o *snapshot.LiveObject) int {
 	owned := func(kind string) bool {
 		return slices.ContainsFunc(o.Owners, func(by snapshot.Owner) bool { return strings.EqualFold(by.Kind, kind) })
 	}
@@ -101,7 +101,7 @@ func (m *planBuilder) unlabelActions(b *block) []Action {
 	var out []Action
 	items := slices.DeleteFunc(slices.Clone(b.items), needsCleanUp)
 	for _, i := range append(items, b.others...) {
-		if i.live == nil || i.RemovedAt == olmexit.AtDetach || m.Mode == Live && isLostInLiveMode(i.Object) {
+		if i.live == nil || i.RemovedAt == olmexit.AtDetach || m.Mode == Live && isLostInLiveMode(i.ClassifiedObject) {
 			continue
 		}
 		var unset []string

@@ -36,7 +36,7 @@ func TreeDigest(rendered []render.Rendered) string {
 // Deployments of the operators that leave OLM.
 func (m *planBuilder) recordState() {
 	found := map[k8s.Ref]State{}
-	add := func(o *snapshot.Object) {
+	add := func(o *snapshot.LiveObject) {
 		if o == nil {
 			return
 		}

@@ -78,7 +78,7 @@ func (m *facts) unservedReasons(op *operator) []string {
 			return k8s.IsCRD(crd) && k8s.Text(crd, "spec", "group") == group && k8s.Text(crd, "spec", "names", "kind") == kind
 		}
 		return k8s.IsBuiltinGroup(group) || slices.ContainsFunc(m.itemsOf(op.Operator), func(i item) bool { return defines(i.ours) }) ||
-			slices.ContainsFunc(m.Snapshot.Kind(k8s.CRDGroup, "CustomResourceDefinition"), func(o *snapshot.Object) bool {
+			slices.ContainsFunc(m.Snapshot.Kind(k8s.CRDGroup, "CustomResourceDefinition"), func(o *snapshot.LiveObject) bool {
 				return strings.HasSuffix(o.Name, "."+group) && defines(o.Body())
 			})
 	}

@@ -159,9 +159,9 @@ type block struct {
 
 // item is an object with its live and its rendered form.
 type item struct {
-	olmexit.Object
-	live *snapshot.Object // nil: the cluster does not have it
-	ours k8s.Object       // nil: the tree does not have it
+	olmexit.ClassifiedObject
+	live *snapshot.LiveObject // nil: the cluster does not have it
+	ours k8s.Object           // nil: the tree does not have it
 }
 
 // ref returns the reference to an item: as in the tree, or as in the cluster if the tree does
@@ -173,7 +173,7 @@ func (i item) ref() k8s.Ref {
 	return refToLive(i.live)
 }
 
-func refToLive(o *snapshot.Object) k8s.Ref {
+func refToLive(o *snapshot.LiveObject) k8s.Ref {
 	return k8s.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
@@ -226,12 +226,12 @@ func (m *selection) assignObjects() {
 	}
 }
 
-func (m *facts) newItem(o olmexit.Object) item {
-	return item{Object: o, live: m.Snapshot.Get(o.Key), ours: m.tree[o.Key]}
+func (m *facts) newItem(o olmexit.ClassifiedObject) item {
+	return item{ClassifiedObject: o, live: m.Snapshot.Get(o.Key), ours: m.tree[o.Key]}
 }
 
-func newLiveItem(o *snapshot.Object) item {
-	return item{Object: olmexit.Object{Key: o.Key}, live: o}
+func newLiveItem(o *snapshot.LiveObject) item {
+	return item{ClassifiedObject: olmexit.ClassifiedObject{Key: o.Key}, live: o}
 }
 
 func namespaceOf(operator string) string {

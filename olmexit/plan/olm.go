@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/olmexit"
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// Rule is a set of permissions for objects of one resource.
-type Rule struct {
+// PermissionRule is a set of permissions for objects of one resource.
+type PermissionRule struct {
 	Namespace string   // empty: the whole cluster
 	Group     string   // empty: the core group
 	Resource  string   // "deployments"
@@ -46,7 +46,7 @@ func scopeOf(r k8s.Ref) scope {
 // resources, the usual resource name is assumed. Before the first step, the plan is derived from
 // the cluster again, which needs permissions to list objects. seen is the snapshot that the plan
 // was derived from, or nil if a step has begun.
-func Rules(p *Plan, rendered []k8s.Object, seen *snapshot.Snapshot) []Rule {
+func Rules(p *Plan, rendered []k8s.Object, seen *snapshot.Snapshot) []PermissionRule {
 	tree := map[k8s.Key]k8s.Object{}
 	for _, o := range rendered {
 		tree[o.Key()] = o
@@ -139,7 +139,7 @@ func (r permissionSet) addChecks(s Step) {
 }
 
 // rules returns the permissions as rules. Names of one resource with the same verbs share a rule.
-func (r permissionSet) rules() []Rule {
+func (r permissionSet) rules() []PermissionRule {
 	type group struct {
 		scope
 		verbs string
@@ -152,16 +152,16 @@ func (r permissionSet) rules() []Rule {
 		}
 		names[g] = append(names[g], s.name)
 	}
-	var out []Rule
+	var out []PermissionRule
 	for g, list := range names {
 		verbs, all := strings.CutPrefix(g.verbs, "* ")
-		rule := Rule{Namespace: g.namespace, Group: g.group, Resource: g.resource, Verbs: strings.Split(verbs, " ")}
+		rule := PermissionRule{Namespace: g.namespace, Group: g.group, Resource: g.resource, Verbs: strings.Split(verbs, " ")}
 		if slices.Sort(list); !all {
 			rule.Names = list
 		}
 		out = append(out, rule)
 	}
-	slices.SortFunc(out, func(a, b Rule) int {
+	slices.SortFunc(out, func(a, b PermissionRule) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource),
 			slices.Compare(a.Names, b.Names), slices.Compare(a.Verbs, b.Verbs))
 	})
@@ -170,7 +170,7 @@ func (r permissionSet) rules() []Rule {
 
 // Roles converts rules, which must be sorted by namespace, to a ClusterRole for the whole cluster
 // and one Role per namespace. All have the same name.
-func Roles(name string, rules []Rule) []k8s.Object {
+func Roles(name string, rules []PermissionRule) []k8s.Object {
 	var out []k8s.Object
 	for i, r := range rules {
 		if i == 0 || r.Namespace != rules[i-1].Namespace {

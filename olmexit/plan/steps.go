@@ -153,7 +153,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-func isCopy(o *snapshot.Object) bool { return o.Labels[snapshot.CopiedFrom] != "" }
+func isCopy(o *snapshot.LiveObject) bool { return o.Labels[snapshot.CopiedFrom] != "" }
 
 // needsGuard reports whether a GitOps tool could prune an object after its declaration was removed from
 // Git.
@@ -321,7 +321,7 @@ func (m *planBuilder) addDetachStep(b *block, detached []item) {
 	}
 	if m.Mode == Live {
 		s.Actions = append(s.Actions, disown...) // OLM may have restored the labels before
-		s.Actions = append(s.Actions, actionsFor(Delete, b.itemsWhere(func(i item) bool { return i.ours != nil && i.live != nil && isLostInLiveMode(i.Object) }))...)
+		s.Actions = append(s.Actions, actionsFor(Delete, b.itemsWhere(func(i item) bool { return i.ours != nil && i.live != nil && isLostInLiveMode(i.ClassifiedObject) }))...)
 	}
 	m.addStep(s)
 }
@@ -360,7 +360,7 @@ const finalizer = "operators.coreos.com/csv-cleanup"
 
 // isLostInLiveMode reports whether an object is lost if OLM runs during the detach: OLM rewrites the
 // owner of the OperatorCondition, and the deletion of that owner then deletes the OperatorCondition.
-func isLostInLiveMode(o olmexit.Object) bool {
+func isLostInLiveMode(o olmexit.ClassifiedObject) bool {
 	return o.Group == k8s.OLMGroup && o.Kind == "OperatorCondition"
 }
 
@@ -403,7 +403,7 @@ func (m *planBuilder) applyActions(items []item) []Action {
 	var out []Action
 	for _, i := range sortByPhase(items) {
 		a := newApplyAction(i)
-		if m.Mode == Live && isLostInLiveMode(i.Object) {
+		if m.Mode == Live && isLostInLiveMode(i.ClassifiedObject) {
 			a.UID = "" // the detach deleted it
 		}
 		out = append(out, a)
@@ -454,7 +454,7 @@ func (m *planBuilder) addTransferStep(b *block) {
 		After: unchangedChecks(b),
 	}
 	for _, i := range sortByPhase(items) {
-		if m.Mode == Live && isLostInLiveMode(i.Object) {
+		if m.Mode == Live && isLostInLiveMode(i.ClassifiedObject) {
 			continue
 		}
 		s.Actions = append(s.Actions, newAction(TransferFields, i), newApplyAction(i))

@@ -48,7 +48,7 @@ func MakeUninstall(in Input, crds bool) (*Plan, error) {
 	namespace := m.plan.OLM[0].Object.Namespace
 	declarations, programs := olmDeclarations(m.Snapshot), m.olmPrograms(namespace)
 	deleted := append(slices.Clone(declarations), programs...)
-	var definitions []*snapshot.Object
+	var definitions []*snapshot.LiveObject
 	kept := ""
 	for _, crd := range olmCRDs(m.Snapshot) {
 		switch why := m.keepReason(crd, diagnosis, deleted); {
@@ -100,8 +100,8 @@ func usesOfOLM(s *snapshot.Snapshot, d *olmexit.Diagnosis) []string {
 
 // olmDeclarations returns the objects whose deletion OLM itself completes: packageserver and the
 // objects of OLM's kinds, all of which have no effect without operators.
-func olmDeclarations(s *snapshot.Snapshot) []*snapshot.Object {
-	var out []*snapshot.Object
+func olmDeclarations(s *snapshot.Snapshot) []*snapshot.LiveObject {
+	var out []*snapshot.LiveObject
 	for _, csv := range s.Kind(k8s.OLMGroup, "ClusterServiceVersion") {
 		if !isCopy(csv) {
 			out = append(out, csv)
@@ -115,33 +115,33 @@ func olmDeclarations(s *snapshot.Snapshot) []*snapshot.Object {
 
 // olmPrograms returns OLM's own Deployments with their Services, ServiceAccounts and permissions, the
 // API of packageserver, and the objects that OLM created for itself.
-func (m *facts) olmPrograms(namespace string) []*snapshot.Object {
+func (m *facts) olmPrograms(namespace string) []*snapshot.LiveObject {
 	names := programNames()
 	accounts := map[string]bool{}
-	var out []*snapshot.Object
-	add := func(group, kind string, is func(*snapshot.Object) bool) {
+	var out []*snapshot.LiveObject
+	add := func(group, kind string, is func(*snapshot.LiveObject) bool) {
 		for _, o := range m.Snapshot.Kind(group, kind) {
 			if is(o) {
 				out = append(out, o)
 			}
 		}
 	}
-	add("apiregistration.k8s.io", "APIService", func(o *snapshot.Object) bool { return o.Name == packagesAPI })
-	add("apps", "Deployment", func(o *snapshot.Object) bool {
+	add("apiregistration.k8s.io", "APIService", func(o *snapshot.LiveObject) bool { return o.Name == packagesAPI })
+	add("apps", "Deployment", func(o *snapshot.LiveObject) bool {
 		mine := o.Namespace == namespace && slices.Contains(names, o.Name)
 		if mine {
 			accounts[cmp.Or(k8s.Text(o.Body(), "spec", "template", "spec", "serviceAccountName"), "default")] = true
 		}
 		return mine
 	})
-	add("", "Service", func(o *snapshot.Object) bool {
+	add("", "Service", func(o *snapshot.LiveObject) bool {
 		return o.Namespace == namespace && slices.Contains(names, k8s.Text(o.Body(), "spec", "selector", "app"))
 	})
-	add("", "ServiceAccount", func(o *snapshot.Object) bool {
+	add("", "ServiceAccount", func(o *snapshot.LiveObject) bool {
 		return o.Namespace == namespace && o.Name != "default" && accounts[o.Name]
 	})
 	roles := map[k8s.Key]bool{} // whether only OLM's own accounts are bound to the role
-	binding := func(o *snapshot.Object) bool {
+	binding := func(o *snapshot.LiveObject) bool {
 		body := o.Body()
 		subjects := k8s.Items(body, "subjects")
 		mine := len(subjects) > 0 && !slices.ContainsFunc(subjects, func(s map[string]any) bool {
@@ -154,27 +154,27 @@ func (m *facts) olmPrograms(namespace string) []*snapshot.Object {
 	}
 	add(k8s.RBACGroup, "ClusterRoleBinding", binding)
 	add(k8s.RBACGroup, "RoleBinding", binding)
-	role := func(o *snapshot.Object) bool {
+	role := func(o *snapshot.LiveObject) bool {
 		_, isDefault := o.Labels["kubernetes.io/bootstrapping"]
 		ours := m.tree[o.Key] != nil || o.Labels[k8s.LabelManagedBy] == k8s.Manager
 		return !isDefault && !ours && (roles[o.Key] || isRoleOfOLM(o))
 	}
 	add(k8s.RBACGroup, "ClusterRole", role)
 	add(k8s.RBACGroup, "Role", role)
-	add(k8s.OLMGroup, "Operator", func(*snapshot.Object) bool { return true })
+	add(k8s.OLMGroup, "Operator", func(*snapshot.LiveObject) bool { return true })
 	return out
 }
 
 // isRoleOfOLM reports whether a role is one of OLM's manifests, or was created by OLM for packageserver
 // or an OperatorGroup.
-func isRoleOfOLM(o *snapshot.Object) bool {
+func isRoleOfOLM(o *snapshot.LiveObject) bool {
 	return o.Name == "aggregate-olm-edit" || o.Name == "aggregate-olm-view" || o.Labels["olm.owner.kind"] == "OperatorGroup" || o.Labels["olm.owner"] == snapshot.Packageserver ||
 		slices.ContainsFunc(o.Owners, func(by snapshot.Owner) bool { return by.Name == packagesAPI })
 }
 
 // olmCRDs returns OLM's CRDs.
-func olmCRDs(s *snapshot.Snapshot) []*snapshot.Object {
-	return slices.DeleteFunc(s.Kind(k8s.CRDGroup, "CustomResourceDefinition"), func(o *snapshot.Object) bool { return !isOLMCRD(o.Name) })
+func olmCRDs(s *snapshot.Snapshot) []*snapshot.LiveObject {
+	return slices.DeleteFunc(s.Kind(k8s.CRDGroup, "CustomResourceDefinition"), func(o *snapshot.LiveObject) bool { return !isOLMCRD(o.Name) })
 }
 
 func isOLMCRD(name string) bool {
@@ -187,7 +187,7 @@ func olmCRD(plural string) k8s.Ref {
 }
 
 // keepReason returns the reason why a CRD of OLM must stay, or "".
-func (m *facts) keepReason(crd *snapshot.Object, d *olmexit.Diagnosis, deleted []*snapshot.Object) string {
+func (m *facts) keepReason(crd *snapshot.LiveObject, d *olmexit.Diagnosis, deleted []*snapshot.LiveObject) string {
 	if m.tree[crd.Key] != nil {
 		return "the tree has it"
 	}
@@ -205,7 +205,7 @@ func (m *facts) keepReason(crd *snapshot.Object, d *olmexit.Diagnosis, deleted [
 }
 
 // liveItems returns objects of the cluster as items.
-func liveItems(objects []*snapshot.Object) []item {
+func liveItems(objects []*snapshot.LiveObject) []item {
 	var out []item
 	for _, o := range objects {
 		out = append(out, newLiveItem(o))
@@ -214,7 +214,7 @@ func liveItems(objects []*snapshot.Object) []item {
 }
 
 // addReleaseStep adds a manual step if a GitOps tool applies OLM's objects.
-func (m *planBuilder) addReleaseStep(objects []*snapshot.Object) {
+func (m *planBuilder) addReleaseStep(objects []*snapshot.LiveObject) {
 	appliers := appliersOf(liveItems(objects), func(item) bool { return true })
 	if appliers == "" {
 		return
@@ -226,7 +226,7 @@ func (m *planBuilder) addReleaseStep(objects []*snapshot.Object) {
 }
 
 // addDeleteStep adds a step that deletes objects of OLM itself.
-func (m *planBuilder) addDeleteStep(title string, objects []*snapshot.Object, before ...Check) {
+func (m *planBuilder) addDeleteStep(title string, objects []*snapshot.LiveObject, before ...Check) {
 	if len(objects) == 0 {
 		return
 	}

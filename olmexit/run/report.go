@@ -46,7 +46,7 @@ type AcceptedFinding struct {
 }
 
 // NewRecord returns the record after a run.
-func NewRecord(p *plan.Plan, j *Journal, res *Result) *Record {
+func NewRecord(p *plan.Plan, j *Journal, res *Progress) *Record {
 	out := &Record{
 		Plan: Digest(p), ClusterUID: p.ClusterUID, Operators: p.Operators, Skipped: p.Skipped, Steps: []StepReport{}, Downtime: res.Downtime,
 		Stopped: res.Stopped, Probes: []verify.ProbeResult{}, Accepted: []AcceptedFinding{}, Ways: res.Ways, Error: res.Error,

@@ -59,8 +59,8 @@ type Prompter interface {
 	ReportProbing(left time.Duration)
 }
 
-// Result is the result of a run for every step of a plan.
-type Result struct {
+// Progress is the result of a run for every step of a plan.
+type Progress struct {
 	Steps    []StepResult         `json:"steps" doc:"Result of each step, in order."`
 	Stopped  []k8s.Ref            `json:"stopped" doc:"OLM's controllers that the plan has stopped and not started again yet."`
 	Ways     []Way                `json:"ways" form:"enum=continue|skip|revert|new-plan" doc:"Ways to go on if the run ended early. continue: repeat the command, after a cause outside of the plan is fixed; skip: repeat it with --skip and a reason; revert: return to OLM; new-plan: make a new plan, because no step has begun."`
@@ -106,8 +106,8 @@ type ActionResult struct {
 // the reason. The result lists the controllers of OLM that are still stopped.
 //
 // When ctx ends, Run completes the current request and records it.
-func Run(ctx context.Context, in Input) (*Result, error) {
-	r := &runner{Input: in, rendered: map[k8s.Key]k8s.Object{}, before: map[string]*verify.Evidence{}, result: &Result{Stopped: []k8s.Ref{}, Ways: []Way{}}}
+func Run(ctx context.Context, in Input) (*Progress, error) {
+	r := &runner{Input: in, rendered: map[k8s.Key]k8s.Object{}, before: map[string]*verify.Evidence{}, result: &Progress{Stopped: []k8s.Ref{}, Ways: []Way{}}}
 	for _, o := range in.Rendered {
 		r.rendered[o.Key()] = o
 	}
@@ -143,7 +143,7 @@ type runner struct {
 	Input
 	rendered    map[k8s.Key]k8s.Object
 	before      map[string]*verify.Evidence // by namespace
-	result      *Result
+	result      *Progress
 	reportedOLM bool // whether it was reported that OLM stays stopped
 	firstStep   int  // number of the first step of this run
 	probes      *probing

@@ -124,7 +124,7 @@ func (b *builder) plannedKinds() []kindSelector {
 	for _, o := range b.byKey {
 		s.objects = append(s.objects, o)
 	}
-	slices.SortFunc(s.objects, func(x, y *Object) int { return x.Compare(y.Key) })
+	slices.SortFunc(s.objects, func(x, y *LiveObject) int { return x.Compare(y.Key) })
 	return s.plannedKinds()
 }
 

@@ -53,7 +53,7 @@ func (c *fieldFilter) keepsAll() bool { return c == nil || len(c.fields) == 0 &&
 const CopiedFrom = "olm.copiedFrom"
 
 // unusedFields returns the filter for the fields of an object that a snapshot does not contain.
-func (b *builder) unusedFields(o *Object) *fieldFilter {
+func (b *builder) unusedFields(o *LiveObject) *fieldFilter {
 	meta := dropFields().with("annotations", dropFields("kubectl.kubernetes.io/last-applied-configuration"))
 	if !b.opt.ManagedFields {
 		meta.fields["managedFields"] = nil
@@ -92,7 +92,7 @@ var errTooDeep = fmt.Errorf("nested deeper than %d levels", maxDepth)
 
 // prune writes an object to scratch as compact JSON, filtered by c. It always writes the
 // apiVersion and kind of o, because list items may lack them.
-func (b *builder) prune(raw []byte, c *fieldFilter, o *Object) error {
+func (b *builder) prune(raw []byte, c *fieldFilter, o *LiveObject) error {
 	c.fields["apiVersion"], c.fields["kind"] = nil, nil
 	p := pruner{dec: newDecoder(raw), out: b.scratch[:0]}
 	p.out = append(p.out, '{')

@@ -250,7 +250,7 @@ func (b *builder) headOf(raw []byte, at diag.Pos) (head, bool) {
 
 // add adds an object unless its kind is ignored.
 func (b *builder) add(h head, raw []byte, at diag.Pos) {
-	o := &Object{
+	o := &LiveObject{
 		Key:        k8s.Key{Group: k8s.Group(h.APIVersion), Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name},
 		APIVersion: h.APIVersion, UID: h.Metadata.UID, Labels: h.Metadata.Labels, Owners: h.Metadata.OwnerReferences,
 		Pos: at, version: h.Metadata.ResourceVersion,

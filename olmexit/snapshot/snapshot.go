@@ -28,9 +28,9 @@ type Snapshot struct {
 	Unread  []Unread // kinds that could not be read, sorted
 	Version string   // of Kubernetes, such as "1.36"; empty unless a live cluster reports it
 
-	objects []*Object // by k8s.Key
-	byKey   map[k8s.Key]*Object
-	byUID   map[string]*Object
+	objects []*LiveObject // by k8s.Key
+	byKey   map[k8s.Key]*LiveObject
+	byUID   map[string]*LiveObject
 }
 
 // Unread is a kind that could not be read from a cluster.
@@ -40,8 +40,8 @@ type Unread struct {
 	Reason     string `json:"reason"` // the server's message
 }
 
-// Object is one object of a cluster.
-type Object struct {
+// LiveObject is one object of a cluster.
+type LiveObject struct {
 	k8s.Key
 	APIVersion string
 	UID        string
@@ -63,12 +63,12 @@ type Owner struct {
 
 // Body decodes the object. The caller owns the result, because each call decodes a new copy.
 // Whole numbers are int64.
-func (o *Object) Body() k8s.Object {
+func (o *LiveObject) Body() k8s.Object {
 	return decodeObject(o.String(), o.text())
 }
 
 // At returns the value at a path of keys, or nil if there is none.
-func (o *Object) At(path ...string) any { return k8s.At(o.Body(), path...) }
+func (o *LiveObject) At(path ...string) any { return k8s.At(o.Body(), path...) }
 
 // decodeObject decodes a JSON object that is already validated.
 func decodeObject(name string, text []byte) map[string]any {
@@ -80,12 +80,12 @@ func decodeObject(name string, text []byte) map[string]any {
 }
 
 // decode sets the fields of a struct by their json tags. Values of the wrong type are ignored.
-func (o *Object) decode(into any) {
+func (o *LiveObject) decode(into any) {
 	_ = json.Unmarshal(o.text(), into) // the only possible errors are wrong types
 }
 
 // text returns the object as JSON.
-func (o *Object) text() []byte {
+func (o *LiveObject) text() []byte {
 	text, err := s2.Decode(nil, o.packed)
 	if err != nil {
 		panic("snapshot: " + o.String() + " is damaged: " + err.Error())
@@ -94,11 +94,11 @@ func (o *Object) text() []byte {
 }
 
 // All returns the objects by kind, group, namespace and name.
-func (s *Snapshot) All() []*Object { return slices.Clone(s.objects) }
+func (s *Snapshot) All() []*LiveObject { return slices.Clone(s.objects) }
 
 // Kind returns the objects of one group and kind, by namespace and name.
-func (s *Snapshot) Kind(group, kind string) []*Object {
-	from, _ := slices.BinarySearchFunc(s.objects, k8s.Key{Group: group, Kind: kind}, func(o *Object, k k8s.Key) int { return o.Compare(k) })
+func (s *Snapshot) Kind(group, kind string) []*LiveObject {
+	from, _ := slices.BinarySearchFunc(s.objects, k8s.Key{Group: group, Kind: kind}, func(o *LiveObject, k k8s.Key) int { return o.Compare(k) })
 	to := from
 	for to < len(s.objects) && s.objects[to].Group == group && s.objects[to].Kind == kind {
 		to++
@@ -107,16 +107,16 @@ func (s *Snapshot) Kind(group, kind string) []*Object {
 }
 
 // Get returns an object, or nil if there is none.
-func (s *Snapshot) Get(key k8s.Key) *Object { return s.byKey[key] }
+func (s *Snapshot) Get(key k8s.Key) *LiveObject { return s.byKey[key] }
 
 // ByUID returns the object with a UID, or nil if there is none.
-func (s *Snapshot) ByUID(uid string) *Object { return s.byUID[uid] }
+func (s *Snapshot) ByUID(uid string) *LiveObject { return s.byUID[uid] }
 
 // builder collects the objects of one cluster.
 type builder struct {
 	opt     Selection
 	unread  []Unread
-	byKey   map[k8s.Key]*Object
+	byKey   map[k8s.Key]*LiveObject
 	bytes   int64
 	outer   []byte // buffer: the last object, without its items
 	scratch []byte // buffer: the last object, as compact JSON
@@ -125,11 +125,11 @@ type builder struct {
 }
 
 func newBuilder(opt Selection) *builder {
-	return &builder{opt: opt, byKey: map[k8s.Key]*Object{}}
+	return &builder{opt: opt, byKey: map[k8s.Key]*LiveObject{}}
 }
 
 // put adds an object. If the object is already present, put keeps the newer version.
-func (b *builder) put(o *Object) {
+func (b *builder) put(o *LiveObject) {
 	before, twice := b.byKey[o.Key]
 	switch {
 	case twice && o.Kind == "Namespace" && o.Group == "" && o.UID != before.UID && o.UID != "" && before.UID != "":
@@ -168,8 +168,8 @@ func (b *builder) snapshot() (*Snapshot, error) {
 	if err := b.errs.Err(); err != nil {
 		return nil, err
 	}
-	s := &Snapshot{Unread: b.unread, byKey: b.byKey, byUID: make(map[string]*Object, len(b.byKey))}
-	s.objects = slices.SortedFunc(maps.Values(b.byKey), func(x, y *Object) int { return x.Compare(y.Key) })
+	s := &Snapshot{Unread: b.unread, byKey: b.byKey, byUID: make(map[string]*LiveObject, len(b.byKey))}
+	s.objects = slices.SortedFunc(maps.Values(b.byKey), func(x, y *LiveObject) int { return x.Compare(y.Key) })
 	for _, o := range s.objects {
 		if o.UID != "" {
 			s.byUID[o.UID] = o

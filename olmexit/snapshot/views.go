@@ -13,7 +13,7 @@ const Packageserver = "packageserver"
 
 // CSV is a ClusterServiceVersion.
 type CSV struct {
-	*Object
+	*LiveObject
 	CopiedFrom string // namespace of the original of a copy; empty for an original
 	Version    string
 	Phase      string // "Succeeded"
@@ -23,14 +23,14 @@ type CSV struct {
 // CSVs returns the ClusterServiceVersions, including copies, by namespace and name. Copies
 // are identified only by OLM's label.
 func (s *Snapshot) CSVs() []CSV {
-	return view(s, k8s.OLMGroup, "ClusterServiceVersion", func(o *Object) CSV {
+	return view(s, k8s.OLMGroup, "ClusterServiceVersion", func(o *LiveObject) CSV {
 		var body struct {
 			Spec   struct{ Version string }
 			Status struct{ Phase, Message string }
 		}
 		o.decode(&body)
 		return CSV{
-			Object: o, CopiedFrom: o.Labels[CopiedFrom], Version: body.Spec.Version,
+			LiveObject: o, CopiedFrom: o.Labels[CopiedFrom], Version: body.Spec.Version,
 			Phase: body.Status.Phase, Message: body.Status.Message,
 		}
 	})
@@ -38,7 +38,7 @@ func (s *Snapshot) CSVs() []CSV {
 
 // Subscription is a Subscription of OLM v0.
 type Subscription struct {
-	*Object
+	*LiveObject
 	Package      string
 	Channel      string
 	Catalog      model.ID
@@ -51,7 +51,7 @@ type Subscription struct {
 
 // Subscriptions returns the Subscriptions by namespace and name.
 func (s *Snapshot) Subscriptions() []Subscription {
-	return view(s, k8s.OLMGroup, "Subscription", func(o *Object) Subscription {
+	return view(s, k8s.OLMGroup, "Subscription", func(o *LiveObject) Subscription {
 		var body struct {
 			Metadata struct{ Annotations map[string]string }
 			Spec     struct {
@@ -64,7 +64,7 @@ func (s *Snapshot) Subscriptions() []Subscription {
 		}
 		o.decode(&body)
 		sub := Subscription{
-			Object: o, Package: body.Spec.Name, Channel: body.Spec.Channel,
+			LiveObject: o, Package: body.Spec.Name, Channel: body.Spec.Channel,
 			Catalog:      model.ID{Namespace: body.Spec.SourceNamespace, Name: body.Spec.Source},
 			Config:       decodeMapping(body.Spec.Config),
 			InstalledCSV: body.Status.InstalledCSV, CurrentCSV: body.Status.CurrentCSV, State: body.Status.State,
@@ -80,7 +80,7 @@ func (s *Snapshot) Subscriptions() []Subscription {
 
 // OperatorGroup is an OperatorGroup of OLM v0.
 type OperatorGroup struct {
-	*Object
+	*LiveObject
 	Targets    []string       // spec.targetNamespaces
 	Selector   map[string]any // spec.selector; nil if there is none
 	Namespaces []string       // status.namespaces, sorted; the empty string alone: all
@@ -88,7 +88,7 @@ type OperatorGroup struct {
 
 // OperatorGroups returns the OperatorGroups by namespace and name.
 func (s *Snapshot) OperatorGroups() []OperatorGroup {
-	return view(s, k8s.OLMGroup, "OperatorGroup", func(o *Object) OperatorGroup {
+	return view(s, k8s.OLMGroup, "OperatorGroup", func(o *LiveObject) OperatorGroup {
 		var body struct {
 			Spec struct {
 				TargetNamespaces []string
@@ -99,7 +99,7 @@ func (s *Snapshot) OperatorGroups() []OperatorGroup {
 		o.decode(&body)
 		slices.Sort(body.Status.Namespaces)
 		return OperatorGroup{
-			Object: o, Targets: body.Spec.TargetNamespaces, Selector: decodeMapping(body.Spec.Selector),
+			LiveObject: o, Targets: body.Spec.TargetNamespaces, Selector: decodeMapping(body.Spec.Selector),
 			Namespaces: slices.Compact(body.Status.Namespaces),
 		}
 	})
@@ -107,7 +107,7 @@ func (s *Snapshot) OperatorGroups() []OperatorGroup {
 
 // InstallPlan is an InstallPlan of OLM v0.
 type InstallPlan struct {
-	*Object
+	*LiveObject
 	Phase   string // "Complete"
 	CSVs    []string
 	Lookups []Lookup
@@ -130,7 +130,7 @@ type Step struct {
 
 // InstallPlans returns the InstallPlans by namespace and name.
 func (s *Snapshot) InstallPlans() []InstallPlan {
-	return view(s, k8s.OLMGroup, "InstallPlan", func(o *Object) InstallPlan {
+	return view(s, k8s.OLMGroup, "InstallPlan", func(o *LiveObject) InstallPlan {
 		var body struct {
 			Spec struct {
 				ClusterServiceVersionNames []string
@@ -148,7 +148,7 @@ func (s *Snapshot) InstallPlans() []InstallPlan {
 			}
 		}
 		o.decode(&body)
-		p := InstallPlan{Object: o, Phase: body.Status.Phase, CSVs: body.Spec.ClusterServiceVersionNames}
+		p := InstallPlan{LiveObject: o, Phase: body.Status.Phase, CSVs: body.Spec.ClusterServiceVersionNames}
 		for _, l := range body.Status.BundleLookups {
 			p.Lookups = append(p.Lookups, Lookup{CSV: l.Identifier, Image: l.Path, Catalog: l.CatalogSourceRef})
 		}
@@ -162,14 +162,14 @@ func (s *Snapshot) InstallPlans() []InstallPlan {
 
 // CatalogSource is a CatalogSource of OLM v0.
 type CatalogSource struct {
-	*Object
+	*LiveObject
 	Image, Address string
 	Priority       int32
 }
 
 // CatalogSources returns the CatalogSources by namespace and name.
 func (s *Snapshot) CatalogSources() []CatalogSource {
-	return view(s, k8s.OLMGroup, "CatalogSource", func(o *Object) CatalogSource {
+	return view(s, k8s.OLMGroup, "CatalogSource", func(o *LiveObject) CatalogSource {
 		var body struct {
 			Spec struct {
 				Image, Address string
@@ -177,13 +177,13 @@ func (s *Snapshot) CatalogSources() []CatalogSource {
 			}
 		}
 		o.decode(&body)
-		return CatalogSource{Object: o, Image: body.Spec.Image, Address: body.Spec.Address, Priority: body.Spec.Priority}
+		return CatalogSource{LiveObject: o, Image: body.Spec.Image, Address: body.Spec.Address, Priority: body.Spec.Priority}
 	})
 }
 
 // ClusterExtension is a ClusterExtension of OLM v1.
 type ClusterExtension struct {
-	*Object
+	*LiveObject
 	InstallNamespace string
 	Package          string
 	Bundle           string // installed bundle; empty: none
@@ -193,7 +193,7 @@ type ClusterExtension struct {
 
 // ClusterExtensions returns the ClusterExtensions by name.
 func (s *Snapshot) ClusterExtensions() []ClusterExtension {
-	return view(s, k8s.OLMv1Group, "ClusterExtension", func(o *Object) ClusterExtension {
+	return view(s, k8s.OLMv1Group, "ClusterExtension", func(o *LiveObject) ClusterExtension {
 		var body struct {
 			Spec struct {
 				Namespace string
@@ -206,7 +206,7 @@ func (s *Snapshot) ClusterExtensions() []ClusterExtension {
 		}
 		o.decode(&body)
 		e := ClusterExtension{
-			Object: o, InstallNamespace: body.Spec.Namespace, Package: body.Spec.Source.Catalog.PackageName,
+			LiveObject: o, InstallNamespace: body.Spec.Namespace, Package: body.Spec.Source.Catalog.PackageName,
 			Bundle: body.Status.Install.Bundle.Name,
 		}
 		for _, c := range body.Status.Conditions {
@@ -228,7 +228,7 @@ func IsOwnerInOLMv1(apiVersion, kind string) bool {
 const OwnerNameV1 = k8s.OLMv1Group + "/owner-name"
 
 // view returns the results of convert for the objects of a kind.
-func view[T any](s *Snapshot, group, kind string, convert func(*Object) T) []T {
+func view[T any](s *Snapshot, group, kind string, convert func(*LiveObject) T) []T {
 	var out []T
 	for _, o := range s.Kind(group, kind) {
 		out = append(out, convert(o))

@@ -61,7 +61,7 @@ func captureObjects(ctx context.Context, r Reader, namespace string, refs []k8s.
 	if err != nil {
 		return nil, nil, err
 	}
-	e := &Evidence{Namespace: namespace, Objects: []Object{}, Targets: []string{}}
+	e := &Evidence{Namespace: namespace, Objects: []ObjectState{}, Targets: []string{}}
 	var bodies []k8s.Object
 	for i, o := range read {
 		if o != nil {
@@ -98,15 +98,15 @@ func captureResources(ctx context.Context, r Reader, e *Evidence, bodies []k8s.O
 			return cmp.Or(strings.Compare(k8s.Text(a, "metadata", "creationTimestamp"), k8s.Text(b, "metadata", "creationTimestamp")), a.Key().Compare(b.Key()))
 		})
 		for _, o := range list[:min(len(list), maxResources)] {
-			e.Objects = append(e.Objects, Object{Ref: k8s.RefTo(o), UID: k8s.Text(o, "metadata", "uid")})
+			e.Objects = append(e.Objects, ObjectState{Ref: k8s.RefTo(o), UID: k8s.Text(o, "metadata", "uid")})
 		}
 	}
-	slices.SortFunc(e.Objects, func(a, b Object) int { return a.Ref.Key().Compare(b.Ref.Key()) })
+	slices.SortFunc(e.Objects, func(a, b ObjectState) int { return a.Ref.Key().Compare(b.Ref.Key()) })
 	return nil
 }
 
-func newObject(ref k8s.Ref, o k8s.Object) Object {
-	d := Object{
+func newObject(ref k8s.Ref, o k8s.Object) ObjectState {
+	d := ObjectState{
 		Ref: ref, UID: k8s.Text(o, "metadata", "uid"), Generation: numberAt(o, "metadata", "generation"),
 		Deleting: k8s.Text(o, "metadata", "deletionTimestamp") != "",
 	}

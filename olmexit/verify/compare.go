@@ -54,11 +54,11 @@ type comparison struct {
 
 // compareRule returns the violations of a rule by one object, given its state before (was) and after
 // (is). If the object no longer exists, is is nil.
-type compareRule func(c *comparison, was Object, is *Object) []Finding
+type compareRule func(c *comparison, was ObjectState, is *ObjectState) []Finding
 
 // compareEach applies a rule to every object in before, and returns the findings.
 func (c *comparison) compareEach(r compareRule, before, after *Evidence) []Finding {
-	now := map[k8s.Key]*Object{}
+	now := map[k8s.Key]*ObjectState{}
 	for i := range after.Objects {
 		now[after.Objects[i].Ref.Key()] = &after.Objects[i]
 	}
@@ -73,7 +73,7 @@ func newFindings(code Code, ref k8s.Ref, format string, args ...any) []Finding {
 	return []Finding{{Code: code, Object: ref, Message: fmt.Sprintf("%s ", ref.Key()) + fmt.Sprintf(format, args...)}}
 }
 
-func checkSameUID(c *comparison, was Object, is *Object) []Finding {
+func checkSameUID(c *comparison, was ObjectState, is *ObjectState) []Finding {
 	switch {
 	case c.removed.has(was):
 		return nil
@@ -93,7 +93,7 @@ func (c *comparison) affectsDetachedOperators() bool {
 	return slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { return s.Number == c.step && hasDetachedOperator(c.plan, s.Namespace) })
 }
 
-func checkNoOwner(c *comparison, _ Object, is *Object) []Finding {
+func checkNoOwner(c *comparison, _ ObjectState, is *ObjectState) []Finding {
 	if is == nil {
 		return nil
 	}
@@ -105,7 +105,7 @@ func checkNoOwner(c *comparison, _ Object, is *Object) []Finding {
 	return nil
 }
 
-func checkConversion(c *comparison, was Object, is *Object) []Finding {
+func checkConversion(c *comparison, was ObjectState, is *ObjectState) []Finding {
 	if is == nil || was.Conversion == nil || is.Conversion == nil {
 		return nil
 	}
@@ -126,7 +126,7 @@ func checkConversion(c *comparison, was Object, is *Object) []Finding {
 	return nil
 }
 
-func checkAvailable(c *comparison, was Object, is *Object) []Finding {
+func checkAvailable(c *comparison, was ObjectState, is *ObjectState) []Finding {
 	switch {
 	case was.Available == nil || !*was.Available || c.removed.has(was):
 		return nil
@@ -138,7 +138,7 @@ func checkAvailable(c *comparison, was Object, is *Object) []Finding {
 	return nil
 }
 
-func checkNoRestart(c *comparison, was Object, is *Object) []Finding {
+func checkNoRestart(c *comparison, was ObjectState, is *ObjectState) []Finding {
 	if is == nil || was.Pods == nil || is.Pods == nil || c.mayRestart(was.Ref) {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (c *comparison) mayRestart(ref k8s.Ref) bool {
 
 // noteReplacedPods returns a note about pods that were replaced or restarted without a change of their
 // Deployment.
-func noteReplacedPods(was Object, is *Object) []Finding {
+func noteReplacedPods(was ObjectState, is *ObjectState) []Finding {
 	if len(is.Pods.Restarts) == 0 {
 		return nil
 	}

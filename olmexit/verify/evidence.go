@@ -13,17 +13,17 @@ import (
 // Evidence is the part of the state of one namespace's operators that must not change. Two captures of
 // an unchanged cluster are equal.
 type Evidence struct {
-	Schema    int       `json:"schema"`
-	Namespace string    `json:"namespace"`
-	Objects   []Object  `json:"objects"`            // by reference
-	Targets   []string  `json:"targets"`            // namespaces that the operators watch, sorted; "" is all
-	Accounts  []Account `json:"accounts,omitempty"` // by name
-	Answers   []Answer  `json:"answers,omitempty"`  // in order
-	Unread    []string  `json:"unread,omitempty"`   // resources that could not be read and are not compared
+	Schema    int           `json:"schema"`
+	Namespace string        `json:"namespace"`
+	Objects   []ObjectState `json:"objects"`            // by reference
+	Targets   []string      `json:"targets"`            // namespaces that the operators watch, sorted; "" is all
+	Accounts  []Account     `json:"accounts,omitempty"` // by name
+	Answers   []Answer      `json:"answers,omitempty"`  // in order
+	Unread    []string      `json:"unread,omitempty"`   // resources that could not be read and are not compared
 }
 
-// Object is the state of one object. Fields that its kind does not have are empty.
-type Object struct {
+// ObjectState is the state of one object. Fields that its kind does not have are empty.
+type ObjectState struct {
 	Ref        k8s.Ref          `json:"object"`
 	UID        string           `json:"uid"`
 	Generation int64            `json:"generation,omitempty"`
@@ -103,7 +103,7 @@ func PlannedEvidence(p *plan.Plan, namespace string) *Evidence {
 	e := &Evidence{Namespace: namespace}
 	for _, h := range trackedObjects(p, namespace) {
 		if h.uid != "" {
-			e.Objects = append(e.Objects, Object{Ref: h.ref, UID: h.uid})
+			e.Objects = append(e.Objects, ObjectState{Ref: h.ref, UID: h.uid})
 		}
 	}
 	return e
@@ -114,7 +114,7 @@ func (a Account) subject() k8s.Subject {
 }
 
 // object returns the captured state of an object, or nil if it was not captured.
-func (e *Evidence) object(ref k8s.Ref) *Object {
+func (e *Evidence) object(ref k8s.Ref) *ObjectState {
 	for i := range e.Objects {
 		if e.Objects[i].Ref.Key() == ref.Key() {
 			return &e.Objects[i]

@@ -176,14 +176,14 @@ func (p *Prober) addReviews(ctx context.Context, pl *plan.Plan, e *Evidence, bod
 }
 
 // addObject adds an object that is compared by rules.
-func (p *Prober) addObject(kind ProbeKind, was Object, rules ...compareRule) {
+func (p *Prober) addObject(kind ProbeKind, was ObjectState, rules ...compareRule) {
 	p.add(kind, func(ctx context.Context, r Reader, c *comparison) (string, error) {
 		now, _, err := captureObjects(ctx, r, was.Ref.Namespace, []k8s.Ref{was.Ref})
 		if err != nil {
 			return "", err
 		}
 		for _, rule := range rules {
-			for _, f := range c.compareEach(rule, &Evidence{Objects: []Object{was}}, now) {
+			for _, f := range c.compareEach(rule, &Evidence{Objects: []ObjectState{was}}, now) {
 				if !f.Note {
 					return f.Message, nil
 				}
@@ -216,7 +216,7 @@ func (p *Prober) addResources(ctx context.Context, crd k8s.Object, webhooks []k8
 	})
 	for _, o := range found[:min(len(found), maxProbedResources)] {
 		ref := k8s.RefTo(o)
-		was := Object{Ref: ref, UID: k8s.Text(o, "metadata", "uid")}
+		was := ObjectState{Ref: ref, UID: k8s.Text(o, "metadata", "uid")}
 		p.addObject(ProbeObjects, was, checkSameUID)
 		if k8s.Text(crd, "spec", "conversion", "strategy") == "Webhook" && other != "" {
 			ref.APIVersion = other

@@ -93,7 +93,7 @@ func removedBy(p *plan.Plan, number int) removedObjects {
 }
 
 // has reports whether the plan removes an object.
-func (g removedObjects) has(o Object) bool {
+func (g removedObjects) has(o ObjectState) bool {
 	if g.keys[o.Ref.Key()] || g.live[o.Ref.Namespace] && isOperatorCondition(o.Ref.APIVersion, o.Ref.Kind) {
 		return true
 	}
