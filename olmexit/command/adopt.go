@@ -78,10 +78,7 @@ func newAdoptInspect(h cli.Host) *cobra.Command {
 			Compare the operators that OLM installed in a cluster with the rendered lock, and report
 			which of them can be adopted. Nothing is written to the cluster. The lock must pin the
 			installed versions, as 'quayside import' writes it.
-
-			The argument is a file with the output of 'kubectl get -o json' or '-o yaml' ('-' for
-			standard input), a directory of such files, or a must-gather. Without an argument,
-			quayside reads the live cluster of --context, by default the kubeconfig's current one.
+` + sourceDoc + `
 
 			An operator is
 
@@ -112,17 +109,9 @@ func newAdoptInspect(h cli.Host) *cobra.Command {
 			# from a must-gather; record OLM's changes, to avoid restarts
 			quayside adopt inspect must-gather.local.4711 --record
 			quayside render`),
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkSource(cmd, args, o.login); err != nil {
-				return err
-			}
-			return o.run(cmd.Context(), args)
-		},
 	}
 	f := cmd.Flags()
-	o.login = o.AddLogin(cmd)
+	o.login = addSource(h, cmd, o.run)
 	o.AddCluster(cmd, &o.cluster)
 	f.BoolVar(&o.record, "record", false, "record in the lock which of OLM's settings to keep to avoid restarts")
 	f.BoolVar(&o.objects, "objects", false, "list every object with its outcome")

@@ -51,16 +51,8 @@ func newAdoptCheck(h cli.Host) *cobra.Command {
 			# the operators in a cluster
 			quayside adopt check --context prod
 			quayside adopt check must-gather.local.4711`),
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkSource(cmd, args, o.login); err != nil {
-				return err
-			}
-			return o.run(cmd.Context(), args)
-		},
 	}
-	o.login = o.AddLogin(cmd)
+	o.login = addSource(h, cmd, o.run)
 	cmd.Flags().BoolVar(o.Offline, "offline", false, "no network access; list missing content")
 	h.AddOutput(cmd, olmexit.Diagnosis{})
 	return cmd

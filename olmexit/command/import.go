@@ -35,10 +35,7 @@ func newImport(h cli.Host) *cobra.Command {
 			Import the operators that OLM installed in a cluster: write declarations of them to the
 			workspace (Subscriptions, OperatorGroups, CatalogSources, ClusterExtensions,
 			Namespaces), and pin the installed versions in quayside.lock.
-
-			The argument is a file with the output of 'kubectl get -o json' or '-o yaml' ('-' for
-			standard input), a directory of such files, or a must-gather. Without an argument,
-			quayside reads the live cluster of --context, by default the kubeconfig's current one.
+` + sourceDoc + `
 			The cluster is only read.
 
 			A new quayside.yaml has the Kubernetes version of a live cluster.

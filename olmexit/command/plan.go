@@ -50,10 +50,7 @@ func newAdoptPlan(h cli.Host) *cobra.Command {
 			postconditions. Nothing is written to the cluster. Review and commit the plan; 'quayside
 			adopt run' executes it. Before you plan, run 'quayside adopt inspect --record' and
 			'quayside render'.
-
-			The argument is a file with the output of 'kubectl get -o json' or '-o yaml' ('-' for
-			standard input), a directory of such files, or a must-gather. Without an argument,
-			quayside reads the live cluster of --context, by default the kubeconfig's current one.
+` + sourceDoc + `
 
 			Start with one unimportant namespace (--namespace). Operators that cannot leave OLM
 			now, and those that are tied to them, stay with OLM; the output gives the reason.
@@ -120,16 +117,20 @@ type adoptPlanView struct {
 	Plan *plan.Plan `json:"plan"`
 }
 
+// read opens the workspace and reads the cluster.
+func (o *adoptPlanOptions) read(ctx context.Context, args []string, selection snapshot.Selection) (p *workspace.Project, cluster string, snap *snapshot.Snapshot, err error) {
+	if p, err = o.Open(); err != nil {
+		return nil, "", nil, err
+	}
+	if cluster, err = p.Cluster(o.cluster, "--cluster"); err != nil {
+		return nil, "", nil, err
+	}
+	snap, err = readCluster(ctx, o.Host, args, o.login, selection)
+	return p, cluster, snap, err
+}
+
 func (o *adoptPlanOptions) run(ctx context.Context, args []string) error {
-	p, err := o.Open()
-	if err != nil {
-		return err
-	}
-	cluster, err := p.Cluster(o.cluster, "--cluster")
-	if err != nil {
-		return err
-	}
-	snap, err := readCluster(ctx, o.Host, args, o.login, snapshot.Selection{ManagedFields: true})
+	p, cluster, snap, err := o.read(ctx, args, snapshot.Selection{ManagedFields: true})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,25 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
+// sourceDoc explains the argument of commands that read a cluster.
+const sourceDoc = `
+			The argument is a file with the output of 'kubectl get -o json' or '-o yaml' ('-' for
+			standard input), a directory of such files, or a must-gather. Without an argument,
+			quayside reads the live cluster of --context, by default the kubeconfig's current one.`
+
+// addSource makes a command read the cluster dump in its argument, or a live cluster.
+func addSource(h cli.Host, cmd *cobra.Command, run func(ctx context.Context, args []string) error) *cli.Login {
+	login := h.AddLogin(cmd)
+	cmd.Args, cmd.ValidArgsFunction = cobra.MaximumNArgs(1), cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkSource(cmd, args, login); err != nil {
+			return err
+		}
+		return run(cmd.Context(), args)
+	}
+	return login
+}
+
 // checkSource returns an error if both a cluster dump and a live cluster are given.
 func checkSource(cmd *cobra.Command, args []string, login *cli.Login) error {
 	if len(args) > 0 && login.Given() {

@@ -29,10 +29,7 @@ func newAdoptUninstall(h cli.Host) *cobra.Command {
 			OLM's CRDs stay, unless you set --crds. Even then, those stay that the tree has, that an
 			operator watches, or that have custom resources. Namespaces are never deleted: the last
 			step, which is yours, names them.
-
-			The argument is a file with the output of 'kubectl get -o json' or '-o yaml' ('-' for
-			standard input), a directory of such files, or a must-gather. Without an argument,
-			quayside reads the live cluster of --context, by default the kubeconfig's current one.
+` + sourceDoc + `
 
 			See also: docs/adopt.md
 			Exit codes: 0 the plan is written; 1 OLM is still needed; 2 an error.`),
@@ -40,17 +37,9 @@ func newAdoptUninstall(h cli.Host) *cobra.Command {
 			# plan, and try the plan
 			quayside adopt uninstall-olm --context prod
 			quayside adopt run uninstall-olm.yaml --context prod --check`),
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkSource(cmd, args, o.login); err != nil {
-				return err
-			}
-			return o.uninstall(cmd.Context(), args, crds)
-		},
 	}
 	f := cmd.Flags()
-	o.login = o.AddLogin(cmd)
+	o.login = addSource(h, cmd, func(ctx context.Context, args []string) error { return o.uninstall(ctx, args, crds) })
 	o.AddCluster(cmd, &o.cluster)
 	f.StringVarP(&o.file, "file", "f", "uninstall-olm.yaml", "write the plan to this `FILE`")
 	f.BoolVar(&crds, "crds", false, "also delete OLM's CRDs that nothing uses")
@@ -61,15 +50,7 @@ func newAdoptUninstall(h cli.Host) *cobra.Command {
 
 // uninstall writes the plan to uninstall OLM.
 func (o *adoptPlanOptions) uninstall(ctx context.Context, args []string, crds bool) error {
-	p, err := o.Open()
-	if err != nil {
-		return err
-	}
-	cluster, err := p.Cluster(o.cluster, "--cluster")
-	if err != nil {
-		return err
-	}
-	snap, err := readCluster(ctx, o.Host, args, o.login, snapshot.Selection{ManagedFields: true, Keep: plan.IsReadForUninstall})
+	p, cluster, snap, err := o.read(ctx, args, snapshot.Selection{ManagedFields: true, Keep: plan.IsReadForUninstall})
 	if err != nil {
 		return err
 	}

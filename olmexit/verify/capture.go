@@ -81,13 +81,7 @@ func captureResources(ctx context.Context, r Reader, e *Evidence, bodies []k8s.O
 		if !k8s.IsCRD(crd) {
 			continue
 		}
-		version := ""
-		for _, v := range k8s.Items(crd, "spec", "versions") {
-			if k8s.True(v, "served") && (version == "" || k8s.True(v, "storage")) {
-				version = k8s.Text(v, "name")
-			}
-		}
-		list, err := r.List(ctx, k8s.Text(crd, "spec", "group")+"/"+version, k8s.Text(crd, "spec", "names", "kind"), "", "")
+		list, err := listResources(ctx, r, crd)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -103,6 +97,17 @@ func captureResources(ctx context.Context, r Reader, e *Evidence, bodies []k8s.O
 	}
 	slices.SortFunc(e.Objects, func(a, b ObjectState) int { return a.Ref.Key().Compare(b.Ref.Key()) })
 	return nil
+}
+
+// listResources returns the custom resources of a CRD.
+func listResources(ctx context.Context, r Reader, crd k8s.Object) ([]k8s.Object, error) {
+	version := ""
+	for _, v := range k8s.Items(crd, "spec", "versions") {
+		if k8s.True(v, "served") && (version == "" || k8s.True(v, "storage")) {
+			version = k8s.Text(v, "name")
+		}
+	}
+	return r.List(ctx, k8s.Text(crd, "spec", "group")+"/"+version, k8s.Text(crd, "spec", "names", "kind"), "", "")
 }
 
 func newObject(ref k8s.Ref, o k8s.Object) ObjectState {

@@ -234,13 +234,7 @@ func checkUnused(ctx context.Context, c *checker) ([]Finding, error) {
 		if crd == nil {
 			return nil, nil
 		}
-		version := ""
-		for _, v := range k8s.Items(crd, "spec", "versions") {
-			if v["served"] == true {
-				version = k8s.Text(v, "name")
-			}
-		}
-		list, err := c.List(ctx, k8s.Text(crd, "spec", "group")+"/"+version, k8s.Text(crd, "spec", "names", "kind"), "", "")
+		list, err := listResources(ctx, c, crd)
 		var out []Finding
 		for _, o := range list {
 			if o.Name() != snapshot.Packageserver {
