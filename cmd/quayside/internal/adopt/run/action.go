@@ -7,11 +7,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt"
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/plan"
 	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // maxAttempts is the maximum number of attempts for one action. An attempt can fail because OLM or
@@ -137,7 +137,7 @@ func (a *action) record(event Event, o k8s.Object, outcome plan.Outcome) error {
 		UID: k8s.Text(o, "metadata", "uid"), Version: k8s.Text(o, "metadata", "resourceVersion"),
 	}
 	if a.Do == plan.Save && o != nil {
-		e.Digest = string(model.DigestOf(formatBackup(o)))
+		e.Digest = string(catalog.DigestOf(formatBackup(o)))
 	}
 	return a.recordEntry(e)
 }
