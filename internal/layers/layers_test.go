@@ -26,12 +26,12 @@ const module = "github.com/quayside/quayside"
 func levels() [][]string {
 	return [][]string{
 		{"internal", "api", "cmd/quayside/internal/garbage", "examples"},
-		{"internal/k8s", "internal/model", "internal/layout", "internal/scan"},
+		{"catalog", "internal/k8s", "internal/layout", "internal/scan"},
 		{"lockfile", "internal/cluster", "internal/oci", "internal/overlay", "internal/profile", "internal/reporter", "internal/testing"},
-		{"bundle", "declare"},
-		{"catalog", "resolve", "render", "diff"},
-		{"internal/health"},
-		{"internal/settings"},
+		{"bundle", "catalog/fbc", "catalog/graph", "catalog/image", "declare"},
+		{"catalog/bundledir", "catalog/sqlite", "resolve", "render", "diff"},
+		{"catalog/source", "internal/health"},
+		{"catalog/cache", "internal/settings"},
 		{"cmd/quayside/internal"},
 		{"cmd/quayside/internal/cli"},
 		{"cmd/quayside/internal/adopt"},
@@ -49,9 +49,9 @@ func exceptions() map[string][]string {
 // forbidden returns areas of lower levels that an area must nevertheless not import.
 func forbidden() map[string][]string {
 	return map[string][]string{
-		"resolve":                   {"bundle", "internal/oci", "internal/filetree", "internal/store"},
-		"render":                    {"declare", "internal/oci", "internal/store"},
-		"diff":                      {"declare", "internal/oci", "internal/store"},
+		"resolve":                   {"bundle", "catalog/fbc", "catalog/graph", "catalog/image", "internal/oci", "internal/filetree", "internal/store"},
+		"render":                    {"catalog/fbc", "catalog/graph", "catalog/image", "declare", "internal/oci", "internal/store"},
+		"diff":                      {"catalog/fbc", "catalog/graph", "catalog/image", "declare", "internal/oci", "internal/store"},
 		"internal/health":           {"bundle", "internal/oci", "internal/filetree", "internal/store"},
 		"cmd/quayside/internal/cli": {"internal/reporter", "internal/testing"},
 		"cmd/quayside/internal":     {"internal/terminal", "internal/testing"}, // the command line prints
