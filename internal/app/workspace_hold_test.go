@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quayside/quayside/internal/app/rules"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/model"
@@ -66,7 +67,7 @@ func TestSeveralObserved(t *testing.T) {
 			}
 
 			asked := &workspace.Inputs{Read: in.Read, Options: resolve.Options{Named: []resolve.Target{{Namespace: "ops", Package: "demo"}}}}
-			var refused *workspace.PolicyError
+			var refused *rules.PolicyError
 			if err := asked.Hold(c.files...); errors.As(err, &refused) != c.held {
 				t.Errorf("asked for by name: %v", err)
 			}

@@ -125,7 +125,7 @@ func (o *adoptPlanOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := p.Cluster(o.cluster, "--cluster")
+	cluster, err := p.Settings.ClusterName(o.cluster, "--cluster")
 	if err != nil {
 		return err
 	}

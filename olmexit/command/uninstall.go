@@ -65,7 +65,7 @@ func (o *adoptPlanOptions) uninstall(ctx context.Context, args []string, crds bo
 	if err != nil {
 		return err
 	}
-	cluster, err := p.Cluster(o.cluster, "--cluster")
+	cluster, err := p.Settings.ClusterName(o.cluster, "--cluster")
 	if err != nil {
 		return err
 	}

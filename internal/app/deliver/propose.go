@@ -222,7 +222,7 @@ func (b *Proposer) renderEdits(ctx context.Context, lock *lockfile.File) ([]gitr
 	}
 	want, err := filetree.SimulateWrite(have, tree)
 	if err != nil {
-		return nil, b.clone.Project.TreeError(fmt.Errorf("%s: %w", b.clone.Project.Settings.Output, err))
+		return nil, workspace.TreeError(b.clone.Project.Settings.Output, fmt.Errorf("%s: %w", b.clone.Project.Settings.Output, err))
 	}
 	changes := []gitrepo.FileEdit{{Path: b.clone.Path(workspace.LockFile), Data: lockfile.Format(lock)}}
 	for name, data := range want.All() {
@@ -277,6 +277,11 @@ func (b *proposal) report(ctx context.Context, names [2]string, before *lockfile
 	}
 	c.Scans, c.Reading = b.opt.Scans, true
 	report, err := c.Report(ctx, now)
+	for _, m := range c.TakeMessages() {
+		if b.clone.Project.Log.Warn(m.Warnings); m.Note != "" {
+			b.clone.Project.Log.Note("%s", m.Note)
+		}
+	}
 	if err == nil || before == nil || len(b.unreadable) > 0 {
 		return report, err
 	}
@@ -315,7 +320,7 @@ func (b *proposal) summary(report *diff.Report) string {
 	for _, op := range report.Operators {
 		names := op.Clusters
 		if names == nil {
-			names = b.clone.Project.Clusters()
+			names = b.clone.Project.Settings.ClusterNames()
 		}
 		for _, name := range names {
 			clusters[name] = true
