@@ -8,7 +8,6 @@ import (
 
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/forge"
-	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve"
 )
@@ -42,7 +41,7 @@ func (b *Proposer) declined(ctx context.Context, u workspace.Upgrade, branch str
 			in.RecordHold(resolve.Hold{Operator: c.Operator, Code: declined, Reason: k.Reason})
 		}
 	}
-	b.clone.Project.Log.Note("branch %s: %s", sanitize.Line(branch), k.Reason)
+	b.keepNote(branch, k.Reason)
 	return k, nil
 }
 
