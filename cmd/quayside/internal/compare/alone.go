@@ -1,0 +1,28 @@
+package compare
+
+import (
+	"context"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/fleet"
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// currentSide returns the current state of the workspace without a comparison: the tree on disk
+// if it is up to date with the lock, or else the rendered lock. The comparison has the messages, also
+// together with an error.
+func currentSide(ctx context.Context, p *workspace.Project, lock *lockfile.File) (*Comparison, *Side, error) {
+	c, err := newComparison(p, Auto)
+	if err != nil {
+		return c, nil, err
+	}
+	t, err := fleet.ReadTree("", c.disk)
+	if err != nil {
+		return c, nil, err
+	}
+	s := &Side{Fleet: fleet.New(workspace.LockFile, p.Settings, c.withRepoPaths(lock), t), project: p}
+	if !s.isUpToDate() {
+		s, err = c.render(ctx, s, lock, true)
+	}
+	return c, s, err
+}

@@ -1,0 +1,182 @@
+package workspace
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
+	"github.com/quayside/quayside/internal/health"
+	"github.com/quayside/quayside/internal/health/gate"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// Hold holds back each pinned operator that must not be upgraded according to an observation file.
+// There is one file for each cluster; the reason is from the first file that forbids the upgrade. An
+// operator without an observation is not held back. If a held-back upgrade was requested by name,
+// the error is a [*rules.PolicyError].
+func (in *Inputs) Hold(files ...*health.Summary) error {
+	if in.Read == nil {
+		return nil
+	}
+	in.observed = append(in.observed, files...)
+	var refused []string
+	for _, p := range in.Read.Pins {
+		o, why := firstProblem(files, p)
+		if why == "" {
+			continue
+		}
+		in.Options.Held = append(in.Options.Held, resolve.Hold{Operator: p.Key(), Reason: why, At: o.Pos})
+		if target := findTarget(in.Options, p); target != nil {
+			requested := ""
+			if !target.At.IsZero() {
+				requested = " (requested by " + target.At.String() + ")"
+			}
+			refused = append(refused, fmt.Sprintf("%s: upgrade of %s%s blocked: %s", o.Pos, p.Key(), requested, why))
+		}
+	}
+	if len(refused) > 0 {
+		return &rules.PolicyError{strings.Join(refused, "\n")}
+	}
+	return nil
+}
+
+// JudgeObserved sets Problem in each summary that is not valid evidence for the clusters of the
+// workspace. The requirements are those of spec.promotion, as in a promotion.
+func (p *Project) JudgeObserved(observed []*health.Summary, now time.Time) error {
+	rule := gate.DefaultRule()
+	if s := p.Settings.Promotion; s != nil {
+		rule = s.Rule()
+	}
+	if rule.Signed {
+		if err := p.VerifyObserved(observed); err != nil {
+			return err
+		}
+	}
+	for _, s := range observed {
+		s.Judge(rule, p.Environment(), p.Settings.ClusterNames(), now)
+	}
+	return nil
+}
+
+// AllowRemovals allows the removal of the leftover objects of a replaced operator if every
+// observation file that lists its successor reports the successor ready at its locked pin. It also
+// ends the uninstallation of operators that no cluster has any more. There is one file for each
+// cluster. If all is true, every removal is allowed.
+func (in *Inputs) AllowRemovals(files []*health.Summary, all bool) {
+	if all {
+		in.Options.Settled, in.Options.Removed = []string{"*"}, []string{"*"}
+	}
+	if in.Read == nil {
+		return
+	}
+	in.Options.Removed = append(in.Options.Removed, in.findUninstalled(files)...)
+	for _, p := range in.Read.Pins {
+		reported, ready := 0, 0
+		for _, f := range files {
+			o, ok := f.Operator(p.Namespace, p.Package)
+			if ok {
+				reported++
+			}
+			if ok && f.Problem == "" && o.State == health.StateReady && o.HasPin(p) {
+				ready++
+			}
+		}
+		if reported > 0 && ready == reported {
+			in.Options.Settled = append(in.Options.Settled, p.Key())
+		}
+	}
+}
+
+// findUninstalled returns the keys of the operators being uninstalled that no cluster has any more.
+// Each cluster that gets such an operator must have a valid observation without the operator.
+func (in *Inputs) findUninstalled(files []*health.Summary) []string {
+	var out []string
+	for _, l := range in.Read.Leaving {
+		if l.ReplacedBy != "" {
+			continue
+		}
+		remains := false
+		for _, c := range in.project.Settings.Clusters {
+			got, err := c.Gets(l.Key())
+			if err != nil || !got {
+				continue
+			}
+			remains = remains || !slices.ContainsFunc(files, func(f *health.Summary) bool {
+				_, found := f.Operator(l.Namespace, l.Package)
+				return (f.Cluster == c.Name || f.Cluster == "" && len(in.project.Settings.Clusters) == 1) && f.Problem == "" && !found
+			})
+		}
+		if !remains {
+			out = append(out, l.Key())
+		}
+	}
+	return out
+}
+
+// firstProblem returns the first observation that forbids the upgrade of a pinned operator, and the
+// reason. If there is none, the reason is empty.
+func firstProblem(files []*health.Summary, pin lockfile.Pin) (health.OperatorHealth, string) {
+	for _, f := range files {
+		o, ok := f.Operator(pin.Namespace, pin.Package)
+		why := observationProblem(o, pin)
+		if why = cmp.Or(why, f.Problem); ok && why != "" {
+			return o, why
+		}
+	}
+	return health.OperatorHealth{}, ""
+}
+
+// observationProblem returns the reason why an operator must not be upgraded from its pin, or "".
+// The Upgradeable condition is checked first. Then the operator must be ready at the locked pin: an
+// operator that is still rolling out is not upgraded, even if its previous version is healthy.
+func observationProblem(o health.OperatorHealth, pin lockfile.Pin) string {
+	switch {
+	case o.Upgradeable != "" && o.Upgradeable != metav1.ConditionTrue:
+		return fmt.Sprintf("it reports Upgradeable=%s: %s", o.Upgradeable, cmp.Or(o.UpgradeMessage, "no message"))
+	case o.State == health.StateUnpinned || o.State != health.StateReady && o.HasPin(pin):
+		return fmt.Sprintf("unhealthy: %s", strings.TrimSuffix(fmt.Sprintf("%s: %s", o.State, o.Message), ": "))
+	case !o.HasPin(pin):
+		if have := strings.Join(o.Applied, " and "); have != pin.Version {
+			return fmt.Sprintf("not yet rolled out: the cluster was last observed with %s, the lock has %s", cmp.Or(have, "none of its objects"), pin.Version)
+		}
+		return "not yet rolled out: the cluster was last observed with another bundle of " + pin.Version
+	default:
+		return ""
+	}
+}
+
+// SignatureSuffix is the suffix of the file with the signature of an observed file.
+const SignatureSuffix = ".sigstore.json"
+
+// ReadObserved reads a file with observations, and the signature beside it if there is one.
+func ReadObserved(f source.File) ([]*health.Summary, error) {
+	data, err := f.Read()
+	if err != nil {
+		return nil, err
+	}
+	out, err := health.Read(f.DisplayPath, data)
+	if err != nil {
+		return nil, err
+	}
+	saved := &health.SavedFile{Data: data}
+	f.Name += SignatureSuffix
+	switch saved.Signature, err = f.Read(); {
+	case errors.Is(err, fs.ErrNotExist):
+		return out, nil
+	case err != nil:
+		return nil, err
+	}
+	for _, s := range out {
+		s.File = saved
+	}
+	return out, nil
+}

@@ -1,0 +1,303 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
+)
+
+// TreeReport lists the differences between the tree on disk and the rendered lock.
+type TreeReport struct {
+	Output    string                `json:"output"`
+	Written   bool                  `json:"written"`
+	Operators int                   `json:"operators"`
+	Files     int                   `json:"files"`
+	Changes   []filetree.FileChange `json:"changes" doc:"of the files: missing, differs, extra (as they were before); foreign: not quayside's"`
+	Warnings  []diag.Warning        `json:"warnings"`
+
+	Notes  []string       `json:"-"` // messages for the user, to be printed after the warnings
+	Result *render.Result `json:"-"`
+
+	state         *rules.State
+	refused       error    // why the tree cannot be written, such as files edited by hand
+	foreignFaults []string // faults of foreign files, see checkForeign
+	broken        error    // errors of the rules about the repository and the needs of the operators
+}
+
+// Foreign is the change kind of files not written by quayside, mostly the user's patches.
+const Foreign = "foreign"
+
+// OwnChanges returns the changes of quayside's files.
+func (r *TreeReport) OwnChanges() []filetree.FileChange {
+	return slices.DeleteFunc(slices.Clone(r.Changes), func(c filetree.FileChange) bool { return c.Kind == Foreign })
+}
+
+// Written is the result of writing a lock.
+type Written struct {
+	Changed bool        // whether the lock changed
+	Tree    *TreeReport // nil without a tree
+	Notes   []string    // messages for the user, to be printed after those of Tree
+}
+
+// WriteLock writes a lock. With tree it also writes the rendered tree; if the tree cannot be written,
+// the lock is not written either. The result is valid together with an error.
+func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool) (w Written, err error) {
+	if tree {
+		if w.Tree, err = p.PrepareLock(ctx, lock); err != nil {
+			return w, err
+		}
+	}
+	if w.Changed, err = p.WriteFile(LockFile, lockfile.Format(lock)); err != nil {
+		return w, err
+	}
+	if before, err := p.LockIfAny(); err == nil && before.IsOlder() {
+		w.Notes = append(w.Notes, migrationNote(before))
+	}
+	if tree {
+		err = p.WritePrepared(w.Tree, false)
+	}
+	return w, err
+}
+
+// migrationNote returns the note that a lock of an older schema was written in the current one.
+func migrationNote(before *lockfile.File) string {
+	return fmt.Sprintf("migrated %s from schema %d to %d", LockFile, before.ReadSchema, lockfile.Schema)
+}
+
+// WriteTree renders the lock and writes the tree, and migrates a lock of an older schema. It returns an
+// [*EditedError] if files were edited, unless force is set: then it overwrites them. Together with an
+// error, it may return a report that has warnings.
+func (p *Project) WriteTree(ctx context.Context, force bool) (*TreeReport, error) {
+	lock, err := p.lockToRender()
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.prepareTree(ctx, lock, force)
+	if err == nil {
+		err = p.WritePrepared(r, force)
+	}
+	if err == nil && lock.IsOlder() {
+		if _, err = p.WriteFile(LockFile, lockfile.Format(lock)); err == nil {
+			r.Notes = append(r.Notes, migrationNote(lock))
+		}
+	}
+	return r, err
+}
+
+// lockToRender returns the lock, or an error if it is missing or if names in the settings match nothing.
+func (p *Project) lockToRender() (*lockfile.File, error) {
+	if err := p.CheckPatterns(); err != nil {
+		return nil, err
+	}
+	return p.NeedLock()
+}
+
+// PrepareTree renders the lock and returns every error of WriteTree, without writing. Together with an
+// error, it may return a report that has warnings.
+func (p *Project) PrepareTree(ctx context.Context) (*TreeReport, error) {
+	lock, err := p.lockToRender()
+	if err != nil {
+		return nil, err
+	}
+	return p.prepareTree(ctx, lock, false)
+}
+
+// prepareTree is the path of 'quayside render' from a lock to a tree that can be written.
+func (p *Project) prepareTree(ctx context.Context, lock *lockfile.File, force bool) (*TreeReport, error) {
+	r, err := p.render(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	have, err := p.Rendered(r.Result.Tree)
+	if err != nil {
+		return r, err
+	}
+	r.compare(have)
+	if err := p.addForeign(r, have); err != nil {
+		return r, err
+	}
+	if err := r.evaluate(rules.Repo, rules.Outputs, rules.Needs); err != nil {
+		return r, err
+	}
+	if err := errors.Join(r.broken, rules.Check(r.state, rules.Selectors)); err != nil || force {
+		return r, err
+	}
+	return r, TreeError(p.Settings.Output, r.refused)
+}
+
+// PrepareLock is like PrepareTree for a lock that is not written yet. If the tree cannot be written, it
+// notes that nothing was written.
+func (p *Project) PrepareLock(ctx context.Context, lock *lockfile.File) (*TreeReport, error) {
+	s := p.state(lock)
+	err := errors.Join(rules.Check(s, rules.Settings), rules.Check(s, rules.Operators))
+	var r *TreeReport
+	if err == nil {
+		r, err = p.prepareTree(ctx, lock, false)
+	}
+	if r == nil {
+		r = &TreeReport{}
+	}
+	if err != nil {
+		r.Notes = append(r.Notes, "nothing was written, because the tree cannot be rendered")
+	}
+	return r, err
+}
+
+// WritePrepared writes the tree of PrepareTree.
+func (p *Project) WritePrepared(r *TreeReport, force bool) error {
+	r.Changes = r.OwnChanges()
+	if err := p.WriteDir(r.Output, r.Result.Tree, filetree.Force(force)); err != nil {
+		return TreeError(p.Settings.Output, err)
+	}
+	r.Written = len(r.Changes) > 0
+	return nil
+}
+
+// CheckTree compares the tree with the rendered lock. With all it also lists files not written by
+// quayside, and evaluates the rules about the repository and the needs of the operators. Together with
+// an error, it may return a report that has warnings.
+func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) {
+	lock, err := p.lockToRender()
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.render(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	have, err := p.Rendered(r.Result.Tree)
+	if err != nil {
+		return r, err
+	}
+	if r.compare(have); !all {
+		return r, nil
+	}
+	if err := p.addForeign(r, have); err != nil {
+		return r, err
+	}
+	return r, r.evaluate(rules.Repo, rules.Outputs, rules.Needs)
+}
+
+// evaluate evaluates the rules about parts of the state, and adds their warnings and errors to r. An error
+// about Outputs is returned, because the tree is not the one that is applied.
+func (r *TreeReport) evaluate(about ...rules.Part) error {
+	for _, part := range about {
+		found, err := rules.Evaluate(r.state, part)
+		if err == nil && part == rules.Outputs {
+			err = found.Err()
+		}
+		if err != nil {
+			return err
+		}
+		r.Warnings = append(r.Warnings, found.Warnings()...)
+		r.broken = errors.Join(r.broken, found.Err())
+	}
+	return nil
+}
+
+// RenderChecked renders the lock, and evaluates the rules about the rendered objects. Together with
+// an error, it may return a report that has warnings.
+func (p *Project) RenderChecked(ctx context.Context) (*TreeReport, error) {
+	lock, err := p.NeedLock()
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.render(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	found, err := rules.Evaluate(r.state, rules.Needs)
+	r.Warnings = append(r.Warnings, found.Warnings()...)
+	return r, errors.Join(err, found.Err(), rules.Check(r.state, rules.Selectors))
+}
+
+// CheckClusters evaluates the rules about what the clusters get. It adds warnings about waivers.
+func (r *TreeReport) CheckClusters() error {
+	if err := rules.Check(r.state, rules.Clusters); err != nil {
+		return AsDiffersErrors(err)
+	}
+	found, err := rules.Evaluate(r.state, rules.Policy)
+	r.Warnings = append(r.Warnings, found.Warnings()...)
+	return errors.Join(err, found.Err())
+}
+
+// Stream returns all objects of a cluster as one stream of YAML documents, in apply order.
+func (r *TreeReport) Stream(cluster string) ([]byte, error) {
+	f, err := r.state.Fleet()
+	if err != nil {
+		return nil, err
+	}
+	return render.StreamOverlay(r.Result, f.BuildDir, cluster)
+}
+
+// render renders a lock, without a comparison.
+func (p *Project) render(ctx context.Context, lock *lockfile.File) (*TreeReport, error) {
+	res, err := p.Render(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	r := &TreeReport{
+		Output: p.Settings.Output, Operators: len(lock.Pins), Files: res.Tree.Len(), Result: res,
+		Changes: []filetree.FileChange{}, Warnings: append([]diag.Warning{}, res.Warnings...),
+	}
+	r.state, err = p.renderedState(lock, res)
+	return r, err
+}
+
+// compare adds the differences from the tree on disk.
+func (r *TreeReport) compare(have *filetree.Tree) {
+	r.Changes = append(r.Changes, filetree.Diff(have, r.Result.Tree)...)
+	_, r.refused = filetree.SimulateWrite(have, r.Result.Tree)
+}
+
+// addForeign adds the files in the tree on disk that quayside did not write, and their faults.
+func (p *Project) addForeign(r *TreeReport, have *filetree.Tree) error {
+	links, err := p.listLinks()
+	if err != nil {
+		return err
+	}
+	names := slices.Sorted(slices.Values(append(links, filetree.UserFiles(have, r.Result.Tree)...)))
+	for _, name := range names {
+		r.Changes = append(r.Changes, filetree.FileChange{Path: name, Kind: Foreign})
+	}
+	r.foreignFaults, err = p.checkForeign(names, r.Result.Tree)
+	return err
+}
+
+// Err joins an error for each of these problems: the tree is out of date with the lock, foreign
+// files affect the applied objects, OLM would also install an operator, or a cluster does not meet
+// the needs of an operator.
+func (r *TreeReport) Err() error {
+	return errors.Join(r.errDiffers(), r.errForeign(), r.broken)
+}
+
+func (r *TreeReport) errDiffers() error {
+	var edited *filetree.EditedError
+	ours := len(r.OwnChanges())
+	switch {
+	case errors.As(r.refused, &edited):
+		return &DiffersError{Msg: fmt.Sprintf("%s is out of date with %s (%s, %d edited by hand)\n  hint: %s", r.Output, LockFile, diag.Count(ours, "file"), len(edited.Paths), editedHint)}
+	case ours > 0:
+		return &DiffersError{Msg: fmt.Sprintf("%s is out of date with %s (%s): run 'quayside render'", r.Output, LockFile, diag.Count(ours, "file"))}
+	}
+	return nil
+}
+
+// IsUpToDate reports whether the tree has no difference, and no foreign file affects it.
+func (r *TreeReport) IsUpToDate() bool { return len(r.OwnChanges()) == 0 && len(r.foreignFaults) == 0 }
+
+// errForeign returns a *DiffersError that lists the faults of foreign files.
+func (r *TreeReport) errForeign() error {
+	if len(r.foreignFaults) == 0 {
+		return nil
+	}
+	return &DiffersError{Msg: strings.Join(r.foreignFaults, "\n") + "\n  hint: " + foreignHint}
+}
