@@ -109,13 +109,14 @@ func (s *bundleTest) test() {
 		s.checkRefusal("not read", err)
 		return
 	}
-	known := memoryCRDs{}
+	known := map[string]bool{}
 	for i, mode := range b.CSV.Modes {
 		res, err := All(&lockfile.File{Pins: []lockfile.Pin{modePin(b, mode)}}, Options{AcceptedCRDs: known}, func(lockfile.Pin) (fs.FS, error) { return s.fsys, nil })
 		if err != nil {
 			s.checkRefusal("refused", err)
 			continue
 		}
+		addAccepted(known, res)
 		s.seen["rendered"]++
 		loose := map[string]bool{} // objects that strict validation rejects, according to a warning
 		for _, w := range res.Warnings {

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
+	"github.com/quayside/quayside/internal/profile"
 )
 
 // apiConversion converts objects from an old version of an API to its successor.
@@ -87,7 +87,7 @@ func (in *install) convertToServed(file bundle.Object, o Object) (Object, error)
 func (in *install) newestMinor() int {
 	newest := 0
 	for _, c := range in.opt.Clusters {
-		newest = max(newest, parseMinor(cmp.Or(c.KubernetesVersion, in.opt.KubernetesVersion)))
+		newest = max(newest, parseMinor(c.WithDefaults(in.opt.KubernetesVersion, profile.Provides{}).KubernetesVersion))
 	}
 	return newest
 }

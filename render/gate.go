@@ -2,6 +2,8 @@ package render
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -69,7 +71,7 @@ func checkCRD(b *bundle.Bundle, crd Object) error {
 }
 
 // checkCRDs rejects CRDs of one install that the API server rejects. It skips the check if
-// Options.AcceptedCRDs contains their rendered text.
+// Options.AcceptedCRDs contains the digest of their rendered text.
 func (t *tree) checkCRDs(crds []provider) error {
 	if len(crds) == 0 || t.opt.ObjectsOnly {
 		return nil
@@ -79,8 +81,8 @@ func (t *tree) checkCRDs(crds []provider) error {
 		text, _ := t.files.Get(p.file)
 		texts = append(texts, text)
 	}
-	text := bytes.Join(texts, []byte("---\n"))
-	if t.opt.AcceptedCRDs != nil && t.opt.AcceptedCRDs.Contains(text) {
+	digest := fmt.Sprintf("%x", sha256.Sum256(bytes.Join(texts, []byte("---\n"))))
+	if t.opt.AcceptedCRDs[digest] {
 		return nil
 	}
 	faults := make([]error, len(crds))
@@ -101,9 +103,7 @@ func (t *tree) checkCRDs(crds []provider) error {
 	if err := errs.Err(); err != nil {
 		return crds[0].in.wrapError(err)
 	}
-	if t.opt.AcceptedCRDs != nil {
-		t.opt.AcceptedCRDs.Add(text)
-	}
+	t.acceptedCRDs = append(t.acceptedCRDs, digest)
 	return nil
 }
 

@@ -26,24 +26,17 @@ type Options struct {
 	GitOps            *profile.GitOps // nil: no Application and no Flux Kustomization
 	Proxy             Proxy
 	Mirrors           []Mirror
-	ImagePullSecrets  []string     // names of pull secrets for every ServiceAccount
-	CSVAnnotations    bool         // copy all CSV annotations to the pod templates, as OLM does
-	HealthChecks      bool         // health snippets for the provided APIs
-	NoAggregatedRoles bool         // omit the aggregated ClusterRoles for the provided APIs
-	Reporter          *Reporter    // nil: none
-	AcceptedCRDs      AcceptedCRDs // nil: no cache
-	ObjectsOnly       bool         // leave files of objects in Tree empty, and do not check CRDs
+	ImagePullSecrets  []string        // names of pull secrets for every ServiceAccount
+	CSVAnnotations    bool            // copy all CSV annotations to the pod templates, as OLM does
+	HealthChecks      bool            // health snippets for the provided APIs
+	NoAggregatedRoles bool            // omit the aggregated ClusterRoles for the provided APIs
+	Reporter          *Reporter       // nil: none
+	AcceptedCRDs      map[string]bool // CRDs that are not checked again, as in Result.AcceptedCRDs
+	ObjectsOnly       bool            // leave files of objects in Tree empty, and do not check CRDs
 
 	profile  profile.Profile // set by defaults
 	provider certificates.Provider
 	types    *admit.Types
-}
-
-// AcceptedCRDs caches the texts of CRDs that the API server accepts. The check takes longer than
-// rendering the rest of a bundle, and its result never changes.
-type AcceptedCRDs interface {
-	Contains(text []byte) bool
-	Add(text []byte)
 }
 
 // Proxy is the proxy configuration of every container in every Deployment, unless the operator's

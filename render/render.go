@@ -53,6 +53,10 @@ type Result struct {
 	Objects  []Rendered     // objects of the base, by Path, then key
 	Warnings []diag.Warning // sorted
 
+	// AcceptedCRDs are digests of the CRDs that were checked: for Options.AcceptedCRDs of later
+	// renderings. The check takes longer than rendering the rest of a bundle, and never changes its result.
+	AcceptedCRDs []string
+
 	tree *tree // for Installations
 }
 
@@ -159,7 +163,7 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	slices.SortFunc(t.objects, func(a, b Rendered) int {
 		return cmp.Or(strings.Compare(a.Path, b.Path), a.Object.Key().Compare(b.Object.Key()))
 	})
-	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings), tree: t}, nil
+	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings), AcceptedCRDs: t.acceptedCRDs, tree: t}, nil
 }
 
 // leavingPins returns the pins of replaced operators, and the operators being uninstalled. It removes

@@ -1,13 +1,13 @@
 package render
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -69,7 +69,7 @@ func (in *install) migrationAPI() string {
 		return migrationGroup + "/" + version
 	}
 	for _, c := range in.opt.Clusters {
-		version := cmp.Or(c.KubernetesVersion, in.opt.KubernetesVersion)
+		version := c.WithDefaults(in.opt.KubernetesVersion, profile.Provides{}).KubernetesVersion
 		if version == "" || parseMinor(version) < migrationSinceMinor {
 			return ""
 		}

@@ -29,7 +29,8 @@ type tree struct {
 	files        *filetree.Tree
 	objects      []Rendered
 	warnings     []diag.Warning
-	ownCRDs      bool // some cluster gets only a part of the CRDs, so each cluster lists its own
+	acceptedCRDs []string // see Result.AcceptedCRDs
+	ownCRDs      bool     // some cluster gets only a part of the CRDs, so each cluster lists its own
 	positions    map[Key]profile.ApplyPosition
 
 	pieces            []piece           // by name

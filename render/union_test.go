@@ -280,7 +280,7 @@ func corpusLock(tb testing.TB, nth int) (*lockfile.File, func(lockfile.Pin) (fs.
 	dirs := map[string]string{}
 	open := func(p lockfile.Pin) (fs.FS, error) { return os.DirFS(dirs[p.Namespace]), nil }
 	lock := &lockfile.File{}
-	known := memoryCRDs{}
+	known := map[string]bool{}
 	for i, name := range slices.Sorted(maps.Keys(newest)) {
 		if i%nth != 0 {
 			continue
@@ -292,7 +292,8 @@ func corpusLock(tb testing.TB, nth int) (*lockfile.File, func(lockfile.Pin) (fs.
 		pin := pinOf(b, fmt.Sprintf("ns%d", i))
 		dirs[pin.Namespace] = newest[name]
 		more := lockfile.New(append(slices.Clone(lock.Pins), pin))
-		if _, err := All(more, Options{ObjectsOnly: true, AcceptedCRDs: known}, open); err == nil {
+		if res, err := All(more, Options{ObjectsOnly: true, AcceptedCRDs: known}, open); err == nil {
+			addAccepted(known, res)
 			lock = more
 		}
 	}

@@ -19,6 +19,32 @@ type File struct {
 	Name        string // name of the file in FS; empty for a directory
 }
 
+// maxFileSize limits the size of a file to read.
+const maxFileSize = 64 << 20
+
+// Read reads a regular file of at most maxFileSize bytes.
+func (f File) Read() ([]byte, error) {
+	if f.Name == "" {
+		return nil, fmt.Errorf("%s is not a regular file", f.DisplayPath)
+	}
+	info, err := fs.Stat(f.FS, f.Name)
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", f.DisplayPath)
+	case info.Size() > maxFileSize:
+		return nil, fmt.Errorf("%s: %d bytes exceed the limit of %d", f.DisplayPath, info.Size(), maxFileSize)
+	}
+	var data []byte
+	if err == nil {
+		data, err = fs.ReadFile(f.FS, f.Name)
+	}
+	if at := new(fs.PathError); errors.As(err, &at) {
+		err = &fs.PathError{Op: at.Op, Path: f.DisplayPath, Err: at.Err}
+	}
+	return data, err
+}
+
 // LookupIn returns a [Resolver.Lookup] for paths named by the user, relative to dir. Messages show
 // paths with dir as given.
 func LookupIn(dir string) func(path string) (File, error) {

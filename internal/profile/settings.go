@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -37,6 +38,13 @@ type Cluster struct {
 	// Derived from other files of the workspace, and from all settings.
 	Overlays []string `json:"-"` // the team's changes in overlays/<name>/: "" for changes of all pieces, names of pieces, "resources"
 	Prefix   string   `json:"-"` // prefix of the directories of its pieces in the tree: "", or "clusters/<name>/" if any piece differs
+}
+
+// WithDefaults returns the cluster with the defaults of its workspace.
+func (c Cluster) WithDefaults(kubernetesVersion string, provides Provides) Cluster {
+	c.KubernetesVersion = cmp.Or(c.KubernetesVersion, kubernetesVersion)
+	c.Provides = Provides{APIs: slices.Concat(provides.APIs, c.Provides.APIs), Objects: slices.Concat(provides.Objects, c.Provides.Objects)}
+	return c
 }
 
 // Provides lists APIs and objects that clusters have without the rendered tree.

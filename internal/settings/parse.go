@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"path"
 	"regexp"
@@ -18,6 +19,7 @@ import (
 	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/oci/trust"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"
@@ -148,6 +150,42 @@ func (w *Workspace) Tool() profile.Profile {
 	}
 	return p
 }
+
+// ClusterNames returns the names of the clusters, in the order of quayside.yaml.
+func (w *Workspace) ClusterNames() []string {
+	var names []string
+	for _, c := range w.Clusters {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// ClusterName returns name if a cluster has that name. If name is empty, it returns the only cluster.
+// flag is the command-line flag named in error messages.
+func (w *Workspace) ClusterName(name, flag string) (string, error) {
+	have := w.ClusterNames()
+	switch {
+	case name == "" && len(have) > 1:
+		return "", fmt.Errorf("there are several clusters: choose one with %s (available: %s)", flag, strings.Join(have, ", "))
+	case name == "":
+		return have[0], nil
+	case !slices.Contains(have, name):
+		return "", fmt.Errorf("no cluster %q (available: %s)%s", name, strings.Join(have, ", "), diag.DidYouMean(name, have))
+	default:
+		return name, nil
+	}
+}
+
+// EffectiveCluster returns the settings of a cluster with the defaults of the workspace.
+func (w *Workspace) EffectiveCluster(c profile.Cluster) profile.Cluster {
+	return c.WithDefaults(w.KubernetesVersion, w.Provides)
+}
+
+// OverlaysDir returns the directory of the user's overlays, next to the rendered tree.
+func (w *Workspace) OverlaysDir() string { return path.Join(w.Output, "..", layout.Overlays) }
+
+// ByOperator reports whether the GitOps tool applies each operator separately.
+func (w *Workspace) ByOperator() bool { return profile.PerPiece(w.Tool(), w.GitOps) }
 
 // setDefault sets s to value if s is empty.
 func setDefault(s *string, value string) {

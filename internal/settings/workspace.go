@@ -22,6 +22,9 @@ import (
 // FileName is the name of the file that makes a directory a workspace.
 const FileName = "quayside.yaml"
 
+// LockFile is the name of the lock in a workspace.
+const LockFile = "quayside.lock"
+
 // APIVersion and Kind are the required header of quayside.yaml.
 const (
 	APIVersion = "quayside.dev/v1alpha1"

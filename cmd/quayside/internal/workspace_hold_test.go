@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/lockfile"
@@ -66,7 +67,7 @@ func TestSeveralObserved(t *testing.T) {
 			}
 
 			asked := &workspace.Inputs{Read: in.Read, Options: resolve.Options{Named: []resolve.Target{{Namespace: "ops", Package: "demo"}}}}
-			var refused *workspace.PolicyError
+			var refused *rules.PolicyError
 			if err := asked.Hold(c.files...); errors.As(err, &refused) != c.held {
 				t.Errorf("asked for by name: %v", err)
 			}

@@ -8,20 +8,8 @@ import (
 	"testing"
 
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
-	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
 )
-
-// migrationLogger is a logger that records notes and drops warnings.
-type migrationLogger struct {
-	failingLogger
-	lines *[]string
-}
-
-func (n migrationLogger) Note(f string, args ...any) {
-	*n.lines = append(*n.lines, fmt.Sprintf(f, args...))
-}
-func (migrationLogger) Warn([]diag.Warning) {}
 
 // TestOlderSchema opens a workspace with a lock of an older schema. The lock satisfies the
 // declarations without a migration, every write migrates it with a note, and a split proposes
@@ -30,8 +18,7 @@ func TestOlderSchema(t *testing.T) {
 	dir := t.TempDir()
 	check(t, os.CopyFS(dir, os.DirFS(quickstart)))
 	e := env(t)
-	var noted []string
-	e.Log = migrationLogger{failingLogger{t}, &noted}
+	e.Log = failingLogger{t}
 	p, err := workspace.Open(workspace.Dir(dir), e)
 	check(t, err)
 	set, err := p.Declarations()
@@ -57,12 +44,12 @@ func TestOlderSchema(t *testing.T) {
 
 	file := filepath.Join(dir, workspace.LockFile)
 	check(t, os.WriteFile(file, []byte("older"), 0o600))
-	_, err = older.WriteTree(t.Context(), false)
+	r, err := older.WriteTree(t.Context(), false)
 	check(t, err)
 	if got, err := os.ReadFile(file); err != nil || string(got) != string(want) {
 		t.Errorf("the lock was not migrated: %v\n%s", err, got)
 	}
-	if note := fmt.Sprintf("migrated quayside.lock from schema %d to %d", lock.ReadSchema, lockfile.Schema); !slices.Contains(noted, note) {
-		t.Errorf("noted %q, want %q", noted, note)
+	if note := fmt.Sprintf("migrated quayside.lock from schema %d to %d", lock.ReadSchema, lockfile.Schema); !slices.Contains(r.Notes, note) {
+		t.Errorf("noted %q, want %q", r.Notes, note)
 	}
 }

@@ -176,7 +176,8 @@ func (o *editOptions) run(ctx context.Context, edits func(context.Context, *work
 		Warnings: append([]diag.Warning{}, res.Warnings...), Conflicts: append([]*explain.Conflict{}, res.Conflicts...),
 	}
 	if res.Lock != nil && !o.check {
-		if r.Rendered, err = e.Write(ctx, o.render); err != nil {
+		r.Rendered, err = e.Write(ctx, o.render)
+		if o.logTree(r.Rendered); err != nil {
 			return err
 		}
 		r.Written = true

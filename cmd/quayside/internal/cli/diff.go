@@ -12,6 +12,7 @@ import (
 
 	"github.com/quayside/quayside/cmd/quayside/internal/compare"
 	"github.com/quayside/quayside/cmd/quayside/internal/edit"
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/filetree"
@@ -220,7 +221,7 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	c, err := o.openComparison(cmd, p, args)
-	if err != nil {
+	if o.logComparison(c); err != nil {
 		return err
 	}
 	if o.text {
@@ -231,7 +232,7 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	report, err := c.Report(ctx, o.today.time())
-	if err != nil {
+	if o.logComparison(c); err != nil {
 		return err
 	}
 	if err := o.printDiff(c, report); err != nil {
@@ -246,6 +247,21 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return o.verdict(report)
+}
+
+// logComparison prints the messages of a comparison, which may be nil.
+func (a *app) logComparison(c *compare.Comparison) {
+	if c != nil {
+		a.logMessages(c.TakeMessages())
+	}
+}
+
+func (a *app) logMessages(ms []compare.Message) {
+	for _, m := range ms {
+		if a.log.Warn(m.Warnings); m.Note != "" {
+			a.log.Note("%s", m.Note)
+		}
+	}
 }
 
 // saveReports writes the reports requested by --save.
@@ -305,7 +321,7 @@ func (o *diffOptions) refusal(r *diff.Report) error {
 	if r.Verdict == nil || !r.Verdict.Fail {
 		return nil
 	}
-	return &workspace.PolicyError{Msg: "refused by the policy in quayside.yaml: " + r.Verdict.Refused()}
+	return &rules.PolicyError{Msg: "refused by the policy in quayside.yaml: " + r.Verdict.Refused()}
 }
 
 // errDiffers is returned after the differences have been printed.
@@ -329,6 +345,7 @@ func (o *diffOptions) printDiff(c *compare.Comparison, r *diff.Report) error {
 // printLines prints the differing lines, or runs the program in KUBECTL_EXTERNAL_DIFF.
 func (o *diffOptions) printLines(ctx context.Context, c *compare.Comparison) error {
 	files, err := c.Files(ctx)
+	o.logComparison(c)
 	switch program := strings.TrimSpace(o.env["KUBECTL_EXTERNAL_DIFF"]); {
 	case err != nil:
 	case len(files) == 0:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/sanitize"
@@ -72,7 +73,7 @@ func exitCode(err error) int {
 	var differs *workspace.DiffersError
 	var stale *resolve.StaleError
 	var conflict *explain.Conflict
-	var policy *workspace.PolicyError
+	var policy *rules.PolicyError
 	var held *workspace.HeldError
 	var dropped *workspace.NoContentError
 	switch {

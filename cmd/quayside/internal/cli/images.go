@@ -62,8 +62,8 @@ func (o *imagesOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	images, err := compare.Images(ctx, s, lock)
-	if err != nil {
+	images, messages, err := compare.Images(ctx, s, lock)
+	if o.logMessages(messages); err != nil {
 		return err
 	}
 	l := inventory.ImageList{Images: append([]inventory.Image{}, images...)}
@@ -103,9 +103,9 @@ func encodeBOM(p *workspace.Project, lock *lockfile.File, images []inventory.Ima
 }
 
 // collectBOM returns the bill of materials of a lock with the images of the clusters.
-func collectBOM(ctx context.Context, p *workspace.Project, lock *lockfile.File) (*inventory.BOM, error) {
-	images, err := compare.Images(ctx, p, lock)
-	if err != nil {
+func (a *app) collectBOM(ctx context.Context, p *workspace.Project, lock *lockfile.File) (*inventory.BOM, error) {
+	images, messages, err := compare.Images(ctx, p, lock)
+	if a.logMessages(messages); err != nil {
 		return nil, err
 	}
 	return makeBOM(p, lock, images)

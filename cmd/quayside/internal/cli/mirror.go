@@ -91,8 +91,8 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	if o.check && o.sets != "" {
 		return Usagef(cmd, "--check cannot be used with --mirror-set")
 	}
-	images, err := compare.Images(cmd.Context(), s, lock)
-	if err != nil {
+	images, messages, err := compare.Images(cmd.Context(), s, lock)
+	if o.logMessages(messages); err != nil {
 		return err
 	}
 	copies, err := inventory.PlanCopies(images, prefix)

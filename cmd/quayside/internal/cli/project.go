@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/cmd/quayside/internal/compare"
 	"github.com/quayside/quayside/cmd/quayside/internal/garbage"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/oci"
@@ -51,7 +50,7 @@ func (a *app) open() (*workspace.Project, error) {
 	}
 	p, err := workspace.Open(workspace.Dir(dir, a.allowedDirs()...), workspace.Env{
 		Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Log: a.log,
-		Today: time.Now().UTC().Format(time.DateOnly), CheckObjects: compare.CheckTargets, Patched: compare.Patched,
+		Today: time.Now().UTC().Format(time.DateOnly),
 	})
 	if err == nil {
 		err = a.lockWriter(p)
@@ -140,7 +139,7 @@ func (a *app) readArg(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return workspace.ReadFile(f)
+	return f.Read()
 }
 
 // parseLayoutTarget parses the destination of a build: oci:path or oci:path:tag.

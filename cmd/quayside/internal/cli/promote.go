@@ -250,9 +250,17 @@ func (o *promoteOptions) readObservations(envs upgrade.Environments) (out []*hea
 func (o *promoteOptions) write(ctx context.Context, s *upgrade.PromotionStepReport, _ bool) (err error) {
 	switch {
 	case s.Resolution != nil:
-		s.Written, s.Rendered, err = s.Step.To.WriteLock(ctx, s.Resolution.Lock, o.render)
+		var w workspace.Written
+		if w, err = s.Step.To.WriteLock(ctx, s.Resolution.Lock, o.render); err == nil {
+			s.Written, s.Rendered = w.Changed, w.Tree
+		}
+		o.logWritten(w)
 	case o.render && s.Inputs.Read != nil:
-		s.Rendered, err = s.Step.To.WriteTree(ctx, false)
+		var r *workspace.TreeReport
+		if r, err = s.Step.To.WriteTree(ctx, false); err == nil {
+			s.Rendered = r
+		}
+		o.logTree(r)
 	}
 	return err
 }

@@ -209,7 +209,8 @@ func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, i
 		if err != nil {
 			return nil, nil, err
 		}
-		if r.Proposed, err = proposer.Propose(ctx, workspace.Upgrade{Resolution: res}, in, o.all); err != nil {
+		r.Proposed, err = proposer.Propose(ctx, workspace.Upgrade{Resolution: res}, in, o.all)
+		if o.logMessages(proposer.TakeMessages()); err != nil {
 			return nil, nil, err
 		}
 		r.Holds = append([]resolve.Hold{}, in.Holds()...)
@@ -228,6 +229,7 @@ func (o *proposeOptions) proposeEach(ctx context.Context, p *workspace.Project, 
 		return nil, nil, err
 	}
 	proposals, err := proposer.ProposeEach(ctx, upgrades, in)
+	o.logMessages(proposer.TakeMessages())
 	pending := in.Pending()
 	o.log.Warn(in.Declared.Warnings)
 	o.log.Warn(pending.Warnings)
@@ -272,6 +274,7 @@ func (o *proposeOptions) promote(cmd *cobra.Command, args []string) error {
 		proposer, err := o.openProposer(ctx, s.Step.To.Project, "promote")
 		if err == nil {
 			err = s.Propose(ctx, proposer, several)
+			o.logMessages(proposer.TakeMessages())
 		}
 		return err
 	})

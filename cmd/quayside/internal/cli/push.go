@@ -136,7 +136,7 @@ func (o *pushOptions) run(ctx context.Context, to string) error {
 	}
 	d := deliver.PushOptions{To: to, Project: p, Here: here, Signer: signer}
 	if o.bom {
-		d.BOM = collectBOM
+		d.BOM = o.collectBOM
 	}
 	sent, err := tree.Push(ctx, d)
 	if err != nil {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -11,14 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/cmd/quayside/internal/compare"
 	"github.com/quayside/quayside/cmd/quayside/internal/edit"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/internal/terminal"
-	"github.com/quayside/quayside/render"
 )
 
 type renderOptions struct {
@@ -103,24 +100,20 @@ func (o *renderOptions) run(ctx context.Context) error {
 	if p.Observed, err = o.readObserved(p, o.observed...); err != nil {
 		return err
 	}
-	if o.stdout {
-		res, err := p.RenderLock(ctx)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(p.CheckNeeds(res), compare.CheckTargets(p, res)); err != nil {
-			return err
-		}
-		return o.stream(p, res)
-	}
 	var r *workspace.TreeReport
-	if o.check {
+	switch {
+	case o.stdout:
+		r, err = p.RenderChecked(ctx)
+	case o.check:
 		r, err = p.CheckTree(ctx, false)
-	} else {
+	default:
 		r, err = p.WriteTree(ctx, o.force)
 	}
-	if err != nil {
+	if o.logTree(r); err != nil {
 		return err
+	}
+	if o.stdout {
+		return o.stream(p, r)
 	}
 	err = o.print(r, func(io.Writer) { o.printRendered(r) })
 	if err == nil && o.check {
@@ -130,21 +123,36 @@ func (o *renderOptions) run(ctx context.Context) error {
 }
 
 // stream prints the objects of a cluster, including those in the user's overlays.
-func (o *renderOptions) stream(p *workspace.Project, res *render.Result) error {
-	cluster, err := p.Cluster(o.overlay, "--overlay")
+func (o *renderOptions) stream(p *workspace.Project, r *workspace.TreeReport) error {
+	cluster, err := p.Settings.ClusterName(o.overlay, "--overlay")
 	if err != nil {
 		return err
 	}
-	build, err := compare.Builder(p, res)
-	if err != nil {
-		return err
-	}
-	text, err := render.StreamOverlay(res, build, cluster)
+	text, err := r.Stream(cluster)
 	if err != nil {
 		return err
 	}
 	_, err = o.out.Write(text)
 	return err
+}
+
+// logTree prints the warnings and notes of a report, which may be nil.
+func (a *app) logTree(r *workspace.TreeReport) {
+	if r == nil {
+		return
+	}
+	a.log.Warn(r.Warnings)
+	for _, note := range r.Notes {
+		a.log.Note("%s", note)
+	}
+}
+
+// logWritten prints the warnings and notes of a written lock.
+func (a *app) logWritten(w workspace.Written) {
+	a.logTree(w.Tree)
+	for _, note := range w.Notes {
+		a.log.Note("%s", note)
+	}
 }
 
 // maxListed is the maximum number of written files to list individually.

@@ -309,9 +309,11 @@ func (o *resolveOptions) resolve(ctx context.Context, p *workspace.Project, in *
 		}
 	}
 	if res.Lock != nil {
-		if report.Written, report.Rendered, err = p.WriteLock(ctx, res.Lock, o.render); err != nil {
+		w, err := p.WriteLock(ctx, res.Lock, o.render)
+		if o.logWritten(w); err != nil {
 			return err
 		}
+		report.Written, report.Rendered = w.Changed, w.Tree
 	}
 	err = o.print(report, func(w io.Writer) { o.printReport(w, report) })
 	return errors.Join(err, res.Failed)

@@ -136,6 +136,9 @@ func (o *upgradeOptions) checkCluster(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	r, err := upgrade.CheckPlatform(cmd.Context(), p, o.cluster, o.clusters)
+	if r != nil {
+		o.logMessages(r.Messages)
+	}
 	if err != nil {
 		return err
 	}

@@ -62,6 +62,9 @@ func (o *vendorOptions) run(ctx context.Context) error {
 		return err
 	}
 	v, err := p.Vendor(ctx, lock, o.VendorOptions)
+	if v != nil {
+		o.log.Warn(v.Warnings)
+	}
 	if err != nil {
 		return err
 	}

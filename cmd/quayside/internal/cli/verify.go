@@ -156,16 +156,11 @@ func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (compared b
 		stale = errors.Join(stale, o.checkCluster(ctx, p, in.Lock))
 	}
 	tree, err := p.CheckTree(ctx, true)
-	if err != nil {
-		return false, errors.Join(stale, err)
+	if err == nil {
+		clusters := tree.CheckClusters()
+		r.TreeReport, compared = *tree, true
+		stale = errors.Join(stale, tree.Err(), clusters)
 	}
-	r.TreeReport = *tree
-	overlays := workspace.AsDiffersErrors(compare.CheckOverlays(p, tree.Result))
-	if overlays != nil {
-		return true, errors.Join(stale, tree.Err(), overlays)
-	}
-	waivers, refused := compare.CheckRules(p, in.Lock, tree.Result)
-	o.log.Warn(waivers)
-	r.Warnings = append(r.Warnings, waivers...)
-	return true, errors.Join(stale, tree.Err(), refused)
+	o.logTree(tree)
+	return compared, errors.Join(stale, err)
 }

@@ -13,37 +13,11 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// engineFiles returns the files of the tree for GitOps engines, by directory in the tree. It
-// leaves out the objects of clusters and their kustomizations.
-func (t *tree) engineFiles() map[string][]diff.File {
-	built := []string{
-		layout.CRDs, layout.Namespaces, layout.Operators, layout.Leaving, layout.Reporter, layout.Installations, layout.Clusters, layout.All, layout.Resources,
-		layout.Kustomization,
-	}
-	out := map[string][]diff.File{}
-	for name, data := range t.contents {
-		if !t.contains(name) || !isManifest(name) {
-			continue
-		}
-		rel := name
-		if t.out != "." {
-			rel = strings.TrimPrefix(name, t.out+"/")
-		}
-		if top, _, _ := strings.Cut(rel, "/"); !slices.Contains(built, top) {
-			out[path.Dir(rel)] = append(out[path.Dir(rel)], diff.File{Path: t.displayPath(name), Data: data})
-		}
-	}
-	for _, files := range out {
-		slices.SortFunc(files, func(a, b diff.File) int { return strings.Compare(a.Path, b.Path) })
-	}
-	return out
-}
-
 // subdirs returns all suffixes of the directory paths in the tree, such as
 // "operators/my-etcd.etcd" for "clusters/prod/operators/my-etcd.etcd".
-func (t *tree) subdirs() map[string]bool {
+func (s *Side) subdirs() map[string]bool {
 	out, seen := map[string]bool{}, map[string]bool{}
-	for name := range t.contents {
+	for name := range s.Contents {
 		for dir := path.Dir(name); dir != "." && !seen[dir]; dir = path.Dir(dir) {
 			seen[dir] = true
 			for end, more := dir, true; more; _, end, more = strings.Cut(end, "/") {
@@ -57,8 +31,8 @@ func (t *tree) subdirs() map[string]bool {
 // compareEngine compares the files of both sides for GitOps engines. It compares each directory
 // separately, because the objects of different clusters may have equal names.
 func (c *Comparison) compareEngine(opt diff.CompareOptions, version string) ([]diff.Part, error) {
-	before := engineSide{c.Before, c.Before.engineFiles(), sync.OnceValue(c.Before.subdirs)}
-	after := engineSide{c.After, c.After.engineFiles(), sync.OnceValue(c.After.subdirs)}
+	before := engineSide{c.Before, c.Before.EngineFiles(), sync.OnceValue(c.Before.subdirs)}
+	after := engineSide{c.After, c.After.EngineFiles(), sync.OnceValue(c.After.subdirs)}
 	dirs := map[string]bool{}
 	for _, files := range []map[string][]diff.File{before.files, after.files} {
 		for dir := range files {
@@ -95,7 +69,7 @@ func (c *Comparison) compareEngine(opt diff.CompareOptions, version string) ([]d
 			return nil, err
 		}
 		if len(report.Findings) > 0 {
-			parts = append(parts, diff.Part{Clusters: c.After.clusters(), Report: report})
+			parts = append(parts, diff.Part{Clusters: c.After.Clusters(), Report: report})
 		}
 	}
 	return parts, nil
@@ -132,7 +106,7 @@ func (s engineSide) state(other engineSide, files []diff.File, dir string, intro
 		return state, err
 	}
 	onlyHere := func(cluster string) bool {
-		return slices.Contains(s.clusters(), cluster) && !slices.Contains(other.clusters(), cluster)
+		return slices.Contains(s.Clusters(), cluster) && !slices.Contains(other.Clusters(), cluster)
 	}
 	for i := range state.Objects {
 		o := &state.Objects[i]

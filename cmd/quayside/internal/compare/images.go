@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/quayside/quayside/cmd/quayside/internal/fleet"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/diff"
@@ -16,18 +17,18 @@ import (
 // Images returns the images of a lock, and the other images that clusters run, such as images in
 // the user's patches and resources. It uses the tree on disk if that is up to date with the
 // lock, or else the rendered lock. Images from a mirror have their original names.
-func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]inventory.Image, error) {
+func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]inventory.Image, []Message, error) {
 	c, s, err := currentSide(ctx, p, lock)
 	if err != nil {
-		return nil, err
+		return nil, c.TakeMessages(), err
 	}
-	base, err := s.baseState()
+	base, err := s.BaseState()
 	if err != nil {
-		return nil, err
+		return nil, c.TakeMessages(), err
 	}
 	original, err := mirroredImages(p, lock)
 	if err != nil {
-		return nil, err
+		return nil, c.TakeMessages(), err
 	}
 	var shares []inventory.ClusterImages
 	type location struct {
@@ -47,13 +48,13 @@ func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]i
 		}
 		return list
 	}
-	err = c.forEachGroup(s, s.clusters(), base, func(got groupState) error {
-		x := inventory.ClusterImages{Clusters: got.clusters}
-		for _, pin := range got.state.Pins {
+	err = s.ForEachGroup(s.Clusters(), base, func(got fleet.Group) error {
+		x := inventory.ClusterImages{Clusters: got.Clusters}
+		for _, pin := range got.State.Pins {
 			x.Operators = append(x.Operators, pin.Key())
 		}
-		for i := range got.state.Objects {
-			o := &got.state.Objects[i]
+		for i := range got.State.Objects {
+			o := &got.State.Objects[i]
 			for _, image := range images(o) {
 				if name, ok := original[image]; ok {
 					image = name
@@ -64,7 +65,7 @@ func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]i
 		shares = append(shares, x)
 		return nil
 	})
-	return inventory.ListImages(lock, shares), err
+	return inventory.ListImages(lock, shares), c.TakeMessages(), err
 }
 
 // mirroredImages returns the original names of the images that rendering replaces with

@@ -68,9 +68,9 @@ func (c *Comparison) hasSameFile(s *Side, rev *gitrepo.Revision, name string) bo
 	if err != nil {
 		return false
 	}
-	if name == c.InRepo(workspace.LockFile) && s.rev == nil && (s.lock == nil || !bytes.Equal(committed, lockfile.Format(s.lock))) {
+	if name == c.InRepo(workspace.LockFile) && s.rev == nil && (s.Lock == nil || !bytes.Equal(committed, lockfile.Format(s.Lock))) {
 		return false // the lock of an upgrade differs from the one on disk
 	}
-	compared, err := s.reader.ReadFile(name)
+	compared, err := s.Reader.ReadFile(name)
 	return err == nil && bytes.Equal(committed, compared)
 }

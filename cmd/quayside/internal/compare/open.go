@@ -20,11 +20,12 @@ type Selection struct {
 	Observed     []*health.Summary // observations, for stored versions and reasons to hold back upgrades
 }
 
-// Open opens the two sides selected by opt.
+// Open opens the two sides selected by opt. Together with an error, it may return a comparison that has
+// messages.
 func Open(ctx context.Context, p *workspace.Project, opt Selection) (*Comparison, error) {
 	c, err := opt.open(ctx, p)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	c.Stored = health.StoredVersions(opt.Observed)
 	return c, nil

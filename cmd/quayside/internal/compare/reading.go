@@ -11,11 +11,11 @@ import (
 // with a new bundle.
 func (c *Comparison) readings(ctx context.Context) ([]diff.Reading, error) {
 	was := map[string]string{}
-	for _, p := range c.Before.pins() {
+	for _, p := range c.Before.Pins() {
 		was[p.Key()] = p.Bundle
 	}
 	var before, after []string
-	for _, p := range c.After.pins() {
+	for _, p := range c.After.Pins() {
 		old, had := was[p.Key()]
 		if old == p.Bundle {
 			continue
@@ -46,5 +46,5 @@ func (s *Side) csvs(ctx context.Context, operators []string) (map[string]*bundle
 	if len(operators) == 0 {
 		return map[string]*bundle.CSV{}, nil
 	}
-	return s.project.CSVs(ctx, s.lock, operators)
+	return s.project.CSVs(ctx, s.Lock, operators)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/diag"
@@ -54,12 +55,12 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 		}
 	}
 	report.Notes = slices.Concat(report.Notes, c.notes)
-	policy, err := policyOf(c.After.project)
+	policy, err := rules.PolicyOf(c.After.project.Settings)
 	if err != nil {
 		return nil, err
 	}
 	if base := c.policyBase(); base != nil {
-		strict, err := policyOf(base)
+		strict, err := rules.PolicyOf(base.Settings)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Before.Name, err)
 		}
@@ -73,14 +74,14 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 // before and after. If the OpenShift version differs, it looks up all pins. If a side has no lock,
 // lifecycles returns nil.
 func (c *Comparison) lifecycles(ctx context.Context) func(lockfile.Pin) *catalog.SupportedVersion {
-	if c.Before.lock == nil || c.After.lock == nil {
+	if c.Before.Lock == nil || c.After.Lock == nil {
 		return nil
 	}
 	known := map[catalog.Digest]*catalog.SupportedVersion{}
 	lookup := c.project.Lifecycles(ctx, func(failure string) { c.notes = append(c.notes, failure) })
-	openShiftDiffers := c.Before.project.Settings.OpenShiftVersion != c.After.project.Settings.OpenShiftVersion
-	for _, p := range c.After.lock.Pins {
-		old, had := c.Before.lock.Pin(p.Namespace, p.Package)
+	openShiftDiffers := c.Before.Settings.OpenShiftVersion != c.After.Settings.OpenShiftVersion
+	for _, p := range c.After.Lock.Pins {
+		old, had := c.Before.Lock.Pin(p.Namespace, p.Package)
 		if !had || old.Version != p.Version || openShiftDiffers {
 			known[p.Checksum()] = lookup(p)
 		}
@@ -94,7 +95,7 @@ func (c *Comparison) lifecycles(ctx context.Context) func(lockfile.Pin) *catalog
 // options returns the comparison options of the settings of the side after, with the severities
 // of the policy base.
 func (c *Comparison) options() (diff.CompareOptions, error) {
-	w := c.After.project.Settings
+	w := c.After.Settings
 	opt := diff.CompareOptions{Stored: c.Stored}
 	var err error
 	if opt.Severity, err = severities(w); err != nil {
@@ -158,27 +159,6 @@ func policyWithoutPositions(w *settings.Workspace) settings.Policy {
 	return p
 }
 
-// policyOf returns the policy in quayside.yaml.
-func policyOf(p *workspace.Project) (diff.Policy, error) {
-	w := p.Settings.Policy
-	failOn, err := diff.ParseSeverity(w.FailOn)
-	if err != nil {
-		return diff.Policy{}, err
-	}
-	out := diff.Policy{FailOn: failOn, Waivers: w.Waivers}
-	for _, l := range w.Clusters {
-		if failOn, err = diff.ParseSeverity(l.FailOn); err != nil {
-			return out, err
-		}
-		out.Clusters = append(out.Clusters, diff.Level{Names: l.Names, FailOn: failOn})
-	}
-	out.Rules = p.PolicyRules()
-	if _, isSet := p.Settings.Fields["spec.policy.vulnerabilities.added"]; isSet {
-		out.Vulnerabilities = append([]string{}, w.Vulnerabilities.Added...)
-	}
-	return out, nil
-}
-
 // FilePair is a file with its content on both sides. The content of a missing file is empty.
 type FilePair struct{ Path, Before, After string }
 
@@ -189,13 +169,13 @@ func (c *Comparison) Files(ctx context.Context) ([]FilePair, error) {
 	}
 	a, err := c.Before.allFiles()
 	if err != nil {
-		c.project.Log.Note("%v: files referenced only by an overlay there are not compared", c.Before.wrapName(err))
+		c.note("%v: files referenced only by an overlay there are not compared", c.Before.wrapName(err))
 	}
 	b, err := c.After.allFiles()
 	if err != nil {
 		return nil, c.After.wrapName(err)
 	}
-	a = moveFiles(a, c.Before.displayPath(c.Before.out), c.After.displayPath(c.After.out))
+	a = moveFiles(a, c.Before.DisplayPath(c.Before.Out), c.After.DisplayPath(c.After.Out))
 	var out []FilePair
 	for name, data := range b {
 		if old := a[name]; old != data {
@@ -230,16 +210,16 @@ func moveFiles(files map[string]string, from, to string) map[string]string {
 // unreadable, it returns the other files and an error.
 func (s *Side) allFiles() (map[string]string, error) {
 	out := map[string]string{}
-	for _, f := range s.manifests {
+	for _, f := range s.Manifests {
 		out[f.Path] = string(f.Data)
 	}
 	var errs []error
-	for _, cluster := range s.clusters() {
-		x, err := s.clusterInputs(cluster)
+	for _, cluster := range s.Clusters() {
+		x, err := s.Inputs(cluster)
 		errs = append(errs, err)
-		for _, o := range x.overlays {
+		for _, o := range x.Overlays {
 			for name, data := range o.All() {
-				out[s.displayPath(name)] = string(data)
+				out[s.DisplayPath(name)] = string(data)
 			}
 		}
 	}
@@ -249,11 +229,11 @@ func (s *Side) allFiles() (map[string]string, error) {
 // fleet returns the clusters of both sides. It is empty if the side after has no tree: the
 // removal of the whole tree is not reported for each cluster.
 func (c *Comparison) fleet() diff.Fleet {
-	after := c.After.clusters()
-	if len(after) == 0 && len(c.After.manifests) == 0 {
+	after := c.After.Clusters()
+	if len(after) == 0 && len(c.After.Manifests) == 0 {
 		return diff.Fleet{}
 	}
-	return diff.Fleet{Before: c.Before.clusters(), After: after}
+	return diff.Fleet{Before: c.Before.Clusters(), After: after}
 }
 
 // source returns the files and settings of a side for diff.Read. It leaves out the user's files
@@ -261,7 +241,7 @@ func (c *Comparison) fleet() diff.Fleet {
 func (s *Side) source(groups []group) diff.Source {
 	got, seen := map[string]bool{}, map[*overlay.Overlay]bool{}
 	for _, g := range groups {
-		for _, o := range slices.Concat(g.before.overlays, g.after.overlays) {
+		for _, o := range slices.Concat(g.before.Overlays, g.after.Overlays) {
 			for k := range o.Kustomizations() {
 				if seen[k] { // base shared by all clusters
 					continue
@@ -274,24 +254,24 @@ func (s *Side) source(groups []group) diff.Source {
 		}
 	}
 	own := slices.DeleteFunc(slices.Clone(s.userManifests), func(f diff.File) bool { return got[f.Path] })
-	w := s.project.Settings
-	out := diff.Source{Name: s.Name, KubernetesVersion: w.KubernetesVersion, OpenShiftVersion: w.OpenShiftVersion, KeepsDefinitions: w.Tool().About().UntracksCRDs, ByOperator: s.project.ByOperator(), Tree: s.manifests, Own: own}
+	w := s.Settings
+	out := diff.Source{Name: s.Name, KubernetesVersion: w.KubernetesVersion, OpenShiftVersion: w.OpenShiftVersion, KeepsDefinitions: w.Tool().About().UntracksCRDs, ByOperator: s.project.Settings.ByOperator(), Tree: s.Manifests, Own: own}
 	if s.rev != nil {
 		out.Revision = s.Name
 	}
-	out.Pins = s.pins()
-	if s.lock != nil {
-		out.Leaving = s.lock.Leaving
+	out.Pins = s.Pins()
+	if s.Lock != nil {
+		out.Leaving = s.Lock.Leaving
 	}
 	return out
 }
 
 // pins returns the pins of the lock of a side, or nil without a lock.
 func (s *Side) pins() []lockfile.Pin {
-	if s.lock == nil {
+	if s.Lock == nil {
 		return nil
 	}
-	return s.lock.Pins
+	return s.Lock.Pins
 }
 
 // ensureTrees renders the locks of the sides whose committed tree is out of date with the lock.
@@ -300,7 +280,7 @@ func (c *Comparison) ensureTrees(ctx context.Context) error {
 	var stale []**Side
 	for _, to := range []**Side{&c.Before, &c.After} {
 		d := *to
-		if d.treeOnly || d.lock == nil || c.from == Tree {
+		if d.treeOnly || d.Lock == nil || c.from == Tree {
 			continue
 		}
 		upToDate := d.isUpToDate()
@@ -308,17 +288,17 @@ func (c *Comparison) ensureTrees(ctx context.Context) error {
 			continue
 		}
 		switch {
-		case len(d.manifests) == 0 || c.from != Auto:
+		case len(d.Manifests) == 0 || c.from != Auto:
 		case upToDate:
-			c.project.Log.Note("%s of %s may be out of date, because spec.clusters changed: rendering it from the lock", d.project.Settings.Output, d.Name)
+			c.note("%s of %s may be out of date, because spec.clusters changed: rendering it from the lock", d.Settings.Output, d.Name)
 		default:
-			c.project.Log.Note("%s of %s is out of date with %s: rendering it from the lock", d.project.Settings.Output, d.Name, workspace.LockFile)
+			c.note("%s of %s is out of date with %s: rendering it from the lock", d.Settings.Output, d.Name, workspace.LockFile)
 		}
 		stale = append(stale, to)
 	}
 	locks := make([]*lockfile.File, len(stale))
 	for i, d := range stale {
-		locks[i] = (*d).lock
+		locks[i] = (*d).Lock
 	}
 	if len(stale) == 2 && c.Before.project == c.After.project && c.After.hasNoOverlays() {
 		locks[0], locks[1] = changedPins(locks[0], locks[1])
@@ -336,26 +316,26 @@ func (c *Comparison) ensureTrees(ctx context.Context) error {
 // isUpToDate reports whether the committed tree of a side is up to date with its lock. It does
 // not render, and compares only versions, clusters and overlays.
 func (s *Side) isUpToDate() bool {
-	return s.hasPinnedVersions(path.Join(s.out, "operators")+"/") && s.usesOverlays()
+	return s.hasPinnedVersions(path.Join(s.Out, "operators")+"/") && s.usesOverlays()
 }
 
 // hasPinnedVersions reports whether the operators of the tree are the pinned ones, according to
 // the version labels of their objects. dir is the directory of operators.
 func (s *Side) hasPinnedVersions(dir string) bool {
 	have := map[string][]diff.File{}
-	for _, f := range s.manifests {
+	for _, f := range s.Manifests {
 		rest, inside := strings.CutPrefix(f.Path, dir)
 		if operator, is := layout.Operator("operators/" + rest); inside && is {
 			have[operator] = append(have[operator], f)
 		}
 	}
-	for _, p := range s.lock.Pins {
+	for _, p := range s.Lock.Pins {
 		if !hasVersion(have[p.Key()], p.Version) {
 			return false
 		}
 		delete(have, p.Key())
 	}
-	for _, l := range s.lock.Leaving {
+	for _, l := range s.Lock.Leaving {
 		delete(have, l.Key())
 	}
 	return len(have) == 0
@@ -424,7 +404,7 @@ func sharedNames(p lockfile.Pin) []string {
 // usesOverlays reports whether the tree of a side has the clusters of its settings, and uses
 // the current overlays.
 func (s *Side) usesOverlays() bool {
-	if !slices.Equal(s.clusters(), slices.Sorted(slices.Values(s.project.Clusters()))) {
+	if !slices.Equal(s.Clusters(), slices.Sorted(slices.Values(s.project.Settings.ClusterNames()))) {
 		return false
 	}
 	overlays, _, err := s.project.Overlays()
@@ -432,7 +412,7 @@ func (s *Side) usesOverlays() bool {
 		return true // rendering would report the same error
 	}
 	have := map[string]map[string]bool{}
-	if len(overlays) > 0 || slices.ContainsFunc(s.layout.Clusters, func(c layout.Cluster) bool { return c.Overlays }) {
+	if len(overlays) > 0 || slices.ContainsFunc(s.Layout.Clusters, func(c layout.Cluster) bool { return c.Overlays }) {
 		have = s.usedOverlays()
 	}
 	for cluster, names := range have {
@@ -455,7 +435,7 @@ func (s *Side) usesOverlays() bool {
 // usedOverlays returns the names of the overlays used by the tree, by cluster.
 func (s *Side) usedOverlays() map[string]map[string]bool {
 	out := map[string]map[string]bool{}
-	for name, data := range s.clusterFiles() {
+	for name, data := range s.ClusterFiles() {
 		cluster, _, _ := strings.Cut(name, "/")
 		if path.Base(name) != layout.Kustomization {
 			continue
@@ -482,13 +462,13 @@ func (s *Side) needsOverlay(cluster, name string) bool {
 	case "", layout.Resources:
 		return true
 	case "reporter":
-		return s.project.Settings.Reporter.Enabled
+		return s.Settings.Reporter.Enabled
 	}
 	key := strings.Replace(name, ".", "/", 1)
-	if !slices.ContainsFunc(s.lock.Pins, func(p lockfile.Pin) bool { return p.Key() == key }) {
+	if !slices.ContainsFunc(s.Lock.Pins, func(p lockfile.Pin) bool { return p.Key() == key }) {
 		return false
 	}
-	for _, c := range s.project.Settings.Clusters {
+	for _, c := range s.Settings.Clusters {
 		if c.Name == cluster {
 			gets, err := c.Gets(key)
 			return gets || err != nil
@@ -501,7 +481,7 @@ func (s *Side) needsOverlay(cluster, name string) bool {
 // rendered files are equal.
 func (c *Comparison) clusterSettingsDiffer() bool {
 	a, b := c.Before, c.After
-	return !reflect.DeepEqual(a.project.Settings.Clusters, b.project.Settings.Clusters) && maps.EqualFunc(a.clusterFiles(), b.clusterFiles(), bytes.Equal)
+	return !reflect.DeepEqual(a.Settings.Clusters, b.Settings.Clusters) && maps.EqualFunc(a.ClusterFiles(), b.ClusterFiles(), bytes.Equal)
 }
 
 // hasNoOverlays reports whether the workspace has no overlays. With overlays, all operators must
@@ -518,9 +498,9 @@ func (c *Comparison) render(ctx context.Context, s *Side, lock *lockfile.File, w
 		return nil, err
 	}
 	if warn {
-		c.project.Log.Warn(res.Warnings)
+		c.messages = append(c.messages, Message{Warnings: res.Warnings})
 	}
 	out := *s
-	out.tree, err = s.withRendered(res, c.pool)
+	out.Tree, err = s.WithRendered(res)
 	return &out, err
 }

@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/cmd/quayside/internal/fleet"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/diag"
@@ -46,13 +47,11 @@ const (
 // Side is one of the two compared states. It is immutable: rendering its lock returns a new
 // Side.
 type Side struct {
-	Name          string             // "work tree", "main"
-	project       *workspace.Project // settings, and inputs for rendering the lock
+	fleet.Fleet                      // its Name is "work tree", "main"
+	project       *workspace.Project // inputs for rendering the lock
 	rev           *gitrepo.Revision  // nil unless the side is a revision
-	lock          *lockfile.File     // nil without a lock
 	userManifests []diff.File        // the user's own manifests in the repository
 	treeOnly      bool               // whether the side has only a tree, which is never rendered again
-	*tree
 }
 
 // wrapName adds the name of the side to err if the side is a revision.
@@ -75,11 +74,10 @@ type Comparison struct {
 	target  *workspace.Project // workspace at the tip of the target branch; nil without a merge base
 	clone   *workspace.Clone   // Repo is nil outside of Git and for two directories
 	from    TreeSource
-	root    string // directory of the repository on disk, or of the workspace
-	files   fs.FS  // files in root
-	pool    pool
-	built   map[[32]byte][][]byte // results of kustomize builds, by overlay digest
-	notes   []string
+	disk    fleet.Disk // files of the repository or, without one, of the workspace
+	notes   []string   // for the report
+
+	messages []Message
 }
 
 // newComparison returns a comparison without sides. Without a repository, paths are
@@ -89,12 +87,25 @@ func newComparison(p *workspace.Project, from TreeSource) (*Comparison, error) {
 	if err != nil && !errors.Is(err, gitrepo.ErrNone) {
 		return nil, err
 	}
-	c := &Comparison{project: p, clone: clone, from: from, root: p.Name(), files: p.FS(), pool: pool{}, built: map[[32]byte][][]byte{}}
-	if clone.Repo != nil && clone.Repo.Root() != "" {
-		c.root = clone.Repo.Root()
-		c.files = filetree.OpenDir(c.root, "directory").FS()
-	}
-	return c, nil
+	disk, err := p.Disk()
+	return &Comparison{project: p, clone: clone, from: from, disk: disk}, err
+}
+
+// Message is a note or warnings about opening and rendering the sides, for the user.
+type Message struct {
+	Note     string
+	Warnings []diag.Warning
+}
+
+// TakeMessages returns the messages since the last call.
+func (c *Comparison) TakeMessages() []Message {
+	out := c.messages
+	c.messages = nil
+	return out
+}
+
+func (c *Comparison) note(format string, args ...any) {
+	c.messages = append(c.messages, Message{Note: fmt.Sprintf(format, args...)})
 }
 
 // InRepo returns a path of the workspace relative to the repository.
@@ -114,7 +125,7 @@ func (c *Comparison) Remote(name string) (string, error) {
 func Revisions(p *workspace.Project, from TreeSource, base, revisions string) (*Comparison, error) {
 	c, before, after, err := openRevisions(p, from, base, revisions)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	if after != nil {
 		c.After, err = c.revision(after)
@@ -122,10 +133,10 @@ func Revisions(p *workspace.Project, from TreeSource, base, revisions string) (*
 		c.After, err = c.workTree()
 	}
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	if c.Before, err = c.revision(before); err != nil {
-		return nil, err
+		return c, err
 	}
 	return c, c.checkNotEmpty()
 }
@@ -159,10 +170,10 @@ func Workspaces(p *workspace.Project, base, revisions string) ([]string, error) 
 // selectedRevisions returns them.
 func openRevisions(p *workspace.Project, from TreeSource, base, revisions string) (c *Comparison, before, after *gitrepo.Revision, err error) {
 	if c, err = newComparison(p, from); err != nil {
-		return nil, nil, nil, err
+		return c, nil, nil, err
 	}
 	if c.clone.Repo == nil {
-		return nil, nil, nil, fmt.Errorf("%s is not in a Git repository: compare with --upgrade, --locks or --trees", p.Location())
+		return c, nil, nil, fmt.Errorf("%s is not in a Git repository: compare with --upgrade, --locks or --trees", p.Location())
 	}
 	before, after, err = c.selectedRevisions(base, revisions)
 	return c, before, after, err
@@ -179,7 +190,7 @@ func (c *Comparison) checkNotEmpty() error {
 
 // hasWorkspace reports whether the side has a workspace.
 func (s *Side) hasWorkspace() bool {
-	return s.lock != nil || len(s.manifests) > 0 || s.project.Configured()
+	return s.Lock != nil || len(s.Manifests) > 0 || s.project.Configured()
 }
 
 // selectedRevisions returns the revisions that Revisions compares. after is nil for the work tree.
@@ -235,8 +246,8 @@ func (c *Comparison) defaultBase(base string) (*gitrepo.Revision, error) {
 }
 
 // mergeBase returns the merge base of b and tip, which is the tip of a branch. It also sets
-// c.target to the workspace at tip. If a shallow clone, as in CI, lacks the merge base, it logs a
-// warning and returns tip.
+// c.target to the workspace at tip. If a shallow clone, as in CI, lacks the merge base, it adds
+// a warning and returns tip.
 func (c *Comparison) mergeBase(tip, b *gitrepo.Revision) (*gitrepo.Revision, error) {
 	var err error
 	if c.target, err = c.clone.At(tip); err != nil {
@@ -244,9 +255,9 @@ func (c *Comparison) mergeBase(tip, b *gitrepo.Revision) (*gitrepo.Revision, err
 	}
 	fork, err := c.clone.Repo.MergeBase(tip, b)
 	if errors.Is(err, gitrepo.ErrNoBase) && c.clone.Repo.Shallow() {
-		c.project.Log.Warn(c.project.Waive([]diag.Warning{{
+		c.messages = append(c.messages, Message{Warnings: c.project.Waive([]diag.Warning{{
 			Code: "shallow-clone", Msg: fmt.Sprintf("the clone is shallow and lacks the merge base of %s and %s: comparing with the tip of %s", tip.Name(), b.Name(), tip.Name()),
-		}}))
+		}})})
 		return tip, nil
 	}
 	return fork, err
@@ -258,12 +269,12 @@ func (c *Comparison) workTree() (*Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := readTree("", c.disk())
+	t, err := fleet.ReadTree("", c.disk)
 	if err != nil {
 		return nil, err
 	}
 	own, err := c.readUserManifests()
-	return &Side{Name: "work tree", project: c.project, lock: c.withRepoPaths(lock), userManifests: own, tree: t}, err
+	return &Side{Fleet: fleet.New("work tree", c.project.Settings, c.withRepoPaths(lock), t), project: c.project, userManifests: own}, err
 }
 
 // revision returns the side at a commit.
@@ -277,7 +288,7 @@ func (c *Comparison) revision(rev *gitrepo.Revision) (*Side, error) {
 		return nil, err
 	}
 	t, own, err := c.readCommit(rev, p)
-	return &Side{Name: rev.Name(), project: p, rev: rev, lock: c.withRepoPaths(lock), userManifests: own, tree: t}, err
+	return &Side{Fleet: fleet.New(rev.Name(), p.Settings, c.withRepoPaths(lock), t), project: p, rev: rev, userManifests: own}, err
 }
 
 // withRepoPaths returns a lock with the positions of its pins relative to the repository.
@@ -299,7 +310,7 @@ func (c *Comparison) withRepoPaths(lock *lockfile.File) *lockfile.File {
 
 // Trees compares two directories of manifests, which may be rendered trees.
 func Trees(p *workspace.Project, before, after string) (*Comparison, error) {
-	c := &Comparison{project: p, clone: &workspace.Clone{Project: p, Prefix: "."}, pool: pool{}, built: map[[32]byte][][]byte{}}
+	c := &Comparison{project: p, clone: &workspace.Clone{Project: p, Prefix: "."}, disk: fleet.Disk{Pool: fleet.NewPool()}}
 	for _, side := range []struct {
 		name string
 		to   **Side
@@ -329,8 +340,8 @@ func (c *Comparison) directory(name string) (*Side, error) {
 	if out != "." {
 		prefix = path.Join(prefix, "..")
 	}
-	t, err := readTree(prefix, disk{fsys: filetree.OpenUserDir(root).FS(), shown: prefix, out: out, pool: c.pool})
-	return &Side{Name: name, project: c.project, treeOnly: true, tree: t}, err
+	t, err := fleet.ReadTree(prefix, fleet.Disk{FS: filetree.OpenUserDir(root).FS(), Name: prefix, Out: out, Pool: c.disk.Pool})
+	return &Side{Fleet: fleet.New(name, c.project.Settings, nil, t), project: c.project, treeOnly: true}, err
 }
 
 // treeRoot returns the root for reading a directory of manifests, and the path of the directory
@@ -369,7 +380,7 @@ func compareArtifacts(ctx context.Context, p *workspace.Project, before, after s
 		if err != nil {
 			return nil, err
 		}
-		*side.to = &Side{Name: s.Name, project: p, rev: s.rev, userManifests: own, treeOnly: true, tree: s.tree}
+		*side.to = &Side{Fleet: fleet.New(s.Name, p.Settings, nil, s.Tree), project: p, rev: s.rev, userManifests: own, treeOnly: true}
 	}
 	return c, nil
 }
@@ -405,17 +416,17 @@ func (c *Comparison) artifact(ctx context.Context, ref string) (*Side, error) {
 	out, _ := a.Tree()
 	var files []diff.File
 	for name, data := range a.Files.All() {
-		if isManifest(name) && (out == "." || strings.HasPrefix(name, out+"/")) {
-			files = append(files, diff.File{Path: name, Data: c.pool.add(data)})
+		if fleet.IsManifest(name) && (out == "." || strings.HasPrefix(name, out+"/")) {
+			files = append(files, diff.File{Path: name, Data: c.disk.Pool.Add(data)})
 		}
 	}
-	t, err := newTree("", out, files, overlay.FileFunc(func(name string) ([]byte, error) {
+	t, err := fleet.NewTree("", out, files, overlay.FileFunc(func(name string) ([]byte, error) {
 		if data, ok := a.Files.Get(name); ok {
 			return data, nil
 		}
 		return nil, fs.ErrNotExist
-	}))
-	return &Side{Name: a.Name, tree: t}, err
+	}), c.disk.Pool)
+	return &Side{Fleet: fleet.New(a.Name, c.project.Settings, nil, t)}, err
 }
 
 // compareLocks compares two locks, both rendered with the settings of the workspace.
@@ -426,7 +437,7 @@ func compareLocks(p *workspace.Project, from TreeSource, before, after string) (
 		if err != nil {
 			return nil, err
 		}
-		data, err := workspace.ReadFile(file)
+		data, err := file.Read()
 		if err != nil {
 			return nil, err
 		}
@@ -447,12 +458,12 @@ func (c *Comparison) setLocks(names [2]string, before, after *lockfile.File) (*C
 	if err != nil {
 		return nil, err
 	}
-	empty, err := c.emptyTree()
+	empty, err := fleet.EmptyTree(c.disk)
 	if err != nil {
 		return nil, err
 	}
-	c.Before = &Side{Name: names[0], project: c.project, lock: before, userManifests: own, tree: empty}
-	c.After = &Side{Name: names[1], project: c.project, lock: after, userManifests: own, tree: empty}
+	c.Before = &Side{Fleet: fleet.New(names[0], c.project.Settings, before, empty), project: c.project, userManifests: own}
+	c.After = &Side{Fleet: fleet.New(names[1], c.project.Settings, after, empty), project: c.project, userManifests: own}
 	return c, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/diff"
@@ -293,11 +294,11 @@ func (l *settingsComparer) compareMirrors() error {
 
 // comparePolicy compares the policies of both sides.
 func (l *settingsComparer) comparePolicy() error {
-	before, err := policyOf(l.before)
+	before, err := rules.PolicyOf(l.before.Settings)
 	if err != nil {
 		return l.c.Before.wrapName(err)
 	}
-	after, err := policyOf(l.after)
+	after, err := rules.PolicyOf(l.after.Settings)
 	if err != nil {
 		return l.c.After.wrapName(err)
 	}
@@ -339,7 +340,7 @@ func (l *settingsComparer) compareLevels(before, after diff.Policy) {
 	if looser(before.FailOn, after.FailOn) {
 		l.add(diff.SettingsPolicy, "spec.policy.failOn", before.FailOn.String(), after.FailOn.String(), "more findings are accepted")
 	}
-	names := slices.Concat(l.before.Clusters(), l.after.Clusters())
+	names := slices.Concat(l.before.Settings.ClusterNames(), l.after.Settings.ClusterNames())
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		a, b := before.Level(name), after.Level(name)
@@ -377,15 +378,15 @@ func (l *settingsComparer) compareSeverities() error {
 // changesOnlyPolicy reports whether the sides differ only in spec.policy and spec.trust. Other
 // settings, the lock and the tree must be equal.
 func (c *Comparison) changesOnlyPolicy(found []diff.Finding) bool {
-	if c.Before.lock == nil || c.After.lock == nil {
+	if c.Before.Lock == nil || c.After.Lock == nil {
 		return false
 	}
 	return !slices.ContainsFunc(found, func(f diff.Finding) bool {
 		return f.Rule != diff.SettingsTrust && f.Rule != diff.SettingsPolicy && f.Rule != diff.SettingsWaiver
 	}) &&
-		bytes.Equal(otherSettings(c.Before.project.Settings), otherSettings(c.After.project.Settings)) &&
-		bytes.Equal(lockfile.Format(c.Before.lock), lockfile.Format(c.After.lock)) &&
-		maps.EqualFunc(c.Before.contents, c.After.contents, bytes.Equal)
+		bytes.Equal(otherSettings(c.Before.Settings), otherSettings(c.After.Settings)) &&
+		bytes.Equal(lockfile.Format(c.Before.Lock), lockfile.Format(c.After.Lock)) &&
+		maps.EqualFunc(c.Before.Contents, c.After.Contents, bytes.Equal)
 }
 
 // otherSettings returns the effective settings except for the policy and trust.

@@ -86,7 +86,7 @@ func (b *proposal) actionFor(branch string) (action Action, reason string, err e
 	action = Open
 	for _, tip := range b.branches.tips(branch) {
 		if reason := b.foreignCommitReason(tip); reason != "" {
-			b.clone.Project.Log.Note("branch %s: %s", branch, reason)
+			b.keepNote(branch, reason)
 			return Keep, reason, nil
 		}
 		same, err := b.isCommitted(tip)

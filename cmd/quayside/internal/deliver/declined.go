@@ -9,7 +9,6 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/forge"
-	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/resolve"
 )
 
@@ -42,7 +41,7 @@ func (b *Proposer) declined(ctx context.Context, u workspace.Upgrade, branch str
 			in.RecordHold(resolve.Hold{Operator: c.Operator, Code: declined, Reason: k.Reason})
 		}
 	}
-	b.clone.Project.Log.Note("branch %s: %s", sanitize.Line(branch), k.Reason)
+	b.keepNote(branch, k.Reason)
 	return k, nil
 }
 

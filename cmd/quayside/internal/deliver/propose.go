@@ -38,6 +38,19 @@ type Proposer struct {
 	forge      *forge.Client // for pull requests; nil without them
 	branches   *branches
 	unreadable map[string]error // errors of the bundles of HEAD's lock that cannot be opened, by operator; nil before findUnreadable
+	messages   []compare.Message
+}
+
+// TakeMessages returns the messages for the user since the last call.
+func (b *Proposer) TakeMessages() []compare.Message {
+	out := b.messages
+	b.messages = nil
+	return out
+}
+
+// keepNote notes why a branch is kept.
+func (b *Proposer) keepNote(branch, reason string) {
+	b.messages = append(b.messages, compare.Message{Note: fmt.Sprintf("branch %s: %s", sanitize.Line(branch), reason)})
 }
 
 // proposal is a rendered upgrade, with the file changes for a commit on HEAD.
@@ -111,7 +124,7 @@ func (b *Proposer) findUnreadable(ctx context.Context, lock *lockfile.File) erro
 	for _, operator := range slices.Sorted(maps.Keys(unreadable)) {
 		warnings = append(warnings, diag.Warning{Code: "not-fetched", Subject: operator, Msg: fmt.Sprintf("the files of %s stay as they are: %v", operator, unreadable[operator])})
 	}
-	p.Log.Warn(p.Waive(warnings))
+	b.messages = append(b.messages, compare.Message{Warnings: p.Waive(warnings)})
 	return nil
 }
 
@@ -222,7 +235,7 @@ func (b *Proposer) renderEdits(ctx context.Context, lock *lockfile.File) ([]gitr
 	}
 	want, err := filetree.SimulateWrite(have, tree)
 	if err != nil {
-		return nil, b.clone.Project.TreeError(fmt.Errorf("%s: %w", b.clone.Project.Settings.Output, err))
+		return nil, workspace.TreeError(b.clone.Project.Settings.Output, fmt.Errorf("%s: %w", b.clone.Project.Settings.Output, err))
 	}
 	changes := []gitrepo.FileEdit{{Path: b.clone.Path(workspace.LockFile), Data: lockfile.Format(lock)}}
 	for name, data := range want.All() {
@@ -277,6 +290,7 @@ func (b *proposal) report(ctx context.Context, names [2]string, before *lockfile
 	}
 	c.Scans, c.Reading = b.opt.Scans, true
 	report, err := c.Report(ctx, now)
+	b.messages = append(b.messages, c.TakeMessages()...)
 	if err == nil || before == nil || len(b.unreadable) > 0 {
 		return report, err
 	}
@@ -315,7 +329,7 @@ func (b *proposal) summary(report *diff.Report) string {
 	for _, op := range report.Operators {
 		names := op.Clusters
 		if names == nil {
-			names = b.clone.Project.Clusters()
+			names = b.clone.Project.Settings.ClusterNames()
 		}
 		for _, name := range names {
 			clusters[name] = true

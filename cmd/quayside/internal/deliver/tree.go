@@ -48,7 +48,7 @@ func LoadTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*Tree
 	}
 	c := &Tree{Meta: l.meta(opt.Branch), Files: filetree.New()}
 	for _, name := range opt.Clusters {
-		if _, err := l.project.Cluster(name, "--cluster"); err != nil {
+		if _, err := l.project.Settings.ClusterName(name, "--cluster"); err != nil {
 			return nil, err
 		}
 	}

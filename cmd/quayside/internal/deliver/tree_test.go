@@ -127,7 +127,9 @@ func (f treeFixture) open() *workspace.Project {
 func (f treeFixture) render() {
 	f.Helper()
 	p := f.open()
-	res, err := p.RenderLock(f.Context())
+	lock, err := p.NeedLock()
+	f.check(err)
+	res, err := p.Render(f.Context(), lock)
 	f.check(err)
 	f.check(filetree.Write(filepath.Join(f.dir, "ops", "rendered"), res.Tree))
 }

@@ -40,7 +40,9 @@ func (at Completer) Namespaces(context.Context, string) []string {
 }
 
 // Clusters returns the names of the clusters.
-func (at Completer) Clusters(context.Context, string) []string { return at.Workspace.Clusters() }
+func (at Completer) Clusters(context.Context, string) []string {
+	return at.Workspace.Settings.ClusterNames()
+}
 
 // Pinned returns the operators of the lock as namespace/package. For a non-empty prefix without a
 // slash it adds the names of packages that are pinned once.

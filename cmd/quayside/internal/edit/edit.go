@@ -100,20 +100,20 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 }
 
 // Write writes the declarations, then the lock and, with tree, the rendered tree. Without a solution,
-// or if the tree cannot be written, it writes nothing. The result is nil without tree. After an
-// interruption, the same edit can be made again.
+// or if the tree cannot be written, it writes nothing. The result is nil without tree; it
+// is valid together with an error. After an interruption, the same edit can be made again.
 func (e *Edit) Write(ctx context.Context, tree bool) (r *workspace.TreeReport, err error) {
 	if e.Resolution.Lock == nil {
 		return nil, e.Resolution.Failed
 	}
 	if tree {
 		if r, err = e.edited.PrepareLock(ctx, e.Resolution.Lock); err != nil {
-			return nil, err
+			return r, err
 		}
 	}
 	for _, step := range e.steps() {
 		if err := step(); err != nil {
-			return nil, err
+			return r, err
 		}
 	}
 	if tree {

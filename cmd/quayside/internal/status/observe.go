@@ -48,7 +48,7 @@ func Expect(ctx context.Context, p *workspace.Project, cluster string, names []s
 		return nil, err
 	}
 	want := &Expected{Environment: p.Environment(), All: len(names) == 0, Reporter: p.Settings.Reporter.Enabled}
-	if want.Cluster, err = p.Cluster(cluster, "--cluster"); err != nil {
+	if want.Cluster, err = p.Settings.ClusterName(cluster, "--cluster"); err != nil {
 		return nil, err
 	}
 	part, err := workspace.SelectPins(lock, names)

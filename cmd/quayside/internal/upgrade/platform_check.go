@@ -8,6 +8,7 @@ import (
 
 	"github.com/blang/semver/v4"
 
+	comparing "github.com/quayside/quayside/cmd/quayside/internal/compare"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/diag"
 )
@@ -21,6 +22,8 @@ type PlatformReport struct {
 	Command  string         `json:"command,omitempty" doc:"The command that makes the upgrades."`
 	Why      []string       `json:"reasons" doc:"Why no upgrades help, or why upgrades are not sufficient."`
 	Notes    []string       `json:"notes" doc:"Checks that were not possible."`
+
+	Messages []comparing.Message `json:"-"` // about reading and rendering the lock
 }
 
 // CheckPlatform checks whether the lock of a workspace supports a target platform, in the named
@@ -38,12 +41,13 @@ func CheckPlatform(ctx context.Context, p *workspace.Project, target Platform, c
 	}
 	r := &PlatformReport{Platform: target, Clusters: slices.Clone(clusters), Upgrades: []PlatformStep{}, Why: []string{}, Notes: platformNotes(p, target)}
 	if len(clusters) == 0 {
-		r.Clusters = append([]string{}, p.Clusters()...)
+		r.Clusters = append([]string{}, p.Settings.ClusterNames()...)
 	}
 	c := platformChecker{p: p, in: in, target: target, clusters: clusters, lock: lock}
+	defer func() { r.Messages = c.messages }()
 	unknown, err := c.judge(ctx, lock, &r.Judgement)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	if len(unknown) > 0 {
 		r.Notes = append(r.Notes, "minKubeVersion unknown, because the catalog no longer has the version: "+strings.Join(unknown, ", "))

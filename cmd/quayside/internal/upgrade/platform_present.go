@@ -21,6 +21,7 @@ type platformChecker struct {
 	target   Platform
 	clusters []string
 	lock     *lockfile.File
+	messages []comparing.Message
 }
 
 // judge sets j to the judgement of a lock. It ignores operators that are in none of the checked
@@ -28,7 +29,7 @@ type platformChecker struct {
 func (c *platformChecker) judge(ctx context.Context, lock *lockfile.File, j *Judgement) ([]string, error) {
 	installed := map[string]bool{}
 	var findings []PlatformFinding
-	err := comparing.ForEachGroup(ctx, c.p, lock, c.clusters, func(clusters []string, s diff.State) error {
+	messages, err := comparing.ForEachGroup(ctx, c.p, lock, c.clusters, func(clusters []string, s diff.State) error {
 		for _, p := range s.Pins {
 			installed[p.Key()] = true
 		}
@@ -36,6 +37,7 @@ func (c *platformChecker) judge(ctx context.Context, lock *lockfile.File, j *Jud
 		findings = append(findings, PlatformFinding{clusters, found})
 		return err
 	})
+	c.messages = append(c.messages, messages...)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/cmd/quayside/internal/deliver"
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/health/gate"
@@ -65,7 +66,7 @@ func (es Environments) Choose(names []string) (steps []PromotionStep, only []str
 }
 
 // Promote makes the promotions of steps. rule returns the rule for a target environment. If an
-// operator in opt.Only is held back, Promote returns the report and a *workspace.PolicyError.
+// operator in opt.Only is held back, Promote returns the report and a *rules.PolicyError.
 func Promote(ctx context.Context, steps []PromotionStep, opt PromotionOptions, rule func(to *Environment) (*gate.Rule, error)) (*PromotionReport, error) {
 	r := &PromotionReport{Steps: []PromotionStepReport{}, Warnings: []diag.Warning{}}
 	var refused []string
@@ -86,7 +87,7 @@ func Promote(ctx context.Context, steps []PromotionStep, opt PromotionOptions, r
 		}
 	}
 	if len(refused) > 0 {
-		return r, &workspace.PolicyError{Msg: strings.Join(refused, "\n")}
+		return r, &rules.PolicyError{Msg: strings.Join(refused, "\n")}
 	}
 	return r, nil
 }

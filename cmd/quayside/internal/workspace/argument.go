@@ -25,10 +25,10 @@ type Argument struct {
 
 // ParseArgument parses a directory or image argument. Text without a scheme ("oci:") is a
 // directory if it exists, and otherwise an image in a registry.
-func (p *Project) ParseArgument(text string) (Argument, error) {
+func (r Root) ParseArgument(text string) (Argument, error) {
 	switch dir, image := source.Ref(text).Argument(); {
 	case dir != "":
-		f, err := p.lookup(dir)
+		f, err := r.lookup(dir)
 		if err == nil && f.Name != "" {
 			err = fmt.Errorf("%s is not a directory", dir)
 		}
@@ -36,7 +36,7 @@ func (p *Project) ParseArgument(text string) (Argument, error) {
 	case image != "":
 		return Argument{Text: text, Image: image}, nil
 	}
-	f, err := p.lookup(text)
+	f, err := r.lookup(text)
 	switch {
 	case err == nil && f.Name != "":
 		return Argument{}, fmt.Errorf("%s is not a directory", text)
@@ -54,11 +54,11 @@ func (p *Project) ParseArgument(text string) (Argument, error) {
 }
 
 // CatalogRef returns the reference of a catalog named by the user, with or without a scheme.
-func (p *Project) CatalogRef(text string) (source.Ref, error) {
+func (r Root) CatalogRef(text string) (source.Ref, error) {
 	if _, _, ok := source.Ref(text).Scheme(); ok {
 		return source.Ref(text), nil
 	}
-	arg, err := p.ParseArgument(text)
+	arg, err := r.ParseArgument(text)
 	if err != nil || arg.Image != "" {
 		return source.Ref(arg.Image), err
 	}
@@ -128,7 +128,7 @@ func (p *Project) workspaceCatalog(text string) source.Ref {
 
 // BundleFiles opens the bundle named by arg. If there is no error, the caller must call done after
 // use, and must prepend prefix to the file names in positions.
-func (p *Project) BundleFiles(ctx context.Context, arg Argument) (fsys fs.FS, prefix string, done func(), err error) {
+func (p *Registries) BundleFiles(ctx context.Context, arg Argument) (fsys fs.FS, prefix string, done func(), err error) {
 	if arg.Files != nil {
 		return arg.Files, arg.Text, func() {}, nil
 	}
@@ -149,7 +149,7 @@ func (p *Project) BundleFiles(ctx context.Context, arg Argument) (fsys fs.FS, pr
 
 // argImage opens the image named by an argument. It does not apply the trust rules of
 // quayside.yaml, because the user named the image.
-func (p *Project) argImage(ctx context.Context, arg Argument) (*image.Image, error) {
+func (p *Registries) argImage(ctx context.Context, arg Argument) (*image.Image, error) {
 	client, err := p.Client()
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (p *Project) argImage(ctx context.Context, arg Argument) (*image.Image, err
 }
 
 // CopyImage pushes an existing image of a bundle or a catalog, and returns its digest.
-func (p *Project) CopyImage(ctx context.Context, arg Argument, to string) (string, error) {
+func (p *Registries) CopyImage(ctx context.Context, arg Argument, to string) (string, error) {
 	im, err := p.argImage(ctx, arg)
 	if err != nil {
 		return "", err

@@ -23,8 +23,8 @@ type Artifact struct {
 // Artifact reads the artifact named by ref ("oci://registry/name:tag", "oci:directory", …).
 // An artifact in a registry needs a signature and a provenance that satisfy spec.trust; an
 // OCI layout on disk does not. A provenance that contradicts the artifact is an error.
-func (p *Project) Artifact(ctx context.Context, ref string) (*Artifact, error) {
-	client, err := p.WithRoot(Arguments(p.dir)).Client()
+func (p *Registries) Artifact(ctx context.Context, ref string) (*Artifact, error) {
+	client, err := p.RelativeTo(Arguments(p.dir)).Client()
 	if err != nil {
 		return nil, err
 	}

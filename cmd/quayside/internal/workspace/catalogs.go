@@ -22,7 +22,7 @@ import (
 // Catalogs returns the catalogs of spec.catalogs and the enabled CatalogSources of the
 // declarations, sorted by namespace and name. A catalog of spec.catalogs overrides a CatalogSource
 // with the same namespace and name.
-func (p *Project) Catalogs(set *declare.Set) []cache.Catalog {
+func (p *Opened) Catalogs(set *declare.Set) []cache.Catalog {
 	byID := map[catalog.ID]cache.Catalog{}
 	for _, c := range set.CatalogSources {
 		if !c.Disabled {
@@ -81,12 +81,12 @@ func lockedRef(locked *lockfile.File, cat cache.Catalog) source.Ref {
 }
 
 // Resolver returns the functions that open files and images of the workspace's catalogs.
-func (p *Project) Resolver() source.Resolver {
+func (p *Registries) Resolver() source.Resolver {
 	return source.Resolver{Lookup: p.lookup, Image: p.openImage}
 }
 
 // indexes returns the cache of catalog indexes.
-func (p *Project) indexes() (*cache.Cache, error) {
+func (p *Registries) indexes() (*cache.Cache, error) {
 	client, err := p.Client()
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (p *Project) indexes() (*cache.Cache, error) {
 }
 
 // logCatalog logs the progress of reading a catalog.
-func (p *Project) logCatalog(cat cache.Catalog, phase cache.Phase) {
+func (p *Registries) logCatalog(cat cache.Catalog, phase cache.Phase) {
 	switch phase {
 	case cache.Locating:
 		p.Log.Progress("reading catalog %s", cat.ID)
@@ -144,7 +144,7 @@ func (p *Project) OpenCatalogs(ctx context.Context, cats []cache.Catalog, locked
 
 // BrokenCatalogs returns the faults of unreadable catalogs as warnings, or as an error if no
 // catalog is readable.
-func (p *Project) BrokenCatalogs(x *catalog.Index) ([]diag.Warning, error) {
+func (p *Opened) BrokenCatalogs(x *catalog.Index) ([]diag.Warning, error) {
 	faults := catalogFaults(x, func(catalog.ID) bool { return true })
 	if len(x.Catalogs()) == 0 {
 		return nil, faults.Err()

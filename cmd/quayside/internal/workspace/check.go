@@ -35,7 +35,7 @@ func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, er
 		return v, in.blameCatalogs(err)
 	}
 	v.Warnings = in.project.Waive(append(v.Warnings, in.project.reviewWaivers(diag.Resolving, in.DeclarationWarnings(), v.Warnings)...))
-	v.Warnings = append(v.Warnings, in.project.waiverWarnings(in.Lock)...)
+	v.Warnings = append(v.Warnings, in.project.unusedWaivers(in.Lock)...)
 	v.Stale = append(v.Stale, in.stale...)
 	if !in.Options.AllowDowngrade {
 		lowered, _ := in.compareSides(in.Lock)

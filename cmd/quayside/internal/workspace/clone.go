@@ -2,13 +2,18 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/cmd/quayside/internal/fleet"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
 )
 
 // Clone is a workspace with its Git repository.
@@ -21,17 +26,52 @@ type Clone struct {
 // Clone finds the Git repository of the workspace. Without a repository, the error is
 // gitrepo.ErrNone, and the paths of the returned Clone are relative to the workspace.
 func (p *Project) Clone() (*Clone, error) {
-	c := &Clone{Project: p, Prefix: "."}
-	if !p.OnDisk() {
-		return c, gitrepo.ErrNone
-	}
-	repo, err := gitrepo.Open(p.Name())
-	if err != nil {
-		return c, err
-	}
-	c.Repo = repo
-	c.Prefix, err = repo.Path(p.Name())
+	c := &Clone{Project: p}
+	var err error
+	c.Repo, c.Prefix, err = p.OpenRepo()
 	return c, err
+}
+
+// OpenRepo opens the Git repository of the workspace, and returns the path of the workspace in it.
+// Without a repository, the error is gitrepo.ErrNone, and the path is ".".
+func (r Root) OpenRepo() (*gitrepo.Repo, string, error) {
+	if !r.OnDisk() {
+		return nil, ".", gitrepo.ErrNone
+	}
+	repo, err := gitrepo.Open(r.Name())
+	if err != nil {
+		return nil, ".", err
+	}
+	prefix, err := repo.Path(r.Name())
+	return repo, prefix, err
+}
+
+// Disk returns the files of the repository or, if there is no repository, of the workspace.
+func (p *Opened) Disk() (fleet.Disk, error) {
+	repo, prefix, err := p.OpenRepo()
+	if err != nil && !errors.Is(err, gitrepo.ErrNone) {
+		return fleet.Disk{}, err
+	}
+	d := fleet.Disk{FS: p.FS(), Name: p.Name(), Out: path.Join(prefix, p.Settings.Output), Pool: fleet.NewPool()}
+	if repo != nil && repo.Root() != "" {
+		d.Name = repo.Root()
+		d.FS = filetree.OpenDir(d.Name, "directory").FS()
+	}
+	return d, nil
+}
+
+// Fleet returns the clusters of a rendered lock, with the user's files on disk.
+func (p *Opened) Fleet(lock *lockfile.File, res *render.Result) (fleet.Fleet, error) {
+	disk, err := p.Disk()
+	if err != nil {
+		return fleet.Fleet{}, err
+	}
+	empty, err := fleet.EmptyTree(disk)
+	if err != nil {
+		return fleet.Fleet{}, err
+	}
+	t, err := empty.WithRendered(res)
+	return fleet.New(LockFile, p.Settings, lock, t), err
 }
 
 // Path returns a path of the workspace relative to the repository.
@@ -47,7 +87,7 @@ func (c *Clone) At(rev *gitrepo.Revision) (*Project, error) {
 // other inputs.
 func (c *Clone) CheckClean(ctx context.Context) error {
 	output := c.Path(c.Project.Settings.Output)
-	inputs := []string{c.Path(settings.FileName), c.Path(LockFile), output, c.Path(c.Project.OverlaysDir())}
+	inputs := []string{c.Path(settings.FileName), c.Path(LockFile), output, c.Path(c.Project.Settings.OverlaysDir())}
 	for _, name := range c.Project.Settings.Extended {
 		inputs = append(inputs, c.Path(name))
 	}

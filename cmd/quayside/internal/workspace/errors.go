@@ -31,12 +31,6 @@ func AsDiffersErrors(err error) error {
 	return faults.Err()
 }
 
-// PolicyError is a violation of a policy.
-type PolicyError struct{ Msg string }
-
-// Error returns the message.
-func (e *PolicyError) Error() string { return e.Msg }
-
 // EditedError is returned instead of overwriting edited files of the rendered tree.
 type EditedError struct {
 	Output string
@@ -58,10 +52,10 @@ const editedHint = "put changes in overlays/<cluster>/, which quayside never wri
 
 // TreeError converts an error about edited files of the rendered tree to an
 // [*EditedError].
-func (p *Project) TreeError(err error) error {
+func TreeError(output string, err error) error {
 	var edited *filetree.EditedError
 	if errors.As(err, &edited) {
-		return &EditedError{p.Settings.Output, edited.Paths}
+		return &EditedError{output, edited.Paths}
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/health/gate"
 	"github.com/quayside/quayside/lockfile"
@@ -21,7 +22,7 @@ import (
 // Hold holds back each pinned operator that must not be upgraded according to an observation file.
 // There is one file for each cluster; the reason is from the first file that forbids the upgrade. An
 // operator without an observation is not held back. If a held-back upgrade was requested by name,
-// the error is a [*PolicyError].
+// the error is a [*rules.PolicyError].
 func (in *Inputs) Hold(files ...*health.Summary) error {
 	if in.Read == nil {
 		return nil
@@ -43,7 +44,7 @@ func (in *Inputs) Hold(files ...*health.Summary) error {
 		}
 	}
 	if len(refused) > 0 {
-		return &PolicyError{strings.Join(refused, "\n")}
+		return &rules.PolicyError{strings.Join(refused, "\n")}
 	}
 	return nil
 }
@@ -61,7 +62,7 @@ func (p *Project) JudgeObserved(observed []*health.Summary, now time.Time) error
 		}
 	}
 	for _, s := range observed {
-		s.Judge(rule, p.Environment(), p.Clusters(), now)
+		s.Judge(rule, p.Environment(), p.Settings.ClusterNames(), now)
 	}
 	return nil
 }
@@ -158,7 +159,7 @@ const SignatureSuffix = ".sigstore.json"
 
 // ReadObserved reads a file with observations, and the signature beside it if there is one.
 func ReadObserved(f source.File) ([]*health.Summary, error) {
-	data, err := ReadFile(f)
+	data, err := f.Read()
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +169,7 @@ func ReadObserved(f source.File) ([]*health.Summary, error) {
 	}
 	saved := &health.SavedFile{Data: data}
 	f.Name += SignatureSuffix
-	switch saved.Signature, err = ReadFile(f); {
+	switch saved.Signature, err = f.Read(); {
 	case errors.Is(err, fs.ErrNotExist):
 		return out, nil
 	case err != nil:

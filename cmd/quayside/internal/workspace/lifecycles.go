@@ -14,7 +14,7 @@ import (
 // Lifecycles returns a function that looks up the lifecycle of a pinned version in its
 // locked catalog. The function returns nil if the catalog has no lifecycle, or is unreadable.
 // It reads each package on the first lookup, and passes each read error to report.
-func (p *Project) Lifecycles(ctx context.Context, report func(string)) func(lockfile.Pin) *catalog.SupportedVersion {
+func (p *Registries) Lifecycles(ctx context.Context, report func(string)) func(lockfile.Pin) *catalog.SupportedVersion {
 	type key struct {
 		catalog lockfile.Catalog
 		pkg     string
@@ -42,7 +42,7 @@ func (p *Project) Lifecycles(ctx context.Context, report func(string)) func(lock
 }
 
 // openPackage returns an index with one package of a locked catalog.
-func (p *Project) openPackage(ctx context.Context, locked lockfile.Catalog, pkg string) (*catalog.Index, error) {
+func (p *Registries) openPackage(ctx context.Context, locked lockfile.Catalog, pkg string) (*catalog.Index, error) {
 	indexes, err := p.indexes()
 	if err != nil {
 		return nil, err

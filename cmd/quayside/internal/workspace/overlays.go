@@ -15,20 +15,16 @@ import (
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
-
-// OverlaysDir returns the directory of the user's overlays, next to the rendered tree.
-func (p *Project) OverlaysDir() string { return path.Join(p.Settings.Output, "..", layout.Overlays) }
 
 // Overlays returns the overlay directories of each cluster, and warnings about their kustomizations.
 // The directories are in the format of profile.Cluster: "" for the overlay of all pieces,
 // "resources", or the name of a piece. A directory of an unknown cluster is an error, because a
 // renamed cluster would silently lose its changes. However, such a directory is ignored if another
 // overlay uses it.
-func (p *Project) Overlays() (map[string][]string, []diag.Warning, error) {
-	dir, err := p.lookup(p.OverlaysDir())
+func (p *Opened) Overlays() (map[string][]string, []diag.Warning, error) {
+	dir, err := p.lookup(p.Settings.OverlaysDir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
@@ -46,7 +42,7 @@ func (p *Project) Overlays() (map[string][]string, []diag.Warning, error) {
 		if !e.IsDir() {
 			continue
 		}
-		names, notes, err := listOverlays(dir.FS, p.OverlaysDir(), e.Name(), p.ByOperator(), used)
+		names, notes, err := listOverlays(dir.FS, p.Settings.OverlaysDir(), e.Name(), p.Settings.ByOperator(), used)
 		faults.Add(diag.Pos{}, err)
 		warnings = append(warnings, notes...)
 		if len(names) > 0 {
@@ -54,12 +50,12 @@ func (p *Project) Overlays() (map[string][]string, []diag.Warning, error) {
 		}
 	}
 	for name := range out {
-		if slices.Contains(p.Clusters(), name) {
+		if slices.Contains(p.Settings.ClusterNames(), name) {
 			continue
 		}
 		if delete(out, name); !used[name] {
-			at := path.Join(p.OverlaysDir(), name)
-			faults.Addf(diag.Pos{File: at}, "no cluster %q (available: %s): move it to the directory of its cluster, or delete it", name, strings.Join(p.Clusters(), ", "))
+			at := path.Join(p.Settings.OverlaysDir(), name)
+			faults.Addf(diag.Pos{File: at}, "no cluster %q (available: %s): move it to the directory of its cluster, or delete it", name, strings.Join(p.Settings.ClusterNames(), ", "))
 		}
 	}
 	return out, warnings, faults.Err()
@@ -120,11 +116,6 @@ func deprecatedFields(k types.Kustomization) []string {
 		}
 	}
 	return out
-}
-
-// ByOperator reports whether the GitOps tool applies each operator separately.
-func (p *Project) ByOperator() bool {
-	return profile.PerPiece(p.Settings.Tool(), p.Settings.GitOps)
 }
 
 // checkFitsAll returns a fault for each field that is invalid in a Component for all pieces,

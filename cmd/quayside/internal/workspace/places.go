@@ -29,7 +29,7 @@ type DeclarationPath struct {
 //   - files
 //
 // Several entries are a choice for the user. Entries built by a kustomization are omitted.
-func (p *Project) NewDeclarations(to string) ([]DeclarationPath, error) {
+func (p *Opened) NewDeclarations(to string) ([]DeclarationPath, error) {
 	var inside, dirs, all []DeclarationPath
 	for _, declared := range p.Settings.Declarations {
 		d, ok, err := p.declarationPath(declared.Path)
@@ -66,7 +66,7 @@ func (p *Project) NewDeclarations(to string) ([]DeclarationPath, error) {
 }
 
 // namedDeclarations returns the entry in all with the path name. The error starts with label.
-func (p *Project) namedDeclarations(all []DeclarationPath, name, label string) ([]DeclarationPath, error) {
+func (p *Opened) namedDeclarations(all []DeclarationPath, name, label string) ([]DeclarationPath, error) {
 	var names []string
 	for _, d := range all {
 		if names = append(names, d.Path); d.Path == name {
@@ -81,7 +81,7 @@ func (p *Project) namedDeclarations(all []DeclarationPath, name, label string) (
 
 // declarationPath looks up an entry of spec.declarations. It returns false if new declarations
 // cannot be written to the entry.
-func (p *Project) declarationPath(entry string) (DeclarationPath, bool, error) {
+func (p *Opened) declarationPath(entry string) (DeclarationPath, bool, error) {
 	files, in := p.Repository()
 	full := path.Join(in, entry)
 	if !fs.ValidPath(full) {
@@ -102,7 +102,7 @@ func (p *Project) declarationPath(entry string) (DeclarationPath, bool, error) {
 
 // IsKustomized reports whether a file of the declarations is in a directory with a kustomization,
 // or below such a directory.
-func (p *Project) IsKustomized(name string) bool {
+func (p *Opened) IsKustomized(name string) bool {
 	return slices.ContainsFunc(p.Settings.Declarations, func(declared declare.Path) bool {
 		dir := path.Dir(name)
 		for ; isBelow(dir, declared.Path); dir = path.Dir(dir) {
@@ -122,8 +122,8 @@ func isBelow(name, dir string) bool {
 	return name == dir || strings.HasPrefix(name, dir+"/") || dir == "." && !strings.HasPrefix(name, "../")
 }
 
-func (p *Project) hasKustomization(dir string) bool {
-	files, in := p.Repository()
+func (r Root) hasKustomization(dir string) bool {
+	files, in := r.Repository()
 	full := path.Join(in, dir)
 	return fs.ValidPath(full) && declare.Kustomization(files, full) != ""
 }

@@ -24,19 +24,17 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/health"
-	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/oci/trust"
 	setting "github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/render"
 	"github.com/quayside/quayside/resolve"
 )
 
 // File names in a workspace that quayside writes, besides quayside.yaml.
 const (
-	LockFile  = "quayside.lock"
+	LockFile  = setting.LockFile
 	VendorDir = setting.VendorDir // an OCI layout with priority over registries
 )
 
@@ -49,30 +47,9 @@ type Env struct {
 	Layout  string                  // an OCI layout to use instead of VendorDir; empty: none
 	Log     Logger                  // nil: log nothing
 
-	// CheckObjects returns the errors of a result with the user's overlays, before it is written.
-	// Nil: it is written without this check.
-	CheckObjects func(*Project, *render.Result) error
-
-	// Patched returns a function that returns the changes of rendered objects by the user's overlay of a
-	// cluster. Nil: overlays change nothing.
-	Patched func(*Project, *render.Result) (func(cluster string) Patch, error)
-}
-
-// Patch contains the changed and added objects of an overlay, and nil for removed objects.
-type Patch map[k8s.Key]k8s.Object
-
-// Apply returns the objects with the changes. It omits added objects.
-func (p Patch) Apply(objects []k8s.Object) []k8s.Object {
-	var out []k8s.Object
-	for _, o := range objects {
-		if changed, ok := p[o.Key()]; ok {
-			o = changed
-		}
-		if o != nil {
-			out = append(out, o)
-		}
-	}
-	return out
+	// Observed are observations of clusters, one of each. They show which APIs and classes a cluster
+	// has.
+	Observed []*health.Summary
 }
 
 // Logger receives progress and messages of long operations.
@@ -95,33 +72,41 @@ func (discard) Detail(string, ...any)             {}
 func (discard) Note(string, ...any)               {}
 func (discard) Warn([]diag.Warning)               {}
 
-// Project is an opened workspace. Each function field computes its result on the first call, and
-// returns the same result afterwards. Callers must not modify a result.
-type Project struct {
+// Opened is a workspace of which only the settings have been read.
+type Opened struct {
 	Env
 	Root
 	Settings *setting.Workspace
+}
 
-	// Declarations returns the declarations named in quayside.yaml. The error wraps
-	// ErrNoDeclarations if quayside.yaml names none and the default directory does not exist.
-	Declarations func() (*declare.Set, error)
-	// Lock returns the lock. Without a lock, the error wraps fs.ErrNotExist.
-	Lock func() (*lockfile.File, error)
+// Registries opens catalogs and images for a workspace, and verifies their signatures. Each function
+// field computes its result on the first call, and returns the same result afterwards.
+type Registries struct {
+	Opened
+
 	// Client returns the client for images. Paths of layouts and archives are relative to
 	// the workspace.
 	Client func() (*oci.Client, error)
 	// Mirrors returns the mirrors for fetching images.
 	Mirrors func() (oci.Mirrors, error)
 
-	// Observed are observations of clusters, one of each. They show which APIs and classes a cluster
-	// has.
-	Observed []*health.Summary
+	policy     func() (*trust.Policy, error)
+	signatures *signatures
+}
+
+// Project is a workspace with its declarations and its lock, which are read on the first call of a
+// function field. Callers must not modify a result.
+type Project struct {
+	Registries
+
+	// Declarations returns the declarations named in quayside.yaml. The error wraps
+	// ErrNoDeclarations if quayside.yaml names none and the default directory does not exist.
+	Declarations func() (*declare.Set, error)
+	// Lock returns the lock. Without a lock, the error wraps fs.ErrNotExist.
+	Lock func() (*lockfile.File, error)
 
 	repairsMerges bool // see WithMergeRepair
 	unattended    bool // see Unattended
-
-	policy     func() (*trust.Policy, error)
-	signatures *signatures
 }
 
 // Open opens a workspace. It reads only the settings.
@@ -137,9 +122,15 @@ func Open(root Root, env Env) (*Project, error) {
 		env.Log = discard{}
 	}
 	env.Log.Detail("workspace %s, settings %s", cmp.Or(root.dir, root.name), cmp.Or(settings.File, "none"))
-	p := &Project{Env: env, Root: root, Settings: settings, signatures: &signatures{}}
+	p := &Project{Registries: Registries{Opened: Opened{env, root, settings}, signatures: &signatures{}}}
 	p.Declarations = sync.OnceValues(p.declarations)
-	p.Lock = sync.OnceValues(func() (*lockfile.File, error) { return p.ReadLock(LockFile) })
+	p.Lock = sync.OnceValues(func() (*lockfile.File, error) {
+		lock, err := root.ReadLock(LockFile)
+		if !errors.Is(err, fs.ErrNotExist) {
+			env.Log.Detail("read %s", root.name+LockFile)
+		}
+		return lock, err
+	})
 	p.Client = sync.OnceValues(func() (*oci.Client, error) { return p.NewClient(p.Offline) })
 	p.Mirrors = sync.OnceValues(p.mirrors)
 	p.policy = sync.OnceValues(p.readPolicy)
@@ -155,8 +146,8 @@ func findingRules() []string {
 	return out
 }
 
-// WithRoot returns a copy of p in which the paths of catalogs and images are relative to root.
-func (p *Project) WithRoot(root Root) *Project {
+// RelativeTo returns the registries with paths of catalogs and images relative to root.
+func (p *Registries) RelativeTo(root Root) *Registries {
 	out := *p
 	out.Root = root
 	out.Client = sync.OnceValues(func() (*oci.Client, error) {
@@ -169,17 +160,18 @@ func (p *Project) WithRoot(root Root) *Project {
 	return &out
 }
 
+// WithRoot returns p with paths of catalogs and images relative to root.
+func (p *Project) WithRoot(root Root) *Project {
+	out := *p
+	out.Registries = *p.RelativeTo(root)
+	return &out
+}
+
 // With returns a copy of p with other settings, declarations and lock; lock may be nil.
 func (p *Project) With(settings *setting.Workspace, set *declare.Set, lock *lockfile.File) *Project {
 	there := *p
 	there.Settings = settings
 	there.Declarations = func() (*declare.Set, error) { return set, nil }
-	return there.WithLock(lock)
-}
-
-// WithLock returns a copy of p with another lock, which may be nil.
-func (p *Project) WithLock(lock *lockfile.File) *Project {
-	there := *p
 	there.Lock = func() (*lockfile.File, error) {
 		if lock == nil {
 			return nil, fmt.Errorf("%s: %w", LockFile, fs.ErrNotExist)
@@ -197,13 +189,13 @@ func (r Root) find(name string) (fs.FS, string, error) {
 }
 
 // WriteFile writes a file of the workspace, and reports whether its content changed.
-func (p *Project) WriteFile(name string, data []byte) (written bool, err error) {
-	return p.disk.WriteFile(name, data)
+func (r Root) WriteFile(name string, data []byte) (written bool, err error) {
+	return r.disk.WriteFile(name, data)
 }
 
 // WriteDir writes a tree to a directory of the workspace.
-func (p *Project) WriteDir(name string, want *filetree.Tree, opts ...filetree.Option) error {
-	dir, err := p.disk.Sub(name)
+func (r Root) WriteDir(name string, want *filetree.Tree, opts ...filetree.Option) error {
+	dir, err := r.disk.Sub(name)
 	if err != nil {
 		return err
 	}
@@ -211,35 +203,35 @@ func (p *Project) WriteDir(name string, want *filetree.Tree, opts ...filetree.Op
 }
 
 // RemoveFile removes a file of the workspace.
-func (p *Project) RemoveFile(name string) error { return p.disk.Remove(name) }
+func (r Root) RemoveFile(name string) error { return r.disk.Remove(name) }
 
 // Path returns the path of a workspace file on disk. Absolute names are unchanged.
-func (p *Project) Path(name string) string {
+func (r Root) Path(name string) string {
 	name = filepath.FromSlash(name)
 	if filepath.IsAbs(name) {
 		return name
 	}
-	return filepath.Join(p.dir, name)
+	return filepath.Join(r.dir, name)
 }
 
 // Name returns the directory as given by the user or, if the workspace is not on disk, the prefix
 // of its file names.
-func (p *Project) Name() string { return cmp.Or(p.dir, p.name) }
+func (r Root) Name() string { return cmp.Or(r.dir, r.name) }
 
 // Location returns the full path of the directory, for messages. For a workspace that is not on
 // disk, it returns Name.
-func (p *Project) Location() string {
-	if abs, err := filepath.Abs(p.dir); err == nil && p.dir != "" {
+func (r Root) Location() string {
+	if abs, err := filepath.Abs(r.dir); err == nil && r.dir != "" {
 		return abs
 	}
-	return p.Name()
+	return r.Name()
 }
 
 // FS returns the files of the workspace.
-func (p *Project) FS() fs.FS { return p.files }
+func (r Root) FS() fs.FS { return r.files }
 
 // OnDisk reports whether the workspace is a directory on disk.
-func (p *Project) OnDisk() bool { return p.dir != "" }
+func (r Root) OnDisk() bool { return r.dir != "" }
 
 // ErrNoDeclarations is returned for a workspace that neither names its declarations nor has
 // the default directory. For a new workspace without pins this is only a warning.
@@ -298,7 +290,7 @@ func (p *Project) hasNoPins() bool {
 // missingDirs returns the indexes of missing declaration directories in spec.declarations, with a
 // warning for each. In a workspace without pins, missing directories are valid: Git stores no empty
 // directories, so a clone of a workspace without declarations lacks them.
-func (p *Project) missingDirs() ([]int, []diag.Warning) {
+func (p *Opened) missingDirs() ([]int, []diag.Warning) {
 	var missing []int
 	var out []diag.Warning
 	for i, d := range p.Settings.Declarations {
@@ -315,7 +307,7 @@ func (p *Project) missingDirs() ([]int, []diag.Warning) {
 }
 
 // checkDirs returns an error for each missing directory of declarations.
-func (p *Project) checkDirs() error {
+func (p *Opened) checkDirs() error {
 	which, _ := p.missingDirs()
 	var faults diag.List
 	for _, i := range which {
@@ -327,22 +319,22 @@ func (p *Project) checkDirs() error {
 }
 
 // Waive marks the warnings that a waiver in quayside.yaml accepts.
-func (p *Project) Waive(ws []diag.Warning) []diag.Warning {
+func (p *Opened) Waive(ws []diag.Warning) []diag.Warning {
 	return diag.MarkWaived(ws, p.Settings.Policy.Waivers, p.Today)
 }
 
 // reviewWaivers returns warnings about the waivers for a step. ws are all warnings of that step.
-func (p *Project) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.Warning {
+func (p *Opened) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.Warning {
 	return diag.ReviewWarnings(step, slices.Concat(ws...), p.Settings.Policy.Waivers, p.Today)
 }
 
 // Configured reports whether the workspace has a quayside.yaml.
-func (p *Project) Configured() bool { return p.exists(setting.FileName) }
+func (r Root) Configured() bool { return r.exists(setting.FileName) }
 
 // SuggestWorkspaces returns an error that lists the workspaces below the directory, if the
 // directory itself has no settings, lock or declarations. Otherwise, or if there are no workspaces
 // below it, SuggestWorkspaces returns nil.
-func (p *Project) SuggestWorkspaces() error {
+func (p *Opened) SuggestWorkspaces() error {
 	if p.Configured() || p.exists(LockFile) || p.exists(p.Settings.Declarations[0].Path) {
 		return nil
 	}
@@ -364,13 +356,12 @@ func (p *Project) DeclarationsIfAny() (*declare.Set, error) {
 
 // ReadLock reads a lock at a path relative to the workspace. If the file does not exist, the
 // error wraps fs.ErrNotExist.
-func (p *Project) ReadLock(name string) (*lockfile.File, error) {
-	data, err := p.Read(name)
+func (r Root) ReadLock(name string) (*lockfile.File, error) {
+	data, err := r.Read(name)
 	if err != nil {
 		return nil, err
 	}
-	p.Log.Detail("read %s", p.name+filepath.ToSlash(name))
-	return lockfile.Parse(p.name+filepath.ToSlash(name), data)
+	return lockfile.Parse(r.name+filepath.ToSlash(name), data)
 }
 
 // WithoutEdits returns a copy of p whose lock has the versions from before manual edits, and an
@@ -422,7 +413,7 @@ func (p *Project) NeedLock() (*lockfile.File, error) {
 }
 
 // NewClient returns a new client, which the caller may modify.
-func (p *Project) NewClient(offline bool) (*oci.Client, error) {
+func (p *Registries) NewClient(offline bool) (*oci.Client, error) {
 	store, err := p.store()
 	if err != nil {
 		return nil, err
@@ -458,10 +449,10 @@ func (p *Project) NewClient(offline bool) (*oci.Client, error) {
 
 // store opens the content-addressed store: $XDG_CACHE_HOME/quayside, or ~/.cache/quayside.
 // Without a cache directory, only operations that must store something fail.
-func (p *Project) store() (*store.Store, error) {
-	base := p.Getenv("XDG_CACHE_HOME")
+func (e Env) store() (*store.Store, error) {
+	base := e.Getenv("XDG_CACHE_HOME")
 	if !filepath.IsAbs(base) {
-		home := cmp.Or(p.Getenv("HOME"), p.Getenv("USERPROFILE"))
+		home := cmp.Or(e.Getenv("HOME"), e.Getenv("USERPROFILE"))
 		if home == "" {
 			return store.Absent(errors.New("no cache directory: set XDG_CACHE_HOME or HOME")), nil
 		}
@@ -471,7 +462,7 @@ func (p *Project) store() (*store.Store, error) {
 }
 
 // mirrors reads the mirror sets named in spec.mirrors.
-func (p *Project) mirrors() (oci.Mirrors, error) {
+func (p *Opened) mirrors() (oci.Mirrors, error) {
 	var all oci.Mirrors
 	for i, name := range p.Settings.Mirrors {
 		data, err := p.Read(name)

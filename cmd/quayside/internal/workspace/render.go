@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ import (
 )
 
 // Contents returns a Contents with the workspace's client and cache. The caller must close it.
-func (p *Project) Contents() (*Contents, error) {
+func (p *Registries) Contents() (*Contents, error) {
 	indexes, err := p.indexes()
 	if err != nil {
 		return nil, err
@@ -32,34 +33,34 @@ func (p *Project) Contents() (*Contents, error) {
 }
 
 // Render renders a lock.
-func (p *Project) Render(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
+func (p *Registries) Render(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
 	opt, warnings, err := p.renderOptions()
 	if err != nil {
 		return nil, err
 	}
-	return p.render(ctx, lock, opt, warnings...)
+	return p.renderWith(ctx, lock, opt, warnings...)
 }
 
 // RenderObjects renders a lock into objects only, without files.
-func (p *Project) RenderObjects(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
+func (p *Registries) RenderObjects(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
 	opt, _, err := p.renderOptions()
 	if err != nil {
 		return nil, err
 	}
 	opt.ObjectsOnly = true
-	return p.render(ctx, lock, opt)
+	return p.renderWith(ctx, lock, opt)
 }
 
 // RenderPlain renders a lock without the team's overlays.
-func (p *Project) RenderPlain(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
+func (p *Registries) RenderPlain(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
 	opt, err := p.plainOptions()
 	if err != nil {
 		return nil, err
 	}
-	return p.render(ctx, lock, opt)
+	return p.renderWith(ctx, lock, opt)
 }
 
-func (p *Project) render(ctx context.Context, lock *lockfile.File, opt render.Options, warnings ...diag.Warning) (*render.Result, error) {
+func (p *Registries) renderWith(ctx context.Context, lock *lockfile.File, opt render.Options, warnings ...diag.Warning) (*render.Result, error) {
 	c, err := p.Contents()
 	if err != nil {
 		return nil, err
@@ -77,6 +78,9 @@ func (p *Project) render(ctx context.Context, lock *lockfile.File, opt render.Op
 	if err != nil {
 		return nil, err
 	}
+	if client, err := p.Client(); err == nil {
+		p.storeAcceptedCRDs(client.Store, res.AcceptedCRDs)
+	}
 	p.Log.Detail("rendered %s into %s", diag.Count(len(lock.Pins), "operator"), diag.Count(res.Tree.Len(), "file"))
 	res.Warnings = append(res.Warnings, warnings...)
 	res.Warnings = p.Waive(append(res.Warnings, p.reviewWaivers(diag.Rendering, res.Warnings)...))
@@ -85,15 +89,15 @@ func (p *Project) render(ctx context.Context, lock *lockfile.File, opt render.Op
 
 // Rendered reads the rendered tree on disk. If its directory does not exist, the result is empty.
 // Files that are equal to a file in want share the memory of that file.
-func (p *Project) Rendered(want *filetree.Tree) (*filetree.Tree, error) {
+func (p *Opened) Rendered(want *filetree.Tree) (*filetree.Tree, error) {
 	return p.readTree(p.Settings.Output, want)
 }
 
 // Tree reads a directory of the workspace. The tree of a missing directory is empty.
-func (p *Project) Tree(name string) (*filetree.Tree, error) { return p.readTree(name, filetree.New()) }
+func (r Root) Tree(name string) (*filetree.Tree, error) { return r.readTree(name, filetree.New()) }
 
 // isRendered reports whether the tree has the directory of an operator.
-func (p *Project) isRendered(pin lockfile.Pin) (bool, error) {
+func (p *Opened) isRendered(pin lockfile.Pin) (bool, error) {
 	tree, err := p.Tree(p.Settings.Output)
 	if err != nil {
 		return false, err
@@ -106,8 +110,8 @@ func (p *Project) isRendered(pin lockfile.Pin) (bool, error) {
 	return false, nil
 }
 
-func (p *Project) readTree(name string, like *filetree.Tree) (*filetree.Tree, error) {
-	dir, err := p.lookup(name)
+func (r Root) readTree(name string, like *filetree.Tree) (*filetree.Tree, error) {
+	dir, err := r.lookup(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return filetree.New(), nil
 	}
@@ -119,7 +123,7 @@ func (p *Project) readTree(name string, like *filetree.Tree) (*filetree.Tree, er
 
 // renderOptions returns the rendering options of quayside.yaml, with the overlays of the
 // clusters, and warnings about these.
-func (p *Project) renderOptions() (render.Options, []diag.Warning, error) {
+func (p *Registries) renderOptions() (render.Options, []diag.Warning, error) {
 	opt, err := p.plainOptions()
 	if err != nil {
 		return render.Options{}, nil, err
@@ -135,7 +139,7 @@ func (p *Project) renderOptions() (render.Options, []diag.Warning, error) {
 }
 
 // plainOptions returns the rendering options of quayside.yaml, without overlays.
-func (p *Project) plainOptions() (render.Options, error) {
+func (p *Registries) plainOptions() (render.Options, error) {
 	w := p.Settings
 	mirrors, err := p.RenderMirrors()
 	if err != nil {
@@ -147,7 +151,7 @@ func (p *Project) plainOptions() (render.Options, error) {
 	}
 	opt := render.Options{
 		Mirrors:           mirrors,
-		AcceptedCRDs:      acceptedCRDs{client.Store, p.Version},
+		AcceptedCRDs:      p.readAcceptedCRDs(client.Store),
 		Profile:           w.Profile,
 		Certificates:      w.Certificates,
 		KubernetesVersion: w.KubernetesVersion,
@@ -161,7 +165,7 @@ func (p *Project) plainOptions() (render.Options, error) {
 		NoAggregatedRoles: !w.AggregatedRoles,
 		GitOps:            w.GitOps,
 		Clusters:          slices.Clone(w.Clusters), // renderOptions sets Overlays
-		OverlaysDir:       p.OverlaysDir(),
+		OverlaysDir:       p.Settings.OverlaysDir(),
 	}
 	if opt.CertificateSettings, err = p.certificateSettings(); err != nil {
 		return render.Options{}, err
@@ -173,7 +177,7 @@ func (p *Project) plainOptions() (render.Options, error) {
 }
 
 // RenderMirrors returns the mirrors that clusters pull images from.
-func (p *Project) RenderMirrors() ([]render.Mirror, error) {
+func (p *Registries) RenderMirrors() ([]render.Mirror, error) {
 	mirrors, err := p.Mirrors()
 	var out []render.Mirror
 	for _, m := range mirrors.Rewrites() {
@@ -182,29 +186,40 @@ func (p *Project) RenderMirrors() ([]render.Mirror, error) {
 	return out, err
 }
 
-// acceptedCRDs is the set of CRDs that this version of quayside has accepted. It is kept in the
-// store.
-type acceptedCRDs struct {
-	store   *store.Store
-	version string
-}
-
+// acceptedCRDRecords is the kind of the record of the CRDs that a version of quayside has accepted.
 const acceptedCRDRecords = "definitions"
 
-func (t acceptedCRDs) key(text []byte) string { return t.version + " " + store.DigestOf(text) }
+// maxAcceptedCRDs limits the recorded digests, because a record is at most 1 MiB.
+const maxAcceptedCRDs = 10_000
 
-// Contains reports whether text is recorded.
-func (t acceptedCRDs) Contains(text []byte) bool {
-	_, err := t.store.Record(acceptedCRDRecords, t.key(text))
-	return err == nil
+// readAcceptedCRDs returns the digests of the CRDs that this version of quayside has accepted.
+func (e Env) readAcceptedCRDs(s *store.Store) map[string]bool {
+	data, _ := s.Record(acceptedCRDRecords, e.Version) // without a record, all CRDs are checked
+	out := map[string]bool{}
+	for _, digest := range strings.Fields(string(data)) {
+		out[digest] = true
+	}
+	return out
 }
 
-// Add records text, if the store is writable.
-func (t acceptedCRDs) Add(text []byte) { _ = t.store.PutRecord(acceptedCRDRecords, t.key(text), nil) }
+// storeAcceptedCRDs records more accepted CRDs, if the store is writable.
+func (e Env) storeAcceptedCRDs(s *store.Store, more []string) {
+	if len(more) == 0 {
+		return
+	}
+	known := e.readAcceptedCRDs(s) // another command may have added some
+	for _, digest := range more {
+		known[digest] = true
+	}
+	if len(known) > maxAcceptedCRDs {
+		clear(known)
+	}
+	_ = s.PutRecord(acceptedCRDRecords, e.Version, []byte(strings.Join(slices.Sorted(maps.Keys(known)), "\n")))
+}
 
 // certificateSettings returns the settings of the certificate providers, with the contents of
 // the named files.
-func (p *Project) certificateSettings() (certificates.ProviderSettings, error) {
+func (p *Opened) certificateSettings() (certificates.ProviderSettings, error) {
 	out := p.Settings.ProviderSettings
 	out.Contents = map[string][]byte{}
 	for field, name := range out.Files() {
@@ -222,8 +237,8 @@ func (p *Project) certificateSettings() (certificates.ProviderSettings, error) {
 
 // readCertificates reads a file of certificates. It rejects anything else, such as private keys,
 // because the content becomes part of the tree.
-func (p *Project) readCertificates(name string) ([]byte, error) {
-	data, err := p.Read(name)
+func (r Root) readCertificates(name string) ([]byte, error) {
+	data, err := r.Read(name)
 	if err != nil {
 		return nil, err
 	}
@@ -241,31 +256,6 @@ func (p *Project) readCertificates(name string) ([]byte, error) {
 		return nil, fmt.Errorf("%s contains no PEM certificate", name)
 	}
 	return data, nil
-}
-
-// Clusters returns the names of the clusters, in the order of quayside.yaml.
-func (p *Project) Clusters() []string {
-	var names []string
-	for _, c := range p.Settings.Clusters {
-		names = append(names, c.Name)
-	}
-	return names
-}
-
-// Cluster returns name if a cluster has that name. If name is empty, it returns the only cluster.
-// flag is the command-line flag named in error messages.
-func (p *Project) Cluster(name, flag string) (string, error) {
-	have := p.Clusters()
-	switch {
-	case name == "" && len(have) > 1:
-		return "", fmt.Errorf("there are several clusters: choose one with %s (available: %s)", flag, strings.Join(have, ", "))
-	case name == "":
-		return have[0], nil
-	case !slices.Contains(have, name):
-		return "", fmt.Errorf("no cluster %q (available: %s)%s", name, strings.Join(have, ", "), diag.DidYouMean(name, have))
-	default:
-		return name, nil
-	}
 }
 
 // SelectPins returns lock with only the pins of the named operators ("etcd", "my-etcd/etcd").

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/health"
@@ -20,7 +20,7 @@ import (
 )
 
 // ResolveOptions returns the resolver options of quayside.yaml.
-func (p *Project) ResolveOptions() resolve.Options {
+func (p *Opened) ResolveOptions() resolve.Options {
 	w := p.Settings
 	return resolve.Options{
 		KubernetesVersion:  w.KubernetesVersion,
@@ -43,7 +43,7 @@ func clusterVersions(w *settings.Workspace) []resolve.Cluster {
 	var out []resolve.Cluster
 	known := map[string]bool{}
 	for _, c := range w.Clusters {
-		version := cmp.Or(c.KubernetesVersion, w.KubernetesVersion)
+		version := w.EffectiveCluster(c).KubernetesVersion
 		if key := fmt.Sprintf("%q", append([]string{version}, c.Operators...)); !known[key] {
 			known[key] = true
 			out = append(out, resolve.Cluster{Name: c.Name, KubernetesVersion: version, Gets: func(operator string) bool {
@@ -86,7 +86,8 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	if in.Read, err = p.LockIfAny(); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(p.checkPatterns(), checkMisspelled(set, in.Read), p.checkDroppedPaths(ctx, set, in.Read)); err != nil {
+	state := p.requestedState(ctx, set, in.Read)
+	if err := errors.Join(rules.Check(state, rules.Settings), rules.Check(state, rules.Requests)); err != nil {
 		return nil, err
 	}
 	if len(set.Subscriptions) == 0 && (in.Read == nil || len(in.Read.Pins) == 0) {
@@ -103,7 +104,7 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	}
 	in.Options = opt
 	in.Options.KeepGoing = opt.KeepGoing || p.unattended
-	in.Options.Uninstalls = p.ByOperator()
+	in.Options.Uninstalls = p.Settings.ByOperator()
 	in.catalogs = p.Catalogs(set)
 	bundles, err := p.openDirectBundles(ctx, set, in.Read, fresh)
 	if err != nil {
@@ -136,7 +137,7 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	if in.Declared, err = resolve.Namespaced(in.Index, in.Declared, in.Read, opt); err != nil {
 		return nil, err
 	}
-	if err := checkDuplicates(in.Declared); err != nil {
+	if err := rules.Check(p.requestedState(ctx, in.Declared, in.Read), rules.Declarations); err != nil {
 		return nil, err
 	}
 	in.Options.Named, err = withNamespaces(named, in.Read, in.Declared)
@@ -144,85 +145,8 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	return in, err
 }
 
-// checkDuplicates returns an error for each second declaration of a package in a namespace, because
-// only one declaration can control the operator.
-func checkDuplicates(set *declare.Set) error {
-	var faults diag.List
-	first := map[string]declare.Subscription{}
-	for _, s := range set.Subscriptions {
-		key := s.Namespace + "/" + s.Package
-		if before, twice := first[key]; twice && s.Package != "" {
-			faults.Add(s.Pos, diag.Hintf(s.Pos, "keep one of them", "package %q in namespace %q is declared twice, first at %s", s.Package, s.Namespace, before.Pos))
-			continue
-		}
-		first[key] = s
-	}
-	return faults.Err()
-}
-
-// checkMisspelled returns an error for each object with a misspelled API that has the same name as
-// the missing declaration of a pinned operator, because resolving would remove the operator.
-func checkMisspelled(set *declare.Set, lock *lockfile.File) error {
-	if lock == nil {
-		return nil
-	}
-	var faults diag.List
-	for _, w := range set.Warnings {
-		for _, pin := range lock.Pins {
-			declared := slices.ContainsFunc(set.Subscriptions, func(s declare.Subscription) bool { return s.Key() == w.Subject })
-			if w.Code == "unknown-api" && slices.Contains(pin.RequestedBy, w.Subject) && !declared {
-				faults.Add(w.Pos, diag.Hintf(w.Pos, "correct apiVersion; to remove the operator, delete the object", "%s, but %s is pinned for it", w.Msg, pin.Key()))
-			}
-		}
-	}
-	return faults.Err()
-}
-
-// checkDroppedPaths returns an error for each declaration of a pinned operator that still exists, but
-// that spec.declarations no longer includes since the commit of the pin, because resolving would
-// remove the operator. Without such a commit, it returns nil.
-func (p *Project) checkDroppedPaths(ctx context.Context, set *declare.Set, lock *lockfile.File) error {
-	if lock == nil {
-		return nil
-	}
-	isIn := func(all []declare.Subscription) func(key string) bool {
-		return func(key string) bool {
-			return slices.ContainsFunc(all, func(s declare.Subscription) bool { return s.Key() == key })
-		}
-	}
-	undeclared := slices.DeleteFunc(slices.Clone(lock.Pins), func(pin lockfile.Pin) bool {
-		return len(pin.RequestedBy) == 0 || slices.ContainsFunc(pin.RequestedBy, isIn(set.Subscriptions))
-	})
-	if len(undeclared) == 0 {
-		return nil
-	}
-	clone, err := p.Clone()
-	if err != nil {
-		return nil //nolint:nilerr // without a repository, earlier settings are unknown
-	}
-	isRead := isIn(p.loadPaths(p.Settings.Declarations)) // also if a command is about to remove it
-	var faults diag.List
-	for _, pin := range undeclared {
-		commit, _, err := clone.Repo.LastChange(ctx, clone.Path(LockFile), "checksum: "+string(pin.Checksum()))
-		if err != nil || commit == nil {
-			continue
-		}
-		before, err := clone.At(commit)
-		if err != nil {
-			continue
-		}
-		for _, s := range p.loadPaths(before.Settings.Declarations) {
-			if slices.Contains(pin.RequestedBy, s.Key()) && !isRead(s.Key()) {
-				hint := "restore its path in spec.declarations; to remove the operator, delete this declaration"
-				faults.Add(s.Pos, diag.Hintf(s.Pos, hint, "spec.declarations no longer includes this declaration, but %s is pinned for it", pin.Key()))
-			}
-		}
-	}
-	return faults.Err()
-}
-
 // loadPaths returns the declarations in those of the paths that exist, or nil if they are invalid.
-func (p *Project) loadPaths(paths []declare.Path) []declare.Subscription {
+func (p *Opened) loadPaths(paths []declare.Path) []declare.Subscription {
 	files, dir := p.Repository()
 	opt := declare.LoadOptions{Dir: dir, Paths: slices.DeleteFunc(slices.Clone(paths), func(d declare.Path) bool { return !p.exists(d.Path) }), Output: p.Settings.Output}
 	if len(opt.Paths) == 0 {
@@ -302,7 +226,7 @@ func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result) (*Reso
 	out.Warnings = in.allWarnings(out.Warnings)
 	if res.Lock != nil {
 		out.Warnings = append(out.Warnings, in.project.reviewWaivers(diag.Resolving, in.DeclarationWarnings(), out.Warnings)...)
-		out.Warnings = append(out.Warnings, in.project.waiverWarnings(res.Lock)...)
+		out.Warnings = append(out.Warnings, in.project.unusedWaivers(res.Lock)...)
 	}
 	out.Warnings = in.project.Waive(out.Warnings)
 	if res.Lock == nil { // without digests, changes of other fields are unknown
@@ -311,7 +235,7 @@ func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result) (*Reso
 		return out, nil
 	}
 	out.Pins = len(res.Lock.Pins)
-	if err := errors.Join(in.rejectDowngrades(res.Lock), in.project.checkOperators(res.Lock)); err != nil {
+	if err := errors.Join(in.rejectDowngrades(res.Lock), rules.Check(in.project.state(res.Lock), rules.Operators)); err != nil {
 		return out, err
 	}
 	if out.Lock, err = in.addDigests(ctx, res.Lock); err != nil {

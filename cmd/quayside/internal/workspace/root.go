@@ -17,9 +17,6 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// maxFileSize limits the size of a file to read.
-const maxFileSize = 64 << 20
-
 // Root is the location of a workspace: a directory on disk or in a revision, or any file
 // system.
 type Root struct {
@@ -229,7 +226,7 @@ func InRepository(dir string) string { return filetree.OpenDir(dir, "").InRoot()
 
 // Environment returns the name of the workspace: metadata.name, or the name of its directory,
 // or "" at the top of a repository.
-func (p *Project) Environment() string {
+func (p *Opened) Environment() string {
 	dir := path.Base(p.repoPath())
 	if dir == "." {
 		dir = ""
@@ -241,36 +238,13 @@ func (p *Project) Environment() string {
 // it. Without a repository it returns the files of the workspace and ".".
 func (r Root) Repository() (fs.FS, string) { return r.repoFiles(), r.repoPath() }
 
-// Read reads a regular file of at most maxFileSize bytes.
+// Read reads a regular file of limited size.
 func (r Root) Read(name string) ([]byte, error) {
 	f, err := r.lookup(name)
 	if err != nil {
 		return nil, err
 	}
-	return ReadFile(f)
-}
-
-// ReadFile reads a regular file of at most maxFileSize bytes.
-func ReadFile(f source.File) ([]byte, error) {
-	if f.Name == "" {
-		return nil, fmt.Errorf("%s is not a regular file", f.DisplayPath)
-	}
-	info, err := fs.Stat(f.FS, f.Name)
-	switch {
-	case err != nil:
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", f.DisplayPath)
-	case info.Size() > maxFileSize:
-		return nil, fmt.Errorf("%s: %d bytes exceed the limit of %d", f.DisplayPath, info.Size(), maxFileSize)
-	}
-	var data []byte
-	if err == nil {
-		data, err = fs.ReadFile(f.FS, f.Name)
-	}
-	if at := new(fs.PathError); errors.As(err, &at) {
-		err = &fs.PathError{Op: at.Op, Path: f.DisplayPath, Err: at.Err}
-	}
-	return data, err
+	return f.Read()
 }
 
 // exists reports whether a file or directory exists.

@@ -12,7 +12,7 @@ import (
 // SharedWith returns the directories of the other workspaces in the repository whose declarations
 // include some of files, sorted. File names are relative to this workspace. Files inside this
 // workspace are not shared.
-func (p *Project) SharedWith(files []string) ([]string, error) {
+func (p *Opened) SharedWith(files []string) ([]string, error) {
 	var shared []string
 	for _, name := range files {
 		if full := path.Join(p.repoPath(), name); !isBelow(full, p.repoPath()) {
@@ -38,7 +38,7 @@ func (p *Project) SharedWith(files []string) ([]string, error) {
 // declaredPaths returns the declared paths of all workspaces of the repository, by the directory of
 // the workspace. All paths are relative to the repository. A workspace with invalid settings has
 // none: its own commands report the error.
-func (p *Project) declaredPaths() (map[string][]string, error) {
+func (p *Opened) declaredPaths() (map[string][]string, error) {
 	dirs, err := Workspaces(p.Top())
 	all := map[string]*settings.Workspace{p.repoPath(): p.Settings}
 	for _, dir := range dirs {

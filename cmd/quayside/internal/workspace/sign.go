@@ -24,7 +24,7 @@ type Signing struct {
 }
 
 // Signer returns a signer for s. Its files are relative to the workspace.
-func (p *Project) Signer(ctx context.Context, s Signing) (*sign.Signer, error) {
+func (p *Registries) Signer(ctx context.Context, s Signing) (*sign.Signer, error) {
 	if s.Key != Keyless {
 		text, err := p.Read(s.Key)
 		if err != nil {
@@ -43,7 +43,7 @@ func (p *Project) Signer(ctx context.Context, s Signing) (*sign.Signer, error) {
 	return sign.Keyless(sign.Services{Fulcio: s.Fulcio, Rekor: s.Rekor, Timestamp: s.Timestamp, Token: token})
 }
 
-func (p *Project) token(ctx context.Context, file string) (string, error) {
+func (p *Registries) token(ctx context.Context, file string) (string, error) {
 	if file == "" {
 		return sign.Token(ctx, p.Getenv)
 	}
@@ -57,17 +57,17 @@ func (p *Project) token(ctx context.Context, file string) (string, error) {
 // Sign signs an image in a registry, and reports whether it added a signature. ref must have a
 // digest. Sign does not sign twice with the same key. Keyless signatures always differ, so
 // Sign skips images with a signature that quayside.yaml requires.
-func (p *Project) Sign(ctx context.Context, s *sign.Signer, ref string) (bool, error) {
+func (p *Registries) Sign(ctx context.Context, s *sign.Signer, ref string) (bool, error) {
 	return p.signOnce(ctx, s, ref, nil, func(client *oci.Client) (bool, error) { return s.Sign(ctx, client, ref) })
 }
 
 // Attest attaches a signed statement to an image in a registry, and reports whether it added
 // one. ref must have a digest. Attest skips existing statements like Sign.
-func (p *Project) Attest(ctx context.Context, s *sign.Signer, ref, kind string, predicate any) (bool, error) {
+func (p *Registries) Attest(ctx context.Context, s *sign.Signer, ref, kind string, predicate any) (bool, error) {
 	return p.signOnce(ctx, s, ref, []string{kind}, func(client *oci.Client) (bool, error) { return s.Attest(ctx, client, ref, kind, predicate) })
 }
 
-func (p *Project) signOnce(ctx context.Context, s *sign.Signer, ref string, statements []string, add func(*oci.Client) (bool, error)) (bool, error) {
+func (p *Registries) signOnce(ctx context.Context, s *sign.Signer, ref string, statements []string, add func(*oci.Client) (bool, error)) (bool, error) {
 	client, err := p.Client()
 	if err != nil {
 		return false, err
@@ -82,7 +82,7 @@ func (p *Project) signOnce(ctx context.Context, s *sign.Signer, ref string, stat
 
 // isSigned reports whether quayside.yaml requires signatures for the image, and the image has them
 // as well as signed statements of the given types.
-func (p *Project) isSigned(ctx context.Context, client *oci.Client, ref string, statements ...string) bool {
+func (p *Registries) isSigned(ctx context.Context, client *oci.Client, ref string, statements ...string) bool {
 	if found, err := client.Signatures(ctx, ref); err != nil || len(found) == 0 {
 		return false
 	}

@@ -44,7 +44,7 @@ func GitOpsEffect(name string, want *filetree.Tree) string {
 
 // checkForeign returns a fault for each foreign file that affects the objects that a GitOps
 // tool applies, in the tree and in its parent directories up to the root of the repository.
-func (p *Project) checkForeign(foreign []string, want *filetree.Tree) ([]string, error) {
+func (p *Opened) checkForeign(foreign []string, want *filetree.Tree) ([]string, error) {
 	var out []string
 	output := p.Settings.Output
 	for _, name := range foreign {
@@ -52,21 +52,21 @@ func (p *Project) checkForeign(foreign []string, want *filetree.Tree) ([]string,
 			out = append(out, fmt.Sprintf("%s: not written by quayside, but %s", sanitize.Line(path.Join(output, name)), effect))
 		}
 	}
-	clone, err := p.Clone()
+	git, prefix, err := p.OpenRepo()
 	if errors.Is(err, gitrepo.ErrNone) {
 		return out, nil
 	}
-	if err != nil || clone.Repo.Root() == "" {
+	if err != nil || git.Root() == "" {
 		return out, err
 	}
-	repo := filetree.OpenDir(clone.Repo.Root(), "repository").FS()
-	modules, err := checkSubmodules(repo, clone.Path(output))
+	repo := filetree.OpenDir(git.Root(), "repository").FS()
+	modules, err := checkSubmodules(repo, path.Join(prefix, output))
 	if out = append(out, modules...); err != nil {
 		return out, err
 	}
-	for dir := path.Dir(clone.Path(output)); ; dir = path.Dir(dir) {
-		inside := filetree.Within(dir, clone.Prefix)
-		faults, err := checkParent(repo, dir, clone.Path(output), inside, want)
+	for dir := path.Dir(path.Join(prefix, output)); ; dir = path.Dir(dir) {
+		inside := filetree.Within(dir, prefix)
+		faults, err := checkParent(repo, dir, path.Join(prefix, output), inside, want)
 		if out = append(out, faults...); err != nil || dir == "." {
 			return out, err
 		}
@@ -135,7 +135,7 @@ func checkParent(repo fs.FS, dir, output string, inside bool, want *filetree.Tre
 }
 
 // listLinks returns the paths in the tree that are neither regular files nor directories.
-func (p *Project) listLinks() ([]string, error) {
+func (p *Opened) listLinks() ([]string, error) {
 	dir, err := p.lookup(p.Settings.Output)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

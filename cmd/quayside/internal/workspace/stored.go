@@ -220,7 +220,7 @@ func (in *Inputs) allObserved(s packageUpgrade, is func(health.OperatorHealth) b
 // cluster, the first valid file applies, even if it names another cluster.
 func (in *Inputs) observation(cluster string, pin lockfile.Pin) (health.OperatorHealth, bool) {
 	for _, f := range in.observed {
-		if f.Problem == "" && (f.Cluster == cluster || len(in.project.Clusters()) == 1) {
+		if f.Problem == "" && (f.Cluster == cluster || len(in.project.Settings.ClusterNames()) == 1) {
 			return f.Operator(pin.Namespace, pin.Package)
 		}
 	}

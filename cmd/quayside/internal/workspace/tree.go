@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/lockfile"
@@ -22,11 +23,13 @@ type TreeReport struct {
 	Changes   []filetree.FileChange `json:"changes" doc:"of the files: missing, differs, extra (as they were before); foreign: not quayside's"`
 	Warnings  []diag.Warning        `json:"warnings"`
 
-	Result        *render.Result `json:"-"`
-	refused       error          // why the tree cannot be written, such as files edited by hand
-	foreignFaults []string       // faults of foreign files, see checkForeign
-	applied       []diag.Warning // objects that make OLM install rendered operators, see findStillApplied
-	unmet         diag.List      // needs of operators that a cluster does not meet, see unmetNeeds
+	Notes  []string       `json:"-"` // messages for the user, to be printed after the warnings
+	Result *render.Result `json:"-"`
+
+	state         *rules.State
+	refused       error    // why the tree cannot be written, such as files edited by hand
+	foreignFaults []string // faults of foreign files, see checkForeign
+	broken        error    // errors of the rules about the repository and the needs of the operators
 }
 
 // Foreign is the change kind of files not written by quayside, mostly the user's patches.
@@ -37,75 +40,113 @@ func (r *TreeReport) OwnChanges() []filetree.FileChange {
 	return slices.DeleteFunc(slices.Clone(r.Changes), func(c filetree.FileChange) bool { return c.Kind == Foreign })
 }
 
-// WriteLock writes a lock, and reports whether the file changed. With tree it also writes the
-// rendered tree; if the tree cannot be written, the lock is not written either. It logs the migration
-// of an older schema.
-func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool) (written bool, r *TreeReport, err error) {
-	if tree {
-		if r, err = p.PrepareLock(ctx, lock); err != nil {
-			return false, nil, err
-		}
-	}
-	if written, err = p.WriteFile(LockFile, lockfile.Format(lock)); err != nil {
-		return false, nil, err
-	}
-	p.logMigration()
-	if tree {
-		err = p.WritePrepared(r, false)
-	}
-	return written, r, err
+// Written is the result of writing a lock.
+type Written struct {
+	Changed bool        // whether the lock changed
+	Tree    *TreeReport // nil without a tree
+	Notes   []string    // messages for the user, to be printed after those of Tree
 }
 
-// logMigration logs that the lock was migrated, if the lock of p has an older schema.
-func (p *Project) logMigration() {
+// WriteLock writes a lock. With tree it also writes the rendered tree; if the tree cannot be written,
+// the lock is not written either. The result is valid together with an error.
+func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool) (w Written, err error) {
+	if tree {
+		if w.Tree, err = p.PrepareLock(ctx, lock); err != nil {
+			return w, err
+		}
+	}
+	if w.Changed, err = p.WriteFile(LockFile, lockfile.Format(lock)); err != nil {
+		return w, err
+	}
 	if before, err := p.LockIfAny(); err == nil && before.IsOlder() {
-		p.Log.Note("migrated %s from schema %d to %d", LockFile, before.ReadSchema, lockfile.Schema)
+		w.Notes = append(w.Notes, migrationNote(before))
 	}
+	if tree {
+		err = p.WritePrepared(w.Tree, false)
+	}
+	return w, err
 }
 
-// WriteTree writes the rendered tree, and migrates a lock of an older schema. It returns an
-// [*EditedError] if files were edited, unless force is set: then it overwrites them.
+// migrationNote returns the note that a lock of an older schema was written in the current one.
+func migrationNote(before *lockfile.File) string {
+	return fmt.Sprintf("migrated %s from schema %d to %d", LockFile, before.ReadSchema, lockfile.Schema)
+}
+
+// WriteTree renders the lock and writes the tree, and migrates a lock of an older schema. It returns an
+// [*EditedError] if files were edited, unless force is set: then it overwrites them. Together with an
+// error, it may return a report that has warnings.
 func (p *Project) WriteTree(ctx context.Context, force bool) (*TreeReport, error) {
-	r, err := p.PrepareTree(ctx, force)
+	lock, err := p.lockToRender()
 	if err != nil {
 		return nil, err
 	}
-	if err := p.WritePrepared(r, force); err != nil {
-		return nil, err
+	r, err := p.prepareTree(ctx, lock, force)
+	if err == nil {
+		err = p.WritePrepared(r, force)
 	}
-	if lock, err := p.NeedLock(); err == nil && lock.IsOlder() {
-		if _, _, err := p.WriteLock(ctx, lock, false); err != nil {
-			return nil, err
+	if err == nil && lock.IsOlder() {
+		if _, err = p.WriteFile(LockFile, lockfile.Format(lock)); err == nil {
+			r.Notes = append(r.Notes, migrationNote(lock))
 		}
 	}
-	return r, nil
+	return r, err
 }
 
-// PrepareTree renders the lock and returns every error of WriteTree, without writing.
-func (p *Project) PrepareTree(ctx context.Context, force bool) (*TreeReport, error) {
-	r, err := p.CheckTree(ctx, true)
+// lockToRender returns the lock, or an error if it is missing or if names in the settings match nothing.
+func (p *Project) lockToRender() (*lockfile.File, error) {
+	if err := p.CheckPatterns(); err != nil {
+		return nil, err
+	}
+	return p.NeedLock()
+}
+
+// PrepareTree renders the lock and returns every error of WriteTree, without writing. Together with an
+// error, it may return a report that has warnings.
+func (p *Project) PrepareTree(ctx context.Context) (*TreeReport, error) {
+	lock, err := p.lockToRender()
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(r.errApplied(), r.unmet.Err())
-	if p.CheckObjects != nil {
-		err = errors.Join(err, p.CheckObjects(p, r.Result))
-	}
+	return p.prepareTree(ctx, lock, false)
+}
+
+// prepareTree is the path of 'quayside render' from a lock to a tree that can be written.
+func (p *Project) prepareTree(ctx context.Context, lock *lockfile.File, force bool) (*TreeReport, error) {
+	r, err := p.render(ctx, lock)
 	if err != nil {
 		return nil, err
 	}
-	if !force && r.refused != nil {
-		return nil, p.TreeError(r.refused)
+	have, err := p.Rendered(r.Result.Tree)
+	if err != nil {
+		return r, err
 	}
-	return r, nil
+	r.compare(have)
+	if err := p.addForeign(r, have); err != nil {
+		return r, err
+	}
+	if err := r.evaluate(rules.Repo, rules.Outputs, rules.Needs); err != nil {
+		return r, err
+	}
+	if err := errors.Join(r.broken, rules.Check(r.state, rules.Selectors)); err != nil || force {
+		return r, err
+	}
+	return r, TreeError(p.Settings.Output, r.refused)
 }
 
 // PrepareLock is like PrepareTree for a lock that is not written yet. If the tree cannot be written, it
 // notes that nothing was written.
 func (p *Project) PrepareLock(ctx context.Context, lock *lockfile.File) (*TreeReport, error) {
-	r, err := p.WithLock(lock).PrepareTree(ctx, false)
+	s := p.state(lock)
+	err := errors.Join(rules.Check(s, rules.Settings), rules.Check(s, rules.Operators))
+	var r *TreeReport
+	if err == nil {
+		r, err = p.prepareTree(ctx, lock, false)
+	}
+	if r == nil {
+		r = &TreeReport{}
+	}
 	if err != nil {
-		p.Log.Note("nothing was written, because the tree cannot be rendered")
+		r.Notes = append(r.Notes, "nothing was written, because the tree cannot be rendered")
 	}
 	return r, err
 }
@@ -114,80 +155,128 @@ func (p *Project) PrepareLock(ctx context.Context, lock *lockfile.File) (*TreeRe
 func (p *Project) WritePrepared(r *TreeReport, force bool) error {
 	r.Changes = r.OwnChanges()
 	if err := p.WriteDir(r.Output, r.Result.Tree, filetree.Force(force)); err != nil {
-		return p.TreeError(err)
+		return TreeError(p.Settings.Output, err)
 	}
 	r.Written = len(r.Changes) > 0
 	return nil
 }
 
-// CheckTree compares the tree with the rendered lock. With all it also lists files not
-// written by quayside.
+// CheckTree compares the tree with the rendered lock. With all it also lists files not written by
+// quayside, and evaluates the rules about the repository and the needs of the operators. Together with
+// an error, it may return a report that has warnings.
 func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) {
-	if err := p.CheckPatterns(); err != nil {
-		return nil, err
-	}
-	res, err := p.RenderLock(ctx)
+	lock, err := p.lockToRender()
 	if err != nil {
 		return nil, err
 	}
-	have, err := p.Rendered(res.Tree)
+	r, err := p.render(ctx, lock)
 	if err != nil {
 		return nil, err
 	}
+	have, err := p.Rendered(r.Result.Tree)
+	if err != nil {
+		return r, err
+	}
+	if r.compare(have); !all {
+		return r, nil
+	}
+	if err := p.addForeign(r, have); err != nil {
+		return r, err
+	}
+	return r, r.evaluate(rules.Repo, rules.Outputs, rules.Needs)
+}
+
+// evaluate evaluates the rules about parts of the state, and adds their warnings and errors to r. An error
+// about Outputs is returned, because the tree is not the one that is applied.
+func (r *TreeReport) evaluate(about ...rules.Part) error {
+	for _, part := range about {
+		found, err := rules.Evaluate(r.state, part)
+		if err == nil && part == rules.Outputs {
+			err = found.Err()
+		}
+		if err != nil {
+			return err
+		}
+		r.Warnings = append(r.Warnings, found.Warnings()...)
+		r.broken = errors.Join(r.broken, found.Err())
+	}
+	return nil
+}
+
+// RenderChecked renders the lock, and evaluates the rules about the rendered objects. Together with
+// an error, it may return a report that has warnings.
+func (p *Project) RenderChecked(ctx context.Context) (*TreeReport, error) {
 	lock, err := p.NeedLock()
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.render(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	found, err := rules.Evaluate(r.state, rules.Needs)
+	r.Warnings = append(r.Warnings, found.Warnings()...)
+	return r, errors.Join(err, found.Err(), rules.Check(r.state, rules.Selectors))
+}
+
+// CheckClusters evaluates the rules about what the clusters get. It adds warnings about waivers.
+func (r *TreeReport) CheckClusters() error {
+	if err := rules.Check(r.state, rules.Clusters); err != nil {
+		return AsDiffersErrors(err)
+	}
+	found, err := rules.Evaluate(r.state, rules.Policy)
+	r.Warnings = append(r.Warnings, found.Warnings()...)
+	return errors.Join(err, found.Err())
+}
+
+// Stream returns all objects of a cluster as one stream of YAML documents, in apply order.
+func (r *TreeReport) Stream(cluster string) ([]byte, error) {
+	f, err := r.state.Fleet()
+	if err != nil {
+		return nil, err
+	}
+	return render.StreamOverlay(r.Result, f.BuildDir, cluster)
+}
+
+// render renders a lock, without a comparison.
+func (p *Project) render(ctx context.Context, lock *lockfile.File) (*TreeReport, error) {
+	res, err := p.Render(ctx, lock)
 	if err != nil {
 		return nil, err
 	}
 	r := &TreeReport{
 		Output: p.Settings.Output, Operators: len(lock.Pins), Files: res.Tree.Len(), Result: res,
-		Changes: append([]filetree.FileChange{}, filetree.Diff(have, res.Tree)...), Warnings: append([]diag.Warning{}, res.Warnings...),
+		Changes: []filetree.FileChange{}, Warnings: append([]diag.Warning{}, res.Warnings...),
 	}
-	_, r.refused = filetree.SimulateWrite(have, res.Tree)
-	if all {
-		links, err := p.listLinks()
-		if err != nil {
-			return nil, err
-		}
-		names := slices.Sorted(slices.Values(append(links, filetree.UserFiles(have, res.Tree)...)))
-		for _, name := range names {
-			r.Changes = append(r.Changes, filetree.FileChange{Path: name, Kind: Foreign})
-		}
-		if r.foreignFaults, err = p.checkForeign(names, res.Tree); err != nil {
-			return nil, err
-		}
-		var notes []diag.Warning
-		if r.applied, notes, err = p.findStillApplied(lock); err != nil {
-			return nil, err
-		}
-		var expected []diag.Warning
-		if r.unmet, expected, err = p.unmetNeeds(lock, res); err != nil {
-			return nil, err
-		}
-		notes = append(notes, expected...)
-		p.Log.Warn(notes)
-		r.Warnings = append(r.Warnings, notes...)
-	}
-	return r, nil
+	r.state, err = p.renderedState(lock, res)
+	return r, err
 }
 
-// RenderLock renders the current lock, and logs the warnings.
-func (p *Project) RenderLock(ctx context.Context) (*render.Result, error) {
-	lock, err := p.NeedLock()
+// compare adds the differences from the tree on disk.
+func (r *TreeReport) compare(have *filetree.Tree) {
+	r.Changes = append(r.Changes, filetree.Diff(have, r.Result.Tree)...)
+	_, r.refused = filetree.SimulateWrite(have, r.Result.Tree)
+}
+
+// addForeign adds the files in the tree on disk that quayside did not write, and their faults.
+func (p *Project) addForeign(r *TreeReport, have *filetree.Tree) error {
+	links, err := p.listLinks()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	res, err := p.Render(ctx, lock)
-	if err == nil {
-		p.Log.Warn(res.Warnings)
+	names := slices.Sorted(slices.Values(append(links, filetree.UserFiles(have, r.Result.Tree)...)))
+	for _, name := range names {
+		r.Changes = append(r.Changes, filetree.FileChange{Path: name, Kind: Foreign})
 	}
-	return res, err
+	r.foreignFaults, err = p.checkForeign(names, r.Result.Tree)
+	return err
 }
 
 // Err joins an error for each of these problems: the tree is out of date with the lock, foreign
 // files affect the applied objects, OLM would also install an operator, or a cluster does not meet
 // the needs of an operator.
 func (r *TreeReport) Err() error {
-	return errors.Join(r.errDiffers(), r.errForeign(), r.errApplied(), r.unmet.Err())
+	return errors.Join(r.errDiffers(), r.errForeign(), r.broken)
 }
 
 func (r *TreeReport) errDiffers() error {
@@ -212,16 +301,3 @@ func (r *TreeReport) errForeign() error {
 	}
 	return &DiffersError{Msg: strings.Join(r.foreignFaults, "\n") + "\n  hint: " + foreignHint}
 }
-
-// errApplied returns an error for each object that makes OLM install rendered operators as well.
-func (r *TreeReport) errApplied() error {
-	var faults diag.List
-	for _, w := range r.applied {
-		if !w.Waived {
-			faults.Add(w.Pos, diag.Hintf(w.Pos, appliedHint, "%s [%s]", w.Msg, w.Code))
-		}
-	}
-	return faults.Err()
-}
-
-const appliedHint = "remove these declarations from its path; if OLM runs the operators, see docs/adopt.md; or add a waiver for still-applied"

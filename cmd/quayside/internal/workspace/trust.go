@@ -28,7 +28,7 @@ type signatures struct {
 
 // readPolicy reads the trust policy and the files named in spec.trust. It returns nil if
 // spec.trust is empty.
-func (p *Project) readPolicy() (*trust.Policy, error) {
+func (p *Opened) readPolicy() (*trust.Policy, error) {
 	w := p.Settings
 	if len(w.Trust) == 0 {
 		return nil, nil
@@ -65,7 +65,7 @@ func (p *Project) readPolicy() (*trust.Policy, error) {
 // Verify verifies an image at a digest, and returns its signers and their statements. Statements
 // of the given types are required. It returns nil if quayside.yaml requires no signature, or if ref
 // is not in a registry.
-func (p *Project) Verify(ctx context.Context, ref string, digest catalog.Digest, statements ...string) (*trust.Verification, error) {
+func (p *Registries) Verify(ctx context.Context, ref string, digest catalog.Digest, statements ...string) (*trust.Verification, error) {
 	policy, err := p.policy()
 	if err != nil || policy == nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (p *Project) Verify(ctx context.Context, ref string, digest catalog.Digest,
 
 // VerifyObserved sets Unsigned in each summary: the reason why its file is not signed as spec.trust
 // requires, or "".
-func (p *Project) VerifyObserved(observed []*health.Summary) error {
+func (p *Registries) VerifyObserved(observed []*health.Summary) error {
 	policy, err := p.policy()
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (p *Project) VerifyObserved(observed []*health.Summary) error {
 
 // openImage opens an image named by the workspace. It returns an error if a signature
 // required by quayside.yaml is missing.
-func (p *Project) openImage(ctx context.Context, ref string) (*image.Image, error) {
+func (p *Registries) openImage(ctx context.Context, ref string) (*image.Image, error) {
 	client, err := p.Client()
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (p *Project) openImage(ctx context.Context, ref string) (*image.Image, erro
 
 // chooseSigner returns the signer of an image to record in the lock, or "" if no signature is required.
 // If the image has several valid signers, it prefers before, the recorded signer.
-func (p *Project) chooseSigner(ctx context.Context, ref string, digest catalog.Digest, before string) (string, error) {
+func (p *Registries) chooseSigner(ctx context.Context, ref string, digest catalog.Digest, before string) (string, error) {
 	got, err := p.Verify(ctx, ref, digest)
 	switch {
 	case err != nil || got == nil:

@@ -30,7 +30,8 @@ type Vendoring struct {
 	Images    []VendoredImage `json:"images"`
 	oci.VendorReport
 
-	None bool `json:"-"` // no images to vendor, and no vendored images
+	None     bool           `json:"-"` // no images to vendor, and no vendored images
+	Warnings []diag.Warning `json:"-"` // valid together with an error
 }
 
 // VendoredImage is a vendored image.
@@ -48,17 +49,16 @@ func (p *Project) Vendor(ctx context.Context, lock *lockfile.File, opt VendorOpt
 	}
 	images, warnings, err := p.ImagesToVendor(ctx, lock, opt)
 	p.Log.Done()
-	p.Log.Warn(warnings)
 	if err != nil {
-		return nil, err
+		return &Vendoring{Warnings: warnings}, err
 	}
-	v := &Vendoring{Directory: VendorDir, Images: []VendoredImage{}, VendorReport: oci.VendorReport{Added: []string{}, Removed: []string{}}}
+	v := &Vendoring{Warnings: warnings, Directory: VendorDir, Images: []VendoredImage{}, VendorReport: oci.VendorReport{Added: []string{}, Removed: []string{}}}
 	for _, im := range images {
 		v.Images = append(v.Images, VendoredImage{im.Name, im.Digest})
 	}
 	dir, err := p.disk.Sub(VendorDir)
 	if err != nil {
-		return nil, err
+		return v, err
 	}
 	if len(images) == 0 && !source.IsLayout(dir.FS()) {
 		v.None = true
@@ -67,7 +67,7 @@ func (p *Project) Vendor(ctx context.Context, lock *lockfile.File, opt VendorOpt
 	report, err := client.Vendor(ctx, dir, images, oci.VendorOptions{Check: opt.Check})
 	p.Log.Done()
 	if err != nil {
-		return nil, err
+		return v, err
 	}
 	v.VendorReport, v.Written = *report, !opt.Check && report.Changed()
 	return v, nil
@@ -121,7 +121,7 @@ func (p *Project) ImagesToVendor(ctx context.Context, lock *lockfile.File, opt V
 }
 
 // withSignatures returns an image and, if quayside.yaml requires signatures, its signatures.
-func (p *Project) withSignatures(ctx context.Context, src oci.Source, digest string) ([]oci.VendoredImage, error) {
+func (p *Registries) withSignatures(ctx context.Context, src oci.Source, digest string) ([]oci.VendoredImage, error) {
 	out := []oci.VendoredImage{{Name: src.String(), Digest: digest}}
 	got, err := p.Verify(ctx, "image:"+src.String(), catalog.Digest(digest))
 	if err != nil || got == nil {
@@ -136,7 +136,7 @@ func (p *Project) withSignatures(ctx context.Context, src oci.Source, digest str
 // unpinnedCatalog returns the image of a catalog that is not in the lock, and its required
 // signatures: a later resolution may need the catalog. The image is opened and, unless opt.Check
 // is set, fetched, so that errors occur early.
-func (p *Project) unpinnedCatalog(ctx context.Context, ref source.Ref, opt VendorOptions) ([]oci.VendoredImage, error) {
+func (p *Registries) unpinnedCatalog(ctx context.Context, ref source.Ref, opt VendorOptions) ([]oci.VendoredImage, error) {
 	client, err := p.Client()
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ const writerWait = 10 * time.Second
 // work tree. The lock is held until release is called or the process ends. If another command
 // holds it for too long, the error names that command. The lock is a file in Git's directory
 // or, if that is not writable, in the store. If neither is writable, nothing is locked.
-func (p *Project) LockWorkTree(command string) (release func(), err error) {
+func (p *Opened) LockWorkTree(command string) (release func(), err error) {
 	open, err := p.writerFile()
 	if err != nil {
 		return func() {}, nil //nolint:nilerr // as documented above
@@ -48,7 +48,7 @@ func (p *Project) LockWorkTree(command string) (release func(), err error) {
 }
 
 // writerFile returns a function that opens the file to lock.
-func (p *Project) writerFile() (open func() (*os.File, error), err error) {
+func (p *Opened) writerFile() (open func() (*os.File, error), err error) {
 	top := p.Top()
 	if state, err := gitrepo.StateDir(top); err == nil {
 		open = func() (*os.File, error) {

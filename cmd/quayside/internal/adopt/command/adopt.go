@@ -132,7 +132,7 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 		}
 		defer release()
 	}
-	cluster, err := p.Cluster(o.cluster, "--cluster")
+	cluster, err := p.Settings.ClusterName(o.cluster, "--cluster")
 	if err != nil {
 		return err
 	}

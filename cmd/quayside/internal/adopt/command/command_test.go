@@ -232,7 +232,7 @@ func writeManualPlan(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rendered, err := res.ObjectsIn(ws.Clusters()[0])
+	rendered, err := res.ObjectsIn(ws.Settings.ClusterNames()[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,7 +122,7 @@ func (o *adoptPlanOptions) read(ctx context.Context, args []string, selection sn
 	if p, err = o.Open(); err != nil {
 		return nil, "", nil, err
 	}
-	if cluster, err = p.Cluster(o.cluster, "--cluster"); err != nil {
+	if cluster, err = p.Settings.ClusterName(o.cluster, "--cluster"); err != nil {
 		return nil, "", nil, err
 	}
 	snap, err = readCluster(ctx, o.Host, args, o.login, selection)

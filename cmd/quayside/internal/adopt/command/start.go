@@ -221,7 +221,10 @@ func (o *adoptStartOptions) prepare(ctx context.Context, p *workspace.Project, s
 		}
 	}
 	if len(out.plan.Operators) > 0 {
-		out.tree, err = out.project.PrepareTree(ctx, false)
+		out.tree, err = out.project.PrepareTree(ctx)
+		if out.tree != nil {
+			out.project.Log.Warn(out.tree.Warnings)
+		}
 	}
 	return out, err
 }
@@ -239,7 +242,7 @@ func pinNamespaces(lock *lockfile.File) []string {
 // chooseCluster sets the name of the cluster. A workspace without spec.clusters can get any name.
 func (o *adoptStartOptions) chooseCluster(ctx context.Context, p *workspace.Project, out *preparation, current *settings.Workspace) (err error) {
 	if _, isSet := current.Fields["spec.clusters"]; isSet {
-		out.cluster, err = p.With(current, nil, nil).Cluster(o.cluster, "--cluster")
+		out.cluster, err = current.ClusterName(o.cluster, "--cluster")
 		return err
 	}
 	out.cluster = cmp.Or(o.cluster, current.Clusters[0].Name)
@@ -306,7 +309,11 @@ func (r *preparation) makePlan(ctx context.Context, p *workspace.Project, snap *
 	if r.found, err = inspect.Inspect(ctx, p, snap, r.cluster); err != nil {
 		return err
 	}
-	r.project = p.WithLock(r.found.Lock)
+	set, err := p.Declarations()
+	if err != nil {
+		return err
+	}
+	r.project = p.With(p.Settings, set, r.found.Lock)
 	r.plan, err = inspect.MakePlan(r.project, snap, r.found, inspect.PlanOptions{Cluster: r.cluster, Mode: plan.Stopped, Namespaces: []string{namespace}})
 	return err
 }

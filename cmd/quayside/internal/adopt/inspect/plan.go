@@ -38,7 +38,7 @@ func PlanUninstall(ctx context.Context, p *workspace.Project, s *snapshot.Snapsh
 // newInput returns the input of a plan for a cluster, without lock and tree.
 func newInput(p *workspace.Project, s *snapshot.Snapshot, cluster string) plan.Input {
 	in := plan.Input{Snapshot: s, Manager: p.Settings.Tool().About().Manager}
-	if len(p.Clusters()) > 1 {
+	if len(p.Settings.ClusterNames()) > 1 {
 		in.Cluster = cluster
 	}
 	return in

@@ -25,7 +25,7 @@ func CheckPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan, s *snap
 	if len(found) > 0 {
 		return &workspace.DiffersError{Msg: verify.DescribeChanges(found)}
 	}
-	cluster, err := p.Cluster(pl.Cluster, "cluster in the plan")
+	cluster, err := p.Settings.ClusterName(pl.Cluster, "cluster in the plan")
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func renderFor(ctx context.Context, p *workspace.Project, cluster string) (*lock
 // RenderForPlan renders the lock for a plan's cluster. It returns an error if the lock or the
 // rendered tree has changed since the plan was made.
 func RenderForPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan) ([]k8s.Object, error) {
-	cluster, err := p.Cluster(pl.Cluster, "cluster in the plan")
+	cluster, err := p.Settings.ClusterName(pl.Cluster, "cluster in the plan")
 	if err != nil {
 		return nil, err
 	}

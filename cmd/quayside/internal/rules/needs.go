@@ -1,14 +1,13 @@
-package workspace
+package rules
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/cmd/quayside/internal/fleet"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/k8s"
@@ -18,7 +17,6 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/render"
 	"github.com/quayside/quayside/render/needs"
 )
 
@@ -29,93 +27,80 @@ type unmetNeed struct {
 	clusters []string
 }
 
-// unmetNeeds returns the needs of operators that neither the tree, nor spec.provides, nor the user's
-// overlays, nor observations of the clusters meet. Faults are needs without which a cluster rejects
-// objects or pods.
-func (p *Project) unmetNeeds(lock *lockfile.File, res *render.Result) (faults diag.List, notes []diag.Warning, err error) {
-	for _, s := range p.Observed {
-		if s.Problem != "" {
-			notes = append(notes, diag.Warning{Code: "not-checked", Subject: s.Cluster, Msg: "observation ignored: " + s.Problem})
+// checkObservations returns a warning for each observation that is no evidence.
+func checkObservations(s *State) (Findings, error) {
+	var notes []diag.Warning
+	for _, o := range s.Observed {
+		if o.Problem != "" {
+			notes = append(notes, diag.Warning{Code: "not-checked", Subject: o.Cluster, Msg: "observation ignored: " + o.Problem})
 		}
 	}
-	unmet, err := p.findUnmet(res)
-	if err != nil || len(unmet) == 0 {
-		return nil, notes, err
-	}
-	declared := &declare.Set{}
-	if set, err := p.DeclarationsIfAny(); err == nil { // otherwise, resolve reports the error
-		if set, err = CompleteFromLock(set, lock); err == nil {
-			declared = set
-		}
-	}
-	for _, n := range unmet {
-		w := n.warning()
-		w.Pos, w.Subject, w.Msg = declarationPos(n.pin, declared, lock), n.pin.Key(), n.pin.Key()+" "+w.Msg+p.formatClusters(n)
-		w = p.Waive([]diag.Warning{w})[0]
-		switch {
-		case n.Kind == needs.Config:
-			notes = append(notes, w)
-		case !w.Waived:
-			faults = append(faults, diag.Hintf(w.Pos, n.hint(w.Code), "%s [%s]", w.Msg, w.Code))
-		}
-	}
-	return faults, diag.SortWarnings(notes), nil
+	return warningsOf(notes), nil
 }
 
-// CheckNeeds logs the needs of operators that may be unmet, and returns an error for each one that is
-// unmet.
-func (p *Project) CheckNeeds(res *render.Result) error {
-	lock, err := p.NeedLock()
+// checkNeeds returns the needs of operators that neither the tree, nor spec.provides, nor the user's
+// overlays, nor observations of the clusters meet. Needs without which a cluster rejects objects or
+// pods are errors.
+func checkNeeds(s *State) (Findings, error) {
+	unmet, err := s.findUnmet()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	faults, notes, err := p.unmetNeeds(lock, res)
-	p.Log.Warn(notes)
-	return errors.Join(err, faults.Err())
+	var faults Findings
+	var notes []diag.Warning
+	for _, n := range unmet {
+		w := n.warning()
+		w.Pos, w.Subject, w.Msg = s.declarationPos(n.pin), n.pin.Key(), n.pin.Key()+" "+w.Msg+s.formatClusters(n)
+		w = s.waive([]diag.Warning{w})[0]
+		if n.Kind == needs.Config {
+			notes = append(notes, w)
+			continue
+		}
+		faults = append(faults, Finding{Severity: Error, Code: w.Code, Pos: w.Pos, Subject: w.Subject, Msg: w.Msg, Hint: n.hint(w.Code), Waived: w.Waived})
+	}
+	return append(faults, warningsOf(diag.SortWarnings(notes))...), nil
 }
 
 // declarationPos returns the position of the declaration of an operator or, if there is none, of its
 // pin.
-func declarationPos(pin lockfile.Pin, declared *declare.Set, lock *lockfile.File) diag.Pos {
-	for _, s := range declared.Subscriptions {
-		if s.Namespace == pin.Namespace && s.Package == pin.Package {
-			return s.Pos
+func (s *State) declarationPos(pin lockfile.Pin) diag.Pos {
+	for _, d := range s.Declared().Subscriptions {
+		if d.Namespace == pin.Namespace && d.Package == pin.Package {
+			return d.Pos
 		}
 	}
-	if p, ok := lock.Pin(pin.Namespace, pin.Package); ok {
+	if p, ok := s.Lock.Pin(pin.Namespace, pin.Package); ok {
 		return p.Pos
 	}
 	return pin.Pos
 }
 
 // findUnmet returns each unmet need once, with the clusters that do not meet it.
-func (p *Project) findUnmet(res *render.Result) ([]unmetNeed, error) {
-	overlays, _, err := p.Overlays()
-	if err != nil {
-		return nil, err
-	}
+func (s *State) findUnmet() ([]unmetNeed, error) {
 	var out []unmetNeed
 	places := map[string]int{}         // in out
 	known := map[string][]needs.Need{} // by operator and config
 	equal := map[string][]int{}        // unmet needs of equal clusters
-	var patched func(cluster string) Patch
-	if p.Patched != nil && len(overlays) > 0 {
-		if patched, err = p.Patched(p, res); err != nil {
+	var patched func(cluster string) fleet.Patch
+	if len(s.Overlays) > 0 {
+		f, err := s.Fleet()
+		if err != nil {
 			return nil, err
 		}
+		patched = f.Patches()
 	}
-	for _, c := range p.Settings.Clusters {
+	for _, c := range s.Settings.Clusters {
 		key := c.Shared() + fmt.Sprintf("%q", c.Provides)
-		if len(overlays[c.Name]) > 0 || p.observation(c) != nil {
+		if len(s.Overlays[c.Name]) > 0 || s.observation(c) != nil {
 			key += c.Name
 		}
 		unmet, seen := equal[key]
 		if !seen {
-			inCluster, patch := known, Patch{}
-			if patched != nil && len(overlays[c.Name]) > 0 {
+			inCluster, patch := known, fleet.Patch{}
+			if len(s.Overlays[c.Name]) > 0 {
 				inCluster, patch = map[string][]needs.Need{}, patched(c.Name)
 			}
-			found, err := p.findUnmetIn(c, res, patch, inCluster)
+			found, err := s.findUnmetIn(c, patch, inCluster)
 			if err != nil {
 				return nil, err
 			}
@@ -138,8 +123,8 @@ func (p *Project) findUnmet(res *render.Result) ([]unmetNeed, error) {
 
 // findUnmetIn returns the unmet needs in a cluster, whose overlay patch applies. It adds the needs of each
 // operator to known.
-func (p *Project) findUnmetIn(c profile.Cluster, res *render.Result, patch Patch, known map[string][]needs.Need) ([]unmetNeed, error) {
-	operators, shared, err := res.ClusterObjects(c.Name)
+func (s *State) findUnmetIn(c profile.Cluster, patch fleet.Patch, known map[string][]needs.Need) ([]unmetNeed, error) {
+	operators, shared, err := s.Rendered.ClusterObjects(c.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -147,11 +132,11 @@ func (p *Project) findUnmetIn(c profile.Cluster, res *render.Result, patch Patch
 	for i := range operators {
 		operators[i].Objects = patch.Apply(operators[i].Objects)
 	}
-	supply, err := p.clusterSupply(c)
+	supply, err := s.clusterSupply(c)
 	if err != nil {
 		return nil, err
 	}
-	if res.RunsOLM() {
+	if s.Rendered.RunsOLM() {
 		supply.AddAPIs(provided.OLMAPIs()...)
 	}
 	for _, o := range patch { // with generated objects
@@ -167,7 +152,7 @@ func (p *Project) findUnmetIn(c profile.Cluster, res *render.Result, patch Patch
 	for _, o := range operators {
 		key := o.Pin.Key() + string(c.Config)
 		if _, ok := known[key]; !ok {
-			known[key] = needs.Find(o, shared, p.isOpenShift())
+			known[key] = needs.Find(o, shared, s.isOpenShift())
 		}
 		for _, n := range supply.Unmet(known[key]) {
 			out = append(out, unmetNeed{Need: n, pin: o.Pin})
@@ -176,33 +161,34 @@ func (p *Project) findUnmetIn(c profile.Cluster, res *render.Result, patch Patch
 	return out, nil
 }
 
-func (p *Project) isOpenShift() bool { return p.Settings.OpenShiftVersion != "" }
+func (s *State) isOpenShift() bool { return s.Settings.OpenShiftVersion != "" }
 
 // clusterSupply returns everything that a cluster has without the rendered tree: the lists of the settings,
 // its observation, and the objects in the files of its overlays.
-func (p *Project) clusterSupply(c profile.Cluster) (*needs.Supply, error) {
-	s := needs.NewSupply(p.isOpenShift())
-	s.AddAPIs(slices.Concat(p.Settings.Provides.APIs, c.Provides.APIs)...)
-	objects := slices.Concat(p.Settings.Provides.Objects, c.Provides.Objects)
-	if seen := p.observation(c); seen != nil {
-		s.AddAPIs(seen.APIs...)
-		objects = append(objects, seen.Classes...)
+func (s *State) clusterSupply(c profile.Cluster) (*needs.Supply, error) {
+	supply := needs.NewSupply(s.isOpenShift())
+	provides := s.Settings.EffectiveCluster(c).Provides
+	supply.AddAPIs(provides.APIs...)
+	objects := provides.Objects
+	if seen := s.observation(c); seen != nil {
+		supply.AddAPIs(seen.APIs...)
+		objects = slices.Concat(objects, seen.Classes)
 	}
 	for _, text := range objects {
 		key, err := provided.ParseObject(text)
 		if err != nil {
 			return nil, err
 		}
-		s.AddKeys(key)
+		supply.AddKeys(key)
 	}
-	return s, p.addOverlayObjects(s, c.Name)
+	return supply, s.addOverlayObjects(supply, c.Name)
 }
 
 // observation returns the observation of a cluster, or nil.
-func (p *Project) observation(c profile.Cluster) *health.Summary {
-	for _, s := range p.Observed {
-		if s.Problem == "" && (s.Cluster == c.Name || s.Cluster == "" && len(p.Settings.Clusters) == 1) {
-			return s
+func (s *State) observation(c profile.Cluster) *health.Summary {
+	for _, o := range s.Observed {
+		if o.Problem == "" && (o.Cluster == c.Name || o.Cluster == "" && len(s.Settings.Clusters) == 1) {
+			return o
 		}
 	}
 	return nil
@@ -210,25 +196,25 @@ func (p *Project) observation(c profile.Cluster) *health.Summary {
 
 // addOverlayObjects adds the objects in the files of a cluster's overlays, without building them.
 // Invalid files are reported where the overlays are built.
-func (p *Project) addOverlayObjects(s *needs.Supply, cluster string) error {
-	dir, err := p.lookup(path.Join(p.OverlaysDir(), cluster))
+func (s *State) addOverlayObjects(supply *needs.Supply, cluster string) error {
+	dir, err := s.OverlayFiles(cluster)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return fs.WalkDir(dir.FS, ".", func(name string, d fs.DirEntry, err error) error {
+	return fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !yamlnode.HasExtension(name) {
 			return err
 		}
-		data, err := fs.ReadFile(dir.FS, name)
+		data, err := fs.ReadFile(dir, name)
 		if err != nil {
 			return err
 		}
 		objects, _ := yamlnode.Objects(name, data, yamlnode.Limits{})
 		for _, o := range objects {
-			s.AddObjects(k8s.Object(o))
+			supply.AddObjects(k8s.Object(o))
 		}
 		return nil
 	})
@@ -236,8 +222,8 @@ func (p *Project) addOverlayObjects(s *needs.Supply, cluster string) error {
 
 // formatClusters returns the clusters of a need as the end of a message, or "" if they are all clusters
 // that get the operator.
-func (p *Project) formatClusters(n unmetNeed) string {
-	if all, err := profile.ClustersThatGet(n.pin.Key(), p.Settings.Clusters); err == nil && len(n.clusters) == len(all) {
+func (s *State) formatClusters(n unmetNeed) string {
+	if all, err := profile.ClustersThatGet(n.pin.Key(), s.Settings.Clusters); err == nil && len(n.clusters) == len(all) {
 		return ""
 	}
 	return " (cluster " + diag.Some(n.clusters, 5) + ")"

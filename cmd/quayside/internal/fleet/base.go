@@ -1,4 +1,4 @@
-package compare
+package fleet
 
 import (
 	"path"
@@ -9,14 +9,14 @@ import (
 	"github.com/quayside/quayside/internal/overlay"
 )
 
-// baseCache is the state of a side before overlays, with caches that several overlays share.
-type baseCache struct {
-	side   *Side
-	state  diff.State
-	layers map[string]*layer // by clusterInputs.asIs
+// Base is the state of a tree before overlays, with caches that several overlays share.
+type Base struct {
+	fleet  *Fleet
+	Start  diff.State
+	layers map[string]*layer // by Inputs.asIs
 }
 
-// layer is the base objects of clusters with the same clusterInputs.asIs: objects that are
+// layer is the base objects of clusters with the same Inputs.asIs: objects that are
 // applied directly, and objects that overlays may list. The values of the operator maps are as
 // in operatorKeys.
 type layer struct {
@@ -35,22 +35,23 @@ type listing struct {
 	indexes   map[k8s.Key]int // indexes in objects
 }
 
-func (s *Side) newBaseCache(state diff.State) *baseCache {
-	return &baseCache{s, state, map[string]*layer{}}
+// NewBase returns the base of the objects of all clusters, with state before overlays.
+func (f *Fleet) NewBase(state diff.State) *Base {
+	return &Base{f, state, map[string]*layer{}}
 }
 
 // layer returns the cached layer for a list of files that are applied without a build (asIs).
-func (g *baseCache) layer(asIs []string) *layer {
+func (g *Base) layer(asIs []string) *layer {
 	key := strings.Join(asIs, " ")
 	if g.layers[key] != nil {
 		return g.layers[key]
 	}
 	given := map[string]bool{}
 	for _, dir := range asIs {
-		given[g.side.displayPath(path.Join(g.side.out, dir))] = true
+		given[g.fleet.DisplayPath(path.Join(g.fleet.Out, dir))] = true
 	}
 	l := &layer{listable: map[string][]diff.Object{}, listableOperators: map[string]bool{}, listings: map[string]*listing{}}
-	for _, o := range g.state.Objects {
+	for _, o := range g.Start.Objects {
 		switch {
 		case given[path.Dir(o.Path)] || given[o.Path]:
 			l.direct = append(l.direct, o)
@@ -61,7 +62,7 @@ func (g *baseCache) layer(asIs []string) *layer {
 	l.directOperators = operatorKeys(l.direct)
 	for name, list := range l.listable {
 		for _, o := range list {
-			l.listableOperators[o.Operator] = l.listableOperators[o.Operator] || !g.side.isCRDFile(name)
+			l.listableOperators[o.Operator] = l.listableOperators[o.Operator] || !g.fleet.IsCRDFile(name)
 		}
 	}
 	g.layers[key] = l
@@ -81,7 +82,7 @@ func operatorKeys(objects []diff.Object) map[string]bool {
 
 // listing returns the listing of an overlay. Overlays with equal resources share one listing, so
 // callers must not modify it.
-func (g *baseCache) listing(l *layer, o *overlay.Overlay) (*listing, error) {
+func (g *Base) listing(l *layer, o *overlay.Overlay) (*listing, error) {
 	key := o.Listing()
 	if known := l.listings[key]; known != nil {
 		return known, nil
@@ -89,11 +90,11 @@ func (g *baseCache) listing(l *layer, o *overlay.Overlay) (*listing, error) {
 	files := o.All()
 	x := &listing{simple: true, indexes: map[k8s.Key]int{}}
 	for _, name := range o.Resources() {
-		shown := g.side.displayPath(name)
+		shown := g.fleet.DisplayPath(name)
 		objects := l.listable[shown]
 		if objects == nil {
 			var err error
-			if objects, err = diff.Objects([]diff.File{{Path: shown, Data: files[name]}}, g.side.pins()); err != nil {
+			if objects, err = diff.Objects([]diff.File{{Path: shown, Data: files[name]}}, g.fleet.Pins()); err != nil {
 				return nil, err
 			}
 		}

@@ -1,0 +1,96 @@
+package fleet
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/overlay"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// Patch contains the changed and added objects of an overlay, and nil for removed objects.
+type Patch map[k8s.Key]k8s.Object
+
+// Apply returns the objects with the changes. It omits added objects.
+func (p Patch) Apply(objects []k8s.Object) []k8s.Object {
+	var out []k8s.Object
+	for _, o := range objects {
+		if changed, ok := p[o.Key()]; ok {
+			o = changed
+		}
+		if o != nil {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// BuildDir builds a directory of the tree with the user's files, like kustomize. It returns the
+// objects as JSON.
+func (f *Fleet) BuildDir(dir string) ([][]byte, error) {
+	o, err := f.overlays.Open(path.Join(f.Out, dir))
+	if err != nil {
+		return nil, err
+	}
+	return o.BuildTree(func(name string) bool { return !f.IsUserFile(name) })
+}
+
+// Patches returns a function that applies the user's overlay of a cluster to rendered objects. It builds
+// only the objects that the overlay selects. An overlay that does not build changes nothing: its error
+// is that of a rule.
+func (f *Fleet) Patches() func(cluster string) Patch {
+	known := map[[32]byte]Patch{}
+	return func(cluster string) Patch {
+		out := Patch{}
+		x, err := f.Inputs(cluster)
+		for _, o := range x.Overlays {
+			if err != nil || !f.UsesUserFiles(o) {
+				continue
+			}
+			part, ok := known[o.Digest]
+			if !ok {
+				part = Patch{}
+				if before, built, err := o.BuildSelected(f.IsUserFile); err == nil {
+					part = newPatch(o.File, before, built)
+				}
+				known[o.Digest] = part
+			}
+			maps.Copy(out, part)
+		}
+		return out
+	}
+}
+
+// newPatch returns the changes from the objects before to the objects that a kustomization built.
+func newPatch(file string, before []k8s.Key, built [][]byte) Patch {
+	out := Patch{}
+	for _, key := range before {
+		out[key] = nil
+	}
+	for _, data := range built {
+		objects, _ := yamlnode.Objects(file, data, yamlnode.Limits{}) // kustomize has written valid JSON
+		for _, object := range objects {
+			out[k8s.Object(object).Key()] = object
+		}
+	}
+	return out
+}
+
+// IsUserFile reports whether a file is outside of the tree.
+func (t *Tree) IsUserFile(name string) bool {
+	return !strings.HasPrefix(name, strings.TrimPrefix(t.Out+"/", "./"))
+}
+
+// UsesUserFiles reports whether an overlay uses files of the user. Without such files, an overlay
+// always builds.
+func (t *Tree) UsesUserFiles(o *overlay.Overlay) bool {
+	for k := range o.Kustomizations() {
+		if t.IsUserFile(k.File) && (k.Changes() || slices.ContainsFunc(k.Files(), func(name string) bool { return name != k.File })) {
+			return true
+		}
+	}
+	return false
+}

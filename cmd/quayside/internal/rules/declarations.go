@@ -1,0 +1,74 @@
+package rules
+
+import (
+	"slices"
+
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// checkDuplicates returns an error for each second declaration of a package in a namespace, because
+// only one declaration can control the operator.
+func checkDuplicates(s *State) (Findings, error) {
+	var faults diag.List
+	first := map[string]declare.Subscription{}
+	for _, d := range s.Declared().Subscriptions {
+		key := d.Namespace + "/" + d.Package
+		if before, twice := first[key]; twice && d.Package != "" {
+			faults.Add(d.Pos, diag.Hintf(d.Pos, "keep one of them", "package %q in namespace %q is declared twice, first at %s", d.Package, d.Namespace, before.Pos))
+			continue
+		}
+		first[key] = d
+	}
+	return errorsOf(faults), nil
+}
+
+// checkMisspelled returns an error for each object with a misspelled API that has the same name as
+// the missing declaration of a pinned operator, because resolving would remove the operator.
+func checkMisspelled(s *State) (Findings, error) {
+	if s.Lock == nil {
+		return nil, nil
+	}
+	var faults diag.List
+	for _, w := range s.Declared().Warnings {
+		for _, pin := range s.Lock.Pins {
+			declared := slices.ContainsFunc(s.Declared().Subscriptions, func(d declare.Subscription) bool { return d.Key() == w.Subject })
+			if w.Code == "unknown-api" && slices.Contains(pin.RequestedBy, w.Subject) && !declared {
+				faults.Add(w.Pos, diag.Hintf(w.Pos, "correct apiVersion; to remove the operator, delete the object", "%s, but %s is pinned for it", w.Msg, pin.Key()))
+			}
+		}
+	}
+	return errorsOf(faults), nil
+}
+
+// checkDroppedPaths returns an error for each declaration of a pinned operator that still exists, but
+// that spec.declarations no longer includes since the commit of the pin, because resolving would
+// remove the operator.
+func checkDroppedPaths(s *State) (Findings, error) {
+	if s.Lock == nil {
+		return nil, nil
+	}
+	isIn := func(all []declare.Subscription) func(key string) bool {
+		return func(key string) bool {
+			return slices.ContainsFunc(all, func(d declare.Subscription) bool { return d.Key() == key })
+		}
+	}
+	undeclared := slices.DeleteFunc(slices.Clone(s.Lock.Pins), func(pin lockfile.Pin) bool {
+		return len(pin.RequestedBy) == 0 || slices.ContainsFunc(pin.RequestedBy, isIn(s.Declared().Subscriptions))
+	})
+	if len(undeclared) == 0 || !s.InGit() {
+		return nil, nil // without a repository, earlier settings are unknown
+	}
+	isRead := isIn(s.Existing())
+	var faults diag.List
+	for _, pin := range undeclared {
+		for _, d := range s.Base(pin) {
+			if slices.Contains(pin.RequestedBy, d.Key()) && !isRead(d.Key()) {
+				hint := "restore its path in spec.declarations; to remove the operator, delete this declaration"
+				faults.Add(d.Pos, diag.Hintf(d.Pos, hint, "spec.declarations no longer includes this declaration, but %s is pinned for it", pin.Key()))
+			}
+		}
+	}
+	return errorsOf(faults), nil
+}

@@ -1,0 +1,155 @@
+// Package rules evaluates rules about a state: what one commit or the work tree of a workspace
+// holds, and what is known beside it. A rule is a function from a state to findings, and a line in
+// one table. Rules write nothing, and ask no command.
+//
+// Start from [Evaluate].
+package rules
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/fleet"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/health"
+	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
+)
+
+// State is the state of a workspace. Functions read on demand, because most states break no rule.
+type State struct {
+	Dir      string // directory of the workspace in its repository
+	Settings *settings.Workspace
+	Lock     *lockfile.File      // nil without a lock
+	Declared func() *declare.Set // empty if invalid
+	Observed []*health.Summary   // observations of clusters, one of each
+	Today    string              // "2026-11-21", in UTC; empty: no waiver expires
+
+	Rendered     *render.Result
+	Overlays     map[string][]string // overlay directories of each cluster, as in profile.Cluster
+	OverlayFiles func(cluster string) (fs.FS, error)
+	Fleet        func() (fleet.Fleet, error) // clusters of Rendered
+
+	Base       func(lockfile.Pin) []declare.Subscription // in the paths that were declared when the pin was locked
+	Existing   func() []declare.Subscription             // in the declared paths, including those about to be removed
+	InGit      func() bool
+	Others     func() ([]Other, error)     // other workspaces of the repository; nil at a revision
+	Repository func() (*Repository, error) // nil if the workspace is not on disk
+}
+
+// Other is another workspace of the repository.
+type Other struct {
+	Dir      string // in the repository
+	Settings func() (*settings.Workspace, error)
+	Lock     func() (*lockfile.File, error)
+	Tree     func() (*filetree.Tree, error)
+}
+
+// Repository is the other content of the workspace's repository.
+type Repository struct {
+	Origin   string              // URL of the remote origin, or ""
+	Declared map[string][]string // declared paths of each workspace, by its directory
+	Below    []string            // directories of the workspaces below this one
+	Trees    []string            // directories of rendered trees
+	Survey   *declare.Survey
+}
+
+// Severity is the effect of a finding.
+type Severity string
+
+// The severities.
+const (
+	Error   Severity = "error"   // the command fails
+	Warning Severity = "warning" // the command prints it
+)
+
+// Finding is one result of a rule.
+type Finding struct {
+	Rule     string // its ID in the table
+	Severity Severity
+	Code     string // what a waiver accepts; empty: no waiver can accept it
+	Pos      diag.Pos
+	Subject  string // as in diag.Warning
+	Msg      string
+	Hint     string // the command or the edit that fixes it
+	Waived   bool   // whether a waiver accepts it
+	Err      error  // a cause with a type; may be nil
+}
+
+// Findings are the results of several rules.
+type Findings []Finding
+
+// Err returns the errors that no waiver accepts, sorted by position.
+func (fs Findings) Err() error {
+	var faults diag.List
+	for _, f := range fs {
+		if f.Severity != Error || f.Waived {
+			continue
+		}
+		msg := f.Msg
+		if f.Code != "" {
+			msg += " [" + f.Code + "]"
+		}
+		faults = append(faults, &diag.Error{Pos: f.Pos, Msg: msg, Hint: f.Hint, Err: f.Err})
+	}
+	return faults.Err()
+}
+
+// Warnings returns the warnings, in the order of the table.
+func (fs Findings) Warnings() []diag.Warning {
+	var out []diag.Warning
+	for _, f := range fs {
+		if f.Severity == Warning {
+			out = append(out, f.warning())
+		}
+	}
+	return out
+}
+
+func (f Finding) warning() diag.Warning {
+	return diag.Warning{Pos: f.Pos, Code: f.Code, Msg: f.Msg, Subject: f.Subject, Waived: f.Waived}
+}
+
+// errorsOf returns a finding for each error of a list.
+func errorsOf(faults diag.List) Findings {
+	var out Findings
+	for _, f := range faults {
+		out = append(out, Finding{Severity: Error, Pos: f.Pos, Msg: f.Msg, Hint: f.Hint, Err: f.Err})
+	}
+	return out
+}
+
+// warningsOf returns a finding for each warning.
+func warningsOf(ws []diag.Warning) Findings {
+	var out Findings
+	for _, w := range ws {
+		out = append(out, Finding{Severity: Warning, Code: w.Code, Pos: w.Pos, Subject: w.Subject, Msg: w.Msg, Waived: w.Waived})
+	}
+	return out
+}
+
+// waive marks the warnings that a waiver accepts.
+func (s *State) waive(ws []diag.Warning) []diag.Warning {
+	return diag.MarkWaived(ws, s.Settings.Policy.Waivers, s.Today)
+}
+
+// matchesElsewhere reports whether match accepts another workspace of the repository that has
+// settings from file. The name of file is as in positions. At a revision, no other workspace is
+// read, and the result is true for every inherited file.
+func (s *State) matchesElsewhere(file string, match func(*settings.Workspace, Other) bool) bool {
+	if s.Others == nil {
+		return file != s.Settings.File
+	}
+	others, err := s.Others()
+	shared := path.Join(s.Dir, file)
+	return err == nil && slices.ContainsFunc(others, func(o Other) bool {
+		w, err := o.Settings()
+		return err == nil && slices.ContainsFunc(append(slices.Clone(w.Extended), settings.FileName), func(name string) bool {
+			return path.Join(o.Dir, name) == shared
+		}) && match(w, o)
+	})
+}
