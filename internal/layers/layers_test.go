@@ -136,6 +136,7 @@ func owners() map[string][]string {
 		"k8s.io/client-go":                       {"internal/cluster", "internal/reporter", "cmd/quayside-report", "olmexit/run/runtest"},
 		"github.com/spf13/cobra":                 {"olmexit/command", "cmd/quayside/cli", "cmd/quayside/clitest", "cmd/release"},
 		"github.com/crillab/gophersat":           {"resolve/internal/solve"},
+		"go.yaml.in/yaml":                        {"internal/base/yamlnode", "internal/base/yamlnode/yamltest"},
 	}
 }
 
