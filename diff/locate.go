@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // step is one step of a path into a document. The field by determines its meaning:
