@@ -16,8 +16,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -123,7 +123,7 @@ func (d identity) key() identity {
 }
 
 // ID returns the namespace and the name of d, for messages.
-func (d identity) ID() model.ID { return model.ID{Namespace: d.namespace, Name: d.name} }
+func (d identity) ID() catalog.ID { return catalog.ID{Namespace: d.namespace, Name: d.name} }
 
 func (s Subscription) identity() identity {
 	return identity{"subscription", s.Dialect, s.Namespace, s.Name, s.Pos}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -54,7 +54,7 @@ func checksumJSON(value any) (Digest, error) {
 	if err := canonical.Canonicalize(); err != nil {
 		return "", err
 	}
-	return model.DigestOf(canonical), nil
+	return catalog.DigestOf(canonical), nil
 }
 
 func decodeJSON(raw []byte, into any) error {
