@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/yamlnode"
@@ -17,7 +15,7 @@ import (
 
 // ignoreObject counts an object that is not a declaration. It records the directories that a GitOps
 // tool applies because of the object, and warns of declarations nested in it.
-func (r *reader) ignoreObject(n *yaml.Node, group, kind string) {
+func (r *reader) ignoreObject(n *yamlnode.Node, group, kind string) {
 	if kind == "" || group == "" || group == "kustomize.config.k8s.io" || group == string(Quayside) {
 		return
 	}
@@ -41,14 +39,14 @@ func (r *reader) ignoreObject(n *yaml.Node, group, kind string) {
 }
 
 // objectTitle returns the kind and the quoted name of an object for messages.
-func objectTitle(n *yaml.Node) string {
+func objectTitle(n *yamlnode.Node) string {
 	_, meta := yamlnode.Field(n, "metadata")
 	return fmt.Sprintf("%s %q", scalarField(n, "kind"), scalarField(meta, "name"))
 }
 
 // warnNested warns of declarations nested in another object. holder is the innermost object that
 // contains n.
-func (r *reader) warnNested(n, holder *yaml.Node) {
+func (r *reader) warnNested(n, holder *yamlnode.Node) {
 	if len(r.set.Warnings) > yamlnode.MaxFaults {
 		return
 	}
@@ -65,7 +63,7 @@ func (r *reader) warnNested(n, holder *yaml.Node) {
 		holder = n
 	}
 	for i, c := range n.Content {
-		if n.Kind == yaml.SequenceNode || n.Kind == yaml.MappingNode && i%2 == 1 {
+		if n.Kind == yamlnode.SequenceNode || n.Kind == yamlnode.MappingNode && i%2 == 1 {
 			r.warnNested(c, holder)
 		}
 	}
@@ -79,16 +77,16 @@ type appliedDir struct {
 }
 
 // nodesAt returns the nodes at a field path such as "spec.sources.[].path".
-func nodesAt(n *yaml.Node, where string) []*yaml.Node {
-	nodes := []*yaml.Node{n}
+func nodesAt(n *yamlnode.Node, where string) []*yamlnode.Node {
+	nodes := []*yamlnode.Node{n}
 	for step := range strings.SplitSeq(where, ".") {
-		var next []*yaml.Node
+		var next []*yamlnode.Node
 		for _, n := range nodes {
 			if step != "[]" {
 				if _, v := yamlnode.Field(n, step); v != nil {
 					next = append(next, v)
 				}
-			} else if n.Kind == yaml.SequenceNode {
+			} else if n.Kind == yamlnode.SequenceNode {
 				next = append(next, n.Content...)
 			}
 		}
@@ -241,7 +239,7 @@ func isTemplate(r *reader, data []byte) bool {
 	if len(r.docs) == 0 {
 		return len(r.errs) > 0 && hasTemplateBraces(data)
 	}
-	return slices.ContainsFunc(r.docs, func(n *yaml.Node) bool {
+	return slices.ContainsFunc(r.docs, func(n *yamlnode.Node) bool {
 		group, _, _ := strings.Cut(scalarField(n, "apiVersion"), "/")
 		return isOurs(group) && group != string(OCM) && hasTemplate(n) // policies have templates of another syntax
 	})
@@ -259,8 +257,8 @@ func hasTemplateBraces(data []byte) bool {
 }
 
 // hasTemplate reports whether a plain scalar in or below n contains "{{" and "}}".
-func hasTemplate(n *yaml.Node) bool {
-	if n.Kind == yaml.ScalarNode {
+func hasTemplate(n *yamlnode.Node) bool {
+	if n.Kind == yamlnode.ScalarNode {
 		return n.Style == 0 && strings.Contains(n.Value, "{{") && strings.Contains(n.Value, "}}")
 	}
 	return slices.ContainsFunc(n.Content, hasTemplate)

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
@@ -46,7 +44,7 @@ type apiRef struct {
 	Kind    string `json:"kind"`
 }
 
-func (r *reader) readClusterServiceVersion(n *yaml.Node) {
+func (r *reader) readClusterServiceVersion(n *yamlnode.Node) {
 	var o csv
 	r.errs.Add(r.at(n), yamlnode.Decode(r.file, n, &o))
 	c := r.newMetadataChecker(n)
@@ -73,7 +71,7 @@ func (r *reader) readClusterServiceVersion(n *yaml.Node) {
 
 // newMetadataChecker returns a checker with the positions of metadata alone: the rest of the object is
 // large, and its faults are not reported.
-func (r *reader) newMetadataChecker(n *yaml.Node) checker {
+func (r *reader) newMetadataChecker(n *yamlnode.Node) checker {
 	c := r.newChecker(n, diag.Fields{})
 	if _, m := yamlnode.Field(n, "metadata"); m != nil {
 		for field, pos := range yamlnode.Positions(r.file, m) {
@@ -168,7 +166,7 @@ type installPlan struct {
 	} `json:"status" yamlnode:"open"`
 }
 
-func (r *reader) readInstallPlan(n *yaml.Node) {
+func (r *reader) readInstallPlan(n *yamlnode.Node) {
 	var o installPlan
 	r.errs.Add(r.at(n), yamlnode.Decode(r.file, n, &o))
 	c := r.newMetadataChecker(n)

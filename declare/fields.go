@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/Masterminds/semver/v3"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
@@ -36,13 +35,13 @@ type typedObject[Spec, Status any] struct {
 }
 
 // decode decodes n into v and returns a checker for its fields.
-func (r *reader) decode(n *yaml.Node, v any) checker {
+func (r *reader) decode(n *yamlnode.Node, v any) checker {
 	r.errs.Add(r.at(n), yamlnode.Decode(r.file, n, v))
 	return r.newChecker(n, yamlnode.Positions(r.file, n))
 }
 
 // newChecker returns a checker for n that finds the positions of its fields in fields.
-func (r *reader) newChecker(n *yaml.Node, fields diag.Fields) checker {
+func (r *reader) newChecker(n *yamlnode.Node, fields diag.Fields) checker {
 	return checker{yamlnode.Checker{Fields: fields, Whole: r.at(n), Faults: &r.errs}, r.file}
 }
 

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/yamlnode"
@@ -60,9 +58,9 @@ func fieldsOCM() map[Field]string {
 
 // readOperatorPolicy reads a policy as the Subscription and the OperatorGroup that its controller
 // would create.
-func (r *reader) readOperatorPolicy(n *yaml.Node) {
+func (r *reader) readOperatorPolicy(n *yamlnode.Node) {
 	before := len(r.errs)
-	var o typedObject[specPolicy, *yaml.Node]
+	var o typedObject[specPolicy, *yamlnode.Node]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
 	c.checkCompliance(o.Spec)
@@ -195,7 +193,7 @@ func (r *reader) warnInform(c checker, action string) {
 	}
 }
 
-func specOf(n *yaml.Node) *yaml.Node {
+func specOf(n *yamlnode.Node) *yamlnode.Node {
 	_, spec := yamlnode.Field(n, "spec")
 	return spec
 }
@@ -203,12 +201,12 @@ func specOf(n *yaml.Node) *yaml.Node {
 // rejectTemplates adds faults for template values, which only a hub or a cluster can resolve. They
 // replace other faults of this object at the same positions. before is the number of faults before
 // this object.
-func (r *reader) rejectTemplates(n *yaml.Node, before int) {
+func (r *reader) rejectTemplates(n *yamlnode.Node, before int) {
 	var templateFaults diag.List
 	_, meta := yamlnode.Field(n, "metadata")
 	_, annotations := yamlnode.Field(meta, "annotations")
 	literal, _ := strconv.ParseBool(scalarField(annotations, "policy.open-cluster-management.io/disable-templates"))
-	forEachText(n, "", func(path string, n *yaml.Node) {
+	forEachText(n, "", func(path string, n *yamlnode.Node) {
 		supported := slices.ContainsFunc([]string{"spec.subscription", "spec.operatorGroup", "spec.versions"}, func(in string) bool { return strings.HasPrefix(path, in) })
 		switch {
 		case strings.Contains(n.Value, "{{hub"):
@@ -224,15 +222,15 @@ func (r *reader) rejectTemplates(n *yaml.Node, before int) {
 }
 
 // forEachText calls f with each scalar and each field name in or below n, and its path.
-func forEachText(n *yaml.Node, path string, f func(path string, n *yaml.Node)) {
+func forEachText(n *yamlnode.Node, path string, f func(path string, n *yamlnode.Node)) {
 	switch n.Kind { //nolint:exhaustive // other nodes have no text
-	case yaml.ScalarNode:
+	case yamlnode.ScalarNode:
 		f(path, n)
-	case yaml.SequenceNode:
+	case yamlnode.SequenceNode:
 		for i, item := range n.Content {
 			forEachText(item, diag.Item(path, i), f)
 		}
-	case yaml.MappingNode:
+	case yamlnode.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			f(path, n.Content[i])
 			forEachText(n.Content[i+1], strings.TrimPrefix(path+"."+n.Content[i].Value, "."), f)
@@ -242,7 +240,7 @@ func forEachText(n *yaml.Node, path string, f func(path string, n *yaml.Node)) {
 
 // readPolicy reads the OperatorPolicies among the templates of a Policy and ignores other
 // templates. It reports whether there is an OperatorPolicy.
-func (r *reader) readPolicy(n *yaml.Node) bool {
+func (r *reader) readPolicy(n *yamlnode.Node) bool {
 	templates := nodesAt(n, "spec.policy-templates.[].objectDefinition")
 	if !slices.ContainsFunc(templates, isOperatorPolicy) {
 		return false
@@ -267,7 +265,7 @@ func (r *reader) readPolicy(n *yaml.Node) bool {
 	return true
 }
 
-func isOperatorPolicy(n *yaml.Node) bool {
+func isOperatorPolicy(n *yamlnode.Node) bool {
 	group, _, _ := strings.Cut(scalarField(n, "apiVersion"), "/")
 	return group == string(OCM) && scalarField(n, "kind") == "OperatorPolicy"
 }

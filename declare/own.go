@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/jsonschema"
@@ -51,7 +49,7 @@ func Schema() []byte {
 	return jsonschema.Of("https://quayside.dev/schema/subscription.schema.json", "quayside subscription", subscriptionOwn{})
 }
 
-func (r *reader) readSubscriptionOwn(n *yaml.Node) {
+func (r *reader) readSubscriptionOwn(n *yamlnode.Node) {
 	var o subscriptionOwn
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)

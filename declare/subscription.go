@@ -16,8 +16,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/yamlnode"
@@ -188,13 +186,13 @@ func parseFile(file string, data []byte) *reader {
 // reader adds the objects of one file to a Set.
 type reader struct {
 	file  string
-	docs  []*yaml.Node
+	docs  []*yamlnode.Node
 	set   *Set
 	first diag.Pos // position of the first declaration, or zero
 	errs  diag.List
 
-	sources []appliedDir // directories that GitOps tools apply because of objects of other kinds
-	policy  *yaml.Node   // the Policy that contains the current object, or nil
+	sources []appliedDir   // directories that GitOps tools apply because of objects of other kinds
+	policy  *yamlnode.Node // the Policy that contains the current object, or nil
 }
 
 // declare appends d to a list in the reader's set.
@@ -205,10 +203,10 @@ func declare[T object](r *reader, list *[]T, d T) {
 	}
 }
 
-func (r *reader) at(n *yaml.Node) diag.Pos { return yamlnode.At(r.file, n) }
+func (r *reader) at(n *yamlnode.Node) diag.Pos { return yamlnode.At(r.file, n) }
 
 // readObject reads one object, or the items of a List.
-func (r *reader) readObject(n *yaml.Node) {
+func (r *reader) readObject(n *yamlnode.Node) {
 	apiVersion, kind := scalarField(n, "apiVersion"), scalarField(n, "kind")
 	group, _, _ := strings.Cut(apiVersion, "/")
 	_, items := yamlnode.Field(n, "items")
@@ -235,15 +233,15 @@ func (r *reader) readObject(n *yaml.Node) {
 	r.ignoreUnrelated(n, group, apiVersion, kind)
 }
 
-func scalarField(n *yaml.Node, field string) string {
+func scalarField(n *yamlnode.Node, field string) string {
 	_, v := yamlnode.Field(n, field)
 	s, _ := yamlnode.Text(v)
 	return s
 }
 
-func (r *reader) readItems(items *yaml.Node) {
-	if items.Kind != yaml.SequenceNode {
-		if s, ok := yamlnode.Text(items); ok || items.Kind == yaml.MappingNode {
+func (r *reader) readItems(items *yamlnode.Node) {
+	if items.Kind != yamlnode.SequenceNode {
+		if s, ok := yamlnode.Text(items); ok || items.Kind == yamlnode.MappingNode {
 			r.errs.Addf(r.at(items), "items: expected a list, got %s", map[bool]string{true: "\"" + s + "\"", false: "a mapping"}[ok])
 		}
 		return
@@ -252,7 +250,7 @@ func (r *reader) readItems(items *yaml.Node) {
 		if len(r.errs) > yamlnode.MaxFaults {
 			return
 		}
-		if it.Kind != yaml.MappingNode {
+		if it.Kind != yamlnode.MappingNode {
 			r.errs.Addf(r.at(it), "items: each item must be an object with apiVersion and kind")
 			continue
 		}
@@ -265,7 +263,7 @@ type knownKind struct {
 	group    string
 	kind     string
 	versions []string
-	read     func(r *reader, n *yaml.Node)
+	read     func(r *reader, n *yamlnode.Node)
 	fields   func() map[Field]string // paths of the fields; nil if the kind declares no Subscription
 }
 
@@ -299,7 +297,7 @@ func otherKinds() []string {
 
 // ignoreUnrelated ignores an object of an unsupported kind. It reports kinds and groups that look
 // misspelled, so that no declaration is ignored silently.
-func (r *reader) ignoreUnrelated(n *yaml.Node, group, apiVersion, kind string) {
+func (r *reader) ignoreUnrelated(n *yamlnode.Node, group, apiVersion, kind string) {
 	var inGroup, withKind []string
 	for _, k := range knownKinds() {
 		if k.group == group {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kustomize/api/konfig"
 
 	"github.com/quayside/quayside/internal/diag"
@@ -144,10 +143,10 @@ func mayBeRelevant(data []byte) bool {
 	})
 }
 
-func (s *Survey) document(file string, n *yaml.Node) {
+func (s *Survey) document(file string, n *yamlnode.Node) {
 	group, _, _ := strings.Cut(scalarField(n, "apiVersion"), "/")
 	kind := scalarField(n, "kind")
-	if _, items := yamlnode.Field(n, "items"); strings.HasSuffix(kind, "List") && items != nil && items.Kind == yaml.SequenceNode {
+	if _, items := yamlnode.Field(n, "items"); strings.HasSuffix(kind, "List") && items != nil && items.Kind == yamlnode.SequenceNode {
 		for _, item := range items.Content {
 			s.document(file, item)
 		}
@@ -199,8 +198,8 @@ func sourceKey(kind, namespace, name string) string { return kind + " " + namesp
 
 // addApplier records an applier for a source, a node of the object n, with its path in a field. It
 // returns the directory if the source excludes it.
-func (s *Survey) addApplier(a profile.Applier, file string, n, source *yaml.Node, field string) (excluded string) {
-	text := func(from *yaml.Node, where string) string {
+func (s *Survey) addApplier(a profile.Applier, file string, n, source *yamlnode.Node, field string) (excluded string) {
+	text := func(from *yamlnode.Node, where string) string {
 		for _, v := range nodesAt(from, where) {
 			return v.Value
 		}
@@ -250,13 +249,13 @@ func (s *Survey) addApplier(a profile.Applier, file string, n, source *yaml.Node
 }
 
 // collectValues returns all values of a field below a node.
-func collectValues(n *yaml.Node, field string) []string {
+func collectValues(n *yamlnode.Node, field string) []string {
 	var out []string
 	for i, c := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 1 && n.Content[i-1].Value == field && c.Kind == yaml.ScalarNode {
+		if n.Kind == yamlnode.MappingNode && i%2 == 1 && n.Content[i-1].Value == field && c.Kind == yamlnode.ScalarNode {
 			out = append(out, c.Value)
 		}
-		if n.Kind == yaml.SequenceNode || n.Kind == yaml.DocumentNode || i%2 == 1 {
+		if n.Kind == yamlnode.SequenceNode || n.Kind == yamlnode.DocumentNode || i%2 == 1 {
 			out = append(out, collectValues(c, field)...)
 		}
 	}

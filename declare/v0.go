@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/quayside/quayside/catalog"
@@ -101,7 +100,7 @@ func fieldsV0() map[Field]string {
 	}
 }
 
-func (r *reader) readSubscriptionV0(n *yaml.Node) {
+func (r *reader) readSubscriptionV0(n *yamlnode.Node) {
 	var o typedObject[specV0, statusV0]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
@@ -138,7 +137,7 @@ func orAutomatic(s string) Approval {
 
 // checkConfig checks the SubscriptionConfig in field at, and returns it as canonical JSON. It returns
 // nil if it is absent or empty.
-func (c checker) checkConfig(n *yaml.Node, at string, o *configV0) []byte {
+func (c checker) checkConfig(n *yamlnode.Node, at string, o *configV0) []byte {
 	if o == nil {
 		return nil
 	}
@@ -163,14 +162,14 @@ func (c checker) checkConfig(n *yaml.Node, at string, o *configV0) []byte {
 }
 
 // checkResources checks the quantities of the resources at a field.
-func (c checker) checkResources(at string, n *yaml.Node) {
+func (c checker) checkResources(at string, n *yamlnode.Node) {
 	if n != nil {
 		c.checkKube(at, c.canonicalJSON(n), admit.Resources())
 	}
 }
 
 // childNode returns the node of field at, or nil if it is missing.
-func childNode(n *yaml.Node, at string) *yaml.Node {
+func childNode(n *yamlnode.Node, at string) *yamlnode.Node {
 	for step := range strings.SplitSeq(at, ".") {
 		_, n = yamlnode.Field(n, step)
 	}
@@ -197,7 +196,7 @@ func (c checker) checkKube(at string, data json.RawMessage, part admit.Part) map
 }
 
 // canonicalJSON returns a mapping as canonical JSON, or nil if it is empty or null.
-func (c checker) canonicalJSON(n *yaml.Node) []byte {
+func (c checker) canonicalJSON(n *yamlnode.Node) []byte {
 	var raw json.RawMessage
 	c.Faults.Add(c.Whole, yamlnode.Decode(c.file, n, &raw)) // repeated faults are deduplicated
 	if s := string(raw); s == "{}" || s == "null" {
@@ -247,7 +246,7 @@ type icon struct {
 	MediaType string `json:"mediatype"`
 }
 
-func (r *reader) readCatalogSource(n *yaml.Node) {
+func (r *reader) readCatalogSource(n *yamlnode.Node) {
 	var o typedObject[specCatalogSource, json.RawMessage]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
@@ -274,7 +273,7 @@ type specOperatorGroup struct {
 	UpgradeStrategy    string         `json:"upgradeStrategy"`
 }
 
-func (r *reader) readOperatorGroup(n *yaml.Node) {
+func (r *reader) readOperatorGroup(n *yamlnode.Node) {
 	var o typedObject[specOperatorGroup, json.RawMessage]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
@@ -321,7 +320,7 @@ func (c checker) targetNamespaces(field string, names []string) []string {
 	return slices.Compact(out)
 }
 
-func (r *reader) readNamespace(n *yaml.Node) {
+func (r *reader) readNamespace(n *yamlnode.Node) {
 	var o typedObject[json.RawMessage, json.RawMessage]
 	c := r.decode(n, &o)
 	c.Namespace("metadata.name", o.Metadata.Name)

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
@@ -73,7 +71,7 @@ func fieldsV1() map[Field]string {
 	}
 }
 
-func (r *reader) readClusterExtension(n *yaml.Node) {
+func (r *reader) readClusterExtension(n *yamlnode.Node) {
 	var o typedObject[specV1, statusV1]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
@@ -135,7 +133,7 @@ func (c checker) readFilter(s *Subscription, f *catalogFilter) {
 // readConfig checks spec.config and sets its fields in s. It accepts the fields in
 // operator-controller's schema for registry+v1 bundles (registryv1bundleconfig.json): the watched
 // namespace, and the fields of SubscriptionConfig except for the selector.
-func (c checker) readConfig(s *Subscription, n *yaml.Node, spec specV1) {
+func (c checker) readConfig(s *Subscription, n *yamlnode.Node, spec specV1) {
 	cfg := spec.Config
 	if cfg == nil {
 		return
@@ -170,7 +168,7 @@ type specClusterCatalog struct {
 	AvailabilityMode string `json:"availabilityMode"`
 }
 
-func (r *reader) readClusterCatalog(n *yaml.Node) {
+func (r *reader) readClusterCatalog(n *yamlnode.Node) {
 	var o typedObject[specClusterCatalog, json.RawMessage]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -32,7 +30,7 @@ func stepPath(names ...string) []step {
 // locateFindings sets the position of each finding and of each of its locations. It parses each file
 // with findings once. Positions in invalid files have no line.
 func locateFindings(found []Finding) {
-	parsed := map[*byte][]*yaml.Node{} // documents by the address of the file's content
+	parsed := map[*byte][]*yamlnode.Node{} // documents by the address of the file's content
 	setPlace := func(f *Finding) {
 		o := f.where
 		if o != nil && o.sources != nil {
@@ -103,9 +101,9 @@ func imageName(s string) string {
 
 // fillPosition sets the region of p to the last existing node of a path. The region begins at the
 // key of a field and ends on the same line.
-func fillPosition(p *Region, doc *yaml.Node, steps []step) {
+func fillPosition(p *Region, doc *yamlnode.Node, steps []step) {
 	n := doc
-	if n.Kind == yaml.DocumentNode && len(n.Content) > 0 {
+	if n.Kind == yamlnode.DocumentNode && len(n.Content) > 0 {
 		n = n.Content[0]
 	}
 	mark := n
@@ -118,7 +116,7 @@ func fillPosition(p *Region, doc *yaml.Node, steps []step) {
 	}
 	p.Line, p.Column = mark.Line, mark.Column
 	p.EndLine, p.EndCol = mark.Line, mark.Column+len(mark.Value)
-	if n != mark && n.Kind == yaml.ScalarNode && n.Line == mark.Line && !strings.Contains(n.Value, "\n") {
+	if n != mark && n.Kind == yamlnode.ScalarNode && n.Line == mark.Line && !strings.Contains(n.Value, "\n") {
 		p.EndCol = n.Column + len(n.Value)
 	}
 	if p.EndCol <= p.Column {
@@ -128,11 +126,11 @@ func fillPosition(p *Region, doc *yaml.Node, steps []step) {
 
 // enterNode follows one step from n. mark is the node to highlight. Both results are nil if the
 // step does not exist.
-func enterNode(n *yaml.Node, s step) (mark, value *yaml.Node) {
-	if n.Kind == yaml.MappingNode && s.by == "" {
+func enterNode(n *yamlnode.Node, s step) (mark, value *yamlnode.Node) {
+	if n.Kind == yamlnode.MappingNode && s.by == "" {
 		return yamlnode.Field(n, s.key)
 	}
-	if n.Kind != yaml.SequenceNode {
+	if n.Kind != yamlnode.SequenceNode {
 		return nil, nil
 	}
 	for i, e := range n.Content {

@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/yamlnode"
@@ -31,7 +30,7 @@ func checksum(b block) Digest {
 }
 
 // checksumOf returns the checksum of a parsed block, computed without its checksum field.
-func checksumOf(n *yaml.Node) (string, error) {
+func checksumOf(n *yamlnode.Node) (string, error) {
 	raw, err := yamlnode.JSON(n)
 	if err != nil {
 		return "", err

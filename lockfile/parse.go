@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strconv"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
@@ -65,7 +63,7 @@ func parse(p parser, data []byte) (*File, error) {
 			return nil, err
 		}
 	}
-	var w document[*yaml.Node, *yaml.Node, *yaml.Node]
+	var w document[*yamlnode.Node, *yamlnode.Node, *yamlnode.Node]
 	if err := yamlnode.Decode(file, docs[0], &w); err != nil {
 		return nil, err
 	}
@@ -96,7 +94,7 @@ func conflictError(file string, data []byte) error {
 
 // schemaOf returns the schema number of a document. It fails if the document is not a lock, or
 // if its schema is unsupported.
-func (p *parser) schemaOf(n *yaml.Node) (int, error) {
+func (p *parser) schemaOf(n *yamlnode.Node) (int, error) {
 	var errs diag.List
 	if yamlnode.CheckHeader(p.file, n, APIVersion, Kind, &errs); errs != nil {
 		return 0, errs
@@ -119,16 +117,16 @@ func (p *parser) schemaOf(n *yaml.Node) (int, error) {
 }
 
 // migration changes a document from one schema to the next, in place.
-type migration func(doc *yaml.Node)
+type migration func(doc *yamlnode.Node)
 
 // schemaMigrations returns the migrations in order: the first one migrates schema 1 to 2.
 func schemaMigrations() []migration { return nil }
 
 type parser struct {
 	file       string
-	schema     int                   // current schema, the one of this package's types
-	migrations []migration           // from schema 1 on
-	sums       map[*yaml.Node]string // for a migrated block: its checksum before the migration
+	schema     int                       // current schema, the one of this package's types
+	migrations []migration               // from schema 1 on
+	sums       map[*yamlnode.Node]string // for a migrated block: its checksum before the migration
 	errs       diag.List
 	edits      *[]Edit // collects edited versions; nil: edits are faults
 }
@@ -139,8 +137,8 @@ func newParser(file string) parser {
 
 // migrate changes a document from an older schema to the current one. It computes the checksums
 // of the blocks before the migration.
-func (p *parser) migrate(doc *yaml.Node, from int) error {
-	p.sums = map[*yaml.Node]string{}
+func (p *parser) migrate(doc *yamlnode.Node, from int) error {
+	p.sums = map[*yamlnode.Node]string{}
 	for i := 0; i+1 < len(doc.Content); i += 2 {
 		for _, block := range doc.Content[i+1].Content {
 			sum, err := checksumOf(block)
@@ -158,7 +156,7 @@ func (p *parser) migrate(doc *yaml.Node, from int) error {
 
 // parseBlocks parses each block separately, so that a fault in one block does not hide faults in
 // others. It verifies checksums only of blocks without faults and without an edited version.
-func parseBlocks[T block](p *parser, what string, nodes []*yaml.Node) []T {
+func parseBlocks[T block](p *parser, what string, nodes []*yamlnode.Node) []T {
 	var out []T
 	for _, n := range nodes {
 		q := parser{file: p.file, sums: p.sums, edits: p.edits}
@@ -186,7 +184,7 @@ func parseBlocks[T block](p *parser, what string, nodes []*yaml.Node) []T {
 }
 
 // fieldPositions returns the positions of the field names in a block.
-func (p *parser) fieldPositions(n *yaml.Node) diag.Fields {
+func (p *parser) fieldPositions(n *yamlnode.Node) diag.Fields {
 	out := diag.Fields{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		out[n.Content[i].Value] = yamlnode.At(p.file, n.Content[i])
@@ -195,7 +193,7 @@ func (p *parser) fieldPositions(n *yaml.Node) diag.Fields {
 }
 
 // checkField validates one field of a block.
-func (p *parser) checkField(n *yaml.Node, what string, f reflect.StructField, value reflect.Value) {
+func (p *parser) checkField(n *yamlnode.Node, what string, f reflect.StructField, value reflect.Value) {
 	at := yamlnode.At(p.file, n)
 	if _, node := yamlnode.Field(n, f.Name); node != nil {
 		at = yamlnode.At(p.file, node)
@@ -236,7 +234,7 @@ func (p *parser) checkField(n *yaml.Node, what string, f reflect.StructField, va
 
 // verifyChecksum verifies the checksum of a block. The checksum covers the canonical value, so quoting,
 // order of keys and line wrapping do not matter.
-func (p *parser) verifyChecksum(n *yaml.Node, b block, checksum string) {
+func (p *parser) verifyChecksum(n *yamlnode.Node, b block, checksum string) {
 	got, migrated := p.sums[n]
 	if !migrated {
 		var err error
@@ -264,7 +262,7 @@ func (p *parser) verifyChecksum(n *yaml.Node, b block, checksum string) {
 
 // recordEdit restores the original version of an edited pin and records the edit in p.edits. It
 // returns false if the version was not edited.
-func (p *parser) recordEdit(n *yaml.Node, pin *Pin, checksum string) bool {
+func (p *parser) recordEdit(n *yamlnode.Node, pin *Pin, checksum string) bool {
 	before, ok := undoVersionEdit(*pin, checksum)
 	if !ok {
 		return false

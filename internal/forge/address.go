@@ -23,9 +23,9 @@ type Address struct {
 // returns the repository of the job.
 func Locate(kind, repository string, getenv func(string) string) (Address, error) {
 	at, known := remote.Parse(repository)
-	for _, k := range forgeKinds() {
-		jobServer, api, jobProject := k.ci(getenv)
-		if api == "" || jobProject == "" || kind != "" && kind != k.name {
+	for _, a := range remote.APIs() {
+		jobServer, api, jobProject := a.Job(getenv)
+		if api == "" || jobProject == "" || kind != "" && kind != string(a.Forge) {
 			continue
 		}
 		job, err := url.Parse(jobServer)
@@ -33,26 +33,27 @@ func Locate(kind, repository string, getenv func(string) string) (Address, error
 		case err != nil:
 			return Address{}, errors.New("the CI job's variables contain no server address")
 		case !known:
-			return Address{k.name, strings.TrimRight(api, "/"), jobProject}, nil
+			return Address{string(a.Forge), strings.TrimRight(api, "/"), jobProject}, nil
 		case strings.EqualFold(at.Server().Hostname(), job.Hostname()):
-			return Address{k.name, strings.TrimRight(api, "/"), serverPath(job, at.Project)}, nil
+			return Address{string(a.Forge), strings.TrimRight(api, "/"), serverPath(job, at.Project)}, nil
 		}
 	}
 	if !known {
 		return Address{}, fmt.Errorf("%s is not a server address: --pull-request needs a GitHub, GitLab or Gitea remote", diag.Redact(repository))
 	}
-	for _, k := range forgeKinds() {
-		if kind != k.name && (kind != "" || at.PublicForge() != remote.Forge(k.name)) {
+	for _, a := range remote.APIs() {
+		public := at.PublicForge() == a.Forge
+		if kind != string(a.Forge) && (kind != "" || !public) {
 			continue
 		}
 		if !strings.Contains(at.Project, "/") {
 			return Address{}, fmt.Errorf("%s contains no repository", diag.Redact(repository))
 		}
-		api := at.Server().JoinPath(k.api).String()
-		if k.publicAPI != "" && at.PublicForge() == remote.Forge(k.name) {
-			api = k.publicAPI
+		api := at.Server().JoinPath(a.Path).String()
+		if a.Public != "" && public {
+			api = a.Public
 		}
-		return Address{k.name, api, at.Project}, nil
+		return Address{string(a.Forge), api, at.Project}, nil
 	}
 	return Address{}, fmt.Errorf("unknown forge at %s: set --forge to %s", at.Host, strings.Join(Kinds(), ", "))
 }

@@ -11,17 +11,10 @@ import (
 	"github.com/quayside/quayside/internal/remote"
 )
 
-// kind is the API of one type of forge. To add a type, add its kind to forgeKinds, and its
-// links to internal/remote.
+// kind is the requests of one type of forge. The forges themselves are in the table of package
+// remote.
 type kind struct {
-	name      string // a [remote.Forge]
-	api       string // path of the API below the address of a server
-	publicAPI string // API of the public server, if on another host
-	edit      string // HTTP method of changes
-
-	// ci returns the server address, API address and repository from the variables of a
-	// CI job. All are empty outside a job.
-	ci func(getenv func(string) string) (server, api, project string)
+	edit string // HTTP method of changes
 
 	// isAuthor reports whether author is me. If me is empty, it reports whether author may be me.
 	isAuthor func(author person, me string) bool
@@ -48,9 +41,11 @@ func (k kind) splitTitle(title string) (mark, rest string) {
 	return "", title
 }
 
-// forgeKinds returns the forges in the order of CI detection: Gitea precedes GitHub
-// because its runner sets GitHub's variables too.
-func forgeKinds() []kind {
+// kindOf returns the requests of a forge in the table of package remote.
+func kindOf(dialect remote.Forge) kind {
+	if dialect == remote.GitLab {
+		return gitlabKind()
+	}
 	hub := kind{
 		edit:       http.MethodPatch,
 		isAuthor:   isOwnComment,
@@ -81,30 +76,23 @@ func forgeKinds() []kind {
 		},
 		decorate: decorateHub, merge: mergeGitHub, cancel: cancelGitHub,
 	}
-	gitea, github := hub, hub
-	gitea.name, gitea.api, gitea.ci = string(remote.Gitea), "api/v1", giteaJob
-	gitea.find = func(_ string, p Pull, state string) string { // Gitea has no head filter, and limit instead of per_page
+	if dialect == remote.GitHub {
+		hub.isAuthor = func(author person, me string) bool { // the token of a job cannot look up its bot user
+			return author.name() == me || me == "" && author.Type == "Bot"
+		}
+		return hub
+	}
+	hub.find = func(_ string, p Pull, state string) string { // Gitea has no head filter, and limit instead of per_page
 		return url.Values{"state": {state}, "base_branch": {p.Base}, "sort": {"recentupdate"}, "limit": {"50"}}.Encode()
 	}
-	gitea.draft, gitea.merge, gitea.cancel = "WIP: ", mergeGitea, cancelGitea
-	github.isAuthor = func(author person, me string) bool { // the token of a job cannot look up its bot user
-		return author.name() == me || me == "" && author.Type == "Bot"
-	}
-	github.name, github.api, github.publicAPI, github.ci = string(remote.GitHub), "api/v3", "https://api.github.com", githubJob
-	return []kind{
-		gitea,
-		github,
-		gitlabKind(),
-	}
+	hub.draft, hub.merge, hub.cancel = "WIP: ", mergeGitea, cancelGitea
+	return hub
 }
 
 func gitlabKind() kind {
 	project := func(p string) string { return "projects/" + url.PathEscape(p) }
 	return kind{
-		name: string(remote.GitLab), api: "api/v4", edit: http.MethodPut, isAuthor: isOwnComment,
-		ci: func(getenv func(string) string) (server, api, project string) {
-			return getenv("CI_SERVER_URL"), getenv("CI_API_V4_URL"), getenv("CI_PROJECT_PATH")
-		},
+		edit: http.MethodPut, isAuthor: isOwnComment,
 		repository: project,
 		pulls:      func(p string) string { return project(p) + "/merge_requests" },
 		pull:       func(p string, n int64) string { return fmt.Sprintf("%s/merge_requests/%d", project(p), n) },
@@ -132,27 +120,14 @@ func gitlabKind() kind {
 // Kinds returns the names of the supported forges, sorted.
 func Kinds() []string {
 	var names []string
-	for _, k := range forgeKinds() {
-		names = append(names, k.name)
+	for _, api := range remote.APIs() {
+		names = append(names, string(api.Forge))
 	}
-	slices.Sort(names)
 	return names
 }
 
 // isOwnComment reports whether author is me; an empty me matches every author.
 func isOwnComment(author person, me string) bool { return me == "" || author.name() == me }
-
-func githubJob(getenv func(string) string) (server, api, project string) {
-	return getenv("GITHUB_SERVER_URL"), getenv("GITHUB_API_URL"), getenv("GITHUB_REPOSITORY")
-}
-
-// giteaJob returns the variables of a Gitea or Forgejo job, recognized by its API path.
-func giteaJob(getenv func(string) string) (server, api, project string) {
-	if server, api, project = githubJob(getenv); strings.HasSuffix(strings.TrimRight(api, "/"), "/api/v1") {
-		return server, api, project
-	}
-	return "", "", ""
-}
 
 // pathSegments escapes a path except for its slashes.
 func pathSegments(path string) string { return (&url.URL{Path: path}).EscapedPath() }

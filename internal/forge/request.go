@@ -17,6 +17,7 @@ import (
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/remote"
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
@@ -39,7 +40,8 @@ func Open(kind, repository string, getenv func(string) string) (*Client, error) 
 // New returns a client for a repository. It rejects an empty token, and an address that
 // would transmit the token unencrypted.
 func New(at Address, token string) (*Client, error) {
-	i := slices.IndexFunc(forgeKinds(), func(k kind) bool { return k.name == at.Kind })
+	known := remote.APIs()
+	i := slices.IndexFunc(known, func(a remote.API) bool { return string(a.Forge) == at.Kind })
 	if i < 0 {
 		return nil, fmt.Errorf("unknown forge %q: must be one of %s", at.Kind, strings.Join(Kinds(), ", "))
 	}
@@ -56,7 +58,7 @@ func New(at Address, token string) (*Client, error) {
 	case strings.ContainsFunc(token, sanitize.IsInvisible) || strings.ContainsAny(token, "\r\n\t "):
 		return nil, errors.New("GIT_TOKEN contains invalid characters, such as a line break")
 	}
-	return &Client{at: at, kind: forgeKinds()[i], token: token, http: &http.Client{
+	return &Client{at: at, kind: kindOf(known[i].Dialect), token: token, http: &http.Client{
 		Timeout: requestTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse // the token is not sent to other hosts
@@ -136,7 +138,7 @@ func (c *Client) send(ctx context.Context, method, path string, body, out any) (
 		return answer.Header, nil
 	}
 	if err := json.Unmarshal(data, out); err != nil {
-		return nil, fmt.Errorf("%s %s: unexpected response: the server may not be %s", method, path, c.kind.name)
+		return nil, fmt.Errorf("%s %s: unexpected response: the server may not be %s", method, path, c.at.Kind)
 	}
 	return answer.Header, nil
 }

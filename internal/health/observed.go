@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quayside/quayside/api/v1alpha1"
@@ -42,36 +41,36 @@ func FormatObserved(s Summary) []byte {
 }
 
 type wireFile struct {
-	APIVersion  string       `json:"apiVersion"`
-	Kind        string       `json:"kind"`
-	ObservedAt  string       `json:"observedAt"`
-	Environment string       `json:"environment"`
-	Cluster     string       `json:"cluster"`
-	ClusterUID  string       `json:"clusterUID"`
-	APIs        []string     `json:"apis"`
-	Classes     []string     `json:"classes"`
-	Operators   []*yaml.Node `json:"operators"`
+	APIVersion  string           `json:"apiVersion"`
+	Kind        string           `json:"kind"`
+	ObservedAt  string           `json:"observedAt"`
+	Environment string           `json:"environment"`
+	Cluster     string           `json:"cluster"`
+	ClusterUID  string           `json:"clusterUID"`
+	APIs        []string         `json:"apis"`
+	Classes     []string         `json:"classes"`
+	Operators   []*yamlnode.Node `json:"operators"`
 
 	// In output alone, and ignored.
-	Context *yaml.Node `json:"context"`
-	Server  *yaml.Node `json:"server"`
-	Healthy *yaml.Node `json:"healthy"`
+	Context *yamlnode.Node `json:"context"`
+	Server  *yamlnode.Node `json:"server"`
+	Healthy *yamlnode.Node `json:"healthy"`
 }
 
 type wireOperator struct {
-	Namespace      string       `json:"namespace"`
-	Package        string       `json:"package"`
-	Version        string       `json:"version"`
-	Pin            string       `json:"pin"`
-	BundleDigest   string       `json:"bundleDigest"`
-	State          string       `json:"state"`
-	Message        string       `json:"message"`
-	ReadySince     string       `json:"readySince"`
-	Upgradeable    string       `json:"upgradeable"`
-	UpgradeMessage string       `json:"upgradeMessage"`
-	Applied        []string     `json:"applied"`
-	StoredVersions []wireStored `json:"storedVersions"`
-	Details        *yaml.Node   `json:"details"` // in output alone, and ignored
+	Namespace      string         `json:"namespace"`
+	Package        string         `json:"package"`
+	Version        string         `json:"version"`
+	Pin            string         `json:"pin"`
+	BundleDigest   string         `json:"bundleDigest"`
+	State          string         `json:"state"`
+	Message        string         `json:"message"`
+	ReadySince     string         `json:"readySince"`
+	Upgradeable    string         `json:"upgradeable"`
+	UpgradeMessage string         `json:"upgradeMessage"`
+	Applied        []string       `json:"applied"`
+	StoredVersions []wireStored   `json:"storedVersions"`
+	Details        *yamlnode.Node `json:"details"` // in output alone, and ignored
 }
 
 type wireStored struct {
@@ -80,7 +79,7 @@ type wireStored struct {
 }
 
 // parseObserved parses an observed file or the output of quayside status; nil after a fault.
-func (r *reader) parseObserved(n *yaml.Node) *Summary {
+func (r *reader) parseObserved(n *yamlnode.Node) *Summary {
 	var w wireFile
 	before := len(r.errs)
 	if yamlnode.CheckHeader(r.file, n, APIVersion, Kind, &r.errs) {
@@ -100,7 +99,7 @@ func (r *reader) parseObserved(n *yaml.Node) *Summary {
 }
 
 // checkClasses adds a fault for each class that is not in the format of spec.provides.objects.
-func (p *parser) checkClasses(n *yaml.Node, classes []string) {
+func (p *parser) checkClasses(n *yamlnode.Node, classes []string) {
 	for _, class := range classes {
 		if _, err := provided.ParseObject(class); err != nil {
 			p.errs.Addf(p.position(n, "classes"), "classes: %w", err)
@@ -114,14 +113,14 @@ type parser struct {
 }
 
 // position returns the position of a field of n, or the position of n if the field is missing.
-func (p *parser) position(n *yaml.Node, field string) diag.Pos {
+func (p *parser) position(n *yamlnode.Node, field string) diag.Pos {
 	if _, v := yamlnode.Field(n, field); v != nil {
 		return yamlnode.At(p.file, v)
 	}
 	return yamlnode.At(p.file, n)
 }
 
-func (p *parser) parseTime(n *yaml.Node, field, s string) time.Time {
+func (p *parser) parseTime(n *yamlnode.Node, field, s string) time.Time {
 	at, err := time.Parse(time.RFC3339, s)
 	if err != nil {
 		p.errs.Addf(p.position(n, field), "%s: %q is not a time such as 2026-01-31T12:00:00Z", field, s)
@@ -130,7 +129,7 @@ func (p *parser) parseTime(n *yaml.Node, field, s string) time.Time {
 }
 
 // newOperator returns the health of an operator and adds a fault for each invalid field.
-func (p *parser) newOperator(n *yaml.Node, w wireOperator) OperatorHealth {
+func (p *parser) newOperator(n *yamlnode.Node, w wireOperator) OperatorHealth {
 	for _, f := range [][2]string{{"namespace", w.Namespace}, {"package", w.Package}, {"state", w.State}} {
 		if f[1] == "" {
 			p.errs.Addf(yamlnode.At(p.file, n), "operator %q: no %s", w.Namespace+"/"+w.Package, f[0])
@@ -161,7 +160,7 @@ func (p *parser) newOperator(n *yaml.Node, w wireOperator) OperatorHealth {
 
 // parseStoredVersions returns the sorted stored versions of n. It adds a fault for an entry without
 // versions, because every CRD has at least one.
-func (p *parser) parseStoredVersions(n *yaml.Node, list []wireStored) []v1alpha1.StoredVersions {
+func (p *parser) parseStoredVersions(n *yamlnode.Node, list []wireStored) []v1alpha1.StoredVersions {
 	var out []v1alpha1.StoredVersions
 	for _, s := range list {
 		if s.Definition == "" || len(s.Versions) == 0 || slices.Contains(s.Versions, "") {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quayside/quayside/api/v1alpha1"
@@ -56,7 +55,7 @@ type reader struct {
 }
 
 // readDocument reads a document of any supported kind.
-func (r *reader) readDocument(n *yaml.Node) {
+func (r *reader) readDocument(n *yamlnode.Node) {
 	switch kind := r.textField(n, "kind"); {
 	case kind == Kind:
 		if s := r.parseObserved(n); s != nil {
@@ -88,7 +87,7 @@ func (r *reader) readDocument(n *yaml.Node) {
 }
 
 // readObject reads an Installation, or a Namespace in the same output of kubectl.
-func (r *reader) readObject(n *yaml.Node, kind string) {
+func (r *reader) readObject(n *yamlnode.Node, kind string) {
 	switch kind {
 	case v1alpha1.Kind, "":
 		r.readInstallation(n)
@@ -112,13 +111,13 @@ func (r *reader) add(s *Summary) {
 	r.out = append(r.out, s)
 }
 
-func hasField(n *yaml.Node, field string) bool {
+func hasField(n *yamlnode.Node, field string) bool {
 	_, v := yamlnode.Field(n, field)
 	return v != nil
 }
 
 // textField returns the string in a field, or "" if there is none.
-func (r *reader) textField(n *yaml.Node, field string) string {
+func (r *reader) textField(n *yamlnode.Node, field string) string {
 	_, v := yamlnode.Field(n, field)
 	if v == nil {
 		return ""
@@ -128,12 +127,12 @@ func (r *reader) textField(n *yaml.Node, field string) string {
 }
 
 // listField returns the items of a list field. It adds a fault if the field is not a list.
-func (r *reader) listField(n *yaml.Node, field string) []*yaml.Node {
+func (r *reader) listField(n *yamlnode.Node, field string) []*yamlnode.Node {
 	_, v := yamlnode.Field(n, field)
 	switch {
 	case v == nil || v.Tag == "!!null":
 		return nil
-	case v.Kind != yaml.SequenceNode:
+	case v.Kind != yamlnode.SequenceNode:
 		r.errs.Addf(yamlnode.At(r.file, v), "%s: expected a list", field)
 		return nil
 	}
@@ -142,14 +141,14 @@ func (r *reader) listField(n *yaml.Node, field string) []*yaml.Node {
 
 // decodeOpen decodes a node into a struct and ignores unknown fields. It returns false if it added
 // a fault.
-func (r *reader) decodeOpen(n *yaml.Node, into any) bool {
+func (r *reader) decodeOpen(n *yamlnode.Node, into any) bool {
 	before := len(r.errs)
 	r.errs.Add(yamlnode.At(r.file, n), yamlnode.DecodeOpen(r.file, n, into))
 	return len(r.errs) == before
 }
 
 // splitName splits namespace/package.
-func (r *reader) splitName(n *yaml.Node, name string) (namespace, pkg string) {
+func (r *reader) splitName(n *yamlnode.Node, name string) (namespace, pkg string) {
 	namespace, pkg, ok := strings.Cut(name, "/")
 	if !ok || namespace == "" || pkg == "" || strings.Contains(pkg, "/") {
 		r.errs.Addf(yamlnode.At(r.file, n), "operator %q: must be namespace/package", name)
@@ -187,7 +186,7 @@ type wireCondition struct {
 	LastTransitionTime string `json:"lastTransitionTime"`
 }
 
-func (r *reader) readInstallation(n *yaml.Node) {
+func (r *reader) readInstallation(n *yamlnode.Node) {
 	var w wireInstallation
 	if api := r.textField(n, "apiVersion"); api != "" && !strings.HasPrefix(api, v1alpha1.Group+"/") {
 		r.errs.Addf(r.position(n, "apiVersion"), "an Installation of %q does not belong to quayside: use installations.%s", api, v1alpha1.Group)
@@ -232,7 +231,7 @@ func (r *reader) readInstallation(n *yaml.Node) {
 }
 
 // parseOptionalTime parses a time; "" is the zero time.
-func (p *parser) parseOptionalTime(n *yaml.Node, field, s string) time.Time {
+func (p *parser) parseOptionalTime(n *yamlnode.Node, field, s string) time.Time {
 	if s == "" {
 		return time.Time{}
 	}

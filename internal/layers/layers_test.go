@@ -137,6 +137,7 @@ func owners() map[string][]string {
 		"k8s.io/client-go":                       {"internal/cluster", "internal/reporter", "cmd/quayside-report", "cmd/quayside/internal/adopt/run/runtest"},
 		"github.com/spf13/cobra":                 {"cmd/quayside/internal/adopt/command", "cmd/quayside/internal/cli", "cmd/quayside/internal/clitest", "cmd/quayside/internal/release"},
 		"github.com/crillab/gophersat":           {"resolve/internal/solve"},
+		"go.yaml.in/yaml":                        {"internal/yamlnode", "internal/testing/yamltest"},
 	}
 }
 

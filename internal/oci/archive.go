@@ -34,7 +34,7 @@ type span struct{ off, size int64 }
 // openTar opens and indexes a tar file. If the file is compressed or not on disk, it first
 // copies it to an uncompressed temporary file.
 func (c *Client) openTar(ctx context.Context, name string) (*tarFiles, error) {
-	f, err := c.openFile(name)
+	f, err := c.Lookup.openFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("opening the archive: %w", err)
 	}
@@ -50,7 +50,7 @@ func (c *Client) openTar(ctx context.Context, name string) (*tarFiles, error) {
 		if t.file, err = c.createTemp("archive-"); err != nil {
 			return nil, fmt.Errorf("reading the archive: %w", err)
 		}
-		err = c.unpack(ctx, t.file, in)
+		err = c.Limits.unpack(ctx, t.file, in)
 	}
 	if err == nil {
 		err = t.index(ctx)
@@ -62,8 +62,8 @@ func (c *Client) openTar(ctx context.Context, name string) (*tarFiles, error) {
 }
 
 // openFile opens a regular file.
-func (c *Client) openFile(name string) (fs.File, error) {
-	dir, base, err := c.lookup(name)
+func (l Lookup) openFile(name string) (fs.File, error) {
+	dir, base, err := l.find(name)
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +82,13 @@ func (c *Client) openFile(name string) (fs.File, error) {
 }
 
 // unpack writes the uncompressed content of in to to, up to the limit for images.
-func (c *Client) unpack(ctx context.Context, to io.Writer, in io.Reader) error {
+func (l Limits) unpack(ctx context.Context, to io.Writer, in io.Reader) error {
 	r, err := decompress(in)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	limit := c.Limits.withDefaults().ImageBytes
+	limit := l.withDefaults().ImageBytes
 	n, err := io.Copy(to, io.LimitReader(store.NewContextReader(ctx, r), limit+1))
 	if err == nil && n > limit {
 		err = fmt.Errorf("larger than %d bytes when decompressed", limit)

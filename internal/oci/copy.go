@@ -36,7 +36,7 @@ func (c *Client) openRoot(ctx context.Context, src Source) (from origin, digest 
 		digest, data, err := r.resolve(ctx, src)
 		return r, digest, data, nil, err
 	case Layout:
-		f, err = c.openDir(src.Name)
+		f, err = c.Lookup.openDir(src.Name)
 	case LayoutArchive:
 		f, err = c.openTar(ctx, src.Name)
 	case DockerArchive:

@@ -225,7 +225,7 @@ func isAttestation(d *v1.Descriptor) bool {
 
 // loadManifest sets the fields of im from the manifest of one image.
 func (c *Client) loadManifest(ctx context.Context, im *Image, from origin, digest string, data []byte) error {
-	m, err := c.parseManifest(digest, data)
+	m, err := c.Limits.parseManifest(digest, data)
 	if err != nil {
 		return err
 	}
@@ -248,10 +248,10 @@ func (c *Client) loadManifest(ctx context.Context, im *Image, from origin, diges
 }
 
 // parseManifest decodes an image manifest and checks the limits.
-func (c *Client) parseManifest(digest string, data []byte) (*v1.Manifest, error) {
+func (l Limits) parseManifest(digest string, data []byte) (*v1.Manifest, error) {
 	m, err := v1.ParseManifest(bytes.NewReader(data))
 	if err == nil {
-		err = c.checkManifest(m)
+		err = l.checkManifest(m)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("manifest %s: %w", digest, err)
@@ -259,8 +259,8 @@ func (c *Client) parseManifest(digest string, data []byte) (*v1.Manifest, error)
 	return m, nil
 }
 
-func (c *Client) checkManifest(m *v1.Manifest) error {
-	lim := c.Limits.withDefaults()
+func (l Limits) checkManifest(m *v1.Manifest) error {
+	lim := l.withDefaults()
 	if n := len(m.Layers); n > lim.Layers {
 		return fmt.Errorf("%d layers exceed the limit of %d", n, lim.Layers)
 	}

@@ -56,7 +56,7 @@ func (i *Inspection) index(data []byte) error {
 }
 
 func (i *Inspection) image(ctx context.Context, c *Client, from origin, data []byte) error {
-	m, err := c.parseManifest(i.Digest, data)
+	m, err := c.Limits.parseManifest(i.Digest, data)
 	if err != nil {
 		return err
 	}

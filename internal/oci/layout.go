@@ -31,17 +31,17 @@ type layout struct {
 	limit int64 // bytes of a manifest
 }
 
-// lookup finds a layout or an archive with Lookup, or by path on disk.
-func (c *Client) lookup(name string) (files fs.FS, base string, err error) {
-	if c.Lookup != nil {
-		return c.Lookup(name)
+// find finds a layout or an archive.
+func (l Lookup) find(name string) (files fs.FS, base string, err error) {
+	if l != nil {
+		return l(name)
 	}
 	return filetree.LookupIn("")(name)
 }
 
 // openDir opens the directory of a layout.
-func (c *Client) openDir(name string) (files, error) {
-	dir, base, err := c.lookup(name)
+func (l Lookup) openDir(name string) (files, error) {
+	dir, base, err := l.find(name)
 	if err == nil && base != "" {
 		err = errors.New("not a directory")
 	}

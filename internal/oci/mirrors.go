@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
@@ -124,10 +123,10 @@ func parseRegistriesConf(file string, data []byte) (Mirrors, error) {
 
 // mirrorSet is an object of any of the three kinds.
 type mirrorSet struct {
-	APIVersion string     `json:"apiVersion"`
-	Kind       string     `json:"kind"`
-	Metadata   *yaml.Node `json:"metadata"`
-	Status     *yaml.Node `json:"status"`
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Metadata   *yamlnode.Node `json:"metadata"`
+	Status     *yamlnode.Node `json:"status"`
 	Spec       struct {
 		ImageDigestMirrors      []mirrorEntry `json:"imageDigestMirrors"`
 		ImageTagMirrors         []mirrorEntry `json:"imageTagMirrors"`
@@ -160,7 +159,7 @@ func parseMirrorSets(file string, data []byte) (Mirrors, error) {
 	return m, faults.Err()
 }
 
-func mirrorSetRules(faults *diag.List, file string, doc *yaml.Node) []mirrorRule {
+func mirrorSetRules(faults *diag.List, file string, doc *yamlnode.Node) []mirrorRule {
 	var set mirrorSet
 	pos := yamlnode.At(file, doc)
 	if err := yamlnode.Decode(file, doc, &set); err != nil {

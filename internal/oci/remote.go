@@ -128,7 +128,7 @@ func (r *upstream) resolve(ctx context.Context, src Source) (string, []byte, err
 		return src.Digest, data, err
 	}
 	if r.offline {
-		known := r.client.vendoredTag(src)
+		known := r.client.vendored().tag(src)
 		if known == "" {
 			record, err := r.client.Store.Record(tagRecords, src.String())
 			if err == nil {
@@ -162,7 +162,7 @@ func (r *upstream) manifest(ctx context.Context, digest string) ([]byte, error) 
 	if err == nil || !canRefetch(err) {
 		return data, err
 	}
-	if data, err := r.client.vendoredManifest(ctx, digest); err == nil {
+	if data, err := r.client.vendored().manifest(ctx, digest); err == nil {
 		return data, nil
 	}
 	if r.offline {
@@ -177,7 +177,7 @@ func (r *upstream) manifest(ctx context.Context, digest string) ([]byte, error) 
 // blob opens a blob in the store, after fetching it if it is missing.
 func (r *upstream) blob(ctx context.Context, digest string, size int64) (*store.Verifier, error) {
 	if have, err := r.client.Store.Size(digest); err != nil || have != size {
-		if v, err := r.client.vendoredBlob(ctx, digest, size); err == nil {
+		if v, err := r.client.vendored().blob(ctx, digest, size); err == nil {
 			return v, nil
 		}
 	}
@@ -266,7 +266,7 @@ func (r *upstream) ensureBlob(ctx context.Context, digest string, size int64) er
 			return err
 		}
 	}
-	if v, err := r.client.vendoredBlob(ctx, digest, size); err == nil {
+	if v, err := r.client.vendored().blob(ctx, digest, size); err == nil {
 		return v.Close() // every read verifies it
 	}
 	if r.offline {

@@ -94,7 +94,7 @@ func (c *Client) VendoredSignatures(ctx context.Context, ref string) ([]Vendored
 	if err != nil {
 		return nil, wrapImageError(ref, err)
 	}
-	return c.vendoredSignatures(ctx, src), nil
+	return c.vendored().signatures(ctx, src), nil
 }
 
 // LocalSignatures returns the signatures of an image by digest that are in the store or the
@@ -109,7 +109,7 @@ func (c *Client) LocalSignatures(ctx context.Context, ref string) ([]Signature, 
 	if data, err := c.Store.Record(signatureRecords, src.String()); err == nil {
 		_ = json.Unmarshal(data, &all) // ignore a damaged record
 	}
-	all = append(all, c.vendoredSignatures(ctx, src)...)
+	all = append(all, c.vendored().signatures(ctx, src)...)
 	var out []Signature
 	seen := map[string]bool{}
 	for _, m := range all {
@@ -249,56 +249,4 @@ func readBlob(ctx context.Context, from origin, d v1.Descriptor) ([]byte, error)
 		return nil, err
 	}
 	return readAll(ctx, from, d)
-}
-
-// vendoredSignatures returns the locations of the signatures of an image in the vendored layout:
-// the manifest under the signature tag, and manifests of the same repository that refer to the
-// image.
-func (c *Client) vendoredSignatures(ctx context.Context, src Source) []VendoredImage {
-	var out []VendoredImage
-	tagged := Source{Kind: Remote, Name: src.Name, Tag: strings.Replace(src.Digest, ":", "-", 1) + ".sig"}
-	if digest := c.vendoredTag(tagged); digest != "" {
-		out = append(out, VendoredImage{Name: tagged.String(), Digest: digest})
-	}
-	index, err := c.layoutIndex(c.Vendored)
-	if err != nil {
-		return out
-	}
-	for _, e := range index.Manifests {
-		name := e.Annotations[refName]
-		if name != src.Name+"@"+e.Digest || len(out) == maxSignatures {
-			continue
-		}
-		data, err := c.vendoredManifest(ctx, e.Digest)
-		if err != nil {
-			continue
-		}
-		if m, err := v1.ParseManifest(bytes.NewReader(data)); err == nil && m.Subject != nil && m.Subject.Digest.String() == src.Digest {
-			out = append(out, VendoredImage{Name: name, Digest: e.Digest})
-		}
-	}
-	return out
-}
-
-// layoutIndex reads the index of a layout. It returns fs.ErrNotExist if there
-// is none.
-func (c *Client) layoutIndex(dir string) (*layoutIndex, error) {
-	l, err := c.layoutAt(dir)
-	if err != nil {
-		return nil, err
-	}
-	return l.index()
-}
-
-// index returns the index of the layout.
-func (l *layout) index() (*layoutIndex, error) {
-	data, err := l.read("index.json")
-	if err != nil {
-		return nil, err
-	}
-	var index layoutIndex
-	if err := json.Unmarshal(data, &index); err != nil {
-		return nil, fmt.Errorf("index.json: %w", err)
-	}
-	return &index, nil
 }

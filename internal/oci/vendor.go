@@ -307,19 +307,6 @@ func (v *layoutUpdate) prune() error {
 	return nil
 }
 
-// layoutAt opens the layout in a directory. It returns fs.ErrNotExist if
-// there is none. The caller closes its files.
-func (c *Client) layoutAt(path string) (*layout, error) {
-	if path == "" {
-		return nil, fs.ErrNotExist
-	}
-	dir, err := c.openDir(path)
-	if err != nil {
-		return nil, err
-	}
-	return &layout{files: dir, limit: c.Limits.withDefaults().Manifest}, nil
-}
-
 // VendoredDigest returns the digest of a reference by tag in the vendored
 // layout, or "" if it is missing.
 func (c *Client) VendoredDigest(ref string) string {
@@ -327,48 +314,5 @@ func (c *Client) VendoredDigest(ref string) string {
 	if err != nil || src.Digest != "" {
 		return src.Digest
 	}
-	return c.vendoredTag(src)
-}
-
-// vendoredManifest returns a manifest of the vendored layout. It returns
-// fs.ErrNotExist if it is missing.
-func (c *Client) vendoredManifest(ctx context.Context, digest string) ([]byte, error) {
-	l, err := c.layoutAt(c.Vendored)
-	if err != nil {
-		return nil, err
-	}
-	defer l.files.Close()
-	return l.manifest(ctx, digest)
-}
-
-// vendoredBlob opens a blob of the vendored layout. It returns fs.ErrNotExist
-// if it is missing.
-func (c *Client) vendoredBlob(ctx context.Context, digest string, size int64) (*store.Verifier, error) {
-	l, err := c.layoutAt(c.Vendored)
-	if err != nil {
-		return nil, err
-	}
-	defer l.files.Close() // an open blob remains readable
-	v, err := l.blob(ctx, digest, size)
-	if err != nil {
-		return nil, err
-	}
-	return v.OnMismatch(func(m *store.MismatchError) error {
-		return fmt.Errorf("vendored copy in %s is damaged: %w", c.Vendored, m)
-	}), nil
-}
-
-// vendoredTag returns the digest of a reference by tag in the vendored
-// layout, or "" if it is missing.
-func (c *Client) vendoredTag(src Source) string {
-	index, err := c.layoutIndex(c.Vendored)
-	if err != nil {
-		return ""
-	}
-	for _, e := range index.Manifests {
-		if e.Annotations[refName] == src.String() && imageref.IsDigest(e.Digest) {
-			return e.Digest
-		}
-	}
-	return ""
+	return c.vendored().tag(src)
 }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/resid"
 
@@ -21,7 +20,7 @@ type Trace struct {
 	top     *Overlay
 	order   []*Overlay // kustomizations, each after those that it refers to
 	origins []string   // file of each object, by its path; empty if unknown
-	docs    map[string][]*yaml.Node
+	docs    map[string][]*yamlnode.Node
 	patches []patchText // in the order of the kustomizations
 }
 
@@ -29,7 +28,7 @@ type Trace struct {
 // annotations of kustomize. This build is separate because patches can see these annotations. If
 // the two builds differ, no origin is known.
 func (o *Overlay) Trace() *Trace {
-	t := &Trace{top: o, docs: map[string][]*yaml.Node{}}
+	t := &Trace{top: o, docs: map[string][]*yamlnode.Node{}}
 	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) { t.order = append(t.order, k) })
 	for _, k := range t.order {
 		t.patches = append(t.patches, k.patchTexts()...)
@@ -60,11 +59,11 @@ func (o *Overlay) Trace() *Trace {
 // Build, parsed as if it were in the file of the overlay. The origin of a value is its position in
 // the file of the resource if it is unchanged there, or else the patch that sets it, or else the
 // namespace field of a kustomization. Other values have no origin.
-func (t *Trace) Places(i int, n *yaml.Node) map[diag.Pos]diag.Pos {
+func (t *Trace) Places(i int, n *yamlnode.Node) map[diag.Pos]diag.Pos {
 	p := valueOrigins{file: t.top.File, origins: map[diag.Pos]diag.Pos{}}
 	origin, file := t.origin(i, n)
 	if origin != nil {
-		p.walk(n, origin, func(n *yaml.Node) diag.Pos { return yamlnode.At(file, n) })
+		p.walk(n, origin, func(n *yamlnode.Node) diag.Pos { return yamlnode.At(file, n) })
 	}
 	for _, patch := range slices.Backward(t.patches) {
 		if patch.matches(n, origin) {
@@ -81,7 +80,7 @@ func (t *Trace) Places(i int, n *yaml.Node) map[diag.Pos]diag.Pos {
 }
 
 // origin returns the source document of an object and its file, or nil if unknown.
-func (t *Trace) origin(i int, n *yaml.Node) (doc *yaml.Node, file string) {
+func (t *Trace) origin(i int, n *yamlnode.Node) (doc *yamlnode.Node, file string) {
 	if i >= len(t.origins) || t.origins[i] == "" {
 		return nil, ""
 	}
@@ -93,7 +92,7 @@ func (t *Trace) origin(i int, n *yaml.Node) (doc *yaml.Node, file string) {
 		t.docs[file] = docs
 	}
 	now := objectIDOf(n)
-	var named, renamed []*yaml.Node
+	var named, renamed []*yamlnode.Node
 	for _, doc := range docs {
 		switch was := objectIDOf(doc); {
 		case was == now:
@@ -113,10 +112,10 @@ func (t *Trace) origin(i int, n *yaml.Node) (doc *yaml.Node, file string) {
 }
 
 // flattenLists replaces documents that are lists by their items.
-func flattenLists(docs []*yaml.Node) []*yaml.Node {
-	var out []*yaml.Node
+func flattenLists(docs []*yamlnode.Node) []*yamlnode.Node {
+	var out []*yamlnode.Node
 	for _, doc := range docs {
-		if items := findField(doc, "items"); strings.HasSuffix(objectIDOf(doc).kind, "List") && items != nil && items.Kind == yaml.SequenceNode {
+		if items := findField(doc, "items"); strings.HasSuffix(objectIDOf(doc).kind, "List") && items != nil && items.Kind == yamlnode.SequenceNode {
 			out = append(out, flattenLists(items.Content)...)
 		} else {
 			out = append(out, doc)
@@ -125,7 +124,7 @@ func flattenLists(docs []*yaml.Node) []*yaml.Node {
 	return out
 }
 
-func findField(n *yaml.Node, name string) *yaml.Node {
+func findField(n *yamlnode.Node, name string) *yamlnode.Node {
 	_, v := yamlnode.Field(n, name)
 	return v
 }
@@ -133,7 +132,7 @@ func findField(n *yaml.Node, name string) *yaml.Node {
 // objectID identifies an object within one file.
 type objectID struct{ apiVersion, kind, name string }
 
-func objectIDOf(n *yaml.Node) (h objectID) {
+func objectIDOf(n *yamlnode.Node) (h objectID) {
 	h.apiVersion, _ = yamlnode.Text(findField(n, "apiVersion"))
 	h.kind, _ = yamlnode.Text(findField(n, "kind"))
 	h.name, _ = yamlnode.Text(findField(findField(n, "metadata"), "name"))
@@ -152,7 +151,7 @@ type valueOrigins struct {
 }
 
 // record sets the origin of n, unless it is already set.
-func (p valueOrigins) record(n *yaml.Node, pos diag.Pos) {
+func (p valueOrigins) record(n *yamlnode.Node, pos diag.Pos) {
 	if _, known := p.origins[yamlnode.At(p.file, n)]; !known {
 		p.origins[yamlnode.At(p.file, n)] = pos
 	}
@@ -160,10 +159,10 @@ func (p valueOrigins) record(n *yaml.Node, pos diag.Pos) {
 
 // walk records the positions of the parts of an object that also appear in source. at returns
 // the position of a node of source.
-func (p valueOrigins) walk(n, source *yaml.Node, at func(*yaml.Node) diag.Pos) {
+func (p valueOrigins) walk(n, source *yamlnode.Node, at func(*yamlnode.Node) diag.Pos) {
 	switch {
 	case n.Kind != source.Kind:
-	case n.Kind == yaml.MappingNode:
+	case n.Kind == yamlnode.MappingNode:
 		p.record(n, at(source))
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if key, value := yamlnode.Field(source, n.Content[i].Value); key != nil {
@@ -171,7 +170,7 @@ func (p valueOrigins) walk(n, source *yaml.Node, at func(*yaml.Node) diag.Pos) {
 				p.walk(n.Content[i+1], value, at)
 			}
 		}
-	case n.Kind == yaml.SequenceNode:
+	case n.Kind == yamlnode.SequenceNode:
 		p.record(n, at(source))
 		for i, item := range n.Content {
 			if of := findCounterpart(item, source.Content, i); of != nil {
@@ -185,9 +184,9 @@ func (p valueOrigins) walk(n, source *yaml.Node, at func(*yaml.Node) diag.Pos) {
 
 // findCounterpart returns the element of items that corresponds to item, which has index i: the
 // element with the same name, or else the element at i.
-func findCounterpart(item *yaml.Node, items []*yaml.Node, i int) *yaml.Node {
+func findCounterpart(item *yamlnode.Node, items []*yamlnode.Node, i int) *yamlnode.Node {
 	if name := findField(item, "name"); name != nil {
-		at := slices.IndexFunc(items, func(n *yaml.Node) bool { of := findField(n, "name"); return of != nil && equalScalars(name, of) })
+		at := slices.IndexFunc(items, func(n *yamlnode.Node) bool { of := findField(n, "name"); return of != nil && equalScalars(name, of) })
 		if at < 0 {
 			return nil
 		}
@@ -200,7 +199,7 @@ func findCounterpart(item *yaml.Node, items []*yaml.Node, i int) *yaml.Node {
 }
 
 // equalScalars reports whether two scalars have the same value.
-func equalScalars(a, b *yaml.Node) bool {
+func equalScalars(a, b *yamlnode.Node) bool {
 	x, errA := yamlnode.JSON(a)
 	y, errB := yamlnode.JSON(b)
 	return errA == nil && errB == nil && bytes.Equal(x, y)
@@ -208,10 +207,10 @@ func equalScalars(a, b *yaml.Node) bool {
 
 // patchText is the text of one patch of a kustomization.
 type patchText struct {
-	target *types.Selector // nil: the patch itself names its target
-	docs   []*yaml.Node    // documents of a strategic merge patch
-	ops    []*yaml.Node    // operations of a JSON patch
-	at     func(*yaml.Node) diag.Pos
+	target *types.Selector  // nil: the patch itself names its target
+	docs   []*yamlnode.Node // documents of a strategic merge patch
+	ops    []*yamlnode.Node // operations of a JSON patch
+	at     func(*yamlnode.Node) diag.Pos
 }
 
 // patchTexts returns the patches of o, in the order of its fields.
@@ -247,7 +246,7 @@ func (o *Overlay) patchTexts() []patchText {
 // parsePatch parses the text of a patch that kustomize accepted. A JSON patch is a list, which
 // [yamlnode.Documents] does not accept.
 func parsePatch(file string, text []byte, move func(diag.Pos) diag.Pos) patchText {
-	p := patchText{at: func(n *yaml.Node) diag.Pos { return move(yamlnode.At(file, n)) }}
+	p := patchText{at: func(n *yamlnode.Node) diag.Pos { return move(yamlnode.At(file, n)) }}
 	docs, err := yamlnode.Documents(file, text, yamlnode.Limits{})
 	if err == nil {
 		p.docs = docs
@@ -259,7 +258,7 @@ func parsePatch(file string, text []byte, move func(diag.Pos) diag.Pos) patchTex
 		return p
 	}
 	p.ops = findField(docs[0], "ops").Content
-	p.at = func(n *yaml.Node) diag.Pos {
+	p.at = func(n *yamlnode.Node) diag.Pos {
 		pos := yamlnode.At(file, n)
 		pos.Line--
 		return move(pos)
@@ -289,15 +288,15 @@ func (o *Overlay) inlinePosition(field, text string) func(diag.Pos) diag.Pos {
 
 // matches reports whether a patch may apply to an object, by its current name,
 // or by its name in its file if that is known.
-func (p patchText) matches(n, origin *yaml.Node) bool {
-	heads := []*yaml.Node{n}
+func (p patchText) matches(n, origin *yamlnode.Node) bool {
+	heads := []*yamlnode.Node{n}
 	if origin != nil {
 		heads = append(heads, origin)
 	}
-	return slices.ContainsFunc(heads, func(of *yaml.Node) bool {
+	return slices.ContainsFunc(heads, func(of *yamlnode.Node) bool {
 		h := objectIDOf(of)
 		if p.target == nil {
-			return slices.ContainsFunc(p.docs, func(doc *yaml.Node) bool { return objectIDOf(doc) == h })
+			return slices.ContainsFunc(p.docs, func(doc *yamlnode.Node) bool { return objectIDOf(doc) == h })
 		}
 		selects, err := types.NewSelectorRegex(p.target)
 		if err != nil {
@@ -310,7 +309,7 @@ func (p patchText) matches(n, origin *yaml.Node) bool {
 }
 
 // recordOrigins records the positions of the parts of an object that a patch sets.
-func (p patchText) recordOrigins(of valueOrigins, n *yaml.Node) {
+func (p patchText) recordOrigins(of valueOrigins, n *yamlnode.Node) {
 	for _, doc := range p.docs {
 		for _, part := range []string{"metadata", "spec"} {
 			if value := findField(doc, part); value != nil && findField(n, part) != nil {
@@ -334,14 +333,14 @@ func (p patchText) recordOrigins(of valueOrigins, n *yaml.Node) {
 
 // resolvePointer returns the value at a JSON pointer, with its key in a mapping,
 // or nil.
-func resolvePointer(n *yaml.Node, pointer string) (key, at *yaml.Node) {
+func resolvePointer(n *yamlnode.Node, pointer string) (key, at *yamlnode.Node) {
 	at = n
 	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		step = unescapeStep(step)
 		switch {
 		case at == nil:
 			return nil, nil
-		case at.Kind == yaml.SequenceNode:
+		case at.Kind == yamlnode.SequenceNode:
 			i, err := strconv.Atoi(step)
 			if step == "-" {
 				i, err = len(at.Content)-1, nil

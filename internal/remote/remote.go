@@ -92,17 +92,68 @@ type forgeEntry struct {
 	lines    string   // suffix of a repository's page for a line of a file
 	compare  string   // suffix before two compared tags; "" if unknown
 	nested   bool     // groups may contain groups
+	api      API      // zero if pull requests are not supported
 }
 
-// forgeTable lists the forges that quayside links to. Forges with support for pull requests
-// are also listed in internal/forge.
+// API describes the API of a forge.
+type API struct {
+	Forge   Forge
+	Dialect Forge  // the forge whose requests it accepts
+	Path    string // below the address of a server
+	Public  string // address for the public server, if it is on another host
+
+	// Job returns the server address, API address and repository from the variables of a CI
+	// job. All are empty outside a job of this forge.
+	Job func(getenv func(string) string) (server, api, project string)
+}
+
+// forgeTable lists the forges that quayside links to, and the APIs of those with support for pull
+// requests, whose requests are in internal/forge.
 func forgeTable() []forgeEntry {
 	return []forgeEntry{
-		{GitHub, "GitHub", []string{"github.com"}, []string{"github."}, "/blob/{commit}/{path}#L{line}", "/compare/", false},
-		{GitLab, "GitLab", []string{"gitlab.com"}, []string{"gitlab."}, "/-/blob/{commit}/{path}#L{line}", "/-/compare/", true},
-		{Gitea, "Forgejo and Gitea", []string{"codeberg.org", "gitea.com"}, []string{"gitea.", "forgejo."}, "/src/commit/{commit}/{path}#L{line}", "/compare/", false},
-		{Bitbucket, "Bitbucket", []string{"bitbucket.org"}, nil, "/src/{commit}/{path}#lines-{line}", "", false},
+		{GitHub, "GitHub", []string{"github.com"}, []string{"github."}, "/blob/{commit}/{path}#L{line}", "/compare/", false, API{GitHub, GitHub, "api/v3", "https://api.github.com", githubJob}},
+		{GitLab, "GitLab", []string{"gitlab.com"}, []string{"gitlab."}, "/-/blob/{commit}/{path}#L{line}", "/-/compare/", true, API{GitLab, GitLab, "api/v4", "", gitlabJob}},
+		{Gitea, "Forgejo and Gitea", []string{"codeberg.org", "gitea.com"}, []string{"gitea.", "forgejo."}, "/src/commit/{commit}/{path}#L{line}", "/compare/", false, API{Gitea, Gitea, giteaPath, "", giteaJob}},
+		{Bitbucket, "Bitbucket", []string{"bitbucket.org"}, nil, "/src/{commit}/{path}#lines-{line}", "", false, API{}},
 	}
+}
+
+// APIs returns the APIs of the forges with support for pull requests, sorted by forge.
+func APIs() []API {
+	var out []API
+	for _, l := range forgeTable() {
+		if l.api.Forge != "" {
+			out = append(out, l.api)
+		}
+	}
+	slices.SortFunc(out, func(a, b API) int { return strings.Compare(string(a.Forge), string(b.Forge)) })
+	return out
+}
+
+// giteaPath is the path of Gitea's API. It distinguishes jobs of Gitea and Forgejo, whose runner
+// sets GitHub's variables, from GitHub's.
+const giteaPath = "api/v1"
+
+func githubJob(getenv func(string) string) (server, api, project string) {
+	if isGiteaJob(getenv) {
+		return "", "", ""
+	}
+	return getenv("GITHUB_SERVER_URL"), getenv("GITHUB_API_URL"), getenv("GITHUB_REPOSITORY")
+}
+
+func giteaJob(getenv func(string) string) (server, api, project string) {
+	if !isGiteaJob(getenv) {
+		return "", "", ""
+	}
+	return getenv("GITHUB_SERVER_URL"), getenv("GITHUB_API_URL"), getenv("GITHUB_REPOSITORY")
+}
+
+func isGiteaJob(getenv func(string) string) bool {
+	return strings.HasSuffix(strings.TrimRight(getenv("GITHUB_API_URL"), "/"), "/"+giteaPath)
+}
+
+func gitlabJob(getenv func(string) string) (server, api, project string) {
+	return getenv("CI_SERVER_URL"), getenv("CI_API_V4_URL"), getenv("CI_PROJECT_PATH")
 }
 
 // Forges returns the display names of the forges, in the order of the table.

@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"bytes"
 	"encoding"
 	"encoding/json"
 	"fmt"
@@ -9,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/yamlnode"
@@ -28,7 +25,7 @@ type Setting struct {
 func (w *Workspace) Effective() []Setting {
 	var out []Setting
 	_, spec := yamlnode.Field(w.effective(), "spec")
-	forEachLeaf(spec, "spec", func(field string, n *yaml.Node) {
+	forEachLeaf(spec, "spec", func(field string, n *yamlnode.Node) {
 		out = append(out, Setting{Field: field, Value: encodeJSON(n), Pos: w.positionOf(field)})
 	})
 	return out
@@ -37,7 +34,7 @@ func (w *Workspace) Effective() []Setting {
 // EffectiveJSON returns the effective settings as one JSON object.
 func (w *Workspace) EffectiveJSON() json.RawMessage { return encodeJSON(w.effective()) }
 
-func encodeJSON(n *yaml.Node) json.RawMessage {
+func encodeJSON(n *yamlnode.Node) json.RawMessage {
 	raw, err := yamlnode.JSON(n)
 	if err != nil {
 		panic(fmt.Sprintf("settings: encoding settings: %v", err))
@@ -50,19 +47,13 @@ func encodeJSON(n *yaml.Node) json.RawMessage {
 func (w *Workspace) EffectiveYAML() []byte {
 	root := w.effective()
 	_, spec := yamlnode.Field(root, "spec")
-	forEachLeaf(spec, "spec", func(field string, n *yaml.Node) {
+	forEachLeaf(spec, "spec", func(field string, n *yamlnode.Node) {
 		n.LineComment = "default"
 		if p := w.positionOf(field); p.Line > 0 {
 			n.LineComment = diag.Pos{File: p.File, Line: p.Line}.String()
 		}
 	})
-	var b bytes.Buffer
-	enc := yaml.NewEncoder(&b)
-	enc.SetIndent(2)
-	if err := enc.Encode(root); err != nil {
-		panic(fmt.Sprintf("settings: encoding settings: %v", err))
-	}
-	return b.Bytes()
+	return yamlnode.EncodeNode(root)
 }
 
 // positionOf returns the position at which a field is set, possibly in the short form of its parent. It
@@ -78,7 +69,7 @@ func (w *Workspace) positionOf(field string) diag.Pos {
 }
 
 // effective returns the effective settings as a YAML tree.
-func (w *Workspace) effective() *yaml.Node {
+func (w *Workspace) effective() *yamlnode.Node {
 	b := treeBuilder{set: w.Fields}
 	root := mappingNode()
 	addField(root, "apiVersion", stringNode(APIVersion))
@@ -97,7 +88,7 @@ func (w *Workspace) effective() *yaml.Node {
 type treeBuilder struct{ set diag.Fields }
 
 // build converts the value of a field.
-func (b treeBuilder) build(v reflect.Value, field string) *yaml.Node {
+func (b treeBuilder) build(v reflect.Value, field string) *yamlnode.Node {
 	if raw, ok := v.Interface().(json.RawMessage); ok {
 		return fromJSON(raw)
 	}
@@ -119,13 +110,13 @@ func (b treeBuilder) build(v reflect.Value, field string) *yaml.Node {
 			if value.Kind() == reflect.Pointer && value.IsNil() || isEmpty(value) && !set {
 				continue
 			}
-			if n := b.build(value, name); set || n.Kind != yaml.MappingNode || len(n.Content) > 0 {
+			if n := b.build(value, name); set || n.Kind != yamlnode.MappingNode || len(n.Content) > 0 {
 				addField(out, f.Name, n)
 			}
 		}
 		return out
 	case reflect.Slice:
-		out := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		out := &yamlnode.Node{Kind: yamlnode.SequenceNode, Tag: "!!seq"}
 		for i := range v.Len() {
 			out.Content = append(out.Content, b.build(v.Index(i), diag.Item(field, i)))
 		}
@@ -141,9 +132,9 @@ func (b treeBuilder) build(v reflect.Value, field string) *yaml.Node {
 	case reflect.String:
 		return stringNode(v.String())
 	case reflect.Bool:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(v.Bool())}
+		return &yamlnode.Node{Kind: yamlnode.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(v.Bool())}
 	default:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.FormatInt(v.Int(), 10)}
+		return &yamlnode.Node{Kind: yamlnode.ScalarNode, Tag: "!!int", Value: strconv.FormatInt(v.Int(), 10)}
 	}
 }
 
@@ -157,7 +148,7 @@ func isEmpty(v reflect.Value) bool {
 }
 
 // fromJSON converts canonical JSON to a YAML tree.
-func fromJSON(raw json.RawMessage) *yaml.Node {
+func fromJSON(raw json.RawMessage) *yamlnode.Node {
 	docs, err := yamlnode.Documents("", append(append([]byte(`{"v":`), raw...), '}'), yamlnode.Limits{})
 	if err != nil || len(docs) != 1 {
 		panic(fmt.Sprintf("settings: canonical JSON cannot be parsed: %v", err))
@@ -170,8 +161,8 @@ func fromJSON(raw json.RawMessage) *yaml.Node {
 
 // plainStyle replaces the JSON styles in a decoded tree by block style and by the quotes that YAML
 // needs.
-func plainStyle(n *yaml.Node) {
-	if n.Style = 0; n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" {
+func plainStyle(n *yamlnode.Node) {
+	if n.Style = 0; n.Kind == yamlnode.ScalarNode && n.ShortTag() == "!!str" {
 		n.Style = stringNode(n.Value).Style
 	}
 	for _, c := range n.Content {
@@ -180,35 +171,35 @@ func plainStyle(n *yaml.Node) {
 }
 
 // mappingNode returns a mapping of alternating keys and nodes.
-func mappingNode(content ...any) *yaml.Node {
-	out := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+func mappingNode(content ...any) *yamlnode.Node {
+	out := &yamlnode.Node{Kind: yamlnode.MappingNode, Tag: "!!map"}
 	for i := 0; i+1 < len(content); i += 2 {
-		addField(out, content[i].(string), content[i+1].(*yaml.Node))
+		addField(out, content[i].(string), content[i+1].(*yamlnode.Node))
 	}
 	return out
 }
 
-func addField(n *yaml.Node, key string, value *yaml.Node) {
+func addField(n *yamlnode.Node, key string, value *yamlnode.Node) {
 	n.Content = append(n.Content, stringNode(key), value)
 }
 
 // stringNode returns s as a scalar on one line, quoted if necessary.
-func stringNode(s string) *yaml.Node {
-	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+func stringNode(s string) *yamlnode.Node {
+	n := &yamlnode.Node{Kind: yamlnode.ScalarNode, Tag: "!!str", Value: s}
 	if yamlnode.Quote(s) != s {
-		n.Style = yaml.DoubleQuotedStyle
+		n.Style = yamlnode.DoubleQuotedStyle
 	}
 	return n
 }
 
 // forEachLeaf calls each for every scalar, empty list and empty mapping in n, with its field path.
-func forEachLeaf(n *yaml.Node, field string, each func(field string, n *yaml.Node)) {
+func forEachLeaf(n *yamlnode.Node, field string, each func(field string, n *yamlnode.Node)) {
 	switch {
-	case n.Kind == yaml.MappingNode && len(n.Content) > 0:
+	case n.Kind == yamlnode.MappingNode && len(n.Content) > 0:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			forEachLeaf(n.Content[i+1], strings.TrimPrefix(field+"."+yamlnode.Key(n.Content[i]), "."), each)
 		}
-	case n.Kind == yaml.SequenceNode && len(n.Content) > 0:
+	case n.Kind == yamlnode.SequenceNode && len(n.Content) > 0:
 		for i, c := range n.Content {
 			forEachLeaf(c, diag.Item(field, i), each)
 		}

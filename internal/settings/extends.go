@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -35,7 +33,7 @@ const lineSpan = 2 * maxBytes
 type layer struct {
 	name string // for messages
 	path string // in the repository
-	root *yaml.Node
+	root *yamlnode.Node
 }
 
 // loader reads quayside.yaml and the files that it extends.
@@ -62,7 +60,7 @@ func (l *loader) load(name, file string, data []byte) bool {
 		return false
 	}
 	if len(docs) == 0 {
-		docs = []*yaml.Node{{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}}
+		docs = []*yamlnode.Node{{Kind: yamlnode.MappingNode, Tag: "!!map", Line: 1, Column: 1}}
 	} else if !yamlnode.CheckHeader(name, docs[0], APIVersion, Kind, &l.errs) {
 		return false
 	}
@@ -70,10 +68,10 @@ func (l *loader) load(name, file string, data []byte) bool {
 	l.layers = append(l.layers, layer{name: name, path: file, root: copyTree(docs[0], at*lineSpan)})
 	if at > 0 {
 		var top struct {
-			APIVersion string     `json:"apiVersion"`
-			Kind       string     `json:"kind"`
-			Metadata   *yaml.Node `json:"metadata"`
-			Spec       *yaml.Node `json:"spec"`
+			APIVersion string         `json:"apiVersion"`
+			Kind       string         `json:"kind"`
+			Metadata   *yamlnode.Node `json:"metadata"`
+			Spec       *yamlnode.Node `json:"spec"`
 		}
 		l.errs.Add(diag.Pos{File: name}, yamlnode.Decode(name, docs[0], &top))
 	}
@@ -81,7 +79,7 @@ func (l *loader) load(name, file string, data []byte) bool {
 }
 
 // extend loads the file that spec.extends of root names, if it is set.
-func (l *loader) extend(name, file string, root *yaml.Node) bool {
+func (l *loader) extend(name, file string, root *yamlnode.Node) bool {
 	var f struct {
 		Spec struct {
 			Extends *string `json:"extends"`
@@ -135,9 +133,9 @@ func (l *loader) locate(p diag.Pos) diag.Pos {
 
 // mergedTree returns the tree of quayside.yaml with inherited settings. Only spec is inherited. Its
 // paths are changed to be relative to the workspace.
-func (l *loader) mergedTree() *yaml.Node {
-	m := merger{reset: map[*yaml.Node]bool{}}
-	var spec *yaml.Node
+func (l *loader) mergedTree() *yamlnode.Node {
+	m := merger{reset: map[*yamlnode.Node]bool{}}
+	var spec *yamlnode.Node
 	for i := len(l.layers) - 1; i > 0; i-- {
 		base := l.layers[i]
 		_, own := yamlnode.Field(base.root, "spec")
@@ -156,7 +154,7 @@ func (l *loader) mergedTree() *yaml.Node {
 	}
 	key, own := yamlnode.Field(root, "spec")
 	if spec = m.prune(m.merge("spec", spec, own)); key == nil {
-		root.Content = append(root.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "spec", Line: spec.Line, Column: spec.Column}, spec)
+		root.Content = append(root.Content, &yamlnode.Node{Kind: yamlnode.ScalarNode, Tag: "!!str", Value: "spec", Line: spec.Line, Column: spec.Column}, spec)
 		return root
 	}
 	for i := range root.Content {
@@ -188,17 +186,17 @@ func (l *loader) extendedFiles() []string {
 
 // copyTree returns a copy of n with lines added to each line number. Aliased nodes are copied for
 // each alias.
-func copyTree(n *yaml.Node, lines int) *yaml.Node {
+func copyTree(n *yamlnode.Node, lines int) *yamlnode.Node {
 	out := *n
 	out.Line += lines
-	out.Content = make([]*yaml.Node, len(n.Content))
+	out.Content = make([]*yamlnode.Node, len(n.Content))
 	for i, c := range n.Content {
 		out.Content[i] = copyTree(c, lines)
 	}
 	return &out
 }
 
-func dropField(n *yaml.Node, name string) {
+func dropField(n *yamlnode.Node, name string) {
 	if key, _ := yamlnode.Field(n, name); key != nil {
 		for i := 0; i < len(n.Content); i += 2 {
 			if n.Content[i] == key {

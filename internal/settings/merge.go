@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/profile/certificates"
@@ -69,17 +67,17 @@ func rebaseDirectory(value string, rebase func(string) string) string {
 
 // rebaseScalars applies rebase to the paths in n, the value of field, in place. Invalid paths
 // remain unchanged for validation.
-func rebaseScalars(n *yaml.Node, field string, rebase func(string) string) {
+func rebaseScalars(n *yamlnode.Node, field string, rebase func(string) string) {
 	switch n.Kind { //nolint:exhaustive // other nodes have no text
-	case yaml.MappingNode:
+	case yamlnode.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			rebaseScalars(n.Content[i+1], field+"."+yamlnode.Key(n.Content[i]), rebase)
 		}
-	case yaml.SequenceNode:
+	case yamlnode.SequenceNode:
 		for _, c := range n.Content {
 			rebaseScalars(c, field+"[]", rebase)
 		}
-	case yaml.ScalarNode:
+	case yamlnode.ScalarNode:
 		form, relative := relativeFields()[field]
 		text, isText := yamlnode.Text(n)
 		if relative && isText && text != "" {
@@ -89,7 +87,7 @@ func rebaseScalars(n *yaml.Node, field string, rebase func(string) string) {
 				}
 				return rebase(p)
 			}))
-			n.Style = yaml.DoubleQuotedStyle
+			n.Style = yamlnode.DoubleQuotedStyle
 		}
 	}
 }
@@ -99,12 +97,12 @@ func rebaseScalars(n *yaml.Node, field string, rebase func(string) string) {
 type merger struct {
 	// reset contains the nodes that replace inherited values, because a null or a value of another
 	// kind precedes them in the chain.
-	reset map[*yaml.Node]bool
+	reset map[*yamlnode.Node]bool
 }
 
 // merge returns over with values inherited from base. Either may be nil. Both are values of field,
 // in which [] stands for any list entry. The arguments are not modified.
-func (m merger) merge(field string, base, over *yaml.Node) *yaml.Node {
+func (m merger) merge(field string, base, over *yamlnode.Node) *yamlnode.Node {
 	switch {
 	case base == nil:
 		return over
@@ -118,11 +116,11 @@ func (m merger) merge(field string, base, over *yaml.Node) *yaml.Node {
 	switch {
 	case yamlnode.IsNull(base), base.Kind != over.Kind:
 		m.reset[&out] = true
-	case over.Kind == yaml.MappingNode:
+	case over.Kind == yamlnode.MappingNode:
 		out.Content = m.mergeMapping(field, base, over)
-	case over.Kind == yaml.SequenceNode && rule.add:
+	case over.Kind == yamlnode.SequenceNode && rule.add:
 		out.Content = append(base.Content[:len(base.Content):len(base.Content)], over.Content...)
-	case over.Kind == yaml.SequenceNode && rule.keys != nil:
+	case over.Kind == yamlnode.SequenceNode && rule.keys != nil:
 		out.Content = m.mergeKeyed(field+"[]", rule.keys, base, over)
 	default:
 		m.reset[&out] = true
@@ -134,8 +132,8 @@ func (m merger) merge(field string, base, over *yaml.Node) *yaml.Node {
 }
 
 // mergeMapping merges two mappings. Inherited fields keep their position.
-func (m merger) mergeMapping(field string, base, over *yaml.Node) []*yaml.Node {
-	content := append([]*yaml.Node{}, base.Content...)
+func (m merger) mergeMapping(field string, base, over *yamlnode.Node) []*yamlnode.Node {
+	content := append([]*yamlnode.Node{}, base.Content...)
 	at := map[string]int{}
 	for i := 0; i+1 < len(content); i += 2 {
 		at[yamlnode.Key(content[i])] = i
@@ -154,8 +152,8 @@ func (m merger) mergeMapping(field string, base, over *yaml.Node) []*yaml.Node {
 
 // mergeKeyed merges two lists by the identity of their entries. Inherited entries keep their
 // position. Duplicates in over remain for validation.
-func (m merger) mergeKeyed(field string, keys []string, base, over *yaml.Node) []*yaml.Node {
-	content := append([]*yaml.Node{}, base.Content...)
+func (m merger) mergeKeyed(field string, keys []string, base, over *yamlnode.Node) []*yamlnode.Node {
+	content := append([]*yamlnode.Node{}, base.Content...)
 	at := map[string]int{}
 	for i, entry := range content {
 		if id, ok := listIdentity(entry, keys); ok {
@@ -177,7 +175,7 @@ func (m merger) mergeKeyed(field string, keys []string, base, over *yaml.Node) [
 }
 
 // listIdentity returns the identity of a list entry, and false if the last key is empty.
-func listIdentity(entry *yaml.Node, keys []string) (string, bool) {
+func listIdentity(entry *yamlnode.Node, keys []string) (string, bool) {
 	parts := make([]string, len(keys))
 	for i, key := range keys {
 		_, v := yamlnode.Field(entry, key)
@@ -187,16 +185,16 @@ func listIdentity(entry *yaml.Node, keys []string) (string, bool) {
 }
 
 // prune returns n without the nulls that reset inherited values.
-func (m merger) prune(n *yaml.Node) *yaml.Node {
-	var content []*yaml.Node
+func (m merger) prune(n *yamlnode.Node) *yamlnode.Node {
+	var content []*yamlnode.Node
 	switch n.Kind { //nolint:exhaustive // other nodes have no content
-	case yaml.MappingNode:
+	case yamlnode.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if v := n.Content[i+1]; !yamlnode.IsNull(v) || !m.reset[v] {
 				content = append(content, n.Content[i], m.prune(v))
 			}
 		}
-	case yaml.SequenceNode:
+	case yamlnode.SequenceNode:
 		for _, c := range n.Content {
 			content = append(content, m.prune(c))
 		}

@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // settings draws the settings of one file. Its values contain the file number.
-func settings(t *rapid.T, file int) *yaml.Node {
+func settings(t *rapid.T, file int) *yamlnode.Node {
 	text := func() string { return fmt.Sprintf("f%d", file) }
 	scalar := func(label string) string {
 		return rapid.SampledFrom([]string{text(), text(), text(), "~"}).Draw(t, label)
@@ -64,10 +63,10 @@ func settings(t *rapid.T, file int) *yaml.Node {
 }
 
 // show formats a tree with the line of each node.
-func show(n *yaml.Node) string {
+func show(n *yamlnode.Node) string {
 	var b strings.Builder
-	var walk func(n *yaml.Node, indent string)
-	walk = func(n *yaml.Node, indent string) {
+	var walk func(n *yamlnode.Node, indent string)
+	walk = func(n *yamlnode.Node, indent string) {
 		fmt.Fprintf(&b, "%s%d %s %q\n", indent, n.Line, n.ShortTag(), n.Value)
 		for _, c := range n.Content {
 			walk(c, indent+"  ")
@@ -78,29 +77,29 @@ func show(n *yaml.Node) string {
 }
 
 // scalars calls each for every scalar value of a field below n.
-func scalars(n *yaml.Node, each func(*yaml.Node)) {
+func scalars(n *yamlnode.Node, each func(*yamlnode.Node)) {
 	switch n.Kind { //nolint:exhaustive // other nodes have no values
-	case yaml.MappingNode:
+	case yamlnode.MappingNode:
 		for i := 1; i < len(n.Content); i += 2 {
 			scalars(n.Content[i], each)
 		}
-	case yaml.SequenceNode:
+	case yamlnode.SequenceNode:
 		for _, c := range n.Content {
 			scalars(c, each)
 		}
-	case yaml.ScalarNode:
+	case yamlnode.ScalarNode:
 		each(n)
 	}
 }
 
-func empty() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"} }
+func empty() *yamlnode.Node { return &yamlnode.Node{Kind: yamlnode.MappingNode, Tag: "!!map"} }
 
 // TestMergingNothing checks that a merge with empty settings has no effect.
 func TestMergingNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := settings(t, 1)
-		m := merger{reset: map[*yaml.Node]bool{}}
-		for name, got := range map[string]*yaml.Node{"over": m.merge("spec", a, empty()), "base": m.merge("spec", empty(), a)} {
+		m := merger{reset: map[*yamlnode.Node]bool{}}
+		for name, got := range map[string]*yamlnode.Node{"over": m.merge("spec", a, empty()), "base": m.merge("spec", empty(), a)} {
 			if got.Line = a.Line; show(m.prune(got)) != show(a) {
 				t.Fatalf("%s: %s", name, cmp.Diff(show(a), show(got)))
 			}
@@ -113,7 +112,7 @@ func TestMergingIsAssociative(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := settings(t, 1), settings(t, 2), settings(t, 3)
 		before := show(a) + show(b) + show(c)
-		m := merger{reset: map[*yaml.Node]bool{}}
+		m := merger{reset: map[*yamlnode.Node]bool{}}
 		left := m.prune(m.merge("spec", m.merge("spec", a, b), c))
 		right := m.prune(m.merge("spec", a, m.merge("spec", b, c)))
 		if show(left) != show(right) {
@@ -128,7 +127,7 @@ func TestMergingIsAssociative(t *testing.T) {
 // TestMergedPositions checks that the position of each merged value is in the last file that sets it.
 func TestMergedPositions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := merger{reset: map[*yaml.Node]bool{}}
+		m := merger{reset: map[*yamlnode.Node]bool{}}
 		merged := empty()
 		last := map[string]int{} // last file that sets a field outside of lists
 		for file := 1; file <= 3; file++ {
@@ -139,7 +138,7 @@ func TestMergedPositions(t *testing.T) {
 			merged = m.merge("spec", merged, own)
 		}
 		merged = m.prune(merged)
-		scalars(merged, func(n *yaml.Node) {
+		scalars(merged, func(n *yamlnode.Node) {
 			if strings.HasPrefix(n.Value, "f") && n.Value != fmt.Sprintf("f%d", n.Line/lineSpan) {
 				t.Fatalf("%s has a position in file %d\n%s", n.Value, n.Line/lineSpan, show(merged))
 			}

@@ -1,6 +1,37 @@
 package yamlnode
 
-import "go.yaml.in/yaml/v3"
+import (
+	"bytes"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Node is a node of a parsed document. Other packages use this name, so that only this package
+// depends on the parser.
+type Node = yaml.Node
+
+// Kinds of nodes.
+const (
+	DocumentNode = yaml.DocumentNode
+	MappingNode  = yaml.MappingNode
+	SequenceNode = yaml.SequenceNode
+	ScalarNode   = yaml.ScalarNode
+)
+
+// DoubleQuotedStyle is the style of a scalar in double quotes.
+const DoubleQuotedStyle = yaml.DoubleQuotedStyle
+
+// EncodeNode returns a tree as YAML, with its comments and styles.
+func EncodeNode(n *Node) []byte {
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(n); err != nil {
+		panic(fmt.Sprintf("yamlnode: encoding a tree: %v", err))
+	}
+	return b.Bytes()
+}
 
 // IsNull reports whether the API server parses n as null.
 func IsNull(n *yaml.Node) bool {

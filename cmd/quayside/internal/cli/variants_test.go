@@ -46,8 +46,8 @@ func variants() []variant {
 		{"rule.go", "diff", map[string]string{
 			"finding.go: {objectRules, []check{compareObjects}},": "{teamRules, []check{compareTeams}},",
 		}},
-		{"forge.go", "internal/forge", map[string]string{
-			"kind.go: gitlabKind(),": "hut(),",
+		{"forge.go", "internal/remote", map[string]string{
+			`remote.go: {Bitbucket, "Bitbucket", []string{"bitbucket.org"}, nil, "/src/{commit}/{path}#lines-{line}", "", false, API{}},`: "hut(),",
 		}},
 	}
 }

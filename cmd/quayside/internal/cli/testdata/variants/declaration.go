@@ -1,6 +1,6 @@
 package declare
 
-import "go.yaml.in/yaml/v3"
+import "github.com/quayside/quayside/internal/yamlnode"
 
 // Install is a kind of declaration that has only the name of an operator.
 const Install Dialect = "install.example.com"
@@ -13,8 +13,8 @@ func fieldsInstall() map[Field]string {
 	return map[Field]string{FieldNamespace: "metadata.namespace", FieldPackage: "spec.operator"}
 }
 
-func (r *reader) install(n *yaml.Node) {
-	var o typedObject[specInstall, *yaml.Node]
+func (r *reader) install(n *yamlnode.Node) {
+	var o typedObject[specInstall, *yamlnode.Node]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
 	c.Namespace("metadata.namespace", o.Metadata.Namespace)
