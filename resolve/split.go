@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve/explain"
 )
@@ -44,7 +44,7 @@ type TreeComparer interface {
 // nil, Git can also merge the rendered trees of the locks. Split joins parts that cannot be merged,
 // or postpones the later one with a warning. If prev itself has conflicts, the error is that of
 // Resolve; with opt.KeepGoing, the parts still have these conflicts.
-func Split(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options, trees TreeComparer) ([]Part, []diag.Warning, error) {
+func Split(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options, trees TreeComparer) ([]Part, []diag.Warning, error) {
 	s := &splitter{x: x, decl: decl, prev: prev, opt: opt, trees: trees, keepGoing: opt.KeepGoing}
 	s.opt.Upgrade, s.opt.Named, s.opt.KeepGoing = false, nil, true
 	targets, err := runUntilStable(x, decl, opt, func(w *world) ([]Target, error) { return w.upgradeTargets(prev), nil })
@@ -102,7 +102,7 @@ func (t Target) key() string { return t.Namespace + "/" + t.Package }
 
 // splitter divides an upgrade into parts.
 type splitter struct {
-	x        *model.Index
+	x        *catalog.Index
 	decl     *declare.Set
 	prev     *lockfile.File
 	opt      Options

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve/explain"
 )
@@ -295,4 +295,4 @@ func (h searchScope) subjects(to map[string]bool) map[string]bool {
 	return to
 }
 
-func apiSubject(g model.GVK) string { return "API " + g.Kind + "." + g.Group }
+func apiSubject(g catalog.GVK) string { return "API " + g.Kind + "." + g.Group }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve/explain"
 )
 
@@ -142,7 +142,7 @@ func (t *explainer) addDeclaredVersion(s *want) bool {
 	anywhere := *s
 	anywhere.channels = nil
 	var channels []string
-	for _, e := range anywhere.entriesOf(pkgs, (*model.Channel).Entries) {
+	for _, e := range anywhere.entriesOf(pkgs, (*catalog.Channel).Entries) {
 		if isVersion(e, target.Version) {
 			channels = append(channels, e.Channel().Name())
 		}
@@ -169,8 +169,8 @@ func (t *explainer) addSimilar(s *want) {
 	w := t.b.w
 	pkgs, _ := w.packages(s)
 	var bundles, names []string
-	meant := map[string]*model.Package{}
-	for _, e := range s.entriesOf(pkgs, (*model.Channel).Entries) {
+	meant := map[string]*catalog.Package{}
+	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
 		bundles = append(bundles, e.Name())
 	}
 	if s.current == nil && !slices.Contains(bundles, s.starting) {
@@ -200,7 +200,7 @@ func (t *explainer) addSimilar(s *want) {
 
 // addChannels adds remedies that request another channel of the package, similarly spelled channels
 // first.
-func (t *explainer) addChannels(s *want, c *model.Catalog) {
+func (t *explainer) addChannels(s *want, c *catalog.Catalog) {
 	p, ok := c.Package(s.pkg)
 	if !ok || len(s.channels) == 0 {
 		return
@@ -219,7 +219,7 @@ func (t *explainer) addVersions(s *want) {
 	pkgs, _ := t.b.w.packages(s)
 	allowed, bad := s.versionFilter()
 	var added []string
-	for _, e := range s.entriesOf(pkgs, (*model.Channel).Walk) {
+	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Walk) {
 		v := e.Bundle().Version().String()
 		if len(added) == most || slices.Contains(added, v) || bad == nil && allowed(e.Name(), e.Bundle().Version()) {
 			continue
@@ -320,7 +320,7 @@ func (t *explainer) unknownTarget(s *want) *Target {
 func (t *explainer) publishedVersions(s *want) []string {
 	var out []string
 	pkgs, _ := t.b.w.packages(s)
-	for _, e := range s.entriesOf(pkgs, (*model.Channel).Entries) {
+	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
 		out = append(out, e.Bundle().Version().String())
 	}
 	return out
@@ -397,7 +397,7 @@ func (t *explainer) addSettings() {
 	addSetting := func(text string, change func(*inputs)) {
 		t.add(remedy{Remedy: explain.Remedy{Text: text + " in quayside.yaml"}, apply: change})
 	}
-	addGlobal := func(ns string, id model.ID, offer string) {
+	addGlobal := func(ns string, id catalog.ID, offer string) {
 		if t.b.w.isVisible(ns, id) {
 			return
 		}

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/health"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
@@ -59,7 +59,7 @@ func clusterVersions(w *settings.Workspace) []resolve.Cluster {
 type Inputs struct {
 	Options  resolve.Options
 	Declared *declare.Set
-	Index    *model.Index
+	Index    *catalog.Index
 	Lock     *lockfile.File // Read, changed by refreshDirect and repairMerge; may be nil
 	Read     *lockfile.File // lock as in its file; may be nil
 
@@ -365,7 +365,7 @@ func (in *Inputs) addDigests(ctx context.Context, lock *lockfile.File) (*lockfil
 }
 
 // ContentDigest returns the content digest that a pin of a bundle in a namespace would have.
-func (in *Inputs) ContentDigest(ctx context.Context, namespace string, b *model.Bundle) (model.Digest, error) {
+func (in *Inputs) ContentDigest(ctx context.Context, namespace string, b *catalog.Bundle) (catalog.Digest, error) {
 	c, err := in.project.Contents()
 	if err != nil {
 		return "", err
@@ -387,7 +387,7 @@ func (in *Inputs) blameCatalogs(err error) error {
 		return err
 	}
 	var others explain.Conflicts
-	var needed []model.ID
+	var needed []catalog.ID
 	var waiting []string
 	for _, c := range conflicts {
 		if len(c.UnreadableCatalogs) == 0 {
@@ -399,7 +399,7 @@ func (in *Inputs) blameCatalogs(err error) error {
 	if len(needed) == 0 {
 		return err
 	}
-	faults := catalogFaults(in.Index, func(id model.ID) bool { return slices.Contains(needed, id) })
+	faults := catalogFaults(in.Index, func(id catalog.ID) bool { return slices.Contains(needed, id) })
 	input := &InputError{fmt.Errorf("%w\nnot resolved because of this: %s", faults.Err(), diag.Count(len(waiting), "subscription"))}
 	if len(others) == 0 {
 		return input
