@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-func apiRules() []Rule {
-	return []Rule{
+func apiRules() []RuleInfo {
+	return []RuleInfo{
 		{"api.removed", High, "API that the target Kubernetes no longer serves", "the object cannot be applied: the sync fails"},
 		{"api.deprecated", Low, "API that a later Kubernetes removes", "the next cluster upgrade needs a newer version of the operator first"},
 	}
@@ -79,7 +79,7 @@ func compareAPIs(c *comparison) {
 		if !listed {
 			return
 		}
-		f := Finding{Field: "apiVersion", After: k8s.Text(o.Content, "apiVersion"), steps: stepPath("apiVersion")}
+		f := Finding{Field: "apiVersion", After: k8s.Text(o.Content, "apiVersion"), path: fieldAt("apiVersion")}
 		if was != nil {
 			f.Before = k8s.Text(was.Content, "apiVersion")
 		}

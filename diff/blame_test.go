@@ -9,10 +9,10 @@ import (
 // TestBlame checks the line of an overlay to which a finding is attributed.
 func TestBlame(t *testing.T) {
 	patch := "kind: Deployment\nmetadata:\n  name: operator\nspec:\n  replicas: 3\n"
-	field := stepPath("spec", "replicas")
+	field := fieldAt("spec", "replicas")
 	for name, c := range map[string]struct {
 		after string
-		steps []step
+		path  fieldPath
 		files []File
 		want  Region
 	}{
@@ -20,7 +20,7 @@ func TestBlame(t *testing.T) {
 		"the field without a value": {"", field, []File{{Path: "a.yaml", Data: []byte(patch)}}, Region{Path: "a.yaml", Line: 3, Column: 3, EndLine: 3, EndCol: 17}},
 		"only the name":             {"", nil, []File{{Path: "a.yaml", Data: []byte(patch)}}, Region{Path: "a.yaml", Line: 3, Column: 3, EndLine: 3, EndCol: 17}},
 		"no match, so the first file": {
-			"7", stepPath("spec", "paused"),
+			"7", fieldAt("spec", "paused"),
 			[]File{{Path: "a.yaml", Data: []byte("images: []\n")}, {Path: "b.yaml", Data: []byte("labels: []\n")}},
 			Region{Path: "a.yaml"},
 		},
@@ -40,13 +40,13 @@ func TestBlame(t *testing.T) {
 			Region{Path: "a.yaml", Line: 2, Column: 3, EndLine: 2, EndCol: 22},
 		},
 		"a line of an item": {
-			"", stepPath("--verbose"),
+			"", fieldAt("--verbose"),
 			[]File{{Path: "a.yaml", Data: []byte("args:\n  - --verbose \n")}},
 			Region{Path: "a.yaml", Line: 2, Column: 7, EndLine: 2, EndCol: 14},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := Finding{Object: Ref{Kind: "Deployment", Name: "operator"}, After: c.after, steps: c.steps}
+			f := Finding{Object: Ref{Kind: "Deployment", Name: "operator"}, After: c.after, path: c.path}
 			f.blame(c.files)
 			if d := cmp.Diff(c.want, f.Place); d != "" {
 				t.Errorf("(-want +got):\n%s", d)

@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-func clusterRules() []Rule {
-	return []Rule{
+func clusterRules() []RuleInfo {
+	return []RuleInfo{
 		{"clusters.added", Info, "cluster added", "compared with the other clusters before the change; its differences are separate findings"},
 		{"clusters.removed", High, "cluster removed", "no longer rendered: its objects are pruned, or run on unmanaged"},
 		{"clusters.operator-dropped", High, "operator removed from a cluster", "other clusters keep it; on this one its objects are pruned, and custom resources stay without an operator"},
@@ -123,7 +123,7 @@ type joiner struct {
 // addPart adds the findings, objects and removals of a part.
 func (j *joiner) addPart(p Part) {
 	for _, f := range p.Report.Findings {
-		j.findings.add(f, p.Clusters, f.Rule, f.Severity, f.Operator, f.Object, f.Field, f.Also, f.Before, f.After, f.Message, f.parts())
+		j.findings.add(f, p.Clusters, f.Rule, f.Severity, f.Operator, f.Object, f.Field, f.Before, f.After, f.Message, f.parts())
 	}
 	for _, op := range p.Report.Operators {
 		header := OperatorReport{Name: op.Name, From: op.From, To: op.To}

@@ -36,9 +36,9 @@ type CompareOptions struct {
 type comparison struct {
 	before, after *view
 	opt           CompareOptions
-	rules         map[string]Rule
+	rules         map[string]RuleInfo
 	changed       []pair
-	claimed       map[k8s.Key][][]step // by object: the paths of fields that findings explain
+	claimed       claims
 	found         []Finding
 	lowFindings   int // number of findings below medium severity
 	notes         []string
@@ -61,7 +61,7 @@ func Compare(before, after State, opt CompareOptions) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{before: old, after: now, opt: opt, rules: rules, changed: pairObjects(old, now), claimed: map[k8s.Key][][]step{}}
+	c := &comparison{before: old, after: now, opt: opt, rules: rules, changed: pairObjects(old, now), claimed: claims{}}
 	for _, f := range ruleFamilies() {
 		for _, check := range f.checks {
 			check(c)
@@ -96,7 +96,7 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 	if f.where == nil {
 		f.where = about
 	}
-	c.claim(f) // also if the rule is off: its fields must not be reported by other rules
+	c.claimed.addFinding(f) // also if the rule is off: its fields must not be reported by other rules
 	if f.Severity == Off {
 		return
 	}
@@ -107,14 +107,14 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 		f.Object = about.Ref()
 		f.Operator = cmp.Or(f.Operator, about.Operator)
 		f.Place.Path, f.Place.Removed = f.where.Path, c.isBefore(f.where)
-		f.was, f.is = c.before.byKey[about.Key()], c.after.byKey[about.Key()]
-		if f.was == nil && f.is == nil {
-			f.is = about // an object of State.Resources
+		if f.objects = c.pairOf(about.Key()); f.objects == (pair{}) {
+			f.objects.after = about // an object of State.Resources
 		}
 	}
-	for i, s := range f.locations {
-		if s.where != nil {
-			f.locations[i].was, f.locations[i].is = c.before.byKey[s.where.Key()], c.after.byKey[s.where.Key()]
+	all := f.locations()
+	for i, l := range all {
+		if l.where != nil {
+			all[i].objects = c.pairOf(l.where.Key())
 		}
 	}
 	if f.Severity < Medium {
@@ -133,6 +133,9 @@ const maxFindings = 50_000
 
 // maxValue is the maximum length of Finding.Before and After in bytes.
 const maxValue = 4000
+
+// pairOf returns the rendered object with a key on both sides.
+func (c *comparison) pairOf(key k8s.Key) pair { return pair{c.before.byKey[key], c.after.byKey[key]} }
 
 // isBefore reports whether o is an object of the state before.
 func (c *comparison) isBefore(o *Object) bool { return c.before.byKey[o.Key()] == o }

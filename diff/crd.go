@@ -32,7 +32,7 @@ func compareCRDs(c *comparison) {
 		if k8s.True(d.old.Content, "spec", "preserveUnknownFields") && !k8s.True(d.now.Content, "spec", "preserveUnknownFields") {
 			d.add("crd.preserve-changed", Finding{
 				Field: "spec.preserveUnknownFields", Before: "true", After: "false",
-				Message: "unknown fields are pruned", steps: stepPath("spec", "preserveUnknownFields"),
+				Message: "unknown fields are pruned", path: fieldAt("spec", "preserveUnknownFields"),
 			})
 		}
 	}, crdKind)
@@ -48,7 +48,7 @@ func (d crdDiff) compareNames() {
 		if !reflect.DeepEqual(a, b) {
 			d.add(rule, Finding{
 				Field: strings.Join(where, "."), Before: formatValue(a), After: formatValue(b),
-				Message: fmt.Sprintf("%s changed from %s to %s", where[len(where)-1], quoteValue(a), quoteValue(b)), steps: stepPath(where...),
+				Message: fmt.Sprintf("%s changed from %s to %s", where[len(where)-1], quoteValue(a), quoteValue(b)), path: fieldAt(where...),
 			})
 		}
 	}
@@ -88,7 +88,7 @@ func (d crdDiff) compareConversion() {
 		return // the other fields are compared by compareObjects
 	}
 	f := Finding{
-		Field: "spec.conversion.strategy", Before: a, After: b, steps: stepPath("spec", "conversion"), covers: [][]step{stepPath("spec", "conversion", "strategy")},
+		Field: "spec.conversion.strategy", Before: a, After: b, path: fieldAt("spec", "conversion"), explains: []fieldPath{fieldAt("spec", "conversion", "strategy")},
 		Message: fmt.Sprintf("conversion strategy changed from %s to %s", a, b),
 	}
 	if b == "Webhook" {

@@ -3,14 +3,14 @@ package diff
 // crdRules returns the rules for changes of CRDs. They are based on apiextensions-apiserver and on
 // the Kubernetes API conventions ("api_changes"). Since Kubernetes 1.30, the API server accepts an
 // update of an invalid stored object if the invalid part does not change (ratcheting).
-func crdRules() []Rule {
+func crdRules() []RuleInfo {
 	const (
 		refused  = "the API server refuses this update of an established CRD; the CRD, with every object of it, would have to be deleted first"
 		rejected = "existing objects are kept, but new objects and changes of the invalid part are refused; a GitOps sync of such an object fails"
 		dropped  = "the API server silently prunes fields that are not in the schema: stored objects lose the value at the next write"
 		clients  = "stored objects stay valid, but clients written for the old schema may read values that they do not expect"
 	)
-	return []Rule{
+	return []RuleInfo{
 		{"crd.scope-changed", Critical, "scope changed", refused},
 		{"crd.kind-changed", Critical, "kind renamed", refused},
 		{"crd.names-changed", Low, "short names, singular, list kind or categories changed", "scripts and kubectl calls that use the old name stop working"},

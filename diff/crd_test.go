@@ -277,7 +277,7 @@ func TestRulesAreWellFormed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range Rules() {
 		family, rest, ok := strings.Cut(r.ID, ".")
-		if seen[r.ID] || !ok || family == "" || rest == "" || r.Title == "" || r.Why == "" || !slices.Contains(Severities(), r.Severity) {
+		if seen[r.ID] || !ok || family == "" || rest == "" || r.Title == "" || r.Why == "" || !slices.Contains(severities(), r.Severity) {
 			t.Errorf("rule %+v", r)
 		}
 		seen[r.ID] = true

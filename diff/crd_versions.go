@@ -36,21 +36,16 @@ func (d crdDiff) compareVersions() {
 	b, hasOne := now.Stored()
 	if hadOne && hasOne && a.Name != b.Name {
 		d.add("crd.storage-version-changed", Finding{
-			Field: "spec.versions", Before: a.Name, After: b.Name, steps: versionSteps(b.Name, "storage"), covers: [][]step{versionSteps(a.Name, "storage"), versionSteps(b.Name, "storage")},
+			Field: "spec.versions", Before: a.Name, After: b.Name, path: crdVersionAt(b.Name).field("storage"), explains: []fieldPath{crdVersionAt(a.Name).field("storage"), crdVersionAt(b.Name).field("storage")},
 			Message: fmt.Sprintf("storage version is %s, was %s", b.Name, a.Name),
 		})
 	}
 }
 
-// versionSteps returns the path of a field in a version of a CRD.
-func versionSteps(name string, more ...string) []step {
-	return append([]step{{key: "spec"}, {key: "versions"}, {by: "name", key: name}}, stepPath(more...)...)
-}
-
 // reportRemovedVersion reports a removed version. stored means that objects may be stored in the
 // version. observed means that clusters reported the stored versions.
 func (d crdDiff) reportRemovedVersion(v k8s.CRDVersion, stored, observed bool) {
-	f := Finding{Field: v.Name, Before: "served", steps: stepPath("spec", "versions"), covers: [][]step{versionSteps(v.Name)}}
+	f := Finding{Field: v.Name, Before: "served", path: fieldAt("spec", "versions"), explains: []fieldPath{crdVersionAt(v.Name)}}
 	switch {
 	case stored:
 		f.Before = "storage version"
@@ -75,14 +70,14 @@ func (d crdDiff) reportRemovedVersion(v k8s.CRDVersion, stored, observed bool) {
 // contain the fields of the stored version.
 func (d crdDiff) reportAddedVersion(v k8s.CRDVersion, old k8s.CRD) {
 	d.add("crd.version-added", Finding{
-		Field: v.Name, After: servedState(v), Message: fmt.Sprintf("version %s is added", v.Name), steps: versionSteps(v.Name),
+		Field: v.Name, After: servedState(v), Message: fmt.Sprintf("version %s is added", v.Name), path: crdVersionAt(v.Name),
 	})
 	from, ok := old.Stored()
 	if !ok || conversionStrategy(d.now.Content) != "None" || !v.Served && !v.Storage {
 		return
 	}
 	var lost []string
-	w := schemaWalk{report: func(rule, at string, _ []step, _ Finding, _ ...Severity) {
+	w := schemaWalk{report: func(rule, at string, _ fieldPath, _ Finding, _ ...Severity) {
 		if rule == "crd.field-removed" || rule == "crd.type-changed" || rule == "crd.map-removed" || rule == "crd.unknown-fields-pruned" {
 			lost = append(lost, at)
 		}
@@ -90,7 +85,7 @@ func (d crdDiff) reportAddedVersion(v k8s.CRDVersion, old k8s.CRD) {
 	w.compareSchemas(from.Schema, v.Schema)
 	if len(lost) > 0 {
 		d.add("crd.version-differs", Finding{
-			Field: v.Name, Before: from.Name, After: v.Name, steps: versionSteps(v.Name, "schema"), covers: noFields(),
+			Field: v.Name, Before: from.Name, After: v.Name, path: crdVersionAt(v.Name).field("schema"), explains: noField(),
 			Message: fmt.Sprintf("%s lacks %s of %s, and there is no conversion webhook: %s",
 				v.Name, pluralize(len(lost), "field", "fields"), from.Name, diag.Some(lost, 5)),
 		})
@@ -111,13 +106,13 @@ func servedState(v k8s.CRDVersion) string {
 func (d crdDiff) compareVersion(a, b k8s.CRDVersion) {
 	if a.Served && !b.Served {
 		d.add("crd.version-unserved", Finding{
-			Field: a.Name, Before: "served", After: "not served", steps: versionSteps(a.Name, "served"),
+			Field: a.Name, Before: "served", After: "not served", path: crdVersionAt(a.Name).field("served"),
 			Message: fmt.Sprintf("version %s is no longer served", a.Name),
 		})
 	}
 	if !a.Deprecated && b.Deprecated {
 		d.add("crd.version-deprecated", Finding{
-			Field: a.Name, After: "deprecated", steps: versionSteps(a.Name, "deprecated"),
+			Field: a.Name, After: "deprecated", path: crdVersionAt(a.Name).field("deprecated"),
 			Message: fmt.Sprintf("version %s is deprecated", a.Name),
 		})
 	}
@@ -125,7 +120,7 @@ func (d crdDiff) compareVersion(a, b k8s.CRDVersion) {
 	for _, s := range a.Selectable {
 		if !slices.Contains(b.Selectable, s) {
 			d.add("crd.selectable-field-removed", Finding{
-				Field: b.Name + " " + s, Before: s, steps: versionSteps(b.Name, "selectableFields"), covers: [][]step{append(versionSteps(b.Name, "selectableFields"), step{key: s, by: "jsonPath"})},
+				Field: b.Name + " " + s, Before: s, path: crdVersionAt(b.Name).field("selectableFields"), explains: []fieldPath{crdVersionAt(b.Name).field("selectableFields").with(step{key: s, by: "jsonPath"})},
 				Message: fmt.Sprintf("field selectors can no longer use %s", s),
 			})
 		}
@@ -140,24 +135,24 @@ func (d crdDiff) compareVersion(a, b k8s.CRDVersion) {
 		limit = Low
 	}
 	var added []string
-	var covers [][]step
-	inSchema := func(steps []step) []step {
-		return append(versionSteps(b.Name, "schema", "openAPIV3Schema"), steps...)
-	}
+	var explains []fieldPath
+	schema := crdSchemaAt(b.Name)
 	w := schemaWalk{
-		report: func(rule, at string, steps []step, f Finding, capped ...Severity) {
-			f.Field, f.steps = b.Name+" "+at, inSchema(steps)
-			for i := range f.covers {
-				f.covers[i] = inSchema(f.covers[i])
+		report: func(rule, at string, path fieldPath, f Finding, capped ...Severity) {
+			f.Field, f.path = b.Name+" "+at, schema.join(path)
+			for i := range f.explains {
+				f.explains[i] = schema.join(f.explains[i])
 			}
 			d.add(rule, f, append(capped, limit)...)
 		},
-		added: func(at string, steps []step) { added, covers = append(added, at), append(covers, inSchema(steps)) },
+		added: func(at string, path fieldPath) {
+			added, explains = append(added, at), append(explains, schema.join(path))
+		},
 	}
 	w.compareSchemas(a.Schema, b.Schema)
 	if len(added) > 0 {
 		d.add("crd.fields-added", Finding{
-			Field: b.Name, After: diag.Some(added, 40), steps: versionSteps(b.Name, "schema"), covers: covers,
+			Field: b.Name, After: diag.Some(added, 40), path: crdVersionAt(b.Name).field("schema"), explains: explains,
 			Message: fmt.Sprintf("%s added: %s", pluralize(len(added), "field", "fields"), diag.Some(added, 5)),
 		})
 	}
@@ -167,7 +162,7 @@ func (d crdDiff) compareVersion(a, b k8s.CRDVersion) {
 func (d crdDiff) compareSubresources(a, b k8s.CRDVersion) {
 	_, hadStatus := a.Subresources["status"]
 	_, hasStatus := b.Subresources["status"]
-	f := Finding{Field: b.Name + " status", steps: versionSteps(b.Name), covers: [][]step{versionSteps(b.Name, "subresources", "status")}}
+	f := Finding{Field: b.Name + " status", path: crdVersionAt(b.Name), explains: []fieldPath{crdVersionAt(b.Name).field("subresources", "status")}}
 	switch {
 	case hadStatus && !hasStatus:
 		f.Before, f.Message = "subresource", "the status subresource is removed"
@@ -177,7 +172,7 @@ func (d crdDiff) compareSubresources(a, b k8s.CRDVersion) {
 		d.add("crd.status-subresource-added", f)
 	}
 	was, is := k8s.Map(a.Subresources, "scale"), k8s.Map(b.Subresources, "scale")
-	f = Finding{Field: b.Name + " scale", Before: formatValue(k8s.At(a.Subresources, "scale")), After: formatValue(k8s.At(b.Subresources, "scale")), steps: versionSteps(b.Name, "subresources"), covers: [][]step{versionSteps(b.Name, "subresources", "scale")}}
+	f = Finding{Field: b.Name + " scale", Before: formatValue(k8s.At(a.Subresources, "scale")), After: formatValue(k8s.At(b.Subresources, "scale")), path: crdVersionAt(b.Name).field("subresources"), explains: []fieldPath{crdVersionAt(b.Name).field("subresources", "scale")}}
 	switch {
 	case was != nil && is == nil:
 		f.Message = "the scale subresource is removed"

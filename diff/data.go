@@ -11,9 +11,9 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-func dataRules() []Rule {
+func dataRules() []RuleInfo {
 	const refused = "the API server refuses the change: the sync fails until the object is deleted and recreated"
-	return []Rule{
+	return []RuleInfo{
 		{"data.crd-removed", Critical, "CRD removed", "deleting a CRD deletes every object of its kind in every namespace; their finalizers need a running operator; with the " + strings.Join(profile.Engines(), " and the ") + " profile a removed CRD is not pruned"},
 		{"data.crd-added", Info, "CRD added", "a new cluster-wide kind"},
 		{"data.resource-orphaned", Critical, "CRD of a custom resource in the repository removed", "the object is deleted with the CRD, and the file can no longer be applied"},
@@ -32,7 +32,7 @@ func compareDeletions(c *comparison) {
 		switch {
 		case p.before == nil:
 			c.add("data.crd-added", p.after, Finding{
-				After: diag.Some(k8s.ParseCRD(p.after.Content).Served(), 8), Message: "new kind, " + k8s.Text(p.after.Content, "spec", "scope"), steps: stepPath("metadata", "name"), covers: allFields(),
+				After: diag.Some(k8s.ParseCRD(p.after.Content).Served(), 8), Message: "new kind, " + k8s.Text(p.after.Content, "spec", "scope"), path: fieldAt("metadata", "name"), explains: wholeObject(),
 			})
 		case p.after == nil:
 			c.reportRemovedCRD(p.before)
@@ -46,13 +46,13 @@ func compareDeletions(c *comparison) {
 	}
 	c.each(func(p pair) {
 		if p.after == nil {
-			c.add("data.namespace-removed", p.before, Finding{covers: allFields(), Message: "the namespace is removed: " + c.before.describeRemoval(p.before, "and everything in it")})
+			c.add("data.namespace-removed", p.before, Finding{explains: wholeObject(), Message: "the namespace is removed: " + c.before.describeRemoval(p.before, "and everything in it")})
 		}
 	}, "Namespace")
 	for _, kind := range sortedKeys(rules) {
 		c.each(func(p pair) {
 			if p.after == nil && !isLeftBehind(c.before, c.after, p.before.Operator) {
-				c.add(rules[kind][0], p.before, Finding{Message: rules[kind][1], covers: allFields()})
+				c.add(rules[kind][0], p.before, Finding{Message: rules[kind][1], explains: wholeObject()})
 			}
 		}, kind)
 	}
@@ -88,7 +88,7 @@ func (s *State) isNeverPruned(o *Object) bool {
 func (c *comparison) reportRemovedCRD(crd *Object) {
 	serves := crd.definedKind()
 	orphans := c.after.objectsOf(serves)
-	f := Finding{covers: allFields(), Before: diag.Some(k8s.ParseCRD(crd.Content).Served(), 8), Message: fmt.Sprintf("the CRD of %s is removed: %s", serves.Kind, c.before.describeRemoval(crd, "and every object of it in the cluster"))}
+	f := Finding{explains: wholeObject(), Before: diag.Some(k8s.ParseCRD(crd.Content).Served(), 8), Message: fmt.Sprintf("the CRD of %s is removed: %s", serves.Kind, c.before.describeRemoval(crd, "and every object of it in the cluster"))}
 	if n := len(orphans); n > 0 {
 		f.Message += fmt.Sprintf("; including %s of this repository", pluralize(n, "object", "objects"))
 	}
@@ -102,7 +102,7 @@ func (c *comparison) reportRemovedCRD(crd *Object) {
 	c.add("data.crd-removed", crd, f, limit)
 	for _, o := range orphans {
 		c.add("data.resource-orphaned", o, Finding{
-			Operator: crd.Operator, Field: "kind", Message: fmt.Sprintf("the CRD of %s is removed", serves.GroupKind()), steps: stepPath("kind"), covers: noFields(),
+			Operator: crd.Operator, Field: "kind", Message: fmt.Sprintf("the CRD of %s is removed", serves.GroupKind()), path: fieldAt("kind"), explains: noField(),
 		})
 	}
 }
@@ -185,9 +185,9 @@ func (c *comparison) checkImmutable(p pair, k immutableFields, where []string) {
 	if reflect.DeepEqual(a, b) || isImplied(k.kind, name, a, b) {
 		return
 	}
-	f := Finding{Field: name, Before: formatValue(a), After: formatValue(b), Message: name + " cannot be changed", steps: stepPath(where...)}
+	f := Finding{Field: name, Before: formatValue(a), After: formatValue(b), Message: name + " cannot be changed", path: fieldAt(where...)}
 	if asMap(a) != nil || asMap(b) != nil {
-		f.covers = noFields() // other findings explain the changes of its fields
+		f.explains = noField() // other findings explain the changes of its fields
 	}
 	if p.after.Key().Kind == "Secret" && name != "type" {
 		f.Before, f.After = "", "" // contents of Secrets are never reported

@@ -80,7 +80,7 @@ func TestFolding(t *testing.T) {
 		}
 		var out []string
 		for _, f := range foldFindings(in) {
-			out = append(out, strings.Join(append([]string{f.Field}, f.Also...), "+"))
+			out = append(out, strings.Join(append([]string{f.Field}, f.otherFields()...), "+"))
 		}
 		return out
 	}

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"bytes"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -125,30 +126,70 @@ func treeDir(name string) string {
 	return ""
 }
 
-// engineSeverity returns the severity of a changed field in an object of a GitOps tool. It is
-// critical if the host of a URL changes, low if the field does not affect the applied files, the
-// repository or the cluster, and high otherwise.
-func engineSeverity(ch change) Severity {
-	last := ch.path[len(ch.path)-1].key
-	a, _ := ch.before.(string)
-	b, _ := ch.after.(string)
-	switch {
-	case slices.ContainsFunc(ch.path, func(s step) bool {
-		return slices.Contains([]string{"dependsOn", "healthChecks", "healthCheckExprs", "interval", "retryInterval", "timeout", "retry", "wait"}, s.key)
-	}):
-		return Low
-	case last == "path" && path.Dir(treeDir(a)) == layout.Pieces && path.Dir(treeDir(b)) == layout.Pieces && strings.TrimSuffix(a, treeDir(a)) == strings.TrimSuffix(b, treeDir(b)):
-		return Low // a cluster starts or stops sharing pieces with others
-	case last == "sources" && (differOnlyInCRDs(ch.before, ch.after) || startsLeaving(ch.before, ch.after)):
-		return Low
-	case (last == "path" || last == "directory") && isLeavingOf(b, a):
-		return Low // rule upgrade.removed reports the operator
-	case last == "argocd.argoproj.io/manifest-generate-paths":
-		return Low // affects when Argo CD compares the sources, not which sources it compares
-	case haveDifferentHosts(ch.before, ch.after):
-		return Critical
+// fileKind is the kind of the objects for files without Kubernetes objects; see EngineObjects.
+const fileKind = "File.quayside.dev"
+
+// isOfEngine reports whether the object is an object or a file for a GitOps tool.
+func (f fieldChange) isOfEngine() bool {
+	if f.isOf(fileKind) {
+		return true
 	}
-	return High
+	group := f.objects.after.Key().Group
+	return (strings.HasSuffix(group, "argoproj.io") || strings.Contains(group, "fluxcd.")) && f.c.kindSeverityOf(f.objects.after).changed == High
+}
+
+// engineChanges are the severities of changes in objects and files for a GitOps tool.
+func engineChanges() []changeSeverity {
+	file := []string{fileKind}
+	return []changeSeverity{
+		{file, func(f fieldChange) bool { return len(f.path) < 3 }, Low}, // an entry of a cluster; other rules report its objects
+		{file, func(f fieldChange) bool {
+			return slices.Contains([]string{"prefix", "overlays", "values", "resources"}, f.path.last())
+		}, Low},
+		{nil, func(f fieldChange) bool {
+			return f.path.contains("dependsOn", "healthChecks", "healthCheckExprs", "interval", "retryInterval", "timeout", "retry", "wait")
+		}, Low},
+		{nil, fieldChange.sharesPieces, Low},
+		{nil, func(f fieldChange) bool {
+			return f.path.last() == "sources" && (differOnlyInCRDs(f.before, f.after) || startsLeaving(f.before, f.after))
+		}, Low},
+		{nil, fieldChange.leaves, Low}, // rule upgrade.removed reports the operator
+		// It affects when Argo CD compares the sources, not which sources it compares.
+		{nil, func(f fieldChange) bool { return f.path.last() == "argocd.argoproj.io/manifest-generate-paths" }, Low},
+		{nil, fieldChange.changesHost, Critical},
+	}
+}
+
+// texts returns the values before and after if they are strings.
+func (f fieldChange) texts() (before, after string) {
+	before, _ = f.before.(string)
+	after, _ = f.after.(string)
+	return before, after
+}
+
+// sharesPieces reports whether a cluster starts or stops sharing pieces with others.
+func (f fieldChange) sharesPieces() bool {
+	a, b := f.texts()
+	return f.path.last() == "path" && path.Dir(treeDir(a)) == layout.Pieces && path.Dir(treeDir(b)) == layout.Pieces && strings.TrimSuffix(a, treeDir(a)) == strings.TrimSuffix(b, treeDir(b))
+}
+
+// leaves reports whether a path changes to the directory for the uninstallation of its operator.
+func (f fieldChange) leaves() bool {
+	a, b := f.texts()
+	return (f.path.last() == "path" || f.path.last() == "directory") && isLeavingOf(b, a)
+}
+
+// changesHost reports whether the host of a URL changes.
+func (f fieldChange) changesHost() bool {
+	host := func(v any) string {
+		s, _ := v.(string)
+		u, err := url.Parse(s)
+		if err != nil {
+			return ""
+		}
+		return u.Host
+	}
+	return host(f.before) != "" && host(f.after) != "" && host(f.before) != host(f.after)
 }
 
 // startsLeaving reports whether the sources change from those of an operator to the directory for

@@ -14,7 +14,6 @@ type Finding struct {
 	Object    Ref      // zero for a finding about a pin
 	Field     string   // such as "v1 spec.storage.size", "spec.selector" or "secrets, pods"
 	Container string   // name of the container; empty for other findings
-	Also      []string // further fields of the object with the same change, in order
 	Before    string   // empty: absent
 	After     string   // empty: absent
 	Message   string   // one line without the name of the object
@@ -24,35 +23,22 @@ type Finding struct {
 	Waiver    string   // reason of the waiver; empty if there is none
 	Clusters  []string // affected clusters, sorted; nil means all
 
-	Vulnerabilities []Vulnerability // most severe first; at most maxListed
-	Counts          map[string]int  // number of vulnerabilities by scanner severity; nil for other rules
-	BytesBefore     int64           // compressed size of the image in Before; 0 means unknown
-	BytesAfter      int64           // compressed size of the image in After; 0 means unknown
-
-	where   *Object // object in the file of Place
-	was, is *Object // the object on both sides; nil if absent
-	steps   []step  // path to Field in the file
-
-	covers [][]step // paths of the fields, in the object where, that the finding explains; nil means steps
-
-	locations     []location // all locations of the same change, including the first; nil if there is only one
-	clause        *clause    // permissions in the finding, or nil
-	partlyScanned bool       // whether some images were not scanned
+	where    *Object     // object in the file of Place
+	objects  pair        // the object on both sides
+	path     fieldPath   // path to Field in the file
+	explains []fieldPath // fields of the object where that the finding explains; nil means path
+	detail   detail      // nil for most findings
 }
 
-// location is one of several locations of a finding.
-type location struct {
-	Object           Ref
-	Field, Container string
-	Place            Region
-	where            *Object
-	was, is          *Object
-	steps            []step
-	covers           [][]step
-}
-
-func (f Finding) location() location {
-	return location{f.Object, f.Field, f.Container, f.Place, f.where, f.was, f.is, f.steps, f.covers}
+// detail is the part of a finding that only the rules of one family have.
+type detail interface {
+	// parts splits a finding, given as a whole part, into the smallest parts that a waiver can
+	// select.
+	parts(whole part) []part
+	// selectParts returns a finding with only the parts at the given indexes.
+	selectParts(f Finding, indexes []int) Finding
+	// addTo adds the detail to the JSON form of the finding.
+	addTo(*findingObject)
 }
 
 // Region is a region in a file of one of the two states.
@@ -73,14 +59,14 @@ func compareFindings(a, b Finding) int {
 		strings.Compare(a.Before, b.Before), strings.Compare(a.After, b.After), strings.Compare(a.Message, b.Message), slices.Compare(a.Clusters, b.Clusters))
 }
 
-// Family returns the prefix of the rule ID, such as "crd".
-func (f Finding) Family() string {
+// family returns the prefix of the rule ID, such as "crd".
+func (f Finding) family() string {
 	family, _, _ := strings.Cut(f.Rule, ".")
 	return family
 }
 
-// Rule is a kind of finding.
-type Rule struct {
+// RuleInfo is a kind of finding.
+type RuleInfo struct {
 	ID       string
 	Severity Severity // default severity; options may override it, and single findings may have a lower one
 	Title    string   // short description, such as "field removed"
@@ -88,8 +74,8 @@ type Rule struct {
 }
 
 // rulesByID returns all rules by ID.
-func rulesByID() map[string]Rule {
-	out := map[string]Rule{}
+func rulesByID() map[string]RuleInfo {
+	out := map[string]RuleInfo{}
 	for _, r := range Rules() {
 		out[r.ID] = r
 	}
@@ -99,7 +85,7 @@ func rulesByID() map[string]Rule {
 // family is a group of rules with their checks. Checks of other families may also report findings
 // of these rules.
 type family struct {
-	rules  func() []Rule
+	rules  func() []RuleInfo
 	checks []check
 }
 
@@ -127,11 +113,11 @@ func ruleFamilies() []family {
 }
 
 // Rules returns all rules, sorted by ID.
-func Rules() []Rule {
-	var all []Rule
+func Rules() []RuleInfo {
+	var all []RuleInfo
 	for _, f := range ruleFamilies() {
 		all = append(all, f.rules()...)
 	}
-	slices.SortFunc(all, func(a, b Rule) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b RuleInfo) int { return strings.Compare(a.ID, b.ID) })
 	return all
 }

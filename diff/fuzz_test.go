@@ -14,8 +14,8 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(pod), []byte(hook))
 	f.Add([]byte(hook), []byte("kind: List\nitems: [1]\n---\n- a\n"))
 	f.Fuzz(func(t *testing.T, before, after []byte) {
-		side := func(name string, data []byte) Source {
-			return Source{Name: name, Tree: []File{{Path: "operators/ns/pkg/x.yaml", Data: data}, {Path: "operators/ns/pkg/role.yaml", Data: []byte(role)}}}
+		side := func(name string, data []byte) Input {
+			return Input{Name: name, Tree: []File{{Path: "operators/ns/pkg/x.yaml", Data: data}, {Path: "operators/ns/pkg/role.yaml", Data: []byte(role)}}}
 		}
 		b, a, err := Read(side("a", before), side("b", after))
 		if err != nil {

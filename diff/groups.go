@@ -15,7 +15,7 @@ import (
 // reports print together.
 type group struct {
 	severity Severity
-	rule     Rule
+	rule     RuleInfo
 	findings []Finding
 }
 
@@ -65,7 +65,7 @@ func omittedGroups(findings []Finding) []string {
 		if counts[g] == nil {
 			counts[g] = map[string]int{}
 		}
-		counts[g][cmp.Or(f.Object.Kind, "operator")] += max(1, len(f.locations))
+		counts[g][cmp.Or(f.Object.Kind, "operator")] += max(1, len(f.locations()))
 	}
 	order := slices.SortedFunc(maps.Keys(counts), func(a, b group) int {
 		return cmp.Or(cmp.Compare(b.severity, a.severity), strings.Compare(a.rule, b.rule))
@@ -114,7 +114,7 @@ func (r *Report) changedOperators() string {
 func formatCounts(findings []Finding) string {
 	var out []string
 	waivers := 0
-	for _, s := range Severities() {
+	for _, s := range severities() {
 		n := 0
 		for _, f := range findings {
 			if f.Severity == s && f.Waiver == "" {
@@ -188,15 +188,16 @@ func (f Finding) subject() string { return strings.TrimSpace(f.Object.String() +
 
 // fullMessage returns the message, followed by further fields with the same change.
 func (f Finding) fullMessage() string {
-	if len(f.Also) == 0 {
+	others := f.otherFields()
+	if len(others) == 0 {
 		return f.Message
 	}
-	return fmt.Sprintf("%s; also at %s", f.Message, diag.Some(f.Also, 3))
+	return fmt.Sprintf("%s; also at %s", f.Message, diag.Some(others, 3))
 }
 
 // showsValues reports whether reports print Before and After.
 func (f Finding) showsValues() bool {
-	return (f.Before != "" || f.After != "") && (f.Severity > Info || slices.Contains([]string{"images", "pods", "objects"}, f.Family()))
+	return (f.Before != "" || f.After != "") && (f.Severity > Info || slices.Contains([]string{"images", "pods", "objects"}, f.family()))
 }
 
 // String returns "path:line", or only the path if the line is unknown.

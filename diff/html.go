@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// MaxPage is the maximum size of an HTML report in bytes. Mobile browsers can still scroll pages of
+// maxPage is the maximum size of an HTML report in bytes. Mobile browsers can still scroll pages of
 // this size.
-const MaxPage = 4 << 20
+const maxPage = 4 << 20
 
 // Template, style and script of the page. The script filters findings.
 var (
@@ -30,7 +30,7 @@ var (
 // HTML returns the report as one self-contained page without external fonts, images, styles or
 // scripts. The page begins with a list of operators, most severe first. A script filters by
 // operator, cluster and severity; without it, the page shows everything. The page has at most
-// MaxPage bytes: the least severe findings that do not fit are only counted.
+// maxPage bytes: the least severe findings that do not fit are only counted.
 func HTML(r *Report) ([]byte, error) {
 	return page.Page{Title: "quayside: " + r.headline(), Body: pageBody, Style: pageStyle, Script: pageScript, Data: newHTMLPage(r)}.HTML()
 }
@@ -92,7 +92,7 @@ type htmlFinding struct {
 
 type htmlRemoval struct {
 	Name, In, Range string
-	Steps           []Step
+	Steps           []removalStep
 }
 
 // Limits above which sections are collapsed or lists are cut. Groups of waived findings and of
@@ -114,9 +114,9 @@ func newHTMLPage(r *Report) htmlPage {
 	p.Verdict = htmlVerdictOf(r.Verdict)
 	p.setFilters(r)
 	p.addOperators(r)
-	plans := byteBudget(MaxPage / 16)
+	plans := byteBudget(maxPage / 16)
 	for _, removal := range r.Removals {
-		p.Removals = append(p.Removals, htmlRemoval{sanitize.Truncate(removal.Operator, 200), clusterNames(removal.Clusters), formatRanges(removal.Clusters, r.Clusters), plans.steps(removal.Steps())})
+		p.Removals = append(p.Removals, htmlRemoval{sanitize.Truncate(removal.Operator, 200), clusterNames(removal.Clusters), formatRanges(removal.Clusters, r.Clusters), plans.steps(removal.steps())})
 		if !plans.fit(p.Removals[len(p.Removals)-1].Name) {
 			p.noteOmitted(len(r.Removals)-len(p.Removals), "uninstall plan", "uninstall plans")
 			break
@@ -124,7 +124,7 @@ func newHTMLPage(r *Report) htmlPage {
 	}
 	p.Reading = htmlReading(r.Reading)
 	p.noteOmitted(len(r.Reading)-len(p.Reading), "operator with changes", "operators with changes")
-	budget := byteBudget(MaxPage / 16)
+	budget := byteBudget(maxPage / 16)
 	for _, note := range r.Notes {
 		if text := sanitize.Truncate(note, 600); budget.fit(text) {
 			p.Notes = append(p.Notes, text)
@@ -152,7 +152,7 @@ func moreText(n int, one, many string) string {
 // setFilters sets the values of the filters.
 func (p *htmlPage) setFilters(r *Report) {
 	names := map[string]bool{}
-	lists := byteBudget(MaxPage / 16)
+	lists := byteBudget(maxPage / 16)
 	for _, op := range r.Operators {
 		if name := operatorTitle(op.Name); !names[name] && lists.fit(name, name) {
 			names[name] = true
@@ -181,7 +181,7 @@ func (p *htmlPage) addOperators(r *Report) {
 	key := func(operator string, clusters []string) string {
 		return operator + "\x00" + strings.Join(clusters, "\x00")
 	}
-	headBudget := byteBudget(MaxPage / 4)
+	headBudget := byteBudget(maxPage / 4)
 	at, all := map[string]int{}, map[string][]Finding{}
 	for _, f := range r.Findings {
 		k := key(f.Operator, f.Clusters)
@@ -208,7 +208,7 @@ func (p *htmlPage) addOperators(r *Report) {
 		p.Operators = append(p.Operators, item)
 	}
 	shown := map[string][]Finding{}
-	bodyBudget, full := byteBudget(MaxPage/2), false
+	bodyBudget, full := byteBudget(maxPage/2), false
 	var omitted []Finding
 	for _, f := range r.Findings {
 		k := key(f.Operator, f.Clusters)
@@ -246,7 +246,7 @@ func (o *htmlOperator) addObjects(change string, refs []Ref) {
 func htmlCounts(findings []Finding) []htmlCount {
 	r := Report{Findings: findings}
 	var out []htmlCount
-	for _, s := range Severities() {
+	for _, s := range severities() {
 		out = append(out, htmlCount{s.String(), r.Count(s)})
 	}
 	return out
@@ -257,7 +257,7 @@ func htmlVerdictOf(v *PolicyResult) *htmlVerdict {
 		return nil
 	}
 	out := &htmlVerdict{Fail: v.Fail, Short: len(v.Faults) <= maxExpandedFaults, Title: pluralize(len(v.Faults), "finding", "findings")}
-	budget := byteBudget(MaxPage / 16)
+	budget := byteBudget(maxPage / 16)
 	for _, f := range v.Faults {
 		f = Fault{Policy: sanitize.Truncate(f.Policy, 100), Message: sanitize.Truncate(f.Message, 400), Rule: sanitize.Truncate(f.Rule, 100), Operator: sanitize.Truncate(f.Operator, 200), Subject: sanitize.Truncate(f.Subject, 300)}
 		if !budget.fit(f.Policy, f.Message, f.Rule, f.Operator, f.Subject) {
@@ -369,10 +369,10 @@ func (r *byteBudget) fit(texts ...string) bool {
 }
 
 // steps returns the steps of a plan with as many lines as fit, and a note about the omitted lines.
-func (r *byteBudget) steps(list []Step) []Step {
-	var out []Step
+func (r *byteBudget) steps(list []removalStep) []removalStep {
+	var out []removalStep
 	for _, s := range list {
-		step := Step{Title: s.Title}
+		step := removalStep{Title: s.Title}
 		for i, line := range s.Lines {
 			if line = sanitize.Truncate(line, 600); !r.fit(line) {
 				step.Lines = append(step.Lines, moreText(len(s.Lines)-i, "line", "lines"))

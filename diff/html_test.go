@@ -49,7 +49,7 @@ const hostileText = "</title></script><script>alert(1)</script><img src=x onerro
 
 func hostileReport(text string) *Report {
 	f := Finding{
-		Rule: "crd.field-removed", Severity: High, Operator: text, Message: text, Before: text, After: text, Field: text, Why: text, Also: []string{text},
+		Rule: "crd.field-removed", Severity: High, Operator: text, Message: text, Before: text, After: text, Field: text, Why: text, detail: repeats{[]Finding{{Field: text}, {Field: text}}, true},
 		Object: Ref{Kind: text, Namespace: text, Name: text}, Place: Region{Path: text, Line: 1}, Link: text, Clusters: []string{text},
 	}
 	waived := f
@@ -61,7 +61,7 @@ func hostileReport(text string) *Report {
 		Before: text, After: text, Clusters: clusters, Notes: []string{text},
 		Operators: []OperatorReport{{Name: text, From: text, To: "2", Clusters: []string{text}, Added: []Ref{{Kind: text, Name: text}}}, {Name: "a/b", To: text}},
 		Findings:  []Finding{f, waived},
-		Removals:  []Removal{{Operator: text, Clusters: []string{text}, Resources: []Resource{{Object: Ref{Kind: text, Name: text}, Path: text}}}},
+		Removals:  []Removal{{Operator: text, Clusters: []string{text}, Resources: []RemovedResource{{Object: Ref{Kind: text, Name: text}, Path: text}}}},
 		Verdict:   &PolicyResult{Fail: true, Faults: []Fault{{Policy: text, Message: text, Rule: text, Operator: text, Subject: text}}, Waivers: w},
 	}
 }
@@ -113,7 +113,7 @@ func TestPageFits(t *testing.T) {
 					r.Operators = append(r.Operators, OperatorReport{Name: name, From: "1", To: text, Clusters: in})
 				}
 				f := r.Findings[0]
-				f.Severity, f.Operator, f.Clusters = Severities()[i%5], name, in
+				f.Severity, f.Operator, f.Clusters = severities()[i%5], name, in
 				r.Findings = append(r.Findings, f)
 			}
 			slices.SortFunc(r.Findings, compareFindings)
@@ -122,7 +122,7 @@ func TestPageFits(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := string(page)
-			if len(got) > MaxPage || len(got) < MaxPage/8 || !utf8.ValidString(got) || !strings.HasSuffix(got, "</body>\n</html>\n") {
+			if len(got) > maxPage || len(got) < maxPage/8 || !utf8.ValidString(got) || !strings.HasSuffix(got, "</body>\n</html>\n") {
 				t.Errorf("%d bytes", len(got))
 			}
 			for _, what := range []string{"operators", "findings", "notes", "uninstall plans"} {
@@ -151,7 +151,7 @@ func TestPageFits(t *testing.T) {
 func TestPlanOfManyLinesFits(t *testing.T) {
 	lines := slices.Repeat([]string{"kubectl delete"}, 50)
 	space := byteBudget(10 * (itemOverhead + len(lines[0]) + 6))
-	got := space.steps([]Step{{Title: "First", Lines: lines}})
+	got := space.steps([]removalStep{{Title: "First", Lines: lines}})
 	n := len(got[0].Lines) - 1
 	if n < 5 || n > 10 || !slices.Equal(got[0].Lines[:n], lines[:n]) || !strings.Contains(got[0].Lines[n], fmt.Sprint(50-n)+" ") {
 		t.Errorf("%d lines, the last is %q", n, got[0].Lines[n])

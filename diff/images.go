@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-func imageRules() []Rule {
-	return []Rule{
+func imageRules() []RuleInfo {
+	return []RuleInfo{
 		{"images.registry-changed", Medium, "image registry changed", "credentials, mirrors and signature policy may differ: pulls may fail, and the image has another publisher"},
 		{"images.repository-changed", Medium, "image repository changed", "mirrors and pull secrets may not cover the new repository"},
 		{"images.changed", Info, "image updated", "expected in an upgrade"},
@@ -30,10 +30,10 @@ type imageUse struct {
 	in            string // kind and name of the object, such as "Deployment manager"
 	at            string // location in the object, such as "container manager"; like in, it is the same in all versions
 	where         *Object
-	containerPath []step
+	containerPath fieldPath
 
 	container string
-	field     []step // path of the field that contains the image, which a finding explains
+	field     fieldPath // path of the field that contains the image, which a finding explains
 }
 
 // locationKey identifies the location of the image in both states.
@@ -54,27 +54,27 @@ func imagesIn(text string) []string {
 
 // imagesOf returns the uses of images in an object.
 func imagesOf(o *Object) []imageUse {
-	_, spec, to := podTemplate(o.Content)
+	_, spec, specAt := podTemplate(o.Content)
 	if spec == nil {
 		return nil
 	}
 	var out []imageUse
 	var container string
-	add := func(ref, at string, steps []step, field ...step) {
+	add := func(ref, at string, path fieldPath, field ...step) {
 		if img := imageref.Split(ref); img.Plausible() && ref != "" {
-			out = append(out, imageUse{img, o.Key().Kind + " " + o.Key().Name, at, o, steps, container, append(slices.Clone(steps), field...)})
+			out = append(out, imageUse{img, o.Key().Kind + " " + o.Key().Name, at, o, path, container, path.with(field...)})
 		}
 	}
 	for _, v := range k8s.Items(spec, "volumes") {
 		name := k8s.Text(v, "name")
-		add(k8s.Text(v, "image", "reference"), "volume "+name, append(slices.Clone(to), step{key: "volumes"}, step{by: "name", key: name}, step{key: "image"}, step{key: "reference"}))
+		add(k8s.Text(v, "image", "reference"), "volume "+name, specAt.field("volumes").named(name).field("image", "reference"))
 	}
 	for _, field := range slices.Backward(k8s.ContainerLists()) {
 		for _, ctr := range k8s.Items(spec, field) {
 			name := k8s.Text(ctr, "name")
 			container = name
-			base := append(slices.Clone(to), step{key: field}, step{by: "name", key: name})
-			add(k8s.Text(ctr, "image"), "container "+name, append(slices.Clone(base), step{key: "image"}))
+			base := specAt.field(field).named(name)
+			add(k8s.Text(ctr, "image"), "container "+name, base.field("image"))
 			for _, env := range k8s.Items(ctr, "env") {
 				n, v := k8s.Text(env, "name"), k8s.Text(env, "value")
 				found := imagesIn(v)
@@ -82,12 +82,12 @@ func imagesOf(o *Object) []imageUse {
 					found = []string{v}
 				}
 				for _, image := range found {
-					add(image, "env "+n, append(slices.Clone(base), step{key: "env"}, step{by: "name", key: n}), step{key: "value"})
+					add(image, "env "+n, base.field("env").named(n), step{key: "value"})
 				}
 			}
 			for _, arg := range parseFlags(ctr) {
 				for _, image := range imagesIn(arg.value) {
-					add(image, "argument "+arg.name, append(slices.Clone(base), step{key: arg.list}), step{by: "flag", key: arg.name})
+					add(image, "argument "+arg.name, base.field(arg.list), step{by: "flag", key: arg.name})
 				}
 			}
 		}
@@ -264,7 +264,7 @@ func imageChange(a, b imageref.Ref) string {
 // report adds the finding of a rule about images a and b. u is the first location.
 func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
 	uses := d.locations[rule+"\n"+a.String()+"\n"+b.String()]
-	f := Finding{Operator: d.operator, Field: u.at, Container: u.container, where: u.where, steps: u.containerPath, covers: [][]step{u.field}}
+	f := Finding{Operator: d.operator, Field: u.at, Container: u.container, where: u.where, path: u.containerPath, explains: []fieldPath{u.field}}
 	if a != (imageref.Ref{}) {
 		f.Before = a.String()
 	}
@@ -285,9 +285,11 @@ func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
 	f.Message = messages[rule]
 	if len(uses) > 1 {
 		f.Message += formatLocationCount(len(uses))
+		var r repeats
 		for _, u := range uses {
-			f.locations = append(f.locations, d.c.location(u))
+			r.locations = append(r.locations, d.c.location(u, f.After))
 		}
+		f.detail = imageDetail{repeats: r}
 	}
 	limit := Critical
 	if rule == "images.digest-lost" && a.Registry == b.Registry {
@@ -296,14 +298,9 @@ func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
 	d.c.add(rule, u.where, f, limit)
 }
 
-// formatLocationCount formats the number of locations as a suffix of a message.
-func formatLocationCount(n int) string {
-	return fmt.Sprintf(" (at %s)", pluralize(n, "place", "places"))
-}
-
-// location returns the location of an image use.
-func (c *comparison) location(u imageUse) location {
-	s := location{Field: u.at, Container: u.container, where: u.where, steps: u.containerPath, covers: [][]step{u.field}}
+// location returns the location of an image use, for a finding with an image after.
+func (c *comparison) location(u imageUse, after string) Finding {
+	s := Finding{Field: u.at, Container: u.container, After: after, where: u.where, path: u.containerPath, explains: []fieldPath{u.field}}
 	if u.where != nil {
 		s.Object, s.Place = u.where.Ref(), Region{Path: u.where.Path, Removed: c.isBefore(u.where)}
 	}

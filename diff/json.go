@@ -14,15 +14,15 @@ type Document struct {
 	Differs       bool             `json:"differs" form:"required"`
 	Summary       map[string]int   `json:"summary" form:"required" doc:"number of findings by severity, without waived findings"`
 	Operators     []OperatorReport `json:"operators" form:"required" doc:"operators with changes or findings, by name"`
-	Findings      []FindingObject  `json:"findings" form:"required" doc:"worst first"`
+	Findings      []findingObject  `json:"findings" form:"required" doc:"worst first"`
 	Removals      []Removal        `json:"removals,omitempty" doc:"uninstall plans of removed operators"`
 	Reading       []Reading        `json:"reading,omitempty" doc:"with --release-notes, release notes and links of upgraded operators, by operator"`
 	Notes         []string         `json:"notes,omitempty" doc:"skipped checks, with the reason"`
 	Verdict       *PolicyResult    `json:"verdict,omitempty" doc:"result of the policy"`
 }
 
-// FindingObject is the JSON form of a finding.
-type FindingObject struct {
+// findingObject is the JSON form of a finding.
+type findingObject struct {
 	Rule      string          `json:"rule" form:"required" doc:"stable identifier, family.name"`
 	Severity  string          `json:"severity" form:"required enum=critical|high|medium|low|info"`
 	Operator  string          `json:"operator,omitempty" doc:"namespace/package"`
@@ -35,7 +35,7 @@ type FindingObject struct {
 	Message   string          `json:"message" form:"required"`
 	Why       string          `json:"explanation" form:"required" doc:"why it matters"`
 	Place     *Region         `json:"location,omitempty" doc:"location of the change"`
-	Others    []OtherLocation `json:"otherLocations,omitempty" doc:"more objects and fields with the same change"`
+	Others    []otherLocation `json:"otherLocations,omitempty" doc:"more objects and fields with the same change"`
 	Waiver    string          `json:"waiver,omitempty" doc:"reason of the waiver, if the finding is waived"`
 	Clusters  []string        `json:"clusters,omitempty" doc:"affected clusters; omitted if all"`
 
@@ -45,8 +45,8 @@ type FindingObject struct {
 	Counts          map[string]int  `json:"counts,omitempty" doc:"number of all vulnerabilities by scanner severity"`
 }
 
-// OtherLocation is the JSON form of a further location of a finding.
-type OtherLocation struct {
+// otherLocation is the JSON form of a further location of a finding.
+type otherLocation struct {
 	Object    *Ref    `json:"object,omitempty"`
 	Field     string  `json:"field,omitempty"`
 	Container string  `json:"container,omitempty"`
@@ -54,45 +54,44 @@ type OtherLocation struct {
 }
 
 // document returns the JSON form of a finding.
-func (f Finding) document() FindingObject {
-	out := FindingObject{
-		Rule: f.Rule, Severity: f.Severity.String(), Operator: f.Operator, Field: f.Field, Container: f.Container, Also: f.Also, Before: f.Before, After: f.After,
-		Message: f.Message, Why: f.Why, Waiver: f.Waiver, Clusters: f.Clusters,
-		Vulnerabilities: f.Vulnerabilities, Counts: f.Counts, BytesBefore: f.BytesBefore, BytesAfter: f.BytesAfter,
+func (f Finding) document() findingObject {
+	out := findingObject{
+		Rule: f.Rule, Severity: f.Severity.String(), Operator: f.Operator, Object: f.Object.orNil(), Field: f.Field, Container: f.Container, Before: f.Before, After: f.After,
+		Message: f.Message, Why: f.Why, Place: f.Place.orNil(), Waiver: f.Waiver, Clusters: f.Clusters,
 	}
-	if !f.Object.IsZero() {
-		out.Object = &f.Object
-	}
-	if f.Place != (Region{}) {
-		out.Place = &f.Place
-	}
-	if len(f.Also) > 0 {
-		return out // Also contains the other fields of the object
-	}
-	for _, s := range f.locations[min(1, len(f.locations)):] {
-		other := OtherLocation{Field: s.Field, Container: s.Container}
-		if !s.Object.IsZero() {
-			other.Object = &s.Object
-		}
-		if s.Place != (Region{}) {
-			other.Place = &s.Place
-		}
-		out.Others = append(out.Others, other)
+	if f.detail != nil {
+		f.detail.addTo(&out)
 	}
 	return out
+}
+
+// orNil returns the reference, or nil if it is empty.
+func (r Ref) orNil() *Ref {
+	if r.IsZero() {
+		return nil
+	}
+	return &r
+}
+
+// orNil returns the region, or nil if it is unknown.
+func (p Region) orNil() *Region {
+	if p == (Region{}) {
+		return nil
+	}
+	return &p
 }
 
 // Document returns the report for JSON and YAML output.
 func (r *Report) Document() Document {
 	d := Document{
-		SchemaVersion: SchemaVersion, Before: r.Before, After: r.After, Clusters: r.Clusters, Differs: !r.Empty(), Summary: map[string]int{},
-		Operators: r.Operators, Findings: []FindingObject{}, Removals: r.Removals, Notes: r.Notes, Verdict: r.Verdict,
+		SchemaVersion: schemaVersion, Before: r.Before, After: r.After, Clusters: r.Clusters, Differs: !r.Empty(), Summary: map[string]int{},
+		Operators: r.Operators, Findings: []findingObject{}, Removals: r.Removals, Notes: r.Notes, Verdict: r.Verdict,
 		Reading: r.Reading,
 	}
 	if len(r.Clusters) < 2 {
 		d.Clusters = nil
 	}
-	for _, s := range Severities() {
+	for _, s := range severities() {
 		d.Summary[s.String()] = r.Count(s)
 	}
 	for _, f := range r.Findings {

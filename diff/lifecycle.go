@@ -12,8 +12,8 @@ import (
 // sufficient for an upgrade of several environments.
 const soonDays = 90
 
-func lifecycleRules() []Rule {
-	return []Rule{
+func lifecycleRules() []RuleInfo {
+	return []RuleInfo{
 		{"lifecycle.end-of-life", High, "version is end of life", "no fixes are released for this version"},
 		{"lifecycle.ends-soon", Low, fmt.Sprintf("version reaches end of life within %d days", soonDays), "upgrade by that day"},
 		{"lifecycle.platform", High, "version does not support this OpenShift", "the vendor's list of supported OpenShift versions does not contain the one in quayside.yaml"},

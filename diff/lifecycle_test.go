@@ -66,7 +66,7 @@ func TestLifecycles(t *testing.T) {
 			}
 			var got []string
 			for i, line := range lines(r) {
-				if r.Findings[i].Family() == "lifecycle" {
+				if r.Findings[i].family() == "lifecycle" {
 					got = append(got, line)
 				}
 			}

@@ -13,9 +13,9 @@ import (
 // counts bytes, which are at least as many.
 const MaxComment = 65_536
 
-// Marker is the hidden first line of the Markdown report. A bot uses it to find and update its own
+// commentMarker is the hidden first line of the Markdown report. A bot uses it to find and update its own
 // comment.
-const Marker = "<!-- quayside:diff -->"
+const commentMarker = "<!-- quayside:diff -->"
 
 // Markdown returns the report for a pull-request comment. It begins with the summary. The findings
 // of each operator are in a collapsible section, and those of severity info in a nested one. The
@@ -28,8 +28,8 @@ func Markdown(r *Report) []byte { return []byte(markdownWithin(r, MaxComment)) }
 // text is the rest of the comment. Together they are shorter than MaxComment.
 func Comment(r *Report, dir string) (marker, text string) {
 	marker, heading := commentHead(dir)
-	limit := MaxComment - max(len(marker)-len(Marker), 0) - len(heading)
-	return marker, heading + strings.TrimPrefix(markdownWithin(r, limit), Marker+"\n")
+	limit := MaxComment - max(len(marker)-len(commentMarker), 0) - len(heading)
+	return marker, heading + strings.TrimPrefix(markdownWithin(r, limit), commentMarker+"\n")
 }
 
 // FailureComment returns a comment that replaces the report of the workspace at dir if 'quayside
@@ -48,9 +48,9 @@ func FailureComment(message, dir string) (marker, text string) {
 // commentHead returns the first line of a workspace's comment, and the heading of its text.
 func commentHead(dir string) (marker, heading string) {
 	if dir == "." || dir == "" {
-		return Marker, ""
+		return commentMarker, ""
 	}
-	return strings.TrimSuffix(Marker, "-->") + fileURI(dir) + " -->", "## " + sanitize.Code(sanitize.Truncate(dir, 200)) + "\n\n"
+	return strings.TrimSuffix(commentMarker, "-->") + fileURI(dir) + " -->", "## " + sanitize.Code(sanitize.Truncate(dir, 200)) + "\n\n"
 }
 
 // markdownWithin returns the report with as many findings as fit into less than limit bytes.
@@ -78,7 +78,7 @@ const (
 // renderMarkdown returns the report with the n most severe findings.
 func renderMarkdown(r *Report, n int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n### quayside: %s\n\n", Marker, r.headline())
+	fmt.Fprintf(&b, "%s\n### quayside: %s\n\n", commentMarker, r.headline())
 	fmt.Fprintf(&b, "%s → %s\n\n", sanitize.Code(sanitize.Truncate(r.Before, 100)), sanitize.Code(sanitize.Truncate(r.After, 100)))
 	markdownVerdict(&b, r)
 	markdownTable(&b, r)
@@ -109,7 +109,7 @@ func renderMarkdown(r *Report, n int) string {
 // minimalMarkdown returns the shortest report, for use if even a report without findings is too long.
 func minimalMarkdown(r *Report) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n### quayside: %s\n\nThe report is too long for a comment: see the JSON report.\n", Marker, r.headline())
+	fmt.Fprintf(&b, "%s\n### quayside: %s\n\nThe report is too long for a comment: see the JSON report.\n", commentMarker, r.headline())
 	markdownOmitted(&b, r.Findings)
 	return b.String()
 }
@@ -152,7 +152,7 @@ func markdownTable(b *strings.Builder, r *Report) {
 		}
 		fmt.Fprintf(b, "| %s | %s |", tableCell(op.title()), tableCell(op.versionChange()))
 		operatorReport := Report{Findings: op.findingsOf(r.Findings)}
-		for _, s := range Severities() {
+		for _, s := range severities() {
 			if n := operatorReport.Count(s); n > 0 {
 				fmt.Fprintf(b, " %d |", n)
 			} else {
@@ -239,7 +239,7 @@ func markdownFinding(b *strings.Builder, f Finding) {
 
 func markdownRemoval(b *strings.Builder, r Removal) {
 	fmt.Fprintf(b, "\n<details open><summary><b>Uninstall plan of %s</b></summary>\n\n", sanitize.HTML(sanitize.Truncate(clusterPrefix(r.Clusters)+r.Operator, 120)))
-	for i, s := range r.Steps() {
+	for i, s := range r.steps() {
 		fmt.Fprintf(b, "%d. %s\n", i+1, s.Title)
 		for j, line := range s.Lines {
 			if j == maxSteps {

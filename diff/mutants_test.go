@@ -248,7 +248,7 @@ func findingsText(t testing.TB, before, after State) (string, bool) {
 	r := compare(t, before, after)
 	var b strings.Builder
 	for _, f := range r.Findings {
-		fmt.Fprintf(&b, "%s %s %s %s %v %s→%s %s\n", f.Severity, f.Rule, f.Object, f.Field, f.Also, f.Before, f.After, f.Message)
+		fmt.Fprintf(&b, "%s %s %s %s %v %s→%s %s\n", f.Severity, f.Rule, f.Object, f.Field, f.otherFields(), f.Before, f.After, f.Message)
 	}
 	return b.String(), len(r.Findings) > 0
 }
@@ -267,7 +267,7 @@ func unreportedChanges(t testing.TB, s State, key k8s.Key, nth int) (tried int, 
 		}
 		for _, m := range mutations(content, path) {
 			after := s.with(key, m.content)
-			c := &comparison{before: mustView(t, s), after: mustView(t, after), claimed: map[k8s.Key][][]step{}}
+			c := &comparison{before: mustView(t, s), after: mustView(t, after), claimed: claims{}}
 			pairs := pairObjects(c.before, c.after)
 			if len(pairs) == 0 || pairs[0].onBothSides() && len(c.unexplainedChanges(pairs[0])) == 0 {
 				continue // the change is exempt
@@ -282,7 +282,7 @@ func unreportedChanges(t testing.TB, s State, key k8s.Key, nth int) (tried int, 
 				last = mutation{} // it replaces a whole list element
 			}
 			if m.kind == "change" && last.path != nil {
-				both := edit(last.content, m.path, fieldAt(m.content, m.path), false).(map[string]any)
+				both := edit(last.content, m.path, nestedValue(m.content, m.path), false).(map[string]any)
 				bothText, _ := findingsText(t, s, s.with(key, both))
 				if bothText == lastText || bothText == text {
 					out = append(out, fmt.Sprintf("%s %s hides %s or the reverse", key, strings.Join(last.path, "."), strings.Join(m.path, ".")))
@@ -296,7 +296,7 @@ func unreportedChanges(t testing.TB, s State, key k8s.Key, nth int) (tried int, 
 	return tried, out
 }
 
-func fieldAt(v any, path []string) any {
+func nestedValue(v any, path []string) any {
 	for _, p := range path {
 		switch x := v.(type) {
 		case map[string]any:

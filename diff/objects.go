@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-func objectRules() []Rule {
-	return []Rule{
+func objectRules() []RuleInfo {
+	return []RuleInfo{
 		{"objects.added", Critical, "object added", "no specific rule covers the object; its kind decides the severity"},
 		{"objects.changed", Critical, "other fields changed", "no specific rule covers these fields; the kind and the field decide the severity"},
 		{"objects.removed", High, "object removed", "no specific rule covers the removal; the kind decides the severity"},
@@ -31,20 +31,19 @@ func compareObjects(c *comparison) {
 			c.checkExposure(p)
 		}
 		switch {
-		case p.before == nil && !c.isCovered(p.after, nil):
+		case p.before == nil && !c.claimed.cover(p.after, nil):
 			severity, why := c.addedSeverity(p.after)
 			r.addObject("objects.added", p.after, severity, strings.TrimSuffix(p.after.Key().Kind+" added: "+why, ": "))
-		case p.after == nil && !c.isCovered(p.before, nil):
+		case p.after == nil && !c.claimed.cover(p.before, nil):
 			r.addObject("objects.removed", p.before, c.removedSeverity(p.before), p.before.Key().Kind+" removed")
 		case p.onBothSides():
 			r.addFields(p, c.unexplainedChanges(p))
 		}
 	}
-	for _, f := range r.found {
-		if len(f.locations) > 1 {
-			f.Message += formatLocationCount(len(f.locations))
-		} else {
-			f.locations = nil
+	for i, f := range r.found {
+		if n := len(r.locations[i]); n > 1 {
+			f.Message += formatLocationCount(n)
+			f.detail = repeats{locations: r.locations[i]}
 		}
 		c.add(f.Rule, f.where, f, f.Severity)
 	}
@@ -53,28 +52,29 @@ func compareObjects(c *comparison) {
 // otherChanges collects the changes that no other rule reports. Equal changes of several objects of
 // a kind become one finding.
 type otherChanges struct {
-	c     *comparison
-	found []Finding
-	at    map[string]int
+	c         *comparison
+	found     []Finding
+	locations [][]Finding // of the findings
+	at        map[string]int
 }
 
 // add adds a finding about o, or a location if a finding with the same key exists.
 func (r *otherChanges) add(o *Object, f Finding, key ...any) {
 	k := fmt.Sprintf("%q", append(key, o.Operator, o.Key().GroupKind(), f.Rule, f.Severity, f.Message, f.Before, f.After))
 	f.where = o
-	s := location{Object: o.Ref(), Field: f.Field, Place: Region{Path: o.Path, Removed: r.c.isBefore(o)}, where: o, steps: f.steps}
+	s := Finding{Object: o.Ref(), Field: f.Field, After: f.After, Place: Region{Path: o.Path, Removed: r.c.isBefore(o)}, where: o, path: f.path}
 	i, known := r.at[k]
 	if !known {
 		i = len(r.found)
 		r.at[k] = i
-		r.found = append(r.found, f)
+		r.found, r.locations = append(r.found, f), append(r.locations, nil)
 	}
-	r.found[i].locations = append(r.found[i].locations, s)
+	r.locations[i] = append(r.locations[i], s)
 }
 
 // addObject adds a finding about an added or removed object.
 func (r *otherChanges) addObject(rule string, o *Object, severity Severity, message string) {
-	r.add(o, Finding{Rule: rule, Severity: severity, Message: message, covers: allFields()})
+	r.add(o, Finding{Rule: rule, Severity: severity, Message: message, explains: wholeObject()})
 }
 
 // addFields adds a finding for each change of at least medium severity, and one finding for all
@@ -91,10 +91,10 @@ func (r *otherChanges) addFields(p pair, changes []change) {
 			minor = append(minor, ch)
 			continue
 		}
-		field := formatPath(ch.path)
-		f := Finding{Rule: "objects.changed", Severity: severity, Field: field, Message: formatKeys(ch.path) + " changed", steps: ch.path}
+		field := ch.path.String()
+		f := Finding{Rule: "objects.changed", Severity: severity, Field: field, Message: ch.path.pattern() + " changed", path: ch.path}
 		f.Before, f.After = ch.format(secret)
-		r.add(p.after, f, formatKeys(ch.path))
+		r.add(p.after, f, ch.path.pattern())
 	}
 	if len(changes) >= maxChanges {
 		r.add(p.after, Finding{Rule: "objects.changed", Severity: High, Message: fmt.Sprintf("more than %d fields changed: not all are listed", maxChanges)})
@@ -102,7 +102,7 @@ func (r *otherChanges) addFields(p pair, changes []change) {
 	if len(minor) == 0 {
 		return
 	}
-	f := Finding{Rule: "objects.changed", Severity: Info, steps: minor[0].path}
+	f := Finding{Rule: "objects.changed", Severity: Info, path: minor[0].path}
 	for _, ch := range minor {
 		f.Severity = max(f.Severity, r.c.changedSeverity(p, ch))
 	}
@@ -111,28 +111,17 @@ func (r *otherChanges) addFields(p pair, changes []change) {
 	r.add(p.after, f)
 }
 
-// formatKeys formats a path like formatPath, but without the keys of list elements.
-func formatKeys(path []step) string {
-	plain := slices.Clone(path)
-	for i := range plain {
-		if plain[i].by != "" && plain[i].by != "*" {
-			plain[i].key = ""
-		}
-	}
-	return formatPath(plain)
-}
-
 func fieldNames(changes []change) []string {
 	var out []string
 	for _, ch := range changes {
-		out = append(out, formatPath(ch.path))
+		out = append(out, ch.path.String())
 	}
 	return out
 }
 
 // format formats both values. It returns "" for the content of a Secret outside of metadata.
 func (ch change) format(secret bool) (before, after string) {
-	if secret && ch.path[0].key != "metadata" {
+	if secret && ch.path.key(0) != "metadata" {
 		return "", ""
 	}
 	return formatBoth(ch.before, ch.after)
@@ -148,10 +137,10 @@ func formatChanges(changes []change, secret bool) (before, after string) {
 		}
 		a, b := ch.format(secret)
 		if a != "" {
-			was = append(was, formatPath(ch.path)+"="+sanitize.Truncate(a, 120))
+			was = append(was, ch.path.String()+"="+sanitize.Truncate(a, 120))
 		}
 		if b != "" {
-			is = append(is, formatPath(ch.path)+"="+sanitize.Truncate(b, 120))
+			is = append(is, ch.path.String()+"="+sanitize.Truncate(b, 120))
 		}
 	}
 	return strings.Join(was, " "), strings.Join(is, " ")
@@ -164,7 +153,7 @@ func (c *comparison) checkReservedName(o *Object) {
 	isInstallNamespace := o.Key().Is("Namespace") && k8s.Text(o.Content, "metadata", "labels", k8s.LabelNamespace) == name
 	if !isInstallNamespace && k8s.IsReserved(o.Content) {
 		c.add("objects.reserved-name", o, Finding{
-			Field: "metadata.name", After: name, Message: fmt.Sprintf("%s is a built-in object of the cluster", name), steps: stepPath("metadata", "name"), covers: noFields(),
+			Field: "metadata.name", After: name, Message: fmt.Sprintf("%s is a built-in object of the cluster", name), path: fieldAt("metadata", "name"), explains: noField(),
 		})
 	}
 }
@@ -180,11 +169,11 @@ func (c *comparison) checkExposure(p pair) {
 	}
 	a, b := k8s.Text(was, "spec", "type"), k8s.Text(p.after.Content, "spec", "type")
 	if b != a && (b == "LoadBalancer" || b == "NodePort") {
-		c.add("objects.exposed", p.after, Finding{Field: "spec.type", Before: a, After: b, Message: "Service is of type " + b, steps: stepPath("spec", "type")})
+		c.add("objects.exposed", p.after, Finding{Field: "spec.type", Before: a, After: b, Message: "Service is of type " + b, path: fieldAt("spec", "type")})
 	}
 	for _, ip := range k8s.Texts(p.after.Content, "spec", "externalIPs") {
 		if !slices.Contains(k8s.Texts(was, "spec", "externalIPs"), ip) {
-			c.add("objects.exposed", p.after, Finding{Field: "spec.externalIPs", After: ip, Message: "Service is reachable at " + ip, steps: stepPath("spec", "externalIPs"), covers: noFields()})
+			c.add("objects.exposed", p.after, Finding{Field: "spec.externalIPs", After: ip, Message: "Service is reachable at " + ip, path: fieldAt("spec", "externalIPs"), explains: noField()})
 		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-func podRules() []Rule {
+func podRules() []RuleInfo {
 	const host = "a container with access to the host can reach everything on it"
-	return []Rule{
+	return []RuleInfo{
 		{"pods.host-network", High, "host network", "the pod uses the node's network and bypasses NetworkPolicies"},
 		{"pods.host-pid", High, "host process namespace", host},
 		{"pods.host-ipc", High, "host IPC namespace", host},
@@ -42,7 +42,7 @@ func podRules() []Rule {
 
 // podTemplate returns the metadata and spec of the pods that an object creates, and the path of the
 // spec. It returns nil if the object creates no pods.
-func podTemplate(o map[string]any) (meta, spec map[string]any, specPath []step) {
+func podTemplate(o map[string]any) (meta, spec map[string]any, specAt fieldPath) {
 	var where []string
 	switch k8s.Object(o).Key().GroupKind() {
 	case "Pod":
@@ -62,7 +62,7 @@ func podTemplate(o map[string]any) (meta, spec map[string]any, specPath []step) 
 		}
 	}
 	of := func(field string) []string { return append(slices.Clone(where), field) }
-	return k8s.Map(o, of("metadata")...), k8s.Map(o, of("spec")...), stepPath(of("spec")...)
+	return k8s.Map(o, of("metadata")...), k8s.Map(o, of("spec")...), fieldAt(of("spec")...)
 }
 
 // podDiff compares an object that creates pods. old is nil if the object is new.
@@ -70,7 +70,7 @@ type podDiff struct {
 	c        *comparison
 	p        pair
 	old, now map[string]any // pod specs
-	specPath []step
+	at       fieldPath      // path of the pod spec
 }
 
 // comparePods reports changes of pod specs.
@@ -79,11 +79,11 @@ func comparePods(c *comparison) {
 		if p.after == nil {
 			continue
 		}
-		_, spec, to := podTemplate(p.after.Content)
+		_, spec, specAt := podTemplate(p.after.Content)
 		if spec == nil {
 			continue
 		}
-		d := podDiff{c: c, p: p, now: spec, specPath: to}
+		d := podDiff{c: c, p: p, now: spec, at: specAt}
 		if p.before != nil {
 			_, d.old, _ = podTemplate(p.before.Content)
 		}
@@ -98,25 +98,17 @@ func comparePods(c *comparison) {
 	}
 }
 
-// addInPod adds a finding about a field of the pod spec. The path is relative to the pod spec. If
-// it leads into a container, the finding is about that container.
-func (d podDiff) addInPod(rule, field string, f Finding, steps ...step) {
-	if len(steps) > 1 && slices.Contains(k8s.ContainerLists(), steps[0].key) {
-		f.Container = steps[1].key
-	}
-	d.add(rule, field, f, nil, steps...)
-}
-
-// add adds a finding without a container. capped limits its severity.
-func (d podDiff) add(rule, field string, f Finding, capped []Severity, steps ...step) {
-	f.Field, f.steps = field, append(slices.Clone(d.specPath), steps...)
+// add adds a finding about the field at a path. If the path leads into a container, the finding is
+// about that container. capped limits the severity.
+func (d podDiff) add(rule, field string, at fieldPath, f Finding, capped ...Severity) {
+	f.Field, f.path, f.Container = field, at, cmp.Or(f.Container, at.container())
 	d.c.add(rule, d.p.after, f, capped...)
 }
 
 // compareIsolation reports settings of the pod and its containers that disable a part of their
 // isolation from the node.
 func (d podDiff) compareIsolation() {
-	look := func(old, now map[string]any, to ...step) {
+	look := func(old, now map[string]any, at fieldPath) {
 		for _, s := range []struct {
 			is    func(map[string]any) string
 			field []string
@@ -132,11 +124,11 @@ func (d podDiff) compareIsolation() {
 			a, b := s.is(old), s.is(now)
 			if b != "" && a != b {
 				name := strings.Join(s.field, ".")
-				d.addInPod("pods.unconfined", "securityContext."+name, Finding{Before: formatValue(k8s.At(old, s.field...)), After: b, Message: name + " is " + b}, append(to, stepPath(s.field...)...)...)
+				d.add("pods.unconfined", "securityContext."+name, at.field(s.field...), Finding{Before: formatValue(k8s.At(old, s.field...)), After: b, Message: name + " is " + b})
 			}
 		}
 	}
-	look(k8s.Map(d.old, "securityContext"), k8s.Map(d.now, "securityContext"), step{key: "securityContext"})
+	look(k8s.Map(d.old, "securityContext"), k8s.Map(d.now, "securityContext"), d.at.field("securityContext"))
 	for _, list := range k8s.ContainerLists() {
 		for _, ctr := range k8s.Items(d.now, list) {
 			name := k8s.Text(ctr, "name")
@@ -146,7 +138,7 @@ func (d podDiff) compareIsolation() {
 					was = old
 				}
 			}
-			look(k8s.Map(was, "securityContext"), k8s.Map(ctr, "securityContext"), step{key: list}, step{by: "name", key: name}, step{key: "securityContext"})
+			look(k8s.Map(was, "securityContext"), k8s.Map(ctr, "securityContext"), d.at.field(list).named(name).field("securityContext"))
 		}
 	}
 }
@@ -176,7 +168,7 @@ func (d podDiff) compareSecrets() {
 		case d.old == nil || secret != nil:
 			continue
 		}
-		d.add("pods.secret", is[name], Finding{After: name, Message: "the pod reads Secret " + name, covers: noFields()}, []Severity{limit}, step{key: strings.Split(is[name], ".")[0]})
+		d.add("pods.secret", is[name], d.at.field(strings.Split(is[name], ".")[0]), Finding{After: name, Message: "the pod reads Secret " + name, explains: noField()}, limit)
 	}
 }
 
@@ -216,7 +208,7 @@ func (d podDiff) compareHostAccess() {
 		"hostNetwork": {"pods.host-network", "network"}, "hostPID": {"pods.host-pid", "process namespace"}, "hostIPC": {"pods.host-ipc", "IPC namespace"},
 	} {
 		if k8s.True(d.now, field) && !k8s.True(d.old, field) {
-			d.addInPod(r.rule, field, Finding{After: "true", Message: "the pod uses the node's " + r.resource}, step{key: field})
+			d.add(r.rule, field, d.at.field(field), Finding{After: "true", Message: "the pod uses the node's " + r.resource})
 		}
 	}
 	var had, volumes []string
@@ -226,12 +218,12 @@ func (d podDiff) compareHostAccess() {
 	for _, v := range k8s.Items(d.now, "volumes") {
 		if p := k8s.Text(v, "hostPath", "path"); p != "" && !slices.Contains(had, p) {
 			name := k8s.Text(v, "name")
-			volume := append(slices.Clone(d.specPath), step{key: "volumes"}, step{by: "name", key: name})
-			covers := [][]step{append(slices.Clone(volume), stepPath("hostPath", "path")...)}
+			volume := d.at.field("volumes").named(name)
+			explains := []fieldPath{volume.field("hostPath", "path")}
 			if !slices.Contains(volumes, name) {
-				covers = [][]step{volume}
+				explains = []fieldPath{volume}
 			}
-			d.addInPod("pods.host-path", "volumes."+name, Finding{After: p, Message: "the node's " + p + " is mounted", covers: covers}, step{key: "volumes"}, step{by: "name", key: name})
+			d.add("pods.host-path", "volumes."+name, volume, Finding{After: p, Message: "the node's " + p + " is mounted", explains: explains})
 		}
 	}
 	if a, b := k8s.Text(d.old, "priorityClassName"), k8s.Text(d.now, "priorityClassName"); a != b && d.old != nil || strings.HasPrefix(b, "system-") && d.old == nil {
@@ -239,9 +231,9 @@ func (d podDiff) compareHostAccess() {
 		if strings.HasPrefix(b, "system-") {
 			limit = High
 		}
-		d.add("priority.class", "priorityClassName", Finding{Before: a, After: b, Message: fmt.Sprintf("priority class is %q, was %q", b, a)}, []Severity{limit}, step{key: "priorityClassName"})
+		d.add("priority.class", "priorityClassName", d.at.field("priorityClassName"), Finding{Before: a, After: b, Message: fmt.Sprintf("priority class is %q, was %q", b, a)}, limit)
 	}
-	d.compareHardening("pods.hardening-lost", "", k8s.Map(d.old, "securityContext"), k8s.Map(d.now, "securityContext"), step{key: "securityContext"})
+	d.compareHardening("", k8s.Map(d.old, "securityContext"), k8s.Map(d.now, "securityContext"), d.at.field("securityContext"))
 }
 
 // compareAccount reports a change of the pod's ServiceAccount.
@@ -258,16 +250,16 @@ func (d podDiff) compareAccount() {
 	if a == b || d.old == nil && limit == Low {
 		return
 	}
-	d.add("pods.account-changed", "serviceAccountName", Finding{
+	d.add("pods.account-changed", "serviceAccountName", d.at.field("serviceAccountName"), Finding{
 		Before: cmp.Or(a, "default"), After: cmp.Or(b, "default"), Message: fmt.Sprintf("runs as ServiceAccount %s%s, was %s", cmp.Or(b, "default"), ownerText, cmp.Or(a, "default")),
-	}, []Severity{limit}, step{key: "serviceAccountName"})
+	}, limit)
 }
 
 // compareReplicas reports a change of spec.replicas.
 func (d podDiff) compareReplicas() {
 	a, b := k8s.At(d.p.before.Content, "spec", "replicas"), k8s.At(d.p.after.Content, "spec", "replicas")
 	if !reflect.DeepEqual(a, b) {
-		d.c.add("pods.replicas", d.p.after, Finding{Field: "spec.replicas", Before: formatValue(a), After: formatValue(b), Message: fmt.Sprintf("%s replicas, was %s", cmp.Or(formatValue(b), "1"), cmp.Or(formatValue(a), "1")), steps: stepPath("spec", "replicas")})
+		d.c.add("pods.replicas", d.p.after, Finding{Field: "spec.replicas", Before: formatValue(a), After: formatValue(b), Message: fmt.Sprintf("%s replicas, was %s", cmp.Or(formatValue(b), "1"), cmp.Or(formatValue(a), "1")), path: fieldAt("spec", "replicas")})
 	}
 }
 
@@ -283,9 +275,9 @@ func (d podDiff) compareContainers() {
 			name := k8s.Text(ctr, "name")
 			seen[name] = true
 			was, had := old[name]
-			at := []step{{key: list}, {by: "name", key: name}}
+			at := d.at.field(list).named(name)
 			if !had && d.old != nil {
-				d.addInPod("pods.container", list+"."+name, Finding{After: k8s.Text(ctr, "image"), Message: fmt.Sprintf("container %s added", name)}, at...)
+				d.add("pods.container", list+"."+name, at, Finding{After: k8s.Text(ctr, "image"), Message: fmt.Sprintf("container %s added", name)})
 			}
 			d.compareContainerAccess(name, was, ctr, at)
 			if had {
@@ -294,18 +286,17 @@ func (d podDiff) compareContainers() {
 		}
 		for _, name := range sortedKeys(old) {
 			if !seen[name] {
-				d.addInPod("pods.container", list+"."+name, Finding{Container: name, Before: k8s.Text(old[name], "image"), Message: fmt.Sprintf("container %s removed", name)}, step{key: list})
+				d.add("pods.container", list+"."+name, d.at.field(list), Finding{Container: name, Before: k8s.Text(old[name], "image"), Message: fmt.Sprintf("container %s removed", name)})
 			}
 		}
 	}
 }
 
 // compareContainerAccess compares the access of a container to its node, and its security context.
-func (d podDiff) compareContainerAccess(name string, old, now map[string]any, to []step) {
-	in := func(more ...string) []step { return append(slices.Clone(to), stepPath(more...)...) }
+func (d podDiff) compareContainerAccess(name string, old, now map[string]any, at fieldPath) {
 	was, is := k8s.Map(old, "securityContext"), k8s.Map(now, "securityContext")
 	if k8s.True(is, "privileged") && !k8s.True(was, "privileged") {
-		d.addInPod("pods.privileged", name+" securityContext.privileged", Finding{After: "true", Message: fmt.Sprintf("container %s is privileged", name)}, in("securityContext", "privileged")...)
+		d.add("pods.privileged", name+" securityContext.privileged", at.field("securityContext", "privileged"), Finding{After: "true", Message: fmt.Sprintf("container %s is privileged", name)})
 	}
 	for _, capability := range k8s.Texts(is, "capabilities", "add") {
 		if !slices.Contains(k8s.Texts(was, "capabilities", "add"), capability) {
@@ -313,12 +304,12 @@ func (d podDiff) compareContainerAccess(name string, old, now map[string]any, to
 			if slices.Contains(strongCapabilities(), strings.TrimPrefix(capability, "CAP_")) {
 				limit = High
 			}
-			d.add("pods.capability", name+" securityContext.capabilities.add", Finding{Container: name, After: capability, Message: fmt.Sprintf("container %s has capability %s", name, capability)}, []Severity{limit}, in("securityContext", "capabilities", "add")...)
+			d.add("pods.capability", name+" securityContext.capabilities.add", at.field("securityContext", "capabilities", "add"), Finding{After: capability, Message: fmt.Sprintf("container %s has capability %s", name, capability)}, limit)
 		}
 	}
 	for _, capability := range k8s.Texts(was, "capabilities", "add") {
 		if !slices.Contains(k8s.Texts(is, "capabilities", "add"), capability) {
-			d.addInPod("pods.capability-removed", name+" securityContext.capabilities.add", Finding{Before: capability, Message: fmt.Sprintf("container %s no longer has capability %s", name, capability)}, in("securityContext", "capabilities", "add")...)
+			d.add("pods.capability-removed", name+" securityContext.capabilities.add", at.field("securityContext", "capabilities", "add"), Finding{Before: capability, Message: fmt.Sprintf("container %s no longer has capability %s", name, capability)})
 		}
 	}
 	var ports []string
@@ -327,16 +318,16 @@ func (d podDiff) compareContainerAccess(name string, old, now map[string]any, to
 	}
 	for _, p := range k8s.Items(now, "ports") {
 		if port := formatValue(p["hostPort"]); port != "" && port != "0" && !slices.Contains(ports, port) {
-			d.addInPod("pods.host-port", name+" ports", Finding{After: port, Message: fmt.Sprintf("container %s uses host port %s", name, port), covers: noFields()}, in("ports")...)
+			d.add("pods.host-port", name+" ports", at.field("ports"), Finding{After: port, Message: fmt.Sprintf("container %s uses host port %s", name, port), explains: noField()})
 		}
 	}
 	if old != nil {
-		d.compareHardening("pods.hardening-lost", name+" ", was, is, in("securityContext")...)
+		d.compareHardening(name+" ", was, is, at.field("securityContext"))
 	}
 }
 
 // compareHardening reports loosened settings of a security context.
-func (d podDiff) compareHardening(rule, prefix string, old, now map[string]any, to ...step) {
+func (d podDiff) compareHardening(prefix string, old, now map[string]any, at fieldPath) {
 	tight := []struct {
 		name string
 		want any
@@ -347,27 +338,25 @@ func (d podDiff) compareHardening(rule, prefix string, old, now map[string]any, 
 	}
 	for _, t := range tight {
 		if a, b := old[t.name], now[t.name]; reflect.DeepEqual(a, t.want) && !reflect.DeepEqual(b, t.want) {
-			d.addLoosened(rule, prefix+"securityContext."+t.name, Finding{Before: formatValue(a), After: formatValue(b), Message: t.name + " is no longer " + formatValue(a)}, to, t.name)
+			d.addLoosened(prefix+"securityContext."+t.name, at, fieldAt(t.name), Finding{Before: formatValue(a), After: formatValue(b), Message: t.name + " is no longer " + formatValue(a)})
 		}
 	}
 	if a, b := k8s.Text(old, "seccompProfile", "type"), k8s.Text(now, "seccompProfile", "type"); a != b && (a == "RuntimeDefault" || a == "Localhost") && b != "Localhost" {
-		d.addLoosened(rule, prefix+"securityContext.seccompProfile", Finding{Before: a, After: b, Message: "seccomp profile is no longer " + a}, to, "seccompProfile", "type")
+		d.addLoosened(prefix+"securityContext.seccompProfile", at, fieldAt("seccompProfile", "type"), Finding{Before: a, After: b, Message: "seccomp profile is no longer " + a})
 	}
 	dropped := k8s.Texts(now, "capabilities", "drop")
 	for _, capability := range k8s.Texts(old, "capabilities", "drop") {
 		if !slices.Contains(dropped, capability) && !slices.Contains(dropped, "ALL") {
-			d.addLoosened(rule, prefix+"securityContext.capabilities.drop", Finding{Before: capability, Message: "capability " + capability + " is no longer dropped"}, to, "capabilities", "drop")
+			d.addLoosened(prefix+"securityContext.capabilities.drop", at, fieldAt("capabilities", "drop"), Finding{Before: capability, Message: "capability " + capability + " is no longer dropped"})
 		}
 	}
 }
 
-// addLoosened adds a finding about a loosened setting, with at most medium severity.
-func (d podDiff) addLoosened(rule, field string, f Finding, to []step, name ...string) {
-	f.covers = [][]step{slices.Concat(d.specPath, to, stepPath(name...))}
-	if len(to) > 1 {
-		f.Container = to[1].key
-	}
-	d.add(rule, field, f, []Severity{Medium}, to...)
+// addLoosened adds a finding about a loosened setting of a security context, with at most medium
+// severity. at is the path of the security context, and loosened that of the setting in it.
+func (d podDiff) addLoosened(field string, at, loosened fieldPath, f Finding) {
+	f.explains = []fieldPath{at.join(loosened)}
+	d.add("pods.hardening-lost", field, at, f, Medium)
 }
 
 // strongCapabilities returns the capabilities that allow a container to control its node.
@@ -377,46 +366,45 @@ func strongCapabilities() []string {
 
 // compareSettings compares environment, arguments and resources of a container. It ignores images
 // that other findings explain.
-func (d podDiff) compareSettings(name string, old, now map[string]any, to []step) {
-	in := func(more ...step) []step { return slices.Concat(d.specPath, to, more) }
-	env := func(m map[string]any) (map[string]string, [][]step) {
+func (d podDiff) compareSettings(name string, old, now map[string]any, at fieldPath) {
+	env := func(m map[string]any) (map[string]string, []fieldPath) {
 		out := map[string]string{}
-		var covers [][]step
+		var explains []fieldPath
 		for _, e := range k8s.Items(m, "env") {
 			n, v := k8s.Text(e, "name"), k8s.Text(e, "value")
 			if from := e["valueFrom"]; from != nil {
 				v = formatValue(from)
 			}
-			at := in(step{key: "env"}, step{by: "name", key: n})
-			if !looksLikeImage(v) || !d.c.isCovered(d.p.after, append(at, step{key: "value"})) {
+			variable := at.field("env").named(n)
+			if !looksLikeImage(v) || !d.c.claimed.cover(d.p.after, variable.field("value")) {
 				out[n] = v
 			}
-			covers = append(covers, append(slices.Clone(at), step{key: "value"}), append(slices.Clone(at), step{key: "valueFrom"}))
+			explains = append(explains, variable.field("value"), variable.field("valueFrom"))
 		}
-		return out, covers
+		return out, explains
 	}
-	was, covers := env(old)
+	was, explains := env(old)
 	is, more := env(now)
 	if removed, added := splitChanges(was, is); removed != "" || added != "" {
 		for _, n := range unionKeys(was, is) {
 			if _, had := was[n]; !had || was[n] != is[n] {
 				if _, has := is[n]; !had || !has { // the variable as a whole
-					covers = append(covers, in(step{key: "env"}, step{by: "name", key: n}))
+					explains = append(explains, at.field("env").named(n))
 				}
 			}
 		}
-		d.addInPod("pods.environment", name+" env", Finding{Before: removed, After: added, Message: fmt.Sprintf("environment of container %s changed", name), covers: append(covers, more...)}, append(slices.Clone(to), step{key: "env"})...)
+		d.add("pods.environment", name+" env", at.field("env"), Finding{Before: removed, After: added, Message: fmt.Sprintf("environment of container %s changed", name), explains: append(explains, more...)})
 	}
-	d.compareArguments(name, old, now, to)
+	d.compareArguments(name, old, now, at)
 	if a, b := old["resources"], now["resources"]; !reflect.DeepEqual(a, b) {
-		d.addInPod("pods.resources", name+" resources", Finding{Before: formatValue(a), After: formatValue(b), Message: fmt.Sprintf("resources of container %s changed", name)}, append(slices.Clone(to), step{key: "resources"})...)
+		d.add("pods.resources", name+" resources", at.field("resources"), Finding{Before: formatValue(a), After: formatValue(b), Message: fmt.Sprintf("resources of container %s changed", name)})
 	}
 }
 
 // compareArguments compares command and args. It reports the flags that differ, or all words if flags
 // are repeated or reordered.
-func (d podDiff) compareArguments(name string, old, now map[string]any, to []step) {
-	covers := [][]step{slices.Concat(d.specPath, to, []step{{key: "command"}}), slices.Concat(d.specPath, to, []step{{key: "args"}})}
+func (d podDiff) compareArguments(name string, old, now map[string]any, at fieldPath) {
+	explains := []fieldPath{at.field("command"), at.field("args")}
 	flags := func(m map[string]any) (of map[string]string, order []string, repeats bool) {
 		of = map[string]string{}
 		for _, a := range parseFlags(m) {
@@ -431,7 +419,7 @@ func (d podDiff) compareArguments(name string, old, now map[string]any, to []ste
 	b, is, repeats := flags(now)
 	images := false
 	for _, arg := range append(parseFlags(old), parseFlags(now)...) {
-		if path := slices.Concat(d.specPath, to, []step{{key: arg.list}, {by: "flag", key: arg.name}}); d.c.isCovered(d.p.after, path) {
+		if d.c.claimed.cover(d.p.after, at.field(arg.list).flag(arg.name)) {
 			images = true // other findings explain the images
 			delete(a, arg.name)
 			delete(b, arg.name)
@@ -452,12 +440,10 @@ func (d podDiff) compareArguments(name string, old, now map[string]any, to []ste
 		removed, added = formatBoth(words(old), words(now))
 	}
 	if removed == "" && added == "" {
-		for _, path := range covers { // only images changed, and other findings explain these
-			d.c.claimed[d.p.after.Key()] = append(d.c.claimed[d.p.after.Key()], path)
-		}
+		d.c.claimed.add(d.p.after.Key(), explains...) // only images changed, and other findings explain these
 		return
 	}
-	d.addInPod("pods.arguments", name+" args", Finding{Before: removed, After: added, Message: fmt.Sprintf("arguments of container %s changed", name), covers: covers}, append(slices.Clone(to), step{key: "args"})...)
+	d.add("pods.arguments", name+" args", at.field("args"), Finding{Before: removed, After: added, Message: fmt.Sprintf("arguments of container %s changed", name), explains: explains})
 }
 
 // movedBetweenLists reports whether a flag moved between command and args.
@@ -515,7 +501,7 @@ func compareSecurityLevels(c *comparison) {
 			c.note("Pod Security of %s was not checked: %v", o.Ref(), err)
 			continue
 		}
-		f := Finding{Field: "spec", After: need, steps: to, covers: noFields()}
+		f := Finding{Field: "spec", After: need, path: to, explains: noField()}
 		if was != nil {
 			m, s, _ := podTemplate(was.Content)
 			if f.Before, _, err = k8s.PodSecurityLevel(m, s); err != nil {
@@ -554,7 +540,7 @@ func enforcedLevel(v *view, namespace string) (level string, known bool) {
 func compareNamespaces(c *comparison) {
 	c.each(func(p pair) {
 		if p.before == nil {
-			c.add("namespace.added", p.after, Finding{Message: fmt.Sprintf("namespace %s added", p.after.Key().Name), covers: allFields()})
+			c.add("namespace.added", p.after, Finding{Message: fmt.Sprintf("namespace %s added", p.after.Key().Name), explains: wholeObject()})
 			return
 		}
 		if p.after == nil {
@@ -568,7 +554,7 @@ func compareNamespaces(c *comparison) {
 					limit = High
 				}
 				c.add("namespace.security-level", p.after, Finding{
-					Field: "metadata.labels." + securityLabel + mode, Before: a, After: b, steps: stepPath("metadata", "labels", securityLabel+mode),
+					Field: "metadata.labels." + securityLabel + mode, Before: a, After: b, path: fieldAt("metadata", "labels", securityLabel+mode),
 					Message: fmt.Sprintf("%s is %q, was %q", mode, b, a),
 				}, limit)
 			}
@@ -581,15 +567,15 @@ func comparePriorities(c *comparison) {
 	c.each(func(p pair) {
 		switch {
 		case p.after == nil:
-			c.add("priority.class", p.before, Finding{Before: formatValue(p.before.Content["value"]), Message: "priority class removed: pods that use it are refused", covers: allFields()}, Medium)
+			c.add("priority.class", p.before, Finding{Before: formatValue(p.before.Content["value"]), Message: "priority class removed: pods that use it are refused", explains: wholeObject()}, Medium)
 		case p.before == nil:
 			capped := Low
 			if k8s.True(p.after.Content, "globalDefault") {
 				capped = High
 			}
-			c.add("priority.class", p.after, Finding{After: formatValue(p.after.Content["value"]), Message: "priority class added", steps: stepPath("value"), covers: allFields()}, capped)
+			c.add("priority.class", p.after, Finding{After: formatValue(p.after.Content["value"]), Message: "priority class added", path: fieldAt("value"), explains: wholeObject()}, capped)
 		case k8s.True(p.after.Content, "globalDefault") != k8s.True(p.before.Content, "globalDefault"):
-			c.add("priority.class", p.after, Finding{Field: "globalDefault", Message: "global default priority changed", steps: stepPath("globalDefault")}, Medium)
+			c.add("priority.class", p.after, Finding{Field: "globalDefault", Message: "global default priority changed", path: fieldAt("globalDefault")}, Medium)
 		}
 	}, "PriorityClass.scheduling.k8s.io")
 }

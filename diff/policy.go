@@ -207,14 +207,14 @@ func (p Policy) appliesToDiff(w diag.Waiver, scanned bool) bool {
 	if !scanned && (w.Vulnerability != "" || strings.HasPrefix(w.Rule, "vulnerabilities.")) {
 		return false
 	}
-	return p.isOwnRule(w, false) || slices.ContainsFunc(Rules(), func(r Rule) bool { return diag.Matches(w.Rule, r.ID) })
+	return p.isOwnRule(w, false) || slices.ContainsFunc(Rules(), func(r RuleInfo) bool { return diag.Matches(w.Rule, r.ID) })
 }
 
 // fails reports whether a finding is refused, with the clusters in which it is refused (nil means
 // all) and the policy field or rule that refuses it.
 func (p Policy) fails(f Finding, all []string) (in []string, by string, fails bool) {
 	if f.Rule == vulnerabilityAdded && p.Vulnerabilities != nil {
-		return f.Clusters, vulnerabilityAdded, slices.ContainsFunc(f.Vulnerabilities, func(v Vulnerability) bool {
+		return f.Clusters, vulnerabilityAdded, slices.ContainsFunc(f.vulnerabilities(), func(v Vulnerability) bool {
 			return slices.Contains(p.Vulnerabilities, v.Severity)
 		})
 	}
@@ -356,28 +356,28 @@ func (p Policy) compile(tree bool) ([]compiledRule, error) {
 // refusedParts returns the indexes in [Finding.parts] of the parts that the rule refuses. It
 // evaluates each location of a finding about several objects separately.
 func (r compiledRule) refusedParts(f Finding) ([]int, error) {
-	all := f.parts()
+	all, repeated := f.parts(), len(f.locations()) > 0
 	evaluate := func(f Finding) (bool, error) {
-		vars := map[string]any{"finding": f.fields(), "object": celObject(cmp.Or(f.is, f.was)), "before": nil, "after": nil}
-		if f.was != nil {
-			vars["before"] = f.was.Whole()
+		vars := map[string]any{"finding": f.fields(), "object": celObject(f.objects.object()), "before": nil, "after": nil}
+		if o := f.objects.before; o != nil {
+			vars["before"] = o.Whole()
 		}
-		if f.is != nil {
-			vars["after"] = f.is.Whole()
+		if o := f.objects.after; o != nil {
+			vars["after"] = o.Whole()
 		}
 		return r.program.Holds(vars)
 	}
 	var out []int
 	for i := range all {
 		part := f
-		if len(f.locations) > 0 {
+		if repeated {
 			part = f.withParts([]int{i})
 		} else if i > 0 {
 			out = append(out, i) // the result for part 0 applies to all parts
 			continue
 		}
 		holds, err := evaluate(part)
-		if err != nil || !holds && len(f.locations) == 0 {
+		if err != nil || !holds && !repeated {
 			return nil, err
 		}
 		if holds {
@@ -405,11 +405,12 @@ func celObject(o *Object) map[string]any {
 
 // fields returns the finding as a CEL variable.
 func (f Finding) fields() map[string]any {
+	d := f.document()
 	return map[string]any{
-		"rule": f.Rule, "family": f.Family(), "severity": f.Severity.String(), "rank": int64(f.Severity), "operator": f.Operator,
+		"rule": f.Rule, "family": f.family(), "severity": f.Severity.String(), "rank": int64(f.Severity), "operator": f.Operator,
 		"group": f.Object.Group, "version": f.Object.Version, "kind": f.Object.Kind, "namespace": f.Object.Namespace, "name": f.Object.Name,
 		"field": f.Field, "container": f.Container, "before": f.Before, "after": f.After, "message": f.Message, "path": f.Place.Path, "clusters": f.Clusters,
-		"vulnerabilities": vulnerabilityProperties(f.Vulnerabilities), "bytesBefore": f.BytesBefore, "bytesAfter": f.BytesAfter,
+		"vulnerabilities": vulnerabilityProperties(d.Vulnerabilities), "bytesBefore": d.BytesBefore, "bytesAfter": d.BytesAfter,
 	}
 }
 

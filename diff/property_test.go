@@ -105,8 +105,8 @@ func TestSchemaMirrors(t *testing.T) {
 	}
 	walk := func(a, b map[string]any) (found, added []string) {
 		w := schemaWalk{
-			report: func(rule, at string, _ []step, _ Finding, _ ...Severity) { found = append(found, rule+" "+at) },
-			added:  func(at string, _ []step) { added = append(added, at) },
+			report: func(rule, at string, _ fieldPath, _ Finding, _ ...Severity) { found = append(found, rule+" "+at) },
+			added:  func(at string, _ fieldPath) { added = append(added, at) },
 		}
 		w.compareSchemas(a, b)
 		return found, added
@@ -163,7 +163,7 @@ func TestPermissionsMirror(t *testing.T) {
 		count := func(r *Report, lost bool) int {
 			n := 0
 			for _, f := range r.Findings {
-				if f.Family() == "rbac" && (f.Rule == "rbac.lost") == lost {
+				if f.family() == "rbac" && (f.Rule == "rbac.lost") == lost {
 					n++
 				}
 			}

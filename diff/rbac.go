@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
@@ -85,7 +84,7 @@ func (c *comparison) addCycles(old, now [][]string) {
 		}
 		c.add("rbac.aggregation-cycle", first, Finding{
 			Field: "aggregationRule", After: strings.Join(cycle, ", "), Message: "ClusterRoles aggregate each other: " + diag.Some(cycle, 12),
-			steps: stepPath("aggregationRule"),
+			path: fieldAt("aggregationRule"),
 		})
 	}
 }
@@ -140,7 +139,7 @@ func renamedAccounts(c *comparison, wasAt, isAt map[k8s.Subject]*Object) map[k8s
 			out[is] = was
 			c.add("rbac.account-renamed", isAt[is], Finding{
 				Before: was.Name, After: is.Name, Message: fmt.Sprintf("ServiceAccount %s replaces %s", is.Name, was.Name),
-				steps: stepPath("metadata", "name"), covers: allFields(),
+				path: fieldAt("metadata", "name"), explains: wholeObject(),
 			})
 		}
 	}
@@ -203,7 +202,7 @@ type rbacDiff struct {
 	roles, bindings []k8s.Key // changed roles that are bound to the subject, and all changed bindings
 }
 
-// clause is the group of grants of one finding. They have the same verbs, rule, scope and API group.
+// clause is the group of grants of one finding, and its detail. They have the same verbs, rule, scope and API group.
 type clause struct {
 	rule    string
 	grant   k8s.Grant // of the first object, without the verb
@@ -213,6 +212,23 @@ type clause struct {
 	own     bool      // whether the operator ships the CRD of the objects
 	subject string    // the subject, if the finding is about another object
 }
+
+func (b clause) parts(whole part) []part {
+	var out []part
+	for _, object := range b.objects {
+		whole.Field = object
+		out = append(out, whole)
+	}
+	return out
+}
+
+func (b clause) selectParts(f Finding, indexes []int) Finding {
+	b.objects = selectItems(b.objects, indexes)
+	f.Field, f.Message, f.detail = b.field(), b.message(), b
+	return f
+}
+
+func (clause) addTo(*findingObject) {}
 
 func (b clause) field() string { return strings.Join(b.objects, ", ") }
 
@@ -331,7 +347,7 @@ func (d rbacDiff) reportClause(b clause) {
 	b.subject = d.subjectPrefix()
 	f := Finding{
 		Field: b.field(), Before: strings.Join(verbsOn(d.had, b.grant), ", "), After: strings.Join(verbsOn(d.has, b.grant), ", "),
-		Message: b.message(), clause: &b, covers: noFields(),
+		Message: b.message(), detail: b, explains: noField(),
 	}
 	d.claimGrants(b)
 	if b.grant.Role != "" {
@@ -339,7 +355,7 @@ func (d rbacDiff) reportClause(b clause) {
 	}
 	about := d.object
 	if o, i := d.findSource(d.c.after, b); o != nil {
-		f.where, f.steps = o, []step{{key: "rules"}, {key: strconv.Itoa(i), by: "#"}}
+		f.where, f.path = o, fieldAt("rules").index(i)
 		if d.subject.Kind == "ClusterRole" || about == nil {
 			about = o // several objects may add to the role: the finding is about the one that does
 		}
@@ -400,12 +416,12 @@ func (d rbacDiff) findSource(v *view, b clause) (*Object, int) {
 // in bindings, as explained.
 func (d rbacDiff) claimGrants(b clause) {
 	for _, key := range d.bindings {
-		d.c.claimed[key] = append(d.c.claimed[key], stepPath("subjects", d.subject.String()))
+		d.c.claimed.add(key, subjectAt(d.subject))
 	}
 	for _, key := range d.roles {
 		for _, object := range b.objects {
 			for _, verb := range b.verbs {
-				d.c.claimed[key] = append(d.c.claimed[key], stepPath("rules", verb+" "+object))
+				d.c.claimed.add(key, grantAt(verb, object))
 			}
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-func rbacRules() []Rule {
-	return []Rule{
+func rbacRules() []RuleInfo {
+	return []RuleInfo{
 		{"rbac.cluster-admin", Critical, "full control of the cluster", "control of this account is control of the cluster"},
 		{"rbac.escalate", Critical, "escalate or bind roles", "the verbs escalate and bind allow granting permissions that the account lacks: it can make itself cluster-admin"},
 		{"rbac.impersonate", Critical, "impersonate users, groups or accounts", "the account can act as any user, including cluster-admin"},
@@ -187,7 +187,7 @@ func (d danger) covers(g k8s.Grant, resource string) bool {
 type rater struct {
 	all      *k8s.Permissions
 	dangers  []danger
-	rules    map[string]Rule
+	rules    map[string]RuleInfo
 	accounts map[k8s.Subject][]k8s.Subject // ServiceAccounts of a name, or of a namespace
 	memo     map[ratingKey]Severity
 }

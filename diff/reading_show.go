@@ -78,7 +78,7 @@ func formatReading(r Reading) string {
 
 // htmlReading returns the reading lists that fit on the page.
 func htmlReading(list []Reading) []Reading {
-	budget := byteBudget(MaxPage / 16)
+	budget := byteBudget(maxPage / 16)
 	for i, r := range list {
 		texts := []string{r.Operator}
 		for _, l := range r.Links {

@@ -96,7 +96,7 @@ func TestReadingIsBounded(t *testing.T) {
 		t.Errorf("Markdown of %d bytes", len(md))
 	}
 	page, err := HTML(r)
-	if err != nil || len(page) > MaxPage || !strings.Contains(string(page), " operators with changes are omitted to keep this page short") {
+	if err != nil || len(page) > maxPage || !strings.Contains(string(page), " operators with changes are omitted to keep this page short") {
 		t.Errorf("a page of %d bytes, %v", len(page), err)
 	}
 }

@@ -14,26 +14,26 @@ import (
 // Removal is the uninstall plan of an operator. It has two steps with separate reviews, because the
 // deletion of custom resources needs a running operator.
 type Removal struct {
-	Operator   string     `json:"operator"`
-	Version    string     `json:"version,omitempty"`
-	Resources  []Resource `json:"resources,omitempty"`  // custom resources in the repository, sorted; to be deleted first
-	Kinds      []Kind     `json:"kinds,omitempty"`      // kinds to check in the cluster
-	Webhooks   []Ref      `json:"webhooks,omitempty"`   // webhook configurations that are removed with the operator; leftover ones would block writes
-	Pruned     []Ref      `json:"pruned,omitempty"`     // objects that are pruned
-	Kept       []Ref      `json:"kept,omitempty"`       // objects that are protected from pruning and must be deleted manually
-	StillOwned []Ref      `json:"stillOwned,omitempty"` // objects that another operator still renders
-	Clusters   []string   `json:"clusters,omitempty"`   // clusters from which the operator is removed; nil means all
+	Operator   string            `json:"operator"`
+	Version    string            `json:"version,omitempty"`
+	Resources  []RemovedResource `json:"resources,omitempty"`  // custom resources in the repository, sorted; to be deleted first
+	Kinds      []RemovedKind     `json:"kinds,omitempty"`      // kinds to check in the cluster
+	Webhooks   []Ref             `json:"webhooks,omitempty"`   // webhook configurations that are removed with the operator; leftover ones would block writes
+	Pruned     []Ref             `json:"pruned,omitempty"`     // objects that are pruned
+	Kept       []Ref             `json:"kept,omitempty"`       // objects that are protected from pruning and must be deleted manually
+	StillOwned []Ref             `json:"stillOwned,omitempty"` // objects that another operator still renders
+	Clusters   []string          `json:"clusters,omitempty"`   // clusters from which the operator is removed; nil means all
 }
 
-// Resource is a custom resource in the repository.
-type Resource struct {
+// RemovedResource is a custom resource in the repository.
+type RemovedResource struct {
 	Object     Ref      `json:"object"`
 	Path       string   `json:"path"`
 	Finalizers []string `json:"finalizers,omitempty"` // finalizers that block the deletion
 }
 
-// Kind is a kind whose CRD is removed with the operator.
-type Kind struct {
+// RemovedKind is a kind whose CRD is removed with the operator.
+type RemovedKind struct {
 	Group      string `json:"group"`
 	Kind       string `json:"kind"`
 	Plural     string `json:"plural"`
@@ -90,17 +90,17 @@ func planRemoval(before, after *view, operator, version string) Removal {
 	}
 	for _, k := range r.Kinds {
 		for _, o := range after.objectsOf(k8s.Key{Group: k.Group, Kind: k.Kind}) {
-			r.Resources = append(r.Resources, Resource{o.Ref(), o.Path, k8s.Texts(o.Content, "metadata", "finalizers")})
+			r.Resources = append(r.Resources, RemovedResource{o.Ref(), o.Path, k8s.Texts(o.Content, "metadata", "finalizers")})
 		}
 	}
-	slices.SortFunc(r.Resources, func(a, b Resource) int { return a.Object.Compare(b.Object) })
+	slices.SortFunc(r.Resources, func(a, b RemovedResource) int { return a.Object.Compare(b.Object) })
 	return r
 }
 
 // addKind adds the kind of a CRD, and whether the operator's roles permit finalizers on it.
 func (r *Removal) addKind(before *view, crd *Object) {
 	defined := k8s.ParseCRD(crd.Content)
-	k := Kind{Group: defined.Group, Kind: defined.Kind, Plural: defined.Plural}
+	k := RemovedKind{Group: defined.Group, Kind: defined.Kind, Plural: defined.Plural}
 	for _, o := range before.order {
 		if o.Operator != r.Operator || !strings.HasSuffix(o.Key().Kind, "Role") {
 			continue
@@ -112,15 +112,15 @@ func (r *Removal) addKind(before *view, crd *Object) {
 	r.Kinds = append(r.Kinds, k)
 }
 
-// Step is a step of an uninstall plan.
-type Step struct {
+// removalStep is a step of an uninstall plan.
+type removalStep struct {
 	Title string
 	Lines []string
 }
 
-// Steps returns the plan as text for users.
-func (r Removal) Steps() []Step {
-	first := Step{Title: "First pull request: delete the custom resources, while the operator still runs"}
+// steps returns the plan as text for users.
+func (r Removal) steps() []removalStep {
+	first := removalStep{Title: "First pull request: delete the custom resources, while the operator still runs"}
 	for _, res := range r.Resources {
 		line := fmt.Sprintf("delete %s (%s)", res.Object, res.Path)
 		if len(res.Finalizers) > 0 {
@@ -135,7 +135,7 @@ func (r Removal) Steps() []Step {
 		}
 		first.Lines = append(first.Lines, line)
 	}
-	second := Step{Title: "Second pull request: this one, without the subscription"}
+	second := removalStep{Title: "Second pull request: this one, without the subscription"}
 	if len(first.Lines) == 0 {
 		second.Title = "This pull request: without the subscription"
 	}
@@ -145,7 +145,7 @@ func (r Removal) Steps() []Step {
 	if len(r.Pruned) > 0 {
 		second.Lines = append(second.Lines, fmt.Sprintf("pruning deletes %s: %s", pluralize(len(r.Pruned), "object", "objects"), diag.Some(refNames(r.Pruned), 8)))
 	}
-	last := Step{Title: "Afterwards, by hand"}
+	last := removalStep{Title: "Afterwards, by hand"}
 	for _, ref := range r.Kept {
 		protection := profile.Protection(ref.Kind == "CustomResourceDefinition")
 		last.Lines = append(last.Lines, fmt.Sprintf("%s is protected and not pruned: %s; delete it when it is no longer needed", ref, protection))
@@ -153,8 +153,8 @@ func (r Removal) Steps() []Step {
 	for _, ref := range r.StillOwned {
 		last.Lines = append(last.Lines, fmt.Sprintf("%s is kept: another operator contains it", ref))
 	}
-	var out []Step
-	for _, s := range []Step{first, second, last} {
+	var out []removalStep
+	for _, s := range []removalStep{first, second, last} {
 		if len(s.Lines) > 0 {
 			out = append(out, s)
 		}

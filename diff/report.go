@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// SchemaVersion identifies the format of the JSON report.
-const SchemaVersion = "quayside.dev/diff/v1alpha1"
+// schemaVersion identifies the format of the JSON report.
+const schemaVersion = "quayside.dev/diff/v1alpha1"
 
 // Report is the result of a comparison. All lists are sorted.
 type Report struct {
@@ -114,17 +114,19 @@ func foldFindings(found []Finding) []Finding {
 		}
 		i, seen := first[k]
 		switch {
-		case !seen || f.Family() != "crd":
+		case !seen || f.family() != "crd":
 			first[k] = len(out)
 			if seen && compareFindings(out[i], f) == 0 {
 				continue
 			}
 			out = append(out, f)
 		case out[i].Field != f.Field:
-			if out[i].locations == nil {
-				out[i].locations = []location{out[i].location()}
+			r, folded := out[i].detail.(repeats)
+			if !folded {
+				r = repeats{[]Finding{out[i]}, true}
 			}
-			out[i].Also, out[i].locations = append(out[i].Also, f.Field), append(out[i].locations, f.location())
+			r.locations = append(r.locations, f)
+			out[i].detail = r
 		}
 	}
 	return out

@@ -121,7 +121,7 @@ func TestMarkdownFits(t *testing.T) {
 		if i < 100 {
 			r.Operators = append(r.Operators, OperatorReport{Name: op, From: hostile, To: "2"})
 		}
-		s := Severities()[i%5]
+		s := severities()[i%5]
 		r.Findings = append(r.Findings, Finding{Rule: "crd.field-removed", Severity: s, Operator: op, Message: hostile, Before: hostile, Field: hostile, Why: hostile, Object: Ref{Kind: hostile, Name: hostile}})
 	}
 	slices.SortFunc(r.Findings, compareFindings)
@@ -129,7 +129,7 @@ func TestMarkdownFits(t *testing.T) {
 		part := *r
 		part.Findings = r.Findings[:n]
 		got := string(Markdown(&part))
-		if len(got) >= MaxComment || !strings.HasPrefix(got, Marker+"\n") {
+		if len(got) >= MaxComment || !strings.HasPrefix(got, commentMarker+"\n") {
 			t.Errorf("%d findings: %d bytes, begins %q", n, len(got), got[:40])
 		}
 		for _, line := range strings.Split(got, "\n") {
@@ -177,7 +177,7 @@ func TestCodeQuality(t *testing.T) {
 	if want := []string{"envs/dev/quayside.lock:1", "envs/dev/quayside.lock:1", "rendered/a b.yaml:9"}; !slices.Equal(places, want) || len(prints) != 3 {
 		t.Errorf("the issues are at %q with %d fingerprints, want %q", places, len(prints), want)
 	}
-	for _, s := range Severities() {
+	for _, s := range severities() {
 		if qualitySeverity(s) == "" {
 			t.Errorf("no GitLab severity for %s", s)
 		}
@@ -201,7 +201,7 @@ func TestComment(t *testing.T) {
 			t.Errorf("%q has the marker %q", dir, marker)
 		}
 		seen[marker] = true
-		if whole := marker + "\n" + text; len(whole) >= MaxComment || len(whole) < MaxComment/2 || strings.Contains(text, Marker) || outside(text, "<x>") {
+		if whole := marker + "\n" + text; len(whole) >= MaxComment || len(whole) < MaxComment/2 || strings.Contains(text, commentMarker) || outside(text, "<x>") {
 			t.Errorf("%.60q: %d bytes, begins %q", dir, len(whole), text[:min(60, len(text))])
 		}
 		if dir == "." && marker+"\n"+text != string(Markdown(r)) {
@@ -291,10 +291,10 @@ func TestRemovalPlan(t *testing.T) {
 	if got.Operator != "ops/old" || len(got.Resources) != 1 || got.Resources[0].Path != "team/gadget.yaml" || !slices.Equal(got.Resources[0].Finalizers, []string{"old.io/keep"}) {
 		t.Errorf("%+v", got)
 	}
-	if d := cmp.Diff([]Kind{{Group: "old.io", Kind: "Gadget", Plural: "gadgets", Finalizers: true}}, got.Kinds); d != "" {
+	if d := cmp.Diff([]RemovedKind{{Group: "old.io", Kind: "Gadget", Plural: "gadgets", Finalizers: true}}, got.Kinds); d != "" {
 		t.Error(d)
 	}
-	if steps := got.Steps(); len(steps) != 3 || !strings.Contains(steps[0].Lines[0], "its deletion waits for the finalizers") {
+	if steps := got.steps(); len(steps) != 3 || !strings.Contains(steps[0].Lines[0], "its deletion waits for the finalizers") {
 		t.Errorf("%+v", steps)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-func resourceRules() []Rule {
-	return []Rule{
+func resourceRules() []RuleInfo {
+	return []RuleInfo{
 		{"resources.rejected", High, "custom resource in the repository is refused", "the next sync or apply of this file fails"},
 		{"resources.already-rejected", Low, "custom resource in the repository is still refused", "it could not be applied before the upgrade either"},
 		{"resources.version-not-served", High, "custom resource in the repository uses an unserved version", "the next sync or apply of this file fails until its apiVersion is changed"},
@@ -104,14 +104,14 @@ type resourceDiff struct {
 
 func (d resourceDiff) add(rule string, f Finding) {
 	f.Operator = cmp.Or(d.resource.Operator, d.crd.Operator)
-	f.steps, f.covers = fieldSteps(f.Field), noFields()
+	f.path, f.explains = parseFieldPath(f.Field), noField()
 	d.c.add(rule, d.resource, f)
 }
 
 // compare simulates both writes and reports the differences of their results.
 func (d resourceDiff) compare() {
 	if d.err != nil {
-		d.c.add("resources.schema-invalid", d.crd, Finding{Message: d.err.Error(), steps: stepPath("spec", "versions"), covers: noFields()})
+		d.c.add("resources.schema-invalid", d.crd, Finding{Message: d.err.Error(), path: fieldAt("spec", "versions"), explains: noField()})
 		return
 	}
 	version := d.resource.version()
@@ -197,8 +197,8 @@ func (d resourceDiff) compareDefaulted(before, after admit.Result) {
 }
 
 // fieldSteps parses a field path of the API server, such as "spec.a[0].b" or "spec.labels[app]".
-func fieldSteps(field string) []step {
-	var out []step
+func parseFieldPath(field string) fieldPath {
+	var out fieldPath
 	for field != "" {
 		i := strings.IndexAny(field, ".[")
 		switch {
@@ -232,7 +232,7 @@ func fieldSteps(field string) []step {
 // valueAt returns the value at a field path of the API server, or nil if it is absent.
 func valueAt(content map[string]any, field string) any {
 	var v any = content
-	for _, s := range fieldSteps(field) {
+	for _, s := range parseFieldPath(field) {
 		switch x := v.(type) {
 		case map[string]any:
 			v = x[s.key]

@@ -45,7 +45,7 @@ func TestResources(t *testing.T) {
 			r := compare(t, State{Objects: parsed(t, "ops/demo", "a.yaml", widget(c.before)), Resources: mine}, State{Objects: parsed(t, "ops/demo", "a.yaml", widget(c.after)), Resources: mine})
 			got := []string{}
 			for _, f := range r.Findings {
-				if f.Family() == "resources" {
+				if f.family() == "resources" {
 					got = append(got, lines(&Report{Findings: []Finding{f}})...)
 					if f.Operator != "ops/demo" || f.Place.Path == "team/widget.yaml" && f.Place.Line == 0 {
 						t.Errorf("operator %q, place %v", f.Operator, f.Place)

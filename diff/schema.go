@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
-	"slices"
 
 	"github.com/quayside/quayside/internal/k8s"
 )
@@ -13,15 +12,15 @@ import (
 // field, such as "spec.containers[].image", and its path below openAPIV3Schema. added receives each
 // added field; it may be nil.
 type schemaWalk struct {
-	report func(rule, at string, steps []step, f Finding, capped ...Severity)
-	added  func(at string, steps []step)
+	report func(rule, at string, path fieldPath, f Finding, capped ...Severity)
+	added  func(at string, path fieldPath)
 }
 
 // node is a field in both schemas.
 type node struct {
 	old, now map[string]any
 	at       string // such as "spec.size"; empty for the root
-	steps    []step
+	path     fieldPath
 	inStatus bool // whether the field is in .status, which only the operator writes
 }
 
@@ -41,20 +40,15 @@ const preserveUnknown = "x-kubernetes-preserve-unknown-fields"
 // reportKeyword reports a finding about a keyword of n. In the status, the severity is at most low,
 // because the operator writes the status and is upgraded together with the CRD.
 func (w *schemaWalk) reportKeyword(rule string, n node, f Finding, more ...string) {
-	at, steps := n.at, n.keywordPath(more...)
+	at, path := n.at, n.path.field(more...)
 	if at == "" {
 		at = "(root)"
 	}
 	if n.inStatus {
-		w.report(rule, at, steps, f, Low)
+		w.report(rule, at, path, f, Low)
 		return
 	}
-	w.report(rule, at, steps, f)
-}
-
-// keywordPath returns the path to a keyword of n.
-func (n node) keywordPath(keywords ...string) []step {
-	return append(slices.Clone(n.steps), stepPath(keywords...)...)
+	w.report(rule, at, path, f)
 }
 
 // reportChange reports a finding about the changed keyword of n.
@@ -92,11 +86,11 @@ func (w *schemaWalk) compareTypes(n node) bool {
 	case a == b:
 		return true
 	case b == "" || a == "integer" && b == "number" || b == intOrString && (a == "integer" || a == "string"):
-		f.covers = [][]step{n.keywordPath("type"), n.keywordPath("x-kubernetes-int-or-string")}
+		f.explains = []fieldPath{n.path.field("type"), n.path.field("x-kubernetes-int-or-string")}
 		w.reportKeyword("crd.type-widened", n, f, "type")
 		return b != ""
 	default:
-		f.covers = [][]step{n.keywordPath("type"), n.keywordPath("x-kubernetes-int-or-string")}
+		f.explains = []fieldPath{n.path.field("type"), n.path.field("x-kubernetes-int-or-string")}
 		w.reportKeyword("crd.type-changed", n, f, "type")
 		return false
 	}
@@ -114,7 +108,7 @@ func typeOf(s map[string]any) string {
 // compareUnknownFields compares whether unknown fields are preserved.
 func (w *schemaWalk) compareUnknownFields(n node) {
 	a, b := k8s.True(n.old, preserveUnknown), k8s.True(n.now, preserveUnknown)
-	f := Finding{Before: fmt.Sprint(a), After: fmt.Sprint(b), covers: [][]step{n.keywordPath(preserveUnknown)}}
+	f := Finding{Before: fmt.Sprint(a), After: fmt.Sprint(b), explains: []fieldPath{n.path.field(preserveUnknown)}}
 	switch {
 	case a && !b:
 		f.Message = "fields that are not in the schema are pruned"
@@ -133,7 +127,7 @@ func (n node) property(name string) node {
 	}
 	return node{
 		old: k8s.Map(n.old, "properties", name), now: k8s.Map(n.now, "properties", name), at: at,
-		steps: append(slices.Clone(n.steps), stepPath("properties", name)...), inStatus: n.inStatus || n.at == "" && name == "status",
+		path: n.path.field("properties", name), inStatus: n.inStatus || n.at == "" && name == "status",
 	}
 }
 
@@ -151,7 +145,7 @@ func (w *schemaWalk) compareProperties(n node) {
 			w.walk(p)
 		case has:
 			if w.added != nil {
-				w.added(p.at, p.steps)
+				w.added(p.at, p.path)
 			}
 		default:
 			w.reportRemovedField(n, p)
@@ -162,15 +156,15 @@ func (w *schemaWalk) compareProperties(n node) {
 // reportRemovedField reports a removed field. Its values remain if the parent preserves unknown
 // fields or allows additional properties.
 func (w *schemaWalk) reportRemovedField(parent, p node) {
-	f := Finding{Before: cmp.Or(typeOf(p.old), "any"), Message: "field removed", covers: [][]step{p.steps}}
-	p.steps = append(slices.Clone(parent.steps), stepPath("properties")...)
+	f := Finding{Before: cmp.Or(typeOf(p.old), "any"), Message: "field removed", explains: []fieldPath{p.path}}
+	p.path = parent.path.field("properties")
 	switch {
 	case k8s.True(parent.now, preserveUnknown):
 		f.Message = "field removed from the schema; its value is preserved"
-		w.report("crd.field-removed", p.at, p.steps, f, Low)
+		w.report("crd.field-removed", p.at, p.path, f, Low)
 	case k8s.At(parent.now, "additionalProperties") != nil:
 		f.Message = "field removed from the schema; it becomes an additional property"
-		w.report("crd.field-removed", p.at, p.steps, f, Low)
+		w.report("crd.field-removed", p.at, p.path, f, Low)
 	default:
 		w.reportKeyword("crd.field-removed", p, f)
 	}
@@ -180,16 +174,16 @@ func (w *schemaWalk) reportRemovedField(parent, p node) {
 func (w *schemaWalk) compareAdditionalProperties(n node) {
 	a, had := parseSchema(n.old["additionalProperties"])
 	b, has := parseSchema(n.now["additionalProperties"])
-	below := node{old: a, now: b, at: n.at + "{}", steps: append(slices.Clone(n.steps), stepPath("additionalProperties")...), inStatus: n.inStatus}
+	below := node{old: a, now: b, at: n.at + "{}", path: n.path.field("additionalProperties"), inStatus: n.inStatus}
 	switch {
 	case had && has:
 		w.walk(below)
 	case has && w.added != nil:
-		w.added(below.at, below.steps)
+		w.added(below.at, below.path)
 	case had && !has && k8s.True(n.now, preserveUnknown):
-		w.report("crd.map-removed", n.at, n.steps, Finding{Before: "any key", Message: "additional properties removed from the schema; their values are preserved", covers: [][]step{below.steps}}, Low)
+		w.report("crd.map-removed", n.at, n.path, Finding{Before: "any key", Message: "additional properties removed from the schema; their values are preserved", explains: []fieldPath{below.path}}, Low)
 	case had && !has:
-		w.reportKeyword("crd.map-removed", n, Finding{Before: "any key", Message: "additional properties are no longer allowed", covers: [][]step{below.steps}})
+		w.reportKeyword("crd.map-removed", n, Finding{Before: "any key", Message: "additional properties are no longer allowed", explains: []fieldPath{below.path}})
 	}
 }
 
@@ -211,5 +205,5 @@ func (w *schemaWalk) compareItems(n node) {
 	if old == nil || now == nil {
 		return
 	}
-	w.walk(node{old: old, now: now, at: n.at + "[]", steps: append(slices.Clone(n.steps), stepPath("items")...), inStatus: n.inStatus})
+	w.walk(node{old: old, now: now, at: n.at + "[]", path: n.path.field("items"), inStatus: n.inStatus})
 }

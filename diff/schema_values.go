@@ -21,7 +21,7 @@ func (w *schemaWalk) compareRequired(n node) {
 		}
 		p := n.property(name)
 		f := Finding{Before: "optional", After: "required", Message: "field becomes required"}
-		p.steps = n.keywordPath("required")
+		p.path = n.path.field("required")
 		if defaultValue, ok := p.now["default"]; ok {
 			f.Message = "field becomes required, with the default " + quoteValue(defaultValue)
 			w.reportKeyword("crd.required-defaulted", p, f)
@@ -32,7 +32,7 @@ func (w *schemaWalk) compareRequired(n node) {
 	for _, name := range old {
 		if !slices.Contains(now, name) && k8s.Map(n.now, "properties", name) != nil {
 			w.reportKeyword("crd.required-removed", n.property(name), Finding{
-				Before: "required", After: "optional", Message: "field is no longer required", covers: [][]step{n.keywordPath("required")},
+				Before: "required", After: "optional", Message: "field is no longer required", explains: []fieldPath{n.path.field("required")},
 			})
 		}
 	}
@@ -192,6 +192,9 @@ func (w *schemaWalk) compareValidations(n node) {
 	contains := func(list []map[string]any, r map[string]any) bool {
 		return slices.ContainsFunc(list, func(o map[string]any) bool { return k8s.Text(o, "rule") == k8s.Text(r, "rule") })
 	}
+	ruleAt := func(r map[string]any) fieldPath {
+		return n.path.field(celKeyword).with(step{key: k8s.Text(r, "rule"), by: "rule"})
+	}
 	var removed []map[string]any
 	for _, r := range old {
 		if !contains(now, r) {
@@ -202,10 +205,7 @@ func (w *schemaWalk) compareValidations(n node) {
 		if contains(old, r) {
 			continue
 		}
-		ruleSteps := func(r map[string]any) []step {
-			return append(n.keywordPath(celKeyword), step{key: k8s.Text(r, "rule"), by: "rule"})
-		}
-		f := Finding{After: k8s.Text(r, "rule"), Message: "must hold: " + sanitize.Truncate(cmp.Or(k8s.Text(r, "message"), k8s.Text(r, "rule")), 160), covers: [][]step{ruleSteps(r)}}
+		f := Finding{After: k8s.Text(r, "rule"), Message: "must hold: " + sanitize.Truncate(cmp.Or(k8s.Text(r, "message"), k8s.Text(r, "rule")), 160), explains: []fieldPath{ruleAt(r)}}
 		i := slices.IndexFunc(removed, func(o map[string]any) bool {
 			return k8s.Text(o, "message") != "" && k8s.Text(o, "message") == k8s.Text(r, "message")
 		})
@@ -213,14 +213,14 @@ func (w *schemaWalk) compareValidations(n node) {
 			w.reportKeyword("crd.rule-added", n, f, celKeyword)
 			continue
 		}
-		f.Before, f.covers = k8s.Text(removed[i], "rule"), append(f.covers, ruleSteps(removed[i]))
+		f.Before, f.explains = k8s.Text(removed[i], "rule"), append(f.explains, ruleAt(removed[i]))
 		removed = slices.Delete(removed, i, i+1)
 		w.reportKeyword("crd.rule-changed", n, f, celKeyword)
 	}
 	for _, r := range removed {
 		w.reportKeyword("crd.rule-removed", n, Finding{
 			Before: k8s.Text(r, "rule"), Message: "removed: " + sanitize.Truncate(cmp.Or(k8s.Text(r, "message"), k8s.Text(r, "rule")), 160),
-			covers: [][]step{append(n.keywordPath(celKeyword), step{key: k8s.Text(r, "rule"), by: "rule"})},
+			explains: []fieldPath{ruleAt(r)},
 		})
 	}
 }
@@ -249,7 +249,7 @@ func (w *schemaWalk) compareTopology(n node) {
 		return typ
 	}
 	if a, b := listType(n.old), listType(n.now); a != b {
-		w.reportKeyword("crd.list-type-changed", n, Finding{Before: a, After: b, Message: fmt.Sprintf("list is %s, was %s", b, a), covers: [][]step{n.keywordPath("x-kubernetes-list-type"), n.keywordPath("x-kubernetes-list-map-keys")}}, "x-kubernetes-list-type")
+		w.reportKeyword("crd.list-type-changed", n, Finding{Before: a, After: b, Message: fmt.Sprintf("list is %s, was %s", b, a), explains: []fieldPath{n.path.field("x-kubernetes-list-type"), n.path.field("x-kubernetes-list-map-keys")}}, "x-kubernetes-list-type")
 	}
 	mapType := func(s map[string]any) string { return cmp.Or(k8s.Text(s, "x-kubernetes-map-type"), "granular") }
 	if a, b := mapType(n.old), mapType(n.now); a != b {

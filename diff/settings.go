@@ -8,8 +8,8 @@ const (
 	SettingsWaiver = "settings.waiver"
 )
 
-func settingRules() []Rule {
-	return []Rule{
+func settingRules() []RuleInfo {
+	return []RuleInfo{
 		{SettingsTrust, High, "signature requirement loosened", "images that the base refuses are accepted"},
 		{SettingsPolicy, High, "policy loosened", "findings that the base refuses are accepted"},
 		{SettingsWaiver, High, "waiver added or extended", "it applies to all later changes"},

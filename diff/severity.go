@@ -18,8 +18,8 @@ const (
 	Critical          // loses data, is refused by the API server, or grants control of the cluster
 )
 
-// Severities returns the severities of findings, highest first.
-func Severities() []Severity { return []Severity{Critical, High, Medium, Low, Info} }
+// severities returns the severities of findings, highest first.
+func severities() []Severity { return []Severity{Critical, High, Medium, Low, Info} }
 
 // String returns "critical", "high", "medium", "low", "info" or "off".
 func (s Severity) String() string {

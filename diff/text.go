@@ -101,7 +101,7 @@ func (w *textWriter) writeFinding(f Finding) {
 
 func (w *textWriter) writeRemoval(r Removal) {
 	w.linef("\n%s", w.bold("uninstall plan for "+sanitize.Line(clusterPrefix(r.Clusters)+r.Operator)))
-	for i, s := range r.Steps() {
+	for i, s := range r.steps() {
 		w.linef("  %d. %s", i+1, s.Title)
 		for _, line := range s.Lines {
 			w.linef("     - %s", sanitize.Line(line))

@@ -27,7 +27,7 @@ func Unserved(s State, version string) ([]Finding, error) {
 		return nil, err
 	}
 	none := &view{byKey: map[k8s.Key]*Object{}, crds: map[k8s.Key]*Object{}}
-	c := &comparison{before: none, after: now, rules: rulesByID(), changed: pairObjects(none, now), claimed: map[k8s.Key][][]step{}}
+	c := &comparison{before: none, after: now, rules: rulesByID(), changed: pairObjects(none, now), claimed: claims{}}
 	compareAPIs(c)
 	compareResources(c)
 	c.checkOwnCRDs()
@@ -51,7 +51,7 @@ func (c *comparison) checkOwnCRDs() {
 			continue // already reported for a custom resource
 		}
 		for _, f := range admit.CheckCRD(o.Content) {
-			c.add("resources.schema-invalid", o, Finding{Message: strings.TrimPrefix(f.Field+": ", ": ") + f.Message, steps: fieldSteps(f.Field), covers: noFields()})
+			c.add("resources.schema-invalid", o, Finding{Message: strings.TrimPrefix(f.Field+": ", ": ") + f.Message, path: parseFieldPath(f.Field), explains: noField()})
 		}
 	}
 }

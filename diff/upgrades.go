@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-func upgradeRules() []Rule {
-	return []Rule{
+func upgradeRules() []RuleInfo {
+	return []RuleInfo{
 		{"upgrade.installed", Info, "operator installed", "a new operator runs in the cluster"},
 		{"upgrade.removed", Medium, "operator removed", "its objects are pruned; custom resources hang if it served their finalizers"},
 		{"upgrade.left-behind", High, "operator left behind", "it keeps running without upgrades: its Application or Kustomization is deleted without deleting the objects it applied, as after a revert of the commit that added it"},
@@ -122,7 +122,7 @@ func (c *comparison) claimRemoved(operator string) int {
 			continue
 		}
 		if n++; c.removedSeverity(o) < Medium {
-			c.claimed[o.Key()] = allFields()
+			c.claimed[o.Key()] = wholeObject()
 		}
 	}
 	return n

@@ -20,8 +20,8 @@ const (
 	vulnerabilitiesStayed = "vulnerabilities.stayed"
 )
 
-func vulnerabilityRules() []Rule {
-	return []Rule{
+func vulnerabilityRules() []RuleInfo {
+	return []RuleInfo{
 		{vulnerabilityAdded, Critical, "new vulnerability", "it may be exploited through the operator; with --scan, severity as rated by the scanner, medium if unrated"},
 		{vulnerabilitiesGone, Info, "vulnerabilities no longer found", "fixed by the upgrade"},
 		{"vulnerabilities.not-scanned", Medium, "image without a scan", "without a scan result, vulnerabilities of this image are unknown"},
@@ -43,6 +43,86 @@ type Vulnerability struct {
 
 // maxListed is the maximum number of vulnerabilities in a finding.
 const maxListed = 1000
+
+// vulnerabilityList is the detail of a finding about vulnerabilities.
+type vulnerabilityList struct {
+	listed        []Vulnerability // most severe first; at most maxListed
+	counts        map[string]int  // number of vulnerabilities by scanner severity; nil for a single one
+	partlyScanned bool            // whether some images were not scanned
+}
+
+// vulnerabilities returns the listed vulnerabilities of a finding.
+func (f Finding) vulnerabilities() []Vulnerability {
+	v, _ := f.detail.(vulnerabilityList)
+	return v.listed
+}
+
+func (v vulnerabilityList) parts(whole part) []part {
+	var out []part
+	for _, one := range v.listed {
+		whole.Vulnerabilities = append([]string{one.ID}, one.Also...)
+		out = append(out, whole)
+	}
+	if len(out) == 0 || v.countUnlisted() > 0 {
+		whole.Vulnerabilities = nil
+		out = append(out, whole)
+	}
+	return out
+}
+
+// countUnlisted returns the number of vulnerabilities that are counted but not listed.
+func (v vulnerabilityList) countUnlisted() int {
+	n := -len(v.listed)
+	for _, count := range v.counts {
+		n += count
+	}
+	return max(n, 0)
+}
+
+func (v vulnerabilityList) selectParts(f Finding, indexes []int) Finding {
+	counts := map[string]int{}
+	if indexes[len(indexes)-1] == len(v.listed) { // the last part is the unlisted vulnerabilities
+		indexes = indexes[:len(indexes)-1]
+		maps.Copy(counts, v.counts)
+		for _, one := range v.listed {
+			counts[one.Severity]--
+		}
+	}
+	v.listed, v.counts = selectItems(v.listed, indexes), counts
+	for _, one := range v.listed {
+		counts[one.Severity]++
+	}
+	f.Message, f.detail = v.summary(f.Rule), v
+	return f
+}
+
+func (v vulnerabilityList) addTo(out *findingObject) {
+	out.Vulnerabilities, out.Counts = v.listed, v.counts
+}
+
+// summary returns the message of a finding of a rule about several vulnerabilities.
+func (v vulnerabilityList) summary(rule string) string {
+	words := map[string]string{vulnerabilitiesGone: "no longer found", vulnerabilitiesStayed: "not fixed by the upgrade"}[rule]
+	total := 0
+	var counts []string
+	for _, s := range scan.Severities() {
+		if n := v.counts[s.String()]; n > 0 {
+			counts, total = append(counts, fmt.Sprintf("%d %s", n, s)), total+n
+		}
+	}
+	var ids []string
+	for _, one := range v.listed[:min(len(v.listed), 20)] {
+		ids = append(ids, one.ID)
+	}
+	message := fmt.Sprintf("%s %s (%s): %s", pluralize(total, "vulnerability", "vulnerabilities"), words, strings.Join(counts, ", "), strings.Join(ids, ", "))
+	if total > len(ids) {
+		message += fmt.Sprintf(" and %d more", total-len(ids))
+	}
+	if v.partlyScanned {
+		message += "; some images were not scanned"
+	}
+	return message
+}
 
 // severityOf converts a scanner severity. Unrated vulnerabilities are medium, so that they are
 // reviewed.
@@ -174,11 +254,11 @@ func (d scanDiff) compare() {
 
 // add adds a finding at the location of an image, or at the pin if the image is only in the lock.
 func (d scanDiff) add(rule string, at imageUse, f Finding, capped ...Severity) {
-	f.Operator, f.steps = d.operator, at.containerPath
+	f.Operator, f.path = d.operator, at.containerPath
 	if at.where == nil {
 		f.Place = d.pin.region()
 	}
-	f.covers = noFields()
+	f.explains = noField()
 	d.c.add(rule, at.where, f, capped...)
 }
 
@@ -194,7 +274,7 @@ func (d scanDiff) reportAdded(e *exposure) {
 	if len(d.was.unscanned) > 0 {
 		message += " (possibly not new: some previous images were not scanned)"
 	}
-	d.add(vulnerabilityAdded, e.at, Finding{Field: e.ID, Message: message, Vulnerabilities: []Vulnerability{e.Vulnerability}}, severityOf(e.severity))
+	d.add(vulnerabilityAdded, e.at, Finding{Field: e.ID, Message: message, detail: vulnerabilityList{listed: []Vulnerability{e.Vulnerability}}}, severityOf(e.severity))
 }
 
 // imageNames returns the names of images without tags and digests, as a set.
@@ -214,39 +294,14 @@ func (d scanDiff) reportList(rule string, list []*exposure, partlyScanned bool) 
 	}
 	rank := func(e *exposure) int { return slices.Index(scan.Severities(), e.severity) }
 	slices.SortStableFunc(list, func(a, b *exposure) int { return cmp.Compare(rank(a), rank(b)) })
-	f := Finding{Counts: map[string]int{}, partlyScanned: partlyScanned}
+	v := vulnerabilityList{counts: map[string]int{}, partlyScanned: partlyScanned}
 	for _, e := range list {
-		f.Counts[e.Severity]++
-		if len(f.Vulnerabilities) < maxListed {
-			f.Vulnerabilities = append(f.Vulnerabilities, e.Vulnerability)
+		v.counts[e.Severity]++
+		if len(v.listed) < maxListed {
+			v.listed = append(v.listed, e.Vulnerability)
 		}
 	}
-	f.Message = f.summary(rule)
-	d.add(rule, imageUse{}, f)
-}
-
-// summary summarizes the vulnerabilities of a finding of rule.
-func (f Finding) summary(rule string) string {
-	words := map[string]string{vulnerabilitiesGone: "no longer found", vulnerabilitiesStayed: "not fixed by the upgrade"}[rule]
-	total := 0
-	var counts []string
-	for _, s := range scan.Severities() {
-		if n := f.Counts[s.String()]; n > 0 {
-			counts, total = append(counts, fmt.Sprintf("%d %s", n, s)), total+n
-		}
-	}
-	var ids []string
-	for _, v := range f.Vulnerabilities[:min(len(f.Vulnerabilities), 20)] {
-		ids = append(ids, v.ID)
-	}
-	message := fmt.Sprintf("%s %s (%s): %s", pluralize(total, "vulnerability", "vulnerabilities"), words, strings.Join(counts, ", "), strings.Join(ids, ", "))
-	if total > len(ids) {
-		message += fmt.Sprintf(" and %d more", total-len(ids))
-	}
-	if f.partlyScanned {
-		message += "; some images were not scanned"
-	}
-	return message
+	d.add(rule, imageUse{}, Finding{Message: v.summary(rule), detail: v})
 }
 
 // reportUnscanned reports added and removed images without a scan.

@@ -57,7 +57,7 @@ func stateRunning(t testing.TB, version string, images ...string) State {
 func scannedLines(r *Report) []string {
 	out := []string{}
 	for _, f := range r.Findings {
-		if f.Family() == "vulnerabilities" {
+		if f.family() == "vulnerabilities" {
 			out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s: %s", f.Severity, f.Rule, f.subject(), f.Message)))
 		}
 	}

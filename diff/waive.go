@@ -3,7 +3,6 @@ package diff
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
 )
@@ -18,100 +17,19 @@ type part struct {
 // parts splits a finding into single fields, permissions or vulnerabilities.
 func (f Finding) parts() []part {
 	whole := part{Object: f.Object, Field: f.Field, Container: f.Container}
-	var out []part
-	switch {
-	case len(f.locations) > 0:
-		for _, s := range f.locations {
-			out = append(out, part{Object: s.Object, Field: s.Field, Container: s.Container})
-		}
-	case f.clause != nil:
-		for _, object := range f.clause.objects {
-			whole.Field = object
-			out = append(out, whole)
-		}
-	case len(f.Vulnerabilities) > 0:
-		for _, v := range f.Vulnerabilities {
-			whole.Vulnerabilities = append([]string{v.ID}, v.Also...)
-			out = append(out, whole)
-		}
-		if f.countUnlisted() > 0 {
-			whole.Vulnerabilities = nil
-			out = append(out, whole)
-		}
-	default:
-		out = []part{whole}
+	if f.detail == nil {
+		return []part{whole}
 	}
-	return out
-}
-
-// countUnlisted returns the number of vulnerabilities that Counts includes, but Vulnerabilities omits.
-func (f Finding) countUnlisted() int {
-	n := -len(f.Vulnerabilities)
-	for _, count := range f.Counts {
-		n += count
-	}
-	return max(n, 0)
+	return f.detail.parts(whole)
 }
 
 // withParts returns a finding with some of the parts of f. indexes are their indexes in
 // [Finding.parts].
 func (f Finding) withParts(indexes []int) Finding {
-	if len(indexes) == len(f.parts()) {
+	if f.detail == nil || len(indexes) == len(f.parts()) {
 		return f
 	}
-	switch {
-	case len(f.locations) > 0:
-		return f.withLocations(indexes)
-	case f.clause != nil:
-		c := *f.clause
-		c.objects = selectItems(c.objects, indexes)
-		f.Field, f.Message, f.clause = c.field(), c.message(), &c
-	case len(f.Vulnerabilities) > 0:
-		return f.withVulnerabilities(indexes)
-	}
-	return f
-}
-
-// withLocations returns f with only the locations at the given indexes. f must have locations.
-func (f Finding) withLocations(indexes []int) Finding {
-	f.Message = strings.TrimSuffix(f.Message, formatLocationCount(len(f.locations)))
-	listed := len(f.Also) > 0
-	f.locations, f.Also = selectItems(f.locations, indexes), nil
-	if first := f.locations[0]; indexes[0] > 0 {
-		f.Object, f.Field, f.Container, f.Place, f.Link = first.Object, first.Field, first.Container, first.Place, ""
-		f.was, f.is = first.was, first.is
-	}
-	for _, s := range f.locations[1:] {
-		if listed {
-			f.Also = append(f.Also, s.Field)
-		}
-	}
-	if len(f.locations) > 1 && !listed {
-		f.Message += formatLocationCount(len(f.locations))
-	}
-	return f
-}
-
-// withVulnerabilities returns f with only the vulnerabilities at the given indexes. f must have
-// several vulnerabilities.
-func (f Finding) withVulnerabilities(indexes []int) Finding {
-	counts := map[string]int{}
-	if indexes[len(indexes)-1] == len(f.Vulnerabilities) { // the last part is the unlisted vulnerabilities
-		indexes = indexes[:len(indexes)-1]
-		for severity, n := range f.Counts {
-			counts[severity] = n
-		}
-		for _, v := range f.Vulnerabilities {
-			counts[v.Severity]--
-		}
-	}
-	f.Vulnerabilities = selectItems(f.Vulnerabilities, indexes)
-	for _, v := range f.Vulnerabilities {
-		counts[v.Severity]++
-	}
-	f.Counts = counts
-	f.Message = f.summary(f.Rule)
-	return f
+	return f.detail.selectParts(f, indexes)
 }
 
 // selectItems returns the items of list with the given indexes.

@@ -48,24 +48,24 @@ func atomsOf(f Finding, clusters []string) []atom {
 	for _, cluster := range clusters {
 		one := atom{rule: f.Rule, operator: f.Operator, object: f.Object.String(), field: f.Field, container: f.Container, cluster: cluster}
 		switch {
-		case f.Family() == "rbac":
+		case f.family() == "rbac":
 			for field := range strings.SplitSeq(f.Field, ", ") {
 				one.field = field
 				out = append(out, one)
 			}
-		case f.Family() == "vulnerabilities":
-			for _, v := range f.Vulnerabilities {
+		case f.family() == "vulnerabilities":
+			for _, v := range f.vulnerabilities() {
 				one.vulnerability, one.also = v.ID, strings.Join(v.Also, "")
 				out = append(out, one)
 			}
-		case f.Family() == "images":
+		case f.family() == "images":
 			out = append(out, one)
-			for _, s := range f.locations[min(1, len(f.locations)):] {
+			for _, s := range f.locations()[min(1, len(f.locations())):] {
 				one.object, one.field, one.container = s.Object.String(), s.Field, s.Container
 				out = append(out, one)
 			}
 		default:
-			for _, field := range append([]string{f.Field}, f.Also...) {
+			for _, field := range append([]string{f.Field}, f.otherFields()...) {
 				one.field = field
 				out = append(out, one)
 			}
@@ -88,23 +88,25 @@ func randomFinding(r *rand.Rand, clusters []string) Finding {
 	case 0:
 		f.Rule, f.Field, f.Container = "pods.privileged", "m securityContext", some("m", "n")[0]
 	case 1:
-		c := &clause{grant: k8s.Grant{}, verbs: []string{"get"}, objects: some("secrets", "pods", "jobs.batch")}
-		f.Rule, f.Field, f.Message, f.clause = "rbac.gained", c.field(), c.message(), c
+		c := clause{grant: k8s.Grant{}, verbs: []string{"get"}, objects: some("secrets", "pods", "jobs.batch")}
+		f.Rule, f.Field, f.Message, f.detail = "rbac.gained", c.field(), c.message(), c
 	case 2:
-		f.Rule, f.Counts = vulnerabilitiesStayed, map[string]int{}
+		f.Rule = vulnerabilitiesStayed
+		list := vulnerabilityList{counts: map[string]int{}}
 		for _, id := range some("CVE-1", "CVE-2", "CVE-3") {
-			f.Vulnerabilities = append(f.Vulnerabilities, Vulnerability{ID: id, Also: []string{"GHSA" + id[3:]}, Severity: "high"})
-			f.Counts["high"]++
+			list.listed = append(list.listed, Vulnerability{ID: id, Also: []string{"GHSA" + id[3:]}, Severity: "high"})
+			list.counts["high"]++
 		}
-		f.Message = f.summary(f.Rule)
+		f.Message, f.detail = list.summary(f.Rule), list
 	case 3:
 		f.Rule, f.Message = "images.changed", "another build"
+		var all []Finding
 		for _, at := range some("x", "y", "z") {
-			f.locations = append(f.locations, location{Object: Ref{Kind: "Kind", Namespace: "ops", Name: at}, Field: "container " + at, Container: string(at[0] - 11)})
+			all = append(all, Finding{Object: Ref{Kind: "Kind", Namespace: "ops", Name: at}, Field: "container " + at, Container: string(at[0] - 11)})
 		}
-		f.Object, f.Field, f.Container = f.locations[0].Object, f.locations[0].Field, f.locations[0].Container
-		if len(f.locations) > 1 {
-			f.Message += formatLocationCount(len(f.locations))
+		f.Object, f.Field, f.Container, f.detail = all[0].Object, all[0].Field, all[0].Container, repeats{locations: all}
+		if len(all) > 1 {
+			f.Message += formatLocationCount(len(all))
 		}
 	default:
 		fields := some("v1 a.x", "v1 b.x", "v1 c.x")
@@ -216,25 +218,28 @@ func TestPartlyWaived(t *testing.T) {
 // TestUnlistedVulnerabilities splits findings whose counts exceed their lists, and checks that the
 // counts of the parts add up.
 func TestUnlistedVulnerabilities(t *testing.T) {
-	f := Finding{Rule: vulnerabilitiesStayed, Counts: map[string]int{"high": 3, "critical": 2}, Vulnerabilities: []Vulnerability{{ID: "CVE-1", Severity: "critical"}, {ID: "CVE-2", Severity: "high"}}}
+	list := vulnerabilityList{counts: map[string]int{"high": 3, "critical": 2}, listed: []Vulnerability{{ID: "CVE-1", Severity: "critical"}, {ID: "CVE-2", Severity: "high"}}}
+	f := Finding{Rule: vulnerabilitiesStayed, detail: list}
 	if n := len(f.parts()); n != 3 {
 		t.Fatalf("%d parts, want two listed vulnerabilities and the rest", n)
 	}
 	for first := range 3 {
-		one, rest := f.withParts([]int{first}), f.withParts(slices.DeleteFunc([]int{0, 1, 2}, func(i int) bool { return i == first }))
+		selected, others := f.withParts([]int{first}), f.withParts(slices.DeleteFunc([]int{0, 1, 2}, func(i int) bool { return i == first }))
+		one, rest := selected.document(), others.document()
 		if n := len(one.Vulnerabilities) + len(rest.Vulnerabilities); n != 2 {
 			t.Errorf("part %d: %d vulnerabilities are listed", first, n)
 		}
-		for severity, want := range f.Counts {
+		for severity, want := range list.counts {
 			if got := one.Counts[severity] + rest.Counts[severity]; got != want {
 				t.Errorf("part %d: %d of severity %s in %v and %v, want %d", first, got, severity, one.Counts, rest.Counts, want)
 			}
 		}
-		if first < 2 && (len(one.parts()) != 1 || one.Counts[one.Vulnerabilities[0].Severity] != 1) {
+		if first < 2 && (len(selected.parts()) != 1 || one.Counts[one.Vulnerabilities[0].Severity] != 1) {
 			t.Errorf("part %d: got %+v", first, one)
 		}
 	}
-	f.Counts = map[string]int{"high": 1, "critical": 1}
+	list.counts = map[string]int{"high": 1, "critical": 1}
+	f.detail = list
 	if n := len(f.parts()); n != 2 {
 		t.Errorf("%d parts if all are listed, want 2", n)
 	}
@@ -243,10 +248,11 @@ func TestUnlistedVulnerabilities(t *testing.T) {
 // TestPlacesOfAPart selects some locations of a finding, and checks the number in the message.
 func TestPlacesOfAPart(t *testing.T) {
 	f := Finding{Rule: "images.changed"}
+	var all []Finding
 	for _, name := range []string{"x", "y", "z"} {
-		f.locations = append(f.locations, location{Object: Ref{Kind: "Pod", Name: name}})
+		all = append(all, Finding{Object: Ref{Kind: "Pod", Name: name}})
 	}
-	f.Object, f.Message = f.locations[0].Object, "new digest"+formatLocationCount(3)
+	f.Object, f.Message, f.detail = all[0].Object, "new digest"+formatLocationCount(3), repeats{locations: all}
 	for want, which := range map[string][]int{"new digest": {1}, "new digest (at 2 places)": {1, 2}} {
 		if got := f.withParts(which); got.Message != want || got.Object.Name != "y" {
 			t.Errorf("%v: got %q at %s, want %q", which, got.Message, got.Object, want)

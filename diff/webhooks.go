@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-func webhookRules() []Rule {
-	return []Rule{
+func webhookRules() []RuleInfo {
+	return []RuleInfo{
 		{"webhook.added", High, "admission webhook added", "writes of these kinds now call the operator first, which can read, change or refuse them"},
 		{"webhook.removed", High, "admission webhook removed", "objects are no longer validated or defaulted by the webhook"},
 		{"webhook.wide", High, "webhook that can stop the cluster", "with failurePolicy Fail and no selector, a webhook on core kinds blocks every such write while the operator is down, including the operator's own restart"},
@@ -65,8 +65,8 @@ func compareWebhooks(c *comparison) {
 					limit = Low
 				}
 				c.add("webhook.removed", p.object(), Finding{
-					Field: k8s.Text(h, "name"), Before: formatValue(formatRequests(h)), Message: fmt.Sprintf("webhook %s removed", k8s.Text(h, "name")), steps: stepPath("webhooks"),
-					covers: removedWebhook(p, k8s.Text(h, "name")),
+					Field: k8s.Text(h, "name"), Before: formatValue(formatRequests(h)), Message: fmt.Sprintf("webhook %s removed", k8s.Text(h, "name")), path: fieldAt("webhooks"),
+					explains: removedWebhook(p, k8s.Text(h, "name")),
 				}, limit)
 			}
 		}
@@ -83,9 +83,9 @@ type webhookDiff struct {
 
 func (d webhookDiff) add(rule string, f Finding, field string, capped ...Severity) {
 	f.Field = strings.TrimSpace(d.name + " " + field)
-	f.steps = []step{{key: "webhooks"}, {by: "name", key: d.name}}
+	f.path = webhookAt(d.name)
 	if field != "" {
-		f.steps = append(f.steps, step{key: field})
+		f.path = f.path.field(field)
 	}
 	d.c.add(rule, d.p.after, f, capped...)
 }
@@ -101,18 +101,18 @@ func (d webhookDiff) isOwn() bool {
 }
 
 // removedWebhook returns the paths that the removal of a webhook explains.
-func removedWebhook(p pair, name string) [][]step {
+func removedWebhook(p pair, name string) []fieldPath {
 	if p.after == nil {
-		return allFields()
+		return wholeObject()
 	}
-	return [][]step{{{key: "webhooks"}, {by: "name", key: name}}}
+	return []fieldPath{webhookAt(name)}
 }
 
 // reportAdded reports an added webhook, and whether it can block the cluster.
 func (d webhookDiff) reportAdded() {
 	f := Finding{After: formatValue(formatRequests(d.now)), Message: fmt.Sprintf("webhook covers %s, failure policy %s", diag.Some(formatRequests(d.now), 4), failurePolicy(d.now))}
 	if d.p.before == nil {
-		f.covers = allFields()
+		f.explains = wholeObject()
 	}
 	limit := High
 	if d.isOwn() {

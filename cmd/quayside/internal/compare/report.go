@@ -238,7 +238,7 @@ func (c *Comparison) fleet() diff.Fleet {
 
 // source returns the files and settings of a side for diff.Read. It leaves out the user's files
 // that overlays use, because the states of the clusters include them.
-func (s *Side) source(groups []group) diff.Source {
+func (s *Side) source(groups []group) diff.Input {
 	got, seen := map[string]bool{}, map[*overlay.Overlay]bool{}
 	for _, g := range groups {
 		for _, o := range slices.Concat(g.before.Overlays, g.after.Overlays) {
@@ -255,7 +255,7 @@ func (s *Side) source(groups []group) diff.Source {
 	}
 	own := slices.DeleteFunc(slices.Clone(s.userManifests), func(f diff.File) bool { return got[f.Path] })
 	w := s.Settings
-	out := diff.Source{Name: s.Name, KubernetesVersion: w.KubernetesVersion, OpenShiftVersion: w.OpenShiftVersion, KeepsDefinitions: w.Tool().About().UntracksCRDs, ByOperator: s.project.Settings.ByOperator(), Tree: s.Manifests, Own: own}
+	out := diff.Input{Name: s.Name, KubernetesVersion: w.KubernetesVersion, OpenShiftVersion: w.OpenShiftVersion, KeepsDefinitions: w.Tool().About().UntracksCRDs, ByOperator: s.project.Settings.ByOperator(), Tree: s.Manifests, Own: own}
 	if s.rev != nil {
 		out.Revision = s.Name
 	}

@@ -41,7 +41,7 @@ func ForEachGroup(ctx context.Context, p *workspace.Project, lock *lockfile.File
 		}
 		groups = append(groups, group{names: []string{name}, after: x})
 	}
-	_, base, err := diff.Read(diff.Source{}, whole.source(groups))
+	_, base, err := diff.Read(diff.Input{}, whole.source(groups))
 	if err != nil {
 		return c.TakeMessages(), err
 	}

@@ -3,31 +3,112 @@ package compare
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/cache"
-	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/cmd/quayside/internal/rules"
-	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
-	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/imageref"
-	"github.com/quayside/quayside/internal/oci/trust"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 )
 
-// settingsComparer collects findings about settings that are less strict after than before.
-type settingsComparer struct {
-	c             *Comparison
-	before, after *workspace.Project
-	found         []diff.Finding
+// sensitiveSetting is a setting whose loosening is reported.
+type sensitiveSetting struct {
+	path, rule string
+	isLooser   func(before, after effectiveSetting) bool
+	message    string        // with {key}, {after}, {note} and {items}, the added items of a set
+	severity   diff.Severity // Off means that of the rule
+}
+
+// sensitiveSettings returns the settings whose loosening is reported.
+func sensitiveSettings() []sensitiveSetting {
+	const catalogs, promotion, automerge, requirements = "settings.catalogs", "settings.promotion", "settings.automerge", "settings.requirements"
+	const lessHealth = "versions are promoted with less observed health"
+	return []sensitiveSetting{
+		{"spec.allowNames", "settings.names", isLower, "bundles may contain {key}", 0},
+		{"spec.extends", "settings.extends", isChanged, "settings are inherited from other files", 0},
+		{"spec.output", "settings.output", isChanged, "the tree has another directory", 0},
+		{"spec.requirements", requirements, isLower, "versions that do not support the platform may be installed", 0},
+		{"spec.allowOverlap", requirements, isLower, "two operators with the same API may watch the same namespace", 0},
+		{"spec.sharedDependencies", requirements, isLower, "dependencies are satisfied by operators in other namespaces", 0},
+
+		{"spec.follows", promotion, isReplaced, "versions are promoted from another environment", 0},
+		{"spec.promotion", promotion, isLower, "versions are promoted without observed health", 0},
+		{"spec.promotion.healthy", promotion, isLowerValue, lessHealth, 0},
+		{"spec.promotion.soak", promotion, isLowerValue, lessHealth, 0},
+		{"spec.promotion.clusters", promotion, isLowerValue, lessHealth, 0},
+		{"spec.promotion.observedWithin", promotion, isLowerValue, lessHealth, 0},
+		{"spec.promotion.signed", promotion, isLowerValue, lessHealth, 0},
+		{"spec.propose.automerge", automerge, isLower, "pull requests are merged automatically", 0},
+		{"spec.propose.automerge.maxSeverity", automerge, isLowerValue, "pull requests with worse findings are merged automatically", 0},
+		{"spec.propose.automerge.after", automerge, isLowerValue, "pull requests are merged automatically after a shorter time", 0},
+
+		{"spec.globalCatalogNamespaces", catalogs, isLower, "catalogs of the namespace serve all namespaces", 0},
+		{"catalog", catalogs, isLower, "catalog added", diff.Low},
+		{"catalog", catalogs, isOtherImage, "catalog is read at another tag or digest", diff.Low},
+		{"catalog", catalogs, isOtherVariant, "catalog has another source under the same name", 0},
+		{"catalog priority", catalogs, isChanged, "dependencies are preferred from another catalog", 0},
+		{"spec.mirrors", catalogs, hasAddedItems, "images of {key} come from another mirror", 0},
+
+		{"spec.trust", diff.SettingsTrust, isLower, "{key} need no signature", 0},
+		{"spec.trust", diff.SettingsTrust, isExtended, "{key} may be signed by {items}", 0},
+		{"spec.policy.failOn", diff.SettingsPolicy, isLower, "more findings are accepted", 0},
+		{"spec.policy.clusters", diff.SettingsPolicy, isLowerLevel, "more findings are accepted for cluster {key}", 0},
+		{"spec.policy.severity", diff.SettingsPolicy, isLower, "findings of {key} are less severe", 0},
+		{"spec.policy.vulnerabilities.added", diff.SettingsPolicy, isLower, "new vulnerabilities rated {key} are accepted", 0},
+		{"spec.policy.rules", diff.SettingsPolicy, isLower, "rule {key} removed", 0},
+		{"spec.policy.rules", diff.SettingsPolicy, isChanged, "rule {key} changed", 0},
+		{"spec.policy.waivers", diff.SettingsWaiver, isLower, "{key} is waived until {after}: {note}", 0},
+	}
+}
+
+// isLower reports whether a setting is less strict, possibly because it is added or removed.
+func isLower(before, after effectiveSetting) bool { return after.rank < before.rank }
+
+// isLowerValue reports whether a setting has a less strict value on the side after.
+func isLowerValue(before, after effectiveSetting) bool {
+	return !before.isMissing() && !after.isMissing() && isLower(before, after)
+}
+
+// isLowerLevel is isLower for a cluster, unless the default of all clusters explains it.
+func isLowerLevel(before, after effectiveSetting) bool {
+	return isLower(before, after) && before.variant+after.variant != "defaultdefault"
+}
+
+// isReplaced reports whether a setting is removed or has another value.
+func isReplaced(before, after effectiveSetting) bool {
+	return !before.isMissing() && (before.text != after.text || before.variant != after.variant)
+}
+
+// isChanged reports whether a setting has another value.
+func isChanged(before, after effectiveSetting) bool {
+	return !after.isMissing() && isReplaced(before, after)
+}
+
+// isOtherVariant reports whether a catalog is in another repository.
+func isOtherVariant(before, after effectiveSetting) bool {
+	return isChanged(before, after) && before.variant != after.variant
+}
+
+// isOtherImage reports whether a catalog has another tag or digest.
+func isOtherImage(before, after effectiveSetting) bool {
+	return isChanged(before, after) && before.variant == after.variant
+}
+
+// isExtended reports whether a set, which both sides have, has more items.
+func isExtended(before, after effectiveSetting) bool {
+	return !before.isMissing() && hasAddedItems(before, after)
+}
+
+// hasAddedItems reports whether a set has more items, possibly because it is added.
+func hasAddedItems(before, after effectiveSetting) bool { return len(addedItems(before, after)) > 0 }
+
+// addedItems returns the sorted texts of the items that only the set after has.
+func addedItems(before, after effectiveSetting) []string {
+	added := maps.Clone(after.items)
+	maps.DeleteFunc(added, func(id, _ string) bool { return before.items[id] != "" })
+	return slices.Sorted(maps.Values(added))
 }
 
 // compareSettings returns findings about settings that are less strict on the side after. It returns none
@@ -36,343 +117,71 @@ func (c *Comparison) compareSettings() ([]diff.Finding, error) {
 	if c.policyBase() == nil {
 		return nil, nil
 	}
-	l := &settingsComparer{c: c, before: c.Before.project, after: c.After.project}
-	l.compareTrust()
-	l.compareCatalogs()
-	if err := l.compareMirrors(); err != nil {
-		return nil, err
+	names := c.comparedNames()
+	before, err := c.effectiveSettings(c.Before, names)
+	if err != nil {
+		return nil, c.Before.wrapName(err)
 	}
-	a, b := l.before.Settings, l.after.Settings
-	for i, name := range b.AllowNames {
-		if !slices.Contains(a.AllowNames, name) {
-			l.add("settings.names", diag.Item("spec.allowNames", i), "", name, "bundles may contain "+name)
+	after, err := c.effectiveSettings(c.After, names)
+	if err != nil {
+		return nil, c.After.wrapName(err)
+	}
+	var found []diff.Finding
+	for _, setting := range sensitiveSettings() {
+		for _, b := range after {
+			if b.path == setting.path {
+				found = append(found, c.loosenedSetting(setting, before.find(b.path, b.key), *b)...)
+			}
 		}
-	}
-	if a.Extends != b.Extends || !slices.Equal(a.Extended, b.Extended) {
-		l.add("settings.extends", "spec.extends", cmp.Or(strings.Join(a.Extended, ", "), a.Extends), cmp.Or(strings.Join(b.Extended, ", "), b.Extends), "settings are inherited from other files")
-	}
-	for i, namespace := range b.GlobalCatalogs {
-		if !slices.Contains(a.GlobalCatalogs, namespace) {
-			l.add("settings.catalogs", diag.Item("spec.globalCatalogNamespaces", i), "", namespace, "catalogs of the namespace serve all namespaces")
-		}
-	}
-	l.comparePromotion()
-	l.compareAutomerge()
-	l.compareRequirements()
-	return l.found, l.comparePolicy()
-}
-
-// comparePromotion compares the requirements for a promotion into this environment.
-func (l *settingsComparer) comparePromotion() {
-	from, to := l.before.Settings.Follows, l.after.Settings.Follows
-	if from != "" && from != to {
-		l.add("settings.promotion", "spec.follows", from, to, "versions are promoted from another environment")
-	}
-	a, b := l.before.Settings.Promotion, l.after.Settings.Promotion
-	switch {
-	case a == nil:
-	case b == nil:
-		l.add("settings.promotion", "spec.promotion", "set", "", "versions are promoted without observed health")
-	default:
-		for _, f := range []struct {
-			name          string
-			before, after any
-			looser        bool
-		}{
-			{"healthy", a.Healthy, b.Healthy, b.Healthy < a.Healthy},
-			{"soak", a.Soak, b.Soak, b.Soak < a.Soak},
-			{"clusters", a.Clusters, b.Clusters, b.Clusters < a.Clusters},
-			{"observedWithin", a.ObservedWithin, b.ObservedWithin, b.ObservedWithin > a.ObservedWithin},
-			{"signed", a.Signed, b.Signed, a.Signed && !b.Signed},
-		} {
-			if f.looser {
-				l.add("settings.promotion", "spec.promotion."+f.name, fmt.Sprint(f.before), fmt.Sprint(f.after), "versions are promoted with less observed health")
+		for _, a := range before {
+			if a.path == setting.path && after.find(a.path, a.key).isMissing() {
+				found = append(found, c.loosenedSetting(setting, *a, effectiveSetting{})...)
 			}
 		}
 	}
+	return found, nil
 }
 
-// compareRequirements compares the requirements of operators that limit their versions, and the
-// output directory.
-func (l *settingsComparer) compareRequirements() {
-	a, b := l.before.Settings, l.after.Settings
-	const rule = "settings.requirements"
-	if a.Requirements != b.Requirements && b.Requirements != "enforce" {
-		l.add(rule, "spec.requirements", a.Requirements, b.Requirements, "versions that do not support the platform may be installed")
-	}
-	if b.AllowOverlap && !a.AllowOverlap {
-		l.add(rule, "spec.allowOverlap", "false", "true", "two operators with the same API may watch the same namespace")
-	}
-	if b.SharedDependencies && !a.SharedDependencies {
-		l.add(rule, "spec.sharedDependencies", "false", "true", "dependencies are satisfied by operators in other namespaces")
-	}
-	if a.Output != b.Output {
-		l.add("settings.output", "spec.output", a.Output, b.Output, "the tree has another directory")
-	}
-}
-
-// compareAutomerge compares the pull requests that are merged automatically.
-func (l *settingsComparer) compareAutomerge() {
-	automerge := func(p *settings.Propose) *settings.Automerge {
-		if p == nil {
-			return nil
+// comparedNames returns the names for which the settings are compared.
+func (c *Comparison) comparedNames() comparedNames {
+	var out comparedNames
+	for _, s := range []*Side{c.Before, c.After} {
+		for _, t := range s.project.Settings.Trust {
+			out.patterns = append(out.patterns, t.Match)
 		}
-		return p.Automerge
+		out.clusters = append(out.clusters, s.project.Settings.ClusterNames()...)
+		_, isSet := s.project.Settings.Fields["spec.policy.vulnerabilities.added"]
+		out.vulnerabilities = out.vulnerabilities || isSet
 	}
-	a, b := automerge(l.before.Settings.Propose), automerge(l.after.Settings.Propose)
-	severity := func(s string) diff.Severity {
-		out, _ := diff.ParseSeverity(s) // the settings have been checked
-		return out
-	}
-	const field = "spec.propose.automerge"
-	switch {
-	case b == nil:
-	case a == nil:
-		l.add("settings.automerge", field, "", "up to severity "+b.MaxSeverity, "pull requests are merged automatically")
-	default:
-		if severity(b.MaxSeverity) > severity(a.MaxSeverity) {
-			l.add("settings.automerge", field+".maxSeverity", a.MaxSeverity, b.MaxSeverity, "pull requests with worse findings are merged automatically")
-		}
-		if b.After < a.After {
-			l.add("settings.automerge", field+".after", fmt.Sprint(a.After), fmt.Sprint(b.After), "pull requests are merged automatically after a shorter time")
-		}
-	}
-}
-
-// add records a finding about a field in the settings of the side after.
-func (l *settingsComparer) add(rule, field, before, after, message string, severity ...diff.Severity) {
-	f := diff.Finding{Rule: rule, Field: field, Before: before, After: after, Message: message}
-	f.Place.Path = l.c.InRepo(settings.FileName)
-	w := l.after.Settings
-	if p := w.At(field); p.Line > 0 && p.File == w.File {
-		f.Place.Line, f.Place.Column, f.Place.EndLine, f.Place.EndCol = p.Line, p.Col, p.Line, p.Col+1
-	}
-	for _, s := range severity {
-		f.Severity = s
-	}
-	l.found = append(l.found, f)
-}
-
-// compareTrust compares the signers for every pattern in spec.trust of either side.
-func (l *settingsComparer) compareTrust() {
-	old, now := l.before.Settings.Trust, l.after.Settings.Trust
-	seen := map[string]bool{}
-	for _, t := range slices.Concat(old, now) {
-		b := trustFor(old, t.Match)
-		if b < 0 || seen[t.Match] {
-			continue
-		}
-		seen[t.Match] = true
-		oldSigners, newSigners := signers(l.before, old[b]), map[string]string{}
-		a, field := trustFor(now, t.Match), "spec.trust"
-		if a >= 0 {
-			newSigners, field = signers(l.after, now[a]), diag.Item("spec.trust", a)
-		}
-		added := maps.Clone(newSigners)
-		maps.DeleteFunc(added, func(id, _ string) bool { return oldSigners[id] != "" })
-		subject := "images of " + t.Match
-		if t.Match == trust.Observations {
-			subject = t.Match
-		}
-		switch {
-		case a < 0:
-			l.add(diff.SettingsTrust, field, joinSigners(oldSigners), "", subject+" need no signature")
-		case len(added) > 0:
-			l.add(diff.SettingsTrust, field, joinSigners(oldSigners), joinSigners(newSigners), fmt.Sprintf("%s may be signed by %s", subject, joinSigners(added)))
-		}
-	}
-}
-
-// trustFor returns the index of the entry that applies to all repositories of a pattern, or -1.
-func trustFor(rules []settings.Trust, match string) int {
-	normal := func(s string) (string, bool) {
-		s, wild := strings.CutSuffix(s, "*")
-		if n, err := imageref.NormalPrefix(s); err == nil {
-			s = n
-		}
-		return s, wild
-	}
-	want, _ := normal(match)
-	return slices.IndexFunc(rules, func(t settings.Trust) bool {
-		prefix, wild := normal(t.Match)
-		if t.Match == trust.Observations || match == trust.Observations {
-			return t.Match == match
-		}
-		return t.Match == match || prefix == want && strings.HasSuffix(match, "*") == wild || wild && strings.HasPrefix(want, prefix)
-	})
-}
-
-// signers returns descriptions of the signers in an entry of spec.trust. The map keys include the
-// digests of the key files or of the trust root.
-func signers(p *workspace.Project, t settings.Trust) map[string]string {
-	digest := func(name string) string {
-		data, err := p.Read(name)
-		if err != nil {
-			return name // never equal to a digest
-		}
-		return fmt.Sprintf("sha256:%.12x", sha256.Sum256(data))
-	}
-	out := map[string]string{}
-	for _, name := range t.Keys {
-		d := digest(name)
-		out["key "+d] = fmt.Sprintf("key %s (%s)", name, d)
-	}
-	if len(t.Keys) == 0 {
-		d := digest(t.TrustRoot)
-		out[fmt.Sprintf("%q", []string{t.Identity, t.IdentityRegexp, t.Issuer, d})] = fmt.Sprintf("%s of %s (%s %s)", cmp.Or(t.Identity, t.IdentityRegexp), t.Issuer, t.TrustRoot, d)
+	for _, list := range []*[]string{&out.patterns, &out.clusters} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
 	}
 	return out
 }
 
-func joinSigners(s map[string]string) string {
-	return strings.Join(slices.Sorted(maps.Values(s)), ", ")
-}
-
-// compareCatalogs compares the sources of catalogs in quayside.yaml and in declarations.
-func (l *settingsComparer) compareCatalogs() {
-	was := map[catalog.ID]cache.Catalog{}
-	for _, c := range l.catalogsOf(l.c.Before) {
-		was[c.ID] = c
+// loosenedSetting returns the findings about a setting if it is looser: one for each added mirror, or
+// one. They are located in the settings of the side after.
+func (c *Comparison) loosenedSetting(setting sensitiveSetting, before, after effectiveSetting) []diff.Finding {
+	if !setting.isLooser(before, after) {
+		return nil
 	}
-	for _, c := range l.catalogsOf(l.c.After) {
-		b, known := was[c.ID]
-		before, after := string(b.Source), string(c.Source)
-		if known && b.Priority != c.Priority {
-			l.add("settings.catalogs", "catalog "+c.ID.String(), fmt.Sprint("priority ", b.Priority), fmt.Sprint("priority ", c.Priority), "dependencies are preferred from another catalog")
-		}
-		switch {
-		case before == after:
-		case !known:
-			l.add("settings.catalogs", "catalog "+c.ID.String(), "", after, "catalog added", diff.Low)
-		case repositoryOf(b.Source) == repositoryOf(c.Source):
-			l.add("settings.catalogs", "catalog "+c.ID.String(), before, after, "catalog is read at another tag or digest", diff.Low)
-		default:
-			l.add("settings.catalogs", "catalog "+c.ID.String(), before, after, "catalog has another source under the same name")
-		}
+	field, items := cmp.Or(after.field, setting.path), addedItems(before, after)
+	words := strings.NewReplacer("{key}", cmp.Or(after.key, before.key), "{after}", after.text, "{note}", after.note, "{items}", strings.Join(items, ", "))
+	f := diff.Finding{Rule: setting.rule, Severity: setting.severity, Field: field, Before: before.text, After: after.text, Message: words.Replace(setting.message)}
+	f.Place.Path = c.InRepo(settings.FileName)
+	w := c.After.project.Settings
+	if p := w.At(field); p.Line > 0 && p.File == w.File {
+		f.Place.Line, f.Place.Column, f.Place.EndLine, f.Place.EndCol = p.Line, p.Col, p.Line, p.Col+1
 	}
-}
-
-func (l *settingsComparer) catalogsOf(s *Side) []cache.Catalog {
-	set, err := s.project.Declarations()
-	if err != nil {
-		l.c.notes = append(l.c.notes, fmt.Sprintf("sources of declared catalogs not compared: %v", s.wrapName(err)))
-		set = &declare.Set{}
+	if setting.path != "spec.mirrors" {
+		return []diff.Finding{f}
 	}
-	return s.project.Catalogs(set)
-}
-
-// repositoryOf returns a source without the tag and digest of its image.
-func repositoryOf(ref source.Ref) string {
-	image, is := strings.CutPrefix(string(ref), string(source.ImageRef("")))
-	if !is {
-		return string(ref)
+	var out []diff.Finding
+	for _, f.After = range items {
+		out = append(out, f)
 	}
-	r := imageref.Split(image)
-	return r.Registry + "/" + r.Repository
-}
-
-func (l *settingsComparer) compareMirrors() error {
-	before, err := l.before.Mirrors()
-	if err != nil {
-		return l.c.Before.wrapName(err)
-	}
-	after, err := l.after.Mirrors()
-	if err != nil {
-		return l.c.After.wrapName(err)
-	}
-	was := map[string][]string{}
-	for _, m := range before.Rewrites() {
-		was[m.Prefix] = append(was[m.Prefix], m.Mirror)
-	}
-	for _, m := range after.Rewrites() {
-		if !slices.Contains(was[m.Prefix], m.Mirror) {
-			l.add("settings.catalogs", "spec.mirrors", strings.Join(was[m.Prefix], ", "), m.Mirror, fmt.Sprintf("images of %s come from another mirror", m.Prefix))
-		}
-	}
-	return nil
-}
-
-// comparePolicy compares the policies of both sides.
-func (l *settingsComparer) comparePolicy() error {
-	before, err := rules.PolicyOf(l.before.Settings)
-	if err != nil {
-		return l.c.Before.wrapName(err)
-	}
-	after, err := rules.PolicyOf(l.after.Settings)
-	if err != nil {
-		return l.c.After.wrapName(err)
-	}
-	l.compareLevels(before, after)
-	if err := l.compareSeverities(); err != nil {
-		return err
-	}
-	now := after.Refused()
-	for _, s := range before.Refused() {
-		if (before.Vulnerabilities != nil || after.Vulnerabilities != nil) && !slices.Contains(now, s) {
-			l.add(diff.SettingsPolicy, "spec.policy.vulnerabilities.added", strings.Join(before.Refused(), ", "), strings.Join(now, ", "), fmt.Sprintf("new vulnerabilities rated %s are accepted", s))
-		}
-	}
-	for _, r := range before.Rules {
-		i := slices.IndexFunc(after.Rules, func(n diff.CELRule) bool { return n.Name == r.Name })
-		switch {
-		case i < 0:
-			l.add(diff.SettingsPolicy, "spec.policy.rules", r.Expression, "", fmt.Sprintf("rule %s removed", r.Name))
-		case after.Rules[i].Expression != r.Expression || after.Rules[i].Tree != r.Tree:
-			l.add(diff.SettingsPolicy, diag.Item("spec.policy.rules", i), r.Expression, after.Rules[i].Expression, fmt.Sprintf("rule %s changed", r.Name))
-		}
-	}
-	for i, w := range after.Waivers {
-		until := ""
-		if at := slices.IndexFunc(before.Waivers, func(b diag.Waiver) bool { return b.Selectors() == w.Selectors() }); at >= 0 {
-			until = before.Waivers[at].Expires
-		}
-		if w.Expires > until {
-			l.add(diff.SettingsWaiver, diag.Item("spec.policy.waivers", i), until, w.Expires, fmt.Sprintf("%s is waived until %s: %s", w.Selectors(), w.Expires, w.Reason))
-		}
-	}
-	return nil
-}
-
-// compareLevels compares spec.policy.failOn, which is the default for clusters, and the level that
-// applies to each cluster.
-func (l *settingsComparer) compareLevels(before, after diff.Policy) {
-	looser := func(a, b diff.Severity) bool { return a != diff.Off && (b == diff.Off || b > a) }
-	if looser(before.FailOn, after.FailOn) {
-		l.add(diff.SettingsPolicy, "spec.policy.failOn", before.FailOn.String(), after.FailOn.String(), "more findings are accepted")
-	}
-	names := slices.Concat(l.before.Settings.ClusterNames(), l.after.Settings.ClusterNames())
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		a, b := before.Level(name), after.Level(name)
-		if looser(a, b) && (a != before.FailOn || b != after.FailOn) {
-			l.add(diff.SettingsPolicy, "spec.policy.clusters", a.String(), b.String(), fmt.Sprintf("more findings are accepted for cluster %s", name))
-		}
-	}
-}
-
-// compareSeverities compares the severity of every rule.
-func (l *settingsComparer) compareSeverities() error {
-	before, err := severities(l.before.Settings)
-	if err != nil {
-		return err
-	}
-	after, err := severities(l.after.Settings)
-	if err != nil {
-		return err
-	}
-	for _, r := range diff.Rules() {
-		was, is := r.Severity, r.Severity
-		if s, tuned := before[r.ID]; tuned {
-			was = s
-		}
-		if s, tuned := after[r.ID]; tuned {
-			is = s
-		}
-		if is < was {
-			l.add(diff.SettingsPolicy, "spec.policy.severity."+r.ID, was.String(), is.String(), fmt.Sprintf("findings of %s are less severe", r.ID))
-		}
-	}
-	return nil
+	return out
 }
 
 // changesOnlyPolicy reports whether the sides differ only in spec.policy and spec.trust. Other
@@ -384,7 +193,7 @@ func (c *Comparison) changesOnlyPolicy(found []diff.Finding) bool {
 	return !slices.ContainsFunc(found, func(f diff.Finding) bool {
 		return f.Rule != diff.SettingsTrust && f.Rule != diff.SettingsPolicy && f.Rule != diff.SettingsWaiver
 	}) &&
-		bytes.Equal(otherSettings(c.Before.Settings), otherSettings(c.After.Settings)) &&
+		bytes.Equal(otherSettings(c.Before.project.Settings), otherSettings(c.After.project.Settings)) &&
 		bytes.Equal(lockfile.Format(c.Before.Lock), lockfile.Format(c.After.Lock)) &&
 		maps.EqualFunc(c.Before.Contents, c.After.Contents, bytes.Equal)
 }

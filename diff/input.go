@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Source is one side of a comparison as files.
-type Source struct {
+// Input is one side of a comparison as files.
+type Input struct {
 	Name              string             // name for users, such as "main"
 	Revision          string             // revision of the repository, for errors; empty for files on disk
 	KubernetesVersion string             // of the target clusters; empty if unknown
@@ -26,10 +26,10 @@ type Source struct {
 // sides only once, and an equal CRD only up to its versions. The error lists all invalid files of
 // one tree.
 //
-// In Source.Own, Read parses only the files that may contain Namespaces or custom resources of the
+// In Input.Own, Read parses only the files that may contain Namespaces or custom resources of the
 // CRDs of either side. Repositories often contain invalid YAML, such as templates, so invalid files
 // do not cause an error. Those of the side after are listed in State.Skipped.
-func Read(before, after Source) (State, State, error) {
+func Read(before, after Input) (State, State, error) {
 	a, err := after.state(byPath(before.Tree), nil)
 	if err != nil {
 		return State{}, State{}, err
@@ -69,7 +69,7 @@ func byPath(files []File) map[string][]byte {
 
 // state parses the tree of one side. twins are the files of the other side by path, and known are
 // its objects.
-func (s Source) state(twins map[string][]byte, known []Object) (State, error) {
+func (s Input) state(twins map[string][]byte, known []Object) (State, error) {
 	objects, err := collectObjects(s.Tree, s.Pins, twins, known)
 	if err != nil && s.Revision != "" {
 		err = fmt.Errorf("%s: %w", s.Revision, err)

@@ -7,6 +7,24 @@ import (
 	"github.com/quayside/quayside/internal/imageref"
 )
 
+// imageDetail is the detail of a finding about an image: its locations, if there are several, and the
+// compressed sizes of the images in Before and After. 0 means that a size is unknown.
+type imageDetail struct {
+	repeats
+	bytesBefore, bytesAfter int64
+}
+
+func (d imageDetail) selectParts(f Finding, indexes []int) Finding {
+	f, d.repeats = d.selectLocations(f, indexes)
+	f.detail = d
+	return f
+}
+
+func (d imageDetail) addTo(out *findingObject) {
+	d.repeats.addTo(out)
+	out.BytesBefore, out.BytesAfter = d.bytesBefore, d.bytesAfter
+}
+
 // isImageRule reports whether the findings of a rule are about an added, removed or replaced image.
 func isImageRule(rule string) bool {
 	return slices.Contains([]string{"images.registry-changed", "images.repository-changed", "images.changed", "images.same-tag", "images.new", "images.removed"}, rule)
@@ -36,12 +54,14 @@ func (r *Report) Measure(sizes map[string]int64) {
 		if !isImageRule(f.Rule) {
 			continue
 		}
-		f.BytesBefore, f.BytesAfter = sizes[f.Before], sizes[f.After]
+		d, _ := f.detail.(imageDetail)
+		d.bytesBefore, d.bytesAfter = sizes[f.Before], sizes[f.After]
+		f.detail = d
 		switch {
-		case f.BytesBefore > 0 && f.BytesAfter > 0:
-			f.Message += fmt.Sprintf(", %s → %s compressed", formatAmount(f.BytesBefore), formatAmount(f.BytesAfter))
-		case f.BytesBefore+f.BytesAfter > 0:
-			f.Message += fmt.Sprintf(", %s compressed", formatAmount(f.BytesBefore+f.BytesAfter))
+		case d.bytesBefore > 0 && d.bytesAfter > 0:
+			f.Message += fmt.Sprintf(", %s → %s compressed", formatAmount(d.bytesBefore), formatAmount(d.bytesAfter))
+		case d.bytesBefore+d.bytesAfter > 0:
+			f.Message += fmt.Sprintf(", %s compressed", formatAmount(d.bytesBefore+d.bytesAfter))
 		}
 	}
 }

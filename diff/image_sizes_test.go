@@ -21,7 +21,7 @@ func TestMeasure(t *testing.T) {
 	r.Measure(map[string]int64{image("a"): 45_240_000, image("b"): 120_000_000, two: 1200})
 	got := map[string]string{}
 	for _, f := range r.Findings {
-		if f.BytesBefore+f.BytesAfter > 0 {
+		if d := f.document(); d.BytesBefore+d.BytesAfter > 0 {
 			got[f.Rule] = f.Message
 		}
 	}
@@ -32,7 +32,7 @@ func TestMeasure(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if d := cmp.Diff(plain, lines(&Report{Findings: before})); d != "" || before[0].BytesAfter != 0 {
+	if d := cmp.Diff(plain, lines(&Report{Findings: before})); d != "" || before[0].document().BytesAfter != 0 {
 		t.Errorf("the argument was modified:\n%s", d)
 	}
 }

@@ -158,7 +158,7 @@ func TestSchemaPath(t *testing.T) {
 		"items":                        "[]",
 		"properties a enum properties": "a enumproperties",
 	} {
-		var path []step
+		var path fieldPath
 		for _, key := range strings.Fields(text) {
 			path = append(path, step{key: key})
 		}

@@ -77,8 +77,8 @@ func TestReadHead(t *testing.T) {
 
 // TestReadAgreesWithObjects checks that parsing only the heads of CRDs does not change a report.
 func TestReadAgreesWithObjects(t *testing.T) {
-	side := func(name, crd, resource string) Source {
-		return Source{Name: name, Revision: name, KubernetesVersion: "1.34", Pins: []lockfile.Pin{{Namespace: "ops", Package: "demo", Version: "1"}}, Tree: []File{
+	side := func(name, crd, resource string) Input {
+		return Input{Name: name, Revision: name, KubernetesVersion: "1.34", Pins: []lockfile.Pin{{Namespace: "ops", Package: "demo", Version: "1"}}, Tree: []File{
 			{Path: "rendered/crds/demo/widgets.yaml", Data: []byte(crd)},
 			{Path: "rendered/operators/ops/demo/serviceaccount-demo.yaml", Data: []byte(account)},
 		}, Own: []File{
@@ -89,7 +89,7 @@ func TestReadAgreesWithObjects(t *testing.T) {
 	tight := strings.Replace(blockCRD, "maxLength: 3", "maxLength: 2", 1)
 	broken := "invalid YAML files were not compared: team/broken.yaml"
 	for name, c := range map[string]struct {
-		before, after Source
+		before, after Input
 		cut           bool
 		want          []string
 	}{
@@ -117,7 +117,7 @@ func TestReadAgreesWithObjects(t *testing.T) {
 			if d := cmp.Diff([]string{broken}, r.Notes); d != "" {
 				t.Errorf("-want +got\n%s", d)
 			}
-			for s, from := range map[*State]Source{&before: c.before, &after: c.after} {
+			for s, from := range map[*State]Input{&before: c.before, &after: c.after} {
 				if s.Objects, err = Objects(from.Tree, from.Pins); err != nil {
 					t.Fatal(err)
 				}
@@ -141,13 +141,13 @@ func TestReadAgreesWithObjects(t *testing.T) {
 
 // workspace renders the newest versions of all bundles of the corpus that can be installed
 // together. argocd-operator has the given version.
-func workspace(b *testing.B, argocd string) Source {
+func workspace(b *testing.B, argocd string) Input {
 	b.Helper()
 	root := os.Getenv("QUAYSIDE_CORPUS")
 	if root == "" {
 		b.Skip("QUAYSIDE_CORPUS is not set")
 	}
-	out := Source{Name: argocd, KubernetesVersion: "1.34"}
+	out := Input{Name: argocd, KubernetesVersion: "1.34"}
 	packages, err := os.ReadDir(filepath.Join(root, "bundles"))
 	if err != nil {
 		b.Fatal(err)
@@ -191,7 +191,7 @@ func BenchmarkWorkspace(b *testing.B) {
 	for _, f := range after.Tree {
 		bytes += len(f.Data)
 	}
-	run := func(name string, x, y Source) {
+	run := func(name string, x, y Input) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportMetric(float64(len(y.Pins)), "operators")
 			b.ReportMetric(float64(bytes)/1e6, "MB")

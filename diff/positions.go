@@ -9,24 +9,6 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// step is one step of a path into a document. The field by determines its meaning:
-//
-//   - "": the field key of a mapping
-//   - ".": the scalar element key of a list
-//   - "#": the element of a list with index key
-//   - "*": the order of a list
-//   - otherwise: the element of a list whose field by equals key
-type step struct{ key, by string }
-
-// stepPath returns the path of a field in nested mappings.
-func stepPath(names ...string) []step {
-	out := make([]step, len(names))
-	for i, n := range names {
-		out[i] = step{key: n}
-	}
-	return out
-}
-
 // locateFindings sets the position of each finding and of each of its locations. It parses each file
 // with findings once. Positions in invalid files have no line.
 func locateFindings(found []Finding) {
@@ -45,17 +27,15 @@ func locateFindings(found []Finding) {
 			parsed[&o.Raw[0]] = docs
 		}
 		if o.Document < len(docs) {
-			fillPosition(&f.Place, docs[o.Document], f.steps)
+			fillPosition(&f.Place, docs[o.Document], f.path)
 		}
 	}
 	for i := range found {
 		f := &found[i]
 		setPlace(f)
-		for j := range f.locations {
-			s := &f.locations[j]
-			one := Finding{Object: s.Object, After: f.After, Place: s.Place, where: s.where, steps: s.steps}
-			setPlace(&one)
-			s.Place = one.Place
+		all := f.locations()
+		for j := range all {
+			setPlace(&all[j])
 		}
 	}
 }
@@ -66,8 +46,8 @@ func locateFindings(found []Finding) {
 func (f *Finding) blame(files []File) {
 	f.Place.Path = files[0].Path
 	marks := []string{f.Object.Name, f.Object.Name, f.After, f.After, imageName(f.After)}
-	if n := len(f.steps); n > 0 {
-		marks = append(marks, f.steps[n-1].key, f.steps[n-1].key)
+	if len(f.path) > 0 {
+		marks = append(marks, f.path.last(), f.path.last())
 	}
 	best := 0
 	for _, file := range files {
@@ -101,13 +81,13 @@ func imageName(s string) string {
 
 // fillPosition sets the region of p to the last existing node of a path. The region begins at the
 // key of a field and ends on the same line.
-func fillPosition(p *Region, doc *yamlnode.Node, steps []step) {
+func fillPosition(p *Region, doc *yamlnode.Node, path fieldPath) {
 	n := doc
 	if n.Kind == yamlnode.DocumentNode && len(n.Content) > 0 {
 		n = n.Content[0]
 	}
 	mark := n
-	for _, s := range steps {
+	for _, s := range path {
 		key, value := enterNode(n, s)
 		if value == nil {
 			break

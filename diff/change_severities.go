@@ -1,0 +1,183 @@
+package diff
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// changeTable contains the severities of some changed fields that no other rule reports.
+type changeTable struct {
+	applies   func(fieldChange) bool
+	rows      []changeSeverity // the first matching row applies
+	otherwise Severity         // severity without a matching row; Off means that of the kind
+}
+
+// changeSeverity is a row of a changeTable.
+type changeSeverity struct {
+	kinds    []string // of the object; nil means any
+	fields   func(fieldChange) bool
+	severity Severity
+}
+
+// changeTables returns all tables. The first one that applies to a change decides.
+func changeTables() []changeTable {
+	return []changeTable{
+		{applies: func(f fieldChange) bool { return f.path.key(0) == "metadata" }, rows: metadataChanges(), otherwise: Info},
+		{applies: fieldChange.isInPod, rows: podChanges(), otherwise: Info},
+		{applies: fieldChange.isOfEngine, rows: engineChanges(), otherwise: High},
+		{applies: func(fieldChange) bool { return true }, rows: kindChanges()},
+	}
+}
+
+// changedSeverity returns the severity of a changed field that no other rule reports.
+func (c *comparison) changedSeverity(p pair, ch change) Severity {
+	f := fieldChange{c, p, ch}
+	for _, table := range changeTables() {
+		if !table.applies(f) {
+			continue
+		}
+		for _, row := range table.rows {
+			if (row.kinds == nil || f.isOf(row.kinds...)) && row.fields(f) {
+				return row.severity
+			}
+		}
+		if table.otherwise != Off {
+			return table.otherwise
+		}
+	}
+	return c.kindSeverityOf(p.after).changed
+}
+
+// metadataChanges are the severities of changes in the metadata of an object.
+func metadataChanges() []changeSeverity {
+	return []changeSeverity{
+		{nil, func(f fieldChange) bool { return len(f.path) < 3 }, Medium}, // such as all owners or finalizers
+		{nil, fieldChange.isSensitiveAnnotation, High},
+		{nil, fieldChange.isOwnerOrFinalizer, Medium},
+		{nil, func(f fieldChange) bool {
+			_, name := f.path.metadataEntry()
+			return strings.Contains(name, "aggregate-to-")
+		}, Medium},
+	}
+}
+
+// podChanges are the severities of changes in a pod template.
+func podChanges() []changeSeverity {
+	return []changeSeverity{
+		{nil, fieldChange.isHardening, Info},
+		{nil, func(f fieldChange) bool { return f.changesPodField("exec", "podCertificate") }, High},
+		{nil, func(f fieldChange) bool {
+			return f.changesPodField("hostAliases", "dnsConfig", "dnsPolicy", "securityContext", "shareProcessNamespace", "automountServiceAccountToken", "runtimeClassName", "image", "secret", "secretRef", "secretKeyRef", "hostUsers")
+		}, Medium},
+	}
+}
+
+// kindChanges are the severities of changes of single kinds.
+func kindChanges() []changeSeverity {
+	const rbac = ".rbac.authorization.k8s.io"
+	crd, service := []string{crdKind}, []string{"Service"}
+	return []changeSeverity{
+		{webhookKinds(), fieldChange.isComparedWebhookField, Low},
+		{webhookKinds(), fieldChange.isOwnWebhookService, Low},
+		{crd, fieldChange.isOwnConversionService, Low},
+		{crd, func(f fieldChange) bool { return f.isConversion() && f.path.last() == "conversionReviewVersions" }, Low},
+		{crd, func(f fieldChange) bool { return f.isConversion() && !f.hasConversionWebhook() }, Low}, // another rule reports the strategy
+		{crd, fieldChange.isConversion, High},
+		{crd, func(f fieldChange) bool {
+			field := f.path.crdVersionField()
+			return field == "schema" || field == "additionalPrinterColumns"
+		}, Info},
+		{service, func(f fieldChange) bool {
+			return f.path.isIn(fieldAt("spec", "externalName")) || f.after == "ExternalName"
+		}, High},
+		{service, fieldChange.isServiceTarget, Medium},
+		{[]string{"ClusterRole" + rbac}, func(f fieldChange) bool { return f.path.key(0) == "aggregationRule" }, High},
+		{nil, func(f fieldChange) bool { return strings.HasPrefix(f.objects.after.Key().Group, "rbac.") }, Low},
+		{[]string{certificateKind}, func(f fieldChange) bool { return f.path.key(0) == "spec" && isMasterCertificate(f.objects.after) }, High},
+	}
+}
+
+// isSensitiveAnnotation reports whether a changed annotation or label grants trust or a cloud
+// identity, or disables protection.
+func (f fieldChange) isSensitiveAnnotation() bool {
+	_, name := f.path.metadataEntry()
+	return anyMatches([]string{
+		"cert-manager.io/inject-*", "service.beta.openshift.io/inject-*", "service.alpha.openshift.io/inject-*",
+		"eks.amazonaws.com/*", "iam.amazonaws.com/*", "iam.gke.io/*", "azure.workload.identity/*",
+		"kubernetes.io/service-account.name", "container.apparmor.security.beta.kubernetes.io/*", "seccomp.security.alpha.kubernetes.io/*",
+		"openshift.io/run-level", "openshift.io/sa.scc.*", "security.openshift.io/*", "admission.gatekeeper.sh/*", "policies.kyverno.io/*",
+	}, name)
+}
+
+// isOwnerOrFinalizer reports whether an owner or a finalizer of the object changed.
+func (f fieldChange) isOwnerOrFinalizer() bool {
+	field, _ := f.path.metadataEntry()
+	return field == "ownerReferences" || field == "finalizers"
+}
+
+// isInPod reports whether the field is in the spec of the pods that the object creates.
+func (f fieldChange) isInPod() bool {
+	_, spec, at := podTemplate(f.objects.after.Content)
+	return spec != nil && f.path.isIn(at)
+}
+
+// isHardening reports whether a change sets a security setting to its strictest value.
+func (f fieldChange) isHardening() bool {
+	text := f.path.String()
+	text = text[strings.LastIndexByte(text, '.')+1:] + "=" + formatValue(f.after)
+	return slices.Contains([]string{
+		`seccompProfile={"type":"RuntimeDefault"}`, "type=RuntimeDefault", "runAsNonRoot=true", "allowPrivilegeEscalation=false", "readOnlyRootFilesystem=true",
+		"privileged=false", `drop=["ALL"]`, `capabilities={"drop":["ALL"]}`, "automountServiceAccountToken=false", "hostUsers=false",
+	}, text)
+}
+
+// changesPodField reports whether the path in the pod spec or the values contain one of the fields.
+func (f fieldChange) changesPodField(fields ...string) bool {
+	_, _, at := podTemplate(f.objects.after.Content)
+	found := slices.ContainsFunc(f.path[len(at):], func(s step) bool { return s.by == "" && slices.Contains(fields, s.key) })
+	for _, v := range []any{f.before, f.after} {
+		forEachField(v, "", func(_, name string, _ any) { found = found || slices.Contains(fields, name) })
+	}
+	return found
+}
+
+// isComparedWebhookField reports whether dedicated rules compare the field of a webhook. Changes of
+// these fields that no such rule reports only make defaults explicit or reorder items.
+func (f fieldChange) isComparedWebhookField() bool {
+	_, field := f.path.element("webhooks")
+	return slices.Contains([]string{"", "admissionReviewVersions", "failurePolicy", "matchPolicy", "objectSelector", "namespaceSelector", "reinvocationPolicy", "rules", "sideEffects", "timeoutSeconds"}, field)
+}
+
+// isOwnWebhookService reports whether the changed webhook calls a Service of its operator, and the
+// change does not affect the CA.
+func (f fieldChange) isOwnWebhookService() bool {
+	name, _ := f.path.element("webhooks")
+	var config map[string]any
+	for _, h := range k8s.Items(f.objects.after.Content, "webhooks") {
+		if k8s.Text(h, "name") == name {
+			config = k8s.Map(h, "clientConfig")
+		}
+	}
+	return f.path.contains("clientConfig") && f.path.last() != "caBundle" && f.c.isOwnService(f.objects.after, config)
+}
+
+// isOwnConversionService reports whether the changed conversion calls a Service of the operator, and
+// the change does not affect the CA.
+func (f fieldChange) isOwnConversionService() bool {
+	return f.isConversion() && f.path.last() != "caBundle" &&
+		f.c.isOwnService(f.objects.after, k8s.Map(f.objects.after.Content, "spec", "conversion", "webhook", "clientConfig"))
+}
+
+func (f fieldChange) isConversion() bool { return f.path.contains("conversion") }
+
+func (f fieldChange) hasConversionWebhook() bool {
+	return k8s.At(f.objects.after.Content, "spec", "conversion", "webhook") != nil
+}
+
+// isServiceTarget reports whether the Service may lead to other pods, or become reachable for other
+// clients.
+func (f fieldChange) isServiceTarget() bool {
+	return f.path.key(1) == "selector" || f.path.key(1) == "loadBalancerSourceRanges"
+}

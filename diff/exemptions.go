@@ -1,0 +1,80 @@
+package diff
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// exemption is a kind of change that is not reported.
+type exemption struct {
+	description, reason string
+	matches             func(fieldChange) bool
+}
+
+// exemptions returns all kinds of field changes that are not reported.
+func exemptions() []exemption {
+	return []exemption{
+		{"`quayside.dev/version`", "quayside's own label and annotation", func(f fieldChange) bool {
+			return f.path.isLabel(k8s.LabelVersion)
+		}},
+		{"`app.kubernetes.io/version` with the operator's version", "repeats the version of the operator", func(f fieldChange) bool {
+			return f.path.isLabel("app.kubernetes.io/version") && f.isOperatorVersion()
+		}},
+		{"`helm.sh/chart` that ends with the operator's version", "repeats the version of the operator", func(f fieldChange) bool {
+			return f.path.isLabel("helm.sh/chart") && f.isOperatorVersion()
+		}},
+		{"`controller-gen.kubebuilder.io/version` of a CRD", "the version of the author's tool", func(f fieldChange) bool {
+			return f.isOf(crdKind) && f.path.isLabel("controller-gen.kubebuilder.io/version")
+		}},
+		{"`description`, `title`, `example` and `externalDocs` in the schema of a CRD", "documentation", func(f fieldChange) bool {
+			return f.isOf(crdKind) && f.path.isSchemaKeyword() && slices.Contains([]string{"description", "title", "example", "externalDocs"}, f.path.last())
+		}},
+		{"`x-kubernetes-list-type: atomic`, `x-kubernetes-map-type: granular`, and limits of 0 or `false`, explicit or omitted in the schema of a CRD", "the default of the API server", func(f fieldChange) bool {
+			return f.isOf(crdKind) && f.path.isSchemaKeyword() && isSchemaDefault(f.path.last(), f.before) && isSchemaDefault(f.path.last(), f.after)
+		}},
+		{"`prefix` and `overlays` in `clusters.yaml`", "their effect on the cluster is compared", func(f fieldChange) bool {
+			_, field := f.path.element("data")
+			return f.isOf(fileKind) && len(f.path) == 3 && (field == "prefix" || field == "overlays") && strings.HasSuffix(f.objects.after.Path, "clusters.yaml")
+		}},
+		{"`status` of a CRD", "the API server ignores it in manifests", func(f fieldChange) bool {
+			return f.isOf(crdKind) && len(f.path) == 1 && f.path.last() == "status"
+		}},
+		{"`metadata.creationTimestamp`, `generation`, `resourceVersion`, `uid`, `selfLink`, `managedFields`", "the API server writes them", func(f fieldChange) bool {
+			field, _ := f.path.metadataEntry()
+			return len(f.path) == 2 && slices.Contains([]string{"creationTimestamp", "generation", "resourceVersion", "uid", "selfLink", "managedFields"}, field)
+		}},
+	}
+}
+
+// isSchemaDefault reports whether v, the value of a schema keyword, is absent or the default.
+func isSchemaDefault(keyword string, v any) bool {
+	switch keyword {
+	case "x-kubernetes-list-type":
+		return v == nil || v == "atomic"
+	case "x-kubernetes-map-type":
+		return v == nil || v == "granular"
+	case "minLength", "minItems", "minProperties":
+		return v == nil || v == int64(0)
+	case "exclusiveMinimum", "exclusiveMaximum", "uniqueItems", "nullable":
+		return v == nil || v == false
+	}
+	return false
+}
+
+// isOperatorVersion reports whether both values end with the operator's version of their state, and
+// are otherwise equal.
+func (f fieldChange) isOperatorVersion() bool {
+	operator := f.objects.after.Operator
+	was, had := f.c.before.pin(operator)
+	is, has := f.c.after.pin(operator)
+	cutVersion := func(v any, version string) (prefix string, ok bool) {
+		text, _ := v.(string)
+		text = strings.ReplaceAll(text, "_", "+") // label values cannot contain a plus sign
+		return strings.CutSuffix(text, strings.TrimPrefix(version, "v"))
+	}
+	x, ok1 := cutVersion(f.before, was.Version)
+	y, ok2 := cutVersion(f.after, is.Version)
+	return had && has && ok1 && ok2 && x == y && (x == "" || x == "v" || strings.HasSuffix(x, "-") || strings.HasSuffix(x, "-v"))
+}

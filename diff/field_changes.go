@@ -1,0 +1,259 @@
+package diff
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// change is a changed field. A value is nil if the field is absent.
+type change struct {
+	path          fieldPath
+	before, after any
+}
+
+// fieldChange is a changed field of an object that exists on both sides.
+type fieldChange struct {
+	c       *comparison
+	objects pair
+	change
+}
+
+// isOf reports whether the object has one of the kinds.
+func (f fieldChange) isOf(kinds ...string) bool { return f.objects.after.Key().Is(kinds...) }
+
+// fieldDiff collects the changed fields of an object, except for those that findings explain and
+// for exemptions. It lists only the topmost field of a changed subtree.
+type fieldDiff struct {
+	c          *comparison
+	p          pair
+	exemptions []exemption
+	changes    []change
+}
+
+// maxChanges limits the changes per object, because the states may be untrusted.
+const maxChanges = 1000
+
+// unexplainedChanges returns the changed fields of p that no finding explains.
+func (c *comparison) unexplainedChanges(p pair) []change {
+	d := fieldDiff{c: c, p: p, exemptions: exemptions()}
+	d.compare(nil, c.claimed[p.after.Key()], comparedContent(p.before), comparedContent(p.after))
+	return d.changes
+}
+
+// compare compares the values a and b at a path. claims are the claimed paths in and below it.
+func (d *fieldDiff) compare(at fieldPath, claims []fieldPath, a, b any) {
+	if len(d.changes) >= maxChanges || reflect.DeepEqual(a, b) || d.isExempt(at, a, b) {
+		return
+	}
+	if slices.ContainsFunc(claims, func(claim fieldPath) bool { return len(claim) == len(at) }) {
+		return
+	}
+	descend := len(claims) > 0 || at.key(0) == "metadata" // some fields below the path may be explained or exempt
+	x, mapA := a.(map[string]any)
+	y, mapB := b.(map[string]any)
+	if mapA && mapB || (mapA && b == nil || mapB && a == nil) && descend {
+		for _, name := range unionKeys(x, y) {
+			if n := len(at); n > 0 && at[n-1].by == name && (a == nil || b == nil) {
+				continue // the paths of the other fields contain the key of the element
+			}
+			d.compareField(at, step{key: name}, claims, x[name], y[name])
+		}
+		if has := haveSameKeys(x, y); !has { // a field is null on one side and absent on the other
+			d.compareNulls(at, x, y)
+		}
+		return
+	}
+	l, listA := a.([]any)
+	m, listB := b.([]any)
+	if by := elementKey(l, m); by != "" && (listA && listB || (a == nil || b == nil) && descend) {
+		d.compareElements(at, claims, by, l, m)
+		return
+	}
+	if listA && listB && len(l) == len(m) {
+		for i := range l {
+			d.compareField(at, step{key: strconv.Itoa(i), by: "#"}, claims, l[i], m[i])
+		}
+		return
+	}
+	d.changes = append(d.changes, change{at, a, b})
+}
+
+func haveSameKeys(x, y map[string]any) bool {
+	for k := range x {
+		if _, has := y[k]; !has {
+			return false
+		}
+	}
+	return len(x) == len(y)
+}
+
+// compareNulls adds the fields that are null on one side and absent on the other.
+func (d *fieldDiff) compareNulls(at fieldPath, x, y map[string]any) {
+	for _, name := range unionKeys(x, y) {
+		_, had := x[name]
+		_, has := y[name]
+		path := at.field(name)
+		if had != has && x[name] == nil && y[name] == nil && !d.isExempt(path, nil, nil) {
+			d.changes = append(d.changes, change{path, x[name], y[name]})
+		}
+	}
+}
+
+// isExempt reports whether the change of a field needs no report.
+func (d *fieldDiff) isExempt(at fieldPath, a, b any) bool {
+	f := fieldChange{d.c, d.p, change{at, a, b}}
+	return len(at) > 0 && slices.ContainsFunc(d.exemptions, func(x exemption) bool { return x.matches(f) })
+}
+
+// compareField compares the values of the field s below a path.
+func (d *fieldDiff) compareField(at fieldPath, s step, claims []fieldPath, a, b any) {
+	if reflect.DeepEqual(a, b) {
+		return
+	}
+	var inside []fieldPath
+	for _, claim := range claims {
+		if claim[len(at)] == s {
+			inside = append(inside, claim)
+		}
+	}
+	d.compare(at.with(s), inside, a, b)
+}
+
+// elementKey returns the name of a field that identifies the elements of both lists, or "" if there
+// is none.
+func elementKey(l, m []any) string {
+	unique := func(list []any, by string) bool {
+		seen := map[string]bool{}
+		for _, e := range list {
+			name := k8s.Text(asMap(e), by)
+			if name == "" || seen[name] {
+				return false
+			}
+			seen[name] = true
+		}
+		return true
+	}
+	if len(l)+len(m) == 0 {
+		return ""
+	}
+	for _, by := range []string{"name", "jsonPath", "rule"} {
+		if unique(l, by) && unique(m, by) {
+			return by
+		}
+	}
+	return ""
+}
+
+// compareElements compares the elements of two lists by a key field, and the order of elements in
+// both lists.
+func (d *fieldDiff) compareElements(at fieldPath, claims []fieldPath, by string, l, m []any) {
+	index := func(list []any) (of map[string]any, order []any) {
+		of = map[string]any{}
+		for _, e := range list {
+			name := k8s.Text(asMap(e), by)
+			of[name], order = e, append(order, name)
+		}
+		return of, order
+	}
+	x, was := index(l)
+	y, is := index(m)
+	for _, name := range unionKeys(x, y) {
+		d.compareField(at, step{key: name, by: by}, claims, x[name], y[name])
+	}
+	other := func(of map[string]any) func(any) bool {
+		return func(name any) bool { return of[name.(string)] == nil }
+	}
+	was, is = slices.DeleteFunc(was, other(y)), slices.DeleteFunc(is, other(x))
+	if !slices.Equal(was, is) {
+		d.changes = append(d.changes, change{at.with(step{key: "order", by: "*"}), was, is})
+	}
+}
+
+// comparedContent returns the content of an object for the comparison of its fields. RBAC rules are
+// converted to a set of grants, and subjects to a set, so that their order does not matter.
+func comparedContent(o *Object) map[string]any {
+	content := o.Content
+	key := o.Key()
+	if key.Group != "rbac.authorization.k8s.io" {
+		return content
+	}
+	replace := func(field string, set map[string]any) map[string]any {
+		out := maps.Clone(content)
+		out[field] = set
+		return out
+	}
+	switch {
+	case strings.HasSuffix(key.Kind, "RoleBinding"):
+		list, set := k8s.List(content, "subjects"), map[string]any{}
+		for _, e := range list {
+			m := asMap(e)
+			set[k8s.SubjectIn(key.Namespace, m).String()] = withoutFields(m, "kind", "namespace", "name")
+		}
+		if len(set) == len(list) && len(list) > 0 {
+			return replace("subjects", set)
+		}
+	case strings.HasSuffix(key.Kind, "Role"):
+		if set := roleGrants(content); set != nil {
+			return replace("rules", set)
+		}
+	}
+	return content
+}
+
+func withoutFields(m map[string]any, fields ...string) map[string]any {
+	out := map[string]any{}
+	for k, v := range m {
+		if !slices.Contains(fields, k) {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// maxRoleGrants limits the size of roles that are compared by grants. Larger roles are compared as
+// text.
+const maxRoleGrants = 20_000
+
+// roleGrants returns the grants in the rules of a role, each as "verb object", and rules with other
+// fields. It returns nil if there are too many.
+func roleGrants(role map[string]any) map[string]any {
+	set := map[string]any{}
+	for i, rule := range k8s.List(role, "rules") {
+		m := asMap(rule)
+		if rest := withoutFields(m, "verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"); m == nil || len(rest) > 0 {
+			set[fmt.Sprintf("rule %d", i)] = rule
+		}
+		names := k8s.Texts(m, "resourceNames")
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		found := 0
+		for _, verb := range k8s.Texts(m, "verbs") {
+			for _, url := range k8s.Texts(m, "nonResourceURLs") {
+				set[verb+" "+grantObject(k8s.Grant{URL: url})] = true
+				found++
+			}
+			for _, group := range k8s.Texts(m, "apiGroups") {
+				for _, resource := range k8s.Texts(m, "resources") {
+					for _, name := range names {
+						set[verb+" "+grantObject(k8s.Grant{Group: group, Resource: resource, Name: name})] = true
+						found++
+					}
+				}
+			}
+			if len(set) > maxRoleGrants {
+				return nil
+			}
+		}
+		if found == 0 {
+			set[fmt.Sprintf("rule %d", i)] = rule
+		}
+	}
+	return set
+}

@@ -1,0 +1,184 @@
+package diff
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// step is one step of a path into a document. The field by determines its meaning:
+//
+//   - "": the field key of a mapping
+//   - ".": the scalar element key of a list
+//   - "#": the element of a list with index key
+//   - "*": the order of a list
+//   - otherwise: the element of a list whose field by equals key
+type step struct{ key, by string }
+
+// fieldPath is the path of a field in a document. Its methods do not modify it.
+type fieldPath []step
+
+// fieldAt returns the path of a field in nested mappings.
+func fieldAt(names ...string) fieldPath { return fieldPath(nil).field(names...) }
+
+// crdVersionAt returns the path of a version of a CRD.
+func crdVersionAt(name string) fieldPath { return fieldAt("spec", "versions").named(name) }
+
+// crdSchemaAt returns the path of the schema of a version of a CRD.
+func crdSchemaAt(version string) fieldPath {
+	return crdVersionAt(version).field("schema", "openAPIV3Schema")
+}
+
+// webhookAt returns the path of an admission webhook in its configuration.
+func webhookAt(name string) fieldPath { return fieldAt("webhooks").named(name) }
+
+// grantAt returns the path of a grant in the rules of a role, as in roleGrants.
+func grantAt(verb, object string) fieldPath { return fieldAt("rules", verb+" "+object) }
+
+// subjectAt returns the path of a subject of a binding, as in comparedContent.
+func subjectAt(s k8s.Subject) fieldPath { return fieldAt("subjects", s.String()) }
+
+// with returns the path extended by steps.
+func (p fieldPath) with(steps ...step) fieldPath { return append(p[:len(p):len(p)], steps...) }
+
+// join returns the path of a field below p.
+func (p fieldPath) join(below fieldPath) fieldPath { return p.with(below...) }
+
+// field returns the path of a field in nested mappings below p.
+func (p fieldPath) field(names ...string) fieldPath {
+	out := slices.Grow(slices.Clone(p), len(names))
+	for _, name := range names {
+		out = append(out, step{key: name})
+	}
+	return out
+}
+
+// named returns the path of the element of a list with a name.
+func (p fieldPath) named(name string) fieldPath { return p.with(step{key: name, by: "name"}) }
+
+// flag returns the path of a command-line flag in the list of arguments.
+func (p fieldPath) flag(name string) fieldPath { return p.with(step{key: name, by: "flag"}) }
+
+// index returns the path of the element of a list with an index.
+func (p fieldPath) index(i int) fieldPath { return p.with(step{key: strconv.Itoa(i), by: "#"}) }
+
+// isIn reports whether the field is at a path or below it.
+func (p fieldPath) isIn(above fieldPath) bool {
+	return len(above) <= len(p) && slices.Equal(p[:len(above)], above)
+}
+
+// key returns the key of a step, or "" if the path is shorter.
+func (p fieldPath) key(i int) string {
+	if i >= len(p) {
+		return ""
+	}
+	return p[i].key
+}
+
+// last returns the key of the last step, or "" for the whole document.
+func (p fieldPath) last() string { return p.key(max(0, len(p)-1)) }
+
+// contains reports whether any step has one of the keys.
+func (p fieldPath) contains(keys ...string) bool {
+	return slices.ContainsFunc(p, func(s step) bool { return slices.Contains(keys, s.key) })
+}
+
+// element returns the key of an element of a top-level list or map, and the topmost field in it.
+func (p fieldPath) element(list string) (key, field string) {
+	if p.key(0) != list {
+		return "", ""
+	}
+	return p.key(1), p.key(2)
+}
+
+// metadataEntry returns the field of the metadata, such as "labels", and the name of the entry in it.
+// Both are empty outside of the metadata.
+func (p fieldPath) metadataEntry() (field, name string) { return p.element("metadata") }
+
+// isLabel reports whether the field is a label or annotation with a name, of the object or in a
+// template.
+func (p fieldPath) isLabel(name string) bool {
+	n := len(p)
+	return n >= 3 && p[n-3].key == "metadata" && (p[n-2].key == "labels" || p[n-2].key == "annotations") && p[n-1].key == name
+}
+
+// crdVersionField returns the topmost field in a version of a CRD, such as "schema", or "".
+func (p fieldPath) crdVersionField() string {
+	if !p.isIn(fieldAt("spec", "versions")) {
+		return ""
+	}
+	return p.key(3)
+}
+
+// isSchemaKeyword reports whether the field is a keyword in the schema of a version of a CRD, in
+// contrast to a property.
+func (p fieldPath) isSchemaKeyword() bool {
+	return p.crdVersionField() == "schema" && len(p) > 4 && p[len(p)-2].key != "properties"
+}
+
+// container returns the name of the container that contains the field, or "".
+func (p fieldPath) container() string {
+	for i := range len(p) - 1 {
+		if slices.Contains(k8s.ContainerLists(), p[i].key) && p[i+1].by == "name" {
+			return p[i+1].key
+		}
+	}
+	return ""
+}
+
+// String formats the path for users, such as "spec.containers[manager].image" or
+// "spec.versions[v1] spec.size minimum".
+func (p fieldPath) String() string {
+	var b strings.Builder
+	for i, s := range p {
+		if s.key == "openAPIV3Schema" {
+			return strings.TrimSuffix(b.String(), ".schema") + " " + formatSchemaPath(p[i+1:])
+		}
+		switch {
+		case s.by == "*":
+			b.WriteString(" order")
+		case s.by != "":
+			b.WriteString("[" + s.key + "]")
+		default:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(s.key)
+		}
+	}
+	return b.String()
+}
+
+// pattern formats the path like String, but without the keys of list elements.
+func (p fieldPath) pattern() string {
+	plain := slices.Clone(p)
+	for i := range plain {
+		if plain[i].by != "" && plain[i].by != "*" {
+			plain[i].key = ""
+		}
+	}
+	return plain.String()
+}
+
+// formatSchemaPath formats the path of a keyword in the schema of a CRD for users.
+func formatSchemaPath(path fieldPath) string {
+	field, keyword := "", ""
+	for i := 0; i < len(path); i++ {
+		switch key := path[i].key; {
+		case keyword != "":
+			keyword += path[i : i+1].String()
+		case key == "properties" && i+1 < len(path):
+			i++
+			field += "." + path[i].key
+		case key == "items":
+			field += "[]"
+		case key == "additionalProperties":
+			field += "{}"
+		default:
+			keyword = key
+		}
+	}
+	return strings.TrimSpace(strings.TrimPrefix(field, ".") + " " + keyword)
+}
