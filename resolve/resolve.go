@@ -59,22 +59,7 @@ const maxRounds = 1000
 // conflicts. In this case, Resolve also returns the result, and its Partial is the resolved part.
 // Resolve does not modify its arguments.
 func Resolve(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*Result, error) {
-	for {
-		res, err := runUntilStable(x, withoutHeld(decl, prev, opt.Held), opt, func(w *world) (*Result, error) { return w.resolve(prev) })
-		if opt.Judge == nil || res == nil || res.Lock == nil {
-			return res, err
-		}
-		holds, err := opt.Judge(res)
-		if err == nil && len(holds) == 0 {
-			return res, nil
-		}
-		if err == nil {
-			opt, err = opt.withHolds(holds)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
+	return runUntilStable(x, withoutHeld(decl, prev, opt.Held), opt, func(w *world) (*Result, error) { return w.resolve(prev) })
 }
 
 func (w *world) resolve(prev *lockfile.File) (*Result, error) {

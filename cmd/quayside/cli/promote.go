@@ -251,7 +251,7 @@ func (o *promoteOptions) write(ctx context.Context, s *upgrade.PromotionStepRepo
 	switch {
 	case s.Resolution != nil:
 		s.Written, s.Rendered, err = s.Step.To.WriteLock(ctx, s.Resolution.Lock, o.render)
-	case o.render && s.Inputs.Read != nil:
+	case o.render && s.Problem.Read != nil:
 		s.Rendered, err = s.Step.To.WriteTree(ctx, false)
 	}
 	return err

@@ -6,7 +6,7 @@
 // [Dir], [Revision] and [Files]. Opening and resolving write only to the store. Progress
 // goes to a [Logger], and results are returned as values.
 //
-// Start from [Open], [Project.Inputs] and [Project.Render].
+// Start from [Open], [ReadProblem] and [Project.Render].
 package workspace
 
 import (
@@ -116,9 +116,6 @@ type Project struct {
 	// Observed are observations of clusters, one of each. They show which APIs and classes a cluster
 	// has.
 	Observed []*health.Summary
-
-	repairsMerges bool // see WithMergeRepair
-	unattended    bool // see Unattended
 
 	policy     func() (*trust.Policy, error)
 	signatures *signatures
