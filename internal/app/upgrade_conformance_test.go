@@ -20,6 +20,7 @@ import (
 
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/internal/app/upgrade"
+	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
