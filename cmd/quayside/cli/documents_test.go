@@ -31,7 +31,6 @@ func documentCommands() map[string][]string {
 		"diff":             {"diff", "diff --upgrade", "diff --locks quayside.lock quayside.lock", "diff --trees DIR/rendered DIR/subscriptions", "diff --hops 0 --upgrade"},
 		"images":           {"images", "images --inspect"},
 		"init":             {"init more", "init more --profile nothing"},
-		"migrate":          {"migrate", "migrate --check"},
 		"mirror":           {"mirror 127.0.0.1:1/mirror --check", "mirror 127.0.0.1:1/mirror", "mirror oci:"},
 		"outdated":         {"outdated", "outdated --feed feed", "outdated --observed quayside.yaml"},
 		"promote":          {"promote", "promote . ./a", "promote a b --observed absent"},

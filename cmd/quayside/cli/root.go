@@ -139,7 +139,7 @@ func commandGroups(parts []Part) []commandGroup {
 	}
 	return append(table, []commandGroup{
 		{"authors", "For authors of operators:", list{newBuild, newBundle}},
-		{"", "", list{newCompletion, newMigrate, newSchema, newVersion, newHelpEnvironment}},
+		{"", "", list{newCompletion, newSchema, newVersion, newHelpEnvironment}},
 	}...)
 }
 

@@ -44,7 +44,7 @@ func TestOneWriter(t *testing.T) {
 	}
 	before := snapshot(t, filepath.Dir(dir))
 	var all sync.WaitGroup
-	for _, command := range []string{"render", "resolve", "upgrade --yes", "remove vault/vault", "add vault -n other --to subscriptions", "promote", "migrate", "vendor"} {
+	for _, command := range []string{"render", "resolve", "upgrade --yes", "remove vault/vault", "add vault -n other --to subscriptions", "promote", "vendor"} {
 		all.Go(func() {
 			got := quaysideIn(t, dir, cache, strings.Fields(command)...)
 			if command == "promote" && got.code == 2 {

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 )
@@ -25,7 +23,6 @@ type TreeReport struct {
 	Warnings  []diag.Warning        `json:"warnings"`
 
 	Result        *render.Result `json:"-"`
-	earlier       []string       // overlays of an earlier layout
 	refused       error          // why the tree cannot be written, such as files edited by hand
 	foreignFaults []string       // faults of foreign files, see checkForeign
 	applied       []diag.Warning // objects that make OLM install rendered operators, see findStillApplied
@@ -90,7 +87,7 @@ func (p *Project) PrepareTree(ctx context.Context, force bool) (*TreeReport, err
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(r.checkLayout(), r.errApplied(), r.unmet.Err())
+	err = errors.Join(r.errApplied(), r.unmet.Err())
 	if p.CheckObjects != nil {
 		err = errors.Join(err, p.CheckObjects(p, r.Result))
 	}
@@ -143,7 +140,6 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 	}
 	r := &TreeReport{
 		Output: p.Settings.Output, Operators: len(lock.Pins), Files: res.Tree.Len(), Result: res,
-		earlier: earlierOverlays(have),
 		Changes: append([]filetree.FileChange{}, filetree.Diff(have, res.Tree)...), Warnings: append([]diag.Warning{}, res.Warnings...),
 	}
 	_, r.refused = filetree.SimulateWrite(have, res.Tree)
@@ -187,30 +183,11 @@ func (p *Project) RenderLock(ctx context.Context) (*render.Result, error) {
 	return res, err
 }
 
-// checkLayout returns an error for each overlay of an earlier layout, because it would be
-// ignored.
-func (r *TreeReport) checkLayout() error {
-	var faults diag.List
-	for _, name := range r.earlier {
-		hint := "run 'quayside migrate' to move it to " + path.Join(r.Output, "..", layout.Overlays)
-		faults.Add(diag.Pos{}, diag.Hintf(diag.Pos{File: path.Join(r.Output, name)}, hint, "the overlay has an earlier layout, which this version ignores"))
-	}
-	return faults.Err()
-}
-
-// Err joins an error for each of these problems: the tree is out of date with the lock, the tree
-// has overlays of an earlier layout, foreign files affect the applied objects, OLM would also
-// install an operator, or a cluster does not meet the needs of an operator. If the tree has overlays
-// of an earlier layout, the last three are not reported.
+// Err joins an error for each of these problems: the tree is out of date with the lock, foreign
+// files affect the applied objects, OLM would also install an operator, or a cluster does not meet
+// the needs of an operator.
 func (r *TreeReport) Err() error {
-	if len(r.earlier) > 0 {
-		return errors.Join(r.errDiffers(), errEarlierOverlays())
-	}
 	return errors.Join(r.errDiffers(), r.errForeign(), r.errApplied(), r.unmet.Err())
-}
-
-func errEarlierOverlays() error {
-	return &DiffersError{Msg: "overlays of an earlier layout found: run 'quayside migrate'"}
 }
 
 func (r *TreeReport) errDiffers() error {

@@ -40,22 +40,6 @@ func (r reference) isInline() bool {
 	return (r.kind == plugin || r.kind == patch) && strings.ContainsAny(r.name, "\n{")
 }
 
-// Paths returns the paths that the text of a kustomization refers to, by field:
-// "patches[1].path".
-func Paths(text []byte) (map[string]string, error) {
-	var k types.Kustomization
-	if err := k.Unmarshal(text); err != nil {
-		return nil, err
-	}
-	out := map[string]string{}
-	for _, r := range listReferences(k) {
-		if !r.isInline() {
-			out[r.field] = r.name
-		}
-	}
-	return out, nil
-}
-
 // listReferences returns everything that a kustomization refers to: the fields of
 // types.Kustomization that kustomize passes to its loader.
 func listReferences(k types.Kustomization) []reference {
