@@ -83,10 +83,13 @@ func addDigests(ctx context.Context, pr *Problem, lock *lockfile.File) (*lockfil
 	if err == nil {
 		out, err = pr.project.addSigners(ctx, out, pr.Lock, pr.Unattended)
 	}
-	if err != nil && pr.Unattended {
-		err = &fetchError{err}
+	switch {
+	case err != nil && pr.Unattended:
+		return nil, &fetchError{err}
+	case err != nil:
+		return nil, err
 	}
-	return out, err
+	return out, nil
 }
 
 // pinContents returns lock with content digests for all pins. It reuses the digests of before for the
