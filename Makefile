@@ -103,17 +103,17 @@ bench: build ## Run the benchmarks; those with real operators need QUAYSIDE_CORP
 
 corpus: ## Test with all real operators: render every bundle in every install mode, apply overlays, build the tree, and adopt every cluster from OLM and return it (QUAYSIDE_CORPUS; 10 minutes; make test FULL=1 uses a part).
 	$(GO) test ./render -run '^(TestArchives|TestBuiltIsRenderedInCorpus|TestReporter|TestNoFieldIsLost|TestUnionOfPiecesInCorpus)$$' -timeout 60m -v -whole
-	$(GO) test ./catalog/fbc ./internal/bundle ./resolve -run '^(TestBlock|TestRewriter|TestCorpusIsRead|TestPartOfTheIndex)' -timeout 60m -v -whole
-	$(GO) test ./internal/app -run '^TestWhatAClusterGetsOfRealOperators$$' -timeout 60m -v -whole
+	$(GO) test ./catalog/fbc ./bundle ./resolve -run '^(TestBlock|TestRewriter|TestCorpusIsRead|TestPartOfTheIndex)' -timeout 60m -v -whole
+	$(GO) test ./cmd/quayside/internal -run '^TestWhatAClusterGetsOfRealOperators$$' -timeout 60m -v -whole
 	$(GO) test ./diff -run '^(TestHonestUpgrades|TestEveryRealFieldIsReported)$$' -timeout 60m -v -whole
-	$(GO) test ./cmd/quayside/cli -run '^(TestCorpus|TestLies|TestMeaning|TestConformanceOfCommand)$$' -timeout 60m -v -whole
-	$(GO) test ./olmexit/command -run '^TestDumps$$' -timeout 60m -v -whole
+	$(GO) test ./cmd/quayside/internal/cli -run '^(TestCorpus|TestLies|TestMeaning|TestConformanceOfCommand)$$' -timeout 60m -v -whole
+	$(GO) test ./cmd/quayside/internal/adopt/command -run '^TestDumps$$' -timeout 60m -v -whole
 
 nights: export QUAYSIDE_NIGHTS = $(or $(NIGHTS),365)
 nights: export QUAYSIDE_OPERATORS = $(or $(OPERATORS),12)
 nights: export QUAYSIDE_SEED = $(or $(SEED),1)
 nights: ## Replay a year of nightly runs of propose with faults, with three environments of 12 operators (NIGHTS, OPERATORS, SEED; QUAYSIDE_CORPUS: real release dates; make test FULL=1 plays some nights).
-	$(GO) test $(IN_MEMORY) $(FAST) ./cmd/quayside/cli -run '^TestNights$$' -count=1 -v -timeout 24h
+	$(GO) test $(IN_MEMORY) $(FAST) ./cmd/quayside/internal/cli -run '^TestNights$$' -count=1 -v -timeout 24h
 
 # The migration from OLM is an optional part of the program. This target removes it from a
 # copy: the folder, its line in the table of parts, its rows in the table of layers, its
@@ -124,11 +124,11 @@ OLMEXIT = olmexit
 without-olmexit: ## Remove the migration from OLM from a copy of the sources, and build and test the rest (-short).
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; git ls-files -z | tar --null -T - -cf - | tar -xf - -C "$$dir"; cd "$$dir"; \
 	rm -r $(OLMEXIT) docs/adopt.md schema/adopt*.json schema/import.schema.json; \
-	sed -i '/olmexit/d' cmd/quayside/parts/parts.go; sed -i '/"olm-stopped"/d' internal/base/diag/*.go; \
+	sed -i '/cmd/quayside/internal/adopt/d' cmd/quayside/internal/parts/parts.go; sed -i '/"olm-stopped"/d' internal/diag/*.go; \
 	sed -i -e '/^\t\t{*"$(OLMEXIT)[/"]/d' -e 's,\, "$(OLMEXIT)/[a-z/]*",,g' -e 's,"$(OLMEXIT)/[a-z/]*"\, ,,g' internal/layers/*_test.go; \
 	find . -name '*.md' -exec sed -i '/adopt\.md\|quayside adopt\|quayside import/d' {} +; sed -i '/$(OLMEXIT)/d' docs/security.md; \
 	$(GO) build ./...; $(GO) list -test -deps -export ./... >/dev/null; \
-	$(GO) test $(FAST) ./cmd/quayside/cli -run 'Test(Command|Field|Schema|Warning)Reference' -update >/dev/null; \
+	$(GO) test $(FAST) ./cmd/quayside/internal/cli -run 'Test(Command|Field|Schema|Warning)Reference' -update >/dev/null; \
 	$(GO) test $(FAST) ./internal/layers -run TestMessages -update >/dev/null; \
 	$(GO) test $(IN_MEMORY) $(FAST) -short ./cmd/quayside/... ./internal/layers
 
@@ -141,7 +141,7 @@ golden: ## Update the golden files.
 	done
 
 examples: ## Update the catalogs, locks and trees of the examples.
-	$(GO) test $(FAST) ./cmd/quayside/cli -run '^TestExample' -update
+	$(GO) test $(FAST) ./cmd/quayside/internal/cli -run '^TestExample' -update
 
 # Links from a page to files outside of docs/ become links to the repository. The index
 # defines the navigation.
@@ -156,7 +156,7 @@ docs: ## Build the pages as a site into dist/site, offline (mkdocs and mkdocs-ma
 	echo dist/site/index.html
 
 man: ## Write the manual pages into dist/man: man -M dist/man quayside-resolve.
-	@rm -rf dist/man; $(GO) run -buildvcs=true ./cmd/release -man dist/man
+	@rm -rf dist/man; $(GO) run -buildvcs=true ./cmd/quayside/internal/release -man dist/man
 
 tidy: ## Update go.mod and go.sum from the sources.
 	$(GO) mod tidy -e
@@ -171,10 +171,10 @@ image-ci: ## Build quayside's image for CI into dist/ on BASE, an image with git
 # Why this is not goreleaser: docs/contributing/exceptions.md. Releases are published with the
 # command of the forge.
 dist: ## Build the files of a release into dist/release, without publishing (SNAPSHOT=1: with uncommitted changes; SIGN_KEY=cosign.key: sign).
-	@$(GO) run ./cmd/release $(if $(SNAPSHOT),-snapshot) $(if $(SIGN_KEY),-sign $(SIGN_KEY))
+	@$(GO) run ./cmd/quayside/internal/release $(if $(SNAPSHOT),-snapshot) $(if $(SIGN_KEY),-sign $(SIGN_KEY))
 
 dist-twice: ## Build a release of the last commit in two clones with irrelevant differences, and compare (half an hour).
-	@cmd/release/twice.sh
+	@cmd/quayside/internal/release/twice.sh
 
 look: export QUAYSIDE_PICTURES = $(abspath $(PICTURES))
 look: ## Test pages and pictures in Chromium, if it is installed; PICTURES=dir writes screenshots.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/internal/scan"
 	"github.com/quayside/quayside/lockfile"
 )

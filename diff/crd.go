@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 const crdKind = "CustomResourceDefinition.apiextensions.k8s.io"

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // EngineObjects returns the objects in files that a GitOps tool applies or reads. A file without

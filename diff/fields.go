@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // parseNumber converts v to a float. It returns false if v is not a number.

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quayside/quayside/api/v1alpha1"
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
 )
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // group contains the findings of one operator, rule and severity, which the text, Markdown and HTML

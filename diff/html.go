@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/quayside/quayside/internal/base/page"
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/page"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // MaxPage is the maximum size of an HTML report in bytes. Mobile browsers can still scroll pages of

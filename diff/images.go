@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/k8s"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // step is one step of a path into a document. The field by determines its meaning:

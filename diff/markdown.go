@@ -6,7 +6,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // MaxComment is the maximum length of a pull-request comment on GitHub in characters. Markdown

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 func objectRules() []Rule {

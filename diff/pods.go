@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 func podRules() []Rule {

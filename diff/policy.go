@@ -11,8 +11,8 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/ext"
 
-	"github.com/quayside/quayside/internal/base/celrule"
-	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/celrule"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/scan"
 )
 

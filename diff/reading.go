@@ -8,8 +8,8 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"github.com/quayside/quayside/internal/base/sanitize"
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // Reading is the reading list for an operator that is added or changes its version. Links and texts

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // maxReading is the maximum size in bytes of all reading lists in a comment.

@@ -3,10 +3,10 @@ package diff
 import (
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/remote"
-	"github.com/quayside/quayside/internal/base/sanitize"
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/remote"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // Address returns the URL in an annotation, or "" if there is none. It adds a missing scheme if the

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // SARIF returns the report in the Static Analysis Results Interchange Format 2.1.0, for code

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"

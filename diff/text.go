@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // Text returns the report for a terminal, by operator, most severe first. With color, it contains

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // TreeJudge evaluates the policy's rules about objects of clusters.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // part is the smallest part of a finding that a waiver can select in a cluster.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/lockfile"
 )
 

@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // ChangeKind is the kind of a change to a block of the lock.

@@ -8,8 +8,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // Format returns the canonical bytes of f. Parse returns an equal lock for them. Equal locks have

@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 
-	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // TestSchemas parses a lock of every released schema. The -update flag does not rewrite these files: an

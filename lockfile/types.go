@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/jsonschema"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/jsonschema"
 	"github.com/quayside/quayside/internal/model"
 )
 

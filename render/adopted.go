@@ -3,7 +3,7 @@ package render
 import (
 	"slices"
 
-	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/profile/certificates"
 )

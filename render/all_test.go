@@ -15,11 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/quayside/quayside/internal/base/yamlnode/yamltest"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/testing/yamltest"
 	"github.com/quayside/quayside/lockfile"
 )
 

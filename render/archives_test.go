@@ -23,7 +23,7 @@ import (
 	kubejson "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
 	"github.com/quayside/quayside/lockfile"

@@ -15,12 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/yamlnode"
-	"github.com/quayside/quayside/internal/base/yamlnode/yamltest"
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/testing/yamltest"
+	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
 )
 

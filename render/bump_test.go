@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/lockfile"
 )

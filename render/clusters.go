@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // prefix returns the path prefix of a cluster's pieces in the tree: "" if the cluster uses the

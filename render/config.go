@@ -8,7 +8,7 @@ import (
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
 )

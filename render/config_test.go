@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/yamlnode/yamltest"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/testing/yamltest"
 	"github.com/quayside/quayside/lockfile"
 )
 

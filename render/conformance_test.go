@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/base/yamlnode/yamltest"
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/testing/yamltest"
 	"github.com/quayside/quayside/lockfile"
 )
 

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 )
 

@@ -3,7 +3,7 @@ package render
 import (
 	"testing"
 
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // FuzzConfig applies any JSON as a config to a Deployment: it must be applied or rejected.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/bundle"
 )
 
 // renderManifest renders a bundle into a tree, and validates it in every install mode. It checks that

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // writeGitOps writes the objects that make the GitOps tool apply the tree: those that the user

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/quayside/quayside/internal/base/yamlnode/yamltest"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/testing/yamltest"
 )
 
 // engineOptions returns options for a GitOps tool that applies the tree.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/profile/certificates"
 	"github.com/quayside/quayside/lockfile"

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/layout"
 )
 

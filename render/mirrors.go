@@ -3,7 +3,7 @@ package render
 import (
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/k8s"
 )
 

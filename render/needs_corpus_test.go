@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile/certificates"

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // StreamOverlay returns all objects of a cluster as multi-document YAML, in apply order: the CRDs,

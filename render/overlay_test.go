@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // TestEveryLevelBuilds builds each kustomization of the golden trees with kustomize's library.

@@ -3,10 +3,10 @@ package render
 import (
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/yamlnode"
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // Object is a Kubernetes object. Functions that change an object change a copy.

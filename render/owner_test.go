@@ -7,10 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // TestVersionChangesFewObjects renders two versions of a bundle that differ only in the version number:

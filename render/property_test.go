@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/base/yamlnode"
-	"github.com/quayside/quayside/internal/base/yamlnode/yamltest"
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/testing/yamltest"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // TestNoFieldIsLost compares each shipped object with its rendered form. All fields of the file must

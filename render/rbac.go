@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/k8s"
 )
 

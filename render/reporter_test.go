@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quayside/quayside/api/v1alpha1"
-	"github.com/quayside/quayside/internal/base/yamlnode"
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
 )
 

@@ -1,7 +1,7 @@
 package render
 
 import (
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/k8s"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quayside/quayside/internal/base/yamlnode/yamltest"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/testing/yamltest"
 	"github.com/quayside/quayside/lockfile"
 )
 

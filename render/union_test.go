@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/profile"

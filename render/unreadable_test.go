@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	sigsyaml "sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // builtByKustomize returns an object as decoded from the output of a kustomize build.

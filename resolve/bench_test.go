@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"

@@ -10,7 +10,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
-	"github.com/quayside/quayside/internal/base/celrule"
+	"github.com/quayside/quayside/internal/celrule"
 	"github.com/quayside/quayside/internal/model"
 )
 

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/quayside/quayside/catalog/fbc"
-	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/model"
 )
 

@@ -1,7 +1,7 @@
 package resolve
 
 import (
-	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve/internal/solve"
 )

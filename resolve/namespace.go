@@ -3,8 +3,8 @@ package resolve
 import (
 	"slices"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )

@@ -3,7 +3,7 @@ package resolve
 import (
 	"slices"
 
-	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve/explain"
 	"github.com/quayside/quayside/resolve/internal/solve"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )

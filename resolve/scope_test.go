@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quayside/quayside/catalog/cache"
-	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"

@@ -10,7 +10,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
-	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )

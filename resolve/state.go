@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )

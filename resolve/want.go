@@ -1,8 +1,8 @@
 package resolve
 
 import (
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/model"
 )
 

@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog/fbc"
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/sanitize"
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 const (

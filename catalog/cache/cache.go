@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/store"
 )
 
 // Cache opens catalogs with the indexes in a store.

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/store"
 )
 
 // writeCatalog writes a file-based catalog in which each package requires the next one.

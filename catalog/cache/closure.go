@@ -3,7 +3,7 @@ package cache
 import (
 	"slices"
 
-	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/model"
 )
 

@@ -3,9 +3,9 @@ package fbc
 import (
 	"bufio"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 const (

@@ -11,9 +11,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // Decode decodes the catalog in r: a sequence of JSON objects, or YAML documents. The content is

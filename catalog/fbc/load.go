@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"path"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // LoadFS decodes the catalog in fsys: all files except Git's own and those excluded by

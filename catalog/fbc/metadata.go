@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 const kindCSV = "ClusterServiceVersion"

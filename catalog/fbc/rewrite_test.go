@@ -14,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	sigs "sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // checkSameJSON compares the JSON of a document by the fast path and by the full parser. It reports

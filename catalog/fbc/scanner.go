@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // end is the kind at the end of the input.

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"io"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // readYAML decodes the documents of a YAML file one at a time. r begins at

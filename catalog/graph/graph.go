@@ -18,8 +18,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/lockfile"
 )
 

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/page"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/page"
 )
 
 // newPicture returns one picture of the graphs of a package in several catalogs.

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 const (

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/oci"
-	"github.com/quayside/quayside/internal/oci/ocitest"
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/internal/testing/ocitest"
 )
 
 // TestHostileRegistry reads hostile images from a registry. Reading must fail early, with the image in

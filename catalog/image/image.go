@@ -20,9 +20,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/store"
 )
 
 // Kind is the purpose of an image.

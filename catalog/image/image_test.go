@@ -19,9 +19,9 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/oci"
-	"github.com/quayside/quayside/internal/oci/ocitest"
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/internal/testing/ocitest"
 )
 
 // file is one tar entry. The zero Type is a regular file.

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // tree holds the wanted files of an image.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"io/fs"
 
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog/bundledir"
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/model"
 )
 

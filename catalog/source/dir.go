@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog/fbc"
-	"github.com/quayside/quayside/internal/bundle"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
 )

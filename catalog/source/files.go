@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/model"
 )
 

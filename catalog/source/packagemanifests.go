@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog/bundledir"
-	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // packageManifestsScheme is the scheme "package-manifests:path": a directory in the format

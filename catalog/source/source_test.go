@@ -23,17 +23,17 @@ import (
 	_ "modernc.org/sqlite"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/catalog/image"
 	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/store"
-	"github.com/quayside/quayside/internal/bundle"
-	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
-	"github.com/quayside/quayside/internal/oci/ocitest"
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/internal/testing/ocitest"
 )
 
 // example describes how to test a scheme. Each contains the same catalog in another form: the

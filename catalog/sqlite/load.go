@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog/fbc"
-	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/model"
 )
 

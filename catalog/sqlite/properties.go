@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // readTables reads the properties and dependencies of bundles from the tables that exist in the

@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 
-	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gobuild"
 	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/store"
 )
 
 const user = "65532:65532" // nonroot in distroless images

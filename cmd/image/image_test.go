@@ -17,10 +17,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
-	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gobuild"
 	"github.com/quayside/quayside/internal/oci"
-	"github.com/quayside/quayside/internal/oci/ocitest"
+	"github.com/quayside/quayside/internal/testing/ocitest"
 )
 
 // writeBase writes a layout with one image, which contains one program, and returns its

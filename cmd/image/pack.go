@@ -23,7 +23,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
-	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/oci"
 )
 

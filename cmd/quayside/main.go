@@ -4,9 +4,9 @@ package main
 import (
 	"os"
 
-	"github.com/quayside/quayside/cmd/quayside/cli"
-	_ "github.com/quayside/quayside/cmd/quayside/garbage"
-	"github.com/quayside/quayside/cmd/quayside/parts"
+	"github.com/quayside/quayside/cmd/quayside/internal/cli"
+	_ "github.com/quayside/quayside/cmd/quayside/internal/garbage"
+	"github.com/quayside/quayside/cmd/quayside/internal/parts"
 )
 
 func main() {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/quayside/quayside/api/v1alpha1"
 	"github.com/quayside/quayside/internal/cluster"
-	"github.com/quayside/quayside/internal/cluster/clustertest"
+	"github.com/quayside/quayside/internal/testing/clustertest"
 )
 
 // newInstalledServer returns a server with n operators of 66 objects each, and references to these.

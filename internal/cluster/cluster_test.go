@@ -16,8 +16,8 @@ import (
 
 	"github.com/quayside/quayside/api/v1alpha1"
 	"github.com/quayside/quayside/internal/cluster"
-	"github.com/quayside/quayside/internal/cluster/clustertest"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/testing/clustertest"
 )
 
 type object = clustertest.Object

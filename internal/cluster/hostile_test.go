@@ -12,7 +12,7 @@ import (
 
 	"github.com/quayside/quayside/api/v1alpha1"
 	"github.com/quayside/quayside/internal/cluster"
-	"github.com/quayside/quayside/internal/cluster/clustertest"
+	"github.com/quayside/quayside/internal/testing/clustertest"
 )
 
 // TestDiscoveryFails checks that objects of a group without discovery have an error, and all

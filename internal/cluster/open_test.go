@@ -11,7 +11,7 @@ import (
 
 	"github.com/quayside/quayside/api/v1alpha1"
 	"github.com/quayside/quayside/internal/cluster"
-	"github.com/quayside/quayside/internal/cluster/clustertest"
+	"github.com/quayside/quayside/internal/testing/clustertest"
 )
 
 func TestOpen(t *testing.T) {

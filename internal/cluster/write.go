@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/quayside/quayside/api/v1alpha1"
-	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // Writer reads and changes single objects. It does not repeat a change that may have been

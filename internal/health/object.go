@@ -1,8 +1,8 @@
 package health
 
 import (
-	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // groupKind returns "group/Kind", or "/Kind" for the core group.

@@ -28,9 +28,9 @@ import (
 func kept() map[string]string {
 	return map[string]string{
 		// Only tests use these.
-		"internal/base/diag.Code.Meaning": "docs/warnings.md is generated from it",
-		"diff.exemption.description":      "docs/diff-rules.md is generated from it",
-		"diff.exemption.reason":           "docs/diff-rules.md is generated from it",
+		"internal/diag.Code.Meaning": "docs/warnings.md is generated from it",
+		"diff.exemption.description": "docs/diff-rules.md is generated from it",
+		"diff.exemption.reason":      "docs/diff-rules.md is generated from it",
 	}
 }
 

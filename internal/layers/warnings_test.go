@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // warners returns the functions that create warnings, with the index of the code in their arguments.

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // Files and directories of a tree.

@@ -3,7 +3,7 @@ package model
 import (
 	"slices"
 
-	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // Bundle is one version of a package.

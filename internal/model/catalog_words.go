@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/imageref"
 )
 
 // Digest is "sha256:" and 64 hexadecimal digits, or empty.

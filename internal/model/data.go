@@ -3,8 +3,8 @@ package model
 import (
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // ID names a catalog: the namespace and name of its CatalogSource or

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 func mustNew(t *testing.T, id ID, text string) *Catalog {

@@ -3,7 +3,7 @@ package model
 import (
 	"slices"
 
-	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // Lifecycle returns the support periods of the package's versions, in file order. It returns nil if

@@ -3,7 +3,7 @@ package model
 import (
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // Summary holds the fields of a package that lists of packages show.

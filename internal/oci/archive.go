@@ -12,8 +12,8 @@ import (
 	"os"
 	"path"
 
-	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/store"
 )
 
 const (

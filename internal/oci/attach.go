@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/store"
 )
 
 // BundleType is the media type of a sigstore bundle attached to an image.

@@ -18,9 +18,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	ggcr "github.com/google/go-containerregistry/pkg/registry"
 
-	"github.com/quayside/quayside/internal/base/servertest"
 	"github.com/quayside/quayside/internal/oci"
-	"github.com/quayside/quayside/internal/oci/ocitest"
+	"github.com/quayside/quayside/internal/testing/ocitest"
+	"github.com/quayside/quayside/internal/testing/servertest"
 )
 
 const (

@@ -22,7 +22,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/store"
 )
 
 // Client opens and pushes images. The zero value opens layouts and archives; registries also

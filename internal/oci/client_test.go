@@ -20,10 +20,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/quayside/quayside/internal/base/servertest"
-	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/oci"
-	"github.com/quayside/quayside/internal/oci/ocitest"
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/internal/testing/ocitest"
+	"github.com/quayside/quayside/internal/testing/servertest"
 )
 
 // newClient returns a client with an empty store and short timeouts.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/store"
 )
 
 // dockerManifest is an entry of manifest.json in a docker archive.

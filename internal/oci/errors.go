@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
-	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // Error is an error of one image. It contains neither credentials nor text

@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quayside/quayside/internal/base/servertest"
-	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/oci"
-	"github.com/quayside/quayside/internal/oci/ocitest"
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/internal/testing/ocitest"
+	"github.com/quayside/quayside/internal/testing/servertest"
 )
 
 // TestFaults simulates a failing registry. A pull must succeed after retries, or fail with a

@@ -15,8 +15,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/store"
 )
 
 // echoOrigin returns the same bytes for every manifest and blob.

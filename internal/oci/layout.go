@@ -11,9 +11,9 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/store"
 )
 
 const refName = "org.opencontainers.image.ref.name"

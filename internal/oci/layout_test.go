@@ -18,11 +18,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/oci"
-	"github.com/quayside/quayside/internal/oci/ocitest"
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/internal/testing/ocitest"
 )
 
 func layoutOf(t *testing.T, images map[string]*imageParts) string {

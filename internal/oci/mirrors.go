@@ -10,9 +10,9 @@ import (
 	"github.com/BurntSushi/toml"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // Mirrors maps registries to mirrors. Only requests go to a mirror; references, digests, locks

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quayside/quayside/internal/oci"
-	"github.com/quayside/quayside/internal/oci/ocitest"
+	"github.com/quayside/quayside/internal/testing/ocitest"
 )
 
 const conf = `

@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/store"
 )
 
 // PackOptions configures packing a directory as an image.

@@ -15,7 +15,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
-	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/imageref"
 )
 
 const (

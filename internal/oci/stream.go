@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/store"
 )
 
 const maxZstdWindow = 128 << 20

@@ -16,7 +16,7 @@ import (
 	ggcr "github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/quayside/quayside/internal/oci"
-	"github.com/quayside/quayside/internal/oci/ocitest"
+	"github.com/quayside/quayside/internal/testing/ocitest"
 )
 
 // spy is a server that records whether it receives secrets.

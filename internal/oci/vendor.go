@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/store"
 )
 
 // VendoredImage is an image to keep in a layout.

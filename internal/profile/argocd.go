@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // ArgoCD is the profile that renders Applications or ApplicationSets.

@@ -1,8 +1,8 @@
 package profile
 
 import (
-	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // ArgoCDInput holds the fields of an Input for Argo CD.

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"path"
 
-	"github.com/quayside/quayside/internal/base/jsonschema"
+	"github.com/quayside/quayside/internal/jsonschema"
 )
 
 // Input holds the data of a cluster for the user's own ApplicationSet or ResourceSet. No field is

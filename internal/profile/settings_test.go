@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // TestShared changes each setting of a cluster: clusters share pieces only if the setting does not

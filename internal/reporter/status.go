@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/quayside/quayside/api/v1alpha1"
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // pendingStatus is a status that was written and is not yet in the cache.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/imageref"
 )
 
 // readGrypeSource reads the field key of source. The target is an object for an image, or else a

@@ -12,9 +12,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // Limits of the input.

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/imageref"
 )
 
 // Severity is the severity of a vulnerability. All scanners are mapped to one scale.

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // Draft holds the settings of a new workspace. Text writes defaults for empty fields.

@@ -8,8 +8,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // Repository reads the files that quayside.yaml extends. If Read is nil, Load ignores spec.extends.

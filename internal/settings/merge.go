@@ -8,9 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/profile/certificates"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // listRule defines how a list is merged with the inherited list.

@@ -13,15 +13,15 @@ import (
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/health/gate"
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
 	"github.com/quayside/quayside/internal/oci/trust"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"
+	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/render/needs"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // setPolicyPositions sets the positions of waivers and rules, and the default of

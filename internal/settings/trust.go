@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/oci/trust"
 )
 

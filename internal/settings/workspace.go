@@ -10,10 +10,10 @@ package settings
 
 import (
 	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/jsonschema"
-	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/health/gate"
+	"github.com/quayside/quayside/internal/jsonschema"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/health/gate"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"

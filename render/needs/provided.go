@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // referencedKind describes a kind of objects that needs refer to.

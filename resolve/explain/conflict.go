@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // Conflict is a minimal set of declarations, requirements and facts that contradict each other: the

@@ -3,7 +3,7 @@ package explain
 import (
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // Obstacles lists the obstacles to a version of a package.

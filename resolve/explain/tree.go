@@ -3,7 +3,7 @@ package explain
 import (
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/lockfile"
 )
 

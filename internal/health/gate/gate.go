@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // Pin is a pinned operator to promote to the next environment.

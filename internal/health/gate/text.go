@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // maxNamed is the maximum number of clusters that a message lists.

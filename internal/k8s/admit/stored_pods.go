@@ -3,7 +3,7 @@ package admit
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/imageref"
 )
 
 const (

@@ -13,11 +13,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/filetree"
-	"github.com/quayside/quayside/internal/base/sanitize"
-	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/sanitize"
+	"github.com/quayside/quayside/internal/store"
 )
 
 // Artifact is an artifact with its files.

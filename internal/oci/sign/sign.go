@@ -21,7 +21,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/sign"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/oci"
 )
 

@@ -22,12 +22,12 @@ import (
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
 	pkcs8pw "github.com/youmark/pkcs8"
 
-	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/oci"
-	"github.com/quayside/quayside/internal/oci/ocitest"
 	"github.com/quayside/quayside/internal/oci/sign"
 	"github.com/quayside/quayside/internal/oci/trust"
-	"github.com/quayside/quayside/internal/oci/trust/trusttest"
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/internal/testing/ocitest"
+	"github.com/quayside/quayside/internal/testing/trusttest"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 	"github.com/sigstore/sigstore/pkg/signature/payload"
 
-	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/imageref"
 )
 
 // simplePayload returns the signed content of a simple signature. ref must contain the digest of

@@ -19,7 +19,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 
-	"github.com/quayside/quayside/internal/oci/trust/trusttest"
+	"github.com/quayside/quayside/internal/testing/trusttest"
 )
 
 // authority issues certificates and timestamps, like a deployment of sigstore without logs. It

@@ -18,8 +18,8 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 
-	"github.com/quayside/quayside/internal/base/sanitize"
 	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // signPredicate is the predicate type of cosign's image signatures. Other

@@ -15,7 +15,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/tlog"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/quayside/quayside/internal/oci/trust/trusttest"
+	"github.com/quayside/quayside/internal/testing/trusttest"
 )
 
 // logged is a deployment of sigstore with a transparency log, which also certifies the time.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quayside/quayside/internal/oci/ocitest"
 	"github.com/quayside/quayside/internal/oci/trust"
-	"github.com/quayside/quayside/internal/oci/trust/trusttest"
+	"github.com/quayside/quayside/internal/testing/ocitest"
+	"github.com/quayside/quayside/internal/testing/trusttest"
 )
 
 // TestStatements requires provenance in addition to a signature, and forges it. Only statements

@@ -19,9 +19,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/imageref"
-	"github.com/quayside/quayside/internal/base/sanitize"
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // Rule defines the accepted signers of matching images: if Keys is set, the owner of any of

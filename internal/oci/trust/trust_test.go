@@ -13,11 +13,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/oci"
-	"github.com/quayside/quayside/internal/oci/ocitest"
 	"github.com/quayside/quayside/internal/oci/trust"
-	"github.com/quayside/quayside/internal/oci/trust/trusttest"
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/internal/testing/ocitest"
+	"github.com/quayside/quayside/internal/testing/trusttest"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // Secret is the provider of certificates in existing Secrets.

@@ -1,0 +1,142 @@
+package bundle
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// maxNodes is the maximum number of values in a file after expansion of aliases.
+const maxNodes = 4_000_000
+
+// decodeDocuments decodes the non-empty documents of a file. The last value of a repeated key
+// wins, because some published bundles repeat keys.
+func decodeDocuments(file string, data []byte) ([]map[string]any, error) {
+	return yamlnode.Objects(file, data, yamlnode.Limits{Nodes: maxNodes, Repeated: true})
+}
+
+// decodeObjects decodes a file of YAML or JSON documents. It splits lists and skips empty
+// documents. The error is a diag.List.
+func decodeObjects(file string, data []byte) ([]Object, error) {
+	docs, err := decodeDocuments(file, data)
+	if err != nil {
+		return nil, err
+	}
+	var errs diag.List
+	var objects []Object
+	for i, doc := range docs {
+		if where, ok := findMergeKey(doc); ok {
+			fieldPosition{file, i + 1, where}.faultf(&errs, "key %q is a YAML merge key, which is not supported in manifests", "<<")
+			continue
+		}
+		for _, item := range flatten(fieldPosition{file, i + 1, ""}, doc, &errs) {
+			objects = append(objects, Object{File: file, Document: len(objects), Object: item})
+		}
+	}
+	return objects, errs.Err()
+}
+
+// fieldPosition is a position in a manifest file: a field of a document.
+type fieldPosition struct {
+	file     string
+	document int    // from 1
+	field    string // "items[2]"; empty: the document itself
+}
+
+func (a fieldPosition) faultf(errs *diag.List, format string, args ...any) {
+	where := fmt.Sprintf("document %d: ", a.document)
+	if a.field != "" {
+		where += a.field + ": "
+	}
+	errs.Addf(diag.Pos{File: a.file}, "%s%s", where, fmt.Sprintf(format, args...))
+}
+
+// flatten returns the objects of a list, including nested lists, or the object itself if it is
+// not a list. A list is an object with items whose kind ends in List. This is the rule of
+// kustomize, which must find the same objects.
+func flatten(a fieldPosition, m map[string]any, errs *diag.List) []map[string]any {
+	kind := k8s.Text(m, "kind")
+	value, listed := m["items"]
+	items, ok := value.([]any)
+	switch {
+	case !strings.HasSuffix(kind, "List"):
+		checkPodPath(a, kind, m, errs)
+		return []map[string]any{m}
+	case listed && !ok:
+		fieldPosition{a.file, a.document, diag.Member(a.field, "items")}.faultf(errs, "expected a list of objects, got %s", k8s.TypeName(value))
+		return nil
+	case kind == "ResourceList", kind == "List" && !listed:
+		a.faultf(errs, "%s is not a Kubernetes object", kind)
+		return nil
+	case !listed:
+		return []map[string]any{m}
+	}
+	var out []map[string]any
+	for i, item := range items {
+		here := fieldPosition{a.file, a.document, diag.Item(diag.Member(a.field, "items"), i)}
+		if m, ok := item.(map[string]any); ok {
+			out = append(out, flatten(here, m, errs)...)
+		} else {
+			here.faultf(errs, "not an object")
+		}
+	}
+	return out
+}
+
+// checkPodPath rejects values other than objects on the path to the spec of a pod. kustomize
+// selects these paths only by kind, in any API group (see its namereference.go), and a build
+// fails if there is another value.
+func checkPodPath(a fieldPosition, kind string, m map[string]any, errs *diag.List) {
+	var path []string
+	switch kind {
+	case "Pod":
+		path = []string{"spec"}
+	case "PodTemplate":
+		path = []string{"template", "spec"}
+	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job":
+		path = []string{"spec", "template", "spec"}
+	case "CronJob":
+		path = []string{"spec", "jobTemplate", "spec", "template", "spec"}
+	}
+	for _, field := range path {
+		a.field = diag.Member(a.field, field)
+		value, ok := m[field]
+		if !ok || value == nil {
+			return
+		}
+		if m, ok = value.(map[string]any); !ok {
+			a.faultf(errs, "expected an object, got %s", k8s.TypeName(value))
+			return
+		}
+	}
+}
+
+// findMergeKey returns the first path with a remaining key "<<" in a decoded value. Another
+// decoder of the output would interpret the key as a merge, even if it is quoted.
+func findMergeKey(v any) (place string, found bool) {
+	first := func(where string) {
+		if !found || where < place {
+			place, found = where, true
+		}
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for key, e := range v {
+			if key == "<<" {
+				first(key)
+			} else if where, ok := findMergeKey(e); ok {
+				first(key + "." + where)
+			}
+		}
+	case []any:
+		for i, e := range v {
+			if where, ok := findMergeKey(e); ok {
+				first(diag.Item("", i) + "." + where)
+			}
+		}
+	}
+	return place, found
+}

@@ -1,0 +1,171 @@
+// Package command contains the commands to leave OLM: import and adopt.
+//
+// Start from [Part].
+package command
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt"
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/inspect"
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/plan"
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
+	"github.com/quayside/quayside/cmd/quayside/internal/cli"
+	"github.com/quayside/quayside/cmd/quayside/internal/garbage"
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/sanitize"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Part returns the import and adopt commands.
+func Part() cli.Part {
+	return cli.Part{
+		Group: "leave", Title: "Leave OLM:",
+		Commands: []func(cli.Host) *cobra.Command{newImport, newAdopt},
+		Schemas:  map[string]func() []byte{"adoption-plan": plan.Schema},
+		OtherNames: map[string]map[string]string{
+			"quayside":       {"doctor": "quayside adopt check"},
+			"quayside adopt": {"finish": "quayside adopt run --finish", "rbac": "quayside adopt plan --rbac"},
+		},
+	}
+}
+
+func newAdopt(h cli.Host) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "adopt",
+		Short: "Adopt operators from OLM",
+		Long: cli.Doc(`
+			Adopt operators that OLM installed in a cluster: from then on they are upgraded from
+			Git, without OLM. Their pods keep running and their custom resources do not change.
+
+			Run the subcommands in this order: check, start, run, verify. 'start' includes 'quayside
+			import', inspect, 'quayside render' and plan. 'revert' returns operators to OLM until the
+			clean-up. Only 'run' and 'revert' write to the cluster.
+
+			See also: docs/adopt.md`),
+		Example: cli.Examples(`
+			# check which operators need OLM, and which can be adopted
+			quayside adopt check --context prod
+			quayside adopt inspect --context prod
+
+			# prepare one namespace
+			quayside adopt start my-etcd --context prod`),
+		RunE: cli.Group,
+	}
+	cmd.AddCommand(newAdoptCheck(h), newAdoptStart(h), newAdoptInspect(h), newAdoptPlan(h), newAdoptRun(h), newAdoptVerify(h), newAdoptRevert(h), newAdoptUninstall(h))
+	return cmd
+}
+
+type adoptInspectOptions struct {
+	cli.Host
+	login   *cli.Login
+	cluster string
+	record  bool
+	objects bool
+}
+
+func newAdoptInspect(h cli.Host) *cobra.Command {
+	o := &adoptInspectOptions{Host: h}
+	cmd := &cobra.Command{
+		Use:   "inspect [FILE | DIR | -]",
+		Short: "Report which operators can be adopted from OLM, and the result for each object",
+		Long: cli.Doc(`
+			Compare the operators that OLM installed in a cluster with the rendered lock, and report
+			which of them can be adopted. Nothing is written to the cluster. The lock must pin the
+			installed versions, as 'quayside import' writes it.
+
+			The argument is a file with the output of 'kubectl get -o json' or '-o yaml' ('-' for
+			standard input), a directory of such files, or a must-gather. Without an argument,
+			quayside reads the live cluster of --context, by default the kubeconfig's current one.
+
+			An operator is
+
+			  Adoptable              no pod restarts
+			  AdoptableWithRestart   pods restart once, because the workspace's settings change them
+			  CannotLeave            works only with OLM
+			  NeedsDecision          stays with OLM until the listed reasons are resolved
+			  MustWait               stays with OLM until OLM has finished its work
+			  NotSelected            stays with OLM: the tree does not have it in this cluster
+			  AlreadyAdopted         no longer managed by OLM
+			  NotOLM                 not installed by OLM
+
+			--objects also lists every object: equal, changed or added by the tree, only from OLM,
+			or unknown. An unknown object needs a decision.
+
+			--record writes OLM's changes to the pods and certificates into quayside.lock. Run
+			'quayside render' afterwards. The tree then keeps these changes, and no pod restarts
+			until the operator's next version.
+
+			See also: docs/adopt.md
+			Exit codes: 0 no operator is CannotLeave, NeedsDecision or MustWait; 1 some are; 2 an
+			error.`),
+		Example: cli.Examples(`
+			# the cluster of the current context, or of another one
+			quayside adopt inspect
+			quayside adopt inspect --context prod --objects
+
+			# from a must-gather; record OLM's changes, to avoid restarts
+			quayside adopt inspect must-gather.local.4711 --record
+			quayside render`),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkSource(cmd, args, o.login); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), args)
+		},
+	}
+	f := cmd.Flags()
+	o.login = o.AddLogin(cmd)
+	o.AddCluster(cmd, &o.cluster)
+	f.BoolVar(&o.record, "record", false, "record in the lock which of OLM's settings to keep to avoid restarts")
+	f.BoolVar(&o.objects, "objects", false, "list every object with its outcome")
+	f.BoolVar(o.Offline, "offline", false, "fetch no bundles; list missing ones")
+	h.AddOutput(cmd, adopt.Inspection{})
+	return cmd
+}
+
+func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
+	p, err := o.Open()
+	if err != nil {
+		return err
+	}
+	if o.record {
+		release, err := p.LockWorkTree("quayside adopt inspect --record")
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	cluster, err := p.Cluster(o.cluster, "--cluster")
+	if err != nil {
+		return err
+	}
+	snap, err := readCluster(ctx, o.Host, args, o.login, snapshot.Selection{})
+	if err != nil {
+		return err
+	}
+	garbage.CollectMore() // inspecting holds a cluster and its tree in memory
+	found, err := inspect.Inspect(ctx, p, snap, cluster)
+	if err != nil {
+		return err
+	}
+	if o.record {
+		if _, err := p.WriteFile(workspace.LockFile, lockfile.Format(found.Lock)); err != nil {
+			return err
+		}
+	}
+	if err := o.Print(found.Report, func(w io.Writer) { found.Report.WriteText(w, o.objects) }); err != nil {
+		return err
+	}
+	if names := found.Report.Blocked(); len(names) > 0 {
+		return &workspace.DiffersError{Msg: sanitize.Line(diag.Count(len(names), "operator") + " of the tree cannot leave OLM now: " + strings.Join(names, ", "))}
+	}
+	return nil
+}

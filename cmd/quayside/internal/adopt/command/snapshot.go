@@ -1,0 +1,47 @@
+package command
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
+	"github.com/quayside/quayside/cmd/quayside/internal/cli"
+	"github.com/quayside/quayside/internal/filetree"
+)
+
+// checkSource returns an error if both a cluster dump and a live cluster are given.
+func checkSource(cmd *cobra.Command, args []string, login *cli.Login) error {
+	if len(args) > 0 && login.Given() {
+		return cli.Usagef(cmd, "--context and --kubeconfig cannot be used with the file %q", args[0])
+	}
+	return nil
+}
+
+// readCluster reads the cluster dump named by the argument, or the live cluster if there is
+// none.
+func readCluster(ctx context.Context, h cli.Host, args []string, login *cli.Login, opt snapshot.Selection) (*snapshot.Snapshot, error) {
+	defer h.Log.Done()
+	if len(args) == 0 {
+		client, err := login.Open()
+		if err != nil {
+			return nil, err
+		}
+		h.Log.Progress("reading cluster %s", client.Server)
+		return snapshot.ReadLive(ctx, client, opt)
+	}
+	if args[0] == "-" {
+		return snapshot.Read("-", h.Stdin, opt)
+	}
+	h.Log.Progress("reading %s", args[0])
+	file := h.Path(args[0])
+	if info, err := os.Stat(file); err != nil {
+		return nil, err
+	} else if info.IsDir() {
+		return snapshot.Load(filetree.OpenUserDir(file).FS(), ".", filepath.ToSlash(filepath.Clean(args[0]))+"/", opt)
+	}
+	prefix, _ := filepath.Split(args[0])
+	return snapshot.Load(filetree.OpenUserDir(filepath.Dir(file)).FS(), filepath.Base(file), filepath.ToSlash(prefix), opt)
+}

@@ -1,0 +1,53 @@
+package command_test
+
+import (
+	"encoding/json"
+	"io/fs"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/cli"
+)
+
+// TestSyncCoversTraces reads recorded events of clusters in which the real OLM was started: everything
+// that it or the garbage collector then deleted must be deleted in half of the time that `adopt run`
+// waits before it checks.
+func TestSyncCoversTraces(t *testing.T) {
+	cmd, _, err := cli.Commands(parts()).Find([]string{"adopt", "run"})
+	check(t, err)
+	wait, err := time.ParseDuration(cmd.Flag("olm-sync").DefValue)
+	check(t, err)
+	files := dumpFiles(t)
+	names, err := fs.Glob(files, "exp/*.json")
+	check(t, err)
+	starts, deleted := 0, 0
+	for _, name := range names {
+		var trace struct {
+			Events []struct {
+				T    float64
+				Type string
+				Key  []any
+			}
+		}
+		if json.Unmarshal(files[name].Data, &trace) != nil {
+			continue // a trace of several parts
+		}
+		begun := 0.0
+		for _, e := range trace.Events {
+			after := time.Duration((e.T - begun) * float64(time.Second))
+			switch {
+			case e.Type == "STEP" && slices.Contains(e.Key, any("OLM started")):
+				begun = e.T
+				starts++
+			case e.Type == "DELETED" && begun > 0 && e.T > begun && e.Key[0] != "Pod":
+				if deleted++; after > wait/2 {
+					t.Errorf("%s: %v was deleted %s after the start", name, e.Key, after)
+				}
+			}
+		}
+	}
+	if starts < 5 || deleted < 20 {
+		t.Errorf("%d starts of OLM, %d deletions", starts, deleted)
+	}
+}

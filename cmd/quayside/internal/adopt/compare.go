@@ -1,0 +1,290 @@
+package adopt
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
+)
+
+// Field is a difference between a live object and its rendered counterpart. Items of lists are
+// identified by name if they have one: "spec.template.spec.containers[manager].env[A].value".
+type Field struct {
+	Path string         `json:"path" doc:"Path of the field in the object."`
+	Kind DifferenceKind `json:"kind" form:"enum=changed|cluster-only|tree-only|order" doc:"changed: different values; cluster-only: only in the cluster; tree-only: only in the tree; order: the same items in another order."`
+}
+
+// DifferenceKind is the kind of difference of a field.
+type DifferenceKind string
+
+// The kinds of differences.
+const (
+	OtherValue DifferenceKind = "changed"
+	OnlyLive   DifferenceKind = "cluster-only"
+	OnlyOurs   DifferenceKind = "tree-only"
+	Order      DifferenceKind = "order"
+)
+
+// compare returns the differing fields of two objects, by path.
+func compare(live, ours k8s.Object) []Field {
+	var out []Field
+	CompareValues("", map[string]any(live), map[string]any(ours), func(f Field, _, _ any) { out = append(out, f) })
+	return out
+}
+
+// reportFunc receives a differing field and both values; a missing one is nil.
+type reportFunc = func(f Field, live, ours any)
+
+// CompareValues reports the differences between two values. at is the path of their field.
+func CompareValues(at string, live, ours any, report reportFunc) {
+	a, aIsMap := live.(map[string]any)
+	b, bIsMap := ours.(map[string]any)
+	if aIsMap && bIsMap {
+		compareMaps(at, a, b, report)
+		return
+	}
+	x, xIsList := live.([]any)
+	y, yIsList := ours.([]any)
+	switch {
+	case xIsList && yIsList:
+		compareLists(at, x, y, report)
+	case !k8s.Equal(live, ours):
+		report(Field{at, OtherValue}, live, ours)
+	}
+}
+
+func compareMaps(at string, live, ours map[string]any, report reportFunc) {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(live)), maps.Keys(ours))
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		here := key
+		if at != "" {
+			here = at + "." + key
+		}
+		compareMember(here, live, ours, key, report)
+	}
+}
+
+// compareMember compares the values of one key in two mappings.
+func compareMember(at string, live, ours map[string]any, key string, report reportFunc) {
+	a, there := live[key]
+	b, wanted := ours[key]
+	_, liveIsMap := a.(map[string]any)
+	_, oursIsMap := b.(map[string]any)
+	switch {
+	case isComparedByKey(at) && (liveIsMap || oursIsMap):
+		CompareValues(at, toMapping(a), toMapping(b), report)
+	case !wanted:
+		report(Field{at, OnlyLive}, a, nil)
+	case !there:
+		report(Field{at, OnlyOurs}, nil, b)
+	default:
+		CompareValues(at, a, b, report)
+	}
+}
+
+// isComparedByKey reports whether the mapping at a path is compared key by key even if it is missing on
+// one side.
+func isComparedByKey(at string) bool {
+	return strings.HasSuffix(at, "metadata.labels") || strings.HasSuffix(at, "metadata.annotations")
+}
+
+func toMapping(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+func compareLists(at string, live, ours []any, report reportFunc) {
+	a, names := namedItems(live)
+	b, wanted := namedItems(ours)
+	switch {
+	case isPlainList(live) || isPlainList(ours):
+		if !k8s.Equal(live, ours) {
+			report(Field{at, OtherValue}, live, ours)
+		}
+		return
+	case a == nil || b == nil:
+		compareItems(at, live, ours, report)
+		return
+	}
+	for _, name := range mergeNames(names, wanted) {
+		compareMember(at+"["+name+"]", a, b, name, report)
+	}
+	common := func(list []string, other map[string]any) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(name string) bool { _, ok := other[name]; return !ok })
+	}
+	if !slices.Equal(common(names, b), common(wanted, a)) {
+		report(Field{at, Order}, live, ours)
+	}
+}
+
+// isPlainList reports whether a list has an item that is not a mapping.
+func isPlainList(list []any) bool {
+	return slices.ContainsFunc(list, func(v any) bool { _, ok := v.(map[string]any); return !ok })
+}
+
+// compareItems compares lists item by item.
+func compareItems(at string, live, ours []any, report reportFunc) {
+	for i := range max(len(live), len(ours)) {
+		here := diag.Item(at, i)
+		switch {
+		case i >= len(ours):
+			report(Field{here, OnlyLive}, live[i], nil)
+		case i >= len(live):
+			report(Field{here, OnlyOurs}, nil, ours[i])
+		default:
+			CompareValues(here, live[i], ours[i], report)
+		}
+	}
+}
+
+// namedItems returns the items of a list by name, and the names in order. It returns nil if
+// an item has no name or a name occurs twice.
+func namedItems(list []any) (map[string]any, []string) {
+	out := map[string]any{}
+	var names []string
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		name := k8s.Text(m, "name")
+		if _, twice := out[name]; twice || name == "" {
+			return nil, nil
+		}
+		out[name], names = item, append(names, name)
+	}
+	return out, names
+}
+
+// mergeNames returns the names in a, followed by those in b that are not in a.
+func mergeNames(a, b []string) []string {
+	out := slices.Clone(a)
+	for _, name := range b {
+		if !slices.Contains(a, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// comparer compares live objects with rendered ones.
+type comparer struct{ types *admit.Types }
+
+// comparison is the result of comparing a live object with a rendered one.
+type comparison struct {
+	fields []Field
+	err    error
+}
+
+// compareAll compares each live object with its rendered counterpart. The result is empty
+// for an object that is not in the tree. It uses all processors.
+func (x *inspector) compareAll(live []*snapshot.Object) []comparison {
+	out := make([]comparison, len(live))
+	var next atomic.Int64
+	var work sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		work.Go(func() {
+			c := comparer{admit.NewTypes()}
+			for i := int(next.Add(1)) - 1; i < len(live); i = int(next.Add(1)) - 1 {
+				if r, wanted := x.ours[live[i].Key]; wanted {
+					out[i].fields, out[i].err = c.compareFields(live[i].Body(), r.Object)
+				}
+			}
+		})
+	}
+	work.Wait()
+	return out
+}
+
+// compareFields returns the differing fields of a live and a rendered object. It compares the objects
+// in the form in which the API server stores them, without fields that only the API server sets.
+func (c comparer) compareFields(live, ours k8s.Object) ([]Field, error) {
+	live, ours = withoutEqualFields(withoutSecretData(live), withoutSecretData(ours))
+	a, err := c.types.Stored(live)
+	if err != nil {
+		return nil, err
+	}
+	b, err := c.types.Stored(ours)
+	if err != nil {
+		return nil, err
+	}
+	out := compare(withoutAssigned(a, b), withoutAssigned(b, b))
+	return slices.DeleteFunc(out, func(f Field) bool {
+		return ours.Is("", "Service") && f.Kind == OnlyLive && strings.HasSuffix(f.Path, ".nodePort")
+	}), nil
+}
+
+// withoutSecretData returns a Secret without its contents, which a snapshot does not include.
+// Other objects are returned unchanged.
+func withoutSecretData(o k8s.Object) k8s.Object {
+	if o.Is("", "Secret") {
+		o = k8s.Without(k8s.Without(o, "data"), "stringData")
+	}
+	return o
+}
+
+// withoutEqualFields returns both objects without their equal top-level fields, and without equal
+// versions of a CRD. This is faster, because conversion to the stored form is slow, and the result
+// is the same, because these fields do not affect the stored form of others.
+func withoutEqualFields(live, ours k8s.Object) (a, b k8s.Object) {
+	a, b = live, ours
+	if k8s.IsCRD(ours) {
+		x, y := k8s.List(live, "spec", "versions"), k8s.List(ours, "spec", "versions")
+		if slices.EqualFunc(x, y, k8s.Equal) {
+			a, b = k8s.Without(a, "spec", "versions"), k8s.Without(b, "spec", "versions")
+		}
+	}
+	for field, v := range ours {
+		if slices.Contains([]string{"apiVersion", "kind", "metadata", "aggregationRule"}, field) {
+			continue // needed for the conversion, or set by controllers
+		}
+		if w, there := live[field]; there && k8s.Equal(v, w) {
+			a, b = k8s.Without(a, field), k8s.Without(b, field)
+		}
+	}
+	return a, b
+}
+
+// withoutAssigned returns an object without the fields that the API server sets, except those that
+// ours sets, too.
+func withoutAssigned(o, ours k8s.Object) k8s.Object {
+	for _, field := range []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
+		o = k8s.Without(o, "metadata", field)
+	}
+	if k8s.At(ours, "aggregationRule") != nil {
+		o = k8s.Without(o, "rules")
+	}
+	for _, at := range assignedFields(ours.Key()) {
+		if k8s.At(ours, at...) == nil {
+			o = k8s.Without(o, at...)
+		}
+	}
+	return o
+}
+
+// assignedFields returns the fields of a kind that the API server or controllers set if they are
+// missing.
+func assignedFields(key k8s.Key) [][]string {
+	switch key.Group + "/" + key.Kind {
+	case "/Service":
+		return [][]string{{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "ipFamilies"}, {"spec", "ipFamilyPolicy"}, {"spec", "healthCheckNodePort"}}
+	case "/ServiceAccount":
+		return [][]string{{"secrets"}, {"imagePullSecrets"}}
+	case "/Namespace":
+		return [][]string{{"spec", "finalizers"}, {"metadata", "labels", "kubernetes.io/metadata.name"}}
+	case "apps/Deployment":
+		return [][]string{{"metadata", "annotations", "deployment.kubernetes.io/revision"}}
+	}
+	return nil
+}
+
+// Differences returns the fields that differ between a live object and its intended state, by path,
+// without fields that only the API server sets.
+func Differences(live, after k8s.Object) []Field {
+	return compare(withoutAssigned(live, after), withoutAssigned(after, after))
+}

@@ -1,0 +1,111 @@
+package adopt
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
+	"github.com/quayside/quayside/render/needs"
+)
+
+// Diagnosis lists how running operators depend on OLM.
+type Diagnosis struct {
+	Operators []Dependence      `json:"operators" doc:"By namespace and package."`
+	Unread    []snapshot.Unread `json:"unreadable" doc:"Kinds whose objects could not be read; the result is incomplete."`
+}
+
+// DiagnoseTree returns the dependences on OLM of the operators in a lock, derived from the
+// rendered tree. Nothing is modified.
+func DiagnoseTree(lock *lockfile.File, rendered []render.Rendered) *Diagnosis {
+	own := map[string][]k8s.Object{}
+	for _, r := range rendered {
+		own[operatorOf(r)] = append(own[operatorOf(r)], r.Object)
+	}
+	d := &Diagnosis{Operators: []Dependence{}, Unread: []snapshot.Unread{}}
+	for _, p := range lock.Pins {
+		objects := own[p.Key()]
+		d.add(Dependence{OperatorKey: OperatorKey{p.Namespace, p.Package}, Bundle: p.Bundle}, objects, true)
+	}
+	return d
+}
+
+// DiagnoseCluster returns the dependences on OLM of the operators that OLM installed in a
+// cluster. Nothing is modified.
+func DiagnoseCluster(s *snapshot.Snapshot) *Diagnosis {
+	c := newCluster(s, &lockfile.File{})
+	d := &Diagnosis{Operators: []Dependence{}, Unread: append([]snapshot.Unread{}, s.Unread...)}
+	for _, op := range c.operators {
+		csv := op.csv()
+		if csv == nil {
+			continue
+		}
+		objects := objectsOfCSV(csv.Body())
+		for _, o := range op.members {
+			if IsRelevant(o.Group, o.Kind) && o.Group != k8s.OLMGroup && !c.unpackObjects[o.Key] {
+				objects = append(objects, o.Body())
+			}
+		}
+		d.add(Dependence{OperatorKey: op.OperatorKey, Bundle: csv.Name}, objects, false)
+	}
+	return d
+}
+
+// IsRelevant reports whether a diagnosis of dependences on OLM needs the objects of a kind. A
+// snapshot can omit all other kinds.
+func IsRelevant(group, kind string) bool {
+	switch group {
+	case "":
+		return kind == "ConfigMap" || kind == "ServiceAccount"
+	case "apps":
+		return kind == "Deployment"
+	case k8s.RBACGroup, k8s.OLMGroup, k8s.OLMv1Group:
+		return true
+	case "admissionregistration.k8s.io":
+		return kind == "ValidatingWebhookConfiguration" || kind == "MutatingWebhookConfiguration"
+	}
+	return false
+}
+
+// Dependence lists the uses of OLM by one running operator.
+type Dependence struct {
+	OperatorKey
+	Bundle      string         `json:"bundle,omitempty" doc:"Name of the bundle: of the ClusterServiceVersion in a cluster."`
+	NeedsOLM    needs.OLMNeed  `json:"needsOLM" form:"enum=yes|partly|unknown|no" doc:"yes: its purpose depends on OLM; partly: it works without OLM, with the listed losses; unknown: it may use OLM; no: there is no evidence of OLM."`
+	Signals     []needs.Signal `json:"signals" doc:"Evidence of OLM, strongest first."`
+	Definitions []string       `json:"crds" doc:"CustomResourceDefinitions of OLM whose objects it watches: keep them when OLM is uninstalled."`
+}
+
+// add completes the diagnosis of an operator from its objects, and inserts it in order. With shipped,
+// objects of OLM's own kinds are signals.
+func (d *Diagnosis) add(one Dependence, objects []k8s.Object, shipped bool) {
+	need, signals, definitions := needs.FindOLM(objects, shipped)
+	one.NeedsOLM, one.Signals, one.Definitions = need, append([]needs.Signal{}, signals...), append([]string{}, definitions...)
+	at, _ := slices.BinarySearchFunc(d.Operators, one.Key(), func(have Dependence, key string) int { return strings.Compare(have.Key(), key) })
+	d.Operators = slices.Insert(d.Operators, at, one)
+}
+
+// objectsOfCSV returns the objects that OLM creates from a ClusterServiceVersion: its
+// Deployments and its permissions, regardless of their namespace.
+func objectsOfCSV(csv k8s.Object) []k8s.Object {
+	var out []k8s.Object
+	strategy := k8s.Map(csv, "spec", "install", "spec")
+	for _, d := range k8s.Items(strategy, "deployments") {
+		o := k8s.New("apps/v1", "Deployment", csv.Namespace(), k8s.Text(d, "name"))
+		o = k8s.With(o, k8s.At(d, "spec"), "spec")
+		out = append(out, k8s.With(o, k8s.At(csv, "metadata", "annotations"), "spec", "template", "metadata", "annotations"))
+	}
+	for i, p := range append(k8s.Items(strategy, "permissions"), k8s.Items(strategy, "clusterPermissions")...) {
+		account := k8s.Text(p, "serviceAccountName")
+		role := k8s.New(k8s.RBACGroup+"/v1", "Role", csv.Namespace(), csv.Name()+":"+strconv.Itoa(i))
+		role["rules"] = k8s.List(p, "rules")
+		binding := k8s.New(k8s.RBACGroup+"/v1", "RoleBinding", csv.Namespace(), role.Name())
+		binding["roleRef"] = map[string]any{"kind": "Role", "name": role.Name()}
+		binding["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "name": account}}
+		out = append(out, role, binding)
+	}
+	return out
+}

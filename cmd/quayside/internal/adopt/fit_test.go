@@ -1,0 +1,53 @@
+package adopt_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
+)
+
+// TestRecordLater records the settings of two operators, one after the other, like `adopt start` for two
+// namespaces: the tree has only the first one at first. Both get the annotations of their pods, and these
+// do not change later.
+func TestRecordLater(t *testing.T) {
+	var live []k8s.Object
+	var tree []render.Rendered
+	lock := lockfile.New([]lockfile.Pin{newPin("a"), newPin("b")})
+	for _, ns := range []string{"a", "b"} {
+		d := k8s.With(newDeployment(ns, "i", "x.v1"), any("abc"), "spec", "template", "metadata", "annotations", "olmcahash")
+		live = append(append(live, newInstalled(ns, "Succeeded")...), d)
+		tree = append(tree, render.Rendered{Object: newDeployment(ns, "i", "x.v1"), Path: "operators/" + ns + ".x/d.yaml"})
+	}
+	seen := newSnapshot(t, live...)
+	for i := range tree {
+		lock, _ = adopt.Record(seen, lock, adopt.Begin(seen, lock), tree[:i+1])
+		for j, pin := range lock.Pins {
+			if recorded := pin.Adopted != nil && len(pin.Adopted.Annotations) == 1; recorded != (j <= i) {
+				t.Errorf("the tree has %d operators: pin %s has %+v", i+1, pin.Key(), pin.Adopted)
+			}
+		}
+	}
+	restarted := k8s.With(live[2], any("now"), "spec", "template", "metadata", "annotations", "restartedAt")
+	seen = newSnapshot(t, append([]k8s.Object{restarted}, live[3:]...)...)
+	if again, _ := adopt.Record(seen, lock, adopt.Begin(seen, lock), tree); !bytes.Equal(lockfile.Format(again), lockfile.Format(lock)) {
+		t.Errorf("the settings changed: %+v", again.Pins)
+	}
+}
+
+// TestRecordDetached changes the pods of an operator that has left OLM without annotations to keep: none
+// are recorded.
+func TestRecordDetached(t *testing.T) {
+	pin := newPin("a")
+	pin.Adopted = &lockfile.Adopted{Condition: "x.v1"}
+	lock := lockfile.New([]lockfile.Pin{pin})
+	d := k8s.Label(k8s.With(newDeployment("a", "i", "x.v1"), any("now"), "spec", "template", "metadata", "annotations", "restartedAt"), map[string]string{k8s.LabelPackage: "x"})
+	tree := []render.Rendered{{Object: newDeployment("a", "i", "x.v1"), Path: "operators/a.x/d.yaml"}}
+	seen := newSnapshot(t, d)
+	if again, _ := adopt.Record(seen, lock, adopt.Begin(seen, lock), tree); len(again.Pins[0].Adopted.Annotations) > 0 {
+		t.Errorf("recorded %+v", again.Pins[0].Adopted)
+	}
+}

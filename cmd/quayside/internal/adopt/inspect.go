@@ -1,0 +1,158 @@
+// Package adopt compares the operators that OLM installed in a cluster with the rendered tree of a
+// lock. It decides whether operators can be adopted from OLM, classifies every object, and finds the
+// OLM settings that the tree must keep to avoid pod restarts.
+//
+// It is pure: the input is a snapshot of the cluster, a lock and rendered objects; the
+// output is a report or a lock.
+//
+// The API is unstable: exported names may change in any release.
+//
+// Start from [Begin], [Record] and [Inspect].
+package adopt
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
+)
+
+// Input holds the state of a cluster, and the rendered tree that replaces OLM.
+type Input struct {
+	Snapshot *snapshot.Snapshot
+	Lock     *lockfile.File
+	Rendered []render.Rendered // rendered tree of Lock
+
+	// GenerateDeployments returns the Deployments that OLM generates for a pin, as far as they do
+	// not depend on the cluster. It is called only if a Deployment in the tree differs from the
+	// cluster.
+	GenerateDeployments func(lockfile.Pin) ([]k8s.Object, error)
+}
+
+// Inspect reports for every operator of the cluster and of the lock whether it can be adopted, and
+// classifies all objects of these operators. It modifies nothing.
+func Inspect(in Input) *Inspection {
+	x := &inspector{
+		Input: in, clusterState: newCluster(in.Snapshot, in.Lock), comparer: comparer{admit.NewTypes()},
+		ours: map[k8s.Key]render.Rendered{}, shared: []Object{},
+	}
+	for _, r := range in.Rendered {
+		x.ours[r.Object.Key()] = r
+		if op := x.byKey[operatorOf(r)]; op != nil {
+			op.tree = append(op.tree, r.Object)
+		}
+		if o := in.Snapshot.Get(r.Object.Key()); o != nil {
+			x.add(o, x.operatorsFor(r)...)
+		}
+	}
+	x.classifyAll()
+	rep := &Inspection{Operators: []Operator{}, Shared: x.shared, Unread: append([]snapshot.Unread{}, in.Snapshot.Unread...)}
+	rep.Counts = countObjects(x.shared)
+	for _, op := range x.operators {
+		one := x.reportOperator(op)
+		rep.Operators = append(rep.Operators, one)
+		rep.Counts = rep.Counts.plus(one.Counts)
+	}
+	return rep
+}
+
+// inspector assigns a class to every object.
+type inspector struct {
+	Input
+	*clusterState
+	comparer
+
+	ours   map[k8s.Key]render.Rendered
+	shared []Object // objects of several operators, or of none
+}
+
+// operatorsFor returns the operators of a rendered object.
+func (x *inspector) operatorsFor(r render.Rendered) []*operator {
+	parts := strings.Split(r.Path, "/")
+	switch {
+	case parts[0] == "operators":
+		return []*operator{x.byKey[operatorOf(r)]}
+	case parts[0] == "crds":
+		var out []*operator
+		for _, op := range x.operators {
+			if op.pin != nil && op.Package == parts[1] {
+				out = append(out, op)
+			}
+		}
+		return out
+	case r.Object.Is("", "Namespace"):
+		return x.operatorsIn(r.Object.Name())
+	}
+	return nil
+}
+
+// classifyAll classifies the objects of the cluster and of the tree.
+func (x *inspector) classifyAll() {
+	all := x.All()
+	compared := x.compareAll(all)
+	for i, o := range all {
+		ops := x.operatorsOf[o.Key]
+		r, wanted := x.ours[o.Key]
+		switch {
+		case wanted:
+			x.addObject(x.classifyShared(o, r, compared[i], ops), ops)
+		case len(ops) > 0:
+			x.addObject(x.classifyLive(o), ops)
+		}
+	}
+	for _, r := range x.Rendered {
+		if x.Get(r.Object.Key()) != nil {
+			continue
+		}
+		o := Object{Key: r.Object.Key(), Class: Added}
+		ops := x.operatorsFor(r)
+		if len(ops) == 1 && ops[0] != nil && x.isLost(ops[0], r.Object) {
+			ops[0].addReason(Reason{Code: "lost", Object: o.String(), Message: "OLM's object is missing: " + o.String() +
+				"; the rendered tree contains it. Check that the operator works with it, and apply it by hand first"})
+		}
+		x.addObject(o, ops)
+	}
+	sortByKey(x.shared)
+	for _, op := range x.operators {
+		sortByKey(op.objects)
+	}
+}
+
+func sortByKey(objects []Object) {
+	slices.SortFunc(objects, func(a, b Object) int { return a.Compare(b.Key) })
+}
+
+// classifyLive classifies a live object that is not in the tree. Objects that OLM creates for an
+// OperatorCondition are not removed if the tree has that OperatorCondition, because OLM would recreate
+// them.
+func (x *inspector) classifyLive(o *snapshot.Object) Object {
+	out := x.classify(o)
+	for _, by := range o.Owners {
+		key := k8s.Key{Group: k8s.Group(by.APIVersion), Kind: by.Kind, Namespace: o.Namespace, Name: by.Name}
+		if _, wanted := x.ours[key]; wanted && out.RemovedAt == AtCleanUp && key.Group == k8s.OLMGroup && key.Kind == "OperatorCondition" {
+			out.RemovedAt, out.Reason = Never, "the operator's permission to write its OperatorCondition: OLM generates it while it manages the operator; the tree has an equal one"
+		}
+	}
+	return out
+}
+
+// addObject adds an object to its operator, or to the shared objects.
+func (x *inspector) addObject(o Object, ops []*operator) {
+	if len(ops) == 1 && ops[0] != nil {
+		ops[0].objects = append(ops[0].objects, o)
+		return
+	}
+	for _, op := range ops {
+		if op != nil {
+			o.Operators = append(o.Operators, op.Key())
+		}
+	}
+	slices.Sort(o.Operators)
+	x.shared = append(x.shared, o)
+}
+
+func (op *operator) addReason(r Reason) { op.reasons = append(op.reasons, r) }

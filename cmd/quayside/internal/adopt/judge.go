@@ -1,0 +1,356 @@
+package adopt
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/render"
+	"github.com/quayside/quayside/render/needs"
+)
+
+// classifyShared classifies a live object that is also in the tree.
+func (x *inspector) classifyShared(live *snapshot.Object, r render.Rendered, c comparison, ops []*operator) Object {
+	out := Object{Key: live.Key}
+	if c.err != nil {
+		out.Class = Unknown
+		for _, op := range ops {
+			op.addReason(Reason{Code: "unreadable", Object: live.String(), Message: live.String() + " does not match its kind: " + c.err.Error()})
+		}
+		return out
+	}
+	out.Class, out.Fields = Equal, c.fields
+	if len(out.Changes()) > 0 {
+		out.Class = Changed
+	}
+	if len(ops) == 1 && r.Object.Is("apps", "Deployment") && !isOurs(live) {
+		x.addPodReasons(ops[0], live, r.Object, c.fields)
+	}
+	return out
+}
+
+// isMark reports whether a field only identifies the owner or the manager of the object.
+func (f Field) isMark() bool {
+	if strings.HasPrefix(f.Path, "metadata.ownerReferences") || strings.HasPrefix(f.Path, "metadata.finalizers") {
+		return true
+	}
+	for _, meta := range []string{"metadata.labels.", "metadata.annotations."} {
+		key, ok := strings.CutPrefix(f.Path, meta)
+		if !ok {
+			continue
+		}
+		for _, own := range []string{
+			k8s.LabelManagedBy, "quayside.dev/", "olm.", prefixComponent, "operatorframework.io/installed-alongside-", "meta.helm.sh/release-",
+		} {
+			if strings.HasPrefix(key, own) {
+				return true
+			}
+		}
+		if profile.IsToolKey(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// addPodReasons adds a reason for differences in a Deployment's spec. A live Deployment that
+// differs from the bundle blocks the adoption. Otherwise the differences are due to settings of the
+// workspace, and those in the pod template restart the pods.
+func (x *inspector) addPodReasons(op *operator, live *snapshot.Object, ours k8s.Object, fields []Field) {
+	spec := fieldsBelow(fields, "spec.")
+	if len(spec) == 0 || op.pin == nil {
+		return
+	}
+	name := ours.Key().String()
+	if len(op.extensions) > 0 { // OLM v1 reverts changes to its objects, so the Deployment is that of the bundle
+		if restarts := fieldsBelow(spec, "spec.template."); len(restarts) > 0 {
+			op.addReason(Reason{Code: "restart", Object: name, Fields: restarts, Message: "the tree changes the pods of " + name + ": " + fieldPaths(restarts)})
+		}
+		return
+	}
+	theirs, err := x.compareGenerated(op, live)
+	if err != nil {
+		op.addReason(Reason{Code: "unreadable", Object: name, Message: "OLM's version of " + name + " cannot be determined: " + err.Error()})
+		return
+	}
+	if unlike := fieldsBelow(theirs, "spec."); len(unlike) > 0 {
+		op.addReason(Reason{Code: "unlike-bundle", Object: name, Fields: unlike, Message: name + " differs from the object that OLM generates from the bundle: " + fieldPaths(unlike) +
+			"; the tree would revert this. Move it to spec.config of the Subscription or to a patch in the cluster's overlay, or revert it first"})
+		return
+	}
+	if restarts := fieldsBelow(spec, "spec.template."); len(restarts) > 0 {
+		op.addReason(Reason{Code: "restart", Object: name, Fields: restarts, Message: "the workspace's settings change the pods of " + name + ": " + fieldPaths(restarts)})
+	}
+}
+
+// compareGenerated returns the fields in which a live Deployment differs from the one that OLM
+// generates for the operator's pin.
+func (x *inspector) compareGenerated(op *operator, live *snapshot.Object) ([]Field, error) {
+	if op.generated == nil {
+		pin := *op.pin
+		if op.subscription != nil {
+			var err error
+			if pin.Config, err = json.Marshal(op.subscription.Config); err != nil {
+				return nil, err
+			}
+		}
+		all, err := x.GenerateDeployments(pin)
+		if err != nil {
+			return nil, err
+		}
+		op.generated = map[string]k8s.Object{}
+		for _, o := range all {
+			op.generated[o.Name()] = o
+		}
+	}
+	made, has := op.generated[live.Name]
+	if !has {
+		return nil, errors.New("the bundle does not have it")
+	}
+	return x.compareFields(live.Body(), made)
+}
+
+// fieldsBelow returns the fields below a path.
+func fieldsBelow(fields []Field, prefix string) []Field {
+	var out []Field
+	for _, f := range fields {
+		if strings.HasPrefix(f.Path, prefix) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// maxFields is the maximum number of fields listed in a message.
+const maxFields = 3
+
+func fieldPaths(fields []Field) string {
+	var out []string
+	for _, f := range fields {
+		out = append(out, f.Path)
+	}
+	return diag.Some(out, maxFields)
+}
+
+// isLost reports whether OLM once created an object of the tree that is now missing from the
+// cluster: the InstallPlan of the pinned version lists it, or it is a Deployment, an APIService or
+// a Service that OLM creates for that version. If OLM no longer manages the operator, only
+// Deployments and APIServices count.
+func (x *inspector) isLost(op *operator, o k8s.Object) bool {
+	runs := o.Is("apps", "Deployment") || o.Is(k8s.APIServiceGroup, "APIService")
+	csv := op.csv()
+	if csv == nil && op.subscription == nil {
+		return runs
+	}
+	if csv == nil || csv.Phase != "Succeeded" || op.pin == nil || csv.Name != op.pin.Bundle {
+		return false
+	}
+	key := o.Key()
+	planned := false
+	for _, plan := range x.plans[op.Namespace] {
+		for _, step := range plan.Steps {
+			planned = planned || step.CSV == csv.Name
+			if step.CSV == csv.Name && step.Group == key.Group && step.Kind == key.Kind && step.Name == key.Name {
+				return true
+			}
+		}
+	}
+	if o.Is("", "Service") {
+		return !planned || strings.HasSuffix(key.Name, "-service") && x.Get(k8s.Key{Group: "apps", Kind: "Deployment", Namespace: key.Namespace, Name: strings.TrimSuffix(key.Name, "-service")}) != nil
+	}
+	return runs
+}
+
+// reportOperator returns the report entry of an operator.
+func (x *inspector) reportOperator(op *operator) Operator {
+	out := Operator{OperatorKey: op.OperatorKey, Objects: append([]Object{}, op.objects...), Counts: countObjects(op.objects)}
+	if csv := op.csv(); csv != nil {
+		out.CSV = csv.Name
+	}
+	if op.pin != nil {
+		out.Pinned = op.pin.Bundle
+	}
+	if len(op.extensions) > 0 {
+		out.Extension = op.extensions[0].Name
+	}
+	out.State, out.Reasons = x.adoptionState(op)
+	return out
+}
+
+// adoptionState returns the state of an operator with its reasons.
+func (x *inspector) adoptionState(op *operator) (State, []Reason) {
+	reasons := []Reason{}
+	if op.subscription != nil || len(op.csvs) > 0 {
+		reasons = x.blockingReasons(op)
+	} else if len(op.extensions) > 0 {
+		reasons = op.extensionReasons()
+	} else if state := op.detachedState(); state != Adoptable {
+		return state, reasons
+	}
+	reasons = append(reasons, op.unknownObjectReasons()...)
+	restart := false
+	for _, r := range op.reasons {
+		restart = restart || r.Code == "restart"
+		if r.Code != "restart" {
+			reasons = append(reasons, r)
+		}
+	}
+	if len(op.tree) == 0 && len(reasons) == 0 {
+		reasons = []Reason{notInTreeReason()}
+	}
+	switch {
+	case len(reasons) > 0:
+		return blockedState(reasons), reasons
+	case restart:
+		return WithRestart, op.reasons
+	}
+	return Adoptable, reasons
+}
+
+// notInTreeReason returns the reason for a pinned operator without objects in the tree.
+func notInTreeReason() Reason {
+	return Reason{Code: "not-in-tree", Message: "the tree does not install it in this cluster, so it would be unmanaged: add it to the cluster's operators in quayside.yaml"}
+}
+
+// detachedState returns the state of an operator that has neither a Subscription nor a
+// ClusterServiceVersion. The state is Adoptable if some objects of the operator have OLM labels and
+// none were rendered by quayside.
+func (op *operator) detachedState() State {
+	theirs, own := 0, 0
+	for _, o := range op.members {
+		switch {
+		case isOurs(o):
+			own++
+		case o.Labels[labelManaged] != "" || o.Labels[labelOwner] != "":
+			theirs++
+		}
+	}
+	switch {
+	case own > 0 && (theirs > 0 || op.pin != nil && op.pin.Adopted != nil):
+		return AlreadyAdopted
+	case own > 0, theirs == 0:
+		return NotOLM
+	}
+	return Adoptable
+}
+
+// unknownObjectReasons returns a reason that blocks the adoption for each object of unknown origin.
+func (op *operator) unknownObjectReasons() []Reason {
+	var out []Reason
+	for _, o := range op.objects {
+		if o.Class == Unknown {
+			out = append(out, Reason{Code: "unknown-object", Object: o.String(), Message: o.String() +
+				" belongs to the operator, but neither OLM nor the tree manages it: its outcome is unknown. Delete it, or detach it from the operator by removing its label or ownerReference"})
+		}
+	}
+	return out
+}
+
+// blockingReasons returns the reasons in the state of OLM's objects that block an adoption.
+func (x *inspector) blockingReasons(op *operator) []Reason {
+	out := []Reason{}
+	block := func(code, format string, args ...any) {
+		out = append(out, Reason{Code: code, Message: fmt.Sprintf(format, args...)})
+	}
+	csv := op.csv()
+	switch {
+	case csv == nil && op.subscription.InstalledCSV == "":
+		block("not-installed", "Subscription %s has no installed version: wait until OLM has installed one, or delete the Subscription", op.subscription.Name)
+	case csv == nil:
+		block("installed-csv-gone", "ClusterServiceVersion %s, the installedCSV of Subscription %s, is missing: set spec.startingCSV and delete the Subscription's status, or install again", op.subscription.InstalledCSV, op.subscription.Name)
+	case parentOf(csv) != "" && parentOf(csv) != csv.Namespace:
+		block("copy-as-parent", "ClusterServiceVersion %s has the annotation olm.operatorNamespace: %s, so OLM treats it as a copy and never installed the operator; publish it without this annotation", csv.Name, parentOf(csv))
+	case csv.Phase != "Succeeded":
+		block("csv-not-succeeded", "ClusterServiceVersion %s is %s%s: OLM has not installed it", csv.Name, formatPhase(csv), strings.TrimSuffix(": "+csv.Message, ": "))
+	}
+	if len(op.otherSubscriptions) > 0 {
+		block("several-subscriptions", "Subscription %s is for the same package: delete all but %s, with --cascade=orphan, because OLM installs from any remaining one", strings.Join(op.otherSubscriptions, ", "), op.subscription.Name)
+	}
+	switch {
+	case op.pin == nil && op.subscription == nil:
+		block("not-pinned", "no Subscription for it: create one for package %s with spec.startingCSV %s, and run 'quayside import' when it is installed", op.Package, csv.Name)
+	case op.pin == nil:
+		block("not-pinned", "not in the lock: run 'quayside import'")
+	case csv != nil && csv.Name != op.pin.Bundle:
+		block("other-version", "the lock pins %s, but %s is installed: run 'quayside import', or let OLM upgrade first", op.pin.Bundle, csv.Name)
+	}
+	if len(op.csvs) > 1 {
+		var names []string
+		for _, c := range op.csvs {
+			names = append(names, c.Name+" ("+formatPhase(&c)+")")
+		}
+		block("replacing", "an upgrade is in progress: %s; wait until only one is left", strings.Join(names, ", "))
+	}
+	for _, plan := range x.plans[op.Namespace] {
+		if x.isInFlight(op, plan) {
+			block("plan-in-flight", "InstallPlan %s is %s: wait until it is Complete", plan.Name, plan.Phase)
+		}
+	}
+	if permissions := op.installPermissions(); len(permissions) > 0 {
+		block("drives-olm", "the operator uses OLM itself: %s; these functions stop with OLM (see 'quayside adopt check')", strings.Join(permissions, "; "))
+	}
+	return out
+}
+
+// extensionReasons returns the reasons in the state of a ClusterExtension that block an adoption.
+func (op *operator) extensionReasons() []Reason {
+	out := []Reason{}
+	block := func(code, format string, args ...any) {
+		out = append(out, Reason{Code: code, Message: fmt.Sprintf(format, args...)})
+	}
+	e := op.extensions[0]
+	switch {
+	case e.Bundle == "":
+		block("not-installed", "ClusterExtension %s has no installed version: wait until OLM has installed one", e.Name)
+	case op.pin == nil:
+		block("not-pinned", "not in the lock: run 'quayside import'")
+	case e.Bundle != op.pin.Bundle:
+		block("other-version", "the lock pins %s, but %s is installed: run 'quayside import', and pin the version in the ClusterExtension", op.pin.Bundle, e.Bundle)
+	}
+	if e.Progress == "RollingOut" {
+		block("replacing", "ClusterExtension %s is being rolled out: %s", e.Name, e.Message)
+	}
+	if len(op.extensions) > 1 {
+		block("several-subscriptions", "ClusterExtension %s is for the same package in the same namespace: delete the one that installed nothing", op.extensions[1].Name)
+	}
+	return out
+}
+
+// isInFlight reports whether OLM is executing an InstallPlan of an operator.
+func (x *inspector) isInFlight(op *operator, plan snapshot.InstallPlan) bool {
+	return (plan.Phase == "Installing" || plan.Phase == "Planning") && slices.Contains(x.operatorsOf[plan.Key], op)
+}
+
+func formatPhase(csv *snapshot.CSV) string {
+	if csv.Phase == "" {
+		return "without a phase"
+	}
+	return csv.Phase
+}
+
+// parentOf returns the annotation olm.operatorNamespace of a ClusterServiceVersion, or "". OLM sets it
+// to the namespace in which it installs the operator, but a bundle can override it.
+func parentOf(csv *snapshot.CSV) string {
+	namespace, _ := csv.At("metadata", "annotations", "olm.operatorNamespace").(string)
+	return namespace
+}
+
+// installPermissions describes the permissions in the tree that allow an operator to install others
+// through OLM.
+func (op *operator) installPermissions() []string {
+	signals, _ := needs.PermissionSignals(op.tree)
+	var out []string
+	for _, s := range signals {
+		if s.Need == needs.NeedsOLM {
+			out = append(out, s.Object+" "+s.What)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

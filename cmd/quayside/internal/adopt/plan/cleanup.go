@@ -1,0 +1,137 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt"
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// The deletion order of OLM's leftover objects. OLM recreates the OperatorGroup's roles while the
+// OperatorGroup exists, and the Operator while any object has its label. Kubernetes' aggregation
+// controller can recreate a role if its rules change during the deletion. The OperatorGroup's
+// roles aggregate those of the APIs and are therefore deleted first.
+const (
+	rankWebhook = iota
+	rankBinding
+	rankRole
+	rankCondition
+	rankPlan
+	rankGroup
+	rankGroupRole
+	rankAPI
+	rankLabel
+	rankOperator
+)
+
+// deletionRank returns the position of one of OLM's objects in the deletion order.
+func deletionRank(o *snapshot.Object) int {
+	owned := func(kind string) bool {
+		return slices.ContainsFunc(o.Owners, func(by snapshot.Owner) bool { return strings.EqualFold(by.Kind, kind) })
+	}
+	switch o.Group + "/" + o.Kind {
+	case k8s.AdmissionGroup + "/ValidatingWebhookConfiguration", k8s.AdmissionGroup + "/MutatingWebhookConfiguration":
+		return rankWebhook
+	case k8s.OLMGroup + "/OperatorCondition":
+		return rankCondition
+	case k8s.OLMGroup + "/InstallPlan":
+		return rankPlan
+	case k8s.OLMGroup + "/OperatorGroup":
+		return rankGroup
+	case k8s.OLMGroup + "/Operator":
+		return rankOperator
+	}
+	switch {
+	case o.Labels["olm.owner.kind"] == "OperatorGroup":
+		return rankGroupRole
+	case owned("OperatorCondition"):
+		return rankCondition
+	case owned("CustomResourceDefinition"), owned("APIService"):
+		return rankAPI
+	case strings.HasSuffix(o.Kind, "Binding"):
+		return rankBinding
+	}
+	return rankRole
+}
+
+// needsCleanUp reports whether the clean-up deletes an object as a leftover of OLM. Objects in the
+// tree and objects that quayside created are kept, except OperatorConditions that the tree no
+// longer has.
+func (m *planBuilder) needsCleanUp(i item) bool {
+	made := i.live != nil && i.live.Labels[k8s.LabelManagedBy] == k8s.Manager && !i.Is("OperatorCondition."+k8s.OLMGroup)
+	return i.RemovedAt == adopt.AtCleanUp && i.live != nil && i.ours == nil && !made
+}
+
+// isRole reports whether an item is a role. Roles are deleted after their bindings.
+func isRole(i item) bool { return i.Is("Role."+k8s.RBACGroup) || i.Is("ClusterRole."+k8s.RBACGroup) }
+
+// addCleanUpStep adds the step that deletes the objects that OLM left behind for a block's operators.
+func (m *planBuilder) addCleanUpStep(b *block) {
+	items := b.itemsWhere(m.needsCleanUp)
+	slices.SortStableFunc(items, func(x, y item) int {
+		return cmp.Or(cmp.Compare(deletionRank(x.live), deletionRank(y.live)), compareBool(isRole(x), isRole(y)), x.Compare(y.Key))
+	})
+	s := Step{
+		Name: CleanUp, Namespace: b.namespace, Title: "Delete OLM's leftovers in " + b.namespace,
+		Before: append([]Check{{Check: Deleted, Objects: itemRefs(b.detachedItems())}, {Check: Prepared}}, m.unchangedChecks(b)...),
+	}
+	if len(b.detachedItems()) == 0 {
+		s.Before = s.Before[1:]
+	}
+	labels := m.unlabelActions(b)
+	for _, i := range items {
+		if deletionRank(i.live) > rankLabel {
+			s.Actions, labels = append(s.Actions, labels...), nil
+		}
+		s.Actions = append(s.Actions, m.newAction(Delete, i))
+	}
+	s.Actions = append(s.Actions, labels...)
+	if len(items) > 0 {
+		s.After = append([]Check{{Check: Deleted, Objects: itemRefs(items)}}, m.unchangedChecks(b)...)
+	}
+	m.addStep(s)
+}
+
+// unlabelActions returns actions that remove OLM's component labels from the objects that the
+// clean-up of the block does not delete.
+func (m *planBuilder) unlabelActions(b *block) []Action {
+	var out []Action
+	items := slices.DeleteFunc(slices.Clone(b.items), m.needsCleanUp)
+	for _, i := range append(items, b.others...) {
+		if i.live == nil || i.RemovedAt == adopt.AtDetach || m.plan.Mode == Live && isLostInLiveMode(i.Object) {
+			continue
+		}
+		var unset []string
+		for key := range i.live.Labels {
+			if m.isComponentLabel(b, key) && k8s.At(i.ours, "metadata", "labels", key) == nil {
+				unset = append(unset, key)
+			}
+		}
+		if len(unset) > 0 {
+			slices.Sort(unset)
+			a := m.newAction(Unlabel, i)
+			a.Unset = unset
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// isComponentLabel reports whether a label is the component label of an operator in this block or an
+// earlier one.
+func (m *planBuilder) isComponentLabel(b *block, label string) bool {
+	for _, other := range m.blocks {
+		for _, op := range other.operators {
+			if adopt.ComponentLabel(op.Namespace, op.Package) == label {
+				return true
+			}
+		}
+		if other == b {
+			break
+		}
+	}
+	return false
+}

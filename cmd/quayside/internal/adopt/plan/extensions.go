@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt"
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// extensionController is the Deployment that acts on ClusterExtensions and their revisions. catalogd
+// changes nothing that OLM v1 installed, and keeps running.
+const extensionController = "operator-controller-controller-manager"
+
+// findExtensionController returns the Deployment of OLM v1's controller. It returns none unless it finds
+// exactly one.
+func (m *planBuilder) findExtensionController() []Workload {
+	out := []Workload{}
+	for _, o := range m.Snapshot.Kind("apps", "Deployment") {
+		if o.Name == extensionController {
+			a := m.newAction(Scale, item{Object: adopt.Object{Key: o.Key}, live: o})
+			out = append(out, Workload{Object: a.Object, UID: a.UID, Replicas: Replicas(o.Body())})
+		}
+	}
+	if len(out) != 1 {
+		return []Workload{}
+	}
+	return out
+}
+
+// controllerNames returns the names of the controllers that manage the operators of the blocks.
+func controllerNames(blocks []*block) string {
+	if slices.ContainsFunc(blocks, (*block).hasExtension) {
+		return extensionController
+	}
+	return "olm-operator and catalog-operator"
+}
+
+// hasExtension reports whether OLM v1 manages the operators of a block.
+func (b *block) hasExtension() bool { return len(b.extensions()) > 0 }
+
+// extensionBlocks returns the blocks whose operators OLM v1 manages.
+func (m *planBuilder) extensionBlocks() []*block {
+	return slices.DeleteFunc(slices.Clone(m.blocks), func(b *block) bool { return !b.hasExtension() })
+}
+
+// extensions returns the ClusterExtensions that the detach of a block deletes.
+func (b *block) extensions() []k8s.Ref {
+	return itemRefs(b.itemsWhere(func(i item) bool { return i.live != nil && i.Is("ClusterExtension."+k8s.OLMv1Group) }))
+}
+
+// declarationKinds returns the kinds of a block's declarations, for messages.
+func (b *block) declarationKinds() string {
+	if b.hasExtension() {
+		return "ClusterExtensions"
+	}
+	return "Subscriptions and OperatorGroups"
+}
+
+// releaseActions returns the actions that remove the ownerReferences to objects of OLM v1, CRDs first:
+// the deletion of an owner would delete the objects, and with a CRD all its custom resources. The
+// references of an object are removed from the last to the first, so that positions stay valid.
+func (m *planBuilder) releaseActions(b *block) []Action {
+	if !b.hasExtension() {
+		return nil
+	}
+	items := b.itemsWhere(func(i item) bool { return i.live != nil })
+	for _, i := range b.others {
+		if i.live != nil {
+			items = append(items, i)
+		}
+	}
+	slices.SortStableFunc(items, func(x, y item) int {
+		rank := func(i item) int {
+			switch {
+			case i.Is("CustomResourceDefinition.apiextensions.k8s.io"):
+				return 0
+			case i.Group == k8s.OLMv1Group: // a revision, whose owner is deleted after it
+				return 2
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(rank(x), rank(y)), x.Compare(y.Key))
+	})
+	var out []Action
+	for _, i := range items {
+		for n, by := range slices.Backward(i.live.Owners) {
+			if snapshot.IsOwnerInOLMv1(by.APIVersion, by.Kind) {
+				a := m.newAction(Disown, i)
+				a.Owner, a.Index = by.UID, int64(n)
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}
+
+// finalizerActions returns the actions that remove OLM v1's finalizers from an object, in their order.
+func (m *planBuilder) finalizerActions(i item) []Action {
+	if i.Group != k8s.OLMv1Group {
+		return nil
+	}
+	var out []Action
+	for _, name := range k8s.Texts(i.live.Body(), "metadata", "finalizers") {
+		if strings.HasPrefix(name, k8s.OLMv1Group+"/") {
+			a := m.newAction(Unfinalize, i)
+			a.Finalizer = name
+			out = append(out, a)
+		}
+	}
+	return out
+}

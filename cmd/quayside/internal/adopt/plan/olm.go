@@ -1,0 +1,151 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt"
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// findControllers returns the Deployments of OLM's two controllers. It returns none unless it finds
+// exactly these two, in one namespace.
+func (m *planBuilder) findControllers() []Workload {
+	out := []Workload{}
+	for _, name := range []string{"catalog-operator", "olm-operator"} {
+		for _, o := range m.Snapshot.Kind("apps", "Deployment") {
+			if o.Name != name || o.Labels["app"] != name {
+				continue
+			}
+			a := m.newAction(Scale, item{Object: adopt.Object{Key: o.Key}, live: o})
+			out = append(out, Workload{Object: a.Object, UID: a.UID, Replicas: Replicas(o.Body())})
+		}
+	}
+	if len(out) != 2 || out[0].Object.Namespace != out[1].Object.Namespace {
+		return []Workload{}
+	}
+	return out
+}
+
+// ControllerRefs returns the Deployments of OLM's controllers.
+func (p *Plan) ControllerRefs() []k8s.Ref {
+	var out []k8s.Ref
+	for _, w := range p.OLM {
+		out = append(out, w.Object)
+	}
+	return out
+}
+
+// addStopStep adds the step that stops OLM's controllers for all blocks. If the controllers were
+// not found in the cluster, it is a manual step.
+func (m *planBuilder) addStopStep(blocks []*block) {
+	s := Step{Name: Stop, Title: "Stop OLM's controllers", Before: append(succeededChecks(blocks...), Check{Check: SameVersion})}
+	if len(m.plan.OLM) == 0 {
+		s.Manual = "Stop OLM's controllers, " + controllerNames(blocks) + ", which were not found in the cluster (on hosted control planes they run elsewhere), and wait until none of their pods is left."
+	}
+	for _, w := range m.plan.OLM {
+		s.Actions = append(s.Actions, Action{Do: Scale, Object: w.Object, UID: w.UID, From: w.Replicas, To: 0})
+	}
+	if len(m.plan.OLM) > 0 {
+		s.After = []Check{{Check: IsStopped, Objects: m.plan.ControllerRefs()}}
+	}
+	m.addStep(s)
+}
+
+// addStartStep adds the step that starts OLM's controllers again. If the controllers were not found in
+// the cluster, it is a manual step.
+func (m *planBuilder) addStartStep(blocks []*block) {
+	s := Step{Name: Start, Title: "Start OLM's controllers again", After: m.unchangedChecks(blocks...)}
+	if len(m.plan.OLM) == 0 {
+		s.Manual = "Start OLM's controllers again, with their previous replicas."
+	} else {
+		s.After = append([]Check{{Check: IsReady, Objects: m.plan.ControllerRefs()}}, s.After...)
+	}
+	for _, w := range m.plan.OLM {
+		s.Actions = append(s.Actions, Action{Do: Scale, Object: w.Object, UID: w.UID, From: 0, To: w.Replicas})
+	}
+	m.addStep(s)
+}
+
+// addRestartStep adds the step that restarts OLM's controllers once, if the plan detaches operators:
+// objects that OLM deletes at its start must not be lost at a later, unexpected restart. If the
+// controllers were not found in the cluster, it is a manual step.
+func (m *planBuilder) addRestartStep(blocks []*block) {
+	if !slices.ContainsFunc(blocks, func(b *block) bool { return len(b.detachedItems()) > 0 }) {
+		return
+	}
+	s := Step{Name: Restart, Title: "Restart OLM's controllers once, to show that nothing depends on OLM", After: m.unchangedChecks(blocks...)}
+	if len(m.plan.OLM) == 0 {
+		s.Manual = "Restart OLM's controllers, " + controllerNames(blocks) + ", and wait until their new pods are ready."
+	} else {
+		s.After = append([]Check{{Check: IsReady, Objects: m.plan.ControllerRefs()}}, s.After...)
+	}
+	for _, w := range m.plan.OLM {
+		s.Actions = append(s.Actions, Action{Do: RestartPods, Object: w.Object, UID: w.UID})
+	}
+	m.addStep(s)
+}
+
+// isOpenShift reports whether the cluster is OpenShift, whose version operator keeps OLM running.
+func (m *planBuilder) isOpenShift() bool {
+	return m.Snapshot.Get(k8s.Key{Group: "config.openshift.io", Kind: "ClusterVersion", Name: "version"}) != nil
+}
+
+// stopsOLM reports whether any step of the plan stops OLM.
+func (m *planBuilder) stopsOLM() bool {
+	return m.plan.Mode == Stopped && slices.ContainsFunc(m.blocks, func(b *block) bool { return len(b.detachedItems()) > 0 })
+}
+
+// addUnmanageStep adds a manual step that keeps OpenShift's version operator from starting OLM again.
+func (m *planBuilder) addUnmanageStep() {
+	if !m.stopsOLM() || !m.isOpenShift() {
+		return
+	}
+	var overrides []string
+	namespace := "openshift-operator-lifecycle-manager"
+	for _, name := range []string{"catalog-operator", "olm-operator"} {
+		overrides = append(overrides, fmt.Sprintf(`{"kind":"Deployment","group":"apps","namespace":%q,"name":%q,"unmanaged":true}`, namespace, name))
+	}
+	m.addStep(Step{
+		Name: Stop, Title: "Prevent OpenShift's version operator from starting OLM again",
+		Manual: "OpenShift's version operator would start OLM again. Add these to spec.overrides of the ClusterVersion: " +
+			strings.Join(overrides, ", ") + " (oc edit clusterversion version). The cluster cannot be upgraded meanwhile.",
+	})
+}
+
+// addManageStep adds a manual step that reverts the step of addUnmanageStep.
+func (m *planBuilder) addManageStep() {
+	if !m.stopsOLM() || !m.isOpenShift() {
+		return
+	}
+	m.addStep(Step{
+		Name: Start, Title: "Let OpenShift's version operator manage OLM again",
+		Manual: "Remove the added entries from spec.overrides of the ClusterVersion (oc edit clusterversion version).",
+	})
+}
+
+// addUninstallStep adds a manual step to uninstall OLM if the plan detaches OLM's last operators. It
+// adds none on OpenShift, where OLM is part of the platform.
+func (m *planBuilder) addUninstallStep() {
+	if !slices.ContainsFunc(m.blocks, func(b *block) bool { return !b.hasLeftovers && !b.hasExtension() }) || m.isOpenShift() {
+		return
+	}
+	for _, csv := range m.Snapshot.CSVs() {
+		if csv.CopiedFrom == "" && csv.Name != snapshot.Packageserver && !m.removesCSV(csv.Key) {
+			return
+		}
+	}
+	m.addStep(Step{
+		Name: Uninstall, Title: "Uninstall OLM, or leave it without operators",
+		Manual: "OLM manages no operator of this plan any more. After the clean-up, 'quayside adopt uninstall-olm' checks that nothing needs OLM, and writes the plan that deletes it: do not delete OLM's CRDs yourself, because the tree has objects of their kinds. Confirm that you have noted this.",
+	})
+}
+
+// removesCSV reports whether the plan removes a ClusterServiceVersion.
+func (m *planBuilder) removesCSV(csv k8s.Key) bool {
+	return slices.ContainsFunc(m.blocks, func(b *block) bool {
+		return slices.ContainsFunc(b.detachedItems(), func(i item) bool { return i.Key == csv })
+	})
+}

@@ -1,0 +1,402 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// ExecutedAction identifies an action of a plan that was started, even if it was not completed.
+type ExecutedAction struct {
+	Step       int    // number of the step
+	Action     int    // number in the step, from 1
+	CreatedUID string // UID of the created object; empty if none was created
+}
+
+// RevertInput is a partly or completely executed plan.
+type RevertInput struct {
+	Plan     *Plan
+	Executed []ExecutedAction       // in order
+	Before   map[k8s.Ref]k8s.Object // backups of objects, made before their first change
+	Stopped  bool                   // whether the plan has stopped OLM, and not started it again
+}
+
+// Revert is the plan for a return to OLM, with its objects.
+type Revert struct {
+	Plan    *Plan
+	Objects map[k8s.Ref]k8s.Object // objects to create, and earlier states of the objects to restore
+}
+
+// MakeRevert returns the plan for the return to OLM. It covers the namespaces whose clean-up has
+// not begun. The others are in Skipped, with instructions. If no action was started, the plan has no
+// steps. The Subscriptions are created before objects of the tree are deleted, so that no required
+// object is missing at any time.
+func MakeRevert(in RevertInput) *Revert {
+	m := &revertBuilder{RevertInput: in, result: &Revert{Objects: map[k8s.Ref]k8s.Object{}}, done: map[*Action]ExecutedAction{}}
+	for _, d := range in.Executed {
+		m.done[&in.Plan.Steps[d.Step-1].Actions[d.Action-1]] = d
+	}
+	p := *in.Plan
+	p.Operators, p.Skipped, p.Steps = []Operator{}, []SkippedOperator{}, []Step{}
+	m.result.Plan = &p
+	var back []*executedPart
+	for _, at := range m.executedParts() {
+		switch {
+		case !at.hasBegun():
+		case at.cleaned > 0:
+			p.Skipped = append(p.Skipped, m.skippedNamespace(at))
+		default:
+			back = append(back, at)
+			for _, op := range in.Plan.Operators {
+				if op.Namespace == at.namespace {
+					p.Operators = append(p.Operators, op)
+				}
+			}
+		}
+	}
+	m.addSteps(back)
+	return m.result
+}
+
+// revertBuilder builds the plan of a return to OLM.
+type revertBuilder struct {
+	RevertInput
+	result *Revert
+	done   map[*Action]ExecutedAction
+}
+
+// executedPart is the executed part of a plan for one namespace, or for the whole cluster.
+type executedPart struct {
+	namespace string
+
+	guarded []Action // started Annotate actions
+	added   []Action // Delete actions for objects that the plan added, in reverse order
+	changed []Action // Restore actions for existing objects that the plan changed
+	detach  []Action // all actions of the detach except deletions with dependents; nil if none was started
+	cleaned int      // number of started clean-up actions
+
+	alreadyDetached bool // OLM no longer managed the operators when the plan was made
+}
+
+func (at *executedPart) hasBegun() bool {
+	return at.cleaned > 0 || len(at.guarded)+len(at.added)+len(at.changed)+len(at.detach) > 0
+}
+
+// executedParts returns the executed parts, by namespace in the order of the plan.
+func (m *revertBuilder) executedParts() []*executedPart {
+	var out []*executedPart
+	by := map[string]*executedPart{}
+	for i := range m.Plan.Steps {
+		s := &m.Plan.Steps[i]
+		at := by[s.Namespace]
+		if at == nil {
+			at = &executedPart{namespace: s.Namespace, alreadyDetached: m.wasDetached(s.Namespace)}
+			by[s.Namespace], out = at, append(out, at)
+		}
+		m.recordStep(at, s)
+	}
+	return out
+}
+
+// wasDetached reports whether OLM no longer managed any of the plan's operators in a namespace
+// when the plan was made.
+func (m *revertBuilder) wasDetached(namespace string) bool {
+	return namespace != "" && !slices.ContainsFunc(m.Plan.Operators, func(op Operator) bool { return op.Namespace == namespace && !op.Detached })
+}
+
+// recordStep records the executed actions of a step.
+func (m *revertBuilder) recordStep(at *executedPart, s *Step) {
+	begun := 0
+	for i := range s.Actions {
+		a := &s.Actions[i]
+		d, ok := m.done[a]
+		if !ok {
+			continue
+		}
+		begun++
+		switch a.Do {
+		case Annotate:
+			at.guarded = append(at.guarded, *a)
+		case Apply, TransferFields:
+			m.recordApplied(at, a, d)
+		default: // part of a detach or a clean-up, or without a change
+		}
+	}
+	switch {
+	case begun == 0:
+	case s.Name == Detach:
+		at.detach = slices.DeleteFunc(slices.Clone(s.Actions), func(a Action) bool { return a.Do == Delete })
+	case s.Name == CleanUp:
+		at.cleaned += begun
+	}
+}
+
+// recordApplied records how to undo the application of an object: an object that existed before is
+// restored, even if it was deleted in the meantime; a new one is deleted, unless it contains other
+// objects.
+func (m *revertBuilder) recordApplied(at *executedPart, a *Action, d ExecutedAction) {
+	restore := Action{Do: Restore, Object: a.Object, UID: cmp.Or(a.UID, d.CreatedUID)}
+	_, there := m.Before[a.Object]
+	switch {
+	case restore.UID == "":
+	case there:
+		if !slices.ContainsFunc(at.changed, func(b Action) bool { return b.Object == a.Object }) {
+			at.changed = append(at.changed, restore)
+		}
+	case a.UID == "" && !a.Object.HoldsOthers():
+		at.added = slices.Insert(at.added, 0, Action{Do: Delete, Object: a.Object, UID: d.CreatedUID})
+	}
+}
+
+// skippedNamespace returns the reason why a namespace cannot return to OLM.
+func (m *revertBuilder) skippedNamespace(at *executedPart) SkippedOperator {
+	if at.alreadyDetached {
+		return SkippedOperator{Namespace: at.namespace, Reasons: []string{fmt.Sprintf(
+			"%s of OLM already deleted; they are not needed. OLM no longer managed these operators: to restore the previous pods, revert the commit that finished the adoption, and apply its tree",
+			diag.Count(at.cleaned, "object"))}}
+	}
+	var csvs []string
+	for _, op := range m.Plan.Operators {
+		if op.Namespace == at.namespace {
+			csvs = append(csvs, op.CSV)
+		}
+	}
+	return SkippedOperator{Namespace: at.namespace, Reasons: []string{fmt.Sprintf(
+		"%s of OLM already deleted, and only OLM can recreate them. Suspend the GitOps tool, create the OperatorGroup if it is missing, and a Subscription with spec.startingCSV for each of %s;"+
+			" once each ClusterServiceVersion is Succeeded, delete the objects with %s: %s and without olm.managed: \"true\", except Namespaces and CustomResourceDefinitions",
+		diag.Count(at.cleaned, "object"), strings.Join(csvs, ", "), k8s.LabelManagedBy, k8s.Manager)}}
+}
+
+// addSteps adds all steps, in order.
+func (m *revertBuilder) addSteps(back []*executedPart) {
+	if len(back) == 0 && !m.Stopped {
+		return
+	}
+	m.addStep(Step{Name: Suspend, Title: "Prevent GitOps tools from applying the tree", Manual: m.suspendText(back)})
+	each := func(do func(*executedPart)) {
+		for _, at := range back {
+			do(at)
+		}
+	}
+	detaches := slices.ContainsFunc(back, func(at *executedPart) bool { return at.detach != nil })
+	if detaches {
+		m.addControllerSteps(Stop, IsStopped)
+	}
+	each(m.addDetachStep)
+	each(m.addRestoreStep)
+	each(m.addSubscribeStep)
+	if detaches || m.Stopped {
+		m.addControllerSteps(Start, IsReady)
+	}
+	each(m.addWaitStep)
+	each(m.addWithdrawStep)
+	each(m.addUnguardStep)
+}
+
+func (m *revertBuilder) addStep(s Step) {
+	s.Number = len(m.result.Plan.Steps) + 1
+	m.result.Plan.Steps = append(m.result.Plan.Steps, s)
+}
+
+func (m *revertBuilder) suspendText(back []*executedPart) string {
+	if !slices.ContainsFunc(back, func(at *executedPart) bool { return !at.alreadyDetached }) {
+		return "If a GitOps tool already applies the tree of this plan (its field manager is " + m.Plan.Manager + "), suspend it, and revert the commit that added that tree." +
+			" Otherwise it would undo the next steps. Resume it when all steps are done."
+	}
+	return "If a GitOps tool already applies the tree (its field manager is " + m.Plan.Manager + "), suspend it, and revert the commit that replaced the Subscriptions by the tree." +
+		" Otherwise it would undo the next steps and delete the Subscriptions. Resume it when all steps are done."
+}
+
+// addControllerSteps adds the original plan's steps that stop or start OLM's controllers, including
+// manual steps. It adds each of them once, for the whole cluster.
+func (m *revertBuilder) addControllerSteps(name StepKind, is Condition) {
+	seen := map[string]bool{}
+	for _, s := range m.Plan.Steps {
+		if s.Name != name || seen[s.Title] {
+			continue
+		}
+		seen[s.Title] = true
+		s.Namespace, s.Before = "", nil
+		s.After = slices.DeleteFunc(slices.Clone(s.After), func(c Check) bool { return c.Check != is })
+		m.addStep(s)
+	}
+}
+
+// addDetachStep adds a step that completes an interrupted detach and waits for the deletions. A
+// remaining ClusterServiceVersion without its Subscription would prevent OLM from installing the
+// operator.
+func (m *revertBuilder) addDetachStep(at *executedPart) {
+	if at.detach == nil {
+		return
+	}
+	m.addStep(Step{
+		Name: Detach, Namespace: at.namespace, Title: "Make OLM forget the operators" + inNamespace(at) + " as far as not done yet",
+		Actions: at.detach, After: []Check{{Check: Deleted, Objects: deletedRefs(at.detach)}},
+	})
+}
+
+func deletedRefs(actions []Action) []k8s.Ref {
+	var out []k8s.Ref
+	for _, a := range actions {
+		if a.Do == Orphan {
+			out = append(out, a.Object)
+		}
+	}
+	return out
+}
+
+func (m *revertBuilder) addRestoreStep(at *executedPart) {
+	s := Step{Name: HandBack, Namespace: at.namespace, Title: "Restore the objects that the tree changed" + inNamespace(at)}
+	for _, a := range at.changed {
+		s.Actions = append(s.Actions, a)
+		before := m.Before[a.Object]
+		if before.Is(k8s.APIServiceGroup, "APIService") { // OLM would delete it at its start, before it has created the owner again
+			for _, key := range ownerLabels() {
+				before = k8s.Without(before, "metadata", "labels", key)
+			}
+		}
+		m.result.Objects[a.Object] = before
+	}
+	if len(s.Actions) > 0 {
+		m.addStep(s)
+	}
+}
+
+func inNamespace(at *executedPart) string {
+	if at.namespace == "" {
+		return ""
+	}
+	return " in " + at.namespace
+}
+
+// addSubscribeStep adds a step that recreates the deleted Subscriptions, starting with those of
+// required operators.
+func (m *revertBuilder) addSubscribeStep(at *executedPart) {
+	s := Step{Name: Subscribe, Namespace: at.namespace, Title: "Recreate the Subscriptions at the running versions" + inNamespace(at)}
+	for _, sub := range m.deletedSubscriptions(at) {
+		ref := k8s.RefTo(sub)
+		s.Actions = append(s.Actions, Action{Do: Create, Object: ref})
+		m.result.Objects[ref] = newSubscription(sub)
+	}
+	if len(s.Actions) > 0 {
+		m.addStep(s)
+	}
+}
+
+// deletedSubscriptions returns the backups of the Subscriptions that the detach deletes, starting with
+// those of required operators. In another order, OLM could create a Subscription of its own for a
+// required operator, so that two would exist for one package. The order is the reverse of the
+// detach, which deletes the ClusterServiceVersions of dependents first.
+func (m *revertBuilder) deletedSubscriptions(at *executedPart) []k8s.Object {
+	var out []k8s.Object
+	var csvs []string
+	for _, ref := range deletedRefs(at.detach) {
+		if o, ok := m.Before[ref]; ok && o.Is(k8s.OLMGroup, "Subscription") {
+			out = append(out, o)
+		}
+		if ref.Kind == "ClusterServiceVersion" && ref.Namespace == at.namespace {
+			csvs = append(csvs, ref.Name)
+		}
+	}
+	turn := func(sub k8s.Object) int { return slices.Index(csvs, k8s.Text(sub, "status", "installedCSV")) }
+	slices.SortStableFunc(out, func(a, b k8s.Object) int { return cmp.Compare(turn(b), turn(a)) })
+	return out
+}
+
+// newSubscription returns a Subscription to create from a backup. It installs the version that the
+// backup's status names as installed.
+func newSubscription(sub k8s.Object) k8s.Object {
+	meta := map[string]any{}
+	for _, key := range []string{"name", "namespace", "labels", "annotations"} {
+		if v := k8s.At(sub, "metadata", key); v != nil {
+			meta[key] = v
+		}
+	}
+	var owners []any
+	for _, o := range k8s.Items(sub, "metadata", "ownerReferences") {
+		if k8s.Group(k8s.Text(o, "apiVersion")) != k8s.OLMGroup {
+			owners = append(owners, o)
+		}
+	}
+	if owners != nil {
+		meta["ownerReferences"] = owners
+	}
+	if csv := k8s.Text(sub, "status", "installedCSV"); csv != "" {
+		sub = k8s.With(sub, csv, "spec", "startingCSV")
+	}
+	return k8s.With(k8s.Without(sub, "status"), any(meta), "metadata")
+}
+
+// addWaitStep adds a step that waits until OLM has installed the operators again, after manual
+// approval if the Subscriptions require it.
+func (m *revertBuilder) addWaitStep(at *executedPart) {
+	if at.detach == nil {
+		return
+	}
+	installed := Check{Check: Succeeded}
+	for _, a := range at.detach {
+		if a.Do == Orphan && a.Object.Kind == "ClusterServiceVersion" && a.Object.Namespace == at.namespace {
+			installed.Objects = append(installed.Objects, a.Object)
+		}
+	}
+	s := Step{Name: Approve, Namespace: at.namespace, Title: "Wait until OLM has installed all operators" + inNamespace(at), After: []Check{installed}}
+	if slices.ContainsFunc(m.deletedSubscriptions(at), func(o k8s.Object) bool { return k8s.Text(o, "spec", "installPlanApproval") == "Manual" }) {
+		s.Title = "Approve OLM's InstallPlans" + inNamespace(at)
+		s.Manual = "Approve only the InstallPlan that installs the running version (kubectl get installplans -n " + at.namespace + ")."
+	}
+	m.addStep(s)
+}
+
+// addWithdrawStep adds a step that deletes the objects that the tree added.
+func (m *revertBuilder) addWithdrawStep(at *executedPart) {
+	if len(at.added) == 0 {
+		return
+	}
+	s := Step{Name: Withdraw, Namespace: at.namespace, Title: "Delete the objects that the tree added" + inNamespace(at), Actions: slices.Clone(at.added)}
+	slices.SortStableFunc(s.Actions, func(a, b Action) int { return refRank(a.Object) - refRank(b.Object) })
+	var refs []k8s.Ref
+	for _, a := range s.Actions {
+		refs = append(refs, a.Object)
+	}
+	s.After = []Check{{Check: Deleted, Objects: refs}}
+	m.addStep(s)
+}
+
+// refRank returns the deletion order of an object: webhook configurations, bindings, roles,
+// then the rest.
+func refRank(r k8s.Ref) int {
+	i := slices.Index([]string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ClusterRoleBinding", "RoleBinding", "ClusterRole", "Role"}, r.Kind)
+	if i < 0 {
+		return 6
+	}
+	return i
+}
+
+// addUnguardStep adds a step that restores the annotations that the guard changed.
+func (m *revertBuilder) addUnguardStep(at *executedPart) {
+	s := Step{Name: Unguard, Namespace: at.namespace, Title: "Let GitOps tools prune again" + inNamespace(at)}
+	gone := deletedRefs(at.detach)
+	for _, a := range at.guarded {
+		if slices.Contains(gone, a.Object) {
+			continue
+		}
+		before := k8s.TextMap(m.Before[a.Object], "metadata", "annotations")
+		undo := Action{Do: Annotate, Object: a.Object, UID: a.UID, Set: map[string]string{}}
+		for _, key := range slices.Sorted(maps.Keys(a.Set)) {
+			if was, ok := before[key]; ok && was != a.Set[key] {
+				undo.Set[key] = was
+			} else {
+				undo.Unset = append(undo.Unset, key)
+			}
+		}
+		s.Actions = append(s.Actions, undo)
+	}
+	if len(s.Actions) > 0 {
+		m.addStep(s)
+	}
+}

@@ -1,0 +1,193 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Rule is a set of permissions for objects of one resource.
+type Rule struct {
+	Namespace string   // empty: the whole cluster
+	Group     string   // empty: the core group
+	Resource  string   // "deployments"
+	Names     []string // sorted; empty: all
+	Verbs     []string // sorted
+}
+
+// scope identifies the objects of a permission; an empty name means all objects.
+type scope struct{ namespace, group, resource, name string }
+
+// permissionSet holds the permitted verbs by scope.
+type permissionSet map[scope]map[string]bool
+
+func (r permissionSet) add(s scope, verbs ...string) {
+	if r[s] == nil {
+		r[s] = map[string]bool{}
+	}
+	for _, verb := range verbs {
+		r[s][verb] = true
+	}
+}
+
+// scopeOf returns the scope of one object.
+func scopeOf(r k8s.Ref) scope {
+	group := k8s.Group(r.APIVersion)
+	return scope{r.Namespace, group, k8s.Resource(group, r.Kind), r.Name}
+}
+
+// Rules returns exactly the permissions that are needed to execute a plan, to check the results,
+// and to return to OLM; by namespace, group, resource and names. rendered contains the objects
+// to apply. Roles and bindings need the permission to grant their permissions. For custom
+// resources, the usual resource name is assumed. Before the first step, the plan is derived from
+// the cluster again, which needs permissions to list objects. seen is the snapshot that the plan
+// was derived from, or nil if a step has begun.
+func Rules(p *Plan, rendered []k8s.Object, seen *snapshot.Snapshot) []Rule {
+	tree := map[k8s.Key]k8s.Object{}
+	for _, o := range rendered {
+		tree[o.Key()] = o
+	}
+	r := permissionSet{}
+	r.add(scope{"", "", "namespaces", "kube-system"}, "get")
+	if seen != nil {
+		r.addDerivation(p, seen)
+	}
+	for _, s := range p.State {
+		r.add(scopeOf(s.Object), "get")
+	}
+	for _, s := range p.Steps {
+		for _, a := range s.Actions {
+			r.addAction(a, tree[a.Object.Key()])
+		}
+		r.addChecks(s)
+	}
+	return r.rules()
+}
+
+// addDerivation adds the permissions to list the kinds from which the plan is derived.
+func (r permissionSet) addDerivation(p *Plan, seen *snapshot.Snapshot) {
+	for _, k := range seen.ListedKinds() {
+		of := scope{"", k.Group, k8s.Resource(k.Group, k.Kind), ""}
+		if !k.IsConfidential() {
+			r.add(of, "list")
+			continue
+		}
+		for _, of.namespace = range p.Namespaces() {
+			r.add(of, "list")
+		}
+	}
+}
+
+// addAction adds the permissions to execute and undo an action.
+func (r permissionSet) addAction(a Action, rendered k8s.Object) {
+	v, _ := verbOf(a.Do)
+	of := scopeOf(a.Object)
+	all := of
+	all.name = ""
+	r.add(of, v.permissions...)
+	switch {
+	case a.Do == Create, a.Do == Orphan && a.Object.Kind == "Subscription":
+		r.add(all, "create")
+	case a.Do == Apply && a.UID == "":
+		r.add(all, "create")
+		if !a.Object.HoldsOthers() {
+			r.add(of, "delete")
+		}
+	}
+	if a.Do == Apply || a.Do == Restore {
+		r.addGrants(of, rendered)
+	}
+}
+
+// addGrants adds the permission to grant the permissions of a role, or those of a binding's role.
+func (r permissionSet) addGrants(of scope, o k8s.Object) {
+	switch {
+	case of.group != k8s.RBACGroup:
+	case of.resource == "roles", of.resource == "clusterroles":
+		r.add(of, "escalate")
+	default:
+		role := scope{of.namespace, k8s.RBACGroup, k8s.Resource(k8s.RBACGroup, k8s.Text(o, "roleRef", "kind")), k8s.Text(o, "roleRef", "name")}
+		r.add(role, "bind")
+	}
+}
+
+// addChecks adds the read permissions for the checks of a step.
+func (r permissionSet) addChecks(s Step) {
+	for _, c := range slices.Concat(s.Before, s.After) {
+		for _, ref := range c.Objects {
+			r.add(scopeOf(ref), "get")
+		}
+		if c.Check == IsStopped || c.Check == IsReady {
+			for _, ref := range c.Objects {
+				r.add(scope{ref.Namespace, "", "pods", ""}, "list")
+			}
+		}
+	}
+	if s.Namespace == "" {
+		return
+	}
+	r.add(scope{s.Namespace, "", "pods", ""}, "list")
+	r.add(scope{s.Namespace, "apps", "replicasets", ""}, "list")
+	r.add(scope{s.Namespace, k8s.OLMGroup, "operatorgroups", ""}, "list")
+	r.add(scope{s.Namespace, k8s.OLMGroup, "installplans", ""}, "list")
+	for _, resource := range []string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"} {
+		r.add(scope{"", k8s.RBACGroup, resource, ""}, "list")
+	}
+	r.add(scope{"", "authorization.k8s.io", "subjectaccessreviews", ""}, "create")
+}
+
+// rules returns the permissions as rules. Names of one resource with the same verbs share a rule.
+func (r permissionSet) rules() []Rule {
+	type group struct {
+		scope
+		verbs string
+	}
+	names := map[group][]string{}
+	for s, verbs := range r {
+		g := group{s, strings.Join(slices.Sorted(maps.Keys(verbs)), " ")}
+		if g.name = ""; s.name == "" {
+			g.verbs = "* " + g.verbs // keeps it apart from rules with names
+		}
+		names[g] = append(names[g], s.name)
+	}
+	var out []Rule
+	for g, list := range names {
+		verbs, all := strings.CutPrefix(g.verbs, "* ")
+		rule := Rule{Namespace: g.namespace, Group: g.group, Resource: g.resource, Verbs: strings.Split(verbs, " ")}
+		if slices.Sort(list); !all {
+			rule.Names = list
+		}
+		out = append(out, rule)
+	}
+	slices.SortFunc(out, func(a, b Rule) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource),
+			slices.Compare(a.Names, b.Names), slices.Compare(a.Verbs, b.Verbs))
+	})
+	return out
+}
+
+// Roles converts rules, which must be sorted by namespace, to a ClusterRole for the whole cluster
+// and one Role per namespace. All have the same name.
+func Roles(name string, rules []Rule) []k8s.Object {
+	var out []k8s.Object
+	for i, r := range rules {
+		if i == 0 || r.Namespace != rules[i-1].Namespace {
+			kind := "Role"
+			if r.Namespace == "" {
+				kind = "ClusterRole"
+			}
+			out = append(out, k8s.New(k8s.RBACGroup+"/v1", kind, r.Namespace, name))
+		}
+		rule := map[string]any{"apiGroups": k8s.Values(r.Group), "resources": k8s.Values(r.Resource), "verbs": k8s.Values(r.Verbs...)}
+		if len(r.Names) > 0 {
+			rule["resourceNames"] = k8s.Values(r.Names...)
+		}
+		o := out[len(out)-1]
+		o["rules"] = append(k8s.List(o, "rules"), rule)
+	}
+	return out
+}

@@ -1,0 +1,477 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt"
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
+)
+
+// addSteps adds all steps: first those that detach the operators, with one stop of OLM for all
+// namespaces, then the remaining work after all operators have left.
+func (m *planBuilder) addSteps() {
+	isForExtensions := len(m.extensionBlocks()) > 0
+	if m.plan.OLM = m.findControllers(); isForExtensions {
+		m.plan.OLM = m.findExtensionController()
+	}
+	m.addUnmanageStep()
+	leaving := slices.DeleteFunc(slices.Clone(m.blocks), func(b *block) bool { return b.hasLeftovers })
+	for _, b := range leaving {
+		m.addGuardSteps(b)
+		m.addPrepareStep(b, append(b.addedItems(true), b.addedItems(false)...))
+	}
+	if m.stopsOLM() {
+		m.addStopStep(leaving)
+	}
+	for _, b := range leaving {
+		m.addBackupStep(b)
+	}
+	for _, b := range leaving {
+		m.addDetachStep(b, b.detachedItems())
+		m.addApplyStep(b)
+	}
+	if m.stopsOLM() {
+		m.addStartStep(leaving)
+	}
+	if !isForExtensions { // OLM v1 forgets everything at its stop, and kubectl cannot transfer fields
+		m.addRestartStep(leaving)
+	}
+	m.addManageStep()
+	for _, b := range leaving {
+		if !isForExtensions {
+			m.addTransferStep(b)
+		}
+		m.addCleanUpStep(b)
+	}
+	for _, b := range m.blocks[len(leaving):] {
+		m.addLeftoverSteps(b)
+	}
+	for _, b := range m.blocks {
+		m.addCertificatesStep(b)
+	}
+	m.addUninstallStep()
+}
+
+// addStep adds a step unless it has neither actions nor a manual instruction.
+func (m *planBuilder) addStep(s Step) {
+	if s.Manual == "" && len(s.Actions) == 0 {
+		return
+	}
+	s.Number = len(m.plan.Steps) + 1
+	m.plan.Steps = append(m.plan.Steps, s)
+}
+
+// addBackupStep adds the step that backs up the objects of a namespace.
+func (m *planBuilder) addBackupStep(b *block) {
+	s := Step{
+		Name: Backup, Namespace: b.namespace, Title: "Back up OLM's objects of " + b.namespace + ", and the objects to change, to files",
+		Actions: m.actionsFor(Save, b.backedUpItems()),
+	}
+	if b.isInstalled() {
+		s.Before = append(m.stoppedChecks(), Check{Check: SameVersion}) // detects changes until OLM was stopped
+	}
+	m.addStep(s)
+}
+
+// stoppedChecks returns the check that OLM is stopped, if the plan stops it.
+func (m *planBuilder) stoppedChecks() []Check {
+	if m.plan.Mode != Stopped || len(m.plan.OLM) == 0 {
+		return nil
+	}
+	return []Check{{Check: IsStopped, Objects: m.plan.ControllerRefs()}}
+}
+
+// actionsFor returns one action for each item.
+func (m *planBuilder) actionsFor(do Verb, items []item) []Action {
+	var out []Action
+	for _, i := range items {
+		out = append(out, m.newAction(do, i))
+	}
+	return out
+}
+
+// newAction returns an action on an object in its live state.
+func (m *planBuilder) newAction(do Verb, i item) Action {
+	a := Action{Do: do, Object: i.ref()}
+	if i.live != nil {
+		a.UID = i.live.UID
+		if a.UID == "" && m.missingUID == nil {
+			m.missingUID = &a.Object
+		}
+	}
+	return a
+}
+
+// itemsWhere returns the items of a block that match a predicate.
+func (b *block) itemsWhere(is func(item) bool) []item {
+	var out []item
+	for _, i := range b.items {
+		if is(i) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// existingItems returns the items that both the cluster and the tree have.
+func (b *block) existingItems() []item {
+	return b.itemsWhere(func(i item) bool { return i.live != nil && i.ours != nil })
+}
+
+// detachedItems returns the objects whose deletion detaches the operators from OLM, in the order of
+// deletion: the Subscriptions, then each operator's ClusterServiceVersion and its copies.
+func (b *block) detachedItems() []item {
+	all := b.itemsWhere(func(i item) bool { return i.RemovedAt == adopt.AtDetach })
+	turn := func(i item) int {
+		switch {
+		case i.Kind == "Subscription", i.Group == k8s.OLMv1Group && i.Kind != "ClusterExtension":
+			return 0 // the revisions before the ClusterExtension that owns them
+		}
+		for n, op := range b.operators {
+			if i.Name == op.CSV && (i.Namespace == op.Namespace || i.live.Labels[snapshot.CopiedFrom] == op.Namespace) {
+				return n + 1
+			}
+		}
+		return len(b.operators) + 1
+	}
+	slices.SortStableFunc(all, func(x, y item) int {
+		return cmp.Or(cmp.Compare(turn(x), turn(y)), strings.Compare(x.Name, y.Name), compareBool(isCopy(x.live), isCopy(y.live)))
+	})
+	return all
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+func isCopy(o *snapshot.Object) bool { return o.Labels[snapshot.CopiedFrom] != "" }
+
+// needsGuard reports whether a GitOps tool could prune an object after its declaration was removed from
+// Git.
+func (b *block) needsGuard(i item) bool {
+	return i.live != nil && !isCopy(i.live) && i.Is("Subscription."+k8s.OLMGroup, "OperatorGroup."+k8s.OLMGroup, "ClusterExtension."+k8s.OLMv1Group)
+}
+
+// backedUpItems returns the items to back up: those that will be deleted, and those that the tree
+// or the garbage collector changes. It leaves out copies, which OLM makes from the original.
+func (b *block) backedUpItems() []item {
+	return b.itemsWhere(func(i item) bool {
+		switch {
+		case i.live == nil || b.needsGuard(i) || isCopy(i.live) || i.Is("Namespace"):
+			return false
+		case i.ours != nil || i.RemovedAt == adopt.AtDetach || i.RemovedAt == adopt.AtCleanUp:
+			return true
+		}
+		return slices.ContainsFunc(i.live.Owners, func(o snapshot.Owner) bool {
+			return o.Kind == "ClusterServiceVersion" || snapshot.IsOwnerInOLMv1(o.APIVersion, o.Kind)
+		})
+	})
+}
+
+// addGuardSteps adds a step that keeps GitOps tools from pruning the declarations that the adoption
+// removes from Git, and the Namespace with everything in it.
+func (m *planBuilder) addGuardSteps(b *block) {
+	items := b.itemsWhere(b.needsGuard)
+	for _, group := range m.Snapshot.Kind(k8s.OLMGroup, "OperatorGroup") {
+		if group.Namespace == b.namespace && !slices.ContainsFunc(items, func(i item) bool { return i.live == group }) {
+			items = append(items, item{Object: adopt.Object{Key: group.Key}, live: group})
+		}
+	}
+	if namespace := m.Snapshot.Get(k8s.Key{Kind: "Namespace", Name: b.namespace}); namespace != nil {
+		items = append(items, item{Object: adopt.Object{Key: namespace.Key}, live: namespace})
+	}
+	s := Step{
+		Name: Guard, Namespace: b.namespace, Title: "Prevent GitOps tools from pruning the declarations of " + b.namespace + ", and the Namespace",
+		Before: m.healthyChecks(b), Actions: m.actionsFor(Save, items),
+	}
+	for _, i := range items {
+		a := m.newAction(Annotate, i)
+		before, after := i.live.Body(), profile.Guard(i.live.Body())
+		a.Set = k8s.TextMap(after, "metadata", "annotations")
+		maps.DeleteFunc(a.Set, func(key, value string) bool { return k8s.Text(before, "metadata", "annotations", key) == value })
+		if len(a.Set) > 0 {
+			s.Actions = append(s.Actions, a)
+		}
+	}
+	m.addStep(s)
+	m.addSuspendStep(b, items)
+}
+
+// addSuspendStep adds a manual step to suspend the GitOps tools that would recreate OLM's objects.
+func (m *planBuilder) addSuspendStep(b *block, items []item) {
+	var appliers []string
+	for _, i := range items {
+		if by := profile.ApplierOf(i.live.Body()); by != "" && (i.Group == k8s.OLMGroup || i.Group == k8s.OLMv1Group) && !slices.Contains(appliers, by) {
+			appliers = append(appliers, by)
+		}
+	}
+	if len(appliers) == 0 || len(b.detachedItems()) == 0 {
+		return
+	}
+	slices.Sort(appliers)
+	m.addStep(Step{
+		Name: Suspend, Namespace: b.namespace, Title: "Suspend the GitOps tool that applies the declarations of " + b.namespace,
+		Manual: "Suspend the GitOps tool that applies the " + b.declarationKinds() + " of namespace " + b.namespace + ", otherwise it recreates them after their deletion, and OLM installs again: " +
+			strings.Join(appliers, "; ") + ". Resume it when the pull request that removes them from Git and adds the tree is merged, and it has fetched that commit: otherwise it applies the previous commit again.",
+	})
+}
+
+// healthyChecks returns the checks that OLM has no pending work for a block's operators, and that
+// nothing has changed since the plan was made.
+func (m *planBuilder) healthyChecks(b *block) []Check {
+	if !b.isInstalled() {
+		return nil
+	}
+	return append(succeededChecks(b), Check{Check: SameVersion})
+}
+
+// succeededChecks returns the checks that OLM has no pending work for the blocks' operators.
+func succeededChecks(blocks ...*block) []Check {
+	var csvs, extensions []k8s.Ref
+	for _, b := range blocks {
+		csvs, extensions = append(csvs, b.installedCSVs()...), append(extensions, b.extensions()...)
+	}
+	switch {
+	case len(extensions) > 0:
+		return []Check{{Check: Installed, Objects: extensions}}
+	case len(csvs) > 0:
+		return []Check{{Check: Succeeded, Objects: csvs}, {Check: NoPlan}}
+	}
+	return nil
+}
+
+// isInstalled reports whether OLM manages the operators of a block.
+func (b *block) isInstalled() bool { return len(b.installedCSVs())+len(b.extensions()) > 0 }
+
+// installedCSVs returns the ClusterServiceVersions that the detach of a block deletes, without copies.
+func (b *block) installedCSVs() []k8s.Ref {
+	return itemRefs(b.itemsWhere(func(i item) bool {
+		return i.Is("ClusterServiceVersion."+k8s.OLMGroup) && i.RemovedAt == adopt.AtDetach && !isCopy(i.live)
+	}))
+}
+
+func itemRefs(items []item) []k8s.Ref {
+	var out []k8s.Ref
+	for _, i := range items {
+		out = append(out, i.ref())
+	}
+	return out
+}
+
+// addPrepareStep adds a step that applies the new objects of the tree, except those that the cluster
+// would reject. OLM could not create the rejected objects either. New webhooks trust OLM's
+// certificates, and are called in addition to OLM's webhooks until those are deleted.
+func (m *planBuilder) addPrepareStep(b *block, added []item) {
+	title := "Add the tree's objects with new names to " + b.namespace
+	var applied []item
+	for _, i := range added {
+		if why := m.refused[i.Key]; why != "" {
+			title += "; not " + i.String() + ", which the cluster would refuse: " + why
+			continue
+		}
+		applied = append(applied, i)
+	}
+	m.addStep(Step{
+		Name: Prepare, Namespace: b.namespace, Title: title,
+		Before: m.healthyChecks(b), Actions: m.actionsFor(Apply, sortByPhase(applied)), After: []Check{{Check: Prepared}},
+	})
+}
+
+// sortByPhase returns items in the order of their application.
+func sortByPhase(items []item) []item {
+	out := slices.Clone(items)
+	slices.SortStableFunc(out, func(x, y item) int { return cmp.Compare(profile.Phase(x.ours), profile.Phase(y.ours)) })
+	return out
+}
+
+// addDetachStep adds the step that detaches the operators of a block from OLM.
+func (m *planBuilder) addDetachStep(b *block, detached []item) {
+	s := Step{
+		Name: Detach, Namespace: b.namespace, Title: "Make OLM forget the operators of " + b.namespace + ": " + b.packageNames(),
+		Before: append(m.healthyChecks(b), m.stoppedChecks()...), After: append([]Check{{Check: Deleted, Objects: itemRefs(detached)}}, m.unchangedChecks(b)...),
+	}
+	disown := m.disownActions(b)
+	s.Actions = append(s.Actions, disown...)
+	s.Actions = append(s.Actions, m.releaseActions(b)...)
+	for _, i := range detached {
+		s.Actions = append(s.Actions, m.finalizerActions(i)...)
+		if i.Kind == "ClusterServiceVersion" && !isCopy(i.live) {
+			a := m.newAction(Unfinalize, i)
+			if a.Finalizer = finalizer; m.plan.Mode == Live {
+				a.Unset = []string{"olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces"}
+			}
+			s.Actions = append(s.Actions, a)
+		}
+		s.Actions = append(s.Actions, m.newAction(Orphan, i))
+	}
+	if m.plan.Mode == Live {
+		s.Actions = append(s.Actions, disown...) // OLM may have restored the labels before
+		s.Actions = append(s.Actions, m.actionsFor(Delete, b.itemsWhere(func(i item) bool { return i.ours != nil && i.live != nil && isLostInLiveMode(i.Object) }))...)
+	}
+	m.addStep(s)
+}
+
+// disownActions returns actions that remove the labels from APIServices that name their
+// ClusterServiceVersion: OLM deletes APIServices whose ClusterServiceVersion is missing.
+func (m *planBuilder) disownActions(b *block) []Action {
+	if len(b.installedCSVs()) == 0 {
+		return nil
+	}
+	var out []Action
+	for _, i := range b.itemsWhere(func(i item) bool { return i.Is("APIService."+k8s.APIServiceGroup) && i.live != nil }) {
+		a := m.newAction(Unlabel, i)
+		for _, key := range ownerLabels() {
+			if _, ok := i.live.Labels[key]; ok {
+				a.Unset = append(a.Unset, key)
+			}
+		}
+		if len(a.Unset) > 0 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// ownerLabels returns OLM's labels that name the owner of a cluster-scoped object.
+func ownerLabels() []string { return []string{"olm.owner", "olm.owner.kind", "olm.owner.namespace"} }
+
+// finalizer is OLM's finalizer on ClusterServiceVersions.
+const finalizer = "operators.coreos.com/csv-cleanup"
+
+// isLostInLiveMode reports whether an object is lost if OLM runs during the detach: OLM rewrites the
+// owner of the OperatorCondition, and the deletion of that owner then deletes the OperatorCondition.
+func isLostInLiveMode(o adopt.Object) bool {
+	return o.Group == k8s.OLMGroup && o.Kind == "OperatorCondition"
+}
+
+func (b *block) packageNames() string {
+	var out []string
+	for _, op := range b.operators {
+		out = append(out, op.Package)
+	}
+	return strings.Join(out, ", ")
+}
+
+// unchangedChecks returns the checks that the workloads are unchanged. If the tree has another
+// version, it omits the checks of permissions and conversion, which can differ.
+func (m *planBuilder) unchangedChecks(blocks ...*block) []Check {
+	if slices.ContainsFunc(blocks, func(b *block) bool { return b.hasLeftovers && slices.ContainsFunc(b.items, isUpgraded) }) {
+		return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Available}, {Check: NoRestart}}
+	}
+	return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Conversion}, {Check: Available}, {Check: Permissions}, {Check: NoRestart}}
+}
+
+// addApplyStep adds the step that applies the objects of the tree that exist in the cluster.
+func (m *planBuilder) addApplyStep(b *block) {
+	m.addStep(Step{
+		Name: Tree, Namespace: b.namespace, Title: "Apply the rest of the tree to " + b.namespace,
+		Actions: m.applyActions(b.existingItems()), After: m.readyChecks(b),
+	})
+}
+
+// readyChecks returns the checks for unchanged workloads with all pods ready.
+func (m *planBuilder) readyChecks(b *block) []Check {
+	deployments := itemRefs(b.itemsWhere(func(i item) bool { return i.Is("Deployment.apps") && i.live != nil && i.ours != nil }))
+	if len(deployments) == 0 {
+		return m.unchangedChecks(b)
+	}
+	return append([]Check{{Check: IsReady, Objects: deployments}}, m.unchangedChecks(b)...)
+}
+
+// applyActions returns the actions that apply existing objects.
+func (m *planBuilder) applyActions(items []item) []Action {
+	var out []Action
+	for _, i := range sortByPhase(items) {
+		a := m.newApplyAction(i)
+		if m.plan.Mode == Live && isLostInLiveMode(i.Object) {
+			a.UID = "" // the detach deleted it
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// newApplyAction returns the action that applies an existing object. If a tool applies the object
+// from other files, the action keeps its guard instead of the tree's prune setting, until the tool
+// applies it from the tree. Otherwise, the merge would remove the object from the other files, and
+// a user might confirm its deletion.
+func (m *planBuilder) newApplyAction(i item) Action {
+	a := m.newAction(Apply, i)
+	a.Force = true
+	if profile.ApplierOf(i.live.Body()) == "" {
+		return a
+	}
+	for key, value := range k8s.TextMap(profile.Guard(i.ours), "metadata", "annotations") {
+		if was := k8s.Text(i.ours, "metadata", "annotations", key); was != "" && was != value {
+			if a.Set == nil {
+				a.Set = map[string]string{}
+			}
+			a.Set[key] = value
+		}
+	}
+	return a
+}
+
+// addTransferStep adds a step that transfers OLM's fields to the plan's manager, for operators
+// whose pods the tree restarts anyway. It omits CRDs and APIServices, which would lose their CA.
+func (m *planBuilder) addTransferStep(b *block) {
+	restarts := map[string]bool{}
+	for _, op := range m.plan.Operators {
+		if op.Namespace == b.namespace && len(op.Restarts) > 0 {
+			restarts[op.Package] = true
+		}
+	}
+	var items []item
+	for _, op := range b.operators {
+		for _, o := range op.Objects {
+			if i := m.newItem(o); restarts[op.Package] && i.live != nil && i.ours != nil && !k8s.IsCRD(i.ours) && !i.Is("APIService."+k8s.APIServiceGroup) {
+				items = append(items, i)
+			}
+		}
+	}
+	s := Step{
+		Name: Fields, Namespace: b.namespace, Title: "Take ownership of OLM's fields in " + b.namespace + ", for operators that restarted: " + strings.Join(slices.Sorted(maps.Keys(restarts)), ", "),
+		After: m.unchangedChecks(b),
+	}
+	for _, i := range sortByPhase(items) {
+		if m.plan.Mode == Live && isLostInLiveMode(i.Object) {
+			continue
+		}
+		s.Actions = append(s.Actions, m.newAction(TransferFields, i), m.newApplyAction(i))
+	}
+	m.addStep(s)
+}
+
+// addCertificatesStep adds a manual step to replace OLM's certificates of a namespace before they
+// expire.
+func (m *planBuilder) addCertificatesStep(b *block) {
+	first := ""
+	var of []string
+	for _, op := range m.plan.Operators {
+		if op.Namespace == b.namespace && op.Certificates != "" {
+			of = append(of, op.Package+" ("+op.Certificates+")")
+			if first == "" || op.Certificates < first {
+				first = op.Certificates
+			}
+		}
+	}
+	if first == "" {
+		return
+	}
+	m.addStep(Step{
+		Name: Certificates, Namespace: b.namespace, Title: "Replace OLM's certificates in " + b.namespace + " before " + first,
+		Manual: fmt.Sprintf("OLM issued the certificates of %s, and they are no longer renewed: before %s, upgrade these operators or run 'quayside adopt run --finish', render and merge, to have the provider of spec.certificates issue them. Confirm that you have noted this.", strings.Join(of, ", "), first),
+	})
+}

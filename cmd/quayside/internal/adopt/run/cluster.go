@@ -1,0 +1,32 @@
+// Package run executes a plan on a cluster step by step, keeps a journal, and resumes after an
+// interruption. It is the only part of quayside that writes to a cluster.
+package run
+
+import (
+	"context"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/verify"
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Client reads and changes a cluster. If the argument dryRun of a method is true, the API server
+// validates the request, but stores nothing.
+type Client interface {
+	verify.ProbeReader
+
+	// Apply applies an object server-side and returns the result. Without force, it returns a
+	// conflict if it would change a field of another manager.
+	Apply(ctx context.Context, o k8s.Object, manager string, force, dryRun bool) (k8s.Object, error)
+	// Patch changes an object by a JSON patch or a merge patch.
+	Patch(ctx context.Context, ref k8s.Ref, patch cluster.Patch, dryRun bool) (k8s.Object, error)
+	// Delete deletes an object if it meets the preconditions in opt. A missing object is not
+	// an error.
+	Delete(ctx context.Context, ref k8s.Ref, opt cluster.DeleteOptions, dryRun bool) error
+	// Create creates an object, for the return to OLM.
+	Create(ctx context.Context, o k8s.Object, dryRun bool) (k8s.Object, error)
+}
+
+// Manager is the field manager of all changes except server-side apply, which uses the manager in
+// the plan.
+const Manager = "quayside-adopt"

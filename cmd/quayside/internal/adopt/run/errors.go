@@ -1,0 +1,77 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/plan"
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/verify"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/sanitize"
+)
+
+// ChangedError reports an object that does not match the plan because another program or user
+// changed it.
+type ChangedError struct {
+	Object  k8s.Ref
+	Message string // the problem and its solution
+}
+
+func (e *ChangedError) Error() string { return fmt.Sprintf("%s %s", e.Object, e.Message) }
+
+// StepError reports a step that stopped a run.
+type StepError struct {
+	Step     plan.Step
+	Check    plan.Condition   // the failed condition; empty if there is none
+	Findings []verify.Finding // violations of the condition
+	Err      error
+}
+
+// Errors of steps that stop without a technical failure.
+var (
+	errDeclined      = errors.New("aborted by user")
+	errManual        = errors.New("manual step: do it, then continue with '--done'")
+	errPrecondition  = errors.New("step skipped: precondition failed")
+	errPostcondition = errors.New("step done, but its postcondition failed")
+)
+
+// Error returns the step and the reason, followed by the violations, one per line.
+func (e *StepError) Error() string {
+	text := fmt.Sprintf("step %d (%s): %s", e.Step.Number, stepName(e.Step), sanitize.Line(e.Err.Error()))
+	if errors.Is(e.Err, context.Canceled) {
+		text = fmt.Sprintf("step %d (%s): interrupted after the current action, which is recorded", e.Step.Number, stepName(e.Step))
+	}
+	if e.Check != "" {
+		text += " (" + string(e.Check) + ")"
+	}
+	if apierrors.IsForbidden(e.Err) {
+		text += "; 'quayside adopt plan --rbac' prints the permissions that the plan needs"
+	}
+	for _, f := range e.Findings {
+		text += "\n\t" + sanitize.Line(f.Message)
+	}
+	if e.Check == plan.SameVersion {
+		text += "\n" + verify.ChangedHint
+	}
+	return text
+}
+
+func stepName(s plan.Step) string {
+	if s.Namespace == "" {
+		return string(s.Name)
+	}
+	return string(s.Name) + ", " + s.Namespace
+}
+
+// Unwrap returns the cause.
+func (e *StepError) Unwrap() error { return e.Err }
+
+// Differs reports whether the step stopped because of the cluster's state or a user's decision,
+// and not because of a failure.
+func (e *StepError) Differs() bool {
+	var changed *ChangedError
+	return len(e.Findings) > 0 || errors.As(e.Err, &changed) || errors.Is(e.Err, errDeclined) || errors.Is(e.Err, errManual)
+}

@@ -1,0 +1,183 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// kindSelector is a kind to read from a live cluster.
+type kindSelector struct {
+	apiVersion, kind string
+	labels           string // selector that excludes objects not installed by OLM
+}
+
+// snapshotKinds returns the kinds that are read from every live cluster: OLM's own kinds, and
+// kinds that OLM usually installs. Further kinds in InstallPlans are read, too.
+func snapshotKinds() []kindSelector {
+	const managed = "olm.managed=true"
+	return []kindSelector{
+		{"v1", "Namespace", ""},
+		{k8s.OLMGroup + "/v1alpha1", "Subscription", ""},
+		{k8s.OLMGroup + "/v1alpha1", "ClusterServiceVersion", ""},
+		{k8s.OLMGroup + "/v1alpha1", "InstallPlan", ""},
+		{k8s.OLMGroup + "/v1alpha1", "CatalogSource", ""},
+		{k8s.OLMGroup + "/v1", "OperatorGroup", ""},
+		{k8s.OLMGroup + "/v1", "Operator", ""},
+		{k8s.OLMGroup + "/v1", "OLMConfig", ""},
+		{k8s.OLMGroup + "/v2", "OperatorCondition", ""},
+		{k8s.OLMv1Group + "/v1", "ClusterExtension", ""},
+		{k8s.OLMv1Group + "/v1", "ClusterCatalog", ""},
+		{k8s.OLMv1Group + "/v1", "ClusterExtensionRevision", ""},
+		{k8s.OLMv1Group + "/v1", "ClusterObjectSet", ""},
+		{"config.openshift.io/v1", "ClusterVersion", ""},
+		{"v1", "ServiceAccount", ""},
+		{"v1", "Service", ""},
+		{"v1", "ConfigMap", managed},
+		{"v1", "Secret", managed},
+		{"apps/v1", "Deployment", ""},
+		{"apps/v1", "ReplicaSet", ""},
+		{"batch/v1", "Job", managed},
+		{"policy/v1", "PodDisruptionBudget", ""},
+		{"rbac.authorization.k8s.io/v1", "Role", ""},
+		{"rbac.authorization.k8s.io/v1", "RoleBinding", ""},
+		{"rbac.authorization.k8s.io/v1", "ClusterRole", ""},
+		{"rbac.authorization.k8s.io/v1", "ClusterRoleBinding", ""},
+		{"scheduling.k8s.io/v1", "PriorityClass", ""},
+		{"admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", ""},
+		{"admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", ""},
+		{"apiextensions.k8s.io/v1", "CustomResourceDefinition", ""},
+		{"apiregistration.k8s.io/v1", "APIService", ""},
+	}
+}
+
+// ReadLive reads the objects of a live cluster. Kinds that are not served are omitted. Kinds that
+// cannot be read are listed in Unread. The error is one of [cluster.Client.ListAll] or a diag.List.
+func ReadLive(ctx context.Context, c *cluster.Client, opt Selection) (*Snapshot, error) {
+	b := newBuilder(opt)
+	if err := b.readKinds(ctx, c, snapshotKinds()); err != nil {
+		return nil, err
+	}
+	if err := b.readKinds(ctx, c, b.plannedKinds()); err != nil {
+		return nil, err
+	}
+	s, err := b.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	s.Version, err = c.Version(ctx)
+	return s, err
+}
+
+// ListedKind is a kind whose objects are listed to read a live cluster.
+type ListedKind struct{ Group, Kind string }
+
+// IsConfidential reports whether the objects are only listed in the namespaces of Options, if there
+// are any.
+func (k ListedKind) IsConfidential() bool {
+	return k.Group == "" && (k.Kind == "Secret" || k.Kind == "ConfigMap")
+}
+
+// ListedKinds returns the kinds that Live lists in the cluster of the snapshot.
+func (s *Snapshot) ListedKinds() []ListedKind {
+	var out []ListedKind
+	for _, w := range slices.Concat(snapshotKinds(), s.plannedKinds()) {
+		out = append(out, ListedKind{k8s.Group(w.apiVersion), w.kind})
+	}
+	return out
+}
+
+// extensionKinds returns the further kinds that OLM v1 can install. Their objects, and those of kinds
+// whose objects are listed by OLM v0's labels, have a label of OLM v1. Secrets with Helm releases have
+// another one.
+func extensionKinds() []kindSelector {
+	out := []kindSelector{{"v1", "Secret", "owner=operator-controller"}}
+	for apiVersion, kinds := range map[string]string{
+		"v1":                       "ConfigMap Secret",
+		"autoscaling.k8s.io/v1":    "VerticalPodAutoscaler",
+		"cert-manager.io/v1":       "Certificate Issuer",
+		"console.openshift.io/v1":  "ConsoleCLIDownload ConsoleLink ConsolePlugin ConsoleQuickStart ConsoleYAMLSample",
+		"monitoring.coreos.com/v1": "PodMonitor PrometheusRule ServiceMonitor",
+		"networking.k8s.io/v1":     "NetworkPolicy",
+	} {
+		for _, kind := range strings.Fields(kinds) {
+			out = append(out, kindSelector{apiVersion, kind, OwnerNameV1})
+		}
+	}
+	slices.SortFunc(out, func(x, y kindSelector) int {
+		return cmp.Or(strings.Compare(x.apiVersion, y.apiVersion), strings.Compare(x.kind, y.kind), strings.Compare(x.labels, y.labels))
+	})
+	return out
+}
+
+// plannedKinds returns the kinds in InstallPlans that are not in snapshotKinds, and the kinds of
+// ClusterExtensions if there are any.
+func (b *builder) plannedKinds() []kindSelector {
+	s := &Snapshot{objects: nil}
+	for _, o := range b.byKey {
+		s.objects = append(s.objects, o)
+	}
+	slices.SortFunc(s.objects, func(x, y *Object) int { return x.Compare(y.Key) })
+	return s.plannedKinds()
+}
+
+func (s *Snapshot) plannedKinds() []kindSelector {
+	known := snapshotKinds()
+	var out []kindSelector
+	if len(s.Kind(k8s.OLMv1Group, "ClusterExtension")) > 0 {
+		out = extensionKinds()
+		known = append(known, out...)
+	}
+	for _, p := range s.InstallPlans() {
+		for _, step := range p.Steps {
+			w := kindSelector{apiVersion: strings.TrimPrefix(step.Group+"/"+step.Version, "/"), kind: step.Kind}
+			same := func(k kindSelector) bool { return k.kind == w.kind && k8s.Group(k.apiVersion) == step.Group }
+			if step.Kind != "" && !slices.ContainsFunc(known, same) {
+				known, out = append(known, w), append(out, w)
+			}
+		}
+	}
+	return out
+}
+
+// readKinds reads all objects of the kinds, except ignored kinds.
+func (b *builder) readKinds(ctx context.Context, c *cluster.Client, kinds []kindSelector) error {
+	var opts []cluster.ListOptions
+	for _, w := range kinds {
+		if b.isIgnored(k8s.Group(w.apiVersion), w.kind) {
+			continue
+		}
+		namespaces := []string{""}
+		if (ListedKind{k8s.Group(w.apiVersion), w.kind}).IsConfidential() && len(b.opt.Namespaces) > 0 {
+			namespaces = b.opt.Namespaces
+		}
+		for _, namespace := range namespaces {
+			opts = append(opts, cluster.ListOptions{APIVersion: w.apiVersion, Kind: w.kind, Namespace: namespace, Labels: w.labels, WithContent: true, ManagedFields: b.opt.ManagedFields})
+		}
+	}
+	found, err := c.ListAll(ctx, opts)
+	if err != nil {
+		return err
+	}
+	for i, f := range found {
+		if f.Reason != "" && f.Reason != v1alpha1.ReasonNoKind {
+			b.unread = append(b.unread, Unread{APIVersion: opts[i].APIVersion, Kind: opts[i].Kind, Reason: f.Message})
+		}
+		for _, o := range f.Objects {
+			raw, err := json.Marshal(o)
+			if err != nil {
+				return err
+			}
+			b.addSingle(raw, diag.Pos{})
+		}
+		found[i] = cluster.ListResult{}
+	}
+	return nil
+}

@@ -1,0 +1,375 @@
+package snapshot
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/klauspost/compress/s2"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/sanitize"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// readStream reads the objects of one file: consecutive JSON values or YAML documents.
+func (b *builder) readStream(file string, r io.Reader) {
+	buffered := bufio.NewReaderSize(r, 64<<10)
+	if mark, _ := buffered.Peek(3); string(mark) == "\uFEFF" {
+		_, _ = buffered.Discard(len(mark)) // already in the buffer
+	}
+	begin, _ := buffered.Peek(4 << 10)
+	if first := bytes.TrimLeft(begin, " \t\r\n"); len(first) > 0 && first[0] == '{' {
+		b.streamJSON(file, buffered)
+		return
+	}
+	b.streamYAML(file, buffered)
+}
+
+// streamYAML reads consecutive documents, converted to JSON.
+func (b *builder) streamYAML(file string, r io.Reader) {
+	var docs yamlnode.Stream
+	var reader yamlnode.Reader
+	docs.Reset(r, 0, maxDocument)
+	for !b.isFull() {
+		text, line, err := docs.Next()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				b.errs.Add(diag.Pos{File: file, Line: line}, err)
+			}
+			return
+		}
+		read, err := reader.Read(file, line, text, yamlnode.Limits{Bytes: maxDocument, Depth: maxDepth}, nil)
+		b.errs.Add(diag.Pos{File: file, Line: line}, err)
+		for i := range read {
+			src := &source{yaml: &read[i], dec: newDecoder(read[i].JSON)}
+			src.dec.PeekKind()
+			if err := b.readTopLevel(file, src.dec, src); err != nil && !errors.Is(err, errLimitReached) {
+				b.fault(file, src, err)
+			}
+		}
+	}
+}
+
+// streamJSON reads consecutive objects without holding the file in memory.
+func (b *builder) streamJSON(file string, r io.Reader) {
+	src := &source{r: r, limit: maxObject}
+	dec := jsontext.NewDecoder(src)
+	src.dec = dec
+	for !b.isFull() {
+		if dec.PeekKind() == jsontext.KindInvalid {
+			if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+				b.fault(file, src, err)
+			}
+			return
+		}
+		if err := b.readTopLevel(file, dec, src); err != nil && !errors.Is(err, errLimitReached) {
+			b.fault(file, src, err)
+			return
+		}
+	}
+}
+
+// fault records an error that ends the reading of a file.
+func (b *builder) fault(file string, src *source, err error) {
+	var syntax *jsontext.SyntacticError
+	if !errors.As(err, &syntax) {
+		b.errs.Add(src.pos(file, src.dec.InputOffset()), cmp.Or(errors.Unwrap(err), err)) // without the decoder's prefix
+		return
+	}
+	pos := src.pos(file, syntax.ByteOffset)
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		b.errs.Addf(pos, "malformed JSON: the file ends inside an object")
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		b.errs.Addf(pos, "malformed JSON: name %q appears twice in one object", syntax.JSONPointer.LastToken())
+	default:
+		b.errs.Addf(pos, "malformed JSON: %w", syntax.Err)
+	}
+}
+
+// readTopLevel reads an object, or the items of a list one by one, because a list may be too large
+// for memory. In kubectl output, the kind of a list follows its items.
+func (b *builder) readTopLevel(file string, dec *jsontext.Decoder, src *source) error {
+	at := src.nextPos(file)
+	if dec.PeekKind() != '{' {
+		b.errs.Addf(at, "not an object")
+		return dec.SkipValue()
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	l := listReader{builder: b, pos: at}
+	if src.yaml != nil { // the converted fields are sorted, so the kind follows the items
+		h, _ := readHead(src.yaml.JSON)
+		l.apiVersion, l.kind = h.APIVersion, h.Kind
+	}
+	rest := pruner{out: append(b.outer[:0], '{')}
+	for dec.PeekKind() != '}' {
+		src.limit = dec.InputOffset() + maxObject
+		name, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		key := name.String()
+		if key == "items" && dec.PeekKind() == '[' {
+			if err := l.readItems(file, dec, src); err != nil {
+				return err
+			}
+			continue
+		}
+		value, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		l.readHeadField(key, value)
+		if len(rest.out)+len(value) > maxObject {
+			return errTooLarge
+		}
+		rest.writeName(key)
+		rest.out = append(rest.out, value...)
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	b.outer = append(rest.out, '}')
+	src.limit = dec.InputOffset() + maxObject
+	if l.hasItems {
+		l.end()
+	} else {
+		b.addSingle(b.outer, at)
+	}
+	return nil
+}
+
+// listReader reads an object that may be a list of objects.
+type listReader struct {
+	*builder
+	pos              diag.Pos
+	apiVersion, kind string
+	hasItems         bool // it has items
+	withoutKind      int  // items without a kind that come before the list's own kind
+}
+
+func (l *listReader) readHeadField(key string, value []byte) {
+	switch key {
+	case "apiVersion":
+		_ = json.Unmarshal(value, &l.apiVersion) // invalid types are reported for the object
+	case "kind":
+		_ = json.Unmarshal(value, &l.kind) // likewise
+	}
+}
+
+// isList reports whether a kind is a list kind.
+func isList(kind string) bool { return strings.HasSuffix(kind, "List") }
+
+// readItems reads the items.
+func (l *listReader) readItems(file string, dec *jsontext.Decoder, src *source) error {
+	l.hasItems = true
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != ']' {
+		src.limit = dec.InputOffset() + maxObject
+		at := src.nextPos(file)
+		value, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		if l.readItem(value, at); l.isFull() {
+			return errLimitReached
+		}
+	}
+	_, err := dec.ReadToken()
+	return err
+}
+
+// readItem adds one item of a list. For an item without a kind, the list's kind must already be known:
+// the API server omits the kind of items, and writes that of the list first.
+func (l *listReader) readItem(raw []byte, at diag.Pos) {
+	h, ok := l.headOf(raw, at)
+	switch {
+	case !ok:
+	case h.Kind != "":
+		l.add(h, raw, at)
+	case isList(l.kind):
+		h.Kind, h.APIVersion = strings.TrimSuffix(l.kind, "List"), l.apiVersion
+		l.add(h, raw, at)
+	default:
+		l.withoutKind++
+	}
+}
+
+// end records the faults of the complete list.
+func (l *listReader) end() {
+	switch {
+	case !isList(l.kind):
+		l.errs.Addf(l.pos, "%q with items is not a list of objects", sanitize.TruncateLine(l.kind, 100))
+	case l.withoutKind > 0:
+		l.errs.Addf(l.pos, "the list has %s without a kind", diag.Count(l.withoutKind, "item"))
+	}
+}
+
+// addSingle adds an object without items, unless it is an empty list.
+func (b *builder) addSingle(raw []byte, at diag.Pos) {
+	h, ok := b.headOf(raw, at)
+	if ok && !(isList(h.Kind) && h.Metadata.Name == "") {
+		b.add(h, raw, at)
+	}
+}
+
+// head holds the decoded fields of every object.
+type head struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name            string            `json:"name"`
+		Namespace       string            `json:"namespace"`
+		UID             string            `json:"uid"`
+		ResourceVersion string            `json:"resourceVersion"`
+		Labels          map[string]string `json:"labels"`
+		OwnerReferences []Owner           `json:"ownerReferences"`
+	} `json:"metadata"`
+}
+
+func (b *builder) headOf(raw []byte, at diag.Pos) (head, bool) {
+	h, err := readHead(raw)
+	if err != nil {
+		b.errs.Addf(at, "cannot decode the Kubernetes object: %w", err)
+	}
+	return h, err == nil
+}
+
+// add adds an object unless its kind is ignored.
+func (b *builder) add(h head, raw []byte, at diag.Pos) {
+	o := &Object{
+		Key:        k8s.Key{Group: k8s.Group(h.APIVersion), Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name},
+		APIVersion: h.APIVersion, UID: h.Metadata.UID, Labels: h.Metadata.Labels, Owners: h.Metadata.OwnerReferences,
+		Pos: at, version: h.Metadata.ResourceVersion,
+	}
+	switch {
+	case ListedKind{o.Group, o.Kind}.IsConfidential() && len(b.opt.Namespaces) > 0 && !slices.Contains(b.opt.Namespaces, o.Namespace):
+		return
+	case o.Kind == "":
+		b.errs.Addf(at, "the object has no kind: expected the output of 'kubectl get -o json' or '-o yaml'")
+		return
+	case o.Name == "":
+		b.errs.Addf(at, "%s without metadata.name", sanitize.TruncateLine(o.Kind, 100))
+		return
+	case o.APIVersion == "":
+		b.errs.Addf(at, "%s without apiVersion", sanitize.TruncateLine(o.Kind, 100))
+		return
+	case b.isIgnored(o.Group, o.Kind):
+		return
+	}
+	if err := b.prune(raw, b.unusedFields(o), o); err != nil {
+		b.errs.Addf(at, "%s: %w", o.Key, err)
+		return
+	}
+	b.packing = s2.Encode(b.packing[:cap(b.packing)], b.scratch)
+	o.packed = bytes.Clone(b.packing)
+	b.put(o)
+}
+
+// isIgnored reports whether objects of a kind are ignored.
+func (b *builder) isIgnored(group, kind string) bool {
+	if b.opt.Keep != nil {
+		return !b.opt.Keep(group, kind)
+	}
+	switch group {
+	case "":
+		return kind == "Event" || kind == "Endpoints" || kind == "Node" || kind == "Pod"
+	case "apps":
+		return kind == "ControllerRevision"
+	case "events.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "metrics.k8s.io", "packages.operators.coreos.com":
+		return true
+	}
+	return false
+}
+
+// errTooLarge is returned for an object above the size limit.
+var errTooLarge = fmt.Errorf("object exceeds the limit of %d bytes", maxObject)
+
+// errLimitReached stops reading at a limit.
+var errLimitReached = errors.New("full")
+
+// source is the input file of a decoder. It records the line breaks after the decoder's position, to
+// compute positions, and limits the amount of data that the decoder reads.
+type source struct {
+	yaml *yamlnode.Document // input of the decoder; nil: a JSON file
+
+	r     io.Reader
+	dec   *jsontext.Decoder
+	limit int64 // maximum offset that the decoder may read
+
+	read   int64
+	breaks []int64 // offsets of line breaks after the last offset passed to skipTo
+	line   int     // number of line breaks before that offset
+	start  int64   // offset of the start of the line at that offset
+}
+
+// Read implements io.Reader.
+func (s *source) Read(p []byte) (int, error) {
+	if s.read > s.limit+int64(len(p)) {
+		return 0, errTooLarge
+	}
+	if s.read > maxFile {
+		return 0, fmt.Errorf("file exceeds the limit of %d bytes", int64(maxFile))
+	}
+	n, err := s.r.Read(p)
+	for i, c := range p[:n] {
+		if c == '\n' {
+			s.breaks = append(s.breaks, s.read+int64(i))
+		}
+	}
+	s.read += int64(n)
+	s.skipTo(s.dec.InputOffset())
+	return n, err
+}
+
+// skipTo drops the recorded line breaks before an offset, and counts them.
+func (s *source) skipTo(offset int64) {
+	n := 0
+	for n < len(s.breaks) && s.breaks[n] < offset {
+		s.start = s.breaks[n] + 1
+		n++
+	}
+	s.line += n
+	s.breaks = append(s.breaks[:0], s.breaks[n:]...)
+}
+
+// pos returns the position of an offset, which must not be before the last one passed to skipTo.
+func (s *source) pos(file string, offset int64) diag.Pos {
+	if s.yaml != nil {
+		return s.yaml.Pos(int(offset))
+	}
+	s.skipTo(offset)
+	return diag.Pos{File: file, Line: s.line + 1, Col: int(max(0, offset-s.start)) + 1}
+}
+
+// nextPos returns the position of the next value, after a call of PeekKind.
+func (s *source) nextPos(file string) diag.Pos {
+	unread := s.dec.UnreadBuffer()
+	blank := len(unread) - len(bytes.TrimLeft(unread, " \t\r\n,:"))
+	return s.pos(file, s.dec.InputOffset()+int64(blank))
+}
+
+// IsDeclaration reports whether objects of a kind describe installed operators and their
+// namespaces. As Options.Keep, it selects these and drops the installed objects.
+func IsDeclaration(group, kind string) bool {
+	switch group {
+	case "":
+		return kind == "Namespace"
+	case k8s.OLMGroup, k8s.OLMv1Group:
+		return kind != "Operator" && kind != "OperatorCondition"
+	}
+	return false
+}

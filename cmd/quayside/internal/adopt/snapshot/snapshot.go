@@ -1,0 +1,182 @@
+// Package snapshot holds the objects of one cluster as values. The source is a file of
+// kubectl output, a directory of such files, a must-gather, or the live cluster.
+//
+// It does not interpret the objects. Each object is stored as a decoded head and compressed
+// text, which is decoded on demand, so a cluster with hundreds of operators needs little
+// memory. Unused data is dropped during reading: managed fields, unpacked bundles, the
+// contents of Secrets except public certificates, and everything but the head of copied
+// ClusterServiceVersions.
+//
+// Start from [Load], [Read], [ReadLive] and [Snapshot].
+package snapshot
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/s2"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Snapshot holds the objects of a cluster. It is immutable.
+type Snapshot struct {
+	Unread  []Unread // kinds that could not be read, sorted
+	Version string   // of Kubernetes, such as "1.36"; empty unless a live cluster reports it
+
+	objects []*Object // by k8s.Key
+	byKey   map[k8s.Key]*Object
+	byUID   map[string]*Object
+}
+
+// Unread is a kind that could not be read from a cluster.
+type Unread struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Reason     string `json:"reason"` // the server's message
+}
+
+// Object is one object of a cluster.
+type Object struct {
+	k8s.Key
+	APIVersion string
+	UID        string
+	Labels     map[string]string
+	Owners     []Owner
+	Pos        diag.Pos // position in the input; zero for a live cluster
+
+	version string // resourceVersion
+	packed  []byte // compressed JSON, without unused data
+}
+
+// Owner is one of an object's ownerReferences.
+type Owner struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	UID        string `json:"uid"`
+}
+
+// Body decodes the object. The caller owns the result, because each call decodes a new copy.
+// Whole numbers are int64.
+func (o *Object) Body() k8s.Object {
+	return decodeObject(o.String(), o.text())
+}
+
+// At returns the value at a path of keys, or nil if there is none.
+func (o *Object) At(path ...string) any { return k8s.At(o.Body(), path...) }
+
+// decodeObject decodes a JSON object that is already validated.
+func decodeObject(name string, text []byte) map[string]any {
+	var m map[string]any
+	if err := utiljson.Unmarshal(text, &m); err != nil {
+		panic("snapshot: " + name + " was read as invalid JSON: " + err.Error())
+	}
+	return m
+}
+
+// decode sets the fields of a struct by their json tags. Values of the wrong type are ignored.
+func (o *Object) decode(into any) {
+	_ = json.Unmarshal(o.text(), into) // the only possible errors are wrong types
+}
+
+// text returns the object as JSON.
+func (o *Object) text() []byte {
+	text, err := s2.Decode(nil, o.packed)
+	if err != nil {
+		panic("snapshot: " + o.String() + " is damaged: " + err.Error())
+	}
+	return text
+}
+
+// All returns the objects by kind, group, namespace and name.
+func (s *Snapshot) All() []*Object { return slices.Clone(s.objects) }
+
+// Kind returns the objects of one group and kind, by namespace and name.
+func (s *Snapshot) Kind(group, kind string) []*Object {
+	from, _ := slices.BinarySearchFunc(s.objects, k8s.Key{Group: group, Kind: kind}, func(o *Object, k k8s.Key) int { return o.Compare(k) })
+	to := from
+	for to < len(s.objects) && s.objects[to].Group == group && s.objects[to].Kind == kind {
+		to++
+	}
+	return slices.Clone(s.objects[from:to])
+}
+
+// Get returns an object, or nil if there is none.
+func (s *Snapshot) Get(key k8s.Key) *Object { return s.byKey[key] }
+
+// ByUID returns the object with a UID, or nil if there is none.
+func (s *Snapshot) ByUID(uid string) *Object { return s.byUID[uid] }
+
+// builder collects the objects of one cluster.
+type builder struct {
+	opt     Selection
+	unread  []Unread
+	byKey   map[k8s.Key]*Object
+	bytes   int64
+	outer   []byte // buffer: the last object, without its items
+	scratch []byte // buffer: the last object, as compact JSON
+	packing []byte
+	errs    diag.List
+}
+
+func newBuilder(opt Selection) *builder {
+	return &builder{opt: opt, byKey: map[k8s.Key]*Object{}}
+}
+
+// put adds an object. If the object is already present, put keeps the newer version.
+func (b *builder) put(o *Object) {
+	before, twice := b.byKey[o.Key]
+	switch {
+	case twice && o.Kind == "Namespace" && o.Group == "" && o.UID != before.UID && o.UID != "" && before.UID != "":
+		b.errs.Addf(o.Pos, "%s has a different UID at %s: the input has objects of two clusters; read one cluster at a time", o.Key, before.Pos)
+		return
+	case twice && !isNewer(o.version, before.version):
+		return
+	case twice:
+		b.bytes -= int64(len(before.packed))
+	case len(b.byKey) >= maxObjects:
+		b.errs.Addf(diag.Pos{File: o.Pos.File}, "more than %d objects", maxObjects)
+		return
+	}
+	if b.bytes += int64(len(o.packed)); b.bytes > maxKept {
+		b.errs.Addf(diag.Pos{File: o.Pos.File}, "objects exceed the limit of %d bytes", int64(maxKept))
+		return
+	}
+	b.byKey[o.Key] = o
+}
+
+// isNewer reports whether resourceVersion a is equal to or newer than b.
+func isNewer(a, b string) bool {
+	if len(a) != len(b) {
+		return len(a) > len(b)
+	}
+	return a >= b
+}
+
+// isFull reports whether a limit is reached.
+func (b *builder) isFull() bool {
+	return len(b.errs) >= maxFaults || len(b.byKey) >= maxObjects || b.bytes > maxKept
+}
+
+// snapshot returns the collected objects. The error is a diag.List.
+func (b *builder) snapshot() (*Snapshot, error) {
+	if err := b.errs.Err(); err != nil {
+		return nil, err
+	}
+	s := &Snapshot{Unread: b.unread, byKey: b.byKey, byUID: make(map[string]*Object, len(b.byKey))}
+	s.objects = slices.SortedFunc(maps.Values(b.byKey), func(x, y *Object) int { return x.Compare(y.Key) })
+	for _, o := range s.objects {
+		if o.UID != "" {
+			s.byUID[o.UID] = o
+		}
+	}
+	slices.SortFunc(s.Unread, func(x, y Unread) int {
+		return strings.Compare(x.APIVersion+" "+x.Kind, y.APIVersion+" "+y.Kind)
+	})
+	return s, nil
+}

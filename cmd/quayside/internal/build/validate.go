@@ -1,0 +1,65 @@
+package build
+
+import (
+	"context"
+	"errors"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/model"
+)
+
+// ValidateBundle validates a bundle. text is a directory or an image, relative to here. p is the
+// workspace whose waivers apply.
+func ValidateBundle(ctx context.Context, p, here *workspace.Project, text string) (*Validation, error) {
+	arg, err := here.ParseArgument(text)
+	if err != nil {
+		return nil, err
+	}
+	fsys, prefix, done, err := here.BundleFiles(ctx, arg)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	v := &Validation{Subject: text}
+	b, warnings, err := Check(fsys, prefix)
+	if b == nil {
+		warnings = nil
+	} else {
+		v.Package, v.Bundle, v.Version = b.Package, b.CSV.Name, b.CSV.Version
+	}
+	v.setResult(err, p.Waive(warnings))
+	return v, nil
+}
+
+// ValidateCatalog validates a catalog. text is as in [workspace.Project.CheckCatalog].
+func ValidateCatalog(ctx context.Context, p, here *workspace.Project, text string) (*Validation, error) {
+	got, err := p.CheckCatalog(ctx, here, text)
+	var faults diag.List
+	if err != nil && !errors.As(err, &faults) {
+		return nil, err
+	}
+	v := &Validation{Subject: text, Packages: len(got.Content.Packages)}
+	for _, pkg := range got.Content.Packages {
+		v.Bundles += len(pkg.Bundles)
+	}
+	warnings := got.Warnings
+	if got.Catalog != nil {
+		warnings = append(warnings, unusableWarnings(got.Catalog)...)
+	}
+	v.setResult(err, p.Waive(diag.SortWarnings(warnings)))
+	return v, nil
+}
+
+// unusableWarnings returns a warning for each bundle that the resolver never chooses.
+func unusableWarnings(cat *model.Catalog) []diag.Warning {
+	var ws []diag.Warning
+	for _, p := range cat.Packages() {
+		for _, b := range p.Bundles() {
+			if why := b.Unusable(); why != "" {
+				ws = append(ws, diag.Warning{Code: "bundle-unusable", Subject: p.Name(), Msg: "bundle " + b.Name() + " of package " + p.Name() + " can never be chosen: " + why})
+			}
+		}
+	}
+	return ws
+}

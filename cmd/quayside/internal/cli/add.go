@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/edit"
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/sanitize"
+	"github.com/quayside/quayside/resolve/explain"
+)
+
+type editOptions struct {
+	*app
+	options edit.AddOptions
+	check   bool
+	render  bool
+}
+
+func newAdd(a *app) *cobra.Command {
+	o := &editOptions{app: a}
+	var config string
+	cmd := &cobra.Command{
+		Use:   "add PACKAGE[@CHANNEL | @VERSION]...",
+		Short: "Declare operators and pin them in the lock",
+		Long: Doc(`
+			Declare operators: write declarations to the workspace, choose versions for the
+			operators and their dependencies, and write quayside.lock. If there is no solution,
+			nothing is written.
+
+			PACKAGE can be followed by @ and a channel, a version or a range of versions. The
+			default is the package's default channel. If a package has several channels, quayside
+			asks on a terminal.
+
+			quayside writes the kind of declaration that most of the existing ones have: OLM's
+			Subscription with its OperatorGroup, a ClusterExtension, or quayside's own Subscription,
+			which is the default. Each declaration is a new file in the directory of --to, else of
+			spec.newDeclarations, else in the only directory of spec.declarations (default:
+			subscriptions/). If --to names a file, the declaration is appended. If other
+			environments read the same directory, quayside lists them.
+
+			An operator that is declared already is changed: 'quayside add etcd@0.9.4' sets the
+			version in its declaration and upgrades to it, also along several edges of the upgrade
+			graph, or in another channel. A channel, --catalog, --approval, --config and --watch are
+			set in the same way. Comments are preserved.
+
+			The namespace is that of -n, else the one that the operator suggests, else the name of
+			the package. The operator watches all namespaces if it supports this, else its own;
+			--watch or an existing OperatorGroup overrides this.
+
+			Exit codes: 0 done; 1 with --check, there is something to write; 2 an error; 3 no
+			solution.`),
+		Example: Examples(`
+			quayside add etcd -n databases
+
+			# with a channel and the namespaces to watch
+			quayside add etcd@singlenamespace-alpha -n team-a --watch team-a
+
+			# with a range of versions; also render
+			quayside add etcd@0.9.x -n team-b --render
+
+			# change the declaration of an operator: its version, or its approval
+			quayside add memcached-operator@0.0.2
+			quayside add memcached-operator --approval Manual
+			quayside add memcached-operator --config '{resources: {limits: {memory: 64Mi}}}'`),
+		Args: someArgs("package"),
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return matchingWords(cmd, func(ctx context.Context, prefix string) []string {
+				return a.requestCompletions(ctx, o.options.Catalog, prefix)
+			}, prefix)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.options.Packages = args
+			if !cmd.Flags().Changed("watch") {
+				o.options.Watch = nil
+			}
+			if cmd.Flags().Changed("config") {
+				o.options.Config = &config
+			}
+			if a.prompt.IsInteractive() {
+				o.options.Choose = a.prompt.Choose // asks on the terminal
+			}
+			return o.run(cmd.Context(), func(ctx context.Context, p *workspace.Project) (*edit.Edit, error) {
+				return edit.Add(ctx, p, o.options)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.options.Namespace, "namespace", "n", "", "install into `NAMESPACE`")
+	f.StringVar(&o.options.To, "to", "", "write to this `PATH` of spec.declarations")
+	f.StringVar(&o.options.Catalog, "catalog", "", "take the package from the catalog `[NAMESPACE/]NAME`")
+	f.StringSliceVar(&o.options.Watch, "watch", nil, "namespaces for the operator to watch: `NAMESPACE`s, or all ('*')")
+	approval := &format{value: (*string)(&o.options.Approval), known: []string{string(declare.Automatic), string(declare.Manual)}}
+	f.Var(approval, "approval", "upgrade approval; Manual: upgrade only if named")
+	a.complete(cmd, "approval", approval.known)
+	f.StringVar(&config, "config", "", "settings of the operator's pods, as in spec.config of a Subscription: `YAML`")
+	o.addFlags(cmd)
+	a.offer(cmd, "catalog", a.completions(edit.Completer.Catalogs))
+	a.offer(cmd, "namespace", a.completions(edit.Completer.Namespaces))
+	addWriter(cmd, a, "check")
+	return cmd
+}
+
+func newRemove(a *app) *cobra.Command {
+	o := &editOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "remove [NAMESPACE/]PACKAGE...",
+		Short: "Remove operators from the declarations and the lock",
+		Long: Doc(`
+			Remove operators from the declarations, and from quayside.lock together with
+			dependencies that nothing else requires. If no other operator is declared in the
+			namespace, its OperatorGroup is removed, too; its Namespace is kept. Other content of
+			the files does not change. A file without remaining content is deleted.
+
+			quayside edits the file with the declaration, even outside of the workspace, and lists
+			other environments that read it. It does not edit files of a kustomization, or
+			documents that contain other objects: remove the declaration there by hand.
+
+			Exit codes: 0 done; 1 with --check, there is something to write; 2 an error; 3 the
+			remaining declarations have no solution.`),
+		Example: Examples(`
+			quayside remove vault/vault
+			quayside remove at-operator my-etcd/etcd --render`),
+		Args:              someArgs("operator"),
+		ValidArgsFunction: a.completeOperators,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd.Context(), func(ctx context.Context, p *workspace.Project) (*edit.Edit, error) { return edit.Remove(ctx, p, args) })
+		},
+	}
+	o.addFlags(cmd)
+	addWriter(cmd, a, "check")
+	return cmd
+}
+
+// addFlags adds the common flags to cmd.
+func (o *editOptions) addFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.check, "check", false, "write nothing; exit with 1 if anything would be written")
+	cmd.Flags().BoolVar(&o.render, "render", false, "write the rendered tree too")
+	addOffline(cmd, o.app)
+	addOutput(cmd, o.app, nil, editReport{})
+}
+
+// editReport is the output of `quayside add` and `quayside remove`.
+type editReport struct {
+	Written   bool                  `json:"written"`
+	Files     []edit.File           `json:"files" doc:"of declarations"`
+	Shared    []string              `json:"sharedWith" doc:"directories of other workspaces in the repository that read one of the files"`
+	Lock      string                `json:"lock"`
+	Pins      int                   `json:"pins"`
+	Changes   []workspace.Change    `json:"changes" doc:"to the lock"`
+	Rendered  *workspace.TreeReport `json:"rendered,omitempty"` // with --render
+	Warnings  []diag.Warning        `json:"warnings"`
+	Conflicts []*explain.Conflict   `json:"conflicts"`
+}
+
+func (o *editOptions) run(ctx context.Context, edits func(context.Context, *workspace.Project) (*edit.Edit, error)) error {
+	p, err := o.open()
+	if err != nil {
+		return err
+	}
+	e, err := edits(ctx, p)
+	o.log.Done()
+	if err != nil {
+		return err
+	}
+	res := e.Resolution
+	o.log.Warn(res.Warnings)
+	r := editReport{
+		Files: append([]edit.File{}, e.Files...), Shared: append([]string{}, e.SharedWith...), Lock: workspace.LockFile, Pins: res.Pins, Changes: append([]workspace.Change{}, res.Changes...),
+		Warnings: append([]diag.Warning{}, res.Warnings...), Conflicts: append([]*explain.Conflict{}, res.Conflicts...),
+	}
+	if res.Lock != nil && !o.check {
+		if r.Rendered, err = e.Write(ctx, o.render); err != nil {
+			return err
+		}
+		r.Written = true
+	}
+	if err := o.print(r, func(w io.Writer) { o.show(w, e, r) }); err != nil || res.Failed != nil {
+		return errors.Join(err, res.Failed)
+	}
+	if o.check && !e.IsEmpty() {
+		return errDiffers
+	}
+	return nil
+}
+
+func (o *editOptions) show(w io.Writer, e *edit.Edit, r editReport) {
+	if e.Resolution.Lock == nil {
+		o.log.Note("nothing written: the new declarations have no solution")
+		return
+	}
+	for _, f := range r.Files {
+		fmt.Fprintln(w, o.out.Sign(f.Change.Symbol())+" "+sanitize.Line(f.Path))
+	}
+	for _, c := range r.Changes {
+		fmt.Fprintln(w, o.out.Sign(c.Sign())+" "+sanitize.Line(c.String()))
+	}
+	for _, note := range e.Notes {
+		o.log.Note("%s", sanitize.Line(note))
+	}
+	if r.Rendered != nil {
+		defer o.printRendered(r.Rendered)
+	}
+	if r.Written {
+		o.log.Note("wrote %s (%s)", r.Lock, diag.Count(r.Pins, "operator"))
+	}
+}

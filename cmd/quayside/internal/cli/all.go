@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/internal/sanitize"
+)
+
+// addAll adds the flag --all to cmd, which must have all its other flags. The flags in without
+// apply to one workspace, and cannot be combined with --all.
+func addAll(cmd *cobra.Command, a *app, without ...string) {
+	addAllWithSearch(cmd, a, func(top string, _ []string) ([]string, error) { return workspacesBelow(top) }, without...)
+}
+
+// addAllWithSearch is like addAll, for a command that has its own search for the workspaces below
+// the directory top.
+func addAllWithSearch(cmd *cobra.Command, a *app, search func(top string, args []string) ([]string, error), without ...string) {
+	cmd.Flags().BoolVar(&a.all, "all", false, "run in every workspace below the root of the Git repository, or below -C")
+	a.documents[cmd] = append(a.documents[cmd], everywhereView{})
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !a.all {
+			return run(cmd, args)
+		}
+		for _, name := range without {
+			if cmd.Flags().Changed(name) {
+				return Usagef(cmd, "--all cannot be used with --%s", name)
+			}
+		}
+		if !slices.Contains([]string{"text", "json", "yaml", "markdown"}, a.output) {
+			return Usagef(cmd, "--all cannot be used with --output %s", a.output)
+		}
+		top := workspace.TopDir(a.dir)
+		names, err := search(top, args)
+		if err != nil {
+			return err
+		}
+		return a.inEachWorkspace(top, names, func() error { return run(cmd, args) })
+	}
+}
+
+// workspacesBelow returns the directories at and below top that contain a workspace, relative to
+// top. Without one it returns an error.
+func workspacesBelow(top string) ([]string, error) {
+	names, err := workspace.Workspaces(top)
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("no workspace in or below %s", top)
+	}
+	return names, err
+}
+
+// everywhereView is the output of a command with --all.
+type everywhereView struct {
+	Environments []environmentView `json:"environments" doc:"by directory"`
+}
+
+type environmentView struct {
+	Directory string `json:"directory" doc:"of the workspace, relative to the root of the Git repository or to -C"`
+	ExitCode  int    `json:"exitCode" doc:"exit code of the command for this workspace alone"`
+	Document  any    `json:"document" doc:"output of the command there"`
+}
+
+// inEachWorkspace runs a command in each of the named workspaces below top in turn. It returns
+// the worst exit code.
+func (a *app) inEachWorkspace(top string, names []string, run func() error) error {
+	var v everywhereView
+	worst := exitOK
+	for i, name := range names {
+		a.top, a.workspace, a.document = top, filepath.Join(top, filepath.FromSlash(name)), nil
+		a.printTitle(i, name)
+		err := run()
+		var usage *usageError
+		if errors.As(err, &usage) {
+			return err // other workspaces would give the same error
+		}
+		code := a.report(err)
+		worst = max(worst, code)
+		v.Environments = append(v.Environments, environmentView{name, code, a.document})
+	}
+	a.all = false
+	if err := a.print(v, nil); err != nil || worst == exitOK {
+		return err
+	}
+	return printedError(worst)
+}
+
+// printTitle prints the name of workspace i on stdout and stderr, but only once if both are a terminal.
+func (a *app) printTitle(i int, name string) {
+	a.log.Done()
+	name = sanitize.Line(name)
+	heading := name + ":"
+	switch a.output {
+	case "markdown":
+		heading = "# " + name + "\n"
+		fallthrough
+	case "text":
+		if i > 0 {
+			heading = "\n" + heading
+		}
+		fmt.Fprintln(a.out, heading)
+		if a.out.TTY && a.log.TTY {
+			return
+		}
+	}
+	if a.log.Heading = ""; a.log.Quiet {
+		a.log.Heading = name + ":"
+	}
+	a.log.Note("%s:", name)
+}
+
+// printedError is an exit code whose reason has been printed.
+type printedError int
+
+func (t printedError) Error() string { return fmt.Sprintf("exit code %d", int(t)) }

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/cmd/quayside/internal/edit"
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/internal/model"
+)
+
+func newCatalog(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "catalog",
+		Short: "Explore the catalogs",
+		Long: Doc(`
+			Explore the catalogs of the workspace: those in quayside.yaml, and the declared
+			CatalogSource and ClusterCatalog objects.`),
+		Example: Examples(`quayside catalog list`),
+		RunE:    Group,
+	}
+	cmd.AddCommand(newCatalogList(a), newCatalogShow(a), newCatalogSearch(a), newCatalogGraph(a))
+	cmd.AddCommand(newCatalogValidate(a), newCatalogDiff(a))
+	return cmd
+}
+
+// catalogOptions holds the common options of commands that read catalogs.
+type catalogOptions struct {
+	*app
+	catalog string // --catalog; empty: all catalogs of the workspace
+	today   dayFlag
+}
+
+// addFlags adds the common flags to cmd. document is a zero value of its JSON output, and formats
+// are additional values of -o.
+func (o *catalogOptions) addFlags(cmd *cobra.Command, document any, formats ...string) {
+	addOutput(cmd, o.app, formats, document)
+	cmd.Flags().StringVar(&o.catalog, "catalog", "", "search only this `CATALOG`: a configured one, a well-known one (operatorhubio, community@4.20), or a source (image:…, oci:…, dir:…)")
+	o.offer(cmd, "catalog", o.anyCatalogCompletions)
+	addOffline(cmd, o.app)
+}
+
+// pick opens the requested catalogs, and returns them with an index of the named packages. It logs
+// warnings about unreadable catalogs, and returns an error if no catalog is readable.
+func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.CatalogSet, *model.Index, error) {
+	p, err := o.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := p.DeclarationsIfAny()
+	if err != nil {
+		return nil, nil, err
+	}
+	p, catalogs, err := p.ChooseCatalogs(o.catalog, p.Catalogs(set), o.root())
+	if err != nil {
+		return nil, nil, Usagef(cmd, "%w", err)
+	}
+	sh, err := p.OpenCatalogs(cmd.Context(), catalogs, workspace.CatalogOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	x, err := sh.Pick(cmd.Context(), cache.PickNames(names...))
+	if err == nil {
+		err = o.warnBroken(p, x)
+	}
+	if err != nil {
+		sh.Close()
+		return nil, nil, err
+	}
+	return sh, x, nil
+}
+
+// search returns the packages whose search text match accepts, sorted by name, then by catalog. A
+// nil match accepts all.
+func (o *catalogOptions) search(cmd *cobra.Command, match func(text string) bool) ([]cache.Summary, error) {
+	sh, _, err := o.pick(cmd)
+	if err != nil {
+		return nil, err
+	}
+	defer sh.Close()
+	return sh.Search(cmd.Context(), match)
+}
+
+// warnBroken logs warnings about unreadable catalogs. It returns an error if no catalog is
+// readable.
+func (a *app) warnBroken(p *workspace.Project, x *model.Index) error {
+	warnings, err := p.BrokenCatalogs(x)
+	a.log.Warn(warnings)
+	return err
+}
+
+// packageCompletions completes packages of the searched catalogs.
+func (o *catalogOptions) packageCompletions(ctx context.Context, prefix string) []string {
+	return o.workspaceCompletions(ctx, o.catalog, prefix, edit.Completer.Packages)
+}
+
+// runWithPackage returns the RunE function of a command that prints the package in its argument.
+func (o *catalogOptions) runWithPackage(print func([]*model.Package) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		pkgs, err := o.find(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		return print(pkgs)
+	}
+}
+
+// find returns the packages with a name, one for each catalog that has it.
+func (o *catalogOptions) find(cmd *cobra.Command, name string) ([]*model.Package, error) {
+	sh, x, err := o.pick(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	defer sh.Close()
+	var names []string
+	var found []*model.Package
+	for _, c := range x.Catalogs() {
+		names = append(names, c.Names()...)
+		if p, ok := c.Package(name); ok {
+			found = append(found, p)
+		}
+	}
+	if len(found) == 0 {
+		slices.Sort(names)
+		return nil, notFound("package", name, slices.Compact(names))
+	}
+	return found, nil
+}

@@ -1,0 +1,99 @@
+// Package cli implements the command line. A command parses flags, opens the workspace, calls one
+// function, prints its result, and converts errors to exit codes. The logic for operators is in
+// cmd/quayside/internal/workspace and the packages that use it.
+//
+// Start from [Main] and the table of commands. Every command is one file, with an options
+// struct and a run method.
+package cli
+
+import (
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/internal/terminal"
+)
+
+// Exit codes of all commands.
+const (
+	exitOK         = 0 // done, up to date, no differences
+	exitDiffers    = 1 // out of date, or different
+	exitError      = 2 // usage, input, registry, disk
+	exitNoSolution = 3 // the declarations have no solution
+	exitPolicy     = 4 // refused by a policy
+)
+
+// app holds the inputs of one run of the program.
+type app struct {
+	parts   []Part
+	stdin   io.Reader
+	prompt  *terminal.Prompt
+	out     *terminal.Terminal // data
+	log     *terminal.Logger   // everything else
+	env     environment
+	dir     string // -C; empty: search for quayside.yaml upwards
+	version string // build version of this binary
+	offline bool   // --offline, if the command has this flag
+	layout  string // OCI layout with the images; empty: the vendored layout
+	output  string // -o, if the command has this flag
+	all     bool   // --all, if the command has this flag
+
+	top       string // with --all, the directory with all workspaces
+	workspace string // with --all, the directory of the current workspace
+	document  any    // the printed document; with --all, of the current workspace
+
+	documents    map[*cobra.Command][]any // documents printed by each command with -o json
+	writer       string                   // name of the command if it writes to workspaces, or empty
+	releases     map[string]func()        // functions that release the lock of a work tree, by directory
+	isCompletion bool                     // whether a shell requests completions
+}
+
+// Main runs one command, of this package or of parts, and returns its exit code. It writes data to
+// stdout, and progress and errors to stderr. environ has "KEY=value" pairs; the last value of a key
+// wins. Main uses no global state except the file system and the network.
+func Main(parts []Part, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
+	env := newEnvironment(environ)
+	log := terminal.NewLogger(terminal.New(stderr, env))
+	a := &app{
+		parts:   parts,
+		stdin:   stdin,
+		prompt:  terminal.NewPrompt(stdin, log),
+		out:     terminal.New(stdout, env),
+		log:     log,
+		env:     env,
+		version: buildVersion(),
+
+		isCompletion: len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd),
+	}
+	root := newRoot(a)
+	root.SetArgs(args)
+	err := root.Execute()
+	a.log.Done()
+	a.log.Hint()
+	a.log.Detail("%s", a.log.FinalMessage())
+	if writeErr := a.out.Failed; writeErr != nil && !errors.Is(err, writeErr) {
+		err = errors.Join(err, writeErr)
+	}
+	if a.document == nil {
+		a.output = outputOf(args) // cobra may have failed before it parsed -o
+	}
+	return a.report(err)
+}
+
+// environment holds the environment variables of the program.
+type environment map[string]string
+
+func newEnvironment(environ []string) environment {
+	env := make(environment, len(environ))
+	for _, kv := range environ {
+		if key, value, ok := strings.Cut(kv, "="); ok {
+			env[key] = value
+		}
+	}
+	return env
+}
+
+// getenv returns an environment variable, or "" if it is not set.
+func (a *app) getenv(key string) string { return a.env[key] }

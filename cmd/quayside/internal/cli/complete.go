@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/edit"
+	"github.com/spf13/cobra"
+)
+
+// words is a function that returns the possible completions of prefix.
+type words func(ctx context.Context, prefix string) []string
+
+// completeFirst completes only the first argument.
+func completeFirst(w words) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return matchingWords(cmd, w, prefix)
+	}
+}
+
+// offer completes the values of a flag with the results of w.
+func (a *app) offer(cmd *cobra.Command, flag string, w words) {
+	a.completeBy(cmd, flag, func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return matchingWords(cmd, w, prefix)
+	})
+}
+
+// complete completes the values of a flag with fixed words.
+func (a *app) complete(cmd *cobra.Command, flag string, words []string) {
+	a.completeBy(cmd, flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// completeBy registers f for the completion of a flag, if a shell requests completions. In other
+// runs it would waste memory: cobra keeps f and everything that f references until the process
+// ends.
+func (a *app) completeBy(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
+	if !a.isCompletion {
+		return
+	}
+	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic(err) // the flag does not exist: a bug in this package
+	}
+}
+
+func matchingWords(cmd *cobra.Command, w words, prefix string) ([]string, cobra.ShellCompDirective) {
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	var out []string
+	for _, word := range w(ctx, prefix) {
+		if strings.HasPrefix(word, prefix) {
+			out = append(out, word)
+		}
+	}
+	slices.Sort(out)
+	directive := cobra.ShellCompDirectiveNoFileComp
+	if len(out) == 1 && strings.Contains(out[0]+"\t", "@\t") {
+		directive |= cobra.ShellCompDirectiveNoSpace // a version follows
+	}
+	return slices.Compact(out), directive
+}
+
+// workspaceCompletions returns completions from the workspace without network access. in is the
+// catalog to search, in the format of --catalog; empty: all catalogs.
+func (a *app) workspaceCompletions(ctx context.Context, in, prefix string, words func(edit.Completer, context.Context, string) []string) []string {
+	a.offline = true
+	p, err := a.open()
+	if err != nil {
+		return nil
+	}
+	return words(edit.Completer{Workspace: p, Here: a.root(), Catalog: in}, ctx, prefix)
+}
+
+// completions completes words of the workspace.
+func (a *app) completions(words func(edit.Completer, context.Context, string) []string) func(context.Context, string) []string {
+	return func(ctx context.Context, prefix string) []string {
+		return a.workspaceCompletions(ctx, "", prefix, words)
+	}
+}
+
+func (a *app) requestCompletions(ctx context.Context, in, prefix string) []string {
+	return a.workspaceCompletions(ctx, in, prefix, edit.Completer.Requests)
+}
+
+// anyCatalogCompletions completes the catalogs of the workspace, if there is one, and well-known catalogs.
+func (a *app) anyCatalogCompletions(ctx context.Context, prefix string) []string {
+	return a.workspaceCompletions(ctx, "", prefix, func(at edit.Completer, ctx context.Context, prefix string) []string {
+		return append(at.Catalogs(ctx, prefix), knownCatalogs(at.Workspace.Settings.OpenShiftVersion)...)
+	})
+}
+
+// completeOperators completes several arguments with operators in the lock, each once.
+func (a *app) completeOperators(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return matchingWords(cmd, func(ctx context.Context, prefix string) []string {
+		keys := a.workspaceCompletions(ctx, "", prefix, edit.Completer.Operators)
+		return slices.DeleteFunc(keys, func(key string) bool { return slices.Contains(args, key) })
+	}, prefix)
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/sanitize"
+	"github.com/quayside/quayside/internal/terminal"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/resolve/explain"
+)
+
+// usageError is an invalid command line.
+type usageError struct {
+	command string // "quayside resolve"
+	err     error
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// Usagef returns the error for an invalid command line.
+func Usagef(cmd *cobra.Command, format string, args ...any) error {
+	return &usageError{command: cmd.CommandPath(), err: fmt.Errorf(format, args...)}
+}
+
+// report prints err and returns its exit code. Only report converts errors to exit codes. If the
+// command has not printed a document, report prints one with the failure for -o json and yaml.
+func (a *app) report(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if err == errDiffers { //nolint:errorlint // a joined error has more to print
+		return exitDiffers
+	}
+	if code, ok := err.(printedError); ok { //nolint:errorlint // a joined error has more to print
+		return int(code)
+	}
+	a.printError(err)
+	if a.document == nil {
+		f := workspace.NewFailure()
+		f.Add(err)
+		if err := a.print(f, nil); err != nil {
+			a.printError(err)
+		}
+	}
+	var usage *usageError
+	if errors.As(err, &usage) {
+		a.log.Note("Run '%s --help' for usage.", usage.command)
+	}
+	return exitCode(err)
+}
+
+// exitCode returns the highest exit code of err and its joined errors.
+func exitCode(err error) int {
+	var input *workspace.InputError
+	if errors.As(err, &input) {
+		return exitError // takes precedence, because the other results may depend on the missing catalog
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		code := exitOK
+		for _, e := range many.Unwrap() {
+			code = max(code, exitCode(e))
+		}
+		return code
+	}
+	var differs *workspace.DiffersError
+	var stale *resolve.StaleError
+	var conflict *explain.Conflict
+	var policy *workspace.PolicyError
+	var held *workspace.HeldError
+	var dropped *workspace.NoContentError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &differs), errors.As(err, &stale):
+		return exitDiffers
+	case errors.Is(err, errDiffers):
+		return exitDiffers
+	case errors.As(err, &conflict), errors.As(err, &held), errors.As(err, &dropped):
+		return exitNoSolution
+	case errors.As(err, &policy):
+		return exitPolicy
+	default:
+		return exitError
+	}
+}
+
+// printError prints each fault on its own line, with the prefix "error:". It omits the prefix for
+// faults that start with a position, so that editors can parse them like compiler errors, and for
+// results of checks and resolutions.
+func (a *app) printError(err error) {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range many.Unwrap() {
+			a.printError(e)
+		}
+		return
+	}
+	msg := strings.TrimSuffix(err.Error(), "\n")
+	var input *workspace.InputError
+	var list diag.List
+	var edited *workspace.EditedError
+	_, isFault := err.(*diag.Error) //nolint:errorlint // a wrapped fault does not start with its position
+	if trusted := isFault || errors.As(err, &input) || errors.As(err, &list) || errors.As(err, &edited) || exitCode(err) != exitError; !trusted {
+		msg = sanitize.Line(msg) // line breaks from other programs are not trusted
+	}
+	if hasPosition(err) || errors.As(err, &input) || exitCode(err) != exitError {
+		a.log.Say("%s", msg)
+		return
+	}
+	a.log.Say("%s %s", a.log.Paint(terminal.Red, "error:"), msg)
+}
+
+// hasPosition reports whether the text of err starts with a position in a file.
+func hasPosition(err error) bool {
+	fault, ok := err.(*diag.Error) //nolint:errorlint // a wrapped fault does not start with its position
+	return ok && !fault.Pos.IsZero()
+}
+
+// notFound returns the error for an unknown name, with similar names as a hint.
+func notFound(kind, name string, have []string) error {
+	hint := diag.DidYouMean(name, have)
+	if hint == "" && len(have) > 0 && len(have) <= 10 {
+		hint = fmt.Sprintf(" (available: %s)", strings.Join(have, ", "))
+	}
+	return fmt.Errorf("no %s %q%s", kind, name, hint)
+}

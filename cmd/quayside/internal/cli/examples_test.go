@@ -1,0 +1,153 @@
+package cli_test
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog/bundledir"
+	"github.com/quayside/quayside/catalog/fbc"
+	"github.com/quayside/quayside/cmd/quayside/internal/cli"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/oci"
+)
+
+// TestExampleQuickstart builds the catalog of the quickstart from its sources, then the lock
+// from the declarations, then the tree from the lock, and compares all with the committed files.
+// With -update it writes them.
+func TestExampleQuickstart(t *testing.T) {
+	work := quickstart(t)
+	built := []string{"catalog", "quayside.lock", "rendered"}
+	remove(t, work, built...)
+	check(t, buildCatalog(filepath.Join(work, "catalog"), os.DirFS(filepath.Join(work, "catalog-src"))))
+	cache := t.TempDir()
+	for _, command := range []string{"resolve", "render", "verify"} {
+		mustRunIn(t, work, cache, command, "--offline")
+	}
+	for _, name := range built {
+		compareExample(t, filepath.Join("../../../../examples/quickstart", name), filepath.Join(work, name))
+	}
+}
+
+// TestExampleFleet checks that the locks of the fleet are up to date with the declarations, renders
+// their trees, and runs the commands of its README.
+func TestExampleFleet(t *testing.T) {
+	const examples = "../../../../examples"
+	top := t.TempDir()
+	for _, dir := range []string{"fleet", "quickstart/catalog"} {
+		check(t, os.CopyFS(filepath.Join(top, dir), os.DirFS(filepath.Join(examples, dir))))
+	}
+	check(t, os.Mkdir(filepath.Join(top, ".git"), 0o777)) // shared files are those of a repository
+	work := filepath.Join(top, "fleet")
+	for _, env := range []string{"dev", "stage", "prod-east", "prod-west"} {
+		dir, tree := filepath.Join(work, "envs", env), filepath.Join("envs", env, "rendered")
+		remove(t, work, tree)
+		mustRun(t, dir, "resolve", "--check", "--offline")
+		mustRun(t, dir, "render", "--offline")
+		compareExample(t, filepath.Join(examples, "fleet", tree), filepath.Join(work, tree))
+	}
+	followed := 0
+	for line := range strings.Lines(read(t, examples, "fleet/README.md")) {
+		command, ok := strings.CutPrefix(line, "    quayside ")
+		if !ok {
+			continue
+		}
+		followed++
+		dir, args := work, strings.Fields(command)
+		if args[0] == "-C" {
+			dir, args = filepath.Join(work, args[1]), args[2:]
+		}
+		mustRun(t, dir, args...)
+	}
+	if followed < 5 {
+		t.Errorf("the README has %d commands", followed)
+	}
+	for env, version := range map[string]string{"stage": "0.0.2", "prod-east": "0.0.1", "prod-west": "0.0.1"} {
+		if lock := read(t, work, "envs/"+env+"/quayside.lock"); !strings.Contains(lock, "bundle: memcached-operator.v"+version+"\n") {
+			t.Errorf("%s: not at %s after one step", env, version)
+		}
+	}
+}
+
+// buildCatalog writes an OCI layout of a catalog that embeds the bundles in src.
+func buildCatalog(dir string, src fs.FS) error {
+	content, err := bundledir.LoadFS(src)
+	if err != nil {
+		return err
+	}
+	objects := func(pkg, name string) ([][]byte, error) {
+		fsys, err := bundledir.Find(src, pkg, name)
+		if err != nil {
+			return nil, err
+		}
+		ms, err := bundle.Manifests(fsys)
+		if err != nil {
+			return nil, err
+		}
+		out := make([][]byte, len(ms))
+		for i, m := range ms {
+			out[i] = m.Data
+		}
+		return out, nil
+	}
+	var buf bytes.Buffer
+	if err := fbc.Encode(&buf, content, objects); err != nil {
+		return err
+	}
+	packed, err := oci.Pack(
+		fstest.MapFS{"catalog.json": {Data: buf.Bytes()}},
+		oci.PackOptions{
+			Prefix: "configs",
+			Labels: map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"},
+		})
+	if err != nil {
+		return err
+	}
+	return packed.WriteLayout(dir, "")
+}
+
+// compareExample compares a committed file or directory with a new one, and replaces it with
+// -update.
+func compareExample(t *testing.T, committed, built string) {
+	t.Helper()
+	want, got := treeAt(t, built), treeAt(t, committed)
+	changes := filetree.Diff(got, want)
+	if len(changes) == 0 {
+		return
+	}
+	if !*cli.Update {
+		for _, c := range changes {
+			t.Errorf("%s: %s %s (run make examples)", committed, c.Path, c.Kind)
+		}
+		return
+	}
+	check(t, os.RemoveAll(committed))
+	for name, data := range want.All() {
+		put(t, filepath.Dir(committed), name, string(data))
+	}
+}
+
+// treeAt returns a file or the files of a directory, by their paths from its parent.
+func treeAt(t *testing.T, path string) *filetree.Tree {
+	t.Helper()
+	tree, parent := filetree.New(), os.DirFS(filepath.Dir(path))
+	err := fs.WalkDir(parent, filepath.Base(path), func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(parent, name)
+		if err != nil {
+			return err
+		}
+		return tree.Add(name, data)
+	})
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return tree
+}

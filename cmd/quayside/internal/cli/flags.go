@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/scan"
+	"github.com/quayside/quayside/resolve"
+)
+
+// operatorFlag is a flag for all operators (--upgrade) or for some
+// (--upgrade=[namespace/]package[@version]). Targets may have no namespace: see
+// workspace.WithNamespace.
+type operatorFlag struct {
+	name     string // "upgrade"; empty for arguments
+	versions bool   // whether values may have a version
+	all      bool
+	named    []resolve.Target
+}
+
+// dayFlag is --today: the date for support and waivers, instead of the current date.
+type dayFlag struct{ day string }
+
+// String returns "", because help must not show the current date as the default.
+func (f *dayFlag) String() string { return "" }
+
+// Type returns the name of the value in usage lines.
+func (f *dayFlag) Type() string { return "date" }
+
+// Set parses a date.
+func (f *dayFlag) Set(s string) error {
+	f.day = s
+	return model.CheckDay(s)
+}
+
+// text returns the date as text, by default the current date.
+func (f *dayFlag) text() string { return cmp.Or(f.day, time.Now().UTC().Format(time.DateOnly)) }
+
+// time returns the start of the day, by default the current time.
+func (f *dayFlag) time() time.Time {
+	if t, err := time.Parse(time.DateOnly, f.day); err == nil {
+		return t
+	}
+	return time.Now()
+}
+
+// addToday adds the flag --today to cmd. what is part of its description ("support").
+func addToday(cmd *cobra.Command, f *dayFlag, what string) {
+	cmd.Flags().Var(f, "today", "evaluate "+what+" as of this `DATE`, such as 2026-01-31 (default: today)")
+}
+
+// addScan adds the flag for scanner results to cmd.
+func addScan(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "scan", "", "also compare the images' vulnerabilities: `DIR` with JSON reports of Trivy or Grype, one file for each image")
+}
+
+// readScans reads the scanner results in dir. It returns nil if dir is empty.
+func (a *app) readScans(dir string) (*scan.Results, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	files, base, err := filetree.LookupIn(a.dir)(dir)
+	if err == nil && base != "" {
+		err = fmt.Errorf("%s is not a directory", dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--scan: %w", err)
+	}
+	found, err := scan.LoadFS(files)
+	return found, diag.PrefixPositions(filepath.ToSlash(dir), err)
+}
+
+// allOperators is the value of an operatorFlag that is given without a value.
+const allOperators = "all"
+
+// String returns "", because the flag has no default.
+func (f *operatorFlag) String() string { return "" }
+
+// Type returns the name of the value in usage lines.
+func (f *operatorFlag) Type() string { return "operator" }
+
+// Set adds one operator, or all.
+func (f *operatorFlag) Set(s string) error {
+	if s == allOperators {
+		f.all = true
+		return nil
+	}
+	t, ok := parseTarget(s, f.versions)
+	switch {
+	case ok:
+		if t.At.File = s; f.name != "" {
+			t.At.File = "--" + f.name + "=" + s
+		}
+		if !slices.Contains(f.named, t) {
+			f.named = append(f.named, t)
+		}
+		return nil
+	case f.versions:
+		return errors.New("must be [namespace/]package or [namespace/]package@version")
+	default:
+		return errors.New("must be [namespace/]package")
+	}
+}
+
+// parseTarget parses "[namespace/]package", or "[namespace/]package@version" if version is true.
+func parseTarget(s string, version bool) (resolve.Target, bool) {
+	t := resolve.Target{Package: s}
+	at, slash := false, false
+	if version {
+		t.Package, t.Version, at = strings.Cut(s, "@")
+	}
+	if t.Namespace, t.Package, slash = strings.Cut(t.Package, "/"); !slash {
+		t.Namespace, t.Package = "", t.Namespace
+	}
+	bad := t.Package == "" || slash && t.Namespace == "" || strings.ContainsAny(t.Package, "/@") || at && t.Version == ""
+	return t, !bad
+}
+
+func (f *operatorFlag) isSet() bool { return f.all || len(f.named) > 0 }
+
+// parseHops parses --hops: a number from 1, or all.
+func parseHops(s string) (int, error) {
+	if s == "all" {
+		return -1, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("--hops %q: must be a number from 1, or all", s)
+	}
+	return n, nil
+}

@@ -1,0 +1,319 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/sanitize"
+	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+type initOptions struct {
+	*app
+	draft    settings.Draft
+	profile  string
+	catalogs []string
+	mirrors  []string
+	declared []string
+}
+
+func newInit(a *app) *cobra.Command {
+	o := &initOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "init [DIR]",
+		Short: "Create a workspace",
+		Long: Doc(`
+			Create a workspace: write quayside.yaml with your choices, and all other settings as
+			comments, and .gitattributes, which prevents Git from changing line ends in the lock and
+			the tree. For Flux, also write .sourceignore, so that Flux does not apply declarations.
+
+			On a terminal, quayside asks for values without a flag. Existing files are not changed,
+			except that missing lines are added to .gitattributes and .sourceignore.
+
+			A catalog is a well-known name (operatorhubio; community, certified or redhat with an
+			OpenShift version), an image, a directory, or any other source of spec.catalogs. To set
+			the name that Subscriptions use, write NAMESPACE/NAME=SOURCE. Paths are relative to the
+			workspace.
+
+			quayside looks for declarations in the repository. On a terminal it offers to read them;
+			otherwise it prints the flag --declarations for them.
+
+			If you reach registries through a mirror, --mirrors names a file with its configuration,
+			as for podman or a cluster.`),
+		Example: Examples(`
+			quayside init envs/dev --catalog operatorhubio --kubernetes 1.34
+			quayside init envs/prod --catalog redhat@4.20 --catalog community@4.20 --profile flux
+			quayside init envs/lab --catalog olm/mine=oci:../../catalog --repo https://git.example.com/fleet.git`),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := a.argPath(strings.Join(append(args, "."), "/"))
+			return o.run(cmd, filepath.Clean(dir))
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&o.catalogs, "catalog", nil, "a `CATALOG`: a well-known name, [NAMESPACE/]NAME=SOURCE, or a source; may be given several times")
+	f.StringVar(&o.profile, "profile", "", "the `TOOL` that applies the manifests: "+strings.Join(profile.Names(), ", "))
+	f.StringVar(&o.draft.RepoURL, "repo", "", "`URL` of the Git repository that the tool reads")
+	f.StringVar(&o.draft.KubernetesVersion, "kubernetes", "", "Kubernetes `VERSION` of the clusters, such as 1.34")
+	f.StringVar(&o.draft.OpenShiftVersion, "openshift", "", "OpenShift `VERSION` of the clusters, such as 4.20")
+	f.StringArrayVar(&o.mirrors, "mirrors", nil, "a `FILE` with registry mirrors: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet; may be given several times")
+	f.StringArrayVar(&o.declared, "declarations", nil, "a `PATH` with Subscriptions, ClusterExtensions and similar kinds; may be given several times")
+	f.StringVar(&o.draft.Name, "name", "", "`NAME` of the environment (default: the directory's)")
+	addOutput(cmd, a, nil, initReport{})
+	a.complete(cmd, "profile", profile.Names())
+	a.offer(cmd, "catalog", func(context.Context, string) []string { return knownCatalogs(o.draft.OpenShiftVersion) })
+	if err := cmd.MarkFlagFilename("mirrors"); err != nil {
+		panic(err) // the flag does not exist: a bug in this package
+	}
+	return cmd
+}
+
+// knownCatalogs returns the well-known catalogs as completions. The names of OpenShift's catalogs
+// end with "@" if the OpenShift version is unknown, because the user must add it.
+func knownCatalogs(openshift string) []string {
+	var out []string
+	for _, k := range source.WellKnown() {
+		name := k.Name
+		if _, _, _, err := source.FindKnown(name, openshift); err != nil {
+			name += "@"
+		}
+		out = append(out, name+"\t"+k.Description)
+	}
+	return out
+}
+
+// initReport is the output of `quayside init`.
+type initReport struct {
+	Directory string   `json:"directory"`
+	Files     []string `json:"files" doc:"written files"`
+}
+
+func (o *initOptions) run(cmd *cobra.Command, dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, settings.FileName)); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			err = fmt.Errorf("%s already exists", filepath.Join(dir, settings.FileName))
+		}
+		return err
+	}
+	found, err := o.unreadDeclarationDirs(dir)
+	if err != nil {
+		return err
+	}
+	if err := o.ask(cmd.Context(), found); err != nil {
+		return err
+	}
+	if err := o.fillDraft(dir); err != nil {
+		return Usagef(cmd, "%w", err)
+	}
+	text := o.draft.Text()
+	if _, err := settings.Parse(settings.FileName, text); err != nil {
+		return fmt.Errorf("invalid workspace settings: %w", err)
+	}
+	r := initReport{Directory: filepath.ToSlash(dir), Files: []string{settings.FileName}}
+	for _, file := range o.draft.CompanionFiles() {
+		added, err := addLines(filepath.Join(dir, file.Name), file.Lines)
+		if err != nil {
+			return err
+		}
+		if added {
+			r.Files = append(r.Files, file.Name)
+		}
+	}
+	if _, err := filetree.WriteFile(filepath.Join(dir, settings.FileName), text); err != nil {
+		return err
+	}
+	return o.print(r, func(w io.Writer) {
+		for _, name := range r.Files {
+			fmt.Fprintln(w, o.out.Sign("+")+" "+sanitize.Line(path.Join(r.Directory, name)))
+		}
+		if len(found) > 0 && len(o.draft.Declarations) == 0 {
+			o.log.Note("found declarations in %s: to read them, set spec.declarations in %s, or use --declarations", sanitize.Line(strings.Join(found, ", ")), settings.FileName)
+		}
+		if len(o.draft.Catalogs) == 0 {
+			o.log.Note("next: add a catalog to spec.catalogs of %s, or declare a CatalogSource", settings.FileName)
+			return
+		}
+		o.log.Note("next: 'quayside catalog search WORD' finds an operator, 'quayside add PACKAGE --render' installs it")
+	})
+}
+
+// unreadDeclarationDirs returns the directories of the repository with declarations that no
+// workspace reads, relative to dir.
+func (o *initOptions) unreadDeclarationDirs(dir string) ([]string, error) {
+	p, err := workspace.Open(workspace.Dir(dir), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
+	if err != nil {
+		return nil, err
+	}
+	return p.UnreadDeclarationDirs()
+}
+
+// ask prompts for the values of unset flags. found are the directories with declarations.
+func (o *initOptions) ask(ctx context.Context, found []string) error {
+	if !o.prompt.IsInteractive() {
+		return nil
+	}
+	var err error
+	if len(found) > 0 && len(o.declared) == 0 {
+		line, err := o.prompt.Line(ctx, "declarations, separated by spaces (none: do not read these) ["+strings.Join(found, " ")+"]:")
+		if err != nil {
+			return err
+		}
+		if o.declared = strings.Fields(line); line == "" {
+			o.declared = found
+		} else if line == "none" {
+			o.declared = nil
+		}
+	}
+	if o.profile == "" {
+		if o.profile, err = o.prompt.Choose(ctx, "GitOps tool", profile.Names()); err != nil {
+			return err
+		}
+	}
+	lines := []struct {
+		to       *string
+		question string
+	}{
+		{&o.draft.RepoURL, "URL of the Git repository that the tool reads (empty: write no Application or Kustomization):"},
+		{&o.draft.OpenShiftVersion, "OpenShift version, such as 4.20 (empty: none):"},
+		{&o.draft.KubernetesVersion, "Kubernetes version, such as 1.34 (empty: not checked):"},
+	}
+	for _, l := range lines {
+		if *l.to == "" {
+			if *l.to, err = o.prompt.Line(ctx, l.question); err != nil {
+				return err
+			}
+		}
+	}
+	if len(o.catalogs) == 0 {
+		line, err := o.prompt.Line(ctx, "catalogs ("+strings.Join(source.KnownNames(), ", ")+", or a source) [operatorhubio]:")
+		if err != nil {
+			return err
+		}
+		if o.catalogs = strings.Fields(strings.ReplaceAll(line, ",", " ")); len(o.catalogs) == 0 {
+			o.catalogs = []string{"operatorhubio"}
+		}
+	}
+	return nil
+}
+
+// fillDraft parses the flags into the draft.
+func (o *initOptions) fillDraft(dir string) error {
+	o.draft.Declarations = o.declared
+	o.draft.Profile, o.draft.Path = profile.Name(o.profile), workspace.InRepository(dir)
+	if o.draft.Name == "" {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return err
+		}
+		if base := filepath.Base(abs); yamlnode.IsDNS1123Label(base) {
+			o.draft.Name = base // names of objects start with it, so it must be valid there
+		}
+	}
+	for _, text := range o.catalogs {
+		c, err := o.parseCatalog(dir, text)
+		if err != nil {
+			return err
+		}
+		o.draft.Catalogs = append(o.draft.Catalogs, c)
+	}
+	for _, name := range o.mirrors {
+		file, err := o.checkMirrors(dir, name)
+		if err != nil {
+			return err
+		}
+		o.draft.Mirrors = append(o.draft.Mirrors, file)
+	}
+	return nil
+}
+
+// checkMirrors parses a file with mirrors to report its faults early, and returns its path relative
+// to the workspace.
+func (o *initOptions) checkMirrors(dir, name string) (string, error) {
+	data, err := o.readArg(name)
+	if err != nil {
+		return "", err
+	}
+	if _, err := oci.ParseMirrors(filepath.ToSlash(name), data); err != nil {
+		return "", err
+	}
+	from, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	to, err := filepath.Abs(o.argPath(name))
+	if err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(from, to)
+	return filepath.ToSlash(rel), err
+}
+
+// parseCatalog parses a value of --catalog: a well-known name, "[namespace/]name=source", or a source
+// that suggests its name.
+func (o *initOptions) parseCatalog(dir, text string) (settings.Catalog, error) {
+	if k, ref, ok, err := source.FindKnown(text, o.draft.OpenShiftVersion); ok {
+		return settings.Catalog{Namespace: k.ID.Namespace, Name: k.ID.Name, Source: ref}, err
+	}
+	name, rest, named := strings.Cut(text, "=")
+	if !named {
+		name, rest = "", text
+	}
+	p, err := workspace.Open(workspace.Dir(dir, o.allowedDirs()...), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
+	if err != nil {
+		return settings.Catalog{}, err
+	}
+	ref, err := p.CatalogRef(rest)
+	if err != nil {
+		return settings.Catalog{}, fmt.Errorf("--catalog %s: %w; well-known catalogs: %s", text, err, strings.Join(source.KnownNames(), ", "))
+	}
+	id := model.ID{Name: name}
+	if ns, n, ok := strings.Cut(name, "/"); ok {
+		id = model.ID{Namespace: ns, Name: n}
+	}
+	if name == "" {
+		id.Name = ref.SuggestedName()
+	}
+	if !yamlnode.IsDNS1123Subdomain(id.Name) {
+		return settings.Catalog{}, fmt.Errorf("--catalog %s: name required: [NAMESPACE/]NAME=%s", text, rest)
+	}
+	return settings.Catalog{Namespace: id.Namespace, Name: id.Name, Source: ref}, nil
+}
+
+// addLines adds missing lines to a file, and reports whether it changed the file.
+func addLines(name string, lines []string) (bool, error) {
+	old, err := filetree.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	out := bytes.Clone(old)
+	if len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
+		out = append(out, '\n')
+	}
+	for _, line := range lines {
+		if !bytes.Contains(append([]byte("\n"), out...), []byte("\n"+line+"\n")) {
+			out = append(out, line+"\n"...)
+		}
+	}
+	if len(out) == len(old) {
+		return false, nil
+	}
+	return filetree.WriteFile(name, out)
+}

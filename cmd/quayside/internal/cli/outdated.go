@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/terminal"
+	"github.com/quayside/quayside/resolve"
+)
+
+type outdatedOptions struct {
+	*app
+	current  bool
+	observed []string
+	today    dayFlag
+	feed     string // --feed, output directory; empty: write no feed
+}
+
+func newOutdated(a *app) *cobra.Command {
+	o := &outdatedOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "outdated",
+		Short: "List the operators with newer versions in the catalogs",
+		Long: Doc(`
+			List the operators in the lock that have a newer version in their channel: the next
+			version, the highest version that upgrades can reach, the head of the channel, and the
+			reason if an upgrade is blocked. It includes operators whose version, channel or package
+			their catalog has withdrawn, and those that cannot be judged. If the catalog has support
+			dates, the list shows them, and includes unsupported operators at the head of their
+			channel. Tags of catalog images are looked up again.
+
+			--feed also writes the available upgrades as JSON files for a custom datasource of
+			Renovate. Blocked upgrades are omitted. Files without changes are not rewritten.
+
+			  operators/<namespace>/<package>.json   the pinned version and the next one
+			  packages/<package>/<channel>.json      every version in the channel
+
+			Exit codes: 0 done; 2 an error.`),
+		Example: Examples(`
+			quayside outdated
+			quayside outdated --current -o json
+
+			# write files for Renovate, for every workspace
+			quayside outdated --all --feed public
+
+			# list the operators that will be unsupported on a date
+			quayside outdated --today 2027-01-31
+
+			# include the upgrades that a cluster holds back
+			quayside status --save observed.yaml
+			quayside outdated --observed observed.yaml`),
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	cmd.Flags().BoolVar(&o.current, "current", false, "also list the operators at the head of their channel")
+	cmd.Flags().StringArrayVar(&o.observed, "observed", nil, "observations of a cluster: a `FILE` written by 'quayside status --save'; list the operators that it holds back, with the reason; may be given several times, one for each cluster")
+	cmd.Flags().StringVar(&o.feed, "feed", "", "also write the upgrades as JSON files for Renovate to `DIR`, relative to the workspace; with --all, to one directory for each workspace in DIR, relative to the root of the repository")
+	addToday(cmd, &o.today, "support")
+	addOutput(cmd, a, nil, outdatedView{})
+	addAll(cmd, a)
+	addOffline(cmd, o.app)
+	return cmd
+}
+
+// outdatedView is the output of `quayside outdated`.
+type outdatedView struct {
+	Operators []resolve.Age `json:"operators"`
+}
+
+func (o *outdatedOptions) run(cmd *cobra.Command) error {
+	s, err := o.open()
+	if err != nil {
+		return err
+	}
+	observed, err := o.readObserved(s, o.observed...)
+	if err != nil {
+		return err
+	}
+	pr, err := o.freshProblem(cmd.Context(), s)
+	if err != nil {
+		return err
+	}
+	if pr, err = pr.HoldBack(observed...); err != nil {
+		return err
+	}
+	all := pr.Outdated(o.today.text())
+	if o.feed != "" {
+		if err := o.writeFeed(s, pr.Index, all); err != nil {
+			return err
+		}
+	}
+	ages := []resolve.Age{}
+	o.log.Done()
+	for _, a := range all {
+		if o.current || !a.Current() || a.Unsupported() {
+			ages = append(ages, a)
+		}
+	}
+	if len(ages) == 0 {
+		o.log.Note("all operators are at the head of their channels")
+	}
+	return o.printTable(outdatedView{ages}, ageTable(ages))
+}
+
+// writeFeed writes the feed of upgrades, for Renovate.
+func (o *outdatedOptions) writeFeed(p *workspace.Project, x *model.Index, ages []resolve.Age) error {
+	want, err := inventory.NewFeed(x, ages)
+	if err != nil {
+		return err
+	}
+	shown, dir, err := o.feedDirectory()
+	if err != nil {
+		return err
+	}
+	have, err := p.WithRoot(workspace.Arguments(p.Name())).Tree(dir)
+	if err != nil {
+		return err
+	}
+	changes := filetree.Diff(have, want)
+	if err := filetree.Write(p.Path(dir), want, filetree.Force(true)); err != nil {
+		return err
+	}
+	o.log.Note("wrote %s (%s, %d changed)", shown, diag.Count(want.Len(), "file"), len(changes))
+	return nil
+}
+
+// feedDirectory returns the directory of the feed: its name in messages, and its path. With --all,
+// each workspace has a subdirectory.
+func (o *outdatedOptions) feedDirectory() (shown, dir string, err error) {
+	if !o.all {
+		return o.feed, o.feed, nil
+	}
+	within, err := filepath.Rel(o.top, o.workspace)
+	if err != nil {
+		return "", "", err
+	}
+	dir = o.feed
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(o.top, dir)
+	}
+	dir, err = filepath.Abs(filepath.Join(dir, within))
+	return filepath.ToSlash(filepath.Join(o.feed, within)), dir, err
+}
+
+// freshProblem reads the problem to resolve, and resolves the tags of catalogs again. A missing lock is
+// an error.
+func (a *app) freshProblem(ctx context.Context, p *workspace.Project) (*workspace.Problem, error) {
+	if _, err := p.NeedLock(); err != nil {
+		return nil, err
+	}
+	pr, err := workspace.ReadProblem(ctx, p, workspace.Request{Options: p.ResolveOptions(), Fresh: true})
+	if err != nil {
+		return nil, err
+	}
+	return pr, a.warnBroken(p, pr.Index)
+}
+
+// ageTable returns a table of ages, with notes in the last column.
+func ageTable(ages []resolve.Age) *terminal.Table {
+	t := &terminal.Table{Head: []string{"operator", "pinned", "next", "reachable", "head", "channel", "note"}}
+	supported := slices.ContainsFunc(ages, func(a resolve.Age) bool { return a.Support != nil })
+	if supported {
+		t.Head = slices.Insert(t.Head, 2, "supported until")
+	}
+	for _, a := range ages {
+		notes := a.Deprecated
+		if a.HeldBackReason != "" {
+			notes = append([]string{a.HeldBackReason}, notes...)
+		}
+		if a.Dropped != "" {
+			notes = append([]string{"catalog " + a.Dropped + " no longer has it"}, notes...)
+		}
+		switch {
+		case a.Withdrawn():
+			notes = append([]string{"withdrawn: " + notes[0]}, notes[1:]...)
+		case a.HeldBack == resolve.HeldByFault:
+			notes = append([]string{"cannot be judged: " + notes[0]}, notes[1:]...)
+		}
+		if a.LifecycleError != "" {
+			notes = append(notes, a.LifecycleError)
+		}
+		row := []string{a.Namespace + "/" + a.Package, a.Pinned, a.Next, a.Reachable, a.Head, a.Channel, strings.Join(notes, "; ")}
+		if supported {
+			row = slices.Insert(row, 2, a.Support.String())
+		}
+		t.Add(row...)
+	}
+	return t
+}

@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/edit"
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/internal/terminal"
+)
+
+// Part is a set of commands from another package, with their schemas.
+type Part struct {
+	Group      string // name of the group of commands: "leave"
+	Title      string // in help: "Leave OLM:"
+	Commands   []func(Host) *cobra.Command
+	Schemas    map[string]func() []byte     // schemas of files, by name
+	OtherNames map[string]map[string]string // commands by their names in other tools, by parent command
+}
+
+// Host is the interface of the program for commands of another package.
+type Host struct {
+	*app
+
+	Stdin   io.Reader
+	Prompt  *terminal.Prompt
+	Out     *terminal.Terminal // data
+	Log     *terminal.Logger   // progress, notes and warnings
+	Offline *bool              // variable of a flag --offline
+}
+
+func newHost(a *app) Host { return Host{a, a.stdin, a.prompt, a.out, a.log, &a.offline} }
+
+// Open opens the workspace selected by -C, or else the nearest one in the current directory and its
+// parents.
+func (h Host) Open() (*workspace.Project, error) { return h.open() }
+
+// Path returns the location of a path argument.
+func (h Host) Path(name string) string { return h.argPath(name) }
+
+// ReadArg reads a file argument.
+func (h Host) ReadArg(name string) ([]byte, error) { return h.readArg(name) }
+
+// AddOutput adds the flag -o to cmd. The documents are its JSON and YAML output.
+func (h Host) AddOutput(cmd *cobra.Command, documents ...any) {
+	addOutput(cmd, h.app, nil, documents...)
+}
+
+// IsText reports whether the output format is text.
+func (h Host) IsText() bool { return h.output == "text" }
+
+// Print writes v in the format of -o. For formats other than JSON and YAML it calls text.
+func (h Host) Print(v any, text func(w io.Writer)) error { return h.print(v, text) }
+
+// AddWriter makes cmd lock the work tree of the workspace that it opens, so that no other command
+// writes there at the same time. With one of the flags in without, cmd takes no lock.
+func (h Host) AddWriter(cmd *cobra.Command, without ...string) { addWriter(cmd, h.app, without...) }
+
+// AddChoice adds a flag with a fixed set of values to cmd.
+func (h Host) AddChoice(cmd *cobra.Command, value *string, name, usage string, words []string) {
+	cmd.Flags().Var(&format{value: value, known: words}, name, usage)
+	h.complete(cmd, name, words)
+}
+
+// AddCluster adds the flag --cluster to cmd.
+func (h Host) AddCluster(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "cluster", "", "`NAME` of the cluster in quayside.yaml (default: the only one)")
+	h.offer(cmd, "cluster", h.completions(edit.Completer.Clusters))
+}
+
+// Login holds the flags that select a live cluster.
+type Login struct {
+	host  Host
+	flags loginFlags
+}
+
+// AddLogin adds the flags --context and --kubeconfig to cmd.
+func (h Host) AddLogin(cmd *cobra.Command) *Login {
+	l := &Login{host: h}
+	l.flags.addFlags(cmd)
+	h.offer(cmd, "context", func(context.Context, string) []string { return l.flags.contexts(h.app) })
+	return l
+}
+
+// Given reports whether any of the flags is set.
+func (l *Login) Given() bool { return l.flags != loginFlags{} }
+
+// Open returns a client of the cluster.
+func (l *Login) Open() (*cluster.Client, error) { return cluster.Open(l.flags.options(l.host.app)) }

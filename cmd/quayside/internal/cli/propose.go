@@ -1,0 +1,323 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/deliver"
+	"github.com/quayside/quayside/cmd/quayside/internal/edit"
+	"github.com/quayside/quayside/cmd/quayside/internal/upgrade"
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/sanitize"
+	"github.com/quayside/quayside/internal/terminal"
+)
+
+type proposeOptions struct {
+	resolveOptions
+	promotes bool   // --promote
+	now      string // reference time for promotions
+	single   bool   // --one-branch
+	strict   bool
+
+	branch  string
+	push    string
+	body    string
+	scan    string
+	request bool
+	into    string
+	forge   string
+}
+
+func newPropose(a *app) *cobra.Command {
+	o := &proposeOptions{resolveOptions: resolveOptions{app: a, upgrade: operatorFlag{versions: true}, unattended: true}}
+	cmd := &cobra.Command{
+		Use:   "propose {[[NAMESPACE/]PACKAGE[@VERSION]]... | --edited | --promote [FROM TO [NAMESPACE/PACKAGE]...]}",
+		Short: "Commit upgrades to branches and open pull requests",
+		Long: Doc(`
+			Commit upgrades to branches, with the lock and the rendered tree; the work tree does not
+			change. Without arguments, quayside proposes every upgrade that 'quayside resolve
+			--upgrade' would make; with arguments, those of these operators. --push pushes the
+			branches, --pull-request opens a pull request for each.
+
+			Each operator has its own branch, NAME/ENVIRONMENT/NAMESPACE/PACKAGE; operators that
+			must be upgraded together share one. The branches can be merged in any order: an upgrade
+			for which quayside cannot prove this is omitted, with a warning. --one-branch commits
+			everything to the branch NAME, or with --all to NAME/ENVIRONMENT.
+
+			A later run updates the branches, and with --push deletes those that are merged or
+			superseded, which closes their pull requests. It does not change branches with commits
+			by others. A pull request that a person closed stays closed until its upgrade differs,
+			or until you name the operator.
+
+			--edited proposes the versions that you, or a bot such as Renovate, wrote into
+			quayside.lock; --prune also removes operators that nothing requires. Both use one
+			branch. --promote proposes a promotion, with a branch for each environment.
+
+			An operator with a fault, such as a withdrawn package, an unreadable catalog or a bundle
+			that cannot be fetched or verified, is held back; the output and each pull request list
+			it. --strict exits with 3 then. --observed also holds back operators that a cluster
+			reports as unhealthy or not upgradeable, in files of 'quayside status --save'. With
+			--promote, see 'quayside promote'.
+
+			See also: docs/ci.md
+			Exit codes: 0 done; 1 with --check, a branch would be opened, updated or closed; 2 an
+			error; 3 an operator that you named cannot be upgraded, or with --strict any operator; 4
+			an operator that you named is held.`),
+		Example: Examples(`
+			# every night, in every environment: a pull request for each operator
+			quayside propose --all --push origin --pull-request
+
+			# one upgrade on a branch, with the text for its pull request
+			quayside propose my-etcd/etcd --branch etcd --one-branch --pr-body body.md
+
+			# list the branches to open, update and close, and write nothing
+			quayside propose --all --push origin --check`),
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case o.promotes:
+				return promoteArgs(cmd, args)
+			case o.edited && len(args) > 0:
+				return Usagef(cmd, "--edited cannot be used with the argument %q", args[0])
+			}
+			return nil
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return matchingWords(cmd, a.completions(edit.Completer.Versions), prefix)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.checkProposal(cmd); err != nil {
+				return err
+			}
+			if o.promotes {
+				return o.promote(cmd, args)
+			}
+			return o.proposeUpgrades(cmd, args)
+		},
+	}
+	o.addProposeFlags(cmd)
+	return cmd
+}
+
+func (o *proposeOptions) addProposeFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&o.promotes, "promote", false, "propose promotions between environments")
+	f.BoolVar(&o.edited, "edited", false, "propose the versions edited by hand in the lock")
+	f.BoolVar(&o.prune, "prune", false, "also remove operators that nothing requires")
+	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
+	f.StringArrayVar(&o.observed, "observed", nil, "observations of clusters: a `FILE` written by 'quayside status --save', or for --promote a directory of such files; may be given several times")
+	f.StringVar(&o.now, "now", "", "with --promote, evaluate the observations as of this `TIME`, such as 2026-01-31T12:00:00Z (default: now)")
+	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow downgrades")
+	f.BoolVar(&o.strict, "strict", false, "exit with 3 if an operator is held back because of a fault")
+	f.StringVar(&o.branch, "branch", "", "the `NAME` of the branch, or the prefix of several (default: upgrade, or upgrades for one branch, or promote with --promote)")
+	f.BoolVar(&o.single, "one-branch", false, "put everything on one branch")
+	f.StringVar(&o.push, "push", "", "push the branches to `REMOTE`, a name or a URL; GIT_TOKEN is the password for https")
+	f.StringVar(&o.body, "pr-body", "", "write the pull request's description to `FILE`; for several, to a directory")
+	f.BoolVar(&o.request, "pull-request", false, "with --push, open a pull request for each branch or update the open one; GIT_TOKEN is the token")
+	f.StringVar(&o.into, "into", "", "with --pull-request, the target `BRANCH` (default: the repository's default branch)")
+	f.BoolVar(&o.check, "check", false, "write nothing; list the branches, and exit with 1 if one would be opened, updated or closed")
+	addForge(cmd, o.app, &o.forge)
+	addScan(cmd, &o.scan)
+	addOffline(cmd, o.app)
+	addOutput(cmd, o.app, nil, resolveReport{}, upgrade.PromotionReport{})
+	addAll(cmd, o.app)
+	o.complete(cmd, "hops", []string{"1", "all"})
+	for _, other := range []string{"edited", "prune", "hops", "allow-downgrade", "strict", "all"} {
+		cmd.MarkFlagsMutuallyExclusive("promote", other)
+	}
+}
+
+// checkProposal rejects incompatible flags.
+func (o *proposeOptions) checkProposal(cmd *cobra.Command) error {
+	switch {
+	case o.request && o.push == "":
+		return Usagef(cmd, "--pull-request requires --push REMOTE")
+	case !o.request && o.into != "":
+		return Usagef(cmd, "--into requires --pull-request")
+	case o.scan != "" && o.body == "" && !o.request:
+		return Usagef(cmd, "--scan requires --pr-body FILE or --pull-request")
+	case !o.promotes && o.now != "":
+		return Usagef(cmd, "--now requires --promote")
+	default:
+		return nil
+	}
+}
+
+// openProposer opens the proposer of upgrades. preset is the default of --branch.
+func (o *proposeOptions) openProposer(ctx context.Context, p *workspace.Project, preset string) (*deliver.Proposer, error) {
+	scans, err := o.readScans(o.scan)
+	if err != nil {
+		return nil, err
+	}
+	return deliver.OpenProposer(ctx, p, deliver.ProposalOptions{
+		Branch: cmp.Or(o.branch, preset), Remote: o.push, Body: o.argPath(o.body),
+		Request: o.request, Into: o.into, Forge: o.forge, Scans: scans, Check: o.check,
+	})
+}
+
+// proposeUpgrades proposes upgrades, each on its own branch or all on one.
+func (o *proposeOptions) proposeUpgrades(cmd *cobra.Command, args []string) error {
+	if err := o.upgradeTargets(cmd, args); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	p, pr, err := o.observedProblem(cmd)
+	if err != nil || pr == nil {
+		return err
+	}
+	var report *resolveReport
+	var failed error
+	if o.single || o.edited || o.prune {
+		report, failed, err = o.proposeOne(ctx, p, pr)
+	} else {
+		report, failed, err = o.proposeEach(ctx, p, pr)
+	}
+	if err != nil {
+		return err
+	}
+	if failed == nil && o.strict && len(report.Holds) > 0 {
+		failed = &workspace.HeldError{Holds: report.Holds}
+	}
+	err = o.print(report, func(w io.Writer) { o.printProposed(w, report) })
+	if o.check && err == nil {
+		err = checkBranches(report.branches())
+	}
+	return errors.Join(err, failed)
+}
+
+// proposeOne proposes all upgrades on one branch. failed is the error of named operators that are held
+// back; the report includes the others.
+func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, pr *workspace.Problem) (r *resolveReport, failed, err error) {
+	res, err := workspace.Resolve(ctx, pr)
+	if res == nil {
+		return nil, nil, err
+	}
+	o.log.Warn(pr.DeclarationWarnings())
+	o.log.Warn(res.Warnings)
+	if err != nil {
+		return nil, nil, err
+	}
+	r = newResolveReport(res, pr.DeclarationWarnings())
+	if res.Lock != nil && len(res.Changes) > 0 {
+		proposer, err := o.openProposer(ctx, p, "upgrades") // "upgrade" is the prefix of other branches
+		if err != nil {
+			return nil, nil, err
+		}
+		if r.Proposed, err = proposer.Propose(ctx, workspace.Upgrade{Resolution: res}, pr, o.all); err != nil {
+			return nil, nil, err
+		}
+		r.Holds = workspace.AddHolds(r.Holds, r.Proposed.Holds...)
+	}
+	return r, res.Failed, nil
+}
+
+// proposeEach proposes each upgrade on its own branch.
+func (o *proposeOptions) proposeEach(ctx context.Context, p *workspace.Project, pr *workspace.Problem) (r *resolveReport, failed, err error) {
+	proposer, err := o.openProposer(ctx, p, "upgrade")
+	if err != nil {
+		return nil, nil, err
+	}
+	upgrades, err := workspace.Split(ctx, pr)
+	if err != nil {
+		return nil, nil, err
+	}
+	proposals, holds, err := proposer.ProposeEach(ctx, upgrades)
+	pending := upgrades.Pending(holds)
+	o.log.Warn(pr.Declared.Warnings)
+	o.log.Warn(pending.Warnings)
+	r = newResolveReport(pending, pr.Declared.Warnings)
+	r.Split = proposals
+	return r, pending.Failed, err
+}
+
+// printProposed prints the proposals.
+func (o *proposeOptions) printProposed(w io.Writer, r *resolveReport) {
+	if r.Split != nil {
+		o.printProposals(r.Split)
+		return
+	}
+	if r.Proposed == nil {
+		o.log.Note("no upgrades left")
+	}
+	o.printChanges(w, r)
+	if o.check {
+		printBranches(o.out, r.branches())
+	}
+}
+
+// branches returns the rows of the branches.
+func (r *resolveReport) branches() []deliver.BranchRow {
+	switch {
+	case r.Split != nil:
+		return r.Split.Rows()
+	case r.Proposed != nil:
+		return []deliver.BranchRow{r.Proposed.Row()}
+	}
+	return nil
+}
+
+// promote proposes promotions, and judges the branches of earlier runs.
+func (o *proposeOptions) promote(cmd *cobra.Command, args []string) error {
+	p := &promoteOptions{app: o.app, observed: o.observed, now: o.now, proposes: true}
+	r, err := p.run(cmd, args, func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error {
+		if s.Resolution == nil && !several {
+			return nil
+		}
+		proposer, err := o.openProposer(ctx, s.Step.To.Project, "promote")
+		if err == nil {
+			err = s.Propose(ctx, proposer, several)
+		}
+		return err
+	})
+	if err != nil || !o.check {
+		return err
+	}
+	if o.output == "text" {
+		printBranches(o.out, r.Branches())
+	}
+	return checkBranches(r.Branches())
+}
+
+// checkBranches returns an error for --check if branches would change.
+func checkBranches(rows []deliver.BranchRow) error {
+	if n := deliver.CountChanges(rows); n > 0 {
+		return &workspace.DiffersError{Msg: diag.Count(n, "pull request") + " to open, update or close"}
+	}
+	return nil
+}
+
+// printProposals prints each pull request with its changes, or for a check the table of branches.
+func (o *proposeOptions) printProposals(s *deliver.PublishedProposals) {
+	if o.check {
+		printBranches(o.out, s.Rows())
+		return
+	}
+	for _, p := range s.PullRequests {
+		fmt.Fprintf(o.out, "%s: %s\n", p.Branch, sanitize.Line(p.Title))
+		for _, c := range p.Changes {
+			fmt.Fprintln(o.out, "  "+o.out.Sign(c.Sign())+" "+sanitize.Line(c.String()))
+		}
+		for _, b := range p.Bonds {
+			fmt.Fprintf(o.out, "  %s cannot be upgraded without %s\n", sanitize.Line(b.Operator), sanitize.Line(b.With))
+		}
+	}
+	if len(s.PullRequests) == 0 {
+		o.log.Note("no upgrades left")
+	}
+}
+
+// printBranches prints a table of branches.
+func printBranches(out *terminal.Terminal, rows []deliver.BranchRow) {
+	t := &terminal.Table{Uncut: true, Head: []string{"action", "branch", "why"}}
+	for _, r := range rows {
+		t.Add(string(r.Action), sanitize.Line(r.Branch), sanitize.Line(r.Text))
+	}
+	if len(rows) > 0 {
+		t.Write(out)
+	}
+}

@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/compare"
+	"github.com/quayside/quayside/cmd/quayside/internal/edit"
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/sanitize"
+	"github.com/quayside/quayside/internal/terminal"
+	"github.com/quayside/quayside/render"
+)
+
+type renderOptions struct {
+	*app
+	stdout  bool
+	overlay string
+	check   bool
+	force   bool
+
+	observed []string
+}
+
+func newRender(a *app) *cobra.Command {
+	o := &renderOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "render",
+		Short: "Write the manifests of all operators in quayside.lock",
+		Long: Doc(`
+			Write the manifests of every operator in quayside.lock as a tree of kustomizations:
+			a base for each operator, an overlay for each cluster, and a directory with all
+			CustomResourceDefinitions. The tree is written to rendered/, or to spec.output of
+			quayside.yaml.
+
+			quayside reads only the lock, quayside.yaml and the bundles: the same lock gives the
+			same bytes on every machine. It removes its own files that are no longer needed, and
+			does not touch files that it did not write. If you edited one of its files, it reports
+			an error: move your change to an overlay, or overwrite the file with --force.
+
+			quayside computes what the operators need from the clusters: APIs, classes, Secrets,
+			Pod Security levels, OLM. If neither the tree, nor spec.provides, nor an observation
+			(--observed) meets a need, and the cluster would reject the objects or pods, it reports
+			an error and writes nothing. The same applies to patches in overlays, and to settings of
+			the GitOps tool, that select no object.
+
+			With --stdout, nothing is written: quayside builds the overlay of one cluster, with
+			your patches, like 'kubectl kustomize', and prints the CustomResourceDefinitions and
+			then the other objects.
+
+			See also: docs/needs.md
+			Exit codes: 0 done; 1 with --check, the tree is out of date; 2 an error.`),
+		Example: Examples(`
+			# write the tree
+			quayside render
+
+			# in CI: check that the committed tree is up to date with the lock
+			quayside render --check
+
+			# print the objects of one cluster as one stream, in apply order
+			quayside render --stdout --overlay default`),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.stdout && (o.check || cmd.Flags().Changed("output")) {
+				return Usagef(cmd, "--stdout cannot be used with --check or --output")
+			}
+			if o.overlay != "" && !o.stdout {
+				return Usagef(cmd, "--overlay requires --stdout")
+			}
+			if o.force && (o.stdout || o.check) {
+				return Usagef(cmd, "--force cannot be used with --check or --stdout")
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.stdout, "stdout", false, "print one stream of YAML documents in apply order instead of writing the tree")
+	f.StringVar(&o.overlay, "overlay", "", "with --stdout, the `CLUSTER` to print (default: the only one)")
+	f.BoolVar(&o.check, "check", false, "write nothing; print the differences and exit with 1 if there are any")
+	f.BoolVar(&o.force, "force", false, "overwrite and remove files of the tree that were edited by hand")
+	addObservedSupply(cmd, &o.observed)
+	addOffline(cmd, o.app)
+	addOutput(cmd, a, nil, workspace.TreeReport{})
+	addAll(cmd, a, "stdout")
+	a.offer(cmd, "overlay", a.completions(edit.Completer.Clusters))
+	addWriter(cmd, a, "check", "stdout")
+	return cmd
+}
+
+func (o *renderOptions) run(ctx context.Context) error {
+	p, err := o.open()
+	if err != nil {
+		return err
+	}
+	if p.Observed, err = o.readObserved(p, o.observed...); err != nil {
+		return err
+	}
+	if o.stdout {
+		res, err := p.RenderLock(ctx)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(p.CheckNeeds(res), compare.CheckTargets(p, res)); err != nil {
+			return err
+		}
+		return o.stream(p, res)
+	}
+	var r *workspace.TreeReport
+	if o.check {
+		r, err = p.CheckTree(ctx, false)
+	} else {
+		r, err = p.WriteTree(ctx, o.force)
+	}
+	if err != nil {
+		return err
+	}
+	err = o.print(r, func(io.Writer) { o.printRendered(r) })
+	if err == nil && o.check {
+		err = r.Err()
+	}
+	return err
+}
+
+// stream prints the objects of a cluster, including those in the user's overlays.
+func (o *renderOptions) stream(p *workspace.Project, res *render.Result) error {
+	cluster, err := p.Cluster(o.overlay, "--overlay")
+	if err != nil {
+		return err
+	}
+	build, err := compare.Builder(p, res)
+	if err != nil {
+		return err
+	}
+	text, err := render.StreamOverlay(res, build, cluster)
+	if err != nil {
+		return err
+	}
+	_, err = o.out.Write(text)
+	return err
+}
+
+// maxListed is the maximum number of written files to list individually.
+const maxListed = 40
+
+// printRendered lists the differences, and logs the result.
+func (a *app) printRendered(r *workspace.TreeReport) {
+	changes := r.Changes
+	if a.out.Brief {
+		printCounts(a.out, r.Output, changes)
+		return
+	}
+	if r.Written && len(changes) > maxListed {
+		changes = foldChanges(changes)
+	}
+	for _, c := range changes {
+		if c.Kind == workspace.Foreign {
+			fmt.Fprintf(a.out, "? %s (not quayside's)\n", sanitize.Line(c.Path))
+			continue
+		}
+		fmt.Fprintf(a.out, "%s %s\n", a.out.Sign(c.Kind.Sign()), sanitize.Line(c.Path))
+	}
+	has := diag.Count(r.Operators, "operator") + ", " + diag.Count(r.Files, "file")
+	switch {
+	case r.Written:
+		a.log.Note("wrote %s (%s)", r.Output, has)
+	case r.IsUpToDate():
+		a.log.Note("%s is up to date (%s)", r.Output, has)
+	}
+}
+
+// printCounts prints the number of files of each kind of change.
+func printCounts(out *terminal.Terminal, dir string, changes []filetree.FileChange) {
+	count := map[filetree.Kind]int{}
+	for _, c := range changes {
+		count[c.Kind]++
+	}
+	for _, kind := range slices.Sorted(maps.Keys(count)) {
+		if kind != workspace.Foreign {
+			fmt.Fprintf(out, "%s %s (%s)\n", out.Sign(kind.Sign()), sanitize.Line(dir), diag.Count(count[kind], "file"))
+		}
+	}
+}
+
+// foldChanges combines the changes in each directory of an operator, of the CRDs of a package,
+// or at the top into one.
+func foldChanges(changes []filetree.FileChange) []filetree.FileChange {
+	var dirs []string
+	files := map[string][]filetree.FileChange{}
+	for _, c := range changes {
+		parts := strings.Split(c.Path, "/")
+		depth := 1 // pieces/, argocd/
+		switch parts[0] {
+		case "operators", "crds", "clusters":
+			depth = 2
+		}
+		dir := strings.Join(parts[:min(depth, len(parts)-1)], "/")
+		if files[dir] == nil {
+			dirs = append(dirs, dir)
+		}
+		files[dir] = append(files[dir], c)
+	}
+	var out []filetree.FileChange
+	for _, dir := range dirs {
+		all := files[dir]
+		if dir == "" || len(all) == 1 {
+			out = append(out, all...)
+			continue
+		}
+		kind := all[0].Kind
+		if slices.ContainsFunc(all, func(c filetree.FileChange) bool { return c.Kind != kind }) {
+			kind = filetree.Modified
+		}
+		out = append(out, filetree.FileChange{Path: fmt.Sprintf("%s/ (%s)", dir, diag.Count(len(all), "file")), Kind: kind})
+	}
+	return out
+}

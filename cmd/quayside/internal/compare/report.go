@@ -1,0 +1,526 @@
+package compare
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/overlay"
+	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Report compares the two sides, and applies the policy. Waivers that expired before now do not
+// apply.
+func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, error) {
+	if err := c.ensureTrees(ctx); err != nil {
+		return nil, err
+	}
+	day := now.UTC().Format(time.DateOnly)
+	opt, err := c.options()
+	if err != nil {
+		return nil, err
+	}
+	opt.Today, opt.Scans, opt.Lifecycle = day, c.Scans, c.lifecycles(ctx)
+	parts, err := c.compareParts(opt)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Settings, err = c.compareSettings(); err != nil {
+		return nil, err
+	}
+	opt.PolicyOnlyChange = c.changesOnlyPolicy(opt.Settings)
+	report := diff.Join(parts, c.fleet(), opt)
+	if c.ImageSizes {
+		if err := c.addSizes(ctx, report); err != nil {
+			return nil, err
+		}
+	}
+	if c.Reading {
+		if report.Reading, err = c.readings(ctx); err != nil {
+			return nil, err
+		}
+	}
+	report.Notes = slices.Concat(report.Notes, c.notes)
+	policy, err := policyOf(c.After.project)
+	if err != nil {
+		return nil, err
+	}
+	if base := c.policyBase(); base != nil {
+		strict, err := policyOf(base)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Before.Name, err)
+		}
+		policy.Base = &strict
+	}
+	report, err = diff.Judge(report, policy, day)
+	return report, c.After.wrapName(err)
+}
+
+// lifecycles returns a function that looks up the lifecycles of added pins, and of upgraded pins
+// before and after. If the OpenShift version differs, it looks up all pins. If a side has no lock,
+// lifecycles returns nil.
+func (c *Comparison) lifecycles(ctx context.Context) func(lockfile.Pin) *model.SupportedVersion {
+	if c.Before.lock == nil || c.After.lock == nil {
+		return nil
+	}
+	known := map[model.Digest]*model.SupportedVersion{}
+	lookup := c.project.Lifecycles(ctx, func(failure string) { c.notes = append(c.notes, failure) })
+	openShiftDiffers := c.Before.project.Settings.OpenShiftVersion != c.After.project.Settings.OpenShiftVersion
+	for _, p := range c.After.lock.Pins {
+		old, had := c.Before.lock.Pin(p.Namespace, p.Package)
+		if !had || old.Version != p.Version || openShiftDiffers {
+			known[p.Checksum()] = lookup(p)
+		}
+		if had && old.Version != p.Version {
+			known[old.Checksum()] = lookup(old)
+		}
+	}
+	return func(p lockfile.Pin) *model.SupportedVersion { return known[p.Checksum()] }
+}
+
+// options returns the comparison options of the settings of the side after, with the severities
+// of the policy base.
+func (c *Comparison) options() (diff.CompareOptions, error) {
+	w := c.After.project.Settings
+	opt := diff.CompareOptions{Stored: c.Stored}
+	var err error
+	if opt.Severity, err = severities(w); err != nil {
+		return opt, err
+	}
+	base := c.policyBase()
+	if base != nil {
+		if opt.BaseSeverity, err = severities(base.Settings); err != nil {
+			return opt, err
+		}
+	}
+	mirrors, err := c.After.project.Mirrors()
+	if err != nil {
+		return opt, err
+	}
+	for _, m := range mirrors.Rewrites() {
+		opt.Mirrors = append(opt.Mirrors, m.Prefix, m.Mirror)
+	}
+	if base != nil && !reflect.DeepEqual(policyWithoutPositions(base.Settings), policyWithoutPositions(w)) {
+		c.notes = append(c.notes, "the policy in quayside.yaml changed: the old and the new one both apply")
+	}
+	return opt, nil
+}
+
+// severities returns the severities that the policy sets, by rule.
+func severities(w *settings.Workspace) (map[string]diff.Severity, error) {
+	out := map[string]diff.Severity{}
+	for rule, text := range w.Policy.Severity {
+		severity, err := diff.ParseSeverity(text)
+		if err != nil {
+			return nil, err
+		}
+		out[rule] = severity
+	}
+	return out, nil
+}
+
+// policyBase returns the workspace whose policy applies in addition to that of the side after: the
+// tip of the target branch if it is known, or else the side before. It returns nil if only the
+// policy of the side after applies.
+func (c *Comparison) policyBase() *workspace.Project {
+	switch {
+	case c.Before.rev == nil || c.Before.project == c.After.project || !c.Before.hasWorkspace():
+		return nil
+	case c.target != nil:
+		return c.target
+	}
+	return c.Before.project
+}
+
+// policyWithoutPositions returns the policy of settings without positions, for comparing.
+func policyWithoutPositions(w *settings.Workspace) settings.Policy {
+	p := w.Policy
+	p.Waivers, p.Rules = append([]diag.Waiver{}, p.Waivers...), append([]settings.Rule{}, p.Rules...)
+	for i := range p.Waivers {
+		p.Waivers[i].Pos = diag.Pos{}
+	}
+	for i := range p.Rules {
+		p.Rules[i].Pos = diag.Pos{}
+	}
+	return p
+}
+
+// policyOf returns the policy in quayside.yaml.
+func policyOf(p *workspace.Project) (diff.Policy, error) {
+	w := p.Settings.Policy
+	failOn, err := diff.ParseSeverity(w.FailOn)
+	if err != nil {
+		return diff.Policy{}, err
+	}
+	out := diff.Policy{FailOn: failOn, Waivers: w.Waivers}
+	for _, l := range w.Clusters {
+		if failOn, err = diff.ParseSeverity(l.FailOn); err != nil {
+			return out, err
+		}
+		out.Clusters = append(out.Clusters, diff.Level{Names: l.Names, FailOn: failOn})
+	}
+	out.Rules = p.PolicyRules()
+	if _, isSet := p.Settings.Fields["spec.policy.vulnerabilities.added"]; isSet {
+		out.Vulnerabilities = append([]string{}, w.Vulnerabilities.Added...)
+	}
+	return out, nil
+}
+
+// FilePair is a file with its content on both sides. The content of a missing file is empty.
+type FilePair struct{ Path, Before, After string }
+
+// Files returns the differing files of the trees and of the overlays, sorted by path.
+func (c *Comparison) Files(ctx context.Context) ([]FilePair, error) {
+	if err := c.ensureTrees(ctx); err != nil {
+		return nil, err
+	}
+	a, err := c.Before.allFiles()
+	if err != nil {
+		c.project.Log.Note("%v: files referenced only by an overlay there are not compared", c.Before.wrapName(err))
+	}
+	b, err := c.After.allFiles()
+	if err != nil {
+		return nil, c.After.wrapName(err)
+	}
+	a = moveFiles(a, c.Before.displayPath(c.Before.out), c.After.displayPath(c.After.out))
+	var out []FilePair
+	for name, data := range b {
+		if old := a[name]; old != data {
+			out = append(out, FilePair{Path: name, Before: old, After: data})
+		}
+	}
+	for name, data := range a {
+		if _, stays := b[name]; !stays {
+			out = append(out, FilePair{Path: name, Before: data})
+		}
+	}
+	slices.SortFunc(out, func(x, y FilePair) int { return strings.Compare(x.Path, y.Path) })
+	return out, nil
+}
+
+// moveFiles returns files with one directory moved to another.
+func moveFiles(files map[string]string, from, to string) map[string]string {
+	if from == to {
+		return files
+	}
+	out := map[string]string{}
+	for name, data := range files {
+		if rest, inside := strings.CutPrefix(name, strings.TrimPrefix(from+"/", "./")); inside {
+			name = path.Join(to, rest)
+		}
+		out[name] = data
+	}
+	return out
+}
+
+// allFiles returns the files of the tree and of the overlays by path. If a cluster is
+// unreadable, it returns the other files and an error.
+func (s *Side) allFiles() (map[string]string, error) {
+	out := map[string]string{}
+	for _, f := range s.manifests {
+		out[f.Path] = string(f.Data)
+	}
+	var errs []error
+	for _, cluster := range s.clusters() {
+		x, err := s.clusterInputs(cluster)
+		errs = append(errs, err)
+		for _, o := range x.overlays {
+			for name, data := range o.All() {
+				out[s.displayPath(name)] = string(data)
+			}
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// fleet returns the clusters of both sides. It is empty if the side after has no tree: the
+// removal of the whole tree is not reported for each cluster.
+func (c *Comparison) fleet() diff.Fleet {
+	after := c.After.clusters()
+	if len(after) == 0 && len(c.After.manifests) == 0 {
+		return diff.Fleet{}
+	}
+	return diff.Fleet{Before: c.Before.clusters(), After: after}
+}
+
+// source returns the files and settings of a side for diff.Read. It leaves out the user's files
+// that overlays use, because the states of the clusters include them.
+func (s *Side) source(groups []group) diff.Source {
+	got, seen := map[string]bool{}, map[*overlay.Overlay]bool{}
+	for _, g := range groups {
+		for _, o := range slices.Concat(g.before.overlays, g.after.overlays) {
+			for k := range o.Kustomizations() {
+				if seen[k] { // base shared by all clusters
+					continue
+				}
+				seen[k] = true
+				for _, name := range k.Files() {
+					got[name] = true
+				}
+			}
+		}
+	}
+	own := slices.DeleteFunc(slices.Clone(s.userManifests), func(f diff.File) bool { return got[f.Path] })
+	w := s.project.Settings
+	out := diff.Source{Name: s.Name, KubernetesVersion: w.KubernetesVersion, OpenShiftVersion: w.OpenShiftVersion, KeepsDefinitions: w.Tool().About().UntracksCRDs, ByOperator: s.project.ByOperator(), Tree: s.manifests, Own: own}
+	if s.rev != nil {
+		out.Revision = s.Name
+	}
+	out.Pins = s.pins()
+	if s.lock != nil {
+		out.Leaving = s.lock.Leaving
+	}
+	return out
+}
+
+// pins returns the pins of the lock of a side, or nil without a lock.
+func (s *Side) pins() []lockfile.Pin {
+	if s.lock == nil {
+		return nil
+	}
+	return s.lock.Pins
+}
+
+// ensureTrees renders the locks of the sides whose committed tree is out of date with the lock.
+// TreeSource Tree disables this, and Lock forces it.
+func (c *Comparison) ensureTrees(ctx context.Context) error {
+	var stale []**Side
+	for _, to := range []**Side{&c.Before, &c.After} {
+		d := *to
+		if d.treeOnly || d.lock == nil || c.from == Tree {
+			continue
+		}
+		upToDate := d.isUpToDate()
+		if c.from == Auto && upToDate && (d == c.Before || !c.clusterSettingsDiffer()) {
+			continue
+		}
+		switch {
+		case len(d.manifests) == 0 || c.from != Auto:
+		case upToDate:
+			c.project.Log.Note("%s of %s may be out of date, because spec.clusters changed: rendering it from the lock", d.project.Settings.Output, d.Name)
+		default:
+			c.project.Log.Note("%s of %s is out of date with %s: rendering it from the lock", d.project.Settings.Output, d.Name, workspace.LockFile)
+		}
+		stale = append(stale, to)
+	}
+	locks := make([]*lockfile.File, len(stale))
+	for i, d := range stale {
+		locks[i] = (*d).lock
+	}
+	if len(stale) == 2 && c.Before.project == c.After.project && c.After.hasNoOverlays() {
+		locks[0], locks[1] = changedPins(locks[0], locks[1])
+	}
+	for i, d := range stale {
+		s, err := c.render(ctx, *d, locks[i], i == len(stale)-1)
+		if err != nil {
+			return (*d).wrapName(err)
+		}
+		*d = s
+	}
+	return nil
+}
+
+// isUpToDate reports whether the committed tree of a side is up to date with its lock. It does
+// not render, and compares only versions, clusters and overlays.
+func (s *Side) isUpToDate() bool {
+	return s.hasPinnedVersions(path.Join(s.out, "operators")+"/") && s.usesOverlays()
+}
+
+// hasPinnedVersions reports whether the operators of the tree are the pinned ones, according to
+// the version labels of their objects. dir is the directory of operators.
+func (s *Side) hasPinnedVersions(dir string) bool {
+	have := map[string][]diff.File{}
+	for _, f := range s.manifests {
+		rest, inside := strings.CutPrefix(f.Path, dir)
+		if operator, is := layout.Operator("operators/" + rest); inside && is {
+			have[operator] = append(have[operator], f)
+		}
+	}
+	for _, p := range s.lock.Pins {
+		if !hasVersion(have[p.Key()], p.Version) {
+			return false
+		}
+		delete(have, p.Key())
+	}
+	for _, l := range s.lock.Leaving {
+		delete(have, l.Key())
+	}
+	return len(have) == 0
+}
+
+// hasVersion reports whether the objects of an operator have a version label with version.
+func hasVersion(files []diff.File, version string) bool {
+	label := []byte("    quayside.dev/version: ")
+	for _, f := range files {
+		if _, rest, ok := bytes.Cut(f.Data, label); ok {
+			line, _, _ := bytes.Cut(rest, []byte("\n"))
+			return strings.Trim(string(line), `"'`) == version
+		}
+	}
+	return false
+}
+
+// changedPins returns both locks without the pins that render to the same objects on both sides.
+// These are equal pins that share no namespace and no API with a pin that is kept.
+func changedPins(a, b *lockfile.File) (*lockfile.File, *lockfile.File) {
+	changed := map[string]bool{}
+	for _, ch := range lockfile.Diff(a, b) {
+		if ch.Package != "" {
+			changed[ch.Namespace+"/"+ch.Package] = true
+		}
+	}
+	pins := slices.Concat(a.Pins, b.Pins)
+	for _, l := range slices.Concat(a.Leaving, b.Leaving) {
+		pins = append(pins, l.Pin)
+	}
+	for again := true; again; {
+		again = false
+		shared := map[string]bool{}
+		for _, p := range pins {
+			if changed[p.Key()] {
+				for _, s := range sharedNames(p) {
+					shared[s] = true
+				}
+			}
+		}
+		for _, p := range pins {
+			if !changed[p.Key()] && slices.ContainsFunc(sharedNames(p), func(s string) bool { return shared[s] }) {
+				changed[p.Key()], again = true, true
+			}
+		}
+	}
+	only := func(f *lockfile.File) *lockfile.File {
+		out := f.With(slices.DeleteFunc(slices.Clone(f.Pins), func(p lockfile.Pin) bool { return !changed[p.Key()] }))
+		out.Leaving = slices.DeleteFunc(out.Leaving, func(l lockfile.Leaving) bool { return !changed[l.Key()] })
+		return out
+	}
+	return only(a), only(b)
+}
+
+// sharedNames returns the namespace and the APIs of a pin, which other pins may share.
+func sharedNames(p lockfile.Pin) []string {
+	out := []string{"namespace " + p.Namespace}
+	for _, prop := range p.Properties {
+		if prop.Type == model.TypeGVK {
+			out = append(out, string(prop.Value))
+		}
+	}
+	return out
+}
+
+// usesOverlays reports whether the tree of a side has the clusters of its settings, and uses
+// the current overlays.
+func (s *Side) usesOverlays() bool {
+	if !slices.Equal(s.clusters(), slices.Sorted(slices.Values(s.project.Clusters()))) {
+		return false
+	}
+	overlays, _, err := s.project.Overlays()
+	if err != nil {
+		return true // rendering would report the same error
+	}
+	have := map[string]map[string]bool{}
+	if len(overlays) > 0 || slices.ContainsFunc(s.layout.Clusters, func(c layout.Cluster) bool { return c.Overlays }) {
+		have = s.usedOverlays()
+	}
+	for cluster, names := range have {
+		for name := range names {
+			if !slices.Contains(overlays[cluster], name) {
+				return false
+			}
+		}
+	}
+	for cluster, names := range overlays {
+		for _, name := range names {
+			if !have[cluster][name] && s.needsOverlay(cluster, name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// usedOverlays returns the names of the overlays used by the tree, by cluster.
+func (s *Side) usedOverlays() map[string]map[string]bool {
+	out := map[string]map[string]bool{}
+	for name, data := range s.clusterFiles() {
+		cluster, _, _ := strings.Cut(name, "/")
+		if path.Base(name) != layout.Kustomization {
+			continue
+		}
+		for line := range strings.Lines(string(data)) {
+			_, ref, is := strings.Cut(strings.TrimSpace(line), "../"+layout.Overlays+"/")
+			at, name, _ := strings.Cut(strings.Trim(ref, `"'`), "/")
+			if !is || at != cluster {
+				continue
+			}
+			if out[cluster] == nil {
+				out[cluster] = map[string]bool{}
+			}
+			out[cluster][name] = true
+		}
+	}
+	return out
+}
+
+// needsOverlay reports whether rendering would use an overlay, because the cluster gets its
+// operator.
+func (s *Side) needsOverlay(cluster, name string) bool {
+	switch name {
+	case "", layout.Resources:
+		return true
+	case "reporter":
+		return s.project.Settings.Reporter.Enabled
+	}
+	key := strings.Replace(name, ".", "/", 1)
+	if !slices.ContainsFunc(s.lock.Pins, func(p lockfile.Pin) bool { return p.Key() == key }) {
+		return false
+	}
+	for _, c := range s.project.Settings.Clusters {
+		if c.Name == cluster {
+			gets, err := c.Gets(key)
+			return gets || err != nil
+		}
+	}
+	return false
+}
+
+// clusterSettingsDiffer reports whether the settings of clusters differ between the sides while their
+// rendered files are equal.
+func (c *Comparison) clusterSettingsDiffer() bool {
+	a, b := c.Before, c.After
+	return !reflect.DeepEqual(a.project.Settings.Clusters, b.project.Settings.Clusters) && maps.EqualFunc(a.clusterFiles(), b.clusterFiles(), bytes.Equal)
+}
+
+// hasNoOverlays reports whether the workspace has no overlays. With overlays, all operators must
+// be rendered.
+func (s *Side) hasNoOverlays() bool {
+	overlays, _, err := s.project.Overlays()
+	return err == nil && len(overlays) == 0
+}
+
+// render returns a side with its tree rendered from a lock.
+func (c *Comparison) render(ctx context.Context, s *Side, lock *lockfile.File, warn bool) (*Side, error) {
+	res, err := s.project.Render(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	if warn {
+		c.project.Log.Warn(res.Warnings)
+	}
+	out := *s
+	out.tree, err = s.withRendered(res, c.pool)
+	return &out, err
+}

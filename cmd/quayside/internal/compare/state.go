@@ -1,0 +1,494 @@
+// Package compare opens the two sides of a diff: a revision of a repository, the work
+// tree, a lock, a directory of manifests, an artifact, or the result of an upgrade.
+//
+// The tree of a side is the committed tree if it is up to date with the side's lock, or else
+// the rendered lock. Package compare writes nothing, and does not check out revisions. Package
+// diff computes the differences.
+//
+// Start from [Open] and [Comparison.Report].
+package compare
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/internal/overlay"
+	"github.com/quayside/quayside/internal/scan"
+	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// TreeSource selects the tree of a side.
+type TreeSource string
+
+// The sources of a tree.
+const (
+	Auto TreeSource = "auto" // the committed tree if it is up to date with the lock, or else the rendered lock
+	Tree TreeSource = "tree" // the committed tree
+	Lock TreeSource = "lock" // the rendered lock
+)
+
+// Side is one of the two compared states. It is immutable: rendering its lock returns a new
+// Side.
+type Side struct {
+	Name          string             // "work tree", "main"
+	project       *workspace.Project // settings, and inputs for rendering the lock
+	rev           *gitrepo.Revision  // nil unless the side is a revision
+	lock          *lockfile.File     // nil without a lock
+	userManifests []diff.File        // the user's own manifests in the repository
+	treeOnly      bool               // whether the side has only a tree, which is never rendered again
+	*tree
+}
+
+// wrapName adds the name of the side to err if the side is a revision.
+func (s *Side) wrapName(err error) error {
+	if err == nil || s.rev == nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", s.Name, err)
+}
+
+// Comparison is a pair of sides with their common options.
+type Comparison struct {
+	Before, After *Side
+	Scans         *scan.Results       // scan results of images; nil: not compared
+	ImageSizes    bool                // whether to look up the sizes of added and removed images
+	Reading       bool                // whether to list the reading material of changed operators
+	Stored        map[string][]string // stored versions in clusters, as in diff.CompareOptions; nil: unknown
+
+	project *workspace.Project
+	target  *workspace.Project // workspace at the tip of the target branch; nil without a merge base
+	clone   *workspace.Clone   // Repo is nil outside of Git and for two directories
+	from    TreeSource
+	root    string // directory of the repository on disk, or of the workspace
+	files   fs.FS  // files in root
+	pool    pool
+	built   map[[32]byte][][]byte // results of kustomize builds, by overlay digest
+	notes   []string
+}
+
+// newComparison returns a comparison without sides. Without a repository, paths are
+// relative to the workspace.
+func newComparison(p *workspace.Project, from TreeSource) (*Comparison, error) {
+	clone, err := p.Clone()
+	if err != nil && !errors.Is(err, gitrepo.ErrNone) {
+		return nil, err
+	}
+	c := &Comparison{project: p, clone: clone, from: from, root: p.Name(), files: p.FS(), pool: pool{}, built: map[[32]byte][][]byte{}}
+	if clone.Repo != nil && clone.Repo.Root() != "" {
+		c.root = clone.Repo.Root()
+		c.files = filetree.OpenDir(c.root, "directory").FS()
+	}
+	return c, nil
+}
+
+// InRepo returns a path of the workspace relative to the repository.
+func (c *Comparison) InRepo(name string) string { return c.clone.Path(name) }
+
+// Remote returns the address of a Git remote.
+func (c *Comparison) Remote(name string) (string, error) {
+	if c.clone.Repo == nil {
+		return "", gitrepo.ErrNone
+	}
+	return c.clone.Repo.Address(name)
+}
+
+// Revisions compares two revisions of the repository: "A..B" compares A and B, "A...B" the merge
+// base of A and B with B, and "A" compares A with the work tree. "" compares the merge base of
+// HEAD and the branch base with the work tree. An empty base is the default branch.
+func Revisions(p *workspace.Project, from TreeSource, base, revisions string) (*Comparison, error) {
+	c, before, after, err := openRevisions(p, from, base, revisions)
+	if err != nil {
+		return nil, err
+	}
+	if after != nil {
+		c.After, err = c.revision(after)
+	} else {
+		c.After, err = c.workTree()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c.Before, err = c.revision(before); err != nil {
+		return nil, err
+	}
+	return c, c.checkNotEmpty()
+}
+
+// Workspaces returns the directories below p that contain a workspace on one of the two sides
+// that Revisions compares for base and revisions, sorted.
+func Workspaces(p *workspace.Project, base, revisions string) ([]string, error) {
+	c, before, after, err := openRevisions(p, Auto, base, revisions)
+	if err != nil {
+		return nil, err
+	}
+	if c.clone.Repo.Root() == "" {
+		return nil, errors.New("--all requires a work tree, and this is a bare repository")
+	}
+	found, err := workspace.WorkspacesAt(before, c.clone.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	var more []string
+	if after != nil {
+		more, err = workspace.WorkspacesAt(after, c.clone.Prefix)
+	} else {
+		more, err = workspace.Workspaces(p.Name())
+	}
+	found = append(found, more...)
+	slices.Sort(found)
+	return slices.Compact(found), err
+}
+
+// openRevisions returns a comparison whose sides are not set yet, and the revisions to compare, as
+// selectedRevisions returns them.
+func openRevisions(p *workspace.Project, from TreeSource, base, revisions string) (c *Comparison, before, after *gitrepo.Revision, err error) {
+	if c, err = newComparison(p, from); err != nil {
+		return nil, nil, nil, err
+	}
+	if c.clone.Repo == nil {
+		return nil, nil, nil, fmt.Errorf("%s is not in a Git repository: compare with --upgrade, --locks or --trees", p.Location())
+	}
+	before, after, err = c.selectedRevisions(base, revisions)
+	return c, before, after, err
+}
+
+// checkNotEmpty returns an error if neither side has a workspace. There would never be a
+// difference, and a check with a wrong path would always pass.
+func (c *Comparison) checkNotEmpty() error {
+	if c.Before.hasWorkspace() || c.After.hasWorkspace() {
+		return nil
+	}
+	return cmp.Or(c.After.project.SuggestWorkspaces(), fmt.Errorf("no workspace in %s: neither %s nor %s on either side", c.project.Location(), settings.FileName, workspace.LockFile))
+}
+
+// hasWorkspace reports whether the side has a workspace.
+func (s *Side) hasWorkspace() bool {
+	return s.lock != nil || len(s.manifests) > 0 || s.project.Configured()
+}
+
+// selectedRevisions returns the revisions that Revisions compares. after is nil for the work tree.
+func (c *Comparison) selectedRevisions(base, revisions string) (before, after *gitrepo.Revision, err error) {
+	a, b, two := strings.Cut(revisions, "..")
+	b, fork := strings.CutPrefix(b, ".")
+	if c.clone.Repo.Root() == "" && !two {
+		return nil, nil, errors.New("a bare repository has no work tree: specify two revisions, such as main..branch")
+	}
+	if two {
+		if after, err = c.findRevision(b); err != nil {
+			return nil, nil, err
+		}
+	}
+	switch {
+	case fork:
+		if before, err = c.findRevision(a); err == nil {
+			before, err = c.mergeBase(before, after)
+		}
+	case revisions == "":
+		before, err = c.defaultBase(base)
+	default:
+		before, err = c.findRevision(a)
+	}
+	return before, after, err
+}
+
+// findRevision returns the revision with a name, or HEAD for "".
+func (c *Comparison) findRevision(name string) (*gitrepo.Revision, error) {
+	if name == "" {
+		return c.clone.Repo.Head()
+	}
+	return c.clone.Repo.Revision(name)
+}
+
+// defaultBase returns the merge base of HEAD and the branch named by base. An empty base is the
+// default branch.
+func (c *Comparison) defaultBase(base string) (*gitrepo.Revision, error) {
+	head, err := c.clone.Repo.Head()
+	if err != nil {
+		return nil, err
+	}
+	var tip *gitrepo.Revision
+	if base == "" {
+		tip, err = c.clone.Repo.DefaultBranch()
+	} else {
+		tip, err = c.clone.Repo.Revision(base)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.mergeBase(tip, head)
+}
+
+// mergeBase returns the merge base of b and tip, which is the tip of a branch. It also sets
+// c.target to the workspace at tip. If a shallow clone, as in CI, lacks the merge base, it logs a
+// warning and returns tip.
+func (c *Comparison) mergeBase(tip, b *gitrepo.Revision) (*gitrepo.Revision, error) {
+	var err error
+	if c.target, err = c.clone.At(tip); err != nil {
+		return nil, fmt.Errorf("%s: %w", tip.Name(), err)
+	}
+	fork, err := c.clone.Repo.MergeBase(tip, b)
+	if errors.Is(err, gitrepo.ErrNoBase) && c.clone.Repo.Shallow() {
+		c.project.Log.Warn(c.project.Waive([]diag.Warning{{
+			Code: "shallow-clone", Msg: fmt.Sprintf("the clone is shallow and lacks the merge base of %s and %s: comparing with the tip of %s", tip.Name(), b.Name(), tip.Name()),
+		}}))
+		return tip, nil
+	}
+	return fork, err
+}
+
+// workTree returns the side on disk.
+func (c *Comparison) workTree() (*Side, error) {
+	lock, err := c.project.LockIfAny()
+	if err != nil {
+		return nil, err
+	}
+	t, err := readTree("", c.disk())
+	if err != nil {
+		return nil, err
+	}
+	own, err := c.readUserManifests()
+	return &Side{Name: "work tree", project: c.project, lock: c.withRepoPaths(lock), userManifests: own, tree: t}, err
+}
+
+// revision returns the side at a commit.
+func (c *Comparison) revision(rev *gitrepo.Revision) (*Side, error) {
+	p, err := c.clone.At(rev)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := p.LockIfAny()
+	if err != nil {
+		return nil, err
+	}
+	t, own, err := c.readCommit(rev, p)
+	return &Side{Name: rev.Name(), project: p, rev: rev, lock: c.withRepoPaths(lock), userManifests: own, tree: t}, err
+}
+
+// withRepoPaths returns a lock with the positions of its pins relative to the repository.
+func (c *Comparison) withRepoPaths(lock *lockfile.File) *lockfile.File {
+	if lock == nil {
+		return nil
+	}
+	out := *lock
+	out.Pins = slices.Clone(lock.Pins)
+	for i := range out.Pins {
+		out.Pins[i].Pos.File = c.InRepo(workspace.LockFile)
+	}
+	out.Leaving = slices.Clone(lock.Leaving)
+	for i := range out.Leaving {
+		out.Leaving[i].Pos.File = c.InRepo(workspace.LockFile)
+	}
+	return &out
+}
+
+// Trees compares two directories of manifests, which may be rendered trees.
+func Trees(p *workspace.Project, before, after string) (*Comparison, error) {
+	c := &Comparison{project: p, clone: &workspace.Clone{Project: p, Prefix: "."}, pool: pool{}, built: map[[32]byte][][]byte{}}
+	for _, side := range []struct {
+		name string
+		to   **Side
+	}{{before, &c.Before}, {after, &c.After}} {
+		var err error
+		if *side.to, err = c.directory(side.name); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// directory returns a directory of manifests as a side.
+func (c *Comparison) directory(name string) (*Side, error) {
+	info, err := os.Stat(name)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	prefix := path.Clean(filepath.ToSlash(name))
+	root, out, err := treeRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	if out != "." {
+		prefix = path.Join(prefix, "..")
+	}
+	t, err := readTree(prefix, disk{fsys: filetree.OpenUserDir(root).FS(), shown: prefix, out: out, pool: c.pool})
+	return &Side{Name: name, project: c.project, treeOnly: true, tree: t}, err
+}
+
+// treeRoot returns the root for reading a directory of manifests, and the path of the directory
+// in it. The root of a rendered tree is its parent, which also has the overlays.
+func treeRoot(name string) (root, out string, err error) {
+	if _, err := os.Stat(filepath.Join(name, layout.ClustersFile)); err != nil {
+		return name, ".", nil
+	}
+	full, err := filepath.Abs(name)
+	if err != nil {
+		return "", "", err
+	}
+	if info, err := os.Lstat(full); err != nil || info.Mode().Type() == fs.ModeSymlink || filepath.Dir(full) == full {
+		return name, ".", nil //nolint:nilerr // reading the directory returns the error
+	}
+	return filepath.Dir(full), filepath.Base(full), nil
+}
+
+// compareArtifacts compares the trees of two sides, without their locks. Each side is an artifact
+// ("oci://…"), the work tree (""), or a revision of the repository. If trees is true, a name that
+// is no artifact is a directory of manifests.
+func compareArtifacts(ctx context.Context, p *workspace.Project, before, after string, trees bool) (*Comparison, error) {
+	c, err := newComparison(p, Tree)
+	if err != nil {
+		return nil, err
+	}
+	own, err := c.readUserManifests()
+	if err != nil {
+		return nil, err
+	}
+	for _, side := range []struct {
+		name string
+		to   **Side
+	}{{before, &c.Before}, {after, &c.After}} {
+		s, err := c.openSide(ctx, side.name, trees)
+		if err != nil {
+			return nil, err
+		}
+		*side.to = &Side{Name: s.Name, project: p, rev: s.rev, userManifests: own, treeOnly: true, tree: s.tree}
+	}
+	return c, nil
+}
+
+// IsArtifact reports whether name is the reference of an artifact.
+func IsArtifact(name string) bool { return strings.HasPrefix(name, "oci:") }
+
+// openSide opens the side with a name: see compareArtifacts.
+func (c *Comparison) openSide(ctx context.Context, name string, trees bool) (*Side, error) {
+	switch {
+	case IsArtifact(name):
+		return c.artifact(ctx, name)
+	case trees:
+		return c.directory(name)
+	case c.clone.Repo == nil:
+		return nil, fmt.Errorf("%s is not in a Git repository: compare with another artifact, or with a directory by --trees", c.project.Location())
+	case name == "":
+		return c.workTree()
+	}
+	rev, err := c.clone.Repo.Revision(name)
+	if err != nil {
+		return nil, err
+	}
+	return c.revision(rev)
+}
+
+// artifact returns an artifact as a side.
+func (c *Comparison) artifact(ctx context.Context, ref string) (*Side, error) {
+	a, err := c.project.Artifact(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	out, _ := a.Tree()
+	var files []diff.File
+	for name, data := range a.Files.All() {
+		if isManifest(name) && (out == "." || strings.HasPrefix(name, out+"/")) {
+			files = append(files, diff.File{Path: name, Data: c.pool.add(data)})
+		}
+	}
+	t, err := newTree("", out, files, overlay.FileFunc(func(name string) ([]byte, error) {
+		if data, ok := a.Files.Get(name); ok {
+			return data, nil
+		}
+		return nil, fs.ErrNotExist
+	}))
+	return &Side{Name: a.Name, tree: t}, err
+}
+
+// compareLocks compares two locks, both rendered with the settings of the workspace.
+func compareLocks(p *workspace.Project, from TreeSource, before, after string) (*Comparison, error) {
+	var locks [2]*lockfile.File
+	for i, name := range []string{before, after} {
+		file, err := source.LookupIn("")(name)
+		if err != nil {
+			return nil, err
+		}
+		data, err := workspace.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if locks[i], err = lockfile.Parse(filepath.ToSlash(name), data); err != nil {
+			return nil, err
+		}
+	}
+	c, err := newComparison(p, from)
+	if err != nil {
+		return nil, err
+	}
+	return c.setLocks([2]string{before, after}, locks[0], locks[1])
+}
+
+// setLocks sets the sides to two locks of the workspace, with the given names.
+func (c *Comparison) setLocks(names [2]string, before, after *lockfile.File) (*Comparison, error) {
+	own, err := c.readUserManifests()
+	if err != nil {
+		return nil, err
+	}
+	empty, err := c.emptyTree()
+	if err != nil {
+		return nil, err
+	}
+	c.Before = &Side{Name: names[0], project: c.project, lock: before, userManifests: own, tree: empty}
+	c.After = &Side{Name: names[1], project: c.project, lock: after, userManifests: own, tree: empty}
+	return c, nil
+}
+
+// compareUpgrade compares the lock with its upgraded version.
+func compareUpgrade(ctx context.Context, p *workspace.Project, from TreeSource, pr *workspace.Problem) (*Comparison, error) {
+	if pr.Lock == nil {
+		_, err := p.NeedLock()
+		return nil, err
+	}
+	res, err := workspace.Resolve(ctx, pr)
+	if res != nil && res.Failed != nil {
+		return nil, res.Failed
+	}
+	if err != nil {
+		return nil, err
+	}
+	// Parsing the formatted lock sets the positions.
+	next, err := lockfile.Parse(workspace.LockFile, lockfile.Format(res.Lock))
+	if err != nil {
+		return nil, err
+	}
+	c, err := newComparison(p, from)
+	if err != nil {
+		return nil, err
+	}
+	return c.setLocks([2]string{workspace.LockFile, "upgrade"}, c.withRepoPaths(pr.Lock), c.withRepoPaths(next))
+}
+
+// Locks compares two locks of the workspace, with the given names; before may be nil.
+func Locks(p *workspace.Project, from TreeSource, names [2]string, before, after *lockfile.File) (*Comparison, error) {
+	if before == nil {
+		before = lockfile.New(nil)
+	}
+	c, err := newComparison(p, from)
+	if err != nil {
+		return nil, err
+	}
+	return c.setLocks(names, before, after)
+}

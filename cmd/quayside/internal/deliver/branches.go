@@ -1,0 +1,211 @@
+package deliver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"github.com/quayside/quayside/internal/forge"
+	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/sanitize"
+)
+
+// Action is the effect of a run on a branch and its pull request.
+type Action string
+
+// The actions.
+const (
+	Open      Action = "open"      // the branch is new
+	Update    Action = "update"    // the branch has another upgrade, or another parent commit
+	Unchanged Action = "unchanged" // the branch already has this upgrade of this commit
+	Keep      Action = "keep"      // the branch is not changed
+	Close     Action = "close"     // the branch is obsolete
+)
+
+// branches are the tips of the existing branches that are named ProposalOptions.Branch or are below
+// it.
+type branches struct {
+	local  map[string][]*gitrepo.Revision // also remote-tracking ones, unless remote is known
+	remote map[string]*gitrepo.Revision   // nil without a push
+}
+
+// readBranches lists the existing branches.
+func (b *Proposer) readBranches(ctx context.Context) (*branches, error) {
+	var out branches
+	var err error
+	if out.local, err = b.clone.Repo.Branches(b.opt.Branch, b.opt.Remote == ""); err == nil && b.opt.Remote != "" {
+		out.remote, err = b.clone.Repo.RemoteBranches(ctx, b.opt.Remote, b.opt.Branch, b.token())
+	}
+	return &out, err
+}
+
+// token returns the password for the remote.
+func (b *Proposer) token() string { return b.clone.Project.Getenv("GIT_TOKEN") }
+
+// tips returns the tips of a branch.
+func (h *branches) tips(branch string) []*gitrepo.Revision {
+	out := slices.Clone(h.local[branch])
+	if tip := h.remote[branch]; tip != nil {
+		out = append(out, tip)
+	}
+	return out
+}
+
+// candidates returns the tips of the branches that may have pull requests: with a push, those of the
+// remote.
+func (h *branches) candidates() map[string][]*gitrepo.Revision {
+	if h.remote == nil {
+		return maps.Clone(h.local)
+	}
+	out := map[string][]*gitrepo.Revision{}
+	for name, tip := range h.remote {
+		out[name] = []*gitrepo.Revision{tip}
+	}
+	return out
+}
+
+// isAt reports whether the branch has this commit wherever it exists.
+func (h *branches) isAt(branch, hash string) bool {
+	return !slices.ContainsFunc(h.tips(branch), func(tip *gitrepo.Revision) bool { return tip.Hash() != hash })
+}
+
+// remoteHash returns the commit of a branch of the remote, or "".
+func (h *branches) remoteHash(branch string) string {
+	if tip := h.remote[branch]; tip != nil {
+		return tip.Hash()
+	}
+	return ""
+}
+
+// actionFor returns the action for the branch of a proposal, and the reason for Keep: a branch with
+// commits by others is not changed.
+func (b *proposal) actionFor(branch string) (action Action, reason string, err error) {
+	action = Open
+	for _, tip := range b.branches.tips(branch) {
+		if reason := b.foreignCommitReason(tip); reason != "" {
+			b.clone.Project.Log.Note("branch %s: %s", branch, reason)
+			return Keep, reason, nil
+		}
+		same, err := b.isCommitted(tip)
+		if err != nil {
+			return "", "", err
+		}
+		if !same {
+			action = Update
+		}
+		if same && action == Open {
+			action = Unchanged
+		}
+	}
+	return action, "", nil
+}
+
+// foreignCommitReason returns the reason not to change a branch with commits by others, or "" if it has
+// none.
+func (b *Proposer) foreignCommitReason(tip *gitrepo.Revision) string {
+	if b.clone.Repo.IsGenerated(tip, b.head) {
+		return ""
+	}
+	return "not changed: it has commits by others, the last by " + sanitize.Line(tip.Author())
+}
+
+// isCommitted reports whether the tip of a generated branch is the commit of the proposal: it has
+// the same message and parent, and contains the changes.
+func (b *proposal) isCommitted(tip *gitrepo.Revision) (bool, error) {
+	if tip.Message() != b.message() || tip.Hash() == b.head.Hash() || !tip.HasParent(b.head) {
+		return false, nil
+	}
+	for _, c := range b.changes {
+		data, err := tip.Read(c.Path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if !c.Removed {
+				return false, nil
+			}
+		case err != nil:
+			return false, err
+		case c.Removed || !bytes.Equal(data, c.Data):
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// close deletes an obsolete branch of the remote, and thereby closes its pull request. It keeps a
+// branch with commits by others.
+func (b *Proposer) close(ctx context.Context, branch string) error {
+	if b.opt.Check {
+		return nil
+	}
+	log, tip := b.clone.Project.Log, b.branches.remote[branch]
+	if tip == nil || b.foreignCommitReason(tip) != "" {
+		log.Note("branch %s has no upgrades left: close its pull request and delete it", sanitize.Line(branch))
+		return nil
+	}
+	if b.forge != nil {
+		if err := b.forge.Withdraw(ctx, forge.Pull{Head: branch, Base: b.opt.Into}); err != nil {
+			return err
+		}
+	}
+	if err := b.clone.Repo.DeleteRemoteBranch(ctx, b.opt.Remote, branch, b.token(), tip.Hash()); err != nil {
+		return err
+	}
+	log.Note("deleted branch %s, which has no upgrades left", sanitize.Line(branch))
+	return nil
+}
+
+// BranchRow is a row of the table of branches.
+type BranchRow struct {
+	Action       Action
+	Branch, Text string // Text is the title, or the reason
+}
+
+// Row returns the row of a proposal.
+func (p *PublishedProposal) Row() BranchRow {
+	if p.Action == Keep {
+		return p.kept.Row()
+	}
+	return BranchRow{p.Action, p.Branch, p.title}
+}
+
+// Rows returns the rows of the branches.
+func (s *PublishedProposals) Rows() []BranchRow {
+	var out []BranchRow
+	for _, p := range s.PullRequests {
+		out = append(out, BranchRow{p.Action, p.Branch, p.Title})
+	}
+	for _, branch := range s.Obsolete {
+		out = append(out, ObsoleteRow(branch))
+	}
+	for _, k := range s.Kept {
+		out = append(out, k.Row())
+	}
+	return out
+}
+
+// ObsoleteRow returns the row of an obsolete branch.
+func ObsoleteRow(branch string) BranchRow {
+	return BranchRow{Close, branch, "merged, superseded or no longer wanted"}
+}
+
+// Row returns the row of a branch that is kept.
+func (k KeptBranch) Row() BranchRow {
+	text := k.Reason
+	if k.Code != "" {
+		text += " [" + k.Code + "]"
+	}
+	return BranchRow{Keep, k.Branch, text}
+}
+
+// CountChanges returns the number of branches that change.
+func CountChanges(rows []BranchRow) (n int) {
+	for _, r := range rows {
+		if r.Action != Keep && r.Action != Unchanged {
+			n++
+		}
+	}
+	return n
+}

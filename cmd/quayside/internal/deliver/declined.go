@@ -1,0 +1,64 @@
+package deliver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/internal/forge"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/sanitize"
+	"github.com/quayside/quayside/resolve"
+)
+
+// declined is the code of an upgrade that a person reverted, or whose pull request a person closed.
+const declined = "declined"
+
+// proposalID returns an identifier of the changes of an upgrade. It does not depend on the catalogs or
+// the time.
+func proposalID(u workspace.Upgrade) string {
+	var text strings.Builder
+	for _, c := range u.Changes {
+		fmt.Fprintf(&text, "%s %s%s %s %s\n", c.Change, c.Operator, c.Namespace, c.From, c.To)
+	}
+	return string(model.DigestOf([]byte(text.String())))
+}
+
+// declined returns the branch of an upgrade with a reason, and holds of its operators, if a person closed
+// its pull request without merging it. Naming an operator proposes the upgrade again.
+func (b *Proposer) declined(ctx context.Context, u workspace.Upgrade, branch string, pr *workspace.Problem) (k KeptBranch, holds []resolve.Hold, err error) {
+	if b.forge == nil || u.Named || slices.ContainsFunc(u.Changes, func(c workspace.Change) bool { return pr.IsNamed(c.Operator) }) {
+		return k, nil, nil
+	}
+	number, err := b.forge.Declined(ctx, forge.Pull{Head: branch, Base: b.opt.Into, Proposal: proposalID(u)})
+	if err != nil || number == 0 {
+		return k, nil, err
+	}
+	k = KeptBranch{Branch: branch, Reason: fmt.Sprintf("pull request %d was closed without merging: reopen it, or name the operator to propose it again", number), Code: declined}
+	for _, c := range u.Changes {
+		if c.Operator != "" {
+			holds = append(holds, resolve.Hold{Operator: c.Operator, Code: declined, Reason: k.Reason})
+		}
+	}
+	b.clone.Project.Log.Note("branch %s: %s", sanitize.Line(branch), k.Reason)
+	return k, holds, nil
+}
+
+// withoutDeclined returns the upgrades that no person declined, and the branches and holds of the others.
+func (b *Proposer) withoutDeclined(ctx context.Context, upgrades *workspace.Upgrades) (rest []workspace.Upgrade, kept []KeptBranch, holds []resolve.Hold, err error) {
+	kept = []KeptBranch{}
+	for _, u := range upgrades.Parts {
+		k, held, err := b.declined(ctx, u, b.branchOf(u), upgrades.Problem)
+		switch {
+		case err != nil:
+			return nil, nil, holds, err
+		case k.Reason != "":
+			kept, holds = append(kept, k), append(holds, held...)
+		default:
+			rest = append(rest, u)
+		}
+	}
+	return rest, kept, holds, nil
+}

@@ -1,0 +1,189 @@
+package deliver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// A branch of an earlier run that this run does not propose is obsolete only if the locks prove it:
+//   - Each of its upgrades is merged or superseded by a higher version, or its operator was removed.
+//   - Or Git cannot merge it, because the main branch or a proposed branch changes one of its operators.
+//
+// An upgrade can also be missing in this run because of an unreadable catalog, an unhealthy operator,
+// or because other operators were named. Such a branch is kept.
+
+// KeptBranch is a branch that this run does not change.
+type KeptBranch struct {
+	Branch string `json:"branch"`
+	Reason string `json:"reason"`
+	Code   string `json:"code,omitempty" doc:"declined: a person closed its pull request without merging it"`
+}
+
+// judgeBranches sets Obsolete and Kept from the existing branches of the environment that are not
+// proposed, and deletes the obsolete ones of the remote.
+func (b *Proposer) judgeBranches(ctx context.Context, s *PublishedProposals, upgrades *workspace.Upgrades, holds []resolve.Hold) error {
+	why := func(operator string) string { return upgrades.WhyNotProposed(operator, holds) }
+	top := b.environmentBranch(b.opt.Branch)
+	have := b.branches.candidates()
+	proposed := map[string]string{} // branches by operator
+	for _, p := range s.PullRequests {
+		delete(have, p.Branch)
+		for _, c := range p.Changes {
+			proposed[c.Operator] = p.Branch
+		}
+	}
+	for _, k := range s.Kept {
+		delete(have, k.Branch)
+	}
+	for _, branch := range slices.Sorted(maps.Keys(have)) {
+		if rest, below := strings.CutPrefix(branch, top+"/"); !below || strings.Count(rest, "/") != 1 {
+			continue
+		}
+		if reason := b.keepReason(have[branch], proposed, upgrades.Problem, why); reason != "" {
+			s.Kept = append(s.Kept, KeptBranch{Branch: branch, Reason: reason})
+			continue
+		}
+		s.Obsolete = append(s.Obsolete, branch)
+		if err := b.close(ctx, branch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// JudgePromotion judges the branch of an earlier promotion to the environment if this run promotes
+// nothing. It returns the branch and the reason to keep it. Without a reason, the branch is obsolete,
+// and JudgePromotion deletes it in the remote. Without a branch, the result is empty. why returns the
+// reason why this run does not promote an operator.
+func (b *Proposer) JudgePromotion(ctx context.Context, pr *workspace.Problem, why func(operator string) string) (KeptBranch, error) {
+	branch := b.environmentBranch(b.opt.Branch)
+	tips := b.branches.candidates()[branch]
+	if tips == nil {
+		return KeptBranch{}, nil
+	}
+	k := KeptBranch{Branch: branch, Reason: b.keepReason(tips, nil, pr, why)}
+	if k.Reason == "" {
+		return k, b.close(ctx, branch)
+	}
+	return k, nil
+}
+
+// keepReason returns the first reason to keep a branch with these tips, or "".
+func (b *Proposer) keepReason(tips []*gitrepo.Revision, proposed map[string]string, pr *workspace.Problem, why func(operator string) string) string {
+	reason := ""
+	for _, tip := range tips {
+		if cause, err := b.tipKeepReason(tip, proposed, pr, why); err != nil {
+			reason = cmp.Or(reason, "its lock cannot be compared: "+err.Error())
+		} else {
+			reason = cmp.Or(reason, cause)
+		}
+	}
+	return reason
+}
+
+// tipKeepReason returns the reason to keep a branch with this tip, or "" if each of its changes to
+// operators is proven to be obsolete.
+func (b *Proposer) tipKeepReason(tip *gitrepo.Revision, proposed map[string]string, pr *workspace.Problem, why func(operator string) string) (string, error) {
+	start, err := b.clone.Repo.MergeBase(b.head, tip)
+	if err != nil {
+		return "", err
+	}
+	var locks [2]*lockfile.File
+	for i, rev := range []*gitrepo.Revision{start, tip} {
+		if locks[i], err = b.lockAt(rev); err != nil {
+			return "", err
+		}
+	}
+	operators := map[string]bool{}
+	for _, c := range lockfile.Diff(locks[0], locks[1]) {
+		if c.Package != "" {
+			operators[c.Namespace+"/"+c.Package] = true
+		}
+	}
+	if !pr.IncludesAll() {
+		for _, operator := range slices.Sorted(maps.Keys(operators)) {
+			if !pr.IsNamed(operator) {
+				return operator + " was not named", nil
+			}
+		}
+	}
+	if hasConflict(operators, locks[0], pr.Read, locks[1]) {
+		return "", nil
+	}
+	for operator := range operators {
+		if proposed[operator] != "" {
+			return "", nil // both branches cannot be merged
+		}
+	}
+	for _, operator := range slices.Sorted(maps.Keys(operators)) {
+		if !isSettled(pr.Lock, locks[0], locks[1], operator) {
+			return why(operator), nil
+		}
+	}
+	return "", nil
+}
+
+// hasConflict reports whether Git cannot merge the lock of a branch, which changes some operators
+// since start, with the lock of main. This is the case if main has a different change to one of these
+// operators, or a change between the same blocks.
+func hasConflict(operators map[string]bool, start, main, branch *lockfile.File) bool {
+	both := false
+	for _, c := range lockfile.Diff(start, main) {
+		operator := c.Namespace + "/" + c.Package
+		if operators[operator] && isChanged(operator, main, branch) {
+			return true
+		}
+		both = both || operators[operator]
+	}
+	return !both && !lockfile.CanMerge(start, main, branch)
+}
+
+// lockAt returns the lock of the workspace in a revision, or an empty one if there is none.
+func (b *Proposer) lockAt(rev *gitrepo.Revision) (*lockfile.File, error) {
+	name := b.clone.Path(workspace.LockFile)
+	data, err := rev.Read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return lockfile.New(nil), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return lockfile.Parse(rev.Name()+":"+name, data)
+}
+
+// isSettled reports whether the change of a branch to an operator since start is obsolete on main.
+// It is if main has a higher version, the bundle that the branch upgrades to, or an equal block. It
+// also is if main does not have the operator; if the branch ends a removal, main must not have the
+// leftover objects, either. Blocks with the same bundle can differ in the record of the catalog.
+func isSettled(main, start, branch *lockfile.File, operator string) bool {
+	ns, pkg, _ := strings.Cut(operator, "/")
+	now, pinned := main.Pin(ns, pkg)
+	before, _ := start.Pin(ns, pkg)
+	then, changed := branch.Pin(ns, pkg)
+	_, left := start.LeavingOperator(operator)
+	_, leaves := main.LeavingOperator(operator)
+	switch {
+	case !pinned:
+		return !left || !leaves
+	case changed && now.Bundle != then.Bundle:
+		return now.CompareVersions(then) > 0
+	case changed && before.Bundle != then.Bundle:
+		return true
+	}
+	return !isChanged(operator, main, branch)
+}
+
+// isChanged reports whether two locks differ in the blocks of an operator.
+func isChanged(operator string, a, b *lockfile.File) bool {
+	return slices.ContainsFunc(lockfile.Diff(a, b), func(c lockfile.Change) bool { return c.Namespace+"/"+c.Package == operator })
+}

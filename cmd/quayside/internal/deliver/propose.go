@@ -1,0 +1,436 @@
+package deliver
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/compare"
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/forge"
+	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/sanitize"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// Proposer proposes upgrades of a workspace, as commits on HEAD.
+type Proposer struct {
+	// Environment is the name of the workspace, or else of its directory. If another workspace
+	// in HEAD has the same name, it is the path of the directory. It is empty for a workspace
+	// without a name at the top of the repository.
+	Environment string
+
+	opt        ProposalOptions
+	clone      *workspace.Clone
+	author     gitrepo.Author
+	head       *gitrepo.Revision
+	forge      *forge.Client // for pull requests; nil without them
+	branches   *branches
+	unreadable map[string]error // errors of the bundles of HEAD's lock that cannot be opened, by operator; nil before findUnreadable
+}
+
+// proposal is a rendered upgrade, with the file changes for a commit on HEAD.
+type proposal struct {
+	*Proposer
+	upgrade workspace.Upgrade
+	changes []gitrepo.FileEdit
+}
+
+// OpenProposer returns the Proposer of a workspace. It returns an error if the work tree has
+// uncommitted changes to inputs of the lock.
+func OpenProposer(ctx context.Context, p *workspace.Project, opt ProposalOptions) (*Proposer, error) {
+	clone, err := p.Clone()
+	if errors.Is(err, gitrepo.ErrNone) || err == nil && clone.Repo.Root() == "" {
+		return nil, fmt.Errorf("%s is not in a Git work tree: cannot create branches", p.Location())
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := &Proposer{opt: opt, clone: clone}
+	if b.head, err = clone.Repo.Head(); err != nil {
+		return nil, err
+	}
+	if err := clone.CheckClean(ctx); err != nil {
+		return nil, err
+	}
+	if b.author, err = clone.Repo.Author(ctx, p.Getenv); err != nil {
+		return nil, err
+	}
+	if opt.Request { // before anything is pushed
+		remote, err := clone.Repo.Address(opt.Remote)
+		if err != nil {
+			return nil, err
+		}
+		if b.forge, err = forge.Open(opt.Forge, remote, p.Getenv); err != nil {
+			return nil, err
+		}
+	}
+	if b.Environment, err = b.environment(); err != nil {
+		return nil, err
+	}
+	b.branches, err = b.readBranches(ctx)
+	return b, err
+}
+
+func (b *Proposer) render(ctx context.Context, upgrade workspace.Upgrade) (*proposal, error) {
+	changes, err := b.renderEdits(ctx, upgrade.Lock)
+	return &proposal{Proposer: b, upgrade: upgrade, changes: changes}, err
+}
+
+// commit creates the branch and returns the hash of its commit. The commit has the time of
+// HEAD, so the same upgrade of the same HEAD has the same hash.
+func (b *proposal) commit(ctx context.Context, branch string) (hash string, err error) {
+	return b.clone.Repo.Branch(ctx, branch, b.head, gitrepo.Commit{
+		Message: b.message(), Changes: b.changes, Author: b.author, When: b.head.Time(),
+	})
+}
+
+// findUnreadable sets unreadable on the first call, with a warning for each operator.
+func (b *Proposer) findUnreadable(ctx context.Context, lock *lockfile.File) error {
+	if b.unreadable != nil {
+		return nil
+	}
+	p := b.clone.Project
+	unreadable, err := p.Unreadable(ctx, lock)
+	if err != nil {
+		return err
+	}
+	b.unreadable = unreadable
+	var warnings []diag.Warning
+	for _, operator := range slices.Sorted(maps.Keys(unreadable)) {
+		warnings = append(warnings, diag.Warning{Code: "not-fetched", Subject: operator, Msg: fmt.Sprintf("the files of %s stay as they are: %v", operator, unreadable[operator])})
+	}
+	p.Log.Warn(p.Waive(warnings))
+	return nil
+}
+
+// Unreadable returns the operators of HEAD's lock whose bundles cannot be opened, with the errors, and
+// the changed operators that require one of them in HEAD's lock or in lock. It returns nil if no earlier
+// call had to open such a bundle.
+func (b *Proposer) Unreadable(lock *lockfile.File) map[string]error {
+	out := maps.Clone(b.unreadable)
+	before, err := b.clone.Project.LockIfAny()
+	if err != nil || before == nil || len(out) == 0 {
+		return nil
+	}
+	for _, c := range lockfile.Diff(before, lock) {
+		operator := c.Namespace + "/" + c.Package
+		if needed := b.neededUnreadable(operator, before, lock); needed != "" {
+			out[operator] = b.unreadable[needed]
+		}
+	}
+	return out
+}
+
+// neededUnreadable returns an operator that another one requires in one of the locks and whose bundle
+// cannot be opened, or "".
+func (b *Proposer) neededUnreadable(operator string, locks ...*lockfile.File) string {
+	for _, lock := range locks {
+		needed := lock.Needed(operator)
+		for _, key := range slices.Sorted(maps.Keys(b.unreadable)) {
+			if needed[key] {
+				return key
+			}
+		}
+	}
+	return ""
+}
+
+// renderTree renders lock. If the bundle of a pin that is unchanged since HEAD cannot be opened, the
+// files of its operator stay as in have, the tree of HEAD. renderTree returns the error of the bundle
+// if a changed operator requires that operator in HEAD's lock or in lock, because files of one refer
+// to the other.
+func (b *Proposer) renderTree(ctx context.Context, lock *lockfile.File, have *filetree.Tree) (*filetree.Tree, error) {
+	p := b.clone.Project
+	res, cause := p.Render(ctx, lock)
+	if cause == nil {
+		return res.Tree, nil
+	}
+	before, err := p.LockIfAny()
+	if err != nil || before == nil {
+		return nil, cause
+	}
+	if err := b.findUnreadable(ctx, before); err != nil || len(b.unreadable) == 0 {
+		return nil, cause
+	}
+	for _, c := range lockfile.Diff(before, lock) {
+		if b.neededUnreadable(c.Namespace+"/"+c.Package, before, lock) != "" {
+			return nil, cause
+		}
+	}
+	old, err := p.Render(ctx, workspace.WithoutPins(before, before, b.unreadable))
+	if err != nil {
+		return nil, cause
+	}
+	next, err := p.Render(ctx, workspace.WithoutPins(lock, before, b.unreadable))
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(readmes(old.Tree), readmes(next.Tree)) {
+		return nil, cause // a directory is only empty without the omitted operators
+	}
+	tree, err := filetree.EditsOf(old.Tree, next.Tree).Apply(old.Tree, have)
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%w", cause, err)
+	}
+	return tree, nil
+}
+
+// readmes returns the names of the README.md files of a tree, sorted. Only directories without other
+// files have one.
+func readmes(tree *filetree.Tree) []string {
+	var out []string
+	for name := range tree.Names() {
+		if path.Base(name) == "README.md" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// renderEdits renders lock, and returns the changes from HEAD.
+func (b *Proposer) renderEdits(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEdit, error) {
+	have := filetree.New()
+	output := b.clone.Path(b.clone.Project.Settings.Output)
+	entries, err := b.head.List(output)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		data, err := b.head.ReadEntry(e)
+		if err != nil {
+			return nil, err
+		}
+		if err := have.Add(strings.TrimPrefix(e.Path, output+"/"), data); err != nil {
+			return nil, err
+		}
+	}
+	tree, err := b.renderTree(ctx, lock, have)
+	if err != nil {
+		return nil, err
+	}
+	want, err := filetree.SimulateWrite(have, tree)
+	if err != nil {
+		return nil, b.clone.Project.TreeError(fmt.Errorf("%s: %w", b.clone.Project.Settings.Output, err))
+	}
+	changes := []gitrepo.FileEdit{{Path: b.clone.Path(workspace.LockFile), Data: lockfile.Format(lock)}}
+	for name, data := range want.All() {
+		if old, ok := have.Get(name); !ok || !bytes.Equal(old, data) {
+			changes = append(changes, gitrepo.FileEdit{Path: path.Join(output, name), Data: data})
+		}
+	}
+	for name := range have.All() {
+		if _, ok := want.Get(name); !ok {
+			changes = append(changes, gitrepo.FileEdit{Path: path.Join(output, name), Removed: true})
+		}
+	}
+	return changes, nil
+}
+
+// body returns the text of a pull request in Markdown: the preface, the report of the comparison
+// of the locks, and the operators that are held back at their versions. If the text is too long for a
+// forge, body returns only the report. It also configures pull for the report.
+func (b *proposal) body(ctx context.Context, branch string, before *lockfile.File, held []resolve.Hold, now time.Time, pull *forge.Pull) ([]byte, error) {
+	names := [2]string{cmp.Or(b.clone.Repo.HeadBranch(), "HEAD"), branch}
+	report, err := b.report(ctx, names, before, now)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.configure(pull, report); err != nil {
+		return nil, err
+	}
+	for i := range report.Reading { // the preface has the other links
+		r := &report.Reading[i]
+		r.Links = slices.DeleteFunc(r.Links, func(l diff.ReadingLink) bool { return l.What != "link" })
+	}
+	report.Reading = slices.DeleteFunc(report.Reading, func(r diff.Reading) bool { return len(r.Links)+len(r.Texts) == 0 })
+	text := diff.Markdown(report)
+	head, err := b.preface(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	marker, rest, _ := bytes.Cut(text, []byte("\n"))
+	full := slices.Concat(marker, []byte("\n"+b.summary(report)+head+"\n"), rest, []byte(heldSection(held)))
+	if len(full) >= diff.MaxComment {
+		return text, nil
+	}
+	return full, nil
+}
+
+// report compares before, the lock of HEAD, with the lock of the upgrade. If bundles of HEAD cannot be
+// opened, it leaves them out: the new bundle of an upgraded operator then counts as added.
+func (b *proposal) report(ctx context.Context, names [2]string, before *lockfile.File, now time.Time) (*diff.Report, error) {
+	c, err := compare.Locks(b.clone.Project, compare.Lock, names, workspace.WithoutPins(before, before, b.unreadable), workspace.WithoutPins(b.upgrade.Lock, before, b.unreadable))
+	if err != nil {
+		return nil, err
+	}
+	c.Scans, c.Reading = b.opt.Scans, true
+	report, err := c.Report(ctx, now)
+	if err == nil || before == nil || len(b.unreadable) > 0 {
+		return report, err
+	}
+	if fault := b.findUnreadable(ctx, before); fault != nil || len(b.unreadable) == 0 {
+		return nil, err
+	}
+	return b.report(ctx, names, before, now)
+}
+
+// heldSection returns the section with the operators that are held back, or "".
+func heldSection(held []resolve.Hold) string {
+	if len(held) == 0 {
+		return ""
+	}
+	const longest = 400
+	var text strings.Builder
+	text.WriteString("\nHeld back at their versions by this run:\n\n")
+	for _, h := range held {
+		fmt.Fprintf(&text, "- %s: %s\n", sanitize.Markdown(h.Operator), sanitize.Markdown(sanitize.Truncate(h.Reason, longest)))
+	}
+	return text.String()
+}
+
+// summary returns the first lines of the text: the worst finding, the removed operators, and the number
+// of clusters.
+func (b *proposal) summary(report *diff.Report) string {
+	const longest = 200
+	var text strings.Builder
+	if f, found := worstFinding(report); found {
+		fmt.Fprintf(&text, "**Worst finding: %s**, %s: %s (%s)\n\n", f.Severity, sanitize.Markdown(f.Operator), sanitize.Markdown(sanitize.Truncate(f.Message, longest)), sanitize.Code(f.Rule))
+	}
+	if line := workspace.Removals(b.upgrade.Changes); line != "" {
+		text.WriteString("**" + sanitize.Markdown(line) + "**\n\n")
+	}
+	clusters := map[string]bool{}
+	for _, op := range report.Operators {
+		names := op.Clusters
+		if names == nil {
+			names = b.clone.Project.Clusters()
+		}
+		for _, name := range names {
+			clusters[name] = true
+		}
+	}
+	if len(clusters) > 0 {
+		fmt.Fprintf(&text, "Applies at once to %s.\n\n", diag.Count(len(clusters), "cluster"))
+	}
+	return text.String()
+}
+
+// worstFinding returns the most severe finding without a waiver.
+func worstFinding(report *diff.Report) (diff.Finding, bool) {
+	i := slices.IndexFunc(report.Findings, func(f diff.Finding) bool { return f.Waiver == "" })
+	if i < 0 {
+		return diff.Finding{}, false
+	}
+	return report.Findings[i], true
+}
+
+// preface returns the text before the report: the environment, the changes with their reasons and
+// links to releases, the observations, and the reasons why operators are upgraded together.
+func (b *proposal) preface(ctx context.Context, before *lockfile.File) (string, error) {
+	links, err := b.links(ctx, before)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	if b.Environment != "" {
+		fmt.Fprintf(&text, "Environment: %s\n\n", sanitize.Code(b.Environment))
+	}
+	for _, c := range b.upgrade.Changes {
+		text.WriteString("- " + sanitize.Markdown(c.String()))
+		if list := links[c.Operator]; len(list) > 0 {
+			text.WriteString(": " + strings.Join(list, ", "))
+		}
+		text.WriteString("\n")
+	}
+	if len(b.upgrade.Observations) > 0 {
+		text.WriteString("\nObservations:\n\n")
+	}
+	for _, line := range b.upgrade.Observations {
+		text.WriteString("- " + sanitize.Markdown(line) + "\n")
+	}
+	if len(b.upgrade.Bonds) > 0 {
+		text.WriteString("\nUpgraded together:\n\n")
+	}
+	const longest = 400
+	for _, bond := range b.upgrade.Bonds {
+		fmt.Fprintf(&text, "- %s cannot be upgraded without %s", sanitize.Markdown(bond.Operator), sanitize.Markdown(bond.With))
+		if bond.Why != "" {
+			text.WriteString(": " + sanitize.Markdown(sanitize.Truncate(bond.Why, longest)))
+		}
+		text.WriteString("\n")
+	}
+	return text.String(), nil
+}
+
+// title returns the title of the pull request and its commit: the upgrades, and the
+// environment.
+func (b *proposal) title() string {
+	title := b.subject()
+	if b.Environment != "" {
+		title += " in " + b.Environment
+	}
+	return sanitize.Commit(title)
+}
+
+// subject describes the upgrades or, without upgrades, other changes to operators.
+func (b *proposal) subject() string {
+	var upgraded, changed []workspace.Change
+	for _, c := range b.upgrade.Changes {
+		switch {
+		case c.Operator == "":
+		case c.Change == lockfile.Changed:
+			changed = append(changed, c)
+		default:
+			upgraded = append(upgraded, c)
+		}
+	}
+	if len(upgraded) == 0 {
+		upgraded = changed
+	}
+	if len(upgraded) == 0 && len(b.upgrade.Changes) > 0 {
+		return "Update declared Namespaces"
+	}
+	if len(upgraded) == 0 {
+		return fmt.Sprintf("Migrate %s to schema %d", workspace.LockFile, lockfile.Schema)
+	}
+	if len(b.upgrade.Operators) == 0 && len(upgraded) > 1 {
+		return fmt.Sprintf("Update %s", diag.Count(len(upgraded), "operator"))
+	}
+	first := upgraded[0]
+	if i := slices.IndexFunc(upgraded, func(c workspace.Change) bool { return slices.Index(b.upgrade.Operators, c.Operator) == 0 }); i > 0 {
+		first = upgraded[i]
+	}
+	subject := "Update " + first.Operator
+	if first.Change == lockfile.Removed {
+		subject = "Remove " + first.Operator
+	}
+	if first.From != "" && first.To != "" && first.From != first.To {
+		subject += fmt.Sprintf(" from %s to %s", first.From, first.To)
+	}
+	if others := len(upgraded) - 1; others > 0 {
+		subject += fmt.Sprintf(" together with %s", diag.Count(others, "operator"))
+	}
+	return subject
+}
+
+// message returns the commit message: the title, and a line for each change with its reason.
+func (b *proposal) message() string {
+	var text strings.Builder
+	text.WriteString(b.title() + "\n\n")
+	for _, c := range b.upgrade.Changes {
+		text.WriteString(c.Sign() + " " + sanitize.Commit(c.String()) + "\n")
+	}
+	return text.String()
+}

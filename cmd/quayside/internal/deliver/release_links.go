@@ -1,0 +1,55 @@
+package deliver
+
+import (
+	"context"
+	"strings"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/sanitize"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// links returns Markdown links for each upgraded or added operator: see releaseLinks.
+func (b *proposal) links(ctx context.Context, before *lockfile.File) (map[string][]string, error) {
+	var upgraded []string
+	for _, c := range b.upgrade.Changes {
+		if c.Operator != "" && c.To != "" && c.From != c.To {
+			upgraded = append(upgraded, c.Operator)
+		}
+	}
+	csvs, err := b.clone.Project.CSVs(ctx, b.upgrade.Lock, upgraded)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]string{}
+	for _, key := range upgraded {
+		csv := csvs[key]
+		if csv == nil {
+			continue
+		}
+		from := ""
+		if namespace, pkg, _ := strings.Cut(key, "/"); before != nil {
+			pin, _ := before.Pin(namespace, pkg)
+			from = pin.Version
+		}
+		out[key] = releaseLinks(csv, from)
+	}
+	return out, nil
+}
+
+// releaseLinks returns the links in a bundle and, if its forge is known, a link to the comparison
+// with version from, which may be empty.
+func releaseLinks(csv *bundle.CSV, from string) []string {
+	var out []string
+	if repository := diff.Address(csv.Annotations["repository"]); repository != "" {
+		out = append(out, sanitize.Link("repository", repository))
+		if page, a, b := diff.Comparison(csv, from); page != "" {
+			out = append(out, sanitize.Link(a+"..."+b, page))
+		}
+	}
+	if support := diff.Address(csv.Annotations["support"]); support != "" {
+		out = append(out, sanitize.Link("support", support))
+	}
+	return out
+}

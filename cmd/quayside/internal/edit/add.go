@@ -1,0 +1,530 @@
+package edit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/resolve/explain"
+)
+
+// AddOptions selects the operators to declare.
+type AddOptions struct {
+	Packages  []string         // each "package", "package@channel", "package@1.2.3" or "package@>=1.2 <2"
+	Namespace string           // for all packages; empty: the suggested namespace of each, or else the package name
+	Catalog   string           // "[namespace/]name"; empty: the only catalog with the package
+	Watch     []string         // watched namespaces; "*" alone: all; nil: the preference of each operator
+	Approval  declare.Approval // empty: Automatic for a new declaration
+	Config    *string          // config of the operator's pods, as YAML; nil: unchanged
+	To        string           // entry of spec.declarations to write to; empty: the default
+
+	Choose Chooser // asks the user for a choice; nil: use defaults, or return an error
+}
+
+// Add declares operators. In existing declarations it sets the given channels, versions and other
+// fields, and upgrades to the given versions. It skips operators with an equal declaration, so that
+// an interrupted run can be repeated.
+func Add(ctx context.Context, p *workspace.Project, w AddOptions) (*Edit, error) {
+	set, err := p.DeclarationsIfAny()
+	if err != nil {
+		return nil, err
+	}
+	a := adder{project: p, options: w, set: set, writer: usualWriter(set), draft: NewDraft(p)}
+	if w.Config != nil {
+		if a.config, err = declare.ParseConfig("--config", *w.Config); err != nil {
+			return nil, err
+		}
+	}
+	if a.to, err = Destination(ctx, p, w.To, w.Choose); err != nil {
+		return nil, err
+	}
+	if err := a.openPackages(ctx); err != nil {
+		return nil, err
+	}
+	var faults diag.List
+	for _, text := range w.Packages {
+		if err := a.add(ctx, text); err != nil {
+			faults.Add(diag.Pos{File: text}, err)
+		}
+	}
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	merged, err := a.draft.Declared(set)
+	if err != nil {
+		return nil, err
+	}
+	e, err := resolveEdit(ctx, p, merged, a.draft.list(), editOptions{targets: a.targets, fresh: a.fresh})
+	if err != nil {
+		return nil, diag.MapPositions(err, a.argumentPos)
+	}
+	if e.Resolution.Lock == nil {
+		a.replacePositions(e.Resolution)
+	}
+	e.Notes = slices.Concat(a.notes, a.skippedNotes(e.Resolution), e.Notes)
+	return e, nil
+}
+
+// skippedNotes returns a note for each target that is several upgrades away.
+func (a *adder) skippedNotes(res *workspace.Resolution) []string {
+	var out []string
+	for _, t := range a.targets {
+		operator := t.Namespace + "/" + t.Package
+		if !slices.ContainsFunc(res.Changes, func(c workspace.Change) bool { return c.Operator == operator && c.From != c.To }) || res.Lock == nil {
+			continue
+		}
+		if pin, ok := res.Lock.Pin(t.Namespace, t.Package); ok && len(pin.Skipped) > 0 {
+			out = append(out, fmt.Sprintf("%s skips %s, which the clusters never run: to run them, add one version after the other", operator, diag.Some(pin.Skipped, 5)))
+		}
+	}
+	return out
+}
+
+// Chooser lets the user choose one of several options, and returns it.
+type Chooser func(ctx context.Context, question string, options []string) (string, error)
+
+// Destination returns the entry of spec.declarations to write to: the entry named by to, or the
+// only candidate, or else the user's choice. choose may be nil.
+func Destination(ctx context.Context, p *workspace.Project, to string, choose Chooser) (workspace.DeclarationPath, error) {
+	candidates, err := p.NewDeclarations(to)
+	if err != nil {
+		return workspace.DeclarationPath{}, err
+	}
+	if len(candidates) == 1 {
+		return candidates[0], nil
+	}
+	var paths []string
+	for _, c := range candidates {
+		paths = append(paths, c.Path)
+	}
+	if choose == nil {
+		_, err := ChooseNone(ctx, "", paths)
+		return workspace.DeclarationPath{}, fmt.Errorf("%w, or choose one with --to", err)
+	}
+	chosen, err := choose(ctx, "the path for new declarations", paths)
+	if err != nil {
+		return workspace.DeclarationPath{}, err
+	}
+	return candidates[slices.Index(paths, chosen)], nil
+}
+
+// ChooseNone is a [Chooser] that always returns an error, for commands that cannot prompt.
+func ChooseNone(_ context.Context, _ string, paths []string) (string, error) {
+	return "", fmt.Errorf("several paths of spec.declarations can hold new declarations (%s): set spec.newDeclarations", strings.Join(paths, ", "))
+}
+
+// operator is an operator to declare, with the writer of its dialect.
+type operator struct {
+	declare.Declaration
+	writer declare.Writer
+}
+
+type adder struct {
+	project *workspace.Project
+	to      workspace.DeclarationPath
+	options AddOptions
+	set     *declare.Set
+	writer  declare.Writer // writer of the most frequent dialect
+	config  []byte         // options.Config as canonical JSON; nil: none, or empty
+	index   *model.Index
+	draft   *Draft
+	wanted  []operator
+	places  []place // positions of the new declarations
+	notes   []string
+	targets []resolve.Target // versions of existing declarations
+	fresh   bool             // whether to read the tags of catalogs again
+}
+
+// place is the position of a new declaration in the draft, with the argument that added it.
+type place struct {
+	file string
+	line int
+	text string
+}
+
+// openPackages opens the requested packages.
+func (a *adder) openPackages(ctx context.Context) error {
+	lock, err := a.project.LockIfAny()
+	if err != nil {
+		return err
+	}
+	all := a.project.Catalogs(a.set)
+	if len(all) == 0 {
+		return errors.New("no catalog to search: create a workspace with 'quayside init --catalog', or add one to spec.catalogs of quayside.yaml")
+	}
+	if slices.ContainsFunc(a.options.Packages, func(text string) bool {
+		name, at, _ := strings.Cut(text, "@")
+		return at != "" && len(a.declared(name, "")) > 0
+	}) {
+		lock, a.fresh = nil, true
+	}
+	sh, err := a.project.OpenCatalogs(ctx, all, workspace.CatalogOptions{Locked: lock})
+	if err != nil {
+		return err
+	}
+	defer sh.Close()
+	var names []string
+	for _, text := range a.options.Packages {
+		name, _, _ := strings.Cut(text, "@")
+		names = append(names, name)
+	}
+	if a.index, err = sh.Pick(ctx, cache.PickNames(names...)); err != nil {
+		return err
+	}
+	_, err = a.project.BrokenCatalogs(a.index)
+	return err
+}
+
+// add adds the declaration of one package to the draft.
+func (a *adder) add(ctx context.Context, text string) error {
+	name, at, _ := strings.Cut(text, "@")
+	if have := a.declared(name, a.options.Namespace); len(have) == 1 {
+		return a.change(ctx, have[0], at, text)
+	}
+	pkg, err := a.pick(name, a.options.Catalog)
+	if err != nil {
+		return err
+	}
+	o := operator{writer: a.writer, Declaration: declare.Declaration{Name: name, Package: name}}
+	if id := pkg.Catalog().ID(); a.writer.CanName(id) && (len(a.index.CatalogsWith(name)) > 1 || a.writer.NamesCatalog) {
+		o.Catalog = id
+	} else if !a.writer.CanName(id) {
+		o.writer = declare.AnyCatalog()
+		if len(a.index.CatalogsWith(name)) > 1 {
+			o.Catalog = id
+		}
+	}
+	b, err := a.setVersion(ctx, &o, pkg, at)
+	if err != nil {
+		return err
+	}
+	o.Namespace = cmp.Or(a.options.Namespace, workspace.SuggestedNamespace(b.Metadata().Annotations), name)
+	if slices.ContainsFunc(a.wanted, func(w operator) bool { return w.Namespace == o.Namespace && w.Package == o.Package }) {
+		return fmt.Errorf("duplicate argument %s", name)
+	}
+	if have := a.declared(name, o.Namespace); len(have) > 0 {
+		return a.change(ctx, have[0], at, text)
+	}
+	if err := a.setWatch(&o, b); err != nil {
+		return err
+	}
+	if o.Approval = a.options.Approval; o.Approval != "" && !o.writer.HasApproval {
+		return fmt.Errorf("declarations of %s have no approval: omit --approval", o.writer.Dialect)
+	}
+	o.Config = a.config
+	a.wanted = append(a.wanted, o)
+	return a.addToFile(o, text)
+}
+
+// declared returns the declarations of a package in a namespace, or in all namespaces if it is empty.
+func (a *adder) declared(name, namespace string) []declare.Subscription {
+	return slices.DeleteFunc(slices.Clone(a.set.Subscriptions), func(s declare.Subscription) bool {
+		return s.Package != name || namespace != "" && s.Namespace != namespace
+	})
+}
+
+// change sets the fields of an existing declaration to the values of the argument and the flags. An
+// exact version is also a target of the resolution.
+func (a *adder) change(ctx context.Context, s declare.Subscription, at, text string) error {
+	values, err := a.values(ctx, s, at, text)
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(values, func(f declare.Field, v []string) bool { return slices.Equal(s.Values(f), v) })
+	if len(values) == 0 {
+		a.notes = append(a.notes, fmt.Sprintf("%s/%s is already declared at %s", s.Namespace, s.Package, s.Pos))
+		return nil
+	}
+	return a.draft.Change(s, values)
+}
+
+// values returns the values of the argument and the flags for a declaration, by field.
+func (a *adder) values(ctx context.Context, s declare.Subscription, at, text string) (map[declare.Field][]string, error) {
+	out := map[declare.Field][]string{}
+	catalog := a.options.Catalog
+	if catalog == "" && s.Catalog != nil {
+		catalog = s.Catalog.String()
+	}
+	pkg, err := a.pick(s.Package, catalog)
+	if err != nil {
+		return nil, err
+	}
+	if id := pkg.Catalog().ID(); a.options.Catalog != "" {
+		out[declare.FieldCatalog] = []string{id.String()}
+		if s.Dialect == declare.V0 {
+			out[declare.FieldCatalog], out[declare.FieldCatalogNamespace] = []string{id.Name}, []string{id.Namespace}
+		}
+	}
+	if a.options.Approval != "" {
+		out[declare.FieldApproval] = []string{string(a.options.Approval)}
+	}
+	if a.options.Watch != nil {
+		out[declare.FieldWatch] = slices.Sorted(slices.Values(a.options.Watch))
+	}
+	if a.options.Config != nil {
+		out[declare.FieldConfig] = nil
+		if a.config != nil {
+			out[declare.FieldConfig] = []string{string(a.config)}
+		}
+	}
+	if at == "" {
+		return out, nil
+	}
+	i := slices.IndexFunc(declare.Writers(), func(w declare.Writer) bool { return w.Dialect == s.Dialect })
+	if i < 0 {
+		return nil, newByHandError(s, "as an object of "+string(s.Dialect))
+	}
+	o := operator{writer: declare.Writers()[i]}
+	b, err := a.setVersion(ctx, &o, pkg, at, s.Channels...)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Version != "":
+		out[declare.FieldRange] = []string{o.Version}
+	case o.Start != "":
+		out[declare.FieldStartingCSV] = []string{o.Start}
+	}
+	inChannel := slices.ContainsFunc(b.Entries(), func(e *model.Entry) bool { return slices.Contains(s.Channels, e.Channel().Name()) })
+	if _, isChannel := pkg.Channel(at); isChannel || len(s.Channels) > 0 && !inChannel {
+		out[declare.FieldChannel] = []string{o.Channel}
+	}
+	return out, a.addTarget(s, b, &o, text)
+}
+
+// addTarget adds the version of o to the targets of the resolution if it is exact, or if the pinned
+// version is not within its range.
+func (a *adder) addTarget(s declare.Subscription, b *model.Bundle, o *operator, text string) error {
+	lock, err := a.project.LockIfAny()
+	if err != nil || lock == nil || o.Version == "" && o.Start == "" {
+		return err
+	}
+	if pin, ok := lock.Pin(s.Namespace, s.Package); ok {
+		if within, err := model.ParseVersions(o.Version); o.Version != "" && err == nil && within(pin.Version) {
+			return nil
+		}
+	}
+	a.targets = append(a.targets, resolve.Target{Namespace: s.Namespace, Package: s.Package, Version: b.Version().String(), At: diag.Pos{File: text}})
+	return nil
+}
+
+// pick returns the package with a name from a catalog, or from any catalog if it is empty. It
+// returns an error if no catalog or several catalogs have the package.
+func (a *adder) pick(name, catalog string) (*model.Package, error) {
+	var found []*model.Package
+	var names, have []string
+	for _, c := range a.index.Catalogs() {
+		if catalog != "" && catalog != c.ID().Name && catalog != c.ID().String() {
+			continue
+		}
+		names = append(names, c.Names()...)
+		if p, ok := c.Package(name); ok {
+			found, have = append(found, p), append(have, c.ID().String())
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("package %q is in several catalogs: choose one with --catalog (%s)", name, strings.Join(have, ", "))
+	case len(names) == 0 && catalog != "":
+		return nil, fmt.Errorf("catalog %q is not declared: add it to spec.catalogs", catalog)
+	}
+	hint := diag.DidYouMean(name, names)
+	if hint == "" {
+		hint = fmt.Sprintf(": try 'quayside catalog search %s'", name)
+	}
+	return nil, fmt.Errorf("no package %q in the catalogs%s", name, hint)
+}
+
+// setVersion sets the channel and the version of o, and returns the matching bundle, preferably from
+// one of the declared channels. at is the text after "package@".
+func (a *adder) setVersion(ctx context.Context, o *operator, pkg *model.Package, at string, declared ...string) (*model.Bundle, error) {
+	channel, ok := pkg.Channel(cmp.Or(at, pkg.DefaultChannel()))
+	if ok && at == "" && a.options.Choose != nil && len(pkg.Channels()) > 1 {
+		others := slices.DeleteFunc(pkg.ChannelNames(), func(name string) bool { return name == pkg.DefaultChannel() })
+		names := append([]string{pkg.DefaultChannel()}, others...)
+		name, err := a.options.Choose(ctx, "channel of "+pkg.Name(), names)
+		if err != nil {
+			return nil, err
+		}
+		channel, ok = pkg.Channel(name)
+	}
+	if ok {
+		o.Channel = channel.Name()
+		return channel.Head().Bundle(), nil
+	}
+	within, err := model.ParseVersions(at)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a channel of package %q (available: %s), a version or a version range%s", at, pkg.Name(), strings.Join(pkg.ChannelNames(), ", "), diag.DidYouMean(at, pkg.ChannelNames()))
+	}
+	b, channel := newestBundle(pkg, within, declared...)
+	if b == nil {
+		b, channel = newestBundle(pkg, within)
+	}
+	if b == nil {
+		hint := ""
+		if newest, _ := newestBundle(pkg, func(string) bool { return true }); newest != nil {
+			hint = fmt.Sprintf(" (the newest is %s)", newest.Version())
+		}
+		return nil, fmt.Errorf("package %q has no version %s%s", pkg.Name(), at, hint)
+	}
+	switch {
+	case o.writer.HasStart:
+		o.Channel, o.Start = channel.Name(), b.Name()
+	default:
+		o.Version = at
+		if len(declared) > 0 {
+			o.Channel = channel.Name()
+		}
+	}
+	return b, nil
+}
+
+// newestBundle returns the bundle with the highest matching version, and its channel, preferably
+// the default channel. It searches only the named channels, or all without names. It returns nil if
+// no version matches.
+func newestBundle(pkg *model.Package, within func(version string) bool, channels ...string) (best *model.Bundle, in *model.Channel) {
+	for _, c := range pkg.Channels() {
+		for _, e := range c.Entries() {
+			b := e.Bundle()
+			if len(channels) > 0 && !slices.Contains(channels, c.Name()) || b == nil || !within(b.Version().String()) {
+				continue
+			}
+			by := 1
+			if best != nil {
+				by = cmp.Or(b.Version().Compare(best.Version()), b.CompareReleases(best))
+			}
+			if by > 0 || by == 0 && c.Name() == pkg.DefaultChannel() {
+				best, in = b, c
+			}
+		}
+	}
+	return best, in
+}
+
+// setWatch sets the watched namespaces of o.
+func (a *adder) setWatch(o *operator, b *model.Bundle) error {
+	modes := b.Metadata().InstallModes
+	groups := a.set.OperatorGroupsIn(o.Namespace)
+	switch {
+	case a.options.Watch != nil:
+		watch := a.options.Watch
+		if slices.Equal(watch, []string{"*"}) {
+			watch = nil
+		}
+		if !model.SupportsNamespaces(modes, o.Namespace, watch) {
+			return fmt.Errorf("%s cannot watch %s: it supports %s", o.Package, strings.Join(a.options.Watch, ", "), FormatModes(modes))
+		}
+		if len(groups) > 0 {
+			return fmt.Errorf("%s: the OperatorGroup at %s sets the namespaces that operators in %s watch: omit --watch", o.Package, groups[0].Pos, o.Namespace)
+		}
+		o.Watch = a.options.Watch
+	case len(groups) > 0 || slices.ContainsFunc(a.wanted, func(w operator) bool { return w.Namespace == o.Namespace && w.Group }):
+		return nil
+	case model.SupportsNamespaces(modes, o.Namespace, nil):
+		o.Watch = []string{"*"}
+	case model.SupportsNamespaces(modes, o.Namespace, []string{o.Namespace}):
+		o.Watch = []string{o.Namespace}
+	default:
+		return fmt.Errorf("%s supports only the install modes %s: add --watch NAMESPACE", o.Package, FormatModes(modes))
+	}
+	switch {
+	case o.writer.HasGroup:
+		o.Group = true
+	case a.options.Watch == nil:
+		o.Watch = nil // resolve chooses the operator's preference
+	}
+	return nil
+}
+
+// FormatModes returns a comma-separated list of install modes.
+func FormatModes(modes []model.InstallMode) string {
+	var names []string
+	for _, m := range modes {
+		names = append(names, string(m))
+	}
+	return strings.Join(names, ", ")
+}
+
+// addToFile adds a declaration to the destination file, or to a new file in the destination
+// directory.
+func (a *adder) addToFile(o operator, text string) error {
+	names := []string{a.to.Path}
+	if !a.to.IsFile {
+		names = []string{path.Join(a.to.Path, o.Name+".yaml"), path.Join(a.to.Path, o.Namespace+"-"+o.Name+".yaml")}
+	}
+	for _, name := range names {
+		if !a.to.IsFile {
+			if exists, err := a.draft.exists(name); err != nil {
+				return err
+			} else if exists {
+				continue
+			}
+		}
+		line, err := a.draft.Add(name, o.writer.Objects(o.Declaration)...)
+		a.places = append(a.places, place{name, line, text})
+		return err
+	}
+	return fmt.Errorf("%s already exists: choose another namespace with -n, or declare %s by hand", names[0], o.Package)
+}
+
+// argumentPos converts a position in the draft to its argument, because the user cannot see the
+// draft. It returns other positions unchanged.
+func (a *adder) argumentPos(p diag.Pos) diag.Pos {
+	for _, at := range slices.Backward(a.places) {
+		if p.File == at.file && p.Line >= at.line {
+			return diag.Pos{File: at.text}
+		}
+	}
+	return p
+}
+
+// argumentAt returns the argument of a new declaration at a position, as text, in the draft.
+func (a *adder) argumentAt(at string) (diag.Pos, bool) {
+	file, rest, _ := strings.Cut(at, ":")
+	row, _, _ := strings.Cut(rest, ":")
+	line, err := strconv.Atoi(row)
+	if err != nil {
+		return diag.Pos{}, false
+	}
+	p := a.argumentPos(diag.Pos{File: file, Line: line})
+	return p, p.Line == 0
+}
+
+// replacePositions replaces positions in the draft with arguments, in warnings and conflicts. The
+// position of a conflict is the first argument in its chain, because the argument caused it. Not
+// adding a new declaration is not advice.
+func (a *adder) replacePositions(res *workspace.Resolution) {
+	for i := range res.Warnings {
+		res.Warnings[i].Pos = a.argumentPos(res.Warnings[i].Pos)
+	}
+	for _, c := range res.Conflicts {
+		c.Changes = slices.DeleteFunc(c.Changes, func(change explain.Remedy) bool {
+			_, isNew := a.argumentAt(change.At)
+			return isNew && strings.HasPrefix(change.Text, "remove subscription ")
+		})
+		c.MapPositions(func(at string) string {
+			if p, ok := a.argumentAt(at); ok {
+				return p.String()
+			}
+			return at
+		})
+		for _, l := range slices.Backward(c.Chain) {
+			if slices.ContainsFunc(a.places, func(p place) bool { return l.Depth == 0 && l.At == diag.Pos{File: p.text}.String() }) {
+				c.At = l.At
+			}
+		}
+	}
+}

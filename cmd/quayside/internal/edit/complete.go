@@ -1,0 +1,152 @@
+package edit
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Completer completes names from the lock and the catalogs. On errors it returns no words.
+type Completer struct {
+	Workspace *workspace.Project
+	Here      workspace.Root // base of relative paths in Catalog
+	Catalog   string         // catalog from --catalog; empty: all
+}
+
+// pinWords returns a word for each pin of the lock.
+func (at Completer) pinWords(word func(lockfile.Pin) string) []string {
+	lock, err := at.Workspace.Lock()
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, pin := range lock.Pins {
+		out = append(out, word(pin))
+	}
+	return out
+}
+
+// Operators returns the operators of the lock.
+func (at Completer) Operators(context.Context, string) []string { return at.pinWords(lockfile.Pin.Key) }
+
+// Namespaces returns the install namespaces of the lock.
+func (at Completer) Namespaces(context.Context, string) []string {
+	return at.pinWords(func(pin lockfile.Pin) string { return pin.Namespace })
+}
+
+// Clusters returns the names of the clusters.
+func (at Completer) Clusters(context.Context, string) []string { return at.Workspace.Clusters() }
+
+// Pinned returns the operators of the lock as namespace/package. For a non-empty prefix without a
+// slash it adds the names of packages that are pinned once.
+func (at Completer) Pinned(_ context.Context, prefix string) []string {
+	out := at.pinWords(lockfile.Pin.Key)
+	if prefix == "" || strings.Contains(prefix, "/") {
+		return out
+	}
+	names := at.pinWords(func(pin lockfile.Pin) string { return pin.Package })
+	for i, name := range names {
+		if !slices.Contains(names[:i], name) && !slices.Contains(names[i+1:], name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Versions returns the operators of the lock, or, after an @, the versions of one operator
+// in the catalogs.
+func (at Completer) Versions(ctx context.Context, prefix string) []string {
+	key, _, behind := strings.Cut(prefix, "@")
+	if !behind {
+		return at.Pinned(ctx, prefix)
+	}
+	return at.packageWords(ctx, key[strings.LastIndex(key, "/")+1:], func(p *model.Package) []string { return completeVersions(key, p) })
+}
+
+// Requests returns the packages of the catalogs, or, after an @, the channels and versions of
+// one package.
+func (at Completer) Requests(ctx context.Context, prefix string) []string {
+	name, _, behind := strings.Cut(prefix, "@")
+	if !behind {
+		return at.Packages(ctx, prefix)
+	}
+	return at.packageWords(ctx, name, func(p *model.Package) []string {
+		out := completeVersions(name, p)
+		for _, c := range p.ChannelNames() {
+			out = append(out, name+"@"+c)
+		}
+		return out
+	})
+}
+
+func completeVersions(name string, p *model.Package) []string {
+	var out []string
+	for _, b := range p.Bundles() {
+		out = append(out, name+"@"+b.Version().String())
+	}
+	return out
+}
+
+// packageWords returns words for the package with a name in each catalog.
+func (at Completer) packageWords(ctx context.Context, name string, words func(*model.Package) []string) []string {
+	return at.catalogWords(ctx, func(sh *cache.CatalogSet) (out []string) {
+		x, err := sh.Pick(ctx, cache.PickNames(name))
+		if err != nil {
+			return nil
+		}
+		for _, c := range x.Catalogs() {
+			if p, ok := c.Package(name); ok {
+				out = append(out, words(p)...)
+			}
+		}
+		return out
+	})
+}
+
+// Packages returns the packages of the catalogs.
+func (at Completer) Packages(ctx context.Context, _ string) []string {
+	return at.catalogWords(ctx, func(sh *cache.CatalogSet) (out []string) {
+		found, _ := sh.Search(ctx, nil)
+		for _, p := range found {
+			out = append(out, p.Name)
+		}
+		return out
+	})
+}
+
+// Catalogs returns the names of the catalogs.
+func (at Completer) Catalogs(context.Context, string) []string {
+	set, err := at.Workspace.DeclarationsIfAny()
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, c := range at.Workspace.Catalogs(set) {
+		out = append(out, c.ID.String())
+	}
+	return out
+}
+
+// catalogWords returns words from the chosen catalogs.
+func (at Completer) catalogWords(ctx context.Context, words func(*cache.CatalogSet) []string) []string {
+	set, err := at.Workspace.DeclarationsIfAny()
+	if err != nil {
+		return nil
+	}
+	p, chosen, err := at.Workspace.ChooseCatalogs(at.Catalog, at.Workspace.Catalogs(set), at.Here)
+	if err != nil {
+		return nil
+	}
+	locked, _ := p.Lock() // without a lock, tags are not resolved
+	sh, err := p.OpenCatalogs(ctx, chosen, workspace.CatalogOptions{Locked: locked})
+	if err != nil {
+		return nil
+	}
+	defer sh.Close()
+	return words(sh)
+}

@@ -1,0 +1,165 @@
+package edit
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	setting "github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// Draft is a set of changes to files of declarations: appended YAML documents and changed fields.
+type Draft struct {
+	project *workspace.Project
+	files   map[string]*draftFile // by path
+	changed []declare.Subscription
+}
+
+// NewDraft returns an empty draft.
+func NewDraft(p *workspace.Project) *Draft { return &Draft{project: p, files: map[string]*draftFile{}} }
+
+// draftFile is a changed file.
+type draftFile struct {
+	old   []byte // content without added, but with changed fields; nil: new file
+	added []byte
+	names []string // names of the added objects
+}
+
+// lines returns the number of lines before the added text.
+func (f *draftFile) lines() int {
+	if f.old == nil {
+		return 0
+	}
+	return bytes.Count(yamlnode.Append(f.old, nil), []byte{'\n'})
+}
+
+// exists reports whether a file exists, or is in the draft.
+func (d *Draft) exists(name string) (bool, error) {
+	if _, ours := d.files[name]; ours {
+		return true, nil
+	}
+	old, err := readIfAny(d.project, name)
+	return old != nil, err
+}
+
+// IsEmpty reports whether the draft changes no file.
+func (d *Draft) IsEmpty() bool { return len(d.files) == 0 }
+
+// Add adds objects to a file, and returns the line of the first one.
+func (d *Draft) Add(name string, objects ...k8s.Object) (line int, err error) {
+	f, err := d.file(name)
+	if err != nil {
+		return 0, err
+	}
+	line = f.lines() + bytes.Count(f.added, []byte{'\n'}) + 1
+	for _, o := range objects {
+		f.added = yamlnode.Append(f.added, yamlnode.Encode(o))
+		f.names = append(f.names, NameOf(o))
+	}
+	return line, nil
+}
+
+// file returns the file of the draft with a path, and adds it if necessary.
+func (d *Draft) file(name string) (f *draftFile, err error) {
+	if f, ours := d.files[name]; ours {
+		return f, nil
+	}
+	f = &draftFile{}
+	if f.old, err = readIfAny(d.project, name); err == nil {
+		d.files[name] = f
+	}
+	return f, err
+}
+
+// Change sets fields of an existing declaration.
+func (d *Draft) Change(s declare.Subscription, values map[declare.Field][]string) error {
+	if d.project.IsKustomized(s.Pos.File) {
+		return newByHandError(s, "which a kustomization builds")
+	}
+	f, err := d.file(s.Pos.File)
+	if err != nil {
+		return err
+	}
+	if set, err := declare.Parse(s.Pos.File, f.old); err == nil { // earlier changes may have moved s
+		for _, now := range set.Subscriptions {
+			if now.Dialect == s.Dialect && now.Key() == s.Key() {
+				s = now
+			}
+		}
+	}
+	text, err := declare.SetFields(f.old, s, values)
+	if err != nil {
+		return diag.Hintf(s.Pos, "edit it by hand", "%w", err)
+	}
+	f.old, d.changed = text, append(d.changed, s)
+	return nil
+}
+
+// NameOf returns "Kind namespace/name", or "Kind name".
+func NameOf(o k8s.Object) string {
+	return k8s.Key{Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}.String()
+}
+
+// list returns the files with their new content, by path.
+func (d *Draft) list() []File {
+	var out []File
+	for _, name := range slices.Sorted(maps.Keys(d.files)) {
+		f := d.files[name]
+		change := Created
+		if f.old != nil {
+			change = Changed
+		}
+		text := f.old
+		if f.added != nil {
+			text = yamlnode.Append(text, f.added)
+		}
+		out = append(out, File{Path: name, Change: change, Objects: f.names, text: text})
+	}
+	return out
+}
+
+// Edit returns the draft as an Edit with a resolution. settings is the content of a new
+// quayside.yaml, or nil.
+func (d *Draft) Edit(settings []byte, problem *workspace.Problem, res *workspace.Resolution) *Edit {
+	e := &Edit{Files: d.list(), Problem: problem, Resolution: res, project: d.project}
+	if settings != nil && len(e.Files) > 0 {
+		e.Files = slices.Insert(e.Files, 0, File{Path: setting.FileName, Change: Created, text: settings})
+	}
+	return e
+}
+
+// Declared returns the existing declarations merged with the draft. Positions are those in the
+// files after the edit.
+func (d *Draft) Declared(existing *declare.Set) (*declare.Set, error) {
+	base := *existing
+	base.Subscriptions = slices.Clone(base.Subscriptions)
+	for _, s := range d.changed {
+		set, err := declare.Parse(s.Pos.File, d.files[s.Pos.File].old)
+		if err != nil {
+			return nil, err
+		}
+		for _, now := range set.Subscriptions {
+			isIt := func(s declare.Subscription) bool {
+				return s.Dialect == now.Dialect && s.Key() == now.Key() && s.Pos.File == now.Pos.File
+			}
+			if i := slices.IndexFunc(base.Subscriptions, isIt); i >= 0 {
+				base.Subscriptions[i] = now
+			}
+		}
+	}
+	sets := []*declare.Set{&base}
+	for _, name := range slices.Sorted(maps.Keys(d.files)) {
+		f := d.files[name]
+		set, err := declare.Parse(name, append(bytes.Repeat([]byte{'\n'}, f.lines()), f.added...))
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, set)
+	}
+	return declare.Merge(sets...)
+}

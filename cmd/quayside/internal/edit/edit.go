@@ -1,0 +1,197 @@
+// Package edit changes the declarations of a workspace: it adds and removes operators. New
+// declarations look handwritten, and everything else in the files stays unchanged,
+// including comments and order.
+//
+// An [Edit] contains the declarations together with their lock. It is only written if it
+// resolves.
+//
+// Start from [Add], [Remove], [Draft] and [Edit.Write].
+package edit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// Edit is a change to the declarations, with the resulting lock.
+type Edit struct {
+	Files      []File // quayside.yaml first, then by path
+	Problem    *workspace.Problem
+	Resolution *workspace.Resolution // has no lock if there is no solution
+	Notes      []string              // notes for the user
+	SharedWith []string              // directories of other workspaces that use some of Files
+
+	project *workspace.Project
+	edited  *workspace.Project // project with the changed declarations
+}
+
+// File is a changed file of declarations.
+type File struct {
+	Path    string     `json:"path"`
+	Change  ChangeKind `json:"change"`
+	Objects []string   `json:"objects,omitempty" doc:"added objects, such as Subscription my-etcd/etcd"`
+
+	text []byte // new content; nil: remove the file
+}
+
+// ChangeKind is the kind of change to a file.
+type ChangeKind string
+
+// The kinds of changes.
+const (
+	Created ChangeKind = "created"
+	Changed ChangeKind = "changed"
+	Removed ChangeKind = "removed"
+)
+
+// Symbol returns "+", "~" or "-".
+func (c ChangeKind) Symbol() string {
+	return map[ChangeKind]string{Created: "+", Changed: "~", Removed: "-"}[c]
+}
+
+// editOptions are options of the resolution of an edit.
+type editOptions struct {
+	prune   bool
+	targets []resolve.Target // upgraded along any number of edges
+	fresh   bool             // whether to read the tags of catalogs again
+}
+
+// resolveEdit resolves the changed declarations.
+func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, files []File, o editOptions) (*Edit, error) {
+	lock, err := p.LockIfAny()
+	if err != nil {
+		return nil, err
+	}
+	edited := p.With(p.Settings, set, lock)
+	opt := edited.ResolveOptions()
+	opt.Prune, opt.Named = o.prune, o.targets
+	if len(o.targets) > 0 {
+		opt.Hops = -1
+	}
+	e := &Edit{Files: files, project: p, edited: edited}
+	if e.Problem, err = workspace.ReadProblem(ctx, edited, workspace.Request{Options: opt, Fresh: o.fresh}); err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, f := range files {
+		paths = append(paths, f.Path)
+	}
+	if e.SharedWith, err = p.SharedWith(paths); err != nil {
+		return nil, err
+	}
+	switch {
+	case len(e.SharedWith) > 0 && len(o.targets) > 0:
+		e.Notes = append(e.Notes, fmt.Sprintf("shared with %s: run the same command there (-C) to upgrade, too", strings.Join(e.SharedWith, ", ")))
+	case len(e.SharedWith) > 0:
+		e.Notes = append(e.Notes, fmt.Sprintf("shared with %s: run 'quayside resolve --all' to update their locks", strings.Join(e.SharedWith, ", ")))
+	}
+	e.Resolution, err = workspace.Resolve(ctx, e.Problem)
+	return e, err
+}
+
+// Write writes the declarations, then the lock and, with tree, the rendered tree. Without a solution,
+// or if the tree cannot be written, it writes nothing. The result is nil without tree. After an
+// interruption, the same edit can be made again.
+func (e *Edit) Write(ctx context.Context, tree bool) (r *workspace.TreeReport, err error) {
+	if e.Resolution.Lock == nil {
+		return nil, e.Resolution.Failed
+	}
+	if tree {
+		if r, err = e.edited.PrepareLock(ctx, e.Resolution.Lock); err != nil {
+			return nil, err
+		}
+	}
+	for _, step := range e.steps() {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	if tree {
+		err = e.project.WritePrepared(r, false)
+	}
+	return r, err
+}
+
+// Settings returns the content of a new quayside.yaml, or nil if the edit has none.
+func (e *Edit) Settings() []byte {
+	if len(e.Files) > 0 && e.Files[0].Path == settings.FileName {
+		return e.Files[0].text
+	}
+	return nil
+}
+
+// steps returns the file changes in order. Each change is atomic.
+func (e *Edit) steps() []func() error {
+	var out []func() error
+	write := func(name string, data []byte) {
+		out = append(out, func() error {
+			_, err := e.project.WriteFile(name, data)
+			return err
+		})
+	}
+	for _, f := range e.Files {
+		if f.text == nil {
+			out = append(out, func() error { return e.project.RemoveFile(f.Path) })
+			continue
+		}
+		write(f.Path, f.text)
+	}
+	write(workspace.LockFile, lockfile.Format(e.Resolution.Lock))
+	return out
+}
+
+// IsEmpty reports whether the edit changes neither declarations nor the lock.
+func (e *Edit) IsEmpty() bool { return len(e.Files)+len(e.Resolution.Changes) == 0 }
+
+// usualWriter returns the writer of the most frequent dialect in set, or the default writer.
+func usualWriter(set *declare.Set) declare.Writer {
+	best, most := declare.Writers()[0], 0
+	for _, w := range declare.Writers() {
+		n := 0
+		for _, s := range set.Subscriptions {
+			if s.Dialect == w.Dialect {
+				n++
+			}
+		}
+		if n > most {
+			best, most = w, n
+		}
+	}
+	return best
+}
+
+// matchSubscriptions returns the subscriptions that match want: the package, "namespace/package", or
+// the name of the Subscription, with or without its namespace.
+func matchSubscriptions(set *declare.Set, want string) []declare.Subscription {
+	var out []declare.Subscription
+	for _, s := range set.Subscriptions {
+		if slices.Contains([]string{s.Package, s.Namespace + "/" + s.Package, s.Name, s.Key()}, want) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// readIfAny reads a file of the workspace. It returns nil if the file does not exist.
+func readIfAny(p *workspace.Project, name string) ([]byte, error) {
+	data, err := p.Read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
+// newByHandError returns the error for a declaration that quayside cannot edit.
+func newByHandError(s declare.Subscription, why string) error {
+	return fmt.Errorf("%s is declared at %s, %s: edit the declaration by hand", s.Key(), s.Pos, why)
+}

@@ -1,0 +1,216 @@
+package edit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Remove removes operators ("namespace/package", or the package if it is declared once) from the
+// declarations. It removes the OperatorGroup of a namespace without other operators, but keeps
+// the Namespace. It removes dependencies that are no longer required from the lock.
+func Remove(ctx context.Context, p *workspace.Project, operators []string) (*Edit, error) {
+	set, err := p.Declarations()
+	if err != nil {
+		return nil, err
+	}
+	lock, err := p.LockIfAny()
+	if err != nil {
+		return nil, err
+	}
+	if set, err = workspace.CompleteFromLock(set, lock); err != nil {
+		return nil, err
+	}
+	r := remover{project: p, set: *set, cuts: map[string][]cut{}}
+	var removed []declare.Subscription
+	for _, want := range operators {
+		s, err := findSubscription(set, want)
+		if err != nil && isUndeclared(set, lock, want) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(removed, func(g declare.Subscription) bool { return g.Key() == s.Key() && g.Dialect == s.Dialect }) {
+			removed = append(removed, s)
+		}
+	}
+	for _, s := range removed {
+		r.removeSubscription(s)
+	}
+	for _, s := range removed {
+		r.removeGroups(s.Namespace)
+	}
+	if err := r.rewrite(); err != nil {
+		return nil, err
+	}
+	e, err := resolveEdit(ctx, p, &r.set, r.files, editOptions{prune: true})
+	if e != nil {
+		e.Notes = append(r.notes, e.Notes...)
+	}
+	return e, err
+}
+
+// isUndeclared reports whether an operator is in the lock although it is neither declared nor required:
+// an earlier run removed the declaration and was interrupted.
+func isUndeclared(set *declare.Set, lock *lockfile.File, want string) bool {
+	if lock == nil || len(matchSubscriptions(set, want)) > 0 {
+		return false
+	}
+	found := false
+	for _, pin := range lock.Pins {
+		found = found || want == pin.Package || want == pin.Key()
+		for _, r := range pin.Requires {
+			if r.Pin == want || strings.HasSuffix(r.Pin, "/"+want) {
+				return false
+			}
+		}
+	}
+	return found
+}
+
+// findSubscription returns the only subscription that matches want: see matchSubscriptions.
+func findSubscription(set *declare.Set, want string) (declare.Subscription, error) {
+	found := matchSubscriptions(set, want)
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		var keys []string
+		for _, s := range set.Subscriptions {
+			keys = append(keys, s.Namespace+"/"+s.Package)
+		}
+		return declare.Subscription{}, fmt.Errorf("%q is not declared%s", want, diag.DidYouMean(want, keys))
+	default:
+		var keys []string
+		for _, s := range found {
+			keys = append(keys, s.Namespace+"/"+s.Package)
+		}
+		return declare.Subscription{}, fmt.Errorf("%q is declared several times: choose one of %s", want, strings.Join(slices.Compact(keys), ", "))
+	}
+}
+
+// remover removes documents from files.
+type remover struct {
+	project *workspace.Project
+	set     declare.Set
+	files   []File // by path
+	cuts    map[string][]cut
+	notes   []string
+}
+
+// cut is a document to remove.
+type cut struct {
+	line         int
+	subscription declare.Subscription
+}
+
+func (r *remover) removeSubscription(s declare.Subscription) {
+	r.set.Subscriptions = slices.DeleteFunc(slices.Clone(r.set.Subscriptions), func(o declare.Subscription) bool { return o.Pos == s.Pos && o.Key() == s.Key() })
+	r.cuts[s.Pos.File] = append(r.cuts[s.Pos.File], cut{s.Pos.Line, s})
+}
+
+// removeGroups removes the OperatorGroups of a namespace without operators.
+func (r *remover) removeGroups(namespace string) {
+	if slices.ContainsFunc(r.set.Subscriptions, func(s declare.Subscription) bool { return s.Namespace == namespace }) {
+		return
+	}
+	for _, g := range r.set.OperatorGroupsIn(namespace) {
+		if r.noEditReason(g.Pos.File) == "" {
+			r.cuts[g.Pos.File] = append(r.cuts[g.Pos.File], cut{line: g.Pos.Line})
+			r.set.OperatorGroups = slices.DeleteFunc(slices.Clone(r.set.OperatorGroups), func(o declare.OperatorGroup) bool { return o.Pos == g.Pos })
+		}
+	}
+	for _, ns := range r.set.Namespaces {
+		if ns.Name == namespace {
+			r.notes = append(r.notes, fmt.Sprintf("Namespace %s is still declared at %s, so it stays in the tree", namespace, ns.Pos))
+		}
+	}
+}
+
+// noEditReason returns the reason why a file must not be edited, or "".
+func (r *remover) noEditReason(file string) string {
+	if r.project.IsKustomized(file) {
+		return "which a kustomization builds"
+	}
+	return ""
+}
+
+// rewrite rewrites the files, and verifies that only the removed declarations are missing.
+func (r *remover) rewrite() error {
+	for _, file := range slices.Sorted(maps.Keys(r.cuts)) {
+		cuts := r.cuts[file]
+		for _, c := range cuts {
+			if why := r.noEditReason(file); c.subscription.Name != "" && why != "" {
+				return newByHandError(c.subscription, why)
+			}
+		}
+		text, err := r.project.Read(file)
+		if err != nil {
+			return err
+		}
+		var lines []int
+		for _, c := range cuts {
+			lines = append(lines, c.line)
+		}
+		rest := yamlnode.DeleteDocuments(text, lines)
+		if !r.hasSameRest(file, text, rest, cuts) {
+			i := slices.IndexFunc(cuts, func(c cut) bool { return c.subscription.Name != "" })
+			return newByHandError(cuts[max(i, 0)].subscription, "in a document with other objects")
+		}
+		f := File{Path: file, Change: Changed, text: rest}
+		if !yamlnode.HasDocuments(rest) {
+			f.Change, f.text = Removed, nil
+		}
+		r.files = append(r.files, f)
+	}
+	return nil
+}
+
+// hasSameRest reports whether rest has the same declarations as text, except the removed ones.
+func (r *remover) hasSameRest(file string, text, rest []byte, cuts []cut) bool {
+	before, err := declare.Parse(file, text)
+	if err != nil {
+		return false
+	}
+	after, err := declare.Parse(file, rest)
+	if err != nil {
+		return false
+	}
+	removed := func(pos diag.Pos) bool {
+		return slices.ContainsFunc(cuts, func(c cut) bool { return c.line == pos.Line })
+	}
+	return slices.Equal(listObjects(before, removed), listObjects(after, func(diag.Pos) bool { return false }))
+}
+
+// listObjects lists the declarations of a set, without removed ones.
+func listObjects(set *declare.Set, removed func(diag.Pos) bool) []string {
+	var out []string
+	add := func(pos diag.Pos, format string, args ...any) {
+		if !removed(pos) {
+			out = append(out, fmt.Sprintf(format, args...))
+		}
+	}
+	for _, s := range set.Subscriptions {
+		add(s.Pos, "%s %s %s", s.Dialect, s.Key(), s.Digest)
+	}
+	for _, g := range set.OperatorGroups {
+		add(g.Pos, "group %s/%s", g.Namespace, g.Name)
+	}
+	for _, c := range set.CatalogSources {
+		add(c.Pos, "catalog %s %s", c.ID, c.Image)
+	}
+	for _, n := range set.Namespaces {
+		add(n.Pos, "namespace %s %v %v", n.Name, n.Labels, n.Annotations)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,111 @@
+package inventory
+
+import (
+	"encoding/json"
+	"net/url"
+	"path"
+	"slices"
+
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/sanitize"
+	"github.com/quayside/quayside/resolve"
+)
+
+// feedFile is one file of the feed, in the format of Renovate.
+type feedFile struct {
+	Releases  []feedRelease `json:"releases"`            // oldest first
+	SourceURL string        `json:"sourceUrl,omitempty"` // URL of the source repository, from the bundle's annotations
+}
+
+type feedRelease struct {
+	Version        string `json:"version"`
+	IsDeprecated   bool   `json:"isDeprecated,omitempty"`
+	SupportedUntil string `json:"supportedUntil,omitempty"` // last day of support; empty if unknown; ignored by Renovate
+}
+
+// NewFeed returns the feed: operators/<namespace>/<package>.json for each operator, with the
+// pinned and the next version, and packages/<package>/<channel>.json for each channel.
+func NewFeed(x *model.Index, ages []resolve.Age) (*filetree.Tree, error) {
+	t := filetree.New()
+	packages := map[string]bool{}
+	for _, a := range ages {
+		f := feedFile{Releases: []feedRelease{{Version: a.Pinned, IsDeprecated: len(a.Deprecated) > 0, SupportedUntil: a.Lifecycle.LastDay()}}}
+		if a.Next != "" && isOffered(a) {
+			next := feedRelease{Version: a.Next}
+			if b := findBundle(x, a.Package, a.Next); b != nil {
+				next.SupportedUntil, f.SourceURL = b.Lifecycle().LastDay(), sanitize.URL(b.Metadata().Annotations["repository"])
+			}
+			f.Releases = append(f.Releases, next)
+		}
+		if err := addFeedFile(t, path.Join("operators", a.Namespace, a.Package), f); err != nil {
+			return nil, err
+		}
+		if packages[a.Package] {
+			continue
+		}
+		packages[a.Package] = true
+		for channel, f := range newChannelFiles(x, a.Package) {
+			if err := addFeedFile(t, path.Join("packages", a.Package, url.PathEscape(channel)), f); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return t, nil
+}
+
+// isOffered reports whether an upgrade can succeed if it is requested by name.
+func isOffered(a resolve.Age) bool {
+	switch a.HeldBack {
+	case resolve.HeldByHold, resolve.HeldByRange, resolve.HeldByInstallMode, resolve.HeldByCluster:
+		return false
+	default:
+		return true
+	}
+}
+
+// findBundle returns the bundle of a version from the first catalog that has it, or nil.
+func findBundle(x *model.Index, pkg, version string) *model.Bundle {
+	for _, cat := range x.CatalogsWith(pkg) {
+		p, ok := cat.Package(pkg)
+		if !ok {
+			continue
+		}
+		for _, b := range p.Bundles() {
+			if b.Version().String() == version {
+				return b
+			}
+		}
+	}
+	return nil
+}
+
+// newChannelFiles returns a file for each channel of a package, merged from all catalogs.
+func newChannelFiles(x *model.Index, pkg string) map[string]feedFile {
+	out := map[string]feedFile{}
+	for _, cat := range x.CatalogsWith(pkg) {
+		p, ok := cat.Package(pkg)
+		if !ok {
+			continue
+		}
+		for _, c := range p.Channels() {
+			f := out[c.Name()]
+			for _, e := range slices.Backward(c.Walk()) {
+				r := feedRelease{Version: e.Bundle().Version().String(), IsDeprecated: e.Bundle().Deprecated() || e.Bundle().Deprecation() != "", SupportedUntil: e.Bundle().Lifecycle().LastDay()}
+				if !slices.ContainsFunc(f.Releases, func(have feedRelease) bool { return have.Version == r.Version }) {
+					f.Releases = append(f.Releases, r)
+				}
+			}
+			out[c.Name()] = f
+		}
+	}
+	return out
+}
+
+func addFeedFile(t *filetree.Tree, name string, f feedFile) error {
+	data, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return err
+	}
+	return t.Add(name+".json", append(data, '\n'))
+}

@@ -1,0 +1,157 @@
+package inventory
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Roles of an image in a lock.
+const (
+	RoleCatalog = "catalog" // catalog image
+	RoleBundle  = "bundle"  // bundle image
+	RoleRelated = "related" // in the related images of a bundle
+	RoleRunning = "running" // in an object of a cluster, but not in a catalog or bundle
+)
+
+// Image is an image that a lock needs or that a cluster runs.
+type Image struct {
+	Image     string   `json:"image"`               // as in the catalog or the bundle
+	Digest    string   `json:"digest,omitempty"`    // empty for a reference by tag
+	Roles     []string `json:"roles"`               // sorted
+	Operators []string `json:"operators,omitempty"` // namespace/package of the pins that need it, sorted; nil for a catalog
+	Clusters  []string `json:"clusters,omitempty"`  // clusters that need it, sorted; nil: all clusters, or only resolving and rendering
+	Platforms []string `json:"platforms,omitempty"` // set by Inspect
+	Bytes     int64    `json:"bytes,omitempty"`     // set by Inspect
+}
+
+// ClusterImages is the operators and images of clusters that get the same objects.
+type ClusterImages struct {
+	Clusters  []string
+	Operators []string // namespace/package of the pins
+	Runs      []RunningImage
+}
+
+// RunningImage is an image in an object.
+type RunningImage struct {
+	Image    string
+	Operator string // namespace/package; empty if the object does not belong to an operator
+}
+
+// ListImages returns all images that a lock needs or that clusters run, sorted by name.
+func ListImages(lock *lockfile.File, shares []ClusterImages) []Image {
+	l := imageCollector{byName: map[string]*Image{}}
+	catalogs := lock.Catalogs()
+	for _, c := range catalogs {
+		if ref, ok := oci.CutRemote(c.Source); ok {
+			hasOtherDigest := func(o lockfile.Catalog) bool { return o.Source == c.Source && o.Digest != c.Digest }
+			if imageref.Split(ref).Tag == "" || slices.ContainsFunc(catalogs, hasOtherDigest) {
+				ref, _ = oci.CutRemote(oci.ByDigest(c.Source, string(c.Digest)))
+			}
+			l.add(ref, string(c.Digest), RoleCatalog, "", nil)
+		}
+	}
+	for _, p := range lock.Pins {
+		l.add(p.Image, imageref.DigestIn(p.Image), RoleBundle, p.Key(), nil)
+		var clusters []string
+		for _, s := range shares {
+			if slices.Contains(s.Operators, p.Key()) {
+				clusters = append(clusters, s.Clusters...)
+			}
+		}
+		for _, im := range p.RelatedImages {
+			role := RoleRelated
+			if im.Image == p.Image {
+				role = RoleBundle
+			}
+			l.add(im.Image, imageref.DigestIn(im.Image), role, p.Key(), clusters)
+		}
+	}
+	for _, p := range lock.Leaving {
+		l.add(p.Image, imageref.DigestIn(p.Image), RoleBundle, p.Key(), nil)
+	}
+	known := map[string]string{}
+	for name := range l.byName {
+		known[imageref.Split(name).String()] = name
+	}
+	var all []string
+	for _, s := range shares {
+		all = append(all, s.Clusters...)
+		for _, r := range s.Runs {
+			if name, ok := known[imageref.Split(r.Image).String()]; ok {
+				l.add(name, "", "", r.Operator, s.Clusters)
+			} else {
+				l.add(r.Image, imageref.DigestIn(r.Image), RoleRunning, r.Operator, s.Clusters)
+			}
+		}
+	}
+	return l.images(len(all))
+}
+
+// imageCollector collects images by name.
+type imageCollector struct{ byName map[string]*Image }
+
+func (l imageCollector) add(image, digest, role, operator string, clusters []string) {
+	if image == "" {
+		return
+	}
+	im := l.byName[image]
+	if im == nil {
+		im = &Image{Image: image, Digest: digest}
+		l.byName[image] = im
+	}
+	im.Roles = insertSorted(im.Roles, role)
+	im.Operators = insertSorted(im.Operators, operator)
+	for _, name := range clusters {
+		im.Clusters = insertSorted(im.Clusters, name)
+	}
+}
+
+// images returns the collected images; clusters is the total number of clusters.
+func (l imageCollector) images(clusters int) []Image {
+	var out []Image
+	for _, name := range slices.Sorted(maps.Keys(l.byName)) {
+		im := *l.byName[name]
+		if len(im.Clusters) == clusters || slices.Contains(im.Roles, RoleCatalog) || slices.Contains(im.Roles, RoleBundle) {
+			im.Clusters = nil
+		}
+		out = append(out, im)
+	}
+	return out
+}
+
+// insertSorted adds a word to a sorted list, unless it is empty or already present.
+func insertSorted(list []string, word string) []string {
+	at, found := slices.BinarySearch(list, word)
+	if found || word == "" {
+		return list
+	}
+	return slices.Insert(list, at, word)
+}
+
+// Source returns the source of the image ("image:…"), by digest if the digest is known.
+func (im Image) Source() string {
+	if im.Digest == "" {
+		return "image:" + im.Image
+	}
+	return oci.ByDigest("image:"+im.Image, im.Digest)
+}
+
+// NewImageSetConfiguration returns an ImageSetConfiguration for oc-mirror in YAML, with images
+// as additional images.
+func NewImageSetConfiguration(images []Image) ([]byte, error) {
+	list := []map[string]string{}
+	for _, im := range images {
+		list = append(list, map[string]string{"name": strings.TrimPrefix(im.Source(), "image:")})
+	}
+	return yamlnode.Marshal(map[string]any{
+		"apiVersion": "mirror.openshift.io/v2alpha1",
+		"kind":       "ImageSetConfiguration",
+		"mirror":     map[string]any{"additionalImages": list},
+	})
+}

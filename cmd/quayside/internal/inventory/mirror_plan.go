@@ -1,0 +1,133 @@
+package inventory
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// CopyState is the state of a copy.
+type CopyState string
+
+// The states of a copy.
+const (
+	CopyPlanned CopyState = "planned"
+	CopyDone    CopyState = "copied"
+	CopyPresent CopyState = "present" // already at the target
+	CopyFailed  CopyState = "failed"
+)
+
+// ImageCopy is one image with its source and target.
+type ImageCopy struct {
+	Image  string    `json:"image"`
+	From   string    `json:"from"` // source reference, by digest if the digest is known
+	To     string    `json:"to"`
+	Digest string    `json:"digest,omitempty"`
+	State  CopyState `json:"state"`
+	Bytes  int64     `json:"bytes"` // sent bytes
+	Error  string    `json:"error,omitempty"`
+
+	Signatures int `json:"signatures"` // number of signatures, copied or already present
+
+	Err error `json:"-"` // cause of CopyFailed
+
+	name           string // full reference of the image
+	source, target string // repositories; target is empty for a layout
+	byTag          bool
+}
+
+// PlanCopies returns the copies of images to a registry ("registry/path") or an OCI layout
+// ("oci:directory"). Invalid image names, and two images with the same target, are errors.
+func PlanCopies(images []Image, to string) ([]ImageCopy, error) {
+	base := ""
+	if !strings.HasPrefix(to, "oci:") {
+		parsed, err := oci.ParseSource("image:" + strings.TrimSuffix(to, "/") + "/any")
+		if err != nil || strings.Contains(to, "@") {
+			return nil, fmt.Errorf("%q is not a registry, or a registry and a path", to)
+		}
+		base = strings.TrimSuffix(parsed.Name, "/any")
+	}
+	var errs []error
+	planned := map[string]ImageCopy{}
+	copies := []ImageCopy{}
+	for _, im := range images {
+		src, err := oci.ParseSource("image:" + im.Image)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%w (needed by %s)", err, strings.Join(im.Operators, ", ")))
+			continue
+		}
+		c := planCopy(im, src, to, base)
+		if other, ok := planned[c.To]; ok && other.From != c.From {
+			errs = append(errs, fmt.Errorf("%s and %s would both become %s", other.Image, c.Image, c.To))
+			continue
+		}
+		planned[c.To] = c
+		copies = append(copies, c)
+	}
+	return copies, errors.Join(errs...)
+}
+
+// planCopy plans the copy of one image to the registry and path in base. If base is empty, the
+// target is the layout to.
+func planCopy(im Image, src oci.Source, to, base string) ImageCopy {
+	c := ImageCopy{Image: im.Image, Digest: im.Digest, State: CopyPlanned, name: src.String(), source: src.Name, byTag: src.Digest == ""}
+	tag := src.Tag
+	if tag == "" { // sha256-… is reserved for the referrers tag
+		tag = strings.Replace(src.Digest, "sha256:", "image-", 1)
+	}
+	if im.Digest != "" {
+		src.Digest, src.Tag = im.Digest, ""
+	}
+	c.From = src.String()
+	if base == "" {
+		c.To = to + ":" + c.name
+		return c
+	}
+	_, path, _ := strings.Cut(src.Name, "/")
+	c.target = base + "/" + path
+	c.To = c.target + ":" + tag
+	return c
+}
+
+// NewMirrorSets returns an ImageDigestMirrorSet and an ImageTagMirrorSet for copied
+// repositories, in YAML. They are for clusters and for spec.mirrors of quayside.yaml.
+func NewMirrorSets(copies []ImageCopy) ([]byte, error) {
+	type entry struct {
+		Source  string   `json:"source"`
+		Mirrors []string `json:"mirrors"`
+	}
+	var digests, tags []entry
+	for _, c := range copies {
+		e := entry{c.source, []string{c.target}}
+		digests = append(digests, e)
+		if c.byTag {
+			tags = append(tags, e)
+		}
+	}
+	var out bytes.Buffer
+	for _, set := range []struct {
+		kind, field string
+		entries     []entry
+	}{{"ImageDigestMirrorSet", "imageDigestMirrors", digests}, {"ImageTagMirrorSet", "imageTagMirrors", tags}} {
+		slices.SortFunc(set.entries, func(a, b entry) int { return strings.Compare(a.Source, b.Source) })
+		set.entries = slices.CompactFunc(set.entries, func(a, b entry) bool { return a.Source == b.Source })
+		if len(set.entries) == 0 {
+			continue
+		}
+		data, err := yamlnode.Marshal(map[string]any{
+			"apiVersion": "config.openshift.io/v1", "kind": set.kind,
+			"metadata": map[string]any{"name": "quayside"},
+			"spec":     map[string]any{set.field: set.entries},
+		})
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&out, "---\n%s", data)
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,114 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/health"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// olmInstall is an object by which OLM installs an operator of the lock.
+type olmInstall struct {
+	operator string // namespace/package in the lock
+	object   string
+}
+
+// listOLMInstalls lists the objects in a cluster by which OLM installs packages of the lock, in the order of
+// their names: Subscriptions, ClusterExtensions, and ClusterServiceVersions without a Subscription. It leaves out operators that are being adopted from OLM.
+// unread has a warning for each list that could not be read.
+func listOLMInstalls(ctx context.Context, c *cluster.Client, lock *lockfile.File) (found []olmInstall, unread []diag.Warning, err error) {
+	for _, kind := range []struct {
+		api, kind          string
+		pkg, installedInto []string // fields
+	}{
+		{"operators.coreos.com/v1alpha1", "Subscription", []string{"spec", "name"}, []string{"metadata", "namespace"}},
+		{"olm.operatorframework.io/v1", "ClusterExtension", []string{"spec", "source", "catalog", "packageName"}, []string{"spec", "namespace"}},
+	} {
+		list, err := c.List(ctx, cluster.ListOptions{APIVersion: kind.api, Kind: kind.kind})
+		if err != nil {
+			return nil, nil, err
+		}
+		if list.Reason != "" && list.Reason != v1alpha1.ReasonNoKind {
+			unread = append(unread, unreadOLM(kind.kind, list.Message))
+		}
+		for _, o := range list.Objects {
+			i := findPin(lock, k8s.Text(o, kind.installedInto...), k8s.Text(o, kind.pkg...))
+			if i >= 0 && lock.Pins[i].Adopted == nil {
+				found = append(found, olmInstall{lock.Pins[i].Key(), k8s.Object(o).Key().String()})
+			}
+		}
+	}
+	// OLM copies ClusterServiceVersions to watched namespaces; the copies install nothing.
+	list, err := c.List(ctx, cluster.ListOptions{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Labels: "!olm.copiedFrom"})
+	if err != nil {
+		return nil, nil, err
+	}
+	if list.Reason != "" && list.Reason != v1alpha1.ReasonNoKind {
+		unread = append(unread, unreadOLM("ClusterServiceVersion", list.Message))
+	}
+	for _, o := range list.Objects {
+		labels, namespace := k8s.TextMap(o, "metadata", "labels"), k8s.Text(o, "metadata", "namespace")
+		for _, pin := range lock.Pins {
+			_, labeled := labels["operators.coreos.com/"+pin.Package+"."+namespace]
+			known := slices.ContainsFunc(found, func(in olmInstall) bool { return in.operator == pin.Key() })
+			if (labeled || k8s.Text(o, "metadata", "name") == pin.Bundle) && namespace == pin.Namespace && pin.Adopted == nil && !known {
+				found = append(found, olmInstall{pin.Key(), k8s.Object(o).Key().String()})
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b olmInstall) int { return strings.Compare(a.object, b.object) })
+	return found, unread, nil
+}
+
+// unreadOLM returns a warning about a list of OLM's objects that could not be read.
+func unreadOLM(kind, cause string) diag.Warning {
+	return diag.Warning{Code: "not-checked", Msg: fmt.Sprintf("objects of OLM in the cluster cannot be read: %s: %s", kind, cause)}
+}
+
+// findPin returns the index of the pin of a package, preferably in a namespace, or -1.
+func findPin(lock *lockfile.File, namespace, pkg string) int {
+	i := slices.IndexFunc(lock.Pins, func(p lockfile.Pin) bool { return p.Package == pkg && p.Namespace == namespace })
+	if i < 0 {
+		i = slices.IndexFunc(lock.Pins, func(p lockfile.Pin) bool { return p.Package == pkg })
+	}
+	return i
+}
+
+// failOLMInstalls sets the state of operators that OLM also installs to Failed. It returns a warning
+// for each list that cannot be read.
+func (l *observer) failOLMInstalls(ctx context.Context, s *health.Summary) ([]diag.Warning, error) {
+	found, unread, err := listOLMInstalls(ctx, l.c, l.want.Lock)
+	for _, in := range found {
+		for i := range s.Operators {
+			if o := &s.Operators[i]; o.Key() == in.operator {
+				o.State, o.Message = health.StateFailed, "OLM installs it as well: "+in.object
+			}
+		}
+	}
+	return unread, err
+}
+
+// CheckOLM returns an error for each operator of the lock that OLM also installs in the cluster,
+// because OLM and the GitOps tool would own the same objects. It returns a warning for each list
+// that cannot be read.
+func CheckOLM(ctx context.Context, c *cluster.Client, lock *lockfile.File, waive func([]diag.Warning) []diag.Warning) ([]diag.Warning, error) {
+	found, unread, err := listOLMInstalls(ctx, c, lock)
+	if err != nil {
+		return nil, err
+	}
+	var faults diag.List
+	for _, in := range found {
+		w := diag.Warning{Code: "still-applied", Subject: in.operator, Msg: fmt.Sprintf("%s in the cluster installs %s through OLM, and quayside renders it", in.object, in.operator)}
+		if w = waive([]diag.Warning{w})[0]; !w.Waived {
+			faults.Add(diag.Pos{}, diag.Hintf(diag.Pos{}, "leave OLM first (docs/adopt.md), or delete the object if OLM has not installed anything yet", "%s [%s]", w.Msg, w.Code))
+		}
+	}
+	return waive(unread), faults.Err()
+}

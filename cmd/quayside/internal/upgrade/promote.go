@@ -1,0 +1,448 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/health"
+	"github.com/quayside/quayside/internal/health/gate"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// PromotionOptions are the options for a promotion.
+type PromotionOptions struct {
+	Only     []string          // operators to promote, as namespace/package; empty: all
+	Rule     *gate.Rule        // required observations; nil: none
+	Observed []*health.Summary // observations in any environment
+	Now      time.Time
+	Proposes bool // for a pull request: keep the operators whose earlier promotion a person reverted, unless Only has them
+
+	kept map[string]resolve.HeldUpgrade // operators to keep at their versions
+}
+
+// PromotionOutcome is the outcome for one operator.
+type PromotionOutcome string
+
+// The outcomes.
+const (
+	OutcomeUpgraded  PromotionOutcome = "upgraded"  // upgraded to the upstream version
+	OutcomeAdded     PromotionOutcome = "added"     // pinned at the upstream version, and not pinned before
+	OutcomeUnchanged PromotionOutcome = "unchanged" // already at the upstream version
+	OutcomeKept      PromotionOutcome = "kept"      // not promoted because of declarations, catalogs or the upstream lock
+	OutcomeHeld      PromotionOutcome = "held"      // held back by the gate
+)
+
+// The reasons for OutcomeKept or OutcomeHeld that do not come from the resolver.
+const (
+	ReasonNotInFrom   resolve.HeldBack = "notInFrom"   // not pinned in the upstream environment
+	ReasonNotDeclared resolve.HeldBack = "notDeclared" // not requested in the target environment
+	ReasonContent     resolve.HeldBack = "content"     // the target catalog has a different bundle with the same name
+	ReasonGate        resolve.HeldBack = "gate"        // insufficient observations
+	ReasonDeclined    resolve.HeldBack = "declined"    // a person reverted its promotion, or closed its pull request
+	ReasonNeeds       resolve.HeldBack = "dependency"  // it requires an operator that is not promoted
+)
+
+// PromotionRow is the outcome for one operator with its versions.
+type PromotionRow struct {
+	Operator string           `json:"operator"`
+	From     string           `json:"upstream,omitempty" doc:"version in the upstream environment"`                   // upstream version; empty if not pinned
+	Have     string           `json:"current,omitempty" doc:"version in the target environment before the promotion"` // target version before the promotion; empty if not pinned
+	Outcome  PromotionOutcome `json:"outcome" form:"enum=upgraded|added|unchanged|kept|held"`
+	Reason   resolve.HeldBack `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|downgrade|hold|range|clusterVersion|installMode|catalog|content|conflict|gate|declined|dependency" doc:"reason why it is unchanged or held"`
+	Message  string           `json:"message,omitempty"`                                                 // Reason as text
+	Verdict  *gate.Verdict    `json:"observed,omitempty" doc:"observations in the upstream environment"` // nil without a rule
+}
+
+// isPromoted reports whether the outcome is an upgrade or an addition.
+func (r PromotionRow) isPromoted() bool {
+	return r.Outcome == OutcomeUpgraded || r.Outcome == OutcomeAdded
+}
+
+// outcomeOf returns the outcome that belongs to a reason.
+func outcomeOf(by resolve.HeldBack) PromotionOutcome {
+	if by == ReasonGate || by == ReasonNeeds {
+		return OutcomeHeld
+	}
+	return OutcomeKept
+}
+
+// promotion is the state of a PromotionStep in progress.
+type promotion struct {
+	PromotionStep
+	opt      PromotionOptions
+	from     *lockfile.File
+	problem  *workspace.Problem
+	declared *declare.Set
+	selected map[string]bool                // operators to promote; nil: all
+	held     map[string]resolve.HeldUpgrade // operators of from that are in opt.kept, fail the gate or were reverted
+	differs  map[string]resolve.HeldUpgrade // operators of from with different content in the target catalog
+	contents map[*model.Bundle]model.Digest
+	verdicts map[string]*gate.Verdict
+	seen     []gate.Observation
+}
+
+// Promote promotes pins of the upstream environment, by bundle digest. It returns the outcome for
+// the operators of both environments. It returns an error if a pin would change to a bundle that
+// the upstream environment does not have.
+func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*PromotionStepReport, error) {
+	p := &promotion{PromotionStep: s, opt: opt, held: map[string]resolve.HeldUpgrade{}, differs: map[string]resolve.HeldUpgrade{}, contents: map[*model.Bundle]model.Digest{}, verdicts: map[string]*gate.Verdict{}}
+	var err error
+	if p.from, err = s.From.NeedLock(); err != nil {
+		return nil, err
+	}
+	settings := s.To.ResolveOptions()
+	settings.From = p.from
+	if p.problem, err = workspace.ReadProblem(ctx, s.To.Project, workspace.Request{Options: settings, Fresh: true}); err != nil {
+		return nil, err
+	}
+	p.declared = p.problem.Declared
+	if err := p.selectOperators(); err != nil {
+		return nil, err
+	}
+	if err := p.applyGate(ctx); err != nil {
+		return nil, err
+	}
+	res, err := p.resolve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &PromotionStepReport{
+		From: s.From.Title, To: s.To.Title, Directory: s.To.Dir, Gate: opt.Rule, Operators: append([]PromotionRow{}, p.rows(res)...),
+		Changes: []workspace.Change{}, Warnings: []diag.Warning{}, Step: s, Problem: p.problem, opt: opt,
+	}
+	if out.CountPromoted() > 0 {
+		out.Resolution, out.Changes, out.Warnings = res, append(out.Changes, res.Changes...), append(out.Warnings, res.Warnings...)
+	}
+	return out, nil
+}
+
+// targetPin returns the pin of an operator in the target environment.
+func (p *promotion) targetPin(key string) (lockfile.Pin, bool) { return findPin(p.problem.Read, key) }
+
+func findPin(f *lockfile.File, key string) (lockfile.Pin, bool) {
+	if f == nil {
+		return lockfile.Pin{}, false
+	}
+	ns, pkg, _ := strings.Cut(key, "/")
+	return f.Pin(ns, pkg)
+}
+
+// isSamePin reports whether two pins have the same bundle, by digest.
+func isSamePin(a, b lockfile.Pin) bool {
+	return a.Bundle == b.Bundle && a.BundleDigest() == b.BundleDigest()
+}
+
+// selectOperators selects the operators in opt.Only, and their dependencies in the upstream lock.
+func (p *promotion) selectOperators() error {
+	if len(p.opt.Only) == 0 {
+		return nil
+	}
+	var known []string
+	for _, pin := range p.from.Pins {
+		known = append(known, pin.Key())
+	}
+	var faults diag.List
+	p.selected = map[string]bool{}
+	for _, key := range p.opt.Only {
+		if _, ok := findPin(p.from, key); !ok {
+			faults.Addf(diag.Pos{}, "%s does not pin %s%s", p.From.Title, key, diag.DidYouMean(key, known))
+		}
+		p.selected[key] = true
+	}
+	for more := true; more; {
+		more = false
+		for _, pin := range p.from.Pins {
+			for _, r := range pin.Requires {
+				if p.selected[pin.Key()] && !p.selected[r.Pin] {
+					p.selected[r.Pin], more = true, true
+				}
+			}
+		}
+	}
+	return faults.Err()
+}
+
+// applyGate holds back the operators that fail the gate, or whose earlier promotion a person reverted.
+func (p *promotion) applyGate(ctx context.Context) error {
+	if p.opt.Rule != nil && p.opt.Rule.Signed {
+		if err := p.To.VerifyObserved(p.opt.Observed); err != nil {
+			return err
+		}
+	}
+	var clone *workspace.Clone
+	if p.opt.Proposes {
+		var err error
+		if clone, err = p.To.Clone(); err != nil && !errors.Is(err, gitrepo.ErrNone) {
+			return err
+		}
+	}
+	maps.Copy(p.held, p.opt.kept)
+	p.seen = health.Observations(p.opt.Observed)
+	for _, pin := range p.from.Pins {
+		key := pin.Key()
+		now, pinned := p.targetPin(key)
+		if _, kept := p.held[key]; kept || pinned && isSamePin(now, pin) {
+			continue
+		}
+		by, text, err := p.gateReason(pin)
+		if err == nil && text == "" && pinned && clone != nil && !slices.Contains(p.opt.Only, key) {
+			by = ReasonDeclined
+			text, err = clone.RevertReason(ctx, now, pin)
+		}
+		if err != nil {
+			return err
+		}
+		if text != "" {
+			p.held[key] = resolve.HeldUpgrade{By: by, Text: text}
+		}
+	}
+	return nil
+}
+
+// gateReason returns the reason why a pin of the upstream environment fails the gate, or "".
+func (p *promotion) gateReason(pin lockfile.Pin) (resolve.HeldBack, string, error) {
+	if p.opt.Rule == nil {
+		return "", "", nil
+	}
+	v, err := p.verdict(pin)
+	if err != nil {
+		return "", "", err
+	}
+	p.verdicts[pin.Key()] = v
+	if !v.Pass {
+		return ReasonGate, v.Text(*p.opt.Rule, p.From.Title), nil
+	}
+	text := p.notUpgradeableReason(pin)
+	if text != "" {
+		text = "in " + p.To.Title + " " + text
+	}
+	return ReasonGate, text, nil
+}
+
+// verdict returns the gate's verdict on a pin of the upstream environment.
+func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
+	clusters, err := p.From.clustersWith(pin.Key())
+	if err != nil {
+		return nil, err
+	}
+	v := gate.Judge(*p.opt.Rule, gate.Pin{
+		Environment: p.From.Title, Operator: pin.Key(), Bundle: string(pin.BundleDigest()), Checksum: string(pin.Checksum()), Clusters: clusters,
+	}, p.seen, p.opt.Now)
+	return &v, nil
+}
+
+// notUpgradeableReason returns the reason why the operator reports Upgradeable=False in a target cluster,
+// or "".
+func (p *promotion) notUpgradeableReason(pin lockfile.Pin) string {
+	clusters, err := p.To.clustersWith(pin.Key())
+	now, ok := p.targetPin(pin.Key())
+	if err != nil || !ok {
+		return ""
+	}
+	v := gate.Judge(*p.opt.Rule, gate.Pin{Environment: p.To.Title, Operator: now.Key(), Bundle: string(now.BundleDigest()), Clusters: clusters}, p.seen, p.opt.Now)
+	for _, r := range v.Reasons {
+		if r.Cause == gate.NotUpgradeable {
+			return r.String()
+		}
+	}
+	return ""
+}
+
+// clustersWith returns the clusters of an environment that get an operator.
+func (e *Environment) clustersWith(operator string) ([]string, error) {
+	return profile.ClustersThatGet(operator, e.Settings.Clusters)
+}
+
+// resolve resolves with the pins to promote.
+func (p *promotion) resolve(ctx context.Context) (*workspace.Resolution, error) {
+	pr := *p.problem
+	pr.Options.From, pr.Options.Lenient = p.upstreamLock(), true
+	pr.Options.Objection = func(namespace string, to *model.Bundle) string { return p.refusal(ctx, namespace, to) }
+	res, err := workspace.Resolve(ctx, &pr)
+	if err != nil {
+		return nil, err
+	}
+	if res.Failed != nil {
+		return nil, res.Failed
+	}
+	return res, p.checkBundles(res)
+}
+
+// refusal returns the reason for rejecting a bundle, or "". A promotion installs only content
+// that was tested upstream, so a bundle of the same name with different content is rejected.
+func (p *promotion) refusal(ctx context.Context, namespace string, to *model.Bundle) string {
+	key := namespace + "/" + to.Package().Name()
+	theirs, there := findPin(p.from, key)
+	switch s, stays := p.held[key]; {
+	case !there:
+		return "is not pinned in " + p.From.Title
+	case theirs.Bundle != to.Name():
+		return "differs from the bundle pinned in " + p.From.Title + " (" + theirs.Bundle + ")"
+	case stays:
+		return "blocked: " + s.Text
+	case !p.isPromoted(key):
+		return "is not selected for promotion"
+	}
+	content, known := p.contents[to]
+	if !known {
+		var err error
+		if content, err = p.problem.ContentDigest(ctx, namespace, to); err != nil {
+			return "" // if the resolver selects the bundle, it returns this error
+		}
+		p.contents[to] = content
+	}
+	if content == theirs.BundleDigest() {
+		return ""
+	}
+	p.differs[key] = resolve.HeldUpgrade{By: ReasonContent, Text: fmt.Sprintf("%s has %s with %s, %s with %s", p.From.Title, to.Name(), theirs.BundleDigest().Short(), p.To.Title, content.Short())}
+	return "blocked: " + p.differs[key].Text
+}
+
+// reasonToKeep returns the reason why an operator of the upstream environment is not promoted, if
+// there is one.
+func (p *promotion) reasonToKeep(key string) (resolve.HeldUpgrade, bool) {
+	if s, ok := p.held[key]; ok {
+		return s, true
+	}
+	s, ok := p.differs[key]
+	return s, ok
+}
+
+// isPromoted reports whether the promotion may change an operator of the upstream environment.
+func (p *promotion) isPromoted(key string) bool {
+	_, stays := p.held[key]
+	return !stays && (p.selected == nil || p.selected[key])
+}
+
+// upstreamLock returns the upstream lock with only the pins to promote.
+func (p *promotion) upstreamLock() *lockfile.File {
+	var pins []lockfile.Pin
+	for _, pin := range p.from.Pins {
+		if p.isPromoted(pin.Key()) {
+			pins = append(pins, pin)
+		}
+	}
+	return p.from.With(pins)
+}
+
+// checkBundles returns a fault for each pin that would change to another bundle than the upstream
+// one.
+func (p *promotion) checkBundles(res *workspace.Resolution) error {
+	var faults diag.List
+	for _, pin := range res.Lock.Pins {
+		theirs, there := findPin(p.from, pin.Key())
+		if old, ok := p.targetPin(pin.Key()); ok && isSamePin(old, pin) || there && isSamePin(theirs, pin) {
+			continue
+		}
+		faults.Addf(diag.Pos{}, "%s: %s would become %s, which differs from the version observed in %s: run 'quayside resolve' in %s first",
+			p.To.Title, pin.Key(), pin.Bundle, p.From.Title, p.To.Dir)
+	}
+	return faults.Err()
+}
+
+// rows returns the outcome for every requested operator.
+func (p *promotion) rows(res *workspace.Resolution) []PromotionRow {
+	keys := map[string]bool{}
+	for _, pin := range p.from.Pins {
+		keys[pin.Key()] = true
+	}
+	if p.problem.Read != nil {
+		for _, pin := range p.problem.Read.Pins {
+			keys[pin.Key()] = true
+		}
+	}
+	for _, s := range p.declared.Subscriptions {
+		if s.Package != "" {
+			keys[s.Namespace+"/"+s.Package] = true
+		}
+	}
+	var out []PromotionRow
+	for key := range keys {
+		if p.selected != nil && !p.selected[key] {
+			continue
+		}
+		out = append(out, p.row(key, res))
+	}
+	slices.SortFunc(out, func(a, b PromotionRow) int { return strings.Compare(a.Operator, b.Operator) })
+	return out
+}
+
+func (p *promotion) row(key string, res *workspace.Resolution) PromotionRow {
+	theirs, there := findPin(p.from, key)
+	old, had := p.targetPin(key)
+	now, has := findPin(res.Lock, key)
+	row := PromotionRow{Operator: key, From: theirs.Version, Have: old.Version, Verdict: p.verdicts[key], Outcome: OutcomeKept}
+	s, stays := p.reasonToKeep(key)
+	switch {
+	case !there:
+		row.Reason, row.Message = ReasonNotInFrom, p.From.Title+" does not pin it"
+		if !had {
+			row.Message += ": run 'quayside resolve' to pin it here"
+		}
+	case has && isSamePin(now, theirs) && had && isSamePin(old, theirs):
+		row.Outcome = OutcomeUnchanged
+	case has && isSamePin(now, theirs) && had:
+		row.Outcome = OutcomeUpgraded
+	case has && isSamePin(now, theirs):
+		row.Outcome = OutcomeAdded
+	case stays && (has || p.isDeclared(key) || s.By == ReasonContent || s.By == ReasonDeclined):
+		row.Outcome, row.Reason, row.Message = outcomeOf(s.By), s.By, s.Text
+	case !has && !p.isDeclared(key):
+		row.Reason, row.Message = ReasonNotDeclared, "it is not requested in "+p.To.Title
+	default:
+		s := p.explain(key, theirs, res)
+		row.Outcome, row.Reason, row.Message = outcomeOf(s.By), s.By, s.Text
+	}
+	return row
+}
+
+// isDeclared reports whether an operator is declared in the target environment.
+func (p *promotion) isDeclared(key string) bool {
+	return slices.ContainsFunc(p.declared.Subscriptions, func(s declare.Subscription) bool { return s.Namespace+"/"+s.Package == key })
+}
+
+// explain returns the reason why an operator is not promoted.
+func (p *promotion) explain(key string, theirs lockfile.Pin, res *workspace.Resolution) resolve.HeldUpgrade {
+	held, found := res.HeldPromotions[key]
+	if !found {
+		return resolve.HeldUpgrade{By: resolve.HeldByConflict, Text: fmt.Sprintf("%s pins %s, which conflicts with other pins", p.From.Title, theirs.Bundle)}
+	}
+	if held.By == resolve.HeldByConflict {
+		if needed, ok := p.findRefused(theirs, held.Refused); ok {
+			s, _ := p.reasonToKeep(needed.Key())
+			return resolve.HeldUpgrade{By: ReasonNeeds, Text: "it needs " + needed.Key() + " " + needed.Version + ", which is held back: " + s.Text}
+		}
+	}
+	held.Text = p.From.Title + " pins " + held.Text
+	return held
+}
+
+// findRefused returns the first direct or indirect dependency of a pin in the upstream lock that is
+// refused and not promoted.
+func (p *promotion) findRefused(pin lockfile.Pin, refused []string) (lockfile.Pin, bool) {
+	for todo, seen := []lockfile.Pin{pin}, map[string]bool{pin.Key(): true}; len(todo) > 0; todo = todo[1:] {
+		for _, r := range todo[0].Requires {
+			below, there := findPin(p.from, r.Pin)
+			if !there || seen[r.Pin] {
+				continue
+			}
+			seen[r.Pin], todo = true, append(todo, below)
+			if _, ok := p.reasonToKeep(r.Pin); ok && slices.Contains(refused, r.Pin) {
+				return below, true
+			}
+		}
+	}
+	return lockfile.Pin{}, false
+}

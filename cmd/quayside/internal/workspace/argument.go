@@ -1,0 +1,213 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/catalog/image"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/oci"
+)
+
+// Argument is a directory or an image named by the user.
+type Argument struct {
+	Text  string // as given
+	Files fs.FS  // files of the directory; nil if the argument is an image
+	Image string // "oci:dist", "image:quay.io/org/name:v1"; empty if it is a directory
+}
+
+// ParseArgument parses a directory or image argument. Text without a scheme ("oci:") is a
+// directory if it exists, and otherwise an image in a registry.
+func (p *Project) ParseArgument(text string) (Argument, error) {
+	switch dir, image := source.Ref(text).Argument(); {
+	case dir != "":
+		f, err := p.lookup(dir)
+		if err == nil && f.Name != "" {
+			err = fmt.Errorf("%s is not a directory", dir)
+		}
+		return Argument{Text: text, Files: f.FS}, err
+	case image != "":
+		return Argument{Text: text, Image: image}, nil
+	}
+	f, err := p.lookup(text)
+	switch {
+	case err == nil && f.Name != "":
+		return Argument{}, fmt.Errorf("%s is not a directory", text)
+	case err == nil && source.IsLayout(f.FS):
+		return Argument{Text: text, Image: string(oci.Layout) + ":" + text}, nil
+	case err == nil:
+		return Argument{Text: text, Files: f.FS}, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return Argument{}, err
+	}
+	if src, err := oci.ParseSource(text); err == nil && strings.Contains(text, "/") && strings.ContainsAny(src.Registry(), ".:") && !strings.HasPrefix(text, ".") {
+		return Argument{Text: text, Image: string(source.ImageRef(text))}, nil
+	}
+	return Argument{}, fmt.Errorf("%q is neither an existing directory nor an image (registry/name:tag, oci:path)", text)
+}
+
+// CatalogRef returns the reference of a catalog named by the user, with or without a scheme.
+func (p *Project) CatalogRef(text string) (source.Ref, error) {
+	if _, _, ok := source.Ref(text).Scheme(); ok {
+		return source.Ref(text), nil
+	}
+	arg, err := p.ParseArgument(text)
+	if err != nil || arg.Image != "" {
+		return source.Ref(arg.Image), err
+	}
+	return source.DirRef(arg.Files, text)
+}
+
+// CheckedCatalog is the result of CheckCatalog.
+type CheckedCatalog struct {
+	Content  model.Content  // readable part of the catalog
+	Catalog  *model.Catalog // nil if it is invalid
+	Warnings []diag.Warning
+}
+
+// CheckCatalog reads and validates a whole catalog named by the user: the name of a catalog of the
+// workspace, a source in the format of spec.catalogs, a directory with a catalog or bundles, or an
+// image. Paths are relative to the project here. For an invalid catalog, the error is a diag.List
+// with every fault.
+func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) (CheckedCatalog, error) {
+	base, ref, known := p, p.workspaceCatalog(text), true
+	if ref == "" {
+		if _, err := p.policy(); err != nil {
+			return CheckedCatalog{}, err
+		}
+		var err error
+		if ref, err = here.CatalogRef(text); err != nil {
+			return CheckedCatalog{}, err
+		}
+		base, known = here, false
+	}
+	prefix := ref.Prefix()
+	if known {
+		prefix = ""
+	}
+	c, err := source.Open(ctx, base.Resolver(), ref)
+	if err != nil {
+		return CheckedCatalog{}, err
+	}
+	defer c.Close()
+	content, err := c.Content(ctx)
+	out := CheckedCatalog{Content: content, Warnings: p.Waive(diag.PrefixWarnings(prefix, content.Warnings))}
+	if err == nil {
+		out.Catalog, err = model.New(content)
+	}
+	if err == nil {
+		err = out.Catalog.StrictFaults()
+	}
+	if err != nil {
+		err = diag.PrefixPositions(prefix, err)
+	}
+	return out, err
+}
+
+// workspaceCatalog returns the source of the workspace's catalog with the ID text, or "" if there
+// is none.
+func (p *Project) workspaceCatalog(text string) source.Ref {
+	set, err := p.Declarations()
+	if err != nil {
+		return "" // callers that need the declarations report the error
+	}
+	all := p.Catalogs(set)
+	i := slices.IndexFunc(all, func(c cache.Catalog) bool { return c.ID.String() == text })
+	if i < 0 {
+		return ""
+	}
+	return all[i].Source
+}
+
+// BundleFiles opens the bundle named by arg. If there is no error, the caller must call done after
+// use, and must prepend prefix to the file names in positions.
+func (p *Project) BundleFiles(ctx context.Context, arg Argument) (fsys fs.FS, prefix string, done func(), err error) {
+	if arg.Files != nil {
+		return arg.Files, arg.Text, func() {}, nil
+	}
+	im, err := p.argImage(ctx, arg)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	done = func() { _ = im.Close() } // read-only
+	if im.Kind() != image.Bundle {
+		done()
+		return nil, "", nil, fmt.Errorf("image %q is a catalog, not a bundle", im.Name())
+	}
+	if fsys, err = im.FS(ctx); err != nil {
+		done()
+	}
+	return fsys, "", done, err
+}
+
+// argImage opens the image named by an argument. It does not apply the trust rules of
+// quayside.yaml, because the user named the image.
+func (p *Project) argImage(ctx context.Context, arg Argument) (*image.Image, error) {
+	client, err := p.Client()
+	if err != nil {
+		return nil, err
+	}
+	return image.Open(ctx, client, arg.Image, image.OpenOptions{})
+}
+
+// CopyImage pushes an existing image of a bundle or a catalog, and returns its digest.
+func (p *Project) CopyImage(ctx context.Context, arg Argument, to string) (string, error) {
+	im, err := p.argImage(ctx, arg)
+	if err != nil {
+		return "", err
+	}
+	if err := im.Close(); err != nil {
+		return "", err
+	}
+	client, err := p.Client()
+	if err != nil {
+		return "", err
+	}
+	uploaded, err := client.Upload(ctx, arg.Image, to)
+	return uploaded.Digest, err
+}
+
+// ChooseCatalogs returns the catalogs to search. Without a name, it returns all, the catalogs of
+// the workspace. Otherwise name is a catalog in all, a well-known catalog, or a source with a path
+// relative to here. The paths of the returned catalogs are relative to the returned project.
+func (p *Project) ChooseCatalogs(name string, all []cache.Catalog, here Root) (*Project, []cache.Catalog, error) {
+	if name == "" {
+		if len(all) == 0 {
+			return nil, nil, fmt.Errorf("no catalog: choose one with --catalog (%s, or a source), or create a workspace with 'quayside init'", strings.Join(source.KnownNames(), ", "))
+		}
+		return p, all, nil
+	}
+	var some []cache.Catalog
+	var names []string
+	for _, s := range all {
+		names = append(names, s.ID.String())
+		if name == s.ID.String() || name == s.ID.Name {
+			some = append(some, s)
+		}
+	}
+	if len(some) > 0 {
+		return p, some, nil
+	}
+	k, ref, known, err := source.FindKnown(name, p.Settings.OpenShiftVersion)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case known:
+		return p, []cache.Catalog{{ID: k.ID, Source: ref}}, nil
+	}
+	from := p.WithRoot(here)
+	arg, err := from.CatalogRef(name)
+	// A name such as "olm/hub" is a misspelled catalog, not an image on Docker Hub.
+	if host, _, _ := strings.Cut(name, "/"); err != nil || arg.IsRemote() && !strings.ContainsAny(host, ".:") {
+		names = append(names, source.KnownNames()...)
+		return nil, nil, fmt.Errorf("catalog %q is neither declared in spec.catalogs nor well-known: choose one of %s%s", name, strings.Join(names, ", "), diag.DidYouMean(name, names))
+	}
+	return from, []cache.Catalog{{ID: model.ID{Name: arg.SuggestedName()}, Source: arg}}, nil
+}

@@ -1,0 +1,72 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/oci/artifact"
+	"github.com/quayside/quayside/internal/oci/trust"
+)
+
+// Artifact is an artifact with its verified signers and provenance.
+type Artifact struct {
+	*artifact.Artifact
+	SignedBy []string              // trusted signers, sorted; nil if no signature is required
+	Origin   *inventory.Provenance // provenance signed by SignedBy; nil if no signature is required
+}
+
+// Artifact reads the artifact named by ref ("oci://registry/name:tag", "oci:directory", …).
+// An artifact in a registry needs a signature and a provenance that satisfy spec.trust; an
+// OCI layout on disk does not. A provenance that contradicts the artifact is an error.
+func (p *Project) Artifact(ctx context.Context, ref string) (*Artifact, error) {
+	client, err := p.WithRoot(Arguments(p.dir)).Client()
+	if err != nil {
+		return nil, err
+	}
+	var signed *trust.Verification
+	a, err := artifact.Open(ctx, client, ref, func(digest string) (err error) {
+		signed, err = p.Verify(ctx, ref, model.Digest(digest), trust.Provenance)
+		return err
+	})
+	p.Log.Done()
+	if err != nil {
+		return nil, err
+	}
+	out := &Artifact{Artifact: a}
+	if signed == nil {
+		return out, nil
+	}
+	out.SignedBy = signed.Identities
+	if out.Origin, err = verifiedOrigin(a, signed.Statements); err != nil {
+		return nil, &oci.Error{Image: a.Name, Err: err}
+	}
+	return out, nil
+}
+
+// verifiedOrigin returns the first attested provenance that agrees with the artifact.
+func verifiedOrigin(a *artifact.Artifact, statements []trust.Statement) (*inventory.Provenance, error) {
+	_, whole := a.Tree()
+	have := inventory.ArtifactContents{Revision: a.Meta.Revision, Whole: whole, Clusters: a.Clusters(), Operators: a.Operators()}
+	var faults []error
+	for _, s := range statements {
+		o, err := inventory.ParseProvenance(s.Predicate)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		differs := o.CompareArtifact(have)
+		if len(differs) == 0 {
+			return o, nil
+		}
+		faults = append(faults, fmt.Errorf("the provenance does not match the artifact: %s: do not use this artifact unless you can explain the difference", strings.Join(differs[:min(len(differs), maxDifferences)], "; ")))
+	}
+	return nil, errors.Join(faults...)
+}
+
+// maxDifferences is the number of differences shown in a message.
+const maxDifferences = 5

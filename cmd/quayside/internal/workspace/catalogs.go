@@ -1,0 +1,178 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/oci/trust"
+	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Catalogs returns the catalogs of spec.catalogs and the enabled CatalogSources of the
+// declarations, sorted by namespace and name. A catalog of spec.catalogs overrides a CatalogSource
+// with the same namespace and name.
+func (p *Project) Catalogs(set *declare.Set) []cache.Catalog {
+	byID := map[model.ID]cache.Catalog{}
+	for _, c := range set.CatalogSources {
+		if !c.Disabled {
+			byID[c.ID] = declaredCatalog(c)
+		}
+	}
+	for i, c := range p.Settings.Catalogs {
+		byID[c.ID()] = cache.Catalog{
+			ID:       c.ID(),
+			Source:   c.Source,
+			Priority: int(c.Priority),
+			Labels:   byID[c.ID()].Labels,
+			Pos:      p.Settings.At(fmt.Sprintf("spec.catalogs[%d].source", i)),
+		}
+	}
+	return slices.SortedFunc(maps.Values(byID), func(a, b cache.Catalog) int {
+		return cmp.Or(strings.Compare(a.ID.Namespace, b.ID.Namespace), strings.Compare(a.ID.Name, b.ID.Name))
+	})
+}
+
+func declaredCatalog(c declare.CatalogSource) cache.Catalog {
+	cat := cache.Catalog{ID: c.ID, Priority: c.Priority, Labels: c.Labels, Pos: c.Content}
+	const remedy = "set its source in " + settings.FileName + ", under spec.catalogs"
+	switch {
+	case c.Image != "":
+		cat.Source = source.ImageRef(c.Image)
+	case c.Address != "":
+		cat.Why = fmt.Sprintf("it is served at %s, which is reachable only from inside a cluster: %s", c.Address, remedy)
+	default:
+		cat.Why = "it has no image: " + remedy
+	}
+	return cat
+}
+
+// lockedRef returns the reference to open for a catalog. If all pins from the catalog have the
+// declared source and the same digest, this is the source at that digest. Otherwise, it is the
+// declared source. locked may be nil.
+func lockedRef(locked *lockfile.File, cat cache.Catalog) source.Ref {
+	if locked == nil {
+		return cat.Source
+	}
+	var digest model.Digest
+	for _, c := range locked.Catalogs() {
+		switch {
+		case c.ID != cat.ID:
+		case c.Source != lockfile.SourceName(string(cat.Source)) || digest != "" && c.Digest != digest:
+			return cat.Source
+		default:
+			digest = c.Digest
+		}
+	}
+	if digest == "" {
+		return cat.Source
+	}
+	return cat.Source.AtDigest(digest)
+}
+
+// Resolver returns the functions that open files and images of the workspace's catalogs.
+func (p *Project) Resolver() source.Resolver {
+	return source.Resolver{Lookup: p.lookup, Image: p.openImage}
+}
+
+// indexes returns the cache of catalog indexes.
+func (p *Project) indexes() (*cache.Cache, error) {
+	client, err := p.Client()
+	if err != nil {
+		return nil, err
+	}
+	return &cache.Cache{
+		Store: client.Store, Resolver: p.Resolver(), Version: p.Version,
+		Progress: p.logCatalog,
+	}, nil
+}
+
+// logCatalog logs the progress of reading a catalog.
+func (p *Project) logCatalog(cat cache.Catalog, phase cache.Phase) {
+	switch phase {
+	case cache.Locating:
+		p.Log.Progress("reading catalog %s", cat.ID)
+		p.Log.Detail("catalog %s is %s", cat.ID, cmp.Or(cat.At, "nowhere"))
+	case cache.Indexing:
+		p.Log.Progress("indexing catalog %s", cat.ID)
+	case cache.Known:
+		p.Log.Detail("catalog %s: index found in the cache", cat.ID)
+	}
+}
+
+// CatalogOptions are options of OpenCatalogs.
+type CatalogOptions struct {
+	Locked   *lockfile.File // lock whose digests replace tags; may be nil
+	Digests  bool           // compute the digests of directories
+	Unsigned bool           // open the others if a catalog lacks a signature that quayside.yaml requires
+}
+
+// OpenCatalogs opens catalogs. An unreadable catalog is marked as broken in the result; the
+// resolver decides whether it is needed.
+func (p *Project) OpenCatalogs(ctx context.Context, cats []cache.Catalog, opt CatalogOptions) (*cache.CatalogSet, error) {
+	indexes, err := p.indexes()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.policy(); err != nil {
+		return nil, err
+	}
+	cats = slices.Clone(cats)
+	for i, cat := range cats {
+		cats[i].At = lockedRef(opt.Locked, cat)
+	}
+	sh := indexes.Open(ctx, cats, opt.Digests)
+	p.Log.Done()
+	var faults diag.List
+	for _, cat := range cats {
+		var unsigned *trust.Error
+		if !opt.Unsigned && errors.As(sh.Broken(cat.ID), &unsigned) {
+			faults.Addf(cat.Pos, "catalog %q: %w", cat.ID, unsigned)
+		}
+	}
+	if err := faults.Err(); err != nil {
+		sh.Close()
+		return nil, err
+	}
+	return sh, nil
+}
+
+// BrokenCatalogs returns the faults of unreadable catalogs as warnings, or as an error if no
+// catalog is readable.
+func (p *Project) BrokenCatalogs(x *model.Index) ([]diag.Warning, error) {
+	faults := catalogFaults(x, func(model.ID) bool { return true })
+	if len(x.Catalogs()) == 0 {
+		return nil, faults.Err()
+	}
+	var out []diag.Warning
+	for _, f := range faults {
+		out = append(out, diag.Warning{Pos: f.Pos, Code: "broken-catalog", Msg: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()})
+	}
+	return p.Waive(out), nil
+}
+
+// catalogFaults returns the faults of the unreadable catalogs that wanted selects.
+func catalogFaults(x *model.Index, wanted func(model.ID) bool) diag.List {
+	var faults diag.List
+	for id, err := range x.Broken() {
+		var at *diag.Error
+		switch {
+		case !wanted(id):
+		case errors.As(err, &at):
+			faults.Addf(at.Pos, "catalog %q: %w", id, at.Err)
+		default:
+			faults.Addf(diag.Pos{}, "catalog %q: %w", id, err)
+		}
+	}
+	return faults
+}

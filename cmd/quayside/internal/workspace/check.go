@@ -1,0 +1,229 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/quayside/quayside/catalog/bundledir"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/resolve/explain"
+)
+
+// Check verifies that the lock satisfies the declarations, agrees with its catalogs, and has the
+// recorded signers. If content is true, it also compares the lock with the content of bundles that
+// are embedded in a catalog, and of bundles that no readable catalog confirms. The verdict is never
+// nil. Problems that the check finds are returned as an explain.Conflicts, a *resolve.StaleError or
+// a *DiffersError. In an unattended run, conflicts are not errors: the rest of the lock is checked.
+func (pr *Problem) Check(ctx context.Context, content bool) (*resolve.Verdict, error) {
+	if pr.Lock == nil {
+		return &resolve.Verdict{}, &DiffersError{"no " + LockFile + ": run 'quayside resolve'"}
+	}
+	if err := pr.checkSources(); err != nil {
+		return &resolve.Verdict{}, err
+	}
+	v, err := resolve.Check(pr.Index, pr.Declared, pr.Lock, pr.Options)
+	var conflicts explain.Conflicts
+	if err != nil && !(pr.Unattended && errors.As(err, &conflicts)) {
+		v.Warnings = pr.project.Waive(v.Warnings)
+		return v, pr.blameCatalogs(err)
+	}
+	v.Warnings = pr.project.Waive(append(v.Warnings, pr.project.reviewWaivers(diag.Resolving, pr.DeclarationWarnings(), v.Warnings)...))
+	v.Warnings = append(v.Warnings, pr.project.waiverWarnings(pr.Lock)...)
+	v.Stale = append(v.Stale, pr.stale...)
+	if !pr.Options.AllowDowngrade {
+		lowered, _, notCompared := compareSides(pr.project, pr.Lock)
+		v.Stale = append(v.Stale, downgradeReasons(lowered)...)
+		v.Warnings = append(v.Warnings, pr.project.Waive(notCompared)...)
+	}
+	if content {
+		if err := pr.confirm(ctx, v); err != nil {
+			return v, err
+		}
+	}
+	if len(v.Stale) > 0 {
+		return v, &resolve.StaleError{Reasons: v.Stale}
+	}
+	return v, pr.project.checkSigners(ctx, pr.Lock, pr.Unattended)
+}
+
+// CheckReport is the machine-readable result of checking a lock.
+type CheckReport struct {
+	Lock      string           `json:"lock"`
+	UpToDate  bool             `json:"upToDate"` // no differences found; unchecked parts do not count
+	Stale     []resolve.Reason `json:"stale"`
+	Unchecked []resolve.Reason `json:"unchecked"`
+	Failure
+
+	AllWarnings       []diag.Warning `json:"-"` // all warnings except UncheckedWarnings; not nil
+	UncheckedWarnings []diag.Warning `json:"-"` // Unchecked as warnings
+}
+
+// NewCheckReport returns a report of a lock that has not been checked.
+func NewCheckReport() CheckReport {
+	return CheckReport{Lock: LockFile, Stale: []resolve.Reason{}, Unchecked: []resolve.Reason{}, Failure: NewFailure(), AllWarnings: []diag.Warning{}}
+}
+
+// Finish sets UpToDate, and adds err to the report. It does not add a *resolve.StaleError, because
+// Stale already has its reasons.
+func (r *CheckReport) Finish(err error) {
+	r.UpToDate = err == nil
+	r.Add(err)
+}
+
+// CheckInto runs Check, and adds the result to a report.
+func (pr *Problem) CheckInto(ctx context.Context, content bool, r *CheckReport) error {
+	v, err := pr.Check(ctx, content)
+	r.Stale, r.Unchecked = append(r.Stale, v.Stale...), append(r.Unchecked, v.Unchecked...)
+	r.AllWarnings = append(append(r.AllWarnings, pr.DeclarationWarnings()...), v.Warnings...)
+	for _, u := range v.Unchecked {
+		r.UncheckedWarnings = append(r.UncheckedWarnings, diag.Warning{Pos: u.Pos, Code: "not-checked", Msg: "not checked: " + u.Sentence()})
+	}
+	r.UncheckedWarnings = pr.project.Waive(r.UncheckedWarnings)
+	return err
+}
+
+// checkSources returns an *InputError for the unreadable catalogs of pins that have another source
+// in the declarations than in the lock. Nothing confirms these pins.
+func (pr *Problem) checkSources() error {
+	if pr.Lock == nil {
+		return nil
+	}
+	var faults diag.List
+	for _, c := range pr.catalogs {
+		i := slices.IndexFunc(pr.Lock.Catalogs(), func(l lockfile.Catalog) bool {
+			return l.ID == c.ID && l.Source != lockfile.SourceName(string(c.Source))
+		})
+		if i < 0 {
+			continue
+		}
+		for _, f := range catalogFaults(pr.Index, func(id model.ID) bool { return id == c.ID }) {
+			f.Hint = fmt.Sprintf("correct the source: %s has operators from %s", LockFile, pr.Lock.Catalogs()[i].Source)
+			faults = append(faults, f)
+		}
+	}
+	if err := faults.Err(); err != nil {
+		return &InputError{err}
+	}
+	return nil
+}
+
+// confirm compares the lock with the content of the bundles that no readable catalog confirms. It
+// removes fields that are equal from v.Unchecked, and moves fields that differ to v.Stale.
+func (pr *Problem) confirm(ctx context.Context, v *resolve.Verdict) error {
+	c, err := pr.project.Contents()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	before := v.Unchecked
+	v.Unchecked = nil
+	for _, r := range before {
+		pin, ok := pr.Lock.Pin(r.Namespace, r.Package)
+		if ok && slices.ContainsFunc(r.Fields, func(f resolve.Field) bool { return isBundleField(f.Name) }) {
+			r = pr.confirmPin(ctx, c, pin, r, v)
+		}
+		if len(r.Fields) > 0 {
+			v.Unchecked = append(v.Unchecked, r)
+		}
+	}
+	for _, pin := range pr.Lock.Pins {
+		pr.checkEmbedded(ctx, c, pin, v)
+	}
+	return nil
+}
+
+// isBundleField reports whether the content of a bundle determines a field of its pin.
+func isBundleField(field string) bool {
+	return field == "bundle" || field == "version" || field == "properties" || field == "relatedImages"
+}
+
+// confirmPin compares the fields in r with the content of the pinned bundle. It adds the fields
+// that differ to v.Stale, and returns r with the fields that remain unchecked. If the content is
+// unreadable, all fields remain unchecked, and rendering reports the error.
+func (pr *Problem) confirmPin(ctx context.Context, c *Contents, pin lockfile.Pin, r resolve.Reason, v *resolve.Verdict) resolve.Reason {
+	fsys, err := c.Open(ctx, pin)
+	if err != nil {
+		return r
+	}
+	content, err := readPin(fsys)
+	if err != nil {
+		return r
+	}
+	properties, images := propertyTexts(content.Properties), content.RelatedImages
+	wrong := map[string]bool{
+		"bundle":        content.Bundle != pin.Bundle,
+		"version":       content.Version != pin.Version,
+		"properties":    lacks(propertyTexts(pin.Properties), properties),
+		"relatedImages": lacks(pin.RelatedImages, images),
+	}
+	unconfirmed := map[string]bool{
+		"properties":    lacks(properties, propertyTexts(pin.Properties)),
+		"relatedImages": lacks(append(images, model.RelatedImage{Image: pin.Image}), pin.RelatedImages),
+	}
+	var unchecked, differing []string
+	for _, f := range r.Fields {
+		switch {
+		case wrong[f.Name]:
+			differing = append(differing, f.Name)
+		case unconfirmed[f.Name] || !isBundleField(f.Name):
+			unchecked = append(unchecked, f.Name)
+		}
+	}
+	if len(differing) > 0 {
+		stale := resolve.Reason{Namespace: r.Namespace, Package: r.Package, Text: "differs from its bundle"}
+		v.Stale = append(v.Stale, stale.WithFields(differing, pin.Fields, pin.Pos))
+	}
+	return r.WithFields(unchecked, pin.Fields, pin.Pos)
+}
+
+// readPin returns a pin with the fields that the content of a bundle determines.
+func readPin(fsys fs.FS) (p lockfile.Pin, err error) {
+	content, err := bundledir.LoadFS(fsys)
+	if err != nil {
+		return p, err
+	}
+	for _, pkg := range content.Packages {
+		for _, b := range pkg.Bundles {
+			p = lockfile.Pin{Bundle: b.Name, Version: model.Read(b.Properties).Version, Properties: b.Properties, RelatedImages: b.RelatedImages}
+		}
+	}
+	return lockfile.New([]lockfile.Pin{p}).Pins[0], nil
+}
+
+// propertyTexts returns the properties as text for comparing.
+func propertyTexts(ps []model.Property) []string {
+	var out []string
+	for _, p := range ps {
+		out = append(out, p.Type+" "+string(p.Value))
+	}
+	return out
+}
+
+// lacks reports whether list lacks an element of want.
+func lacks[T comparable](list, want []T) bool {
+	return slices.ContainsFunc(want, func(t T) bool { return !slices.Contains(list, t) })
+}
+
+// checkEmbedded compares the locked digest of a bundle embedded in a local catalog with the current
+// content in that catalog, and adds a difference to v.Stale. Rendering would not detect the
+// difference, because it reads the bundle from the store by the locked digest.
+func (pr *Problem) checkEmbedded(ctx context.Context, c *Contents, pin lockfile.Pin, v *resolve.Verdict) {
+	cat, ok := pr.Index.Catalog(pin.Catalog.ID)
+	if pin.Image != "" || source.Ref(pin.Catalog.Source).IsRemote() || !ok || cat.Digest() != pin.Catalog.Digest {
+		return
+	}
+	unpinned := pin
+	unpinned.ContentDigest = ""
+	current, err := c.AddDigest(ctx, unpinned, nil)
+	if err == nil && current.ContentDigest != pin.ContentDigest {
+		r := resolve.Reason{Namespace: pin.Namespace, Package: pin.Package, Text: "is pinned with content that differs from its catalog"}
+		v.Stale = append(v.Stale, r.WithFields([]string{"contentDigest"}, pin.Fields, pin.Pos))
+	}
+}

@@ -1,0 +1,304 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/oci/trust"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// A subscription may name a bundle instead of a package, like `operator-sdk run bundle`. The
+// resolver then sees a catalog with only this bundle, in the namespace of the subscription.
+// Like `run bundle-upgrade`, a new bundle replaces the previous one, with or without
+// spec.replaces.
+
+// directBundle is a bundle named by a subscription.
+type directBundle struct {
+	key     string        // key of the subscription, as declared
+	content model.Content // one package with one bundle
+	digest  model.Digest  // digest of the manifests; empty for a bundle in an image
+	broken  error         // read error; if set, the other fields are from the lock
+	pkg     string        // "etcd"
+	target  declare.Subscription
+	source  cache.Catalog
+}
+
+// directID returns the catalog ID for the bundle of a subscription.
+func directID(namespace string, sub declare.Subscription) model.ID {
+	return model.ID{Namespace: namespace, Name: sub.Name + "-bundle"}
+}
+
+// openDirectBundles opens the bundles named by subscriptions. An unreadable bundle is marked
+// as broken if the lock pins it, and is otherwise an error at its position. Except in an unattended
+// run, a missing signature that quayside.yaml requires is always an error.
+func (p *Project) openDirectBundles(ctx context.Context, set *declare.Set, locked *lockfile.File, req Request) ([]directBundle, error) {
+	var out []directBundle
+	var faults diag.List
+	for _, sub := range set.Subscriptions {
+		if sub.Bundle == "" {
+			continue
+		}
+		known, inLock := directPin(locked, sub)
+		at := locked
+		if req.Fresh {
+			at = nil
+		}
+		src := cache.Catalog{Source: source.BundleRef(sub.Bundle), ID: directID(cmp.Or(sub.Namespace, known.Namespace), sub), Pos: sub.At(declare.FieldBundle)}
+		src.At = lockedRef(at, src)
+		p.Log.Progress("reading bundle %s", sub.Bundle)
+		d, err := p.openDirectBundle(ctx, sub, src)
+		var unsigned *trust.Error
+		switch {
+		case err != nil && inLock && (req.Unattended || !errors.As(err, &unsigned)):
+			d = directBundle{key: sub.Key(), broken: err, pkg: known.Package, target: sub, source: src}
+			d.target.Namespace = known.Namespace
+		case err != nil:
+			faults.Add(src.Pos, fmt.Errorf("bundle %q: %w", sub.Bundle, err))
+			continue
+		}
+		out = append(out, d)
+	}
+	p.Log.Done()
+	return out, faults.Err()
+}
+
+// directPin returns the locked pin of the bundle that a subscription names, and whether the lock
+// has such a pin. lock may be nil.
+func directPin(lock *lockfile.File, sub declare.Subscription) (lockfile.Pin, bool) {
+	if lock == nil {
+		return lockfile.Pin{}, false
+	}
+	for _, p := range lock.Pins {
+		if p.Catalog.ID == directID(p.Namespace, sub) && (sub.Namespace == "" || sub.Namespace == p.Namespace) && p.Catalog.Source == lockfile.SourceName(string(source.BundleRef(sub.Bundle))) {
+			return p, true
+		}
+	}
+	return lockfile.Pin{}, false
+}
+
+func (p *Project) openDirectBundle(ctx context.Context, sub declare.Subscription, src cache.Catalog) (directBundle, error) {
+	d := directBundle{key: sub.Key(), target: sub, source: src}
+	c, err := source.Open(ctx, p.Resolver(), src.At)
+	if err != nil {
+		return d, err
+	}
+	defer c.Close()
+	if !c.IsBundles() {
+		return d, fmt.Errorf("the source is a catalog, not a bundle: add it to spec.catalogs, and set spec.package")
+	}
+	if d.content, err = c.Content(ctx); err != nil {
+		return d, diag.PrefixPositions(cmp.Or(src.Source.Prefix(), string(src.Source)), err)
+	}
+	if n := len(d.content.Packages); n != 1 || len(d.content.Packages[0].Bundles) != 1 {
+		return d, fmt.Errorf("expected a directory with one bundle (manifests/ and metadata/)")
+	}
+	pkg := &d.content.Packages[0]
+	d.pkg = pkg.Name
+	if d.content.Digest, err = c.Digest(); err != nil {
+		return d, err
+	}
+	if err := d.setDigest(ctx, c, &pkg.Bundles[0]); err != nil {
+		return d, err
+	}
+	if d.target.Namespace, err = installNamespace(sub, pkg); err != nil {
+		return d, err
+	}
+	d.source.ID = directID(d.target.Namespace, sub)
+	d.content.Warnings = nil // gaps in a channel do not matter for one bundle
+	d.source.Fill(&d.content)
+	return d, nil
+}
+
+// setDigest pins the bundle. It sets the digest of the image in b or, if the bundle is not in a
+// registry, the digest of the manifests in d.
+func (d *directBundle) setDigest(ctx context.Context, c *source.Catalog, b *model.BundleData) error {
+	if d.source.Source.IsRemote() {
+		ref, err := oci.ParseSource(string(d.source.Source))
+		if err != nil {
+			return err
+		}
+		b.Image, b.Embedded = ref.Name+"@"+string(d.content.Digest), false
+		b.RelatedImages = append([]model.RelatedImage{{Image: b.Image}}, b.RelatedImages...)
+		return nil
+	}
+	fsys, err := c.Bundle(ctx, d.pkg, b.Name, nil)
+	if err != nil {
+		return err
+	}
+	ms, err := bundle.Manifests(fsys)
+	if err != nil {
+		return err
+	}
+	d.digest = model.DigestOf(bundle.DigestList(ms))
+	return nil
+}
+
+// installNamespace returns the install namespace of a bundle named by a subscription.
+func installNamespace(sub declare.Subscription, pkg *model.PackageData) (string, error) {
+	annotations := pkg.Bundles[0].Metadata.Annotations
+	switch {
+	case sub.Namespace != "":
+		return sub.Namespace, nil
+	case sub.Dialect == declare.V1:
+		return model.ManagedNamespace(pkg.Name, annotations)
+	}
+	return cmp.Or(SuggestedNamespace(annotations), pkg.Name), nil
+}
+
+// SuggestedNamespace returns the suggested install namespace of a bundle, or "".
+func SuggestedNamespace(annotations map[string]string) string {
+	if ns := annotations[model.SuggestedNamespace]; ns != "" {
+		return ns
+	}
+	var template struct {
+		Metadata struct{ Name string }
+	}
+	if json.Unmarshal([]byte(annotations[model.SuggestedNamespaceTemplate]), &template) != nil {
+		return "" // rendering reports the fault
+	}
+	return template.Metadata.Name
+}
+
+// withDirectBundles returns a copy of set in which each subscription that names a bundle has the
+// package, namespace and catalog of that bundle. The error is a diag.List with each subscription
+// that thereby duplicates another one.
+func withDirectBundles(set *declare.Set, ds []directBundle) (*declare.Set, error) {
+	if len(ds) == 0 {
+		return set, nil
+	}
+	byKey := map[string]directBundle{}
+	for _, d := range ds {
+		byKey[d.key] = d
+	}
+	out := *set
+	out.Subscriptions = slices.Clone(set.Subscriptions)
+	var faults diag.List
+	at := map[string]diag.Pos{}
+	for i := range out.Subscriptions {
+		sub := &out.Subscriptions[i]
+		if d, ok := byKey[sub.Key()]; ok && sub.Bundle != "" {
+			id := d.source.ID
+			sub.Namespace, sub.Package, sub.Catalog = d.target.Namespace, d.pkg, &id
+		}
+		if first, twice := at[sub.Key()]; twice {
+			faults.Addf(sub.Pos, "subscription %q is declared twice, first at %s", sub.Key(), first)
+		}
+		at[sub.Key()] = sub.Pos
+	}
+	slices.SortStableFunc(out.Subscriptions, func(a, b declare.Subscription) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return &out, faults.Err()
+}
+
+// CompleteFromLock returns set with the locked package and namespace of each subscription that
+// names a bundle, and the locked namespace of each other subscription without a namespace. It opens
+// no bundles.
+func CompleteFromLock(set *declare.Set, lock *lockfile.File) (*declare.Set, error) {
+	var ds []directBundle
+	for _, sub := range set.Subscriptions {
+		if p, ok := directPin(lock, sub); ok && sub.Bundle != "" {
+			d := directBundle{key: sub.Key(), target: sub, pkg: p.Package, source: cache.Catalog{ID: p.Catalog.ID}}
+			d.target.Namespace = p.Namespace
+			ds = append(ds, d)
+		}
+	}
+	out := *set
+	out.Subscriptions = slices.Clone(set.Subscriptions)
+	for i, sub := range out.Subscriptions {
+		if p, ok := resolve.PinOf(lock, sub); ok && sub.Namespace == "" && sub.Bundle == "" {
+			out.Subscriptions[i].Namespace = p.Namespace
+		}
+	}
+	return withDirectBundles(&out, ds)
+}
+
+// addDirectBundles adds a catalog for each bundle to sh.
+func addDirectBundles(sh *cache.CatalogSet, ds []directBundle) error {
+	for _, d := range ds {
+		if d.broken != nil {
+			sh.AddBroken(d.source, d.broken)
+			continue
+		}
+		cat, err := model.New(d.content)
+		if err != nil {
+			return diag.Errorf(d.source.Pos, "bundle %q: %w", d.target.Bundle, err)
+		}
+		sh.Add(d.source, cat)
+	}
+	return nil
+}
+
+// refreshDirect returns lock with new pins for the bundles named by subscriptions whose content has
+// changed under the same bundle name, and a reason for each new pin. Such a subscription always
+// requests the current content. Bundles on hold are skipped, and so are bundles with Manual
+// approval that opt does not name. lock may be nil.
+func refreshDirect(lock *lockfile.File, ds []directBundle, opt resolve.Options) (*lockfile.File, []resolve.Reason) {
+	if lock == nil {
+		return nil, nil
+	}
+	pins := slices.Clone(lock.Pins)
+	var changed []resolve.Reason
+	for _, d := range ds {
+		i := slices.IndexFunc(pins, func(p lockfile.Pin) bool { return p.Namespace == d.target.Namespace && p.Package == d.pkg })
+		if i < 0 || d.broken != nil || d.target.Hold != "" || d.target.Approval == declare.Manual && findTarget(opt, pins[i]) == nil {
+			continue
+		}
+		fresh := d.repin(pins[i])
+		if fresh.Bundle != pins[i].Bundle || fresh.Checksum() == pins[i].Checksum() {
+			continue
+		}
+		pins[i] = fresh
+		changed = append(changed, resolve.Reason{Namespace: fresh.Namespace, Package: fresh.Package, Pos: fresh.Pos, Text: "is pinned with content that differs from the current content of " + d.target.Bundle})
+	}
+	if len(changed) == 0 {
+		return lock, nil
+	}
+	return lock.With(pins), changed
+}
+
+// findTarget returns the target in opt.Named for the operator of p, or nil if there is none.
+func findTarget(opt resolve.Options, p lockfile.Pin) *resolve.Target {
+	for i, t := range opt.Named {
+		if t.Namespace == p.Namespace && t.Package == p.Package {
+			return &opt.Named[i]
+		}
+	}
+	return nil
+}
+
+// repin returns p with the fields that the current content of the bundle determines.
+func (d directBundle) repin(p lockfile.Pin) lockfile.Pin {
+	cat, err := model.New(d.content)
+	if err != nil {
+		return p // addDirectBundles reports the error
+	}
+	data := d.content.Packages[0].Bundles[0]
+	pkg, _ := cat.Package(d.pkg)
+	b, ok := pkg.Bundle(data.Name)
+	if !ok {
+		return p
+	}
+	if len(b.Entries()) != 1 || b.Entries()[0].Channel().Name() != p.Channel {
+		p.Channel = ""
+	}
+	p.Bundle, p.Version = data.Name, b.Version().String()
+	p.Catalog = lockfile.NewCatalog(d.source.ID, string(d.source.Source), d.content.Digest)
+	p.Image, p.ContentDigest = b.Image(), d.digest
+	p.Properties, p.RelatedImages = b.Properties(), b.RelatedImages()
+	return p
+}

@@ -1,0 +1,122 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/sanitize"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/resolve/explain"
+)
+
+// DiffersError is returned by a check that finds differences. The command has printed the
+// differences already; the message has the remedy.
+type DiffersError struct{ Msg string }
+
+// Error returns the message.
+func (e *DiffersError) Error() string { return e.Msg }
+
+// AsDiffersErrors returns the faults in err, each as a *DiffersError with its position.
+func AsDiffersErrors(err error) error {
+	var faults diag.List
+	faults.Add(diag.Pos{}, err)
+	for i, f := range faults {
+		faults[i] = &diag.Error{Pos: f.Pos, Err: &DiffersError{Msg: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()}}
+	}
+	return faults.Err()
+}
+
+// PolicyError is a violation of a policy.
+type PolicyError struct{ Msg string }
+
+// Error returns the message.
+func (e *PolicyError) Error() string { return e.Msg }
+
+// EditedError is returned instead of overwriting edited files of the rendered tree.
+type EditedError struct {
+	Output string
+	Paths  []string // relative to the root of the tree
+}
+
+// Error lists the edited files, with a hint where to put the changes instead.
+func (e *EditedError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: edited by hand (%s):\n", sanitize.Line(e.Output), diag.Count(len(e.Paths), "file"))
+	for _, name := range e.Paths {
+		fmt.Fprintf(&b, "  %s\n", sanitize.Line(path.Join(e.Output, name)))
+	}
+	b.WriteString("  hint: " + editedHint)
+	return b.String()
+}
+
+const editedHint = "put changes in overlays/<cluster>/, which quayside never writes; 'quayside render --force' overwrites edited files"
+
+// TreeError converts an error about edited files of the rendered tree to an
+// [*EditedError].
+func (p *Project) TreeError(err error) error {
+	var edited *filetree.EditedError
+	if errors.As(err, &edited) {
+		return &EditedError{p.Settings.Output, edited.Paths}
+	}
+	return err
+}
+
+// InputError is a resolution that failed because a catalog is unreadable, not because of a
+// conflict.
+type InputError struct{ Err error }
+
+// Error returns the faults of the catalog.
+func (e *InputError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the faults of the catalog.
+func (e *InputError) Unwrap() error { return e.Err }
+
+// fetchError is returned in an unattended run for bundles that cannot be fetched or verified.
+type fetchError struct{ err error }
+
+func (e *fetchError) Error() string { return e.err.Error() }
+func (e *fetchError) Unwrap() error { return e.err }
+
+// NoContentError is returned for a bundle that its catalog does not contain and that is not in the
+// store: the catalog may have dropped it.
+type NoContentError struct{ Catalog model.ID }
+
+// Error names the catalog.
+func (e *NoContentError) Error() string {
+	return fmt.Sprintf("catalog %q does not contain the bundle's content", e.Catalog)
+}
+
+// Failure is the machine-readable report of a command's errors.
+type Failure struct {
+	Conflicts []*explain.Conflict `json:"conflicts" doc:"requirements that exclude each other"`
+	Errors    []diag.Fault        `json:"errors" doc:"other errors"`
+}
+
+// NewFailure returns an empty Failure.
+func NewFailure() Failure {
+	return Failure{Conflicts: []*explain.Conflict{}, Errors: []diag.Fault{}}
+}
+
+// Add adds err, or each error if err joins several. It ignores nil and *resolve.StaleError.
+func (f *Failure) Add(err error) {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range many.Unwrap() {
+			f.Add(e)
+		}
+		return
+	}
+	var stale *resolve.StaleError
+	var conflict *explain.Conflict
+	switch {
+	case err == nil, errors.As(err, &stale):
+	case errors.As(err, &conflict):
+		f.Conflicts = append(f.Conflicts, conflict)
+	default:
+		f.Errors = append(f.Errors, diag.FaultOf(err))
+	}
+}

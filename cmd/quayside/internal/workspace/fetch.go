@@ -1,0 +1,216 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// maxManifestSize limits the size of one manifest read from the store.
+const maxManifestSize = 64 << 20
+
+// fileRecords is the kind of the records in the store with the file names of a bundle's manifests,
+// which messages contain. Each line of a record has a digest, a space and a path.
+const fileRecords = "bundle-files"
+
+// Contents opens the content of pinned bundles.
+type Contents struct {
+	client   *oci.Client
+	cache    *cache.Cache
+	catalogs map[source.Ref]func() (*cache.Contents, error) // opened so far
+	closers  []func()
+}
+
+// NewContents returns a Contents that opens catalogs and images with c.
+func NewContents(client *oci.Client, c *cache.Cache) *Contents {
+	return &Contents{client: client, cache: c, catalogs: map[source.Ref]func() (*cache.Contents, error){}}
+}
+
+// Close closes all opened catalogs and images.
+func (c *Contents) Close() {
+	for _, f := range c.closers {
+		f()
+	}
+}
+
+// Open returns the files of the bundle pinned by p. They are readable until c is closed.
+func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
+	if p.Image != "" && p.ContentDigest == "" {
+		im, err := c.cache.Resolver.Image(ctx, "image:"+p.Image)
+		if err != nil {
+			return nil, err
+		}
+		c.closers = append(c.closers, func() { _ = im.Close() })
+		return im.FS(ctx)
+	}
+	if fsys, err := c.readStored(p); err == nil {
+		return fsys, nil
+	}
+	ms, err := c.readEmbedded(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if got := model.DigestOf(bundle.DigestList(ms)); got != p.ContentDigest {
+		return nil, fmt.Errorf("catalog %q has content %s, the lock has %s: restore the catalog, or remove %s from quayside.lock and run 'quayside resolve'",
+			p.Catalog.ID, got, p.ContentDigest, p.Key())
+	}
+	c.storeManifests(ctx, ms)
+	// The content digest does not cover the metadata of the bundle, so the result leaves it out.
+	return bundle.FSFromManifests(ms, p.Package)
+}
+
+// AddDigest returns p with the digest of the bundle's image, or of its manifests if the
+// catalog embeds them. It reuses the digest of the same bundle in before, which may be nil.
+func (c *Contents) AddDigest(ctx context.Context, p lockfile.Pin, before *lockfile.File) (lockfile.Pin, error) {
+	if imageref.DigestIn(p.Image) != "" || p.ContentDigest != "" {
+		return p, nil
+	}
+	if old, ok := previousPin(before, p); ok {
+		p.Image, p.ContentDigest = old.Image, old.ContentDigest
+		return p, nil
+	}
+	if p.Image != "" {
+		im, err := c.client.Open(ctx, "image:"+p.Image)
+		if err != nil {
+			return p, err
+		}
+		defer im.Close()
+		p.Image = oci.ByDigest("image:"+p.Image, im.Digest())
+		return p, nil
+	}
+	ms, err := c.readEmbedded(ctx, p)
+	if err != nil {
+		return p, err
+	}
+	p.ContentDigest = model.DigestOf(bundle.DigestList(ms))
+	c.storeManifests(ctx, ms)
+	return p, nil
+}
+
+// previousPin returns the pin of the same bundle from the same catalog in a lock, which may
+// be nil.
+func previousPin(before *lockfile.File, p lockfile.Pin) (lockfile.Pin, bool) {
+	if before == nil {
+		return lockfile.Pin{}, false
+	}
+	old, ok := before.Pin(p.Namespace, p.Package)
+	if !ok || old.Bundle != p.Bundle || old.Catalog.ID != p.Catalog.ID {
+		return lockfile.Pin{}, false
+	}
+	if p.Image == "" {
+		return old, old.ContentDigest != ""
+	}
+	src, err := oci.ParseSource("image:" + p.Image)
+	return old, err == nil && strings.HasPrefix(old.Image, src.Name+"@")
+}
+
+// readEmbedded reads a bundle's manifests from its pinned catalog.
+func (c *Contents) readEmbedded(ctx context.Context, p lockfile.Pin) ([]bundle.Manifest, error) {
+	cat, err := c.openCatalog(ctx, p.Catalog)
+	if err != nil {
+		return nil, err
+	}
+	fsys, err := cat.Bundle(ctx, p.Package, p.Bundle)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &NoContentError{p.Catalog.ID}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return bundle.Manifests(fsys)
+}
+
+// openCatalog opens a locked catalog on the first call, and returns the same result afterwards.
+func (c *Contents) openCatalog(ctx context.Context, locked lockfile.Catalog) (*cache.Contents, error) {
+	if locked.Source == "" {
+		return nil, fmt.Errorf("catalog %q has no source in the lock: run 'quayside resolve'", locked.ID)
+	}
+	ref := source.Ref(locked.Source)
+	if locked.Digest != "" {
+		ref = ref.AtDigest(locked.Digest)
+	}
+	if opened, ok := c.catalogs[ref]; ok {
+		return opened()
+	}
+	cat, err := c.cache.OpenContents(ctx, ref)
+	if err != nil {
+		err = fmt.Errorf("catalog %q: %w", locked.ID, err)
+	} else {
+		c.closers = append(c.closers, cat.Close)
+	}
+	c.catalogs[ref] = func() (*cache.Contents, error) { return cat, err }
+	return cat, err
+}
+
+// storeManifests stores the manifests of a bundle, the list of their digests, and their file names.
+// The content digest of the bundle is the key of the list. Errors are ignored, because the content
+// can be read from the catalog again.
+func (c *Contents) storeManifests(ctx context.Context, ms []bundle.Manifest) {
+	list := bundle.DigestList(ms)
+	blobs := [][]byte{list}
+	var names strings.Builder
+	for _, m := range ms {
+		blobs = append(blobs, m.Data)
+		names.WriteString(model.DigestOf(m.Data).Hex() + " " + m.Path + "\n")
+	}
+	for _, data := range blobs {
+		_ = c.client.Store.Put(ctx, string(model.DigestOf(data)), bytes.NewReader(data), maxManifestSize)
+	}
+	_ = c.client.Store.PutRecord(fileRecords, string(model.DigestOf(list)), []byte(names.String()))
+}
+
+// readStored reads a bundle stored by storeManifests.
+func (c *Contents) readStored(p lockfile.Pin) (fs.FS, error) {
+	list, err := c.client.Store.Read(string(p.ContentDigest), maxManifestSize)
+	if err != nil {
+		return nil, err
+	}
+	names, _ := c.client.Store.Record(fileRecords, string(p.ContentDigest))
+	ms := bundleManifests(string(names), list)
+	var objects [][]byte
+	for i, sum := range strings.Split(string(list), "\n") {
+		data, err := c.client.Store.Read("sha256:"+sum, maxManifestSize)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, data)
+		if ms != nil {
+			ms[i].Data = data
+		}
+	}
+	if ms != nil {
+		return bundle.FSFromManifests(ms, p.Package)
+	}
+	return bundle.FSFromObjects(objects, p.Package)
+}
+
+// bundleManifests returns the manifests named in a record of the kind fileRecords, in the order of
+// the digests in list and without their content. It returns nil if the digests in the record and in
+// list differ.
+func bundleManifests(record string, list []byte) []bundle.Manifest {
+	var sums []string
+	var ms []bundle.Manifest
+	lines := strings.Split(strings.TrimSuffix(record, "\n"), "\n")
+	slices.Sort(lines)
+	for _, line := range lines {
+		sum, name, _ := strings.Cut(line, " ")
+		sums = append(sums, sum)
+		ms = append(ms, bundle.Manifest{Path: name})
+	}
+	if strings.Join(sums, "\n") != string(list) {
+		return nil
+	}
+	return ms
+}

@@ -1,0 +1,485 @@
+// Package workspace opens a workspace: its settings, declarations and lock, its catalogs and
+// the content of its bundles. Each of these is read once, on first use. All operations on a
+// workspace start here; the command line adds flags and messages.
+//
+// A workspace is a directory, a revision of a Git repository or any other file system: see
+// [Dir], [Revision] and [Files]. Opening and resolving write only to the store. Progress
+// goes to a [Logger], and results are returned as values.
+//
+// Start from [Open], [ReadProblem] and [Project.Render].
+package workspace
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/health"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/oci/trust"
+	setting "github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
+	"github.com/quayside/quayside/resolve"
+)
+
+// File names in a workspace that quayside writes, besides quayside.yaml.
+const (
+	LockFile  = "quayside.lock"
+	VendorDir = setting.VendorDir // an OCI layout with priority over registries
+)
+
+// Env is the environment of a project, apart from its files.
+type Env struct {
+	Getenv  func(key string) string // looks up variables for the store and the credentials
+	Version string                  // version of this program
+	Offline bool                    // never open a socket
+	Today   string                  // "2026-11-21", in UTC: reference day for waivers; empty: no waiver expires
+	Layout  string                  // an OCI layout to use instead of VendorDir; empty: none
+	Log     Logger                  // nil: log nothing
+
+	// CheckObjects returns the errors of a result with the user's overlays, before it is written.
+	// Nil: it is written without this check.
+	CheckObjects func(*Project, *render.Result) error
+
+	// Patched returns a function that returns the changes of rendered objects by the user's overlay of a
+	// cluster. Nil: overlays change nothing.
+	Patched func(*Project, *render.Result) (func(cluster string) Patch, error)
+}
+
+// Patch contains the changed and added objects of an overlay, and nil for removed objects.
+type Patch map[k8s.Key]k8s.Object
+
+// Apply returns the objects with the changes. It omits added objects.
+func (p Patch) Apply(objects []k8s.Object) []k8s.Object {
+	var out []k8s.Object
+	for _, o := range objects {
+		if changed, ok := p[o.Key()]; ok {
+			o = changed
+		}
+		if o != nil {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// Logger receives progress and messages of long operations.
+type Logger interface {
+	Progress(format string, args ...any)        // current activity
+	Pull(image, blob string, done, total int64) // download progress of an image blob, in bytes
+	Done()                                      // end of the activity
+	Detail(format string, args ...any)          // verbose message
+	Note(format string, args ...any)            // message for the user
+	Warn(ws []diag.Warning)                     // warnings for the user
+}
+
+// discard is a Logger that drops everything.
+type discard struct{}
+
+func (discard) Progress(string, ...any)           {}
+func (discard) Pull(string, string, int64, int64) {}
+func (discard) Done()                             {}
+func (discard) Detail(string, ...any)             {}
+func (discard) Note(string, ...any)               {}
+func (discard) Warn([]diag.Warning)               {}
+
+// Project is an opened workspace. Each function field computes its result on the first call, and
+// returns the same result afterwards. Callers must not modify a result.
+type Project struct {
+	Env
+	Root
+	Settings *setting.Workspace
+
+	// Declarations returns the declarations named in quayside.yaml. The error wraps
+	// ErrNoDeclarations if quayside.yaml names none and the default directory does not exist.
+	Declarations func() (*declare.Set, error)
+	// Lock returns the lock. Without a lock, the error wraps fs.ErrNotExist.
+	Lock func() (*lockfile.File, error)
+	// Client returns the client for images. Paths of layouts and archives are relative to
+	// the workspace.
+	Client func() (*oci.Client, error)
+	// Mirrors returns the mirrors for fetching images.
+	Mirrors func() (oci.Mirrors, error)
+
+	// Observed are observations of clusters, one of each. They show which APIs and classes a cluster
+	// has.
+	Observed []*health.Summary
+
+	policy     func() (*trust.Policy, error)
+	signatures *signatures
+}
+
+// Open opens a workspace. It reads only the settings.
+func Open(root Root, env Env) (*Project, error) {
+	settings, err := root.ReadSettings()
+	if err == nil {
+		err = settings.CheckRules(findingRules())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if env.Log == nil {
+		env.Log = discard{}
+	}
+	env.Log.Detail("workspace %s, settings %s", cmp.Or(root.dir, root.name), cmp.Or(settings.File, "none"))
+	p := &Project{Env: env, Root: root, Settings: settings, signatures: &signatures{}}
+	p.Declarations = sync.OnceValues(p.declarations)
+	p.Lock = sync.OnceValues(func() (*lockfile.File, error) { return p.ReadLock(LockFile) })
+	p.Client = sync.OnceValues(func() (*oci.Client, error) { return p.NewClient(p.Offline) })
+	p.Mirrors = sync.OnceValues(p.mirrors)
+	p.policy = sync.OnceValues(p.readPolicy)
+	return p, nil
+}
+
+// findingRules returns the IDs of the rules for findings.
+func findingRules() []string {
+	var out []string
+	for _, r := range diff.Rules() {
+		out = append(out, r.ID)
+	}
+	return out
+}
+
+// WithRoot returns a copy of p in which the paths of catalogs and images are relative to root.
+func (p *Project) WithRoot(root Root) *Project {
+	out := *p
+	out.Root = root
+	out.Client = sync.OnceValues(func() (*oci.Client, error) {
+		c, err := p.NewClient(p.Offline)
+		if err == nil {
+			c.Lookup = root.find
+		}
+		return c, err
+	})
+	return &out
+}
+
+// With returns a copy of p with other settings, declarations and lock; lock may be nil.
+func (p *Project) With(settings *setting.Workspace, set *declare.Set, lock *lockfile.File) *Project {
+	there := *p
+	there.Settings = settings
+	there.Declarations = func() (*declare.Set, error) { return set, nil }
+	return there.WithLock(lock)
+}
+
+// WithLock returns a copy of p with another lock, which may be nil.
+func (p *Project) WithLock(lock *lockfile.File) *Project {
+	there := *p
+	there.Lock = func() (*lockfile.File, error) {
+		if lock == nil {
+			return nil, fmt.Errorf("%s: %w", LockFile, fs.ErrNotExist)
+		}
+		return lock, nil
+	}
+	return &there
+}
+
+// find looks up a path. For a directory, it returns the files of the directory and "". For a file,
+// it returns the files of the parent directory and the base name of the file.
+func (r Root) find(name string) (fs.FS, string, error) {
+	f, err := r.lookup(name)
+	return f.FS, f.Name, err
+}
+
+// WriteFile writes a file of the workspace, and reports whether its content changed.
+func (p *Project) WriteFile(name string, data []byte) (written bool, err error) {
+	return p.disk.WriteFile(name, data)
+}
+
+// WriteDir writes a tree to a directory of the workspace.
+func (p *Project) WriteDir(name string, want *filetree.Tree, opts ...filetree.Option) error {
+	dir, err := p.disk.Sub(name)
+	if err != nil {
+		return err
+	}
+	return dir.Write(want, opts...)
+}
+
+// RemoveFile removes a file of the workspace.
+func (p *Project) RemoveFile(name string) error { return p.disk.Remove(name) }
+
+// Path returns the path of a workspace file on disk. Absolute names are unchanged.
+func (p *Project) Path(name string) string {
+	name = filepath.FromSlash(name)
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(p.dir, name)
+}
+
+// Name returns the directory as given by the user or, if the workspace is not on disk, the prefix
+// of its file names.
+func (p *Project) Name() string { return cmp.Or(p.dir, p.name) }
+
+// Location returns the full path of the directory, for messages. For a workspace that is not on
+// disk, it returns Name.
+func (p *Project) Location() string {
+	if abs, err := filepath.Abs(p.dir); err == nil && p.dir != "" {
+		return abs
+	}
+	return p.Name()
+}
+
+// FS returns the files of the workspace.
+func (p *Project) FS() fs.FS { return p.files }
+
+// OnDisk reports whether the workspace is a directory on disk.
+func (p *Project) OnDisk() bool { return p.dir != "" }
+
+// ErrNoDeclarations is returned for a workspace that neither names its declarations nor has
+// the default directory. For a new workspace without pins this is only a warning.
+var ErrNoDeclarations = errors.New("no declarations found")
+
+func (p *Project) declarations() (*declare.Set, error) {
+	w := p.Settings
+	if _, named := w.Fields["spec.declarations"]; !named && len(w.Declarations) == 1 && !p.exists(w.Declarations[0].Path) && !p.hasNoPins() {
+		if err := p.SuggestWorkspaces(); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNoDeclarations, err)
+		}
+		return nil, fmt.Errorf("%w: put Subscriptions into %s/, or set their path in %s (spec.declarations)", ErrNoDeclarations, w.Declarations[0].Path, setting.FileName)
+	}
+	opt := declare.LoadOptions{Paths: w.Declarations, Output: w.Output, Applied: []string{w.Output}}
+	if g := w.GitOps; g != nil && g.Path != "" {
+		if applied, inside := p.pathInside(g.Path); inside {
+			opt.Applied = append(opt.Applied, applied)
+		}
+	}
+	var files fs.FS
+	files, opt.Dir = p.Repository()
+	var outside diag.List
+	for i, d := range w.Declarations {
+		if _, inside := d.In(opt.Dir); !inside {
+			outside.Addf(w.At(fmt.Sprintf("spec.declarations[%d].path", i)), "%q is outside of the workspace's Git repository, or of the workspace if there is none", d.Path)
+		}
+	}
+	if err := outside.Err(); err != nil {
+		return nil, err
+	}
+	var absent []diag.Warning
+	if p.hasNoPins() {
+		opt.Absent, absent = p.missingDirs()
+	} else if err := p.checkDirs(); err != nil {
+		return nil, err
+	}
+	set, err := declare.LoadFS(files, opt)
+	if err != nil {
+		return nil, err
+	}
+	p.Log.Detail("read the declarations of %s", diag.Count(len(set.Subscriptions), "operator"))
+	set.Warnings = p.Waive(diag.SortWarnings(append(set.Warnings, absent...)))
+	return set, nil
+}
+
+// hasNoPins reports whether the lock has no pins. Without a lock, it reports whether the
+// workspace has a quayside.yaml.
+func (p *Project) hasNoPins() bool {
+	lock, err := p.LockIfAny()
+	if lock == nil {
+		return err == nil && p.Configured()
+	}
+	return len(lock.Pins) == 0
+}
+
+// missingDirs returns the indexes of missing declaration directories in spec.declarations, with a
+// warning for each. In a workspace without pins, missing directories are valid: Git stores no empty
+// directories, so a clone of a workspace without declarations lacks them.
+func (p *Project) missingDirs() ([]int, []diag.Warning) {
+	var missing []int
+	var out []diag.Warning
+	for i, d := range p.Settings.Declarations {
+		if !fs.ValidPath(d.Path) || path.Ext(d.Path) != "" || p.exists(d.Path) {
+			continue
+		}
+		missing = append(missing, i)
+		out = append(out, diag.Warning{
+			Pos: p.Settings.At(fmt.Sprintf("spec.declarations[%d]", i)), Code: "no-declarations",
+			Msg: fmt.Sprintf("%s does not exist: put Subscriptions into it, or run 'quayside add'", d.Path),
+		})
+	}
+	return missing, out
+}
+
+// checkDirs returns an error for each missing directory of declarations.
+func (p *Project) checkDirs() error {
+	which, _ := p.missingDirs()
+	var faults diag.List
+	for _, i := range which {
+		at := p.Settings.At(fmt.Sprintf("spec.declarations[%d]", i))
+		hint := "restore the directory, or remove it from spec.declarations"
+		faults.Add(at, diag.Hintf(at, hint, "no declarations found: %s does not exist, but %s has pins", p.Settings.Declarations[i].Path, LockFile))
+	}
+	return faults.Err()
+}
+
+// Waive marks the warnings that a waiver in quayside.yaml accepts.
+func (p *Project) Waive(ws []diag.Warning) []diag.Warning {
+	return diag.MarkWaived(ws, p.Settings.Policy.Waivers, p.Today)
+}
+
+// reviewWaivers returns warnings about the waivers for a step. ws are all warnings of that step.
+func (p *Project) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.Warning {
+	return diag.ReviewWarnings(step, slices.Concat(ws...), p.Settings.Policy.Waivers, p.Today)
+}
+
+// Configured reports whether the workspace has a quayside.yaml.
+func (p *Project) Configured() bool { return p.exists(setting.FileName) }
+
+// SuggestWorkspaces returns an error that lists the workspaces below the directory, if the
+// directory itself has no settings, lock or declarations. Otherwise, or if there are no workspaces
+// below it, SuggestWorkspaces returns nil.
+func (p *Project) SuggestWorkspaces() error {
+	if p.Configured() || p.exists(LockFile) || p.exists(p.Settings.Declarations[0].Path) {
+		return nil
+	}
+	below := p.WorkspacesBelow()
+	if len(below) == 0 {
+		return nil
+	}
+	return fmt.Errorf("no workspace in %s (found below it: %s): choose one with -C", p.Location(), diag.Some(below, 10))
+}
+
+// DeclarationsIfAny is like Declarations, but returns an empty set for ErrNoDeclarations.
+func (p *Project) DeclarationsIfAny() (*declare.Set, error) {
+	set, err := p.Declarations()
+	if errors.Is(err, ErrNoDeclarations) {
+		return &declare.Set{}, nil
+	}
+	return set, err
+}
+
+// ReadLock reads a lock at a path relative to the workspace. If the file does not exist, the
+// error wraps fs.ErrNotExist.
+func (p *Project) ReadLock(name string) (*lockfile.File, error) {
+	data, err := p.Read(name)
+	if err != nil {
+		return nil, err
+	}
+	p.Log.Detail("read %s", p.name+filepath.ToSlash(name))
+	return lockfile.Parse(p.name+filepath.ToSlash(name), data)
+}
+
+// WithoutEdits returns a copy of p whose lock has the versions from before manual edits, and an
+// upgrade target for each edited version. Without a lock, it returns p and no targets.
+func (p *Project) WithoutEdits() (*Project, []resolve.Target, error) {
+	data, err := p.Read(LockFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	lock, edits, err := lockfile.ParseEdited(p.name+LockFile, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	before := *p
+	before.Lock = func() (*lockfile.File, error) { return lock, nil }
+	var to []resolve.Target
+	for _, e := range edits {
+		to = append(to, resolve.Target{Namespace: e.Namespace, Package: e.Package, Version: e.Version, At: e.Pos})
+	}
+	return &before, to, nil
+}
+
+// LockIfAny is like Lock, but returns nil if there is no lock.
+func (p *Project) LockIfAny() (*lockfile.File, error) {
+	lock, err := p.Lock()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return lock, err
+}
+
+// NeedLock is like Lock, but the error for a missing lock has a hint.
+func (p *Project) NeedLock() (*lockfile.File, error) {
+	lock, err := p.LockIfAny()
+	if lock == nil && err == nil {
+		err = p.SuggestWorkspaces()
+		switch {
+		case err != nil:
+		case p.Configured():
+			err = fmt.Errorf("no %s in %s: run 'quayside resolve' first", LockFile, p.Location())
+		default:
+			err = fmt.Errorf("no workspace in %s: run 'quayside init' to create one", p.Location())
+		}
+	}
+	return lock, err
+}
+
+// NewClient returns a new client, which the caller may modify.
+func (p *Project) NewClient(offline bool) (*oci.Client, error) {
+	store, err := p.store()
+	if err != nil {
+		return nil, err
+	}
+	mirrors, err := p.Mirrors()
+	if err != nil {
+		return nil, err
+	}
+	c := &oci.Client{
+		Store:       store,
+		Offline:     offline,
+		Mirrors:     mirrors,
+		Lookup:      p.find,
+		Credentials: oci.DefaultCredentials(p.Getenv),
+		CertDirs:    oci.DefaultCertDirs(p.Getenv),
+		UserAgent:   "quayside/" + p.Version,
+		Progress:    func(b oci.Progress) { p.Log.Pull(b.Image, b.Digest, b.Done, b.Total) },
+	}
+	c.Vendored = VendorDir
+	if p.dir == "" {
+		return c, nil
+	}
+	if c.Vendored, err = filepath.Abs(cmp.Or(p.Layout, p.Path(VendorDir))); err == nil && p.Layout != "" {
+		c.Lookup = func(name string) (fs.FS, string, error) {
+			if name == c.Vendored {
+				return filetree.OpenUserDir(name).Lookup(".")
+			}
+			return p.find(name)
+		}
+	}
+	return c, err
+}
+
+// store opens the content-addressed store: $XDG_CACHE_HOME/quayside, or ~/.cache/quayside.
+// Without a cache directory, only operations that must store something fail.
+func (p *Project) store() (*store.Store, error) {
+	base := p.Getenv("XDG_CACHE_HOME")
+	if !filepath.IsAbs(base) {
+		home := cmp.Or(p.Getenv("HOME"), p.Getenv("USERPROFILE"))
+		if home == "" {
+			return store.Absent(errors.New("no cache directory: set XDG_CACHE_HOME or HOME")), nil
+		}
+		base = filepath.Join(home, ".cache")
+	}
+	return store.Open(filepath.Join(base, "quayside"))
+}
+
+// mirrors reads the mirror sets named in spec.mirrors.
+func (p *Project) mirrors() (oci.Mirrors, error) {
+	var all oci.Mirrors
+	for i, name := range p.Settings.Mirrors {
+		data, err := p.Read(name)
+		if err != nil {
+			return all, diag.Errorf(p.Settings.At(fmt.Sprintf("spec.mirrors[%d]", i)), "%w", err)
+		}
+		m, err := oci.ParseMirrors(filepath.ToSlash(name), data)
+		if err != nil {
+			return all, err
+		}
+		all = all.Join(m)
+	}
+	return all, nil
+}

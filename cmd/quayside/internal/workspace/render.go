@@ -1,0 +1,303 @@
+package workspace
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/profile/certificates"
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
+	"github.com/quayside/quayside/resolve"
+)
+
+// Contents returns a Contents with the workspace's client and cache. The caller must close it.
+func (p *Project) Contents() (*Contents, error) {
+	indexes, err := p.indexes()
+	if err != nil {
+		return nil, err
+	}
+	client, err := p.Client()
+	return NewContents(client, indexes), err
+}
+
+// Render renders a lock.
+func (p *Project) Render(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
+	opt, warnings, err := p.renderOptions()
+	if err != nil {
+		return nil, err
+	}
+	return p.render(ctx, lock, opt, warnings...)
+}
+
+// RenderObjects renders a lock into objects only, without files.
+func (p *Project) RenderObjects(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
+	opt, _, err := p.renderOptions()
+	if err != nil {
+		return nil, err
+	}
+	opt.ObjectsOnly = true
+	return p.render(ctx, lock, opt)
+}
+
+// RenderPlain renders a lock without the team's overlays.
+func (p *Project) RenderPlain(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
+	opt, err := p.plainOptions()
+	if err != nil {
+		return nil, err
+	}
+	return p.render(ctx, lock, opt)
+}
+
+func (p *Project) render(ctx context.Context, lock *lockfile.File, opt render.Options, warnings ...diag.Warning) (*render.Result, error) {
+	c, err := p.Contents()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	res, err := render.All(lock, opt, func(pin lockfile.Pin) (fs.FS, error) {
+		p.Log.Progress("reading bundle %s", pin.Bundle)
+		fsys, err := c.Open(ctx, pin)
+		if dropped := new(NoContentError); errors.As(err, &dropped) {
+			return nil, diag.Hintf(diag.Pos{}, "restore it there, upgrade or remove the operator, or use the cache of a machine that has rendered it", "%w", err)
+		}
+		return fsys, err
+	})
+	p.Log.Done()
+	if err != nil {
+		return nil, err
+	}
+	p.Log.Detail("rendered %s into %s", diag.Count(len(lock.Pins), "operator"), diag.Count(res.Tree.Len(), "file"))
+	res.Warnings = append(res.Warnings, warnings...)
+	res.Warnings = p.Waive(append(res.Warnings, p.reviewWaivers(diag.Rendering, res.Warnings)...))
+	return res, nil
+}
+
+// Rendered reads the rendered tree on disk. If its directory does not exist, the result is empty.
+// Files that are equal to a file in want share the memory of that file.
+func (p *Project) Rendered(want *filetree.Tree) (*filetree.Tree, error) {
+	return p.readTree(p.Settings.Output, want)
+}
+
+// Tree reads a directory of the workspace. The tree of a missing directory is empty.
+func (p *Project) Tree(name string) (*filetree.Tree, error) { return p.readTree(name, filetree.New()) }
+
+// isRendered reports whether the tree has the directory of an operator.
+func (p *Project) isRendered(pin lockfile.Pin) (bool, error) {
+	tree, err := p.Tree(p.Settings.Output)
+	if err != nil {
+		return false, err
+	}
+	for name := range tree.Names() {
+		if slices.Contains(strings.Split(path.Dir(name), "/"), pin.Namespace+"."+pin.Package) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (p *Project) readTree(name string, like *filetree.Tree) (*filetree.Tree, error) {
+	dir, err := p.lookup(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return filetree.New(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return filetree.ReadLike(dir.FS, like)
+}
+
+// renderOptions returns the rendering options of quayside.yaml, with the overlays of the
+// clusters, and warnings about these.
+func (p *Project) renderOptions() (render.Options, []diag.Warning, error) {
+	opt, err := p.plainOptions()
+	if err != nil {
+		return render.Options{}, nil, err
+	}
+	overlays, warnings, err := p.Overlays()
+	if err != nil {
+		return render.Options{}, nil, err
+	}
+	for i, c := range opt.Clusters {
+		opt.Clusters[i].Overlays = overlays[c.Name]
+	}
+	return opt, warnings, nil
+}
+
+// plainOptions returns the rendering options of quayside.yaml, without overlays.
+func (p *Project) plainOptions() (render.Options, error) {
+	w := p.Settings
+	mirrors, err := p.RenderMirrors()
+	if err != nil {
+		return render.Options{}, err
+	}
+	client, err := p.Client()
+	if err != nil {
+		return render.Options{}, err
+	}
+	opt := render.Options{
+		Mirrors:           mirrors,
+		AcceptedCRDs:      acceptedCRDs{client.Store, p.Version},
+		Profile:           w.Profile,
+		Certificates:      w.Certificates,
+		KubernetesVersion: w.KubernetesVersion,
+		StorageMigration:  w.StorageMigration,
+		OpenShift:         w.OpenShiftVersion != "",
+		AllowNames:        w.AllowNames,
+		Proxy:             render.Proxy{HTTP: w.Proxy.HTTPProxy, HTTPS: w.Proxy.HTTPSProxy, None: w.Proxy.NoProxy},
+		ImagePullSecrets:  w.ImagePullSecrets,
+		CSVAnnotations:    w.CSVAnnotations,
+		HealthChecks:      w.HealthChecks,
+		NoAggregatedRoles: !w.AggregatedRoles,
+		GitOps:            w.GitOps,
+		Clusters:          slices.Clone(w.Clusters), // renderOptions sets Overlays
+		OverlaysDir:       p.OverlaysDir(),
+	}
+	if opt.CertificateSettings, err = p.certificateSettings(); err != nil {
+		return render.Options{}, err
+	}
+	if r := w.Reporter; r.Enabled {
+		opt.Reporter = &render.Reporter{Image: r.Image, Namespace: r.Namespace, LeaderElection: r.LeaderElection}
+	}
+	return opt, nil
+}
+
+// RenderMirrors returns the mirrors that clusters pull images from.
+func (p *Project) RenderMirrors() ([]render.Mirror, error) {
+	mirrors, err := p.Mirrors()
+	var out []render.Mirror
+	for _, m := range mirrors.Rewrites() {
+		out = append(out, render.Mirror{Source: m.Prefix, Mirror: m.Mirror, DigestOnly: !m.Tags, TagOnly: !m.Digests})
+	}
+	return out, err
+}
+
+// acceptedCRDs is the set of CRDs that this version of quayside has accepted. It is kept in the
+// store.
+type acceptedCRDs struct {
+	store   *store.Store
+	version string
+}
+
+const acceptedCRDRecords = "definitions"
+
+func (t acceptedCRDs) key(text []byte) string { return t.version + " " + store.DigestOf(text) }
+
+// Contains reports whether text is recorded.
+func (t acceptedCRDs) Contains(text []byte) bool {
+	_, err := t.store.Record(acceptedCRDRecords, t.key(text))
+	return err == nil
+}
+
+// Add records text, if the store is writable.
+func (t acceptedCRDs) Add(text []byte) { _ = t.store.PutRecord(acceptedCRDRecords, t.key(text), nil) }
+
+// certificateSettings returns the settings of the certificate providers, with the contents of
+// the named files.
+func (p *Project) certificateSettings() (certificates.ProviderSettings, error) {
+	out := p.Settings.ProviderSettings
+	out.Contents = map[string][]byte{}
+	for field, name := range out.Files() {
+		if name == "" {
+			continue
+		}
+		data, err := p.readCertificates(name)
+		if err != nil {
+			return out, diag.Errorf(p.Settings.At("spec."+field), "%w", err)
+		}
+		out.Contents[field] = data
+	}
+	return out, nil
+}
+
+// readCertificates reads a file of certificates. It rejects anything else, such as private keys,
+// because the content becomes part of the tree.
+func (p *Project) readCertificates(name string) ([]byte, error) {
+	data, err := p.Read(name)
+	if err != nil {
+		return nil, err
+	}
+	found := false
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("%s contains a %s: only certificates are allowed", name, strings.ToLower(block.Type))
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		found = true
+	}
+	if !found {
+		return nil, fmt.Errorf("%s contains no PEM certificate", name)
+	}
+	return data, nil
+}
+
+// Clusters returns the names of the clusters, in the order of quayside.yaml.
+func (p *Project) Clusters() []string {
+	var names []string
+	for _, c := range p.Settings.Clusters {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// Cluster returns name if a cluster has that name. If name is empty, it returns the only cluster.
+// flag is the command-line flag named in error messages.
+func (p *Project) Cluster(name, flag string) (string, error) {
+	have := p.Clusters()
+	switch {
+	case name == "" && len(have) > 1:
+		return "", fmt.Errorf("there are several clusters: choose one with %s (available: %s)", flag, strings.Join(have, ", "))
+	case name == "":
+		return have[0], nil
+	case !slices.Contains(have, name):
+		return "", fmt.Errorf("no cluster %q (available: %s)%s", name, strings.Join(have, ", "), diag.DidYouMean(name, have))
+	default:
+		return name, nil
+	}
+}
+
+// SelectPins returns lock with only the pins of the named operators ("etcd", "my-etcd/etcd").
+// Without names it returns lock.
+func SelectPins(lock *lockfile.File, names []string) (*lockfile.File, error) {
+	if len(names) == 0 {
+		return lock, nil
+	}
+	var pins []lockfile.Pin
+	var have []string
+	names = slices.Clone(names)
+	for i, name := range names {
+		if strings.Contains(name, "/") {
+			continue
+		}
+		t, err := WithNamespace(resolve.Target{Package: name}, lock, &declare.Set{})
+		if err != nil {
+			return nil, err
+		}
+		names[i] = t.Namespace + "/" + t.Package
+	}
+	for _, p := range lock.Pins {
+		have = append(have, p.Key())
+		if slices.Contains(names, p.Key()) {
+			pins = append(pins, p)
+		}
+	}
+	var errs []error
+	for _, name := range names {
+		if !slices.Contains(have, name) {
+			errs = append(errs, fmt.Errorf("no operator %q in %s%s", name, LockFile, diag.DidYouMean(name, have)))
+		}
+	}
+	return lock.With(pins), errors.Join(errs...)
+}

@@ -1,0 +1,162 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/resolve/explain"
+)
+
+// Resolution is the result of resolving.
+type Resolution struct {
+	Lock           *lockfile.File // with content digests for all pins; nil if there is no solution
+	Conflicts      []*explain.Conflict
+	Failed         error                          // the conflicts, or the unreadable catalogs; nil on success. In an unattended run, those of named operators
+	Holds          []resolve.Hold                 // operators that an unattended run holds back at their versions
+	Pins           int                            // number of resolved pins
+	Changes        []Change                       // changes of the pins; set even if Lock is nil
+	HeldPromotions map[string]resolve.HeldUpgrade // operators that could not be promoted as in Options.From
+	Warnings       []diag.Warning                 // without DeclarationWarnings
+}
+
+// Resolve resolves a problem to a lock. Together with an error, it may return a resolution that has
+// warnings but no lock.
+func Resolve(ctx context.Context, pr *Problem) (*Resolution, error) {
+	if err := pr.checkSources(); err != nil {
+		return nil, err
+	}
+	res, err := resolveFacts(ctx, pr)
+	pr.project.Log.Detail("resolved")
+	if res == nil {
+		return nil, err
+	}
+	if res.Lock != nil {
+		res.Lock = withStorage(res.Lock, res.Held)
+	}
+	return newResolution(ctx, pr, res)
+}
+
+// newResolution converts res to a Resolution, with content digests for all pins.
+func newResolution(ctx context.Context, pr *Problem, res *resolve.Result) (*Resolution, error) {
+	p := pr.project
+	out := &Resolution{Conflicts: res.Conflicts, HeldPromotions: res.HeldPromotions}
+	out.Holds, out.Failed = pr.judgeConflicts(res)
+	out.Warnings = pr.allWarnings(res.Warnings, out.Holds)
+	if res.Lock != nil {
+		out.Warnings = append(out.Warnings, p.reviewWaivers(diag.Resolving, pr.DeclarationWarnings(), out.Warnings)...)
+		out.Warnings = append(out.Warnings, p.waiverWarnings(res.Lock)...)
+	}
+	out.Warnings = p.Waive(out.Warnings)
+	if res.Lock == nil { // without digests, changes of other fields are unknown
+		out.Pins = len(res.Partial.Pins)
+		out.Changes = slices.DeleteFunc(Changes(pr.Read, res.Partial, res.PinChanges), func(c Change) bool { return c.Change == lockfile.Changed })
+		return out, nil
+	}
+	out.Pins = len(res.Lock.Pins)
+	err := errors.Join(rejectDowngrades(pr.merge.downgrades, res.Lock), p.checkOperators(res.Lock))
+	if err != nil {
+		return out, err
+	}
+	if out.Lock, err = addDigests(ctx, pr, res.Lock); err != nil {
+		return out, err
+	}
+	out.Changes = pr.merge.explain(Changes(pr.Read, out.Lock, res.PinChanges))
+	return out, nil
+}
+
+// allWarnings returns the warnings of the resolver with those of the problem and about the holds,
+// sorted.
+func (pr *Problem) allWarnings(ws []diag.Warning, holds []resolve.Hold) []diag.Warning {
+	return diag.SortWarnings(slices.Concat(withoutHeldWarnings(ws, holds), pr.holdWarnings(holds), pr.merge.notCompared))
+}
+
+// addDigests returns lock with content digests and signers for all pins. It reuses the digests
+// of the lock of the problem for the same bundles. In an unattended run, the error is a *fetchError.
+func addDigests(ctx context.Context, pr *Problem, lock *lockfile.File) (*lockfile.File, error) {
+	out, err := pinContents(ctx, pr.project, lock, pr.Lock)
+	if err == nil {
+		out, err = pr.project.addSigners(ctx, out, pr.Lock, pr.Unattended)
+	}
+	switch {
+	case err != nil && pr.Unattended:
+		return nil, &fetchError{err}
+	case err != nil:
+		return nil, err
+	}
+	return out, nil
+}
+
+// pinContents returns lock with content digests for all pins. It reuses the digests of before for the
+// same bundles.
+func pinContents(ctx context.Context, p *Project, lock, before *lockfile.File) (*lockfile.File, error) {
+	c, err := p.Contents()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	pins := make([]lockfile.Pin, len(lock.Pins))
+	var faults diag.List
+	for i, pin := range lock.Pins {
+		p.Log.Progress("pinning bundle %s", pin.Bundle)
+		if pins[i], err = c.AddDigest(ctx, pin, before); err != nil {
+			hint := ""
+			if dropped := new(NoContentError); errors.As(err, &dropped) {
+				hint = "add the InstallPlan of the cluster to the declarations: it names the image of the bundle"
+			}
+			faults.Add(diag.Pos{}, diag.Hintf(diag.Pos{}, hint, "bundle %q of %s: %w", pin.Bundle, pin.Key(), err))
+			if !p.Offline {
+				break // do not repeat the request if a registry does not respond
+			}
+		}
+	}
+	return lock.With(pins), faults.Err()
+}
+
+// ContentDigest returns the content digest that a pin of a bundle in a namespace would have.
+func (pr *Problem) ContentDigest(ctx context.Context, namespace string, b *model.Bundle) (model.Digest, error) {
+	c, err := pr.project.Contents()
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	from := b.Package().Catalog()
+	pin, err := c.AddDigest(ctx, lockfile.Pin{
+		Namespace: namespace, Package: b.Package().Name(), Bundle: b.Name(), Image: b.Image(),
+		Catalog: lockfile.NewCatalog(from.ID(), from.Source(), from.Digest()),
+	}, pr.Lock)
+	return pin.BundleDigest(), err
+}
+
+// blameCatalogs replaces the conflicts in err that unreadable catalogs cause with an *InputError
+// that has the faults of these catalogs. Other conflicts and errors are returned unchanged.
+func (pr *Problem) blameCatalogs(err error) error {
+	var conflicts explain.Conflicts
+	if !errors.As(err, &conflicts) {
+		return err
+	}
+	var others explain.Conflicts
+	var needed []model.ID
+	var waiting []string
+	for _, c := range conflicts {
+		if len(c.UnreadableCatalogs) == 0 {
+			others = append(others, c)
+			continue
+		}
+		needed, waiting = append(needed, c.UnreadableCatalogs...), append(waiting, c.Subscriptions...)
+	}
+	if len(needed) == 0 {
+		return err
+	}
+	faults := catalogFaults(pr.Index, func(id model.ID) bool { return slices.Contains(needed, id) })
+	input := &InputError{fmt.Errorf("%w\nnot resolved because of this: %s", faults.Err(), diag.Count(len(waiting), "subscription"))}
+	if len(others) == 0 {
+		return input
+	}
+	return errors.Join(input, others)
+}

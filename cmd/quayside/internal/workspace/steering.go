@@ -1,0 +1,154 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/sanitize"
+)
+
+// foreignHint tells users where to put their own objects.
+const foreignHint = "move or delete it; put your own objects and patches in overlays/<cluster>/"
+
+// GitOpsEffect describes how a foreign file in the rendered tree affects the objects that a
+// GitOps tool applies ("read by kustomize"), or returns "". want is the rendered tree.
+func GitOpsEffect(name string, want *filetree.Tree) string {
+	dir, base := path.Split(name)
+	top, _, _ := strings.Cut(name, "/")
+	if _, engine := profile.AboutDirectory(top); engine || layout.IsAppliedAsIs(name) {
+		return "applied with its directory"
+	}
+	if tool := profile.ToolOfFile(base); tool != "" {
+		return "read by " + tool
+	}
+	if slices.Contains(konfig.RecognizedKustomizationFileNames(), base) {
+		for ours := range want.All() {
+			if d, _ := path.Split(ours); d == dir {
+				return "read by kustomize"
+			}
+		}
+	}
+	return ""
+}
+
+// checkForeign returns a fault for each foreign file that affects the objects that a GitOps
+// tool applies, in the tree and in its parent directories up to the root of the repository.
+func (p *Project) checkForeign(foreign []string, want *filetree.Tree) ([]string, error) {
+	var out []string
+	output := p.Settings.Output
+	for _, name := range foreign {
+		if effect := GitOpsEffect(name, want); effect != "" {
+			out = append(out, fmt.Sprintf("%s: not written by quayside, but %s", sanitize.Line(path.Join(output, name)), effect))
+		}
+	}
+	clone, err := p.Clone()
+	if errors.Is(err, gitrepo.ErrNone) {
+		return out, nil
+	}
+	if err != nil || clone.Repo.Root() == "" {
+		return out, err
+	}
+	repo := filetree.OpenDir(clone.Repo.Root(), "repository").FS()
+	modules, err := checkSubmodules(repo, clone.Path(output))
+	if out = append(out, modules...); err != nil {
+		return out, err
+	}
+	for dir := path.Dir(clone.Path(output)); ; dir = path.Dir(dir) {
+		inside := filetree.Within(dir, clone.Prefix)
+		faults, err := checkParent(repo, dir, clone.Path(output), inside, want)
+		if out = append(out, faults...); err != nil || dir == "." {
+			return out, err
+		}
+	}
+}
+
+// checkSubmodules returns a fault for each submodule of the repository inside the rendered tree,
+// because a GitOps tool that fetches submodules applies their content.
+func checkSubmodules(repo fs.FS, output string) ([]string, error) {
+	const name = ".gitmodules"
+	data, err := fs.ReadFile(repo, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	paths, err := gitrepo.Submodules(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	var out []string
+	for _, at := range paths {
+		if filetree.Within(at, output) {
+			out = append(out, fmt.Sprintf("%s: a submodule is in the rendered tree (%s)", sanitize.Line(at), name))
+		}
+	}
+	return out, nil
+}
+
+// checkParent returns the faults of the files in a parent directory of the tree: ignore files
+// that hide parts of the tree from a GitOps tool and, inside the workspace, other files that
+// control a tool. Outside of the workspace, such files belong to other applications.
+func checkParent(repo fs.FS, dir, output string, inside bool, want *filetree.Tree) ([]string, error) {
+	entries, err := fs.ReadDir(repo, dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		name, tool := path.Join(dir, e.Name()), profile.ToolOfFile(e.Name())
+		switch {
+		case tool == "" || !inside && !profile.IsIgnoreFile(e.Name()):
+		case !profile.IsIgnoreFile(e.Name()):
+			out = append(out, fmt.Sprintf("%s: in a parent directory of the tree, and read by %s", sanitize.Line(name), tool))
+		default:
+			data, err := fs.ReadFile(repo, name)
+			if err != nil {
+				return out, err
+			}
+			ignored, n, first := gitrepo.NewIgnore(), 0, ""
+			ignored.Parse(data, dir)
+			for file := range want.All() {
+				if file = path.Join(output, file); ignored.Match(file, false) {
+					if n++; first == "" {
+						first = file
+					}
+				}
+			}
+			if n > 0 {
+				out = append(out, fmt.Sprintf("%s: hides %s of the tree from %s, such as %s", sanitize.Line(name), diag.Count(n, "file"), tool, first))
+			}
+		}
+	}
+	return out, nil
+}
+
+// listLinks returns the paths in the tree that are neither regular files nor directories.
+func (p *Project) listLinks() ([]string, error) {
+	dir, err := p.lookup(p.Settings.Output)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	err = fs.WalkDir(dir.FS, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !d.Type().IsRegular() {
+			out = append(out, name)
+		}
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,263 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/health"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// The API server rejects a CRD without a version that is listed in status.storedVersions.
+// If the next bundle of an operator drops such a version, the upgrade is held back, and the
+// pin records a migration step. In the first step, the CRD of the installed bundle stores new
+// objects in the new version. In the second, existing objects are rewritten. The hold ends
+// when no cluster has the old version in status.storedVersions. Both steps use the installed
+// bundle, because only that bundle is known to have both versions and their conversion
+// webhook. See docs/stored-versions.md.
+
+// packageUpgrade is the upgrade of one package between two locks. The newest pin in each lock
+// determines the CRDs of a cluster.
+type packageUpgrade struct {
+	before, after lockfile.Pin   // newest pins of the package
+	upgraded      []lockfile.Pin // pins of the old lock that are upgraded to the bundle of after
+}
+
+// findStored returns holds of the operators whose upgrade in next drops a stored version of a CRD, and
+// warnings about upgrades with unknown storage versions.
+func (pr *Problem) findStored(ctx context.Context, next *lockfile.File) (holds []resolve.Hold, notChecked []diag.Warning, err error) {
+	steps := pr.packageUpgrades(next)
+	if len(steps) == 0 {
+		return nil, nil, nil
+	}
+	c, err := pr.project.Contents()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer c.Close()
+	for _, s := range steps {
+		before, err := pr.readCRDs(ctx, c, s.before)
+		var after map[string]k8s.CRD
+		if err == nil {
+			after, err = pr.readCRDs(ctx, c, s.after)
+		}
+		if err != nil {
+			notChecked = append(notChecked, diag.Warning{Code: "stored-versions", Subject: s.after.Key(), Msg: fmt.Sprintf("%s: dropped stored versions could not be checked: %v", s.after.Key(), err)})
+			continue
+		}
+		removed := pr.removedVersions(s, before, after)
+		if len(removed) == 0 {
+			continue
+		}
+		storage := pr.nextStorage(s, removed, before)
+		for _, pin := range s.upgraded {
+			holds = append(holds, resolve.Hold{Operator: pin.Key(), Reason: holdReason(s, removed, storage), Storage: storage})
+		}
+	}
+	return holds, notChecked, nil
+}
+
+// packageUpgrades returns the upgrades between the lock and next. It leaves out reinstallations and
+// pins restored by repairMerge.
+func (pr *Problem) packageUpgrades(next *lockfile.File) []packageUpgrade {
+	newest := func(pins []lockfile.Pin, pkg string) (out lockfile.Pin) {
+		for _, p := range pins {
+			if p.Package == pkg && (out.Package == "" || p.CompareVersions(out) > 0) {
+				out = p
+			}
+		}
+		return out
+	}
+	if pr.Read == nil {
+		return nil
+	}
+	var out []packageUpgrade
+	for _, p := range pr.Read.Pins {
+		after, ok := next.Pin(p.Namespace, p.Package)
+		if target := findTarget(pr.Options, p); !ok || pr.merge.restored[p.Key()] != "" || after.Bundle == p.Bundle || target != nil && target.Reinstall {
+			continue
+		}
+		i := slices.IndexFunc(out, func(s packageUpgrade) bool { return s.after.Package == p.Package })
+		if i < 0 {
+			i, out = len(out), append(out, packageUpgrade{before: newest(pr.Read.Pins, p.Package), after: newest(next.Pins, p.Package)})
+		}
+		if after.Bundle == out[i].after.Bundle {
+			out[i].upgraded = append(out[i].upgraded, p)
+		}
+	}
+	return slices.DeleteFunc(out, func(s packageUpgrade) bool { return len(s.upgraded) == 0 || s.before.Bundle == s.after.Bundle })
+}
+
+// readCRDs returns the CRDs of a pin's bundle by name, without schemas.
+func (pr *Problem) readCRDs(ctx context.Context, c *Contents, pin lockfile.Pin) (map[string]k8s.CRD, error) {
+	pin, err := c.AddDigest(ctx, pin, pr.Read)
+	if err != nil {
+		return nil, err
+	}
+	fsys, err := c.Open(ctx, pin)
+	if err != nil {
+		return nil, err
+	}
+	b, err := bundle.Load(fsys)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]k8s.CRD{}
+	for _, file := range b.Objects {
+		if k8s.IsCRD(file.Object) {
+			out[file.Name()] = k8s.ParseCRD(file.Object)
+		}
+	}
+	return out, nil
+}
+
+// removedVersions returns the versions that an upgrade removes and in which a cluster may
+// still store objects, sorted by CRD and version.
+func (pr *Problem) removedVersions(s packageUpgrade, before, after map[string]k8s.CRD) []lockfile.StoredVersions {
+	var out []lockfile.StoredVersions
+	for name, old := range before {
+		updated, exists := after[name]
+		to, stores := updated.Stored()
+		if !exists || !stores {
+			continue
+		}
+		for _, v := range old.Versions {
+			if _, has := updated.Version(v.Name); !has && !pr.isVersionUnused(s, name, v.Name) {
+				out = append(out, lockfile.StoredVersions{Definition: name, From: v.Name, To: to.Name})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b lockfile.StoredVersions) int {
+		return strings.Compare(a.Definition+" "+a.From, b.Definition+" "+b.From)
+	})
+	return out
+}
+
+// isStoring reports whether every cluster was observed Ready and storing objects in the target
+// versions of a migration step. The API server adds a version to status.storedVersions as soon
+// as it becomes the storage version.
+func (pr *Problem) isStoring(s packageUpgrade, storage *lockfile.Storage) bool {
+	return pr.allObserved(s, func(o health.OperatorHealth) bool {
+		return o.State == health.StateReady && !slices.ContainsFunc(storage.Objects, func(want lockfile.StoredVersions) bool {
+			return !slices.ContainsFunc(o.StoredVersions, func(v v1alpha1.StoredVersions) bool {
+				return v.Definition == want.Definition && slices.Contains(v.Versions, want.To)
+			})
+		})
+	})
+}
+
+// isVersionUnused reports whether every cluster with the upgraded operators was observed, and none
+// of them has the version in status.storedVersions of the CRD.
+func (pr *Problem) isVersionUnused(s packageUpgrade, definition, version string) bool {
+	return pr.allObserved(s, func(o health.OperatorHealth) bool {
+		return slices.ContainsFunc(o.StoredVersions, func(v v1alpha1.StoredVersions) bool {
+			return v.Definition == definition && !slices.Contains(v.Versions, version)
+		})
+	})
+}
+
+// allObserved reports whether every cluster with an upgraded operator was observed, and every
+// observation satisfies the predicate (is).
+func (pr *Problem) allObserved(s packageUpgrade, is func(health.OperatorHealth) bool) bool {
+	for _, pin := range s.upgraded {
+		clusters, err := pr.project.clustersWith(pin)
+		if err != nil || len(clusters) == 0 {
+			return false
+		}
+		for _, cluster := range clusters {
+			o, ok := pr.observation(cluster, pin)
+			if !ok || !is(o) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// observation returns the observation of an operator in a cluster. In a workspace with only one
+// cluster, the first valid file applies, even if it names another cluster.
+func (pr *Problem) observation(cluster string, pin lockfile.Pin) (health.OperatorHealth, bool) {
+	for _, f := range pr.observed {
+		if f.Problem == "" && (f.Cluster == cluster || len(pr.project.Clusters()) == 1) {
+			return f.Operator(pin.Namespace, pin.Package)
+		}
+	}
+	return health.OperatorHealth{}, false
+}
+
+// clustersWith returns the names of the clusters that get the operator of a pin, in the order
+// of the settings.
+func (p *Project) clustersWith(pin lockfile.Pin) ([]string, error) {
+	return profile.ClustersThatGet(pin.Key(), p.Settings.Clusters)
+}
+
+// nextStorage returns the migration step that must finish before the upgrade. It returns nil
+// if no migration is possible, because the installed bundle lacks the new storage version.
+func (pr *Problem) nextStorage(s packageUpgrade, removed []lockfile.StoredVersions, before map[string]k8s.CRD) *lockfile.Storage {
+	for _, o := range removed {
+		if _, has := before[o.Definition].Version(o.To); !has {
+			return nil
+		}
+	}
+	var have *lockfile.Storage
+	for _, pin := range s.upgraded {
+		if pin.Storage != nil {
+			have = pin.Storage
+		}
+	}
+	out := &lockfile.Storage{Stage: lockfile.StorageMigrate, Objects: removed}
+	if have != nil { // migrated CRDs keep their storage version
+		for _, o := range have.Objects {
+			if !slices.ContainsFunc(removed, func(l lockfile.StoredVersions) bool { return l.Definition == o.Definition }) {
+				out.Objects = append(out.Objects, o)
+			}
+		}
+	}
+	needsStore := slices.ContainsFunc(removed, func(o lockfile.StoredVersions) bool {
+		v, ok := before[o.Definition].Stored()
+		known := have != nil && slices.Contains(have.Objects, o)
+		return !known && !(ok && v.Name == o.To)
+	})
+	if needsStore || have != nil && have.Stage == lockfile.StorageStore && !pr.isStoring(s, have) {
+		out.Stage = lockfile.StorageStore
+	}
+	return out
+}
+
+// holdReason returns the reason for holding back an upgrade, and how to end the hold.
+func holdReason(s packageUpgrade, removed []lockfile.StoredVersions, next *lockfile.Storage) string {
+	var versions []string
+	for _, o := range removed {
+		versions = append(versions, o.From+" of "+o.Definition)
+	}
+	text := fmt.Sprintf("%s no longer has %s, which may be a stored version: ", s.after.Bundle, diag.Some(versions, 3))
+	switch {
+	case next == nil:
+		return text + fmt.Sprintf("%s does not have the new storage version, so no CRD has both; see docs/stored-versions.md", s.before.Bundle)
+	case next.Stage == lockfile.StorageStore:
+		return text + "with this lock, new objects are stored in the new version; continue with --observed once every cluster is Ready with it"
+	default:
+		return text + "with this lock, objects are rewritten in the new version; continue with --observed once no cluster has the old one in status.storedVersions"
+	}
+}
+
+// withStorage returns the lock with the migration steps of holds.
+func withStorage(lock *lockfile.File, holds []resolve.Hold) *lockfile.File {
+	pins := slices.Clone(lock.Pins)
+	for i, p := range pins {
+		for _, h := range holds {
+			if h.Operator == p.Key() && h.Storage != nil {
+				pins[i].Storage = h.Storage
+			}
+		}
+	}
+	return lock.With(pins)
+}

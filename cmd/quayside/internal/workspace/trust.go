@@ -1,0 +1,236 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/quayside/quayside/catalog/image"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/health"
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/oci/trust"
+	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// signatures caches the images that satisfy the trust rules of quayside.yaml.
+type signatures struct {
+	mu   sync.Mutex
+	seen map[string]*trust.Verification // by reference and required statements; only successes
+}
+
+// readPolicy reads the trust policy and the files named in spec.trust. It returns nil if
+// spec.trust is empty.
+func (p *Project) readPolicy() (*trust.Policy, error) {
+	w := p.Settings
+	if len(w.Trust) == 0 {
+		return nil, nil
+	}
+	var rules []trust.Rule
+	var errs diag.List
+	read := func(field, name string) []byte {
+		data, err := p.Read(name)
+		if err != nil {
+			errs.Add(w.At(field), err)
+		}
+		return data
+	}
+	for i, t := range w.Trust {
+		field := fmt.Sprintf("spec.trust[%d]", i)
+		r := trust.Rule{
+			Match: t.Match, Identity: t.Identity, IdentityRegexp: t.IdentityRegexp, Issuer: t.Issuer,
+			Where: w.At(field).String(),
+		}
+		for j, name := range t.Keys {
+			r.Keys = append(r.Keys, trust.Key{Name: name, PEM: read(fmt.Sprintf("%s.keys[%d]", field, j), name)})
+		}
+		if t.TrustRoot != "" {
+			r.TrustRoot = read(field+".trustRoot", t.TrustRoot)
+		}
+		rules = append(rules, r)
+	}
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	return trust.New(rules)
+}
+
+// Verify verifies an image at a digest, and returns its signers and their statements. Statements
+// of the given types are required. It returns nil if quayside.yaml requires no signature, or if ref
+// is not in a registry.
+func (p *Project) Verify(ctx context.Context, ref string, digest model.Digest, statements ...string) (*trust.Verification, error) {
+	policy, err := p.policy()
+	if err != nil || policy == nil {
+		return nil, err
+	}
+	src, err := oci.ParseSource(ref)
+	if err != nil || src.Kind != oci.Remote {
+		return nil, err
+	}
+	client, err := p.Client()
+	if err != nil {
+		return nil, err
+	}
+	ref = src.Name + "@" + string(digest)
+	key := strings.Join(append([]string{ref}, statements...), " ")
+	p.signatures.mu.Lock()
+	known := p.signatures.seen[key]
+	p.signatures.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	required, err := policy.RequiresSignature(ref)
+	if err != nil {
+		return nil, err
+	}
+	if required {
+		p.Log.Progress("verifying the signature of %s", src.Name)
+	}
+	got, err := policy.Verify(ctx, client, ref, statements...)
+	if err != nil || got == nil {
+		return nil, err
+	}
+	p.signatures.mu.Lock()
+	defer p.signatures.mu.Unlock()
+	if p.signatures.seen == nil {
+		p.signatures.seen = map[string]*trust.Verification{}
+	}
+	p.signatures.seen[key] = got
+	return got, nil
+}
+
+// VerifyObserved sets Unsigned in each summary: the reason why its file is not signed as spec.trust
+// requires, or "".
+func (p *Project) VerifyObserved(observed []*health.Summary) error {
+	policy, err := p.policy()
+	if err != nil {
+		return err
+	}
+	for _, s := range observed {
+		switch {
+		case s.Cluster == "" || s.Combined:
+			s.Unsigned = "the file does not name its cluster, so no signature covers the name"
+		case s.File == nil || s.File.Signature == nil:
+			s.Unsigned = "no signature beside its file"
+		default:
+			s.Unsigned = ""
+			if err := policy.VerifyObservation(s.File.Data, s.File.Signature); err != nil {
+				s.Unsigned = err.Error()
+			}
+		}
+	}
+	return nil
+}
+
+// openImage opens an image named by the workspace. It returns an error if a signature
+// required by quayside.yaml is missing.
+func (p *Project) openImage(ctx context.Context, ref string) (*image.Image, error) {
+	client, err := p.Client()
+	if err != nil {
+		return nil, err
+	}
+	im, err := image.Open(ctx, client, ref, image.OpenOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.Verify(ctx, ref, im.Digest()); err != nil {
+		return nil, errors.Join(err, im.Close())
+	}
+	return im, nil
+}
+
+// chooseSigner returns the signer of an image to record in the lock, or "" if no signature is required.
+// If the image has several valid signers, it prefers before, the recorded signer.
+func (p *Project) chooseSigner(ctx context.Context, ref string, digest model.Digest, before string) (string, error) {
+	got, err := p.Verify(ctx, ref, digest)
+	switch {
+	case err != nil || got == nil:
+		return "", err
+	case slices.Contains(got.Identities, before):
+		return before, nil
+	default:
+		return got.Identities[0], nil
+	}
+}
+
+// addSigners returns lock with the signers of its catalogs and bundles. It keeps the signers
+// recorded in before, which may be nil, if they are still valid. In an unattended run, it also keeps
+// the recorded signers of unchanged pins if the signatures cannot be verified.
+func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File, unattended bool) (*lockfile.File, error) {
+	if before == nil {
+		before = &lockfile.File{}
+	}
+	var errs []error
+	pins := slices.Clone(lock.Pins)
+	signers := map[lockfile.Catalog]string{}
+	for i, pin := range pins {
+		old, _ := before.Pin(pin.Namespace, pin.Package)
+		c := pin.Catalog
+		c.Identity = old.Catalog.Identity
+		id, known := signers[c]
+		if source.Ref(c.Source).IsRemote() && !known {
+			var err error
+			id, err = p.chooseSigner(ctx, c.Source, c.Digest, c.Identity)
+			if unattended && err != nil && old.Catalog == c && c.Identity != "" {
+				id, err = c.Identity, nil
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("catalog %q: %w", c.ID, err))
+			}
+			signers[c] = id
+		}
+		pins[i].Catalog.Identity = id
+		if pin.Image == "" {
+			pins[i].Identity = ""
+			continue
+		}
+		var err error
+		pins[i].Identity, err = p.chooseSigner(ctx, "image:"+pin.Image, model.Digest(imageref.DigestIn(pin.Image)), old.Identity)
+		if unattended && err != nil && old.Image == pin.Image && old.Identity != "" {
+			pins[i].Identity, err = old.Identity, nil
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("bundle %q of %s: %w", pin.Bundle, pin.Key(), err))
+		}
+	}
+	p.Log.Done()
+	return lock.With(pins), errors.Join(errs...)
+}
+
+// checkSigners verifies the signatures of pinned images. It returns an error for each recorded
+// signer that differs.
+func (p *Project) checkSigners(ctx context.Context, lock *lockfile.File, unattended bool) error {
+	now, err := p.addSigners(ctx, lock, lock, unattended)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i, pin := range now.Pins {
+		old := lock.Pins[i]
+		errs = append(errs, compareSigners(old.Fields.At("catalog", old.Pos), fmt.Sprintf("catalog %q", pin.Catalog.ID), old.Catalog.Identity, pin.Catalog.Identity))
+		errs = append(errs, compareSigners(lock.Pins[i].Pos, "pin "+pin.Key(), lock.Pins[i].Identity, pin.Identity))
+	}
+	return errors.Join(errs...)
+}
+
+func compareSigners(pos diag.Pos, what, recorded, found string) error {
+	msg := ""
+	switch {
+	case recorded == found:
+		return nil
+	case found == "":
+		msg = fmt.Sprintf("is recorded as signed by %q, which %s does not require", recorded, settings.FileName)
+	case recorded == "":
+		msg = fmt.Sprintf("is signed by %q, which is not recorded", found)
+	default:
+		msg = fmt.Sprintf("is recorded as signed by %q, but is signed by %q", recorded, found)
+	}
+	return &DiffersError{fmt.Sprintf("%s: %s %s: run 'quayside resolve'", pos, what, msg)}
+}

@@ -1,0 +1,269 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/resolve/explain"
+)
+
+// An unattended run must not fail for every operator because of a fault of one: a package that its
+// catalog dropped, an unreadable catalog, or a bundle that cannot be fetched. Such an operator is
+// held back at its version, with a warning.
+
+// HeldError is returned if operators are held back although the user requires or names their
+// upgrades.
+type HeldError struct{ Holds []resolve.Hold }
+
+// Error lists the operators.
+func (e *HeldError) Error() string {
+	var names []string
+	for _, l := range e.Holds {
+		names = append(names, l.Operator)
+	}
+	return "operators held back at their versions: " + strings.Join(names, ", ")
+}
+
+// AddHolds returns holds with further ones, sorted by operator. Only the first hold of an operator
+// counts.
+func AddHolds(holds []resolve.Hold, more ...resolve.Hold) []resolve.Hold {
+	out := slices.Clone(holds)
+	for _, h := range more {
+		if !resolve.IsHeld(out, h.Operator) {
+			h.Reason = strings.Join(strings.Fields(h.Reason), " ")
+			out = append(out, h)
+		}
+	}
+	slices.SortFunc(out, func(a, b resolve.Hold) int { return strings.Compare(a.Operator, b.Operator) })
+	return out
+}
+
+// reportedHolds returns the holds with a code, which are reported with the resolution.
+func reportedHolds(holds []resolve.Hold) []resolve.Hold {
+	return AddHolds(nil, slices.DeleteFunc(slices.Clone(holds), func(h resolve.Hold) bool { return h.Code == "" })...)
+}
+
+// conflictHolds returns holds of the operators that take part in conflicts.
+func (pr *Problem) conflictHolds(conflicts []*explain.Conflict) []resolve.Hold {
+	var out []resolve.Hold
+	for _, c := range conflicts {
+		for _, operator := range pr.operatorsOf(c) {
+			code := "no-solution"
+			switch {
+			case len(c.UnreadableCatalogs) > 0:
+				code = "broken-catalog"
+			case pr.isWithdrawn(operator):
+				code = "withdrawn"
+			}
+			out = append(out, resolve.Hold{Operator: operator, Code: code, Reason: strings.TrimPrefix(c.Reason(), "subscription "+operator+": ")})
+		}
+	}
+	return out
+}
+
+// operatorsOf returns the operators whose subscriptions take part in a conflict.
+func (pr *Problem) operatorsOf(c *explain.Conflict) []string {
+	var out []string
+	for _, s := range pr.Declared.Subscriptions {
+		if slices.Contains(c.Subscriptions, s.Key()) {
+			out = append(out, s.Namespace+"/"+s.Package)
+		}
+	}
+	return out
+}
+
+// isWithdrawn reports whether the catalog of a pinned operator no longer has its package or channel.
+func (pr *Problem) isWithdrawn(operator string) bool {
+	pin, pinned := pr.pin(operator)
+	cat, read := pr.Index.Catalog(pin.Catalog.ID)
+	if !pinned || !read {
+		return false
+	}
+	p, found := cat.Package(pin.Package)
+	if found && pin.Channel != "" {
+		_, found = p.Channel(pin.Channel)
+	}
+	return !found
+}
+
+// pin returns the pin of an operator in the lock, if there is one.
+func (pr *Problem) pin(operator string) (lockfile.Pin, bool) {
+	if pr.Lock == nil {
+		return lockfile.Pin{}, false
+	}
+	ns, pkg, _ := strings.Cut(operator, "/")
+	return pr.Lock.Pin(ns, pkg)
+}
+
+// holdWarnings returns a warning for each operator that is held back.
+func (pr *Problem) holdWarnings(holds []resolve.Hold) []diag.Warning {
+	var out []diag.Warning
+	for _, h := range holds {
+		text := h.Operator + " is not pinned: "
+		if pin, ok := pr.pin(h.Operator); ok {
+			text = h.Operator + " is held back at " + pin.Version + ": "
+		}
+		out = append(out, diag.Warning{Code: h.Code, Subject: h.Operator, Msg: text + h.Reason})
+	}
+	return out
+}
+
+// withoutHeldWarnings returns ws without the warnings "held" and "dropped" of operators that are held
+// back, because holdWarnings returns the reason.
+func withoutHeldWarnings(ws []diag.Warning, holds []resolve.Hold) []diag.Warning {
+	return slices.DeleteFunc(slices.Clone(ws), func(w diag.Warning) bool {
+		return (w.Code == "held" || w.Code == "dropped") && resolve.IsHeld(holds, w.Subject)
+	})
+}
+
+// namedError returns the error for operators that the user named and that are held back at their
+// versions, or nil. It contains the conflicts of these operators.
+func (pr *Problem) namedError(conflicts []*explain.Conflict, holds []resolve.Hold) error {
+	var named explain.Conflicts
+	explained := map[string]bool{}
+	for _, c := range conflicts {
+		if of := pr.operatorsOf(c); slices.ContainsFunc(of, pr.IsNamed) {
+			named = append(named, c)
+			for _, operator := range of {
+				explained[operator] = true
+			}
+		}
+	}
+	var errs []error
+	if len(named) > 0 {
+		errs = append(errs, pr.blameCatalogs(named))
+	}
+	held := slices.DeleteFunc(slices.Clone(holds), func(h resolve.Hold) bool { return !pr.IsNamed(h.Operator) || explained[h.Operator] })
+	if len(held) > 0 {
+		errs = append(errs, &HeldError{held})
+	}
+	return errors.Join(errs...)
+}
+
+// judgeConflicts returns the operators that a result holds back at their versions, and its error. In an
+// unattended run, the operators of conflicts are held back, too, and only conflicts and holds of
+// operators that the user named are errors.
+func (pr *Problem) judgeConflicts(res *resolve.Result) ([]resolve.Hold, error) {
+	holds := reportedHolds(res.Held)
+	if pr.Unattended {
+		holds = AddHolds(holds, pr.conflictHolds(res.Conflicts)...)
+		return holds, pr.namedError(res.Conflicts, holds)
+	}
+	var errs []error
+	if len(res.Conflicts) > 0 {
+		errs = append(errs, pr.blameCatalogs(explain.Conflicts(res.Conflicts)))
+	}
+	if len(holds) > 0 {
+		errs = append(errs, &HeldError{holds})
+	}
+	if len(errs) == 1 {
+		return holds, errs[0]
+	}
+	return holds, errors.Join(errs...)
+}
+
+// findUnreadable returns holds of the operators of a result that cannot be upgraded or installed,
+// because a bundle cannot be fetched or verified. An unattended run opens each bundle, because rendering
+// needs it. Other runs only search for bundles that their catalog no longer contains.
+func findUnreadable(ctx context.Context, pr *Problem, res *resolve.Result) ([]resolve.Hold, error) {
+	c, err := pr.project.Contents()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	var holds []resolve.Hold
+	for _, pin := range res.Lock.Pins {
+		old, pinned := pr.pin(pin.Key())
+		if pinned && old.Bundle == pin.Bundle || pin.Image != "" && !pr.Unattended || resolve.IsHeld(holds, pin.Key()) {
+			continue
+		}
+		complete, err := c.AddDigest(ctx, pin, pr.Lock)
+		if err == nil && pr.Unattended {
+			_, err = c.Open(ctx, complete)
+		}
+		var dropped *NoContentError
+		if err == nil || !pr.Unattended && !errors.As(err, &dropped) {
+			continue
+		}
+		if resolve.IsHeld(res.Held, pin.Key()) {
+			return nil, fmt.Errorf("bundle %q of %s: %w", pin.Bundle, pin.Key(), err)
+		}
+		if holds, err = addUnreadable(pr, holds, res.Lock, pin, err); err != nil {
+			return nil, err
+		}
+	}
+	return holds, nil
+}
+
+// addUnreadable adds holds of the operators of next that cannot be upgraded or installed without the
+// bundle of pin. It returns an error if one of them is not pinned, but rendered: the lock would be
+// without it, and the GitOps tool would remove an operator that runs.
+func addUnreadable(pr *Problem, holds []resolve.Hold, next *lockfile.File, pin lockfile.Pin, cause error) ([]resolve.Hold, error) {
+	hold := func(operator string) {
+		holds = append(holds, resolve.Hold{Operator: operator, Code: "not-fetched", Reason: fmt.Sprintf("bundle %s cannot be fetched: %v", pin.Bundle, cause)})
+	}
+	if _, pinned := pr.pin(pin.Key()); pinned {
+		hold(pin.Key())
+		return holds, nil
+	}
+	for _, p := range next.Pins {
+		old, pinned := pr.pin(p.Key())
+		if pinned && old.Bundle == p.Bundle || p.Key() != pin.Key() && !next.Needed(p.Key())[pin.Key()] {
+			continue
+		}
+		if !pinned {
+			rendered, err := pr.project.isRendered(p)
+			if err != nil {
+				return nil, err
+			}
+			if rendered {
+				return nil, diag.Hintf(diag.Pos{}, "restore its pin in quayside.lock, or add the InstallPlan of the cluster to the declarations: it names the image of the bundle",
+					"%s is rendered, but cannot be pinned: bundle %q of %s: %w", p.Key(), pin.Bundle, pin.Key(), cause)
+			}
+		}
+		hold(p.Key())
+	}
+	return holds, nil
+}
+
+// Unreadable returns the pins of lock whose bundles cannot be opened, and the reasons, by
+// namespace/package.
+func (p *Project) Unreadable(ctx context.Context, lock *lockfile.File) (map[string]error, error) {
+	c, err := p.Contents()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	out := map[string]error{}
+	for _, pin := range lock.Pins {
+		if _, err := c.Open(ctx, pin); err != nil {
+			out[pin.Key()] = err
+		}
+	}
+	return out, nil
+}
+
+// WithoutPins returns lock without the named pins that are equal in base.
+func WithoutPins(lock, base *lockfile.File, operators map[string]error) *lockfile.File {
+	if len(operators) == 0 {
+		return lock
+	}
+	return lock.With(slices.DeleteFunc(slices.Clone(lock.Pins), func(p lockfile.Pin) bool {
+		old, pinned := base.Pin(p.Namespace, p.Package)
+		return operators[p.Key()] != nil && pinned && old.Checksum() == p.Checksum()
+	}))
+}
+
+// IncludesAll reports whether the user named no operator, so that the run includes all.
+func (pr *Problem) IncludesAll() bool { return len(pr.named) == 0 }
+
+// IsNamed reports whether the user named an operator.
+func (pr *Problem) IsNamed(operator string) bool {
+	return slices.ContainsFunc(pr.named, func(t resolve.Target) bool { return t.Namespace+"/"+t.Package == operator })
+}

@@ -1,0 +1,267 @@
+package declare
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// ignoreObject counts an object that is not a declaration. It records the directories that a GitOps
+// tool applies because of the object, and warns of declarations nested in it.
+func (r *reader) ignoreObject(n *yaml.Node, group, kind string) {
+	if kind == "" || group == "" || group == "kustomize.config.k8s.io" || group == string(Quayside) {
+		return
+	}
+	if group == string(OCM) && kind == "Policy" && r.readPolicy(n) {
+		return
+	}
+	r.set.Others[kind]++
+	for _, s := range profile.Appliers() {
+		if s.Group != group || s.Kind != kind {
+			continue
+		}
+		for _, where := range s.Paths {
+			for _, v := range nodesAt(n, where) {
+				if name, ok := yamlnode.Text(v); ok {
+					r.sources = append(r.sources, appliedDir{pos: r.at(v), by: objectTitle(n), path: name})
+				}
+			}
+		}
+	}
+	r.warnNested(n, n)
+}
+
+// objectTitle returns the kind and the quoted name of an object for messages.
+func objectTitle(n *yaml.Node) string {
+	_, meta := yamlnode.Field(n, "metadata")
+	return fmt.Sprintf("%s %q", scalarField(n, "kind"), scalarField(meta, "name"))
+}
+
+// warnNested warns of declarations nested in another object. holder is the innermost object that
+// contains n.
+func (r *reader) warnNested(n, holder *yaml.Node) {
+	if len(r.set.Warnings) > yamlnode.MaxFaults {
+		return
+	}
+	addWarning := func(msg string) {
+		r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: r.at(n), Code: "not-declared", Msg: msg})
+	}
+	group, _, versioned := strings.Cut(scalarField(n, "apiVersion"), "/")
+	kind := scalarField(n, "kind")
+	switch {
+	case n != holder && versioned && slices.ContainsFunc(knownKinds(), func(k knownKind) bool { return k.group == group && k.kind == kind }):
+		addWarning(fmt.Sprintf("%s nested in %s is ignored: declare it in its own file", objectTitle(n), objectTitle(holder)))
+		return
+	case kind != "" && group != "":
+		holder = n
+	}
+	for i, c := range n.Content {
+		if n.Kind == yaml.SequenceNode || n.Kind == yaml.MappingNode && i%2 == 1 {
+			r.warnNested(c, holder)
+		}
+	}
+}
+
+// appliedDir is a directory that a GitOps tool applies because of an object.
+type appliedDir struct {
+	pos  diag.Pos
+	by   string // `Application "etcd"`
+	path string // relative to the top of the repository
+}
+
+// nodesAt returns the nodes at a field path such as "spec.sources.[].path".
+func nodesAt(n *yaml.Node, where string) []*yaml.Node {
+	nodes := []*yaml.Node{n}
+	for step := range strings.SplitSeq(where, ".") {
+		var next []*yaml.Node
+		for _, n := range nodes {
+			if step != "[]" {
+				if _, v := yamlnode.Field(n, step); v != nil {
+					next = append(next, v)
+				}
+			} else if n.Kind == yaml.SequenceNode {
+				next = append(next, n.Content...)
+			}
+		}
+		nodes = next
+	}
+	return nodes
+}
+
+// maxSources limits the number of applied directories that are searched for declarations.
+const maxSources = 200
+
+// warnUnreadDirs returns a warning for each directory of the repository that a GitOps tool applies
+// because of an object in set, if the directory has declarations that are missing from set.
+func (l *loader) warnUnreadDirs(set *Set) []diag.Warning {
+	declared := map[identity]bool{}
+	for _, d := range set.identities() {
+		declared[d.key()] = true
+	}
+	var out []diag.Warning
+	seen := map[string]bool{}
+	var sources []appliedDir
+	for _, p := range l.parts {
+		sources = append(sources, p.sources...)
+	}
+	for ; len(sources) > 0 && len(seen) < maxSources; sources = sources[1:] {
+		s := sources[0]
+		dir := fixedDir(s.path)
+		if seen[dir] || !l.isForeign(dir) {
+			continue
+		}
+		seen[dir] = true
+		sub := newLoader(l.fsys, LoadOptions{Dir: l.opt.Dir})
+		sub.opt.Output, sub.bytes = l.opt.Output, l.bytes
+		sub.walk(candidate{path: dir, named: true})
+		sub.build()
+		for _, f := range sub.files {
+			sub.readFile(f)
+		}
+		l.bytes = sub.bytes
+		more := false
+		for _, p := range sub.parts {
+			sources = append(sources, p.sources...)
+			more = more || slices.ContainsFunc(p.set.identities(), func(d identity) bool { return !declared[d.key()] && d.kind != "Namespace" })
+		}
+		err := sub.errs.Err()
+		if !more && err == nil {
+			continue
+		}
+		msg := fmt.Sprintf("%s applies %q, which contains declarations that quayside does not read: ", s.by, l.displayPath(dir))
+		switch {
+		case !more:
+			msg = fmt.Sprintf("%s applies %q, which may contain declarations that quayside does not read: ", s.by, l.displayPath(dir))
+			fallthrough
+		case !strings.HasPrefix(l.displayPath(dir), "../"):
+			msg += "add it to spec.declarations"
+		default:
+			msg += "it is outside of the workspace: reference it from a kustomization inside"
+		}
+		out = append(out, diag.Warning{Pos: s.pos, Code: "not-declared", Msg: msg})
+	}
+	return out
+}
+
+// fixedDir returns the leading directories of a path pattern, up to its first variable part.
+func fixedDir(name string) string {
+	name = strings.TrimPrefix(name, "/")
+	if i := strings.IndexAny(name, "*?[{$"); i >= 0 {
+		name = name[:i]
+		name = name[:strings.LastIndex(name, "/")+1]
+	}
+	return path.Clean(name)
+}
+
+// isForeign reports whether dir is an existing directory outside of opt.Paths, of all built
+// kustomizations and of quayside's own output.
+func (l *loader) isForeign(dir string) bool {
+	if !fs.ValidPath(dir) || dir == "." {
+		return false
+	}
+	if info, err := fs.Stat(l.fsys, dir); err != nil || !info.IsDir() {
+		return false
+	}
+	for o := range l.reached {
+		if o.Dir == dir {
+			return false
+		}
+	}
+	read := []string{l.opt.Output}
+	for entry := range l.opt.Paths {
+		read = append(read, l.entryPath(entry))
+	}
+	return !slices.ContainsFunc(read, func(top string) bool {
+		return top != "" && (dir == top || top == "." || strings.HasPrefix(dir, top+"/"))
+	})
+}
+
+// findChart returns the directory of the Helm chart to which a templates directory belongs. It
+// returns the outermost chart if charts are nested, and false if there is none.
+func (l *loader) findChart(templates string) (string, bool) {
+	isChart := func(dir string) bool {
+		info, err := fs.Stat(l.fsys, path.Join(dir, "Chart.yaml"))
+		return err == nil && info.Mode().IsRegular()
+	}
+	chart := path.Dir(templates)
+	if path.Base(templates) != "templates" || !isChart(chart) {
+		return "", false
+	}
+	for path.Base(path.Dir(chart)) == "charts" && isChart(path.Dir(path.Dir(chart))) {
+		chart = path.Dir(path.Dir(chart))
+	}
+	return chart, true
+}
+
+// countTemplates counts the manifest files below a Helm templates directory.
+func (l *loader) countTemplates(dir string) int {
+	n := 0
+	// Unreadable files are not counted.
+	_ = fs.WalkDir(l.fsys, dir, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && isManifest(p) {
+			n++
+		}
+		return nil
+	})
+	return n
+}
+
+// warnTemplates returns a warning that lists the ignored Helm templates.
+func (l *loader) warnTemplates() []diag.Warning {
+	var names []string
+	for _, chart := range slices.Sorted(maps.Keys(l.charts)) {
+		if n := l.charts[chart]; n > 0 {
+			names = append(names, fmt.Sprintf("%s of the chart %q", diag.Count(n, "file"), l.displayPath(chart)))
+		}
+	}
+	for _, name := range l.looseTemplates {
+		names = append(names, fmt.Sprintf("%q", l.displayPath(name)))
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []diag.Warning{{
+		Code: "helm-templates",
+		Msg:  fmt.Sprintf("Helm templates are ignored: %s: run 'helm template' and add its output to spec.declarations", diag.Some(names, 10)),
+	}}
+}
+
+// isTemplate reports whether a file is a Helm template: braces make it invalid YAML, or a
+// declaration has braces in a plain scalar.
+func isTemplate(r *reader, data []byte) bool {
+	if len(r.docs) == 0 {
+		return len(r.errs) > 0 && hasTemplateBraces(data)
+	}
+	return slices.ContainsFunc(r.docs, func(n *yaml.Node) bool {
+		group, _, _ := strings.Cut(scalarField(n, "apiVersion"), "/")
+		return isOurs(group) && group != string(OCM) && hasTemplate(n) // policies have templates of another syntax
+	})
+}
+
+// hasTemplateBraces reports whether data contains "{{" outside of quotes and comments.
+func hasTemplateBraces(data []byte) bool {
+	for line := range strings.Lines(string(data)) {
+		before, _, found := strings.Cut(line, "{{")
+		if found && strings.Count(before, `"`)%2 == 0 && strings.Count(before, "'")%2 == 0 && !strings.Contains(before, "#") {
+			return true
+		}
+	}
+	return false
+}
+
+// hasTemplate reports whether a plain scalar in or below n contains "{{" and "}}".
+func hasTemplate(n *yaml.Node) bool {
+	if n.Kind == yaml.ScalarNode {
+		return n.Style == 0 && strings.Contains(n.Value, "{{") && strings.Contains(n.Value, "}}")
+	}
+	return slices.ContainsFunc(n.Content, hasTemplate)
+}

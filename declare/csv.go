@@ -1,0 +1,195 @@
+package declare
+
+import (
+	"encoding/json"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// propertiesAnnotation is an annotation with all properties of a ClusterServiceVersion. If it is
+// present, no properties are derived from the spec (OLM, pkg/controller/registry/resolver/projection).
+const propertiesAnnotation = "operatorframework.io/properties"
+
+// csv holds the fields of a ClusterServiceVersion that are decoded. The object is exported from a
+// cluster, so its other fields are ignored instead of rejected.
+type csv struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata" yamlnode:"open"`
+	Spec       struct {
+		Version  string   `json:"version"`
+		Replaces string   `json:"replaces"`
+		CRDs     apiLists `json:"customresourcedefinitions"`
+		Services apiLists `json:"apiservicedefinitions"`
+	} `json:"spec" yamlnode:"open"`
+	Status struct {
+		Phase  string `json:"phase"`
+		Reason string `json:"reason"`
+	} `json:"status" yamlnode:"open"`
+}
+
+type apiLists struct {
+	Owned    []apiRef `json:"owned"`
+	Required []apiRef `json:"required"`
+}
+
+type apiRef struct {
+	Name    string `json:"name"`
+	Group   string `json:"group"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+}
+
+func (r *reader) readClusterServiceVersion(n *yaml.Node) {
+	var o csv
+	r.errs.Add(r.at(n), yamlnode.Decode(r.file, n, &o))
+	c := r.newMetadataChecker(n)
+	if _, hasNamespace := c.Fields["metadata.namespace"]; !hasNamespace || o.Metadata.Namespace == "placeholder" {
+		r.set.Warnings = append(r.set.Warnings, diag.Warning{
+			Pos: c.Whole, Code: "no-state", Msg: "ClusterServiceVersion without a namespace is ignored: it is a bundle manifest, not exported from a cluster",
+		})
+		return
+	}
+	c.Name("metadata.name", o.Metadata.Name)
+	c.Namespace("metadata.namespace", o.Metadata.Namespace)
+	_, copied := o.Metadata.Labels["olm.copiedFrom"]
+	v := ClusterServiceVersion{
+		Namespace: o.Metadata.Namespace, Name: o.Metadata.Name, Version: o.Spec.Version, Replaces: o.Spec.Replaces,
+		Copied: copied || o.Status.Reason == "Copied", Pos: c.Whole,
+	}
+	if text, ok := o.Metadata.Annotations[propertiesAnnotation]; ok {
+		v.Properties, v.Annotated = c.parseProperties(text), true
+	} else {
+		v.Properties = derivedProperties(o)
+	}
+	declare(r, &r.set.CSVs, v)
+}
+
+// newMetadataChecker returns a checker with the positions of metadata alone: the rest of the object is
+// large, and its faults are not reported.
+func (r *reader) newMetadataChecker(n *yaml.Node) checker {
+	c := r.newChecker(n, diag.Fields{})
+	if _, m := yamlnode.Field(n, "metadata"); m != nil {
+		for field, pos := range yamlnode.Positions(r.file, m) {
+			c.Fields["metadata."+field] = pos
+		}
+		c.Fields["metadata"] = r.at(m)
+	}
+	return c
+}
+
+// parseProperties decodes the JSON of the properties annotation.
+func (c checker) parseProperties(text string) []model.Property {
+	var list struct {
+		Properties []struct {
+			Type  string          `json:"type"`
+			Value json.RawMessage `json:"value"`
+		} `json:"properties"`
+	}
+	field := "metadata.annotations." + propertiesAnnotation
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		c.Addf(field, "not a JSON object with properties: %w", err)
+		return nil
+	}
+	var out []model.Property
+	for i, p := range list.Properties {
+		value, err := yamlnode.Canonical(p.Value)
+		if p.Type == "" || err != nil {
+			c.Addf(field, "property %d has no type or no value", i)
+			continue
+		}
+		out = append(out, model.Property{Type: p.Type, Value: value})
+	}
+	return out
+}
+
+// derivedProperties returns the properties for the owned and required APIs in the spec.
+func derivedProperties(o csv) []model.Property {
+	var out []model.Property
+	crd := func(a apiRef) model.GVK {
+		group, _ := model.GroupOf(a.Name)
+		return model.GVK{Group: group, Version: a.Version, Kind: a.Kind}
+	}
+	service := func(a apiRef) model.GVK { return model.GVK{Group: a.Group, Version: a.Version, Kind: a.Kind} }
+	for _, a := range o.Spec.CRDs.Owned {
+		out = append(out, model.GVKProperty(crd(a)))
+	}
+	for _, a := range o.Spec.Services.Owned {
+		out = append(out, model.GVKProperty(service(a)))
+	}
+	for _, a := range o.Spec.CRDs.Required {
+		out = append(out, model.RequiredGVKProperty(crd(a)))
+	}
+	for _, a := range o.Spec.Services.Required {
+		out = append(out, model.RequiredGVKProperty(service(a)))
+	}
+	return out
+}
+
+// inferPackages adds olm.package to a ClusterServiceVersion without the annotation. It uses the
+// package of the Subscriptions whose status.installedCSV is the ClusterServiceVersion, if all have
+// the same package.
+func (s *Set) inferPackages() {
+	for i, c := range s.CSVs {
+		if c.Annotated || c.Copied || slices.ContainsFunc(c.Properties, func(p model.Property) bool { return p.Type == model.TypePackage }) {
+			continue
+		}
+		var packages []string
+		for _, sub := range s.Subscriptions {
+			if sub.Namespace == c.Namespace && sub.InstalledCSV == c.Name && sub.Package != "" {
+				packages = append(packages, sub.Package)
+			}
+		}
+		slices.Sort(packages)
+		if packages = slices.Compact(packages); len(packages) == 1 {
+			s.CSVs[i].Properties = append(slices.Clone(c.Properties), model.PackageProperty(packages[0], c.Version))
+		}
+	}
+}
+
+// installPlan holds the fields of an InstallPlan that are decoded. The object is exported from a
+// cluster, so its other fields are ignored.
+type installPlan struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata" yamlnode:"open"`
+	Spec       struct{} `json:"spec" yamlnode:"open"`
+	Status     struct {
+		Lookups []struct {
+			CSV   string `json:"identifier"`
+			Image string `json:"path"`
+		} `json:"bundleLookups"`
+	} `json:"status" yamlnode:"open"`
+}
+
+func (r *reader) readInstallPlan(n *yaml.Node) {
+	var o installPlan
+	r.errs.Add(r.at(n), yamlnode.Decode(r.file, n, &o))
+	c := r.newMetadataChecker(n)
+	c.Name("metadata.name", o.Metadata.Name)
+	c.Namespace("metadata.namespace", o.Metadata.Namespace)
+	for _, l := range o.Status.Lookups {
+		r.set.Images = append(r.set.Images, BundleImage{o.Metadata.Namespace, l.CSV, l.Image})
+	}
+}
+
+// addImages sets the images of ClusterServiceVersions. An image with a digest takes precedence, then
+// the last one.
+func (s *Set) addImages() {
+	images := map[[2]string]string{}
+	for _, im := range s.Images {
+		id := [2]string{im.Namespace, im.CSV}
+		if imageref.Valid(im.Image) && (imageref.DigestIn(im.Image) != "" || imageref.DigestIn(images[id]) == "") {
+			images[id] = im.Image
+		}
+	}
+	for i, c := range s.CSVs {
+		s.CSVs[i].Image = images[[2]string{c.Namespace, c.Name}]
+	}
+}

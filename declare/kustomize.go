@@ -1,0 +1,291 @@
+package declare
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/overlay"
+)
+
+// Limits on built objects. kustomize compares each object of a build with every other object, so
+// its run time grows with their square.
+const (
+	maxBuilt    = 1_000  // objects of one kustomization
+	maxBuiltAll = 20_000 // objects of all kustomizations
+)
+
+// readRegular reads a file for a kustomization. It rejects symbolic links, because kustomize
+// resolves a linked directory to its real location.
+func (l *loader) readRegular(name string) ([]byte, error) {
+	if link := l.findLink(name); link != "" {
+		return nil, fmt.Errorf("%s is a symbolic link: replace it with a copy of its target", l.displayPath(link))
+	}
+	info, err := fs.Stat(l.fsys, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", l.displayPath(name))
+	}
+	return l.read(name)
+}
+
+// build builds the kustomizations that opt.Paths name. It also builds those found by the walk that
+// are neither components nor part of another build.
+func (l *loader) build() {
+	opened := map[*overlay.Overlay]candidate{}
+	isBase := map[*overlay.Overlay]bool{}
+	for _, d := range l.dirs {
+		o, err := l.kustomizations.Open(d.path)
+		if err != nil {
+			l.addFaults(d, err)
+			continue
+		}
+		opened[o] = d
+		l.roots = append(l.roots, o)
+		for k := range o.Kustomizations() {
+			l.reached[k] = true
+			isBase[k] = isBase[k] || k != o
+		}
+	}
+	l.roots = slices.DeleteFunc(l.roots, func(o *overlay.Overlay) bool {
+		return !opened[o].named && (isBase[o] || o.IsComponent())
+	})
+	built := 0
+	for _, o := range l.roots {
+		n, err := o.Count()
+		if err != nil {
+			l.addFaults(opened[o], err)
+			continue
+		}
+		if built += n; n > maxBuilt || built > maxBuiltAll {
+			l.addFaults(opened[o], diag.Errorf(diag.Pos{File: o.File}, "%d objects exceed the limit of %d for one kustomization or %d for all", n, maxBuilt, maxBuiltAll))
+			return
+		}
+		l.readBuild(o, opened[o])
+	}
+}
+
+// addFaults adds the faults of a kustomization. For a kustomization that the user did not name it
+// adds a hint, because it may be unrelated to operators.
+func (l *loader) addFaults(d candidate, err error) {
+	var errs diag.List
+	errs.Add(l.pos(d.path), diag.MapPositions(err, l.displayPos))
+	for _, e := range errs {
+		if !d.named {
+			fault := diag.Error{Msg: e.Msg, Err: e.Err}
+			e = diag.Errorf(e.Pos, "%w (found below %q: if it contains no declarations, list only the directories with declarations in spec.declarations)", &fault, l.displayPath(l.entryPath(d.entry)))
+		}
+		l.errs.Add(e.Pos, e)
+	}
+}
+
+// entryPath returns the path with index i in opt.Paths, or the workspace if i is too large.
+func (l *loader) entryPath(i int) string {
+	if i >= len(l.opt.Paths) {
+		return path.Join(".", l.opt.Dir)
+	}
+	return path.Join(".", l.opt.Dir, l.opt.Paths[i].Path)
+}
+
+// displayPos returns p with a file name relative to the workspace.
+func (l *loader) displayPos(p diag.Pos) diag.Pos {
+	if p.File != "" {
+		p.File = l.displayPath(p.File)
+	}
+	return p
+}
+
+// readBuild parses the objects that a kustomization builds.
+func (l *loader) readBuild(o *overlay.Overlay, d candidate) {
+	objects, err := o.Build()
+	if err != nil {
+		l.addFaults(d, err)
+		return
+	}
+	var trace *overlay.Trace
+	warned, declares := false, false
+	for i, raw := range objects {
+		r := parseFile(o.File, raw)
+		mapPos := l.displayPos
+		if r.needsPositions() {
+			if trace == nil {
+				trace = o.Trace()
+			}
+			mapPos = l.positionMapper(trace, o, i, r)
+		}
+		if err := r.errs.Err(); err != nil {
+			l.errs.Add(l.pos(o.File), diag.MapPositions(err, mapPos))
+			continue
+		}
+		declares = declares || !r.first.IsZero()
+		r.set.mapPositions(mapPos)
+		for i := range r.sources {
+			r.sources[i].pos = mapPos(r.sources[i].pos)
+		}
+		if !r.first.IsZero() && !warned {
+			if msg := l.appliedWarning(o.File); msg != "" {
+				r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: l.pos(o.File), Code: "declaration-in-tree", Msg: msg})
+				warned = true
+			}
+		}
+		l.parts = append(l.parts, part{set: r.set, sources: r.sources, entry: d.entry, built: o, raw: raw})
+	}
+	if declares {
+		l.checkTargets(o, d, objects)
+	}
+}
+
+// checkTargets adds a fault for each selector of a kustomization that selects nothing, because
+// kustomize ignores it. Selectors of the kustomizations that it includes may be for others.
+func (l *loader) checkTargets(o *overlay.Overlay, d candidate, built [][]byte) {
+	selectors, err := o.Selectors(func(file string) bool { return file == o.File }, built)
+	if err != nil {
+		l.addFaults(d, err)
+	}
+	for _, s := range selectors {
+		if s.Hits == 0 {
+			l.errs.Addf(l.displayPos(s.Pos), "%s", s.Unmatched(built))
+		}
+	}
+}
+
+// positionMapper returns a function that maps positions in a built object to positions in source files.
+// Positions of unknown origin map to the kustomization file.
+func (l *loader) positionMapper(t *overlay.Trace, o *overlay.Overlay, i int, r *reader) func(diag.Pos) diag.Pos {
+	from := map[diag.Pos]diag.Pos{}
+	if len(r.docs) == 1 {
+		from = t.Places(i, r.docs[0])
+	}
+	return func(p diag.Pos) diag.Pos {
+		origin, known := from[p]
+		switch {
+		case known:
+			return l.displayPos(origin)
+		case p.File == o.File:
+			return l.pos(o.File)
+		default:
+			return p
+		}
+	}
+}
+
+// needsPositions reports whether positions in the built object are reported or stored.
+func (r *reader) needsPositions() bool {
+	return len(r.errs) > 0 || len(r.set.Warnings) > 0 || len(r.sources) > 0 || !r.first.IsZero()
+}
+
+// applyOverrides returns the sets of all parts without overridden declarations and without
+// duplicates that several kustomizations build identically. It adds a fault if kustomizations build
+// an object differently, or if two paths declare an object and neither overrides the other.
+func (l *loader) applyOverrides() []*Set {
+	slices.SortStableFunc(l.parts, func(a, b part) int { return cmp.Compare(a.entry, b.entry) })
+	winner := map[identity]int{} // index of the last overriding path that declares the object
+	builders := map[identity][]part{}
+	for _, p := range l.parts {
+		if !l.overrides(p) {
+			continue
+		}
+		for _, d := range p.set.identities() {
+			key := d.key()
+			if winner[key] != p.entry {
+				builders[key] = nil
+			}
+			winner[key] = p.entry
+			if p.built != nil {
+				builders[key] = append(builders[key], p)
+			}
+		}
+	}
+	var out []*Set
+	for _, p := range l.parts {
+		out = append(out, p.set.without(func(d identity) bool {
+			last, overridden := winner[d.key()]
+			return overridden && (p.entry < last || p.built != nil && p.built != builders[d.key()][0].built)
+		}))
+	}
+	for key, parts := range builders {
+		l.checkAmbiguous(key, parts)
+	}
+	return l.uniqueSets(out)
+}
+
+// uniqueSets removes declarations that an earlier path also contains, and adds a fault for each. It
+// keeps duplicates within one path, which Merge reports.
+func (l *loader) uniqueSets(sets []*Set) []*Set {
+	type declared struct {
+		entry int
+		pos   diag.Pos
+	}
+	first := map[identity]declared{}
+	for i, p := range l.parts {
+		twice := map[identity]bool{}
+		for _, d := range sets[i].identities() {
+			before, known := first[d.key()]
+			switch {
+			case !known:
+				first[d.key()] = declared{p.entry, d.pos}
+			case before.entry != p.entry:
+				twice[d.key()] = true
+				l.errs.Addf(d.pos, "%s %q is declared twice, first at %s: to override it, set overrides: true on the later path of spec.declarations", d.kind, d.ID().String(), before.pos)
+			}
+		}
+		sets[i] = sets[i].without(func(d identity) bool { return twice[d.key()] })
+	}
+	return sets
+}
+
+// overrides reports whether the declarations of p override those of earlier paths.
+func (l *loader) overrides(p part) bool {
+	return p.built != nil || l.isOverriding(p.entry)
+}
+
+// checkAmbiguous adds a fault if kustomizations build the object key differently.
+func (l *loader) checkAmbiguous(key identity, parts []part) {
+	if len(parts) == 0 || !slices.ContainsFunc(parts, func(p part) bool { return !bytes.Equal(p.raw, parts[0].raw) }) {
+		return
+	}
+	var dirs []string
+	for _, p := range parts {
+		dirs = append(dirs, fmt.Sprintf("%q", l.displayPath(p.built.Dir)))
+	}
+	i := slices.IndexFunc(parts[0].set.identities(), func(d identity) bool { return d.key() == key })
+	d := parts[0].set.identities()[i]
+	l.errs.Addf(d.pos, "%s %q is built differently by %s: list only one of them in spec.declarations", d.kind, d.ID().String(), diag.Some(dirs, 10))
+}
+
+// warnUnlisted returns a warning for each file with declarations that lies in or below a directory
+// with a kustomization, but that no kustomization reads.
+func (l *loader) warnUnlisted() []diag.Warning {
+	read := map[string]bool{}
+	dirs := map[string]bool{}
+	for o := range l.reached {
+		dirs[o.Dir] = true
+		for _, name := range o.Files() {
+			read[name] = true
+		}
+	}
+	var out []diag.Warning
+	for _, f := range l.maybeListed {
+		dir := path.Dir(f.path)
+		for Kustomization(l.fsys, dir) == "" {
+			dir = path.Dir(dir)
+		}
+		if read[f.path] || !dirs[dir] {
+			continue
+		}
+		data, err := l.read(f.path)
+		if err != nil {
+			continue
+		}
+		if r := parseFile(l.displayPath(f.path), data); !r.first.IsZero() {
+			out = append(out, diag.Warning{Pos: r.first, Code: "not-listed", Msg: fmt.Sprintf("declaration ignored: %q does not list this file", l.displayPath(Kustomization(l.fsys, dir)))})
+		}
+	}
+	return out
+}

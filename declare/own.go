@@ -1,0 +1,154 @@
+package declare
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/jsonschema"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// Quayside is the dialect of quayside's own Subscription.
+const Quayside Dialect = "quayside.dev"
+
+// subscriptionOwn is quayside's own Subscription.
+type subscriptionOwn struct {
+	APIVersion string   `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
+	Kind       string   `json:"kind" form:"required const=Subscription" doc:"Subscription"`
+	Metadata   metadata `json:"metadata" yamlnode:"open" form:"required"`
+	Spec       specOwn  `json:"spec" form:"required" doc:"Desired operator."`
+}
+
+type specOwn struct {
+	Package         string    `json:"package" doc:"Name of the package. Required without bundle."`
+	Channel         string    `json:"channel" doc:"Restricts versions to this channel. Default: all channels, the package's default channel first."`
+	Version         string    `json:"version" doc:"Range of versions, such as \">=0.9.2 <0.10\". Default: any."`
+	Catalog         string    `json:"catalog" doc:"The catalog: namespace/name of a CatalogSource, or the name of a ClusterCatalog. Default: the only one that has the package."`
+	WatchNamespaces []string  `json:"watchNamespaces" form:"nonempty" doc:"Namespaces that the operator watches; \"*\" alone means all. Default: an OperatorGroup's, else all namespaces if the bundle can, else its own."`
+	Approval        string    `json:"approval" default:"\"Automatic\"" form:"enum=Automatic|Manual" doc:"Manual: upgraded only when named on the command line."`
+	Hold            string    `json:"hold" default:"\"\"" doc:"Holds the operator at its pinned version. The value is the reason."`
+	Config          *configV0 `json:"config" doc:"Same fields as spec.config of OLM's Subscription."`
+	Replaces        string    `json:"replaces" form:"pattern=^[^/]+/[^/]+$" doc:"namespace/package of an operator that is no longer declared and that this one replaces: it provides the same APIs. CRDs and custom resources are kept."`
+	Bundle          string    `json:"bundle" form:"pattern=^(image|oci|dir):.+" doc:"A bundle instead of a package: image:quay.io/x/y@sha256:…, oci:layout or dir:bundle/. metadata.namespace is then optional. Default: the namespace that the bundle suggests, or else the name of its package."`
+}
+
+func fieldsOwn() map[Field]string {
+	return map[Field]string{
+		FieldNamespace: "metadata.namespace", FieldPackage: "spec.package", FieldChannel: "spec.channel", FieldRange: "spec.version",
+		FieldCatalog: "spec.catalog", FieldCatalogNamespace: "spec.catalog", FieldApproval: "spec.approval", FieldHold: "spec.hold",
+		FieldWatch: "spec.watchNamespaces", FieldConfig: "spec.config", FieldBundle: "spec.bundle",
+		FieldReplaces: "spec.replaces",
+	}
+}
+
+// Schema returns the published JSON schema of quayside's own Subscription.
+func Schema() []byte {
+	return jsonschema.Of("https://quayside.dev/schema/subscription.schema.json", "quayside subscription", subscriptionOwn{})
+}
+
+func (r *reader) readSubscriptionOwn(n *yaml.Node) {
+	var o subscriptionOwn
+	c := r.decode(n, &o)
+	c.Name("metadata.name", o.Metadata.Name)
+	if o.Metadata.Namespace != "" || o.Spec.Bundle == "" {
+		c.Namespace("metadata.namespace", o.Metadata.Namespace)
+	}
+	c.checkRange("spec.version", o.Spec.Version)
+	c.enum("spec.approval", o.Spec.Approval, string(Automatic), string(Manual))
+	s := Subscription{
+		Dialect: Quayside, Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, Package: o.Spec.Package,
+		Channels: singleton(o.Spec.Channel), Range: o.Spec.Version, Catalog: c.parseCatalog(o.Spec.Catalog),
+		Approval: orAutomatic(o.Spec.Approval), Policy: CatalogProvided, Hold: strings.TrimSpace(o.Spec.Hold),
+		Config: c.checkConfig(n, "spec.config", o.Spec.Config), Bundle: o.Spec.Bundle, Pos: c.Whole, Fields: c.Fields,
+	}
+	c.setWatch(&s, o.Spec.WatchNamespaces)
+	s.Replaces = c.checkOperator(o.Spec.Replaces)
+	c.checkTarget(o.Spec)
+	s.Digest = s.digest()
+	declare(r, &r.set.Subscriptions, s)
+}
+
+// checkTarget checks that the spec has either a package or a bundle.
+func (c checker) checkTarget(spec specOwn) {
+	if spec.Bundle == "" {
+		c.Name("spec.package", spec.Package)
+		return
+	}
+	scheme, rest, _ := strings.Cut(spec.Bundle, ":")
+	if !slices.Contains([]string{"image", "oci", "dir"}, scheme) || rest == "" {
+		c.Addf("spec.bundle", "%q is not image:reference, oci:layout or dir:directory", spec.Bundle)
+	}
+	for _, f := range [][2]string{{"package", spec.Package}, {"channel", spec.Channel}, {"version", spec.Version}, {"catalog", spec.Catalog}} {
+		if f[1] != "" {
+			c.Addf("spec."+f[0], "conflicts with spec.bundle, which is an exact version")
+		}
+	}
+}
+
+// parseCatalog parses "namespace/name" or "name". It returns nil for an empty text.
+func (c checker) parseCatalog(s string) *model.ID {
+	if s == "" {
+		return nil
+	}
+	id := model.ID{Name: s}
+	if ns, name, found := strings.Cut(s, "/"); found {
+		id = model.ID{Namespace: ns, Name: name}
+		if !yamlnode.IsDNS1123Label(ns) {
+			c.Addf("spec.catalog", "%q is not namespace/name", s)
+			return &id
+		}
+	}
+	if !yamlnode.IsDNS1123Subdomain(id.Name) {
+		c.Addf("spec.catalog", "%q is not namespace/name", s)
+	}
+	return &id
+}
+
+// checkOperator checks an optional "namespace/package" and returns it.
+func (c checker) checkOperator(s string) string {
+	ns, pkg, _ := strings.Cut(s, "/")
+	if s != "" && !(yamlnode.IsDNS1123Label(ns) && yamlnode.IsDNS1123Subdomain(pkg)) {
+		c.Addf("spec.replaces", "%q is not namespace/package", s)
+	}
+	return s
+}
+
+// setWatch checks the watched namespaces and sets them in s.
+func (c checker) setWatch(s *Subscription, names []string) {
+	switch {
+	case names == nil:
+		return
+	case len(names) == 0:
+		c.Addf("spec.watchNamespaces", "empty: list namespaces or \"*\" for all, or omit the field")
+	case len(names) == 1 && names[0] == "*":
+		s.WatchAll = true
+	default:
+		for i, ns := range names {
+			c.Namespace(diag.Item("spec.watchNamespaces", i), ns)
+		}
+		s.Watch = slices.Compact(slices.Sorted(slices.Values(names)))
+	}
+}
+
+// writeOwn returns d as a Subscription of quayside.
+func writeOwn(d Declaration) []k8s.Object {
+	spec := map[string]any{"package": d.Package}
+	putText(spec, "channel", d.Channel)
+	putText(spec, "version", d.Version)
+	putText(spec, "approval", string(d.Approval))
+	if d.Catalog != (model.ID{}) {
+		spec["catalog"] = d.Catalog.String()
+	}
+	if d.Watch != nil {
+		spec["watchNamespaces"] = k8s.Values(d.Watch...)
+	}
+	putConfig(spec, "config", d.Config)
+	sub := k8s.New("quayside.dev/v1alpha1", "Subscription", d.Namespace, d.Name)
+	sub["spec"] = spec
+	return []k8s.Object{sub}
+}

@@ -1,0 +1,120 @@
+package declare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/sanitize"
+)
+
+// Set holds all declarations of a workspace. Its slices are sorted by namespace, then name.
+type Set struct {
+	Subscriptions  []Subscription
+	OperatorGroups []OperatorGroup
+	CatalogSources []CatalogSource
+	CSVs           []ClusterServiceVersion
+	Namespaces     []Namespace
+	Images         []BundleImage // in the order of the files
+	Warnings       []diag.Warning
+	Others         map[string]int // number of ignored objects by kind
+}
+
+// IgnoredSummary returns a one-line summary of the ignored objects by kind, the most frequent kind first.
+// It returns "" if there are none.
+func (s *Set) IgnoredSummary() string {
+	total := 0
+	var kinds []string
+	for kind, n := range s.Others {
+		total += n
+		kinds = append(kinds, kind)
+	}
+	if total == 0 {
+		return ""
+	}
+	slices.SortFunc(kinds, func(a, b string) int {
+		if d := s.Others[b] - s.Others[a]; d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	const most = 8
+	more := ""
+	if n := len(kinds) - most; n > 0 {
+		kinds, more = kinds[:most], " and "+diag.Count(n, "more kind")
+	}
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%d %s", s.Others[kind], sanitize.Truncate(kind, 63))
+	}
+	were := "were"
+	if total == 1 {
+		were = "was"
+	}
+	return fmt.Sprintf("%s of other kinds %s ignored: %s%s", diag.Count(total, "object"), were, strings.Join(kinds, ", "), more)
+}
+
+// identities returns the identities of all declarations. OperatorGroups inside of policies have
+// none.
+func (s *Set) identities() []identity {
+	groups := slices.DeleteFunc(slices.Clone(s.OperatorGroups), func(g OperatorGroup) bool { return g.Policy != "" })
+	return slices.Concat(identitiesOf(s.Subscriptions), identitiesOf(groups), identitiesOf(s.CatalogSources), identitiesOf(s.CSVs), identitiesOf(s.Namespaces))
+}
+
+func identitiesOf[T object](list []T) []identity {
+	var out []identity
+	for _, d := range list {
+		out = append(out, d.identity())
+	}
+	return out
+}
+
+// without returns a copy of s without the declarations for which drop returns true. An
+// OperatorGroup inside of a policy is removed with the policy.
+func (s *Set) without(drop func(identity) bool) *Set {
+	out := *s
+	out.Subscriptions = dropFrom(s.Subscriptions, drop)
+	out.OperatorGroups = slices.DeleteFunc(slices.Clone(s.OperatorGroups), func(g OperatorGroup) bool {
+		if g.Policy != "" {
+			return drop(identity{kind: "subscription", dialect: OCM, namespace: g.Namespace, name: g.Policy})
+		}
+		return drop(g.identity())
+	})
+	out.CatalogSources = dropFrom(s.CatalogSources, drop)
+	out.CSVs = dropFrom(s.CSVs, drop)
+	out.Namespaces = dropFrom(s.Namespaces, drop)
+	return &out
+}
+
+func dropFrom[T object](list []T, drop func(identity) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(d T) bool { return drop(d.identity()) })
+}
+
+// mapPositions replaces every position p in s by mapPos(p).
+func (s *Set) mapPositions(mapPos func(diag.Pos) diag.Pos) {
+	all := func(fields diag.Fields) {
+		for field, pos := range fields {
+			fields[field] = mapPos(pos)
+		}
+	}
+	for i := range s.Subscriptions {
+		s.Subscriptions[i].Pos = mapPos(s.Subscriptions[i].Pos)
+		all(s.Subscriptions[i].Fields)
+	}
+	for i := range s.OperatorGroups {
+		s.OperatorGroups[i].Pos = mapPos(s.OperatorGroups[i].Pos)
+		all(s.OperatorGroups[i].Fields)
+	}
+	for i := range s.CatalogSources {
+		s.CatalogSources[i].Pos, s.CatalogSources[i].Content = mapPos(s.CatalogSources[i].Pos), mapPos(s.CatalogSources[i].Content)
+	}
+	for i := range s.CSVs {
+		s.CSVs[i].Pos = mapPos(s.CSVs[i].Pos)
+	}
+	for i := range s.Namespaces {
+		s.Namespaces[i].Pos = mapPos(s.Namespaces[i].Pos)
+	}
+	for i := range s.Warnings {
+		s.Warnings[i].Pos = mapPos(s.Warnings[i].Pos)
+	}
+}

@@ -1,0 +1,331 @@
+// Package declare parses the user's declarations.
+//
+// A workspace can mix declarations of four APIs: OLM v0's Subscription, OLM v1's ClusterExtension,
+// Open Cluster Management's OperatorPolicy, and quayside's own Subscription. The package also
+// parses related objects: CatalogSource, ClusterCatalog, OperatorGroup, Namespace, and
+// ClusterServiceVersion, which is state exported from a cluster. It counts objects of other kinds
+// and ignores them. Its input is bytes or an fs.FS. It does not resolve versions.
+//
+// The API is not stable: exported names may change in any release.
+//
+// Start from [Parse], [LoadFS] and [Set].
+package declare
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// parseLimits returns the limits of one file. They are sufficient for a dump of a large cluster.
+func parseLimits() yamlnode.Limits {
+	return yamlnode.Limits{Bytes: 32 << 20, Depth: 100, Nodes: 1_000_000}
+}
+
+// Parse parses every declaration in one file of YAML or JSON documents. The error is a diag.List of
+// all unknown fields, wrong types, invalid values, duplicates and contradictions.
+func Parse(file string, data []byte) (*Set, error) {
+	r := parseFile(file, data)
+	if err := r.errs.Err(); err != nil {
+		return nil, err
+	}
+	return Merge(r.set)
+}
+
+// Merge returns the union of the sets, sorted. The error is a diag.List of the faults across
+// declarations, such as duplicates. The sets are not modified.
+func Merge(sets ...*Set) (*Set, error) {
+	out := &Set{Others: map[string]int{}}
+	var errs diag.List
+	merge(&errs, &out.Subscriptions, sets, func(s *Set) []Subscription { return s.Subscriptions })
+	merge(&errs, &out.OperatorGroups, []*Set{{OperatorGroups: mergeOperatorGroups(sets)}}, func(s *Set) []OperatorGroup { return s.OperatorGroups })
+	merge(&errs, &out.CatalogSources, sets, func(s *Set) []CatalogSource { return s.CatalogSources })
+	merge(&errs, &out.CSVs, sets, func(s *Set) []ClusterServiceVersion { return s.CSVs })
+	merge(&errs, &out.Namespaces, sets, func(s *Set) []Namespace { return s.Namespaces })
+	for _, s := range sets {
+		out.Images = append(out.Images, s.Images...)
+		out.Warnings = append(out.Warnings, s.Warnings...)
+		for kind, n := range s.Others {
+			out.Others[kind] += n
+		}
+	}
+	out.Warnings = diag.SortWarnings(out.Warnings)
+	out.checkContradictions(&errs)
+	out.checkSuccessions(&errs)
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	out.inferPackages()
+	out.addImages()
+	return out, nil
+}
+
+// merge appends the objects of one kind from all sets to out, sorted by namespace, name and
+// position. It adds a fault for each duplicate. Subscriptions of all dialects must differ in
+// namespace or name, because these are their key in the lock.
+func merge[T object](errs *diag.List, out *[]T, sets []*Set, listOf func(*Set) []T) {
+	for _, s := range sets {
+		*out = append(*out, listOf(s)...)
+	}
+	slices.SortStableFunc(*out, func(a, b T) int {
+		x, y := a.identity(), b.identity()
+		return cmp.Or(strings.Compare(x.namespace, y.namespace), strings.Compare(x.name, y.name), x.pos.Compare(y.pos))
+	})
+	for i := 1; i < len(*out); i++ {
+		first, d := (*out)[i-1].identity(), (*out)[i].identity()
+		if first.namespace == d.namespace && first.name == d.name {
+			errs.Addf(d.pos, "%s %q is declared twice, first at %s", d.kind, d.ID().String(), first.pos)
+		}
+	}
+}
+
+// mergeOperatorGroups returns the OperatorGroups of all sets. It omits groups inside of policies
+// that equal another group.
+func mergeOperatorGroups(sets []*Set) []OperatorGroup {
+	var own, policies []OperatorGroup
+	for _, s := range sets {
+		for _, g := range s.OperatorGroups {
+			if g.Policy == "" {
+				own = append(own, g)
+			} else {
+				policies = append(policies, g)
+			}
+		}
+	}
+	slices.SortStableFunc(policies, func(a, b OperatorGroup) int { return a.Pos.Compare(b.Pos) })
+	for _, g := range policies {
+		if !slices.ContainsFunc(own, func(o OperatorGroup) bool { return o.Digest == g.Digest }) {
+			own = append(own, g)
+		}
+	}
+	return own
+}
+
+// object is a declaration of any kind.
+type object interface{ identity() identity }
+
+// identity is the unique key of a declaration, and its position.
+type identity struct {
+	kind            string // for messages
+	dialect         Dialect
+	namespace, name string
+	pos             diag.Pos
+}
+
+// key returns d without its position.
+func (d identity) key() identity {
+	d.pos = diag.Pos{}
+	return d
+}
+
+// ID returns the namespace and the name of d, for messages.
+func (d identity) ID() model.ID { return model.ID{Namespace: d.namespace, Name: d.name} }
+
+func (s Subscription) identity() identity {
+	return identity{"subscription", s.Dialect, s.Namespace, s.Name, s.Pos}
+}
+
+func (g OperatorGroup) identity() identity {
+	return identity{"OperatorGroup", "", g.Namespace, g.Name, g.Pos}
+}
+
+func (d CatalogSource) identity() identity {
+	return identity{"catalog", "", d.ID.Namespace, d.ID.Name, d.Pos}
+}
+
+func (d ClusterServiceVersion) identity() identity {
+	return identity{"ClusterServiceVersion", "", d.Namespace, d.Name, d.Pos}
+}
+func (d Namespace) identity() identity { return identity{"Namespace", "", "", d.Name, d.Pos} }
+
+// OperatorGroupsIn returns the OperatorGroups of a namespace, sorted by name. OLM requires exactly
+// one.
+func (s *Set) OperatorGroupsIn(namespace string) []OperatorGroup {
+	var out []OperatorGroup
+	for _, g := range s.OperatorGroups {
+		if g.Namespace == namespace {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// NamespacesMatching returns the sorted names of the declared Namespaces that sel selects.
+func (s *Set) NamespacesMatching(sel *LabelSelector) []string {
+	var out []string
+	for _, n := range s.Namespaces {
+		if sel.Matches(n.Labels) {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
+// parseFile parses one file. It does not check its objects against each other.
+func parseFile(file string, data []byte) *reader {
+	r := &reader{file: file, set: &Set{Others: map[string]int{}}}
+	var err error
+	if r.docs, err = yamlnode.Documents(file, data, parseLimits()); err != nil {
+		r.errs.Add(diag.Pos{File: file}, err)
+		return r
+	}
+	for _, n := range r.docs {
+		if len(r.errs) > yamlnode.MaxFaults {
+			r.errs.Addf(r.at(n), "more than %d faults: the rest is omitted", yamlnode.MaxFaults)
+			break
+		}
+		r.readObject(n)
+	}
+	return r
+}
+
+// reader adds the objects of one file to a Set.
+type reader struct {
+	file  string
+	docs  []*yaml.Node
+	set   *Set
+	first diag.Pos // position of the first declaration, or zero
+	errs  diag.List
+
+	sources []appliedDir // directories that GitOps tools apply because of objects of other kinds
+	policy  *yaml.Node   // the Policy that contains the current object, or nil
+}
+
+// declare appends d to a list in the reader's set.
+func declare[T object](r *reader, list *[]T, d T) {
+	*list = append(*list, d)
+	if r.first.IsZero() {
+		r.first = d.identity().pos
+	}
+}
+
+func (r *reader) at(n *yaml.Node) diag.Pos { return yamlnode.At(r.file, n) }
+
+// readObject reads one object, or the items of a List.
+func (r *reader) readObject(n *yaml.Node) {
+	apiVersion, kind := scalarField(n, "apiVersion"), scalarField(n, "kind")
+	group, _, _ := strings.Cut(apiVersion, "/")
+	_, items := yamlnode.Field(n, "items")
+	if items != nil && strings.HasSuffix(kind, "List") && (apiVersion == "v1" || isOurs(group)) {
+		r.readItems(items)
+		return
+	}
+	for _, k := range knownKinds() {
+		if k.kind != kind || k.group != group {
+			continue
+		}
+		if !slices.Contains(k.versions, apiVersion) {
+			_, v := yamlnode.Field(n, "apiVersion")
+			if group == string(Quayside) {
+				yamlnode.CheckHeader(r.file, n, k.versions[len(k.versions)-1], kind, &r.errs)
+				return
+			}
+			r.errs.Addf(r.at(v), "unknown apiVersion %q for %s: must be %s", apiVersion, kind, strings.Join(k.versions, " or "))
+			return
+		}
+		k.read(r, n)
+		return
+	}
+	r.ignoreUnrelated(n, group, apiVersion, kind)
+}
+
+func scalarField(n *yaml.Node, field string) string {
+	_, v := yamlnode.Field(n, field)
+	s, _ := yamlnode.Text(v)
+	return s
+}
+
+func (r *reader) readItems(items *yaml.Node) {
+	if items.Kind != yaml.SequenceNode {
+		if s, ok := yamlnode.Text(items); ok || items.Kind == yaml.MappingNode {
+			r.errs.Addf(r.at(items), "items: expected a list, got %s", map[bool]string{true: "\"" + s + "\"", false: "a mapping"}[ok])
+		}
+		return
+	}
+	for _, it := range items.Content {
+		if len(r.errs) > yamlnode.MaxFaults {
+			return
+		}
+		if it.Kind != yaml.MappingNode {
+			r.errs.Addf(r.at(it), "items: each item must be an object with apiVersion and kind")
+			continue
+		}
+		r.readObject(it)
+	}
+}
+
+// knownKind is a supported kind.
+type knownKind struct {
+	group    string
+	kind     string
+	versions []string
+	read     func(r *reader, n *yaml.Node)
+	fields   func() map[Field]string // paths of the fields; nil if the kind declares no Subscription
+}
+
+// knownKinds returns every supported kind.
+func knownKinds() []knownKind {
+	return []knownKind{
+		{string(V0), "Subscription", []string{"operators.coreos.com/v1alpha1"}, (*reader).readSubscriptionV0, fieldsV0},
+		{string(V1), "ClusterExtension", []string{"olm.operatorframework.io/v1"}, (*reader).readClusterExtension, fieldsV1},
+		{string(OCM), "OperatorPolicy", []string{"policy.open-cluster-management.io/v1beta1"}, (*reader).readOperatorPolicy, fieldsOCM},
+		{string(Quayside), "Subscription", []string{"quayside.dev/v1alpha1"}, (*reader).readSubscriptionOwn, fieldsOwn},
+		{string(V0), "CatalogSource", []string{"operators.coreos.com/v1alpha1"}, (*reader).readCatalogSource, nil},
+		{string(V0), "OperatorGroup", []string{"operators.coreos.com/v1", "operators.coreos.com/v1alpha2"}, (*reader).readOperatorGroup, nil},
+		{string(V0), "ClusterServiceVersion", []string{"operators.coreos.com/v1alpha1"}, (*reader).readClusterServiceVersion, nil},
+		{string(V0), "InstallPlan", []string{"operators.coreos.com/v1alpha1"}, (*reader).readInstallPlan, nil},
+		{string(V1), "ClusterCatalog", []string{"olm.operatorframework.io/v1"}, (*reader).readClusterCatalog, nil},
+		{"v1", "Namespace", []string{"v1"}, (*reader).readNamespace, nil},
+	}
+}
+
+// isOurs reports whether an API group has a kind of Subscription.
+func isOurs(group string) bool { return fieldsOf(Dialect(group)) != nil }
+
+// otherKinds returns the kinds in the groups of declarations that are ignored without a fault.
+func otherKinds() []string {
+	return []string{
+		"OperatorCondition", "Operator", "OLMConfig", "ClusterObjectSet", "ClusterExtensionRevision", "ClusterObjectTemplate",
+		"Workspace", "Lock", "Installation", "PackageManifest",
+		"Policy", "PolicySet", "PolicyAutomation", "PolicyGenerator", "PlacementBinding", "ConfigurationPolicy", "CertificatePolicy",
+	}
+}
+
+// ignoreUnrelated ignores an object of an unsupported kind. It reports kinds and groups that look
+// misspelled, so that no declaration is ignored silently.
+func (r *reader) ignoreUnrelated(n *yaml.Node, group, apiVersion, kind string) {
+	var inGroup, withKind []string
+	for _, k := range knownKinds() {
+		if k.group == group {
+			inGroup = append(inGroup, k.kind)
+		}
+		if k.kind == kind {
+			withKind = append(withKind, k.versions...)
+		}
+	}
+	r.ignoreObject(n, group, kind)
+	if isOurs(group) && !slices.Contains(otherKinds(), kind) {
+		if hint := diag.DidYouMean(kind, inGroup); hint != "" || group == string(Quayside) {
+			key, v := yamlnode.Field(n, "kind")
+			if key == nil {
+				v = n
+			}
+			r.errs.Addf(r.at(v), "unknown kind %q in %s%s", kind, apiVersion, hint)
+		}
+		return
+	}
+	if hint := diag.DidYouMean(apiVersion, withKind); hint != "" && kind != "Namespace" {
+		_, v := yamlnode.Field(n, "apiVersion")
+		_, meta := yamlnode.Field(n, "metadata")
+		r.set.Warnings = append(r.set.Warnings, diag.Warning{
+			Pos: r.at(v), Code: "unknown-api", Msg: kind + " of " + apiVersion + " is ignored" + hint,
+			Subject: scalarField(meta, "namespace") + "/" + scalarField(meta, "name"),
+		})
+	}
+}

@@ -1,0 +1,52 @@
+package declare
+
+import "github.com/quayside/quayside/internal/diag"
+
+// Operator returns "namespace/package" of the operator that s installs, or "" if the namespace or
+// the package is only known from its bundle.
+func (s Subscription) Operator() string {
+	if s.Namespace == "" || s.Package == "" {
+		return ""
+	}
+	return s.Namespace + "/" + s.Package
+}
+
+// Successors returns the declared successor of each replaced operator. The keys are the replaced
+// operators as "namespace/package". The error is a diag.List of operators that replace themselves,
+// are still declared, or have two successors. Cycles are among these. Conflicts that depend on the
+// content of a bundle are detected later.
+func (s *Set) Successors() (map[string]*Subscription, error) {
+	out := map[string]*Subscription{}
+	var errs diag.List
+	for i := range s.Subscriptions {
+		d := &s.Subscriptions[i]
+		first := out[d.Replaces]
+		switch at := d.At(FieldReplaces); {
+		case d.Replaces == "":
+		case d.Replaces == d.Operator():
+			errs.Addf(at, "%s cannot replace itself: set spec.replaces to another operator", d.Replaces)
+		case first == nil:
+			out[d.Replaces] = d
+			s.checkReplacedDeclared(d, &errs)
+		case first.Operator() != d.Operator():
+			errs.Addf(at, "%s can have only one successor: subscription %q at %s also replaces it", d.Replaces, first.Key(), first.At(FieldReplaces))
+		}
+	}
+	return out, errs.Err()
+}
+
+// checkReplacedDeclared adds a fault if the operator that d replaces is still declared.
+func (s *Set) checkReplacedDeclared(d *Subscription, errs *diag.List) {
+	for _, old := range s.Subscriptions {
+		if old.Operator() == d.Replaces {
+			errs.Addf(d.At(FieldReplaces), "%s is declared at %s, but has a successor: remove one of the two declarations", d.Replaces, old.Pos)
+			return
+		}
+	}
+}
+
+// checkSuccessions adds the faults that Successors finds.
+func (s *Set) checkSuccessions(errs *diag.List) {
+	_, err := s.Successors()
+	errs.Add(diag.Pos{}, err)
+}

@@ -1,0 +1,257 @@
+package declare_test
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/quayside/quayside/declare"
+)
+
+func survey(t interface{ Fatal(...any) }, files fstest.MapFS) *declare.Survey {
+	s, err := declare.NewSurvey(files, func(dir string) bool { return dir == "rendered" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func filesOf(files map[string]string) fstest.MapFS {
+	out := fstest.MapFS{}
+	for name, text := range files {
+		out[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return out
+}
+
+func request(pkg string) string {
+	return fmt.Sprintf("apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: %[1]s, namespace: ops}\nspec: {name: %[1]s, source: c, sourceNamespace: olm}\n", pkg)
+}
+
+const (
+	argo       = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: %s}\nspec: {source: {repoURL: %q, path: %q, directory: {recurse: %t}}}\n"
+	fluxRoot   = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: all, namespace: flux-system}\nspec: {interval: 1h, sourceRef: {kind: GitRepository, name: fleet}}\n"
+	fluxSource = "---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: fleet, namespace: flux-system}\nspec: {url: https://git.example.com/acme/fleet, ignore: third}\n"
+	fluxK      = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: %s}\nspec: {path: %q, sourceRef: {kind: GitRepository, name: fleet}}\n"
+)
+
+func none(string) bool { return false }
+
+// TestSurvey finds the declarations that a GitOps tool applies, and the directories that no workspace
+// reads.
+func TestSurvey(t *testing.T) {
+	own := "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: x, namespace: ops}\nspec: {package: own}\n"
+	extension := "apiVersion: olm.operatorframework.io/v1\nkind: ClusterExtension\nmetadata: {name: x}\nspec: {namespace: ops, source: {sourceType: Catalog, catalog: {packageName: ext}}}\n"
+	for name, c := range map[string]struct {
+		files           map[string]string
+		declared        []string
+		applied, unread []string
+	}{
+		"not applied": {
+			files: map[string]string{"subs/a.yaml": request("a")}, unread: []string{"subs"},
+		},
+		"Application": {
+			files:    map[string]string{"subs/a.yaml": request("a"), "subs/deep/b.yaml": request("b"), "app.yaml": fmt.Sprintf(argo, "x", "", "subs", false)},
+			declared: []string{"subs"}, applied: []string{`a by Application "x" declared`},
+		},
+		"Application with subdirectories": {
+			files:   map[string]string{"subs/a.yaml": request("a"), "subs/deep/b.yaml": request("b"), "app.yaml": fmt.Sprintf(argo, "x", "", "/subs/", true)},
+			applied: []string{`a by Application "x"`, `b by Application "x"`}, unread: []string{"subs"},
+		},
+		"another repository": {
+			files:  map[string]string{"subs/a.yaml": request("a"), "app.yaml": fmt.Sprintf(argo, "x", "https://git.example.com/other", "subs", false)},
+			unread: []string{"subs"},
+		},
+		"ApplicationSet": {
+			files: map[string]string{
+				"apps/one/a.yaml": request("a"), "set.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: s}\nspec:\n  generators: [{git: {directories: [{path: apps/*}]}}]\n  template: {spec: {source: {path: '{{path}}'}}}\n",
+			},
+			declared: []string{"apps"}, applied: []string{`a by ApplicationSet "s" declared`},
+		},
+		"Flux, with ignored files": {
+			files: map[string]string{
+				"subs/a.yaml": request("a"), "other/b.yaml": extension, "other/c.yaml": own, "third/d.yaml": request("d"), "flux.yaml": fluxRoot + fluxSource,
+				".sourceignore": "/subs/\n",
+			},
+			declared: []string{"subs"}, applied: []string{`ext by Kustomization "all"`, `own by Kustomization "all"`}, unread: []string{"other", "third"},
+		},
+		"Flux, with another source": {
+			files: map[string]string{
+				"subs/a.yaml": request("a"), "flux.yaml": strings.Replace(fluxRoot+fluxSource, "acme/fleet", "acme/other", 1),
+				"oci.yaml": strings.Replace(fluxRoot, "GitRepository", "OCIRepository", 1), "unknown.yaml": strings.Replace(fluxRoot, "name: fleet", "name: unknown", 1),
+			},
+			declared: []string{"subs"},
+		},
+		"Application with patterns": {
+			files: map[string]string{
+				"subs/a.yaml": request("a"), "subs/b.yaml": request("b"), "subs/c/c.yaml": request("c"),
+				"x.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: x}\nspec: {source: {path: subs, directory: {recurse: true, include: '{a,c/*}.yaml', exclude: 'c/*'}}}\n",
+			},
+			declared: []string{"subs"}, applied: []string{`a by Application "x" declared`},
+		},
+		"ApplicationSet with exclusions, and of another repository": {
+			files: map[string]string{
+				"apps/one/a.yaml": request("a"), "apps/two/b.yaml": request("b"),
+				"x.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: s}\nspec:\n  generators: [{git: {directories: [{path: apps/*}, {path: apps/two, exclude: true}]}}]\n  template: {spec: {source: {path: '{{path}}'}}}\n",
+				"y.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: o}\nspec:\n  generators: [{git: {repoURL: https://git.example.com/acme/other, directories: [{path: apps/*}]}}]\n  template: {spec: {source: {path: '{{path}}'}}}\n",
+			},
+			declared: []string{"apps"}, applied: []string{`a by ApplicationSet "s" declared`},
+		},
+		"a Helm chart": {
+			files:    map[string]string{"chart/Chart.yaml": "name: x\n", "chart/a.yaml": request("a"), "x.yaml": fmt.Sprintf(argo, "x", "", "chart", false)},
+			declared: []string{"chart"},
+		},
+		"nested kustomization": {
+			files: map[string]string{
+				"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": request("a"), "lab/kustomization.yaml": "resources: [../base]\n",
+				"prod/kustomization.yaml": "resources: [../base]\n",
+			},
+			declared: []string{"prod"}, applied: []string{`a by kustomization "lab" declared`},
+		},
+		"patched out": {
+			files: map[string]string{
+				"base/kustomization.yaml": "resources: [a.yaml, b.yaml]\n", "base/a.yaml": request("a"), "base/b.yaml": request("b"),
+				"lab/kustomization.yaml": "resources: [../base]\npatches: [{patch: \"apiVersion: operators.coreos.com/v1alpha1\\nkind: Subscription\\nmetadata: {name: a, namespace: ops}\\n$patch: delete\\n\"}]\n",
+			},
+			declared: []string{"base"}, applied: []string{`b by kustomization "lab" declared`},
+		},
+		"lists, templates, the tree and hidden files": {
+			files: map[string]string{
+				"list.yaml": "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(request("a")), "\n", "\n  ") + "\n",
+				"t/x.yaml":  "{{ if }}\n" + request("t"), "rendered/app.yaml": fmt.Sprintf(argo, "r", "", ".", true), ".hidden/s.yaml": request("h"),
+				"ignored/s.yaml": request("i"), ".gitignore": "ignored\n", "root.yaml": fmt.Sprintf(argo, "top", "", ".", false),
+			},
+			applied: []string{`a by Application "top"`}, unread: []string{"."},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := survey(t, filesOf(c.files))
+			var got []string
+			for _, a := range s.Applied(c.declared, nil, func(url string) bool { return strings.Contains(url, "other") }) {
+				text := a.Request.Package + " by " + a.By
+				if a.Declared {
+					text += " declared"
+				}
+				got = append(got, text)
+			}
+			slices.Sort(got)
+			if d := cmp.Diff(c.applied, got); d != "" {
+				t.Errorf("applied: -want +got\n%s", d)
+			}
+			if d := cmp.Diff(c.unread, s.Dirs(c.declared)); d != "" {
+				t.Errorf("unread: -want +got\n%s", d)
+			}
+		})
+	}
+}
+
+// TestSurveyProperty compares the packages found as applied with those in the output of kustomize and in
+// the directories without a kustomization, in random repositories.
+func TestSurveyProperty(t *testing.T) {
+	dirs := []string{"a", "a/b", "a/b/c", "d", "d/e", "f"}
+	rapid.Check(t, func(t *rapid.T) {
+		files, dir := map[string]string{}, rapid.SampledFrom(dirs)
+		for i := range rapid.IntRange(1, 5).Draw(t, "requests") {
+			files[path.Join(dir.Draw(t, "dir"), fmt.Sprintf("s%d.yaml", i))] = request(fmt.Sprintf("p%d", i))
+		}
+		for _, at := range rapid.SliceOfNDistinct(dir, 0, 3, rapid.ID).Draw(t, "kustomizations") {
+			var list []string
+			for _, name := range slices.Sorted(maps.Keys(files)) {
+				if path.Base(name) == "kustomization.yaml" && rapid.Bool().Draw(t, name) { // only those before: no cycles
+					list = append(list, relative(at, path.Dir(name)))
+				} else if path.Dir(name) == at && rapid.Bool().Draw(t, name) {
+					list = append(list, path.Base(name))
+				}
+			}
+			files[at+"/kustomization.yaml"] = "resources: [" + strings.Join(list, ", ") + "]\n"
+		}
+		applied := map[string]string{}
+		for i, at := range rapid.SliceOfNDistinct(dir, 1, 2, rapid.ID).Draw(t, "appliers") {
+			recurse, name := rapid.Bool().Draw(t, "recurse"), fmt.Sprintf("apps/x%d.yaml", i)
+			text := fmt.Sprintf(argo, "x", "", at, recurse)
+			if recurse {
+				text = fmt.Sprintf(fluxK, "x", "./"+at)
+			}
+			applied[name] = text
+			for pkg := range applies(t, files, at, recurse) {
+				applied["want "+pkg] = ""
+			}
+		}
+		want := map[string]bool{}
+		for name, text := range applied {
+			if pkg, is := strings.CutPrefix(name, "want "); is {
+				want[pkg] = true
+			} else {
+				files[name] = text
+			}
+		}
+		got := map[string]bool{}
+		for _, a := range survey(t, filesOf(files)).Applied(dirs, nil, none) { // all kustomizations are inputs
+			got[a.Request.Package] = true
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("-want +got\n%s\n%v", d, files)
+		}
+	})
+}
+
+// applies returns the packages that a tool gets from a directory: with a kustomization by a
+// build; without one from its files and, if recurse is set, its subdirectories.
+func applies(t *rapid.T, files map[string]string, dir string, recurse bool) map[string]bool {
+	out := map[string]bool{}
+	if _, is := files[dir+"/kustomization.yaml"]; is {
+		disk := filesys.MakeFsInMemory()
+		for name, text := range files {
+			if err := disk.WriteFile("/"+name, []byte(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(disk, "/"+dir)
+		if err != nil {
+			for _, invalid := range []string{"already registered id", "kustomization.yaml is empty", "cycle detected"} {
+				if strings.Contains(err.Error(), invalid) {
+					t.Skip(invalid)
+				}
+			}
+			t.Fatal(err)
+		}
+		for _, o := range built.Resources() {
+			out[o.GetName()] = true
+		}
+		return out
+	}
+	subdirs := map[string]bool{}
+	for name, text := range files {
+		rel, below := strings.CutPrefix(name, dir+"/")
+		if first, _, deep := strings.Cut(rel, "/"); below && deep {
+			subdirs[first] = true
+		} else if below {
+			out[packageIn(text)] = true
+		}
+	}
+	for sub := range subdirs {
+		if recurse {
+			maps.Copy(out, applies(t, files, path.Join(dir, sub), true))
+		}
+	}
+	return out
+}
+
+func packageIn(request string) string {
+	_, rest, _ := strings.Cut(request, "spec: {name: ")
+	pkg, _, _ := strings.Cut(rest, ",")
+	return pkg
+}
+
+func relative(from, to string) string {
+	return strings.Repeat("../", strings.Count(from, "/")+1) + to
+}

@@ -1,0 +1,71 @@
+package declare
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// checkContradictions adds a fault for each pair of contradictory subscriptions to one package in one
+// namespace. The set must be sorted.
+//
+// The resolver checks channels, versions and starting bundles, because two channels may share a
+// bundle. It also checks catalogs and approvals of OLM v0's Subscriptions, because OLM accepts
+// conflicting ones: two catalogs are unsatisfiable, and one Manual approval applies to the whole
+// plan. Declarations without a namespace are checked later, when the namespace is known from their
+// bundle.
+func (s *Set) checkContradictions(errs *diag.List) {
+	for i, b := range s.Subscriptions {
+		for j := i - 1; j >= 0 && s.Subscriptions[j].Namespace == b.Namespace; j-- {
+			a := s.Subscriptions[j]
+			if a.Package != b.Package || b.Package == "" || b.Namespace == "" || a.Key() == b.Key() {
+				continue
+			}
+			if conflict := findContradiction(a, b); conflict != nil {
+				errs.Addf(b.At(conflict.field), "package %q in namespace %q is requested with a different %s at %s", b.Package, b.Namespace, conflict.name, a.At(conflict.field))
+			}
+		}
+	}
+}
+
+// aspect is a field in which two subscriptions to one package must agree.
+type aspect struct {
+	name    string
+	field   Field
+	differs func(a, b Subscription) bool
+}
+
+// findContradiction returns the first aspect in which a and b differ, or nil.
+func findContradiction(a, b Subscription) *aspect {
+	for _, x := range subscriptionAspects() {
+		if x.differs(a, b) {
+			return &x
+		}
+	}
+	return nil
+}
+
+// isMixed reports whether at least one of two subscriptions is not of OLM v0.
+func isMixed(a, b Subscription) bool { return a.Dialect != V0 || b.Dialect != V0 }
+
+// subscriptionAspects returns the aspects that findContradiction compares.
+func subscriptionAspects() []aspect {
+	return []aspect{
+		{"catalog", FieldCatalog, func(a, b Subscription) bool {
+			return isMixed(a, b) && a.Catalog != nil && b.Catalog != nil && *a.Catalog != *b.Catalog
+		}},
+		{"set of watch namespaces", FieldWatch, func(a, b Subscription) bool {
+			declaresWatch := func(s Subscription) bool { return s.WatchAll || s.Watch != nil }
+			return declaresWatch(a) && declaresWatch(b) && (a.WatchAll != b.WatchAll || !slices.Equal(a.Watch, b.Watch))
+		}},
+		{"approval", FieldApproval, func(a, b Subscription) bool {
+			return a.Dialect == Quayside && b.Dialect == Quayside && a.Approval != b.Approval
+		}},
+		{"hold", FieldHold, func(a, b Subscription) bool { return a.Hold != b.Hold && a.Dialect == b.Dialect }},
+		{"config", FieldConfig, func(a, b Subscription) bool {
+			return a.Config != nil && b.Config != nil && !bytes.Equal(a.Config, b.Config)
+		}},
+		{"upgradeConstraintPolicy", FieldPolicy, func(a, b Subscription) bool { return a.Policy != b.Policy && a.Dialect == b.Dialect }},
+	}
+}

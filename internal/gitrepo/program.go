@@ -1,0 +1,119 @@
+package gitrepo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// program runs the git program in a directory.
+type program struct{ path, dir string }
+
+// program returns the git program for the work tree. It rejects a bare repository: one may
+// be among the files of a clone, with settings that run programs.
+func (r *Repo) program() (*program, error) {
+	if r.root == "" {
+		return nil, errors.New("a bare repository has no work tree: use a clone of it")
+	}
+	found, err := exec.LookPath("git")
+	if err != nil {
+		return nil, errors.New("git is not installed: needed to compare the work tree, commit and push")
+	}
+	return &program{found, r.root}, nil
+}
+
+// run runs a git command with env added to its environment and returns its output. An error
+// includes Git's message, without credentials.
+func (p *program) run(ctx context.Context, env []string, stdin io.Reader, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, p.path, append([]string{"-C", p.dir}, args...)...)
+	cmd.Env = append(gitEnvironment(), env...)
+	cmd.Stdin = stdin
+	var out, messages bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &messages
+	if err := cmd.Run(); err != nil {
+		name := slices.IndexFunc(args, func(a string) bool { return a != "-c" && !strings.Contains(a, "=") })
+		return out.Bytes(), &redactedError{fmt.Errorf("git %s: %w: %s", args[name], err, bytes.TrimSpace(messages.Bytes()))}
+	}
+	return out.Bytes(), nil
+}
+
+// runLine runs a git command and returns its output without surrounding white space.
+func (p *program) runLine(ctx context.Context, args ...string) (string, error) {
+	out, err := p.run(ctx, nil, nil, args...)
+	return strings.TrimSpace(string(out)), err
+}
+
+// gitEnvironment returns the environment for Git. It removes the variables that select a
+// repository or an index, because hooks set them. It makes paths literal, disables prompts
+// and optional locks, and sets the language of messages to English.
+func gitEnvironment() []string {
+	repositoryVars := []string{
+		"GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+		"GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_SHALLOW_FILE", "GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE", "GIT_NO_REPLACE_OBJECTS",
+		"GIT_QUARANTINE_PATH", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
+	}
+	env := slices.DeleteFunc(os.Environ(), func(s string) bool {
+		name, _, _ := strings.Cut(s, "=")
+		return slices.Contains(repositoryVars, name)
+	})
+	return append(env, "GIT_LITERAL_PATHSPECS=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LANGUAGE=en")
+}
+
+// DirtyFiles returns the files in and below paths that differ from HEAD: changed, new, ignored
+// or deleted files, compared after Git's filters. absent lists the files that a sparse
+// checkout omits. paths are relative to the work tree.
+func (r *Repo) DirtyFiles(ctx context.Context, paths []string) (differ, absent []string, err error) {
+	git, err := r.program()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, list := range []struct {
+		args  []string
+		skip  int // bytes before the path
+		named *[]string
+	}{
+		{[]string{"-c", "core.fsmonitor=false", "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored=traditional", "--"}, 3, &differ},
+		{[]string{"ls-files", "-z", "-t", "--"}, 2, &absent},
+	} {
+		out, err := git.run(ctx, nil, nil, append(list.args, paths...)...)
+		if err != nil {
+			return nil, nil, err
+		}
+		for entry := range strings.SplitSeq(string(out), "\x00") {
+			if len(entry) > list.skip && (list.named == &differ || entry[0] == 'S') {
+				*list.named = append(*list.named, entry[list.skip:])
+			}
+		}
+	}
+	return differ, absent, nil
+}
+
+// runsHooks reports whether the repository has hooks for commits.
+func (p *program) runsHooks(ctx context.Context) (bool, error) {
+	if set, _ := p.runLine(ctx, "config", "--name-only", "--get-regexp", `^hook\.`); set != "" { // fails if there are none
+		return true, nil
+	}
+	dir, err := p.runLine(ctx, "rev-parse", "--git-path", "hooks")
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(p.dir, dir)
+	}
+	return err == nil && slices.ContainsFunc([]string{"pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"}, func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil
+	}), err
+}
+
+// redactedError wraps an error and removes credentials in URLs from its message.
+type redactedError struct{ err error }
+
+func (e *redactedError) Error() string { return diag.Redact(e.err.Error()) }
+func (e *redactedError) Unwrap() error { return e.err }

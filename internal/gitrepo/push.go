@@ -1,0 +1,159 @@
+package gitrepo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// Push pushes a branch to a remote, given as for [Repo.Address], and reports whether the
+// remote changed. The remote must have the branch at the commit old, or not at all if old is
+// empty. Over https, Push uses the credentials of the URL, or token if not empty, or Git's
+// configuration. Over ssh, it uses Git's configuration. Over plain http, it sends token only to
+// this machine ([Confidential]), and credentials in the URL of another machine are an error.
+func (r *Repo) Push(ctx context.Context, remote, branch, token, old string) (changed bool, err error) {
+	ref := string(plumbing.NewBranchReferenceName(branch))
+	if changed, err = r.push(ctx, remote, token, ref+":"+ref, old); err != nil {
+		err = fmt.Errorf("pushing %s to %s: %w", branch, diag.Redact(remote), err)
+	}
+	return changed, err
+}
+
+// DeleteRemoteBranch deletes a branch of a remote. Its parameters are those of [Repo.Push].
+func (r *Repo) DeleteRemoteBranch(ctx context.Context, remote, branch, token, old string) error {
+	if _, err := r.push(ctx, remote, token, ":"+string(plumbing.NewBranchReferenceName(branch)), old); err != nil {
+		return fmt.Errorf("deleting %s in %s: %w", branch, diag.Redact(remote), err)
+	}
+	return nil
+}
+
+func (r *Repo) push(ctx context.Context, remote, token, spec, old string) (changed bool, err error) {
+	_, ref, _ := strings.Cut(spec, ":")
+	out, err := r.runRemote(ctx, remote, token, true, "push", "--porcelain", "--force-with-lease="+ref+":"+old, "--", "", spec)
+	if bytes.Contains(out, []byte("\n!\t")) && bytes.Contains(out, []byte("[rejected]")) {
+		return false, errors.New("the remote branch was changed during this run: run the command again")
+	}
+	return err == nil && !bytes.Contains(out, []byte("\n=\t")), err
+}
+
+// RemoteBranches returns the tips of the remote branch below and of those below it ("up", "up/…"),
+// by branch. It uses the credentials of [Repo.Push]. It fetches the commits, as loose objects for
+// go-git, and creates no references.
+func (r *Repo) RemoteBranches(ctx context.Context, remote, below, token string) (map[string]*Revision, error) {
+	head := string(plumbing.NewBranchReferenceName(below))
+	list, err := r.runRemote(ctx, remote, token, false, "ls-remote", "--", "", head, head+"/*")
+	if err != nil {
+		return nil, fmt.Errorf("listing branches of %s: %w", diag.Redact(remote), err)
+	}
+	hashes := map[string]plumbing.Hash{}
+	fetch := []string{"-c", "fetch.unpackLimit=1000000", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", ""}
+	for line := range strings.Lines(string(list)) {
+		hash, ref, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		branch, found := strings.CutPrefix(ref, "refs/heads/")
+		if !found {
+			continue
+		}
+		hashes[branch] = plumbing.NewHash(hash)
+		if _, err := r.git.CommitObject(hashes[branch]); err != nil {
+			fetch = append(fetch, ref)
+		}
+	}
+	if fetch[len(fetch)-1] != "" {
+		if _, err := r.runRemote(ctx, remote, token, false, fetch...); err != nil {
+			return nil, fmt.Errorf("fetching branches of %s: %w", diag.Redact(remote), err)
+		}
+	}
+	out := map[string]*Revision{}
+	for branch, hash := range hashes {
+		commit, err := r.commitAt(hash)
+		if err != nil {
+			return nil, fmt.Errorf("branch %s of %s: %w", branch, diag.Redact(remote), err)
+		}
+		out[branch] = &Revision{repo: r, name: branch, commit: commit}
+	}
+	return out, nil
+}
+
+// runRemote runs a git command that accesses a remote. The remote's name replaces the empty
+// argument. If pushes is true, the command uses the remote's push URLs. The token is passed only to
+// the hosts of the URLs, and never on the command line.
+func (r *Repo) runRemote(ctx context.Context, remote, token string, pushes bool, args ...string) ([]byte, error) {
+	p, err := r.program()
+	if err != nil {
+		return nil, err
+	}
+	name, err := r.Address(remote)
+	if err != nil {
+		return nil, err
+	}
+	urls := name
+	if r.remoteURL(remote) != "" {
+		get := []string{"remote", "get-url", "--all"}
+		if pushes {
+			get = append(get, "--push")
+		}
+		name = remote
+		if urls, err = p.runLine(ctx, append(get, "--", remote)...); err != nil {
+			return nil, err
+		}
+	}
+	var env, helpers []string
+	for to := range strings.SplitSeq(urls, "\n") {
+		takes, err := acceptsToken(to)
+		if err != nil {
+			return nil, err
+		}
+		if takes && token != "" {
+			scheme, rest, _ := strings.Cut(to, "://")
+			host, _, _ := strings.Cut(rest, "/")
+			env = []string{"QUAYSIDE_PUSH_TOKEN=" + token}
+			helpers = append(helpers, "-c", "credential."+scheme+"://"+host+`.helper=!f() { test "$1" = get && echo username=x-access-token && echo "password=$QUAYSIDE_PUSH_TOKEN"; }; f`)
+		}
+	}
+	if env != nil {
+		helpers = append([]string{"-c", "credential.helper="}, helpers...)
+	}
+	args = slices.Clone(args)
+	args[slices.Index(args, "")] = name
+	out, err := p.run(ctx, env, nil, append(helpers, args...)...)
+	switch {
+	case err == nil || !strings.Contains(err.Error(), "terminal prompts disabled"):
+		return out, err
+	case token == "":
+		return nil, fmt.Errorf("%w: set GIT_TOKEN", err)
+	case env == nil:
+		return nil, fmt.Errorf("%w: GIT_TOKEN is only sent over https", err)
+	default:
+		return nil, err
+	}
+}
+
+// acceptsToken reports whether a push to a URL can use a token. Credentials in a URL without
+// a confidential connection are an error.
+func acceptsToken(remote string) (bool, error) {
+	u, err := url.Parse(remote)
+	switch {
+	case err != nil || u.Scheme != "https" && u.Scheme != "http":
+		return false, nil //nolint:nilerr // a path, or ssh
+	case u.User != nil && !Confidential(u):
+		return false, errors.New("credentials are only sent over https: use https, or remove the credentials from the URL")
+	default:
+		return u.User == nil && Confidential(u), nil
+	}
+}
+
+// Confidential reports whether requests to u are protected in transit: by https, or because
+// they do not leave this machine.
+func Confidential(u *url.URL) bool {
+	addr, err := netip.ParseAddr(u.Hostname())
+	return u.Scheme == "https" || u.Hostname() == "localhost" || err == nil && addr.Unmap().IsLoopback()
+}

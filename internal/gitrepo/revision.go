@@ -1,0 +1,190 @@
+package gitrepo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// Revision is a commit.
+type Revision struct {
+	repo   *Repo
+	name   string
+	commit *object.Commit
+	recent recent
+}
+
+// Name returns the name of the revision as given by the user: "main".
+func (v *Revision) Name() string { return v.name }
+
+// Hash returns the full hash of the commit in hexadecimal digits.
+func (v *Revision) Hash() string { return v.commit.Hash.String() }
+
+// Author returns the name of the author of the commit.
+func (v *Revision) Author() string { return v.commit.Author.Name }
+
+// Message returns the commit message.
+func (v *Revision) Message() string { return v.commit.Message }
+
+// HasParent reports whether another commit is a parent of the commit.
+func (v *Revision) HasParent(parent *Revision) bool {
+	return slices.Contains(v.commit.ParentHashes, parent.commit.Hash)
+}
+
+// Time returns the committer's time of the commit.
+func (v *Revision) Time() time.Time { return v.commit.Committer.When }
+
+// Revision resolves name to a commit. name is a branch, a tag, an expression such as
+// "HEAD~1", or the first digits of a hash. A name with several meanings is an error that
+// lists them: Git itself prefers a tag, which may be anyone's, to a branch.
+func (r *Repo) Revision(name string) (*Revision, error) {
+	if name == "" || strings.HasPrefix(name, "-") || strings.Contains(name, ":") || strings.Contains(name, "^{") {
+		return nil, fmt.Errorf("%q is not a commit", name)
+	}
+	start, steps := name, ""
+	if i := strings.IndexAny(name, "~^"); i >= 0 {
+		start, steps = name[:i], name[i:]
+	}
+	full, err := r.fullNames(start)
+	switch {
+	case err != nil:
+		return nil, r.resolveError(name, err)
+	case len(full) > 1:
+		return nil, diag.Hintf(diag.Pos{}, "write the full name, such as "+full[len(full)-1], "revision %q is ambiguous: %s", name, strings.Join(full, ", "))
+	case len(full) == 0:
+		return nil, r.resolveError(name, plumbing.ErrReferenceNotFound)
+	}
+	v, err := r.resolveRevision(name, full[0])
+	if err != nil || steps == "" {
+		return v, err
+	}
+	hash, err := r.git.ResolveRevision(plumbing.Revision(v.Hash() + steps))
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("no revision %q: the history ends before it%s", name, r.fetchHint())
+	}
+	if err != nil {
+		return nil, r.resolveError(name, err)
+	}
+	return r.resolveRevision(name, hash.String())
+}
+
+// Head returns the current commit.
+func (r *Repo) Head() (*Revision, error) { return r.resolveRevision("HEAD", "HEAD") }
+
+// resolveRevision returns the commit with a full name, as in lookUpRevision, as a Revision with the
+// given name.
+// Errors include that name and a hint for shallow clones.
+func (r *Repo) resolveRevision(name, full string) (*Revision, error) {
+	v, err := r.lookUpRevision(name, full)
+	if err != nil {
+		return nil, r.resolveError(name, err)
+	}
+	return v, nil
+}
+
+// resolveError returns the error for a name that go-git cannot resolve.
+func (r *Repo) resolveError(name string, err error) error {
+	if errors.Is(err, plumbing.ErrReferenceNotFound) {
+		return fmt.Errorf("no revision %q in this repository%s", name, r.fetchHint())
+	}
+	return fmt.Errorf("revision %q: %w%s", name, err, r.fetchHint())
+}
+
+// lookUpRevision is like resolveRevision, but returns the errors of go-git. full is a whole hash, a reference
+// such as "refs/heads/main", or a name such as HEAD.
+func (r *Repo) lookUpRevision(name, full string) (*Revision, error) {
+	hash := plumbing.NewHash(full)
+	if !plumbing.IsHash(full) {
+		ref, err := r.git.Reference(plumbing.ReferenceName(full), true)
+		if err != nil {
+			return nil, err
+		}
+		hash = ref.Hash()
+	}
+	c, err := r.commitAt(hash)
+	if errors.Is(err, plumbing.ErrObjectNotFound) {
+		err = plumbing.ErrReferenceNotFound
+	}
+	return &Revision{repo: r, name: name, commit: c}, err
+}
+
+// commitAt returns a commit by its own hash, or by that of a tag.
+func (r *Repo) commitAt(hash plumbing.Hash) (*object.Commit, error) {
+	c, err := r.git.CommitObject(hash)
+	if !errors.Is(err, plumbing.ErrObjectNotFound) {
+		return c, err
+	}
+	tag, err := r.git.TagObject(hash)
+	if err != nil {
+		return nil, err
+	}
+	return tag.Commit()
+}
+
+// fetchHint returns advice for a missing object or name in a shallow clone.
+func (r *Repo) fetchHint() string {
+	if r.Shallow() {
+		return " (the clone is shallow: run 'git fetch --unshallow')"
+	}
+	return ""
+}
+
+// ErrNoBase reports that two revisions have no common ancestor in this clone.
+var ErrNoBase = errors.New("no common ancestor")
+
+// LastChange returns the newest commit in the history of HEAD that adds or removes a text in a file, and
+// its first parent. Both are nil if there is no such commit; the parent is nil if the clone lacks it.
+func (r *Repo) LastChange(ctx context.Context, file, text string) (change, before *Revision, err error) {
+	p, err := r.program()
+	if err != nil {
+		return nil, nil, err
+	}
+	hash, err := p.runLine(ctx, "log", "--max-count=1", "--format=%H", "-S", text, "HEAD", "--", file)
+	if err != nil || hash == "" {
+		return nil, nil, err
+	}
+	commit, err := r.commitAt(plumbing.NewHash(hash))
+	if err != nil {
+		return nil, nil, err
+	}
+	change = &Revision{repo: r, name: shortHash(hash), commit: commit}
+	if commit.NumParents() == 0 {
+		return change, nil, nil
+	}
+	parent, err := commit.Parent(0)
+	if errors.Is(err, plumbing.ErrObjectNotFound) {
+		return change, nil, nil // a shallow clone
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return change, &Revision{repo: r, name: shortHash(parent.Hash.String()), commit: parent}, nil
+}
+
+// MergeBase returns the best common ancestor of two revisions, the youngest of several
+// equally good ones. A shallow clone limits the history. The error wraps ErrNoBase if
+// there is none.
+func (r *Repo) MergeBase(a, b *Revision) (*Revision, error) {
+	base, err := r.base(a.commit, b.commit)
+	if err != nil {
+		return nil, fmt.Errorf("merge base of %s and %s: %w", a.name, b.name, err)
+	}
+	if base == nil {
+		return nil, fmt.Errorf("%s and %s: %w%s", a.name, b.name, ErrNoBase, r.fetchHint())
+	}
+	return &Revision{repo: r, name: shortHash(base.Hash.String()), commit: base}, nil
+}
+
+// shortHash returns the first 12 digits of a hash.
+func shortHash(hash string) string {
+	return hash[:min(len(hash), 12)]
+}

@@ -1,0 +1,490 @@
+// Package overlay determines the input of a kustomization and builds it like
+// stock kustomize, from files in memory only.
+//
+// All input is collected first, from the references of each kustomization, and
+// kustomize sees nothing else. As a result, the digest of an [Overlay] covers
+// all of its input, the size of the input is known before a build, and a build
+// opens no sockets and starts no programs.
+//
+// Start from [New], [Files.Open] and [Overlay.Build].
+package overlay
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/k8s/admit"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// maxLoaded is the maximum number of bytes that a build loads. A file counts once per reference, and
+// each kustomization adds bytesPerKustomization: if each level includes the next one twice, the size
+// doubles with every level. maxDepth is the maximum number of levels, because each level of kustomize
+// processes all objects below it again.
+const (
+	maxLoaded             = 64 << 20
+	bytesPerKustomization = 1 << 10
+	maxDepth              = 100
+)
+
+// Files opens kustomizations from a source and caches them.
+type Files struct {
+	source   Source
+	plain    map[string]bool // paths that are not links
+	nodes    map[string]*Overlay
+	parsed   map[string]*parsedKustomization // kustomizations, by their text
+	depth    int                             // nesting of the current Open
+	remote   *regexp.Regexp
+	types    *admit.Types
+	previous *Files            // files with reusable overlays; nil if there are none
+	changed  map[*Overlay]bool // overlays of previous with changed input
+}
+
+// New returns the files of a source.
+func New(source Source) *Files {
+	return &Files{
+		source: source, plain: map[string]bool{}, nodes: map[string]*Overlay{}, parsed: map[string]*parsedKustomization{}, types: admit.NewTypes(), changed: map[*Overlay]bool{},
+		// remote matches references that kustomize treats as the address of a file or a
+		// repository.
+		remote: regexp.MustCompile(`(?i)^(git::)*(ssh://|https?:|file://|[a-z][a-z0-9-]*@|github\.com[/:])`),
+	}
+}
+
+// Overlay is a kustomization with all input of its build.
+type Overlay struct {
+	Dir    string   // "rendered/clusters/prod"
+	File   string   // "rendered/clusters/prod/kustomization.yaml"
+	Digest [32]byte // of all input of a build
+	Plain  bool     // it and all listed directories only list files and directories
+
+	kustomization    types.Kustomization
+	onlyLists        bool              // the kustomization itself only lists resources
+	hasOptionalFiles bool              // a plugin may refer to optional files
+	ownFiles         map[string][]byte // File and the files that it refers to, by path
+	links            map[string]string // targets of references, by path
+	listedFiles      []string          // paths of the files among the resources, in order
+	children         []*Overlay        // referenced directories
+	targets          []Edit            // targets of its patches, if it only lists and patches single objects
+	fileCount        int               // number of files listed in it and below, with repetitions
+	types            *admit.Types
+	loadedBytes      int // bytes
+	depth            int // levels, including this one
+}
+
+// ErrNone is returned for a directory without a kustomization.
+var ErrNone = errors.New("no kustomization.yaml")
+
+var errTooDeep = fmt.Errorf("kustomizations are nested deeper than %d levels", maxDepth)
+
+// Open collects the input of the build of a directory. Errors have the position
+// of an invalid reference: one to a missing file, to a file outside of the
+// source, or to a program.
+func (f *Files) Open(dir string) (*Overlay, error) {
+	dir, err := f.resolveLinks(dir)
+	if err != nil {
+		return nil, err
+	}
+	if o, known := f.nodes[dir]; known {
+		if o == nil {
+			return nil, fmt.Errorf("%s includes itself", dir)
+		}
+		return o, nil
+	}
+	if f.depth >= maxDepth {
+		return nil, errTooDeep
+	}
+	if o := f.findReusable(dir); o != nil {
+		return o, nil
+	}
+	f.nodes[dir] = nil
+	f.depth++
+	o, err := f.open(dir)
+	f.depth--
+	if err != nil {
+		delete(f.nodes, dir)
+		return nil, err
+	}
+	f.nodes[dir] = o
+	return o, nil
+}
+
+func (f *Files) open(dir string) (*Overlay, error) {
+	o := &Overlay{Dir: dir, types: f.types, ownFiles: map[string][]byte{}}
+	data, err := f.readKustomization(o)
+	if err != nil {
+		return nil, err
+	}
+	parsedFile, err := f.parse(o.File, data)
+	if err != nil {
+		return nil, err
+	}
+	o.kustomization, o.onlyLists, o.Plain, o.targets = parsedFile.kustomization, parsedFile.onlyLists, parsedFile.onlyLists, parsedFile.targets
+	o.loadedBytes, o.depth = bytesPerKustomization+len(data), 1
+	var faults diag.List
+	for _, r := range parsedFile.references {
+		if err := f.addReference(o, r); err != nil {
+			faults.Add(o.position(r.field), err)
+		}
+	}
+	if len(o.kustomization.HelmCharts) > 0 {
+		faults.Addf(o.position("helmCharts"), "helmCharts is not supported, because it runs a program: render the chart to a file and list the file as a resource")
+	}
+	if o.loadedBytes > maxLoaded {
+		faults.Addf(diag.Pos{File: o.File}, "the input of the build exceeds the limit of %d MiB", maxLoaded>>20)
+	}
+	o.setDigest()
+	return o, faults.Err()
+}
+
+// parsedKustomization is the content of a kustomization. It is shared and must not be
+// modified.
+type parsedKustomization struct {
+	kustomization types.Kustomization
+	onlyLists     bool
+	references    []reference
+	targets       []Edit // targets of its patches, if it only lists resources and patches single objects
+}
+
+// parse parses a kustomization. It caches the result by the text.
+func (f *Files) parse(file string, data []byte) (*parsedKustomization, error) {
+	if known, is := f.parsed[string(data)]; is {
+		return known, nil
+	}
+	if _, err := yamlnode.Documents(file, data, yamlnode.Limits{}); err != nil {
+		return nil, err
+	}
+	p := &parsedKustomization{}
+	if err := p.kustomization.Unmarshal(data); err != nil {
+		return nil, diag.Errorf(diag.Pos{File: file}, "%w", err)
+	}
+	k := types.Kustomization{TypeMeta: p.kustomization.TypeMeta, MetaData: p.kustomization.MetaData, Resources: p.kustomization.Resources} // metadata has no effect on the build
+	p.onlyLists = reflect.DeepEqual(p.kustomization, k)
+	if k.Patches = p.kustomization.Patches; reflect.DeepEqual(p.kustomization, k) {
+		p.targets = parseTargets(k.Patches)
+	}
+	p.kustomization.FixKustomization()
+	p.references = listReferences(p.kustomization)
+	f.parsed[string(data)] = p
+	return p, nil
+}
+
+// position returns the position of a field of File, or that of File.
+func (o *Overlay) position(field string) diag.Pos {
+	return o.positions().At(field, diag.Pos{File: o.File})
+}
+
+// positions returns the positions of the fields of File.
+func (o *Overlay) positions() diag.Fields {
+	docs, err := yamlnode.Documents(o.File, o.ownFiles[o.File], yamlnode.Limits{})
+	if err != nil || len(docs) != 1 {
+		return nil
+	}
+	return yamlnode.Positions(o.File, docs[0])
+}
+
+// setDigest sets o.Digest, which covers every file, link and directory with its path relative to o.
+func (o *Overlay) setDigest() {
+	sum := sha256.New()
+	var line []byte
+	note := func(name string, digest [32]byte) {
+		line = strconv.AppendQuote(line[:0], filetree.Relative(o.Dir, name))
+		line = append(append(append(line, ' '), digest[:]...), '\n')
+		sum.Write(line)
+	}
+	for _, name := range o.Files() {
+		note(name, sha256.Sum256(o.ownFiles[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.links)) {
+		note(name, sha256.Sum256([]byte(filetree.Relative(o.Dir, o.links[name]))))
+	}
+	for _, sub := range o.children {
+		note(sub.Dir, sub.Digest)
+	}
+	sum.Sum(o.Digest[:0])
+}
+
+// readKustomization reads the kustomization file of a directory and sets o.File.
+func (f *Files) readKustomization(o *Overlay) ([]byte, error) {
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		at, err := f.resolveReference(o, name)
+		if err != nil {
+			return nil, err
+		}
+		data, err := f.source.ReadFile(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, err
+		case o.File != "":
+			return nil, fmt.Errorf("%s contains both %s and %s", o.Dir, path.Base(o.File), name)
+		}
+		o.File = at
+		o.ownFiles[o.File] = data
+	}
+	if o.File == "" {
+		return nil, fmt.Errorf("%s: %w", o.Dir, ErrNone)
+	}
+	return o.ownFiles[o.File], nil
+}
+
+// addReference adds the target of a reference to o.
+func (f *Files) addReference(o *Overlay, r reference) error {
+	name := path.Join(o.Dir, r.name)
+	switch {
+	case f.remote.MatchString(r.name):
+		return fmt.Errorf("%q is not a local file: remote resources are not fetched", r.name)
+	case r.isInline() && r.kind == plugin:
+		return f.addPlugins(o, o.File, []byte(r.name))
+	case r.isInline():
+		return nil
+	case path.IsAbs(r.name) || !fs.ValidPath(name):
+		return fmt.Errorf("%q is outside of the repository", r.name)
+	}
+	name, err := f.resolveReference(o, r.name)
+	if err != nil {
+		return err
+	}
+	listed := r.kind == resource || r.kind == component
+	if sub := f.nodes[name]; sub != nil && listed {
+		return o.addDirectory(sub)
+	}
+	data, err := f.source.ReadFile(name)
+	if err != nil && listed {
+		sub, subErr := f.Open(name)
+		if subErr == nil {
+			return o.addDirectory(sub)
+		}
+		if !errors.Is(subErr, ErrNone) {
+			return subErr
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%q: %w", r.name, fs.ErrNotExist)
+	case err != nil:
+		return err
+	case !filetree.Within(name, o.Dir):
+		return fmt.Errorf("%q resolves to %s, but kustomize only reads files below %s", r.name, name, o.Dir)
+	case r.kind == plugin:
+		err = f.addPlugins(o, name, data)
+	}
+	return errors.Join(err, o.addFile(name, data, r.kind))
+}
+
+// addDirectory adds a directory to the input of o.
+func (o *Overlay) addDirectory(sub *Overlay) error {
+	o.children = append(o.children, sub)
+	o.Plain = o.Plain && sub.Plain
+	o.fileCount = min(o.fileCount+sub.fileCount, maxLoaded)
+	o.loadedBytes = min(o.loadedBytes+sub.loadedBytes, maxLoaded+1)
+	if o.depth = max(o.depth, sub.depth+1); o.depth > maxDepth {
+		return errTooDeep
+	}
+	return nil
+}
+
+// addFile adds a file to the input of a build. YAML with anchors must be within
+// the limits of yamlnode, because kustomize has none.
+func (o *Overlay) addFile(name string, data []byte, kind kind) error {
+	o.ownFiles[name] = data
+	o.loadedBytes = min(o.loadedBytes+len(data), maxLoaded+1)
+	if kind == resource {
+		o.listedFiles, o.fileCount = append(o.listedFiles, name), min(o.fileCount+1, maxLoaded)
+	}
+	if kind == content || !mayHaveAnchor(data) {
+		return nil
+	}
+	_, err := yamlnode.Documents(name, data, yamlnode.Limits{})
+	if err != nil { // a patch may also be a list
+		if _, listErr := yamlnode.Documents(name, slices.Concat([]byte("list:\n"), data), yamlnode.Limits{}); listErr == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// mayHaveAnchor reports whether a text may contain a YAML anchor: an ampersand that is neither
+// after a letter nor before white space.
+func mayHaveAnchor(data []byte) bool {
+	for i, b := range data {
+		if b == '&' && (i == 0 || !isLetter(data[i-1])) && i+1 < len(data) && !strings.ContainsRune(" \t\r\n", rune(data[i+1])) {
+			return true
+		}
+	}
+	return false
+}
+
+func isLetter(b byte) bool {
+	return '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
+}
+
+// All returns the files that go into a build, by path.
+func (o *Overlay) All() map[string][]byte {
+	out := map[string][]byte{}
+	for k := range o.Kustomizations() {
+		maps.Copy(out, k.ownFiles)
+	}
+	return out
+}
+
+// Files returns the paths of File and of the files that it refers to, sorted.
+func (o *Overlay) Files() []string { return slices.Sorted(maps.Keys(o.ownFiles)) }
+
+// Data returns the content of a file that o itself refers to.
+func (o *Overlay) Data(name string) []byte { return o.ownFiles[name] }
+
+// Listing returns a key of the files listed in o and below. If two overlays of the same files
+// have equal keys, they list the same files.
+func (o *Overlay) Listing() string {
+	if len(o.listedFiles) == 0 && len(o.children) == 1 {
+		return o.children[0].Listing()
+	}
+	parts := slices.Clone(o.listedFiles)
+	for _, sub := range o.children {
+		parts = append(parts, "in "+sub.Dir)
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, "\n")
+}
+
+// Changes reports whether o itself does more than list resources.
+func (o *Overlay) Changes() bool { return !o.onlyLists }
+
+// IsComponent reports whether o is a component, which cannot be built alone.
+func (o *Overlay) IsComponent() bool { return o.kustomization.Kind == types.ComponentKind }
+
+// Count returns the number of objects that a build of o loads, each as often as
+// it is referenced. The error has the position of a file without objects.
+func (o *Overlay) Count() (int, error) {
+	known := map[*Overlay]int{}
+	var faults diag.List
+	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) {
+		n := len(k.kustomization.ConfigMapGenerator) + len(k.kustomization.SecretGenerator)
+		for _, name := range k.listedFiles {
+			docs, err := yamlnode.Documents(name, k.ownFiles[name], yamlnode.Limits{})
+			faults.Add(diag.Pos{File: name}, err)
+			n += len(flattenLists(docs))
+		}
+		for _, text := range k.kustomization.Generators {
+			data, isFile := k.ownFiles[k.path(text)]
+			if !isFile {
+				data = []byte(text)
+			}
+			docs, err := yamlnode.Documents(k.File, data, yamlnode.Limits{})
+			faults.Add(diag.Pos{File: k.File}, err)
+			n += len(docs)
+		}
+		for _, sub := range k.children {
+			n += known[sub]
+		}
+		known[k] = n
+	})
+	return known[o], faults.Err()
+}
+
+// visitChildrenFirst calls visit once for each kustomization of the build of o that is not in seen,
+// after the kustomizations that it refers to.
+func (o *Overlay) visitChildrenFirst(seen map[*Overlay]bool, visit func(*Overlay)) {
+	if seen[o] {
+		return
+	}
+	seen[o] = true
+	for _, sub := range o.children {
+		sub.visitChildrenFirst(seen, visit)
+	}
+	visit(o)
+}
+
+// Kustomizations returns o and every kustomization that goes into its build,
+// each once.
+func (o *Overlay) Kustomizations() map[*Overlay]bool {
+	seen := map[*Overlay]bool{}
+	o.visitChildrenFirst(seen, func(*Overlay) {})
+	return seen
+}
+
+// Resources returns the listed files, in path order. If o only lists resources, a build returns
+// exactly their objects.
+func (o *Overlay) Resources() []string {
+	var out []string
+	for k := range o.Kustomizations() {
+		out = append(out, k.listedFiles...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Build returns the objects of a kustomize build, in its order, as JSON. An
+// error has the position of the patch that it names, or else of o.
+func (o *Overlay) Build() ([][]byte, error) {
+	built, err := o.build(o.flatten())
+	if err != nil { // report errors of the original files
+		built, err = o.build(o.All())
+	}
+	if err != nil {
+		return nil, diag.Errorf(o.patchPosition(err.Error()), "%w", err)
+	}
+	return built, nil
+}
+
+// path returns the path of a reference in o.
+func (o *Overlay) path(name string) string {
+	name = path.Join(o.Dir, name)
+	return cmp.Or(o.links[name], name)
+}
+
+// build builds o with these files.
+func (o *Overlay) build(files map[string][]byte) ([][]byte, error) {
+	objects, err := o.runKustomize(files)
+	if err != nil {
+		return nil, err
+	}
+	var out [][]byte
+	for _, o := range objects.Resources() {
+		data, err := o.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, data)
+	}
+	return out, nil
+}
+
+// runKustomize runs kustomize on o and converts panics into errors: kustomize
+// panics on some patches, such as those that remove the name of an object.
+func (o *Overlay) runKustomize(files map[string][]byte) (objects resmap.ResMap, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			objects, err = nil, fmt.Errorf("kustomize panicked: %v", r)
+		}
+	}()
+	fsys := linkedFS{filesys.MakeFsInMemory(), map[string]string{}}
+	for k := range o.Kustomizations() {
+		maps.Copy(fsys.links, k.links)
+	}
+	for name, data := range files {
+		if err := fsys.WriteFile("/"+name, data); err != nil {
+			return nil, err
+		}
+	}
+	return krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, path.Join("/", o.Dir))
+}

@@ -1,0 +1,163 @@
+package overlay
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// kind is the kind of file that a field of a kustomization refers to.
+type kind int
+
+const (
+	content   kind = iota // a file of any form
+	config                // a YAML file that kustomize parses
+	resource              // a file of objects, or a directory
+	component             // a directory
+	plugin                // a configuration of a generator or transformer: a file or inline text
+	patch                 // a file with a patch, or the text of a patch
+)
+
+// reference is a value in a kustomization that refers to input of the build.
+type reference struct {
+	field string // "patches[1].path"
+	name  string // "../more-memory.yaml"
+	kind  kind
+}
+
+// isInline reports whether the value is a configuration or a patch, instead of
+// the path of one.
+func (r reference) isInline() bool {
+	return (r.kind == plugin || r.kind == patch) && strings.ContainsAny(r.name, "\n{")
+}
+
+// listReferences returns everything that a kustomization refers to: the fields of
+// types.Kustomization that kustomize passes to its loader.
+func listReferences(k types.Kustomization) []reference {
+	var out []reference
+	add := func(kind kind, field string, names ...string) {
+		for i, name := range names {
+			out = append(out, reference{fmt.Sprintf("%s[%d]", field, i), name, kind})
+		}
+	}
+	one := func(kind kind, field, name string) {
+		if name != "" {
+			out = append(out, reference{field, name, kind})
+		}
+	}
+	add(resource, "resources", k.Resources...)
+	add(component, "components", k.Components...)
+	add(config, "crds", k.Crds...)
+	add(config, "configurations", k.Configurations...)
+	add(plugin, "generators", k.Generators...)
+	add(plugin, "transformers", k.Transformers...)
+	add(plugin, "validators", k.Validators...)
+	one(config, "openapi.path", k.OpenAPI["path"])
+	for i, p := range k.Patches {
+		one(config, fmt.Sprintf("patches[%d].path", i), p.Path)
+	}
+	for i, p := range k.PatchesJson6902 { //nolint:staticcheck // kustomize still supports it
+		one(config, fmt.Sprintf("patchesJson6902[%d].path", i), p.Path)
+	}
+	for i, p := range k.PatchesStrategicMerge { //nolint:staticcheck // kustomize still supports it
+		one(patch, fmt.Sprintf("patchesStrategicMerge[%d]", i), string(p))
+	}
+	for i, r := range k.Replacements {
+		one(config, fmt.Sprintf("replacements[%d].path", i), r.Path)
+	}
+	sources := func(field string, i int, from types.KvPairSources) {
+		for j, name := range from.FileSources {
+			if _, file, keyed := strings.Cut(name, "="); keyed {
+				name = file
+			}
+			one(content, fmt.Sprintf("%s[%d].files[%d]", field, i, j), name)
+		}
+		add(content, fmt.Sprintf("%s[%d].envs", field, i), from.EnvSources...)
+	}
+	for i, g := range k.ConfigMapGenerator {
+		sources("configMapGenerator", i, g.KvPairSources)
+	}
+	for i, g := range k.SecretGenerator {
+		sources("secretGenerator", i, g.KvPairSources)
+	}
+	return out
+}
+
+// addPlugins adds the files that plugin configurations refer to. data are the
+// configurations in file. Only kustomize's own plugins are allowed, because
+// others are programs.
+func (f *Files) addPlugins(o *Overlay, file string, data []byte) error {
+	o.hasOptionalFiles = true
+	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
+	if err != nil {
+		return err
+	}
+	for _, doc := range docs {
+		text, err := yamlnode.JSON(doc)
+		if err != nil {
+			return err
+		}
+		var object map[string]any
+		if err := json.Unmarshal(text, &object); err != nil {
+			return err
+		}
+		kindName := k8s.Text(object, "kind")
+		switch {
+		case k8s.Text(object, "apiVersion") != "builtin" || strings.HasPrefix(kindName, "Helm"):
+			return fmt.Errorf("plugin %s %s is not supported, because it runs a program: use only plugins of kustomize itself (apiVersion: builtin)", k8s.Text(object, "apiVersion"), kindName)
+		case k8s.Text(object, "metadata", "name") == "":
+			return fmt.Errorf("%s: metadata.name is missing", kindName)
+		}
+		if err := f.addPluginFiles(o, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addPluginFiles adds the files in the configuration of one of kustomize's own
+// plugins.
+func (f *Files) addPluginFiles(o *Overlay, v any) error {
+	var faults []error
+	var visit func(key string, v any)
+	visit = func(key string, v any) {
+		switch x := v.(type) {
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(x)) {
+				visit(key, x[key])
+			}
+		case []any:
+			for _, v := range x {
+				visit(key, v)
+			}
+		case string:
+			switch strings.ToLower(key) {
+			case "path", "paths", "files", "envs", "env", "targetfilepath":
+				if f.remote.MatchString(x) {
+					faults = append(faults, fmt.Errorf("%q is not a local file: remote resources are not fetched", x))
+				}
+				if _, file, keyed := strings.Cut(x, "="); keyed {
+					x = file
+				}
+				// Most of these are field paths in objects; missing files are ignored.
+				at, err := f.resolveReference(o, x)
+				if errors.Is(err, filetree.ErrOutside) {
+					faults = append(faults, err)
+				} else if data, err := f.source.ReadFile(at); err == nil {
+					faults = append(faults, o.addFile(at, data, content))
+				}
+			}
+		}
+	}
+	visit("", v)
+	return errors.Join(faults...)
+}

@@ -1,0 +1,122 @@
+package overlay
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// BuildSelected builds o with only those of its resource files that have objects which the kustomizations
+// in the files that isUser accepts select. This is much faster than a build of all objects. before are the
+// objects in these files. Kustomizations that rename objects or run transformers are not built.
+func (o *Overlay) BuildSelected(isUser func(file string) bool) (before []k8s.Key, built [][]byte, err error) {
+	var targets []types.Selector
+	for _, k := range o.sortedKustomizations() {
+		if !isUser(k.File) {
+			continue
+		}
+		if !k.keepsNames() {
+			return nil, nil, nil
+		}
+		for _, p := range k.kustomization.Patches {
+			targets = append(targets, k.targetsOf(p)...)
+		}
+		for _, r := range k.replacements() {
+			if r.Source != nil {
+				targets = append(targets, selectorOf(r.Source.Gvk, r.Source.Namespace, r.Source.Name))
+			}
+			for _, target := range r.Targets {
+				if target.Select != nil {
+					targets = append(targets, *target.Select)
+				}
+			}
+		}
+	}
+	part, inner, files := o.kustomization, types.Kustomization{}, map[string][]byte{}
+	if len(targets) > 0 {
+		for _, k := range o.sortedKustomizations() {
+			for _, name := range k.listedFiles {
+				if isUser(name) {
+					continue
+				}
+				objects, _ := yamlnode.Objects(name, k.ownFiles[name], yamlnode.Limits{}) // the build reports invalid YAML
+				var keys []k8s.Key
+				for _, object := range objects {
+					keys = append(keys, k8s.Object(object).Key())
+				}
+				if slices.ContainsFunc(targets, func(target types.Selector) bool {
+					found, known := selectsAny(target, keys)
+					return found || !known
+				}) {
+					file := fmt.Sprintf("%d.yaml", len(inner.Resources))
+					inner.Resources = append(inner.Resources, file)
+					files[path.Join(o.Dir, selectedDir, file)] = k.ownFiles[name]
+					before = append(before, keys...)
+				}
+			}
+		}
+	}
+	part.Resources = nil
+	if len(before) > 0 {
+		inner.Patches = o.renderedPatches(isUser)
+		if files[path.Join(o.Dir, selectedDir, "kustomization.yaml")], err = json.Marshal(inner); err != nil {
+			return nil, nil, err
+		}
+		part.Resources = []string{selectedDir}
+	}
+	for _, sub := range o.children {
+		if sub.IsComponent() {
+			maps.Copy(files, sub.All())
+		}
+	}
+	for name, data := range o.ownFiles {
+		if name != o.File && !slices.Contains(o.listedFiles, name) {
+			files[name] = data
+		}
+	}
+	if files[o.File], err = json.Marshal(part); err != nil {
+		return nil, nil, err
+	}
+	built, err = o.build(files)
+	return before, built, err
+}
+
+// selectedDir is the directory of the selected objects in a build of BuildSelected.
+const selectedDir = "selected"
+
+// renderedPatches returns the patches with a target of the kustomizations below o in files that isUser
+// rejects, in the order of the build, such as those for the config of a cluster.
+func (o *Overlay) renderedPatches(isUser func(file string) bool) []types.Patch {
+	var out []types.Patch
+	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) {
+		if k == o || isUser(k.File) {
+			return
+		}
+		for _, p := range k.kustomization.Patches {
+			if p.Target != nil {
+				if p.Path != "" {
+					p.Patch, p.Path = string(k.ownFiles[k.path(p.Path)]), ""
+				}
+				out = append(out, p)
+			}
+		}
+	})
+	return out
+}
+
+// keepsNames reports whether o patches, replaces, labels and adds objects only.
+func (o *Overlay) keepsNames() bool {
+	k := o.kustomization
+	k.TypeMeta, k.MetaData, k.Resources, k.Components, k.Patches, k.Replacements, k.Replicas = types.TypeMeta{}, nil, nil, nil, nil, nil, nil
+	k.Labels, k.CommonLabels, k.CommonAnnotations, k.Images = nil, nil, nil, nil //nolint:staticcheck // users still have deprecated fields
+	k.ConfigMapGenerator, k.SecretGenerator, k.GeneratorOptions, k.SortOptions, k.BuildMetadata = nil, nil, nil, nil, nil
+	return reflect.DeepEqual(k, types.Kustomization{})
+}

@@ -1,0 +1,71 @@
+package remote
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/quayside/quayside/internal/sanitize"
+)
+
+// LineLinks builds links to lines of the files of one repository. The zero value builds none.
+type LineLinks struct {
+	pattern string // address with {commit}, {path} and {line}
+}
+
+// NewLineLinks returns the links for a Git remote: a URL over https or ssh, or user@host:path. It
+// returns the zero value for an unknown host.
+func NewLineLinks(repository string) LineLinks {
+	r, ok := Parse(repository)
+	if !ok || r.Project == "" {
+		return LineLinks{}
+	}
+	if page := r.Page(); sanitize.URL(page) != page {
+		return LineLinks{}
+	}
+	return LineLinks{r.LinePattern()}
+}
+
+// ParseLinks parses a user's setting for links: the address of a repository on a known
+// forge, or of a file on any server, with {commit}, {path} and optionally {line}.
+func ParseLinks(text string) (LineLinks, error) {
+	pattern := text
+	if !strings.Contains(text, "{") {
+		f := NewLineLinks(text)
+		if f == (LineLinks{}) {
+			return f, fmt.Errorf("%q is not a repository of %s: specify the URL of a file with {commit}, {path} and {line}, such as https://git.example.com/team/fleet/blob/{commit}/{path}#L{line}", text, strings.Join(Forges(), ", "))
+		}
+		return f, nil
+	}
+	for _, field := range []string{"{commit}", "{path}"} {
+		if strings.Count(text, field) != 1 {
+			return LineLinks{}, fmt.Errorf("%q contains %s %d times: expected exactly once", text, field, strings.Count(text, field))
+		}
+	}
+	if plain := strings.NewReplacer("{commit}", "c", "{path}", "p", "{line}", "1").Replace(text); strings.ContainsAny(plain, "{}") || sanitize.URL(plain) != plain {
+		return LineLinks{}, fmt.Errorf("%q is not an http or https URL with {commit}, {path} and {line}", text)
+	}
+	return LineLinks{pattern}, nil
+}
+
+// Line returns the address of a line of a file at a commit, or of the file if line is 0. The
+// path is relative to the repository. The address is empty for the zero value, or without a
+// commit or a path.
+func (f LineLinks) Line(commit, path string, line int) string {
+	if f.pattern == "" || commit == "" || path == "" {
+		return ""
+	}
+	pattern := f.pattern
+	if line == 0 {
+		line = 1
+		if at, fragment, ok := strings.Cut(pattern, "#"); ok && strings.Contains(fragment, "{line}") {
+			pattern = at
+		}
+	}
+	steps := strings.Split(path, "/")
+	for i, s := range steps {
+		steps[i] = url.PathEscape(s)
+	}
+	return sanitize.URL(strings.NewReplacer("{commit}", url.PathEscape(commit), "{path}", strings.Join(steps, "/"), "{line}", strconv.Itoa(line)).Replace(pattern))
+}

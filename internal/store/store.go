@@ -1,0 +1,322 @@
+// Package store keeps fetched content by its digest.
+//
+// The path of a blob is blobs/sha256/<hex> below the store's directory. A blob is verified
+// while it is written, appears there by one rename, and is verified again by every read: a
+// blob that no longer matches its digest is removed and reported as a [*CorruptError]. The
+// caller can then fetch it again.
+// Several processes may use one store at once. The store never follows a
+// symbolic link, never keeps credentials and never opens a socket.
+//
+// Start from [Open], [Store.Put] and [Store.Get].
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/quayside/quayside/internal/imageref"
+)
+
+// Store is a directory of blobs and records. It is safe for concurrent use by goroutines and
+// processes.
+type Store struct {
+	dir   string
+	fault error // reason for an absent store, or nil
+}
+
+const (
+	dirPerm  = 0o700
+	staleAge = 24 * time.Hour // minimum age of leftover temporary files
+)
+
+// Open returns the store in dir. The directory need not exist: the first write creates it,
+// and a store on a read-only disk can be read. Open removes temporary files older than a
+// day. If dir cannot contain a store, it returns an [Absent] store.
+func Open(dir string) (*Store, error) {
+	if dir == "" {
+		return nil, errors.New("opening the store: no directory given")
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the store %q: %w", dir, err)
+	}
+	if _, err := os.Stat(filepath.Join(abs, "tmp")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Absent(fmt.Errorf("opening the store: %w", err)), nil
+	}
+	s := &Store{dir: abs}
+	s.removeStale()
+	return s, nil
+}
+
+// Absent returns a store without content. Its reads and writes fail with cause, so that only
+// callers that use the store are affected.
+func Absent(cause error) *Store { return &Store{fault: absent{cause}} }
+
+// absent is the reason for an absent store. It also matches [fs.ErrNotExist].
+type absent struct{ error }
+
+func (a absent) Unwrap() []error { return []error{a.error, fs.ErrNotExist} }
+
+// Dir returns the absolute path of the store's directory, or "" for an absent store.
+func (s *Store) Dir() string { return s.dir }
+
+// Put stores the content of r as the blob of that digest. Content of more than limit bytes,
+// or of another digest (a [*MismatchError]), does not change the store. If the blob already
+// exists, r is not read. Errors of r are returned unchanged; the caller adds the blob's name.
+func (s *Store) Put(ctx context.Context, digest string, r io.Reader, limit int64) error {
+	path, err := s.blobPath(digest)
+	if err != nil {
+		return err
+	}
+	if s.Has(digest) {
+		return nil
+	}
+	return s.writeAtomically(path, "blob-", func(f *os.File) error {
+		v := NewVerifier(io.NopCloser(io.LimitReader(NewContextReader(ctx, r), limit+1)), digest, -1)
+		n, err := io.Copy(f, v)
+		if n > limit {
+			return fmt.Errorf("blob %s is larger than %d bytes", digest, limit)
+		}
+		return err
+	})
+}
+
+// writeAtomically writes a file at path with the output of write, via a temporary file.
+func (s *Store) writeAtomically(path, prefix string, write func(f *os.File) error) error {
+	f, err := s.temp(prefix)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // already renamed on success
+	defer f.Close()
+	if err := write(f); err != nil {
+		return err
+	}
+	return s.commit(f, path)
+}
+
+// Has reports whether the store contains the blob. It does not verify the blob.
+func (s *Store) Has(digest string) bool {
+	_, err := s.Size(digest)
+	return err == nil
+}
+
+// Size returns the blob's length in bytes. The error is [fs.ErrNotExist] if the store does
+// not contain the blob.
+func (s *Store) Size(digest string) (int64, error) {
+	path, err := s.blobPath(digest)
+	if err != nil {
+		return 0, err
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return 0, fmt.Errorf("blob %s: %w", digest, err)
+	}
+	if !info.Mode().IsRegular() {
+		return 0, fmt.Errorf("blob %s: not a regular file: %w", digest, fs.ErrNotExist)
+	}
+	return info.Size(), nil
+}
+
+// Get opens the blob for reading from its start. The blob is verified while it is read: if
+// its bytes do not match the digest, the last read returns a [*CorruptError] instead of
+// io.EOF, and the blob is removed from the store. Do not trust the content before io.EOF;
+// [Verifier.Drain] verifies early. The error is [fs.ErrNotExist] if the store does not
+// contain the blob.
+func (s *Store) Get(digest string) (*Verifier, error) {
+	path, err := s.blobPath(digest)
+	if err != nil {
+		return nil, err
+	}
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, fmt.Errorf("blob %s: %w", digest, err)
+	}
+	v := NewVerifier(f, digest, -1)
+	v.onMismatch = func(m *MismatchError) error {
+		_ = os.Remove(path) // another process may have removed it already
+		return &CorruptError{Digest: digest, Err: m}
+	}
+	return v, nil
+}
+
+// Read returns the whole blob, verified. A blob of more than limit bytes is an
+// error; otherwise as [Store.Get].
+func (s *Store) Read(digest string, limit int64) ([]byte, error) {
+	r, err := s.Get(digest)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }() // ignore the error: the file is only read
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("blob %s is larger than %d bytes", digest, limit)
+	}
+	return data, r.Drain()
+}
+
+// Remove removes the blob from the store. A missing blob is not an error.
+func (s *Store) Remove(digest string) error {
+	path, err := s.blobPath(digest)
+	if err == nil {
+		err = os.Remove(path)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing blob %s: %w", digest, err)
+	}
+	return nil
+}
+
+// Temp creates an empty temporary file in the store, or in the system's temporary directory
+// if the store is not writable. Only the owner can read the file. The caller closes and
+// removes it; [Open] removes leftover files in the store after a day.
+func (s *Store) Temp(prefix string) (*os.File, error) {
+	if f, err := s.temp(prefix); err == nil {
+		return f, nil
+	}
+	return os.CreateTemp("", "quayside-"+prefix)
+}
+
+func (s *Store) temp(prefix string) (*os.File, error) {
+	dir, err := s.mkdir("tmp")
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(dir, prefix)
+	return f, wrapWriteError(err)
+}
+
+// wrapWriteError adds the failed operation to err; it returns nil for nil.
+func wrapWriteError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("writing to the store: %w", err)
+}
+
+// commit makes the temporary file durable and moves it to path.
+func (s *Store) commit(f *os.File, path string) error {
+	rel, err := filepath.Rel(s.dir, filepath.Dir(path))
+	if err != nil {
+		return wrapWriteError(err)
+	}
+	if _, err := s.mkdir(rel); err != nil {
+		return err
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return wrapWriteError(err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return wrapWriteError(err)
+	}
+	syncDir(filepath.Dir(path))
+	return nil
+}
+
+// mkdir creates a directory below the store's directory and returns its path. It rejects
+// symbolic links on the path.
+func (s *Store) mkdir(names ...string) (string, error) {
+	if s.fault != nil {
+		return "", s.fault
+	}
+	if err := os.MkdirAll(s.dir, dirPerm); err != nil {
+		return "", wrapWriteError(err)
+	}
+	dir := s.dir
+	for _, name := range strings.Split(filepath.Join(names...), string(filepath.Separator)) {
+		dir = filepath.Join(dir, name)
+		if err := os.Mkdir(dir, dirPerm); err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", wrapWriteError(err)
+		}
+		info, err := os.Lstat(dir)
+		if err != nil {
+			return "", wrapWriteError(err)
+		}
+		if !info.IsDir() {
+			return "", fmt.Errorf("writing to the store: %q is not a directory", dir)
+		}
+	}
+	return dir, nil
+}
+
+// removeStale removes stale temporary files.
+func (s *Store) removeStale() {
+	dir := filepath.Join(s.dir, "tmp")
+	for _, info := range listNewestFirst(dir) {
+		if time.Since(info.ModTime()) > staleAge {
+			_ = os.Remove(filepath.Join(dir, info.Name())) // harmless if it remains
+		}
+	}
+}
+
+// blobPath returns the path of the blob. It validates the digest, which becomes part of the
+// path.
+func (s *Store) blobPath(digest string) (string, error) {
+	if !imageref.IsDigest(digest) {
+		return "", fmt.Errorf("digest %q: must be sha256: and 64 hexadecimal digits", digest)
+	}
+	if s.fault != nil {
+		return "", s.fault
+	}
+	return filepath.Join(s.dir, "blobs", "sha256", strings.TrimPrefix(digest, "sha256:")), nil
+}
+
+// openRegular opens the regular file at path. It rejects any other file, and also symbolic
+// links. If a concurrent writer replaces the file in the meantime, it tries again.
+func openRegular(path string) (*os.File, error) {
+	for range maxOpenAttempts {
+		before, err := os.Lstat(path)
+		if err != nil {
+			return nil, err
+		}
+		if !before.Mode().IsRegular() {
+			return nil, fmt.Errorf("%q is not a regular file: %w", path, fs.ErrNotExist)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		if after, err := f.Stat(); err == nil && os.SameFile(before, after) {
+			return f, nil
+		}
+		f.Close()
+	}
+	return nil, fmt.Errorf("%q changed while it was opened: %w", path, fs.ErrNotExist)
+}
+
+// maxOpenAttempts is the maximum number of attempts to open a file that is being replaced.
+const maxOpenAttempts = 100
+
+// syncDir makes a rename durable if the system supports it.
+func syncDir(dir string) {
+	if d, err := os.Open(dir); err == nil {
+		_ = d.Sync() // some file systems cannot; the blob is verified on read anyway
+		d.Close()
+	}
+}
+
+// NewContextReader returns a reader of r that fails with ctx's error once ctx is done.
+func NewContextReader(ctx context.Context, r io.Reader) io.Reader { return ctxReader{ctx, r} }
+
+// ctxReader stops reading once ctx is done.
+type ctxReader struct {
+	ctx context.Context //nolint:containedctx // the reader is used only during the call with ctx
+	r   io.Reader
+}
+
+func (c ctxReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}

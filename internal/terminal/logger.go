@@ -1,0 +1,116 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/sanitize"
+)
+
+// Logger prints notes and warnings to standard error. Only on a terminal, it also prints one
+// line of progress, which it erases before the next output.
+type Logger struct {
+	*Terminal
+	Quiet   bool      // --quiet: no notes, warnings or progress
+	Verbose bool      // --verbose: print Detail, and Progress as lines
+	start   time.Time // start of the program
+	Heading string    // printed once before the next line
+	shown   bool      // a line of progress is shown
+	waived  int       // number of waived warnings
+	warned  bool      // a warning that a waiver can silence was printed
+	hinted  bool      // the hint was printed
+	pulls   transfers
+}
+
+// NewLogger returns a logger whose time starts now.
+func NewLogger(t *Terminal) *Logger { return &Logger{Terminal: t, start: time.Now()} }
+
+// Progress shows the current activity.
+func (t *Logger) Progress(format string, args ...any) {
+	t.Detail(format, args...)
+	if !t.TTY || t.Quiet || t.Verbose {
+		return
+	}
+	line := sanitize.Line(fmt.Sprintf(format, args...))
+	if runes := []rune(line); len(runes) >= t.width {
+		line = string(runes[:t.width-1])
+	}
+	fmt.Fprint(t.Device, "\r\x1b[K"+line)
+	t.shown = true
+}
+
+// Done erases the line of progress.
+func (t *Logger) Done() {
+	if t.shown {
+		fmt.Fprint(t.Device, "\r\x1b[K")
+		t.shown, t.pulls.last = false, ""
+	}
+}
+
+// Detail prints a line with the elapsed time if --verbose is set.
+func (t *Logger) Detail(format string, args ...any) {
+	if t.Verbose {
+		t.Say("[%.3fs] %s", time.Since(t.start).Seconds(), sanitize.Line(fmt.Sprintf(format, args...)))
+	}
+}
+
+// Note prints a line unless --quiet is set.
+func (t *Logger) Note(format string, args ...any) {
+	if !t.Quiet {
+		t.Hint()
+		t.Say(format, args...)
+	}
+}
+
+// Say prints a line even with --quiet, such as an error or a question. It redacts
+// credentials in URLs.
+func (t *Logger) Say(format string, args ...any) {
+	t.Done()
+	if t.Heading != "" {
+		fmt.Fprintln(t, t.Heading)
+		t.Heading = ""
+	}
+	fmt.Fprintln(t, strings.TrimSuffix(diag.Redact(fmt.Sprintf(format, args...)), "\n"))
+}
+
+// FinalMessage returns the final message, with the number of waived warnings.
+func (t *Logger) FinalMessage() string {
+	if t.waived == 0 {
+		return "finished"
+	}
+	return "finished; waived and not shown: " + diag.Count(t.waived, "warning")
+}
+
+// Warn prints the warnings in the given order, one per line, except waived ones, and minor
+// ones unless --verbose is set.
+func (t *Logger) Warn(ws []diag.Warning) {
+	for _, w := range ws {
+		switch {
+		case w.Waived:
+			t.waived++
+		case !t.Quiet && (!w.Minor || t.Verbose):
+			t.WarnAlways(w)
+			t.warned = t.warned || w.Code != "other-kinds" && !strings.HasPrefix(w.Code, "waiver-")
+		}
+	}
+}
+
+// Hint explains once, after warnings, how to silence them. Note calls it, so that it is not printed
+// after lines about something else.
+func (t *Logger) Hint() {
+	if t.warned && !t.hinted {
+		t.hinted = true
+		t.Say("  hint: fix the cause of a warning, or silence it with a waiver for its [code]: docs/warnings.md")
+	}
+}
+
+// WarnAlways prints a warning, waived or not.
+func (t *Logger) WarnAlways(w diag.Warning) {
+	label := t.Paint(Yellow, "warning:") + " "
+	if w.Code == "other-kinds" {
+		label = "" // information, not a problem
+	}
+	t.Say("%s", w.Line(label))
+}

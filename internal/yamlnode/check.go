@@ -1,0 +1,73 @@
+package yamlnode
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// Checker collects the faults in the values of one object, each with the position of its
+// field: "spec.channels[0]".
+type Checker struct {
+	Fields diag.Fields // from Positions
+	Whole  diag.Pos    // fallback for a missing field
+	Faults *diag.List
+}
+
+// At returns the position of a field, or of the nearest field around it.
+func (c Checker) At(field string) diag.Pos { return c.Fields.At(field, c.Whole) }
+
+// Addf adds a fault of a field. The message begins with the field.
+func (c Checker) Addf(field, format string, args ...any) {
+	c.Faults.Addf(c.At(field), field+": "+format, args...)
+}
+
+// Require reports whether value is set, and adds a fault if it is not. If the field already has a
+// fault, such as a wrong type, it adds no other one.
+func (c Checker) Require(field, value string) bool {
+	if value != "" {
+		return true
+	}
+	pos, known := c.Fields[field]
+	if !known || !slices.ContainsFunc(*c.Faults, func(e *diag.Error) bool { return e.Pos == pos }) {
+		c.Addf(field, "missing")
+	}
+	return false
+}
+
+// Name checks a required name of an object.
+func (c Checker) Name(field, value string) {
+	if c.Require(field, value) && !IsDNS1123Subdomain(value) {
+		c.Addf(field, "%q is not a Kubernetes name (lower case letters, digits, - and .)", value)
+	}
+}
+
+// Namespace checks a required name of a namespace.
+func (c Checker) Namespace(field, value string) {
+	if c.Require(field, value) {
+		c.Label(field, value)
+	}
+}
+
+// Label checks that value can name a namespace.
+func (c Checker) Label(field, value string) {
+	if !IsDNS1123Label(value) {
+		c.Addf(field, "%q is not a valid namespace name (lower case letters, digits and -, at most 63)", value)
+	}
+}
+
+// Enum checks that value is one of the allowed words.
+func (c Checker) Enum(field, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		c.Addf(field, "%q: must be one of %s%s", value, strings.Join(allowed, ", "), diag.DidYouMean(value, allowed))
+	}
+}
+
+// IsDNS1123Label reports whether s can name a namespace.
+func IsDNS1123Label(s string) bool { return len(validation.IsDNS1123Label(s)) == 0 }
+
+// IsDNS1123Subdomain reports whether s can name most other objects.
+func IsDNS1123Subdomain(s string) bool { return len(validation.IsDNS1123Subdomain(s)) == 0 }
