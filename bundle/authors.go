@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // checkImages rejects invalid image references, because a pod with such a reference never
@@ -100,7 +100,7 @@ func (c *checker) checkAnnotations() {
 		c.warnRejectedf(nil, "properties", "metadata.annotations: olm.properties should be in metadata/properties.yaml")
 	}
 	if r := c.csv.Annotations["olm.skipRange"]; r != "" {
-		if _, err := model.ParseRange(r); err != nil {
+		if _, err := catalog.ParseRange(r); err != nil {
 			c.warnRejectedf(nil, "bad-skip-range", "metadata.annotations: invalid olm.skipRange: %v", err)
 		}
 	}

@@ -20,9 +20,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -32,11 +32,11 @@ type Bundle struct {
 	Package        string   // "etcd", from metadata/annotations.yaml
 	Channels       []string // in file order
 	DefaultChannel string   // empty if the metadata has none
-	Properties     []model.Property
-	Dependencies   []model.Property // {type, value} as in metadata/dependencies.yaml
-	CSV            *CSV             // never nil
-	Objects        []Object         // all objects except the CSV, ordered by file name, then document
-	Warnings       []diag.Warning   // about ignored files
+	Properties     []catalog.Property
+	Dependencies   []catalog.Property // {type, value} as in metadata/dependencies.yaml
+	CSV            *CSV               // never nil
+	Objects        []Object           // all objects except the CSV, ordered by file name, then document
+	Warnings       []diag.Warning     // about ignored files
 
 	fieldWarnings []diag.Warning // warnings about unknown fields of the CSV, for Validate
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 )
 
 const (
@@ -75,7 +75,7 @@ func TestLoad(t *testing.T) {
 	if b.Package != "lamp" || b.DefaultChannel != "fast" || !cmp.Equal(b.Channels, []string{"stable", "fast"}) {
 		t.Errorf("got package %q, channels %q, default %q", b.Package, b.Channels, b.DefaultChannel)
 	}
-	if !cmp.Equal(b.CSV.Modes, []model.InstallMode{model.OwnNamespace}) {
+	if !cmp.Equal(b.CSV.Modes, []catalog.InstallMode{catalog.OwnNamespace}) {
 		t.Errorf("got modes %v", b.CSV.Modes)
 	}
 	if len(b.Properties) != 1 || string(b.Properties[0].Value) != `"4.14"` || len(b.Dependencies) != 1 || string(b.Dependencies[0].Value) != `{"packageName":"oil","version":"\u003e=1"}` {

@@ -1,10 +1,10 @@
 package bundle
 
 import (
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // CSV contains the fields of a ClusterServiceVersion that rendering, catalogs and validation
@@ -26,9 +26,9 @@ type CSV struct {
 	Keywords       []string
 	Links          []Link // pages for users, in order
 
-	Modes        []model.InstallMode // supported modes, in the order of model.InstallModes; never nil
-	ModesListed  []string            // all entries in the file, including unsupported modes
-	Strategy     string              // spec.install.strategy
+	Modes        []catalog.InstallMode // supported modes, in the order of catalog.InstallModes; never nil
+	ModesListed  []string              // all entries in the file, including unsupported modes
+	Strategy     string                // spec.install.strategy
 	Deployments  []Deployment
 	Permissions  []Permission // in the watched namespaces
 	ClusterPerms []Permission // in the whole cluster
@@ -38,8 +38,8 @@ type CSV struct {
 	RequiredCRDs  []API
 	OwnedAPIs     []API // API services
 	RequiredAPIs  []API
-	NativeAPIs    []model.GVK
-	RelatedImages []model.RelatedImage
+	NativeAPIs    []catalog.GVK
+	RelatedImages []catalog.RelatedImage
 }
 
 // Link is one entry of spec.links.
@@ -135,7 +135,7 @@ func readCSV(o Object) (*CSV, []diag.Warning, error) {
 		c.Webhooks = append(c.Webhooks, r.webhook(at, m))
 	})
 	r.objects(spec, "spec", "relatedImages", func(at string, m map[string]any) {
-		c.RelatedImages = append(c.RelatedImages, model.RelatedImage{Name: r.str(m, at, "name"), Image: r.str(m, at, "image")})
+		c.RelatedImages = append(c.RelatedImages, catalog.RelatedImage{Name: r.str(m, at, "name"), Image: r.str(m, at, "image")})
 	})
 	return c, r.fieldWarnings, errs.Err()
 }
@@ -152,16 +152,16 @@ func (r *reader) scalarText(m map[string]any, at, key string) string {
 }
 
 func (c *CSV) readModes(r *reader, spec map[string]any) {
-	supported := map[model.InstallMode]bool{}
+	supported := map[catalog.InstallMode]bool{}
 	r.objects(spec, "spec", "installModes", func(at string, m map[string]any) {
 		name := r.str(m, at, "type")
 		c.ModesListed = append(c.ModesListed, name)
 		if r.flag(m, at, "supported") {
-			supported[model.InstallMode(name)] = true
+			supported[catalog.InstallMode(name)] = true
 		}
 	})
-	c.Modes = []model.InstallMode{}
-	for _, mode := range model.InstallModes() {
+	c.Modes = []catalog.InstallMode{}
+	for _, mode := range catalog.InstallModes() {
 		if supported[mode] {
 			c.Modes = append(c.Modes, mode)
 		}
@@ -206,7 +206,7 @@ func (c *CSV) readAPIs(r *reader, spec map[string]any) {
 	r.objects(services, "spec.apiservicedefinitions", "owned", api(&c.OwnedAPIs))
 	r.objects(services, "spec.apiservicedefinitions", "required", api(&c.RequiredAPIs))
 	r.objects(spec, "spec", "nativeAPIs", func(at string, m map[string]any) {
-		c.NativeAPIs = append(c.NativeAPIs, model.GVK{Group: r.str(m, at, "group"), Version: r.str(m, at, "version"), Kind: r.str(m, at, "kind")})
+		c.NativeAPIs = append(c.NativeAPIs, catalog.GVK{Group: r.str(m, at, "group"), Version: r.str(m, at, "version"), Kind: r.str(m, at, "kind")})
 	})
 }
 

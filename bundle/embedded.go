@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // Manifest is one unmodified manifest file of a bundle.
@@ -44,7 +44,7 @@ func manifestsV1(fsys fs.FS) ([]Manifest, error) {
 func DigestList(ms []Manifest) []byte {
 	sums := make([]string, 0, len(ms))
 	for _, m := range ms {
-		sums = append(sums, model.DigestOf(m.Data).Hex())
+		sums = append(sums, catalog.DigestOf(m.Data).Hex())
 	}
 	slices.Sort(sums)
 	return []byte(strings.Join(sums, "\n"))

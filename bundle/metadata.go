@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // Keys of metadata/annotations.yaml.
@@ -27,8 +27,8 @@ type metadata struct {
 	channels            []string
 	manifests           string // directory, slash-separated
 	annotations         map[string]string
-	properties          []model.Property
-	dependencies        []model.Property
+	properties          []catalog.Property
+	dependencies        []catalog.Property
 }
 
 // readMetadata reads the metadata directory, regardless of the names of its files.
@@ -106,8 +106,8 @@ func (m *metadata) readAnnotations(errs *diag.List) {
 }
 
 // properties decodes a list of {type, value}.
-func (r *reader) properties(m map[string]any, key string) []model.Property {
-	var out []model.Property
+func (r *reader) properties(m map[string]any, key string) []catalog.Property {
+	var out []catalog.Property
 	for i, item := range r.list(m, "", key) {
 		at := diag.Item(key, i)
 		fields, ok := item.(map[string]any)
@@ -120,7 +120,7 @@ func (r *reader) properties(m map[string]any, key string) []model.Property {
 			r.errs.Addf(r.pos(), "%s.value: %w", at, err)
 			continue
 		}
-		p := model.Property{Type: r.str(fields, at, "type"), Value: value}
+		p := catalog.Property{Type: r.str(fields, at, "type"), Value: value}
 		if p.Type == "" {
 			r.errs.Addf(r.pos(), "%s.type is missing", at)
 		}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -53,18 +53,18 @@ func (c *checker) warnf(code, format string, args ...any) {
 }
 
 func checkIdentity(c *checker) {
-	if !model.IsBundleName(c.csv.Name) {
+	if !catalog.IsBundleName(c.csv.Name) {
 		c.faultf("metadata.name: %q is not a valid name", c.csv.Name)
 	} else if !yamlnode.IsDNS1123Subdomain(c.csv.Name) {
 		c.warnf("csv-name", "metadata.name: %q is not a valid name: OLM v0 cannot install it", c.csv.Name)
 	}
 	if c.csv.Version == "" {
 		c.faultf("spec.version is missing")
-	} else if _, err := model.ParseVersion(c.csv.Version); err != nil {
+	} else if _, err := catalog.ParseVersion(c.csv.Version); err != nil {
 		c.faultf("spec.version: %w", err)
 	}
 	if v := c.csv.MinKubeVersion; v != "" {
-		if _, err := model.ParseVersion(strings.TrimPrefix(v, "v")); err != nil {
+		if _, err := catalog.ParseVersion(strings.TrimPrefix(v, "v")); err != nil {
 			c.warnf("min-kube-version", "spec.minKubeVersion: %v: OLM v0 cannot install it", err)
 		}
 	}
@@ -76,7 +76,7 @@ func checkIdentity(c *checker) {
 func checkModes(c *checker) {
 	for i, mode := range c.csv.ModesListed {
 		at := diag.Item("spec.installModes", i)
-		if _, err := model.ParseInstallMode(mode); err != nil {
+		if _, err := catalog.ParseInstallMode(mode); err != nil {
 			c.warnf("install-mode", "%s.type: %v", at, err)
 		}
 		if slices.Index(c.csv.ModesListed, mode) < i {
@@ -240,7 +240,7 @@ func checkConversions(c *checker) {
 		if w.Type != Conversion {
 			continue
 		}
-		if !slices.Equal(c.csv.Modes, []model.InstallMode{model.AllNamespaces}) {
+		if !slices.Equal(c.csv.Modes, []catalog.InstallMode{catalog.AllNamespaces}) {
 			c.faultf("%s: a conversion webhook serves the whole cluster: the CSV must support only AllNamespaces", w.Field)
 		}
 		for i, name := range w.ConversionCRDs {

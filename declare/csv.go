@@ -6,9 +6,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -85,7 +85,7 @@ func (r *reader) newMetadataChecker(n *yaml.Node) checker {
 }
 
 // parseProperties decodes the JSON of the properties annotation.
-func (c checker) parseProperties(text string) []model.Property {
+func (c checker) parseProperties(text string) []catalog.Property {
 	var list struct {
 		Properties []struct {
 			Type  string          `json:"type"`
@@ -97,37 +97,37 @@ func (c checker) parseProperties(text string) []model.Property {
 		c.Addf(field, "not a JSON object with properties: %w", err)
 		return nil
 	}
-	var out []model.Property
+	var out []catalog.Property
 	for i, p := range list.Properties {
 		value, err := yamlnode.Canonical(p.Value)
 		if p.Type == "" || err != nil {
 			c.Addf(field, "property %d has no type or no value", i)
 			continue
 		}
-		out = append(out, model.Property{Type: p.Type, Value: value})
+		out = append(out, catalog.Property{Type: p.Type, Value: value})
 	}
 	return out
 }
 
 // derivedProperties returns the properties for the owned and required APIs in the spec.
-func derivedProperties(o csv) []model.Property {
-	var out []model.Property
-	crd := func(a apiRef) model.GVK {
-		group, _ := model.GroupOf(a.Name)
-		return model.GVK{Group: group, Version: a.Version, Kind: a.Kind}
+func derivedProperties(o csv) []catalog.Property {
+	var out []catalog.Property
+	crd := func(a apiRef) catalog.GVK {
+		group, _ := catalog.GroupOf(a.Name)
+		return catalog.GVK{Group: group, Version: a.Version, Kind: a.Kind}
 	}
-	service := func(a apiRef) model.GVK { return model.GVK{Group: a.Group, Version: a.Version, Kind: a.Kind} }
+	service := func(a apiRef) catalog.GVK { return catalog.GVK{Group: a.Group, Version: a.Version, Kind: a.Kind} }
 	for _, a := range o.Spec.CRDs.Owned {
-		out = append(out, model.GVKProperty(crd(a)))
+		out = append(out, catalog.GVKProperty(crd(a)))
 	}
 	for _, a := range o.Spec.Services.Owned {
-		out = append(out, model.GVKProperty(service(a)))
+		out = append(out, catalog.GVKProperty(service(a)))
 	}
 	for _, a := range o.Spec.CRDs.Required {
-		out = append(out, model.RequiredGVKProperty(crd(a)))
+		out = append(out, catalog.RequiredGVKProperty(crd(a)))
 	}
 	for _, a := range o.Spec.Services.Required {
-		out = append(out, model.RequiredGVKProperty(service(a)))
+		out = append(out, catalog.RequiredGVKProperty(service(a)))
 	}
 	return out
 }
@@ -137,7 +137,7 @@ func derivedProperties(o csv) []model.Property {
 // the same package.
 func (s *Set) inferPackages() {
 	for i, c := range s.CSVs {
-		if c.Annotated || c.Copied || slices.ContainsFunc(c.Properties, func(p model.Property) bool { return p.Type == model.TypePackage }) {
+		if c.Annotated || c.Copied || slices.ContainsFunc(c.Properties, func(p catalog.Property) bool { return p.Type == catalog.TypePackage }) {
 			continue
 		}
 		var packages []string
@@ -148,7 +148,7 @@ func (s *Set) inferPackages() {
 		}
 		slices.Sort(packages)
 		if packages = slices.Compact(packages); len(packages) == 1 {
-			s.CSVs[i].Properties = append(slices.Clone(c.Properties), model.PackageProperty(packages[0], c.Version))
+			s.CSVs[i].Properties = append(slices.Clone(c.Properties), catalog.PackageProperty(packages[0], c.Version))
 		}
 	}
 }

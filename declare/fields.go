@@ -7,8 +7,8 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -109,7 +109,7 @@ func (c checker) checkSelector(field string, s *labelSelector) *LabelSelector {
 
 // declarationDigest returns the digest of a declaration's fields. Zero values are omitted, so an
 // explicit default does not change the digest.
-func declarationDigest(fields map[string]any) model.Digest {
+func declarationDigest(fields map[string]any) catalog.Digest {
 	for k, v := range fields {
 		raw, err := json.Marshal(v)
 		if err != nil {
@@ -124,11 +124,11 @@ func declarationDigest(fields map[string]any) model.Digest {
 	if err != nil {
 		panic(fmt.Sprintf("declare: %v: %v", fields, err))
 	}
-	return model.DigestOf(raw)
+	return catalog.DigestOf(raw)
 }
 
 // digest returns the digest of the declaration's meaning, without position and status.
-func (s Subscription) digest() model.Digest {
+func (s Subscription) digest() catalog.Digest {
 	return declarationDigest(map[string]any{
 		"dialect": s.Dialect, "name": s.Name, "namespace": s.Namespace, "package": s.Package, "channels": s.Channels, "range": s.Range,
 		"catalog":  (*struct{ Namespace, Name string })(s.Catalog), // these field names keep existing digests stable

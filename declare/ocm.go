@@ -7,8 +7,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -122,7 +122,7 @@ func (c checker) checkCompliance(spec specPolicy) {
 
 // policyCatalog returns the catalog that a policy names, or nil if any catalog with the package is
 // allowed.
-func (c checker) policyCatalog(name, namespace string) *model.ID {
+func (c checker) policyCatalog(name, namespace string) *catalog.ID {
 	switch {
 	case name == "" && namespace == "":
 		return nil
@@ -134,7 +134,7 @@ func (c checker) policyCatalog(name, namespace string) *model.ID {
 		c.Name("spec.subscription.source", name)
 		c.Namespace("spec.subscription.sourceNamespace", namespace)
 	}
-	return &model.ID{Namespace: namespace, Name: name}
+	return &catalog.ID{Namespace: namespace, Name: name}
 }
 
 // approvedVersions returns the sorted names of the bundles that a policy approves: the entries, each

@@ -13,9 +13,9 @@ import (
 	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 const policyHead = "apiVersion: policy.open-cluster-management.io/v1beta1\nkind: OperatorPolicy\nmetadata: {name: p}\n"
@@ -66,9 +66,9 @@ func TestPolicyOfPage(t *testing.T) {
 	set := mustParse(t, example)
 	want := []declare.Subscription{{
 		Dialect: declare.OCM, Name: "etcd", Namespace: "my-etcd", Package: "etcd", Channels: []string{"singlenamespace-alpha"},
-		Catalog: &model.ID{Namespace: "olm", Name: "quickstart"}, Allowed: []string{"etcdoperator.v0.9.2", "etcdoperator.v0.9.4"}, Approval: declare.Automatic, Policy: declare.CatalogProvided,
+		Catalog: &catalog.ID{Namespace: "olm", Name: "quickstart"}, Allowed: []string{"etcdoperator.v0.9.2", "etcdoperator.v0.9.4"}, Approval: declare.Automatic, Policy: declare.CatalogProvided,
 	}}
-	if d := cmp.Diff(want, set.Subscriptions, cmpopts.IgnoreTypes(diag.Pos{}, diag.Fields{}, model.Digest(""))); d != "" {
+	if d := cmp.Diff(want, set.Subscriptions, cmpopts.IgnoreTypes(diag.Pos{}, diag.Fields{}, catalog.Digest(""))); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 	if len(set.OperatorGroups) != 1 || len(set.Warnings) > 0 {
@@ -84,7 +84,7 @@ func TestPolicyDefaults(t *testing.T) {
 		Dialect: declare.OCM, Name: "a", Namespace: "ops", Package: "a", DefaultChannel: true, Allowed: []string{"a.v0", "a.v1", "a.v2", "a.v3"},
 		StartingCSV: "a.v0", Approval: declare.Automatic, Policy: declare.CatalogProvided,
 	}}
-	if d := cmp.Diff(want, set.Subscriptions, cmpopts.IgnoreTypes(diag.Pos{}, diag.Fields{}, model.Digest(""))); d != "" {
+	if d := cmp.Diff(want, set.Subscriptions, cmpopts.IgnoreTypes(diag.Pos{}, diag.Fields{}, catalog.Digest(""))); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 	if len(set.OperatorGroups)+len(set.Warnings) > 0 {

@@ -6,10 +6,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/jsonschema"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -91,13 +91,13 @@ func (c checker) checkTarget(spec specOwn) {
 }
 
 // parseCatalog parses "namespace/name" or "name". It returns nil for an empty text.
-func (c checker) parseCatalog(s string) *model.ID {
+func (c checker) parseCatalog(s string) *catalog.ID {
 	if s == "" {
 		return nil
 	}
-	id := model.ID{Name: s}
+	id := catalog.ID{Name: s}
 	if ns, name, found := strings.Cut(s, "/"); found {
-		id = model.ID{Namespace: ns, Name: name}
+		id = catalog.ID{Namespace: ns, Name: name}
 		if !yamlnode.IsDNS1123Label(ns) {
 			c.Addf("spec.catalog", "%q is not namespace/name", s)
 			return &id
@@ -141,7 +141,7 @@ func writeOwn(d Declaration) []k8s.Object {
 	putText(spec, "channel", d.Channel)
 	putText(spec, "version", d.Version)
 	putText(spec, "approval", string(d.Approval))
-	if d.Catalog != (model.ID{}) {
+	if d.Catalog != (catalog.ID{}) {
 		spec["catalog"] = d.Catalog.String()
 	}
 	if d.Watch != nil {

@@ -18,8 +18,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -125,7 +125,7 @@ func (d identity) key() identity {
 }
 
 // ID returns the namespace and the name of d, for messages.
-func (d identity) ID() model.ID { return model.ID{Namespace: d.namespace, Name: d.name} }
+func (d identity) ID() catalog.ID { return catalog.ID{Namespace: d.namespace, Name: d.name} }
 
 func (s Subscription) identity() identity {
 	return identity{"subscription", s.Dialect, s.Namespace, s.Name, s.Pos}

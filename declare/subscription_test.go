@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 const threeDialects = `# kept as they are
@@ -74,7 +74,7 @@ func TestParseDialects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hub := &model.ID{Namespace: "olm", Name: "hub"}
+	hub := &catalog.ID{Namespace: "olm", Name: "hub"}
 	want := []declare.Subscription{
 		{
 			Dialect: declare.V1, Name: "argo", Namespace: "argocd", Package: "argocd-operator", Channels: []string{"beta", "alpha"}, Range: ">=0.6, <1",
@@ -122,10 +122,10 @@ func TestParseOtherKinds(t *testing.T) {
 	at := func(line int) diag.Pos { return diag.Pos{File: "s.json", Line: line, Col: 1} }
 	sources := []declare.CatalogSource{
 		{
-			ID: model.ID{Name: "c"}, Image: "quay.io/x/z:1", Priority: 3, Disabled: true, Pos: at(3), Content: diag.Pos{File: "s.json", Line: 3, Col: 166},
+			ID: catalog.ID{Name: "c"}, Image: "quay.io/x/z:1", Priority: 3, Disabled: true, Pos: at(3), Content: diag.Pos{File: "s.json", Line: 3, Col: 166},
 			Labels: map[string]string{"tier": "gold", "olm.operatorframework.io/metadata.name": "c"},
 		},
-		{ID: model.ID{Namespace: "olm", Name: "hub"}, Image: "quay.io/x/y:latest", Priority: -5, Pos: at(2), Content: diag.Pos{File: "s.json", Line: 2, Col: 150}},
+		{ID: catalog.ID{Namespace: "olm", Name: "hub"}, Image: "quay.io/x/y:latest", Priority: -5, Pos: at(2), Content: diag.Pos{File: "s.json", Line: 2, Col: 150}},
 	}
 	if d := cmp.Diff(sources, set.CatalogSources); d != "" {
 		t.Errorf("-want +got\n%s", d)
@@ -177,20 +177,20 @@ status: {installedCSV: a.v2}
 	if err != nil {
 		t.Fatal(err)
 	}
-	apis := []model.Property{
+	apis := []catalog.Property{
 		{Type: "olm.gvk", Value: []byte(`{"group":"example.com","kind":"A","version":"v1"}`)},
 		{Type: "olm.gvk", Value: []byte(`{"group":"api.example.com","kind":"C","version":"v1"}`)},
 		{Type: "olm.gvk.required", Value: []byte(`{"group":"other.org","kind":"B","version":"v2"}`)},
 	}
-	pkg := func(name, version string) model.Property {
-		return model.Property{Type: "olm.package", Value: []byte(`{"packageName":"` + name + `","version":"` + version + `"}`)}
+	pkg := func(name, version string) catalog.Property {
+		return catalog.Property{Type: "olm.package", Value: []byte(`{"packageName":"` + name + `","version":"` + version + `"}`)}
 	}
 	one := func(name string) declare.ClusterServiceVersion {
 		return declare.ClusterServiceVersion{Namespace: "ops", Name: name, Version: "1.2.3", Replaces: "a.v1"}
 	}
 	a, b, c := one("a.v2"), one("b.v2"), one("c.v2")
-	a.Properties = append(append([]model.Property(nil), apis...), pkg("a", "1.2.3"))
-	b.Properties, b.Annotated = []model.Property{pkg("b", "2.0.0")}, true
+	a.Properties = append(append([]catalog.Property(nil), apis...), pkg("a", "1.2.3"))
+	b.Properties, b.Annotated = []catalog.Property{pkg("b", "2.0.0")}, true
 	c.Properties, c.Copied = apis, true
 	if d := cmp.Diff([]declare.ClusterServiceVersion{a, b, c}, set.CSVs, cmpopts.IgnoreTypes(diag.Pos{})); d != "" {
 		t.Errorf("-want +got\n%s", d)
@@ -205,7 +205,7 @@ status: {installedCSV: a.v2}
 }
 
 func TestDigest(t *testing.T) {
-	digest := func(in string) model.Digest {
+	digest := func(in string) catalog.Digest {
 		set, err := declare.Parse("f", []byte(in))
 		if err != nil {
 			t.Fatal(err)

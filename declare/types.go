@@ -1,9 +1,9 @@
 package declare
 
 import (
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // Dialect is the API of a declaration, identified by its API group.
@@ -37,23 +37,23 @@ type Subscription struct {
 	Package        string
 	Channels       []string       // permitted channels in file order; empty: any
 	Range          string         // version range as written, in Masterminds syntax; empty: any
-	Catalog        *model.ID      // nil: any catalog with the package
+	Catalog        *catalog.ID    // nil: any catalog with the package
 	Selector       *LabelSelector // selects catalogs by their labels (V1); nil: all catalogs
 	DefaultChannel bool           // only the package's default channel is permitted; Channels is empty
 	Allowed        []string       // names of the permitted bundles, sorted; empty: any
 	StartingCSV    string
-	Approval       Approval      // never empty
-	Policy         UpgradePolicy // never empty
-	Hold           string        // reason why the operator is held at its version; empty: not held
-	Watch          []string      // watched namespaces, sorted; nil: not declared here
-	WatchAll       bool          // all namespaces are declared as watched
-	Config         []byte        // spec.config as canonical JSON; nil if absent
-	Bundle         string        // "image:quay.io/x/y@sha256:…", "oci:layout" or "dir:bundle/" instead of Package
-	Replaces       string        // "namespace/package" of the operator that this one replaces, or empty
-	InstalledCSV   string        // status.installedCSV, exported from a cluster
-	Digest         model.Digest  // of the declaration's meaning: without status, comments and position
-	Pos            diag.Pos      // of the document
-	Fields         diag.Fields   // positions of fields such as "spec.channel"
+	Approval       Approval       // never empty
+	Policy         UpgradePolicy  // never empty
+	Hold           string         // reason why the operator is held at its version; empty: not held
+	Watch          []string       // watched namespaces, sorted; nil: not declared here
+	WatchAll       bool           // all namespaces are declared as watched
+	Config         []byte         // spec.config as canonical JSON; nil if absent
+	Bundle         string         // "image:quay.io/x/y@sha256:…", "oci:layout" or "dir:bundle/" instead of Package
+	Replaces       string         // "namespace/package" of the operator that this one replaces, or empty
+	InstalledCSV   string         // status.installedCSV, exported from a cluster
+	Digest         catalog.Digest // of the declaration's meaning: without status, comments and position
+	Pos            diag.Pos       // of the document
+	Fields         diag.Fields    // positions of fields such as "spec.channel"
 }
 
 // Key returns "namespace/name".
@@ -121,7 +121,7 @@ type OperatorGroup struct {
 	ExcludeGlobal      bool // annotation olm.operatorframework.io/exclude-global-namespace-resolution
 	Pos                diag.Pos
 	Fields             diag.Fields // positions of fields such as "spec.selector"
-	Digest             model.Digest
+	Digest             catalog.Digest
 	Policy             string // name of the Subscription in the OperatorPolicy that contains the group; empty for a separate object
 }
 
@@ -131,7 +131,7 @@ func (g OperatorGroup) At(field string) diag.Pos { return g.Fields.At(field, g.P
 
 // CatalogSource is a declared CatalogSource or ClusterCatalog.
 type CatalogSource struct {
-	ID       model.ID
+	ID       catalog.ID
 	Image    string // image reference; empty for catalogs with an address or a ConfigMap
 	Address  string
 	Priority int
@@ -146,10 +146,10 @@ type ClusterServiceVersion struct {
 	Namespace, Name string
 	Version         string
 	Replaces        string
-	Copied          bool             // OLM copied it from another namespace, so it does not represent an installation
-	Properties      []model.Property // from the annotation operatorframework.io/properties, or else derived from owned and required APIs
-	Annotated       bool             // whether Properties are from the annotation
-	Image           string           // bundle image that a declared InstallPlan fetched; empty: unknown
+	Copied          bool               // OLM copied it from another namespace, so it does not represent an installation
+	Properties      []catalog.Property // from the annotation operatorframework.io/properties, or else derived from owned and required APIs
+	Annotated       bool               // whether Properties are from the annotation
+	Image           string             // bundle image that a declared InstallPlan fetched; empty: unknown
 	Pos             diag.Pos
 }
 

@@ -10,10 +10,10 @@ import (
 	"go.yaml.in/yaml/v3"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -112,7 +112,7 @@ func (r *reader) readSubscriptionV0(n *yaml.Node) {
 	c.enum("spec.installPlanApproval", o.Spec.InstallPlanApproval, string(Automatic), string(Manual))
 	s := Subscription{
 		Dialect: V0, Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, Package: o.Spec.Name,
-		Channels: singleton(o.Spec.Channel), Catalog: &model.ID{Namespace: o.Spec.SourceNamespace, Name: o.Spec.Source},
+		Channels: singleton(o.Spec.Channel), Catalog: &catalog.ID{Namespace: o.Spec.SourceNamespace, Name: o.Spec.Source},
 		StartingCSV: o.Spec.StartingCSV, Approval: orAutomatic(o.Spec.InstallPlanApproval), Policy: CatalogProvided,
 		Config: c.checkConfig(n, "spec.config", o.Spec.Config), InstalledCSV: o.Status.InstalledCSV,
 		Pos: c.Whole, Fields: c.Fields,
@@ -261,7 +261,7 @@ func (r *reader) readCatalogSource(n *yaml.Node) {
 		content = "spec.address"
 	}
 	declare(r, &r.set.CatalogSources, CatalogSource{
-		ID:    model.ID{Namespace: o.Metadata.Namespace, Name: o.Metadata.Name},
+		ID:    catalog.ID{Namespace: o.Metadata.Namespace, Name: o.Metadata.Name},
 		Image: o.Spec.Image, Address: o.Spec.Address, Priority: int(o.Spec.Priority), Labels: o.Metadata.Labels, Pos: c.Whole, Content: c.At(content),
 	})
 }

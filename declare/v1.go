@@ -7,9 +7,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -190,7 +190,7 @@ func (r *reader) readClusterCatalog(n *yaml.Node) {
 	maps.Copy(labels, o.Metadata.Labels)
 	labels["olm.operatorframework.io/metadata.name"] = o.Metadata.Name // catalogd sets this label
 	declare(r, &r.set.CatalogSources, CatalogSource{
-		ID: model.ID{Name: o.Metadata.Name}, Image: image, Priority: int(o.Spec.Priority), Labels: labels,
+		ID: catalog.ID{Name: o.Metadata.Name}, Image: image, Priority: int(o.Spec.Priority), Labels: labels,
 		Disabled: o.Spec.AvailabilityMode == "Unavailable", Pos: c.Whole, Content: c.At("spec.source.image.ref"),
 	})
 }
@@ -202,7 +202,7 @@ func writeV1(d Declaration) []k8s.Object {
 	if d.Channel != "" {
 		filter["channels"] = k8s.Values(d.Channel)
 	}
-	if d.Catalog != (model.ID{}) {
+	if d.Catalog != (catalog.ID{}) {
 		filter["selector"] = map[string]any{"matchLabels": map[string]any{"olm.operatorframework.io/metadata.name": d.Catalog.Name}}
 	}
 	spec := map[string]any{

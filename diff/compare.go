@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/internal/scan"
 	"github.com/quayside/quayside/lockfile"
@@ -27,7 +27,7 @@ type CompareOptions struct {
 	Scans   *scan.Results // scan results of images; nil skips the check
 	// Lifecycle returns the support periods of a pin's version, or nil if they are unknown. If
 	// Lifecycle is nil, the check is skipped.
-	Lifecycle func(lockfile.Pin) *model.SupportedVersion
+	Lifecycle func(lockfile.Pin) *catalog.SupportedVersion
 
 	Stored map[string][]string // API versions in which clusters store objects, by CRD name; a missing CRD is unknown
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 )
@@ -24,7 +24,7 @@ func rendered(t testing.TB, pkg, version, replaces string) State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mode, watch := model.AllNamespaces, []string(nil)
+	mode, watch := catalog.AllNamespaces, []string(nil)
 	pin := lockfile.Pin{
 		Namespace: "ops", Package: pkg, Version: version, Bundle: b.CSV.Name, Image: "quay.io/demo/" + pkg + "@sha256:" + version,
 		InstallMode: mode, WatchNamespaces: watch, Replaces: replaces,

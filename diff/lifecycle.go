@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // soonDays is the number of days before the end of support from which a version is reported. It is
@@ -47,7 +47,7 @@ func compareLifecycles(c *comparison) {
 			d.old = c.opt.Lifecycle(old)
 		}
 		d.compareSupport()
-		if versions, _ := d.now.SupportsPlatform(model.OpenShift, ""); len(versions) == 0 {
+		if versions, _ := d.now.SupportsPlatform(catalog.OpenShift, ""); len(versions) == 0 {
 			continue
 		}
 		if c.after.OpenShiftVersion != "" {
@@ -64,7 +64,7 @@ func compareLifecycles(c *comparison) {
 // lifecycleDiff compares the lifecycles of an operator. old is nil if it is unknown.
 type lifecycleDiff struct {
 	pinDiff
-	old, now *model.SupportedVersion
+	old, now *catalog.SupportedVersion
 }
 
 // compareSupport reports that support has ended, ends soon, or exists again. If the previous
@@ -76,10 +76,10 @@ func (d lifecycleDiff) compareSupport() {
 		return
 	}
 	f := Finding{Field: "support", Before: was.String(), After: is.String()}
-	ended := was != nil && was.State == model.Ended
+	ended := was != nil && was.State == catalog.Ended
 	operator := d.pinDiff.now.Package + " " + d.now.Name
 	switch {
-	case is.State == model.Ended:
+	case is.State == catalog.Ended:
 		f.Message = fmt.Sprintf("support of %s ended on %s", operator, is.Until)
 		limit := High
 		if ended {
@@ -90,7 +90,7 @@ func (d lifecycleDiff) compareSupport() {
 	case d.now.EndsWithin(d.c.opt.Today, soonDays):
 		f.Message = fmt.Sprintf("support of %s ends on %s", operator, is.Until)
 		d.add("lifecycle.ends-soon", f)
-	case ended && is.State == model.Supported:
+	case ended && is.State == catalog.Supported:
 		f.Message = fmt.Sprintf("%s is supported until %s; support of %s has ended", operator, is.Until, d.old.Name)
 		d.add("lifecycle.supported", f)
 	}
@@ -100,8 +100,8 @@ func (d lifecycleDiff) compareSupport() {
 // lower if the previous version did not support its OpenShift version either.
 func (d lifecycleDiff) comparePlatform() {
 	is, target := d.now, d.c.after.OpenShiftVersion
-	supported, ok := is.SupportsPlatform(model.OpenShift, target)
-	before, wasOK := d.old.SupportsPlatform(model.OpenShift, d.c.before.OpenShiftVersion)
+	supported, ok := is.SupportsPlatform(catalog.OpenShift, target)
+	before, wasOK := d.old.SupportsPlatform(catalog.OpenShift, d.c.before.OpenShiftVersion)
 	if ok || d.pinDiff.old.Version == d.pinDiff.now.Version && !wasOK {
 		return
 	}

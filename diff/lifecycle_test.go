@@ -6,22 +6,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/lockfile"
 )
 
 // TestLifecycles compares pins whose catalogs contain support periods, on 2026-06-01.
 func TestLifecycles(t *testing.T) {
-	stated := map[string]*model.SupportedVersion{} // lifecycles by image
-	pin := func(version string, of *model.SupportedVersion) []lockfile.Pin {
+	stated := map[string]*catalog.SupportedVersion{} // lifecycles by image
+	pin := func(version string, of *catalog.SupportedVersion) []lockfile.Pin {
 		image := fmt.Sprintf("q/d@sha256:%d", len(stated))
 		stated[image] = of
 		return []lockfile.Pin{{Namespace: "ops", Package: "demo", Version: version, Bundle: "demo.v" + version, Image: image}}
 	}
-	until := func(name, end string, openshift ...string) *model.SupportedVersion {
-		v := &model.SupportedVersion{Name: name, Phases: []model.SupportPhase{{Name: "Full support", Start: "2025-01-01", End: "2025-12-31"}, {Name: "Maintenance support", Start: "2026-01-01", End: end}}}
+	until := func(name, end string, openshift ...string) *catalog.SupportedVersion {
+		v := &catalog.SupportedVersion{Name: name, Phases: []catalog.SupportPhase{{Name: "Full support", Start: "2025-01-01", End: "2025-12-31"}, {Name: "Maintenance support", Start: "2026-01-01", End: end}}}
 		for _, o := range openshift {
-			v.Platforms = append(v.Platforms, model.SupportedPlatform{Name: model.OpenShift, Version: o})
+			v.Platforms = append(v.Platforms, catalog.SupportedPlatform{Name: catalog.OpenShift, Version: o})
 		}
 		return v
 	}
@@ -59,7 +59,7 @@ func TestLifecycles(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := Compare(State{Pins: c.before, OpenShiftVersion: c.old}, State{Pins: c.after, OpenShiftVersion: c.openshift}, CompareOptions{
-				Today: c.today, Lifecycle: func(p lockfile.Pin) *model.SupportedVersion { return stated[p.Image] },
+				Today: c.today, Lifecycle: func(p lockfile.Pin) *catalog.SupportedVersion { return stated[p.Image] },
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -157,7 +157,7 @@ func TestAPIs(t *testing.T) {
 func TestPins(t *testing.T) {
 	base := lockfile.Pin{
 		Namespace: "ops", Package: "demo", Version: "1.0.0", Bundle: "demo.v1.0.0", Image: "q/d@sha256:1", Channel: "stable", Approval: "Manual",
-		Catalog: lockfile.Catalog{ID: model.ID{Namespace: "olm", Name: "community"}}, InstallMode: model.OwnNamespace, WatchNamespaces: []string{"ops"},
+		Catalog: lockfile.Catalog{ID: catalog.ID{Namespace: "olm", Name: "community"}}, InstallMode: catalog.OwnNamespace, WatchNamespaces: []string{"ops"},
 	}
 	with := func(edit func(*lockfile.Pin)) lockfile.Pin {
 		p := base
@@ -183,7 +183,7 @@ func TestPins(t *testing.T) {
 		{"channel", func(p *lockfile.Pin) { p.Channel = "fast" }, []string{"low upgrade.channel channel: stable → fast"}},
 		{"catalog", func(p *lockfile.Pin) { p.Catalog.ID.Name = "mine" }, []string{"medium upgrade.catalog catalog: olm/community → olm/mine"}},
 		{
-			"watches all", func(p *lockfile.Pin) { p.InstallMode, p.WatchNamespaces = model.AllNamespaces, nil },
+			"watches all", func(p *lockfile.Pin) { p.InstallMode, p.WatchNamespaces = catalog.AllNamespaces, nil },
 			[]string{"medium upgrade.install-mode installMode: OwnNamespace → AllNamespaces", "medium upgrade.watch-widened watchNamespaces: ops → all namespaces"},
 		},
 		{

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 )
@@ -167,7 +167,7 @@ func workspace(b *testing.B, argocd string) Source {
 		if err != nil {
 			continue
 		}
-		pin := lockfile.Pin{Namespace: "ops-" + p.Name(), Package: p.Name(), Version: version, Bundle: content.CSV.Name, InstallMode: model.OwnNamespace, WatchNamespaces: []string{"ops-" + p.Name()}}
+		pin := lockfile.Pin{Namespace: "ops-" + p.Name(), Package: p.Name(), Version: version, Bundle: content.CSV.Name, InstallMode: catalog.OwnNamespace, WatchNamespaces: []string{"ops-" + p.Name()}}
 		got, err := render.All(lockfile.New([]lockfile.Pin{pin}), render.Options{}, func(lockfile.Pin) (fs.FS, error) { return dir, nil })
 		if err != nil {
 			continue

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -238,9 +238,9 @@ func (d pinDiff) compareVersion() {
 // isOlder reports whether a has a lower version than b, or the same version and a lower release. It
 // returns false if a version is invalid.
 func isOlder(a, b lockfile.Pin) bool {
-	_, err1 := model.ParseVersion(a.Version)
-	_, err2 := model.ParseVersion(b.Version)
-	return err1 == nil && err2 == nil && model.CompareBundles(a.Version, model.ReleaseOf(a.Properties), b.Version, model.ReleaseOf(b.Properties)) < 0
+	_, err1 := catalog.ParseVersion(a.Version)
+	_, err2 := catalog.ParseVersion(b.Version)
+	return err1 == nil && err2 == nil && catalog.CompareBundles(a.Version, catalog.ReleaseOf(a.Properties), b.Version, catalog.ReleaseOf(b.Properties)) < 0
 }
 
 // compareSettings compares the other fields of the pins.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/scan"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -49,7 +49,7 @@ func stateRunning(t testing.TB, version string, images ...string) State {
 	itself := image(map[string]string{"1.0.0": "e", "1.1.0": "f"}[version])
 	return State{
 		Name: "lock", Objects: parsed(t, "ops/demo", "rendered/demo.yaml", text),
-		Pins: []lockfile.Pin{{Namespace: "ops", Package: "demo", Version: version, Bundle: "demo.v" + version, Replaces: "demo.v1.0.0", Image: itself, RelatedImages: []model.RelatedImage{{Image: itself}}}},
+		Pins: []lockfile.Pin{{Namespace: "ops", Package: "demo", Version: version, Bundle: "demo.v" + version, Replaces: "demo.v1.0.0", Image: itself, RelatedImages: []catalog.RelatedImage{{Image: itself}}}},
 	}
 }
 

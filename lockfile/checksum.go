@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -55,7 +55,7 @@ func checksumJSON(value any) (Digest, error) {
 	if err := canonical.Canonicalize(); err != nil {
 		return "", err
 	}
-	return model.DigestOf(canonical), nil
+	return catalog.DigestOf(canonical), nil
 }
 
 func decodeJSON(raw []byte, into any) error {

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -159,7 +159,7 @@ func TestPin(t *testing.T) {
 }
 
 func TestNewDoesNotModifyItsArguments(t *testing.T) {
-	pins := []lockfile.Pin{{Namespace: "b", Package: "x", WatchNamespaces: []string{"z", "a"}, Properties: []model.Property{{Type: "t", Value: []byte(`{"b":1, "a":2}`)}}}, {Namespace: "a", Package: "y"}}
+	pins := []lockfile.Pin{{Namespace: "b", Package: "x", WatchNamespaces: []string{"z", "a"}, Properties: []catalog.Property{{Type: "t", Value: []byte(`{"b":1, "a":2}`)}}}, {Namespace: "a", Package: "y"}}
 	lockfile.New(pins)
 	if pins[0].Package != "x" || pins[0].WatchNamespaces[0] != "z" || string(pins[0].Properties[0].Value) != `{"b":1, "a":2}` {
 		t.Errorf("arguments were modified: %v", pins)
@@ -275,10 +275,10 @@ func FuzzFormat(f *testing.F) {
 			return
 		}
 		want := lockfile.New([]lockfile.Pin{{
-			Catalog: lockfile.Catalog{ID: model.ID{Name: "c" + strings.ReplaceAll(s, "/", "")}, Source: "s" + s, Identity: s}, RequestedBy: []string{s, "x" + s},
+			Catalog: lockfile.Catalog{ID: catalog.ID{Name: "c" + strings.ReplaceAll(s, "/", "")}, Source: "s" + s, Identity: s}, RequestedBy: []string{s, "x" + s},
 			Requires:  []lockfile.Requirement{{Requirement: "r" + s, Pin: "p" + s}},
 			Namespace: "n", Package: "p", Version: "1.0.0", Bundle: "b" + s, Hold: s, Skipped: []string{"x" + s}, Config: []byte(raw),
-			Properties: []model.Property{{Type: "t" + s, Value: json.RawMessage(raw)}}, RelatedImages: []model.RelatedImage{{Name: s, Image: "i"}},
+			Properties: []catalog.Property{{Type: "t" + s, Value: json.RawMessage(raw)}}, RelatedImages: []catalog.RelatedImage{{Name: s, Image: "i"}},
 		}})
 		want.Namespaces = []lockfile.Namespace{{Name: "n" + s, Labels: map[string]string{s: s}, Annotations: map[string]string{"a" + s: s, "b": ""}}}
 		got, err := lockfile.Parse("f", lockfile.Format(want))

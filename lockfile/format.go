@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -162,9 +162,11 @@ func must(err error) {
 func (p Pin) Checksum() Digest { return checksum(sortPin(canonicalPin(p))) }
 
 // VersionText returns the version for display, with the bundle's release if the catalog has one.
-func (p Pin) VersionText() string { return model.VersionText(p.Version, model.ReleaseOf(p.Properties)) }
+func (p Pin) VersionText() string {
+	return catalog.VersionText(p.Version, catalog.ReleaseOf(p.Properties))
+}
 
 // CompareVersions orders pins of one package by version, then by release.
 func (p Pin) CompareVersions(other Pin) int {
-	return model.CompareBundles(p.Version, model.ReleaseOf(p.Properties), other.Version, model.ReleaseOf(other.Properties))
+	return catalog.CompareBundles(p.Version, catalog.ReleaseOf(p.Properties), other.Version, catalog.ReleaseOf(other.Properties))
 }

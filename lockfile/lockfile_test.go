@@ -9,37 +9,37 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
 func sampleLock() *lockfile.File {
-	hub := lockfile.NewCatalog(model.ID{Namespace: "olm", Name: "hub"}, "oci:catalogs/hub", model.DigestOf([]byte("hub")))
+	hub := lockfile.NewCatalog(catalog.ID{Namespace: "olm", Name: "hub"}, "oci:catalogs/hub", catalog.DigestOf([]byte("hub")))
 	return lockfile.New([]lockfile.Pin{
 		{
 			Namespace: "my-etcd", Package: "etcd", Channel: "singlenamespace-alpha", Version: "0.9.4", Bundle: "etcdoperator.v0.9.4",
-			Image: "quay.io/x/etcd@" + string(model.DigestOf([]byte("etcd"))), Identity: "key sha256:0123", Catalog: hub, InstallMode: model.OwnNamespace,
+			Image: "quay.io/x/etcd@" + string(catalog.DigestOf([]byte("etcd"))), Identity: "key sha256:0123", Catalog: hub, InstallMode: catalog.OwnNamespace,
 			WatchNamespaces: []string{"my-etcd"}, OperatorGroup: "og", Approval: "Automatic", Replaces: "etcdoperator.v0.9.2",
 			Skipped:     []string{"etcdoperator.v0.9.3"},
 			Config:      []byte(`{"env":[{"name":"A","value":"1"},{"name":"B","valueFrom":{"fieldRef":{"fieldPath":"x"}}}],"nodeSelector":{"on":"yes"},"tolerations":[[],{}],"n":1.5,"m":12345678901234567890}`),
 			RequestedBy: []string{"my-etcd/etcd"},
 			Requires:    []lockfile.Requirement{{Requirement: `olm.package.required x ">=1"`, Pin: "a/b"}, {Requirement: "olm.gvk.required cert/v1 Cert", Pin: "apps/cert"}},
-			RelatedImages: []model.RelatedImage{
+			RelatedImages: []catalog.RelatedImage{
 				{Name: "etcd", Image: "quay.io/coreos/etcd@sha256:66a37fd61a06a43969854ee6d3e21087a98b93838e284a6086b13917f96b0d9b"},
 				{Image: "busybox"},
 			},
-			Properties: []model.Property{
+			Properties: []catalog.Property{
 				{Type: "olm.package", Value: json.RawMessage(`{"version":"0.9.4","packageName":"etcd"}`)},
 				{Type: "olm.maxOpenShiftVersion", Value: json.RawMessage(`4.10`)},
 				{Type: "olm.maxOpenShiftVersion", Value: json.RawMessage(`"4.10"`)},
 			},
-			Declaration: model.DigestOf([]byte("declaration")),
+			Declaration: catalog.DigestOf([]byte("declaration")),
 		},
 		{
 			Namespace: "apps", Package: "cert", Version: "1.0", Bundle: "no", Hold: "broken: # 3\nsee \"x\"",
-			Catalog:     lockfile.Catalog{ID: model.ID{Name: "cluster"}, Source: "image:quay.io/x/cluster:latest", Digest: model.DigestOf([]byte("cluster")), Identity: "builder@example.com"},
-			InstallMode: model.AllNamespaces, ContentDigest: model.DigestOf([]byte("cert")),
+			Catalog:     lockfile.Catalog{ID: catalog.ID{Name: "cluster"}, Source: "image:quay.io/x/cluster:latest", Digest: catalog.DigestOf([]byte("cluster")), Identity: "builder@example.com"},
+			InstallMode: catalog.AllNamespaces, ContentDigest: catalog.DigestOf([]byte("cert")),
 		},
 	})
 }

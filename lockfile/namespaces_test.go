@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -121,7 +121,7 @@ func TestNamespacesMerge(t *testing.T) {
 		t.Skip("git is not installed")
 	}
 	lock := func(labels map[string]string, names ...string) *lockfile.File {
-		f := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "b", Package: "p", Version: "1.0.0", Bundle: "p.v1.0.0", Catalog: lockfile.Catalog{ID: model.ID{Name: "c"}}}}}
+		f := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "b", Package: "p", Version: "1.0.0", Bundle: "p.v1.0.0", Catalog: lockfile.Catalog{ID: catalog.ID{Name: "c"}}}}}
 		for _, name := range names {
 			n := lockfile.Namespace{Name: name}
 			if name == "d" {

@@ -9,9 +9,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -209,9 +209,9 @@ func (p *parser) checkField(n *yaml.Node, what string, f reflect.StructField, va
 	var err error
 	switch value := value.Interface().(type) {
 	case Digest:
-		_, err = model.ParseDigest(string(value))
+		_, err = catalog.ParseDigest(string(value))
 	case InstallMode:
-		_, err = model.ParseInstallMode(string(value))
+		_, err = catalog.ParseInstallMode(string(value))
 	case *Adopted:
 		if value.Condition == "" {
 			err = fmt.Errorf("%s: adopted requires operatorCondition", what)
@@ -224,11 +224,11 @@ func (p *parser) checkField(n *yaml.Node, what string, f reflect.StructField, va
 		if value.ID == (ID{}) {
 			err = fmt.Errorf("%s: catalog: no name", what)
 		} else if value.Digest != "" {
-			_, err = model.ParseDigest(string(value.Digest))
+			_, err = catalog.ParseDigest(string(value.Digest))
 		}
 	case string:
 		if digest := imageref.Split(value).Digest; f.Name == "image" && digest != "" {
-			_, err = model.ParseDigest(digest)
+			_, err = catalog.ParseDigest(digest)
 		}
 	}
 	p.errs.Add(at, err)
@@ -283,6 +283,6 @@ func (p *parser) recordEdit(n *yaml.Node, pin *Pin, checksum string) bool {
 // not match the checksum because something else was changed too.
 func undoVersionEdit(pin Pin, sum string) (before Pin, ok bool) {
 	before = pin
-	before.Version = model.Read(pin.Properties).Version
+	before.Version = catalog.Read(pin.Properties).Version
 	return before, before.Version != pin.Version && sum == string(before.Checksum())
 }

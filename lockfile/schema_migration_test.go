@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -131,8 +131,8 @@ func TestChecksumIsOfValues(t *testing.T) {
 		want := New([]Pin{{
 			Namespace: "a", Package: "p", Version: "1.0.0", Bundle: text.Draw(t, "bundle"), Hold: text.Draw(t, "hold"), Config: config,
 			WatchNamespaces: rapid.SliceOfDistinct(text, func(s string) string { return s }).Draw(t, "watch"),
-			Catalog:         Catalog{ID: model.ID{Name: "c"}, Source: text.Draw(t, "source")},
-			Properties:      []model.Property{{Type: "t", Value: config}},
+			Catalog:         Catalog{ID: catalog.ID{Name: "c"}, Source: text.Draw(t, "source")},
+			Properties:      []catalog.Property{{Type: "t", Value: config}},
 		}})
 		docs, err := yamlnode.Documents("f", Format(want), yamlnode.Limits{})
 		if err != nil {
@@ -179,7 +179,7 @@ func restyle(n *yaml.Node, random *rand.Rand) {
 
 // TestLargeIntegers checks that large integers that are equal as float64 have different checksums.
 func TestLargeIntegers(t *testing.T) {
-	sums := map[model.Digest]bool{}
+	sums := map[catalog.Digest]bool{}
 	for _, n := range []string{"9007199254740992", "9007199254740993", "12345678901234567890", "12345678901234567891"} {
 		sums[(Pin{Config: []byte(`{"n":` + n + `}`)}).Checksum()] = true
 	}

@@ -7,25 +7,25 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/jsonschema"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // ID identifies a catalog: "namespace/name" or "name".
-type ID = model.ID
+type ID = catalog.ID
 
 // Digest is "sha256:" with 64 hexadecimal digits, or empty.
-type Digest = model.Digest
+type Digest = catalog.Digest
 
 // InstallMode is one of the four install modes of a ClusterServiceVersion.
-type InstallMode = model.InstallMode
+type InstallMode = catalog.InstallMode
 
 // Property is a property of a bundle: a provided API, a requirement or a constraint.
-type Property = model.Property
+type Property = catalog.Property
 
 // RelatedImage is an image that a bundle needs.
-type RelatedImage = model.RelatedImage
+type RelatedImage = catalog.RelatedImage
 
 // File is a complete lock. New returns a sorted one.
 type File struct {

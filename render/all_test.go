@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/testing/yamltest"
 	"github.com/quayside/quayside/lockfile"
@@ -82,7 +82,7 @@ func newLock(bundles map[string]fstest.MapFS, watch map[string][]string, declare
 		_, version, _ := strings.Cut(string(fsys["manifests/csv.yaml"].Data), "\n  version: ")
 		version, _, _ = strings.Cut(version, "\n")
 		lock.Pins = append(lock.Pins, lockfile.Pin{
-			Namespace: ns, Package: pkg, Bundle: pkg + ".v" + version, Version: version, WatchNamespaces: w, InstallMode: model.ModeFor(ns, w),
+			Namespace: ns, Package: pkg, Bundle: pkg + ".v" + version, Version: version, WatchNamespaces: w, InstallMode: catalog.ModeFor(ns, w),
 		})
 	}
 	return lock

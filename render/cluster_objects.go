@@ -3,16 +3,16 @@ package render
 import (
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
 // ClusterOperator is an operator with its objects in one cluster.
 type ClusterOperator struct {
 	Pin        lockfile.Pin
-	NativeAPIs []model.GVK // APIs that its ClusterServiceVersion requires from the cluster
-	Objects    []Object    // without CRDs and without the user's overlays
+	NativeAPIs []catalog.GVK // APIs that its ClusterServiceVersion requires from the cluster
+	Objects    []Object      // without CRDs and without the user's overlays
 }
 
 // ClusterObjects returns the operators that a cluster gets, and its CRDs and Namespaces in shared. The

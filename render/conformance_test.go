@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/testing/yamltest"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -58,7 +58,7 @@ const conformanceNamespace = "op-ns"
 func (c conformanceCase) pin(b *bundle.Bundle, group string) lockfile.Pin {
 	return lockfile.Pin{
 		Namespace: conformanceNamespace, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name, OperatorGroup: group,
-		InstallMode: model.ModeFor(conformanceNamespace, c.watch), WatchNamespaces: c.watch,
+		InstallMode: catalog.ModeFor(conformanceNamespace, c.watch), WatchNamespaces: c.watch,
 	}
 }
 

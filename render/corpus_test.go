@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -53,10 +53,10 @@ func loadBundle(tb testing.TB, dir string) *bundle.Bundle {
 func pinOf(b *bundle.Bundle, namespace string) lockfile.Pin {
 	pin := lockfile.Pin{
 		Namespace: namespace, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name,
-		OperatorGroup: "og", InstallMode: model.AllNamespaces,
+		OperatorGroup: "og", InstallMode: catalog.AllNamespaces,
 	}
-	if !slices.Contains(b.CSV.Modes, model.AllNamespaces) {
-		pin.InstallMode, pin.WatchNamespaces = model.OwnNamespace, []string{namespace}
+	if !slices.Contains(b.CSV.Modes, catalog.AllNamespaces) {
+		pin.InstallMode, pin.WatchNamespaces = catalog.OwnNamespace, []string{namespace}
 	}
 	return pin
 }

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // renderDeployments generates the Deployments of the CSV.
@@ -123,25 +123,25 @@ func (in *install) addProperties(csv map[string]string, read map[string]bool) er
 
 // properties returns the bundle's properties from the catalog, as recorded in the lock. Without
 // these it derives them from the bundle.
-func (in *install) properties() []model.Property {
+func (in *install) properties() []catalog.Property {
 	if len(in.pin.Properties) > 0 {
 		return in.pin.Properties
 	}
-	var out []model.Property
+	var out []catalog.Property
 	for _, crd := range in.b.CSV.OwnedCRDs {
-		if group, ok := model.GroupOf(crd.Name); ok {
-			out = append(out, model.GVKProperty(model.GVK{Group: group, Version: crd.Version, Kind: crd.Kind}))
+		if group, ok := catalog.GroupOf(crd.Name); ok {
+			out = append(out, catalog.GVKProperty(catalog.GVK{Group: group, Version: crd.Version, Kind: crd.Kind}))
 		}
 	}
 	for _, api := range in.b.CSV.OwnedAPIs {
-		out = append(out, model.GVKProperty(model.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
+		out = append(out, catalog.GVKProperty(catalog.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
 	}
-	slices.SortFunc(out, func(a, b model.Property) int { return bytes.Compare(a.Value, b.Value) })
-	out = append(out, model.PackageProperty(in.pin.Package, in.pin.Version))
+	slices.SortFunc(out, func(a, b catalog.Property) int { return bytes.Compare(a.Value, b.Value) })
+	out = append(out, catalog.PackageProperty(in.pin.Package, in.pin.Version))
 	return append(out, in.b.Properties...)
 }
 
-func propertyList(in []model.Property) []any {
+func propertyList(in []catalog.Property) []any {
 	out := make([]any, len(in))
 	for i, p := range in {
 		out[i] = map[string]any{"type": p.Type, "value": p.Value}

@@ -7,10 +7,10 @@ import (
 	"sync"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -138,10 +138,10 @@ func Validate(b *bundle.Bundle) ([]diag.Warning, error) {
 }
 
 // modePin returns a pin that installs b in a mode.
-func modePin(b *bundle.Bundle, mode model.InstallMode) lockfile.Pin {
+func modePin(b *bundle.Bundle, mode catalog.InstallMode) lockfile.Pin {
 	const home = "operators"
-	watch := map[model.InstallMode][]string{
-		model.OwnNamespace: {home}, model.SingleNamespace: {"watched"}, model.MultiNamespace: {"watched", "watched-too"},
+	watch := map[catalog.InstallMode][]string{
+		catalog.OwnNamespace: {home}, catalog.SingleNamespace: {"watched"}, catalog.MultiNamespace: {"watched", "watched-too"},
 	}
 	return lockfile.Pin{
 		Namespace: home, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name,

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -117,21 +117,21 @@ const noPiecesReadme = "No operator is installed, so there are no manifests here
 
 // providedAPIs returns the custom resources that the operators provide, sorted and without
 // duplicates.
-func (t *tree) providedAPIs() []model.GVK {
-	var out []model.GVK
+func (t *tree) providedAPIs() []catalog.GVK {
+	var out []catalog.GVK
 	for _, in := range t.installs {
 		out = append(out, in.provides()...)
 	}
-	slices.SortFunc(out, model.GVK.Compare)
+	slices.SortFunc(out, catalog.GVK.Compare)
 	return slices.Compact(out)
 }
 
 // provides returns the custom resources that the operator's CSV owns.
-func (o operator) provides() []model.GVK {
-	var out []model.GVK
+func (o operator) provides() []catalog.GVK {
+	var out []catalog.GVK
 	for _, api := range o.b.CSV.OwnedCRDs {
 		if _, group, ok := strings.Cut(api.Name, "."); ok {
-			out = append(out, model.GVK{Group: group, Version: api.Version, Kind: api.Kind})
+			out = append(out, catalog.GVK{Group: group, Version: api.Version, Kind: api.Kind})
 		}
 	}
 	return out

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -48,7 +48,7 @@ func goldenLock(t *testing.T, dir string) (*lockfile.File, Options, func(lockfil
 	for _, p := range c.Pins {
 		lock.Pins = append(lock.Pins, lockfile.Pin{
 			Namespace: p.Namespace, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name, OperatorGroup: p.OperatorGroup,
-			InstallMode: model.ModeFor(p.Namespace, p.Watch), WatchNamespaces: p.Watch, Config: p.Config,
+			InstallMode: catalog.ModeFor(p.Namespace, p.Watch), WatchNamespaces: p.Watch, Config: p.Config,
 		})
 	}
 	return lock, c.Options, func(lockfile.Pin) (fs.FS, error) { return os.DirFS(content), nil }

@@ -9,11 +9,11 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -109,7 +109,7 @@ func declaredNamespace(o Object, d lockfile.Namespace) Object {
 // withSuggestedMetadata returns a Namespace with the labels and annotations of its operators'
 // templates. If templates conflict, the first operator's value is used.
 func (t *tree) withSuggestedMetadata(o Object, installs []operator) Object {
-	const annotation = model.SuggestedNamespaceTemplate
+	const annotation = catalog.SuggestedNamespaceTemplate
 	for _, in := range installs {
 		text := in.b.CSV.Annotations[annotation]
 		if text == "" {

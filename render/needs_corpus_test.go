@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile/certificates"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
@@ -60,9 +60,9 @@ func unmetAlone(fsys fs.FS, openshift bool) ([]needs.Need, error) {
 	if err != nil {
 		return nil, err
 	}
-	pin := lockfile.Pin{Namespace: "op-ns", Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name, OperatorGroup: "og", InstallMode: model.AllNamespaces}
-	if !slices.Contains(b.CSV.Modes, model.AllNamespaces) {
-		pin.InstallMode, pin.WatchNamespaces = model.OwnNamespace, []string{pin.Namespace}
+	pin := lockfile.Pin{Namespace: "op-ns", Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name, OperatorGroup: "og", InstallMode: catalog.AllNamespaces}
+	if !slices.Contains(b.CSV.Modes, catalog.AllNamespaces) {
+		pin.InstallMode, pin.WatchNamespaces = catalog.OwnNamespace, []string{pin.Namespace}
 	}
 	opt := render.Options{OpenShift: openshift, Certificates: certificates.Default(openshift), ObjectsOnly: true}
 	res, err := render.All(&lockfile.File{Pins: []lockfile.Pin{pin}}, opt, func(lockfile.Pin) (fs.FS, error) { return fsys, nil })

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/render"
 	"github.com/quayside/quayside/render/needs"
@@ -159,7 +159,7 @@ func summarize(unmet []needs.Need) string {
 
 // TestNativeAPIs checks that the APIs that a ClusterServiceVersion requires are needs.
 func TestNativeAPIs(t *testing.T) {
-	o := render.ClusterOperator{NativeAPIs: []model.GVK{{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "example.com", Version: "v1", Kind: "Widget"}}}
+	o := render.ClusterOperator{NativeAPIs: []catalog.GVK{{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "example.com", Version: "v1", Kind: "Widget"}}}
 	got := summarize(needs.NewSupply(false).Unmet(needs.Find(o, nil, false)))
 	if want := "api example.com/v1 [Widget] spec.nativeAPIs of the ClusterServiceVersion"; got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -3,8 +3,8 @@ package render
 import (
 	"errors"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s/admit"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
@@ -76,6 +76,6 @@ func (o Options) defaults() (Options, error) {
 }
 
 // allNamespaces reports whether an install watches the whole cluster.
-func allNamespaces(mode model.InstallMode, watch []string) bool {
-	return mode == model.AllNamespaces || len(watch) == 0
+func allNamespaces(mode catalog.InstallMode, watch []string) bool {
+	return mode == catalog.AllNamespaces || len(watch) == 0
 }

@@ -3,7 +3,7 @@ package render
 import (
 	"slices"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
@@ -119,7 +119,7 @@ func (t *tree) setPieceLeftoverPositions() {
 // stages would delete and recreate an object that moves to a later stage.
 func (t *tree) setLeftoverPositions() {
 	for _, in := range t.replaced {
-		first := slices.ContainsFunc(in.provides(), func(api model.GVK) bool { return certificates.Issues(api.Group, api.Kind) })
+		first := slices.ContainsFunc(in.provides(), func(api catalog.GVK) bool { return certificates.Issues(api.Group, api.Kind) })
 		for _, o := range in.objects {
 			t.positions[o.Key()] = profile.ApplyPosition{Issuer: first, Stopped: isStoppable(o)}
 		}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -82,7 +82,7 @@ func TestGoldensOfV1(t *testing.T) {
 			}
 			got, _, err := Manifests(b, lockfile.Pin{
 				Namespace: c.namespace, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name,
-				InstallMode: model.ModeFor(c.namespace, watch), WatchNamespaces: watch, Config: []byte(c.config),
+				InstallMode: catalog.ModeFor(c.namespace, watch), WatchNamespaces: watch, Config: []byte(c.config),
 			}, Options{CSVAnnotations: true})
 			if err != nil {
 				t.Fatal(err)

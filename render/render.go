@@ -39,10 +39,10 @@ import (
 	"sync"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -75,7 +75,7 @@ func (r *Result) ShippedKeys(operator string) []Key {
 func (r *Result) SuggestedNamespaceTemplate(operator string) string {
 	for _, in := range r.tree.installs {
 		if in.name() == operator {
-			return in.b.CSV.Annotations[model.SuggestedNamespaceTemplate]
+			return in.b.CSV.Annotations[catalog.SuggestedNamespaceTemplate]
 		}
 	}
 	return ""

@@ -17,9 +17,9 @@ import (
 
 	"github.com/quayside/quayside/api/v1alpha1"
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
@@ -53,7 +53,7 @@ func renderings(t *testing.T, corpus bool) []rendering {
 		"apiVersion: v1\nkind: Secret\nmetadata: {name: hush}\nstringData: {a: b}\n")
 	lock := &lockfile.File{}
 	for _, ns := range []string{"one", "two"} {
-		lock.Pins = append(lock.Pins, lockfile.Pin{Namespace: ns, Package: "x", Version: "1.0.0+b1", Bundle: "x.v1.0.0+b1", WatchNamespaces: []string{ns}, InstallMode: model.OwnNamespace})
+		lock.Pins = append(lock.Pins, lockfile.Pin{Namespace: ns, Package: "x", Version: "1.0.0+b1", Bundle: "x.v1.0.0+b1", WatchNamespaces: []string{ns}, InstallMode: catalog.OwnNamespace})
 	}
 	out = append(out, rendering{
 		name: "twice",

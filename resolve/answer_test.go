@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
@@ -52,7 +52,7 @@ func (p *problem) declarations(t *testing.T) (*declare.Set, resolve.Options) {
 
 // solve returns quayside's answer for each namespace after all rounds. It checks that the first round
 // equals the result of a single hop.
-func (p *problem) solve(t *testing.T, x *model.Index) map[string]answer {
+func (p *problem) solve(t *testing.T, x *catalog.Index) map[string]answer {
 	t.Helper()
 	decl, opt := p.declarations(t)
 	res, err := resolve.Resolve(x, decl, nil, opt)

@@ -5,26 +5,26 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
 
 // fullSizeIndex returns the index of the full-size catalog.
-func fullSizeIndex(b *testing.B) *model.Index {
+func fullSizeIndex(b *testing.B) *catalog.Index {
 	b.Helper()
-	content, ok := corpus(b, map[string]*model.Content{}, "full-slim")
+	content, ok := corpus(b, map[string]*catalog.Content{}, "full-slim")
 	if !ok {
 		b.Skip("QUAYSIDE_CORPUS is unset: no full-size catalog")
 	}
 	c := *content
-	c.ID = model.ID{Namespace: "olm", Name: "full"}
-	cat, err := model.New(c)
+	c.ID = catalog.ID{Namespace: "olm", Name: "full"}
+	cat, err := catalog.New(c)
 	if err != nil {
 		b.Fatal(err)
 	}
-	x, err := model.NewIndex(cat)
+	x, err := catalog.NewIndex(cat)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func fullSizeIndex(b *testing.B) *model.Index {
 
 // declareSubscriptions declares subscriptions to n packages that have a common solution, packages
 // with dependencies first.
-func declareSubscriptions(b *testing.B, x *model.Index, n int) *declare.Set {
+func declareSubscriptions(b *testing.B, x *catalog.Index, n int) *declare.Set {
 	b.Helper()
 	decl := &declare.Set{OperatorGroups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}}}
 	cat := x.Catalogs()[0]
@@ -45,7 +45,7 @@ func declareSubscriptions(b *testing.B, x *model.Index, n int) *declare.Set {
 			}
 			s := declare.Subscription{
 				Dialect: declare.V0, Name: p.Name(), Namespace: "ops", Package: p.Name(),
-				Catalog: &model.ID{Namespace: "olm", Name: "full"}, Channels: []string{ch.Name()}, Approval: declare.Automatic,
+				Catalog: &catalog.ID{Namespace: "olm", Name: "full"}, Channels: []string{ch.Name()}, Approval: declare.Automatic,
 			}
 			try := &declare.Set{OperatorGroups: decl.OperatorGroups, Subscriptions: append(decl.Subscriptions[:len(decl.Subscriptions):len(decl.Subscriptions)], s)}
 			if _, err := resolve.Resolve(x, try, nil, resolve.Options{Requirements: "warn"}); err == nil {
@@ -106,7 +106,7 @@ func BenchmarkUpgrade(b *testing.B) {
 	}
 }
 
-func findElevenHops(b *testing.B, x *model.Index) (*declare.Set, *lockfile.File) {
+func findElevenHops(b *testing.B, x *catalog.Index) (*declare.Set, *lockfile.File) {
 	b.Helper()
 	for _, p := range x.Catalogs()[0].Packages() {
 		for _, ch := range p.Channels() {
@@ -115,7 +115,7 @@ func findElevenHops(b *testing.B, x *model.Index) (*declare.Set, *lockfile.File)
 					OperatorGroups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}},
 					Subscriptions: []declare.Subscription{{
 						Dialect: declare.V0, Name: p.Name(), Namespace: "ops", Package: p.Name(),
-						Catalog: &model.ID{Namespace: "olm", Name: "full"}, Channels: []string{ch.Name()}, StartingCSV: e.Name(), Approval: declare.Automatic,
+						Catalog: &catalog.ID{Namespace: "olm", Name: "full"}, Channels: []string{ch.Name()}, StartingCSV: e.Name(), Approval: declare.Automatic,
 					}},
 				}
 				res, err := resolve.Resolve(x, decl, nil, resolve.Options{Requirements: "warn"})
@@ -140,7 +140,7 @@ func BenchmarkGrowth(b *testing.B) {
 			OperatorGroups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}},
 			Subscriptions: []declare.Subscription{{
 				Dialect: declare.V0, Name: "p0", Namespace: "ops", Package: "p0",
-				Catalog: &model.ID{Namespace: "olm", Name: "full"}, Channels: []string{"stable"}, Approval: declare.Automatic,
+				Catalog: &catalog.ID{Namespace: "olm", Name: "full"}, Channels: []string{"stable"}, Approval: declare.Automatic,
 			}},
 		}
 		b.Run(fmt.Sprintf("packages=%d", packages), func(b *testing.B) {
@@ -157,20 +157,20 @@ func BenchmarkGrowth(b *testing.B) {
 
 // newSyntheticIndex returns packages in chains of ten: each version of one requires its
 // own version of the next.
-func newSyntheticIndex(b *testing.B, packages, versions int) *model.Index {
+func newSyntheticIndex(b *testing.B, packages, versions int) *catalog.Index {
 	b.Helper()
-	c := model.Content{ID: model.ID{Namespace: "olm", Name: "full"}}
+	c := catalog.Content{ID: catalog.ID{Namespace: "olm", Name: "full"}}
 	for i := range packages {
 		name := fmt.Sprintf("p%d", i)
-		p := model.PackageData{Name: name, DefaultChannel: "stable"}
-		ch := model.ChannelData{Name: "stable"}
+		p := catalog.PackageData{Name: name, DefaultChannel: "stable"}
+		ch := catalog.ChannelData{Name: "stable"}
 		for v := 1; v <= versions; v++ {
-			e := model.EntryData{Name: fmt.Sprintf("%s.v%d.0.0", name, v)}
+			e := catalog.EntryData{Name: fmt.Sprintf("%s.v%d.0.0", name, v)}
 			if v > 1 {
 				e.Replaces = fmt.Sprintf("%s.v%d.0.0", name, v-1)
 			}
 			ch.Entries = append(ch.Entries, e)
-			d := model.BundleData{Name: e.Name, Image: "quay.io/example/" + name + "@sha256:" + model.DigestOf([]byte(e.Name)).Hex()}
+			d := catalog.BundleData{Name: e.Name, Image: "quay.io/example/" + name + "@sha256:" + catalog.DigestOf([]byte(e.Name)).Hex()}
 			d.Properties = append(d.Properties, property("olm.package", map[string]string{"packageName": name, "version": fmt.Sprintf("%d.0.0", v)}))
 			d.Properties = append(d.Properties, property("olm.gvk", api(name)))
 			if i%10 != 9 && i+1 < packages {
@@ -183,11 +183,11 @@ func newSyntheticIndex(b *testing.B, packages, versions int) *model.Index {
 		p.Channels = append(p.Channels, ch)
 		c.Packages = append(c.Packages, p)
 	}
-	cat, err := model.New(c)
+	cat, err := catalog.New(c)
 	if err != nil {
 		b.Fatal(err)
 	}
-	x, err := model.NewIndex(cat)
+	x, err := catalog.NewIndex(cat)
 	if err != nil {
 		b.Fatal(err)
 	}

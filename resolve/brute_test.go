@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve"
 )
 
@@ -44,7 +44,7 @@ type node struct {
 	cat, pkg, channel string
 	prio              int
 	isDefault         bool
-	b                 model.BundleData
+	b                 catalog.BundleData
 }
 
 func (u universe) solveNaively() ([]string, bool) {
@@ -84,7 +84,7 @@ func (u universe) withOtherChannels(of []node, s declare.Subscription) []node {
 					continue
 				}
 				channels := slices.Clone(p.Channels)
-				slices.SortFunc(channels, func(a, b model.ChannelData) int {
+				slices.SortFunc(channels, func(a, b catalog.ChannelData) int {
 					switch { // the entry itself first
 					case a.Name == n.channel:
 						return -1
@@ -94,7 +94,7 @@ func (u universe) withOtherChannels(of []node, s declare.Subscription) []node {
 					return strings.Compare(a.Name, b.Name)
 				})
 				for _, ch := range channels {
-					has := slices.ContainsFunc(ch.Entries, func(e model.EntryData) bool { return e.Name == n.b.Name })
+					has := slices.ContainsFunc(ch.Entries, func(e catalog.EntryData) bool { return e.Name == n.b.Name })
 					if key := ch.Name + "/" + n.b.Name; has && !seen[key] {
 						seen[key] = true
 						twin := n
@@ -137,8 +137,8 @@ func (u universe) nodes() []node {
 	return out
 }
 
-func chain(ch model.ChannelData) []string {
-	skipped, replaced, by := map[string]bool{}, map[string]bool{}, map[string]model.EntryData{}
+func chain(ch catalog.ChannelData) []string {
+	skipped, replaced, by := map[string]bool{}, map[string]bool{}, map[string]catalog.EntryData{}
 	for _, e := range ch.Entries {
 		by[e.Name], replaced[e.Replaces] = e, true
 		for _, s := range e.Skips {
@@ -188,7 +188,7 @@ func (u universe) search(queue [][]node, chosen []node) ([]node, bool) {
 
 // isCompatible reports whether n can be installed together with the chosen nodes.
 func isCompatible(n node, chosen []node) bool {
-	if slices.ContainsFunc(n.b.Properties, func(p model.Property) bool { return p.Type == "olm.deprecated" }) {
+	if slices.ContainsFunc(n.b.Properties, func(p catalog.Property) bool { return p.Type == "olm.deprecated" }) {
 		return false
 	}
 	for _, c := range chosen {

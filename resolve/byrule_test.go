@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -88,7 +88,7 @@ func (p *problem) ignoresReplaced(t *testing.T, e expectation, got answer) bool 
 		var o object
 		return json.Unmarshal(raw, &o) == nil && o.Kind == "ClusterServiceVersion" && o.Metadata.Namespace == e.Namespace && gone[o.Metadata.Name]
 	})
-	x, ok := without.index(t, map[string]*model.Content{})
+	x, ok := without.index(t, map[string]*catalog.Content{})
 	return ok && without.solve(t, x)[e.Namespace].differs(got) == ""
 }
 
@@ -113,7 +113,7 @@ func (p *problem) needsDowngrade(t *testing.T, e expectation) bool {
 	if round, _ := p.firstDowngrade(e); round < 0 || e.Outcome != "fixpoint" {
 		return false
 	}
-	x, ok := p.index(t, map[string]*model.Content{})
+	x, ok := p.index(t, map[string]*catalog.Content{})
 	if !ok {
 		return false
 	}
@@ -137,7 +137,7 @@ func (p *problem) followsDocumentedOrder(e expectation, got answer) bool {
 	}
 	for _, pin := range got.pins {
 		g, ok := theirs[pin.Package]
-		id := model.ID{Namespace: g.SourceNamespace, Name: g.Source}
+		id := catalog.ID{Namespace: g.SourceNamespace, Name: g.Source}
 		if ok && pin.Generated() && (id != pin.Catalog.ID || g.Channel != pin.Channel) {
 			other = true
 			first = first && slices.Compare(p.rank(got, pin, pin.Catalog.ID, pin.Channel), p.rank(got, pin, id, g.Channel)) < 0
@@ -160,7 +160,7 @@ func (p *problem) followsDocumentedOrder(e expectation, got answer) bool {
 
 // rank returns the rank of a catalog and channel for a dependency in the documented order of its first
 // dependent. A lower rank is preferred.
-func (p *problem) rank(got answer, pin lockfile.Pin, id model.ID, channel string) []string {
+func (p *problem) rank(got answer, pin lockfile.Pin, id catalog.ID, channel string) []string {
 	var by []lockfile.Pin
 	for _, r := range lockfile.New(got.pins).RequiredBy(pin) {
 		at := slices.IndexFunc(got.pins, func(by lockfile.Pin) bool { return by.Key() == r.Pin })
@@ -172,7 +172,7 @@ func (p *problem) rank(got answer, pin lockfile.Pin, id model.ID, channel string
 		return strings.Compare(strconv.FormatBool(a.Generated())+a.Subscription(), strconv.FormatBool(b.Generated())+b.Subscription())
 	})
 	own := len(by) > 0 && by[0].Catalog.ID == id
-	isDefault := slices.ContainsFunc(p.packages(id), func(has model.PackageData) bool {
+	isDefault := slices.ContainsFunc(p.packages(id), func(has catalog.PackageData) bool {
 		return has.Name == pin.Package && has.DefaultChannel == channel
 	})
 	no := func(yes bool) string { return strconv.FormatBool(!yes) }
@@ -182,10 +182,10 @@ func (p *problem) rank(got answer, pin lockfile.Pin, id model.ID, channel string
 // firstDowngrade returns the first round in which OLM downgraded a package, or -1, and all packages
 // that it ever downgraded.
 func (p *problem) firstDowngrade(e expectation) (round int, pkgs map[string]bool) {
-	last := map[string]model.Version{}
+	last := map[string]catalog.Version{}
 	for _, s := range p.objects(e.Namespace, "Subscription") {
 		for _, c := range p.objects(e.Namespace, "ClusterServiceVersion") {
-			if v, err := model.ParseVersion(c.Spec.Version); err == nil && s.Status.InstalledCSV == c.Metadata.Name {
+			if v, err := catalog.ParseVersion(c.Spec.Version); err == nil && s.Status.InstalledCSV == c.Metadata.Name {
 				last[s.Spec.Name] = v
 			}
 		}
@@ -193,7 +193,7 @@ func (p *problem) firstDowngrade(e expectation) (round int, pkgs map[string]bool
 	round, pkgs = -1, map[string]bool{}
 	for at, step := range e.Steps {
 		for _, i := range step.Install {
-			v, err := model.ParseVersion(i.Version)
+			v, err := catalog.ParseVersion(i.Version)
 			if err != nil {
 				continue
 			}
@@ -213,13 +213,13 @@ func (p *problem) firstDowngrade(e expectation) (round int, pkgs map[string]bool
 // name whose versions differ, got has the higher version.
 func (p *problem) isPreferred(e expectation, got answer) bool {
 	versions := p.versions()
-	of := func(names []string, pkg string) model.Version {
+	of := func(names []string, pkg string) catalog.Version {
 		for _, n := range names {
 			if b, ok := versions[strings.Fields(n)[0]]; ok && b.pkg == pkg {
 				return b.version
 			}
 		}
-		return model.Version{}
+		return catalog.Version{}
 	}
 	for _, alt := range e.Alternatives {
 		better := 0
@@ -237,7 +237,7 @@ func (p *problem) isPreferred(e expectation, got answer) bool {
 
 type packageVersion struct {
 	pkg     string
-	version model.Version
+	version catalog.Version
 }
 
 // versions returns the package and version of every bundle by its name.
@@ -246,13 +246,13 @@ func (p *problem) versions() map[string]packageVersion {
 	for _, c := range p.Catalogs {
 		var objects []struct {
 			Schema, Name string
-			Properties   []model.Property
+			Properties   []catalog.Property
 		}
 		_ = json.Unmarshal(c.FBC, &objects)
 		for _, o := range objects {
 			for _, prop := range o.Properties {
 				v := fields(prop.Value)
-				if version, err := model.ParseVersion(v["version"]); err == nil && prop.Type == "olm.package" {
+				if version, err := catalog.ParseVersion(v["version"]); err == nil && prop.Type == "olm.package" {
 					out[o.Name] = packageVersion{v["packageName"], version}
 				}
 			}

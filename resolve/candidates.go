@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // option is one candidate for a subscription: a catalog entry, or the installed bundle.
 type option struct {
-	entry   *model.Entry // nil: the installed bundle
+	entry   *catalog.Entry // nil: the installed bundle
 	current *installed
 }
 
@@ -25,7 +25,7 @@ type options struct {
 	fault      *fault
 	keepReason string // why the installed bundle is the only candidate: "installPlanApproval is Manual"
 	keepFault  *fault // the fault that keepReason describes; nil: another reason
-	downgrades []*model.Entry
+	downgrades []*catalog.Entry
 }
 
 // fault is a mistake in one declaration.
@@ -129,11 +129,11 @@ func (w *chooser) isEdited(s *want) bool {
 }
 
 // packages returns the package that s requests from each eligible catalog, in order of preference.
-func (w *chooser) packages(s *want) ([]*model.Package, *fault) {
+func (w *chooser) packages(s *want) ([]*catalog.Package, *fault) {
 	if s.cat != nil {
 		return w.packageFrom(s, *s.cat)
 	}
-	var found []*model.Package
+	var found []*catalog.Package
 	deselected := false
 	for _, c := range w.catalogs(s.ns) {
 		switch p, ok := c.Package(s.pkg); {
@@ -160,7 +160,7 @@ func (w *chooser) packages(s *want) ([]*model.Package, *fault) {
 	return found, nil
 }
 
-func ambiguousPackage(s *want, found []*model.Package) *fault {
+func ambiguousPackage(s *want, found []*catalog.Package) *fault {
 	ids := make([]string, len(found))
 	for i, p := range found {
 		ids[i] = p.Catalog().ID().String()
@@ -170,7 +170,7 @@ func ambiguousPackage(s *want, found []*model.Package) *fault {
 	}
 }
 
-func (w *chooser) packageFrom(s *want, id model.ID) ([]*model.Package, *fault) {
+func (w *chooser) packageFrom(s *want, id catalog.ID) ([]*catalog.Package, *fault) {
 	c, ok := w.x.Catalog(id)
 	if !ok {
 		if err, broken := w.x.Broken()[id]; broken {
@@ -188,7 +188,7 @@ func (w *chooser) packageFrom(s *want, id model.ID) ([]*model.Package, *fault) {
 	if !ok {
 		return nil, w.noPackage(s, c)
 	}
-	return []*model.Package{p}, nil
+	return []*catalog.Package{p}, nil
 }
 
 // listCatalogs lists the visible catalogs for a message.
@@ -203,7 +203,7 @@ func (w *chooser) listCatalogs(ns string) string {
 	return " (available: " + joinNames(names) + ")"
 }
 
-func (w *chooser) noPackage(s *want, c *model.Catalog) *fault {
+func (w *chooser) noPackage(s *want, c *catalog.Catalog) *fault {
 	where, withdrawn := "in any visible catalog", true
 	if c != nil {
 		where = "in catalog " + c.ID().String()
@@ -216,7 +216,7 @@ func (w *chooser) noPackage(s *want, c *model.Catalog) *fault {
 // unreadableCatalogs lists the catalogs visible in a namespace that cannot be read.
 func (w *environment) unreadableCatalogs(ns string) []string {
 	var out []string
-	for _, id := range slices.SortedFunc(maps.Keys(w.x.Broken()), model.ID.Compare) {
+	for _, id := range slices.SortedFunc(maps.Keys(w.x.Broken()), catalog.ID.Compare) {
 		if w.isVisible(ns, id) {
 			out = append(out, id.String())
 		}
@@ -225,7 +225,7 @@ func (w *environment) unreadableCatalogs(ns string) []string {
 }
 
 // checkChannels returns a fault if no catalog has any of the permitted channels.
-func (w *chooser) checkChannels(s *want, pkgs []*model.Package) *fault {
+func (w *chooser) checkChannels(s *want, pkgs []*catalog.Package) *fault {
 	for _, name := range s.channels {
 		for _, p := range pkgs {
 			if _, ok := p.Channel(name); ok {
@@ -243,8 +243,8 @@ func (w *chooser) checkChannels(s *want, pkgs []*model.Package) *fault {
 }
 
 // channelsOf returns the channels of p that s permits: the default one first.
-func (s *want) channelsOf(p *model.Package) []*model.Channel {
-	var out []*model.Channel
+func (s *want) channelsOf(p *catalog.Package) []*catalog.Channel {
+	var out []*catalog.Channel
 	for _, ch := range p.Channels() {
 		if len(s.channels) == 0 || slices.Contains(s.channels, ch.Name()) {
 			out = append(out, ch)
@@ -255,8 +255,8 @@ func (s *want) channelsOf(p *model.Package) []*model.Channel {
 
 // entriesOf concatenates the results of list for each permitted channel of the packages, in order.
 // list must return a new slice on each call.
-func (s *want) entriesOf(pkgs []*model.Package, list func(*model.Channel) []*model.Entry) []*model.Entry {
-	var es []*model.Entry
+func (s *want) entriesOf(pkgs []*catalog.Package, list func(*catalog.Channel) []*catalog.Entry) []*catalog.Entry {
+	var es []*catalog.Entry
 	for _, p := range pkgs {
 		for _, ch := range s.channelsOf(p) {
 			if next := list(ch); es == nil {
@@ -271,18 +271,18 @@ func (s *want) entriesOf(pkgs []*model.Package, list func(*model.Channel) []*mod
 
 // versionFilter returns a predicate for the bundles and versions that the declaration of s allows.
 // It implements Rule 9.
-func (s *want) versionFilter() (func(bundle string, v model.Version) bool, *fault) {
+func (s *want) versionFilter() (func(bundle string, v catalog.Version) bool, *fault) {
 	switch {
 	case s.decl != nil && len(s.decl.Allowed) > 0:
-		return func(bundle string, _ model.Version) bool { return slices.Contains(s.decl.Allowed, bundle) }, nil
+		return func(bundle string, _ catalog.Version) bool { return slices.Contains(s.decl.Allowed, bundle) }, nil
 	case s.decl == nil || s.decl.Range == "":
-		return func(string, model.Version) bool { return true }, nil
+		return func(string, catalog.Version) bool { return true }, nil
 	}
-	in, err := model.ParseVersions(s.decl.Range)
+	in, err := catalog.ParseVersions(s.decl.Range)
 	if err != nil {
 		return nil, &fault{pos: s.pos(declare.FieldRange), msg: fmt.Sprintf("version range %q: %v", s.decl.Range, err)}
 	}
-	return func(_ string, v model.Version) bool { return in(v.String()) }, nil
+	return func(_ string, v catalog.Version) bool { return in(v.String()) }, nil
 }
 
 // limitsVersions reports whether s restricts the allowed versions.
@@ -299,14 +299,14 @@ func (s *want) describeAllowed() string {
 }
 
 // installCandidates returns the candidates for a new install. It implements Rule 1.
-func (w *chooser) installCandidates(s *want, pkgs []*model.Package) options {
+func (w *chooser) installCandidates(s *want, pkgs []*catalog.Package) options {
 	allowed, bad := s.versionFilter()
 	if bad != nil {
 		return options{fault: bad}
 	}
 	target := w.targetOf(s)
-	es := s.entriesOf(pkgs, func(ch *model.Channel) []*model.Entry { return w.offeredEntries(s, ch) })
-	es = slices.DeleteFunc(es, func(e *model.Entry) bool {
+	es := s.entriesOf(pkgs, func(ch *catalog.Channel) []*catalog.Entry { return w.offeredEntries(s, ch) })
+	es = slices.DeleteFunc(es, func(e *catalog.Entry) bool {
 		return !allowed(e.Name(), e.Bundle().Version()) || target != nil && target.Version != "" && !isVersion(e, target.Version)
 	})
 	if len(es) == 0 {
@@ -323,12 +323,12 @@ func (w *chooser) installCandidates(s *want, pkgs []*model.Package) options {
 }
 
 // offeredEntries returns the entries of a channel that a fresh install may choose.
-func (w *chooser) offeredEntries(s *want, ch *model.Channel) []*model.Entry {
+func (w *chooser) offeredEntries(s *want, ch *catalog.Channel) []*catalog.Entry {
 	target := w.targetOf(s)
 	switch {
 	case s.starting != "":
 		if e, ok := ch.Entry(s.starting); ok {
-			return []*model.Entry{e}
+			return []*catalog.Entry{e}
 		}
 		return nil
 	case s.isV1(), target != nil && target.Version != "", s.limitsVersions():
@@ -342,12 +342,12 @@ func (s *want) isV1() bool { return s.decl != nil && s.decl.Dialect == declare.V
 // rank orders the entries for an OLM v1 declaration: entries that are not deprecated first, then by
 // priority of the catalog, then by version and release, newest first. For other declarations it
 // does not change the order. It implements Rule 9.
-func (w *chooser) rank(s *want, es []*model.Entry) []*model.Entry {
+func (w *chooser) rank(s *want, es []*catalog.Entry) []*catalog.Entry {
 	if !s.isV1() {
 		return es
 	}
 	es = slices.Clone(es)
-	slices.SortStableFunc(es, func(a, b *model.Entry) int {
+	slices.SortStableFunc(es, func(a, b *catalog.Entry) int {
 		ca, cb := a.Channel().Package().Catalog(), b.Channel().Package().Catalog()
 		return cmp.Or(compareBool(isDeprecated(a), isDeprecated(b)), cmp.Compare(cb.Priority(), ca.Priority()),
 			b.Bundle().Version().Compare(a.Bundle().Version()), b.Bundle().CompareEffectiveReleases(a.Bundle()), ca.ID().Compare(cb.ID()))
@@ -357,22 +357,22 @@ func (w *chooser) rank(s *want, es []*model.Entry) []*model.Entry {
 
 // checkTies returns a fault if another catalog has an entry with the same priority and the same
 // deprecation as the first entry, so that the user must choose a catalog. It implements Rule 9.
-func checkTies(s *want, es []*model.Entry) *fault {
+func checkTies(s *want, es []*catalog.Entry) *fault {
 	first := es[0].Channel().Package()
 	for _, e := range es[1:] {
 		p := e.Channel().Package()
 		if p.Catalog() != first.Catalog() && p.Catalog().Priority() == first.Catalog().Priority() && isDeprecated(e) == isDeprecated(es[0]) {
-			return ambiguousPackage(s, []*model.Package{first, p})
+			return ambiguousPackage(s, []*catalog.Package{first, p})
 		}
 	}
 	return nil
 }
 
-func isDeprecated(e *model.Entry) bool {
+func isDeprecated(e *catalog.Entry) bool {
 	return e.Bundle().Deprecation() != "" || e.Channel().Deprecation() != "" || e.Channel().Package().Deprecation() != ""
 }
 
-func asOptions(es []*model.Entry) options {
+func asOptions(es []*catalog.Entry) options {
 	out := options{list: make([]option, len(es))}
 	for i, e := range es {
 		out.list[i] = option{entry: e}
@@ -381,9 +381,9 @@ func asOptions(es []*model.Entry) options {
 }
 
 // noVersion explains why no version of the package can be installed.
-func (w *chooser) noVersion(s *want, pkgs []*model.Package, target *Target) *fault {
+func (w *chooser) noVersion(s *want, pkgs []*catalog.Package, target *Target) *fault {
 	var versions []string
-	for _, e := range s.entriesOf(pkgs, (*model.Channel).Entries) {
+	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
 		versions = append(versions, e.Bundle().Version().String())
 	}
 	newest := ""

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // cause explains a tag of the solver problem in terms of operators. Constraints of equal causes
@@ -159,7 +159,7 @@ func (c onePackageCause) describe(t *explainer, of []int) string {
 // oneProviderCause states that a namespace can have only one provider of an API.
 type oneProviderCause struct {
 	fact
-	api model.GVK
+	api catalog.GVK
 }
 
 func (c oneProviderCause) describe(t *explainer, of []int) string {
@@ -182,7 +182,7 @@ func (c replacementCause) describe(*explainer, []int) string {
 type overlapCause struct {
 	fact
 	other string
-	api   model.GVK
+	api   catalog.GVK
 }
 
 func (c overlapCause) describe(*explainer, []int) string {

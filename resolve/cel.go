@@ -10,8 +10,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/celrule"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // celRules holds the shared parts of cel constraints: the environment, created for the first
@@ -104,10 +104,10 @@ func semverCompare(a, b ref.Val) ref.Val {
 	return types.Int(x.Compare(y))
 }
 
-func celVersion(v ref.Val) (model.Version, error) {
+func celVersion(v ref.Val) (catalog.Version, error) {
 	s, ok := v.(types.String)
 	if !ok {
-		return model.Version{}, errors.New("semver_compare: both arguments must be strings")
+		return catalog.Version{}, errors.New("semver_compare: both arguments must be strings")
 	}
 	return semver.ParseTolerant(string(s))
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve/explain"
@@ -116,7 +116,7 @@ type Verdict struct {
 // nothing. A newer version in a catalog does not make a lock stale. Values from a catalog that has
 // changed since the lock was written are reported as unverified. The error is of type
 // explain.Conflicts if the lock cannot be updated.
-func Check(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Options) (*Verdict, error) {
+func Check(x *catalog.Index, decl *declare.Set, lock *lockfile.File, opt Options) (*Verdict, error) {
 	opt.Upgrade, opt.Named, opt.Hops, opt.From, opt.KeepGoing = false, nil, 1, nil, false
 	opt.fresh = true
 	if lock == nil {
@@ -153,7 +153,7 @@ func catalogFields() []string {
 }
 
 type checker struct {
-	x    *model.Index
+	x    *catalog.Index
 	lock *lockfile.File
 	next *lockfile.File // the result of resolving again
 	Verdict
@@ -247,14 +247,14 @@ func (c *checker) confirm(p lockfile.Pin, decl *declare.Set) {
 }
 
 // hasPath reports whether there is an edge from one bundle to another.
-func hasPath(pkg *model.Package, from, to string) bool {
-	var version *model.Version
+func hasPath(pkg *catalog.Package, from, to string) bool {
+	var version *catalog.Version
 	if b, ok := pkg.Bundle(from); ok {
 		v := b.Version()
 		version = &v
 	}
 	b, ok := pkg.Bundle(to)
-	return ok && slices.ContainsFunc(b.Entries(), func(e *model.Entry) bool { return e.EdgeFrom(from, version) != model.NoEdge })
+	return ok && slices.ContainsFunc(b.Entries(), func(e *catalog.Entry) bool { return e.EdgeFrom(from, version) != catalog.NoEdge })
 }
 
 // addUnread adds the reason that the catalog of a pin was not loaded, once for each catalog.

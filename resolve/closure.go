@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
@@ -48,7 +48,7 @@ func (b *builder) candidates(a *atom, r *requirement) []int {
 	for _, i := range have {
 		of = append(of, b.installedAtom(i))
 	}
-	add := func(c *model.Catalog) {
+	add := func(c *catalog.Catalog) {
 		for _, e := range b.w.providers(c, r) {
 			of = append(of, b.entryAtom(a.ns, e))
 		}

@@ -3,7 +3,7 @@ package resolve
 import (
 	"slices"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -161,4 +161,4 @@ func (h searchScope) subjects(to map[string]bool) map[string]bool {
 	return to
 }
 
-func apiSubject(g model.GVK) string { return "API " + g.Kind + "." + g.Group }
+func apiSubject(g catalog.GVK) string { return "API " + g.Kind + "." + g.Group }

@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/declare"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
 )
@@ -23,9 +23,9 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // workspace reads a txtar: catalogs/<namespace>/<name>.yaml and declarations/.
-func workspace(t *testing.T, a *txtar.Archive) (*model.Index, *declare.Set) {
+func workspace(t *testing.T, a *txtar.Archive) (*catalog.Index, *declare.Set) {
 	t.Helper()
-	var cats []*model.Catalog
+	var cats []*catalog.Catalog
 	files := fstest.MapFS{}
 	for _, f := range a.Files {
 		dir, name := filepath.Split(f.Name)
@@ -37,15 +37,15 @@ func workspace(t *testing.T, a *txtar.Archive) (*model.Index, *declare.Set) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		content.ID = model.ID{Namespace: filepath.Base(dir), Name: strings.TrimSuffix(name, ".yaml")}
+		content.ID = catalog.ID{Namespace: filepath.Base(dir), Name: strings.TrimSuffix(name, ".yaml")}
 		content.Source = "dir:" + f.Name
-		c, err := model.New(content)
+		c, err := catalog.New(content)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cats = append(cats, c)
 	}
-	x, err := model.NewIndex(cats...)
+	x, err := catalog.NewIndex(cats...)
 	if err != nil {
 		t.Fatal(err)
 	}

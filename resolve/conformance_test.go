@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // problem is one line of the conformance files.
@@ -25,7 +25,7 @@ type problem struct {
 
 	allowDowngrade bool
 
-	read map[model.ID][]model.PackageData // the cache of packages
+	read map[catalog.ID][]catalog.PackageData // the cache of packages
 }
 
 type problemCatalog struct {
@@ -83,7 +83,7 @@ func TestConformance(t *testing.T) {
 		t.Fatalf("no problems in %s", dir)
 	}
 	table := readAgreements(t)
-	corpora := map[string]*model.Content{}
+	corpora := map[string]*catalog.Content{}
 	var rows []agreement
 	var count struct{ namespaces, agreed, differs, mismatched, skipped int }
 	for _, file := range files {
@@ -164,7 +164,7 @@ func (e *expectation) asAnswer(p *problem) answer {
 		}
 	}
 	for _, g := range e.Generated {
-		a.Generated = append(a.Generated, fmt.Sprintf("%s %s %s %s", g.Name, g.Package, g.Channel, model.ID{Namespace: g.SourceNamespace, Name: g.Source}))
+		a.Generated = append(a.Generated, fmt.Sprintf("%s %s %s %s", g.Name, g.Package, g.Channel, catalog.ID{Namespace: g.SourceNamespace, Name: g.Source}))
 	}
 	slices.Sort(a.Installed)
 	slices.Sort(a.Generated)

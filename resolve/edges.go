@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // upgradeCandidates returns the candidates for an upgrade of the installed bundle. They include the
 // installed bundle itself if the declaration allows it. It implements Rule 1 and Rule 5.
-func (w *chooser) upgradeCandidates(s *want, pkgs []*model.Package, how preference) options {
+func (w *chooser) upgradeCandidates(s *want, pkgs []*catalog.Package, how preference) options {
 	allowed, bad := s.versionFilter()
 	if bad != nil {
 		return options{fault: bad}
@@ -61,9 +61,9 @@ func (w *chooser) upgradeCandidates(s *want, pkgs []*model.Package, how preferen
 
 // noSuccessor returns the fault of a subscription that does not allow the installed version and has
 // no upgrade to an allowed one: the package has no allowed version, or no edge leads to it.
-func (w *chooser) noSuccessor(s *want, pkgs []*model.Package, allowed func(string, model.Version) bool) *fault {
+func (w *chooser) noSuccessor(s *want, pkgs []*catalog.Package, allowed func(string, catalog.Version) bool) *fault {
 	installed := s.current.versionText()
-	if !slices.ContainsFunc(s.entriesOf(pkgs, (*model.Channel).Entries), func(e *model.Entry) bool { return allowed(e.Name(), e.Bundle().Version()) }) {
+	if !slices.ContainsFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool { return allowed(e.Name(), e.Bundle().Version()) }) {
 		as := *s
 		as.starting = ""
 		none := w.noVersion(&as, pkgs, nil)
@@ -75,7 +75,7 @@ func (w *chooser) noSuccessor(s *want, pkgs []*model.Package, allowed func(strin
 
 // reinstallCandidates returns the candidates for a fresh install that are not lower than the installed
 // bundle, followed by the installed bundle.
-func (w *chooser) reinstallCandidates(s *want, pkgs []*model.Package) options {
+func (w *chooser) reinstallCandidates(s *want, pkgs []*catalog.Package) options {
 	as := *s
 	as.starting = ""
 	out := w.installCandidates(&as, pkgs)
@@ -100,22 +100,22 @@ func (w *chooser) reinstallCandidates(s *want, pkgs []*model.Package) options {
 }
 
 // allowsInstalled reports whether the installed bundle satisfies the declaration of s.
-func (s *want) allowsInstalled(pkgs []*model.Package, allowed func(string, model.Version) bool) bool {
+func (s *want) allowsInstalled(pkgs []*catalog.Package, allowed func(string, catalog.Version) bool) bool {
 	f := s.current.facts
 	return (allowed(s.current.bundle, f.version) || !f.hasVersion || s.decl == nil) && !requestsOtherBundle(s, pkgs)
 }
 
-func (w *chooser) downgradeFault(s *want, to *model.Entry) *fault {
+func (w *chooser) downgradeFault(s *want, to *catalog.Entry) *fault {
 	return &fault{pos: s.pos(declare.FieldBundle, declare.FieldRange, declare.FieldPackage), msg: fmt.Sprintf("%s %s is installed, %s is requested: downgrades are not allowed",
 		s.pkg, s.current.versionText(), to.Bundle().Version())}
 }
 
 // requestsOtherBundle reports whether s names a bundle other than the installed one.
-func requestsOtherBundle(s *want, pkgs []*model.Package) bool {
+func requestsOtherBundle(s *want, pkgs []*catalog.Package) bool {
 	if s.decl == nil || s.decl.Bundle == "" {
 		return false
 	}
-	return !slices.ContainsFunc(pkgs, func(p *model.Package) bool {
+	return !slices.ContainsFunc(pkgs, func(p *catalog.Package) bool {
 		_, same := p.Bundle(s.current.bundle)
 		return same
 	})
@@ -124,18 +124,18 @@ func requestsOtherBundle(s *want, pkgs []*model.Package) bool {
 // upgradeEntries returns the upgrade candidates of s, in order of preference. In a promotion they are the
 // entries of the bundle in the upstream lock. With a target version, they are only the first step of
 // the shortest path to it.
-func (w *chooser) upgradeEntries(s *want, pkgs []*model.Package) []*model.Entry {
+func (w *chooser) upgradeEntries(s *want, pkgs []*catalog.Package) []*catalog.Entry {
 	cur := s.current
 	if pin := w.pinToReach(s); pin != nil {
 		return s.pinnedEntries(pkgs, pin)
 	}
-	of, anywhere := (*model.Channel).Walk, s.decl != nil && s.decl.Bundle != "" || s.isV1() && s.decl.Policy == declare.SelfCertified
+	of, anywhere := (*catalog.Channel).Walk, s.decl != nil && s.decl.Bundle != "" || s.isV1() && s.decl.Policy == declare.SelfCertified
 	if anywhere || s.isV1() {
-		of = (*model.Channel).Entries
+		of = (*catalog.Channel).Entries
 	}
 	es := s.entriesOf(pkgs, of)
 	if !anywhere {
-		es = slices.DeleteFunc(es, func(e *model.Entry) bool { return !cur.hasEdgeTo(e) })
+		es = slices.DeleteFunc(es, func(e *catalog.Entry) bool { return !cur.hasEdgeTo(e) })
 	}
 	if !s.isV1() {
 		es = withOtherChannels(s, es)
@@ -165,23 +165,23 @@ func (w *chooser) notSuccessorReason(s *want, a *atom) string {
 }
 
 // hasEdgeTo reports whether there is an edge from i to e.
-func (i *installed) hasEdgeTo(e *model.Entry) bool {
-	var v *model.Version
+func (i *installed) hasEdgeTo(e *catalog.Entry) bool {
+	var v *catalog.Version
 	if i.facts.hasVersion {
 		v = &i.facts.version
 	}
-	return e.EdgeFrom(i.bundle, v) != model.NoEdge
+	return e.EdgeFrom(i.bundle, v) != catalog.NoEdge
 }
 
 // withOtherChannels adds, after each entry, the entries of the same bundle in other permitted
 // channels. Any channel with the bundle satisfies the subscription.
-func withOtherChannels(s *want, es []*model.Entry) []*model.Entry {
+func withOtherChannels(s *want, es []*catalog.Entry) []*catalog.Entry {
 	if len(s.channels) == 1 {
 		return es
 	}
-	var out []*model.Entry
-	seen := map[*model.Entry]bool{}
-	add := func(e *model.Entry) {
+	var out []*catalog.Entry
+	seen := map[*catalog.Entry]bool{}
+	add := func(e *catalog.Entry) {
 		if !seen[e] {
 			seen[e] = true
 			out = append(out, e)
@@ -199,17 +199,17 @@ func withOtherChannels(s *want, es []*model.Entry) []*model.Entry {
 }
 
 // unknownTarget returns a fault if the package does not have the target version.
-func (w *chooser) unknownTarget(s *want, pkgs []*model.Package, t *Target) *fault {
-	if slices.ContainsFunc(s.entriesOf(pkgs, (*model.Channel).Entries), func(e *model.Entry) bool { return isVersion(e, t.Version) }) {
+func (w *chooser) unknownTarget(s *want, pkgs []*catalog.Package, t *Target) *fault {
+	if slices.ContainsFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool { return isVersion(e, t.Version) }) {
 		return nil
 	}
 	return w.noVersion(s, pkgs, t)
 }
 
 // disallows reports whether the declaration of s excludes every bundle of the target version.
-func (s *want) disallows(t *Target, pkgs []*model.Package) bool {
+func (s *want) disallows(t *Target, pkgs []*catalog.Package) bool {
 	allowed, bad := s.versionFilter()
-	return bad == nil && !slices.ContainsFunc(s.entriesOf(pkgs, (*model.Channel).Entries), func(e *model.Entry) bool {
+	return bad == nil && !slices.ContainsFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool {
 		return isVersion(e, t.Version) && allowed(e.Name(), e.Bundle().Version())
 	})
 }
@@ -219,37 +219,37 @@ func (i *installed) hasVersion(version string) bool {
 	return i.bundle == version || i.facts.hasVersion && i.facts.version.String() == version
 }
 
-func isVersion(e *model.Entry, version string) bool {
+func isVersion(e *catalog.Entry, version string) bool {
 	return e.Name() == version || e.Bundle().Version().String() == version
 }
 
 // firstStep returns the first step of the shortest upgrade path to a version. It returns nil if the
 // version is installed or has no path. A permitted downgrade needs no path.
-func (w *chooser) firstStep(s *want, pkgs []*model.Package, version string) []*model.Entry {
+func (w *chooser) firstStep(s *want, pkgs []*catalog.Package, version string) []*catalog.Entry {
 	cur := s.current
 	if cur.hasVersion(version) {
 		return nil
 	}
-	if way := shortestPath(s, pkgs, cur, func(e *model.Entry) bool { return isVersion(e, version) }); len(way) > 0 {
+	if way := shortestPath(s, pkgs, cur, func(e *catalog.Entry) bool { return isVersion(e, version) }); len(way) > 0 {
 		return way[:1]
 	}
 	if !w.opt.AllowDowngrade || !cur.facts.hasVersion {
 		return nil
 	}
-	return slices.DeleteFunc(s.entriesOf(pkgs, (*model.Channel).Entries), func(e *model.Entry) bool {
+	return slices.DeleteFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool {
 		return !isVersion(e, version) || !cur.facts.isAbove(e.Bundle())
 	})
 }
 
 // shortestPath returns the entries on the shortest upgrade path from cur to an entry accepted by
 // end, or nil. Ties are broken by channel order.
-func shortestPath(s *want, pkgs []*model.Package, cur *installed, end func(*model.Entry) bool) []*model.Entry {
+func shortestPath(s *want, pkgs []*catalog.Package, cur *installed, end func(*catalog.Entry) bool) []*catalog.Entry {
 	type node struct {
 		at   *installed
-		e    *model.Entry
+		e    *catalog.Entry
 		from int
 	}
-	all := s.entriesOf(pkgs, (*model.Channel).Walk)
+	all := s.entriesOf(pkgs, (*catalog.Channel).Walk)
 	queue := []node{{at: cur, from: -1}}
 	seen := map[string]bool{cur.bundle: true}
 	for i := 0; i < len(queue); i++ {
@@ -263,7 +263,7 @@ func shortestPath(s *want, pkgs []*model.Package, cur *installed, end func(*mode
 			if !end(e) {
 				continue
 			}
-			var way []*model.Entry
+			var way []*catalog.Entry
 			for n := len(queue) - 1; n > 0; n = queue[n].from {
 				way = append(way, queue[n].e)
 			}

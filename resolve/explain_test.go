@@ -5,9 +5,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve/explain"
 )
@@ -18,7 +18,7 @@ func locked() *lockfile.File {
 	pin := func(ns, pkg, version string, by []string, requires ...lockfile.Requirement) lockfile.Pin {
 		return lockfile.Pin{
 			Namespace: ns, Package: pkg, Version: version, Bundle: pkg + ".v" + version, Channel: "stable", RequestedBy: by, Requires: requires,
-			Catalog: lockfile.Catalog{ID: model.ID{Namespace: "olm", Name: "hub"}},
+			Catalog: lockfile.Catalog{ID: catalog.ID{Namespace: "olm", Name: "hub"}},
 		}
 	}
 	return &lockfile.File{Pins: []lockfile.Pin{

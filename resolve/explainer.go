@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/resolve/explain"
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
@@ -193,7 +193,7 @@ func (t *explainer) describeRequirement(bundles []string, r *requirement, atoms 
 func (t *explainer) otherVersions(r *requirement) string {
 	text := ""
 	for _, g := range r.scope.apis {
-		offers := map[model.GVK][]string{} // names of bundles
+		offers := map[catalog.GVK][]string{} // names of bundles
 		for _, c := range t.b.w.x.Catalogs() {
 			for _, p := range c.Packages() {
 				for _, b := range p.Bundles() {
@@ -208,7 +208,7 @@ func (t *explainer) otherVersions(r *requirement) string {
 		if len(offers[g]) > 0 {
 			continue
 		}
-		for _, other := range slices.SortedFunc(maps.Keys(offers), model.GVK.Compare) {
+		for _, other := range slices.SortedFunc(maps.Keys(offers), catalog.GVK.Compare) {
 			text += "; the API " + other.String() + " is offered by " + joinNames(offers[other])
 		}
 	}

@@ -4,42 +4,42 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // facts holds the properties of one bundle that resolution needs.
 type facts struct {
 	pkg        string // of olm.package; empty for an unannotated ClusterServiceVersion
-	version    model.Version
+	version    catalog.Version
 	hasVersion bool
 	release    string // of olm.package, as written
-	apis       []model.GVK
+	apis       []catalog.GVK
 	apiNumbers []int // numbers of apis in factReader, in the same order
 	labels     []string
 	needs      []*requirement // without duplicates, in file order
 	deprecated bool
 	broken     string // the first property that cannot be parsed; or empty
-	properties []model.Property
+	properties []catalog.Property
 	cel        []any
 }
 
 // inRange reports whether the bundle belongs to the package and its version is in r.
-func (f *facts) inRange(pkg string, r model.Range) bool {
+func (f *facts) inRange(pkg string, r catalog.Range) bool {
 	return f.pkg == pkg && f.hasVersion && r.Contains(f.version)
 }
 
 // isAbove reports whether f has a higher version than b, or a higher release of the same version.
-func (f *facts) isAbove(b *model.Bundle) bool { return f.compare(b.Version(), b.Release()) > 0 }
+func (f *facts) isAbove(b *catalog.Bundle) bool { return f.compare(b.Version(), b.Release()) > 0 }
 
 // isBelow reports whether f has a lower version than b, or a lower release of the same version.
-func (f *facts) isBelow(b *model.Bundle) bool { return f.compare(b.Version(), b.Release()) < 0 }
+func (f *facts) isBelow(b *catalog.Bundle) bool { return f.compare(b.Version(), b.Release()) < 0 }
 
-func (f *facts) compare(v model.Version, release string) int {
+func (f *facts) compare(v catalog.Version, release string) int {
 	if c := f.version.Compare(v); c != 0 || f.release == release {
 		return c
 	}
-	a, _ := model.ParseRelease(f.release) // model.New rejects invalid releases
-	b, _ := model.ParseRelease(release)
+	a, _ := catalog.ParseRelease(f.release) // catalog.New rejects invalid releases
+	b, _ := catalog.ParseRelease(release)
 	return a.Compare(b)
 }
 
@@ -53,18 +53,18 @@ func (f *facts) isEquivalent(g *facts) bool {
 // have the same requirements.
 type factReader struct {
 	rules    celRules
-	bundles  map[*model.Bundle]*facts
+	bundles  map[*catalog.Bundle]*facts
 	compiled map[string]*requirement
-	apis     map[model.GVK]int
+	apis     map[catalog.GVK]int
 	last     *facts // the last facts with numbered APIs
 }
 
 func newReader() *factReader {
-	return &factReader{bundles: map[*model.Bundle]*facts{}, compiled: map[string]*requirement{}, apis: map[model.GVK]int{}, last: &facts{}}
+	return &factReader{bundles: map[*catalog.Bundle]*facts{}, compiled: map[string]*requirement{}, apis: map[catalog.GVK]int{}, last: &facts{}}
 }
 
 // bundle returns the facts of a catalog's bundle.
-func (r *factReader) bundle(b *model.Bundle) *facts {
+func (r *factReader) bundle(b *catalog.Bundle) *facts {
 	if f, ok := r.bundles[b]; ok {
 		return f
 	}
@@ -96,7 +96,7 @@ func (r *factReader) numberAPIs(f *facts) {
 }
 
 // compile adds the compiled requirements to f.
-func (r *factReader) compile(f *facts, requires []model.Requirement) {
+func (r *factReader) compile(f *facts, requires []catalog.Requirement) {
 	for _, want := range requires {
 		var key strings.Builder
 		writeRequirementKey(&key, want)
@@ -128,8 +128,8 @@ func (f *facts) unusable() string {
 
 // fromProperties computes facts from the properties of a ClusterServiceVersion or of a pin. It
 // skips malformed properties, but a malformed requirement makes the bundle unusable.
-func (r *factReader) fromProperties(ps []model.Property) *facts {
-	parsed := model.Read(ps)
+func (r *factReader) fromProperties(ps []catalog.Property) *facts {
+	parsed := catalog.Read(ps)
 	f := &facts{
 		pkg: parsed.Package, apis: parsed.Provides, labels: parsed.Labels,
 		deprecated: parsed.Deprecated, broken: parsed.Unusable, properties: ps,
@@ -151,12 +151,12 @@ func (f *facts) inPackage(pkg string) *facts {
 	if f.hasVersion {
 		version = f.version.String()
 	}
-	next.properties = append(slices.Clone(f.properties), model.PackageProperty(pkg, version))
+	next.properties = append(slices.Clone(f.properties), catalog.PackageProperty(pkg, version))
 	return &next
 }
 
 func (f *facts) setVersion(s string) {
-	if v, err := model.ParseVersion(s); err == nil {
+	if v, err := catalog.ParseVersion(s); err == nil {
 		f.version, f.hasVersion = v, true
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -37,8 +37,8 @@ type HeldUpgrade struct {
 	Text    string   // By as text; empty: no message
 	Refused []string // dependencies (namespace/package) whose bundles Options.Objection refused; sorted
 
-	offered string       // the next bundle; empty: none
-	to      *model.Entry // the bundle that a flag could install; nil: none
+	offered string         // the next bundle; empty: none
+	to      *catalog.Entry // the bundle that a flag could install; nil: none
 }
 
 // upgradeOptions returns opt for an upgrade of everything.
@@ -157,7 +157,7 @@ func (w *world) faultReason(s *want, f *fault) HeldUpgrade {
 
 // nextDisallowed returns the first higher entry that has an edge from the installed bundle and that s
 // does not allow, or nil.
-func (w *world) nextDisallowed(s *want) *model.Entry {
+func (w *world) nextDisallowed(s *want) *catalog.Entry {
 	pkgs, bad := w.packages(s)
 	if bad != nil || !s.limitsVersions() {
 		return nil
@@ -167,7 +167,7 @@ func (w *world) nextDisallowed(s *want) *model.Entry {
 		return nil
 	}
 	edges := w.upgradeEntries(s, pkgs)
-	i := slices.IndexFunc(edges, func(e *model.Entry) bool {
+	i := slices.IndexFunc(edges, func(e *catalog.Entry) bool {
 		v := e.Bundle().Version()
 		return !allowed(e.Name(), v) && s.current.facts.hasVersion && s.current.facts.isBelow(e.Bundle())
 	})
@@ -218,7 +218,7 @@ func (w *world) strandedReason(s *want) HeldUpgrade {
 	if bad != nil || s.namesBundle() {
 		return HeldUpgrade{}
 	}
-	var head *model.Entry
+	var head *catalog.Entry
 	for _, p := range pkgs {
 		for _, ch := range s.channelsOf(p) {
 			if ch.Head().Name() == s.current.bundle {

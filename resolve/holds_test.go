@@ -8,47 +8,47 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
 
 // dependentCatalog returns the operators "app", which requires "db" of at least its own version, and
 // "other", and a function for their declarations.
-func dependentCatalog(t *testing.T) (*model.Index, func(name, start string) declare.Subscription) {
+func dependentCatalog(t *testing.T) (*catalog.Index, func(name, start string) declare.Subscription) {
 	t.Helper()
-	id := model.ID{Namespace: "olm", Name: "c"}
-	pkg := func(name string, requires func(version string) string) model.PackageData {
-		p := model.PackageData{Name: name, DefaultChannel: "stable", Channels: []model.ChannelData{{Name: "stable"}}}
+	id := catalog.ID{Namespace: "olm", Name: "c"}
+	pkg := func(name string, requires func(version string) string) catalog.PackageData {
+		p := catalog.PackageData{Name: name, DefaultChannel: "stable", Channels: []catalog.ChannelData{{Name: "stable"}}}
 		for _, version := range []string{"1.0.0", "2.0.0"} {
-			property := func(typ string, v any) model.Property {
+			property := func(typ string, v any) catalog.Property {
 				value, err := json.Marshal(v)
 				if err != nil {
 					t.Fatal(err)
 				}
-				return model.Property{Type: typ, Value: value}
+				return catalog.Property{Type: typ, Value: value}
 			}
-			properties := []model.Property{property("olm.package", map[string]string{"packageName": name, "version": version})}
+			properties := []catalog.Property{property("olm.package", map[string]string{"packageName": name, "version": version})}
 			if requires != nil {
 				properties = append(properties, property("olm.package.required", map[string]string{"packageName": requires(version), "versionRange": ">=" + version}))
 			}
-			entry := model.EntryData{Name: name + ".v" + version}
+			entry := catalog.EntryData{Name: name + ".v" + version}
 			if version == "2.0.0" {
 				entry.Replaces = name + ".v1.0.0"
 			}
-			p.Bundles = append(p.Bundles, model.BundleData{Name: entry.Name, Image: "q/" + entry.Name, Properties: properties})
+			p.Bundles = append(p.Bundles, catalog.BundleData{Name: entry.Name, Image: "q/" + entry.Name, Properties: properties})
 			p.Channels[0].Entries = append(p.Channels[0].Entries, entry)
 		}
 		return p
 	}
-	cat, err := model.New(model.Content{ID: id, Source: "dir:c", Digest: model.DigestOf(nil), Packages: []model.PackageData{
+	cat, err := catalog.New(catalog.Content{ID: id, Source: "dir:c", Digest: catalog.DigestOf(nil), Packages: []catalog.PackageData{
 		pkg("app", func(string) string { return "db" }), pkg("db", nil), pkg("other", nil),
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := model.NewIndex(cat)
+	x, err := catalog.NewIndex(cat)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,8 @@
 package resolve
 
 import (
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -18,9 +18,9 @@ type Incompatibility struct {
 // limits come from the catalogs. If a catalog no longer has the bundle, the limit for OpenShift
 // comes from the properties in the lock, and the limit for Kubernetes is unknown: unknown lists the
 // keys of these pins if a version of Kubernetes is given.
-func FindIncompatible(x *model.Index, lock *lockfile.File, kubernetes, openshift string) (found []Incompatibility, unknown []string) {
+func FindIncompatible(x *catalog.Index, lock *lockfile.File, kubernetes, openshift string) (found []Incompatibility, unknown []string) {
 	for _, p := range lock.Pins {
-		minKube, maxOpenShift := "", model.Read(p.Properties).MaxVersion
+		minKube, maxOpenShift := "", catalog.Read(p.Properties).MaxVersion
 		b := bundleOf(x, p)
 		if b != nil {
 			minKube, maxOpenShift = b.Metadata().MinKubeVersion, b.MaxOpenShiftVersion()
@@ -31,14 +31,14 @@ func FindIncompatible(x *model.Index, lock *lockfile.File, kubernetes, openshift
 			found = append(found, Incompatibility{p, "minKubeVersion", text})
 		}
 		if text := platformMismatch("", maxOpenShift, "", openshift); text != "" {
-			found = append(found, Incompatibility{p, model.TypeMaxVersion, text})
+			found = append(found, Incompatibility{p, catalog.TypeMaxVersion, text})
 		}
 	}
 	return found, unknown
 }
 
 // bundleOf returns the bundle of a pin, or nil if its catalog does not have it.
-func bundleOf(x *model.Index, p lockfile.Pin) *model.Bundle {
+func bundleOf(x *catalog.Index, p lockfile.Pin) *catalog.Bundle {
 	pkg := packageOf(x, p.Catalog.ID, p.Package)
 	if pkg == nil {
 		return nil
@@ -51,7 +51,7 @@ func bundleOf(x *model.Index, p lockfile.Pin) *model.Bundle {
 }
 
 // packageOf returns a package of a catalog, or nil.
-func packageOf(x *model.Index, id model.ID, name string) *model.Package {
+func packageOf(x *catalog.Index, id catalog.ID, name string) *catalog.Package {
 	c, read := x.Catalog(id)
 	if !read {
 		return nil
@@ -78,18 +78,18 @@ func platformMismatch(minKube, maxOpenShift, kubernetes, openshift string) strin
 
 // LifecycleOf returns the catalog's support data for the version of a pin, or nil if the catalog
 // has none. It does not require that the catalog still has the bundle.
-func LifecycleOf(x *model.Index, p lockfile.Pin) *model.SupportedVersion {
+func LifecycleOf(x *catalog.Index, p lockfile.Pin) *catalog.SupportedVersion {
 	pkg := packageOf(x, p.Catalog.ID, p.Package)
 	if pkg == nil {
 		return nil
 	}
-	return model.FindSupport(pkg.Lifecycle(), p.Version)
+	return catalog.FindSupport(pkg.Lifecycle(), p.Version)
 }
 
 // UpgradePath returns the bundles that a pin of the lock can be upgraded to, nearest first. It
 // ignores dependencies. It returns nil if no subscription of the lock or the declarations has this
 // pin.
-func UpgradePath(x *model.Index, decl *declare.Set, lock *lockfile.File, pin lockfile.Pin, opt Options) []string {
+func UpgradePath(x *catalog.Index, decl *declare.Set, lock *lockfile.File, pin lockfile.Pin, opt Options) []string {
 	w := newWorld(x, decl, upgradeOptions(opt))
 	for _, s := range w.stateBefore(lock).wants {
 		if s.current != nil && s.current.pin != nil && s.current.pin.Key() == pin.Key() {

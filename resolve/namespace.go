@@ -3,9 +3,9 @@ package resolve
 import (
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -16,7 +16,7 @@ import (
 // reports the fault. The error is a diag.List of bundles with an invalid or unknown suggestion, and
 // of declarations that become duplicates. Namespaced does not modify decl, and returns it unchanged
 // if every namespace is set.
-func Namespaced(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*declare.Set, error) {
+func Namespaced(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*declare.Set, error) {
 	if !slices.ContainsFunc(decl.Subscriptions, needsNamespace) {
 		return decl, nil
 	}
@@ -77,7 +77,7 @@ func (w *chooser) suggestedNamespace(d *declare.Subscription) (string, error) {
 	if !b.Metadata().Known {
 		return "", diag.Errorf(d.At(declare.FieldNamespace), "catalog %s does not have the suggested namespace of bundle %q: set spec.namespace", b.Package().Catalog().ID(), b.Name())
 	}
-	ns, err := model.ManagedNamespace(d.Package, b.Metadata().Annotations)
+	ns, err := catalog.ManagedNamespace(d.Package, b.Metadata().Annotations)
 	if err != nil {
 		return "", diag.Errorf(d.At(declare.FieldNamespace), "bundle %q suggests an invalid namespace: %w; set spec.namespace", b.Name(), err)
 	}

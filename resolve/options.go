@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve/explain"
 )
@@ -40,7 +40,7 @@ type Options struct {
 	// Objection returns the reason why a bundle must not be newly installed in a namespace ("is not
 	// pinned in dev"), or "". It is called for candidates that are not installed, before one is
 	// chosen, so that another candidate can be chosen instead. Nil means that there are no objections.
-	Objection func(namespace string, to *model.Bundle) string
+	Objection func(namespace string, to *catalog.Bundle) string
 
 	// Command is the command of the flags in suggestions: "quayside resolve". Empty: the user's
 	// command, run again.

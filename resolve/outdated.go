@@ -3,8 +3,8 @@ package resolve
 import (
 	"cmp"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -26,9 +26,9 @@ type Age struct {
 	OtherChannels  []ChannelHead `json:"others"`              // the other channels, default first
 	Deprecated     []string      `json:"deprecated"`          // messages for the package, channel and bundle
 
-	Lifecycle      *model.SupportedVersion `json:"lifecycle,omitempty"`      // the catalog's support data of the pinned version; nil: none
-	Support        *model.Support          `json:"support,omitempty"`        // its state on the requested day; nil: no support data, or no day
-	LifecycleError string                  `json:"lifecycleError,omitempty"` // the reason why malformed support data is ignored
+	Lifecycle      *catalog.SupportedVersion `json:"lifecycle,omitempty"`      // the catalog's support data of the pinned version; nil: none
+	Support        *catalog.Support          `json:"support,omitempty"`        // its state on the requested day; nil: no support data, or no day
+	LifecycleError string                    `json:"lifecycleError,omitempty"` // the reason why malformed support data is ignored
 }
 
 // ChannelHead is the newest version of a channel.
@@ -46,12 +46,12 @@ func (a Age) Current() bool {
 func (a Age) Withdrawn() bool { return a.HeldBack == HeldByWithdrawal || a.Dropped != "" }
 
 // Unsupported reports whether support for the pinned version has ended on the day of Support.
-func (a Age) Unsupported() bool { return a.Support != nil && a.Support.State == model.Ended }
+func (a Age) Unsupported() bool { return a.Support != nil && a.Support.State == catalog.Ended }
 
 // Outdated returns the age of every pin, by namespace and package. It includes the reasons that
 // would hold back the pin in a full upgrade, and the state of its support on a day such as
 // "2027-01-31". If day is empty, it omits the state of the support.
-func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Options, day string) []Age {
+func Outdated(x *catalog.Index, decl *declare.Set, lock *lockfile.File, opt Options, day string) []Age {
 	w := newWorld(x, decl, upgradeOptions(opt))
 	w.quiet = true
 	st, holds := w.holdReasons(lock)
@@ -113,7 +113,7 @@ func (w *world) fillAge(a *Age, s *want, pinned string) {
 		if b, ok := p.Bundle(s.current.bundle); ok {
 			a.addDeprecation(b.Deprecation())
 		}
-		a.Lifecycle = model.FindSupport(p.Lifecycle(), pinned)
+		a.Lifecycle = catalog.FindSupport(p.Lifecycle(), pinned)
 		if err := p.LifecycleFaults(); err != nil {
 			a.LifecycleError = oneLine(err)
 		}

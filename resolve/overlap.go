@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
@@ -41,9 +41,9 @@ func (b *builder) forbidOverlaps() {
 		return
 	}
 	requested := rootAtoms(slices.DeleteFunc(slices.Clone(b.roots), func(r root) bool { return r.choice.Soft }))
-	scopes := map[model.GVK][]installScope{}
-	factAtoms := map[model.GVK]map[installScope]int{}
-	var order []model.GVK
+	scopes := map[catalog.GVK][]installScope{}
+	factAtoms := map[catalog.GVK]map[installScope]int{}
+	var order []catalog.GVK
 	for id, a := range b.atoms {
 		if a == nil || a.inst != nil && b.relaxationOf(a.inst) >= fullyIgnored {
 			continue
@@ -75,7 +75,7 @@ func (b *builder) forbidOverlaps() {
 	}
 }
 
-func (b *builder) overlapTag(x, y string, g model.GVK) int {
+func (b *builder) overlapTag(x, y string, g catalog.GVK) int {
 	if y < x {
 		x, y = y, x
 	}
@@ -97,7 +97,7 @@ func (b *builder) firstOverlap(chosen []int) []int {
 		root solve.Choice
 		at   installScope
 	}
-	seen := map[model.GVK][]provider{}
+	seen := map[catalog.GVK][]provider{}
 	for _, r := range b.roots {
 		i := slices.IndexFunc(r.choice.Of, func(id int) bool { return have[id] })
 		if i < 0 || r.choice.Soft {

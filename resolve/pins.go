@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/imageref"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -87,7 +87,7 @@ func (w *converter) newPin(i *installed, wants []*want) lockfile.Pin {
 	p.Package = cmp.Or(i.pkg(), s.pkg)
 	p.Catalog = w.catalogOf(i, s, p)
 	p.Channel = w.channelOf(i, s, p)
-	var b *model.Bundle
+	var b *catalog.Bundle
 	if i.entry != nil {
 		b = i.entry.Bundle()
 	}
@@ -101,7 +101,7 @@ func (w *converter) newPin(i *installed, wants []*want) lockfile.Pin {
 	if i.pin == nil || b != nil || w.namespace(i.ns).group != nil || s.decl != nil && (s.decl.WatchAll || s.decl.Watch != nil) {
 		p.WatchNamespaces = w.watchOf(i.ns, s, b)
 	}
-	p.InstallMode = model.ModeFor(i.ns, p.WatchNamespaces)
+	p.InstallMode = catalog.ModeFor(i.ns, p.WatchNamespaces)
 	p.OperatorGroup = ""
 	if g := w.namespace(i.ns).group; g != nil {
 		p.OperatorGroup = g.Name
@@ -124,7 +124,7 @@ func (w *converter) newPin(i *installed, wants []*want) lockfile.Pin {
 // recorded catalog, even if the catalog has a new digest.
 func (w *converter) catalogOf(i *installed, s *want, p lockfile.Pin) lockfile.Catalog {
 	id := cmp.Or(i.cat, p.Catalog.ID)
-	if id == (model.ID{}) && s.cat != nil {
+	if id == (catalog.ID{}) && s.cat != nil {
 		id = *s.cat
 	}
 	c, read := w.x.Catalog(id)
@@ -140,7 +140,7 @@ func (w *converter) catalogOf(i *installed, s *want, p lockfile.Pin) lockfile.Ca
 // withEntry returns p with the version, the related images and the image of b. It returns p
 // unchanged if b is nil. If the catalog references the same image by tag, the recorded digest is
 // kept.
-func withEntry(p lockfile.Pin, b *model.Bundle) lockfile.Pin {
+func withEntry(p lockfile.Pin, b *catalog.Bundle) lockfile.Pin {
 	if b == nil {
 		return p
 	}
@@ -182,7 +182,7 @@ func (w *converter) channelOf(i *installed, s *want, p lockfile.Pin) string {
 
 // declarationDigest returns the digest of the declarations behind a pin: its subscriptions and the
 // OperatorGroup of its namespace.
-func (w *environment) declarationDigest(ns string, wants []*want) model.Digest {
+func (w *environment) declarationDigest(ns string, wants []*want) catalog.Digest {
 	var parts []string
 	for _, s := range wants {
 		if s.decl != nil {
@@ -193,7 +193,7 @@ func (w *environment) declarationDigest(ns string, wants []*want) model.Digest {
 	if g := w.namespace(ns).group; g != nil {
 		parts = append(parts, "group="+string(g.Digest))
 	}
-	return model.DigestOf([]byte(strings.Join(parts, "\n")))
+	return catalog.DigestOf([]byte(strings.Join(parts, "\n")))
 }
 
 // remaining returns at most limit bundles on the upgrade path from i, nearest first, without

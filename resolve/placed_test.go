@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/cel-go/cel"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/declare"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve/explain"
 )
@@ -53,7 +53,7 @@ func (p *problem) findMisplaced(a answer, decl *declare.Set, ns string) string {
 
 // packages returns the packages of a catalog of the problem, or nil if the catalog is broken or
 // published.
-func (p *problem) packages(id model.ID) []model.PackageData {
+func (p *problem) packages(id catalog.ID) []catalog.PackageData {
 	if read, ok := p.read[id]; ok {
 		return read
 	}
@@ -61,14 +61,14 @@ func (p *problem) packages(id model.ID) []model.PackageData {
 	_ = json.Unmarshal(p.Catalogs[id.Name].FBC, &objects)
 	content, _ := fbc.Decode(id.Name, bytes.NewReader(bytes.Join(bytesOf(objects), []byte("\n"))))
 	if p.read == nil {
-		p.read = map[model.ID][]model.PackageData{}
+		p.read = map[catalog.ID][]catalog.PackageData{}
 	}
 	p.read[id] = content.Packages
 	return content.Packages
 }
 
 // entries returns the bundles of a channel, or of all channels if channel is empty.
-func (p *problem) entries(id model.ID, pkg, channel string) []string {
+func (p *problem) entries(id catalog.ID, pkg, channel string) []string {
 	var out []string
 	for _, has := range p.packages(id) {
 		for _, c := range has.Channels {
@@ -97,7 +97,7 @@ func (p *problem) findNeedless(pins []lockfile.Pin, decl *declare.Set, ns string
 		}
 	}
 	for _, pin := range pins {
-		needed := func(p model.Property) bool {
+		needed := func(p catalog.Property) bool {
 			m := requirementTest(p)
 			return m != nil && m(presentBundle{pin.Bundle, pin.Properties})
 		}
@@ -148,7 +148,7 @@ func (e *expectation) checkError(p *problem, got answer) string {
 		if json.Unmarshal(raw, &s) != nil || s.Kind != "Subscription" || s.Metadata.Namespace != e.Namespace {
 			continue
 		}
-		id := model.ID{Namespace: s.Spec.SourceNamespace, Name: s.Spec.Source}
+		id := catalog.ID{Namespace: s.Spec.SourceNamespace, Name: s.Spec.Source}
 		all, any := p.unusable(id, s.Spec.Name, s.Spec.Channel)
 		inUse := func(b presentBundle) bool { return slices.Contains(b.claims(), "olm.package "+s.Spec.Name+"/ ") }
 		any = any || slices.ContainsFunc(got.free, inUse)
@@ -169,7 +169,7 @@ func (e *expectation) checkError(p *problem, got answer) string {
 }
 
 // unusable reports whether all and whether any of the bundles of a channel have a malformed requirement.
-func (p *problem) unusable(id model.ID, pkg, channel string) (all, any bool) {
+func (p *problem) unusable(id catalog.ID, pkg, channel string) (all, any bool) {
 	all = true
 	for _, has := range p.packages(id) {
 		for _, b := range has.Bundles {
@@ -184,10 +184,10 @@ func (p *problem) unusable(id model.ID, pkg, channel string) (all, any bool) {
 }
 
 // unreadable reports whether a requirement has a malformed range or is a malformed constraint.
-func unreadable(p model.Property) bool {
+func unreadable(p catalog.Property) bool {
 	switch p.Type {
 	case "olm.package.required":
-		_, err := model.ParseRange(fields(p.Value)["versionRange"])
+		_, err := catalog.ParseRange(fields(p.Value)["versionRange"])
 		return err != nil
 	case "olm.constraint":
 		return malformed(p.Value)
@@ -210,7 +210,7 @@ func malformed(constraint json.RawMessage) bool {
 		switch kind {
 		case "gvk":
 		case "package":
-			_, err := model.ParseRange(fields(value)["versionRange"])
+			_, err := catalog.ParseRange(fields(value)["versionRange"])
 			return err != nil
 		case "cel":
 			return !isBoolean(fields(value)["rule"])

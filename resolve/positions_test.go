@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
 )
@@ -247,7 +247,7 @@ func (p positionCase) check(t *testing.T, text string) {
 	s := newScenario(t)
 	s.run("stable: a1 a2<a1\n" + p.setup)
 	if p.direct != "" {
-		set.Subscriptions[0].Package, set.Subscriptions[0].Catalog = "a", &model.ID{Namespace: "olm", Name: p.direct}
+		set.Subscriptions[0].Package, set.Subscriptions[0].Catalog = "a", &catalog.ID{Namespace: "olm", Name: p.direct}
 	}
 	s.decl.Subscriptions = set.Subscriptions
 	s.decl.OperatorGroups = append(s.decl.OperatorGroups, set.OperatorGroups...)
@@ -283,7 +283,7 @@ func (p positionCase) messages(t *testing.T, s *scenario) []explain.Link {
 	}
 	x := s.index()
 	if p.broken {
-		x = x.WithBroken(model.ID{Namespace: "olm", Name: "cat"}, errors.New("no response within"))
+		x = x.WithBroken(catalog.ID{Namespace: "olm", Name: "cat"}, errors.New("no response within"))
 	}
 	var faults diag.List
 	if _, err := resolve.Namespaced(x, &s.decl, s.lock, s.opt); errors.As(err, &faults) {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
@@ -12,7 +12,7 @@ import (
 // installed in a namespace.
 type atom struct {
 	ns      string
-	entry   *model.Entry // nil for an installed bundle
+	entry   *catalog.Entry // nil for an installed bundle
 	inst    *installed
 	facts   *facts
 	watch   []string // namespaces to watch; empty: all
@@ -33,7 +33,7 @@ func (a *atom) bundle() string {
 	return a.entry.Name()
 }
 
-func (a *atom) catalog() *model.Catalog {
+func (a *atom) catalog() *catalog.Catalog {
 	if a.entry == nil {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (a *atom) catalog() *model.Catalog {
 
 type atomKey struct {
 	ns    string
-	entry *model.Entry
+	entry *catalog.Entry
 	inst  *installed
 }
 
@@ -55,7 +55,7 @@ type apiKey struct {
 
 type needKey struct {
 	ns  string
-	cat *model.Catalog
+	cat *catalog.Catalog
 	req *requirement
 }
 
@@ -218,7 +218,7 @@ func (b *builder) wantOf(i *installed) *want {
 }
 
 // entryAtom returns the atom of a catalog's entry in a namespace.
-func (b *builder) entryAtom(ns string, e *model.Entry) int {
+func (b *builder) entryAtom(ns string, e *catalog.Entry) int {
 	key := atomKey{ns: ns, entry: e}
 	if id, ok := b.ids[key]; ok {
 		return id
@@ -235,7 +235,7 @@ func (b *builder) entryAtom(ns string, e *model.Entry) int {
 }
 
 // wantFor returns the first subscription to an entry's package in a namespace, or nil.
-func (b *builder) wantFor(ns string, e *model.Entry) *want {
+func (b *builder) wantFor(ns string, e *catalog.Entry) *want {
 	return b.wantByPackage[pkgKey{ns, e.Channel().Package().Name()}]
 }
 

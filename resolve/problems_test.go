@@ -13,19 +13,19 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // index returns the index of the problem's catalogs. It returns false if a catalog needs a corpus
 // that is missing.
-func (p *problem) index(t *testing.T, corpora map[string]*model.Content) (*model.Index, bool) {
+func (p *problem) index(t *testing.T, corpora map[string]*catalog.Content) (*catalog.Index, bool) {
 	t.Helper()
-	var cats []*model.Catalog
-	broken := map[model.ID]error{}
+	var cats []*catalog.Catalog
+	broken := map[catalog.ID]error{}
 	for name, c := range p.Catalogs {
-		id := model.ID{Namespace: c.Namespace, Name: name}
-		var content model.Content
+		id := catalog.ID{Namespace: c.Namespace, Name: name}
+		var content catalog.Content
 		var err error
 		if c.Corpus != "" {
 			shared, ok := corpus(t, corpora, c.Corpus)
@@ -41,9 +41,9 @@ func (p *problem) index(t *testing.T, corpora map[string]*model.Content) (*model
 			content, err = fbc.Decode(p.ID+"/"+name+".json", bytes.NewReader(bytes.Join(bytesOf(objects), []byte("\n"))))
 		}
 		content.ID, content.Priority, content.Source = id, c.Priority, "dir:"+name
-		var cat *model.Catalog
+		var cat *catalog.Catalog
 		if err == nil {
-			cat, err = model.New(content)
+			cat, err = catalog.New(content)
 		}
 		if err != nil {
 			if !slices.Contains(p.InvalidCatalogs, name) {
@@ -54,7 +54,7 @@ func (p *problem) index(t *testing.T, corpora map[string]*model.Content) (*model
 		}
 		cats = append(cats, cat)
 	}
-	x, err := model.NewIndex(cats...)
+	x, err := catalog.NewIndex(cats...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func bytesOf(raw []json.RawMessage) [][]byte {
 
 // corpus returns one of the published catalogs, cached in corpora. It returns false if
 // QUAYSIDE_CORPUS is unset.
-func corpus(t testing.TB, corpora map[string]*model.Content, name string) (*model.Content, bool) {
+func corpus(t testing.TB, corpora map[string]*catalog.Content, name string) (*catalog.Content, bool) {
 	t.Helper()
 	if c, ok := corpora[name]; ok {
 		return c, c != nil
@@ -94,7 +94,7 @@ func corpus(t testing.TB, corpora map[string]*model.Content, name string) (*mode
 		t.Fatal(err)
 	}
 	if name == "v4.20" {
-		content.Packages = slices.DeleteFunc(content.Packages, func(p model.PackageData) bool { return p.Name == "stackgres-community" })
+		content.Packages = slices.DeleteFunc(content.Packages, func(p catalog.PackageData) bool { return p.Name == "stackgres-community" })
 	}
 	corpora[name] = &content
 	return &content, true

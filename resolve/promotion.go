@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -121,6 +121,6 @@ func (w *chooser) reasonNotOffered(s *want, bundle string) (HeldBack, string) {
 
 // pinnedEntries returns the entries of the pinned bundle in the packages and channels of s. A
 // promotion needs no upgrade edge.
-func (s *want) pinnedEntries(pkgs []*model.Package, pin *lockfile.Pin) []*model.Entry {
-	return slices.DeleteFunc(s.entriesOf(pkgs, (*model.Channel).Entries), func(e *model.Entry) bool { return e.Name() != pin.Bundle })
+func (s *want) pinnedEntries(pkgs []*catalog.Package, pin *lockfile.Pin) []*catalog.Entry {
+	return slices.DeleteFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool { return e.Name() != pin.Bundle })
 }

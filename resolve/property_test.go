@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
@@ -21,7 +21,7 @@ import (
 
 // universe is a random set of catalogs and declarations.
 type universe struct {
-	cats []model.Content
+	cats []catalog.Content
 	decl declare.Set
 }
 
@@ -31,9 +31,9 @@ func drawUniverse(t *rapid.T) universe {
 	names := []string{"a", "b", "c", "d", "e"}[:rapid.IntRange(1, 5).Draw(t, "packages")]
 	var u universe
 	for i := range rapid.IntRange(1, 3).Draw(t, "catalogs") {
-		c := model.Content{
-			ID: model.ID{Namespace: "olm", Name: fmt.Sprintf("cat%d", i)}, Priority: rapid.IntRange(0, 1).Draw(t, "priority"),
-			Source: fmt.Sprintf("dir:cat%d", i), Digest: model.DigestOf([]byte{byte(i)}),
+		c := catalog.Content{
+			ID: catalog.ID{Namespace: "olm", Name: fmt.Sprintf("cat%d", i)}, Priority: rapid.IntRange(0, 1).Draw(t, "priority"),
+			Source: fmt.Sprintf("dir:cat%d", i), Digest: catalog.DigestOf([]byte{byte(i)}),
 		}
 		for _, n := range names {
 			if i == 0 || rapid.Bool().Draw(t, "also here") {
@@ -58,7 +58,7 @@ func drawDeclarations(t *rapid.T, names []string) declare.Set {
 			}
 			s := declare.Subscription{
 				Dialect: declare.V0, Name: n, Namespace: ns, Package: n, Approval: declare.Automatic,
-				Policy: declare.CatalogProvided, Catalog: &model.ID{Namespace: "olm", Name: "cat0"},
+				Policy: declare.CatalogProvided, Catalog: &catalog.ID{Namespace: "olm", Name: "cat0"},
 			}
 			if ch := rapid.SampledFrom([]string{"", "stable", "beta"}).Draw(t, "channel"); ch != "" {
 				s.Channels = []string{ch}
@@ -69,12 +69,12 @@ func drawDeclarations(t *rapid.T, names []string) declare.Set {
 	return decl
 }
 
-func drawPackage(t *rapid.T, name string, others []string) model.PackageData {
-	p := model.PackageData{Name: name, DefaultChannel: "stable"}
+func drawPackage(t *rapid.T, name string, others []string) catalog.PackageData {
+	p := catalog.PackageData{Name: name, DefaultChannel: "stable"}
 	n := rapid.IntRange(1, 5).Draw(t, "versions")
 	bundle := func(v int) string { return fmt.Sprintf("%s.v%d.0.0", name, v) }
 	for v := 1; v <= n; v++ {
-		b := model.BundleData{Name: bundle(v), Image: "quay.io/example/" + name + "@sha256:" + model.DigestOf([]byte(bundle(v))).Hex()}
+		b := catalog.BundleData{Name: bundle(v), Image: "quay.io/example/" + name + "@sha256:" + catalog.DigestOf([]byte(bundle(v))).Hex()}
 		b.Properties = append(b.Properties, property("olm.package", map[string]string{"packageName": name, "version": fmt.Sprintf("%d.0.0", v)}))
 		if rapid.IntRange(0, 2).Draw(t, "gives") > 0 {
 			b.Properties = append(b.Properties, property("olm.gvk", api(rapid.SampledFrom([]string{"A", "B", "C", "D", "E"}).Draw(t, "kind"))))
@@ -103,10 +103,10 @@ func drawPackage(t *rapid.T, name string, others []string) model.PackageData {
 
 // drawChannel draws a channel as a chain of upgrade edges. An entry may skip its predecessor or have
 // a skipRange.
-func drawChannel(t *rapid.T, name string, from, to int, bundle func(int) string) model.ChannelData {
-	ch := model.ChannelData{Name: name}
+func drawChannel(t *rapid.T, name string, from, to int, bundle func(int) string) catalog.ChannelData {
+	ch := catalog.ChannelData{Name: name}
 	for v := from; v <= to; v++ {
-		e := model.EntryData{Name: bundle(v)}
+		e := catalog.EntryData{Name: bundle(v)}
 		if v > from {
 			e.Replaces = bundle(v - 1)
 			if v > from+1 && rapid.IntRange(0, 3).Draw(t, "skips") == 0 {
@@ -121,16 +121,16 @@ func drawChannel(t *rapid.T, name string, from, to int, bundle func(int) string)
 	return ch
 }
 
-func (u universe) index(t *rapid.T) *model.Index {
-	var cats []*model.Catalog
+func (u universe) index(t *rapid.T) *catalog.Index {
+	var cats []*catalog.Catalog
 	for _, c := range u.cats {
-		cat, err := model.New(c)
+		cat, err := catalog.New(c)
 		if err != nil {
 			t.Skip("an invalid catalog", err)
 		}
 		cats = append(cats, cat)
 	}
-	x, err := model.NewIndex(cats...)
+	x, err := catalog.NewIndex(cats...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func drawOptions(t *rapid.T) resolve.Options {
 	}
 }
 
-func mustResolve(t *rapid.T, x *model.Index, decl *declare.Set, prev *lockfile.File, opt resolve.Options) *resolve.Result {
+func mustResolve(t *rapid.T, x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt resolve.Options) *resolve.Result {
 	res, err := resolve.Resolve(x, decl, prev, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -369,7 +369,7 @@ func TestLocksAreSound(t *testing.T) {
 
 // checkRounds resolves and checks the lock of every round, even if there are conflicts, and returns
 // the last one.
-func checkRounds(t *rapid.T, x *model.Index, decl *declare.Set, prev *lockfile.File, opt resolve.Options) *lockfile.File {
+func checkRounds(t *rapid.T, x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt resolve.Options) *lockfile.File {
 	all := opt.Hops
 	for hop := 1; ; hop++ {
 		opt.Hops = hop
@@ -457,7 +457,7 @@ func isSatisfiable(p solve.Problem, tags map[int]bool) (bool, error) {
 	return err == nil && res.Core == nil, err
 }
 
-func checkFailsAlone(t *rapid.T, x *model.Index, decl *declare.Set, c *explain.Conflict, opt resolve.Options) {
+func checkFailsAlone(t *rapid.T, x *catalog.Index, decl *declare.Set, c *explain.Conflict, opt resolve.Options) {
 	alone := *decl
 	alone.Subscriptions = slices.DeleteFunc(slices.Clone(decl.Subscriptions), func(s declare.Subscription) bool {
 		return !slices.Contains(c.Subscriptions, s.Key())
@@ -512,7 +512,7 @@ func (u universe) without(t *rapid.T, lock *lockfile.File) universe {
 	pinned := func(name string) bool {
 		return slices.ContainsFunc(lock.Pins, func(pin lockfile.Pin) bool { return pin.Catalog.ID == c.ID && pin.Bundle == name })
 	}
-	if !asked && !slices.ContainsFunc(p.Bundles, func(b model.BundleData) bool { return pinned(b.Name) }) {
+	if !asked && !slices.ContainsFunc(p.Bundles, func(b catalog.BundleData) bool { return pinned(b.Name) }) {
 		c.Packages = slices.Delete(c.Packages, j, j+1)
 		return v
 	}
@@ -522,12 +522,12 @@ func (u universe) without(t *rapid.T, lock *lockfile.File) universe {
 	}
 	p.Channels = slices.Clone(p.Channels)
 	for k := range p.Channels {
-		p.Channels[k].Entries = slices.DeleteFunc(slices.Clone(p.Channels[k].Entries), func(e model.EntryData) bool { return e.Name == oldest })
+		p.Channels[k].Entries = slices.DeleteFunc(slices.Clone(p.Channels[k].Entries), func(e catalog.EntryData) bool { return e.Name == oldest })
 		if len(p.Channels[k].Entries) == 0 {
 			return u
 		}
 	}
-	p.Bundles = slices.DeleteFunc(slices.Clone(p.Bundles), func(b model.BundleData) bool { return b.Name == oldest })
+	p.Bundles = slices.DeleteFunc(slices.Clone(p.Bundles), func(b catalog.BundleData) bool { return b.Name == oldest })
 	c.Packages[j] = p
 	return v
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // requirement is a compiled requirement of a bundle. It is met by a single bundle that matches it.
@@ -22,11 +22,11 @@ type requirement struct {
 type searchScope struct {
 	anywhere bool
 	packages []string
-	apis     []model.GVK
+	apis     []catalog.GVK
 }
 
 // compile turns a requirement into a single predicate on bundles.
-func compile(r model.Requirement, rules *celRules) *requirement {
+func compile(r catalog.Requirement, rules *celRules) *requirement {
 	parts := make([]*requirement, len(r.Of))
 	for i, sub := range r.Of {
 		parts[i] = compile(sub, rules)
@@ -53,35 +53,35 @@ func (r *requirement) err() error {
 	return r.fault()
 }
 
-func compileOne(r model.Requirement, parts []*requirement, rules *celRules) *requirement {
+func compileOne(r catalog.Requirement, parts []*requirement, rules *celRules) *requirement {
 	switch r.Kind {
-	case model.RequireGVK:
+	case catalog.RequireGVK:
 		return compileAPI(r.GVK)
-	case model.RequirePackage:
+	case catalog.RequirePackage:
 		return compilePackage(r)
-	case model.RequireLabel:
+	case catalog.RequireLabel:
 		return compileLabel(r.Label)
-	case model.RequireCEL:
+	case catalog.RequireCEL:
 		return rules.requirement(r.Rule)
-	case model.RequireAll:
+	case catalog.RequireAll:
 		return compileAll(parts)
-	case model.RequireAny:
+	case catalog.RequireAny:
 		return compileAny(parts)
 	default:
 		return compileNot(parts)
 	}
 }
 
-func compileAPI(g model.GVK) *requirement {
+func compileAPI(g catalog.GVK) *requirement {
 	return &requirement{
 		label: "olm.gvk.required " + g.String(),
 		text:  "the API " + g.String(),
 		match: func(f *facts) bool { return slices.Contains(f.apis, g) },
-		scope: searchScope{apis: []model.GVK{g}},
+		scope: searchScope{apis: []catalog.GVK{g}},
 	}
 }
 
-func compilePackage(r model.Requirement) *requirement {
+func compilePackage(r catalog.Requirement) *requirement {
 	text := r.Package + " " + r.Range.String()
 	return &requirement{
 		label: "olm.package.required " + text,
@@ -163,16 +163,16 @@ func join(rs []*requirement, sep string, of func(*requirement) string) string {
 
 // writeRequirementKey writes a key of r. Equal requirements have equal keys. It is cheaper than
 // compiling r.
-func writeRequirementKey(b *strings.Builder, r model.Requirement) {
+func writeRequirementKey(b *strings.Builder, r catalog.Requirement) {
 	fmt.Fprintf(b, "%d", r.Kind)
 	switch r.Kind {
-	case model.RequireGVK:
+	case catalog.RequireGVK:
 		b.WriteString(r.GVK.Group + "\x00" + r.GVK.Version + "\x00" + r.GVK.Kind)
-	case model.RequirePackage:
+	case catalog.RequirePackage:
 		b.WriteString(r.Package + "\x00" + r.Range.String())
-	case model.RequireLabel:
+	case catalog.RequireLabel:
 		b.WriteString(r.Label)
-	case model.RequireCEL:
+	case catalog.RequireCEL:
 		b.WriteString(r.Rule)
 	default: // only the parts matter
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -222,14 +222,14 @@ func generateWants(picked []pick, wants []*want) (more []*want, have []*installe
 }
 
 // covers reports whether i, the installed bundle of entry e, can satisfy s.
-func (s *want) covers(i *installed, e *model.Entry) bool {
+func (s *want) covers(i *installed, e *catalog.Entry) bool {
 	return s.ns == i.ns && s.pkg == e.Channel().Package().Name() &&
 		(len(s.channels) == 0 || slices.Contains(s.channels, e.Channel().Name())) && (s.cat == nil || *s.cat == i.cat)
 }
 
 // setGeneratedFrom sets the channel, catalog and name of s as OLM generates them for a dependency
 // on entry e. If e is from a ClusterCatalog, the name contains no namespace.
-func (s *want) setGeneratedFrom(e *model.Entry) {
+func (s *want) setGeneratedFrom(e *catalog.Entry) {
 	id, channel := e.Channel().Package().Catalog().ID(), e.Channel().Name()
 	s.channels, s.cat = []string{channel}, &id
 	s.name = lockfile.GeneratedName(s.pkg, channel, id)

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve"
 )
 
@@ -58,26 +58,26 @@ func (s *scenario) catalog(args []string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.cats[s.cur] = &model.Content{
-		ID: model.ID{Namespace: ns, Name: args[0]}, Priority: prio, Source: "dir:" + args[0],
+	s.cats[s.cur] = &catalog.Content{
+		ID: catalog.ID{Namespace: ns, Name: args[0]}, Priority: prio, Source: "dir:" + args[0],
 	}
 }
 
 func (s *scenario) channel(name string, words []string) {
 	pkg, _ := split(words[0][:max(1, strings.IndexAny(words[0]+"<", "<-~"))])
 	c := s.cats[s.cur]
-	i := slices.IndexFunc(c.Packages, func(p model.PackageData) bool { return p.Name == pkg })
+	i := slices.IndexFunc(c.Packages, func(p catalog.PackageData) bool { return p.Name == pkg })
 	if i < 0 {
-		c.Packages = append(c.Packages, model.PackageData{Name: pkg, DefaultChannel: name})
+		c.Packages = append(c.Packages, catalog.PackageData{Name: pkg, DefaultChannel: name})
 		i = len(c.Packages) - 1
 	}
 	p := &c.Packages[i]
-	ch := model.ChannelData{Name: name}
+	ch := catalog.ChannelData{Name: name}
 	for _, w := range words {
 		w, skipRange, _ := strings.Cut(w, "~")
 		w, replaces, _ := strings.Cut(w, "<")
 		skips := strings.Split(cmp.Or(replaces, w), "-")
-		e := model.EntryData{SkipRange: strings.ReplaceAll(skipRange, "_", " ")}
+		e := catalog.EntryData{SkipRange: strings.ReplaceAll(skipRange, "_", " ")}
 		if replaces != "" {
 			e.Name, e.Replaces = fullName(w), fullName(skips[0])
 		} else {
@@ -87,23 +87,23 @@ func (s *scenario) channel(name string, words []string) {
 			e.Skips = append(e.Skips, fullName(skip))
 		}
 		ch.Entries = append(ch.Entries, e)
-		if !slices.ContainsFunc(p.Bundles, func(b model.BundleData) bool { return b.Name == e.Name }) {
-			p.Bundles = append(p.Bundles, model.BundleData{Name: e.Name, Image: "quay.io/example/" + e.Name + "@sha256:" + model.DigestOf([]byte(e.Name)).Hex()})
+		if !slices.ContainsFunc(p.Bundles, func(b catalog.BundleData) bool { return b.Name == e.Name }) {
+			p.Bundles = append(p.Bundles, catalog.BundleData{Name: e.Name, Image: "quay.io/example/" + e.Name + "@sha256:" + catalog.DigestOf([]byte(e.Name)).Hex()})
 		}
 	}
-	if j := slices.IndexFunc(p.Channels, func(old model.ChannelData) bool { return old.Name == name }); j >= 0 {
+	if j := slices.IndexFunc(p.Channels, func(old catalog.ChannelData) bool { return old.Name == name }); j >= 0 {
 		p.Channels[j] = ch
 	} else {
 		p.Channels = append(p.Channels, ch)
 	}
 }
 
-func property(kind string, value any) model.Property {
+func property(kind string, value any) catalog.Property {
 	raw, err := json.Marshal(value)
 	if err != nil {
 		panic(err)
 	}
-	return model.Property{Type: kind, Value: raw}
+	return catalog.Property{Type: kind, Value: raw}
 }
 
 // api returns the fields of an API with the given kind and version (default: v1).
@@ -117,9 +117,9 @@ func (s *scenario) bundle(args []string, rest string) {
 		args = slices.Delete(slices.Clone(args), 1, 2)
 		key = s.cur + " " + name
 	}
-	add := func(p model.Property) { s.props[key] = append(s.props[key], p) }
+	add := func(p catalog.Property) { s.props[key] = append(s.props[key], p) }
 	if s.meta[name] == nil {
-		s.meta[name] = &model.Metadata{Known: true}
+		s.meta[name] = &catalog.Metadata{Known: true}
 	}
 	text := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(strings.TrimPrefix(rest, args[0])), args[1]))
 	switch args[1] {
@@ -132,14 +132,14 @@ func (s *scenario) bundle(args []string, rest string) {
 	case "deprecated":
 		add(property("olm.deprecated", struct{}{}))
 	case "constraint":
-		add(model.Property{Type: "olm.constraint", Value: json.RawMessage(text)})
+		add(catalog.Property{Type: "olm.constraint", Value: json.RawMessage(text)})
 	case "label", "label.required":
 		add(property("olm."+args[1], map[string]string{"label": args[2]}))
 	case "openshift":
 		add(property("olm.maxOpenShiftVersion", args[2]))
 	case "modes":
 		for _, m := range args[2:] {
-			s.meta[name].InstallModes = append(s.meta[name].InstallModes, model.InstallMode(m))
+			s.meta[name].InstallModes = append(s.meta[name].InstallModes, catalog.InstallMode(m))
 		}
 	case "image":
 		s.images[key] = args[2]
@@ -180,7 +180,7 @@ func (s *scenario) group(args []string) {
 func (s *scenario) sub(args []string) {
 	d := declare.Subscription{
 		Dialect: declare.V0, Name: args[0], Namespace: "ops", Package: args[0], Approval: declare.Automatic,
-		Policy: declare.CatalogProvided, Catalog: &model.ID{Namespace: "olm", Name: "cat"},
+		Policy: declare.CatalogProvided, Catalog: &catalog.ID{Namespace: "olm", Name: "cat"},
 	}
 	for _, a := range args[1:] {
 		k, v, found := strings.Cut(a, "=")
@@ -199,7 +199,7 @@ func (s *scenario) sub(args []string) {
 			d.Dialect, d.Catalog = declare.Quayside, nil
 		case k == "catalog":
 			ns, name, _ := strings.Cut(v, "/")
-			d.Catalog = &model.ID{Namespace: ns, Name: name}
+			d.Catalog = &catalog.ID{Namespace: ns, Name: name}
 		case k == "start":
 			d.StartingCSV = fullName(v)
 		case k == "range":
@@ -225,7 +225,7 @@ func (s *scenario) sub(args []string) {
 		}
 	}
 	d.Pos = diag.Pos{File: d.Name + ".yaml", Line: 1}
-	d.Digest = model.DigestOf([]byte(strings.Join(args, " ")))
+	d.Digest = catalog.DigestOf([]byte(strings.Join(args, " ")))
 	s.decl.Subscriptions = slices.DeleteFunc(s.decl.Subscriptions, func(old declare.Subscription) bool { return old.Key() == d.Key() })
 	s.decl.Subscriptions = append(s.decl.Subscriptions, d)
 	slices.SortFunc(s.decl.Subscriptions, func(a, b declare.Subscription) int { return strings.Compare(a.Key(), b.Key()) })
@@ -243,23 +243,23 @@ func (s *scenario) csv(args []string) {
 		}
 	}
 	if c.Annotated {
-		c.Properties = append([]model.Property{property("olm.package", map[string]string{"packageName": pkg, "version": version})}, s.props[c.Name]...)
+		c.Properties = append([]catalog.Property{property("olm.package", map[string]string{"packageName": pkg, "version": version})}, s.props[c.Name]...)
 	}
 	s.decl.CSVs = append(s.decl.CSVs, c)
 }
 
 // index returns the index of all catalogs, including the broken ones.
-func (s *scenario) index() *model.Index {
-	var cats []*model.Catalog
-	broken := map[model.ID]error{}
+func (s *scenario) index() *catalog.Index {
+	var cats []*catalog.Catalog
+	broken := map[catalog.ID]error{}
 	for _, c := range s.cats {
 		content := *c
 		content.Packages = slices.Clone(c.Packages)
 		for i := range content.Packages {
 			p := &content.Packages[i]
-			p.Bundles = slices.DeleteFunc(slices.Clone(p.Bundles), func(b model.BundleData) bool {
-				return !slices.ContainsFunc(p.Channels, func(ch model.ChannelData) bool {
-					return slices.ContainsFunc(ch.Entries, func(e model.EntryData) bool { return e.Name == b.Name })
+			p.Bundles = slices.DeleteFunc(slices.Clone(p.Bundles), func(b catalog.BundleData) bool {
+				return !slices.ContainsFunc(p.Channels, func(ch catalog.ChannelData) bool {
+					return slices.ContainsFunc(ch.Entries, func(e catalog.EntryData) bool { return e.Name == b.Name })
 				})
 			})
 			for j := range p.Bundles {
@@ -271,13 +271,13 @@ func (s *scenario) index() *model.Index {
 				if release, said := s.releases[c.ID.Name+" "+b.Name]; said {
 					own["release"] = release
 				}
-				b.Properties = append([]model.Property{property("olm.package", own)}, s.props[b.Name]...)
+				b.Properties = append([]catalog.Property{property("olm.package", own)}, s.props[b.Name]...)
 				b.Properties = append(b.Properties, s.props[c.ID.Name+" "+b.Name]...)
 				if m := s.meta[b.Name]; m != nil {
 					b.Metadata = *m
 				}
 				if msg := s.messages[b.Name]; msg != "" {
-					p.Deprecations = append(slices.Clone(p.Deprecations), model.DeprecationData{Schema: "olm.bundle", Name: b.Name, Message: msg})
+					p.Deprecations = append(slices.Clone(p.Deprecations), catalog.DeprecationData{Schema: "olm.bundle", Name: b.Name, Message: msg})
 				}
 			}
 		}
@@ -285,15 +285,15 @@ func (s *scenario) index() *model.Index {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		content.Digest = model.DigestOf(raw)
-		cat, err := model.New(content)
+		content.Digest = catalog.DigestOf(raw)
+		cat, err := catalog.New(content)
 		if err != nil {
 			broken[content.ID] = err
 			continue
 		}
 		cats = append(cats, cat)
 	}
-	x, err := model.NewIndex(cats...)
+	x, err := catalog.NewIndex(cats...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func (s *scenario) index() *model.Index {
 
 func (s *scenario) resolve(args []string) { s.resolveIn(s.index(), args) }
 
-func (s *scenario) resolveIn(x *model.Index, args []string) {
+func (s *scenario) resolveIn(x *catalog.Index, args []string) {
 	opt := resolve.Options{GlobalNamespaces: []string{"olm"}}
 	for _, a := range args {
 		k, v, _ := strings.Cut(a, "=")

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
@@ -65,10 +65,10 @@ func TestScenarios(t *testing.T) {
 
 type scenario struct {
 	t        *testing.T
-	cats     map[string]*model.Content
+	cats     map[string]*catalog.Content
 	cur      string
-	props    map[string][]model.Property
-	meta     map[string]*model.Metadata
+	props    map[string][]catalog.Property
+	meta     map[string]*catalog.Metadata
 	messages map[string]string
 	images   map[string]string // by catalog and bundle, as are versions
 	versions map[string]string
@@ -85,7 +85,7 @@ type scenario struct {
 
 func newScenario(t *testing.T) *scenario {
 	s := &scenario{
-		t: t, cats: map[string]*model.Content{}, props: map[string][]model.Property{}, meta: map[string]*model.Metadata{},
+		t: t, cats: map[string]*catalog.Content{}, props: map[string][]catalog.Property{}, meta: map[string]*catalog.Metadata{},
 		messages: map[string]string{}, images: map[string]string{}, versions: map[string]string{}, releases: map[string]string{}, saved: map[string]*lockfile.File{},
 	}
 	s.catalog([]string{"cat", "0"})
@@ -248,7 +248,7 @@ func sorted(words []string) []string {
 }
 
 // check returns the result of Check as one error: nil if the lock is up to date.
-func check(x *model.Index, decl *declare.Set, lock *lockfile.File, opt resolve.Options) error {
+func check(x *catalog.Index, decl *declare.Set, lock *lockfile.File, opt resolve.Options) error {
 	v, err := resolve.Check(x, decl, lock, opt)
 	if err == nil && len(v.Stale) > 0 {
 		err = &resolve.StaleError{Reasons: v.Stale}

@@ -1,8 +1,8 @@
 package resolve
 
 import (
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -10,8 +10,8 @@ import (
 // the same arguments: declared, pinned and named packages, and the requirements of installed
 // bundles. An index limited to these parts and their transitive requirements gives the same
 // result as a full one.
-func Scope(decl *declare.Set, prev *lockfile.File, opt Options) model.Needs {
-	var n model.Needs
+func Scope(decl *declare.Set, prev *lockfile.File, opt Options) catalog.Needs {
+	var n catalog.Needs
 	for i := range decl.Subscriptions {
 		n.Packages = append(n.Packages, decl.Subscriptions[i].Package)
 	}
@@ -35,8 +35,8 @@ func Scope(decl *declare.Set, prev *lockfile.File, opt Options) model.Needs {
 
 // addProperties adds the requirements of an installed bundle. A malformed requirement cannot be
 // met by any bundle.
-func addProperties(n *model.Needs, ps []model.Property) {
-	for _, r := range model.Read(ps).Requires {
+func addProperties(n *catalog.Needs, ps []catalog.Property) {
+	for _, r := range catalog.Read(ps).Requires {
 		n.Add(r)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/declare"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
@@ -24,7 +24,7 @@ var whole = flag.Bool("whole", false, "solve every problem of the conformance da
 // reduceIndex returns the part of x that want contains, written to and read from an index file, and
 // the number of packages left out. held caches the index files by the result of name, unless that
 // is empty.
-func reduceIndex(t testing.TB, x *model.Index, want model.Needs, held map[string][]byte, name func(model.ID) string) (*model.Index, int) {
+func reduceIndex(t testing.TB, x *catalog.Index, want catalog.Needs, held map[string][]byte, name func(catalog.ID) string) (*catalog.Index, int) {
 	t.Helper()
 	var indexes []*cache.Index
 	for _, c := range x.Catalogs() {
@@ -44,23 +44,23 @@ func reduceIndex(t testing.TB, x *model.Index, want model.Needs, held map[string
 		}
 		indexes = append(indexes, one)
 	}
-	contents, err := cache.PickClosure(want)(indexes, model.Needs{})
+	contents, err := cache.PickClosure(want)(indexes, catalog.Needs{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var cats []*model.Catalog
+	var cats []*catalog.Catalog
 	left := 0
 	for i, content := range contents {
 		c := x.Catalogs()[i]
 		content.ID, content.Priority, content.Labels, content.Source, content.Digest = c.ID(), c.Priority(), c.Labels(), c.Source(), c.Digest()
-		cat, err := model.New(content)
+		cat, err := catalog.New(content)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cats = append(cats, cat)
 		left += len(content.Unread)
 	}
-	part, err := model.NewIndex(cats...)
+	part, err := catalog.NewIndex(cats...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ type visibleOutput struct {
 	Ages                                []resolve.Age
 }
 
-func collectOutput(t testing.TB, x *model.Index, decl *declare.Set, prev *lockfile.File, opt resolve.Options) visibleOutput {
+func collectOutput(t testing.TB, x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt resolve.Options) visibleOutput {
 	t.Helper()
 	res, err := resolve.Resolve(x, decl, prev, opt)
 	out := visibleOutput{Err: fmt.Sprint(err)}
@@ -116,7 +116,7 @@ func TestPartOfTheIndexIsEnough(t *testing.T) {
 		opt := drawOptions(rt)
 		same := func(prev *lockfile.File, opt resolve.Options) {
 			want := resolve.Scope(&u.decl, prev, opt)
-			part, n := reduceIndex(t, x, want, map[string][]byte{}, func(model.ID) string { return "" })
+			part, n := reduceIndex(t, x, want, map[string][]byte{}, func(catalog.ID) string { return "" })
 			left += n
 			if d := cmp.Diff(collectOutput(t, x, &u.decl, prev, opt), collectOutput(t, part, &u.decl, prev, opt)); d != "" {
 				rt.Fatalf("whole index against part of it (-whole +part):\n%s", d)
@@ -148,25 +148,25 @@ func (u *universe) constrain(t *rapid.T) {
 	}
 	list := func(parts ...map[string]any) map[string]any { return map[string]any{"constraints": parts} }
 	cel := map[string]any{"cel": map[string]string{"rule": `properties.exists(p, p.type == "olm.gvk")`}}
-	forms := []func() model.Property{
-		func() model.Property { return property("olm.label", map[string]string{"label": "x"}) },
-		func() model.Property {
+	forms := []func() catalog.Property{
+		func() catalog.Property { return property("olm.label", map[string]string{"label": "x"}) },
+		func() catalog.Property {
 			return property("olm.gvk.required", api(rapid.SampledFrom([]string{"A", "B", "C"}).Draw(t, "kind"), "v2"))
 		},
-		func() model.Property { return property("olm.label.required", map[string]string{"label": "x"}) },
-		func() model.Property {
+		func() catalog.Property { return property("olm.label.required", map[string]string{"label": "x"}) },
+		func() catalog.Property {
 			return property("olm.constraint", map[string]any{"failureMessage": "all", "all": list(gvk(), pkg())})
 		},
-		func() model.Property {
+		func() catalog.Property {
 			return property("olm.constraint", map[string]any{"failureMessage": "any", "any": list(gvk(), pkg())})
 		},
-		func() model.Property {
+		func() catalog.Property {
 			return property("olm.constraint", map[string]any{"all": list(map[string]any{"not": list(pkg())}, gvk())})
 		},
-		func() model.Property { return property("olm.constraint", map[string]any{"not": list(gvk())}) },
-		func() model.Property { return property("olm.constraint", cel) },
-		func() model.Property { return property("olm.constraint", map[string]any{"any": list(cel, pkg())}) },
-		func() model.Property { return property("olm.constraint", map[string]any{"nonsense": 1}) },
+		func() catalog.Property { return property("olm.constraint", map[string]any{"not": list(gvk())}) },
+		func() catalog.Property { return property("olm.constraint", cel) },
+		func() catalog.Property { return property("olm.constraint", map[string]any{"any": list(cel, pkg())}) },
+		func() catalog.Property { return property("olm.constraint", map[string]any{"nonsense": 1}) },
 	}
 	for i := range u.cats {
 		for j := range u.cats[i].Packages {
@@ -195,7 +195,7 @@ func TestPartOfTheIndexIsEnoughForProblems(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no problems in %s: %v", dir, err)
 	}
-	corpora, held := map[string]*model.Content{}, map[string][]byte{}
+	corpora, held := map[string]*catalog.Content{}, map[string][]byte{}
 	solved, left := 0, 0
 	for _, file := range files {
 		for i, p := range readProblems(t, file) {
@@ -204,7 +204,7 @@ func TestPartOfTheIndexIsEnoughForProblems(t *testing.T) {
 				continue
 			}
 			decl, opt := p.declarations(t)
-			part, n := reduceIndex(t, x, resolve.Scope(decl, nil, opt), held, func(id model.ID) string { return p.Catalogs[id.Name].Corpus })
+			part, n := reduceIndex(t, x, resolve.Scope(decl, nil, opt), held, func(id catalog.ID) string { return p.Catalogs[id.Name].Corpus })
 			if d := cmp.Diff(collectOutput(t, x, decl, nil, opt), collectOutput(t, part, decl, nil, opt)); d != "" {
 				t.Errorf("%s: whole index against part of it (-whole +part):\n%s", p.ID, d)
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -40,7 +40,7 @@ func findUnsound(pins []lockfile.Pin, decl *declare.Set, ns string) string {
 // presentBundle is one bundle that is installed or pinned in a namespace.
 type presentBundle struct {
 	name  string
-	props []model.Property
+	props []catalog.Property
 }
 
 func presentBundles(pins []lockfile.Pin, decl *declare.Set, ns string) []presentBundle {
@@ -99,7 +99,7 @@ func fields(raw json.RawMessage) map[string]string {
 
 // requirementTest returns the predicate for the bundles that meet a requirement, or nil if the property
 // is not a requirement or of an unknown type.
-func requirementTest(p model.Property) func(presentBundle) bool {
+func requirementTest(p catalog.Property) func(presentBundle) bool {
 	v := fields(p.Value)
 	switch p.Type {
 	case "olm.gvk.required":
@@ -118,7 +118,7 @@ func requirementTest(p model.Property) func(presentBundle) bool {
 
 func providesAPI(v map[string]string) func(presentBundle) bool {
 	return func(b presentBundle) bool {
-		return slices.ContainsFunc(b.props, func(p model.Property) bool {
+		return slices.ContainsFunc(b.props, func(p catalog.Property) bool {
 			have := fields(p.Value)
 			return p.Type == "olm.gvk" && have["group"] == v["group"] && have["kind"] == v["kind"] && have["version"] == v["version"]
 		})
@@ -127,16 +127,16 @@ func providesAPI(v map[string]string) func(presentBundle) bool {
 
 func hasLabel(label string) func(presentBundle) bool {
 	return func(b presentBundle) bool {
-		return slices.ContainsFunc(b.props, func(p model.Property) bool { return p.Type == "olm.label" && fields(p.Value)["label"] == label })
+		return slices.ContainsFunc(b.props, func(p catalog.Property) bool { return p.Type == "olm.label" && fields(p.Value)["label"] == label })
 	}
 }
 
 func inRange(v map[string]string) func(presentBundle) bool {
-	in, err := model.ParseRange(v["versionRange"])
+	in, err := catalog.ParseRange(v["versionRange"])
 	return func(b presentBundle) bool {
-		return err == nil && slices.ContainsFunc(b.props, func(p model.Property) bool {
+		return err == nil && slices.ContainsFunc(b.props, func(p catalog.Property) bool {
 			have := fields(p.Value)
-			version, err := model.ParseVersion(have["version"])
+			version, err := catalog.ParseVersion(have["version"])
 			return err == nil && p.Type == "olm.package" && have["packageName"] == v["packageName"] && in.Contains(version)
 		})
 	}
@@ -210,8 +210,8 @@ func findDowngrade(pins []lockfile.Pin, decl *declare.Set, ns string) string {
 				continue
 			}
 			for _, p := range pins {
-				old, err1 := model.ParseVersion(c.Version)
-				now, err2 := model.ParseVersion(p.Version)
+				old, err1 := catalog.ParseVersion(c.Version)
+				now, err2 := catalog.ParseVersion(p.Version)
 				if p.Namespace == ns && p.Package == s.Package && err1 == nil && err2 == nil && now.LT(old) {
 					return fmt.Sprintf("%s went down from %s to %s", s.Package, old, now)
 				}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
@@ -16,7 +16,7 @@ import (
 // list means all namespaces. The declaration takes precedence over the OperatorGroup. If neither
 // sets the namespaces, the bundle watches all namespaces if it supports that, and otherwise only
 // ns.
-func (w *environment) watchOf(ns string, s *want, b *model.Bundle) []string {
+func (w *environment) watchOf(ns string, s *want, b *catalog.Bundle) []string {
 	if s != nil && s.decl != nil {
 		if s.decl.WatchAll {
 			return nil
@@ -29,7 +29,7 @@ func (w *environment) watchOf(ns string, s *want, b *model.Bundle) []string {
 	if sp.group != nil {
 		return sp.watch
 	}
-	if b != nil && !model.SupportsNamespaces(b.Metadata().InstallModes, ns, nil) {
+	if b != nil && !catalog.SupportsNamespaces(b.Metadata().InstallModes, ns, nil) {
 		return []string{ns}
 	}
 	return nil
@@ -42,7 +42,7 @@ func (w *environment) warnsOnly() bool { return w.opt.Requirements == "warn" }
 func (w *chooser) cannotRun(a *atom) ban {
 	b := a.entry.Bundle()
 	m := b.Metadata()
-	if !model.SupportsNamespaces(m.InstallModes, a.ns, a.watch) {
+	if !catalog.SupportsNamespaces(m.InstallModes, a.ns, a.watch) {
 		modes := make([]string, len(m.InstallModes))
 		for i, mode := range m.InstallModes {
 			modes[i] = string(mode)
@@ -52,7 +52,7 @@ func (w *chooser) cannotRun(a *atom) ban {
 			can = "none"
 		}
 		return ban{kind: banInstallMode, text: fmt.Sprintf("does not support install mode %s, which watching %s needs (it supports %s)",
-			model.ModeFor(a.ns, a.watch), formatWatched(a.watch), can)}
+			catalog.ModeFor(a.ns, a.watch), formatWatched(a.watch), can)}
 	}
 	for _, c := range w.clusters(a.ns + "/" + a.facts.pkg) {
 		if text := platformMismatch(m.MinKubeVersion, "", c.KubernetesVersion, ""); text != "" {

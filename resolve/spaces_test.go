@@ -9,15 +9,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
 )
 
 // oneSubscription returns a catalog in namespace olm with one package, and a subscription to it.
-func oneSubscription(t *testing.T) (*model.Index, *declare.Set) {
+func oneSubscription(t *testing.T) (*catalog.Index, *declare.Set) {
 	t.Helper()
 	s := newScenario(t)
 	s.channel("stable", []string{"a1"})
@@ -32,12 +32,12 @@ func TestOperatorGroups(t *testing.T) {
 		groups     []declare.OperatorGroup
 		namespaces []declare.Namespace
 		watch      []string
-		mode       model.InstallMode
+		mode       catalog.InstallMode
 		warn, fail string
 	}{
 		"ok/all namespaces": {
 			groups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}},
-			mode:   model.AllNamespaces,
+			mode:   catalog.AllNamespaces,
 		},
 		"ok/selector": {
 			groups: []declare.OperatorGroup{{
@@ -54,14 +54,14 @@ func TestOperatorGroups(t *testing.T) {
 				{Name: "other", Labels: map[string]string{"team": "y"}},
 			},
 			watch: []string{"one", "two"},
-			mode:  model.MultiNamespace,
+			mode:  catalog.MultiNamespace,
 		},
 		"ok/service account is ignored": {
 			groups: []declare.OperatorGroup{{Namespace: "ops", Name: "og", ServiceAccountName: "sa"}},
-			mode:   model.AllNamespaces,
+			mode:   catalog.AllNamespaces,
 			warn:   "service-account",
 		},
-		"ok/none": {mode: model.AllNamespaces, warn: "no-operatorgroup"},
+		"ok/none": {mode: catalog.AllNamespaces, warn: "no-operatorgroup"},
 		"error/selector matches nothing": {
 			groups: []declare.OperatorGroup{{Namespace: "ops", Name: "og", Selector: &declare.LabelSelector{MatchLabels: map[string]string{"team": "x"}}, Pos: at(3)}},
 			fail:   "group.yaml:3: no solution for subscription ops/a\n\tgroup.yaml:3: subscription ops/a: OperatorGroup ops/og: its selector matches no declared Namespace; list the namespaces in spec.targetNamespaces",
@@ -103,11 +103,11 @@ func TestOperatorGroups(t *testing.T) {
 func TestBrokenCatalogs(t *testing.T) {
 	x, decl := oneSubscription(t)
 	decl.OperatorGroups = []declare.OperatorGroup{{Namespace: "ops", Name: "og"}}
-	res, err := resolve.Resolve(x.WithBroken(model.ID{Namespace: "olm", Name: "bad"}, errors.New("no head")), decl, nil, resolve.Options{})
+	res, err := resolve.Resolve(x.WithBroken(catalog.ID{Namespace: "olm", Name: "bad"}, errors.New("no head")), decl, nil, resolve.Options{})
 	if err != nil || len(res.Lock.Pins) != 1 || len(res.Warnings) != 1 || res.Warnings[0].Code != "broken-catalog" {
 		t.Errorf("an unused broken catalog: %v, %v", res, err)
 	}
-	_, err = resolve.Resolve(x.WithBroken(model.ID{Namespace: "olm", Name: "cat"}, errors.New("no head")), decl, nil, resolve.Options{})
+	_, err = resolve.Resolve(x.WithBroken(catalog.ID{Namespace: "olm", Name: "cat"}, errors.New("no head")), decl, nil, resolve.Options{})
 	if err == nil || !strings.Contains(err.Error(), "catalog olm/cat cannot be used: no head") {
 		t.Errorf("the broken catalog of a subscription: %v", err)
 	}

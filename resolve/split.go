@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve/explain"
 )
@@ -40,7 +40,7 @@ type Bond struct {
 // satisfies the declarations. If connected targets have no common solution, the later one is
 // postponed with a warning. If prev itself has conflicts, the error is that of Resolve; with
 // opt.KeepGoing, the parts still have these conflicts.
-func Split(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options) ([]Part, []diag.Warning, error) {
+func Split(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options) ([]Part, []diag.Warning, error) {
 	s := newSplitter(x, decl, prev, opt)
 	targets, err := runUntilStable(x, decl, opt, func(w *world) ([]Target, error) { return w.upgradeTargets(prev), nil })
 	if err != nil {
@@ -60,7 +60,7 @@ func Split(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options) 
 
 // Join joins those parts of Split that pairs connect, given as indexes of parts: those whose rendered
 // trees share an object, for example. The other arguments and the results are those of Split.
-func Join(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options, parts []Part, pairs [][2]int) ([]Part, []diag.Warning, error) {
+func Join(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options, parts []Part, pairs [][2]int) ([]Part, []diag.Warning, error) {
 	s := newSplitter(x, decl, prev, opt)
 	for _, p := range parts {
 		s.parts = append(s.parts, &p)
@@ -95,7 +95,7 @@ func (t Target) key() string { return t.Namespace + "/" + t.Package }
 
 // splitter divides an upgrade into parts.
 type splitter struct {
-	x        *model.Index
+	x        *catalog.Index
 	decl     *declare.Set
 	prev     *lockfile.File
 	opt      Options
@@ -106,7 +106,7 @@ type splitter struct {
 	known     []*explain.Conflict // the conflicts of prev; nil: not computed yet
 }
 
-func newSplitter(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options) *splitter {
+func newSplitter(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options) *splitter {
 	s := &splitter{x: x, decl: decl, prev: prev, opt: opt, keepGoing: opt.KeepGoing}
 	s.opt.Upgrade, s.opt.Named, s.opt.KeepGoing = false, nil, true
 	return s

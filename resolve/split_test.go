@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
@@ -235,11 +235,11 @@ func mergeBranches(t *rapid.T, git, dir string, ours, base, theirs *lockfile.Fil
 }
 
 // catalogsOfDay returns the catalogs of one day: the same bundles with another digest.
-func (u universe) catalogsOfDay(t *rapid.T, day int) *model.Index {
+func (u universe) catalogsOfDay(t *rapid.T, day int) *catalog.Index {
 	later := u
 	later.cats = nil
 	for _, c := range u.cats {
-		c.Digest = model.DigestOf([]byte{byte(day)})
+		c.Digest = catalog.DigestOf([]byte{byte(day)})
 		later.cats = append(later.cats, c)
 	}
 	return later.index(t)
@@ -249,14 +249,14 @@ func (u universe) catalogsOfDay(t *rapid.T, day int) *model.Index {
 // requirements. Later versions may require versions of other packages, declared or not.
 func drawOutdated(t *rapid.T) universe {
 	u := universe{decl: declare.Set{OperatorGroups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}}}}
-	cat := model.Content{ID: model.ID{Namespace: "olm", Name: "cat0"}, Source: "dir:cat0", Digest: model.DigestOf(nil)}
+	cat := catalog.Content{ID: catalog.ID{Namespace: "olm", Name: "cat0"}, Source: "dir:cat0", Digest: catalog.DigestOf(nil)}
 	names := []string{"a", "b", "c", "d", "e", "f"}[:rapid.IntRange(2, 6).Draw(t, "packages")]
 	for i, name := range names {
-		p := model.PackageData{Name: name, DefaultChannel: "stable"}
+		p := catalog.PackageData{Name: name, DefaultChannel: "stable"}
 		n := rapid.IntRange(1, 4).Draw(t, "versions")
 		bundle := func(v int) string { return fmt.Sprintf("%s.v%d.0.0", name, v) }
 		for v := 1; v <= n; v++ {
-			b := model.BundleData{Name: bundle(v), Image: "quay.io/example/" + name + "@sha256:" + model.DigestOf([]byte(bundle(v))).Hex()}
+			b := catalog.BundleData{Name: bundle(v), Image: "quay.io/example/" + name + "@sha256:" + catalog.DigestOf([]byte(bundle(v))).Hex()}
 			b.Properties = append(b.Properties, property("olm.package", map[string]string{"packageName": name, "version": fmt.Sprintf("%d.0.0", v)}))
 			if v > 1 && rapid.IntRange(0, 2).Draw(t, "needs") == 0 {
 				b.Properties = append(b.Properties, property("olm.package.required", map[string]string{
@@ -266,7 +266,7 @@ func drawOutdated(t *rapid.T) universe {
 			}
 			p.Bundles = append(p.Bundles, b)
 		}
-		p.Channels = []model.ChannelData{drawChannel(t, "stable", 1, n, bundle)}
+		p.Channels = []catalog.ChannelData{drawChannel(t, "stable", 1, n, bundle)}
 		cat.Packages = append(cat.Packages, p)
 		if i > 0 && rapid.IntRange(0, 3).Draw(t, "left out") == 0 {
 			continue
@@ -276,7 +276,7 @@ func drawOutdated(t *rapid.T) universe {
 			Approval: declare.Automatic, Policy: declare.CatalogProvided, Catalog: &cat.ID,
 		})
 	}
-	u.cats = []model.Content{cat}
+	u.cats = []catalog.Content{cat}
 	return u
 }
 
@@ -292,20 +292,20 @@ func movedOperators(p resolve.Part) []string {
 // TestPartReasons checks the reasons of parts: an application requires the next version of a database,
 // and another operator is unrelated.
 func TestPartReasons(t *testing.T) {
-	bundle := func(name, version string, more ...model.Property) model.BundleData {
-		b := model.BundleData{Name: name + ".v" + version, Image: "quay.io/example/" + name + "@sha256:" + model.DigestOf([]byte(name+version)).Hex(), Properties: more}
+	bundle := func(name, version string, more ...catalog.Property) catalog.BundleData {
+		b := catalog.BundleData{Name: name + ".v" + version, Image: "quay.io/example/" + name + "@sha256:" + catalog.DigestOf([]byte(name+version)).Hex(), Properties: more}
 		b.Properties = append(b.Properties, property("olm.package", map[string]string{"packageName": name, "version": version}))
 		return b
 	}
-	pkg := func(name string, old, next model.BundleData) model.PackageData {
-		return model.PackageData{Name: name, DefaultChannel: "stable", Bundles: []model.BundleData{old, next}, Channels: []model.ChannelData{
-			{Name: "stable", Entries: []model.EntryData{{Name: old.Name}, {Name: next.Name, Replaces: old.Name}}},
+	pkg := func(name string, old, next catalog.BundleData) catalog.PackageData {
+		return catalog.PackageData{Name: name, DefaultChannel: "stable", Bundles: []catalog.BundleData{old, next}, Channels: []catalog.ChannelData{
+			{Name: "stable", Entries: []catalog.EntryData{{Name: old.Name}, {Name: next.Name, Replaces: old.Name}}},
 		}}
 	}
-	needs := func(r string) model.Property {
+	needs := func(r string) catalog.Property {
 		return property("olm.package.required", map[string]string{"packageName": "db", "versionRange": r})
 	}
-	cat, err := model.New(model.Content{ID: model.ID{Namespace: "olm", Name: "c"}, Source: "dir:c", Digest: model.DigestOf(nil), Packages: []model.PackageData{
+	cat, err := catalog.New(catalog.Content{ID: catalog.ID{Namespace: "olm", Name: "c"}, Source: "dir:c", Digest: catalog.DigestOf(nil), Packages: []catalog.PackageData{
 		pkg("app", bundle("app", "1.0.0"), bundle("app", "2.0.0", needs(">=2.0.0"))),
 		pkg("db", bundle("db", "1.0.0"), bundle("db", "2.0.0")),
 		pkg("other", bundle("other", "1.0.0"), bundle("other", "2.0.0")),
@@ -313,7 +313,7 @@ func TestPartReasons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := model.NewIndex(cat)
+	x, err := catalog.NewIndex(cat)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestPartReasons(t *testing.T) {
 	for _, name := range []string{"app", "db", "other"} {
 		decl.Subscriptions = append(decl.Subscriptions, declare.Subscription{
 			Dialect: declare.V0, Name: name, Namespace: "ops", Package: name, Channels: []string{"stable"}, Approval: declare.Automatic,
-			Policy: declare.CatalogProvided, Catalog: &model.ID{Namespace: "olm", Name: "c"}, StartingCSV: name + ".v1.0.0",
+			Policy: declare.CatalogProvided, Catalog: &catalog.ID{Namespace: "olm", Name: "c"}, StartingCSV: name + ".v1.0.0",
 		})
 	}
 	first, err := resolve.Resolve(x, &decl, nil, resolve.Options{})

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -15,8 +15,8 @@ import (
 type installed struct {
 	ns, bundle string
 	facts      *facts
-	entry      *model.Entry // its catalog entry; nil: no longer in the catalog
-	cat        model.ID
+	entry      *catalog.Entry // its catalog entry; nil: no longer in the catalog
+	cat        catalog.ID
 	pin        *lockfile.Pin // its pin; nil: adopted, or installed by this run
 	csv        *declare.ClusterServiceVersion
 	unmanaged  bool   // it has no subscription and must remain installed
@@ -106,7 +106,7 @@ func (st *state) needed() map[*installed]bool {
 
 // isRival reports whether i and j provide the same API.
 func (i *installed) isRival(j *installed) bool {
-	return slices.ContainsFunc(i.facts.apis, func(g model.GVK) bool { return slices.Contains(j.facts.apis, g) })
+	return slices.ContainsFunc(i.facts.apis, func(g catalog.GVK) bool { return slices.Contains(j.facts.apis, g) })
 }
 
 // pruned returns st without dependencies that are no longer required.
@@ -299,7 +299,7 @@ func (w *converter) observedFacts(p *lockfile.Pin, wants []*want) *facts {
 func haveSameChecksum(a, b lockfile.Pin) bool { return a.Checksum() == b.Checksum() }
 
 // entryOf finds a bundle in its catalog, preferably in the given channel.
-func (w *converter) entryOf(id model.ID, pkg, channel, bundle string) *model.Entry {
+func (w *converter) entryOf(id catalog.ID, pkg, channel, bundle string) *catalog.Entry {
 	p := packageOf(w.x, id, pkg)
 	if p == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve/explain"
 )
@@ -42,14 +42,14 @@ const strictProblem = `{"id": "strict", "globalCatalogNamespace": "olm", "catalo
 // case: the checks of TestConformance must detect it, and demandingRule must return the right rule
 // for the difference, or 0.
 func TestConformanceIsStrict(t *testing.T) {
-	cat, more := model.ID{Namespace: "olm", Name: "cat"}, model.ID{Namespace: "olm", Name: "more"}
-	from := func(a *answer, id model.ID, channel string) { // pins b from another catalog or channel
+	cat, more := catalog.ID{Namespace: "olm", Name: "cat"}, catalog.ID{Namespace: "olm", Name: "more"}
+	from := func(a *answer, id catalog.ID, channel string) { // pins b from another catalog or channel
 		b := &a.pins[slices.IndexFunc(a.pins, func(p lockfile.Pin) bool { return p.Package == "b" })]
 		b.Catalog, b.Channel, b.RequestedBy = lockfile.Catalog{ID: id}, channel, nil
 		a.Installed[1] = formatPin(*b)
 		a.Generated = []string{strings.Join([]string{b.Subscription(), "b", channel, id.String()}, " ")}
 	}
-	olmFrom := func(e *expectation, id model.ID, channel string) {
+	olmFrom := func(e *expectation, id catalog.ID, channel string) {
 		name := strings.Join([]string{"b", channel, id.Name, id.Namespace}, "-")
 		e.Generated = []generated{{name, "b", channel, id.Name, id.Namespace}}
 		e.Installed[1].Subscriptions = []string{name}
@@ -172,7 +172,7 @@ func TestMalformed(t *testing.T) {
 		`{"failureMessage": "x"}`:                                                                                           true,
 		`{"none": {}}`:                                                                                                      true,
 	} {
-		if got := unreadable(model.Property{Type: "olm.constraint", Value: json.RawMessage(text)}); got != bad {
+		if got := unreadable(catalog.Property{Type: "olm.constraint", Value: json.RawMessage(text)}); got != bad {
 			t.Errorf("%s: malformed: %v", text, got)
 		}
 	}

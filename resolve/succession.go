@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve/explain"
 )
@@ -171,16 +171,16 @@ func (w *converter) successionConflicts(prev, next *lockfile.File) []*explain.Co
 
 // lostAPIs returns the kinds that old provides and successor does not provide in any version,
 // sorted.
-func lostAPIs(old, successor lockfile.Pin) []model.GVK {
-	kept := model.Read(successor.Properties).Provides
-	return slices.DeleteFunc(model.Read(old.Properties).Provides, func(g model.GVK) bool {
-		return slices.ContainsFunc(kept, func(k model.GVK) bool { return k.Group == g.Group && k.Kind == g.Kind })
+func lostAPIs(old, successor lockfile.Pin) []catalog.GVK {
+	kept := catalog.Read(successor.Properties).Provides
+	return slices.DeleteFunc(catalog.Read(old.Properties).Provides, func(g catalog.GVK) bool {
+		return slices.ContainsFunc(kept, func(k catalog.GVK) bool { return k.Group == g.Group && k.Kind == g.Kind })
 	})
 }
 
 // lostAPIConflict returns the conflict of a successor that does not provide all APIs of its
 // predecessor.
-func lostAPIConflict(d *declare.Subscription, old, successor lockfile.Pin, apis []model.GVK) *explain.Conflict {
+func lostAPIConflict(d *declare.Subscription, old, successor lockfile.Pin, apis []catalog.GVK) *explain.Conflict {
 	c := successionConflict(d, fmt.Sprintf("%s replaces %s, but does not provide all APIs of %[2]s", successor.Key(), old.Key()),
 		"remove spec.replaces and declare "+old.Key()+" again: then both are installed")
 	for _, g := range apis {

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve/explain"
 )
 
@@ -170,7 +170,7 @@ func (t *explainer) addDeclaredVersion(s *want) {
 	anywhere := *s
 	anywhere.channels = nil
 	var channels []string
-	for _, e := range anywhere.entriesOf(pkgs, (*model.Channel).Entries) {
+	for _, e := range anywhere.entriesOf(pkgs, (*catalog.Channel).Entries) {
 		if isVersion(e, target.Version) {
 			channels = append(channels, e.Channel().Name())
 		}
@@ -196,8 +196,8 @@ func (t *explainer) addSimilar(s *want) {
 	w := t.b.w
 	pkgs, _ := w.packages(s)
 	var bundles, names []string
-	meant := map[string]*model.Package{}
-	for _, e := range s.entriesOf(pkgs, (*model.Channel).Entries) {
+	meant := map[string]*catalog.Package{}
+	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
 		bundles = append(bundles, e.Name())
 	}
 	if s.current == nil && !slices.Contains(bundles, s.starting) {
@@ -233,7 +233,7 @@ func (t *explainer) addSimilar(s *want) {
 }
 
 // addChannels adds remedies that request another channel of the package.
-func (t *explainer) addChannels(s *want, c *model.Catalog) {
+func (t *explainer) addChannels(s *want, c *catalog.Catalog) {
 	p, ok := c.Package(s.pkg)
 	if !ok || len(s.channels) == 0 {
 		return
@@ -253,7 +253,7 @@ func (t *explainer) addChannel(s *want, name string) {
 func (t *explainer) addVersion(s *want) {
 	pkgs, _ := t.b.w.packages(s)
 	allowed, bad := s.versionFilter()
-	for _, e := range s.entriesOf(pkgs, (*model.Channel).Walk) {
+	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Walk) {
 		v := e.Bundle().Version().String()
 		switch {
 		case bad == nil && allowed(e.Name(), e.Bundle().Version()):
@@ -362,7 +362,7 @@ func (t *explainer) unknownTarget(s *want) *Target {
 func (t *explainer) publishedVersions(s *want) []string {
 	var out []string
 	pkgs, _ := t.b.w.packages(s)
-	for _, e := range s.entriesOf(pkgs, (*model.Channel).Entries) {
+	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
 		out = append(out, e.Bundle().Version().String())
 	}
 	return out
@@ -441,7 +441,7 @@ func (t *explainer) addSetting(text string, change func(*inputs)) {
 
 // addSettings adds remedies that change the settings which the causes name.
 func (t *explainer) addSettings() {
-	addGlobal := func(ns string, id model.ID, offer string) {
+	addGlobal := func(ns string, id catalog.ID, offer string) {
 		if t.b.w.isVisible(ns, id) {
 			return
 		}

@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
@@ -144,7 +144,7 @@ func (d *manualEdit) setGroup(ns string, watch []string) {
 		declare.OperatorGroup{Namespace: ns, Name: "og", TargetNamespaces: watch})
 }
 
-func catalogID(s string) model.ID {
+func catalogID(s string) catalog.ID {
 	ns, name, _ := strings.Cut(s, "/")
-	return model.ID{Namespace: ns, Name: name}
+	return catalog.ID{Namespace: ns, Name: name}
 }

@@ -1,9 +1,9 @@
 package resolve
 
 import (
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // want is one requested operator: a declaration, or the generated Subscription of a dependency.
@@ -11,7 +11,7 @@ type want struct {
 	ns, name  string
 	pkg       string
 	channels  []string // permitted channels; empty: any
-	cat       *model.ID
+	cat       *catalog.ID
 	decl      *declare.Subscription // nil if the user did not declare the subscription
 	starting  string
 	approval  declare.Approval

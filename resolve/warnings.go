@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
@@ -126,7 +126,7 @@ func (r *round) findObstacle(root root, of []int) obstacle {
 // reportResult warns about the state after the last round, which is recorded in the lock. It
 // implements Rule 6.
 func (w *world) reportResult(r *round, st *state, res *Result) {
-	reported := map[model.ID]bool{} // reported by a conflict
+	reported := map[catalog.ID]bool{} // reported by a conflict
 	for _, c := range res.Conflicts {
 		for _, id := range c.UnreadableCatalogs {
 			reported[id] = true
@@ -138,7 +138,7 @@ func (w *world) reportResult(r *round, st *state, res *Result) {
 		}
 	}
 	for _, root := range r.b.roots {
-		if s := root.want; s != nil && s.current != nil && !slices.ContainsFunc(w.unreadableNeeds(s), func(id model.ID) bool { return reported[id] }) {
+		if s := root.want; s != nil && s.current != nil && !slices.ContainsFunc(w.unreadableNeeds(s), func(id catalog.ID) bool { return reported[id] }) {
 			w.reportHeld(r, root, res.Partial)
 		}
 	}
@@ -201,7 +201,7 @@ func (w *world) reportOrphans(st *state) {
 func (w *world) reportBadRanges(st *state) {
 	for _, s := range st.wants {
 		pkgs, _ := w.packages(s)
-		for _, e := range s.entriesOf(pkgs, (*model.Channel).Entries) {
+		for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
 			if err := e.BadRange(); err != nil {
 				p := e.Channel().Package()
 				w.warn(diag.Warning{Code: "bad-skip-range", Subject: p.Name(), Msg: fmt.Sprintf("bundle %s of package %s in catalog %s skips no versions: invalid skipRange: %v",
@@ -277,7 +277,7 @@ func (w *world) reportOverlap(st *state) {
 	if !w.opt.AllowOverlap {
 		return
 	}
-	providers := map[model.GVK][]*installed{}
+	providers := map[catalog.GVK][]*installed{}
 	for _, i := range st.installed {
 		for _, g := range i.facts.apis {
 			for _, other := range providers[g] {

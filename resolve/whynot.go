@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve/explain"
 )
@@ -15,7 +15,7 @@ import (
 // WhyNot returns the obstacles to installing a version of a package in a namespace, and the
 // smallest change that would allow it. An empty version means the head of the channel. The error
 // for an unknown package or version suggests similar names.
-func WhyNot(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options, t Target) (*explain.Obstacles, error) {
+func WhyNot(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options, t Target) (*explain.Obstacles, error) {
 	opt.Upgrade, opt.From, opt.KeepGoing, opt.Hops = true, nil, true, 1
 	opt.Named = []Target{{Namespace: t.Namespace, Package: t.Package}}
 	return runUntilStable(x, decl, opt, func(w *world) (*explain.Obstacles, error) { return w.whyNot(prev, t) })
@@ -49,14 +49,14 @@ type question struct {
 	prev     *lockfile.File
 	target   Target
 	want     *want
-	declared bool           // a subscription requests the package
-	entries  []*model.Entry // entries of the version in all channels, permitted ones first
+	declared bool             // a subscription requests the package
+	entries  []*catalog.Entry // entries of the version in all channels, permitted ones first
 	out      *explain.Obstacles
 }
 
 // lookUpVersion looks up the version in the catalogs visible in the namespace.
 func (q *question) lookUpVersion() error {
-	var all []*model.Entry
+	var all []*catalog.Entry
 	var names, versions []string
 	for _, c := range q.w.catalogs(q.target.Namespace) {
 		if q.want.cat != nil && c.ID() != *q.want.cat {
@@ -145,9 +145,9 @@ func (q *question) answer() (*explain.Obstacles, error) {
 
 // addOfferObstacles returns the candidates of the subscription that have the version. If there are
 // none, it adds the reasons to the result.
-func (q *question) addOfferObstacles() []*model.Entry {
+func (q *question) addOfferObstacles() []*catalog.Entry {
 	opts := q.w.options(q.want)
-	var offered []*model.Entry
+	var offered []*catalog.Entry
 	for _, o := range opts.list {
 		if o.entry != nil && slices.Contains(q.entries, o.entry) {
 			offered = append(offered, o.entry)
@@ -177,7 +177,7 @@ func (q *question) addOfferObstacles() []*model.Entry {
 	return nil
 }
 
-func (q *question) isPermitted(e *model.Entry) bool {
+func (q *question) isPermitted(e *catalog.Entry) bool {
 	return len(q.want.channels) == 0 || slices.Contains(q.want.channels, e.Channel().Name())
 }
 
@@ -193,9 +193,9 @@ func (q *question) channelNames() []string {
 
 // explainConflict returns the explainer of the conflict that occurs if es are the only candidates of
 // the subscription, or nil if there is none. It relaxes the parties of unrelated conflicts.
-func (q *question) explainConflict(es []*model.Entry) (*explainer, error) {
+func (q *question) explainConflict(es []*catalog.Entry) (*explainer, error) {
 	w := *q.w
-	w.forced = map[*want][]*model.Entry{q.want: es}
+	w.forced = map[*want][]*catalog.Entry{q.want: es}
 	for given := (relaxations{}); ; {
 		b := w.build(q.st, given)
 		core, _, err := b.solve()
@@ -268,7 +268,7 @@ func (q *question) availableChanges() []remedy {
 func (q *question) upgradePath() []string {
 	var names []string
 	if pkgs, bad := q.w.packages(q.want); bad == nil && q.want.current != nil {
-		for _, e := range shortestPath(q.want, pkgs, q.want.current, func(e *model.Entry) bool { return slices.Contains(q.entries, e) }) {
+		for _, e := range shortestPath(q.want, pkgs, q.want.current, func(e *catalog.Entry) bool { return slices.Contains(q.entries, e) }) {
 			names = append(names, e.Name())
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // world resolves. It holds the data that all rounds share, and the reports about them.
@@ -27,23 +27,23 @@ type converter struct{ chooser }
 type chooser struct {
 	environment
 	successors map[string]*declare.Subscription // by operator: the declaration that replaces it
-	forced     map[*want][]*model.Entry         // for WhyNot: the only candidates, regardless of edges
+	forced     map[*want][]*catalog.Entry       // for WhyNot: the only candidates, regardless of edges
 }
 
 // environment holds the catalogs, the declarations and data derived from them.
 type environment struct {
-	x          *model.Index
+	x          *catalog.Index
 	decl       *declare.Set
 	opt        Options
 	facts      *factReader
 	namespaces map[string]*installNamespace
-	visible    map[string][]*model.Catalog
-	entries    map[entriesKey][]*model.Entry
+	visible    map[string][]*catalog.Catalog
+	entries    map[entriesKey][]*catalog.Entry
 	warnings   []diag.Warning
 }
 
 type entriesKey struct {
-	cat *model.Catalog
+	cat *catalog.Catalog
 	req *requirement
 }
 
@@ -60,7 +60,7 @@ type installNamespace struct {
 // runUntilStable calls f, each time with a new world, until no further CEL rule exceeds its cost
 // limit. A rule that has exceeded the limit matches nothing in the next call, so that the result
 // does not depend on the order of evaluation.
-func runUntilStable[T any](x *model.Index, decl *declare.Set, opt Options, f func(*world) (T, error)) (T, error) {
+func runUntilStable[T any](x *catalog.Index, decl *declare.Set, opt Options, f func(*world) (T, error)) (T, error) {
 	read := newReader()
 	for {
 		over := read.rules.exceeded
@@ -73,11 +73,11 @@ func runUntilStable[T any](x *model.Index, decl *declare.Set, opt Options, f fun
 	}
 }
 
-func newWorld(x *model.Index, decl *declare.Set, opt Options) *world {
+func newWorld(x *catalog.Index, decl *declare.Set, opt Options) *world {
 	w := &world{along: map[string]string{}, heldPromotions: map[string]HeldUpgrade{}}
 	w.environment = environment{
 		x: x, decl: decl, opt: opt, facts: newReader(),
-		namespaces: map[string]*installNamespace{}, visible: map[string][]*model.Catalog{}, entries: map[entriesKey][]*model.Entry{},
+		namespaces: map[string]*installNamespace{}, visible: map[string][]*catalog.Catalog{}, entries: map[entriesKey][]*catalog.Entry{},
 	}
 	for _, s := range decl.Subscriptions {
 		w.namespace(s.Namespace)
@@ -96,13 +96,13 @@ func (w *world) forTrial(decl *declare.Set, opt Options) *world {
 // unreadableNeeds returns the unreadable catalogs that s may depend on. If s names a catalog, this
 // is that catalog, if unreadable. If s names none, these are all unreadable catalogs, unless a
 // readable one has the package.
-func (w *environment) unreadableNeeds(s *want) []model.ID {
+func (w *environment) unreadableNeeds(s *want) []catalog.ID {
 	broken := w.x.Broken()
 	switch {
 	case s.cat == nil && len(w.x.CatalogsWith(s.pkg)) == 0:
-		return slices.SortedFunc(maps.Keys(broken), model.ID.Compare)
+		return slices.SortedFunc(maps.Keys(broken), catalog.ID.Compare)
 	case s.cat != nil && broken[*s.cat] != nil:
-		return []model.ID{*s.cat}
+		return []catalog.ID{*s.cat}
 	}
 	return nil
 }
@@ -158,29 +158,29 @@ func (w *environment) isGlobal(ns string) bool {
 }
 
 // isVisible reports whether catalog id is visible in an install namespace.
-func (w *environment) isVisible(ns string, id model.ID) bool {
+func (w *environment) isVisible(ns string, id catalog.ID) bool {
 	return id.Namespace == ns || w.isGlobal(id.Namespace) && !w.namespace(ns).exclude
 }
 
 // catalogs returns the catalogs visible in ns, in order of preference: by priority, then catalogs
 // in ns before the others, then by namespace and name. It implements Rule 3.
-func (w *environment) catalogs(ns string) []*model.Catalog {
+func (w *environment) catalogs(ns string) []*catalog.Catalog {
 	if cats, ok := w.visible[ns]; ok {
 		return cats
 	}
-	var cats []*model.Catalog
+	var cats []*catalog.Catalog
 	for _, c := range w.x.Catalogs() {
 		if w.isVisible(ns, c.ID()) {
 			cats = append(cats, c)
 		}
 	}
-	distance := func(c *model.Catalog) int {
+	distance := func(c *catalog.Catalog) int {
 		if c.ID().Namespace == ns {
 			return 0
 		}
 		return 1
 	}
-	slices.SortFunc(cats, func(a, b *model.Catalog) int {
+	slices.SortFunc(cats, func(a, b *catalog.Catalog) int {
 		return cmp.Or(cmp.Compare(b.Priority(), a.Priority()), cmp.Compare(distance(a), distance(b)),
 			strings.Compare(a.ID().Namespace, b.ID().Namespace), strings.Compare(a.ID().Name, b.ID().Name))
 	})
@@ -191,12 +191,12 @@ func (w *environment) catalogs(ns string) []*model.Catalog {
 // providers returns the entries of one catalog that meet a requirement, in order of preference:
 // entries of default channels first, then by package, then by channel, and within a channel from
 // the head down. It implements Rule 3.
-func (w *environment) providers(c *model.Catalog, r *requirement) []*model.Entry {
+func (w *environment) providers(c *catalog.Catalog, r *requirement) []*catalog.Entry {
 	key := entriesKey{c, r}
 	if got, ok := w.entries[key]; ok {
 		return got
 	}
-	var found []*model.Entry
+	var found []*catalog.Entry
 	for _, ch := range w.channelsFor(c, r.scope) {
 		for _, e := range ch.Walk() {
 			if r.match(w.facts.bundle(e.Bundle())) {
@@ -210,13 +210,13 @@ func (w *environment) providers(c *model.Catalog, r *requirement) []*model.Entry
 
 // channelsFor returns the channels that may contain matching bundles, in the order of
 // Catalog.Channels.
-func (w *environment) channelsFor(c *model.Catalog, where searchScope) []*model.Channel {
+func (w *environment) channelsFor(c *catalog.Catalog, where searchScope) []*catalog.Channel {
 	if where.anywhere {
 		return c.Channels()
 	}
-	seen := map[*model.Package]bool{}
-	var pkgs []*model.Package
-	add := func(p *model.Package) {
+	seen := map[*catalog.Package]bool{}
+	var pkgs []*catalog.Package
+	add := func(p *catalog.Package) {
 		if !seen[p] {
 			seen[p] = true
 			pkgs = append(pkgs, p)
@@ -232,11 +232,11 @@ func (w *environment) channelsFor(c *model.Catalog, where searchScope) []*model.
 			add(e.Channel().Package())
 		}
 	}
-	var channels []*model.Channel
+	var channels []*catalog.Channel
 	for _, p := range pkgs {
 		channels = append(channels, p.Channels()...)
 	}
-	slices.SortFunc(channels, func(a, b *model.Channel) int {
+	slices.SortFunc(channels, func(a, b *catalog.Channel) int {
 		return cmp.Or(-compareBool(a.IsDefault(), b.IsDefault()),
 			strings.Compare(a.Package().Name(), b.Package().Name()), strings.Compare(a.Name(), b.Name()))
 	})

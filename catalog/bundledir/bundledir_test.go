@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // add adds a bundle to fsys. spec is the spec of the CSV without the version, and more are
@@ -35,7 +35,7 @@ func add(fsys fstest.MapFS, dir, pkg, name, version, channels, def, spec string,
 }
 
 // formatGraph returns the channels of a package as text: "c: a.v2<a.v1+skipped a.v1".
-func formatGraph(p model.PackageData) string {
+func formatGraph(p catalog.PackageData) string {
 	var b strings.Builder
 	for _, ch := range p.Channels {
 		fmt.Fprintf(&b, "%s:", ch.Name)
@@ -121,7 +121,7 @@ func TestGraph(t *testing.T) {
 			if warns != tt.warns {
 				t.Errorf("warnings: got %q, want %q", warns, tt.warns)
 			}
-			if _, err := model.New(c); err != nil {
+			if _, err := catalog.New(c); err != nil {
 				t.Error(err)
 			}
 		})
@@ -238,13 +238,13 @@ func TestBundle(t *testing.T) {
 	if d := cmp.Diff(want, props); d != "" {
 		t.Errorf("properties: -want +got\n%s", d)
 	}
-	images := []model.RelatedImage{{Image: "example.com/init"}, {Image: "example.com/main"}, {Name: "side", Image: "example.com/side"}}
+	images := []catalog.RelatedImage{{Image: "example.com/init"}, {Image: "example.com/main"}, {Name: "side", Image: "example.com/side"}}
 	if d := cmp.Diff(images, b.RelatedImages); d != "" {
 		t.Errorf("images: -want +got\n%s", d)
 	}
-	meta := model.Metadata{
+	meta := catalog.Metadata{
 		Known: true, DisplayName: "A", Description: "All about A", Provider: "P", MinKubeVersion: "1.20.0",
-		InstallModes: []model.InstallMode{model.OwnNamespace}, Keywords: []string{"k"}, Owned: []string{"as.x.io"},
+		InstallModes: []catalog.InstallMode{catalog.OwnNamespace}, Keywords: []string{"k"}, Owned: []string{"as.x.io"},
 	}
 	if d := cmp.Diff(meta, b.Metadata); d != "" {
 		t.Errorf("metadata: -want +got\n%s", d)

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 func corpus(tb testing.TB) fs.FS {
@@ -27,7 +27,7 @@ func TestCorpus(t *testing.T) {
 	for _, w := range c.Warnings {
 		t.Log(w)
 	}
-	cat, err := model.New(c)
+	cat, err := catalog.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // FuzzLoad loads a directory of bundles with arbitrary content in three files.
@@ -20,7 +20,7 @@ func FuzzLoad(f *testing.F) {
 			"b/manifests/csv.yaml": {Data: []byte(csv)},
 		})
 		if err == nil {
-			_, _ = model.New(c)
+			_, _ = catalog.New(c)
 		}
 	})
 }
@@ -43,7 +43,7 @@ func FuzzPackages(f *testing.F) {
 			t.Errorf("converted, but no bundles: %v", err)
 		}
 		if c, err := LoadFS(fsys); err == nil {
-			_, _ = model.New(c)
+			_, _ = catalog.New(c)
 		}
 	})
 }

@@ -7,15 +7,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // assemblePackage builds a package from its bundles.
-func assemblePackage(name string, members []*member) (model.PackageData, []diag.Warning) {
+func assemblePackage(name string, members []*member) (catalog.PackageData, []diag.Warning) {
 	slices.SortFunc(members, newestFirst)
 	newest := members[0]
-	p := model.PackageData{Name: name, Description: newest.description, Pos: newest.data.Pos}
+	p := catalog.PackageData{Name: name, Description: newest.description, Pos: newest.data.Pos}
 	channels := map[string][]*member{}
 	for _, m := range members {
 		p.Bundles = append(p.Bundles, m.data)
@@ -23,7 +23,7 @@ func assemblePackage(name string, members []*member) (model.PackageData, []diag.
 			channels[ch] = append(channels[ch], m)
 		}
 	}
-	slices.SortFunc(p.Bundles, func(a, b model.BundleData) int {
+	slices.SortFunc(p.Bundles, func(a, b catalog.BundleData) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
 	})
 	var warnings []diag.Warning
@@ -92,12 +92,12 @@ func newGuessedDefaultWarning(pkg string, newest *member, absent, guess string) 
 // linkChannel builds a channel from its bundles, newest first, with the edges of their CSVs. If
 // bundles are missing and these edges do not form a valid graph, bridgeGaps links the bundles in
 // version order.
-func linkChannel(pkg, name string, members []*member) (model.ChannelData, []diag.Warning) {
-	ch := model.ChannelData{Name: name, Pos: members[0].data.Pos}
+func linkChannel(pkg, name string, members []*member) (catalog.ChannelData, []diag.Warning) {
+	ch := catalog.ChannelData{Name: name, Pos: members[0].data.Pos}
 	for _, m := range members {
 		ch.Entries = append(ch.Entries, m.entry)
 	}
-	broken := model.CheckGraph(pkg, ch)
+	broken := catalog.CheckGraph(pkg, ch)
 	if broken == nil {
 		return ch, nil
 	}
@@ -116,7 +116,7 @@ func linkChannel(pkg, name string, members []*member) (model.ChannelData, []diag
 // bridgeGaps links the entries that no entry skips into one chain: each replaces the next older
 // one. entries are sorted newest first. An entry that replaced a missing bundle now skips it, so
 // that upgrades from that bundle remain possible. changed describes the new edges.
-func bridgeGaps(entries []model.EntryData) (bridged []model.EntryData, changed []string) {
+func bridgeGaps(entries []catalog.EntryData) (bridged []catalog.EntryData, changed []string) {
 	present, skipped := map[string]bool{}, map[string]bool{}
 	for _, e := range entries {
 		present[e.Name] = true
@@ -125,7 +125,7 @@ func bridgeGaps(entries []model.EntryData) (bridged []model.EntryData, changed [
 		}
 	}
 	bridged = slices.Clone(entries)
-	var newer *model.EntryData
+	var newer *catalog.EntryData
 	head := ""
 	for i := range bridged {
 		e := &bridged[i]
@@ -151,7 +151,7 @@ func bridgeGaps(entries []model.EntryData) (bridged []model.EntryData, changed [
 }
 
 // setReplaces makes e replace the entry name, and returns a description of the change.
-func setReplaces(e *model.EntryData, name string, present map[string]bool) string {
+func setReplaces(e *catalog.EntryData, name string, present map[string]bool) string {
 	if old := e.Replaces; old != "" && !present[old] && !slices.Contains(e.Skips, old) {
 		e.Skips = append(slices.Clone(e.Skips), old)
 	}

@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
@@ -30,7 +30,7 @@ type Ref struct {
 // LoadFS loads all bundles in fsys. The content is sorted. Its warnings list channels that had
 // to be sorted by version. The caller sets ID, Source and Digest. The error is a diag.List of
 // all faults. Symbolic links are not followed.
-func LoadFS(fsys fs.FS) (model.Content, error) {
+func LoadFS(fsys fs.FS) (catalog.Content, error) {
 	var warnings []diag.Warning
 	byPackage := map[string][]*member{}
 	members, faults := loadAll(fsys)
@@ -39,15 +39,15 @@ func LoadFS(fsys fs.FS) (model.Content, error) {
 		byPackage[m.pkg] = append(byPackage[m.pkg], m)
 	}
 	if err := faults.Err(); err != nil {
-		return model.Content{}, err
+		return catalog.Content{}, err
 	}
-	var c model.Content
+	var c catalog.Content
 	for name, members := range byPackage {
 		p, more := assemblePackage(name, members)
 		c.Packages = append(c.Packages, p)
 		warnings = append(warnings, more...)
 	}
-	slices.SortFunc(c.Packages, func(a, b model.PackageData) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.Packages, func(a, b catalog.PackageData) int { return strings.Compare(a.Name, b.Name) })
 	c.Warnings = diag.SortWarnings(warnings)
 	return c, nil
 }
@@ -177,9 +177,9 @@ type member struct {
 	channels       []string
 	defaultChannel string
 	description    string
-	version        model.Version
-	entry          model.EntryData
-	data           model.BundleData
+	version        catalog.Version
+	entry          catalog.EntryData
+	data           catalog.BundleData
 	warnings       []diag.Warning
 }
 
@@ -196,10 +196,10 @@ func loadMember(fsys fs.FS, dir string) (*member, error) {
 	pos := diag.Pos{File: path.Join(dir, csv.File)}
 	m := &member{
 		dir: dir, pkg: b.Package, channels: b.Channels, defaultChannel: b.DefaultChannel, description: csv.Description,
-		entry: model.EntryData{
+		entry: catalog.EntryData{
 			Name: csv.Name, Replaces: csv.Replaces, Skips: csv.Skips, SkipRange: csv.Annotations["olm.skipRange"], Pos: pos,
 		},
-		data: model.BundleData{
+		data: catalog.BundleData{
 			Name: csv.Name, Embedded: true, RelatedImages: relatedImages(csv), Metadata: csvMetadata(csv), Pos: pos,
 		},
 	}
@@ -210,7 +210,7 @@ func loadMember(fsys fs.FS, dir string) (*member, error) {
 	var faults diag.List
 	if csv.Version == "" {
 		faults.Addf(pos, "spec.version is missing")
-	} else if m.version, err = model.ParseVersion(csv.Version); err != nil {
+	} else if m.version, err = catalog.ParseVersion(csv.Version); err != nil {
 		faults.Addf(pos, "spec.version: %w", err)
 	}
 	props, err := bundleProperties(b, pos)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // oldCSV returns a file with a ClusterServiceVersion.
@@ -50,7 +50,7 @@ func TestPackages(t *testing.T) {
 	if d := cmp.Diff(want, formatGraph(c.Packages[0])); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	if _, err := model.New(c); err != nil {
+	if _, err := catalog.New(c); err != nil {
 		t.Error(err)
 	}
 	found, err := Find(fsys, "lamp", "lamp.v2")
@@ -105,7 +105,7 @@ func TestCorpusPackages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := model.New(c); err != nil || len(c.Packages) == 0 {
+		if _, err := catalog.New(c); err != nil || len(c.Packages) == 0 {
 			t.Errorf("%d packages: %v", len(c.Packages), err)
 		}
 		for _, w := range c.Warnings {

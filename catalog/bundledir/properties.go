@@ -9,20 +9,20 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // propertySet is a set of properties.
 type propertySet struct {
-	list   []model.Property
+	list   []catalog.Property
 	seen   map[string]bool
 	pos    diag.Pos // position of the CSV
 	faults diag.List
 }
 
-func (s *propertySet) add(p model.Property) {
+func (s *propertySet) add(p catalog.Property) {
 	if key := p.Type + "\x00" + string(p.Value); !s.seen[key] {
 		s.seen[key] = true
 		s.list = append(s.list, p)
@@ -32,22 +32,22 @@ func (s *propertySet) add(p model.Property) {
 // bundleProperties returns the properties that opm generates for the bundle, sorted by type and
 // value: the package, the APIs of its CRDs and API services, the requirements of the CSV, the
 // dependencies, and the properties in the properties file and the annotation.
-func bundleProperties(b *bundle.Bundle, pos diag.Pos) ([]model.Property, error) {
+func bundleProperties(b *bundle.Bundle, pos diag.Pos) ([]catalog.Property, error) {
 	s := &propertySet{seen: map[string]bool{}, pos: pos}
-	s.add(model.PackageReleaseProperty(b.Package, b.CSV.Version, b.CSV.Release))
+	s.add(catalog.PackageReleaseProperty(b.Package, b.CSV.Version, b.CSV.Release))
 	s.addProvided(b)
 	s.addRequired(b.CSV)
 	for _, d := range b.Dependencies {
-		s.addConverted(d, model.Dependency)
+		s.addConverted(d, catalog.Dependency)
 	}
 	for _, p := range b.Properties {
 		s.addGiven(p)
 	}
 	s.addAnnotated(b.CSV.Annotations["olm.properties"])
-	if v := b.CSV.Annotations[model.TypeMaxVersion]; v != "" {
-		s.add(model.MaxOpenShiftVersionProperty(v))
+	if v := b.CSV.Annotations[catalog.TypeMaxVersion]; v != "" {
+		s.add(catalog.MaxOpenShiftVersionProperty(v))
 	}
-	slices.SortFunc(s.list, func(a, b model.Property) int {
+	slices.SortFunc(s.list, func(a, b catalog.Property) int {
 		return cmp.Or(strings.Compare(a.Type, b.Type), bytes.Compare(a.Value, b.Value))
 	})
 	return s.list, s.faults.Err()
@@ -62,38 +62,38 @@ func (s *propertySet) addProvided(b *bundle.Bundle) {
 		}
 		crd := k8s.ParseCRD(o.Object)
 		for _, v := range crd.Versions {
-			s.add(model.GVKProperty(model.GVK{Group: crd.Group, Version: v.Name, Kind: crd.Kind}))
+			s.add(catalog.GVKProperty(catalog.GVK{Group: crd.Group, Version: v.Name, Kind: crd.Kind}))
 		}
 	}
 	for _, api := range b.CSV.OwnedAPIs {
-		s.add(model.GVKProperty(model.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
+		s.add(catalog.GVKProperty(catalog.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
 	}
 }
 
 func (s *propertySet) addRequired(csv *bundle.CSV) {
 	for _, crd := range csv.RequiredCRDs {
-		group, ok := model.GroupOf(crd.Name)
+		group, ok := catalog.GroupOf(crd.Name)
 		if !ok {
 			s.faults.Addf(s.pos, "%s.name: %q is not plural.group", crd.Field, crd.Name)
 			continue
 		}
-		s.add(model.RequiredGVKProperty(model.GVK{Group: group, Version: crd.Version, Kind: crd.Kind}))
+		s.add(catalog.RequiredGVKProperty(catalog.GVK{Group: group, Version: crd.Version, Kind: crd.Kind}))
 	}
 	for _, api := range csv.RequiredAPIs {
-		s.add(model.RequiredGVKProperty(model.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
+		s.add(catalog.RequiredGVKProperty(catalog.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
 	}
 }
 
 // addGiven adds a property from the properties file or annotation. It ignores a package property,
 // because bundleProperties generates that.
-func (s *propertySet) addGiven(p model.Property) {
-	if p.Type != model.TypePackage {
-		s.addConverted(p, model.CanonicalProperty)
+func (s *propertySet) addGiven(p catalog.Property) {
+	if p.Type != catalog.TypePackage {
+		s.addConverted(p, catalog.CanonicalProperty)
 	}
 }
 
 // addConverted adds the result of convert, or its error as a fault.
-func (s *propertySet) addConverted(given model.Property, convert func(model.Property) (model.Property, error)) {
+func (s *propertySet) addConverted(given catalog.Property, convert func(catalog.Property) (catalog.Property, error)) {
 	p, err := convert(given)
 	if err != nil {
 		s.faults.Addf(s.pos, "property %q: %w", given.Type, err)
@@ -120,13 +120,13 @@ func (s *propertySet) addAnnotated(text string) {
 			s.faults.Addf(s.pos, "metadata.annotations[olm.properties]: property %d lacks its type or its value", i+1)
 			continue
 		}
-		s.addGiven(model.Property{Type: p.Type, Value: p.Value})
+		s.addGiven(catalog.Property{Type: p.Type, Value: p.Value})
 	}
 }
 
 // relatedImages returns the related images of the CSV and the images of its
 // deployments, without duplicates, sorted by image.
-func relatedImages(csv *bundle.CSV) []model.RelatedImage {
+func relatedImages(csv *bundle.CSV) []catalog.RelatedImage {
 	images := slices.Clone(csv.RelatedImages)
 	have := map[string]bool{}
 	for _, img := range images {
@@ -136,24 +136,24 @@ func relatedImages(csv *bundle.CSV) []model.RelatedImage {
 		for _, c := range k8s.Containers(k8s.Map(d.Spec, "template", "spec")) {
 			if image := k8s.Text(c, "image"); image != "" && !have[image] {
 				have[image] = true
-				images = append(images, model.RelatedImage{Image: image})
+				images = append(images, catalog.RelatedImage{Image: image})
 			}
 		}
 	}
-	slices.SortStableFunc(images, func(a, b model.RelatedImage) int {
+	slices.SortStableFunc(images, func(a, b catalog.RelatedImage) int {
 		return cmp.Or(strings.Compare(a.Image, b.Image), strings.Compare(a.Name, b.Name))
 	})
 	return slices.Compact(images)
 }
 
-func csvMetadata(csv *bundle.CSV) model.Metadata {
-	m := model.Metadata{
+func csvMetadata(csv *bundle.CSV) catalog.Metadata {
+	m := catalog.Metadata{
 		Known: true, DisplayName: csv.DisplayName, Provider: csv.Provider, MinKubeVersion: csv.MinKubeVersion,
 		InstallModes: csv.Modes, Keywords: csv.Keywords, Maturity: csv.Maturity,
-		Description: model.ShortDescription(cmp.Or(csv.Annotations["description"], csv.Description)),
+		Description: catalog.ShortDescription(cmp.Or(csv.Annotations["description"], csv.Description)),
 	}
 	for _, name := range slices.Sorted(maps.Keys(csv.Annotations)) {
-		if v := csv.Annotations[name]; model.KeepsAnnotation(name) && model.AnnotationFits(name, v) {
+		if v := csv.Annotations[name]; catalog.KeepsAnnotation(name) && catalog.AnnotationFits(name, v) {
 			if m.Annotations == nil {
 				m.Annotations = map[string]string{}
 			}

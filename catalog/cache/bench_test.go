@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // BenchmarkOpen opens the index of 400 packages and reads ten of them: without lifecycles, and
@@ -17,7 +17,7 @@ func BenchmarkOpen(b *testing.B) {
 		for i := range c.Packages {
 			c.Packages[i].Lifecycles = nil
 			if versions > 0 {
-				c.Packages[i].Lifecycles = []model.LifecycleData{{Versions: supportedVersions(versions)}}
+				c.Packages[i].Lifecycles = []catalog.LifecycleData{{Versions: supportedVersions(versions)}}
 			}
 			if i%40 == 0 {
 				names = append(names, c.Packages[i].Name)
@@ -26,7 +26,7 @@ func BenchmarkOpen(b *testing.B) {
 		data := write(b, c)
 		b.Run(fmt.Sprintf("lifecycles-%d", versions), func(b *testing.B) {
 			for b.Loop() {
-				got, err := cache.PickNames(names...)([]*cache.Index{open(b, data)}, model.Needs{})
+				got, err := cache.PickNames(names...)([]*cache.Index{open(b, data)}, catalog.Needs{})
 				if err != nil || len(got) != 1 || len(got[0].Packages) != len(names) {
 					b.Fatalf("%d catalogs, %v", len(got), err)
 				}
@@ -37,13 +37,13 @@ func BenchmarkOpen(b *testing.B) {
 }
 
 // supportedVersions returns support periods of this number of versions.
-func supportedVersions(versions int) []model.SupportedVersion {
-	var out []model.SupportedVersion
+func supportedVersions(versions int) []catalog.SupportedVersion {
+	var out []catalog.SupportedVersion
 	for i := range versions {
-		v := model.SupportedVersion{Name: fmt.Sprintf("1.%d", i)}
+		v := catalog.SupportedVersion{Name: fmt.Sprintf("1.%d", i)}
 		for p := range 4 {
-			v.Phases = append(v.Phases, model.SupportPhase{Name: fmt.Sprintf("Phase %d", p), Start: fmt.Sprintf("20%d-01-01", 20+p), End: fmt.Sprintf("20%d-12-31", 20+p)})
-			v.Platforms = append(v.Platforms, model.SupportedPlatform{Name: model.OpenShift, Version: fmt.Sprintf("4.%d", 16+p)})
+			v.Phases = append(v.Phases, catalog.SupportPhase{Name: fmt.Sprintf("Phase %d", p), Start: fmt.Sprintf("20%d-01-01", 20+p), End: fmt.Sprintf("20%d-12-31", 20+p)})
+			v.Platforms = append(v.Platforms, catalog.SupportedPlatform{Name: catalog.OpenShift, Version: fmt.Sprintf("4.%d", 16+p)})
 		}
 		out = append(out, v)
 	}

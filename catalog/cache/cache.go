@@ -18,9 +18,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/store"
 )
 
@@ -60,7 +60,7 @@ func (c *Cache) reportProgress(cat Catalog, phase Phase) {
 
 // Catalog is a catalog to open, with its settings.
 type Catalog struct {
-	ID       model.ID
+	ID       catalog.ID
 	Source   source.Ref // reference for the lock; empty if the catalog is unavailable
 	At       source.Ref // reference to open: Source, possibly by digest
 	Why      string     // reason for an empty Source
@@ -70,21 +70,21 @@ type Catalog struct {
 }
 
 // Fill copies the settings of the catalog to c.
-func (cat Catalog) Fill(c *model.Content) {
+func (cat Catalog) Fill(c *catalog.Content) {
 	c.ID, c.Priority, c.Labels, c.Source = cat.ID, cat.Priority, cat.Labels, string(cat.Source)
 }
 
 // CatalogSet is a set of opened catalogs.
 type CatalogSet struct {
 	readers []*catalogReader
-	broken  map[model.ID]error
+	broken  map[catalog.ID]error
 }
 
 // Open opens catalogs. It records a catalog that cannot be opened as broken; the caller decides
 // whether that is an error. digests requests the digests of the catalogs; for directories, this
 // hashes all files.
 func (c *Cache) Open(ctx context.Context, cats []Catalog, digests bool) *CatalogSet {
-	set := &CatalogSet{broken: map[model.ID]error{}}
+	set := &CatalogSet{broken: map[catalog.ID]error{}}
 	for _, cat := range cats {
 		c.reportProgress(cat, Locating)
 		b, err := c.open(ctx, cat, digests)
@@ -98,7 +98,7 @@ func (c *Cache) Open(ctx context.Context, cats []Catalog, digests bool) *Catalog
 }
 
 // Add adds a catalog that is already loaded.
-func (set *CatalogSet) Add(cat Catalog, whole *model.Catalog) {
+func (set *CatalogSet) Add(cat Catalog, whole *catalog.Catalog) {
 	set.readers = append(set.readers, &catalogReader{Catalog: cat, whole: whole})
 }
 
@@ -108,7 +108,7 @@ func (set *CatalogSet) AddBroken(cat Catalog, err error) {
 }
 
 // Broken returns the error of a broken catalog, or nil.
-func (set *CatalogSet) Broken(id model.ID) error { return set.broken[id] }
+func (set *CatalogSet) Broken(id catalog.ID) error { return set.broken[id] }
 
 // Close closes all catalogs.
 func (set *CatalogSet) Close() {
@@ -119,7 +119,7 @@ func (set *CatalogSet) Close() {
 
 // Pick returns an index of the catalogs, with the packages that pick selects and the names of all
 // packages. If the stored index of a catalog is damaged, it loads the whole catalog instead.
-func (set *CatalogSet) Pick(ctx context.Context, pick Picker) (*model.Index, error) {
+func (set *CatalogSet) Pick(ctx context.Context, pick Picker) (*catalog.Index, error) {
 	for {
 		cats, err := set.tryPick(pick)
 		var damaged *faultError
@@ -133,7 +133,7 @@ func (set *CatalogSet) Pick(ctx context.Context, pick Picker) (*model.Index, err
 		if err != nil {
 			return nil, err
 		}
-		x, err := model.NewIndex(cats...)
+		x, err := catalog.NewIndex(cats...)
 		if err != nil {
 			return nil, err
 		}
@@ -145,8 +145,8 @@ func (set *CatalogSet) Pick(ctx context.Context, pick Picker) (*model.Index, err
 }
 
 // tryPick calls pick once. It returns a *faultError if an index is damaged.
-func (set *CatalogSet) tryPick(pick Picker) (cats []*model.Catalog, err error) {
-	var needs model.Needs
+func (set *CatalogSet) tryPick(pick Picker) (cats []*catalog.Catalog, err error) {
+	var needs catalog.Needs
 	var readers []*catalogReader
 	var indexes []*Index
 	for _, b := range set.readers {
@@ -165,7 +165,7 @@ func (set *CatalogSet) tryPick(pick Picker) (cats []*model.Catalog, err error) {
 	for i, c := range contents {
 		readers[i].Fill(&c)
 		c.Digest = readers[i].digest
-		cat, err := model.New(c)
+		cat, err := catalog.New(c)
 		if err != nil {
 			return nil, indexes[i].faultf("%v", err)
 		}
@@ -176,8 +176,8 @@ func (set *CatalogSet) tryPick(pick Picker) (cats []*model.Catalog, err error) {
 
 // Summary is a package with its catalog.
 type Summary struct {
-	model.Summary
-	Catalog model.ID
+	catalog.Summary
+	Catalog catalog.ID
 }
 
 // Search returns the packages whose search text passes match, sorted by name, then by catalog. A

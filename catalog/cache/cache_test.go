@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/store"
 )
 
@@ -45,7 +45,7 @@ func open(t *testing.T, dir, kept string) *Cache {
 }
 
 func cats() []Catalog {
-	return []Catalog{{ID: model.ID{Name: "shop"}, Source: "dir:shop", At: "dir:shop", Priority: 3, Labels: map[string]string{"a": "b"}}}
+	return []Catalog{{ID: catalog.ID{Name: "shop"}, Source: "dir:shop", At: "dir:shop", Priority: 3, Labels: map[string]string{"a": "b"}}}
 }
 
 // queryAll returns the results of all kinds of queries as text, and reports whether an index was
@@ -66,7 +66,7 @@ func queryAll(t *testing.T, c *Cache) (all string, indexed bool) {
 				t.Error("p1 is missing")
 			}
 		}
-		x, err := set.Pick(t.Context(), PickClosure(model.Needs{Packages: []string{"p2"}}))
+		x, err := set.Pick(t.Context(), PickClosure(catalog.Needs{Packages: []string{"p2"}}))
 		must(t, err)
 		cat := x.Catalogs()[0]
 		fmt.Fprintln(&out, cat.ID(), cat.Priority(), cat.Labels(), cat.Source(), cat.Names())
@@ -220,8 +220,8 @@ func TestVersions(t *testing.T) {
 func TestBroken(t *testing.T) {
 	dir := t.TempDir()
 	writeCatalog(t, filepath.Join(dir, "shop"), 2)
-	gone := Catalog{ID: model.ID{Name: "gone"}, Source: "dir:gone", At: "dir:gone"}
-	served := Catalog{ID: model.ID{Name: "served"}, Why: "it is served elsewhere"}
+	gone := Catalog{ID: catalog.ID{Name: "gone"}, Source: "dir:gone", At: "dir:gone"}
+	served := Catalog{ID: catalog.ID{Name: "served"}, Why: "it is served elsewhere"}
 	var seen []string
 	c := open(t, dir, t.TempDir())
 	c.Progress = func(cat Catalog, phase Phase) {
@@ -231,7 +231,7 @@ func TestBroken(t *testing.T) {
 	defer set.Close()
 	x, err := set.Pick(t.Context(), PickNames("p0"))
 	must(t, err)
-	for id, want := range map[model.ID]string{gone.ID: "no such file", served.ID: served.Why} {
+	for id, want := range map[catalog.ID]string{gone.ID: "no such file", served.ID: served.Why} {
 		if err := set.Broken(id); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", id, err)
 		}

@@ -3,21 +3,21 @@ package cache
 import (
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // Picker selects packages from indexes. needs are the needs of catalogs that have no index. It
 // returns one content per index, without ID, Priority, Labels and Source.
-type Picker func(indexes []*Index, needs model.Needs) ([]model.Content, error)
+type Picker func(indexes []*Index, needs catalog.Needs) ([]catalog.Content, error)
 
 // PickClosure returns a Picker of all packages that could satisfy want: the packages that it
 // names, the providers of its requirements, and transitively the providers of the requirements
 // of their bundles, from all indexes. For an unknown package it also selects packages with a
 // similar name, and for an API without a provider the providers of its other versions.
 // Content.Unread lists the packages that are not selected.
-func PickClosure(want model.Needs) Picker {
-	return func(indexes []*Index, needs model.Needs) ([]model.Content, error) {
+func PickClosure(want catalog.Needs) Picker {
+	return func(indexes []*Index, needs catalog.Needs) ([]catalog.Content, error) {
 		c := &closure{indexes: indexes, chosen: make([][]bool, len(indexes))}
 		for i, x := range indexes {
 			c.chosen[i] = make([]bool, len(x.head.Packages))
@@ -31,15 +31,15 @@ func PickClosure(want model.Needs) Picker {
 
 // PickNames returns a Picker of the packages with these names.
 func PickNames(names ...string) Picker {
-	return func(indexes []*Index, _ model.Needs) ([]model.Content, error) {
+	return func(indexes []*Index, _ catalog.Needs) ([]catalog.Content, error) {
 		return pickContents(indexes, func(i, number int) bool {
 			return slices.Contains(names, indexes[i].head.Packages[number].Summary.Name)
 		})
 	}
 }
 
-func pickContents(indexes []*Index, chosen func(i, number int) bool) ([]model.Content, error) {
-	out := make([]model.Content, len(indexes))
+func pickContents(indexes []*Index, chosen func(i, number int) bool) ([]catalog.Content, error) {
+	out := make([]catalog.Content, len(indexes))
 	for i, x := range indexes {
 		var err error
 		if out[i], err = x.content(func(number int) bool { return chosen(i, number) }); err != nil {
@@ -51,7 +51,7 @@ func pickContents(indexes []*Index, chosen func(i, number int) bool) ([]model.Co
 
 // providers maps APIs and labels to the numbers of the packages whose bundles provide them.
 type providers struct {
-	apis   map[model.GVK][]int
+	apis   map[catalog.GVK][]int
 	labels map[string][]int
 }
 
@@ -59,7 +59,7 @@ func (x *Index) buildProviders() *providers {
 	if x.providers != nil {
 		return x.providers
 	}
-	p := &providers{apis: map[model.GVK][]int{}, labels: map[string][]int{}}
+	p := &providers{apis: map[catalog.GVK][]int{}, labels: map[string][]int{}}
 	for i, r := range x.head.Packages {
 		for _, g := range r.APIs {
 			p.apis[g] = append(p.apis[g], i)
@@ -76,11 +76,11 @@ func (x *Index) buildProviders() *providers {
 type closure struct {
 	indexes []*Index
 	chosen  [][]bool // by index, then number
-	queue   []model.Needs
+	queue   []catalog.Needs
 }
 
 // addRequired selects the packages that satisfy want, transitively.
-func (c *closure) addRequired(want model.Needs) {
+func (c *closure) addRequired(want catalog.Needs) {
 	c.queue = append(c.queue, want)
 	for len(c.queue) > 0 {
 		n := c.queue[len(c.queue)-1]
@@ -126,7 +126,7 @@ func (c *closure) addSimilar(names []string) {
 
 // addProviders selects the providers of g or, if there are none, those of its
 // other versions.
-func (c *closure) addProviders(g model.GVK) {
+func (c *closure) addProviders(g catalog.GVK) {
 	known := slices.ContainsFunc(c.indexes, func(x *Index) bool { return len(x.buildProviders().apis[g]) > 0 })
 	for i, x := range c.indexes {
 		c.choose(i, x.buildProviders().apis[g]...)

@@ -11,8 +11,8 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // Index is a catalog in a format that opens in milliseconds and reads single packages: a zip
@@ -28,7 +28,7 @@ type Index struct {
 const (
 	headEntry      = "head"
 	searchEntry    = "search"    // []string: the search text of each package, in the order of head
-	packageEntries = "packages/" // plus the name of a package: model.PackageData
+	packageEntries = "packages/" // plus the name of a package: catalog.PackageData
 	method         = zstd.ZipMethodWinZip
 	maxEntry       = 128 << 20 // bytes of an entry
 	maxWindow      = 8 << 20   // bytes of the zstd window
@@ -44,10 +44,10 @@ type head struct {
 
 // row is the entry of a package in the head.
 type row struct {
-	Summary model.Summary
-	Needs   model.Needs
-	APIs    []model.GVK // APIs that its bundles provide, sorted
-	Labels  []string    // labels of its bundles, sorted
+	Summary catalog.Summary
+	Needs   catalog.Needs
+	APIs    []catalog.GVK // APIs that its bundles provide, sorted
+	Labels  []string      // labels of its bundles, sorted
 }
 
 // faultError is the reason for rejecting an index: it is damaged, or of another version or state
@@ -67,7 +67,7 @@ func (x *Index) faultf(format string, args ...any) error {
 // WriteIndex writes the index of a whole catalog, without ID, Priority, Labels, Source and
 // Digest. key identifies the state of the catalog; OpenIndex requires the same key. The output
 // is deterministic.
-func WriteIndex(w io.Writer, key string, c *model.Catalog) error {
+func WriteIndex(w io.Writer, key string, c *catalog.Catalog) error {
 	mode, err := cbor.EncOptions{Sort: cbor.SortBytewiseLexical}.EncMode()
 	if err != nil {
 		return err
@@ -100,13 +100,13 @@ func WriteIndex(w io.Writer, key string, c *model.Catalog) error {
 	return nil
 }
 
-func rowOf(p *model.Package) row {
+func rowOf(p *catalog.Package) row {
 	r := row{Summary: p.Summary(), Needs: p.Needs()}
 	for _, b := range p.Bundles() {
 		r.APIs = append(r.APIs, b.Provides()...)
 		r.Labels = append(r.Labels, b.Labels()...)
 	}
-	slices.SortFunc(r.APIs, model.GVK.Compare)
+	slices.SortFunc(r.APIs, catalog.GVK.Compare)
 	slices.Sort(r.Labels)
 	r.APIs, r.Labels = slices.Compact(r.APIs), slices.Compact(r.Labels)
 	return r
@@ -165,7 +165,7 @@ func (x *Index) read(name string, into any) error {
 
 // Search returns the summaries of the packages whose search text passes match, sorted by name. A
 // nil match selects all packages without reading the entry of search texts.
-func (x *Index) Search(match func(text string) bool) ([]model.Summary, error) {
+func (x *Index) Search(match func(text string) bool) ([]catalog.Summary, error) {
 	var texts []string
 	if match != nil {
 		if err := x.read(searchEntry, &texts); err != nil {
@@ -175,7 +175,7 @@ func (x *Index) Search(match func(text string) bool) ([]model.Summary, error) {
 			return nil, x.faultf("%d search texts for %d packages", len(texts), len(x.head.Packages))
 		}
 	}
-	var out []model.Summary
+	var out []catalog.Summary
 	for i, r := range x.head.Packages {
 		if match == nil || match(texts[i]) {
 			out = append(out, r.Summary)
@@ -192,20 +192,20 @@ func (x *Index) number(name string) (int, bool) {
 }
 
 // content returns the content with the chosen packages.
-func (x *Index) content(chosen func(number int) bool) (model.Content, error) {
-	c := model.Content{Warnings: x.head.Warnings}
+func (x *Index) content(chosen func(number int) bool) (catalog.Content, error) {
+	c := catalog.Content{Warnings: x.head.Warnings}
 	for i, r := range x.head.Packages {
 		name := r.Summary.Name
 		if !chosen(i) {
 			c.Unread = append(c.Unread, name)
 			continue
 		}
-		var p model.PackageData
+		var p catalog.PackageData
 		if err := x.read(packageEntries+name, &p); err != nil {
-			return model.Content{}, err
+			return catalog.Content{}, err
 		}
 		if p.Name != name {
-			return model.Content{}, x.faultf("entry %s%s contains package %q", packageEntries, name, p.Name)
+			return catalog.Content{}, x.faultf("entry %s%s contains package %q", packageEntries, name, p.Name)
 		}
 		c.Packages = append(c.Packages, p)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // value returns v as JSON.
@@ -30,57 +30,57 @@ func value(v any) json.RawMessage {
 
 // sample returns a catalog that sets every field. Each package requires the next one by name,
 // and the last one requires an API of the first.
-func sample(packages int) model.Content {
-	c := model.Content{
+func sample(packages int) catalog.Content {
+	c := catalog.Content{
 		Warnings: []diag.Warning{{Pos: diag.Pos{File: "w.yaml", Line: 3, Col: 1}, Code: "odd", Msg: "an odd thing"}},
 	}
 	for i := range packages {
 		name := fmt.Sprintf("p%02d", i)
 		at := func(line int) diag.Pos { return diag.Pos{File: name + "/catalog.json", Line: line, Col: 5} }
 		old, next := name+".v1.0.0", name+".v1.1.0"
-		requires := model.Property{Type: "olm.package.required", Value: value(map[string]string{"packageName": fmt.Sprintf("p%02d", i+1), "versionRange": ">=1.0.0"})}
+		requires := catalog.Property{Type: "olm.package.required", Value: value(map[string]string{"packageName": fmt.Sprintf("p%02d", i+1), "versionRange": ">=1.0.0"})}
 		if i == packages-1 {
-			requires = model.Property{Type: "olm.gvk.required", Value: value(catalogGVK("p00"))}
+			requires = catalog.Property{Type: "olm.gvk.required", Value: value(catalogGVK("p00"))}
 		}
-		bundle := func(bundle, version string, line int) model.BundleData {
-			return model.BundleData{
+		bundle := func(bundle, version string, line int) catalog.BundleData {
+			return catalog.BundleData{
 				Name: bundle, Image: "quay.io/x/" + name + ":" + version, Pos: at(line), Embedded: i%2 == 1,
-				Span: model.Span{Offset: int64(i) << 33, Size: int64(line)},
-				Properties: []model.Property{
+				Span: catalog.Span{Offset: int64(i) << 33, Size: int64(line)},
+				Properties: []catalog.Property{
 					{Type: "olm.package", Value: value(map[string]string{"packageName": name, "version": version})},
 					{Type: "olm.gvk", Value: value(catalogGVK(name))},
 					{Type: "olm.label", Value: value(map[string]string{"label": name})},
 					requires,
 				},
-				RelatedImages: []model.RelatedImage{{Name: "operator", Image: "quay.io/x/op:" + version}, {Image: "quay.io/x/other"}},
-				Metadata: model.Metadata{
+				RelatedImages: []catalog.RelatedImage{{Name: "operator", Image: "quay.io/x/op:" + version}, {Image: "quay.io/x/other"}},
+				Metadata: catalog.Metadata{
 					Known: true, DisplayName: "Package " + name, Description: "Does things.", Provider: "Example", MinKubeVersion: "1.20.0",
-					InstallModes: []model.InstallMode{model.AllNamespaces, model.OwnNamespace}, Keywords: []string{"things", name}, Maturity: "alpha",
+					InstallModes: []catalog.InstallMode{catalog.AllNamespaces, catalog.OwnNamespace}, Keywords: []string{"things", name}, Maturity: "alpha",
 					Annotations: map[string]string{"capabilities": "Basic", "olm.x": ""}, Owned: []string{"things.example.com"},
 				},
 			}
 		}
-		c.Packages = append(c.Packages, model.PackageData{
+		c.Packages = append(c.Packages, catalog.PackageData{
 			Name: name, DefaultChannel: "stable", Description: "Package of things.\nMore.", Pos: at(1),
-			Channels: []model.ChannelData{{Name: "stable", Pos: at(2), Entries: []model.EntryData{
+			Channels: []catalog.ChannelData{{Name: "stable", Pos: at(2), Entries: []catalog.EntryData{
 				{Name: next, Replaces: old, Skips: []string{name + ".v1.0.5"}, SkipRange: ">=0.9.0 <1.1.0", Pos: at(3)}, {Name: old, Pos: at(4)},
 			}}},
-			Bundles:      []model.BundleData{bundle(next, "1.1.0", 5), bundle(old, "1.0.0", 6)},
-			Deprecations: []model.DeprecationData{{Schema: "olm.bundle", Name: old, Message: "old", Pos: at(7)}},
+			Bundles:      []catalog.BundleData{bundle(next, "1.1.0", 5), bundle(old, "1.0.0", 6)},
+			Deprecations: []catalog.DeprecationData{{Schema: "olm.bundle", Name: old, Message: "old", Pos: at(7)}},
 		})
 		if i%2 == 0 {
-			c.Packages[i].Lifecycles = []model.LifecycleData{{
-				Pos: at(8), Versions: []model.SupportedVersion{{
-					Name: "1.1", Phases: []model.SupportPhase{{Name: "Full support", Start: "2025-01-01", End: "2025-06-30"}},
-					Platforms: []model.SupportedPlatform{{Name: "openshift", Version: "4.18"}},
+			c.Packages[i].Lifecycles = []catalog.LifecycleData{{
+				Pos: at(8), Versions: []catalog.SupportedVersion{{
+					Name: "1.1", Phases: []catalog.SupportPhase{{Name: "Full support", Start: "2025-01-01", End: "2025-06-30"}},
+					Platforms: []catalog.SupportedPlatform{{Name: "openshift", Version: "4.18"}},
 				}},
-			}, {Pos: at(9), Faults: []model.LifecycleFault{{Pos: at(10), Msg: "no versions"}}}}
+			}, {Pos: at(9), Faults: []catalog.LifecycleFault{{Pos: at(10), Msg: "no versions"}}}}
 		}
 	}
-	empty := model.BundleData{Name: "z.v1.0.0", Image: "z", Properties: []model.Property{{Type: "olm.package", Value: value(map[string]string{"packageName": "z", "version": "1.0.0"})}}}
-	empty.Metadata.InstallModes = []model.InstallMode{} // known but empty, which differs from nil
-	c.Packages = append(c.Packages, model.PackageData{
-		Name: "z", DefaultChannel: "c", Channels: []model.ChannelData{{Name: "c", Entries: []model.EntryData{{Name: "z.v1.0.0"}}}}, Bundles: []model.BundleData{empty},
+	empty := catalog.BundleData{Name: "z.v1.0.0", Image: "z", Properties: []catalog.Property{{Type: "olm.package", Value: value(map[string]string{"packageName": "z", "version": "1.0.0"})}}}
+	empty.Metadata.InstallModes = []catalog.InstallMode{} // known but empty, which differs from nil
+	c.Packages = append(c.Packages, catalog.PackageData{
+		Name: "z", DefaultChannel: "c", Channels: []catalog.ChannelData{{Name: "c", Entries: []catalog.EntryData{{Name: "z.v1.0.0"}}}}, Bundles: []catalog.BundleData{empty},
 	})
 	return c
 }
@@ -90,9 +90,9 @@ func catalogGVK(name string) map[string]string {
 }
 
 // write returns the index of c.
-func write(t testing.TB, c model.Content) []byte {
+func write(t testing.TB, c catalog.Content) []byte {
 	t.Helper()
-	cat, err := model.New(c)
+	cat, err := catalog.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,18 +116,18 @@ func open(t testing.TB, data []byte) *cache.Index {
 func TestRoundTrip(t *testing.T) {
 	c := sample(3)
 	f := open(t, write(t, c))
-	got, err := cache.PickClosure(model.Needs{Anything: true})([]*cache.Index{f}, model.Needs{})
+	got, err := cache.PickClosure(catalog.Needs{Anything: true})([]*cache.Index{f}, catalog.Needs{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(c, got[0]); d != "" {
 		t.Errorf("content (-want +got):\n%s", d)
 	}
-	cat, err := model.New(c)
+	cat, err := catalog.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want []model.Summary
+	var want []catalog.Summary
 	for _, p := range cat.Packages() {
 		want = append(want, p.Summary())
 	}
@@ -152,26 +152,26 @@ func TestRoundTrip(t *testing.T) {
 
 // TestLoad checks which packages are loaded for given needs, with the packages that they require.
 func TestLoad(t *testing.T) {
-	one, two := sample(4), model.Content{Packages: sample(6).Packages[5:6]} // p05 requires an API of p00
+	one, two := sample(4), catalog.Content{Packages: sample(6).Packages[5:6]} // p05 requires an API of p00
 	for _, tc := range []struct {
 		name string
-		want model.Needs
+		want catalog.Needs
 		got  []string
 	}{
-		{"nothing", model.Needs{}, nil},
-		{"an unknown name", model.Needs{Packages: []string{"kafka"}}, nil},
-		{"a name in another case", model.Needs{Packages: []string{"Z"}}, []string{"z"}},
-		{"an unknown name similar to a package", model.Needs{Packages: []string{"x"}}, []string{"z"}},
-		{"another version of an API", model.Needs{APIs: []model.GVK{{Group: "p05.example.com", Version: "v2", Kind: "Thing"}}}, []string{"p00", "p01", "p02", "p03", "p05"}},
-		{"another kind", model.Needs{APIs: []model.GVK{{Group: "p05.example.com", Version: "v1", Kind: "Think"}}}, nil},
-		{"without requirements", model.Needs{Packages: []string{"z"}}, []string{"z"}},
-		{"by name, then by API", model.Needs{Packages: []string{"p02"}}, []string{"p00", "p01", "p02", "p03"}},
-		{"requirements in the other catalog", model.Needs{Labels: []string{"p05"}}, []string{"p00", "p01", "p02", "p03", "p05"}},
-		{"by API", model.Needs{APIs: []model.GVK{{Group: "p05.example.com", Version: "v1", Kind: "Thing"}}}, []string{"p00", "p01", "p02", "p03", "p05"}},
-		{"anything", model.Needs{Anything: true}, []string{"p00", "p01", "p02", "p03", "z", "p05"}},
+		{"nothing", catalog.Needs{}, nil},
+		{"an unknown name", catalog.Needs{Packages: []string{"kafka"}}, nil},
+		{"a name in another case", catalog.Needs{Packages: []string{"Z"}}, []string{"z"}},
+		{"an unknown name similar to a package", catalog.Needs{Packages: []string{"x"}}, []string{"z"}},
+		{"another version of an API", catalog.Needs{APIs: []catalog.GVK{{Group: "p05.example.com", Version: "v2", Kind: "Thing"}}}, []string{"p00", "p01", "p02", "p03", "p05"}},
+		{"another kind", catalog.Needs{APIs: []catalog.GVK{{Group: "p05.example.com", Version: "v1", Kind: "Think"}}}, nil},
+		{"without requirements", catalog.Needs{Packages: []string{"z"}}, []string{"z"}},
+		{"by name, then by API", catalog.Needs{Packages: []string{"p02"}}, []string{"p00", "p01", "p02", "p03"}},
+		{"requirements in the other catalog", catalog.Needs{Labels: []string{"p05"}}, []string{"p00", "p01", "p02", "p03", "p05"}},
+		{"by API", catalog.Needs{APIs: []catalog.GVK{{Group: "p05.example.com", Version: "v1", Kind: "Thing"}}}, []string{"p00", "p01", "p02", "p03", "p05"}},
+		{"anything", catalog.Needs{Anything: true}, []string{"p00", "p01", "p02", "p03", "z", "p05"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			contents, err := cache.PickClosure(tc.want)([]*cache.Index{open(t, write(t, one)), open(t, write(t, two))}, model.Needs{})
+			contents, err := cache.PickClosure(tc.want)([]*cache.Index{open(t, write(t, one)), open(t, write(t, two))}, catalog.Needs{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -184,7 +184,7 @@ func TestLoad(t *testing.T) {
 			if d := cmp.Diff(tc.got, got); d != "" {
 				t.Errorf("packages (-want +got):\n%s", d)
 			}
-			cat, err := model.New(contents[0])
+			cat, err := catalog.New(contents[0])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -214,7 +214,7 @@ func TestSelectReadsOnePackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := r.n
-	got, err := cache.PickNames("p40", "nosuch")([]*cache.Index{f}, model.Needs{})
+	got, err := cache.PickNames("p40", "nosuch")([]*cache.Index{f}, catalog.Needs{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestSelectReadsOnePackage(t *testing.T) {
 }
 
 // queryIndex queries all content of an index, and returns the first error.
-func queryIndex(data []byte, key string) ([]model.Content, []model.Summary, error) {
+func queryIndex(data []byte, key string) ([]catalog.Content, []catalog.Summary, error) {
 	f, err := cache.OpenIndex(bytes.NewReader(data), int64(len(data)), key)
 	if err != nil {
 		return nil, nil, err
@@ -236,7 +236,7 @@ func queryIndex(data []byte, key string) ([]model.Content, []model.Summary, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	contents, err := cache.PickClosure(model.Needs{Anything: true})([]*cache.Index{f}, model.Needs{})
+	contents, err := cache.PickClosure(catalog.Needs{Anything: true})([]*cache.Index{f}, catalog.Needs{})
 	return contents, found, err
 }
 
@@ -296,7 +296,7 @@ func FuzzIndex(f *testing.F) {
 		contents, _, err := queryIndex(data, "key")
 		if err == nil {
 			for _, c := range contents {
-				_, _ = model.New(c) // faults are acceptable, a panic is not
+				_, _ = catalog.New(c) // faults are acceptable, a panic is not
 			}
 		}
 	})

@@ -7,8 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // The kinds of records and files in the store. The keys are the names of sources.
@@ -25,10 +25,10 @@ type catalogReader struct {
 	digests bool // whether to find the digest
 
 	index  *Index
-	file   io.Closer      // the file with the index
-	whole  *model.Catalog // the whole catalog; nil if there is an index
-	at     state          // state of the catalog when the index was written or the catalog was loaded
-	digest model.Digest   // empty unless requested, or known without extra work
+	file   io.Closer        // the file with the index
+	whole  *catalog.Catalog // the whole catalog; nil if there is an index
+	at     state            // state of the catalog when the index was written or the catalog was loaded
+	digest catalog.Digest   // empty unless requested, or known without extra work
 }
 
 // open opens the index of a catalog. Without a valid index, it loads the
@@ -107,7 +107,7 @@ func (b *catalogReader) readAll(ctx context.Context) error {
 	}
 	b.Fill(&content)
 	content.Digest = b.digest
-	if b.whole, err = model.New(content); err != nil || !b.at.keep {
+	if b.whole, err = catalog.New(content); err != nil || !b.at.keep {
 		return err
 	}
 	_ = b.cache.Store.PutFile(indexKind, b.source.Name, func(f *os.File) error { // an error only makes the next run slower
@@ -123,7 +123,7 @@ func (b *catalogReader) findDigest(ctx context.Context) error {
 	}
 	known, err := b.cache.Store.Record(digestKind, b.source.Name)
 	if digest, ok := strings.CutPrefix(string(known), b.at.key+"\n"); err == nil && ok {
-		b.digest = model.Digest(digest)
+		b.digest = catalog.Digest(digest)
 		return nil
 	}
 	c, err := b.source.Open(ctx)
@@ -171,11 +171,11 @@ func (b *catalogReader) currentState() state {
 }
 
 // search returns the packages whose search text passes match, sorted by name.
-func (b *catalogReader) search(match func(text string) bool) ([]model.Summary, error) {
+func (b *catalogReader) search(match func(text string) bool) ([]catalog.Summary, error) {
 	if b.index != nil {
 		return b.index.Search(match)
 	}
-	var out []model.Summary
+	var out []catalog.Summary
 	if b.whole != nil {
 		for _, p := range b.whole.Packages() {
 			if match == nil || match(p.SearchText()) {
@@ -187,15 +187,15 @@ func (b *catalogReader) search(match func(text string) bool) ([]model.Summary, e
 }
 
 // bundle returns a bundle from the index, or nil if the index has none or is damaged.
-func (b *catalogReader) bundle(pkg, name string) *model.Bundle {
+func (b *catalogReader) bundle(pkg, name string) *catalog.Bundle {
 	if b.index == nil {
 		return nil
 	}
-	found, err := PickNames(pkg)([]*Index{b.index}, model.Needs{})
+	found, err := PickNames(pkg)([]*Index{b.index}, catalog.Needs{})
 	if err != nil {
 		return nil
 	}
-	cat, err := model.New(found[0])
+	cat, err := catalog.New(found[0])
 	if err != nil {
 		return nil
 	}

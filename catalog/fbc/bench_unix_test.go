@@ -14,7 +14,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // BenchmarkLoad loads a full-size catalog and reports the processor time in relation to reading
@@ -25,7 +25,7 @@ func BenchmarkLoad(b *testing.B) {
 	readTokens(b, fsys)
 	yardstick := cpuTime(b) - start
 	before := heapBytes()
-	var held *model.Catalog
+	var held *catalog.Catalog
 	start = cpuTime(b)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -33,7 +33,7 @@ func BenchmarkLoad(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if held, err = model.New(c); err != nil {
+		if held, err = catalog.New(c); err != nil {
 			b.Fatal(err)
 		}
 	}

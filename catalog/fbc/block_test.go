@@ -9,14 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // checkBothPaths compares the results of decoding text with and without the fast path. It returns the
 // number of documents that were decoded by the fast path.
 func checkBothPaths(t *testing.T, text []byte) (fast int) {
 	t.Helper()
-	var contents [2]model.Content
+	var contents [2]catalog.Content
 	var faults [2]string
 	for i := range 2 {
 		b := newBuilder()

@@ -3,8 +3,8 @@ package fbc
 import (
 	"bufio"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -20,7 +20,7 @@ type builder struct {
 	faults     diag.List
 	objects    int
 
-	document model.Span // position of the YAML document being decoded
+	document catalog.Span // position of the YAML document being decoded
 
 	texts  map[string]string
 	values map[string][]byte
@@ -91,10 +91,10 @@ func (b *builder) add(o *object, sel *selector) {
 	}
 	switch o.schema {
 	case schemaPackage:
-		b.declare(model.PackageData{Name: o.name, DefaultChannel: o.defaultChannel, Description: o.description, Pos: o.pos})
+		b.declare(catalog.PackageData{Name: o.name, DefaultChannel: o.defaultChannel, Description: o.description, Pos: o.pos})
 	case schemaChannel:
 		p := b.getOrAdd(o.pkg)
-		p.Channels = append(p.Channels, model.ChannelData{Name: o.name, Entries: o.entries, Pos: o.pos})
+		p.Channels = append(p.Channels, catalog.ChannelData{Name: o.name, Entries: o.entries, Pos: o.pos})
 	case schemaBundle:
 		o.bundle.Name, o.bundle.Pos = o.name, o.pos
 		if o.bundle.Embedded {
@@ -114,7 +114,7 @@ func (b *builder) add(o *object, sel *selector) {
 	case schemaLifecycles:
 		o.lifecycle.Pos = o.pos
 		if l := &o.lifecycle; len(l.Versions)+len(l.Faults) == 0 {
-			l.Faults = []model.LifecycleFault{{Pos: o.pos, Msg: "no versions"}}
+			l.Faults = []catalog.LifecycleFault{{Pos: o.pos, Msg: "no versions"}}
 		}
 		p := b.getOrAdd(o.pkg)
 		p.Lifecycles = append(p.Lifecycles, o.lifecycle)
@@ -122,13 +122,13 @@ func (b *builder) add(o *object, sel *selector) {
 }
 
 // content returns all packages with their objects, sorted by name.
-func (b *builder) content() (model.Content, error) {
+func (b *builder) content() (catalog.Content, error) {
 	if len(b.faults) > maxFaults {
 		b.faults = b.faults[:maxFaults:maxFaults]
 		b.faults.Addf(diag.Pos{}, "more than %d faults", maxFaults)
 	}
 	if err := b.faults.Err(); err != nil {
-		return model.Content{}, err
+		return catalog.Content{}, err
 	}
-	return model.Content{Packages: b.sorted()}, nil
+	return catalog.Content{Packages: b.sorted()}, nil
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 var whole = flag.Bool("whole", false, "decode every file of the corpus in both ways, not only some") //nolint:gochecknoglobals // a flag
@@ -78,7 +78,7 @@ func TestCorpusCatalogs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cat, err := model.New(c)
+			cat, err := catalog.New(c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,10 +149,10 @@ func rawBytes(in []json.RawMessage) [][]byte {
 }
 
 // load decodes and validates a catalog.
-func load(name string, data []byte) (*model.Catalog, error) {
+func load(name string, data []byte) (*catalog.Catalog, error) {
 	c, err := Decode(name, bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
-	return model.New(c)
+	return catalog.New(c)
 }

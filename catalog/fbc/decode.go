@@ -11,15 +11,15 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // Decode decodes the catalog in r: a sequence of JSON objects, or YAML documents. The content is
 // sorted and does not depend on the order of the objects. file is the name of r in errors. The
 // error is a diag.List of all faults.
-func Decode(file string, r io.Reader) (model.Content, error) {
+func Decode(file string, r io.Reader) (catalog.Content, error) {
 	b := newBuilder()
 	if err := b.read(file, r, nil); err != nil {
 		b.fault(diag.Pos{File: file}, err)
@@ -82,9 +82,9 @@ type decoder struct {
 	b     *builder
 	sel   *selector
 
-	path      []step                  // path to the value being decoded
-	lenient   bool                    // values that are too large or of the wrong type are ignored
-	tolerated *[]model.LifecycleFault // collects faults that do not invalidate the catalog; nil: faults go to b
+	path      []step                    // path to the value being decoded
+	lenient   bool                      // values that are too large or of the wrong type are ignored
+	tolerated *[]catalog.LifecycleFault // collects faults that do not invalidate the catalog; nil: faults go to b
 
 	yaml *yamlnode.Document // YAML source of in, for positions; nil if there is none
 }
@@ -198,11 +198,11 @@ func (d *decoder) decodeObject(pos diag.Pos, schema string) (*object, error) {
 }
 
 // span returns the range of the last object in the file.
-func (d *decoder) span() model.Span {
+func (d *decoder) span() catalog.Span {
 	if d.whole {
 		return d.b.document
 	}
-	return model.Span{Offset: d.from, Size: d.in.offset() - d.from}
+	return catalog.Span{Offset: d.from, Size: d.in.offset() - d.from}
 }
 
 // decodeEarly decodes the fields that precede the field schema.
@@ -263,7 +263,7 @@ func (d *decoder) fault(pos diag.Pos, format string, args ...any) {
 	if d.tolerated == nil {
 		d.b.faults.Addf(pos, format, args...)
 	} else if len(*d.tolerated) < maxTolerated {
-		*d.tolerated = append(*d.tolerated, model.LifecycleFault{Pos: pos, Msg: fmt.Sprintf(format, args...)})
+		*d.tolerated = append(*d.tolerated, catalog.LifecycleFault{Pos: pos, Msg: fmt.Sprintf(format, args...)})
 	}
 }
 

@@ -5,7 +5,7 @@
 //
 // The decoder needs one pass and keeps the data for resolution and search. It discards embedded
 // manifests and ClusterServiceVersions after extracting their metadata; [Objects] loads them
-// again. The rules of upgrade graphs are in model.New.
+// again. The rules of upgrade graphs are in catalog.New.
 //
 // Start from [LoadFS], [Objects] and [Encode].
 //

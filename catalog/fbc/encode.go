@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // Encode writes c as JSON objects in the order of opm: by package, and in each package the
@@ -19,9 +19,9 @@ import (
 // manifests gets an olm.csv.metadata property from its Metadata. If no bundle has manifests,
 // Decode returns c again, except for positions, fields that the caller sets, and lifecycles with a
 // fault. The output is deterministic.
-func Encode(w io.Writer, c model.Content, objects func(pkg, bundle string) ([][]byte, error)) error {
+func Encode(w io.Writer, c catalog.Content, objects func(pkg, bundle string) ([][]byte, error)) error {
 	e := &encoder{enc: jsontext.NewEncoder(w, jsontext.WithIndent("    "), jsontext.AllowDuplicateNames(false)), objects: objects, codecs: newCodecs()}
-	packages := slices.SortedFunc(slices.Values(c.Packages), func(a, b model.PackageData) int { return strings.Compare(a.Name, b.Name) })
+	packages := slices.SortedFunc(slices.Values(c.Packages), func(a, b catalog.PackageData) int { return strings.Compare(a.Name, b.Name) })
 	for i := range packages {
 		if err := e.encodePackage(&packages[i]); err != nil {
 			return fmt.Errorf("writing package %q: %w", packages[i].Name, err)
@@ -38,14 +38,14 @@ type encoder struct {
 	err     error
 }
 
-func (e *encoder) encodePackage(p *model.PackageData) error {
+func (e *encoder) encodePackage(p *catalog.PackageData) error {
 	if !p.Undeclared {
 		e.encodeObject(&object{schema: schemaPackage, name: p.Name, defaultChannel: p.DefaultChannel, description: p.Description})
 	}
-	for _, ch := range slices.SortedFunc(slices.Values(p.Channels), func(a, b model.ChannelData) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, ch := range slices.SortedFunc(slices.Values(p.Channels), func(a, b catalog.ChannelData) int { return strings.Compare(a.Name, b.Name) }) {
 		e.encodeObject(&object{schema: schemaChannel, pkg: p.Name, name: ch.Name, entries: ch.Entries})
 	}
-	for _, b := range slices.SortedFunc(slices.Values(p.Bundles), func(a, b model.BundleData) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, b := range slices.SortedFunc(slices.Values(p.Bundles), func(a, b catalog.BundleData) int { return strings.Compare(a.Name, b.Name) }) {
 		if err := e.encodeBundle(p.Name, b); err != nil {
 			return fmt.Errorf("bundle %q: %w", b.Name, err)
 		}
@@ -61,7 +61,7 @@ func (e *encoder) encodePackage(p *model.PackageData) error {
 	return e.err
 }
 
-func (e *encoder) encodeBundle(pkg string, b model.BundleData) error {
+func (e *encoder) encodeBundle(pkg string, b catalog.BundleData) error {
 	var manifests [][]byte
 	if e.objects != nil {
 		var err error
@@ -72,7 +72,7 @@ func (e *encoder) encodeBundle(pkg string, b model.BundleData) error {
 	b.Properties = slices.Clip(b.Properties)
 	for _, m := range manifests {
 		data := base64.StdEncoding.EncodeToString(m)
-		b.Properties = append(b.Properties, model.Property{Type: model.TypeObject, Value: []byte(`{"data":"` + data + `"}`)})
+		b.Properties = append(b.Properties, catalog.Property{Type: catalog.TypeObject, Value: []byte(`{"data":"` + data + `"}`)})
 	}
 	if len(manifests) == 0 && b.Metadata.Known {
 		var value bytes.Buffer
@@ -81,7 +81,7 @@ func (e *encoder) encodeBundle(pkg string, b model.BundleData) error {
 		if sub.err != nil {
 			return sub.err
 		}
-		b.Properties = append(b.Properties, model.Property{Type: model.TypeMetadata, Value: value.Bytes()})
+		b.Properties = append(b.Properties, catalog.Property{Type: catalog.TypeMetadata, Value: value.Bytes()})
 	}
 	e.encodeObject(&object{schema: schemaBundle, pkg: pkg, name: b.Name, bundle: b})
 	return e.err

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // smallObjects returns one package that sets every field.
@@ -59,52 +59,52 @@ func smallObjects() []string {
 	}
 }
 
-func smallContent() model.Content {
-	return model.Content{Packages: []model.PackageData{{
+func smallContent() catalog.Content {
+	return catalog.Content{Packages: []catalog.PackageData{{
 		Name: "a", DefaultChannel: "stable", Description: "an A",
-		Channels: []model.ChannelData{{Name: "stable", Entries: []model.EntryData{
+		Channels: []catalog.ChannelData{{Name: "stable", Entries: []catalog.EntryData{
 			{Name: "a.v2", Replaces: "a.v1", Skips: []string{"a.v0"}, SkipRange: "<1.5.0"}, {Name: "a.v1"},
 		}}},
-		Bundles: []model.BundleData{
+		Bundles: []catalog.BundleData{
 			{
 				Name: "a.v1", Embedded: true,
-				Properties: []model.Property{{Type: "olm.package", Value: []byte(`{"packageName":"a","version":"1.0.0"}`)}},
-				Metadata: model.Metadata{
+				Properties: []catalog.Property{{Type: "olm.package", Value: []byte(`{"packageName":"a","version":"1.0.0"}`)}},
+				Metadata: catalog.Metadata{
 					Known: true, DisplayName: "A one", Description: "A",
-					InstallModes: []model.InstallMode{model.AllNamespaces},
+					InstallModes: []catalog.InstallMode{catalog.AllNamespaces},
 				},
 			},
 			{
 				Name: "a.v2", Image: "example.com/a@sha256:2",
-				Properties: []model.Property{
+				Properties: []catalog.Property{
 					{Type: "olm.package", Value: []byte(`{"packageName":"a","version":"2.0.0"}`)},
 					{Type: "olm.gvk", Value: []byte(`{"group":"g","version":"v1","kind":"K"}`)},
 				},
-				RelatedImages: []model.RelatedImage{{Image: "example.com/x"}},
-				Metadata: model.Metadata{
+				RelatedImages: []catalog.RelatedImage{{Image: "example.com/x"}},
+				Metadata: catalog.Metadata{
 					Known: true, DisplayName: "A", Description: "short", Provider: "P", MinKubeVersion: "1.20.0", Maturity: "stable",
-					InstallModes: []model.InstallMode{model.AllNamespaces, model.OwnNamespace}, Keywords: []string{"k"},
+					InstallModes: []catalog.InstallMode{catalog.AllNamespaces, catalog.OwnNamespace}, Keywords: []string{"k"},
 					Annotations: map[string]string{"operatorframework.io/suggested-namespace": "a-ns"}, Owned: []string{"ks.g"},
 				},
 			},
 		},
-		Deprecations: []model.DeprecationData{
+		Deprecations: []catalog.DeprecationData{
 			{Schema: "olm.bundle", Name: "a.v1", Message: "old"}, {Schema: "olm.package", Message: "gone"},
 		},
-		Lifecycles: []model.LifecycleData{{Versions: []model.SupportedVersion{
-			{Name: "1.0", Phases: []model.SupportPhase{{Name: "Full support", Start: "2025-01-01", End: "2025-06-30"}}},
+		Lifecycles: []catalog.LifecycleData{{Versions: []catalog.SupportedVersion{
+			{Name: "1.0", Phases: []catalog.SupportPhase{{Name: "Full support", Start: "2025-01-01", End: "2025-06-30"}}},
 			{
-				Name: "2.0", Phases: []model.SupportPhase{
+				Name: "2.0", Phases: []catalog.SupportPhase{
 					{Name: "Full support", Start: "2025-07-01", End: "2025-12-31"}, {Name: "Maintenance support", Start: "2026-01-01", End: "2026-12-31"},
 				},
-				Platforms: []model.SupportedPlatform{{Name: "openshift", Version: "4.18"}, {Name: "openshift", Version: "4.20"}, {Name: "other", Version: "1.0"}},
+				Platforms: []catalog.SupportedPlatform{{Name: "openshift", Version: "4.18"}, {Name: "openshift", Version: "4.20"}, {Name: "other", Version: "1.0"}},
 			},
 		}}},
 	}}}
 }
 
 func noPos() cmp.Options {
-	return cmp.Options{cmpopts.IgnoreTypes(diag.Pos{}, model.Span{}), cmpopts.EquateEmpty()}
+	return cmp.Options{cmpopts.IgnoreTypes(diag.Pos{}, catalog.Span{}), cmpopts.EquateEmpty()}
 }
 
 func TestDecode(t *testing.T) {
@@ -248,7 +248,7 @@ func TestMetadataFields(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", f.name, err)
 		}
-		if got := !cmp.Equal(c.Packages[0].Bundles[0].Metadata, model.Metadata{Known: true}); got != f.read {
+		if got := !cmp.Equal(c.Packages[0].Bundles[0].Metadata, catalog.Metadata{Known: true}); got != f.read {
 			t.Errorf("%s: decoded %v, want %v: %+v", f.name, got, f.read, c.Packages[0].Bundles[0].Metadata)
 		}
 	}
@@ -262,18 +262,18 @@ func TestMetadata(t *testing.T) {
 	wrong := `{"type":"olm.bundle.object","value":{"data":"` + odd + `"}}`
 	property := `{"type":"olm.csv.metadata","value":{"displayName":"said","description":"\n# Long\nmore","annotations":{"description":"","olm.a":"` + strings.Repeat("a", 1023) + `","olm.b":"` + strings.Repeat("b", 1024) + `","c":"c"},` +
 		`"crdDescriptions":{"owned":[{"name":"b"},{"name":"a"},{"name":"b"}]}}}`
-	want := model.Metadata{Known: true, DisplayName: "said", Description: "Long", Owned: []string{"a", "b"}, Annotations: map[string]string{"olm.a": strings.Repeat("a", 1023)}}
+	want := catalog.Metadata{Known: true, DisplayName: "said", Description: "Long", Owned: []string{"a", "b"}, Annotations: map[string]string{"olm.a": strings.Repeat("a", 1023)}}
 	for _, tt := range []struct {
 		properties []string
-		want       model.Metadata
+		want       catalog.Metadata
 		embedded   bool
 	}{
 		{[]string{property}, want, false},
 		{[]string{property, object}, want, true},
 		{[]string{object, property}, want, true},
-		{[]string{object}, model.Metadata{Known: true, DisplayName: "embedded"}, true},
-		{[]string{wrong}, model.Metadata{Known: true, InstallModes: []model.InstallMode{}}, true},
-		{nil, model.Metadata{}, false},
+		{[]string{object}, catalog.Metadata{Known: true, DisplayName: "embedded"}, true},
+		{[]string{wrong}, catalog.Metadata{Known: true, InstallModes: []catalog.InstallMode{}}, true},
+		{nil, catalog.Metadata{}, false},
 	} {
 		text := `{"schema":"olm.bundle","package":"a","name":"a.v1","properties":[` + strings.Join(tt.properties, ",") + `]}`
 		c, err := Decode("f", strings.NewReader(text))
@@ -351,7 +351,7 @@ func TestObjectsOf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cat, err := model.New(content)
+			cat, err := catalog.New(content)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 func FuzzDecodeJSON(f *testing.F) {
@@ -65,7 +65,7 @@ func checkDecode(t *testing.T, data []byte) {
 	if d := cmp.Diff(c, again); d != "" {
 		t.Fatalf("read byte by byte: %s", d)
 	}
-	_, _ = model.New(c) // New may change c, so only the copy is used afterwards
+	_, _ = catalog.New(c) // New may change c, so only the copy is used afterwards
 	var out bytes.Buffer
 	if err := Encode(&out, again, nil); err != nil {
 		return // YAML accepts this property, but JSON rejects it
@@ -74,9 +74,9 @@ func checkDecode(t *testing.T, data []byte) {
 	if err != nil {
 		t.Fatalf("decoding the encoded content: %v\n%s", err, out.Bytes())
 	}
-	again.Packages = slices.DeleteFunc(again.Packages, func(p model.PackageData) bool { return p.Undeclared && hasOnlyFaultyLifecycles(p) })
+	again.Packages = slices.DeleteFunc(again.Packages, func(p catalog.PackageData) bool { return p.Undeclared && hasOnlyFaultyLifecycles(p) })
 	for i := range again.Packages {
-		again.Packages[i].Lifecycles = slices.DeleteFunc(again.Packages[i].Lifecycles, func(l model.LifecycleData) bool { return len(l.Faults) > 0 })
+		again.Packages[i].Lifecycles = slices.DeleteFunc(again.Packages[i].Lifecycles, func(l catalog.LifecycleData) bool { return len(l.Faults) > 0 })
 		for j := range again.Packages[i].Bundles {
 			again.Packages[i].Bundles[j].Embedded = false
 		}
@@ -87,8 +87,8 @@ func checkDecode(t *testing.T, data []byte) {
 }
 
 // hasOnlyFaultyLifecycles reports whether a package consists only of lifecycles with faults.
-func hasOnlyFaultyLifecycles(p model.PackageData) bool {
-	return len(p.Channels)+len(p.Bundles)+len(p.Deprecations) == 0 && !slices.ContainsFunc(p.Lifecycles, func(l model.LifecycleData) bool { return len(l.Faults) == 0 })
+func hasOnlyFaultyLifecycles(p catalog.PackageData) bool {
+	return len(p.Channels)+len(p.Bundles)+len(p.Deprecations) == 0 && !slices.ContainsFunc(p.Lifecycles, func(l catalog.LifecycleData) bool { return len(l.Faults) == 0 })
 }
 
 func checkPlaces(t *testing.T, data []byte, err error) {
@@ -107,7 +107,7 @@ func checkPlaces(t *testing.T, data []byte, err error) {
 
 // checkLifecycle checks that positions of faults are in the document, and that a document
 // without faults is valid.
-func checkLifecycle(t *testing.T, data []byte, l model.LifecycleData) {
+func checkLifecycle(t *testing.T, data []byte, l catalog.LifecycleData) {
 	t.Helper()
 	var faults diag.List
 	for _, f := range l.Faults {
@@ -118,7 +118,7 @@ func checkLifecycle(t *testing.T, data []byte, l model.LifecycleData) {
 		return
 	}
 	for _, v := range l.Versions {
-		err := model.CheckMinor(v.Name)
+		err := catalog.CheckMinor(v.Name)
 		for i, p := range v.Phases {
 			if err = errors.Join(err, p.Check()); i > 0 {
 				err = errors.Join(err, p.CheckFollows(v.Phases[i-1]))

@@ -4,14 +4,14 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // lifecycleFields returns the fields of a document with the support periods of a package. Its
 // faults are stored in the document and do not invalidate the catalog.
 func lifecycleFields(schema, pkg member[object]) members[object] {
-	versions := fieldAt("versions", func(o *object) *[]model.SupportedVersion { return &o.lifecycle.Versions },
-		distinctCodec(maxReleases, releaseCodec(), func(v model.SupportedVersion) string { return v.Name }))
+	versions := fieldAt("versions", func(o *object) *[]catalog.SupportedVersion { return &o.lifecycle.Versions },
+		distinctCodec(maxReleases, releaseCodec(), func(v catalog.SupportedVersion) string { return v.Name }))
 	return members[object]{schema, tolerantField(pkg), tolerantField(versions), tolerantField(unknownFields[object]())}
 }
 
@@ -27,35 +27,35 @@ func tolerantField(m member[object]) member[object] {
 }
 
 // releaseCodec returns the codec of a MAJOR.MINOR version with its support periods.
-func releaseCodec() codec[model.SupportedVersion] {
-	return checkedCodec(members[model.SupportedVersion]{
-		fieldAt("name", func(v *model.SupportedVersion) *string { return &v.Name }, checkedTextCodec(model.CheckMinor)),
-		fieldAt("phases", func(v *model.SupportedVersion) *[]model.SupportPhase { return &v.Phases }, phasesCodec()),
-		optionalField("platformCompatibility", func(v *model.SupportedVersion) *[]model.SupportedPlatform { return &v.Platforms }, platformsCodec()),
-		unknownFields[model.SupportedVersion](),
-	}.codec(), func(v *model.SupportedVersion) error {
+func releaseCodec() codec[catalog.SupportedVersion] {
+	return checkedCodec(members[catalog.SupportedVersion]{
+		fieldAt("name", func(v *catalog.SupportedVersion) *string { return &v.Name }, checkedTextCodec(catalog.CheckMinor)),
+		fieldAt("phases", func(v *catalog.SupportedVersion) *[]catalog.SupportPhase { return &v.Phases }, phasesCodec()),
+		optionalField("platformCompatibility", func(v *catalog.SupportedVersion) *[]catalog.SupportedPlatform { return &v.Platforms }, platformsCodec()),
+		unknownFields[catalog.SupportedVersion](),
+	}.codec(), func(v *catalog.SupportedVersion) error {
 		return cmp.Or(checkPresent("name", v.Name == ""), checkPresent("phases", len(v.Phases) == 0))
 	})
 }
 
 // phasesCodec returns the codec of consecutive phases.
-func phasesCodec() codec[[]model.SupportPhase] {
-	phase := checkedCodec(members[model.SupportPhase]{
-		fieldAt("name", func(p *model.SupportPhase) *string { return &p.Name }, textCodec(maxName)),
-		fieldAt("startDate", func(p *model.SupportPhase) *string { return &p.Start }, checkedTextCodec(model.CheckDay)),
-		fieldAt("endDate", func(p *model.SupportPhase) *string { return &p.End }, checkedTextCodec(model.CheckDay)),
-		unknownFields[model.SupportPhase](),
-	}.codec(), func(p *model.SupportPhase) error {
+func phasesCodec() codec[[]catalog.SupportPhase] {
+	phase := checkedCodec(members[catalog.SupportPhase]{
+		fieldAt("name", func(p *catalog.SupportPhase) *string { return &p.Name }, textCodec(maxName)),
+		fieldAt("startDate", func(p *catalog.SupportPhase) *string { return &p.Start }, checkedTextCodec(catalog.CheckDay)),
+		fieldAt("endDate", func(p *catalog.SupportPhase) *string { return &p.End }, checkedTextCodec(catalog.CheckDay)),
+		unknownFields[catalog.SupportPhase](),
+	}.codec(), func(p *catalog.SupportPhase) error {
 		if err := cmp.Or(checkPresent("name", p.Name == ""), checkPresent("startDate", p.Start == ""), checkPresent("endDate", p.End == "")); err != nil {
 			return err
 		}
 		return p.Check()
 	})
 	f := listCodec(maxPhases, phase)
-	f.read = func(d *decoder, into *[]model.SupportPhase) {
+	f.read = func(d *decoder, into *[]catalog.SupportPhase) {
 		faults := len(*d.tolerated)
 		d.items(maxPhases, func(n int) {
-			*into = append(*into, model.SupportPhase{})
+			*into = append(*into, catalog.SupportPhase{})
 			d.in.kind()
 			pos := d.nextPos()
 			if phase.read(d, &(*into)[n]); n == 0 || len(*d.tolerated) > faults {
@@ -77,26 +77,26 @@ type platform struct {
 
 // platformsCodec returns the codec of supported platform versions. The encoded form groups them by
 // platform.
-func platformsCodec() codec[[]model.SupportedPlatform] {
+func platformsCodec() codec[[]catalog.SupportedPlatform] {
 	one := checkedCodec(members[platform]{
 		fieldAt("name", func(p *platform) *string { return &p.name }, textCodec(maxName)),
-		fieldAt("versions", func(p *platform) *[]string { return &p.versions }, distinctCodec(maxVersions, checkedTextCodec(model.CheckMinor), func(s string) string { return s })),
+		fieldAt("versions", func(p *platform) *[]string { return &p.versions }, distinctCodec(maxVersions, checkedTextCodec(catalog.CheckMinor), func(s string) string { return s })),
 		unknownFields[platform](),
 	}.codec(), func(p *platform) error {
 		return cmp.Or(checkPresent("name", p.name == ""), checkPresent("versions", len(p.versions) == 0))
 	})
 	all := distinctCodec(maxPlatforms, one, func(p platform) string { return p.name })
-	return codec[[]model.SupportedPlatform]{
-		read: func(d *decoder, into *[]model.SupportedPlatform) {
+	return codec[[]catalog.SupportedPlatform]{
+		read: func(d *decoder, into *[]catalog.SupportedPlatform) {
 			var ps []platform
 			all.read(d, &ps)
 			for _, p := range ps {
 				for _, v := range p.versions {
-					*into = append(*into, model.SupportedPlatform{Name: p.name, Version: v})
+					*into = append(*into, catalog.SupportedPlatform{Name: p.name, Version: v})
 				}
 			}
 		},
-		write: func(e *encoder, from *[]model.SupportedPlatform) {
+		write: func(e *encoder, from *[]catalog.SupportedPlatform) {
 			var ps []platform
 			for _, p := range *from {
 				if len(ps) == 0 || ps[len(ps)-1].name != p.Name {
@@ -107,7 +107,7 @@ func platformsCodec() codec[[]model.SupportedPlatform] {
 			}
 			all.write(e, &ps)
 		},
-		empty: func(from *[]model.SupportedPlatform) bool { return len(*from) == 0 },
+		empty: func(from *[]catalog.SupportedPlatform) bool { return len(*from) == 0 },
 	}
 }
 

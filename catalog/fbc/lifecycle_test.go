@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // owner is a package with two versions.
@@ -97,7 +97,7 @@ func TestLifecycleFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cat, err := model.New(c)
+			cat, err := catalog.New(c)
 			if err != nil {
 				t.Fatalf("the catalog is not valid: %v", err)
 			}

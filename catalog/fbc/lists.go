@@ -5,24 +5,24 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // packages collects the packages of a catalog and their objects, in any order. The zero value is
 // empty.
 type packages struct {
-	byName     map[string]*model.PackageData
-	duplicates []model.PackageData // additional olm.package objects of declared packages
+	byName     map[string]*catalog.PackageData
+	duplicates []catalog.PackageData // additional olm.package objects of declared packages
 }
 
 // getOrAdd returns the package with a name, after adding it if necessary.
-func (ps *packages) getOrAdd(name string) *model.PackageData {
+func (ps *packages) getOrAdd(name string) *catalog.PackageData {
 	p, ok := ps.byName[name]
 	if !ok {
 		if ps.byName == nil {
-			ps.byName = map[string]*model.PackageData{}
+			ps.byName = map[string]*catalog.PackageData{}
 		}
-		p = &model.PackageData{Name: name, Undeclared: true}
+		p = &catalog.PackageData{Name: name, Undeclared: true}
 		ps.byName[name] = p
 	}
 	return p
@@ -30,7 +30,7 @@ func (ps *packages) getOrAdd(name string) *model.PackageData {
 
 // declare adds an olm.package. If a package is declared several times, the olm.package with the
 // first position gets all contents.
-func (ps *packages) declare(declared model.PackageData) {
+func (ps *packages) declare(declared catalog.PackageData) {
 	p := ps.getOrAdd(declared.Name)
 	first, second := *p, declared
 	if p.Undeclared || declared.Pos.Compare(p.Pos) < 0 {
@@ -45,12 +45,12 @@ func (ps *packages) declare(declared model.PackageData) {
 }
 
 // sorted returns all packages, sorted by name. ps must not be used afterwards.
-func (ps *packages) sorted() []model.PackageData {
+func (ps *packages) sorted() []catalog.PackageData {
 	all := ps.duplicates
 	for _, p := range ps.byName {
 		all = append(all, *p)
 	}
-	slices.SortFunc(all, func(p, q model.PackageData) int {
+	slices.SortFunc(all, func(p, q catalog.PackageData) int {
 		return cmp.Or(strings.Compare(p.Name, q.Name), p.Pos.Compare(q.Pos))
 	})
 	for i := range all {
@@ -59,16 +59,16 @@ func (ps *packages) sorted() []model.PackageData {
 	return all
 }
 
-func sortPackage(p *model.PackageData) {
-	slices.SortFunc(p.Channels, func(a, b model.ChannelData) int {
+func sortPackage(p *catalog.PackageData) {
+	slices.SortFunc(p.Channels, func(a, b catalog.ChannelData) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
 	})
-	slices.SortFunc(p.Bundles, func(a, b model.BundleData) int {
+	slices.SortFunc(p.Bundles, func(a, b catalog.BundleData) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
 	})
-	slices.SortFunc(p.Deprecations, func(a, b model.DeprecationData) int {
+	slices.SortFunc(p.Deprecations, func(a, b catalog.DeprecationData) int {
 		return cmp.Or(strings.Compare(a.Schema, b.Schema), strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
 	})
-	slices.SortFunc(p.Lifecycles, func(a, b model.LifecycleData) int { return a.Pos.Compare(b.Pos) })
+	slices.SortFunc(p.Lifecycles, func(a, b catalog.LifecycleData) int { return a.Pos.Compare(b.Pos) })
 	p.Channels, p.Bundles = slices.Clip(p.Channels), slices.Clip(p.Bundles)
 }

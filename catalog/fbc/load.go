@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"path"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
@@ -16,7 +16,7 @@ import (
 // .indexignore files. A symbolic link is not followed; it is a fault. The content does not
 // depend on the distribution of objects over files. The caller sets ID, Source and Digest. The
 // error is a diag.List of all faults.
-func LoadFS(fsys fs.FS) (model.Content, error) {
+func LoadFS(fsys fs.FS) (catalog.Content, error) {
 	b := newBuilder()
 	b.walk(fsys)
 	return b.content()

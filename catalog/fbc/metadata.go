@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -25,7 +25,7 @@ const (
 // rawMetadata is the encoded form of a bundle's metadata. It is only used by search and optional
 // checks, so fields of a wrong type are ignored.
 type rawMetadata struct {
-	model.Metadata
+	catalog.Metadata
 	kind  string // kind, in a ClusterServiceVersion
 	owned []string
 	modes []mode // nil if the field is absent
@@ -58,7 +58,7 @@ func metadataCodecs() (metadata, csv codec[rawMetadata]) {
 		read: (*decoder).decodeAnnotations, write: (*encoder).encodeAnnotations,
 		empty: func(t *rawMetadata) bool { return len(t.Annotations) == 0 && t.Description == "" },
 		shape: &yamlnode.Filter{Field: func(name []byte) (*yamlnode.Filter, bool) {
-			return nil, string(name) == "description" || model.KeepsAnnotation(string(name))
+			return nil, string(name) == "description" || catalog.KeepsAnnotation(string(name))
 		}},
 	}
 	metadata = members[rawMetadata]{
@@ -86,21 +86,21 @@ func metadataCodecs() (metadata, csv codec[rawMetadata]) {
 	}.codec()
 }
 
-// decodeAnnotations decodes the annotations for which model.KeepsAnnotation returns true.
+// decodeAnnotations decodes the annotations for which catalog.KeepsAnnotation returns true.
 func (d *decoder) decodeAnnotations(t *rawMetadata) {
 	d.fields(func(text []byte) {
 		name := d.b.intern(text)
-		if name != "description" && !model.KeepsAnnotation(name) {
+		if name != "description" && !catalog.KeepsAnnotation(name) {
 			d.in.skip()
 			return
 		}
 		s := d.text(maxText)
 		switch {
 		case name == "description":
-			if s = model.ShortDescription(s); s != "" {
+			if s = catalog.ShortDescription(s); s != "" {
 				t.Description, t.short = s, true
 			}
-		case model.AnnotationFits(name, s) && len(t.Annotations) < maxAnnotations:
+		case catalog.AnnotationFits(name, s) && len(t.Annotations) < maxAnnotations:
 			if t.Annotations == nil {
 				t.Annotations = map[string]string{}
 			}
@@ -135,21 +135,21 @@ func (d *decoder) decodeLongDescription(t *rawMetadata) {
 	if d.in.failed() == nil && !bytes.Equal(raw, b.long) {
 		b.long = append(b.long[:0], raw...)
 		d.in.plain = appendUnquoted(d.in.plain[:0], raw)
-		b.short = model.ShortDescription(string(truncateText(d.in.plain, longEnough)))
+		b.short = catalog.ShortDescription(string(truncateText(d.in.plain, longEnough)))
 	}
 	t.Description = b.short
 }
 
 // decodeMetadata decodes the metadata of a bundle with codec f.
-func (d *decoder) decodeMetadata(f codec[rawMetadata], t *rawMetadata) model.Metadata {
+func (d *decoder) decodeMetadata(f codec[rawMetadata], t *rawMetadata) catalog.Metadata {
 	d.lenient = true
 	f.read(d, t)
 	d.lenient = false
 	m := t.Metadata
 	m.Known = true
 	if t.modes != nil {
-		m.InstallModes = []model.InstallMode{}
-		for _, name := range model.InstallModes() {
+		m.InstallModes = []catalog.InstallMode{}
+		for _, name := range catalog.InstallModes() {
 			if slices.Contains(t.modes, mode{string(name), true}) {
 				m.InstallModes = append(m.InstallModes, name)
 			}
@@ -170,9 +170,9 @@ func nonEmptyTexts(texts []string) []string {
 }
 
 // newRawMetadata returns m in its encoded form.
-func newRawMetadata(m model.Metadata) *rawMetadata {
+func newRawMetadata(m catalog.Metadata) *rawMetadata {
 	t := &rawMetadata{Metadata: m, owned: m.Owned}
-	for _, name := range model.InstallModes() {
+	for _, name := range catalog.InstallModes() {
 		if m.InstallModes != nil {
 			t.modes = append(t.modes, mode{string(name), slices.Contains(m.InstallModes, name)})
 		}
@@ -182,15 +182,15 @@ func newRawMetadata(m model.Metadata) *rawMetadata {
 
 // manifestMetadata returns the metadata of an embedded ClusterServiceVersion. It returns false
 // if data is not a valid ClusterServiceVersion.
-func manifestMetadata(b *builder, data []byte) (model.Metadata, bool) {
+func manifestMetadata(b *builder, data []byte) (catalog.Metadata, bool) {
 	text := bytes.TrimLeft(data, " \t\r\n")
 	if len(text) == 0 {
-		return model.Metadata{}, false
+		return catalog.Metadata{}, false
 	}
 	if text[0] != '{' {
 		docs, err := b.manifests.Read("", 1, text, yamlnode.Limits{}, b.codecs.csv.shape)
 		if err != nil || len(docs) == 0 {
-			return model.Metadata{}, false
+			return catalog.Metadata{}, false
 		}
 		text = docs[0].JSON
 	}

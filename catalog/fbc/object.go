@@ -1,8 +1,8 @@
 package fbc
 
 import (
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -12,24 +12,24 @@ const (
 	schemaChannel      = "olm.channel"
 	schemaBundle       = "olm.bundle"
 	schemaDeprecations = "olm.deprecations"
-	schemaLifecycles   = model.LifecycleSchema
+	schemaLifecycles   = catalog.LifecycleSchema
 )
 
 // object is one object of a catalog.
 type object struct {
 	pos    diag.Pos
-	span   model.Span
+	span   catalog.Span
 	schema string
 
 	name, pkg      string
 	defaultChannel string
 	description    string
-	entries        []model.EntryData
-	deprecations   []model.DeprecationData
-	bundle         model.BundleData
+	entries        []catalog.EntryData
+	deprecations   []catalog.DeprecationData
+	bundle         catalog.BundleData
 	csv            bool // bundle.Metadata is from olm.csv.metadata, which takes precedence over an embedded CSV
 	manifests      []manifest
-	lifecycle      model.LifecycleData
+	lifecycle      catalog.LifecycleData
 }
 
 // manifest is one olm.bundle.object: inline data, or a reference to a file.
@@ -66,21 +66,21 @@ func newCodecs() *codecs {
 		},
 		schemaChannel: {
 			schema, name, pkg,
-			fieldAt("entries", func(o *object) *[]model.EntryData { return &o.entries }, listCodec(maxEntries, entryCodec())),
+			fieldAt("entries", func(o *object) *[]catalog.EntryData { return &o.entries }, listCodec(maxEntries, entryCodec())),
 		},
 		schemaBundle: {
 			schema, name, pkg,
 			optionalField("image", func(o *object) *string { return &o.bundle.Image }, textCodec(maxText)),
 			fieldAt("properties", sameValue, f.properties()),
-			optionalField("relatedImages", func(o *object) *[]model.RelatedImage { return &o.bundle.RelatedImages }, listCodec(maxImages, members[model.RelatedImage]{
-				fieldAt("name", func(r *model.RelatedImage) *string { return &r.Name }, textCodec(maxName)),
-				fieldAt("image", func(r *model.RelatedImage) *string { return &r.Image }, textCodec(maxText)),
+			optionalField("relatedImages", func(o *object) *[]catalog.RelatedImage { return &o.bundle.RelatedImages }, listCodec(maxImages, members[catalog.RelatedImage]{
+				fieldAt("name", func(r *catalog.RelatedImage) *string { return &r.Name }, textCodec(maxName)),
+				fieldAt("image", func(r *catalog.RelatedImage) *string { return &r.Image }, textCodec(maxText)),
 			}.codec())),
 		},
 		schemaDeprecations: {
 			schema, pkg,
 			readOnlyField("name", func(o *object) *string { return &o.name }, textCodec(maxName)),
-			fieldAt("entries", func(o *object) *[]model.DeprecationData { return &o.deprecations }, listCodec(maxEntries, deprecationCodec())),
+			fieldAt("entries", func(o *object) *[]catalog.DeprecationData { return &o.deprecations }, listCodec(maxEntries, deprecationCodec())),
 		},
 		schemaLifecycles: lifecycleFields(schema, pkg),
 	}
@@ -101,23 +101,23 @@ func (f *codecs) document() *yamlnode.Filter {
 }
 
 // entryCodec returns the codec of an entry of an olm.channel.
-func entryCodec() codec[model.EntryData] {
-	return positionedCodec(func(e *model.EntryData) *diag.Pos { return &e.Pos }, members[model.EntryData]{
-		fieldAt("name", func(e *model.EntryData) *string { return &e.Name }, textCodec(maxName)),
-		optionalField("replaces", func(e *model.EntryData) *string { return &e.Replaces }, textCodec(maxName)),
-		optionalField("skips", func(e *model.EntryData) *[]string { return &e.Skips }, listCodec(maxEntries, textCodec(maxName))),
-		optionalField("skipRange", func(e *model.EntryData) *string { return &e.SkipRange }, textCodec(maxText)),
+func entryCodec() codec[catalog.EntryData] {
+	return positionedCodec(func(e *catalog.EntryData) *diag.Pos { return &e.Pos }, members[catalog.EntryData]{
+		fieldAt("name", func(e *catalog.EntryData) *string { return &e.Name }, textCodec(maxName)),
+		optionalField("replaces", func(e *catalog.EntryData) *string { return &e.Replaces }, textCodec(maxName)),
+		optionalField("skips", func(e *catalog.EntryData) *[]string { return &e.Skips }, listCodec(maxEntries, textCodec(maxName))),
+		optionalField("skipRange", func(e *catalog.EntryData) *string { return &e.SkipRange }, textCodec(maxText)),
 	}.codec())
 }
 
 // deprecationCodec returns the codec of an entry in an olm.deprecations.
-func deprecationCodec() codec[model.DeprecationData] {
-	return positionedCodec(func(e *model.DeprecationData) *diag.Pos { return &e.Pos }, members[model.DeprecationData]{
-		fieldAt("reference", sameValue, members[model.DeprecationData]{
-			fieldAt("schema", func(e *model.DeprecationData) *string { return &e.Schema }, textCodec(maxName)),
-			optionalField("name", func(e *model.DeprecationData) *string { return &e.Name }, textCodec(maxName)),
+func deprecationCodec() codec[catalog.DeprecationData] {
+	return positionedCodec(func(e *catalog.DeprecationData) *diag.Pos { return &e.Pos }, members[catalog.DeprecationData]{
+		fieldAt("reference", sameValue, members[catalog.DeprecationData]{
+			fieldAt("schema", func(e *catalog.DeprecationData) *string { return &e.Schema }, textCodec(maxName)),
+			optionalField("name", func(e *catalog.DeprecationData) *string { return &e.Name }, textCodec(maxName)),
 		}.codec()),
-		fieldAt("message", func(e *model.DeprecationData) *string { return &e.Message }, textCodec(maxText)),
+		fieldAt("message", func(e *catalog.DeprecationData) *string { return &e.Message }, textCodec(maxText)),
 	}.codec())
 }
 
@@ -135,13 +135,13 @@ func positionedCodec[T any](pos func(*T) *diag.Pos, f codec[T]) codec[T] {
 
 // properties returns the codec of the properties of a bundle.
 func (f *codecs) properties() codec[object] {
-	each := members[model.Property]{
-		fieldAt("type", func(p *model.Property) *string { return &p.Type }, textCodec(maxName)),
-		fieldAt("value", sameValue, codec[model.Property]{write: func(e *encoder, p *model.Property) { e.writeValue(p.Value) }}),
+	each := members[catalog.Property]{
+		fieldAt("type", func(p *catalog.Property) *string { return &p.Type }, textCodec(maxName)),
+		fieldAt("value", sameValue, codec[catalog.Property]{write: func(e *encoder, p *catalog.Property) { e.writeValue(p.Value) }}),
 	}
 	all := listCodec(maxProperties, each.codec())
 	typ := &yamlnode.Filter{Text: func(s []byte) []byte {
-		f.isMetadata = string(s) == model.TypeMetadata
+		f.isMetadata = string(s) == catalog.TypeMetadata
 		return s
 	}}
 	value := &yamlnode.Filter{Field: func(name []byte) (*yamlnode.Filter, bool) {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // decodeProperty decodes one property of a bundle: {type, value}.
@@ -50,13 +50,13 @@ func (d *decoder) decodeProperty(o *object) {
 // decodeValue decodes the value of a property of type typ.
 func (d *decoder) decodeValue(o *object, typ string) {
 	switch typ {
-	case model.TypeObject:
+	case catalog.TypeObject:
 		o.bundle.Embedded = true
 		d.in.kind()
 		pos := d.nextPos()
 		d.fields(func(name []byte) { d.decodeBundleObject(o, pos, name) })
 		return
-	case model.TypeMetadata:
+	case catalog.TypeMetadata:
 		o.csv, o.bundle.Metadata = true, d.decodeMetadata(d.b.codecs.metadata, &rawMetadata{})
 		return
 	}
@@ -66,7 +66,7 @@ func (d *decoder) decodeValue(o *object, typ string) {
 	case len(raw) > maxValue:
 		d.b.faults.Addf(d.posAt(d.in.lastOffset()), "property %q of bundle %q: %d bytes exceed the limit of %d", typ, o.name, len(raw), maxValue)
 	default:
-		o.bundle.Properties = append(o.bundle.Properties, model.Property{Type: typ, Value: d.b.copyCompact(raw)})
+		o.bundle.Properties = append(o.bundle.Properties, catalog.Property{Type: typ, Value: d.b.copyCompact(raw)})
 	}
 }
 
@@ -77,7 +77,7 @@ func (d *decoder) decodeBundleObject(o *object, pos diag.Pos, name []byte) {
 		if d.in.kind() != '"' {
 			d.in.skip()
 		} else if err := d.decodeEmbedded(o); err != nil {
-			d.b.faults.Addf(pos, "bundle %q: %s: %w", o.name, model.TypeObject, err)
+			d.b.faults.Addf(pos, "bundle %q: %s: %w", o.name, catalog.TypeObject, err)
 		}
 	case "ref":
 		d.path = append(d.path, step{name: "ref"})

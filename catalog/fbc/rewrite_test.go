@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	sigs "sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -224,7 +224,7 @@ func TestCatalogsAreTheSameAsYAML(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		canonical := cmp.Transformer("canonical", func(p model.Property) [2]string {
+		canonical := cmp.Transformer("canonical", func(p catalog.Property) [2]string {
 			value := jsontext.Value(bytes.Clone(p.Value))
 			if err := value.Canonicalize(); err != nil {
 				t.Fatal(err)

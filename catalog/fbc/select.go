@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // selector finds the manifests of one bundle.
@@ -35,7 +35,7 @@ func (s *selector) record(o *object) {
 }
 
 // ObjectsOf is [Objects] for a known bundle. It needs no search if b has its position in a file.
-func ObjectsOf(fsys fs.FS, b *model.Bundle) ([][]byte, error) {
+func ObjectsOf(fsys fs.FS, b *catalog.Bundle) ([][]byte, error) {
 	sel := &selector{pkg: b.Package().Name(), bundle: b.Name()}
 	if at := b.Span(); at.Size > 0 && at.Size <= maxObject {
 		if err := sel.decodeSpan(fsys, b.Pos().File, at); err == nil && sel.found {
@@ -46,7 +46,7 @@ func ObjectsOf(fsys fs.FS, b *model.Bundle) ([][]byte, error) {
 }
 
 // decodeSpan searches a part of a file for the bundle.
-func (s *selector) decodeSpan(fsys fs.FS, name string, at model.Span) (err error) {
+func (s *selector) decodeSpan(fsys fs.FS, name string, at catalog.Span) (err error) {
 	f, err := fsys.Open(name)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (s *selector) objects(fsys fs.FS) ([][]byte, error) {
 		if m.ref != "" {
 			data, err := readRef(fsys, path.Join(path.Dir(s.file), m.ref))
 			if err != nil {
-				return nil, fmt.Errorf("bundle %q: %s %q: %w", s.bundle, model.TypeObject, m.ref, err)
+				return nil, fmt.Errorf("bundle %q: %s %q: %w", s.bundle, catalog.TypeObject, m.ref, err)
 			}
 			m.data = data
 		}

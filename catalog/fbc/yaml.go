@@ -4,8 +4,8 @@ import (
 	"errors"
 	"io"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -23,7 +23,7 @@ func (b *builder) readYAML(file string, r io.Reader, offset int64, sel *selector
 		if err != nil {
 			return diag.Errorf(diag.Pos{File: file, Line: line}, "%w", err)
 		}
-		b.document = model.Span{Offset: docs.Offset, Size: int64(len(text))}
+		b.document = catalog.Span{Offset: docs.Offset, Size: int64(len(text))}
 		read, err := b.yaml.Read(file, line, text, limits, b.codecs.document())
 		if string(b.codecs.schema) == schemaLifecycles { // lifecycle documents are small and decoded field by field
 			read, err = b.yaml.Read(file, line, text, limits, nil)

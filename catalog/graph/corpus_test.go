@@ -15,9 +15,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/catalog/graph"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -65,7 +65,7 @@ func TestCorpus(t *testing.T) {
 }
 
 // corpus returns the packages of one of the corpus's catalogs.
-func corpus(t *testing.T, archive string) []*model.Package {
+func corpus(t *testing.T, archive string) []*catalog.Package {
 	t.Helper()
 	root := os.Getenv("QUAYSIDE_CORPUS")
 	if root == "" {
@@ -103,12 +103,12 @@ func corpus(t *testing.T, archive string) []*model.Package {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content.ID = model.ID{Name: "full"}
-	c, err := model.New(content)
+	content.ID = catalog.ID{Name: "full"}
+	c, err := catalog.New(content)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []*model.Package
+	var out []*catalog.Package
 	for _, name := range c.Names() {
 		p, _ := c.Package(name)
 		out = append(out, p)

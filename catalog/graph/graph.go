@@ -4,7 +4,7 @@
 // A skipRange covers every version in a range, so a channel may have as many edges as pairs of
 // versions. The graph has all of them; the output shows the range instead.
 //
-// The edges come from model.Entry; the caller passes the pin and its upgrade path.
+// The edges come from catalog.Entry; the caller passes the pin and its upgrade path.
 //
 // Start from [New] and [Graph].
 //
@@ -18,7 +18,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -58,15 +58,15 @@ type Node struct {
 
 // Edge is a direct upgrade from one bundle to another.
 type Edge struct {
-	From   string     `json:"from"` // bundle
-	To     string     `json:"to"`
-	Kind   model.Edge `json:"kind"`
-	OnPath bool       `json:"onPath,omitempty"`
+	From   string       `json:"from"` // bundle
+	To     string       `json:"to"`
+	Kind   catalog.Edge `json:"kind"`
+	OnPath bool         `json:"onPath,omitempty"`
 }
 
 // New returns the graph of a package, and marks the pin and its remaining hops, which are bundles
 // in upgrade order. pin may be nil.
-func New(p *model.Package, pin *lockfile.Pin, hops []string) Graph {
+func New(p *catalog.Package, pin *lockfile.Pin, hops []string) Graph {
 	g := Graph{Catalog: p.Catalog().ID().String(), Package: p.Name(), Channels: []Channel{}}
 	for _, ch := range p.Channels() {
 		g.Channels = append(g.Channels, newChannel(ch, pin, hops))
@@ -74,7 +74,7 @@ func New(p *model.Package, pin *lockfile.Pin, hops []string) Graph {
 	return g
 }
 
-func newChannel(ch *model.Channel, pin *lockfile.Pin, hops []string) Channel {
+func newChannel(ch *catalog.Channel, pin *lockfile.Pin, hops []string) Channel {
 	out := Channel{Name: ch.Name(), Default: ch.IsDefault(), Deprecated: ch.Deprecation() != "", Nodes: []Node{}, Edges: []Edge{}}
 	var path []string
 	if pin != nil && (pin.Channel == "" || pin.Channel == ch.Name()) {
@@ -93,7 +93,7 @@ func newChannel(ch *model.Channel, pin *lockfile.Pin, hops []string) Channel {
 			Head: e == ch.Head(), Skipped: e.Skipped(), Deprecated: e.Bundle().Deprecated() || e.Bundle().Deprecation() != "",
 		}))
 	}
-	known := map[string]*model.Version{}
+	known := map[string]*catalog.Version{}
 	var names []string
 	for _, e := range entries {
 		v := e.Bundle().Version()
@@ -104,7 +104,7 @@ func newChannel(ch *model.Channel, pin *lockfile.Pin, hops []string) Channel {
 		seen := map[string]bool{e.Name(): true}
 		for _, from := range slices.Concat([]string{e.Replaces()}, e.Skips(), names) {
 			kind := e.EdgeFrom(from, known[from])
-			if kind == model.NoEdge || seen[from] {
+			if kind == catalog.NoEdge || seen[from] {
 				continue
 			}
 			seen[from] = true
@@ -175,7 +175,7 @@ func (n Node) label() string {
 // printedEdges returns the edges to print: those of a skipRange only on the upgrade path of the
 // pin, and all others.
 func (c Channel) printedEdges() []Edge {
-	return slices.DeleteFunc(slices.Clone(c.Edges), func(e Edge) bool { return e.Kind == model.EdgeSkipRange && !e.OnPath })
+	return slices.DeleteFunc(slices.Clone(c.Edges), func(e Edge) bool { return e.Kind == catalog.EdgeSkipRange && !e.OnPath })
 }
 
 // filterWords returns the words with a true condition.
@@ -221,7 +221,7 @@ func (g Graph) Mermaid() string {
 		}
 		for _, e := range ch.printedEdges() {
 			arrow := "-.->|" + string(e.Kind) + "|"
-			if e.Kind == model.EdgeReplaces {
+			if e.Kind == catalog.EdgeReplaces {
 				arrow = "-->"
 			}
 			fmt.Fprintf(&b, "    %s %s %s\n", id(e.From), arrow, id(e.To))
@@ -291,7 +291,7 @@ func (g Graph) DOT() string {
 		}
 		for _, e := range ch.printedEdges() {
 			style := ""
-			if e.Kind != model.EdgeReplaces {
+			if e.Kind != catalog.EdgeReplaces {
 				style = fmt.Sprintf(", style=dashed, label=%q", e.Kind)
 			}
 			if e.OnPath {

@@ -8,30 +8,30 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/graph"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
 // example returns a package with two channels. The first has edges of every kind, one of them
 // from a bundle outside the channel.
-func example(t *testing.T) *model.Package {
+func example(t *testing.T) *catalog.Package {
 	t.Helper()
-	data := model.PackageData{Name: "a", DefaultChannel: "stable", Channels: []model.ChannelData{
-		{Name: "stable", Entries: []model.EntryData{
+	data := catalog.PackageData{Name: "a", DefaultChannel: "stable", Channels: []catalog.ChannelData{
+		{Name: "stable", Entries: []catalog.EntryData{
 			{Name: "a.v1"},
 			{Name: "a.v2", Replaces: "a.v1", Skips: []string{"a.v0", "a.v1"}, SkipRange: ">=1.0.0 <3.0.0"},
 			{Name: "a.v3", Replaces: "a.v2", SkipRange: ">=1.0.0 <3.0.0"},
 			{Name: "a.v4", Replaces: "a.v3"},
 		}},
-		{Name: `b"eta`, Entries: []model.EntryData{{Name: "a.v3"}}},
+		{Name: `b"eta`, Entries: []catalog.EntryData{{Name: "a.v3"}}},
 	}}
 	for _, v := range []string{"1", "2", "3", "4"} {
-		data.Bundles = append(data.Bundles, model.BundleData{Name: "a.v" + v, Image: "quay.io/a:" + v, Properties: []model.Property{
+		data.Bundles = append(data.Bundles, catalog.BundleData{Name: "a.v" + v, Image: "quay.io/a:" + v, Properties: []catalog.Property{
 			{Type: "olm.package", Value: json.RawMessage(`{"packageName": "a", "version": "` + v + `.0.0"}`)},
 		}})
 	}
-	c, err := model.New(model.Content{ID: model.ID{Namespace: "olm", Name: "cat"}, Packages: []model.PackageData{data}})
+	c, err := catalog.New(catalog.Content{ID: catalog.ID{Namespace: "olm", Name: "cat"}, Packages: []catalog.PackageData{data}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestHostileNames(t *testing.T) {
 		"a\"]\n  c0n0 --> x\n", "%%{init: {}}%%", "`md`", "#quot;#35;", `back\nslash\`, "<b>", "&#8238;", "\u202e\x1b[2J\u2028", "]; end", "::error::x",
 	} {
 		g := graph.Graph{Package: name, Catalog: name, Channels: []graph.Channel{{
-			Name: name, Nodes: []graph.Node{{Bundle: name}, {Bundle: "b"}}, Edges: []graph.Edge{{From: name, To: "b", Kind: model.EdgeReplaces}},
+			Name: name, Nodes: []graph.Node{{Bundle: name}, {Bundle: "b"}}, Edges: []graph.Edge{{From: name, To: "b", Kind: catalog.EdgeReplaces}},
 		}}}
 		for line := range strings.Lines(g.Mermaid()) {
 			if !mermaidLine.MatchString(strings.TrimSuffix(line, "\n")) {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/page"
 )
 
@@ -34,7 +34,7 @@ func (c Channel) draw(p *page.Picture, catalogName string) {
 		p.Rows = append(p.Rows, n.row())
 	}
 	for _, e := range c.printedEdges() {
-		stroke := map[model.Edge]page.Stroke{model.EdgeSkips: page.Dashed, model.EdgeSkipRange: page.Dotted}[e.Kind]
+		stroke := map[catalog.Edge]page.Stroke{catalog.EdgeSkips: page.Dashed, catalog.EdgeSkipRange: page.Dotted}[e.Kind]
 		p.Links = append(p.Links, page.Link{From: at[e.From], To: at[e.To], Stroke: stroke, OnPath: e.OnPath})
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/graph"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -41,16 +41,16 @@ func golden(t *testing.T, file string, got []byte) {
 // channel parses a channel: entries separated by blanks, the oldest first. Each is a version,
 // followed by the replaced version after "<" (default: the previous one; "-": none), skipped
 // versions after "!" and a skipRange after "~".
-func channel(t *testing.T, name, text string) model.ChannelData {
+func channel(t *testing.T, name, text string) catalog.ChannelData {
 	t.Helper()
-	out := model.ChannelData{Name: name}
+	out := catalog.ChannelData{Name: name}
 	before := ""
 	for _, word := range strings.Fields(text) {
 		parts := regexp.MustCompile(`^([^<!~]+)(?:<([^!~]*))?(?:!([^~]*))?(?:~(.*))?$`).FindStringSubmatch(word)
 		if parts == nil {
 			t.Fatalf("%q", word)
 		}
-		e := model.EntryData{Name: bundleName(parts[1]), Replaces: before, SkipRange: strings.ReplaceAll(parts[4], "_", " ")}
+		e := catalog.EntryData{Name: bundleName(parts[1]), Replaces: before, SkipRange: strings.ReplaceAll(parts[4], "_", " ")}
 		if parts[2] != "" {
 			e.Replaces = strings.TrimPrefix(bundleName(parts[2]), bundleName("-"))
 		}
@@ -69,13 +69,13 @@ func bundleName(version string) string { return "lantern-operator.v" + version }
 
 // newLantern returns a package with these channels. Versions with patch 9 are deprecated. Each
 // version requires Kubernetes of its major version.
-func newLantern(t *testing.T, channels ...model.ChannelData) *model.Package {
+func newLantern(t *testing.T, channels ...catalog.ChannelData) *catalog.Package {
 	t.Helper()
 	return buildPackage(t, data(channels...))
 }
 
-func data(channels ...model.ChannelData) model.PackageData {
-	p := model.PackageData{Name: "lantern-operator", DefaultChannel: channels[0].Name, Channels: channels}
+func data(channels ...catalog.ChannelData) catalog.PackageData {
+	p := catalog.PackageData{Name: "lantern-operator", DefaultChannel: channels[0].Name, Channels: channels}
 	seen := map[string]bool{}
 	for _, ch := range channels {
 		for _, e := range ch.Entries {
@@ -84,13 +84,13 @@ func data(channels ...model.ChannelData) model.PackageData {
 			}
 			seen[e.Name] = true
 			version := strings.TrimPrefix(e.Name, bundleName(""))
-			b := model.BundleData{Name: e.Name, Image: "quay.io/lantern/bundle:" + version, Properties: []model.Property{
+			b := catalog.BundleData{Name: e.Name, Image: "quay.io/lantern/bundle:" + version, Properties: []catalog.Property{
 				{Type: "olm.package", Value: json.RawMessage(`{"packageName": "lantern-operator", "version": "` + version + `"}`)},
 			}}
 			major, _, _ := strings.Cut(version, ".")
 			b.Metadata.MinKubeVersion = "1.2" + major + ".0"
 			if strings.HasSuffix(version, ".9") {
-				b.Properties = append(b.Properties, model.Property{Type: "olm.deprecated", Value: json.RawMessage("{}")})
+				b.Properties = append(b.Properties, catalog.Property{Type: "olm.deprecated", Value: json.RawMessage("{}")})
 			}
 			p.Bundles = append(p.Bundles, b)
 		}
@@ -98,9 +98,9 @@ func data(channels ...model.ChannelData) model.PackageData {
 	return p
 }
 
-func buildPackage(t *testing.T, p model.PackageData) *model.Package {
+func buildPackage(t *testing.T, p catalog.PackageData) *catalog.Package {
 	t.Helper()
-	c, err := model.New(model.Content{ID: model.ID{Namespace: "olm", Name: "harbour"}, Packages: []model.PackageData{p}})
+	c, err := catalog.New(catalog.Content{ID: catalog.ID{Namespace: "olm", Name: "harbour"}, Packages: []catalog.PackageData{p}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func pinned(ch, version string, hops ...string) marks {
 	return m
 }
 
-func newMarkedGraph(p *model.Package, m marks) graph.Graph { return graph.New(p, m.pin, m.hops) }
+func newMarkedGraph(p *catalog.Package, m marks) graph.Graph { return graph.New(p, m.pin, m.hops) }
 
 // chain returns n versions of a minor version, each of which replaces the previous one.
 func chain(minor string, n int) string {
@@ -146,7 +146,7 @@ func hops(minor string, from, to int) []string {
 func goldenGraphs(t *testing.T) map[string]graph.Graph {
 	t.Helper()
 	stable := channel(t, "stable", "0.9.0"+chain("1.0", 6)+" 1.1.0<1.0.2!1.0.3,1.0.4,1.0.5~>=1.0.0_<1.1.0 1.1.1 1.1.9 2.0.0 2.0.1<1.1.9!2.0.0")
-	several := []model.ChannelData{stable, channel(t, "candidate", chain("1.0", 6)+chain("1.1", 4)+chain("2.0", 3)), channel(t, "legacy-0.x", "0.8.0<0.7.3 0.9.0")}
+	several := []catalog.ChannelData{stable, channel(t, "candidate", chain("1.0", 6)+chain("1.1", 4)+chain("2.0", 3)), channel(t, "legacy-0.x", "0.8.0<0.7.3 0.9.0")}
 	several[2].Entries = append(several[2].Entries[:1:1], several[2].Entries[1])
 	dense := "1.0.0"
 	for i := range 40 {
@@ -221,13 +221,13 @@ func TestShort(t *testing.T) {
 
 // randomPackage returns a package of several channels whose entries replace the previous one, skip some
 // and have ranges.
-func randomPackage(r *rand.Rand) model.PackageData {
-	var channels []model.ChannelData
+func randomPackage(r *rand.Rand) catalog.PackageData {
+	var channels []catalog.ChannelData
 	for c := range 1 + r.IntN(3) {
-		ch := model.ChannelData{Name: fmt.Sprintf("channel-%d", c)}
+		ch := catalog.ChannelData{Name: fmt.Sprintf("channel-%d", c)}
 		n := 1 + r.IntN(25)
 		for i := range n {
-			e := model.EntryData{Name: bundleName(fmt.Sprintf("1.%d.%d", i/5, i%5))}
+			e := catalog.EntryData{Name: bundleName(fmt.Sprintf("1.%d.%d", i/5, i%5))}
 			if i > 0 {
 				e.Replaces = ch.Entries[i-1].Name
 				if r.IntN(6) == 0 {
@@ -261,7 +261,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func printAll(t *testing.T, p model.PackageData) string {
+func printAll(t *testing.T, p catalog.PackageData) string {
 	t.Helper()
 	g := []graph.Graph{graph.New(buildPackage(t, p), nil, nil)}
 	var out strings.Builder
@@ -277,9 +277,9 @@ func printAll(t *testing.T, p model.PackageData) string {
 
 // TestBounds draws graphs beyond the limits.
 func TestBounds(t *testing.T) {
-	large := model.ChannelData{Name: "large"}
+	large := catalog.ChannelData{Name: "large"}
 	for i := range 5000 {
-		e := model.EntryData{Name: bundleName(fmt.Sprintf("1.0.%d", i))}
+		e := catalog.EntryData{Name: bundleName(fmt.Sprintf("1.0.%d", i))}
 		if i > 0 {
 			e.Replaces = large.Entries[i-1].Name
 		}
@@ -292,7 +292,7 @@ func TestBounds(t *testing.T) {
 		many.Channels[i] = graph.Channel{Name: fmt.Sprint(i), Nodes: []graph.Node{{Bundle: "a", Head: true}}}
 	}
 	circle := graph.Graph{Package: "circle", Channels: []graph.Channel{{Name: "c", Nodes: []graph.Node{{Bundle: "a"}, {Bundle: "b", Head: true}, {Bundle: "c"}}, Edges: []graph.Edge{
-		{From: "a", To: "b", Kind: model.EdgeReplaces}, {From: "b", To: "c", Kind: model.EdgeReplaces}, {From: "c", To: "a", Kind: model.EdgeSkipRange}, {From: "c", To: "c", Kind: model.EdgeSkips},
+		{From: "a", To: "b", Kind: catalog.EdgeReplaces}, {From: "b", To: "c", Kind: catalog.EdgeReplaces}, {From: "c", To: "a", Kind: catalog.EdgeSkipRange}, {From: "c", To: "c", Kind: catalog.EdgeSkips},
 	}}}}
 	for _, c := range []struct {
 		name   string
@@ -326,7 +326,7 @@ func FuzzNames(f *testing.F) {
 		g := graph.Graph{Catalog: s, Package: s, Channels: []graph.Channel{{
 			Name: s, Deprecated: true,
 			Nodes: []graph.Node{{Bundle: s, Version: s, MinKubeVersion: s, SkipRange: s, Head: true, Deprecated: true}, {Bundle: s + "1", Pinned: true}, {Bundle: s + "2"}, {Bundle: s + "3"}, {Bundle: s + "4", Absent: true}},
-			Edges: []graph.Edge{{From: s + "1", To: s, Kind: model.EdgeReplaces}, {From: s + "3", To: s + "1", Kind: model.EdgeSkips}, {From: s + "4", To: s, Kind: model.EdgeSkipRange}},
+			Edges: []graph.Edge{{From: s + "1", To: s, Kind: catalog.EdgeReplaces}, {From: s + "3", To: s + "1", Kind: catalog.EdgeSkips}, {From: s + "4", To: s, Kind: catalog.EdgeSkipRange}},
 		}, {Name: s + "2"}}}
 		for _, all := range []bool{true, false} {
 			svg, err := graph.Print("svg", []graph.Graph{g}, all)

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // newestShown is the number of versions of a channel to show without a pin.
@@ -105,7 +105,7 @@ func (c Channel) filterNodes(keep func(int, Node) bool) Channel {
 // isOlder reports whether a has a lower version than b. It returns false if a
 // version is unknown.
 func isOlder(a, b Node) bool {
-	v, err := model.ParseVersion(a.Version)
-	w, err2 := model.ParseVersion(b.Version)
+	v, err := catalog.ParseVersion(a.Version)
+	w, err2 := catalog.ParseVersion(b.Version)
 	return err == nil && err2 == nil && v.Compare(w) < 0
 }

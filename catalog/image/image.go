@@ -20,7 +20,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/store"
 )
@@ -84,7 +84,7 @@ func Open(ctx context.Context, c *oci.Client, source string, opt OpenOptions) (*
 }
 
 // Digest returns the digest of the index or manifest.
-func (im *Image) Digest() model.Digest { return model.Digest(im.from.Digest()) }
+func (im *Image) Digest() catalog.Digest { return catalog.Digest(im.from.Digest()) }
 
 // Name returns the full reference of the image.
 func (im *Image) Name() string { return im.from.Name() }

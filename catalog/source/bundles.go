@@ -5,9 +5,9 @@ import (
 	"io/fs"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/bundledir"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // bundlesScheme is the scheme "bundles:path": a directory of bundle directories.
@@ -52,7 +52,7 @@ type bundleDirs struct {
 	original func(diag.Pos) diag.Pos
 }
 
-func (d bundleDirs) Content(context.Context) (model.Content, error) {
+func (d bundleDirs) Content(context.Context) (catalog.Content, error) {
 	c, err := bundledir.LoadFS(d.fsys)
 	if d.original != nil {
 		for i := range c.Warnings {
@@ -63,7 +63,7 @@ func (d bundleDirs) Content(context.Context) (model.Content, error) {
 	return c, err
 }
 
-func (d bundleDirs) Bundle(_ context.Context, pkg, name string, known *model.Bundle) (fs.FS, error) {
+func (d bundleDirs) Bundle(_ context.Context, pkg, name string, known *catalog.Bundle) (fs.FS, error) {
 	if known != nil {
 		return bundledir.FindAt(d.fsys, pkg, name, known.Pos().File)
 	}

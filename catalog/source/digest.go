@@ -6,19 +6,19 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // fileDigest returns the digest of a file.
-func fileDigest(fsys fs.FS, name string) (model.Digest, error) {
+func fileDigest(fsys fs.FS, name string) (catalog.Digest, error) {
 	sum, err := fileSum(fsys, name, make([]byte, bufferSize))
-	return model.Digest(fmt.Sprintf("sha256:%x", sum)), err
+	return catalog.Digest(fmt.Sprintf("sha256:%x", sum)), err
 }
 
 // treeDigest returns a digest of the names and contents of all files except Git's own, in name
 // order.
-func treeDigest(fsys fs.FS) (model.Digest, error) {
+func treeDigest(fsys fs.FS) (catalog.Digest, error) {
 	var all []byte
 	buf := make([]byte, bufferSize)
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
@@ -35,7 +35,7 @@ func treeDigest(fsys fs.FS) (model.Digest, error) {
 		all = fmt.Appendf(all, "%x %q\n", sum, name)
 		return nil
 	})
-	return model.DigestOf(all), err
+	return catalog.DigestOf(all), err
 }
 
 const bufferSize = 256 << 10

@@ -6,8 +6,8 @@ import (
 	"io/fs"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
 )
 
@@ -27,11 +27,11 @@ func findFileBased(_ context.Context, at Resolver, r Ref, rest string) (*Source,
 // fileBased is the format of file-based catalogs.
 type fileBased struct{ fsys fs.FS }
 
-func (f fileBased) Content(context.Context) (model.Content, error) {
+func (f fileBased) Content(context.Context) (catalog.Content, error) {
 	return fbc.LoadFS(f.fsys)
 }
 
-func (f fileBased) Bundle(_ context.Context, pkg, name string, known *model.Bundle) (fs.FS, error) {
+func (f fileBased) Bundle(_ context.Context, pkg, name string, known *catalog.Bundle) (fs.FS, error) {
 	if known != nil {
 		return newEmbeddedBundle(pkg)(fbc.ObjectsOf(f.fsys, known))
 	}

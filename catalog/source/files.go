@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // File is a file or directory.
@@ -61,7 +61,7 @@ func findDir(at Resolver, scheme, path string, form func(*Catalog) (Format, erro
 		return nil, fmt.Errorf("%s is not a directory", d.DisplayPath)
 	}
 	return d.source(scheme+":"+d.Path, func(context.Context) (*Catalog, error) {
-		c := &Catalog{FS: d.FS, Digest: func() (model.Digest, error) { return treeDigest(d.FS) }}
+		c := &Catalog{FS: d.FS, Digest: func() (catalog.Digest, error) { return treeDigest(d.FS) }}
 		var err error
 		c.Format, err = form(c)
 		return c, err

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/image"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
 )
 
@@ -18,7 +18,7 @@ func IsLayout(fsys fs.FS) bool {
 
 // AtDigest replaces the tag of a reference to a registry by a digest. It
 // returns other references unchanged.
-func (r Ref) AtDigest(d model.Digest) Ref {
+func (r Ref) AtDigest(d catalog.Digest) Ref {
 	if !r.IsRemote() {
 		return r
 	}
@@ -72,7 +72,7 @@ func findArchive(_ context.Context, at Resolver, r Ref, _ string) (*Source, erro
 
 // catalogInImage returns the catalog in an image. The caller must close the image.
 func catalogInImage(ctx context.Context, im *image.Image) (*Catalog, error) {
-	c := &Catalog{Digest: func() (model.Digest, error) { return im.Digest(), nil }}
+	c := &Catalog{Digest: func() (catalog.Digest, error) { return im.Digest(), nil }}
 	var err error
 	switch im.Kind() {
 	case image.Catalog:

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // Known is a public catalog with a short name.
 type Known struct {
-	Name        string   // "redhat"
-	ID          model.ID // name of the CatalogSource on clusters, as in Subscriptions
-	Description string   // "community operators for OpenShift"
+	Name        string     // "redhat"
+	ID          catalog.ID // name of the CatalogSource on clusters, as in Subscriptions
+	Description string     // "community operators for OpenShift"
 
 	image string // reference with %s for the version of OpenShift
 }
@@ -22,9 +22,9 @@ type Known struct {
 // OpenShift. Their IDs are the names on clusters (openshift/operator-marketplace, defaults;
 // operator-lifecycle-manager, deploy/upstream).
 func WellKnown() []Known {
-	hub := func(name string) model.ID { return model.ID{Namespace: "openshift-marketplace", Name: name} }
+	hub := func(name string) catalog.ID { return catalog.ID{Namespace: "openshift-marketplace", Name: name} }
 	return []Known{
-		{"operatorhubio", model.ID{Namespace: "olm", Name: "operatorhubio-catalog"}, "community operators for any Kubernetes", "quay.io/operatorhubio/catalog:latest"},
+		{"operatorhubio", catalog.ID{Namespace: "olm", Name: "operatorhubio-catalog"}, "community operators for any Kubernetes", "quay.io/operatorhubio/catalog:latest"},
 		{"community", hub("community-operators"), "community operators for OpenShift", "registry.redhat.io/redhat/community-operator-index:v%s"},
 		{"certified", hub("certified-operators"), "certified operators of partners for OpenShift", "registry.redhat.io/redhat/certified-operator-index:v%s"},
 		{"redhat", hub("redhat-operators"), "Red Hat's operators for OpenShift", "registry.redhat.io/redhat/redhat-operator-index:v%s"},

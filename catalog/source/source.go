@@ -14,8 +14,8 @@ import (
 	"context"
 	"io/fs"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/image"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // Scheme is a kind of reference to a catalog.
@@ -68,7 +68,7 @@ type Catalog struct {
 	FS fs.FS // files of the catalog, in the form that Format reads
 
 	// Digest returns the digest of the image, or after reading them, of all files.
-	Digest func() (model.Digest, error)
+	Digest func() (catalog.Digest, error)
 
 	close []func() error
 }
@@ -77,11 +77,11 @@ type Catalog struct {
 type Format interface {
 	// Content decodes the whole catalog. The caller sets ID, Priority, Labels, Source and
 	// Digest. The error is a diag.List of all faults, with file names relative to the catalog.
-	Content(ctx context.Context) (model.Content, error)
+	Content(ctx context.Context) (catalog.Content, error)
 	// Bundle returns the content of a bundle embedded in the catalog. The error wraps
 	// fs.ErrNotExist if the bundle is not embedded. known is the bundle according to an index,
 	// which saves a search; it may be nil.
-	Bundle(ctx context.Context, pkg, name string, known *model.Bundle) (fs.FS, error)
+	Bundle(ctx context.Context, pkg, name string, known *catalog.Bundle) (fs.FS, error)
 }
 
 // IsFileBased reports whether the format is that of file-based catalogs.

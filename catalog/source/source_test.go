@@ -24,13 +24,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/catalog/image"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/internal/testing/ocitest"
@@ -304,7 +304,7 @@ func (ex example) checkSyntax(t *testing.T, ref source.Ref, rest string) {
 			t.Errorf("%q is accepted", bad)
 		}
 	}
-	d := model.DigestOf(nil)
+	d := catalog.DigestOf(nil)
 	if at := ref.AtDigest(d); ref.IsRemote() != (at != ref) || at != ref && at != source.ImageRef(strings.TrimSuffix(rest, ":v1")+"@"+string(d)) {
 		t.Errorf("%s with a digest is %s", ref, at)
 	}
@@ -352,8 +352,8 @@ func checkIndexed(t *testing.T, dir string, ref source.Ref) {
 	kept, err := store.Open(t.TempDir())
 	check(t, err)
 	c := &cache.Cache{Store: kept, Resolver: newResolver(dir), Version: "test", Now: laterClock}
-	id := model.ID{Name: "lamps"}
-	pick := func(what cache.Picker) *model.Catalog {
+	id := catalog.ID{Name: "lamps"}
+	pick := func(what cache.Picker) *catalog.Catalog {
 		sh := c.Open(t.Context(), []cache.Catalog{{ID: id, Source: ref, At: ref}}, true)
 		defer sh.Close()
 		check(t, sh.Broken(id))
@@ -361,11 +361,11 @@ func checkIndexed(t *testing.T, dir string, ref source.Ref) {
 		check(t, err)
 		return x.Catalogs()[0]
 	}
-	everything := cache.PickClosure(model.Needs{Anything: true})
+	everything := cache.PickClosure(catalog.Needs{Anything: true})
 	want, err := open(t, dir, ref).Content(t.Context())
 	check(t, err)
 	want.ID, want.Source, want.Digest = id, string(ref), digest(t, dir, ref)
-	whole, err := model.New(want)
+	whole, err := catalog.New(want)
 	check(t, err)
 	for _, when := range []string{"at first", "again"} {
 		got := pick(everything)
@@ -384,7 +384,7 @@ func checkIndexed(t *testing.T, dir string, ref source.Ref) {
 	}
 }
 
-func data(c *model.Catalog) (out []model.PackageData) {
+func data(c *catalog.Catalog) (out []catalog.PackageData) {
 	for _, p := range c.Packages() {
 		out = append(out, p.Data())
 	}
@@ -416,8 +416,8 @@ func TestRefs(t *testing.T) {
 			t.Errorf("%q is accepted", ref)
 		}
 	}
-	at := source.ImageRef("quay.io/x/y@" + string(model.DigestOf(nil)))
-	if got := at.AtDigest(model.DigestOf([]byte("other"))); got != at {
+	at := source.ImageRef("quay.io/x/y@" + string(catalog.DigestOf(nil)))
+	if got := at.AtDigest(catalog.DigestOf([]byte("other"))); got != at {
 		t.Errorf("%s with another digest is %s", at, got)
 	}
 	for bundle, want := range map[string]source.Ref{"dir:x": "bundles:x", "oci:x": "oci:x", "image:quay.io/x": "image:quay.io/x"} {
@@ -466,11 +466,11 @@ func open(t *testing.T, dir string, ref source.Ref) *source.Catalog {
 	return c
 }
 
-func digest(t *testing.T, dir string, ref source.Ref) model.Digest {
+func digest(t *testing.T, dir string, ref source.Ref) catalog.Digest {
 	t.Helper()
 	d, err := open(t, dir, ref).Digest()
 	check(t, err)
-	if _, err := model.ParseDigest(string(d)); err != nil {
+	if _, err := catalog.ParseDigest(string(d)); err != nil {
 		t.Error(err)
 	}
 	return d

@@ -4,8 +4,8 @@ import (
 	"context"
 	"io/fs"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/sqlite"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // sqliteScheme is the scheme "sqlite:path": an index database, the format before file-based
@@ -18,7 +18,7 @@ func findDatabase(_ context.Context, at Resolver, _ Ref, rest string) (*Source, 
 		return nil, err
 	}
 	return f.source(sqliteScheme+":"+f.Path, func(context.Context) (*Catalog, error) {
-		return &Catalog{FS: f.FS, Format: sqliteFormat{f.FS, f.Name}, Digest: func() (model.Digest, error) { return fileDigest(f.FS, f.Name) }}, nil
+		return &Catalog{FS: f.FS, Format: sqliteFormat{f.FS, f.Name}, Digest: func() (catalog.Digest, error) { return fileDigest(f.FS, f.Name) }}, nil
 	}), nil
 }
 
@@ -28,10 +28,10 @@ type sqliteFormat struct {
 	file string
 }
 
-func (d sqliteFormat) Content(ctx context.Context) (model.Content, error) {
+func (d sqliteFormat) Content(ctx context.Context) (catalog.Content, error) {
 	return sqlite.LoadFS(ctx, d.fsys, d.file)
 }
 
-func (d sqliteFormat) Bundle(ctx context.Context, pkg, name string, _ *model.Bundle) (fs.FS, error) {
+func (d sqliteFormat) Bundle(ctx context.Context, pkg, name string, _ *catalog.Bundle) (fs.FS, error) {
 	return newEmbeddedBundle(pkg)(sqlite.Objects(ctx, d.fsys, d.file, pkg, name))
 }

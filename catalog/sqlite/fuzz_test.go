@@ -5,7 +5,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // FuzzLoad loads any bytes as an index database.
@@ -21,7 +21,7 @@ func FuzzLoad(f *testing.F) {
 		fsys := fstest.MapFS{"index.db": {Data: data}}
 		c, err := LoadFS(t.Context(), fsys, "index.db")
 		if err == nil {
-			_, _ = model.New(c)
+			_, _ = catalog.New(c)
 		}
 	})
 }

@@ -14,18 +14,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // LoadFS loads the database file name in fsys, whose files must implement io.Seeker. The caller
 // sets ID, Source and Digest. The error is a diag.List of all faults; positions have no line.
-func LoadFS(ctx context.Context, fsys fs.FS, name string) (model.Content, error) {
+func LoadFS(ctx context.Context, fsys fs.FS, name string) (catalog.Content, error) {
 	return loadFS(ctx, fsys, name, defaultLimits())
 }
 
-func loadFS(ctx context.Context, fsys fs.FS, name string, limit limits) (c model.Content, err error) {
+func loadFS(ctx context.Context, fsys fs.FS, name string, limit limits) (c catalog.Content, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit.time, errTooLong)
 	defer cancel()
 	d, err := openDatabase(ctx, fsys, name, limit)
@@ -118,10 +118,10 @@ type bundleRow struct {
 	name, version, image       string
 	replaces, skips, skipRange string
 	embedded                   bool
-	properties                 []model.Property
+	properties                 []catalog.Property
 	images                     []string
 	deprecated                 bool
-	requires                   []model.Property
+	requires                   []catalog.Property
 }
 
 // read reads all tables, but not the manifests.
@@ -209,27 +209,27 @@ func (l *loader) readEntries() error {
 
 // assemble returns a package. It encodes the package as a file-based catalog and decodes it
 // again, so that package fbc handles ClusterServiceVersions and properties.
-func (l *loader) assemble(p *packageRow) model.PackageData {
-	out := model.PackageData{Name: p.name, DefaultChannel: p.defaultChannel}
+func (l *loader) assemble(p *packageRow) catalog.PackageData {
+	out := catalog.PackageData{Name: p.name, DefaultChannel: p.defaultChannel}
 	members := map[string]*bundleRow{}
 	for _, ch := range sortedValues(p.channels, func(c *channelRow) string { return c.name }) {
 		rows := map[string][]entryRow{}
 		for _, r := range ch.entries {
 			rows[r.bundle] = append(rows[r.bundle], r)
 		}
-		data := model.ChannelData{Name: ch.name}
+		data := catalog.ChannelData{Name: ch.name}
 		for _, name := range slices.Sorted(maps.Keys(rows)) {
 			b := l.bundles[name]
 			members[name] = b
 			replaces, skips := l.edges(b, rows[name])
-			data.Entries = append(data.Entries, model.EntryData{Name: name, Replaces: replaces, Skips: skips, SkipRange: b.skipRange})
+			data.Entries = append(data.Entries, catalog.EntryData{Name: name, Replaces: replaces, Skips: skips, SkipRange: b.skipRange})
 		}
 		out.Channels = append(out.Channels, data)
 	}
 	for _, b := range sortedValues(members, func(b *bundleRow) string { return b.name }) {
-		data := model.BundleData{Name: b.name, Image: b.image, Properties: b.allProperties(p.name)}
+		data := catalog.BundleData{Name: b.name, Image: b.image, Properties: b.allProperties(p.name)}
 		for _, image := range b.images {
-			data.RelatedImages = append(data.RelatedImages, model.RelatedImage{Image: image})
+			data.RelatedImages = append(data.RelatedImages, catalog.RelatedImage{Image: image})
 		}
 		out.Bundles = append(out.Bundles, data)
 	}
@@ -271,11 +271,11 @@ func (l *loader) edges(b *bundleRow, rows []entryRow) (replaces string, skips []
 	return replaces, skips
 }
 
-func (l *loader) content() (model.Content, error) {
-	var c model.Content
+func (l *loader) content() (catalog.Content, error) {
+	var c catalog.Content
 	for _, p := range sortedValues(l.packages, func(p *packageRow) string { return p.name }) {
 		var text bytes.Buffer
-		if err := fbc.Encode(&text, model.Content{Packages: []model.PackageData{l.assemble(p)}}, l.readCSV); err != nil {
+		if err := fbc.Encode(&text, catalog.Content{Packages: []catalog.PackageData{l.assemble(p)}}, l.readCSV); err != nil {
 			return c, diag.Errorf(diag.Pos{File: l.file}, "%w", err)
 		}
 		part, err := fbc.Decode(l.file, &text)
@@ -304,7 +304,7 @@ func (l *loader) addFault(err error) {
 }
 
 // setMissingFields sets the fields that are lost by encoding and decoding a package.
-func (l *loader) setMissingFields(c *model.Content) {
+func (l *loader) setMissingFields(c *catalog.Content) {
 	here := diag.Pos{File: l.file}
 	for i := range c.Warnings {
 		c.Warnings[i].Pos = here

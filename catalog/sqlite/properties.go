@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
@@ -49,17 +49,17 @@ func (l *loader) eachBundleRow(query string, columns int, take func(b *bundleRow
 }
 
 // addProperty adds a property. Its value must be JSON.
-func (l *loader) addProperty(b *bundleRow, list *[]model.Property, typ, value string) {
+func (l *loader) addProperty(b *bundleRow, list *[]catalog.Property, typ, value string) {
 	if !json.Valid([]byte(value)) {
 		l.faults.Addf(diag.Pos{File: l.file}, "bundle %q: property %q: %q is not JSON", b.name, typ, sanitize.Truncate(value, maxShown))
 		return
 	}
-	*list = append(*list, model.Property{Type: typ, Value: json.RawMessage(value)})
+	*list = append(*list, catalog.Property{Type: typ, Value: json.RawMessage(value)})
 }
 
 // addDependency adds a dependency as the equivalent property of file-based catalogs.
 func (l *loader) addDependency(b *bundleRow, typ, value string) {
-	p, err := model.Dependency(model.Property{Type: typ, Value: json.RawMessage(value)})
+	p, err := catalog.Dependency(catalog.Property{Type: typ, Value: json.RawMessage(value)})
 	if err != nil {
 		l.faults.Addf(diag.Pos{File: l.file}, "bundle %q: dependency %q: %w", b.name, typ, err)
 		return
@@ -71,19 +71,19 @@ func (l *loader) addDependency(b *bundleRow, typ, value string) {
 // are missing.
 func (l *loader) readAPIs() error {
 	if l.tables["properties"] == nil {
-		err := l.readAPITable("api_provider", func(b *bundleRow, g model.GVK) { b.properties = append(b.properties, model.GVKProperty(g)) })
+		err := l.readAPITable("api_provider", func(b *bundleRow, g catalog.GVK) { b.properties = append(b.properties, catalog.GVKProperty(g)) })
 		if err != nil {
 			return err
 		}
 	}
 	if l.tables["dependencies"] == nil {
-		return l.readAPITable("api_requirer", func(b *bundleRow, g model.GVK) { b.requires = append(b.requires, model.RequiredGVKProperty(g)) })
+		return l.readAPITable("api_requirer", func(b *bundleRow, g catalog.GVK) { b.requires = append(b.requires, catalog.RequiredGVKProperty(g)) })
 	}
 	return nil
 }
 
 // readAPITable reads one of these tables, which refer to a bundle or to an entry of the bundle.
-func (l *loader) readAPITable(table string, take func(*bundleRow, model.GVK)) error {
+func (l *loader) readAPITable(table string, take func(*bundleRow, catalog.GVK)) error {
 	var query string
 	switch {
 	case l.has(table, "operatorbundle_name"):
@@ -95,21 +95,21 @@ func (l *loader) readAPITable(table string, take func(*bundleRow, model.GVK)) er
 		return nil
 	}
 	return l.eachBundleRow(query, 4, func(b *bundleRow, r []string) {
-		take(b, model.GVK{Group: r[1], Kind: r[2], Version: r[3]})
+		take(b, catalog.GVK{Group: r[1], Kind: r[2], Version: r[3]})
 	})
 }
 
 // allProperties returns the properties of a bundle in a file-based catalog.
-func (b *bundleRow) allProperties(pkg string) []model.Property {
+func (b *bundleRow) allProperties(pkg string) []catalog.Property {
 	out := slices.Concat(b.properties, b.requires)
 	has := func(typ string) bool {
-		return slices.ContainsFunc(out, func(p model.Property) bool { return p.Type == typ })
+		return slices.ContainsFunc(out, func(p catalog.Property) bool { return p.Type == typ })
 	}
-	if !has(model.TypePackage) {
-		out = append(out, model.PackageProperty(pkg, b.version))
+	if !has(catalog.TypePackage) {
+		out = append(out, catalog.PackageProperty(pkg, b.version))
 	}
-	if b.deprecated && !has(model.TypeDeprecated) {
-		out = append(out, model.Property{Type: model.TypeDeprecated, Value: json.RawMessage("{}")})
+	if b.deprecated && !has(catalog.TypeDeprecated) {
+		out = append(out, catalog.Property{Type: catalog.TypeDeprecated, Value: json.RawMessage("{}")})
 	}
 	return out
 }

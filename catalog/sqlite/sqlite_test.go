@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // The latest schema, without constraints.
@@ -98,7 +98,7 @@ func createDatabase(t testing.TB, script string) fs.FS {
 }
 
 // formatContent returns the differing parts of catalogs as text, one per line.
-func formatContent(c model.Content) string {
+func formatContent(c catalog.Content) string {
 	var b strings.Builder
 	for _, p := range c.Packages {
 		b.WriteString("package " + p.Name + " " + p.DefaultChannel + "\n")
@@ -163,10 +163,10 @@ bundle oil.v1
 	}
 	oil := c.Packages[1].Bundles[0]
 	if !oil.Embedded || c.Packages[0].Bundles[0].Embedded || oil.Metadata.DisplayName != "Oil" ||
-		!cmp.Equal(oil.Metadata.InstallModes, []model.InstallMode{model.OwnNamespace}) {
+		!cmp.Equal(oil.Metadata.InstallModes, []catalog.InstallMode{catalog.OwnNamespace}) {
 		t.Errorf("oil: %+v", oil)
 	}
-	if _, err := model.New(c); err != nil {
+	if _, err := catalog.New(c); err != nil {
 		t.Error(err)
 	}
 }
@@ -325,7 +325,7 @@ func TestDamaged(t *testing.T) {
 			}
 			c, err := LoadFS(t.Context(), fstest.MapFS{"index.db": {Data: damaged}}, "index.db")
 			if err == nil {
-				_, _ = model.New(c)
+				_, _ = catalog.New(c)
 			}
 		}
 		for _, size := range []int{0, 1, 99, 100, 512, 4096, len(data) / 2} {

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/render/needs"
@@ -152,8 +152,8 @@ func (p *parser) newOperator(n *yaml.Node, w wireOperator) OperatorHealth {
 		w.Applied[i] = clipMessage(v)
 	}
 	return OperatorHealth{
-		Namespace: w.Namespace, Package: w.Package, Version: clipMessage(w.Version), Pin: model.Digest(w.Pin), Applied: w.Applied,
-		Bundle: model.Digest(w.BundleDigest), State: State(w.State), Message: sanitize.Line(w.Message), ReadySince: p.parseOptionalTime(n, "readySince", w.ReadySince),
+		Namespace: w.Namespace, Package: w.Package, Version: clipMessage(w.Version), Pin: catalog.Digest(w.Pin), Applied: w.Applied,
+		Bundle: catalog.Digest(w.BundleDigest), State: State(w.State), Message: sanitize.Line(w.Message), ReadySince: p.parseOptionalTime(n, "readySince", w.ReadySince),
 		Upgradeable: metav1.ConditionStatus(w.Upgradeable), UpgradeMessage: sanitize.Line(w.UpgradeMessage),
 		StoredVersions: p.parseStoredVersions(n, w.StoredVersions), Pos: yamlnode.At(p.file, n),
 	}

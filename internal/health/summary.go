@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -72,8 +72,8 @@ type OperatorHealth struct {
 	Namespace      string                    `json:"namespace"`
 	Package        string                    `json:"package"`
 	Version        string                    `json:"version,omitempty" doc:"in the lock; absent if unpinned"`
-	Pin            model.Digest              `json:"pin,omitempty" doc:"checksum of the pin; absent if unpinned"`
-	Bundle         model.Digest              `json:"bundleDigest,omitempty" doc:"of the bundle that the lock pins"`
+	Pin            catalog.Digest            `json:"pin,omitempty" doc:"checksum of the pin; absent if unpinned"`
+	Bundle         catalog.Digest            `json:"bundleDigest,omitempty" doc:"of the bundle that the lock pins"`
 	Applied        []string                  `json:"applied,omitempty" doc:"versions in the cluster, sorted"`
 	State          State                     `json:"state"`
 	Message        string                    `json:"message,omitempty" doc:"reason for the state"`
@@ -227,7 +227,7 @@ func describeVersionDifference(s OperatorHealth, spec *v1alpha1.InstallationSpec
 	switch {
 	case len(others) > 0:
 		word := "behind"
-		if !slices.ContainsFunc(others, func(v string) bool { return model.CompareVersions(v, s.Version) < 0 }) {
+		if !slices.ContainsFunc(others, func(v string) bool { return catalog.CompareVersions(v, s.Version) < 0 }) {
 			word = "ahead"
 		}
 		return fmt.Sprintf("%s: the cluster has %s%s, the lock %s", word, strings.Join(others, " and "), formatPin(spec), s.Version)

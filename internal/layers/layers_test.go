@@ -26,7 +26,7 @@ const module = "github.com/quayside/quayside"
 func levels() [][]string {
 	return [][]string{
 		{"internal/base", "internal/gobuild", "internal/layers", "api", "cmd/quayside/internal/garbage", "examples"},
-		{"internal/k8s", "internal/model", "internal/layout", "internal/scan"},
+		{"internal/k8s", "catalog", "internal/layout", "internal/scan"},
 		{"lockfile", "internal/cluster", "internal/oci", "internal/profile", "internal/reporter"},
 		{"bundle", "declare"},
 		{"catalog", "resolve", "render", "diff"},

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
@@ -243,7 +243,7 @@ func fluxObject(g GitOps, name, dir, kubeConfig string) k8s.Object {
 
 // healthExpressions returns CEL health checks for custom resources of the provided APIs. A Ready or
 // Available condition determines the health, if there is one.
-func healthExpressions(apis []model.GVK) []any {
+func healthExpressions(apis []catalog.GVK) []any {
 	var out []any
 	for _, api := range apis {
 		out = append(out, map[string]any{

@@ -4,22 +4,22 @@ import (
 	"path"
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // Piece is a part of the tree that a GitOps tool applies, prunes and rolls back separately.
 type Piece struct {
-	Name     string      // unique in the tree: "my-etcd.etcd", "namespace-my-etcd", "reporter"
-	Dir      string      // directory in the tree, also below Cluster.Prefix: "operators/my-etcd.etcd"
-	Plain    bool        // Dir contains manifests without a kustomization
-	CRDs     []string    // directories of its CRDs: "crds/etcd"
-	Needs    []string    // names of required pieces
-	Clusters []string    // target clusters; nil: all
-	Reports  bool        // whether the piece contains the reporter
-	Leaving  bool        // Dir is empty, so that the tool prunes the piece's objects
-	APIs     []model.GVK // custom resources that the piece's operators provide
+	Name     string        // unique in the tree: "my-etcd.etcd", "namespace-my-etcd", "reporter"
+	Dir      string        // directory in the tree, also below Cluster.Prefix: "operators/my-etcd.etcd"
+	Plain    bool          // Dir contains manifests without a kustomization
+	CRDs     []string      // directories of its CRDs: "crds/etcd"
+	Needs    []string      // names of required pieces
+	Clusters []string      // target clusters; nil: all
+	Reports  bool          // whether the piece contains the reporter
+	Leaving  bool          // Dir is empty, so that the tool prunes the piece's objects
+	APIs     []catalog.GVK // custom resources that the piece's operators provide
 }
 
 // isFor reports whether the piece is installed in a cluster.

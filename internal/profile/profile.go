@@ -14,9 +14,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
@@ -78,11 +78,11 @@ type Profile interface {
 type Tree struct {
 	GitOps       GitOps
 	Clusters     []Cluster
-	OwnCRDs      bool        // each cluster's CRDs are in clusters/<name>/crds instead of crds
-	HealthChecks bool        // whether to render health checks for APIs
-	APIs         []model.GVK // custom resources that the operators provide, sorted
-	Reporter     *Workload   // nil if there is no reporter
-	Pieces       []Piece     // sorted by name
+	OwnCRDs      bool          // each cluster's CRDs are in clusters/<name>/crds instead of crds
+	HealthChecks bool          // whether to render health checks for APIs
+	APIs         []catalog.GVK // custom resources that the operators provide, sorted
+	Reporter     *Workload     // nil if there is no reporter
+	Pieces       []Piece       // sorted by name
 }
 
 // crdsDir returns the directory of a cluster's CRDs in the tree.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile"
 )
 
@@ -34,7 +34,7 @@ func clusterTree() profile.Tree {
 			FluxSettings: profile.FluxSettings{SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet"}}, Granularity: profile.PerCluster,
 		},
 		Clusters: []profile.Cluster{{Name: "lab"}}, HealthChecks: true,
-		APIs:     []model.GVK{{Group: "example.com", Version: "v1", Kind: "Thing"}},
+		APIs:     []catalog.GVK{{Group: "example.com", Version: "v1", Kind: "Thing"}},
 		Reporter: &profile.Workload{Namespace: "quayside-system", Name: "reporter"},
 	}
 }

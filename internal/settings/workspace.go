@@ -9,12 +9,12 @@
 package settings
 
 import (
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/health/gate"
 	"github.com/quayside/quayside/internal/jsonschema"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
@@ -76,7 +76,7 @@ type Catalog struct {
 }
 
 // ID returns the catalog's identity.
-func (c Catalog) ID() model.ID { return model.ID{Namespace: c.Namespace, Name: c.Name} }
+func (c Catalog) ID() catalog.ID { return catalog.ID{Namespace: c.Namespace, Name: c.Name} }
 
 // Trust requires signatures for the catalog and bundle images in matching repositories, or for
 // observations. A signature must be by one of Keys, or by an identity that TrustRoot certifies.

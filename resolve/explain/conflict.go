@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
@@ -20,7 +20,7 @@ type Conflict struct {
 	Changes       []Remedy `json:"changes"`            // proven solutions, each sufficient by itself; the least invasive first
 	Tried         int      `json:"tried"`              // the number of tried changes
 
-	UnreadableCatalogs []model.ID `json:"-"` // unreadable catalogs that its subscriptions need
+	UnreadableCatalogs []catalog.ID `json:"-"` // unreadable catalogs that its subscriptions need
 }
 
 // Link is one line of a chain.

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
@@ -79,9 +79,9 @@ func renderBundle(t *testing.T, content fs.FS, dir string) {
 	t.Helper()
 	b, err := bundle.Load(content)
 	check(t, err)
-	pin := lockfile.Pin{Namespace: "op-ns", Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name, OperatorGroup: "og", InstallMode: model.AllNamespaces}
-	if !slices.Contains(b.CSV.Modes, model.AllNamespaces) {
-		pin.InstallMode, pin.WatchNamespaces = model.OwnNamespace, []string{pin.Namespace}
+	pin := lockfile.Pin{Namespace: "op-ns", Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name, OperatorGroup: "og", InstallMode: catalog.AllNamespaces}
+	if !slices.Contains(b.CSV.Modes, catalog.AllNamespaces) {
+		pin.InstallMode, pin.WatchNamespaces = catalog.OwnNamespace, []string{pin.Namespace}
 	}
 	res, err := render.All(lockfile.New([]lockfile.Pin{pin}), render.Options{Clusters: []profile.Cluster{{Name: "one"}}}, func(lockfile.Pin) (fs.FS, error) { return content, nil })
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
 const bomDigest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 func bomExample() (*lockfile.File, []inventory.Image) {
-	id := lockfile.NewCatalog(model.ID{Namespace: "olm", Name: "all"}, "image:quay.io/org/catalog:v1", bomDigest)
+	id := lockfile.NewCatalog(catalog.ID{Namespace: "olm", Name: "all"}, "image:quay.io/org/catalog:v1", bomDigest)
 	lock := lockfile.New(
 		[]lockfile.Pin{
 			{Namespace: "a", Package: "one", Version: "1.0.0", Bundle: "one.v1.0.0", Catalog: id, Image: "quay.io/org/one@" + bomDigest, RequestedBy: []string{"a/one"}, Requires: []lockfile.Requirement{{Pin: "b/two", Requirement: "package two"}}},

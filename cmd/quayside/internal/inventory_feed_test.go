@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve"
 )
 
@@ -79,22 +79,22 @@ properties:
 - {type: olm.csv.metadata, value: {annotations: {repository: 'javascript:alert(1)'}}}
 `
 
-func newIndex(t *testing.T, texts ...string) *model.Index {
+func newIndex(t *testing.T, texts ...string) *catalog.Index {
 	t.Helper()
-	var cats []*model.Catalog
+	var cats []*catalog.Catalog
 	for i, text := range texts {
 		content, err := fbc.LoadFS(fstest.MapFS{"catalog.yaml": {Data: []byte(text)}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		content.ID = model.ID{Namespace: "olm", Name: string(rune('a' + i))}
-		c, err := model.New(content)
+		content.ID = catalog.ID{Namespace: "olm", Name: string(rune('a' + i))}
+		c, err := catalog.New(content)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cats = append(cats, c)
 	}
-	x, err := model.NewIndex(cats...)
+	x, err := catalog.NewIndex(cats...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func newIndex(t *testing.T, texts ...string) *model.Index {
 }
 
 // feedFiles returns the feed as compact JSON, by path.
-func feedFiles(t *testing.T, x *model.Index, ages ...resolve.Age) map[string]string {
+func feedFiles(t *testing.T, x *catalog.Index, ages ...resolve.Age) map[string]string {
 	t.Helper()
 	tree, err := inventory.NewFeed(x, ages)
 	if err != nil {

@@ -6,22 +6,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
 const imageDigest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 func exampleLock() *lockfile.File {
-	id := lockfile.NewCatalog(model.ID{Namespace: "olm", Name: "all"}, "image:quay.io/org/catalog:v1", imageDigest)
+	id := lockfile.NewCatalog(catalog.ID{Namespace: "olm", Name: "all"}, "image:quay.io/org/catalog:v1", imageDigest)
 	return lockfile.New(
 		[]lockfile.Pin{
-			{Namespace: "a", Package: "one", Catalog: id, Image: "quay.io/org/one@" + imageDigest, RelatedImages: []model.RelatedImage{
+			{Namespace: "a", Package: "one", Catalog: id, Image: "quay.io/org/one@" + imageDigest, RelatedImages: []catalog.RelatedImage{
 				{Image: "quay.io/org/one@" + imageDigest}, {Image: "quay.io/org/app:v1"},
 			}},
-			{Namespace: "b", Package: "two", Catalog: id, RelatedImages: []model.RelatedImage{{Image: "quay.io/org/app:v1"}}},
-			{Namespace: "c", Package: "three", Catalog: lockfile.Catalog{ID: model.ID{Namespace: "olm", Name: "dir"}, Source: "dir:here"}},
+			{Namespace: "b", Package: "two", Catalog: id, RelatedImages: []catalog.RelatedImage{{Image: "quay.io/org/app:v1"}}},
+			{Namespace: "c", Package: "three", Catalog: lockfile.Catalog{ID: catalog.ID{Namespace: "olm", Name: "dir"}, Source: "dir:here"}},
 		})
 }
 

@@ -4,17 +4,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // TestRankPackages checks that matches in names come before matches in descriptions, and that
 // equal matches keep their order.
 func TestRankPackages(t *testing.T) {
-	id := model.ID{Namespace: "olm", Name: "test"}
+	id := catalog.ID{Namespace: "olm", Name: "test"}
 	summary := func(name, display, description string) cache.Summary {
-		return cache.Summary{Summary: model.Summary{Name: name, DisplayName: display, Description: description, Version: "1.0.0", DefaultChannel: "stable"}, Catalog: id}
+		return cache.Summary{Summary: catalog.Summary{Name: name, DisplayName: display, Description: description, Version: "1.0.0", DefaultChannel: "stable"}, Catalog: id}
 	}
 	all := []cache.Summary{
 		summary("store", "", "keeps lamp oil"), summary("desk-lamp", "", ""), summary("box", "Lamp Box", ""), summary("lamp", "", ""),

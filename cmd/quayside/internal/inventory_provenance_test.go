@@ -9,15 +9,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
 func sampleDigest(c string) string { return "sha256:" + strings.Repeat(c, 64) }
 
 func sampleProvenance() *inventory.Provenance {
-	id := lockfile.NewCatalog(model.ID{Namespace: "olm", Name: "community"}, "image:quay.io/org/catalog:v1", model.Digest(sampleDigest("c")))
+	id := lockfile.NewCatalog(catalog.ID{Namespace: "olm", Name: "community"}, "image:quay.io/org/catalog:v1", catalog.Digest(sampleDigest("c")))
 	o := &inventory.Provenance{
 		Source: "https://git.example.com/fleet", Revision: "main@sha1:" + strings.Repeat("a", 40), Workspace: "envs/stage",
 		Clusters: []string{"stage-1"}, Lock: sampleDigest("b"),
@@ -25,7 +25,7 @@ func sampleProvenance() *inventory.Provenance {
 	o.Catalogs, o.Operators = inventory.NewProvenanceInputs(lockfile.New(
 		[]lockfile.Pin{
 			{Namespace: "my-etcd", Package: "etcd", Version: "0.9.4", Image: "quay.io/org/etcd@" + sampleDigest("d"), Catalog: id},
-			{Namespace: "vault", Package: "vault", Version: "0.1.9", ContentDigest: model.Digest(sampleDigest("e")), Catalog: id},
+			{Namespace: "vault", Package: "vault", Version: "0.1.9", ContentDigest: catalog.Digest(sampleDigest("e")), Catalog: id},
 		}))
 	return o
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/cmd/quayside/internal/upgrade"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
@@ -109,7 +109,7 @@ func TestVerdicts(t *testing.T) {
 		pkg, _, _ := strings.Cut(v.Bundle, "/")
 		wanted["slim/"+pkg+"/catalog.json"] = true
 	}
-	all := model.Content{ID: model.ID{Namespace: "olm", Name: "full"}, Source: "dir:full"}
+	all := catalog.Content{ID: catalog.ID{Namespace: "olm", Name: "full"}, Source: "dir:full"}
 	eachFile(t, input(t, "QUAYSIDE_CORPUS", "catalogs/full-slim.tar.zst"), func(name string, data func() []byte) {
 		if wanted[name] {
 			content, err := fbc.Decode(name, strings.NewReader(string(data())))
@@ -117,9 +117,9 @@ func TestVerdicts(t *testing.T) {
 			all.Packages = append(all.Packages, content.Packages...)
 		}
 	})
-	cat, err := model.New(all)
+	cat, err := catalog.New(all)
 	check(t, err)
-	x, err := model.NewIndex(cat)
+	x, err := catalog.NewIndex(cat)
 	check(t, err)
 	for _, v := range verdicts {
 		name, version, _ := strings.Cut(v.Bundle, "/")
@@ -129,7 +129,7 @@ func TestVerdicts(t *testing.T) {
 			continue
 		}
 		bundles := pkg.Bundles()
-		i := slices.IndexFunc(bundles, func(b *model.Bundle) bool { return b.Version().String() == version })
+		i := slices.IndexFunc(bundles, func(b *catalog.Bundle) bool { return b.Version().String() == version })
 		if i < 0 {
 			t.Errorf("%s: no such version in the catalog", v.Bundle)
 			continue
@@ -140,7 +140,7 @@ func TestVerdicts(t *testing.T) {
 		if len(unknown) > 0 {
 			t.Errorf("%s: unknown requirements", v.Bundle)
 		}
-		compareVerdict(t, v, upgrade.JudgePlatform(lock.Pins, func(p lockfile.Pin) *model.SupportedVersion { return resolve.LifecycleOf(x, p) }, v.target(), misfits, nil))
+		compareVerdict(t, v, upgrade.JudgePlatform(lock.Pins, func(p lockfile.Pin) *catalog.SupportedVersion { return resolve.LifecycleOf(x, p) }, v.target(), misfits, nil))
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/upgrade"
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
@@ -26,13 +26,13 @@ func newPin(name string, openshift ...string) lockfile.Pin {
 
 // newLifecycle returns the lifecycle of a pin of newPin, whose channel lists the supported
 // versions of OpenShift.
-func newLifecycle(p lockfile.Pin) *model.SupportedVersion {
+func newLifecycle(p lockfile.Pin) *catalog.SupportedVersion {
 	if p.Channel == "" {
 		return nil
 	}
-	v := &model.SupportedVersion{Name: "1.2"}
+	v := &catalog.SupportedVersion{Name: "1.2"}
 	for _, o := range strings.Fields(p.Channel) {
-		v.Platforms = append(v.Platforms, model.SupportedPlatform{Name: model.OpenShift, Version: o})
+		v.Platforms = append(v.Platforms, catalog.SupportedPlatform{Name: catalog.OpenShift, Version: o})
 	}
 	return v
 }

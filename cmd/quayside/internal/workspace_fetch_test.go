@@ -10,11 +10,11 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/catalog/image"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/lockfile"
@@ -67,7 +67,7 @@ func contents(t testing.TB, lock *lockfile.File, files fs.FS, dir string) *works
 
 func newLock(pin lockfile.Pin) (*lockfile.File, lockfile.Pin) {
 	pin.Namespace, pin.Package, pin.Bundle, pin.Version = "etcd", "etcd", "etcdoperator.v0.9.4", "0.9.4"
-	pin.Catalog = lockfile.Catalog{ID: model.ID{Namespace: "olm", Name: "all"}, Source: "bundles:src"}
+	pin.Catalog = lockfile.Catalog{ID: catalog.ID{Namespace: "olm", Name: "all"}, Source: "bundles:src"}
 	return lockfile.New([]lockfile.Pin{pin}), pin
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/health"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
@@ -20,12 +20,12 @@ import (
 // replaces are removed.
 func TestSeveralObserved(t *testing.T) {
 	pin := lockfile.Pin{Namespace: "ops", Package: "demo", Version: "1.0.0", Bundle: "demo.v1.0.0", Image: "q/d@sha256:" + strings.Repeat("0", 64)}
-	observe := func(state health.State, pkg string, pin model.Digest, upgradeable metav1.ConditionStatus) *health.Summary {
+	observe := func(state health.State, pkg string, pin catalog.Digest, upgradeable metav1.ConditionStatus) *health.Summary {
 		o := health.OperatorHealth{Namespace: "ops", Package: pkg, Pin: pin, State: state, Applied: []string{"1.0.0"}, Upgradeable: upgradeable}
 		return &health.Summary{Operators: []health.OperatorHealth{o}}
 	}
 	ready := observe(health.StateReady, "demo", pin.Checksum(), "")
-	behind := observe(health.StateReady, "demo", model.Digest("sha256:"+strings.Repeat("1", 64)), "")
+	behind := observe(health.StateReady, "demo", catalog.Digest("sha256:"+strings.Repeat("1", 64)), "")
 	failing := observe(health.StateFailed, "demo", pin.Checksum(), "")
 	refuses := observe(health.StateReady, "demo", pin.Checksum(), metav1.ConditionFalse)
 	other := observe(health.StateFailed, "other", pin.Checksum(), "")

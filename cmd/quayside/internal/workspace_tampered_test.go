@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
@@ -194,10 +194,10 @@ func tamperings() []tampering {
 		pin("identity", "signer", func(p *lockfile.Pin) { p.Identity = "somebody" }),
 		pin("contentDigest", "stale", func(p *lockfile.Pin) { p.ContentDigest = otherDigest }),
 		of("vault/vault", "contentDigest", "stale", func(p *lockfile.Pin) { p.ContentDigest = otherDigest }),
-		pin("catalog", "stale", func(p *lockfile.Pin) { p.Catalog.ID = model.ID{Namespace: "olm", Name: "quickstart"} }),
+		pin("catalog", "stale", func(p *lockfile.Pin) { p.Catalog.ID = catalog.ID{Namespace: "olm", Name: "quickstart"} }),
 		pin("approval", "stale", func(p *lockfile.Pin) { p.Approval = "Automatic" }),
 		pin("hold", "stale", func(p *lockfile.Pin) { p.Hold = "" }),
-		pin("installMode", "stale", func(p *lockfile.Pin) { p.InstallMode = model.AllNamespaces }),
+		pin("installMode", "stale", func(p *lockfile.Pin) { p.InstallMode = catalog.AllNamespaces }),
 		pin("watchNamespaces", "stale", func(p *lockfile.Pin) { p.WatchNamespaces = []string{"apps", "kube-system"} }),
 		pin("watchNamespaces", "stale", func(p *lockfile.Pin) { p.WatchNamespaces = nil }),
 		pin("operatorGroup", "stale", func(p *lockfile.Pin) { p.OperatorGroup = "other" }),
@@ -216,7 +216,7 @@ func tamperings() []tampering {
 		of("vault/vault", "relatedImages", "stale", func(p *lockfile.Pin) { p.RelatedImages = nil }),
 		pin("properties", "stale", func(p *lockfile.Pin) { p.Properties = p.Properties[:1] }),
 		pin("properties", "stale", func(p *lockfile.Pin) {
-			p.Properties = append(p.Properties, model.Property{Type: "olm.package.required", Value: []byte(`{"packageName":"nowhere","versionRange":">=1.0.0"}`)})
+			p.Properties = append(p.Properties, catalog.Property{Type: "olm.package.required", Value: []byte(`{"packageName":"nowhere","versionRange":">=1.0.0"}`)})
 		}),
 		pin("adopted", "nothing", func(p *lockfile.Pin) { p.Adopted = &lockfile.Adopted{Condition: "app.v3.0.0"} }),
 		pin("storage", "nothing", func(p *lockfile.Pin) {
@@ -266,11 +266,11 @@ func TestTamperedWithoutCatalog(t *testing.T) {
 		{"pins.version", "stale", func(f *lockfile.File) { vault(f).Version = "0.2.0" }},
 		{"pins.relatedImages", "stale", func(f *lockfile.File) { vault(f).RelatedImages = nil }},
 		{"pins.relatedImages", "unchecked", func(f *lockfile.File) {
-			vault(f).RelatedImages = append(vault(f).RelatedImages, model.RelatedImage{Image: "registry.example.com/evil@" + otherDigest})
+			vault(f).RelatedImages = append(vault(f).RelatedImages, catalog.RelatedImage{Image: "registry.example.com/evil@" + otherDigest})
 		}},
 		{"pins.properties", "stale", func(f *lockfile.File) { vault(f).Properties = vault(f).Properties[:1] }},
 		{"pins.properties", "unchecked", func(f *lockfile.File) {
-			vault(f).Properties = append(vault(f).Properties, model.Property{Type: "x", Value: []byte(`1`)})
+			vault(f).Properties = append(vault(f).Properties, catalog.Property{Type: "x", Value: []byte(`1`)})
 		}},
 		{"pins.catalog", "stale", func(f *lockfile.File) { vault(f).Catalog.Source = "bundles:elsewhere" }},
 	} {

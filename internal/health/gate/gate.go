@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
@@ -294,7 +294,7 @@ func checkObservation(pin Pin, o Observation) (cause Cause, note string) {
 	case !pin.matches(o) && o.Bundle == "":
 		return OtherBundle, strings.TrimSpace(sanitize.Line(o.Version) + " without the digest of its bundle")
 	case !pin.matches(o):
-		return OtherBundle, strings.TrimSpace(sanitize.Line(o.Version) + " " + model.Digest(o.Bundle).Short())
+		return OtherBundle, strings.TrimSpace(sanitize.Line(o.Version) + " " + catalog.Digest(o.Bundle).Short())
 	case !o.Healthy:
 		return Unhealthy, sanitize.Line(o.Message)
 	}

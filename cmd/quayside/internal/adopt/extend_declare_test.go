@@ -11,11 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/extend"
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -110,7 +110,7 @@ func TestEveryInstallationIsReported(t *testing.T) {
 				}
 				ops = append(ops, op)
 			}
-			declarations, others := c.Objects(ops, func(id model.ID) string {
+			declarations, others := c.Objects(ops, func(id catalog.ID) string {
 				return map[string]string{"two": "quayside.yaml"}[id.Name]
 			})
 			var names []string
@@ -182,7 +182,7 @@ func TestSelector(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found := extend.Read(newSnapshotOf(t, group(c.found...)))
-			declarations, _ := found.Objects(found.Operators, func(model.ID) string { return "" })
+			declarations, _ := found.Objects(found.Operators, func(catalog.ID) string { return "" })
 			var files []string
 			for _, d := range declarations {
 				switch d.Object.Kind() {

@@ -19,13 +19,13 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/bundledir"
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/catalog/image"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/render"
 )
@@ -131,8 +131,8 @@ func Catalog(ctx context.Context, sources []Source, opt CatalogOptions) (*Catalo
 }
 
 // checkUnambiguous returns an error for content that other tools might reject.
-func checkUnambiguous(content model.Content) error {
-	cat, err := model.New(content)
+func checkUnambiguous(content catalog.Content) error {
+	cat, err := catalog.New(content)
 	if err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func (m *assembly) encode() error {
 	return nil
 }
 
-func (m *assembly) encodePackage(all fs.FS, p model.PackageData, dirs map[bundledir.Ref]string) error {
+func (m *assembly) encodePackage(all fs.FS, p catalog.PackageData, dirs map[bundledir.Ref]string) error {
 	embedded := map[string]fs.FS{}
 	for i := range p.Bundles {
 		b := &p.Bundles[i]
@@ -273,10 +273,10 @@ func (m *assembly) encodePackage(all fs.FS, p model.PackageData, dirs map[bundle
 			continue
 		}
 		b.Embedded = false
-		b.RelatedImages = append([]model.RelatedImage{{Image: b.Image}}, b.RelatedImages...)
+		b.RelatedImages = append([]catalog.RelatedImage{{Image: b.Image}}, b.RelatedImages...)
 	}
 	var file bytes.Buffer
-	err := fbc.Encode(&file, model.Content{Packages: []model.PackageData{p}}, func(_, name string) ([][]byte, error) {
+	err := fbc.Encode(&file, catalog.Content{Packages: []catalog.PackageData{p}}, func(_, name string) ([][]byte, error) {
 		if embedded[name] == nil {
 			return nil, nil
 		}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // ValidateBundle validates a bundle. text is a directory or an image, relative to here. p is the
@@ -52,7 +52,7 @@ func ValidateCatalog(ctx context.Context, p, here *workspace.Project, text strin
 }
 
 // unusableWarnings returns a warning for each bundle that the resolver never chooses.
-func unusableWarnings(cat *model.Catalog) []diag.Warning {
+func unusableWarnings(cat *catalog.Catalog) []diag.Warning {
 	var ws []diag.Warning
 	for _, p := range cat.Packages() {
 		for _, b := range p.Bundles() {

@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/cmd/quayside/internal/edit"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
-	"github.com/quayside/quayside/internal/model"
 )
 
 func newCatalog(a *app) *cobra.Command {
@@ -45,7 +45,7 @@ func (o *catalogOptions) addFlags(cmd *cobra.Command, document any, formats ...s
 
 // pick opens the requested catalogs, and returns them with an index of the named packages. It logs
 // warnings about unreadable catalogs, and returns an error if no catalog is readable.
-func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.CatalogSet, *model.Index, error) {
+func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.CatalogSet, *catalog.Index, error) {
 	p, err := o.open()
 	if err != nil {
 		return nil, nil, err
@@ -86,7 +86,7 @@ func (o *catalogOptions) search(cmd *cobra.Command, match func(text string) bool
 
 // warnBroken logs warnings about unreadable catalogs. It returns an error if no catalog is
 // readable.
-func (a *app) warnBroken(p *workspace.Project, x *model.Index) error {
+func (a *app) warnBroken(p *workspace.Project, x *catalog.Index) error {
 	warnings, err := p.BrokenCatalogs(x)
 	a.log.Warn(warnings)
 	return err
@@ -98,7 +98,7 @@ func (o *catalogOptions) packageCompletions(ctx context.Context, prefix string) 
 }
 
 // runWithPackage returns the RunE function of a command that prints the package in its argument.
-func (o *catalogOptions) runWithPackage(print func([]*model.Package) error) func(*cobra.Command, []string) error {
+func (o *catalogOptions) runWithPackage(print func([]*catalog.Package) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		pkgs, err := o.find(cmd, args[0])
 		if err != nil {
@@ -109,14 +109,14 @@ func (o *catalogOptions) runWithPackage(print func([]*model.Package) error) func
 }
 
 // find returns the packages with a name, one for each catalog that has it.
-func (o *catalogOptions) find(cmd *cobra.Command, name string) ([]*model.Package, error) {
+func (o *catalogOptions) find(cmd *cobra.Command, name string) ([]*catalog.Package, error) {
 	sh, x, err := o.pick(cmd, name)
 	if err != nil {
 		return nil, err
 	}
 	defer sh.Close()
 	var names []string
-	var found []*model.Package
+	var found []*catalog.Package
 	for _, c := range x.Catalogs() {
 		names = append(names, c.Names()...)
 		if p, ok := c.Package(name); ok {

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/internal/terminal"
 )
@@ -54,7 +54,7 @@ func (o *catalogDiffOptions) run(ctx context.Context, before, after string) erro
 	if err != nil {
 		return err
 	}
-	var cats [2]*model.Catalog
+	var cats [2]*catalog.Catalog
 	for i, text := range []string{before, after} {
 		got, err := p.CheckCatalog(ctx, here, text)
 		if err != nil {
@@ -63,8 +63,8 @@ func (o *catalogDiffOptions) run(ctx context.Context, before, after string) erro
 		o.log.Warn(got.Warnings)
 		cats[i] = got.Catalog
 	}
-	changed := inventory.CatalogChanges{Before: before, After: after, Changes: []model.CatalogChange{}}
-	for _, c := range model.Diff(cats[0], cats[1]) {
+	changed := inventory.CatalogChanges{Before: before, After: after, Changes: []catalog.CatalogChange{}}
+	for _, c := range catalog.Diff(cats[0], cats[1]) {
 		if o.pkg == "" || c.Package == o.pkg {
 			changed.Changes = append(changed.Changes, c)
 		}
@@ -88,7 +88,7 @@ func (o *catalogDiffOptions) run(ctx context.Context, before, after string) erro
 func printCatalogChanges(w *terminal.Terminal, d inventory.CatalogChanges) {
 	last := ""
 	for _, c := range d.Changes {
-		if c.Part == model.PartPackage {
+		if c.Part == catalog.PartPackage {
 			fmt.Fprintf(w, "%s %s%s\n", changeSign(w, c), sanitize.Line(c.Package), sanitize.Line(withPrefix(" ", c)))
 			continue
 		}
@@ -100,35 +100,35 @@ func printCatalogChanges(w *terminal.Terminal, d inventory.CatalogChanges) {
 	}
 }
 
-func changeSign(w *terminal.Terminal, c model.CatalogChange) string {
-	return w.Sign(map[model.ChangeKind]string{model.Added: "+", model.Removed: "-", model.Changed: "~"}[c.Kind])
+func changeSign(w *terminal.Terminal, c catalog.CatalogChange) string {
+	return w.Sign(map[catalog.ChangeKind]string{catalog.Added: "+", catalog.Removed: "-", catalog.Changed: "~"}[c.Kind])
 }
 
 // describeChange describes a change within a package.
-func describeChange(c model.CatalogChange) string {
+func describeChange(c catalog.CatalogChange) string {
 	where := ""
 	switch {
-	case c.Channel != "" && c.Part != model.PartChannel:
+	case c.Channel != "" && c.Part != catalog.PartChannel:
 		where = "channel " + c.Channel + ": "
-	case c.Bundle != "" && c.Part != model.PartBundle:
+	case c.Bundle != "" && c.Part != catalog.PartBundle:
 		where = "bundle " + c.Bundle + ": "
 	}
 	change := cmp.Or(c.From, "nothing") + " → " + cmp.Or(c.To, "nothing")
 	switch c.Part {
-	case model.PartChannel:
+	case catalog.PartChannel:
 		return "channel " + c.Channel + withPrefix(", head ", c)
-	case model.PartBundle:
+	case catalog.PartBundle:
 		return "bundle " + c.Bundle + withPrefix(" ", c)
-	case model.PartEdges:
-		if c.Kind == model.Changed {
+	case catalog.PartEdges:
+		if c.Kind == catalog.Changed {
 			return where + c.Bundle + ": " + change
 		}
 		return where + c.Bundle + withPrefix(" ", c)
-	case model.PartDefault:
+	case catalog.PartDefault:
 		return "default channel: " + change
-	case model.PartLifecycle:
+	case catalog.PartLifecycle:
 		return "support of " + c.Version + ": " + change
-	case model.PartImages:
+	case catalog.PartImages:
 		return where + "related images: " + change
 	default:
 		return where + string(c.Part) + ": " + change
@@ -136,7 +136,7 @@ func describeChange(c model.CatalogChange) string {
 }
 
 // withPrefix returns the value of an added or removed part after a prefix, or "" without a value.
-func withPrefix(before string, c model.CatalogChange) string {
+func withPrefix(before string, c catalog.CatalogChange) string {
 	if c.From+c.To == "" {
 		return ""
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/internal/terminal"
 )
@@ -27,7 +27,7 @@ func newCatalogShow(a *app) *cobra.Command {
 			quayside catalog show vault -o json`),
 		Args:              WantArgs("a package"),
 		ValidArgsFunction: completeFirst(o.packageCompletions),
-		RunE: o.runWithPackage(func(pkgs []*model.Package) error {
+		RunE: o.runWithPackage(func(pkgs []*catalog.Package) error {
 			shown := inventory.DescribePackages(pkgs, o.today.text())
 			return o.print(shown, func(io.Writer) { printPackages(o.out, shown) })
 		}),
@@ -88,7 +88,7 @@ func printPackage(w *terminal.Terminal, v *inventory.PackageDetails) {
 
 // formatEntry returns the entry in one line: "0.9.4  etcdoperator.v0.9.4, replaces …".
 func formatEntry(e inventory.ChannelEntry) string {
-	line := fmt.Sprintf("%-10s %s", model.VersionText(e.Version, e.Release), e.Bundle)
+	line := fmt.Sprintf("%-10s %s", catalog.VersionText(e.Version, e.Release), e.Bundle)
 	if e.Replaces != "" {
 		line += ", replaces " + e.Replaces
 	}
@@ -111,15 +111,15 @@ func formatEntry(e inventory.ChannelEntry) string {
 }
 
 // formatSupport returns the end of support: "until 2026-12-31 (Maintenance support)".
-func formatSupport(s *model.Support) string {
-	if s == nil || s.State == model.Ended {
+func formatSupport(s *catalog.Support) string {
+	if s == nil || s.State == catalog.Ended {
 		return s.String()
 	}
 	return "until " + s.String()
 }
 
 // formatPhases lists the support phases of a version with their first and last days.
-func formatPhases(v *model.SupportedVersion) string {
+func formatPhases(v *catalog.SupportedVersion) string {
 	var out []string
 	for _, p := range v.Phases {
 		out = append(out, fmt.Sprintf("%s %s to %s", p.Name, p.Start, p.End))
@@ -128,7 +128,7 @@ func formatPhases(v *model.SupportedVersion) string {
 }
 
 // formatPlatforms lists the supported platforms of a version.
-func formatPlatforms(v *model.SupportedVersion) string {
+func formatPlatforms(v *catalog.SupportedVersion) string {
 	var out []string
 	for _, p := range v.Platforms {
 		out = append(out, p.Name+" "+p.Version)

@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/terminal"
 )
 
@@ -21,14 +21,14 @@ func renderText(write func(*terminal.Terminal)) string {
 }
 
 // parsePackage returns the package lamp of a file-based catalog.
-func parsePackage(t *testing.T, text string) *model.Package {
+func parsePackage(t *testing.T, text string) *catalog.Package {
 	t.Helper()
 	content, err := fbc.LoadFS(fstest.MapFS{"catalog.yaml": {Data: []byte(text)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	content.ID = model.ID{Namespace: "olm", Name: "test"}
-	c, err := model.New(content)
+	content.ID = catalog.ID{Namespace: "olm", Name: "test"}
+	c, err := catalog.New(content)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ channel beta
   0.9.0      lamp.v0.9.0
 `
 		got := renderText(func(w *terminal.Terminal) {
-			printPackages(w, inventory.DescribePackages([]*model.Package{parsePackage(t, lampPackage)}, day))
+			printPackages(w, inventory.DescribePackages([]*catalog.Package{parsePackage(t, lampPackage)}, day))
 		})
 		if d := cmp.Diff(full, got); d != "" {
 			t.Errorf("on %s (-want +got):\n%s", day, d)
@@ -184,7 +184,7 @@ properties: [{type: olm.package, value: {packageName: lamp, version: 1.0.0}}]
 `)
 	const one = "package:        lamp\ncatalog:        olm/test\n\nchannel stable (default)\n  1.0.0      lamp.v1.0.0\n"
 	got := renderText(func(w *terminal.Terminal) {
-		printPackages(w, inventory.DescribePackages([]*model.Package{bare, bare}, ""))
+		printPackages(w, inventory.DescribePackages([]*catalog.Package{bare, bare}, ""))
 	})
 	if d := cmp.Diff(one+"\n"+one, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
@@ -193,21 +193,21 @@ properties: [{type: olm.package, value: {packageName: lamp, version: 1.0.0}}]
 
 // TestCatalogChanges prints every kind of change. Changes inside a package are below its name.
 func TestCatalogChanges(t *testing.T) {
-	type change = model.CatalogChange
+	type change = catalog.CatalogChange
 	changes := inventory.CatalogChanges{Changes: []change{
-		{Kind: model.Added, Part: model.PartPackage, Package: "a", To: "1.0.0"},
-		{Kind: model.Removed, Part: model.PartPackage, Package: "b\x1b", From: "2.0.0"},
-		{Kind: model.Added, Part: model.PartPackage, Package: "bare"},
-		{Kind: model.Changed, Part: model.PartDefault, Package: "c", From: "alpha", To: "stable"},
-		{Kind: model.Changed, Part: model.PartLifecycle, Package: "c", Version: "1.0", To: "Full"},
-		{Kind: model.Added, Part: model.PartDeprecation, Package: "c", Channel: "alpha", To: "old"},
-		{Kind: model.Removed, Part: model.PartDeprecation, Package: "c", Bundle: "c.v1", From: "old"},
-		{Kind: model.Added, Part: model.PartChannel, Package: "c", Channel: "beta", To: "c.v2"},
-		{Kind: model.Changed, Part: model.PartHead, Package: "c", Channel: "stable", From: "c.v1", To: "c.v2"},
-		{Kind: model.Added, Part: model.PartEdges, Package: "c", Channel: "stable", Bundle: "c.v2", To: "replaces c.v1"},
-		{Kind: model.Changed, Part: model.PartEdges, Package: "c", Channel: "stable", Bundle: "c.v2", From: "replaces c.v1", To: "skips c.v1"},
-		{Kind: model.Removed, Part: model.PartBundle, Package: "c", Bundle: "c.v1", From: "1.0.0"},
-		{Kind: model.Changed, Part: model.PartImages, Package: "d", Bundle: "d.v1", From: "x", To: "y\nz"},
+		{Kind: catalog.Added, Part: catalog.PartPackage, Package: "a", To: "1.0.0"},
+		{Kind: catalog.Removed, Part: catalog.PartPackage, Package: "b\x1b", From: "2.0.0"},
+		{Kind: catalog.Added, Part: catalog.PartPackage, Package: "bare"},
+		{Kind: catalog.Changed, Part: catalog.PartDefault, Package: "c", From: "alpha", To: "stable"},
+		{Kind: catalog.Changed, Part: catalog.PartLifecycle, Package: "c", Version: "1.0", To: "Full"},
+		{Kind: catalog.Added, Part: catalog.PartDeprecation, Package: "c", Channel: "alpha", To: "old"},
+		{Kind: catalog.Removed, Part: catalog.PartDeprecation, Package: "c", Bundle: "c.v1", From: "old"},
+		{Kind: catalog.Added, Part: catalog.PartChannel, Package: "c", Channel: "beta", To: "c.v2"},
+		{Kind: catalog.Changed, Part: catalog.PartHead, Package: "c", Channel: "stable", From: "c.v1", To: "c.v2"},
+		{Kind: catalog.Added, Part: catalog.PartEdges, Package: "c", Channel: "stable", Bundle: "c.v2", To: "replaces c.v1"},
+		{Kind: catalog.Changed, Part: catalog.PartEdges, Package: "c", Channel: "stable", Bundle: "c.v2", From: "replaces c.v1", To: "skips c.v1"},
+		{Kind: catalog.Removed, Part: catalog.PartBundle, Package: "c", Bundle: "c.v1", From: "1.0.0"},
+		{Kind: catalog.Changed, Part: catalog.PartImages, Package: "d", Bundle: "d.v1", From: "x", To: "y\nz"},
 	}}
 	got := renderText(func(w *terminal.Terminal) { printCatalogChanges(w, changes) })
 	const want = `+ a 1.0.0

@@ -16,10 +16,10 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/bundledir"
 	"github.com/quayside/quayside/cmd/quayside/internal/clitest"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
-	"github.com/quayside/quayside/internal/model"
 )
 
 var wholeCorpus = flag.Bool("whole", false, "build the whole tree of the corpus' operators, and put every lie into every field, instead of a sample") //nolint:gochecknoglobals // a flag
@@ -69,10 +69,10 @@ func solvable(t testing.TB, root string) []string {
 	t.Helper()
 	content, err := bundledir.LoadFS(os.DirFS(root))
 	check(t, err)
-	content.ID = model.ID{Namespace: "olm", Name: "corpus"}
-	cat, err := model.New(content)
+	content.ID = catalog.ID{Namespace: "olm", Name: "corpus"}
+	cat, err := catalog.New(content)
 	check(t, err)
-	heads := map[string]*model.Bundle{}
+	heads := map[string]*catalog.Bundle{}
 	for _, p := range cat.Packages() {
 		c, ok := p.Channel(p.DefaultChannel())
 		if !ok {
@@ -94,14 +94,14 @@ func solvable(t testing.TB, root string) []string {
 }
 
 // findUnmet returns a requirement of b that none of heads meets, or "".
-func findUnmet(b *model.Bundle, heads map[string]*model.Bundle) string {
+func findUnmet(b *catalog.Bundle, heads map[string]*catalog.Bundle) string {
 	for _, r := range b.Requires() {
 		met := false
 		for _, h := range heads {
 			switch r.Kind {
-			case model.RequireGVK:
+			case catalog.RequireGVK:
 				met = met || slices.Contains(h.Provides(), r.GVK)
-			case model.RequirePackage:
+			case catalog.RequirePackage:
 				met = met || h.Package().Name() == r.Package && r.Range.Contains(h.Version())
 			default:
 				met = true // resolve decides

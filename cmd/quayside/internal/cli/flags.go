@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/scan"
 	"github.com/quayside/quayside/resolve"
 )
@@ -41,7 +41,7 @@ func (f *dayFlag) Type() string { return "date" }
 // Set parses a date.
 func (f *dayFlag) Set(s string) error {
 	f.day = s
-	return model.CheckDay(s)
+	return catalog.CheckDay(s)
 }
 
 // text returns the date as text, by default the current date.

@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/sanitize"
@@ -284,9 +284,9 @@ func (o *initOptions) parseCatalog(dir, text string) (settings.Catalog, error) {
 	if err != nil {
 		return settings.Catalog{}, fmt.Errorf("--catalog %s: %w; well-known catalogs: %s", text, err, strings.Join(source.KnownNames(), ", "))
 	}
-	id := model.ID{Name: name}
+	id := catalog.ID{Name: name}
 	if ns, n, ok := strings.Cut(name, "/"); ok {
-		id = model.ID{Namespace: ns, Name: n}
+		id = catalog.ID{Namespace: ns, Name: n}
 	}
 	if name == "" {
 		id.Name = ref.SuggestedName()

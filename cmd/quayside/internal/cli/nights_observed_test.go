@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/health"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -93,7 +93,7 @@ func spoilHealth(o health.OperatorHealth, fault clusterFault) health.OperatorHea
 	case refusing:
 		o.Upgradeable, o.UpgradeMessage = "False", "migrating"
 	case late:
-		o.Pin, o.Bundle, o.Applied = model.DigestOf([]byte("before")), model.DigestOf([]byte("before")), []string{"0.0.1"}
+		o.Pin, o.Bundle, o.Applied = catalog.DigestOf([]byte("before")), catalog.DigestOf([]byte("before")), []string{"0.0.1"}
 	case old, unreachable, clusterFaults:
 	}
 	return o

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/resolve"
 )
@@ -111,7 +111,7 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 }
 
 // writeFeed writes the feed of upgrades, for Renovate.
-func (o *outdatedOptions) writeFeed(p *workspace.Project, x *model.Index, ages []resolve.Age) error {
+func (o *outdatedOptions) writeFeed(p *workspace.Project, x *catalog.Index, ages []resolve.Age) error {
 	want, err := inventory.NewFeed(x, ages)
 	if err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/status"
 	"github.com/quayside/quayside/internal/health"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/terminal"
 )
 
@@ -101,7 +101,7 @@ func imagesTable(v *status.Status) *terminal.Table {
 		for _, im := range op.Details.Images {
 			var digests []string
 			for _, d := range im.Digests {
-				digests = append(digests, model.Digest(d).Short())
+				digests = append(digests, catalog.Digest(d).Short())
 			}
 			running := cmp.Or(im.Have, strings.Join(digests, ","))
 			t.Add(op.Key(), im.Kind+"/"+im.Name, im.Container, im.Want, terminal.Dash(running))

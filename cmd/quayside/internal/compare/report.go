@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
@@ -72,11 +72,11 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 // lifecycles returns a function that looks up the lifecycles of added pins, and of upgraded pins
 // before and after. If the OpenShift version differs, it looks up all pins. If a side has no lock,
 // lifecycles returns nil.
-func (c *Comparison) lifecycles(ctx context.Context) func(lockfile.Pin) *model.SupportedVersion {
+func (c *Comparison) lifecycles(ctx context.Context) func(lockfile.Pin) *catalog.SupportedVersion {
 	if c.Before.lock == nil || c.After.lock == nil {
 		return nil
 	}
-	known := map[model.Digest]*model.SupportedVersion{}
+	known := map[catalog.Digest]*catalog.SupportedVersion{}
 	lookup := c.project.Lifecycles(ctx, func(failure string) { c.notes = append(c.notes, failure) })
 	openShiftDiffers := c.Before.project.Settings.OpenShiftVersion != c.After.project.Settings.OpenShiftVersion
 	for _, p := range c.After.lock.Pins {
@@ -88,7 +88,7 @@ func (c *Comparison) lifecycles(ctx context.Context) func(lockfile.Pin) *model.S
 			known[old.Checksum()] = lookup(old)
 		}
 	}
-	return func(p lockfile.Pin) *model.SupportedVersion { return known[p.Checksum()] }
+	return func(p lockfile.Pin) *catalog.SupportedVersion { return known[p.Checksum()] }
 }
 
 // options returns the comparison options of the settings of the side after, with the severities
@@ -414,7 +414,7 @@ func changedPins(a, b *lockfile.File) (*lockfile.File, *lockfile.File) {
 func sharedNames(p lockfile.Pin) []string {
 	out := []string{"namespace " + p.Namespace}
 	for _, prop := range p.Properties {
-		if prop.Type == model.TypeGVK {
+		if prop.Type == catalog.TypeGVK {
 			out = append(out, string(prop.Value))
 		}
 	}

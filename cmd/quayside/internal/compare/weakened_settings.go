@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
@@ -16,7 +17,6 @@ import (
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci/trust"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
@@ -229,7 +229,7 @@ func joinSigners(s map[string]string) string {
 
 // compareCatalogs compares the sources of catalogs in quayside.yaml and in declarations.
 func (l *settingsComparer) compareCatalogs() {
-	was := map[model.ID]cache.Catalog{}
+	was := map[catalog.ID]cache.Catalog{}
 	for _, c := range l.catalogsOf(l.c.Before) {
 		was[c.ID] = c
 	}

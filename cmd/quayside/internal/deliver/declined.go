@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/forge"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/resolve"
 )
@@ -23,7 +23,7 @@ func proposalID(u workspace.Upgrade) string {
 	for _, c := range u.Changes {
 		fmt.Fprintf(&text, "%s %s%s %s %s\n", c.Change, c.Operator, c.Namespace, c.From, c.To)
 	}
-	return string(model.DigestOf([]byte(text.String())))
+	return string(catalog.DigestOf([]byte(text.String())))
 }
 
 // declined returns the branch of an upgrade with a reason, and holds of its operators, if a person closed

@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
 )
@@ -138,7 +138,7 @@ type adder struct {
 	set     *declare.Set
 	writer  declare.Writer // writer of the most frequent dialect
 	config  []byte         // options.Config as canonical JSON; nil: none, or empty
-	index   *model.Index
+	index   *catalog.Index
 	draft   *Draft
 	wanted  []operator
 	places  []place // positions of the new declarations
@@ -296,7 +296,7 @@ func (a *adder) values(ctx context.Context, s declare.Subscription, at, text str
 	case o.Start != "":
 		out[declare.FieldStartingCSV] = []string{o.Start}
 	}
-	inChannel := slices.ContainsFunc(b.Entries(), func(e *model.Entry) bool { return slices.Contains(s.Channels, e.Channel().Name()) })
+	inChannel := slices.ContainsFunc(b.Entries(), func(e *catalog.Entry) bool { return slices.Contains(s.Channels, e.Channel().Name()) })
 	if _, isChannel := pkg.Channel(at); isChannel || len(s.Channels) > 0 && !inChannel {
 		out[declare.FieldChannel] = []string{o.Channel}
 	}
@@ -305,13 +305,13 @@ func (a *adder) values(ctx context.Context, s declare.Subscription, at, text str
 
 // addTarget adds the version of o to the targets of the resolution if it is exact, or if the pinned
 // version is not within its range.
-func (a *adder) addTarget(s declare.Subscription, b *model.Bundle, o *operator, text string) error {
+func (a *adder) addTarget(s declare.Subscription, b *catalog.Bundle, o *operator, text string) error {
 	lock, err := a.project.LockIfAny()
 	if err != nil || lock == nil || o.Version == "" && o.Start == "" {
 		return err
 	}
 	if pin, ok := lock.Pin(s.Namespace, s.Package); ok {
-		if within, err := model.ParseVersions(o.Version); o.Version != "" && err == nil && within(pin.Version) {
+		if within, err := catalog.ParseVersions(o.Version); o.Version != "" && err == nil && within(pin.Version) {
 			return nil
 		}
 	}
@@ -321,8 +321,8 @@ func (a *adder) addTarget(s declare.Subscription, b *model.Bundle, o *operator, 
 
 // pick returns the package with a name from a catalog, or from any catalog if it is empty. It
 // returns an error if no catalog or several catalogs have the package.
-func (a *adder) pick(name, catalog string) (*model.Package, error) {
-	var found []*model.Package
+func (a *adder) pick(name, catalog string) (*catalog.Package, error) {
+	var found []*catalog.Package
 	var names, have []string
 	for _, c := range a.index.Catalogs() {
 		if catalog != "" && catalog != c.ID().Name && catalog != c.ID().String() {
@@ -350,7 +350,7 @@ func (a *adder) pick(name, catalog string) (*model.Package, error) {
 
 // setVersion sets the channel and the version of o, and returns the matching bundle, preferably from
 // one of the declared channels. at is the text after "package@".
-func (a *adder) setVersion(ctx context.Context, o *operator, pkg *model.Package, at string, declared ...string) (*model.Bundle, error) {
+func (a *adder) setVersion(ctx context.Context, o *operator, pkg *catalog.Package, at string, declared ...string) (*catalog.Bundle, error) {
 	channel, ok := pkg.Channel(cmp.Or(at, pkg.DefaultChannel()))
 	if ok && at == "" && a.options.Choose != nil && len(pkg.Channels()) > 1 {
 		others := slices.DeleteFunc(pkg.ChannelNames(), func(name string) bool { return name == pkg.DefaultChannel() })
@@ -365,7 +365,7 @@ func (a *adder) setVersion(ctx context.Context, o *operator, pkg *model.Package,
 		o.Channel = channel.Name()
 		return channel.Head().Bundle(), nil
 	}
-	within, err := model.ParseVersions(at)
+	within, err := catalog.ParseVersions(at)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a channel of package %q (available: %s), a version or a version range%s", at, pkg.Name(), strings.Join(pkg.ChannelNames(), ", "), diag.DidYouMean(at, pkg.ChannelNames()))
 	}
@@ -395,7 +395,7 @@ func (a *adder) setVersion(ctx context.Context, o *operator, pkg *model.Package,
 // newestBundle returns the bundle with the highest matching version, and its channel, preferably
 // the default channel. It searches only the named channels, or all without names. It returns nil if
 // no version matches.
-func newestBundle(pkg *model.Package, within func(version string) bool, channels ...string) (best *model.Bundle, in *model.Channel) {
+func newestBundle(pkg *catalog.Package, within func(version string) bool, channels ...string) (best *catalog.Bundle, in *catalog.Channel) {
 	for _, c := range pkg.Channels() {
 		for _, e := range c.Entries() {
 			b := e.Bundle()
@@ -415,7 +415,7 @@ func newestBundle(pkg *model.Package, within func(version string) bool, channels
 }
 
 // setWatch sets the watched namespaces of o.
-func (a *adder) setWatch(o *operator, b *model.Bundle) error {
+func (a *adder) setWatch(o *operator, b *catalog.Bundle) error {
 	modes := b.Metadata().InstallModes
 	groups := a.set.OperatorGroupsIn(o.Namespace)
 	switch {
@@ -424,7 +424,7 @@ func (a *adder) setWatch(o *operator, b *model.Bundle) error {
 		if slices.Equal(watch, []string{"*"}) {
 			watch = nil
 		}
-		if !model.SupportsNamespaces(modes, o.Namespace, watch) {
+		if !catalog.SupportsNamespaces(modes, o.Namespace, watch) {
 			return fmt.Errorf("%s cannot watch %s: it supports %s", o.Package, strings.Join(a.options.Watch, ", "), FormatModes(modes))
 		}
 		if len(groups) > 0 {
@@ -433,9 +433,9 @@ func (a *adder) setWatch(o *operator, b *model.Bundle) error {
 		o.Watch = a.options.Watch
 	case len(groups) > 0 || slices.ContainsFunc(a.wanted, func(w operator) bool { return w.Namespace == o.Namespace && w.Group }):
 		return nil
-	case model.SupportsNamespaces(modes, o.Namespace, nil):
+	case catalog.SupportsNamespaces(modes, o.Namespace, nil):
 		o.Watch = []string{"*"}
-	case model.SupportsNamespaces(modes, o.Namespace, []string{o.Namespace}):
+	case catalog.SupportsNamespaces(modes, o.Namespace, []string{o.Namespace}):
 		o.Watch = []string{o.Namespace}
 	default:
 		return fmt.Errorf("%s supports only the install modes %s: add --watch NAMESPACE", o.Package, FormatModes(modes))
@@ -450,7 +450,7 @@ func (a *adder) setWatch(o *operator, b *model.Bundle) error {
 }
 
 // FormatModes returns a comma-separated list of install modes.
-func FormatModes(modes []model.InstallMode) string {
+func FormatModes(modes []catalog.InstallMode) string {
 	var names []string
 	for _, m := range modes {
 		names = append(names, string(m))

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -65,7 +65,7 @@ func (at Completer) Versions(ctx context.Context, prefix string) []string {
 	if !behind {
 		return at.Pinned(ctx, prefix)
 	}
-	return at.packageWords(ctx, key[strings.LastIndex(key, "/")+1:], func(p *model.Package) []string { return completeVersions(key, p) })
+	return at.packageWords(ctx, key[strings.LastIndex(key, "/")+1:], func(p *catalog.Package) []string { return completeVersions(key, p) })
 }
 
 // Requests returns the packages of the catalogs, or, after an @, the channels and versions of
@@ -75,7 +75,7 @@ func (at Completer) Requests(ctx context.Context, prefix string) []string {
 	if !behind {
 		return at.Packages(ctx, prefix)
 	}
-	return at.packageWords(ctx, name, func(p *model.Package) []string {
+	return at.packageWords(ctx, name, func(p *catalog.Package) []string {
 		out := completeVersions(name, p)
 		for _, c := range p.ChannelNames() {
 			out = append(out, name+"@"+c)
@@ -84,7 +84,7 @@ func (at Completer) Requests(ctx context.Context, prefix string) []string {
 	})
 }
 
-func completeVersions(name string, p *model.Package) []string {
+func completeVersions(name string, p *catalog.Package) []string {
 	var out []string
 	for _, b := range p.Bundles() {
 		out = append(out, name+"@"+b.Version().String())
@@ -93,7 +93,7 @@ func completeVersions(name string, p *model.Package) []string {
 }
 
 // packageWords returns words for the package with a name in each catalog.
-func (at Completer) packageWords(ctx context.Context, name string, words func(*model.Package) []string) []string {
+func (at Completer) packageWords(ctx context.Context, name string, words func(*catalog.Package) []string) []string {
 	return at.catalogWords(ctx, func(sh *cache.CatalogSet) (out []string) {
 		x, err := sh.Pick(ctx, cache.PickNames(name))
 		if err != nil {

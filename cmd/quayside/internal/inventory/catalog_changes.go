@@ -1,12 +1,12 @@
 package inventory
 
 import (
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // CatalogChanges is the list of changes between two catalogs.
 type CatalogChanges struct {
-	Before  string                `json:"before"`
-	After   string                `json:"after"`
-	Changes []model.CatalogChange `json:"changes"`
+	Before  string                  `json:"before"`
+	After   string                  `json:"after"`
+	Changes []catalog.CatalogChange `json:"changes"`
 }

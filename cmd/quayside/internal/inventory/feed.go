@@ -6,8 +6,8 @@ import (
 	"path"
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/resolve"
 )
@@ -26,7 +26,7 @@ type feedRelease struct {
 
 // NewFeed returns the feed: operators/<namespace>/<package>.json for each operator, with the
 // pinned and the next version, and packages/<package>/<channel>.json for each channel.
-func NewFeed(x *model.Index, ages []resolve.Age) (*filetree.Tree, error) {
+func NewFeed(x *catalog.Index, ages []resolve.Age) (*filetree.Tree, error) {
 	t := filetree.New()
 	packages := map[string]bool{}
 	for _, a := range ages {
@@ -65,7 +65,7 @@ func isOffered(a resolve.Age) bool {
 }
 
 // findBundle returns the bundle of a version from the first catalog that has it, or nil.
-func findBundle(x *model.Index, pkg, version string) *model.Bundle {
+func findBundle(x *catalog.Index, pkg, version string) *catalog.Bundle {
 	for _, cat := range x.CatalogsWith(pkg) {
 		p, ok := cat.Package(pkg)
 		if !ok {
@@ -81,7 +81,7 @@ func findBundle(x *model.Index, pkg, version string) *model.Bundle {
 }
 
 // newChannelFiles returns a file for each channel of a package, merged from all catalogs.
-func newChannelFiles(x *model.Index, pkg string) map[string]feedFile {
+func newChannelFiles(x *catalog.Index, pkg string) map[string]feedFile {
 	out := map[string]feedFile{}
 	for _, cat := range x.CatalogsWith(pkg) {
 		p, ok := cat.Package(pkg)

@@ -1,6 +1,6 @@
 package inventory
 
-import "github.com/quayside/quayside/internal/model"
+import "github.com/quayside/quayside/catalog"
 
 // Channel is a channel of a package in one catalog.
 type Channel struct {
@@ -13,7 +13,7 @@ type Channel struct {
 	Deprecation string `json:"deprecation,omitempty"`
 }
 
-func newChannels(p *model.Package) []Channel {
+func newChannels(p *catalog.Package) []Channel {
 	var rows []Channel
 	for _, c := range p.Channels() {
 		rows = append(rows, Channel{
@@ -42,7 +42,7 @@ func (r Channel) Note() string {
 }
 
 // headVersion returns the version of a channel's head, or "".
-func headVersion(c *model.Channel) string {
+func headVersion(c *catalog.Channel) string {
 	if b := c.Head().Bundle(); b != nil {
 		return b.VersionText()
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/catalog"
 )
 
 // PackageDescriptions is the details of one package in each of its catalogs.
@@ -24,11 +24,11 @@ type PackageDetails struct {
 	Requires     []string         `json:"requires,omitempty"`
 	Channels     []ChannelDetails `json:"channels"`
 
-	Support        *model.Support           `json:"support,omitempty"`        // of the head, today; nil if unknown
-	Lifecycle      []model.SupportedVersion `json:"lifecycle,omitempty"`      // of all versions
-	LifecycleError string                   `json:"lifecycleError,omitempty"` // errors in the lifecycle of the catalog
+	Support        *catalog.Support           `json:"support,omitempty"`        // of the head, today; nil if unknown
+	Lifecycle      []catalog.SupportedVersion `json:"lifecycle,omitempty"`      // of all versions
+	LifecycleError string                     `json:"lifecycleError,omitempty"` // errors in the lifecycle of the catalog
 
-	Head *model.SupportedVersion `json:"-"` // lifecycle of the head; nil if unknown
+	Head *catalog.SupportedVersion `json:"-"` // lifecycle of the head; nil if unknown
 }
 
 // ChannelDetails is a channel with its versions.
@@ -49,10 +49,10 @@ type ChannelEntry struct {
 	Deprecation string   `json:"deprecation,omitempty"`
 	Unusable    string   `json:"unusable,omitempty"`
 
-	Support *model.Support `json:"support,omitempty"` // today; nil if unknown
+	Support *catalog.Support `json:"support,omitempty"` // today; nil if unknown
 }
 
-func newPackageDetails(p *model.Package, today string) PackageDetails {
+func newPackageDetails(p *catalog.Package, today string) PackageDetails {
 	v := PackageDetails{Package: newPackage(p.Summary(), p.Catalog().ID()), Lifecycle: p.Lifecycle()}
 	if c, ok := p.Channel(p.DefaultChannel()); ok {
 		if b := c.Head().Bundle(); b != nil {
@@ -70,7 +70,7 @@ func newPackageDetails(p *model.Package, today string) PackageDetails {
 	return v
 }
 
-func (v *PackageDetails) addBundle(b *model.Bundle) {
+func (v *PackageDetails) addBundle(b *catalog.Bundle) {
 	m := b.Metadata()
 	v.Provider, v.MinKube = m.Provider, m.MinKubeVersion
 	for _, mode := range m.InstallModes {
@@ -87,33 +87,33 @@ func (v *PackageDetails) addBundle(b *model.Bundle) {
 }
 
 // formatRequirement describes a requirement in words.
-func formatRequirement(r model.Requirement) string {
+func formatRequirement(r catalog.Requirement) string {
 	parts := make([]string, len(r.Of))
 	for i, part := range r.Of {
 		parts[i] = formatRequirement(part)
 	}
 	list := "(" + strings.Join(parts, "; ") + ")"
 	switch r.Kind {
-	case model.RequireGVK:
+	case catalog.RequireGVK:
 		return r.GVK.String()
-	case model.RequirePackage:
+	case catalog.RequirePackage:
 		return fmt.Sprintf("package %s %s", r.Package, r.Range)
-	case model.RequireLabel:
+	case catalog.RequireLabel:
 		return "label " + r.Label
-	case model.RequireAll:
+	case catalog.RequireAll:
 		return "all of " + list
-	case model.RequireAny:
+	case catalog.RequireAny:
 		return "any of " + list
-	case model.RequireNot:
+	case catalog.RequireNot:
 		return "none of " + list
-	case model.RequireCEL:
+	case catalog.RequireCEL:
 		return cmp.Or(r.Message, r.Rule)
 	default:
 		return ""
 	}
 }
 
-func newChannelEntries(c *model.Channel, today string) []ChannelEntry {
+func newChannelEntries(c *catalog.Channel, today string) []ChannelEntry {
 	var views []ChannelEntry
 	for _, e := range c.Entries() {
 		v := ChannelEntry{Bundle: e.Name(), Replaces: e.Replaces(), Skips: e.Skips()}
@@ -132,7 +132,7 @@ func newChannelEntries(c *model.Channel, today string) []ChannelEntry {
 
 // DescribePackages returns the details of packages. today ("2026-11-21") selects the support
 // phase.
-func DescribePackages(pkgs []*model.Package, today string) PackageDescriptions {
+func DescribePackages(pkgs []*catalog.Package, today string) PackageDescriptions {
 	s := PackageDescriptions{make([]PackageDetails, len(pkgs))}
 	for i, p := range pkgs {
 		s.Packages[i] = newPackageDetails(p, today)

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // PackageList is a list of packages as a document.
@@ -40,7 +40,7 @@ func RankPackages(found []cache.Summary, words []string) PackageList {
 	return ListPackages(found)
 }
 
-func newPackage(s model.Summary, id model.ID) Package {
+func newPackage(s catalog.Summary, id catalog.ID) Package {
 	return Package{
 		Package:        s.Name,
 		DefaultChannel: s.DefaultChannel,

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/health"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/testing/clustertest"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
@@ -83,7 +83,7 @@ func serve(t *testing.T) (*clustertest.Server, *cluster.Client, *Expected) {
 	}
 	lock := lockfile.New([]lockfile.Pin{{
 		Namespace: "ops", Package: "lamp", Version: "1.0.0", Image: lampImage,
-		Catalog: lockfile.NewCatalog(model.ID{Namespace: "olm", Name: "test"}, "image:example.com/catalog:v1", ""),
+		Catalog: lockfile.NewCatalog(catalog.ID{Namespace: "olm", Name: "test"}, "image:example.com/catalog:v1", ""),
 	}})
 	pin := ""
 	for _, p := range lock.Pins {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/diff"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
@@ -74,13 +74,13 @@ type PlatformFinding struct {
 // JudgePlatform returns the verdict on every pin, in lock order. Problems are misfits (unmet
 // requirements of bundles), findings in the objects of clusters, and OpenShift versions that are
 // not in the lifecycle of a pin. lifecycles returns nil for an unknown lifecycle.
-func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *model.SupportedVersion, target Platform, misfits []resolve.Incompatibility, findings []PlatformFinding) Judgement {
+func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *catalog.SupportedVersion, target Platform, misfits []resolve.Incompatibility, findings []PlatformFinding) Judgement {
 	var all []Problem
 	for _, m := range misfits {
 		all = append(all, Problem{Rule: m.Rule, Blocks: true, Operator: m.Pin.Key(), Message: m.Text, Place: pinPlace(m.Pin)})
 	}
 	for _, p := range pins {
-		if versions, fits := lifecycles(p).SupportsPlatform(model.OpenShift, target.OpenShift); !fits {
+		if versions, fits := lifecycles(p).SupportsPlatform(catalog.OpenShift, target.OpenShift); !fits {
 			all = append(all, Problem{
 				Rule: "lifecycle.platform", Blocks: true, Operator: p.Key(), Place: pinPlace(p),
 				Message: fmt.Sprintf("version %s is supported on OpenShift %s", lifecycles(p).Name, strings.Join(versions, ", ")),

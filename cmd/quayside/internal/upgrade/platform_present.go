@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	comparing "github.com/quayside/quayside/cmd/quayside/internal/compare"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/diff"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
@@ -42,7 +42,7 @@ func (c *platformChecker) judge(ctx context.Context, lock *lockfile.File, j *Jud
 	c.lowerConverted(ctx, lock, findings)
 	checked := lock.With(slices.DeleteFunc(slices.Clone(lock.Pins), func(p lockfile.Pin) bool { return !installed[p.Key()] }))
 	misfits, unknown := resolve.FindIncompatible(c.problem.Index, checked, c.target.Kubernetes, c.target.OpenShift)
-	*j = JudgePlatform(checked.Pins, func(p lockfile.Pin) *model.SupportedVersion { return resolve.LifecycleOf(c.problem.Index, p) }, c.target, misfits, findings)
+	*j = JudgePlatform(checked.Pins, func(p lockfile.Pin) *catalog.SupportedVersion { return resolve.LifecycleOf(c.problem.Index, p) }, c.target, misfits, findings)
 	return unknown, nil
 }
 

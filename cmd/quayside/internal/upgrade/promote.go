@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/health/gate"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
@@ -88,7 +88,7 @@ type promotion struct {
 	selected map[string]bool                // operators to promote; nil: all
 	held     map[string]resolve.HeldUpgrade // operators of from that are in opt.kept, fail the gate or were reverted
 	differs  map[string]resolve.HeldUpgrade // operators of from with different content in the target catalog
-	contents map[*model.Bundle]model.Digest
+	contents map[*catalog.Bundle]catalog.Digest
 	verdicts map[string]*gate.Verdict
 	seen     []gate.Observation
 }
@@ -97,7 +97,7 @@ type promotion struct {
 // the operators of both environments. It returns an error if a pin would change to a bundle that
 // the upstream environment does not have.
 func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*PromotionStepReport, error) {
-	p := &promotion{PromotionStep: s, opt: opt, held: map[string]resolve.HeldUpgrade{}, differs: map[string]resolve.HeldUpgrade{}, contents: map[*model.Bundle]model.Digest{}, verdicts: map[string]*gate.Verdict{}}
+	p := &promotion{PromotionStep: s, opt: opt, held: map[string]resolve.HeldUpgrade{}, differs: map[string]resolve.HeldUpgrade{}, contents: map[*catalog.Bundle]catalog.Digest{}, verdicts: map[string]*gate.Verdict{}}
 	var err error
 	if p.from, err = s.From.NeedLock(); err != nil {
 		return nil, err
@@ -269,7 +269,7 @@ func (e *Environment) clustersWith(operator string) ([]string, error) {
 func (p *promotion) resolve(ctx context.Context) (*workspace.Resolution, error) {
 	pr := *p.problem
 	pr.Options.From, pr.Options.Lenient = p.upstreamLock(), true
-	pr.Options.Objection = func(namespace string, to *model.Bundle) string { return p.refusal(ctx, namespace, to) }
+	pr.Options.Objection = func(namespace string, to *catalog.Bundle) string { return p.refusal(ctx, namespace, to) }
 	res, err := workspace.Resolve(ctx, &pr)
 	if err != nil {
 		return nil, err
@@ -282,7 +282,7 @@ func (p *promotion) resolve(ctx context.Context) (*workspace.Resolution, error) 
 
 // refusal returns the reason for rejecting a bundle, or "". A promotion installs only content
 // that was tested upstream, so a bundle of the same name with different content is rejected.
-func (p *promotion) refusal(ctx context.Context, namespace string, to *model.Bundle) string {
+func (p *promotion) refusal(ctx context.Context, namespace string, to *catalog.Bundle) string {
 	key := namespace + "/" + to.Package().Name()
 	theirs, there := findPin(p.from, key)
 	switch s, stays := p.held[key]; {

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/catalog/image"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
 )
 
@@ -67,8 +67,8 @@ func (p *Project) CatalogRef(text string) (source.Ref, error) {
 
 // CheckedCatalog is the result of CheckCatalog.
 type CheckedCatalog struct {
-	Content  model.Content  // readable part of the catalog
-	Catalog  *model.Catalog // nil if it is invalid
+	Content  catalog.Content  // readable part of the catalog
+	Catalog  *catalog.Catalog // nil if it is invalid
 	Warnings []diag.Warning
 }
 
@@ -100,7 +100,7 @@ func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) 
 	content, err := c.Content(ctx)
 	out := CheckedCatalog{Content: content, Warnings: p.Waive(diag.PrefixWarnings(prefix, content.Warnings))}
 	if err == nil {
-		out.Catalog, err = model.New(content)
+		out.Catalog, err = catalog.New(content)
 	}
 	if err == nil {
 		err = out.Catalog.StrictFaults()
@@ -209,5 +209,5 @@ func (p *Project) ChooseCatalogs(name string, all []cache.Catalog, here Root) (*
 		names = append(names, source.KnownNames()...)
 		return nil, nil, fmt.Errorf("catalog %q is neither declared in spec.catalogs nor well-known: choose one of %s%s", name, strings.Join(names, ", "), diag.DidYouMean(name, names))
 	}
-	return from, []cache.Catalog{{ID: model.ID{Name: arg.SuggestedName()}, Source: arg}}, nil
+	return from, []cache.Catalog{{ID: catalog.ID{Name: arg.SuggestedName()}, Source: arg}}, nil
 }

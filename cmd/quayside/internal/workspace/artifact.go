@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/oci/artifact"
 	"github.com/quayside/quayside/internal/oci/trust"
@@ -30,7 +30,7 @@ func (p *Project) Artifact(ctx context.Context, ref string) (*Artifact, error) {
 	}
 	var signed *trust.Verification
 	a, err := artifact.Open(ctx, client, ref, func(digest string) (err error) {
-		signed, err = p.Verify(ctx, ref, model.Digest(digest), trust.Provenance)
+		signed, err = p.Verify(ctx, ref, catalog.Digest(digest), trust.Provenance)
 		return err
 	})
 	p.Log.Done()

@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci/trust"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
@@ -23,7 +23,7 @@ import (
 // declarations, sorted by namespace and name. A catalog of spec.catalogs overrides a CatalogSource
 // with the same namespace and name.
 func (p *Project) Catalogs(set *declare.Set) []cache.Catalog {
-	byID := map[model.ID]cache.Catalog{}
+	byID := map[catalog.ID]cache.Catalog{}
 	for _, c := range set.CatalogSources {
 		if !c.Disabled {
 			byID[c.ID] = declaredCatalog(c)
@@ -64,7 +64,7 @@ func lockedRef(locked *lockfile.File, cat cache.Catalog) source.Ref {
 	if locked == nil {
 		return cat.Source
 	}
-	var digest model.Digest
+	var digest catalog.Digest
 	for _, c := range locked.Catalogs() {
 		switch {
 		case c.ID != cat.ID:
@@ -149,8 +149,8 @@ func (p *Project) OpenCatalogs(ctx context.Context, cats []cache.Catalog, opt Ca
 
 // BrokenCatalogs returns the faults of unreadable catalogs as warnings, or as an error if no
 // catalog is readable.
-func (p *Project) BrokenCatalogs(x *model.Index) ([]diag.Warning, error) {
-	faults := catalogFaults(x, func(model.ID) bool { return true })
+func (p *Project) BrokenCatalogs(x *catalog.Index) ([]diag.Warning, error) {
+	faults := catalogFaults(x, func(catalog.ID) bool { return true })
 	if len(x.Catalogs()) == 0 {
 		return nil, faults.Err()
 	}
@@ -162,7 +162,7 @@ func (p *Project) BrokenCatalogs(x *model.Index) ([]diag.Warning, error) {
 }
 
 // catalogFaults returns the faults of the unreadable catalogs that wanted selects.
-func catalogFaults(x *model.Index, wanted func(model.ID) bool) diag.List {
+func catalogFaults(x *catalog.Index, wanted func(catalog.ID) bool) diag.List {
 	var faults diag.List
 	for id, err := range x.Broken() {
 		var at *diag.Error

@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/bundledir"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
@@ -103,7 +103,7 @@ func (pr *Problem) checkSources() error {
 		if i < 0 {
 			continue
 		}
-		for _, f := range catalogFaults(pr.Index, func(id model.ID) bool { return id == c.ID }) {
+		for _, f := range catalogFaults(pr.Index, func(id catalog.ID) bool { return id == c.ID }) {
 			f.Hint = fmt.Sprintf("correct the source: %s has operators from %s", LockFile, pr.Lock.Catalogs()[i].Source)
 			faults = append(faults, f)
 		}
@@ -165,7 +165,7 @@ func (pr *Problem) confirmPin(ctx context.Context, c *Contents, pin lockfile.Pin
 	}
 	unconfirmed := map[string]bool{
 		"properties":    lacks(properties, propertyTexts(pin.Properties)),
-		"relatedImages": lacks(append(images, model.RelatedImage{Image: pin.Image}), pin.RelatedImages),
+		"relatedImages": lacks(append(images, catalog.RelatedImage{Image: pin.Image}), pin.RelatedImages),
 	}
 	var unchecked, differing []string
 	for _, f := range r.Fields {
@@ -191,14 +191,14 @@ func readPin(fsys fs.FS) (p lockfile.Pin, err error) {
 	}
 	for _, pkg := range content.Packages {
 		for _, b := range pkg.Bundles {
-			p = lockfile.Pin{Bundle: b.Name, Version: model.Read(b.Properties).Version, Properties: b.Properties, RelatedImages: b.RelatedImages}
+			p = lockfile.Pin{Bundle: b.Name, Version: catalog.Read(b.Properties).Version, Properties: b.Properties, RelatedImages: b.RelatedImages}
 		}
 	}
 	return lockfile.New([]lockfile.Pin{p}).Pins[0], nil
 }
 
 // propertyTexts returns the properties as text for comparing.
-func propertyTexts(ps []model.Property) []string {
+func propertyTexts(ps []catalog.Property) []string {
 	var out []string
 	for _, p := range ps {
 		out = append(out, p.Type+" "+string(p.Value))

@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/oci/trust"
 	"github.com/quayside/quayside/lockfile"
@@ -28,18 +28,18 @@ import (
 
 // directBundle is a bundle named by a subscription.
 type directBundle struct {
-	key     string        // key of the subscription, as declared
-	content model.Content // one package with one bundle
-	digest  model.Digest  // digest of the manifests; empty for a bundle in an image
-	broken  error         // read error; if set, the other fields are from the lock
-	pkg     string        // "etcd"
+	key     string          // key of the subscription, as declared
+	content catalog.Content // one package with one bundle
+	digest  catalog.Digest  // digest of the manifests; empty for a bundle in an image
+	broken  error           // read error; if set, the other fields are from the lock
+	pkg     string          // "etcd"
 	target  declare.Subscription
 	source  cache.Catalog
 }
 
 // directID returns the catalog ID for the bundle of a subscription.
-func directID(namespace string, sub declare.Subscription) model.ID {
-	return model.ID{Namespace: namespace, Name: sub.Name + "-bundle"}
+func directID(namespace string, sub declare.Subscription) catalog.ID {
+	return catalog.ID{Namespace: namespace, Name: sub.Name + "-bundle"}
 }
 
 // openDirectBundles opens the bundles named by subscriptions. An unreadable bundle is marked
@@ -125,14 +125,14 @@ func (p *Project) openDirectBundle(ctx context.Context, sub declare.Subscription
 
 // setDigest pins the bundle. It sets the digest of the image in b or, if the bundle is not in a
 // registry, the digest of the manifests in d.
-func (d *directBundle) setDigest(ctx context.Context, c *source.Catalog, b *model.BundleData) error {
+func (d *directBundle) setDigest(ctx context.Context, c *source.Catalog, b *catalog.BundleData) error {
 	if d.source.Source.IsRemote() {
 		ref, err := oci.ParseSource(string(d.source.Source))
 		if err != nil {
 			return err
 		}
 		b.Image, b.Embedded = ref.Name+"@"+string(d.content.Digest), false
-		b.RelatedImages = append([]model.RelatedImage{{Image: b.Image}}, b.RelatedImages...)
+		b.RelatedImages = append([]catalog.RelatedImage{{Image: b.Image}}, b.RelatedImages...)
 		return nil
 	}
 	fsys, err := c.Bundle(ctx, d.pkg, b.Name, nil)
@@ -143,31 +143,31 @@ func (d *directBundle) setDigest(ctx context.Context, c *source.Catalog, b *mode
 	if err != nil {
 		return err
 	}
-	d.digest = model.DigestOf(bundle.DigestList(ms))
+	d.digest = catalog.DigestOf(bundle.DigestList(ms))
 	return nil
 }
 
 // installNamespace returns the install namespace of a bundle named by a subscription.
-func installNamespace(sub declare.Subscription, pkg *model.PackageData) (string, error) {
+func installNamespace(sub declare.Subscription, pkg *catalog.PackageData) (string, error) {
 	annotations := pkg.Bundles[0].Metadata.Annotations
 	switch {
 	case sub.Namespace != "":
 		return sub.Namespace, nil
 	case sub.Dialect == declare.V1:
-		return model.ManagedNamespace(pkg.Name, annotations)
+		return catalog.ManagedNamespace(pkg.Name, annotations)
 	}
 	return cmp.Or(SuggestedNamespace(annotations), pkg.Name), nil
 }
 
 // SuggestedNamespace returns the suggested install namespace of a bundle, or "".
 func SuggestedNamespace(annotations map[string]string) string {
-	if ns := annotations[model.SuggestedNamespace]; ns != "" {
+	if ns := annotations[catalog.SuggestedNamespace]; ns != "" {
 		return ns
 	}
 	var template struct {
 		Metadata struct{ Name string }
 	}
-	if json.Unmarshal([]byte(annotations[model.SuggestedNamespaceTemplate]), &template) != nil {
+	if json.Unmarshal([]byte(annotations[catalog.SuggestedNamespaceTemplate]), &template) != nil {
 		return "" // rendering reports the fault
 	}
 	return template.Metadata.Name
@@ -234,7 +234,7 @@ func addDirectBundles(sh *cache.CatalogSet, ds []directBundle) error {
 			sh.AddBroken(d.source, d.broken)
 			continue
 		}
-		cat, err := model.New(d.content)
+		cat, err := catalog.New(d.content)
 		if err != nil {
 			return diag.Errorf(d.source.Pos, "bundle %q: %w", d.target.Bundle, err)
 		}
@@ -283,7 +283,7 @@ func findTarget(opt resolve.Options, p lockfile.Pin) *resolve.Target {
 
 // repin returns p with the fields that the current content of the bundle determines.
 func (d directBundle) repin(p lockfile.Pin) lockfile.Pin {
-	cat, err := model.New(d.content)
+	cat, err := catalog.New(d.content)
 	if err != nil {
 		return p // addDirectBundles reports the error
 	}

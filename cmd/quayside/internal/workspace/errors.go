@@ -6,9 +6,9 @@ import (
 	"path"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
@@ -84,7 +84,7 @@ func (e *fetchError) Unwrap() error { return e.err }
 
 // NoContentError is returned for a bundle that its catalog does not contain and that is not in the
 // store: the catalog may have dropped it.
-type NoContentError struct{ Catalog model.ID }
+type NoContentError struct{ Catalog catalog.ID }
 
 // Error names the catalog.
 func (e *NoContentError) Error() string {

@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/imageref"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -62,7 +62,7 @@ func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	if got := model.DigestOf(bundle.DigestList(ms)); got != p.ContentDigest {
+	if got := catalog.DigestOf(bundle.DigestList(ms)); got != p.ContentDigest {
 		return nil, fmt.Errorf("catalog %q has content %s, the lock has %s: restore the catalog, or remove %s from quayside.lock and run 'quayside resolve'",
 			p.Catalog.ID, got, p.ContentDigest, p.Key())
 	}
@@ -94,7 +94,7 @@ func (c *Contents) AddDigest(ctx context.Context, p lockfile.Pin, before *lockfi
 	if err != nil {
 		return p, err
 	}
-	p.ContentDigest = model.DigestOf(bundle.DigestList(ms))
+	p.ContentDigest = catalog.DigestOf(bundle.DigestList(ms))
 	c.storeManifests(ctx, ms)
 	return p, nil
 }
@@ -163,12 +163,12 @@ func (c *Contents) storeManifests(ctx context.Context, ms []bundle.Manifest) {
 	var names strings.Builder
 	for _, m := range ms {
 		blobs = append(blobs, m.Data)
-		names.WriteString(model.DigestOf(m.Data).Hex() + " " + m.Path + "\n")
+		names.WriteString(catalog.DigestOf(m.Data).Hex() + " " + m.Path + "\n")
 	}
 	for _, data := range blobs {
-		_ = c.client.Store.Put(ctx, string(model.DigestOf(data)), bytes.NewReader(data), maxManifestSize)
+		_ = c.client.Store.Put(ctx, string(catalog.DigestOf(data)), bytes.NewReader(data), maxManifestSize)
 	}
-	_ = c.client.Store.PutRecord(fileRecords, string(model.DigestOf(list)), []byte(names.String()))
+	_ = c.client.Store.PutRecord(fileRecords, string(catalog.DigestOf(list)), []byte(names.String()))
 }
 
 // readStored reads a bundle stored by storeManifests.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
@@ -14,13 +14,13 @@ import (
 // Lifecycles returns a function that looks up the lifecycle of a pinned version in its
 // locked catalog. The function returns nil if the catalog has no lifecycle, or is unreadable.
 // It reads each package on the first lookup, and passes each read error to report.
-func (p *Project) Lifecycles(ctx context.Context, report func(string)) func(lockfile.Pin) *model.SupportedVersion {
+func (p *Project) Lifecycles(ctx context.Context, report func(string)) func(lockfile.Pin) *catalog.SupportedVersion {
 	type key struct {
 		catalog lockfile.Catalog
 		pkg     string
 	}
-	indexes := map[key]*model.Index{} // an unreadable package has a nil index
-	return func(pin lockfile.Pin) *model.SupportedVersion {
+	indexes := map[key]*catalog.Index{} // an unreadable package has a nil index
+	return func(pin lockfile.Pin) *catalog.SupportedVersion {
 		k := key{pin.Catalog, pin.Package}
 		k.catalog.Identity = ""
 		if k.catalog.Source == "" {
@@ -42,7 +42,7 @@ func (p *Project) Lifecycles(ctx context.Context, report func(string)) func(lock
 }
 
 // openPackage returns an index with one package of a locked catalog.
-func (p *Project) openPackage(ctx context.Context, locked lockfile.Catalog, pkg string) (*model.Index, error) {
+func (p *Project) openPackage(ctx context.Context, locked lockfile.Catalog, pkg string) (*catalog.Index, error) {
 	indexes, err := p.indexes()
 	if err != nil {
 		return nil, err

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/health"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
@@ -75,7 +75,7 @@ type Request struct {
 type Problem struct {
 	Options    resolve.Options
 	Declared   *declare.Set
-	Index      *model.Index
+	Index      *catalog.Index
 	Lock       *lockfile.File // Read with the current content of direct bundles, repaired after a merge; may be nil
 	Read       *lockfile.File // lock as in its file; may be nil
 	Unattended bool           // see Request
@@ -160,7 +160,7 @@ func completeOptions(p *Project, req Request, lock *lockfile.File, set *declare.
 }
 
 // readIndex returns the parts of the catalogs that a resolution needs, with the direct bundles.
-func (p *Project) readIndex(ctx context.Context, pr *Problem, bundles []directBundle, scope model.Needs, fresh bool) (*model.Index, error) {
+func (p *Project) readIndex(ctx context.Context, pr *Problem, bundles []directBundle, scope catalog.Needs, fresh bool) (*catalog.Index, error) {
 	locked := pr.Read
 	switch {
 	case fresh:

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
@@ -119,7 +119,7 @@ func pinContents(ctx context.Context, p *Project, lock, before *lockfile.File) (
 }
 
 // ContentDigest returns the content digest that a pin of a bundle in a namespace would have.
-func (pr *Problem) ContentDigest(ctx context.Context, namespace string, b *model.Bundle) (model.Digest, error) {
+func (pr *Problem) ContentDigest(ctx context.Context, namespace string, b *catalog.Bundle) (catalog.Digest, error) {
 	c, err := pr.project.Contents()
 	if err != nil {
 		return "", err
@@ -141,7 +141,7 @@ func (pr *Problem) blameCatalogs(err error) error {
 		return err
 	}
 	var others explain.Conflicts
-	var needed []model.ID
+	var needed []catalog.ID
 	var waiting []string
 	for _, c := range conflicts {
 		if len(c.UnreadableCatalogs) == 0 {
@@ -153,7 +153,7 @@ func (pr *Problem) blameCatalogs(err error) error {
 	if len(needed) == 0 {
 		return err
 	}
-	faults := catalogFaults(pr.Index, func(id model.ID) bool { return slices.Contains(needed, id) })
+	faults := catalogFaults(pr.Index, func(id catalog.ID) bool { return slices.Contains(needed, id) })
 	input := &InputError{fmt.Errorf("%w\nnot resolved because of this: %s", faults.Err(), diag.Count(len(waiting), "subscription"))}
 	if len(others) == 0 {
 		return input

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/imageref"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/oci/sign"
 )
@@ -86,6 +86,6 @@ func (p *Project) isSigned(ctx context.Context, client *oci.Client, ref string, 
 	if found, err := client.Signatures(ctx, ref); err != nil || len(found) == 0 {
 		return false
 	}
-	got, err := p.Verify(ctx, ref, model.Digest(imageref.DigestIn(ref)), statements...)
+	got, err := p.Verify(ctx, ref, catalog.Digest(imageref.DigestIn(ref)), statements...)
 	return err == nil && got != nil
 }

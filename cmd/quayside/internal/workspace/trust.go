@@ -8,12 +8,12 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/image"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/imageref"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/oci/trust"
 	"github.com/quayside/quayside/internal/settings"
@@ -65,7 +65,7 @@ func (p *Project) readPolicy() (*trust.Policy, error) {
 // Verify verifies an image at a digest, and returns its signers and their statements. Statements
 // of the given types are required. It returns nil if quayside.yaml requires no signature, or if ref
 // is not in a registry.
-func (p *Project) Verify(ctx context.Context, ref string, digest model.Digest, statements ...string) (*trust.Verification, error) {
+func (p *Project) Verify(ctx context.Context, ref string, digest catalog.Digest, statements ...string) (*trust.Verification, error) {
 	policy, err := p.policy()
 	if err != nil || policy == nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (p *Project) openImage(ctx context.Context, ref string) (*image.Image, erro
 
 // chooseSigner returns the signer of an image to record in the lock, or "" if no signature is required.
 // If the image has several valid signers, it prefers before, the recorded signer.
-func (p *Project) chooseSigner(ctx context.Context, ref string, digest model.Digest, before string) (string, error) {
+func (p *Project) chooseSigner(ctx context.Context, ref string, digest catalog.Digest, before string) (string, error) {
 	got, err := p.Verify(ctx, ref, digest)
 	switch {
 	case err != nil || got == nil:
@@ -192,7 +192,7 @@ func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File, u
 			continue
 		}
 		var err error
-		pins[i].Identity, err = p.chooseSigner(ctx, "image:"+pin.Image, model.Digest(imageref.DigestIn(pin.Image)), old.Identity)
+		pins[i].Identity, err = p.chooseSigner(ctx, "image:"+pin.Image, catalog.Digest(imageref.DigestIn(pin.Image)), old.Identity)
 		if unattended && err != nil && old.Image == pin.Image && old.Identity != "" {
 			pins[i].Identity, err = old.Identity, nil
 		}

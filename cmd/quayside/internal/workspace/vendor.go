@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/oci/trust"
 	"github.com/quayside/quayside/lockfile"
@@ -123,7 +123,7 @@ func (p *Project) ImagesToVendor(ctx context.Context, lock *lockfile.File, opt V
 // withSignatures returns an image and, if quayside.yaml requires signatures, its signatures.
 func (p *Project) withSignatures(ctx context.Context, src oci.Source, digest string) ([]oci.VendoredImage, error) {
 	out := []oci.VendoredImage{{Name: src.String(), Digest: digest}}
-	got, err := p.Verify(ctx, "image:"+src.String(), model.Digest(digest))
+	got, err := p.Verify(ctx, "image:"+src.String(), catalog.Digest(digest))
 	if err != nil || got == nil {
 		return out, err
 	}
@@ -151,7 +151,7 @@ func (p *Project) unpinnedCatalog(ctx context.Context, ref source.Ref, opt Vendo
 	}
 	at := ref
 	if digest != "" {
-		at = ref.AtDigest(model.Digest(digest))
+		at = ref.AtDigest(catalog.Digest(digest))
 	}
 	im, err := client.Open(ctx, string(at))
 	if err != nil {

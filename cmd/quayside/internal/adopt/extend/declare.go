@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // Operator is an operator installed by a Subscription or ClusterExtension.
@@ -19,13 +19,13 @@ type Operator struct {
 	Package   string
 	Bundle    string // installed bundle
 	Version   string
-	Channels  []string // allowed channels; nil: any
-	Catalog   model.ID // zero if a ClusterExtension names none
-	Image     string   // bundle image that the InstallPlan fetched; empty: unknown
-	Watch     []string // namespaces that it watches under OLM, sorted; nil: unknown; a single "": all
-	Generated bool     // OLM created the Subscription, for a dependency
-	ByImage   bool     // it is declared by its image, not from a catalog
-	Notes     []string // remarks for the user
+	Channels  []string   // allowed channels; nil: any
+	Catalog   catalog.ID // zero if a ClusterExtension names none
+	Image     string     // bundle image that the InstallPlan fetched; empty: unknown
+	Watch     []string   // namespaces that it watches under OLM, sorted; nil: unknown; a single "": all
+	Generated bool       // OLM created the Subscription, for a dependency
+	ByImage   bool       // it is declared by its image, not from a catalog
+	Notes     []string   // remarks for the user
 
 	object *snapshot.Object
 }
@@ -47,7 +47,7 @@ type Skipped struct {
 
 // Catalog is a catalog of the cluster.
 type Catalog struct {
-	model.ID
+	catalog.ID
 	Priority int32
 }
 
@@ -105,10 +105,10 @@ func newSkipped(o *snapshot.Object, operator bool, format string, args ...any) S
 func listCatalogs(s *snapshot.Snapshot) []Catalog {
 	var out []Catalog
 	for _, c := range s.CatalogSources() {
-		out = append(out, Catalog{model.ID{Namespace: c.Namespace, Name: c.Name}, c.Priority})
+		out = append(out, Catalog{catalog.ID{Namespace: c.Namespace, Name: c.Name}, c.Priority})
 	}
 	for _, o := range s.Kind(k8s.OLMv1Group, "ClusterCatalog") {
-		out = append(out, Catalog{ID: model.ID{Name: o.Name}})
+		out = append(out, Catalog{ID: catalog.ID{Name: o.Name}})
 	}
 	for _, sub := range s.Subscriptions() {
 		if sub.Catalog.Name != "" && !slices.ContainsFunc(out, func(c Catalog) bool { return c.ID == sub.Catalog }) {

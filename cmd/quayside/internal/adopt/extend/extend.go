@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
@@ -21,7 +22,6 @@ import (
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
-	"github.com/quayside/quayside/internal/model"
 	setting "github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
@@ -216,7 +216,7 @@ func (im *importer) identify(name string) (Catalog, error) {
 }
 
 // configFile returns the name of the file that configures a catalog, or "" if there is none.
-func (im *importer) configFile(id model.ID) string {
+func (im *importer) configFile(id catalog.ID) string {
 	if slices.ContainsFunc(im.settings.Catalogs, func(c setting.Catalog) bool { return c.ID() == id }) {
 		return setting.FileName
 	}
@@ -318,7 +318,7 @@ func (c *Installations) IsPinned(lock *lockfile.File) bool {
 }
 
 // findEntry returns the catalog entry of an installed operator, or nil and the reason.
-func findEntry(x *model.Index, op Operator) (*model.Entry, string) {
+func findEntry(x *catalog.Index, op Operator) (*catalog.Entry, string) {
 	catalogs := x.CatalogsWith(op.Package)
 	if op.Kind == "Subscription" {
 		c, ok := x.Catalog(op.Catalog)
@@ -328,7 +328,7 @@ func findEntry(x *model.Index, op Operator) (*model.Entry, string) {
 			}
 			return nil, fmt.Sprintf("catalog %s is not available", op.Catalog)
 		}
-		catalogs = []*model.Catalog{c}
+		catalogs = []*catalog.Catalog{c}
 	}
 	why := fmt.Sprintf("no catalog has package %s", op.Package)
 	for _, c := range catalogs {
@@ -337,7 +337,7 @@ func findEntry(x *model.Index, op Operator) (*model.Entry, string) {
 			why = fmt.Sprintf("catalog %s no longer has package %s", c.ID(), op.Package)
 			continue
 		}
-		var entry *model.Entry
+		var entry *catalog.Entry
 		if entry, why = findEntryInPackage(pkg, op); entry != nil {
 			return entry, ""
 		}
@@ -346,14 +346,14 @@ func findEntry(x *model.Index, op Operator) (*model.Entry, string) {
 }
 
 // findEntryInPackage returns the entry of an installed operator in a package, or nil and the reason.
-func findEntryInPackage(pkg *model.Package, op Operator) (*model.Entry, string) {
+func findEntryInPackage(pkg *catalog.Package, op Operator) (*catalog.Entry, string) {
 	id := pkg.Catalog().ID()
 	bundle, ok := pkg.Bundle(op.Bundle)
 	if !ok {
 		return nil, fmt.Sprintf("catalog %s no longer has %s", id, op.Bundle)
 	}
 	entries := bundle.Entries()
-	i := slices.IndexFunc(entries, func(e *model.Entry) bool {
+	i := slices.IndexFunc(entries, func(e *catalog.Entry) bool {
 		return len(op.Channels) == 0 || slices.Contains(op.Channels, e.Channel().Name())
 	})
 	if i < 0 {
@@ -385,7 +385,7 @@ func declareByImage(op Operator, why string) (Operator, string) {
 
 // installedPin returns an incomplete pin of the installed bundle, which resolution completes. It
 // returns false if the watched namespaces are unknown.
-func installedPin(op Operator, e *model.Entry) (lockfile.Pin, bool) {
+func installedPin(op Operator, e *catalog.Entry) (lockfile.Pin, bool) {
 	pin := lockfile.Pin{
 		Namespace: op.Namespace, Package: op.Package, Bundle: op.Bundle, Version: e.Bundle().Version().String(), RequestedBy: []string{op.Key()},
 		Channel: e.Channel().Name(), Catalog: lockfile.Catalog{ID: e.Channel().Package().Catalog().ID()},
@@ -393,7 +393,7 @@ func installedPin(op Operator, e *model.Entry) (lockfile.Pin, bool) {
 	switch {
 	case op.Watch != nil && op.Watch[0] != "":
 		pin.WatchNamespaces = op.Watch
-	case op.Watch == nil && !model.SupportsNamespaces(e.Bundle().Metadata().InstallModes, op.Namespace, nil):
+	case op.Watch == nil && !catalog.SupportsNamespaces(e.Bundle().Metadata().InstallModes, op.Namespace, nil):
 		pin.WatchNamespaces = []string{op.Namespace}
 	}
 	return pin, op.Watch != nil || op.Kind == "ClusterExtension"
@@ -401,12 +401,12 @@ func installedPin(op Operator, e *model.Entry) (lockfile.Pin, bool) {
 
 // unsupportedModeReason returns the reason why a bundle cannot watch the namespaces of its pin, or
 // "" if it can.
-func unsupportedModeReason(pin lockfile.Pin, modes []model.InstallMode) string {
-	if model.SupportsNamespaces(modes, pin.Namespace, pin.WatchNamespaces) {
+func unsupportedModeReason(pin lockfile.Pin, modes []catalog.InstallMode) string {
+	if catalog.SupportsNamespaces(modes, pin.Namespace, pin.WatchNamespaces) {
 		return ""
 	}
 	return fmt.Sprintf("%s does not support install mode %s, which watching %s needs (it supports %s)",
-		pin.Bundle, model.ModeFor(pin.Namespace, pin.WatchNamespaces), formatNamespaces(olmNamespaces(pin)), edit.FormatModes(modes))
+		pin.Bundle, catalog.ModeFor(pin.Namespace, pin.WatchNamespaces), formatNamespaces(olmNamespaces(pin)), edit.FormatModes(modes))
 }
 
 // lockWithPins returns the lock with pins of the installed bundles. Resolving keeps them.

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile"
 )
 
@@ -26,7 +26,7 @@ const clusterFile = "cluster-scoped.yaml"
 // Objects returns the declarations of operators and their related objects, sorted by file, kind and
 // name. The second result lists the OperatorGroups and catalogs that it does not declare. The
 // function configuredBy returns the file that already configures a catalog, or "".
-func (c *Installations) Objects(ops []Operator, configuredBy func(model.ID) string) ([]Declaration, []Skipped) {
+func (c *Installations) Objects(ops []Operator, configuredBy func(catalog.ID) string) ([]Declaration, []Skipped) {
 	m := declarationBuilder{s: c.s, groups: c.groups, configuredBy: configuredBy, namespaces: map[string]bool{}}
 	for _, op := range ops {
 		m.namespaces[op.Namespace] = true
@@ -52,7 +52,7 @@ func (c *Installations) Objects(ops []Operator, configuredBy func(model.ID) stri
 type declarationBuilder struct {
 	s            *snapshot.Snapshot
 	groups       map[string]snapshot.OperatorGroup
-	configuredBy func(model.ID) string
+	configuredBy func(catalog.ID) string
 	namespaces   map[string]bool // to be declared
 	out          []Declaration
 	skipped      []Skipped
@@ -221,7 +221,7 @@ func (m *declarationBuilder) selectedNamespaces(g snapshot.OperatorGroup) ([]str
 
 // addCatalogs declares the catalogs of imported operators.
 func (m *declarationBuilder) addCatalogs(ops []Operator) {
-	used, extensions := map[model.ID]bool{}, false
+	used, extensions := map[catalog.ID]bool{}, false
 	for _, op := range ops {
 		if !op.ByImage {
 			used[op.Catalog] = true
@@ -229,7 +229,7 @@ func (m *declarationBuilder) addCatalogs(ops []Operator) {
 		}
 	}
 	for _, c := range m.s.CatalogSources() {
-		id := model.ID{Namespace: c.Namespace, Name: c.Name}
+		id := catalog.ID{Namespace: c.Namespace, Name: c.Name}
 		place := m.configuredBy(id)
 		switch {
 		case place != "":
@@ -247,7 +247,7 @@ func (m *declarationBuilder) addCatalogs(ops []Operator) {
 		}
 	}
 	for _, o := range m.s.Kind(k8s.OLMv1Group, "ClusterCatalog") {
-		switch place := m.configuredBy(model.ID{Name: o.Name}); {
+		switch place := m.configuredBy(catalog.ID{Name: o.Name}); {
 		case place != "":
 			m.skip(o, "its content is set by %s", place)
 		case !extensions:

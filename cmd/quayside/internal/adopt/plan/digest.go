@@ -7,15 +7,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 )
 
 // LockDigest returns the digest that identifies a lock in a plan.
-func LockDigest(lock *lockfile.File) string { return string(model.DigestOf(lockfile.Format(lock))) }
+func LockDigest(lock *lockfile.File) string { return string(catalog.DigestOf(lockfile.Format(lock))) }
 
 // TreeDigest returns the digest that identifies a rendered tree in a plan. It does not depend on
 // the order of the objects.
@@ -29,7 +29,7 @@ func TreeDigest(rendered []render.Rendered) string {
 		lines = append(lines, r.Path+"\x00"+string(text))
 	}
 	slices.Sort(lines)
-	return string(model.DigestOf([]byte(strings.Join(lines, "\n"))))
+	return string(catalog.DigestOf([]byte(strings.Join(lines, "\n"))))
 }
 
 // recordState records the state of the Subscriptions, ClusterExtensions, OperatorGroups, catalogs and
@@ -79,7 +79,7 @@ func SpecText(o k8s.Object) string { return jsonText(k8s.Map(o, "spec")) }
 // TemplateDigest returns the digest of the pod template of a Deployment or a ReplicaSet. A Deployment
 // and its current ReplicaSet have the same digest.
 func TemplateDigest(o k8s.Object) string {
-	return string(model.DigestOf([]byte(jsonText(k8s.Without(k8s.Map(o, "spec", "template"), "metadata", "labels", "pod-template-hash")))))
+	return string(catalog.DigestOf([]byte(jsonText(k8s.Without(k8s.Map(o, "spec", "template"), "metadata", "labels", "pod-template-hash")))))
 }
 
 func jsonText(v map[string]any) string {

@@ -9,10 +9,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/plan"
 	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // maxAttempts is the maximum number of attempts for one action. An attempt can fail because OLM or
@@ -128,7 +128,7 @@ func (a *action) entry(event Event, o k8s.Object) Entry {
 		UID: k8s.Text(o, "metadata", "uid"), Version: k8s.Text(o, "metadata", "resourceVersion"),
 	}
 	if a.Do == plan.Save && o != nil {
-		e.Digest = string(model.DigestOf(formatBackup(o)))
+		e.Digest = string(catalog.DigestOf(formatBackup(o)))
 	}
 	return e
 }

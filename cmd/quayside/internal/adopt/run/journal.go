@@ -12,10 +12,10 @@ import (
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/plan"
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/verify"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // Files is the directory of a journal.
@@ -276,7 +276,7 @@ func (j *Journal) Backup(ref k8s.Ref) (k8s.Object, error) {
 	if data == nil || err != nil {
 		return nil, err
 	}
-	digest := model.DigestOf(data)
+	digest := catalog.DigestOf(data)
 	if !slices.ContainsFunc(j.entries, func(e Entry) bool {
 		return e.Do == plan.Save && e.Object != nil && *e.Object == ref && e.Digest == string(digest)
 	}) {

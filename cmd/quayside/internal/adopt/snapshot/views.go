@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/model"
 )
 
 // Packageserver is the name of the ClusterServiceVersion that is part of OLM itself.
@@ -41,7 +41,7 @@ type Subscription struct {
 	*Object
 	Package      string
 	Channel      string
-	Catalog      model.ID
+	Catalog      catalog.ID
 	Config       map[string]any // spec.config; nil if there is none
 	GeneratedBy  string         // InstallPlan for which OLM created the Subscription of a dependency; empty: none
 	InstalledCSV string         // the cluster may lack this ClusterServiceVersion
@@ -65,7 +65,7 @@ func (s *Snapshot) Subscriptions() []Subscription {
 		o.decode(&body)
 		sub := Subscription{
 			Object: o, Package: body.Spec.Name, Channel: body.Spec.Channel,
-			Catalog:      model.ID{Namespace: body.Spec.SourceNamespace, Name: body.Spec.Source},
+			Catalog:      catalog.ID{Namespace: body.Spec.SourceNamespace, Name: body.Spec.Source},
 			Config:       decodeMapping(body.Spec.Config),
 			InstalledCSV: body.Status.InstalledCSV, CurrentCSV: body.Status.CurrentCSV, State: body.Status.State,
 		}
@@ -118,7 +118,7 @@ type InstallPlan struct {
 type Lookup struct {
 	CSV     string // field identifier
 	Image   string // field path
-	Catalog model.ID
+	Catalog catalog.ID
 }
 
 // Step is an object that an InstallPlan created or found. OLM omits its namespace;
@@ -139,7 +139,7 @@ func (s *Snapshot) InstallPlans() []InstallPlan {
 				Phase         string
 				BundleLookups []struct {
 					Identifier, Path string
-					CatalogSourceRef model.ID
+					CatalogSourceRef catalog.ID
 				}
 				Plan []struct {
 					Resolving string

@@ -1,0 +1,93 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/imageref"
+)
+
+// Digest is "sha256:" and 64 hexadecimal digits, or empty.
+type Digest string
+
+// Short returns the digest with 12 hexadecimal digits, for display.
+func (d Digest) Short() string {
+	if rest, ok := strings.CutPrefix(string(d), "sha256:"); ok && len(rest) > 12 {
+		return "sha256:" + rest[:12]
+	}
+	return string(d)
+}
+
+// ParseDigest returns s as a digest, or an error if it is not a complete sha256 digest.
+func ParseDigest(s string) (Digest, error) {
+	if !imageref.IsDigest(s) {
+		return "", fmt.Errorf("digest %q: must be sha256: and 64 hexadecimal digits", s)
+	}
+	return Digest(s), nil
+}
+
+// DigestOf returns the sha256 digest of data.
+func DigestOf(data []byte) Digest {
+	sum := sha256.Sum256(data)
+	return Digest("sha256:" + hex.EncodeToString(sum[:]))
+}
+
+// Hex returns the hexadecimal digits.
+func (d Digest) Hex() string { return strings.TrimPrefix(string(d), "sha256:") }
+
+// InstallMode is a set of namespaces that a bundle can watch.
+type InstallMode string
+
+// The four install modes of a ClusterServiceVersion.
+const (
+	AllNamespaces   InstallMode = "AllNamespaces"
+	OwnNamespace    InstallMode = "OwnNamespace"
+	SingleNamespace InstallMode = "SingleNamespace"
+	MultiNamespace  InstallMode = "MultiNamespace"
+)
+
+// InstallModes returns the four modes, widest first.
+func InstallModes() []InstallMode {
+	return []InstallMode{AllNamespaces, MultiNamespace, SingleNamespace, OwnNamespace}
+}
+
+// ParseInstallMode returns the install mode with the name s, or an error if there is none.
+func ParseInstallMode(s string) (InstallMode, error) {
+	if m := InstallMode(s); slices.Contains(InstallModes(), m) {
+		return m, nil
+	}
+	return "", fmt.Errorf("install mode %q: must be one of AllNamespaces, MultiNamespace, SingleNamespace, OwnNamespace", s)
+}
+
+// ModeFor returns the install mode for an operator in the namespace install that watches the
+// namespaces watch. An empty watch means all namespaces.
+func ModeFor(install string, watch []string) InstallMode {
+	switch {
+	case len(watch) == 0 || slices.Contains(watch, ""):
+		return AllNamespaces
+	case len(watch) > 1:
+		return MultiNamespace
+	case watch[0] == install:
+		return OwnNamespace
+	default:
+		return SingleNamespace
+	}
+}
+
+// SupportsNamespaces reports whether a bundle with these install modes can watch the namespaces
+// watch from the namespace install. Several namespaces that include install need OwnNamespace as
+// well (operator-lifecycle-manager, InstallModeSet.Supports). It returns true if modes is nil,
+// because then they are unknown.
+func SupportsNamespaces(modes []InstallMode, install string, watch []string) bool {
+	if modes == nil {
+		return true
+	}
+	mode := ModeFor(install, watch)
+	if !slices.Contains(modes, mode) {
+		return false
+	}
+	return mode != MultiNamespace || !slices.Contains(watch, install) || slices.Contains(modes, OwnNamespace)
+}

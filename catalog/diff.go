@@ -1,0 +1,223 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// ChangeKind is the kind of a change to a catalog.
+type ChangeKind string
+
+// The kinds of changes.
+const (
+	Added   ChangeKind = "added"
+	Removed ChangeKind = "removed"
+	Changed ChangeKind = "changed"
+)
+
+// Part is the changed part of a catalog or one of its fields.
+type Part string
+
+// The parts, in the order of the changes of one package.
+const (
+	PartPackage     Part = "package"        // From, To: the version at the default channel's head
+	PartDefault     Part = "defaultChannel" // of a package
+	PartLifecycle   Part = "lifecycle"      // of a version, MAJOR.MINOR; From, To: its phases and platforms
+	PartDeprecation Part = "deprecation"    // of a package, channel or bundle
+	PartChannel     Part = "channel"        // From, To: the head
+	PartHead        Part = "head"           // of a channel
+	PartEdges       Part = "edges"          // of an entry of a channel; From, To: its replaces and skips
+	PartBundle      Part = "bundle"         // From, To: the version
+	PartImage       Part = "image"          // of a bundle
+	PartVersion     Part = "version"        // of a bundle
+	PartProperties  Part = "properties"     // of a bundle; From, To: properties that only one catalog has
+	PartImages      Part = "relatedImages"  // of a bundle; From, To: images that only one catalog has
+)
+
+// CatalogChange is one difference between two catalogs.
+type CatalogChange struct {
+	Kind    ChangeKind `json:"change"`
+	Part    Part       `json:"part"`
+	Package string     `json:"package"`
+	Channel string     `json:"channel,omitempty"` // set for a channel, an entry or a head
+	Bundle  string     `json:"bundle,omitempty"`  // set for an entry or a bundle
+	Version string     `json:"version,omitempty"` // MAJOR.MINOR; set for a lifecycle
+	From    string     `json:"from,omitempty"`    // empty if added
+	To      string     `json:"to,omitempty"`      // empty if removed
+}
+
+// Diff returns the changes from old to new. They are sorted by package; the package itself comes
+// first, then its channels by name with their entries, then its bundles by name. Parts of an added
+// or removed package or channel are not listed. Diff ignores the order of packages and the source
+// of the catalogs.
+func Diff(old, new *Catalog) []CatalogChange {
+	d := &differ{}
+	diffParts(d, CatalogChange{Part: PartPackage}, old.Packages(), new.Packages(), (*Package).Name, func(*CatalogChange) *string { return &d.pkg }, headVersion, d.diffPackages)
+	return d.changes
+}
+
+// differ collects the changes of one package at a time.
+type differ struct {
+	changes []CatalogChange
+	pkg     string // name of the current package
+}
+
+// diffParts compares two lists of parts by name. It adds a change for each part in only one list,
+// and calls both for each part in both lists. Changes are copies of c: nameField returns the field
+// for the name, and describe returns From or To.
+func diffParts[T any](d *differ, c CatalogChange, old, new []*T, name func(*T) string, nameField func(*CatalogChange) *string, describe func(*T) string, both func(c CatalogChange, a, b *T)) {
+	byName := map[string][2]*T{}
+	for side, list := range [][]*T{old, new} {
+		for _, v := range list {
+			sides := byName[name(v)]
+			sides[side] = v
+			byName[name(v)] = sides
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(byName)) {
+		a, b := byName[n][0], byName[n][1]
+		c := c
+		*nameField(&c), c.Kind = n, Added
+		if a != nil {
+			c.From, c.Kind = describe(a), Removed
+		}
+		if b != nil {
+			c.To = describe(b)
+		}
+		if a != nil && b != nil {
+			both(c, a, b)
+			continue
+		}
+		c.Package = d.pkg
+		d.changes = append(d.changes, c)
+	}
+}
+
+// add adds a change of a part that exists in both catalogs, if From and To differ.
+func (d *differ) add(c CatalogChange) {
+	if c.From != c.To {
+		c.Kind, c.Package = Changed, d.pkg
+		d.changes = append(d.changes, c)
+	}
+}
+
+func (d *differ) diffPackages(_ CatalogChange, a, b *Package) {
+	d.add(CatalogChange{Part: PartDefault, From: a.DefaultChannel(), To: b.DefaultChannel()})
+	diffParts(d, CatalogChange{Part: PartLifecycle}, pointers(a.Lifecycle()), pointers(b.Lifecycle()), func(v *SupportedVersion) string { return v.Name }, func(c *CatalogChange) *string { return &c.Version },
+		formatLifecycle, func(c CatalogChange, _, _ *SupportedVersion) { d.add(c) })
+	d.add(CatalogChange{Part: PartDeprecation, From: a.Deprecation(), To: b.Deprecation()})
+	diffParts(d, CatalogChange{Part: PartChannel}, a.Channels(), b.Channels(), (*Channel).Name, func(c *CatalogChange) *string { return &c.Channel },
+		func(ch *Channel) string { return ch.Head().Name() }, d.diffChannels)
+	diffParts(d, CatalogChange{Part: PartBundle}, a.Bundles(), b.Bundles(), (*Bundle).Name, func(c *CatalogChange) *string { return &c.Bundle },
+		func(b *Bundle) string { return b.VersionText() }, d.diffBundles)
+}
+
+func pointers(list []SupportedVersion) []*SupportedVersion {
+	out := make([]*SupportedVersion, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	return out
+}
+
+// formatLifecycle formats the support phases and the sorted platforms of a version.
+func formatLifecycle(v *SupportedVersion) string {
+	var phases, platforms []string
+	for _, p := range v.Phases {
+		phases = append(phases, p.Name+" "+p.Start+" to "+p.End)
+	}
+	for _, p := range v.Platforms {
+		platforms = append(platforms, p.Name+" "+p.Version)
+	}
+	slices.Sort(platforms)
+	return strings.Join(append([]string{strings.Join(phases, ", ")}, platforms...), "; ")
+}
+
+// headVersion returns the version of the head of the default channel, or "".
+func headVersion(p *Package) string {
+	if c, ok := p.Channel(p.DefaultChannel()); ok && c.Head().Bundle() != nil {
+		return c.Head().Bundle().VersionText()
+	}
+	return ""
+}
+
+func (d *differ) diffChannels(c CatalogChange, a, b *Channel) {
+	d.add(CatalogChange{Part: PartDeprecation, Channel: c.Channel, From: a.Deprecation(), To: b.Deprecation()})
+	d.add(CatalogChange{Part: PartHead, Channel: c.Channel, From: c.From, To: c.To})
+	diffParts(d, CatalogChange{Part: PartEdges, Channel: c.Channel}, a.Entries(), b.Entries(), (*Entry).Name, func(c *CatalogChange) *string { return &c.Bundle },
+		(*Entry).formatEdges, func(c CatalogChange, _, _ *Entry) { d.add(c) })
+}
+
+// formatEdges formats the replaces, skips and skipRange of e.
+func (e *Entry) formatEdges() string {
+	var parts []string
+	if name := e.Replaces(); name != "" {
+		parts = append(parts, "replaces "+name)
+	}
+	if skips := e.Skips(); len(skips) > 0 {
+		slices.Sort(skips)
+		parts = append(parts, "skips "+strings.Join(slices.Compact(skips), ", "))
+	}
+	if r, ok := e.SkipRange(); ok {
+		parts = append(parts, "skips range "+r.String())
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (d *differ) diffBundles(c CatalogChange, a, b *Bundle) {
+	d.add(CatalogChange{Part: PartVersion, Bundle: c.Bundle, From: c.From, To: c.To})
+	d.add(CatalogChange{Part: PartDeprecation, Bundle: c.Bundle, From: a.Deprecation(), To: b.Deprecation()})
+	d.add(CatalogChange{Part: PartImage, Bundle: c.Bundle, From: a.Image(), To: b.Image()})
+	from, to := onlyIn(propertyTexts(a), propertyTexts(b))
+	d.add(CatalogChange{Part: PartProperties, Bundle: c.Bundle, From: from, To: to})
+	from, to = onlyIn(imageTexts(a), imageTexts(b))
+	d.add(CatalogChange{Part: PartImages, Bundle: c.Bundle, From: from, To: to})
+}
+
+func propertyTexts(b *Bundle) []string {
+	var out []string
+	for _, p := range b.Properties() {
+		if p.Type != TypePackage { // PartVersion covers the version
+			out = append(out, p.Type+" "+canonicalJSON(p.Value))
+		}
+	}
+	return out
+}
+
+// canonicalJSON returns raw with sorted keys and without insignificant escapes and space. It
+// returns invalid JSON unchanged.
+func canonicalJSON(raw json.RawMessage) string {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var value any
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	if err := dec.Decode(&value); err != nil || enc.Encode(value) != nil {
+		return string(raw)
+	}
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
+func imageTexts(b *Bundle) []string {
+	var out []string
+	for _, im := range b.RelatedImages() {
+		if im.Image != b.Image() { // PartImage covers it
+			out = append(out, im.Image)
+		}
+	}
+	return out
+}
+
+// onlyIn returns the sorted items in only one of two lists, joined by commas.
+func onlyIn(a, b []string) (onlyA, onlyB string) {
+	minus := func(x, y []string) string {
+		rest := slices.DeleteFunc(slices.Clone(x), func(s string) bool { return slices.Contains(y, s) })
+		slices.Sort(rest)
+		return strings.Join(slices.Compact(rest), ", ")
+	}
+	return minus(a, b), minus(b, a)
+}

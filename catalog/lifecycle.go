@@ -1,0 +1,196 @@
+package catalog
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// LifecycleSchema is the schema of lifecycle documents.
+const LifecycleSchema = "io.openshift.operators.lifecycles.v1alpha1"
+
+// OpenShift is the name of the OpenShift platform in lifecycle documents. The workspace declares
+// its version.
+const OpenShift = "openshift"
+
+// SupportedVersion holds the support periods of all versions of an operator with
+// the same MAJOR.MINOR.
+type SupportedVersion struct {
+	Name      string              `json:"version" form:"required nonempty" doc:"MAJOR.MINOR of the operator's version."`                  // "4.12"
+	Phases    []SupportPhase      `json:"phases" form:"required" doc:"The phases of its support, each beginning the day after the last."` // at least one
+	Platforms []SupportedPlatform `json:"platforms,omitempty" doc:"Declared platform versions. Absent if none are declared."`
+}
+
+// SupportPhase is a period of support. It includes the first and the last day.
+type SupportPhase struct {
+	Name  string `json:"name" form:"required nonempty" doc:"Vendor's name of the phase."`             // "Maintenance support"
+	Start string `json:"startDate" form:"required nonempty" doc:"The first day, such as 2026-01-31."` // "2025-05-26"
+	End   string `json:"endDate" form:"required nonempty" doc:"The last day, such as 2026-12-31."`
+}
+
+// SupportedPlatform is a version of a platform.
+type SupportedPlatform struct {
+	Name    string `json:"name" form:"required nonempty" doc:"The platform, such as openshift."`
+	Version string `json:"version" form:"required nonempty" doc:"MAJOR.MINOR of the platform's version."` // "4.17"
+}
+
+// SupportState is the state of support on a day.
+type SupportState string
+
+// The support states. A version is unsupported before its first phase and after its last one.
+const (
+	Upcoming  SupportState = "upcoming"
+	Supported SupportState = "supported"
+	Ended     SupportState = "endOfLife"
+)
+
+// Support is the support of a version on one day.
+type Support struct {
+	State SupportState `json:"state" form:"enum=upcoming|supported|endOfLife" doc:"Whether the version is supported on the day: upcoming before its first phase, endOfLife after its last."`
+	Phase string       `json:"phase,omitempty" doc:"The phase that the day is in."`
+	From  string       `json:"from" doc:"The first day of support."`
+	Until string       `json:"until" doc:"The last day of support."`
+}
+
+// Minor returns MAJOR.MINOR of a version, such as "1.2" for "1.2.3-rc.1", or "" if the version is
+// invalid.
+func Minor(version string) string {
+	major, rest, _ := strings.Cut(version, ".")
+	end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
+	if end >= 0 {
+		rest = rest[:end]
+	}
+	if name := major + "." + rest; CheckMinor(name) == nil {
+		return name
+	}
+	return ""
+}
+
+// CheckMinor returns an error if name is not MAJOR.MINOR.
+func CheckMinor(name string) error {
+	major, minor, ok := strings.Cut(name, ".")
+	for _, part := range []string{major, minor} {
+		n, err := strconv.ParseUint(part, 10, 64)
+		ok = ok && err == nil && strconv.FormatUint(n, 10) == part
+	}
+	if !ok {
+		return fmt.Errorf("version %q: must be MAJOR.MINOR, such as 4.12", name)
+	}
+	return nil
+}
+
+// CheckDay returns an error if day is not a date such as "2027-01-31".
+func CheckDay(day string) error {
+	if _, err := time.Parse(time.DateOnly, day); err != nil {
+		return fmt.Errorf("day %q: must be a date such as 2027-01-31", day)
+	}
+	return nil
+}
+
+// FindSupport returns the support periods of a version, or nil if unknown.
+func FindSupport(all []SupportedVersion, version string) *SupportedVersion {
+	name := Minor(version)
+	for i := range all {
+		if all[i].Name == name && name != "" {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// Check returns an error if a day of the phase is invalid, or if the end is not later than the
+// start.
+func (p SupportPhase) Check() error {
+	for _, day := range []string{p.Start, p.End} {
+		if err := CheckDay(day); err != nil {
+			return err
+		}
+	}
+	if p.End <= p.Start {
+		return fmt.Errorf("phase %q begins on %s and ends on %s: the end must be later", p.Name, p.Start, p.End)
+	}
+	return nil
+}
+
+// CheckFollows returns an error if p does not begin on the day after last ends. Both phases must be
+// valid.
+func (p SupportPhase) CheckFollows(last SupportPhase) error {
+	if want := AddDays(last.End, 1); p.Start != want {
+		return fmt.Errorf("phase %q begins on %s: expected %s, the day after phase %q ends", p.Name, p.Start, want, last.Name)
+	}
+	return nil
+}
+
+// AddDays returns the date that is days later than day, or "" if day is invalid.
+func AddDays(day string, days int) string {
+	t, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return ""
+	}
+	return t.AddDate(0, 0, days).Format(time.DateOnly)
+}
+
+// SupportOn returns the support of a version on a day, or nil if the support is unknown or the day is
+// invalid.
+func (v *SupportedVersion) SupportOn(day string) *Support {
+	if v == nil || len(v.Phases) == 0 || CheckDay(day) != nil {
+		return nil
+	}
+	s := &Support{State: Ended, From: v.Phases[0].Start, Until: v.LastDay()}
+	if day < s.From {
+		s.State = Upcoming
+	}
+	for _, p := range v.Phases {
+		if p.Start <= day && day <= p.End {
+			s.State, s.Phase = Supported, p.Name
+		}
+	}
+	return s
+}
+
+// LastDay returns the last day of support, or "" if unknown.
+func (v *SupportedVersion) LastDay() string {
+	if v == nil || len(v.Phases) == 0 {
+		return ""
+	}
+	return v.Phases[len(v.Phases)-1].End
+}
+
+// EndsWithin reports whether a version is supported on a day, but no longer after the given number
+// of days.
+func (v *SupportedVersion) EndsWithin(day string, days int) bool {
+	s := v.SupportOn(day)
+	return s != nil && s.State == Supported && s.Until < AddDays(day, days)
+}
+
+// SupportsPlatform returns the declared versions of a platform, in file order, and whether version
+// is one of them. The second result is also true if none is declared or if version is invalid.
+func (v *SupportedVersion) SupportsPlatform(platform, version string) (declared []string, supported bool) {
+	if v == nil {
+		return nil, true
+	}
+	minor := Minor(version)
+	supported = minor == ""
+	for _, p := range v.Platforms {
+		if p.Name == platform {
+			declared = append(declared, p.Version)
+			supported = supported || p.Version == minor
+		}
+	}
+	return declared, supported || len(declared) == 0
+}
+
+// String returns the last day and the phase, such as "2026-12-31 (Maintenance support)".
+func (s *Support) String() string {
+	switch {
+	case s == nil:
+		return ""
+	case s.State == Ended:
+		return "ended " + s.Until
+	case s.State == Upcoming:
+		return s.Until + " (from " + s.From + ")"
+	default:
+		return s.Until + " (" + s.Phase + ")"
+	}
+}

@@ -1,0 +1,41 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Annotations of a ClusterServiceVersion with the preferred install namespace: its name, and a
+// template of the Namespace as JSON.
+const (
+	SuggestedNamespace         = "operatorframework.io/suggested-namespace"
+	SuggestedNamespaceTemplate = "operatorframework.io/suggested-namespace-template"
+)
+
+// ManagedNamespace returns the default install namespace of a ClusterExtension: the name in the
+// template, or else the suggested name, or else the package's name with "-system"
+// (operator-controller, docs/draft/concepts/managed-namespaces.md). Like operator-controller, it
+// returns an error for an invalid template or namespace name.
+func ManagedNamespace(pkg string, annotations map[string]string) (string, error) {
+	ns, by := pkg+"-system", "its package"
+	if name := annotations[SuggestedNamespace]; name != "" {
+		ns, by = name, SuggestedNamespace
+	}
+	if text := annotations[SuggestedNamespaceTemplate]; text != "" {
+		var template struct {
+			Metadata struct{ Name string }
+		}
+		if err := json.Unmarshal([]byte(text), &template); err != nil {
+			return "", fmt.Errorf("annotation %s is not a Namespace in JSON: %w", SuggestedNamespaceTemplate, err)
+		}
+		if template.Metadata.Name != "" {
+			ns, by = template.Metadata.Name, SuggestedNamespaceTemplate
+		}
+	}
+	if len(validation.IsDNS1123Label(ns)) > 0 {
+		return "", fmt.Errorf("%q, from %s, is not a valid namespace name", ns, by)
+	}
+	return ns, nil
+}

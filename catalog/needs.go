@@ -1,0 +1,93 @@
+package catalog
+
+import (
+	"slices"
+)
+
+// Needs lists the packages, APIs and labels in the requirements of bundles, without the logic that
+// combines them. The bundles that provide any of these include every bundle that can meet a
+// requirement.
+type Needs struct {
+	Anything bool // any bundle of any package can meet a requirement
+	Packages []string
+	APIs     []GVK
+	Labels   []string
+}
+
+// Add adds the names in r.
+func (n *Needs) Add(r Requirement) {
+	switch r.Kind {
+	case RequireGVK:
+		n.APIs = append(n.APIs, r.GVK)
+	case RequirePackage:
+		n.Packages = append(n.Packages, r.Package)
+	case RequireLabel:
+		n.Labels = append(n.Labels, r.Label)
+	case RequireAny:
+		for _, sub := range r.Of {
+			n.Add(sub)
+		}
+	case RequireAll:
+		n.addAll(r.Of)
+	default: // a negation or an expression, which any bundle may meet
+		n.Anything = true
+	}
+}
+
+// addAll adds the names of the first part that restricts the candidates. One bundle must meet all
+// parts, so the candidates for one part are enough.
+func (n *Needs) addAll(parts []Requirement) {
+	for _, sub := range parts {
+		var one Needs
+		one.Add(sub)
+		if !one.Anything {
+			n.merge(one)
+			return
+		}
+	}
+	n.Anything = true
+}
+
+func (n *Needs) merge(m Needs) {
+	n.Anything = n.Anything || m.Anything
+	n.Packages = append(n.Packages, m.Packages...)
+	n.APIs = append(n.APIs, m.APIs...)
+	n.Labels = append(n.Labels, m.Labels...)
+}
+
+// Union returns the names in n or m, sorted.
+func (n Needs) Union(m Needs) Needs {
+	var both Needs
+	both.merge(n)
+	both.merge(m)
+	return both.Sorted()
+}
+
+// Sorted returns n with sorted lists without duplicates.
+func (n Needs) Sorted() Needs {
+	slices.Sort(n.Packages)
+	slices.SortFunc(n.APIs, GVK.Compare)
+	slices.Sort(n.Labels)
+	n.Packages, n.APIs, n.Labels = slices.Compact(n.Packages), slices.Compact(n.APIs), slices.Compact(n.Labels)
+	return n
+}
+
+// Needs returns the names in the requirements of the bundles of p, sorted.
+func (p *Package) Needs() Needs {
+	var n Needs
+	for _, b := range p.bundles {
+		for _, r := range b.facts.Requires {
+			n.Add(r)
+		}
+	}
+	return n.Sorted()
+}
+
+// Needs returns the names in the requirements of the bundles of c, sorted.
+func (c *Catalog) Needs() Needs {
+	var n Needs
+	for _, p := range c.packages {
+		n.merge(p.Needs())
+	}
+	return n.Sorted()
+}

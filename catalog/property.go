@@ -1,0 +1,133 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Property types that the resolver supports. [Requirement] represents the required ones.
+const (
+	TypePackage    = "olm.package" // one in every bundle
+	TypeGVK        = "olm.gvk"
+	TypeLabel      = "olm.label"
+	TypeDeprecated = "olm.deprecated" // new installations are not allowed
+	TypeMaxVersion = "olm.maxOpenShiftVersion"
+
+	TypeGVKRequired     = "olm.gvk.required"
+	TypePackageRequired = "olm.package.required"
+	TypeLabelRequired   = "olm.label.required"
+	TypeConstraint      = "olm.constraint"
+
+	// Manifests and metadata of a bundle. Readers omit them from the properties because of their
+	// size.
+	TypeObject   = "olm.bundle.object"
+	TypeMetadata = "olm.csv.metadata"
+)
+
+// Property is one typed property of a bundle.
+type Property struct {
+	Type  string          `json:"type" form:"required" doc:"Type of the property, such as olm.gvk."`
+	Value json.RawMessage `json:"value" doc:"Value of the property."`
+}
+
+// JSON values of properties and dependencies.
+type (
+	gvk struct {
+		Group   string `json:"group"`
+		Version string `json:"version"`
+		Kind    string `json:"kind"`
+	}
+	ownPackage struct {
+		PackageName string  `json:"packageName"`
+		Release     *string `json:"release,omitempty"` // nil if omitted
+		Version     string  `json:"version"`
+	}
+	label struct {
+		Label string `json:"label"`
+	}
+)
+
+// GVKProperty returns the olm.gvk property of a bundle that provides an API.
+func GVKProperty(g GVK) Property { return newProperty(TypeGVK, gvkFields(g)) }
+
+// RequiredGVKProperty returns the olm.gvk.required property of a bundle that requires an API.
+func RequiredGVKProperty(g GVK) Property { return newProperty(TypeGVKRequired, gvkFields(g)) }
+
+// PackageProperty returns the olm.package property with the name and version of a bundle's
+// package.
+func PackageProperty(pkg, version string) Property {
+	return newProperty(TypePackage, ownPackage{PackageName: pkg, Version: version})
+}
+
+// PackageReleaseProperty returns the olm.package property with a release. An empty release is
+// omitted.
+func PackageReleaseProperty(pkg, version, release string) Property {
+	if release == "" {
+		return PackageProperty(pkg, version)
+	}
+	return newProperty(TypePackage, ownPackage{pkg, &release, version})
+}
+
+// MaxOpenShiftVersionProperty returns an olm.maxOpenShiftVersion property.
+func MaxOpenShiftVersionProperty(version string) Property {
+	return newProperty(TypeMaxVersion, version)
+}
+
+// Dependency converts an entry of dependencies.yaml or of an index database into a property. Those
+// formats use other names for the property types.
+func Dependency(d Property) (Property, error) {
+	switch d.Type {
+	case TypePackage:
+		var v ownPackage
+		err := json.Unmarshal(d.Value, &v)
+		return newProperty(TypePackageRequired, packageConstraint{v.PackageName, v.Version}), err
+	case TypeGVK:
+		g, err := decodeGVK(d)
+		return RequiredGVKProperty(g), err
+	case TypeLabel:
+		return Property{Type: TypeLabelRequired, Value: d.Value}, nil
+	default:
+		return d, nil
+	}
+}
+
+// CanonicalProperty returns a property in the form that this package writes. Other tools may add
+// fields to olm.gvk or order them differently.
+func CanonicalProperty(p Property) (Property, error) {
+	if p.Type != TypeGVK {
+		return p, nil
+	}
+	g, err := decodeGVK(p)
+	return GVKProperty(g), err
+}
+
+func decodeGVK(p Property) (GVK, error) {
+	var v gvk
+	err := json.Unmarshal(p.Value, &v)
+	return GVK(v), err
+}
+
+// GroupOf returns the API group in the name of a CRD, such as "etcd.io" of "etcdclusters.etcd.io".
+// The second result is false if there is none.
+func GroupOf(crd string) (string, bool) {
+	_, group, ok := strings.Cut(crd, ".")
+	return group, ok
+}
+
+func gvkFields(g GVK) map[string]string {
+	return map[string]string{"group": g.Group, "kind": g.Kind, "version": g.Version}
+}
+
+// newProperty returns a property with value as JSON. HTML escaping is off to keep version ranges
+// readable. value must contain only strings.
+func newProperty(typ string, value any) Property {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
+		panic(fmt.Sprintf("catalog: %s %v: %v", typ, value, err))
+	}
+	return Property{Type: typ, Value: bytes.TrimSuffix(text.Bytes(), []byte("\n"))}
+}

@@ -1,0 +1,80 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/blang/semver/v4"
+)
+
+// Version is a bundle's version. The order ignores build metadata and treats prereleases like other
+// versions.
+type Version = semver.Version
+
+// ParseVersion parses a strict semantic version.
+func ParseVersion(s string) (Version, error) {
+	v, err := semver.Parse(s)
+	if err != nil {
+		return Version{}, fmt.Errorf("version %q: %w", s, err)
+	}
+	return v, nil
+}
+
+// CompareVersions orders version texts by semantic version. Invalid versions come first.
+func CompareVersions(a, b string) int {
+	v, errV := ParseVersion(a)
+	w, errW := ParseVersion(b)
+	switch {
+	case errV == nil && errW == nil:
+		return v.Compare(w)
+	case errV == nil:
+		return 1
+	case errW == nil:
+		return -1
+	default:
+		return strings.Compare(a, b)
+	}
+}
+
+// Range is a set of versions in the syntax of skipRange and olm.package.required. The zero value
+// contains no version.
+type Range struct {
+	text string
+	in   semver.Range
+}
+
+// maxRange is the maximum length of a range in bytes. It limits memory, because the parser
+// allocates a function for every comparison.
+const maxRange = 64 << 10
+
+// ParseRange parses a blang range, such as ">=1.0.0 <1.2.0 || 2.x".
+func ParseRange(s string) (Range, error) {
+	if len(s) > maxRange {
+		return Range{}, fmt.Errorf("version range of %d bytes exceeds the limit of %d", len(s), maxRange)
+	}
+	in, err := semver.ParseRange(s)
+	if err != nil {
+		return Range{}, fmt.Errorf("version range %q: %w", s, err)
+	}
+	return Range{text: s, in: in}, nil
+}
+
+// Contains reports whether v is in r.
+func (r Range) Contains(v Version) bool { return r.in != nil && r.in(v) }
+
+// String returns the text that was parsed.
+func (r Range) String() string { return r.text }
+
+// GVK names an API: group, version and kind.
+type GVK struct {
+	Group, Version, Kind string
+}
+
+// String returns "group/version Kind".
+func (g GVK) String() string { return g.Group + "/" + g.Version + " " + g.Kind }
+
+// Compare orders by group, version, kind.
+func (g GVK) Compare(h GVK) int {
+	return cmp.Or(strings.Compare(g.Group, h.Group), strings.Compare(g.Version, h.Version), strings.Compare(g.Kind, h.Kind))
+}
