@@ -83,7 +83,7 @@ properties: ## Run every property test with a fresh seed, on CHECKS (2000) input
 # The parsers of untrusted input, in packages that link fast. make test runs the seeds of
 # all targets. The limit is a count, because on a busy machine an early deadline looks
 # like a finding.
-fuzz-little: FUZZED = ./catalog/fbc ./catalog/cache ./catalog/image ./catalog/sqlite ./internal ./lockfile
+fuzz-little: FUZZED = ./bundle ./catalog/fbc ./catalog/cache ./catalog/image ./catalog/sqlite ./cmd/quayside/internal/*_test.go ./declare ./internal ./lockfile
 fuzz-little: FUZZTIME = 300x
 fuzz-little: fuzz-targets ## Run the fuzz targets of catalogs and files for 300 inputs each (a minute, once built).
 
@@ -120,13 +120,13 @@ nights: ## Replay a year of nightly runs of propose with faults, with three envi
 # warning, schemas and page, and the lines about its commands in other pages. It then
 # updates the lists of commands and messages. Only the packages in cmd/quayside depend on the
 # part: go list compiles the other tests, which make test runs.
-OLMEXIT = olmexit
+OLMEXIT = cmd/quayside/internal/adopt
 without-olmexit: ## Remove the migration from OLM from a copy of the sources, and build and test the rest (-short).
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; git ls-files -z | tar --null -T - -cf - | tar -xf - -C "$$dir"; cd "$$dir"; \
 	rm -r $(OLMEXIT) docs/adopt.md schema/adopt*.json schema/import.schema.json; \
-	sed -i '/cmd/quayside/internal/adopt/d' cmd/quayside/internal/parts/parts.go; sed -i '/"olm-stopped"/d' internal/diag/*.go; \
-	sed -i -e '/^\t\t{*"$(OLMEXIT)[/"]/d' -e 's,\, "$(OLMEXIT)/[a-z/]*",,g' -e 's,"$(OLMEXIT)/[a-z/]*"\, ,,g' internal/layers/*_test.go; \
-	find . -name '*.md' -exec sed -i '/adopt\.md\|quayside adopt\|quayside import/d' {} +; sed -i '/$(OLMEXIT)/d' docs/security.md; \
+	sed -i '/adopt/d' cmd/quayside/internal/parts/parts.go; sed -i '/"olm-stopped"/d' internal/diag/*.go; \
+	sed -i -e '\,^\t\t{*"$(OLMEXIT)[/"],d' -e 's,\, "$(OLMEXIT)/[a-z/]*",,g' -e 's,"$(OLMEXIT)/[a-z/]*"\, ,,g' internal/layers/*_test.go; \
+	find . -name '*.md' -exec sed -i '/adopt\.md\|quayside adopt\|quayside import/d' {} +; sed -i '\,$(OLMEXIT),d' docs/security.md; \
 	$(GO) build ./...; $(GO) list -test -deps -export ./... >/dev/null; \
 	$(GO) test $(FAST) ./cmd/quayside/internal/cli -run 'Test(Command|Field|Schema|Warning)Reference' -update >/dev/null; \
 	$(GO) test $(FAST) ./internal/layers -run TestMessages -update >/dev/null; \

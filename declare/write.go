@@ -25,11 +25,11 @@ type Declaration struct {
 // Writer formats declarations of one dialect.
 type Writer struct {
 	Dialect      Dialect
-	CanName      func(catalog catalog.ID) bool // whether a declaration of this dialect can name the catalog
-	NamesCatalog bool                          // whether a declaration must name its catalog
-	HasStart     bool                          // whether a declaration names a starting bundle instead of a version range
-	HasApproval  bool                          // whether a declaration has an approval
-	HasGroup     bool                          // whether the watched namespaces are part of an OperatorGroup
+	CanName      func(id catalog.ID) bool // whether a declaration of this dialect can name the catalog
+	NamesCatalog bool                     // whether a declaration must name its catalog
+	HasStart     bool                     // whether a declaration names a starting bundle instead of a version range
+	HasApproval  bool                     // whether a declaration has an approval
+	HasGroup     bool                     // whether the watched namespaces are part of an OperatorGroup
 
 	// Objects returns the declaration, preceded by the objects that it needs.
 	Objects func(Declaration) []k8s.Object

@@ -253,11 +253,11 @@ func (a *adder) change(ctx context.Context, s declare.Subscription, at, text str
 // values returns the values of the argument and the flags for a declaration, by field.
 func (a *adder) values(ctx context.Context, s declare.Subscription, at, text string) (map[declare.Field][]string, error) {
 	out := map[declare.Field][]string{}
-	catalog := a.options.Catalog
-	if catalog == "" && s.Catalog != nil {
-		catalog = s.Catalog.String()
+	from := a.options.Catalog
+	if from == "" && s.Catalog != nil {
+		from = s.Catalog.String()
 	}
-	pkg, err := a.pick(s.Package, catalog)
+	pkg, err := a.pick(s.Package, from)
 	if err != nil {
 		return nil, err
 	}
@@ -321,11 +321,11 @@ func (a *adder) addTarget(s declare.Subscription, b *catalog.Bundle, o *operator
 
 // pick returns the package with a name from a catalog, or from any catalog if it is empty. It
 // returns an error if no catalog or several catalogs have the package.
-func (a *adder) pick(name, catalog string) (*catalog.Package, error) {
+func (a *adder) pick(name, from string) (*catalog.Package, error) {
 	var found []*catalog.Package
 	var names, have []string
 	for _, c := range a.index.Catalogs() {
-		if catalog != "" && catalog != c.ID().Name && catalog != c.ID().String() {
+		if from != "" && from != c.ID().Name && from != c.ID().String() {
 			continue
 		}
 		names = append(names, c.Names()...)
@@ -338,8 +338,8 @@ func (a *adder) pick(name, catalog string) (*catalog.Package, error) {
 		return found[0], nil
 	case len(found) > 1:
 		return nil, fmt.Errorf("package %q is in several catalogs: choose one with --catalog (%s)", name, strings.Join(have, ", "))
-	case len(names) == 0 && catalog != "":
-		return nil, fmt.Errorf("catalog %q is not declared: add it to spec.catalogs", catalog)
+	case len(names) == 0 && from != "":
+		return nil, fmt.Errorf("catalog %q is not declared: add it to spec.catalogs", from)
 	}
 	hint := diag.DidYouMean(name, names)
 	if hint == "" {
