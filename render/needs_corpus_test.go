@@ -12,6 +12,7 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/profile/certificates"
+	"github.com/quayside/quayside/internal/provided"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 	"github.com/quayside/quayside/render/needs"
@@ -75,7 +76,7 @@ func unmetAlone(fsys fs.FS, openshift bool) ([]needs.Need, error) {
 	}
 	supply := needs.NewSupply(openshift)
 	if openshift {
-		supply.AddAPIs(needs.OpenShiftAPIs()...)
+		supply.AddAPIs(provided.OpenShiftAPIs()...)
 	} else {
 		supply.AddAPIs("cert-manager.io/v1")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/provided"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/render"
 	"github.com/quayside/quayside/render/needs"
@@ -127,7 +128,7 @@ func TestNeeds(t *testing.T) {
 			s := needs.NewSupply(c.openshift)
 			s.AddAPIs(strings.Fields(c.apis)...)
 			for _, text := range strings.Fields(c.provides) {
-				key, err := needs.ParseObject(text)
+				key, err := provided.ParseObject(text)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -163,28 +164,5 @@ func TestNativeAPIs(t *testing.T) {
 	got := summarize(needs.NewSupply(false).Unmet(needs.Find(o, nil, false)))
 	if want := "api example.com/v1 [Widget] spec.nativeAPIs of the ClusterServiceVersion"; got != want {
 		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestParseObject(t *testing.T) {
-	for text, want := range map[string]string{
-		"Secret/ns/name":     "",
-		"StorageClass//fast": "",
-		"Secret/name":        `"Secret/name" is not an object such as Secret/ns/name or StorageClass//fast`,
-		"Secrt/ns/name":      `unknown kind "Secrt": no operator needs it (available: ConfigMap, PersistentVolumeClaim, PriorityClass, RuntimeClass, Secret, ServiceAccount, StorageClass) (did you mean "Secret"?)`,
-		"Secret//name":       `"Secret//name" has no valid namespace: expected Secret/namespace/name`,
-		"StorageClass/ns/x":  `"StorageClass/ns/x" has a namespace, but the kind is cluster-scoped: expected StorageClass//name`,
-		"Secret/ns/":         `"Secret/ns/" has no valid name: expected Secret/namespace/name, or Kind//name if the kind is cluster-scoped`,
-	} {
-		key, err := needs.ParseObject(text)
-		got := ""
-		if err != nil {
-			got = err.Error()
-		} else if back := needs.FormatObject(key); back != text {
-			t.Errorf("%s is formatted as %s", text, back)
-		}
-		if got != want {
-			t.Errorf("%s: got %q, want %q", text, got, want)
-		}
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/provided"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/internal/yamlnode"
-	"github.com/quayside/quayside/render/needs"
 )
 
 // Header of the observed file.
@@ -102,7 +102,7 @@ func (r *reader) parseObserved(n *yaml.Node) *Summary {
 // checkClasses adds a fault for each class that is not in the format of spec.provides.objects.
 func (p *parser) checkClasses(n *yaml.Node, classes []string) {
 	for _, class := range classes {
-		if _, err := needs.ParseObject(class); err != nil {
+		if _, err := provided.ParseObject(class); err != nil {
 			p.errs.Addf(p.position(n, "classes"), "classes: %w", err)
 		}
 	}

@@ -27,7 +27,7 @@ func levels() [][]string {
 	return [][]string{
 		{"internal", "api", "cmd/quayside/internal/garbage", "examples"},
 		{"catalog", "internal/k8s", "internal/layout", "internal/scan"},
-		{"lockfile", "internal/cluster", "internal/oci", "internal/overlay", "internal/profile", "internal/reporter", "internal/testing"},
+		{"lockfile", "internal/cluster", "internal/oci", "internal/overlay", "internal/profile", "internal/provided", "internal/reporter", "internal/testing"},
 		{"bundle", "catalog/fbc", "catalog/graph", "catalog/image", "declare"},
 		{"catalog/bundledir", "catalog/sqlite", "resolve", "render", "diff"},
 		{"catalog/source", "internal/health"},

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"
-	"github.com/quayside/quayside/render/needs"
+	"github.com/quayside/quayside/internal/provided"
 )
 
 // TestDraft parses the output of drafts, and checks that it contains exactly the settings of the
@@ -46,7 +46,7 @@ func TestDraft(t *testing.T) {
 		}
 		if d.OpenShiftVersion != "" {
 			want.Certificates = certificates.OpenShiftServiceCA
-			want.Provides = profile.Provides{APIs: needs.OpenShiftAPIs(), Objects: needs.OpenShiftObjects()}
+			want.Provides = profile.Provides{APIs: provided.OpenShiftAPIs(), Objects: provided.OpenShiftObjects()}
 		}
 		if !reflect.DeepEqual(w, want) {
 			t.Fatalf("got  %+v\nwant %+v\n%s", w, want, d.Text())

@@ -21,8 +21,8 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"
+	"github.com/quayside/quayside/internal/provided"
 	"github.com/quayside/quayside/internal/yamlnode"
-	"github.com/quayside/quayside/render/needs"
 )
 
 // Parse decodes quayside.yaml and ignores spec.extends. Missing fields have the values of
@@ -77,8 +77,8 @@ func (w *Workspace) setDerivedFields() {
 		w.Certificates = certificates.Default(w.OpenShiftVersion != "")
 	}
 	if w.OpenShiftVersion != "" {
-		w.Provides.APIs = addMissing(w.Provides.APIs, needs.OpenShiftAPIs())
-		w.Provides.Objects = addMissing(w.Provides.Objects, needs.OpenShiftObjects())
+		w.Provides.APIs = addMissing(w.Provides.APIs, provided.OpenShiftAPIs())
+		w.Provides.Objects = addMissing(w.Provides.Objects, provided.OpenShiftObjects())
 	}
 	if len(w.Clusters) == 0 {
 		w.Clusters = Default().Clusters
@@ -345,7 +345,7 @@ func (v validator) checkProvides(field string, p profile.Provides) {
 		}
 	}
 	for i, object := range p.Objects {
-		if _, err := needs.ParseObject(object); err != nil {
+		if _, err := provided.ParseObject(object); err != nil {
 			v.Addf(diag.Item(field+".objects", i), "%w", err)
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/quayside/quayside/internal/health/gate"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"
+	"github.com/quayside/quayside/internal/provided"
 	"github.com/quayside/quayside/internal/settings"
-	"github.com/quayside/quayside/render/needs"
 )
 
 var update = flag.Bool("update", false, "write the shipped schema anew")
@@ -178,7 +178,7 @@ func TestOpenShift(t *testing.T) {
 		t.Errorf("OpenShift: %s, %v", w.Certificates, w.Provides)
 	}
 	all := slices.Sorted(slices.Values(w.Provides.APIs))
-	if w.Provides.APIs[1] != "cert-manager.io/v1" || len(slices.Compact(all)) != len(needs.OpenShiftAPIs())+1 || len(all) != len(w.Provides.APIs) {
+	if w.Provides.APIs[1] != "cert-manager.io/v1" || len(slices.Compact(all)) != len(provided.OpenShiftAPIs())+1 || len(all) != len(w.Provides.APIs) {
 		t.Errorf("APIs of OpenShift: %v", w.Provides.APIs)
 	}
 	if w := parse("  openshiftVersion: \"4.20\"\n  certificates: cert-manager\n"); w.Certificates != certificates.CertManager {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/profile/certificates"
+	"github.com/quayside/quayside/internal/provided"
 	"github.com/quayside/quayside/render"
 )
 
@@ -166,7 +167,7 @@ func (f *finder) addClass(kind, name, by string) {
 	if name == "" || kind == "PriorityClass" && strings.HasPrefix(name, "system-") {
 		return
 	}
-	n := Need{Kind: Other, Object: k8s.Key{Group: referencedKinds()[kind].group, Kind: kind, Name: name}}
+	n := Need{Kind: Other, Object: k8s.Key{Group: provided.Kinds()[kind].Group, Kind: kind, Name: name}}
 	if f.mayCreate(n.Object) {
 		n.Kind = Config
 	}
@@ -247,10 +248,10 @@ func (s *Supply) AddKeys(keys ...k8s.Key) {
 // AddObjects adds objects, the APIs that they define, and the objects that controllers create for
 // them.
 func (s *Supply) AddObjects(objects ...k8s.Object) {
-	kinds := referencedKinds()
+	kinds := provided.Kinds()
 	for _, o := range objects {
 		add := func(kind, name string) {
-			s.objects[k8s.Key{Group: kinds[kind].group, Kind: kind, Namespace: o.Namespace(), Name: name}] = true
+			s.objects[k8s.Key{Group: kinds[kind].Group, Kind: kind, Namespace: o.Namespace(), Name: name}] = true
 		}
 		switch {
 		case k8s.IsCRD(o):
@@ -269,7 +270,7 @@ func (s *Supply) AddObjects(objects ...k8s.Object) {
 		case k8s.Text(o, "spec", "secretName") != "" && certificates.Issues(o.Group(), o.Kind()):
 			add("Secret", k8s.Text(o, "spec", "secretName"))
 		default:
-			if kind, ok := kinds[o.Kind()]; ok && kind.group == o.Group() {
+			if kind, ok := kinds[o.Kind()]; ok && kind.Group == o.Group() {
 				s.objects[o.Key()] = true
 			}
 		}

@@ -24,10 +24,10 @@ import (
 	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/provided"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
-	"github.com/quayside/quayside/render/needs"
 )
 
 // Expected is the desired state of a cluster.
@@ -205,13 +205,13 @@ func (l *observer) listSupply(ctx context.Context) (apis, classes []string, err 
 		return nil, nil, err
 	}
 	apis = slices.DeleteFunc(apis, func(api string) bool { return k8s.IsBuiltinGroup(k8s.Group(api)) })
-	for _, kind := range needs.Classes() {
+	for _, kind := range provided.Classes() {
 		found, err := l.c.List(ctx, cluster.ListOptions{APIVersion: kind.APIVersion, Kind: kind.Kind})
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, o := range found.Objects {
-			classes = append(classes, needs.FormatObject(k8s.Object(o).Key()))
+			classes = append(classes, provided.FormatObject(k8s.Object(o).Key()))
 		}
 	}
 	return apis, classes, nil

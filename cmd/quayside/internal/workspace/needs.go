@@ -14,6 +14,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"
+	"github.com/quayside/quayside/internal/provided"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
@@ -151,7 +152,7 @@ func (p *Project) findUnmetIn(c profile.Cluster, res *render.Result, patch Patch
 		return nil, err
 	}
 	if res.RunsOLM() {
-		supply.AddAPIs(needs.OLMAPIs()...)
+		supply.AddAPIs(provided.OLMAPIs()...)
 	}
 	for _, o := range patch { // with generated objects
 		if o != nil {
@@ -188,7 +189,7 @@ func (p *Project) clusterSupply(c profile.Cluster) (*needs.Supply, error) {
 		objects = append(objects, seen.Classes...)
 	}
 	for _, text := range objects {
-		key, err := needs.ParseObject(text)
+		key, err := provided.ParseObject(text)
 		if err != nil {
 			return nil, err
 		}
@@ -253,7 +254,7 @@ func (n unmetNeed) warning() diag.Warning {
 	case needs.PodSecurity:
 		return diag.Warning{Code: "pod-security", Msg: fmt.Sprintf("has pods that Namespace %s rejects, because it enforces Pod Security level %s: %s: %s", n.Object.Name, n.Level, by, strings.Join(n.Why, ", "))}
 	case needs.Config:
-		return diag.Warning{Code: "missing-config", Msg: fmt.Sprintf("needs %s, which it may create itself, for %s: if it exists, add %s to spec.provides.objects", n.Object, by, needs.FormatObject(n.Object))}
+		return diag.Warning{Code: "missing-config", Msg: fmt.Sprintf("needs %s, which it may create itself, for %s: if it exists, add %s to spec.provides.objects", n.Object, by, provided.FormatObject(n.Object))}
 	default:
 		return diag.Warning{Code: "missing-object", Msg: fmt.Sprintf("needs %s, which neither the tree nor spec.provides has: %s", n.Object, by)}
 	}
@@ -273,6 +274,6 @@ func (n unmetNeed) hint(code string) string {
 	case needs.PodSecurity:
 		return "lower the label pod-security.kubernetes.io/enforce of the declared Namespace, install the operator into another namespace, or patch the pods in an overlay"
 	default:
-		return fmt.Sprintf("add it to overlays/<cluster>/resources, list %s in spec.provides.objects of %s, %s", needs.FormatObject(n.Object), settings.FileName, waiver)
+		return fmt.Sprintf("add it to overlays/<cluster>/resources, list %s in spec.provides.objects of %s, %s", provided.FormatObject(n.Object), settings.FileName, waiver)
 	}
 }

@@ -1,4 +1,6 @@
-package needs
+// Package provided names what a cluster can provide to operators: objects in the format of
+// spec.provides, and the APIs of OLM and of OpenShift.
+package provided
 
 import (
 	"fmt"
@@ -11,15 +13,15 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// referencedKind describes a kind of objects that needs refer to.
-type referencedKind struct {
-	group      string
-	namespaced bool
+// Kind describes a kind of objects that operators refer to.
+type Kind struct {
+	Group      string
+	Namespaced bool
 }
 
-// referencedKinds returns the kinds of objects that needs refer to.
-func referencedKinds() map[string]referencedKind {
-	return map[string]referencedKind{
+// Kinds returns the kinds of objects that operators refer to.
+func Kinds() map[string]Kind {
+	return map[string]Kind{
 		"ConfigMap":             {"", true},
 		"PersistentVolumeClaim": {"", true},
 		"PriorityClass":         {"scheduling.k8s.io", false},
@@ -37,19 +39,19 @@ func ParseObject(text string) (k8s.Key, error) {
 	if len(parts) != 3 {
 		return k8s.Key{}, fmt.Errorf("%q is not an object such as Secret/ns/name or StorageClass//fast", text)
 	}
-	kinds := slices.Sorted(maps.Keys(referencedKinds()))
-	kind, ok := referencedKinds()[parts[0]]
+	kinds := slices.Sorted(maps.Keys(Kinds()))
+	kind, ok := Kinds()[parts[0]]
 	switch namespace, name := parts[1], parts[2]; {
 	case !ok:
 		return k8s.Key{}, fmt.Errorf("unknown kind %q: no operator needs it (available: %s)%s", parts[0], strings.Join(kinds, ", "), diag.DidYouMean(parts[0], kinds))
-	case kind.namespaced && !yamlnode.IsDNS1123Label(namespace):
+	case kind.Namespaced && !yamlnode.IsDNS1123Label(namespace):
 		return k8s.Key{}, fmt.Errorf("%q has no valid namespace: expected %s/namespace/name", text, parts[0])
-	case !kind.namespaced && namespace != "":
+	case !kind.Namespaced && namespace != "":
 		return k8s.Key{}, fmt.Errorf("%q has a namespace, but the kind is cluster-scoped: expected %s//name", text, parts[0])
 	case !yamlnode.IsDNS1123Subdomain(name):
 		return k8s.Key{}, fmt.Errorf("%q has no valid name: expected %s/namespace/name, or Kind//name if the kind is cluster-scoped", text, parts[0])
 	}
-	return k8s.Key{Group: kind.group, Kind: parts[0], Namespace: parts[1], Name: parts[2]}, nil
+	return k8s.Key{Group: kind.Group, Kind: parts[0], Namespace: parts[1], Name: parts[2]}, nil
 }
 
 // FormatObject returns an object in the format of spec.provides.
