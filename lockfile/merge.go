@@ -2,40 +2,6 @@ package lockfile
 
 import "slices"
 
-// Merge returns base with the changes of each next lock, applied in order. Each next lock must
-// be derived from base.
-func Merge(base *File, next ...*File) *File {
-	pins, leaving := slices.Clone(base.Pins), slices.Clone(base.Leaving)
-	for _, n := range next {
-		pins = mergeBlocks(pins, base.Pins, n.Pins, comparePins)
-		leaving = mergeBlocks(leaving, base.Leaving, n.Leaving, compareLeaving)
-	}
-	out := base.With(pins)
-	out.Leaving = nonEmpty(leaving)
-	return out.sorted()
-}
-
-// mergeBlocks returns a copy of onto with the changes from base to next.
-func mergeBlocks[T block](onto, base, next []T, compare func(a, b T) int) []T {
-	out := slices.Clone(onto)
-	remove := func(b T) { out = slices.DeleteFunc(out, func(o T) bool { return compare(o, b) == 0 }) }
-	for _, b := range base {
-		if i := slices.IndexFunc(next, func(n T) bool { return compare(n, b) == 0 }); i < 0 {
-			remove(b)
-		} else if checksum(next[i]) != checksum(b) {
-			remove(b)
-			out = append(out, next[i])
-		}
-	}
-	for _, n := range next {
-		if !slices.ContainsFunc(base, func(b T) bool { return compare(n, b) == 0 }) {
-			remove(n)
-			out = append(out, n)
-		}
-	}
-	return out
-}
-
 // CanMerge reports whether Git can merge a and b, both derived from base, without conflict, in either
 // order. This requires that they change different blocks, and add and remove blocks in different
 // places.

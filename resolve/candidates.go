@@ -45,7 +45,7 @@ const (
 )
 
 // preference returns the preference of s, and the reason if it is onlyInstalled.
-func (w *world) preference(s *want) (preference, string) {
+func (w *chooser) preference(s *want) (preference, string) {
 	if s.current == nil {
 		return preferUpgrade, ""
 	}
@@ -65,7 +65,7 @@ func (w *world) preference(s *want) (preference, string) {
 }
 
 // targetOf returns the target that names s, or nil.
-func (w *world) targetOf(s *want) *Target {
+func (w *chooser) targetOf(s *want) *Target {
 	for i := range w.opt.Named {
 		if t := &w.opt.Named[i]; t.Namespace == s.ns && t.Package == s.pkg {
 			return t
@@ -76,7 +76,7 @@ func (w *world) targetOf(s *want) *Target {
 
 // boundTarget returns the target that limits s to one version and has a position. It returns nil if
 // there is no such target, or if the version is already installed.
-func (w *world) boundTarget(s *want) *Target {
+func (w *chooser) boundTarget(s *want) *Target {
 	t := w.targetOf(s)
 	if t == nil || t.Version == "" || t.At.IsZero() || s.current != nil && s.current.hasVersion(t.Version) {
 		return nil
@@ -85,7 +85,7 @@ func (w *world) boundTarget(s *want) *Target {
 }
 
 // options returns the candidates for s.
-func (w *world) options(s *want) options {
+func (w *chooser) options(s *want) options {
 	if sp := w.namespace(s.ns); sp.fault != "" {
 		return options{fault: &fault{pos: sp.faultPos, msg: sp.fault}}
 	}
@@ -119,7 +119,7 @@ func (w *world) options(s *want) options {
 // isEdited reports whether the declaration of s is new or changed since its installed bundle was pinned,
 // and requests another package, channel or catalog. If that is missing, the mistake is in the
 // declaration: the catalog has not changed.
-func (w *world) isEdited(s *want) bool {
+func (w *chooser) isEdited(s *want) bool {
 	pin := s.current.pin
 	isNew := !slices.Contains(pin.RequestedBy, s.key()) // pinned for others, such as a dependency
 	if s.decl == nil || !isNew && (pin.Declaration == "" || len(pin.RequestedBy) > 1 || pin.Declaration == w.declarationDigest(s.ns, []*want{s})) {
@@ -129,7 +129,7 @@ func (w *world) isEdited(s *want) bool {
 }
 
 // packages returns the package that s requests from each eligible catalog, in order of preference.
-func (w *world) packages(s *want) ([]*catalog.Package, *fault) {
+func (w *chooser) packages(s *want) ([]*catalog.Package, *fault) {
 	if s.cat != nil {
 		return w.packageFrom(s, *s.cat)
 	}
@@ -170,7 +170,7 @@ func ambiguousPackage(s *want, found []*catalog.Package) *fault {
 	}
 }
 
-func (w *world) packageFrom(s *want, id catalog.ID) ([]*catalog.Package, *fault) {
+func (w *chooser) packageFrom(s *want, id catalog.ID) ([]*catalog.Package, *fault) {
 	c, ok := w.x.Catalog(id)
 	if !ok {
 		if err, broken := w.x.Broken()[id]; broken {
@@ -192,7 +192,7 @@ func (w *world) packageFrom(s *want, id catalog.ID) ([]*catalog.Package, *fault)
 }
 
 // listCatalogs lists the visible catalogs for a message.
-func (w *world) listCatalogs(ns string) string {
+func (w *chooser) listCatalogs(ns string) string {
 	var names []string
 	for _, c := range w.catalogs(ns) {
 		names = append(names, c.ID().String())
@@ -203,7 +203,7 @@ func (w *world) listCatalogs(ns string) string {
 	return " (available: " + joinNames(names) + ")"
 }
 
-func (w *world) noPackage(s *want, c *catalog.Catalog) *fault {
+func (w *chooser) noPackage(s *want, c *catalog.Catalog) *fault {
 	where, withdrawn := "in any visible catalog", true
 	if c != nil {
 		where = "in catalog " + c.ID().String()
@@ -214,7 +214,7 @@ func (w *world) noPackage(s *want, c *catalog.Catalog) *fault {
 }
 
 // unreadableCatalogs lists the catalogs visible in a namespace that cannot be read.
-func (w *world) unreadableCatalogs(ns string) []string {
+func (w *environment) unreadableCatalogs(ns string) []string {
 	var out []string
 	for _, id := range slices.SortedFunc(maps.Keys(w.x.Broken()), catalog.ID.Compare) {
 		if w.isVisible(ns, id) {
@@ -225,7 +225,7 @@ func (w *world) unreadableCatalogs(ns string) []string {
 }
 
 // checkChannels returns a fault if no catalog has any of the permitted channels.
-func (w *world) checkChannels(s *want, pkgs []*catalog.Package) *fault {
+func (w *chooser) checkChannels(s *want, pkgs []*catalog.Package) *fault {
 	for _, name := range s.channels {
 		for _, p := range pkgs {
 			if _, ok := p.Channel(name); ok {
@@ -299,7 +299,7 @@ func (s *want) describeAllowed() string {
 }
 
 // installCandidates returns the candidates for a new install. It implements Rule 1.
-func (w *world) installCandidates(s *want, pkgs []*catalog.Package) options {
+func (w *chooser) installCandidates(s *want, pkgs []*catalog.Package) options {
 	allowed, bad := s.versionFilter()
 	if bad != nil {
 		return options{fault: bad}
@@ -323,7 +323,7 @@ func (w *world) installCandidates(s *want, pkgs []*catalog.Package) options {
 }
 
 // offeredEntries returns the entries of a channel that a fresh install may choose.
-func (w *world) offeredEntries(s *want, ch *catalog.Channel) []*catalog.Entry {
+func (w *chooser) offeredEntries(s *want, ch *catalog.Channel) []*catalog.Entry {
 	target := w.targetOf(s)
 	switch {
 	case s.starting != "":
@@ -342,7 +342,7 @@ func (s *want) isV1() bool { return s.decl != nil && s.decl.Dialect == declare.V
 // rank orders the entries for an OLM v1 declaration: entries that are not deprecated first, then by
 // priority of the catalog, then by version and release, newest first. For other declarations it
 // does not change the order. It implements Rule 9.
-func (w *world) rank(s *want, es []*catalog.Entry) []*catalog.Entry {
+func (w *chooser) rank(s *want, es []*catalog.Entry) []*catalog.Entry {
 	if !s.isV1() {
 		return es
 	}
@@ -381,7 +381,7 @@ func asOptions(es []*catalog.Entry) options {
 }
 
 // noVersion explains why no version of the package can be installed.
-func (w *world) noVersion(s *want, pkgs []*catalog.Package, target *Target) *fault {
+func (w *chooser) noVersion(s *want, pkgs []*catalog.Package, target *Target) *fault {
 	var versions []string
 	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
 		versions = append(versions, e.Bundle().Version().String())

@@ -10,7 +10,7 @@ import (
 
 // upgradeCandidates returns the candidates for an upgrade of the installed bundle. They include the
 // installed bundle itself if the declaration allows it. It implements Rule 1 and Rule 5.
-func (w *world) upgradeCandidates(s *want, pkgs []*catalog.Package, how preference) options {
+func (w *chooser) upgradeCandidates(s *want, pkgs []*catalog.Package, how preference) options {
 	allowed, bad := s.versionFilter()
 	if bad != nil {
 		return options{fault: bad}
@@ -61,7 +61,7 @@ func (w *world) upgradeCandidates(s *want, pkgs []*catalog.Package, how preferen
 
 // noSuccessor returns the fault of a subscription that does not allow the installed version and has
 // no upgrade to an allowed one: the package has no allowed version, or no edge leads to it.
-func (w *world) noSuccessor(s *want, pkgs []*catalog.Package, allowed func(string, catalog.Version) bool) *fault {
+func (w *chooser) noSuccessor(s *want, pkgs []*catalog.Package, allowed func(string, catalog.Version) bool) *fault {
 	installed := s.current.versionText()
 	if !slices.ContainsFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool { return allowed(e.Name(), e.Bundle().Version()) }) {
 		as := *s
@@ -75,7 +75,7 @@ func (w *world) noSuccessor(s *want, pkgs []*catalog.Package, allowed func(strin
 
 // reinstallCandidates returns the candidates for a fresh install that are not lower than the installed
 // bundle, followed by the installed bundle.
-func (w *world) reinstallCandidates(s *want, pkgs []*catalog.Package) options {
+func (w *chooser) reinstallCandidates(s *want, pkgs []*catalog.Package) options {
 	as := *s
 	as.starting = ""
 	out := w.installCandidates(&as, pkgs)
@@ -105,7 +105,7 @@ func (s *want) allowsInstalled(pkgs []*catalog.Package, allowed func(string, cat
 	return (allowed(s.current.bundle, f.version) || !f.hasVersion || s.decl == nil) && !requestsOtherBundle(s, pkgs)
 }
 
-func (w *world) downgradeFault(s *want, to *catalog.Entry) *fault {
+func (w *chooser) downgradeFault(s *want, to *catalog.Entry) *fault {
 	return &fault{pos: s.pos(declare.FieldBundle, declare.FieldRange, declare.FieldPackage), msg: fmt.Sprintf("%s %s is installed, %s is requested: downgrades are not allowed",
 		s.pkg, s.current.versionText(), to.Bundle().Version())}
 }
@@ -124,7 +124,7 @@ func requestsOtherBundle(s *want, pkgs []*catalog.Package) bool {
 // upgradeEntries returns the upgrade candidates of s, in order of preference. In a promotion they are the
 // entries of the bundle in the upstream lock. With a target version, they are only the first step of
 // the shortest path to it.
-func (w *world) upgradeEntries(s *want, pkgs []*catalog.Package) []*catalog.Entry {
+func (w *chooser) upgradeEntries(s *want, pkgs []*catalog.Package) []*catalog.Entry {
 	cur := s.current
 	if pin := w.pinToReach(s); pin != nil {
 		return s.pinnedEntries(pkgs, pin)
@@ -148,7 +148,7 @@ func (w *world) upgradeEntries(s *want, pkgs []*catalog.Package) []*catalog.Entr
 
 // notSuccessorReason returns the reason why a cannot replace the installed bundle of s, a subscription
 // that no declaration requests, or "". It implements Rule 5 and Rule 12.
-func (w *world) notSuccessorReason(s *want, a *atom) string {
+func (w *chooser) notSuccessorReason(s *want, a *atom) string {
 	i := s.current
 	lower := i.facts.hasVersion && i.facts.compare(a.facts.version, a.facts.release) > 0
 	switch {
@@ -199,7 +199,7 @@ func withOtherChannels(s *want, es []*catalog.Entry) []*catalog.Entry {
 }
 
 // unknownTarget returns a fault if the package does not have the target version.
-func (w *world) unknownTarget(s *want, pkgs []*catalog.Package, t *Target) *fault {
+func (w *chooser) unknownTarget(s *want, pkgs []*catalog.Package, t *Target) *fault {
 	if slices.ContainsFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool { return isVersion(e, t.Version) }) {
 		return nil
 	}
@@ -225,7 +225,7 @@ func isVersion(e *catalog.Entry, version string) bool {
 
 // firstStep returns the first step of the shortest upgrade path to a version. It returns nil if the
 // version is installed or has no path. A permitted downgrade needs no path.
-func (w *world) firstStep(s *want, pkgs []*catalog.Package, version string) []*catalog.Entry {
+func (w *chooser) firstStep(s *want, pkgs []*catalog.Package, version string) []*catalog.Entry {
 	cur := s.current
 	if cur.hasVersion(version) {
 		return nil

@@ -67,7 +67,7 @@ func PinOf(lock *lockfile.File, s declare.Subscription) (lockfile.Pin, bool) {
 
 // suggestedNamespace returns the namespace that the first candidate for a new install of d
 // suggests. If there is no candidate, it returns the name of the package.
-func (w *world) suggestedNamespace(d *declare.Subscription) (string, error) {
+func (w *chooser) suggestedNamespace(d *declare.Subscription) (string, error) {
 	s := &want{name: d.Name, pkg: d.Package, channels: d.Channels, cat: d.Catalog, decl: d, approval: d.Approval}
 	offered := w.options(s)
 	if len(offered.list) == 0 {

@@ -42,12 +42,6 @@ type Options struct {
 	// chosen, so that another candidate can be chosen instead. Nil means that there are no objections.
 	Objection func(namespace string, to *catalog.Bundle) string
 
-	// Judge returns the holds that a result with a lock needs in addition to its own, or nil to accept
-	// the result. Resolve resolves again with these holds. Unlike Objection, it decides on the bundles
-	// of all operators together, and only on chosen ones, so it may read their content. Nil accepts
-	// every result.
-	Judge func(*Result) ([]Hold, error)
-
 	// Command is the command of the flags in suggestions: "quayside resolve". Empty: the user's
 	// command, run again.
 	Command string
@@ -98,9 +92,9 @@ func IsHeld(holds []Hold, operator string) bool {
 	return slices.ContainsFunc(holds, func(h Hold) bool { return h.Operator == operator })
 }
 
-// withHolds returns opt with the holds of further operators, and without their targets. It returns an
+// WithHolds returns opt with the holds of further operators, and without their targets. It returns an
 // error if all operators are held already, because another operator requires the upgrade of one.
-func (opt Options) withHolds(holds []Hold) (Options, error) {
+func (opt Options) WithHolds(holds []Hold) (Options, error) {
 	further := slices.DeleteFunc(slices.Clone(holds), func(h Hold) bool { return IsHeld(opt.Held, h.Operator) })
 	if len(further) == 0 {
 		return opt, fmt.Errorf("%s cannot be held back, because another operator requires its upgrade: %s", holds[0].Operator, holds[0].Reason)
@@ -143,7 +137,7 @@ type Result struct {
 	Partial        *lockfile.File         // the part without conflicts; equal to Lock if there are none
 	Warnings       []diag.Warning         // sorted
 	Conflicts      []*explain.Conflict    // sorted by namespace, then subscription
-	Held           []Hold                 // the holds of the options and of Options.Judge
+	Held           []Hold                 // the holds of the options
 	HeldPromotions map[string]HeldUpgrade // by operator: those not promoted to their versions in Options.From or, with Options.Lenient, not installed from it
 	PinChanges     []PinChange            // sorted by namespace, then package
 	Rounds         [][]PinChange          // the changes of each hop

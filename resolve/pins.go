@@ -15,7 +15,7 @@ import (
 
 // newLock returns the lock of a state. An unchanged pin keeps its recorded catalog data, unless its
 // catalog is current.
-func (w *world) newLock(st *state, prev *lockfile.File) *lockfile.File {
+func (w *converter) newLock(st *state, prev *lockfile.File) *lockfile.File {
 	var pins []lockfile.Pin
 	seen := map[string]bool{}
 	for _, i := range st.installed {
@@ -38,14 +38,14 @@ func (w *world) newLock(st *state, prev *lockfile.File) *lockfile.File {
 // isCatalogCurrent reports whether the catalog of p was loaded and its digest equals the recorded
 // one. A loaded catalog is also current if the digests cannot be compared, because p has no digest
 // or another source.
-func (w *world) isCatalogCurrent(p *lockfile.Pin) bool {
+func (w *converter) isCatalogCurrent(p *lockfile.Pin) bool {
 	c, read := w.x.Catalog(p.Catalog.ID)
 	return read && (p.Catalog.IsAt(c.Source(), c.Digest()) || p.Catalog.Digest == "" || p.Catalog.Source != lockfile.SourceName(c.Source()))
 }
 
 // usesCatalogData reports whether the catalog fields of the pin of i come from the catalog: if the
 // pin is new or has changed, if its catalog is current, or if opt.fresh is set.
-func (w *world) usesCatalogData(i *installed) bool {
+func (w *converter) usesCatalogData(i *installed) bool {
 	if _, read := w.x.Catalog(i.cat); !read {
 		return false
 	}
@@ -54,7 +54,7 @@ func (w *world) usesCatalogData(i *installed) bool {
 
 // lockedNamespaces returns the declared Namespaces for the lock, without metadata that the API server
 // and kubectl add.
-func (w *world) lockedNamespaces() []lockfile.Namespace {
+func (w *converter) lockedNamespaces() []lockfile.Namespace {
 	var out []lockfile.Namespace
 	for _, n := range w.decl.Namespaces {
 		labels, annotations := maps.Clone(n.Labels), maps.Clone(n.Annotations)
@@ -77,7 +77,7 @@ func (st *state) wantsOf(i *installed) []*want {
 	return out
 }
 
-func (w *world) newPin(i *installed, wants []*want) lockfile.Pin {
+func (w *converter) newPin(i *installed, wants []*want) lockfile.Pin {
 	s := wants[0]
 	p := lockfile.Pin{Version: i.versionText(), Bundle: i.bundle, Replaces: i.replaces, Skipped: i.skipped, Properties: i.facts.properties}
 	if i.pin != nil && i.pin.Bundle == i.bundle {
@@ -122,7 +122,7 @@ func (w *world) newPin(i *installed, wants []*want) lockfile.Pin {
 
 // catalogOf returns the catalog to record for an installed bundle. An unchanged pin keeps its
 // recorded catalog, even if the catalog has a new digest.
-func (w *world) catalogOf(i *installed, s *want, p lockfile.Pin) lockfile.Catalog {
+func (w *converter) catalogOf(i *installed, s *want, p lockfile.Pin) lockfile.Catalog {
 	id := cmp.Or(i.cat, p.Catalog.ID)
 	if id == (catalog.ID{}) && s.cat != nil {
 		id = *s.cat
@@ -157,7 +157,7 @@ func withEntry(p lockfile.Pin, b *catalog.Bundle) lockfile.Pin {
 // channelOf returns the channel to record: the only requested one, or else the only permitted one
 // that has the bundle. A pin whose catalog is not current keeps its channel if the subscription
 // permits it.
-func (w *world) channelOf(i *installed, s *want, p lockfile.Pin) string {
+func (w *converter) channelOf(i *installed, s *want, p lockfile.Pin) string {
 	if len(s.channels) == 1 {
 		return s.channels[0]
 	}
@@ -182,7 +182,7 @@ func (w *world) channelOf(i *installed, s *want, p lockfile.Pin) string {
 
 // declarationDigest returns the digest of the declarations behind a pin: its subscriptions and the
 // OperatorGroup of its namespace.
-func (w *world) declarationDigest(ns string, wants []*want) catalog.Digest {
+func (w *environment) declarationDigest(ns string, wants []*want) catalog.Digest {
 	var parts []string
 	for _, s := range wants {
 		if s.decl != nil {
@@ -198,7 +198,7 @@ func (w *world) declarationDigest(ns string, wants []*want) catalog.Digest {
 
 // remaining returns at most limit bundles on the upgrade path from i, nearest first, without
 // regard to dependencies.
-func (w *world) remaining(i *installed, s *want, limit int) []string {
+func (w *converter) remaining(i *installed, s *want, limit int) []string {
 	pkgs, bad := w.packages(s)
 	if bad != nil {
 		return nil
@@ -292,7 +292,7 @@ func (st *state) providersFor(by *installed, r *requirement) []*installed {
 }
 
 // listPinChanges returns the changed pins between two states, sorted.
-func (w *world) listPinChanges(before, after *state) []PinChange {
+func (w *converter) listPinChanges(before, after *state) []PinChange {
 	type place struct{ ns, pkg string }
 	at := func(st *state) map[place]*installed {
 		out := map[place]*installed{}

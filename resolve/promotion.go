@@ -10,7 +10,7 @@ import (
 )
 
 // upstreamPin returns the pin of a package in the upstream lock, or nil.
-func (w *world) upstreamPin(ns, pkg string) *lockfile.Pin {
+func (w *chooser) upstreamPin(ns, pkg string) *lockfile.Pin {
 	if w.opt.From == nil {
 		return nil
 	}
@@ -22,7 +22,7 @@ func (w *world) upstreamPin(ns, pkg string) *lockfile.Pin {
 
 // pinToReach returns the pin of the upstream lock if s has another bundle installed. Otherwise it
 // returns nil.
-func (w *world) pinToReach(s *want) *lockfile.Pin {
+func (w *chooser) pinToReach(s *want) *lockfile.Pin {
 	if s.current == nil {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (r *round) notPromotedReason(s *want, pin *lockfile.Pin, opts options) Held
 }
 
 // reasonNotOffered returns the reason why s has no candidate with the given bundle.
-func (w *world) reasonNotOffered(s *want, bundle string) (HeldBack, string) {
+func (w *chooser) reasonNotOffered(s *want, bundle string) (HeldBack, string) {
 	pkgs, _ := w.packages(s)
 	var in []string
 	for _, p := range pkgs {

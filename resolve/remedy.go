@@ -9,13 +9,9 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// Limits of the search for suggestions. They are counts, not durations, so that the same input
-// gives the same suggestions on every machine.
-const (
-	maxTries     = 300 // per round, for all its conflicts
-	maxPaired    = 10  // remedies of one conflict that are tried in pairs
-	maxSuggested = 4   // changes suggested for one conflict, not counting removals
-)
+// maxTries limits the remedies that are tried for one conflict. It is a count, not a duration, so that
+// the same input gives the same suggestions on every machine.
+const maxTries = 3
 
 // inputs holds copies of the arguments of a resolution. Remedies modify the copies.
 type inputs struct {
@@ -70,13 +66,11 @@ type trial struct {
 	relaxations map[string]relaxation // by party.key: relaxations for the other conflicts
 }
 
-// apply applies the remedies to a copy of the inputs.
-func (t trial) apply(rs []remedy) (*world, *lockfile.File) {
+// apply applies a remedy to a copy of the inputs.
+func (t trial) apply(r remedy) (*world, *lockfile.File) {
 	in := inputs{decl: *t.w.decl, prev: t.prev, opt: t.w.opt}
 	in.decl.Subscriptions = slices.Clone(in.decl.Subscriptions)
-	for _, r := range rs {
-		r.apply(&in)
-	}
+	r.apply(&in)
 	return t.w.forTrial(&in.decl, in.opt), in.prev
 }
 
@@ -91,49 +85,34 @@ func (w *world) suggest(r *round, from *lockfile.File) {
 				t.relaxations[p.key()] = level
 			}
 		}
-		d.Changes, d.Tried = tryRemedies(d.remedies, max(1, maxTries/len(r.disputes)), t.solves)
+		d.Changes, d.Tried = tryRemedies(d.remedies, t.solves)
 	}
 }
 
-// tryRemedies tries at most limit remedies or pairs of remedies. It returns the changes that work
-// alone, at most maxSuggested of them, the least invasive first. If none works alone, it returns
-// the first pair that works. The removals that work come last.
-func tryRemedies(remedies []remedy, limit int, solves func([]remedy) bool) (changes []explain.Remedy, tried int) {
-	works := func(rs ...remedy) bool {
-		tried++
-		return solves(rs)
-	}
+// tryRemedies tries the first remedies, and returns those that work. A remedy that removes an operator
+// is tried if there is no other one left, or if none has worked before the last trial.
+func tryRemedies(remedies []remedy, solves func(remedy) bool) (changes []explain.Remedy, tried int) {
+	removes := func(r remedy) bool { return r.removes }
+	others := slices.DeleteFunc(slices.Clone(remedies), removes)
+	removals := slices.DeleteFunc(slices.Clone(remedies), func(r remedy) bool { return !r.removes })
 	changes = []explain.Remedy{}
-	var removals []explain.Remedy
-	for _, r := range remedies {
-		switch {
-		case tried >= limit || len(changes) >= maxSuggested && !r.removes || !works(r):
-		case r.removes:
-			removals = append(removals, r.Remedy)
-		default:
+	for ; tried < maxTries && len(others)+len(removals) > 0; tried++ {
+		from := &others
+		if len(others) == 0 || tried == maxTries-1 && len(changes) == 0 && len(removals) > 0 {
+			from = &removals
+		}
+		if r := (*from)[0]; solves(r) {
 			changes = append(changes, r.Remedy)
 		}
+		*from = (*from)[1:]
 	}
-	pairs := slices.DeleteFunc(slices.Clone(remedies), func(r remedy) bool { return r.removes })
-	pairs = pairs[:min(len(pairs), maxPaired)]
-	for i, r := range pairs {
-		if len(changes) > 0 {
-			break
-		}
-		for _, s := range pairs[i+1:] {
-			if tried < limit && works(r, s) {
-				changes = append(changes, explain.Remedy{At: r.At, Text: r.Text + ", and: " + s.String()})
-				break
-			}
-		}
-	}
-	return append(changes, removals...), tried
+	return changes, tried
 }
 
-// pinnedWith resolves with the remedies applied, and returns the bundle pinned for an operator. It
+// pinnedWith resolves with the remedy applied, and returns the bundle pinned for an operator. It
 // returns "" if that fails or if the operator is not pinned.
-func (t trial) pinnedWith(of Target, rs ...remedy) string {
-	w, prev := t.apply(rs)
+func (t trial) pinnedWith(of Target, r remedy) string {
+	w, prev := t.apply(r)
 	res, err := w.resolve(prev)
 	if err != nil {
 		return ""
@@ -142,9 +121,9 @@ func (t trial) pinnedWith(of Target, rs ...remedy) string {
 	return p.Bundle
 }
 
-// solves reports whether there is a solution with the remedies applied.
-func (t trial) solves(rs []remedy) bool {
-	w, prev := t.apply(rs)
+// solves reports whether there is a solution with the remedy applied.
+func (t trial) solves(r remedy) bool {
+	w, prev := t.apply(r)
 	st, given := w.stateBefore(prev), relaxations{}
 	for _, s := range st.wants {
 		given[party{want: s}] = t.relaxations[party{want: s}.key()]

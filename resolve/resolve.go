@@ -15,18 +15,18 @@
 // The rules of resolution, by their numbers in the specification, and the code that implements
 // them:
 //
-//	 1 same choice                      world.runRound, world.installCandidates, world.upgradeCandidates, builder.candidates
+//	 1 same choice                      world.runRound, chooser.installCandidates, chooser.upgradeCandidates, builder.candidates
 //	 2 conflicts with explanations      builder.newExplainer, cause
-//	 3 fixed order instead of chance    builder.orderedWants, world.catalogs, world.providers
+//	 3 fixed order instead of chance    builder.orderedWants, environment.catalogs, environment.providers
 //	 4 isolated failures                relaxations, banUnusable, banUnsatisfied, installNamespace, world.reportBadRanges
-//	 5 no downgrades                    world.upgradeCandidates, world.notSuccessorReason
+//	 5 no downgrades                    chooser.upgradeCandidates, chooser.notSuccessorReason
 //	 6 warnings about side effects      world.reportRound, world.reportHeld, world.reportOrphans, world.reportResult
-//	 7 install modes and versions       world.cannotRun, world.reportCannotRun, world.reportUnchecked
-//	 8 installed state                  world.stateBefore, world.addPins, world.adoptUnpinned
-//	 9 declarations of OLM v1           want.versionFilter, world.rank, checkTies
+//	 7 install modes and versions       chooser.cannotRun, world.reportCannotRun, world.reportUnchecked
+//	 8 installed state                  converter.stateBefore, converter.addPins, converter.adoptUnpinned
+//	 9 declarations of OLM v1           want.versionFilter, chooser.rank, checkTies
 //	10 overlap                          builder.forbidOverlaps, builder.firstOverlap, sharedProviders
-//	11 selectors of OperatorGroups      world.applyGroup
-//	12 generated pins                   builder.rootOptions, builder.orderedWants, world.notSuccessorReason, relaxations.relaxGenerated, generateWants, installed.undeclared
+//	11 selectors of OperatorGroups      environment.applyGroup
+//	12 generated pins                   builder.rootOptions, builder.orderedWants, chooser.notSuccessorReason, relaxations.relaxGenerated, generateWants, installed.undeclared
 //	13 proven suggestions               world.suggest, explainer.remedies, question.availableChanges, world.upgradeFlag
 //	14 stranded pins                    world.strandedReason, world.droppedBy
 //	15 preferences that OLM loses       builder.candidates
@@ -59,22 +59,7 @@ const maxRounds = 1000
 // conflicts. In this case, Resolve also returns the result, and its Partial is the resolved part.
 // Resolve does not modify its arguments.
 func Resolve(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*Result, error) {
-	for {
-		res, err := runUntilStable(x, withoutHeld(decl, prev, opt.Held), opt, func(w *world) (*Result, error) { return w.resolve(prev) })
-		if opt.Judge == nil || res == nil || res.Lock == nil {
-			return res, err
-		}
-		holds, err := opt.Judge(res)
-		if err == nil && len(holds) == 0 {
-			return res, nil
-		}
-		if err == nil {
-			opt, err = opt.withHolds(holds)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
+	return runUntilStable(x, withoutHeld(decl, prev, opt.Held), opt, func(w *world) (*Result, error) { return w.resolve(prev) })
 }
 
 func (w *world) resolve(prev *lockfile.File) (*Result, error) {

@@ -16,7 +16,7 @@ import (
 // list means all namespaces. The declaration takes precedence over the OperatorGroup. If neither
 // sets the namespaces, the bundle watches all namespaces if it supports that, and otherwise only
 // ns.
-func (w *world) watchOf(ns string, s *want, b *catalog.Bundle) []string {
+func (w *environment) watchOf(ns string, s *want, b *catalog.Bundle) []string {
 	if s != nil && s.decl != nil {
 		if s.decl.WatchAll {
 			return nil
@@ -35,11 +35,11 @@ func (w *world) watchOf(ns string, s *want, b *catalog.Bundle) []string {
 	return nil
 }
 
-func (w *world) warnsOnly() bool { return w.opt.Requirements == "warn" }
+func (w *environment) warnsOnly() bool { return w.opt.Requirements == "warn" }
 
 // cannotRun returns the reason why the bundle would not run in its namespace or on the cluster, or
 // the zero ban if it would run. It implements rule 7.
-func (w *world) cannotRun(a *atom) ban {
+func (w *chooser) cannotRun(a *atom) ban {
 	b := a.entry.Bundle()
 	m := b.Metadata()
 	if !catalog.SupportsNamespaces(m.InstallModes, a.ns, a.watch) {
@@ -67,7 +67,7 @@ func (w *world) cannotRun(a *atom) ban {
 
 // clusters returns the clusters that get an operator ("namespace/package"), with names for messages. If
 // the clusters have the same version, the result is the workspace.
-func (w *world) clusters(operator string) []Cluster {
+func (w *environment) clusters(operator string) []Cluster {
 	if len(w.opt.Clusters) == 0 {
 		return []Cluster{{Name: "the workspace", KubernetesVersion: w.opt.KubernetesVersion}}
 	}
@@ -123,7 +123,7 @@ func parseBoth(x, y string) (v, w semver.Version, ok bool) {
 
 // notPromoted returns the reason why a cannot be chosen if the upstream lock (Options.From) pins
 // another bundle of its package. Otherwise it returns "".
-func (w *world) notPromoted(a *atom) string {
+func (w *chooser) notPromoted(a *atom) string {
 	pin := w.upstreamPin(a.ns, a.facts.pkg)
 	if pin == nil || pin.Bundle == a.entry.Name() {
 		return ""

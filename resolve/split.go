@@ -13,11 +13,17 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
+// The parts of an upgrade become branches. Users may merge them in any order, and need not merge all
+// of them, so every combination of parts must resolve, not only each part alone. Therefore, parts that
+// a requirement connects are joined. Parts that no requirement connects need no check.
+
 // Part is a part of an upgrade that can be made separately.
 type Part struct {
 	Operators []string // namespace/package of the upgraded targets, sorted; declared ones first
 	Result    *Result
 	Bonds     []Bond // reasons why operators are upgraded together
+
+	targets []Target
 }
 
 // Bond is the reason why the upgrade of one operator includes the upgrade of another.
@@ -27,26 +33,15 @@ type Bond struct {
 	Why      string `json:"reason,omitempty"` // why With changes, too; empty: unknown
 }
 
-// TreeComparer compares the rendered trees of locks that have a common base.
-type TreeComparer interface {
-	// CanMerge reports whether Git can merge the trees of two locks, in either order.
-	CanMerge(a, b *lockfile.File) bool
-	// Overlap reports whether a part of the tree may depend on changes of both locks.
-	Overlap(a, b *lockfile.File) bool
-	// MergeEquals reports whether merging the trees of parts gives the tree of merged.
-	MergeEquals(merged *lockfile.File, parts []*lockfile.File) bool
-}
-
-// Split divides the upgrade requested by opt into the smallest parts that can each be made
-// separately from prev: single operators, or operators that can only be upgraded together. Parts
-// are ordered by their first operators, and no operator is upgraded in two of them. Git can merge
-// any of the parts in any order, and the merged lock satisfies the declarations. Unless trees is
-// nil, Git can also merge the rendered trees of the locks. Split joins parts that cannot be merged,
-// or postpones the later one with a warning. If prev itself has conflicts, the error is that of
-// Resolve; with opt.KeepGoing, the parts still have these conflicts.
-func Split(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options, trees TreeComparer) ([]Part, []diag.Warning, error) {
-	s := &splitter{x: x, decl: decl, prev: prev, opt: opt, trees: trees, keepGoing: opt.KeepGoing}
-	s.opt.Upgrade, s.opt.Named, s.opt.KeepGoing = false, nil, true
+// Split divides the upgrade requested by opt into parts that can each be made separately from prev:
+// the connected components of its targets. Two targets are connected if a requirement connects them,
+// or if Git could not merge their locks. Parts are ordered by their first operators, and no operator
+// is upgraded in two of them. Git can merge the locks of any parts in any order, and the merged lock
+// satisfies the declarations. If connected targets have no common solution, the later one is
+// postponed with a warning. If prev itself has conflicts, the error is that of Resolve; with
+// opt.KeepGoing, the parts still have these conflicts.
+func Split(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options) ([]Part, []diag.Warning, error) {
+	s := newSplitter(x, decl, prev, opt)
 	targets, err := runUntilStable(x, decl, opt, func(w *world) ([]Target, error) { return w.upgradeTargets(prev), nil })
 	if err != nil {
 		return nil, nil, err
@@ -57,22 +52,20 @@ func Split(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options
 			return nil, nil, err
 		}
 		if p != nil {
-			s.drafts = append(s.drafts, p)
+			s.parts = append(s.parts, p)
 		}
 	}
-	for {
-		a, b := s.overlappingDrafts()
-		if a == nil {
-			break
-		}
-		if err := s.joinOrPostpone([]*draftPart{a, b}); err != nil {
-			return nil, nil, err
-		}
+	return s.join(nil)
+}
+
+// Join joins those parts of Split that pairs connect, given as indexes of parts: those whose rendered
+// trees share an object, for example. The other arguments and the results are those of Split.
+func Join(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options, parts []Part, pairs [][2]int) ([]Part, []diag.Warning, error) {
+	s := newSplitter(x, decl, prev, opt)
+	for _, p := range parts {
+		s.parts = append(s.parts, &p)
 	}
-	if err := s.resolveConflicts(); err != nil {
-		return nil, nil, err
-	}
-	return s.parts(), diag.SortWarnings(s.warnings), nil
+	return s.join(pairs)
 }
 
 // upgradeTargets returns the upgrade targets with an available upgrade, in order.
@@ -106,24 +99,22 @@ type splitter struct {
 	decl     *declare.Set
 	prev     *lockfile.File
 	opt      Options
-	trees    TreeComparer // may be nil
-	drafts   []*draftPart
+	parts    []*Part
 	warnings []diag.Warning // about postponed parts
 
 	keepGoing bool                // whether prev may have conflicts
 	known     []*explain.Conflict // the conflicts of prev; nil: not computed yet
 }
 
-// draftPart is a part whose operators may still change.
-type draftPart struct {
-	targets       []Target
-	res           *Result
-	singleChanges map[string]map[string]PinChange // by operator: the changes of its upgrade alone
+func newSplitter(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options) *splitter {
+	s := &splitter{x: x, decl: decl, prev: prev, opt: opt, keepGoing: opt.KeepGoing}
+	s.opt.Upgrade, s.opt.Named, s.opt.KeepGoing = false, nil, true
+	return s
 }
 
 // tryTargets resolves with the given targets. It returns nil if they have no common solution, or if
 // not all of them are upgraded.
-func (s *splitter) tryTargets(targets ...Target) (*draftPart, error) {
+func (s *splitter) tryTargets(targets ...Target) (*Part, error) {
 	opt := s.opt
 	opt.Named = targets
 	res, err := Resolve(s.x, s.decl, s.prev, opt)
@@ -133,14 +124,21 @@ func (s *splitter) tryTargets(targets ...Target) (*draftPart, error) {
 	if known, err := s.areKnown(res.Conflicts); err != nil || !known {
 		return nil, err
 	}
-	p := &draftPart{targets: targets, res: res, singleChanges: map[string]map[string]PinChange{}}
+	p := &Part{Result: res, targets: targets}
 	for _, t := range targets {
 		if _, moves := p.pinChanges()[t.key()]; !moves {
 			return nil, nil
 		}
+		p.Operators = append(p.Operators, t.key())
 	}
+	declared := func(key string) bool {
+		return slices.ContainsFunc(s.decl.Subscriptions, func(d declare.Subscription) bool { return d.Namespace+"/"+d.Package == key })
+	}
+	slices.SortFunc(p.Operators, func(a, b string) int {
+		return cmp.Or(compareBool(!declared(a), !declared(b)), strings.Compare(a, b))
+	})
 	if len(targets) == 1 {
-		p.singleChanges[targets[0].key()] = p.pinChanges()
+		p.Bonds = p.bonds(targets[0].key())
 	}
 	return p, nil
 }
@@ -167,57 +165,19 @@ func (s *splitter) areKnown(conflicts []*explain.Conflict) (bool, error) {
 }
 
 // pinChanges returns the changed pins, by namespace/package.
-func (p *draftPart) pinChanges() map[string]PinChange {
+func (p *Part) pinChanges() map[string]PinChange {
 	out := map[string]PinChange{}
-	for _, m := range p.res.PinChanges {
+	for _, m := range p.Result.PinChanges {
 		out[m.Namespace+"/"+m.Package] = m
 	}
 	return out
 }
 
-// overlappingDrafts returns two parts that change the same operator, or nil.
-func (s *splitter) overlappingDrafts() (a, b *draftPart) {
-	at := map[string]*draftPart{}
-	for _, p := range s.drafts {
-		for _, key := range slices.Sorted(maps.Keys(p.pinChanges())) {
-			if other := at[key]; other != nil {
-				return other, p
-			}
-			at[key] = p
-		}
-	}
-	return nil, nil
-}
-
-// parts converts the drafts to Parts with their bonds.
-func (s *splitter) parts() []Part {
-	declared := map[string]bool{}
-	for _, d := range s.decl.Subscriptions {
-		declared[d.Namespace+"/"+d.Package] = true
-	}
-	var out []Part
-	for _, p := range s.drafts {
-		part := Part{Result: p.res}
-		for _, t := range p.targets {
-			part.Operators = append(part.Operators, t.key())
-		}
-		slices.SortFunc(part.Operators, func(a, b string) int {
-			return cmp.Or(compareBool(!declared[a], !declared[b]), strings.Compare(a, b))
-		})
-		for _, key := range part.Operators {
-			part.Bonds = append(part.Bonds, p.bonds(key)...)
-		}
-		out = append(out, part)
-	}
-	slices.SortStableFunc(out, func(a, b Part) int { return strings.Compare(a.Operators[0], b.Operators[0]) })
-	return out
-}
-
 // bonds returns the reasons why an operator cannot be upgraded alone: one for each other operator that
 // changes along with it.
-func (p *draftPart) bonds(key string) []Bond {
+func (p *Part) bonds(key string) []Bond {
 	var out []Bond
-	changes := p.singleChanges[key]
+	changes := p.pinChanges()
 	for _, with := range slices.Sorted(maps.Keys(changes)) {
 		c := changes[with]
 		why := c.Along
@@ -229,4 +189,76 @@ func (p *draftPart) bonds(key string) []Bond {
 		}
 	}
 	return out
+}
+
+// join joins connected parts until no two are connected. pairs are further connections between parts,
+// by index.
+func (s *splitter) join(pairs [][2]int) ([]Part, []diag.Warning, error) {
+	for {
+		components := s.components(pairs)
+		if len(components) == len(s.parts) {
+			break
+		}
+		s.parts, pairs = nil, nil
+		for _, c := range components {
+			p, err := s.joinParts(c)
+			if err != nil {
+				return nil, nil, err
+			}
+			s.parts = append(s.parts, p)
+		}
+	}
+	var out []Part
+	for _, p := range s.parts {
+		out = append(out, *p)
+	}
+	slices.SortStableFunc(out, func(a, b Part) int { return strings.Compare(a.Operators[0], b.Operators[0]) })
+	return out, diag.SortWarnings(s.warnings), nil
+}
+
+// joinParts joins connected parts into one. If all of them have no common solution, it joins one after
+// the other, and postpones those that have no solution with the parts before.
+func (s *splitter) joinParts(parts []*Part) (*Part, error) {
+	var all []Target
+	for _, p := range parts {
+		all = append(all, p.targets...)
+	}
+	joined, err := s.tryTargets(all...)
+	if err != nil {
+		return nil, err
+	}
+	if joined != nil {
+		return joined.withBonds(parts...), nil
+	}
+	joined = parts[0]
+	for _, p := range parts[1:] {
+		both, err := s.tryTargets(slices.Concat(joined.targets, p.targets)...)
+		if err != nil {
+			return nil, err
+		}
+		if both == nil {
+			s.warnings = append(s.warnings, diag.Warning{
+				Code: "upgrade-waits", Subject: p.targets[0].key(),
+				Msg: "upgrade of " + strings.Join(p.Operators, ", ") + " is deferred until after " + strings.Join(joined.Operators, " and ") + ", because they have no common solution",
+			})
+			continue
+		}
+		joined = both.withBonds(joined, p)
+	}
+	return joined, nil
+}
+
+// withBonds returns p with the bonds of the parts that it joins.
+func (p *Part) withBonds(of ...*Part) *Part {
+	p.Bonds = nil
+	for _, key := range p.Operators {
+		for _, o := range of {
+			for _, b := range o.Bonds {
+				if b.Operator == key {
+					p.Bonds = append(p.Bonds, b)
+				}
+			}
+		}
+	}
+	return p
 }

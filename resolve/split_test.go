@@ -41,7 +41,7 @@ func TestEachPartIsSound(t *testing.T) {
 			if round > 100 {
 				t.Fatal("more than 100 rounds of parts")
 			}
-			parts, waiting, err := resolve.Split(x, &u.decl, lock, opt, nil)
+			parts, waiting, err := resolve.Split(x, &u.decl, lock, opt)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +119,7 @@ func TestPartsMergeInAnyOrder(t *testing.T) {
 		var open []branch
 		for night := range 3 {
 			x := u.catalogsOfDay(t, night)
-			parts, waiting, err := resolve.Split(x, &u.decl, main, opt, nil)
+			parts, waiting, err := resolve.Split(x, &u.decl, main, opt)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -329,7 +329,7 @@ func TestPartReasons(t *testing.T) {
 		t.Fatal(err)
 	}
 	split := func(lock *lockfile.File, opt resolve.Options) [][]string {
-		parts, _, err := resolve.Split(x, &decl, lock, opt, nil)
+		parts, _, err := resolve.Split(x, &decl, lock, opt)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -150,7 +150,7 @@ func (st *state) sort() {
 
 // stateBefore returns the state before the first round. For each namespace and package it uses the
 // pin of the previous lock, and otherwise the declared state of a cluster. It implements rule 8.
-func (w *world) stateBefore(prev *lockfile.File) *state {
+func (w *converter) stateBefore(prev *lockfile.File) *state {
 	st := &state{}
 	for i := range w.decl.Subscriptions {
 		d := &w.decl.Subscriptions[i]
@@ -179,7 +179,7 @@ func (w *world) stateBefore(prev *lockfile.File) *state {
 
 // defaultChannel returns the current default channel of the package of s; nil if the package
 // cannot be found or is ambiguous.
-func (w *world) defaultChannel(s *want) []string {
+func (w *converter) defaultChannel(s *want) []string {
 	pkgs, bad := w.packages(s)
 	if bad != nil {
 		return nil
@@ -188,7 +188,7 @@ func (w *world) defaultChannel(s *want) []string {
 }
 
 // addPins adds the pins to st and returns them by namespace and package. It implements Rule 8.
-func (w *world) addPins(st *state, prev *lockfile.File) map[string]*installed {
+func (w *converter) addPins(st *state, prev *lockfile.File) map[string]*installed {
 	locked := map[string]*installed{}
 	for _, p := range w.activePins(prev) {
 		if slices.ContainsFunc(w.opt.Unpin, func(t Target) bool { return t.key() == p.Key() }) {
@@ -221,7 +221,7 @@ func (w *world) addPins(st *state, prev *lockfile.File) map[string]*installed {
 }
 
 // switchCatalog changes the catalog of i to the catalog of s, if that has the same bundle.
-func (w *world) switchCatalog(i *installed, s *want) {
+func (w *converter) switchCatalog(i *installed, s *want) {
 	if s.cat == nil || *s.cat == i.cat {
 		return
 	}
@@ -255,7 +255,7 @@ func generatedWant(p *lockfile.Pin, inst *installed) *want {
 // fromPin returns the installed bundle of a pin. If the catalog of the pin is current, it uses the
 // data of the catalog instead of the recorded data. A bundle adopted from a cluster keeps the data
 // of the cluster.
-func (w *world) fromPin(p *lockfile.Pin, wants []*want) *installed {
+func (w *converter) fromPin(p *lockfile.Pin, wants []*want) *installed {
 	e := w.entryOf(p.Catalog.ID, p.Package, p.Channel, p.Bundle)
 	inst := &installed{ns: p.Namespace, bundle: p.Bundle, cat: p.Catalog.ID, pin: p, replaces: p.Replaces, entry: e}
 	properties, version := p.Properties, p.Version
@@ -281,7 +281,7 @@ func (w *world) fromPin(p *lockfile.Pin, wants []*want) *installed {
 }
 
 // observedFacts returns the facts of the declared ClusterServiceVersion that p pins, or nil.
-func (w *world) observedFacts(p *lockfile.Pin, wants []*want) *facts {
+func (w *converter) observedFacts(p *lockfile.Pin, wants []*want) *facts {
 	i := slices.IndexFunc(w.decl.CSVs, func(c declare.ClusterServiceVersion) bool {
 		return !c.Copied && c.Namespace == p.Namespace && c.Name == p.Bundle
 	})
@@ -299,7 +299,7 @@ func (w *world) observedFacts(p *lockfile.Pin, wants []*want) *facts {
 func haveSameChecksum(a, b lockfile.Pin) bool { return a.Checksum() == b.Checksum() }
 
 // entryOf finds a bundle in its catalog, preferably in the given channel.
-func (w *world) entryOf(id catalog.ID, pkg, channel, bundle string) *catalog.Entry {
+func (w *converter) entryOf(id catalog.ID, pkg, channel, bundle string) *catalog.Entry {
 	p := packageOf(w.x, id, pkg)
 	if p == nil {
 		return nil
@@ -318,7 +318,7 @@ func (w *world) entryOf(id catalog.ID, pkg, channel, bundle string) *catalog.Ent
 }
 
 // adoptUnpinned adopts ClusterServiceVersions that the lock does not pin. It implements Rule 8.
-func (w *world) adoptUnpinned(st *state, locked map[string]*installed) {
+func (w *converter) adoptUnpinned(st *state, locked map[string]*installed) {
 	taken := map[string]bool{} // "ns/name" of CSVs that belong to a subscription
 	byName := map[string]*declare.ClusterServiceVersion{}
 	for i := range w.decl.CSVs {
@@ -366,7 +366,7 @@ func (w *world) adoptUnpinned(st *state, locked map[string]*installed) {
 
 // markReplaced marks the ClusterServiceVersions that c replaces, directly or indirectly, as taken.
 // They belong to the same subscription, and only c counts as its installed bundle.
-func (w *world) markReplaced(c *declare.ClusterServiceVersion, byName map[string]*declare.ClusterServiceVersion, taken map[string]bool) {
+func (w *converter) markReplaced(c *declare.ClusterServiceVersion, byName map[string]*declare.ClusterServiceVersion, taken map[string]bool) {
 	for c != nil && c.Replaces != "" {
 		key := c.Namespace + "/" + c.Replaces
 		if taken[key] {
@@ -379,7 +379,7 @@ func (w *world) markReplaced(c *declare.ClusterServiceVersion, byName map[string
 
 // warnStateDiffers warns if the status of the declaration of s names another installed bundle than
 // the lock.
-func (w *world) warnStateDiffers(s *want) {
+func (w *converter) warnStateDiffers(s *want) {
 	if s.current.pin == nil || s.current.bundle == s.decl.InstalledCSV {
 		return
 	}
@@ -388,13 +388,13 @@ func (w *world) warnStateDiffers(s *want) {
 }
 
 // hasSubscriptions reports whether the namespace has subscriptions.
-func (w *world) hasSubscriptions(st *state, ns string) bool {
+func (w *converter) hasSubscriptions(st *state, ns string) bool {
 	return slices.ContainsFunc(st.wants, func(s *want) bool { return s.ns == ns })
 }
 
 // fromCSV returns the installed bundle of a ClusterServiceVersion. If it has no properties
 // annotation, it gets the package of its subscriptions, if that is the same for all.
-func (w *world) fromCSV(c *declare.ClusterServiceVersion, wants []*want) *installed {
+func (w *converter) fromCSV(c *declare.ClusterServiceVersion, wants []*want) *installed {
 	f := w.facts.fromProperties(c.Properties)
 	inst := &installed{ns: c.Namespace, bundle: c.Name, facts: f, csv: c, replaces: c.Replaces}
 	if !f.hasVersion {

@@ -19,7 +19,7 @@ import (
 
 // activePins returns the pins of prev. It includes those of leaving operators that are declared
 // again and have no declared successor, so that a replacement can be undone.
-func (w *world) activePins(prev *lockfile.File) []*lockfile.Pin {
+func (w *converter) activePins(prev *lockfile.File) []*lockfile.Pin {
 	if prev == nil {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (w *world) activePins(prev *lockfile.File) []*lockfile.Pin {
 // its successor is settled, or until the declarations no longer name that successor. If the
 // successor has no pin, the replaced operator keeps its own pin. If the successor is replaced in
 // turn, the new successor inherits all its predecessors.
-func (w *world) pinsAndLeaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pin, []lockfile.Leaving) {
+func (w *converter) pinsAndLeaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pin, []lockfile.Leaving) {
 	if prev == nil {
 		return pins, nil
 	}
@@ -115,7 +115,7 @@ func unitOf(lock *lockfile.File, p lockfile.Pin, now map[string]bool) []string {
 
 // lastSuccessor follows the successors of a leaving operator in the lock. It returns the first
 // declared successor of the operator or of one of these, or "" if there is none.
-func (w *world) lastSuccessor(l lockfile.Leaving, prev *lockfile.File) string {
+func (w *converter) lastSuccessor(l lockfile.Leaving, prev *lockfile.File) string {
 	key, next := l.Key(), l.ReplacedBy
 	for range len(prev.Leaving) + 1 {
 		if d := w.successors[key]; d != nil {
@@ -132,7 +132,7 @@ func (w *world) lastSuccessor(l lockfile.Leaving, prev *lockfile.File) string {
 
 // refreshPin returns p with the current data of its bundle from the catalog. It returns p unchanged
 // if the catalog no longer has the bundle or differs from the one in the lock.
-func (w *world) refreshPin(p lockfile.Pin) lockfile.Pin {
+func (w *converter) refreshPin(p lockfile.Pin) lockfile.Pin {
 	e := w.entryOf(p.Catalog.ID, p.Package, p.Channel, p.Bundle)
 	if e == nil || !w.isCatalogCurrent(&p) {
 		return p
@@ -142,13 +142,13 @@ func (w *world) refreshPin(p lockfile.Pin) lockfile.Pin {
 	return p
 }
 
-func (w *world) isSettled(successor string) bool {
+func (w *converter) isSettled(successor string) bool {
 	return slices.Contains(w.opt.Settled, successor) || slices.Contains(w.opt.Settled, "*")
 }
 
 // successionConflicts returns a conflict for each succession that is not possible: the successor
 // does not provide all APIs, or another operator requires the replaced package.
-func (w *world) successionConflicts(prev, next *lockfile.File) []*explain.Conflict {
+func (w *converter) successionConflicts(prev, next *lockfile.File) []*explain.Conflict {
 	var out []*explain.Conflict
 	for _, replaced := range slices.Sorted(maps.Keys(w.successors)) {
 		d := w.successors[replaced]
@@ -212,7 +212,7 @@ func successionConflict(d *declare.Subscription, text, change string) *explain.C
 
 // reportSuccessions warns about leaving operators, and about declarations that replace an
 // operator missing from the lock.
-func (w *world) reportSuccessions(prev, next *lockfile.File) {
+func (w *converter) reportSuccessions(prev, next *lockfile.File) {
 	for _, l := range next.Leaving {
 		if l.ReplacedBy == "" {
 			w.warn(diag.Warning{Code: "uninstalling", Subject: l.Key(), Msg: fmt.Sprintf("%s is being uninstalled: its objects are no longer rendered, so that the GitOps tool prunes them: after that, run 'quayside status --save', then 'quayside resolve --observed'; or run 'quayside resolve --prune'",

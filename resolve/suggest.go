@@ -12,20 +12,28 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// remedies returns changes that may resolve the conflict, the smallest and least invasive first:
-// edits of declarations, other watched namespaces, flags, settings of the workspace, other
-// namespaces, and finally removals. It implements Rule 13.
+// remedies returns changes that may resolve the conflict, the most likely first: only the first are
+// tried. These are corrections of names and targets, changes of what the causes name, flags, other
+// versions, channels and catalogs, and finally removals. It implements Rule 13.
 func (t *explainer) remedies() []remedy {
-	t.addFieldEdits()
-	if t.hasBan(banInstallMode) || t.excludesEachOther() || t.isGroupAtFault() {
+	t.addCorrections()
+	t.addUnmanaged()
+	apart := t.hasBan(banInstallMode) || t.excludesEachOther() || t.isGroupAtFault()
+	if apart {
 		t.addWatches()
 	}
-	t.addFlags()
 	t.addSettings()
-	if t.excludesEachOther() {
+	if apart {
 		t.addNamespaces()
 	}
-	t.addUnmanaged()
+	t.addFlags()
+	t.addAlternatives()
+	if !apart && t.hasSeveralVersions() {
+		t.addNamespaces()
+	}
+	if t.hasBan(banInstallMode) || t.hasBan(banCluster) {
+		t.addSetting("install it anyway: set spec.requirements: warn", func(in *inputs) { in.opt.Requirements = "warn" })
+	}
 	for _, s := range t.declaredWants() {
 		if t.unknownTarget(s) != nil || t.b.w.boundTarget(s) != nil {
 			continue // the declaration is not at fault
@@ -45,14 +53,23 @@ func (t *explainer) hasBan(kind banKind) bool {
 	})
 }
 
-// excludesEachOther reports whether the conflict includes operators that exclude each other.
+// excludesEachOther reports whether the conflict includes different operators that exclude each other.
 func (t *explainer) excludesEachOther() bool {
 	return slices.ContainsFunc(t.causes, func(x taggedCause) bool {
 		switch x.cause.(type) {
-		case onePackageCause, oneProviderCause, overlapCause:
+		case oneProviderCause, overlapCause:
 			return true
 		}
 		return false
+	})
+}
+
+// hasSeveralVersions reports whether the conflict includes versions of one package that exclude each
+// other.
+func (t *explainer) hasSeveralVersions() bool {
+	return slices.ContainsFunc(t.causes, func(x taggedCause) bool {
+		_, is := x.cause.(onePackageCause)
+		return is
 	})
 }
 
@@ -104,26 +121,18 @@ func (t *explainer) declaredWants() []*want {
 	return out
 }
 
-// addFieldEdits adds remedies that change one field of a declaration.
-func (t *explainer) addFieldEdits() {
+// addCorrections adds remedies for names that do not exist, targets that the declaration excludes, and
+// holds.
+func (t *explainer) addCorrections() {
 	for _, s := range t.declaredWants() {
-		moves := t.addDeclaredVersion(s)
-		for _, p := range t.b.w.x.CatalogsWith(s.pkg) {
-			if id := p.ID(); t.b.w.isVisible(s.ns, id) && (s.cat == nil || *s.cat == id) {
-				t.addChannels(s, p)
-			}
+		if key := (Target{Namespace: s.ns, Package: s.pkg}); s.current != nil && s.approval == declare.Manual && t.b.w.targetOf(s) == nil {
+			t.addFlag("--upgrade", key, func(in *inputs) { in.setTarget(key) })
 		}
+		t.addDeclaredVersion(s)
+		t.addOtherTargets(s)
 		t.addSimilar(s)
 		if s.starting != "" && s.current == nil {
 			t.addEdit(s, s.pos(declare.FieldStartingCSV), "remove startingCSV", func(d *declare.Subscription) { d.StartingCSV = "" })
-		}
-		if s.limitsVersions() && !moves {
-			t.addVersions(s)
-		}
-		for _, c := range t.b.w.x.CatalogsWith(s.pkg) {
-			if id := c.ID(); (s.cat == nil || *s.cat != id) && s.decl.Bundle == "" {
-				t.addEdit(s, s.pos(declare.FieldCatalog, declare.FieldPackage), "set its catalog to "+id.String(), func(d *declare.Subscription) { d.Catalog = &id })
-			}
 		}
 		if s.decl.Hold != "" && s.current != nil {
 			t.addEdit(s, s.pos(declare.FieldHold), "remove the hold", func(d *declare.Subscription) { d.Hold = "" })
@@ -131,13 +140,32 @@ func (t *explainer) addFieldEdits() {
 	}
 }
 
-// addDeclaredVersion adds the command that sets the target version in the declaration of s. It
-// returns false if there is no target, or if the declaration does not exclude it.
-func (t *explainer) addDeclaredVersion(s *want) bool {
+// addAlternatives adds remedies that request the newest version, another channel or another catalog.
+func (t *explainer) addAlternatives() {
+	for _, s := range t.declaredWants() {
+		if s.limitsVersions() {
+			t.addVersion(s)
+		}
+		for _, p := range t.b.w.x.CatalogsWith(s.pkg) {
+			if id := p.ID(); t.b.w.isVisible(s.ns, id) && (s.cat == nil || *s.cat == id) {
+				t.addChannels(s, p)
+			}
+		}
+		for _, c := range t.b.w.x.CatalogsWith(s.pkg) {
+			if id := c.ID(); (s.cat == nil || *s.cat != id) && s.decl.Bundle == "" {
+				t.addEdit(s, s.pos(declare.FieldCatalog, declare.FieldPackage), "set its catalog to "+id.String(), func(d *declare.Subscription) { d.Catalog = &id })
+			}
+		}
+	}
+}
+
+// addDeclaredVersion adds the command that sets the target version in the declaration of s, if the
+// declaration excludes it.
+func (t *explainer) addDeclaredVersion(s *want) {
 	target := t.b.w.targetOf(s)
 	pkgs, bad := t.b.w.packages(s)
 	if target == nil || target.Version == "" || bad != nil || s.decl.Dialect == declare.OCM || !s.disallows(target, pkgs) {
-		return false
+		return
 	}
 	anywhere := *s
 	anywhere.channels = nil
@@ -160,11 +188,10 @@ func (t *explainer) addDeclaredVersion(s *want) bool {
 			}
 		},
 	})
-	return true
 }
 
-// addSimilar adds remedies that replace an unknown package or startingCSV by a similarly spelled
-// name.
+// addSimilar adds remedies that replace an unknown package, channel or startingCSV by a similarly
+// spelled name.
 func (t *explainer) addSimilar(s *want) {
 	w := t.b.w
 	pkgs, _ := w.packages(s)
@@ -176,6 +203,13 @@ func (t *explainer) addSimilar(s *want) {
 	if s.current == nil && !slices.Contains(bundles, s.starting) {
 		for _, name := range diag.Nearest(s.starting, bundles) {
 			t.addEdit(s, s.pos(declare.FieldStartingCSV), "set startingCSV: "+name, func(d *declare.Subscription) { d.StartingCSV = name })
+		}
+	}
+	for _, p := range pkgs {
+		if len(s.channels) > 0 && len(s.channelsOf(p)) == 0 {
+			for _, name := range diag.Nearest(s.channels[0], p.ChannelNames()) {
+				t.addChannel(s, name)
+			}
 		}
 	}
 	if len(w.x.CatalogsWith(s.pkg)) > 0 {
@@ -198,38 +232,38 @@ func (t *explainer) addSimilar(s *want) {
 	}
 }
 
-// addChannels adds remedies that request another channel of the package, similarly spelled channels
-// first.
+// addChannels adds remedies that request another channel of the package.
 func (t *explainer) addChannels(s *want, c *catalog.Catalog) {
 	p, ok := c.Package(s.pkg)
 	if !ok || len(s.channels) == 0 {
 		return
 	}
-	names := append(diag.Nearest(s.channels[0], p.ChannelNames()), p.ChannelNames()...)
-	for _, name := range names {
+	for _, name := range p.ChannelNames() {
 		if !slices.Contains(s.channels, name) {
-			t.addEdit(s, s.pos(declare.FieldChannel, declare.FieldPackage), "request channel "+name, func(d *declare.Subscription) { d.Channels = []string{name} })
+			t.addChannel(s, name)
 		}
 	}
 }
 
-// addVersions adds remedies that allow one of the newest versions that s does not allow.
-func (t *explainer) addVersions(s *want) {
-	const most = 20
+func (t *explainer) addChannel(s *want, name string) {
+	t.addEdit(s, s.pos(declare.FieldChannel, declare.FieldPackage), "request channel "+name, func(d *declare.Subscription) { d.Channels = []string{name} })
+}
+
+// addVersion adds a remedy that allows the newest version that s does not allow.
+func (t *explainer) addVersion(s *want) {
 	pkgs, _ := t.b.w.packages(s)
 	allowed, bad := s.versionFilter()
-	var added []string
 	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Walk) {
 		v := e.Bundle().Version().String()
-		if len(added) == most || slices.Contains(added, v) || bad == nil && allowed(e.Name(), e.Bundle().Version()) {
+		switch {
+		case bad == nil && allowed(e.Name(), e.Bundle().Version()):
 			continue
-		}
-		added = append(added, v)
-		if len(s.decl.Allowed) > 0 {
+		case len(s.decl.Allowed) > 0:
 			t.addEdit(s, s.pos(declare.FieldRange), "allow "+e.Name(), func(d *declare.Subscription) { d.Allowed = append(slices.Clone(d.Allowed), e.Name()) })
-			continue
+		default:
+			t.addEdit(s, s.pos(declare.FieldRange), "request version "+v, func(d *declare.Subscription) { d.Range = v })
 		}
-		t.addEdit(s, s.pos(declare.FieldRange), "request version "+v, func(d *declare.Subscription) { d.Range = v })
+		return
 	}
 }
 
@@ -246,8 +280,17 @@ func (t *explainer) namespaces() []string {
 	return slices.DeleteFunc(slices.Compact(out), func(ns string) bool { return ns == "" })
 }
 
-// addWatches adds remedies that change the watched namespaces of OperatorGroups and declarations.
+// addWatches adds remedies that change the watched namespaces of OperatorGroups and declarations. To
+// watch all namespaces does not help operators that exclude each other.
 func (t *explainer) addWatches() {
+	watches := func(ns string, now []string) (out [][]string) {
+		for _, to := range [][]string{{ns}, nil} {
+			if !slices.Equal(to, now) && (to != nil || !t.excludesEachOther()) {
+				out = append(out, to)
+			}
+		}
+		return out
+	}
 	for _, ns := range t.namespaces() {
 		groups := t.b.w.decl.OperatorGroupsIn(ns)
 		if len(groups) > 1 {
@@ -258,7 +301,7 @@ func (t *explainer) addWatches() {
 			continue
 		}
 		for _, g := range groups {
-			for _, to := range [][]string{{ns}, nil} {
+			for _, to := range watches(ns, t.b.w.namespace(ns).watch) {
 				next := g
 				next.TargetNamespaces, next.Selector = to, nil
 				t.add(remedy{Remedy: explain.Remedy{At: g.At("spec.targetNamespaces").String(), Text: "make OperatorGroup " + g.Name + " watch " + formatWatched(to)}, apply: func(in *inputs) { in.setGroup(next) }})
@@ -269,40 +312,39 @@ func (t *explainer) addWatches() {
 		if s.decl.Watch == nil && !s.decl.WatchAll {
 			continue
 		}
-		t.addEdit(s, s.pos(declare.FieldWatch), "make it watch namespace "+s.ns, func(d *declare.Subscription) { d.Watch, d.WatchAll = []string{s.ns}, false })
-		t.addEdit(s, s.pos(declare.FieldWatch), "make it watch all namespaces", func(d *declare.Subscription) { d.Watch, d.WatchAll = nil, true })
+		for _, to := range watches(s.ns, s.decl.Watch) {
+			text := "make it watch all namespaces"
+			if to != nil {
+				text = "make it watch namespace " + s.ns
+			}
+			t.addEdit(s, s.pos(declare.FieldWatch), text, func(d *declare.Subscription) { d.Watch, d.WatchAll = to, to == nil })
+		}
 	}
 }
 
-// addFlags adds remedies that run the command again with another flag.
+// addFlag adds a remedy that runs the command again with another flag.
+func (t *explainer) addFlag(flag string, key Target, change func(*inputs)) {
+	flag = strings.TrimSuffix(flag+"="+key.Namespace+"/"+key.Package, "=/")
+	text := "run again with " + flag
+	if command := t.b.w.opt.Command; command != "" {
+		text = fmt.Sprintf("run '%s %s'", command, flag)
+	}
+	t.add(remedy{Remedy: explain.Remedy{Text: text}, apply: change})
+}
+
+// addFlags adds remedies that change or drop the pins that take part in the conflict.
 func (t *explainer) addFlags() {
-	addFlag := func(flag string, key Target, change func(*inputs)) {
-		flag = strings.TrimSuffix(flag+"="+key.Namespace+"/"+key.Package, "=/")
-		text := "run again with " + flag
-		if command := t.b.w.opt.Command; command != "" {
-			text = fmt.Sprintf("run '%s %s'", command, flag)
-		}
-		t.add(remedy{Remedy: explain.Remedy{Text: text}, apply: change})
-	}
-	for _, s := range t.declaredWants() {
-		if key := (Target{Namespace: s.ns, Package: s.pkg}); s.current != nil && s.approval == declare.Manual && t.b.w.targetOf(s) == nil {
-			addFlag("--upgrade", key, func(in *inputs) { in.setTarget(key) })
-		}
-	}
-	for _, s := range t.declaredWants() {
-		t.addOtherTargets(s)
-	}
 	pinned := t.pinnedTargets()
 	if len(pinned) > 0 || slices.ContainsFunc(t.declaredWants(), func(s *want) bool { return s.current != nil }) {
-		addFlag("--allow-downgrade", Target{}, func(in *inputs) { in.opt.AllowDowngrade = true })
+		t.addFlag("--allow-downgrade", Target{}, func(in *inputs) { in.opt.AllowDowngrade = true })
 	}
 	for _, key := range pinned {
+		t.addFlag("--unpin", key, func(in *inputs) { in.opt.Unpin = append(slices.Clone(in.opt.Unpin), key) })
 		fresh := key
 		fresh.Reinstall = true
 		if !slices.ContainsFunc(t.b.w.opt.Named, func(n Target) bool { return n.Namespace == key.Namespace && n.Package == key.Package }) {
-			addFlag("--reinstall", key, func(in *inputs) { in.setTarget(fresh) })
+			t.addFlag("--reinstall", key, func(in *inputs) { in.setTarget(fresh) })
 		}
-		addFlag("--unpin", key, func(in *inputs) { in.opt.Unpin = append(slices.Clone(in.opt.Unpin), key) })
 	}
 }
 
@@ -392,16 +434,18 @@ func (t *explainer) versionField(operator, v string) string {
 	return "kubernetesVersion of " + diag.Some(below, 3)
 }
 
-// addSettings adds remedies that change a setting of quayside.yaml.
+// addSetting adds a remedy that changes a setting of quayside.yaml.
+func (t *explainer) addSetting(text string, change func(*inputs)) {
+	t.add(remedy{Remedy: explain.Remedy{Text: text + " in quayside.yaml"}, apply: change})
+}
+
+// addSettings adds remedies that change the settings which the causes name.
 func (t *explainer) addSettings() {
-	addSetting := func(text string, change func(*inputs)) {
-		t.add(remedy{Remedy: explain.Remedy{Text: text + " in quayside.yaml"}, apply: change})
-	}
 	addGlobal := func(ns string, id catalog.ID, offer string) {
 		if t.b.w.isVisible(ns, id) {
 			return
 		}
-		addSetting(fmt.Sprintf("make catalog %s%s visible everywhere: add %s to spec.globalCatalogNamespaces", id, offer, id.Namespace), func(in *inputs) {
+		t.addSetting(fmt.Sprintf("make catalog %s%s visible everywhere: add %s to spec.globalCatalogNamespaces", id, offer, id.Namespace), func(in *inputs) {
 			in.opt.GlobalNamespaces = append(slices.Clone(in.opt.GlobalNamespaces), id.Namespace)
 		})
 	}
@@ -409,16 +453,13 @@ func (t *explainer) addSettings() {
 		switch c := x.cause.(type) {
 		case banCause:
 			if v := c.why.kube; v != "" {
-				addSetting("upgrade the cluster, and set "+t.versionField(c.ns+"/"+c.pkg, v)+": \""+v+"\"", func(in *inputs) { in.opt.KubernetesVersion, in.opt.Clusters = v, nil })
-			}
-			if c.why.kind == banInstallMode || c.why.kind == banCluster {
-				addSetting("install it anyway: set spec.requirements: warn", func(in *inputs) { in.opt.Requirements = "warn" })
+				t.addSetting("upgrade the cluster, and set "+t.versionField(c.ns+"/"+c.pkg, v)+": \""+v+"\"", func(in *inputs) { in.opt.KubernetesVersion, in.opt.Clusters = v, nil })
 			}
 		case overlapCause:
-			addSetting("allow the overlap: set spec.allowOverlap: true", func(in *inputs) { in.opt.AllowOverlap = true })
+			t.addSetting("allow the overlap: set spec.allowOverlap: true", func(in *inputs) { in.opt.AllowOverlap = true })
 		case requirementCause:
 			if !t.b.w.opt.SharedDependencies && t.b.hasSeveralNamespaces() {
-				addSetting("share it between namespaces: set spec.sharedDependencies: true", func(in *inputs) { in.opt.SharedDependencies = true })
+				t.addSetting("share it between namespaces: set spec.sharedDependencies: true", func(in *inputs) { in.opt.SharedDependencies = true })
 			}
 			for _, cat := range t.b.w.x.Catalogs() {
 				if len(t.b.w.providers(cat, c.req)) > 0 {

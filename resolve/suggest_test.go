@@ -45,7 +45,7 @@ func TestSuggestionsResolveConflicts(t *testing.T) {
 			return
 		}
 		for _, c := range res.Conflicts {
-			if c.Tried > 300 {
+			if c.Tried > 3 {
 				t.Fatalf("%d changes were tried", c.Tried)
 			}
 			for _, change := range c.Changes {

@@ -133,9 +133,10 @@ func (q *question) answer() (*explain.Obstacles, error) {
 		for _, l := range q.out.Conflict.Chain {
 			q.out.Reasons = append(q.out.Reasons, strings.Repeat("\t", l.Depth)+l.Text)
 		}
-		remedies = append(remedies, explainer.remedies()...)
+		own := "remove subscription " + q.want.key()
+		remedies = append(slices.DeleteFunc(explainer.remedies(), func(r remedy) bool { return r.Text == own }), remedies...)
 	}
-	q.out.Changes, q.out.Tried = tryRemedies(remedies, maxTries/3, q.pinsVersion)
+	q.out.Changes, q.out.Tried = tryRemedies(remedies, q.pinsVersion)
 	if explainer != nil {
 		q.out.Conflict.Changes, q.out.Conflict.Tried = q.out.Changes, q.out.Tried
 	}
@@ -211,12 +212,12 @@ func (q *question) explainConflict(es []*catalog.Entry) (*explainer, error) {
 	}
 }
 
-// pinsVersion reports whether Resolve pins the version with the remedies applied, if the version is
-// named as a target.
-func (q *question) pinsVersion(rs []remedy) bool {
+// pinsVersion reports whether Resolve pins the version with the remedy applied, if the version is named
+// as a target.
+func (q *question) pinsVersion(r remedy) bool {
 	next := *q.w
 	next.opt.Upgrade, next.opt.Named = false, []Target{{Namespace: q.target.Namespace, Package: q.target.Package, Version: q.out.Version}}
-	return trial{w: &next, prev: q.prev}.pinnedWith(q.target, rs...) == q.out.Bundle
+	return trial{w: &next, prev: q.prev}.pinnedWith(q.target, r) == q.out.Bundle
 }
 
 // availableChanges returns changes that may make the version available. It implements Rule 13.
@@ -241,17 +242,19 @@ func (q *question) availableChanges() []remedy {
 		})
 		return out
 	}
-	add(diag.Pos{}, upgrade, func(*inputs) {})
-	for _, name := range q.channelNames() {
-		if !slices.Contains(q.want.channels, name) {
-			add(q.want.pos(declare.FieldChannel), "request channel "+name, func(in *inputs) { in.subscription(q.want.key()).Channels = []string{name} })
-		}
-	}
 	if names := q.upgradePath(); len(names) > 1 {
 		add(diag.Pos{}, fmt.Sprintf("%s --hops=%d (%s)", upgrade, len(names), strings.Join(names, ", ")), func(in *inputs) { in.opt.Hops = len(names) })
 	}
 	if q.want.current != nil && q.want.current.facts.isAbove(q.entries[0].Bundle()) {
 		add(diag.Pos{}, upgrade+" --allow-downgrade", func(in *inputs) { in.opt.AllowDowngrade = true })
+	}
+	if q.isPermitted(q.entries[0]) {
+		add(diag.Pos{}, upgrade, func(*inputs) {})
+	}
+	for _, name := range q.channelNames() {
+		if !slices.Contains(q.want.channels, name) && !q.isPermitted(q.entries[0]) {
+			add(q.want.pos(declare.FieldChannel), "request channel "+name, func(in *inputs) { in.subscription(q.want.key()).Channels = []string{name} })
+		}
 	}
 	if q.want.current != nil && q.want.current.pin != nil {
 		add(diag.Pos{}, upgrade+" --unpin="+key, func(in *inputs) {

@@ -11,23 +11,35 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// world holds the data that all rounds share: the catalogs, the declarations, and data derived from
-// them.
+// world resolves. It holds the data that all rounds share, and the reports about them.
 type world struct {
-	x              *catalog.Index
-	decl           *declare.Set
-	opt            Options
-	facts          *factReader
-	namespaces     map[string]*installNamespace
-	visible        map[string][]*catalog.Catalog
-	entries        map[entriesKey][]*catalog.Entry
-	successors     map[string]*declare.Subscription // by operator: the declaration that replaces it
-	warnings       []diag.Warning
+	converter
 	heldPromotions map[string]HeldUpgrade
-	along          map[string]string          // by operator: PinChange.Along
-	reportedHolds  []*Hold                    // elements of Options.Held with a warning
-	forced         map[*want][]*catalog.Entry // for WhyNot: the only candidates, regardless of edges
-	quiet          bool                       // a trial: no reports and no suggestions
+	along          map[string]string // by operator: PinChange.Along
+	reportedHolds  []*Hold           // elements of Options.Held with a warning
+	quiet          bool              // a trial: no reports and no suggestions
+}
+
+// converter converts locks and declarations to states, and states to locks.
+type converter struct{ chooser }
+
+// chooser lists and ranks the candidates of subscriptions.
+type chooser struct {
+	environment
+	successors map[string]*declare.Subscription // by operator: the declaration that replaces it
+	forced     map[*want][]*catalog.Entry       // for WhyNot: the only candidates, regardless of edges
+}
+
+// environment holds the catalogs, the declarations and data derived from them.
+type environment struct {
+	x          *catalog.Index
+	decl       *declare.Set
+	opt        Options
+	facts      *factReader
+	namespaces map[string]*installNamespace
+	visible    map[string][]*catalog.Catalog
+	entries    map[entriesKey][]*catalog.Entry
+	warnings   []diag.Warning
 }
 
 type entriesKey struct {
@@ -62,10 +74,10 @@ func runUntilStable[T any](x *catalog.Index, decl *declare.Set, opt Options, f f
 }
 
 func newWorld(x *catalog.Index, decl *declare.Set, opt Options) *world {
-	w := &world{
+	w := &world{along: map[string]string{}, heldPromotions: map[string]HeldUpgrade{}}
+	w.environment = environment{
 		x: x, decl: decl, opt: opt, facts: newReader(),
-		namespaces: map[string]*installNamespace{}, visible: map[string][]*catalog.Catalog{},
-		entries: map[entriesKey][]*catalog.Entry{}, along: map[string]string{}, heldPromotions: map[string]HeldUpgrade{},
+		namespaces: map[string]*installNamespace{}, visible: map[string][]*catalog.Catalog{}, entries: map[entriesKey][]*catalog.Entry{},
 	}
 	for _, s := range decl.Subscriptions {
 		w.namespace(s.Namespace)
@@ -84,7 +96,7 @@ func (w *world) forTrial(decl *declare.Set, opt Options) *world {
 // unreadableNeeds returns the unreadable catalogs that s may depend on. If s names a catalog, this
 // is that catalog, if unreadable. If s names none, these are all unreadable catalogs, unless a
 // readable one has the package.
-func (w *world) unreadableNeeds(s *want) []catalog.ID {
+func (w *environment) unreadableNeeds(s *want) []catalog.ID {
 	broken := w.x.Broken()
 	switch {
 	case s.cat == nil && len(w.x.CatalogsWith(s.pkg)) == 0:
@@ -95,10 +107,10 @@ func (w *world) unreadableNeeds(s *want) []catalog.ID {
 	return nil
 }
 
-func (w *world) warn(warning diag.Warning) { w.warnings = append(w.warnings, warning) }
+func (w *environment) warn(warning diag.Warning) { w.warnings = append(w.warnings, warning) }
 
 // namespace returns the data of an install namespace.
-func (w *world) namespace(ns string) *installNamespace {
+func (w *environment) namespace(ns string) *installNamespace {
 	if s, ok := w.namespaces[ns]; ok {
 		return s
 	}
@@ -122,7 +134,7 @@ func (w *world) namespace(ns string) *installNamespace {
 
 // applyGroup applies an OperatorGroup to the namespace. Its selector is matched against the
 // declared Namespaces (rule 11).
-func (w *world) applyGroup(s *installNamespace, g *declare.OperatorGroup) {
+func (w *environment) applyGroup(s *installNamespace, g *declare.OperatorGroup) {
 	s.group, s.exclude = g, g.ExcludeGlobal
 	s.watch = g.TargetNamespaces
 	if g.ServiceAccountName != "" {
@@ -141,18 +153,18 @@ func (w *world) applyGroup(s *installNamespace, g *declare.OperatorGroup) {
 
 // isGlobal reports whether catalogs of that namespace are visible everywhere. It is true for the
 // empty namespace.
-func (w *world) isGlobal(ns string) bool {
+func (w *environment) isGlobal(ns string) bool {
 	return ns == "" || w.opt.GlobalNamespaces == nil || slices.Contains(w.opt.GlobalNamespaces, ns)
 }
 
 // isVisible reports whether catalog id is visible in an install namespace.
-func (w *world) isVisible(ns string, id catalog.ID) bool {
+func (w *environment) isVisible(ns string, id catalog.ID) bool {
 	return id.Namespace == ns || w.isGlobal(id.Namespace) && !w.namespace(ns).exclude
 }
 
 // catalogs returns the catalogs visible in ns, in order of preference: by priority, then catalogs
 // in ns before the others, then by namespace and name. It implements Rule 3.
-func (w *world) catalogs(ns string) []*catalog.Catalog {
+func (w *environment) catalogs(ns string) []*catalog.Catalog {
 	if cats, ok := w.visible[ns]; ok {
 		return cats
 	}
@@ -179,7 +191,7 @@ func (w *world) catalogs(ns string) []*catalog.Catalog {
 // providers returns the entries of one catalog that meet a requirement, in order of preference:
 // entries of default channels first, then by package, then by channel, and within a channel from
 // the head down. It implements Rule 3.
-func (w *world) providers(c *catalog.Catalog, r *requirement) []*catalog.Entry {
+func (w *environment) providers(c *catalog.Catalog, r *requirement) []*catalog.Entry {
 	key := entriesKey{c, r}
 	if got, ok := w.entries[key]; ok {
 		return got
@@ -198,7 +210,7 @@ func (w *world) providers(c *catalog.Catalog, r *requirement) []*catalog.Entry {
 
 // channelsFor returns the channels that may contain matching bundles, in the order of
 // Catalog.Channels.
-func (w *world) channelsFor(c *catalog.Catalog, where searchScope) []*catalog.Channel {
+func (w *environment) channelsFor(c *catalog.Catalog, where searchScope) []*catalog.Channel {
 	if where.anywhere {
 		return c.Channels()
 	}

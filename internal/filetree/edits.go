@@ -76,15 +76,6 @@ func (e *Edits) MergesCleanly(o *Edits) bool {
 	return true
 }
 
-// EqualsUnion reports whether e equals the union of several other edits.
-func (e *Edits) EqualsUnion(several ...*Edits) bool {
-	all := map[string][]byte{}
-	for _, o := range several {
-		maps.Copy(all, o.files)
-	}
-	return maps.EqualFunc(e.files, all, sameFile)
-}
-
 // sameFile reports whether two edits of a file are equal; nil is a removal.
 func sameFile(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 

@@ -44,19 +44,6 @@ func TestEdits(t *testing.T) {
 		if got := []bool{a.MergesCleanly(b), b.MergesCleanly(a)}; got[0] != c.apart || got[1] != c.apart {
 			t.Errorf("%s: got %v, want %v", name, got, c.apart)
 		}
-		both := map[string]string{}
-		for _, some := range []map[string]string{c.a, c.b} {
-			for name, text := range some {
-				both[name] = text
-			}
-		}
-		merged := EditsOf(base, with(both))
-		if c.apart && !merged.EqualsUnion(a, b) {
-			t.Errorf("%s: the merged edits are not the union of both", name)
-		}
-		if both["e/b"] = "1"; EditsOf(base, with(both)).EqualsUnion(a, b) {
-			t.Errorf("%s: an additional file is no difference", name)
-		}
 	}
 }
 

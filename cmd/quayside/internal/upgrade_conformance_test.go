@@ -21,6 +21,7 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/cmd/quayside/internal/upgrade"
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
@@ -290,9 +291,9 @@ func TestStoredDrops(t *testing.T) {
 			p := openProject(t, cache, dir)
 			opt := p.ResolveOptions()
 			opt.Upgrade = true
-			in, err := p.Inputs(context.Background(), opt, true)
+			in, err := workspace.ReadProblem(context.Background(), p, workspace.Request{Options: opt, Fresh: true})
 			check(t, err)
-			got, err := in.Resolve(context.Background())
+			got, err := workspace.Resolve(context.Background(), in)
 			check(t, err)
 			if pin, _ := got.Lock.Pin(d.pkg, d.pkg); pin.Version != d.from || (pin.Storage != nil) != migrates {
 				t.Errorf("%s: pinned %s, storage %+v", d.pkg, pin.Version, pin.Storage)

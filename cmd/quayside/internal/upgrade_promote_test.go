@@ -44,11 +44,11 @@ spec:
 	pins := strings.Fields(e.pins)
 	writeFiles(tb, dir, "subscriptions/all.yaml", newDeclaration(pins))
 	p := openProject(tb, filepath.Join(base, "cache"), dir)
-	in, err := p.Inputs(context.Background(), p.ResolveOptions(), true)
+	in, err := workspace.ReadProblem(context.Background(), p, workspace.Request{Options: p.ResolveOptions(), Fresh: true})
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}
-	res, err := in.Resolve(context.Background())
+	res, err := workspace.Resolve(context.Background(), in)
 	if err != nil || res.Failed != nil {
 		tb.Fatalf("%s: %v %v", name, err, res)
 	}

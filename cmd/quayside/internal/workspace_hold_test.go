@@ -53,28 +53,26 @@ func TestSeveralObserved(t *testing.T) {
 		{"none names it", []*health.Summary{empty, other}, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			in := &workspace.Inputs{Read: lockfile.New([]lockfile.Pin{pin})}
-			in.AllowRemovals(c.files, false)
+			pr := &workspace.Problem{Read: lockfile.New([]lockfile.Pin{pin})}
 			var settled []string
 			if c.settled {
 				settled = []string{"ops/demo"}
 			}
-			if d := cmp.Diff(settled, in.Options.Settled); d != "" {
+			if d := cmp.Diff(settled, pr.AllowRemovals(c.files, false).Options.Settled); d != "" {
 				t.Errorf("settled: -want +got\n%s", d)
 			}
-			if err := in.Hold(c.files...); err != nil || (len(in.Options.Held) == 1) != c.held {
-				t.Errorf("held: %v, want %t, %v", in.Options.Held, c.held, err)
+			if held, err := pr.HoldBack(c.files...); err != nil || (len(held.Options.Held) == 1) != c.held {
+				t.Errorf("held: %+v, want %t, %v", held, c.held, err)
 			}
 
-			asked := &workspace.Inputs{Read: in.Read, Options: resolve.Options{Named: []resolve.Target{{Namespace: "ops", Package: "demo"}}}}
+			asked := &workspace.Problem{Read: pr.Read, Options: resolve.Options{Named: []resolve.Target{{Namespace: "ops", Package: "demo"}}}}
 			var refused *rules.PolicyError
-			if err := asked.Hold(c.files...); errors.As(err, &refused) != c.held {
+			if _, err := asked.HoldBack(c.files...); errors.As(err, &refused) != c.held {
 				t.Errorf("asked for by name: %v", err)
 			}
 
-			in = &workspace.Inputs{Read: in.Read}
-			if in.AllowRemovals(c.files, true); len(in.Options.Settled) == 0 || in.Options.Settled[0] != "*" {
-				t.Errorf("a person says that all run: %q", in.Options.Settled)
+			if all := pr.AllowRemovals(c.files, true).Options.Settled; len(all) == 0 || all[0] != "*" {
+				t.Errorf("a person says that all run: %q", all)
 			}
 		})
 	}

@@ -31,13 +31,14 @@ func TestOlderSchema(t *testing.T) {
 
 	opt := older.ResolveOptions()
 	opt.Upgrade = true
-	in, err := older.Inputs(t.Context(), opt, false)
+	in, err := workspace.ReadProblem(t.Context(), older, workspace.Request{Options: opt})
 	check(t, err)
 	if v, err := in.Check(t.Context(), false); err != nil || len(v.Stale) > 0 {
 		t.Errorf("an older lock is not accepted: %v, %v", err, v.Stale)
 	}
-	parts, err := in.Split(t.Context())
+	upgrades, err := workspace.Split(t.Context(), in)
 	check(t, err)
+	parts := upgrades.Parts
 	if len(parts) != 1 || len(parts[0].Operators) > 0 || string(lockfile.Format(parts[0].Lock)) != string(want) {
 		t.Errorf("want one part that migrates, got %+v", parts)
 	}

@@ -99,7 +99,7 @@ func filesBelow(t *testing.T, dir, as string) map[string]string {
 
 // inputFaults returns the faults of reading the inputs of a resolution.
 func inputFaults(p *workspace.Project) []*diag.Error {
-	_, err := p.Inputs(context.Background(), p.ResolveOptions(), false)
+	_, err := workspace.ReadProblem(context.Background(), p, workspace.Request{Options: p.ResolveOptions()})
 	return faultsOf(err)
 }
 
@@ -117,7 +117,7 @@ func faultsOf(err error) []*diag.Error {
 
 // catalogFaults returns the faults of the catalogs.
 func catalogFaults(p *workspace.Project) []*diag.Error {
-	in, err := p.Inputs(context.Background(), p.ResolveOptions(), false)
+	in, err := workspace.ReadProblem(context.Background(), p, workspace.Request{Options: p.ResolveOptions()})
 	if err != nil {
 		return faultsOf(err)
 	}

@@ -127,9 +127,9 @@ func TestRoots(t *testing.T) {
 			check(t, err)
 			forEachRoot(t, quickstartFiles(t, replaced), func(t *testing.T, p *workspace.Project) {
 				ctx := context.Background()
-				in, err := p.Inputs(ctx, p.ResolveOptions(), false)
+				in, err := workspace.ReadProblem(ctx, p, workspace.Request{Options: p.ResolveOptions()})
 				check(t, err)
-				res, err := in.Resolve(ctx)
+				res, err := workspace.Resolve(ctx, in)
 				check(t, errors.Join(err, res.Failed))
 				if got := lockfile.Format(res.Lock); string(got) != string(want) {
 					t.Errorf("the lock differs:\n%s", got)
@@ -158,7 +158,7 @@ func TestCatalogForms(t *testing.T) {
 	for _, source := range []string{"oci:catalog", "bundles:catalog-src"} {
 		t.Run(source, func(t *testing.T) {
 			forEachRoot(t, quickstartFiles(t, settings(source)), func(t *testing.T, p *workspace.Project) {
-				in, err := p.Inputs(context.Background(), p.ResolveOptions(), false)
+				in, err := workspace.ReadProblem(context.Background(), p, workspace.Request{Options: p.ResolveOptions()})
 				check(t, err)
 				if got := len(in.Index.CatalogsWith("etcd")); got != 1 {
 					t.Errorf("%d catalogs have etcd: %v", got, in.Index.Broken())

@@ -75,7 +75,7 @@ func TestSharedDeclarations(t *testing.T) {
 			check(t, err)
 			set, err := p.Declarations()
 			check(t, err)
-			sh, err := p.OpenCatalogs(t.Context(), p.Catalogs(set), nil, false)
+			sh, err := p.OpenCatalogs(t.Context(), p.Catalogs(set), workspace.CatalogOptions{})
 			check(t, err)
 			defer sh.Close()
 			for _, c := range p.Catalogs(set) {

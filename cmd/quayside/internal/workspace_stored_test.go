@@ -78,24 +78,24 @@ func TestTrialChangesNothing(t *testing.T) {
 		return p
 	}
 	p := open()
-	in, err := p.Inputs(t.Context(), p.ResolveOptions(), false)
+	in, err := workspace.ReadProblem(t.Context(), p, workspace.Request{Options: p.ResolveOptions()})
 	check(t, err)
-	first, err := in.Resolve(t.Context())
+	first, err := workspace.Resolve(t.Context(), in)
 	check(t, err)
 	files[workspace.LockFile] = &fstest.MapFile{Data: lockfile.Format(first.Lock)}
 
 	p = open()
-	if in, err = p.Inputs(t.Context(), p.ResolveOptions(), false); err != nil {
+	if in, err = workspace.ReadProblem(t.Context(), p, workspace.Request{Options: p.ResolveOptions()}); err != nil {
 		t.Fatal(err)
 	}
 	trial := *in
 	trial.Options.Upgrade = true
-	tried, err := trial.Resolve(t.Context())
+	tried, err := workspace.Resolve(t.Context(), &trial)
 	check(t, err)
 	if pin := tried.Lock.Pins[0]; pin.Version != "1.0.0" || pin.Storage == nil {
 		t.Fatalf("the upgrade is not held back: %+v", pin)
 	}
-	res, err := in.Resolve(t.Context())
+	res, err := workspace.Resolve(t.Context(), in)
 	check(t, err)
 	if pin := res.Lock.Pins[0]; pin.Storage != nil || len(res.Warnings) != len(first.Warnings) {
 		t.Errorf("the trial changed the inputs: storage %+v, warnings %v", pin.Storage, res.Warnings)

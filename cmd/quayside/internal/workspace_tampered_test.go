@@ -118,9 +118,9 @@ func upgradedLock(t testing.TB, e workspace.Env) string {
 		check(t, err)
 		all := p.ResolveOptions()
 		all.Hops, all.Named = opt.Hops, opt.Named
-		in, err := p.Inputs(context.Background(), all, false)
+		in, err := workspace.ReadProblem(context.Background(), p, workspace.Request{Options: all})
 		check(t, err)
-		res, err := in.Resolve(context.Background())
+		res, err := workspace.Resolve(context.Background(), in)
 		check(t, errors.Join(err, res.Failed))
 		files["quayside.lock"] = string(lockfile.Format(res.Lock))
 	}
@@ -132,7 +132,7 @@ func checkLock(t testing.TB, e workspace.Env, replaced map[string]string) (*reso
 	t.Helper()
 	p, err := workspace.Open(workspace.Files(quickstartFiles(t, tamperedFiles(t, replaced)), "", "."), e)
 	check(t, err)
-	in, err := p.Inputs(context.Background(), p.ResolveOptions(), false)
+	in, err := workspace.ReadProblem(context.Background(), p, workspace.Request{Options: p.ResolveOptions()})
 	if err != nil {
 		return &resolve.Verdict{}, err
 	}
@@ -346,9 +346,9 @@ func TestAdoptedEndsWithItsBundle(t *testing.T) {
 		check(t, err)
 		opt := p.ResolveOptions()
 		opt.Named = named
-		in, err := p.Inputs(context.Background(), opt, false)
+		in, err := workspace.ReadProblem(context.Background(), p, workspace.Request{Options: opt})
 		check(t, err)
-		res, err := in.Resolve(context.Background())
+		res, err := workspace.Resolve(context.Background(), in)
 		check(t, errors.Join(err, res.Failed))
 		pin := res.Lock.Pins[0]
 		if moved := pin.Bundle != f.Pins[0].Bundle; moved != (named != nil) || moved != (pin.Adopted == nil) {

@@ -38,10 +38,9 @@ properties:
 `)}
 	p, err := workspace.Open(workspace.Files(files, "map:", "."), env(t))
 	check(t, err)
-	p = p.Unattended()
-	in, err := p.Inputs(t.Context(), p.ResolveOptions(), false)
+	in, err := workspace.ReadProblem(t.Context(), p, workspace.Request{Options: p.ResolveOptions(), Unattended: true})
 	check(t, err)
-	res, err := in.Resolve(t.Context())
+	res, err := workspace.Resolve(t.Context(), in)
 	check(t, err)
 	if len(res.Lock.Pins) > 0 {
 		t.Errorf("pinned: %+v", res.Lock.Pins)

@@ -58,7 +58,7 @@ func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.Catal
 	if err != nil {
 		return nil, nil, Usagef(cmd, "%w", err)
 	}
-	sh, err := p.OpenCatalogs(cmd.Context(), catalogs, nil, false)
+	sh, err := p.OpenCatalogs(cmd.Context(), catalogs, workspace.CatalogOptions{})
 	if err != nil {
 		return nil, nil, err
 	}

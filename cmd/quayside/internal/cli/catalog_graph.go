@@ -61,11 +61,11 @@ func (o *catalogOptions) printGraph(cmd *cobra.Command, name, namespace string, 
 		if err != nil {
 			return err
 		}
-		in, err := p.Inputs(cmd.Context(), p.ResolveOptions(), false)
+		pr, err := workspace.ReadProblem(cmd.Context(), p, workspace.Request{Options: p.ResolveOptions()})
 		if err != nil {
 			return err
 		}
-		hops = in.Hops(*pin)
+		hops = pr.Hops(*pin)
 	}
 	graphs := make([]graph.Graph, len(pkgs))
 	for i, p := range pkgs {

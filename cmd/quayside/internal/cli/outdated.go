@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/diag"
@@ -83,16 +84,16 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	in, err := o.freshInputs(cmd.Context(), s)
+	pr, err := o.freshProblem(cmd.Context(), s)
 	if err != nil {
 		return err
 	}
-	if err := in.Hold(observed...); err != nil {
+	if pr, err = pr.HoldBack(observed...); err != nil {
 		return err
 	}
-	all := in.Outdated(o.today.text())
+	all := pr.Outdated(o.today.text())
 	if o.feed != "" {
-		if err := o.writeFeed(s, in, all); err != nil {
+		if err := o.writeFeed(s, pr.Index, all); err != nil {
 			return err
 		}
 	}
@@ -110,8 +111,8 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 }
 
 // writeFeed writes the feed of upgrades, for Renovate.
-func (o *outdatedOptions) writeFeed(p *workspace.Project, in *workspace.Inputs, ages []resolve.Age) error {
-	want, err := inventory.NewFeed(in.Index, ages)
+func (o *outdatedOptions) writeFeed(p *workspace.Project, x *catalog.Index, ages []resolve.Age) error {
+	want, err := inventory.NewFeed(x, ages)
 	if err != nil {
 		return err
 	}
@@ -149,17 +150,17 @@ func (o *outdatedOptions) feedDirectory() (shown, dir string, err error) {
 	return filepath.ToSlash(filepath.Join(o.feed, within)), dir, err
 }
 
-// freshInputs reads the inputs of a resolution, and resolves the tags of catalogs again. A missing
-// lock is an error.
-func (a *app) freshInputs(ctx context.Context, p *workspace.Project) (*workspace.Inputs, error) {
+// freshProblem reads the problem to resolve, and resolves the tags of catalogs again. A missing lock is
+// an error.
+func (a *app) freshProblem(ctx context.Context, p *workspace.Project) (*workspace.Problem, error) {
 	if _, err := p.NeedLock(); err != nil {
 		return nil, err
 	}
-	in, err := p.Inputs(ctx, p.ResolveOptions(), true)
+	pr, err := workspace.ReadProblem(ctx, p, workspace.Request{Options: p.ResolveOptions(), Fresh: true})
 	if err != nil {
 		return nil, err
 	}
-	return in, a.warnBroken(p, in.Index)
+	return pr, a.warnBroken(p, pr.Index)
 }
 
 // ageTable returns a table of ages, with notes in the last column.

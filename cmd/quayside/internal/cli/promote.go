@@ -255,7 +255,7 @@ func (o *promoteOptions) write(ctx context.Context, s *upgrade.PromotionStepRepo
 			s.Written, s.Rendered = w.Changed, w.Tree
 		}
 		o.logWritten(w)
-	case o.render && s.Inputs.Read != nil:
+	case o.render && s.Problem.Read != nil:
 		var r *workspace.TreeReport
 		if r, err = s.Step.To.WriteTree(ctx, false); err == nil {
 			s.Rendered = r

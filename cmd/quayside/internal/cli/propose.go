@@ -16,7 +16,6 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/internal/terminal"
-	"github.com/quayside/quayside/resolve"
 )
 
 type proposeOptions struct {
@@ -167,16 +166,16 @@ func (o *proposeOptions) proposeUpgrades(cmd *cobra.Command, args []string) erro
 		return err
 	}
 	ctx := cmd.Context()
-	p, in, err := o.observedInputs(cmd)
-	if err != nil || in == nil {
+	p, pr, err := o.observedProblem(cmd)
+	if err != nil || pr == nil {
 		return err
 	}
 	var report *resolveReport
 	var failed error
 	if o.single || o.edited || o.prune {
-		report, failed, err = o.proposeOne(ctx, p, in)
+		report, failed, err = o.proposeOne(ctx, p, pr)
 	} else {
-		report, failed, err = o.proposeEach(ctx, p, in)
+		report, failed, err = o.proposeEach(ctx, p, pr)
 	}
 	if err != nil {
 		return err
@@ -193,47 +192,47 @@ func (o *proposeOptions) proposeUpgrades(cmd *cobra.Command, args []string) erro
 
 // proposeOne proposes all upgrades on one branch. failed is the error of named operators that are held
 // back; the report includes the others.
-func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, in *workspace.Inputs) (r *resolveReport, failed, err error) {
-	res, err := in.Resolve(ctx)
+func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, pr *workspace.Problem) (r *resolveReport, failed, err error) {
+	res, err := workspace.Resolve(ctx, pr)
 	if res == nil {
 		return nil, nil, err
 	}
-	o.log.Warn(in.DeclarationWarnings())
+	o.log.Warn(pr.DeclarationWarnings())
 	o.log.Warn(res.Warnings)
 	if err != nil {
 		return nil, nil, err
 	}
-	r = newResolveReport(res, in.DeclarationWarnings())
+	r = newResolveReport(res, pr.DeclarationWarnings())
 	if res.Lock != nil && len(res.Changes) > 0 {
 		proposer, err := o.openProposer(ctx, p, "upgrades") // "upgrade" is the prefix of other branches
 		if err != nil {
 			return nil, nil, err
 		}
-		r.Proposed, err = proposer.Propose(ctx, workspace.Upgrade{Resolution: res}, in, o.all)
+		r.Proposed, err = proposer.Propose(ctx, workspace.Upgrade{Resolution: res}, pr, o.all)
 		if o.logMessages(proposer.TakeMessages()); err != nil {
 			return nil, nil, err
 		}
-		r.Holds = append([]resolve.Hold{}, in.Holds()...)
+		r.Holds = workspace.AddHolds(r.Holds, r.Proposed.Holds...)
 	}
 	return r, res.Failed, nil
 }
 
 // proposeEach proposes each upgrade on its own branch.
-func (o *proposeOptions) proposeEach(ctx context.Context, p *workspace.Project, in *workspace.Inputs) (r *resolveReport, failed, err error) {
+func (o *proposeOptions) proposeEach(ctx context.Context, p *workspace.Project, pr *workspace.Problem) (r *resolveReport, failed, err error) {
 	proposer, err := o.openProposer(ctx, p, "upgrade")
 	if err != nil {
 		return nil, nil, err
 	}
-	upgrades, err := in.Split(ctx)
+	upgrades, err := workspace.Split(ctx, pr)
 	if err != nil {
 		return nil, nil, err
 	}
-	proposals, err := proposer.ProposeEach(ctx, upgrades, in)
+	proposals, holds, err := proposer.ProposeEach(ctx, upgrades)
 	o.logMessages(proposer.TakeMessages())
-	pending := in.Pending()
-	o.log.Warn(in.Declared.Warnings)
+	pending := upgrades.Pending(holds)
+	o.log.Warn(pr.Declared.Warnings)
 	o.log.Warn(pending.Warnings)
-	r = newResolveReport(pending, in.Declared.Warnings)
+	r = newResolveReport(pending, pr.Declared.Warnings)
 	r.Split = proposals
 	return r, pending.Failed, err
 }

@@ -33,7 +33,7 @@ type resolveOptions struct {
 	observed       []string
 	allowDowngrade bool
 	keepGoing      bool
-	unattended     bool // see [workspace.Project.Unattended]
+	unattended     bool // see [workspace.Request]
 	edited         bool
 	render         bool
 	command        string // command for suggestions that add flags; empty: the user's command
@@ -170,44 +170,55 @@ type lockReport struct {
 // runCheck checks the lock against the declarations and prints the result.
 func (o *resolveOptions) runCheck(cmd *cobra.Command) error {
 	r := lockReport{CheckReport: workspace.NewCheckReport()}
-	_, in, err := o.inputs(cmd)
+	_, pr, err := o.readProblem(cmd)
 	if err == nil {
-		err = in.CheckInto(cmd.Context(), false, &r.CheckReport)
+		err = o.checkLock(cmd.Context(), pr, false, &r.CheckReport)
 	}
 	r.Finish(err)
 	r.Warnings = r.AllWarnings
 	return errors.Join(err, o.print(r, nil))
 }
 
-func (o *resolveOptions) run(cmd *cobra.Command) error {
-	p, in, err := o.observedInputs(cmd)
-	if err != nil || in == nil {
-		return err
+// checkLock checks the lock of a problem into a report, and prints the warnings: see
+// [workspace.Problem.Check].
+func (a *app) checkLock(ctx context.Context, pr *workspace.Problem, content bool, r *workspace.CheckReport) error {
+	err := pr.CheckInto(ctx, content, r)
+	a.log.Warn(r.AllWarnings)
+	a.log.Warn(r.UncheckedWarnings)
+	if err == nil {
+		a.log.Note("%s is up to date (%s)", r.Lock, diag.Count(len(pr.Lock.Pins), "operator"))
 	}
-	return o.resolve(cmd.Context(), p, in)
+	return err
 }
 
-// observedInputs reads the inputs of a resolution like [resolveOptions.inputs], and applies the
-// observations of --observed. The inputs may be nil.
-func (o *resolveOptions) observedInputs(cmd *cobra.Command) (*workspace.Project, *workspace.Inputs, error) {
-	p, in, err := o.inputs(cmd)
-	if err != nil || in == nil {
+func (o *resolveOptions) run(cmd *cobra.Command) error {
+	p, pr, err := o.observedProblem(cmd)
+	if err != nil || pr == nil {
+		return err
+	}
+	return o.resolve(cmd.Context(), p, pr)
+}
+
+// observedProblem reads a problem like [resolveOptions.readProblem], and applies the observations of
+// --observed. The problem may be nil.
+func (o *resolveOptions) observedProblem(cmd *cobra.Command) (*workspace.Project, *workspace.Problem, error) {
+	p, pr, err := o.readProblem(cmd)
+	if err != nil || pr == nil {
 		return nil, nil, err
 	}
 	observed, err := o.readObserved(p, o.observed...)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := in.Hold(observed...); err != nil {
+	if pr, err = pr.HoldBack(observed...); err != nil {
 		return nil, nil, err
 	}
-	in.AllowRemovals(observed, o.prune)
-	return p, in, nil
+	return p, pr.AllowRemovals(observed, o.prune), nil
 }
 
-// inputs reads the inputs of a resolution. With --edited but no edited versions, it prints a note
-// and returns nil inputs.
-func (o *resolveOptions) inputs(cmd *cobra.Command) (*workspace.Project, *workspace.Inputs, error) {
+// readProblem reads the problem to resolve. With --edited but no edited versions, it prints a note and
+// returns nil.
+func (o *resolveOptions) readProblem(cmd *cobra.Command) (*workspace.Project, *workspace.Problem, error) {
 	hops, err := parseHops(o.hops)
 	if err != nil {
 		return nil, nil, Usagef(cmd, "%w", err)
@@ -215,9 +226,6 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*workspace.Project, *worksp
 	p, err := o.open()
 	if err != nil {
 		return nil, nil, err
-	}
-	if o.unattended {
-		p = p.Unattended()
 	}
 	opt := p.ResolveOptions()
 	opt.Upgrade, opt.Named, opt.Hops = o.upgrade.all, o.upgrade.named, hops
@@ -236,10 +244,12 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*workspace.Project, *worksp
 	opt.Unpin, opt.Prune = o.unpin.named, o.prune
 	opt.AllowDowngrade, opt.KeepGoing = o.allowDowngrade, o.keepGoing
 	if !o.check {
-		p, opt.Command = p.WithMergeRepair(), o.command
+		opt.Command = o.command
 	}
-	in, err := p.Inputs(cmd.Context(), opt, o.edited || o.upgrade.isSet() || o.reinstall.isSet())
-	return p, in, err
+	pr, err := workspace.ReadProblem(cmd.Context(), p, workspace.Request{
+		Options: opt, Fresh: o.edited || o.upgrade.isSet() || o.reinstall.isSet(), RepairMerge: !o.check, Unattended: o.unattended,
+	})
+	return p, pr, err
 }
 
 // printUnedited prints that no version in the lock was edited.
@@ -289,17 +299,17 @@ func (a *app) readObserved(p *workspace.Project, names ...string) ([]*health.Sum
 	return out, p.JudgeObserved(out, time.Now())
 }
 
-func (o *resolveOptions) resolve(ctx context.Context, p *workspace.Project, in *workspace.Inputs) error {
-	res, err := in.Resolve(ctx)
+func (o *resolveOptions) resolve(ctx context.Context, p *workspace.Project, pr *workspace.Problem) error {
+	res, err := workspace.Resolve(ctx, pr)
 	if res == nil {
 		return err
 	}
-	o.log.Warn(in.DeclarationWarnings())
+	o.log.Warn(pr.DeclarationWarnings())
 	o.log.Warn(res.Warnings)
 	if err != nil {
 		return err
 	}
-	report := newResolveReport(res, in.DeclarationWarnings())
+	report := newResolveReport(res, pr.DeclarationWarnings())
 	if res.Lock != nil && o.confirm != nil && len(res.Changes) > 0 {
 		if o.output == "text" { // before the prompt
 			o.printChanges(o.out, report)

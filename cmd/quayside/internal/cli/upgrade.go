@@ -37,9 +37,8 @@ func newUpgrade(a *app) *cobra.Command {
 			With --check and --kubernetes or --openshift, check instead whether the operators in
 			the lock support that version of the cluster. quayside checks the versions that bundles
 			and catalogs support, and looks for objects with removed APIs and for custom resources
-			in the repository that their CRDs reject. If operators block the cluster upgrade,
-			quayside searches for the operator upgrades to make first, as few as possible. Nothing
-			is written.
+			in the repository that their CRDs reject. For each operator that blocks the cluster
+			upgrade, quayside prints the first version that does not. Nothing is written.
 
 			See also: docs/cluster-upgrades.md
 			Exit codes: 0 done; 1 with --check, there is something to upgrade, or the cluster
@@ -178,7 +177,7 @@ func printPlatform(w *terminal.Terminal, r *upgrade.PlatformReport) {
 		fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(sanitize.Lines(why), "\n", "\n  "))
 	}
 	if len(r.Upgrades) > 0 {
-		fmt.Fprintf(w, "no blockers left after %s:\n", diag.Count(len(r.Upgrades), "upgrade"))
+		fmt.Fprintln(w, "upgrade first:")
 		for _, s := range r.Upgrades {
 			fmt.Fprintf(w, "  %s %s → %s\n", sanitize.Line(s.Operator), sanitize.Line(s.From), sanitize.Line(s.To))
 		}

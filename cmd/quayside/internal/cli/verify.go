@@ -141,19 +141,19 @@ func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (compared b
 	if p.Observed, err = o.readObserved(p, o.observed...); err != nil {
 		return false, err
 	}
-	in, err := p.Inputs(ctx, p.ResolveOptions(), false)
+	pr, err := workspace.ReadProblem(ctx, p, workspace.Request{Options: p.ResolveOptions()})
 	if err != nil {
 		return false, err
 	}
-	stale := in.CheckInto(ctx, true, &r.CheckReport)
-	if in.Lock == nil || exitCode(stale) == exitError {
+	stale := o.checkLock(ctx, pr, true, &r.CheckReport)
+	if pr.Lock == nil || exitCode(stale) == exitError {
 		return false, stale
 	}
 	if n := len(r.Unchecked); o.strict && n > 0 {
 		stale = errors.Join(stale, &workspace.DiffersError{Msg: fmt.Sprintf("--strict: not everything in %s could be checked (%s)", workspace.LockFile, diag.Count(n, "warning"))})
 	}
 	if o.live {
-		stale = errors.Join(stale, o.checkCluster(ctx, p, in.Lock))
+		stale = errors.Join(stale, o.checkCluster(ctx, p, pr.Lock))
 	}
 	tree, err := p.CheckTree(ctx, true)
 	if err == nil {

@@ -41,7 +41,7 @@ func (a *app) printObstacles(cmd *cobra.Command, arg string) error {
 	target.At.File = arg
 	opt := s.ResolveOptions()
 	opt.Named = []resolve.Target{target}
-	in, err := s.Inputs(cmd.Context(), opt, false)
+	in, err := workspace.ReadProblem(cmd.Context(), s, workspace.Request{Options: opt})
 	if err != nil {
 		return err
 	}

@@ -40,14 +40,14 @@ func (opt Selection) open(ctx context.Context, p *workspace.Project) (*Compariso
 	case opt.Locks:
 		return compareLocks(p, opt.From, opt.Names[0], opt.Names[1])
 	case opt.Upgrade != nil:
-		in, err := p.Inputs(ctx, *opt.Upgrade, true)
+		pr, err := workspace.ReadProblem(ctx, p, workspace.Request{Options: *opt.Upgrade, Fresh: true})
 		if err != nil {
 			return nil, err
 		}
-		if err := in.Hold(opt.Observed...); err != nil {
+		if pr, err = pr.HoldBack(opt.Observed...); err != nil {
 			return nil, err
 		}
-		return compareUpgrade(ctx, p, opt.From, in)
+		return compareUpgrade(ctx, p, opt.From, pr)
 	default:
 		names := strings.Join(opt.Names, "")
 		if !strings.Contains(names, "..") { // the second side is the work tree

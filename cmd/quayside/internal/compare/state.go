@@ -468,12 +468,12 @@ func (c *Comparison) setLocks(names [2]string, before, after *lockfile.File) (*C
 }
 
 // compareUpgrade compares the lock with its upgraded version.
-func compareUpgrade(ctx context.Context, p *workspace.Project, from TreeSource, in *workspace.Inputs) (*Comparison, error) {
-	if in.Lock == nil {
+func compareUpgrade(ctx context.Context, p *workspace.Project, from TreeSource, pr *workspace.Problem) (*Comparison, error) {
+	if pr.Lock == nil {
 		_, err := p.NeedLock()
 		return nil, err
 	}
-	res, err := in.Resolve(ctx)
+	res, err := workspace.Resolve(ctx, pr)
 	if res != nil && res.Failed != nil {
 		return nil, res.Failed
 	}
@@ -489,7 +489,7 @@ func compareUpgrade(ctx context.Context, p *workspace.Project, from TreeSource, 
 	if err != nil {
 		return nil, err
 	}
-	return c.setLocks([2]string{workspace.LockFile, "upgrade"}, c.withRepoPaths(in.Lock), c.withRepoPaths(next))
+	return c.setLocks([2]string{workspace.LockFile, "upgrade"}, c.withRepoPaths(pr.Lock), c.withRepoPaths(next))
 }
 
 // Locks compares two locks of the workspace, with the given names; before may be nil.

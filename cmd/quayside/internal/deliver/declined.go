@@ -25,40 +25,39 @@ func proposalID(u workspace.Upgrade) string {
 	return string(catalog.DigestOf([]byte(text.String())))
 }
 
-// declined returns the branch of an upgrade with a reason if a person closed its pull request without
-// merging it, and records its operators as held. Naming an operator proposes the upgrade again.
-func (b *Proposer) declined(ctx context.Context, u workspace.Upgrade, branch string, in *workspace.Inputs) (KeptBranch, error) {
-	if b.forge == nil || u.Named || slices.ContainsFunc(u.Changes, func(c workspace.Change) bool { return in.IsNamed(c.Operator) }) {
-		return KeptBranch{}, nil
+// declined returns the branch of an upgrade with a reason, and holds of its operators, if a person closed
+// its pull request without merging it. Naming an operator proposes the upgrade again.
+func (b *Proposer) declined(ctx context.Context, u workspace.Upgrade, branch string, pr *workspace.Problem) (k KeptBranch, holds []resolve.Hold, err error) {
+	if b.forge == nil || u.Named || slices.ContainsFunc(u.Changes, func(c workspace.Change) bool { return pr.IsNamed(c.Operator) }) {
+		return k, nil, nil
 	}
 	number, err := b.forge.Declined(ctx, forge.Pull{Head: branch, Base: b.opt.Into, Proposal: proposalID(u)})
 	if err != nil || number == 0 {
-		return KeptBranch{}, err
+		return k, nil, err
 	}
-	k := KeptBranch{Branch: branch, Reason: fmt.Sprintf("pull request %d was closed without merging: reopen it, or name the operator to propose it again", number), Code: declined}
+	k = KeptBranch{Branch: branch, Reason: fmt.Sprintf("pull request %d was closed without merging: reopen it, or name the operator to propose it again", number), Code: declined}
 	for _, c := range u.Changes {
 		if c.Operator != "" {
-			in.RecordHold(resolve.Hold{Operator: c.Operator, Code: declined, Reason: k.Reason})
+			holds = append(holds, resolve.Hold{Operator: c.Operator, Code: declined, Reason: k.Reason})
 		}
 	}
 	b.keepNote(branch, k.Reason)
-	return k, nil
+	return k, holds, nil
 }
 
-// withoutDeclined returns the upgrades that no person declined, and the branches of the others.
-func (b *Proposer) withoutDeclined(ctx context.Context, upgrades []workspace.Upgrade, in *workspace.Inputs) ([]workspace.Upgrade, []KeptBranch, error) {
-	var rest []workspace.Upgrade
-	kept := []KeptBranch{}
-	for _, u := range upgrades {
-		k, err := b.declined(ctx, u, b.branchOf(u), in)
+// withoutDeclined returns the upgrades that no person declined, and the branches and holds of the others.
+func (b *Proposer) withoutDeclined(ctx context.Context, upgrades *workspace.Upgrades) (rest []workspace.Upgrade, kept []KeptBranch, holds []resolve.Hold, err error) {
+	kept = []KeptBranch{}
+	for _, u := range upgrades.Parts {
+		k, held, err := b.declined(ctx, u, b.branchOf(u), upgrades.Problem)
 		switch {
 		case err != nil:
-			return nil, nil, err
+			return nil, nil, holds, err
 		case k.Reason != "":
-			kept = append(kept, k)
+			kept, holds = append(kept, k), append(holds, held...)
 		default:
 			rest = append(rest, u)
 		}
 	}
-	return rest, kept, nil
+	return rest, kept, holds, nil
 }

@@ -172,9 +172,9 @@ func (f *fleet) resolve(before *lockfile.File, more resolve.Options) bool {
 	p := f.project(before)
 	opt := p.ResolveOptions()
 	opt.Prune, opt.Settled, opt.Removed = more.Prune, more.Settled, more.Removed
-	in, err := p.Inputs(f.Context(), opt, false)
+	in, err := workspace.ReadProblem(f.Context(), p, workspace.Request{Options: opt})
 	f.check(err)
-	res, err := in.Resolve(f.Context())
+	res, err := workspace.Resolve(f.Context(), in)
 	if err != nil || res.Lock == nil || len(res.Conflicts) > 0 || len(res.Lock.Pins) == 0 {
 		return false
 	}
@@ -224,13 +224,16 @@ func (f *fleet) declare() {
 
 // split returns the available upgrades of an unattended run, and the operators that it left.
 func (f *fleet) split() ([]workspace.Upgrade, []resolve.Hold, error) {
-	p := f.project(f.main.lock).Unattended()
+	p := f.project(f.main.lock)
 	opt := p.ResolveOptions()
 	opt.Upgrade = true
-	in, err := p.Inputs(f.Context(), opt, false)
+	in, err := workspace.ReadProblem(f.Context(), p, workspace.Request{Options: opt, Unattended: true})
 	f.check(err)
-	upgrades, err := in.Split(f.Context())
-	return upgrades, in.Holds(), err
+	upgrades, err := workspace.Split(f.Context(), in)
+	if err != nil {
+		return nil, nil, err
+	}
+	return upgrades.Parts, upgrades.Holds, nil
 }
 
 // pending returns the operators with an upgrade. If splitting fails, it returns nil.
@@ -345,7 +348,7 @@ func (f *fleet) merge(b branch) {
 // verify checks a lock like 'quayside verify'.
 func (f *fleet) verify(lock *lockfile.File) error {
 	p := f.project(lock)
-	in, err := p.Inputs(f.Context(), p.ResolveOptions(), false)
+	in, err := workspace.ReadProblem(f.Context(), p, workspace.Request{Options: p.ResolveOptions()})
 	f.check(err)
 	_, err = in.Check(f.Context(), true)
 	return err

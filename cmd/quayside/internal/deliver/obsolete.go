@@ -12,6 +12,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
 )
 
 // A branch of an earlier run that this run does not propose is obsolete only if the locks prove it:
@@ -30,7 +31,8 @@ type KeptBranch struct {
 
 // judgeBranches sets Obsolete and Kept from the existing branches of the environment that are not
 // proposed, and deletes the obsolete ones of the remote.
-func (b *Proposer) judgeBranches(ctx context.Context, s *PublishedProposals, in *workspace.Inputs) error {
+func (b *Proposer) judgeBranches(ctx context.Context, s *PublishedProposals, upgrades *workspace.Upgrades, holds []resolve.Hold) error {
+	why := func(operator string) string { return upgrades.WhyNotProposed(operator, holds) }
 	top := b.environmentBranch(b.opt.Branch)
 	have := b.branches.candidates()
 	proposed := map[string]string{} // branches by operator
@@ -47,7 +49,7 @@ func (b *Proposer) judgeBranches(ctx context.Context, s *PublishedProposals, in 
 		if rest, below := strings.CutPrefix(branch, top+"/"); !below || strings.Count(rest, "/") != 1 {
 			continue
 		}
-		if reason := b.keepReason(have[branch], proposed, in, in.WhyNotProposed); reason != "" {
+		if reason := b.keepReason(have[branch], proposed, upgrades.Problem, why); reason != "" {
 			s.Kept = append(s.Kept, KeptBranch{Branch: branch, Reason: reason})
 			continue
 		}
@@ -63,13 +65,13 @@ func (b *Proposer) judgeBranches(ctx context.Context, s *PublishedProposals, in 
 // nothing. It returns the branch and the reason to keep it. Without a reason, the branch is obsolete,
 // and JudgePromotion deletes it in the remote. Without a branch, the result is empty. why returns the
 // reason why this run does not promote an operator.
-func (b *Proposer) JudgePromotion(ctx context.Context, in *workspace.Inputs, why func(operator string) string) (KeptBranch, error) {
+func (b *Proposer) JudgePromotion(ctx context.Context, pr *workspace.Problem, why func(operator string) string) (KeptBranch, error) {
 	branch := b.environmentBranch(b.opt.Branch)
 	tips := b.branches.candidates()[branch]
 	if tips == nil {
 		return KeptBranch{}, nil
 	}
-	k := KeptBranch{Branch: branch, Reason: b.keepReason(tips, nil, in, why)}
+	k := KeptBranch{Branch: branch, Reason: b.keepReason(tips, nil, pr, why)}
 	if k.Reason == "" {
 		return k, b.close(ctx, branch)
 	}
@@ -77,10 +79,10 @@ func (b *Proposer) JudgePromotion(ctx context.Context, in *workspace.Inputs, why
 }
 
 // keepReason returns the first reason to keep a branch with these tips, or "".
-func (b *Proposer) keepReason(tips []*gitrepo.Revision, proposed map[string]string, in *workspace.Inputs, why func(operator string) string) string {
+func (b *Proposer) keepReason(tips []*gitrepo.Revision, proposed map[string]string, pr *workspace.Problem, why func(operator string) string) string {
 	reason := ""
 	for _, tip := range tips {
-		if cause, err := b.tipKeepReason(tip, proposed, in, why); err != nil {
+		if cause, err := b.tipKeepReason(tip, proposed, pr, why); err != nil {
 			reason = cmp.Or(reason, "its lock cannot be compared: "+err.Error())
 		} else {
 			reason = cmp.Or(reason, cause)
@@ -91,7 +93,7 @@ func (b *Proposer) keepReason(tips []*gitrepo.Revision, proposed map[string]stri
 
 // tipKeepReason returns the reason to keep a branch with this tip, or "" if each of its changes to
 // operators is proven to be obsolete.
-func (b *Proposer) tipKeepReason(tip *gitrepo.Revision, proposed map[string]string, in *workspace.Inputs, why func(operator string) string) (string, error) {
+func (b *Proposer) tipKeepReason(tip *gitrepo.Revision, proposed map[string]string, pr *workspace.Problem, why func(operator string) string) (string, error) {
 	start, err := b.clone.Repo.MergeBase(b.head, tip)
 	if err != nil {
 		return "", err
@@ -108,14 +110,14 @@ func (b *Proposer) tipKeepReason(tip *gitrepo.Revision, proposed map[string]stri
 			operators[c.Namespace+"/"+c.Package] = true
 		}
 	}
-	if !in.IncludesAll() {
+	if !pr.IncludesAll() {
 		for _, operator := range slices.Sorted(maps.Keys(operators)) {
-			if !in.IsNamed(operator) {
+			if !pr.IsNamed(operator) {
 				return operator + " was not named", nil
 			}
 		}
 	}
-	if hasConflict(operators, locks[0], in.Read, locks[1]) {
+	if hasConflict(operators, locks[0], pr.Read, locks[1]) {
 		return "", nil
 	}
 	for operator := range operators {
@@ -124,7 +126,7 @@ func (b *Proposer) tipKeepReason(tip *gitrepo.Revision, proposed map[string]stri
 		}
 	}
 	for _, operator := range slices.Sorted(maps.Keys(operators)) {
-		if !isSettled(in.Lock, locks[0], locks[1], operator) {
+		if !isSettled(pr.Lock, locks[0], locks[1], operator) {
 			return why(operator), nil
 		}
 	}

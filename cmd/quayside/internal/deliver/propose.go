@@ -254,9 +254,9 @@ func (b *Proposer) renderEdits(ctx context.Context, lock *lockfile.File) ([]gitr
 // body returns the text of a pull request in Markdown: the preface, the report of the comparison
 // of the locks, and the operators that are held back at their versions. If the text is too long for a
 // forge, body returns only the report. It also configures pull for the report.
-func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs, now time.Time, pull *forge.Pull) ([]byte, error) {
+func (b *proposal) body(ctx context.Context, branch string, before *lockfile.File, held []resolve.Hold, now time.Time, pull *forge.Pull) ([]byte, error) {
 	names := [2]string{cmp.Or(b.clone.Repo.HeadBranch(), "HEAD"), branch}
-	report, err := b.report(ctx, names, in.Lock, now)
+	report, err := b.report(ctx, names, before, now)
 	if err != nil {
 		return nil, err
 	}
@@ -269,12 +269,12 @@ func (b *proposal) body(ctx context.Context, branch string, in *workspace.Inputs
 	}
 	report.Reading = slices.DeleteFunc(report.Reading, func(r diff.Reading) bool { return len(r.Links)+len(r.Texts) == 0 })
 	text := diff.Markdown(report)
-	head, err := b.preface(ctx, in.Lock)
+	head, err := b.preface(ctx, before)
 	if err != nil {
 		return nil, err
 	}
 	marker, rest, _ := bytes.Cut(text, []byte("\n"))
-	full := slices.Concat(marker, []byte("\n"+b.summary(report)+head+"\n"), rest, []byte(heldSection(in.Holds())))
+	full := slices.Concat(marker, []byte("\n"+b.summary(report)+head+"\n"), rest, []byte(heldSection(held)))
 	if len(full) >= diff.MaxComment {
 		return text, nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/forge"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/internal/scan"
+	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
 
@@ -39,6 +40,8 @@ type PublishedProposal struct {
 
 	Request *forge.RequestResult `json:"pullRequest,omitempty" doc:"with --pull-request"`
 
+	Holds []resolve.Hold `json:"-"` // operators that are held back because a person declined the proposal
+
 	sent  bool       // whether the push added the commit to the remote
 	kept  KeptBranch // for Keep
 	title string
@@ -54,20 +57,20 @@ func (p *PublishedProposal) Declined() string {
 
 // Propose renders an upgrade and publishes it. With several environments, the names of the branch
 // and of the text file include the environment.
-func (b *Proposer) Propose(ctx context.Context, upgrade workspace.Upgrade, in *workspace.Inputs, several bool) (*PublishedProposal, error) {
+func (b *Proposer) Propose(ctx context.Context, upgrade workspace.Upgrade, pr *workspace.Problem, several bool) (*PublishedProposal, error) {
 	branch, body := b.opt.Branch, b.opt.Body
 	if several {
 		branch = b.environmentBranch(branch)
 		body = b.bodyFile(branch)
 	}
-	if kept, err := b.declined(ctx, upgrade, branch, in); err != nil || kept.Reason != "" {
-		return &PublishedProposal{Branch: branch, Action: Keep, kept: kept}, err
+	if kept, held, err := b.declined(ctx, upgrade, branch, pr); err != nil || kept.Reason != "" {
+		return &PublishedProposal{Branch: branch, Action: Keep, Holds: held, kept: kept}, err
 	}
 	rendered, err := b.render(ctx, upgrade)
 	if err != nil {
 		return nil, err
 	}
-	return rendered.publish(ctx, branch, body, in)
+	return rendered.publish(ctx, branch, body, pr.Lock, upgrade.Holds)
 }
 
 // bodyFile returns the text file for one of several branches.
@@ -80,7 +83,7 @@ func (b *Proposer) bodyFile(branch string) string {
 
 // publish writes the text to file, creates and pushes the branch, and creates or updates the pull
 // request, as far as the options request it.
-func (b *proposal) publish(ctx context.Context, branch, file string, in *workspace.Inputs) (*PublishedProposal, error) {
+func (b *proposal) publish(ctx context.Context, branch, file string, before *lockfile.File, held []resolve.Hold) (*PublishedProposal, error) {
 	out := &PublishedProposal{Branch: branch, title: b.title()}
 	var err error
 	out.kept.Branch = branch
@@ -91,7 +94,7 @@ func (b *proposal) publish(ctx context.Context, branch, file string, in *workspa
 	now := time.Now()
 	pull := forge.Pull{Head: branch, Base: b.opt.Into, Title: b.title(), Proposal: proposalID(b.upgrade)}
 	if file != "" || b.opt.Request {
-		if text, err = b.body(ctx, branch, in, now, &pull); err != nil {
+		if text, err = b.body(ctx, branch, before, held, now, &pull); err != nil {
 			return nil, err
 		}
 	}
@@ -202,48 +205,51 @@ type PullRequest struct {
 }
 
 // renderEach renders each upgrade. It leaves out an upgrade that cannot be rendered although the lock
-// of HEAD can, and records its operators as held back.
-func (b *Proposer) renderEach(ctx context.Context, upgrades []workspace.Upgrade, in *workspace.Inputs) ([]*proposal, error) {
-	var out []*proposal
+// of HEAD can, and returns holds of its operators.
+func (b *Proposer) renderEach(ctx context.Context, upgrades []workspace.Upgrade, before *lockfile.File) (out []*proposal, holds []resolve.Hold, err error) {
 	for _, u := range upgrades {
 		rendered, err := b.render(ctx, u)
 		if err == nil {
 			out = append(out, rendered)
 			continue
 		}
-		if _, fault := b.renderEdits(ctx, in.Lock); fault != nil || len(u.Operators) == 0 {
-			return nil, err
+		if _, fault := b.renderEdits(ctx, before); fault != nil || len(u.Operators) == 0 {
+			return nil, holds, err
 		}
 		for _, operator := range u.Operators {
-			in.RecordHold(resolve.Hold{Operator: operator, Code: "not-rendered", Reason: err.Error()})
+			holds = append(holds, resolve.Hold{Operator: operator, Code: "not-rendered", Reason: err.Error()})
 		}
 	}
-	return out, nil
+	return out, holds, nil
 }
 
-// ProposeEach publishes each upgrade on its own branch.
-func (b *Proposer) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade, in *workspace.Inputs) (*PublishedProposals, error) {
+// ProposeEach publishes each upgrade on its own branch. It also returns the operators that are held
+// back, with those of upgrades that a person declined or that cannot be rendered.
+func (b *Proposer) ProposeEach(ctx context.Context, upgrades *workspace.Upgrades) (*PublishedProposals, []resolve.Hold, error) {
 	s := &PublishedProposals{Environment: b.Environment, PullRequests: []PullRequest{}, Obsolete: []string{}}
-	var err error
-	if upgrades, s.Kept, err = b.withoutDeclined(ctx, upgrades, in); err != nil {
-		return nil, err
-	}
-	proposals, err := b.renderEach(ctx, upgrades, in)
+	rest, kept, declined, err := b.withoutDeclined(ctx, upgrades)
+	holds := workspace.AddHolds(upgrades.Holds, declined...)
 	if err != nil {
-		return nil, err
+		return nil, holds, err
+	}
+	s.Kept = kept
+	proposals, unrendered, err := b.renderEach(ctx, rest, upgrades.Lock)
+	holds = workspace.AddHolds(holds, unrendered...)
+	if err != nil {
+		return nil, holds, err
 	}
 	var branches []string
 	for _, rendered := range proposals {
 		u := rendered.upgrade
 		branch := b.branchOf(u)
 		if slices.Contains(branches, branch) {
-			return nil, fmt.Errorf("two upgrades need the same branch %q: use --one-branch", branch)
+			return nil, holds, fmt.Errorf("two upgrades need the same branch %q: use --one-branch", branch)
 		}
 		branches = append(branches, branch)
 		body := b.bodyFile(branch)
-		out, err := rendered.publish(ctx, branch, body, in)
+		out, err := rendered.publish(ctx, branch, body, upgrades.Lock, holds)
 		if err != nil {
-			return nil, err
+			return nil, holds, err
 		}
 		if out.Action == Keep {
 			s.Kept = append(s.Kept, out.kept)
@@ -255,9 +261,9 @@ func (b *Proposer) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade
 		})
 	}
 	if slices.Equal(branches, []string{b.branchFor(migrationBranch)}) {
-		return s, nil // the upgrades follow in a later run, so their branches are not stale
+		return s, holds, nil // the upgrades follow in a later run, so their branches are not stale
 	}
-	return s, b.judgeBranches(ctx, s, in)
+	return s, holds, b.judgeBranches(ctx, s, upgrades, holds)
 }
 
 // migrationBranch replaces the operator in the name of the branch that migrates the lock to a newer

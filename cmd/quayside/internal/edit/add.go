@@ -170,7 +170,7 @@ func (a *adder) openPackages(ctx context.Context) error {
 	}) {
 		lock, a.fresh = nil, true
 	}
-	sh, err := a.project.OpenCatalogs(ctx, all, lock, false)
+	sh, err := a.project.OpenCatalogs(ctx, all, workspace.CatalogOptions{Locked: lock})
 	if err != nil {
 		return err
 	}

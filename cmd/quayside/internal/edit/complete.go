@@ -145,7 +145,7 @@ func (at Completer) catalogWords(ctx context.Context, words func(*cache.CatalogS
 		return nil
 	}
 	locked, _ := p.Lock() // without a lock, tags are not resolved
-	sh, err := p.OpenCatalogs(ctx, chosen, locked, false)
+	sh, err := p.OpenCatalogs(ctx, chosen, workspace.CatalogOptions{Locked: locked})
 	if err != nil {
 		return nil
 	}

@@ -125,8 +125,8 @@ func (d *Draft) list() []File {
 
 // Edit returns the draft as an Edit with a resolution. settings is the content of a new
 // quayside.yaml, or nil.
-func (d *Draft) Edit(settings []byte, in *workspace.Inputs, res *workspace.Resolution) *Edit {
-	e := &Edit{Files: d.list(), Inputs: in, Resolution: res, project: d.project}
+func (d *Draft) Edit(settings []byte, problem *workspace.Problem, res *workspace.Resolution) *Edit {
+	e := &Edit{Files: d.list(), Problem: problem, Resolution: res, project: d.project}
 	if settings != nil && len(e.Files) > 0 {
 		e.Files = slices.Insert(e.Files, 0, File{Path: setting.FileName, Change: Created, text: settings})
 	}

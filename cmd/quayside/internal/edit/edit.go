@@ -26,7 +26,7 @@ import (
 // Edit is a change to the declarations, with the resulting lock.
 type Edit struct {
 	Files      []File // quayside.yaml first, then by path
-	Inputs     *workspace.Inputs
+	Problem    *workspace.Problem
 	Resolution *workspace.Resolution // has no lock if there is no solution
 	Notes      []string              // notes for the user
 	SharedWith []string              // directories of other workspaces that use some of Files
@@ -79,7 +79,7 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 		opt.Hops = -1
 	}
 	e := &Edit{Files: files, project: p, edited: edited}
-	if e.Inputs, err = edited.Inputs(ctx, opt, o.fresh); err != nil {
+	if e.Problem, err = workspace.ReadProblem(ctx, edited, workspace.Request{Options: opt, Fresh: o.fresh}); err != nil {
 		return nil, err
 	}
 	var paths []string
@@ -95,7 +95,7 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 	case len(e.SharedWith) > 0:
 		e.Notes = append(e.Notes, fmt.Sprintf("shared with %s: run 'quayside resolve --all' to update their locks", strings.Join(e.SharedWith, ", ")))
 	}
-	e.Resolution, err = e.Inputs.Resolve(ctx)
+	e.Resolution, err = workspace.Resolve(ctx, e.Problem)
 	return e, err
 }
 

@@ -18,24 +18,23 @@ type PlatformReport struct {
 	Platform
 	Clusters []string `json:"clusters" doc:"Checked clusters: those in the arguments, by default all. Empty if the workspace has none."`
 	Judgement
-	Upgrades []PlatformStep `json:"upgrades" doc:"Minimal set of upgrades after which no operator is blocked. Empty if there is none, or none is needed."`
-	Command  string         `json:"command,omitempty" doc:"The command that makes the upgrades."`
-	Why      []string       `json:"reasons" doc:"Why no upgrades help, or why upgrades are not sufficient."`
+	Upgrades []PlatformStep `json:"upgrades" doc:"For each blocked operator, the upgrade to the first version that is not blocked, if one can be reached."`
+	Command  string         `json:"command,omitempty" doc:"The command that makes the upgrades. Absent if a blocked operator has none, or if they exclude each other."`
+	Why      []string       `json:"reasons" doc:"Why a blocked operator has no upgrade, and why the upgrades are not sufficient."`
 	Notes    []string       `json:"notes" doc:"Checks that were not possible."`
 
 	Messages []comparing.Message `json:"-"` // about reading and rendering the lock
 }
 
 // CheckPlatform checks whether the lock of a workspace supports a target platform, in the named
-// clusters or in all. If operators are blocked, it searches for upgrades to make before the
-// cluster upgrade: they must support the current versions in quayside.yaml, too. It upgrades
-// blocked operators by as few hops as possible, and other operators only if necessary.
+// clusters or in all. For each blocked operator, it looks for the first version that is not blocked,
+// and that supports the current versions in quayside.yaml, too.
 func CheckPlatform(ctx context.Context, p *workspace.Project, target Platform, clusters []string) (*PlatformReport, error) {
 	lock, err := p.NeedLock()
 	if err != nil {
 		return nil, err
 	}
-	in, err := p.Inputs(ctx, p.ResolveOptions(), true)
+	pr, err := workspace.ReadProblem(ctx, p, workspace.Request{Options: p.ResolveOptions(), Fresh: true})
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +42,7 @@ func CheckPlatform(ctx context.Context, p *workspace.Project, target Platform, c
 	if len(clusters) == 0 {
 		r.Clusters = append([]string{}, p.Settings.ClusterNames()...)
 	}
-	c := platformChecker{p: p, in: in, target: target, clusters: clusters, lock: lock}
+	c := platformChecker{p: p, problem: pr, target: target, clusters: clusters, lock: lock}
 	defer func() { r.Messages = c.messages }()
 	unknown, err := c.judge(ctx, lock, &r.Judgement)
 	if err != nil {
@@ -55,10 +54,7 @@ func CheckPlatform(ctx context.Context, p *workspace.Project, target Platform, c
 	for _, own := range r.userProblems() {
 		r.Why = append(r.Why, fmt.Sprintf("%s blocks the upgrade and is not managed by quayside: edit it", problemPlace(own)))
 	}
-	if len(r.blockedOperators()) == 0 {
-		return r, nil
-	}
-	return r, c.search(ctx, r)
+	return r, c.addUpgrades(ctx, r)
 }
 
 // platformNotes returns notes on checks that need --kubernetes, and on downgrades.

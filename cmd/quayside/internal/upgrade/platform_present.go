@@ -17,7 +17,7 @@ import (
 // platformChecker judges locks of one workspace for a target platform.
 type platformChecker struct {
 	p        *workspace.Project
-	in       *workspace.Inputs
+	problem  *workspace.Problem
 	target   Platform
 	clusters []string
 	lock     *lockfile.File
@@ -43,8 +43,8 @@ func (c *platformChecker) judge(ctx context.Context, lock *lockfile.File, j *Jud
 	}
 	c.lowerConverted(ctx, lock, findings)
 	checked := lock.With(slices.DeleteFunc(slices.Clone(lock.Pins), func(p lockfile.Pin) bool { return !installed[p.Key()] }))
-	misfits, unknown := resolve.FindIncompatible(c.in.Index, checked, c.target.Kubernetes, c.target.OpenShift)
-	*j = JudgePlatform(checked.Pins, func(p lockfile.Pin) *catalog.SupportedVersion { return resolve.LifecycleOf(c.in.Index, p) }, c.target, misfits, findings)
+	misfits, unknown := resolve.FindIncompatible(c.problem.Index, checked, c.target.Kubernetes, c.target.OpenShift)
+	*j = JudgePlatform(checked.Pins, func(p lockfile.Pin) *catalog.SupportedVersion { return resolve.LifecycleOf(c.problem.Index, p) }, c.target, misfits, findings)
 	return unknown, nil
 }
 

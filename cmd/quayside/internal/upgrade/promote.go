@@ -83,7 +83,7 @@ type promotion struct {
 	PromotionStep
 	opt      PromotionOptions
 	from     *lockfile.File
-	in       *workspace.Inputs
+	problem  *workspace.Problem
 	declared *declare.Set
 	selected map[string]bool                // operators to promote; nil: all
 	held     map[string]resolve.HeldUpgrade // operators of from that are in opt.kept, fail the gate or were reverted
@@ -104,10 +104,10 @@ func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*Prom
 	}
 	settings := s.To.ResolveOptions()
 	settings.From = p.from
-	if p.in, err = s.To.Inputs(ctx, settings, true); err != nil {
+	if p.problem, err = workspace.ReadProblem(ctx, s.To.Project, workspace.Request{Options: settings, Fresh: true}); err != nil {
 		return nil, err
 	}
-	p.declared = p.in.Declared
+	p.declared = p.problem.Declared
 	if err := p.selectOperators(); err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*Prom
 	}
 	out := &PromotionStepReport{
 		From: s.From.Title, To: s.To.Title, Directory: s.To.Dir, Gate: opt.Rule, Operators: append([]PromotionRow{}, p.rows(res)...),
-		Changes: []workspace.Change{}, Warnings: []diag.Warning{}, Step: s, Inputs: p.in, opt: opt,
+		Changes: []workspace.Change{}, Warnings: []diag.Warning{}, Step: s, Problem: p.problem, opt: opt,
 	}
 	if out.CountPromoted() > 0 {
 		out.Resolution, out.Changes, out.Warnings = res, append(out.Changes, res.Changes...), append(out.Warnings, res.Warnings...)
@@ -129,7 +129,7 @@ func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*Prom
 }
 
 // targetPin returns the pin of an operator in the target environment.
-func (p *promotion) targetPin(key string) (lockfile.Pin, bool) { return findPin(p.in.Read, key) }
+func (p *promotion) targetPin(key string) (lockfile.Pin, bool) { return findPin(p.problem.Read, key) }
 
 func findPin(f *lockfile.File, key string) (lockfile.Pin, bool) {
 	if f == nil {
@@ -267,9 +267,10 @@ func (e *Environment) clustersWith(operator string) ([]string, error) {
 
 // resolve resolves with the pins to promote.
 func (p *promotion) resolve(ctx context.Context) (*workspace.Resolution, error) {
-	p.in.Options.From, p.in.Options.Lenient = p.upstreamLock(), true
-	p.in.Options.Objection = func(namespace string, to *catalog.Bundle) string { return p.refusal(ctx, namespace, to) }
-	res, err := p.in.Resolve(ctx)
+	pr := *p.problem
+	pr.Options.From, pr.Options.Lenient = p.upstreamLock(), true
+	pr.Options.Objection = func(namespace string, to *catalog.Bundle) string { return p.refusal(ctx, namespace, to) }
+	res, err := workspace.Resolve(ctx, &pr)
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +298,7 @@ func (p *promotion) refusal(ctx context.Context, namespace string, to *catalog.B
 	content, known := p.contents[to]
 	if !known {
 		var err error
-		if content, err = p.in.ContentDigest(ctx, namespace, to); err != nil {
+		if content, err = p.problem.ContentDigest(ctx, namespace, to); err != nil {
 			return "" // if the resolver selects the bundle, it returns this error
 		}
 		p.contents[to] = content
@@ -357,8 +358,8 @@ func (p *promotion) rows(res *workspace.Resolution) []PromotionRow {
 	for _, pin := range p.from.Pins {
 		keys[pin.Key()] = true
 	}
-	if p.in.Read != nil {
-		for _, pin := range p.in.Read.Pins {
+	if p.problem.Read != nil {
+		for _, pin := range p.problem.Read.Pins {
 			keys[pin.Key()] = true
 		}
 	}

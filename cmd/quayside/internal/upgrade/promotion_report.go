@@ -38,7 +38,7 @@ type PromotionStepReport struct {
 	Kept      *deliver.KeptBranch        `json:"kept,omitempty" doc:"other branch of an earlier run that this run does not propose"`
 
 	Step       PromotionStep         `json:"-"`
-	Inputs     *workspace.Inputs     `json:"-"` // of the target environment
+	Problem    *workspace.Problem    `json:"-"` // of the target environment
 	Resolution *workspace.Resolution `json:"-"` // nil if nothing changes
 
 	opt PromotionOptions
@@ -172,7 +172,7 @@ func (s *PromotionStepReport) Propose(ctx context.Context, proposer *deliver.Pro
 	if s.Resolution != nil {
 		return nil
 	}
-	branch, err := proposer.JudgePromotion(ctx, s.Inputs, s.whyNotPromoted)
+	branch, err := proposer.JudgePromotion(ctx, s.Problem, s.whyNotPromoted)
 	switch {
 	case err != nil || branch.Branch == "":
 	case branch.Reason == "":
@@ -197,7 +197,7 @@ func (s *PromotionStepReport) promoteAgain(ctx context.Context, kept map[string]
 // propose proposes the promotion, if there is one.
 func (s *PromotionStepReport) propose(ctx context.Context, proposer *deliver.Proposer, several bool) (err error) {
 	if s.Resolution != nil {
-		s.Proposed, err = proposer.Propose(ctx, s.upgrade(), s.Inputs, several)
+		s.Proposed, err = proposer.Propose(ctx, s.upgrade(), s.Problem, several)
 	}
 	return err
 }

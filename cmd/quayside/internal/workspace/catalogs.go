@@ -110,11 +110,16 @@ func (p *Registries) logCatalog(cat cache.Catalog, phase cache.Phase) {
 	}
 }
 
+// CatalogOptions are options of OpenCatalogs.
+type CatalogOptions struct {
+	Locked   *lockfile.File // lock whose digests replace tags; may be nil
+	Digests  bool           // compute the digests of directories
+	Unsigned bool           // open the others if a catalog lacks a signature that quayside.yaml requires
+}
+
 // OpenCatalogs opens catalogs. An unreadable catalog is marked as broken in the result; the
-// resolver decides whether it is needed. Except in an unattended run, a missing signature that
-// quayside.yaml requires is an error. OpenCatalogs resolves tags to the digests in locked, which may
-// be nil. It computes the digests of directories only if digests is true.
-func (p *Project) OpenCatalogs(ctx context.Context, cats []cache.Catalog, locked *lockfile.File, digests bool) (*cache.CatalogSet, error) {
+// resolver decides whether it is needed.
+func (p *Project) OpenCatalogs(ctx context.Context, cats []cache.Catalog, opt CatalogOptions) (*cache.CatalogSet, error) {
 	indexes, err := p.indexes()
 	if err != nil {
 		return nil, err
@@ -124,14 +129,14 @@ func (p *Project) OpenCatalogs(ctx context.Context, cats []cache.Catalog, locked
 	}
 	cats = slices.Clone(cats)
 	for i, cat := range cats {
-		cats[i].At = lockedRef(locked, cat)
+		cats[i].At = lockedRef(opt.Locked, cat)
 	}
-	sh := indexes.Open(ctx, cats, digests)
+	sh := indexes.Open(ctx, cats, opt.Digests)
 	p.Log.Done()
 	var faults diag.List
 	for _, cat := range cats {
 		var unsigned *trust.Error
-		if !p.unattended && errors.As(sh.Broken(cat.ID), &unsigned) {
+		if !opt.Unsigned && errors.As(sh.Broken(cat.ID), &unsigned) {
 			faults.Addf(cat.Pos, "catalog %q: %w", cat.ID, unsigned)
 		}
 	}

@@ -21,36 +21,36 @@ import (
 // are embedded in a catalog, and of bundles that no readable catalog confirms. The verdict is never
 // nil. Problems that the check finds are returned as an explain.Conflicts, a *resolve.StaleError or
 // a *DiffersError. In an unattended run, conflicts are not errors: the rest of the lock is checked.
-func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, error) {
-	if in.Lock == nil {
+func (pr *Problem) Check(ctx context.Context, content bool) (*resolve.Verdict, error) {
+	if pr.Lock == nil {
 		return &resolve.Verdict{}, &DiffersError{"no " + LockFile + ": run 'quayside resolve'"}
 	}
-	if err := in.checkSources(); err != nil {
+	if err := pr.checkSources(); err != nil {
 		return &resolve.Verdict{}, err
 	}
-	v, err := resolve.Check(in.Index, in.Declared, in.Lock, in.Options)
+	v, err := resolve.Check(pr.Index, pr.Declared, pr.Lock, pr.Options)
 	var conflicts explain.Conflicts
-	if err != nil && !(in.project.unattended && errors.As(err, &conflicts)) {
-		v.Warnings = in.project.Waive(v.Warnings)
-		return v, in.blameCatalogs(err)
+	if err != nil && !(pr.Unattended && errors.As(err, &conflicts)) {
+		v.Warnings = pr.project.Waive(v.Warnings)
+		return v, pr.blameCatalogs(err)
 	}
-	v.Warnings = in.project.Waive(append(v.Warnings, in.project.reviewWaivers(diag.Resolving, in.DeclarationWarnings(), v.Warnings)...))
-	v.Warnings = append(v.Warnings, in.project.unusedWaivers(in.Lock)...)
-	v.Stale = append(v.Stale, in.stale...)
-	if !in.Options.AllowDowngrade {
-		lowered, _ := in.compareSides(in.Lock)
+	v.Warnings = pr.project.Waive(append(v.Warnings, pr.project.reviewWaivers(diag.Resolving, pr.DeclarationWarnings(), v.Warnings)...))
+	v.Warnings = append(v.Warnings, pr.project.unusedWaivers(pr.Lock)...)
+	v.Stale = append(v.Stale, pr.stale...)
+	if !pr.Options.AllowDowngrade {
+		lowered, _, notCompared := compareSides(pr.project, pr.Lock)
 		v.Stale = append(v.Stale, downgradeReasons(lowered)...)
-		v.Warnings = append(v.Warnings, in.project.Waive(in.notCompared)...)
+		v.Warnings = append(v.Warnings, pr.project.Waive(notCompared)...)
 	}
 	if content {
-		if err := in.confirm(ctx, v); err != nil {
+		if err := pr.confirm(ctx, v); err != nil {
 			return v, err
 		}
 	}
 	if len(v.Stale) > 0 {
 		return v, &resolve.StaleError{Reasons: v.Stale}
 	}
-	return v, in.project.checkSigners(ctx, in.Lock)
+	return v, pr.project.checkSigners(ctx, pr.Lock, pr.Unattended)
 }
 
 // CheckReport is the machine-readable result of checking a lock.
@@ -61,7 +61,8 @@ type CheckReport struct {
 	Unchecked []resolve.Reason `json:"unchecked"`
 	Failure
 
-	AllWarnings []diag.Warning `json:"-"` // all warnings; not nil
+	AllWarnings       []diag.Warning `json:"-"` // all warnings except UncheckedWarnings; not nil
+	UncheckedWarnings []diag.Warning `json:"-"` // Unchecked as warnings
 }
 
 // NewCheckReport returns a report of a lock that has not been checked.
@@ -76,39 +77,34 @@ func (r *CheckReport) Finish(err error) {
 	r.Add(err)
 }
 
-// CheckInto runs Check, adds the result to a report, and logs warnings.
-func (in *Inputs) CheckInto(ctx context.Context, content bool, r *CheckReport) error {
-	v, err := in.Check(ctx, content)
+// CheckInto runs Check, and adds the result to a report.
+func (pr *Problem) CheckInto(ctx context.Context, content bool, r *CheckReport) error {
+	v, err := pr.Check(ctx, content)
 	r.Stale, r.Unchecked = append(r.Stale, v.Stale...), append(r.Unchecked, v.Unchecked...)
-	r.AllWarnings = append(append(r.AllWarnings, in.DeclarationWarnings()...), v.Warnings...)
-	in.project.Log.Warn(r.AllWarnings)
-	var unchecked []diag.Warning
+	r.AllWarnings = append(append(r.AllWarnings, pr.DeclarationWarnings()...), v.Warnings...)
 	for _, u := range v.Unchecked {
-		unchecked = append(unchecked, diag.Warning{Pos: u.Pos, Code: "not-checked", Msg: "not checked: " + u.Sentence()})
+		r.UncheckedWarnings = append(r.UncheckedWarnings, diag.Warning{Pos: u.Pos, Code: "not-checked", Msg: "not checked: " + u.Sentence()})
 	}
-	in.project.Log.Warn(in.Waive(unchecked))
-	if err == nil {
-		in.project.Log.Note("%s is up to date (%s)", LockFile, diag.Count(len(in.Lock.Pins), "operator"))
-	}
+	r.UncheckedWarnings = pr.project.Waive(r.UncheckedWarnings)
 	return err
 }
 
 // checkSources returns an *InputError for the unreadable catalogs of pins that have another source
 // in the declarations than in the lock. Nothing confirms these pins.
-func (in *Inputs) checkSources() error {
-	if in.Lock == nil {
+func (pr *Problem) checkSources() error {
+	if pr.Lock == nil {
 		return nil
 	}
 	var faults diag.List
-	for _, c := range in.catalogs {
-		i := slices.IndexFunc(in.Lock.Catalogs(), func(l lockfile.Catalog) bool {
+	for _, c := range pr.catalogs {
+		i := slices.IndexFunc(pr.Lock.Catalogs(), func(l lockfile.Catalog) bool {
 			return l.ID == c.ID && l.Source != lockfile.SourceName(string(c.Source))
 		})
 		if i < 0 {
 			continue
 		}
-		for _, f := range catalogFaults(in.Index, func(id catalog.ID) bool { return id == c.ID }) {
-			f.Hint = fmt.Sprintf("correct the source: %s has operators from %s", LockFile, in.Lock.Catalogs()[i].Source)
+		for _, f := range catalogFaults(pr.Index, func(id catalog.ID) bool { return id == c.ID }) {
+			f.Hint = fmt.Sprintf("correct the source: %s has operators from %s", LockFile, pr.Lock.Catalogs()[i].Source)
 			faults = append(faults, f)
 		}
 	}
@@ -120,8 +116,8 @@ func (in *Inputs) checkSources() error {
 
 // confirm compares the lock with the content of the bundles that no readable catalog confirms. It
 // removes fields that are equal from v.Unchecked, and moves fields that differ to v.Stale.
-func (in *Inputs) confirm(ctx context.Context, v *resolve.Verdict) error {
-	c, err := in.project.Contents()
+func (pr *Problem) confirm(ctx context.Context, v *resolve.Verdict) error {
+	c, err := pr.project.Contents()
 	if err != nil {
 		return err
 	}
@@ -129,16 +125,16 @@ func (in *Inputs) confirm(ctx context.Context, v *resolve.Verdict) error {
 	before := v.Unchecked
 	v.Unchecked = nil
 	for _, r := range before {
-		pin, ok := in.Lock.Pin(r.Namespace, r.Package)
+		pin, ok := pr.Lock.Pin(r.Namespace, r.Package)
 		if ok && slices.ContainsFunc(r.Fields, func(f resolve.Field) bool { return isBundleField(f.Name) }) {
-			r = in.confirmPin(ctx, c, pin, r, v)
+			r = pr.confirmPin(ctx, c, pin, r, v)
 		}
 		if len(r.Fields) > 0 {
 			v.Unchecked = append(v.Unchecked, r)
 		}
 	}
-	for _, pin := range in.Lock.Pins {
-		in.checkEmbedded(ctx, c, pin, v)
+	for _, pin := range pr.Lock.Pins {
+		pr.checkEmbedded(ctx, c, pin, v)
 	}
 	return nil
 }
@@ -151,7 +147,7 @@ func isBundleField(field string) bool {
 // confirmPin compares the fields in r with the content of the pinned bundle. It adds the fields
 // that differ to v.Stale, and returns r with the fields that remain unchecked. If the content is
 // unreadable, all fields remain unchecked, and rendering reports the error.
-func (in *Inputs) confirmPin(ctx context.Context, c *Contents, pin lockfile.Pin, r resolve.Reason, v *resolve.Verdict) resolve.Reason {
+func (pr *Problem) confirmPin(ctx context.Context, c *Contents, pin lockfile.Pin, r resolve.Reason, v *resolve.Verdict) resolve.Reason {
 	fsys, err := c.Open(ctx, pin)
 	if err != nil {
 		return r
@@ -218,8 +214,8 @@ func lacks[T comparable](list, want []T) bool {
 // checkEmbedded compares the locked digest of a bundle embedded in a local catalog with the current
 // content in that catalog, and adds a difference to v.Stale. Rendering would not detect the
 // difference, because it reads the bundle from the store by the locked digest.
-func (in *Inputs) checkEmbedded(ctx context.Context, c *Contents, pin lockfile.Pin, v *resolve.Verdict) {
-	cat, ok := in.Index.Catalog(pin.Catalog.ID)
+func (pr *Problem) checkEmbedded(ctx context.Context, c *Contents, pin lockfile.Pin, v *resolve.Verdict) {
+	cat, ok := pr.Index.Catalog(pin.Catalog.ID)
 	if pin.Image != "" || source.Ref(pin.Catalog.Source).IsRemote() || !ok || cat.Digest() != pin.Catalog.Digest {
 		return
 	}

@@ -11,30 +11,32 @@ import (
 )
 
 // findReverted returns holds of the operators whose upgrade in a result a person reverted, unless the
-// user named them.
-func (j *judge) findReverted(ctx context.Context, res *resolve.Result) ([]resolve.Hold, error) {
-	clone, err := j.project.Clone()
+// user named them. It does not check the upgrades in known again, and returns them with further ones
+// that nobody reverted.
+func findReverted(ctx context.Context, pr *Problem, res *resolve.Result, known map[string]bool) (holds []resolve.Hold, notReverted map[string]bool, err error) {
+	clone, err := pr.project.Clone()
 	if err != nil && !errors.Is(err, gitrepo.ErrNone) {
-		return nil, err
+		return nil, nil, err
 	}
-	var holds []resolve.Hold
+	notReverted = map[string]bool{}
 	for _, pin := range res.Lock.Pins {
-		old, pinned := j.pin(pin.Key())
-		upgrade := pin.Key() + " " + pin.Bundle
-		if !pinned || j.IsNamed(pin.Key()) || j.notReverted[upgrade] || resolve.IsHeld(res.Held, pin.Key()) || old.CompareVersions(pin) >= 0 {
+		old, pinned := pr.pin(pin.Key())
+		if !pinned || pr.IsNamed(pin.Key()) || resolve.IsHeld(res.Held, pin.Key()) || old.CompareVersions(pin) >= 0 {
 			continue
 		}
-		reason, err := clone.RevertReason(ctx, old, pin)
-		if err != nil {
-			return nil, err
+		upgrade, reason := pin.Key()+" "+pin.Bundle, ""
+		if !known[upgrade] {
+			if reason, err = clone.RevertReason(ctx, old, pin); err != nil {
+				return nil, nil, err
+			}
 		}
 		if reason == "" {
-			j.notReverted[upgrade] = true
+			notReverted[upgrade] = true
 			continue
 		}
 		holds = append(holds, resolve.Hold{Operator: pin.Key(), Code: "declined", Reason: reason})
 	}
-	return holds, nil
+	return holds, notReverted, nil
 }
 
 // RevertReason returns the reason why the upgrade from one pin to another must not be proposed again,

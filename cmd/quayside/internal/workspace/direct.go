@@ -44,9 +44,8 @@ func directID(namespace string, sub declare.Subscription) catalog.ID {
 
 // openDirectBundles opens the bundles named by subscriptions. An unreadable bundle is marked
 // as broken if the lock pins it, and is otherwise an error at its position. Except in an unattended
-// run, a missing signature that quayside.yaml requires is always an error. Tags are read at their locked
-// digests unless fresh is true.
-func (p *Project) openDirectBundles(ctx context.Context, set *declare.Set, locked *lockfile.File, fresh bool) ([]directBundle, error) {
+// run, a missing signature that quayside.yaml requires is always an error.
+func (p *Project) openDirectBundles(ctx context.Context, set *declare.Set, locked *lockfile.File, req Request) ([]directBundle, error) {
 	var out []directBundle
 	var faults diag.List
 	for _, sub := range set.Subscriptions {
@@ -55,7 +54,7 @@ func (p *Project) openDirectBundles(ctx context.Context, set *declare.Set, locke
 		}
 		known, inLock := directPin(locked, sub)
 		at := locked
-		if fresh {
+		if req.Fresh {
 			at = nil
 		}
 		src := cache.Catalog{Source: source.BundleRef(sub.Bundle), ID: directID(cmp.Or(sub.Namespace, known.Namespace), sub), Pos: sub.At(declare.FieldBundle)}
@@ -64,7 +63,7 @@ func (p *Project) openDirectBundles(ctx context.Context, set *declare.Set, locke
 		d, err := p.openDirectBundle(ctx, sub, src)
 		var unsigned *trust.Error
 		switch {
-		case err != nil && inLock && (p.unattended || !errors.As(err, &unsigned)):
+		case err != nil && inLock && (req.Unattended || !errors.As(err, &unsigned)):
 			d = directBundle{key: sub.Key(), broken: err, pkg: known.Package, target: sub, source: src}
 			d.target.Namespace = known.Namespace
 		case err != nil:

@@ -15,27 +15,30 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/health/gate"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
 
-// Hold holds back each pinned operator that must not be upgraded according to an observation file.
-// There is one file for each cluster; the reason is from the first file that forbids the upgrade. An
-// operator without an observation is not held back. If a held-back upgrade was requested by name,
-// the error is a [*rules.PolicyError].
-func (in *Inputs) Hold(files ...*health.Summary) error {
-	if in.Read == nil {
-		return nil
+// HoldBack returns a copy of the problem that holds back each pinned operator that must not be
+// upgraded according to an observation file. There is one file for each cluster; the reason is from
+// the first file that forbids the upgrade. An operator without an observation is not held back. If a
+// held-back upgrade was requested by name, the error is a [*rules.PolicyError].
+func (pr *Problem) HoldBack(files ...*health.Summary) (*Problem, error) {
+	out := *pr
+	if pr.Read == nil {
+		return &out, nil
 	}
-	in.observed = append(in.observed, files...)
+	out.observed = slices.Concat(pr.observed, files)
+	out.Options.Held = slices.Clone(pr.Options.Held)
 	var refused []string
-	for _, p := range in.Read.Pins {
+	for _, p := range pr.Read.Pins {
 		o, why := firstProblem(files, p)
 		if why == "" {
 			continue
 		}
-		in.Options.Held = append(in.Options.Held, resolve.Hold{Operator: p.Key(), Reason: why, At: o.Pos})
-		if target := findTarget(in.Options, p); target != nil {
+		out.Options.Held = append(out.Options.Held, resolve.Hold{Operator: p.Key(), Reason: why, At: o.Pos})
+		if target := findTarget(pr.Options, p); target != nil {
 			requested := ""
 			if !target.At.IsZero() {
 				requested = " (requested by " + target.At.String() + ")"
@@ -44,9 +47,9 @@ func (in *Inputs) Hold(files ...*health.Summary) error {
 		}
 	}
 	if len(refused) > 0 {
-		return &rules.PolicyError{strings.Join(refused, "\n")}
+		return nil, &rules.PolicyError{strings.Join(refused, "\n")}
 	}
-	return nil
+	return &out, nil
 }
 
 // JudgeObserved sets Problem in each summary that is not valid evidence for the clusters of the
@@ -67,19 +70,21 @@ func (p *Project) JudgeObserved(observed []*health.Summary, now time.Time) error
 	return nil
 }
 
-// AllowRemovals allows the removal of the leftover objects of a replaced operator if every
-// observation file that lists its successor reports the successor ready at its locked pin. It also
-// ends the uninstallation of operators that no cluster has any more. There is one file for each
-// cluster. If all is true, every removal is allowed.
-func (in *Inputs) AllowRemovals(files []*health.Summary, all bool) {
+// AllowRemovals returns a copy of the problem that allows the removal of the leftover objects of a
+// replaced operator if every observation file that lists its successor reports the successor ready at
+// its locked pin. It also ends the uninstallation of operators that no cluster has any more. There is
+// one file for each cluster. If all is true, every removal is allowed.
+func (pr *Problem) AllowRemovals(files []*health.Summary, all bool) *Problem {
+	out := *pr
 	if all {
-		in.Options.Settled, in.Options.Removed = []string{"*"}, []string{"*"}
+		out.Options.Settled, out.Options.Removed = []string{"*"}, []string{"*"}
 	}
-	if in.Read == nil {
-		return
+	if pr.Read == nil {
+		return &out
 	}
-	in.Options.Removed = append(in.Options.Removed, in.findUninstalled(files)...)
-	for _, p := range in.Read.Pins {
+	out.Options.Removed = slices.Concat(out.Options.Removed, pr.findUninstalled(files))
+	out.Options.Settled = slices.Clone(out.Options.Settled)
+	for _, p := range pr.Read.Pins {
 		reported, ready := 0, 0
 		for _, f := range files {
 			o, ok := f.Operator(p.Namespace, p.Package)
@@ -91,30 +96,27 @@ func (in *Inputs) AllowRemovals(files []*health.Summary, all bool) {
 			}
 		}
 		if reported > 0 && ready == reported {
-			in.Options.Settled = append(in.Options.Settled, p.Key())
+			out.Options.Settled = append(out.Options.Settled, p.Key())
 		}
 	}
+	return &out
 }
 
 // findUninstalled returns the keys of the operators being uninstalled that no cluster has any more.
 // Each cluster that gets such an operator must have a valid observation without the operator.
-func (in *Inputs) findUninstalled(files []*health.Summary) []string {
+func (pr *Problem) findUninstalled(files []*health.Summary) []string {
 	var out []string
-	for _, l := range in.Read.Leaving {
+	for _, l := range pr.Read.Leaving {
 		if l.ReplacedBy != "" {
 			continue
 		}
-		remains := false
-		for _, c := range in.project.Settings.Clusters {
+		remains := slices.ContainsFunc(pr.project.Settings.Clusters, func(c profile.Cluster) bool {
 			got, err := c.Gets(l.Key())
-			if err != nil || !got {
-				continue
-			}
-			remains = remains || !slices.ContainsFunc(files, func(f *health.Summary) bool {
+			return err == nil && got && !slices.ContainsFunc(files, func(f *health.Summary) bool {
 				_, found := f.Operator(l.Namespace, l.Package)
-				return (f.Cluster == c.Name || f.Cluster == "" && len(in.project.Settings.Clusters) == 1) && f.Problem == "" && !found
+				return (f.Cluster == c.Name || f.Cluster == "" && len(pr.project.Settings.Clusters) == 1) && f.Problem == "" && !found
 			})
-		}
+		})
 		if !remains {
 			out = append(out, l.Key())
 		}

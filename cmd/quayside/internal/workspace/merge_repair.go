@@ -19,65 +19,72 @@ import (
 // the pins of the lock are compared with the locks of the commits that a merge, rebase or
 // cherry-pick combined. See docs/lock.md for the rules.
 
-// WithMergeRepair returns a copy of p whose Inputs repair the lock after a merge. Pins that the
-// merge lost are restored. A pin that the merge downgraded is replaced with the higher pin of the
-// other side if that version is requested as an upgrade. Otherwise, Inputs.Resolve accepts the
-// lower version if AllowDowngrade is set, and rejects it if not.
-func (p *Project) WithMergeRepair() *Project {
-	out := *p
-	out.repairsMerges = true
-	return &out
+// mergeRepair is the outcome of repairMerge, apart from the lock.
+type mergeRepair struct {
+	restored    map[string]string    // commits of the restored pins, by namespace/package
+	downgrades  []lockfile.Downgrade // downgraded pins that are neither restored nor allowed
+	notCompared []diag.Warning       // commits with locks that cannot be compared
 }
 
-// repairMerge repairs in.Lock as described in WithMergeRepair. It restores only pins of operators
-// that are still declared and are not being uninstalled.
-func (in *Inputs) repairMerge(declared *declare.Set) {
-	in.restored = map[string]string{}
-	lowered, vanished := in.compareSides(in.Lock)
+// repairMerge returns lock, which may be nil, with the pins that a merge downgraded or lost: see
+// [Request]. It restores only pins of operators that are still declared and are not being uninstalled.
+func repairMerge(p *Project, lock *lockfile.File, declared *declare.Set, opt resolve.Options) (*lockfile.File, mergeRepair) {
+	r := mergeRepair{restored: map[string]string{}}
+	lowered, vanished, notCompared := compareSides(p, lock)
+	r.notCompared = notCompared
 	if len(lowered)+len(vanished) == 0 {
-		return
+		return lock, r
 	}
-	lock := in.Lock.With(nil)
 	var pins []lockfile.Pin
-	if in.Lock != nil {
-		pins = slices.Clone(in.Lock.Pins)
+	if lock != nil {
+		pins = slices.Clone(lock.Pins)
 	}
 	for _, l := range lowered {
 		i := slices.IndexFunc(pins, func(p lockfile.Pin) bool { return p.Key() == l.Pin.Key() })
-		if target := findTarget(in.Options, l.Pin); target != nil && (target.Version == l.Higher.Version || target.Version == l.Higher.Bundle) {
-			pins[i], in.restored[l.Pin.Key()] = l.Higher, l.Side
-		} else if in.Options.AllowDowngrade {
+		if target := findTarget(opt, l.Pin); target != nil && (target.Version == l.Higher.Version || target.Version == l.Higher.Bundle) {
+			pins[i], r.restored[l.Pin.Key()] = l.Higher, l.Side
+		} else if opt.AllowDowngrade {
 			pins[i] = l.AllowedPin()
 		} else {
-			in.downgrades = append(in.downgrades, l)
+			r.downgrades = append(r.downgrades, l)
 		}
 	}
 	for _, l := range vanished {
 		wanted := slices.ContainsFunc(declared.Subscriptions, func(s declare.Subscription) bool {
 			return s.Namespace == l.Higher.Namespace && s.Package == l.Higher.Package
 		})
-		if _, uninstalled := lock.LeavingOperator(l.Higher.Key()); wanted && !uninstalled {
-			pins, in.restored[l.Higher.Key()] = append(pins, l.Higher), l.Side
+		if _, uninstalled := lock.With(nil).LeavingOperator(l.Higher.Key()); wanted && !uninstalled {
+			pins, r.restored[l.Higher.Key()] = append(pins, l.Higher), l.Side
 		}
 	}
-	if in.Lock != nil || len(pins) > 0 {
-		in.Lock = lock.With(pins)
+	if lock != nil || len(pins) > 0 {
+		lock = lock.With(pins)
 	}
+	return lock, r
+}
+
+// explain returns changes with the commits of the restored pins as their reasons.
+func (r mergeRepair) explain(changes []Change) []Change {
+	for i, c := range changes {
+		if side, ok := r.restored[c.Operator]; ok && c.Why == "" {
+			changes[i].Why = "as in " + side
+		}
+	}
+	return changes
 }
 
 // compareSides compares a lock, which may be nil, with the locks of the commits that were combined
 // in the work tree. It returns the pins that were downgraded and, if the merge is not committed
-// yet, the pins that vanished. It adds a warning for locks that cannot be compared.
-func (in *Inputs) compareSides(lock *lockfile.File) (downgrades, removed []lockfile.Downgrade) {
-	clone, merges, err := in.project.merges()
+// yet, the pins that vanished, with a warning for locks that cannot be compared.
+func compareSides(p *Project, lock *lockfile.File) (downgrades, removed []lockfile.Downgrade, notCompared []diag.Warning) {
+	clone, merges, err := p.merges()
 	if err != nil {
-		in.warnNotCompared(err)
-		return nil, nil
+		return nil, nil, []diag.Warning{notComparedWarning(err)}
 	}
 	for _, merge := range merges {
-		sides, base, err := in.project.readSides(clone, merge)
+		sides, base, err := p.readSides(clone, merge)
 		if err != nil {
-			in.warnNotCompared(err)
+			notCompared = append(notCompared, notComparedWarning(err))
 			continue
 		}
 		for _, l := range lockfile.Downgrades(lock, base, sides...) {
@@ -89,13 +96,13 @@ func (in *Inputs) compareSides(lock *lockfile.File) (downgrades, removed []lockf
 			removed = lockfile.RemovedPins(lock, sides...)
 		}
 	}
-	return downgrades, removed
+	return downgrades, removed, notCompared
 }
 
-// warnNotCompared adds a warning that versions were not compared.
-func (in *Inputs) warnNotCompared(err error) {
+// notComparedWarning returns a warning that versions were not compared.
+func notComparedWarning(err error) diag.Warning {
 	cause, _, _ := strings.Cut(err.Error(), "\n")
-	in.notCompared = append(in.notCompared, diag.Warning{Code: "not-checked", Subject: LockFile, Msg: "not checked: versions lowered by a merge: " + cause})
+	return diag.Warning{Code: "not-checked", Subject: LockFile, Msg: "not checked: versions lowered by a merge: " + cause}
 }
 
 // merges returns the clone of the workspace, and the merges, rebases and cherry-picks in its work
@@ -185,11 +192,11 @@ func downgradeReasons(lowered []lockfile.Downgrade) []resolve.Reason {
 	return out
 }
 
-// rejectDowngrades returns an error for each pin in in.downgrades that still has a lower version in
-// next than on the other side of the merge.
-func (in *Inputs) rejectDowngrades(next *lockfile.File) error {
+// rejectDowngrades returns an error for each downgraded pin that still has a lower version in next
+// than on the other side of the merge.
+func rejectDowngrades(downgrades []lockfile.Downgrade, next *lockfile.File) error {
 	var faults diag.List
-	for _, r := range downgradeReasons(slices.DeleteFunc(slices.Clone(in.downgrades), func(l lockfile.Downgrade) bool {
+	for _, r := range downgradeReasons(slices.DeleteFunc(slices.Clone(downgrades), func(l lockfile.Downgrade) bool {
 		now, ok := next.Pin(l.Pin.Namespace, l.Pin.Package)
 		return !ok || now.CompareVersions(l.Higher) >= 0
 	})) {

@@ -6,7 +6,7 @@
 // [Dir], [Revision] and [Files]. Opening and resolving write only to the store. Progress
 // goes to a [Logger], and results are returned as values.
 //
-// Start from [Open], [Project.Inputs] and [Project.Render].
+// Start from [Open], [ReadProblem] and [Project.Render].
 package workspace
 
 import (
@@ -104,9 +104,6 @@ type Project struct {
 	Declarations func() (*declare.Set, error)
 	// Lock returns the lock. Without a lock, the error wraps fs.ErrNotExist.
 	Lock func() (*lockfile.File, error)
-
-	repairsMerges bool // see WithMergeRepair
-	unattended    bool // see Unattended
 }
 
 // Open opens a workspace. It reads only the settings.

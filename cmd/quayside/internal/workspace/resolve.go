@@ -7,185 +7,12 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/cmd/quayside/internal/rules"
-	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/health"
-	"github.com/quayside/quayside/internal/profile"
-	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
 )
-
-// ResolveOptions returns the resolver options of quayside.yaml.
-func (p *Opened) ResolveOptions() resolve.Options {
-	w := p.Settings
-	return resolve.Options{
-		KubernetesVersion:  w.KubernetesVersion,
-		Clusters:           clusterVersions(w),
-		OpenShiftVersion:   w.OpenShiftVersion,
-		Requirements:       w.Requirements,
-		AllowOverlap:       w.AllowOverlap,
-		SharedDependencies: w.SharedDependencies,
-		GlobalNamespaces:   append([]string{}, w.GlobalCatalogs...),
-		Command:            "quayside resolve",
-	}
-}
-
-// clusterVersions returns the clusters with their versions, or nil if none has a version of its own.
-// Clusters with equal versions and operators are returned once.
-func clusterVersions(w *settings.Workspace) []resolve.Cluster {
-	if !slices.ContainsFunc(w.Clusters, func(c profile.Cluster) bool { return c.KubernetesVersion != "" }) {
-		return nil
-	}
-	var out []resolve.Cluster
-	known := map[string]bool{}
-	for _, c := range w.Clusters {
-		version := w.EffectiveCluster(c).KubernetesVersion
-		if key := fmt.Sprintf("%q", append([]string{version}, c.Operators...)); !known[key] {
-			known[key] = true
-			out = append(out, resolve.Cluster{Name: c.Name, KubernetesVersion: version, Gets: func(operator string) bool {
-				gets, err := c.Gets(operator)
-				return err != nil || gets // render reports the error
-			}})
-		}
-	}
-	return out
-}
-
-// Inputs is the inputs of a resolution.
-type Inputs struct {
-	Options  resolve.Options
-	Declared *declare.Set
-	Index    *catalog.Index
-	Lock     *lockfile.File // Read, changed by refreshDirect and repairMerge; may be nil
-	Read     *lockfile.File // lock as in its file; may be nil
-
-	project     *Project
-	catalogs    []cache.Catalog      // as declared
-	stale       []resolve.Reason     // differences between Lock and Read
-	observed    []*health.Summary    // observations of clusters
-	downgrades  []lockfile.Downgrade // pins downgraded by a merge, rebase or cherry-pick
-	restored    map[string]string    // commits of the pins restored by repairMerge, by namespace/package
-	notCompared []diag.Warning       // commits with locks that cannot be compared
-	named       []resolve.Target     // Options.Named as requested
-	holds       []resolve.Hold       // operators that an unattended run holds back at their versions, with codes
-	pending     resolve.Result       // all upgrades, from Split
-}
-
-// Inputs reads the declarations, the lock, and the parts of the catalogs needed to resolve
-// with opt. Unless fresh is true, it reads the tags of catalogs at their locked digests.
-func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (*Inputs, error) {
-	set, err := p.Declarations()
-	if err != nil {
-		return nil, err
-	}
-	in := &Inputs{project: p}
-	if in.Read, err = p.LockIfAny(); err != nil {
-		return nil, err
-	}
-	state := p.requestedState(ctx, set, in.Read)
-	if err := errors.Join(rules.Check(state, rules.Settings), rules.Check(state, rules.Requests)); err != nil {
-		return nil, err
-	}
-	if len(set.Subscriptions) == 0 && (in.Read == nil || len(in.Read.Pins) == 0) {
-		if err := p.errUnreadDeclarations(); err != nil {
-			return nil, err
-		}
-	}
-	named := opt.Named
-	if opt.Named, err = withNamespaces(named, in.Read, set); err != nil {
-		return nil, err
-	}
-	if opt.Unpin, err = withNamespaces(opt.Unpin, in.Read, set); err != nil {
-		return nil, err
-	}
-	in.Options = opt
-	in.Options.KeepGoing = opt.KeepGoing || p.unattended
-	in.Options.Uninstalls = p.Settings.ByOperator()
-	in.catalogs = p.Catalogs(set)
-	bundles, err := p.openDirectBundles(ctx, set, in.Read, fresh)
-	if err != nil {
-		return nil, err
-	}
-	if in.Declared, err = withDirectBundles(set, bundles); err != nil {
-		return nil, err
-	}
-	in.Lock, in.stale = refreshDirect(in.Read, bundles, opt)
-	at := in.Read
-	if p.repairsMerges {
-		if in.repairMerge(set); len(in.restored) > 0 {
-			at = in.Lock
-		}
-	}
-	if fresh {
-		at = nil
-	}
-	sh, err := p.OpenCatalogs(ctx, in.catalogs, at, true)
-	if err != nil {
-		return nil, err
-	}
-	defer sh.Close()
-	if err := addDirectBundles(sh, bundles); err != nil {
-		return nil, err
-	}
-	if in.Index, err = sh.Pick(ctx, cache.PickClosure(resolve.Scope(in.Declared, in.Lock, opt))); err != nil {
-		return nil, err
-	}
-	if in.Declared, err = resolve.Namespaced(in.Index, in.Declared, in.Read, opt); err != nil {
-		return nil, err
-	}
-	if err := rules.Check(p.requestedState(ctx, in.Declared, in.Read), rules.Declarations); err != nil {
-		return nil, err
-	}
-	in.Options.Named, err = withNamespaces(named, in.Read, in.Declared)
-	in.named = in.Options.Named
-	return in, err
-}
-
-// loadPaths returns the declarations in those of the paths that exist, or nil if they are invalid.
-func (p *Opened) loadPaths(paths []declare.Path) []declare.Subscription {
-	files, dir := p.Repository()
-	opt := declare.LoadOptions{Dir: dir, Paths: slices.DeleteFunc(slices.Clone(paths), func(d declare.Path) bool { return !p.exists(d.Path) }), Output: p.Settings.Output}
-	if len(opt.Paths) == 0 {
-		return nil // LoadFS would read the whole workspace
-	}
-	set, err := declare.LoadFS(files, opt)
-	if err != nil {
-		return nil
-	}
-	return set.Subscriptions
-}
-
-// DeclarationWarnings returns warnings about the declarations. Waived warnings are marked.
-func (in *Inputs) DeclarationWarnings() []diag.Warning {
-	out := slices.Clone(in.Declared.Warnings)
-	if line := in.Declared.IgnoredSummary(); line != "" {
-		out = append(out, diag.Warning{Code: "other-kinds", Msg: line})
-	}
-	if in.Read != nil && len(in.Read.Pins) > 0 && len(in.Declared.Subscriptions) == 0 {
-		out = append(out, diag.Warning{
-			Pos: in.project.Settings.At("spec.declarations"), Code: "no-declarations",
-			Msg: fmt.Sprintf("no declarations found in %s: everything pinned in %s (%s) is no longer requested", in.project.Settings.Declarations[0].Path, LockFile, diag.Count(len(in.Read.Pins), "operator")),
-		})
-	}
-	return in.project.Waive(out)
-}
-
-// Waive is like Project.Waive.
-func (in *Inputs) Waive(ws []diag.Warning) []diag.Warning { return in.project.Waive(ws) }
-
-// Outdated returns the newer versions of every pin, and the support status of the pin on a day.
-func (in *Inputs) Outdated(day string) []resolve.Age {
-	return resolve.Outdated(in.Index, in.Declared, in.Read, in.Options, day)
-}
-
-// Hops returns the bundles that a pin can be upgraded to, nearest first.
-func (in *Inputs) Hops(pin lockfile.Pin) []string {
-	return resolve.UpgradePath(in.Index, in.Declared, in.Read, pin, in.Options)
-}
 
 // Resolution is the result of resolving.
 type Resolution struct {
@@ -199,69 +26,76 @@ type Resolution struct {
 	Warnings       []diag.Warning                 // without DeclarationWarnings
 }
 
-// Resolve resolves the inputs to a lock. Together with an error, it may return a resolution
-// that has warnings but no lock.
-func (in *Inputs) Resolve(ctx context.Context) (*Resolution, error) {
-	if err := in.checkSources(); err != nil {
+// Resolve resolves a problem to a lock. Together with an error, it may return a resolution that has
+// warnings but no lock.
+func Resolve(ctx context.Context, pr *Problem) (*Resolution, error) {
+	if err := pr.checkSources(); err != nil {
 		return nil, err
 	}
-	res, err := in.solve(ctx)
-	in.project.Log.Detail("resolved")
+	res, err := resolveFacts(ctx, pr)
+	pr.project.Log.Detail("resolved")
 	if res == nil {
 		return nil, err
 	}
-	in.recordHolds(res.Held)
 	if res.Lock != nil {
 		res.Lock = withStorage(res.Lock, res.Held)
 	}
-	return in.newResolution(ctx, res)
+	return newResolution(ctx, pr, res)
 }
 
 // newResolution converts res to a Resolution, with content digests for all pins.
-func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result) (*Resolution, error) {
-	var err error
-	out := &Resolution{Conflicts: res.Conflicts, HeldPromotions: res.HeldPromotions, Warnings: res.Warnings}
-	out.Failed = in.conflictError(res.Conflicts)
-	out.Holds = in.Holds()
-	out.Warnings = in.allWarnings(out.Warnings)
+func newResolution(ctx context.Context, pr *Problem, res *resolve.Result) (*Resolution, error) {
+	p := pr.project
+	out := &Resolution{Conflicts: res.Conflicts, HeldPromotions: res.HeldPromotions}
+	out.Holds, out.Failed = pr.judgeConflicts(res)
+	out.Warnings = pr.allWarnings(res.Warnings, out.Holds)
 	if res.Lock != nil {
-		out.Warnings = append(out.Warnings, in.project.reviewWaivers(diag.Resolving, in.DeclarationWarnings(), out.Warnings)...)
-		out.Warnings = append(out.Warnings, in.project.unusedWaivers(res.Lock)...)
+		out.Warnings = append(out.Warnings, p.reviewWaivers(diag.Resolving, pr.DeclarationWarnings(), out.Warnings)...)
+		out.Warnings = append(out.Warnings, p.unusedWaivers(res.Lock)...)
 	}
-	out.Warnings = in.project.Waive(out.Warnings)
+	out.Warnings = p.Waive(out.Warnings)
 	if res.Lock == nil { // without digests, changes of other fields are unknown
 		out.Pins = len(res.Partial.Pins)
-		out.Changes = slices.DeleteFunc(Changes(in.Read, res.Partial, res.PinChanges), func(c Change) bool { return c.Change == lockfile.Changed })
+		out.Changes = slices.DeleteFunc(Changes(pr.Read, res.Partial, res.PinChanges), func(c Change) bool { return c.Change == lockfile.Changed })
 		return out, nil
 	}
 	out.Pins = len(res.Lock.Pins)
-	if err := errors.Join(in.rejectDowngrades(res.Lock), rules.Check(in.project.state(res.Lock), rules.Operators)); err != nil {
+	err := errors.Join(rejectDowngrades(pr.merge.downgrades, res.Lock), rules.Check(p.state(res.Lock), rules.Operators))
+	if err != nil {
 		return out, err
 	}
-	if out.Lock, err = in.addDigests(ctx, res.Lock); err != nil {
-		if in.project.unattended {
-			err = &fetchError{err}
-		}
+	if out.Lock, err = addDigests(ctx, pr, res.Lock); err != nil {
 		return out, err
 	}
-	out.Changes = Changes(in.Read, out.Lock, res.PinChanges)
-	for i, c := range out.Changes {
-		if side, ok := in.restored[c.Operator]; ok && c.Why == "" {
-			out.Changes[i].Why = "as in " + side
-		}
+	out.Changes = pr.merge.explain(Changes(pr.Read, out.Lock, res.PinChanges))
+	return out, nil
+}
+
+// allWarnings returns the warnings of the resolver with those of the problem and about the holds,
+// sorted.
+func (pr *Problem) allWarnings(ws []diag.Warning, holds []resolve.Hold) []diag.Warning {
+	return diag.SortWarnings(slices.Concat(withoutHeldWarnings(ws, holds), pr.holdWarnings(holds), pr.merge.notCompared))
+}
+
+// addDigests returns lock with content digests and signers for all pins. It reuses the digests
+// of the lock of the problem for the same bundles. In an unattended run, the error is a *fetchError.
+func addDigests(ctx context.Context, pr *Problem, lock *lockfile.File) (*lockfile.File, error) {
+	out, err := pinContents(ctx, pr.project, lock, pr.Lock)
+	if err == nil {
+		out, err = pr.project.addSigners(ctx, out, pr.Lock, pr.Unattended)
+	}
+	switch {
+	case err != nil && pr.Unattended:
+		return nil, &fetchError{err}
+	case err != nil:
+		return nil, err
 	}
 	return out, nil
 }
 
-// allWarnings returns the warnings of the resolver with those of in, sorted.
-func (in *Inputs) allWarnings(ws []diag.Warning) []diag.Warning {
-	return diag.SortWarnings(slices.Concat(in.withoutHeldWarnings(ws), in.holdWarnings(), in.notCompared))
-}
-
-// addDigests returns lock with content digests and signers for all pins. It reuses the digests
-// of in.Lock for the same bundles.
-func (in *Inputs) addDigests(ctx context.Context, lock *lockfile.File) (*lockfile.File, error) {
-	p := in.project
+// pinContents returns lock with content digests for all pins. It reuses the digests of before for the
+// same bundles.
+func pinContents(ctx context.Context, p *Project, lock, before *lockfile.File) (*lockfile.File, error) {
 	c, err := p.Contents()
 	if err != nil {
 		return nil, err
@@ -271,7 +105,7 @@ func (in *Inputs) addDigests(ctx context.Context, lock *lockfile.File) (*lockfil
 	var faults diag.List
 	for i, pin := range lock.Pins {
 		p.Log.Progress("pinning bundle %s", pin.Bundle)
-		if pins[i], err = c.AddDigest(ctx, pin, in.Lock); err != nil {
+		if pins[i], err = c.AddDigest(ctx, pin, before); err != nil {
 			hint := ""
 			if dropped := new(NoContentError); errors.As(err, &dropped) {
 				hint = "add the InstallPlan of the cluster to the declarations: it names the image of the bundle"
@@ -282,15 +116,12 @@ func (in *Inputs) addDigests(ctx context.Context, lock *lockfile.File) (*lockfil
 			}
 		}
 	}
-	if err := faults.Err(); err != nil {
-		return nil, err
-	}
-	return p.addSigners(ctx, lock.With(pins), in.Lock)
+	return lock.With(pins), faults.Err()
 }
 
 // ContentDigest returns the content digest that a pin of a bundle in a namespace would have.
-func (in *Inputs) ContentDigest(ctx context.Context, namespace string, b *catalog.Bundle) (catalog.Digest, error) {
-	c, err := in.project.Contents()
+func (pr *Problem) ContentDigest(ctx context.Context, namespace string, b *catalog.Bundle) (catalog.Digest, error) {
+	c, err := pr.project.Contents()
 	if err != nil {
 		return "", err
 	}
@@ -299,13 +130,13 @@ func (in *Inputs) ContentDigest(ctx context.Context, namespace string, b *catalo
 	pin, err := c.AddDigest(ctx, lockfile.Pin{
 		Namespace: namespace, Package: b.Package().Name(), Bundle: b.Name(), Image: b.Image(),
 		Catalog: lockfile.NewCatalog(from.ID(), from.Source(), from.Digest()),
-	}, in.Lock)
+	}, pr.Lock)
 	return pin.BundleDigest(), err
 }
 
 // blameCatalogs replaces the conflicts in err that unreadable catalogs cause with an *InputError
 // that has the faults of these catalogs. Other conflicts and errors are returned unchanged.
-func (in *Inputs) blameCatalogs(err error) error {
+func (pr *Problem) blameCatalogs(err error) error {
 	var conflicts explain.Conflicts
 	if !errors.As(err, &conflicts) {
 		return err
@@ -323,7 +154,7 @@ func (in *Inputs) blameCatalogs(err error) error {
 	if len(needed) == 0 {
 		return err
 	}
-	faults := catalogFaults(in.Index, func(id catalog.ID) bool { return slices.Contains(needed, id) })
+	faults := catalogFaults(pr.Index, func(id catalog.ID) bool { return slices.Contains(needed, id) })
 	input := &InputError{fmt.Errorf("%w\nnot resolved because of this: %s", faults.Err(), diag.Count(len(waiting), "subscription"))}
 	if len(others) == 0 {
 		return input

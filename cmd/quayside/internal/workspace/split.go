@@ -3,13 +3,14 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
-	"github.com/quayside/quayside/resolve/explain"
 )
 
 // Upgrade is a part of the pending upgrades that can be merged alone.
@@ -21,83 +22,102 @@ type Upgrade struct {
 	Named        bool     // the user named its operators, so it is proposed although a person declined it
 }
 
+// Upgrades are the pending upgrades of a problem.
+type Upgrades struct {
+	*Problem
+	Parts []Upgrade
+	Holds []resolve.Hold // operators that are held back at their versions
+
+	all *resolve.Result // all upgrades together; nil if the lock has to be migrated first
+}
+
 // Split returns the pending upgrades in parts. The lock of a part is the current lock with only the
 // upgrades of that part. A lock that is out of date with the declarations is an error, as in Check,
 // because the difference would be in every part. For a lock of an older schema, Split returns a
 // single part without operators, which migrates the lock: the migration rewrites every block. An
 // unattended run has no parts for the operators that it holds back. Removals that observations
 // confirm form a separate part.
-func (in *Inputs) Split(ctx context.Context) ([]Upgrade, error) {
-	confirmed := in.Options
-	in.Options.Settled, in.Options.Removed = nil, nil
-	if _, err := in.Check(ctx, false); err != nil {
+func Split(ctx context.Context, confirmed *Problem) (*Upgrades, error) {
+	keeping := *confirmed
+	keeping.Options.Settled, keeping.Options.Removed = nil, nil
+	pr := &keeping
+	if _, err := pr.Check(ctx, false); err != nil {
 		return nil, err
 	}
-	if in.Read.IsOlder() {
-		return []Upgrade{{Resolution: &Resolution{Lock: in.Read, Pins: len(in.Read.Pins)}}}, nil
+	if pr.Read.IsOlder() {
+		return &Upgrades{Problem: pr, all: &resolve.Result{}, Parts: []Upgrade{{Resolution: &Resolution{Lock: pr.Read, Pins: len(pr.Read.Pins)}}}}, nil
 	}
-	all, err := in.solve(ctx)
-	var conflicts explain.Conflicts
+	all, err := resolveFacts(ctx, pr)
 	if err != nil {
-		if errors.As(err, &conflicts) {
-			err = in.blameCatalogs(err)
-		}
-		return nil, err
+		return nil, pr.blameCatalogs(err)
 	}
-	in.recordHolds(all.Held)
-	trees := in.newTreeComparer(ctx)
-	opt := in.Options
-	opt.Held, confirmed.Held = all.Held, all.Held
-	parts, waiting, err := resolve.Split(in.Index, in.Declared, in.Lock, opt, trees)
-	if err == nil {
-		err = trees.err
-	}
+	opt := pr.Options
+	opt.Held = all.Held
+	parts, trees, waiting, err := splitParts(ctx, pr, opt)
 	if err != nil {
 		return nil, err
 	}
-	var out []Upgrade
+	out, err := resolveParts(ctx, pr, parts, reportedHolds(all.Held))
+	if err != nil {
+		return nil, err
+	}
+	opt = confirmed.Options
+	opt.Held = all.Held
+	removal, err := pr.removalPart(ctx, opt, parts, trees)
+	if err != nil {
+		return nil, err
+	}
+	migrations, err := pr.migrationParts(ctx, all.Held)
+	if err != nil {
+		return nil, err
+	}
 	var upgraded []string
-	for _, p := range parts {
-		res, err := in.newResolution(ctx, p.Result)
-		var unfetched *fetchError
-		if errors.As(err, &unfetched) {
-			for _, operator := range p.Operators {
-				in.RecordHold(resolve.Hold{Operator: operator, Code: "not-fetched", Reason: err.Error()})
-			}
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		out, upgraded = append(out, Upgrade{Resolution: res, Operators: p.Operators, Bonds: p.Bonds}), append(upgraded, p.Operators...)
+	for _, u := range out.Parts {
+		upgraded = append(upgraded, u.Operators...)
 	}
-	removal, err := in.removalPart(ctx, confirmed, parts, trees)
-	if err != nil {
-		return nil, err
-	}
-	migrations, err := in.migrationParts(ctx, all.Held)
-	if err != nil {
-		return nil, err
-	}
-	in.recordConflicts(all.Conflicts)
-	in.holds = slices.DeleteFunc(in.holds, func(l resolve.Hold) bool { return slices.Contains(upgraded, l.Operator) })
+	out.Holds = slices.DeleteFunc(AddHolds(out.Holds, pr.conflictHolds(all.Conflicts)...), func(h resolve.Hold) bool { return slices.Contains(upgraded, h.Operator) })
+	out.Parts = slices.Concat(out.Parts, removal, migrations)
 	all.Warnings = append(all.Warnings, waiting...)
-	in.pending = *all
-	return slices.Concat(out, removal, migrations), nil
+	out.all = all
+	return out, nil
+}
+
+// resolveParts returns the parts with content digests, and adds holds of the operators of conflicts and
+// of bundles that cannot be fetched.
+func resolveParts(ctx context.Context, pr *Problem, parts []resolve.Part, holds []resolve.Hold) (*Upgrades, error) {
+	out := &Upgrades{Problem: pr, Holds: holds}
+	for _, p := range parts {
+		res, err := newResolution(ctx, pr, p.Result)
+		if res != nil {
+			out.Holds = AddHolds(out.Holds, res.Holds...)
+		}
+		var unfetched *fetchError
+		switch {
+		case errors.As(err, &unfetched):
+			for _, operator := range p.Operators {
+				out.Holds = AddHolds(out.Holds, resolve.Hold{Operator: operator, Code: "not-fetched", Reason: err.Error()})
+			}
+		case err != nil:
+			return nil, err
+		default:
+			out.Parts = append(out.Parts, Upgrade{Resolution: res, Operators: p.Operators, Bonds: p.Bonds})
+		}
+	}
+	return out, nil
 }
 
 // removalPart returns the part that removes the leftover objects that the options no longer keep. It
 // returns nil if there are none, or if Git could not merge the part with each of the other parts.
-func (in *Inputs) removalPart(ctx context.Context, opt resolve.Options, parts []resolve.Part, trees *treeComparer) ([]Upgrade, error) {
-	if len(in.Lock.Leaving) == 0 {
+func (pr *Problem) removalPart(ctx context.Context, opt resolve.Options, parts []resolve.Part, trees *partTrees) ([]Upgrade, error) {
+	if len(pr.Lock.Leaving) == 0 {
 		return nil, nil
 	}
 	opt.Upgrade, opt.Named, opt.KeepGoing = false, nil, true
-	res, err := resolve.Resolve(in.Index, in.Declared, in.Lock, opt)
+	res, err := resolve.Resolve(pr.Index, pr.Declared, pr.Lock, opt)
 	if err != nil {
 		return nil, err
 	}
-	lock := in.Lock.With(in.Lock.Pins)
+	lock := pr.Lock.With(pr.Lock.Pins)
 	var removed []string
 	lock.Leaving = slices.DeleteFunc(slices.Clone(lock.Leaving), func(l lockfile.Leaving) bool {
 		_, remains := res.Partial.LeavingOperator(l.Key())
@@ -113,32 +133,67 @@ func (in *Inputs) removalPart(ctx context.Context, opt resolve.Options, parts []
 		lock.Leaving = nil
 	}
 	for _, p := range parts {
-		other := p.Result.Partial
-		if !lockfile.CanMerge(in.Lock, other, lock) || !trees.CanMerge(other, lock) || !trees.MergeEquals(lockfile.Merge(in.Lock, other, lock), []*lockfile.File{other, lock}) {
-			return nil, trees.err
+		if other := p.Result.Partial; !lockfile.CanMerge(pr.Lock, other, lock) || trees.areConnected(ctx, other, lock) {
+			return nil, nil // after the part is merged
 		}
 	}
-	if lock, err = in.addDigests(ctx, lock); err != nil {
+	if lock, err = addDigests(ctx, pr, lock); err != nil {
 		return nil, err
 	}
-	return []Upgrade{{Operators: removed, Resolution: &Resolution{Lock: lock, Pins: len(lock.Pins), Changes: Changes(in.Read, lock, nil)}}}, nil
+	return []Upgrade{{Operators: removed, Resolution: &Resolution{Lock: lock, Pins: len(lock.Pins), Changes: Changes(pr.Read, lock, nil)}}}, nil
 }
 
-// Pending returns the resolution of all upgrades that Split has returned, without its lock and
-// changes.
-func (in *Inputs) Pending() *Resolution {
+// Pending returns the resolution of all upgrades together in a run that reports these holds, without
+// its lock and changes.
+func (u *Upgrades) Pending(holds []resolve.Hold) *Resolution {
 	return &Resolution{
-		Pins: len(in.Lock.Pins), Conflicts: in.pending.Conflicts, Failed: in.namedError(in.pending.Conflicts), Holds: in.Holds(),
-		Warnings: in.project.Waive(in.allWarnings(in.pending.Warnings)),
+		Pins: len(u.Lock.Pins), Conflicts: u.all.Conflicts, Failed: u.namedError(u.all.Conflicts, holds), Holds: holds,
+		Warnings: u.project.Waive(u.allWarnings(u.all.Warnings, holds)),
 	}
+}
+
+// WhyNotProposed returns the reason why a run that reports these holds has no upgrade of a pinned
+// operator.
+func (u *Upgrades) WhyNotProposed(operator string, holds []resolve.Hold) string {
+	pr := u.Problem
+	for _, h := range holds {
+		if h.Operator == operator {
+			return operator + ": " + h.Reason
+		}
+	}
+	for _, h := range u.all.Held {
+		if h.Operator == operator {
+			return operator + " is held back: " + h.Reason
+		}
+	}
+	if _, leaves := pr.Read.LeavingOperator(operator); leaves {
+		return operator + ": its removal was not observed in every cluster"
+	}
+	pin, pinned := pr.pin(operator)
+	switch {
+	case !pinned:
+		return operator + ": it is not in the lock"
+	case pr.Index.Broken()[pin.Catalog.ID] != nil:
+		return fmt.Sprintf("%s: catalog %s cannot be read", operator, pin.Catalog.ID)
+	case pin.Hold != "":
+		return operator + " is held by its declaration: " + pin.Hold
+	case pin.Approval == string(declare.Manual):
+		return operator + " is upgraded only if it is named, because of installPlanApproval: Manual"
+	}
+	for _, w := range u.all.Warnings {
+		if w.Subject == operator {
+			return operator + ": " + w.Msg
+		}
+	}
+	return fmt.Sprintf("%s: catalog %s currently has no upgrade from %s", operator, pin.Catalog.ID, pin.VersionText())
 }
 
 // migrationParts returns a part for each package with a new migration step among the holds: see
 // [lockfile.Storage].
-func (in *Inputs) migrationParts(ctx context.Context, holds []resolve.Hold) ([]Upgrade, error) {
+func (pr *Problem) migrationParts(ctx context.Context, holds []resolve.Hold) ([]Upgrade, error) {
 	var packages []string
 	changed := map[string][]resolve.Hold{} // by package
-	for _, p := range in.Read.Pins {
+	for _, p := range pr.Read.Pins {
 		for _, h := range holds {
 			if h.Operator != p.Key() || h.Storage == nil || reflect.DeepEqual(h.Storage, p.Storage) {
 				continue
@@ -151,11 +206,11 @@ func (in *Inputs) migrationParts(ctx context.Context, holds []resolve.Hold) ([]U
 	}
 	var out []Upgrade
 	for _, name := range packages {
-		lock, err := in.addDigests(ctx, withStorage(in.Lock, changed[name]))
+		lock, err := addDigests(ctx, pr, withStorage(pr.Lock, changed[name]))
 		if err != nil {
 			return nil, err
 		}
-		u := Upgrade{Resolution: &Resolution{Lock: lock, Pins: len(lock.Pins), Changes: Changes(in.Read, lock, nil)}}
+		u := Upgrade{Resolution: &Resolution{Lock: lock, Pins: len(lock.Pins), Changes: Changes(pr.Read, lock, nil)}}
 		for _, h := range changed[name] {
 			u.Operators = append(u.Operators, h.Operator)
 		}

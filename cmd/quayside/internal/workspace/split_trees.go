@@ -2,82 +2,77 @@ package workspace
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"sync"
 
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
+	"github.com/quayside/quayside/resolve"
 )
 
-// treeComparer implements [resolve.TreeComparer]. It renders locks and compares their trees.
-// Rendering errors are ignored here, and reported when the branch of the lock is written.
-type treeComparer struct {
-	in     *Inputs
-	render func(lock *lockfile.File) *render.Result // returns nil if rendering fails
-
-	base       func() *render.Result
-	unreadable map[string]error // errors of the bundles of in.Lock that cannot be opened: see render
-	parts      map[*lockfile.File]*part
-	holds      map[string]bool // results of MergeEquals, by the addresses of the locks
-	err        error           // error that does not depend on the lock
+// partTrees renders the parts of an upgrade and compares their trees. Rendering errors are ignored
+// here, and reported when the branch of the part is written.
+type partTrees struct {
+	pr         *Problem
+	base       func() *render.Result // of the lock of the problem; nil if it cannot be rendered
+	unreadable map[string]error      // errors of bundles of the lock that cannot be opened: all trees lack them
+	rendered   map[*lockfile.File]*partTree
 }
 
-// part is the rendered tree of a part, as edits of the base tree.
-type part struct {
-	edits  *filetree.Edits
+// partTree is the rendered tree of a part.
+type partTree struct {
+	edits  *filetree.Edits // of the base
 	shared map[string]bool // objects and Namespaces of its operators, which others may share
 }
 
-// newTreeComparer returns a treeComparer whose base is the rendered tree of in.Lock. In an
-// unattended run, all trees lack the operators of in.Lock whose bundles cannot be opened.
-func (in *Inputs) newTreeComparer(ctx context.Context) *treeComparer {
-	t := &treeComparer{in: in, parts: map[*lockfile.File]*part{}, holds: map[string]bool{}}
-	t.render = func(lock *lockfile.File) *render.Result {
-		complete, err := in.addDigests(ctx, lock)
-		if err != nil && !in.project.unattended {
-			t.err = err
-		}
-		if err != nil {
-			return nil
-		}
-		res, err := in.project.Render(ctx, WithoutPins(complete, in.Lock, t.unreadable))
-		if err != nil {
-			return nil
-		}
-		return res
-	}
+// newPartTrees returns a partTrees that renders each lock when it is first compared.
+func newPartTrees(ctx context.Context, pr *Problem) *partTrees {
+	t := &partTrees{pr: pr, rendered: map[*lockfile.File]*partTree{}}
 	t.base = sync.OnceValue(func() *render.Result {
-		if res := t.render(in.Lock); res != nil || t.err != nil || !in.project.unattended {
+		res := t.render(ctx, pr.Lock)
+		if res != nil {
 			return res
 		}
-		if t.unreadable, t.err = in.project.Unreadable(ctx, in.Lock); t.err != nil {
+		var err error
+		if t.unreadable, err = pr.project.Unreadable(ctx, pr.Lock); err != nil {
 			return nil
 		}
-		return t.render(in.Lock)
+		return t.render(ctx, pr.Lock)
 	})
 	return t
 }
 
-// part returns the rendered part of a lock, or nil if rendering fails.
-func (t *treeComparer) part(lock *lockfile.File) *part {
-	if known, is := t.parts[lock]; is || t.base() == nil {
+// render returns the rendered tree of a lock, or nil if it cannot be rendered.
+func (t *partTrees) render(ctx context.Context, lock *lockfile.File) *render.Result {
+	complete, err := addDigests(ctx, t.pr, lock)
+	if err != nil {
+		return nil
+	}
+	res, err := t.pr.project.Render(ctx, WithoutPins(complete, t.pr.Lock, t.unreadable))
+	if err != nil {
+		return nil
+	}
+	return res
+}
+
+// part returns the rendered tree of the lock of a part, or nil if it cannot be rendered.
+func (t *partTrees) part(ctx context.Context, lock *lockfile.File) *partTree {
+	if known, is := t.rendered[lock]; is || t.base() == nil {
 		return known
 	}
-	var rendered *part
-	if res := t.render(lock); res != nil {
-		rendered = &part{filetree.EditsOf(t.base().Tree, res.Tree), t.sharedNames(lock, res)}
+	t.rendered[lock] = nil
+	if res := t.render(ctx, lock); res != nil {
+		t.rendered[lock] = &partTree{filetree.EditsOf(t.base().Tree, res.Tree), t.sharedNames(lock, res)}
 	}
-	t.parts[lock] = rendered
-	return rendered
+	return t.rendered[lock]
 }
 
 // sharedNames returns the objects of the changed operators, before and after the change, and the
 // Namespaces with changed suggested metadata.
-func (t *treeComparer) sharedNames(lock *lockfile.File, res *render.Result) map[string]bool {
+func (t *partTrees) sharedNames(lock *lockfile.File, res *render.Result) map[string]bool {
 	out := map[string]bool{}
-	for _, c := range lockfile.Diff(t.in.Lock, lock) {
+	for _, c := range lockfile.Diff(t.pr.Lock, lock) {
 		operator := c.Namespace + "/" + c.Package
 		for _, r := range []*render.Result{t.base(), res} {
 			for _, key := range r.ShippedKeys(operator) {
@@ -91,43 +86,43 @@ func (t *treeComparer) sharedNames(lock *lockfile.File, res *render.Result) map[
 	return out
 }
 
-// CanMerge implements [resolve.TreeComparer].
-func (t *treeComparer) CanMerge(a, b *lockfile.File) bool {
-	x, y := t.part(a), t.part(b)
-	return x == nil || y == nil || x.edits.MergesCleanly(y.edits)
-}
-
-// Overlap implements [resolve.TreeComparer].
-func (t *treeComparer) Overlap(a, b *lockfile.File) bool {
-	x, y := t.part(a), t.part(b)
+// areConnected reports whether the trees of two locks share an object, or Git could not merge them.
+func (t *partTrees) areConnected(ctx context.Context, a, b *lockfile.File) bool {
+	x, y := t.part(ctx, a), t.part(ctx, b)
 	if x == nil || y == nil {
 		return false
 	}
-	for shared := range x.shared {
-		if y.shared[shared] {
+	for name := range x.shared {
+		if y.shared[name] {
 			return true
 		}
 	}
-	return false
+	return !x.edits.MergesCleanly(y.edits)
 }
 
-// MergeEquals implements [resolve.TreeComparer].
-func (t *treeComparer) MergeEquals(merged *lockfile.File, of []*lockfile.File) bool {
-	var edits []*filetree.Edits
-	var names strings.Builder
-	for _, lock := range of {
-		p := t.part(lock)
-		if p == nil {
-			return true
+// splitParts splits the upgrade of opt into parts whose trees are not connected: split, render, join,
+// until nothing is joined.
+func splitParts(ctx context.Context, pr *Problem, opt resolve.Options) ([]resolve.Part, *partTrees, []diag.Warning, error) {
+	parts, waiting, err := resolve.Split(pr.Index, pr.Declared, pr.Lock, opt)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	trees := newPartTrees(ctx, pr)
+	for err == nil {
+		var pairs [][2]int
+		for i, a := range parts {
+			for j, b := range parts[:i] {
+				if trees.areConnected(ctx, a.Result.Partial, b.Result.Partial) {
+					pairs = append(pairs, [2]int{j, i})
+				}
+			}
 		}
-		edits = append(edits, p.edits)
-		fmt.Fprintf(&names, "%p ", lock)
+		if len(pairs) == 0 {
+			break
+		}
+		var more []diag.Warning
+		parts, more, err = resolve.Join(pr.Index, pr.Declared, pr.Lock, opt, parts, pairs)
+		waiting = append(waiting, more...)
 	}
-	holds, known := t.holds[names.String()]
-	if !known {
-		res := t.render(merged)
-		holds = res != nil && filetree.EditsOf(t.base().Tree, res.Tree).EqualsUnion(edits...)
-		t.holds[names.String()] = holds
-	}
-	return holds
+	return parts, trees, waiting, err
 }

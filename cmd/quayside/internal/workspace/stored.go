@@ -24,42 +24,6 @@ import (
 // bundle, because only that bundle is known to have both versions and their conversion
 // webhook. See docs/stored-versions.md.
 
-// solve resolves, and holds back the operators that a judge finds.
-func (in *Inputs) solve(ctx context.Context) (*resolve.Result, error) {
-	j := &judge{Inputs: in, notReverted: map[string]bool{}}
-	opt := in.Options
-	opt.Judge = func(res *resolve.Result) ([]resolve.Hold, error) { return j.findHolds(ctx, res) }
-	res, err := resolve.Resolve(in.Index, in.Declared, in.Lock, opt)
-	if res != nil {
-		res.Warnings = append(res.Warnings, j.notChecked...)
-	}
-	return res, err
-}
-
-// judge finds the holds that the results of one resolution need.
-type judge struct {
-	*Inputs
-	notChecked  []diag.Warning  // upgrades of the last result with unknown storage versions
-	notReverted map[string]bool // upgrades that findReverted has checked, as "namespace/package bundle"
-}
-
-// findHolds returns holds of the operators whose next bundle drops a stored version, or else, in an
-// unattended run, of those whose upgrade a person reverted, or else, with KeepGoing, of those whose next
-// bundle cannot be fetched. There is one cause at a time, because the newest pin of a package in all
-// namespaces determines the dropped versions.
-func (j *judge) findHolds(ctx context.Context, res *resolve.Result) (holds []resolve.Hold, err error) {
-	if j.Read != nil {
-		holds, err = j.findStored(ctx, res.Lock)
-	}
-	if j.project.unattended && len(holds) == 0 && err == nil {
-		holds, err = j.findReverted(ctx, res)
-	}
-	if j.Options.KeepGoing && len(holds) == 0 && err == nil {
-		holds, err = j.findUnreadable(ctx, res)
-	}
-	return holds, err
-}
-
 // packageUpgrade is the upgrade of one package between two locks. The newest pin in each lock
 // determines the CRDs of a cluster.
 type packageUpgrade struct {
@@ -67,44 +31,43 @@ type packageUpgrade struct {
 	upgraded      []lockfile.Pin // pins of the old lock that are upgraded to the bundle of after
 }
 
-// findStored returns holds of the operators whose upgrade in next drops a stored version of a CRD.
-func (j *judge) findStored(ctx context.Context, next *lockfile.File) ([]resolve.Hold, error) {
-	j.notChecked = nil
-	steps := j.packageUpgrades(next)
+// findStored returns holds of the operators whose upgrade in next drops a stored version of a CRD, and
+// warnings about upgrades with unknown storage versions.
+func (pr *Problem) findStored(ctx context.Context, next *lockfile.File) (holds []resolve.Hold, notChecked []diag.Warning, err error) {
+	steps := pr.packageUpgrades(next)
 	if len(steps) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	c, err := j.project.Contents()
+	c, err := pr.project.Contents()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer c.Close()
-	var holds []resolve.Hold
 	for _, s := range steps {
-		before, err := j.readCRDs(ctx, c, s.before)
+		before, err := pr.readCRDs(ctx, c, s.before)
 		var after map[string]k8s.CRD
 		if err == nil {
-			after, err = j.readCRDs(ctx, c, s.after)
+			after, err = pr.readCRDs(ctx, c, s.after)
 		}
 		if err != nil {
-			j.notChecked = append(j.notChecked, diag.Warning{Code: "stored-versions", Subject: s.after.Key(), Msg: fmt.Sprintf("%s: dropped stored versions could not be checked: %v", s.after.Key(), err)})
+			notChecked = append(notChecked, diag.Warning{Code: "stored-versions", Subject: s.after.Key(), Msg: fmt.Sprintf("%s: dropped stored versions could not be checked: %v", s.after.Key(), err)})
 			continue
 		}
-		removed := j.removedVersions(s, before, after)
+		removed := pr.removedVersions(s, before, after)
 		if len(removed) == 0 {
 			continue
 		}
-		storage := j.nextStorage(s, removed, before)
+		storage := pr.nextStorage(s, removed, before)
 		for _, pin := range s.upgraded {
 			holds = append(holds, resolve.Hold{Operator: pin.Key(), Reason: holdReason(s, removed, storage), Storage: storage})
 		}
 	}
-	return holds, nil
+	return holds, notChecked, nil
 }
 
-// packageUpgrades returns the upgrades between in.Read and next. It leaves out reinstallations and
+// packageUpgrades returns the upgrades between the lock and next. It leaves out reinstallations and
 // pins restored by repairMerge.
-func (in *Inputs) packageUpgrades(next *lockfile.File) []packageUpgrade {
+func (pr *Problem) packageUpgrades(next *lockfile.File) []packageUpgrade {
 	newest := func(pins []lockfile.Pin, pkg string) (out lockfile.Pin) {
 		for _, p := range pins {
 			if p.Package == pkg && (out.Package == "" || p.CompareVersions(out) > 0) {
@@ -113,15 +76,18 @@ func (in *Inputs) packageUpgrades(next *lockfile.File) []packageUpgrade {
 		}
 		return out
 	}
+	if pr.Read == nil {
+		return nil
+	}
 	var out []packageUpgrade
-	for _, p := range in.Read.Pins {
+	for _, p := range pr.Read.Pins {
 		after, ok := next.Pin(p.Namespace, p.Package)
-		if target := findTarget(in.Options, p); !ok || in.restored[p.Key()] != "" || after.Bundle == p.Bundle || target != nil && target.Reinstall {
+		if target := findTarget(pr.Options, p); !ok || pr.merge.restored[p.Key()] != "" || after.Bundle == p.Bundle || target != nil && target.Reinstall {
 			continue
 		}
 		i := slices.IndexFunc(out, func(s packageUpgrade) bool { return s.after.Package == p.Package })
 		if i < 0 {
-			i, out = len(out), append(out, packageUpgrade{before: newest(in.Read.Pins, p.Package), after: newest(next.Pins, p.Package)})
+			i, out = len(out), append(out, packageUpgrade{before: newest(pr.Read.Pins, p.Package), after: newest(next.Pins, p.Package)})
 		}
 		if after.Bundle == out[i].after.Bundle {
 			out[i].upgraded = append(out[i].upgraded, p)
@@ -131,8 +97,8 @@ func (in *Inputs) packageUpgrades(next *lockfile.File) []packageUpgrade {
 }
 
 // readCRDs returns the CRDs of a pin's bundle by name, without schemas.
-func (in *Inputs) readCRDs(ctx context.Context, c *Contents, pin lockfile.Pin) (map[string]k8s.CRD, error) {
-	pin, err := c.AddDigest(ctx, pin, in.Read)
+func (pr *Problem) readCRDs(ctx context.Context, c *Contents, pin lockfile.Pin) (map[string]k8s.CRD, error) {
+	pin, err := c.AddDigest(ctx, pin, pr.Read)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +121,7 @@ func (in *Inputs) readCRDs(ctx context.Context, c *Contents, pin lockfile.Pin) (
 
 // removedVersions returns the versions that an upgrade removes and in which a cluster may
 // still store objects, sorted by CRD and version.
-func (in *Inputs) removedVersions(s packageUpgrade, before, after map[string]k8s.CRD) []lockfile.StoredVersions {
+func (pr *Problem) removedVersions(s packageUpgrade, before, after map[string]k8s.CRD) []lockfile.StoredVersions {
 	var out []lockfile.StoredVersions
 	for name, old := range before {
 		updated, exists := after[name]
@@ -164,7 +130,7 @@ func (in *Inputs) removedVersions(s packageUpgrade, before, after map[string]k8s
 			continue
 		}
 		for _, v := range old.Versions {
-			if _, has := updated.Version(v.Name); !has && !in.isVersionUnused(s, name, v.Name) {
+			if _, has := updated.Version(v.Name); !has && !pr.isVersionUnused(s, name, v.Name) {
 				out = append(out, lockfile.StoredVersions{Definition: name, From: v.Name, To: to.Name})
 			}
 		}
@@ -178,8 +144,8 @@ func (in *Inputs) removedVersions(s packageUpgrade, before, after map[string]k8s
 // isStoring reports whether every cluster was observed Ready and storing objects in the target
 // versions of a migration step. The API server adds a version to status.storedVersions as soon
 // as it becomes the storage version.
-func (in *Inputs) isStoring(s packageUpgrade, storage *lockfile.Storage) bool {
-	return in.allObserved(s, func(o health.OperatorHealth) bool {
+func (pr *Problem) isStoring(s packageUpgrade, storage *lockfile.Storage) bool {
+	return pr.allObserved(s, func(o health.OperatorHealth) bool {
 		return o.State == health.StateReady && !slices.ContainsFunc(storage.Objects, func(want lockfile.StoredVersions) bool {
 			return !slices.ContainsFunc(o.StoredVersions, func(v v1alpha1.StoredVersions) bool {
 				return v.Definition == want.Definition && slices.Contains(v.Versions, want.To)
@@ -190,8 +156,8 @@ func (in *Inputs) isStoring(s packageUpgrade, storage *lockfile.Storage) bool {
 
 // isVersionUnused reports whether every cluster with the upgraded operators was observed, and none
 // of them has the version in status.storedVersions of the CRD.
-func (in *Inputs) isVersionUnused(s packageUpgrade, definition, version string) bool {
-	return in.allObserved(s, func(o health.OperatorHealth) bool {
+func (pr *Problem) isVersionUnused(s packageUpgrade, definition, version string) bool {
+	return pr.allObserved(s, func(o health.OperatorHealth) bool {
 		return slices.ContainsFunc(o.StoredVersions, func(v v1alpha1.StoredVersions) bool {
 			return v.Definition == definition && !slices.Contains(v.Versions, version)
 		})
@@ -200,14 +166,14 @@ func (in *Inputs) isVersionUnused(s packageUpgrade, definition, version string) 
 
 // allObserved reports whether every cluster with an upgraded operator was observed, and every
 // observation satisfies the predicate (is).
-func (in *Inputs) allObserved(s packageUpgrade, is func(health.OperatorHealth) bool) bool {
+func (pr *Problem) allObserved(s packageUpgrade, is func(health.OperatorHealth) bool) bool {
 	for _, pin := range s.upgraded {
-		clusters, err := in.project.clustersWith(pin)
+		clusters, err := pr.project.clustersWith(pin)
 		if err != nil || len(clusters) == 0 {
 			return false
 		}
 		for _, cluster := range clusters {
-			o, ok := in.observation(cluster, pin)
+			o, ok := pr.observation(cluster, pin)
 			if !ok || !is(o) {
 				return false
 			}
@@ -218,9 +184,9 @@ func (in *Inputs) allObserved(s packageUpgrade, is func(health.OperatorHealth) b
 
 // observation returns the observation of an operator in a cluster. In a workspace with only one
 // cluster, the first valid file applies, even if it names another cluster.
-func (in *Inputs) observation(cluster string, pin lockfile.Pin) (health.OperatorHealth, bool) {
-	for _, f := range in.observed {
-		if f.Problem == "" && (f.Cluster == cluster || len(in.project.Settings.ClusterNames()) == 1) {
+func (pr *Problem) observation(cluster string, pin lockfile.Pin) (health.OperatorHealth, bool) {
+	for _, f := range pr.observed {
+		if f.Problem == "" && (f.Cluster == cluster || len(pr.project.Settings.ClusterNames()) == 1) {
 			return f.Operator(pin.Namespace, pin.Package)
 		}
 	}
@@ -235,7 +201,7 @@ func (p *Project) clustersWith(pin lockfile.Pin) ([]string, error) {
 
 // nextStorage returns the migration step that must finish before the upgrade. It returns nil
 // if no migration is possible, because the installed bundle lacks the new storage version.
-func (in *Inputs) nextStorage(s packageUpgrade, removed []lockfile.StoredVersions, before map[string]k8s.CRD) *lockfile.Storage {
+func (pr *Problem) nextStorage(s packageUpgrade, removed []lockfile.StoredVersions, before map[string]k8s.CRD) *lockfile.Storage {
 	for _, o := range removed {
 		if _, has := before[o.Definition].Version(o.To); !has {
 			return nil
@@ -260,7 +226,7 @@ func (in *Inputs) nextStorage(s packageUpgrade, removed []lockfile.StoredVersion
 		known := have != nil && slices.Contains(have.Objects, o)
 		return !known && !(ok && v.Name == o.To)
 	})
-	if needsStore || have != nil && have.Stage == lockfile.StorageStore && !in.isStoring(s, have) {
+	if needsStore || have != nil && have.Stage == lockfile.StorageStore && !pr.isStoring(s, have) {
 		out.Stage = lockfile.StorageStore
 	}
 	return out

@@ -163,7 +163,7 @@ func (p *Registries) chooseSigner(ctx context.Context, ref string, digest catalo
 // addSigners returns lock with the signers of its catalogs and bundles. It keeps the signers
 // recorded in before, which may be nil, if they are still valid. In an unattended run, it also keeps
 // the recorded signers of unchanged pins if the signatures cannot be verified.
-func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File) (*lockfile.File, error) {
+func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File, unattended bool) (*lockfile.File, error) {
 	if before == nil {
 		before = &lockfile.File{}
 	}
@@ -178,7 +178,7 @@ func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File) (
 		if source.Ref(c.Source).IsRemote() && !known {
 			var err error
 			id, err = p.chooseSigner(ctx, c.Source, c.Digest, c.Identity)
-			if p.unattended && err != nil && old.Catalog == c && c.Identity != "" {
+			if unattended && err != nil && old.Catalog == c && c.Identity != "" {
 				id, err = c.Identity, nil
 			}
 			if err != nil {
@@ -193,7 +193,7 @@ func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File) (
 		}
 		var err error
 		pins[i].Identity, err = p.chooseSigner(ctx, "image:"+pin.Image, catalog.Digest(imageref.DigestIn(pin.Image)), old.Identity)
-		if p.unattended && err != nil && old.Image == pin.Image && old.Identity != "" {
+		if unattended && err != nil && old.Image == pin.Image && old.Identity != "" {
 			pins[i].Identity, err = old.Identity, nil
 		}
 		if err != nil {
@@ -206,8 +206,8 @@ func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File) (
 
 // checkSigners verifies the signatures of pinned images. It returns an error for each recorded
 // signer that differs.
-func (p *Project) checkSigners(ctx context.Context, lock *lockfile.File) error {
-	now, err := p.addSigners(ctx, lock, lock)
+func (p *Project) checkSigners(ctx context.Context, lock *lockfile.File, unattended bool) error {
+	now, err := p.addSigners(ctx, lock, lock, unattended)
 	if err != nil {
 		return err
 	}

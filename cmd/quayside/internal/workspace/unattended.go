@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
@@ -31,56 +30,47 @@ func (e *HeldError) Error() string {
 	return "operators held back at their versions: " + strings.Join(names, ", ")
 }
 
-// Unattended returns a copy of p for runs without a user. A fault of one operator or one catalog
-// does not hold back other operators: see [Inputs.Holds].
-func (p *Project) Unattended() *Project {
-	out := *p
-	out.unattended = true
-	return &out
-}
-
-// Holds returns the operators that are held back at their versions, sorted.
-func (in *Inputs) Holds() []resolve.Hold {
-	return slices.SortedFunc(slices.Values(in.holds), func(a, b resolve.Hold) int { return strings.Compare(a.Operator, b.Operator) })
-}
-
-// RecordHold records that an operator is held back at its version. Only its first hold counts.
-func (in *Inputs) RecordHold(h resolve.Hold) {
-	if !resolve.IsHeld(in.holds, h.Operator) {
-		h.Reason = strings.Join(strings.Fields(h.Reason), " ")
-		in.holds = append(in.holds, h)
-	}
-}
-
-// recordHolds records the holds with a code.
-func (in *Inputs) recordHolds(holds []resolve.Hold) {
-	for _, h := range holds {
-		if h.Code != "" {
-			in.RecordHold(h)
+// AddHolds returns holds with further ones, sorted by operator. Only the first hold of an operator
+// counts.
+func AddHolds(holds []resolve.Hold, more ...resolve.Hold) []resolve.Hold {
+	out := slices.Clone(holds)
+	for _, h := range more {
+		if !resolve.IsHeld(out, h.Operator) {
+			h.Reason = strings.Join(strings.Fields(h.Reason), " ")
+			out = append(out, h)
 		}
 	}
+	slices.SortFunc(out, func(a, b resolve.Hold) int { return strings.Compare(a.Operator, b.Operator) })
+	return out
 }
 
-// recordConflicts records the operators that take part in conflicts.
-func (in *Inputs) recordConflicts(conflicts []*explain.Conflict) {
+// reportedHolds returns the holds with a code, which are reported with the resolution.
+func reportedHolds(holds []resolve.Hold) []resolve.Hold {
+	return AddHolds(nil, slices.DeleteFunc(slices.Clone(holds), func(h resolve.Hold) bool { return h.Code == "" })...)
+}
+
+// conflictHolds returns holds of the operators that take part in conflicts.
+func (pr *Problem) conflictHolds(conflicts []*explain.Conflict) []resolve.Hold {
+	var out []resolve.Hold
 	for _, c := range conflicts {
-		for _, operator := range in.operatorsOf(c) {
+		for _, operator := range pr.operatorsOf(c) {
 			code := "no-solution"
 			switch {
 			case len(c.UnreadableCatalogs) > 0:
 				code = "broken-catalog"
-			case in.isWithdrawn(operator):
+			case pr.isWithdrawn(operator):
 				code = "withdrawn"
 			}
-			in.RecordHold(resolve.Hold{Operator: operator, Code: code, Reason: strings.TrimPrefix(c.Reason(), "subscription "+operator+": ")})
+			out = append(out, resolve.Hold{Operator: operator, Code: code, Reason: strings.TrimPrefix(c.Reason(), "subscription "+operator+": ")})
 		}
 	}
+	return out
 }
 
 // operatorsOf returns the operators whose subscriptions take part in a conflict.
-func (in *Inputs) operatorsOf(c *explain.Conflict) []string {
+func (pr *Problem) operatorsOf(c *explain.Conflict) []string {
 	var out []string
-	for _, s := range in.Declared.Subscriptions {
+	for _, s := range pr.Declared.Subscriptions {
 		if slices.Contains(c.Subscriptions, s.Key()) {
 			out = append(out, s.Namespace+"/"+s.Package)
 		}
@@ -89,9 +79,9 @@ func (in *Inputs) operatorsOf(c *explain.Conflict) []string {
 }
 
 // isWithdrawn reports whether the catalog of a pinned operator no longer has its package or channel.
-func (in *Inputs) isWithdrawn(operator string) bool {
-	pin, pinned := in.pin(operator)
-	cat, read := in.Index.Catalog(pin.Catalog.ID)
+func (pr *Problem) isWithdrawn(operator string) bool {
+	pin, pinned := pr.pin(operator)
+	cat, read := pr.Index.Catalog(pin.Catalog.ID)
 	if !pinned || !read {
 		return false
 	}
@@ -103,42 +93,42 @@ func (in *Inputs) isWithdrawn(operator string) bool {
 }
 
 // pin returns the pin of an operator in the lock, if there is one.
-func (in *Inputs) pin(operator string) (lockfile.Pin, bool) {
-	if in.Lock == nil {
+func (pr *Problem) pin(operator string) (lockfile.Pin, bool) {
+	if pr.Lock == nil {
 		return lockfile.Pin{}, false
 	}
 	ns, pkg, _ := strings.Cut(operator, "/")
-	return in.Lock.Pin(ns, pkg)
+	return pr.Lock.Pin(ns, pkg)
 }
 
 // holdWarnings returns a warning for each operator that is held back.
-func (in *Inputs) holdWarnings() []diag.Warning {
+func (pr *Problem) holdWarnings(holds []resolve.Hold) []diag.Warning {
 	var out []diag.Warning
-	for _, l := range in.Holds() {
-		text := l.Operator + " is not pinned: "
-		if pin, ok := in.pin(l.Operator); ok {
-			text = l.Operator + " is held back at " + pin.Version + ": "
+	for _, h := range holds {
+		text := h.Operator + " is not pinned: "
+		if pin, ok := pr.pin(h.Operator); ok {
+			text = h.Operator + " is held back at " + pin.Version + ": "
 		}
-		out = append(out, diag.Warning{Code: l.Code, Subject: l.Operator, Msg: text + l.Reason})
+		out = append(out, diag.Warning{Code: h.Code, Subject: h.Operator, Msg: text + h.Reason})
 	}
 	return out
 }
 
 // withoutHeldWarnings returns ws without the warnings "held" and "dropped" of operators that are held
 // back, because holdWarnings returns the reason.
-func (in *Inputs) withoutHeldWarnings(ws []diag.Warning) []diag.Warning {
+func withoutHeldWarnings(ws []diag.Warning, holds []resolve.Hold) []diag.Warning {
 	return slices.DeleteFunc(slices.Clone(ws), func(w diag.Warning) bool {
-		return (w.Code == "held" || w.Code == "dropped") && resolve.IsHeld(in.holds, w.Subject)
+		return (w.Code == "held" || w.Code == "dropped") && resolve.IsHeld(holds, w.Subject)
 	})
 }
 
 // namedError returns the error for operators that the user named and that are held back at their
 // versions, or nil. It contains the conflicts of these operators.
-func (in *Inputs) namedError(conflicts []*explain.Conflict) error {
+func (pr *Problem) namedError(conflicts []*explain.Conflict, holds []resolve.Hold) error {
 	var named explain.Conflicts
 	explained := map[string]bool{}
 	for _, c := range conflicts {
-		if of := in.operatorsOf(c); slices.ContainsFunc(of, in.IsNamed) {
+		if of := pr.operatorsOf(c); slices.ContainsFunc(of, pr.IsNamed) {
 			named = append(named, c)
 			for _, operator := range of {
 				explained[operator] = true
@@ -147,62 +137,64 @@ func (in *Inputs) namedError(conflicts []*explain.Conflict) error {
 	}
 	var errs []error
 	if len(named) > 0 {
-		errs = append(errs, in.blameCatalogs(named))
+		errs = append(errs, pr.blameCatalogs(named))
 	}
-	held := slices.DeleteFunc(in.Holds(), func(l resolve.Hold) bool { return !in.IsNamed(l.Operator) || explained[l.Operator] })
+	held := slices.DeleteFunc(slices.Clone(holds), func(h resolve.Hold) bool { return !pr.IsNamed(h.Operator) || explained[h.Operator] })
 	if len(held) > 0 {
 		errs = append(errs, &HeldError{held})
 	}
 	return errors.Join(errs...)
 }
 
-// conflictError returns the error of a resolution with conflicts. In an unattended run, it records the
-// operators of the conflicts as held back, and returns only the error for operators that the user named.
-func (in *Inputs) conflictError(conflicts []*explain.Conflict) error {
-	if in.project.unattended {
-		in.recordConflicts(conflicts)
-		return in.namedError(conflicts)
+// judgeConflicts returns the operators that a result holds back at their versions, and its error. In an
+// unattended run, the operators of conflicts are held back, too, and only conflicts and holds of
+// operators that the user named are errors.
+func (pr *Problem) judgeConflicts(res *resolve.Result) ([]resolve.Hold, error) {
+	holds := reportedHolds(res.Held)
+	if pr.Unattended {
+		holds = AddHolds(holds, pr.conflictHolds(res.Conflicts)...)
+		return holds, pr.namedError(res.Conflicts, holds)
 	}
 	var errs []error
-	if len(conflicts) > 0 {
-		errs = append(errs, in.blameCatalogs(explain.Conflicts(conflicts)))
+	if len(res.Conflicts) > 0 {
+		errs = append(errs, pr.blameCatalogs(explain.Conflicts(res.Conflicts)))
 	}
-	if len(in.holds) > 0 {
-		errs = append(errs, &HeldError{in.Holds()})
+	if len(holds) > 0 {
+		errs = append(errs, &HeldError{holds})
 	}
 	if len(errs) == 1 {
-		return errs[0]
+		return holds, errs[0]
 	}
-	return errors.Join(errs...)
+	return holds, errors.Join(errs...)
 }
 
 // findUnreadable returns holds of the operators of a result that cannot be upgraded or installed,
 // because a bundle cannot be fetched or verified. An unattended run opens each bundle, because rendering
 // needs it. Other runs only search for bundles that their catalog no longer contains.
-func (j *judge) findUnreadable(ctx context.Context, res *resolve.Result) ([]resolve.Hold, error) {
-	c, err := j.project.Contents()
+func findUnreadable(ctx context.Context, pr *Problem, res *resolve.Result) ([]resolve.Hold, error) {
+	c, err := pr.project.Contents()
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
 	var holds []resolve.Hold
 	for _, pin := range res.Lock.Pins {
-		old, pinned := j.pin(pin.Key())
-		if pinned && old.Bundle == pin.Bundle || pin.Image != "" && !j.project.unattended || resolve.IsHeld(holds, pin.Key()) {
+		old, pinned := pr.pin(pin.Key())
+		if pinned && old.Bundle == pin.Bundle || pin.Image != "" && !pr.Unattended || resolve.IsHeld(holds, pin.Key()) {
 			continue
 		}
-		complete, err := c.AddDigest(ctx, pin, j.Lock)
-		if err == nil && j.project.unattended {
+		complete, err := c.AddDigest(ctx, pin, pr.Lock)
+		if err == nil && pr.Unattended {
 			_, err = c.Open(ctx, complete)
 		}
 		var dropped *NoContentError
-		if err == nil || !j.project.unattended && !errors.As(err, &dropped) {
+		if err == nil || !pr.Unattended && !errors.As(err, &dropped) {
 			continue
 		}
 		if resolve.IsHeld(res.Held, pin.Key()) {
 			return nil, fmt.Errorf("bundle %q of %s: %w", pin.Bundle, pin.Key(), err)
 		}
-		if holds, err = j.addUnreadable(holds, res.Lock, pin, err); err != nil {
+		if holds, err = addUnreadable(pr, holds, res.Lock, pin, err); err != nil {
 			return nil, err
 		}
 	}
@@ -212,21 +204,21 @@ func (j *judge) findUnreadable(ctx context.Context, res *resolve.Result) ([]reso
 // addUnreadable adds holds of the operators of next that cannot be upgraded or installed without the
 // bundle of pin. It returns an error if one of them is not pinned, but rendered: the lock would be
 // without it, and the GitOps tool would remove an operator that runs.
-func (j *judge) addUnreadable(holds []resolve.Hold, next *lockfile.File, pin lockfile.Pin, cause error) ([]resolve.Hold, error) {
+func addUnreadable(pr *Problem, holds []resolve.Hold, next *lockfile.File, pin lockfile.Pin, cause error) ([]resolve.Hold, error) {
 	hold := func(operator string) {
 		holds = append(holds, resolve.Hold{Operator: operator, Code: "not-fetched", Reason: fmt.Sprintf("bundle %s cannot be fetched: %v", pin.Bundle, cause)})
 	}
-	if _, pinned := j.pin(pin.Key()); pinned {
+	if _, pinned := pr.pin(pin.Key()); pinned {
 		hold(pin.Key())
 		return holds, nil
 	}
 	for _, p := range next.Pins {
-		old, pinned := j.pin(p.Key())
+		old, pinned := pr.pin(p.Key())
 		if pinned && old.Bundle == p.Bundle || p.Key() != pin.Key() && !next.Needed(p.Key())[pin.Key()] {
 			continue
 		}
 		if !pinned {
-			rendered, err := j.project.isRendered(p)
+			rendered, err := pr.project.isRendered(p)
 			if err != nil {
 				return nil, err
 			}
@@ -269,43 +261,9 @@ func WithoutPins(lock, base *lockfile.File, operators map[string]error) *lockfil
 }
 
 // IncludesAll reports whether the user named no operator, so that the run includes all.
-func (in *Inputs) IncludesAll() bool { return len(in.named) == 0 }
+func (pr *Problem) IncludesAll() bool { return len(pr.named) == 0 }
 
 // IsNamed reports whether the user named an operator.
-func (in *Inputs) IsNamed(operator string) bool {
-	return slices.ContainsFunc(in.named, func(t resolve.Target) bool { return t.Namespace+"/"+t.Package == operator })
-}
-
-// WhyNotProposed returns the reason why a run has no upgrade of a pinned operator.
-func (in *Inputs) WhyNotProposed(operator string) string {
-	for _, l := range in.holds {
-		if l.Operator == operator {
-			return operator + ": " + l.Reason
-		}
-	}
-	for _, h := range in.pending.Held {
-		if h.Operator == operator {
-			return operator + " is held back: " + h.Reason
-		}
-	}
-	if _, leaves := in.Read.LeavingOperator(operator); leaves {
-		return operator + ": its removal was not observed in every cluster"
-	}
-	pin, pinned := in.pin(operator)
-	switch {
-	case !pinned:
-		return operator + ": it is not in the lock"
-	case in.Index.Broken()[pin.Catalog.ID] != nil:
-		return fmt.Sprintf("%s: catalog %s cannot be read", operator, pin.Catalog.ID)
-	case pin.Hold != "":
-		return operator + " is held by its declaration: " + pin.Hold
-	case pin.Approval == string(declare.Manual):
-		return operator + " is upgraded only if it is named, because of installPlanApproval: Manual"
-	}
-	for _, w := range in.pending.Warnings {
-		if w.Subject == operator {
-			return operator + ": " + w.Msg
-		}
-	}
-	return fmt.Sprintf("%s: catalog %s currently has no upgrade from %s", operator, pin.Catalog.ID, pin.VersionText())
+func (pr *Problem) IsNamed(operator string) bool {
+	return slices.ContainsFunc(pr.named, func(t resolve.Target) bool { return t.Namespace+"/"+t.Package == operator })
 }

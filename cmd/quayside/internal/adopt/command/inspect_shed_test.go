@@ -104,9 +104,9 @@ func upgradeLock(t *testing.T, p *workspace.Project) *lockfile.File {
 		opt.Named = append(opt.Named, resolve.Target{Namespace: pin.Namespace, Package: pin.Package})
 	}
 	opt.Upgrade, opt.Hops = true, -1
-	in, err := p.Inputs(ctx, opt, false)
+	in, err := workspace.ReadProblem(ctx, p, workspace.Request{Options: opt})
 	check(t, err)
-	res, err := in.Resolve(ctx)
+	res, err := workspace.Resolve(ctx, in)
 	check(t, err)
 	check(t, res.Failed)
 	if len(res.Changes) == 0 {

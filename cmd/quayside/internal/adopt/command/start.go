@@ -181,7 +181,7 @@ func (o *adoptStartOptions) prepare(ctx context.Context, p *workspace.Project, s
 		o.Log.Warn(out.imported.Warnings)
 	}
 	if out.edit != nil {
-		lock, set = out.edit.Resolution.Lock, out.edit.Inputs.Declared
+		lock, set = out.edit.Resolution.Lock, out.edit.Problem.Declared
 	}
 	if config == nil {
 		config = settings.Draft{KubernetesVersion: snap.Version}.Text()

@@ -264,7 +264,7 @@ func (im *importer) findInCatalogs(ctx context.Context) error {
 		return err
 	}
 	p := im.project.With(im.settings, pl.declared, im.before)
-	sh, err := p.OpenCatalogs(ctx, p.Catalogs(pl.declared), im.before, false)
+	sh, err := p.OpenCatalogs(ctx, p.Catalogs(pl.declared), workspace.CatalogOptions{Locked: im.before})
 	if err != nil {
 		return err
 	}
@@ -489,7 +489,7 @@ func firstFault(err error) string {
 // attempt is the result of resolving a plan.
 type attempt struct {
 	*plan
-	inputs     *workspace.Inputs
+	problem    *workspace.Problem
 	resolution *workspace.Resolution // nil if there is nothing to declare or pin
 	reasons    map[string]string     // by key: operators not pinned at the installed bundle
 }
@@ -505,7 +505,7 @@ func (im *importer) tryImport(ctx context.Context) (*attempt, error) {
 	p := im.project.With(im.settings, pl.declared, im.lockWithPins())
 	opt := p.ResolveOptions()
 	opt.KeepGoing = true
-	a.inputs, err = p.Inputs(ctx, opt, false)
+	a.problem, err = workspace.ReadProblem(ctx, p, workspace.Request{Options: opt})
 	var faults diag.List
 	if errors.As(err, &faults) {
 		for _, f := range faults {
@@ -521,7 +521,7 @@ func (im *importer) tryImport(ctx context.Context) (*attempt, error) {
 		return nil, err
 	}
 	im.project.Log.Progress("resolving")
-	if a.resolution, err = a.inputs.Resolve(ctx); err != nil {
+	if a.resolution, err = workspace.Resolve(ctx, a.problem); err != nil {
 		return nil, err
 	}
 	a.reasons = im.findMismatches(a.resolution)
@@ -551,7 +551,7 @@ func (im *importer) operator(key string) *Operator {
 
 // finish returns the edit and the report.
 func (im *importer) finish(a *attempt) (*edit.Edit, *ImportReport, error) {
-	e := a.draft.Edit(im.config, a.inputs, a.resolution)
+	e := a.draft.Edit(im.config, a.problem, a.resolution)
 	conflicts, left := slices.Concat(im.conflicts, a.conflicts), slices.Concat(im.skipped, a.skipped)
 	slices.SortFunc(left, Skipped.Compare)
 	r := &ImportReport{
@@ -585,7 +585,7 @@ func (im *importer) finish(a *attempt) (*edit.Edit, *ImportReport, error) {
 			v.Image = op.Image
 		}
 		r.Operators = append(r.Operators, v)
-		pinChanges = append(pinChanges, resolve.PinChange{Namespace: pin.Namespace, Package: pin.Package, Why: "subscription " + op.Key(), Remaining: a.inputs.Hops(pin)})
+		pinChanges = append(pinChanges, resolve.PinChange{Namespace: pin.Namespace, Package: pin.Package, Why: "subscription " + op.Key(), Remaining: a.problem.Hops(pin)})
 	}
 	r.Changes = append(r.Changes, workspace.Changes(im.before, lock, pinChanges)...)
 	r.Warnings = append(r.Warnings, im.project.Waive(diag.SortWarnings(slices.Concat(a.declared.Warnings, a.resolution.Warnings)))...)

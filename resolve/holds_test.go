@@ -60,8 +60,8 @@ func dependentCatalog(t *testing.T) (*catalog.Index, func(name, start string) de
 	}
 }
 
-// TestJudge resolves with judges that refuse bundles.
-func TestJudge(t *testing.T) {
+// TestWithHolds resolves again with holds of the operators whose bundles are refused.
+func TestWithHolds(t *testing.T) {
 	x, declared := dependentCatalog(t)
 	decl := &declare.Set{
 		OperatorGroups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}},
@@ -78,15 +78,25 @@ func TestJudge(t *testing.T) {
 		}
 		return out
 	}
-	// judge refuses bundles.
-	judge := func(refused ...string) func(*resolve.Result) ([]resolve.Hold, error) {
-		return func(res *resolve.Result) (out []resolve.Hold, err error) {
+	// resolveWithout resolves until no refused bundle is pinned.
+	resolveWithout := func(opt resolve.Options, refused ...string) (*resolve.Result, error) {
+		for {
+			res, err := resolve.Resolve(x, decl, first.Lock, opt)
+			if err != nil {
+				return nil, err
+			}
+			var holds []resolve.Hold
 			for _, p := range res.Lock.Pins {
 				if slices.Contains(refused, p.Bundle) {
-					out = append(out, resolve.Hold{Operator: p.Key(), Reason: "refused"})
+					holds = append(holds, resolve.Hold{Operator: p.Key(), Reason: "refused"})
 				}
 			}
-			return out, nil
+			if len(holds) == 0 {
+				return res, nil
+			}
+			if opt, err = opt.WithHolds(holds); err != nil {
+				return nil, err
+			}
 		}
 	}
 	app := []resolve.Target{{Namespace: "ops", Package: "app"}}
@@ -105,8 +115,7 @@ func TestJudge(t *testing.T) {
 		{"one after the other", resolve.Options{Upgrade: true}, []string{"app.v2.0.0", "other.v2.0.0"}, []string{"app.v1.0.0", "db.v2.0.0"}, []string{"ops/app", "ops/other"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.opt.Judge = judge(c.refused...)
-			res, err := resolve.Resolve(x, decl, first.Lock, c.opt)
+			res, err := resolveWithout(c.opt, c.refused...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +141,7 @@ func TestJudge(t *testing.T) {
 	// The declaration no longer allows app 1.0.0, and 2.0.0 requires an upgrade of the dependency.
 	decl.Subscriptions = []declare.Subscription{declared("app", "")}
 	decl.Subscriptions[0].Range = ">=2.0.0"
-	_, err = resolve.Resolve(x, decl, first.Lock, resolve.Options{Judge: judge("db.v2.0.0")})
+	_, err = resolveWithout(resolve.Options{}, "db.v2.0.0")
 	if err == nil || err.Error() != "ops/db cannot be held back, because another operator requires its upgrade: refused" {
 		t.Errorf("want an error about ops/db, got %v", err)
 	}
@@ -152,7 +161,7 @@ func TestBondOfDependency(t *testing.T) {
 	if lock, err = resolve.Resolve(x, decl, lock.Lock, resolve.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	parts, _, err := resolve.Split(x, decl, lock.Lock, resolve.Options{Upgrade: true}, nil)
+	parts, _, err := resolve.Split(x, decl, lock.Lock, resolve.Options{Upgrade: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,206 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/health"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// ResolveOptions returns the resolver options of quayside.yaml.
+func (p *Opened) ResolveOptions() resolve.Options {
+	w := p.Settings
+	return resolve.Options{
+		KubernetesVersion:  w.KubernetesVersion,
+		Clusters:           clusterVersions(w),
+		OpenShiftVersion:   w.OpenShiftVersion,
+		Requirements:       w.Requirements,
+		AllowOverlap:       w.AllowOverlap,
+		SharedDependencies: w.SharedDependencies,
+		GlobalNamespaces:   append([]string{}, w.GlobalCatalogs...),
+		Command:            "quayside resolve",
+	}
+}
+
+// clusterVersions returns the clusters with their versions, or nil if none has a version of its own.
+// Clusters with equal versions and operators are returned once.
+func clusterVersions(w *settings.Workspace) []resolve.Cluster {
+	if !slices.ContainsFunc(w.Clusters, func(c profile.Cluster) bool { return c.KubernetesVersion != "" }) {
+		return nil
+	}
+	var out []resolve.Cluster
+	known := map[string]bool{}
+	for _, c := range w.Clusters {
+		version := w.EffectiveCluster(c).KubernetesVersion
+		if key := fmt.Sprintf("%q", append([]string{version}, c.Operators...)); !known[key] {
+			known[key] = true
+			out = append(out, resolve.Cluster{Name: c.Name, KubernetesVersion: version, Gets: func(operator string) bool {
+				gets, err := c.Gets(operator)
+				return err != nil || gets // render reports the error
+			}})
+		}
+	}
+	return out
+}
+
+// Request is the request for a resolution.
+type Request struct {
+	Options resolve.Options
+	Fresh   bool // resolve the tags of catalogs and bundles again, instead of using their locked digests
+
+	// RepairMerge repairs the lock after a merge. Pins that the merge lost are restored. A pin that
+	// the merge downgraded is replaced with the higher pin of the other side if that version is
+	// requested as an upgrade. Otherwise, Resolve accepts the lower version if AllowDowngrade is set,
+	// and rejects it if not.
+	RepairMerge bool
+
+	// Unattended is for runs without a user. A fault of one operator or one catalog does not hold
+	// back other operators.
+	Unattended bool
+}
+
+// Problem contains everything that determines a resolution, except the content of bundles. It is
+// never modified: methods that add to it return a copy.
+type Problem struct {
+	Options    resolve.Options
+	Declared   *declare.Set
+	Index      *catalog.Index
+	Lock       *lockfile.File // Read with the current content of direct bundles, repaired after a merge; may be nil
+	Read       *lockfile.File // lock as in its file; may be nil
+	Unattended bool           // see Request
+
+	project  *Project
+	named    []resolve.Target  // Options.Named as requested
+	catalogs []cache.Catalog   // as declared
+	stale    []resolve.Reason  // differences between Lock and Read, except those of the merge
+	merge    mergeRepair       // the repair of Lock
+	observed []*health.Summary // observations of clusters
+}
+
+// ReadProblem reads the declarations, the lock, and the parts of the catalogs needed to resolve them.
+func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error) {
+	set, read, err := p.readDeclared(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opt, err := completeOptions(p, req, read, set)
+	if err != nil {
+		return nil, err
+	}
+	bundles, err := p.openDirectBundles(ctx, set, read, req)
+	if err != nil {
+		return nil, err
+	}
+	declared, err := withDirectBundles(set, bundles)
+	if err != nil {
+		return nil, err
+	}
+	pr := &Problem{Read: read, Unattended: req.Unattended, project: p, catalogs: p.Catalogs(set)}
+	pr.Lock, pr.stale = refreshDirect(read, bundles, opt)
+	if req.RepairMerge {
+		pr.Lock, pr.merge = repairMerge(p, pr.Lock, set, opt)
+	}
+	if pr.Index, err = p.readIndex(ctx, pr, bundles, resolve.Scope(declared, pr.Lock, opt), req.Fresh); err != nil {
+		return nil, err
+	}
+	if pr.Declared, err = resolve.Namespaced(pr.Index, declared, read, opt); err != nil {
+		return nil, err
+	}
+	if err := rules.Check(p.requestedState(ctx, pr.Declared, read), rules.Declarations); err != nil {
+		return nil, err
+	}
+	pr.named, err = withNamespaces(req.Options.Named, read, pr.Declared)
+	pr.Options = opt
+	pr.Options.Named = pr.named
+	return pr, err
+}
+
+// readDeclared returns the declarations and the lock, which may be nil. It returns an error for
+// declarations whose resolution would remove pinned operators by mistake.
+func (p *Project) readDeclared(ctx context.Context) (*declare.Set, *lockfile.File, error) {
+	set, err := p.Declarations()
+	if err != nil {
+		return nil, nil, err
+	}
+	lock, err := p.LockIfAny()
+	if err != nil {
+		return nil, nil, err
+	}
+	state := p.requestedState(ctx, set, lock)
+	if err := errors.Join(rules.Check(state, rules.Settings), rules.Check(state, rules.Requests)); err != nil {
+		return nil, nil, err
+	}
+	if len(set.Subscriptions) == 0 && (lock == nil || len(lock.Pins) == 0) {
+		err = p.errUnreadDeclarations()
+	}
+	return set, lock, err
+}
+
+// completeOptions returns the options of a request with the namespaces of its targets.
+func completeOptions(p *Project, req Request, lock *lockfile.File, set *declare.Set) (resolve.Options, error) {
+	opt := req.Options
+	opt.KeepGoing = opt.KeepGoing || req.Unattended
+	opt.Uninstalls = p.Settings.ByOperator()
+	var err error
+	if opt.Named, err = withNamespaces(opt.Named, lock, set); err != nil {
+		return opt, err
+	}
+	opt.Unpin, err = withNamespaces(opt.Unpin, lock, set)
+	return opt, err
+}
+
+// readIndex returns the parts of the catalogs that a resolution needs, with the direct bundles.
+func (p *Project) readIndex(ctx context.Context, pr *Problem, bundles []directBundle, scope catalog.Needs, fresh bool) (*catalog.Index, error) {
+	locked := pr.Read
+	switch {
+	case fresh:
+		locked = nil
+	case len(pr.merge.restored) > 0:
+		locked = pr.Lock
+	}
+	sh, err := p.OpenCatalogs(ctx, pr.catalogs, CatalogOptions{Locked: locked, Digests: true, Unsigned: pr.Unattended})
+	if err != nil {
+		return nil, err
+	}
+	defer sh.Close()
+	if err := addDirectBundles(sh, bundles); err != nil {
+		return nil, err
+	}
+	return sh.Pick(ctx, cache.PickClosure(scope))
+}
+
+// DeclarationWarnings returns warnings about the declarations. Waived warnings are marked.
+func (pr *Problem) DeclarationWarnings() []diag.Warning {
+	out := slices.Clone(pr.Declared.Warnings)
+	if line := pr.Declared.IgnoredSummary(); line != "" {
+		out = append(out, diag.Warning{Code: "other-kinds", Msg: line})
+	}
+	if pr.Read != nil && len(pr.Read.Pins) > 0 && len(pr.Declared.Subscriptions) == 0 {
+		out = append(out, diag.Warning{
+			Pos: pr.project.Settings.At("spec.declarations"), Code: "no-declarations",
+			Msg: fmt.Sprintf("no declarations found in %s: everything pinned in %s (%s) is no longer requested", pr.project.Settings.Declarations[0].Path, LockFile, diag.Count(len(pr.Read.Pins), "operator")),
+		})
+	}
+	return pr.project.Waive(out)
+}
+
+// Outdated returns the newer versions of every pin, and the support status of the pin on a day.
+func (pr *Problem) Outdated(day string) []resolve.Age {
+	return resolve.Outdated(pr.Index, pr.Declared, pr.Read, pr.Options, day)
+}
+
+// Hops returns the bundles that a pin can be upgraded to, nearest first.
+func (pr *Problem) Hops(pin lockfile.Pin) []string {
+	return resolve.UpgradePath(pr.Index, pr.Declared, pr.Read, pin, pr.Options)
+}
