@@ -129,7 +129,6 @@ without-olmexit: ## Remove the migration from OLM from a copy of the sources, an
 	find . -name '*.md' -exec sed -i '/adopt\.md\|quayside adopt\|quayside import/d' {} +; sed -i '\,$(OLMEXIT),d' docs/security.md; \
 	$(GO) build ./...; $(GO) list -test -deps -export ./... >/dev/null; \
 	$(GO) test $(FAST) ./cmd/quayside/internal/cli -run 'Test(Command|Field|Schema|Warning)Reference' -update >/dev/null; \
-	$(GO) test $(FAST) ./internal/layers -run TestMessages -update >/dev/null; \
 	$(GO) test $(IN_MEMORY) $(FAST) -short ./cmd/quayside/... ./internal/layers
 
 # Runs only tests that compare with golden files: those that use the flag, or a function

@@ -1,62 +1,20 @@
 package layers_test
 
 import (
-	"cmp"
-	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// message is the constant text of an error, a fault or a warning.
-type message struct {
-	text   string
-	places []string // file:line, sorted
-}
-
-// TestMessages checks the form of all messages, and compares them with testdata/messages.txt, which
-// shows near-copies of a message next to each other. ×N is the number of places of a text.
+// TestMessages checks the form of the texts of errors, faults and warnings in all programs and packages.
+// The linters check only those of errors.New and fmt.Errorf.
 func TestMessages(t *testing.T) {
-	all := messages(t)
-	var list strings.Builder
-	for _, m := range all {
-		list.WriteString(strconv.Quote(m.text))
-		if len(m.places) > 1 {
-			list.WriteString(" ×" + strconv.Itoa(len(m.places)))
-		}
-		list.WriteString("\n")
-		for _, fault := range messageFaults(m.text) {
-			t.Errorf("%s: %q: %s", m.places[0], m.text, fault)
-		}
-	}
-	golden := filepath.Join("testdata", "messages.txt")
-	if update := flag.Lookup("update"); update != nil && update.Value.String() == "true" {
-		if err := os.WriteFile(golden, []byte(list.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(want) != list.String() {
-		t.Errorf("%s is out of date: run 'go test ./internal/layers -run TestMessages -update' and check the differences", golden)
-	}
-}
-
-// messages returns the messages of all programs and packages, sorted by their constant words.
-func messages(t *testing.T) []message {
-	t.Helper()
-	found := map[string][]string{}
 	root := filepath.Join("..", "..")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -75,13 +33,16 @@ func messages(t *testing.T) []message {
 			return err
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
-			if call, ok := n.(*ast.CallExpr); ok && writesMessage(call) {
-				for _, arg := range call.Args {
-					if text, ok := stringLiteral(arg); ok && strings.Contains(text, " ") {
-						pos := files.Position(arg.Pos())
-						found[text] = append(found[text], filepath.ToSlash(name)+":"+strconv.Itoa(pos.Line))
-						break
+			call, ok := n.(*ast.CallExpr)
+			if !ok || !writesMessage(call) {
+				return true
+			}
+			for _, arg := range call.Args {
+				if text, ok := stringLiteral(arg); ok && strings.Contains(text, " ") {
+					for _, fault := range messageFaults(text) {
+						t.Errorf("%s: %q: %s", files.Position(arg.Pos()), text, fault)
 					}
+					break
 				}
 			}
 			return true
@@ -91,12 +52,6 @@ func messages(t *testing.T) []message {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []message
-	for _, text := range slices.Sorted(maps.Keys(found)) {
-		all = append(all, message{text, slices.Sorted(slices.Values(found[text]))})
-	}
-	slices.SortStableFunc(all, func(a, b message) int { return cmp.Compare(constantText(a.text), constantText(b.text)) })
-	return all
 }
 
 // writesMessage reports whether call creates an error, a fault or a warning.
@@ -122,15 +77,6 @@ func stringLiteral(e ast.Expr) (string, bool) {
 	}
 	text, err := strconv.Unquote(l.Value)
 	return text, err == nil
-}
-
-// verbs matches the placeholders of a format.
-var verbs = regexp.MustCompile(`%(\[\d+\])?[+#]?\.?\d*[a-zA-Z]`)
-
-// constantText returns the words of a message without placeholders and punctuation.
-func constantText(text string) string {
-	text = verbs.ReplaceAllString(text, " ")
-	return strings.ToLower(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" :;,.()'\"", r) }), " "))
 }
 
 // messageFaults returns the violations of the rules for messages.

@@ -139,23 +139,3 @@ func declared(root fs.FS, file string) []string {
 	}
 	return names
 }
-
-// TestTopLevelIsExplained checks that docs/contributing/architecture.md mentions each top-level
-// directory.
-func TestTopLevelIsExplained(t *testing.T) {
-	page, err := os.ReadFile("../../docs/contributing/architecture.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "\n## The top level\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	entries, err := os.ReadDir("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if name := e.Name(); e.IsDir() && !strings.HasPrefix(name, ".") && name != "bin" && name != "dist" && !strings.Contains(section, "`"+name+"`") {
-			t.Errorf("docs/contributing/architecture.md does not mention the directory %s", name)
-		}
-	}
-}

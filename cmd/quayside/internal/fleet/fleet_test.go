@@ -15,7 +15,7 @@ import (
 // openQuickstart returns the fleet of the committed tree of examples/quickstart.
 func openQuickstart(t *testing.T) Fleet {
 	t.Helper()
-	tree, err := ReadTree("", Disk{FS: os.DirFS("../../../examples"), Name: "examples", Out: "quickstart/rendered", Pool: NewPool()})
+	tree, err := ReadTree("", Disk{FS: os.DirFS("../../../../examples"), Name: "examples", Out: "quickstart/rendered", Pool: NewPool()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,9 +84,9 @@ func TestEvaluate(t *testing.T) {
 			want:  "cluster-operators error quayside.yaml:5:39 spec.clusters[0].operators[0]: no operator \"*/etdc\" in quayside.lock (available: ops/etcd)\n",
 		},
 		"operators of waivers": {
-			spec: "  policy: {waivers: [{rule: crd.removed, operator: etcd, reason: x, expires: 2030-01-01}]}\n", about: Operators,
+			spec: "  policy: {waivers: [{rule: crd.removed, operator: op/etcd, reason: x, expires: 2030-01-01}]}\n", about: Operators,
 			state: State{Lock: &lockfile.File{Pins: []lockfile.Pin{pin("ops", "etcd")}}},
-			want:  "waiver-operators error quayside.yaml:5:52 spec.policy.waivers[0].operator: no operator \"etcd\" in quayside.lock (did you mean \"ops/etcd\"?)\n",
+			want:  "waiver-operators error quayside.yaml:5:52 spec.policy.waivers[0].operator: no operator \"op/etcd\" in quayside.lock (did you mean \"ops/etcd\"?)\n",
 		},
 		"unused waivers": {
 			spec: "  policy: {waivers: [{rule: crd.removed, operator: other/vault, reason: x, expires: 2030-01-01}]}\n", about: Waivers,

@@ -89,6 +89,8 @@ type Problem struct {
 }
 
 // ReadProblem reads the declarations, the lock, and the parts of the catalogs needed to resolve them.
+//
+//house:path resolve
 func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error) {
 	set, read, err := p.readDeclared(ctx)
 	if err != nil {

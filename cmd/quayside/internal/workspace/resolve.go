@@ -28,6 +28,8 @@ type Resolution struct {
 
 // Resolve resolves a problem to a lock. Together with an error, it may return a resolution that has
 // warnings but no lock.
+//
+//house:path resolve
 func Resolve(ctx context.Context, pr *Problem) (*Resolution, error) {
 	if err := pr.checkSources(); err != nil {
 		return nil, err

@@ -75,6 +75,8 @@ func migrationNote(before *lockfile.File) string {
 // WriteTree renders the lock and writes the tree, and migrates a lock of an older schema. It returns an
 // [*EditedError] if files were edited, unless force is set: then it overwrites them. Together with an
 // error, it may return a report that has warnings.
+//
+//house:path render
 func (p *Project) WriteTree(ctx context.Context, force bool) (*TreeReport, error) {
 	lock, err := p.lockToRender()
 	if err != nil {
@@ -111,6 +113,8 @@ func (p *Project) PrepareTree(ctx context.Context) (*TreeReport, error) {
 }
 
 // prepareTree is the path of 'quayside render' from a lock to a tree that can be written.
+//
+//house:path render
 func (p *Project) prepareTree(ctx context.Context, lock *lockfile.File, force bool) (*TreeReport, error) {
 	r, err := p.render(ctx, lock)
 	if err != nil {
