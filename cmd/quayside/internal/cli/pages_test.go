@@ -243,7 +243,7 @@ func (b block) shownOutput() []string {
 // file of the scripts that compare it.
 func TestPageOutput(t *testing.T) {
 	files, err := filepath.Glob("testdata/script/pages_*.txtar")
-	of, errParts := filepath.Glob(top + "*/*/testdata/script/pages_*.txtar") // of parts
+	of, errParts := filepath.Glob("../*/*/testdata/script/pages_*.txtar") // of parts
 	if files = append(files, of...); err != nil || errParts != nil {
 		t.Fatal(err, errParts)
 	}
@@ -355,7 +355,7 @@ var (
 func scriptCommands(t *testing.T) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob("testdata/script/*.txtar")
-	of, errParts := filepath.Glob(top + "*/*/testdata/script/*.txtar") // of parts
+	of, errParts := filepath.Glob("../*/*/testdata/script/*.txtar") // of parts
 	if files = append(files, of...); err != nil || errParts != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
