@@ -47,7 +47,7 @@ func Conventions(b *Bundle) []diag.Warning {
 	return diag.SortWarnings(c.warnings)
 }
 
-func (c *checker) warnRejectedf(o *Object, code, format string, args ...any) {
+func (c *checker) warnRejectedf(o *ManifestObject, code, format string, args ...any) {
 	c.warnf(code, "%s: operator-framework's validators reject it", fmt.Sprintf(format, args...))
 	if o != nil {
 		c.warnings[len(c.warnings)-1].Pos = o.Pos()

@@ -35,25 +35,25 @@ type Bundle struct {
 	Properties     []catalog.Property
 	Dependencies   []catalog.Property // {type, value} as in metadata/dependencies.yaml
 	CSV            *CSV               // never nil
-	Objects        []Object           // all objects except the CSV, ordered by file name, then document
+	Objects        []ManifestObject   // all objects except the CSV, ordered by file name, then document
 	Warnings       []diag.Warning     // about ignored files
 
 	fieldWarnings []diag.Warning // warnings about unknown fields of the CSV, for Validate
 }
 
-// Object is one Kubernetes object of a bundle. Its values are string, bool, int64, float64,
+// ManifestObject is one Kubernetes object of a bundle. Its values are string, bool, int64, float64,
 // json.Number (integers beyond int64), nil, []any and map[string]any.
-type Object struct {
+type ManifestObject struct {
 	k8s.Object
 	File     string // "manifests/etcd.crd.yaml"
 	Document int    // index in the file, from 0, with lists split
 }
 
 // Pos returns the object's file.
-func (o Object) Pos() diag.Pos { return diag.Pos{File: o.File} }
+func (o ManifestObject) Pos() diag.Pos { return diag.Pos{File: o.File} }
 
 // String returns "Kind name".
-func (o Object) String() string { return o.Kind() + " " + o.Name() }
+func (o ManifestObject) String() string { return o.Kind() + " " + o.Name() }
 
 const (
 	maxFileBytes   = 64 << 20  // of one file
@@ -88,8 +88,8 @@ func loadV1(fsys fs.FS) (*Bundle, error) {
 
 // splitCSV splits objects into the CSV and the others. If no ClusterServiceVersion has OLM's API
 // group, it accepts a misspelt group.
-func (b *Bundle) splitCSV(objects []Object, dir string, errs *diag.List) {
-	proper := slices.ContainsFunc(objects, func(o Object) bool { return isCSV(o) && inOLMGroup(o) })
+func (b *Bundle) splitCSV(objects []ManifestObject, dir string, errs *diag.List) {
+	proper := slices.ContainsFunc(objects, func(o ManifestObject) bool { return isCSV(o) && inOLMGroup(o) })
 	for _, o := range objects {
 		switch {
 		case o.Kind() == "":
@@ -114,19 +114,19 @@ func (b *Bundle) splitCSV(objects []Object, dir string, errs *diag.List) {
 
 const csvVersion = "operators.coreos.com/v1alpha1"
 
-func isCSV(o Object) bool { return o.Kind() == "ClusterServiceVersion" }
+func isCSV(o ManifestObject) bool { return o.Kind() == "ClusterServiceVersion" }
 
 // inOLMGroup reports whether the API group of an object is OLM's or empty.
-func inOLMGroup(o Object) bool { return o.Group() == "" || o.Group() == k8s.OLMGroup }
+func inOLMGroup(o ManifestObject) bool { return o.Group() == "" || o.Group() == k8s.OLMGroup }
 
 // readManifests decodes every manifest in dir, in the order of file names.
-func readManifests(fsys fs.FS, dir string) ([]Object, []diag.Warning, error) {
+func readManifests(fsys fs.FS, dir string) ([]ManifestObject, []diag.Warning, error) {
 	var errs diag.List
 	names, warnings, err := manifestFiles(fsys, dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	var objects []Object
+	var objects []ManifestObject
 	total := 0
 	for _, name := range names {
 		data, err := readFile(fsys, name)

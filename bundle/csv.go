@@ -102,7 +102,7 @@ const defaultWebhookPort = 443
 
 // readCSV decodes a CSV from an object. Parts that become API objects are decoded with the types
 // of the API, as the API server decodes a CSV: unknown fields are dropped with a warning.
-func readCSV(o Object) (*CSV, []diag.Warning, error) {
+func readCSV(o ManifestObject) (*CSV, []diag.Warning, error) {
 	var errs diag.List
 	r := &reader{file: o.File, errs: &errs, types: admit.NewTypes()}
 	meta, spec := r.object(o.Object, "", "metadata"), r.object(o.Object, "", "spec")

@@ -20,20 +20,20 @@ func decodeDocuments(file string, data []byte) ([]map[string]any, error) {
 
 // decodeObjects decodes a file of YAML or JSON documents. It splits lists and skips empty
 // documents. The error is a diag.List.
-func decodeObjects(file string, data []byte) ([]Object, error) {
+func decodeObjects(file string, data []byte) ([]ManifestObject, error) {
 	docs, err := decodeDocuments(file, data)
 	if err != nil {
 		return nil, err
 	}
 	var errs diag.List
-	var objects []Object
+	var objects []ManifestObject
 	for i, doc := range docs {
 		if where, ok := findMergeKey(doc); ok {
 			fieldPosition{file, i + 1, where}.faultf(&errs, "key %q is a YAML merge key, which is not supported in manifests", "<<")
 			continue
 		}
 		for _, item := range flatten(fieldPosition{file, i + 1, ""}, doc, &errs) {
-			objects = append(objects, Object{File: file, Document: len(objects), Object: item})
+			objects = append(objects, ManifestObject{File: file, Document: len(objects), Object: item})
 		}
 	}
 	return objects, errs.Err()

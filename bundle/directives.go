@@ -33,7 +33,7 @@ func ControlledTool(key string) string { return profile.ToolOfKey(key, bundleDir
 func checkDirectives(c *checker) {
 	first := map[string]int{} // index of the first warning by key
 	more := map[string]int{}
-	check := func(pos diag.Pos, at string, keys iter.Seq[string], o Object) {
+	check := func(pos diag.Pos, at string, keys iter.Seq[string], o ManifestObject) {
 		for key := range keys {
 			tool := ControlledTool(key)
 			if tool == "" {
@@ -53,11 +53,11 @@ func checkDirectives(c *checker) {
 	}
 	for _, o := range c.b.Objects {
 		metadata := k8s.Map(o.Object, "metadata")
-		check(o.Pos(), o.String()+": metadata.annotations", maps.Keys(k8s.Map(metadata, "annotations")), Object{})
+		check(o.Pos(), o.String()+": metadata.annotations", maps.Keys(k8s.Map(metadata, "annotations")), ManifestObject{})
 		check(o.Pos(), o.String()+": metadata.labels", maps.Keys(k8s.Map(metadata, "labels")), o)
 	}
 	for _, d := range c.csv.Deployments {
-		check(diag.Pos{File: c.csv.File}, d.Field+".label", maps.Keys(d.Labels), Object{})
+		check(diag.Pos{File: c.csv.File}, d.Field+".label", maps.Keys(d.Labels), ManifestObject{})
 	}
 	for key, n := range more {
 		c.warnings[first[key]].Msg += fmt.Sprintf(" (also in %s)", diag.Count(n, "more place"))
@@ -66,7 +66,7 @@ func checkDirectives(c *checker) {
 
 // describeSelectors describes the objects of the bundle that select an object by its label with
 // this key. It returns "" if there are none, or if the object is the zero Object.
-func (c *checker) describeSelectors(of Object, key string) string {
+func (c *checker) describeSelectors(of ManifestObject, key string) string {
 	selectors := ""
 	for _, o := range c.b.Objects {
 		if selectsObject(o, of, key) {
@@ -78,7 +78,7 @@ func (c *checker) describeSelectors(of Object, key string) string {
 
 // selectsObject reports whether a selector in o matches the labels of an object and uses a key. It
 // ignores most of Kubernetes' own kinds, which select pods, because pods keep their labels.
-func selectsObject(o, of Object, key string) bool {
+func selectsObject(o, of ManifestObject, key string) bool {
 	switch o.Kind() {
 	case "CustomResourceDefinition", "NetworkPolicy", "PodMonitor":
 		return false

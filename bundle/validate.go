@@ -128,7 +128,7 @@ func checkPermissions(c *checker) {
 
 // checkObjects reports missing names and duplicate objects. Rendering checks everything else.
 func checkObjects(c *checker) {
-	seen := map[string]Object{}
+	seen := map[string]ManifestObject{}
 	for _, o := range c.b.Objects {
 		switch key := o.Group() + "/" + o.Kind() + "/" + o.Name(); {
 		case o.Name() == "":
@@ -146,7 +146,7 @@ func checkObjects(c *checker) {
 
 // checkKind rejects objects and CRDs with invalid or reserved API names. It accepts an empty
 // apiVersion, because OLM may set it.
-func checkKind(c *checker, o Object) {
+func checkKind(c *checker, o ManifestObject) {
 	var faults []string
 	if o.APIVersion() != "" {
 		faults = k8s.KindFaults(o.APIVersion(), o.Kind())
@@ -160,8 +160,8 @@ func checkKind(c *checker, o Object) {
 }
 
 // crds returns the bundle's CRDs by name.
-func (c *checker) crds() map[string]Object {
-	out := map[string]Object{}
+func (c *checker) crds() map[string]ManifestObject {
+	out := map[string]ManifestObject{}
 	for _, o := range c.b.Objects {
 		if k8s.IsCRD(o.Object) {
 			out[o.Name()] = o

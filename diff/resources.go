@@ -115,7 +115,7 @@ func (d resourceDiff) compare() {
 		return
 	}
 	version := d.resource.version()
-	var before admit.Result
+	var before admit.WriteResult
 	hadBefore := false
 	if d.old != nil && d.previous != nil {
 		got, err := d.old.Write(d.previous.version(), d.previous.Content)
@@ -149,7 +149,7 @@ func (d resourceDiff) compare() {
 }
 
 // compareRejected reports the faults for which the API server rejects the resource.
-func (d resourceDiff) compareRejected(before, after admit.Result) {
+func (d resourceDiff) compareRejected(before, after admit.WriteResult) {
 	for _, f := range after.Rejected {
 		rule := "resources.rejected"
 		if slices.Contains(before.Rejected, f) {
@@ -160,7 +160,7 @@ func (d resourceDiff) compareRejected(before, after admit.Result) {
 }
 
 // compareDropped reports the fields that the API server now prunes.
-func (d resourceDiff) compareDropped(before, after admit.Result) {
+func (d resourceDiff) compareDropped(before, after admit.WriteResult) {
 	for _, name := range after.Dropped {
 		if !slices.Contains(before.Dropped, name) {
 			d.add("resources.field-dropped", Finding{
@@ -171,7 +171,7 @@ func (d resourceDiff) compareDropped(before, after admit.Result) {
 }
 
 // compareDefaulted reports changed defaults of fields that the resource does not set.
-func (d resourceDiff) compareDefaulted(before, after admit.Result) {
+func (d resourceDiff) compareDefaulted(before, after admit.WriteResult) {
 	had := map[string]admit.Value{}
 	for _, v := range before.Defaulted {
 		had[v.Field] = v

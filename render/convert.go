@@ -25,7 +25,7 @@ type apiConversion struct {
 
 // conversions returns the API versions that Kubernetes no longer serves, with their successors. A
 // nil convert changes only the version.
-func (in *install) conversions(file bundle.Object) []apiConversion {
+func (in *install) conversions(file bundle.ManifestObject) []apiConversion {
 	convertCRD := func(o Object) (Object, error) { return in.convertCRD(file, o) }
 	return []apiConversion{
 		{"apiextensions.k8s.io/v1beta1", []string{"CustomResourceDefinition"}, 22, "apiextensions.k8s.io/v1", convertCRD},
@@ -57,7 +57,7 @@ func (in *install) conversions(file bundle.Object) []apiConversion {
 // convertToServed returns o at a version that the clusters serve. If their version is unknown, it is
 // assumed to be current. A CRD is always converted, because CRDs are checked as v1, which Kubernetes
 // serves since 1.16.
-func (in *install) convertToServed(file bundle.Object, o Object) (Object, error) {
+func (in *install) convertToServed(file bundle.ManifestObject, o Object) (Object, error) {
 	for _, c := range in.conversions(file) {
 		if c.from != o.APIVersion() || !slices.Contains(c.kinds, o.Kind()) || in.newestMinor() < c.removed && !k8s.IsCRD(o) {
 			continue
@@ -108,7 +108,7 @@ func parseMinor(version string) int {
 }
 
 // convertCRD converts a CRD from v1beta1 to v1. It warns about fields that it omits.
-func (in *install) convertCRD(file bundle.Object, o Object) (Object, error) {
+func (in *install) convertCRD(file bundle.ManifestObject, o Object) (Object, error) {
 	spec, omitted, err := admit.Upgrade(k8s.Map(o, "spec"))
 	if err != nil {
 		return nil, err

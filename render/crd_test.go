@@ -101,7 +101,7 @@ func TestPackageManifestsOfEtcd(t *testing.T) {
 // TestOldCRD converts a CRD of 2019 with fields that v1 no longer has.
 func TestOldCRD(t *testing.T) {
 	crd := func(schema map[string]any) *bundle.Bundle {
-		return &bundle.Bundle{Package: "keda", CSV: &bundle.CSV{Name: "keda.v1.0.0", Version: "1.0.0"}, Objects: []bundle.Object{{File: "manifests/a.yaml", Object: map[string]any{
+		return &bundle.Bundle{Package: "keda", CSV: &bundle.CSV{Name: "keda.v1.0.0", Version: "1.0.0"}, Objects: []bundle.ManifestObject{{File: "manifests/a.yaml", Object: map[string]any{
 			"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "as.keda.k8s.io", "odd": "removed"},
 			"spec": map[string]any{
 				"group": "keda.k8s.io", "version": "v1", "names": map[string]any{"kind": "A", "plural": "as"},

@@ -60,7 +60,7 @@ func TestNoFieldIsLost(t *testing.T) {
 	}
 }
 
-func copyObjects(objects []bundle.Object) []Object {
+func copyObjects(objects []bundle.ManifestObject) []Object {
 	out := make([]Object, len(objects))
 	for i, o := range objects {
 		out[i] = k8s.Copy(o.Object)

@@ -8,7 +8,7 @@ import (
 // scopes maps the group and kind of each CRD in a bundle to true if the kind is namespaced.
 type scopes map[[2]string]bool
 
-func newScopes(objects []bundle.Object) scopes {
+func newScopes(objects []bundle.ManifestObject) scopes {
 	s := scopes{}
 	for _, o := range objects {
 		if k8s.IsCRD(o.Object) {

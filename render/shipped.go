@@ -41,7 +41,7 @@ func shippedObjects(in *install) ([]Object, error) {
 
 // withOwnSubjects returns a binding with the bundle's own ServiceAccounts in the install namespace,
 // regardless of their namespace in the file. It warns about other ServiceAccounts.
-func (in *install) withOwnSubjects(file bundle.Object, o Object, accounts map[string]bool) Object {
+func (in *install) withOwnSubjects(file bundle.ManifestObject, o Object, accounts map[string]bool) Object {
 	list := k8s.List(o, "subjects")
 	changed := make([]any, len(list))
 	for i, v := range list {
@@ -64,7 +64,7 @@ func (in *install) withOwnSubjects(file bundle.Object, o Object, accounts map[st
 
 // atServedVersion returns an object at a version that the target Kubernetes serves. It adds a missing
 // apiVersion.
-func (in *install) atServedVersion(file bundle.Object) (Object, error) {
+func (in *install) atServedVersion(file bundle.ManifestObject) (Object, error) {
 	o := file.Object
 	if o.APIVersion() == "" {
 		version, ok := olmKinds()[o.Kind()]

@@ -30,8 +30,8 @@ type Cache struct {
 	Resolver source.Resolver
 	Version  string // version of the program; indexes of other versions are ignored
 
-	Progress func(Catalog, Phase) // called while a catalog is opened; may be nil
-	Now      func() time.Time     // current time, compared with the times of files; nil means time.Now
+	Progress func(CatalogSpec, Phase) // called while a catalog is opened; may be nil
+	Now      func() time.Time         // current time, compared with the times of files; nil means time.Now
 }
 
 // clock returns the current time by the clock of the cache.
@@ -52,14 +52,14 @@ const (
 	Indexing              // reading the catalog and writing its index
 )
 
-func (c *Cache) reportProgress(cat Catalog, phase Phase) {
+func (c *Cache) reportProgress(cat CatalogSpec, phase Phase) {
 	if c.Progress != nil {
 		c.Progress(cat, phase)
 	}
 }
 
-// Catalog is a catalog to open, with its settings.
-type Catalog struct {
+// CatalogSpec is a catalog to open, with its settings.
+type CatalogSpec struct {
 	ID       catalog.ID
 	Source   source.Ref // reference for the lock; empty if the catalog is unavailable
 	At       source.Ref // reference to open: Source, possibly by digest
@@ -70,7 +70,7 @@ type Catalog struct {
 }
 
 // Fill copies the settings of the catalog to c.
-func (cat Catalog) Fill(c *catalog.Content) {
+func (cat CatalogSpec) Fill(c *catalog.Content) {
 	c.ID, c.Priority, c.Labels, c.Source = cat.ID, cat.Priority, cat.Labels, string(cat.Source)
 }
 
@@ -83,7 +83,7 @@ type CatalogSet struct {
 // Open opens catalogs. It records a catalog that cannot be opened as broken; the caller decides
 // whether that is an error. digests requests the digests of the catalogs; for directories, this
 // hashes all files.
-func (c *Cache) Open(ctx context.Context, cats []Catalog, digests bool) *CatalogSet {
+func (c *Cache) Open(ctx context.Context, cats []CatalogSpec, digests bool) *CatalogSet {
 	set := &CatalogSet{broken: map[catalog.ID]error{}}
 	for _, cat := range cats {
 		c.reportProgress(cat, Locating)
@@ -98,12 +98,12 @@ func (c *Cache) Open(ctx context.Context, cats []Catalog, digests bool) *Catalog
 }
 
 // Add adds a catalog that is already loaded.
-func (set *CatalogSet) Add(cat Catalog, whole *catalog.Catalog) {
-	set.readers = append(set.readers, &catalogReader{Catalog: cat, whole: whole})
+func (set *CatalogSet) Add(cat CatalogSpec, whole *catalog.Catalog) {
+	set.readers = append(set.readers, &catalogReader{CatalogSpec: cat, whole: whole})
 }
 
 // AddBroken adds a catalog that could not be loaded.
-func (set *CatalogSet) AddBroken(cat Catalog, err error) {
+func (set *CatalogSet) AddBroken(cat CatalogSpec, err error) {
 	set.broken[cat.ID] = diag.Errorf(cat.Pos, "%w", err)
 }
 
@@ -126,7 +126,7 @@ func (set *CatalogSet) Pick(ctx context.Context, pick Picker) (*catalog.Index, e
 		if errors.As(err, &damaged) {
 			b := set.readers[slices.IndexFunc(set.readers, func(b *catalogReader) bool { return b.index == damaged.index })]
 			if err := b.readAll(ctx); err != nil {
-				set.AddBroken(b.Catalog, err)
+				set.AddBroken(b.CatalogSpec, err)
 			}
 			continue
 		}
@@ -206,7 +206,7 @@ func (set *CatalogSet) Search(ctx context.Context, match func(text string) bool)
 
 // Contents reads the content of a catalog's bundles.
 type Contents struct {
-	catalog *source.Catalog
+	catalog *source.OpenedCatalog
 	reader  *catalogReader
 }
 

@@ -44,8 +44,8 @@ func open(t *testing.T, dir, kept string) *Cache {
 	return &Cache{Store: s, Resolver: source.Resolver{Lookup: source.LookupIn(dir)}, Version: "test", Now: laterClock}
 }
 
-func cats() []Catalog {
-	return []Catalog{{ID: catalog.ID{Name: "shop"}, Source: "dir:shop", At: "dir:shop", Priority: 3, Labels: map[string]string{"a": "b"}}}
+func cats() []CatalogSpec {
+	return []CatalogSpec{{ID: catalog.ID{Name: "shop"}, Source: "dir:shop", At: "dir:shop", Priority: 3, Labels: map[string]string{"a": "b"}}}
 }
 
 // queryAll returns the results of all kinds of queries as text, and reports whether an index was
@@ -220,11 +220,11 @@ func TestVersions(t *testing.T) {
 func TestBroken(t *testing.T) {
 	dir := t.TempDir()
 	writeCatalog(t, filepath.Join(dir, "shop"), 2)
-	gone := Catalog{ID: catalog.ID{Name: "gone"}, Source: "dir:gone", At: "dir:gone"}
-	served := Catalog{ID: catalog.ID{Name: "served"}, Why: "it is served elsewhere"}
+	gone := CatalogSpec{ID: catalog.ID{Name: "gone"}, Source: "dir:gone", At: "dir:gone"}
+	served := CatalogSpec{ID: catalog.ID{Name: "served"}, Why: "it is served elsewhere"}
 	var seen []string
 	c := open(t, dir, t.TempDir())
-	c.Progress = func(cat Catalog, phase Phase) {
+	c.Progress = func(cat CatalogSpec, phase Phase) {
 		seen = append(seen, fmt.Sprint(cat.ID.Name, phase))
 	}
 	set := c.Open(t.Context(), append(cats(), gone, served), true)

@@ -19,7 +19,7 @@ const (
 
 // catalogReader reads one catalog, from the index of an earlier run or from the whole catalog.
 type catalogReader struct {
-	Catalog
+	CatalogSpec
 	cache   *Cache
 	source  *source.Source
 	digests bool // whether to find the digest
@@ -33,7 +33,7 @@ type catalogReader struct {
 
 // open opens the index of a catalog. Without a valid index, it loads the
 // catalog and writes an index for the next run.
-func (c *Cache) open(ctx context.Context, cat Catalog, digests bool) (*catalogReader, error) {
+func (c *Cache) open(ctx context.Context, cat CatalogSpec, digests bool) (*catalogReader, error) {
 	if cat.Source == "" {
 		return nil, errors.New(cat.Why)
 	}
@@ -41,7 +41,7 @@ func (c *Cache) open(ctx context.Context, cat Catalog, digests bool) (*catalogRe
 	if err != nil {
 		return nil, err
 	}
-	b := &catalogReader{Catalog: cat, cache: c, source: src, digests: digests}
+	b := &catalogReader{CatalogSpec: cat, cache: c, source: src, digests: digests}
 	if b.openIndex() {
 		c.reportProgress(cat, Known)
 		err = b.findDigest(ctx)
@@ -95,7 +95,7 @@ func (b *catalogReader) readAll(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	b.cache.reportProgress(b.Catalog, Indexing)
+	b.cache.reportProgress(b.CatalogSpec, Indexing)
 	content, err := c.Content(ctx)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (b *catalogReader) findDigest(ctx context.Context) error {
 }
 
 // addDigest computes the digest of a catalog and stores it.
-func (b *catalogReader) addDigest(c *source.Catalog) error {
+func (b *catalogReader) addDigest(c *source.OpenedCatalog) error {
 	digest, err := c.Digest()
 	if err != nil {
 		return err

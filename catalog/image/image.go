@@ -69,7 +69,7 @@ func (e *DatabaseError) Error() string {
 	return fmt.Sprintf("image %q contains an SQLite catalog (%s) instead of a file-based catalog", e.Image, e.Path)
 }
 
-// Open opens the image of a source in any form that [oci.ParseSource] supports. It reads the
+// Open opens the image of a source in any form that [oci.ParseReference] supports. It reads the
 // manifest and the labels but no layers. The caller closes the image.
 func Open(ctx context.Context, c *oci.Client, source string, opt OpenOptions) (*Image, error) {
 	from, err := c.Open(ctx, source)

@@ -33,7 +33,7 @@ func anyEntry(fsys fs.FS, match func(name string, e fs.DirEntry) bool) (bool, er
 }
 
 func findBundles(_ context.Context, at Resolver, _ Ref, rest string) (*Source, error) {
-	return findDir(at, bundlesScheme, rest, func(c *Catalog) (Format, error) { return bundleDirs{c.FS, nil}, nil })
+	return findDir(at, bundlesScheme, rest, func(c *OpenedCatalog) (Format, error) { return bundleDirs{c.FS, nil}, nil })
 }
 
 // BundleRef returns a reference to a bundle as a catalog. If ref is a directory with a bundle,

@@ -16,7 +16,7 @@ import (
 const dirScheme = "dir"
 
 func findFileBased(_ context.Context, at Resolver, r Ref, rest string) (*Source, error) {
-	return findDir(at, dirScheme, rest, func(c *Catalog) (Format, error) {
+	return findDir(at, dirScheme, rest, func(c *OpenedCatalog) (Format, error) {
 		if _, err := fs.Stat(c.FS, ".indexignore"); err != nil && IsLayout(c.FS) {
 			return nil, fmt.Errorf("%q is an OCI layout with images: use %q", r, string(oci.Layout)+":"+rest)
 		}

@@ -73,12 +73,12 @@ func FileIn(dir filetree.Dir, name, shown string) (File, error) {
 }
 
 // source returns a source for a file, or for all files of a directory.
-func (f File) source(name string, open func(ctx context.Context) (*Catalog, error)) *Source {
+func (f File) source(name string, open func(ctx context.Context) (*OpenedCatalog, error)) *Source {
 	return &Source{Name: name, Files: f.FS, File: f.Name, Open: open}
 }
 
 // findDir finds a catalog that is a directory. form returns the format of its files.
-func findDir(at Resolver, scheme, path string, form func(*Catalog) (Format, error)) (*Source, error) {
+func findDir(at Resolver, scheme, path string, form func(*OpenedCatalog) (Format, error)) (*Source, error) {
 	d, err := at.Lookup(path)
 	if err != nil {
 		return nil, err
@@ -86,8 +86,8 @@ func findDir(at Resolver, scheme, path string, form func(*Catalog) (Format, erro
 	if d.Name != "" {
 		return nil, fmt.Errorf("%s is not a directory", d.DisplayPath)
 	}
-	return d.source(scheme+":"+d.Path, func(context.Context) (*Catalog, error) {
-		c := &Catalog{FS: d.FS, Digest: func() (catalog.Digest, error) { return treeDigest(d.FS) }}
+	return d.source(scheme+":"+d.Path, func(context.Context) (*OpenedCatalog, error) {
+		c := &OpenedCatalog{FS: d.FS, Digest: func() (catalog.Digest, error) { return treeDigest(d.FS) }}
 		var err error
 		c.Format, err = form(c)
 		return c, err

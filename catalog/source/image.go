@@ -22,7 +22,7 @@ func (r Ref) AtDigest(d catalog.Digest) Ref {
 	if !r.IsRemote() {
 		return r
 	}
-	parsed, err := oci.ParseSource(string(r))
+	parsed, err := oci.ParseReference(string(r))
 	if err != nil || parsed.Digest != "" {
 		return r
 	}
@@ -40,14 +40,14 @@ func findImage(ctx context.Context, at Resolver, r Ref, _ string) (*Source, erro
 	}
 	return &Source{
 		Name:  "image " + string(im.Digest()),
-		Open:  func(ctx context.Context) (*Catalog, error) { return catalogInImage(ctx, im) },
+		Open:  func(ctx context.Context) (*OpenedCatalog, error) { return catalogInImage(ctx, im) },
 		close: im.Close,
 	}, nil
 }
 
 // findArchive finds an image in a file. Finding its digest requires reading the whole file.
 func findArchive(_ context.Context, at Resolver, r Ref, _ string) (*Source, error) {
-	src, err := oci.ParseSource(string(r))
+	src, err := oci.ParseReference(string(r))
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func findArchive(_ context.Context, at Resolver, r Ref, _ string) (*Source, erro
 		return nil, err
 	}
 	src.Name = file.Path
-	return file.source(src.String(), func(ctx context.Context) (*Catalog, error) {
+	return file.source(src.String(), func(ctx context.Context) (*OpenedCatalog, error) {
 		im, err := at.Image(ctx, string(r))
 		if err != nil {
 			return nil, err
@@ -71,8 +71,8 @@ func findArchive(_ context.Context, at Resolver, r Ref, _ string) (*Source, erro
 }
 
 // catalogInImage returns the catalog in an image. The caller must close the image.
-func catalogInImage(ctx context.Context, im *image.Image) (*Catalog, error) {
-	c := &Catalog{Digest: func() (catalog.Digest, error) { return im.Digest(), nil }}
+func catalogInImage(ctx context.Context, im *image.Image) (*OpenedCatalog, error) {
+	c := &OpenedCatalog{Digest: func() (catalog.Digest, error) { return im.Digest(), nil }}
 	var err error
 	switch im.Kind() {
 	case image.Catalog:

@@ -20,7 +20,7 @@ func claimsPackageManifests(fsys fs.FS) (bool, error) {
 }
 
 func findPackageManifests(_ context.Context, at Resolver, _ Ref, rest string) (*Source, error) {
-	return findDir(at, packageManifestsScheme, rest, func(c *Catalog) (_ Format, err error) {
+	return findDir(at, packageManifestsScheme, rest, func(c *OpenedCatalog) (_ Format, err error) {
 		c.FS, err = bundledir.Packages(c.FS)
 		return bundleDirs{c.FS, originalPos}, diag.PrefixPositions(rest, err)
 	})

@@ -5,7 +5,7 @@
 // [Find] locates a source and reads only its identity; [Source.Open] opens it. catalog/cache
 // caches catalogs.
 //
-// Start from [Ref], [Find] and [Catalog].
+// Start from [Ref], [Find] and [OpenedCatalog].
 //
 // There is no compatibility promise yet: exported names may change in any release.
 package source
@@ -51,7 +51,7 @@ type Source struct {
 	File  string // the only file of the catalog; empty: all Files
 
 	// Open opens the catalog. The catalog is readable until it or the source is closed.
-	Open  func(ctx context.Context) (*Catalog, error)
+	Open  func(ctx context.Context) (*OpenedCatalog, error)
 	close func() error
 }
 
@@ -62,8 +62,8 @@ func (s *Source) Close() {
 	}
 }
 
-// Catalog is an opened catalog.
-type Catalog struct {
+// OpenedCatalog is an opened catalog.
+type OpenedCatalog struct {
 	Format
 	FS fs.FS // files of the catalog, in the form that Format reads
 
@@ -85,19 +85,19 @@ type Format interface {
 }
 
 // IsFileBased reports whether the format is that of file-based catalogs.
-func (c *Catalog) IsFileBased() bool {
+func (c *OpenedCatalog) IsFileBased() bool {
 	_, ok := c.Format.(fileBased)
 	return ok
 }
 
 // IsBundles reports whether FS contains bundle directories.
-func (c *Catalog) IsBundles() bool {
+func (c *OpenedCatalog) IsBundles() bool {
 	_, ok := c.Format.(bundleDirs)
 	return ok
 }
 
 // Close releases all resources of the catalog.
-func (c *Catalog) Close() {
+func (c *OpenedCatalog) Close() {
 	for _, f := range c.close {
 		_ = f() // ignore the error: the catalog is only read
 	}

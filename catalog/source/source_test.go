@@ -325,7 +325,7 @@ func (ex example) checkDirRef(t *testing.T, dir string, ref source.Ref, rest str
 }
 
 // checkBundles checks that the existing bundles of a catalog are found, and others are not.
-func checkBundles(t *testing.T, c *source.Catalog) {
+func checkBundles(t *testing.T, c *source.OpenedCatalog) {
 	t.Helper()
 	for _, v := range versions() {
 		fsys, err := c.Bundle(t.Context(), "lamp", "lamp.v"+v, nil)
@@ -354,7 +354,7 @@ func checkIndexed(t *testing.T, dir string, ref source.Ref) {
 	c := &cache.Cache{Store: kept, Resolver: newResolver(dir), Version: "test", Now: laterClock}
 	id := catalog.ID{Name: "lamps"}
 	pick := func(what cache.Picker) *catalog.Catalog {
-		sh := c.Open(t.Context(), []cache.Catalog{{ID: id, Source: ref, At: ref}}, true)
+		sh := c.Open(t.Context(), []cache.CatalogSpec{{ID: id, Source: ref, At: ref}}, true)
 		defer sh.Close()
 		check(t, sh.Broken(id))
 		x, err := sh.Pick(t.Context(), what)
@@ -458,7 +458,7 @@ func newResolver(dir string) source.Resolver {
 	}
 }
 
-func open(t *testing.T, dir string, ref source.Ref) *source.Catalog {
+func open(t *testing.T, dir string, ref source.Ref) *source.OpenedCatalog {
 	t.Helper()
 	c, err := source.Open(t.Context(), newResolver(dir), ref)
 	check(t, err)

@@ -17,8 +17,8 @@ func findDatabase(_ context.Context, at Resolver, _ Ref, rest string) (*Source, 
 	if err != nil {
 		return nil, err
 	}
-	return f.source(sqliteScheme+":"+f.Path, func(context.Context) (*Catalog, error) {
-		return &Catalog{FS: f.FS, Format: sqliteFormat{f.FS, f.Name}, Digest: func() (catalog.Digest, error) { return fileDigest(f.FS, f.Name) }}, nil
+	return f.source(sqliteScheme+":"+f.Path, func(context.Context) (*OpenedCatalog, error) {
+		return &OpenedCatalog{FS: f.FS, Format: sqliteFormat{f.FS, f.Name}, Digest: func() (catalog.Digest, error) { return fileDigest(f.FS, f.Name) }}, nil
 	}), nil
 }
 

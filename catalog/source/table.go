@@ -130,7 +130,7 @@ func Find(ctx context.Context, at Resolver, r Ref) (*Source, error) {
 
 // Open finds and opens the catalog of a reference. Closing the catalog also
 // closes the source.
-func Open(ctx context.Context, at Resolver, r Ref) (*Catalog, error) {
+func Open(ctx context.Context, at Resolver, r Ref) (*OpenedCatalog, error) {
 	src, err := Find(ctx, at, r)
 	if err != nil {
 		return nil, err

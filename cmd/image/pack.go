@@ -133,7 +133,7 @@ type base struct {
 // openBase opens an image in a layout, or an image with a digest in a registry, which it copies
 // below a directory. It rejects a tag, because a tag can be moved.
 func openBase(ctx context.Context, client *oci.Client, source, tmp string, needs []string) (*base, error) {
-	src, err := oci.ParseSource(source)
+	src, err := oci.ParseReference(source)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func (s *Summary) Evidence() gate.Observation {
 
 // Judge sets Problem to the reason why the summary is no evidence of the clusters of an environment
 // by the rule, or to "".
-func (s *Summary) Judge(rule gate.Rule, environment string, clusters []string, now time.Time) {
+func (s *Summary) Judge(rule gate.Criteria, environment string, clusters []string, now time.Time) {
 	e := s.Evidence()
 	cause, note := rule.Problem(environment, clusters, e, now)
 	for _, o := range s.Operators {

@@ -139,7 +139,7 @@ func FuzzRead(f *testing.F) {
 			}
 			o.Cluster = "c1"
 			p := gate.Pin{Environment: o.Environment, Operator: o.Operator, Bundle: digestB, Checksum: digestA, Clusters: []string{"c1"}}
-			if v := gate.Judge(gate.DefaultRule(), p, []gate.Observation{o}, time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)); v.Pass && !o.Healthy {
+			if v := gate.Judge(gate.DefaultCriteria(), p, []gate.Observation{o}, time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)); v.Pass && !o.Healthy {
 				t.Errorf("%+v passes", o)
 			}
 		}

@@ -1,7 +1,7 @@
 // Package oci opens, packs and pushes container images.
 //
 // An image comes from a registry, an OCI layout directory, or an archive of either kind; see
-// [ParseSource] for the syntax. All content is verified against its digest. Blobs from a registry
+// [ParseReference] for the syntax. All content is verified against its digest. Blobs from a registry
 // are cached in the content-addressed store, so that an image can be read again with
 // [Client.Offline] set, which never opens a socket.
 //
@@ -109,7 +109,7 @@ func (c *Client) report(p Progress) {
 	c.Progress(p)
 }
 
-// Open opens the image of source (see [ParseSource]). It reads and verifies
+// Open opens the image of source (see [ParseReference]). It reads and verifies
 // the manifest and configuration but no layers.
 //
 // From a multi-platform index it chooses the image for Platform. If Platform
@@ -120,7 +120,7 @@ func (c *Client) report(p Progress) {
 // digest is used, and an unknown tag is an [*OfflineError]. To avoid this
 // dependency, open images by digest.
 func (c *Client) Open(ctx context.Context, source string) (*Image, error) {
-	src, err := ParseSource(source)
+	src, err := ParseReference(source)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (c *Client) Open(ctx context.Context, source string) (*Image, error) {
 }
 
 // openManifest opens an image with a manifest.
-func (c *Client) openManifest(ctx context.Context, im *Image, src Source) error {
+func (c *Client) openManifest(ctx context.Context, im *Image, src Reference) error {
 	from, digest, data, closer, err := c.openRoot(ctx, src)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ type part struct {
 
 // openRoot returns the origin of a source, and the digest and content of its root manifest. The
 // caller must close closer, which may be nil.
-func (c *Client) openRoot(ctx context.Context, src Source) (from origin, digest string, data []byte, closer io.Closer, err error) {
+func (c *Client) openRoot(ctx context.Context, src Reference) (from origin, digest string, data []byte, closer io.Closer, err error) {
 	var f files
 	switch src.Kind {
 	case Remote:

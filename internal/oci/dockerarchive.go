@@ -19,7 +19,7 @@ type dockerManifest struct {
 // openDockerArchive opens an archive written by docker save. Its layers are verified against the
 // configuration, which contains the digests of the uncompressed layers. The digest of the
 // configuration is the digest of the image.
-func (c *Client) openDockerArchive(ctx context.Context, im *Image, src Source) error {
+func (c *Client) openDockerArchive(ctx context.Context, im *Image, src Reference) error {
 	archive, err := c.openTar(ctx, src.Name)
 	if err != nil {
 		return err

@@ -97,7 +97,7 @@ func FuzzLayout(f *testing.F) {
 	f.Add([]byte(`{"manifests":[{"digest":"sha256:../../x"}]}`), "v1")
 	f.Fuzz(func(t *testing.T, data []byte, tag string) {
 		l := &layout{files: anyFiles(data), limit: 1 << 16}
-		if digest, text, err := l.root(t.Context(), Source{Tag: tag}); err == nil && store.DigestOf(text) != digest {
+		if digest, text, err := l.root(t.Context(), Reference{Tag: tag}); err == nil && store.DigestOf(text) != digest {
 			t.Errorf("%s has %d bytes of other content", digest, len(text))
 		}
 		dir := t.TempDir()

@@ -19,7 +19,7 @@ type Inspection struct {
 
 // Inspect describes the image of source without reading its layers.
 func (c *Client) Inspect(ctx context.Context, source string) (Inspection, error) {
-	src, err := ParseSource(source)
+	src, err := ParseReference(source)
 	if err != nil {
 		return Inspection{}, err
 	}

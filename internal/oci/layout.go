@@ -55,7 +55,7 @@ func (l Lookup) openDir(name string) (files, error) {
 }
 
 // root returns the digest and content of the manifest that src refers to.
-func (l *layout) root(ctx context.Context, src Source) (string, []byte, error) {
+func (l *layout) root(ctx context.Context, src Reference) (string, []byte, error) {
 	if src.Digest != "" {
 		data, err := l.manifest(ctx, src.Digest)
 		return src.Digest, data, err

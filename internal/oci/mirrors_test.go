@@ -317,7 +317,7 @@ prefix = "example.com/foo/own"
 				if want == "same" {
 					want = tt.byTag
 				}
-				src, err := oci.ParseSource("image:" + ref)
+				src, err := oci.ParseReference("image:" + ref)
 				if err != nil {
 					t.Fatal(err)
 				}

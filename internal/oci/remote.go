@@ -83,7 +83,7 @@ type upstream struct {
 }
 
 // upstream returns the origin of the images in src's repository.
-func (c *Client) upstream(src Source) (*upstream, error) {
+func (c *Client) upstream(src Reference) (*upstream, error) {
 	if c.Store == nil {
 		return nil, errors.New("client has no store for downloads")
 	}
@@ -95,7 +95,7 @@ func (c *Client) upstream(src Source) (*upstream, error) {
 }
 
 // candidates returns the repositories to try in order, mirrors first.
-func (c *Client) candidates(src Source) ([]name.Repository, error) {
+func (c *Client) candidates(src Reference) ([]name.Repository, error) {
 	locations, err := c.Mirrors.locations(src.Name, src.Digest != "")
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (c *Client) repository(s string) (name.Repository, error) {
 }
 
 // resolve returns the digest and content of the manifest that src refers to.
-func (r *upstream) resolve(ctx context.Context, src Source) (string, []byte, error) {
+func (r *upstream) resolve(ctx context.Context, src Reference) (string, []byte, error) {
 	if src.Digest != "" {
 		data, err := r.manifest(ctx, src.Digest)
 		return src.Digest, data, err

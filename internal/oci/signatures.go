@@ -54,7 +54,7 @@ func (c *Client) Signatures(ctx context.Context, ref string) ([]Signature, error
 }
 
 // recordSignatures reads signatures and records their locations.
-func (c *Client) recordSignatures(ctx context.Context, up *upstream, src Source, found []VendoredImage) ([]Signature, error) {
+func (c *Client) recordSignatures(ctx context.Context, up *upstream, src Reference, found []VendoredImage) ([]Signature, error) {
 	var out []Signature
 	for _, m := range found {
 		sigs, err := readSignatures(ctx, up, m)
@@ -127,13 +127,13 @@ func (c *Client) LocalSignatures(ctx context.Context, ref string) ([]Signature, 
 
 // parseSigned parses a reference, which must contain a digest, and returns the origin of its
 // image.
-func (c *Client) parseSigned(ref string) (*upstream, Source, error) {
-	src, err := ParseSource(ref)
+func (c *Client) parseSigned(ref string) (*upstream, Reference, error) {
+	src, err := ParseReference(ref)
 	if err == nil && (src.Kind != Remote || src.Digest == "") {
 		err = errors.New("signatures need a registry image with a digest")
 	}
 	if err != nil {
-		return nil, Source{}, err
+		return nil, Reference{}, err
 	}
 	src.Tag = ""
 	up, err := c.upstream(src)
@@ -141,7 +141,7 @@ func (c *Client) parseSigned(ref string) (*upstream, Source, error) {
 }
 
 // signatures returns the locations of the signatures in the first candidate that has signatures.
-func (r *upstream) signatures(ctx context.Context, src Source, wanted func(artifactType string) bool) ([]VendoredImage, error) {
+func (r *upstream) signatures(ctx context.Context, src Reference, wanted func(artifactType string) bool) ([]VendoredImage, error) {
 	var errs []error
 	for _, repo := range r.repos {
 		found, err := r.signaturesIn(ctx, repo, src, wanted)
@@ -161,7 +161,7 @@ func (r *upstream) signatures(ctx context.Context, src Source, wanted func(artif
 }
 
 // signaturesIn returns the locations of the signatures in one repository.
-func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src Source, wanted func(artifactType string) bool) ([]VendoredImage, error) {
+func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src Reference, wanted func(artifactType string) bool) ([]VendoredImage, error) {
 	var out []VendoredImage
 	add := func(name string, data []byte) error {
 		digest := store.DigestOf(data)

@@ -19,17 +19,17 @@ const (
 	DockerArchive Kind = "docker-archive"
 )
 
-const maxSource = 4096
+const maxReference = 4096
 
-// Source is a parsed reference to an image.
-type Source struct {
+// Reference is a parsed reference to an image.
+type Reference struct {
 	Kind   Kind
 	Name   string // repository with its registry, or path of a layout or archive
 	Tag    string // tag in a registry, or name within a layout or archive; may be empty
 	Digest string // "sha256:…"; may be empty
 }
 
-// ParseSource parses one of
+// ParseReference parses one of
 //
 //	image:quay.io/org/name:tag           a registry, by tag (default: latest);
 //	image:quay.io/org/name@sha256:…      by digest; a tag before it has no effect;
@@ -40,9 +40,9 @@ type Source struct {
 //	docker-archive:path[:name:tag]       an archive written by docker save.
 //
 // A layout or archive with a single image needs no tag.
-func ParseSource(s string) (Source, error) {
-	if len(s) > maxSource {
-		return Source{}, fmt.Errorf("image reference of %d bytes exceeds the limit of %d", len(s), maxSource)
+func ParseReference(s string) (Reference, error) {
+	if len(s) > maxReference {
+		return Reference{}, fmt.Errorf("image reference of %d bytes exceeds the limit of %d", len(s), maxReference)
 	}
 	kind, rest, ok := strings.Cut(s, ":")
 	switch k := Kind(kind); {
@@ -53,9 +53,9 @@ func ParseSource(s string) (Source, error) {
 	case ok && k == DockerArchive:
 		path, tag, _ := strings.Cut(rest, ":")
 		if path == "" {
-			return Source{}, fmt.Errorf("image reference %q: no path", s)
+			return Reference{}, fmt.Errorf("image reference %q: no path", s)
 		}
-		return Source{Kind: k, Name: path, Tag: tag}, nil
+		return Reference{Kind: k, Name: path, Tag: tag}, nil
 	case ok && k == Remote:
 		return parseRemote(s, strings.TrimPrefix(rest, "//"))
 	default:
@@ -63,43 +63,43 @@ func ParseSource(s string) (Source, error) {
 	}
 }
 
-func parsePath(s string, kind Kind, rest string) (Source, error) {
-	src := Source{Kind: kind, Name: rest}
+func parsePath(s string, kind Kind, rest string) (Reference, error) {
+	src := Reference{Kind: kind, Name: rest}
 	if path, digest, ok := strings.Cut(rest, "@sha256:"); ok {
 		src.Name, src.Digest = path, "sha256:"+digest
 		if !imageref.IsDigest(src.Digest) {
-			return Source{}, fmt.Errorf("image reference %q: %w", s, imageref.ErrDigest)
+			return Reference{}, fmt.Errorf("image reference %q: %w", s, imageref.ErrDigest)
 		}
 	} else if i := strings.LastIndexByte(rest, ':'); i >= 0 && !strings.ContainsAny(rest[i:], `/\`) {
 		src.Name, src.Tag = rest[:i], rest[i+1:]
 	}
 	if src.Name == "" {
-		return Source{}, fmt.Errorf("image reference %q: no path", s)
+		return Reference{}, fmt.Errorf("image reference %q: no path", s)
 	}
 	return src, nil
 }
 
-func parseRemote(s, rest string) (Source, error) {
+func parseRemote(s, rest string) (Reference, error) {
 	if strings.Contains(rest, "://") {
-		return Source{}, fmt.Errorf("image reference %q: write it without a scheme", s)
+		return Reference{}, fmt.Errorf("image reference %q: write it without a scheme", s)
 	}
 	ref, err := imageref.Parse(rest)
 	switch {
 	case errors.Is(err, imageref.ErrDigest):
-		return Source{}, fmt.Errorf("image reference %q: %w", s, err)
+		return Reference{}, fmt.Errorf("image reference %q: %w", s, err)
 	case err != nil:
-		return Source{}, fmt.Errorf("image reference %q: must be registry/name:tag or registry/name@sha256:…, in lower case, with 2 to 255 characters", s)
+		return Reference{}, fmt.Errorf("image reference %q: must be registry/name:tag or registry/name@sha256:…, in lower case, with 2 to 255 characters", s)
 	}
-	return Source{Kind: Remote, Name: ref.Name(), Tag: ref.Tag, Digest: ref.Digest}, nil
+	return Reference{Kind: Remote, Name: ref.Name(), Tag: ref.Tag, Digest: ref.Digest}, nil
 }
 
 // CutRemote removes the scheme "image:" from a reference. It returns false for a reference
 // without this scheme.
 func CutRemote(ref string) (name string, ok bool) { return strings.CutPrefix(ref, string(Remote)+":") }
 
-// String returns the source in the syntax of [ParseSource], without the scheme for a registry,
+// String returns the source in the syntax of [ParseReference], without the scheme for a registry,
 // and with the default tag.
-func (s Source) String() string {
+func (s Reference) String() string {
 	text := s.Name
 	if s.Kind != Remote {
 		text = string(s.Kind) + ":" + text
@@ -115,16 +115,16 @@ func (s Source) String() string {
 
 // Registry returns the host of a reference of kind [Remote]: "quay.io",
 // "127.0.0.1:5000".
-func (s Source) Registry() string {
+func (s Reference) Registry() string {
 	host, _, _ := strings.Cut(s.Name, "/")
 	return host
 }
 
 // ByDigest replaces the tag of a reference by a digest. For a layout, it keeps the path.
 func ByDigest(ref, digest string) string {
-	src, err := ParseSource(ref)
+	src, err := ParseReference(ref)
 	if err != nil {
 		return ref + "@" + digest
 	}
-	return Source{Kind: src.Kind, Name: src.Name, Digest: digest}.String()
+	return Reference{Kind: src.Kind, Name: src.Name, Digest: digest}.String()
 }

@@ -28,7 +28,7 @@ type UploadResult struct {
 // resumed. Blobs pass through the store for verification; Upload then removes those that it
 // added.
 func (c *Client) Upload(ctx context.Context, source, target string) (UploadResult, error) {
-	src, err := ParseSource(source)
+	src, err := ParseReference(source)
 	if err != nil {
 		return UploadResult{}, err
 	}
@@ -80,14 +80,14 @@ func (t *target) uploadMissing(ctx context.Context, source string, from origin, 
 type target struct {
 	account
 	client *Client
-	src    Source
+	src    Reference
 	pusher *remote.Pusher
 	opts   []remote.Option
 }
 
 // pushTarget opens a registry for writing.
 func (c *Client) pushTarget(ref string) (*target, error) {
-	src, err := ParseSource(ref)
+	src, err := ParseReference(ref)
 	if err != nil {
 		return nil, err
 	}

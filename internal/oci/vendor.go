@@ -132,11 +132,11 @@ func (v *layoutUpdate) begin() (release func(), err error) {
 }
 
 func (v *layoutUpdate) copyImage(ctx context.Context, im VendoredImage) (layoutEntry, error) {
-	src, err := ParseSource(im.Name)
+	src, err := ParseReference(im.Name)
 	if err != nil {
 		return layoutEntry{}, err
 	}
-	up, err := v.client.upstream(Source{Kind: Remote, Name: src.Name, Digest: im.Digest})
+	up, err := v.client.upstream(Reference{Kind: Remote, Name: src.Name, Digest: im.Digest})
 	if err != nil {
 		return layoutEntry{}, err
 	}
@@ -310,7 +310,7 @@ func (v *layoutUpdate) prune() error {
 // VendoredDigest returns the digest of a reference by tag in the vendored
 // layout, or "" if it is missing.
 func (c *Client) VendoredDigest(ref string) string {
-	src, err := ParseSource(ref)
+	src, err := ParseReference(ref)
 	if err != nil || src.Digest != "" {
 		return src.Digest
 	}

@@ -75,7 +75,7 @@ func (v vendored) index() (*layoutIndex, error) {
 }
 
 // tag returns the digest of a reference by tag, or "" if it is missing.
-func (v vendored) tag(src Source) string {
+func (v vendored) tag(src Reference) string {
 	index, err := v.index()
 	if err != nil {
 		return ""
@@ -90,9 +90,9 @@ func (v vendored) tag(src Source) string {
 
 // signatures returns the locations of the signatures of an image: the manifest under the signature
 // tag, and manifests of the same repository that refer to the image.
-func (v vendored) signatures(ctx context.Context, src Source) []VendoredImage {
+func (v vendored) signatures(ctx context.Context, src Reference) []VendoredImage {
 	var out []VendoredImage
-	tagged := Source{Kind: Remote, Name: src.Name, Tag: strings.Replace(src.Digest, ":", "-", 1) + ".sig"}
+	tagged := Reference{Kind: Remote, Name: src.Name, Tag: strings.Replace(src.Digest, ":", "-", 1) + ".sig"}
 	if digest := v.tag(tagged); digest != "" {
 		out = append(out, VendoredImage{Name: tagged.String(), Digest: digest})
 	}

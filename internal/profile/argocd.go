@@ -296,21 +296,21 @@ func argoParts(t Tree) []string {
 
 // argoSources returns the sources of the Application of one part for a cluster. The last source is
 // the directory of environmentReadme.
-func argoSources(t Tree, part, cluster, prefix string) []Source {
+func argoSources(t Tree, part, cluster, prefix string) []ApplicationSource {
 	g := t.GitOps
-	source := func(dir string) Source {
-		return Source{RepoURL: g.RepoURL, TargetRevision: g.Revision, Path: path.Join(g.Path, dir)}
+	source := func(dir string) ApplicationSource {
+		return ApplicationSource{RepoURL: g.RepoURL, TargetRevision: g.Revision, Path: path.Join(g.Path, dir)}
 	}
 	environment := source(path.Join(string(ArgoCD), g.Name))
 	environment.Directory = &Directory{Exclude: "*"}
 	if part == layout.Reporter {
-		return []Source{source(prefix + layout.Installations), source(prefix + layout.Reporter), environment}
+		return []ApplicationSource{source(prefix + layout.Installations), source(prefix + layout.Reporter), environment}
 	}
 	crds := source(t.crdsDir(cluster))
 	if !t.OwnCRDs {
 		crds.Directory = &Directory{Recurse: true}
 	}
-	return []Source{crds, source(prefix + layout.All), environment}
+	return []ApplicationSource{crds, source(prefix + layout.All), environment}
 }
 
 // fieldMaps returns the fields of each value, see fieldMap.

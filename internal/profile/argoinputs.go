@@ -7,11 +7,11 @@ import (
 
 // ArgoCDInput holds the fields of an Input for Argo CD.
 type ArgoCDInput struct {
-	Application       string             `json:"application,omitempty" doc:"Argo CD: name of the Application."`
-	Piece             string             `json:"piece,omitempty" doc:"Argo CD: content of the Application: namespace.package, namespace-<name> or reporter; with one Application per cluster, operators or reporter."`
-	Destination       *Destination       `json:"destination,omitempty" doc:"Argo CD: destination of the Application."`
-	Sources           []Source           `json:"sources,omitempty" doc:"Argo CD: source of the Application."`
-	IgnoreDifferences []IgnoreDifference `json:"ignoreDifferences,omitempty" doc:"Argo CD: spec.gitops.ignoreDifferences."`
+	Application       string              `json:"application,omitempty" doc:"Argo CD: name of the Application."`
+	Piece             string              `json:"piece,omitempty" doc:"Argo CD: content of the Application: namespace.package, namespace-<name> or reporter; with one Application per cluster, operators or reporter."`
+	Destination       *Destination        `json:"destination,omitempty" doc:"Argo CD: destination of the Application."`
+	Sources           []ApplicationSource `json:"sources,omitempty" doc:"Argo CD: source of the Application."`
+	IgnoreDifferences []IgnoreDifference  `json:"ignoreDifferences,omitempty" doc:"Argo CD: spec.gitops.ignoreDifferences."`
 }
 
 // Destination is the target cluster of an Application, by URL or by name.
@@ -20,8 +20,8 @@ type Destination struct {
 	Name   string `json:"name,omitempty" doc:"Name of the cluster in Argo CD."`
 }
 
-// Source is one source of an Application.
-type Source struct {
+// ApplicationSource is one source of an Application.
+type ApplicationSource struct {
 	RepoURL        string     `json:"repoURL" doc:"The repository's URL."`
 	TargetRevision string     `json:"targetRevision" doc:"Branch, tag or commit."`
 	Path           string     `json:"path" doc:"Directory in the repository."`

@@ -136,7 +136,7 @@ func pieceSpec(t Tree, p Piece, prefix string, destination map[string]any) map[s
 
 // pieceSources returns the sources of the Application of a piece: plain directories of CRDs first,
 // because Argo CD does not track CRDs, and then the piece.
-func pieceSources(t Tree, p Piece, prefix string) []Source {
+func pieceSources(t Tree, p Piece, prefix string) []ApplicationSource {
 	g := t.GitOps
 	var dirs []string
 	for _, dir := range p.CRDs {
@@ -146,9 +146,9 @@ func pieceSources(t Tree, p Piece, prefix string) []Source {
 		prefix = ""
 	}
 	dirs = append(dirs, path.Join(g.Path, prefix+p.Dir))
-	var out []Source
+	var out []ApplicationSource
 	for _, dir := range dirs {
-		out = append(out, Source{RepoURL: g.RepoURL, TargetRevision: g.Revision, Path: dir})
+		out = append(out, ApplicationSource{RepoURL: g.RepoURL, TargetRevision: g.Revision, Path: dir})
 	}
 	return out
 }

@@ -14,7 +14,7 @@ import (
 type Draft struct {
 	Name              string
 	Declarations      []string // paths relative to the workspace
-	Catalogs          []Catalog
+	Catalogs          []CatalogSettings
 	GlobalCatalogs    []string
 	KubernetesVersion string
 	OpenShiftVersion  string
@@ -107,7 +107,7 @@ func (d Draft) writeGitOps(write func(...string)) {
 }
 
 // CatalogList returns catalogs as an indented YAML list in the format of spec.catalogs.
-func CatalogList(cats []Catalog, indent string) string {
+func CatalogList(cats []CatalogSettings, indent string) string {
 	var b strings.Builder
 	for _, c := range cats {
 		b.WriteString(indent + "- " + formatField("name", c.Name) + "\n")

@@ -29,7 +29,7 @@ func TestDraft(t *testing.T) {
 			d.RepoURL = rapid.SampledFrom([]string{"", "https://git.example.com/fleet.git"}).Draw(t, "url")
 		}
 		for _, n := range rapid.SliceOfNDistinct(name, 0, 3, rapid.ID[string]).Draw(t, "catalogs") {
-			d.Catalogs = append(d.Catalogs, Catalog{Name: n, Namespace: rapid.SampledFrom([]string{"", "olm"}).Draw(t, "namespace"), Source: source.Ref("oci:" + n)})
+			d.Catalogs = append(d.Catalogs, CatalogSettings{Name: n, Namespace: rapid.SampledFrom([]string{"", "olm"}).Draw(t, "namespace"), Source: source.Ref("oci:" + n)})
 		}
 		w, err := Parse(FileName, d.Text())
 		if err != nil {

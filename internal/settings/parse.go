@@ -115,7 +115,7 @@ func (w *Workspace) fillPromotion() {
 		return
 	}
 	isSet := func(field string) bool { return w.Fields["spec.promotion."+field] != diag.Pos{} }
-	d := gate.DefaultRule()
+	d := gate.DefaultCriteria()
 	p.Healthy, p.Soak = cmp.Or(p.Healthy, d.Healthy), cmp.Or(p.Soak, d.Soak)
 	if !isSet("clusters") {
 		p.Clusters = d.Clusters

@@ -36,7 +36,7 @@ type Workspace struct {
 	Extends            string            `json:"extends" form:"nonempty" doc:"File whose settings this one inherits, in the same format, relative to this file and in the same Git repository; it may extend another file. Fields set here take precedence. 'quayside config' prints the result."`
 	Declarations       []declare.Path    `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, each a path or a mapping. A directory with a kustomization is built; other directories are read recursively. Objects from a kustomization, or from a path with overrides: true, replace those of earlier paths. Labels and annotations of Namespaces are used; other kinds are counted and ignored, with a warning or an error if a kind looks misspelt."`
 	NewDeclarations    string            `json:"newDeclarations" form:"nonempty" doc:"Path of spec.declarations to which 'quayside add' and 'quayside import' write. Default: the only directory there inside the workspace, or else the only one; if there are several, the commands ask or require --to."`
-	Catalogs           []Catalog         `json:"catalogs" doc:"Catalogs in addition to the declared CatalogSource and ClusterCatalog objects. One with the same namespace and name overrides the declared one."`
+	Catalogs           []CatalogSettings `json:"catalogs" doc:"Catalogs in addition to the declared CatalogSource and ClusterCatalog objects. One with the same namespace and name overrides the declared one."`
 	GlobalCatalogs     []string          `json:"globalCatalogNamespaces" default:"[\"olm\",\"openshift-marketplace\"]" form:"nonempty" doc:"Namespaces whose catalogs are visible in all namespaces, as the namespace of OLM's catalog-operator. A catalog in another namespace is visible only there, and one without a namespace everywhere."`
 	KubernetesVersion  string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\", which stands for its newest patch. If unset, checks that need it are skipped."`
 	OpenShiftVersion   string            `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\". Objects that OpenShift provides are not rendered. If unset, checks that need it are skipped."`
@@ -70,8 +70,8 @@ type Workspace struct {
 	Fields           diag.Fields       `json:"-"` // positions of values of fields such as "spec.catalogs[0].source"
 }
 
-// Catalog is a catalog in spec.catalogs.
-type Catalog struct {
+// CatalogSettings is a catalog in spec.catalogs.
+type CatalogSettings struct {
 	Name      string     `json:"name" form:"required nonempty" doc:"Name, as a CatalogSource's or ClusterCatalog's."`
 	Namespace string     `json:"namespace" doc:"Namespace, as a CatalogSource's. Empty for a ClusterCatalog's."`
 	Source    source.Ref `json:"source" form:"required" doc:"Where the catalog's content is, such as \"oci:catalogs/operatorhubio\". Paths are relative to this file."`
@@ -79,7 +79,7 @@ type Catalog struct {
 }
 
 // ID returns the catalog's identity.
-func (c Catalog) ID() catalog.ID { return catalog.ID{Namespace: c.Namespace, Name: c.Name} }
+func (c CatalogSettings) ID() catalog.ID { return catalog.ID{Namespace: c.Namespace, Name: c.Name} }
 
 // Trust requires signatures for the catalog and bundle images in matching repositories, or for
 // observations. A signature must be by one of Keys, or by an identity that TrustRoot certifies.
@@ -112,7 +112,7 @@ type Policy struct {
 	FailOn   string            `json:"failOn" default:"\"high\"" form:"enum=off|info|low|medium|high|critical" doc:"The lowest severity that is refused; off refuses nothing."`
 	Clusters []ClusterSeverity `json:"clusters" doc:"Overrides of spec.policy.failOn for some clusters. The first entry that matches a cluster applies."`
 	Waivers  []diag.Waiver     `json:"waivers" doc:"Findings and warnings that are accepted until a date."`
-	Rules    []Rule            `json:"rules" doc:"Rules of your own, in CEL, over a finding or an object."`
+	Rules    []PolicyRule      `json:"rules" doc:"Rules of your own, in CEL, over a finding or an object."`
 	Severity map[string]string `json:"severity" doc:"Severity of a rule, instead of its default: off, info, low, medium, high or critical."`
 
 	Vulnerabilities Vulnerabilities `json:"vulnerabilities" doc:"Policy for the results of scanners (quayside diff --scan)."`
@@ -133,9 +133,9 @@ type Promotion struct {
 	Signed         bool       `json:"signed" default:"false" doc:"Whether observations must be signed, by a signer of an entry of spec.trust with match: observations."`
 }
 
-// Rule returns the promotion rule.
-func (p *Promotion) Rule() gate.Rule {
-	return gate.Rule{Healthy: p.Healthy, Soak: p.Soak, Clusters: p.Clusters, Within: p.ObservedWithin, Identified: true, Signed: p.Signed}
+// PolicyRule returns the promotion rule.
+func (p *Promotion) Rule() gate.Criteria {
+	return gate.Criteria{Healthy: p.Healthy, Soak: p.Soak, Clusters: p.Clusters, Within: p.ObservedWithin, Identified: true, Signed: p.Signed}
 }
 
 // Propose configures pull requests. Labels, Reviewers and Draft apply only to new ones, so that
@@ -160,7 +160,7 @@ type ClusterSeverity struct {
 }
 
 // Rule refuses the findings or objects for which its expression is true.
-type Rule struct {
+type PolicyRule struct {
 	Name       string `json:"name" form:"required nonempty" doc:"Name, for the report."`
 	Expression string `json:"expression" form:"required nonempty" doc:"CEL expression; true refuses the finding or object, such as finding.rule.startsWith('images.') && !finding.after.startsWith('quay.io/')."`
 	Message    string `json:"message" doc:"Message for the reader."`

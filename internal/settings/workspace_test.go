@@ -99,7 +99,7 @@ func TestParse(t *testing.T) {
 	}
 	want := &settings.Workspace{
 		Declarations: []declare.Path{{Path: "subscriptions"}, {Path: "../operators"}, {Path: "more", Overrides: true}},
-		Catalogs: []settings.Catalog{
+		Catalogs: []settings.CatalogSettings{
 			{Name: "operatorhubio", Namespace: "olm", Source: "oci:catalogs/operatorhubio", Priority: 3},
 			{Name: "own", Source: "bundles:../corpus/bundles"},
 		},

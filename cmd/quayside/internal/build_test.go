@@ -23,9 +23,9 @@ func options(repository string) build.CatalogOptions {
 
 func catalogOf(t *testing.T, repository string, refs ...source.Ref) *build.CatalogImage {
 	t.Helper()
-	var parts []build.Source
+	var parts []build.CatalogInput
 	for _, r := range refs {
-		parts = append(parts, build.Source{Text: string(r), Ref: r})
+		parts = append(parts, build.CatalogInput{Text: string(r), Ref: r})
 	}
 	got, err := build.Catalog(context.Background(), parts, options(repository))
 	if err != nil {
@@ -87,7 +87,7 @@ func TestFaults(t *testing.T) {
 	if !errors.As(err, &faults) || !strings.HasPrefix(faults[0].Pos.File, "my/etcd/metadata/") {
 		t.Errorf("error %v", err)
 	}
-	none := []build.Source{{Text: "dir:none", Ref: "dir:none"}}
+	none := []build.CatalogInput{{Text: "dir:none", Ref: "dir:none"}}
 	if _, err := build.Catalog(context.Background(), none, options("")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}

@@ -175,8 +175,8 @@ func now() time.Time {
 	return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 }
 
-func defaultRule() *gate.Rule {
-	r := gate.DefaultRule()
+func defaultRule() *gate.Criteria {
+	r := gate.DefaultCriteria()
 	return &r
 }
 

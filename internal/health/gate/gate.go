@@ -90,7 +90,7 @@ type Verdict struct {
 // bundle, and has been healthy for the soak time. The operator passes if the share and the number of
 // healthy clusters are sufficient and no cluster blocks upgrades. A cluster that no longer gets the
 // operator is listed as a reason; it blocks if the operator was unhealthy or not upgradeable there.
-func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
+func Judge(rule Criteria, pin Pin, seen []Observation, now time.Time) Verdict {
 	byCluster := map[string][]Observation{}
 	for _, o := range seen {
 		if o.Operator == pin.Operator && (o.Environment == "" || o.Environment == pin.Environment) {
@@ -138,7 +138,7 @@ func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
 
 // judgeRemoved returns the clusters of the environment that were observed with the operator within
 // rule.Within plus rule.Soak and no longer get it, and whether one of them blocks the promotion.
-func judgeRemoved(rule Rule, pin Pin, byCluster map[string][]Observation, now time.Time) (removed []ClusterNote, blocked bool) {
+func judgeRemoved(rule Criteria, pin Pin, byCluster map[string][]Observation, now time.Time) (removed []ClusterNote, blocked bool) {
 	began := now.Add(-time.Duration(rule.Within + rule.Soak))
 	for _, name := range slices.Sorted(maps.Keys(byCluster)) {
 		list := slices.DeleteFunc(byCluster[name], func(o Observation) bool {
@@ -177,7 +177,7 @@ type clusterResult struct {
 
 // judgeCluster returns the result for one cluster. If several observations have the latest time,
 // all of them must be healthy.
-func judgeCluster(rule Rule, pin Pin, name string, seen []Observation, now time.Time) clusterResult {
+func judgeCluster(rule Criteria, pin Pin, name string, seen []Observation, now time.Time) clusterResult {
 	problem := func(o Observation) (Cause, string) {
 		return rule.Problem(pin.Environment, []string{name}, o, now)
 	}
@@ -250,7 +250,7 @@ func upgradeRefusal(seen []Observation, problem func(Observation) (Cause, string
 
 // Problem returns the reason why an observation is no evidence of the clusters of an environment at
 // time now, or "". All commands use it to reject observations.
-func (r Rule) Problem(environment string, clusters []string, o Observation, now time.Time) (cause Cause, note string) {
+func (r Criteria) Problem(environment string, clusters []string, o Observation, now time.Time) (cause Cause, note string) {
 	switch cause, note = r.checkIdentity(environment, clusters, o); {
 	case cause != "":
 		return cause, note
@@ -264,8 +264,8 @@ func (r Rule) Problem(environment string, clusters []string, o Observation, now 
 	return "", ""
 }
 
-// checkIdentity is [Rule.Problem] without the checks of the time.
-func (r Rule) checkIdentity(environment string, clusters []string, o Observation) (cause Cause, note string) {
+// checkIdentity is [Criteria.Problem] without the checks of the time.
+func (r Criteria) checkIdentity(environment string, clusters []string, o Observation) (cause Cause, note string) {
 	var missing []string
 	for _, f := range [][3]string{{"environment", o.Environment, environment}, {"cluster", o.Cluster, "any"}, {"UID of kube-system", o.ClusterUID, "any"}} {
 		if f[1] == "" && f[2] != "" && r.Identified {
@@ -313,7 +313,7 @@ func (p Pin) matches(o Observation) bool {
 // interruption. seen is sorted, and the last observation is healthy. The time between two
 // observations counts as healthy if Since of the later one is not after the earlier one. If Since
 // is unknown, the time must not exceed rule.Within.
-func healthySince(rule Rule, pin Pin, seen []Observation) time.Time {
+func healthySince(rule Criteria, pin Pin, seen []Observation) time.Time {
 	last := seen[len(seen)-1]
 	out, first := last.At, last.At
 	for i := len(seen) - 1; i >= 0; i-- {
@@ -338,7 +338,7 @@ func healthySince(rule Rule, pin Pin, seen []Observation) time.Time {
 }
 
 // hasGap reports whether the health between two consecutive observations is unknown.
-func hasGap(rule Rule, before, after Observation) bool {
+func hasGap(rule Criteria, before, after Observation) bool {
 	if before.ClusterUID != after.ClusterUID && before.ClusterUID != "" && after.ClusterUID != "" {
 		return true // another cluster of that name
 	}

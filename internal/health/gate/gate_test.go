@@ -48,7 +48,7 @@ func all(verdict gate.Verdict) string {
 
 // TestJudge has cases with observations of one of two clusters.
 func TestJudge(t *testing.T) {
-	rule := gate.Rule{Healthy: 100_000, Soak: gate.Span(24 * time.Hour), Clusters: 1, Within: gate.Span(6 * time.Hour)}
+	rule := gate.Criteria{Healthy: 100_000, Soak: gate.Span(24 * time.Hour), Clusters: 1, Within: gate.Span(6 * time.Hour)}
 	at := func(hour float64) func(o *gate.Observation) {
 		return func(o *gate.Observation) { o.At, o.Since = hours(hour), time.Time{} }
 	}
@@ -168,7 +168,7 @@ func TestThousandClusters(t *testing.T) {
 		},
 		"no observations": {1, nil, false, 0, "not observed: c1, c2, c3, c4, c5, and 995 more"},
 	} {
-		rule := gate.Rule{Healthy: c.healthy, Soak: gate.Span(24 * time.Hour), Clusters: 10, Within: gate.Span(24 * time.Hour)}
+		rule := gate.Criteria{Healthy: c.healthy, Soak: gate.Span(24 * time.Hour), Clusters: 10, Within: gate.Span(24 * time.Hour)}
 		v := gate.Judge(rule, pin(1000), c.seen, noon())
 		if v.Pass != c.pass || v.Healthy != c.good || v.Clusters != 1000 || all(v) != c.want {
 			t.Errorf("%s: pass %t, good %d, %q; want %t, %d, %q", name, v.Pass, v.Healthy, all(v), c.pass, c.good, c.want)
@@ -191,7 +191,7 @@ func TestNumbers(t *testing.T) {
 		{3, 2, 66_667, "healthy in 2 of 3 clusters; 66.667% required, at least 2; not observed: c3"},
 		{0, 1, 100_000, "not installed in any cluster"},
 	} {
-		rule := gate.DefaultRule()
+		rule := gate.DefaultCriteria()
 		rule.Healthy, rule.Clusters = c.healthy, c.asked
 		v := gate.Judge(rule, pin(c.clusters), seen, noon())
 		if got := v.Text(rule, ""); got != c.want || v.Pass == (strings.Contains(got, " required, ") || c.clusters == 0) {
@@ -203,7 +203,7 @@ func TestNumbers(t *testing.T) {
 // TestEvidence forges the observation of one of two clusters, under a rule that requires identified
 // and signed observations: alone, and together with an observation of a blocked upgrade.
 func TestEvidence(t *testing.T) {
-	rule := gate.Rule{Healthy: 100_000, Soak: gate.Span(4 * time.Hour), Clusters: 1, Within: gate.Span(6 * time.Hour), Identified: true, Signed: true}
+	rule := gate.Criteria{Healthy: 100_000, Soak: gate.Span(4 * time.Hour), Clusters: 1, Within: gate.Span(6 * time.Hour), Identified: true, Signed: true}
 	full := func(cluster, uid string, edit func(o *gate.Observation)) gate.Observation {
 		o := good(cluster, func(o *gate.Observation) { o.Environment, o.ClusterUID = "dev", uid })
 		edit(&o)
@@ -267,7 +267,7 @@ func TestLeft(t *testing.T) {
 		"of no known environment": {func(o *gate.Observation) { o.Environment, o.Upgradeable = "", "False" }, "", true},
 	} {
 		seen := []gate.Observation{good("c1", nil), good("c2", func(o *gate.Observation) { o.Environment = "dev"; c.edit(o) })}
-		if v := gate.Judge(gate.DefaultRule(), p, seen, noon()); all(v) != c.want || v.Pass != c.pass {
+		if v := gate.Judge(gate.DefaultCriteria(), p, seen, noon()); all(v) != c.want || v.Pass != c.pass {
 			t.Errorf("%s: pass %t, %q, want %q", name, v.Pass, all(v), c.want)
 		}
 	}

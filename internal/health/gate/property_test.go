@@ -78,7 +78,7 @@ func (r *ring) live(t *rapid.T, hour int) {
 
 // suffices is the model of the gate. It uses the history of the clusters, and only the times of
 // observations.
-func (r *ring) suffices(rule gate.Rule, bundle string, hour int) bool {
+func (r *ring) suffices(rule gate.Criteria, bundle string, hour int) bool {
 	within, soak := int(time.Duration(rule.Within)/time.Hour), int(time.Duration(rule.Soak)/time.Hour)
 	good := 0
 	for i, h := range r.clusters {
@@ -96,8 +96,8 @@ func (r *ring) suffices(rule gate.Rule, bundle string, hour int) bool {
 	return good >= rule.Clusters && float64(good) >= float64(rule.Healthy)/100_000*float64(len(r.clusters))-1e-9
 }
 
-func drawRule(t *rapid.T) gate.Rule {
-	return gate.Rule{
+func drawRule(t *rapid.T) gate.Criteria {
+	return gate.Criteria{
 		Healthy:  gate.Share(1000 * rapid.IntRange(40, 100).Draw(t, "healthy")),
 		Soak:     gate.Span(rapid.IntRange(0, 6).Draw(t, "soak")) * gate.Span(time.Hour),
 		Clusters: rapid.IntRange(1, 3).Draw(t, "at least"),

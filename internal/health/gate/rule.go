@@ -4,7 +4,7 @@
 // The package is a pure function of its arguments: pins, observations, the rule and the time. It
 // does not access files, locks or clusters, and does not promote anything.
 //
-// Start from [Rule].
+// Start from [Criteria].
 package gate
 
 import (
@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Rule defines the requirements for a promotion.
-type Rule struct {
+// Criteria defines the requirements for a promotion.
+type Criteria struct {
 	Healthy  Share `json:"healthy"`        // required share of the operator's clusters that match the pin and are healthy
 	Soak     Span  `json:"soak"`           // minimum time of uninterrupted health
 	Clusters int   `json:"clusters"`       // minimum number of healthy clusters
@@ -25,9 +25,9 @@ type Rule struct {
 	Signed     bool `json:"signed" doc:"observations must be signed"`
 }
 
-// DefaultRule returns the rule for an environment without a configured rule.
-func DefaultRule() Rule {
-	return Rule{Healthy: fullShare, Clusters: 1, Within: Span(24 * time.Hour)}
+// DefaultCriteria returns the rule for an environment without a configured rule.
+func DefaultCriteria() Criteria {
+	return Criteria{Healthy: fullShare, Clusters: 1, Within: Span(24 * time.Hour)}
 }
 
 // Share is a fraction in thousandths of a percent.

@@ -42,7 +42,7 @@ func TestSpans(t *testing.T) {
 			t.Errorf("%q: got %s", in, s)
 		}
 	}
-	if got := time.Duration(gate.DefaultRule().Within); got != 24*time.Hour {
+	if got := time.Duration(gate.DefaultCriteria().Within); got != 24*time.Hour {
 		t.Errorf("by default an observation may be %s old", got)
 	}
 }

@@ -36,7 +36,7 @@ func (r Reason) String() string {
 
 // Text formats the verdict: the result, the requirements if they are not met, and the reasons.
 // environment is the name of the clusters' environment, which may be empty.
-func (v Verdict) Text(rule Rule, environment string) string {
+func (v Verdict) Text(rule Criteria, environment string) string {
 	cluster := strings.TrimSpace(environment + " cluster")
 	if v.Clusters == 0 {
 		return "not installed in any " + cluster

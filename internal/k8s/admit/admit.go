@@ -53,9 +53,9 @@ type version struct {
 	preserve   bool
 }
 
-// Result is the outcome for one object. Fields are paths in the API server's notation:
+// WriteResult is the outcome for one object. Fields are paths in the API server's notation:
 // "spec.listeners[0].port".
-type Result struct {
+type WriteResult struct {
 	Rejected  []Fault  // reasons for the rejection; empty if the object is admitted
 	Dropped   []string // unknown fields, which are lost, sorted
 	Defaulted []Value  // fields set to defaults, sorted; a missing object counts as one field
@@ -148,19 +148,19 @@ var ErrNotServed = errors.New("version is not served")
 
 // Write simulates a create request for the object, which is not modified. The error is ErrNotServed,
 // or reports that the object cannot be converted to JSON.
-func (k *Kind) Write(apiVersion string, object map[string]any) (Result, error) {
+func (k *Kind) Write(apiVersion string, object map[string]any) (WriteResult, error) {
 	v, ok := k.versions[apiVersion]
 	if !ok {
-		return Result{}, ErrNotServed
+		return WriteResult{}, ErrNotServed
 	}
 	obj, err := toPlainJSON(object)
 	if err != nil {
-		return Result{}, err
+		return WriteResult{}, err
 	}
 	if k.status[apiVersion] {
 		delete(obj, "status") // the API server ignores the status in a create request
 	}
-	var out Result
+	var out WriteResult
 	if v.structural == nil {
 		return out, nil
 	}

@@ -52,14 +52,14 @@ func TestWrite(t *testing.T) {
 	}
 	cases := []struct {
 		name, object string
-		want         Result
+		want         WriteResult
 	}{
-		{"pruned and defaulted", "spec: {size: 3, sise: 4, list: [{b: 1}]}", Result{
+		{"pruned and defaulted", "spec: {size: 3, sise: 4, list: [{b: 1}]}", WriteResult{
 			Dropped: []string{"spec.list[0].b", "spec.sise"}, Defaulted: []Value{{"spec.list[0].a", "z"}, {"spec.mode", "fast"}},
 		}},
-		{"schema", "spec: {size: 101, mode: x}", Result{Rejected: []Fault{{"spec.size", "Invalid value: 101: spec.size in body should be less than or equal to 100"}}}},
-		{"CEL", "spec: {size: 13, mode: x}", Result{Rejected: []Fault{{"spec", `Invalid value: unlucky`}}}},
-		{"the status is ignored", "spec: {mode: x}\nstatus: {phase: Lost}", Result{}},
+		{"schema", "spec: {size: 101, mode: x}", WriteResult{Rejected: []Fault{{"spec.size", "Invalid value: 101: spec.size in body should be less than or equal to 100"}}}},
+		{"CEL", "spec: {size: 13, mode: x}", WriteResult{Rejected: []Fault{{"spec", `Invalid value: unlucky`}}}},
+		{"the status is ignored", "spec: {mode: x}\nstatus: {phase: Lost}", WriteResult{}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

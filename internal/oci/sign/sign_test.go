@@ -57,10 +57,10 @@ func image(t *testing.T, server *ocitest.Server) (*oci.Client, string) {
 
 // verified verifies an image with these signers. The store is empty, so the signatures come from
 // the registry.
-func verified(t *testing.T, ref string, r trust.Rule) (*trust.Verification, error) {
+func verified(t *testing.T, ref string, r trust.SignerRule) (*trust.Verification, error) {
 	t.Helper()
 	r.Match, r.Where = "*", "quayside.yaml:3:5"
-	p, err := trust.New([]trust.Rule{r})
+	p, err := trust.New([]trust.SignerRule{r})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +71,8 @@ func verified(t *testing.T, ref string, r trust.Rule) (*trust.Verification, erro
 	return p.Verify(t.Context(), &oci.Client{Store: s, Retry: oci.Retry{Attempts: 1}}, ref)
 }
 
-func keyRule(public []byte) trust.Rule {
-	return trust.Rule{Keys: []trust.Key{{Name: "cosign.pub", PEM: public}}}
+func keyRule(public []byte) trust.SignerRule {
+	return trust.SignerRule{Keys: []trust.Key{{Name: "cosign.pub", PEM: public}}}
 }
 
 func block(kind string, data []byte, err error) []byte {
@@ -261,7 +261,7 @@ func TestKeyless(t *testing.T) {
 			if n := len(slices.DeleteFunc(slices.Clone(asked), func(l string) bool { return !strings.HasSuffix(l, "signingCert") })); n != 1 {
 				t.Errorf("%d requests for certificates, want one:\n%s", n, strings.Join(asked, "\n"))
 			}
-			rule := trust.Rule{Identity: identity, Issuer: issuer, TrustRoot: services.Root}
+			rule := trust.SignerRule{Identity: identity, Issuer: issuer, TrustRoot: services.Root}
 			got, err := verified(t, ref, rule)
 			if err != nil {
 				t.Fatal(err)

@@ -37,7 +37,7 @@ type identityChecker struct {
 // newIdentityChecker derives requirements from the trust root. If it lists transparency logs, an
 // entry in one of them is required; the same applies to certificate transparency logs. A
 // verified signing time is always required, because certificates are valid for minutes.
-func newIdentityChecker(r Rule) (*identityChecker, error) {
+func newIdentityChecker(r SignerRule) (*identityChecker, error) {
 	trusted, err := root.NewTrustedRootFromJSON(r.TrustRoot)
 	if err != nil {
 		return nil, fmt.Errorf("trust root: %s", sanitize.TruncateLine(err.Error(), maxText))

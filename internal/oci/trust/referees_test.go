@@ -100,7 +100,7 @@ func refereeCase(t *testing.T, dir, artifact string, public []byte) (string, err
 		t.Fatal(err)
 	}
 	const repository = "example.com/org/a"
-	rule := trust.Rule{Match: repository, Where: "the case"}
+	rule := trust.SignerRule{Match: repository, Where: "the case"}
 	if key := read("key.pub", nil); key != nil {
 		rule.Keys = []trust.Key{{Name: "key.pub", PEM: key}}
 	} else {
@@ -108,7 +108,7 @@ func refereeCase(t *testing.T, dir, artifact string, public []byte) (string, err
 		rule.Identity = strings.TrimSpace(string(read("identity", []byte("https://github.com/sigstore-conformance/extremely-dangerous-public-oidc-beacon/.github/workflows/extremely-dangerous-oidc-beacon.yml@refs/heads/main"))))
 		rule.Issuer = strings.TrimSpace(string(read("issuer", []byte("https://token.actions.githubusercontent.com"))))
 	}
-	policy, err := trust.New([]trust.Rule{rule})
+	policy, err := trust.New([]trust.SignerRule{rule})
 	if err != nil {
 		return "", err
 	}

@@ -25,7 +25,7 @@ func TestStatements(t *testing.T) {
 
 	for _, c := range []struct {
 		name string
-		rule trust.Rule
+		rule trust.SignerRule
 		sign func(*image)
 		want string
 	}{
@@ -67,7 +67,7 @@ func TestStatements(t *testing.T) {
 				im.simple(trusted.simple(t, im.digest, usual))
 			}
 			c.sign(im)
-			p, err := trust.New([]trust.Rule{c.rule})
+			p, err := trust.New([]trust.SignerRule{c.rule})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestStatementsAreLookedUpAgain(t *testing.T) {
 	key := trusttest.NewKey(t)
 	im := newImage(t, ocitest.NewReferring(t))
 	im.simple(key.Simple(t, im.digest))
-	p, err := trust.New([]trust.Rule{keyRule(key)})
+	p, err := trust.New([]trust.SignerRule{keyRule(key)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,10 +24,10 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Rule defines the accepted signers of matching images: if Keys is set, the owner of any of
+// SignerRule defines the accepted signers of matching images: if Keys is set, the owner of any of
 // these keys; otherwise Identity (or IdentityRegexp) certified at Issuer, according to
 // TrustRoot.
-type Rule struct {
+type SignerRule struct {
 	Match          string // "quay.io/org/name", "quay.io/org/*", "*": see [Matches]
 	Keys           []Key
 	Identity       string // the subject of the certificate: "https://github.com/org/repo/.github/workflows/release.yml@refs/heads/main"
@@ -54,7 +54,7 @@ type Policy struct {
 const Observations = "observations"
 
 type rule struct {
-	Rule
+	SignerRule
 	pattern string // normalized Match
 	check   checker
 }
@@ -73,14 +73,14 @@ type finding struct {
 }
 
 // New parses rules. The error lists all invalid ones.
-func New(rules []Rule) (*Policy, error) {
+func New(rules []SignerRule) (*Policy, error) {
 	p := &Policy{}
 	var errs []error
 	for _, r := range rules {
 		var pattern string
 		check, err := newChecker(r)
 		if err == nil && r.Match == Observations {
-			p.observations = append(p.observations, rule{Rule: r, check: check})
+			p.observations = append(p.observations, rule{SignerRule: r, check: check})
 			continue
 		}
 		if err == nil {
@@ -90,12 +90,12 @@ func New(rules []Rule) (*Policy, error) {
 			errs = append(errs, fmt.Errorf("%s: %w", r.Where, err))
 			continue
 		}
-		p.rules = append(p.rules, rule{Rule: r, pattern: pattern, check: check})
+		p.rules = append(p.rules, rule{SignerRule: r, pattern: pattern, check: check})
 	}
 	return p, errors.Join(errs...)
 }
 
-func newChecker(r Rule) (checker, error) {
+func newChecker(r SignerRule) (checker, error) {
 	if len(r.Keys) > 0 {
 		return newKeyChecker(r.Keys)
 	}
@@ -160,7 +160,7 @@ func (p *Policy) matchingRule(ref string) (rule, bool, error) {
 	if p == nil {
 		return rule{}, false, nil
 	}
-	src, err := oci.ParseSource(ref)
+	src, err := oci.ParseReference(ref)
 	if err != nil {
 		return rule{}, false, err
 	}

@@ -60,20 +60,20 @@ func newImage(t *testing.T, server *ocitest.Server) *image {
 func (i *image) simple(sigs ...trusttest.Simple) { trusttest.PushSimple(i, i.repo, i.digest, sigs...) }
 func (i *image) bundle(data []byte)              { trusttest.PushBundle(i, i.repo, i.digest, data) }
 
-func keyRule(keys ...*trusttest.Key) trust.Rule {
-	r := trust.Rule{Match: "*", Where: "quayside.yaml:3:5"}
+func keyRule(keys ...*trusttest.Key) trust.SignerRule {
+	r := trust.SignerRule{Match: "*", Where: "quayside.yaml:3:5"}
 	for _, k := range keys {
 		r.Keys = append(r.Keys, trust.Key{Name: "cosign.pub", PEM: k.Public})
 	}
 	return r
 }
 
-func keylessRule(root []byte) trust.Rule {
-	return trust.Rule{Match: "*", Where: "quayside.yaml:3:5", Identity: identity, Issuer: issuer, TrustRoot: root}
+func keylessRule(root []byte) trust.SignerRule {
+	return trust.SignerRule{Match: "*", Where: "quayside.yaml:3:5", Identity: identity, Issuer: issuer, TrustRoot: root}
 }
 
-func verify(ctx context.Context, i *image, r trust.Rule) (*trust.Verification, error) {
-	p, err := trust.New([]trust.Rule{r})
+func verify(ctx context.Context, i *image, r trust.SignerRule) (*trust.Verification, error) {
+	p, err := trust.New([]trust.SignerRule{r})
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func TestVerify(t *testing.T) {
 
 	for _, c := range []struct {
 		name string
-		rule trust.Rule
+		rule trust.SignerRule
 		sign func(*image)
 		want string // part of the error, or the signer
 	}{
@@ -244,7 +244,7 @@ func TestVerifyRegistryFault(t *testing.T) {
 // TestNew checks that rules which can never be met or have no effect are rejected.
 func TestNew(t *testing.T) {
 	key := trusttest.NewKey(t)
-	with := func(match string) trust.Rule {
+	with := func(match string) trust.SignerRule {
 		r := keyRule(key)
 		r.Match = match
 		return r
@@ -253,7 +253,7 @@ func TestNew(t *testing.T) {
 	badKey.Keys = []trust.Key{{Name: "cosign.pub", PEM: []byte("no key")}}
 	private.Keys = []trust.Key{{Name: "cosign.key", PEM: []byte("-----BEGIN PRIVATE KEY-----")}}
 	for name, c := range map[string]struct {
-		rule trust.Rule
+		rule trust.SignerRule
 		want string
 	}{
 		"ok/all":             {with("*"), ""},
@@ -270,7 +270,7 @@ func TestNew(t *testing.T) {
 		"error/broken root":  {keylessRule([]byte("<")), "trust root: "},
 		"error/without root": {keylessRule(nil), "trust root: "},
 	} {
-		_, err := trust.New([]trust.Rule{c.rule})
+		_, err := trust.New([]trust.SignerRule{c.rule})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), "quayside.yaml:3:5: ") || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
@@ -282,7 +282,7 @@ func TestNew(t *testing.T) {
 func TestSpellings(t *testing.T) {
 	key := trusttest.NewKey(t)
 	digest := "@sha256:" + strings.Repeat("1", 64)
-	at := func(match, where string) trust.Rule {
+	at := func(match, where string) trust.SignerRule {
 		r := keyRule(key)
 		r.Match, r.Where = match, where
 		return r
@@ -301,7 +301,7 @@ func TestSpellings(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		quay, docker := spell(t, "quay.io"), spell(t, "docker.io")
-		p, err := trust.New([]trust.Rule{at(quay+"/org/one", "one"), at(quay+"/org/*", "org"), at(docker+"/library/*", "library"), at(docker+"/my*", "my")})
+		p, err := trust.New([]trust.SignerRule{at(quay+"/org/one", "one"), at(quay+"/org/*", "org"), at(docker+"/library/*", "library"), at(docker+"/my*", "my")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -323,7 +323,7 @@ func TestSpellings(t *testing.T) {
 func TestNoNormalForm(t *testing.T) {
 	r := keyRule(trusttest.NewKey(t))
 	r.Match = "quay.io/org/*"
-	p, err := trust.New([]trust.Rule{r})
+	p, err := trust.New([]trust.SignerRule{r})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -419,8 +419,8 @@ func FuzzCheck(f *testing.F) {
 	f.Add([]byte(nil), "", "", "", "", stranger.bundle(f, digest, trusttest.SignPredicate, usual))
 	f.Add([]byte(nil), "", "", "", "", trusttest.NewKey(f).Bundle(f, digest, trusttest.SignPredicate))
 	var policies []*trust.Policy
-	for _, r := range []trust.Rule{keyRule(key), keylessRule(trusted.root)} {
-		p, err := trust.New([]trust.Rule{r})
+	for _, r := range []trust.SignerRule{keyRule(key), keylessRule(trusted.root)} {
+		p, err := trust.New([]trust.SignerRule{r})
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -88,9 +88,9 @@ type CatalogImage struct {
 	Warnings []diag.Warning
 }
 
-// Source is a source of a catalog: a file-based catalog, a directory of bundles, or an
+// CatalogInput is a source of a catalog: a file-based catalog, a directory of bundles, or an
 // image of either.
-type Source struct {
+type CatalogInput struct {
 	Text string // as given by the user
 	Ref  source.Ref
 }
@@ -103,7 +103,7 @@ type CatalogOptions struct {
 }
 
 // Catalog builds a catalog image from sources. With an error it returns the warnings found so far.
-func Catalog(ctx context.Context, sources []Source, opt CatalogOptions) (*CatalogImage, error) {
+func Catalog(ctx context.Context, sources []CatalogInput, opt CatalogOptions) (*CatalogImage, error) {
 	asm := &assembly{CatalogOptions: opt, bundles: map[string]fs.FS{}, names: map[string]string{}, images: map[string]string{}, files: map[string]string{}, out: filetree.New()}
 	defer func() {
 		for _, f := range asm.closers {
@@ -153,7 +153,7 @@ type assembly struct {
 }
 
 // addSource adds a source.
-func (m *assembly) addSource(ctx context.Context, src Source) error {
+func (m *assembly) addSource(ctx context.Context, src CatalogInput) error {
 	if _, image := src.Ref.Argument(); image != "" {
 		return m.addImage(ctx, src)
 	}
@@ -179,7 +179,7 @@ func (m *assembly) addBundles(name string, fsys fs.FS) string {
 	return key
 }
 
-func (m *assembly) addImage(ctx context.Context, src Source) error {
+func (m *assembly) addImage(ctx context.Context, src CatalogInput) error {
 	im, err := image.Open(ctx, m.Client, string(src.Ref), image.OpenOptions{})
 	if err != nil {
 		return err
@@ -303,7 +303,7 @@ func (m *assembly) packBundle(pkg string, fsys fs.FS) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	src, err := oci.ParseSource("image:" + strings.ReplaceAll(m.Repository, "{package}", pkg))
+	src, err := oci.ParseReference("image:" + strings.ReplaceAll(m.Repository, "{package}", pkg))
 	if err != nil {
 		return "", err
 	}

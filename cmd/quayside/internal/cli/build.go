@@ -134,13 +134,13 @@ func (a *app) buildCatalog(ctx context.Context, here *workspace.Project, sources
 	if err != nil {
 		return nil, err
 	}
-	var parts []build.Source
+	var parts []build.CatalogInput
 	for _, text := range sources {
 		ref, err := here.CatalogRef(text)
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, build.Source{Text: text, Ref: ref})
+		parts = append(parts, build.CatalogInput{Text: text, Ref: ref})
 	}
 	built, err := build.Catalog(ctx, parts, build.CatalogOptions{Client: client, Resolver: here.Resolver(), Repository: repository})
 	a.log.Warn(here.Waive(built.Warnings))

@@ -268,9 +268,9 @@ func (o *initOptions) checkMirrors(dir, name string) (string, error) {
 
 // parseCatalog parses a value of --catalog: a well-known name, "[namespace/]name=source", or a source
 // that suggests its name.
-func (o *initOptions) parseCatalog(dir, text string) (settings.Catalog, error) {
+func (o *initOptions) parseCatalog(dir, text string) (settings.CatalogSettings, error) {
 	if k, ref, ok, err := source.FindKnown(text, o.draft.OpenShiftVersion); ok {
-		return settings.Catalog{Namespace: k.ID.Namespace, Name: k.ID.Name, Source: ref}, err
+		return settings.CatalogSettings{Namespace: k.ID.Namespace, Name: k.ID.Name, Source: ref}, err
 	}
 	name, rest, named := strings.Cut(text, "=")
 	if !named {
@@ -278,11 +278,11 @@ func (o *initOptions) parseCatalog(dir, text string) (settings.Catalog, error) {
 	}
 	p, err := workspace.Open(workspace.Dir(dir, o.allowedDirs()...), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
 	if err != nil {
-		return settings.Catalog{}, err
+		return settings.CatalogSettings{}, err
 	}
 	ref, err := p.CatalogRef(rest)
 	if err != nil {
-		return settings.Catalog{}, fmt.Errorf("--catalog %s: %w; well-known catalogs: %s", text, err, strings.Join(source.KnownNames(), ", "))
+		return settings.CatalogSettings{}, fmt.Errorf("--catalog %s: %w; well-known catalogs: %s", text, err, strings.Join(source.KnownNames(), ", "))
 	}
 	id := catalog.ID{Name: name}
 	if ns, n, ok := strings.Cut(name, "/"); ok {
@@ -292,9 +292,9 @@ func (o *initOptions) parseCatalog(dir, text string) (settings.Catalog, error) {
 		id.Name = ref.SuggestedName()
 	}
 	if !yamlnode.IsDNS1123Subdomain(id.Name) {
-		return settings.Catalog{}, fmt.Errorf("--catalog %s: name required: [NAMESPACE/]NAME=%s", text, rest)
+		return settings.CatalogSettings{}, fmt.Errorf("--catalog %s: name required: [NAMESPACE/]NAME=%s", text, rest)
 	}
-	return settings.Catalog{Namespace: id.Namespace, Name: id.Name, Source: ref}, nil
+	return settings.CatalogSettings{Namespace: id.Namespace, Name: id.Name, Source: ref}, nil
 }
 
 // addLines adds missing lines to a file, and reports whether it changed the file.

@@ -144,7 +144,7 @@ func (a *app) readArg(name string) ([]byte, error) {
 
 // parseLayoutTarget parses the destination of a build: oci:path or oci:path:tag.
 func (a *app) parseLayoutTarget(text string) (dir, tag string, err error) {
-	src, err := oci.ParseSource(text)
+	src, err := oci.ParseReference(text)
 	if err == nil && (src.Kind != oci.Layout || src.Digest != "") {
 		err = fmt.Errorf("%q: must be oci:path or oci:path:tag", text)
 	}

@@ -98,7 +98,7 @@ func newPromote(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	d := gate.DefaultRule()
+	d := gate.DefaultCriteria()
 	f.StringArrayVar(&o.observed, "observed", nil, "observations of clusters: a `FILE`, or a directory of files; may be given several times")
 	f.StringVar(&o.rule.healthy, "healthy", "", "required `SHARE` of healthy clusters, in place of spec.promotion.healthy (default "+d.Healthy.String()+")")
 	f.StringVar(&o.rule.soak, "soak", "", "soak time: a `TIME` such as 24h, in place of spec.promotion.soak (default "+d.Soak.String()+")")
@@ -129,14 +129,14 @@ func (o *promoteOptions) checkFlags(cmd *cobra.Command) error {
 	case cmd.Flags().Changed("clusters") && o.rule.clusters < 1:
 		return Usagef(cmd, "--clusters %d: must be at least 1", o.rule.clusters)
 	}
-	if _, err := o.rule.override(gate.DefaultRule()); err != nil {
+	if _, err := o.rule.override(gate.DefaultCriteria()); err != nil {
 		return Usagef(cmd, "%w", err)
 	}
 	return nil
 }
 
 // override returns rule with the values of the flags.
-func (r ruleFlags) override(rule gate.Rule) (gate.Rule, error) {
+func (r ruleFlags) override(rule gate.Criteria) (gate.Criteria, error) {
 	var faults diag.List
 	set := func(flag, text string, into interface{ UnmarshalText(text []byte) error }) {
 		if text == "" {
@@ -164,12 +164,12 @@ func (o *promoteOptions) referenceTime() (time.Time, error) {
 }
 
 // ruleFor returns the required observations for a promotion to an environment; nil: none.
-func (o *promoteOptions) ruleFor(e *upgrade.Environment) (*gate.Rule, error) {
+func (o *promoteOptions) ruleFor(e *upgrade.Environment) (*gate.Criteria, error) {
 	settings := e.Settings.Promotion
 	if settings == nil && o.rule == (ruleFlags{}) && len(o.observed) == 0 {
 		return nil, nil
 	}
-	rule := gate.DefaultRule()
+	rule := gate.DefaultCriteria()
 	if settings != nil {
 		rule = settings.Rule()
 	}

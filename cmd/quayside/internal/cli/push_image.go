@@ -46,12 +46,12 @@ func (o *pushOptions) send(ctx context.Context, here *workspace.Project, built *
 	if built.catalog != nil {
 		defer o.log.Done()
 		for _, b := range built.catalog.Bundles {
-			src, err := oci.ParseSource(b.Ref)
+			src, err := oci.ParseReference(b.Ref)
 			if err != nil {
 				return err
 			}
 			o.log.Progress("pushing %s", b.Ref)
-			tag := oci.Source{Kind: oci.Remote, Name: src.Name, Tag: "v" + strings.ReplaceAll(b.Bundle.CSV.Version, "+", "_")}
+			tag := oci.Reference{Kind: oci.Remote, Name: src.Name, Tag: "v" + strings.ReplaceAll(b.Bundle.CSV.Version, "+", "_")}
 			if err := client.Push(ctx, tag.String(), b.Packed); err != nil {
 				return err
 			}

@@ -250,7 +250,7 @@ func signers(p *workspace.Project, t settings.Trust) map[string]string {
 }
 
 // catalogsOf returns the catalogs in quayside.yaml and in the declarations of a side.
-func (c *Comparison) catalogsOf(s *Side) []cache.Catalog {
+func (c *Comparison) catalogsOf(s *Side) []cache.CatalogSpec {
 	set, err := s.project.Declarations()
 	if err != nil {
 		c.notes = append(c.notes, fmt.Sprintf("sources of declared catalogs not compared: %v", s.wrapName(err)))

@@ -149,7 +149,7 @@ func (c *Comparison) policyBase() *workspace.Project {
 // policyWithoutPositions returns the policy of settings without positions, for comparing.
 func policyWithoutPositions(w *settings.Workspace) settings.Policy {
 	p := w.Policy
-	p.Waivers, p.Rules = append([]diag.Waiver{}, p.Waivers...), append([]settings.Rule{}, p.Rules...)
+	p.Waivers, p.Rules = append([]diag.Waiver{}, p.Waivers...), append([]settings.PolicyRule{}, p.Rules...)
 	for i := range p.Waivers {
 		p.Waivers[i].Pos = diag.Pos{}
 	}

@@ -40,7 +40,7 @@ type PushResult struct {
 	Revision  string    `json:"revision"`
 	Created   string    `json:"created"`
 
-	to oci.Source
+	to oci.Reference
 }
 
 // PushState is the outcome of a push.
@@ -68,7 +68,7 @@ func (c *Tree) Push(ctx context.Context, opt PushOptions) (*PushResult, error) {
 	log := opt.Project.Log
 	log.Progress("pushing %s", opt.To)
 	defer log.Done()
-	to, err := oci.ParseSource(opt.To)
+	to, err := oci.ParseReference(opt.To)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (c *Tree) Push(ctx context.Context, opt PushOptions) (*PushResult, error) {
 
 // pushTo pushes the artifact. It sets the tag last, so that every tagged artifact has its
 // attachments.
-func (d *push) pushTo(ctx context.Context, to oci.Source) (PushState, error) {
+func (d *push) pushTo(ctx context.Context, to oci.Reference) (PushState, error) {
 	if to.Kind == oci.Layout {
 		if to.Digest != "" {
 			return "", fmt.Errorf("%q: must be oci:path or oci:path:tag", d.To)

@@ -46,7 +46,7 @@ type ImageCopy struct {
 func PlanCopies(images []Image, to string) ([]ImageCopy, error) {
 	base := ""
 	if !strings.HasPrefix(to, "oci:") {
-		parsed, err := oci.ParseSource("image:" + strings.TrimSuffix(to, "/") + "/any")
+		parsed, err := oci.ParseReference("image:" + strings.TrimSuffix(to, "/") + "/any")
 		if err != nil || strings.Contains(to, "@") {
 			return nil, fmt.Errorf("%q is not a registry, or a registry and a path", to)
 		}
@@ -56,7 +56,7 @@ func PlanCopies(images []Image, to string) ([]ImageCopy, error) {
 	planned := map[string]ImageCopy{}
 	copies := []ImageCopy{}
 	for _, im := range images {
-		src, err := oci.ParseSource("image:" + im.Image)
+		src, err := oci.ParseReference("image:" + im.Image)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%w (needed by %s)", err, strings.Join(im.Operators, ", ")))
 			continue
@@ -74,7 +74,7 @@ func PlanCopies(images []Image, to string) ([]ImageCopy, error) {
 
 // planCopy plans the copy of one image to the registry and path in base. If base is empty, the
 // target is the layout to.
-func planCopy(im Image, src oci.Source, to, base string) ImageCopy {
+func planCopy(im Image, src oci.Reference, to, base string) ImageCopy {
 	c := ImageCopy{Image: im.Image, Digest: im.Digest, State: CopyPlanned, name: src.String(), source: src.Name, byTag: src.Digest == ""}
 	tag := src.Tag
 	if tag == "" { // sha256-… is reserved for the referrers tag

@@ -24,7 +24,7 @@ import (
 // PromotionOptions are the options for a promotion.
 type PromotionOptions struct {
 	Only     []string          // operators to promote, as namespace/package; empty: all
-	Rule     *gate.Rule        // required observations; nil: none
+	Rule     *gate.Criteria    // required observations; nil: none
 	Observed []*health.Summary // observations in any environment
 	Now      time.Time
 	Proposes bool // for a pull request: keep the operators whose earlier promotion a person reverted, unless Only has them

@@ -27,7 +27,7 @@ type PromotionStepReport struct {
 	From      string                     `json:"from" doc:"upstream environment"`
 	To        string                     `json:"to" doc:"target environment"`
 	Directory string                     `json:"directory" doc:"directory of the target environment"`
-	Gate      *gate.Rule                 `json:"gate,omitempty" doc:"required observations; absent if none are required"`
+	Gate      *gate.Criteria             `json:"gate,omitempty" doc:"required observations; absent if none are required"`
 	Operators []PromotionRow             `json:"operators" doc:"operators of both environments, by name"`
 	Changes   []workspace.Change         `json:"changes" doc:"to the lock"`
 	Warnings  []diag.Warning             `json:"warnings"`
@@ -67,7 +67,7 @@ func (es Environments) Choose(names []string) (steps []PromotionStep, only []str
 
 // Promote makes the promotions of steps. rule returns the rule for a target environment. If an
 // operator in opt.Only is held back, Promote returns the report and a *rules.PolicyError.
-func Promote(ctx context.Context, steps []PromotionStep, opt PromotionOptions, rule func(to *Environment) (*gate.Rule, error)) (*PromotionReport, error) {
+func Promote(ctx context.Context, steps []PromotionStep, opt PromotionOptions, rule func(to *Environment) (*gate.Criteria, error)) (*PromotionReport, error) {
 	r := &PromotionReport{Steps: []PromotionStepReport{}, Warnings: []diag.Warning{}}
 	var refused []string
 	for _, step := range steps {

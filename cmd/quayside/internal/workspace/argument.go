@@ -47,7 +47,7 @@ func (r Root) ParseArgument(text string) (Argument, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return Argument{}, err
 	}
-	if src, err := oci.ParseSource(text); err == nil && strings.Contains(text, "/") && strings.ContainsAny(src.Registry(), ".:") && !strings.HasPrefix(text, ".") {
+	if src, err := oci.ParseReference(text); err == nil && strings.Contains(text, "/") && strings.ContainsAny(src.Registry(), ".:") && !strings.HasPrefix(text, ".") {
 		return Argument{Text: text, Image: string(source.ImageRef(text))}, nil
 	}
 	return Argument{}, fmt.Errorf("%q is neither an existing directory nor an image (registry/name:tag, oci:path)", text)
@@ -119,7 +119,7 @@ func (p *Project) workspaceCatalog(text string) source.Ref {
 		return "" // callers that need the declarations report the error
 	}
 	all := p.Catalogs(set)
-	i := slices.IndexFunc(all, func(c cache.Catalog) bool { return c.ID.String() == text })
+	i := slices.IndexFunc(all, func(c cache.CatalogSpec) bool { return c.ID.String() == text })
 	if i < 0 {
 		return ""
 	}
@@ -177,14 +177,14 @@ func (p *Registries) CopyImage(ctx context.Context, arg Argument, to string) (st
 // ChooseCatalogs returns the catalogs to search. Without a name, it returns all, the catalogs of
 // the workspace. Otherwise name is a catalog in all, a well-known catalog, or a source with a path
 // relative to here. The paths of the returned catalogs are relative to the returned project.
-func (p *Project) ChooseCatalogs(name string, all []cache.Catalog, here Root) (*Project, []cache.Catalog, error) {
+func (p *Project) ChooseCatalogs(name string, all []cache.CatalogSpec, here Root) (*Project, []cache.CatalogSpec, error) {
 	if name == "" {
 		if len(all) == 0 {
 			return nil, nil, fmt.Errorf("no catalog: choose one with --catalog (%s, or a source), or create a workspace with 'quayside init'", strings.Join(source.KnownNames(), ", "))
 		}
 		return p, all, nil
 	}
-	var some []cache.Catalog
+	var some []cache.CatalogSpec
 	var names []string
 	for _, s := range all {
 		names = append(names, s.ID.String())
@@ -200,7 +200,7 @@ func (p *Project) ChooseCatalogs(name string, all []cache.Catalog, here Root) (*
 	case err != nil:
 		return nil, nil, err
 	case known:
-		return p, []cache.Catalog{{ID: k.ID, Source: ref}}, nil
+		return p, []cache.CatalogSpec{{ID: k.ID, Source: ref}}, nil
 	}
 	from := p.WithRoot(here)
 	arg, err := from.CatalogRef(name)
@@ -209,5 +209,5 @@ func (p *Project) ChooseCatalogs(name string, all []cache.Catalog, here Root) (*
 		names = append(names, source.KnownNames()...)
 		return nil, nil, fmt.Errorf("catalog %q is neither declared in spec.catalogs nor well-known: choose one of %s%s", name, strings.Join(names, ", "), diag.DidYouMean(name, names))
 	}
-	return from, []cache.Catalog{{ID: catalog.ID{Name: arg.SuggestedName()}, Source: arg}}, nil
+	return from, []cache.CatalogSpec{{ID: catalog.ID{Name: arg.SuggestedName()}, Source: arg}}, nil
 }

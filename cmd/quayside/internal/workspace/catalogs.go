@@ -22,15 +22,15 @@ import (
 // Catalogs returns the catalogs of spec.catalogs and the enabled CatalogSources of the
 // declarations, sorted by namespace and name. A catalog of spec.catalogs overrides a CatalogSource
 // with the same namespace and name.
-func (p *Opened) Catalogs(set *declare.Set) []cache.Catalog {
-	byID := map[catalog.ID]cache.Catalog{}
+func (p *Opened) Catalogs(set *declare.Set) []cache.CatalogSpec {
+	byID := map[catalog.ID]cache.CatalogSpec{}
 	for _, c := range set.CatalogSources {
 		if !c.Disabled {
 			byID[c.ID] = declaredCatalog(c)
 		}
 	}
 	for i, c := range p.Settings.Catalogs {
-		byID[c.ID()] = cache.Catalog{
+		byID[c.ID()] = cache.CatalogSpec{
 			ID:       c.ID(),
 			Source:   c.Source,
 			Priority: int(c.Priority),
@@ -38,13 +38,13 @@ func (p *Opened) Catalogs(set *declare.Set) []cache.Catalog {
 			Pos:      p.Settings.At(fmt.Sprintf("spec.catalogs[%d].source", i)),
 		}
 	}
-	return slices.SortedFunc(maps.Values(byID), func(a, b cache.Catalog) int {
+	return slices.SortedFunc(maps.Values(byID), func(a, b cache.CatalogSpec) int {
 		return cmp.Or(strings.Compare(a.ID.Namespace, b.ID.Namespace), strings.Compare(a.ID.Name, b.ID.Name))
 	})
 }
 
-func declaredCatalog(c declare.CatalogSource) cache.Catalog {
-	cat := cache.Catalog{ID: c.ID, Priority: c.Priority, Labels: c.Labels, Pos: c.Content}
+func declaredCatalog(c declare.CatalogSource) cache.CatalogSpec {
+	cat := cache.CatalogSpec{ID: c.ID, Priority: c.Priority, Labels: c.Labels, Pos: c.Content}
 	const remedy = "set its source in " + settings.FileName + ", under spec.catalogs"
 	switch {
 	case c.Image != "":
@@ -60,7 +60,7 @@ func declaredCatalog(c declare.CatalogSource) cache.Catalog {
 // lockedRef returns the reference to open for a catalog. If all pins from the catalog have the
 // declared source and the same digest, this is the source at that digest. Otherwise, it is the
 // declared source. locked may be nil.
-func lockedRef(locked *lockfile.File, cat cache.Catalog) source.Ref {
+func lockedRef(locked *lockfile.File, cat cache.CatalogSpec) source.Ref {
 	if locked == nil {
 		return cat.Source
 	}
@@ -98,7 +98,7 @@ func (p *Registries) indexes() (*cache.Cache, error) {
 }
 
 // logCatalog logs the progress of reading a catalog.
-func (p *Registries) logCatalog(cat cache.Catalog, phase cache.Phase) {
+func (p *Registries) logCatalog(cat cache.CatalogSpec, phase cache.Phase) {
 	switch phase {
 	case cache.Locating:
 		p.Log.Progress("reading catalog %s", cat.ID)
@@ -119,7 +119,7 @@ type CatalogOptions struct {
 
 // OpenCatalogs opens catalogs. An unreadable catalog is marked as broken in the result; the
 // resolver decides whether it is needed.
-func (p *Project) OpenCatalogs(ctx context.Context, cats []cache.Catalog, opt CatalogOptions) (*cache.CatalogSet, error) {
+func (p *Project) OpenCatalogs(ctx context.Context, cats []cache.CatalogSpec, opt CatalogOptions) (*cache.CatalogSet, error) {
 	indexes, err := p.indexes()
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ type directBundle struct {
 	broken  error           // read error; if set, the other fields are from the lock
 	pkg     string          // "etcd"
 	target  declare.Subscription
-	source  cache.Catalog
+	source  cache.CatalogSpec
 }
 
 // directID returns the catalog ID for the bundle of a subscription.
@@ -57,7 +57,7 @@ func (p *Project) openDirectBundles(ctx context.Context, set *declare.Set, locke
 		if req.Fresh {
 			at = nil
 		}
-		src := cache.Catalog{Source: source.BundleRef(sub.Bundle), ID: directID(cmp.Or(sub.Namespace, known.Namespace), sub), Pos: sub.At(declare.FieldBundle)}
+		src := cache.CatalogSpec{Source: source.BundleRef(sub.Bundle), ID: directID(cmp.Or(sub.Namespace, known.Namespace), sub), Pos: sub.At(declare.FieldBundle)}
 		src.At = lockedRef(at, src)
 		p.Log.Progress("reading bundle %s", sub.Bundle)
 		d, err := p.openDirectBundle(ctx, sub, src)
@@ -90,7 +90,7 @@ func directPin(lock *lockfile.File, sub declare.Subscription) (lockfile.Pin, boo
 	return lockfile.Pin{}, false
 }
 
-func (p *Project) openDirectBundle(ctx context.Context, sub declare.Subscription, src cache.Catalog) (directBundle, error) {
+func (p *Project) openDirectBundle(ctx context.Context, sub declare.Subscription, src cache.CatalogSpec) (directBundle, error) {
 	d := directBundle{key: sub.Key(), target: sub, source: src}
 	c, err := source.Open(ctx, p.Resolver(), src.At)
 	if err != nil {
@@ -125,9 +125,9 @@ func (p *Project) openDirectBundle(ctx context.Context, sub declare.Subscription
 
 // setDigest pins the bundle. It sets the digest of the image in b or, if the bundle is not in a
 // registry, the digest of the manifests in d.
-func (d *directBundle) setDigest(ctx context.Context, c *source.Catalog, b *catalog.BundleData) error {
+func (d *directBundle) setDigest(ctx context.Context, c *source.OpenedCatalog, b *catalog.BundleData) error {
 	if d.source.Source.IsRemote() {
-		ref, err := oci.ParseSource(string(d.source.Source))
+		ref, err := oci.ParseReference(string(d.source.Source))
 		if err != nil {
 			return err
 		}
@@ -212,7 +212,7 @@ func CompleteFromLock(set *declare.Set, lock *lockfile.File) (*declare.Set, erro
 	var ds []directBundle
 	for _, sub := range set.Subscriptions {
 		if p, ok := directPin(lock, sub); ok && sub.Bundle != "" {
-			d := directBundle{key: sub.Key(), target: sub, pkg: p.Package, source: cache.Catalog{ID: p.Catalog.ID}}
+			d := directBundle{key: sub.Key(), target: sub, pkg: p.Package, source: cache.CatalogSpec{ID: p.Catalog.ID}}
 			d.target.Namespace = p.Namespace
 			ds = append(ds, d)
 		}

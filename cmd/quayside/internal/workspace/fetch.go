@@ -112,7 +112,7 @@ func previousPin(before *lockfile.File, p lockfile.Pin) (lockfile.Pin, bool) {
 	if p.Image == "" {
 		return old, old.ContentDigest != ""
 	}
-	src, err := oci.ParseSource("image:" + p.Image)
+	src, err := oci.ParseReference("image:" + p.Image)
 	return old, err == nil && strings.HasPrefix(old.Image, src.Name+"@")
 }
 

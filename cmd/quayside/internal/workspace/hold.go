@@ -55,7 +55,7 @@ func (pr *Problem) HoldBack(files ...*health.Summary) (*Problem, error) {
 // JudgeObserved sets Problem in each summary that is not valid evidence for the clusters of the
 // workspace. The requirements are those of spec.promotion, as in a promotion.
 func (p *Project) JudgeObserved(observed []*health.Summary, now time.Time) error {
-	rule := gate.DefaultRule()
+	rule := gate.DefaultCriteria()
 	if s := p.Settings.Promotion; s != nil {
 		rule = s.Rule()
 	}

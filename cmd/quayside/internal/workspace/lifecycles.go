@@ -48,11 +48,11 @@ func (p *Registries) openPackage(ctx context.Context, locked lockfile.Catalog, p
 		return nil, err
 	}
 	ref := source.Ref(locked.Source)
-	cat := cache.Catalog{ID: locked.ID, Source: ref, At: ref}
+	cat := cache.CatalogSpec{ID: locked.ID, Source: ref, At: ref}
 	if locked.Digest != "" {
 		cat.At = ref.AtDigest(locked.Digest)
 	}
-	sh := indexes.Open(ctx, []cache.Catalog{cat}, false)
+	sh := indexes.Open(ctx, []cache.CatalogSpec{cat}, false)
 	defer sh.Close()
 	p.Log.Done()
 	if err := sh.Broken(locked.ID); err != nil {

@@ -81,11 +81,11 @@ type Problem struct {
 	Unattended bool           // see Request
 
 	project  *Project
-	named    []resolve.Target  // Options.Named as requested
-	catalogs []cache.Catalog   // as declared
-	stale    []resolve.Reason  // differences between Lock and Read, except those of the merge
-	merge    mergeRepair       // the repair of Lock
-	observed []*health.Summary // observations of clusters
+	named    []resolve.Target    // Options.Named as requested
+	catalogs []cache.CatalogSpec // as declared
+	stale    []resolve.Reason    // differences between Lock and Read, except those of the merge
+	merge    mergeRepair         // the repair of Lock
+	observed []*health.Summary   // observations of clusters
 }
 
 // ReadProblem reads the declarations, the lock, and the parts of the catalogs needed to resolve them.

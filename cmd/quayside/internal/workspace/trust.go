@@ -33,7 +33,7 @@ func (p *Opened) readPolicy() (*trust.Policy, error) {
 	if len(w.Trust) == 0 {
 		return nil, nil
 	}
-	var rules []trust.Rule
+	var rules []trust.SignerRule
 	var errs diag.List
 	read := func(field, name string) []byte {
 		data, err := p.Read(name)
@@ -44,7 +44,7 @@ func (p *Opened) readPolicy() (*trust.Policy, error) {
 	}
 	for i, t := range w.Trust {
 		field := fmt.Sprintf("spec.trust[%d]", i)
-		r := trust.Rule{
+		r := trust.SignerRule{
 			Match: t.Match, Identity: t.Identity, IdentityRegexp: t.IdentityRegexp, Issuer: t.Issuer,
 			Where: w.At(field).String(),
 		}
@@ -70,7 +70,7 @@ func (p *Registries) Verify(ctx context.Context, ref string, digest catalog.Dige
 	if err != nil || policy == nil {
 		return nil, err
 	}
-	src, err := oci.ParseSource(ref)
+	src, err := oci.ParseReference(ref)
 	if err != nil || src.Kind != oci.Remote {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func (p *Project) ImagesToVendor(ctx context.Context, lock *lockfile.File, opt V
 		if !slices.Contains(im.Roles, inventory.RoleCatalog) && !slices.Contains(im.Roles, inventory.RoleBundle) {
 			continue
 		}
-		src, err := oci.ParseSource("image:" + im.Image)
+		src, err := oci.ParseReference("image:" + im.Image)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -121,7 +121,7 @@ func (p *Project) ImagesToVendor(ctx context.Context, lock *lockfile.File, opt V
 }
 
 // withSignatures returns an image and, if quayside.yaml requires signatures, its signatures.
-func (p *Registries) withSignatures(ctx context.Context, src oci.Source, digest string) ([]oci.VendoredImage, error) {
+func (p *Registries) withSignatures(ctx context.Context, src oci.Reference, digest string) ([]oci.VendoredImage, error) {
 	out := []oci.VendoredImage{{Name: src.String(), Digest: digest}}
 	got, err := p.Verify(ctx, "image:"+src.String(), catalog.Digest(digest))
 	if err != nil || got == nil {
@@ -141,7 +141,7 @@ func (p *Registries) unpinnedCatalog(ctx context.Context, ref source.Ref, opt Ve
 	if err != nil {
 		return nil, err
 	}
-	src, err := oci.ParseSource(string(ref))
+	src, err := oci.ParseReference(string(ref))
 	if err != nil {
 		return nil, err
 	}

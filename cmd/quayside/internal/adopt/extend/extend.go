@@ -153,7 +153,7 @@ type importer struct {
 // the catalogs of contents. Existing settings must already contain these catalogs.
 func (im *importer) configure(contents []CatalogContent) error {
 	im.settings = im.project.Settings
-	var missing []setting.Catalog
+	var missing []setting.CatalogSettings
 	var errs diag.List
 	for _, c := range contents {
 		have, err := im.identify(c.Catalog)
@@ -161,9 +161,9 @@ func (im *importer) configure(contents []CatalogContent) error {
 			errs.Add(diag.Pos{}, err)
 			continue
 		}
-		i := slices.IndexFunc(im.settings.Catalogs, func(c setting.Catalog) bool { return c.ID() == have.ID })
+		i := slices.IndexFunc(im.settings.Catalogs, func(c setting.CatalogSettings) bool { return c.ID() == have.ID })
 		if i < 0 {
-			missing = append(missing, setting.Catalog{Namespace: have.Namespace, Name: have.Name, Source: c.Source, Priority: have.Priority})
+			missing = append(missing, setting.CatalogSettings{Namespace: have.Namespace, Name: have.Name, Source: c.Source, Priority: have.Priority})
 		} else if is := im.settings.Catalogs[i].Source; is != c.Source {
 			errs.Addf(im.settings.At(fmt.Sprintf("spec.catalogs[%d].source", i)), "catalog %s has source %s, but --catalog gives %s", have.ID, is, c.Source)
 		}
@@ -217,7 +217,7 @@ func (im *importer) identify(name string) (ClusterCatalog, error) {
 
 // configFile returns the name of the file that configures a catalog, or "" if there is none.
 func (im *importer) configFile(id catalog.ID) string {
-	if slices.ContainsFunc(im.settings.Catalogs, func(c setting.Catalog) bool { return c.ID() == id }) {
+	if slices.ContainsFunc(im.settings.Catalogs, func(c setting.CatalogSettings) bool { return c.ID() == id }) {
 		return setting.FileName
 	}
 	return ""

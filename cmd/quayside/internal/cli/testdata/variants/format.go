@@ -41,7 +41,7 @@ func loadFlat(fsys fs.FS) (*Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(objects, func(o Object) bool { return o.Kind() == "Flat" })
+	i := slices.IndexFunc(objects, func(o ManifestObject) bool { return o.Kind() == "Flat" })
 	if i < 0 {
 		return nil, diag.Errorf(diag.Pos{File: flatFile}, "no document of kind Flat")
 	}

@@ -11,7 +11,7 @@ func crate() Scheme {
 }
 
 func findCrate(_ context.Context, at Resolver, _ Ref, rest string) (*Source, error) {
-	return findDir(at, "crate", rest, func(c *Catalog) (_ Format, err error) {
+	return findDir(at, "crate", rest, func(c *OpenedCatalog) (_ Format, err error) {
 		c.FS, err = fs.Sub(c.FS, "content")
 		return bundleDirs{c.FS, nil}, err
 	})
