@@ -56,10 +56,11 @@ race: export CGO_ENABLED = 1
 race: ## Run the tests of packages that start goroutines with the race detector (RACED=./...: of all), except those that use the corpus, check pages or run every command.
 	QUAYSIDE_CORPUS= QUAYSIDE_CONFORMANCE= $(GO) test $(IN_MEMORY) $(FAST) -race -short -timeout 30m $(RACED)
 
-lint: ## Run the linters of .golangci.yml, report unreachable and unused code, and check the wording of changed comments.
+lint: ## Run the linters of .golangci.yml, report unreachable and unused code, check the wording of changed comments, and compare the structure with tools/house/limits.txt.
 	$(LINT) run ./...
 	@dead=$$($(GO) tool -modfile=tools/go.mod deadcode -tags=$(TAGS) ./cmd/...) || exit 1; ! echo "$$dead" | grep -v 'test/[a-z_]*\.go:' | grep .
 	$(GO) test $(FAST) ./internal/layers -run 'TestUnused|TestWording'
+	cd tools && $(GO) run ./house ..
 
 fmt: ## Format the sources.
 	$(LINT) fmt ./...

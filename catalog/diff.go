@@ -37,8 +37,8 @@ const (
 	PartImages      Part = "relatedImages"  // of a bundle; From, To: images that only one catalog has
 )
 
-// CatalogChange is one difference between two catalogs.
-type CatalogChange struct {
+// Change is one difference between two catalogs.
+type Change struct {
 	Kind    ChangeKind `json:"change"`
 	Part    Part       `json:"part"`
 	Package string     `json:"package"`
@@ -53,22 +53,22 @@ type CatalogChange struct {
 // first, then its channels by name with their entries, then its bundles by name. Parts of an added
 // or removed package or channel are not listed. Diff ignores the order of packages and the source
 // of the catalogs.
-func Diff(old, new *Catalog) []CatalogChange {
+func Diff(old, new *Catalog) []Change {
 	d := &differ{}
-	diffParts(d, CatalogChange{Part: PartPackage}, old.Packages(), new.Packages(), (*Package).Name, func(*CatalogChange) *string { return &d.pkg }, headVersion, d.diffPackages)
+	diffParts(d, Change{Part: PartPackage}, old.Packages(), new.Packages(), (*Package).Name, func(*Change) *string { return &d.pkg }, headVersion, d.diffPackages)
 	return d.changes
 }
 
 // differ collects the changes of one package at a time.
 type differ struct {
-	changes []CatalogChange
+	changes []Change
 	pkg     string // name of the current package
 }
 
 // diffParts compares two lists of parts by name. It adds a change for each part in only one list,
 // and calls both for each part in both lists. Changes are copies of c: nameField returns the field
 // for the name, and describe returns From or To.
-func diffParts[T any](d *differ, c CatalogChange, old, new []*T, name func(*T) string, nameField func(*CatalogChange) *string, describe func(*T) string, both func(c CatalogChange, a, b *T)) {
+func diffParts[T any](d *differ, c Change, old, new []*T, name func(*T) string, nameField func(*Change) *string, describe func(*T) string, both func(c Change, a, b *T)) {
 	byName := map[string][2]*T{}
 	for side, list := range [][]*T{old, new} {
 		for _, v := range list {
@@ -97,21 +97,21 @@ func diffParts[T any](d *differ, c CatalogChange, old, new []*T, name func(*T) s
 }
 
 // add adds a change of a part that exists in both catalogs, if From and To differ.
-func (d *differ) add(c CatalogChange) {
+func (d *differ) add(c Change) {
 	if c.From != c.To {
 		c.Kind, c.Package = Changed, d.pkg
 		d.changes = append(d.changes, c)
 	}
 }
 
-func (d *differ) diffPackages(_ CatalogChange, a, b *Package) {
-	d.add(CatalogChange{Part: PartDefault, From: a.DefaultChannel(), To: b.DefaultChannel()})
-	diffParts(d, CatalogChange{Part: PartLifecycle}, pointers(a.Lifecycle()), pointers(b.Lifecycle()), func(v *SupportedVersion) string { return v.Name }, func(c *CatalogChange) *string { return &c.Version },
-		formatLifecycle, func(c CatalogChange, _, _ *SupportedVersion) { d.add(c) })
-	d.add(CatalogChange{Part: PartDeprecation, From: a.Deprecation(), To: b.Deprecation()})
-	diffParts(d, CatalogChange{Part: PartChannel}, a.Channels(), b.Channels(), (*Channel).Name, func(c *CatalogChange) *string { return &c.Channel },
+func (d *differ) diffPackages(_ Change, a, b *Package) {
+	d.add(Change{Part: PartDefault, From: a.DefaultChannel(), To: b.DefaultChannel()})
+	diffParts(d, Change{Part: PartLifecycle}, pointers(a.Lifecycle()), pointers(b.Lifecycle()), func(v *SupportedVersion) string { return v.Name }, func(c *Change) *string { return &c.Version },
+		formatLifecycle, func(c Change, _, _ *SupportedVersion) { d.add(c) })
+	d.add(Change{Part: PartDeprecation, From: a.Deprecation(), To: b.Deprecation()})
+	diffParts(d, Change{Part: PartChannel}, a.Channels(), b.Channels(), (*Channel).Name, func(c *Change) *string { return &c.Channel },
 		func(ch *Channel) string { return ch.Head().Name() }, d.diffChannels)
-	diffParts(d, CatalogChange{Part: PartBundle}, a.Bundles(), b.Bundles(), (*Bundle).Name, func(c *CatalogChange) *string { return &c.Bundle },
+	diffParts(d, Change{Part: PartBundle}, a.Bundles(), b.Bundles(), (*Bundle).Name, func(c *Change) *string { return &c.Bundle },
 		func(b *Bundle) string { return b.VersionText() }, d.diffBundles)
 }
 
@@ -144,11 +144,11 @@ func headVersion(p *Package) string {
 	return ""
 }
 
-func (d *differ) diffChannels(c CatalogChange, a, b *Channel) {
-	d.add(CatalogChange{Part: PartDeprecation, Channel: c.Channel, From: a.Deprecation(), To: b.Deprecation()})
-	d.add(CatalogChange{Part: PartHead, Channel: c.Channel, From: c.From, To: c.To})
-	diffParts(d, CatalogChange{Part: PartEdges, Channel: c.Channel}, a.Entries(), b.Entries(), (*Entry).Name, func(c *CatalogChange) *string { return &c.Bundle },
-		(*Entry).formatEdges, func(c CatalogChange, _, _ *Entry) { d.add(c) })
+func (d *differ) diffChannels(c Change, a, b *Channel) {
+	d.add(Change{Part: PartDeprecation, Channel: c.Channel, From: a.Deprecation(), To: b.Deprecation()})
+	d.add(Change{Part: PartHead, Channel: c.Channel, From: c.From, To: c.To})
+	diffParts(d, Change{Part: PartEdges, Channel: c.Channel}, a.Entries(), b.Entries(), (*Entry).Name, func(c *Change) *string { return &c.Bundle },
+		(*Entry).formatEdges, func(c Change, _, _ *Entry) { d.add(c) })
 }
 
 // formatEdges formats the replaces, skips and skipRange of e.
@@ -167,14 +167,14 @@ func (e *Entry) formatEdges() string {
 	return strings.Join(parts, "; ")
 }
 
-func (d *differ) diffBundles(c CatalogChange, a, b *Bundle) {
-	d.add(CatalogChange{Part: PartVersion, Bundle: c.Bundle, From: c.From, To: c.To})
-	d.add(CatalogChange{Part: PartDeprecation, Bundle: c.Bundle, From: a.Deprecation(), To: b.Deprecation()})
-	d.add(CatalogChange{Part: PartImage, Bundle: c.Bundle, From: a.Image(), To: b.Image()})
+func (d *differ) diffBundles(c Change, a, b *Bundle) {
+	d.add(Change{Part: PartVersion, Bundle: c.Bundle, From: c.From, To: c.To})
+	d.add(Change{Part: PartDeprecation, Bundle: c.Bundle, From: a.Deprecation(), To: b.Deprecation()})
+	d.add(Change{Part: PartImage, Bundle: c.Bundle, From: a.Image(), To: b.Image()})
 	from, to := onlyIn(propertyTexts(a), propertyTexts(b))
-	d.add(CatalogChange{Part: PartProperties, Bundle: c.Bundle, From: from, To: to})
+	d.add(Change{Part: PartProperties, Bundle: c.Bundle, From: from, To: to})
 	from, to = onlyIn(imageTexts(a), imageTexts(b))
-	d.add(CatalogChange{Part: PartImages, Bundle: c.Bundle, From: from, To: to})
+	d.add(Change{Part: PartImages, Bundle: c.Bundle, From: from, To: to})
 }
 
 func propertyTexts(b *Bundle) []string {

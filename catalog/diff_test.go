@@ -55,31 +55,31 @@ func TestDiff(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		old, new *Catalog
-		want     []CatalogChange
+		want     []Change
 	}{
 		{"same", lampCatalog(t, nil), lampCatalog(t, same), nil},
-		{"package added", empty, lampCatalog(t, nil), []CatalogChange{{Kind: Added, Part: PartPackage, Package: "lamp", To: "2.0.0"}}},
-		{"package removed", lampCatalog(t, nil), empty, []CatalogChange{{Kind: Removed, Part: PartPackage, Package: "lamp", From: "2.0.0"}}},
+		{"package added", empty, lampCatalog(t, nil), []Change{{Kind: Added, Part: PartPackage, Package: "lamp", To: "2.0.0"}}},
+		{"package removed", lampCatalog(t, nil), empty, []Change{{Kind: Removed, Part: PartPackage, Package: "lamp", From: "2.0.0"}}},
 		{"edges and version", lampCatalog(t, nil), lampCatalog(t, func(p *PackageData) {
 			p.Channels[0].Entries[0] = EntryData{Name: "lamp.v2", Skips: []string{"lamp.v1"}, SkipRange: "<2.0.0"}
 			p.Bundles[1].Properties[0].Value = json.RawMessage(`{"packageName":"lamp","version":"2.0.1"}`)
-		}), []CatalogChange{
+		}), []Change{
 			{Kind: Changed, Part: PartEdges, Package: "lamp", Channel: "stable", Bundle: "lamp.v2", From: "replaces lamp.v1", To: "skips lamp.v1; skips range <2.0.0"},
 			{Kind: Changed, Part: PartVersion, Package: "lamp", Bundle: "lamp.v2", From: "2.0.0", To: "2.0.1"},
 		}},
 		{"related images", lampCatalog(t, nil), lampCatalog(t, func(p *PackageData) {
 			p.Bundles[0].RelatedImages = []RelatedImage{{Image: "example.com/lamp.v1"}, {Image: "example.com/b"}, {Image: "example.com/a"}}
-		}), []CatalogChange{{Kind: Changed, Part: PartImages, Package: "lamp", Bundle: "lamp.v1", To: "example.com/a, example.com/b"}}},
-		{"lifecycles", lampCatalog(t, supported(lived1, lived2)), lampCatalog(t, supported(shuffled, longer)), []CatalogChange{
+		}), []Change{{Kind: Changed, Part: PartImages, Package: "lamp", Bundle: "lamp.v1", To: "example.com/a, example.com/b"}}},
+		{"lifecycles", lampCatalog(t, supported(lived1, lived2)), lampCatalog(t, supported(shuffled, longer)), []Change{
 			{Kind: Changed, Part: PartLifecycle, Package: "lamp", Version: "2.0", From: "Full 2026-01-01 to 2026-12-31", To: "Full 2026-01-01 to 2027-12-31"},
 		}},
-		{"lifecycle added and removed", lampCatalog(t, supported(lived1)), lampCatalog(t, supported(lived2)), []CatalogChange{
+		{"lifecycle added and removed", lampCatalog(t, supported(lived1)), lampCatalog(t, supported(lived2)), []Change{
 			{Kind: Removed, Part: PartLifecycle, Package: "lamp", Version: "1.0", From: "Full 2025-01-01 to 2025-12-31; openshift 4.16; openshift 4.18"},
 			{Kind: Added, Part: PartLifecycle, Package: "lamp", Version: "2.0", To: "Full 2026-01-01 to 2026-12-31"},
 		}},
 		{"deprecated", lampCatalog(t, nil), lampCatalog(t, func(p *PackageData) {
 			p.Deprecations = []DeprecationData{{Schema: "olm.bundle", Name: "lamp.v1", Message: "Old."}, {Schema: "olm.channel", Name: "stable", Message: "Gone soon."}}
-		}), []CatalogChange{
+		}), []Change{
 			{Kind: Changed, Part: PartDeprecation, Package: "lamp", Channel: "stable", To: "Gone soon."},
 			{Kind: Changed, Part: PartDeprecation, Package: "lamp", Bundle: "lamp.v1", To: "Old."},
 		}},

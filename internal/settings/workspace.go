@@ -133,8 +133,8 @@ type Promotion struct {
 	Signed         bool       `json:"signed" default:"false" doc:"Whether observations must be signed, by a signer of an entry of spec.trust with match: observations."`
 }
 
-// PolicyRule returns the promotion rule.
-func (p *Promotion) Rule() gate.Criteria {
+// Criteria returns the conditions of a promotion.
+func (p *Promotion) Criteria() gate.Criteria {
 	return gate.Criteria{Healthy: p.Healthy, Soak: p.Soak, Clusters: p.Clusters, Within: p.ObservedWithin, Identified: true, Signed: p.Signed}
 }
 
@@ -159,7 +159,7 @@ type ClusterSeverity struct {
 	FailOn string   `json:"failOn" form:"required enum=off|info|low|medium|high|critical" doc:"Lowest severity that is refused in these clusters; off refuses nothing."`
 }
 
-// Rule refuses the findings or objects for which its expression is true.
+// PolicyRule refuses the findings or objects for which its expression is true.
 type PolicyRule struct {
 	Name       string `json:"name" form:"required nonempty" doc:"Name, for the report."`
 	Expression string `json:"expression" form:"required nonempty" doc:"CEL expression; true refuses the finding or object, such as finding.rule.startsWith('images.') && !finding.after.startsWith('quay.io/')."`

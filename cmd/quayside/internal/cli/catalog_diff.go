@@ -63,7 +63,7 @@ func (o *catalogDiffOptions) run(ctx context.Context, before, after string) erro
 		o.log.Warn(got.Warnings)
 		cats[i] = got.Catalog
 	}
-	changed := inventory.CatalogChanges{Before: before, After: after, Changes: []catalog.CatalogChange{}}
+	changed := inventory.CatalogChanges{Before: before, After: after, Changes: []catalog.Change{}}
 	for _, c := range catalog.Diff(cats[0], cats[1]) {
 		if o.pkg == "" || c.Package == o.pkg {
 			changed.Changes = append(changed.Changes, c)
@@ -100,12 +100,12 @@ func printCatalogChanges(w *terminal.Terminal, d inventory.CatalogChanges) {
 	}
 }
 
-func changeSign(w *terminal.Terminal, c catalog.CatalogChange) string {
+func changeSign(w *terminal.Terminal, c catalog.Change) string {
 	return w.Sign(map[catalog.ChangeKind]string{catalog.Added: "+", catalog.Removed: "-", catalog.Changed: "~"}[c.Kind])
 }
 
 // describeChange describes a change within a package.
-func describeChange(c catalog.CatalogChange) string {
+func describeChange(c catalog.Change) string {
 	where := ""
 	switch {
 	case c.Channel != "" && c.Part != catalog.PartChannel:
@@ -136,7 +136,7 @@ func describeChange(c catalog.CatalogChange) string {
 }
 
 // withPrefix returns the value of an added or removed part after a prefix, or "" without a value.
-func withPrefix(before string, c catalog.CatalogChange) string {
+func withPrefix(before string, c catalog.Change) string {
 	if c.From+c.To == "" {
 		return ""
 	}

@@ -193,7 +193,7 @@ properties: [{type: olm.package, value: {packageName: lamp, version: 1.0.0}}]
 
 // TestCatalogChanges prints every kind of change. Changes inside a package are below its name.
 func TestCatalogChanges(t *testing.T) {
-	type change = catalog.CatalogChange
+	type change = catalog.Change
 	changes := inventory.CatalogChanges{Changes: []change{
 		{Kind: catalog.Added, Part: catalog.PartPackage, Package: "a", To: "1.0.0"},
 		{Kind: catalog.Removed, Part: catalog.PartPackage, Package: "b\x1b", From: "2.0.0"},

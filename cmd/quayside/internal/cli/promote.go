@@ -171,7 +171,7 @@ func (o *promoteOptions) ruleFor(e *upgrade.Environment) (*gate.Criteria, error)
 	}
 	rule := gate.DefaultCriteria()
 	if settings != nil {
-		rule = settings.Rule()
+		rule = settings.Criteria()
 	}
 	rule, err := o.rule.override(rule)
 	return &rule, err

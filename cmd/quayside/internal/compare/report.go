@@ -266,14 +266,6 @@ func (s *Side) source(groups []group) diff.Input {
 	return out
 }
 
-// pins returns the pins of the lock of a side, or nil without a lock.
-func (s *Side) pins() []lockfile.Pin {
-	if s.Lock == nil {
-		return nil
-	}
-	return s.Lock.Pins
-}
-
 // ensureTrees renders the locks of the sides whose committed tree is out of date with the lock.
 // TreeSource Tree disables this, and Lock forces it.
 func (c *Comparison) ensureTrees(ctx context.Context) error {

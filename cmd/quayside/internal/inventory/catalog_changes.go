@@ -6,7 +6,7 @@ import (
 
 // CatalogChanges is the list of changes between two catalogs.
 type CatalogChanges struct {
-	Before  string                  `json:"before"`
-	After   string                  `json:"after"`
-	Changes []catalog.CatalogChange `json:"changes"`
+	Before  string           `json:"before"`
+	After   string           `json:"after"`
+	Changes []catalog.Change `json:"changes"`
 }

@@ -47,7 +47,7 @@ func (pr *Problem) HoldBack(files ...*health.Summary) (*Problem, error) {
 		}
 	}
 	if len(refused) > 0 {
-		return nil, &rules.PolicyError{strings.Join(refused, "\n")}
+		return nil, &rules.PolicyError{Msg: strings.Join(refused, "\n")}
 	}
 	return &out, nil
 }
@@ -57,7 +57,7 @@ func (pr *Problem) HoldBack(files ...*health.Summary) (*Problem, error) {
 func (p *Project) JudgeObserved(observed []*health.Summary, now time.Time) error {
 	rule := gate.DefaultCriteria()
 	if s := p.Settings.Promotion; s != nil {
-		rule = s.Rule()
+		rule = s.Criteria()
 	}
 	if rule.Signed {
 		if err := p.VerifyObserved(observed); err != nil {

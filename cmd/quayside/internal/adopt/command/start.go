@@ -196,7 +196,7 @@ func (o *adoptStartOptions) prepare(ctx context.Context, p *workspace.Project, s
 		o.show(out)
 		return nil, fmt.Errorf("no operator of namespace %s could be imported%s", namespace, diag.DidYouMean(namespace, pinNamespaces(lock)))
 	}
-	if err := o.chooseCluster(ctx, p, out, current); err != nil {
+	if err := o.chooseCluster(ctx, out, current); err != nil {
 		return nil, err
 	}
 	names := []string{namespace + "/*"}
@@ -240,7 +240,7 @@ func pinNamespaces(lock *lockfile.File) []string {
 }
 
 // chooseCluster sets the name of the cluster. A workspace without spec.clusters can get any name.
-func (o *adoptStartOptions) chooseCluster(ctx context.Context, p *workspace.Project, out *preparation, current *settings.Workspace) (err error) {
+func (o *adoptStartOptions) chooseCluster(ctx context.Context, out *preparation, current *settings.Workspace) (err error) {
 	if _, isSet := current.Fields["spec.clusters"]; isSet {
 		out.cluster, err = current.ClusterName(o.cluster, "--cluster")
 		return err
