@@ -6,7 +6,7 @@
 // Each block has its own checksum and depends on one pin or on settings only, so that Git can merge
 // branches that change different operators. The package neither resolves nor renders.
 //
-// The package is public: docs/contributing/library.md has its compatibility promise.
+// The package is public: docs/library.md has its compatibility promise.
 //
 // Start from [New], [Parse] and [Format].
 package lockfile

@@ -5,7 +5,7 @@
 // its status. The package contains the types, their CRD, and the observations that cluster
 // readers pass to health checks. It does not access clusters or check health.
 //
-// The package is public: docs/contributing/library.md describes its stability.
+// The package is public: docs/library.md describes its stability.
 //
 // Start from [Installation], [Observed] and [CRD].
 package v1alpha1

@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // publicPackages returns the packages with the compatibility promise of
-// docs/contributing/library.md.
+// docs/library.md.
 func publicPackages() []string { return []string{"lockfile", "api/v1alpha1"} }
 
 // TestAPI compares the exported declarations of the public packages with docs/api, so that API
@@ -105,9 +105,9 @@ func parsePackage(t *testing.T, dir string) (*token.FileSet, []*ast.File) {
 	return fset, files
 }
 
-// TestLibraryPage checks that docs/contributing/library.md quotes every example of the public packages.
+// TestLibraryPage checks that docs/library.md quotes every example of the public packages.
 func TestLibraryPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/contributing/library.md")
+	page, err := os.ReadFile("../../docs/library.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestLibraryPage(t *testing.T) {
 		}
 		for _, text := range examples {
 			if !strings.Contains(string(page), "```go\n"+text+"\n```\n") {
-				t.Errorf("docs/contributing/library.md does not quote this example of %s:\n%s", dir, text)
+				t.Errorf("docs/library.md does not quote this example of %s:\n%s", dir, text)
 			}
 		}
 	}
