@@ -119,7 +119,7 @@ nights: ## Replay a year of nightly runs of propose with faults, with three envi
 # The migration from OLM is an optional part of the program. This target removes it from a
 # copy: the folder, its line in the table of parts, its rows in the table of layers, its
 # warning, schemas and page, and the lines about its commands in other pages. It then
-# updates the lists of commands and messages. Only the packages in cmd/quayside depend on the
+# updates the lists of commands. Only the packages in cmd/quayside depend on the
 # part: go list compiles the other tests, which make test runs.
 OLMEXIT = cmd/quayside/internal/adopt
 without-olmexit: ## Remove the migration from OLM from a copy of the sources, and build and test the rest (-short).
@@ -127,7 +127,7 @@ without-olmexit: ## Remove the migration from OLM from a copy of the sources, an
 	rm -r $(OLMEXIT) docs/adopt.md schema/adopt*.json schema/import.schema.json; \
 	sed -i '/adopt/d' cmd/quayside/internal/parts/parts.go; sed -i '/"olm-stopped"/d' internal/diag/*.go; \
 	sed -i -e '\,^\t\t{*"$(OLMEXIT)[/"],d' -e 's,\, "$(OLMEXIT)/[a-z/]*",,g' -e 's,"$(OLMEXIT)/[a-z/]*"\, ,,g' internal/layers/*_test.go; \
-	find . -name '*.md' -exec sed -i '/adopt\.md\|quayside adopt\|quayside import/d' {} +; sed -i '\,$(OLMEXIT),d' docs/security.md; \
+	find . -name '*.md' -exec sed -i '/adopt\.md\|quayside adopt\|quayside import/d' {} +; sed -i '\,$(OLMEXIT),d' docs/security.md docs/contributing/*.md; \
 	$(GO) build ./...; $(GO) list -test -deps -export ./... >/dev/null; \
 	$(GO) test $(FAST) ./cmd/quayside/internal/cli -run 'Test(Command|Field|Schema|Warning)Reference' -update >/dev/null; \
 	$(GO) test $(IN_MEMORY) $(FAST) -short ./cmd/quayside/... ./internal/layers
