@@ -12,9 +12,10 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// remedies returns changes that may resolve the conflict, the most likely first: only the first are
-// tried. These are corrections of names and targets, changes of what the causes name, flags, other
-// versions, channels and catalogs, and finally removals. It implements Rule 13.
+// remedies returns changes that may resolve the conflict, the most likely first, because only the
+// first ones are tried: corrections of names and targets, changes of settings and declarations that
+// the causes name, flags, other versions, channels and catalogs, and finally removals. It implements
+// Rule 13.
 func (t *explainer) remedies() []remedy {
 	t.addCorrections()
 	t.addUnmanaged()

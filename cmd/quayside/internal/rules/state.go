@@ -1,6 +1,6 @@
-// Package rules evaluates rules about a state: what one commit or the work tree of a workspace
-// holds, and what is known beside it. A rule is a function from a state to findings, and a line in
-// one table. Rules write nothing, and ask no command.
+// Package rules evaluates rules about a state: the content of one commit or of the work tree of a
+// workspace, with the observations and the time. A rule is a function from a state to findings, and
+// a line in one table. Rules write nothing and depend on no command.
 //
 // Start from [Evaluate].
 package rules
@@ -71,7 +71,7 @@ const (
 type Finding struct {
 	Rule     string // its ID in the table
 	Severity Severity
-	Code     string // what a waiver accepts; empty: no waiver can accept it
+	Code     string // code for waivers; empty: no waiver can accept the finding
 	Pos      diag.Pos
 	Subject  string // as in diag.Warning
 	Msg      string

@@ -15,8 +15,8 @@ const (
 	Outputs      Part = "outputs"      // rendered trees in the repository
 	Needs        Part = "needs"        // rendered objects, observations
 	Selectors    Part = "selectors"    // rendered objects, overlays
-	Clusters     Part = "clusters"     // what the clusters get
-	Policy       Part = "policy"       // what the clusters get, rules of the policy
+	Clusters     Part = "clusters"     // objects of the clusters
+	Policy       Part = "policy"       // objects of the clusters, rules of the policy
 )
 
 // rule is a rule about a part of a state.

@@ -40,10 +40,10 @@ func resolveFacts(ctx context.Context, pr *Problem) (*resolve.Result, error) {
 	}
 }
 
-// findFacts returns holds of the operators whose next bundle drops a stored version, or else, in an
-// unattended run, of those whose upgrade a person reverted, or else, with KeepGoing, of those whose next
-// bundle cannot be fetched. There is one cause at a time, because the newest pin of a package in all
-// namespaces determines the dropped versions.
+// findFacts returns the holds for the first of these causes that applies to an operator: its next
+// bundle drops a stored version; in an unattended run, a person reverted its upgrade; with KeepGoing,
+// its next bundle cannot be fetched. There is one cause at a time, because the newest pin of a package
+// in all namespaces determines the dropped versions.
 func findFacts(ctx context.Context, pr *Problem, res *resolve.Result, notReverted map[string]bool) (facts, error) {
 	f := facts{notReverted: notReverted}
 	var err error
