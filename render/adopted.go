@@ -60,6 +60,6 @@ func (m certificateMount) addAsOLM(pod map[string]any, secret string) {
 }
 
 // runsOLM reports whether OLM still runs in the clusters, because some install is adopted.
-func (t *tree) runsOLM() bool {
-	return slices.ContainsFunc(t.installs, func(in operator) bool { return in.pin.Adopted != nil })
+func runsOLM(installs []operator) bool {
+	return slices.ContainsFunc(installs, func(in operator) bool { return in.pin.Adopted != nil })
 }

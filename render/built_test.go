@@ -59,32 +59,29 @@ func checkBuiltIsRendered(t testingT, res *Result) {
 func checkClusterBuilds(t testingT, res *Result) {
 	t.Helper()
 	files := filesOf(res.Tree, nil)
-	for _, c := range res.tree.opt.Clusters {
+	for _, v := range res.tree.views {
+		c := v.cluster
 		cfg, err := parseConfig(c.Config)
 		if err != nil {
 			t.Fatalf("cluster %s: %v", c.Name, err)
 		}
-		installs, err := res.tree.operatorsIn(c)
-		if err != nil {
-			t.Fatalf("cluster %s: %v", c.Name, err)
-		}
 		var want []Object
-		for _, in := range installs {
+		for _, in := range v.here {
 			for _, o := range in.objects {
-				want = append(want, res.tree.annotate(res.tree.withClusterConfig(cfg, o)))
+				want = append(want, res.tree.annotate(cfg.applyToCopy(o)))
 			}
 		}
-		for _, o := range inheritedObjects(installs) {
-			want = append(want, res.tree.annotate(res.tree.withClusterConfig(cfg, o.object)))
+		for _, o := range inheritedObjects(v.here) {
+			want = append(want, res.tree.annotate(cfg.applyToCopy(o.object)))
 		}
 		for _, r := range res.Objects {
-			if ns, is := strings.CutPrefix(path.Dir(r.Path), layout.Namespaces+"/"); is && slices.Contains(res.tree.neededNamespaces(installs), ns) {
+			if ns, is := strings.CutPrefix(path.Dir(r.Path), layout.Namespaces+"/"); is && slices.Contains(v.neededNamespaces(), ns) {
 				want = append(want, r.Object)
 			}
 		}
 		got := partsOf(t, res, nil, c.Name)
 		checkSameObjects(t, "cluster "+c.Name, canonicals(t, got.operators()), want)
-		if dir := path.Join(".", res.tree.prefix(c)); files[path.Join(dir, layout.Kustomization)] != nil {
+		if dir := path.Join(".", c.Prefix); files[path.Join(dir, layout.Kustomization)] != nil {
 			if d := cmp.Diff(canonicals(t, got.all()), slices.Sorted(slices.Values(buildCanonical(t, files, dir)))); d != "" {
 				t.Errorf("cluster %s: the pieces differ from a build of the whole cluster (-pieces +all):\n%s", c.Name, d)
 			}

@@ -71,15 +71,15 @@ func TestPieceNeeds(t *testing.T) {
 		}
 		return o
 	}
-	tr := &tree{pieces: []piece{
+	all := []piece{
 		{name: "c-and-d", members: []*operator{member("c", "d"), member("d", "c", "b")}},
 		{name: "a", members: []*operator{member("a", "c", "d")}},
 		{name: "b", members: []*operator{member("b")}},
 		{name: "e", members: []*operator{member("e", "c", "b", "a", "elsewhere")}},
-	}}
+	}
 	for i, want := range [][]string{{"b"}, {"c-and-d"}, nil, {"a", "b", "c-and-d"}} {
-		if got := tr.pieceNeeds(tr.pieces[i]); !slices.Equal(got, want) {
-			t.Errorf("%s needs %q, want %q", tr.pieces[i].name, got, want)
+		if got := all[i].needs(all); !slices.Equal(got, want) {
+			t.Errorf("%s needs %q, want %q", all[i].name, got, want)
 		}
 	}
 }

@@ -18,31 +18,22 @@ type ClusterOperator struct {
 // ClusterObjects returns the operators that a cluster gets, and its CRDs and Namespaces in shared. The
 // objects include the changes of the cluster's config, but not those of the user's overlays.
 func (r *Result) ClusterObjects(name string) (operators []ClusterOperator, shared []Object, err error) {
-	t := r.tree
-	c, err := t.cluster(name)
+	v, err := r.tree.view(name)
 	if err != nil {
 		return nil, nil, err
 	}
-	here, err := t.operatorsIn(c)
+	cfg, err := v.config()
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, err := t.config(c)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, in := range here {
+	for _, in := range v.here {
 		o := ClusterOperator{Pin: in.pin, NativeAPIs: in.b.CSV.NativeAPIs}
 		for _, object := range slices.Concat(in.objects, in.sharedObjects) {
-			o.Objects = append(o.Objects, t.withClusterConfig(cfg, object))
+			o.Objects = append(o.Objects, cfg.applyToCopy(object))
 		}
 		operators = append(operators, o)
 	}
-	gets, err := t.crdFilter(c)
-	if err != nil {
-		return nil, nil, err
-	}
-	namespaces := t.neededNamespaces(here)
+	gets, namespaces := v.crdFilter(), v.neededNamespaces()
 	for _, o := range r.Objects {
 		if k8s.IsCRD(o.Object) && gets(o.Object) || o.Object.Is("", "Namespace") && slices.Contains(namespaces, o.Object.Name()) {
 			shared = append(shared, o.Object)
@@ -53,4 +44,4 @@ func (r *Result) ClusterObjects(name string) (operators []ClusterOperator, share
 
 // RunsOLM reports whether the clusters run OLM, because operators are being adopted from OLM. The tree
 // then lacks the CRD of OperatorCondition.
-func (r *Result) RunsOLM() bool { return r.tree.runsOLM() }
+func (r *Result) RunsOLM() bool { return runsOLM(r.tree.installs) }

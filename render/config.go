@@ -39,13 +39,13 @@ func parseConfig(data []byte) (config, error) {
 	return c, errors.Join(errs...)
 }
 
-// applyToCopy returns a copy of a Deployment with the config. The copy shares unchanged values with
-// the original.
-func (c config) applyToCopy(deployment Object) Object {
-	if len(c) == 0 {
-		return deployment
+// applyToCopy returns an object with the config, which changes only Deployments. The result shares
+// unchanged values with the original.
+func (c config) applyToCopy(o Object) Object {
+	if len(c) == 0 || !isConfigurable(o) {
+		return o
 	}
-	out := maps.Clone(deployment)
+	out := maps.Clone(o)
 	cloneAt(out, "metadata", "annotations")
 	cloneAt(out, "spec", "template", "metadata", "annotations")
 	cloneAt(k8s.Map(out, "spec", "template"), "spec", "affinity")

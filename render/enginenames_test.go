@@ -119,10 +119,10 @@ func fluxObjects(t testingT, res *Result, cluster string) []engineObject {
 	var out []engineObject
 	files := filesOf(res.Tree, nil)
 	parents, err := build(files, path.Join(string(profile.Flux), cluster))
-	if err != nil || len(parents) != 1 && !res.tree.byCluster() {
+	if err != nil || len(parents) != 1 && !res.tree.opt.byCluster() {
 		t.Fatalf("cluster %s: %d parents, %v", cluster, len(parents), err)
 	}
-	if res.tree.byCluster() {
+	if res.tree.opt.byCluster() {
 		for _, d := range parents {
 			out = append(out, engineObject{name: d.head.Name(), dirs: []string{strings.TrimPrefix(k8s.Text(d.head, "spec", "path"), "./out/")}})
 		}

@@ -19,12 +19,12 @@ import (
 // writeGitOps writes the objects that make the GitOps tool apply the tree: those that the user
 // applies once, and those that the GitOps tool then applies.
 func (t *tree) writeGitOps() error {
-	if !t.hasEngine() {
+	if !t.opt.hasEngine() {
 		return nil
 	}
-	profiled := profile.Tree{GitOps: *t.opt.GitOps, OwnCRDs: t.ownCRDs, HealthChecks: t.opt.HealthChecks, APIs: t.providedAPIs()}
-	for _, c := range t.opt.Clusters {
-		profiled.Clusters = append(profiled.Clusters, t.profileCluster(c))
+	profiled := profile.Tree{GitOps: *t.opt.GitOps, OwnCRDs: t.ownCRDs, HealthChecks: t.opt.HealthChecks, APIs: customResources(t.installs)}
+	for _, v := range t.views {
+		profiled.Clusters = append(profiled.Clusters, v.cluster)
 	}
 	var faults []error
 	for _, f := range t.opt.profile.Faults(profiled.GitOps, profiled.Clusters) {
@@ -36,14 +36,14 @@ func (t *tree) writeGitOps() error {
 	if r := t.opt.Reporter; r != nil {
 		profiled.Reporter = &profile.Workload{Namespace: r.Namespace, Name: reporterName}
 	}
-	if !t.byCluster() {
+	if !t.opt.byCluster() {
 		var err error
 		if profiled.Pieces, err = t.profilePieces(); err != nil {
 			return err
 		}
 	}
 	own, files := t.opt.profile.Apply(profiled)
-	if t.byCluster() && !slices.ContainsFunc(t.objects, func(r Rendered) bool { return k8s.IsCRD(r.Object) }) {
+	if t.opt.byCluster() && !slices.ContainsFunc(t.objects, func(r Rendered) bool { return k8s.IsCRD(r.Object) }) {
 		if err := t.files.Add("crds/README.md", []byte(noCRDsReadme)); err != nil {
 			return err
 		}
@@ -115,11 +115,11 @@ const noCRDsReadme = "No operator is installed, so there is no custom resource d
 // noPiecesReadme is the README of an empty directory of pieces.
 const noPiecesReadme = "No operator is installed, so there are no manifests here.\n"
 
-// providedAPIs returns the custom resources that the operators provide, sorted and without
+// customResources returns the custom resources that the operators provide, sorted and without
 // duplicates.
-func (t *tree) providedAPIs() []catalog.GVK {
+func customResources(installs []operator) []catalog.GVK {
 	var out []catalog.GVK
-	for _, in := range t.installs {
+	for _, in := range installs {
 		out = append(out, in.provides()...)
 	}
 	slices.SortFunc(out, catalog.GVK.Compare)

@@ -2,14 +2,12 @@ package render
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/api/v1alpha1"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/profile"
 )
 
 // Installation holds the identity and the spec of an Installation, which lists the objects that a
@@ -24,67 +22,34 @@ type Installation struct {
 // reporter is not rendered. The images include mirrors and the cluster's own config, but not the
 // user's overlay. The caller may modify the result.
 func (r *Result) Installations(cluster string) ([]Installation, error) {
-	c, err := r.tree.cluster(cluster)
+	v, err := r.tree.view(cluster)
 	if err != nil {
 		return nil, err
 	}
-	return r.tree.clusterInstallations(c)
+	return v.installations()
 }
 
 // ObjectsIn returns the objects of the base that a cluster gets. They have mirrors and the cluster's
 // own config applied, but not the user's overlay.
 func (r *Result) ObjectsIn(cluster string) ([]Rendered, error) {
-	c, err := r.tree.cluster(cluster)
+	v, err := r.tree.view(cluster)
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := r.tree.config(c)
+	cfg, err := v.config()
 	if err != nil {
 		return nil, err
 	}
-	installs, err := r.tree.chosenOperators(c)
-	if err != nil {
-		return nil, err
-	}
-	gets, err := r.tree.crdFilter(c)
-	if err != nil {
-		return nil, err
-	}
+	gets := v.crdFilter()
 	var out []Rendered
 	for _, o := range r.Objects {
-		if o.operator != nil && !slices.Contains(installs, o.operator) || k8s.IsCRD(o.Object) && !gets(o.Object) {
+		if o.operator != nil && !slices.Contains(v.chosen, o.operator) || k8s.IsCRD(o.Object) && !gets(o.Object) {
 			continue
 		}
-		o.Object = r.tree.withClusterConfig(cfg, o.Object)
+		o.Object = cfg.applyToCopy(o.Object)
 		out = append(out, o)
 	}
 	return out, nil
-}
-
-// cluster returns the cluster of that name.
-func (t *tree) cluster(name string) (profile.Cluster, error) {
-	var names []string
-	for _, c := range t.opt.Clusters {
-		if c.Name == name {
-			return c, nil
-		}
-		names = append(names, c.Name)
-	}
-	slices.Sort(names)
-	return profile.Cluster{}, fmt.Errorf("no cluster %q (available: %s)", name, strings.Join(names, ", "))
-}
-
-// clusterInstallations returns the Installations of a cluster.
-func (t *tree) clusterInstallations(c profile.Cluster) ([]Installation, error) {
-	cfg, err := t.config(c)
-	if err != nil {
-		return nil, err
-	}
-	installs, err := t.chosenOperators(c)
-	if err != nil {
-		return nil, err
-	}
-	return t.listInstallations(installs, func(o Object) Object { return t.withClusterConfig(cfg, o) }), nil
 }
 
 // baseInstallations returns the Installations of all pins, without the configs of clusters.

@@ -126,11 +126,11 @@ func partsOf(t testingT, res *Result, overlays map[string]string, cluster string
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	c, err := res.tree.cluster(cluster)
+	v, err := res.tree.view(cluster)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	lies, here, err := res.layout(c)
+	lies, here, err := res.layout(v.cluster)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

@@ -7,13 +7,24 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
+// mirrorAll replaces the images of all Deployments of operators by their mirrors.
+func mirrorAll(operators []operator, mirrors []Mirror) {
+	for i := range operators {
+		for j, o := range operators[i].objects {
+			if isConfigurable(o) {
+				operators[i].objects[j] = withMirrors(o, mirrors)
+			}
+		}
+	}
+}
+
 // withMirrors returns o with its images replaced by their mirrors.
-func (t *tree) withMirrors(o Object) Object {
-	if len(t.opt.Mirrors) == 0 {
+func withMirrors(o Object, mirrors []Mirror) Object {
+	if len(mirrors) == 0 {
 		return o
 	}
 	o = k8s.Copy(o)
-	mirrorImages(o, t.opt.Mirrors)
+	mirrorImages(o, mirrors)
 	return o
 }
 

@@ -33,7 +33,7 @@ func (t *tree) writeNamespaces() error {
 	t.warnExpectedNamespaces(installs)
 	all := slices.AppendSeq(slices.Collect(maps.Keys(installs)), maps.Keys(t.declared))
 	slices.Sort(all)
-	shipped := t.shippedNamespaces()
+	shipped := shippedNamespaces(t.installs)
 	for _, name := range slices.Compact(all) {
 		d, isDeclared := t.declared[name]
 		switch {
@@ -65,9 +65,9 @@ func (t *tree) writeNamespaces() error {
 }
 
 // shippedNamespaces returns the Namespaces shipped by bundles, by name.
-func (t *tree) shippedNamespaces() map[string][]*Object {
+func shippedNamespaces(installs []operator) map[string][]*Object {
 	out := map[string][]*Object{}
-	for _, in := range t.installs {
+	for _, in := range installs {
 		for _, objects := range [][]Object{in.objects, in.sharedObjects} {
 			for i, o := range objects {
 				if o.Is("", "Namespace") {
@@ -164,19 +164,4 @@ func (t *tree) warnExpectedNamespaces(rendered map[string][]operator) {
 			}
 		}
 	}
-}
-
-// neededNamespaces returns the rendered Namespaces that a cluster needs: the install Namespaces of
-// its operators, and declared Namespaces that these watch, that contain the reporter, or that contain
-// no operator of any cluster.
-func (t *tree) neededNamespaces(chosen []*operator) []string {
-	return slices.DeleteFunc(slices.Clone(t.namespaces), func(ns string) bool {
-		_, declared := t.declared[ns]
-		here := func(in *operator) bool {
-			return in.pin.Namespace == ns || declared && slices.Contains(in.pin.WatchNamespaces, ns)
-		}
-		free := declared && !slices.ContainsFunc(slices.Concat(t.installs, t.replaced), func(in operator) bool { return in.pin.Namespace == ns })
-		reporter := declared && t.opt.Reporter != nil && t.opt.Reporter.Namespace == ns
-		return !free && !reporter && !slices.ContainsFunc(chosen, here)
-	})
 }

@@ -2,9 +2,12 @@ package render
 
 import (
 	"errors"
+	"path"
+	"slices"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s/admit"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
@@ -72,3 +75,22 @@ func (o Options) defaults() (Options, error) {
 func allNamespaces(mode catalog.InstallMode, watch []string) bool {
 	return mode == catalog.AllNamespaces || len(watch) == 0
 }
+
+// prefix returns the path prefix of a cluster's pieces in the tree: "" if the cluster uses the
+// base unchanged, otherwise the cluster's own directory. The result depends on settings only.
+func (o Options) prefix(c profile.Cluster) string {
+	separate := len(o.Clusters) > 1 && profile.NeedsSeparateDirs(o.GitOps)
+	if c.GetsAll() && !separate && slices.Contains([]string{"", "null", "{}"}, string(c.Config)) && len(c.Overlays) == 0 {
+		return ""
+	}
+	return path.Join(layout.Clusters, c.Name) + "/"
+}
+
+// byCluster reports whether all objects of a cluster are applied as one unit: either the workspace
+// configures this, or the tool that applies the tree is unknown.
+func (o Options) byCluster() bool {
+	return !profile.PerPiece(o.profile, o.GitOps)
+}
+
+// hasEngine reports whether the tree contains objects that make an engine apply it.
+func (o Options) hasEngine() bool { return o.GitOps != nil && o.profile.About().Kind != "" }

@@ -63,12 +63,22 @@ func (o order) computeLevel(name string) int {
 	return level
 }
 
-// setPositions sets the position of each object in the order of application: first the objects of
-// certificate issuers, then those of other operators, each after the operators that it requires.
-func (t *tree) setPositions() {
+// applyPositions returns the position of each object in the order of application: first the objects
+// of certificate issuers, then those of other operators, each after the operators that it requires.
+// If pieces are applied separately, only leftover objects have a position.
+func applyPositions(installs, replaced []operator, byCluster bool) map[Key]profile.ApplyPosition {
+	positions := map[Key]profile.ApplyPosition{}
+	if !byCluster {
+		for _, in := range replaced {
+			for _, o := range in.objects {
+				positions[o.Key()] = profile.ApplyPosition{Stopped: isStoppable(o)}
+			}
+		}
+		return positions
+	}
 	issues, needs := map[string]bool{}, map[string][]string{}
 	providers := map[groupKind][]string{}
-	for _, in := range t.installs {
+	for _, in := range installs {
 		needs[in.name()] = nil
 		for _, api := range in.provides() {
 			issues[in.name()] = issues[in.name()] || certificates.Issues(api.Group, api.Kind)
@@ -76,7 +86,7 @@ func (t *tree) setPositions() {
 			providers[kind] = append(providers[kind], in.name())
 		}
 	}
-	for _, in := range t.installs {
+	for _, in := range installs {
 		for _, r := range in.pin.Requires {
 			if _, there := needs[r.Pin]; there && !issues[r.Pin] && !issues[in.name()] {
 				needs[in.name()] = append(needs[in.name()], r.Pin)
@@ -84,49 +94,35 @@ func (t *tree) setPositions() {
 		}
 	}
 	order := newOrder(needs)
-	t.positions = map[Key]profile.ApplyPosition{}
-	if !t.byCluster() {
-		t.setPieceLeftoverPositions()
-		return
-	}
-	for _, in := range t.installs {
+	for _, in := range installs {
 		for _, o := range slices.Concat(in.objects, in.sharedObjects) {
 			position := profile.ApplyPosition{
 				Issuer: issues[in.name()], Level: order.level[in.name()],
 				Provider: order.apiProvider(in.name(), providers[groupKind{o.Group(), o.Kind()}]),
 			}
-			if other, shared := t.positions[o.Key()]; shared {
+			if other, shared := positions[o.Key()]; shared {
 				position = position.Earlier(other)
 			}
-			t.positions[o.Key()] = position
+			positions[o.Key()] = position
 		}
 	}
-	t.setLeftoverPositions()
+	addLeftoverPositions(positions, replaced)
+	return positions
 }
 
-// setPieceLeftoverPositions sets the positions of leftover objects if pieces are applied separately,
-// without an order between them.
-func (t *tree) setPieceLeftoverPositions() {
-	for _, in := range t.replaced {
-		for _, o := range in.objects {
-			t.positions[o.Key()] = profile.ApplyPosition{Stopped: isStoppable(o)}
-		}
-	}
-}
-
-// setLeftoverPositions sets the positions of leftover objects, no later than before the replacement.
+// addLeftoverPositions adds the positions of leftover objects, no later than before the replacement.
 // Objects that the successor also ships keep their early position, because a tool that applies in
 // stages would delete and recreate an object that moves to a later stage.
-func (t *tree) setLeftoverPositions() {
-	for _, in := range t.replaced {
+func addLeftoverPositions(positions map[Key]profile.ApplyPosition, replaced []operator) {
+	for _, in := range replaced {
 		first := slices.ContainsFunc(in.provides(), func(api catalog.GVK) bool { return certificates.Issues(api.Group, api.Kind) })
 		for _, o := range in.objects {
-			t.positions[o.Key()] = profile.ApplyPosition{Issuer: first, Stopped: isStoppable(o)}
+			positions[o.Key()] = profile.ApplyPosition{Issuer: first, Stopped: isStoppable(o)}
 		}
 		for _, o := range in.sharedObjects {
-			if position := t.positions[o.Key()]; !position.Issuer && position.Level > 0 {
+			if position := positions[o.Key()]; !position.Issuer && position.Level > 0 {
 				position.Level, position.MovesLater = 0, true
-				t.positions[o.Key()] = position
+				positions[o.Key()] = position
 			}
 		}
 	}

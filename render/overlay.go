@@ -18,16 +18,13 @@ import (
 // function runs kustomize on a directory of the tree, with access to the user's own files, and
 // returns the objects as JSON.
 func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster string) ([]byte, error) {
-	c, err := r.tree.cluster(cluster)
+	v, err := r.tree.view(cluster)
 	if err != nil {
 		return nil, err
 	}
-	gets, err := r.tree.crdFilter(c)
-	if err != nil {
-		return nil, err
-	}
+	gets := v.crdFilter()
 	var docs []document
-	treeLayout, here, err := r.layout(c)
+	treeLayout, here, err := r.layout(v.cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +47,7 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 		}
 	}
 	if r.tree.opt.Reporter != nil {
-		installations, err := r.tree.clusterInstallations(c)
+		installations, err := v.installations()
 		if err != nil {
 			return nil, err
 		}

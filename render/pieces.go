@@ -49,13 +49,13 @@ func pieceName(pin lockfile.Pin) string { return pin.Namespace + "." + pin.Packa
 // objects of its predecessor, so that the engine prunes these once they are removed. The name of a
 // piece with several operators differs from those of single operators, so that no object moves
 // between two pieces that both remain.
-func (t *tree) findPieces() []piece {
+func findPieces(installs, replaced []operator, uninstalling []lockfile.Leaving) []piece {
 	var lock lockfile.File
-	for _, in := range t.installs {
+	for _, in := range installs {
 		lock.Pins = append(lock.Pins, in.pin)
 	}
 	needed := map[string]map[string]bool{}
-	for _, in := range t.installs {
+	for _, in := range installs {
 		needed[in.name()] = lock.Needed(in.name())
 	}
 	firstOf := map[string]string{} // operator → first operator of its piece
@@ -67,21 +67,21 @@ func (t *tree) findPieces() []piece {
 			}
 		}
 	}
-	for i, in := range t.installs {
+	for i, in := range installs {
 		firstOf[in.name()] = in.name()
-		for _, before := range t.installs[:i] {
+		for _, before := range installs[:i] {
 			if needed[in.name()][before.name()] && needed[before.name()][in.name()] {
 				join(before.name(), in.name())
 			}
 		}
 	}
 	uninstalled := map[string][]string{} // by first operator of a piece: uninstalled operators of the piece
-	for _, l := range t.uninstalling {
+	for _, l := range uninstalling {
 		for _, key := range l.With {
 			join(l.With[0], key)
 		}
 	}
-	for _, l := range t.uninstalling {
+	for _, l := range uninstalling {
 		if len(l.With) > 0 {
 			first := firstOf[l.With[0]]
 			uninstalled[first] = append(uninstalled[first], l.Key())
@@ -89,8 +89,8 @@ func (t *tree) findPieces() []piece {
 	}
 	var out []piece
 	at := map[string]int{}
-	for i := range t.installs {
-		in := &t.installs[i]
+	for i := range installs {
+		in := &installs[i]
 		j, known := at[firstOf[in.name()]]
 		if !known {
 			j = len(out)
@@ -107,8 +107,8 @@ func (t *tree) findPieces() []piece {
 		}
 		out[i].name = joinedName(names)
 	}
-	for i := range t.replaced {
-		in := &t.replaced[i]
+	for i := range replaced {
+		in := &replaced[i]
 		if j, there := at[in.successor]; there && len(in.objects) > 0 {
 			out[j].members = append(out[j].members, in)
 		}
@@ -128,17 +128,17 @@ func joinedName(operators []string) string {
 	return fmt.Sprintf("%s-and-%d-%s", first, len(operators)-1, hex.EncodeToString(sum[:4]))
 }
 
-// pieceNeeds returns the sorted names of the pieces that a piece requires, according to the pins
-// of its operators.
-func (t *tree) pieceNeeds(p piece) []string {
+// needs returns the sorted names of the other pieces among all that a piece requires, according to
+// the pins of its operators.
+func (p piece) needs(all []piece) []string {
 	var out []string
 	for _, in := range p.members {
 		for _, r := range in.pin.Requires {
-			i := slices.IndexFunc(t.pieces, func(q piece) bool {
+			i := slices.IndexFunc(all, func(q piece) bool {
 				return slices.ContainsFunc(q.members, func(o *operator) bool { return o.name() == r.Pin })
 			})
-			if i >= 0 && t.pieces[i].name != p.name {
-				out = append(out, t.pieces[i].name)
+			if i >= 0 && all[i].name != p.name {
+				out = append(out, all[i].name)
 			}
 		}
 	}
@@ -146,17 +146,17 @@ func (t *tree) pieceNeeds(p piece) []string {
 	return slices.Compact(out)
 }
 
-// pieceCRDs returns the sorted directories of the CRDs that a piece ships, including CRDs rendered
-// for another operator.
-func (t *tree) pieceCRDs(p piece) []string {
+// crds returns the sorted directories of the CRDs that a piece ships, including CRDs rendered for
+// another operator. dirOf is the directory of each CRD, by its name.
+func (p piece) crds(dirOf map[string]string) []string {
 	dirs := map[string]bool{}
 	for _, in := range p.members {
 		for _, o := range in.crds {
-			dirs[t.crdDirs[o.Name()]] = true
+			dirs[dirOf[o.Name()]] = true
 		}
 		for _, o := range in.objects {
 			if o.Is(k8s.OLMGroup, "OperatorCondition") {
-				dirs[t.crdDirs[operatorConditionCRD().Name()]] = true
+				dirs[dirOf[operatorConditionCRD().Name()]] = true
 			}
 		}
 	}
@@ -184,18 +184,12 @@ func annotatedKustomization(resources, crds []string) map[string]any {
 func (t *tree) profilePieces() ([]profile.Piece, error) {
 	var out []profile.Piece
 	for _, ns := range t.namespaces {
-		clusters, err := t.clustersWith(func(chosen []*operator) bool { return slices.Contains(t.neededNamespaces(chosen), ns) })
-		if err != nil {
-			return nil, err
-		}
+		clusters := t.clustersWith(func(v *view) bool { return slices.Contains(v.neededNamespaces(), ns) })
 		out = append(out, profile.Piece{Name: namespacePieceName(ns), Dir: path.Join(layout.Namespaces, ns), Clusters: clusters})
 	}
 	for _, p := range t.pieces {
-		clusters, err := t.clustersWith(p.containsAny)
-		if err != nil {
-			return nil, err
-		}
-		piece := profile.Piece{Name: p.name, Dir: p.dir(), CRDs: t.pieceCRDs(p), Clusters: clusters}
+		clusters := t.clustersWith(func(v *view) bool { return p.containsAny(v.here) })
+		piece := profile.Piece{Name: p.name, Dir: p.dir(), CRDs: p.crds(t.crdDirs), Clusters: clusters}
 		for _, in := range p.members {
 			if slices.Contains(t.namespaces, in.pin.Namespace) {
 				piece.Needs = append(piece.Needs, namespacePieceName(in.pin.Namespace))
@@ -203,7 +197,7 @@ func (t *tree) profilePieces() ([]profile.Piece, error) {
 			piece.APIs = append(piece.APIs, in.provides()...)
 		}
 		slices.Sort(piece.Needs)
-		piece.Needs = append(slices.Compact(piece.Needs), t.pieceNeeds(p)...)
+		piece.Needs = append(slices.Compact(piece.Needs), p.needs(t.pieces)...)
 		out = append(out, piece)
 	}
 	if t.opt.Reporter != nil {
@@ -244,45 +238,21 @@ func namespacePieceName(ns string) string { return "namespace-" + ns }
 
 // clustersWith returns the names of the clusters whose operators satisfy the predicate, or nil for all
 // clusters.
-func (t *tree) clustersWith(is func(chosen []*operator) bool) ([]string, error) {
+func (t *tree) clustersWith(is func(v *view) bool) []string {
 	out, known := []string{}, map[string]bool{} // known: results by list of operators, which many clusters share
-	for _, c := range t.opt.Clusters {
-		key := strings.Join(c.Operators, "\x00")
+	for _, v := range t.views {
+		key := strings.Join(v.cluster.Operators, "\x00")
 		gets, seen := known[key]
 		if !seen {
-			chosen, err := t.operatorsIn(c)
-			if err != nil {
-				return nil, err
-			}
-			gets = is(chosen)
+			gets = is(v)
 			known[key] = gets
 		}
 		if gets {
-			out = append(out, c.Name)
+			out = append(out, v.cluster.Name)
 		}
 	}
 	if len(out) == len(t.opt.Clusters) {
-		return nil, nil
+		return nil
 	}
-	return out, nil
-}
-
-// operatorsIn returns the operators that a cluster gets, including those with leftover objects
-// there. Clusters with the same operators share the result.
-func (t *tree) operatorsIn(c profile.Cluster) ([]*operator, error) {
-	key := strings.Join(c.Operators, "\x00")
-	if known, is := t.operatorsOf[key]; is {
-		return known, nil
-	}
-	installs, err := t.chosenOperators(c)
-	if err != nil {
-		return nil, err
-	}
-	replaced, err := t.replacedIn(c)
-	if err != nil {
-		return nil, err
-	}
-	all := slices.Concat(installs, replaced)
-	t.operatorsOf[key] = all
-	return all, nil
+	return out
 }

@@ -89,11 +89,11 @@ func benchmarkTree(b *testing.B, lock *lockfile.File, opt Options, open func(loc
 	if err != nil {
 		b.Fatal(err)
 	}
-	c, err := res.tree.cluster(cluster)
+	v, err := res.tree.view(cluster)
 	if err != nil {
 		b.Fatal(err)
 	}
-	lies, here, err := res.layout(c)
+	lies, here, err := res.layout(v.cluster)
 	if err != nil {
 		b.Fatal(err)
 	}

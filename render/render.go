@@ -152,7 +152,7 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	}
 	t := &tree{
 		opt: opt, installs: installs, replaced: replaced, uninstalling: uninstalling, declared: map[string]lockfile.Namespace{}, files: filetree.New(), warnings: warnings,
-		crdDirs: map[string]string{}, operatorsOf: map[string][]*operator{}, configurableCache: map[string][]configurable{},
+		crdDirs: map[string]string{}, configurableCache: map[string][]configurable{},
 	}
 	for _, n := range lock.Namespaces {
 		t.declared[n.Name] = n

@@ -29,11 +29,12 @@ func (t *tree) writeReporter() error {
 	if r.Image == "" || r.Namespace == "" {
 		return errors.New("spec.reporter: image and namespace are required")
 	}
-	system, err := t.reporterObjects(*r)
+	namespace, err := t.reporterNamespace(r.Namespace)
 	if err != nil {
 		return err
 	}
-	if err := t.checkReporterObjects(system); err != nil {
+	system := r.objects(namespace, t.opt.ImagePullSecrets)
+	if err := checkReporterObjects(system, t.objects); err != nil {
 		return err
 	}
 	names := reporterFiles(system)
@@ -49,7 +50,7 @@ func (t *tree) writeReporter() error {
 	var files []string
 	for _, in := range t.baseInstallations() {
 		objects := t.installationObjects(in)
-		if err := t.checkReporterObjects(objects); err != nil {
+		if err := checkReporterObjects(objects, t.objects); err != nil {
 			return err
 		}
 		file := installationFile(in)
@@ -58,17 +59,17 @@ func (t *tree) writeReporter() error {
 		}
 		files = append(files, file)
 	}
-	if t.hasEngine() { // engines read a directory without a kustomization
+	if t.opt.hasEngine() { // engines read a directory without a kustomization
 		return nil
 	}
 	return t.writeKustomization(layout.Installations, files)
 }
 
-// checkReporterObjects rejects objects of the reporter that are already in the tree.
-func (t *tree) checkReporterObjects(objects []Object) error {
+// checkReporterObjects rejects objects of the reporter that are already rendered.
+func checkReporterObjects(objects []Object, rendered []Rendered) error {
 	for _, o := range objects {
-		if i := slices.IndexFunc(t.objects, func(r Rendered) bool { return r.Object.Key() == o.Key() }); i >= 0 {
-			return fmt.Errorf("spec.reporter: %s belongs to the reporter, but is also in %s", o.Key(), t.objects[i].Path)
+		if i := slices.IndexFunc(rendered, func(r Rendered) bool { return r.Object.Key() == o.Key() }); i >= 0 {
+			return fmt.Errorf("spec.reporter: %s belongs to the reporter, but is also in %s", o.Key(), rendered[i].Path)
 		}
 	}
 	return nil
@@ -96,12 +97,12 @@ func (t *tree) installationObjects(in Installation) []Object {
 	o := k8s.New(v1alpha1.Group+"/"+v1alpha1.Version, v1alpha1.Kind, in.Namespace, in.Name)
 	o["spec"] = specFields(spec)
 	owner := map[string]any{k8s.LabelPackage: labelValue(spec.Package), k8s.LabelNamespace: in.Namespace}
-	if t.byCluster() {
+	if t.opt.byCluster() {
 		o = t.opt.profile.AnnotateInstallation(o)
 	}
 	out := []Object{withOwner(o, owner, spec.Version)}
-	for _, o := range t.reporterRoles(in) {
-		out = append(out, t.withReporterOwner(o))
+	for _, o := range t.opt.Reporter.roles(in, t.plurals()) {
+		out = append(out, t.opt.Reporter.own(o))
 	}
 	return out
 }
@@ -147,7 +148,7 @@ func nonEmptyFields(pairs ...string) map[string]any {
 	return out
 }
 
-// withReporterOwner returns o with the labels of the reporter.
-func (t *tree) withReporterOwner(o Object) Object {
-	return withOwner(o, map[string]any{k8s.LabelPackage: reporterName, k8s.LabelNamespace: t.opt.Reporter.Namespace}, sharedVersion)
+// own returns o with the labels of the reporter.
+func (r *Reporter) own(o Object) Object {
+	return withOwner(o, map[string]any{k8s.LabelPackage: reporterName, k8s.LabelNamespace: r.Namespace}, sharedVersion)
 }

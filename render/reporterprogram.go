@@ -21,22 +21,18 @@ func (t *tree) reporterNamespace(name string) (Object, error) {
 	return k8s.Label(k8s.New("v1", "Namespace", "", name), map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}), nil
 }
 
-// reporterObjects returns the reporter's workload, its permissions and its Namespace, sorted by
-// key.
-func (t *tree) reporterObjects(r Reporter) ([]Object, error) {
+// objects returns the reporter's workload, its permissions and its Namespace, if that is not nil,
+// sorted by key.
+func (r *Reporter) objects(namespace Object, pullSecrets []string) []Object {
 	account := k8s.New("v1", "ServiceAccount", r.Namespace, reporterName)
 	account["automountServiceAccountToken"] = false // the pod mounts its own token
-	account = withPullSecrets(account, t.opt.ImagePullSecrets)
+	account = withPullSecrets(account, pullSecrets)
 	service := k8s.New("v1", "Service", r.Namespace, reporterName)
 	service["spec"] = map[string]any{
 		"selector": map[string]any{"app.kubernetes.io/name": reporterName},
 		"ports":    []any{map[string]any{"name": "metrics", "port": int64(8080), "targetPort": "metrics", "protocol": "TCP"}},
 	}
-	out := []Object{account, service, reporterRole(), newBinding("ClusterRole", "", reporterName, reporterName, r.Namespace, reporterName), t.reporterDeployment(r)}
-	namespace, err := t.reporterNamespace(r.Namespace)
-	if err != nil {
-		return nil, err
-	}
+	out := []Object{account, service, reporterRole(), newBinding("ClusterRole", "", reporterName, reporterName, r.Namespace, reporterName), r.deployment()}
 	if namespace != nil {
 		out = append(out, namespace)
 	}
@@ -48,13 +44,13 @@ func (t *tree) reporterObjects(r Reporter) ([]Object, error) {
 		out = append(out, lease, newBinding("Role", r.Namespace, reporterName, reporterName, r.Namespace, reporterName))
 	}
 	for i, o := range out {
-		out[i] = t.withReporterOwner(o)
+		out[i] = r.own(o)
 	}
 	slices.SortFunc(out, func(a, b Object) int { return a.Key().Compare(b.Key()) })
-	return out, nil
+	return out
 }
 
-func (t *tree) reporterDeployment(r Reporter) Object {
+func (r *Reporter) deployment() Object {
 	args := k8s.Values("--metrics-bind-address=:8080", "--health-probe-bind-address=:8081")
 	strategy := map[string]any{"type": "Recreate"} // never two writers at once
 	if r.LeaderElection {

@@ -22,15 +22,14 @@ func reporterRole() Object {
 	return o
 }
 
-// reporterRoles returns the ClusterRole that lets the reporter read the kinds of objects in an
+// roles returns the ClusterRole that lets the reporter read the kinds of objects in an
 // Installation, and its binding. Kinds of confidential objects are omitted. It returns nil if no kind
 // remains.
-func (t *tree) reporterRoles(in Installation) []Object {
+func (r *Reporter) roles(in Installation, plurals map[[2]string]string) []Object {
 	resources := map[string]map[string]bool{} // by group
-	named := t.plurals()
 	for _, ref := range in.Spec.Objects {
 		group := k8s.Group(ref.APIVersion)
-		resource := cmp.Or(named[[2]string{group, ref.Kind}], k8s.Resource(group, ref.Kind))
+		resource := cmp.Or(plurals[[2]string{group, ref.Kind}], k8s.Resource(group, ref.Kind))
 		if resource == "" || isConfidential(ref) {
 			continue
 		}
@@ -51,7 +50,7 @@ func (t *tree) reporterRoles(in Installation) []Object {
 		})
 	}
 	o["rules"] = rules
-	return []Object{o, newBinding("ClusterRole", "", name, name, t.opt.Reporter.Namespace, reporterName)}
+	return []Object{o, newBinding("ClusterRole", "", name, name, r.Namespace, reporterName)}
 }
 
 // plurals returns the resource names from the CRDs of the tree, by group and kind. It omits CRDs with

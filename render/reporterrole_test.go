@@ -45,11 +45,11 @@ func findExcess(role Object) []string {
 // newReporterRole returns the reporter's role for objects in a tree with the given CRDs, without the
 // checks of All. It returns an empty object if the role would be empty.
 func newReporterRole(crds []Object, refs ...v1alpha1.ObjectReference) Object {
-	t := &tree{opt: Options{Reporter: reporterOptions()}}
+	t := &tree{}
 	for _, o := range crds {
 		t.objects = append(t.objects, Rendered{Object: o})
 	}
-	roles := t.reporterRoles(Installation{Spec: v1alpha1.InstallationSpec{Objects: refs}})
+	roles := reporterOptions().roles(Installation{Spec: v1alpha1.InstallationSpec{Objects: refs}}, t.plurals())
 	if len(roles) == 0 {
 		return Object{}
 	}

@@ -22,11 +22,11 @@ func (t *tree) writeCRDs() error {
 	}
 	var errs []error
 	chosen := map[*operator][]provider{}
-	needs := t.requiredVersions()
+	needs := requiredVersions(t.installs)
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		p, err := newestProvider(providers[name])
 		errs = append(errs, err, p.checkServed(needs[name]))
-		p.crd = t.withPinnedStorage(p.crd)
+		p.crd = withPinnedStorage(p.crd, t.installs)
 		dir := path.Join(layout.CRDs, p.in.pin.Package)
 		file := definitionFile(dir, name)
 		if err := t.add(nil, dir, file, p.crd); err != nil {
@@ -61,7 +61,7 @@ func definitionFile(dir, name string) string {
 // it, and Installation, if the reporter is rendered.
 func (t *tree) sharedCRDs() []Object {
 	var out []Object
-	if len(t.installs) > 0 && !t.opt.OpenShift && !t.runsOLM() {
+	if len(t.installs) > 0 && !t.opt.OpenShift && !runsOLM(t.installs) {
 		out = append(out, withSharedOwner(operatorConditionCRD(), ""))
 	}
 	if t.opt.Reporter != nil {
@@ -119,10 +119,10 @@ type requiredVersion struct {
 }
 
 // requiredVersions returns the required versions by CRD, in the order of the installs.
-func (t *tree) requiredVersions() map[string][]requiredVersion {
+func requiredVersions(installs []operator) map[string][]requiredVersion {
 	out := map[string][]requiredVersion{}
-	for i := range t.installs {
-		in := &t.installs[i]
+	for i := range installs {
+		in := &installs[i]
 		for _, api := range slices.Concat(in.b.CSV.OwnedCRDs, in.b.CSV.RequiredCRDs) {
 			if api.Version != "" {
 				out[api.Name] = append(out[api.Name], requiredVersion{in, api.Version})

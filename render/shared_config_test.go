@@ -15,12 +15,12 @@ import (
 // as with a separate copy, the patch contains exactly this change, and the Deployment is not modified.
 func TestConfigsShareADeployment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tree := &tree{}
+		var opt Options
 		if rapid.Bool().Draw(t, "mirrors") {
-			tree.opt.Mirrors = []Mirror{{Source: "quay.io", Mirror: "mirror.example.com/quay"}}
+			opt.Mirrors = []Mirror{{Source: "quay.io", Mirror: "mirror.example.com/quay"}}
 		}
 		drawn := drawDeployment(t)
-		o := tree.withMirrors(drawn)
+		o := withMirrors(drawn, opt.Mirrors)
 		before := k8s.Copy(o)
 		for range rapid.IntRange(1, 4).Draw(t, "clusters") {
 			text, err := json.Marshal(drawConfig(t))
@@ -33,12 +33,12 @@ func TestConfigsShareADeployment(t *testing.T) {
 			}
 			want := k8s.Copy(drawn)
 			alone.applyInPlace(want)
-			mirrorImages(want, tree.opt.Mirrors)
-			cfg, err := tree.config(profile.Cluster{Config: text})
+			mirrorImages(want, opt.Mirrors)
+			cfg, err := (&view{tree: &tree{opt: opt}, cluster: profile.Cluster{Config: text}}).config()
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := tree.withClusterConfig(cfg, o)
+			got := cfg.applyToCopy(o)
 			if d := cmp.Diff(want, got); d != "" {
 				t.Fatalf("config %s: -alone +shared\n%s", text, d)
 			}

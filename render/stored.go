@@ -78,8 +78,8 @@ func (in *install) migrationAPI() string {
 }
 
 // withPinnedStorage returns a CRD with the storage version that a pin requires, if the CRD has this version.
-func (t *tree) withPinnedStorage(crd Object) Object {
-	for _, in := range t.installs {
+func withPinnedStorage(crd Object, installs []operator) Object {
+	for _, in := range installs {
 		if in.pin.Storage == nil {
 			continue
 		}

@@ -46,7 +46,7 @@ func (t *tree) reduceLeftovers() error {
 		}
 		in.objects = own
 	}
-	return errors.Join(t.checkProvided(), t.checkSuccessors())
+	return errors.Join(t.checkProvided(), checkSuccessors(t.opt.Clusters, t.replaced))
 }
 
 // mustBeRemoved reports whether an object of a stopped operator must be removed, because stopObject
@@ -82,7 +82,7 @@ func stopObject(o Object) Object {
 // delete all its objects. It checks nothing if pieces are applied separately, because then engines
 // do not prune CRDs.
 func (t *tree) checkProvided() error {
-	if !t.byCluster() {
+	if !t.opt.byCluster() {
 		return nil
 	}
 	provided := map[string]bool{}
@@ -105,10 +105,10 @@ func (t *tree) checkProvided() error {
 
 // checkSuccessors rejects a cluster that has a replaced operator but does not get its successor, because
 // the cluster would lose the CRDs.
-func (t *tree) checkSuccessors() error {
+func checkSuccessors(clusters []profile.Cluster, replaced []operator) error {
 	var errs []error
-	for _, c := range t.opt.Clusters {
-		for _, in := range t.replaced {
+	for _, c := range clusters {
+		for _, in := range replaced {
 			had, err1 := c.Gets(in.name())
 			gets, err2 := c.Gets(in.successor)
 			errs = append(errs, err1, err2)
@@ -119,19 +119,4 @@ func (t *tree) checkSuccessors() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// replacedIn returns the replaced operators of a cluster.
-func (t *tree) replacedIn(c profile.Cluster) ([]*operator, error) {
-	var out []*operator
-	for i := range t.replaced {
-		gets, err := c.Gets(t.replaced[i].name())
-		if err != nil {
-			return nil, err
-		}
-		if gets {
-			out = append(out, &t.replaced[i])
-		}
-	}
-	return out, nil
 }

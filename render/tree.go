@@ -36,7 +36,7 @@ type tree struct {
 	pieces            []piece           // by name
 	namespaces        []string          // rendered Namespaces, sorted
 	crdDirs           map[string]string // CRD name → directory
-	operatorsOf       map[string][]*operator
+	views             []*view           // one for each of opt.Clusters
 	configurableCache map[string][]configurable
 	pluralCache       map[[2]string]string // result of plurals
 }
@@ -44,7 +44,8 @@ type tree struct {
 // build writes all files of the tree: CRDs, Namespaces, operators, the reporter, the directories of
 // clusters, and the objects of the GitOps tool.
 func (t *tree) build() error {
-	t.replaceImages()
+	mirrorAll(t.installs, t.opt.Mirrors)
+	mirrorAll(t.replaced, t.opt.Mirrors)
 	if err := t.writeCRDs(); err != nil {
 		return err
 	}
@@ -54,8 +55,12 @@ func (t *tree) build() error {
 	if err := t.reduceLeftovers(); err != nil {
 		return err
 	}
-	t.pieces = t.findPieces()
-	t.setPositions()
+	var err error
+	if t.views, err = t.makeViews(); err != nil {
+		return err
+	}
+	t.pieces = findPieces(t.installs, t.replaced, t.uninstalling)
+	t.positions = applyPositions(t.installs, t.replaced, t.opt.byCluster())
 	if err := t.writeNamespaces(); err != nil {
 		return err
 	}
@@ -78,19 +83,6 @@ func (t *tree) build() error {
 		return err
 	}
 	return t.files.Add(".gitattributes", []byte(attributes))
-}
-
-// replaceImages replaces the images of all Deployments by their mirrors.
-func (t *tree) replaceImages() {
-	for _, list := range [][]operator{t.installs, t.replaced} {
-		for i := range list {
-			for j, o := range list[i].objects {
-				if isConfigurable(o) {
-					list[i].objects[j] = t.withMirrors(o)
-				}
-			}
-		}
-	}
 }
 
 // add writes objects of the base to dir/file, one document each. owner is the operator of the objects,
@@ -127,7 +119,7 @@ func encodeDocuments(objects []Object) []byte {
 // annotate returns an object with the annotations for the GitOps tool.
 func (t *tree) annotate(o Object) Object {
 	position := t.positions[o.Key()]
-	position.InPiece = !t.byCluster()
+	position.InPiece = !t.opt.byCluster()
 	return t.opt.profile.Annotate(o, position)
 }
 
@@ -167,7 +159,7 @@ func (t *tree) writeOperators() error {
 			all = append(all, names...)
 		}
 		slices.Sort(all)
-		if err := t.files.Add(path.Join(p.dir(), layout.Kustomization), encodeKustomization(annotatedKustomization(all, t.pieceCRDs(p)))); err != nil {
+		if err := t.files.Add(path.Join(p.dir(), layout.Kustomization), encodeKustomization(annotatedKustomization(all, p.crds(t.crdDirs)))); err != nil {
 			return err
 		}
 	}
@@ -178,7 +170,7 @@ func (t *tree) writeOperators() error {
 // prunes the objects that it applied before. The path of the piece differs from that of the operator,
 // so that a directory that is empty by mistake does not cause an uninstallation.
 func (t *tree) writeUninstalled() error {
-	if t.byCluster() {
+	if t.opt.byCluster() {
 		return nil
 	}
 	for _, l := range t.uninstalling {

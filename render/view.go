@@ -1,0 +1,351 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// view is one cluster and what it gets of the tree.
+type view struct {
+	*tree
+	cluster profile.Cluster // with its Prefix
+	chosen  []*operator     // installs that it gets
+	here    []*operator     // chosen, then the operators with leftover objects there
+}
+
+// makeViews returns a view of each cluster. Clusters with the same operators share the lists.
+func (t *tree) makeViews() ([]*view, error) {
+	known := map[string]*view{}
+	var out []*view
+	for _, c := range t.opt.Clusters {
+		c.Prefix = t.opt.prefix(c)
+		key := strings.Join(c.Operators, "\x00")
+		like, is := known[key]
+		if !is {
+			chosen, err := chosenOperators(c, t.installs)
+			if err != nil {
+				return nil, fmt.Errorf("rendering cluster %q: %w", c.Name, err)
+			}
+			leftover, err := chosenOperators(c, t.replaced)
+			if err != nil {
+				return nil, fmt.Errorf("rendering cluster %q: %w", c.Name, err)
+			}
+			like = &view{chosen: chosen, here: slices.Concat(chosen, leftover)}
+			known[key] = like
+		}
+		out = append(out, &view{t, c, like.chosen, like.here})
+	}
+	return out, nil
+}
+
+// chosenOperators returns the operators of a list that a cluster gets.
+func chosenOperators(c profile.Cluster, list []operator) ([]*operator, error) {
+	var out []*operator
+	for i := range list {
+		ok, err := c.Gets(list[i].name())
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, &list[i])
+		}
+	}
+	return out, nil
+}
+
+// view returns the view of the cluster of that name.
+func (t *tree) view(name string) (*view, error) {
+	var names []string
+	for _, v := range t.views {
+		if v.cluster.Name == name {
+			return v, nil
+		}
+		names = append(names, v.cluster.Name)
+	}
+	slices.Sort(names)
+	return nil, fmt.Errorf("no cluster %q (available: %s)", name, strings.Join(names, ", "))
+}
+
+// config returns the config of the cluster with images replaced by their mirrors.
+func (v *view) config() (config, error) {
+	cfg, err := parseConfig(v.cluster.Config)
+	mirrorValues(k8s.Items(cfg, "env"), v.opt.Mirrors)
+	return cfg, err
+}
+
+// ownFiles returns the files in a cluster's own directories.
+func (v *view) ownFiles() ([]file, error) {
+	cfg, err := v.config()
+	if err != nil {
+		return nil, err
+	}
+	inherited := v.inheritedFiles(cfg)
+	var out []file
+	own := func(dir string, fields map[string]any, names []string, more []file) {
+		var components []string
+		// The Component for all pieces is the last one, as in a build of the whole cluster.
+		for _, name := range append(names, "") {
+			// The reporter gets only its own Component, because it is always built separately.
+			if slices.Contains(v.cluster.Overlays, name) && (name != "" || !v.opt.byCluster() && dir != layout.Reporter) {
+				components = append(components, v.overlayPath(dir, name))
+			}
+		}
+		if len(components) > 0 {
+			fields["components"] = k8s.Values(components...)
+		}
+		_, patched := fields["patches"]
+		same := k8s.Equal(fields["resources"], k8s.Values(pathAbove(dir, true)+dir))
+		// Without changes, the list of all pieces refers to the directory of the base.
+		if v.opt.byCluster() && dir != layout.Reporter && !patched && len(components) == 0 && same {
+			return
+		}
+		for _, f := range append(more, file{layout.Kustomization, encodeKustomization(fields)}) {
+			out = append(out, file{path.Join(dir, f.name), f.data})
+		}
+	}
+	for _, ns := range v.neededNamespaces() {
+		dir := path.Join(layout.Namespaces, ns)
+		own(dir, map[string]any{"resources": k8s.Values(pathAbove(dir, true) + dir)}, nil, nil)
+	}
+	for _, p := range v.pieces {
+		if !p.containsAny(v.here) {
+			continue
+		}
+		more := inherited[p.name]
+		resources, without := v.pieceShare(p)
+		for _, f := range more {
+			resources = append(resources, f.name)
+		}
+		fields := map[string]any{"resources": k8s.Values(resources...)}
+		targets, patches, err := configPatches(cfg, v.configurables(p, maxClusterFileName(v.cluster, p.dir())))
+		if err != nil {
+			return nil, err
+		}
+		if targets = append(without, targets...); len(targets) > 0 {
+			fields["patches"] = targets
+		}
+		var names []string
+		for _, in := range p.members {
+			names = append(names, pieceName(in.pin))
+		}
+		own(p.dir(), fields, names, append(more, patches...))
+	}
+	// If the cluster is applied as one unit, the list of all pieces refers to the user's directory.
+	if slices.Contains(v.cluster.Overlays, layout.Resources) && !v.opt.byCluster() {
+		own(layout.Resources, map[string]any{"resources": k8s.Values(v.overlayPath(layout.Resources, layout.Resources))}, nil, nil)
+	}
+	if v.opt.Reporter == nil {
+		return out, nil
+	}
+	own(layout.Reporter, map[string]any{"resources": k8s.Values(pathAbove(layout.Reporter, true) + layout.Reporter)}, []string{layout.Reporter}, nil)
+	expected, err := v.installations()
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, in := range expected {
+		files = append(files, installationFile(in))
+		out = append(out, file{path.Join(layout.Installations, installationFile(in)), encodeDocuments(v.annotateAll(v.installationObjects(in)))})
+	}
+	if !v.opt.hasEngine() {
+		out = append(out, file{path.Join(layout.Installations, layout.Kustomization), encodeKustomization(map[string]any{"resources": k8s.Values(files...)})})
+	}
+	return out, nil
+}
+
+// pieceShare returns the directories of a piece that a cluster gets, relative to the cluster's own
+// directory of the piece. It also returns kustomize patches that remove the leftover objects of
+// operators that the cluster never had.
+func (v *view) pieceShare(p piece) (dirs []string, without []any) {
+	up := pathAbove(p.dir(), true)
+	whole := []string{up + p.dir()}
+	for _, in := range p.members {
+		switch {
+		case slices.Contains(v.here, in):
+			dirs = append(dirs, up+p.memberDir(in))
+		case in.successor != "":
+			for _, o := range in.objects {
+				removed := k8s.New(o.APIVersion(), o.Kind(), o.Namespace(), o.Name())
+				removed["$patch"] = "delete"
+				without = append(without, map[string]any{"patch": string(yamlnode.Encode(removed))})
+			}
+		}
+	}
+	switch {
+	case len(dirs) == len(p.members):
+		return whole, nil
+	case slices.Contains(dirs, whole[0]): // it includes all leftover objects
+		return whole, without
+	}
+	return dirs, nil
+}
+
+// overlayPath returns the relative path from the directory dir of a cluster to the user's overlay with
+// the given name; "" is the overlay of all pieces.
+func (v *view) overlayPath(dir, name string) string {
+	return pathAbove(dir, true) + path.Join("..", layout.Overlays, v.cluster.Name, name)
+}
+
+// configurables returns the configurable objects of the operators of a piece that a cluster gets. File
+// names of patches have at most limit bytes.
+func (v *view) configurables(p piece, limit int) []configurable {
+	var out []configurable
+	for _, in := range p.members {
+		if in.successor == "" && slices.Contains(v.here, in) {
+			out = append(out, v.configurablesOf(p, in, limit)...)
+		}
+	}
+	return out
+}
+
+func (v *view) configurablesOf(p piece, in *operator, limit int) []configurable {
+	key := fmt.Sprintf("%s %d", in.name(), limit)
+	if known, is := v.configurableCache[key]; is {
+		return known
+	}
+	var out []configurable
+	n := naming{maxLength: limit}
+	if p.memberDir(in) == p.dir() { // the path contains namespace and package
+		n.namespace, n.pkg = in.pin.Namespace, in.pin.Package
+	}
+	for _, o := range in.objects {
+		if isConfigurable(o) {
+			out = append(out, configurable{o, n.patchFile(o), patchTarget(o)})
+		}
+	}
+	v.configurableCache[key] = out
+	return out
+}
+
+// inheritedFiles returns a file for each object of inheritedObjects, with the cluster's config, by the
+// name of its piece.
+func (v *view) inheritedFiles(cfg config) map[string][]file {
+	out, all := map[string][]file{}, inheritedObjects(v.here)
+	for _, p := range v.pieces {
+		var objects []Object
+		for _, o := range all {
+			if slices.ContainsFunc(p.members, func(in *operator) bool { return in == o.by }) {
+				objects = append(objects, o.object)
+			}
+		}
+		names := fileNames(naming{maxLength: maxFileName(path.Join(layout.Clusters, strings.Repeat("n", 40), p.dir()))}, objects)
+		for i, o := range objects {
+			out[p.name] = append(out[p.name], file{names[i], yamlnode.Encode(v.annotate(cfg.applyToCopy(o)))})
+		}
+		slices.SortFunc(out[p.name], func(a, b file) int { return strings.Compare(a.name, b.name) })
+	}
+	return out
+}
+
+// writeRoot writes a kustomization with everything in a cluster, including CRDs and the
+// reporter, for kubectl apply -k.
+func (v *view) writeRoot() error {
+	prefix, up := v.cluster.Prefix, ""
+	if prefix != "" {
+		up = "../../"
+	}
+	var resources []string
+	for _, dir := range v.crdDirectories() {
+		if own, is := strings.CutPrefix(dir, prefix); is {
+			resources = append(resources, own)
+			continue
+		}
+		resources = append(resources, up+dir)
+	}
+	resources = append(resources, layout.All)
+	if v.opt.Reporter != nil {
+		for _, dir := range []string{layout.Reporter, layout.Installations} {
+			resources = append(resources, v.relativeDir("", up, dir))
+		}
+	}
+	return v.writeKustomization(path.Join(".", prefix), resources)
+}
+
+// relativeDir returns the relative path to the cluster's own directory dir if it exists, or else to the
+// directory dir of the base. near and up are the relative paths to their parents.
+func (v *view) relativeDir(near, up, dir string) string {
+	if _, own := v.files.Get(path.Join(v.cluster.Prefix, dir, layout.Kustomization)); own && v.cluster.Prefix != "" {
+		return near + dir
+	}
+	return up + dir
+}
+
+// crdDirectories returns the directories of the CRDs that a cluster gets. Each has a kustomization.
+func (v *view) crdDirectories() []string {
+	if own := path.Join(layout.Clusters, v.cluster.Name, layout.CRDs); v.ownCRDs {
+		return []string{own}
+	}
+	dirs := map[string]bool{}
+	for _, r := range v.objects {
+		if k8s.IsCRD(r.Object) {
+			dirs[path.Dir(r.Path)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(dirs))
+}
+
+// crdFilter returns a function that reports whether a cluster gets a CRD of the tree. A cluster gets
+// the CRDs that its operators ship, even if they are rendered for another operator, and the CRDs of
+// quayside.
+func (v *view) crdFilter() func(crd Object) bool {
+	if !v.opt.byCluster() {
+		return v.pieceCRDFilter()
+	}
+	names := map[string]bool{}
+	for _, o := range v.sharedCRDs() {
+		names[o.Name()] = true
+	}
+	for _, in := range v.chosen {
+		for _, o := range in.crds {
+			names[o.Name()] = true
+		}
+	}
+	return func(crd Object) bool { return names[crd.Name()] }
+}
+
+// pieceCRDFilter is like crdFilter for an engine that applies each piece separately. If a package
+// provides some of a piece's CRDs, the piece gets the whole directory of the package.
+func (v *view) pieceCRDFilter() func(crd Object) bool {
+	var dirs []string
+	if v.opt.Reporter != nil {
+		dirs = append(dirs, path.Join(layout.CRDs, sharedPackage))
+	}
+	for _, p := range v.pieces {
+		if p.containsAny(v.here) {
+			dirs = append(dirs, p.crds(v.crdDirs)...)
+		}
+	}
+	return func(crd Object) bool { return slices.Contains(dirs, v.crdDirs[crd.Name()]) }
+}
+
+// installations returns the Installations of the cluster.
+func (v *view) installations() ([]Installation, error) {
+	cfg, err := v.config()
+	if err != nil {
+		return nil, err
+	}
+	return v.listInstallations(v.chosen, cfg.applyToCopy), nil
+}
+
+// neededNamespaces returns the rendered Namespaces that a cluster needs: the install Namespaces of
+// its operators, and declared Namespaces that these watch, that contain the reporter, or that contain
+// no operator of any cluster.
+func (v *view) neededNamespaces() []string {
+	return slices.DeleteFunc(slices.Clone(v.namespaces), func(ns string) bool {
+		_, declared := v.declared[ns]
+		needs := func(in *operator) bool {
+			return in.pin.Namespace == ns || declared && slices.Contains(in.pin.WatchNamespaces, ns)
+		}
+		free := declared && !slices.ContainsFunc(slices.Concat(v.installs, v.replaced), func(in operator) bool { return in.pin.Namespace == ns })
+		reporter := declared && v.opt.Reporter != nil && v.opt.Reporter.Namespace == ns
+		return !free && !reporter && !slices.ContainsFunc(v.here, needs)
+	})
+}
