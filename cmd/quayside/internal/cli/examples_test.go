@@ -151,3 +151,16 @@ func treeAt(t *testing.T, path string) *filetree.Tree {
 	}
 	return tree
 }
+
+// TestReadmeExcerpt runs the command that README.md shows with its output, as make demo does.
+func TestReadmeExcerpt(t *testing.T) {
+	_, rest, _ := strings.Cut(read(t, "../../../..", "README.md"), "```console\n$ quayside ")
+	shown, _, _ := strings.Cut(rest, "```\n")
+	command, output, _ := strings.Cut(shown, "\n")
+	if !strings.Contains(read(t, "../../../../examples/quickstart", "demo.sh"), "\nrun "+command+"\n") {
+		t.Errorf("make demo does not run quayside %s", command)
+	}
+	if got := mustRun(t, quickstart(t), strings.Fields(command)...).stdout; output == "" || !strings.HasPrefix(got, output) {
+		t.Errorf("quayside %s prints:\n%s\nREADME.md shows:\n%s", command, got, output)
+	}
+}
