@@ -84,7 +84,7 @@ properties: ## Run every property test with a fresh seed, on CHECKS (2000) input
 # The parsers of untrusted input, in packages that link fast. make test runs the seeds of
 # all targets. The limit is a count, because on a busy machine an early deadline looks
 # like a finding.
-fuzz-little: FUZZED = ./bundle ./catalog/fbc ./catalog/cache ./catalog/image ./catalog/sqlite ./cmd/quayside/internal/*_test.go ./declare ./internal ./lockfile
+fuzz-little: FUZZED = ./bundle ./catalog/fbc ./catalog/cache ./catalog/image ./catalog/sqlite ./cmd/quayside/internal/inventory ./declare ./internal ./lockfile
 fuzz-little: FUZZTIME = 300x
 fuzz-little: fuzz-targets ## Run the fuzz targets of catalogs and files for 300 inputs each (a minute, once built).
 
@@ -105,7 +105,7 @@ bench: build ## Run the benchmarks; those with real operators need QUAYSIDE_CORP
 corpus: ## Test with all real operators: render every bundle in every install mode, apply overlays, build the tree, and adopt every cluster from OLM and return it (QUAYSIDE_CORPUS; 10 minutes; make test FULL=1 uses a part).
 	$(GO) test ./render -run '^(TestArchives|TestBuiltIsRenderedInCorpus|TestReporter|TestNoFieldIsLost|TestUnionOfPiecesInCorpus)$$' -timeout 60m -v -whole
 	$(GO) test ./catalog/fbc ./bundle ./resolve -run '^(TestBlock|TestRewriter|TestCorpusIsRead|TestPartOfTheIndex)' -timeout 60m -v -whole
-	$(GO) test ./cmd/quayside/internal -run '^TestWhatAClusterGetsOfRealOperators$$' -timeout 60m -v -whole
+	$(GO) test ./cmd/quayside/internal/compare -run '^TestWhatAClusterGetsOfRealOperators$$' -timeout 60m -v -whole
 	$(GO) test ./diff -run '^(TestHonestUpgrades|TestEveryRealFieldIsReported)$$' -timeout 60m -v -whole
 	$(GO) test ./cmd/quayside/internal/cli -run '^(TestCorpus|TestLies|TestMeaning|TestConformanceOfCommand)$$' -timeout 60m -v -whole
 	$(GO) test ./cmd/quayside/internal/adopt/command -run '^TestDumps$$' -timeout 60m -v -whole

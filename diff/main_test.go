@@ -1,18 +1,13 @@
 package diff
 
 import (
-	"flag"
 	"testing"
+
+	"github.com/quayside/quayside/internal/testing/propertytest"
 )
 
-// TestMain fixes the seed of the property tests and lowers the number of their checks; make properties
-// runs more, with -rapid.seed=0 and -rapid.checks.
+// TestMain fixes the seed of the property tests and changes the number of their inputs.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.seed", "1"); err != nil {
-		panic(err)
-	}
-	if err := flag.Set("rapid.checks", "40"); err != nil {
-		panic(err)
-	}
-	m.Run()
+	propertytest.DefaultChecks(40)
+	propertytest.Main(m)
 }

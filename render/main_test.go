@@ -4,6 +4,8 @@ import (
 	"flag"
 	"runtime/debug"
 	"testing"
+
+	"github.com/quayside/quayside/internal/testing/propertytest"
 )
 
 // TestMain fixes the seed of the property tests and lowers the number of their checks, because each
@@ -11,12 +13,8 @@ import (
 // collects garbage less often, except in benchmarks: kustomize allocates so much that the default
 // would take half of the tests' time.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.seed", "1"); err != nil {
-		panic(err)
-	}
-	if err := flag.Set("rapid.checks", "15"); err != nil {
-		panic(err)
-	}
+	propertytest.FixSeed(1)
+	propertytest.DefaultChecks(15)
 	flag.Parse()
 	if flag.Lookup("test.bench").Value.String() == "" {
 		debug.SetGCPercent(400)

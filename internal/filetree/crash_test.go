@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/quayside/quayside/internal/testing/propertytest"
 )
 
 // TestMain is also the child process of the tests below: it writes one of two trees over and
@@ -23,9 +25,7 @@ import (
 func TestMain(m *testing.M) {
 	dir := os.Getenv("FILETREE_CHILD")
 	if dir == "" {
-		if err := flag.Set("rapid.seed", "1"); err != nil { // =0 takes a fresh one
-			panic(err)
-		}
+		propertytest.FixSeed(1)
 		os.Exit(m.Run())
 	}
 	if os.Getenv("FILETREE_LIMIT") != "" {

@@ -1,14 +1,10 @@
 package k8s_test
 
 import (
-	"flag"
 	"testing"
+
+	"github.com/quayside/quayside/internal/testing/propertytest"
 )
 
-// TestMain fixes the seed of the property tests; -rapid.seed=0 selects a random one.
-func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.seed", "1"); err != nil {
-		panic(err)
-	}
-	m.Run()
-}
+// TestMain fixes the seed of the property tests.
+func TestMain(m *testing.M) { propertytest.Main(m) }

@@ -104,6 +104,7 @@ func ioImports() map[string][]string {
 		"internal/terminal":                       {"context", "os", "time"},
 		"internal/testing/clustertest":            {"log", "net/http", "net/http/httptest"},
 		"internal/testing/forgetest":              {"log", "net/http", "net/http/httptest"},
+		"internal/testing/gittest":                {"os", "os/exec"},
 		"internal/testing/ocitest":                {"log", "net/http", "net/http/httptest"},
 		"internal/testing/servertest":             {"net/http"},
 		"internal/testing/trusttest":              {"context", "crypto/rand", "log", "net/http", "net/http/httptest", "time"},

@@ -26,7 +26,7 @@ func TestSeedsAreFixed(t *testing.T) {
 		src, err := fs.ReadFile(root, name)
 		pkg := path.Dir(name)
 		draws[pkg] = draws[pkg] || bytes.Contains(src, []byte("\trapid.Check("))
-		fixes[pkg] = fixes[pkg] || bytes.Contains(src, []byte(`flag.Set("rapid.seed", `))
+		fixes[pkg] = fixes[pkg] || bytes.Contains(src, []byte("\tpropertytest.FixSeed(")) || bytes.Contains(src, []byte("propertytest.Main(m)"))
 		return err
 	})
 	if err != nil {

@@ -1,14 +1,10 @@
 package settings
 
 import (
-	"flag"
 	"testing"
+
+	"github.com/quayside/quayside/internal/testing/propertytest"
 )
 
-// TestMain sets a fixed seed for property tests; -rapid.seed=0 uses a random one.
-func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.seed", "1"); err != nil {
-		panic(err)
-	}
-	m.Run()
-}
+// TestMain fixes the seed of the property tests.
+func TestMain(m *testing.M) { propertytest.Main(m) }

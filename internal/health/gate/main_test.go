@@ -1,17 +1,13 @@
 package gate_test
 
 import (
-	"flag"
 	"testing"
+
+	"github.com/quayside/quayside/internal/testing/propertytest"
 )
 
-// TestMain sets a fixed seed for property tests; -rapid.seed=0 uses a random one.
+// TestMain fixes the seed of the property tests and changes the number of their inputs.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.seed", "1"); err != nil {
-		panic(err)
-	}
-	if err := flag.Set("rapid.checks", "200"); err != nil {
-		panic(err)
-	}
-	m.Run()
+	propertytest.DefaultChecks(200)
+	propertytest.Main(m)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/quayside/quayside/internal/testing/gittest"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -97,15 +97,7 @@ func TestLies(t *testing.T) {
 // request. It returns the number of branches, 0 or 1.
 func checkProposal(t *testing.T, dir, cache string) int {
 	t.Helper()
-	git := func(args ...string) string {
-		cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
-		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("git %s: %v\n%s", args, err, out)
-		}
-		return string(out)
-	}
+	git := func(args ...string) string { return gittest.Run(t, dir, args...) }
 	git("init", "-q")
 	git("config", "user.name", "a")
 	git("config", "user.email", "a@example.com")

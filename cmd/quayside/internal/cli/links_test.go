@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/quayside/quayside/cmd/quayside/internal/cli"
+	"github.com/quayside/quayside/internal/testing/gittest"
 )
 
 // secret is the content of files outside of the repository.
@@ -29,16 +30,8 @@ func newAttackedRepo(t *testing.T, settings string) (top, dir string) {
 	put(t, top, "victim/blobs/keep", secret)
 	put(t, top, "repo/envs/dev/quayside.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n  declarations: [subscriptions, more]\n  kubernetesVersion: \"1.34\"\n"+settings)
 	put(t, dir, "more/README.md", "")
-	git(t, filepath.Join(top, "repo"), "init", "-q", "-b", "main")
+	gittest.Run(t, filepath.Join(top, "repo"), "init", "-q", "-b", "main")
 	return top, dir
-}
-
-func git(t *testing.T, dir string, args ...string) {
-	t.Helper()
-	cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=t", "-c", "user.email=t@example.com"}, args...)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("git %s: %v\n%s", args, err, out)
-	}
 }
 
 // replaceByLink replaces a file or directory with a symbolic link.
@@ -110,13 +103,13 @@ func TestLinksOutOfRepository(t *testing.T) {
 						put(t, dir, "overlays/default/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\npatches: [{path: patch.yaml}]\n")
 					}
 					if committed {
-						git(t, dir, "add", "-A")
-						git(t, dir, "commit", "-qm", "before")
+						gittest.Run(t, dir, "add", "-A")
+						gittest.Run(t, dir, "commit", "-qm", "before")
 					}
 					replaceByLink(t, dir, c.link, c.target)
 				}
 				if c.link == "quayside.lock" || !committed {
-					git(t, dir, "add", "-A")
+					gittest.Run(t, dir, "add", "-A")
 				}
 				before := snapshot(t, filepath.Join(top, "victim"))
 				args := strings.Fields(command)

@@ -12,6 +12,7 @@ import (
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/cmd/quayside/internal/clitest"
 	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/testing/gittest"
 	"github.com/quayside/quayside/internal/testing/ocitest"
 )
 
@@ -90,7 +91,7 @@ quayside render
 				server.Host, server.Host+"/community-operator-pipeline-prod"))
 			dir := filepath.Join(top, "fleet")
 			check(t, os.Mkdir(dir, 0o777))
-			git(t, top, "init", "-q")
+			gittest.Run(t, top, "init", "-q")
 			runBlock(t, top, dir, c.words.Replace(first))
 			checkTree(t, dir, strings.Fields(c.words.Replace("rabbitmq-cluster-operator rabbitmq-messaging-topology-operator multicluster-global-hub-operator")))
 			runBlock(t, top, dir, c.words.Replace(then))

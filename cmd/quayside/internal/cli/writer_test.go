@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/internal/testing/gittest"
 )
 
 // lockAsOther locks the work tree of a repository like another command.
@@ -72,10 +73,10 @@ func TestWriterPlaces(t *testing.T) {
 	t.Parallel()
 	top, dir := newAttackedRepo(t, ociCatalog)
 	repo := filepath.Join(top, "repo")
-	git(t, repo, "add", "-A")
-	git(t, repo, "commit", "-qm", "all")
+	gittest.Run(t, repo, "add", "-A")
+	gittest.Run(t, repo, "commit", "-qm", "all")
 	linked := filepath.Join(top, "linked")
-	git(t, repo, "worktree", "add", "-q", linked)
+	gittest.Run(t, repo, "worktree", "add", "-q", linked)
 	defer lockAsOther(t, filepath.Join(repo, ".git/quayside-writer"))()
 	mustRun(t, filepath.Join(linked, "envs/dev"), "resolve")
 	if _, err := os.Stat(filepath.Join(repo, ".git/worktrees/linked/quayside-writer")); err != nil {

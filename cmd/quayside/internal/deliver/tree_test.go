@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/oci/sign"
 	"github.com/quayside/quayside/internal/terminal"
+	"github.com/quayside/quayside/internal/testing/gittest"
 	"github.com/quayside/quayside/internal/testing/ocitest"
 	"github.com/quayside/quayside/internal/testing/trusttest"
 )
@@ -50,7 +50,7 @@ func newTreeFixture(t *testing.T) treeFixture {
 	})
 	f := treeFixture{t, t.TempDir()}
 	f.check(os.CopyFS(f.dir, os.DirFS(filepath.Join(repository.dir, "repository"))))
-	f.git("update-index", "-q", "--refresh")
+	gittest.Run(f, f.dir, "update-index", "-q", "--refresh")
 	return f
 }
 
@@ -70,7 +70,7 @@ func writeRepository(f treeFixture) {
 	f.write("ops/quayside.yaml", exampleSettings)
 	f.write("ops/overlays/two/kustomization.yaml", component+"components: [../../../shared]\n")
 	f.write("shared/kustomization.yaml", component+"commonAnnotations: {team: a}\n")
-	f.git("init", "-q")
+	gittest.Run(f, f.dir, "init", "-q")
 	f.render()
 	f.commit()
 }
@@ -82,19 +82,10 @@ func (f treeFixture) check(err error) {
 	}
 }
 
-func (f treeFixture) git(args ...string) {
-	f.Helper()
-	cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false"}, args...)...)
-	cmd.Dir, cmd.Env = f.dir, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		f.Fatalf("git %s: %v\n%s", args, err, out)
-	}
-}
-
 func (f treeFixture) commit() {
 	f.Helper()
-	f.git("add", "-A")
-	f.git("commit", "-qm", "all")
+	gittest.Run(f, f.dir, "add", "-A")
+	gittest.Run(f, f.dir, "commit", "-qm", "all")
 }
 
 func (f treeFixture) write(name, text string) {

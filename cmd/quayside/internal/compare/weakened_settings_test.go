@@ -1,0 +1,34 @@
+package compare_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/internal/settings"
+)
+
+// TestEverySettingIsJudged lists for each setting the rule about its loosening, or the reason why it
+// needs none: a change of it is in the lock or in the tree, or accepts nothing.
+func TestEverySettingIsJudged(t *testing.T) {
+	const inLock, inTree = "changes the lock", "changes the tree"
+	judged := map[string]string{
+		"extends": "settings.extends", "declarations": inLock, "newDeclarations": "only for new declarations",
+		"catalogs": "settings.catalogs", "globalCatalogNamespaces": "settings.catalogs",
+		"kubernetesVersion": inLock, "openshiftVersion": inLock, "requirements": "settings.requirements", "sharedDependencies": "settings.requirements", "allowOverlap": "settings.requirements",
+		"allowNames": "settings.names", "output": "settings.output", "profile": inTree, "certificates": inTree, "cert-manager": inTree,
+		"provides": "names what clusters have; verify still checks the tree", "proxy": inTree, "mirrors": "settings.catalogs",
+		"trust": "settings.trust", "imagePullSecrets": inTree, "csvAnnotations": inTree, "aggregatedRoles": inTree, "healthChecks": inTree,
+		"gitops": inTree, "storageMigration": inTree, "clusters": inTree, "reporter": inTree,
+		"policy": "settings.policy", "follows": "settings.promotion", "promotion": "settings.promotion", "propose": "settings.automerge",
+	}
+	for f := range reflect.TypeFor[settings.Workspace]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" || f.Anonymous {
+			continue
+		}
+		if judged[name] == "" {
+			t.Errorf("spec.%s: neither a rule about its loosening nor a reason for none", name)
+		}
+	}
+}
