@@ -108,7 +108,7 @@ corpus: ## Test with all real operators: render every bundle in every install mo
 	$(GO) test ./cmd/quayside/internal/compare -run '^TestWhatAClusterGetsOfRealOperators$$' -timeout 60m -v -whole
 	$(GO) test ./diff -run '^(TestHonestUpgrades|TestEveryRealFieldIsReported)$$' -timeout 60m -v -whole
 	$(GO) test ./cmd/quayside/internal/cli -run '^(TestCorpus|TestLies|TestMeaning|TestConformanceOfCommand)$$' -timeout 60m -v -whole
-	$(GO) test ./cmd/quayside/internal/adopt/command -run '^TestDumps$$' -timeout 60m -v -whole
+	$(GO) test ./cmd/quayside/internal/adopt/inspect -run '^TestDumps$$' -timeout 60m -v -whole
 
 nights: export QUAYSIDE_NIGHTS = $(or $(NIGHTS),365)
 nights: export QUAYSIDE_OPERATORS = $(or $(OPERATORS),12)

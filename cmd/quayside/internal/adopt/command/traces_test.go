@@ -2,12 +2,14 @@ package command_test
 
 import (
 	"encoding/json"
-	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/quayside/quayside/cmd/quayside/internal/cli"
+	"github.com/quayside/quayside/cmd/quayside/internal/clitest"
 )
 
 // TestSyncCoversTraces reads recorded events of clusters in which the real OLM was started: everything
@@ -18,8 +20,9 @@ func TestSyncCoversTraces(t *testing.T) {
 	check(t, err)
 	wait, err := time.ParseDuration(cmd.Flag("olm-sync").DefValue)
 	check(t, err)
-	files := dumpFiles(t)
-	names, err := fs.Glob(files, "exp/*.json")
+	top := t.TempDir()
+	clitest.Unpack(t, filepath.Join(clitest.Corpus(t), "olm-clusters.tar.zst"), top)
+	names, err := filepath.Glob(filepath.Join(top, "exp/*.json"))
 	check(t, err)
 	starts, deleted := 0, 0
 	for _, name := range names {
@@ -30,7 +33,9 @@ func TestSyncCoversTraces(t *testing.T) {
 				Key  []any
 			}
 		}
-		if json.Unmarshal(files[name].Data, &trace) != nil {
+		data, err := os.ReadFile(name)
+		check(t, err)
+		if json.Unmarshal(data, &trace) != nil {
 			continue // a trace of several parts
 		}
 		begun := 0.0
