@@ -1,8 +1,10 @@
-package profile_test
+package certificates_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/profile/certificates"
@@ -137,6 +139,77 @@ func TestCommonName(t *testing.T) {
 		got := k8s.Text(objects[1], "spec", "commonName")
 		if want := service + ".ns"; length <= 64 && got != want || length > 64 && got != "" {
 			t.Errorf("a host of %d bytes: commonName %q", length, got)
+		}
+	}
+}
+
+// TestDefault checks that OpenShift's own provider is the default there, and nowhere else.
+func TestDefault(t *testing.T) {
+	if got := certificates.Default(false); got != certificates.CertManager {
+		t.Errorf("on Kubernetes: %s", got)
+	}
+	if got := certificates.Default(true); got != certificates.OpenShiftServiceCA {
+		t.Errorf("on OpenShift: %s", got)
+	}
+}
+
+// TestIsInjected checks which requested CAs are injected: the service CA only on OpenShift, unless it is
+// the chosen provider.
+func TestIsInjected(t *testing.T) {
+	for _, c := range []struct {
+		annotation string
+		chosen     certificates.Name
+		openshift  bool
+		want       bool
+	}{
+		{"cert-manager.io/inject-ca-from=ns/c", certificates.CertManager, false, true},
+		{"cert-manager.io/inject-ca-from=ns/c", certificates.OpenShiftServiceCA, true, true},
+		{"service.beta.openshift.io/inject-cabundle=true", certificates.CertManager, false, false},
+		{"service.beta.openshift.io/inject-cabundle=true", certificates.CertManager, true, true},
+		{"service.beta.openshift.io/inject-cabundle=true", certificates.OpenShiftServiceCA, false, true},
+		{"service.beta.openshift.io/inject-cabundle=false", certificates.OpenShiftServiceCA, true, false},
+		{"other=true", certificates.CertManager, true, false},
+	} {
+		key, value, _ := strings.Cut(c.annotation, "=")
+		o := k8s.Annotate(k8s.New("apiregistration.k8s.io/v1", "APIService", "", "v1.example.com"), map[string]string{key: value})
+		if got := certificates.IsInjected(o, c.chosen, c.openshift); got != c.want {
+			t.Errorf("%s with %s, OpenShift %t: %t", c.annotation, c.chosen, c.openshift, got)
+		}
+	}
+}
+
+// TestFaults checks the faults in the settings of a Secret.
+func TestFaults(t *testing.T) {
+	for _, c := range []struct {
+		set    certificates.SecretSettings
+		chosen certificates.Name
+		want   string
+	}{
+		{certificates.SecretSettings{}, certificates.CertManager, ""},
+		{certificates.SecretSettings{Name: "%s-tls", CASecret: "pki/ca"}, certificates.Secret, ""},
+		{certificates.SecretSettings{CAFile: "ca.pem"}, certificates.CertManager, "certificateSecret needs spec.certificates: secret"},
+		{certificates.SecretSettings{Name: "%s-%s"}, certificates.Secret, `certificateSecret.name "%s-%s" is not a Kubernetes name with at most one %s`},
+		{certificates.SecretSettings{CASecret: "ca"}, certificates.Secret, `certificateSecret.caSecret "ca" is not namespace/name`},
+		{
+			certificates.SecretSettings{CAFile: "ca.pem", CASecret: "a/b/c"}, certificates.Secret,
+			"certificateSecret.caSecret conflicts with spec.certificateSecret.caFile: set only one CA; " + `certificateSecret.caSecret "a/b/c" is not namespace/name`,
+		},
+	} {
+		var got []string
+		for _, f := range (certificates.ProviderSettings{CertificateSecret: c.set}).Faults(c.chosen) {
+			got = append(got, f.Field+" "+f.Message)
+		}
+		if d := cmp.Diff(c.want, strings.Join(got, "; ")); d != "" {
+			t.Errorf("%+v with %s (-want +got):\n%s", c.set, c.chosen, d)
+		}
+	}
+}
+
+// TestPEM checks that a fault names its certificate.
+func TestPEM(t *testing.T) {
+	for text, want := range map[string]string{"not base64": "certificates[0]: illegal base64 data at input byte 3", "bm8gREVS": "certificates[0]: x509: malformed certificate"} {
+		if _, err := certificates.PEM([]string{text}); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package render_test
+package needs_test
 
 import (
 	"fmt"
