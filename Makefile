@@ -25,49 +25,45 @@ TAGS := kustomize_disable_go_plugin_support
 export CGO_ENABLED = 0
 export GOFLAGS := $(GOFLAGS) -trimpath -tags=$(TAGS)
 
-# Test packages with golden files: those that define -update.
-# The tests of test/cluster are in a module of their own.
-GOLDEN = $(sort $(dir $(filter-out ./test/%,$(shell grep -rl --include='*_test.go' 'flag.Bool."update"' . 2>/dev/null))))
-
 # The packages for mutation testing: the core, and the client of clusters. A surviving
 # mutant is a rule without a test.
 MUTATED ?= ./lockfile ./catalog/fbc ./resolve ./render ./diff ./internal/cluster
 
-.PHONY: help demo build test race lint fmt fuzz fuzz-targets fuzz-little properties mutate bench corpus nights golden tidy examples docs man image image-ci dist dist-twice look cluster-test leaving-test forge-test without-olmexit check verify clean
+.PHONY: help demo build test race lint fmt fuzz properties mutate bench corpus nights golden tidy docs man image image-ci dist dist-twice look cluster-test leaving-test forge-test without-olmexit check verify
 
-help: ## Show the targets.
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+# Each description begins with the users of the target: contributor, CI (.ci/run), night (long
+# tests, before a release and after changes in their area), release.
+help: ## contributor: Show the targets, by user.
+	@for user in contributor CI night release; do echo "$$user:"; sed -n "s/^\([a-z-]*\):.*## $$user: /  \1\t/p" Makefile | expand -t 19; done
 
-build: ## Build bin/quayside.
+build: ## contributor: Build bin/quayside.
 	$(GO) build -ldflags='-s -w' -o $(BIN)/quayside ./cmd/quayside
 
-demo: build ## Resolve, render and diff the bundled example, offline, in a copy.
+demo: build ## contributor: Resolve, render and diff the bundled example, offline, in a copy.
 	@examples/quickstart/demo.sh $(BIN)/quayside
 
 # Without debug information, linking a test program takes two thirds of the time. make lint
 # runs vet.
 FAST = -vet=off -ldflags='-s -w'
-test: ## Run the tests (FULL=1, as in CI: also those that use real operators or referees, check pages, run every command or build programs).
+test: ## contributor: Run the tests (FULL=1, as in CI: also those that use real operators or referees, check pages, run every command or build programs).
 	$(if $(MEMORY),GOGC=400) $(if $(FULL),,QUAYSIDE_CORPUS= QUAYSIDE_CONFORMANCE=) $(GO) test $(IN_MEMORY) $(FAST) $(if $(FULL),,-short) -timeout 20m ./...
 
 # A race needs two goroutines. These packages, or their tests, start some.
 RACED ?= $(sort $(dir $(filter-out ./test/%,$(shell grep -rlwE --include='*.go' 'go (func|[a-z.]+\(.*\))|\w+\.Go|t\.Parallel' . 2>/dev/null))))
 race: export CGO_ENABLED = 1
-race: ## Run the tests of packages that start goroutines with the race detector (RACED=./...: of all), except those that use the corpus, check pages or run every command.
+race: ## CI: Run the tests of packages that start goroutines with the race detector (RACED=./...: of all), except those that use the corpus, check pages or run every command.
 	QUAYSIDE_CORPUS= QUAYSIDE_CONFORMANCE= $(GO) test $(IN_MEMORY) $(FAST) -race -short -timeout 30m $(RACED)
 
-lint: ## Run the linters of .golangci.yml, report unreachable and unused code, check the wording of changed comments, and compare the structure with tools/house/limits.txt.
+lint: ## contributor: Run the linters of .golangci.yml, report unreachable and unused code, check the wording of changed comments, and compare the structure with tools/house/limits.txt.
 	$(LINT) run ./...
 	@dead=$$($(GO) tool -modfile=tools/go.mod deadcode -tags=$(TAGS) ./cmd/...) || exit 1; ! echo "$$dead" | grep -v 'test/[a-z_]*\.go:' | grep .
 	$(GO) test $(FAST) ./internal/layers -run 'TestUnused|TestWording'
 	cd tools && $(GO) run ./house ..
 
-fmt: ## Format the sources.
+fmt: ## contributor: Format the sources.
 	$(LINT) fmt ./...
 
-fuzz: properties fuzz-targets ## Run every fuzz target for FUZZTIME (10s) each, and the property tests on fresh seeds.
-
-fuzz-targets:
+fuzz: ## night: Run every fuzz target for FUZZTIME (10s; 300x: inputs), or those below FUZZED (./lockfile).
 	@set -e; for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' $(FUZZED) | xargs -n1 dirname | sort -u); do \
 	  for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$dir/*_test.go); do \
 	    $(GO) test $$dir -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x; \
@@ -75,45 +71,38 @@ fuzz-targets:
 	done
 
 # In make test, the seed is fixed.
-properties: ## Run every property test with a fresh seed, on CHECKS (2000) inputs.
+properties: ## night: Run every property test with a fresh seed, on CHECKS (2000) inputs.
 	@set -e; for dir in $$(grep -rlE --include='*_test.go' '^[[:space:]]+rapid\.Check' . | xargs -n1 dirname | sort -u); do \
 	  tests=$$(awk -F'[ (]' '/^func / {name = $$2} /^[ \t]+rapid\.Check/ {print name}' $$dir/*_test.go | sort -u | paste -sd '|'); \
 	  $(GO) test $$dir -run "^($$tests)\$$" -rapid.seed=0 -rapid.checks=$(CHECKS); \
 	done
 
-# The parsers of untrusted input, in packages that link fast. make test runs the seeds of
-# all targets. The limit is a count, because on a busy machine an early deadline looks
-# like a finding.
-fuzz-little: FUZZED = ./bundle ./catalog/fbc ./catalog/cache ./catalog/image ./catalog/sqlite ./cmd/quayside/internal/inventory ./declare ./internal ./lockfile
-fuzz-little: FUZZTIME = 300x
-fuzz-little: fuzz-targets ## Run the fuzz targets of catalogs and files for 300 inputs each (a minute, once built).
-
 # Without the corpus, because its tests take long and would hide gaps in the others.
 mutate: export QUAYSIDE_CORPUS =
 mutate: export QUAYSIDE_CONFORMANCE =
 mutate: export GOFLAGS := $(GOFLAGS) -vet=off -ldflags=-s
-mutate: ## Mutate MUTATED (the pure core), and fail if less than 85 % of the mutants are killed (hours; MUTATED=./lockfile: minutes; reports in dist/mutants).
+mutate: ## night: Mutate MUTATED (the pure core), and fail if less than 85 % of the mutants are killed (hours; MUTATED=./lockfile: minutes; reports in dist/mutants).
 	@mkdir -p dist/mutants; failed=; for dir in $(MUTATED); do \
 	  $(GO) tool -modfile=tools/go.mod gremlins unleash --workers 1 --test-cpu 2 --timeout-coefficient 10 --threshold-efficacy 85 \
 	    --output dist/mutants/$$(basename $$dir).json $$dir >dist/mutants/$$(basename $$dir).txt || failed=1; \
 	  echo "$$dir:"; grep -E 'LIVED|TIMED OUT|^Killed|efficacy|ERROR' dist/mutants/$$(basename $$dir).txt; \
 	done; test -z "$$failed"
 
-bench: build ## Run the benchmarks; those with real operators need QUAYSIDE_CORPUS.
+bench: build ## contributor: Run the benchmarks; those with real operators need QUAYSIDE_CORPUS.
 	$(GO) test ./... -run '^$$' -bench . -benchmem
 
-corpus: ## Test with all real operators: render every bundle in every install mode, apply overlays, build the tree, and adopt every cluster from OLM and return it (QUAYSIDE_CORPUS; 10 minutes; make test FULL=1 uses a part).
+corpus: ## night: Test with all real operators: render every bundle in every install mode, apply overlays, build the tree, and adopt every cluster from OLM and return it (QUAYSIDE_CORPUS; 10 minutes; make test FULL=1 uses a part).
 	$(GO) test ./render -run '^(TestArchives|TestBuiltIsRenderedInCorpus|TestReporter|TestNoFieldIsLost|TestUnionOfPiecesInCorpus)$$' -timeout 60m -v -whole
 	$(GO) test ./catalog/fbc ./bundle ./resolve -run '^(TestBlock|TestRewriter|TestCorpusIsRead|TestPartOfTheIndex)' -timeout 60m -v -whole
 	$(GO) test ./cmd/quayside/internal/compare -run '^TestWhatAClusterGetsOfRealOperators$$' -timeout 60m -v -whole
-	$(GO) test ./diff -run '^(TestHonestUpgrades|TestEveryRealFieldIsReported)$$' -timeout 60m -v -whole
+	$(GO) test ./diff -run '^(TestGoldenHonestUpgrades|TestEveryRealFieldIsReported)$$' -timeout 60m -v -whole
 	$(GO) test ./cmd/quayside/internal/cli -run '^(TestCorpus|TestLies|TestMeaning|TestConformanceOfCommand)$$' -timeout 60m -v -whole
 	$(GO) test ./cmd/quayside/internal/adopt/inspect -run '^TestDumps$$' -timeout 60m -v -whole
 
 nights: export QUAYSIDE_NIGHTS = $(or $(NIGHTS),365)
 nights: export QUAYSIDE_OPERATORS = $(or $(OPERATORS),12)
 nights: export QUAYSIDE_SEED = $(or $(SEED),1)
-nights: ## Replay a year of nightly runs of propose with faults, with three environments of 12 operators (NIGHTS, OPERATORS, SEED; QUAYSIDE_CORPUS: real release dates; make test FULL=1 plays some nights).
+nights: ## night: Replay a year of nightly runs of propose with faults, with three environments of 12 operators (NIGHTS, OPERATORS, SEED; QUAYSIDE_CORPUS: real release dates; make test FULL=1 plays some nights).
 	$(GO) test $(IN_MEMORY) $(FAST) ./cmd/quayside/internal/cli -run '^TestNights$$' -count=1 -v -timeout 24h
 
 # The migration from OLM is an optional part of the program. This target removes it from a
@@ -122,31 +111,24 @@ nights: ## Replay a year of nightly runs of propose with faults, with three envi
 # updates the lists of commands. Only the packages in cmd/quayside depend on the
 # part: go list compiles the other tests, which make test runs.
 OLMEXIT = cmd/quayside/internal/adopt
-without-olmexit: ## Remove the migration from OLM from a copy of the sources, and build and test the rest (-short).
+without-olmexit: ## CI: Remove the migration from OLM from a copy of the sources, and build and test the rest (-short).
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; git ls-files -z | tar --null -T - -cf - | tar -xf - -C "$$dir"; cd "$$dir"; \
 	rm -r $(OLMEXIT) docs/adopt.md schema/adopt*.json schema/import.schema.json; \
 	sed -i '/adopt/d' cmd/quayside/internal/parts/parts.go; sed -i '/"olm-stopped"/d' internal/diag/*.go; \
 	sed -i -e '\,^\t\t{*"$(OLMEXIT)[/"],d' -e 's,\, "$(OLMEXIT)/[a-z/]*",,g' -e 's,"$(OLMEXIT)/[a-z/]*"\, ,,g' internal/layers/*_test.go; \
 	find . -name '*.md' -exec sed -i '/adopt\.md\|quayside adopt\|quayside import/d' {} +; sed -i '\,$(OLMEXIT),d' docs/security.md docs/contributing/*.md; \
 	$(GO) build ./...; $(GO) list -test -deps -export ./... >/dev/null; \
-	$(GO) test $(FAST) ./cmd/quayside/internal/cli -run 'Test(Command|Field|Schema|Warning)Reference' -update >/dev/null; \
+	$(GO) test $(FAST) ./cmd/quayside/internal/cli -run '^TestGolden.*Reference' -update >/dev/null; \
 	$(GO) test $(IN_MEMORY) $(FAST) -short ./cmd/quayside/... ./internal/layers
 
-# Runs only tests that compare with golden files: those that use the flag, or a function
-# that does.
-golden: ## Update the golden files.
-	@set -e; for dir in $(GOLDEN); do \
-	  tests=$$(awk -F'[ (]' '/^func / {name = $$2} /\*update|\*Update|golden\(/ && name ~ /^Test/ {print name}' $$dir*_test.go | sort -u | paste -sd '|'); \
-	  $(GO) test $(FAST) -short $$dir -run "^($$tests)\$$" -update; \
-	done
-
-examples: ## Update the catalogs, locks and trees of the examples.
-	$(GO) test $(FAST) ./cmd/quayside/internal/cli -run '^TestExample' -update
+# The tests of scripts are not among them: go test ./cmd/quayside/internal/cli -run TestScripts/NAME -update.
+golden: ## contributor: Update the golden files: schemas, generated pages, expected trees and texts, examples.
+	$(GO) test $(IN_MEMORY) $(FAST) -short -run '^TestGolden' $(sort $(dir $(shell grep -rl --include='*_test.go' testing/goldentest .))) -update
 
 # Links from a page to files outside of docs/ become links to the repository. The index
 # defines the navigation.
 OUTSIDE = https://github.com/quayside/quayside/blob/main/
-docs: ## Build the pages as a site into dist/site, offline (mkdocs and mkdocs-material, of Debian or PyPI).
+docs: ## contributor: Build the pages as a site into dist/site, offline (mkdocs and mkdocs-material, of Debian or PyPI).
 	@if ! mkdocs --version >/dev/null 2>&1; then echo 'skipped: there is no mkdocs here (apt install mkdocs mkdocs-material)'; exit 0; fi; set -e; \
 	rm -rf dist/docs dist/site; mkdir -p dist; cp -R docs dist/docs; \
 	for page in docs/*.md; do sed 's,](\.\./,]($(OUTSIDE),g' $$page >dist/$$page; done; \
@@ -155,29 +137,29 @@ docs: ## Build the pages as a site into dist/site, offline (mkdocs and mkdocs-ma
 	mkdocs build --strict --config-file dist/mkdocs.yml >dist/mkdocs.log 2>&1 || { grep -E 'WARNING|ERROR|rror:' dist/mkdocs.log; exit 1; }; \
 	echo dist/site/index.html
 
-man: ## Write the manual pages into dist/man: man -M dist/man quayside-resolve.
+man: ## release: Write the manual pages into dist/man: man -M dist/man quayside-resolve.
 	@rm -rf dist/man; $(GO) run -buildvcs=true ./cmd/quayside/internal/release -man dist/man
 
-tidy: ## Update go.mod and go.sum from the sources.
+tidy: ## CI: Update go.mod and go.sum from the sources.
 	$(GO) mod tidy -e
 	cd tools && $(GO) mod verify >/dev/null
 
-image: ## Build the reporter's image into dist/ without Docker; PUSH=registry/image:tag pushes it.
+image: ## release: Build the reporter's image into dist/ without Docker; PUSH=registry/image:tag pushes it.
 	@$(GO) run ./cmd/image $(if $(PUSH),-push $(PUSH)) reporter
 
-image-ci: ## Build quayside's image for CI into dist/ on BASE, an image with git: oci:DIR, or a registry image by digest (SNAPSHOT=1: with uncommitted changes; PUSH= as above).
+image-ci: ## release: Build quayside's image for CI into dist/ on BASE, an image with git: oci:DIR, or a registry image by digest (SNAPSHOT=1: with uncommitted changes; PUSH= as above).
 	@$(GO) run ./cmd/image $(if $(BASE),-base $(BASE)) $(if $(SNAPSHOT),-snapshot) $(if $(PUSH),-push $(PUSH)) ci
 
 # Why this is not goreleaser: docs/contributing/exceptions.md. Releases are published with the
 # command of the forge.
-dist: ## Build the files of a release into dist/release, without publishing (SNAPSHOT=1: with uncommitted changes; SIGN_KEY=cosign.key: sign).
+dist: ## release: Build the files of a release into dist/release, without publishing (SNAPSHOT=1: with uncommitted changes; SIGN_KEY=cosign.key: sign).
 	@$(GO) run ./cmd/quayside/internal/release $(if $(SNAPSHOT),-snapshot) $(if $(SIGN_KEY),-sign $(SIGN_KEY))
 
-dist-twice: ## Build a release of the last commit in two clones with irrelevant differences, and compare (half an hour).
+dist-twice: ## release: Build a release of the last commit in two clones with irrelevant differences, and compare (half an hour).
 	@cmd/quayside/internal/release/twice.sh
 
 look: export QUAYSIDE_PICTURES = $(abspath $(PICTURES))
-look: ## Test pages and pictures in Chromium, if it is installed; PICTURES=dir writes screenshots.
+look: ## CI: Test pages and pictures in Chromium, if it is installed; PICTURES=dir writes screenshots.
 	@command -v $${CHROMIUM:-chromium} >/dev/null || echo "look: Chromium is not installed: pages are not tested"
 	cd test/browser && $(GO) test -count=1 ./...
 
@@ -186,30 +168,27 @@ look: ## Test pages and pictures in Chromium, if it is installed; PICTURES=dir w
 cluster-test: export CGO_ENABLED = 0
 cluster-test: export GOFLAGS := $(GOFLAGS) -trimpath
 cluster-test: export QUAYSIDE_CLUSTER_TEST = always
-cluster-test: ## Test with a real control plane, built once into the cache (SHORT=1, as in CI: tests that apply to several tools use only Flux).
+cluster-test: ## CI: Test with a real control plane, built once into the cache (SHORT=1, as in CI: tests that apply to several tools use only Flux).
 	cd test/cluster && $(GO) run ./cmd/build && $(GO) test -count=1 -timeout 60m $(if $(SHORT),-short) ./...
 
 forge-test: export QUAYSIDE_CLUSTER_TEST = always
 forge-test: export CGO_ENABLED = 0
 forge-test: export GOFLAGS := $(GOFLAGS) -trimpath
-forge-test: ## Test pull requests and comments with a real Gitea, built once into the cache.
+forge-test: ## night: Test pull requests and comments with a real Gitea, built once into the cache.
 	cd test/cluster && $(GO) run ./cmd/build gitea && $(GO) test -count=1 -timeout 10m ./forge
 
 leaving-test: export QUAYSIDE_LEAVING = all
 leaving-test: export QUAYSIDE_CLUSTER_TEST = always
 leaving-test: export CGO_ENABLED = 0
 leaving-test: export GOFLAGS := $(GOFLAGS) -trimpath
-leaving-test: ## Adopt every operator of the corpus's clusters from OLM on a real control plane, and return some.
+leaving-test: ## night: Adopt every operator of the corpus's clusters from OLM on a real control plane, and return some.
 	cd test/cluster && $(GO) run ./cmd/build && $(GO) test -count=1 -timeout 90m -run 'TestLeavingOLM|TestReturningToOLM|TestPredicted' -v .
 
 # go.sum is not compared, because the sums that go mod tidy lists depend on the modules
 # available from the proxy. Without a necessary sum, the build fails. The tests compare the
 # golden files and the examples.
-check: fmt tidy lint race look ## Run the checks of CI, except the tests.
+check: fmt tidy lint race look ## CI: Run the checks of CI, except the tests.
 	git diff --exit-code -- . ':!go.sum'
 
 verify: export FULL = 1
-verify: test check ## Run all tests and all other checks of CI.
-
-clean: ## Remove build results.
-	rm -rf $(BIN) dist
+verify: test check ## CI: Run all tests and all other checks of CI.

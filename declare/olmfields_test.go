@@ -18,6 +18,7 @@ import (
 
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/testing/goldentest"
 )
 
 // treatment is the effect of a field in one of OLM's kinds.
@@ -447,8 +448,8 @@ func typed(s map[string]any, value string) any {
 	return value
 }
 
-// TestFieldsOfOLMPage generates the documentation page from the table.
-func TestFieldsOfOLMPage(t *testing.T) {
+// TestGoldenFieldsOfOLMPage generates the documentation page from the table.
+func TestGoldenFieldsOfOLMPage(t *testing.T) {
 	const file = "../docs/olm-fields.md"
 	var b strings.Builder
 	b.WriteString(`# Fields of OLM's kinds
@@ -471,16 +472,5 @@ experimental channels of OLM v1. A field that no CRD has is an error with its po
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.path, f.is, f.why)
 	}
-	if *update {
-		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(b.String(), string(got)); d != "" {
-		t.Errorf("%s is out of date: run go test ./declare -update: -want +got\n%s", file, d)
-	}
+	goldentest.Compare(t, file, []byte(b.String()))
 }

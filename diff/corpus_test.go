@@ -8,6 +8,7 @@ import (
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/testing/goldentest"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 )
@@ -57,13 +58,13 @@ func upgrades() [][3]string {
 	}
 }
 
-func TestPublishedUpgrades(t *testing.T) {
+func TestGoldenPublishedUpgrades(t *testing.T) {
 	for _, u := range upgrades() {
 		t.Run(u[0]+"-"+u[1]+"-"+u[2], func(t *testing.T) {
 			before := rendered(t, u[0], u[1], "")
 			after := rendered(t, u[0], u[2], before.Name)
 			r := compare(t, before, after)
-			golden(t, filepath.Join("testdata", "upgrades", u[0]+"-"+u[1]+"-"+u[2]+".txt"), Text(r, false))
+			goldentest.Compare(t, filepath.Join("testdata", "upgrades", u[0]+"-"+u[1]+"-"+u[2]+".txt"), Text(r, false))
 			if n := len(Markdown(r)); n >= MaxComment {
 				t.Errorf("the comment has %d bytes", n)
 			}

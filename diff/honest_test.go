@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/testing/goldentest"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -120,9 +121,9 @@ func (h *honest) state(t testing.TB) State {
 	return s
 }
 
-// TestHonestUpgrades counts the findings of at least high severity in published upgrades. They are
+// TestGoldenHonestUpgrades counts the findings of at least high severity in published upgrades. They are
 // false positives of the rules. With -whole, it compares the counts of all upgrades with testdata.
-func TestHonestUpgrades(t *testing.T) {
+func TestGoldenHonestUpgrades(t *testing.T) {
 	all := honestVersions(t)
 	counts, upgrades := map[string]int{}, 0
 	for i, now := range all {
@@ -144,7 +145,7 @@ func TestHonestUpgrades(t *testing.T) {
 		fmt.Fprintf(&out, "%5d %s\n", counts[k], k)
 	}
 	if *whole {
-		golden(t, filepath.Join("testdata", "honest.txt"), []byte(out.String()))
+		goldentest.Compare(t, filepath.Join("testdata", "honest.txt"), []byte(out.String()))
 		if n := counts["critical"] + counts["high"]; n > beforeCompleteness*115/100 {
 			t.Errorf("%d findings of at least high severity", n)
 		}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/testing/goldentest"
 )
 
 // fleetReport returns a report about clusters with long names, findings with links, and an operator
@@ -66,14 +67,14 @@ func hostileReport(text string) *Report {
 	}
 }
 
-// TestPages updates the pages for test/browser.
-func TestPages(t *testing.T) {
+// TestGoldenPages updates the pages for test/browser.
+func TestGoldenPages(t *testing.T) {
 	for name, r := range map[string]*Report{"fleet": fleetReport(), "hostile": hostileReport(hostileText), "nothing": {Before: "main", After: "work tree", Verdict: &PolicyResult{}}} {
 		page, err := HTML(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		golden(t, filepath.Join("testdata", "reports", name+".html"), page)
+		goldentest.Compare(t, filepath.Join("testdata", "reports", name+".html"), page)
 	}
 }
 

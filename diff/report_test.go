@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/testing/goldentest"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -59,7 +60,7 @@ func demo(t testing.TB) (before, after State) {
 	return before, after
 }
 
-func TestReports(t *testing.T) {
+func TestGoldenReports(t *testing.T) {
 	before, after := demo(t)
 	r := compare(t, before, after)
 	r, err := Judge(r, Policy{
@@ -87,7 +88,7 @@ func TestReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, got := range map[string][]byte{"demo.codequality.json": quality, "demo.txt": Text(r, false), "demo.md": Markdown(r), "demo.json": data, "demo.sarif": sarif, "demo.html": page} {
-		golden(t, filepath.Join("testdata", "reports", file), got)
+		goldentest.Compare(t, filepath.Join("testdata", "reports", file), got)
 	}
 	var d Document
 	dec := json.NewDecoder(strings.NewReader(string(data)))

@@ -2,7 +2,6 @@ package lockfile_test
 
 import (
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/testing/goldentest"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -64,22 +64,11 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestText fixes the canonical bytes, because a change of the format would change every committed lock.
-func TestText(t *testing.T) {
+// TestGoldenText fixes the canonical bytes, because a change of the format would change every committed lock.
+func TestGoldenText(t *testing.T) {
 	const file = "testdata/sample.lock"
 	got := lockfile.Format(sampleLock())
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), string(got)); d != "" {
-		t.Errorf("-want +got\n%s", d)
-	}
+	goldentest.Compare(t, file, got)
 }
 
 // TestPositions checks the position of each field of a pin in a parsed lock.

@@ -2,7 +2,6 @@ package render
 
 import (
 	"encoding/json"
-	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,10 +14,9 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/testing/goldentest"
 	"github.com/quayside/quayside/lockfile"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // goldenCase is the content of a case's pin.yaml.
 type goldenCase struct {
@@ -91,7 +89,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := filepath.Join(dir, "want")
-			if *update {
+			if goldentest.Update() {
 				if err := os.RemoveAll(want); err != nil {
 					t.Fatal(err)
 				}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/quayside/quayside/internal/testing/goldentest"
 )
 
 const (
@@ -143,14 +145,14 @@ func checkAgreements(t *testing.T, table map[string]agreement, rows []agreement,
 		count[row.verdict]++
 		was, known := table[row.key()]
 		others = others || !known
-		if known && was != row && !*update {
+		if known && was != row && !goldentest.Update() {
 			t.Errorf("%s: -want +got, -update writes it:\n- %s\n+ %s", agreements, was.line(), row.line())
 		}
 	}
 	switch {
-	case *update && skipped > 0:
+	case goldentest.Update() && skipped > 0:
 		t.Fatalf("%s can only be updated with all problems: set QUAYSIDE_CORPUS", agreements)
-	case *update:
+	case goldentest.Update():
 		if err := os.WriteFile(agreements, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}

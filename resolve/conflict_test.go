@@ -3,24 +3,20 @@ package resolve_test
 import (
 	"bytes"
 	"errors"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/testing/goldentest"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // workspace reads a txtar: catalogs/<namespace>/<name>.yaml and declarations/.
 func workspace(t *testing.T, a *txtar.Archive) (*catalog.Index, *declare.Set) {
@@ -57,9 +53,9 @@ func workspace(t *testing.T, a *txtar.Archive) (*catalog.Index, *declare.Set) {
 	return x, decl
 }
 
-// TestConflictReports compares complete reports with golden files. Each contains the positions of
+// TestGoldenConflictReports compares complete reports with golden files. Each contains the positions of
 // the subscriptions and ends with the suggested changes.
-func TestConflictReports(t *testing.T) {
+func TestGoldenConflictReports(t *testing.T) {
 	files, err := filepath.Glob("testdata/conflict/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no test cases for reports: %v", err)
@@ -85,18 +81,7 @@ func TestConflictReports(t *testing.T) {
 			for _, p := range res.Partial.Pins {
 				got += "still resolved: " + p.Key() + " " + p.Version + "\n"
 			}
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("report (-want +got):\n%s", diff)
-			}
+			goldentest.Compare(t, golden, []byte(got))
 		})
 	}
 }

@@ -42,7 +42,7 @@ import (
 //	unchecked TEXT             expects the unverified values of Check, " | " for the end of a line; "confirmed": none
 //	merge NAME                 adds the pins of a saved lock that are missing from the current lock
 //	show why b | whynot a@2 | tree | outdated
-//	olm a1 b1 / because / none see TestUpstream
+//	olm a1 b1 / because / none see TestGoldenUpstream
 //	| LINE                     expects the next line of the shown text, with spaces for tabs
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/scenarios/*.txt")

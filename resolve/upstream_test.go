@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/quayside/quayside/internal/testing/goldentest"
 	"github.com/quayside/quayside/resolve/explain"
 )
 
@@ -20,10 +19,10 @@ type verdict struct {
 	none      string   // the reason why the test cannot be compared
 }
 
-// TestUpstream runs the tests of OLM's resolver, transcribed to testdata/conformance/upstream.txt, and
+// TestGoldenUpstream runs the tests of OLM's resolver, transcribed to testdata/conformance/upstream.txt, and
 // compares the results with upstream.tsv. Each difference must have a reason, and each reason a
 // difference.
-func TestUpstream(t *testing.T) {
+func TestGoldenUpstream(t *testing.T) {
 	data, err := os.ReadFile("testdata/conformance/upstream.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +48,7 @@ func TestUpstream(t *testing.T) {
 			table = append(table, strings.Join([]string{name, strings.Join(s.upstream.olm, ", then "), strings.Join(s.upstream.here, ", then "), outcome, reason}, "\t"))
 		})
 	}
-	compareGolden(t, "testdata/conformance/upstream.tsv", strings.Join(table, "\n")+"\n")
+	goldentest.Compare(t, "testdata/conformance/upstream.tsv", []byte(strings.Join(table, "\n")+"\n"))
 	requireText(t, "../docs/contributing/developing.md", fmt.Sprintf("| %d | %d | %d | `resolve/testdata/conformance/upstream.tsv` |", len(seen), count["agreed"], count["differs"]))
 	t.Logf("%d tests of OLM's resolver: %d agreed, %d differ for a reason, %d have nothing to compare", len(seen), count["agreed"], count["differs"], count["none"])
 }
@@ -86,24 +85,6 @@ func (s *scenario) round(olm string) {
 		here = "error"
 	}
 	s.upstream.olm, s.upstream.here = append(s.upstream.olm, olm), append(s.upstream.here, here)
-}
-
-// compareGolden compares a text with a golden file, or writes the file with -update.
-func compareGolden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s: -want +got, -update writes it:\n%s", file, d)
-	}
 }
 
 // requireText checks that a file contains a text.

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -15,28 +13,9 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/graph"
+	"github.com/quayside/quayside/internal/testing/goldentest"
 	"github.com/quayside/quayside/lockfile"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares got with a file, or writes the file under -update.
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, got) {
-		t.Errorf("%s is out of date: run with -update", file)
-	}
-}
 
 // channel parses a channel: entries separated by blanks, the oldest first. Each is a version,
 // followed by the replaced version after "<" (default: the previous one; "-": none), skipped
@@ -169,7 +148,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, filepath.Join("testdata", name+"."+format), []byte(text))
+			goldentest.Compare(t, filepath.Join("testdata", name+"."+format), []byte(text))
 		}
 	}
 }

@@ -2,7 +2,6 @@ package layers
 
 import (
 	"bytes"
-	"flag"
 	"go/ast"
 	"go/doc"
 	"go/format"
@@ -15,33 +14,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/quayside/quayside/internal/testing/goldentest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // publicPackages returns the packages with the compatibility promise of
 // docs/library.md.
 func publicPackages() []string { return []string{"lockfile", "api/v1alpha1"} }
 
-// TestAPI compares the exported declarations of the public packages with docs/api, so that API
+// TestGoldenAPI compares the exported declarations of the public packages with docs/api, so that API
 // changes are visible in reviews.
-func TestAPI(t *testing.T) {
+func TestGoldenAPI(t *testing.T) {
 	for _, dir := range publicPackages() {
 		got, file := listAPI(t, filepath.Join("../..", dir)), "../../docs/api/"+path.Base(dir)+".txt"
-		if *update {
-			if err := os.WriteFile(file, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(string(want), string(got)); d != "" {
-			t.Errorf("the API of %s changed: if this is intended, run make golden (-docs/api +sources):\n%s", dir, d)
-		}
+		goldentest.Compare(t, file, got)
 	}
 }
 

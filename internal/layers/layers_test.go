@@ -105,6 +105,7 @@ func ioImports() map[string][]string {
 		"internal/testing/clustertest":            {"log", "net/http", "net/http/httptest"},
 		"internal/testing/forgetest":              {"log", "net/http", "net/http/httptest"},
 		"internal/testing/gittest":                {"os", "os/exec"},
+		"internal/testing/goldentest":             {"os"},
 		"internal/testing/ocitest":                {"log", "net/http", "net/http/httptest"},
 		"internal/testing/servertest":             {"net/http"},
 		"internal/testing/trusttest":              {"context", "crypto/rand", "log", "net/http", "net/http/httptest", "time"},

@@ -2,9 +2,7 @@ package settings_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -21,24 +19,11 @@ import (
 	"github.com/quayside/quayside/internal/profile/certificates"
 	"github.com/quayside/quayside/internal/provided"
 	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/internal/testing/goldentest"
 )
 
-var update = flag.Bool("update", false, "write the shipped schema anew")
-
-func TestSchemaIsShipped(t *testing.T) {
-	const file = "../../schema/workspace.schema.json"
-	if *update {
-		if err := os.WriteFile(file, settings.Schema(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(settings.Schema()), string(got)); d != "" {
-		t.Errorf("%s is out of date: run 'go test ./internal/settings -run TestSchemaIsShipped -update': -want +got\n%s", file, d)
-	}
+func TestGoldenSchemaIsShipped(t *testing.T) {
+	goldentest.Compare(t, "../../schema/workspace.schema.json", settings.Schema())
 }
 
 func TestDefaults(t *testing.T) {

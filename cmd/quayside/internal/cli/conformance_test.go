@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/cmd/quayside/internal/cli"
+	"github.com/quayside/quayside/internal/testing/goldentest"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -68,7 +68,7 @@ func TestConformanceOfCommand(t *testing.T) {
 			if reason != "" {
 				found = append(found, p.ID+"\t"+reason)
 			}
-			if fault == "" && !*cli.Update && known[p.ID] != reason {
+			if fault == "" && !goldentest.Update() && known[p.ID] != reason {
 				fault = fmt.Sprintf("differs because of %q, the table has %q", reason, known[p.ID])
 			}
 			if fault != "" {
@@ -76,7 +76,7 @@ func TestConformanceOfCommand(t *testing.T) {
 			}
 		}
 	}
-	if *cli.Update && *wholeCorpus {
+	if goldentest.Update() && *wholeCorpus {
 		text := "# problem\treason\n" + strings.Join(found, "\n") + "\n"
 		check(t, os.WriteFile(exceptions, []byte(text), 0o644))
 	}

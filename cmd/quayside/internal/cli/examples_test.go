@@ -12,15 +12,15 @@ import (
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog/bundledir"
 	"github.com/quayside/quayside/catalog/fbc"
-	"github.com/quayside/quayside/cmd/quayside/internal/cli"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/testing/goldentest"
 )
 
-// TestExampleQuickstart builds the catalog of the quickstart from its sources, then the lock
+// TestGoldenExampleQuickstart builds the catalog of the quickstart from its sources, then the lock
 // from the declarations, then the tree from the lock, and compares all with the committed files.
 // With -update it writes them.
-func TestExampleQuickstart(t *testing.T) {
+func TestGoldenExampleQuickstart(t *testing.T) {
 	work := quickstart(t)
 	built := []string{"catalog", "quayside.lock", "rendered"}
 	remove(t, work, built...)
@@ -34,9 +34,9 @@ func TestExampleQuickstart(t *testing.T) {
 	}
 }
 
-// TestExampleFleet checks that the locks of the fleet are up to date with the declarations, renders
+// TestGoldenExampleFleet checks that the locks of the fleet are up to date with the declarations, renders
 // their trees, and runs the commands of its README.
-func TestExampleFleet(t *testing.T) {
+func TestGoldenExampleFleet(t *testing.T) {
 	const examples = "../../../../examples"
 	top := t.TempDir()
 	for _, dir := range []string{"fleet", "quickstart/catalog"} {
@@ -120,9 +120,9 @@ func compareExample(t *testing.T, committed, built string) {
 	if len(changes) == 0 {
 		return
 	}
-	if !*cli.Update {
+	if !goldentest.Update() {
 		for _, c := range changes {
-			t.Errorf("%s: %s %s (run make examples)", committed, c.Path, c.Kind)
+			t.Errorf("%s: %s %s (run make golden)", committed, c.Path, c.Kind)
 		}
 		return
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/parts"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/oci/artifact"
+	"github.com/quayside/quayside/internal/testing/goldentest"
 	"github.com/quayside/quayside/internal/testing/ocitest"
 )
 
@@ -56,7 +57,7 @@ func TestScripts(t *testing.T) {
 	if testing.Short() {
 		files = slices.DeleteFunc(files, func(file string) bool { return strings.HasPrefix(filepath.Base(file), "pages_") })
 	}
-	clitest.Scripts(t, cli.Parts, *cli.Update, files, []string{"REGISTRY=" + server.Host}, map[string]clitest.Command{
+	clitest.Scripts(t, cli.Parts, goldentest.Update(), files, []string{"REGISTRY=" + server.Host}, map[string]clitest.Command{
 		"fixture":  fixture,
 		"build":    build,
 		"unpack":   unpackArtifact,

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,28 +14,9 @@ import (
 
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
 	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/testing/goldentest"
 	"github.com/quayside/quayside/resolve/explain"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// compareGolden compares got with a file, or writes the file under -update.
-func compareGolden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, got) {
-		t.Errorf("%s is not what it was; -update writes it anew", file)
-	}
-}
 
 // newNode returns an operator ("namespace/package version") with the requirement of its parent
 // and its dependencies.
@@ -94,14 +73,14 @@ func exampleForests() map[string]inventory.Forest {
 	}
 }
 
-func TestForestGolden(t *testing.T) {
+func TestGoldenForest(t *testing.T) {
 	for name, f := range exampleForests() {
 		for _, format := range []string{"svg", "html"} {
 			text, err := f.Print(format)
 			if err != nil {
 				t.Fatal(err)
 			}
-			compareGolden(t, filepath.Join("testdata", name+"."+format), text)
+			goldentest.Compare(t, filepath.Join("testdata", name+"."+format), text)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package command_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"io"
 	"maps"
 	"os"
@@ -27,10 +26,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/internal/testing/clustertest"
+	"github.com/quayside/quayside/internal/testing/goldentest"
 	"github.com/quayside/quayside/internal/testing/ocitest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func parts() []cli.Part { return []cli.Part{command.Part()} }
 
@@ -49,7 +47,7 @@ func TestScripts(t *testing.T) {
 		files = slices.DeleteFunc(files, func(file string) bool { return strings.HasPrefix(filepath.Base(file), "pages_") })
 	}
 	server := ocitest.New(t)
-	clitest.Scripts(t, parts(), *update, files, []string{"REGISTRY=" + server.Host}, map[string]clitest.Command{"olm": installer(t)})
+	clitest.Scripts(t, parts(), goldentest.Update(), files, []string{"REGISTRY=" + server.Host}, map[string]clitest.Command{"olm": installer(t)})
 }
 
 // installer starts an API server for a script with the objects of lists. It simulates OLM and the
