@@ -203,12 +203,22 @@ func (w *chooser) listCatalogs(ns string) string {
 	return " (available: " + joinNames(names) + ")"
 }
 
+// noPackage returns the fault of a package that c, or every visible catalog, lacks. Similar names are only
+// mentioned: another package is another operator.
 func (w *chooser) noPackage(s *want, c *catalog.Catalog) *fault {
+	searched := w.catalogs(s.ns)
 	where, withdrawn := "in any visible catalog", true
 	if c != nil {
-		where = "in catalog " + c.ID().String()
+		where, searched = "in catalog "+c.ID().String(), []*catalog.Catalog{c}
 	} else if broken := w.unreadableCatalogs(s.ns); len(broken) > 0 {
 		where, withdrawn = "in any readable catalog (not readable: "+strings.Join(broken, ", ")+")", false
+	}
+	var names []string
+	for _, c := range searched {
+		names = append(names, c.Names()...)
+	}
+	if near := diag.Nearest(s.pkg, names); s.current == nil && len(near) > 0 {
+		where += " (similar names: " + strings.Join(near, ", ") + ")"
 	}
 	return &fault{s.pos(declare.FieldPackage, declare.FieldBundle), fmt.Sprintf("no package %q %s", s.pkg, where), withdrawn}
 }

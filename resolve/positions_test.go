@@ -160,10 +160,6 @@ func positionCases() []positionCase {
 			v0:   `startingCSV: ‸a.v1.0.1, ` + hub, ocm: `startingCSV: ‸a.v1.0.1, name: a, namespace: ops`,
 		},
 		{
-			text: "request package a, channel stable",
-			v0:   `channel: fast, name: ‸aa, source: cat, sourceNamespace: olm`, v1: `sourceType: Catalog, catalog: {packageName: ‸aa, channels: [fast]}`, own: `package: ‸aa, channel: fast`,
-		},
-		{
 			text: "remove startingCSV",
 			v0:   `startingCSV: ‸a.v9, ` + hub, ocm: `startingCSV: ‸a.v9, name: a, namespace: ops`,
 		},

@@ -191,13 +191,10 @@ func (t *explainer) addDeclaredVersion(s *want) {
 	})
 }
 
-// addSimilar adds remedies that replace an unknown package, channel or startingCSV by a similarly
-// spelled name.
+// addSimilar adds remedies that replace an unknown channel or startingCSV by a similarly spelled name.
 func (t *explainer) addSimilar(s *want) {
-	w := t.b.w
-	pkgs, _ := w.packages(s)
-	var bundles, names []string
-	meant := map[string]*catalog.Package{}
+	pkgs, _ := t.b.w.packages(s)
+	var bundles []string
 	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
 		bundles = append(bundles, e.Name())
 	}
@@ -212,24 +209,6 @@ func (t *explainer) addSimilar(s *want) {
 				t.addChannel(s, name)
 			}
 		}
-	}
-	if len(w.x.CatalogsWith(s.pkg)) > 0 {
-		return
-	}
-	for _, c := range w.catalogs(s.ns) {
-		if s.cat == nil || *s.cat == c.ID() {
-			names = append(names, c.Names()...)
-			for _, p := range c.Packages() {
-				meant[p.Name()] = p
-			}
-		}
-	}
-	for _, name := range diag.Nearest(s.pkg, names) {
-		channels, also := s.channels, ""
-		if p := meant[name]; p != nil && len(s.channels) > 0 && len(s.channelsOf(p)) == 0 {
-			channels, also = []string{p.DefaultChannel()}, ", channel "+p.DefaultChannel()
-		}
-		t.addEdit(s, s.pos(declare.FieldPackage), "request package "+name+also, func(d *declare.Subscription) { d.Package, d.Channels = name, channels })
 	}
 }
 

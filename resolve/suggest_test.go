@@ -80,15 +80,8 @@ type manualEdit struct {
 
 // applyLine applies the change that a line describes. It returns false if the line is unknown.
 func (d *manualEdit) applyLine(line string) bool {
-	line = strings.Replace(line, ", channel ", ",", 1)
 	for pattern, how := range map[string]func(s *declare.Subscription, word string){
-		`^(\S+):1: request channel (\S+)$`: func(s *declare.Subscription, word string) { s.Channels = []string{word} },
-		`^(\S+):1: request package (\S+)$`: func(s *declare.Subscription, word string) {
-			pkg, channel, found := strings.Cut(word, ",")
-			if s.Package = pkg; found {
-				s.Channels = []string{channel}
-			}
-		},
+		`^(\S+):1: request channel (\S+)$`:    func(s *declare.Subscription, word string) { s.Channels = []string{word} },
 		`^(\S+):1: set its catalog to (\S+)$`: func(s *declare.Subscription, word string) { id := catalogID(word); s.Catalog = &id },
 		`^(\S+):1: move subscription \S+ to namespace (\S+)$`: func(s *declare.Subscription, word string) {
 			s.Namespace = word
