@@ -131,8 +131,7 @@ func (l *loader) warnUnreadDirs(set *Set) []diag.Warning {
 			sources = append(sources, p.sources...)
 			more = more || slices.ContainsFunc(p.set.identities(), func(d identity) bool { return !declared[d.key()] && d.kind != "Namespace" })
 		}
-		err := sub.errs.Err()
-		if !more && err == nil {
+		if !more && sub.errs.Err() == nil && Faults(sub.unread) == nil {
 			continue
 		}
 		msg := fmt.Sprintf("%s applies %q, which contains declarations that quayside does not read: ", s.by, l.displayPath(dir))
@@ -200,17 +199,31 @@ func (l *loader) findChart(templates string) (string, bool) {
 	return chart, true
 }
 
-// countTemplates counts the manifest files below a Helm templates directory.
+// countTemplates counts the manifest files below a Helm templates directory. Those that name OLM's API
+// groups are unread.
 func (l *loader) countTemplates(dir string) int {
 	n := 0
 	// Unreadable files are not counted.
 	_ = fs.WalkDir(l.fsys, dir, func(p string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && isManifest(p) {
 			n++
+			if data, err := l.read(p); err == nil {
+				l.addTemplate(p, data)
+			}
 		}
 		return nil
 	})
 	return n
+}
+
+// addTemplate adds a template to the unread parts if it names an API group with declarations.
+func (l *loader) addTemplate(file string, data []byte) {
+	if !namesOLM(data) {
+		return
+	}
+	u := newUnread(diag.Hintf(l.pos(file), "run 'helm template' and add its output to spec.declarations", "is a Helm template"))
+	u.Tolerated, u.text, u.partial = true, data, true
+	l.unread = append(l.unread, u)
 }
 
 // warnTemplates returns a warning that lists the ignored Helm templates.

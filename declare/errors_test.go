@@ -94,9 +94,9 @@ f.yaml:7:78: spec.config.affinity.podAntiAffinity: expected an object, got a lis
 			"csv annotation", "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: c, namespace: m, annotations: {operatorframework.io/properties: x}}\n",
 			`f.yaml:3:82: metadata.annotations.operatorframework.io/properties: not a JSON object with properties: invalid character 'x' looking for beginning of value`,
 		},
-		{"twice", good + "---\n" + good, `f.yaml:6:1: subscription "ns/a" is declared twice, first at f.yaml:1:1`},
+		{"twice", good + "---\n" + strings.Replace(good, "source: hub", "channel: beta, source: hub", 1), `f.yaml:6:1: subscription "ns/a" is declared twice, first at f.yaml:1:1`},
 		{"twice across dialects", good + "---\n" + own + "spec: {package: a}\n", `f.yaml:6:1: subscription "ns/a" is declared twice, first at f.yaml:1:1`},
-		{"group twice", group + "---\n" + strings.Replace(group, "/v1", "/v1alpha2", 1), `f.yaml:5:1: OperatorGroup "ns/og" is declared twice, first at f.yaml:1:1`},
+		{"group twice", group + "---\n" + group + "spec: {targetNamespaces: [ns]}\n", `f.yaml:5:1: OperatorGroup "ns/og" is declared twice, first at f.yaml:1:1`},
 		{"contradiction", good + "---\n" + strings.Replace(own, "name: a", "name: b", 1) + "spec: {package: a, catalog: olm/other}\n", `f.yaml:9:29: package "a" in namespace "ns" is requested with a different catalog at f.yaml:4:25`},
 		{
 			"contradicting config", strings.Replace(good, "source: hub", "config: {nodeSelector: {a: b}}, source: hub", 1) + "---\n" + strings.Replace(strings.Replace(good, "{name: a, name", "{name: b, name", 1), "source: hub", "config: {nodeSelector: {a: c}}, source: hub", 1),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"reflect"
 	"slices"
 
 	"github.com/quayside/quayside/internal/diag"
@@ -39,49 +40,44 @@ func (l *loader) readRegular(name string) ([]byte, error) {
 // are neither components nor part of another build.
 func (l *loader) build() {
 	opened := map[*overlay.Overlay]candidate{}
-	isBase := map[*overlay.Overlay]bool{}
+	faults := map[*overlay.Overlay]error{}
+	isBase := map[string]bool{} // directories that a kustomization includes
 	for _, d := range l.dirs {
 		o, err := l.kustomizations.Open(d.path)
-		if err != nil {
-			l.addFaults(d, err)
+		if o == nil {
+			l.addUnbuilt(nil, d, err)
+			for _, dir := range l.mentionedDirs(d.path) {
+				isBase[dir] = true
+			}
 			continue
 		}
-		opened[o] = d
+		opened[o], faults[o] = d, err
 		l.roots = append(l.roots, o)
 		for k := range o.Kustomizations() {
 			l.reached[k] = true
-			isBase[k] = isBase[k] || k != o
+			isBase[k.Dir] = isBase[k.Dir] || k != o
 		}
 	}
 	l.roots = slices.DeleteFunc(l.roots, func(o *overlay.Overlay) bool {
-		return !opened[o].named && (isBase[o] || o.IsComponent())
+		return !opened[o].named && (isBase[o.Dir] || o.IsComponent() && faults[o] == nil)
 	})
 	built := 0
 	for _, o := range l.roots {
-		n, err := o.Count()
+		d, err := opened[o], faults[o]
+		n := 0
+		if err == nil {
+			n, err = o.Count()
+		}
+		if built += n; err == nil && (n > maxBuilt || built > maxBuiltAll) {
+			err = diag.Errorf(diag.Pos{File: o.File}, "%d objects exceed the limit of %d for one kustomization or %d for all", n, maxBuilt, maxBuiltAll)
+			built -= n
+		}
+		if err == nil {
+			err = l.readBuild(o, d)
+		}
 		if err != nil {
-			l.addFaults(opened[o], err)
-			continue
+			l.addUnbuilt(o, d, err)
 		}
-		if built += n; n > maxBuilt || built > maxBuiltAll {
-			l.addFaults(opened[o], diag.Errorf(diag.Pos{File: o.File}, "%d objects exceed the limit of %d for one kustomization or %d for all", n, maxBuilt, maxBuiltAll))
-			return
-		}
-		l.readBuild(o, opened[o])
-	}
-}
-
-// addFaults adds the faults of a kustomization. For a kustomization that the user did not name it
-// adds a hint, because it may be unrelated to operators.
-func (l *loader) addFaults(d candidate, err error) {
-	var errs diag.List
-	errs.Add(l.pos(d.path), diag.MapPositions(err, l.displayPos))
-	for _, e := range errs {
-		if !d.named {
-			fault := diag.Error{Msg: e.Msg, Err: e.Err}
-			e = diag.Errorf(e.Pos, "%w (found below %q: if it contains no declarations, list only the directories with declarations in spec.declarations)", &fault, l.displayPath(l.entryPath(d.entry)))
-		}
-		l.errs.Add(e.Pos, e)
 	}
 }
 
@@ -101,12 +97,11 @@ func (l *loader) displayPos(p diag.Pos) diag.Pos {
 	return p
 }
 
-// readBuild parses the objects that a kustomization builds.
-func (l *loader) readBuild(o *overlay.Overlay, d candidate) {
+// readBuild parses the objects that a kustomization builds. The error is that of the build.
+func (l *loader) readBuild(o *overlay.Overlay, d candidate) error {
 	objects, err := o.Build()
 	if err != nil {
-		l.addFaults(d, err)
-		return
+		return err
 	}
 	var trace *overlay.Trace
 	warned, declares := false, false
@@ -119,10 +114,7 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) {
 			}
 			mapPos = l.positionMapper(trace, o, i, r)
 		}
-		if err := r.errs.Err(); err != nil {
-			l.errs.Add(l.pos(o.File), diag.MapPositions(err, mapPos))
-			continue
-		}
+		l.addParts(d.entry, r.unread(raw, mapPos))
 		declares = declares || !r.first.IsZero()
 		r.set.mapPositions(mapPos)
 		for i := range r.sources {
@@ -130,27 +122,29 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) {
 		}
 		if !r.first.IsZero() && !warned {
 			if msg := l.appliedWarning(o.File); msg != "" {
-				r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: l.pos(o.File), Code: "declaration-in-tree", Msg: msg})
+				l.warnings = append(l.warnings, diag.Warning{Pos: l.pos(o.File), Code: "declaration-in-tree", Msg: msg})
 				warned = true
 			}
 		}
 		l.parts = append(l.parts, part{set: r.set, sources: r.sources, entry: d.entry, built: o, raw: raw})
 	}
 	if declares {
-		l.checkTargets(o, d, objects)
+		l.warnTargets(o, objects)
 	}
+	l.addSkipped(o, d, declares)
+	return nil
 }
 
-// checkTargets adds a fault for each selector of a kustomization that selects nothing, because
+// warnTargets adds a warning for each selector of a kustomization that selects nothing, because
 // kustomize ignores it. Selectors of the kustomizations that it includes may be for others.
-func (l *loader) checkTargets(o *overlay.Overlay, d candidate, built [][]byte) {
+func (l *loader) warnTargets(o *overlay.Overlay, built [][]byte) {
 	selectors, err := o.Selectors(func(file string) bool { return file == o.File }, built)
 	if err != nil {
-		l.addFaults(d, err)
+		return // kustomize builds it nevertheless
 	}
 	for _, s := range selectors {
 		if s.Hits == 0 {
-			l.errs.Addf(l.displayPos(s.Pos), "%s", s.Unmatched(built))
+			l.warnings = append(l.warnings, diag.Warning{Pos: l.displayPos(s.Pos), Code: "no-target", Msg: s.Unmatched(built) + ": kustomize ignores it"})
 		}
 	}
 }
@@ -181,8 +175,8 @@ func (r *reader) needsPositions() bool {
 }
 
 // applyOverrides returns the sets of all parts without overridden declarations and without
-// duplicates that several kustomizations build identically. It adds a fault if kustomizations build
-// an object differently, or if two paths declare an object and neither overrides the other.
+// duplicates that are identical. An object is unread if kustomizations build it differently, or if two
+// paths declare it differently and neither overrides the other.
 func (l *loader) applyOverrides() []*Set {
 	slices.SortStableFunc(l.parts, func(a, b part) int { return cmp.Compare(a.entry, b.entry) })
 	winner := map[identity]int{} // index of the last overriding path that declares the object
@@ -209,35 +203,58 @@ func (l *loader) applyOverrides() []*Set {
 			return overridden && (p.entry < last || p.built != nil && p.built != builders[d.key()][0].built)
 		}))
 	}
-	for key, parts := range builders {
-		l.checkAmbiguous(key, parts)
+	dropped := l.ambiguous(builders)
+	l.dropOverridden(out, dropped)
+	l.dropRepeated(out, dropped)
+	for i := range out {
+		out[i] = out[i].without(func(d identity) bool { return dropped[d.key()] })
 	}
-	return l.uniqueSets(out)
+	return out
 }
 
-// uniqueSets removes declarations that an earlier path also contains, and adds a fault for each. It
-// keeps duplicates within one path, which Merge reports.
-func (l *loader) uniqueSets(sets []*Set) []*Set {
+// dropOverridden drops declarations that an unread part of a later, overriding path may declare, too. It
+// adds unread parts for them.
+func (l *loader) dropOverridden(sets []*Set, dropped map[identity]bool) {
+	for _, u := range slices.Clone(l.unread) {
+		if !l.isOverriding(u.entry) {
+			continue
+		}
+		for i, p := range l.parts {
+			for _, d := range identitiesOf(sets[i].Subscriptions) {
+				if p.entry < u.entry && u.names(d) {
+					dropped[d.key()] = true
+					l.unread = append(l.unread, unreadObject(diag.Errorf(d.pos, "%s %q may be overridden at %s, which is not read", d.kind, d.ID().String(), u.Pos), d))
+				}
+			}
+		}
+	}
+}
+
+// dropRepeated drops declarations that differ from those of an earlier path, and adds unread parts for
+// them. It removes equal declarations. Duplicates within one path remain, for Merge.
+func (l *loader) dropRepeated(sets []*Set, dropped map[identity]bool) {
 	type declared struct {
-		entry int
-		pos   diag.Pos
+		entry   int
+		pos     diag.Pos
+		meaning any
 	}
 	first := map[identity]declared{}
 	for i, p := range l.parts {
-		twice := map[identity]bool{}
+		repeated := map[identity]bool{}
 		for _, d := range sets[i].identities() {
 			before, known := first[d.key()]
 			switch {
 			case !known:
-				first[d.key()] = declared{p.entry, d.pos}
+				first[d.key()] = declared{p.entry, d.pos, sets[i].meaningOf(d)}
+			case before.entry != p.entry && reflect.DeepEqual(before.meaning, sets[i].meaningOf(d)):
+				repeated[d.key()] = true
 			case before.entry != p.entry:
-				twice[d.key()] = true
-				l.errs.Addf(d.pos, "%s %q is declared twice, first at %s: to override it, set overrides: true on the later path of spec.declarations", d.kind, d.ID().String(), before.pos)
+				dropped[d.key()] = true
+				l.unread = append(l.unread, unreadObject(diag.Errorf(d.pos, "%s %q is declared twice, first at %s: to override it, set overrides: true on the later path of spec.declarations", d.kind, d.ID().String(), before.pos), d))
 			}
 		}
-		sets[i] = sets[i].without(func(d identity) bool { return twice[d.key()] })
+		sets[i] = sets[i].without(func(d identity) bool { return repeated[d.key()] })
 	}
-	return sets
 }
 
 // overrides reports whether the declarations of p override those of earlier paths.
@@ -245,18 +262,24 @@ func (l *loader) overrides(p part) bool {
 	return p.built != nil || l.isOverriding(p.entry)
 }
 
-// checkAmbiguous adds a fault if kustomizations build the object key differently.
-func (l *loader) checkAmbiguous(key identity, parts []part) {
-	if len(parts) == 0 || !slices.ContainsFunc(parts, func(p part) bool { return !bytes.Equal(p.raw, parts[0].raw) }) {
-		return
+// ambiguous returns the objects that kustomizations build differently, and adds unread parts for them.
+func (l *loader) ambiguous(builders map[identity][]part) map[identity]bool {
+	out := map[identity]bool{}
+	for key, parts := range builders {
+		if len(parts) == 0 || !slices.ContainsFunc(parts, func(p part) bool { return !bytes.Equal(p.raw, parts[0].raw) }) {
+			continue
+		}
+		var dirs []string
+		for _, p := range parts {
+			dirs = append(dirs, fmt.Sprintf("%q", l.displayPath(p.built.Dir)))
+		}
+		i := slices.IndexFunc(parts[0].set.identities(), func(d identity) bool { return d.key() == key })
+		d := parts[0].set.identities()[i]
+		e := diag.Errorf(d.pos, "%s %q is built differently by %s: list only one of them in spec.declarations", d.kind, d.ID().String(), diag.Some(dirs, 10))
+		l.unread = append(l.unread, unreadObject(e, d))
+		out[key] = true
 	}
-	var dirs []string
-	for _, p := range parts {
-		dirs = append(dirs, fmt.Sprintf("%q", l.displayPath(p.built.Dir)))
-	}
-	i := slices.IndexFunc(parts[0].set.identities(), func(d identity) bool { return d.key() == key })
-	d := parts[0].set.identities()[i]
-	l.errs.Addf(d.pos, "%s %q is built differently by %s: list only one of them in spec.declarations", d.kind, d.ID().String(), diag.Some(dirs, 10))
+	return out
 }
 
 // warnUnlisted returns a warning for each file with declarations that lies in or below a directory

@@ -325,23 +325,23 @@ func (l linked) Lstat(name string) (fs.FileInfo, error) {
 
 // TestKustomizeRefused checks the faults of unsupported kustomizations.
 func TestKustomizeRefused(t *testing.T) {
-	const below = ` (found below "d": if it contains no declarations, list only the directories with declarations in spec.declarations)`
+	const below = "\n  hint: if d/a contains no declarations, list only the directories with declarations in spec.declarations"
 	chain := ""
 	for i := range 150 {
 		chain += fmt.Sprintf("-- d/%03d/kustomization.yaml --\nresources: [../%03d]\n", i, i+1)
 	}
 	for name, c := range map[string]struct{ more, want string }{
-		"remote":     {"-- d/x/kustomization.yaml --\nresources:\n- github.com/org/catalog//operators/etcd?ref=main\n", `d/x/kustomization.yaml:2:3: "github.com/org/catalog//operators/etcd?ref=main" is not a local file: remote resources are not fetched` + below},
-		"charts":     {"-- d/kustomization.yaml --\nhelmCharts: [{name: x}]\n", `d/kustomization.yaml:1:13: helmCharts is not supported, because it runs a program: render the chart to a file and list the file as a resource`},
+		"remote":     {"-- d/x/kustomization.yaml --\nresources:\n- github.com/org/catalog//operators/etcd?ref=main\n", `d/x/kustomization.yaml:2:3: "github.com/org/catalog//operators/etcd?ref=main" is not a local file: remote resources are not fetched` + "\n  hint: at the top of the repository, run \"kustomize localize --scope . d/x localized-x\", and use \"localized-x/d/x\" instead"},
+		"charts":     {"-- d/kustomization.yaml --\nhelmCharts: [{name: x}]\n", `d/kustomization.yaml:1:14: Helm chart "x" is skipped, because Helm charts are not rendered: its output is unknown` + "\n  hint: render the chart into the repository with 'helm template', and list the file under resources"},
 		"outside":    {"-- d/kustomization.yaml --\nresources: [../../../etc/passwd]\n", `d/kustomization.yaml:1:13: "../../../etc/passwd" is outside of the repository`},
 		"file above": {"-- d/kustomization.yaml --\nresources: [../x.yaml]\n-- x.yaml --\n{apiVersion: v1, kind: Namespace, metadata: {name: x}}\n", "d/kustomization.yaml:1:13: \"../x.yaml\" resolves to x.yaml, but kustomize only reads files below d"},
-		"cycle":      {"-- d/a/kustomization.yaml --\nresources: [../b]\n-- d/b/kustomization.yaml --\nresources: [../a]\n", "includes itself"},
+		"cycle":      {"-- d/a/kustomization.yaml --\n# operators.coreos.com\nresources: [../b]\n-- d/b/kustomization.yaml --\nresources: [../a]\n", "d/b/kustomization.yaml:1:13: d/a includes itself" + below},
 		"component":  {"-- d/kustomization.yaml --\nkind: Component\napiVersion: kustomize.config.k8s.io/v1alpha1\n", "d/kustomization.yaml: "},
-		"deep":       {chain + "-- d/150/kustomization.yaml --\nresources: []\n", "deeper than 100 levels"},
+		"deep":       {"-- d/kustomization.yaml --\nresources: ['000']\n" + chain + "-- d/150/kustomization.yaml --\nresources: []\n", "deeper than 100 levels"},
 		"generators": {"-- d/kustomization.yaml --\nconfigMapGenerator:\n" + strings.Repeat("- {name: a}\n", 1001), "d/kustomization.yaml: 1001 objects exceed the limit of 1000"},
 		"objects":    {"-- d/kustomization.yaml --\nresources: [a.yaml]\n-- d/a.yaml --\n" + strings.Repeat("---\n{apiVersion: v1, kind: A, metadata: {name: a}}\n", 1001), "1001 objects exceed the limit of 1000"},
 		"a list":     {"-- d/kustomization.yaml --\nresources: [a.yaml]\n-- d/a.yaml --\napiVersion: v1\nkind: List\nitems:\n" + strings.Repeat("- {apiVersion: v1, kind: A, metadata: {name: a}}\n", 1001), "1001 objects exceed the limit of 1000"},
-		"program":    {"-- d/kustomization.yaml --\ngenerators: [g.yaml]\n-- d/g.yaml --\napiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\nmetadata: {name: x}\n", `d/kustomization.yaml:1:14: plugin policy.open-cluster-management.io/v1 PolicyGenerator is not supported, because it runs a program`},
+		"program":    {"-- d/kustomization.yaml --\ngenerators: [g.yaml]\n-- d/g.yaml --\napiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\nmetadata: {name: x}\n", `d/kustomization.yaml:1:14: PolicyGenerator of policy.open-cluster-management.io/v1 is skipped, because it runs a program: its output is unknown`},
 		"template":   {"-- d/kustomization.yaml --\nresources: [a.yaml]\n-- d/a.yaml --\nkind: {{ .Values.kind }}\n", "d/a.yaml:1"},
 	} {
 		_, err := declare.LoadFS(files(c.more), declare.LoadOptions{Paths: paths("d")})

@@ -59,8 +59,14 @@ const (
 // path with Overrides, replace declarations of earlier paths with the same dialect, namespace and
 // name.
 //
-// The error is a diag.List of all faults. A missing path is an error that wraps fs.ErrNotExist,
-// unless [LoadOptions.Absent] lists it. A link out of the file system is an error.
+// A fault of an object, a file or a kustomization does not affect others. The set is what can be read,
+// and lists the rest in Unread. A kustomization that no path names and that cannot be built is only a
+// warning if it is seen to hold no declarations. Plugins of kustomizations that are programs are
+// skipped with a warning.
+//
+// The error is a diag.List of all faults, including those in Unread. A missing path is an error that wraps
+// fs.ErrNotExist, unless [LoadOptions.Absent] lists it. A link out of the file system is an error. The
+// set is nil if a path is missing or invalid, or if there are too many files.
 func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 	l := newLoader(fsys, opt)
 	l.findFiles()
@@ -68,13 +74,14 @@ func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 	for _, f := range l.files {
 		l.readFile(f)
 	}
-	merged, err := Merge(l.applyOverrides()...)
-	l.errs.Add(diag.Pos{}, err)
-	if err := l.errs.Err(); err != nil {
-		return nil, err
+	sets := append(l.applyOverrides(), &Set{Unread: l.unread, Warnings: l.warnings})
+	merged := mergeReadable(sets)
+	l.errs.Add(diag.Pos{}, Faults(merged.Unread))
+	if l.invalid {
+		return nil, l.errs.Err()
 	}
 	merged.Warnings = diag.SortWarnings(slices.Concat(merged.Warnings, l.warnUnlisted(), l.warnTemplates(), l.warnUnreadDirs(merged)))
-	return merged, nil
+	return merged, l.errs.Err()
 }
 
 // loader reads the declarations of a workspace. All its paths are relative to the file system.
@@ -92,8 +99,11 @@ type loader struct {
 	charts         map[string]int            // number of ignored templates by Helm chart
 	looseTemplates []string                  // templates outside of charts
 	parts          []part
+	unread         []Unread
+	warnings       []diag.Warning
 	bytes          int64
-	errs           diag.List
+	errs           diag.List // faults of the paths
+	invalid        bool      // whether there are such faults
 }
 
 // candidate is a file or a directory to read.
@@ -121,7 +131,7 @@ func newLoader(fsys fs.FS, opt LoadOptions) *loader {
 	for _, dir := range opt.Applied {
 		l.opt.Applied = append(l.opt.Applied, path.Join(opt.Dir, dir))
 	}
-	l.kustomizations = overlay.New(overlay.FileFunc(l.readRegular))
+	l.kustomizations = overlay.NewTolerant(overlay.FileFunc(l.readRegular))
 	return l
 }
 
@@ -145,16 +155,16 @@ func (l *loader) findFiles() {
 	for entry, named := range paths {
 		p, inside := named.In(l.opt.Dir)
 		if !inside {
-			l.errs.Addf(diag.Pos{File: path.Clean(named.Path)}, "is outside of the repository")
+			l.addInvalid(diag.Pos{File: path.Clean(named.Path)}, errors.New("is outside of the repository"))
 			continue
 		}
 		info, err := fs.Stat(l.fsys, p)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && slices.Contains(l.opt.Absent, entry):
 		case errors.Is(err, fs.ErrNotExist):
-			l.errs.Addf(l.pos(p), "no such file or directory: %w", fs.ErrNotExist)
+			l.addInvalid(l.pos(p), fmt.Errorf("no such file or directory: %w", fs.ErrNotExist))
 		case err != nil:
-			l.errs.Add(l.pos(p), l.explainUnreadable(p, err))
+			l.addInvalid(l.pos(p), l.explainUnreadable(p, err))
 		case info.IsDir():
 			l.walk(candidate{p, entry, true})
 		case p == Kustomization(l.fsys, path.Dir(p)):
@@ -173,6 +183,25 @@ func (l *loader) findFiles() {
 	}
 	slices.SortFunc(l.dirs, func(a, b candidate) int { return cmp.Compare(last(b), last(a)) })
 	l.dirs = uniqueByPath(l.dirs)
+}
+
+// addInvalid adds a fault without which nothing is known of a path.
+func (l *loader) addInvalid(pos diag.Pos, err error) {
+	l.errs.Add(pos, diag.Errorf(pos, "%w", err))
+	l.invalid = true
+}
+
+// addUnread adds a file or directory that cannot be read.
+func (l *loader) addUnread(f candidate, err error) {
+	l.addParts(f.entry, unreadAll(l.pos(f.path), err, Unread{partial: true}))
+}
+
+// addParts adds unread parts of a path.
+func (l *loader) addParts(entry int, parts []Unread) {
+	for _, u := range parts {
+		u.entry = entry
+		l.unread = append(l.unread, u)
+	}
 }
 
 // precedence orders the paths that contain a file: the last path with Overrides ranks highest. All
@@ -200,7 +229,7 @@ func (l *loader) walk(root candidate) {
 	inside := map[string]bool{} // directories that have a kustomization or are below one
 	err := fs.WalkDir(l.fsys, root.path, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
-			l.errs.Add(l.pos(p), err)
+			l.addUnread(candidate{path: p, entry: root.entry}, err)
 			return nil
 		}
 		f := candidate{p, root.entry, p == root.path}
@@ -220,7 +249,7 @@ func (l *loader) walk(root candidate) {
 			inside[p] = built || inside[path.Dir(p)]
 			return nil
 		case !hidden && !inside[path.Dir(p)] && d.Type()&fs.ModeSymlink != 0 && l.isDir(p):
-			l.errs.Addf(l.pos(p), "symbolic links to directories are not followed: list the target in spec.declarations")
+			l.addUnread(f, errors.New("symbolic links to directories are not followed: list the target in spec.declarations"))
 			return nil
 		case hidden || !isManifest(p):
 			return nil
@@ -230,13 +259,13 @@ func (l *loader) walk(root candidate) {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil:
-			l.errs.Add(l.pos(p), l.explainUnreadable(p, err))
+			l.addUnread(f, l.explainUnreadable(p, err))
 			return nil
 		case !info.Mode().IsRegular():
 			return nil
 		}
 		if err := sanitize.CheckName(p); err != nil {
-			l.errs.Addf(l.pos(p), "file name %w", err)
+			l.addUnread(f, fmt.Errorf("file name %w", err))
 			return nil
 		}
 		if inside[path.Dir(p)] {
@@ -249,7 +278,9 @@ func (l *loader) walk(root candidate) {
 		}
 		return nil
 	})
-	l.errs.Add(l.pos(root.path), err)
+	if err != nil {
+		l.addInvalid(l.pos(root.path), err)
+	}
 }
 
 // isDir reports whether a path is a directory, or a link to one.
@@ -287,18 +318,16 @@ func isManifest(name string) bool {
 func (l *loader) readFile(f candidate) {
 	data, err := l.read(f.path)
 	if err != nil {
-		l.errs.Add(l.pos(f.path), err)
+		l.addUnread(f, err)
 		return
 	}
 	r := parseFile(l.displayPath(f.path), data)
 	if isTemplate(r, data) {
 		l.looseTemplates = append(l.looseTemplates, f.path)
+		l.addTemplate(f.path, data)
 		return
 	}
-	if err := r.errs.Err(); err != nil {
-		l.errs.Add(l.pos(f.path), err)
-		return
-	}
+	l.addParts(f.entry, r.unread(data, func(p diag.Pos) diag.Pos { return p }))
 	if !r.first.IsZero() {
 		if msg := l.appliedWarning(f.path); msg != "" {
 			r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: r.first, Code: "declaration-in-tree", Msg: msg})

@@ -67,7 +67,7 @@ func TestLoadFS(t *testing.T) {
 func TestLoadFSErrors(t *testing.T) {
 	_, err := declare.LoadFS(fstest.MapFS{
 		"a/one.yaml":    own("x"),
-		"a/two.yaml":    own("x"),
+		"a/two.yaml":    text(strings.Replace(string(own("x").Data), "package:", "channel: beta, package:", 1)),
 		"a/zero.yaml":   text("kind: [\n"),
 		"a/fine.yaml":   own("z"),
 		"a/\u202e.yaml": own("y"),

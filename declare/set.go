@@ -19,6 +19,7 @@ type Set struct {
 	Images         []BundleImage // in the order of the files
 	Warnings       []diag.Warning
 	Others         map[string]int // number of ignored objects by kind
+	Unread         []Unread       // sorted by position
 }
 
 // IgnoredSummary returns a one-line summary of the ignored objects by kind, the most frequent kind first.
@@ -59,6 +60,18 @@ func (s *Set) IgnoredSummary() string {
 func (s *Set) identities() []identity {
 	groups := slices.DeleteFunc(slices.Clone(s.OperatorGroups), func(g OperatorGroup) bool { return g.Policy != "" })
 	return slices.Concat(identitiesOf(s.Subscriptions), identitiesOf(groups), identitiesOf(s.CatalogSources), identitiesOf(s.CSVs), identitiesOf(s.Namespaces))
+}
+
+// meaningOf returns the content of a declaration of s without positions.
+func (s *Set) meaningOf(d identity) any {
+	return [...]any{meaningIn(s.Subscriptions, d), meaningIn(s.OperatorGroups, d), meaningIn(s.CatalogSources, d), meaningIn(s.CSVs, d), meaningIn(s.Namespaces, d)}
+}
+
+func meaningIn[T object](list []T, d identity) any {
+	if i := slices.IndexFunc(list, func(x T) bool { return x.identity() == d }); i >= 0 {
+		return list[i].meaning()
+	}
+	return nil
 }
 
 func identitiesOf[T object](list []T) []identity {

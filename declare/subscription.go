@@ -13,6 +13,7 @@ package declare
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -36,49 +37,68 @@ func Parse(file string, data []byte) (*Set, error) {
 	return Merge(r.set)
 }
 
-// Merge returns the union of the sets, sorted. The error is a diag.List of the faults across
-// declarations, such as duplicates. The sets are not modified.
+// Merge returns the union of the sets, sorted. Equal objects are one. The error is a diag.List of the
+// faults across declarations, such as different objects of one name. The sets are not modified.
 func Merge(sets ...*Set) (*Set, error) {
+	out := mergeReadable(sets)
+	if err := Faults(out.Unread); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// mergeReadable returns the union of the sets, without the declarations that contradict each other. These
+// are unread.
+func mergeReadable(sets []*Set) *Set {
 	out := &Set{Others: map[string]int{}}
-	var errs diag.List
-	merge(&errs, &out.Subscriptions, sets, func(s *Set) []Subscription { return s.Subscriptions })
-	merge(&errs, &out.OperatorGroups, []*Set{{OperatorGroups: mergeOperatorGroups(sets)}}, func(s *Set) []OperatorGroup { return s.OperatorGroups })
-	merge(&errs, &out.CatalogSources, sets, func(s *Set) []CatalogSource { return s.CatalogSources })
-	merge(&errs, &out.CSVs, sets, func(s *Set) []ClusterServiceVersion { return s.CSVs })
-	merge(&errs, &out.Namespaces, sets, func(s *Set) []Namespace { return s.Namespaces })
 	for _, s := range sets {
 		out.Images = append(out.Images, s.Images...)
 		out.Warnings = append(out.Warnings, s.Warnings...)
+		out.Unread = append(out.Unread, s.Unread...)
 		for kind, n := range s.Others {
 			out.Others[kind] += n
 		}
 	}
+	merge(out, &out.Subscriptions, sets, func(s *Set) []Subscription { return s.Subscriptions })
+	merge(out, &out.OperatorGroups, []*Set{{OperatorGroups: mergeOperatorGroups(sets)}}, func(s *Set) []OperatorGroup { return s.OperatorGroups })
+	merge(out, &out.CatalogSources, sets, func(s *Set) []CatalogSource { return s.CatalogSources })
+	merge(out, &out.CSVs, sets, func(s *Set) []ClusterServiceVersion { return s.CSVs })
+	merge(out, &out.Namespaces, sets, func(s *Set) []Namespace { return s.Namespaces })
 	out.Warnings = diag.SortWarnings(out.Warnings)
-	out.checkContradictions(&errs)
-	out.checkSuccessions(&errs)
-	if err := errs.Err(); err != nil {
-		return nil, err
-	}
+	out.dropContradictions()
+	out.dropSuccessions()
 	out.inferPackages()
 	out.addImages()
-	return out, nil
+	slices.SortStableFunc(out.Unread, func(a, b Unread) int { return cmp.Or(a.Pos.Compare(b.Pos), strings.Compare(a.Reason, b.Reason)) })
+	return out
 }
 
-// merge appends the objects of one kind from all sets to out, sorted by namespace, name and
-// position. It adds a fault for each duplicate. Subscriptions of all dialects must differ in
-// namespace or name, because these are their key in the lock.
-func merge[T object](errs *diag.List, out *[]T, sets []*Set, listOf func(*Set) []T) {
+// merge sets list to the objects of one kind from all sets, sorted by namespace, name and position. Of
+// equal objects it keeps the first. Different objects of one name are unread. Subscriptions of all
+// dialects must differ in namespace or name, because these are their key in the lock.
+func merge[T object](out *Set, list *[]T, sets []*Set, listOf func(*Set) []T) {
+	var all []T
 	for _, s := range sets {
-		*out = append(*out, listOf(s)...)
+		all = append(all, listOf(s)...)
 	}
-	slices.SortStableFunc(*out, func(a, b T) int {
+	slices.SortStableFunc(all, func(a, b T) int {
 		x, y := a.identity(), b.identity()
 		return cmp.Or(strings.Compare(x.namespace, y.namespace), strings.Compare(x.name, y.name), x.pos.Compare(y.pos))
 	})
-	for i := 1; i < len(*out); i++ {
-		first, d := (*out)[i-1].identity(), (*out)[i].identity()
-		if first.namespace == d.namespace && first.name == d.name {
-			errs.Addf(d.pos, "%s %q is declared twice, first at %s", d.kind, d.ID().String(), first.pos)
+	for i := 0; i < len(all); {
+		first := all[i].identity()
+		same := all[i:]
+		if n := slices.IndexFunc(same, func(d T) bool { return d.identity().namespace != first.namespace || d.identity().name != first.name }); n >= 0 {
+			same = same[:n]
+		}
+		i += len(same)
+		different := slices.DeleteFunc(slices.Clone(same[1:]), func(d T) bool { return reflect.DeepEqual(d.meaning(), same[0].meaning()) })
+		for _, d := range different {
+			x := d.identity()
+			out.Unread = append(out.Unread, unreadObject(diag.Errorf(x.pos, "%s %q is declared twice, first at %s", x.kind, x.ID().String(), first.pos), x))
+		}
+		if len(different) == 0 {
+			*list = append(*list, same[0])
 		}
 	}
 }
@@ -106,7 +126,10 @@ func mergeOperatorGroups(sets []*Set) []OperatorGroup {
 }
 
 // object is a declaration of any kind.
-type object interface{ identity() identity }
+type object interface {
+	identity() identity
+	meaning() any // without positions
+}
 
 // identity is the unique key of a declaration, and its position.
 type identity struct {
@@ -141,6 +164,31 @@ func (d ClusterServiceVersion) identity() identity {
 	return identity{"ClusterServiceVersion", "", d.Namespace, d.Name, d.Pos}
 }
 func (d Namespace) identity() identity { return identity{"Namespace", "", "", d.Name, d.Pos} }
+
+func (s Subscription) meaning() any {
+	s.Pos, s.Fields = diag.Pos{}, nil
+	return s
+}
+
+func (g OperatorGroup) meaning() any {
+	g.Pos, g.Fields = diag.Pos{}, nil
+	return g
+}
+
+func (d CatalogSource) meaning() any {
+	d.Pos, d.Content = diag.Pos{}, diag.Pos{}
+	return d
+}
+
+func (d ClusterServiceVersion) meaning() any {
+	d.Pos = diag.Pos{}
+	return d
+}
+
+func (d Namespace) meaning() any {
+	d.Pos = diag.Pos{}
+	return d
+}
 
 // OperatorGroupsIn returns the OperatorGroups of a namespace, sorted by name. OLM requires exactly
 // one.
@@ -190,6 +238,7 @@ type reader struct {
 	set   *Set
 	first diag.Pos // position of the first declaration, or zero
 	errs  diag.List
+	about []Unread // the objects with faults, by their faults
 
 	sources []appliedDir   // directories that GitOps tools apply because of objects of other kinds
 	policy  *yamlnode.Node // the Policy that contains the current object, or nil
@@ -214,6 +263,7 @@ func (r *reader) readObject(n *yamlnode.Node) {
 		r.readItems(items)
 		return
 	}
+	defer r.dropFaulty(n, kind, len(r.errs), *r.set)
 	for _, k := range knownKinds() {
 		if k.kind != kind || k.group != group {
 			continue
@@ -231,6 +281,43 @@ func (r *reader) readObject(n *yamlnode.Node) {
 		return
 	}
 	r.ignoreUnrelated(n, group, apiVersion, kind)
+}
+
+// dropFaulty removes the objects that were read from n since before, if there are faults since then that
+// no object in n has. errs is the number of earlier faults.
+func (r *reader) dropFaulty(n *yamlnode.Node, kind string, errs int, before Set) {
+	if len(r.errs) <= max(errs, len(r.about)) {
+		return
+	}
+	_, meta := yamlnode.Field(n, "metadata")
+	u := Unread{Kind: kind, Namespace: scalarField(meta, "namespace"), Name: scalarField(meta, "name")}
+	for _, s := range r.set.Subscriptions[len(before.Subscriptions):] {
+		u.Namespace, u.Name, u.Package = s.Namespace, s.Name, s.Package
+	}
+	if u.Package == "" && kind == "OperatorPolicy" {
+		u.Namespace, u.Name = "", "" // those of the policy, not of its subscription
+	}
+	for len(r.about) < errs { // outside of objects
+		r.about = append(r.about, Unread{})
+	}
+	for len(r.about) < len(r.errs) {
+		r.about = append(r.about, u)
+	}
+	before.Others = r.set.Others
+	*r.set = before
+}
+
+// unread returns the unread objects of the file, with the faults mapped by mapPos.
+func (r *reader) unread(data []byte, mapPos func(diag.Pos) diag.Pos) []Unread {
+	var out []Unread
+	for i, e := range r.errs {
+		about := Unread{text: data}
+		if i < len(r.about) && r.about[i].Kind != "" {
+			about = r.about[i]
+		}
+		out = append(out, unreadAll(diag.Pos{File: r.file}, diag.MapPositions(e, mapPos), about)...)
+	}
+	return out
 }
 
 func scalarField(n *yamlnode.Node, field string) string {

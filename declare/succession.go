@@ -1,6 +1,10 @@
 package declare
 
-import "github.com/quayside/quayside/internal/diag"
+import (
+	"slices"
+
+	"github.com/quayside/quayside/internal/diag"
+)
 
 // Operator returns "namespace/package" of the operator that s installs, or "" if the namespace or
 // the package is only known from its bundle.
@@ -45,8 +49,18 @@ func (s *Set) checkReplacedDeclared(d *Subscription, errs *diag.List) {
 	}
 }
 
-// checkSuccessions adds the faults that Successors finds.
-func (s *Set) checkSuccessions(errs *diag.List) {
+// dropSuccessions drops the subscriptions with the faults that Successors finds. They are unread.
+func (s *Set) dropSuccessions() {
 	_, err := s.Successors()
-	errs.Add(diag.Pos{}, err)
+	var faults diag.List
+	faults.Add(diag.Pos{}, err)
+	for _, e := range faults {
+		s.Subscriptions = slices.DeleteFunc(s.Subscriptions, func(d Subscription) bool {
+			isIt := d.Replaces != "" && d.At(FieldReplaces) == e.Pos
+			if isIt {
+				s.Unread = append(s.Unread, unreadSubscription(e, d))
+			}
+			return isIt
+		})
+	}
 }

@@ -436,7 +436,7 @@ func (s *Survey) keeps(a applier, r Request) bool {
 	l := newLoader(s.fsys, LoadOptions{})
 	l.walk(candidate{path: a.dir, named: true})
 	l.build()
-	if l.errs.Err() != nil {
+	if l.errs.Err() != nil || Faults(l.unread) != nil {
 		return true
 	}
 	return slices.ContainsFunc(l.parts, func(p part) bool {

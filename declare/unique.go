@@ -7,15 +7,16 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// checkContradictions adds a fault for each pair of contradictory subscriptions to one package in one
-// namespace. The set must be sorted.
+// dropContradictions drops each pair of contradictory subscriptions to one package in one namespace. They
+// are unread. The set must be sorted.
 //
 // The resolver checks channels, versions and starting bundles, because two channels may share a
 // bundle. It also checks catalogs and approvals of OLM v0's Subscriptions, because OLM accepts
 // conflicting ones: two catalogs are unsatisfiable, and one Manual approval applies to the whole
 // plan. Declarations without a namespace are checked later, when the namespace is known from their
 // bundle.
-func (s *Set) checkContradictions(errs *diag.List) {
+func (s *Set) dropContradictions() {
+	dropped := map[string]bool{}
 	for i, b := range s.Subscriptions {
 		for j := i - 1; j >= 0 && s.Subscriptions[j].Namespace == b.Namespace; j-- {
 			a := s.Subscriptions[j]
@@ -23,10 +24,20 @@ func (s *Set) checkContradictions(errs *diag.List) {
 				continue
 			}
 			if conflict := findContradiction(a, b); conflict != nil {
-				errs.Addf(b.At(conflict.field), "package %q in namespace %q is requested with a different %s at %s", b.Package, b.Namespace, conflict.name, a.At(conflict.field))
+				e := diag.Errorf(b.At(conflict.field), "package %q in namespace %q is requested with a different %s at %s", b.Package, b.Namespace, conflict.name, a.At(conflict.field))
+				s.Unread = append(s.Unread, unreadSubscription(e, b))
+				dropped[a.Key()], dropped[b.Key()] = true, true
 			}
 		}
 	}
+	s.Subscriptions = slices.DeleteFunc(s.Subscriptions, func(d Subscription) bool { return dropped[d.Key()] })
+}
+
+// unreadSubscription returns the unread part for a subscription with a fault.
+func unreadSubscription(e *diag.Error, d Subscription) Unread {
+	u := unreadObject(e, d.identity())
+	u.Package = d.Package
+	return u
 }
 
 // aspect is a field in which two subscriptions to one package must agree.

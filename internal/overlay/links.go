@@ -3,9 +3,6 @@ package overlay
 import (
 	"io/fs"
 	"path"
-	"strings"
-
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/quayside/quayside/internal/filetree"
 )
@@ -32,19 +29,4 @@ func (f *Files) resolveReference(o *Overlay, name string) (string, error) {
 		o.links[name] = at
 	}
 	return at, err
-}
-
-// linkedFS is a file system that resolves symbolic links for kustomize.
-type linkedFS struct {
-	filesys.FileSystem
-	links map[string]string
-}
-
-// CleanedAbs returns the directory and the file name of the target of a path.
-// The name is empty for a directory.
-func (l linkedFS) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
-	if to, is := l.links[strings.TrimPrefix(path.Clean(name), "/")]; is {
-		name = "/" + to
-	}
-	return l.FileSystem.CleanedAbs(name)
 }

@@ -27,7 +27,6 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
@@ -54,6 +53,7 @@ type Files struct {
 	depth    int                             // nesting of the current Open
 	remote   *regexp.Regexp
 	types    *admit.Types
+	tolerant bool              // see NewTolerant
 	previous *Files            // files with reusable overlays; nil if there are none
 	changed  map[*Overlay]bool // overlays of previous with changed input
 }
@@ -68,12 +68,23 @@ func New(source Source) *Files {
 	}
 }
 
+// NewTolerant returns the files of a source, in which plugins that are programs are skipped, instead of
+// being errors: see [Overlay.Skipped].
+func NewTolerant(source Source) *Files {
+	f := New(source)
+	f.tolerant = true
+	return f
+}
+
 // Overlay is a kustomization with all input of its build.
 type Overlay struct {
 	Dir    string   // "rendered/clusters/prod"
 	File   string   // "rendered/clusters/prod/kustomization.yaml"
 	Digest [32]byte // of all input of a build
 	Plain  bool     // it and all listed directories only list files and directories
+
+	Skipped []Plugin // generators and transformers of the kustomization itself that are not part of its build
+	Remote  []string // remote files and directories that the kustomization itself refers to: errors
 
 	kustomization    types.Kustomization
 	onlyLists        bool              // the kustomization itself only lists resources
@@ -85,18 +96,23 @@ type Overlay struct {
 	targets          []Edit            // targets of its patches, if it only lists and patches single objects
 	fileCount        int               // number of files listed in it and below, with repetitions
 	types            *admit.Types
-	loadedBytes      int // bytes
-	depth            int // levels, including this one
+	loadedBytes      int   // bytes
+	depth            int   // levels, including this one
+	err              error // of Open
 }
 
 // ErrNone is returned for a directory without a kustomization.
 var ErrNone = errors.New("no kustomization.yaml")
 
+// ErrOutside is returned for a reference that leads out of the source.
+var ErrOutside = errors.New("is outside of the repository")
+
 var errTooDeep = fmt.Errorf("kustomizations are nested deeper than %d levels", maxDepth)
 
 // Open collects the input of the build of a directory. Errors have the position
 // of an invalid reference: one to a missing file, to a file outside of the
-// source, or to a program.
+// source, or to a program. Together with such an error, Open returns the overlay with its other input,
+// which cannot be built.
 func (f *Files) Open(dir string) (*Overlay, error) {
 	dir, err := f.resolveLinks(dir)
 	if err != nil {
@@ -106,7 +122,7 @@ func (f *Files) Open(dir string) (*Overlay, error) {
 		if o == nil {
 			return nil, fmt.Errorf("%s includes itself", dir)
 		}
-		return o, nil
+		return o, o.err
 	}
 	if f.depth >= maxDepth {
 		return nil, errTooDeep
@@ -118,12 +134,12 @@ func (f *Files) Open(dir string) (*Overlay, error) {
 	f.depth++
 	o, err := f.open(dir)
 	f.depth--
-	if err != nil {
+	if o == nil || errors.Is(err, errTooDeep) { // from another directory, it may not be too deep
 		delete(f.nodes, dir)
 		return nil, err
 	}
-	f.nodes[dir] = o
-	return o, nil
+	f.nodes[dir], o.err = o, err
+	return o, err
 }
 
 func (f *Files) open(dir string) (*Overlay, error) {
@@ -144,9 +160,7 @@ func (f *Files) open(dir string) (*Overlay, error) {
 			faults.Add(o.position(r.field), err)
 		}
 	}
-	if len(o.kustomization.HelmCharts) > 0 {
-		faults.Addf(o.position("helmCharts"), "helmCharts is not supported, because it runs a program: render the chart to a file and list the file as a resource")
-	}
+	faults.Add(o.position("helmCharts"), f.addCharts(o))
 	if o.loadedBytes > maxLoaded {
 		faults.Addf(diag.Pos{File: o.File}, "the input of the build exceeds the limit of %d MiB", maxLoaded>>20)
 	}
@@ -251,13 +265,18 @@ func (f *Files) addReference(o *Overlay, r reference) error {
 	name := path.Join(o.Dir, r.name)
 	switch {
 	case f.remote.MatchString(r.name):
-		return fmt.Errorf("%q is not a local file: remote resources are not fetched", r.name)
+		o.Remote = append(o.Remote, r.name)
+		hint := ""
+		if f.tolerant {
+			hint = localizeHint(o.Dir)
+		}
+		return diag.Hintf(o.position(r.field), hint, "%q is not a local file: remote resources are not fetched", r.name)
 	case r.isInline() && r.kind == plugin:
-		return f.addPlugins(o, o.File, []byte(r.name))
+		return f.addPlugins(o, r, o.File, []byte(r.name))
 	case r.isInline():
 		return nil
 	case path.IsAbs(r.name) || !fs.ValidPath(name):
-		return fmt.Errorf("%q is outside of the repository", r.name)
+		return fmt.Errorf("%q %w", r.name, ErrOutside)
 	}
 	name, err := f.resolveReference(o, r.name)
 	if err != nil {
@@ -268,12 +287,15 @@ func (f *Files) addReference(o *Overlay, r reference) error {
 		return o.addDirectory(sub)
 	}
 	data, err := f.source.ReadFile(name)
-	if err != nil && listed {
+	if err != nil && (listed || r.kind == plugin && f.tolerant) {
 		sub, subErr := f.Open(name)
-		if subErr == nil {
+		switch {
+		case sub != nil && !listed:
+			o.skip(r, Plugin{Pos: o.position(r.field), Kind: "directory " + r.name})
+			return nil
+		case sub != nil:
 			return o.addDirectory(sub)
-		}
-		if !errors.Is(subErr, ErrNone) {
+		case !errors.Is(subErr, ErrNone):
 			return subErr
 		}
 	}
@@ -285,12 +307,29 @@ func (f *Files) addReference(o *Overlay, r reference) error {
 	case !filetree.Within(name, o.Dir):
 		return fmt.Errorf("%q resolves to %s, but kustomize only reads files below %s", r.name, name, o.Dir)
 	case r.kind == plugin:
-		err = f.addPlugins(o, name, data)
+		err = f.addPlugins(o, r, name, data)
 	}
-	return errors.Join(err, o.addFile(name, data, r.kind))
+	if err != nil {
+		return err
+	}
+	return o.addFile(name, data, r.kind)
 }
 
-// addDirectory adds a directory to the input of o.
+// localizeHint returns the hint for a kustomization with remote resources.
+func localizeHint(dir string) string {
+	name := "localized-" + path.Base(dir)
+	return fmt.Sprintf("at the top of the repository, run %q, and use %q instead", "kustomize localize --scope . "+shellWord(dir)+" "+shellWord(name), path.Join(name, dir))
+}
+
+// shellWord returns a word for a POSIX shell.
+func shellWord(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune("-_./+@:,", r) && (r > '~' || !isLetter(byte(r))) }) {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
+}
+
+// addDirectory adds a directory to the input of o. The error is that of the directory.
 func (o *Overlay) addDirectory(sub *Overlay) error {
 	o.children = append(o.children, sub)
 	o.Plain = o.Plain && sub.Plain
@@ -299,7 +338,7 @@ func (o *Overlay) addDirectory(sub *Overlay) error {
 	if o.depth = max(o.depth, sub.depth+1); o.depth > maxDepth {
 		return errTooDeep
 	}
-	return nil
+	return sub.err
 }
 
 // addFile adds a file to the input of a build. YAML with anchors must be within
@@ -337,11 +376,15 @@ func isLetter(b byte) bool {
 	return '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
-// All returns the files that go into a build, by path.
+// All returns the files that go into a build, by path. Skipped plugins are removed from the
+// kustomizations.
 func (o *Overlay) All() map[string][]byte {
 	out := map[string][]byte{}
 	for k := range o.Kustomizations() {
 		maps.Copy(out, k.ownFiles)
+		if len(k.Skipped) > 0 {
+			out[k.File] = k.withoutSkipped()
+		}
 	}
 	return out
 }
@@ -477,14 +520,9 @@ func (o *Overlay) runKustomize(files map[string][]byte) (objects resmap.ResMap, 
 			objects, err = nil, fmt.Errorf("kustomize panicked: %v", r)
 		}
 	}()
-	fsys := linkedFS{filesys.MakeFsInMemory(), map[string]string{}}
+	links := map[string]string{}
 	for k := range o.Kustomizations() {
-		maps.Copy(fsys.links, k.links)
+		maps.Copy(links, k.links)
 	}
-	for name, data := range files {
-		if err := fsys.WriteFile("/"+name, data); err != nil {
-			return nil, err
-		}
-	}
-	return krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, path.Join("/", o.Dir))
+	return krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(newMemory(files, links), path.Join("/", o.Dir))
 }

@@ -1,7 +1,6 @@
 package overlay
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,8 +10,6 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // kind is the kind of file that a field of a kustomization refers to.
@@ -90,38 +87,6 @@ func listReferences(k types.Kustomization) []reference {
 		sources("secretGenerator", i, g.KvPairSources)
 	}
 	return out
-}
-
-// addPlugins adds the files that plugin configurations refer to. data are the
-// configurations in file. Only kustomize's own plugins are allowed, because
-// others are programs.
-func (f *Files) addPlugins(o *Overlay, file string, data []byte) error {
-	o.hasOptionalFiles = true
-	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
-	if err != nil {
-		return err
-	}
-	for _, doc := range docs {
-		text, err := yamlnode.JSON(doc)
-		if err != nil {
-			return err
-		}
-		var object map[string]any
-		if err := json.Unmarshal(text, &object); err != nil {
-			return err
-		}
-		kindName := k8s.Text(object, "kind")
-		switch {
-		case k8s.Text(object, "apiVersion") != "builtin" || strings.HasPrefix(kindName, "Helm"):
-			return fmt.Errorf("plugin %s %s is not supported, because it runs a program: use only plugins of kustomize itself (apiVersion: builtin)", k8s.Text(object, "apiVersion"), kindName)
-		case k8s.Text(object, "metadata", "name") == "":
-			return fmt.Errorf("%s: metadata.name is missing", kindName)
-		}
-		if err := f.addPluginFiles(o, object); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // addPluginFiles adds the files in the configuration of one of kustomize's own

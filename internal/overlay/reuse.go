@@ -29,7 +29,7 @@ func (f *Files) reuse(o *Overlay) bool {
 	if have, known := f.nodes[o.Dir]; known {
 		return have == o
 	}
-	if f.changed[o] || !f.isUnchanged(o) {
+	if f.changed[o] || o.err != nil || !f.isUnchanged(o) {
 		f.changed[o] = true
 		return false
 	}

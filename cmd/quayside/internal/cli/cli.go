@@ -21,7 +21,7 @@ const (
 	exitOK         = 0 // done, up to date, no differences
 	exitDiffers    = 1 // out of date, or different
 	exitError      = 2 // usage, input, registry, disk
-	exitNoSolution = 3 // the declarations have no solution
+	exitNoSolution = 3 // the declarations have no solution, or none can be read
 	exitPolicy     = 4 // refused by a policy
 )
 

@@ -76,6 +76,7 @@ func exitCode(err error) int {
 	var policy *rules.PolicyError
 	var held *workspace.HeldError
 	var dropped *workspace.NoContentError
+	var nothing *workspace.NothingReadError
 	switch {
 	case err == nil:
 		return exitOK
@@ -83,7 +84,7 @@ func exitCode(err error) int {
 		return exitDiffers
 	case errors.Is(err, errDiffers):
 		return exitDiffers
-	case errors.As(err, &conflict), errors.As(err, &held), errors.As(err, &dropped):
+	case errors.As(err, &conflict), errors.As(err, &held), errors.As(err, &dropped), errors.As(err, &nothing):
 		return exitNoSolution
 	case errors.As(err, &policy):
 		return exitPolicy

@@ -97,6 +97,9 @@ func (o *renderOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := p.CheckRead(ctx); err != nil {
+		return err
+	}
 	if p.Observed, err = o.readObserved(p, o.observed...); err != nil {
 		return err
 	}

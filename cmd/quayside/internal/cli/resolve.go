@@ -74,8 +74,8 @@ func newResolve(a *app) *cobra.Command {
 
 			See also: docs/resolving.md, docs/lock.md, docs/succession.md, docs/stored-versions.md
 			Exit codes: 0 done; 1 with --check, the lock is out of date; 2 an error, such as a
-			downgrade without --allow-downgrade; 3 the declarations have no solution; 4
-			--observed holds back an upgrade that you requested by name.`),
+			downgrade without --allow-downgrade; 3 the declarations have no solution, or
+			none of them can be read; 4 --observed holds back an upgrade that you requested by name.`),
 		Example: Examples(`
 			# add missing pins
 			quayside resolve
@@ -116,7 +116,7 @@ func newResolve(a *app) *cobra.Command {
 	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow downgrades")
 	f.BoolVar(&o.edited, "edited", false, "upgrade to the versions edited by hand in the lock")
 	f.BoolVar(&o.render, "render", false, "write the rendered tree too")
-	f.BoolVar(&o.keepGoing, "keep-going", false, "write the operators that resolve, even if others do not")
+	f.BoolVar(&o.keepGoing, "keep-going", false, "write the operators that can be read and resolved, even if others cannot")
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, resolveReport{}, lockReport{})
 	addAll(cmd, a)
@@ -248,6 +248,7 @@ func (o *resolveOptions) readProblem(cmd *cobra.Command) (*workspace.Project, *w
 	}
 	pr, err := workspace.ReadProblem(cmd.Context(), p, workspace.Request{
 		Options: opt, Fresh: o.edited || o.upgrade.isSet() || o.reinstall.isSet(), RepairMerge: !o.check, Unattended: o.unattended,
+		Partial: o.keepGoing && !o.check,
 	})
 	return p, pr, err
 }

@@ -63,6 +63,6 @@ func (p *Opened) errUnreadDeclarations() error {
 		return err
 	}
 	at := p.Settings.At("spec.declarations")
-	return diag.Hintf(at, fmt.Sprintf("set spec.declarations to [%s] in %s", strings.Join(dirs, ", "), settings.FileName),
-		"nothing is declared here, but the repository has declarations in %s", strings.Join(dirs, ", "))
+	return &NothingReadError{Faults: diag.Hintf(at, fmt.Sprintf("set spec.declarations to [%s] in %s", strings.Join(dirs, ", "), settings.FileName),
+		"nothing is declared here, but the repository has declarations in %s", strings.Join(dirs, ", "))}
 }

@@ -106,8 +106,11 @@ func (f *Failure) Add(err error) {
 	}
 	var stale *resolve.StaleError
 	var conflict *explain.Conflict
+	var nothing *NothingReadError
 	switch {
 	case err == nil, errors.As(err, &stale):
+	case errors.As(err, &nothing):
+		f.Add(nothing.Faults)
 	case errors.As(err, &conflict):
 		f.Conflicts = append(f.Conflicts, conflict)
 	default:

@@ -68,6 +68,10 @@ type Request struct {
 	// Unattended is for runs without a user. A fault of one operator or one catalog does not hold
 	// back other operators.
 	Unattended bool
+
+	// Partial is for runs that lock what can be read. Operators with declarations that cannot be read keep
+	// their pins. An unattended run is always partial.
+	Partial bool
 }
 
 // Problem contains everything that determines a resolution, except the content of bundles. It is
@@ -85,6 +89,7 @@ type Problem struct {
 	catalogs []cache.CatalogSpec // as declared
 	stale    []resolve.Reason    // differences between Lock and Read, except those of the merge
 	merge    mergeRepair         // the repair of Lock
+	unread   unread              // declarations that were not read
 	observed []*health.Summary   // observations of clusters
 }
 
@@ -92,7 +97,7 @@ type Problem struct {
 //
 //house:path resolve
 func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error) {
-	set, read, err := p.readDeclared(ctx)
+	set, read, missing, err := p.readDeclared(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +113,7 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 	if err != nil {
 		return nil, err
 	}
-	pr := &Problem{Read: read, Unattended: req.Unattended, project: p, catalogs: p.Catalogs(set)}
+	pr := &Problem{Read: read, Unattended: req.Unattended, project: p, catalogs: p.Catalogs(set), unread: missing}
 	pr.Lock, pr.stale = refreshDirect(read, bundles, opt)
 	if req.RepairMerge {
 		pr.Lock, pr.merge = repairMerge(p, pr.Lock, set, opt)
@@ -128,25 +133,30 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 	return pr, err
 }
 
-// readDeclared returns the declarations and the lock, which may be nil. It returns an error for
-// declarations whose resolution would remove pinned operators by mistake.
-func (p *Project) readDeclared(ctx context.Context) (*declare.Set, *lockfile.File, error) {
-	set, err := p.Declarations()
-	if err != nil {
-		return nil, nil, err
+// readDeclared returns the declarations, the lock, which may be nil, and what was not read. It returns an
+// error for declarations whose resolution would remove pinned operators by mistake.
+func (p *Project) readDeclared(ctx context.Context, req Request) (*declare.Set, *lockfile.File, unread, error) {
+	set, faults := p.Declarations()
+	if set == nil {
+		return nil, nil, unread{}, faults
 	}
 	lock, err := p.LockIfAny()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, unread{}, err
 	}
+	missing, err := p.checkUnread(ctx, set, faults, lock, req.Options.Unpin, req.Partial || req.Unattended)
+	if err != nil {
+		return nil, nil, unread{}, err
+	}
+	set = missing.complete(set)
 	state := p.requestedState(ctx, set, lock)
 	if err := errors.Join(rules.Check(state, rules.Settings), rules.Check(state, rules.Requests)); err != nil {
-		return nil, nil, err
+		return nil, nil, unread{}, err
 	}
-	if len(set.Subscriptions) == 0 && (lock == nil || len(lock.Pins) == 0) {
+	if len(set.Subscriptions) == 0 && hasNoPins(lock) {
 		err = p.errUnreadDeclarations()
 	}
-	return set, lock, err
+	return set, lock, missing, err
 }
 
 // completeOptions returns the options of a request with the namespaces of its targets.

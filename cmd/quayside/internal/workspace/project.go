@@ -100,7 +100,8 @@ type Project struct {
 	Registries
 
 	// Declarations returns the declarations named in quayside.yaml. The error wraps
-	// ErrNoDeclarations if quayside.yaml names none and the default directory does not exist.
+	// ErrNoDeclarations if quayside.yaml names none and the default directory does not exist. For
+	// declarations that cannot be read, it returns an error together with the others.
 	Declarations func() (*declare.Set, error)
 	// Lock returns the lock. Without a lock, the error wraps fs.ErrNotExist.
 	Lock func() (*lockfile.File, error)
@@ -266,12 +267,12 @@ func (p *Project) declarations() (*declare.Set, error) {
 		return nil, err
 	}
 	set, err := declare.LoadFS(files, opt)
-	if err != nil {
+	if set == nil {
 		return nil, err
 	}
 	p.Log.Detail("read the declarations of %s", diag.Count(len(set.Subscriptions), "operator"))
 	set.Warnings = p.Waive(diag.SortWarnings(append(set.Warnings, absent...)))
-	return set, nil
+	return set, err
 }
 
 // hasNoPins reports whether the lock has no pins. Without a lock, it reports whether the

@@ -40,7 +40,7 @@ func Resolve(ctx context.Context, pr *Problem) (*Resolution, error) {
 		return nil, err
 	}
 	if res.Lock != nil {
-		res.Lock = withStorage(res.Lock, res.Held)
+		res.Lock = pr.unread.restore(withStorage(res.Lock, res.Held), pr.Read)
 	}
 	return newResolution(ctx, pr, res)
 }
@@ -50,6 +50,9 @@ func newResolution(ctx context.Context, pr *Problem, res *resolve.Result) (*Reso
 	p := pr.project
 	out := &Resolution{Conflicts: res.Conflicts, HeldPromotions: res.HeldPromotions}
 	out.Holds, out.Failed = pr.judgeConflicts(res)
+	if !pr.Unattended && pr.unread.faults != nil {
+		out.Failed = errors.Join(pr.unread.faults, out.Failed)
+	}
 	out.Warnings = pr.allWarnings(res.Warnings, out.Holds)
 	if res.Lock != nil {
 		out.Warnings = append(out.Warnings, p.reviewWaivers(diag.Resolving, pr.DeclarationWarnings(), out.Warnings)...)
@@ -76,7 +79,7 @@ func newResolution(ctx context.Context, pr *Problem, res *resolve.Result) (*Reso
 // allWarnings returns the warnings of the resolver with those of the problem and about the holds,
 // sorted.
 func (pr *Problem) allWarnings(ws []diag.Warning, holds []resolve.Hold) []diag.Warning {
-	return diag.SortWarnings(slices.Concat(withoutHeldWarnings(ws, holds), pr.holdWarnings(holds), pr.merge.notCompared))
+	return diag.SortWarnings(slices.Concat(withoutHeldWarnings(ws, holds), pr.holdWarnings(holds), pr.merge.notCompared, pr.unread.warnings(pr.Unattended)))
 }
 
 // addDigests returns lock with content digests and signers for all pins. It reuses the digests

@@ -1,0 +1,274 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// A declaration that cannot be read is not an absent one: the pin of its operator remains, until the
+// declaration is read again or is seen to be removed.
+
+// NothingReadError is returned for a workspace whose repository has declarations, but of which none was
+// read.
+type NothingReadError struct {
+	Faults error
+	number int // of parts that were not read; 0 for declarations outside of the declared paths
+}
+
+// Error lists the declarations.
+func (e *NothingReadError) Error() string {
+	if e.number == 0 {
+		return e.Faults.Error()
+	}
+	return fmt.Sprintf("%v\nno declaration was read, %d could not be read", e.Faults, e.number)
+}
+
+// newNothingReadError returns the error for the parts that were not read.
+func newNothingReadError(parts []declare.Unread) *NothingReadError {
+	var faults diag.List
+	for _, u := range parts {
+		faults = append(faults, diag.Hintf(u.Pos, u.Hint, "%s", u.Reason))
+	}
+	return &NothingReadError{faults.Err(), len(parts)}
+}
+
+// unreadPin is a pin whose declaration, or the OperatorGroup of it, may be in an unread part.
+type unreadPin struct {
+	pin lockfile.Pin
+	by  string // "namespace/name" of the declaration
+	in  declare.Unread
+}
+
+// reason returns the reason why the pin is kept.
+func (k unreadPin) reason() string {
+	return fmt.Sprintf("its declaration may be at %s: %s", k.in.Pos, k.in.Reason)
+}
+
+// unread contains the effects of parts that were not read on a problem.
+type unread struct {
+	pins    []unreadPin
+	faults  error // those of the declarations; nil if all were read
+	nothing bool  // whether no declaration was read
+	missing []declare.Unread
+}
+
+// checkUnread returns the effects of the unread parts of set on lock. err is the error of set. Unless
+// partial is set, it returns an error if there are any. Operators in unpin are not kept.
+func (p *Project) checkUnread(ctx context.Context, set *declare.Set, err error, lock *lockfile.File, unpin []resolve.Target, partial bool) (unread, error) {
+	out := unread{pins: p.unreadPins(ctx, set, lock, unpin), missing: missingOperators(set, lock)}
+	declared := slices.DeleteFunc(slices.Clone(set.Unread), func(u declare.Unread) bool { return u.Tolerated && !u.Declares() })
+	out.nothing = len(set.Subscriptions) == 0 && len(declared) > 0 && (hasNoPins(lock) || len(out.pins) > 0)
+	var faults diag.List
+	faults.Add(diag.Pos{}, err)
+	for _, k := range out.pins {
+		if k.in.Tolerated {
+			hint := fmt.Sprintf("make it readable; to remove the operator, run 'quayside resolve --unpin=%s'", k.pin.Key())
+			faults.Add(k.in.Pos, diag.Hintf(k.in.Pos, hint, "%s is pinned, and its declaration may be here: %s", k.pin.Key(), k.in.Reason))
+		}
+	}
+	out.faults = faults.Err()
+	if out.nothing {
+		out.faults = newNothingReadError(declared)
+	}
+	if partial && (!out.nothing || len(out.pins) > 0) {
+		return out, nil
+	}
+	return out, out.faults
+}
+
+func hasNoPins(lock *lockfile.File) bool { return lock == nil || len(lock.Pins) == 0 }
+
+// CheckRead returns an error if the workspace has no pins, and declarations of which none was read.
+func (p *Project) CheckRead(ctx context.Context) error {
+	lock, err := p.LockIfAny()
+	if err != nil || !hasNoPins(lock) {
+		return nil //nolint:nilerr // whoever needs the lock reports it
+	}
+	set, err := p.Declarations()
+	if set == nil {
+		return nil //nolint:nilerr // there is no lock, or an empty one
+	}
+	if u, err := p.checkUnread(ctx, set, err, lock, nil, true); u.nothing {
+		return err
+	}
+	return nil
+}
+
+// unreadPins returns the pins whose declaration is not in set, but may be in one of its unread parts.
+func (p *Project) unreadPins(ctx context.Context, set *declare.Set, lock *lockfile.File, unpin []resolve.Target) []unreadPin {
+	if lock == nil || len(set.Unread) == 0 {
+		return nil
+	}
+	var out []unreadPin
+	for _, pin := range lock.Pins {
+		if slices.ContainsFunc(unpin, func(t resolve.Target) bool {
+			return t.Package == pin.Package && (t.Namespace == "" || t.Namespace == pin.Namespace)
+		}) {
+			continue
+		}
+		for _, by := range pin.RequestedBy {
+			may := mayBeIn(set, lock, pin, by)
+			if may == nil {
+				continue
+			}
+			before := p.unreadAtPin(ctx, pin)
+			i := slices.IndexFunc(set.Unread, func(u declare.Unread) bool { return may(u) && !slices.ContainsFunc(before, u.Equal) })
+			if i >= 0 {
+				out = append(out, unreadPin{pin, by, set.Unread[i]})
+				break
+			}
+		}
+	}
+	return out
+}
+
+// mayBeIn returns the condition for an unread part to contain what the pin was resolved from: the
+// declaration by, or the OperatorGroup. It returns nil if both were read, or if no part can contain it.
+func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string) func(declare.Unread) bool {
+	ns, name, _ := strings.Cut(by, "/")
+	condition := func(u declare.Unread) bool { return u.MayDeclare(ns, name, pin.Package) }
+	i := slices.IndexFunc(set.Subscriptions, func(s declare.Subscription) bool {
+		found, ok := resolve.PinOf(lock, s)
+		return s.Key() == by || s.Namespace == "" && ok && found.Key() == pin.Key() && s.Name == name
+	})
+	if i >= 0 {
+		if set.Subscriptions[i].Dialect != declare.V0 || pin.OperatorGroup == "" || len(set.OperatorGroupsIn(pin.Namespace)) > 0 {
+			return nil
+		}
+		condition = func(u declare.Unread) bool {
+			return u.MayGroup(pin.Namespace) || u.Kind == "" && u.MayDeclare(pin.Namespace, pin.OperatorGroup, pin.OperatorGroup)
+		}
+	}
+	if !slices.ContainsFunc(set.Unread, condition) {
+		return nil
+	}
+	return condition
+}
+
+// unreadAtPin returns the parts that were not read in the commit of a pin: the pin was not resolved from
+// them. It returns nil if the commit is unknown.
+func (p *Project) unreadAtPin(ctx context.Context, pin lockfile.Pin) []declare.Unread {
+	clone, err := p.Clone()
+	if err != nil {
+		return nil
+	}
+	commit, _, err := clone.Repo.LastChange(ctx, clone.Path(LockFile), "checksum: "+string(pin.Checksum()))
+	if err != nil || commit == nil {
+		return nil
+	}
+	before, err := clone.At(commit)
+	if err != nil {
+		return nil
+	}
+	set, _ := before.Declarations()
+	if set == nil {
+		return nil
+	}
+	return set.Unread
+}
+
+// missingOperators returns the operators that are not pinned, and whose declaration or OperatorGroup was
+// not read: with the namespace and the name of the Subscription.
+func missingOperators(set *declare.Set, lock *lockfile.File) []declare.Unread {
+	var out []declare.Unread
+	for _, u := range set.Unread {
+		if u.Tolerated || !u.Declares() || u.Name == "" {
+			continue
+		}
+		pinned := lock != nil && slices.ContainsFunc(lock.Pins, func(pin lockfile.Pin) bool {
+			return slices.Contains(pin.RequestedBy, u.Namespace+"/"+u.Name)
+		})
+		if !pinned && !slices.ContainsFunc(out, func(o declare.Unread) bool { return o.Namespace == u.Namespace && o.Name == u.Name }) {
+			out = append(out, u)
+		}
+	}
+	for _, s := range set.Subscriptions {
+		_, pinned := resolve.PinOf(lock, s)
+		i := slices.IndexFunc(set.Unread, func(u declare.Unread) bool { return !u.Tolerated && u.MayGroup(s.Namespace) })
+		if !pinned && s.Dialect == declare.V0 && len(set.OperatorGroupsIn(s.Namespace)) == 0 && i >= 0 {
+			u := set.Unread[i]
+			u.Kind, u.Namespace, u.Name = "OperatorGroup", s.Namespace, s.Name
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// complete returns set with a declaration for each kept pin, in place of those of the same operator, and
+// without new operators whose OperatorGroup was not read.
+func (u unread) complete(set *declare.Set) *declare.Set {
+	out := *set
+	out.Subscriptions = slices.DeleteFunc(slices.Clone(set.Subscriptions), func(s declare.Subscription) bool {
+		return u.keeps(s.Key()) || slices.ContainsFunc(u.missing, func(m declare.Unread) bool { return m.Namespace == s.Namespace && m.Name == s.Name })
+	})
+	for _, k := range u.pins {
+		for _, by := range k.pin.RequestedBy {
+			_, name, _ := strings.Cut(by, "/")
+			id := k.pin.Catalog.ID
+			s := declare.Subscription{
+				Dialect: declare.Quayside, Name: name, Namespace: k.pin.Namespace, Package: k.pin.Package, Catalog: &id,
+				Approval: declare.Manual, Policy: declare.CatalogProvided, Hold: k.reason(), Config: k.pin.Config, Pos: k.in.Pos,
+				Watch: k.pin.WatchNamespaces, WatchAll: len(k.pin.WatchNamespaces) == 0,
+			}
+			if k.pin.Channel != "" {
+				s.Channels = []string{k.pin.Channel}
+			}
+			out.Subscriptions = append(out.Subscriptions, s)
+		}
+	}
+	slices.SortStableFunc(out.Subscriptions, func(a, b declare.Subscription) int {
+		return strings.Compare(a.Namespace+"\x00"+a.Name, b.Namespace+"\x00"+b.Name)
+	})
+	return &out
+}
+
+// keeps reports whether a declaration is one of a kept pin.
+func (u unread) keeps(key string) bool {
+	return slices.ContainsFunc(u.pins, func(k unreadPin) bool { return slices.Contains(k.pin.RequestedBy, key) })
+}
+
+// restore returns next with the kept pins, and with the Namespaces of before that may be unread.
+func (u unread) restore(next, before *lockfile.File) *lockfile.File {
+	if len(u.pins) == 0 {
+		return next
+	}
+	pins := slices.Clone(next.Pins)
+	out := *next
+	for _, k := range u.pins {
+		pins = append(slices.DeleteFunc(pins, func(p lockfile.Pin) bool { return p.Key() == k.pin.Key() }), k.pin)
+		for _, n := range before.Namespaces {
+			known := slices.ContainsFunc(out.Namespaces, func(o lockfile.Namespace) bool { return o.Name == n.Name })
+			if !known && (n.Name == k.pin.Namespace || slices.Contains(k.pin.WatchNamespaces, n.Name)) {
+				out.Namespaces = append(slices.Clone(out.Namespaces), n)
+			}
+		}
+	}
+	return out.With(pins)
+}
+
+// warnings returns a warning for each operator that is kept or missing because of an unread part. In an
+// unattended run, the faults are warnings, too.
+func (u unread) warnings(unattended bool) []diag.Warning {
+	var out []diag.Warning
+	for _, k := range u.pins {
+		out = append(out, diag.Warning{Pos: k.in.Pos, Code: "not-read", Subject: k.pin.Key(), Msg: fmt.Sprintf("%s stays at %s, because its declaration or OperatorGroup cannot be read", k.pin.Key(), k.pin.Version)})
+	}
+	for _, m := range u.missing {
+		out = append(out, diag.Warning{Pos: m.Pos, Code: "not-read", Subject: m.Namespace + "/" + m.Name, Msg: fmt.Sprintf("subscription %s/%s is not locked, because its declaration or OperatorGroup cannot be read", m.Namespace, m.Name)})
+	}
+	if unattended {
+		var faults diag.List
+		faults.Add(diag.Pos{}, u.faults)
+		for _, e := range faults {
+			out = append(out, diag.Warning{Pos: e.Pos, Code: "not-read", Msg: "declarations cannot be read: " + (&diag.Error{Msg: e.Msg, Err: e.Err}).Error()})
+		}
+	}
+	return out
+}

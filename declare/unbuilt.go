@@ -1,0 +1,135 @@
+package declare
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/overlay"
+)
+
+// addUnbuilt adds the faults of a kustomization that cannot be built. o is the part of it that can be
+// opened; nil if there is none. If no path names the kustomization and it is seen to hold no
+// declarations, it only adds a warning.
+func (l *loader) addUnbuilt(o *overlay.Overlay, d candidate, err error) {
+	about := Unread{partial: true, text: l.ownText(o, d.path)}
+	tolerated := !d.named && o != nil && !namesOLM(about.text) && !mayGenerate(o) && !errors.Is(err, overlay.ErrOutside)
+	for _, u := range unreadAll(l.pos(d.path), diag.MapPositions(err, l.displayPos), about) {
+		switch {
+		case tolerated:
+			u.Tolerated = true
+			l.warnings = append(l.warnings, diag.Warning{Pos: u.Pos, Code: "not-built", Msg: "kustomization without declarations is ignored: " + u.Reason})
+		case !d.named && u.Hint == "":
+			u.err = diag.Hintf(u.Pos, "if "+l.displayPath(d.path)+" contains no declarations, list only the directories with declarations in spec.declarations", "%w", &diag.Error{Msg: u.err.Msg, Err: u.err.Err})
+			u.Hint = u.err.Hint
+		}
+		l.addParts(d.entry, []Unread{u})
+	}
+}
+
+// mayGenerate reports whether the build of o may get declarations from a generator, or from a remote
+// directory that is named like an operator.
+func mayGenerate(o *overlay.Overlay) bool {
+	for k := range o.Kustomizations() {
+		if slices.ContainsFunc(k.Skipped, func(p overlay.Plugin) bool { return !isSecretPlugin(p) }) {
+			return true
+		}
+		if slices.ContainsFunc(k.Remote, func(name string) bool {
+			name = strings.ToLower(name)
+			return strings.Contains(name, "operator") || strings.Contains(name, "subscription") || strings.Contains(name, "olm")
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// isSecretPlugin reports whether a plugin decrypts Secrets.
+func isSecretPlugin(p overlay.Plugin) bool {
+	name := strings.ToLower(p.Kind)
+	return strings.Contains(name, "sops") || strings.Contains(name, "secret") || strings.Contains(name, "vault")
+}
+
+// ownText returns the text of the files of a kustomization, those that it includes, and those below its
+// directory that no other kustomization lists.
+func (l *loader) ownText(o *overlay.Overlay, dir string) []byte {
+	var out bytes.Buffer
+	dirs := map[string]bool{dir: true}
+	seen := map[string]bool{}
+	add := func(name string, data []byte) {
+		if !seen[name] {
+			seen[name] = true
+			out.Write(data)
+			out.WriteByte('\n')
+		}
+	}
+	if o != nil {
+		for k := range o.Kustomizations() {
+			dirs[k.Dir] = true
+			for _, name := range k.Files() {
+				add(name, k.Data(name))
+			}
+		}
+	}
+	for dir := range dirs {
+		// Unreadable files are faults of the walk.
+		_ = fs.WalkDir(l.fsys, dir, func(p string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return nil
+			case d.IsDir() && p != dir && (strings.HasPrefix(d.Name(), ".") || !dirs[p] && Kustomization(l.fsys, p) != ""):
+				return fs.SkipDir
+			case !d.Type().IsRegular():
+				return nil
+			}
+			if data, err := l.read(p); err == nil {
+				add(p, data)
+			}
+			return nil
+		})
+	}
+	return out.Bytes()
+}
+
+// mentionedDirs returns the directories with a kustomization that words of an unreadable kustomization
+// name.
+func (l *loader) mentionedDirs(dir string) []string {
+	data, err := l.read(Kustomization(l.fsys, dir))
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for word := range strings.FieldsFuncSeq(string(data), func(r rune) bool { return strings.ContainsRune("\"'[]{},:\n\r\t ", r) }) {
+		if named := path.Join(dir, word); fs.ValidPath(named) && Kustomization(l.fsys, named) != "" {
+			out = append(out, named)
+		}
+	}
+	return out
+}
+
+// addSkipped adds the plugins that the build of o skips: a warning for each. They are a fault if a path
+// names o and o declares nothing otherwise.
+func (l *loader) addSkipped(o *overlay.Overlay, d candidate, declares bool) {
+	for k := range o.Kustomizations() {
+		for _, p := range k.Skipped {
+			pos := l.displayPos(p.Pos)
+			reason := p.String() + " is skipped, because it runs a program: its output is unknown"
+			if p.Renders() {
+				reason = p.String() + " is skipped, because Helm charts are not rendered: its output is unknown"
+			}
+			if p.Transforms {
+				reason = p.String() + " is skipped, because it runs a program: its changes are unknown"
+			}
+			u := newUnread(diag.Hintf(pos, p.Hint(), "%s", reason))
+			u.partial = !isSecretPlugin(p) && !p.Transforms
+			if u.Tolerated = !d.named || declares || !u.partial; u.Tolerated {
+				l.warnings = append(l.warnings, diag.Warning{Pos: pos, Code: "plugin-skipped", Msg: reason})
+			}
+			l.addParts(d.entry, []Unread{u})
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package overlay
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// Plugin is a generator, transformer or validator that is a program, or renders a Helm chart.
+type Plugin struct {
+	Pos        diag.Pos // of the reference in the kustomization
+	APIVersion string   // "" for helmCharts and directories
+	Kind       string   // "ksops"
+	Chart      string   // name of the Helm chart
+	Transforms bool     // whether it changes other objects, instead of generating some
+}
+
+// Renders reports whether the plugin renders a Helm chart.
+func (p Plugin) Renders() bool { return strings.HasPrefix(strings.ToLower(p.Kind), "helmchart") }
+
+// String returns the kind for messages: "ksops of viaduct.ai/v1".
+func (p Plugin) String() string {
+	switch {
+	case p.Kind == "helmCharts":
+		return fmt.Sprintf("Helm chart %q", p.Chart)
+	case p.Renders() && p.Chart != "":
+		return fmt.Sprintf("%s of the chart %q", p.Kind, p.Chart)
+	case p.Renders() || p.APIVersion == "":
+		return p.Kind
+	default:
+		return p.Kind + " of " + p.APIVersion
+	}
+}
+
+// Hint returns the edit that replaces the plugin by its output.
+func (p Plugin) Hint() string {
+	if p.Renders() {
+		return "render the chart into the repository with 'helm template', and list the file under resources"
+	}
+	return "write its output into the repository, and list the file under resources"
+}
+
+// fault returns the error for a plugin that is not skipped.
+func (p Plugin) fault() error {
+	if p.Renders() {
+		return diag.Hintf(p.Pos, p.Hint(), "%s is not supported: Helm charts are not rendered", p)
+	}
+	return diag.Hintf(p.Pos, p.Hint(), "plugin %s is not supported, because it runs a program: use only plugins of kustomize itself (apiVersion: builtin)", p)
+}
+
+// addCharts skips the field helmCharts of o, or returns an error.
+func (f *Files) addCharts(o *Overlay) error {
+	var faults diag.List
+	for i, chart := range o.kustomization.HelmCharts {
+		p := Plugin{Pos: o.position(fmt.Sprintf("helmCharts[%d]", i)), Kind: "helmCharts", Chart: chart.Name}
+		if f.tolerant {
+			o.Skipped = append(o.Skipped, p)
+		} else {
+			faults.Add(p.Pos, p.fault())
+		}
+	}
+	o.kustomization.HelmCharts = nil
+	return faults.Err()
+}
+
+// addPlugins adds the files that plugin configurations refer to. data are the
+// configurations in file, to which r refers. Only kustomize's own plugins are allowed, because
+// others are programs.
+func (f *Files) addPlugins(o *Overlay, r reference, file string, data []byte) error {
+	o.hasOptionalFiles = true
+	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
+	if err != nil {
+		return err
+	}
+	var objects []map[string]any
+	for _, doc := range docs {
+		text, err := yamlnode.JSON(doc)
+		if err != nil {
+			return err
+		}
+		var object map[string]any
+		if err := json.Unmarshal(text, &object); err != nil {
+			return err
+		}
+		p := Plugin{Pos: o.position(r.field), APIVersion: k8s.Text(object, "apiVersion"), Kind: k8s.Text(object, "kind"), Chart: k8s.Text(object, "name"), Transforms: !r.generates()}
+		switch isOwn := p.APIVersion == "builtin" && !strings.HasPrefix(p.Kind, "Helm"); {
+		case !isOwn && f.tolerant:
+			o.skip(r, p)
+			return nil
+		case !isOwn:
+			return p.fault()
+		case k8s.Text(object, "metadata", "name") == "":
+			return fmt.Errorf("%s: metadata.name is missing", p.Kind)
+		}
+		objects = append(objects, object)
+	}
+	for _, object := range objects {
+		if err := f.addPluginFiles(o, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// generates reports whether the reference is to a generator.
+func (r reference) generates() bool { return strings.HasPrefix(r.field, "generators") }
+
+// skip removes a plugin from the build of o.
+func (o *Overlay) skip(r reference, p Plugin) {
+	o.Skipped = append(o.Skipped, p)
+	isIt := func(name string) bool { return name == r.name }
+	k := &o.kustomization // its lists are shared
+	k.Generators = slices.DeleteFunc(slices.Clone(k.Generators), isIt)
+	k.Transformers = slices.DeleteFunc(slices.Clone(k.Transformers), isIt)
+	k.Validators = slices.DeleteFunc(slices.Clone(k.Validators), isIt)
+}
+
+// withoutSkipped returns the text of the kustomization without the skipped plugins.
+func (o *Overlay) withoutSkipped() []byte {
+	k := o.kustomization
+	if len(k.ConfigMapGenerator)+len(k.SecretGenerator) == 0 { // has no effect, but kustomize refuses an empty kustomization
+		k.GeneratorOptions = &types.GeneratorOptions{DisableNameSuffixHash: true}
+	}
+	data, err := json.Marshal(k)
+	if err != nil {
+		panic(err) // it was decoded from YAML
+	}
+	return data
+}
