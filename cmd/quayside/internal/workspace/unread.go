@@ -42,7 +42,6 @@ func newNothingReadError(parts []declare.Unread) *NothingReadError {
 // unreadPin is a pin whose declaration, or the OperatorGroup of it, may be in an unread part.
 type unreadPin struct {
 	pin lockfile.Pin
-	by  string // "namespace/name" of the declaration
 	in  declare.Unread
 }
 
@@ -121,7 +120,7 @@ func (p *Project) unreadPins(ctx context.Context, set *declare.Set, lock *lockfi
 			before := p.unreadAtPin(ctx, pin)
 			i := slices.IndexFunc(set.Unread, func(u declare.Unread) bool { return may(u) && !slices.ContainsFunc(before, u.Equal) })
 			if i >= 0 {
-				out = append(out, unreadPin{pin, by, set.Unread[i]})
+				out = append(out, unreadPin{pin, set.Unread[i]})
 				break
 			}
 		}
