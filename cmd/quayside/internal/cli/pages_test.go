@@ -257,6 +257,9 @@ func TestPageOutput(t *testing.T) {
 	}
 	seen := 0
 	for name, p := range pages(t) {
+		if name == "README.md" {
+			continue // TestReadmeExcerpt
+		}
 		blocks, _ := p.blocks()
 		for _, b := range blocks {
 			if want := b.shownOutput(); want != nil {
