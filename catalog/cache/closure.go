@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
 )
 
 // Picker selects packages from indexes. needs are the needs of catalogs that have no index. It
@@ -13,18 +12,15 @@ type Picker func(indexes []*Index, needs catalog.Needs) ([]catalog.Content, erro
 
 // PickClosure returns a Picker of all packages that could satisfy want: the packages that it
 // names, the providers of its requirements, and transitively the providers of the requirements
-// of their bundles, from all indexes. For an unknown package it also selects packages with a
-// similar name, and for an API without a provider the providers of its other versions.
-// Content.Unread lists the packages that are not selected.
+// of their bundles, from all indexes. For an API without a provider it also selects the providers of
+// its other versions. Content.Unread lists the packages that are not selected.
 func PickClosure(want catalog.Needs) Picker {
 	return func(indexes []*Index, needs catalog.Needs) ([]catalog.Content, error) {
 		c := &closure{indexes: indexes, chosen: make([][]bool, len(indexes))}
 		for i, x := range indexes {
 			c.chosen[i] = make([]bool, len(x.head.Packages))
 		}
-		want := want.Union(needs)
-		c.addSimilar(want.Packages)
-		c.addRequired(want)
+		c.addRequired(want.Union(needs))
 		return pickContents(indexes, func(i, number int) bool { return c.chosen[i][number] })
 	}
 }
@@ -100,25 +96,6 @@ func (c *closure) addRequired(want catalog.Needs) {
 			}
 			for _, l := range n.Labels {
 				c.choose(i, x.buildProviders().labels[l]...)
-			}
-		}
-	}
-}
-
-// addSimilar selects packages with names similar to unknown ones.
-func (c *closure) addSimilar(names []string) {
-	for _, name := range names {
-		if slices.ContainsFunc(c.indexes, func(x *Index) bool { _, ok := x.number(name); return ok }) {
-			continue
-		}
-		for i, x := range c.indexes {
-			have := make([]string, len(x.head.Packages))
-			for k := range x.head.Packages {
-				have[k] = x.head.Packages[k].Summary.Name
-			}
-			for _, meant := range diag.Nearest(name, have) {
-				k, _ := x.number(meant)
-				c.choose(i, k)
 			}
 		}
 	}

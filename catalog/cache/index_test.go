@@ -160,8 +160,8 @@ func TestLoad(t *testing.T) {
 	}{
 		{"nothing", catalog.Needs{}, nil},
 		{"an unknown name", catalog.Needs{Packages: []string{"kafka"}}, nil},
-		{"a name in another case", catalog.Needs{Packages: []string{"Z"}}, []string{"z"}},
-		{"an unknown name similar to a package", catalog.Needs{Packages: []string{"x"}}, []string{"z"}},
+		{"a name in another case", catalog.Needs{Packages: []string{"Z"}}, nil},
+		{"an unknown name similar to a package", catalog.Needs{Packages: []string{"x"}}, nil},
 		{"another version of an API", catalog.Needs{APIs: []catalog.GVK{{Group: "p05.example.com", Version: "v2", Kind: "Thing"}}}, []string{"p00", "p01", "p02", "p03", "p05"}},
 		{"another kind", catalog.Needs{APIs: []catalog.GVK{{Group: "p05.example.com", Version: "v1", Kind: "Think"}}}, nil},
 		{"without requirements", catalog.Needs{Packages: []string{"z"}}, []string{"z"}},
