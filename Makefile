@@ -7,6 +7,8 @@ FUZZTIME ?= 10s
 FUZZED   := .
 CHECKS   ?= 2000
 LINT     := $(GO) tool -modfile=tools/go.mod golangci-lint
+# Linking goreleaser takes minutes: set GORELEASER to a program that you have.
+GORELEASER ?= $$($(GO) tool -n -modfile=tools/release/go.mod goreleaser)
 
 # Tests create and remove tens of thousands of files, which dominates the run time on
 # some disks. If there is enough memory, they are created in /dev/shm.
@@ -138,7 +140,7 @@ docs: ## contributor: Build the pages as a site into dist/site, offline (mkdocs 
 	echo dist/site/index.html
 
 man: ## release: Write the manual pages into dist/man: man -M dist/man quayside-resolve.
-	@rm -rf dist/man; $(GO) run -buildvcs=true ./cmd/quayside/internal/release -man dist/man
+	@rm -rf dist/man; $(GO) run ./cmd/quayside/internal/release man dist/man "$$(git describe --tags --always)" "$$(git log -1 --format=%cI)"
 
 tidy: ## CI: Update go.mod and go.sum from the sources.
 	$(GO) mod tidy -e
@@ -150,13 +152,11 @@ image: ## release: Build the reporter's image into dist/ without Docker; PUSH=re
 image-ci: ## release: Build quayside's image for CI into dist/ on BASE, an image with git: oci:DIR, or a registry image by digest (SNAPSHOT=1: with uncommitted changes; PUSH= as above).
 	@$(GO) run ./cmd/image $(if $(BASE),-base $(BASE)) $(if $(SNAPSHOT),-snapshot) $(if $(PUSH),-push $(PUSH)) ci
 
-# Why this is not goreleaser: docs/contributing/exceptions.md. Releases are published with the
-# command of the forge.
-dist: ## release: Build the files of a release into dist/release, without publishing (SNAPSHOT=1: with uncommitted changes; SIGN_KEY=cosign.key: sign).
-	@$(GO) run ./cmd/quayside/internal/release $(if $(SNAPSHOT),-snapshot) $(if $(SIGN_KEY),-sign $(SIGN_KEY))
+dist: ## release: Build the files of a release of the tagged commit into dist/release, without publishing (SNAPSHOT=1: of any commit and changes; SIGN_KEY=cosign.key: sign).
+	@$(GORELEASER) release --clean --skip=publish $(if $(SIGN_KEY),,--skip=sign) $(if $(SNAPSHOT),--snapshot)
 
 dist-twice: ## release: Build a release of the last commit in two clones with irrelevant differences, and compare (half an hour).
-	@cmd/quayside/internal/release/twice.sh
+	@tools/release/twice.sh "$(GORELEASER)"
 
 look: export QUAYSIDE_PICTURES = $(abspath $(PICTURES))
 look: ## CI: Test pages and pictures in Chromium, if it is installed; PICTURES=dir writes screenshots.

@@ -15,11 +15,14 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
 	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/gobuild"
 	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/internal/testing/gittest"
 	"github.com/quayside/quayside/internal/testing/ocitest"
 )
 
@@ -27,13 +30,13 @@ import (
 // directory.
 func writeBase(t *testing.T, path string) string {
 	t.Helper()
-	programs := map[string][]byte{}
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range imagePlatforms() {
-		programs[p] = []byte("program for " + p)
-	}
-	index, err := program{path: path, env: []string{"PATH=/usr/bin", "HOME=/root"}}.pack(programs, nil)
-	if err != nil {
-		t.Fatal(err)
+		image, err := recipe{path: path, env: []string{"PATH=/usr/bin", "HOME=/root"}}.image(p, []byte("program for "+p.String()), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &p}})
 	}
 	dir := filepath.Join(t.TempDir(), "base")
 	root, err := layout.Write(dir, empty.Index)
@@ -76,25 +79,25 @@ func images(t *testing.T, dir string) map[string]v1.Image {
 	return out
 }
 
-// newOptions returns options that write into a temporary directory.
+// newOptions returns options that write into a temporary directory. The architecture stands for
+// the program.
 func newOptions(t *testing.T) options {
 	t.Helper()
-	return options{layout: filepath.Join(t.TempDir(), "dist", "image"), stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" }}
+	return options{
+		layout: filepath.Join(t.TempDir(), "dist", "image"), stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" },
+		compile: func(_ context.Context, _ recipe, p v1.Platform, _ string) ([]byte, error) {
+			return []byte(p.Architecture), nil
+		},
+	}
 }
 
-// writeImage writes the image for CI with short texts as programs, and returns its digest.
+// writeImage writes the image for CI, and returns the output.
 func writeImage(t *testing.T, o options) (string, error) {
 	t.Helper()
-	r, err := o.recipe([]string{"ci"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.image.labels = imageLabels(gobuild.Commit{Version: "1.2.3", Revision: "c0ffee"})
-	client, err := o.client(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o.write(t.Context(), client, t.TempDir(), r, map[string][]byte{"linux/amd64": []byte("amd64"), "linux/arm64": []byte("arm64")})
+	var out bytes.Buffer
+	o.stdout = &out
+	err := o.run(t.Context(), []string{"ci"})
+	return strings.TrimSpace(out.String()), err
 }
 
 // TestImageForCI writes the image for CI twice to the same layout and pushes it.
@@ -127,21 +130,58 @@ func TestImageForCI(t *testing.T) {
 		t.Fatal(err)
 	}
 	for label, want := range map[string]string{
-		"org.opencontainers.image.version": "1.2.3", "org.opencontainers.image.revision": "c0ffee", "org.opencontainers.image.licenses": "Apache-2.0",
-		"org.opencontainers.image.source": "https://github.com/quayside/quayside", "org.opencontainers.image.base.digest": base.Digest,
+		"org.opencontainers.image.licenses": "Apache-2.0", "org.opencontainers.image.source": "https://github.com/quayside/quayside",
+		"org.opencontainers.image.base.digest": base.Digest,
 	} {
 		if got := image.Labels()[label]; got != want {
 			t.Errorf("label %s is %q, want %q", label, got, want)
 		}
 	}
-	var out bytes.Buffer
-	o.stdout, o.push = &out, ocitest.New(t).Host+"/ci/quayside:v1"
-	client, err := o.client(t.TempDir())
-	if err != nil {
+	o.push = ocitest.New(t).Host + "/ci/quayside:v1"
+	_, digest, _ := strings.Cut(first, "@")
+	if pushed, err := writeImage(t, o); err != nil || pushed != strings.TrimSuffix(o.push, ":v1")+"@"+digest {
+		t.Errorf("pushed as %q, %v", pushed, err)
+	}
+}
+
+// TestGoBuild tests the labels that name the commit, and that uncommitted changes need a snapshot.
+func TestGoBuild(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("go.mod", "module example.com/program\n\ngo 1.26\n")
+	write("main.go", "package main\n\nfunc main() {}\n")
+	gittest.Run(t, dir, "init", "--quiet")
+	gittest.Run(t, dir, "add", ".")
+	gittest.Run(t, dir, "commit", "--quiet", "--message=first")
+	commit := strings.TrimSpace(gittest.Run(t, dir, "rev-parse", "HEAD"))
+	t.Chdir(dir)
+	o := newOptions(t)
+	r := recipe{source: ".", path: "usr/local/bin/program", needs: "usr/bin/git", labels: map[string]string{}}
+	build := func() error {
+		text, err := o.goBuild(t.Context(), r, imagePlatforms()[0], filepath.Join(t.TempDir(), "program"))
+		if err == nil && !bytes.HasPrefix(text, []byte("\x7fELF")) {
+			t.Error("the program is not one for Linux")
+		}
+		return err
+	}
+	if err := build(); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.upload(t.Context(), client); err != nil || out.String() != strings.TrimSuffix(o.push, ":v1")+"@"+first+"\n" {
-		t.Errorf("pushed as %q, %v", out.String(), err)
+	if r.labels["org.opencontainers.image.title"] != "program" || r.labels["org.opencontainers.image.revision"] != commit || !strings.HasSuffix(r.labels["org.opencontainers.image.version"], commit[:12]) {
+		t.Errorf("labels %v, want commit %s", r.labels, commit)
+	}
+	write("main.go", "package main\n\nfunc main() { println() }\n")
+	if err := build(); err == nil || !strings.Contains(err.Error(), "changes that are not committed") {
+		t.Errorf("with changes: %v", err)
+	}
+	o.snapshot = true
+	if err := build(); err != nil || !strings.HasSuffix(r.labels["org.opencontainers.image.version"], "+dirty") {
+		t.Errorf("a snapshot: %v, %v", r.labels, err)
 	}
 }
 
@@ -177,7 +217,7 @@ func TestOnBase(t *testing.T) {
 		}
 		config.Config.Labels = nil
 		want := v1.Config{
-			User: user, Entrypoint: []string{"/usr/local/bin/quayside"}, WorkingDir: "/work",
+			User: "65532:65532", Entrypoint: []string{"/usr/local/bin/quayside"}, WorkingDir: "/work",
 			Env: []string{"PATH=/usr/local/bin:/usr/bin", "HOME=/tmp"},
 		}
 		if d := cmp.Diff(want, config.Config); d != "" || config.Platform().String() != platform || len(config.History) != len(layers) {
@@ -208,11 +248,12 @@ func TestOnBase(t *testing.T) {
 // TestBaseOfRegistry tests a base in a registry, named by digest.
 func TestBaseOfRegistry(t *testing.T) {
 	o := newOptions(t)
-	client, err := o.client(t.TempDir())
+	blobs, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	host := ocitest.New(t).Host
+	client := &oci.Client{Store: blobs}
 	done, err := client.Upload(t.Context(), "oci:"+writeBase(t, "usr/bin/git"), host+"/git:v1")
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +305,7 @@ func TestSpoiledBase(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct{ base, want string }{
 		"without git": {"oci:" + writeBase(t, "usr/bin/other"), "the base has no /usr/bin/git"},
-		"by a tag":    {"127.0.0.1:1/git:latest", "use a digest"},
+		"by a tag":    {"127.0.0.1:1/git:latest", "must be a registry image with a digest"},
 		"not there":   {"oci:" + t.TempDir() + "/no", "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -289,7 +330,7 @@ func TestRefused(t *testing.T) {
 	if err := o.run(context.Background(), []string{"ci"}); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {
 		t.Errorf("in a directory with other files: %v", err)
 	}
-	for args, want := range map[string]string{"": "missing argument: reporter or ci", "ci reporter": "missing argument: reporter or ci", "cj": "unknown image", "reporter": "omit -base"} {
+	for args, want := range map[string]string{"": "one of reporter, ci", "ci reporter": "one of reporter, ci", "cj": "unknown image", "reporter": "omit -base"} {
 		if err := o.run(context.Background(), strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", args, err, want)
 		}

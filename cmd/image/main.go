@@ -1,28 +1,48 @@
-// Image builds images of quayside's programs for every platform, without Docker: the image of
-// the reporter, which contains only the program, and the image for CI, which adds quayside to
-// an image with git. It writes an OCI layout, and can push it. The same sources, base and Go
-// version give the same bytes.
+// Image builds images of quayside's programs for every platform, without Docker: the reporter's,
+// and the one for CI, which adds quayside to an image with git. It writes an OCI layout, and can
+// push it. The same sources, base and Go version give the same bytes.
 package main
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
+	"debug/buildinfo"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/match"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/store"
 )
 
 func main() {
 	o := options{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
-	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: image [flags] {reporter | ci}")
-		flag.PrintDefaults()
-	}
 	flag.StringVar(&o.layout, "o", "", "`directory` of the new OCI layout (default: dist/ and the image's name)")
 	flag.StringVar(&o.push, "push", "", "also push it to this `image`, with the logins of 'docker login' and 'podman login'")
 	flag.StringVar(&o.base, "base", "", "the base `image` of the CI image: an OCI layout (oci:DIR), or a registry image with a digest")
 	flag.BoolVar(&o.snapshot, "snapshot", false, "also build uncommitted changes")
 	flag.Parse()
+	o.compile = o.goBuild
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := o.run(ctx, flag.Args())
 	stop()
@@ -30,4 +50,249 @@ func main() {
 		fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1)
 	}
+}
+
+type options struct {
+	layout, push, base string
+	snapshot           bool
+	stdout, stderr     io.Writer
+	getenv             func(string) string
+	compile            func(ctx context.Context, r recipe, p v1.Platform, to string) ([]byte, error)
+}
+
+func imagePlatforms() []v1.Platform {
+	return []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64"}}
+}
+
+// recipe describes an image to build.
+type recipe struct {
+	name, source string // name of the image, package of the program
+	path, dir    string // program in the image, which is its entrypoint, and its working directory
+	env          []string
+	needs        string // program that the base must have; empty: no base
+	labels       map[string]string
+}
+
+// recipe returns the recipe named by the arguments.
+func (o options) recipe(args []string) (recipe, error) {
+	labels := map[string]string{"org.opencontainers.image.licenses": "Apache-2.0", "org.opencontainers.image.source": "https://github.com/quayside/quayside"}
+	switch name := strings.Join(args, " "); {
+	case name == "reporter" && o.base != "":
+		return recipe{}, errors.New("the image \"reporter\" has no base: omit -base")
+	case name == "reporter":
+		return recipe{name: "quayside-report", source: "./cmd/quayside-report", path: "quayside-report", labels: labels}, nil
+	case name != "ci":
+		return recipe{}, fmt.Errorf("unknown image %q: must be one of reporter, ci", name)
+	case o.base == "":
+		return recipe{}, errors.New("missing -base: an image with /usr/bin/git")
+	}
+	return recipe{"quayside-ci", "./cmd/quayside", "usr/local/bin/quayside", "work", []string{"HOME=/tmp"}, "usr/bin/git", labels}, nil
+}
+
+// run builds the image named by the arguments, replaces the layout with it, pushes it with -push,
+// and prints its reference. It removes the old layout only after the new one is complete.
+func (o options) run(ctx context.Context, args []string) error {
+	r, err := o.recipe(args)
+	if err != nil {
+		return err
+	}
+	if o.layout == "" {
+		o.layout = filepath.Join("dist", r.name)
+	}
+	if err := filetree.CheckReplaceable(filetree.OpenUserDir(o.layout).FS(), "oci-layout", "an OCI layout"); err != nil {
+		return fmt.Errorf("%q: %w", o.layout, err)
+	}
+	tmp, err := os.MkdirTemp("", r.name)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	blobs, err := store.Open(filepath.Join(tmp, "store"))
+	if err != nil {
+		return err
+	}
+	client := &oci.Client{Store: blobs, Credentials: oci.DefaultCredentials(o.getenv), CertDirs: oci.DefaultCertDirs(o.getenv)}
+	index, err := o.build(ctx, client, tmp, r)
+	if err != nil {
+		return err
+	}
+	next := filepath.Join(tmp, "layout")
+	if _, err := layout.Write(next, mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: index})); err != nil {
+		return err
+	}
+	if err := errors.Join(os.RemoveAll(o.layout), os.CopyFS(o.layout, os.DirFS(next))); err != nil {
+		return err
+	}
+	digest, err := index.Digest()
+	reference := "oci:" + o.layout + "@" + digest.String()
+	if err == nil && o.push != "" {
+		_, err = client.Upload(ctx, "oci:"+o.layout, o.push)
+		reference = oci.ByDigest(o.push, digest.String())
+	}
+	if err == nil {
+		fmt.Fprintln(o.stdout, reference)
+	}
+	return err
+}
+
+// build returns an index with one image for each platform. The same programs and base give the
+// same bytes.
+func (o options) build(ctx context.Context, client *oci.Client, tmp string, r recipe) (v1.ImageIndex, error) {
+	var base v1.ImageIndex
+	var err error
+	if r.needs != "" {
+		if base, err = o.openBase(ctx, client, tmp, r.labels); err != nil {
+			return nil, err
+		}
+	}
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, p := range imagePlatforms() {
+		text, err := o.compile(ctx, r, p, filepath.Join(tmp, "program"))
+		if err != nil {
+			return nil, fmt.Errorf("compiling %s for %s: %w", r.source, p, err)
+		}
+		image, err := r.image(p, text, base)
+		if err != nil {
+			return nil, fmt.Errorf("packing for %s: %w", p, err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &p}})
+	}
+	return index, nil
+}
+
+// goBuild compiles the program for a platform, with the flags of .goreleaser.yaml, and adds the
+// commit to the labels. An image for CI with uncommitted changes must be a -snapshot.
+func (o options) goBuild(ctx context.Context, r recipe, p v1.Platform, to string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-tags=kustomize_disable_go_plugin_support", "-ldflags=-s -w", "-o", to, r.source)
+	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0", "GOOS="+p.OS, "GOARCH="+p.Architecture, "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off", "GOFLAGS=")
+	cmd.Stderr = o.stderr
+	if err := cmd.Run(); err != nil {
+		return nil, err
+	}
+	info, err := buildinfo.ReadFile(to)
+	if err != nil {
+		return nil, err
+	}
+	built := map[string]string{}
+	for _, s := range info.Settings {
+		built[s.Key] = s.Value
+	}
+	if built["vcs.modified"] != "false" && r.needs != "" && !o.snapshot {
+		return nil, fmt.Errorf("%s has no commit, or changes that are not committed: commit them, or build a -snapshot", info.Main.Version)
+	}
+	r.labels["org.opencontainers.image.title"], r.labels["org.opencontainers.image.revision"] = path.Base(r.path), built["vcs.revision"]
+	r.labels["org.opencontainers.image.version"] = strings.TrimPrefix(info.Main.Version, "v")
+	return os.ReadFile(to)
+}
+
+// openBase opens an image in a layout, or one with a digest in a registry, which it copies below a
+// directory, and adds the base to the labels.
+func (o options) openBase(ctx context.Context, client *oci.Client, tmp string, labels map[string]string) (v1.ImageIndex, error) {
+	src, err := oci.ParseReference(o.base)
+	if err != nil {
+		return nil, err
+	}
+	dir := src.Name
+	switch {
+	case src.Kind == oci.Layout && src.Tag == "" && src.Digest == "":
+	case src.Kind == oci.Remote && src.Digest != "":
+		dir, labels["org.opencontainers.image.base.name"] = filepath.Join(tmp, "base"), src.Name
+		if _, err := client.Vendor(ctx, filetree.OpenUserDir(dir), []oci.VendoredImage{{Name: src.String(), Digest: src.Digest}}, oci.VendorOptions{Mirror: true}); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fmt.Errorf("%s: must be a registry image with a digest, because a tag can be moved, or oci: and a layout with one image", src)
+	}
+	root, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", src, err)
+	}
+	list, err := root.IndexManifest()
+	if err != nil || len(list.Manifests) != 1 {
+		return nil, errors.Join(err, fmt.Errorf("%s: the layout must contain exactly one image", src))
+	}
+	labels["org.opencontainers.image.base.digest"] = list.Manifests[0].Digest.String()
+	return root.ImageIndex(list.Manifests[0].Digest)
+}
+
+// image returns the image for a platform: the layers and environment variables of the base, but
+// no other settings of it, and a layer with the program.
+func (r recipe) image(p v1.Platform, text []byte, base v1.ImageIndex) (v1.Image, error) {
+	image, err := r.baseImage(p, base)
+	if err != nil {
+		return nil, err
+	}
+	kind := types.OCILayer
+	if format, err := image.MediaType(); err == nil && format == types.DockerManifestSchema2 {
+		kind = types.DockerLayer
+	}
+	layer, err := r.layer(text, kind)
+	if err != nil {
+		return nil, err
+	}
+	if image, err = mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "quayside"}}); err != nil {
+		return nil, err
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	return mutate.ConfigFile(image, &v1.ConfigFile{OS: p.OS, Architecture: p.Architecture, RootFS: config.RootFS, History: config.History, Config: v1.Config{
+		Entrypoint: []string{"/" + r.path}, User: "65532:65532", WorkingDir: "/" + r.dir, Labels: r.labels, Env: r.environment(config.Config.Env),
+	}})
+}
+
+// baseImage returns the verified image of the base, which must have r.needs, or an empty image.
+func (r recipe) baseImage(p v1.Platform, base v1.ImageIndex) (v1.Image, error) {
+	if base == nil {
+		return mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), nil
+	}
+	images, err := partial.FindImages(base, match.Platforms(p))
+	if err != nil || len(images) != 1 {
+		return nil, errors.Join(err, fmt.Errorf("the base has %d images for this platform, expected one", len(images)))
+	}
+	if err := validate.Image(images[0]); err != nil {
+		return nil, err
+	}
+	files := mutate.Extract(images[0])
+	defer files.Close()
+	for tr := tar.NewReader(files); ; {
+		switch h, err := tr.Next(); {
+		case errors.Is(err, io.EOF):
+			return nil, fmt.Errorf("the base has no /%s, which the program needs", r.needs)
+		case err != nil:
+			return nil, err
+		case path.Clean(h.Name) == r.needs && h.Typeflag != tar.TypeDir && h.Mode&0o111 != 0:
+			return images[0], nil
+		}
+	}
+}
+
+// layer returns the layer with the program and its working directory.
+func (r recipe) layer(text []byte, kind types.MediaType) (v1.Layer, error) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	var errs [3]error
+	if r.dir != "" {
+		errs[0] = w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: r.dir + "/", Mode: 0o755, Format: tar.FormatPAX})
+	}
+	errs[1] = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: r.path, Size: int64(len(text)), Mode: 0o755, Format: tar.FormatPAX})
+	_, errs[2] = w.Write(text)
+	if err := errors.Join(append(errs[:], w.Close())...); err != nil {
+		return nil, err
+	}
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }
+	return tarball.LayerFromOpener(open, tarball.WithMediaType(kind))
+}
+
+// environment returns the variables of the base and the recipe. PATH has the program's directory.
+func (r recipe) environment(env []string) []string {
+	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, "HOME=") }) // the user has no home in the base
+	own := "/" + path.Dir(r.path)
+	for i, v := range env {
+		if dirs, ok := strings.CutPrefix(v, "PATH="); ok && !slices.Contains(strings.Split(dirs, ":"), own) {
+			env[i] = "PATH=" + own + ":" + dirs
+		}
+	}
+	return append(env, r.env...)
 }

@@ -28,7 +28,7 @@ type bomMetadata struct {
 	Component BOMComponent `json:"component"`
 }
 
-// BOMComponent is an operator, a catalog, an image or a Go module.
+// BOMComponent is an operator, a catalog or an image.
 type BOMComponent struct {
 	Type       string        `json:"type"`
 	Ref        string        `json:"bom-ref"`

@@ -1,39 +1,47 @@
-// Release builds the files of a quayside release: an archive for each platform, checksums, a
-// bill of materials, and the manifests for Homebrew and krew. It does not publish them. The
-// same commit and Go version give the same bytes.
+// Release has the steps of a release that goreleaser leaves to other programs: manual pages,
+// bills of materials and the signature of the checksums. .goreleaser.yaml calls it. It also
+// verifies a release. The same arguments and files give the same bytes.
 package main
 
 import (
 	"context"
-	"flag"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 )
 
+const usage = `usage:
+  release man DIRECTORY VERSION TIME   write the manual pages, in the layout of man
+  release bom PROGRAM FILE             write the bill of materials of a Go program
+  release sign KEY FILE BUNDLE         sign a file with a private key, with its password in COSIGN_PASSWORD
+  release check DIRECTORY KEY          verify the checksums of a release and their signature with a public key`
+
 func main() {
-	o := options{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
-	var checkDir, keyFile, manDir string
-	flag.StringVar(&o.dir, "o", "dist/release", "new `directory`")
-	flag.StringVar(&o.url, "url", "https://github.com/quayside/quayside/releases/download", "base `address` of the releases' files")
-	flag.BoolVar(&o.snapshot, "snapshot", false, "also build uncommitted changes")
-	flag.StringVar(&o.signKey, "sign", "", "sign the checksums with the private key in this `file`, with its password in COSIGN_PASSWORD")
-	flag.StringVar(&checkDir, "check", "", "build nothing; verify the checksums of the release in this `directory` and their signature")
-	flag.StringVar(&keyFile, "key", "cosign.pub", "with -check, the public key's `file`")
-	flag.StringVar(&manDir, "man", "", "write only the manual pages to this `directory`, in the layout of man: man -M dist/man quayside")
-	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	run := o.run
-	switch {
-	case checkDir != "":
-		run = func(context.Context) error { return checkWithKeyFile(checkDir, keyFile) }
-	case manDir != "":
-		run = func(context.Context) error { return writeManual(manDir) }
-	}
-	err := run(ctx)
+	err := run(ctx, os.Args[1:], os.Getenv("COSIGN_PASSWORD"))
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
+}
+
+// run performs the step in the first argument.
+func run(ctx context.Context, args []string, password string) error {
+	verb := ""
+	if len(args) > 0 {
+		verb, args = args[0], args[1:]
+	}
+	switch {
+	case verb == "man" && len(args) == 3:
+		return writeManual(args[0], args[1], args[2])
+	case verb == "bom" && len(args) == 2:
+		return writeBOM(args[0], args[1])
+	case verb == "sign" && len(args) == 3:
+		return signFile(ctx, args[0], password, args[1], args[2])
+	case verb == "check" && len(args) == 2:
+		return verifyRelease(args[0], args[1])
+	}
+	return errors.New(usage)
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -15,6 +17,28 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/cli"
 	"github.com/quayside/quayside/cmd/quayside/internal/parts"
 )
+
+// writeManual writes the manual pages into a directory. date is the time of the commit, in RFC
+// 3339 format.
+func writeManual(dir, version, date string) error {
+	committed, err := time.Parse(time.RFC3339, date)
+	if err != nil {
+		return err
+	}
+	pages, err := manualPages(strings.TrimPrefix(version, "v"), committed)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "man1"), 0o755); err != nil {
+		return err
+	}
+	for name, page := range pages {
+		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), page, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // manualPages returns one roff page for the program and one for each command in its help. The
 // keys are paths in the layout of man: "man1/quayside-catalog-show.1". The header contains

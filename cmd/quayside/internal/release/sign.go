@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -12,47 +14,40 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust"
 )
 
-// bundleName is the name of the file with the signature of the checksums.
-const bundleName = sumsName + ".sigstore.json"
+// The checksums of a release, and the sigstore bundle with their signature.
+const (
+	sumsName   = "SHA256SUMS"
+	bundleName = sumsName + ".sigstore.json"
+)
 
-// signer returns the signer of a release, or nil without -sign.
-func (o options) signer() (*sign.Signer, error) {
-	if o.signKey == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(o.signKey)
-	if err != nil {
-		return nil, err
-	}
-	s, err := sign.NewKey(text, o.getenv("COSIGN_PASSWORD"))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.signKey, err)
-	}
-	return s, nil
-}
-
-// signFiles adds the signature of the checksums to the files of a release.
-func signFiles(ctx context.Context, files map[string][]byte, s *sign.Signer) error {
-	if s == nil {
-		return nil
-	}
-	var err error
-	files[bundleName], err = s.SignBlob(ctx, files[sumsName])
-	return err
-}
-
-// checkWithKeyFile checks the release in dir with the public key in a file.
-func checkWithKeyFile(dir, keyFile string) error {
+// signFile writes the signature of a file as a sigstore bundle.
+func signFile(ctx context.Context, keyFile, password, file, bundleFile string) error {
 	text, err := os.ReadFile(keyFile)
 	if err != nil {
 		return err
 	}
-	return verifyRelease(dir, trust.Key{Name: keyFile, PEM: text})
+	key, err := sign.NewKey(text, password)
+	if err != nil {
+		return fmt.Errorf("%s: %w", keyFile, err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	bundle, err := key.SignBlob(ctx, data)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(bundleFile, bundle, 0o644)
 }
 
-// verifyRelease verifies the signature of a release's checksums, then the checksums of its files. It
-// reports all invalid files.
-func verifyRelease(dir string, key trust.Key) error {
+// verifyRelease verifies the signature of a release's checksums with a public key, then the
+// checksums of its files. It reports all invalid files.
+func verifyRelease(dir, keyFile string) error {
+	key, err := os.ReadFile(keyFile)
+	if err != nil {
+		return err
+	}
 	sums, err := os.ReadFile(filepath.Join(dir, sumsName))
 	if err != nil {
 		return err
@@ -61,7 +56,7 @@ func verifyRelease(dir string, key trust.Key) error {
 	if err != nil {
 		return fmt.Errorf("the checksums are not signed: %w", err)
 	}
-	if err := trust.VerifyBlob([]trust.Key{key}, sums, bundle); err != nil {
+	if err := trust.VerifyBlob([]trust.Key{{Name: keyFile, PEM: key}}, sums, bundle); err != nil {
 		return fmt.Errorf("%s: %w", sumsName, err) // untrusted checksums are not compared
 	}
 	var errs []error
@@ -80,4 +75,9 @@ func verifyRelease(dir string, key trust.Key) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func sum(data []byte) string {
+	digest := sha256.Sum256(data)
+	return hex.EncodeToString(digest[:])
 }
