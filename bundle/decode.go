@@ -86,9 +86,9 @@ func flatten(a fieldPosition, m map[string]any, errs *diag.List) []map[string]an
 	return out
 }
 
-// checkPodPath rejects values other than objects on the path to the spec of a pod. kustomize
-// selects these paths only by kind, in any API group (see its namereference.go), and a build
-// fails if there is another value.
+// checkPodPath adds a fault for a field on the path to the spec of a pod that is not an object.
+// kustomize follows this path in all objects of the kind, whatever their API group (see its
+// namereference.go), and a build fails if it finds a string or a list.
 func checkPodPath(a fieldPosition, kind string, m map[string]any, errs *diag.List) {
 	var path []string
 	switch kind {

@@ -25,7 +25,7 @@ type checker struct {
 	file string
 }
 
-// typedObject is an object of a supported kind.
+// typedObject has the fields that all kinds of declarations have. Spec and Status depend on the kind.
 type typedObject[Spec, Status any] struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`

@@ -27,16 +27,16 @@ func repositoryAt(page string) remote.Remote {
 	return r
 }
 
-// Comparison returns the URL of a forge's page that compares the tag of version from with the tag
-// of the bundle, and the two tags. It returns "" if the forge or the tag format is unknown. It does
+// Comparison returns the URL of the forge's page that compares two tags: a, of the previous version,
+// and b, of the bundle's version. It returns "" if the forge or the tag format is unknown. It does
 // not check whether the tags exist.
-func Comparison(csv *bundle.CSV, from string) (page, a, b string) {
+func Comparison(csv *bundle.CSV, previous string) (page, a, b string) {
 	r := repositoryAt(Address(csv.Annotations["repository"]))
 	prefix, ok := tagPrefix(csv)
-	if !ok || from == "" {
+	if !ok || previous == "" {
 		return "", "", ""
 	}
-	a, b = prefix+from, prefix+csv.Version
+	a, b = prefix+previous, prefix+csv.Version
 	if page = r.Compare(a, b); page == "" {
 		return "", "", ""
 	}

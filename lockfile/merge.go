@@ -20,8 +20,8 @@ func CanMerge(base, a, b *File) bool {
 	return true
 }
 
-// edits holds the numbers of the blocks and gaps that a change touches. Pins are numbered before
-// leaving operators. Gap i is the gap before block i.
+// edits holds the numbers of the blocks and gaps that a change touches. Blocks are numbered in the
+// order of the file: first the pins, then the entries of Leaving. Gap i is before block i.
 type edits struct{ touched, gaps []int }
 
 func editsOf(base, next *File) edits {

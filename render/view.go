@@ -17,7 +17,7 @@ import (
 type view struct {
 	*tree
 	cluster profile.Cluster // with its Prefix
-	chosen  []*operator     // installs that it gets
+	chosen  []*operator     // those of t.installs that the cluster gets
 	here    []*operator     // chosen, then the operators with leftover objects there
 }
 
@@ -46,7 +46,7 @@ func (t *tree) makeViews() ([]*view, error) {
 	return out, nil
 }
 
-// chosenOperators returns the operators of a list that a cluster gets.
+// chosenOperators returns the operators in list that are installed in cluster c.
 func chosenOperators(c profile.Cluster, list []operator) ([]*operator, error) {
 	var out []*operator
 	for i := range list {

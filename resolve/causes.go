@@ -13,7 +13,7 @@ type cause interface {
 	order() causeOrder
 	about() fact
 	position() string                       // position in a file, or ""
-	describe(t *explainer, of []int) string // of: the atoms that can meet it, or that it excludes from each other
+	describe(t *explainer, of []int) string // of: the atoms of which it requires one, or permits only one
 }
 
 // fact is the subject of a cause: a bundle or a namespace. Causes embed it; its methods are the

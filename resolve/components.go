@@ -53,8 +53,7 @@ func (s *splitter) components(pairs [][2]int) [][]*Part {
 	return out
 }
 
-// connectByPins connects the parts that have subjects of the requirements of one pin, which may not
-// change itself.
+// connectByPins connects two parts if a pin, which may be unchanged, requires packages or APIs of both.
 func (s *splitter) connectByPins(read *factReader, subjects []map[string]bool, connect func(a, b int)) {
 	for _, pin := range s.prev.Pins {
 		var needed map[string]bool

@@ -24,7 +24,7 @@ type explainer struct {
 type taggedCause struct {
 	cause
 	tag int
-	of  []int // atoms that can meet the cause, or that the cause makes mutually exclusive
+	of  []int // atoms of which the cause requires one, or permits only one
 }
 
 // newExplainer returns the explainer for an unsatisfiable core of p. It implements Rule 2.

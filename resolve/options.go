@@ -30,7 +30,7 @@ type Options struct {
 	OpenShiftVersion   string         // "4.20"; empty: olm.maxOpenShiftVersion is not checked
 	Requirements       string         // "enforce" (or empty): exclude candidates that cannot run; "warn": only warn
 	AllowOverlap       bool           // report the same API from two overlapping installs as a warning, not an error
-	SharedDependencies bool           // a provider in another namespace that watches this one may meet a requirement
+	SharedDependencies bool           // an operator in another namespace may meet a requirement if it watches the requester's namespace
 	GlobalNamespaces   []string       // namespaces of globally visible catalogs; nil: all
 
 	Uninstalls bool     // keep operators that are no longer pinned in the lock as uninstalling, until they are removed

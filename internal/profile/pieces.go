@@ -79,7 +79,7 @@ func PerPiece(p Profile, g *GitOps) bool {
 	return g != nil && p.About().Kind != "" && g.Granularity != PerCluster
 }
 
-// MemberOf returns the fields of a cluster's entry that all profiles set.
+// MemberOf returns the entry of a cluster in clusters.yaml, without the fields of a GitOps tool.
 func MemberOf(c Cluster) Member {
 	return Member{Cluster: c.Name, Prefix: c.Prefix, Overlays: len(c.Overlays) > 0}
 }

@@ -40,8 +40,8 @@ type Config struct {
 	Judge StatusFunc
 	Log   logr.Logger
 
-	MetricsAddress          string // "0.0.0.0:8080"; "0" or empty: no metrics are served
-	ProbeAddress            string // "0.0.0.0:8081", of /healthz and /readyz; "0" or empty: none
+	MetricsAddress          string // of /metrics, such as "0.0.0.0:8080"; "0" or empty: not served
+	ProbeAddress            string // of /healthz and /readyz, such as "0.0.0.0:8081"; "0" or empty: not served
 	LeaderElection          bool   // wait until this process holds the Lease
 	LeaderElectionNamespace string // namespace of the Lease; empty: that of the pod
 	Version                 string // version of the program, for its metric

@@ -41,7 +41,7 @@ type Workspace struct {
 	KubernetesVersion  string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\", which stands for its newest patch. If unset, checks that need it are skipped."`
 	OpenShiftVersion   string            `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\". Objects that OpenShift provides are not rendered. If unset, checks that need it are skipped."`
 	Requirements       string            `json:"requirements" default:"\"enforce\"" form:"enum=enforce|warn" doc:"Whether install modes, minKubeVersion and maxOpenShiftVersion restrict the installable versions, or are only reported."`
-	SharedDependencies bool              `json:"sharedDependencies" default:"true" doc:"Allows an operator in another namespace that watches this one to satisfy a dependency."`
+	SharedDependencies bool              `json:"sharedDependencies" default:"true" doc:"Whether an operator in another namespace can satisfy a dependency, if it watches the namespace of the operator that has the dependency."`
 	AllowOverlap       bool              `json:"allowOverlap" default:"false" doc:"Whether two installs that provide the same API may watch the same namespace."`
 	AllowNames         []string          `json:"allowNames" form:"nonempty" doc:"Built-in objects of the cluster that bundles may contain, each as Kind/name, such as ClusterRole/cluster-admin or Namespace/openshift-logging."`
 	Output             string            `json:"output" default:"\"rendered\"" form:"nonempty" doc:"Directory of the rendered tree, relative to this file."`

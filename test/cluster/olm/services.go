@@ -72,7 +72,8 @@ func NewServices(t testing.TB) *Services {
 	return s
 }
 
-// connect handles a connection to any Service.
+// connect accepts a CONNECT request of the API server to any Service, and hands the connection to
+// s.server.
 func (s *Services) connect(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		http.Error(w, "CONNECT only", http.StatusMethodNotAllowed)

@@ -246,7 +246,7 @@ func (op *operator) unknownObjectReasons() []Reason {
 	for _, o := range op.objects {
 		if o.Class == Unknown {
 			out = append(out, Reason{Code: "unknown-object", Object: o.String(), Message: o.String() +
-				" belongs to the operator, but neither OLM nor the tree manages it: its outcome is unknown. Delete it, or detach it from the operator by removing its label or ownerReference"})
+				" belongs to the operator, but OLM did not create it and the tree does not contain it. Decide whether to keep it: delete it, or detach it from the operator by removing its label or ownerReference"})
 		}
 	}
 	return out

@@ -68,7 +68,7 @@ func olmLeftover(o *snapshot.LiveObject) (Stage, string) {
 	case o.Kind == "Operator":
 		return AtCleanUp, "OLM's list of the operator's objects: deleted last, because OLM recreates it while any object has its label"
 	case o.Kind == "OperatorCondition":
-		return AtCleanUp, "OLM's OperatorCondition: replaced by the tree's"
+		return AtCleanUp, "OLM's OperatorCondition: the tree has its own"
 	}
 	return "", ""
 }

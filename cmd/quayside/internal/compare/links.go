@@ -34,7 +34,7 @@ func (c *Comparison) Link(r *diff.Report, base string) error {
 	return nil
 }
 
-// linker finds the commits of compared files.
+// linker looks up the commits to which the links of findings point.
 type linker struct {
 	c       *Comparison
 	head    *gitrepo.Revision      // nil without commits

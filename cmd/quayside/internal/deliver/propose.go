@@ -128,9 +128,9 @@ func (b *Proposer) findUnreadable(ctx context.Context, lock *lockfile.File) erro
 	return nil
 }
 
-// Unreadable returns the operators of HEAD's lock whose bundles cannot be opened, with the errors, and
-// the changed operators that require one of them in HEAD's lock or in lock. It returns nil if no earlier
-// call had to open such a bundle.
+// Unreadable returns, by operator, the errors of bundles that cannot be opened. It lists the operators
+// of HEAD's lock that have such a bundle, and the operators changed in lock that require one of them in
+// either lock. Unreadable opens no bundle: it returns nil if no earlier call of b has found one.
 func (b *Proposer) Unreadable(lock *lockfile.File) map[string]error {
 	out := maps.Clone(b.unreadable)
 	before, err := b.clone.Project.LockIfAny()

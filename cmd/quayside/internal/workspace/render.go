@@ -70,7 +70,7 @@ func (p *Registries) renderWith(ctx context.Context, lock *lockfile.File, opt re
 		p.Log.Progress("reading bundle %s", pin.Bundle)
 		fsys, err := c.Open(ctx, pin)
 		if dropped := new(NoContentError); errors.As(err, &dropped) {
-			return nil, diag.Hintf(diag.Pos{}, "restore it there, upgrade or remove the operator, or use the cache of a machine that has rendered it", "%w", err)
+			return nil, diag.Hintf(diag.Pos{}, "restore the bundle in the catalog, upgrade or remove the operator, or copy the cache of a machine that has rendered the bundle", "%w", err)
 		}
 		return fsys, err
 	})

@@ -141,9 +141,9 @@ func (pr *Problem) removedVersions(s packageUpgrade, before, after map[string]k8
 	return out
 }
 
-// isStoring reports whether every cluster was observed Ready and storing objects in the target
-// versions of a migration step. The API server adds a version to status.storedVersions as soon
-// as it becomes the storage version.
+// isStoring reports whether every cluster was observed Ready, with the target versions of a
+// migration step in status.storedVersions of the CRDs. The API server adds a version to that list
+// as soon as it becomes the storage version.
 func (pr *Problem) isStoring(s packageUpgrade, storage *lockfile.Storage) bool {
 	return pr.allObserved(s, func(o health.OperatorHealth) bool {
 		return o.State == health.StateReady && !slices.ContainsFunc(storage.Objects, func(want lockfile.StoredVersions) bool {

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// scalar reads the value at the cursor, the child of a node in column parent, and moves to
-// the next content.
+// scalar parses the scalar, {} or [] at the cursor, and moves the cursor to the next content.
+// parent is the column of the parent node.
 func (p *parser) scalar(parent int) {
 	start := p.off
 	switch c := p.data[p.off]; c {
@@ -57,7 +57,7 @@ func (p *parser) emptyFlow(closing byte) {
 	p.line(p.off)
 }
 
-// plain reads a plain scalar, which continues on the lines deeper than parent.
+// plain parses a plain scalar. It continues on lines that are indented more than parent.
 func (p *parser) plain(parent int) {
 	p.count()
 	start := p.off
@@ -82,7 +82,7 @@ func (p *parser) plain(parent int) {
 	}
 }
 
-// plainLines adds the lines from offset at to p.text while they are deeper than parent.
+// plainLines adds the lines from offset at to p.text while they are indented more than parent.
 func (p *parser) plainLines(parent, at int) {
 	breaks := 0
 	for at < len(p.data) {

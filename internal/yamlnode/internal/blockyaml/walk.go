@@ -157,7 +157,7 @@ func (p *parser) marker(at int) bool {
 // fail marks the text as unsupported and ends the walk.
 func (p *parser) fail() { p.bad, p.end = true, true }
 
-// block reads the node at the cursor, the child of a node in column parent.
+// block parses the node at the cursor. parent is the column of the parent node.
 func (p *parser) block(parent int) {
 	switch {
 	case p.bad:

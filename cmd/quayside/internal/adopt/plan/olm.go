@@ -60,7 +60,7 @@ func (m *planBuilder) addRestartStep(blocks []*block) {
 	if !slices.ContainsFunc(blocks, func(b *block) bool { return len(b.detachedItems()) > 0 }) {
 		return
 	}
-	m.addControllerStep(Step{Name: Restart, Title: "Restart OLM's controllers once, to show that nothing depends on OLM", After: unchangedChecks(blocks...)}, IsReady,
+	m.addControllerStep(Step{Name: Restart, Title: "Restart OLM's controllers once, and check that the operators are unchanged", After: unchangedChecks(blocks...)}, IsReady,
 		"Restart OLM's controllers, "+controllerNames(blocks)+", and wait until their new pods are ready.",
 		func(Workload) Action { return Action{Do: RestartPods} })
 }
