@@ -226,7 +226,6 @@ func loadBundles(pins []lockfile.Pin, open func(lockfile.Pin) (fs.FS, error)) ([
 	pins = slices.SortedFunc(slices.Values(pins), comparePins)
 	missing, broken := make([]error, len(pins)), make([]error, len(pins))
 	out := make([]operator, len(pins))
-	l := loader{pool: k8s.NewPool()}
 	var work sync.WaitGroup
 	turns := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, pin := range pins {
@@ -238,7 +237,7 @@ func loadBundles(pins []lockfile.Pin, open func(lockfile.Pin) (fs.FS, error)) ([
 		turns <- struct{}{}
 		work.Go(func() {
 			out[i].pin = pin
-			out[i].b, broken[i] = l.load(fsys, pin)
+			out[i].b, broken[i] = loadPinned(fsys, pin)
 			<-turns
 		})
 	}
@@ -246,13 +245,8 @@ func loadBundles(pins []lockfile.Pin, open func(lockfile.Pin) (fs.FS, error)) ([
 	return out, errors.Join(append(missing, broken...)...)
 }
 
-// loader loads bundles. Their CRDs share equal parts in memory.
-type loader struct {
-	mu   sync.Mutex
-	pool *k8s.Pool
-}
-
-func (l *loader) load(fsys fs.FS, pin lockfile.Pin) (*bundle.Bundle, error) {
+// loadPinned loads the bundle of a pin.
+func loadPinned(fsys fs.FS, pin lockfile.Pin) (*bundle.Bundle, error) {
 	name := pin.Namespace + "/" + pin.Package
 	b, err := bundle.Load(fsys)
 	if err != nil {
@@ -260,13 +254,6 @@ func (l *loader) load(fsys fs.FS, pin lockfile.Pin) (*bundle.Bundle, error) {
 	}
 	if b.CSV.Name != pin.Bundle && pin.Bundle != "" {
 		return nil, fmt.Errorf("reading bundle %q of %s: contains bundle %q instead", pin.Bundle, name, b.CSV.Name)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, file := range b.Objects {
-		if k8s.IsCRD(file.Object) {
-			l.pool.Share(file.Object)
-		}
 	}
 	return b, nil
 }
