@@ -9,12 +9,10 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// ignoreObject counts an object that is not a declaration. It records the directories that a GitOps
-// tool applies because of the object, and warns of declarations nested in it.
+// ignoreObject counts an object that is not a declaration, and warns of declarations nested in it.
 func (r *reader) ignoreObject(n *yamlnode.Node, group, kind string) {
 	if kind == "" || group == "" || group == "kustomize.config.k8s.io" || group == string(Quayside) {
 		return
@@ -23,18 +21,6 @@ func (r *reader) ignoreObject(n *yamlnode.Node, group, kind string) {
 		return
 	}
 	r.set.Others[kind]++
-	for _, s := range profile.Appliers() {
-		if s.Group != group || s.Kind != kind {
-			continue
-		}
-		for _, where := range s.Paths {
-			for _, v := range nodesAt(n, where) {
-				if name, ok := yamlnode.Text(v); ok {
-					r.sources = append(r.sources, appliedDir{pos: r.at(v), by: objectTitle(n), path: name})
-				}
-			}
-		}
-	}
 	r.warnNested(n, n)
 }
 
@@ -69,13 +55,6 @@ func (r *reader) warnNested(n, holder *yamlnode.Node) {
 	}
 }
 
-// appliedDir is a directory that a GitOps tool applies because of an object.
-type appliedDir struct {
-	pos  diag.Pos
-	by   string // `Application "etcd"`
-	path string // relative to the top of the repository
-}
-
 // nodesAt returns the nodes at a field path such as "spec.sources.[].path".
 func nodesAt(n *yamlnode.Node, where string) []*yamlnode.Node {
 	nodes := []*yamlnode.Node{n}
@@ -93,93 +72,6 @@ func nodesAt(n *yamlnode.Node, where string) []*yamlnode.Node {
 		nodes = next
 	}
 	return nodes
-}
-
-// maxSources limits the number of applied directories that are searched for declarations.
-const maxSources = 200
-
-// warnUnreadDirs returns a warning for each directory of the repository that a GitOps tool applies
-// because of an object in set, if the directory has declarations that are missing from set.
-func (l *loader) warnUnreadDirs(set *Set) []diag.Warning {
-	declared := map[identity]bool{}
-	for _, d := range set.identities() {
-		declared[d.key()] = true
-	}
-	var out []diag.Warning
-	seen := map[string]bool{}
-	var sources []appliedDir
-	for _, p := range l.parts {
-		sources = append(sources, p.sources...)
-	}
-	for ; len(sources) > 0 && len(seen) < maxSources; sources = sources[1:] {
-		s := sources[0]
-		dir := fixedDir(s.path)
-		if seen[dir] || !l.isForeign(dir) {
-			continue
-		}
-		seen[dir] = true
-		sub := newLoader(l.fsys, LoadOptions{Dir: l.opt.Dir})
-		sub.opt.Output, sub.bytes = l.opt.Output, l.bytes
-		sub.walk(candidate{path: dir, named: true})
-		sub.build()
-		for _, f := range sub.files {
-			sub.readFile(f)
-		}
-		l.bytes = sub.bytes
-		more := false
-		for _, p := range sub.parts {
-			sources = append(sources, p.sources...)
-			more = more || slices.ContainsFunc(p.set.identities(), func(d identity) bool { return !declared[d.key()] && d.kind != "Namespace" })
-		}
-		if !more && sub.errs.Err() == nil && Faults(sub.unread) == nil {
-			continue
-		}
-		msg := fmt.Sprintf("%s applies %q, which contains declarations that quayside does not read: ", s.by, l.displayPath(dir))
-		switch {
-		case !more:
-			msg = fmt.Sprintf("%s applies %q, which may contain declarations that quayside does not read: ", s.by, l.displayPath(dir))
-			fallthrough
-		case !strings.HasPrefix(l.displayPath(dir), "../"):
-			msg += "add it to spec.declarations"
-		default:
-			msg += "it is outside of the workspace: reference it from a kustomization inside"
-		}
-		out = append(out, diag.Warning{Pos: s.pos, Code: "not-declared", Msg: msg})
-	}
-	return out
-}
-
-// fixedDir returns the leading directories of a path pattern, up to its first variable part.
-func fixedDir(name string) string {
-	name = strings.TrimPrefix(name, "/")
-	if i := strings.IndexAny(name, "*?[{$"); i >= 0 {
-		name = name[:i]
-		name = name[:strings.LastIndex(name, "/")+1]
-	}
-	return path.Clean(name)
-}
-
-// isForeign reports whether dir is an existing directory outside of opt.Paths, of all built
-// kustomizations and of quayside's own output.
-func (l *loader) isForeign(dir string) bool {
-	if !fs.ValidPath(dir) || dir == "." {
-		return false
-	}
-	if info, err := fs.Stat(l.fsys, dir); err != nil || !info.IsDir() {
-		return false
-	}
-	for o := range l.reached {
-		if o.Dir == dir {
-			return false
-		}
-	}
-	read := []string{l.opt.Output}
-	for entry := range l.opt.Paths {
-		read = append(read, l.entryPath(entry))
-	}
-	return !slices.ContainsFunc(read, func(top string) bool {
-		return top != "" && (dir == top || top == "." || strings.HasPrefix(dir, top+"/"))
-	})
 }
 
 // findChart returns the directory of the Helm chart to which a templates directory belongs. It

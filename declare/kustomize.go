@@ -117,16 +117,13 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) error {
 		l.addParts(d.entry, r.unread(raw, mapPos))
 		declares = declares || !r.first.IsZero()
 		r.set.mapPositions(mapPos)
-		for i := range r.sources {
-			r.sources[i].pos = mapPos(r.sources[i].pos)
-		}
 		if !r.first.IsZero() && !warned {
 			if msg := l.appliedWarning(o.File); msg != "" {
 				l.warnings = append(l.warnings, diag.Warning{Pos: l.pos(o.File), Code: "declaration-in-tree", Msg: msg})
 				warned = true
 			}
 		}
-		l.parts = append(l.parts, part{set: r.set, sources: r.sources, entry: d.entry, built: o, raw: raw})
+		l.parts = append(l.parts, part{set: r.set, entry: d.entry, built: o, raw: raw})
 	}
 	if declares {
 		l.warnTargets(o, objects)
@@ -171,7 +168,7 @@ func (l *loader) positionMapper(t *overlay.Trace, o *overlay.Overlay, i int, r *
 
 // needsPositions reports whether positions in the built object are reported or stored.
 func (r *reader) needsPositions() bool {
-	return len(r.errs) > 0 || len(r.set.Warnings) > 0 || len(r.sources) > 0 || !r.first.IsZero()
+	return len(r.errs) > 0 || len(r.set.Warnings) > 0 || !r.first.IsZero()
 }
 
 // applyOverrides returns the sets of all parts without overridden declarations and without

@@ -80,7 +80,7 @@ func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 	if l.invalid {
 		return nil, l.errs.Err()
 	}
-	merged.Warnings = diag.SortWarnings(slices.Concat(merged.Warnings, l.warnUnlisted(), l.warnTemplates(), l.warnUnreadDirs(merged)))
+	merged.Warnings = diag.SortWarnings(slices.Concat(merged.Warnings, l.warnUnlisted(), l.warnTemplates()))
 	return merged, l.errs.Err()
 }
 
@@ -115,11 +115,10 @@ type candidate struct {
 
 // part holds the declarations of one file or of one built object.
 type part struct {
-	set     *Set
-	sources []appliedDir
-	entry   int
-	built   *overlay.Overlay // the kustomization that built the object; nil for a file
-	raw     []byte           // the built object
+	set   *Set
+	entry int
+	built *overlay.Overlay // the kustomization that built the object; nil for a file
+	raw   []byte           // the built object
 }
 
 func newLoader(fsys fs.FS, opt LoadOptions) *loader {
@@ -333,7 +332,7 @@ func (l *loader) readFile(f candidate) {
 			r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: r.first, Code: "declaration-in-tree", Msg: msg})
 		}
 	}
-	l.parts = append(l.parts, part{set: r.set, sources: r.sources, entry: f.entry})
+	l.parts = append(l.parts, part{set: r.set, entry: f.entry})
 }
 
 func (l *loader) read(file string) ([]byte, error) {

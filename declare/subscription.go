@@ -240,8 +240,7 @@ type reader struct {
 	errs  diag.List
 	about []Unread // the objects with faults, by their faults
 
-	sources []appliedDir   // directories that GitOps tools apply because of objects of other kinds
-	policy  *yamlnode.Node // the Policy that contains the current object, or nil
+	policy *yamlnode.Node // the Policy that contains the current object, or nil
 }
 
 // declare appends d to a list in the reader's set.

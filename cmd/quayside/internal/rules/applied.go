@@ -1,13 +1,12 @@
 package rules
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
+	"github.com/quayside/quayside/declare/survey"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/profile"
@@ -20,7 +19,7 @@ import (
 // may be one of its clusters. Otherwise it is a warning: the operators were adopted from OLM, perhaps
 // nothing applies the kustomization, this workspace does not read the declarations, or the target
 // is another cluster. If the repository has several workspaces, declarations that this workspace
-// does not read are skipped.
+// does not read are skipped. An entry point that may apply other parts of the repository is a warning.
 func checkStillApplied(s *State) (Findings, error) {
 	repo, err := s.Repository()
 	if err != nil || repo == nil {
@@ -31,19 +30,24 @@ func checkStillApplied(s *State) (Findings, error) {
 		pos diag.Pos
 	}
 	certain, possible := map[applier][]string{}, map[applier][]string{}
-	for _, a := range repo.Survey.Applied(repo.Declared[s.Dir], slices.Concat(slices.Collect(maps.Values(repo.Declared))...), s.isForeign(repo.Origin)) {
-		i := slices.IndexFunc(s.Lock.Pins, func(pin lockfile.Pin) bool {
-			return pin.Package == a.Request.Package && (a.Request.Namespace == "" || a.Request.Namespace == pin.Namespace)
+	pinOf := func(d survey.Declaration) int {
+		return slices.IndexFunc(s.Lock.Pins, func(pin lockfile.Pin) bool {
+			return pin.Package == d.Package && (d.Namespace == "" || d.Namespace == pin.Namespace)
 		})
-		if i < 0 || len(repo.Declared) > 1 && !a.Declared {
+	}
+	others := slices.Concat(slices.Collect(maps.Values(repo.Declared))...)
+	for _, a := range repo.Survey.Applications(repo.Declared[s.Dir], others, func(d survey.Declaration) bool { return pinOf(d) >= 0 }) {
+		if len(repo.Declared) > 1 && !a.Declared {
 			continue
 		}
-		pin, to := s.Lock.Pins[i], certain
+		pin, to := s.Lock.Pins[pinOf(a.Declaration)], certain
 		if pin.Adopted != nil || !a.Proven || !a.Declared || !s.mayBeCluster(a.Cluster) {
 			to = possible
 		}
 		by := applier{a.By, a.Pos}
-		to[by] = append(to[by], pin.Key())
+		if !slices.Contains(to[by], pin.Key()) {
+			to[by] = append(to[by], pin.Key())
+		}
 	}
 	warnings := func(of map[applier][]string) []diag.Warning {
 		var out []diag.Warning
@@ -59,7 +63,13 @@ func checkStillApplied(s *State) (Findings, error) {
 	for i := range out {
 		out[i].Severity, out[i].Hint = Error, appliedHint
 	}
-	return append(out, warningsOf(warnings(possible))...), nil
+	var unknown []diag.Warning
+	for _, e := range repo.Survey.Entries {
+		if reason := e.CannotTell(); reason != "" {
+			unknown = append(unknown, diag.Warning{Pos: e.Pos, Code: "still-applied", Msg: fmt.Sprintf("cannot tell what %s applies, which may be operators that quayside renders: %s", e.By, reason)})
+		}
+	}
+	return append(append(out, warningsOf(warnings(possible))...), warningsOf(s.waive(unknown))...), nil
 }
 
 const appliedHint = "remove these declarations from its path; if OLM runs the operators, see docs/adopt.md; or add a waiver for still-applied"
@@ -102,20 +112,4 @@ func (s *State) mayBeCluster(target string) bool {
 	return slices.ContainsFunc(s.Settings.Clusters, func(c profile.Cluster) bool {
 		return slices.Contains([]string{c.Name, c.Server, c.KubeConfig}, target)
 	})
-}
-
-// isForeign returns a function that reports whether a URL belongs to another repository. The
-// function compares the owner and name with those of spec.gitops.repoURL or, if that is not set, of
-// the remote origin. If neither is known, it returns false for every URL.
-func (s *State) isForeign(origin string) func(url string) bool {
-	name := func(url string) string {
-		url = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(url), "/"), ".git")
-		steps := strings.FieldsFunc(url, func(r rune) bool { return r == '/' || r == ':' })
-		return strings.Join(steps[max(0, len(steps)-2):], "/")
-	}
-	own := origin
-	if g := s.Settings.GitOps; g != nil {
-		own = cmp.Or(g.RepoURL, origin)
-	}
-	return func(url string) bool { return own != "" && name(url) != name(own) }
 }

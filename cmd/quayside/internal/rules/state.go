@@ -12,6 +12,7 @@ import (
 
 	"github.com/quayside/quayside/cmd/quayside/internal/fleet"
 	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/declare/survey"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/health"
@@ -51,11 +52,10 @@ type Other struct {
 
 // Repository is the other content of the workspace's repository.
 type Repository struct {
-	Origin   string              // URL of the remote origin, or ""
 	Declared map[string][]string // declared paths of each workspace, by its directory
 	Below    []string            // directories of the workspaces below this one
 	Trees    []string            // directories of rendered trees
-	Survey   *declare.Survey
+	Survey   *survey.Survey
 }
 
 // Severity is the effect of a finding.

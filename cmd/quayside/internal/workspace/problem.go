@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
@@ -91,6 +92,8 @@ type Problem struct {
 	merge    mergeRepair         // the repair of Lock
 	unread   unread              // declarations that were not read
 	observed []*health.Summary   // observations of clusters
+
+	elsewhere func() []diag.Warning // about declarations of the repository that no workspace reads
 }
 
 // ReadProblem reads the declarations, the lock, and the parts of the catalogs needed to resolve them.
@@ -113,7 +116,7 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 	if err != nil {
 		return nil, err
 	}
-	pr := &Problem{Read: read, Unattended: req.Unattended, project: p, catalogs: p.Catalogs(set), unread: missing}
+	pr := &Problem{Read: read, Unattended: req.Unattended, project: p, catalogs: p.Catalogs(set), unread: missing, elsewhere: sync.OnceValue(p.warnUnread)}
 	pr.Lock, pr.stale = refreshDirect(read, bundles, opt)
 	if req.RepairMerge {
 		pr.Lock, pr.merge = repairMerge(p, pr.Lock, set, opt)
@@ -194,7 +197,7 @@ func (p *Project) readIndex(ctx context.Context, pr *Problem, bundles []directBu
 
 // DeclarationWarnings returns warnings about the declarations. Waived warnings are marked.
 func (pr *Problem) DeclarationWarnings() []diag.Warning {
-	out := slices.Clone(pr.Declared.Warnings)
+	out := diag.SortWarnings(slices.Concat(pr.Declared.Warnings, pr.elsewhere()))
 	if line := pr.Declared.IgnoredSummary(); line != "" {
 		out = append(out, diag.Warning{Code: "other-kinds", Msg: line})
 	}

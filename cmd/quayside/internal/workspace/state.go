@@ -118,9 +118,6 @@ func (p *Opened) readRepository() (*rules.Repository, error) {
 	for _, dir := range p.WorkspacesBelow() {
 		r.Below = append(r.Below, path.Join(p.repoPath(), dir))
 	}
-	if repo, _, err := p.OpenRepo(); err == nil {
-		r.Origin = repo.Origin()
-	}
 	return r, errors.Join(err1, err2)
 }
 

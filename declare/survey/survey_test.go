@@ -1,4 +1,4 @@
-package declare_test
+package survey_test
 
 import (
 	"fmt"
@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/declare/survey"
 )
 
-func survey(t interface{ Fatal(...any) }, files fstest.MapFS) *declare.Survey {
-	s, err := declare.NewSurvey(files, func(dir string) bool { return dir == "rendered" })
+func newSurvey(t interface{ Fatal(...any) }, files fstest.MapFS) *survey.Survey {
+	s, err := survey.New(files, func(dir string) bool { return dir == "rendered" }, func(url string) bool { return strings.Contains(url, "other") })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ const (
 	fluxK      = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: %s}\nspec: {path: %q, sourceRef: {kind: GitRepository, name: fleet}}\n"
 )
 
-func none(string) bool { return false }
+func all(survey.Declaration) bool { return true }
 
 // TestSurvey finds the declarations that a GitOps tool applies, and the directories that no workspace
 // reads.
@@ -134,10 +134,10 @@ func TestSurvey(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := survey(t, filesOf(c.files))
+			s := newSurvey(t, filesOf(c.files))
 			var got []string
-			for _, a := range s.Applied(c.declared, nil, func(url string) bool { return strings.Contains(url, "other") }) {
-				text := a.Request.Package + " by " + a.By
+			for _, a := range s.Applications(c.declared, nil, all) {
+				text := a.Declaration.Package + " by " + a.By
 				if a.Declared {
 					text += " declared"
 				}
@@ -147,7 +147,7 @@ func TestSurvey(t *testing.T) {
 			if d := cmp.Diff(c.applied, got); d != "" {
 				t.Errorf("applied: -want +got\n%s", d)
 			}
-			if d := cmp.Diff(c.unread, s.Dirs(c.declared)); d != "" {
+			if d := cmp.Diff(c.unread, survey.Dirs(s.Unread(c.declared))); d != "" {
 				t.Errorf("unread: -want +got\n%s", d)
 			}
 		})
@@ -195,8 +195,8 @@ func TestSurveyProperty(t *testing.T) {
 			}
 		}
 		got := map[string]bool{}
-		for _, a := range survey(t, filesOf(files)).Applied(dirs, nil, none) { // all kustomizations are inputs
-			got[a.Request.Package] = true
+		for _, a := range newSurvey(t, filesOf(files)).Applications(dirs, nil, all) { // all kustomizations are inputs
+			got[a.Declaration.Package] = true
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Fatalf("-want +got\n%s\n%v", d, files)

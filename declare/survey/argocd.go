@@ -1,0 +1,195 @@
+package survey
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+const argoGroup = "argoproj.io"
+
+// addApplication adds the directories that an Application applies. fields are those of n, or of the
+// Application that the ApplicationSet n makes; fieldPath is the path in n of the Application's spec.
+func (s *scanner) addApplication(e *Entry, n *yamlnode.Node, fields map[string]any, fieldPath string) {
+	spec := k8s.Map(fields, "spec")
+	destination := k8s.Map(spec, "destination")
+	cluster := k8s.Text(destination, "name")
+	if cluster == "" {
+		cluster = k8s.Text(destination, "server")
+	}
+	add := func(source map[string]any, where string) {
+		dir := cleanDir(k8s.Text(source, "path"))
+		if k8s.Text(source, "chart") != "" || k8s.Text(source, "path") == "" && source["path"] == nil || s.isForeign(k8s.Text(source, "repoURL")) {
+			return
+		}
+		a := Applied{Entry: e, Pos: at(e.Pos.File, n, fieldPath+"."+where+".path"), Dir: dir, Cluster: cluster}
+		s.addDirs(e, a, func(a *Applied) {
+			final := s.overrideSource(source, a.Dir, k8s.Text(fields, "metadata", "name"))
+			a.recurse, _ = k8s.Map(final, "directory")["recurse"].(bool)
+			a.include, a.exclude = k8s.Text(final, "directory", "include"), k8s.Text(final, "directory", "exclude")
+			a.Changes = argoChanges(final, k8s.Text(destination, "namespace"))
+		})
+	}
+	if source := k8s.Map(spec, "source"); source != nil {
+		add(source, "source")
+	}
+	for i, item := range k8s.List(spec, "sources") {
+		source, _ := item.(map[string]any)
+		add(source, diag.Item("sources", i))
+	}
+}
+
+// overrideSource returns the source of an Application with the parameters of the files in its directory.
+func (s *scanner) overrideSource(source map[string]any, dir, name string) map[string]any {
+	for _, file := range []string{".argocd-source.yaml", ".argocd-source-" + name + ".yaml"} {
+		var more map[string]any
+		if data := s.repo.read(path.Join(dir, file)); data != nil && yaml.Unmarshal(data, &more) == nil {
+			source = mergeMaps(source, more)
+		}
+	}
+	return source
+}
+
+// argoChanges returns the changes that an Application makes to what it applies.
+func argoChanges(source map[string]any, namespace string) Changes {
+	c := Changes{DefaultNamespace: known(namespace)}
+	if strings.Contains(namespace, unknownText) {
+		c.Unknown = append(c.Unknown, "the destination namespace")
+	}
+	if source["plugin"] != nil {
+		c.Unknown = append(c.Unknown, "the output of a plugin")
+	}
+	k := k8s.Map(source, "kustomize")
+	if k == nil {
+		return c
+	}
+	if data, err := yaml.Marshal(k); err != nil || strings.Contains(string(data), `\0`) {
+		c.Unknown = append(c.Unknown, "spec.source.kustomize")
+		return c
+	}
+	c.Namespace, c.NamePrefix, c.NameSuffix = k8s.Text(k, "namespace"), k8s.Text(k, "namePrefix"), k8s.Text(k, "nameSuffix")
+	c.Labels, c.Annotations = k8s.TextMap(k, "commonLabels"), k8s.TextMap(k, "commonAnnotations")
+	c.Components = k8s.Texts(k, "components")
+	for _, text := range k8s.Texts(k, "images") {
+		c.Images = append(c.Images, parseImage(text))
+	}
+	var typed struct {
+		Patches []types.Patch `json:"patches"`
+	}
+	data, err := yaml.Marshal(k)
+	if err == nil {
+		err = yaml.Unmarshal(data, &typed)
+	}
+	if err != nil {
+		c.Unknown = append(c.Unknown, "spec.source.kustomize.patches")
+	}
+	c.Patches = typed.Patches
+	return c
+}
+
+// parseImage parses an image override in the syntax of 'kustomize edit set image'.
+func parseImage(text string) types.Image {
+	name, replacement, has := strings.Cut(text, "=")
+	if !has {
+		replacement = name
+		name = splitImage(name).NewName
+	}
+	out := splitImage(replacement)
+	out.Name = name
+	return out
+}
+
+// splitImage returns the parts of an image reference.
+func splitImage(text string) types.Image {
+	name, digest, _ := strings.Cut(text, "@")
+	tag := ""
+	if i := strings.LastIndex(name, ":"); i > strings.LastIndex(name, "/") {
+		name, tag = name[:i], name[i+1:]
+	}
+	return types.Image{NewName: name, NewTag: tag, Digest: digest}
+}
+
+// addApplicationSet adds the directories that the Applications of an ApplicationSet apply.
+func (s *scanner) addApplicationSet(e *Entry, n *yamlnode.Node) {
+	fields := decode(n)
+	spec := k8s.Map(fields, "spec")
+	goTemplate, _ := spec["goTemplate"].(bool)
+	g := generator{repo: s.repo, foreign: s.isForeign, renderer: renderer{goTemplate: goTemplate, options: k8s.Texts(spec, "goTemplateOptions")}}
+	for _, item := range k8s.List(spec, "generators") {
+		one, _ := item.(map[string]any)
+		list, err := g.generate(one, params{}, 0)
+		if err != nil {
+			e.addUnknown(err.Error())
+			continue
+		}
+		template := mergeMaps(k8s.Map(spec, "template"), generatorTemplate(one))
+		for _, p := range list {
+			if len(e.Applied) > maxApplied {
+				e.addUnknown(fmt.Sprintf("it makes more than %d Applications", maxApplied))
+				return
+			}
+			v, err := g.object(map[string]any(template), p)
+			app, _ := v.(map[string]any)
+			app = s.patchTemplate(e, g, k8s.Text(spec, "templatePatch"), app, p)
+			before := len(e.Applied) + len(e.unknown)
+			s.addApplication(e, n, app, "spec.template.spec")
+			if err != nil && len(e.Applied)+len(e.unknown) == before {
+				e.addUnknown(err.Error())
+			}
+		}
+	}
+}
+
+// generatorTemplate returns the fields of the template that a generator overrides.
+func generatorTemplate(generator map[string]any) map[string]any {
+	for _, v := range generator {
+		if fields, isMap := v.(map[string]any); isMap && fields["template"] != nil {
+			return k8s.Map(fields, "template")
+		}
+	}
+	return nil
+}
+
+// patchTemplate returns an Application of an ApplicationSet with spec.templatePatch.
+func (s *scanner) patchTemplate(e *Entry, g generator, patch string, app map[string]any, p params) map[string]any {
+	if patch == "" {
+		return app
+	}
+	v, err := g.object(patch, p)
+	text, _ := v.(string)
+	var fields map[string]any
+	if err == nil && !strings.Contains(text, unknownText) {
+		err = yaml.Unmarshal([]byte(text), &fields)
+	}
+	switch {
+	case err != nil && strings.Contains(patch, "source"), strings.Contains(text, unknownText):
+		e.addUnknown("spec.templatePatch cannot be evaluated")
+	case err == nil:
+		return mergeMaps(app, fields)
+	}
+	return app
+}
+
+func (e *Entry) addUnknown(reason string) {
+	if !slices.Contains(e.unknown, reason) && len(e.unknown) < 10 {
+		e.unknown = append(e.unknown, reason)
+	}
+}
+
+// known returns text, or "" if a part of it is unknown.
+func known(text string) string {
+	if strings.Contains(text, unknownText) || strings.Contains(text, "{{") {
+		return ""
+	}
+	return text
+}
+
+func cleanDir(name string) string { return path.Clean(strings.TrimPrefix(name, "/")) }

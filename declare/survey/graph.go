@@ -1,0 +1,195 @@
+package survey
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/overlay"
+)
+
+// Application is a declaration that a GitOps tool applies to a cluster.
+type Application struct {
+	By          string   // `Application "etcd"`, `kustomization "clusters/lab"`
+	Pos         diag.Pos // position of the object in By
+	Declaration Declaration
+	Declared    bool   // the declared paths include the file of the declaration
+	Proven      bool   // whether an object of a GitOps tool certainly applies it
+	Cluster     string // name, server or kubeconfig of the target cluster; "" if not set or unknown
+}
+
+// Applications returns the declarations that a GitOps tool applies, for each cluster with the first object
+// that applies them to it, sorted by their positions. declared are the declared paths of a workspace, and
+// others those of other workspaces. A kustomization outside of these paths counts as applied, because the
+// object that applies it may be in another repository. Declarations that wanted does not accept are
+// omitted.
+func (s *Survey) Applications(declared, others []string, wanted func(Declaration) bool) []Application {
+	files, inputs := s.included(declared)
+	_, more := s.included(others)
+	maps.Copy(inputs, more)
+	type key struct {
+		pos     diag.Pos
+		cluster string
+	}
+	found := map[key]bool{}
+	var out []Application
+	add := func(a *Applied, file string, app Application) {
+		for _, i := range s.byFile[file] {
+			d := s.Declarations[i]
+			at := key{d.Pos, app.Cluster}
+			if d.Package == "" || d.Obstacle != "" || found[at] || !wanted(d) || !s.keeps(a, d) {
+				continue
+			}
+			found[at] = true
+			app.Declaration, app.Declared = d, files[file]
+			out = append(out, app)
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(s.byFile)) {
+		appliers := s.Appliers(Declaration{Pos: diag.Pos{File: file}})
+		for _, a := range appliers {
+			add(a, file, Application{By: a.Entry.By, Pos: a.Pos, Proven: a.Guess == "", Cluster: a.Cluster})
+		}
+		if len(appliers) > 0 {
+			continue
+		}
+		for _, dir := range s.kustomizationsOf(file) {
+			if !inputs[dir] {
+				at := diag.Pos{File: s.repo.kustomizations[dir].file, Line: 1, Col: 1}
+				add(&Applied{Dir: dir}, file, Application{By: fmt.Sprintf("kustomization %q", dir), Pos: at})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Application) int { return a.Declaration.Pos.Compare(b.Declaration.Pos) })
+	return out
+}
+
+// kustomizationsOf returns the directories whose kustomizations include a file, sorted.
+func (s *Survey) kustomizationsOf(file string) []string {
+	if s.including == nil {
+		s.including = map[string][]string{}
+		for _, dir := range slices.Sorted(maps.Keys(s.repo.kustomizations)) {
+			files := map[string]bool{}
+			s.repo.addIncluded(dir, files, map[string]bool{})
+			for name := range files {
+				if len(s.byFile[name]) > 0 {
+					s.including[name] = append(s.including[name], dir)
+				}
+			}
+		}
+	}
+	return s.including[file]
+}
+
+// Unread returns the declarations that the declared paths do not include, sorted by position.
+func (s *Survey) Unread(declared []string) []Declaration {
+	files, _ := s.included(declared)
+	return slices.DeleteFunc(slices.Clone(s.Declarations), func(d Declaration) bool { return files[d.Pos.File] })
+}
+
+// Includes returns a function that reports whether the declared paths include a file.
+func (s *Survey) Includes(declared []string) func(file string) bool {
+	files, _ := s.included(declared)
+	return func(file string) bool {
+		return files[file] || slices.ContainsFunc(declared, func(top string) bool { return filetree.Within(file, top) })
+	}
+}
+
+// Appliers returns the directories with a declaration that entries apply, sorted by position.
+func (s *Survey) Appliers(d Declaration) []*Applied {
+	return slices.SortedStableFunc(slices.Values(s.applied[d.Pos.File]), func(a, b *Applied) int { return a.Pos.Compare(b.Pos) })
+}
+
+// Dirs returns the topmost directories of declarations, sorted.
+func Dirs(list []Declaration) []string {
+	var dirs []string
+	for _, d := range list {
+		dirs = append(dirs, path.Dir(d.Pos.File))
+	}
+	slices.Sort(dirs)
+	var out []string
+	for _, dir := range dirs {
+		if !slices.ContainsFunc(out, func(top string) bool { return filetree.Within(dir, top) }) {
+			out = append(out, dir)
+		}
+	}
+	return out
+}
+
+// included returns the files with declarations and the kustomizations that declared paths include.
+func (s *Survey) included(declared []string) (files, dirs map[string]bool) {
+	files, dirs = map[string]bool{}, map[string]bool{}
+	for _, top := range declared {
+		for dir, k := range s.repo.kustomizations {
+			if k != nil && filetree.Within(dir, top) {
+				s.repo.addIncluded(dir, files, dirs)
+			}
+		}
+		for file := range s.byFile {
+			files[file] = files[file] || filetree.Within(file, top)
+		}
+	}
+	return files, dirs
+}
+
+// keeps reports whether the kustomization of a keeps a declaration, which its patches may delete. It
+// returns true if there is none, or if it cannot be built.
+func (s *Survey) keeps(a *Applied, d Declaration) bool {
+	if s.repo.kustomization(a.Dir) == nil {
+		return true
+	}
+	objects, known := s.built[a.Dir]
+	if !known {
+		objects = s.build(a.Dir)
+		s.built[a.Dir] = objects
+	}
+	return objects == nil || contains(objects, d)
+}
+
+// build returns the objects that the kustomization in a directory builds, or nil if it cannot be built.
+func (s *Survey) build(dir string) []any {
+	o, err := overlay.NewTolerant(overlay.FileFunc(func(name string) ([]byte, error) { return fs.ReadFile(s.repo.fsys, name) })).Open(dir)
+	if err != nil {
+		return nil
+	}
+	built, err := o.Build()
+	if err != nil {
+		return nil
+	}
+	out := []any{}
+	for _, text := range built {
+		var fields any
+		if json.Unmarshal(text, &fields) == nil {
+			out = append(out, fields)
+		}
+	}
+	return out
+}
+
+// contains reports whether v is a declaration of the same kind and package as d, or contains one.
+func contains(v any, d Declaration) bool {
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, func(item any) bool { return contains(item, d) })
+	case map[string]any:
+		if k8s.Text(v, "kind") == d.Kind {
+			for _, where := range [][]string{{"spec", "name"}, {"spec", "package"}, {"spec", "source", "catalog", "packageName"}, {"spec", "subscription", "name"}} {
+				if k8s.Text(v, where...) == d.Package {
+					return true
+				}
+			}
+		}
+		for _, item := range v {
+			if contains(item, d) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,365 @@
+package survey
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// Limits of a survey.
+const (
+	maxFiles   = 1_000_000 // the rest is ignored
+	maxSize    = 1 << 20   // bytes; a larger file is no declaration
+	maxApplied = 10_000    // directories that one object applies
+)
+
+// repository reads files of a repository on demand, and caches what it needs again.
+type repository struct {
+	fsys           fs.FS
+	skip           func(dir string) bool
+	kustomizations map[string]*kustomization // by directory; nil for none
+	lists          map[string][]fs.DirEntry
+	ignored        map[string]*gitrepo.Ignore // by the name of the files with the patterns
+	loaded         map[string]bool            // files with patterns that ignored has
+}
+
+func newRepository(fsys fs.FS, skip func(dir string) bool) *repository {
+	return &repository{fsys: fsys, skip: skip, kustomizations: map[string]*kustomization{}, lists: map[string][]fs.DirEntry{}, ignored: map[string]*gitrepo.Ignore{}, loaded: map[string]bool{}}
+}
+
+// read returns the content of a file, or nil if it is missing or too large for a manifest.
+func (r *repository) read(name string) []byte {
+	if !fs.ValidPath(name) {
+		return nil
+	}
+	info, err := fs.Stat(r.fsys, name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSize {
+		return nil
+	}
+	data, err := fs.ReadFile(r.fsys, name)
+	if err != nil {
+		return nil // whoever needs it reports the fault
+	}
+	return data
+}
+
+// list returns the content of a directory. A missing directory is empty.
+func (r *repository) list(dir string) []fs.DirEntry {
+	list, known := r.lists[dir]
+	if !known {
+		list, _ = fs.ReadDir(r.fsys, dir)
+		r.lists[dir] = list
+	}
+	return list
+}
+
+func (r *repository) isDir(name string) bool {
+	if !fs.ValidPath(name) {
+		return false
+	}
+	info, err := fs.Stat(r.fsys, name)
+	return err == nil && info.IsDir()
+}
+
+func (r *repository) isChart(dir string) bool {
+	return slices.ContainsFunc(r.list(dir), func(d fs.DirEntry) bool { return d.Name() == "Chart.yaml" })
+}
+
+// walk calls visit with each file in and below a directory, until visit returns false. It skips hidden
+// directories below it.
+func (r *repository) walk(dir string, visit func(name string) bool) bool {
+	for _, d := range r.list(dir) {
+		name := path.Join(dir, d.Name())
+		switch {
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") || r.skip(name)):
+		case d.IsDir():
+			if !r.walk(name, visit) {
+				return false
+			}
+		case d.Type().IsRegular() && !visit(name):
+			return false
+		}
+	}
+	return true
+}
+
+// walkDirs calls visit with each directory in and below dir, like walk.
+func (r *repository) walkDirs(dir string, visit func(name string)) {
+	visit(dir)
+	for _, d := range r.list(dir) {
+		if name := path.Join(dir, d.Name()); d.IsDir() && !strings.HasPrefix(d.Name(), ".") && !r.skip(name) {
+			r.walkDirs(name, visit)
+		}
+	}
+}
+
+// isIgnored reports whether the ignore files with a name exclude a file.
+func (r *repository) isIgnored(ignoreFile, file string) bool {
+	if ignoreFile == "" {
+		return false
+	}
+	g := r.ignored[ignoreFile]
+	if g == nil {
+		g = gitrepo.NewIgnore()
+		r.ignored[ignoreFile] = g
+	}
+	steps := strings.Split(file, "/")
+	for i := range steps {
+		dir := path.Join(".", path.Join(steps[:i]...))
+		if name := path.Join(dir, ignoreFile); !r.loaded[name] {
+			r.loaded[name] = true
+			g.Parse(r.read(name), dir)
+		}
+	}
+	return g.Match(file, false)
+}
+
+// kustomization is the content of a kustomization file as far as a survey needs it.
+type kustomization struct {
+	file       string
+	resources  []string // files and directories, relative to the repository
+	patches    []string // files with patches, relative to the repository
+	generators []string // files with configurations of generators
+	component  bool
+	changes    bool // whether it does more than list resources
+}
+
+// kustomization returns the kustomization in a directory, or nil if there is none. One that cannot be
+// parsed lists nothing.
+func (r *repository) kustomization(dir string) *kustomization {
+	k, known := r.kustomizations[dir]
+	if known {
+		return k
+	}
+	for _, d := range r.list(dir) {
+		if slices.Contains(konfig.RecognizedKustomizationFileNames(), d.Name()) && d.Type().IsRegular() {
+			name := path.Join(dir, d.Name())
+			k = parseKustomization(name, r.read(name))
+			break
+		}
+	}
+	r.kustomizations[dir] = k
+	return k
+}
+
+func parseKustomization(file string, data []byte) *kustomization {
+	k := &kustomization{file: file}
+	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{Bytes: maxSize, Nodes: 50_000})
+	if err != nil || len(docs) == 0 {
+		return k // kustomize reports the fault
+	}
+	k.component = textAt(docs[0], "kind") == types.ComponentKind
+	join := func(where string) []string {
+		var out []string
+		for _, item := range nodesAt(docs[0], where) {
+			if text, ok := yamlnode.Text(item); ok && !strings.Contains(text, "\n") {
+				out = append(out, path.Join(path.Dir(file), text))
+			}
+		}
+		return out
+	}
+	k.resources = slices.Concat(join("resources.[]"), join("bases.[]"), join("components.[]"))
+	k.generators = join("generators.[]")
+	k.patches = slices.Concat(join("patches.[].path"), join("patchesStrategicMerge.[]"), join("patchesJson6902.[].path"))
+	for i := 0; i+1 < len(docs[0].Content); i += 2 {
+		switch docs[0].Content[i].Value {
+		case "apiVersion", "kind", "metadata", "resources", "bases", "generatorOptions", "configMapGenerator", "secretGenerator", "openapi", "buildMetadata", "sortOptions":
+		default:
+			k.changes = k.changes || len(docs[0].Content[i+1].Content) > 0 || docs[0].Content[i+1].Value != ""
+		}
+	}
+	return k
+}
+
+// nodesAt returns the nodes at a field path such as "spec.sources.[].path".
+func nodesAt(n *yamlnode.Node, where string) []*yamlnode.Node {
+	nodes := []*yamlnode.Node{n}
+	for step := range strings.SplitSeq(where, ".") {
+		var next []*yamlnode.Node
+		for _, n := range nodes {
+			if step != "[]" {
+				if _, v := yamlnode.Field(n, step); v != nil {
+					next = append(next, v)
+				}
+			} else if n.Kind == yamlnode.SequenceNode {
+				next = append(next, n.Content...)
+			}
+		}
+		nodes = next
+	}
+	return nodes
+}
+
+// textAt returns the first text at a field path, or "".
+func textAt(n *yamlnode.Node, where string) string {
+	for _, v := range nodesAt(n, where) {
+		if text, ok := yamlnode.Text(v); ok {
+			return text
+		}
+	}
+	return ""
+}
+
+func groupOf(n *yamlnode.Node) string {
+	group, _, _ := strings.Cut(textAt(n, "apiVersion"), "/")
+	return group
+}
+
+// decode returns the fields of a node. Fields that are not valid YAML are missing.
+func decode(n *yamlnode.Node) map[string]any {
+	data, err := yamlnode.JSON(n)
+	out := map[string]any{}
+	if err == nil && json.Unmarshal(data, &out) != nil {
+		return map[string]any{}
+	}
+	return out
+}
+
+// documents parses a file. Lists are replaced by their items.
+func documents(file string, data []byte) ([]*yamlnode.Node, error) {
+	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{Bytes: maxSize, Nodes: 200_000})
+	if err != nil {
+		return nil, err
+	}
+	var out []*yamlnode.Node
+	var add func(n *yamlnode.Node)
+	add = func(n *yamlnode.Node) {
+		if _, items := yamlnode.Field(n, "items"); items != nil && items.Kind == yamlnode.SequenceNode && strings.HasSuffix(textAt(n, "kind"), "List") {
+			for _, item := range items.Content {
+				add(item)
+			}
+			return
+		}
+		out = append(out, n)
+	}
+	for _, n := range docs {
+		add(n)
+	}
+	return out, nil
+}
+
+// appliedFiles returns the files with manifests that a, or the kustomization at it, applies.
+func (r *repository) appliedFiles(a *Applied) map[string]bool {
+	files := map[string]bool{}
+	if !r.isDir(a.Dir) {
+		if r.read(a.Dir) != nil {
+			files[a.Dir] = true
+		}
+		return files
+	}
+	r.addApplied(a, a.Dir, files)
+	return files
+}
+
+func (r *repository) addApplied(a *Applied, dir string, files map[string]bool) {
+	switch {
+	case r.isChart(dir):
+		return // its templates are no manifests
+	case r.kustomization(dir) != nil:
+		r.addIncluded(dir, files, map[string]bool{})
+		return
+	}
+	for _, d := range r.list(dir) {
+		name := path.Join(dir, d.Name())
+		switch {
+		case strings.HasPrefix(d.Name(), ".") && d.IsDir(), a.excludes(r, name, d.IsDir()):
+		case d.IsDir() && a.recurse && !r.skip(name):
+			r.addApplied(a, name, files)
+		case d.Type().IsRegular() && yamlnode.HasExtension(name):
+			files[name] = true
+		}
+	}
+}
+
+// addIncluded adds the files and the directories that the kustomization in dir includes.
+func (r *repository) addIncluded(dir string, files, dirs map[string]bool) {
+	k := r.kustomization(dir)
+	if k == nil || dirs[dir] {
+		return
+	}
+	dirs[dir] = true
+	for _, target := range k.resources {
+		if fs.ValidPath(target) && r.kustomization(target) != nil {
+			r.addIncluded(target, files, dirs)
+		} else {
+			files[target] = true
+		}
+	}
+	for _, config := range k.generators {
+		for _, name := range r.manifestsOfPolicies(config) {
+			files[name] = true
+		}
+	}
+}
+
+// manifestsOfPolicies returns the files that a PolicyGenerator puts into policies.
+func (r *repository) manifestsOfPolicies(config string) []string {
+	docs, err := documents(config, r.read(config))
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, n := range docs {
+		if groupOf(n) != policyGroup || textAt(n, "kind") != "PolicyGenerator" {
+			continue
+		}
+		for _, v := range nodesAt(n, "policies.[].manifests.[].path") {
+			text, _ := yamlnode.Text(v)
+			name := path.Join(path.Dir(config), text)
+			if !r.isDir(name) {
+				out = append(out, name)
+				continue
+			}
+			files := map[string]bool{}
+			r.addApplied(&Applied{Dir: name}, name, files)
+			for file := range files {
+				out = append(out, file)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// matchGlob reports whether a pattern of Argo CD's directory sources matches a path: * and ** match
+// any text, {a,b} alternatives.
+func matchGlob(pattern, name string) bool {
+	expr := regexp.QuoteMeta(pattern)
+	for _, r := range [][2]string{{`\*`, ".*"}, {`\?`, "."}, {`\{`, "(?:"}, {`\}`, ")"}, {",", "|"}} {
+		expr = strings.ReplaceAll(expr, r[0], r[1])
+	}
+	matched, err := regexp.MatchString("^(?:"+expr+")$", name)
+	return err == nil && matched
+}
+
+// excludes reports whether a does not apply a file or a directory that is not part of a kustomization.
+func (a *Applied) excludes(r *repository, name string, dir bool) bool {
+	if a.ignore != nil && a.ignore.Match(name, dir) || r.isIgnored(a.ignoreFile, name) {
+		return true
+	}
+	rel := name
+	if a.Dir != "." {
+		rel = filetree.Relative(a.Dir, name)
+	}
+	return !dir && (a.include != "" && !matchGlob(a.include, rel) || a.exclude != "" && matchGlob(a.exclude, rel))
+}
+
+// ErrNothing is returned for a path of declarations that matches nothing.
+var ErrNothing = errors.New("matches nothing")
+
+// at returns the position of a field of a node, or of the nearest field that contains it.
+func at(file string, n *yamlnode.Node, field string) diag.Pos {
+	return diag.Fields(yamlnode.Positions(file, n)).At(field, yamlnode.At(file, n))
+}

@@ -1,0 +1,481 @@
+// Package survey reads a repository like the GitOps tools that apply it. It finds their entry points
+// (Applications, ApplicationSets, Kustomizations of Flux, policies, and kustomizations and directories
+// that nothing else includes), the objects of OLM in the repository, and the entry points through which
+// each object reaches a cluster. It builds no kustomization and renders no chart.
+//
+// Start from [New], [Survey.Declarations] and [ReadEntry].
+package survey
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// Survey is an overview of a repository.
+type Survey struct {
+	// Declarations are the objects of OLM, sorted by position.
+	Declarations []Declaration
+
+	// Entries are the objects of GitOps tools that apply parts of this repository, sorted by position.
+	Entries []*Entry
+
+	repo    *repository
+	byFile  map[string][]int      // indices of Declarations by file
+	applied map[string][]*Applied // that apply a file with declarations or entries, by file
+
+	including map[string][]string // directories of the kustomizations that include a file with declarations, by file; nil before the first use
+	built     map[string][]any    // objects of a kustomization, by its directory
+}
+
+// Entry is an object that makes a GitOps tool apply parts of a repository, or a chart with such objects.
+type Entry struct {
+	By      string // `Application "etcd"`
+	Pos     diag.Pos
+	Applied []*Applied
+
+	unknown []string // reasons why it may apply other parts, too
+}
+
+// CannotTell returns the reasons why the entry may apply other parts of the repository than those in
+// Applied. It returns "" if all are known.
+func (e *Entry) CannotTell() string { return strings.Join(e.unknown, "; ") }
+
+// Applied is a directory or a file that an entry applies to a cluster.
+type Applied struct {
+	Entry   *Entry
+	Pos     diag.Pos // of the path in the entry
+	Dir     string   // in the repository; also that of a file
+	Cluster string   // name, server or kubeconfig of the target cluster; "" if not set or unknown
+	Guess   string   // reason why it is only a guess; "" if the entry certainly applies it
+	Changes Changes
+
+	recurse          bool // with files of subdirectories
+	include, exclude string
+	ignoreFile       string          // name of the files with patterns of ignored files
+	ignore           *gitrepo.Ignore // of the source
+}
+
+// Changes are the changes that a tool makes to what it applies.
+type Changes struct {
+	Namespace, NamePrefix, NameSuffix string
+	Labels, Annotations               map[string]string
+	Patches                           []types.Patch
+	Images                            []types.Image
+	Components                        []string
+
+	DefaultNamespace string            // of namespaced objects without a namespace
+	Substitutes      bool              // whether ${VAR} is replaced
+	Substitute       map[string]string // values of variables
+	SubstituteFrom   []string          // objects of a cluster with further values: "Secret vars"
+	Unknown          []string          // changes that cannot be known offline: "the output of a plugin"
+}
+
+// IsBuilt reports whether the changes are those of a kustomization.
+func (c Changes) IsBuilt() bool {
+	return c.Namespace+c.NamePrefix+c.NameSuffix != "" || len(c.Labels)+len(c.Annotations)+len(c.Patches)+len(c.Images)+len(c.Components) > 0
+}
+
+// String lists the changes, without that of the default namespace. It returns "" if there are none.
+func (c Changes) String() string {
+	var out []string
+	for _, f := range []struct {
+		changed bool
+		name    string
+	}{
+		{c.Namespace != "", "namespace"}, {c.NamePrefix+c.NameSuffix != "", "names"}, {len(c.Patches) > 0, "patches"}, {len(c.Components) > 0, "components"},
+		{len(c.Images) > 0, "images"}, {c.Substitutes, "substitutions"},
+	} {
+		if f.changed {
+			out = append(out, f.name)
+		}
+	}
+	return strings.Join(append(out, c.Unknown...), ", ")
+}
+
+// Declaration is an object of OLM, or text that looks like one.
+type Declaration struct {
+	Pos       diag.Pos
+	Kind      string
+	Namespace string // "" if a kustomization or a tool sets it
+	Name      string
+	Package   string // "" if it requests no operator
+	Obstacle  string // reason why it is no object of a manifest: "is in a Helm template"; "" if it is one
+}
+
+// IsOperator reports whether the declaration requests an operator.
+func (d Declaration) IsOperator() bool {
+	return slices.Contains([]string{"Subscription", "ClusterExtension", "OperatorPolicy"}, d.Kind)
+}
+
+// Groups of the objects of OLM and of policies.
+const (
+	olmGroup      = "operators.coreos.com"
+	olmV1Group    = "olm.operatorframework.io"
+	policyGroup   = "policy.open-cluster-management.io"
+	quaysideGroup = "quayside.dev"
+)
+
+// scanner makes a survey.
+type scanner struct {
+	*Survey
+	sources   map[string]sourceObject // by kind, namespace and name
+	foreign   func(url string) bool
+	assumeOwn bool            // whether sources that are not found are this repository
+	objects   []entryObject   // of GitOps tools
+	templates []string        // files of charts with objects of tools
+	patches   map[string]bool // files with patches of kustomizations
+	listed    map[string]bool // files that kustomizations list as resources
+}
+
+type entryObject struct {
+	file string
+	node *yamlnode.Node
+}
+
+// sourceObject is an object for a repository that entries name, such as Flux's GitRepository.
+type sourceObject struct {
+	url     string
+	ignored *gitrepo.Ignore // spec.ignore
+}
+
+func newScanner(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool) *scanner {
+	s := &Survey{repo: newRepository(fsys, skip), byFile: map[string][]int{}, applied: map[string][]*Applied{}, built: map[string][]any{}}
+	return &scanner{Survey: s, sources: map[string]sourceObject{}, foreign: foreign, patches: map[string]bool{}, listed: map[string]bool{}}
+}
+
+// New reads the files of a repository. It skips directories that skip accepts, files that Git ignores, and
+// large files. foreign reports whether a URL belongs to another repository. A missing directory is empty.
+func New(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool) (*Survey, error) {
+	s := newScanner(fsys, skip, foreign)
+	seen := 0
+	last := "" // directory of the last file
+	err := gitrepo.WalkFiles(fsys, s.repo.skip, func(name string, d fs.DirEntry) error {
+		if seen++; seen > maxFiles {
+			return fs.SkipAll
+		}
+		if dir := path.Dir(name); dir != last {
+			last = dir
+			s.addKustomization(dir)
+		}
+		isKustomization := slices.Contains(konfig.RecognizedKustomizationFileNames(), d.Name())
+		if isKustomization || !yamlnode.HasExtension(name) && !isTemplateName(name) {
+			return nil
+		}
+		if info, err := d.Info(); err != nil || info.Size() > maxSize {
+			return err
+		}
+		data, err := fs.ReadFile(fsys, name)
+		if err == nil && isRelevant(data) {
+			s.scanFile(name, data)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.finish()
+	return s.Survey, nil
+}
+
+func (s *scanner) addKustomization(dir string) {
+	k := s.repo.kustomization(dir)
+	if k == nil {
+		return
+	}
+	for _, name := range k.patches {
+		s.patches[name] = true
+	}
+	for _, name := range k.resources {
+		s.listed[name] = true
+	}
+}
+
+// finish evaluates the entries after all files are read.
+func (s *scanner) finish() {
+	s.Declarations = slices.DeleteFunc(s.Declarations, func(d Declaration) bool { return s.patches[d.Pos.File] && !s.listed[d.Pos.File] })
+	slices.SortStableFunc(s.Declarations, func(a, b Declaration) int { return a.Pos.Compare(b.Pos) })
+	relevant := map[string]bool{}
+	for i, d := range s.Declarations {
+		s.byFile[d.Pos.File] = append(s.byFile[d.Pos.File], i)
+		relevant[d.Pos.File] = true
+	}
+	for _, o := range s.objects {
+		relevant[o.file] = true
+		s.addEntry(o)
+	}
+	for _, file := range s.templates {
+		s.addChart(file)
+	}
+	slices.SortStableFunc(s.Entries, func(a, b *Entry) int { return a.Pos.Compare(b.Pos) })
+	for _, e := range s.Entries {
+		for _, a := range e.Applied {
+			for file := range s.repo.appliedFiles(a) {
+				if relevant[file] {
+					s.applied[file] = append(s.applied[file], a)
+				}
+			}
+		}
+	}
+}
+
+// isTemplateName reports whether a file name is that of a template of a manifest.
+func isTemplateName(name string) bool {
+	return slices.Contains([]string{".j2", ".jinja", ".jinja2", ".tpl", ".tmpl", ".gotmpl", ".template"}, path.Ext(name))
+}
+
+// isRelevant reports whether a file may contain a declaration or an entry.
+func isRelevant(data []byte) bool {
+	for _, group := range []string{olmGroup, olmV1Group, policyGroup, quaysideGroup} {
+		if bytes.Contains(data, []byte(group)) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(profile.Appliers(), func(a profile.Applier) bool {
+		return bytes.Contains(data, []byte(a.Group)) || a.Sources != "" && bytes.Contains(data, []byte(a.Sources))
+	})
+}
+
+// scanFile records the declarations and the objects of tools in a file.
+func (s *scanner) scanFile(name string, data []byte) {
+	chart, inChart := s.chartOf(name)
+	docs, err := documents(name, data)
+	switch {
+	case inChart:
+		s.addText(name, data, 1, fmt.Sprintf("is in a template of the Helm chart %q", chart))
+		if bytes.Contains(data, []byte(argoGroup)) {
+			s.templates = append(s.templates, name)
+		}
+	case isTemplateName(name) || err != nil && bytes.Contains(data, []byte("{{")):
+		s.addText(name, data, 1, "is in a template")
+	case err != nil:
+		s.addText(name, data, 1, "is in a file that is not valid YAML")
+	default:
+		for _, n := range docs {
+			s.scanDocument(name, n)
+		}
+	}
+}
+
+// chartOf returns the Helm chart that has a file as a template.
+func (s *scanner) chartOf(name string) (string, bool) {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if path.Base(dir) == "templates" && s.repo.isChart(path.Dir(dir)) {
+			return path.Dir(dir), true
+		}
+	}
+	return "", false
+}
+
+func (s *scanner) scanDocument(file string, n *yamlnode.Node) {
+	group, kind := groupOf(n), textAt(n, "kind")
+	for _, a := range profile.Appliers() {
+		switch {
+		case a.Sources != "" && a.Sources == group:
+			ignored := gitrepo.NewIgnore()
+			ignored.Parse([]byte(textAt(n, "spec.ignore")), ".")
+			s.sources[sourceKey(kind, textAt(n, "metadata.namespace"), textAt(n, "metadata.name"))] = sourceObject{textAt(n, "spec.url"), ignored}
+			return
+		case a.Group == group && a.Kind == kind:
+			s.objects = append(s.objects, entryObject{file, n})
+			return
+		}
+	}
+	if group == policyGroup && kind == "PolicyGenerator" {
+		return
+	}
+	s.scanObject(file, n, n)
+}
+
+// scanObject records n if it is a declaration, and the declarations nested in it. holder is the object
+// that contains n, or n.
+func (s *scanner) scanObject(file string, n, holder *yamlnode.Node) {
+	if n.Kind == yamlnode.ScalarNode {
+		if strings.Contains(n.Value, "\n") && isRelevant([]byte(n.Value)) {
+			s.addText(file, []byte(n.Value), n.Line+1, "is text in "+objectTitle(holder))
+		}
+		return
+	}
+	if textAt(n, "apiVersion") != "" && textAt(n, "kind") != "" {
+		if d, is := declarationOf(n); is {
+			d.Pos = yamlnode.At(file, n)
+			if n != holder && !canHold(holder) {
+				d.Obstacle = "is nested in " + objectTitle(holder)
+			}
+			s.Declarations = append(s.Declarations, d)
+			return
+		}
+		holder = n
+	}
+	for i, c := range n.Content {
+		if n.Kind == yamlnode.SequenceNode || n.Kind == yamlnode.MappingNode && i%2 == 1 {
+			s.scanObject(file, c, holder)
+		}
+	}
+}
+
+// canHold reports whether declarations nested in an object are read.
+func canHold(holder *yamlnode.Node) bool {
+	return groupOf(holder) == policyGroup && slices.Contains([]string{"Policy", "ConfigurationPolicy"}, textAt(holder, "kind"))
+}
+
+// declarationOf returns the declaration in an object of OLM, without its position.
+func declarationOf(n *yamlnode.Node) (Declaration, bool) {
+	d := Declaration{Kind: textAt(n, "kind"), Namespace: textAt(n, "metadata.namespace"), Name: textAt(n, "metadata.name")}
+	switch group := groupOf(n); {
+	case group == olmGroup && d.Kind == "Subscription":
+		d.Package = textAt(n, "spec.name")
+	case group == quaysideGroup && d.Kind == "Subscription":
+		d.Package = textAt(n, "spec.package")
+	case group == policyGroup && d.Kind == "OperatorPolicy":
+		d.Package, d.Namespace = textAt(n, "spec.subscription.name"), textAt(n, "spec.subscription.namespace")
+	case group == olmV1Group && d.Kind == "ClusterExtension":
+		d.Package, d.Namespace = textAt(n, "spec.source.catalog.packageName"), textAt(n, "spec.namespace")
+	case group == olmGroup && (d.Kind == "CatalogSource" || d.Kind == "OperatorGroup"), group == olmV1Group && d.Kind == "ClusterCatalog":
+	default:
+		return d, false
+	}
+	return d, true
+}
+
+// objectTitle returns the kind and the quoted name of an object for messages.
+func objectTitle(n *yamlnode.Node) string {
+	return fmt.Sprintf("%s %q", textAt(n, "kind"), textAt(n, "metadata.name"))
+}
+
+// addText records the parts of a text that look like declarations. line is that of the first line.
+func (s *scanner) addText(file string, data []byte, line int, obstacle string) {
+	apiVersion := regexp.MustCompile(`^[\s-]*["']?apiVersion["']?:\s*["']?(operators\.coreos\.com|olm\.operatorframework\.io|policy\.open-cluster-management\.io|quayside\.dev)/`)
+	kind := regexp.MustCompile(`^[\s-]*["']?kind["']?:\s*["']?(Subscription|ClusterExtension|OperatorGroup|CatalogSource|ClusterCatalog|OperatorPolicy)["']?\s*$`)
+	name := regexp.MustCompile(`^\s*["']?name["']?:\s*["']?(.+?)["']?,?\s*$`)
+	last := 0 // line of the last apiVersion of OLM
+	var open *Declaration
+	for i, text := range strings.Split(string(data), "\n") {
+		switch m := kind.FindStringSubmatch(text); {
+		case strings.HasPrefix(text, "---"):
+			last, open = 0, nil
+		case apiVersion.MatchString(text):
+			last = i + 1
+		case m != nil && last > 0:
+			s.Declarations = append(s.Declarations, Declaration{Pos: diag.Pos{File: file, Line: line + last - 1, Col: 1}, Kind: m[1], Obstacle: obstacle})
+			open, last = &s.Declarations[len(s.Declarations)-1], 0
+		case open != nil && open.Name == "":
+			if m := name.FindStringSubmatch(text); m != nil {
+				open.Name = m[1]
+			}
+		}
+	}
+}
+
+// addEntry evaluates an object of a tool.
+func (s *scanner) addEntry(o entryObject) {
+	e := &Entry{By: objectTitle(o.node), Pos: yamlnode.At(o.file, o.node)}
+	for _, a := range profile.Appliers() {
+		if a.Group != groupOf(o.node) || a.Kind != textAt(o.node, "kind") {
+			continue
+		}
+		switch {
+		case a.Group == argoGroup && a.Kind == "Application":
+			s.addApplication(e, o.node, decode(o.node), "spec")
+		case a.Group == argoGroup && a.Kind == "ApplicationSet":
+			s.addApplicationSet(e, o.node)
+		default:
+			s.addDirectories(e, o.node, a)
+		}
+	}
+	if len(e.Applied) > 0 || len(e.unknown) > 0 {
+		s.Entries = append(s.Entries, e)
+	}
+}
+
+// addDirs adds a, whose directory may contain unknown parts. Then it adds each directory of the
+// repository that may be meant.
+func (s *scanner) addDirs(e *Entry, a Applied, complete func(*Applied)) {
+	dirs := []string{a.Dir}
+	switch fixed := fixedDir(a.Dir); {
+	case fixed == a.Dir:
+	case fixed == "." || strings.Contains(a.Dir, "{{"):
+		e.addUnknown(fmt.Sprintf("its path %s is only known in a cluster", strings.ReplaceAll(a.Dir, unknownText, "*")))
+		return
+	default:
+		pattern := strings.ReplaceAll(a.Dir, unknownText, "*")
+		a.Guess = "its path " + pattern + " is only known in a cluster"
+		dirs = slices.DeleteFunc(s.repo.dirsBelow(fixed), func(dir string) bool { return !matchDir(pattern, dir) })
+	}
+	a.Cluster = known(a.Cluster)
+	for _, dir := range dirs {
+		if !fs.ValidPath(dir) {
+			continue
+		}
+		one := a
+		one.Dir = dir
+		complete(&one)
+		e.Applied = append(e.Applied, &one)
+	}
+}
+
+// isForeign reports whether a URL belongs to another repository.
+func (s *scanner) isForeign(url string) bool {
+	return url != "" && !strings.Contains(url, unknownText) && !strings.Contains(url, "{{") && s.foreign(url)
+}
+
+// addChart adds the directories that values of a chart name, if a template of it has an Application.
+// Without Helm it is unknown whether the chart applies them.
+func (s *scanner) addChart(template string) {
+	chart, _ := s.chartOf(template)
+	title := fmt.Sprintf("Helm chart %q", chart)
+	if slices.ContainsFunc(s.Entries, func(e *Entry) bool { return e.By == title }) {
+		return
+	}
+	e := &Entry{By: title, Pos: diag.Pos{File: template, Line: 1, Col: 1}}
+	for _, d := range s.repo.list(chart) {
+		if !strings.HasPrefix(d.Name(), "values") || !yamlnode.HasExtension(d.Name()) {
+			continue
+		}
+		file := path.Join(chart, d.Name())
+		docs, err := documents(file, s.repo.read(file))
+		if err != nil {
+			continue
+		}
+		for _, n := range docs {
+			s.addNamedDirs(e, file, n)
+		}
+	}
+	fixed := regexp.MustCompile(`(?m)^\s*-?\s*path:\s*["']?([^\s"'{}]+)["']?\s*$`)
+	for _, m := range fixed.FindAllStringSubmatch(string(s.repo.read(template)), -1) {
+		s.addNamedDir(e, e.Pos, m[1])
+	}
+	if len(e.Applied) > 0 {
+		s.Entries = append(s.Entries, e)
+	}
+}
+
+// addNamedDirs adds the directories that texts in or below n name.
+func (s *scanner) addNamedDirs(e *Entry, file string, n *yamlnode.Node) {
+	if text, ok := yamlnode.Text(n); ok {
+		s.addNamedDir(e, yamlnode.At(file, n), text)
+	}
+	for _, c := range n.Content {
+		s.addNamedDirs(e, file, c)
+	}
+}
+
+func (s *scanner) addNamedDir(e *Entry, pos diag.Pos, text string) {
+	dir := cleanDir(text)
+	if dir == "." || text == "" || strings.ContainsAny(text, " \n") || !s.repo.isDir(dir) {
+		return
+	}
+	e.Applied = append(e.Applied, &Applied{Entry: e, Pos: pos, Dir: dir, Guess: "Helm charts are not rendered"})
+}

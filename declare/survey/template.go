@@ -1,0 +1,261 @@
+package survey
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+	"text/template/parse"
+
+	"github.com/Masterminds/sprig/v3"
+	"sigs.k8s.io/yaml"
+)
+
+// unknownText stands for the value of a parameter that only a cluster or a server knows.
+const unknownText = "\x00"
+
+// params are the parameters of one Application of an ApplicationSet.
+type params struct {
+	values  map[string]any
+	unknown []string // names of parameters, or of the maps that contain them, without a known value; "*": all other parameters
+}
+
+// with returns the parameters of both; those of q take precedence.
+func (p params) with(q params) params {
+	out := params{values: mergeMaps(p.values, q.values)}
+	for _, name := range slices.Concat(p.unknown, q.unknown) {
+		if _, known := out.values[name]; !known && !slices.Contains(out.unknown, name) {
+			out.unknown = append(out.unknown, name)
+		}
+	}
+	return out
+}
+
+// mergeMaps returns a copy of a with the fields of b, recursively.
+func mergeMaps(a, b map[string]any) map[string]any {
+	out := maps.Clone(a)
+	if out == nil {
+		out = map[string]any{}
+	}
+	for key, v := range b {
+		into, isMap := out[key].(map[string]any)
+		from, areBoth := v.(map[string]any)
+		if isMap && areBoth {
+			v = mergeMaps(into, from)
+		}
+		out[key] = v
+	}
+	return out
+}
+
+// flatten returns the parameters by their names in templates: "path.basename", "labels.tier".
+func (p params) flatten() map[string]string {
+	out := map[string]string{}
+	var add func(name string, v any)
+	add = func(name string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for key, item := range v {
+				add(strings.TrimPrefix(name+"."+key, "."), item)
+			}
+		case []any:
+			for i, item := range v {
+				add(fmt.Sprintf("%s.%d", name, i), item)
+			}
+		case string:
+			out[name] = v
+		case nil:
+		default:
+			data, err := json.Marshal(v)
+			if err == nil {
+				out[name] = string(data)
+			}
+		}
+	}
+	add("", p.values)
+	return out
+}
+
+// isUnknown reports whether the value of a parameter is unknown.
+func (p params) isUnknown(name string) bool {
+	return slices.ContainsFunc(p.unknown, func(u string) bool { return u == "*" || name == u || strings.HasPrefix(name, u+".") })
+}
+
+// renderer evaluates the templates of an ApplicationSet.
+type renderer struct {
+	goTemplate bool
+	options    []string
+}
+
+// object returns a copy of v with every text evaluated.
+func (t renderer) object(v any, p params) (any, error) {
+	flat := p.flatten()
+	var faults []error
+	var visit func(v any) any
+	visit = func(v any) any {
+		switch v := v.(type) {
+		case map[string]any:
+			out := map[string]any{}
+			for key, item := range v {
+				out[t.text(key, p, flat, &faults)] = visit(item)
+			}
+			return out
+		case []any:
+			out := make([]any, 0, len(v))
+			for _, item := range v {
+				out = append(out, visit(item))
+			}
+			return out
+		case string:
+			return t.text(v, p, flat, &faults)
+		default:
+			return v
+		}
+	}
+	return visit(v), errors.Join(faults...)
+}
+
+// text evaluates a text. It adds faults and returns unknownText for a template that cannot be evaluated.
+func (t renderer) text(text string, p params, flat map[string]string, faults *[]error) string {
+	if !strings.Contains(text, "{{") {
+		return text
+	}
+	if !t.goTemplate {
+		return fillPlaceholders(text, p, flat)
+	}
+	out, err := runTemplate(text, p, t.options)
+	if err != nil {
+		*faults = append(*faults, err)
+		return unknownText
+	}
+	return out
+}
+
+// fillPlaceholders replaces each {{name}}. Like in Argo CD, a placeholder without a parameter stays.
+func fillPlaceholders(text string, p params, flat map[string]string) string {
+	placeholder := regexp.MustCompile(`\{\{([^{}]*)\}\}`)
+	return placeholder.ReplaceAllStringFunc(text, func(tag string) string {
+		name := strings.TrimSpace(strings.Trim(tag, "{}"))
+		if v, known := flat[name]; known {
+			return v
+		}
+		if p.isUnknown(name) {
+			return unknownText
+		}
+		return tag
+	})
+}
+
+// maxTemplate is the maximum number of bytes of a template.
+const maxTemplate = 64 << 10
+
+// runTemplate evaluates a Go template. Loops and nested templates are not evaluated, so that the time is
+// limited by the length of the template.
+func runTemplate(text string, p params, options []string) (string, error) {
+	if len(text) > maxTemplate {
+		return "", fmt.Errorf("the template has more than %d bytes", maxTemplate)
+	}
+	t, err := template.New("").Funcs(templateFuncs()).Parse(text)
+	if err != nil {
+		return "", err
+	}
+	if t.Tree == nil || t.Root == nil {
+		return "", nil
+	}
+	if len(t.Templates()) > 1 {
+		return "", errors.New("nested templates are not evaluated")
+	}
+	if err := checkNodes(t.Root, p); err != nil {
+		return "", err
+	}
+	for _, o := range options {
+		if o == "missingkey=error" || o == "missingkey=default" || o == "missingkey=zero" || o == "missingkey=invalid" {
+			t.Option(o)
+		}
+	}
+	var out bytes.Buffer
+	if err := t.Execute(&out, p.values); err != nil {
+		return "", err
+	}
+	return strings.ReplaceAll(out.String(), "<no value>", unknownText), nil
+}
+
+// checkNodes replaces each action that uses an unknown parameter by unknownText. It returns an error for
+// loops and nested templates.
+func checkNodes(list *parse.ListNode, p params) error {
+	uses := func(n parse.Node) bool {
+		return slices.ContainsFunc(p.unknown, func(name string) bool {
+			if name == "*" {
+				return regexp.MustCompile(`\.[A-Za-z_]`).MatchString(n.String())
+			}
+			return regexp.MustCompile(`\.` + regexp.QuoteMeta(name) + `\b`).MatchString(n.String())
+		})
+	}
+	if list == nil {
+		return nil
+	}
+	for i, n := range list.Nodes {
+		var branch *parse.BranchNode
+		switch n := n.(type) {
+		case *parse.RangeNode:
+			return errors.New("loops are not evaluated")
+		case *parse.TemplateNode:
+			return errors.New("nested templates are not evaluated")
+		case *parse.IfNode:
+			branch = &n.BranchNode
+		case *parse.WithNode:
+			branch = &n.BranchNode
+		case *parse.ActionNode:
+			if uses(n) {
+				list.Nodes[i] = &parse.TextNode{NodeType: parse.NodeText, Text: []byte(unknownText)}
+			}
+			continue
+		default:
+			continue
+		}
+		if uses(branch.Pipe) {
+			list.Nodes[i] = &parse.TextNode{NodeType: parse.NodeText, Text: []byte(unknownText)}
+			continue
+		}
+		if err := errors.Join(checkNodes(branch.List, p), checkNodes(branch.ElseList, p)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// templateFuncs returns the functions of Argo CD's templates, without those whose result differs between
+// calls, and without those whose time or output depends on the value of an argument.
+func templateFuncs() template.FuncMap {
+	out := sprig.HermeticTxtFuncMap()
+	for name := range out {
+		if strings.HasPrefix(name, "gen") || strings.HasPrefix(name, "encrypt") || strings.HasPrefix(name, "decrypt") || strings.Contains(name, "ermutation") {
+			delete(out, name)
+		}
+	}
+	for _, name := range []string{"until", "untilStep", "seq", "repeat", "indent", "nindent", "bcrypt", "htpasswd", "derivePassword", "buildCustomCert", "ago", "now", "shuffle", "wrap", "wrapWith"} {
+		delete(out, name)
+	}
+	out["normalize"] = normalizeName
+	out["toYaml"] = func(v any) (string, error) {
+		data, err := yaml.Marshal(v)
+		return strings.TrimSuffix(string(data), "\n"), err
+	}
+	out["fromYaml"] = func(text string) (map[string]any, error) {
+		v := map[string]any{}
+		err := yaml.Unmarshal([]byte(text), &v)
+		return v, err
+	}
+	return out
+}
+
+// normalizeName returns a valid name of an object, like Argo CD's normalize.
+func normalizeName(text string) string {
+	text = regexp.MustCompile(`[^-a-z0-9.]`).ReplaceAllString(strings.ToLower(text), "-")
+	return strings.Trim(text[:min(len(text), 253)], "-.")
+}
