@@ -17,7 +17,7 @@ func (r *reader) ignoreObject(n *yamlnode.Node, group, kind string) {
 	if kind == "" || group == "" || group == "kustomize.config.k8s.io" || group == string(Quayside) {
 		return
 	}
-	if group == string(OCM) && kind == "Policy" && r.readPolicy(n) {
+	if group == string(OCM) && slices.Contains([]string{"Policy", "ConfigurationPolicy"}, kind) && r.readPolicy(n) {
 		return
 	}
 	r.set.Others[kind]++

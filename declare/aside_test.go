@@ -57,6 +57,7 @@ spec:
             apiVersion: operators.coreos.com/v1alpha1
             kind: Subscription
             metadata: {name: etcd, namespace: etcd}
+            spec: {name: etcd, source: hub, sourceNamespace: olm}
   - objectDefinition:
       apiVersion: policy.open-cluster-management.io/v1beta1
       kind: OperatorPolicy
@@ -84,11 +85,11 @@ kind: Policy
 metadata: {name: neither}
 spec: {policy-templates: [{objectDefinition: {apiVersion: policy.open-cluster-management.io/v1, kind: ConfigurationPolicy}}]}
 `),
-			want: "kafka/kafka kafka [] [] at s/policy.yaml:18:7, channel at s/policy.yaml:21:77\n" +
-				`s/policy.yaml:14:13: Subscription "etcd" nested in ConfigurationPolicy "etcd-sub" is ignored: declare it in its own file [not-declared]` + "\n" +
-				`s/policy.yaml:21:13: quayside installs the operator although remediationAction is inform: to prevent this, remove the policy from the declarations [policy-informs]` + "\n" +
-				`s/policy.yaml:30:7: OperatorPolicy "idle" is ignored, because Policy "idle" is disabled [not-declared]` + "\n" +
-				`s/policy.yaml:37:31: OperatorPolicy "far" nested in ManifestWork "work" is ignored: declare it in its own file [not-declared]` + "\n" +
+			want: "etcd/etcd etcd [] [] at s/policy.yaml:14:13, channel at s/policy.yaml:17:19\nkafka/kafka kafka [] [] at s/policy.yaml:19:7, channel at s/policy.yaml:22:77\n" +
+				`s/policy.yaml:7:7: quayside installs the operator although remediationAction is inform: to prevent this, remove the policy from the declarations [policy-informs]` + "\n" +
+				`s/policy.yaml:22:13: quayside installs the operator although remediationAction is inform: to prevent this, remove the policy from the declarations [policy-informs]` + "\n" +
+				`s/policy.yaml:31:7: OperatorPolicy "idle" is ignored, because Policy "idle" is disabled [not-declared]` + "\n" +
+				`s/policy.yaml:38:31: OperatorPolicy "far" nested in ManifestWork "work" is ignored: declare it in its own file [not-declared]` + "\n" +
 				"2 objects of other kinds were ignored: 1 ManifestWork, 1 Policy\n",
 		},
 	} {

@@ -61,24 +61,28 @@ func (l *loader) build() {
 	l.roots = slices.DeleteFunc(l.roots, func(o *overlay.Overlay) bool {
 		return !opened[o].named && (isBase[o.Dir] || o.IsComponent() && faults[o] == nil)
 	})
-	built := 0
 	for _, o := range l.roots {
 		d, err := opened[o], faults[o]
-		n := 0
 		if err == nil {
-			n, err = o.Count()
-		}
-		if built += n; err == nil && (n > maxBuilt || built > maxBuiltAll) {
-			err = diag.Errorf(diag.Pos{File: o.File}, "%d objects exceed the limit of %d for one kustomization or %d for all", n, maxBuilt, maxBuiltAll)
-			built -= n
-		}
-		if err == nil {
-			err = l.readBuild(o, d)
+			err = l.buildOne(o, d)
 		}
 		if err != nil {
 			l.addUnbuilt(o, d, err)
 		}
 	}
+}
+
+// buildOne reads the objects that a kustomization builds, unless there are too many.
+func (l *loader) buildOne(o *overlay.Overlay, d candidate) error {
+	n, err := o.Count()
+	if err != nil {
+		return err
+	}
+	if n > maxBuilt || l.built+n > maxBuiltAll {
+		return diag.Errorf(diag.Pos{File: o.File}, "%d objects exceed the limit of %d for one kustomization or %d for all", n, maxBuilt, maxBuiltAll)
+	}
+	l.built += n
+	return l.readBuild(o, d)
 }
 
 // entryPath returns the path with index i in opt.Paths, or the workspace if i is too large.
@@ -106,13 +110,21 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) error {
 	var trace *overlay.Trace
 	warned, declares := false, false
 	for i, raw := range objects {
-		r := parseFile(o.File, raw)
+		var variables []string
+		if d.applied != nil {
+			raw, variables = d.applied.Changes.SubstituteVariables(raw)
+		}
+		r := l.parse(d, o.File, raw)
 		mapPos := l.displayPos
 		if r.needsPositions() {
 			if trace == nil {
 				trace = o.Trace()
 			}
-			mapPos = l.positionMapper(trace, o, i, r)
+			mapPos = l.mapApplied(o, d, l.positionMapper(trace, o, i, r))
+		}
+		if u, unknown := l.checkKnown(d, r, variables, mapPos(r.first)); unknown {
+			l.addParts(d.entry, []Unread{u})
+			continue
 		}
 		l.addParts(d.entry, r.unread(raw, mapPos))
 		declares = declares || !r.first.IsZero()

@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/kustomize/api/konfig"
 
+	"github.com/quayside/quayside/declare/survey"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/sanitize"
@@ -29,7 +30,8 @@ type LoadOptions struct {
 
 // Path is a file or a directory with declarations. In YAML it is a string unless Overrides is set.
 type Path struct {
-	Path      string `json:"path" yamlnode:"text" form:"required nonempty" doc:"File or directory, relative to this file. It may be above the workspace, in the same Git repository."`
+	Path      string `json:"path" yamlnode:"text" form:"required nonempty" doc:"File or directory, or a pattern for several (* and ? match in one step of the path), relative to this file. It may be above the workspace, in the same Git repository. The file of an Application, an ApplicationSet or a Flux Kustomization stands for what it applies, with the changes that the tool makes."`
+	Cluster   string `json:"cluster" doc:"For the file of an Application, an ApplicationSet or a Flux Kustomization: read only what it applies to the cluster with this name, server or kubeconfig."`
 	Overrides bool   `json:"overrides" default:"false" doc:"Whether declarations there replace those of earlier paths."`
 }
 
@@ -48,7 +50,9 @@ const (
 
 // LoadFS reads every declaration below the paths:
 //
-//   - A file that a path names is read regardless of its extension.
+//   - A file that a path names is read regardless of its extension. What the Applications,
+//     ApplicationSets and Flux Kustomizations in it apply is read with the changes that the tool makes.
+//   - A path with *, ? or [ is a pattern if there is no such file. It must match something.
 //   - A directory with a kustomization is built like kustomize does, from files of the whole
 //     file system.
 //   - Any other directory is walked for files that end in .yaml, .yml or .json. Names with a
@@ -74,6 +78,7 @@ func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 	for _, f := range l.files {
 		l.readFile(f)
 	}
+	l.readApplied()
 	sets := append(l.applyOverrides(), &Set{Unread: l.unread, Warnings: l.warnings})
 	merged := mergeReadable(sets)
 	l.errs.Add(diag.Pos{}, Faults(merged.Unread))
@@ -91,6 +96,7 @@ type loader struct {
 
 	files       []candidate // read without a build
 	dirs        []candidate // directories with a kustomization
+	applied     []appliedDir
 	maybeListed []candidate // files in or below dirs, which a kustomization may list
 
 	kustomizations *overlay.Files
@@ -102,6 +108,7 @@ type loader struct {
 	unread         []Unread
 	warnings       []diag.Warning
 	bytes          int64
+	built          int       // number of built objects
 	errs           diag.List // faults of the paths
 	invalid        bool      // whether there are such faults
 }
@@ -111,6 +118,8 @@ type candidate struct {
 	path  string
 	entry int  // index of the path in opt.Paths that contains it
 	named bool // whether it is that path itself
+
+	applied *survey.Applied // the entry point that applies it; nil if a path names it or contains it
 }
 
 // part holds the declarations of one file or of one built object.
@@ -157,19 +166,12 @@ func (l *loader) findFiles() {
 			l.addInvalid(diag.Pos{File: path.Clean(named.Path)}, errors.New("is outside of the repository"))
 			continue
 		}
-		info, err := fs.Stat(l.fsys, p)
-		switch {
+		switch _, err := fs.Stat(l.fsys, p); {
 		case errors.Is(err, fs.ErrNotExist) && slices.Contains(l.opt.Absent, entry):
-		case errors.Is(err, fs.ErrNotExist):
-			l.addInvalid(l.pos(p), fmt.Errorf("no such file or directory: %w", fs.ErrNotExist))
-		case err != nil:
-			l.addInvalid(l.pos(p), l.explainUnreadable(p, err))
-		case info.IsDir():
-			l.walk(candidate{p, entry, true})
-		case p == Kustomization(l.fsys, path.Dir(p)):
-			l.walk(candidate{path.Dir(p), entry, true})
+		case errors.Is(err, fs.ErrNotExist) && named.IsPattern():
+			l.addMatches(p, entry)
 		default:
-			l.files = append(l.files, candidate{p, entry, true})
+			l.addPath(p, entry)
 		}
 	}
 	slices.SortStableFunc(l.files, func(a, b candidate) int { return cmp.Compare(l.precedence(b), l.precedence(a)) })
@@ -231,7 +233,7 @@ func (l *loader) walk(root candidate) {
 			l.addUnread(candidate{path: p, entry: root.entry}, err)
 			return nil
 		}
-		f := candidate{p, root.entry, p == root.path}
+		f := candidate{path: p, entry: root.entry, named: p == root.path}
 		hidden := p != root.path && strings.HasPrefix(d.Name(), ".")
 		switch {
 		case d.IsDir() && (hidden || p != root.path && p == l.opt.Output):
@@ -320,10 +322,14 @@ func (l *loader) readFile(f candidate) {
 		l.addUnread(f, err)
 		return
 	}
-	r := parseFile(l.displayPath(f.path), data)
+	r := l.parse(f, l.displayPath(f.path), data)
 	if isTemplate(r, data) {
 		l.looseTemplates = append(l.looseTemplates, f.path)
 		l.addTemplate(f.path, data)
+		return
+	}
+	if u, unknown := l.checkKnown(f, r, nil, r.first); unknown {
+		l.addParts(f.entry, []Unread{u})
 		return
 	}
 	l.addParts(f.entry, r.unread(data, func(p diag.Pos) diag.Pos { return p }))
@@ -333,6 +339,15 @@ func (l *loader) readFile(f candidate) {
 		}
 	}
 	l.parts = append(l.parts, part{set: r.set, entry: f.entry})
+}
+
+// parse parses a file. If an entry point applies it, objects get the default namespace.
+func (l *loader) parse(f candidate, file string, data []byte) *reader {
+	namespace := ""
+	if f.applied != nil {
+		namespace = f.applied.Changes.DefaultNamespace
+	}
+	return parseFileIn(file, data, namespace)
 }
 
 func (l *loader) read(file string) ([]byte, error) {

@@ -186,10 +186,7 @@ func (r *reader) warnInform(c checker, action string) {
 		pos = r.at(v)
 	}
 	if !strings.EqualFold(action, "enforce") {
-		r.set.Warnings = append(r.set.Warnings, diag.Warning{
-			Pos: pos, Code: "policy-informs",
-			Msg: "quayside installs the operator although remediationAction is inform: to prevent this, remove the policy from the declarations",
-		})
+		r.addInformWarning(pos)
 	}
 }
 
@@ -238,11 +235,15 @@ func forEachText(n *yamlnode.Node, path string, f func(path string, n *yamlnode.
 	}
 }
 
-// readPolicy reads the OperatorPolicies among the templates of a Policy and ignores other
-// templates. It reports whether there is an OperatorPolicy.
+// readPolicy reads the OperatorPolicies, and the declarations in ConfigurationPolicies, among the templates
+// of a Policy. n may also be a ConfigurationPolicy itself. It reports whether there are any.
 func (r *reader) readPolicy(n *yamlnode.Node) bool {
 	templates := nodesAt(n, "spec.policy-templates.[].objectDefinition")
-	if !slices.ContainsFunc(templates, isOperatorPolicy) {
+	if scalarField(n, "kind") == "ConfigurationPolicy" {
+		templates = []*yamlnode.Node{n}
+	}
+	holds := func(t *yamlnode.Node) bool { return isOperatorPolicy(t) || len(embeddedDeclarations(t)) > 0 }
+	if !slices.ContainsFunc(templates, holds) {
 		return false
 	}
 	var disabled bool
@@ -251,18 +252,64 @@ func (r *reader) readPolicy(n *yamlnode.Node) bool {
 	}
 	for _, t := range templates {
 		switch {
-		case !isOperatorPolicy(t):
+		case !holds(t):
 			r.warnNested(t, n)
 		case disabled:
 			msg := objectTitle(t) + " is ignored, because " + objectTitle(n) + " is disabled"
 			r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: r.at(t), Code: "not-declared", Msg: msg})
-		default:
+		case isOperatorPolicy(t):
 			r.policy = n
 			r.readObject(t)
 			r.policy = nil
+		default:
+			r.readEmbedded(t, n)
 		}
 	}
 	return true
+}
+
+// embeddedDeclarations returns the object templates of a ConfigurationPolicy whose objects are
+// declarations. An object without a spec only checks that there is one.
+func embeddedDeclarations(n *yamlnode.Node) []*yamlnode.Node {
+	if group, _, _ := strings.Cut(scalarField(n, "apiVersion"), "/"); group != string(OCM) || scalarField(n, "kind") != "ConfigurationPolicy" {
+		return nil
+	}
+	return slices.DeleteFunc(nodesAt(n, "spec.object-templates.[]"), func(t *yamlnode.Node) bool {
+		_, o := yamlnode.Field(t, "objectDefinition")
+		group, _, _ := strings.Cut(scalarField(o, "apiVersion"), "/")
+		return scalarField(t, "complianceType") == "mustnothave" || specOf(o) == nil || !isOurs(group) || !slices.ContainsFunc(knownKinds(), func(k knownKind) bool { return k.group == group && k.kind == scalarField(o, "kind") })
+	})
+}
+
+// readEmbedded reads the declarations in a ConfigurationPolicy, which may be in a Policy, or the same.
+func (r *reader) readEmbedded(n, policy *yamlnode.Node) {
+	action, pos := scalarField(specOf(n), "remediationAction"), r.at(n)
+	if outer := scalarField(specOf(policy), "remediationAction"); outer != "" {
+		action = outer
+	}
+	for _, t := range embeddedDeclarations(n) {
+		_, o := yamlnode.Field(t, "objectDefinition")
+		before, set := len(r.errs), *r.set
+		forEachText(o, "", func(path string, v *yamlnode.Node) {
+			if strings.Contains(v.Value, "{{") {
+				r.errs.Addf(r.at(v), "%s: templates are not supported: use literal values, with one policy per environment", path)
+			}
+		})
+		if r.dropFaulty(o, scalarField(o, "kind"), before, set); len(r.errs) == before {
+			r.readObject(o)
+		}
+	}
+	if !strings.EqualFold(action, "enforce") {
+		r.addInformWarning(pos)
+	}
+}
+
+// addInformWarning adds the warning about a policy that installs nothing.
+func (r *reader) addInformWarning(pos diag.Pos) {
+	r.set.Warnings = append(r.set.Warnings, diag.Warning{
+		Pos: pos, Code: "policy-informs",
+		Msg: "quayside installs the operator although remediationAction is inform: to prevent this, remove the policy from the declarations",
+	})
 }
 
 func isOperatorPolicy(n *yamlnode.Node) bool {

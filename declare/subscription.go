@@ -214,8 +214,11 @@ func (s *Set) NamespacesMatching(sel *LabelSelector) []string {
 }
 
 // parseFile parses one file. It does not check its objects against each other.
-func parseFile(file string, data []byte) *reader {
-	r := &reader{file: file, set: &Set{Others: map[string]int{}}}
+func parseFile(file string, data []byte) *reader { return parseFileIn(file, data, "") }
+
+// parseFileIn is like parseFile. Objects without a namespace are in namespace, unless it is empty.
+func parseFileIn(file string, data []byte, namespace string) *reader {
+	r := &reader{file: file, namespace: namespace, set: &Set{Others: map[string]int{}}}
 	var err error
 	if r.docs, err = yamlnode.Documents(file, data, parseLimits()); err != nil {
 		r.errs.Add(diag.Pos{File: file}, err)
@@ -240,7 +243,8 @@ type reader struct {
 	errs  diag.List
 	about []Unread // the objects with faults, by their faults
 
-	policy *yamlnode.Node // the Policy that contains the current object, or nil
+	namespace string         // of objects without a namespace; empty for none
+	policy    *yamlnode.Node // the Policy that contains the current object, or nil
 }
 
 // declare appends d to a list in the reader's set.
@@ -276,7 +280,12 @@ func (r *reader) readObject(n *yamlnode.Node) {
 			r.errs.Addf(r.at(v), "unknown apiVersion %q for %s: must be %s", apiVersion, kind, strings.Join(k.versions, " or "))
 			return
 		}
+		setDefaultNamespace(n, r.namespace)
+		before := len(r.errs)
 		k.read(r, n)
+		if len(r.errs) == before {
+			r.rejectPlaceholders(n)
+		}
 		return
 	}
 	r.ignoreUnrelated(n, group, apiVersion, kind)

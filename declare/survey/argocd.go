@@ -64,7 +64,7 @@ func argoChanges(source map[string]any, namespace string) Changes {
 	if strings.Contains(namespace, unknownText) {
 		c.Unknown = append(c.Unknown, "the destination namespace")
 	}
-	if source["plugin"] != nil {
+	if plugin := k8s.Text(source, "plugin", "name"); source["plugin"] != nil && !replacesPlaceholders(plugin) {
 		c.Unknown = append(c.Unknown, "the output of a plugin")
 	}
 	k := k8s.Map(source, "kustomize")
@@ -93,6 +93,12 @@ func argoChanges(source map[string]any, namespace string) Changes {
 	}
 	c.Patches = typed.Patches
 	return c
+}
+
+// replacesPlaceholders reports whether a plugin only replaces placeholders in what kustomize builds.
+// Declarations with placeholders are not read.
+func replacesPlaceholders(plugin string) bool {
+	return strings.Contains(plugin, "vault") || strings.Contains(plugin, "avp")
 }
 
 // parseImage parses an image override in the syntax of 'kustomize edit set image'.

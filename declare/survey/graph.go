@@ -54,7 +54,8 @@ func (s *Survey) Applications(declared, others []string, wanted func(Declaration
 	for _, file := range slices.Sorted(maps.Keys(s.byFile)) {
 		appliers := s.Appliers(Declaration{Pos: diag.Pos{File: file}})
 		for _, a := range appliers {
-			add(a, file, Application{By: a.Entry.By, Pos: a.Pos, Proven: a.Guess == "", Cluster: a.Cluster})
+			source := slices.Contains(declared, a.Entry.Pos.File) && len(s.applied[a.Entry.Pos.File]) == 0 // kept only to be read
+			add(a, file, Application{By: a.Entry.By, Pos: a.Pos, Proven: a.Guess == "" && !source, Cluster: a.Cluster})
 		}
 		if len(appliers) > 0 {
 			continue
@@ -104,6 +105,46 @@ func (s *Survey) Includes(declared []string) func(file string) bool {
 // Appliers returns the directories with a declaration that entries apply, sorted by position.
 func (s *Survey) Appliers(d Declaration) []*Applied {
 	return slices.SortedStableFunc(slices.Values(s.applied[d.Pos.File]), func(a, b *Applied) int { return a.Pos.Compare(b.Pos) })
+}
+
+// Changing returns the entry points that change operators in or below a directory when they apply them,
+// and the kustomizations that include the directory and change it. declared are the declared paths; those
+// among them are omitted.
+func (s *Survey) Changing(dir string, declared []string) (applied []*Applied, kustomizations []string) {
+	for _, e := range s.Entries {
+		for _, a := range e.Applied {
+			if a.Guess == "" && filetree.Within(a.Dir, dir) && !slices.Contains(declared, e.Pos.File) && s.changes(a) {
+				applied = append(applied, a)
+			}
+		}
+	}
+	for top, k := range s.repo.kustomizations {
+		if k != nil && k.changes && slices.Contains(k.resources, dir) && !k.component {
+			kustomizations = append(kustomizations, top)
+		}
+	}
+	if slices.ContainsFunc(kustomizations, func(top string) bool {
+		return slices.ContainsFunc(declared, func(d string) bool { return filetree.Within(top, d) })
+	}) {
+		kustomizations = nil
+	}
+	slices.Sort(kustomizations)
+	return applied, kustomizations
+}
+
+// changes reports whether a changes an operator that it applies.
+func (s *Survey) changes(a *Applied) bool {
+	if a.Changes.String() == "" && a.Changes.DefaultNamespace == "" {
+		return false
+	}
+	for file := range s.repo.appliedFiles(a) {
+		for _, i := range s.byFile[file] {
+			if d := s.Declarations[i]; d.IsOperator() && d.Obstacle == "" && (a.Changes.String() != "" || d.Namespace == "") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Dirs returns the topmost directories of declarations, sorted.

@@ -37,6 +37,7 @@ type Survey struct {
 	applied map[string][]*Applied // that apply a file with declarations or entries, by file
 
 	including map[string][]string // directories of the kustomizations that include a file with declarations, by file; nil before the first use
+	lower     map[string]bool     // directories that a kustomization includes; nil before the first use
 	built     map[string][]any    // objects of a kustomization, by its directory
 }
 
@@ -46,6 +47,7 @@ type Entry struct {
 	Pos     diag.Pos
 	Applied []*Applied
 
+	isArgo  bool     // whether it is an object of Argo CD
 	unknown []string // reasons why it may apply other parts, too
 }
 
@@ -381,7 +383,7 @@ func (s *scanner) addText(file string, data []byte, line int, obstacle string) {
 
 // addEntry evaluates an object of a tool.
 func (s *scanner) addEntry(o entryObject) {
-	e := &Entry{By: objectTitle(o.node), Pos: yamlnode.At(o.file, o.node)}
+	e := &Entry{By: objectTitle(o.node), Pos: yamlnode.At(o.file, o.node), isArgo: groupOf(o.node) == argoGroup}
 	for _, a := range profile.Appliers() {
 		if a.Group != groupOf(o.node) || a.Kind != textAt(o.node, "kind") {
 			continue

@@ -24,6 +24,7 @@ func Codes() []Code {
 		{"broken-catalog", Resolving, "A catalog cannot be used: its operators are held back at their versions."},
 		{"bundle-default-channel", Resolving, "Bundles in a directory name no existing default channel: one was chosen."},
 		{"bundle-gap", Resolving, "A channel of bundles in a directory has no edges: they are ordered by version."},
+		{"changed-later", Resolving, "An object of a GitOps tool, or another kustomization, changes operators of a declared path."},
 		{"channel-hop", Resolving, "A subscription without a channel resolves to a bundle outside the default channel."},
 		{"cycle", Resolving, "The upgrade edges of a channel form a cycle."},
 		{"declaration-in-tree", Resolving, "A declaration is inside a directory that the GitOps tool applies, so it reaches the cluster."},

@@ -5,15 +5,18 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"
+	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // Draft holds the settings of a new workspace. Text writes defaults for empty fields.
 type Draft struct {
 	Name              string
-	Declarations      []string // paths relative to the workspace
+	Declarations      []declare.Path
+	Unread            []string // comments about declarations that are not read
 	Catalogs          []CatalogSettings
 	GlobalCatalogs    []string
 	KubernetesVersion string
@@ -43,9 +46,16 @@ func (d Draft) Text() []byte {
 	declarations := "  # declarations: [subscriptions]"
 	if len(d.Declarations) > 0 {
 		declarations = "  declarations:"
-		for _, name := range d.Declarations {
-			declarations += "\n  - " + encodeScalar(name)
+		for _, p := range d.Declarations {
+			if p.Cluster == "" {
+				declarations += "\n  - " + encodeScalar(p.Path)
+			} else {
+				declarations += "\n  - " + formatField("path", p.Path) + "\n    " + formatField("cluster", p.Cluster)
+			}
 		}
+	}
+	for _, comment := range d.Unread {
+		declarations += "\n  # " + sanitize.Line(comment)
 	}
 	write("spec:",
 		"  # Files and directories with Subscriptions, OperatorGroups, ClusterExtensions and similar kinds.",

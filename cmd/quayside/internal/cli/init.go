@@ -10,13 +10,17 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/profile"
@@ -32,6 +36,8 @@ type initOptions struct {
 	catalogs []string
 	mirrors  []string
 	declared []string
+
+	environments []string // --environment
 }
 
 func newInit(a *app) *cobra.Command {
@@ -52,8 +58,11 @@ func newInit(a *app) *cobra.Command {
 			the name that Subscriptions use, write NAMESPACE/NAME=SOURCE. Paths are relative to the
 			workspace.
 
-			quayside looks for declarations in the repository. On a terminal it offers to read them;
-			otherwise it prints the flag --declarations for them.
+			quayside looks for declarations in the repository, and for what applies them. It lists
+			the paths to read in quayside.yaml, with a comment for each object that it cannot read.
+			If there are several environments, such as overlays of one base, --environment chooses
+			one. Without it, quayside asks on a terminal, and otherwise prints the commands.
+			--declarations sets the paths instead.
 
 			If you reach registries through a mirror, --mirrors names a file with its configuration,
 			as for podman or a cluster.`),
@@ -76,6 +85,7 @@ func newInit(a *app) *cobra.Command {
 	f.StringVar(&o.draft.OpenShiftVersion, "openshift", "", "OpenShift `VERSION` of the clusters, such as 4.20")
 	f.StringArrayVar(&o.mirrors, "mirrors", nil, "a `FILE` with registry mirrors: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet; may be given several times")
 	f.StringArrayVar(&o.declared, "declarations", nil, "a `PATH` with Subscriptions, ClusterExtensions and similar kinds; may be given several times")
+	f.StringArrayVar(&o.environments, "environment", nil, "the `NAME` of the environment to read the declarations of; may be given several times: operators that the first one does not have are read from the next")
 	f.StringVar(&o.draft.Name, "name", "", "`NAME` of the environment (default: the directory's)")
 	addOutput(cmd, a, nil, initReport{})
 	a.complete(cmd, "profile", profile.Names())
@@ -113,11 +123,11 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 		}
 		return err
 	}
-	found, err := o.unreadDeclarationDirs(dir)
+	open, err := o.chooseDeclarations(cmd, dir)
 	if err != nil {
 		return err
 	}
-	if err := o.ask(cmd.Context(), found); err != nil {
+	if err := o.ask(cmd.Context()); err != nil {
 		return err
 	}
 	if err := o.fillDraft(dir); err != nil {
@@ -140,12 +150,23 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 	if _, err := filetree.WriteFile(filepath.Join(dir, settings.FileName), text); err != nil {
 		return err
 	}
+	summary, err := o.commentUnread(dir, open)
+	if err != nil {
+		return err
+	}
 	return o.print(r, func(w io.Writer) {
 		for _, name := range r.Files {
 			fmt.Fprintln(w, o.out.Sign("+")+" "+sanitize.Line(path.Join(r.Directory, name)))
 		}
-		if len(found) > 0 && len(o.draft.Declarations) == 0 {
-			o.log.Note("found declarations in %s: to read them, set spec.declarations in %s, or use --declarations", sanitize.Line(strings.Join(found, ", ")), settings.FileName)
+		if len(o.draft.Declarations) > 0 && len(o.declared) == 0 {
+			var paths []string
+			for _, d := range o.draft.Declarations {
+				paths = append(paths, d.Path)
+			}
+			o.log.Note("declarations: %s", sanitize.Line(diag.Some(paths, 10)))
+		}
+		if summary != "" {
+			defer o.log.Note("%s", summary)
 		}
 		if len(o.draft.Catalogs) == 0 {
 			o.log.Note("next: add a catalog to spec.catalogs of %s, or declare a CatalogSource", settings.FileName)
@@ -155,33 +176,115 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 	})
 }
 
-// unreadDeclarationDirs returns the directories of the repository with declarations that no
-// workspace reads, relative to dir.
-func (o *initOptions) unreadDeclarationDirs(dir string) ([]string, error) {
-	p, err := workspace.Open(workspace.Dir(dir), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
+// openNew opens the new workspace.
+func (o *initOptions) openNew(dir string) (*workspace.Project, error) {
+	return workspace.Open(workspace.Dir(dir), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
+}
+
+// chooseDeclarations sets the declarations of the draft: those of the flags, or else what the repository
+// has for an environment. open are the paths of operators that are only in other environments.
+func (o *initOptions) chooseDeclarations(cmd *cobra.Command, dir string) (open []declare.Path, err error) {
+	for _, name := range o.declared {
+		o.draft.Declarations = append(o.draft.Declarations, declare.Path{Path: name})
+	}
+	if len(o.declared) > 0 {
+		return nil, nil
+	}
+	p, err := o.openNew(dir)
 	if err != nil {
 		return nil, err
 	}
-	return p.UnreadDeclarationDirs()
+	proposal, err := p.Propose()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range o.environments {
+		if !slices.Contains(proposal.Environments, name) {
+			return nil, Usagef(cmd, "--environment %s: the declarations have no such environment%s", name, diag.DidYouMean(name, proposal.Environments))
+		}
+	}
+	if proposal.IsOpen && len(o.environments) == 0 {
+		if !o.prompt.IsInteractive() {
+			return nil, errEnvironments(cmd, proposal)
+		}
+		name, err := o.prompt.Choose(cmd.Context(), "environment of the declarations", proposal.Environments)
+		if err != nil {
+			return nil, err
+		}
+		o.environments = []string{name}
+	}
+	chosen, open := proposal.Paths(o.environments)
+	isDefault := func(d declare.Path) bool { return filetree.Within(d.Path, settings.Default().Declarations[0].Path) }
+	if slices.ContainsFunc(chosen, func(d declare.Path) bool { return !isDefault(d) }) {
+		o.draft.Declarations = chosen
+	}
+	return open, nil
 }
 
-// ask prompts for the values of unset flags. found are the directories with declarations.
-func (o *initOptions) ask(ctx context.Context, found []string) error {
+// errEnvironments returns the error for a choice between environments, with the command for each.
+func errEnvironments(cmd *cobra.Command, proposal workspace.Proposal) error {
+	words := append([]string{cmd.CommandPath()}, cmd.Flags().Args()...)
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if cmd.InheritedFlags().Lookup(f.Name) != nil {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, is := f.Value.(pflag.SliceValue); is {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			words = append(words, "--"+f.Name+"="+v)
+		}
+	})
+	var lines []string
+	for _, name := range proposal.Environments[:min(len(proposal.Environments), 8)] {
+		chosen, _ := proposal.Paths([]string{name})
+		var paths []string
+		for _, d := range chosen {
+			paths = append(paths, d.Path)
+		}
+		lines = append(lines, fmt.Sprintf("run '%s --environment=%s' to read %s", strings.Join(words, " "), name, diag.Some(paths, 3)))
+	}
+	return diag.Hintf(diag.Pos{}, strings.Join(lines, "; or "), "the declarations of the repository are for several environments: %s", diag.Some(proposal.Environments, 20))
+}
+
+// commentUnread writes a comment into quayside.yaml for each declaration that is not read. It returns a
+// summary, which is empty if the repository has no declarations.
+func (o *initOptions) commentUnread(dir string, open []declare.Path) (string, error) {
+	p, err := o.openNew(dir)
+	if err != nil {
+		return "", err
+	}
+	states, err := p.DeclarationStates()
+	if err != nil || len(states) == 0 {
+		return "", err
+	}
+	read := countRead(states)
+	summary := fmt.Sprintf("read %d of %s", read, diag.Count(len(states), "declaration"))
+	if read == len(states) {
+		return summary, nil
+	}
+	for _, d := range open {
+		o.draft.Unread = append(o.draft.Unread, "one of several, or for another environment: "+d.Path)
+	}
+	for _, s := range states {
+		if !s.Read && len(o.draft.Unread) < maxComments {
+			o.draft.Unread = append(o.draft.Unread, fmt.Sprintf("not read: %s: %s: %s", s.Pos, strings.TrimSpace(s.Kind+" "+s.Name), s.Reason))
+		}
+	}
+	_, err = filetree.WriteFile(filepath.Join(dir, settings.FileName), o.draft.Text())
+	return fmt.Sprintf("%s; %d not read: 'quayside declarations'", summary, len(states)-read), err
+}
+
+// maxComments limits the comments about declarations that are not read.
+const maxComments = 100
+
+// ask prompts for the values of unset flags.
+func (o *initOptions) ask(ctx context.Context) error {
 	if !o.prompt.IsInteractive() {
 		return nil
 	}
 	var err error
-	if len(found) > 0 && len(o.declared) == 0 {
-		line, err := o.prompt.Line(ctx, "declarations, separated by spaces (none: do not read these) ["+strings.Join(found, " ")+"]:")
-		if err != nil {
-			return err
-		}
-		if o.declared = strings.Fields(line); line == "" {
-			o.declared = found
-		} else if line == "none" {
-			o.declared = nil
-		}
-	}
 	if o.profile == "" {
 		if o.profile, err = o.prompt.Choose(ctx, "GitOps tool", profile.Names()); err != nil {
 			return err
@@ -216,7 +319,6 @@ func (o *initOptions) ask(ctx context.Context, found []string) error {
 
 // fillDraft parses the flags into the draft.
 func (o *initOptions) fillDraft(dir string) error {
-	o.draft.Declarations = o.declared
 	o.draft.Profile, o.draft.Path = profile.Name(o.profile), workspace.InRepository(dir)
 	if o.draft.Name == "" {
 		abs, err := filepath.Abs(dir)

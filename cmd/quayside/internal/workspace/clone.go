@@ -91,8 +91,9 @@ func (c *Clone) CheckClean(ctx context.Context) error {
 	for _, name := range c.Project.Settings.Extended {
 		inputs = append(inputs, c.Path(name))
 	}
+	files, dir := c.Project.Repository()
 	for _, d := range c.Project.Settings.Declarations {
-		inputs = append(inputs, c.Path(d.Path))
+		inputs = append(inputs, d.Expand(files, dir)...)
 	}
 	changed, absent, err := c.Repo.DirtyFiles(ctx, inputs)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // loadPaths returns the declarations in those of the paths that exist, as far as they can be read.
 func (p *Opened) loadPaths(paths []declare.Path) []declare.Subscription {
 	files, dir := p.Repository()
-	opt := declare.LoadOptions{Dir: dir, Paths: slices.DeleteFunc(slices.Clone(paths), func(d declare.Path) bool { return !p.exists(d.Path) }), Output: p.Settings.Output}
+	opt := declare.LoadOptions{Dir: dir, Paths: slices.DeleteFunc(slices.Clone(paths), func(d declare.Path) bool { return !d.IsPattern() && !p.exists(d.Path) }), Output: p.Settings.Output}
 	if len(opt.Paths) == 0 {
 		return nil // LoadFS would read the whole workspace
 	}

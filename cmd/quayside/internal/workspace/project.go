@@ -270,6 +270,7 @@ func (p *Project) declarations() (*declare.Set, error) {
 	if set == nil {
 		return nil, err
 	}
+	err = p.hintNamespaces(set, err)
 	p.Log.Detail("read the declarations of %s", diag.Count(len(set.Subscriptions), "operator"))
 	set.Warnings = p.Waive(diag.SortWarnings(append(set.Warnings, absent...)))
 	return set, err
@@ -292,7 +293,7 @@ func (p *Opened) missingDirs() ([]int, []diag.Warning) {
 	var missing []int
 	var out []diag.Warning
 	for i, d := range p.Settings.Declarations {
-		if !fs.ValidPath(d.Path) || path.Ext(d.Path) != "" || p.exists(d.Path) {
+		if !fs.ValidPath(d.Path) || path.Ext(d.Path) != "" || d.IsPattern() || p.exists(d.Path) {
 			continue
 		}
 		missing = append(missing, i)

@@ -36,7 +36,8 @@ func (p *Opened) SharedWith(files []string) ([]string, error) {
 }
 
 // declaredPaths returns the declared paths of all workspaces of the repository, by the directory of
-// the workspace. All paths are relative to the repository. A workspace with invalid settings has
+// the workspace, with what patterns match and entry points apply. All paths are relative to the
+// repository. A workspace with invalid settings has
 // none: its own commands report the error.
 func (p *Opened) declaredPaths() (map[string][]string, error) {
 	dirs, err := Workspaces(p.Top())
@@ -51,11 +52,12 @@ func (p *Opened) declaredPaths() (map[string][]string, error) {
 		}
 		all[dir] = w
 	}
+	files, _ := p.Repository()
 	out := map[string][]string{}
 	for dir, w := range all {
 		out[dir] = []string{}
 		for _, d := range w.Declarations {
-			out[dir] = append(out[dir], path.Join(dir, d.Path))
+			out[dir] = append(out[dir], d.Expand(files, dir)...)
 		}
 	}
 	return out, err

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/declare/survey"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
@@ -60,25 +62,6 @@ func (p *Opened) isForeign() func(url string) bool {
 	return func(url string) bool { return own != "" && name(url) != name(own) }
 }
 
-// UnreadDeclarationDirs returns the directories of the repository with OLM declarations that are
-// outside of the declared paths of every workspace. The results are relative to this workspace.
-func (p *Opened) UnreadDeclarationDirs() ([]string, error) {
-	if !p.OnDisk() {
-		return nil, nil
-	}
-	s, _, err := p.survey()
-	if err != nil {
-		return nil, err
-	}
-	declared, err := p.declaredPaths()
-	unread := slices.DeleteFunc(s.Unread(slices.Concat(slices.Collect(maps.Values(declared))...)), func(d survey.Declaration) bool { return d.Obstacle != "" })
-	var out []string
-	for _, dir := range survey.Dirs(unread) {
-		out = append(out, filetree.Relative(p.repoPath(), dir))
-	}
-	return out, err
-}
-
 // warnUnread returns warnings about the operators that the repository declares and that no workspace
 // reads: one for each object of a GitOps tool among the declarations of this workspace and each directory
 // that it applies, and one for the others. It returns none for the others
@@ -114,10 +97,71 @@ func (p *Opened) warnUnread() []diag.Warning {
 		for _, dir := range survey.Dirs(others) {
 			dirs = append(dirs, p.fromWorkspace(dir))
 		}
-		msg := fmt.Sprintf("the repository has %s that no workspace reads, in %s: add those to spec.declarations that should be read", diag.Count(len(others), "declaration"), diag.Some(dirs, 5))
+		msg := fmt.Sprintf("the repository has %s that no workspace reads, in %s: run 'quayside declarations'", diag.Count(len(others), "declaration"), diag.Some(dirs, 5))
 		out = append(out, diag.Warning{Pos: p.Settings.At("spec.declarations"), Code: "not-declared", Msg: msg})
 	}
-	return slices.Compact(diag.SortWarnings(out))
+	return slices.Compact(diag.SortWarnings(append(out, p.warnChanged(s, declared[p.repoPath()])...)))
+}
+
+// warnChanged returns warnings about declared paths that are not all that a cluster gets: an object of a
+// GitOps tool or another kustomization changes their operators.
+func (p *Opened) warnChanged(s *survey.Survey, declared []string) []diag.Warning {
+	var out []diag.Warning
+	files, in := p.Repository()
+	for i, d := range p.Settings.Declarations {
+		dir, inside := d.In(in)
+		if info, err := fs.Stat(files, dir); !inside || err != nil || !info.IsDir() {
+			continue
+		}
+		applied, kustomizations := s.Changing(dir, declared)
+		for _, a := range applied {
+			changes := cmp.Or(a.Changes.String(), "namespace")
+			out = append(out, diag.Warning{
+				Pos: p.fromRepository(a.Pos), Code: "changed-later",
+				Msg: fmt.Sprintf("%s changes operators of %q when it applies them (%s): list %s in spec.declarations instead of %s", a.Entry.By, p.fromWorkspace(a.Dir), changes, p.fromWorkspace(a.Entry.Pos.File), d.Path),
+			})
+		}
+		if len(kustomizations) > 0 {
+			var names []string
+			for _, dir := range kustomizations {
+				names = append(names, p.fromWorkspace(dir))
+			}
+			out = append(out, diag.Warning{
+				Pos: p.Settings.At(fmt.Sprintf("spec.declarations[%d]", i)), Code: "changed-later",
+				Msg: fmt.Sprintf("%s is the base of kustomizations that change it: list the one that the cluster gets in spec.declarations instead: %s", d.Path, diag.Some(names, 5)),
+			})
+		}
+	}
+	return out
+}
+
+// hintNamespaces returns the faults of set with a hint for each missing namespace that a GitOps tool sets.
+func (p *Opened) hintNamespaces(set *declare.Set, faults error) error {
+	var list diag.List
+	lacks := func(u declare.Unread) bool { return u.Hint == "" && strings.HasSuffix(u.Reason, "namespace: missing") }
+	if !errors.As(faults, &list) || !p.OnDisk() || !slices.ContainsFunc(set.Unread, lacks) {
+		return faults
+	}
+	s, _, err := p.survey()
+	if err != nil {
+		return faults
+	}
+	for i, u := range set.Unread {
+		if !lacks(u) {
+			continue
+		}
+		for _, a := range s.Appliers(survey.Declaration{Pos: diag.Pos{File: path.Join(p.repoPath(), u.Pos.File)}}) {
+			if a.Guess == "" && a.Changes.Namespace+a.Changes.DefaultNamespace != "" {
+				set.Unread[i].Hint = fmt.Sprintf("%s sets the namespace when it applies the file: list %s in spec.declarations", a.Entry.By, p.fromWorkspace(a.Entry.Pos.File))
+			}
+		}
+		for n, e := range list {
+			if e.Pos == u.Pos && e.Hint == "" {
+				list[n] = &diag.Error{Pos: e.Pos, Msg: e.Msg, Err: e.Err, Hint: set.Unread[i].Hint}
+			}
+		}
+	}
+	return list.Err()
 }
 
 // fromRepository returns a position relative to the workspace.
@@ -129,11 +173,41 @@ func (p *Opened) fromRepository(pos diag.Pos) diag.Pos {
 // errUnreadDeclarations returns an error if the repository has declarations that no workspace
 // reads. It is only for workspaces without declarations; the caller checks that.
 func (p *Opened) errUnreadDeclarations() error {
-	dirs, err := p.UnreadDeclarationDirs()
-	if err != nil || len(dirs) == 0 {
+	if !p.OnDisk() {
+		return nil
+	}
+	s, _, err := p.survey()
+	if err != nil {
 		return err
+	}
+	declared, err := p.declaredPaths()
+	if err != nil {
+		return err
+	}
+	unread := s.Unread(slices.Concat(slices.Collect(maps.Values(declared))...))
+	readable := slices.DeleteFunc(slices.Clone(unread), func(d survey.Declaration) bool { return d.Obstacle != "" })
+	if len(readable) == 0 {
+		return p.errObstacles(unread)
+	}
+	var dirs []string
+	for _, dir := range survey.Dirs(readable) {
+		dirs = append(dirs, p.fromWorkspace(dir))
 	}
 	at := p.Settings.At("spec.declarations")
 	return &NothingReadError{Faults: diag.Hintf(at, fmt.Sprintf("set spec.declarations to [%s] in %s", strings.Join(dirs, ", "), settings.FileName),
 		"nothing is declared here, but the repository has declarations in %s", strings.Join(dirs, ", "))}
+}
+
+// errObstacles returns an error for operators that only templates and other texts declare.
+func (p *Opened) errObstacles(list []survey.Declaration) error {
+	var faults diag.List
+	for _, d := range list {
+		if _, _, err := p.OpenRepo(); err == nil && d.IsOperator() {
+			faults = append(faults, &diag.Error{Pos: p.fromRepository(d.Pos), Msg: strings.TrimSpace(d.Kind+" "+d.Name) + " " + d.Obstacle})
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return &NothingReadError{faults.Err(), len(faults)}
 }

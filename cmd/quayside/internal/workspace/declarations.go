@@ -1,0 +1,176 @@
+package workspace
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/declare/survey"
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// DeclarationState is an object of OLM in the repository, or text that looks like one, with the reason why
+// the workspace does not read it.
+type DeclarationState struct {
+	Pos       string   `json:"position"`
+	Kind      string   `json:"kind"`
+	Namespace string   `json:"namespace,omitempty" doc:"empty if a kustomization or a GitOps tool sets it"`
+	Name      string   `json:"name"`
+	Package   string   `json:"package,omitempty"`
+	AppliedBy []string `json:"appliedBy" doc:"the objects of GitOps tools and the kustomizations through which it reaches a cluster, each with its position"`
+	Clusters  []string `json:"clusters" doc:"names, servers or kubeconfigs of the clusters that it reaches, as far as they are known"`
+	Read      bool     `json:"read"`
+	Reason    string   `json:"reason,omitempty" doc:"why it is not read"`
+}
+
+// DeclarationStates returns the state of every declaration in the repository of a workspace on disk,
+// sorted by position.
+func (p *Project) DeclarationStates() ([]DeclarationState, error) {
+	s, _, err := p.survey()
+	if err != nil {
+		return nil, err
+	}
+	all, err := p.declaredPaths()
+	if err != nil {
+		return nil, err
+	}
+	set, _ := p.DeclarationsIfAny() // its faults are reasons
+	if set == nil {
+		set = &declare.Set{}
+	}
+	read := newReadDeclarations(set)
+	declared := all[p.repoPath()]
+	includes := s.Includes(declared)
+	out := []DeclarationState{}
+	for _, d := range s.Declarations {
+		state := DeclarationState{
+			Pos: p.fromRepository(d.Pos).String(), Kind: d.Kind, Namespace: d.Namespace, Name: d.Name, Package: d.Package, AppliedBy: []string{}, Clusters: []string{},
+		}
+		for _, a := range s.Appliers(d) {
+			state.AppliedBy = append(state.AppliedBy, fmt.Sprintf("%s (%s)", a.Entry.By, p.fromRepository(a.Pos)))
+			if a.Cluster != "" && !slices.Contains(state.Clusters, a.Cluster) {
+				state.Clusters = append(state.Clusters, a.Cluster)
+			}
+		}
+		for _, dir := range s.TopKustomizations(d) {
+			state.AppliedBy = append(state.AppliedBy, fmt.Sprintf("kustomization %q", p.fromWorkspace(dir)))
+		}
+		state.Read = read.has(p.fromRepository(d.Pos), d, includes(d.Pos.File))
+		if !state.Read {
+			state.Reason = p.unreadReason(set, s, d, includes)
+		}
+		out = append(out, state)
+	}
+	return out, nil
+}
+
+// readDeclarations are the declarations of a set by position and by name.
+type readDeclarations struct {
+	positions map[diag.Pos]bool
+	names     map[string]bool // "Subscription namespace/name"
+}
+
+func newReadDeclarations(set *declare.Set) readDeclarations {
+	r := readDeclarations{map[diag.Pos]bool{}, map[string]bool{}}
+	add := func(kind, namespace, name string, pos diag.Pos) {
+		r.positions[pos] = true
+		r.names[kind+" "+namespace+"/"+name] = true
+	}
+	for _, s := range set.Subscriptions {
+		add("operator", s.Namespace, s.Package, s.Pos)
+		r.names["operator /"+s.Package] = true
+	}
+	for _, g := range set.OperatorGroups {
+		add("OperatorGroup", g.Namespace, g.Name, g.Pos)
+		r.names["OperatorGroup /"+g.Name] = true
+	}
+	for _, c := range set.CatalogSources {
+		add("CatalogSource", c.ID.Namespace, c.ID.Name, c.Pos)
+		add("ClusterCatalog", "", c.ID.Name, c.Pos)
+		r.names["CatalogSource /"+c.ID.Name] = true
+	}
+	return r
+}
+
+// has reports whether a declaration was read: at its position or, if a declared path includes its file,
+// with its name.
+func (r readDeclarations) has(pos diag.Pos, d survey.Declaration, included bool) bool {
+	kind, name := d.Kind, d.Name
+	if d.IsOperator() {
+		kind, name = "operator", cmp.Or(d.Package, d.Name)
+	}
+	return d.Obstacle == "" && (r.positions[pos] || included && r.names[kind+" "+d.Namespace+"/"+name])
+}
+
+// unreadReason returns the reason why a declaration is not in set.
+func (p *Opened) unreadReason(set *declare.Set, s *survey.Survey, d survey.Declaration, includes func(file string) bool) string {
+	if d.Obstacle != "" {
+		return d.Obstacle
+	}
+	if !includes(d.Pos.File) {
+		return "no path of spec.declarations includes it"
+	}
+	file := p.fromWorkspace(d.Pos.File)
+	find := func(match func(u declare.Unread) bool) string {
+		i := slices.IndexFunc(set.Unread, func(u declare.Unread) bool { return match(u) })
+		if i < 0 {
+			return ""
+		}
+		return set.Unread[i].Reason
+	}
+	reason := find(func(u declare.Unread) bool {
+		return u.Pos.File == file && (u.Name == "" || u.Name == d.Name || u.Package != "" && u.Package == d.Package)
+	})
+	if reason == "" {
+		dirs := s.Kustomizations(d)
+		reason = find(func(u declare.Unread) bool {
+			return slices.ContainsFunc(dirs, func(dir string) bool { return path.Dir(u.Pos.File) == p.fromWorkspace(dir) })
+		})
+	}
+	return cmp.Or(reason, "no kustomization lists it, or one removes it, or it is only a part of an object")
+}
+
+// Proposal is a proposal for spec.declarations of a new workspace.
+type Proposal struct {
+	survey.Proposal
+	prefix string
+	from   func(name string) string
+}
+
+// Propose returns a proposal for a new workspace: the paths with declarations that no other workspace
+// reads. It has no paths if all of them are in the default directory of the workspace.
+func (p *Opened) Propose() (Proposal, error) {
+	out := Proposal{prefix: p.repoPath(), from: p.fromWorkspace}
+	if !p.OnDisk() {
+		return out, nil
+	}
+	s, _, err := p.survey()
+	if err != nil {
+		return out, err
+	}
+	declared, err := p.declaredPaths()
+	var taken []string
+	for dir, paths := range declared {
+		if dir != p.repoPath() {
+			taken = append(taken, paths...)
+		}
+	}
+	out.Proposal = s.Propose(taken)
+	return out, err
+}
+
+// Paths returns the paths for environments, relative to the workspace. open are the paths of operators
+// that none of the environments has.
+func (p Proposal) Paths(environments []string) (chosen, open []declare.Path) {
+	relative := func(list []survey.Choice) []declare.Path {
+		var out []declare.Path
+		for _, c := range list {
+			out = append(out, declare.Path{Path: p.from(c.Path), Cluster: c.Cluster})
+		}
+		return out
+	}
+	a, b := p.Choose(environments)
+	return relative(a), relative(b)
+}

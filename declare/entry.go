@@ -1,0 +1,270 @@
+package declare
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/declare/survey"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/overlay"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// IsPattern reports whether the path is a pattern for several files or directories, such as
+// "operators/*/overlays/prod".
+func (p Path) IsPattern() bool { return strings.ContainsAny(p.Path, "*?[") }
+
+// Expand returns the files and directories that a path of declarations means, relative to the file system:
+// the matches of a pattern; for the file of an entry point, such as an Application, also what it applies.
+func (p Path) Expand(fsys fs.FS, dir string) []string {
+	in, inside := p.In(dir)
+	if !inside {
+		return nil
+	}
+	out := []string{in}
+	if _, err := fs.Stat(fsys, in); err != nil && p.IsPattern() {
+		out = survey.Match(fsys, in)
+	}
+	for _, file := range slices.Clone(out) {
+		if info, err := fs.Stat(fsys, file); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if found := survey.ReadEntries(fsys, file, func(string) bool { return false }); found != nil {
+			for _, a := range found.Applied {
+				out = append(out, a.Dir)
+			}
+		}
+	}
+	return out
+}
+
+// isOutput reports whether a directory is quayside's own output, which no entry point means.
+func (l *loader) isOutput(dir string) bool { return dir == l.opt.Output }
+
+// addPath adds a file or a directory to read. named is set if a path names it, or matches it.
+func (l *loader) addPath(p string, entry int) {
+	info, err := fs.Stat(l.fsys, p)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		l.addInvalid(l.pos(p), fmt.Errorf("no such file or directory: %w", fs.ErrNotExist))
+	case err != nil:
+		l.addInvalid(l.pos(p), l.explainUnreadable(p, err))
+	case info.IsDir():
+		l.walk(candidate{path: p, entry: entry, named: true})
+	case p == Kustomization(l.fsys, path.Dir(p)):
+		l.walk(candidate{path: path.Dir(p), entry: entry, named: true})
+	default:
+		l.files = append(l.files, candidate{path: p, entry: entry, named: true})
+		l.addEntries(p, entry)
+	}
+}
+
+// addMatches adds the files and directories that a pattern matches.
+func (l *loader) addMatches(pattern string, entry int) {
+	found := survey.Match(l.fsys, pattern)
+	if len(found) == 0 {
+		l.addInvalid(diag.Pos{File: l.displayPath(pattern)}, fmt.Errorf("matches no file or directory: %w", fs.ErrNotExist))
+	}
+	for _, name := range found {
+		l.addPath(name, entry)
+	}
+}
+
+// addEntries adds what the entry points in a file apply.
+func (l *loader) addEntries(file string, entry int) {
+	found := survey.ReadEntries(l.fsys, file, l.isOutput)
+	if found == nil {
+		return
+	}
+	for _, u := range found.Unknown {
+		e := diag.Errorf(l.displayPos(u.Pos), "cannot tell what %s applies: %s", u.By, u.Reason)
+		l.addParts(entry, []Unread{{Pos: e.Pos, Reason: e.Msg, err: e, partial: true}})
+	}
+	cluster := ""
+	if entry < len(l.opt.Paths) {
+		cluster = l.opt.Paths[entry].Cluster
+	}
+	n := 0
+	for _, a := range found.Applied {
+		if cluster == "" || a.Cluster == cluster {
+			l.applied = append(l.applied, appliedDir{a, entry})
+			n++
+		}
+	}
+	switch {
+	case n == 0 && cluster != "":
+		l.addInvalid(l.pos(file), fmt.Errorf("applies nothing of this repository to the cluster %q: %w", cluster, fs.ErrNotExist))
+	case n == 0 && len(found.Unknown) == 0:
+		l.addInvalid(l.pos(file), fmt.Errorf("applies nothing of this repository: %w", fs.ErrNotExist))
+	}
+}
+
+// appliedDir is a directory that an entry point among the paths applies.
+type appliedDir struct {
+	*survey.Applied
+	entry int
+}
+
+// readApplied reads the declarations that entry points apply, with the changes that the tool makes.
+func (l *loader) readApplied() {
+	done := map[string]bool{}
+	for _, a := range l.applied {
+		key := fmt.Sprintf("%d %s %+v", a.entry, a.Dir, a.Changes)
+		if done[key] {
+			continue
+		}
+		done[key] = true
+		if info, err := fs.Stat(l.fsys, a.Dir); err != nil || !fs.ValidPath(a.Dir) {
+			l.addAppliedFault(a, fmt.Errorf("%s applies %q: %w", a.Entry.By, l.displayPath(a.Dir), fs.ErrNotExist))
+		} else if info.IsDir() {
+			l.readAppliedDir(a)
+		} else {
+			l.readFile(candidate{path: a.Dir, entry: a.entry, applied: a.Applied})
+		}
+	}
+}
+
+func (l *loader) addAppliedFault(a appliedDir, err error) {
+	l.addParts(a.entry, unreadAll(l.displayPos(a.Pos), err, Unread{partial: true}))
+}
+
+func (l *loader) readAppliedDir(a appliedDir) {
+	files, dirs := a.Resources(l.fsys, l.isOutput)
+	own := Kustomization(l.fsys, a.Dir)
+	var data []byte
+	var err error
+	if own != "" {
+		data, err = l.readRegular(own)
+	}
+	var text []byte
+	if err == nil {
+		text, err = a.Kustomization(data, slices.Concat(files, dirs))
+	}
+	switch {
+	case err != nil:
+		l.addAppliedFault(a, err)
+	case text != nil:
+		if own == "" {
+			own = path.Join(a.Dir, "kustomization.yaml")
+		}
+		l.buildApplied(a, own, text)
+	default:
+		for _, file := range files {
+			l.readFile(candidate{path: file, entry: a.entry, applied: a.Applied})
+		}
+		for _, dir := range dirs {
+			name := Kustomization(l.fsys, dir)
+			data, err := l.readRegular(name)
+			if err != nil {
+				l.addAppliedFault(a, err)
+				continue
+			}
+			l.buildApplied(appliedDir{a.At(dir), a.entry}, name, data)
+		}
+	}
+}
+
+// buildApplied reads the declarations that a kustomization with a text builds. One that is seen to hold no
+// declarations is not built.
+func (l *loader) buildApplied(a appliedDir, file string, text []byte) {
+	read := func(name string) ([]byte, error) {
+		switch {
+		case name == file:
+			return text, nil
+		case path.Dir(name) == a.Dir && Kustomization(l.fsys, a.Dir) == "" && slices.Contains([]string{"kustomization.yml", "Kustomization"}, path.Base(name)):
+			return nil, fs.ErrNotExist
+		default:
+			return l.readRegular(name)
+		}
+	}
+	d := candidate{path: a.Dir, entry: a.entry, named: true, applied: a.Applied}
+	o, err := overlay.NewTolerant(overlay.FileFunc(read)).Open(a.Dir)
+	if o != nil && !namesOLM(l.ownText(o, a.Dir)) && !mayGenerate(o) {
+		return
+	}
+	if err == nil {
+		for k := range o.Kustomizations() {
+			l.reached[k] = true
+		}
+		err = l.buildOne(o, d)
+	}
+	if err != nil {
+		l.addUnbuilt(o, d, err)
+	}
+}
+
+// mapApplied returns a function that maps positions in the kustomization of a tool to the entry point.
+func (l *loader) mapApplied(o *overlay.Overlay, d candidate, mapPos func(diag.Pos) diag.Pos) func(diag.Pos) diag.Pos {
+	if d.applied == nil || !d.applied.Changes.IsBuilt() {
+		return mapPos
+	}
+	return func(p diag.Pos) diag.Pos {
+		if p = mapPos(p); p.File == l.displayPath(o.File) {
+			return l.displayPos(d.applied.Pos)
+		}
+		return p
+	}
+}
+
+// checkKnown returns an unread part if the entry point that applies a declaration changes it in an unknown
+// way. variables are the variables in it without a known value.
+func (l *loader) checkKnown(d candidate, r *reader, variables []string, pos diag.Pos) (Unread, bool) {
+	if d.applied == nil || r.first.IsZero() && len(r.errs) == 0 {
+		return Unread{}, false
+	}
+	var msg string
+	switch c := d.applied.Changes; {
+	case len(c.Unknown) > 0:
+		msg = fmt.Sprintf("%s makes changes that are only known in a cluster: %s", d.applied.Entry.By, strings.Join(c.Unknown, ", "))
+	case len(variables) > 0 && len(c.SubstituteFrom) > 0:
+		msg = fmt.Sprintf("%s replaces %s, perhaps with a value of %s, which is only known in a cluster", d.applied.Entry.By, strings.Join(variables, ", "), strings.Join(c.SubstituteFrom, ", "))
+	case len(variables) > 0:
+		msg = fmt.Sprintf("%s replaces %s, but has no value for it", d.applied.Entry.By, strings.Join(variables, ", "))
+	default:
+		return Unread{}, false
+	}
+	u := newUnread(diag.Errorf(pos, "%s", msg))
+	if len(r.docs) == 1 {
+		n := r.docs[0]
+		_, meta := yamlnode.Field(n, "metadata")
+		u.Kind, u.Namespace, u.Name, u.Package = scalarField(n, "kind"), scalarField(meta, "namespace"), scalarField(meta, "name"), scalarField(specOf(n), "name")
+	}
+	return u, true
+}
+
+// setDefaultNamespace adds a namespace to an object without one, unless objects of its kind have none.
+func setDefaultNamespace(n *yamlnode.Node, namespace string) {
+	group, _, _ := strings.Cut(scalarField(n, "apiVersion"), "/")
+	if namespace == "" || group != string(V0) && (group != string(Quayside) || scalarField(n, "kind") != "Subscription") {
+		return
+	}
+	_, meta := yamlnode.Field(n, "metadata")
+	if _, has := yamlnode.Field(meta, "namespace"); meta == nil || meta.Kind != yamlnode.MappingNode || has != nil {
+		return
+	}
+	text := func(value string) *yamlnode.Node {
+		return &yamlnode.Node{Kind: yamlnode.ScalarNode, Tag: "!!str", Value: value, Line: meta.Line, Column: meta.Column}
+	}
+	meta.Content = append(meta.Content, text("namespace"), text(namespace))
+}
+
+// isPlaceholder reports whether a text contains a placeholder of argocd-vault-plugin, such as
+// <path:secret/data/x#token>.
+func isPlaceholder(text string) bool {
+	_, rest, found := strings.Cut(text, "<path:")
+	inner, _, closed := strings.Cut(rest, ">")
+	return found && closed && strings.Contains(inner, "#")
+}
+
+// rejectPlaceholders adds faults for values of a declaration that a plugin of Argo CD replaces.
+func (r *reader) rejectPlaceholders(n *yamlnode.Node) {
+	forEachText(n, "", func(path string, v *yamlnode.Node) {
+		if isPlaceholder(v.Value) {
+			r.errs.Addf(r.at(v), "%s: %q is replaced by argocd-vault-plugin, with a value that is only known in a cluster", path, v.Value)
+		}
+	})
+}

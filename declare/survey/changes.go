@@ -1,0 +1,111 @@
+package survey
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Kustomization returns the text of the kustomization with which a tool builds the directory of a: that
+// in data with the changes of a or, without data, one that lists resources. It returns nil if the tool
+// builds no kustomization there.
+func (a *Applied) Kustomization(data []byte, resources []string) ([]byte, error) {
+	c := a.Changes
+	var k types.Kustomization
+	switch {
+	case data != nil && !c.IsBuilt():
+		return data, nil
+	case data == nil && a.Entry.isArgo && c.IsBuilt():
+		return nil, fmt.Errorf("%s sets spec.source.kustomize, but %q has no kustomization", a.Entry.By, a.Dir)
+	case data == nil && a.Entry.isArgo:
+		return nil, nil
+	case data == nil:
+		for _, name := range resources {
+			k.Resources = append(k.Resources, filetree.Relative(a.Dir, name))
+		}
+	default:
+		if err := k.Unmarshal(data); err != nil {
+			return nil, err
+		}
+		k.FixKustomization()
+	}
+	if c.Namespace != "" {
+		k.Namespace = c.Namespace
+	}
+	k.NamePrefix, k.NameSuffix = firstText(c.NamePrefix, k.NamePrefix), firstText(c.NameSuffix, k.NameSuffix)
+	if len(c.Labels) > 0 {
+		k.Labels = append(k.Labels, types.Label{Pairs: c.Labels})
+	}
+	if len(c.Annotations) > 0 {
+		merged := maps.Clone(k.CommonAnnotations)
+		if merged == nil {
+			merged = map[string]string{}
+		}
+		maps.Copy(merged, c.Annotations)
+		k.CommonAnnotations = merged
+	}
+	k.Patches = append(k.Patches, c.Patches...)
+	k.Components = append(k.Components, c.Components...)
+	for _, image := range c.Images {
+		k.Images = append(slices.DeleteFunc(k.Images, func(i types.Image) bool { return i.Name == image.Name }), image)
+	}
+	return json.Marshal(k)
+}
+
+func firstText(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// SubstituteVariables replaces the variables in an object, like Flux does after the build. unknown are the
+// variables whose values are unknown, sorted.
+func (c Changes) SubstituteVariables(object []byte) (out []byte, unknown []string) {
+	var fields map[string]any
+	if !c.Substitutes || json.Unmarshal(object, &fields) != nil {
+		return object, nil
+	}
+	for _, where := range []string{"labels", "annotations"} {
+		if k8s.TextMap(fields, "metadata", where)["kustomize.toolkit.fluxcd.io/substitute"] == "disabled" {
+			return object, nil
+		}
+	}
+	text, err := yaml.JSONToYAML(object)
+	if err != nil {
+		return object, nil
+	}
+	variable := regexp.MustCompile(`\$?\$\{[^{}]*\}`)
+	form := regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?[-=](.*))?\}$`)
+	text = variable.ReplaceAllFunc(text, func(match []byte) []byte {
+		name := string(match)
+		if strings.HasPrefix(name, "$${") {
+			return match[1:]
+		}
+		m := form.FindStringSubmatch(name)
+		if m != nil {
+			if v, known := c.Substitute[m[1]]; known {
+				return []byte(v)
+			}
+			if strings.ContainsAny(name, "-=") && len(c.SubstituteFrom) == 0 {
+				return []byte(m[2])
+			}
+		}
+		unknown = append(unknown, name)
+		return match
+	})
+	slices.Sort(unknown)
+	if out, err = yaml.YAMLToJSON(text); err != nil {
+		return object, append(unknown, "the result is not valid YAML")
+	}
+	return out, slices.Compact(unknown)
+}

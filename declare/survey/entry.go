@@ -1,0 +1,133 @@
+package survey
+
+import (
+	"bytes"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// Entries are the entry points in a file, with those that they apply.
+type Entries struct {
+	Applied []*Applied // that certainly reach a cluster
+	Unknown []Unknown  // what cannot be told
+}
+
+// Unknown is a part of an entry that cannot be evaluated.
+type Unknown struct {
+	Pos    diag.Pos
+	By     string
+	Reason string
+}
+
+// ReadEntries reads the entry points in a file, such as an Application, and the entry points in the files
+// that they apply. It returns nil if there are none in the file. It assumes that all of them apply this
+// repository, unless they name a chart.
+func ReadEntries(fsys fs.FS, file string, skip func(dir string) bool) *Entries {
+	s := newScanner(fsys, skip, func(string) bool { return false })
+	s.assumeOwn = true
+	if !s.readEntries(file) {
+		return nil
+	}
+	out := &Entries{}
+	seen := map[string]bool{file: true}
+	for i := 0; i < len(s.Entries) && len(out.Applied) < maxApplied; i++ {
+		e := s.Entries[i]
+		if reason := e.CannotTell(); reason != "" {
+			out.Unknown = append(out.Unknown, Unknown{e.Pos, e.By, reason})
+		}
+		for _, a := range e.Applied {
+			if a.Guess != "" {
+				out.Unknown = append(out.Unknown, Unknown{a.Pos, e.By, a.Guess})
+				continue
+			}
+			out.Applied = append(out.Applied, a)
+			for name := range s.repo.appliedFiles(a) {
+				if !seen[name] {
+					seen[name] = true
+					s.readEntries(name)
+				}
+			}
+		}
+	}
+	out.Unknown = slices.Compact(out.Unknown)
+	return out
+}
+
+// readEntries adds the entry points in a file. It reports whether there are any.
+func (s *scanner) readEntries(file string) bool {
+	data := s.repo.read(file)
+	if !slices.ContainsFunc(profile.Appliers(), func(a profile.Applier) bool { return bytes.Contains(data, []byte(a.Group)) }) {
+		return false
+	}
+	docs, err := documents(file, data)
+	if err != nil {
+		return false
+	}
+	before := len(s.objects)
+	for _, n := range docs {
+		s.scanDocument(file, n)
+	}
+	for _, o := range s.objects[before:] {
+		s.addEntry(o)
+	}
+	return len(s.objects) > before
+}
+
+// Resources returns the manifests that a applies and that are outside of kustomizations, and the topmost
+// directories with kustomizations, sorted.
+func (a *Applied) Resources(fsys fs.FS, skip func(dir string) bool) (files, dirs []string) {
+	r := newRepository(fsys, skip)
+	if !r.isDir(a.Dir) {
+		return []string{a.Dir}, nil
+	}
+	var visit func(dir string)
+	visit = func(dir string) {
+		if r.isChart(dir) {
+			return
+		}
+		if r.kustomization(dir) != nil {
+			dirs = append(dirs, dir)
+			return
+		}
+		for _, d := range r.list(dir) {
+			name := path.Join(dir, d.Name())
+			switch {
+			case strings.HasPrefix(d.Name(), ".") && d.IsDir(), a.excludes(r, name, d.IsDir()):
+			case d.IsDir() && a.recurse && !r.skip(name):
+				visit(name)
+			case d.Type().IsRegular() && yamlnode.HasExtension(name):
+				files = append(files, name)
+			}
+		}
+	}
+	visit(a.Dir)
+	return files, dirs
+}
+
+// Match returns the files and directories of a repository that a pattern of declarations matches, sorted.
+// Each step of the pattern matches one step of a path.
+func Match(fsys fs.FS, pattern string) []string {
+	found, err := fs.Glob(fsys, pattern)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(found, func(name string) bool { return !yamlnode.HasExtension(name) && !isDirectory(fsys, name) })
+}
+
+func isDirectory(fsys fs.FS, name string) bool {
+	info, err := fs.Stat(fsys, path.Clean(name))
+	return err == nil && info.IsDir()
+}
+
+// At returns a for a directory below it, which the tool applies without the changes to kustomizations.
+func (a *Applied) At(dir string) *Applied {
+	out := *a
+	out.Dir, out.Changes = dir, Changes{DefaultNamespace: a.Changes.DefaultNamespace, Unknown: a.Changes.Unknown}
+	return &out
+}

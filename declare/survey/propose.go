@@ -1,0 +1,282 @@
+package survey
+
+import (
+	"cmp"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/filetree"
+)
+
+// Proposal lists the paths of declarations to choose from. Several paths with the same operator are
+// different environments of it, such as two overlays of one base.
+type Proposal struct {
+	Environments []string // to choose from, the one with the most operators first; empty: nothing to choose
+	IsOpen       bool     // whether one of them has at least half of the operators that differ, so that the choice matters for the whole workspace
+
+	choices []choice
+}
+
+// Choice is a path for spec.declarations.
+type Choice struct {
+	Path    string // in the repository
+	Cluster string // see declare.Path; empty for all clusters
+}
+
+// choice is a path with the operators that it declares.
+type choice struct {
+	Choice
+	environment string          // "" if the path is the only one of its operators
+	operators   map[string]bool // by namespace and package
+	applied     bool            // whether an object of a GitOps tool applies it
+}
+
+// Propose returns the paths to declare all operators of the repository, apart from those in taken paths.
+func (s *Survey) Propose(taken []string) Proposal {
+	byChoice := map[Choice]*choice{}
+	add := func(c Choice, d Declaration, applied bool) {
+		if slices.ContainsFunc(taken, func(top string) bool { return filetree.Within(c.Path, top) }) {
+			return
+		}
+		if byChoice[c] == nil {
+			byChoice[c] = &choice{Choice: c, operators: map[string]bool{}, applied: applied}
+		}
+		if d.IsOperator() {
+			byChoice[c].operators[d.Namespace+"/"+cmp.Or(d.Package, d.Name)] = true
+		}
+	}
+	for _, d := range s.Declarations {
+		if d.Obstacle != "" {
+			continue
+		}
+		appliers := slices.DeleteFunc(s.Appliers(d), func(a *Applied) bool { return a.Guess != "" && s.repo.kustomization(a.Dir) == nil })
+		for _, a := range appliers {
+			add(s.choiceOf(a), d, true)
+		}
+		if len(appliers) > 0 {
+			continue
+		}
+		tops := s.TopKustomizations(d)
+		for _, dir := range tops {
+			add(Choice{Path: dir}, d, false)
+		}
+		if len(tops) == 0 && !s.isUnlisted(d.Pos.File) {
+			add(Choice{Path: s.plainPath(d.Pos.File)}, d, false)
+		}
+	}
+	p := Proposal{}
+	for _, c := range byChoice {
+		p.choices = append(p.choices, *c)
+	}
+	slices.SortFunc(p.choices, func(a, b choice) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Cluster, b.Cluster)) })
+	p.dropUnapplied()
+	p.nameEnvironments()
+	return p
+}
+
+// choiceOf returns the path for what an entry point applies: the directory or, if the tool changes it or
+// reads less than the directory, the file of the entry point.
+func (s *Survey) choiceOf(a *Applied) Choice {
+	partial := !a.recurse && s.repo.kustomization(a.Dir) == nil && s.hasDeclarationsBelow(a.Dir)
+	if a.Guess == "" && (s.changes(a) || partial || a.include+a.exclude != "" || a.ignore != nil && a.recurse && a.Dir == ".") {
+		clusters := map[string]bool{}
+		for _, other := range a.Entry.Applied {
+			clusters[other.Cluster] = true
+		}
+		if len(clusters) > 1 {
+			return Choice{a.Entry.Pos.File, a.Cluster}
+		}
+		return Choice{Path: a.Entry.Pos.File}
+	}
+	return Choice{Path: a.Dir}
+}
+
+// hasDeclarationsBelow reports whether a subdirectory of dir has declarations.
+func (s *Survey) hasDeclarationsBelow(dir string) bool {
+	return slices.ContainsFunc(s.Declarations, func(d Declaration) bool {
+		in := path.Dir(d.Pos.File)
+		return in != dir && filetree.Within(in, dir)
+	})
+}
+
+// Kustomizations returns the directories of the kustomizations that include a declaration, sorted.
+func (s *Survey) Kustomizations(d Declaration) []string { return s.kustomizationsOf(d.Pos.File) }
+
+// TopKustomizations returns the directories of the kustomizations that include a declaration and that no
+// other kustomization includes.
+func (s *Survey) TopKustomizations(d Declaration) []string {
+	if s.lower == nil {
+		s.lower = map[string]bool{}
+		for _, k := range s.repo.kustomizations {
+			if k != nil {
+				for _, name := range k.resources {
+					s.lower[name] = true
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(s.Kustomizations(d)), func(dir string) bool { return s.lower[dir] || s.repo.kustomization(dir).component })
+}
+
+// isUnlisted reports whether a file is in or below a directory with a kustomization, which does not list
+// it.
+func (s *Survey) isUnlisted(file string) bool {
+	for dir := path.Dir(file); ; dir = path.Dir(dir) {
+		if s.repo.kustomization(dir) != nil {
+			return true
+		}
+		if dir == "." {
+			return false
+		}
+	}
+}
+
+// plainPath returns the directory of a file outside of kustomizations, or the file if the directory has
+// more than the declarations beside it.
+func (s *Survey) plainPath(file string) string {
+	dir := path.Dir(file)
+	if dir == "." || s.hasDeclarationsBelow(dir) {
+		return file
+	}
+	for below, k := range s.repo.kustomizations {
+		if k != nil && filetree.Within(below, dir) {
+			return file
+		}
+	}
+	return dir
+}
+
+// variants returns the indices of the choices with an operator, by operator.
+func (p Proposal) variants() map[string][]int {
+	out := map[string][]int{}
+	for i, c := range p.choices {
+		for operator := range c.operators {
+			out[operator] = append(out[operator], i)
+		}
+	}
+	return out
+}
+
+// dropUnapplied drops choices that no tool applies, if a tool applies all their operators from elsewhere.
+func (p *Proposal) dropUnapplied() {
+	variants := p.variants()
+	all := p.choices
+	p.choices = slices.DeleteFunc(slices.Clone(all), func(c choice) bool {
+		if c.applied || len(c.operators) == 0 {
+			return false
+		}
+		for operator := range c.operators {
+			if !slices.ContainsFunc(variants[operator], func(i int) bool { return all[i].applied }) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// nameEnvironments sets the environments of choices with the same operators: the cluster, or the steps of
+// the paths that differ.
+func (p *Proposal) nameEnvironments() {
+	count := map[string]int{}
+	variants := p.variants()
+	for _, operator := range slices.Sorted(maps.Keys(variants)) {
+		indices := variants[operator]
+		if len(indices) < 2 {
+			continue
+		}
+		var paths []string
+		for _, i := range indices {
+			paths = append(paths, p.choices[i].Path)
+		}
+		names := differences(paths)
+		for n, i := range indices {
+			c := &p.choices[i]
+			if c.environment == "" {
+				c.environment = cmp.Or(c.Cluster, names[n], path.Base(c.Path))
+			}
+		}
+		seen := map[string]bool{}
+		for _, i := range indices {
+			if name := p.choices[i].environment; !seen[name] {
+				seen[name] = true
+				count[name]++
+			}
+		}
+	}
+	p.Environments = slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(count[b]-count[a], cmp.Compare(a, b)) })
+	differing := 0
+	for _, indices := range variants {
+		if len(indices) > 1 {
+			differing++
+		}
+	}
+	p.IsOpen = len(p.Environments) > 1 && 2*count[p.Environments[0]] >= differing
+	for i, c := range p.choices { // a path that belongs to an environment, although it is the only one of its operators
+		if c.environment != "" {
+			continue
+		}
+		for _, name := range p.Environments {
+			if slices.Contains(strings.Split(c.Path, "/"), name) || c.Cluster == name {
+				p.choices[i].environment = name
+			}
+		}
+	}
+}
+
+// differences returns the steps of each path without those that all paths begin or end with.
+func differences(paths []string) []string {
+	var all [][]string
+	for _, p := range paths {
+		all = append(all, strings.Split(p, "/"))
+	}
+	for len(all[0]) > 0 && !slices.ContainsFunc(all, func(steps []string) bool { return len(steps) == 0 || steps[0] != all[0][0] }) {
+		first := all[0][0]
+		for i := range all {
+			if all[i][0] == first {
+				all[i] = all[i][1:]
+			}
+		}
+	}
+	for len(all[0]) > 0 && !slices.ContainsFunc(all, func(steps []string) bool { return len(steps) == 0 || steps[len(steps)-1] != all[0][len(all[0])-1] }) {
+		for i := range all {
+			all[i] = all[i][:len(all[i])-1]
+		}
+	}
+	var out []string
+	for _, steps := range all {
+		out = append(out, strings.Join(steps, "/"))
+	}
+	return out
+}
+
+// Choose returns the paths for environments, sorted, each operator from the first of the environments that
+// has it. open are the paths of operators that none of them has.
+func (p Proposal) Choose(environments []string) (chosen, open []Choice) {
+	picked, left := map[int]bool{}, map[int]bool{}
+	for _, indices := range p.variants() {
+		found := false
+		for _, name := range append(slices.Clone(environments), "") {
+			for _, i := range indices {
+				if p.choices[i].environment == name && !found {
+					picked[i], found = true, true
+				}
+			}
+		}
+		if !found {
+			for _, i := range indices {
+				left[i] = true
+			}
+		}
+	}
+	for i, c := range p.choices {
+		switch {
+		case picked[i], len(c.operators) == 0 && (c.environment == "" || slices.Contains(environments, c.environment)):
+			chosen = append(chosen, c.Choice)
+		case left[i]:
+			open = append(open, c.Choice)
+		}
+	}
+	return chosen, open
+}
