@@ -58,7 +58,8 @@ func ParseConfig(name, text string) ([]byte, error) {
 	return set.Subscriptions[0].Config, nil
 }
 
-// Values returns the values of a field that SetFields can set, or nil.
+// Values returns the values of a field, in the form that SetFields takes. It returns nil if the field is not
+// set, or if SetFields cannot set it.
 func (s Subscription) Values(f Field) []string {
 	switch f { //nolint:exhaustive // the others are not set
 	case FieldChannel:
