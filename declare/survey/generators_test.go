@@ -112,6 +112,7 @@ func TestDeclarations(t *testing.T) {
 		"roles/t/s.yaml.j2": "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata:\n  name: '{{ x }}'\n",
 		"policy.yaml":       nested, ".hidden/s.yaml": request("h"), "broken.yaml": "a: [\napiVersion: operators.coreos.com/v1\nkind: OperatorGroup\n",
 		"map.yaml":             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata:\n  s.yaml: |\n    apiVersion: operators.coreos.com/v1alpha1\n    kind: Subscription\n",
+		"raw.yaml":             "object-templates-raw: |\n  - objectDefinition:\n      apiVersion: operators.coreos.com/v1alpha1\n      kind: Subscription\n",
 		"k/kustomization.yaml": "resources: [s.yaml]\npatches: [{path: p.yaml}]\n", "k/s.yaml": request("k"), "k/p.yaml": request("k"),
 	}))
 	var got []string
@@ -125,6 +126,7 @@ func TestDeclarations(t *testing.T) {
 		"k/s.yaml:1:1 Subscription k ",
 		`map.yaml:6:1 Subscription  is text in ConfigMap "m"`,
 		"policy.yaml:6:23 Subscription nest ",
+		"raw.yaml:3:1 Subscription  is text in an object without a kind",
 		"roles/t/s.yaml.j2:1:1 Subscription {{ x }} is in a template",
 	}
 	if d := cmp.Diff(want, got); d != "" {

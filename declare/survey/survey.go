@@ -354,6 +354,9 @@ func declarationOf(n *yamlnode.Node) (Declaration, bool) {
 
 // objectTitle returns the kind and the quoted name of an object for messages.
 func objectTitle(n *yamlnode.Node) string {
+	if textAt(n, "kind") == "" {
+		return "an object without a kind"
+	}
 	return fmt.Sprintf("%s %q", textAt(n, "kind"), textAt(n, "metadata.name"))
 }
 
