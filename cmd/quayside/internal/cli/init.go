@@ -218,6 +218,9 @@ func (o *initOptions) chooseDeclarations(cmd *cobra.Command, dir string) (open [
 	if slices.ContainsFunc(chosen, func(d declare.Path) bool { return !isDefault(d) }) {
 		o.draft.Declarations = chosen
 	}
+	if len(open) > 0 && len(o.environments) == 0 {
+		o.log.Note("%s not declared, because others have the same operators: to choose, give --environment one or more of %s", diag.Count(len(open), "path"), diag.Some(proposal.Environments, 8))
+	}
 	return open, nil
 }
 
