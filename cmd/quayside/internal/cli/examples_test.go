@@ -74,6 +74,37 @@ func TestGoldenExampleFleet(t *testing.T) {
 	}
 }
 
+// TestExampleFromARepository follows docs/from-a-repository.md in the repository of each section.
+func TestExampleFromARepository(t *testing.T) {
+	const examples = "../../../../examples"
+	sections := map[string]string{"## Kustomize and Argo CD": "kustomize", "## Flux": "flux", "## Policies": "policies", "## Helm charts": "charts"}
+	work, cache, followed := "", t.TempDir(), 0
+	for line := range strings.Lines(read(t, "../../../../docs", "from-a-repository.md")) {
+		if name, is := sections[strings.TrimSpace(line)]; is {
+			work = t.TempDir()
+			check(t, os.CopyFS(work, os.DirFS(filepath.Join(examples, "from-a-repository", name))))
+			check(t, os.CopyFS(filepath.Join(work, "catalog"), os.DirFS(filepath.Join(examples, "quickstart/catalog"))))
+			check(t, os.Mkdir(filepath.Join(work, ".git"), 0o777)) // declarations outside of the workspace are those of a repository
+		}
+		command, ok := strings.CutPrefix(line, "    quayside ")
+		if !ok {
+			continue
+		}
+		followed++
+		dir, args := work, strings.Fields(command)
+		if args[0] == "-C" {
+			dir, args = filepath.Join(work, args[1]), args[2:]
+		}
+		got := mustRunIn(t, dir, cache, args...)
+		if args[len(args)-1] == "--offline" && !strings.Contains(got.stdout, "my-etcd/etcd 0.9.4") {
+			t.Errorf("%s: %s", command, got.stdout)
+		}
+	}
+	if followed != 12 {
+		t.Errorf("followed %d commands", followed)
+	}
+}
+
 // buildCatalog writes an OCI layout of a catalog that embeds the bundles in src.
 func buildCatalog(dir string, src fs.FS) error {
 	content, err := bundledir.LoadFS(src)

@@ -283,6 +283,7 @@ func skippedPages() map[string]string {
 		"docs/commands.md":                  "TestHelpExamples",
 		"docs/contributing/developing.md":   "made of places in the sources",
 		"docs/contributing/architecture.md": "data flow, not commands",
+		"docs/from-a-repository.md":         "TestExampleFromARepository",
 		"examples/fleet/README.md":          "TestGoldenExampleFleet",
 		"examples/loop/README.md":           "TestLoop",
 	}

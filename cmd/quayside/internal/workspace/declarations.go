@@ -49,7 +49,9 @@ func (p *Project) DeclarationStates() ([]DeclarationState, error) {
 			Pos: p.fromRepository(d.Pos).String(), Kind: d.Kind, Namespace: d.Namespace, Name: d.Name, Package: d.Package, AppliedBy: []string{}, Clusters: []string{},
 		}
 		for _, a := range s.Appliers(d) {
-			state.AppliedBy = append(state.AppliedBy, fmt.Sprintf("%s (%s)", a.Entry.By, p.fromRepository(a.Pos)))
+			if by := fmt.Sprintf("%s (%s)", a.Entry.By, p.fromRepository(a.Pos)); !slices.Contains(state.AppliedBy, by) {
+				state.AppliedBy = append(state.AppliedBy, by)
+			}
 			if a.Cluster != "" && !slices.Contains(state.Clusters, a.Cluster) {
 				state.Clusters = append(state.Clusters, a.Cluster)
 			}
