@@ -2,14 +2,16 @@ package survey_test
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"testing"
-	"testing/fstest"
 )
 
 // generated returns a repository with about n files: operators with a base and two overlays, Applications
 // for one of them, and manifests of other kinds.
-func generated(n int) fstest.MapFS {
+func generated(b *testing.B, n int) fs.FS {
+	b.Helper()
 	files := map[string]string{}
 	for i := 0; len(files) < n; i++ {
 		dir := fmt.Sprintf("apps/a%d", i)
@@ -26,13 +28,17 @@ func generated(n int) fstest.MapFS {
 		files[dir+"/deployment.yaml"] = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n" + strings.Repeat("# a line of a manifest of an application\n", 50)
 		files[dir+"/config.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n" + strings.Repeat("  key: value of a setting\n", 20)
 	}
-	return filesOf(files)
+	dir := b.TempDir() // a file system in memory lists directories slowly
+	if err := os.CopyFS(dir, filesOf(files)); err != nil {
+		b.Fatal(err)
+	}
+	return os.DirFS(dir)
 }
 
 // BenchmarkSurvey surveys generated repositories.
 func BenchmarkSurvey(b *testing.B) {
 	for _, n := range []int{1_000, 16_000} {
-		files := generated(n)
+		files := generated(b, n)
 		b.Run(fmt.Sprintf("%d files", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for range b.N {

@@ -2,6 +2,7 @@ package survey_test
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -17,7 +18,7 @@ import (
 	"github.com/quayside/quayside/declare/survey"
 )
 
-func newSurvey(t interface{ Fatal(...any) }, files fstest.MapFS) *survey.Survey {
+func newSurvey(t interface{ Fatal(...any) }, files fs.FS) *survey.Survey {
 	s, err := survey.New(files, func(dir string) bool { return dir == "rendered" }, func(url string) bool { return strings.Contains(url, "other") })
 	if err != nil {
 		t.Fatal(err)
