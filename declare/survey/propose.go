@@ -14,10 +14,13 @@ import (
 // different environments of it, such as two overlays of one base.
 type Proposal struct {
 	Environments []string // to choose from, the one with the most operators first; empty: nothing to choose
-	IsOpen       bool     // whether one of them has at least half of the operators that differ, so that the choice matters for the whole workspace
+	IsOpen       bool     // whether one of them is an environment of the workspace, and not only a variant of a few operators
 
 	choices []choice
 }
+
+// minShared is the number of operators with a variant of the same name that makes the name an environment.
+const minShared = 3
 
 // Choice is a path for spec.declarations.
 type Choice struct {
@@ -212,7 +215,7 @@ func (p *Proposal) nameEnvironments() {
 			differing++
 		}
 	}
-	p.IsOpen = len(p.Environments) > 1 && 2*count[p.Environments[0]] >= differing
+	p.IsOpen = len(p.Environments) > 1 && (2*count[p.Environments[0]] >= differing || count[p.Environments[0]] >= minShared)
 	for i, c := range p.choices { // a path that belongs to an environment, although it is the only one of its operators
 		if c.environment != "" {
 			continue
@@ -252,31 +255,43 @@ func differences(paths []string) []string {
 }
 
 // Choose returns the paths for environments, sorted, each operator from the first of the environments that
-// has it. open are the paths of operators that none of them has.
+// has it, and from one path only. open are other paths of operators that are in none of the chosen ones.
 func (p Proposal) Choose(environments []string) (chosen, open []Choice) {
-	picked, left := map[int]bool{}, map[int]bool{}
-	for _, indices := range p.variants() {
-		found := false
-		for _, name := range append(slices.Clone(environments), "") {
-			for _, i := range indices {
-				if p.choices[i].environment == name && !found {
-					picked[i], found = true, true
-				}
+	picked, covered := map[int]bool{}, map[string]bool{}
+	isCovered := func(operator string) bool { return covered[operator] }
+	order := slices.Clone(p.choices)
+	indices := make([]int, len(order))
+	for i := range indices {
+		indices[i] = i
+	}
+	slices.SortStableFunc(indices, func(a, b int) int { return len(order[b].operators) - len(order[a].operators) })
+	for _, name := range append(slices.Clone(environments), "") {
+		for _, i := range indices {
+			operators := order[i].operators
+			if order[i].environment != name || anyKey(operators, isCovered) {
+				continue
 			}
-		}
-		if !found {
-			for _, i := range indices {
-				left[i] = true
-			}
+			picked[i] = true
+			maps.Copy(covered, operators)
 		}
 	}
 	for i, c := range p.choices {
 		switch {
-		case picked[i], len(c.operators) == 0 && (c.environment == "" || slices.Contains(environments, c.environment)):
+		case picked[i]:
 			chosen = append(chosen, c.Choice)
-		case left[i]:
+		case anyKey(c.operators, func(operator string) bool { return !isCovered(operator) }):
 			open = append(open, c.Choice)
 		}
 	}
 	return chosen, open
+}
+
+// anyKey reports whether is returns true for a key of m.
+func anyKey(m map[string]bool, is func(key string) bool) bool {
+	for key := range m {
+		if is(key) {
+			return true
+		}
+	}
+	return false
 }
