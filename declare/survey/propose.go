@@ -20,7 +20,7 @@ type Proposal struct {
 }
 
 // minShared is the number of operators with a variant of the same name that makes the name an environment.
-const minShared = 3
+const minShared = 2
 
 // Choice is a path for spec.declarations.
 type Choice struct {

@@ -2,7 +2,6 @@ package survey
 
 import (
 	"encoding/json"
-	"errors"
 	"io/fs"
 	"path"
 	"regexp"
@@ -355,9 +354,6 @@ func (a *Applied) excludes(r *repository, name string, dir bool) bool {
 	}
 	return !dir && (a.include != "" && !matchGlob(a.include, rel) || a.exclude != "" && matchGlob(a.exclude, rel))
 }
-
-// ErrNothing is returned for a path of declarations that matches nothing.
-var ErrNothing = errors.New("matches nothing")
 
 // at returns the position of a field of a node, or of the nearest field that contains it.
 func at(file string, n *yamlnode.Node, field string) diag.Pos {
