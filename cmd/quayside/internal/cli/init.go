@@ -214,9 +214,6 @@ func (o *initOptions) chooseDeclarations(cmd *cobra.Command, dir string) (open [
 		o.environments = []string{name}
 	}
 	chosen, open := proposal.Paths(o.environments)
-	if len(open) > 0 {
-		o.log.Note("%s of other variants are not read: to choose, repeat --environment: %s", diag.Count(len(open), "path"), sanitize.Line(diag.Some(proposal.Environments, 8)))
-	}
 	isDefault := func(d declare.Path) bool { return filetree.Within(d.Path, settings.Default().Declarations[0].Path) }
 	if slices.ContainsFunc(chosen, func(d declare.Path) bool { return !isDefault(d) }) {
 		o.draft.Declarations = chosen
