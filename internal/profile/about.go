@@ -93,7 +93,6 @@ func IsToolKey(key string) bool {
 type Applier struct {
 	Group, Kind string
 	Paths       []string
-	Recurse     string   // field beside a path that includes subdirectories: "directory.recurse"; empty: they are always included
 	Ignores     string   // name of the files that exclude files from the tool; empty for none
 	Targets     []string // fields with the name, the server or the kubeconfig of the target cluster
 	Sources     string   // API group of the objects that spec.sourceRef names, in which case a missing path means the root of the repository; empty: the field repoURL beside the path names the repository

@@ -79,7 +79,7 @@ func (argoCD) About() About {
 			{Tool: "Helm and Argo CD", Keys: []string{"helm.sh/hook*", "helm.sh/resource-policy"}},
 		},
 		Appliers: []Applier{
-			{Group: "argoproj.io", Kind: "Application", Paths: []string{"spec.source.path", "spec.sources.[].path"}, Recurse: "directory.recurse", Targets: []string{"spec.destination.name", "spec.destination.server"}},
+			{Group: "argoproj.io", Kind: "Application", Paths: []string{"spec.source.path", "spec.sources.[].path"}, Targets: []string{"spec.destination.name", "spec.destination.server"}},
 			{Group: "argoproj.io", Kind: "ApplicationSet", Paths: []string{
 				"spec.template.spec.source.path", "spec.template.spec.sources.[].path", "spec.generators.[].git.directories.[].path",
 				"spec.generators.[].matrix.generators.[].git.directories.[].path", "spec.generators.[].list.elements.[].path",

@@ -28,6 +28,7 @@ func documentCommands() map[string][]string {
 		"catalog-show":     {"catalog show etcd", "catalog show nothing"},
 		"catalog-validate": {"catalog validate catalog-src", "catalog validate subscriptions"},
 		"config":           {"config", "config --all"},
+		"declarations":     {"declarations", "declarations --check"},
 		"diff":             {"diff", "diff --upgrade", "diff --locks quayside.lock quayside.lock", "diff --trees DIR/rendered DIR/subscriptions", "diff --hops 0 --upgrade"},
 		"images":           {"images", "images --inspect"},
 		"init":             {"init more", "init more --profile nothing"},

@@ -137,14 +137,13 @@ func (p *Opened) unreadReason(set *declare.Set, s *survey.Survey, d survey.Decla
 // Proposal is a proposal for spec.declarations of a new workspace.
 type Proposal struct {
 	survey.Proposal
-	prefix string
-	from   func(name string) string
+	from func(name string) string
 }
 
 // Propose returns a proposal for a new workspace: the paths with declarations that no other workspace
 // reads. It has no paths if all of them are in the default directory of the workspace.
 func (p *Opened) Propose() (Proposal, error) {
-	out := Proposal{prefix: p.repoPath(), from: p.fromWorkspace}
+	out := Proposal{from: p.fromWorkspace}
 	if !p.OnDisk() {
 		return out, nil
 	}
