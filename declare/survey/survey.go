@@ -119,7 +119,7 @@ type Declaration struct {
 
 // IsOperator reports whether the declaration requests an operator.
 func (d Declaration) IsOperator() bool {
-	return slices.Contains([]string{"Subscription", "ClusterExtension", "OperatorPolicy"}, d.Kind)
+	return slices.ContainsFunc(declarationKinds(), func(k declarationKind) bool { return k.kind == d.Kind && k.pkg != "" })
 }
 
 // Groups of the objects of OLM and of policies.
@@ -240,10 +240,8 @@ func isTemplateName(name string) bool {
 
 // isRelevant reports whether a file may contain a declaration or an entry.
 func isRelevant(data []byte) bool {
-	for _, group := range []string{olmGroup, olmV1Group, policyGroup, quaysideGroup} {
-		if bytes.Contains(data, []byte(group)) {
-			return true
-		}
+	if slices.ContainsFunc(declarationKinds(), func(k declarationKind) bool { return bytes.Contains(data, []byte(k.group)) }) {
+		return true
 	}
 	return slices.ContainsFunc(profile.Appliers(), func(a profile.Applier) bool {
 		return bytes.Contains(data, []byte(a.Group)) || a.Sources != "" && bytes.Contains(data, []byte(a.Sources))
@@ -333,23 +331,40 @@ func canHold(holder *yamlnode.Node) bool {
 	return groupOf(holder) == policyGroup && slices.Contains([]string{"Policy", "ConfigurationPolicy"}, textAt(holder, "kind"))
 }
 
-// declarationOf returns the declaration in an object of OLM, without its position.
-func declarationOf(n *yamlnode.Node) (Declaration, bool) {
-	d := Declaration{Kind: textAt(n, "kind"), Namespace: textAt(n, "metadata.namespace"), Name: textAt(n, "metadata.name")}
-	switch group := groupOf(n); {
-	case group == olmGroup && d.Kind == "Subscription":
-		d.Package = textAt(n, "spec.name")
-	case group == quaysideGroup && d.Kind == "Subscription":
-		d.Package = textAt(n, "spec.package")
-	case group == policyGroup && d.Kind == "OperatorPolicy":
-		d.Package, d.Namespace = textAt(n, "spec.subscription.name"), textAt(n, "spec.subscription.namespace")
-	case group == olmV1Group && d.Kind == "ClusterExtension":
-		d.Package, d.Namespace = textAt(n, "spec.source.catalog.packageName"), textAt(n, "spec.namespace")
-	case group == olmGroup && (d.Kind == "CatalogSource" || d.Kind == "OperatorGroup"), group == olmV1Group && d.Kind == "ClusterCatalog":
-	default:
-		return d, false
+// declarationKind is a kind of declaration, with the paths of its fields.
+type declarationKind struct {
+	group, kind string
+	namespace   string
+	pkg         string // empty if it declares no operator
+}
+
+// declarationKinds returns the kinds of declarations.
+func declarationKinds() []declarationKind {
+	return []declarationKind{
+		{olmGroup, "Subscription", "metadata.namespace", "spec.name"},
+		{quaysideGroup, "Subscription", "metadata.namespace", "spec.package"},
+		{policyGroup, "OperatorPolicy", "spec.subscription.namespace", "spec.subscription.name"},
+		{olmV1Group, "ClusterExtension", "spec.namespace", "spec.source.catalog.packageName"},
+		{olmGroup, "CatalogSource", "metadata.namespace", ""},
+		{olmGroup, "OperatorGroup", "metadata.namespace", ""},
+		{olmV1Group, "ClusterCatalog", "metadata.namespace", ""},
 	}
-	return d, true
+}
+
+// declarationOf returns the declaration in an object, without its position.
+func declarationOf(n *yamlnode.Node) (Declaration, bool) {
+	group, kind := groupOf(n), textAt(n, "kind")
+	for _, k := range declarationKinds() {
+		if k.group != group || k.kind != kind {
+			continue
+		}
+		d := Declaration{Kind: kind, Namespace: textAt(n, k.namespace), Name: textAt(n, "metadata.name")}
+		if k.pkg != "" {
+			d.Package = textAt(n, k.pkg)
+		}
+		return d, true
+	}
+	return Declaration{}, false
 }
 
 // objectTitle returns the kind and the quoted name of an object for messages.

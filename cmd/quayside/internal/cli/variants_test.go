@@ -42,6 +42,7 @@ func variants() []variant {
 		}},
 		{"declaration.go", "declare", map[string]string{
 			`subscription.go: {string(Quayside), "Subscription", []string{"quayside.dev/v1alpha1"}, (*reader).readSubscriptionOwn, fieldsOwn},`: `{string(Install), "Install", []string{"install.example.com/v1"}, (*reader).install, fieldsInstall},`,
+			`survey/survey.go: {quaysideGroup, "Subscription", "metadata.namespace", "spec.package"},`:                                          `{"install.example.com", "Install", "metadata.namespace", "spec.operator"},`,
 		}},
 		{"rule.go", "diff", map[string]string{
 			"finding.go: {objectRules, []check{compareObjects}},": "{teamRules, []check{compareTeams}},",
