@@ -85,14 +85,6 @@ func (l *loader) buildOne(o *overlay.Overlay, d candidate) error {
 	return l.readBuild(o, d)
 }
 
-// entryPath returns the path with index i in opt.Paths, or the workspace if i is too large.
-func (l *loader) entryPath(i int) string {
-	if i >= len(l.opt.Paths) {
-		return path.Join(".", l.opt.Dir)
-	}
-	return path.Join(".", l.opt.Dir, l.opt.Paths[i].Path)
-}
-
 // displayPos returns p with a file name relative to the workspace.
 func (l *loader) displayPos(p diag.Pos) diag.Pos {
 	if p.File != "" {

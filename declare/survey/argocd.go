@@ -142,7 +142,7 @@ func (s *scanner) addApplicationSet(e *Entry, n *yamlnode.Node) {
 				e.addUnknown(fmt.Sprintf("it makes more than %d Applications", maxApplied))
 				return
 			}
-			v, err := g.object(map[string]any(template), p)
+			v, err := g.object(template, p)
 			app, _ := v.(map[string]any)
 			app = s.patchTemplate(e, g, k8s.Text(spec, "templatePatch"), app, p)
 			before := len(e.Applied) + len(e.unknown)

@@ -97,8 +97,12 @@ func (c Changes) String() string {
 		changed bool
 		name    string
 	}{
-		{c.Namespace != "", "namespace"}, {c.NamePrefix+c.NameSuffix != "", "names"}, {len(c.Patches) > 0, "patches"}, {len(c.Components) > 0, "components"},
-		{len(c.Images) > 0, "images"}, {c.Substitutes, "substitutions"},
+		{c.Namespace != "", "namespace"},
+		{c.NamePrefix+c.NameSuffix != "", "names"},
+		{len(c.Patches) > 0, "patches"},
+		{len(c.Components) > 0, "components"},
+		{len(c.Images) > 0, "images"},
+		{c.Substitutes, "substitutions"},
 	} {
 		if f.changed {
 			out = append(out, f.name)
