@@ -45,7 +45,7 @@ func (p Path) Expand(fsys fs.FS, dir string) []string {
 // isOutput reports whether a directory is quayside's own output, which no entry point means.
 func (l *loader) isOutput(dir string) bool { return dir == l.opt.Output }
 
-// addPath adds a file or a directory to read. named is set if a path names it, or matches it.
+// addPath adds a file or a directory that a path names or matches.
 func (l *loader) addPath(p string, entry int) {
 	info, err := fs.Stat(l.fsys, p)
 	switch {

@@ -58,7 +58,7 @@ func (s *scanner) overrideSource(source map[string]any, dir, name string) map[st
 	return source
 }
 
-// argoChanges returns the changes that an Application makes to what it applies.
+// argoChanges returns what an Application with this source and destination namespace changes.
 func argoChanges(source map[string]any, namespace string) Changes {
 	c := Changes{DefaultNamespace: known(namespace)}
 	if strings.Contains(namespace, unknownText) {
@@ -95,7 +95,7 @@ func argoChanges(source map[string]any, namespace string) Changes {
 	return c
 }
 
-// replacesPlaceholders reports whether a plugin only replaces placeholders in what kustomize builds.
+// replacesPlaceholders reports whether a plugin only replaces placeholders in the output of kustomize.
 // Declarations with placeholders are not read.
 func replacesPlaceholders(plugin string) bool {
 	return strings.Contains(plugin, "vault") || strings.Contains(plugin, "avp")

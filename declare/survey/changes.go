@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -41,7 +42,7 @@ func (a *Applied) Kustomization(data []byte, resources []string) ([]byte, error)
 	if c.Namespace != "" {
 		k.Namespace = c.Namespace
 	}
-	k.NamePrefix, k.NameSuffix = firstText(c.NamePrefix, k.NamePrefix), firstText(c.NameSuffix, k.NameSuffix)
+	k.NamePrefix, k.NameSuffix = cmp.Or(c.NamePrefix, k.NamePrefix), cmp.Or(c.NameSuffix, k.NameSuffix)
 	if len(c.Labels) > 0 {
 		k.Labels = append(k.Labels, types.Label{Pairs: c.Labels})
 	}
@@ -59,13 +60,6 @@ func (a *Applied) Kustomization(data []byte, resources []string) ([]byte, error)
 		k.Images = append(slices.DeleteFunc(k.Images, func(i types.Image) bool { return i.Name == image.Name }), image)
 	}
 	return json.Marshal(k)
-}
-
-func firstText(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // SubstituteVariables replaces the variables in an object, like Flux does after the build. unknown are the

@@ -15,7 +15,7 @@ import (
 // Entries are the entry points in a file, with those that they apply.
 type Entries struct {
 	Applied []*Applied // that certainly reach a cluster
-	Unknown []Unknown  // what cannot be told
+	Unknown []Unknown  // the parts that cannot be evaluated
 }
 
 // Unknown is a part of an entry that cannot be evaluated.

@@ -58,7 +58,7 @@ func (s *scanner) sourceOf(n *yamlnode.Node) (sourceObject, bool) {
 
 func sourceKey(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
 
-// fluxChanges returns the changes that a Kustomization of Flux makes to what it applies.
+// fluxChanges returns what a Kustomization of Flux with these fields changes.
 func fluxChanges(fields map[string]any) Changes {
 	var typed struct {
 		Spec struct {

@@ -3,7 +3,7 @@
 // that nothing else includes), the objects of OLM in the repository, and the entry points through which
 // each object reaches a cluster. It builds no kustomization and renders no chart.
 //
-// Start from [New], [Survey.Declarations] and [ReadEntry].
+// Start from [New], [Survey.Declarations] and [ReadEntries].
 package survey
 
 import (
@@ -70,7 +70,7 @@ type Applied struct {
 	ignore           *gitrepo.Ignore // of the source
 }
 
-// Changes are the changes that a tool makes to what it applies.
+// Changes are what a tool changes in the objects that it applies.
 type Changes struct {
 	Namespace, NamePrefix, NameSuffix string
 	Labels, Annotations               map[string]string
@@ -381,8 +381,12 @@ func objectTitle(n *yamlnode.Node) string {
 
 // addText records the parts of a text that look like declarations. line is that of the first line.
 func (s *scanner) addText(file string, data []byte, line int, obstacle string) {
-	apiVersion := regexp.MustCompile(`^[\s-]*["']?apiVersion["']?:\s*["']?(operators\.coreos\.com|olm\.operatorframework\.io|policy\.open-cluster-management\.io|quayside\.dev)/`)
-	kind := regexp.MustCompile(`^[\s-]*["']?kind["']?:\s*["']?(Subscription|ClusterExtension|OperatorGroup|CatalogSource|ClusterCatalog|OperatorPolicy)["']?\s*$`)
+	var groups, kinds []string
+	for _, k := range declarationKinds() {
+		groups, kinds = append(groups, regexp.QuoteMeta(k.group)), append(kinds, k.kind)
+	}
+	apiVersion := regexp.MustCompile(`^[\s-]*["']?apiVersion["']?:\s*["']?(` + strings.Join(groups, "|") + `)/`)
+	kind := regexp.MustCompile(`^[\s-]*["']?kind["']?:\s*["']?(` + strings.Join(kinds, "|") + `)["']?\s*$`)
 	name := regexp.MustCompile(`^\s*["']?name["']?:\s*["']?(.+?)["']?,?\s*$`)
 	last := 0 // line of the last apiVersion of OLM
 	var open *Declaration
