@@ -55,25 +55,6 @@ func (r *reader) warnNested(n, holder *yamlnode.Node) {
 	}
 }
 
-// nodesAt returns the nodes at a field path such as "spec.sources.[].path".
-func nodesAt(n *yamlnode.Node, where string) []*yamlnode.Node {
-	nodes := []*yamlnode.Node{n}
-	for step := range strings.SplitSeq(where, ".") {
-		var next []*yamlnode.Node
-		for _, n := range nodes {
-			if step != "[]" {
-				if _, v := yamlnode.Field(n, step); v != nil {
-					next = append(next, v)
-				}
-			} else if n.Kind == yamlnode.SequenceNode {
-				next = append(next, n.Content...)
-			}
-		}
-		nodes = next
-	}
-	return nodes
-}
-
 // findChart returns the directory of the Helm chart to which a templates directory belongs. It
 // returns the outermost chart if charts are nested, and false if there is none.
 func (l *loader) findChart(templates string) (string, bool) {

@@ -238,7 +238,7 @@ func forEachText(n *yamlnode.Node, path string, f func(path string, n *yamlnode.
 // readPolicy reads the OperatorPolicies, and the declarations in ConfigurationPolicies, among the templates
 // of a Policy. n may also be a ConfigurationPolicy itself. It reports whether there are any.
 func (r *reader) readPolicy(n *yamlnode.Node) bool {
-	templates := nodesAt(n, "spec.policy-templates.[].objectDefinition")
+	templates := yamlnode.NodesAt(n, "spec.policy-templates.[].objectDefinition")
 	if scalarField(n, "kind") == "ConfigurationPolicy" {
 		templates = []*yamlnode.Node{n}
 	}
@@ -274,7 +274,7 @@ func embeddedDeclarations(n *yamlnode.Node) []*yamlnode.Node {
 	if group, _, _ := strings.Cut(scalarField(n, "apiVersion"), "/"); group != string(OCM) || scalarField(n, "kind") != "ConfigurationPolicy" {
 		return nil
 	}
-	return slices.DeleteFunc(nodesAt(n, "spec.object-templates.[]"), func(t *yamlnode.Node) bool {
+	return slices.DeleteFunc(yamlnode.NodesAt(n, "spec.object-templates.[]"), func(t *yamlnode.Node) bool {
 		_, o := yamlnode.Field(t, "objectDefinition")
 		group, _, _ := strings.Cut(scalarField(o, "apiVersion"), "/")
 		return scalarField(t, "complianceType") == "mustnothave" || specOf(o) == nil || !isOurs(group) || !slices.ContainsFunc(knownKinds(), func(k knownKind) bool { return k.group == group && k.kind == scalarField(o, "kind") })

@@ -16,7 +16,7 @@ import (
 func (s *scanner) addDirectories(e *Entry, n *yamlnode.Node, applier profile.Applier) {
 	fields := decode(n)
 	for _, where := range applier.Paths {
-		nodes := nodesAt(n, where)
+		nodes := yamlnode.NodesAt(n, where)
 		if len(nodes) == 0 && applier.Sources == "" {
 			continue
 		}

@@ -162,7 +162,7 @@ func parseKustomization(file string, data []byte) *kustomization {
 	k.component = textAt(docs[0], "kind") == types.ComponentKind
 	join := func(where string) []string {
 		var out []string
-		for _, item := range nodesAt(docs[0], where) {
+		for _, item := range yamlnode.NodesAt(docs[0], where) {
 			if text, ok := yamlnode.Text(item); ok && !strings.Contains(text, "\n") {
 				out = append(out, path.Join(path.Dir(file), text))
 			}
@@ -182,28 +182,9 @@ func parseKustomization(file string, data []byte) *kustomization {
 	return k
 }
 
-// nodesAt returns the nodes at a field path such as "spec.sources.[].path".
-func nodesAt(n *yamlnode.Node, where string) []*yamlnode.Node {
-	nodes := []*yamlnode.Node{n}
-	for step := range strings.SplitSeq(where, ".") {
-		var next []*yamlnode.Node
-		for _, n := range nodes {
-			if step != "[]" {
-				if _, v := yamlnode.Field(n, step); v != nil {
-					next = append(next, v)
-				}
-			} else if n.Kind == yamlnode.SequenceNode {
-				next = append(next, n.Content...)
-			}
-		}
-		nodes = next
-	}
-	return nodes
-}
-
 // textAt returns the first text at a field path, or "".
 func textAt(n *yamlnode.Node, where string) string {
-	for _, v := range nodesAt(n, where) {
+	for _, v := range yamlnode.NodesAt(n, where) {
 		if text, ok := yamlnode.Text(v); ok {
 			return text
 		}
@@ -314,7 +295,7 @@ func (r *repository) manifestsOfPolicies(config string) []string {
 		if groupOf(n) != policyGroup || textAt(n, "kind") != "PolicyGenerator" {
 			continue
 		}
-		for _, v := range nodesAt(n, "policies.[].manifests.[].path") {
+		for _, v := range yamlnode.NodesAt(n, "policies.[].manifests.[].path") {
 			text, _ := yamlnode.Text(v)
 			name := path.Join(path.Dir(config), text)
 			if !r.isDir(name) {
