@@ -20,8 +20,8 @@ func TestGolden(t *testing.T) {
 		{"diff/testdata/reports/*.html", browser.Limits{}, browser.Views()},
 		{"catalog/graph/testdata/*.html", browser.Limits{Scrolls: true}, append(browser.Views(), browser.View{Width: 800}, browser.View{Width: 320})},
 		{"catalog/graph/testdata/*.svg", browser.Limits{}, desk}, // up to 1,200 pixels wide
-		{"cmd/quayside/internal/testdata/*.html", browser.Limits{Scrolls: true}, append(browser.Views(), browser.View{Width: 800})},
-		{"cmd/quayside/internal/testdata/*.svg", browser.Limits{}, desk},
+		{"cmd/quayside/internal/inventory/testdata/*.html", browser.Limits{Scrolls: true}, append(browser.Views(), browser.View{Width: 800})},
+		{"cmd/quayside/internal/inventory/testdata/*.svg", browser.Limits{}, desk},
 	} {
 		files, err := filepath.Glob(filepath.Join("../..", filepath.FromSlash(c.files)))
 		if err != nil || len(files) == 0 {
