@@ -216,8 +216,8 @@ with its code, such as ` + "`[unchecked]`" + `, which is the same in every relea
 ` + "`--quiet`" + ` prints no warnings. Warnings that only the author of a bundle can act on, such as
 ` + "`manifest-without-version`" + `, are printed by ` + "`quayside bundle validate`" + ` and with ` + "`--verbose`" + `.
 
-The codes ` + "`missing-api`, `missing-object`, `missing-olm`, `pod-security` and `still-applied`" + ` can be errors of
-` + "`render` and `verify`" + `, which a waiver ends in the same way ([needs.md](needs.md)).
+The codes ` + "`missing-api`, `missing-object`, `missing-olm` and `pod-security`" + ` can be errors of
+` + "`render` and `verify`, `still-applied`" + ` of ` + "`verify`" + `, which a waiver ends in the same way ([needs.md](needs.md)).
 
 Acknowledge a warning to silence it, with a waiver in ` + "`quayside.yaml`" + `:
 

@@ -45,6 +45,9 @@ func checkStillApplied(s *State) (Findings, error) {
 			to = possible
 		}
 		by := applier{a.By, a.Pos}
+		if a.Cluster != "" {
+			by.by += fmt.Sprintf(" for the cluster %q", a.Cluster)
+		}
 		if !slices.Contains(to[by], pin.Key()) {
 			to[by] = append(to[by], pin.Key())
 		}
@@ -61,7 +64,7 @@ func checkStillApplied(s *State) (Findings, error) {
 	}
 	out := warningsOf(warnings(certain))
 	for i := range out {
-		out[i].Severity, out[i].Hint = Error, appliedHint
+		out[i].Severity, out[i].Hint, out[i].Later = Error, appliedHint, true
 	}
 	var unknown []diag.Warning
 	for _, e := range repo.Survey.Entries {

@@ -78,6 +78,10 @@ type Finding struct {
 	Hint     string // the command or the edit that fixes it
 	Waived   bool   // whether a waiver accepts it
 	Err      error  // a cause with a type; may be nil
+
+	// Later is set for an error that a later step of the same change fixes, such as an edit of what the
+	// GitOps tool applies, after the render. Commands that write only warn of it.
+	Later bool
 }
 
 // Findings are the results of several rules.
@@ -97,6 +101,18 @@ func (fs Findings) Err() error {
 		faults = append(faults, &diag.Error{Pos: f.Pos, Msg: msg, Hint: f.Hint, Err: f.Err})
 	}
 	return faults.Err()
+}
+
+// WhileWriting returns the findings for a command that writes a step of a change: errors that a later step
+// fixes are warnings.
+func (fs Findings) WhileWriting() Findings {
+	out := slices.Clone(fs)
+	for i, f := range out {
+		if f.Later && f.Severity == Error {
+			out[i].Severity, out[i].Msg = Warning, f.Msg+"; 'quayside verify' fails until this is fixed"
+		}
+	}
+	return out
 }
 
 // Warnings returns the warnings, in the order of the table.

@@ -128,7 +128,7 @@ func (p *Project) prepareTree(ctx context.Context, lock *lockfile.File, force bo
 	if err := p.addForeign(r, have); err != nil {
 		return r, err
 	}
-	if err := r.evaluate(rules.Repo, rules.Outputs, rules.Needs); err != nil {
+	if err := r.evaluate(rules.Findings.WhileWriting, rules.Repo, rules.Outputs, rules.Needs); err != nil {
 		return r, err
 	}
 	if err := errors.Join(r.broken, rules.Check(r.state, rules.Selectors)); err != nil || force {
@@ -187,14 +187,15 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 	if err := p.addForeign(r, have); err != nil {
 		return r, err
 	}
-	return r, r.evaluate(rules.Repo, rules.Outputs, rules.Needs)
+	return r, r.evaluate(func(found rules.Findings) rules.Findings { return found }, rules.Repo, rules.Outputs, rules.Needs)
 }
 
-// evaluate evaluates the rules about parts of the state, and adds their warnings and errors to r. An error
-// about Outputs is returned, because the tree is not the one that is applied.
-func (r *TreeReport) evaluate(about ...rules.Part) error {
+// evaluate evaluates the rules about parts of the state, and adds their warnings and errors to r, after
+// adjust. An error about Outputs is returned, because the tree is not the one that is applied.
+func (r *TreeReport) evaluate(adjust func(rules.Findings) rules.Findings, about ...rules.Part) error {
 	for _, part := range about {
 		found, err := rules.Evaluate(r.state, part)
+		found = adjust(found)
 		if err == nil && part == rules.Outputs {
 			err = found.Err()
 		}
