@@ -1,6 +1,6 @@
-// Image builds images of quayside's programs for every platform, without Docker: the reporter's,
-// and the one for CI, which adds quayside to an image with git. It writes an OCI layout, and can
-// push it. The same sources, base and Go version give the same bytes.
+// Image builds the container images of quayside for every platform, without Docker: the image of
+// the reporter, and an image for CI, which adds quayside to a base image with Git. It writes an OCI
+// layout and can push it. The same sources, base image and Go version give the same bytes.
 package main
 
 import (
@@ -66,14 +66,14 @@ func imagePlatforms() []v1.Platform {
 
 // recipe describes an image to build.
 type recipe struct {
-	name, source string // name of the image, package of the program
-	path, dir    string // program in the image, which is its entrypoint, and its working directory
+	name, source string // image name, and Go package of the program
+	path, dir    string // path of the program (the entrypoint), and working directory, in the image
 	env          []string
-	needs        string // program that the base must have; empty: no base
+	needs        string // path of a program that the base image must contain; empty: no base image
 	labels       map[string]string
 }
 
-// recipe returns the recipe named by the arguments.
+// recipe returns the recipe for the image that is named in args.
 func (o options) recipe(args []string) (recipe, error) {
 	labels := map[string]string{"org.opencontainers.image.licenses": "Apache-2.0", "org.opencontainers.image.source": "https://github.com/quayside/quayside"}
 	switch name := strings.Join(args, " "); {
@@ -89,8 +89,9 @@ func (o options) recipe(args []string) (recipe, error) {
 	return recipe{"quayside-ci", "./cmd/quayside", "usr/local/bin/quayside", "work", []string{"HOME=/tmp"}, "usr/bin/git", labels}, nil
 }
 
-// run builds the image named by the arguments, replaces the layout with it, pushes it with -push,
-// and prints its reference. It removes the old layout only after the new one is complete.
+// run builds the image that is named in args and writes it as the OCI layout o.layout. With -push
+// it also pushes the image. It prints the image reference. It replaces an existing layout only
+// after the build succeeded.
 func (o options) run(ctx context.Context, args []string) error {
 	r, err := o.recipe(args)
 	if err != nil {
@@ -135,8 +136,8 @@ func (o options) run(ctx context.Context, args []string) error {
 	return err
 }
 
-// build returns an index with one image for each platform. The same programs and base give the
-// same bytes.
+// build returns an image index with one image for each platform. The same programs and base image
+// give the same bytes.
 func (o options) build(ctx context.Context, client *oci.Client, tmp string, r recipe) (v1.ImageIndex, error) {
 	var base v1.ImageIndex
 	var err error
@@ -160,8 +161,9 @@ func (o options) build(ctx context.Context, client *oci.Client, tmp string, r re
 	return index, nil
 }
 
-// goBuild compiles the program for a platform, with the flags of .goreleaser.yaml, and adds the
-// commit to the labels. An image for CI with uncommitted changes must be a -snapshot.
+// goBuild compiles the program for a platform, with the flags of .goreleaser.yaml, and returns the
+// binary. It adds the commit to the image labels. The CI image needs -snapshot if there are
+// uncommitted changes.
 func (o options) goBuild(ctx context.Context, r recipe, p v1.Platform, to string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-tags=kustomize_disable_go_plugin_support", "-ldflags=-s -w", "-o", to, r.source)
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0", "GOOS="+p.OS, "GOARCH="+p.Architecture, "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off", "GOFLAGS=")
@@ -185,8 +187,8 @@ func (o options) goBuild(ctx context.Context, r recipe, p v1.Platform, to string
 	return os.ReadFile(to)
 }
 
-// openBase opens an image in a layout, or one with a digest in a registry, which it copies below a
-// directory, and adds the base to the labels.
+// openBase opens the base image: a local OCI layout, or a registry image with a digest, which it
+// first copies into tmp. It adds the name and digest of the base image to labels.
 func (o options) openBase(ctx context.Context, client *oci.Client, tmp string, labels map[string]string) (v1.ImageIndex, error) {
 	src, err := oci.ParseReference(o.base)
 	if err != nil {
@@ -215,8 +217,8 @@ func (o options) openBase(ctx context.Context, client *oci.Client, tmp string, l
 	return root.ImageIndex(list.Manifests[0].Digest)
 }
 
-// image returns the image for a platform: the layers and environment variables of the base, but
-// no other settings of it, and a layer with the program.
+// image returns the image for a platform: the layers of the base image, and a layer with the
+// program. Of the configuration of the base image, it keeps only the environment variables.
 func (r recipe) image(p v1.Platform, text []byte, base v1.ImageIndex) (v1.Image, error) {
 	image, err := r.baseImage(p, base)
 	if err != nil {
@@ -242,7 +244,8 @@ func (r recipe) image(p v1.Platform, text []byte, base v1.ImageIndex) (v1.Image,
 	}})
 }
 
-// baseImage returns the verified image of the base, which must have r.needs, or an empty image.
+// baseImage returns the base image for a platform, or an empty image if base is nil. It verifies
+// the image, which must contain the program r.needs.
 func (r recipe) baseImage(p v1.Platform, base v1.ImageIndex) (v1.Image, error) {
 	if base == nil {
 		return mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), nil
@@ -268,7 +271,7 @@ func (r recipe) baseImage(p v1.Platform, base v1.ImageIndex) (v1.Image, error) {
 	}
 }
 
-// layer returns the layer with the program and its working directory.
+// layer returns a layer with the program and its working directory.
 func (r recipe) layer(text []byte, kind types.MediaType) (v1.Layer, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -285,9 +288,10 @@ func (r recipe) layer(text []byte, kind types.MediaType) (v1.Layer, error) {
 	return tarball.LayerFromOpener(open, tarball.WithMediaType(kind))
 }
 
-// environment returns the variables of the base and the recipe. PATH has the program's directory.
+// environment returns env, the variables of the base image, with those of the recipe. It adds the
+// directory of the program to PATH.
 func (r recipe) environment(env []string) []string {
-	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, "HOME=") }) // the user has no home in the base
+	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, "HOME=") }) // HOME of the base image is not writable for the user of this image
 	own := "/" + path.Dir(r.path)
 	for i, v := range env {
 		if dirs, ok := strings.CutPrefix(v, "PATH="); ok && !slices.Contains(strings.Split(dirs, ":"), own) {

@@ -1,5 +1,5 @@
-// Quayside-report checks in the cluster whether the rendered objects exist and
-// are healthy. It writes only the status of Installations.
+// Quayside-report runs in a cluster. It checks whether the rendered objects exist and are healthy,
+// and writes the result to the status of Installations. It changes nothing else.
 package main
 
 import (

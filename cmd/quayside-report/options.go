@@ -68,15 +68,15 @@ func newLogger(w io.Writer, level slog.Level) logr.Logger {
 	return logr.FromSlogHandler(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
-// Settings of the garbage collector. 300 Installations with 20,000 objects use
-// 20 MiB of live heap.
+// Settings of the garbage collector. With 300 Installations and 20,000 objects, the live heap is 20
+// MiB.
 const (
-	growth    = 20        // growth of the heap in percent before a collection
-	softLimit = 100 << 20 // memory in bytes above which collections are frequent
+	growth    = 20        // GOGC: heap growth in percent that starts a collection
+	softLimit = 100 << 20 // GOMEMLIMIT in bytes: above it, collections are frequent
 )
 
-// limitMemory reduces memory at the cost of CPU time, of which the reporter needs
-// little. GOGC, GOMEMLIMIT and GOMAXPROCS in the environment take precedence.
+// limitMemory configures the garbage collector to use less memory and more CPU time, because the
+// reporter is mostly idle. GOGC, GOMEMLIMIT and GOMAXPROCS in the environment take precedence.
 func limitMemory(getenv func(string) string) {
 	if getenv("GOGC") == "" {
 		debug.SetGCPercent(growth)

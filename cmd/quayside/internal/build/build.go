@@ -30,7 +30,7 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// labelConfigs is the label with the directory of the files in a catalog image.
+// labelConfigs is the image label that contains the directory of the file-based catalog.
 const labelConfigs = "operators.operatorframework.io.index.configs.v1"
 
 // BundleImage is the image of a bundle.
@@ -40,9 +40,9 @@ type BundleImage struct {
 	Packed *oci.Packed
 }
 
-// Check validates a bundle, and renders it in every install mode that it supports. Faults and
-// warnings have file names below prefix. It returns the bundle even with faults, unless the
-// bundle is unreadable.
+// Check validates a bundle and renders it in every install mode that it supports. prefix is the
+// path of the bundle in the positions of faults and warnings. If the bundle can be parsed, Check
+// returns it even with faults.
 func Check(fsys fs.FS, prefix string) (*bundle.Bundle, []diag.Warning, error) {
 	b, err := bundle.Load(fsys)
 	if err != nil {
@@ -80,7 +80,7 @@ func packBundle(fsys fs.FS) (*oci.Packed, error) {
 	return oci.Pack(files, oci.PackOptions{Labels: labels})
 }
 
-// CatalogImage is the image of a catalog, with the bundle images that were built for it.
+// CatalogImage is a catalog image, with the images of its bundles if they were built, too.
 type CatalogImage struct {
 	Packed   *oci.Packed
 	Packages int
@@ -102,7 +102,8 @@ type CatalogOptions struct {
 	Repository string          // repository of bundle images, with {package} as placeholder; empty: embed bundles
 }
 
-// Catalog builds a catalog image from sources. With an error it returns the warnings found so far.
+// Catalog builds a catalog image from sources. Together with an error, it returns a CatalogImage
+// that has only the warnings found so far.
 func Catalog(ctx context.Context, sources []CatalogInput, opt CatalogOptions) (*CatalogImage, error) {
 	asm := &assembly{CatalogOptions: opt, bundles: map[string]fs.FS{}, names: map[string]string{}, images: map[string]string{}, files: map[string]string{}, out: filetree.New()}
 	defer func() {
@@ -130,7 +131,7 @@ func Catalog(ctx context.Context, sources []CatalogInput, opt CatalogOptions) (*
 	return &asm.built, err
 }
 
-// checkUnambiguous returns an error for content that other tools might reject.
+// checkUnambiguous returns an error for content that quayside accepts but other tools might reject.
 func checkUnambiguous(content catalog.Content) error {
 	cat, err := catalog.New(content)
 	if err != nil {
@@ -139,20 +140,20 @@ func checkUnambiguous(content catalog.Content) error {
 	return cat.StrictFaults()
 }
 
-// assembly collects the files of a catalog. Keys are numbers of bundle sources.
+// assembly collects the files of a catalog image. Each bundle source has a number as its key.
 type assembly struct {
 	CatalogOptions
-	bundles  map[string]fs.FS  // file systems of bundles, by key
-	names    map[string]string // user's names of bundles, by key
-	images   map[string]string // references of bundle images by digest, by key
-	out      *filetree.Tree    // files of the catalog
-	files    map[string]string // user's names of copied files, by path in out
+	bundles  map[string]fs.FS  // file system of each bundle source, by key
+	names    map[string]string // name of each bundle source as given by the user, by key
+	images   map[string]string // references by digest of sources that are bundle images, by key
+	out      *filetree.Tree    // files of the catalog image
+	files    map[string]string // name of each copied file as given by the user, by path in out
 	catalogs int               // number of file-based catalogs
 	built    CatalogImage
 	closers  []func()
 }
 
-// addSource adds a source.
+// addSource adds the content of a source to the assembly.
 func (m *assembly) addSource(ctx context.Context, src CatalogInput) error {
 	if _, image := src.Ref.Argument(); image != "" {
 		return m.addImage(ctx, src)
@@ -184,7 +185,7 @@ func (m *assembly) addImage(ctx context.Context, src CatalogInput) error {
 	if err != nil {
 		return err
 	}
-	m.closers = append(m.closers, func() { _ = im.Close() }) // read-only
+	m.closers = append(m.closers, func() { _ = im.Close() }) // a close error is irrelevant after reading
 	fsys, err := im.FS(ctx)
 	if err != nil {
 		return err
@@ -202,7 +203,7 @@ func (m *assembly) addImage(ctx context.Context, src CatalogInput) error {
 // addCatalog adds the files of a file-based catalog unchanged.
 func (m *assembly) addCatalog(name string, fsys fs.FS) error {
 	m.catalogs++
-	if _, err := fbc.LoadFS(fsys); err != nil { // positions in the user's files; rejects symbolic links
+	if _, err := fbc.LoadFS(fsys); err != nil { // find faults now, with the positions in the user's files; symbolic links are rejected
 		return diag.PrefixPositions(name, err)
 	}
 	files, err := filetree.Read(fsys)
@@ -222,7 +223,7 @@ func (m *assembly) addCatalog(name string, fsys fs.FS) error {
 	return nil
 }
 
-// encode writes the bundles as a file-based catalog, one file per package.
+// encode writes all bundles to m.out as a file-based catalog, one file per package.
 func (m *assembly) encode() error {
 	if len(m.bundles) == 0 {
 		return nil
@@ -293,7 +294,8 @@ func (m *assembly) encodePackage(all fs.FS, p catalog.PackageData, dirs map[bund
 	return m.out.Add(p.Name+"/catalog.json", file.Bytes())
 }
 
-// packBundle builds the image of a bundle directory, and returns its reference.
+// packBundle builds the image of a bundle directory, adds it to m.built.Bundles, and returns its
+// reference.
 func (m *assembly) packBundle(pkg string, fsys fs.FS) (string, error) {
 	packed, err := packBundle(fsys)
 	if err != nil {
@@ -312,7 +314,8 @@ func (m *assembly) packBundle(pkg string, fsys fs.FS) (string, error) {
 	return ref, nil
 }
 
-// bundlePos replaces the key of a bundle source in a position with the user's name of the source.
+// bundlePos translates the path of a position: it replaces the key of the bundle source with the
+// name that the user gave.
 func (m *assembly) bundlePos(p diag.Pos) diag.Pos {
 	key, rest, _ := strings.Cut(p.File, "/")
 	if name, ok := m.names[key]; ok {
@@ -321,7 +324,7 @@ func (m *assembly) bundlePos(p diag.Pos) diag.Pos {
 	return p
 }
 
-// filePos replaces the path in the catalog with the user's name of the file.
+// filePos translates the path of a position in m.out to the name of the user's file.
 func (m *assembly) filePos(p diag.Pos) diag.Pos {
 	p.File = cmp.Or(m.files[p.File], p.File)
 	return p

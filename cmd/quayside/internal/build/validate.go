@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// ValidateBundle validates a bundle. text is a directory or an image, relative to here. p is the
-// workspace whose waivers apply.
+// ValidateBundle validates a bundle. text is a directory or an image; relative paths are relative
+// to here. The waivers of workspace p apply.
 func ValidateBundle(ctx context.Context, p, here *workspace.Project, text string) (*Validation, error) {
 	arg, err := here.ParseArgument(text)
 	if err != nil {
@@ -32,7 +32,8 @@ func ValidateBundle(ctx context.Context, p, here *workspace.Project, text string
 	return v, nil
 }
 
-// ValidateCatalog validates a catalog. text is as in [workspace.Project.CheckCatalog].
+// ValidateCatalog validates a catalog. text and here are as in [workspace.Project.CheckCatalog].
+// The waivers of workspace p apply.
 func ValidateCatalog(ctx context.Context, p, here *workspace.Project, text string) (*Validation, error) {
 	got, err := p.CheckCatalog(ctx, here, text)
 	var faults diag.List

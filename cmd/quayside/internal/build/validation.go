@@ -13,14 +13,14 @@ type Validation struct {
 	Package  string         `json:"package,omitempty"`
 	Bundle   string         `json:"bundle,omitempty"`
 	Version  string         `json:"version,omitempty"`
-	Packages int            `json:"packages,omitempty"` // of a catalog
-	Bundles  int            `json:"bundles,omitempty"`  // of a catalog
+	Packages int            `json:"packages,omitempty"` // of a catalog; 0 for a bundle
+	Bundles  int            `json:"bundles,omitempty"`  // of a catalog; 0 for a bundle
 	Valid    bool           `json:"valid"`
 	Faults   []diag.Fault   `json:"faults"`
 	Warnings []diag.Warning `json:"warnings"`
 }
 
-// setResult sets the faults from err, and the warnings.
+// setResult sets the faults to those in err, and the warnings.
 func (v *Validation) setResult(err error, warnings []diag.Warning) {
 	var faults diag.List
 	if !errors.As(err, &faults) {

@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/clustertest"
 )
 
-// faultsFile lists requests that a script's API server rejects, one per line. "403
-// /apis/apps/v1/" rejects every path with this prefix.
+// faultsFile lists the requests that a script's API server rejects. Each line has a status code and
+// a path prefix: "403 /apis/apps/v1/".
 const faultsFile = "faults"
 
 // clusterCommand starts an API server for a script and writes a kubeconfig for it. The server
@@ -25,7 +25,7 @@ const faultsFile = "faults"
 //	cluster put file...                 add or replace objects, unmodified
 //	cluster stop                        stop the server
 func clusterCommand(t *testing.T) Command {
-	var servers sync.Map // *clustertest.Server by address; scripts run in parallel
+	var servers sync.Map // running *clustertest.Server by address; scripts run in parallel
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		running, _ := servers.Load(ts.Getenv("CLUSTER"))
 		s, _ := running.(*clustertest.Server)
@@ -56,7 +56,7 @@ func clusterCommand(t *testing.T) Command {
 	}
 }
 
-// faultCode returns the status code that a faultsFile contains for a path, or 0.
+// faultCode returns the status code for a path according to a faultsFile, or 0 if no line matches.
 func faultCode(file, path string) int {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -24,7 +24,7 @@ func Conforms(parts []cli.Part, args []string, stdout []byte) error {
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	flags.Usage = func() {}
 	format := flags.StringP("output", "o", "", "")
-	_ = flags.Parse(args) // the program reports invalid flags
+	_ = flags.Parse(args) // invalid flags are tested elsewhere
 	if *format != "json" && *format != "yaml" || slices.Contains(args, "--help") {
 		return nil
 	}
@@ -39,7 +39,7 @@ func Conforms(parts []cli.Part, args []string, stdout []byte) error {
 	if err != nil {
 		return err
 	}
-	name := "version" // any schema: there is no valid command
+	name := "version" // an unknown command prints no document: use the schema of a command that always exists
 	if cmd, _, err := cli.Commands(parts).Find(args); err == nil && cmd.Flag("output") != nil {
 		name = schemaName(cmd)
 	}
@@ -56,7 +56,7 @@ func schemaName(cmd *cobra.Command) string {
 	return strings.ReplaceAll(path, " ", "-")
 }
 
-// schemas are the compiled schemas of a process, by name.
+// schemas caches the compiled schemas by name.
 var schemas sync.Map //nolint:gochecknoglobals // compiling a schema takes as long as a command
 
 func compileSchema(parts []cli.Part, name string) (*jsonschema.Schema, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Corpus returns the directory of real operators, $QUAYSIDE_CORPUS. It skips the test if the
-// variable is not set, and with -short.
+// Corpus returns the directory with real operators for tests, $QUAYSIDE_CORPUS. It skips the test
+// with -short, or if the variable is not set.
 func Corpus(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("QUAYSIDE_CORPUS")

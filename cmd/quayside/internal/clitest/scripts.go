@@ -28,8 +28,8 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/cli"
 )
 
-// Main runs the tests of a package and ends the process. PATH contains quayside and the
-// programs in more, all of which are the test binary itself.
+// Main runs the tests of a package and ends the process. In the tests, PATH contains quayside and
+// the programs in more. All of them are the test binary, which selects the program by its name.
 func Main(m *testing.M, parts []cli.Part, more map[string]func()) {
 	programs := map[string]func(){
 		"quayside": func() {
@@ -43,8 +43,8 @@ func Main(m *testing.M, parts []cli.Part, more map[string]func()) {
 		},
 	}
 	maps.Copy(programs, more)
-	// Little of the heap survives a command, so collecting garbage only near a limit saves a tenth
-	// of the time.
+	// A command frees little of what it allocates. Without collections, the tests take a tenth less
+	// time; the memory limit still starts them.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(1 << 30)
 	if program, ok := programs[filepath.Base(os.Args[0])]; ok {
@@ -58,11 +58,12 @@ func Main(m *testing.M, parts []cli.Part, more map[string]func()) {
 	os.Exit(code)
 }
 
-// nonconforming is the exit code of quayside if its output violates its schema.
+// nonconforming is the exit code of quayside in tests if its output does not conform to its schema.
 const nonconforming = 99
 
-// withPrograms runs the tests with the named programs in PATH, all of which are this binary. The
-// home directory has only a configuration of Git: the user's settings must not affect the tests.
+// withPrograms runs the tests with the named programs in PATH. All of them are this binary. The
+// home directory contains only a Git configuration, so that the user's settings do not affect the
+// tests.
 func withPrograms(tests func() int, names []string) (code int, err error) {
 	bin, err := os.MkdirTemp("", "quayside-test-")
 	if err != nil {
@@ -83,7 +84,7 @@ func withPrograms(tests func() int, names []string) (code int, err error) {
 	}
 	key, value := raceOptions()
 	env := map[string]string{"PATH": bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME": bin, "XDG_CONFIG_HOME": "", key: value}
-	if home, err := os.UserHomeDir(); err == nil { // go list needs it
+	if home, err := os.UserHomeDir(); err == nil { // 'go list' needs the build cache of the real home directory
 		env["GOPATH"] = cmp.Or(os.Getenv("GOPATH"), filepath.Join(home, "go"))
 	}
 	if cache, err := os.UserCacheDir(); err == nil {
@@ -97,8 +98,8 @@ func withPrograms(tests func() int, names []string) (code int, err error) {
 	return tests(), nil
 }
 
-// raceOptions returns an environment variable for programs with the race detector. By default
-// they wait one second at exit, and the tests run hundreds of programs.
+// raceOptions returns an environment variable that shortens the exit of programs built with the
+// race detector. By default they wait one second at exit, and the tests run hundreds of programs.
 func raceOptions() (key, value string) {
 	return "GORACE", cmp.Or(os.Getenv("GORACE"), "atexit_sleep_ms=10")
 }
@@ -146,7 +147,7 @@ func Scripts(t *testing.T, parts []cli.Part, update bool, files, environ []strin
 	maps.Copy(commands, more)
 	testscript.Run(t, testscript.Params{
 		Files:              files,
-		WorkdirRoot:        t.TempDir(), // removed once at the end: ext4 is slow at alternating creation and removal
+		WorkdirRoot:        t.TempDir(), // one directory for all scripts, removed at the end: ext4 is slow at alternating creation and removal
 		UpdateScripts:      update,
 		RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
@@ -213,8 +214,8 @@ func (r runner) succeed(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// run runs quayside in this process, in the script's directory, and returns its exit code.
-// quayside gets only the listed environment variables and those that the script's text sets.
+// run runs quayside in this process, in the script's directory, and returns its exit code. quayside
+// gets only the environment variables listed here, and those that the script sets.
 func (r runner) run(ts *testscript.TestScript, args []string) int {
 	text, err := os.ReadFile(filepath.Join(r.dir, ts.Name()+".txtar"))
 	ts.Check(err)
@@ -228,7 +229,7 @@ func (r runner) run(ts *testscript.TestScript, args []string) int {
 	}
 	at := 0
 	if len(args) > 0 && args[0] == "__complete" {
-		at = 1 // the flag is part of the completed command line
+		at = 1 // completion: the flag is part of the command line to complete, which starts at index 1
 	}
 	args = slices.Insert(args, at, "-C", ts.MkAbs(dir))
 	var stdout bytes.Buffer
@@ -270,7 +271,7 @@ func CopyInto(ts *testscript.TestScript, from, to string) {
 	}))
 }
 
-// keptFile contains the arguments of the last keep command and their fingerprint.
+// keptFile records the arguments of the last keep command, and a fingerprint of these files.
 const keptFile = ".tmp/kept"
 
 func keepCommand(ts *testscript.TestScript, _ bool, args []string) {
@@ -301,10 +302,10 @@ func filesFingerprint(ts *testscript.TestScript, names []string) string {
 				return err
 			}
 			if d.IsDir() && (d.Name() == ".tmp" || d.Name() == ".cache") {
-				return fs.SkipDir // files of testscript and the store
+				return fs.SkipDir // files of testscript and of quayside's store
 			}
 			if d.Name() == "quayside-writer" {
-				return nil // lock file of writing commands
+				return nil // lock file of commands that write
 			}
 			info, err := d.Info()
 			if err != nil {

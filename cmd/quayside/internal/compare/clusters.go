@@ -11,16 +11,17 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// group is a group of clusters with the same inputs, both before and after.
+// group is a set of clusters that have the same inputs as each other, on both sides.
 type group struct {
 	names         []string
 	before, after fleet.Inputs
 }
 
-// groups returns the clusters of the side after, grouped by their inputs on both sides.
+// groups returns the clusters of the side after. Clusters with the same inputs on both sides are in
+// one group.
 func (c *Comparison) groups() ([]group, error) {
 	var out []group
-	same := map[string][]int{} // indexes in out, by the key of group.after
+	same := map[string][]int{} // indexes in out by the key of group.after
 	c.Before.ReuseFrom(c.After.Tree)
 	for _, name := range c.After.Clusters() {
 		g := group{names: []string{name}}
@@ -44,8 +45,8 @@ func (c *Comparison) groups() ([]group, error) {
 	return out, nil
 }
 
-// compareParts compares each group of clusters, and the objects for GitOps engines. It leaves out
-// groups without differences.
+// compareParts compares the objects of each group of clusters, and then the objects for GitOps
+// engines. It omits groups without differences.
 func (c *Comparison) compareParts(opt diff.CompareOptions) ([]diff.Part, error) {
 	groups, err := c.groups()
 	if err != nil {
@@ -98,8 +99,8 @@ func (c *Comparison) compareGroups(groups []group, opt diff.CompareOptions) ([]d
 	return parts, nil
 }
 
-// isEqualBeforeOverlays reports whether both sides have the same objects, CRDs and operators
-// before overlays.
+// isEqualBeforeOverlays reports whether both sides have the same objects, CRDs and operators if
+// overlays are not applied.
 func (c *Comparison) isEqualBeforeOverlays(before, after diff.State) bool {
 	definitions := func(s *Side) []diff.File {
 		return slices.DeleteFunc(slices.Clone(s.Manifests), func(f diff.File) bool { return !s.IsCRDFile(f.Path) })
@@ -110,8 +111,9 @@ func (c *Comparison) isEqualBeforeOverlays(before, after diff.State) bool {
 		len(lockfile.Diff(&lockfile.File{Pins: before.Pins, Leaving: before.Leaving}, &lockfile.File{Pins: after.Pins, Leaving: after.Leaving})) == 0
 }
 
-// states returns the states of a group, before and after. For a new cluster, the state before
-// is the base, limited to the objects and operators that the cluster gets.
+// states returns the states of a group on both sides. A new cluster has no state before; it is
+// compared with the base (the tree without overlays) of the side before, limited to the objects and
+// operators that the cluster gets now.
 func (c *Comparison) states(g group, before, after *fleet.Base) (b, a diff.State, err error) {
 	if a, err = after.State(g.after); err != nil {
 		return b, a, c.After.wrapName(err)
@@ -129,7 +131,7 @@ func (c *Comparison) states(g group, before, after *fleet.Base) (b, a diff.State
 	return b, a, nil
 }
 
-// limitState returns s with only the objects and operators of another state.
+// limitState returns s without the objects and operators that are missing in other.
 func limitState(s, other diff.State) diff.State {
 	keys, operators := map[k8s.Key]bool{}, map[string]bool{}
 	for _, o := range other.Objects {

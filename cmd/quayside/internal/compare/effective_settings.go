@@ -22,29 +22,29 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// effectiveSetting is a setting of a workspace with all defaults applied, or an entry of a list or
-// map of settings. The zero value is a missing setting.
+// effectiveSetting is a setting of a workspace after defaults are applied, or one entry of a
+// setting that is a list or map. The zero value is a missing setting.
 type effectiveSetting struct {
-	path    string            // such as "spec.promotion.soak"
-	key     string            // identifies an entry of a list or map, such as the ID of a catalog
-	field   string            // path with the index of the entry, such as "spec.trust[2]"; empty means path
-	text    string            // value for users
-	rank    int               // strictness; a missing setting has 0
-	variant string            // distinguishes values that have equal texts
-	note    string            // explanation of the value
-	items   map[string]string // value of a setting that is a set: texts by identity
+	path    string            // field in quayside.yaml, such as "spec.promotion.soak"
+	key     string            // identifies the entry of a list or map, such as the ID of a catalog
+	field   string            // position in quayside.yaml, such as "spec.trust[2]"; empty: path
+	text    string            // value as shown to users
+	rank    int               // strictness, higher is stricter; a missing setting has 0
+	variant string            // part of the value that text does not show
+	note    string            // explanation by the user, such as the reason of a waiver
+	items   map[string]string // of a setting that is a set: the text of each item, by an identifier
 }
 
 func (s effectiveSetting) isMissing() bool { return s.path == "" }
 
-// comparedNames are the names for which the settings of both sides are compared.
+// comparedNames are the names (of both sides) for which a setting is looked up by name.
 type comparedNames struct {
-	patterns        []string // of spec.trust
+	patterns        []string // image patterns in spec.trust
 	clusters        []string
-	vulnerabilities bool // whether either policy lists refused vulnerabilities
+	vulnerabilities bool // whether the policy of a side lists refused vulnerabilities
 }
 
-// effectiveSettings returns the settings of a side whose loosening is reported.
+// effectiveSettings returns the settings of a side that are listed in sensitiveSettings.
 func (c *Comparison) effectiveSettings(s *Side, names comparedNames) (settingsList, error) {
 	p, w := s.project, s.project.Settings
 	var e settingsList
@@ -53,7 +53,8 @@ func (c *Comparison) effectiveSettings(s *Side, names comparedNames) (settingsLi
 	e.set("spec.requirements", w.Requirements, strictIf(w.Requirements == "enforce"))
 	e.set("spec.allowOverlap", w.AllowOverlap, strictIf(!w.AllowOverlap))
 	e.set("spec.sharedDependencies", w.SharedDependencies, strictIf(!w.SharedDependencies))
-	// A rank below 0 means that a missing setting is stricter, and a rank above 0 that it is looser.
+	// A missing setting has rank 0. A setting below 0 is therefore less strict if it is set, and
+	// one above 0 is stricter.
 	e.setNames("spec.allowNames", w.AllowNames)
 	e.setNames("spec.globalCatalogNamespaces", w.GlobalCatalogs)
 	if w.Follows != "" {
@@ -107,7 +108,7 @@ func (c *Comparison) effectiveSettings(s *Side, names comparedNames) (settingsLi
 // settingsList collects the effective settings of a side.
 type settingsList []*effectiveSetting
 
-// set adds a setting, and returns it for further changes.
+// set adds a setting and returns it, so that the caller can set more fields.
 func (e *settingsList) set(path string, value any, rank int) *effectiveSetting {
 	s := &effectiveSetting{path: path, text: fmt.Sprint(value), rank: rank}
 	*e = append(*e, s)
@@ -132,7 +133,7 @@ func (e settingsList) find(path, key string) effectiveSetting {
 	return effectiveSetting{}
 }
 
-// strictIf returns the rank of a setting that is either strict or not.
+// strictIf returns rank 1 for strict, and 0 otherwise.
 func strictIf(strict bool) int {
 	if strict {
 		return 1
@@ -140,7 +141,8 @@ func strictIf(strict bool) int {
 	return 0
 }
 
-// setTrust adds the signers of the repositories of a pattern, unless they need no signature.
+// setTrust adds the permitted signers of images that match a pattern. It adds nothing if they need
+// no signature.
 func (e *settingsList) setTrust(p *workspace.Project, pattern string) {
 	entries := p.Settings.Trust
 	i := trustFor(entries, pattern)
@@ -155,7 +157,7 @@ func (e *settingsList) setTrust(p *workspace.Project, pattern string) {
 	}
 }
 
-// setPolicy adds the settings of the policy.
+// setPolicy adds the settings in spec.policy.
 func (e *settingsList) setPolicy(p *workspace.Project, names comparedNames) error {
 	policy, err := rules.PolicyOf(p.Settings)
 	if err != nil {
@@ -200,7 +202,8 @@ func (e *settingsList) setPolicy(p *workspace.Project, names comparedNames) erro
 	return nil
 }
 
-// levelRank returns the strictness of the lowest refused severity.
+// levelRank returns the rank of spec.policy.failOn: the lower the severity that fails, the
+// stricter.
 func levelRank(level diff.Severity) int {
 	if level == diff.Off {
 		return -int(diff.Critical) - 1
@@ -208,7 +211,7 @@ func levelRank(level diff.Severity) int {
 	return -int(level)
 }
 
-// trustFor returns the index of the entry that applies to all repositories of a pattern, or -1.
+// trustFor returns the index of the first rule that applies to all images of a pattern, or -1.
 func trustFor(rules []settings.Trust, match string) int {
 	normal := func(s string) (string, bool) {
 		s, wild := strings.CutSuffix(s, "*")
@@ -227,13 +230,13 @@ func trustFor(rules []settings.Trust, match string) int {
 	})
 }
 
-// signers returns descriptions of the signers in an entry of spec.trust. The map keys include the
-// digests of the key files or of the trust root.
+// signers returns a description of each signer in an entry of spec.trust. The map keys change with
+// the content of the key files or of the trust root.
 func signers(p *workspace.Project, t settings.Trust) map[string]string {
 	digest := func(name string) string {
 		data, err := p.Read(name)
 		if err != nil {
-			return name // never equal to a digest
+			return name // the name of an unreadable file is never equal to a digest
 		}
 		return fmt.Sprintf("sha256:%.12x", sha256.Sum256(data))
 	}
@@ -259,7 +262,7 @@ func (c *Comparison) catalogsOf(s *Side) []cache.CatalogSpec {
 	return s.project.Catalogs(set)
 }
 
-// repositoryOf returns a source without the tag and digest of its image.
+// repositoryOf returns the address of a catalog without the tag or digest of its image.
 func repositoryOf(ref source.Ref) string {
 	image, is := strings.CutPrefix(string(ref), string(source.ImageRef("")))
 	if !is {

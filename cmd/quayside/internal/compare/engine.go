@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// subdirs returns all suffixes of the directory paths in the tree, such as
-// "operators/my-etcd.etcd" for "clusters/prod/operators/my-etcd.etcd".
+// subdirs returns the directories of the tree and all suffixes of their paths. For
+// "clusters/prod/operators", these are also "prod/operators" and "operators".
 func (s *Side) subdirs() map[string]bool {
 	out, seen := map[string]bool{}, map[string]bool{}
 	for name := range s.Contents {
@@ -28,8 +28,8 @@ func (s *Side) subdirs() map[string]bool {
 	return out
 }
 
-// compareEngine compares the files of both sides for GitOps engines. It compares each directory
-// separately, because the objects of different clusters may have equal names.
+// compareEngine compares the files that configure GitOps engines. It compares each directory
+// separately, because different clusters may have objects with the same name.
 func (c *Comparison) compareEngine(opt diff.CompareOptions, version string) ([]diff.Part, error) {
 	before := engineSide{c.Before, c.Before.EngineFiles(), sync.OnceValue(c.Before.subdirs)}
 	after := engineSide{c.After, c.After.EngineFiles(), sync.OnceValue(c.After.subdirs)}
@@ -75,8 +75,8 @@ func (c *Comparison) compareEngine(opt diff.CompareOptions, version string) ([]d
 	return parts, nil
 }
 
-// siblingFiles returns the files of the first directory that clusters share, if dir is a directory of
-// pieces. Otherwise it returns nil.
+// siblingFiles returns the files of the first directory below layout.Pieces, if dir is below it as
+// well. Otherwise it returns nil.
 func siblingFiles(files map[string][]diff.File, dir string) []diff.File {
 	if path.Dir(dir) != layout.Pieces {
 		return nil
@@ -89,16 +89,16 @@ func siblingFiles(files map[string][]diff.File, dir string) []diff.File {
 	return nil
 }
 
-// engineSide is one side with the results of engineFiles and subdirs.
+// engineSide is one side with the results of EngineFiles and subdirs.
 type engineSide struct {
 	*Side
 	files map[string][]diff.File
 	dirs  func() map[string]bool
 }
 
-// state returns the objects in files, which are in directory dir. It sets Follows for objects of
-// operators, namespaces and clusters that the other side does not have. If introduced is true,
-// it sets Follows for all objects.
+// state returns the state with the objects in files, which are the files of directory dir. It sets
+// Follows for an object of an operator, namespace or cluster that the other side does not have. If
+// introduced is true, it sets Follows for all objects.
 func (s engineSide) state(other engineSide, files []diff.File, dir string, introduced bool) (diff.State, error) {
 	state := diff.State{Name: s.Name}
 	var err error
@@ -117,8 +117,8 @@ func (s engineSide) state(other engineSide, files []diff.File, dir string, intro
 	return state, nil
 }
 
-// usesSources reports whether the files in others name all sources of an object: its
-// repositories, revisions and projects.
+// usesSources reports whether others contain every source of an object: its repositories, revisions
+// and projects.
 func usesSources(others map[string][]diff.File, o *diff.Object) bool {
 	texts := o.SourceTexts()
 	for _, files := range others {

@@ -14,12 +14,12 @@ import (
 	"github.com/quayside/quayside/internal/gitrepo"
 )
 
-// maxUserFile limits the size in bytes of the user's manifests.
+// maxUserFile is the maximum size of a user's manifest in bytes.
 const maxUserFile = 8 << 20
 
-// catalogs returns the directories of file-based catalogs of a workspace, relative to the
-// repository. Their files are not the user's own manifests. It leaves out directories that
-// contain the workspace itself.
+// catalogs returns the directories of a workspace's file-based catalogs, relative to the
+// repository. The manifests in them do not count as the user's own. A directory that contains the
+// workspace is omitted.
 func (c *Comparison) catalogs(p *workspace.Project) []string {
 	var dirs []string
 	for _, declared := range p.Settings.Catalogs {
@@ -35,8 +35,8 @@ func (c *Comparison) catalogs(p *workspace.Project) []string {
 	return dirs
 }
 
-// readUserManifests reads the user's manifests in the repository, without files ignored by Git
-// and without catalogs.
+// readUserManifests reads the user's manifests in the repository. It omits files that Git ignores,
+// and files in catalogs.
 func (c *Comparison) readUserManifests() ([]diff.File, error) {
 	others := append(c.catalogs(c.project), c.InRepo(c.project.Settings.Output))
 	var files []diff.File
@@ -54,7 +54,7 @@ func (c *Comparison) readUserManifests() ([]diff.File, error) {
 	return files, err
 }
 
-// readEntry reads a file of a revision, unless the pool has its content.
+// readEntry returns the content of a file of a revision, from the pool if possible.
 func readEntry(pool *fleet.Pool, rev *gitrepo.Revision, e gitrepo.Entry) ([]byte, error) {
 	if have, ok := pool.Get(e.Hash); ok {
 		return have, nil

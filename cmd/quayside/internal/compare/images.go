@@ -14,9 +14,9 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Images returns the images of a lock, and the other images that clusters run, such as images in
-// the user's patches and resources. It uses the tree on disk if that is up to date with the
-// lock, or else the rendered lock. Images from a mirror have their original names.
+// Images returns the images that a lock needs, and other images that its clusters run, such as
+// images in the user's patches. An image from a mirror has its original name. Images uses the tree
+// on disk if that is up to date with the lock; otherwise it renders the lock.
 func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]inventory.Image, []Message, error) {
 	c, s, err := currentSide(ctx, p, lock)
 	if err != nil {
@@ -32,7 +32,7 @@ func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]i
 	}
 	var shares []inventory.ClusterImages
 	type location struct {
-		file     *byte // start of the raw data, which identifies the file
+		file     *byte // address of the file content, which identifies the file
 		document int
 	}
 	known := map[location][]string{}
@@ -68,8 +68,8 @@ func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]i
 	return inventory.ListImages(lock, shares), c.TakeMessages(), err
 }
 
-// mirroredImages returns the original names of the images that rendering replaces with
-// mirrors, by their names in the mirror.
+// mirroredImages returns the original name of each image that rendering replaces with a mirror, by
+// its name in the mirror.
 func mirroredImages(p *workspace.Project, lock *lockfile.File) (map[string]string, error) {
 	mirrors, err := p.RenderMirrors()
 	if err != nil || len(mirrors) == 0 {
@@ -85,7 +85,7 @@ func mirroredImages(p *workspace.Project, lock *lockfile.File) (map[string]strin
 	addConfig := func(data []byte) {
 		var config map[string]any
 		if len(data) == 0 || json.Unmarshal(data, &config) != nil {
-			return // rendering reports the fault
+			return // render reports this error
 		}
 		for _, env := range k8s.Items(config, "env") {
 			add(k8s.Text(env, "value"))

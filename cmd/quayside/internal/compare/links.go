@@ -34,14 +34,15 @@ func (c *Comparison) Link(r *diff.Report, base string) error {
 	return nil
 }
 
-// linker looks up the commits to which the links of findings point.
+// linker finds the commit for the link of a finding.
 type linker struct {
 	c       *Comparison
-	head    *gitrepo.Revision      // nil without commits
-	commits map[diff.Region]string // results of commit
+	head    *gitrepo.Revision      // nil if the repository has no commits
+	commits map[diff.Region]string // cache for the results of commit
 }
 
-// commit returns the hash of the commit that has the compared content of a file, or "".
+// commit returns the hash of the commit that contains a file as it was compared, or "" if no commit
+// does.
 func (l *linker) commit(p diff.Region) string {
 	key := diff.Region{Path: p.Path, Removed: p.Removed}
 	hash, seen := l.commits[key]
@@ -62,14 +63,14 @@ func (l *linker) commit(p diff.Region) string {
 	return hash
 }
 
-// hasSameFile reports whether a commit has the compared content of a file.
+// hasSameFile reports whether a commit contains a file as it was compared.
 func (c *Comparison) hasSameFile(s *Side, rev *gitrepo.Revision, name string) bool {
 	committed, err := rev.Read(name)
 	if err != nil {
 		return false
 	}
 	if name == c.InRepo(workspace.LockFile) && s.rev == nil && (s.Lock == nil || !bytes.Equal(committed, lockfile.Format(s.Lock))) {
-		return false // the lock of an upgrade differs from the one on disk
+		return false // an upgraded lock differs from the lock on disk
 	}
 	compared, err := s.Reader.ReadFile(name)
 	return err == nil && bytes.Equal(committed, compared)

@@ -13,11 +13,11 @@ import (
 // Selection selects the two states to compare.
 type Selection struct {
 	From         TreeSource
-	Base         string            // target branch of the change; empty: the default branch
-	Locks, Trees bool              // whether Names are locks, or directories of manifests
-	Names        []string          // revisions or artifacts, unless Locks or Trees is true
-	Upgrade      *resolve.Options  // compare the lock with its upgrade; nil: compare Names
-	Observed     []*health.Summary // observations, for stored versions and reasons to hold back upgrades
+	Base         string            // target branch of the proposed change; empty: the default branch
+	Locks, Trees bool              // whether Names are lock files, or directories of manifests
+	Names        []string          // the two sides: Git revisions or artifacts, unless Locks or Trees is true
+	Upgrade      *resolve.Options  // compare the lock with its upgrade by these options; nil: compare Names
+	Observed     []*health.Summary // health of clusters, for stored API versions and for reasons to hold back upgrades
 }
 
 // Open opens the two sides selected by opt. Together with an error, it may return a comparison that has
@@ -50,7 +50,7 @@ func (opt Selection) open(ctx context.Context, p *workspace.Project) (*Compariso
 		return compareUpgrade(ctx, p, opt.From, pr)
 	default:
 		names := strings.Join(opt.Names, "")
-		if !strings.Contains(names, "..") { // the second side is the work tree
+		if !strings.Contains(names, "..") { // one revision only: the second side is the work tree
 			if err := p.CheckPatterns(); err != nil {
 				return nil, err
 			}

@@ -7,8 +7,7 @@ import (
 	"github.com/quayside/quayside/diff"
 )
 
-// readings returns the reading material (changelogs and links) of added operators and operators
-// with a new bundle.
+// readings returns the changelogs and links of operators that were added or have a new bundle.
 func (c *Comparison) readings(ctx context.Context) ([]diff.Reading, error) {
 	was := map[string]string{}
 	for _, p := range c.Before.Pins() {
@@ -41,7 +40,7 @@ func (c *Comparison) readings(ctx context.Context) ([]diff.Reading, error) {
 	return diff.Readings(a, b), nil
 }
 
-// csvs returns the CSVs of the named operators of a side.
+// csvs returns the ClusterServiceVersions of the named operators of a side.
 func (s *Side) csvs(ctx context.Context, operators []string) (map[string]*bundle.CSV, error) {
 	if len(operators) == 0 {
 		return map[string]*bundle.CSV{}, nil

@@ -70,9 +70,9 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 	return report, c.After.wrapName(err)
 }
 
-// lifecycles returns a function that looks up the lifecycles of added pins, and of upgraded pins
-// before and after. If the OpenShift version differs, it looks up all pins. If a side has no lock,
-// lifecycles returns nil.
+// lifecycles returns a function that looks up the support lifecycle of a pin. It covers added pins,
+// and both versions of upgraded pins. If the OpenShift version differs between the sides, it covers
+// all pins. lifecycles returns nil if a side has no lock.
 func (c *Comparison) lifecycles(ctx context.Context) func(lockfile.Pin) *catalog.SupportedVersion {
 	if c.Before.Lock == nil || c.After.Lock == nil {
 		return nil
@@ -92,8 +92,8 @@ func (c *Comparison) lifecycles(ctx context.Context) func(lockfile.Pin) *catalog
 	return func(p lockfile.Pin) *catalog.SupportedVersion { return known[p.Checksum()] }
 }
 
-// options returns the comparison options of the settings of the side after, with the severities
-// of the policy base.
+// options returns the options for the comparison: the settings of the side after, together with the
+// severities of policyBase.
 func (c *Comparison) options() (diff.CompareOptions, error) {
 	w := c.After.Settings
 	opt := diff.CompareOptions{Stored: c.Stored}
@@ -133,9 +133,10 @@ func severities(w *settings.Workspace) (map[string]diff.Severity, error) {
 	return out, nil
 }
 
-// policyBase returns the workspace whose policy applies in addition to that of the side after: the
-// tip of the target branch if it is known, or else the side before. It returns nil if only the
-// policy of the side after applies.
+// policyBase returns the workspace whose policy applies in addition to the policy of the side
+// after. Otherwise, a change could loosen the policy that it is checked with. It is the workspace
+// at the tip of the target branch if that is known, or else the side before. The result is nil if
+// there is no such policy.
 func (c *Comparison) policyBase() *workspace.Project {
 	switch {
 	case c.Before.rev == nil || c.Before.project == c.After.project || !c.Before.hasWorkspace():
@@ -146,7 +147,8 @@ func (c *Comparison) policyBase() *workspace.Project {
 	return c.Before.project
 }
 
-// policyWithoutPositions returns the policy of settings without positions, for comparing.
+// policyWithoutPositions returns the policy of w with positions removed, so that it can be
+// compared.
 func policyWithoutPositions(w *settings.Workspace) settings.Policy {
 	p := w.Policy
 	p.Waivers, p.Rules = append([]diag.Waiver{}, p.Waivers...), append([]settings.PolicyRule{}, p.Rules...)
@@ -191,7 +193,7 @@ func (c *Comparison) Files(ctx context.Context) ([]FilePair, error) {
 	return out, nil
 }
 
-// moveFiles returns files with one directory moved to another.
+// moveFiles returns files with the directory from renamed to to.
 func moveFiles(files map[string]string, from, to string) map[string]string {
 	if from == to {
 		return files
@@ -226,8 +228,8 @@ func (s *Side) allFiles() (map[string]string, error) {
 	return out, errors.Join(errs...)
 }
 
-// fleet returns the clusters of both sides. It is empty if the side after has no tree: the
-// removal of the whole tree is not reported for each cluster.
+// fleet returns the cluster names of both sides. It returns no names if the side after has no tree,
+// so that the removal of a whole tree is not reported once for each cluster.
 func (c *Comparison) fleet() diff.Fleet {
 	after := c.After.Clusters()
 	if len(after) == 0 && len(c.After.Manifests) == 0 {
@@ -236,14 +238,14 @@ func (c *Comparison) fleet() diff.Fleet {
 	return diff.Fleet{Before: c.Before.Clusters(), After: after}
 }
 
-// source returns the files and settings of a side for diff.Read. It leaves out the user's files
-// that overlays use, because the states of the clusters include them.
+// source returns the files and settings of a side as input for diff.Read. It omits user files that
+// an overlay uses, because they are already part of the states of the clusters.
 func (s *Side) source(groups []group) diff.Input {
 	got, seen := map[string]bool{}, map[*overlay.Overlay]bool{}
 	for _, g := range groups {
 		for _, o := range slices.Concat(g.before.Overlays, g.after.Overlays) {
 			for k := range o.Kustomizations() {
-				if seen[k] { // base shared by all clusters
+				if seen[k] { // base that is shared by several clusters
 					continue
 				}
 				seen[k] = true
@@ -266,8 +268,8 @@ func (s *Side) source(groups []group) diff.Input {
 	return out
 }
 
-// ensureTrees renders the locks of the sides whose committed tree is out of date with the lock.
-// TreeSource Tree disables this, and Lock forces it.
+// ensureTrees replaces each side whose committed tree is out of date with a side that has its lock
+// rendered. With TreeSource Tree it replaces none, and with Lock all of them.
 func (c *Comparison) ensureTrees(ctx context.Context) error {
 	var stale []**Side
 	for _, to := range []**Side{&c.Before, &c.After} {
@@ -305,14 +307,14 @@ func (c *Comparison) ensureTrees(ctx context.Context) error {
 	return nil
 }
 
-// isUpToDate reports whether the committed tree of a side is up to date with its lock. It does
-// not render, and compares only versions, clusters and overlays.
+// isUpToDate reports whether the committed tree of a side appears up to date with its lock. It does
+// not render: it compares only versions, clusters and overlays.
 func (s *Side) isUpToDate() bool {
 	return s.hasPinnedVersions(path.Join(s.Out, "operators")+"/") && s.usesOverlays()
 }
 
-// hasPinnedVersions reports whether the operators of the tree are the pinned ones, according to
-// the version labels of their objects. dir is the directory of operators.
+// hasPinnedVersions reports whether the tree has exactly the pinned operators, in the pinned
+// versions according to the version labels. dir is the directory of operators.
 func (s *Side) hasPinnedVersions(dir string) bool {
 	have := map[string][]diff.File{}
 	for _, f := range s.Manifests {
@@ -333,7 +335,7 @@ func (s *Side) hasPinnedVersions(dir string) bool {
 	return len(have) == 0
 }
 
-// hasVersion reports whether the objects of an operator have a version label with version.
+// hasVersion reports whether the first version label in files has a version.
 func hasVersion(files []diff.File, version string) bool {
 	label := []byte("    quayside.dev/version: ")
 	for _, f := range files {
@@ -345,8 +347,9 @@ func hasVersion(files []diff.File, version string) bool {
 	return false
 }
 
-// changedPins returns both locks without the pins that render to the same objects on both sides.
-// These are equal pins that share no namespace and no API with a pin that is kept.
+// changedPins returns both locks, reduced to the pins that may render differently. It drops a pin
+// that is equal on both sides, unless it shares its namespace or an API with a pin that is not
+// dropped.
 func changedPins(a, b *lockfile.File) (*lockfile.File, *lockfile.File) {
 	changed := map[string]bool{}
 	for _, ch := range lockfile.Diff(a, b) {
@@ -393,15 +396,15 @@ func sharedNames(p lockfile.Pin) []string {
 	return out
 }
 
-// usesOverlays reports whether the tree of a side has the clusters of its settings, and uses
-// the current overlays.
+// usesOverlays reports whether the tree of a side has exactly the clusters in its settings, and all
+// current overlays.
 func (s *Side) usesOverlays() bool {
 	if !slices.Equal(s.Clusters(), slices.Sorted(slices.Values(s.project.Settings.ClusterNames()))) {
 		return false
 	}
 	overlays, _, err := s.project.Overlays()
 	if err != nil {
-		return true // rendering would report the same error
+		return true // render reports this error
 	}
 	have := map[string]map[string]bool{}
 	if len(overlays) > 0 || slices.ContainsFunc(s.Layout.Clusters, func(c layout.Cluster) bool { return c.Overlays }) {
@@ -424,7 +427,7 @@ func (s *Side) usesOverlays() bool {
 	return true
 }
 
-// usedOverlays returns the names of the overlays used by the tree, by cluster.
+// usedOverlays returns the names of the overlays in the tree, by cluster.
 func (s *Side) usedOverlays() map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	for name, data := range s.ClusterFiles() {
@@ -447,8 +450,8 @@ func (s *Side) usedOverlays() map[string]map[string]bool {
 	return out
 }
 
-// needsOverlay reports whether rendering would use an overlay, because the cluster gets its
-// operator.
+// needsOverlay reports whether render would use an overlay for a cluster. It would not if the
+// cluster does not get the operator of the overlay.
 func (s *Side) needsOverlay(cluster, name string) bool {
 	switch name {
 	case "", layout.Resources:
@@ -469,8 +472,8 @@ func (s *Side) needsOverlay(cluster, name string) bool {
 	return false
 }
 
-// clusterSettingsDiffer reports whether the settings of clusters differ between the sides while their
-// rendered files are equal.
+// clusterSettingsDiffer reports whether the settings of clusters differ between the sides, although
+// the rendered files of these clusters are equal.
 func (c *Comparison) clusterSettingsDiffer() bool {
 	a, b := c.Before, c.After
 	return !reflect.DeepEqual(a.Settings.Clusters, b.Settings.Clusters) && maps.EqualFunc(a.ClusterFiles(), b.ClusterFiles(), bytes.Equal)
@@ -483,7 +486,7 @@ func (s *Side) hasNoOverlays() bool {
 	return err == nil && len(overlays) == 0
 }
 
-// render returns a side with its tree rendered from a lock.
+// render renders a lock, and returns a copy of the side with this lock and tree.
 func (c *Comparison) render(ctx context.Context, s *Side, lock *lockfile.File, warn bool) (*Side, error) {
 	res, err := s.project.Render(ctx, lock)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 // maxSizes limits the number of images to look up.
 const maxSizes = 500
 
-// addSizes adds the sizes of added and removed images to the report. The size of an image index
-// is that of linux/amd64, or else of the default image. Images of unknown size get a note.
+// addSizes adds the sizes of added and removed images to the report. The size of a multi-platform
+// image is that of linux/amd64 or, if missing, of the default image. If a size is unknown, it adds
+// a note.
 func (c *Comparison) addSizes(ctx context.Context, r *diff.Report) error {
 	images := r.Images()
 	if len(images) == 0 {

@@ -13,10 +13,10 @@ import (
 )
 
 // ForEachGroup calls visit for every group of clusters that get the same objects, with the state of
-// the group, which includes the user's custom resources. names selects the clusters; without names,
-// all clusters are selected. An unknown name is an error. If the tree has no clusters, ForEachGroup
-// calls visit once, with no clusters and the base state. It uses the tree on disk if that is up to
-// date with the lock, or else the rendered lock, and writes nothing.
+// the group, including the user's custom resources. names selects the clusters; without names, all
+// are selected. An unknown name is an error. Without clusters, ForEachGroup calls visit once with
+// the tree before overlays. It uses the tree on disk if that is up to date with the lock; otherwise
+// it renders the lock. It writes nothing.
 func ForEachGroup(ctx context.Context, p *workspace.Project, lock *lockfile.File, names []string, visit func(clusters []string, s diff.State) error) ([]Message, error) {
 	have := p.Settings.ClusterNames()
 	for _, name := range names {
@@ -54,7 +54,7 @@ func ForEachGroup(ctx context.Context, p *workspace.Project, lock *lockfile.File
 	return c.TakeMessages(), s.ForEachGroup(clusters, base, func(got fleet.Group) error { return visit(got.Clusters, got.State) })
 }
 
-// RenderBase renders a lock, and returns its state without overlays. It ignores the tree on
+// RenderBase renders a lock and returns the state before overlays. It does not use the tree on
 // disk.
 func RenderBase(ctx context.Context, p *workspace.Project, lock *lockfile.File) (diff.State, error) {
 	res, err := p.RenderPlain(ctx, lock)

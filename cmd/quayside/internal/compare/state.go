@@ -1,9 +1,9 @@
-// Package compare opens the two sides of a diff: a revision of a repository, the work
-// tree, a lock, a directory of manifests, an artifact, or the result of an upgrade.
+// Package compare opens the two sides of a diff. A side is a Git revision, the work tree, a lock, a
+// directory of manifests, an artifact, or the result of an upgrade.
 //
-// The tree of a side is the committed tree if it is up to date with the side's lock, or else
-// the rendered lock. Package compare writes nothing, and does not check out revisions. Package
-// diff computes the differences.
+// A side uses its committed tree if that is up to date with its lock; otherwise compare renders the
+// lock. Package compare writes nothing and does not check out revisions. Package diff computes the
+// differences.
 //
 // Start from [Open] and [Comparison.Report].
 package compare
@@ -34,24 +34,23 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TreeSource selects the tree of a side.
+// TreeSource selects between the committed tree of a side and its rendered lock.
 type TreeSource string
 
 // The sources of a tree.
 const (
-	Auto TreeSource = "auto" // the committed tree if it is up to date with the lock, or else the rendered lock
+	Auto TreeSource = "auto" // the committed tree if it is up to date with the lock, otherwise the rendered lock
 	Tree TreeSource = "tree" // the committed tree
 	Lock TreeSource = "lock" // the rendered lock
 )
 
-// Side is one of the two compared states. It is immutable: rendering its lock returns a new
-// Side.
+// Side is one of the two compared states. It is immutable: rendering its lock returns a new Side.
 type Side struct {
-	fleet.Fleet                      // its Name is "work tree", "main"
+	fleet.Fleet                      // Name is, for example, "work tree" or "main"
 	project       *workspace.Project // inputs for rendering the lock
 	rev           *gitrepo.Revision  // nil unless the side is a revision
 	userManifests []diff.File        // the user's own manifests in the repository
-	treeOnly      bool               // whether the side has only a tree, which is never rendered again
+	treeOnly      bool               // whether the tree is used as it is: the side has no lock to render
 }
 
 // wrapName adds the name of the side to err if the side is a revision.
@@ -71,11 +70,11 @@ type Comparison struct {
 	Stored        map[string][]string // stored versions in clusters, as in diff.CompareOptions; nil: unknown
 
 	project *workspace.Project
-	target  *workspace.Project // workspace at the tip of the target branch; nil without a merge base
-	clone   *workspace.Clone   // Repo is nil outside of Git and for two directories
+	target  *workspace.Project // workspace at the tip of the target branch; nil if the sides were not chosen by a merge base
+	clone   *workspace.Clone   // clone.Repo is nil outside of Git, and for two directories
 	from    TreeSource
 	disk    fleet.Disk // files of the repository or, without one, of the workspace
-	notes   []string   // for the report
+	notes   []string   // notes for the report
 
 	messages []Message
 }
@@ -91,7 +90,7 @@ func newComparison(p *workspace.Project, from TreeSource) (*Comparison, error) {
 	return &Comparison{project: p, clone: clone, from: from, disk: disk}, err
 }
 
-// Message is a note or warnings about opening and rendering the sides, for the user.
+// Message is a note or a list of warnings for the user, from opening and rendering the sides.
 type Message struct {
 	Note     string
 	Warnings []diag.Warning
@@ -108,7 +107,7 @@ func (c *Comparison) note(format string, args ...any) {
 	c.messages = append(c.messages, Message{Note: fmt.Sprintf(format, args...)})
 }
 
-// InRepo returns a path of the workspace relative to the repository.
+// InRepo converts a path in the workspace to a path in the repository.
 func (c *Comparison) InRepo(name string) string { return c.clone.Path(name) }
 
 // Remote returns the address of a Git remote.
@@ -119,9 +118,9 @@ func (c *Comparison) Remote(name string) (string, error) {
 	return c.clone.Repo.Address(name)
 }
 
-// Revisions compares two revisions of the repository: "A..B" compares A and B, "A...B" the merge
-// base of A and B with B, and "A" compares A with the work tree. "" compares the merge base of
-// HEAD and the branch base with the work tree. An empty base is the default branch.
+// Revisions compares two Git revisions. "A..B" compares A with B. "A...B" compares the merge base
+// of A and B with B. "A" compares A with the work tree. "" compares the merge base of HEAD and the
+// branch base with the work tree. An empty base is the default branch.
 func Revisions(p *workspace.Project, from TreeSource, base, revisions string) (*Comparison, error) {
 	c, before, after, err := openRevisions(p, from, base, revisions)
 	if err != nil {
@@ -141,8 +140,8 @@ func Revisions(p *workspace.Project, from TreeSource, base, revisions string) (*
 	return c, c.checkNotEmpty()
 }
 
-// Workspaces returns the directories below p that contain a workspace on one of the two sides
-// that Revisions compares for base and revisions, sorted.
+// Workspaces returns the directories below p that contain a workspace, sorted. It looks on both
+// sides of the comparison that [Revisions] makes for base and revisions.
 func Workspaces(p *workspace.Project, base, revisions string) ([]string, error) {
 	c, before, after, err := openRevisions(p, Auto, base, revisions)
 	if err != nil {
@@ -166,8 +165,8 @@ func Workspaces(p *workspace.Project, base, revisions string) ([]string, error) 
 	return slices.Compact(found), err
 }
 
-// openRevisions returns a comparison whose sides are not set yet, and the revisions to compare, as
-// selectedRevisions returns them.
+// openRevisions returns a comparison without sides, and the revisions to compare, as returned by
+// selectedRevisions.
 func openRevisions(p *workspace.Project, from TreeSource, base, revisions string) (c *Comparison, before, after *gitrepo.Revision, err error) {
 	if c, err = newComparison(p, from); err != nil {
 		return c, nil, nil, err
@@ -179,8 +178,8 @@ func openRevisions(p *workspace.Project, from TreeSource, base, revisions string
 	return c, before, after, err
 }
 
-// checkNotEmpty returns an error if neither side has a workspace. There would never be a
-// difference, and a check with a wrong path would always pass.
+// checkNotEmpty returns an error if no side has a workspace. Otherwise a comparison with a wrong
+// path would find no difference, and a check in CI would always pass.
 func (c *Comparison) checkNotEmpty() error {
 	if c.Before.hasWorkspace() || c.After.hasWorkspace() {
 		return nil
@@ -193,7 +192,8 @@ func (s *Side) hasWorkspace() bool {
 	return s.Lock != nil || len(s.Manifests) > 0 || s.project.Configured()
 }
 
-// selectedRevisions returns the revisions that Revisions compares. after is nil for the work tree.
+// selectedRevisions returns the two revisions to compare; see Revisions. after is nil for the work
+// tree.
 func (c *Comparison) selectedRevisions(base, revisions string) (before, after *gitrepo.Revision, err error) {
 	a, b, two := strings.Cut(revisions, "..")
 	b, fork := strings.CutPrefix(b, ".")
@@ -218,7 +218,7 @@ func (c *Comparison) selectedRevisions(base, revisions string) (before, after *g
 	return before, after, err
 }
 
-// findRevision returns the revision with a name, or HEAD for "".
+// findRevision returns the named revision. An empty name is HEAD.
 func (c *Comparison) findRevision(name string) (*gitrepo.Revision, error) {
 	if name == "" {
 		return c.clone.Repo.Head()
@@ -245,9 +245,9 @@ func (c *Comparison) defaultBase(base string) (*gitrepo.Revision, error) {
 	return c.mergeBase(tip, head)
 }
 
-// mergeBase returns the merge base of b and tip, which is the tip of a branch. It also sets
-// c.target to the workspace at tip. If a shallow clone, as in CI, lacks the merge base, it adds
-// a warning and returns tip.
+// mergeBase returns the merge base of b and tip, where tip is the tip of a branch. It also sets
+// c.target to the workspace at tip. A shallow clone, as in CI, may lack the merge base: then
+// mergeBase adds a warning and returns tip.
 func (c *Comparison) mergeBase(tip, b *gitrepo.Revision) (*gitrepo.Revision, error) {
 	var err error
 	if c.target, err = c.clone.At(tip); err != nil {
@@ -291,7 +291,7 @@ func (c *Comparison) revision(rev *gitrepo.Revision) (*Side, error) {
 	return &Side{Fleet: fleet.New(rev.Name(), p.Settings, c.withRepoPaths(lock), t), project: p, rev: rev, userManifests: own}, err
 }
 
-// withRepoPaths returns a lock with the positions of its pins relative to the repository.
+// withRepoPaths returns a lock whose pins have positions relative to the repository.
 func (c *Comparison) withRepoPaths(lock *lockfile.File) *lockfile.File {
 	if lock == nil {
 		return nil
@@ -344,8 +344,9 @@ func (c *Comparison) directory(name string) (*Side, error) {
 	return &Side{Fleet: fleet.New(name, c.project.Settings, nil, t), project: c.project, treeOnly: true}, err
 }
 
-// treeRoot returns the root for reading a directory of manifests, and the path of the directory
-// in it. The root of a rendered tree is its parent, which also has the overlays.
+// treeRoot returns the directory to open for reading a directory of manifests, and the path of the
+// manifests in it. For a rendered tree, it is the parent directory, because that also contains the
+// overlays.
 func treeRoot(name string) (root, out string, err error) {
 	if _, err := os.Stat(filepath.Join(name, layout.ClustersFile)); err != nil {
 		return name, ".", nil
@@ -360,9 +361,9 @@ func treeRoot(name string) (root, out string, err error) {
 	return filepath.Dir(full), filepath.Base(full), nil
 }
 
-// compareArtifacts compares the trees of two sides, without their locks. Each side is an artifact
-// ("oci://…"), the work tree (""), or a revision of the repository. If trees is true, a name that
-// is no artifact is a directory of manifests.
+// compareArtifacts compares two trees without their locks. before and after are an artifact
+// ("oci://…"), a Git revision, or "" for the work tree. If trees is true, any other name than an
+// artifact is a directory of manifests.
 func compareArtifacts(ctx context.Context, p *workspace.Project, before, after string, trees bool) (*Comparison, error) {
 	c, err := newComparison(p, Tree)
 	if err != nil {
@@ -388,7 +389,7 @@ func compareArtifacts(ctx context.Context, p *workspace.Project, before, after s
 // IsArtifact reports whether name is the reference of an artifact.
 func IsArtifact(name string) bool { return strings.HasPrefix(name, "oci:") }
 
-// openSide opens the side with a name: see compareArtifacts.
+// openSide opens a side by its name; see compareArtifacts.
 func (c *Comparison) openSide(ctx context.Context, name string, trees bool) (*Side, error) {
 	switch {
 	case IsArtifact(name):
@@ -480,7 +481,7 @@ func compareUpgrade(ctx context.Context, p *workspace.Project, from TreeSource, 
 	if err != nil {
 		return nil, err
 	}
-	// Parsing the formatted lock sets the positions.
+	// The lock of the resolver has no positions: format and parse it.
 	next, err := lockfile.Parse(workspace.LockFile, lockfile.Format(res.Lock))
 	if err != nil {
 		return nil, err

@@ -13,15 +13,16 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// sensitiveSetting is a setting whose loosening is reported.
+// sensitiveSetting is a setting of quayside.yaml, and a change that makes it less strict. Package
+// compare reports such a change as a finding.
 type sensitiveSetting struct {
 	path, rule string
 	isLooser   func(before, after effectiveSetting) bool
-	message    string        // with {key}, {after}, {note} and {items}, the added items of a set
-	severity   diff.Severity // Off means that of the rule
+	message    string        // finding, with the placeholders {key}, {after}, {note} and {items} (the added items of a set)
+	severity   diff.Severity // 0: the default severity of rule
 }
 
-// sensitiveSettings returns the settings whose loosening is reported.
+// sensitiveSettings returns all reported changes to settings.
 func sensitiveSettings() []sensitiveSetting {
 	const catalogs, promotion, automerge, requirements = "settings.catalogs", "settings.promotion", "settings.automerge", "settings.requirements"
 	const lessHealth = "versions are promoted with less observed health"
@@ -63,45 +64,48 @@ func sensitiveSettings() []sensitiveSetting {
 	}
 }
 
-// isLower reports whether a setting is less strict, possibly because it is added or removed.
+// isLower reports whether a setting is less strict after. A missing setting has rank 0.
 func isLower(before, after effectiveSetting) bool { return after.rank < before.rank }
 
-// isLowerValue reports whether a setting has a less strict value on the side after.
+// isLowerValue reports whether both sides have a setting, and it is less strict after.
 func isLowerValue(before, after effectiveSetting) bool {
 	return !before.isMissing() && !after.isMissing() && isLower(before, after)
 }
 
-// isLowerLevel is isLower for a cluster, unless the default of all clusters explains it.
+// isLowerLevel is isLower for the level of a cluster. It returns false if the cluster uses the
+// default level on both sides, because the change of the default is reported once.
 func isLowerLevel(before, after effectiveSetting) bool {
 	return isLower(before, after) && before.variant+after.variant != "defaultdefault"
 }
 
-// isReplaced reports whether a setting is removed or has another value.
+// isReplaced reports whether the side before has a setting, and the side after does not have it or
+// has another value.
 func isReplaced(before, after effectiveSetting) bool {
 	return !before.isMissing() && (before.text != after.text || before.variant != after.variant)
 }
 
-// isChanged reports whether a setting has another value.
+// isChanged reports whether both sides have a setting, with different values.
 func isChanged(before, after effectiveSetting) bool {
 	return !after.isMissing() && isReplaced(before, after)
 }
 
-// isOtherVariant reports whether a catalog is in another repository.
+// isOtherVariant reports whether both sides have a catalog, in different repositories.
 func isOtherVariant(before, after effectiveSetting) bool {
 	return isChanged(before, after) && before.variant != after.variant
 }
 
-// isOtherImage reports whether a catalog has another tag or digest.
+// isOtherImage reports whether both sides have a catalog in the same repository, with a different
+// tag or digest.
 func isOtherImage(before, after effectiveSetting) bool {
 	return isChanged(before, after) && before.variant == after.variant
 }
 
-// isExtended reports whether a set, which both sides have, has more items.
+// isExtended reports whether both sides have a set, and it has more items after.
 func isExtended(before, after effectiveSetting) bool {
 	return !before.isMissing() && hasAddedItems(before, after)
 }
 
-// hasAddedItems reports whether a set has more items, possibly because it is added.
+// hasAddedItems reports whether a set has more items after, including a set that is new.
 func hasAddedItems(before, after effectiveSetting) bool { return len(addedItems(before, after)) > 0 }
 
 // addedItems returns the sorted texts of the items that only the set after has.
@@ -111,8 +115,8 @@ func addedItems(before, after effectiveSetting) []string {
 	return slices.Sorted(maps.Values(added))
 }
 
-// compareSettings returns findings about settings that are less strict on the side after. It returns none
-// if policyBase returns nil.
+// compareSettings returns a finding for each setting that is less strict on the side after. It
+// returns none if policyBase returns nil.
 func (c *Comparison) compareSettings() ([]diff.Finding, error) {
 	if c.policyBase() == nil {
 		return nil, nil
@@ -160,8 +164,8 @@ func (c *Comparison) comparedNames() comparedNames {
 	return out
 }
 
-// loosenedSetting returns the findings about a setting if it is looser: one for each added mirror, or
-// one. They are located in the settings of the side after.
+// loosenedSetting returns findings if a setting became less strict: one for each added mirror, or
+// one for any other setting. Their positions are in the settings of the side after.
 func (c *Comparison) loosenedSetting(setting sensitiveSetting, before, after effectiveSetting) []diff.Finding {
 	if !setting.isLooser(before, after) {
 		return nil

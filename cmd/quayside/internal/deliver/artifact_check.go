@@ -45,10 +45,11 @@ type ComparedProvenance struct {
 	Differences []string `json:"differences" doc:"from the files of the commit"`
 }
 
-// CheckArtifact builds the overlays of an artifact, and compares its files and provenance with
-// its commit, if the workspace's repository has that commit. A difference, an overlay that does
-// not build, or a commit whose tree is out of date is an error. With strict, parts that could not
-// be compared are an error, too. The report is never nil.
+// CheckArtifact builds the overlays of an artifact, and compares its files and provenance with the
+// commit that it was pushed from. It needs that commit in the repository of workspace p: without
+// it, the comparison is listed as unchecked. A difference, an overlay that does not build, or a
+// commit whose tree is out of date is an error. With strict, so is an unchecked part. The report is
+// never nil.
 func CheckArtifact(ctx context.Context, p *workspace.Project, a *workspace.Artifact, strict bool) (*ArtifactReport, error) {
 	r := &ArtifactReport{
 		Reference: a.Name, Digest: a.Digest, Source: a.Meta.Source, Revision: a.Meta.Revision, Files: a.Files.Len(),
@@ -76,7 +77,8 @@ func CheckArtifact(ctx context.Context, p *workspace.Project, a *workspace.Artif
 	return r, err
 }
 
-// compare sets the differences from the commit, or the reason why they are unchecked.
+// compare sets the differences between the artifact and its commit, or the reason why they are
+// unknown.
 func (r *ArtifactReport) compare(ctx context.Context, p *workspace.Project, a *workspace.Artifact) error {
 	dir, whole := a.Tree()
 	clusterLayout, err := a.Layout()
@@ -142,8 +144,9 @@ func checkBuilds(files *filetree.Tree, dir string, tree *layout.Tree) error {
 	return err
 }
 
-// listInputs builds the overlays of clusters, and returns the paths of the files that they use.
-// It builds equal overlays once. The error has all faults with their positions.
+// listInputs builds the overlays of clusters and returns the paths of all files that they use. dir
+// is the directory of the tree. It builds equal overlays once. The error has all faults with their
+// positions.
 func listInputs(read func(name string) ([]byte, error), dir string, tree *layout.Tree, clusters []layout.Cluster) (map[string]bool, error) {
 	names, built, seen := map[string]bool{}, map[[32]byte]bool{}, map[string]bool{}
 	kustomizations := overlay.New(overlay.FileFunc(read))

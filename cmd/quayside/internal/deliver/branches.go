@@ -13,23 +13,23 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Action is the effect of a run on a branch and its pull request.
+// Action is the change that a run makes to a branch and its pull request.
 type Action string
 
 // The actions.
 const (
-	Open      Action = "open"      // the branch is new
-	Update    Action = "update"    // the branch has another upgrade, or another parent commit
-	Unchanged Action = "unchanged" // the branch already has this upgrade of this commit
-	Keep      Action = "keep"      // the branch is not changed
-	Close     Action = "close"     // the branch is obsolete
+	Open      Action = "open"      // create the branch
+	Update    Action = "update"    // replace the commit: the upgrade or HEAD changed
+	Unchanged Action = "unchanged" // the branch already has this upgrade, on the same HEAD
+	Keep      Action = "keep"      // do not change the branch
+	Close     Action = "close"     // delete the branch, which is obsolete
 )
 
-// branches are the tips of the existing branches that are named ProposalOptions.Branch or are below
-// it.
+// branches contains the tips of the existing branches with the name ProposalOptions.Branch or with
+// "<Branch>/" as prefix.
 type branches struct {
-	local  map[string][]*gitrepo.Revision // also remote-tracking ones, unless remote is known
-	remote map[string]*gitrepo.Revision   // nil without a push
+	local  map[string][]*gitrepo.Revision // local branches; without a push, also remote-tracking branches
+	remote map[string]*gitrepo.Revision   // branches of the remote; nil without a push
 }
 
 // readBranches lists the existing branches.
@@ -45,7 +45,7 @@ func (b *Proposer) readBranches(ctx context.Context) (*branches, error) {
 // token returns the password for the remote.
 func (b *Proposer) token() string { return b.clone.Project.Getenv("GIT_TOKEN") }
 
-// tips returns the tips of a branch.
+// tips returns the tips of a branch in the clone and in the remote.
 func (h *branches) tips(branch string) []*gitrepo.Revision {
 	out := slices.Clone(h.local[branch])
 	if tip := h.remote[branch]; tip != nil {
@@ -54,8 +54,8 @@ func (h *branches) tips(branch string) []*gitrepo.Revision {
 	return out
 }
 
-// candidates returns the tips of the branches that may have pull requests: with a push, those of the
-// remote.
+// candidates returns the tips of the branches that may have pull requests: those of the remote, or
+// without a push those of the clone.
 func (h *branches) candidates() map[string][]*gitrepo.Revision {
 	if h.remote == nil {
 		return maps.Clone(h.local)
@@ -67,12 +67,13 @@ func (h *branches) candidates() map[string][]*gitrepo.Revision {
 	return out
 }
 
-// isAt reports whether the branch has this commit wherever it exists.
+// isAt reports whether a commit is the tip of the branch in the clone and in the remote. It ignores a
+// missing branch.
 func (h *branches) isAt(branch, hash string) bool {
 	return !slices.ContainsFunc(h.tips(branch), func(tip *gitrepo.Revision) bool { return tip.Hash() != hash })
 }
 
-// remoteHash returns the commit of a branch of the remote, or "".
+// remoteHash returns the hash of the tip of a remote branch, or "".
 func (h *branches) remoteHash(branch string) string {
 	if tip := h.remote[branch]; tip != nil {
 		return tip.Hash()
@@ -80,8 +81,8 @@ func (h *branches) remoteHash(branch string) string {
 	return ""
 }
 
-// actionFor returns the action for the branch of a proposal, and the reason for Keep: a branch with
-// commits by others is not changed.
+// actionFor returns the action for a branch of the proposal. A branch with commits by others is
+// kept: then the result also has the reason.
 func (b *proposal) actionFor(branch string) (action Action, reason string, err error) {
 	action = Open
 	for _, tip := range b.branches.tips(branch) {
@@ -103,8 +104,8 @@ func (b *proposal) actionFor(branch string) (action Action, reason string, err e
 	return action, "", nil
 }
 
-// foreignCommitReason returns the reason not to change a branch with commits by others, or "" if it has
-// none.
+// foreignCommitReason returns the reason to keep a branch that has commits by others, or "" if it
+// has no such commits.
 func (b *Proposer) foreignCommitReason(tip *gitrepo.Revision) string {
 	if b.clone.Repo.IsGenerated(tip, b.head) {
 		return ""
@@ -160,7 +161,7 @@ func (b *Proposer) close(ctx context.Context, branch string) error {
 // BranchRow is a row of the table of branches.
 type BranchRow struct {
 	Action       Action
-	Branch, Text string // Text is the title, or the reason
+	Branch, Text string // Text is the title of the proposal, or the reason to keep or close the branch
 }
 
 // Row returns the row of a proposal.

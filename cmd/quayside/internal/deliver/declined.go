@@ -12,11 +12,12 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// declined is the code of an upgrade that a person reverted, or whose pull request a person closed.
+// declined is the code of an upgrade that a person rejected: they reverted it, or closed its pull
+// request without merging it.
 const declined = "declined"
 
-// proposalID returns an identifier of the changes of an upgrade. It does not depend on the catalogs or
-// the time.
+// proposalID returns an identifier of an upgrade, which is the digest of its changes to operators.
+// It does not change with the catalogs or the time.
 func proposalID(u workspace.Upgrade) string {
 	var text strings.Builder
 	for _, c := range u.Changes {
@@ -25,8 +26,9 @@ func proposalID(u workspace.Upgrade) string {
 	return string(catalog.DigestOf([]byte(text.String())))
 }
 
-// declined returns the branch of an upgrade with a reason, and holds of its operators, if a person closed
-// its pull request without merging it. Naming an operator proposes the upgrade again.
+// declined checks whether a person closed the pull request of an upgrade without merging it. If so,
+// it returns the kept branch with the reason, and holds of the operators. Otherwise it returns zero
+// values. An upgrade with an operator named by the user is never declined.
 func (b *Proposer) declined(ctx context.Context, u workspace.Upgrade, branch string, pr *workspace.Problem) (k KeptBranch, holds []resolve.Hold, err error) {
 	if b.forge == nil || u.Named || slices.ContainsFunc(u.Changes, func(c workspace.Change) bool { return pr.IsNamed(c.Operator) }) {
 		return k, nil, nil
@@ -45,7 +47,8 @@ func (b *Proposer) declined(ctx context.Context, u workspace.Upgrade, branch str
 	return k, holds, nil
 }
 
-// withoutDeclined returns the upgrades that no person declined, and the branches and holds of the others.
+// withoutDeclined returns the upgrades that were not declined, and the kept branches and holds of
+// the declined ones.
 func (b *Proposer) withoutDeclined(ctx context.Context, upgrades *workspace.Upgrades) (rest []workspace.Upgrade, kept []KeptBranch, holds []resolve.Hold, err error) {
 	kept = []KeptBranch{}
 	for _, u := range upgrades.Parts {

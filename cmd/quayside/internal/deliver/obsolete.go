@@ -15,12 +15,12 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// A branch of an earlier run that this run does not propose is obsolete only if the locks prove it:
+// A branch of an earlier run that this run does not propose is obsolete in these cases:
 //   - Each of its upgrades is merged or superseded by a higher version, or its operator was removed.
-//   - Or Git cannot merge it, because the main branch or a proposed branch changes one of its operators.
+//   - Git cannot merge it, because the main branch or a proposed branch changes one of its operators.
 //
-// An upgrade can also be missing in this run because of an unreadable catalog, an unhealthy operator,
-// or because other operators were named. Such a branch is kept.
+// Any other branch is kept. Its upgrade may be missing only in this run, because of an unreadable
+// catalog, an unhealthy operator, or because the user named other operators.
 
 // KeptBranch is a branch that this run does not change.
 type KeptBranch struct {
@@ -29,8 +29,8 @@ type KeptBranch struct {
 	Code   string `json:"code,omitempty" doc:"declined: a person closed its pull request without merging it"`
 }
 
-// judgeBranches sets Obsolete and Kept from the existing branches of the environment that are not
-// proposed, and deletes the obsolete ones of the remote.
+// judgeBranches finds the existing branches of the environment that this run does not propose, and
+// adds them to s.Obsolete or s.Kept. It deletes obsolete branches in the remote.
 func (b *Proposer) judgeBranches(ctx context.Context, s *PublishedProposals, upgrades *workspace.Upgrades, holds []resolve.Hold) error {
 	why := func(operator string) string { return upgrades.WhyNotProposed(operator, holds) }
 	top := b.environmentBranch(b.opt.Branch)
@@ -61,10 +61,10 @@ func (b *Proposer) judgeBranches(ctx context.Context, s *PublishedProposals, upg
 	return nil
 }
 
-// JudgePromotion judges the branch of an earlier promotion to the environment if this run promotes
-// nothing. It returns the branch and the reason to keep it. Without a reason, the branch is obsolete,
-// and JudgePromotion deletes it in the remote. Without a branch, the result is empty. why returns the
-// reason why this run does not promote an operator.
+// JudgePromotion decides about the branch of an earlier promotion if this run promotes nothing. It
+// returns the branch with the reason to keep it. Without a reason, the branch is obsolete, and
+// JudgePromotion deletes it in the remote. If there is no branch, the result is empty. why returns
+// the reason why this run does not promote an operator.
 func (b *Proposer) JudgePromotion(ctx context.Context, pr *workspace.Problem, why func(operator string) string) (KeptBranch, error) {
 	branch := b.environmentBranch(b.opt.Branch)
 	tips := b.branches.candidates()[branch]
@@ -78,7 +78,8 @@ func (b *Proposer) JudgePromotion(ctx context.Context, pr *workspace.Problem, wh
 	return k, nil
 }
 
-// keepReason returns the first reason to keep a branch with these tips, or "".
+// keepReason returns the first reason to keep a branch with these tips, or "" if it is obsolete.
+// proposed is the branch that this run proposes for each operator.
 func (b *Proposer) keepReason(tips []*gitrepo.Revision, proposed map[string]string, pr *workspace.Problem, why func(operator string) string) string {
 	reason := ""
 	for _, tip := range tips {
@@ -91,8 +92,7 @@ func (b *Proposer) keepReason(tips []*gitrepo.Revision, proposed map[string]stri
 	return reason
 }
 
-// tipKeepReason returns the reason to keep a branch with this tip, or "" if each of its changes to
-// operators is proven to be obsolete.
+// tipKeepReason returns the reason to keep a branch with this tip, or "" if it is obsolete.
 func (b *Proposer) tipKeepReason(tip *gitrepo.Revision, proposed map[string]string, pr *workspace.Problem, why func(operator string) string) (string, error) {
 	start, err := b.clone.Repo.MergeBase(b.head, tip)
 	if err != nil {
@@ -122,7 +122,7 @@ func (b *Proposer) tipKeepReason(tip *gitrepo.Revision, proposed map[string]stri
 	}
 	for operator := range operators {
 		if proposed[operator] != "" {
-			return "", nil // both branches cannot be merged
+			return "", nil // Git cannot merge both branches
 		}
 	}
 	for _, operator := range slices.Sorted(maps.Keys(operators)) {
@@ -133,9 +133,10 @@ func (b *Proposer) tipKeepReason(tip *gitrepo.Revision, proposed map[string]stri
 	return "", nil
 }
 
-// hasConflict reports whether Git cannot merge the lock of a branch, which changes some operators
-// since start, with the lock of main. This is the case if main has a different change to one of these
-// operators, or a change between the same blocks.
+// hasConflict reports whether Git cannot merge the lock of a branch into the lock of main.
+// operators are the operators that the branch changes since start, the merge base. A conflict is a
+// different change of main to one of these operators, or a change between the same blocks of the
+// file.
 func hasConflict(operators map[string]bool, start, main, branch *lockfile.File) bool {
 	both := false
 	for _, c := range lockfile.Diff(start, main) {
@@ -161,10 +162,11 @@ func (b *Proposer) lockAt(rev *gitrepo.Revision) (*lockfile.File, error) {
 	return lockfile.Parse(rev.Name()+":"+name, data)
 }
 
-// isSettled reports whether the change of a branch to an operator since start is obsolete on main.
-// It is if main has a higher version, the bundle that the branch upgrades to, or an equal block. It
-// also is if main does not have the operator; if the branch ends a removal, main must not have the
-// leftover objects, either. Blocks with the same bundle can differ in the record of the catalog.
+// isSettled reports whether the change that a branch makes to an operator is obsolete. start is the
+// merge base. The change is obsolete if main has a higher version, the bundle of the branch, or an
+// equal block. It is also obsolete if main does not have the operator, unless the branch ends its
+// removal and main still has the leftover objects. Blocks with the same bundle can differ in the
+// recorded catalog.
 func isSettled(main, start, branch *lockfile.File, operator string) bool {
 	ns, pkg, _ := strings.Cut(operator, "/")
 	now, pinned := main.Pin(ns, pkg)

@@ -53,7 +53,7 @@ func (b *Proposer) branchFor(operator string) string {
 	return path.Join(b.environmentBranch(b.opt.Branch), cleanRefPart(operator))
 }
 
-// branchOf returns the branch name for an upgrade, which is named after its first operator.
+// branchOf returns the branch name for an upgrade. The name contains the first operator.
 func (b *Proposer) branchOf(u workspace.Upgrade) string {
 	if len(u.Operators) == 0 {
 		return b.branchFor(migrationBranch)

@@ -24,20 +24,21 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Proposer proposes upgrades of a workspace, as commits on HEAD.
+// Proposer proposes upgrades of a workspace. Each proposal is a commit on HEAD in a branch of its
+// own.
 type Proposer struct {
-	// Environment is the name of the workspace, or else of its directory. If another workspace
-	// in HEAD has the same name, it is the path of the directory. It is empty for a workspace
-	// without a name at the top of the repository.
+	// Environment is the name of the workspace, or the name of its directory if it has none. It is
+	// the path of the directory if HEAD contains another workspace of the same name. It is empty
+	// for a workspace without a name at the top of the repository.
 	Environment string
 
 	opt        ProposalOptions
 	clone      *workspace.Clone
 	author     gitrepo.Author
 	head       *gitrepo.Revision
-	forge      *forge.Client // for pull requests; nil without them
+	forge      *forge.Client // for pull requests; nil if none are requested
 	branches   *branches
-	unreadable map[string]error // errors of the bundles of HEAD's lock that cannot be opened, by operator; nil before findUnreadable
+	unreadable map[string]error // error for each operator in HEAD's lock whose bundle cannot be opened; nil before findUnreadable
 	messages   []compare.Message
 }
 
@@ -48,7 +49,7 @@ func (b *Proposer) TakeMessages() []compare.Message {
 	return out
 }
 
-// keepNote notes why a branch is kept.
+// keepNote adds a message with the reason why a branch is kept.
 func (b *Proposer) keepNote(branch, reason string) {
 	b.messages = append(b.messages, compare.Message{Note: fmt.Sprintf("branch %s: %s", sanitize.Line(branch), reason)})
 }
@@ -80,7 +81,7 @@ func OpenProposer(ctx context.Context, p *workspace.Project, opt ProposalOptions
 	if b.author, err = clone.Repo.Author(ctx, p.Getenv); err != nil {
 		return nil, err
 	}
-	if opt.Request { // before anything is pushed
+	if opt.Request { // fail before anything is pushed
 		remote, err := clone.Repo.Address(opt.Remote)
 		if err != nil {
 			return nil, err
@@ -109,7 +110,8 @@ func (b *proposal) commit(ctx context.Context, branch string) (hash string, err 
 	})
 }
 
-// findUnreadable sets unreadable on the first call, with a warning for each operator.
+// findUnreadable sets b.unreadable and adds a warning for each operator in it. Later calls do
+// nothing.
 func (b *Proposer) findUnreadable(ctx context.Context, lock *lockfile.File) error {
 	if b.unreadable != nil {
 		return nil
@@ -128,9 +130,10 @@ func (b *Proposer) findUnreadable(ctx context.Context, lock *lockfile.File) erro
 	return nil
 }
 
-// Unreadable returns, by operator, the errors of bundles that cannot be opened. It lists the operators
-// of HEAD's lock that have such a bundle, and the operators changed in lock that require one of them in
-// either lock. Unreadable opens no bundle: it returns nil if no earlier call of b has found one.
+// Unreadable returns the error of opening a bundle, by operator. It lists the operators in HEAD's
+// lock whose bundle cannot be opened. It also lists each operator that lock changes and that
+// requires one of them, before or after. Unreadable opens no bundle itself: it returns nil if
+// rendering found no error.
 func (b *Proposer) Unreadable(lock *lockfile.File) map[string]error {
 	out := maps.Clone(b.unreadable)
 	before, err := b.clone.Project.LockIfAny()
@@ -146,8 +149,8 @@ func (b *Proposer) Unreadable(lock *lockfile.File) map[string]error {
 	return out
 }
 
-// neededUnreadable returns an operator that another one requires in one of the locks and whose bundle
-// cannot be opened, or "".
+// neededUnreadable returns an operator whose bundle cannot be opened and that the given operator
+// requires in one of the locks. It returns "" if there is none.
 func (b *Proposer) neededUnreadable(operator string, locks ...*lockfile.File) string {
 	for _, lock := range locks {
 		needed := lock.Needed(operator)
@@ -160,10 +163,10 @@ func (b *Proposer) neededUnreadable(operator string, locks ...*lockfile.File) st
 	return ""
 }
 
-// renderTree renders lock. If the bundle of a pin that is unchanged since HEAD cannot be opened, the
-// files of its operator stay as in have, the tree of HEAD. renderTree returns the error of the bundle
-// if a changed operator requires that operator in HEAD's lock or in lock, because files of one refer
-// to the other.
+// renderTree renders lock. If the bundle of an unchanged pin cannot be opened, it keeps the files
+// of that operator from have, the tree of HEAD. It cannot keep them if a changed operator requires
+// that operator in HEAD's lock or in lock, because their files refer to each other: then it returns
+// the error.
 func (b *Proposer) renderTree(ctx context.Context, lock *lockfile.File, have *filetree.Tree) (*filetree.Tree, error) {
 	p := b.clone.Project
 	res, cause := p.Render(ctx, lock)
@@ -191,7 +194,7 @@ func (b *Proposer) renderTree(ctx context.Context, lock *lockfile.File, have *fi
 		return nil, err
 	}
 	if !slices.Equal(readmes(old.Tree), readmes(next.Tree)) {
-		return nil, cause // a directory is only empty without the omitted operators
+		return nil, cause // a directory became empty only because operators were omitted
 	}
 	tree, err := filetree.EditsOf(old.Tree, next.Tree).Apply(old.Tree, have)
 	if err != nil {
@@ -200,8 +203,8 @@ func (b *Proposer) renderTree(ctx context.Context, lock *lockfile.File, have *fi
 	return tree, nil
 }
 
-// readmes returns the names of the README.md files of a tree, sorted. Only directories without other
-// files have one.
+// readmes returns the names of all README.md files of a tree, sorted. A directory has this file
+// only if it is otherwise empty.
 func readmes(tree *filetree.Tree) []string {
 	var out []string
 	for name := range tree.Names() {
@@ -212,7 +215,7 @@ func readmes(tree *filetree.Tree) []string {
 	return out
 }
 
-// renderEdits renders lock, and returns the changes from HEAD.
+// renderEdits renders lock, and returns the file changes from HEAD.
 func (b *Proposer) renderEdits(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEdit, error) {
 	have := filetree.New()
 	output := b.clone.Path(b.clone.Project.Settings.Output)
@@ -251,9 +254,9 @@ func (b *Proposer) renderEdits(ctx context.Context, lock *lockfile.File) ([]gitr
 	return changes, nil
 }
 
-// body returns the text of a pull request in Markdown: the preface, the report of the comparison
-// of the locks, and the operators that are held back at their versions. If the text is too long for a
-// forge, body returns only the report. It also configures pull for the report.
+// body returns the text of a pull request in Markdown: the preface, the report of the comparison,
+// and the operators that are held back. If this is too long for a forge, it returns only the
+// report. It also sets the fields of pull that depend on the report.
 func (b *proposal) body(ctx context.Context, branch string, before *lockfile.File, held []resolve.Hold, now time.Time, pull *forge.Pull) ([]byte, error) {
 	names := [2]string{cmp.Or(b.clone.Repo.HeadBranch(), "HEAD"), branch}
 	report, err := b.report(ctx, names, before, now)
@@ -263,7 +266,7 @@ func (b *proposal) body(ctx context.Context, branch string, before *lockfile.Fil
 	if err := b.configure(pull, report); err != nil {
 		return nil, err
 	}
-	for i := range report.Reading { // the preface has the other links
+	for i := range report.Reading { // the preface already has the other links
 		r := &report.Reading[i]
 		r.Links = slices.DeleteFunc(r.Links, func(l diff.ReadingLink) bool { return l.What != "link" })
 	}
@@ -281,8 +284,8 @@ func (b *proposal) body(ctx context.Context, branch string, before *lockfile.Fil
 	return full, nil
 }
 
-// report compares before, the lock of HEAD, with the lock of the upgrade. If bundles of HEAD cannot be
-// opened, it leaves them out: the new bundle of an upgraded operator then counts as added.
+// report compares before, the lock of HEAD, with the lock of the upgrade. It omits operators whose
+// bundle in HEAD cannot be opened. If such an operator is upgraded, it therefore counts as added.
 func (b *proposal) report(ctx context.Context, names [2]string, before *lockfile.File, now time.Time) (*diff.Report, error) {
 	c, err := compare.Locks(b.clone.Project, compare.Lock, names, workspace.WithoutPins(before, before, b.unreadable), workspace.WithoutPins(b.upgrade.Lock, before, b.unreadable))
 	if err != nil {
@@ -314,8 +317,8 @@ func heldSection(held []resolve.Hold) string {
 	return text.String()
 }
 
-// summary returns the first lines of the text: the worst finding, the removed operators, and the number
-// of clusters.
+// summary returns the first lines of the text: the worst finding, the removed operators, and the
+// number of affected clusters.
 func (b *proposal) summary(report *diff.Report) string {
 	const longest = 200
 	var text strings.Builder
@@ -398,7 +401,8 @@ func (b *proposal) title() string {
 	return sanitize.Commit(title)
 }
 
-// subject describes the upgrades or, without upgrades, other changes to operators.
+// subject returns the title without the environment: the upgrades or, if there are none, the other
+// changes.
 func (b *proposal) subject() string {
 	var upgraded, changed []workspace.Change
 	for _, c := range b.upgrade.Changes {

@@ -21,13 +21,13 @@ import (
 
 // ProposalOptions are the options for publishing upgrades.
 type ProposalOptions struct {
-	Branch  string        // name of the branch, or prefix of several branches
+	Branch  string        // branch name, or the prefix of several branch names
 	Remote  string        // name or URL of the Git remote; empty: do not push
-	Body    string        // file for the text, or directory for several texts; empty: do not write it
+	Body    string        // file for the text of the pull request, or directory for several texts; empty: do not write it
 	Request bool          // create or update a pull request for each upgrade
 	Into    string        // target branch of pull requests; empty: the default branch
 	Forge   string        // kind of forge; empty: detected from its address
-	Scans   *scan.Results // scan results of images, for the text; may be nil
+	Scans   *scan.Results // scan results of images, for the text of the pull request; may be nil
 	Check   bool          // only report the changes: no commit, no push, no file
 }
 
@@ -40,10 +40,10 @@ type PublishedProposal struct {
 
 	Request *forge.RequestResult `json:"pullRequest,omitempty" doc:"with --pull-request"`
 
-	Holds []resolve.Hold `json:"-"` // operators that are held back because a person declined the proposal
+	Holds []resolve.Hold `json:"-"` // holds for operators whose upgrade a person declined
 
 	sent  bool       // whether the push added the commit to the remote
-	kept  KeptBranch // for Keep
+	kept  KeptBranch // branch and reason if Action is Keep
 	title string
 }
 
@@ -55,8 +55,8 @@ func (p *PublishedProposal) Declined() string {
 	return p.kept.Reason
 }
 
-// Propose renders an upgrade and publishes it. With several environments, the names of the branch
-// and of the text file include the environment.
+// Propose renders an upgrade and publishes it. With several, the branch and the text file have the
+// environment in their names, because a run proposes several environments.
 func (b *Proposer) Propose(ctx context.Context, upgrade workspace.Upgrade, pr *workspace.Problem, several bool) (*PublishedProposal, error) {
 	branch, body := b.opt.Branch, b.opt.Body
 	if several {
@@ -73,7 +73,7 @@ func (b *Proposer) Propose(ctx context.Context, upgrade workspace.Upgrade, pr *w
 	return rendered.publish(ctx, branch, body, pr.Lock, upgrade.Holds)
 }
 
-// bodyFile returns the text file for one of several branches.
+// bodyFile returns the text file for a branch, one of several.
 func (b *Proposer) bodyFile(branch string) string {
 	if b.opt.Body == "" {
 		return ""
@@ -82,7 +82,7 @@ func (b *Proposer) bodyFile(branch string) string {
 }
 
 // publish writes the text to file, creates and pushes the branch, and creates or updates the pull
-// request, as far as the options request it.
+// request. It skips steps that the options do not request.
 func (b *proposal) publish(ctx context.Context, branch, file string, before *lockfile.File, held []resolve.Hold) (*PublishedProposal, error) {
 	out := &PublishedProposal{Branch: branch, title: b.title()}
 	var err error
@@ -114,7 +114,7 @@ func (b *proposal) publish(ctx context.Context, branch, file string, before *loc
 	if b.opt.Remote == "" {
 		return out, nil
 	}
-	if pull.Automerge != nil && out.Action == Update { // before the new commit can be merged
+	if pull.Automerge != nil && out.Action == Update { // the new commit must not be merged automatically before it is checked again
 		if err := b.forge.CancelAutomerge(ctx, pull); err != nil {
 			return nil, err
 		}
@@ -159,7 +159,7 @@ func (b *proposal) openPullRequest(ctx context.Context, p forge.Pull) (*forge.Re
 	return &result, nil
 }
 
-// configure sets the fields of a pull request that spec.propose configures.
+// configure sets the fields of a pull request that depend on spec.propose and on the report.
 func (b *proposal) configure(p *forge.Pull, report *diff.Report) error {
 	s := b.clone.Project.Settings.Propose
 	if s == nil || !b.opt.Request {
@@ -204,8 +204,9 @@ type PullRequest struct {
 	Request   *forge.RequestResult `json:"pullRequest,omitempty" doc:"with --pull-request"`
 }
 
-// renderEach renders each upgrade. It leaves out an upgrade that cannot be rendered although the lock
-// of HEAD can, and returns holds of its operators.
+// renderEach renders each upgrade. If an upgrade cannot be rendered although the lock of HEAD can,
+// it returns holds of its operators instead. If the lock of HEAD cannot be rendered either, it
+// returns the error.
 func (b *Proposer) renderEach(ctx context.Context, upgrades []workspace.Upgrade, before *lockfile.File) (out []*proposal, holds []resolve.Hold, err error) {
 	for _, u := range upgrades {
 		rendered, err := b.render(ctx, u)
@@ -223,8 +224,8 @@ func (b *Proposer) renderEach(ctx context.Context, upgrades []workspace.Upgrade,
 	return out, holds, nil
 }
 
-// ProposeEach publishes each upgrade on its own branch. It also returns the operators that are held
-// back, with those of upgrades that a person declined or that cannot be rendered.
+// ProposeEach publishes each upgrade on its own branch. It also returns all operators that are held
+// back, including those whose upgrade was declined or cannot be rendered.
 func (b *Proposer) ProposeEach(ctx context.Context, upgrades *workspace.Upgrades) (*PublishedProposals, []resolve.Hold, error) {
 	s := &PublishedProposals{Environment: b.Environment, PullRequests: []PullRequest{}, Obsolete: []string{}}
 	rest, kept, declined, err := b.withoutDeclined(ctx, upgrades)
@@ -261,11 +262,11 @@ func (b *Proposer) ProposeEach(ctx context.Context, upgrades *workspace.Upgrades
 		})
 	}
 	if slices.Equal(branches, []string{b.branchFor(migrationBranch)}) {
-		return s, holds, nil // the upgrades follow in a later run, so their branches are not stale
+		return s, holds, nil // a later run proposes the upgrades, so their branches are not obsolete
 	}
 	return s, holds, b.judgeBranches(ctx, s, upgrades, holds)
 }
 
-// migrationBranch replaces the operator in the name of the branch that migrates the lock to a newer
-// schema. It is not a valid Kubernetes name, so it differs from every operator.
+// migrationBranch stands for the operator in the branch name of a migration of the lock to a newer
+// schema. It differs from every operator, because it is not a valid Kubernetes name.
 const migrationBranch = "quayside.lock/_schema"

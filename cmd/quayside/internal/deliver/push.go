@@ -15,14 +15,14 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// PushOptions are the destination and the attachments of an artifact.
+// PushOptions are the target and the attachments of a pushed artifact.
 type PushOptions struct {
 	To      string             // "oci://registry/repository:tag", "oci:directory:tag"
-	Project *workspace.Project // workspace whose spec.trust decides which signatures exist already
-	Here    *workspace.Project // the same workspace; paths in To are relative to its root
+	Project *workspace.Project // workspace of the tree; its spec.trust decides whether the artifact is signed already
+	Here    *workspace.Project // workspace on disk; paths in To are relative to its root
 	Signer  *sign.Signer       // nil: do not sign
 
-	// BOM returns the bill of materials to attach; nil: attach none.
+	// BOM creates the bill of materials to attach; nil: attach none.
 	BOM func(context.Context, *workspace.Project, *lockfile.File) (*inventory.BOM, error)
 }
 
@@ -46,7 +46,7 @@ type PushResult struct {
 // PushState is the outcome of a push.
 type PushState string
 
-// push is the state of a push.
+// push is a push in progress.
 type push struct {
 	PushOptions
 	tree   *Tree
@@ -79,7 +79,7 @@ func (c *Tree) Push(ctx context.Context, opt PushOptions) (*PushResult, error) {
 	}
 	ref := oci.ByDigest(to.String(), packed.Digest())
 	if to.Kind == oci.Remote {
-		ref = "oci://" + ref // accepted by diff and verify
+		ref = "oci://" + ref // the form that 'quayside diff' and 'quayside verify' accept
 	}
 	return &PushResult{
 		Reference: ref, Tag: to.Tag, Digest: packed.Digest(), Bytes: packed.Size(), State: state, Signed: d.signed, Files: c.Files.Len(), Clusters: c.Clusters,
@@ -87,8 +87,8 @@ func (c *Tree) Push(ctx context.Context, opt PushOptions) (*PushResult, error) {
 	}, nil
 }
 
-// pushTo pushes the artifact. It sets the tag last, so that every tagged artifact has its
-// attachments.
+// pushTo pushes the artifact, then its attachments, and sets the tag last. A tagged artifact is
+// therefore always complete.
 func (d *push) pushTo(ctx context.Context, to oci.Reference) (PushState, error) {
 	if to.Kind == oci.Layout {
 		if to.Digest != "" {
@@ -115,8 +115,8 @@ func (d *push) pushTo(ctx context.Context, to oci.Reference) (PushState, error) 
 	}
 }
 
-// attachStatements attaches the bill of materials and the attestations, and signs the artifact
-// last, so that a signed artifact is complete. ref must have a digest.
+// attachStatements attaches the bill of materials and the attestations, then the signature. A
+// signed artifact is therefore always complete. ref must have a digest.
 func (d *push) attachStatements(ctx context.Context, ref string) error {
 	var list *inventory.BOM
 	var err error
@@ -160,7 +160,7 @@ func (d *push) attachBOM(ctx context.Context, ref string) (*inventory.BOM, error
 	return list, err
 }
 
-// Log logs the result.
+// Log logs whether the artifact was pushed, tagged and signed.
 func (s *PushResult) Log(log workspace.Logger) {
 	formats := map[PushState]string{
 		"sent": "pushed %s (%s, %s)", "tagged": "tagged %s (%s, %s), which already exists", "present": "%s already exists (%s, %s): nothing pushed",

@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// links returns Markdown links for each upgraded or added operator: see releaseLinks.
+// links returns Markdown links for each upgraded or added operator, by operator; see releaseLinks.
 func (b *proposal) links(ctx context.Context, before *lockfile.File) (map[string][]string, error) {
 	var upgraded []string
 	for _, c := range b.upgrade.Changes {
@@ -38,8 +38,8 @@ func (b *proposal) links(ctx context.Context, before *lockfile.File) (map[string
 	return out, nil
 }
 
-// releaseLinks returns the links in a bundle and, if its forge is known, a link to the comparison
-// with version from, which may be empty.
+// releaseLinks returns the links in a bundle's CSV. If the forge of the sources is known, it adds a
+// link to the changes since version from, unless from is empty.
 func releaseLinks(csv *bundle.CSV, from string) []string {
 	var out []string
 	if repository := diff.Address(csv.Annotations["repository"]); repository != "" {

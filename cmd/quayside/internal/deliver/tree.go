@@ -23,24 +23,24 @@ import (
 
 // LoadOptions selects the tree to load.
 type LoadOptions struct {
-	At       string   // revision; empty: HEAD, without uncommitted changes in the work tree
-	Branch   string   // branch in the artifact's revision; empty: the current branch, or none with At
-	Clusters []string // empty: the whole environment
+	At       string   // Git revision; empty: HEAD, and no uncommitted changes are allowed
+	Branch   string   // branch to record in the artifact; empty: the current branch, or none with At
+	Clusters []string // clusters to include; empty: all
 }
 
-// Tree is the content of an artifact.
+// Tree is the content of an artifact: a committed tree, with its lock and provenance.
 type Tree struct {
 	Meta     artifact.Meta
-	Project  *workspace.Project // workspace in the revision, or on disk without LoadOptions.At
-	Lock     *lockfile.File     // lock in the revision
+	Project  *workspace.Project // workspace at LoadOptions.At, or on disk without At
+	Lock     *lockfile.File     // lock at the revision
 	Origin   *inventory.Provenance
 	Clusters []string // target clusters, sorted; empty: all
 	Files    *filetree.Tree
 }
 
-// LoadTree returns the content of an artifact for a workspace in a Git repository. A tree
-// that is out of date with its lock is a *workspace.DiffersError. The error has the faults of all
-// overlays that do not build or that use files outside of the artifact.
+// LoadTree loads the content of an artifact from a commit of a workspace's repository. If the tree
+// is out of date with its lock, the error is a *workspace.DiffersError. LoadTree also returns the
+// faults of all overlays that do not build, or that use files outside of the artifact.
 func LoadTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*Tree, error) {
 	l, err := newTreeLoader(ctx, p, opt)
 	if err != nil {
@@ -79,12 +79,12 @@ func LoadTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*Tree
 
 // treeLoader loads a tree from a revision of a workspace.
 type treeLoader struct {
-	clone   *workspace.Clone   // the workspace on disk
-	project *workspace.Project // the workspace in the revision
+	clone   *workspace.Clone   // workspace on disk
+	project *workspace.Project // workspace at the revision
 	rev     *gitrepo.Revision
 	branch  string
 	out     string // path of the tree in the repository
-	root    string // repository directory at the top of the artifact
+	root    string // directory of the repository that is the root of the artifact
 }
 
 func newTreeLoader(ctx context.Context, p *workspace.Project, opt LoadOptions) (*treeLoader, error) {
@@ -121,8 +121,9 @@ func newTreeLoader(ctx context.Context, p *workspace.Project, opt LoadOptions) (
 	return l, err
 }
 
-// artifactRoot returns the repository directory at the top of the artifact. In this directory, the tree
-// is at spec.gitops.path.
+// artifactRoot returns the directory of the repository that is the root of the artifact. GitOps
+// tools expect the tree at spec.gitops.path in the artifact, so the root is above the tree by this
+// path.
 func (l *treeLoader) artifactRoot() (string, error) {
 	w := l.project.Settings
 	dir := w.Output
@@ -200,7 +201,8 @@ func (l *treeLoader) checkUpToDate(ctx context.Context, c *Tree) error {
 	return nil
 }
 
-// listFiles returns the paths of all files of the artifact, sorted.
+// listFiles returns the paths of all files of the artifact, sorted. Without clusters, it includes
+// the files for all clusters.
 func (l *treeLoader) listFiles(clusters []string) ([]string, error) {
 	entries, err := l.rev.List(l.out)
 	if err != nil {
@@ -242,9 +244,9 @@ func (l *treeLoader) listFiles(clusters []string) ([]string, error) {
 	return slices.Sorted(maps.Keys(names)), err
 }
 
-// isForCluster returns a predicate that reports whether a file of the tree is for a cluster: CRDs,
-// the Installations of the reporter, and the files that a GitOps engine applies. The predicate
-// does not cover the inputs of kustomize builds.
+// isForCluster returns a function that reports whether a cluster needs a file of the tree: a CRD,
+// an Installation for the reporter, or a file that a GitOps engine applies. It does not consider
+// files that a kustomize build includes.
 func isForCluster(tree *layout.Tree, c layout.Cluster) func(name string) bool {
 	crds, _ := tree.ClusterCRDDirs(c)
 	return func(name string) bool {
@@ -260,12 +262,12 @@ func isForCluster(tree *layout.Tree, c layout.Cluster) func(name string) bool {
 		case parts[0] == layout.Pieces:
 			return parts[1] == c.Name || shared && strings.HasPrefix(parts[1], "_")
 		default:
-			return shared && (dir == layout.CRDs || dir == layout.Installations) // CRDs can have an empty placeholder file
+			return shared && (dir == layout.CRDs || dir == layout.Installations) // a directory of CRDs can have a placeholder file only
 		}
 	}
 }
 
-// read returns a file of the revision. A symbolic link in its path is an error, because artifacts
+// read reads a file of the revision. A symbolic link in its path is an error, because artifacts
 // cannot contain links.
 func (l *treeLoader) read(name string) ([]byte, error) {
 	for at := name; at != "."; at = path.Dir(at) {
@@ -291,8 +293,8 @@ func (l *treeLoader) checkCommitted(ctx context.Context, files []string) error {
 	return err
 }
 
-// fill adds files of the revision to a tree, at their paths in the artifact. It reduces the list
-// of clusters to the selected clusters.
+// fill adds files of the revision to tree, at their paths in the artifact. In the list of clusters,
+// it keeps only the named clusters, or all without names.
 func (l *treeLoader) fill(tree *filetree.Tree, files, clusters []string) error {
 	var faults diag.List
 	for _, name := range files {

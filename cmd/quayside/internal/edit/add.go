@@ -23,9 +23,9 @@ import (
 // AddOptions selects the operators to declare.
 type AddOptions struct {
 	Packages  []string         // each "package", "package@channel", "package@1.2.3" or "package@>=1.2 <2"
-	Namespace string           // for all packages; empty: the suggested namespace of each, or else the package name
+	Namespace string           // for all packages; empty: the namespace that the bundle suggests, or else the package name
 	Catalog   string           // "[namespace/]name"; empty: the only catalog with the package
-	Watch     []string         // watched namespaces; "*" alone: all; nil: the preference of each operator
+	Watch     []string         // watched namespaces; "*" alone: all; nil: as the operator prefers
 	Approval  declare.Approval // empty: Automatic for a new declaration
 	Config    *string          // config of the operator's pods, as YAML; nil: unchanged
 	To        string           // entry of spec.declarations to write to; empty: the default
@@ -33,9 +33,9 @@ type AddOptions struct {
 	Choose Chooser // asks the user for a choice; nil: use defaults, or return an error
 }
 
-// Add declares operators. In existing declarations it sets the given channels, versions and other
-// fields, and upgrades to the given versions. It skips operators with an equal declaration, so that
-// an interrupted run can be repeated.
+// Add declares operators. For an operator that is already declared, it sets the given channel,
+// version and other fields, and upgrades it to the given version. It skips a declaration that is
+// already equal, so an interrupted run can be repeated.
 func Add(ctx context.Context, p *workspace.Project, w AddOptions) (*Edit, error) {
 	set, err := p.DeclarationsIfAny()
 	if err != nil {
@@ -77,7 +77,7 @@ func Add(ctx context.Context, p *workspace.Project, w AddOptions) (*Edit, error)
 	return e, nil
 }
 
-// skippedNotes returns a note for each target that is several upgrades away.
+// skippedNotes returns a note for each requested upgrade that skips versions on its upgrade path.
 func (a *adder) skippedNotes(res *workspace.Resolution) []string {
 	var out []string
 	for _, t := range a.targets {
@@ -92,11 +92,12 @@ func (a *adder) skippedNotes(res *workspace.Resolution) []string {
 	return out
 }
 
-// Chooser lets the user choose one of several options, and returns it.
+// Chooser asks the user to choose one of several options, and returns the chosen option.
 type Chooser func(ctx context.Context, question string, options []string) (string, error)
 
-// Destination returns the entry of spec.declarations to write to: the entry named by to, or the
-// only candidate, or else the user's choice. choose may be nil.
+// Destination returns the entry of spec.declarations for new declarations: the entry to, the only
+// possible entry, or the user's choice. If there are several and choose is nil, it returns an
+// error.
 func Destination(ctx context.Context, p *workspace.Project, to string, choose Chooser) (workspace.DeclarationPath, error) {
 	candidates, err := p.NewDeclarations(to)
 	if err != nil {
@@ -125,7 +126,8 @@ func ChooseNone(_ context.Context, _ string, paths []string) (string, error) {
 	return "", fmt.Errorf("several paths of spec.declarations can hold new declarations (%s): set spec.newDeclarations", strings.Join(paths, ", "))
 }
 
-// operator is an operator to declare, with the writer of its dialect.
+// operator is a new declaration, with the writer for its dialect (the kind of object that declares
+// it).
 type operator struct {
 	declare.Declaration
 	writer declare.Writer
@@ -136,25 +138,25 @@ type adder struct {
 	to      workspace.DeclarationPath
 	options AddOptions
 	set     *declare.Set
-	writer  declare.Writer // writer of the most frequent dialect
-	config  []byte         // options.Config as canonical JSON; nil: none, or empty
+	writer  declare.Writer // writer of the dialect that the workspace uses most
+	config  []byte         // options.Config as canonical JSON; nil: not set, or empty
 	index   *catalog.Index
 	draft   *Draft
 	wanted  []operator
 	places  []place // positions of the new declarations
 	notes   []string
-	targets []resolve.Target // versions of existing declarations
-	fresh   bool             // whether to read the tags of catalogs again
+	targets []resolve.Target // requested versions of operators that are already declared
+	fresh   bool             // whether to resolve the tags of catalog images again
 }
 
-// place is the position of a new declaration in the draft, with the argument that added it.
+// place is the position of a new declaration in the draft, with the command-line argument for it.
 type place struct {
 	file string
 	line int
 	text string
 }
 
-// openPackages opens the requested packages.
+// openPackages opens the catalogs of the requested packages.
 func (a *adder) openPackages(ctx context.Context) error {
 	lock, err := a.project.LockIfAny()
 	if err != nil {
@@ -235,8 +237,8 @@ func (a *adder) declared(name, namespace string) []declare.Subscription {
 	})
 }
 
-// change sets the fields of an existing declaration to the values of the argument and the flags. An
-// exact version is also a target of the resolution.
+// change changes an existing declaration to the values in the argument and the flags. If the
+// argument has an exact version, the resolver must also select it.
 func (a *adder) change(ctx context.Context, s declare.Subscription, at, text string) error {
 	values, err := a.values(ctx, s, at, text)
 	if err != nil {
@@ -250,7 +252,7 @@ func (a *adder) change(ctx context.Context, s declare.Subscription, at, text str
 	return a.draft.Change(s, values)
 }
 
-// values returns the values of the argument and the flags for a declaration, by field.
+// values returns the new values of a declaration's fields, according to the argument and the flags.
 func (a *adder) values(ctx context.Context, s declare.Subscription, at, text string) (map[declare.Field][]string, error) {
 	out := map[declare.Field][]string{}
 	from := a.options.Catalog
@@ -303,8 +305,8 @@ func (a *adder) values(ctx context.Context, s declare.Subscription, at, text str
 	return out, a.addTarget(s, b, &o, text)
 }
 
-// addTarget adds the version of o to the targets of the resolution if it is exact, or if the pinned
-// version is not within its range.
+// addTarget requires the resolver to select the version of o. It does nothing if o has a range that
+// already includes the pinned version.
 func (a *adder) addTarget(s declare.Subscription, b *catalog.Bundle, o *operator, text string) error {
 	lock, err := a.project.LockIfAny()
 	if err != nil || lock == nil || o.Version == "" && o.Start == "" {
@@ -319,8 +321,8 @@ func (a *adder) addTarget(s declare.Subscription, b *catalog.Bundle, o *operator
 	return nil
 }
 
-// pick returns the package with a name from a catalog, or from any catalog if it is empty. It
-// returns an error if no catalog or several catalogs have the package.
+// pick returns the package with a name from the catalog from, or from any catalog if from is empty.
+// It is an error if no catalog or more than one has the package.
 func (a *adder) pick(name, from string) (*catalog.Package, error) {
 	var found []*catalog.Package
 	var names, have []string
@@ -348,8 +350,9 @@ func (a *adder) pick(name, from string) (*catalog.Package, error) {
 	return nil, fmt.Errorf("no package %q in the catalogs%s", name, hint)
 }
 
-// setVersion sets the channel and the version of o, and returns the matching bundle, preferably from
-// one of the declared channels. at is the text after "package@".
+// setVersion sets the channel and the version of o, and returns the newest matching bundle. at is a
+// channel, a version or a range ("package@at"); empty: the default channel. It prefers the channels
+// in declared.
 func (a *adder) setVersion(ctx context.Context, o *operator, pkg *catalog.Package, at string, declared ...string) (*catalog.Bundle, error) {
 	channel, ok := pkg.Channel(cmp.Or(at, pkg.DefaultChannel()))
 	if ok && at == "" && a.options.Choose != nil && len(pkg.Channels()) > 1 {
@@ -392,9 +395,9 @@ func (a *adder) setVersion(ctx context.Context, o *operator, pkg *catalog.Packag
 	return b, nil
 }
 
-// newestBundle returns the bundle with the highest matching version, and its channel, preferably
-// the default channel. It searches only the named channels, or all without names. It returns nil if
-// no version matches.
+// newestBundle returns the matching bundle with the highest version, and a channel that contains
+// it. If several channels do, it prefers the default channel. channels limits the search; empty:
+// all. It returns nil if no version matches.
 func newestBundle(pkg *catalog.Package, within func(version string) bool, channels ...string) (best *catalog.Bundle, in *catalog.Channel) {
 	for _, c := range pkg.Channels() {
 		for _, e := range c.Entries() {
@@ -444,7 +447,7 @@ func (a *adder) setWatch(o *operator, b *catalog.Bundle) error {
 	case o.writer.HasGroup:
 		o.Group = true
 	case a.options.Watch == nil:
-		o.Watch = nil // resolve chooses the operator's preference
+		o.Watch = nil // the operator's preference applies
 	}
 	return nil
 }
@@ -458,8 +461,8 @@ func FormatModes(modes []catalog.InstallMode) string {
 	return strings.Join(names, ", ")
 }
 
-// addToFile adds a declaration to the destination file, or to a new file in the destination
-// directory.
+// addToFile adds the declaration of o to the destination file, or to a new file in the destination
+// directory. text is the command-line argument.
 func (a *adder) addToFile(o operator, text string) error {
 	names := []string{a.to.Path}
 	if !a.to.IsFile {
@@ -480,8 +483,8 @@ func (a *adder) addToFile(o operator, text string) error {
 	return fmt.Errorf("%s already exists: choose another namespace with -n, or declare %s by hand", names[0], o.Package)
 }
 
-// argumentPos converts a position in the draft to its argument, because the user cannot see the
-// draft. It returns other positions unchanged.
+// argumentPos converts a position of a new declaration to its command-line argument, because the
+// user cannot see the draft. It returns other positions unchanged.
 func (a *adder) argumentPos(p diag.Pos) diag.Pos {
 	for _, at := range slices.Backward(a.places) {
 		if p.File == at.file && p.Line >= at.line {
@@ -491,7 +494,8 @@ func (a *adder) argumentPos(p diag.Pos) diag.Pos {
 	return p
 }
 
-// argumentAt returns the argument of a new declaration at a position, as text, in the draft.
+// argumentAt is like argumentPos, for a position as text. It returns false if at is not the
+// position of a new declaration.
 func (a *adder) argumentAt(at string) (diag.Pos, bool) {
 	file, rest, _ := strings.Cut(at, ":")
 	row, _, _ := strings.Cut(rest, ":")
@@ -503,9 +507,9 @@ func (a *adder) argumentAt(at string) (diag.Pos, bool) {
 	return p, p.Line == 0
 }
 
-// replacePositions replaces positions in the draft with arguments, in warnings and conflicts. The
-// position of a conflict is the first argument in its chain, because the argument caused it. Not
-// adding a new declaration is not advice.
+// replacePositions replaces the positions of new declarations with command-line arguments, in
+// warnings and conflicts. A conflict gets the position of the first argument in its chain, which is
+// its cause. The advice to remove a new declaration is dropped.
 func (a *adder) replacePositions(res *workspace.Resolution) {
 	for i := range res.Warnings {
 		res.Warnings[i].Pos = a.argumentPos(res.Warnings[i].Pos)

@@ -11,14 +11,14 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Completer completes names from the lock and the catalogs. On errors it returns no words.
+// Completer returns shell completions from the lock and the catalogs. On errors it returns none.
 type Completer struct {
 	Workspace *workspace.Project
 	Here      workspace.Root // base of relative paths in Catalog
 	Catalog   string         // catalog from --catalog; empty: all
 }
 
-// pinWords returns a word for each pin of the lock.
+// pinWords returns word(pin) for each pin of the lock.
 func (at Completer) pinWords(word func(lockfile.Pin) string) []string {
 	lock, err := at.Workspace.Lock()
 	if err != nil {
@@ -44,8 +44,8 @@ func (at Completer) Clusters(context.Context, string) []string {
 	return at.Workspace.Settings.ClusterNames()
 }
 
-// Pinned returns the operators of the lock as namespace/package. For a non-empty prefix without a
-// slash it adds the names of packages that are pinned once.
+// Pinned returns the operators of the lock as namespace/package. If prefix is not empty and has no
+// slash, it also returns the packages that are pinned exactly once, without the namespace.
 func (at Completer) Pinned(_ context.Context, prefix string) []string {
 	out := at.pinWords(lockfile.Pin.Key)
 	if prefix == "" || strings.Contains(prefix, "/") {
@@ -60,8 +60,8 @@ func (at Completer) Pinned(_ context.Context, prefix string) []string {
 	return out
 }
 
-// Versions returns the operators of the lock, or, after an @, the versions of one operator
-// in the catalogs.
+// Versions returns the operators of the lock. If prefix contains an @, it returns the versions of
+// that operator in the catalogs.
 func (at Completer) Versions(ctx context.Context, prefix string) []string {
 	key, _, behind := strings.Cut(prefix, "@")
 	if !behind {
@@ -70,8 +70,8 @@ func (at Completer) Versions(ctx context.Context, prefix string) []string {
 	return at.packageWords(ctx, key[strings.LastIndex(key, "/")+1:], func(p *catalog.Package) []string { return completeVersions(key, p) })
 }
 
-// Requests returns the packages of the catalogs, or, after an @, the channels and versions of
-// one package.
+// Requests returns the packages of the catalogs. If prefix contains an @, it returns the channels
+// and versions of that package.
 func (at Completer) Requests(ctx context.Context, prefix string) []string {
 	name, _, behind := strings.Cut(prefix, "@")
 	if !behind {
@@ -144,7 +144,7 @@ func (at Completer) catalogWords(ctx context.Context, words func(*cache.CatalogS
 	if err != nil {
 		return nil
 	}
-	locked, _ := p.Lock() // without a lock, tags are not resolved
+	locked, _ := p.Lock() // without a lock, the tags of catalogs are not resolved
 	sh, err := p.OpenCatalogs(ctx, chosen, workspace.CatalogOptions{Locked: locked})
 	if err != nil {
 		return nil

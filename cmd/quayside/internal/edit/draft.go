@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Draft is a set of changes to files of declarations: appended YAML documents and changed fields.
+// Draft is a set of changes to the files with declarations: new YAML documents and changed fields.
 type Draft struct {
 	project *workspace.Project
 	files   map[string]*draftFile // by path
@@ -25,12 +25,12 @@ func NewDraft(p *workspace.Project) *Draft { return &Draft{project: p, files: ma
 
 // draftFile is a changed file.
 type draftFile struct {
-	old   []byte // content without added, but with changed fields; nil: new file
+	old   []byte // existing content with changed fields, without added; nil: new file
 	added []byte
 	names []string // names of the added objects
 }
 
-// lines returns the number of lines before the added text.
+// lines returns the number of lines before f.added in the new file.
 func (f *draftFile) lines() int {
 	if f.old == nil {
 		return 0
@@ -50,7 +50,7 @@ func (d *Draft) exists(name string) (bool, error) {
 // IsEmpty reports whether the draft changes no file.
 func (d *Draft) IsEmpty() bool { return len(d.files) == 0 }
 
-// Add adds objects to a file, and returns the line of the first one.
+// Add appends objects to a file, and returns the line of the first object in the new file.
 func (d *Draft) Add(name string, objects ...k8s.Object) (line int, err error) {
 	f, err := d.file(name)
 	if err != nil {
@@ -64,7 +64,8 @@ func (d *Draft) Add(name string, objects ...k8s.Object) (line int, err error) {
 	return line, nil
 }
 
-// file returns the file of the draft with a path, and adds it if necessary.
+// file returns a file of the draft. If it is not in the draft yet, it adds it with the content on
+// disk.
 func (d *Draft) file(name string) (f *draftFile, err error) {
 	if f, ours := d.files[name]; ours {
 		return f, nil
@@ -85,7 +86,7 @@ func (d *Draft) Change(s declare.Subscription, values map[declare.Field][]string
 	if err != nil {
 		return err
 	}
-	if set, err := declare.Parse(s.Pos.File, f.old); err == nil { // earlier changes may have moved s
+	if set, err := declare.Parse(s.Pos.File, f.old); err == nil { // s may have moved by earlier changes
 		for _, now := range set.Subscriptions {
 			if now.Dialect == s.Dialect && now.Key() == s.Key() {
 				s = now
@@ -123,8 +124,7 @@ func (d *Draft) list() []File {
 	return out
 }
 
-// Edit returns the draft as an Edit with a resolution. settings is the content of a new
-// quayside.yaml, or nil.
+// Edit returns the draft as an Edit. settings is the content of a new quayside.yaml, or nil.
 func (d *Draft) Edit(settings []byte, problem *workspace.Problem, res *workspace.Resolution) *Edit {
 	e := &Edit{Files: d.list(), Problem: problem, Resolution: res, project: d.project}
 	if settings != nil && len(e.Files) > 0 {
@@ -133,8 +133,8 @@ func (d *Draft) Edit(settings []byte, problem *workspace.Problem, res *workspace
 	return e
 }
 
-// Declared returns the existing declarations merged with the draft. Positions are those in the
-// files after the edit.
+// Declared returns the declarations after the edit: the existing ones, changed and extended by the
+// draft. Their positions are those in the edited files.
 func (d *Draft) Declared(existing *declare.Set) (*declare.Set, error) {
 	base := *existing
 	base.Subscriptions = slices.Clone(base.Subscriptions)

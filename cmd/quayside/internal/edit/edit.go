@@ -1,9 +1,8 @@
-// Package edit changes the declarations of a workspace: it adds and removes operators. New
-// declarations look handwritten, and everything else in the files stays unchanged,
-// including comments and order.
+// Package edit adds and removes operators in the declarations of a workspace. New declarations look
+// handwritten. All other text in the files stays unchanged, including comments and order.
 //
-// An [Edit] contains the declarations together with their lock. It is only written if it
-// resolves.
+// An [Edit] contains the declarations and their new lock. It is only written if the declarations
+// can be resolved.
 //
 // Start from [Add], [Remove], [Draft] and [Edit.Write].
 package edit
@@ -27,9 +26,9 @@ import (
 type Edit struct {
 	Files      []File // quayside.yaml first, then by path
 	Problem    *workspace.Problem
-	Resolution *workspace.Resolution // has no lock if there is no solution
+	Resolution *workspace.Resolution // its Lock is nil if the declarations cannot be resolved
 	Notes      []string              // notes for the user
-	SharedWith []string              // directories of other workspaces that use some of Files
+	SharedWith []string              // directories of other workspaces that share some of Files
 
 	project *workspace.Project
 	edited  *workspace.Project // project with the changed declarations
@@ -59,14 +58,14 @@ func (c ChangeKind) Symbol() string {
 	return map[ChangeKind]string{Created: "+", Changed: "~", Removed: "-"}[c]
 }
 
-// editOptions are options of the resolution of an edit.
+// editOptions are options for resolving the changed declarations.
 type editOptions struct {
 	prune   bool
-	targets []resolve.Target // upgraded along any number of edges
-	fresh   bool             // whether to read the tags of catalogs again
+	targets []resolve.Target // versions to upgrade to, over any number of steps
+	fresh   bool             // whether to resolve the tags of catalog images again
 }
 
-// resolveEdit resolves the changed declarations.
+// resolveEdit resolves the changed declarations in set, and returns the Edit.
 func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, files []File, o editOptions) (*Edit, error) {
 	lock, err := p.LockIfAny()
 	if err != nil {
@@ -99,9 +98,10 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 	return e, err
 }
 
-// Write writes the declarations, then the lock and, with tree, the rendered tree. Without a solution,
-// or if the tree cannot be written, it writes nothing. The result is nil without tree; it
-// is valid together with an error. After an interruption, the same edit can be made again.
+// Write writes the declarations, then the lock and, with tree, the rendered tree. It writes nothing
+// if the declarations cannot be resolved, or if the tree cannot be written. The report is nil
+// without tree; it is valid together with an error. After an interruption, the same edit can be
+// repeated.
 func (e *Edit) Write(ctx context.Context, tree bool) (r *workspace.TreeReport, err error) {
 	if e.Resolution.Lock == nil {
 		return nil, e.Resolution.Failed
@@ -130,7 +130,7 @@ func (e *Edit) Settings() []byte {
 	return nil
 }
 
-// steps returns the file changes in order. Each change is atomic.
+// steps returns the file changes in the order to make them. Each change is atomic.
 func (e *Edit) steps() []func() error {
 	var out []func() error
 	write := func(name string, data []byte) {
@@ -153,7 +153,7 @@ func (e *Edit) steps() []func() error {
 // IsEmpty reports whether the edit changes neither declarations nor the lock.
 func (e *Edit) IsEmpty() bool { return len(e.Files)+len(e.Resolution.Changes) == 0 }
 
-// usualWriter returns the writer of the most frequent dialect in set, or the default writer.
+// usualWriter returns the writer for the dialect that set uses most, or else the default writer.
 func usualWriter(set *declare.Set) declare.Writer {
 	best, most := declare.Writers()[0], 0
 	for _, w := range declare.Writers() {
@@ -170,8 +170,8 @@ func usualWriter(set *declare.Set) declare.Writer {
 	return best
 }
 
-// matchSubscriptions returns the subscriptions that match want: the package, "namespace/package", or
-// the name of the Subscription, with or without its namespace.
+// matchSubscriptions returns the declared operators that match want: a package,
+// "namespace/package", or the name of a Subscription with or without its namespace.
 func matchSubscriptions(set *declare.Set, want string) []declare.Subscription {
 	var out []declare.Subscription
 	for _, s := range set.Subscriptions {
@@ -191,7 +191,8 @@ func readIfAny(p *workspace.Project, name string) ([]byte, error) {
 	return data, err
 }
 
-// newByHandError returns the error for a declaration that quayside cannot edit.
+// newByHandError returns the error for a declaration that quayside cannot edit, with the reason
+// why.
 func newByHandError(s declare.Subscription, why string) error {
 	return fmt.Errorf("%s is declared at %s, %s: edit the declaration by hand", s.Key(), s.Pos, why)
 }

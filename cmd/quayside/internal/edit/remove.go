@@ -14,9 +14,10 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Remove removes operators ("namespace/package", or the package if it is declared once) from the
-// declarations. It removes the OperatorGroup of a namespace without other operators, but keeps
-// the Namespace. It removes dependencies that are no longer required from the lock.
+// Remove removes the declarations of operators. Each is "namespace/package", or the package alone
+// if it is declared once. If a namespace has no other operators, Remove also removes its
+// OperatorGroup, but not the Namespace. Dependencies that are no longer required are removed from
+// the lock.
 func Remove(ctx context.Context, p *workspace.Project, operators []string) (*Edit, error) {
 	set, err := p.Declarations()
 	if err != nil {
@@ -59,8 +60,8 @@ func Remove(ctx context.Context, p *workspace.Project, operators []string) (*Edi
 	return e, err
 }
 
-// isUndeclared reports whether an operator is in the lock although it is neither declared nor required:
-// an earlier run removed the declaration and was interrupted.
+// isUndeclared reports whether an operator is in the lock although it is neither declared nor
+// required. This is the case if an earlier run removed the declaration and was interrupted.
 func isUndeclared(set *declare.Set, lock *lockfile.File, want string) bool {
 	if lock == nil || len(matchSubscriptions(set, want)) > 0 {
 		return false
@@ -77,7 +78,7 @@ func isUndeclared(set *declare.Set, lock *lockfile.File, want string) bool {
 	return found
 }
 
-// findSubscription returns the only subscription that matches want: see matchSubscriptions.
+// findSubscription returns the only declared operator that matches want; see matchSubscriptions.
 func findSubscription(set *declare.Set, want string) (declare.Subscription, error) {
 	found := matchSubscriptions(set, want)
 	switch len(found) {
@@ -98,7 +99,7 @@ func findSubscription(set *declare.Set, want string) (declare.Subscription, erro
 	}
 }
 
-// remover removes documents from files.
+// remover removes YAML documents from files.
 type remover struct {
 	project *workspace.Project
 	set     declare.Set
@@ -118,7 +119,7 @@ func (r *remover) removeSubscription(s declare.Subscription) {
 	r.cuts[s.Pos.File] = append(r.cuts[s.Pos.File], cut{s.Pos.Line, s})
 }
 
-// removeGroups removes the OperatorGroups of a namespace without operators.
+// removeGroups removes the OperatorGroups of a namespace, unless it still has operators.
 func (r *remover) removeGroups(namespace string) {
 	if slices.ContainsFunc(r.set.Subscriptions, func(s declare.Subscription) bool { return s.Namespace == namespace }) {
 		return
@@ -136,7 +137,7 @@ func (r *remover) removeGroups(namespace string) {
 	}
 }
 
-// noEditReason returns the reason why a file must not be edited, or "".
+// noEditReason returns the reason why quayside cannot edit a file, or "".
 func (r *remover) noEditReason(file string) string {
 	if r.project.IsKustomized(file) {
 		return "which a kustomization builds"
@@ -144,7 +145,8 @@ func (r *remover) noEditReason(file string) string {
 	return ""
 }
 
-// rewrite rewrites the files, and verifies that only the removed declarations are missing.
+// rewrite removes the documents from the text of the files. It returns an error if this would
+// remove other declarations, too.
 func (r *remover) rewrite() error {
 	for _, file := range slices.Sorted(maps.Keys(r.cuts)) {
 		cuts := r.cuts[file]
@@ -175,7 +177,7 @@ func (r *remover) rewrite() error {
 	return nil
 }
 
-// hasSameRest reports whether rest has the same declarations as text, except the removed ones.
+// hasSameRest reports whether rest has all declarations of text except those in cuts.
 func (r *remover) hasSameRest(file string, text, rest []byte, cuts []cut) bool {
 	before, err := declare.Parse(file, text)
 	if err != nil {
@@ -191,7 +193,7 @@ func (r *remover) hasSameRest(file string, text, rest []byte, cuts []cut) bool {
 	return slices.Equal(listObjects(before, removed), listObjects(after, func(diag.Pos) bool { return false }))
 }
 
-// listObjects lists the declarations of a set, without removed ones.
+// listObjects lists the declarations of a set, except those for which removed returns true.
 func listObjects(set *declare.Set, removed func(diag.Pos) bool) []string {
 	var out []string
 	add := func(pos diag.Pos, format string, args ...any) {

@@ -9,33 +9,33 @@ import (
 	"github.com/quayside/quayside/internal/overlay"
 )
 
-// Base is the state of a tree before overlays, with caches that several overlays share.
+// Base is the state of a tree before overlays, with caches that the overlays of all clusters share.
 type Base struct {
 	fleet  *Fleet
 	Start  diff.State
 	layers map[string]*layer // by Inputs.asIs
 }
 
-// layer is the base objects of clusters with the same Inputs.asIs: objects that are
-// applied directly, and objects that overlays may list. The values of the operator maps are as
-// in operatorKeys.
+// layer contains the base objects of clusters with the same Inputs.asIs: the objects that are
+// applied directly, and the objects that overlays may include. The operator maps are as returned by
+// operatorKeys.
 type layer struct {
 	direct            []diff.Object            // applied without a build
-	directOperators   map[string]bool          // operators of direct
-	listable          map[string][]diff.Object // objects that overlays may list, by path
-	listableOperators map[string]bool          // operators of listable
+	directOperators   map[string]bool          // operators of the objects in direct
+	listable          map[string][]diff.Object // objects that overlays may include, by path
+	listableOperators map[string]bool          // operators of the objects in listable
 	listings          map[string]*listing
 }
 
-// listing is the objects in the resources of an overlay.
+// listing contains the objects in the resources of an overlay's kustomization.
 type listing struct {
 	objects   []diff.Object
-	operators map[string]bool // operators, as in operatorKeys
-	simple    bool            // whether a build without patches changes nothing, and all keys are unique
-	indexes   map[k8s.Key]int // indexes in objects
+	operators map[string]bool // as returned by operatorKeys
+	simple    bool            // whether all keys are unique and kustomize would change nothing but patched objects
+	indexes   map[k8s.Key]int // index in objects, by key
 }
 
-// NewBase returns the base of the objects of all clusters, with state before overlays.
+// NewBase returns the base of a fleet. state has the objects of all clusters before overlays.
 func (f *Fleet) NewBase(state diff.State) *Base {
 	return &Base{f, state, map[string]*layer{}}
 }
@@ -69,8 +69,8 @@ func (g *Base) layer(asIs []string) *layer {
 	return l
 }
 
-// operatorKeys returns the operators of objects. The value is true if an operator has
-// objects other than CRDs.
+// operatorKeys returns the operators of objects. The value is true if the operator has an object
+// that is not a CRD.
 func operatorKeys(objects []diff.Object) map[string]bool {
 	out := map[string]bool{}
 	for i := range objects {

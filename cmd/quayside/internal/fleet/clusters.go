@@ -15,15 +15,15 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// Inputs are the inputs for the objects of one cluster on a side.
+// Inputs are the files that determine the objects of one cluster.
 type Inputs struct {
-	Overlays   []*overlay.Overlay // kustomizations of its pieces and CRDs; nil if the side has no such cluster
-	asIs       []string           // directories and files of the tree that are applied without a build
+	Overlays   []*overlay.Overlay // kustomizations of the cluster; nil if the tree does not have the cluster
+	asIs       []string           // paths in the tree that are applied without a kustomize build
 	HasAllCRDs bool               // whether the cluster gets every CRD
 	Version    string             // Kubernetes version of the cluster
 }
 
-// Key returns a key that is equal for equal inputs, independent of their paths.
+// Key returns a key for comparing inputs. Equal inputs in different directories have equal keys.
 func (x Inputs) Key() string {
 	key := fmt.Sprintf("%q %q", x.Version, x.asIs)
 	for _, o := range x.Overlays {
@@ -32,7 +32,7 @@ func (x Inputs) Key() string {
 	return key
 }
 
-// Equals reports whether the inputs are equal, independent of their paths.
+// Equals reports whether the inputs have equal keys.
 func (x Inputs) Equals(y Inputs) bool { return x.Key() == y.Key() }
 
 // Inputs returns the inputs of a cluster.
@@ -67,13 +67,13 @@ func (f *Fleet) Inputs(name string) (Inputs, error) {
 	return x, nil
 }
 
-// IsCRDFile reports whether a file contains CRDs of the tree, which overlays do not change.
+// IsCRDFile reports whether a file is in the directory of CRDs, which overlays do not change.
 func (f *Fleet) IsCRDFile(name string) bool {
 	return strings.HasPrefix(name, f.DisplayPath(path.Join(f.Out, layout.CRDs))+"/")
 }
 
-// State returns the state of a cluster: the base objects that its overlays do not change,
-// and the results of the overlays.
+// State returns the state of a cluster with these inputs: the objects that are applied directly,
+// and the results of its overlays.
 func (g *Base) State(x Inputs) (diff.State, error) {
 	l := g.layer(x.asIs)
 	out := g.Start
@@ -92,7 +92,7 @@ func (g *Base) State(x Inputs) (diff.State, error) {
 }
 
 // objects returns the objects of an overlay, and their operators as in operatorKeys. It applies
-// simple patches directly, and runs a kustomize build only if necessary.
+// simple patches itself, and runs a kustomize build only if necessary.
 func (g *Base) objects(l *layer, o *overlay.Overlay) ([]diff.Object, map[string]bool, error) {
 	x, err := g.listing(l, o)
 	if err != nil {
@@ -111,9 +111,9 @@ func (g *Base) objects(l *layer, o *overlay.Overlay) ([]diff.Object, map[string]
 	return objects, operators, nil
 }
 
-// applyEdits applies the patches of an overlay to the listed objects in place. The map at has the
-// index of each listed object. Patched objects keep their operator. It returns false if only a
-// build can determine the result; some objects may then already be patched.
+// applyEdits applies the patches of an overlay to the objects in listed, in place. at has the index
+// of each object. It returns false if only a kustomize build can determine the result; some objects
+// may then be patched already.
 func (f *Fleet) applyEdits(o *overlay.Overlay, listed []diff.Object, at map[k8s.Key]int) bool {
 	edits, plain := o.Edits()
 	if !plain || len(edits) == 0 {
@@ -137,8 +137,8 @@ func (f *Fleet) applyEdits(o *overlay.Overlay, listed []diff.Object, at map[k8s.
 	return true
 }
 
-// buildObjects returns the objects that kustomize builds from an overlay. It reuses the listed
-// objects that the overlay does not change.
+// buildObjects returns the objects that kustomize builds from an overlay. It returns an object of
+// listed itself if the overlay does not change it. at has the index of each listed object.
 func (f *Fleet) buildObjects(o *overlay.Overlay, listed []diff.Object, at map[k8s.Key]int) ([]diff.Object, error) {
 	built, err := f.Build(o)
 	if err != nil {
@@ -162,11 +162,10 @@ func (f *Fleet) buildObjects(o *overlay.Overlay, listed []diff.Object, at map[k8
 	return out, nil
 }
 
-// maxCachedBuilds limits the number of cached builds. A build of hundreds of operators takes
-// ten MB.
+// maxCachedBuilds limits the number of cached builds. A build of hundreds of operators takes 10 MB.
 const maxCachedBuilds = 8
 
-// Build builds an overlay, and caches the result by digest.
+// Build runs a kustomize build of an overlay. It caches the result by the digest of the overlay.
 func (f *Fleet) Build(o *overlay.Overlay) ([][]byte, error) {
 	if built, ok := f.pool.built[o.Digest]; ok {
 		return built, nil
@@ -188,7 +187,7 @@ func (f *Fleet) sources(o *overlay.Overlay) []diff.File {
 	files := map[string][]byte{}
 	for k := range o.Kustomizations() {
 		if !f.IsUserFile(k.File) && !strings.HasPrefix(k.File, path.Join(f.Out, "clusters")+"/") {
-			continue // part of the base, with all its references
+			continue // belongs to the base, with all files that it refers to
 		}
 		for _, name := range k.Files() {
 			names, files[name] = append(names, name), k.Data(name)

@@ -18,7 +18,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Pool shares the memory of equal files, and the results of kustomize builds, between trees.
+// Pool saves memory and time: trees with the same pool share equal files, and the results of
+// kustomize builds.
 type Pool struct {
 	files map[string][]byte     // by Git hash
 	built map[[32]byte][][]byte // by the digest of the overlay
@@ -27,7 +28,7 @@ type Pool struct {
 // NewPool returns an empty Pool.
 func NewPool() *Pool { return &Pool{map[string][]byte{}, map[[32]byte][][]byte{}} }
 
-// Add returns data, or equal content from the pool.
+// Add returns equal content from the pool if there is any. Otherwise it adds and returns data.
 func (p *Pool) Add(data []byte) []byte { return p.AddHashed(gitrepo.HashOf(data), data) }
 
 // AddHashed is like Add, for data with a known hash.
@@ -39,24 +40,24 @@ func (p *Pool) AddHashed(hash string, data []byte) []byte {
 	return data
 }
 
-// Get returns the content with a Git hash.
+// Get returns the content with a Git hash, if the pool has it.
 func (p *Pool) Get(hash string) ([]byte, bool) {
 	data, ok := p.files[hash]
 	return data, ok
 }
 
-// Disk is the files below a directory on disk. It rejects symbolic links, except Out itself.
+// Disk reads the files below a directory on disk. It rejects symbolic links, except for Out itself.
 type Disk struct {
 	FS   fs.FS
-	Name string // prefix of paths in errors
+	Name string // prefix for paths in errors
 	Out  string // directory of the tree
 	Pool *Pool
 
-	types    map[string]fs.FileMode // types of all files in out, a cache; nil: unknown
-	contents map[string][]byte      // contents of the manifests in Out
+	types    map[string]fs.FileMode // cache: types of all files in Out; nil: unknown
+	contents map[string][]byte      // cache: contents of the manifests in Out
 }
 
-// isAbsent reports whether a path does not exist according to d.types.
+// isAbsent reports whether a path certainly does not exist, according to d.types.
 func (d Disk) isAbsent(name string) bool {
 	_, there := d.types[name]
 	return !there && d.types != nil && filetree.Within(name, d.Out)
@@ -93,7 +94,8 @@ func (d Disk) ReadLink(name string) (string, error) {
 	return filepath.ToSlash(target), err
 }
 
-// walk returns a copy of d with types and have set, and the manifests in d.Out, sorted by path.
+// walk reads the manifests in d.Out. It returns a copy of d with its caches filled, and the
+// manifests sorted by path.
 func (d Disk) walk() (Disk, []diff.File, error) {
 	if _, err := fs.Stat(d.FS, d.Out); errors.Is(err, fs.ErrNotExist) {
 		return d, nil, nil
@@ -122,7 +124,7 @@ func (d Disk) walk() (Disk, []diff.File, error) {
 			return nil
 		})
 	}
-	_ = work.Wait() // errs has the errors, so that the first one by path is returned
+	_ = work.Wait() // errors are in errs: the first by path is returned
 	for i, err := range errs {
 		if err != nil {
 			return d, nil, err
@@ -133,8 +135,8 @@ func (d Disk) walk() (Disk, []diff.File, error) {
 	return d, files, nil
 }
 
-// ReadTree reads the tree in directory d.Out. If the directory has no list of clusters, the tree
-// consists of all its manifests. prefix is the prefix of displayed paths.
+// ReadTree reads the tree in directory d.Out. A directory without a list of clusters, which
+// quayside did not render, is a tree of all its manifests. prefix is added to displayed paths.
 func ReadTree(prefix string, d Disk) (*Tree, error) {
 	d, files, err := d.walk()
 	if err != nil {
@@ -155,5 +157,6 @@ func IsManifest(name string) bool {
 	return yamlnode.HasExtension(name)
 }
 
-// EmptyTree returns an empty tree in directory d.Out, with the other files of d.
+// EmptyTree returns a tree without manifests in directory d.Out. Its overlays can use the other
+// files of d.
 func EmptyTree(d Disk) (*Tree, error) { return NewTree("", d.Out, nil, d, d.Pool) }

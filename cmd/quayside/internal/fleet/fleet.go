@@ -6,15 +6,15 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Fleet is the clusters of a tree.
+// Fleet is a set of clusters with their rendered tree.
 type Fleet struct {
 	*Tree
-	Name     string // of the states
+	Name     string // name of the states in a comparison
 	Settings *settings.Workspace
 	Lock     *lockfile.File // nil without a lock
 }
 
-// New returns the fleet of a tree; lock may be nil. name is the name of its states.
+// New returns the fleet of a tree. lock may be nil. name is the name of its states in a comparison.
 func New(name string, w *settings.Workspace, lock *lockfile.File, t *Tree) Fleet {
 	return Fleet{Tree: t, Name: name, Settings: w, Lock: lock}
 }
@@ -41,8 +41,8 @@ func (f *Fleet) BaseState() (diff.State, error) {
 	return base, err
 }
 
-// ForEachGroup calls visit for every group of the named clusters that get the same objects, with the
-// state of the group. It builds one state at a time, because there may be thousands.
+// ForEachGroup calls visit for every group of the named clusters that get the same objects, with
+// the state of the group. It keeps one state in memory at a time, because there may be thousands.
 func (f *Fleet) ForEachGroup(names []string, base diff.State, visit func(Group) error) error {
 	index := map[string]int{}
 	var inputs []Inputs

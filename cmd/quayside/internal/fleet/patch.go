@@ -11,10 +11,10 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Patch contains the changed and added objects of an overlay, and nil for removed objects.
+// Patch is the effect of an overlay: changed and added objects, and nil for removed objects.
 type Patch map[k8s.Key]k8s.Object
 
-// Apply returns the objects with the changes. It omits added objects.
+// Apply returns objects with the changes and without removed objects. It does not add new objects.
 func (p Patch) Apply(objects []k8s.Object) []k8s.Object {
 	var out []k8s.Object
 	for _, o := range objects {
@@ -28,8 +28,8 @@ func (p Patch) Apply(objects []k8s.Object) []k8s.Object {
 	return out
 }
 
-// BuildDir builds a directory of the tree with the user's files, like kustomize. It returns the
-// objects as JSON.
+// BuildDir builds a directory of the tree, including the user's overlays, as kustomize does. It
+// returns the objects as JSON.
 func (f *Fleet) BuildDir(dir string) ([][]byte, error) {
 	o, err := f.overlays.Open(path.Join(f.Out, dir))
 	if err != nil {
@@ -38,9 +38,9 @@ func (f *Fleet) BuildDir(dir string) ([][]byte, error) {
 	return o.BuildTree(func(name string) bool { return !f.IsUserFile(name) })
 }
 
-// Patches returns a function that applies the user's overlay of a cluster to rendered objects. It builds
-// only the objects that the overlay selects. An overlay that does not build changes nothing: its error
-// is that of a rule.
+// Patches returns a function that returns the changes of the user's overlays to the rendered
+// objects of a cluster. It builds only the objects that an overlay selects. An overlay that does
+// not build has no changes: a rule of the policy reports its error.
 func (f *Fleet) Patches() func(cluster string) Patch {
 	known := map[[32]byte]Patch{}
 	return func(cluster string) Patch {
@@ -64,14 +64,15 @@ func (f *Fleet) Patches() func(cluster string) Patch {
 	}
 }
 
-// newPatch returns the changes from the objects before to the objects that a kustomization built.
+// newPatch returns the changes that a kustomize build made. before has the keys of the objects
+// before the build. file is used in errors only.
 func newPatch(file string, before []k8s.Key, built [][]byte) Patch {
 	out := Patch{}
 	for _, key := range before {
 		out[key] = nil
 	}
 	for _, data := range built {
-		objects, _ := yamlnode.Objects(file, data, yamlnode.Limits{}) // kustomize has written valid JSON
+		objects, _ := yamlnode.Objects(file, data, yamlnode.Limits{}) // kustomize output is valid JSON
 		for _, object := range objects {
 			out[k8s.Object(object).Key()] = object
 		}
@@ -84,8 +85,8 @@ func (t *Tree) IsUserFile(name string) bool {
 	return !strings.HasPrefix(name, strings.TrimPrefix(t.Out+"/", "./"))
 }
 
-// UsesUserFiles reports whether an overlay uses files of the user. Without such files, an overlay
-// always builds.
+// UsesUserFiles reports whether an overlay uses files outside of the tree. An overlay without such
+// files always builds.
 func (t *Tree) UsesUserFiles(o *overlay.Overlay) bool {
 	for k := range o.Kustomizations() {
 		if t.IsUserFile(k.File) && (k.Changes() || slices.ContainsFunc(k.Files(), func(name string) bool { return name != k.File })) {

@@ -1,5 +1,5 @@
-// Package fleet computes what each cluster gets: the objects of a rendered tree, changed by the
-// user's overlays. Clusters with equal inputs share one result. Package overlay runs kustomize.
+// Package fleet computes the objects of each cluster: the objects of a rendered tree, changed by
+// the user's overlays. Clusters with equal inputs share one result. Package overlay runs kustomize.
 //
 // Start from [New], [Fleet.ForEachGroup] and [Fleet.Patches].
 package fleet
@@ -17,22 +17,23 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Tree is a rendered tree with the other files of its repository. It is immutable.
+// Tree is a rendered tree, together with the other files of its repository, which overlays may use.
+// It is immutable.
 type Tree struct {
 	Out       string            // directory of the tree
 	Reader    overlay.Source    // reads the files of the tree and of the repository
-	Contents  map[string][]byte // manifests and lists of the tree, by path
-	Manifests []diff.File       // manifests, with displayed paths
-	Layout    *layout.Tree      // has no clusters if quayside did not write the tree
+	Contents  map[string][]byte // manifests and lists of the tree, by path in the repository
+	Manifests []diff.File       // manifests of the base, with displayed paths
+	Layout    *layout.Tree      // without clusters if quayside did not render the tree
 
-	prefix   string // prefix of displayed paths
+	prefix   string // prefix for displayed paths
 	pool     *Pool
 	overlays *overlay.Files
-	inputs   map[string]Inputs // cache, by cluster prefix and Kubernetes version
+	inputs   map[string]Inputs // cache, by directory of the cluster and Kubernetes version
 }
 
-// NewTree returns the tree of files, which reader must also contain. An invalid list of clusters
-// is an error.
+// NewTree returns the tree in directory out. files are the files of the tree, which reader must
+// also contain. An invalid list of clusters is an error.
 func NewTree(prefix, out string, files []diff.File, reader overlay.Source, pool *Pool) (*Tree, error) {
 	t := &Tree{prefix: prefix, pool: pool, Out: out, Reader: reader, Contents: map[string][]byte{}, overlays: overlay.New(reader), inputs: map[string]Inputs{}}
 	inside := map[string][]byte{}
@@ -54,7 +55,7 @@ func NewTree(prefix, out string, files []diff.File, reader overlay.Source, pool 
 // Contains reports whether a path is inside the tree.
 func (t *Tree) Contains(name string) bool { return t.Out == "." || strings.HasPrefix(name, t.Out+"/") }
 
-// DisplayPath returns the displayed path of a file.
+// DisplayPath returns the path of a file as shown to users.
 func (t *Tree) DisplayPath(name string) string { return path.Join(t.prefix, name) }
 
 // withDisplayPaths returns files with displayed paths.
@@ -75,8 +76,8 @@ func (t *Tree) Clusters() []string {
 	return names
 }
 
-// ClusterFiles returns the files of the tree for single clusters, by path in the clusters
-// directory.
+// ClusterFiles returns the files of the tree that are for single clusters. Paths are relative to
+// the directory of clusters.
 func (t *Tree) ClusterFiles() map[string][]byte {
 	out := map[string][]byte{}
 	for name, data := range t.Contents {
@@ -87,11 +88,11 @@ func (t *Tree) ClusterFiles() map[string][]byte {
 	return out
 }
 
-// ReuseFrom lets the overlays of t share what the overlays of another tree have read.
+// ReuseFrom lets t reuse the overlays that other has opened, if all their input is equal.
 func (t *Tree) ReuseFrom(other *Tree) { t.overlays.ReuseFrom(other.overlays) }
 
-// EngineFiles returns the files of the tree for GitOps engines, by directory in the tree. It
-// leaves out the objects of clusters and their kustomizations.
+// EngineFiles returns the files that configure GitOps engines, by directory in the tree. It omits
+// the objects of clusters and their kustomizations.
 func (t *Tree) EngineFiles() map[string][]diff.File {
 	built := []string{
 		layout.CRDs, layout.Namespaces, layout.Operators, layout.Leaving, layout.Reporter, layout.Installations, layout.Clusters, layout.All, layout.Resources,
@@ -116,7 +117,8 @@ func (t *Tree) EngineFiles() map[string][]diff.File {
 	return out
 }
 
-// WithRendered returns a copy of t with a rendered lock in place of the files on disk.
+// WithRendered returns a copy of t with the files of a rendering result instead of the files on
+// disk.
 func (t *Tree) WithRendered(res *render.Result) (*Tree, error) {
 	var files []diff.File
 	have := map[string][]byte{}

@@ -1,12 +1,12 @@
 // Package garbage delays the program's first garbage collection.
 //
-// Most commands end within some milliseconds and gain nothing from a collection. After the
-// first collection, the default setting applies, so that a large catalog needs no more memory
-// than without this package.
+// Most commands end within some milliseconds and gain nothing from a collection. After the first
+// collection, the default setting applies, so that a large catalog needs no more memory than
+// without this package.
 //
-// Importing the package is enough. It imports almost nothing and is therefore initialized
-// before most other packages, whose initialization allocates enough for a collection. Commands
-// with a large heap also call [CollectMore]. GOGC in the environment takes precedence.
+// To use the package, import it. It imports almost nothing and is therefore initialized before most
+// other packages, which allocate enough during initialization to start a collection. Commands with
+// a large heap also call [CollectMore]. GOGC in the environment takes precedence.
 package garbage
 
 import (
@@ -14,16 +14,16 @@ import (
 	"runtime/debug"
 )
 
-// Values of GOGC: allocations since the last collection, in percent of the live heap, that
-// start a collection.
+// Values of GOGC: a collection starts when the heap has grown by this percentage since the last
+// one.
 const (
 	early  = 400 // before the first collection, at 16 MiB; most commands end earlier
-	usual  = 100 // after it; the default of Go
+	usual  = 100 // after the first collection; the default of Go
 	sparse = 60  // with a large live heap
 )
 
-// CollectMore makes collections more frequent if the first one has happened. With a large heap,
-// this takes 20 percent less memory and 5 percent more time.
+// CollectMore makes collections more frequent, once the first one has happened. With a large heap,
+// this needs 20 percent less memory and 5 percent more time.
 func CollectMore() {
 	if old := debug.SetGCPercent(sparse); old != usual {
 		debug.SetGCPercent(old)
@@ -32,7 +32,7 @@ func CollectMore() {
 
 var _ = delayCollection()
 
-// delayCollection delays the first collection, unless GOGC has been set.
+// delayCollection delays the first collection. It does nothing and returns false if GOGC is set.
 func delayCollection() bool {
 	if old := debug.SetGCPercent(early); old != usual {
 		debug.SetGCPercent(old)

@@ -17,7 +17,7 @@ import (
 type BOM struct {
 	Format       string          `json:"bomFormat"`
 	SpecVersion  string          `json:"specVersion"`
-	Serial       string          `json:"serialNumber,omitempty"` // hash of the content, as a UUID
+	Serial       string          `json:"serialNumber,omitempty"` // UUID derived from the content
 	Version      int             `json:"version"`
 	Metadata     bomMetadata     `json:"metadata"`
 	Components   []BOMComponent  `json:"components"`
@@ -69,9 +69,8 @@ const (
 	BOMImage    = "container"
 )
 
-// NewBOM returns the bill of materials of an environment: the pins of its lock, and the
-// images that the lock and its clusters need. Components are operators, catalogs and
-// images, in this order, each sorted by name.
+// NewBOM returns the bill of materials of an environment: its operators, its catalogs, and the
+// images that the lock and the clusters need, in this order. Each kind is sorted by name.
 func NewBOM(environment string, lock *lockfile.File, images []Image) (*BOM, error) {
 	d := newBOM(BOMComponent{Type: BOMOperator, Ref: "environment", Name: environment})
 	uses := map[string][]string{}
@@ -89,7 +88,7 @@ func NewBOM(environment string, lock *lockfile.File, images []Image) (*BOM, erro
 	}
 	for _, im := range images {
 		if !slices.Contains(im.Roles, RoleRelated) && !slices.Contains(im.Roles, RoleRunning) {
-			continue // a bundle or a catalog: already a component
+			continue // a bundle or catalog image, which is already a component
 		}
 		d.Components = append(d.Components, imageComponent(im))
 		for _, name := range im.Operators {
@@ -108,8 +107,9 @@ func newBOM(of BOMComponent) *BOM {
 	return &BOM{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Metadata: bomMetadata{of}, Components: []BOMComponent{}}
 }
 
-// listBOMDependencies returns the dependencies of each component. uses has the references that
-// each component depends on; references to unknown components are omitted.
+// listBOMDependencies returns the dependencies of each component. uses has the references of the
+// components that a component uses, by its own reference. References to unknown components are
+// omitted.
 func listBOMDependencies(d *BOM, uses map[string][]string) []bomDependency {
 	refs := []string{d.Metadata.Component.Ref}
 	for _, c := range d.Components {
@@ -144,8 +144,8 @@ func (d *BOM) Text() ([]byte, error) {
 
 func operatorRef(key string) string { return "operator:" + key }
 
-// catalogRef returns the reference of a catalog. It includes the digest, because a lock may
-// have several digests of one catalog.
+// catalogRef returns the reference of a catalog in the BOM. It includes the digest, because a lock
+// may contain several digests of one catalog.
 func catalogRef(c lockfile.Catalog) string {
 	return strings.TrimSuffix("catalog:"+c.ID.String()+"@"+string(c.Digest), "@")
 }

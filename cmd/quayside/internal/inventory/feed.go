@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// feedFile is one file of the feed, in the format of Renovate.
+// feedFile is one file of the feed, in the format of Renovate's custom datasource.
 type feedFile struct {
 	Releases  []feedRelease `json:"releases"`            // oldest first
 	SourceURL string        `json:"sourceUrl,omitempty"` // URL of the source repository, from the bundle's annotations
@@ -21,11 +21,12 @@ type feedFile struct {
 type feedRelease struct {
 	Version        string `json:"version"`
 	IsDeprecated   bool   `json:"isDeprecated,omitempty"`
-	SupportedUntil string `json:"supportedUntil,omitempty"` // last day of support; empty if unknown; ignored by Renovate
+	SupportedUntil string `json:"supportedUntil,omitempty"` // last day of support; empty if unknown. Renovate ignores it
 }
 
-// NewFeed returns the feed: operators/<namespace>/<package>.json for each operator, with the
-// pinned and the next version, and packages/<package>/<channel>.json for each channel.
+// NewFeed returns the files of the feed: operators/<namespace>/<package>.json with the pinned and
+// the next version of each operator, and packages/<package>/<channel>.json with the versions of
+// each channel.
 func NewFeed(x *catalog.Index, ages []resolve.Age) (*filetree.Tree, error) {
 	t := filetree.New()
 	packages := map[string]bool{}
@@ -54,7 +55,7 @@ func NewFeed(x *catalog.Index, ages []resolve.Age) (*filetree.Tree, error) {
 	return t, nil
 }
 
-// isOffered reports whether an upgrade can succeed if it is requested by name.
+// isOffered reports whether the upgrade of a is possible if the user requests it by name.
 func isOffered(a resolve.Age) bool {
 	switch a.HeldBack {
 	case resolve.HeldByHold, resolve.HeldByRange, resolve.HeldByInstallMode, resolve.HeldByCluster:
@@ -80,7 +81,8 @@ func findBundle(x *catalog.Index, pkg, version string) *catalog.Bundle {
 	return nil
 }
 
-// newChannelFiles returns a file for each channel of a package, merged from all catalogs.
+// newChannelFiles returns a file for each channel of a package, by channel name. It merges the
+// channels of all catalogs.
 func newChannelFiles(x *catalog.Index, pkg string) map[string]feedFile {
 	out := map[string]feedFile{}
 	for _, cat := range x.CatalogsWith(pkg) {

@@ -6,7 +6,7 @@ import (
 	"github.com/quayside/quayside/internal/oci"
 )
 
-// ImageList is a list of images as a document.
+// ImageList is a list of images, for output as JSON.
 type ImageList struct {
 	Images []Image `json:"images"`
 

@@ -16,34 +16,35 @@ const (
 	RoleCatalog = "catalog" // catalog image
 	RoleBundle  = "bundle"  // bundle image
 	RoleRelated = "related" // in the related images of a bundle
-	RoleRunning = "running" // in an object of a cluster, but not in a catalog or bundle
+	RoleRunning = "running" // in an object of a cluster, but in no catalog or bundle
 )
 
 // Image is an image that a lock needs or that a cluster runs.
 type Image struct {
-	Image     string   `json:"image"`               // as in the catalog or the bundle
+	Image     string   `json:"image"`               // name as in the catalog or bundle
 	Digest    string   `json:"digest,omitempty"`    // empty for a reference by tag
 	Roles     []string `json:"roles"`               // sorted
-	Operators []string `json:"operators,omitempty"` // namespace/package of the pins that need it, sorted; nil for a catalog
-	Clusters  []string `json:"clusters,omitempty"`  // clusters that need it, sorted; nil: all clusters, or only resolving and rendering
+	Operators []string `json:"operators,omitempty"` // pins that need it, as namespace/package, sorted; nil for a catalog image
+	Clusters  []string `json:"clusters,omitempty"`  // clusters that need it, sorted; nil: all clusters, or no cluster (needed only to resolve and render)
 	Platforms []string `json:"platforms,omitempty"` // set by Inspect
 	Bytes     int64    `json:"bytes,omitempty"`     // set by Inspect
 }
 
-// ClusterImages is the operators and images of clusters that get the same objects.
+// ClusterImages contains the operators and images of clusters that get the same objects.
 type ClusterImages struct {
 	Clusters  []string
-	Operators []string // namespace/package of the pins
+	Operators []string // pins, as namespace/package
 	Runs      []RunningImage
 }
 
-// RunningImage is an image in an object.
+// RunningImage is an image in an object of a cluster.
 type RunningImage struct {
 	Image    string
 	Operator string // namespace/package; empty if the object does not belong to an operator
 }
 
-// ListImages returns all images that a lock needs or that clusters run, sorted by name.
+// ListImages returns all images that a lock needs or that clusters run, sorted by name. shares
+// lists the images of each group of clusters.
 func ListImages(lock *lockfile.File, shares []ClusterImages) []Image {
 	l := imageCollector{byName: map[string]*Image{}}
 	catalogs := lock.Catalogs()
@@ -112,7 +113,8 @@ func (l imageCollector) add(image, digest, role, operator string, clusters []str
 	}
 }
 
-// images returns the collected images; clusters is the total number of clusters.
+// images returns the collected images, sorted by name. clusters is the total number of clusters: an
+// image that all of them need has no list of clusters.
 func (l imageCollector) images(clusters int) []Image {
 	var out []Image
 	for _, name := range slices.Sorted(maps.Keys(l.byName)) {
@@ -134,7 +136,7 @@ func insertSorted(list []string, word string) []string {
 	return slices.Insert(list, at, word)
 }
 
-// Source returns the source of the image ("image:…"), by digest if the digest is known.
+// Source returns the reference of the image as "image:…", with the digest if it is known.
 func (im Image) Source() string {
 	if im.Digest == "" {
 		return "image:" + im.Image
@@ -142,8 +144,8 @@ func (im Image) Source() string {
 	return oci.ByDigest("image:"+im.Image, im.Digest)
 }
 
-// NewImageSetConfiguration returns an ImageSetConfiguration for oc-mirror in YAML, with images
-// as additional images.
+// NewImageSetConfiguration returns an ImageSetConfiguration for oc-mirror as YAML. It lists images
+// as additionalImages.
 func NewImageSetConfiguration(images []Image) ([]byte, error) {
 	list := []map[string]string{}
 	for _, im := range images {

@@ -15,22 +15,22 @@ import (
 // Copier copies images between registries and OCI layouts.
 type Copier struct {
 	client *oci.Client
-	from   string // source layout of all images; empty for their registries
-	to     string // target layout; empty for a registry
+	from   string // OCI layout with all images; empty: the registry of each image
+	to     string // target OCI layout; empty: a registry
 }
 
-// NewCopier returns a Copier from one OCI layout to another. An empty from means the registries
-// of the images, and an empty to means the registry in [ImageCopy].To. NewCopier changes client.
+// NewCopier returns a Copier. from and to are OCI layouts. An empty from means the registry of each
+// image, and an empty to means the registry in [ImageCopy].To. NewCopier changes client.
 func NewCopier(client *oci.Client, from, to string) *Copier {
 	if from != "" {
 		client.Vendored, client.Lookup = from, nil
-		client.Offline = to != "" // the target registry needs the network
+		client.Offline = to != "" // a target registry needs the network
 	}
 	return &Copier{client: client, from: from, to: to}
 }
 
-// Check sets the state of copies that are already at their targets to CopyPresent. It looks
-// them up with client target, at most parallel at once, and copies nothing.
+// Check looks up the copies at their targets, and sets the state of those that exist to
+// CopyPresent. It uses client target for at most parallel requests at once. It copies nothing.
 func (p *Copier) Check(ctx context.Context, copies []ImageCopy, parallel int, target *oci.Client) {
 	p.forEach(copies, parallel, func(c *ImageCopy) error {
 		if err := p.resolveTag(ctx, c); err != nil {
@@ -52,8 +52,8 @@ func (p *Copier) Check(ctx context.Context, copies []ImageCopy, parallel int, ta
 	}, func(*ImageCopy) {})
 }
 
-// Copy makes the copies, at most parallel at once, and sets their states. It calls finished
-// after each copy, never concurrently.
+// Copy copies the images, at most parallel at once, and sets the state of each copy. It calls
+// finished after each copy, one call at a time.
 func (p *Copier) Copy(ctx context.Context, copies []ImageCopy, parallel int, finished func(*ImageCopy)) {
 	p.forEach(copies, parallel, func(c *ImageCopy) error {
 		c.State = CopyPresent
@@ -61,8 +61,8 @@ func (p *Copier) Copy(ctx context.Context, copies []ImageCopy, parallel int, fin
 	}, finished)
 }
 
-// forEach calls do for each copy, at most parallel at once. After each do it calls finished,
-// never concurrently.
+// forEach calls do for each copy, at most parallel at once, and records the error in the copy. It
+// calls finished after each do, one call at a time.
 func (p *Copier) forEach(copies []ImageCopy, parallel int, do func(*ImageCopy) error, finished func(*ImageCopy)) {
 	slots := make(chan struct{}, parallel)
 	var wait sync.WaitGroup

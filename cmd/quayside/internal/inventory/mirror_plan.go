@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// CopyState is the state of a copy.
+// CopyState is the state of an [ImageCopy].
 type CopyState string
 
 // The states of a copy.
@@ -25,24 +25,25 @@ const (
 // ImageCopy is one image with its source and target.
 type ImageCopy struct {
 	Image  string    `json:"image"`
-	From   string    `json:"from"` // source reference, by digest if the digest is known
+	From   string    `json:"from"` // reference of the source, with the digest if it is known
 	To     string    `json:"to"`
 	Digest string    `json:"digest,omitempty"`
 	State  CopyState `json:"state"`
-	Bytes  int64     `json:"bytes"` // sent bytes
+	Bytes  int64     `json:"bytes"` // bytes sent to the target
 	Error  string    `json:"error,omitempty"`
 
-	Signatures int `json:"signatures"` // number of signatures, copied or already present
+	Signatures int `json:"signatures"` // number of signatures at the target, copied or present before
 
-	Err error `json:"-"` // cause of CopyFailed
+	Err error `json:"-"` // error if State is CopyFailed
 
 	name           string // full reference of the image
 	source, target string // repositories; target is empty for a layout
 	byTag          bool
 }
 
-// PlanCopies returns the copies of images to a registry ("registry/path") or an OCI layout
-// ("oci:directory"). Invalid image names, and two images with the same target, are errors.
+// PlanCopies returns the copies that are needed for images. to is a registry ("registry/path") or
+// an OCI layout ("oci:directory"). Invalid image names, and two images with the same target, are
+// errors.
 func PlanCopies(images []Image, to string) ([]ImageCopy, error) {
 	base := ""
 	if !strings.HasPrefix(to, "oci:") {
@@ -72,12 +73,12 @@ func PlanCopies(images []Image, to string) ([]ImageCopy, error) {
 	return copies, errors.Join(errs...)
 }
 
-// planCopy plans the copy of one image to the registry and path in base. If base is empty, the
+// planCopy plans the copy of one image. base is the target registry and path; if it is empty, the
 // target is the layout to.
 func planCopy(im Image, src oci.Reference, to, base string) ImageCopy {
 	c := ImageCopy{Image: im.Image, Digest: im.Digest, State: CopyPlanned, name: src.String(), source: src.Name, byTag: src.Digest == ""}
 	tag := src.Tag
-	if tag == "" { // sha256-… is reserved for the referrers tag
+	if tag == "" { // the tag "sha256-…" is reserved for referrers
 		tag = strings.Replace(src.Digest, "sha256:", "image-", 1)
 	}
 	if im.Digest != "" {
@@ -94,8 +95,8 @@ func planCopy(im Image, src oci.Reference, to, base string) ImageCopy {
 	return c
 }
 
-// NewMirrorSets returns an ImageDigestMirrorSet and an ImageTagMirrorSet for copied
-// repositories, in YAML. They are for clusters and for spec.mirrors of quayside.yaml.
+// NewMirrorSets returns an ImageDigestMirrorSet and an ImageTagMirrorSet as YAML, for clusters that
+// should pull the copies. spec.mirrors of quayside.yaml accepts the same file.
 func NewMirrorSets(copies []ImageCopy) ([]byte, error) {
 	type entry struct {
 		Source  string   `json:"source"`

@@ -29,7 +29,7 @@ func newChannels(p *catalog.Package) []Channel {
 	return rows
 }
 
-// Note returns the deprecation message, or "default" for the default channel.
+// Note returns the deprecation message of the channel, "default" for the default channel, or "".
 func (r Channel) Note() string {
 	switch {
 	case r.Deprecation != "":

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/catalog"
 )
 
-// PackageDescriptions is the details of one package in each of its catalogs.
+// PackageDescriptions contains the details of one package in each catalog that has it.
 type PackageDescriptions struct {
 	Packages []PackageDetails `json:"packages"`
 }
@@ -18,17 +18,17 @@ type PackageDescriptions struct {
 type PackageDetails struct {
 	Package
 	Provider     string           `json:"provider,omitempty"`
-	InstallModes []string         `json:"installModes,omitempty"` // of the head; empty if unknown
+	InstallModes []string         `json:"installModes,omitempty"` // of the default channel's head; empty if unknown
 	MinKube      string           `json:"minKubeVersion,omitempty"`
 	Provides     []string         `json:"provides,omitempty"`
 	Requires     []string         `json:"requires,omitempty"`
 	Channels     []ChannelDetails `json:"channels"`
 
-	Support        *catalog.Support           `json:"support,omitempty"`        // of the head, today; nil if unknown
-	Lifecycle      []catalog.SupportedVersion `json:"lifecycle,omitempty"`      // of all versions
-	LifecycleError string                     `json:"lifecycleError,omitempty"` // errors in the lifecycle of the catalog
+	Support        *catalog.Support           `json:"support,omitempty"`        // of the default channel's head, today; nil if unknown
+	Lifecycle      []catalog.SupportedVersion `json:"lifecycle,omitempty"`      // support dates of all versions
+	LifecycleError string                     `json:"lifecycleError,omitempty"` // error in the lifecycle data of the catalog
 
-	Head *catalog.SupportedVersion `json:"-"` // lifecycle of the head; nil if unknown
+	Head *catalog.SupportedVersion `json:"-"` // lifecycle of the default channel's head; nil if unknown
 }
 
 // ChannelDetails is a channel with its versions.
@@ -49,7 +49,7 @@ type ChannelEntry struct {
 	Deprecation string   `json:"deprecation,omitempty"`
 	Unusable    string   `json:"unusable,omitempty"`
 
-	Support *catalog.Support `json:"support,omitempty"` // today; nil if unknown
+	Support *catalog.Support `json:"support,omitempty"` // phase of support today; nil if unknown
 }
 
 func newPackageDetails(p *catalog.Package, today string) PackageDetails {
@@ -130,8 +130,8 @@ func newChannelEntries(c *catalog.Channel, today string) []ChannelEntry {
 	return views
 }
 
-// DescribePackages returns the details of packages. today ("2026-11-21") selects the support
-// phase.
+// DescribePackages returns the details of packages. The phase of support is that on the day today,
+// such as "2026-11-21".
 func DescribePackages(pkgs []*catalog.Package, today string) PackageDescriptions {
 	s := PackageDescriptions{make([]PackageDetails, len(pkgs))}
 	for i, p := range pkgs {

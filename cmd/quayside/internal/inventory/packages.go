@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/catalog/cache"
 )
 
-// PackageList is a list of packages as a document.
+// PackageList is a list of packages, for output as JSON.
 type PackageList struct {
 	Packages []Package `json:"packages"`
 }
@@ -25,7 +25,7 @@ type Package struct {
 	Deprecation    string `json:"deprecation,omitempty"`
 }
 
-// ListPackages returns the list of packages in found.
+// ListPackages returns a list of the packages in found, in order.
 func ListPackages(found []cache.Summary) PackageList {
 	l := PackageList{Packages: []Package{}}
 	for _, s := range found {
@@ -34,7 +34,7 @@ func ListPackages(found []cache.Summary) PackageList {
 	return l
 }
 
-// RankPackages is like ListPackages, with the best matches for words first. It sorts found.
+// RankPackages is like ListPackages, but with the best matches for words first. It sorts found.
 func RankPackages(found []cache.Summary, words []string) PackageList {
 	slices.SortStableFunc(found, func(a, b cache.Summary) int { return cmp.Compare(a.Rank(words), b.Rank(words)) })
 	return ListPackages(found)
@@ -52,8 +52,8 @@ func newPackage(s catalog.Summary, id catalog.ID) Package {
 	}
 }
 
-// MatchWords returns a predicate that reports whether a lower-case text contains every
-// word.
+// MatchWords returns a function that reports whether a text contains every word. The text must be
+// in lower case.
 func MatchWords(words []string) func(text string) bool {
 	return func(text string) bool {
 		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, strings.ToLower(w)) })

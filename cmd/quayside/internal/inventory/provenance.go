@@ -17,10 +17,11 @@ const ProvenanceBuildType = "https://quayside.dev/provenance/tree/v1"
 
 const provenanceBuilder = "https://quayside.dev/push"
 
-// ErrForeignProvenance is returned for a provenance that another tool made.
+// ErrForeignProvenance is returned for provenance with the builder of another tool.
 var ErrForeignProvenance = errors.New("not the provenance of a tree that quayside pushed")
 
-// Provenance lists the materials of an artifact. Unknown fields are empty.
+// Provenance lists the sources of an artifact: commit, lock, catalogs and bundles. Unknown fields
+// are empty.
 type Provenance struct {
 	Source    string            `json:"source,omitempty" doc:"URL of the repository"`
 	Revision  string            `json:"revision" doc:"branch, if known, and commit"` // "main@sha1:…"
@@ -39,8 +40,8 @@ type ProvenanceInput struct {
 	Digest  string `json:"digest" doc:"as in the lock"`
 }
 
-// NewProvenanceInputs returns the catalogs and the bundles of a lock, including operators with
-// leftover objects, in lock order.
+// NewProvenanceInputs returns the catalogs and the bundles of a lock, in lock order. The bundles
+// include those of operators that are being removed.
 func NewProvenanceInputs(lock *lockfile.File) (catalogs, operators []ProvenanceInput) {
 	catalogs, operators = []ProvenanceInput{}, []ProvenanceInput{}
 	for _, c := range lock.Catalogs() {
@@ -91,7 +92,7 @@ type runDetails struct {
 	} `json:"builder"`
 }
 
-// Names of dependencies in a predicate. catalogName and pinName are prefixes.
+// Names of resolvedDependencies in the predicate. catalogName and pinName are prefixes.
 const (
 	sourceName  = "source"
 	lockName    = "lock"
@@ -99,7 +100,7 @@ const (
 	pinName     = "operator:"
 )
 
-// Predicate returns the SLSA predicate, for encoding as JSON.
+// Predicate returns the SLSA predicate, to be encoded as JSON.
 func (o *Provenance) Predicate() any {
 	from := resourceDescriptor{Name: sourceName, Digest: map[string]string{"gitCommit": o.commit()}}
 	if o.Source != "" {
@@ -132,8 +133,9 @@ func newDigestSet(digest string) map[string]string {
 // commit returns the commit of the revision, without the branch.
 func (o *Provenance) commit() string { return o.Revision[strings.LastIndex(o.Revision, ":")+1:] }
 
-// ParseProvenance parses the JSON of [Provenance.Predicate]. The content is untrusted, because a
-// signer can sign false statements. The provenance of another builder is [ErrForeignProvenance].
+// ParseProvenance parses the JSON of [Provenance.Predicate]. The result is untrusted even if it is
+// signed, because a signer can make false statements. It returns [ErrForeignProvenance] for another
+// builder.
 func ParseProvenance(data []byte) (*Provenance, error) {
 	var p slsaPredicate
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -183,7 +185,7 @@ func ParseProvenance(data []byte) (*Provenance, error) {
 	return o, nil
 }
 
-// ArtifactContents is the content of an artifact, for comparing with its provenance.
+// ArtifactContents describes an artifact, for the comparison with its provenance.
 type ArtifactContents struct {
 	Revision  string   // from the manifest of the artifact
 	Whole     bool     // whether it has all clusters of the environment
@@ -255,7 +257,7 @@ func (o *Provenance) CompareCommit(have *Provenance) []string {
 	return out
 }
 
-// String returns the input for messages.
+// String returns the input as shown in messages.
 func (i ProvenanceInput) String() string {
 	out := i.Name
 	if i.Version != "" {

@@ -14,10 +14,10 @@ import (
 
 const (
 	maxGroups = 100
-	maxDepth  = 8 // deeper rows have a note with the parent operator
+	maxDepth  = 8 // deeper operators are not indented further: a note names the parent
 )
 
-// Forest has the dependency trees of each group of clusters.
+// Forest contains the dependency trees of each group of clusters.
 type Forest struct {
 	groups []clusterGroup
 	notes  []string
@@ -26,23 +26,23 @@ type Forest struct {
 // clusterGroup is a group of clusters with the same operators.
 type clusterGroup struct {
 	clusters  []string
-	hasOthers bool // whether there are other groups
+	hasOthers bool // whether the environment has other groups, too
 	roots     []*treeNode
 }
 
 // treeNode is an operator in a tree.
 type treeNode struct {
 	explain.Node
-	missing  bool     // required by another operator, but not installed in the clusters
-	isRoot   bool     // whether it is a root of the group
-	neededBy []string // missing operators that require it
+	missing  bool     // required by another operator, but not installed
+	isRoot   bool     // no installed operator requires it
+	neededBy []string // operators that require it but are not installed
 	children []*treeNode
 }
 
 func (n *treeNode) key() string { return n.Namespace + "/" + n.Package }
 
-// NewForest returns the trees of a lock for each group of clusters with the same
-// operators, in the order of the first cluster of each group.
+// NewForest returns the dependency trees for each group of clusters with the same operators. Groups
+// are in the order of their first clusters.
 func NewForest(trees []explain.Node, clusters []profile.Cluster) (Forest, error) {
 	var f Forest
 	operators := map[string]bool{}
@@ -51,7 +51,7 @@ func NewForest(trees []explain.Node, clusters []profile.Cluster) (Forest, error)
 	}
 	indexes := map[string]int{}
 	var installed []map[string]bool
-	known := map[string]map[string]bool{} // by globs
+	known := map[string]map[string]bool{} // installed operators, by the patterns in spec.clusters
 	for _, c := range clusters {
 		globs := strings.Join(c.Operators, "\x00")
 		if known[globs] == nil {
@@ -115,7 +115,8 @@ type forestBuilder struct {
 	roots     []*treeNode
 }
 
-// addTree adds a tree. If its root is not installed, it adds its installed dependencies.
+// addTree adds a dependency tree. If its root is not installed, it adds the installed dependencies
+// of the root as trees of their own.
 func (p *forestBuilder) addTree(t explain.Node) {
 	if n := p.addNode(t, false); n != nil {
 		n.isRoot = true
@@ -123,8 +124,8 @@ func (p *forestBuilder) addTree(t explain.Node) {
 	}
 }
 
-// addNode returns an operator with its dependencies, or nil if it is neither installed nor
-// needed.
+// addNode returns the operator t with its dependencies. If t is not installed but needed, the
+// result is marked as missing. If it is not needed either, the result is nil.
 func (p *forestBuilder) addNode(t explain.Node, needed bool) *treeNode {
 	n := &treeNode{Node: t}
 	if !p.installed[n.key()] {
@@ -151,8 +152,8 @@ func (p *forestBuilder) addNode(t explain.Node, needed bool) *treeNode {
 	return n
 }
 
-// addOrphan adds an operator, unless a tree already has it. parent is the missing operator that
-// requires it.
+// addOrphan adds the operator t as a tree, unless a tree already has it. t is a dependency of
+// parent, which is not installed.
 func (p *forestBuilder) addOrphan(t explain.Node, parent string) {
 	key := t.Namespace + "/" + t.Package
 	if p.nodes[key] == nil {
@@ -163,7 +164,7 @@ func (p *forestBuilder) addOrphan(t explain.Node, parent string) {
 	}
 }
 
-// title returns the heading of a group, or "" for the only cluster of an environment.
+// title returns the heading of a group, or "" if the environment has no other clusters.
 func (g clusterGroup) title() string {
 	switch n := len(g.clusters); {
 	case n == 1 && !g.hasOthers:
@@ -180,7 +181,7 @@ func (g clusterGroup) title() string {
 // maxNames is the maximum number of names shown from a list.
 const maxNames = 12
 
-// Print returns the trees in a format, "svg" or "html". It returns nil for other formats.
+// Print returns the trees as "svg" or "html". For other formats it returns nil.
 func (f Forest) Print(format string) ([]byte, error) {
 	p := f.newPicture()
 	switch format {
@@ -217,7 +218,7 @@ func (f Forest) newPicture() page.Picture {
 	return p
 }
 
-// groupByNamespace groups roots by namespace, in their order.
+// groupByNamespace groups roots by namespace, in the order of roots.
 func groupByNamespace(roots []*treeNode) [][]*treeNode {
 	var out [][]*treeNode
 	at := map[string]int{}
@@ -232,7 +233,7 @@ func groupByNamespace(roots []*treeNode) [][]*treeNode {
 	return out
 }
 
-// summary returns the number of operators and namespaces of each group, in sentences.
+// summary returns a sentence with the number of operators and namespaces for each group.
 func (f Forest) summary() string {
 	var out []string
 	for _, g := range f.groups {
@@ -256,8 +257,9 @@ func (f Forest) summary() string {
 	return strings.Join(out, " ")
 }
 
-// draw adds a row for the operator, followed by rows for its dependencies. drawn has the indexes
-// of existing rows by key. An operator with a row gets only a link from its parent to that row.
+// draw adds a row for the operator, followed by rows for its dependencies. drawn has the row
+// numbers of operators by key. An operator that already has a row gets no second one: draw adds a
+// link from its parent to that row.
 func (n *treeNode) draw(p *page.Picture, drawn map[string]int, parent *treeNode, depth int) {
 	notes, warn := n.notes()
 	if row, ok := drawn[n.key()]; ok {
@@ -283,8 +285,8 @@ func (n *treeNode) draw(p *page.Picture, drawn map[string]int, parent *treeNode,
 	}
 }
 
-// name returns the package and version, with the namespace if it differs from the namespace of
-// the parent.
+// name returns the package and version. If the namespace differs from that of the parent, it comes
+// first.
 func (n *treeNode) name(parent *treeNode) string {
 	name := n.Package + " " + n.Version
 	if parent != nil && parent.Namespace != n.Namespace {

@@ -38,8 +38,8 @@ func writeBOM(program, file string) error {
 	return os.WriteFile(file, text, 0o644)
 }
 
-// billOfMaterials returns a CycloneDX document with the standard library, then the modules in the
-// order of the build info. The hash of a module is its h1 hash in go.sum.
+// billOfMaterials returns a CycloneDX document that lists the standard library and the modules of a
+// program, in the order of its build info. The hash of a module is its "h1:" hash in go.sum.
 func billOfMaterials(info *debug.BuildInfo) ([]byte, error) {
 	components := []component{newComponent("library", debug.Module{Path: "std", Version: strings.TrimPrefix(info.GoVersion, "go")})}
 	for _, m := range info.Deps {
@@ -65,7 +65,7 @@ func billOfMaterials(info *debug.BuildInfo) ([]byte, error) {
 func newComponent(kind string, m debug.Module) component {
 	purl := "pkg:golang/" + strings.ToLower(m.Path) + "@" + strings.ReplaceAll(m.Version, "+", "%2B")
 	c := component{Type: kind, Ref: purl, Name: m.Path, Version: m.Version, Purl: purl}
-	if text, ok := strings.CutPrefix(m.Sum, "h1:"); ok { // golang.org/x/mod/sumdb/dirhash: SHA-256 of the list of file hashes
+	if text, ok := strings.CutPrefix(m.Sum, "h1:"); ok { // see golang.org/x/mod/sumdb/dirhash: SHA-256 over the hashes of the module's files
 		if sum, err := base64.StdEncoding.DecodeString(text); err == nil {
 			c.Hashes = []hash{{"SHA-256", hex.EncodeToString(sum)}}
 		}

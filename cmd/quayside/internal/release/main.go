@@ -1,6 +1,6 @@
-// Release has the steps of a release that goreleaser leaves to other programs: manual pages,
-// bills of materials and the signature of the checksums. .goreleaser.yaml calls it. It also
-// verifies a release. The same arguments and files give the same bytes.
+// Release does the steps of a release that goreleaser leaves to other programs: it writes the
+// manual pages and the bills of materials, and signs the checksums. .goreleaser.yaml calls it. It
+// also verifies a release. The same arguments and files give the same bytes.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// run performs the step in the first argument.
+// run performs the step that args[0] names.
 func run(ctx context.Context, args []string, password string) error {
 	verb := ""
 	if len(args) > 0 {

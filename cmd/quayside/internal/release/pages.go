@@ -40,9 +40,9 @@ func writeManual(dir, version, date string) error {
 	return nil
 }
 
-// manualPages returns one roff page for the program and one for each command in its help. The
-// keys are paths in the layout of man: "man1/quayside-catalog-show.1". The header contains
-// the version, and the month and year of date. The same arguments give the same bytes.
+// manualPages returns a page in roff for the program, and one for each command that its help lists.
+// The keys are paths in the layout of man, such as "man1/quayside-catalog-show.1". The page header
+// contains the version, and the month and year of date. The same arguments give the same bytes.
 func manualPages(version string, date time.Time) (map[string][]byte, error) {
 	pages := map[string][]byte{}
 	date = date.UTC()
@@ -69,8 +69,8 @@ func listCommands(cmd *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// escapeTexts escapes the texts of cmd, which are plain text, because cobra parses them as
-// Markdown. It changes cmd and returns it.
+// escapeTexts escapes the help texts of cmd in place, and returns cmd. They are plain text, but
+// cobra parses them as Markdown.
 func escapeTexts(cmd *cobra.Command) *cobra.Command {
 	name, args, _ := strings.Cut(cmd.Use, " ")
 	cmd.Use = strings.TrimSpace(name + " " + escapeMarkdown(args))
@@ -87,7 +87,7 @@ func escapeTexts(cmd *cobra.Command) *cobra.Command {
 		flags.VisitAll(func(f *pflag.Flag) {
 			if f.Annotations[escapedKey] == nil {
 				value, usage := pflag.UnquoteUsage(f)
-				if strings.Contains(value, "|") { // the page does not list the allowed values elsewhere
+				if strings.Contains(value, "|") { // the page lists the permitted values only here
 					usage += " (" + value + ")"
 				}
 				f.Usage, f.Annotations = escapeMarkdown(usage), map[string][]string{escapedKey: {}}
@@ -97,12 +97,11 @@ func escapeTexts(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// escapedKey is the annotation of flags whose text is escaped. Commands share inherited
-// flags.
+// escapedKey is the annotation of a flag whose text is escaped already, because commands share
+// inherited flags.
 const escapedKey = "quayside-manual"
 
-// toASCII replaces non-ASCII characters with roff escapes, which all programs that read roff
-// support.
+// toASCII replaces non-ASCII characters with roff escapes, which every roff program supports.
 func toASCII(page []byte) []byte {
 	return regexp.MustCompile(`[^\x00-\x7f]`).ReplaceAllFunc(page, func(s []byte) []byte {
 		r, _ := utf8.DecodeRune(s)

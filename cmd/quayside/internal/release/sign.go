@@ -14,13 +14,13 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust"
 )
 
-// The checksums of a release, and the sigstore bundle with their signature.
+// Names of the file with the checksums of a release, and of the sigstore bundle with its signature.
 const (
 	sumsName   = "SHA256SUMS"
 	bundleName = sumsName + ".sigstore.json"
 )
 
-// signFile writes the signature of a file as a sigstore bundle.
+// signFile signs a file and writes the signature as a sigstore bundle.
 func signFile(ctx context.Context, keyFile, password, file, bundleFile string) error {
 	text, err := os.ReadFile(keyFile)
 	if err != nil {
@@ -42,7 +42,7 @@ func signFile(ctx context.Context, keyFile, password, file, bundleFile string) e
 }
 
 // verifyRelease verifies the signature of a release's checksums with a public key, then the
-// checksums of its files. It reports all invalid files.
+// checksum of each file. The error lists all invalid files.
 func verifyRelease(dir, keyFile string) error {
 	key, err := os.ReadFile(keyFile)
 	if err != nil {
@@ -57,7 +57,7 @@ func verifyRelease(dir, keyFile string) error {
 		return fmt.Errorf("the checksums are not signed: %w", err)
 	}
 	if err := trust.VerifyBlob([]trust.Key{{Name: keyFile, PEM: key}}, sums, bundle); err != nil {
-		return fmt.Errorf("%s: %w", sumsName, err) // untrusted checksums are not compared
+		return fmt.Errorf("%s: %w", sumsName, err) // do not compare files with untrusted checksums
 	}
 	var errs []error
 	for line := range strings.Lines(string(sums)) {

@@ -11,14 +11,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Limits for the custom resources of one kind.
+// Limits for the custom resources of each kind.
 const (
 	maxCustomResources = 100 // read from the cluster
 	maxListedResources = 10  // listed in the status
 )
 
 // countCustomResources adds the custom resources of the operators' CRDs to a status. objects are
-// the observed objects of all installations, in order. A CRD of several operators is listed once.
+// the observed objects of all Installations, in the order of l.want.Installations. If several
+// operators have the same CRD, it is listed for the first.
 func (l *observer) countCustomResources(ctx context.Context, out *Status, objects []v1alpha1.Observed) error {
 	var lists []cluster.ListOptions
 	owners := map[int][]string{} // operators by index in lists
@@ -27,7 +28,7 @@ func (l *observer) countCustomResources(ctx context.Context, out *Status, object
 		objects = objects[len(in.Spec.Objects):]
 		for _, o := range own {
 			if o.Ref.Kind != "CustomResourceDefinition" || o.Ref.Version == "" || o.Object == nil {
-				continue // missing, or already listed for another operator
+				continue // the CRD is missing, or belongs to another operator
 			}
 			opt, ok := newListOptions(o.Object)
 			if !ok {
@@ -58,8 +59,9 @@ func (l *observer) countCustomResources(ctx context.Context, out *Status, object
 	return nil
 }
 
-// newListOptions returns the options to list the custom resources of a CRD in its served storage
-// version, or else in its first served version. It returns false if no version is served.
+// newListOptions returns the options to list the custom resources of a CRD. It uses the storage
+// version if that is served, otherwise the first served version. It returns false if no version is
+// served.
 func newListOptions(definition map[string]any) (cluster.ListOptions, bool) {
 	d := k8s.ParseCRD(definition)
 	opt := cluster.ListOptions{Limit: maxCustomResources, Kind: d.Kind}
@@ -71,8 +73,8 @@ func newListOptions(definition map[string]any) (cluster.ListOptions, bool) {
 	return opt, opt.Kind != "" && opt.APIVersion != ""
 }
 
-// judgeResources returns the health of the first objects, starting with objects that are not
-// ready, and the number of objects that are not ready.
+// judgeResources returns the health of at most maxListedResources objects, objects that are not
+// ready first. It also returns the total number of objects that are not ready.
 func judgeResources(objects []map[string]any, now time.Time) ([]v1alpha1.ObjectHealth, int) {
 	bad, good := []v1alpha1.ObjectHealth{}, []v1alpha1.ObjectHealth{}
 	for _, o := range objects {

@@ -1,9 +1,10 @@
-// Package status observes a cluster: the rendered objects and their health, and the status
-// written by the reporter.
+// Package status observes a cluster: the rendered objects and their health, and the status that the
+// reporter wrote.
 //
-// The package only reads, with the permissions of its user, and does not fetch the content of Secrets
-// and ConfigMaps. The health package judges the observations, as in the reporter. An unreachable
-// cluster is an error; a forbidden object is a result.
+// The package reads the cluster with the permissions of its user, and changes nothing. It does not
+// fetch the content of Secrets and ConfigMaps. The health package evaluates the observations, as it
+// does in the reporter. An unreachable cluster is an error; an object that the user may not read is
+// a result.
 //
 // Start from [Expect] and [Observe].
 package status
@@ -33,15 +34,15 @@ import (
 // Expected is the desired state of a cluster.
 type Expected struct {
 	Environment   string // name of the workspace
-	Cluster       string // name in quayside.yaml
+	Cluster       string // name of the cluster in quayside.yaml
 	Lock          *lockfile.File
 	Installations []render.Installation // in the order of the lock's pins
-	All           bool                  // whether to include unpinned operators
+	All           bool                  // whether to include operators that have an Installation in the cluster but no pin
 	Reporter      bool                  // whether the workspace renders a reporter
 }
 
-// Expect renders the lock, and returns the desired state of a cluster. names selects operators;
-// empty: all.
+// Expect renders the lock and returns the desired state of a cluster. names are the operators to
+// include; empty: all.
 func Expect(ctx context.Context, p *workspace.Project, cluster string, names []string) (*Expected, error) {
 	lock, err := p.NeedLock()
 	if err != nil {
@@ -79,14 +80,15 @@ func Expect(ctx context.Context, p *workspace.Project, cluster string, names []s
 
 // ObserveOptions configures an observation.
 type ObserveOptions struct {
-	Wait     time.Duration // maximum time to wait for a healthy cluster; 0: observe once
+	Wait     time.Duration // maximum time to wait until the cluster is healthy; 0: observe once
 	Custom   bool          // count the custom resources of the operators' kinds
-	Supply   bool          // list the APIs and classes of the cluster
+	Supply   bool          // list the APIs and classes that the cluster provides
 	Progress func(format string, args ...any)
 }
 
-// Observe observes a cluster until it is healthy or opt.Wait has passed. If the cluster becomes
-// unreachable after the first observation, Observe tries again until then.
+// Observe observes a cluster. It repeats this until the cluster is healthy or opt.Wait has passed,
+// and returns the last result. If the cluster becomes unreachable after the first observation, it
+// retries.
 func Observe(ctx context.Context, c *cluster.Client, want *Expected, opt ObserveOptions) (*Status, error) {
 	l := &observer{c: c, want: want}
 	opt.Progress("reading cluster %s", c.Server)
@@ -120,7 +122,7 @@ func Observe(ctx context.Context, c *cluster.Client, want *Expected, opt Observe
 	return got, err
 }
 
-// waitReason describes the condition that Observe waits for.
+// waitReason describes what Observe is waiting for, for the progress line.
 func waitReason(got *Status, err error) string {
 	if err != nil {
 		return err.Error()
@@ -142,8 +144,8 @@ type observer struct {
 	want *Expected
 }
 
-// observe reads and judges the expected objects. It also returns the objects, in the order of the
-// installations.
+// observe reads the expected objects once, and returns their health. It also returns the objects,
+// in the order of the Installations.
 func (l *observer) observe(ctx context.Context) (*Status, []v1alpha1.Observed, error) {
 	l.c.Forget()
 	var refs []v1alpha1.ObjectReference
@@ -197,8 +199,8 @@ func (l *observer) observe(ctx context.Context) (*Status, []v1alpha1.Observed, e
 	return out, objects, nil
 }
 
-// listSupply returns the APIs and classes of the cluster, except built-in APIs. Without permission,
-// the lists are empty.
+// listSupply returns the APIs that the cluster provides, without the built-in ones, and its
+// classes. Without permission, the lists are empty.
 func (l *observer) listSupply(ctx context.Context) (apis, classes []string, err error) {
 	var status *apierrors.StatusError
 	if apis, err = l.c.APIs(ctx); err != nil && !errors.As(err, &status) {
@@ -217,7 +219,7 @@ func (l *observer) listSupply(ctx context.Context) (apis, classes []string, err 
 	return apis, classes, nil
 }
 
-// clusterUID returns the UID that identifies the cluster, or "" without permission to get it.
+// clusterUID returns the UID of the cluster, or "" without permission to get it.
 func (l *observer) clusterUID(ctx context.Context) (string, error) {
 	got, err := l.c.Read(ctx, []v1alpha1.ObjectReference{{APIVersion: "v1", Kind: "Namespace", Name: health.SystemNamespace}})
 	if err != nil || len(got) == 0 {
@@ -226,14 +228,15 @@ func (l *observer) clusterUID(ctx context.Context) (string, error) {
 	return k8s.Text(got[0].Object, "metadata", "uid"), nil
 }
 
-// reporterState is the Installations in a cluster, with their status from the reporter.
+// reporterState contains the Installations in a cluster, whose status the reporter writes.
 type reporterState struct {
 	wanted  bool   // whether the workspace renders a reporter
-	absent  string // reason why Installations could not be read
+	absent  string // reason why Installations cannot be listed; empty if they can
 	objects []v1alpha1.Installation
 }
 
-// readInstallations reads the Installations, if the cluster has their CRD.
+// readInstallations reads the Installations. If the cluster does not have their CRD, it returns
+// none and sets absent.
 func (l *observer) readInstallations(ctx context.Context) (*reporterState, error) {
 	api := v1alpha1.Group + "/" + v1alpha1.Version
 	found, err := l.c.List(ctx, cluster.ListOptions{APIVersion: api, Kind: v1alpha1.Kind})
@@ -243,7 +246,7 @@ func (l *observer) readInstallations(ctx context.Context) (*reporterState, error
 	r := &reporterState{wanted: l.want.Reporter}
 	switch found.Reason {
 	case "":
-	case v1alpha1.ReasonForbidden: // reading single Installations may still be permitted
+	case v1alpha1.ReasonForbidden: // get may still be permitted where list is not
 		var refs []v1alpha1.ObjectReference
 		for _, in := range l.want.Installations {
 			refs = append(refs, v1alpha1.ObjectReference{APIVersion: api, Kind: v1alpha1.Kind, Namespace: in.Namespace, Name: in.Name})
@@ -267,14 +270,14 @@ func (l *observer) readInstallations(ctx context.Context) (*reporterState, error
 		if err == nil {
 			err = json.Unmarshal(data, &inst)
 		}
-		if err == nil { // skip objects that quayside did not render
+		if err == nil { // omit objects of another format, which quayside did not render
 			r.objects = append(r.objects, inst)
 		}
 	}
 	return r, nil
 }
 
-// find returns the Installation of a pin, or nil.
+// find returns the Installation in the cluster for a rendered one, or nil.
 func (r *reporterState) find(in render.Installation) *v1alpha1.Installation {
 	for i := range r.objects {
 		if o := &r.objects[i]; o.Namespace == in.Namespace && o.Spec.Package == in.Spec.Package {
@@ -284,7 +287,7 @@ func (r *reporterState) find(in render.Installation) *v1alpha1.Installation {
 	return nil
 }
 
-// unpinned returns the operators that have an Installation in the cluster but no pin.
+// unpinned returns the operators that have an Installation in the cluster, but none in known.
 func (r *reporterState) unpinned(known []render.Installation) []health.OperatorObservation {
 	var out []health.OperatorObservation
 	for i := range r.objects {
@@ -298,10 +301,10 @@ func (r *reporterState) unpinned(known []render.Installation) []health.OperatorO
 	return out
 }
 
-// workloadPods are the pods of the observed workloads.
+// workloadPods contains the pods of the observed workloads.
 type workloadPods struct {
 	byNamespace map[string][]map[string]any
-	faults      map[string][]string // errors of listing pods, by namespace
+	faults      map[string][]string // errors when listing pods, by namespace
 }
 
 // maxPods is the maximum number of pods to read for one workload.

@@ -14,19 +14,20 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// olmInstall is an object by which OLM installs an operator of the lock.
+// olmInstall is an OLM object that installs an operator of the lock.
 type olmInstall struct {
 	operator string // namespace/package in the lock
 	object   string
 }
 
-// listOLMInstalls lists the objects in a cluster by which OLM installs packages of the lock, in the order of
-// their names: Subscriptions, ClusterExtensions, and ClusterServiceVersions without a Subscription. It leaves out operators that are being adopted from OLM.
-// unread has a warning for each list that could not be read.
+// listOLMInstalls lists the OLM objects in a cluster that install packages of the lock, sorted by
+// name: Subscriptions, ClusterExtensions, and ClusterServiceVersions without a Subscription. It
+// omits operators that are being adopted from OLM. unread has a warning for each kind that cannot
+// be listed.
 func listOLMInstalls(ctx context.Context, c *cluster.Client, lock *lockfile.File) (found []olmInstall, unread []diag.Warning, err error) {
 	for _, kind := range []struct {
 		api, kind          string
-		pkg, installedInto []string // fields
+		pkg, installedInto []string // field paths of the package and the namespace
 	}{
 		{"operators.coreos.com/v1alpha1", "Subscription", []string{"spec", "name"}, []string{"metadata", "namespace"}},
 		{"olm.operatorframework.io/v1", "ClusterExtension", []string{"spec", "source", "catalog", "packageName"}, []string{"spec", "namespace"}},
@@ -67,12 +68,13 @@ func listOLMInstalls(ctx context.Context, c *cluster.Client, lock *lockfile.File
 	return found, unread, nil
 }
 
-// unreadOLM returns a warning about a list of OLM's objects that could not be read.
+// unreadOLM returns the warning for a kind of OLM object that cannot be listed.
 func unreadOLM(kind, cause string) diag.Warning {
 	return diag.Warning{Code: "not-checked", Msg: fmt.Sprintf("objects of OLM in the cluster cannot be read: %s: %s", kind, cause)}
 }
 
-// findPin returns the index of the pin of a package, preferably in a namespace, or -1.
+// findPin returns the index of the pin of a package, or -1. It prefers the pin in the given
+// namespace.
 func findPin(lock *lockfile.File, namespace, pkg string) int {
 	i := slices.IndexFunc(lock.Pins, func(p lockfile.Pin) bool { return p.Package == pkg && p.Namespace == namespace })
 	if i < 0 {
@@ -81,8 +83,8 @@ func findPin(lock *lockfile.File, namespace, pkg string) int {
 	return i
 }
 
-// failOLMInstalls sets the state of operators that OLM also installs to Failed. It returns a warning
-// for each list that cannot be read.
+// failOLMInstalls sets the state of operators to Failed that OLM also installs. It returns a
+// warning for each kind of object that cannot be listed.
 func (l *observer) failOLMInstalls(ctx context.Context, s *health.Summary) ([]diag.Warning, error) {
 	found, unread, err := listOLMInstalls(ctx, l.c, l.want.Lock)
 	for _, in := range found {
@@ -95,9 +97,9 @@ func (l *observer) failOLMInstalls(ctx context.Context, s *health.Summary) ([]di
 	return unread, err
 }
 
-// CheckOLM returns an error for each operator of the lock that OLM also installs in the cluster,
-// because OLM and the GitOps tool would own the same objects. It returns a warning for each list
-// that cannot be read.
+// CheckOLM returns a fault for each operator of the lock that OLM also installs in the cluster. OLM
+// and the GitOps tool would otherwise both manage the same objects. It returns a warning for each
+// kind of object that cannot be listed.
 func CheckOLM(ctx context.Context, c *cluster.Client, lock *lockfile.File, waive func([]diag.Warning) []diag.Warning) ([]diag.Warning, error) {
 	found, unread, err := listOLMInstalls(ctx, c, lock)
 	if err != nil {

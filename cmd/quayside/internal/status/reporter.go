@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/health"
 )
 
-// compare compares the status of an Installation with the current judgement. It returns nil if
-// there is no reporter and none is expected.
+// compare compares the status that the reporter wrote with judged, the current one. inst is nil if
+// the cluster has no Installation. The result is nil if there is no reporter and none is expected.
 func (r *reporterState) compare(inst *v1alpha1.Installation, judged v1alpha1.InstallationStatus) *health.Reporter {
 	switch {
 	case inst == nil && r.absent != "" && r.wanted:

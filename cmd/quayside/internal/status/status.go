@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/internal/health"
 )
 
-// Status is the observation of a cluster, with the origin of its kubeconfig.
+// Status is the result of observing a cluster, with the context and server of its kubeconfig.
 type Status struct {
 	health.Summary
 	Context string `json:"context"`
@@ -18,8 +18,8 @@ type Status struct {
 	Warnings []diag.Warning `json:"-"` // objects of OLM that could not be listed
 }
 
-// newStatus returns the status for a summary. details has the objects, reporter results and notes
-// of the operators, by namespace/package.
+// newStatus returns the status with a summary. details are the details of each operator, by
+// namespace/package.
 func (l *observer) newStatus(summary health.Summary, details map[string]health.Details) *Status {
 	for i := range summary.Operators {
 		op := &summary.Operators[i]

@@ -21,8 +21,7 @@ type Environment struct {
 // workspace names its upstream environment.
 type Environments []*Environment
 
-// LoadEnvironments opens the workspaces in directories. The error has the faults of all
-// workspaces.
+// LoadEnvironments opens the workspaces in dirs. The error has the faults of all workspaces.
 func LoadEnvironments(dirs []string, open func(dir string) (*workspace.Project, error)) (Environments, error) {
 	var out Environments
 	var faults diag.List
@@ -37,13 +36,13 @@ func LoadEnvironments(dirs []string, open func(dir string) (*workspace.Project, 
 	return out, faults.Err()
 }
 
-// addErrorf adds a fault with the position of spec.follows to faults.
+// addErrorf adds a fault to faults, with the position of spec.follows.
 func (e *Environment) addErrorf(faults *diag.List, format string, args ...any) {
 	faults.Add(diag.Pos{}, diag.PrefixPositions(e.Dir, diag.Errorf(e.Settings.At("spec.follows"), "spec.follows: "+format, args...)))
 }
 
-// Find returns the environment with a title or directory. A name with a slash, or of dots only,
-// is a directory. An unknown or ambiguous name is an error.
+// Find returns the environment with this title or directory. A name is a directory if it contains a
+// slash or consists of dots. An unknown or ambiguous name is an error.
 func (es Environments) Find(name string) (*Environment, error) {
 	isPath := strings.Contains(name, "/") || strings.Trim(name, ".") == ""
 	var found []*Environment
@@ -69,9 +68,9 @@ func (es Environments) Find(name string) (*Environment, error) {
 // PromotionStep is a promotion from an upstream environment to a downstream one.
 type PromotionStep struct{ From, To *Environment }
 
-// Steps returns a step for each environment with spec.follows. The most downstream environment is
-// first, so that each step uses the lock of its upstream environment before this run. The error
-// has a fault for each unknown upstream environment and each cycle.
+// Steps returns a promotion step for each environment with spec.follows. Downstream environments
+// come before upstream ones: in one run, a version advances by one environment only. The error has
+// a fault for each unknown upstream environment and each cycle.
 func (es Environments) Steps() ([]PromotionStep, error) {
 	upstream := map[*Environment]*Environment{}
 	var faults diag.List

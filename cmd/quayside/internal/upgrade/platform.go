@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Platform is the target versions of a cluster upgrade. An empty version is not checked.
+// Platform contains the target versions of a cluster upgrade. An empty version is not checked.
 type Platform struct {
 	Kubernetes string `json:"kubernetes,omitempty" doc:"Version of Kubernetes, such as 1.37."`
 	OpenShift  string `json:"openshift,omitempty" doc:"Version of OpenShift, such as 4.20."`
@@ -30,7 +30,8 @@ func (t Platform) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Problem is a blocker on the target platform, or on a later version.
+// Problem is the reason why an operator or object does not support the target platform, or a later
+// one.
 type Problem struct {
 	Rule     string       `json:"rule" doc:"minKubeVersion, olm.maxOpenShiftVersion, or a rule of quayside diff."`
 	Blocks   bool         `json:"blocks" doc:"Whether it blocks the upgrade. Otherwise a later version will."`
@@ -47,7 +48,7 @@ type PlatformVerdict string
 // The verdicts.
 const (
 	PlatformSupported  PlatformVerdict = "supported"
-	PlatformDeprecated PlatformVerdict = "deprecated" // supported, but not on a later version
+	PlatformDeprecated PlatformVerdict = "deprecated" // supported, but not by a later version of the platform
 	PlatformBlocked    PlatformVerdict = "blocked"
 )
 
@@ -58,22 +59,23 @@ type OperatorVerdict struct {
 	Verdict  PlatformVerdict `json:"verdict" form:"enum=supported|deprecated|blocked" doc:"supported, deprecated (a later version lacks an API that it uses) or blocked."`
 }
 
-// Judgement is the verdicts and problems of one lock.
+// Judgement contains the verdicts and problems of one lock.
 type Judgement struct {
 	Supported bool              `json:"supported" doc:"Whether nothing blocks the upgrade."`
 	Operators []OperatorVerdict `json:"operators" doc:"Every pin, by namespace and package."`
 	Problems  []Problem         `json:"problems" doc:"Blocking entries first, then by operator and object."`
 }
 
-// PlatformFinding is the findings in a group of clusters.
+// PlatformFinding contains the findings for a group of clusters.
 type PlatformFinding struct {
 	Clusters []string       // nil: all clusters
 	Findings []diff.Finding // from diff.Unserved
 }
 
-// JudgePlatform returns the verdict on every pin, in lock order. Problems are misfits (unmet
-// requirements of bundles), findings in the objects of clusters, and OpenShift versions that are
-// not in the lifecycle of a pin. lifecycles returns nil for an unknown lifecycle.
+// JudgePlatform returns a verdict on every pin, in lock order, and the problems. Problems come from
+// misfits (unmet requirements of bundles), from findings about objects, and from a lifecycle that
+// does not include the OpenShift version. lifecycles returns nil for a pin with an unknown
+// lifecycle.
 func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *catalog.SupportedVersion, target Platform, misfits []resolve.Incompatibility, findings []PlatformFinding) Judgement {
 	var all []Problem
 	for _, m := range misfits {
@@ -105,8 +107,8 @@ func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *catalog.S
 	return j
 }
 
-// groupFindings merges equal findings of several clusters into one problem. If a finding blocks
-// only some clusters, the problem lists only these clusters.
+// groupFindings merges equal findings of several clusters into one problem, which lists the
+// clusters. If the finding blocks only some of them, the problem lists only those.
 func groupFindings(seen []PlatformFinding) []Problem {
 	type key struct {
 		rule, operator, message string
@@ -114,12 +116,12 @@ func groupFindings(seen []PlatformFinding) []Problem {
 		place                   diff.Region
 	}
 	var out []Problem
-	index := map[key]int{}          // index in out
-	holds := map[int]map[int]bool{} // by index in out: indexes in seen with the problem
+	index := map[key]int{}          // index in out, by finding
+	holds := map[int]map[int]bool{} // indexes in seen of the findings in a problem, by index in out
 	for n, s := range seen {
 		for _, f := range s.Findings {
 			if strings.HasPrefix(f.Rule, "resources.") {
-				f.Operator = "" // the finding names the CRD's operator, but the user must change the resource
+				f.Operator = "" // the finding names the operator of the CRD, but the user must change the custom resource
 			}
 			k, blocks := key{f.Rule, f.Operator, f.Message, f.Object, f.Place}, f.Severity >= diff.High
 			i, known := index[k]
@@ -147,7 +149,7 @@ func groupFindings(seen []PlatformFinding) []Problem {
 	return out
 }
 
-// pinPlace returns the position of a pin, or nil if it is unknown.
+// pinPlace returns the position of a pin in the lock, or nil if it is unknown.
 func pinPlace(p lockfile.Pin) *diff.Region {
 	if p.Pos.File == "" {
 		return nil

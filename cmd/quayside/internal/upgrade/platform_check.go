@@ -23,12 +23,12 @@ type PlatformReport struct {
 	Why      []string       `json:"reasons" doc:"Why a blocked operator has no upgrade, and why the upgrades are not sufficient."`
 	Notes    []string       `json:"notes" doc:"Checks that were not possible."`
 
-	Messages []comparing.Message `json:"-"` // about reading and rendering the lock
+	Messages []comparing.Message `json:"-"` // messages for the user from reading and rendering the lock
 }
 
-// CheckPlatform checks whether the lock of a workspace supports a target platform, in the named
-// clusters or in all. For each blocked operator, it looks for the first version that is not blocked,
-// and that supports the current versions in quayside.yaml, too.
+// CheckPlatform checks whether the lock of a workspace supports a target platform. clusters are the
+// clusters to check; empty: all. For each blocked operator it looks for the first version that
+// supports both the target and the current platform in quayside.yaml.
 func CheckPlatform(ctx context.Context, p *workspace.Project, target Platform, clusters []string) (*PlatformReport, error) {
 	lock, err := p.NeedLock()
 	if err != nil {
@@ -57,7 +57,7 @@ func CheckPlatform(ctx context.Context, p *workspace.Project, target Platform, c
 	return r, c.addUpgrades(ctx, r)
 }
 
-// platformNotes returns notes on checks that need --kubernetes, and on downgrades.
+// platformNotes returns a note if --kubernetes is missing for some checks, and for a downgrade.
 func platformNotes(p *workspace.Project, target Platform) []string {
 	out := []string{}
 	for _, v := range []struct{ target, now, field, unchecked string }{

@@ -24,8 +24,8 @@ type platformChecker struct {
 	messages []comparing.Message
 }
 
-// judge sets j to the judgement of a lock. It ignores operators that are in none of the checked
-// clusters. It returns the pins with unknown requirements.
+// judge sets j to the verdicts and problems of a lock. It ignores operators that no checked cluster
+// gets. It returns the pins whose requirements are unknown.
 func (c *platformChecker) judge(ctx context.Context, lock *lockfile.File, j *Judgement) ([]string, error) {
 	installed := map[string]bool{}
 	var findings []PlatformFinding
@@ -48,8 +48,8 @@ func (c *platformChecker) judge(ctx context.Context, lock *lockfile.File, j *Jud
 	return unknown, nil
 }
 
-// lowerConverted lowers the severity of findings on removed APIs if rendering with the target
-// version in quayside.yaml converts the object to a served API.
+// lowerConverted lowers the severity of findings about removed APIs if render will convert the
+// object to a served API, once quayside.yaml has the target version.
 func (c *platformChecker) lowerConverted(ctx context.Context, lock *lockfile.File, seen []PlatformFinding) {
 	removed := map[string]map[diff.Ref]bool{} // results of removedObjects, by operator
 	for _, s := range seen {
@@ -71,8 +71,8 @@ func (c *platformChecker) lowerConverted(ctx context.Context, lock *lockfile.Fil
 	}
 }
 
-// removedObjects renders an operator for the target, and returns the objects that still have an
-// API that the target does not serve. It returns nil if rendering fails.
+// removedObjects renders an operator for the target version, and returns its objects with an API
+// that is deprecated (false) or no longer served (true). It returns nil if rendering fails.
 func (c *platformChecker) removedObjects(ctx context.Context, lock *lockfile.File, operator string) map[diff.Ref]bool {
 	namespace, pkg, _ := strings.Cut(operator, "/")
 	pin, ok := lock.Pin(namespace, pkg)

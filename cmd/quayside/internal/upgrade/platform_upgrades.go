@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// maxHops limits the versions of an operator that are tried. More hops are not practical before a
-// cluster upgrade.
+// maxHops limits the number of versions that are tried for one operator. More upgrades in a row are
+// not practical before a cluster upgrade.
 const maxHops = 32
 
 // PlatformStep is an upgrade of one operator before the cluster upgrade.
@@ -23,8 +23,9 @@ type PlatformStep struct {
 	To       string `json:"to" doc:"The first version that is not blocked."`
 }
 
-// addUpgrades adds the first version of each blocked operator that is not blocked, or the reason why
-// there is none. If every operator has one, it also adds the command that upgrades them.
+// addUpgrades adds an upgrade for each blocked operator, to the first version that is not blocked,
+// or the reason why there is none. If every blocked operator has an upgrade, it adds the command
+// for them.
 func (c *platformChecker) addUpgrades(ctx context.Context, r *PlatformReport) error {
 	command := "quayside upgrade --hops all"
 	var named []resolve.Target
@@ -56,8 +57,8 @@ func (c *platformChecker) addUpgrades(ctx context.Context, r *PlatformReport) er
 	return err
 }
 
-// findFirst returns the pin of a blocked operator at the first version that is not blocked, or the
-// reason why no such version can be reached.
+// findFirst returns the pin of a blocked operator at the first version that is not blocked. If no
+// such version can be reached, it returns the reason.
 func (c *platformChecker) findFirst(ctx context.Context, pin lockfile.Pin) (first lockfile.Pin, why string, err error) {
 	bundles := c.problem.Hops(pin)
 	for _, bundle := range bundles[:min(len(bundles), maxHops)] {
@@ -90,7 +91,7 @@ func (c *platformChecker) findFirst(ctx context.Context, pin lockfile.Pin) (firs
 	return first, why, nil
 }
 
-// resolve returns the lock with the named upgrades, or the conflicts that prevent them.
+// resolve returns the lock after the named upgrades, or the conflicts that prevent them.
 func (c *platformChecker) resolve(ctx context.Context, named []resolve.Target) (lock *lockfile.File, conflict string, err error) {
 	pr := *c.problem
 	pr.Options.Named, pr.Options.Hops = named, -1

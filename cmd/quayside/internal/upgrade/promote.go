@@ -24,32 +24,32 @@ import (
 // PromotionOptions are the options for a promotion.
 type PromotionOptions struct {
 	Only     []string          // operators to promote, as namespace/package; empty: all
-	Rule     *gate.Criteria    // required observations; nil: none
-	Observed []*health.Summary // observations in any environment
+	Rule     *gate.Criteria    // observations required for a promotion; nil: none
+	Observed []*health.Summary // observations of all environments
 	Now      time.Time
-	Proposes bool // for a pull request: keep the operators whose earlier promotion a person reverted, unless Only has them
+	Proposes bool // whether to open pull requests: keep an operator whose earlier promotion a person reverted, unless it is in Only
 
-	kept map[string]resolve.HeldUpgrade // operators to keep at their versions
+	kept map[string]resolve.HeldUpgrade // operators that must not change, with the reason
 }
 
-// PromotionOutcome is the outcome for one operator.
+// PromotionOutcome is the outcome of a promotion for one operator.
 type PromotionOutcome string
 
 // The outcomes.
 const (
 	OutcomeUpgraded  PromotionOutcome = "upgraded"  // upgraded to the upstream version
-	OutcomeAdded     PromotionOutcome = "added"     // pinned at the upstream version, and not pinned before
+	OutcomeAdded     PromotionOutcome = "added"     // newly pinned, at the upstream version
 	OutcomeUnchanged PromotionOutcome = "unchanged" // already at the upstream version
-	OutcomeKept      PromotionOutcome = "kept"      // not promoted because of declarations, catalogs or the upstream lock
-	OutcomeHeld      PromotionOutcome = "held"      // held back by the gate
+	OutcomeKept      PromotionOutcome = "kept"      // not changed because of a declaration, a catalog or the upstream lock
+	OutcomeHeld      PromotionOutcome = "held"      // not changed because the upstream version fails the gate (opt.Rule)
 )
 
-// The reasons for OutcomeKept or OutcomeHeld that do not come from the resolver.
+// Reasons for OutcomeKept and OutcomeHeld, in addition to those of the resolver.
 const (
 	ReasonNotInFrom   resolve.HeldBack = "notInFrom"   // not pinned in the upstream environment
-	ReasonNotDeclared resolve.HeldBack = "notDeclared" // not requested in the target environment
+	ReasonNotDeclared resolve.HeldBack = "notDeclared" // not declared or required in the target environment
 	ReasonContent     resolve.HeldBack = "content"     // the target catalog has a different bundle with the same name
-	ReasonGate        resolve.HeldBack = "gate"        // insufficient observations
+	ReasonGate        resolve.HeldBack = "gate"        // the observations do not satisfy opt.Rule
 	ReasonDeclined    resolve.HeldBack = "declined"    // a person reverted its promotion, or closed its pull request
 	ReasonNeeds       resolve.HeldBack = "dependency"  // it requires an operator that is not promoted
 )
@@ -61,8 +61,8 @@ type PromotionRow struct {
 	Have     string           `json:"current,omitempty" doc:"version in the target environment before the promotion"` // target version before the promotion; empty if not pinned
 	Outcome  PromotionOutcome `json:"outcome" form:"enum=upgraded|added|unchanged|kept|held"`
 	Reason   resolve.HeldBack `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|downgrade|hold|range|clusterVersion|installMode|catalog|content|conflict|gate|declined|dependency" doc:"reason why it is unchanged or held"`
-	Message  string           `json:"message,omitempty"`                                                 // Reason as text
-	Verdict  *gate.Verdict    `json:"observed,omitempty" doc:"observations in the upstream environment"` // nil without a rule
+	Message  string           `json:"message,omitempty"`                                                 // explanation of Reason
+	Verdict  *gate.Verdict    `json:"observed,omitempty" doc:"observations in the upstream environment"` // nil without opt.Rule
 }
 
 // isPromoted reports whether the outcome is an upgrade or an addition.
@@ -70,7 +70,7 @@ func (r PromotionRow) isPromoted() bool {
 	return r.Outcome == OutcomeUpgraded || r.Outcome == OutcomeAdded
 }
 
-// outcomeOf returns the outcome that belongs to a reason.
+// outcomeOf returns the outcome for a reason.
 func outcomeOf(by resolve.HeldBack) PromotionOutcome {
 	if by == ReasonGate || by == ReasonNeeds {
 		return OutcomeHeld
@@ -78,7 +78,7 @@ func outcomeOf(by resolve.HeldBack) PromotionOutcome {
 	return OutcomeKept
 }
 
-// promotion is the state of a PromotionStep in progress.
+// promotion is a PromotionStep in progress.
 type promotion struct {
 	PromotionStep
 	opt      PromotionOptions
@@ -86,16 +86,16 @@ type promotion struct {
 	problem  *workspace.Problem
 	declared *declare.Set
 	selected map[string]bool                // operators to promote; nil: all
-	held     map[string]resolve.HeldUpgrade // operators of from that are in opt.kept, fail the gate or were reverted
-	differs  map[string]resolve.HeldUpgrade // operators of from with different content in the target catalog
+	held     map[string]resolve.HeldUpgrade // upstream operators that are not promoted: kept, reverted, or failing the gate
+	differs  map[string]resolve.HeldUpgrade // upstream operators whose bundle has different content in the target catalog
 	contents map[*catalog.Bundle]catalog.Digest
 	verdicts map[string]*gate.Verdict
 	seen     []gate.Observation
 }
 
-// Promote promotes pins of the upstream environment, by bundle digest. It returns the outcome for
-// the operators of both environments. It returns an error if a pin would change to a bundle that
-// the upstream environment does not have.
+// Promote pins operators of the target environment at the bundles of the upstream environment, by
+// digest. It returns the outcome for the operators of both environments. It is an error if an
+// operator would change to any other bundle.
 func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*PromotionStepReport, error) {
 	p := &promotion{PromotionStep: s, opt: opt, held: map[string]resolve.HeldUpgrade{}, differs: map[string]resolve.HeldUpgrade{}, contents: map[*catalog.Bundle]catalog.Digest{}, verdicts: map[string]*gate.Verdict{}}
 	var err error
@@ -145,6 +145,7 @@ func isSamePin(a, b lockfile.Pin) bool {
 }
 
 // selectOperators selects the operators in opt.Only, and their dependencies in the upstream lock.
+// Without opt.Only, all operators are selected.
 func (p *promotion) selectOperators() error {
 	if len(p.opt.Only) == 0 {
 		return nil
@@ -174,7 +175,8 @@ func (p *promotion) selectOperators() error {
 	return faults.Err()
 }
 
-// applyGate holds back the operators that fail the gate, or whose earlier promotion a person reverted.
+// applyGate sets p.held: the operators that fail the gate, or whose earlier promotion a person
+// reverted.
 func (p *promotion) applyGate(ctx context.Context) error {
 	if p.opt.Rule != nil && p.opt.Rule.Signed {
 		if err := p.To.VerifyObserved(p.opt.Observed); err != nil {
@@ -211,7 +213,7 @@ func (p *promotion) applyGate(ctx context.Context) error {
 	return nil
 }
 
-// gateReason returns the reason why a pin of the upstream environment fails the gate, or "".
+// gateReason returns the reason why an upstream pin fails the gate. The text is empty if it passes.
 func (p *promotion) gateReason(pin lockfile.Pin) (resolve.HeldBack, string, error) {
 	if p.opt.Rule == nil {
 		return "", "", nil
@@ -231,7 +233,7 @@ func (p *promotion) gateReason(pin lockfile.Pin) (resolve.HeldBack, string, erro
 	return ReasonGate, text, nil
 }
 
-// verdict returns the gate's verdict on a pin of the upstream environment.
+// verdict evaluates the gate for an upstream pin.
 func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
 	clusters, err := p.From.clustersWith(pin.Key())
 	if err != nil {
@@ -243,8 +245,8 @@ func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
 	return &v, nil
 }
 
-// notUpgradeableReason returns the reason why the operator reports Upgradeable=False in a target cluster,
-// or "".
+// notUpgradeableReason returns the reason if a cluster of the target environment reports that the
+// operator is not upgradeable (Upgradeable=False). Otherwise it returns "".
 func (p *promotion) notUpgradeableReason(pin lockfile.Pin) string {
 	clusters, err := p.To.clustersWith(pin.Key())
 	now, ok := p.targetPin(pin.Key())
@@ -265,7 +267,7 @@ func (e *Environment) clustersWith(operator string) ([]string, error) {
 	return profile.ClustersThatGet(operator, e.Settings.Clusters)
 }
 
-// resolve resolves with the pins to promote.
+// resolve resolves the target environment with the upstream pins.
 func (p *promotion) resolve(ctx context.Context) (*workspace.Resolution, error) {
 	pr := *p.problem
 	pr.Options.From, pr.Options.Lenient = p.upstreamLock(), true
@@ -280,8 +282,8 @@ func (p *promotion) resolve(ctx context.Context) (*workspace.Resolution, error) 
 	return res, p.checkBundles(res)
 }
 
-// refusal returns the reason for rejecting a bundle, or "". A promotion installs only content
-// that was tested upstream, so a bundle of the same name with different content is rejected.
+// refusal returns the reason to reject a bundle, or "". Only content that was tested upstream may
+// be installed, so refusal also rejects a bundle of the same name with different content.
 func (p *promotion) refusal(ctx context.Context, namespace string, to *catalog.Bundle) string {
 	key := namespace + "/" + to.Package().Name()
 	theirs, there := findPin(p.from, key)
@@ -299,7 +301,7 @@ func (p *promotion) refusal(ctx context.Context, namespace string, to *catalog.B
 	if !known {
 		var err error
 		if content, err = p.problem.ContentDigest(ctx, namespace, to); err != nil {
-			return "" // if the resolver selects the bundle, it returns this error
+			return "" // the resolver returns this error if it selects the bundle
 		}
 		p.contents[to] = content
 	}
@@ -310,8 +312,8 @@ func (p *promotion) refusal(ctx context.Context, namespace string, to *catalog.B
 	return "blocked: " + p.differs[key].Text
 }
 
-// reasonToKeep returns the reason why an operator of the upstream environment is not promoted, if
-// there is one.
+// reasonToKeep returns the reason why an upstream operator is not promoted, and whether there is
+// one.
 func (p *promotion) reasonToKeep(key string) (resolve.HeldUpgrade, bool) {
 	if s, ok := p.held[key]; ok {
 		return s, true
@@ -320,13 +322,13 @@ func (p *promotion) reasonToKeep(key string) (resolve.HeldUpgrade, bool) {
 	return s, ok
 }
 
-// isPromoted reports whether the promotion may change an operator of the upstream environment.
+// isPromoted reports whether the promotion may change an operator: it is selected and not held.
 func (p *promotion) isPromoted(key string) bool {
 	_, stays := p.held[key]
 	return !stays && (p.selected == nil || p.selected[key])
 }
 
-// upstreamLock returns the upstream lock with only the pins to promote.
+// upstreamLock returns the upstream lock, reduced to the pins to promote.
 func (p *promotion) upstreamLock() *lockfile.File {
 	var pins []lockfile.Pin
 	for _, pin := range p.from.Pins {
@@ -337,8 +339,8 @@ func (p *promotion) upstreamLock() *lockfile.File {
 	return p.from.With(pins)
 }
 
-// checkBundles returns a fault for each pin that would change to another bundle than the upstream
-// one.
+// checkBundles returns a fault for each pin that would change to a bundle that is not pinned
+// upstream.
 func (p *promotion) checkBundles(res *workspace.Resolution) error {
 	var faults diag.List
 	for _, pin := range res.Lock.Pins {
@@ -352,7 +354,7 @@ func (p *promotion) checkBundles(res *workspace.Resolution) error {
 	return faults.Err()
 }
 
-// rows returns the outcome for every requested operator.
+// rows returns the outcome for each selected operator, sorted by name.
 func (p *promotion) rows(res *workspace.Resolution) []PromotionRow {
 	keys := map[string]bool{}
 	for _, pin := range p.from.Pins {
@@ -429,8 +431,8 @@ func (p *promotion) explain(key string, theirs lockfile.Pin, res *workspace.Reso
 	return held
 }
 
-// findRefused returns the first direct or indirect dependency of a pin in the upstream lock that is
-// refused and not promoted.
+// findRefused searches the dependencies of pin in the upstream lock. It returns the first one that
+// the resolver refused and that is not promoted.
 func (p *promotion) findRefused(pin lockfile.Pin, refused []string) (lockfile.Pin, bool) {
 	for todo, seen := []lockfile.Pin{pin}, map[string]bool{pin.Key(): true}; len(todo) > 0; todo = todo[1:] {
 		for _, r := range todo[0].Requires {

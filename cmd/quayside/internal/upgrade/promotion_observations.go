@@ -15,16 +15,16 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Limits for reading observations.
+// Limits for a directory of observations.
 const (
 	maxFiles = 50_000
 	maxDepth = 8
 )
 
-// ReadObservations reads a file with observations, or all .json, .yaml and .yml files below a
-// directory. For observations without a cluster, the file name selects the cluster and the
-// environment (see splitFileName). It returns a warning for each unknown cluster, and the faults of
-// all files.
+// ReadObservations reads one file of observations, or all .json, .yaml and .yml files below a
+// directory. If a file does not name its cluster, the cluster and environment come from its path
+// (see splitFileName). ReadObservations returns a warning for each unknown cluster. The error has
+// the faults of all files.
 func (es Environments) ReadObservations(f source.File) ([]*health.Summary, []diag.Warning, error) {
 	if f.Name != "" {
 		return es.readFile(f)
@@ -83,9 +83,9 @@ func (es Environments) readFile(f source.File) ([]*health.Summary, []diag.Warnin
 	return seen, warnings, nil
 }
 
-// splitFileName returns the environment and the cluster in a file name:
-// "<environment>/<cluster>.json" or "<environment>/<cluster>/<any>.json". The environment may be
-// empty.
+// splitFileName returns the environment and the cluster in the path of a file:
+// "<environment>/<cluster>.json" or "<environment>/<cluster>/<any>.json". Without a known
+// environment in the path, it returns "".
 func (es Environments) splitFileName(file string) (environment, cluster string) {
 	parts := strings.Split(path.Clean(file), "/")
 	last := len(parts) - 1
@@ -99,7 +99,8 @@ func (es Environments) splitFileName(file string) (environment, cluster string) 
 	return environment, parts[last]
 }
 
-// environmentWith returns the title of the only environment with a cluster of that name, or "".
+// environmentWith returns the title of the environment with a cluster, or "" unless exactly one has
+// it.
 func (es Environments) environmentWith(cluster string) string {
 	title := ""
 	for _, e := range es {
@@ -113,7 +114,8 @@ func (es Environments) environmentWith(cluster string) string {
 	return title
 }
 
-// hasCluster reports whether an environment has a cluster. An empty environment means any environment.
+// hasCluster reports whether an environment has a cluster. If environment is empty, it looks in
+// all.
 func (es Environments) hasCluster(environment, cluster string) bool {
 	return slices.ContainsFunc(es, func(e *Environment) bool {
 		if environment != "" && e.Title != environment {

@@ -44,8 +44,8 @@ type PromotionStepReport struct {
 	opt PromotionOptions
 }
 
-// Choose interprets names as an upstream environment, a target environment, and the operators to
-// promote. It returns the step and the operators. Without names it returns all steps.
+// Choose parses names: none, or an upstream environment, a target environment and the operators to
+// promote. It returns the promotion steps (all without names), and the operators.
 func (es Environments) Choose(names []string) (steps []PromotionStep, only []string, err error) {
 	if len(names) == 0 {
 		steps, err = es.Steps()
@@ -65,8 +65,9 @@ func (es Environments) Choose(names []string) (steps []PromotionStep, only []str
 	return []PromotionStep{{From: from, To: to}}, names[2:], nil
 }
 
-// Promote makes the promotions of steps. rule returns the rule for a target environment. If an
-// operator in opt.Only is held back, Promote returns the report and a *rules.PolicyError.
+// Promote runs the promotion of each step. rule returns the required observations for a target
+// environment. If an operator in opt.Only is held back, Promote returns the report and a
+// *rules.PolicyError.
 func Promote(ctx context.Context, steps []PromotionStep, opt PromotionOptions, rule func(to *Environment) (*gate.Criteria, error)) (*PromotionReport, error) {
 	r := &PromotionReport{Steps: []PromotionStepReport{}, Warnings: []diag.Warning{}}
 	var refused []string
@@ -92,7 +93,7 @@ func Promote(ctx context.Context, steps []PromotionStep, opt PromotionOptions, r
 	return r, nil
 }
 
-// Branches returns the rows of the branches of all steps.
+// Branches returns a row for each branch of the steps, for the table of branches.
 func (r *PromotionReport) Branches() []deliver.BranchRow {
 	var out []deliver.BranchRow
 	for _, s := range r.Steps {
@@ -108,7 +109,7 @@ func (r *PromotionReport) Branches() []deliver.BranchRow {
 	return out
 }
 
-// CountPromoted sets Promoted.
+// CountPromoted sets r.Promoted to the number of upgraded and added operators.
 func (r *PromotionReport) CountPromoted() {
 	r.Promoted = 0
 	for _, s := range r.Steps {
@@ -126,8 +127,8 @@ func (s *PromotionStepReport) CountPromoted() (n int) {
 	return n
 }
 
-// upgrade returns the resolution with the observations of the promoted operators, for a pull
-// request.
+// upgrade returns the input for a proposal: the resolution, and the observations of the promoted
+// operators.
 func (s *PromotionStepReport) upgrade() workspace.Upgrade {
 	u := workspace.Upgrade{Resolution: s.Resolution, Named: len(s.opt.Only) > 0}
 	for _, op := range s.Operators {
@@ -138,10 +139,10 @@ func (s *PromotionStepReport) upgrade() workspace.Upgrade {
 	return u
 }
 
-// Propose proposes the promotion, as [deliver.Proposer.Propose] does. If the tree cannot be rendered, it
-// keeps the operators whose installed bundles cannot be opened, and those that require them. If a
-// person closed the pull request, it keeps all of them. If nothing is promoted, it judges the branch of an
-// earlier run.
+// Propose publishes the promotion; see [deliver.Proposer.Propose]. If the tree cannot be rendered
+// because installed bundles cannot be opened, it promotes without these operators and those that
+// require them. If a person closed the pull request, it promotes nothing. If nothing is promoted,
+// it decides whether the branch of an earlier run is obsolete.
 func (s *PromotionStepReport) Propose(ctx context.Context, proposer *deliver.Proposer, several bool) error {
 	kept := map[string]resolve.HeldUpgrade{}
 	if err := s.propose(ctx, proposer, several); err != nil {
@@ -194,7 +195,7 @@ func (s *PromotionStepReport) promoteAgain(ctx context.Context, kept map[string]
 	return err
 }
 
-// propose proposes the promotion, if there is one.
+// propose publishes the promotion, unless nothing is promoted.
 func (s *PromotionStepReport) propose(ctx context.Context, proposer *deliver.Proposer, several bool) (err error) {
 	if s.Resolution != nil {
 		s.Proposed, err = proposer.Propose(ctx, s.upgrade(), s.Problem, several)
