@@ -39,6 +39,7 @@ type tree struct {
 	views             []*view           // one for each of opt.Clusters
 	configurableCache map[string][]configurable
 	pluralCache       map[[2]string]string // result of plurals
+	buffer            []byte               // of encodeDocuments
 }
 
 // build writes all files of the tree: CRDs, Namespaces, operators, the reporter, the directories of
@@ -99,21 +100,21 @@ func (t *tree) add(owner *operator, dir, file string, objects ...Object) error {
 	}
 	var text []byte
 	if !t.opt.ObjectsOnly {
-		text = encodeDocuments(objects)
+		text = t.encodeDocuments(objects)
 	}
 	return t.files.Add(path.Join(dir, file), text)
 }
 
 // encodeDocuments returns objects as multi-document YAML.
-func encodeDocuments(objects []Object) []byte {
-	var text []byte
+func (t *tree) encodeDocuments(objects []Object) []byte {
+	t.buffer = t.buffer[:0]
 	for i, o := range objects {
 		if i > 0 {
-			text = append(text, "---\n"...)
+			t.buffer = append(t.buffer, "---\n"...)
 		}
-		text = append(text, yamlnode.Encode(o)...)
+		t.buffer = yamlnode.AppendEncoded(t.buffer, o)
 	}
-	return text
+	return slices.Clone(t.buffer)
 }
 
 // annotate returns an object with the annotations for the GitOps tool.

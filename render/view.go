@@ -153,7 +153,7 @@ func (v *view) ownFiles() ([]file, error) {
 	var files []string
 	for _, in := range expected {
 		files = append(files, installationFile(in))
-		out = append(out, file{path.Join(layout.Installations, installationFile(in)), encodeDocuments(v.annotateAll(v.installationObjects(in)))})
+		out = append(out, file{path.Join(layout.Installations, installationFile(in)), v.encodeDocuments(v.annotateAll(v.installationObjects(in)))})
 	}
 	if !v.opt.hasEngine() {
 		out = append(out, file{path.Join(layout.Installations, layout.Kustomization), encodeKustomization(map[string]any{"resources": k8s.Values(files...)})})

@@ -11,6 +11,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -155,14 +156,18 @@ func (s *Store) Read(digest string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = r.Close() }() // ignore the error: the file is only read
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	size, err := s.Size(digest)
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(data)) > limit {
+	data := bytes.NewBuffer(make([]byte, 0, min(size, limit)+bytes.MinRead))
+	if _, err := data.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
+		return nil, err
+	}
+	if int64(data.Len()) > limit {
 		return nil, fmt.Errorf("blob %s is larger than %d bytes", digest, limit)
 	}
-	return data, r.Drain()
+	return data.Bytes(), r.Drain()
 }
 
 // Remove removes the blob from the store. A missing blob is not an error.

@@ -19,15 +19,15 @@ import (
 // v is a value that encoding/json can decode into an any, or a map type of such values.
 // Strings that a YAML 1.1 or 1.2 reader could take for another type are quoted. Equal
 // values give equal bytes, and both kinds of reader return the same value.
-func Encode(v any) []byte {
-	e := encoder{out: make([]byte, 0, 4<<10)}
+func Encode(v any) []byte { return slices.Clone(AppendEncoded(make([]byte, 0, 4<<10), v)) }
+
+// AppendEncoded appends [Encode] of v to dst, and returns the extended slice.
+func AppendEncoded(dst []byte, v any) []byte {
+	e := encoder{out: dst}
 	if m := reflect.ValueOf(v); m.IsValid() && m.CanConvert(reflect.TypeFor[map[string]any]()) {
 		v = m.Convert(reflect.TypeFor[map[string]any]()).Interface()
 	}
 	e.node(v, 0)
-	if len(e.out)+len(e.out)/4 < cap(e.out) { // callers keep many results
-		return slices.Clone(e.out)
-	}
 	return e.out
 }
 

@@ -7,6 +7,8 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,9 +29,9 @@ func (t *Types) Check(object map[string]any) Shape {
 	w := typeChecker{types: t}
 	of := t.kind(k8s.Text(object, "apiVersion"), k8s.Text(object, "kind"))
 	if of == nil {
-		w.checkValue(reflect.TypeFor[metav1.ObjectMeta](), object["metadata"], "metadata")
+		w.checkAt(step{name: "metadata"}, reflect.TypeFor[metav1.ObjectMeta](), object["metadata"])
 	} else {
-		w.checkValue(of, object, "")
+		w.checkValue(of, object)
 	}
 	return w.sortedShape()
 }
@@ -41,7 +43,7 @@ func (t *Types) Prune(object map[string]any) map[string]any {
 		return object
 	}
 	object = k8s.Copy(object)
-	(&typeChecker{types: t, prune: true}).checkValue(of, object, "")
+	(&typeChecker{types: t, prune: true}).checkValue(of, object)
 	return object
 }
 
@@ -49,10 +51,10 @@ func (t *Types) Prune(object map[string]any) map[string]any {
 // fields. If there are none, it returns the value itself.
 func PrunePart[V any](t *Types, part Part, value V, at string) (V, Shape) {
 	w := typeChecker{types: t}
-	w.checkValue(part.of, value, at)
+	w.checkAt(step{name: at}, part.of, value)
 	if len(w.Unknown) > 0 {
 		value = k8s.Copy(value)
-		(&typeChecker{types: t, prune: true}).checkValue(part.of, value, at)
+		(&typeChecker{types: t, prune: true}).checkAt(step{name: at}, part.of, value)
 	}
 	return value, w.sortedShape()
 }
@@ -61,8 +63,9 @@ func PrunePart[V any](t *Types, part Part, value V, at string) (V, Shape) {
 type typeChecker struct {
 	Shape
 	types         *Types
-	prune         bool // unknown fields are deleted
-	ignoreUnknown int  // unknown fields are ignored if positive
+	at            []step // of the value being checked
+	prune         bool   // unknown fields are deleted
+	ignoreUnknown int    // unknown fields are ignored if positive
 }
 
 func (w *typeChecker) sortedShape() Shape {
@@ -71,11 +74,35 @@ func (w *typeChecker) sortedShape() Shape {
 	return w.Shape
 }
 
-func (w *typeChecker) addTypeFault(at, want string, got any) {
-	w.Wrong = append(w.Wrong, Fault{at, "expected " + want + ", got " + k8s.TypeName(got)})
+func (w *typeChecker) addTypeFault(want string, got any) {
+	w.addFault("expected " + want + ", got " + k8s.TypeName(got))
 }
 
-func (w *typeChecker) checkValue(of reflect.Type, v any, at string) {
+func (w *typeChecker) addFault(problem string) {
+	w.Wrong = append(w.Wrong, Fault{w.path(), problem})
+}
+
+// step is one step of a path: "." and "" around the name of a field, "[" and "]" around a key of
+// a map or an index.
+type step struct{ before, name, after string }
+
+// path returns the path of the value being checked: "spec.containers[0].args".
+func (w *typeChecker) path() string {
+	var b strings.Builder
+	for _, s := range w.at {
+		b.WriteString(s.before + s.name + s.after)
+	}
+	return strings.TrimPrefix(b.String(), ".")
+}
+
+// checkAt checks a value one step below the current one.
+func (w *typeChecker) checkAt(at step, of reflect.Type, v any) {
+	w.at = append(w.at, at)
+	w.checkValue(of, v)
+	w.at = w.at[:len(w.at)-1]
+}
+
+func (w *typeChecker) checkValue(of reflect.Type, v any) {
 	if v == nil {
 		return // the API server decodes null as the zero value
 	}
@@ -83,93 +110,89 @@ func (w *typeChecker) checkValue(of reflect.Type, v any, at string) {
 		of = of.Elem()
 	}
 	if reflect.PointerTo(of).Implements(reflect.TypeFor[json.Unmarshaler]()) {
-		w.checkCustom(of, v, at)
+		w.checkCustom(of, v)
 		return
 	}
 	switch of.Kind() {
 	case reflect.Struct:
-		w.checkObject(of, v, at)
+		w.checkObject(of, v)
 	case reflect.Map:
 		m, ok := v.(map[string]any)
 		if !ok {
-			w.addTypeFault(at, "an object", v)
+			w.addTypeFault("an object", v)
 		}
 		for key, e := range m {
-			w.checkValue(of.Elem(), e, fmt.Sprintf("%s[%s]", at, key))
+			w.checkAt(step{"[", key, "]"}, of.Elem(), e)
 		}
 	case reflect.Slice:
-		w.checkList(of, v, at)
+		w.checkList(of, v)
 	default:
-		w.checkScalar(of.Kind(), v, at)
+		w.checkScalar(of.Kind(), v)
 	}
 }
 
-func (w *typeChecker) checkObject(of reflect.Type, v any, at string) {
+func (w *typeChecker) checkObject(of reflect.Type, v any) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		w.addTypeFault(at, "an object", v)
+		w.addTypeFault("an object", v)
 		return
 	}
 	fields := w.types.fieldsOf(of)
 	for key, e := range m {
-		here := key
-		if at != "" {
-			here = at + "." + key
-		}
 		inner, known := fields[key]
 		switch {
 		case known:
-			w.checkValue(inner, e, here)
+			w.checkAt(step{".", key, ""}, inner, e)
 		case w.ignoreUnknown > 0:
 		case w.prune:
 			delete(m, key)
 		default:
-			w.Unknown = append(w.Unknown, here)
+			w.Unknown = append(w.Unknown, strings.TrimPrefix(w.path()+"."+key, "."))
 		}
 	}
 }
 
-func (w *typeChecker) checkList(of reflect.Type, v any, at string) {
+func (w *typeChecker) checkList(of reflect.Type, v any) {
 	if of.Elem().Kind() == reflect.Uint8 {
 		text, ok := v.(string)
 		if !ok {
-			w.addTypeFault(at, "text in base64", v)
+			w.addTypeFault("text in base64", v)
 		} else if _, err := base64.StdEncoding.DecodeString(text); err != nil {
-			w.Wrong = append(w.Wrong, Fault{at, err.Error()})
+			w.addFault(err.Error())
 		}
 		return
 	}
 	list, ok := v.([]any)
 	if !ok {
-		w.addTypeFault(at, "a list", v)
+		w.addTypeFault("a list", v)
 	}
 	for i, e := range list {
-		w.checkValue(of.Elem(), e, fmt.Sprintf("%s[%d]", at, i))
+		w.checkAt(step{"[", strconv.Itoa(i), "]"}, of.Elem(), e)
 	}
 }
 
-func (w *typeChecker) checkScalar(kind reflect.Kind, v any, at string) {
+func (w *typeChecker) checkScalar(kind reflect.Kind, v any) {
 	switch kind {
 	case reflect.String:
 		if _, ok := v.(string); !ok {
-			w.addTypeFault(at, "a string", v)
+			w.addTypeFault("a string", v)
 		}
 	case reflect.Bool:
 		if _, ok := v.(bool); !ok {
-			w.addTypeFault(at, "a boolean", v)
+			w.addTypeFault("a boolean", v)
 		}
 	case reflect.Float64:
 		switch v.(type) {
 		case int64, float64, json.Number:
 		default:
-			w.addTypeFault(at, "a number", v)
+			w.addTypeFault("a number", v)
 		}
 	default: // the API has no other integer types
-		w.checkInteger(kind == reflect.Int32, v, at)
+		w.checkInteger(kind == reflect.Int32, v)
 	}
 }
 
-func (w *typeChecker) checkInteger(small bool, v any, at string) {
+func (w *typeChecker) checkInteger(small bool, v any) {
 	var n float64
 	switch v := v.(type) {
 	case int64:
@@ -177,16 +200,16 @@ func (w *typeChecker) checkInteger(small bool, v any, at string) {
 	case float64:
 		n = v
 	default:
-		w.addTypeFault(at, "a whole number", v)
+		w.addTypeFault("a whole number", v)
 		return
 	}
 	if n != math.Trunc(n) || math.Abs(n) > math.MaxInt64 || small && (n < math.MinInt32 || n > math.MaxInt32) {
-		w.Wrong = append(w.Wrong, Fault{at, fmt.Sprintf("expected a whole number in the range of the field, got %v", v)})
+		w.addFault(fmt.Sprintf("expected a whole number in the range of the field, got %v", v))
 	}
 }
 
 // checkCustom checks a value whose type has its own JSON decoding, which is not strict.
-func (w *typeChecker) checkCustom(of reflect.Type, v any, at string) {
+func (w *typeChecker) checkCustom(of reflect.Type, v any) {
 	schema := reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()
 	w.ignoreUnknown++
 	defer func() { w.ignoreUnknown-- }()
@@ -194,16 +217,16 @@ func (w *typeChecker) checkCustom(of reflect.Type, v any, at string) {
 	switch list, isList := v.([]any); {
 	case of == reflect.TypeFor[apiextensionsv1.JSON]():
 	case isObject && (of == reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]() || of == reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]() || of == reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray]()):
-		w.checkValue(schema, object, at)
+		w.checkValue(schema, object)
 	case isList && of == reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]():
-		w.checkValue(reflect.SliceOf(schema), list, at)
+		w.checkValue(reflect.SliceOf(schema), list)
 	default:
 		data, err := json.Marshal(v)
 		if err == nil {
 			err = json.Unmarshal(data, reflect.New(of).Interface())
 		}
 		if err != nil {
-			w.Wrong = append(w.Wrong, Fault{at, err.Error()})
+			w.addFault(err.Error())
 		}
 	}
 }
