@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/profile"
@@ -86,27 +85,7 @@ func (a *Applied) Resources(fsys fs.FS, skip func(dir string) bool) (files, dirs
 	if !r.isDir(a.Dir) {
 		return []string{a.Dir}, nil
 	}
-	var visit func(dir string)
-	visit = func(dir string) {
-		if r.isChart(dir) {
-			return
-		}
-		if r.kustomization(dir) != nil {
-			dirs = append(dirs, dir)
-			return
-		}
-		for _, d := range r.list(dir) {
-			name := path.Join(dir, d.Name())
-			switch {
-			case strings.HasPrefix(d.Name(), ".") && d.IsDir(), a.excludes(r, name, d.IsDir()):
-			case d.IsDir() && a.recurse && !r.skip(name):
-				visit(name)
-			case d.Type().IsRegular() && yamlnode.HasExtension(name):
-				files = append(files, name)
-			}
-		}
-	}
-	visit(a.Dir)
+	r.visitApplied(a, a.Dir, func(name string) { files = append(files, name) }, func(dir string) { dirs = append(dirs, dir) })
 	return files, dirs
 }
 

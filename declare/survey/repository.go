@@ -3,6 +3,7 @@ package survey
 import (
 	"encoding/json"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -239,16 +240,18 @@ func (r *repository) appliedFiles(a *Applied) map[string]bool {
 		}
 		return files
 	}
-	r.addApplied(a, a.Dir, files)
+	r.visitApplied(a, a.Dir, func(name string) { files[name] = true }, func(dir string) { r.addIncluded(dir, files, map[string]bool{}) })
 	return files
 }
 
-func (r *repository) addApplied(a *Applied, dir string, files map[string]bool) {
+// visitApplied calls file with each manifest in dir that a applies and that is outside of kustomizations,
+// and built with the topmost directories with kustomizations, in lexical order.
+func (r *repository) visitApplied(a *Applied, dir string, file, built func(name string)) {
 	switch {
 	case r.isChart(dir):
 		return // its templates are no manifests
 	case r.kustomization(dir) != nil:
-		r.addIncluded(dir, files, map[string]bool{})
+		built(dir)
 		return
 	}
 	for _, d := range r.list(dir) {
@@ -256,9 +259,9 @@ func (r *repository) addApplied(a *Applied, dir string, files map[string]bool) {
 		switch {
 		case strings.HasPrefix(d.Name(), ".") && d.IsDir(), a.excludes(r, name, d.IsDir()):
 		case d.IsDir() && a.recurse && !r.skip(name):
-			r.addApplied(a, name, files)
+			r.visitApplied(a, name, file, built)
 		case d.Type().IsRegular() && yamlnode.HasExtension(name):
-			files[name] = true
+			file(name)
 		}
 	}
 }
@@ -302,11 +305,7 @@ func (r *repository) manifestsOfPolicies(config string) []string {
 				out = append(out, name)
 				continue
 			}
-			files := map[string]bool{}
-			r.addApplied(&Applied{Dir: name}, name, files)
-			for file := range files {
-				out = append(out, file)
-			}
+			out = slices.AppendSeq(out, maps.Keys(r.appliedFiles(&Applied{Dir: name})))
 		}
 	}
 	slices.Sort(out)

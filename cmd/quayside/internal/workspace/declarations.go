@@ -28,20 +28,17 @@ type DeclarationState struct {
 // DeclarationStates returns the state of every declaration in the repository of a workspace on disk,
 // sorted by position.
 func (p *Project) DeclarationStates() ([]DeclarationState, error) {
-	s, _, err := p.survey()
-	if err != nil {
+	repo, err := p.Surroundings()
+	if err != nil || repo == nil {
 		return nil, err
 	}
-	all, err := p.declaredPaths()
-	if err != nil {
-		return nil, err
-	}
+	s := repo.Survey
 	set, _ := p.DeclarationsIfAny() // its faults are reasons
 	if set == nil {
 		set = &declare.Set{}
 	}
 	read := newReadDeclarations(set)
-	declared := all[p.repoPath()]
+	declared := repo.Declared[p.repoPath()]
 	includes := s.Includes(declared)
 	out := []DeclarationState{}
 	for _, d := range s.Declarations {
@@ -142,24 +139,20 @@ type Proposal struct {
 
 // Propose returns a proposal for a new workspace: the paths with declarations that no other workspace
 // reads. It has no paths if all of them are in the default directory of the workspace.
-func (p *Opened) Propose() (Proposal, error) {
+func (p *Project) Propose() (Proposal, error) {
 	out := Proposal{from: p.fromWorkspace}
-	if !p.OnDisk() {
-		return out, nil
-	}
-	s, _, err := p.survey()
-	if err != nil {
+	repo, err := p.Surroundings()
+	if err != nil || repo == nil {
 		return out, err
 	}
-	declared, err := p.declaredPaths()
 	var taken []string
-	for dir, paths := range declared {
+	for dir, paths := range repo.Declared {
 		if dir != p.repoPath() {
 			taken = append(taken, paths...)
 		}
 	}
-	out.Proposal = s.Propose(taken)
-	return out, err
+	out.Proposal = repo.Survey.Propose(taken)
+	return out, nil
 }
 
 // Paths returns the paths for environments, relative to the workspace. open are the paths of operators

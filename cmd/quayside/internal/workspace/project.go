@@ -19,6 +19,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/diag"
@@ -105,6 +106,9 @@ type Project struct {
 	Declarations func() (*declare.Set, error)
 	// Lock returns the lock. Without a lock, the error wraps fs.ErrNotExist.
 	Lock func() (*lockfile.File, error)
+	// Surroundings returns the content of the repository beside the workspace, or nil if the workspace is not on
+	// disk. It is that before the first write of a command.
+	Surroundings func() (*rules.Repository, error)
 }
 
 // Open opens a workspace. It reads only the settings.
@@ -129,6 +133,7 @@ func Open(root Root, env Env) (*Project, error) {
 		}
 		return lock, err
 	})
+	p.Surroundings = sync.OnceValues(p.readRepository)
 	p.Client = sync.OnceValues(func() (*oci.Client, error) { return p.NewClient(p.Offline) })
 	p.Mirrors = sync.OnceValues(p.mirrors)
 	p.policy = sync.OnceValues(p.readPolicy)
@@ -169,6 +174,7 @@ func (p *Project) WithRoot(root Root) *Project {
 func (p *Project) With(settings *setting.Workspace, set *declare.Set, lock *lockfile.File) *Project {
 	there := *p
 	there.Settings = settings
+	there.Surroundings = sync.OnceValues(there.readRepository)
 	there.Declarations = func() (*declare.Set, error) { return set, nil }
 	there.Lock = func() (*lockfile.File, error) {
 		if lock == nil {

@@ -18,10 +18,10 @@ import (
 )
 
 // state returns the state of the workspace with a lock, which may be nil.
-func (p *Opened) state(lock *lockfile.File) *rules.State {
+func (p *Project) state(lock *lockfile.File) *rules.State {
 	s := &rules.State{
 		Dir: p.repoPath(), Settings: p.Settings, Lock: lock, Observed: p.Observed, Today: p.Today,
-		Repository: sync.OnceValues(p.readRepository),
+		Repository: p.Surroundings,
 		InGit: func() bool {
 			_, _, err := p.OpenRepo()
 			return err == nil
@@ -133,7 +133,7 @@ func (p *Project) CheckPatterns() error {
 }
 
 // unusedWaivers returns a warning for each waiver of an operator that lock does not have.
-func (p *Opened) unusedWaivers(lock *lockfile.File) []diag.Warning {
+func (p *Project) unusedWaivers(lock *lockfile.File) []diag.Warning {
 	found, _ := rules.Evaluate(p.state(lock), rules.Waivers) // never an error
 	return found.Warnings()
 }

@@ -66,16 +66,13 @@ func (p *Opened) isForeign() func(url string) bool {
 // reads: one for each object of a GitOps tool among the declarations of this workspace and each directory
 // that it applies, and one for the others. It returns none for the others
 // in hidden directories and outside of Git.
-func (p *Opened) warnUnread() []diag.Warning {
-	if !p.OnDisk() {
-		return nil
-	}
-	_, _, errGit := p.OpenRepo()
-	s, _, err := p.survey()
-	declared, err2 := p.declaredPaths()
-	if err != nil || err2 != nil {
+func (p *Project) warnUnread() []diag.Warning {
+	repo, err := p.Surroundings()
+	if err != nil || repo == nil {
 		return nil // still-applied reports the error
 	}
+	s, declared := repo.Survey, repo.Declared
+	_, _, errGit := p.OpenRepo()
 	unread := s.Unread(slices.Concat(slices.Collect(maps.Values(declared))...))
 	unread = slices.DeleteFunc(unread, func(d survey.Declaration) bool { return !d.IsOperator() })
 	own := s.Includes(declared[p.repoPath()])
@@ -136,21 +133,21 @@ func (p *Opened) warnChanged(s *survey.Survey, declared []string) []diag.Warning
 }
 
 // hintNamespaces returns the faults of set with a hint for each missing namespace that a GitOps tool sets.
-func (p *Opened) hintNamespaces(set *declare.Set, faults error) error {
+func (p *Project) hintNamespaces(set *declare.Set, faults error) error {
 	var list diag.List
 	lacks := func(u declare.Unread) bool { return u.Hint == "" && strings.HasSuffix(u.Reason, "namespace: missing") }
-	if !errors.As(faults, &list) || !p.OnDisk() || !slices.ContainsFunc(set.Unread, lacks) {
+	if !errors.As(faults, &list) || !slices.ContainsFunc(set.Unread, lacks) {
 		return faults
 	}
-	s, _, err := p.survey()
-	if err != nil {
+	repo, err := p.Surroundings()
+	if err != nil || repo == nil {
 		return faults
 	}
 	for i, u := range set.Unread {
 		if !lacks(u) {
 			continue
 		}
-		for _, a := range s.Appliers(survey.Declaration{Pos: diag.Pos{File: path.Join(p.repoPath(), u.Pos.File)}}) {
+		for _, a := range repo.Survey.Appliers(survey.Declaration{Pos: diag.Pos{File: path.Join(p.repoPath(), u.Pos.File)}}) {
 			if a.Guess == "" && a.Changes.Namespace+a.Changes.DefaultNamespace != "" {
 				set.Unread[i].Hint = fmt.Sprintf("%s sets the namespace when it applies the file: list %s in spec.declarations", a.Entry.By, p.fromWorkspace(a.Entry.Pos.File))
 			}
@@ -172,19 +169,12 @@ func (p *Opened) fromRepository(pos diag.Pos) diag.Pos {
 
 // errUnreadDeclarations returns an error if the repository has declarations that no workspace
 // reads. It is only for workspaces without declarations; the caller checks that.
-func (p *Opened) errUnreadDeclarations() error {
-	if !p.OnDisk() {
-		return nil
-	}
-	s, _, err := p.survey()
-	if err != nil {
+func (p *Project) errUnreadDeclarations() error {
+	repo, err := p.Surroundings()
+	if err != nil || repo == nil {
 		return err
 	}
-	declared, err := p.declaredPaths()
-	if err != nil {
-		return err
-	}
-	unread := s.Unread(slices.Concat(slices.Collect(maps.Values(declared))...))
+	unread := repo.Survey.Unread(slices.Concat(slices.Collect(maps.Values(repo.Declared))...))
 	readable := slices.DeleteFunc(slices.Clone(unread), func(d survey.Declaration) bool { return d.Obstacle != "" })
 	if len(readable) == 0 {
 		return p.errObstacles(unread)
